@@ -1,0 +1,113 @@
+package v1alpha1
+
+// The label, annotation, taint, tag and finalizer keys that users see. They are part of the API:
+// docs/names.md lists them, and a change is a breaking change.
+const (
+	// LabelPool is the NodePool's name, on Nodes (label) and instances (tag).
+	LabelPool = "stratos.sh/pool"
+	// LabelState is the NodeState, on Nodes (label) and instances (tag).
+	LabelState = "stratos.sh/state"
+	// TagCluster is the instance tag that carries the cluster's name.
+	TagCluster = "stratos.sh/cluster"
+	// TagManagedBy is the instance tag whose value is ManagedByStratos.
+	TagManagedBy = "managed-by"
+	// ManagedByStratos is the value of TagManagedBy on every instance of ours.
+	ManagedByStratos = "stratos"
+	// LabelScheduler on a Namespace opts its pods in when it is SchedulerEnabled.
+	LabelScheduler = "stratos.sh/scheduler"
+	// SchedulerEnabled is the value of LabelScheduler that opts in.
+	SchedulerEnabled = "enabled"
+	// LabelExcludeDisruption takes a node out of kube-controller-manager's judgement of a zone.
+	LabelExcludeDisruption = "node.kubernetes.io/exclude-disruption"
+
+	// AnnotationInstanceID is the cloud's id, for people. It is never authority.
+	AnnotationInstanceID = "stratos.sh/instance-id"
+	// AnnotationScaleUpStarted is the RFC 3339 time of the start intent.
+	AnnotationScaleUpStarted = "stratos.sh/scale-up-started"
+	// AnnotationScaleDownCandidateSince is the RFC 3339 time since which the node is empty.
+	AnnotationScaleDownCandidateSince = "stratos.sh/scale-down-candidate-since"
+	// AnnotationClaims holds the UIDs of the pods that are promised room on the node.
+	AnnotationClaims = "stratos.sh/claims"
+	// AnnotationStopReason is why the node is being stopped: a StopReason.
+	AnnotationStopReason = "stratos.sh/stop-reason"
+	// AnnotationStopIntent is the RFC 3339 time from which nobody cancels the stop.
+	AnnotationStopIntent = "stratos.sh/stop-intent"
+	// AnnotationStoppingSince is the RFC 3339 time at which draining began.
+	AnnotationStoppingSince = "stratos.sh/stopping-since"
+	// AnnotationCordoned marks a cordon as ours.
+	AnnotationCordoned = "stratos.sh/cordoned"
+	// AnnotationWarmedAt is the RFC 3339 time at which warm-up was seen complete.
+	AnnotationWarmedAt = "stratos.sh/warmed-at"
+	// AnnotationHeartbeatAtStop holds the kubelet's heartbeats when the cloud said stopped; a start must surpass them.
+	AnnotationHeartbeatAtStop = "stratos.sh/heartbeat-at-stop"
+	// AnnotationAllocatableAtStop holds the allocatable resources that a start must reach again.
+	AnnotationAllocatableAtStop = "stratos.sh/allocatable-at-stop"
+	// AnnotationStartFailures counts failed starts in a row; three replace the node.
+	AnnotationStartFailures = "stratos.sh/start-failures"
+	// AnnotationUnavailableUntil is the RFC 3339 time until which the node is not started again.
+	AnnotationUnavailableUntil = "stratos.sh/unavailable-until"
+	// AnnotationNodeClassHash is the hash of the node class that launched the instance.
+	AnnotationNodeClassHash = "stratos.sh/nodeclass-hash"
+	// AnnotationTemplateHash is the hash of the pool template that launched the instance.
+	AnnotationTemplateHash = "stratos.sh/template-hash"
+	// AnnotationNudgedAt is written to make the scheduler look at the node's waiting pods again.
+	AnnotationNudgedAt = "stratos.sh/nudged-at"
+	// AnnotationIgnore on a Pod, "true": never start a node for it.
+	AnnotationIgnore = "stratos.sh/ignore"
+	// AnnotationDoNotDisrupt on a Pod or Node, "true": keep the node running.
+	AnnotationDoNotDisrupt = "stratos.sh/do-not-disrupt"
+	// AnnotationDoNotStart on a Node, "true": keep the node standby.
+	AnnotationDoNotStart = "stratos.sh/do-not-start"
+	// AnnotationLaunches on a NodePool holds the launch slots that were used and those not yet seen in a sweep.
+	AnnotationLaunches = "stratos.sh/launches"
+
+	// TaintStandby (NoSchedule) stands on a node of ours while it is not running.
+	TaintStandby = "stratos.sh/standby"
+	// TaintDedicated (NoSchedule) is the optional taint of pools for opted-in pods only.
+	TaintDedicated = "stratos.sh/dedicated"
+
+	// ConditionStandby is the Node condition that says: instance stopped, can be started.
+	ConditionStandby = "stratos.sh/Standby"
+
+	// FinalizerNodePool keeps a NodePool until no instance of it is left.
+	FinalizerNodePool = "stratos.sh/nodepool"
+	// FinalizerInUse keeps a node class while a NodePool refers to it.
+	FinalizerInUse = "stratos.sh/in-use"
+
+	// SchedulerName is the default schedulerName of the profile that calls the extender.
+	SchedulerName = "stratos-scheduler"
+)
+
+// NodeState is the state of a pool's node, as docs/lifecycle.md defines it.
+type NodeState string
+
+// The states of a node, the values of LabelState.
+const (
+	StateWarmup      NodeState = "warmup"
+	StateStandby     NodeState = "standby"
+	StateStarting    NodeState = "starting"
+	StateRunning     NodeState = "running"
+	StateStopping    NodeState = "stopping"
+	StateTerminating NodeState = "terminating"
+)
+
+// StopReason is why a running node is taken down; the value of AnnotationStopReason.
+type StopReason string
+
+// The reasons to stop a node. Only StopEmpty can be cancelled.
+const (
+	StopEmpty   StopReason = "empty"
+	StopRuntime StopReason = "runtime"
+	StopDrift   StopReason = "drift"
+	StopDeleted StopReason = "deleted"
+)
+
+// PoolName, NodeName and InstanceID are named so that they cannot be swapped.
+type (
+	// PoolName is metadata.name of a NodePool.
+	PoolName string
+	// NodeName is metadata.name of a Node.
+	NodeName string
+	// InstanceID is the cloud's id of an instance, the last part of its provider id.
+	InstanceID string
+)

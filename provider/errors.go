@@ -1,0 +1,77 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+)
+
+// InstanceNotFoundError: the instance does not exist, as far as the cloud's reads are consistent.
+type InstanceNotFoundError struct{ ID string }
+
+func (e *InstanceNotFoundError) Error() string { return fmt.Sprintf("instance %s not found", e.ID) }
+
+// RateLimitError: the cloud refused the call for its rate. Nothing happened; retry with back-off.
+type RateLimitError struct {
+	Operation string
+	Err       error
+}
+
+func (e *RateLimitError) Error() string {
+	return fmt.Sprintf("%s: request rate exceeded: %v", e.Operation, e.Err)
+}
+
+// Unwrap returns the cloud's own error.
+func (e *RateLimitError) Unwrap() error { return e.Err }
+
+// InsufficientCapacityError: the zone has no room for the type now. Other zones and types may have.
+type InsufficientCapacityError struct {
+	Type, Zone string
+	Err        error
+}
+
+func (e *InsufficientCapacityError) Error() string {
+	return fmt.Sprintf("insufficient capacity for %s in %s: %v", e.Type, e.Zone, e.Err)
+}
+
+// Unwrap returns the cloud's own error.
+func (e *InsufficientCapacityError) Unwrap() error { return e.Err }
+
+// InvalidConfigError: the launch configuration is wrong; retrying without a change is useless.
+type InvalidConfigError struct {
+	Field, Reason string
+}
+
+func (e *InvalidConfigError) Error() string {
+	return fmt.Sprintf("invalid configuration: %s: %s", e.Field, e.Reason)
+}
+
+// IncorrectStateError: the instance's state does not allow the operation.
+type IncorrectStateError struct {
+	ID    string
+	State InstanceState
+	Op    string
+}
+
+func (e *IncorrectStateError) Error() string {
+	return fmt.Sprintf("cannot %s instance %s in state %s", e.Op, e.ID, e.State)
+}
+
+// IsNotFound reports whether err says that the instance does not exist.
+func IsNotFound(err error) bool { return is[*InstanceNotFoundError](err) }
+
+// IsRateLimit reports whether err says that the call was refused for its rate.
+func IsRateLimit(err error) bool { return is[*RateLimitError](err) }
+
+// IsInsufficientCapacity reports whether err says that the cloud has no room.
+func IsInsufficientCapacity(err error) bool { return is[*InsufficientCapacityError](err) }
+
+// IsInvalidConfig reports whether err says that the configuration is wrong.
+func IsInvalidConfig(err error) bool { return is[*InvalidConfigError](err) }
+
+// IsIncorrectState reports whether err says that the instance's state forbids the operation.
+func IsIncorrectState(err error) bool { return is[*IncorrectStateError](err) }
+
+func is[T error](err error) bool {
+	var target T
+	return errors.As(err, &target)
+}

@@ -1,0 +1,81 @@
+// Package provider is the contract between Stratos and a cloud. A provider knows instances, tags and states; it knows
+// nothing of Nodes, pods or pools beyond the tags it is handed.
+//
+// Launching is not part of CloudProvider: it needs the cloud's own node class, so each provider has a LaunchInstance
+// of its own that takes its class directly and a LaunchRequest.
+package provider
+
+import (
+	"context"
+	"time"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+)
+
+// InstanceState is what the cloud says of an instance.
+type InstanceState string
+
+// The states of an instance.
+const (
+	InstancePending    InstanceState = "pending"
+	InstanceRunning    InstanceState = "running"
+	InstanceStopping   InstanceState = "stopping"
+	InstanceStopped    InstanceState = "stopped"
+	InstanceTerminated InstanceState = "terminated"
+	// InstanceUnknown: the state cannot be determined; no conclusion may be drawn from it.
+	InstanceUnknown InstanceState = "unknown"
+)
+
+// Instance is a cloud's view of one instance.
+type Instance struct {
+	ID    v1alpha1.InstanceID
+	State InstanceState
+	// ProviderID is what the cloud's kubelet writes to Node.spec.providerID, for example aws:///us-east-1a/i-0abc.
+	ProviderID string
+	// Type is the instance type, Zone the availability zone.
+	Type string
+	Zone string
+	// PrivateDNSName is the Node's name on clouds where the kubelet registers under it. May be empty.
+	PrivateDNSName string
+	LaunchTime     time.Time
+	// StateReason holds the cloud's words for the last state change. May be empty.
+	StateReason string
+	Tags        map[string]string
+}
+
+// CloudProvider is the lifecycle of instances that exist. Implementations are safe for concurrent use, may batch calls
+// behind these one-item signatures, honour the caller's context, and return the typed errors of this package.
+type CloudProvider interface {
+	// StartInstance asks for a stopped instance to be started. nil means accepted, not running: the instance may still
+	// fall back to stopped. Starting a pending or running instance is nil.
+	// Errors: NotFound, InsufficientCapacity, IncorrectState (still stopping: wait and retry; terminated: never), RateLimit.
+	StartInstance(ctx context.Context, instanceID string) error
+	// StopInstance asks for a running instance to be stopped; force skips the guest's own shutdown. nil means accepted.
+	// Stopping a stopping or stopped instance is nil. Errors: NotFound, IncorrectState (terminated), RateLimit.
+	StopInstance(ctx context.Context, instanceID string, force bool) error
+	// TerminateInstance ends an instance for good. Terminating a terminated instance is nil.
+	// Errors: NotFound (also nothing left to do), RateLimit.
+	TerminateInstance(ctx context.Context, instanceID string) error
+	// GetInstanceState returns the state now, as far as the cloud's reads are consistent. Errors: NotFound, RateLimit.
+	GetInstanceState(ctx context.Context, instanceID string) (InstanceState, error)
+	// GetInstance returns one instance. Errors: NotFound, RateLimit.
+	GetInstance(ctx context.Context, instanceID string) (*Instance, error)
+	// ListInstances returns all instances that carry every one of the tags, terminated ones for as long as the cloud
+	// remembers them, sorted by ID. Reads may lag behind writes by seconds: absence right after a launch proves nothing.
+	// An error returns no instances: a partial list is never handed out.
+	ListInstances(ctx context.Context, tags map[string]string) ([]*Instance, error)
+	// UpdateInstanceTags sets the given tags and leaves the others. Errors: NotFound, RateLimit.
+	UpdateInstanceTags(ctx context.Context, instanceID string, tags map[string]string) error
+}
+
+// LaunchRequest is what a launch needs beside the cloud's node class.
+type LaunchRequest struct {
+	// ClientToken makes the launch idempotent: the same token returns the same instance.
+	ClientToken string
+	// Tags to put on the instance and what belongs to it; the managed ones win over the class's.
+	Tags map[string]string
+	// Zone to launch into; empty: the provider spreads over the class's subnets.
+	Zone string
+	// SelfStop tells simulating providers that the user data is expected to power the instance off once.
+	SelfStop bool
+}
