@@ -76,6 +76,4 @@ type LaunchRequest struct {
 	Tags map[string]string
 	// Zone to launch into; empty: the provider spreads over the class's subnets.
 	Zone string
-	// SelfStop tells simulating providers that the user data is expected to power the instance off once.
-	SelfStop bool
 }

@@ -34,6 +34,8 @@ const (
 	AnnotationStopIntent = "stratos.sh/stop-intent"
 	// AnnotationStoppingSince is the RFC 3339 time at which draining began.
 	AnnotationStoppingSince = "stratos.sh/stopping-since"
+	// AnnotationRunningSince is the RFC 3339 time at which the node last became running; maxNodeRuntime counts from it.
+	AnnotationRunningSince = "stratos.sh/running-since"
 	// AnnotationCordoned marks a cordon as ours.
 	AnnotationCordoned = "stratos.sh/cordoned"
 	// AnnotationWarmedAt is the RFC 3339 time at which warm-up was seen complete.
@@ -100,6 +102,7 @@ const (
 	StopRuntime StopReason = "runtime"
 	StopDrift   StopReason = "drift"
 	StopDeleted StopReason = "deleted"
+	StopFailed  StopReason = "failed"
 )
 
 // PoolName, NodeName and InstanceID are named so that they cannot be swapped.

@@ -1,20 +1,38 @@
 package v1alpha1
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// NodePool is a pool of cloud instances that were warmed up once and then stopped, and that are started when pods need them.
+// NodePool is a pool of cloud instances that were warmed up once (joined the cluster, pulled their images) and then stopped.
+// A stopped instance starts when a pod needs it, and is drained and stopped again when its node has been empty for a while.
+// metadata.name becomes the value of the Node label stratos.sh/pool, so it has at most 63 characters.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,categories=stratos
+// +kubebuilder:resource:scope=Cluster,categories=stratos,shortName=np;snp
+// +kubebuilder:printcolumn:name="Standby",type=integer,JSONPath=`.status.standby`,description="Nodes that are stopped and can be started"
+// +kubebuilder:printcolumn:name="Starting",type=integer,JSONPath=`.status.starting`,description="Nodes that are being started"
+// +kubebuilder:printcolumn:name="Running",type=integer,JSONPath=`.status.running`,description="Nodes that take pods"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the pool can do its work"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Pool-Size",type=integer,priority=1,JSONPath=`.spec.poolSize`,description="Largest number of instances"
+// +kubebuilder:printcolumn:name="Min-Standby",type=integer,priority=1,JSONPath=`.spec.minStandby`,description="Standby nodes kept ready"
+// +kubebuilder:printcolumn:name="Warmup",type=integer,priority=1,JSONPath=`.status.warmup`,description="Nodes that are being initialised"
+// +kubebuilder:printcolumn:name="Stopping",type=integer,priority=1,JSONPath=`.status.stopping`,description="Nodes that are drained or being stopped"
+// +kubebuilder:printcolumn:name="Terminating",type=integer,priority=1,JSONPath=`.status.terminating`,description="Nodes that are being replaced or removed"
+// +kubebuilder:printcolumn:name="Class",type=string,priority=1,JSONPath=`.spec.template.nodeClassRef.name`,description="Node class of the pool"
+// +kubebuilder:printcolumn:name="Weight",type=integer,priority=1,JSONPath=`.spec.weight`,description="Pools with a higher weight are used first"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="metadata.name must have at most 63 characters, because it is the value of the Node label stratos.sh/pool"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.template.labels) || !('stratos.sh/pool' in self.spec.template.labels) || self.spec.template.labels['stratos.sh/pool'] == self.metadata.name",message="spec.template.labels[stratos.sh/pool] must equal metadata.name, or be left out"
 type NodePool struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   NodePoolSpec   `json:"spec"`
+	// Spec is what you want.
+	Spec NodePoolSpec `json:"spec"`
+	// Status is what Stratos last observed.
+	// +optional
 	Status NodePoolStatus `json:"status,omitempty"`
 }
 
@@ -27,37 +45,65 @@ type NodePoolList struct {
 }
 
 // NodePoolSpec is the desired state of a NodePool.
+// +kubebuilder:validation:XValidation:rule="self.minStandby <= self.poolSize",message="minStandby must not exceed poolSize"
+// +kubebuilder:validation:XValidation:rule="!has(self.disruption) || !has(self.disruption.expireAfter) || !has(self.preWarm) || !has(self.preWarm.timeout) || !self.disruption.expireAfter.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms)){1,4})$') || !self.preWarm.timeout.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms)){1,4})$') || duration(self.disruption.expireAfter) > duration(self.preWarm.timeout)",message="disruption.expireAfter must be longer than preWarm.timeout, else nodes would expire while they warm up"
 type NodePoolSpec struct {
-	// PoolSize is the largest number of instances, counting every state. 1 to 1000.
+	// PoolSize is the largest number of instances the pool may have, counting every state: warming up, standby, starting, running,
+	// stopping and terminating. 1 to 1000. When it is lowered, surplus standby nodes are terminated at once; running nodes are
+	// never stopped for it, they go when they are empty.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
 	PoolSize int32 `json:"poolSize"`
-	// MinStandby is the number of standby nodes kept ready, while poolSize allows. 0 to poolSize.
+	// MinStandby is the number of standby nodes that are kept ready to start. 0 to poolSize. It is a minimum that holds while poolSize
+	// allows: when poolSize nodes run, none is standby. 0 means that no node is warmed up ahead of need. Standby nodes above this
+	// number are kept for scaleDown.standbySurplusTTL.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
 	MinStandby int32 `json:"minStandby"`
-	// Weight orders pools that could serve the same pod; the higher one is used first. 0 to 100.
+	// Weight orders pools that could serve the same pod: the pool with the higher weight is used first. 0 to 100, default 10. Pools of
+	// equal weight are chosen by the least waste.
 	// +kubebuilder:default=10
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	// +optional
 	Weight *int32 `json:"weight,omitempty"`
-	// MaxNodeRuntime is how long a node may run since it last became running; then it is drained, terminated and replaced. Off when 0 or unset.
+	// MaxNodeRuntime is how long a node may run since it last became running, for example 24h. Then it is drained, terminated and
+	// replaced, within disruption.budget. 1m to 8760h; 0, "0", 0s or leaving it out switches this off (the default). A number other
+	// than 0 is refused, because it has no unit.
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || self == 0",message="maxNodeRuntime as a number may only be 0, which switches it off; write a duration with a unit, such as 24h"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int || (size(self) <= 32 && self.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms)){1,4})$') && (duration(self) == duration('0s') || (duration(self) >= duration('1m') && duration(self) <= duration('8760h'))))",message="maxNodeRuntime must be a duration from 1m to 8760h, such as 24h, or 0 to switch it off"
+	// +optional
 	MaxNodeRuntime *intstr.IntOrString `json:"maxNodeRuntime,omitempty"`
 	// Template describes the nodes of the pool.
 	Template NodeTemplate `json:"template"`
-	// PreWarm controls the one-time initialisation of an instance.
+	// PreWarm controls warm-up, the one-time initialisation of an instance.
 	// +kubebuilder:default={}
+	// +optional
 	PreWarm PreWarm `json:"preWarm,omitempty"`
-	// ScaleUp controls starts.
+	// ScaleUp controls how standby nodes are started.
 	// +kubebuilder:default={}
+	// +optional
 	ScaleUp ScaleUp `json:"scaleUp,omitempty"`
 	// ScaleDown controls how empty nodes return to standby.
 	// +kubebuilder:default={}
+	// +optional
 	ScaleDown ScaleDown `json:"scaleDown,omitempty"`
-	// Disruption controls the replacement of nodes.
+	// Disruption controls how nodes are replaced.
 	// +kubebuilder:default={}
+	// +optional
 	Disruption Disruption `json:"disruption,omitempty"`
 }
 
 // NodeClassRef names the cloud-specific configuration of a pool.
 type NodeClassRef struct {
-	// Kind of the node class, for example AWSNodeClass.
+	// Kind of the node class. AWSNodeClass.
+	// +kubebuilder:validation:Enum=AWSNodeClass
 	Kind string `json:"kind"`
-	// Name of the node class.
+	// Name of the node class, which is cluster-scoped. It need not exist yet: until it does, the condition NodeClassReady is False.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	Name string `json:"name"`
 }
 
@@ -73,16 +119,45 @@ const (
 )
 
 // NodeTemplate describes the nodes of a pool.
+// +kubebuilder:validation:XValidation:rule="!has(self.taints) || !has(self.startupTaints) || self.startupTaints.all(s, !self.taints.exists(t, t.key == s.key && t.effect == s.effect))",message="startupTaints must not repeat a key and effect of taints: a startup taint is removed, a taint stays"
 type NodeTemplate struct {
+	// NodeClassRef names the cloud-specific configuration. It may be changed: nodes of the old class then count as drifted and are
+	// replaced as disruption.drift and disruption.budget say.
 	NodeClassRef NodeClassRef `json:"nodeClassRef"`
-	// Labels are put on every node of the pool.
-	Labels map[string]string `json:"labels,omitempty"`
-	// Taints are put on every node of the pool.
-	Taints []corev1.Taint `json:"taints,omitempty"`
-	// StartupTaints stand on a node from each start until it is ready for pods. They match the kubelet's --register-with-taints.
-	StartupTaints []corev1.Taint `json:"startupTaints,omitempty"`
+	// Labels are put on every Node of the pool; at most 50. Of the keys under stratos.sh/ only stratos.sh/pool is allowed, with
+	// metadata.name as value; Stratos sets it anyway. kubernetes.io/hostname and node.kubernetes.io/exclude-disruption are refused,
+	// because the kubelet and Stratos set them.
+	// +kubebuilder:validation:MaxProperties=50
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) >= 1 && size(k) <= 317)",message="labels: a key must have 1 to 317 characters"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('stratos.sh/') || k == 'stratos.sh/pool')",message="labels: keys under stratos.sh/ are reserved; only stratos.sh/pool is allowed"
+	// +kubebuilder:validation:XValidation:rule="!('kubernetes.io/hostname' in self) && !('node.kubernetes.io/exclude-disruption' in self)",message="labels: kubernetes.io/hostname and node.kubernetes.io/exclude-disruption must not be set: the kubelet and Stratos set them"
+	// +optional
+	Labels map[string]LabelValue `json:"labels,omitempty"`
+	// Taints are put on every Node of the pool and stay; at most 50, each key and effect once. A node is only started for a pod that
+	// tolerates them. stratos.sh/dedicated with effect NoSchedule keeps pods away that did not opt in to Stratos.
+	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:XValidation:rule="self.all(t, !t.key.startsWith('stratos.sh/') || t.key == 'stratos.sh/dedicated')",message="taints: keys under stratos.sh/ are reserved; only stratos.sh/dedicated is allowed"
+	// +listType=map
+	// +listMapKey=key
+	// +listMapKey=effect
+	// +optional
+	Taints []Taint `json:"taints,omitempty"`
+	// StartupTaints stand on a Node from each start until it is ready for pods; at most 50, each key and effect once. They match the
+	// kubelet's --register-with-taints, which acts at the first registration only: Stratos puts them back when it stops the
+	// node. Pods need not tolerate them to have a node started.
+	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:XValidation:rule="self.all(t, !t.key.startsWith('stratos.sh/'))",message="startupTaints: keys under stratos.sh/ are reserved"
+	// +listType=map
+	// +listMapKey=key
+	// +listMapKey=effect
+	// +optional
+	StartupTaints []Taint `json:"startupTaints,omitempty"`
+	// StartupTaintRemoval says who removes startupTaints. WhenNetworkReady (default): Stratos does, when the CNI has reported since this
+	// start that the network is ready, after 2 minutes at the latest. External: the CNI does, and Stratos waits for it.
+	// Without startupTaints it has no effect.
 	// +kubebuilder:default=WhenNetworkReady
 	// +kubebuilder:validation:Enum=WhenNetworkReady;External
+	// +optional
 	StartupTaintRemoval StartupTaintRemoval `json:"startupTaintRemoval,omitempty"`
 }
 
@@ -117,46 +192,102 @@ const (
 
 // PreWarm controls warm-up.
 type PreWarm struct {
+	// Timeout is how long a warm-up may take, from launch to stopped. 1s to 24h, default 10m. Then timeoutAction applies.
 	// +kubebuilder:default="10m"
-	Timeout *metav1.Duration `json:"timeout,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms)){1,4})$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="timeout must be a duration from 1s to 24h, such as 10m"
+	// +optional
+	Timeout *Duration `json:"timeout,omitempty"`
+	// TimeoutAction says what becomes of an instance that is not warm in time. stop (default): it is force-stopped; it becomes standby
+	// if it is complete (was Ready, network ready, images present), is warmed up once more if it was Ready but is not complete, and
+	// is terminated if it was never Ready. terminate: it is terminated. In every case a replacement is launched as needed.
 	// +kubebuilder:default=stop
 	// +kubebuilder:validation:Enum=stop;terminate
+	// +optional
 	TimeoutAction TimeoutAction `json:"timeoutAction,omitempty"`
+	// CompletionMode says who stops the instance at the end of warm-up. SelfStop (default): its user data powers it off. ControllerStop:
+	// Stratos stops it when it is complete, and its user data must not power off; needed for systems without a shell, such as
+	// Bottlerocket. Only with ControllerStop may a warming node go straight to running when pods wait for it.
 	// +kubebuilder:default=SelfStop
 	// +kubebuilder:validation:Enum=SelfStop;ControllerStop
+	// +optional
 	CompletionMode CompletionMode `json:"completionMode,omitempty"`
-	ImagesToPull   []string       `json:"imagesToPull,omitempty"`
+	// ImagesToPull are container images pulled during warm-up, beside those of every DaemonSet that runs on the pool's nodes. At most
+	// 100, each once, each at most 512 characters: a reference as in a pod, such as docker.io/library/nginx:latest. The node's own
+	// kubelet pulls them, so mirrors and credentials work as for pods.
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=512
+	// +kubebuilder:validation:items:Pattern=`^[a-zA-Z0-9]([a-zA-Z0-9._:/@-]*[a-zA-Z0-9_])?$`
+	// +listType=set
+	// +optional
+	ImagesToPull []string `json:"imagesToPull,omitempty"`
+	// ImagePullPolicy says what an image that cannot be pulled means. Required (default): the node does not become standby without it;
+	// the condition ImagesPulled says why. BestEffort: the node becomes standby, and the image is pulled when a pod needs it.
 	// +kubebuilder:default=Required
 	// +kubebuilder:validation:Enum=Required;BestEffort
-	ImagePullPolicy  ImagePullPolicy               `json:"imagePullPolicy,omitempty"`
-	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+	// +optional
+	ImagePullPolicy ImagePullPolicy `json:"imagePullPolicy,omitempty"`
+	// ImagePullSecrets are Secrets in the namespace Stratos runs in, used to pull during warm-up. At most 20, each name once.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	ImagePullSecrets []ImagePullSecret `json:"imagePullSecrets,omitempty"`
 }
 
 // ScaleUp controls starts.
 type ScaleUp struct {
-	// DefaultPodResources is what a pod without requests claims.
+	// DefaultPodResources is what a pod without requests of its own claims on a node. Unset by default: such a pod claims nothing but its
+	// place among the node's pods, exactly as the scheduler counts it. Set it to start more nodes than the scheduler would need.
+	// +optional
 	DefaultPodResources *PodResources `json:"defaultPodResources,omitempty"`
+	// ReadyTimeout is how long a start may take, from the start call to a node that takes pods. 1s to 1h, default 5m. Then the instance
+	// is force-stopped, its pods move to another node, and it is left alone for a while; after the third time it is replaced.
 	// +kubebuilder:default="5m"
-	ReadyTimeout *metav1.Duration `json:"readyTimeout,omitempty"`
-	// StartBudget bounds starts per 5 minutes. Unset: poolSize.
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms)){1,4})$') && duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="readyTimeout must be a duration from 1s to 1h, such as 5m"
+	// +optional
+	ReadyTimeout *Duration `json:"readyTimeout,omitempty"`
+	// StartBudget is the largest number of starts of this pool in 5 minutes. 1 to 10000; unset: poolSize. It bounds what pods can cost
+	// that wake nodes in vain. While it is used up the condition StartsLimited is True.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	// +optional
 	StartBudget *int32 `json:"startBudget,omitempty"`
 }
 
 // PodResources are requests that stand in for a pod's own.
 type PodResources struct {
-	Requests corev1.ResourceList `json:"requests,omitempty"`
+	// Requests by resource name, as in a container: cpu, memory, ephemeral-storage, or an extended resource. At most 32, none negative.
+	// +kubebuilder:validation:XValidation:rule="self.all(k, type(self[k]) == int ? self[k] >= 0 : !self[k].startsWith('-'))",message="requests must not be negative"
+	// +optional
+	Requests Requests `json:"requests,omitempty"`
 }
 
 // ScaleDown controls how empty nodes return to standby.
 type ScaleDown struct {
+	// Enabled says whether empty nodes return to standby. Default true. With false a node runs until maxNodeRuntime, drift or the
+	// deletion of the pool.
 	// +kubebuilder:default=true
+	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
+	// EmptyNodeTTL is how long a node must have been empty before it is drained and stopped. 0s to 168h, default 5m; 0s stops it as soon
+	// as it is seen empty. Empty means: no pods except those of DaemonSets, mirror pods and finished ones.
 	// +kubebuilder:default="5m"
-	EmptyNodeTTL *metav1.Duration `json:"emptyNodeTTL,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms)){1,4})$') && duration(self) <= duration('168h')",message="emptyNodeTTL must be a duration from 0s to 168h, such as 5m"
+	// +optional
+	EmptyNodeTTL *Duration `json:"emptyNodeTTL,omitempty"`
+	// DrainTimeout is how long an empty node may be drained. 1s to 24h, default 5m. A node that is not drained by then returns to
+	// running with an event; it is never stopped under its pods.
 	// +kubebuilder:default="5m"
-	DrainTimeout *metav1.Duration `json:"drainTimeout,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms)){1,4})$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="drainTimeout must be a duration from 1s to 24h, such as 5m"
+	// +optional
+	DrainTimeout *Duration `json:"drainTimeout,omitempty"`
+	// StandbySurplusTTL is how long standby nodes above minStandby are kept before they are terminated, drifted and oldest ones first.
+	// 0s to 8760h, default 24h; 0s keeps them for ever. Standby nodes above poolSize go at once.
 	// +kubebuilder:default="24h"
-	StandbySurplusTTL *metav1.Duration `json:"standbySurplusTTL,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms)){1,4})$') && duration(self) <= duration('8760h')",message="standbySurplusTTL must be a duration from 0s (keep for ever) to 8760h, such as 24h"
+	// +optional
+	StandbySurplusTTL *Duration `json:"standbySurplusTTL,omitempty"`
 }
 
 // DriftPolicy says what becomes of nodes whose configuration is no longer that of the pool.
@@ -170,27 +301,69 @@ const (
 
 // Disruption controls the replacement of nodes.
 type Disruption struct {
-	ExpireAfter *metav1.Duration `json:"expireAfter,omitempty"`
+	// ExpireAfter is the age, since launch, at which a standby node is replaced by a fresh one. 10m to 8760h, and longer than
+	// preWarm.timeout; unset: never. Set it below the life of the kubelet's client certificate where nodes cannot join anew.
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms)){1,4})$') && duration(self) >= duration('10m') && duration(self) <= duration('8760h')",message="expireAfter must be a duration from 10m to 8760h, such as 720h; leave it out to let standby nodes live for ever"
+	// +optional
+	ExpireAfter *Duration `json:"expireAfter,omitempty"`
+	// Budget is how many nodes may be under replacement at once, for expiry, runtime, drift and stale images together: a number from 1 to
+	// 1000, or a percentage of poolSize from 1% to 100%, rounded up and at least 1. Default 10%.
 	// +kubebuilder:default="10%"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? (self >= 1 && self <= 1000) : (size(self) <= 4 && self.matches('^([1-9][0-9]?|100)%$'))",message="budget must be a number from 1 to 1000 or a percentage from 1% to 100%"
+	// +optional
 	Budget *intstr.IntOrString `json:"budget,omitempty"`
+	// Drift says what becomes of nodes that were launched from another template or node class than the present one. Recycle (default):
+	// standby ones are replaced within budget, running ones when they are empty. Ignore: they stay.
 	// +kubebuilder:default=Recycle
 	// +kubebuilder:validation:Enum=Recycle;Ignore
+	// +optional
 	Drift DriftPolicy `json:"drift,omitempty"`
-	// TerminationGracePeriod bounds the drain before a replacement. Unset: wait for ever.
-	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`
+	// TerminationGracePeriod bounds the drain of a node that is to be replaced or removed: after it the node is terminated with the
+	// pods that are left. 0s to 168h; unset (default): wait for the pods for as long as it takes. It does not apply to empty
+	// nodes on their way to standby; those are never stopped under a pod.
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms)){1,4})$') && duration(self) <= duration('168h')",message="terminationGracePeriod must be a duration from 0s to 168h, such as 1h; leave it out to wait for the pods"
+	// +optional
+	TerminationGracePeriod *Duration `json:"terminationGracePeriod,omitempty"`
 }
 
 // NodePoolStatus is the observed state of a NodePool.
 type NodePoolStatus struct {
-	Standby            int32 `json:"standby"`
-	Warmup             int32 `json:"warmup"`
-	Starting           int32 `json:"starting"`
-	Running            int32 `json:"running"`
-	Stopping           int32 `json:"stopping"`
-	Terminating        int32 `json:"terminating"`
-	Total              int32 `json:"total"`
+	// Standby counts nodes that are stopped, were Ready once, have their images, and can be started.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Standby int32 `json:"standby"`
+	// Warmup counts nodes that are being initialised.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Warmup int32 `json:"warmup"`
+	// Starting counts nodes that are on their way from standby to running.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Starting int32 `json:"starting"`
+	// Running counts nodes that take pods.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Running int32 `json:"running"`
+	// Stopping counts nodes that are being drained because they are empty, or being stopped.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Stopping int32 `json:"stopping"`
+	// Terminating counts nodes that are being drained for replacement or removal, or being terminated.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Terminating int32 `json:"terminating"`
+	// Total counts the nodes of all states. It never exceeds poolSize, except after poolSize was lowered.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Total int32 `json:"total"`
+	// ObservedGeneration is the metadata.generation that this status describes.
+	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Conditions: Ready, Degraded, NodeClassReady, ImagesPulled and StartsLimited. Each can turn both ways.
+	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type
+	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }

@@ -119,7 +119,7 @@ func (in *AWSNodeClassSpec) DeepCopyInto(out *AWSNodeClassSpec) {
 	}
 	if in.Tags != nil {
 		in, out := &in.Tags, &out.Tags
-		*out = make(map[string]string, len(*in))
+		*out = make(map[string]TagValue, len(*in))
 		for key, val := range *in {
 			(*out)[key] = val
 		}
@@ -220,7 +220,7 @@ func (in *Disruption) DeepCopyInto(out *Disruption) {
 	*out = *in
 	if in.ExpireAfter != nil {
 		in, out := &in.ExpireAfter, &out.ExpireAfter
-		*out = new(metav1.Duration)
+		*out = new(Duration)
 		**out = **in
 	}
 	if in.Budget != nil {
@@ -230,7 +230,7 @@ func (in *Disruption) DeepCopyInto(out *Disruption) {
 	}
 	if in.TerminationGracePeriod != nil {
 		in, out := &in.TerminationGracePeriod, &out.TerminationGracePeriod
-		*out = new(metav1.Duration)
+		*out = new(Duration)
 		**out = **in
 	}
 }
@@ -412,21 +412,21 @@ func (in *NodeTemplate) DeepCopyInto(out *NodeTemplate) {
 	out.NodeClassRef = in.NodeClassRef
 	if in.Labels != nil {
 		in, out := &in.Labels, &out.Labels
-		*out = make(map[string]string, len(*in))
+		*out = make(map[string]LabelValue, len(*in))
 		for key, val := range *in {
 			(*out)[key] = val
 		}
 	}
 	if in.Taints != nil {
 		in, out := &in.Taints, &out.Taints
-		*out = make([]v1.Taint, len(*in))
+		*out = make([]Taint, len(*in))
 		for i := range *in {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
 	if in.StartupTaints != nil {
 		in, out := &in.StartupTaints, &out.StartupTaints
-		*out = make([]v1.Taint, len(*in))
+		*out = make([]Taint, len(*in))
 		for i := range *in {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
@@ -448,7 +448,7 @@ func (in *PodResources) DeepCopyInto(out *PodResources) {
 	*out = *in
 	if in.Requests != nil {
 		in, out := &in.Requests, &out.Requests
-		*out = make(v1.ResourceList, len(*in))
+		*out = make(Requests, len(*in))
 		for key, val := range *in {
 			(*out)[key] = val.DeepCopy()
 		}
@@ -470,7 +470,7 @@ func (in *PreWarm) DeepCopyInto(out *PreWarm) {
 	*out = *in
 	if in.Timeout != nil {
 		in, out := &in.Timeout, &out.Timeout
-		*out = new(metav1.Duration)
+		*out = new(Duration)
 		**out = **in
 	}
 	if in.ImagesToPull != nil {
@@ -480,7 +480,7 @@ func (in *PreWarm) DeepCopyInto(out *PreWarm) {
 	}
 	if in.ImagePullSecrets != nil {
 		in, out := &in.ImagePullSecrets, &out.ImagePullSecrets
-		*out = make([]v1.LocalObjectReference, len(*in))
+		*out = make([]ImagePullSecret, len(*in))
 		copy(*out, *in)
 	}
 }
@@ -520,17 +520,17 @@ func (in *ScaleDown) DeepCopyInto(out *ScaleDown) {
 	}
 	if in.EmptyNodeTTL != nil {
 		in, out := &in.EmptyNodeTTL, &out.EmptyNodeTTL
-		*out = new(metav1.Duration)
+		*out = new(Duration)
 		**out = **in
 	}
 	if in.DrainTimeout != nil {
 		in, out := &in.DrainTimeout, &out.DrainTimeout
-		*out = new(metav1.Duration)
+		*out = new(Duration)
 		**out = **in
 	}
 	if in.StandbySurplusTTL != nil {
 		in, out := &in.StandbySurplusTTL, &out.StandbySurplusTTL
-		*out = new(metav1.Duration)
+		*out = new(Duration)
 		**out = **in
 	}
 }
@@ -555,7 +555,7 @@ func (in *ScaleUp) DeepCopyInto(out *ScaleUp) {
 	}
 	if in.ReadyTimeout != nil {
 		in, out := &in.ReadyTimeout, &out.ReadyTimeout
-		*out = new(metav1.Duration)
+		*out = new(Duration)
 		**out = **in
 	}
 	if in.StartBudget != nil {
@@ -580,7 +580,7 @@ func (in *SelectorTerm) DeepCopyInto(out *SelectorTerm) {
 	*out = *in
 	if in.Tags != nil {
 		in, out := &in.Tags, &out.Tags
-		*out = make(map[string]string, len(*in))
+		*out = make(map[string]TagValue, len(*in))
 		for key, val := range *in {
 			(*out)[key] = val
 		}

@@ -1,0 +1,167 @@
+# Everything here works with Go, git, make and a C compiler; tools come from go.tools.mod. `make help` lists the targets.
+
+# Recipes of several commands begin with $(STRICT) and are one line each, because the make that macOS has (3.81) knows neither
+# .SHELLFLAGS nor .ONESHELL.
+SHELL := bash
+STRICT := set -euo pipefail
+.DELETE_ON_ERROR:
+# The go command uses all cores by itself; two of it at once only fight over them.
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+
+# Modules of the repository: what is shipped, the suites with the demo, and the control plane that they run on.
+MODULES := . e2e e2e/controlplane
+TOOL := go tool -modfile=$(CURDIR)/go.tools.mod
+
+# Evaluated only where it is used, because a copy of the tree (verify) has no git.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS = -s -w -X main.version=$(VERSION)
+
+# How many packages are built or tested at a time.
+P ?= 2
+# The race detector for the unit tests; RACE= leaves it out where there is no time or no C compiler.
+RACE ?= -race
+# Per test binary. Nothing takes a third of it; what hangs shall say so.
+TIMEOUT ?= 15m
+# More arguments of go test, such as TESTFLAGS='-run TestTaintParity'; V=1 shows what passing tests print.
+TESTFLAGS ?=
+V ?=
+# Per fuzz target of fuzz-short.
+FUZZTIME ?= 5s
+
+RECORDS := dist/records
+# The demo and the suites share these binaries; package e2e/controlplane chooses the folder.
+CACHE = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/stratos
+
+# The files of the tree that exist, untracked ones included, ignored ones not; each ended by a zero byte.
+FILES = git ls-files -z --cached --others --exclude-standard $(1) | \
+	while IFS= read -r -d '' file; do if [ -e "$$file" ]; then printf '%s\0' "$$file"; fi; done
+
+##@ Everyday
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z][a-z0-9-]*:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: demo
+demo: controlplane ## Play the main job in a terminal: pool, burst, start, run, back to standby (KEEP=1 leaves it up)
+	@go build -C e2e -p $(P) -buildvcs=false -o ../bin/demo ./demo
+	@cd e2e && exec ../bin/demo
+
+.PHONY: build
+build: ## Build bin/stratos, static, with its version
+	CGO_ENABLED=0 go build -p $(P) -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/stratos ./cmd/stratos
+
+.PHONY: generate
+generate: ## Write the generated files: deep copies and CRDs
+	$(TOOL) controller-gen object paths=./crds/v1alpha1/...
+	@rm -rf dist/crds
+	$(TOOL) controller-gen crd paths=./crds/v1alpha1/... output:crd:dir=dist/crds
+	@rm -f crds/stratos.sh_*.yaml # so that the definition of a type that is gone goes too
+	@mv dist/crds/*.yaml crds/ && rmdir dist/crds
+
+.PHONY: clean
+clean: ## Remove what builds and tests wrote into the tree
+	rm -rf bin dist coverage.out
+
+.PHONY: clean-cache
+clean-cache: ## Remove the built control-plane binaries as well (minutes to build anew)
+	rm -rf '$(CACHE)'
+
+##@ Tests
+
+.PHONY: test
+test: ## Run everything that proves the promises, then check that each accepted point's tests ran
+	@rm -rf $(RECORDS)/test
+	$(MAKE) --no-print-directory test-unit controlplane test-controlplane test-e2e RECORD_IN=$(RECORDS)/test
+	bin/check results -command 'make test' -records $(RECORDS)/test
+
+# Where the parts of `make test` record what ran; each alone writes beside it, so that it cannot pass for the whole.
+RECORD_IN ?= $(RECORDS)/parts
+RUN = bin/check test $(if $(V),-v) -record $(RECORD_IN)
+
+.PHONY: test-unit
+test-unit: bin/check ## Run the tests that need no control plane
+	@$(RUN)/unit.jsonl -dir . -- -p $(P) $(RACE) -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+
+.PHONY: test-controlplane
+test-controlplane: bin/check controlplane ## Run the tests of the control plane itself
+	@$(RUN)/controlplane.jsonl -dir e2e/controlplane -- -p 1 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+
+# One package at a time: each runs a control plane of its own, and latencies of two at once would be those of the machine.
+# -count=1 because the go command cannot see the processes that the result depends on.
+.PHONY: test-e2e
+test-e2e: bin/check controlplane ## Run the suites, the demo's test and the house's own tests
+	@$(RUN)/e2e.jsonl -dir e2e -- -p 1 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+
+.PHONY: test-integration
+test-integration: bin/check controlplane ## Run only the suites on the real control plane
+	@$(RUN)/integration.jsonl -dir e2e -- -p 1 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./suites/...
+
+.PHONY: coverage
+coverage: ## Write coverage.out of the unit tests, print each function's share and the total
+	@go test -p $(P) -timeout $(TIMEOUT) -coverpkg=./... -coverprofile=coverage.out $(TESTFLAGS) ./...
+	go tool cover -func=coverage.out
+
+.PHONY: fuzz-short
+fuzz-short: ## Fuzz each target for FUZZTIME
+	@$(STRICT); grep -rl --include='*_test.go' '^func Fuzz' . | sort | while IFS= read -r file; do \
+	  folder=$$(dirname "$$file"); \
+	  for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$file"); do \
+	    echo "$$folder $$target"; \
+	    (cd "$$folder" && go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -parallel $(P) .); \
+	  done; \
+	done
+
+.PHONY: controlplane
+controlplane: ## Build the control plane's binaries into the cache unless they are there
+	@cd e2e/controlplane && go run ./cmd/controlplane build >/dev/null
+
+# Always asked for: the go command knows better than make whether it is up to date.
+.PHONY: bin/check
+bin/check:
+	@go build -C e2e -buildvcs=false -o ../bin/check ./house/check
+
+##@ Checks
+
+.PHONY: verify
+verify: verify-generated verify-modules verify-format verify-vet verify-house ## Fail when generated files, modules, format or the house are off
+	@echo "verify: all is well"
+
+# In a copy, so that checking never changes the tree; with untracked files, so that a forgotten `git add` shows too.
+.PHONY: verify-generated
+verify-generated:
+	@$(STRICT); work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; mkdir "$$work/before"; \
+	$(call FILES) | tar --null -T - -cf - | tar -xf - -C "$$work/before"; \
+	cp -R "$$work/before" "$$work/after"; \
+	$(MAKE) --no-print-directory -C "$$work/after" generate >/dev/null; \
+	(cd "$$work" && diff -ruN before after) || { echo "verify: generated files are stale: run make generate" >&2; exit 1; }
+
+# go.tools.mod cannot be tidied (it would take in the root module's own imports), but it must be complete.
+.PHONY: verify-modules
+verify-modules:
+	@$(STRICT); for module in $(MODULES); do \
+	  (cd "$$module" && go mod tidy -diff) || { echo "verify: run go mod tidy in $$module" >&2; exit 1; }; \
+	done
+	@go list -modfile=go.tools.mod -mod=readonly -deps tool >/dev/null
+
+.PHONY: verify-format
+verify-format:
+	@$(STRICT); off=$$($(call FILES,-- '*.go') | xargs -0 gofmt -l); \
+	if [ -n "$$off" ]; then echo "verify: not formatted by gofmt:" $$off >&2; exit 1; fi
+
+.PHONY: verify-vet
+verify-vet:
+	@$(STRICT); for module in $(MODULES); do (cd "$$module" && go vet -p $(P) ./...); done
+
+# The import law, the floor plan, and docs/acceptance.md against the sources.
+.PHONY: verify-house
+verify-house:
+	@cd e2e && go test -count=1 ./house/...
+
+.PHONY: lint
+lint: ## Run golangci-lint, the import law included, on every module (its first build takes a minute or more)
+	@$(STRICT); for module in $(MODULES); do \
+	  echo "lint $$module"; \
+	  (cd "$$module" && $(TOOL) golangci-lint run -c $(CURDIR)/.golangci.yml ./...); \
+	done

@@ -1,0 +1,146 @@
+// Command stratos keeps pools of stopped cloud instances and starts them when pods need nodes.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/stratos-sh/stratos/cmd/stratos/options"
+	"github.com/stratos-sh/stratos/cmd/stratos/subcommand"
+	"github.com/stratos-sh/stratos/crds"
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender"
+	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/scaler"
+)
+
+func main() {
+	o := &options.Options{}
+	command := &cobra.Command{
+		Use:           "stratos",
+		Short:         "Stratos keeps pools of stopped cloud instances and starts them when pods need nodes.",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := options.FromEnv(cmd.Flags(), os.LookupEnv); err != nil {
+				return err
+			}
+			o.Complete(cmd.Flags())
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	o.AddFlags(command.Flags())
+	command.AddCommand(subcommand.All()...)
+	if err := command.ExecuteContext(ctrl.SetupSignalHandler()); err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, "stratos:", err)
+		os.Exit(1)
+	}
+}
+
+// run wires the parts: options, provider, manager, the parts' own set-up, start.
+func run(ctx context.Context, o *options.Options) error {
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.Zap)))
+	config, err := restConfig(o.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return err
+	}
+	if o.InstallCRDs {
+		direct, err := client.New(config, client.Options{Scheme: scheme})
+		if err != nil {
+			return err
+		}
+		if err := crds.Install(ctx, direct); err != nil {
+			return err
+		}
+	}
+	cloud, machines, err := o.Fake.Provider(config)
+	if err != nil {
+		return err
+	}
+	mgr, err := newManager(config, scheme, o)
+	if err != nil {
+		return err
+	}
+	if machines != nil {
+		if err := mgr.Add(machines); err != nil {
+			return err
+		}
+	}
+	ledger := claim.NewLedger()
+	starter, err := scaler.SetupWithManager(ctx, mgr, scaler.Setup{
+		Cloud: cloud, Launcher: &scaler.AWSLauncher{Reader: mgr.GetClient(), Cloud: cloud},
+		Cluster: o.ClusterName, Ledger: ledger, ExtenderSchedulers: o.SchedulerNames,
+	})
+	if err != nil {
+		return err
+	}
+	_, err = extender.SetupWithManager(mgr, extender.Setup{
+		Ledger: ledger, Starter: starter,
+		Server: extender.Options{
+			BindAddress: o.ExtenderBindAddress, CertDir: o.CertDir, ClientCA: o.ClientCA, Log: ctrl.Log.WithName("extender"),
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+func restConfig(kubeconfig string) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules() // KUBECONFIG, ~/.kube/config, in-cluster
+	rules.ExplicitPath = kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	// The API server's own priority and fairness is the limit: a burst of starts must not wait for a client-side one.
+	config.QPS = -1
+	config.UserAgent = "stratos"
+	return config, nil
+}
+
+func newManager(config *rest.Config, scheme *runtime.Scheme, o *options.Options) (manager.Manager, error) {
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                        scheme,
+		Metrics:                       metricsserver.Options{BindAddress: o.MetricsBindAddress},
+		HealthProbeBindAddress:        o.ProbeBindAddress,
+		PprofBindAddress:              o.PprofBindAddress,
+		LeaderElection:                o.LeaderElect,
+		LeaderElectionID:              "stratos",
+		LeaderElectionNamespace:       o.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+		// Managed fields are a third of a Pod's memory and nobody here reads them.
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject:         map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: options.SlimPod}},
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return mgr, mgr.AddHealthzCheck("ping", healthz.Ping)
+}

@@ -1,0 +1,164 @@
+// Package options holds the command line of stratos: flags, each of which can also be given as an environment variable.
+package options
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider/fake"
+)
+
+// envPrefix starts the environment variable of a flag: --cluster-name is STRATOS_CLUSTER_NAME.
+const envPrefix = "STRATOS_"
+
+// Names of the cloud providers.
+const (
+	CloudFake = "fake"
+)
+
+// Options are all settings of a Stratos process.
+type Options struct {
+	ClusterName   string
+	CloudProvider string
+	Kubeconfig    string
+	Namespace     string
+
+	MetricsBindAddress  string
+	ProbeBindAddress    string
+	ExtenderBindAddress string
+	CertDir             string
+	ClientCA            string
+	SchedulerNames      []string
+	LeaderElect         bool
+	InstallCRDs         bool
+	PprofBindAddress    string
+
+	Fake Fake
+	Zap  zap.Options
+}
+
+// Fake are the settings of the fake cloud.
+type Fake struct {
+	Endpoint      string
+	InstanceTypes string
+	BootTime      time.Duration
+	StopTime      time.Duration
+	PullTime      time.Duration
+	Capacity      string
+}
+
+// AddFlags registers the flags of the main command.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.ClusterName, "cluster-name", "", "name of this cluster; separates its instances from those of other clusters (required)")
+	fs.StringVar(&o.CloudProvider, "cloud-provider", "", "cloud to keep pools in: fake (required)")
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file; default: in-cluster, else KUBECONFIG, else ~/.kube/config")
+	fs.StringVar(&o.Namespace, "namespace", "stratos-system", "namespace of Stratos's own objects, such as its lease")
+	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 turns it off")
+	fs.StringVar(&o.ProbeBindAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 turns them off")
+	fs.StringVar(&o.ExtenderBindAddress, "extender-bind-address", "127.0.0.1:9444", "address of /filter, /prioritize and /preempt; loopback only without --cert-dir")
+	fs.StringVar(&o.CertDir, "cert-dir", "", "folder with tls.crt and tls.key for the extender; without it the extender is plain HTTP")
+	fs.StringVar(&o.ClientCA, "client-ca", "", "file with the CA certificates whose clients the extender accepts; needs --cert-dir")
+	fs.StringSliceVar(&o.SchedulerNames, "extender-scheduler-names", []string{v1alpha1.SchedulerName}, "schedulers that call the extender")
+	fs.BoolVar(&o.LeaderElect, "leader-elect", false, "let replicas agree on one that runs the scaler")
+	fs.BoolVar(&o.InstallCRDs, "install-crds", false, "apply the CRDs at start; default true with --cloud-provider=fake")
+	fs.StringVar(&o.PprofBindAddress, "pprof", "", "address of the profiler; off by default")
+	fs.StringVar(&o.Fake.Endpoint, "fake-endpoint", "", "URL of a fake cloud in a process of its own (stratos fake-cloud); default: in this process")
+	o.Fake.AddFlags(fs)
+	gofs := flag.NewFlagSet("zap", flag.ContinueOnError)
+	o.Zap.BindFlags(gofs)
+	fs.AddGoFlagSet(gofs)
+}
+
+// AddFlags registers the flags that say what a fake cloud is like.
+func (f *Fake) AddFlags(fs *pflag.FlagSet) {
+	times := fake.DefaultTimes()
+	fs.StringVar(&f.InstanceTypes, "fake-instance-types", "", "instance types beside the built-in ones, as name=cpu:4,memory:16Gi,pods:110;...")
+	fs.DurationVar(&f.BootTime, "fake-boot-time", times.Boot, "time from a start to the kubelet's Ready")
+	fs.DurationVar(&f.StopTime, "fake-stop-time", times.Stop, "time from a stop to stopped")
+	fs.DurationVar(&f.PullTime, "fake-pull-time", times.Pull, "time to pull an image")
+	fs.StringVar(&f.Capacity, "fake-capacity", "", "instances that a zone has room for, as zone/type=count;... (* is any)")
+}
+
+// Cloud translates the settings for provider/fake. Errors name the flag.
+func (f *Fake) Cloud() (fake.Options, error) {
+	o := fake.Options{Times: fake.Times{Boot: orNone(f.BootTime), Stop: orNone(f.StopTime), Pull: orNone(f.PullTime)}}
+	var err error
+	if o.Types, err = fake.ParseTypes(f.InstanceTypes); err != nil {
+		return o, fmt.Errorf("--fake-instance-types: %w", err)
+	}
+	if o.Capacity, err = fake.ParseCapacity(f.Capacity); err != nil {
+		return o, fmt.Errorf("--fake-capacity: %w", err)
+	}
+	return o, nil
+}
+
+// orNone: on the command line 0 means no time at all, which fake.Times writes as a negative one.
+func orNone(d time.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return d
+}
+
+// FromEnv sets the flags that the command line left alone from their environment variables. Errors name the variable.
+func FromEnv(fs *pflag.FlagSet, lookup func(string) (string, bool)) error {
+	var errs []error
+	fs.VisitAll(func(f *pflag.Flag) {
+		key := envPrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		value, ok := lookup(key)
+		if !ok || f.Changed {
+			return
+		}
+		if err := fs.Set(f.Name, value); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", key, err))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// Complete fills in what follows from other settings.
+func (o *Options) Complete(fs *pflag.FlagSet) {
+	if !fs.Changed("install-crds") && o.CloudProvider == CloudFake {
+		o.InstallCRDs = true
+	}
+	if o.Kubeconfig == "" {
+		o.Kubeconfig = os.Getenv("KUBECONFIG")
+	}
+}
+
+// Validate checks the settings. All errors are reported at once, each naming its flag and what is allowed.
+func (o *Options) Validate() error {
+	var errs []error
+	if o.ClusterName == "" {
+		errs = append(errs, errors.New("--cluster-name is required: it separates this cluster's instances from those of others"))
+	}
+	switch clouds := []string{CloudFake}; {
+	case o.CloudProvider == "":
+		errs = append(errs, fmt.Errorf("--cloud-provider is required; it is one of: %s", strings.Join(clouds, ", ")))
+	case !slices.Contains(clouds, o.CloudProvider):
+		errs = append(errs, fmt.Errorf("--cloud-provider %q is not supported; it is one of: %s", o.CloudProvider, strings.Join(clouds, ", ")))
+	}
+	if _, _, err := net.SplitHostPort(o.ExtenderBindAddress); err != nil {
+		errs = append(errs, fmt.Errorf("--extender-bind-address %q is not host:port", o.ExtenderBindAddress))
+	}
+	if o.ClientCA != "" && o.CertDir == "" {
+		errs = append(errs, errors.New("--client-ca needs --cert-dir: without a certificate of its own the extender speaks plain HTTP"))
+	}
+	if len(o.SchedulerNames) == 0 || slices.Contains(o.SchedulerNames, "") {
+		errs = append(errs, errors.New("--extender-scheduler-names must name at least one scheduler and no empty one"))
+	}
+	if o.Fake.BootTime < 0 || o.Fake.StopTime < 0 || o.Fake.PullTime < 0 {
+		errs = append(errs, errors.New("--fake-boot-time, --fake-stop-time and --fake-pull-time must not be negative"))
+	}
+	return errors.Join(errs...)
+}

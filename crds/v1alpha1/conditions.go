@@ -1,0 +1,81 @@
+package v1alpha1
+
+// The condition types of a NodePool; an AWSNodeClass has ConditionReady only. Each can turn both ways.
+const (
+	// ConditionReady: the pool can do its work, or the cloud has everything that the class names.
+	ConditionReady = "Ready"
+	// ConditionDegraded: something needs a person's attention although the pool still works. False is good.
+	ConditionDegraded = "Degraded"
+	// ConditionNodeClassReady: the node class exists and is ready itself.
+	ConditionNodeClassReady = "NodeClassReady"
+	// ConditionImagesPulled: the images of warm-up can be pulled.
+	ConditionImagesPulled = "ImagesPulled"
+	// ConditionStartsLimited: the start budget is used up and pods wait for it. False is good.
+	ConditionStartsLimited = "StartsLimited"
+)
+
+// Reason is the one word that a condition or an event gives for itself. Users filter and alert on it, so a change is a
+// breaking change. Reasons for which a node or a pool cannot take a pod stand in extender/fit.
+type Reason string
+
+// The reasons of events on Pods.
+const (
+	// ReasonStandbyStarting: a standby node starts for the pod.
+	ReasonStandbyStarting Reason = "StandbyStarting"
+	// ReasonStandbyUnavailable: no standby node can serve the pod; the message says why.
+	ReasonStandbyUnavailable Reason = "StandbyUnavailable"
+	// ReasonColdLaunch: a new instance is launched for the pod, because no standby node is left.
+	ReasonColdLaunch Reason = "ColdLaunch"
+	// ReasonFutileStart: a node was started and the scheduler then bound the pod elsewhere or nowhere; the pod backs off.
+	ReasonFutileStart Reason = "FutileStart"
+	// ReasonSpreadCountsStandby: the pod's topology spread counts standby nodes as empty domains.
+	ReasonSpreadCountsStandby Reason = "SpreadCountsStandby"
+)
+
+// The reasons of events on Nodes and NodePools.
+const (
+	ReasonWarmupStarted        Reason = "WarmupStarted"
+	ReasonWarmupCompleted      Reason = "WarmupCompleted"
+	ReasonWarmupFailed         Reason = "WarmupFailed"
+	ReasonImagePullFailed      Reason = "ImagePullFailed"
+	ReasonScaleUp              Reason = "ScaleUp"
+	ReasonStartFailed          Reason = "StartFailed"
+	ReasonNodeRunning          Reason = "NodeRunning"
+	ReasonScaleDown            Reason = "ScaleDown"
+	ReasonDrainFailed          Reason = "DrainFailed"
+	ReasonReplenishing         Reason = "Replenishing"
+	ReasonRecycled             Reason = "Recycled"
+	ReasonDrifted              Reason = "Drifted"
+	ReasonOrphanRemoved        Reason = "OrphanRemoved"
+	ReasonInsufficientCapacity Reason = "InsufficientCapacity"
+)
+
+// The reasons of conditions, beside those of events, which conditions use as well.
+const (
+	// ReasonPoolReady: Ready is True.
+	ReasonPoolReady Reason = "PoolReady"
+	// ReasonWarmingUp: Ready is False, because fewer standby nodes than minStandby are warm yet.
+	ReasonWarmingUp Reason = "WarmingUp"
+	// ReasonDeleting: Ready is False, because the pool is being deleted.
+	ReasonDeleting Reason = "Deleting"
+	// ReasonHealthy: Degraded is False.
+	ReasonHealthy Reason = "Healthy"
+	// ReasonNodeClassFound: NodeClassReady is True.
+	ReasonNodeClassFound Reason = "NodeClassFound"
+	// ReasonNodeClassNotFound: NodeClassReady is False, because no node class of that kind and name exists.
+	ReasonNodeClassNotFound Reason = "NodeClassNotFound"
+	// ReasonNodeClassNotReady: NodeClassReady is False; the message is that of the class.
+	ReasonNodeClassNotReady Reason = "NodeClassNotReady"
+	// ReasonImagesPresent: ImagesPulled is True.
+	ReasonImagesPresent Reason = "ImagesPresent"
+	// ReasonImagesPending: ImagesPulled is Unknown, because no node has tried yet.
+	ReasonImagesPending Reason = "ImagesPending"
+	// ReasonStartBudgetUsedUp: StartsLimited is True.
+	ReasonStartBudgetUsedUp Reason = "StartBudgetUsedUp"
+	// ReasonStartBudgetLeft: StartsLimited is False.
+	ReasonStartBudgetLeft Reason = "StartBudgetLeft"
+	// ReasonResolved: Ready of a node class is True.
+	ReasonResolved Reason = "Resolved"
+	// ReasonResolveFailed: Ready of a node class is False; the message holds the cloud's words.
+	ReasonResolveFailed Reason = "ResolveFailed"
+)

@@ -1,0 +1,25 @@
+package v1alpha1
+
+import (
+	"encoding/json"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// ParseResources reads the value of AnnotationAllocatableAtStop. An empty value is an empty list.
+func ParseResources(s string) (corev1.ResourceList, error) {
+	if s == "" {
+		return nil, nil
+	}
+	list := corev1.ResourceList{}
+	return list, json.Unmarshal([]byte(s), &list)
+}
+
+// FormatResources writes the value of AnnotationAllocatableAtStop. Equal lists give equal strings.
+func FormatResources(list corev1.ResourceList) string {
+	out, err := json.Marshal(list)
+	if err != nil {
+		return "" // a ResourceList marshals always: its keys are strings and quantities have no failing encoding
+	}
+	return string(out)
+}

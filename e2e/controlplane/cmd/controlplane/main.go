@@ -1,0 +1,72 @@
+// Command controlplane builds and runs the control plane of package controlplane by hand:
+//
+//	controlplane build    build the binaries if needed and print their folder
+//	controlplane up       start a control plane with a default scheduler and run it until SIGINT or SIGTERM
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/stratos-sh/stratos/e2e/controlplane"
+)
+
+var errUsage = errors.New("usage: controlplane build | up [-logs folder] [-audit] [-scheduler=false]")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "controlplane:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out, progress io.Writer) error {
+	if len(args) == 0 {
+		return errUsage
+	}
+	switch args[0] {
+	case "build":
+		return build(ctx, out, progress)
+	case "up":
+		return up(ctx, args[1:], out, progress)
+	default:
+		return errUsage
+	}
+}
+
+func build(ctx context.Context, out, progress io.Writer) error {
+	binaries, err := controlplane.Build(ctx, progress)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, binaries.Dir)
+	return nil
+}
+
+func up(ctx context.Context, args []string, out, progress io.Writer) error {
+	options := controlplane.Options{Progress: progress}
+	flags := flag.NewFlagSet("up", flag.ContinueOnError)
+	flags.SetOutput(progress)
+	flags.StringVar(&options.LogDir, "logs", "", "folder that keeps the logs; empty: they are removed at the end")
+	flags.BoolVar(&options.AuditLog.Enabled, "audit", false, "record every write in audit.log beside the other logs")
+	flags.BoolVar(&options.DefaultScheduler, "scheduler", true, "start a kube-scheduler with the default configuration")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	plane, err := controlplane.Start(ctx, options)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "export KUBECONFIG=%s\nkubectl: %s\nlogs: %s\n", plane.Kubeconfig(), plane.KubectlPath(), plane.LogDir())
+	<-ctx.Done()
+	fmt.Fprintln(progress, "controlplane: stopping")
+	return plane.Stop()
+}

@@ -1,0 +1,80 @@
+package controlplane
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// Users that the API server's own RBAC policy knows.
+const (
+	adminUser             = "kubernetes-admin"
+	adminGroup            = "system:masters"
+	controllerManagerUser = "system:kube-controller-manager"
+	schedulerUser         = "system:kube-scheduler"
+	frontProxyUser        = "front-proxy-client"
+)
+
+var notFileName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// Kubeconfig is the path of the administrator's kubeconfig (group system:masters).
+func (c *ControlPlane) Kubeconfig() string { return c.kubeconfigPath("admin") }
+
+// SchedulerKubeconfig is the path of the kubeconfig of user system:kube-scheduler. Of leases that user may use kube-system/kube-scheduler alone; a
+// scheduler with a lease of its own needs a [ControlPlane.UserKubeconfig] and RBAC rules.
+func (c *ControlPlane) SchedulerKubeconfig() string { return c.kubeconfigPath("scheduler") }
+
+func (c *ControlPlane) kubeconfigPath(name string) string {
+	return filepath.Join(c.dir, "kubeconfig", name+".kubeconfig")
+}
+
+// UserKubeconfig issues a client certificate and returns the path of a kubeconfig with it, so that the audit log can tell who wrote. A user without
+// groups may do what RBAC grants it, which at first is nothing; the group system:masters may do everything. The file stands on its own and is
+// removed by [ControlPlane.Stop].
+func (c *ControlPlane) UserKubeconfig(name string, groups ...string) (string, error) {
+	if name == "" {
+		return "", errors.New("a user needs a name")
+	}
+	sum := sha256.Sum256([]byte(strings.Join(append([]string{name}, groups...), "\x00"))) // system:a and system-a are two files
+	path := c.kubeconfigPath("user-" + notFileName.ReplaceAllString(name, "-") + "-" + hex.EncodeToString(sum[:4]))
+	return path, c.writeKubeconfig(path, name, groups...)
+}
+
+func (c *ControlPlane) writeKubeconfig(path, user string, groups ...string) error {
+	pair, err := c.authority.client(user, groups...)
+	if err != nil {
+		return err
+	}
+	// JSON is YAML, and encoding/json quotes any user name right. The certificates are inside, because people copy kubeconfigs.
+	data, err := json.MarshalIndent(map[string]any{
+		"apiVersion": "v1",
+		"kind":       "Config",
+		"clusters": []any{map[string]any{"name": "stratos", "cluster": map[string]any{
+			"server": c.apiServerURL(), "certificate-authority-data": c.authority.pair.certificate}}},
+		"users": []any{map[string]any{"name": user, "user": map[string]any{
+			"client-certificate-data": pair.certificate, "client-key-data": pair.key}}},
+		"contexts":        []any{map[string]any{"name": "stratos", "context": map[string]any{"cluster": "stratos", "user": user}}},
+		"current-context": "stratos",
+	}, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode the kubeconfig of %s: %w", user, err)
+	}
+	return os.WriteFile(path, data, 0o600)
+}
+
+// writeKubeconfigs makes those of the users that every control plane has.
+func (c *ControlPlane) writeKubeconfigs() error {
+	if err := c.writeKubeconfig(c.Kubeconfig(), adminUser, adminGroup); err != nil {
+		return err
+	}
+	if err := c.writeKubeconfig(c.kubeconfigPath("controller-manager"), controllerManagerUser); err != nil {
+		return err
+	}
+	return c.writeKubeconfig(c.SchedulerKubeconfig(), schedulerUser)
+}

@@ -1,0 +1,276 @@
+package claim
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/fit"
+)
+
+// Claim is room on a node that is promised to a waiting pod.
+type Claim struct {
+	Pod      types.UID
+	Ref      PodRef
+	Node     v1alpha1.NodeName
+	Pool     v1alpha1.PoolName
+	Priority int32
+	Since    time.Time
+	// Message is what the scheduler is told while the claim stands. It never changes: a changed message would make
+	// every attempt a write to the pod.
+	Message string
+	// LastAsked is when the scheduler last asked about the pod.
+	LastAsked time.Time
+	// RunningSince is when the node was first seen running under this claim; zero before.
+	RunningSince time.Time
+
+	requests fit.Resources
+	ports    []fit.HostPort
+}
+
+// PodRef names a pod, for events.
+type PodRef struct {
+	Namespace, Name string
+	UID             types.UID
+}
+
+// Ledger holds the claims of one process. It is safe for concurrent use.
+type Ledger struct {
+	// mu guards everything below. It is held for one decision at a time and never across I/O: two pods that are judged
+	// at once could otherwise be promised the same room.
+	mu     sync.Mutex
+	byPod  map[types.UID]*Claim
+	byNode map[v1alpha1.NodeName]map[types.UID]*Claim
+	// asked are the standby nodes whose start was asked and whose state does not show it yet. Without it a second pod
+	// would see standby and ask again.
+	asked map[v1alpha1.NodeName]bool
+	// futile remembers pods whose node ran and that were not bound to it.
+	futile map[types.UID]backoff
+	// ready is how long a start usually takes, per pool; it only words messages.
+	ready map[v1alpha1.PoolName]time.Duration
+}
+
+type backoff struct {
+	until time.Time
+	step  time.Duration
+}
+
+const (
+	// claimGrace is how long a claimed pod may stay unbound on its running node before the start counts as futile.
+	claimGrace = 30 * time.Second
+	// futileFirst and futileMost bound the back-off of a pod whose start was futile.
+	futileFirst = time.Minute
+	futileMost  = 30 * time.Minute
+)
+
+// NewLedger returns an empty ledger.
+func NewLedger() *Ledger {
+	return &Ledger{
+		byPod:  map[types.UID]*Claim{},
+		byNode: map[v1alpha1.NodeName]map[types.UID]*Claim{},
+		asked:  map[v1alpha1.NodeName]bool{},
+		futile: map[types.UID]backoff{},
+		ready:  map[v1alpha1.PoolName]time.Duration{},
+	}
+}
+
+// Release ends the pod's claim because the pod is bound or gone, and forgets its back-off. It reports whether there was one.
+func (l *Ledger) Release(pod types.UID) (Claim, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.futile, pod)
+	c, ok := l.byPod[pod]
+	if !ok {
+		return Claim{}, false
+	}
+	l.drop(c)
+	return *c, true
+}
+
+// Failed ends all claims on a node because it will not run, and returns them sorted. Their pods claim anew when the
+// scheduler next asks about them.
+func (l *Ledger) Failed(node v1alpha1.NodeName) []Claim {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.asked, node)
+	return l.dropAll(node)
+}
+
+// Observe tells the ledger which state a node shows now, and where it showed another one before. It returns the claims
+// that ended because the node left the way to running.
+func (l *Ledger) Observe(node v1alpha1.NodeName, before, state v1alpha1.NodeState, now time.Time) []Claim {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if state != v1alpha1.StateStandby {
+		delete(l.asked, node)
+	}
+	switch state {
+	case v1alpha1.StateRunning:
+		for _, c := range l.byNode[node] {
+			if c.RunningSince.IsZero() {
+				c.RunningSince = now
+			}
+		}
+	case v1alpha1.StateStandby:
+		// starting -> standby is a start that failed. standby -> standby says nothing: the intent may not show yet.
+		if before == v1alpha1.StateStarting {
+			return l.dropAll(node)
+		}
+	case v1alpha1.StateStopping, v1alpha1.StateTerminating, "":
+		return l.dropAll(node)
+	}
+	return nil
+}
+
+// Overdue ends the claims whose node has been running for claimGrace without their pod being bound: the start was
+// futile. Their pods start nothing for a minute, doubling to half an hour. It returns the ended claims, sorted.
+func (l *Ledger) Overdue(now time.Time) []Claim {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var over []Claim
+	for _, c := range l.byPod {
+		if c.RunningSince.IsZero() || now.Sub(c.RunningSince) < claimGrace {
+			continue
+		}
+		step := futileFirst
+		if b, ok := l.futile[c.Pod]; ok {
+			step = min(2*b.step, futileMost)
+		}
+		l.futile[c.Pod] = backoff{until: now.Add(step), step: step}
+		l.drop(c)
+		over = append(over, *c)
+	}
+	sortClaims(over)
+	return over
+}
+
+// Unasked returns the nodes, sorted, that have been running for at least wait and hold a claim whose pod the scheduler
+// has not asked about since.
+func (l *Ledger) Unasked(now time.Time, wait time.Duration) []v1alpha1.NodeName {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var nodes []v1alpha1.NodeName
+	for name, claims := range l.byNode {
+		for _, c := range claims {
+			if !c.RunningSince.IsZero() && now.Sub(c.RunningSince) >= wait && c.LastAsked.Before(c.RunningSince) {
+				nodes = append(nodes, name)
+				break
+			}
+		}
+	}
+	slices.Sort(nodes)
+	return nodes
+}
+
+// On returns the claims on a node, sorted by pod.
+func (l *Ledger) On(node v1alpha1.NodeName) []Claim {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.claimsOn(node)
+}
+
+// Of returns the pod's claim.
+func (l *Ledger) Of(pod types.UID) (Claim, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c, ok := l.byPod[pod]; ok {
+		return *c, true
+	}
+	return Claim{}, false
+}
+
+// Waiting returns how many claims stand on nodes that do not run yet, per pool.
+func (l *Ledger) Waiting() map[v1alpha1.PoolName]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := map[v1alpha1.PoolName]int{}
+	for _, c := range l.byPod {
+		if c.RunningSince.IsZero() {
+			out[c.Pool]++
+		}
+	}
+	return out
+}
+
+// Len returns the number of claims.
+func (l *Ledger) Len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.byPod)
+}
+
+// SetReadyIn records how long a start of the pool usually takes.
+func (l *Ledger) SetReadyIn(pool v1alpha1.PoolName, d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ready[pool] = d
+}
+
+func (l *Ledger) add(c *Claim) {
+	l.byPod[c.Pod] = c
+	if l.byNode[c.Node] == nil {
+		l.byNode[c.Node] = map[types.UID]*Claim{}
+	}
+	l.byNode[c.Node][c.Pod] = c
+}
+
+func (l *Ledger) drop(c *Claim) {
+	delete(l.byPod, c.Pod)
+	delete(l.byNode[c.Node], c.Pod)
+	if len(l.byNode[c.Node]) == 0 {
+		delete(l.byNode, c.Node)
+	}
+}
+
+func (l *Ledger) dropAll(node v1alpha1.NodeName) []Claim {
+	claims := l.claimsOn(node)
+	for i := range claims {
+		l.drop(&claims[i])
+	}
+	return claims
+}
+
+func (l *Ledger) claimsOn(node v1alpha1.NodeName) []Claim {
+	claims := make([]Claim, 0, len(l.byNode[node]))
+	for _, c := range l.byNode[node] {
+		claims = append(claims, *c)
+	}
+	sortClaims(claims)
+	return claims
+}
+
+func sortClaims(claims []Claim) {
+	slices.SortFunc(claims, func(a, b Claim) int { return strings.Compare(string(a.Pod), string(b.Pod)) })
+}
+
+// room is what is left on a node for a pod of the given priority: without what is used and without the claims of other
+// pods of at least that priority. Lower ones give way.
+func (l *Ledger) room(n *Node, pod types.UID, priority int32) (fit.Resources, []fit.HostPort) {
+	left := n.Allocatable.Clone()
+	left.Sub(n.Used)
+	ports := n.Ports
+	for uid, c := range l.byNode[n.Name] {
+		if uid == pod || c.Priority < priority {
+			continue
+		}
+		left.Sub(c.requests)
+		if len(c.ports) > 0 {
+			ports = append(slices.Clone(ports), c.ports...)
+		}
+	}
+	return left, ports
+}
+
+// Object is a pod of that name, to report events on.
+func (r PodRef) Object() *corev1.Pod {
+	return &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name, UID: r.UID},
+	}
+}

@@ -1,0 +1,141 @@
+// Package claim is the ledger of room promised to waiting pods, and the decision that makes a promise: a function of the
+// pod, the candidate nodes and the claims that stand. It is pure: no client, no logger, no clock.
+//
+// docs/claims.md states its invariants: a pod has at most one claim; the claims on a node never exceed the room that
+// is left there; asking again changes nothing; equal input gives equal output.
+package claim
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/fit"
+)
+
+// Node is what a decision reads of a node. It is immutable once built; the view makes a new one for every change.
+type Node struct {
+	Name v1alpha1.NodeName
+	// Pool is empty for a node that is not ours. Such a node is judged by its taints and cordon alone.
+	Pool   v1alpha1.PoolName
+	State  v1alpha1.NodeState
+	Weight int32
+	// Taints are those that a pod must tolerate: all of them on a running or foreign node; on a node of ours that is
+	// not running, those that will be left once it runs.
+	Taints        []corev1.Taint
+	Unschedulable bool
+	// Allocatable is what the node offers once it runs.
+	Allocatable fit.Resources
+	// Used is what pods bound or nominated to the node request.
+	Used  fit.Resources
+	Ports []fit.HostPort
+	// Defaults stand in for a pod without requests (scaleUp.defaultPodResources).
+	Defaults corev1.ResourceList
+	// KeptBack says why a standby node may not be started; empty when it may.
+	KeptBack string
+	// UnavailableUntil is when the node's start back-off ends; zero when it has none.
+	UnavailableUntil time.Time
+}
+
+// Ours reports whether the node belongs to a pool.
+func (n *Node) Ours() bool { return n.Pool != "" }
+
+// Ordinary reports whether kube-scheduler's own rules decide about the node: it is not ours, or it is running.
+func (n *Node) Ordinary() bool { return !n.Ours() || n.State == v1alpha1.StateRunning }
+
+// NodeOf reads a Node object. pool is the NodePool that the node's label names, nil where it is gone or the node is
+// not ours. Used and Ports are the caller's to fill in from the pods that it knows.
+func NodeOf(node *corev1.Node, pool *v1alpha1.NodePool) *Node {
+	n := &Node{
+		Name:          v1alpha1.NodeName(node.Name),
+		Pool:          v1alpha1.PoolName(node.Labels[v1alpha1.LabelPool]),
+		State:         v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]),
+		Taints:        node.Spec.Taints,
+		Unschedulable: node.Spec.Unschedulable,
+		Allocatable:   fit.FromList(allocatable(node)),
+	}
+	if !n.Ours() {
+		return n
+	}
+	var startup, template []corev1.Taint
+	if pool != nil {
+		n.Weight = pool.Spec.WeightOrDefault()
+		startup, template = pool.Spec.Template.StartupTaints, pool.Spec.Template.Taints
+		if pool.Spec.ScaleUp.DefaultPodResources != nil {
+			n.Defaults = pool.Spec.ScaleUp.DefaultPodResources.Requests
+		}
+	}
+	if n.Ordinary() {
+		return n
+	}
+	n.Taints = lasting(node.Spec.Taints, startup)
+	n.KeptBack = keptBack(node, pool, n.Taints, template)
+	if until, err := time.Parse(time.RFC3339, node.Annotations[v1alpha1.AnnotationUnavailableUntil]); err == nil {
+		n.UnavailableUntil = until
+	}
+	// Our cordon goes with the start. A person's stands, and KeptBack names it.
+	n.Unschedulable = false
+	return n
+}
+
+// allocatable is what the node offers when it runs: what was recorded at its stop where that is more than what it says
+// now, because a kubelet reports 0 of each extended resource until the device plugin is back.
+func allocatable(node *corev1.Node) corev1.ResourceList {
+	recorded, err := v1alpha1.ParseResources(node.Annotations[v1alpha1.AnnotationAllocatableAtStop])
+	if err != nil || len(recorded) == 0 || v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) == v1alpha1.StateRunning {
+		return node.Status.Allocatable
+	}
+	return recorded
+}
+
+// lasting leaves out the taints that go before the node is running: the system's own and the pool's startup taints.
+func lasting(taints, startup []corev1.Taint) []corev1.Taint {
+	var out []corev1.Taint
+	for i := range taints {
+		if !IsLifecycleTaint(&taints[i]) && !has(startup, &taints[i]) {
+			out = append(out, taints[i])
+		}
+	}
+	return out
+}
+
+// IsLifecycleTaint reports whether the taint follows from the node's state: ours, the node controller's or the cloud
+// controller's. Such a taint says nothing about which pods a person wants there.
+func IsLifecycleTaint(t *corev1.Taint) bool {
+	return t.Key == v1alpha1.TaintStandby ||
+		strings.HasPrefix(t.Key, "node.kubernetes.io/") ||
+		strings.HasPrefix(t.Key, "node.cloudprovider.kubernetes.io/")
+}
+
+// keptBack gives the first reason not to start a node that is not running, "" if there is none.
+func keptBack(node *corev1.Node, pool *v1alpha1.NodePool, taints, template []corev1.Taint) string {
+	switch {
+	case pool == nil:
+		return "its NodePool is gone"
+	case pool.DeletionTimestamp != nil:
+		return "its NodePool is being deleted"
+	case node.DeletionTimestamp != nil:
+		return "the Node is being deleted"
+	case node.Annotations[v1alpha1.AnnotationDoNotStart] == "true":
+		return "annotated " + v1alpha1.AnnotationDoNotStart
+	case node.Spec.Unschedulable && node.Annotations[v1alpha1.AnnotationCordoned] != "true":
+		return "cordoned by somebody else"
+	}
+	for i := range taints {
+		if taints[i].Effect != corev1.TaintEffectPreferNoSchedule && !has(template, &taints[i]) {
+			return "tainted " + taints[i].Key + " by somebody else"
+		}
+	}
+	return ""
+}
+
+func has(taints []corev1.Taint, t *corev1.Taint) bool {
+	for i := range taints {
+		if taints[i].MatchTaint(t) {
+			return true
+		}
+	}
+	return false
+}

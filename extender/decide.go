@@ -1,0 +1,89 @@
+package extender
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/claim"
+)
+
+// Starter starts standby nodes. It returns at once; the start itself happens elsewhere.
+type Starter interface {
+	// StartNode makes sure that the node is being started and that the claims on it are published.
+	StartNode(node v1alpha1.NodeName)
+}
+
+// Extender answers kube-scheduler from the view and the ledger. It is a Decider: nothing in it blocks on I/O.
+type Extender struct {
+	view    *View
+	ledger  *claim.Ledger
+	starter Starter
+	events  events.EventRecorder
+	now     func() time.Time
+}
+
+// Ready is nil once the caches are synced.
+func (e *Extender) Ready() error { return e.view.Ready() }
+
+// Filter decides which candidates take the pod now and has a standby node started where none does.
+func (e *Extender) Filter(pod *corev1.Pod, candidates []string) FilterAnswer {
+	d := e.ledger.Decide(claim.Ask{Pod: pod, Nodes: e.view.Candidates(candidates)}, e.now())
+	switch d.Verdict {
+	case claim.Started, claim.Joined:
+		e.starter.StartNode(d.Claim.Node)
+		e.events.Eventf(pod, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonStandbyStarting), "Start", "%s", d.Claim.Message)
+	}
+	answer := FilterAnswer{Decision: string(d.Verdict), FailedUnresolvable: make(map[string]string, len(d.Refused))}
+	for _, n := range d.Nodes {
+		answer.Nodes = append(answer.Nodes, string(n))
+	}
+	for n, why := range d.Refused {
+		answer.FailedUnresolvable[string(n)] = why
+	}
+	return answer
+}
+
+// Prioritize prefers the pod's claimed node, then nodes that are in use: an empty node of a pool had better stay empty
+// and stop. The weight is too small to overrule kube-scheduler's own scores by much.
+func (e *Extender) Prioritize(pod *corev1.Pod, candidates []string) []int64 {
+	own, claimed := e.ledger.Of(pod.UID)
+	nodes := make(map[string]*claim.Node, len(candidates))
+	for _, n := range e.view.Candidates(candidates) {
+		nodes[string(n.Name)] = n
+	}
+	scores := make([]int64, len(candidates))
+	for i, name := range candidates {
+		n := nodes[name]
+		switch {
+		case n == nil:
+		case claimed && n.Name == own.Node:
+			scores[i] = extenderv1.MaxExtenderPriority
+		case !n.Ours() || n.Used.Pods > 0:
+			scores[i] = extenderv1.MaxExtenderPriority / 2
+		}
+	}
+	return scores
+}
+
+// Preempt drops the nodes that may not lose a pod for this one, and echoes the victims of the others. A pod that has a
+// claim evicts nobody: its node is coming.
+func (e *Extender) Preempt(pod *corev1.Pod, victims map[string]*extenderv1.MetaVictims) map[string]*extenderv1.MetaVictims {
+	kept := map[string]*extenderv1.MetaVictims{}
+	if e.ledger.HasClaim(pod.UID) {
+		return kept
+	}
+	for name, v := range victims {
+		if v == nil || len(v.Pods) == 0 {
+			continue // an entry without victims is an error to the scheduler
+		}
+		nodes := e.view.Candidates([]string{name})
+		if len(nodes) == 1 && e.ledger.Preemptable(pod, nodes[0]) {
+			kept[name] = v
+		}
+	}
+	return kept
+}

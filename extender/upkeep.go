@@ -1,0 +1,84 @@
+package extender
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/claim"
+)
+
+const (
+	// nudgeAfter is how long a claimed pod of a running node may go unasked before the Node is touched. The scheduler
+	// asks again within milliseconds of the node turning schedulable; if our watch was behind its, it was refused then,
+	// and in a quiet cluster no further event would bring it back.
+	nudgeAfter = 100 * time.Millisecond
+	// nudgeEvery spaces repeated touches of one node.
+	nudgeEvery = time.Second
+	// upkeepEvery is how often claims are looked at while there are any.
+	upkeepEvery = 50 * time.Millisecond
+)
+
+// upkeep ends overdue claims and touches nodes whose claimed pods the scheduler does not ask about. Every replica does
+// it for its own ledger.
+type upkeep struct {
+	ledger *claim.Ledger
+	client client.Writer
+	events events.EventRecorder
+	now    func() time.Time
+	log    logr.Logger
+	nudged map[v1alpha1.NodeName]time.Time
+}
+
+// NeedLeaderElection is false: each replica looks after its own claims.
+func (u *upkeep) NeedLeaderElection() bool { return false }
+
+// Start runs until ctx ends.
+func (u *upkeep) Start(ctx context.Context) error {
+	u.nudged = map[v1alpha1.NodeName]time.Time{}
+	tick := time.NewTicker(upkeepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			u.once(ctx)
+		}
+	}
+}
+
+func (u *upkeep) once(ctx context.Context) {
+	now := u.now()
+	if u.ledger.Len() == 0 {
+		clear(u.nudged)
+		return
+	}
+	for _, node := range u.ledger.Unasked(now, nudgeAfter) {
+		if now.Sub(u.nudged[node]) < nudgeEvery {
+			continue
+		}
+		u.nudged[node] = now
+		if err := u.nudge(ctx, node, now); err != nil {
+			u.log.Error(err, "cannot touch node for its waiting pods", "node", node)
+		}
+	}
+	for _, c := range u.ledger.Overdue(now) {
+		u.events.Eventf(c.Ref.Object(), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonFutileStart), "Start",
+			"node %s of pool %s runs, but the pod was not bound to it; not starting another for a while", c.Node, c.Pool)
+	}
+}
+
+// nudge touches the Node: any event of it makes the scheduler try its unschedulable pods again.
+func (u *upkeep) nudge(ctx context.Context, node v1alpha1.NodeName, now time.Time) error {
+	body := `{"metadata":{"annotations":{"` + v1alpha1.AnnotationNudgedAt + `":"` + now.UTC().Format(time.RFC3339Nano) + `"}}}`
+	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: string(node)}}
+	return client.IgnoreNotFound(u.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(body))))
+}

@@ -1,0 +1,103 @@
+package fake
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	// maxImages is the kubelet's nodeStatusMaxImages.
+	maxImages = 50
+	// missingImagePrefix begins the images that no registry has.
+	missingImagePrefix = "missing.invalid/"
+)
+
+// digest is the fake registry's digest of an image.
+func digest(image string) string {
+	sum := sha256.Sum256([]byte(image))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// pinned is the image by digest: repository@sha256:...
+func pinned(image string) string {
+	if strings.Contains(image, "@") {
+		return image
+	}
+	repository := image
+	if colon := strings.LastIndex(image, ":"); colon > strings.LastIndex(image, "/") {
+		repository = image[:colon]
+	}
+	return repository + "@" + digest(image)
+}
+
+// imageSize is between 5 and about 500 MB, the same for the same image.
+func imageSize(image string) int64 {
+	sum := sha256.Sum256([]byte(image))
+	return 5_000_000 + int64(binary.BigEndian.Uint32(sum[:4])%500_000_000)
+}
+
+// imageList is Node.status.images: the largest first, at most 50, as the kubelet does.
+func (m *machine) imageList() []corev1.ContainerImage {
+	m.disk.mu.Lock()
+	defer m.disk.mu.Unlock()
+	images := make([]corev1.ContainerImage, 0, len(m.disk.images))
+	for image := range m.disk.images {
+		names := []string{pinned(image)}
+		if names[0] != image {
+			names = append(names, image)
+		}
+		images = append(images, corev1.ContainerImage{Names: names, SizeBytes: imageSize(image)})
+	}
+	slices.SortFunc(images, func(a, b corev1.ContainerImage) int {
+		return cmp.Or(cmp.Compare(b.SizeBytes, a.SizeBytes), cmp.Compare(a.Names[0], b.Names[0]))
+	})
+	return images[:min(len(images), maxImages)]
+}
+
+func (m *machine) hasImage(image string) bool {
+	m.disk.mu.Lock()
+	defer m.disk.mu.Unlock()
+	return m.disk.images[image]
+}
+
+// wantImages begins the pulls that the pod needs in this boot and returns when each image is, or was, there.
+// The caller holds m.mu.
+func (m *machine) wantImages(pod *corev1.Pod, now time.Time, pull time.Duration) {
+	for c := range containersOf(pod) {
+		if c.ImagePullPolicy == corev1.PullNever {
+			continue
+		}
+		if _, ok := m.life.pulls[c.Image]; ok {
+			continue
+		}
+		at := now
+		if !m.hasImage(c.Image) {
+			at = now.Add(pull)
+		}
+		m.life.pulls[c.Image] = at
+	}
+}
+
+// landImages puts the images of the pod whose pull is over onto the disk and reports whether one is new.
+// The caller holds m.mu.
+func (m *machine) landImages(pod *corev1.Pod, now time.Time) bool {
+	m.disk.mu.Lock()
+	defer m.disk.mu.Unlock()
+	landed := false
+	for c := range containersOf(pod) {
+		at, pulled := m.life.pulls[c.Image]
+		if !pulled || at.After(now) || m.disk.images[c.Image] || strings.HasPrefix(c.Image, missingImagePrefix) {
+			continue
+		}
+		m.disk.images[c.Image] = true
+		landed = true
+	}
+	return landed
+}

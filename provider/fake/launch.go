@@ -1,0 +1,258 @@
+package fake
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
+)
+
+// launched remembers what a client token stood for.
+type launched struct {
+	params [sha256.Size]byte
+	result *provider.Instance
+}
+
+// LaunchInstance implements API.
+func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*provider.Instance, error) {
+	var result *provider.Instance
+	var id v1alpha1.InstanceID
+	logged := Call{Op: OpLaunch}
+	logged.At = time.Now()
+	err := c.latency(ctx, logged)
+	c.locked(func() {
+		if err == nil {
+			err = c.answer(&logged, func() error {
+				inst, failed := c.launchOnce(class, req)
+				if failed == nil {
+					result, id = inst, inst.ID
+				}
+				return failed
+			})
+		}
+		logged.Instance = id
+		c.record(logged, err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return result, nil
+}
+
+// launchOnce launches, or returns what the token launched before, as it is now.
+func (c *Cloud) launchOnce(class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*provider.Instance, error) {
+	params, err := fingerprint(class, req)
+	if err != nil {
+		return nil, err
+	}
+	if before, ok := c.tokens[req.ClientToken]; ok && req.ClientToken != "" {
+		if before.params != params {
+			return nil, &provider.InvalidConfigError{Field: "clientToken",
+				Reason: "IdempotentParameterMismatch: the token was used for another launch"}
+		}
+		if inst, err := c.find(before.result.ID); err == nil {
+			return copyOf(&inst.Instance), nil
+		}
+		gone := copyOf(before.result)
+		gone.State = provider.InstanceTerminated
+		return gone, nil
+	}
+	inst, err := c.launch(class, req)
+	if err != nil {
+		return nil, err
+	}
+	if req.ClientToken != "" {
+		c.tokens[req.ClientToken] = launched{params: params, result: copyOf(&inst.Instance)}
+	}
+	return copyOf(&inst.Instance), nil
+}
+
+// fingerprint identifies the parameters of a launch.
+func fingerprint(class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) ([sha256.Size]byte, error) {
+	if class == nil {
+		return [sha256.Size]byte{}, &provider.InvalidConfigError{Field: "class", Reason: "is missing"}
+	}
+	text, err := json.Marshal(struct {
+		Spec v1alpha1.AWSNodeClassSpec
+		Zone string
+		Tags map[string]string
+	}{class.Spec, req.Zone, req.Tags})
+	if err != nil {
+		return [sha256.Size]byte{}, fmt.Errorf("launch parameters: %w", err)
+	}
+	return sha256.Sum256(text), nil
+}
+
+func (c *Cloud) launch(class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*instance, error) {
+	if _, ok := c.types[class.Spec.InstanceType]; !ok {
+		return nil, &provider.InvalidConfigError{Field: "instanceType",
+			Reason: fmt.Sprintf("unknown instance type %q", class.Spec.InstanceType)}
+	}
+	subnet, err := c.pickSubnet(class, req.Zone)
+	if err != nil {
+		return nil, err
+	}
+	inst := c.newInstance(class, subnet)
+	maps.Copy(inst.Tags, class.Spec.Tags)
+	maps.Copy(inst.Tags, req.Tags)
+	c.instances[inst.ID] = inst
+	c.powerOn(inst, OpLaunch)
+	return inst, nil
+}
+
+// newInstance draws an id and an address that no instance of this cloud had before.
+func (c *Cloud) newInstance(class *v1alpha1.AWSNodeClass, subnet v1alpha1.ResolvedSubnet) *instance {
+	c.nextHost++
+	host := c.nextHost % (1 << 24)
+	a, b, d := host>>16, host>>8&0xff, host&0xff
+	id := v1alpha1.InstanceID(fmt.Sprintf("i-%09x%08x", c.random.Uint64N(1<<36), c.nextHost))
+	region := c.regionOf(class)
+	domain := region + ".compute.internal"
+	if region == defaultRegion {
+		domain = "ec2.internal"
+	}
+	return &instance{
+		Instance: provider.Instance{
+			ID:             id,
+			ProviderID:     fmt.Sprintf("%s/%s/%s", providerPrefix, subnet.Zone, id),
+			Type:           class.Spec.InstanceType,
+			Zone:           subnet.Zone,
+			PrivateDNSName: fmt.Sprintf("ip-10-%d-%d-%d.%s", a, b, d, domain),
+			// The monotonic reading does not survive the wire, and both sides must be equal.
+			LaunchTime: time.Now().UTC().Round(0),
+			Tags:       map[string]string{},
+		},
+		region:   region,
+		subnet:   subnet.ID,
+		address:  fmt.Sprintf("10.%d.%d.%d", a, b, d),
+		userData: class.Spec.UserData,
+		disk:     &disk{images: map[string]bool{}},
+	}
+}
+
+// providerPrefix begins every Node's spec.providerID of this cloud.
+const providerPrefix = "fake://"
+
+func (c *Cloud) regionOf(class *v1alpha1.AWSNodeClass) string {
+	if class.Spec.Region != "" {
+		return class.Spec.Region
+	}
+	return c.region
+}
+
+// pickSubnet goes round the class's subnets and takes the first with an address and capacity in its zone. The error is
+// the one of the last subnet that was tried.
+func (c *Cloud) pickSubnet(class *v1alpha1.AWSNodeClass, zone string) (v1alpha1.ResolvedSubnet, error) {
+	subnets := c.subnetsOf(class)
+	if zone != "" {
+		subnets = slices.DeleteFunc(subnets, func(s v1alpha1.ResolvedSubnet) bool { return s.Zone != zone })
+	}
+	if len(subnets) == 0 {
+		return v1alpha1.ResolvedSubnet{}, &provider.InvalidConfigError{Field: "zone",
+			Reason: fmt.Sprintf("no subnet of the class is in zone %q", zone)}
+	}
+	first := c.launchSeq
+	var last error
+	for i := range subnets {
+		subnet := subnets[(first+i)%len(subnets)]
+		if last = c.subnetRefusal(class.Spec.InstanceType, subnet); last == nil {
+			c.launchSeq = first + i + 1
+			return subnet, nil
+		}
+	}
+	return v1alpha1.ResolvedSubnet{}, last
+}
+
+func (c *Cloud) subnetRefusal(kind string, subnet v1alpha1.ResolvedSubnet) error {
+	t := target{op: OpLaunch, zone: subnet.Zone, kind: kind}
+	if f := c.strike(t, FaultNoAddresses, FaultInsufficientCapacity); f != nil {
+		return f.failure(t, "")
+	}
+	if limit, ok := c.addresses[subnet.ID]; ok && c.inSubnet(subnet.ID) >= limit {
+		return &provider.InsufficientCapacityError{Type: kind, Zone: subnet.Zone, Err: errors.New("InsufficientFreeAddressesInSubnet")}
+	}
+	if !c.hasRoom(subnet.Zone, kind) {
+		return noCapacity(subnet.Zone, kind)
+	}
+	return nil
+}
+
+// inSubnet counts the instances that hold an address of the subnet: stopped ones keep theirs.
+func (c *Cloud) inSubnet(subnet string) int {
+	n := 0
+	for _, inst := range c.instances {
+		if inst.subnet == subnet && !inst.gone && inst.State != provider.InstanceTerminated {
+			n++
+		}
+	}
+	return n
+}
+
+// subnetsOf returns the class's subnets: those it names, else those of its selector terms, else one per zone.
+func (c *Cloud) subnetsOf(class *v1alpha1.AWSNodeClass) []v1alpha1.ResolvedSubnet {
+	region := c.regionOf(class)
+	zones := c.zoneNames(region)
+	names := slices.Clone(class.Spec.SubnetIDs)
+	for _, term := range class.Spec.SubnetSelector {
+		if term.ID != "" && len(class.Spec.SubnetIDs) == 0 {
+			names = append(names, term.ID)
+		}
+	}
+	var subnets []v1alpha1.ResolvedSubnet
+	if len(names) == 0 {
+		for _, zone := range zones {
+			subnets = append(subnets, v1alpha1.ResolvedSubnet{ID: "subnet-" + zone, Zone: zone})
+		}
+		return subnets
+	}
+	for _, name := range names {
+		subnets = append(subnets, v1alpha1.ResolvedSubnet{ID: name, Zone: c.zoneOf(region, zones, name)})
+	}
+	return subnets
+}
+
+// zoneOf maps subnets to zones round robin in the order in which the cloud first hears of them.
+func (c *Cloud) zoneOf(region string, zones []string, subnet string) string {
+	key := region + "/" + subnet
+	if zone, ok := c.subnets[key]; ok {
+		return zone
+	}
+	zone := zones[c.subnetSeq[region]%len(zones)]
+	c.subnetSeq[region]++
+	c.subnets[key] = zone
+	return zone
+}
+
+// ResolveNodeClass implements API.
+func (c *Cloud) ResolveNodeClass(ctx context.Context, class *v1alpha1.AWSNodeClass) (v1alpha1.AWSNodeClassStatus, error) {
+	var status v1alpha1.AWSNodeClassStatus
+	err := c.call(ctx, Call{Op: OpResolve}, func() error {
+		if class == nil {
+			return &provider.InvalidConfigError{Field: "class", Reason: "is missing"}
+		}
+		size, ok := c.types[class.Spec.InstanceType]
+		if !ok {
+			return &provider.InvalidConfigError{Field: "instanceType",
+				Reason: fmt.Sprintf("unknown instance type %q", class.Spec.InstanceType)}
+		}
+		status.AMI = class.Spec.AMI
+		if status.AMI == "" {
+			status.AMI = "ami-fake"
+		}
+		status.Subnets = c.subnetsOf(class)
+		status.SecurityGroups = slices.Clone(class.Spec.SecurityGroupIDs)
+		if len(status.SecurityGroups) == 0 {
+			status.SecurityGroups = []string{"sg-fake"}
+		}
+		status.Capacity = size.Capacity.DeepCopy()
+		return nil
+	})
+	return status, err
+}

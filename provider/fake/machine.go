@@ -1,0 +1,113 @@
+package fake
+
+import (
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+)
+
+// machine is the guest inside one instance.
+type machine struct {
+	guest
+	name   v1alpha1.NodeName
+	size   InstanceType
+	script script
+
+	// reporting is held shared during each API call that speaks for the machine, and taken whole by quiet.
+	reporting sync.RWMutex
+
+	// mu guards what follows.
+	mu sync.Mutex
+	// life is the current boot; reset by each.
+	life life
+	// lastSign is when the API last heard of the machine, for the node controller.
+	lastSign time.Time
+	// lease is the last one we wrote. Only the lease's worker touches it.
+	lease *coordinationv1.Lease
+}
+
+// life is what a machine knows of its current boot.
+type life struct {
+	boot boot
+	// on and up as in guest.
+	on, up bool
+	// known: the Node exists in this boot. reported: Ready was reported, at readyAt.
+	known, reported  bool
+	readyAt          time.Time
+	network, devices bool
+	heartbeatDue     time.Time
+	imagesDirty      bool
+	pods             map[types.UID]*run
+	used             corev1.ResourceList
+	pulls            map[string]time.Time
+}
+
+func newMachine(g guest, size InstanceType) *machine {
+	return &machine{guest: g, name: v1alpha1.NodeName(g.name), size: size, script: readScript(g.userData)}
+}
+
+// setPower takes over what the cloud says now. It asks under its own lock, so that of two notes that overtake each other
+// the later truth stays.
+func (m *machine) setPower(c *Cloud) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	g, ok := c.guest(m.id)
+	if !ok {
+		m.life = life{}
+		return
+	}
+	if g.boot.Number != m.life.boot.Number || !g.on {
+		m.life = life{
+			boot:  g.boot,
+			pods:  map[types.UID]*run{},
+			used:  corev1.ResourceList{},
+			pulls: map[string]time.Time{},
+		}
+	}
+	m.life.on, m.life.up = g.on, g.up
+}
+
+// speak runs a report unless the power has gone, or another boot has begun, since the report was decided.
+// It returns false when nothing was said.
+func (m *machine) speak(bootNumber int, report func() error) (bool, error) {
+	m.reporting.RLock()
+	defer m.reporting.RUnlock()
+	if !m.alive(bootNumber) {
+		return false, nil
+	}
+	if err := report(); err != nil {
+		return false, err
+	}
+	m.mu.Lock()
+	m.lastSign = time.Now()
+	m.mu.Unlock()
+	return true, nil
+}
+
+// alive reports whether the machine is up in that boot.
+func (m *machine) alive(bootNumber int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.life.up && m.life.boot.Number == bootNumber
+}
+
+// update changes the life of that boot; of a later one nothing.
+func (m *machine) update(bootNumber int, f func(*life)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.life.boot.Number == bootNumber {
+		f(&m.life)
+	}
+}
+
+// now returns the current life. Its maps are shared and only read under the lock.
+func (m *machine) now() life {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.life
+}

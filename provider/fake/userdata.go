@@ -1,0 +1,82 @@
+package fake
+
+import (
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+var (
+	taintsFlag = regexp.MustCompile(`--register-with-taints[=\s]+["']?([^\s"'\\]+)`)
+	labelsFlag = regexp.MustCompile(`--node-labels[=\s]+["']?([^\s"'\\]+)`)
+	powerOff   = regexp.MustCompile(`(?m)(?:^|[\s;&|(])(?:/\S*/)?(?:poweroff|halt|shutdown|systemctl\s+(?:poweroff|halt))(?:$|[\s;&|)])`)
+	reboot     = regexp.MustCompile(`\bshutdown\s+(?:-r|--reboot)\b`)
+	comment    = regexp.MustCompile(`(?m)^\s*#.*$`)
+)
+
+// script is what user data tells a machine, as far as the simulation understands it.
+type script struct {
+	taints []corev1.Taint
+	labels map[string]string
+	// powersOff: the script ends with the machine switching itself off.
+	powersOff bool
+	// network is the condition that the CNI of this script maintains.
+	network corev1.NodeCondition
+}
+
+// readScript looks for the kubelet's flags, for a power-off command outside comments, and for the CNI's name.
+func readScript(userData string) script {
+	text := comment.ReplaceAllString(userData, "")
+	return script{
+		taints:    parseTaints(firstGroup(taintsFlag, text)),
+		labels:    parseLabels(firstGroup(labelsFlag, text)),
+		powersOff: powerOff.MatchString(reboot.ReplaceAllString(text, "")),
+		network:   networkCondition(strings.ToLower(text)),
+	}
+}
+
+func firstGroup(pattern *regexp.Regexp, text string) string {
+	if found := pattern.FindStringSubmatch(text); found != nil {
+		return found[1]
+	}
+	return ""
+}
+
+// parseTaints reads key=value:Effect,key:Effect. A malformed part is dropped: the real kubelet would not start, and a
+// test of that sets FaultKubeletSilent.
+func parseTaints(text string) []corev1.Taint {
+	var taints []corev1.Taint
+	for _, part := range parts(text, ",") {
+		name, effect, ok := strings.Cut(part, ":")
+		if !ok {
+			continue
+		}
+		key, value, _ := strings.Cut(name, "=")
+		taints = append(taints, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)})
+	}
+	return taints
+}
+
+func parseLabels(text string) map[string]string {
+	labels := map[string]string{}
+	for _, part := range parts(text, ",") {
+		key, value, _ := strings.Cut(part, "=")
+		labels[key] = value
+	}
+	return labels
+}
+
+// networkCondition is what the script's CNI reports: Cilium and Calico by their own reasons, else EKS's condition.
+func networkCondition(text string) corev1.NodeCondition {
+	switch {
+	case strings.Contains(text, "cilium"):
+		return corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse,
+			Reason: "CiliumIsUp", Message: "Cilium is running on this node"}
+	case strings.Contains(text, "calico"):
+		return corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse,
+			Reason: "CalicoIsUp", Message: "Calico is running on this node"}
+	}
+	return corev1.NodeCondition{Type: "NetworkingReady", Status: corev1.ConditionTrue,
+		Reason: "NetworkingIsReady", Message: "Monitoring for the Networking system is active"}
+}

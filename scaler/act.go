@@ -1,0 +1,308 @@
+package scaler
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/lifecycle"
+	"github.com/stratos-sh/stratos/scaler/transition"
+)
+
+// act carries out one decision.
+func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error {
+	switch d.Action {
+	case lifecycle.Adopt:
+		return c.adopt(ctx, g)
+	case lifecycle.RecordWarmed:
+		return c.recordWarmed(ctx, g)
+	case lifecycle.StopWarmed, lifecycle.StopAgain:
+		return c.stop(ctx, g, false)
+	case lifecycle.ForceStop:
+		return c.stop(ctx, g, true)
+	case lifecycle.ToStandby:
+		return c.toStandby(ctx, g)
+	case lifecycle.RequestStart:
+		return c.starter.StartBound(ctx, g.node)
+	case lifecycle.ResumeStart:
+		c.starter.Resume(v1alpha1.NodeName(g.node.Name), "")
+		c.poke()
+		return nil
+	case lifecycle.FailStart:
+		return c.failStart(ctx, g, d.Reason)
+	case lifecycle.ToRunning, lifecycle.CancelStop:
+		return c.toRunning(ctx, g, d)
+	case lifecycle.MarkEmpty:
+		return c.patch(ctx, g.node, transition.Empty(g.node, c.now()))
+	case lifecycle.MarkInUse:
+		return c.patch(ctx, g.node, transition.InUse(g.node))
+	case lifecycle.BeginStop:
+		return c.patch(ctx, g.node, transition.Stopping(g.node, d.StopReason, c.now()))
+	case lifecycle.VerifyAndStop:
+		return c.verifyAndStop(ctx, g)
+	case lifecycle.BeginTerminate:
+		return c.patch(ctx, g.node, transition.Terminating(g.node, d.StopReason, c.now()))
+	case lifecycle.Drain:
+		return c.drain(ctx, g)
+	case lifecycle.Terminate:
+		return c.terminate(ctx, g, d.Reason)
+	case lifecycle.DeleteNode:
+		return c.deleteNode(ctx, g)
+	}
+	return fmt.Errorf("no such action: %s", d.Action)
+}
+
+func (c *nodes) adopt(ctx context.Context, g gathered) error {
+	if err := c.patch(ctx, g.node, transition.Warmup(g.node, g.template)); err != nil {
+		return err
+	}
+	c.event(g, corev1.EventTypeNormal, v1alpha1.ReasonWarmupStarted, "node registered")
+	return nil
+}
+
+func (c *nodes) recordWarmed(ctx context.Context, g gathered) error {
+	if err := c.patch(ctx, g.node, transition.Warmed(g.node, c.now())); err != nil {
+		return err
+	}
+	c.metrics.warmupDuration.WithLabelValues(string(g.template.Pool)).Observe(c.now().Sub(g.instance.LaunchTime).Seconds())
+	c.event(g, corev1.EventTypeNormal, v1alpha1.ReasonWarmupCompleted, "node was Ready")
+	c.poke()
+	return nil
+}
+
+func (c *nodes) toStandby(ctx context.Context, g gathered) error {
+	n := &corev1.Node{}
+	if err := c.live.Get(ctx, client.ObjectKeyFromObject(g.node), n); err != nil {
+		return err
+	}
+	if n.Labels[v1alpha1.LabelState] != g.node.Labels[v1alpha1.LabelState] {
+		return apierrors.NewConflict(corev1.Resource("nodes"), n.Name, fmt.Errorf("state changed"))
+	}
+	// A failed start may have seen only a part of the resources; what was recorded before stands.
+	whole := g.Node.State != v1alpha1.StateStarting
+	if err := c.patch(ctx, n, transition.Standby(n, g.template, whole)); err != nil {
+		return err
+	}
+	return c.sayStopped(ctx, n)
+}
+
+// sayStopped writes what the cluster cannot see: the instance is stopped on purpose. Without it EndpointSlices and
+// zone health would believe the last report for the grace period. The heartbeat times stay the kubelet's own.
+func (c *nodes) sayStopped(ctx context.Context, n *corev1.Node) error {
+	now := metav1.NewTime(c.now())
+	is := n.DeepCopy()
+	standby := corev1.NodeCondition{
+		Type: v1alpha1.ConditionStandby, Status: corev1.ConditionTrue, Reason: "Stopped",
+		Message: "instance is stopped and can be started", LastHeartbeatTime: now, LastTransitionTime: now,
+	}
+	found := false
+	for i := range is.Status.Conditions {
+		switch cond := &is.Status.Conditions[i]; cond.Type {
+		case v1alpha1.ConditionStandby:
+			*cond, found = standby, true
+		case corev1.NodeReady:
+			if cond.Status != corev1.ConditionUnknown {
+				cond.Status, cond.Reason, cond.Message = corev1.ConditionUnknown, "InstanceStopped", "Stratos stopped the instance"
+				cond.LastTransitionTime = now
+			}
+		}
+	}
+	if !found {
+		is.Status.Conditions = append(is.Status.Conditions, standby)
+	}
+	return c.client.Status().Patch(ctx, is, client.StrategicMergeFrom(n))
+}
+
+func (c *nodes) failStart(ctx context.Context, g gathered, why string) error {
+	if err := c.cloud.StopInstance(ctx, string(g.instance.ID), true); err != nil && !provider.IsIncorrectState(err) {
+		return err
+	}
+	c.poke()
+	c.metrics.startFailures.WithLabelValues(string(g.template.Pool), "timeout").Inc()
+	return c.starter.Fail(ctx, v1alpha1.NodeName(g.node.Name), why)
+}
+
+// toRunning opens the node. The patch replaces the taints and other controllers write them too, so it is tried again at
+// once on the Node as the API server has it: pods are waiting.
+func (c *nodes) toRunning(ctx context.Context, g gathered, d lifecycle.Decision) error {
+	n := g.node
+	for range 5 {
+		err := c.patch(ctx, n, transition.Running(n, g.template, c.now()))
+		if err == nil {
+			c.ran(g, d)
+			return nil
+		}
+		if !apierrors.IsInvalid(err) {
+			return err
+		}
+		n = &corev1.Node{}
+		if err := c.live.Get(ctx, client.ObjectKeyFromObject(g.node), n); err != nil {
+			return err
+		}
+		if n.Labels[v1alpha1.LabelState] != g.node.Labels[v1alpha1.LabelState] {
+			return nil // somebody else has moved it on; their write brings an event
+		}
+	}
+	return apierrors.NewConflict(corev1.Resource("nodes"), g.node.Name, fmt.Errorf("taints keep changing"))
+}
+
+func (c *nodes) ran(g gathered, d lifecycle.Decision) {
+	c.event(g, corev1.EventTypeNormal, v1alpha1.ReasonNodeRunning, d.Reason)
+	if d.Action != lifecycle.ToRunning || g.Node.Started.IsZero() {
+		return
+	}
+	took := c.now().Sub(g.Node.Started)
+	c.metrics.scaleupDuration.WithLabelValues(string(g.template.Pool)).Observe(took.Seconds())
+	if len(g.template.StartupTaints) > 0 && g.template.RemoveStartupTaints {
+		c.metrics.startupTaintDuration.WithLabelValues(string(g.template.Pool)).Observe(took.Seconds())
+	}
+	c.ledger.SetReadyIn(g.template.Pool, took)
+	c.poke()
+}
+
+// verifyAndStop looks at the pods on the API server itself, because a bind may be on its way through our watch, writes
+// the stop intent and stops the instance. A pod that counts sends the node back to running.
+func (c *nodes) verifyAndStop(ctx context.Context, g gathered) error {
+	counting, err := c.countingLive(ctx, g.node.Name)
+	if err != nil {
+		return err
+	}
+	if len(counting) > 0 || len(c.ledger.On(v1alpha1.NodeName(g.node.Name))) > 0 {
+		return c.toRunning(ctx, g, lifecycle.Decision{Action: lifecycle.CancelStop, Reason: "needed again before it was stopped"})
+	}
+	if err := c.patch(ctx, g.node, transition.StopIntent(g.node, c.now())); err != nil {
+		return err
+	}
+	c.metrics.drainDuration.WithLabelValues(string(g.template.Pool)).Observe(c.now().Sub(g.Node.StoppingSince).Seconds())
+	if err := c.stop(ctx, g, false); err != nil {
+		return err // the intent stands; the next look asks again
+	}
+	c.metrics.scaledown.WithLabelValues(string(g.template.Pool), string(g.Node.StopReason)).Inc()
+	c.event(g, corev1.EventTypeNormal, v1alpha1.ReasonScaleDown, "empty for emptyNodeTTL")
+	return nil
+}
+
+// countingLive lists the pods that keep the node running, from the API server. Nominated ones cannot be selected by a
+// field there, so those are taken from the cache.
+func (c *nodes) countingLive(ctx context.Context, node string) ([]*corev1.Pod, error) {
+	bound := &corev1.PodList{}
+	if err := c.live.List(ctx, bound, client.MatchingFields{"spec.nodeName": node}); err != nil {
+		return nil, err
+	}
+	cached, err := c.podsOn(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range cached {
+		if p.Spec.NodeName == "" {
+			bound.Items = append(bound.Items, p)
+		}
+	}
+	return transition.Counting(node, bound.Items), nil
+}
+
+// stop asks the cloud, after checking once more whose instance it is.
+func (c *nodes) stop(ctx context.Context, g gathered, force bool) error {
+	if !c.owns(&g.instance.Instance) {
+		return fmt.Errorf("instance %s does not carry our tags, not stopping it", g.instance.ID)
+	}
+	if err := c.cloud.StopInstance(ctx, string(g.instance.ID), force); err != nil {
+		return err
+	}
+	c.inventory.stopping(g.instance.ID, c.now())
+	c.poke()
+	return nil
+}
+
+// drain evicts the pods that count. An eviction that a disruption budget refuses is tried again later.
+func (c *nodes) drain(ctx context.Context, g gathered) error {
+	pods, err := c.podsOn(ctx, g.node.Name)
+	if err != nil {
+		return err
+	}
+	for _, p := range transition.Counting(g.node.Name, pods) {
+		if p.Spec.NodeName == "" || p.DeletionTimestamp != nil {
+			continue
+		}
+		eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
+		err := c.client.SubResource("eviction").Create(ctx, p, eviction)
+		switch {
+		case apierrors.IsTooManyRequests(err):
+			c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonDrainFailed,
+				fmt.Sprintf("pod %s/%s cannot be evicted now: %v", p.Namespace, p.Name, err))
+		case client.IgnoreNotFound(err) != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *nodes) terminate(ctx context.Context, g gathered, why string) error {
+	if !c.owns(&g.instance.Instance) {
+		return fmt.Errorf("instance %s does not carry our tags, not terminating it", g.instance.ID)
+	}
+	if g.node != nil {
+		counting, err := c.countingLive(ctx, g.node.Name)
+		if err != nil {
+			return err
+		}
+		if len(counting) > 0 {
+			return apierrors.NewConflict(corev1.Resource("nodes"), g.node.Name, fmt.Errorf("pods are still there"))
+		}
+	}
+	if !g.Policy.Deleting && (g.node == nil || g.Node.State == v1alpha1.StateWarmup) {
+		c.metrics.warmupFailures.WithLabelValues(string(g.template.Pool), "terminated").Inc()
+		c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonWarmupFailed, why)
+	}
+	err := c.cloud.TerminateInstance(ctx, string(g.instance.ID))
+	c.poke()
+	if provider.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+func (c *nodes) deleteNode(ctx context.Context, g gathered) error {
+	uid := g.node.UID // not a Node of the same name that registered since
+	return client.IgnoreNotFound(c.client.Delete(ctx, g.node, client.Preconditions{UID: &uid}))
+}
+
+// syncStateTag writes the Node's state to the instance's tag, for people who look at the cloud. Nothing reads it back.
+func (c *nodes) syncStateTag(ctx context.Context, g gathered) error {
+	if g.Node == nil || g.Node.State == "" || g.instance.gone() || g.instance.Tags[v1alpha1.LabelState] == string(g.Node.State) ||
+		c.now().Sub(g.instance.seen) > time.Minute {
+		return nil
+	}
+	err := c.cloud.UpdateInstanceTags(ctx, string(g.instance.ID), map[string]string{v1alpha1.LabelState: string(g.Node.State)})
+	if provider.IsNotFound(err) || provider.IsRateLimit(err) {
+		return nil // the next sweep shows the old tag again
+	}
+	return err
+}
+
+func (c *nodes) patch(ctx context.Context, n *corev1.Node, p transition.Patch) error {
+	if p.Empty() {
+		return nil
+	}
+	target := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
+	return c.client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, p.JSON()))
+}
+
+// event reports on the Node where there is one, else on the pool.
+func (c *nodes) event(g gathered, kind string, reason v1alpha1.Reason, note string) {
+	switch {
+	case g.node != nil:
+		c.events.Eventf(g.node, nil, kind, string(reason), "Lifecycle", "%s", note)
+	case g.pool != nil:
+		c.events.Eventf(g.pool, nil, kind, string(reason), "Lifecycle", "instance %s: %s", g.instance.ID, note)
+	}
+}

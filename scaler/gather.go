@@ -1,0 +1,237 @@
+package scaler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+
+	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/lifecycle"
+	"github.com/stratos-sh/stratos/scaler/transition"
+)
+
+// Names of the cache's field indexes.
+const (
+	indexProviderID = "spec.providerID"
+	indexPodNode    = "stratos.pod-node"
+)
+
+// networkTimeout is how long startup taints wait for the CNI's own condition before they are removed by force.
+const networkTimeout = 2 * time.Minute
+
+// gathered is an observation and the objects that it was made from.
+type gathered struct {
+	lifecycle.Observation
+	instance entry
+	node     *corev1.Node
+	pool     *v1alpha1.NodePool
+	template transition.Template
+}
+
+// errNotOurs: the id belongs to no instance of this cluster's pools.
+var errNotOurs = errors.New("not an instance of ours")
+
+// gather does all the reading for a decision about one instance.
+func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, error) {
+	g := gathered{}
+	e, err := c.instance(ctx, id)
+	if err != nil {
+		return g, err
+	}
+	g.instance = e
+	g.Instance = lifecycle.Instance{State: e.State, Launched: e.LaunchTime, Seen: e.seen}
+	if g.pool, err = c.poolOf(ctx, e.pool()); err != nil {
+		return g, err
+	}
+	g.Policy = policyOf(g.pool)
+	g.template = templateOf(g.pool, e)
+	if g.node, err = c.nodeOf(ctx, e.ProviderID); err != nil || g.node == nil {
+		return g, err
+	}
+	pods, err := c.podsOn(ctx, g.node.Name)
+	if err != nil {
+		return g, err
+	}
+	g.Counting = len(transition.Counting(g.node.Name, pods))
+	g.Claims = len(c.ledger.On(v1alpha1.NodeName(g.node.Name)))
+	g.Node = observe(g.node, g.template, c.now())
+	return g, nil
+}
+
+// instance looks the id up in the inventory. One that no sweep has shown is asked for: a Node may outlive its instance.
+func (c *nodes) instance(ctx context.Context, id v1alpha1.InstanceID) (entry, error) {
+	if e, ok := c.inventory.get(id); ok {
+		return e, nil
+	}
+	asked := c.now()
+	instance, err := c.cloud.GetInstance(ctx, string(id))
+	switch {
+	case err == nil && c.owns(instance):
+		return entry{Instance: *instance, seen: asked}, nil
+	case err == nil:
+		return entry{}, errNotOurs
+	case !provider.IsNotFound(err):
+		return entry{}, err
+	}
+	return c.vanished(ctx, id, asked)
+}
+
+// vanished stands in for an instance that the cloud does not know but whose Node still names one of our pools.
+func (c *nodes) vanished(ctx context.Context, id v1alpha1.InstanceID, asked time.Time) (entry, error) {
+	list := &corev1.NodeList{}
+	if err := c.reader.List(ctx, list, client.HasLabels{v1alpha1.LabelPool}); err != nil {
+		return entry{}, err
+	}
+	for i := range list.Items {
+		n := &list.Items[i]
+		if instanceOf(n) == id {
+			return entry{Instance: provider.Instance{
+				ID: id, State: provider.InstanceTerminated, ProviderID: n.Spec.ProviderID,
+				Tags: map[string]string{v1alpha1.LabelPool: n.Labels[v1alpha1.LabelPool]},
+			}, seen: asked}, nil
+		}
+	}
+	return entry{}, errNotOurs
+}
+
+func (c *nodes) owns(i *provider.Instance) bool {
+	return i.Tags[v1alpha1.TagManagedBy] == v1alpha1.ManagedByStratos && i.Tags[v1alpha1.TagCluster] == c.cluster &&
+		i.Tags[v1alpha1.LabelPool] != ""
+}
+
+func (c *nodes) poolOf(ctx context.Context, name v1alpha1.PoolName) (*v1alpha1.NodePool, error) {
+	pool := &v1alpha1.NodePool{}
+	err := c.reader.Get(ctx, client.ObjectKey{Name: string(name)}, pool)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return pool, err
+}
+
+// nodeOf finds the Node by its provider id, exactly; nil if there is none.
+func (c *nodes) nodeOf(ctx context.Context, providerID string) (*corev1.Node, error) {
+	list := &corev1.NodeList{}
+	if err := c.reader.List(ctx, list, client.MatchingFields{indexProviderID: providerID}); err != nil {
+		return nil, err
+	}
+	switch len(list.Items) {
+	case 0:
+		return nil, nil
+	case 1:
+		return &list.Items[0], nil
+	}
+	return nil, fmt.Errorf("%d Nodes carry provider id %s", len(list.Items), providerID)
+}
+
+// podsOn lists the pods that are bound or nominated to the node.
+func (c *nodes) podsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
+	list := &corev1.PodList{}
+	return list.Items, errors.Join(c.reader.List(ctx, list, client.MatchingFields{indexPodNode: node}))
+}
+
+// observe reads the cluster's side of a node.
+func observe(n *corev1.Node, t transition.Template, now time.Time) *lifecycle.Node {
+	started := timeMark(n, v1alpha1.AnnotationScaleUpStarted)
+	ready := condition(n, corev1.NodeReady)
+	o := &lifecycle.Node{
+		State:         v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]),
+		Ready:         ready != nil && ready.Status == corev1.ConditionTrue && transition.Fresh(n, ready),
+		EverReady:     ready != nil && ready.Status == corev1.ConditionTrue,
+		NetworkReady:  !t.RemoveStartupTaints || len(t.StartupTaints) == 0 || networkReady(n) || overdue(started, now),
+		Complete:      complete(n),
+		Warmed:        timeMark(n, v1alpha1.AnnotationWarmedAt),
+		Started:       started,
+		Running:       timeMark(n, v1alpha1.AnnotationRunningSince),
+		EmptySince:    timeMark(n, v1alpha1.AnnotationScaleDownCandidateSince),
+		StoppingSince: timeMark(n, v1alpha1.AnnotationStoppingSince),
+		StopIntent:    timeMark(n, v1alpha1.AnnotationStopIntent),
+		StopReason:    v1alpha1.StopReason(n.Annotations[v1alpha1.AnnotationStopReason]),
+		Failures:      transition.Failures(n),
+		DoNotDisrupt:  n.Annotations[v1alpha1.AnnotationDoNotDisrupt] == "true",
+	}
+	return o
+}
+
+func overdue(started, now time.Time) bool {
+	return !started.IsZero() && now.Sub(started) > networkTimeout
+}
+
+// networkReady reads the condition of the CNIs that the seeds name; it has to be reported after the last stop.
+func networkReady(n *corev1.Node) bool {
+	if c := condition(n, "NetworkingReady"); c != nil && c.Status == corev1.ConditionTrue && transition.Fresh(n, c) {
+		return true
+	}
+	c := condition(n, corev1.NodeNetworkUnavailable)
+	return c != nil && c.Status == corev1.ConditionFalse && transition.Fresh(n, c) &&
+		(c.Reason == "CiliumIsUp" || c.Reason == "CalicoIsUp")
+}
+
+// complete reports whether allocatable is back to what was recorded at the last stop.
+func complete(n *corev1.Node) bool {
+	recorded, err := v1alpha1.ParseResources(n.Annotations[v1alpha1.AnnotationAllocatableAtStop])
+	if err != nil {
+		return true // not written by us
+	}
+	for name, quantity := range recorded {
+		// Of cpu, memory and disk the kubelet may keep back a little more or less than before; devices come whole.
+		if now := n.Status.Allocatable[name]; strings.Contains(string(name), "/") && now.Cmp(quantity) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func condition(n *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
+	for i := range n.Status.Conditions {
+		if n.Status.Conditions[i].Type == kind {
+			return &n.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// timeMark reads a time annotation; one that cannot be read is as good as none.
+func timeMark(n *corev1.Node, key string) time.Time {
+	t, err := time.Parse(time.RFC3339, n.Annotations[key])
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+// policyOf reads what the lifecycle needs of a pool; nil is a pool that is gone.
+func policyOf(p *v1alpha1.NodePool) lifecycle.Policy {
+	if p == nil {
+		return lifecycle.Policy{}
+	}
+	s := &p.Spec
+	return lifecycle.Policy{
+		Exists: true, Deleting: p.DeletionTimestamp != nil,
+		SelfStop:           s.PreWarm.CompletionModeOrDefault() == v1alpha1.SelfStop,
+		TerminateOnTimeout: s.PreWarm.TimeoutActionOrDefault() == v1alpha1.TimeoutTerminate,
+		WarmupTimeout:      s.PreWarm.TimeoutOrDefault(),
+		ReadyTimeout:       s.ScaleUp.ReadyTimeoutOrDefault(),
+		ScaleDown:          s.ScaleDown.EnabledOrDefault(),
+		EmptyTTL:           s.ScaleDown.EmptyNodeTTLOrDefault(),
+		DrainTimeout:       s.ScaleDown.DrainTimeoutOrDefault(),
+	}
+}
+
+func templateOf(p *v1alpha1.NodePool, e entry) transition.Template {
+	t := transition.Template{Pool: e.pool(), Instance: e.ID}
+	if p == nil {
+		return t
+	}
+	spec := &p.Spec.Template
+	t.Labels, t.Taints, t.StartupTaints = spec.Labels, spec.Taints, spec.StartupTaints
+	t.RemoveStartupTaints = spec.StartupTaintRemovalOrDefault() == v1alpha1.RemoveWhenNetworkReady
+	return t
+}

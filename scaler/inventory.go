@@ -1,0 +1,139 @@
+package scaler
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
+)
+
+// entry is an instance as a sweep, or a call of ours, last told of it.
+type entry struct {
+	provider.Instance
+	// seen is when the call that told of it was made.
+	seen time.Time
+}
+
+// pool is the pool that the instance's tags name.
+func (e entry) pool() v1alpha1.PoolName { return v1alpha1.PoolName(e.Tags[v1alpha1.LabelPool]) }
+
+// gone reports whether nothing is left of the instance.
+func (e entry) gone() bool { return e.State == provider.InstanceTerminated }
+
+// inventory is what the sweeps have shown. It is safe for concurrent use.
+type inventory struct {
+	// mu guards the fields below.
+	mu        sync.RWMutex
+	instances map[v1alpha1.InstanceID]entry
+	swept     time.Time
+}
+
+func newInventory() *inventory {
+	return &inventory{instances: map[v1alpha1.InstanceID]entry{}}
+}
+
+// replace takes in a whole sweep that was asked for at the given time, and returns the ids of instances that are new
+// or changed. An instance that is missing is gone, unless it is so young that the cloud's reads may not show it yet.
+func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle time.Duration) []v1alpha1.InstanceID {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.swept = asked
+	next := make(map[v1alpha1.InstanceID]entry, len(list))
+	var changed []v1alpha1.InstanceID
+	for _, instance := range list {
+		next[instance.ID] = entry{Instance: *instance, seen: asked}
+		if old, ok := i.instances[instance.ID]; !ok || old.State != instance.State {
+			changed = append(changed, instance.ID)
+		}
+	}
+	for id, old := range i.instances {
+		if _, ok := next[id]; ok || old.gone() {
+			continue
+		}
+		if asked.Sub(old.LaunchTime) > settle {
+			old.State, old.seen = provider.InstanceTerminated, asked
+		}
+		next[id] = old
+		changed = append(changed, id)
+	}
+	i.instances = next
+	slices.Sort(changed)
+	return changed
+}
+
+// expect adds an instance that was launched just now and that the cloud's reads may not show yet.
+func (i *inventory) expect(instance *provider.Instance, now time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if _, ok := i.instances[instance.ID]; !ok {
+		i.instances[instance.ID] = entry{Instance: *instance, seen: now}
+	}
+}
+
+// stopping notes that the cloud accepted a stop, so that it is not asked again before the next sweep.
+func (i *inventory) stopping(id v1alpha1.InstanceID, now time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if e, ok := i.instances[id]; ok && e.State == provider.InstanceRunning {
+		e.State, e.seen = provider.InstanceStopping, now
+		i.instances[id] = e
+	}
+}
+
+// get returns one instance.
+func (i *inventory) get(id v1alpha1.InstanceID) (entry, bool) {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	e, ok := i.instances[id]
+	return e, ok
+}
+
+// lastSweep is when the last complete sweep was asked for; zero before the first.
+func (i *inventory) lastSweep() time.Time {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	return i.swept
+}
+
+// of returns the pool's instances that are not gone, sorted by id.
+func (i *inventory) of(pool v1alpha1.PoolName) []entry {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	var out []entry
+	for _, e := range i.instances {
+		if e.pool() == pool && !e.gone() {
+			out = append(out, e)
+		}
+	}
+	slices.SortFunc(out, func(a, b entry) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	return out
+}
+
+// slotsOf returns the launch slots of the pool's instances, those that are gone included.
+func (i *inventory) slotsOf(pool v1alpha1.PoolName) map[int64]bool {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	slots := map[int64]bool{}
+	for _, e := range i.instances {
+		if slot, err := strconv.ParseInt(e.Tags[tagLaunch], 10, 64); err == nil && e.pool() == pool {
+			slots[slot] = true
+		}
+	}
+	return slots
+}
+
+// restless reports whether some instance is on its way between running and stopped.
+func (i *inventory) restless() bool {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	for _, e := range i.instances {
+		if e.State == provider.InstancePending || e.State == provider.InstanceStopping {
+			return true
+		}
+	}
+	return false
+}

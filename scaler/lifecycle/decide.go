@@ -1,0 +1,193 @@
+package lifecycle
+
+import (
+	"time"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
+)
+
+// Decide gives the next action for one instance and its Node. The rules are tried in the order of docs/lifecycle.md.
+func Decide(o Observation, now time.Time) Decision {
+	switch {
+	case o.Instance.State == provider.InstanceUnknown:
+		return wait("cloud does not tell the instance's state", 0)
+	case o.Instance.State == provider.InstanceTerminated && o.Node != nil:
+		return do(DeleteNode, "instance is terminated")
+	case o.Instance.State == provider.InstanceTerminated:
+		return wait("instance is terminated", 0)
+	case o.Node == nil:
+		return unregistered(o, now)
+	case !o.Policy.Exists || o.Policy.Deleting:
+		if o.Node.State != v1alpha1.StateTerminating {
+			return Decision{Action: BeginTerminate, StopReason: v1alpha1.StopDeleted, Reason: "its NodePool is being deleted"}
+		}
+	}
+	switch o.Node.State {
+	case "":
+		return do(Adopt, "node registered")
+	case v1alpha1.StateWarmup:
+		return warmup(o, now)
+	case v1alpha1.StateStandby:
+		return standby(o)
+	case v1alpha1.StateStarting:
+		return starting(o, now)
+	case v1alpha1.StateRunning:
+		return running(o, now)
+	case v1alpha1.StateStopping:
+		return stopping(o, now)
+	case v1alpha1.StateTerminating:
+		return terminating(o)
+	}
+	// A state that we do not know was written by somebody else. Adopting again derives the state from the truth.
+	return do(Adopt, "unknown state "+string(o.Node.State))
+}
+
+func unregistered(o Observation, now time.Time) Decision {
+	switch {
+	case !o.Policy.Exists || o.Policy.Deleting:
+		return do(Terminate, "its NodePool is being deleted")
+	case now.Sub(o.Instance.Launched) >= o.Policy.WarmupTimeout:
+		return do(Terminate, "no Node registered within preWarm.timeout")
+	case o.Instance.State == provider.InstanceStopped && settled(o, o.Instance.Launched):
+		return do(Terminate, "stopped itself before its Node registered")
+	}
+	return wait("waiting for the Node to register", until(o.Instance.Launched.Add(o.Policy.WarmupTimeout), now))
+}
+
+func warmup(o Observation, now time.Time) Decision {
+	n := o.Node
+	complete := n.Ready && n.NetworkReady
+	switch o.Instance.State {
+	case provider.InstanceStopped:
+		// What was true before the stop is still written on the Node, so a warm-up that ended between two looks counts.
+		if !n.Warmed.IsZero() || n.EverReady {
+			return do(ToStandby, "warmed up and stopped")
+		}
+		return do(Terminate, "stopped itself before it was Ready")
+	case provider.InstanceStopping:
+		if now.Sub(o.Instance.Launched) >= o.Policy.WarmupTimeout+ForceStopAfter {
+			return do(ForceStop, "stop after warm-up hangs")
+		}
+		return wait("stopping after warm-up", until(o.Instance.Launched.Add(o.Policy.WarmupTimeout+ForceStopAfter), now))
+	}
+	switch {
+	case n.Warmed.IsZero() && complete:
+		return do(RecordWarmed, "node is Ready and its network is up")
+	case !n.Warmed.IsZero() && !o.Policy.SelfStop:
+		return do(StopWarmed, "warm-up complete")
+	case now.Sub(o.Instance.Launched) < o.Policy.WarmupTimeout:
+		return wait("warming up", until(o.Instance.Launched.Add(o.Policy.WarmupTimeout), now))
+	case o.Policy.TerminateOnTimeout || n.Warmed.IsZero():
+		return do(Terminate, "not warm within preWarm.timeout")
+	}
+	return do(ForceStop, "did not stop itself within preWarm.timeout")
+}
+
+func standby(o Observation) Decision {
+	switch {
+	case o.Instance.State == provider.InstanceRunning && o.Node.Ready && o.Node.NetworkReady && o.Node.Complete:
+		return do(ToRunning, "started by somebody else")
+	case o.Instance.State == provider.InstanceStopped && o.Counting > 0:
+		return do(RequestStart, "a pod is bound to the stopped node")
+	}
+	return wait("standing by", 0)
+}
+
+func starting(o Observation, now time.Time) Decision {
+	n := o.Node
+	deadline := n.Started.Add(o.Policy.ReadyTimeout)
+	switch {
+	case n.Ready && n.NetworkReady && n.Complete:
+		// A fresh report is proof that the machine runs, whatever an older look at the cloud says.
+		return do(ToRunning, "node is Ready")
+	case !now.Before(deadline):
+		if n.Failures+1 >= MaxStartFailures {
+			return Decision{Action: BeginTerminate, StopReason: v1alpha1.StopFailed, Reason: "failed to start three times in a row"}
+		}
+		return do(FailStart, "not running within scaleUp.readyTimeout")
+	case o.Instance.State == provider.InstanceStopped && settled(o, n.Started):
+		return do(ResumeStart, "start was not carried out")
+	}
+	return wait("starting", until(deadline, now))
+}
+
+func running(o Observation, now time.Time) Decision {
+	n := o.Node
+	empty := o.Counting == 0 && o.Claims == 0
+	switch {
+	case o.Instance.State == provider.InstanceStopped && settled(o, n.Running):
+		return do(ToStandby, "stopped by somebody else")
+	case !empty && !n.EmptySince.IsZero():
+		return do(MarkInUse, "in use again")
+	case o.Counting > 0:
+		return wait("in use", 0)
+	case !empty:
+		// A claim ends without any event on this node: look again.
+		return wait("promised to waiting pods", 5*time.Second)
+	case !o.Policy.ScaleDown:
+		return wait("empty, and scale-down is disabled", 0)
+	case n.DoNotDisrupt:
+		return wait("empty, and annotated "+v1alpha1.AnnotationDoNotDisrupt, 0)
+	case n.EmptySince.IsZero():
+		return do(MarkEmpty, "empty")
+	case now.Sub(n.EmptySince) < o.Policy.EmptyTTL:
+		return wait("empty, waiting for emptyNodeTTL", until(n.EmptySince.Add(o.Policy.EmptyTTL), now))
+	}
+	return Decision{Action: BeginStop, StopReason: v1alpha1.StopEmpty, Reason: "empty for emptyNodeTTL"}
+}
+
+func stopping(o Observation, now time.Time) Decision {
+	if !o.Node.StopIntent.IsZero() {
+		return stopIntended(o, now)
+	}
+	since := now.Sub(o.Node.StoppingSince)
+	switch {
+	case o.Instance.State == provider.InstanceStopped && settled(o, o.Node.StoppingSince):
+		return do(ToStandby, "stopped by somebody else while draining")
+	case o.Counting > 0 || o.Claims > 0:
+		return do(CancelStop, "needed again before it was stopped")
+	case since < CordonTime:
+		return wait("cordoned, letting binds in flight land", CordonTime-since)
+	case since >= o.Policy.DrainTimeout:
+		return do(CancelStop, "not drained within scaleDown.drainTimeout")
+	}
+	return do(VerifyAndStop, "empty")
+}
+
+// stopIntended: nobody cancels any more. The way out is the cloud saying stopped.
+func stopIntended(o Observation, now time.Time) Decision {
+	force := o.Node.StopIntent.Add(ForceStopAfter)
+	switch {
+	case o.Instance.State == provider.InstanceStopped && o.Instance.Seen.After(o.Node.StopIntent):
+		return do(ToStandby, "stopped")
+	case !now.Before(force):
+		return do(ForceStop, "stop hangs")
+	case o.Instance.State == provider.InstanceStopping:
+		return wait("instance is stopping", until(force, now))
+	case settled(o, o.Node.StopIntent):
+		return do(StopAgain, "stop was not carried out")
+	}
+	return wait("stop asked", SettleTime)
+}
+
+func terminating(o Observation) Decision {
+	if o.Counting > 0 {
+		return Decision{Action: Drain, Reason: "draining before termination", After: 2 * time.Second}
+	}
+	return do(Terminate, "drained")
+}
+
+// settled reports whether the cloud was asked long enough after the given moment for its answer to show what we did then.
+func settled(o Observation, since time.Time) bool {
+	return o.Instance.Seen.After(since.Add(SettleTime))
+}
+
+func do(a Action, reason string) Decision { return Decision{Action: a, Reason: reason} }
+
+func wait(reason string, after time.Duration) Decision {
+	return Decision{Action: Wait, Reason: reason, After: after}
+}
+
+// until is the time left, at least a second so that a deadline in the past never spins.
+func until(t, now time.Time) time.Duration { return max(t.Sub(now), time.Second) }

@@ -1,0 +1,131 @@
+// Package lifecycle is the state machine of a node: a function of what is observed, the pool's policy and the time.
+// docs/lifecycle.md is its transition table, and a test walks every row of it. It is pure: no client, logger or clock.
+package lifecycle
+
+import (
+	"time"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
+)
+
+// Observation is all that a decision about one instance and its Node may depend on.
+type Observation struct {
+	Instance Instance
+	// Node is nil while no Node carries the instance's provider id.
+	Node *Node
+	// Counting is the number of pods that keep the node running, those nominated to it included.
+	Counting int
+	// Claims is the number of waiting pods that are promised room on the node.
+	Claims int
+	Policy Policy
+}
+
+// Instance is the cloud's side.
+type Instance struct {
+	// State is provider.InstanceTerminated also when the cloud no longer knows the instance.
+	State    provider.InstanceState
+	Launched time.Time
+	// Seen is when the call that told the state was made. Anything we did since may not show in it.
+	Seen time.Time
+}
+
+// Node is the cluster's side.
+type Node struct {
+	// State is empty on a Node that Stratos has not adopted yet.
+	State v1alpha1.NodeState
+	// Ready, NetworkReady: the kubelet's and the CNI's own reports, made after the last stop.
+	Ready, NetworkReady bool
+	// Complete: allocatable is back to what was recorded at the last stop.
+	Complete bool
+	// EverReady: some Ready report was true in the life of the Node, also one left over from before a stop.
+	EverReady bool
+
+	Warmed, Started, Running, EmptySince, StoppingSince, StopIntent time.Time
+	StopReason                                                      v1alpha1.StopReason
+	Failures                                                        int
+	// DoNotDisrupt: a person wants the node to stay.
+	DoNotDisrupt bool
+}
+
+// Policy is what the NodePool asks for.
+type Policy struct {
+	// Exists is false when the pool is gone, Deleting true while it goes. Either way its nodes go too.
+	Exists, Deleting bool
+	SelfStop         bool
+	// TerminateOnTimeout: an instance that is not warm in time is terminated even if it could be rescued.
+	TerminateOnTimeout bool
+	WarmupTimeout      time.Duration
+	ReadyTimeout       time.Duration
+	ScaleDown          bool
+	EmptyTTL           time.Duration
+	DrainTimeout       time.Duration
+}
+
+// Action is the one operation to carry out now. Each is safe to repeat.
+type Action string
+
+// The actions.
+const (
+	// Wait: nothing to do.
+	Wait Action = "Wait"
+	// Adopt the Node: pool labels and taints, cordon, state warmup.
+	Adopt Action = "Adopt"
+	// RecordWarmed: write down that warm-up was seen complete.
+	RecordWarmed Action = "RecordWarmed"
+	// StopWarmed: ask the cloud to stop a warm node.
+	StopWarmed Action = "StopWarmed"
+	// ForceStop: ask the cloud to stop without the guest's own shutdown.
+	ForceStop Action = "ForceStop"
+	// ToStandby: record the stop and mark the node standby.
+	ToStandby Action = "ToStandby"
+	// RequestStart: have a standby node started because a pod is bound to it.
+	RequestStart Action = "RequestStart"
+	// ResumeStart: ask the cloud again for a start whose intent stands.
+	ResumeStart Action = "ResumeStart"
+	// FailStart: give the start up; claims move.
+	FailStart Action = "FailStart"
+	// ToRunning: open the node to pods.
+	ToRunning Action = "ToRunning"
+	// MarkEmpty, MarkInUse: write or remove the time since which the node is empty.
+	MarkEmpty Action = "MarkEmpty"
+	MarkInUse Action = "MarkInUse"
+	// BeginStop: close the node to pods.
+	BeginStop Action = "BeginStop"
+	// CancelStop: open it again.
+	CancelStop Action = "CancelStop"
+	// VerifyAndStop: look at the pods on the API server, write the stop intent, stop the instance.
+	VerifyAndStop Action = "VerifyAndStop"
+	// StopAgain: ask the cloud again for a stop whose intent stands.
+	StopAgain Action = "StopAgain"
+	// BeginTerminate: close the node to pods and mark it terminating.
+	BeginTerminate Action = "BeginTerminate"
+	// Drain: evict the pods that count.
+	Drain Action = "Drain"
+	// Terminate the instance.
+	Terminate Action = "Terminate"
+	// DeleteNode: the instance is gone, the Node goes too.
+	DeleteNode Action = "DeleteNode"
+)
+
+// Decision is what to do and why; Reason is what the user reads.
+type Decision struct {
+	Action Action
+	Reason string
+	// StopReason goes with BeginStop and BeginTerminate.
+	StopReason v1alpha1.StopReason
+	// After is when to look again even if nothing changes; 0 means the next event or sweep.
+	After time.Duration
+}
+
+// Times that are the same for every pool.
+const (
+	// SettleTime is how long the cloud's reads may lag behind what we did: a state older than that says nothing.
+	SettleTime = 10 * time.Second
+	// CordonTime lets the scheduler's binds in flight show up after the cordon and before the pods are counted.
+	CordonTime = time.Second
+	// ForceStopAfter is how long a stop may take before it is forced.
+	ForceStopAfter = 5 * time.Minute
+	// MaxStartFailures in a row replace the node.
+	MaxStartFailures = 3
+)

@@ -1,0 +1,139 @@
+package scaler
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/lifecycle"
+	"github.com/stratos-sh/stratos/scaler/start"
+)
+
+// nodeWorkers: an instance's step is one or two short calls, never a wait, so many can be under way and no pool's slow
+// node holds up another's.
+const nodeWorkers = 32
+
+// nodes takes every instance and its Node through their life: gather, decide, act. It runs on the leader.
+type nodes struct {
+	reader  client.Reader // the cache
+	live    client.Reader // the API server itself
+	client  client.Client
+	cloud   provider.CloudProvider
+	cluster string
+	ledger  *claim.Ledger
+	starter *start.Starter
+	events  events.EventRecorder
+	metrics *metrics
+	now     func() time.Time
+
+	inventory *inventory
+	// poke makes the next sweeps come fast, after each call that changes an instance.
+	poke func()
+}
+
+// Reconcile takes one instance one step further. Each step is safe to repeat.
+func (c *nodes) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctrl.Result, error) {
+	if c.inventory.lastSweep().IsZero() {
+		return ctrl.Result{RequeueAfter: 200 * time.Millisecond}, nil // what we do not see yet is not gone
+	}
+	g, err := c.gather(ctx, id)
+	if errors.Is(err, errNotOurs) {
+		return ctrl.Result{}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	d := lifecycle.Decide(g.Observation, c.now())
+	if d.Action == lifecycle.Wait {
+		return ctrl.Result{RequeueAfter: d.After}, c.syncStateTag(ctx, g)
+	}
+	log := logr.FromContextOrDiscard(ctx)
+	log.V(1).Info("node step", "action", d.Action, "reason", d.Reason)
+	err = c.act(ctx, g, d)
+	switch {
+	case apierrors.IsInvalid(err), apierrors.IsConflict(err):
+		// The Node is not as the cache shows it. A moment later the cache has caught up.
+		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
+	case provider.IsRateLimit(err), provider.IsIncorrectState(err):
+		return ctrl.Result{RequeueAfter: time.Second}, nil
+	case err != nil:
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	// The event of our own write brings the next step; After is for steps that write nothing.
+	return ctrl.Result{RequeueAfter: d.After}, nil
+}
+
+// setup registers the controller: it listens to Nodes, to pods on them, and to the sweep.
+func (c *nodes) setup(mgr manager.Manager, swept <-chan event.TypedGenericEvent[v1alpha1.InstanceID]) error {
+	ctl, err := controller.NewTyped("node", mgr, controller.TypedOptions[v1alpha1.InstanceID]{
+		Reconciler:              reconcile.TypedFunc[v1alpha1.InstanceID](c.Reconcile),
+		MaxConcurrentReconciles: nodeWorkers,
+		LogConstructor: func(id *v1alpha1.InstanceID) logr.Logger {
+			log := mgr.GetLogger().WithName("node")
+			if id != nil {
+				log = log.WithValues("instance", *id)
+			}
+			return log
+		},
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.InstanceID](100*time.Millisecond, 30*time.Second),
+	})
+	if err != nil {
+		return err
+	}
+	cache := mgr.GetCache()
+	return errors.Join(
+		ctl.Watch(source.TypedKind(cache, &corev1.Node{}, handler.TypedEnqueueRequestsFromMapFunc(byNode))),
+		ctl.Watch(source.TypedKind(cache, &corev1.Pod{}, handler.TypedEnqueueRequestsFromMapFunc(c.byPod))),
+		ctl.Watch(source.TypedChannel(swept, handler.TypedEnqueueRequestsFromMapFunc(
+			func(_ context.Context, id v1alpha1.InstanceID) []v1alpha1.InstanceID {
+				return []v1alpha1.InstanceID{id}
+			}))),
+	)
+}
+
+// byNode: every Node with a provider id may be one of ours; gather finds out by the id's instance.
+func byNode(_ context.Context, n *corev1.Node) []v1alpha1.InstanceID {
+	if id := instanceOf(n); id != "" {
+		return []v1alpha1.InstanceID{id}
+	}
+	return nil
+}
+
+func (c *nodes) byPod(ctx context.Context, p *corev1.Pod) []v1alpha1.InstanceID {
+	name := nodeOfPod(p)
+	if name == "" {
+		return nil
+	}
+	n := &corev1.Node{}
+	if err := c.reader.Get(ctx, client.ObjectKey{Name: name}, n); err != nil || n.Labels[v1alpha1.LabelPool] == "" {
+		return nil // a Node that is not there yet brings its own event
+	}
+	return byNode(ctx, n)
+}
+
+// nodeOfPod is the node that the pod is bound to or on its way to.
+func nodeOfPod(p *corev1.Pod) string {
+	if p.Spec.NodeName != "" {
+		return p.Spec.NodeName
+	}
+	return p.Status.NominatedNodeName
+}
+
+func instanceOf(n *corev1.Node) v1alpha1.InstanceID { return start.InstanceOf(n) }

@@ -1,0 +1,299 @@
+package scaler
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"maps"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/lifecycle"
+	"github.com/stratos-sh/stratos/scaler/plan"
+)
+
+const (
+	// poolWorkers: a launch may take seconds, so one pool must not wait for another's.
+	poolWorkers = 8
+	// launchesAtOnce bounds one pool's launches under way.
+	launchesAtOnce = 10
+	// launchRetry is how soon a launch that failed is tried again.
+	launchRetry = 5 * time.Second
+	// tagLaunch holds the launch slot of an instance.
+	tagLaunch = "stratos.sh/launch"
+)
+
+// pools keeps each NodePool at its size, reports its status, and empties it when it is deleted. It runs on the leader.
+type pools struct {
+	client    client.Client
+	cloud     provider.CloudProvider
+	cluster   string
+	launcher  Launcher
+	events    events.EventRecorder
+	metrics   *metrics
+	now       func() time.Time
+	inventory *inventory
+	poke      func()
+	// wake has one instance looked at again: its pool has changed.
+	wake func(ctx context.Context, id v1alpha1.InstanceID)
+}
+
+// Reconcile brings one pool closer to its spec.
+func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Result, error) {
+	pool := &v1alpha1.NodePool{}
+	if err := c.client.Get(ctx, req.NamespacedName, pool); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if c.inventory.lastSweep().IsZero() {
+		return ctrl.Result{RequeueAfter: 200 * time.Millisecond}, nil
+	}
+	if pool.DeletionTimestamp != nil {
+		return c.empty(ctx, pool)
+	}
+	if controllerutil.AddFinalizer(pool, v1alpha1.FinalizerNodePool) {
+		return ctrl.Result{}, ignoreConflict(c.client.Update(ctx, pool))
+	}
+	slots := c.settle(pool)
+	count, err := c.count(ctx, pool)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	slots, err = c.reserve(ctx, pool, slots, count)
+	if err != nil {
+		return ctrl.Result{}, ignoreConflict(err)
+	}
+	launchErr := c.launch(ctx, pool, slots)
+	if launchErr == nil && len(slots.Pending) > 0 {
+		if count, err = c.count(ctx, pool); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	if err := c.report(ctx, pool, count, launchErr); err != nil {
+		return ctrl.Result{}, ignoreConflict(err)
+	}
+	if launchErr != nil {
+		return ctrl.Result{RequeueAfter: launchRetry}, nil // the condition says why; an error would only be logged beside it
+	}
+	return ctrl.Result{}, nil
+}
+
+// settle drops pending launch slots whose instance is known by now. It decides from memory and writes with reserve.
+func (c *pools) settle(pool *v1alpha1.NodePool) plan.Slots {
+	slots, err := plan.ParseSlots(pool.Annotations[v1alpha1.AnnotationLaunches])
+	if err != nil {
+		// Written by somebody else. Numbers must not be used twice, so go on from one that no launch can have had.
+		slots = plan.Slots{Next: c.now().Unix()}
+	}
+	return slots.Settle(c.inventory.slotsOf(v1alpha1.PoolName(pool.Name)))
+}
+
+// reserve writes the slots of the launches that the pool lacks, before any of them is asked for.
+func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots plan.Slots, count map[v1alpha1.NodeState]int32) (plan.Slots, error) {
+	n := plan.Launches(plan.Pool{
+		PoolSize: pool.Spec.PoolSize, MinStandby: pool.Spec.MinStandby,
+		Standby: count[v1alpha1.StateStandby], Warmup: count[v1alpha1.StateWarmup], Total: total(count),
+		Pending: int32(len(slots.Pending)), //nolint:gosec // bounded by poolSize
+	})
+	slots = slots.Reserve(n)
+	text := slots.String()
+	if text == pool.Annotations[v1alpha1.AnnotationLaunches] {
+		return slots, nil
+	}
+	before := pool.DeepCopy()
+	metav1SetAnnotation(pool, v1alpha1.AnnotationLaunches, text)
+	// The resource version is tested: two leaders for a moment must not take the same slot for two launches.
+	if err := c.client.Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return slots, err
+	}
+	if n > 0 {
+		c.events.Eventf(pool, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonReplenishing), "Launch", "launching %d instances", n)
+	}
+	return slots, nil
+}
+
+// launch asks for every pending slot. Asking again for one that was launched yields the same instance.
+func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, slots plan.Slots) error {
+	group := &errgroup.Group{} // one that fails does not take the others down
+	group.SetLimit(launchesAtOnce)
+	for _, slot := range slots.Pending {
+		group.Go(func() error {
+			instance, err := c.launcher.Launch(ctx, pool.Spec.Template.NodeClassRef, c.request(pool, slot))
+			if err != nil {
+				return err
+			}
+			c.inventory.expect(instance, c.now())
+			c.poke()
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+func (c *pools) request(pool *v1alpha1.NodePool, slot int64) provider.LaunchRequest {
+	token := sha256.Sum256([]byte(string(pool.UID) + "/" + strconv.FormatInt(slot, 10)))
+	return provider.LaunchRequest{
+		ClientToken: hex.EncodeToString(token[:16]),
+		Tags: map[string]string{
+			v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos,
+			v1alpha1.TagCluster:   c.cluster,
+			v1alpha1.LabelPool:    pool.Name,
+			v1alpha1.LabelState:   string(v1alpha1.StateWarmup),
+			tagLaunch:             strconv.FormatInt(slot, 10),
+		},
+	}
+}
+
+// count counts the pool's instances by the state of their Nodes; one without a Node of a known state is warming up.
+func (c *pools) count(ctx context.Context, pool *v1alpha1.NodePool) (map[v1alpha1.NodeState]int32, error) {
+	list := &corev1.NodeList{}
+	if err := c.client.List(ctx, list, client.MatchingLabels{v1alpha1.LabelPool: pool.Name}); err != nil {
+		return nil, err
+	}
+	states := map[string]v1alpha1.NodeState{}
+	for i := range list.Items {
+		states[list.Items[i].Spec.ProviderID] = v1alpha1.NodeState(list.Items[i].Labels[v1alpha1.LabelState])
+	}
+	count := map[v1alpha1.NodeState]int32{}
+	for _, e := range c.inventory.of(v1alpha1.PoolName(pool.Name)) {
+		state := states[e.ProviderID]
+		if state == "" {
+			state = v1alpha1.StateWarmup
+		}
+		count[state]++
+	}
+	return count, nil
+}
+
+func total(count map[v1alpha1.NodeState]int32) int32 {
+	var sum int32
+	for _, n := range maps.All(count) {
+		sum += n
+	}
+	return sum
+}
+
+// empty lets the nodes of a deleted pool go, and lets the pool go when a listing of its own shows none.
+func (c *pools) empty(ctx context.Context, pool *v1alpha1.NodePool) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(pool, v1alpha1.FinalizerNodePool) {
+		return ctrl.Result{}, nil
+	}
+	again := ctrl.Result{RequeueAfter: 2 * time.Second}
+	left := c.inventory.of(v1alpha1.PoolName(pool.Name))
+	for _, e := range left {
+		c.wake(ctx, e.ID)
+	}
+	count, err := c.count(ctx, pool)
+	if err != nil {
+		return again, err
+	}
+	if err := c.report(ctx, pool, count, nil); err != nil {
+		return again, ignoreConflict(err)
+	}
+	if len(left) > 0 {
+		return again, nil
+	}
+	list, err := c.cloud.ListInstances(ctx, map[string]string{
+		v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: c.cluster, v1alpha1.LabelPool: pool.Name,
+	})
+	if err != nil {
+		return again, err
+	}
+	for _, instance := range list {
+		if instance.State != provider.InstanceTerminated {
+			c.poke() // the next sweep brings it to the inventory, and the lifecycle terminates it
+			return again, nil
+		}
+	}
+	// A launch that was asked for just now may not show in any listing yet.
+	if wait := pool.DeletionTimestamp.Add(lifecycle.SettleTime).Sub(c.now()); wait > 0 && pool.Annotations[v1alpha1.AnnotationLaunches] != "" {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	controllerutil.RemoveFinalizer(pool, v1alpha1.FinalizerNodePool)
+	c.metrics.forget(v1alpha1.PoolName(pool.Name))
+	return ctrl.Result{}, client.IgnoreNotFound(ignoreConflict(c.client.Update(ctx, pool)))
+}
+
+// setup registers the controller: it listens to pools, to the Nodes of pools, to classes and to the sweep.
+func (c *pools) setup(mgr manager.Manager, swept <-chan event.TypedGenericEvent[v1alpha1.PoolName]) error {
+	toPool := func(name string) []reconcile.Request {
+		if name == "" {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: name}}}
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("nodepool").
+		For(&v1alpha1.NodePool{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, n client.Object) []reconcile.Request {
+			return toPool(n.GetLabels()[v1alpha1.LabelPool])
+		}), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		Watches(&v1alpha1.AWSNodeClass{}, handler.EnqueueRequestsFromMapFunc(c.byClass)).
+		WatchesRawSource(source.TypedChannel(swept, handler.TypedEnqueueRequestsFromMapFunc(
+			func(_ context.Context, name v1alpha1.PoolName) []reconcile.Request { return toPool(string(name)) }))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: poolWorkers}).
+		Complete(c)
+}
+
+func (c *pools) byClass(ctx context.Context, class client.Object) []reconcile.Request {
+	list := &v1alpha1.NodePoolList{}
+	if err := c.client.List(ctx, list); err != nil {
+		return nil // the sweep brings every pool back within seconds
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		if list.Items[i].Spec.Template.NodeClassRef.Name == class.GetName() {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return out
+}
+
+// ignoreConflict: the object has changed since it was read, and that change brings an event.
+func ignoreConflict(err error) error {
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+func metav1SetAnnotation(o client.Object, key, value string) {
+	annotations := maps.Clone(o.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	o.SetAnnotations(annotations)
+}
+
+// launchReason words a failed launch for a condition.
+func launchReason(err error) v1alpha1.Reason {
+	switch {
+	case provider.IsInsufficientCapacity(err):
+		return v1alpha1.ReasonInsufficientCapacity
+	case apierrors.IsNotFound(err):
+		return v1alpha1.ReasonNodeClassNotFound
+	case errors.Is(err, context.DeadlineExceeded):
+		return "LaunchTimeout"
+	}
+	return "LaunchFailed"
+}

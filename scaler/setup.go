@@ -1,0 +1,96 @@
+// Package scaler runs in the background on the leader: it warms instances up, keeps pools at their size, completes
+// starts, stops empty nodes and empties deleted pools. What it decides stands in lifecycle and plan, what it writes to
+// Nodes in transition; this package reads, calls and listens.
+package scaler
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/start"
+)
+
+// Setup is what SetupWithManager needs.
+type Setup struct {
+	Cloud    provider.CloudProvider
+	Launcher Launcher
+	// Cluster is the value of the tag that separates this cluster's instances from all others.
+	Cluster string
+	Ledger  *claim.Ledger
+	// ExtenderSchedulers are the schedulerNames whose pods the extender serves.
+	ExtenderSchedulers []string
+}
+
+// wakeBuffer holds the wake-ups of a sweep of a large cluster, so that the sweep does not wait for the controllers.
+const wakeBuffer = 1024
+
+// SetupWithManager adds the scaler to the manager and returns the Starter, which runs on every replica and which the
+// extender asks for starts.
+func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start.Starter, error) {
+	m, err := newMetrics(ctrlmetrics.Registry)
+	if err != nil {
+		return nil, err
+	}
+	if err := addIndexes(ctx, mgr); err != nil {
+		return nil, err
+	}
+	recorder := mgr.GetEventRecorder("stratos-scaler")
+	inventory := newInventory()
+	instances := make(chan event.TypedGenericEvent[v1alpha1.InstanceID], wakeBuffer)
+	changed := make(chan event.TypedGenericEvent[v1alpha1.PoolName], wakeBuffer)
+	sweep := &sweep{
+		cloud: s.Cloud, cluster: s.Cluster, inventory: inventory, instances: instances, pools: changed,
+		now: time.Now, log: mgr.GetLogger().WithName("sweep"), wake: make(chan struct{}, 1),
+	}
+	starter := start.New(start.Options{
+		Reader: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Cloud: s.Cloud, Ledger: s.Ledger,
+		Events: recorder, Now: time.Now, Log: mgr.GetLogger().WithName("start"),
+		Count: func(pool v1alpha1.PoolName, trigger start.Trigger) {
+			m.scaleup.WithLabelValues(string(pool), string(trigger)).Inc()
+			sweep.poke()
+		},
+	})
+	nodes := &nodes{
+		reader: mgr.GetClient(), live: mgr.GetAPIReader(), client: mgr.GetClient(), cloud: s.Cloud, cluster: s.Cluster,
+		ledger: s.Ledger, starter: starter, events: recorder, metrics: m, now: time.Now, inventory: inventory, poke: sweep.poke,
+	}
+	pools := &pools{
+		client: mgr.GetClient(), cloud: s.Cloud, cluster: s.Cluster, launcher: s.Launcher, events: recorder, metrics: m,
+		now: time.Now, inventory: inventory, poke: sweep.poke,
+		wake: func(ctx context.Context, id v1alpha1.InstanceID) { send(ctx, instances, id) },
+	}
+	explain := &explain{
+		reader: mgr.GetClient(), ledger: s.Ledger, events: recorder, schedulers: s.ExtenderSchedulers, told: map[podKey]string{}, now: time.Now,
+	}
+	return starter, errors.Join(
+		mgr.Add(starter), mgr.Add(sweep), nodes.setup(mgr, instances), pools.setup(mgr, changed), explain.setup(mgr),
+	)
+}
+
+func addIndexes(ctx context.Context, mgr manager.Manager) error {
+	indexer := mgr.GetFieldIndexer()
+	return errors.Join(
+		indexer.IndexField(ctx, &corev1.Node{}, indexProviderID, func(o client.Object) []string {
+			if n, ok := o.(*corev1.Node); ok && n.Spec.ProviderID != "" {
+				return []string{n.Spec.ProviderID}
+			}
+			return nil
+		}),
+		indexer.IndexField(ctx, &corev1.Pod{}, indexPodNode, func(o client.Object) []string {
+			if p, ok := o.(*corev1.Pod); ok && nodeOfPod(p) != "" {
+				return []string{nodeOfPod(p)}
+			}
+			return nil
+		}),
+	)
+}

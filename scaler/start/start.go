@@ -1,0 +1,288 @@
+// Package start is the only code that starts instances. A start is an intent on the Node first and a call to the cloud
+// second, so that a process that dies in between leaves a Node that says starting, which the scaler finishes.
+package start
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/transition"
+)
+
+// Trigger is what asked for a start; the metric label of stratos_nodepool_scaleup_total.
+type Trigger string
+
+// The triggers.
+const (
+	TriggerFilter  Trigger = "filter"
+	TriggerPending Trigger = "pending"
+)
+
+const (
+	// workers bounds starts under way at once: enough to keep the API server busy, few enough not to crowd it.
+	workers = 32
+	// retryFirst and retryMost bound the pause before a refused call is made again.
+	retryFirst = 100 * time.Millisecond
+	retryMost  = 10 * time.Second
+	// backoffFirst and backoffMost bound how long a node rests after a failed start.
+	backoffFirst = 3 * time.Minute
+	backoffMost  = 30 * time.Minute
+)
+
+// Cloud is the part of the provider that starting needs.
+type Cloud interface {
+	StartInstance(ctx context.Context, instanceID string) error
+}
+
+// Starter starts standby nodes and publishes the claims on them. It runs on every replica.
+type Starter struct {
+	reader client.Reader // a cache: patches test what they rely on
+	live   client.Reader // the API server itself
+	writer client.Writer
+	cloud  Cloud
+	ledger *claim.Ledger
+	events events.EventRecorder
+	count  func(pool v1alpha1.PoolName, trigger Trigger)
+	now    func() time.Time
+	log    logr.Logger
+	queue  workqueue.TypedRateLimitingInterface[v1alpha1.NodeName]
+
+	// mu guards calls.
+	mu sync.Mutex
+	// calls are the nodes whose intent stands and whose call the cloud has not accepted yet.
+	calls map[v1alpha1.NodeName]Trigger
+}
+
+// Options are what a Starter needs.
+type Options struct {
+	// Reader may be a cache, Live is the API server itself.
+	Reader client.Reader
+	Live   client.Reader
+	Writer client.Writer
+	Cloud  Cloud
+	Ledger *claim.Ledger
+	Events events.EventRecorder
+	// Count is told of every start that the cloud accepted.
+	Count func(pool v1alpha1.PoolName, trigger Trigger)
+	Now   func() time.Time
+	Log   logr.Logger
+}
+
+// New returns a Starter; it works once its Start runs.
+func New(o Options) *Starter {
+	return &Starter{
+		reader: o.Reader, live: o.Live, writer: o.Writer, cloud: o.Cloud, ledger: o.Ledger, events: o.Events, count: o.Count, now: o.Now, log: o.Log,
+		queue: workqueue.NewTypedRateLimitingQueue(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.NodeName](retryFirst, retryMost)),
+		calls: map[v1alpha1.NodeName]Trigger{},
+	}
+}
+
+// NeedLeaderElection is false: a replica starts what its own extender promised.
+func (s *Starter) NeedLeaderElection() bool { return false }
+
+// Start works until ctx ends. What is queued then is lost on purpose: intents are on the Nodes, and claims are made
+// again by the scheduler's next ask.
+func (s *Starter) Start(ctx context.Context) error {
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for s.next(ctx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	s.queue.ShutDown()
+	wg.Wait()
+	return nil
+}
+
+// StartNode makes sure that the node is being started, if it is standby, and that the claims on it are published. It
+// returns at once and may be called again at will.
+func (s *Starter) StartNode(node v1alpha1.NodeName) { s.queue.Add(node) }
+
+// Resume asks the cloud again for a start whose intent stands on the Node.
+func (s *Starter) Resume(node v1alpha1.NodeName, trigger Trigger) {
+	s.mu.Lock()
+	s.calls[node] = trigger
+	s.mu.Unlock()
+	s.queue.Add(node)
+}
+
+func (s *Starter) next(ctx context.Context) bool {
+	node, shutdown := s.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer s.queue.Done(node)
+	if err := s.advance(ctx, node); err != nil && ctx.Err() == nil {
+		s.log.Info("start will be tried again", "node", node, "error", err.Error())
+		s.queue.AddRateLimited(node)
+		return true
+	}
+	s.queue.Forget(node)
+	return true
+}
+
+// advance takes the node one step further: intent, call, or publication of claims.
+func (s *Starter) advance(ctx context.Context, name v1alpha1.NodeName) error {
+	if trigger, ok := s.pending(name); ok {
+		return s.call(ctx, name, trigger)
+	}
+	node := &corev1.Node{}
+	if err := s.reader.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil {
+		if apierrors.IsNotFound(err) {
+			s.ledger.Failed(name)
+		}
+		return client.IgnoreNotFound(err)
+	}
+	switch v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) {
+	case v1alpha1.StateStandby:
+		return s.intend(ctx, node)
+	case v1alpha1.StateStarting:
+		return s.publish(ctx, node)
+	}
+	return nil // running or on its way out: nothing to start, and claims on it are not ours to publish
+}
+
+// intend writes the start intent and goes on to the call. Where the Node is no longer as the cache shows it, the next
+// event of the Node decides what becomes of the claims.
+func (s *Starter) intend(ctx context.Context, node *corev1.Node) error {
+	name := v1alpha1.NodeName(node.Name)
+	uids := s.claimed(name)
+	if len(uids) == 0 {
+		return nil // its pods were bound elsewhere or deleted while it waited in the queue
+	}
+	if err := s.patch(ctx, node, transition.Starting(node, uids, s.now())); err != nil {
+		if apierrors.IsInvalid(err) {
+			return fmt.Errorf("node changed while its start was written: %w", err)
+		}
+		return err
+	}
+	s.remember(name, TriggerFilter)
+	return s.call(ctx, name, TriggerFilter)
+}
+
+// StartBound starts a standby node that nobody claimed but a pod is bound to.
+func (s *Starter) StartBound(ctx context.Context, node *corev1.Node) error {
+	if err := s.patch(ctx, node, transition.Starting(node, s.claimed(v1alpha1.NodeName(node.Name)), s.now())); err != nil {
+		return err
+	}
+	s.Resume(v1alpha1.NodeName(node.Name), TriggerPending)
+	return nil
+}
+
+// call asks the cloud. A refusal that can pass is an error, which comes again; any other ends the start.
+func (s *Starter) call(ctx context.Context, name v1alpha1.NodeName, trigger Trigger) error {
+	node := &corev1.Node{}
+	if err := s.reader.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil {
+		s.forget(name)
+		s.ledger.Failed(name)
+		return client.IgnoreNotFound(err)
+	}
+	pool := v1alpha1.PoolName(node.Labels[v1alpha1.LabelPool])
+	err := s.cloud.StartInstance(ctx, string(InstanceOf(node)))
+	switch {
+	case err == nil:
+		s.forget(name)
+		s.count(pool, trigger)
+		s.events.Eventf(node, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonScaleUp), "Start", "starting for waiting pods")
+		return nil
+	case provider.IsRateLimit(err), provider.IsIncorrectState(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return err
+	case provider.IsInsufficientCapacity(err), provider.IsNotFound(err), provider.IsInvalidConfig(err):
+		s.forget(name)
+		return s.fail(ctx, name, err.Error())
+	}
+	return err // the network or the cloud's own trouble: readyTimeout bounds how long it comes again
+}
+
+// Fail gives a start up: the node is standby again and rests, its claims end, and their pods claim anew.
+func (s *Starter) Fail(ctx context.Context, name v1alpha1.NodeName, why string) error {
+	s.forget(name)
+	return s.fail(ctx, name, why)
+}
+
+func (s *Starter) fail(ctx context.Context, name v1alpha1.NodeName, why string) error {
+	s.ledger.Failed(name)
+	node := &corev1.Node{}
+	// Live, because a cache may not show our own intent yet, and then its marks would stay on the Node.
+	if err := s.live.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) != v1alpha1.StateStarting {
+		return nil // somebody else has moved it on
+	}
+	rest := min(backoffFirst<<min(transition.Failures(node), 10), backoffMost)
+	s.events.Eventf(node, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonStartFailed), "Start", "%s", why)
+	err := s.patch(ctx, node, transition.StartFailed(node, s.now().Add(rest)))
+	if apierrors.IsInvalid(err) {
+		return nil
+	}
+	return err
+}
+
+// publish writes the claims on a starting node to it, where they are not there yet.
+func (s *Starter) publish(ctx context.Context, node *corev1.Node) error {
+	p := transition.Claims(node, s.claimed(v1alpha1.NodeName(node.Name)))
+	if p.Empty() {
+		return nil
+	}
+	return s.patch(ctx, node, p)
+}
+
+func (s *Starter) claimed(name v1alpha1.NodeName) []types.UID {
+	claims := s.ledger.On(name)
+	uids := make([]types.UID, len(claims))
+	for i := range claims {
+		uids[i] = claims[i].Pod
+	}
+	return uids
+}
+
+func (s *Starter) patch(ctx context.Context, node *corev1.Node, p transition.Patch) error {
+	// The answer is thrown away: the cache brings the Node as it is.
+	target := &corev1.Node{}
+	target.Name = node.Name
+	return s.writer.Patch(ctx, target, client.RawPatch(types.JSONPatchType, p.JSON()))
+}
+
+func (s *Starter) pending(name v1alpha1.NodeName) (Trigger, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, ok := s.calls[name]
+	return t, ok
+}
+
+func (s *Starter) remember(name v1alpha1.NodeName, t Trigger) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls[name] = t
+}
+
+func (s *Starter) forget(name v1alpha1.NodeName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.calls, name)
+}
+
+// InstanceOf is the instance that the Node's provider id names: its last part. "" where the Node has none.
+func InstanceOf(node *corev1.Node) v1alpha1.InstanceID {
+	id := node.Spec.ProviderID
+	return v1alpha1.InstanceID(id[strings.LastIndexByte(id, '/')+1:])
+}

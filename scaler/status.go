@@ -1,0 +1,70 @@
+package scaler
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+)
+
+// report writes the pool's status and gauges, where they changed.
+func (c *pools) report(ctx context.Context, pool *v1alpha1.NodePool, count map[v1alpha1.NodeState]int32, launchErr error) error {
+	c.metrics.states(pool, count)
+	before := pool.DeepCopy()
+	s := &pool.Status
+	s.Standby, s.Warmup, s.Starting = count[v1alpha1.StateStandby], count[v1alpha1.StateWarmup], count[v1alpha1.StateStarting]
+	s.Running, s.Stopping, s.Terminating = count[v1alpha1.StateRunning], count[v1alpha1.StateStopping], count[v1alpha1.StateTerminating]
+	s.Total = total(count)
+	s.ObservedGeneration = pool.Generation
+	c.conditions(ctx, pool, launchErr)
+	if equality.Semantic.DeepEqual(before.Status, pool.Status) {
+		return nil
+	}
+	if launchErr != nil && meta.IsStatusConditionTrue(pool.Status.Conditions, v1alpha1.ConditionDegraded) &&
+		!meta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.ConditionDegraded) {
+		c.events.Eventf(pool, nil, corev1.EventTypeWarning, string(launchReason(launchErr)), "Launch", "%v", launchErr)
+	}
+	return client.IgnoreNotFound(c.client.Status().Patch(ctx, pool, client.MergeFrom(before)))
+}
+
+func (c *pools) conditions(ctx context.Context, pool *v1alpha1.NodePool, launchErr error) {
+	set := func(kind string, ok bool, reason v1alpha1.Reason, message string) {
+		status := metav1.ConditionFalse
+		if ok {
+			status = metav1.ConditionTrue
+		}
+		meta.SetStatusCondition(&pool.Status.Conditions, metav1.Condition{
+			Type: kind, Status: status, Reason: string(reason), Message: message, ObservedGeneration: pool.Generation,
+		})
+	}
+	ref := pool.Spec.Template.NodeClassRef
+	if c.classExists(ctx, ref) {
+		set(v1alpha1.ConditionNodeClassReady, true, v1alpha1.ReasonNodeClassFound, ref.Kind+" "+ref.Name+" exists")
+	} else {
+		set(v1alpha1.ConditionNodeClassReady, false, v1alpha1.ReasonNodeClassNotFound, "no "+ref.Kind+" named "+ref.Name)
+	}
+	if launchErr != nil {
+		set(v1alpha1.ConditionDegraded, true, launchReason(launchErr), launchErr.Error())
+	} else {
+		set(v1alpha1.ConditionDegraded, false, v1alpha1.ReasonHealthy, "launches succeed")
+	}
+	s := pool.Status
+	switch {
+	case pool.DeletionTimestamp != nil:
+		set(v1alpha1.ConditionReady, false, v1alpha1.ReasonDeleting, fmt.Sprintf("%d instances left", s.Total))
+	case s.Standby >= pool.Spec.MinStandby || s.Standby+s.Starting+s.Running >= pool.Spec.PoolSize:
+		set(v1alpha1.ConditionReady, true, v1alpha1.ReasonPoolReady, fmt.Sprintf("%d standby, %d running", s.Standby, s.Running))
+	default:
+		set(v1alpha1.ConditionReady, false, v1alpha1.ReasonWarmingUp, fmt.Sprintf("%d of %d standby, %d warming up", s.Standby, pool.Spec.MinStandby, s.Warmup))
+	}
+}
+
+func (c *pools) classExists(ctx context.Context, ref v1alpha1.NodeClassRef) bool {
+	return ref.Kind == "AWSNodeClass" && c.client.Get(ctx, client.ObjectKey{Name: ref.Name}, &v1alpha1.AWSNodeClass{}) == nil
+}

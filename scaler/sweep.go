@@ -1,0 +1,122 @@
+package scaler
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/lifecycle"
+)
+
+const (
+	// sweepEvery is the pace at rest, sweepFast while something is on its way: one call for all pools of the cluster.
+	sweepEvery = 15 * time.Second
+	sweepFast  = 2 * time.Second
+	// fastFor is how long something that we did counts as on its way. Longer than the cloud's reads lag.
+	fastFor = 30 * time.Second
+)
+
+// sweep lists the cluster's instances again and again and wakes the controllers of those that changed.
+type sweep struct {
+	cloud     provider.CloudProvider
+	cluster   string
+	inventory *inventory
+	instances chan<- event.TypedGenericEvent[v1alpha1.InstanceID]
+	pools     chan<- event.TypedGenericEvent[v1alpha1.PoolName]
+	now       func() time.Time
+	log       logr.Logger
+	// poked is the time in Unix nanoseconds of the last call of ours that changes an instance.
+	poked atomic.Int64
+	wake  chan struct{}
+}
+
+// NeedLeaderElection is true: one process looks after the instances.
+func (s *sweep) NeedLeaderElection() bool { return true }
+
+// poke makes the next sweeps come fast: something is on its way.
+func (s *sweep) poke() {
+	s.poked.Store(s.now().UnixNano())
+	select {
+	case s.wake <- struct{}{}:
+	default: // awake already
+	}
+}
+
+// Start sweeps until ctx ends.
+func (s *sweep) Start(ctx context.Context) error {
+	for {
+		asked := s.now()
+		if err := s.once(ctx, asked); err != nil && ctx.Err() == nil {
+			s.log.Error(err, "cannot list instances; going on with what was known")
+		}
+		if !s.rest(ctx, asked) {
+			return nil
+		}
+	}
+}
+
+// rest waits for the next sweep: sweepFast after the last one at the soonest. It is false when ctx ended.
+func (s *sweep) rest(ctx context.Context, asked time.Time) bool {
+	for {
+		pace := sweepEvery
+		if s.inventory.restless() || s.now().Sub(time.Unix(0, s.poked.Load())) < fastFor {
+			pace = sweepFast
+		}
+		timer := time.NewTimer(asked.Add(pace).Sub(s.now()))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return false
+		case <-s.wake:
+			timer.Stop()
+		case <-timer.C:
+			return true
+		}
+	}
+}
+
+func (s *sweep) once(ctx context.Context, asked time.Time) error {
+	list, err := s.cloud.ListInstances(ctx, map[string]string{
+		v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos,
+		v1alpha1.TagCluster:   s.cluster,
+	})
+	if err != nil {
+		return err
+	}
+	changed := s.inventory.replace(list, asked, lifecycle.SettleTime)
+	pools := map[v1alpha1.PoolName]bool{}
+	for _, id := range changed {
+		if e, ok := s.inventory.get(id); ok {
+			pools[e.pool()] = true
+		}
+		if !send(ctx, s.instances, id) {
+			return nil
+		}
+	}
+	for _, instance := range list { // unchanged ones too: their deadlines and our unfinished calls are judged by a new look
+		if instance.State != provider.InstanceTerminated && !send(ctx, s.instances, instance.ID) {
+			return nil
+		}
+		pools[v1alpha1.PoolName(instance.Tags[v1alpha1.LabelPool])] = true
+	}
+	for pool := range pools {
+		if !send(ctx, s.pools, pool) {
+			return nil
+		}
+	}
+	return nil
+}
+
+func send[T any](ctx context.Context, to chan<- event.TypedGenericEvent[T], object T) bool {
+	select {
+	case to <- event.TypedGenericEvent[T]{Object: object}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,279 @@
+package transition
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/claim"
+)
+
+// marks are the annotations that belong to one stretch of a node's life. Every step clears them all and writes those
+// that hold from then on. Left alone: what a person wrote, what describes the instance, and what counts failures.
+var marks = [...]string{
+	v1alpha1.AnnotationScaleUpStarted, v1alpha1.AnnotationScaleDownCandidateSince, v1alpha1.AnnotationClaims,
+	v1alpha1.AnnotationStopReason, v1alpha1.AnnotationStopIntent, v1alpha1.AnnotationStoppingSince,
+	v1alpha1.AnnotationNudgedAt, v1alpha1.AnnotationRunningSince,
+}
+
+// Template is what a pool demands of its Nodes.
+type Template struct {
+	Pool          v1alpha1.PoolName
+	Labels        map[string]string
+	Taints        []corev1.Taint
+	StartupTaints []corev1.Taint
+	// RemoveStartupTaints: Stratos takes them away itself when the node runs (WhenNetworkReady).
+	RemoveStartupTaints bool
+	// Instance is the cloud's id, for people.
+	Instance v1alpha1.InstanceID
+}
+
+// Warmup adopts a Node that registered: it gets the pool's labels and taints and is closed to pods.
+func Warmup(n *corev1.Node, t Template) Patch {
+	is := enter(n, v1alpha1.StateWarmup)
+	set(&is.Labels, v1alpha1.LabelPool, string(t.Pool))
+	set(&is.Annotations, v1alpha1.AnnotationInstanceID, string(t.Instance))
+	for k, v := range t.Labels {
+		set(&is.Labels, k, v)
+	}
+	for i := range t.Taints {
+		addTaint(is, t.Taints[i])
+	}
+	shut(is)
+	return between(n, is)
+}
+
+// Warmed records that a warming node was seen complete.
+func Warmed(n *corev1.Node, now time.Time) Patch {
+	is := n.DeepCopy()
+	set(&is.Annotations, v1alpha1.AnnotationWarmedAt, now.UTC().Format(time.RFC3339))
+	return between(n, is)
+}
+
+// Standby says that the instance is stopped and can be started. It records what a start must surpass: the kubelet's
+// heartbeats as they are now that the cloud says stopped, and the allocatable resources of a node that had been whole.
+// n must be read from the API server, not from a cache: a heartbeat that a cache missed would count as fresh later.
+func Standby(n *corev1.Node, t Template, whole bool) Patch {
+	is := enter(n, v1alpha1.StateStandby)
+	set(&is.Annotations, v1alpha1.AnnotationHeartbeatAtStop, FormatHeartbeats(n.Status.Conditions))
+	if whole {
+		set(&is.Annotations, v1alpha1.AnnotationAllocatableAtStop, v1alpha1.FormatResources(n.Status.Allocatable))
+	}
+	for i := range t.StartupTaints {
+		addTaint(is, t.StartupTaints[i])
+	}
+	shut(is)
+	return between(n, is)
+}
+
+// Starting is the start intent, written before the cloud is called.
+func Starting(n *corev1.Node, claims []types.UID, now time.Time) Patch {
+	is := enter(n, v1alpha1.StateStarting)
+	set(&is.Annotations, v1alpha1.AnnotationScaleUpStarted, now.UTC().Format(time.RFC3339))
+	setClaims(is, claims)
+	return between(n, is)
+}
+
+// Claims publishes which pods are promised room on the node.
+func Claims(n *corev1.Node, claims []types.UID) Patch {
+	is := n.DeepCopy()
+	setClaims(is, claims)
+	return between(n, is)
+}
+
+// StartFailed takes the start intent back: the node is standby again and backs off until the given time.
+func StartFailed(n *corev1.Node, until time.Time) Patch {
+	is := enter(n, v1alpha1.StateStandby)
+	set(&is.Annotations, v1alpha1.AnnotationStartFailures, strconv.Itoa(Failures(n)+1))
+	set(&is.Annotations, v1alpha1.AnnotationUnavailableUntil, until.UTC().Format(time.RFC3339))
+	return between(n, is)
+}
+
+// Running opens the node to pods: our cordon and all lifecycle taints go in one patch, also those that the node and
+// cloud controllers would take away in their 5 s loops. That is safe because the kubelet has reported anew; where it
+// is wrong they come back. A person's cordon and taints stay.
+func Running(n *corev1.Node, t Template, now time.Time) Patch {
+	is := enter(n, v1alpha1.StateRunning)
+	delete(is.Labels, v1alpha1.LabelExcludeDisruption)
+	for _, k := range []string{
+		v1alpha1.AnnotationStartFailures, v1alpha1.AnnotationUnavailableUntil, v1alpha1.AnnotationHeartbeatAtStop,
+	} {
+		delete(is.Annotations, k)
+	}
+	set(&is.Annotations, v1alpha1.AnnotationRunningSince, now.UTC().Format(time.RFC3339))
+	is.Spec.Taints = slices.DeleteFunc(slices.Clone(is.Spec.Taints), func(taint corev1.Taint) bool {
+		return goesWhenRunning(&taint, t)
+	})
+	open(is)
+	return between(n, is)
+}
+
+// Empty marks a running node as empty since now.
+func Empty(n *corev1.Node, now time.Time) Patch {
+	is := n.DeepCopy()
+	set(&is.Annotations, v1alpha1.AnnotationScaleDownCandidateSince, now.UTC().Format(time.RFC3339))
+	return between(n, is)
+}
+
+// InUse takes the mark of an empty node away.
+func InUse(n *corev1.Node) Patch {
+	is := n.DeepCopy()
+	delete(is.Annotations, v1alpha1.AnnotationScaleDownCandidateSince)
+	return between(n, is)
+}
+
+// Stopping closes the node to pods before it is drained and stopped.
+func Stopping(n *corev1.Node, reason v1alpha1.StopReason, now time.Time) Patch {
+	is := leave(n, v1alpha1.StateStopping, reason, now)
+	return between(n, is)
+}
+
+// Terminating closes the node to pods before it is drained and its instance terminated.
+func Terminating(n *corev1.Node, reason v1alpha1.StopReason, now time.Time) Patch {
+	is := leave(n, v1alpha1.StateTerminating, reason, now)
+	return between(n, is)
+}
+
+// StopIntent is the point after which nobody cancels the stop. It tests that no claim was published on the node.
+func StopIntent(n *corev1.Node, now time.Time) Patch {
+	is := n.DeepCopy()
+	set(&is.Annotations, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339))
+	return between(n, is)
+}
+
+func leave(n *corev1.Node, s v1alpha1.NodeState, reason v1alpha1.StopReason, now time.Time) *corev1.Node {
+	running := n.Annotations[v1alpha1.AnnotationRunningSince]
+	is := enter(n, s)
+	set(&is.Annotations, v1alpha1.AnnotationStopReason, string(reason))
+	set(&is.Annotations, v1alpha1.AnnotationStoppingSince, now.UTC().Format(time.RFC3339))
+	if running != "" { // max runtime counts on if the stop is cancelled
+		set(&is.Annotations, v1alpha1.AnnotationRunningSince, running)
+	}
+	shut(is)
+	return is
+}
+
+// enter copies the Node into another state without the marks of the one before.
+func enter(n *corev1.Node, s v1alpha1.NodeState) *corev1.Node {
+	is := n.DeepCopy()
+	set(&is.Labels, v1alpha1.LabelState, string(s))
+	for _, k := range marks {
+		delete(is.Annotations, k)
+	}
+	return is
+}
+
+// shut closes a node to pods. A cordon that stands already is somebody else's and stays theirs.
+func shut(n *corev1.Node) {
+	set(&n.Labels, v1alpha1.LabelExcludeDisruption, "true")
+	addTaint(n, corev1.Taint{Key: v1alpha1.TaintStandby, Effect: corev1.TaintEffectNoSchedule})
+	if !n.Spec.Unschedulable {
+		n.Spec.Unschedulable = true
+		set(&n.Annotations, v1alpha1.AnnotationCordoned, "true")
+	}
+}
+
+// open takes our cordon away and leaves a person's.
+func open(n *corev1.Node) {
+	if n.Annotations[v1alpha1.AnnotationCordoned] == "true" {
+		n.Spec.Unschedulable = false
+		delete(n.Annotations, v1alpha1.AnnotationCordoned)
+		return
+	}
+	if n.Spec.Unschedulable { // a person's: so is the taint that the node controller made of it
+		addTaint(n, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+	}
+}
+
+// lifecycleKeys are the taints that end with a start.
+var lifecycleKeys = [...]string{
+	v1alpha1.TaintStandby, corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable,
+	"node.cloudprovider.kubernetes.io/shutdown",
+}
+
+func goesWhenRunning(taint *corev1.Taint, t Template) bool {
+	if slices.Contains(lifecycleKeys[:], taint.Key) {
+		return true
+	}
+	return t.RemoveStartupTaints && slices.ContainsFunc(t.StartupTaints, func(s corev1.Taint) bool { return s.MatchTaint(taint) })
+}
+
+func addTaint(n *corev1.Node, t corev1.Taint) {
+	if !slices.ContainsFunc(n.Spec.Taints, func(o corev1.Taint) bool { return o.MatchTaint(&t) }) {
+		n.Spec.Taints = append(n.Spec.Taints, t)
+	}
+}
+
+func set(m *map[string]string, k, v string) {
+	if *m == nil {
+		*m = map[string]string{}
+	}
+	(*m)[k] = v
+}
+
+func setClaims(n *corev1.Node, claims []types.UID) {
+	if len(claims) == 0 {
+		delete(n.Annotations, v1alpha1.AnnotationClaims)
+		return
+	}
+	uids := make([]string, len(claims))
+	for i := range claims {
+		uids[i] = string(claims[i])
+	}
+	slices.Sort(uids)
+	set(&n.Annotations, v1alpha1.AnnotationClaims, strings.Join(uids, ","))
+}
+
+// Failures reads how many starts in a row have failed.
+func Failures(n *corev1.Node) int {
+	count, err := strconv.Atoi(n.Annotations[v1alpha1.AnnotationStartFailures])
+	if err != nil || count < 0 {
+		return 0 // absent, or written by somebody else: then it carries no authority
+	}
+	return count
+}
+
+// FormatHeartbeats writes the last heartbeat of every condition that a kubelet or network agent reports.
+func FormatHeartbeats(conditions []corev1.NodeCondition) string {
+	beats := map[string]string{}
+	for _, c := range conditions {
+		if !strings.HasPrefix(string(c.Type), v1alpha1.Group) {
+			beats[string(c.Type)] = c.LastHeartbeatTime.UTC().Format(time.RFC3339)
+		}
+	}
+	out, err := json.Marshal(beats)
+	if err != nil {
+		return "" // a map of strings always encodes
+	}
+	return string(out)
+}
+
+// Fresh reports whether the condition was reported after the heartbeats were recorded. Without a record everything is
+// fresh: the node has not been stopped by us yet. Only the kubelet's own stamps are compared, never our clock.
+func Fresh(n *corev1.Node, c *corev1.NodeCondition) bool {
+	beats := map[string]string{}
+	if err := json.Unmarshal([]byte(n.Annotations[v1alpha1.AnnotationHeartbeatAtStop]), &beats); err != nil {
+		return true
+	}
+	at, err := time.Parse(time.RFC3339, beats[string(c.Type)])
+	return err != nil || c.LastHeartbeatTime.After(at)
+}
+
+// Counting lists the pods that keep a node from being stopped, those nominated to it included.
+func Counting(node string, pods []corev1.Pod) []*corev1.Pod {
+	var out []*corev1.Pod
+	for i := range pods {
+		p := &pods[i]
+		here := p.Spec.NodeName == node || p.Spec.NodeName == "" && p.Status.NominatedNodeName == node
+		if here && claim.Counts(p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
