@@ -2,7 +2,7 @@
 
 # Both images can be replaced (--build-arg), by a mirror or by one that was made locally. To pin a digest as well, write
 # name:tag@sha256:... with what `docker buildx imagetools inspect name:tag` prints for the tag.
-ARG BUILD_IMAGE=golang:1.26-bookworm
+ARG BUILD_IMAGE=golang:1.26
 ARG RUNTIME_IMAGE=gcr.io/distroless/static-debian12:nonroot
 
 # The compiler runs on the machine's own platform and builds for the target's: no emulation.

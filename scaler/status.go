@@ -30,7 +30,7 @@ func (c *pools) report(ctx context.Context, pool *v1alpha1.NodePool, count map[v
 		!meta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.ConditionDegraded) {
 		c.events.Eventf(pool, nil, corev1.EventTypeWarning, string(launchReason(launchErr)), "Launch", "%v", launchErr)
 	}
-	return client.IgnoreNotFound(c.client.Status().Patch(ctx, pool, client.MergeFrom(before)))
+	return client.IgnoreNotFound(c.client.Status().Update(ctx, pool))
 }
 
 func (c *pools) conditions(ctx context.Context, pool *v1alpha1.NodePool, launchErr error) {

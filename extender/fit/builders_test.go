@@ -124,15 +124,6 @@ func nodeIn(name, zoneName string, pods ...*corev1.Pod) *Node {
 
 func worldOf(nodes ...*Node) *World { return &World{Nodes: nodes} }
 
-func (w *World) node(name string) *Node {
-	for _, n := range w.Nodes {
-		if string(n.Name) == name {
-			return n
-		}
-	}
-	return nil
-}
-
 // message is the refusal's message, "" for none.
 func message(r *Refusal) string {
 	if r == nil {

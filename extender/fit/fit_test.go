@@ -134,21 +134,19 @@ func randomWorld(r *rand.Rand) *World {
 
 func randomPod(r *rand.Rand, name string) *corev1.Pod {
 	pick := func(of ...string) string { return of[r.IntN(len(of))] }
-	sel := func() func() corev1.PodAffinityTerm {
-		return func() corev1.PodAffinityTerm {
-			t := term(pick(zone, hostname), selector("app", pick("web", "db")))
-			if r.IntN(3) == 0 {
-				t.NamespaceSelector = selector("team", "x")
-			}
-			return t
+	someTerm := func() corev1.PodAffinityTerm {
+		t := term(pick(zone, hostname), selector("app", pick("web", "db")))
+		if r.IntN(3) == 0 {
+			t.NamespaceSelector = selector("team", "x")
 		}
-	}()
+		return t
+	}
 	pod := podWith(name, set("app", pick("web", "db")), requesting("cpu", pick("0", "500m", "1", "2")), inNamespace(pick("default", "default", "other")))
 	if r.IntN(3) == 0 {
-		antiAffinity(sel())(pod)
+		antiAffinity(someTerm())(pod)
 	}
 	if r.IntN(4) == 0 {
-		podAffinity(sel())(pod)
+		podAffinity(someTerm())(pod)
 	}
 	if r.IntN(3) == 0 {
 		c := over(pick(zone, hostname), int32(1+r.IntN(2)), selector("app", pick("web", "db")))

@@ -20,7 +20,8 @@ type Node struct {
 	Used Resources
 	// Ports are the host ports of Pods.
 	Ports []HostPort
-	// Pods are those bound, nominated or promised here.
+	// Pods are those bound, nominated or promised here, terminating ones included. Finished ones (Succeeded, Failed) are
+	// left out, as from the scheduler's cache.
 	Pods []*Placed
 }
 

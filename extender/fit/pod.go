@@ -57,13 +57,18 @@ func NewPod(pod *corev1.Pod, defaults corev1.ResourceList) *Pod {
 	p.AntiAffinity, antiErr = terms(pod.Namespace, requiredAntiAffinity(pod.Spec.Affinity))
 	switch {
 	case spreadErr != nil:
-		p.malformed = &Refusal{Reason: ReasonSpread, Message: spreadErr.Error(), Unresolvable: true}
+		p.malformed = malformed(ReasonSpread, "obtaining pod's hard topology spread constraints", spreadErr)
 	case affinityErr != nil:
-		p.malformed = &Refusal{Reason: ReasonPodAffinity, Message: affinityErr.Error(), Unresolvable: true}
+		p.malformed = malformed(ReasonPodAffinity, "parsing pod: requiredAffinityTerms", affinityErr)
 	case antiErr != nil:
-		p.malformed = &Refusal{Reason: ReasonAntiAffinity, Message: antiErr.Error(), Unresolvable: true}
+		p.malformed = malformed(ReasonAntiAffinity, "parsing pod: requiredAntiAffinityTerms", antiErr)
 	}
 	return p
+}
+
+// malformed: API validation keeps such pods out; one that got in before a rule was tightened must not be placed.
+func malformed(reason Reason, where string, err error) *Refusal {
+	return &Refusal{Reason: reason, Message: where + ": " + err.Error(), Unresolvable: true}
 }
 
 // Selects is the function Selects for a digested pod.

@@ -138,26 +138,25 @@ func FuzzToleratesIsTheAPIsOwnRule(f *testing.F) {
 
 // TestTolerationsOverTheWholeAlphabet walks all combinations of few values, which a fuzzer reaches by luck only.
 func TestTolerationsOverTheWholeAlphabet(t *testing.T) {
-	judge := original((*corev1.Toleration).ToleratesTaint)
 	keys, values := []string{"", "a", "b"}, []string{"", "1", "2", "x"}
 	effects := []corev1.TaintEffect{"", corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule}
-	operators := []corev1.TolerationOperator{"", "Equal", "Exists", "Lt", "Gt", "?"}
+	var taints []corev1.Taint
+	var tolerations []corev1.Toleration
 	for _, key := range keys {
 		for _, value := range values {
 			for _, effect := range effects {
-				taint := &corev1.Taint{Key: key, Value: value, Effect: effect}
-				for _, tkey := range keys {
-					for _, tvalue := range values {
-						for _, teffect := range effects {
-							for _, operator := range operators {
-								toleration := &corev1.Toleration{Key: tkey, Value: tvalue, Effect: teffect, Operator: operator}
-								if got, want := tolerates(toleration, taint), judge(toleration, taint); got != want {
-									t.Errorf("tolerates(%v, %v) = %v, want %v", toleration, taint, got, want)
-								}
-							}
-						}
-					}
+				taints = append(taints, corev1.Taint{Key: key, Value: value, Effect: effect})
+				for _, operator := range []corev1.TolerationOperator{"", "Equal", "Exists", "Lt", "Gt", "?"} {
+					tolerations = append(tolerations, corev1.Toleration{Key: key, Value: value, Effect: effect, Operator: operator})
 				}
+			}
+		}
+	}
+	judge := original((*corev1.Toleration).ToleratesTaint)
+	for i := range tolerations {
+		for j := range taints {
+			if got, want := tolerates(&tolerations[i], &taints[j]), judge(&tolerations[i], &taints[j]); got != want {
+				t.Errorf("tolerates(%v, %v) = %v, want %v", tolerations[i], taints[j], got, want)
 			}
 		}
 	}

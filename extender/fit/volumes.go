@@ -111,8 +111,9 @@ func (r reach) includes(node *Node) bool {
 	return matched
 }
 
-// bindable goes through the unbound claims in their order, the smallest first, so that a large claim's only volume is
-// not taken by a small one. It returns the first claim that finds nothing.
+// bindable goes through the unbound claims in their order, the smallest first, and takes the first volume that will do
+// for each. It does not try again when a later claim finds nothing, because the scheduler does not. It returns the
+// first claim that finds nothing.
 func bindable(volumes []VolumeConstraint, node *Node) (claim string, ok bool) {
 	var taken []string
 	for i := range volumes {

@@ -208,12 +208,20 @@ func TestVolumes(t *testing.T) {
 				volumes: []*corev1.PersistentVolume{diskIn("small", "local", "1Gi", "b"), diskIn("large", "local", "9Gi", "a")}},
 			want: onlyIn(noVolume),
 		},
-		"two claims need two volumes, and the small one does not take the large volume": {
+		"two claims need two volumes": {
 			pod: podWith("p", nil, using("big", "little")),
 			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("big", "local", "5Gi"), claim("little", "local", "1Gi")},
 				classes: []*storagev1.StorageClass{local},
 				volumes: []*corev1.PersistentVolume{diskIn("l", "local", "9Gi", "a"), diskIn("s", "local", "1Gi", "a"), diskIn("only", "local", "9Gi", "b")}},
 			want: onlyIn(noVolume),
+		},
+		"the small claim chooses first, and may take what only the large one can use": {
+			pod: podWith("p", nil, using("big", "little")),
+			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("little", "local", "1Gi"), claim("big", "local", "2Gi", func(c *corev1.PersistentVolumeClaim) {
+				c.Spec.Selector = selector("tier", "fast")
+			})}, classes: []*storagev1.StorageClass{local},
+				volumes: []*corev1.PersistentVolume{diskIn("x", "local", "2Gi", "a", labelled("tier", "fast")), diskIn("y", "local", "3Gi", "a")}},
+			want: nowhere(noVolume),
 		},
 		"an existing volume is no must where the class makes new ones": {
 			pod: podWith("p", nil, using("data")),

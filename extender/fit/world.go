@@ -43,10 +43,11 @@ func (w *World) View(pod *Pod) *View { return &View{pod: pod, world: w} }
 // Fits makes every check on one node; see the function Fits.
 func (v *View) Fits(node *Node) *Refusal {
 	name := string(node.Name)
-	// The order is that of kube-scheduler's default profile, so the first refusal is the one that it would report.
+	// The order is that of kube-scheduler's default profile, what it finds before it looks at nodes first. So the first
+	// refusal is the one that it would report.
 	checks := [...]func() *Refusal{
-		func() *Refusal { return v.pod.malformed },
 		func() *Refusal { return blocked(v.pod.Volumes) },
+		func() *Refusal { return v.pod.malformed },
 		func() *Refusal { return cordoned(v.pod.Tolerations, node.Unschedulable) },
 		func() *Refusal { return v.pod.choice.named(name) },
 		func() *Refusal { return tainted(v.pod.Tolerations, node.Taints) },

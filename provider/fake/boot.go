@@ -44,7 +44,7 @@ func (m *Machines) syncMachine(ctx context.Context, id v1alpha1.InstanceID) (tim
 		return wait, nil
 	}
 	if !l.reported {
-		if wait := time.Until(m.nextStamp(mach)); wait > 0 {
+		if wait := time.Until(m.nextStamp(mach)); wait > 0 && !mach.now().created {
 			return wait, nil
 		}
 		if err := m.reportReady(ctx, mach, l.boot); err != nil {
@@ -63,7 +63,8 @@ func (m *Machines) nextStamp(mach *machine) time.Time {
 	mach.disk.mu.Unlock()
 	if node := m.cachedNode(mach.name); node != nil {
 		for _, c := range node.Status.Conditions {
-			if c.LastHeartbeatTime.After(last) {
+			ours := c.Type == corev1.NodeReady || c.Type == mach.script.network.Type
+			if ours && c.LastHeartbeatTime.After(last) {
 				last = c.LastHeartbeatTime.Time
 			}
 		}
@@ -87,12 +88,14 @@ func (m *Machines) cachedNode(name v1alpha1.NodeName) *corev1.Node {
 // register creates the Node, or takes the one that exists. Taints and labels of the kubelet's flags are part of the
 // creation only; of a Node that exists nothing but missing default labels and the provider id are set.
 func (m *Machines) register(ctx context.Context, mach *machine, bootNumber int) error {
+	fresh := false
 	spoken, err := mach.speak(bootNumber, func() error {
 		if node := m.cachedNode(mach.name); node != nil {
 			return m.adopt(ctx, mach, node)
 		}
 		created, err := m.o.Client.CoreV1().Nodes().Create(ctx, mach.newNode(time.Now()), metav1.CreateOptions{})
 		if err == nil {
+			fresh = true
 			mach.stamped(created.Status.Conditions)
 			return nil
 		}
@@ -111,7 +114,7 @@ func (m *Machines) register(ctx context.Context, mach *machine, bootNumber int) 
 	mach.disk.mu.Lock()
 	mach.disk.registered = true
 	mach.disk.mu.Unlock()
-	mach.update(bootNumber, func(l *life) { l.known = true })
+	mach.update(bootNumber, func(l *life) { l.known, l.created = true, fresh })
 	return nil
 }
 

@@ -36,15 +36,15 @@ type life struct {
 	boot boot
 	// on and up as in guest.
 	on, up bool
-	// known: the Node exists in this boot. reported: Ready was reported, at readyAt.
-	known, reported  bool
-	readyAt          time.Time
-	network, devices bool
-	heartbeatDue     time.Time
-	imagesDirty      bool
-	pods             map[types.UID]*run
-	used             corev1.ResourceList
-	pulls            map[string]time.Time
+	// known: the Node exists in this boot; created: this boot registered it, so that no older heartbeat is on it. reported: Ready was reported, at readyAt.
+	known, created, reported bool
+	readyAt                  time.Time
+	network, devices         bool
+	heartbeatDue             time.Time
+	imagesDirty              bool
+	pods                     map[types.UID]*run
+	used                     corev1.ResourceList
+	pulls                    map[string]time.Time
 }
 
 func newMachine(g guest, size InstanceType) *machine {
