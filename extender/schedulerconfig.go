@@ -40,8 +40,9 @@ const (
 	DefaultHTTPTimeout = 2 * time.Second
 	// DefaultQPS and DefaultBurst keep kube-scheduler's client from being what a burst of pods waits
 	// for: at its own default of 50 and 100 the last of 1000 pods is asked about three times later.
-	DefaultQPS   float32 = 1000
-	DefaultBurst int32   = 2000
+	DefaultQPS float32 = 1000
+	// DefaultBurst goes with DefaultQPS.
+	DefaultBurst int32 = 2000
 
 	// stockLeaseName is the lease of the control plane's own scheduler.
 	stockLeaseName = schedulerv1.SchedulerDefaultLockObjectName

@@ -42,19 +42,27 @@ func decodeArgs(body []byte) (args, error) {
 	if err := checkNotEmpty(body); err != nil {
 		return args{}, err
 	}
-	envelope, err := scanArgs(body)
-	if err != nil {
+	// Nodes stays raw: a scheduler that is not nodeCacheCapable sends thousands of whole objects, only to be refused.
+	var envelope struct {
+		Pod       *corev1.Pod
+		Nodes     json.RawMessage
+		NodeNames *[]string
+	}
+	if err := json.Unmarshal(body, &envelope); err != nil {
 		return args{}, refuse(http.StatusBadRequest, "the request body is not ExtenderArgs in JSON: %v", err)
 	}
-	pod, err := decodePod(envelope.pod)
-	if err != nil {
+	if envelope.Pod == nil {
+		return args{}, refuse(http.StatusBadRequest, "Pod is missing")
+	}
+	if err := checkPod(envelope.Pod); err != nil {
 		return args{}, err
 	}
-	if envelope.nodeNames == nil {
+	if envelope.NodeNames == nil {
+		whole := len(envelope.Nodes) > 0 && !bytes.Equal(envelope.Nodes, []byte("null"))
 		return args{}, refuse(http.StatusBadRequest, "NodeNames is missing (Nodes with whole objects: %t): "+
-			"the extender's entry in KubeSchedulerConfiguration needs nodeCacheCapable: true", isPresent(envelope.nodes))
+			"the extender's entry in KubeSchedulerConfiguration needs nodeCacheCapable: true", whole)
 	}
-	return args{pod: pod, nodeNames: envelope.nodeNames}, nil
+	return args{pod: envelope.Pod, nodeNames: *envelope.NodeNames}, nil
 }
 
 func checkNotEmpty(body []byte) error {
@@ -62,21 +70,6 @@ func checkNotEmpty(body []byte) error {
 		return refuse(http.StatusBadRequest, "the request body is empty")
 	}
 	return nil
-}
-
-func isPresent(raw []byte) bool {
-	return len(raw) > 0 && !bytes.Equal(raw, []byte("null"))
-}
-
-func decodePod(raw []byte) (*corev1.Pod, error) {
-	if !isPresent(raw) {
-		return nil, refuse(http.StatusBadRequest, "Pod is missing")
-	}
-	pod := &corev1.Pod{}
-	if err := json.Unmarshal(raw, pod); err != nil {
-		return nil, refuse(http.StatusBadRequest, "Pod cannot be decoded: %v", err)
-	}
-	return pod, checkPod(pod)
 }
 
 // checkPod refuses a pod that no API server made. Claims are kept by UID, so a pod without one

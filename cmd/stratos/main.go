@@ -8,18 +8,14 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/stratos-sh/stratos/cmd/stratos/options"
 	"github.com/stratos-sh/stratos/cmd/stratos/subcommand"
@@ -30,11 +26,15 @@ import (
 	"github.com/stratos-sh/stratos/scaler"
 )
 
+// version is set by the linker (make build).
+var version = "dev"
+
 func main() {
 	o := &options.Options{}
 	command := &cobra.Command{
 		Use:           "stratos",
 		Short:         "Stratos keeps pools of stopped cloud instances and starts them when pods need nodes.",
+		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
@@ -81,8 +81,11 @@ func run(ctx context.Context, o *options.Options) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := newManager(config, scheme, o)
+	mgr, err := ctrl.NewManager(config, o.Manager(scheme))
 	if err != nil {
+		return err
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
 	if machines != nil {
@@ -101,7 +104,7 @@ func run(ctx context.Context, o *options.Options) error {
 	_, err = extender.SetupWithManager(mgr, extender.Setup{
 		Ledger: ledger, Starter: starter,
 		Server: extender.Options{
-			BindAddress: o.ExtenderBindAddress, CertDir: o.CertDir, ClientCA: o.ClientCA, Log: ctrl.Log.WithName("extender"),
+			BindAddress: o.ExtenderBindAddress, CertDir: o.ExtenderCertDir(), ClientCA: o.ClientCA, Log: ctrl.Log.WithName("extender"),
 		},
 	})
 	if err != nil {
@@ -121,26 +124,4 @@ func restConfig(kubeconfig string) (*rest.Config, error) {
 	config.QPS = -1
 	config.UserAgent = "stratos"
 	return config, nil
-}
-
-func newManager(config *rest.Config, scheme *runtime.Scheme, o *options.Options) (manager.Manager, error) {
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:                        scheme,
-		Metrics:                       metricsserver.Options{BindAddress: o.MetricsBindAddress},
-		HealthProbeBindAddress:        o.ProbeBindAddress,
-		PprofBindAddress:              o.PprofBindAddress,
-		LeaderElection:                o.LeaderElect,
-		LeaderElectionID:              "stratos",
-		LeaderElectionNamespace:       o.Namespace,
-		LeaderElectionReleaseOnCancel: true,
-		// Managed fields are a third of a Pod's memory and nobody here reads them.
-		Cache: cache.Options{
-			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject:         map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: options.SlimPod}},
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return mgr, mgr.AddHealthzCheck("ping", healthz.Ping)
 }

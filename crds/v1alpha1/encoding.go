@@ -12,7 +12,8 @@ func ParseResources(s string) (corev1.ResourceList, error) {
 		return nil, nil
 	}
 	list := corev1.ResourceList{}
-	return list, json.Unmarshal([]byte(s), &list)
+	err := json.Unmarshal([]byte(s), &list)
+	return list, err
 }
 
 // FormatResources writes the value of AnnotationAllocatableAtStop. Equal lists give equal strings.

@@ -16,10 +16,12 @@ import (
 
 // marks are the annotations that belong to one stretch of a node's life. Every step clears them all and writes those
 // that hold from then on. Left alone: what a person wrote, what describes the instance, and what counts failures.
-var marks = [...]string{
-	v1alpha1.AnnotationScaleUpStarted, v1alpha1.AnnotationScaleDownCandidateSince, v1alpha1.AnnotationClaims,
-	v1alpha1.AnnotationStopReason, v1alpha1.AnnotationStopIntent, v1alpha1.AnnotationStoppingSince,
-	v1alpha1.AnnotationNudgedAt, v1alpha1.AnnotationRunningSince,
+func marks() []string {
+	return []string{
+		v1alpha1.AnnotationScaleUpStarted, v1alpha1.AnnotationScaleDownCandidateSince, v1alpha1.AnnotationClaims,
+		v1alpha1.AnnotationStopReason, v1alpha1.AnnotationStopIntent, v1alpha1.AnnotationStoppingSince,
+		v1alpha1.AnnotationNudgedAt, v1alpha1.AnnotationRunningSince,
+	}
 }
 
 // Template is what a pool demands of its Nodes.
@@ -163,7 +165,7 @@ func leave(n *corev1.Node, s v1alpha1.NodeState, reason v1alpha1.StopReason, now
 func enter(n *corev1.Node, s v1alpha1.NodeState) *corev1.Node {
 	is := n.DeepCopy()
 	set(&is.Labels, v1alpha1.LabelState, string(s))
-	for _, k := range marks {
+	for _, k := range marks() {
 		delete(is.Annotations, k)
 	}
 	return is
@@ -191,14 +193,12 @@ func open(n *corev1.Node) {
 	}
 }
 
-// lifecycleKeys are the taints that end with a start.
-var lifecycleKeys = [...]string{
-	v1alpha1.TaintStandby, corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable,
-	"node.cloudprovider.kubernetes.io/shutdown",
-}
+// taintShutdown is what cloud controllers put on the Node of a stopped instance (k8s.io/cloud-provider/api).
+const taintShutdown = "node.cloudprovider.kubernetes.io/shutdown"
 
 func goesWhenRunning(taint *corev1.Taint, t Template) bool {
-	if slices.Contains(lifecycleKeys[:], taint.Key) {
+	switch taint.Key {
+	case v1alpha1.TaintStandby, corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable, taintShutdown:
 		return true
 	}
 	return t.RemoveStartupTaints && slices.ContainsFunc(t.StartupTaints, func(s corev1.Taint) bool { return s.MatchTaint(taint) })

@@ -102,6 +102,24 @@ func (f *Fake) Cloud() (fake.Options, error) {
 	return o, nil
 }
 
+// ExtenderCertDir is the folder of the extender's certificate: none for the scheduler of the same pod, which comes over
+// loopback in plain HTTP also where admission has a certificate.
+func (o *Options) ExtenderCertDir() string {
+	if loopback(o.ExtenderBindAddress) && o.ClientCA == "" {
+		return ""
+	}
+	return o.CertDir
+}
+
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
 // orNone: on the command line 0 means no time at all, which fake.Times writes as a negative one.
 func orNone(d time.Duration) time.Duration {
 	if d == 0 {
@@ -153,6 +171,9 @@ func (o *Options) Validate() error {
 	}
 	if o.ClientCA != "" && o.CertDir == "" {
 		errs = append(errs, errors.New("--client-ca needs --cert-dir: without a certificate of its own the extender speaks plain HTTP"))
+	}
+	if o.CertDir != "" && o.ClientCA == "" && !loopback(o.ExtenderBindAddress) {
+		errs = append(errs, fmt.Errorf("--extender-bind-address %q is not loopback, so --client-ca is required: whoever reaches the extender can start nodes", o.ExtenderBindAddress))
 	}
 	if len(o.SchedulerNames) == 0 || slices.Contains(o.SchedulerNames, "") {
 		errs = append(errs, errors.New("--extender-scheduler-names must name at least one scheduler and no empty one"))

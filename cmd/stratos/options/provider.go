@@ -3,7 +3,6 @@ package options
 import (
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -38,22 +37,4 @@ func (f *Fake) InProcess(config *rest.Config) (*fake.Cloud, *fake.Machines, erro
 	}
 	cloud := fake.New(o)
 	return cloud, fake.NewMachines(cloud, fake.MachinesOptions{Client: clientset, Log: ctrl.Log.WithName("fake-machines")}), nil
-}
-
-// SlimPod drops what no decision reads of a pod before it is cached: with 50,000 pods the difference is hundreds of MiB.
-func SlimPod(o any) (any, error) {
-	pod, ok := o.(*corev1.Pod)
-	if !ok {
-		return o, nil
-	}
-	pod.ManagedFields = nil
-	pod.Spec.Volumes = nil
-	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for i := range containers {
-			c := &containers[i]
-			c.Env, c.EnvFrom, c.VolumeMounts, c.Command, c.Args = nil, nil, nil, nil, nil
-			c.LivenessProbe, c.ReadinessProbe, c.StartupProbe, c.Lifecycle = nil, nil, nil, nil
-		}
-	}
-	return pod, nil
 }

@@ -63,7 +63,7 @@ func schedulerConfig() *cobra.Command {
 	fs.BoolVar(&o.LeaderElect, "leader-elect", true, "let replicas take turns on a lease of their own")
 	fs.StringVar(&o.LeaseNamespace, "lease-namespace", "stratos-system", "namespace of the lease")
 	fs.StringVar(&o.LeaseName, "lease-name", "stratos-scheduler", "name of the lease; never that of the cluster's own scheduler")
-	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig path in the scheduler's file system; default: its service account")
+	fs.StringVar(&o.Kubeconfig, "scheduler-kubeconfig", "", "kubeconfig path in the scheduler's file system; default: its service account")
 	fs.StringVar(&o.ExtenderURL, "extender-url", "", "the extender's URL; default for dedicated: "+extender.DefaultExtenderURL)
 	fs.StringVar(&o.TLS.CAFile, "extender-ca-file", "", "CA of the extender's certificate, a path in the scheduler's file system")
 	fs.StringVar(&o.TLS.CertFile, "extender-cert-file", "", "the scheduler's client certificate")
