@@ -50,7 +50,7 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 	case lifecycle.VerifyAndStop:
 		return c.verifyAndStop(ctx, g)
 	case lifecycle.BeginTerminate:
-		return c.patch(ctx, g.node, transition.Terminating(g.node, d.StopReason, c.now()))
+		return c.beginTerminate(ctx, g, d)
 	case lifecycle.Drain:
 		return c.drain(ctx, g)
 	case lifecycle.Terminate:
@@ -157,7 +157,7 @@ func (c *nodes) toRunning(ctx context.Context, g gathered, d lifecycle.Decision)
 
 func (c *nodes) ran(g gathered, d lifecycle.Decision) {
 	c.event(g, corev1.EventTypeNormal, v1alpha1.ReasonNodeRunning, d.Reason)
-	if d.Action != lifecycle.ToRunning || g.Node.Started.IsZero() {
+	if d.Action != lifecycle.ToRunning || g.Node.State != v1alpha1.StateStarting {
 		return
 	}
 	took := c.now().Sub(g.Node.Started)
@@ -259,9 +259,8 @@ func (c *nodes) terminate(ctx context.Context, g gathered, why string) error {
 			return apierrors.NewConflict(corev1.Resource("nodes"), g.node.Name, fmt.Errorf("pods are still there"))
 		}
 	}
-	if !g.Policy.Deleting && (g.node == nil || g.Node.State == v1alpha1.StateWarmup) {
-		c.metrics.warmupFailures.WithLabelValues(string(g.template.Pool), "terminated").Inc()
-		c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonWarmupFailed, why)
+	if g.node == nil && g.Policy.Exists && !g.Policy.Deleting {
+		c.warmupFailed(g, why)
 	}
 	err := c.cloud.TerminateInstance(ctx, string(g.instance.ID))
 	c.poke()
@@ -269,6 +268,26 @@ func (c *nodes) terminate(ctx context.Context, g gathered, why string) error {
 		return nil
 	}
 	return err
+}
+
+func (c *nodes) beginTerminate(ctx context.Context, g gathered, d lifecycle.Decision) error {
+	if err := c.patch(ctx, g.node, transition.Terminating(g.node, d.StopReason, c.now())); err != nil {
+		return err
+	}
+	switch {
+	case d.StopReason != v1alpha1.StopFailed:
+	case g.Node.State == v1alpha1.StateWarmup:
+		c.warmupFailed(g, d.Reason)
+	default:
+		c.metrics.startFailures.WithLabelValues(string(g.template.Pool), "replaced").Inc()
+		c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonStartFailed, d.Reason)
+	}
+	return nil
+}
+
+func (c *nodes) warmupFailed(g gathered, why string) {
+	c.metrics.warmupFailures.WithLabelValues(string(g.template.Pool), "terminated").Inc()
+	c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonWarmupFailed, why)
 }
 
 func (c *nodes) deleteNode(ctx context.Context, g gathered) error {

@@ -64,22 +64,26 @@ func warmup(o Observation, now time.Time) Decision {
 		if !n.Warmed.IsZero() || n.EverReady {
 			return do(ToStandby, "warmed up and stopped")
 		}
-		return do(Terminate, "stopped itself before it was Ready")
+		return replace("stopped itself before it was Ready")
 	case provider.InstanceStopping:
 		if now.Sub(o.Instance.Launched) >= o.Policy.WarmupTimeout+ForceStopAfter {
 			return do(ForceStop, "stop after warm-up hangs")
 		}
 		return wait("stopping after warm-up", until(o.Instance.Launched.Add(o.Policy.WarmupTimeout+ForceStopAfter), now))
 	}
+	late := now.Sub(o.Instance.Launched) >= o.Policy.WarmupTimeout
 	switch {
 	case n.Warmed.IsZero() && complete:
 		return do(RecordWarmed, "node is Ready and its network is up")
-	case !n.Warmed.IsZero() && !o.Policy.SelfStop:
+	case !n.Warmed.IsZero() && complete && n.Complete && o.Counting > 0 && (late || !o.Policy.SelfStop):
+		// Somebody bound a pod to it in spite of cordon and taint. It is not stopped under the pod.
+		return do(ToRunning, "warm, and a pod is bound to it")
+	case !n.Warmed.IsZero() && !o.Policy.SelfStop && o.Counting == 0:
 		return do(StopWarmed, "warm-up complete")
-	case now.Sub(o.Instance.Launched) < o.Policy.WarmupTimeout:
+	case !late:
 		return wait("warming up", until(o.Instance.Launched.Add(o.Policy.WarmupTimeout), now))
-	case o.Policy.TerminateOnTimeout || n.Warmed.IsZero():
-		return do(Terminate, "not warm within preWarm.timeout")
+	case o.Policy.TerminateOnTimeout || n.Warmed.IsZero() || o.Counting > 0:
+		return replace("not warm within preWarm.timeout")
 	}
 	return do(ForceStop, "did not stop itself within preWarm.timeout")
 }
@@ -103,7 +107,7 @@ func starting(o Observation, now time.Time) Decision {
 		return do(ToRunning, "node is Ready")
 	case !now.Before(deadline):
 		if n.Failures+1 >= MaxStartFailures {
-			return Decision{Action: BeginTerminate, StopReason: v1alpha1.StopFailed, Reason: "failed to start three times in a row"}
+			return replace("failed to start three times in a row")
 		}
 		return do(FailStart, "not running within scaleUp.readyTimeout")
 	case o.Instance.State == provider.InstanceStopped && settled(o, n.Started):
@@ -181,6 +185,11 @@ func terminating(o Observation) Decision {
 // settled reports whether the cloud was asked long enough after the given moment for its answer to show what we did then.
 func settled(o Observation, since time.Time) bool {
 	return o.Instance.Seen.After(since.Add(SettleTime))
+}
+
+// replace lets the node go through a drain: somebody may have bound a pod to it all the same.
+func replace(reason string) Decision {
+	return Decision{Action: BeginTerminate, StopReason: v1alpha1.StopFailed, Reason: reason}
 }
 
 func do(a Action, reason string) Decision { return Decision{Action: a, Reason: reason} }

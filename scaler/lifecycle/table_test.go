@@ -1,0 +1,337 @@
+package lifecycle
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
+)
+
+const document = "../../docs/lifecycle.md"
+
+// epoch is now in every row; the pool of the rows has the API's default times.
+func epoch() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
+
+func ago(d time.Duration) time.Time { return epoch().Add(-d) }
+
+func policy() Policy {
+	return Policy{
+		Exists: true, SelfStop: true, WarmupTimeout: 10 * time.Minute, ReadyTimeout: 5 * time.Minute,
+		ScaleDown: true, EmptyTTL: 5 * time.Minute, DrainTimeout: 5 * time.Minute,
+	}
+}
+
+// row is one line of the transition table. The base of its observation is an instance in the given state, launched an hour
+// ago and looked at just now, whose Node is in the row's state.
+type row struct {
+	state    v1alpha1.NodeState
+	instance provider.InstanceState
+	when     string
+	with     func(*Observation)
+	action   Action
+	to       string
+}
+
+const (
+	noNode = v1alpha1.NodeState("no Node")
+	new_   = v1alpha1.NodeState("not adopted")
+)
+
+func (r row) observation() Observation {
+	o := Observation{
+		Instance: Instance{State: r.instance, Launched: ago(time.Hour), Seen: epoch()},
+		Node:     &Node{State: r.state},
+		Policy:   policy(),
+	}
+	switch r.state {
+	case noNode:
+		o.Node = nil
+		o.Instance.Launched = ago(time.Minute)
+	case new_:
+		o.Node.State = ""
+	case v1alpha1.StateWarmup:
+		o.Instance.Launched = ago(time.Minute)
+	case v1alpha1.StateStarting:
+		o.Node.Started = ago(time.Minute)
+	case v1alpha1.StateRunning:
+		ready(&o)
+		o.Node.Running = ago(time.Hour)
+	case v1alpha1.StateStopping:
+		ready(&o)
+		o.Node.StopReason, o.Node.StoppingSince = v1alpha1.StopEmpty, ago(10*time.Second)
+	}
+	if r.with != nil {
+		r.with(&o)
+	}
+	return o
+}
+
+func ready(o *Observation) {
+	o.Node.Ready, o.Node.EverReady, o.Node.NetworkReady, o.Node.Complete = true, true, true, true
+}
+
+func all(steps ...func(*Observation)) func(*Observation) {
+	return func(o *Observation) {
+		for _, s := range steps {
+			s(o)
+		}
+	}
+}
+
+func deleting(o *Observation)       { o.Policy.Deleting = true }
+func controllerStop(o *Observation) { o.Policy.SelfStop = false }
+func warmed(o *Observation)         { o.Node.Warmed = ago(30 * time.Second) }
+func late(o *Observation)           { o.Instance.Launched = ago(11 * time.Minute) }
+func inUse(o *Observation)          { o.Counting = 1 }
+func claimed(o *Observation)        { o.Claims = 1 }
+func intent(o *Observation)         { o.Node.StopIntent = ago(20 * time.Second) }
+func freshIntent(o *Observation)    { o.Node.StopIntent = ago(time.Second) }
+func emptySince(d time.Duration) func(*Observation) {
+	return func(o *Observation) { o.Node.EmptySince = ago(d) }
+}
+
+const (
+	pending, running_, stopping_, stopped, terminated, unknown = provider.InstancePending, provider.InstanceRunning,
+		provider.InstanceStopping, provider.InstanceStopped, provider.InstanceTerminated, provider.InstanceUnknown
+	stay = "stays"
+)
+
+// table is docs/lifecycle.md, row by row.
+func table() []row {
+	warmup, standby, starting := v1alpha1.StateWarmup, v1alpha1.StateStandby, v1alpha1.StateStarting
+	running, stopping, terminating := v1alpha1.StateRunning, v1alpha1.StateStopping, v1alpha1.StateTerminating
+	return []row{
+		{noNode, pending, "no Node yet, within preWarm.timeout", nil, Wait, stay},
+		{noNode, running_, "no Node yet, within preWarm.timeout", nil, Wait, stay},
+		{noNode, running_, "no Node within preWarm.timeout", late, Terminate, "gone"},
+		{noNode, stopped, "stopped before a Node registered", func(o *Observation) { o.Instance.Launched = ago(2 * time.Minute) }, Terminate, "gone"},
+		{noNode, stopped, "stopped, seen too soon after the launch to be sure", func(o *Observation) { o.Instance.Launched = ago(time.Second) }, Wait, stay},
+		{noNode, running_, "the pool is being deleted", deleting, Terminate, "gone"},
+		{noNode, stopped, "the pool is gone", func(o *Observation) { o.Policy = Policy{} }, Terminate, "gone"},
+		{noNode, terminated, "nothing left", nil, Wait, "gone"},
+		{noNode, unknown, "the cloud does not say", nil, Wait, stay},
+
+		{new_, running_, "a Node registered", nil, Adopt, "warmup"},
+		{new_, stopped, "a Node registered and the instance has stopped since", nil, Adopt, "warmup"},
+		{"nonsense", running_, "somebody wrote a state that does not exist", nil, Adopt, "warmup"},
+		{new_, running_, "the pool is being deleted", deleting, BeginTerminate, "terminating"},
+
+		{warmup, pending, "booting", nil, Wait, stay},
+		{warmup, running_, "not Ready yet", nil, Wait, stay},
+		{warmup, running_, "Ready, network not up", func(o *Observation) { o.Node.Ready = true }, Wait, stay},
+		{warmup, running_, "Ready and network up", ready, RecordWarmed, stay},
+		{warmup, running_, "complete, SelfStop: the instance will stop itself", all(ready, warmed), Wait, stay},
+		{warmup, running_, "complete, ControllerStop", all(ready, warmed, controllerStop), StopWarmed, stay},
+		{warmup, running_, "complete, SelfStop, but still running at preWarm.timeout", all(ready, warmed, late), ForceStop, stay},
+		{warmup, running_, "complete at preWarm.timeout with timeoutAction terminate", all(ready, warmed, late, func(o *Observation) { o.Policy.TerminateOnTimeout = true }), BeginTerminate, "terminating"},
+		{warmup, running_, "incomplete at preWarm.timeout", late, BeginTerminate, "terminating"},
+		{warmup, running_, "complete, SelfStop, a pod was bound in spite of the cordon", all(ready, warmed, inUse), Wait, stay},
+		{warmup, running_, "complete, SelfStop, a pod was bound, still running at preWarm.timeout", all(ready, warmed, inUse, late), ToRunning, "running"},
+		{warmup, running_, "complete, ControllerStop, a pod was bound in spite of the cordon", all(ready, warmed, inUse, controllerStop), ToRunning, "running"},
+		{warmup, stopping_, "stopping", all(ready, warmed), Wait, stay},
+		{warmup, stopping_, "the stop hangs", all(ready, warmed, func(o *Observation) { o.Instance.Launched = ago(16 * time.Minute) }), ForceStop, stay},
+		{warmup, stopped, "stopped and was complete", warmed, ToStandby, "standby"},
+		{warmup, stopped, "stopped and was Ready, which nobody had time to write down", func(o *Observation) { o.Node.EverReady = true }, ToStandby, "standby"},
+		{warmup, stopped, "stopped and was never Ready", nil, BeginTerminate, "terminating"},
+		{warmup, terminated, "the instance is gone", nil, DeleteNode, "gone"},
+		{warmup, running_, "the pool is being deleted", deleting, BeginTerminate, "terminating"},
+
+		{standby, stopped, "standing by", nil, Wait, stay},
+		{standby, stopped, "a pod that counts is bound to it", inUse, RequestStart, "starting"},
+		{standby, stopping_, "a forced stop is not over", nil, Wait, stay},
+		{standby, pending, "somebody else starts it", nil, Wait, stay},
+		{standby, running_, "somebody else started it and it is Ready anew", ready, ToRunning, "running"},
+		{standby, terminated, "the instance is gone", nil, DeleteNode, "gone"},
+		{standby, unknown, "the cloud does not say", nil, Wait, stay},
+		{standby, stopped, "the pool is being deleted", deleting, BeginTerminate, "terminating"},
+
+		{starting, pending, "booting", nil, Wait, stay},
+		{starting, running_, "not Ready anew", nil, Wait, stay},
+		{starting, running_, "Ready anew, network not up", func(o *Observation) { o.Node.Ready, o.Node.Complete = true, true }, Wait, stay},
+		{starting, running_, "Ready anew, devices not back", func(o *Observation) { o.Node.Ready, o.Node.NetworkReady = true, true }, Wait, stay},
+		{starting, running_, "Ready anew, network up, allocatable complete", ready, ToRunning, "running"},
+		{starting, stopped, "Ready anew, and the last look at the cloud is older", ready, ToRunning, "running"},
+		{starting, stopped, "stopped, seen too soon after the intent to be sure", func(o *Observation) { o.Node.Started = ago(time.Second) }, Wait, stay},
+		{starting, stopped, "the start was not carried out", nil, ResumeStart, stay},
+		{starting, running_, "not running within scaleUp.readyTimeout", func(o *Observation) { o.Node.Started = ago(6 * time.Minute) }, FailStart, "standby"},
+		{starting, running_, "not running within scaleUp.readyTimeout, for the third time in a row", func(o *Observation) { o.Node.Started, o.Node.Failures = ago(6*time.Minute), 2 }, BeginTerminate, "terminating"},
+		{starting, terminated, "the instance is gone", nil, DeleteNode, "gone"},
+		{starting, pending, "the pool is being deleted", deleting, BeginTerminate, "terminating"},
+
+		{running, running_, "in use", inUse, Wait, stay},
+		{running, running_, "promised to waiting pods", claimed, Wait, stay},
+		{running, running_, "in use again after it was empty", all(inUse, emptySince(time.Minute)), MarkInUse, stay},
+		{running, running_, "empty", nil, MarkEmpty, stay},
+		{running, running_, "empty for less than emptyNodeTTL", emptySince(time.Minute), Wait, stay},
+		{running, running_, "empty for emptyNodeTTL", emptySince(5 * time.Minute), BeginStop, "stopping"},
+		{running, running_, "empty for emptyNodeTTL, scale-down disabled", all(emptySince(time.Hour), func(o *Observation) { o.Policy.ScaleDown = false }), Wait, stay},
+		{running, running_, "empty for emptyNodeTTL, annotated do-not-disrupt", all(emptySince(time.Hour), func(o *Observation) { o.Node.DoNotDisrupt = true }), Wait, stay},
+		{running, stopped, "stopped by somebody else", nil, ToStandby, "standby"},
+		{running, stopped, "stopped, seen too soon after the start to be sure", all(inUse, func(o *Observation) { o.Node.Running = ago(time.Second) }), Wait, stay},
+		{running, terminated, "the instance is gone", nil, DeleteNode, "gone"},
+		{running, unknown, "the cloud does not say", nil, Wait, stay},
+		{running, running_, "the pool is being deleted", all(inUse, deleting), BeginTerminate, "terminating"},
+
+		{stopping, running_, "cordoned less than a second ago", func(o *Observation) { o.Node.StoppingSince = ago(100 * time.Millisecond) }, Wait, stay},
+		{stopping, running_, "empty", nil, VerifyAndStop, stay},
+		{stopping, running_, "a pod that counts is there", inUse, CancelStop, "running"},
+		{stopping, running_, "promised to a waiting pod", claimed, CancelStop, "running"},
+		{stopping, running_, "no intent written within drainTimeout", func(o *Observation) { o.Node.StoppingSince = ago(6 * time.Minute) }, CancelStop, "running"},
+		{stopping, stopped, "stopped by somebody else while draining", func(o *Observation) { o.Node.StoppingSince = ago(time.Minute) }, ToStandby, "standby"},
+		{stopping, running_, "intent written, stop just asked", freshIntent, Wait, stay},
+		{stopping, running_, "intent written, a pod has landed since: nobody cancels any more", all(freshIntent, inUse), Wait, stay},
+		{stopping, running_, "intent written, the stop was not carried out", intent, StopAgain, stay},
+		{stopping, stopping_, "intent written, stopping", intent, Wait, stay},
+		{stopping, stopping_, "intent written, the stop hangs", func(o *Observation) { o.Node.StopIntent = ago(6 * time.Minute) }, ForceStop, stay},
+		{stopping, stopped, "intent written, stopped", intent, ToStandby, "standby"},
+		{stopping, terminated, "the instance is gone", nil, DeleteNode, "gone"},
+		{stopping, running_, "the pool is being deleted", deleting, BeginTerminate, "terminating"},
+
+		{terminating, running_, "pods that count are there", all(inUse, deleting), Drain, stay},
+		{terminating, running_, "drained", deleting, Terminate, "gone"},
+		{terminating, stopped, "nothing to drain", deleting, Terminate, "gone"},
+		{terminating, terminated, "the instance is gone", deleting, DeleteNode, "gone"},
+		{terminating, unknown, "the cloud does not say", deleting, Wait, stay},
+	}
+}
+
+func TestTransitionTable(t *testing.T) {
+	for _, r := range table() {
+		t.Run(fmt.Sprintf("%s, instance %s, %s", r.state, r.instance, r.when), func(t *testing.T) {
+			d := Decide(r.observation(), epoch())
+			if d.Action != r.action {
+				t.Errorf("action %s (%s), want %s", d.Action, d.Reason, r.action)
+			}
+			if d.Reason == "" {
+				t.Error("a decision without a reason")
+			}
+		})
+	}
+}
+
+var update = flag.Bool("update", false, "write the table into docs/lifecycle.md")
+
+const begin, end = "<!-- table: go test ./scaler/lifecycle -update -->\n", "<!-- end of table -->\n"
+
+func TestDocumentHoldsTheTable(t *testing.T) {
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(text), begin)
+	_, tail, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no table between its markers", document)
+	}
+	var b strings.Builder
+	b.WriteString("| state | instance | observed | action | then |\n|---|---|---|---|---|\n")
+	for _, r := range table() {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.state, r.instance, r.when, r.action, r.to)
+	}
+	want := head + begin + b.String() + end + tail
+	if *update {
+		if err := os.WriteFile(document, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if want != string(text) {
+		t.Errorf("%s differs from the table; run: go test ./scaler/lifecycle -update", document)
+	}
+}
+
+// every calls f with the product of everything that a decision depends on.
+func every(f func(Observation)) {
+	marks := []time.Time{{}, ago(100 * time.Millisecond), ago(20 * time.Second), ago(time.Hour)}
+	bools := []bool{false, true}
+	states := []v1alpha1.NodeState{noNode, "", v1alpha1.StateWarmup, v1alpha1.StateStandby, v1alpha1.StateStarting, v1alpha1.StateRunning, v1alpha1.StateStopping, v1alpha1.StateTerminating}
+	for _, s := range states {
+		for _, i := range []provider.InstanceState{pending, running_, stopping_, stopped, terminated, unknown} {
+			for _, mark := range marks {
+				for _, other := range marks {
+					for bits := range 1 << 8 {
+						bit := func(n int) bool { return bools[bits>>n&1] }
+						o := row{state: s, instance: i}.observation()
+						if !mark.IsZero() {
+							o.Instance.Launched = mark
+						}
+						o.Policy.Deleting, o.Policy.SelfStop, o.Policy.ScaleDown = bit(0), bit(1), bit(2)
+						o.Counting, o.Claims = bits>>3&1, bits>>4&1
+						if n := o.Node; n != nil {
+							n.Ready, n.NetworkReady, n.Complete = bit(5), bit(6), bit(7)
+							n.EverReady = n.Ready
+							n.Warmed, n.EmptySince, n.StopIntent = mark, mark, other
+							n.Started, n.Running, n.StoppingSince = mark, mark, mark
+						}
+						f(o)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestNothingIsTakenFromUnderAPod(t *testing.T) {
+	seen := 0
+	every(func(o Observation) {
+		if o.Node == nil || o.Counting == 0 || o.Instance.State == terminated {
+			return
+		}
+		d := Decide(o, epoch())
+		intended := o.Node.State == v1alpha1.StateStopping && !o.Node.StopIntent.IsZero()
+		hangs := d.Action == ForceStop && o.Instance.State == stopping_
+		switch d.Action {
+		case StopWarmed, ForceStop, StopAgain, VerifyAndStop, Terminate, BeginStop:
+			if !intended && !hangs {
+				t.Fatalf("%s with a pod that counts on it: %+v %+v", d.Action, o, o.Node)
+			}
+		}
+		seen++
+	})
+	if seen == 0 {
+		t.Fatal("no observation had a pod")
+	}
+}
+
+func TestNoStateWithoutAWayOut(t *testing.T) {
+	later := epoch().Add(24 * time.Hour)
+	every(func(o Observation) {
+		if o.Node == nil && o.Instance.State == terminated || o.Instance.State == unknown {
+			return
+		}
+		if s := state(o); s == v1alpha1.StateRunning || s == v1alpha1.StateStandby {
+			return // resting states: they end by demand, not by a deadline
+		}
+		o.Instance.Seen = later
+		if d := Decide(o, later); d.Action == Wait {
+			t.Fatalf("still %q a day later: %+v %+v", d.Reason, o, o.Node)
+		}
+	})
+}
+
+func state(o Observation) v1alpha1.NodeState {
+	if o.Node == nil {
+		return noNode
+	}
+	return o.Node.State
+}
+
+func TestOnlyAFreshReportOpensANode(t *testing.T) {
+	every(func(o Observation) {
+		d := Decide(o, epoch())
+		if d.Action == ToRunning && !(o.Node.Ready && o.Node.NetworkReady && o.Node.Complete) {
+			t.Fatalf("opened without a fresh report: %+v %+v", o, o.Node)
+		}
+	})
+}
+
+func TestEveryDecisionIsMadeAgainOfTheSame(t *testing.T) {
+	every(func(o Observation) {
+		if a, b := Decide(o, epoch()), Decide(o, epoch()); a != b {
+			t.Fatalf("%+v, then %+v, of %+v", a, b, o)
+		}
+	})
+}
