@@ -247,7 +247,7 @@ func FuzzResourcesAddSubShort(f *testing.F) {
 		const bound = 1 << 50 // beyond what quantities hold sums wrap, in the scheduler as well
 		for _, v := range []int64{haveCPU, haveMemory, haveGPU, needCPU, needMemory, needGPU} {
 			if v > bound || v < -bound {
-				t.Skip()
+				return
 			}
 		}
 		have := Resources{MilliCPU: haveCPU, Memory: haveMemory, Pods: 1, Scalar: map[corev1.ResourceName]int64{"x.io/gpu": haveGPU}}

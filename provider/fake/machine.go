@@ -18,11 +18,12 @@ type machine struct {
 	size   InstanceType
 	script script
 
-	// reporting is held shared during each API call that speaks for the machine, and taken whole by quiet.
-	reporting sync.RWMutex
-
 	// mu guards what follows.
 	mu sync.Mutex
+	// inFlight counts the API calls that speak for the machine just now; idle is signalled when there is none. A condition
+	// and not a lock, because a lock that is waited for stops the clock of a synctest bubble.
+	inFlight int
+	idle     *sync.Cond
 	// life is the current boot; reset by each.
 	life life
 	// lastSign is when the API last heard of the machine, for the node controller.
@@ -48,7 +49,9 @@ type life struct {
 }
 
 func newMachine(g guest, size InstanceType) *machine {
-	return &machine{guest: g, name: v1alpha1.NodeName(g.name), size: size, script: readScript(g.userData)}
+	m := &machine{guest: g, name: v1alpha1.NodeName(g.name), size: size, script: readScript(g.userData)}
+	m.idle = sync.NewCond(&m.mu)
+	return m
 }
 
 // setPower takes over what the cloud says now. It asks under its own lock, so that of two notes that overtake each other
@@ -75,25 +78,33 @@ func (m *machine) setPower(c *Cloud) {
 // speak runs a report unless the power has gone, or another boot has begun, since the report was decided.
 // It returns false when nothing was said.
 func (m *machine) speak(bootNumber int, report func() error) (bool, error) {
-	m.reporting.RLock()
-	defer m.reporting.RUnlock()
-	if !m.alive(bootNumber) {
+	m.mu.Lock()
+	if !m.life.up || m.life.boot.Number != bootNumber {
+		m.mu.Unlock()
 		return false, nil
 	}
-	if err := report(); err != nil {
+	m.inFlight++
+	m.mu.Unlock()
+	err := report()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.inFlight--; m.inFlight == 0 {
+		m.idle.Broadcast()
+	}
+	if err != nil {
 		return false, err
 	}
-	m.mu.Lock()
 	m.lastSign = time.Now()
-	m.mu.Unlock()
 	return true, nil
 }
 
-// alive reports whether the machine is up in that boot.
-func (m *machine) alive(bootNumber int) bool {
+// quiet returns when no report is in flight.
+func (m *machine) quiet() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.life.up && m.life.boot.Number == bootNumber
+	for m.inFlight > 0 {
+		m.idle.Wait()
+	}
 }
 
 // update changes the life of that boot; of a later one nothing.

@@ -308,8 +308,6 @@ func (m *Machines) powerChanged(id v1alpha1.InstanceID) {
 // quiet implements observer.
 func (m *Machines) quiet(id v1alpha1.InstanceID) {
 	if mach := m.machine(id); mach != nil {
-		mach.reporting.Lock()
-		//lint:ignore SA2001 taking the lock is the waiting: reports in flight hold it shared.
-		mach.reporting.Unlock()
+		mach.quiet()
 	}
 }

@@ -13,8 +13,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientfake "k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
@@ -262,18 +264,18 @@ func TestRestartWithinOneSecondWaitsForANewerHeartbeat(t *testing.T) {
 	quick := Times{Boot: 60 * time.Millisecond, Stop: 20 * time.Millisecond}
 	inWorld(t, Options{Times: quick}, MachinesOptions{}, func(t *testing.T, w *world) {
 		instance := w.launch()
-		last := time.Time{}
-		for life := range 3 {
-			if life > 0 {
-				w.start(instance)
-			}
-			w.after(time.Second)
-			beat := condition(w.node(instance), corev1.NodeReady).LastHeartbeatTime
-			if !beat.After(last) {
-				t.Errorf("life %d: heartbeat %v, before %v", life+1, beat, last)
-			}
-			last = beat.Time
-			w.stopped(instance)
+		beat := func() time.Time { return condition(w.node(instance), corev1.NodeReady).LastHeartbeatTime.Time }
+		w.after(100 * time.Millisecond)
+		first := beat()
+		w.stopped(instance)
+		w.start(instance)
+		w.after(500 * time.Millisecond)
+		if got := beat(); !got.Equal(first) {
+			t.Errorf("reported again with %v within the second of %v", got, first)
+		}
+		w.after(500 * time.Millisecond)
+		if got := beat(); !got.After(first) {
+			t.Errorf("heartbeat after the restart is %v, before it %v", got, first)
 		}
 	})
 }
@@ -405,6 +407,11 @@ func TestPodsRunEndAndAreRemoved(t *testing.T) {
 		if running.Phase != corev1.PodRunning || running.PodIP == "" || !podReady(running) {
 			t.Errorf("after the pull the pod is %s, ip %q, ready %v", running.Phase, running.PodIP, podReady(running))
 		}
+		for _, c := range running.Conditions {
+			if c.Status == corev1.ConditionTrue && c.Reason != "" {
+				t.Errorf("%s holds and still gives the reason %s", c.Type, c.Reason)
+			}
+		}
 		if len(running.Conditions) < 5 {
 			t.Errorf("PodScheduled was lost: %v", running.Conditions)
 		}
@@ -468,6 +475,9 @@ func TestPodsOfAStoppedMachine(t *testing.T) {
 		daemon := w.pod("daemon").Status
 		if daemon.Phase != corev1.PodRunning || daemon.ContainerStatuses[0].RestartCount != 1 {
 			t.Errorf("after the restart the daemon is %s with %d restarts, want Running with 1", daemon.Phase, daemon.ContainerStatuses[0].RestartCount)
+		}
+		if len(daemon.PodIPs) != 1 || daemon.PodIPs[0].IP != daemon.PodIP {
+			t.Errorf("after the restart the daemon has addresses %v and %s: an API server refuses two", daemon.PodIPs, daemon.PodIP)
 		}
 		if got := w.pod("late").Status.Phase; got != corev1.PodRunning {
 			t.Errorf("after the restart the late pod is %s: its image is on the disk, it should run", got)
@@ -671,6 +681,32 @@ func TestMachinesContinueOverAnExistingCloud(t *testing.T) {
 		w.after(3 * time.Second)
 		if got := condition(w.node(off), corev1.NodeReady).Status; got != corev1.ConditionTrue {
 			t.Errorf("the stopped machine, started: Ready=%s", got)
+		}
+	})
+}
+
+func TestStoppedIsSaidAfterTheLastReportHasLanded(t *testing.T) {
+	t.Parallel()
+	inWorld(t, Options{}, MachinesOptions{}, func(t *testing.T, w *world) {
+		const slow = 4 * time.Second
+		w.client.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+			time.Sleep(slow)
+			return false, nil, nil
+		})
+		instance := w.launch()
+		// The report of the first Ready is under way, then the power goes.
+		w.after(3100 * time.Millisecond)
+		if err := w.cloud.StopInstance(t.Context(), string(instance.ID), false); err != nil {
+			t.Fatal(err)
+		}
+		w.after(2 * time.Second)
+		w.isState(instance, provider.InstanceStopping)
+		w.after(slow)
+		w.isState(instance, provider.InstanceStopped)
+		before := w.node(instance).Status
+		w.after(time.Hour)
+		if diff := cmp.Diff(before, w.node(instance).Status); diff != "" {
+			t.Errorf("a report landed after stopped (-at stop +later):\n%s", diff)
 		}
 	})
 }

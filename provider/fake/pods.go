@@ -2,6 +2,7 @@ package fake
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"time"
@@ -270,7 +271,7 @@ func (m *Machines) writePod(ctx context.Context, mach *machine, bootNumber int, 
 	}
 	keepPodTransitions(pod, &status)
 	spoken, err := mach.speak(bootNumber, func() error {
-		patch := mustJSON(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
+		patch := podPatch(pod, status)
 		_, err := m.o.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 		// Gone, or another pod of that name: there is nothing to report on.
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
@@ -287,4 +288,30 @@ func (m *Machines) writePod(ctx context.Context, mach *machine, bootNumber int, 
 		mach.mu.Unlock()
 	}
 	return nil
+}
+
+// podPatch is the strategic merge patch that makes the status so. Two lists need care, as they merge by key: the pod's
+// addresses, where the one of an earlier boot would stay beside the new one, which the API server refuses, and the
+// conditions, where the reason of an earlier refusal would stay on a condition that holds now.
+func podPatch(pod *corev1.Pod, status corev1.PodStatus) []byte {
+	conditions := make([]map[string]any, 0, len(status.Conditions))
+	for _, c := range status.Conditions {
+		condition := map[string]any{"type": c.Type, "status": c.Status, "lastTransitionTime": c.LastTransitionTime, "reason": nil, "message": nil}
+		if c.Reason != "" {
+			condition["reason"] = c.Reason
+		}
+		conditions = append(conditions, condition)
+	}
+	var content map[string]any
+	if err := json.Unmarshal(mustJSON(status), &content); err != nil {
+		panic(fmt.Sprintf("fake: %v", err))
+	}
+	delete(content, "conditions")
+	if len(conditions) > 0 {
+		content["conditions"] = conditions
+	}
+	if len(status.PodIPs) > 0 {
+		content["podIPs"] = []map[string]any{{"$patch": "replace"}, {"ip": status.PodIP}}
+	}
+	return mustJSON(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": content})
 }

@@ -99,7 +99,7 @@ func TestTwoThousandMachines(t *testing.T) {
 		defer stop()
 
 		var instances []*provider.Instance
-		spent := phase(t, "2000 launches until Ready", func() {
+		phase(t, "2000 launches until Ready", func() {
 			for range machines {
 				instances = append(instances, w.launch())
 			}
@@ -109,7 +109,7 @@ func TestTwoThousandMachines(t *testing.T) {
 			t.Errorf("%d registrations and %d reports, want %d each", r, n, machines)
 		}
 		begun := stub.renewals.Load()
-		spent = phase(t, "5 min of heartbeats and leases", func() { w.after(5 * time.Minute) })
+		spent := phase(t, "5 min of heartbeats and leases", func() { w.after(5 * time.Minute) })
 		t.Logf("that is %.1f %% of one core", 100*spent.Seconds()/300)
 		// 30 renewals in 5 min each, with the kubelet's jitter.
 		if n := stub.renewals.Load() - begun; n < machines*28 || n > machines*32 {
@@ -124,7 +124,7 @@ func TestTwoThousandMachines(t *testing.T) {
 			w.after(2 * time.Second)
 		})
 		reports, renewals := stub.reports.Load(), stub.renewals.Load()
-		spent = phase(t, "10 min of 2000 stopped machines", func() { w.after(10 * time.Minute) })
+		phase(t, "10 min of 2000 stopped machines", func() { w.after(10 * time.Minute) })
 		if stub.reports.Load() != reports || stub.renewals.Load() != renewals {
 			t.Error("stopped machines spoke")
 		}

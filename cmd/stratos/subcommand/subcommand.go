@@ -3,6 +3,7 @@ package subcommand
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -107,5 +108,8 @@ func fakeCloud() *cobra.Command {
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:9555", "address of the API; loopback, since it asks nobody who he is")
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the cluster that the machines join")
 	f.AddFlags(cmd.Flags())
+	gofs := flag.NewFlagSet("zap", flag.ContinueOnError)
+	z.BindFlags(gofs)
+	cmd.Flags().AddGoFlagSet(gofs)
 	return cmd
 }

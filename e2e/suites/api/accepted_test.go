@@ -1,0 +1,148 @@
+package api
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// doc is the page that documents the defaults.
+const doc = "../../../docs/api.md"
+
+// documented is a default and the beginning of its row in doc. Paths are below spec, without the indexes of lists.
+type documented struct {
+	value any
+	row   string
+}
+
+func poolDefaults() map[string]documented {
+	return map[string]documented{
+		"weight":                       {int64(10), "| `weight` | 10 |"},
+		"template.startupTaintRemoval": {"WhenNetworkReady", "| `startupTaintRemoval` | `WhenNetworkReady` |"},
+		"preWarm.timeout":              {"10m", "| `timeout` | `10m` |"},
+		"preWarm.timeoutAction":        {"stop", "| `timeoutAction` | `stop` |"},
+		"preWarm.completionMode":       {"SelfStop", "| `completionMode` | `SelfStop` |"},
+		"preWarm.imagePullPolicy":      {"Required", "| `imagePullPolicy` | `Required` |"},
+		"scaleUp.readyTimeout":         {"5m", "| `readyTimeout` | `5m` |"},
+		"scaleDown.enabled":            {true, "| `enabled` | `true` |"},
+		"scaleDown.emptyNodeTTL":       {"5m", "| `emptyNodeTTL` | `5m` |"},
+		"scaleDown.drainTimeout":       {"5m", "| `drainTimeout` | `5m` |"},
+		"scaleDown.standbySurplusTTL":  {"24h", "| `standbySurplusTTL` | `24h` |"},
+		"disruption.budget":            {"10%", "| `budget` | `10%` |"},
+		"disruption.drift":             {"Recycle", "| `drift` | `Recycle` |"},
+	}
+}
+
+func classDefaults() map[string]documented {
+	return map[string]documented{
+		"metadataOptions.httpTokens":              {"required", "| `metadataOptions.httpTokens` | `required` |"},
+		"metadataOptions.httpPutResponseHopLimit": {int64(2), "| `metadataOptions.httpPutResponseHopLimit` | 2 |"},
+		"metadataOptions.httpEndpoint":            {"enabled", "| `metadataOptions.httpEndpoint` | `enabled` |"},
+		"blockDeviceMappings.volumeType":          {"gp3", "| `volumeType` | `gp3` |"},
+		"blockDeviceMappings.deleteOnTermination": {true, "| `deleteOnTermination` | `true` |"},
+	}
+}
+
+func TestSeedsAccepted(t *testing.T) {
+	s := newServer(t)
+	for folder, least := range map[string]int{"seeds": 20, "edges": 11} {
+		for name, f := range files(t, folder, least) {
+			t.Run(folder+"/"+name, func(t *testing.T) {
+				stored := f.object.DeepCopy()
+				if err := s.client.Create(t.Context(), stored); err != nil {
+					t.Fatalf("refused: %v", err)
+				}
+				// Several examples have the same name, as documents that stand for themselves do.
+				defer func() {
+					if err := s.client.Delete(t.Context(), stored); err != nil {
+						t.Error(err)
+					}
+				}()
+				if diff := cmp.Diff(withDefaults(t, f.object), specLeaves(t, stored)); diff != "" {
+					t.Errorf("spec as stored (-what was written and the documented defaults +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// TestEveryDefaultIsDocumented ties the tables of TestSeedsAccepted to the page that people read, and shows each default on an object
+// that says as little as possible.
+func TestEveryDefaultIsDocumented(t *testing.T) {
+	page, err := os.ReadFile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, defaults := range []map[string]documented{poolDefaults(), classDefaults()} {
+		for path, d := range defaults {
+			if !strings.Contains(string(page), "\n"+d.row) {
+				t.Errorf("%s: %s has no row %q", path, doc, d.row)
+			}
+		}
+	}
+}
+
+// withDefaults is what the API server should store: what the object says, and the documented default of what it does not say.
+func withDefaults(t *testing.T, object *unstructured.Unstructured) map[string]any {
+	t.Helper()
+	want := specLeaves(t, object)
+	defaults := poolDefaults()
+	if object.GetKind() == "AWSNodeClass" {
+		defaults = classDefaults()
+	}
+	for path, d := range defaults {
+		for _, at := range places(path, want) {
+			if _, said := want[at]; !said {
+				want[at] = d.value
+			}
+		}
+	}
+	// An object that was written empty is no leaf any more once defaults are in it.
+	for _, at := range slices.Collect(maps.Keys(want)) {
+		if empty, ok := want[at].(map[string]any); ok && len(empty) == 0 && hasBelow(want, at+".") {
+			delete(want, at)
+		}
+	}
+	return want
+}
+
+// places are where a default belongs: its path, or, below a list, its path in each element that there is.
+func places(path string, said map[string]any) []string {
+	list, field, found := strings.Cut(path, "blockDeviceMappings.")
+	if !found {
+		return []string{path}
+	}
+	elements := map[string]bool{}
+	for at := range said {
+		if element, _, ok := strings.Cut(at, "]."); ok && strings.HasPrefix(at, list+"blockDeviceMappings[") {
+			elements[element+"]."+field] = true
+		}
+	}
+	return slices.Collect(maps.Keys(elements))
+}
+
+func hasBelow(values map[string]any, prefix string) bool {
+	for at := range values {
+		if strings.HasPrefix(at, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func specLeaves(t *testing.T, object *unstructured.Unstructured) map[string]any {
+	t.Helper()
+	spec, found, err := unstructured.NestedMap(object.Object, "spec")
+	if err != nil || !found {
+		t.Fatalf("no spec: %v", err)
+	}
+	values := map[string]any{}
+	leaves("", spec, values)
+	return values
+}

@@ -1,0 +1,341 @@
+package scheduling
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/provider/fake"
+)
+
+const (
+	stayUpUserData  = "#!/bin/bash\n/etc/eks/bootstrap.sh e2e\n"
+	ciliumTaint     = "node.cilium.io/agent-not-ready"
+	startupUserData = "#!/bin/bash\n/etc/eks/bootstrap.sh e2e --kubelet-extra-args '--register-with-taints=" + ciliumTaint + "=true:NoSchedule'\npoweroff\n"
+)
+
+// TestStandbyNodeStartsAtFilterTime is the main job, in all the ways a pool can be warmed up. The rows have instance types of their own, so
+// that holding a start in one does not hold it in another.
+func TestStandbyNodeStartsAtFilterTime(t *testing.T) {
+	r := newRig(t, rig.Options{})
+	// Ready alone must not be enough where startup taints wait for the network.
+	if err := r.Cloud.SetTimes(t.Context(), fake.Times{NetworkDelay: 300 * time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	j := openJournal(t, r)
+	for name, row := range map[string]mainJob{
+		"machines that power themselves off after warm-up": {pool: "selfstop", instanceType: "m5.large", userData: rig.SelfStopUserData},
+		"machines that Stratos stops after warm-up": {
+			pool: "controllerstop", instanceType: "m6i.large", userData: stayUpUserData, mode: v1alpha1.ControllerStop,
+		},
+		"startup taints that go when the network is ready": {
+			pool: "cilium", instanceType: "m7i.large", userData: startupUserData,
+			startupTaints: []corev1.Taint{{Key: ciliumTaint, Value: "true", Effect: corev1.TaintEffectNoSchedule}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			row.run(t, r, j)
+		})
+	}
+}
+
+// mainJob is one pool of three nodes with room for two of the pods each.
+type mainJob struct {
+	pool, instanceType, userData string
+	mode                         v1alpha1.CompletionMode
+	startupTaints                []corev1.Taint
+}
+
+func (m mainJob) run(t *testing.T, r *rig.Rig, j *journal) {
+	m.warm(t, r)
+	before := poolNodes(t, r, m.pool)
+	m.checkStandby(t, r, before)
+	holdNextStart(t, r, m.instanceType)
+	one, two := onPool(rig.Pod(m.pool+"-one", "cpu", "1"), m.pool), onPool(rig.Pod(m.pool+"-two", "cpu", "1"), m.pool)
+	create(t, r, one, two)
+
+	promised, asked := m.promise(t, r, before, one, two)
+	node := before[promised]
+	call := awaitCall(t, r, fake.OpStart, instanceOf(node))
+	release(t, r, instanceOf(node))
+	if diff := cmp.Diff([]string{promised, promised}, awaitBound(t, r, one, two)); diff != "" {
+		t.Fatalf("nodes of the pods (-promised +bound):\n%s", diff)
+	}
+	awaitRunning(t, r, one, two)
+	if call.At.Before(asked) {
+		t.Errorf("start requested at %s, before the scheduler asked at %s", call.At, asked)
+	}
+	m.checkOrder(t, j, node, call, one, two)
+
+	remove(t, r, one, two)
+	m.checkReturn(t, r, before, promised)
+	if starts := callsAbout(t, r, fake.OpStart, before); len(starts) != 1 || starts[0].Err != "" {
+		t.Errorf("StartInstance calls for two pods that share a node: %+v, want exactly one", starts)
+	}
+}
+
+func (m mainJob) warm(t *testing.T, r *rig.Rig) {
+	t.Helper()
+	class := rig.Class(m.pool, m.instanceType)
+	class.Spec.UserData = m.userData
+	pool := rig.Pool(m.pool, 3)
+	pool.Spec.PreWarm.CompletionMode = m.mode
+	pool.Spec.Template.StartupTaints = m.startupTaints
+	pool.Spec.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: time.Second}
+	if err := r.Warm(t.Context(), pool, class); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkStandby: stopped in the cloud by whom the mode says, and closed to pods in the cluster.
+func (m mainJob) checkStandby(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node) {
+	t.Helper()
+	if len(nodes) != 3 {
+		t.Fatalf("%d nodes, want 3", len(nodes))
+	}
+	stops := len(callsAbout(t, r, fake.OpStop, nodes))
+	if want := map[bool]int{true: 3}[m.mode == v1alpha1.ControllerStop]; stops != want {
+		t.Errorf("StopInstance was called %d times during warm-up, want %d", stops, want)
+	}
+	for name, n := range nodes {
+		if state := instanceState(t, r, instanceOf(n)); state != provider.InstanceStopped {
+			t.Errorf("instance of standby node %s is %s", name, state)
+		}
+		checkClosed(t, n)
+	}
+}
+
+// checkClosed: what a standby Node must look like.
+func checkClosed(t *testing.T, n *corev1.Node) {
+	t.Helper()
+	if !n.Spec.Unschedulable || !hasTaint(n, v1alpha1.TaintStandby) {
+		t.Errorf("node %s: unschedulable %t, taints %v", n.Name, n.Spec.Unschedulable, n.Spec.Taints)
+	}
+	if n.Labels[v1alpha1.LabelState] != string(v1alpha1.StateStandby) || n.Labels[v1alpha1.LabelExcludeDisruption] == "" {
+		t.Errorf("node %s: labels %v", n.Name, n.Labels)
+	}
+	for _, mark := range []string{
+		v1alpha1.AnnotationScaleUpStarted, v1alpha1.AnnotationScaleDownCandidateSince, v1alpha1.AnnotationClaims,
+		v1alpha1.AnnotationStopReason, v1alpha1.AnnotationStopIntent, v1alpha1.AnnotationStoppingSince, v1alpha1.AnnotationRunningSince,
+		v1alpha1.AnnotationNudgedAt, v1alpha1.AnnotationStartFailures, v1alpha1.AnnotationUnavailableUntil,
+	} {
+		if value, left := n.Annotations[mark]; left {
+			t.Errorf("node %s: mark %s=%s is left over", n.Name, mark, value)
+		}
+	}
+}
+
+// promise waits until both pods were asked about and returns the node that both answers name, and when the scheduler first asked.
+func (m mainJob) promise(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node, pods ...*corev1.Pod) (string, time.Time) {
+	t.Helper()
+	candidates := slices.Sorted(maps.Keys(nodes))
+	var node string
+	var at time.Time
+	for _, pod := range pods {
+		asks := awaitAsked(t, r.Recorder, rig.Filter, pod)
+		if diff := cmp.Diff(candidates, asks[0].Nodes); diff != "" {
+			t.Fatalf("candidates for pod %s (-the standby nodes +asked):\n%s", pod.Name, diff)
+		}
+		for _, a := range asks {
+			named := promisedNode(t, a, m.pool)
+			if node != "" && named != node {
+				t.Fatalf("pods of one node's size were promised %s and %s", node, named)
+			}
+			node = named
+		}
+		if at.IsZero() || asks[0].At.Before(at) {
+			at = asks[0].At
+		}
+	}
+	return node, at
+}
+
+// awaitAsked waits until the scheduler has asked about the pod and returns what it asked so far.
+func awaitAsked(t *testing.T, recorder *rig.Recorder, verb string, pod *corev1.Pod) []rig.Asked {
+	t.Helper()
+	var asks []rig.Asked
+	await(t, verb+" about pod "+pod.Name, func(context.Context) (bool, error) {
+		asks = recorder.About(verb, pod.UID)
+		return len(asks) > 0, nil
+	})
+	return asks
+}
+
+// promisedNode reads which node the answer to /filter says is coming: every candidate is refused so that no eviction helps, and one
+// message, at the node itself, names it.
+func promisedNode(t *testing.T, a rig.Asked, pool string) string {
+	t.Helper()
+	if a.Code != 200 || a.Filter.Error != "" || a.Filter.NodeNames == nil || len(*a.Filter.NodeNames) != 0 || len(a.Filter.FailedNodes) != 0 {
+		t.Fatalf("answer about pod %s: %d %+v, want no node and no node that eviction would free", a.Pod.Name, a.Code, a.Filter)
+	}
+	var named []string
+	for node, message := range a.Filter.FailedAndUnresolvableNodes {
+		if strings.HasPrefix(message, "starting standby node "+node+" of pool "+pool) {
+			named = append(named, node)
+		}
+	}
+	if len(named) != 1 {
+		t.Fatalf("answer about pod %s names %v as starting: %+v", a.Pod.Name, named, a.Filter.FailedAndUnresolvableNodes)
+	}
+	return named[0]
+}
+
+// checkOrder: intent, then the kubelet's report, then open to pods, then bound; closed all the time before.
+func (m mainJob) checkOrder(t *testing.T, j *journal, node *corev1.Node, call fake.Call, pods ...*corev1.Pod) {
+	t.Helper()
+	versions := func() []version[*corev1.Node] { return j.nodeVersions(node.Name) }
+	standby := first(t, "standby", 0, versions, inState(v1alpha1.StateStandby))
+	intent := first(t, "start intent", standby.revision, versions, inState(v1alpha1.StateStarting))
+	ready := first(t, "Ready again", intent.revision, versions, func(v version[*corev1.Node]) bool { return isReady(v.object) })
+	running := first(t, "running", intent.revision, versions, inState(v1alpha1.StateRunning))
+
+	if isReady(intent.object) {
+		t.Errorf("a Ready left over from before the stop stood on node %s when its start began", node.Name)
+	}
+	if ready.revision > running.revision {
+		t.Errorf("node %s was opened at revision %d, before its kubelet reported Ready at %d", node.Name, running.revision, ready.revision)
+	}
+	if beat := condition(ready.object, corev1.NodeReady).LastHeartbeatTime; beat.Time.Before(call.At.Truncate(time.Second)) {
+		t.Errorf("node %s was Ready at %s, before its start was requested at %s", node.Name, beat, call.At)
+	}
+	for _, v := range versions() {
+		if v.revision < running.revision && v.revision > standby.revision && (!v.object.Spec.Unschedulable || !hasTaint(v.object, v1alpha1.TaintStandby)) {
+			t.Errorf("revision %d of node %s is open before it runs: cordon %t, taints %v", v.revision, node.Name, v.object.Spec.Unschedulable, v.object.Spec.Taints)
+		}
+	}
+	for _, p := range pods {
+		bound := first(t, p.Name+" bound", 0, func() []version[*corev1.Pod] { return j.podVersions(p.UID) },
+			func(v version[*corev1.Pod]) bool { return v.object.Spec.NodeName != "" })
+		if bound.revision < running.revision {
+			t.Errorf("pod %s was bound at revision %d, before node %s ran at %d", p.Name, bound.revision, node.Name, running.revision)
+		}
+	}
+	if open := running.object; open.Spec.Unschedulable || len(open.Spec.Taints) != 0 || open.Labels[v1alpha1.LabelExcludeDisruption] != "" {
+		t.Errorf("running node %s: cordon %t, taints %v, labels %v", node.Name, open.Spec.Unschedulable, open.Spec.Taints, open.Labels)
+	}
+	if len(m.startupTaints) > 0 {
+		checkStartupTaint(t, versions(), standby, ready, running)
+	}
+}
+
+// checkStartupTaint: it stands until the CNI has reported in this boot, also while the node is Ready already.
+func checkStartupTaint(t *testing.T, versions []version[*corev1.Node], standby, ready, running version[*corev1.Node]) {
+	t.Helper()
+	for _, v := range versions {
+		if v.revision >= standby.revision && v.revision < running.revision && !hasTaint(v.object, ciliumTaint) {
+			t.Errorf("revision %d: the startup taint is gone before the node runs at %d", v.revision, running.revision)
+		}
+	}
+	was := condition(standby.object, corev1.NodeNetworkUnavailable).LastHeartbeatTime
+	if beat := condition(ready.object, corev1.NodeNetworkUnavailable).LastHeartbeatTime; beat.After(was.Time) {
+		t.Errorf("the network was up with the first Ready (%s after %s), so that this row shows nothing", beat, was)
+	}
+	if beat := condition(running.object, corev1.NodeNetworkUnavailable).LastHeartbeatTime; !beat.After(was.Time) {
+		t.Errorf("the node was opened on a network report of %s, which is from before the stop (%s)", beat, was)
+	}
+}
+
+// checkReturn: the empty node is stopped and looks as it did before its life; the others never moved.
+func (m mainJob) checkReturn(t *testing.T, r *rig.Rig, before map[string]*corev1.Node, used string) {
+	t.Helper()
+	if err := r.AwaitPool(t.Context(), m.pool, func(s v1alpha1.NodePoolStatus) bool { return s.Standby == 3 && s.Total == 3 }); err != nil {
+		t.Fatal(err)
+	}
+	after := poolNodes(t, r, m.pool)
+	m.awaitClean(t, r, before)
+	for name, n := range after {
+		checkClosed(t, n)
+		if state := instanceState(t, r, instanceOf(n)); state != provider.InstanceStopped {
+			t.Errorf("instance of standby node %s is %s", name, state)
+		}
+		if before[name] == nil {
+			t.Errorf("node %s is new", name)
+			continue
+		}
+		if diff := cmp.Diff(bearingOf(before[name]), bearingOf(n)); diff != "" {
+			t.Errorf("node %s (used: %t) after its return to standby (-before +after):\n%s", name, name == used, diff)
+		}
+	}
+	views, err := instances(t.Context(), r, v1alpha1.LabelPool, m.pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, n := range before {
+		// Warm-up, the held start, the reboot that released it.
+		if boots, want := views[instanceOf(n)].Boots, map[bool]int{true: 3, false: 1}[name == used]; boots != want {
+			t.Errorf("instance of node %s booted %d times, want %d", name, boots, want)
+		}
+	}
+}
+
+// awaitClean waits for the tag that people read, which follows the Node's label.
+func (m mainJob) awaitClean(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node) {
+	t.Helper()
+	await(t, "state tags of pool "+m.pool, func(ctx context.Context) (bool, error) {
+		views, err := instances(ctx, r, v1alpha1.LabelPool, m.pool)
+		if err != nil {
+			return false, err
+		}
+		for _, n := range nodes {
+			if got := views[instanceOf(n)].Tags[v1alpha1.LabelState]; got != string(v1alpha1.StateStandby) {
+				return false, fmt.Errorf("instance %s is tagged %q", instanceOf(n), got)
+			}
+		}
+		return true, nil
+	})
+}
+
+// bearing is what Stratos and people write on a Node. Left out: the taints that the node and cloud controllers set and remove in loops of
+// their own, and the heartbeats recorded at each stop.
+type bearing struct {
+	Labels, Annotations map[string]string
+	Taints              []corev1.Taint
+	Unschedulable       bool
+}
+
+func bearingOf(n *corev1.Node) bearing {
+	b := bearing{Labels: n.Labels, Annotations: maps.Clone(n.Annotations), Unschedulable: n.Spec.Unschedulable}
+	delete(b.Annotations, v1alpha1.AnnotationHeartbeatAtStop)
+	for _, taint := range n.Spec.Taints {
+		if strings.HasPrefix(taint.Key, "node.kubernetes.io/") || strings.HasPrefix(taint.Key, "node.cloudprovider.kubernetes.io/") {
+			continue
+		}
+		taint.TimeAdded = nil
+		b.Taints = append(b.Taints, taint)
+	}
+	slices.SortFunc(b.Taints, func(x, y corev1.Taint) int { return strings.Compare(x.ToString(), y.ToString()) })
+	return b
+}
+
+func inState(s v1alpha1.NodeState) func(version[*corev1.Node]) bool {
+	return func(v version[*corev1.Node]) bool { return v.object.Labels[v1alpha1.LabelState] == string(s) }
+}
+
+func condition(n *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
+	for _, c := range n.Status.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return corev1.NodeCondition{}
+}
+
+func isReady(n *corev1.Node) bool {
+	return condition(n, corev1.NodeReady).Status == corev1.ConditionTrue
+}
+
+func hasTaint(n *corev1.Node, key string) bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == key })
+}

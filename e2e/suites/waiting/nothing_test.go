@@ -1,0 +1,292 @@
+package waiting
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/rig"
+)
+
+// The pools of TestNothingStartsFor. Each of those with a mark has one node, and a person has marked it.
+const (
+	poolPlain     = "plain"
+	poolReserved  = "reserved" // its template has the taint reserved
+	poolCordoned  = "cordoned"
+	poolTainted   = "tainted"
+	poolAnnotated = "annotated"
+)
+
+func reserved() corev1.Taint {
+	return corev1.Taint{Key: "example.com/reserved", Value: "batch", Effect: corev1.TaintEffectNoSchedule}
+}
+
+func persons() corev1.Taint {
+	return corev1.Taint{Key: "example.com/under-repair", Effect: corev1.TaintEffectNoSchedule}
+}
+
+// refusal is a pod for which nothing may start.
+type refusal struct {
+	pod *corev1.Pod
+	// why is what the event has to say.
+	why []string
+	// asked: the pod fits some node but for taints and cordon, so the extender itself has refused it. Else the scheduler asks about it
+	// nothing, and the event comes from the watch alone.
+	asked bool
+}
+
+func refusals() map[string]refusal {
+	optedOut := on(poolPlain, rig.Pod("opted-out", "cpu", "1"))
+	optedOut.Annotations = map[string]string{v1alpha1.AnnotationIgnore: "true"}
+	// A DaemonSet of another API (OpenKruise has one): the garbage collector would delete the pod of a stock one that is not there.
+	owned := on(poolPlain, rig.Pod("owned-by-daemonset", "cpu", "1"))
+	owned.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "apps.kruise.io/v1alpha1", Kind: "DaemonSet", Name: "advanced", UID: "00000000-0000-0000-0000-000000000001", Controller: new(true),
+	}}
+	elsewhere := rig.Pod("elsewhere", "cpu", "1")
+	elsewhere.Spec.NodeSelector = map[string]string{"example.com/disk": "tape"}
+	device := rig.Pod("device", "example.com/gpu", "1")
+	device.Spec.Containers[0].Resources.Limits = device.Spec.Containers[0].Resources.Requests
+	return map[string]refusal{
+		"a pod that is opted out":                              {optedOut, []string{"annotated", v1alpha1.AnnotationIgnore}, true},
+		"a pod too large for any pool":                         {rig.Pod("large", "cpu", "64"), []string{"pool plain: needs 64 cpu, node has 2 left", "pool reserved: needs 64 cpu"}, false},
+		"a pod too large in memory":                            {rig.Pod("large-memory", "memory", "100Gi"), []string{"pool plain: needs 100Gi memory, node has 8Gi left"}, false},
+		"a pod that wants a device that no node has":           {device, []string{"pool plain: needs 1 example.com/gpu, node has 0 left"}, false},
+		"a pod that does not tolerate the pool's taint":        {on(poolReserved, rig.Pod("intolerant", "cpu", "1")), []string{"pool reserved: does not tolerate taint", reserved().Key}, true},
+		"a pod whose node selector matches no node":            {elsewhere, []string{"pool plain", "selector"}, false},
+		"a pod for a pool whose only node a person cordoned":   {on(poolCordoned, rig.Pod("for-cordoned", "cpu", "1")), []string{"pool cordoned", "kept back", "cordoned by somebody else"}, true},
+		"a pod for a pool whose only node a person tainted":    {on(poolTainted, rig.Pod("for-tainted", "cpu", "1")), []string{"pool tainted", persons().Key}, true},
+		"a pod that tolerates the taint that a person set":     {tolerating(persons(), on(poolTainted, rig.Pod("for-tainted-tolerant", "cpu", "1"))), []string{"pool tainted", "kept back", persons().Key}, true},
+		"a pod for a pool whose only node must not be started": {on(poolAnnotated, rig.Pod("for-annotated", "cpu", "1")), []string{"pool annotated", "kept back", v1alpha1.AnnotationDoNotStart}, true},
+		"a pod that names a DaemonSet as its controller":       {owned, []string{"DaemonSet"}, true},
+	}
+}
+
+func tolerating(taint corev1.Taint, pod *corev1.Pod) *corev1.Pod {
+	pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpEqual, Value: taint.Value})
+	return pod
+}
+
+// TestNothingStartsFor has all the pods wait at once, on one rig. That nothing started for them is proved by what comes after: each of
+// them has been told why, and then other pods are served by exactly one start each.
+func TestNothingStartsFor(t *testing.T) {
+	r := newRig(t, rig.Options{Cloud: []string{"--fake-boot-time=500ms", "--fake-stop-time=200ms"}})
+	warmAll(t, r)
+	marked := markAll(t, r)
+	cases := refusals()
+	for _, c := range cases {
+		create(t, r, c.pod)
+	}
+	t.Run("a DaemonSet's pod that cannot run", func(t *testing.T) { testDaemonSet(t, r) })
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Logf("event: %s", awaitNote(t, r, c.pod, v1alpha1.ReasonStandbyUnavailable, c.why...))
+			asked := r.Recorder.About(rig.Filter, c.pod.UID)
+			if c.asked != (len(asked) > 0) {
+				t.Errorf("the extender was asked %d times, want it asked: %v", len(asked), c.asked)
+			}
+			for _, a := range asked {
+				if a.Filter.NodeNames != nil && len(*a.Filter.NodeNames) > 0 {
+					t.Errorf("the extender answered with nodes: %v", *a.Filter.NodeNames)
+				}
+			}
+		})
+	}
+	if got := starts(t, r); len(got) != 0 {
+		t.Fatalf("started %v for pods that no start serves", got)
+	}
+	t.Run("but for a normal pod exactly one", func(t *testing.T) { testServed(t, r, poolPlain, rig.Pod("normal", "cpu", "1"), cases) })
+	t.Run("and for one that tolerates the pool's taint", func(t *testing.T) {
+		testServed(t, r, poolReserved, tolerating(reserved(), on(poolReserved, rig.Pod("tolerant", "cpu", "1"))), cases)
+	})
+	t.Run("and for the pods of marked nodes once the marks are gone", func(t *testing.T) { testUnmarked(t, r, marked, cases) })
+}
+
+func warmAll(t *testing.T, r *rig.Rig) {
+	t.Helper()
+	for name, size := range map[string]int32{poolPlain: 2, poolReserved: 1, poolCordoned: 1, poolTainted: 1, poolAnnotated: 1} {
+		pool := rig.Pool(name, size)
+		if name == poolReserved {
+			pool.Spec.Template.Taints = []corev1.Taint{reserved()}
+		}
+		create(t, r, rig.Class(name, "m5.large"), pool)
+	}
+	for name, size := range map[string]int32{poolPlain: 2, poolReserved: 1, poolCordoned: 1, poolTainted: 1, poolAnnotated: 1} {
+		if err := r.AwaitPool(t.Context(), name, func(s v1alpha1.NodePoolStatus) bool { return s.Standby == size }); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// markAll marks the nodes as a person would and returns them by pool. A standby node is cordoned already, by us; a person's cordon is
+// one without our annotation beside it.
+func markAll(t *testing.T, r *rig.Rig) map[string]*corev1.Node {
+	t.Helper()
+	marked := map[string]*corev1.Node{}
+	for pool, mark := range map[string]func(*corev1.Node){
+		poolCordoned:  func(n *corev1.Node) { delete(n.Annotations, v1alpha1.AnnotationCordoned) },
+		poolTainted:   func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, persons()) },
+		poolAnnotated: func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationDoNotStart] = "true" },
+	} {
+		nodes := nodesOf(t, r, pool)
+		if len(nodes) != 1 || !nodes[0].Spec.Unschedulable {
+			t.Fatalf("pool %s: want one node, cordoned, got %v", pool, nodes)
+		}
+		edit(t, r, &nodes[0], mark)
+		marked[pool] = &nodes[0]
+	}
+	return marked
+}
+
+// edit changes a node as kubectl edit does, again when somebody else was faster.
+func edit(t *testing.T, r *rig.Rig, node *corev1.Node, change func(*corev1.Node)) {
+	t.Helper()
+	until(t, func(ctx context.Context) error {
+		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
+			return err
+		}
+		change(node)
+		return r.Client.Update(ctx, node)
+	})
+}
+
+// testDaemonSet has the DaemonSet controller make a pod for a standby node, which then turns out not to take it. Without the gate the
+// controller would not make one, or the pod would be bound: a stopped node is a DaemonSet's business too.
+func testDaemonSet(t *testing.T, r *rig.Rig) {
+	node := nodesOf(t, r, poolPlain)[0]
+	edit(t, r, &node, func(n *corev1.Node) { n.Labels["example.com/agent"] = "wanted" })
+	agents := daemonSet()
+	create(t, r, agents)
+	pod := podOf(t, r, agents)
+	edit(t, r, &node, func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, persons()) })
+	pod.Spec.SchedulingGates = nil
+	if err := r.Client.Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("event: %s", awaitNote(t, r, pod, v1alpha1.ReasonStandbyUnavailable, "DaemonSet"))
+	asked := r.Recorder.About(rig.Filter, pod.UID)
+	if len(asked) == 0 || !slices.Equal(asked[0].Nodes, []string{node.Name}) {
+		t.Errorf("want the extender asked about the pod and node %s, got %v", node.Name, asked)
+	}
+	if got := starts(t, r); len(got) != 0 {
+		t.Errorf("started %v", got)
+	}
+	// The same pod belongs on the node once the person is done, stopped as it is.
+	edit(t, r, &node, func(n *corev1.Node) {
+		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == persons().Key })
+	})
+	if got := bound(t, r, pod); got[0] != node.Name {
+		t.Errorf("bound to %v, want %s", got, node.Name)
+	}
+	if got := starts(t, r); len(got) != 0 {
+		t.Errorf("started %v for a DaemonSet's pod that is bound", got)
+	}
+}
+
+// daemonSet is one for the labelled node. Its pods tolerate that the node is stopped, nothing else, and wait behind a gate.
+func daemonSet() *appsv1.DaemonSet {
+	pod := rig.Pod("agent", "cpu", "100m")
+	pod.Labels = map[string]string{"app": "agent"}
+	pod.Spec.NodeSelector = map[string]string{"example.com/agent": "wanted"}
+	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/not-yet"}}
+	for _, key := range []string{v1alpha1.TaintStandby, "node.cloudprovider.kubernetes.io/shutdown"} {
+		pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
+	}
+	return &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "agents"},
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: pod.Labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels}, Spec: pod.Spec},
+		},
+	}
+}
+
+func podOf(t *testing.T, r *rig.Rig, owner *appsv1.DaemonSet) *corev1.Pod {
+	t.Helper()
+	var pod *corev1.Pod
+	until(t, func(ctx context.Context) error {
+		list := &corev1.PodList{}
+		if err := r.Client.List(ctx, list, client.MatchingLabels(owner.Spec.Selector.MatchLabels)); err != nil {
+			return err
+		}
+		if len(list.Items) != 1 {
+			return fmt.Errorf("%d pods of DaemonSet %s, want 1", len(list.Items), owner.Name)
+		}
+		pod = &list.Items[0]
+		return nil
+	})
+	return pod
+}
+
+// testServed wants the pod served by exactly one more start, and its event to name the node and the pool.
+func testServed(t *testing.T, r *rig.Rig, pool string, pod *corev1.Pod, waiting map[string]refusal) {
+	before := starts(t, r)
+	create(t, r, pod)
+	node := bound(t, r, pod)[0]
+	note := awaitNote(t, r, pod, v1alpha1.ReasonStandbyStarting, "node "+node, "pool "+pool)
+	t.Logf("event: %s", note)
+	if !slices.ContainsFunc(nodesOf(t, r, pool), func(n corev1.Node) bool { return n.Name == node }) {
+		t.Errorf("bound to %s, which is not of pool %s", node, pool)
+	}
+	if got := starts(t, r); len(got) != len(before)+1 {
+		t.Errorf("started %v, want one start more than %v", got, before)
+	}
+	stillNothing(t, r, waiting)
+}
+
+// stillNothing wants no start announced for any pod that is refused.
+func stillNothing(t *testing.T, r *rig.Rig, waiting map[string]refusal) {
+	t.Helper()
+	for name, c := range waiting {
+		notes, err := notesOn(t.Context(), r, v1alpha1.ReasonStandbyStarting, c.pod.UID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(notes) > 0 {
+			t.Errorf("%s: %q", name, notes)
+		}
+	}
+}
+
+// testUnmarked takes the marks away. That the pods are served then, by one start for each node, shows that nothing but the mark had
+// kept them waiting.
+func testUnmarked(t *testing.T, r *rig.Rig, marked map[string]*corev1.Node, cases map[string]refusal) {
+	before := starts(t, r)
+	for _, node := range marked {
+		edit(t, r, node, func(n *corev1.Node) {
+			n.Spec.Unschedulable = false
+			delete(n.Annotations, v1alpha1.AnnotationDoNotStart)
+			n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == persons().Key })
+		})
+	}
+	for name, c := range cases {
+		if node := marked[c.pod.Spec.NodeSelector[v1alpha1.LabelPool]]; node != nil {
+			if got := bound(t, r, c.pod); got[0] != node.Name {
+				t.Errorf("%s: bound to %v, want %s", name, got, node.Name)
+			}
+		}
+	}
+	if got := starts(t, r); len(got) != len(before)+len(marked) {
+		t.Errorf("started %v, want %d more than %v", got, len(marked), before)
+	}
+}
+
+// logTail is the end of the first Stratos's log.
+func logTail(r *rig.Rig) string {
+	if r.Stratos == nil {
+		return ""
+	}
+	text, err := os.ReadFile(r.Stratos.LogPath())
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-8<<10):])
+}

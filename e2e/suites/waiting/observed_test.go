@@ -1,0 +1,138 @@
+package waiting
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/rig"
+)
+
+// newRig starts a rig that ends with the test.
+func newRig(t *testing.T, o rig.Options) *rig.Rig {
+	t.Helper()
+	r, err := rig.New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("logs were in %s; the end of Stratos's own:\n%s", r.ControlPlane.LogDir(), logTail(r))
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+func create(t *testing.T, r *rig.Rig, objects ...client.Object) {
+	t.Helper()
+	for _, o := range objects {
+		if err := r.Client.Create(t.Context(), o); err != nil {
+			t.Fatalf("create %T %s: %v", o, o.GetName(), err)
+		}
+	}
+}
+
+// until waits for a condition; an error of the condition says what is still missing.
+func until(t *testing.T, done func(context.Context) error) {
+	t.Helper()
+	err := rig.Until(t.Context(), rig.HangGuard, func(ctx context.Context) (bool, error) {
+		err := done(ctx)
+		return err == nil, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// notesOn are the texts of the events with that reason on the object, oldest first.
+func notesOn(ctx context.Context, r *rig.Rig, reason v1alpha1.Reason, regarding types.UID) ([]string, error) {
+	list := &eventsv1.EventList{}
+	if err := r.Client.List(ctx, list); err != nil {
+		return nil, err
+	}
+	var notes []string
+	for i := range list.Items {
+		if e := &list.Items[i]; e.Reason == string(reason) && e.Regarding.UID == regarding {
+			notes = append(notes, e.Note)
+		}
+	}
+	return notes, nil
+}
+
+// awaitNote waits for an event with that reason on the pod whose text contains all the words, and returns its text.
+func awaitNote(t *testing.T, r *rig.Rig, pod *corev1.Pod, reason v1alpha1.Reason, words ...string) string {
+	t.Helper()
+	found := ""
+	until(t, func(ctx context.Context) error {
+		notes, err := notesOn(ctx, r, reason, pod.UID)
+		if err != nil {
+			return err
+		}
+		for _, note := range notes {
+			if containsAll(note, words) {
+				found = note
+				return nil
+			}
+		}
+		return fmt.Errorf("pod %s: no event %s with %q, those there are say %q", pod.Name, reason, words, notes)
+	})
+	return found
+}
+
+func containsAll(text string, words []string) bool {
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			return false
+		}
+	}
+	return true
+}
+
+// starts are the instances started so far, in order.
+func starts(t *testing.T, r *rig.Rig) []string {
+	t.Helper()
+	ids, err := r.Starts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+// bound waits until the pods are bound and returns their nodes.
+func bound(t *testing.T, r *rig.Rig, pods ...*corev1.Pod) []string {
+	t.Helper()
+	nodes, err := r.AwaitBound(t.Context(), pods...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nodes
+}
+
+// nodesOf are the nodes of a pool.
+func nodesOf(t *testing.T, r *rig.Rig, pool string) []corev1.Node {
+	t.Helper()
+	list := &corev1.NodeList{}
+	if err := r.Client.List(t.Context(), list, client.MatchingLabels{v1alpha1.LabelPool: pool}); err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+// on sends a pod to the nodes of one pool.
+func on(pool string, pod *corev1.Pod) *corev1.Pod {
+	if pod.Spec.NodeSelector == nil {
+		pod.Spec.NodeSelector = map[string]string{}
+	}
+	pod.Spec.NodeSelector[v1alpha1.LabelPool] = pool
+	return pod
+}
