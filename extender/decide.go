@@ -9,6 +9,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/view"
 )
 
 // Starter starts standby nodes. It returns at once; the start itself happens elsewhere.
@@ -19,7 +20,7 @@ type Starter interface {
 
 // Extender answers kube-scheduler from the view and the ledger. It is a Decider: nothing in it blocks on I/O.
 type Extender struct {
-	view    *View
+	view    *view.View
 	ledger  *claim.Ledger
 	starter Starter
 	events  events.EventRecorder
@@ -31,9 +32,10 @@ func (e *Extender) Ready() error { return e.view.Ready() }
 
 // Filter decides which candidates take the pod now and has a standby node started where none does.
 func (e *Extender) Filter(pod *corev1.Pod, candidates []string) FilterAnswer {
-	d := e.ledger.Decide(claim.Ask{Pod: pod, Nodes: e.view.Candidates(candidates)}, e.now())
+	d := e.ledger.Decide(claim.Ask{Pod: pod, Nodes: e.view.Candidates(candidates), World: e.view.World}, e.now())
+	e.view.Homeless(d.Displaced)
 	switch d.Verdict {
-	case claim.Started, claim.Joined:
+	case claim.Started, claim.Joined, claim.Reclaimed:
 		e.starter.StartNode(d.Claim.Node)
 		e.events.Eventf(pod, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonStandbyStarting), "Start", "%s", d.Claim.Message)
 	}

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/view"
 )
 
 // observed measures what waiting pods experience.
@@ -52,6 +53,6 @@ func (o *observed) released(c claim.Claim, pod *corev1.Pod) {
 	o.startup.WithLabelValues(string(c.Pool), "standby").Observe(time.Since(pod.CreationTimestamp.Time).Seconds())
 }
 
-func readyz(view *View) healthz.Checker {
+func readyz(view *view.View) healthz.Checker {
 	return func(*http.Request) error { return view.Ready() }
 }

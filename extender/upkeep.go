@@ -34,6 +34,8 @@ type upkeep struct {
 	events events.EventRecorder
 	now    func() time.Time
 	log    logr.Logger
+	// any gives some node of a pool: where a pause has ended, any node's event brings the waiting pods back.
+	any    func() (v1alpha1.NodeName, bool)
 	nudged map[v1alpha1.NodeName]time.Time
 }
 
@@ -57,6 +59,11 @@ func (u *upkeep) Start(ctx context.Context) error {
 
 func (u *upkeep) once(ctx context.Context) {
 	now := u.now()
+	if u.ledger.Expired(now) {
+		if node, ok := u.any(); ok {
+			u.touch(ctx, node, now)
+		}
+	}
 	if u.ledger.Len() == 0 {
 		clear(u.nudged)
 		return
@@ -66,13 +73,17 @@ func (u *upkeep) once(ctx context.Context) {
 			continue
 		}
 		u.nudged[node] = now
-		if err := u.nudge(ctx, node, now); err != nil {
-			u.log.Error(err, "cannot touch node for its waiting pods", "node", node)
-		}
+		u.touch(ctx, node, now)
 	}
 	for _, c := range u.ledger.Overdue(now) {
 		u.events.Eventf(c.Ref.Object(), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonFutileStart), "Start",
 			"node %s of pool %s runs, but the pod was not bound to it; not starting another for a while", c.Node, c.Pool)
+	}
+}
+
+func (u *upkeep) touch(ctx context.Context, node v1alpha1.NodeName, now time.Time) {
+	if err := u.nudge(ctx, node, now); err != nil {
+		u.log.Error(err, "cannot touch node for waiting pods", "node", node)
 	}
 }
 

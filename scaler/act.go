@@ -136,7 +136,11 @@ func (c *nodes) failStart(ctx context.Context, g gathered, why string) error {
 func (c *nodes) toRunning(ctx context.Context, g gathered, d lifecycle.Decision) error {
 	n := g.node
 	for range 5 {
-		err := c.patch(ctx, n, transition.Running(n, g.template, c.now()))
+		open := transition.Running
+		if d.Action == lifecycle.CancelStop {
+			open = transition.Resumed
+		}
+		err := c.patch(ctx, n, open(n, g.template, c.now()))
 		if err == nil {
 			c.ran(g, d)
 			return nil

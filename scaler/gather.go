@@ -52,7 +52,7 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 		return g, err
 	}
 	g.Policy = policyOf(g.pool)
-	g.template = templateOf(g.pool, e)
+	g.template = transition.TemplateOf(g.pool, e.pool(), e.ID)
 	if g.node, err = c.nodeOf(ctx, e.ProviderID); err != nil || g.node == nil {
 		return g, err
 	}
@@ -61,6 +61,7 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 		return g, err
 	}
 	g.Counting = len(transition.Counting(g.node.Name, pods))
+	g.Wanted = len(c.demand.of(g.template.Pool)) > 0
 	g.Claims = len(c.ledger.On(v1alpha1.NodeName(g.node.Name)))
 	g.Node = observe(g.node, g.template, c.now())
 	return g, nil
@@ -223,15 +224,4 @@ func policyOf(p *v1alpha1.NodePool) lifecycle.Policy {
 		EmptyTTL:           s.ScaleDown.EmptyNodeTTLOrDefault(),
 		DrainTimeout:       s.ScaleDown.DrainTimeoutOrDefault(),
 	}
-}
-
-func templateOf(p *v1alpha1.NodePool, e entry) transition.Template {
-	t := transition.Template{Pool: e.pool(), Instance: e.ID}
-	if p == nil {
-		return t
-	}
-	spec := &p.Spec.Template
-	t.Labels, t.Taints, t.StartupTaints = spec.Labels, spec.Taints, spec.StartupTaints
-	t.RemoveStartupTaints = spec.StartupTaintRemovalOrDefault() == v1alpha1.RemoveWhenNetworkReady
-	return t
 }

@@ -44,6 +44,7 @@ type nodes struct {
 	now     func() time.Time
 
 	inventory *inventory
+	demand    *demand
 	// poke makes the next sweeps come fast, after each call that changes an instance.
 	poke func()
 }

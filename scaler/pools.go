@@ -27,6 +27,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/claim"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
 	"github.com/stratos-sh/stratos/scaler/plan"
@@ -53,6 +54,8 @@ type pools struct {
 	metrics   *metrics
 	now       func() time.Time
 	inventory *inventory
+	ledger    *claim.Ledger
+	demand    *demand
 	poke      func()
 	// wake has one instance looked at again: its pool has changed.
 	wake func(ctx context.Context, id v1alpha1.InstanceID)
@@ -74,25 +77,25 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 		return ctrl.Result{}, ignoreConflict(c.client.Update(ctx, pool))
 	}
 	slots := c.settle(pool)
-	count, err := c.count(ctx, pool)
-	if err != nil {
+	nodes := &corev1.NodeList{}
+	if err := c.client.List(ctx, nodes, client.MatchingLabels{v1alpha1.LabelPool: pool.Name}); err != nil {
 		return ctrl.Result{}, err
 	}
-	slots, err = c.reserve(ctx, pool, slots, count)
+	count := c.count(pool, nodes.Items)
+	slots, err := c.reserve(ctx, pool, slots, count, c.demand.nodes(pool, nodes.Items))
 	if err != nil {
 		return ctrl.Result{}, ignoreConflict(err)
 	}
 	launchErr := c.launch(ctx, pool, slots)
-	if launchErr == nil && len(slots.Pending) > 0 {
-		if count, err = c.count(ctx, pool); err != nil {
-			return ctrl.Result{}, err
-		}
-	}
+	count = c.count(pool, nodes.Items) // the launches of a moment ago are instances now
 	if err := c.report(ctx, pool, count, launchErr); err != nil {
 		return ctrl.Result{}, ignoreConflict(err)
 	}
 	if launchErr != nil {
 		return ctrl.Result{RequeueAfter: launchRetry}, nil // the condition says why; an error would only be logged beside it
+	}
+	if until, limited := c.ledger.Limited(v1alpha1.PoolName(pool.Name), c.now()); limited {
+		return ctrl.Result{RequeueAfter: until.Sub(c.now()) + time.Second}, nil
 	}
 	return ctrl.Result{}, nil
 }
@@ -108,9 +111,9 @@ func (c *pools) settle(pool *v1alpha1.NodePool) plan.Slots {
 }
 
 // reserve writes the slots of the launches that the pool lacks, before any of them is asked for.
-func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots plan.Slots, count map[v1alpha1.NodeState]int32) (plan.Slots, error) {
+func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots plan.Slots, count map[v1alpha1.NodeState]int32, demand int32) (plan.Slots, error) {
 	n := plan.Launches(plan.Pool{
-		PoolSize: pool.Spec.PoolSize, MinStandby: pool.Spec.MinStandby,
+		PoolSize: pool.Spec.PoolSize, MinStandby: pool.Spec.MinStandby, Demand: demand,
 		Standby: count[v1alpha1.StateStandby], Warmup: count[v1alpha1.StateWarmup], Total: total(count),
 		Pending: int32(len(slots.Pending)), //nolint:gosec // bounded by poolSize
 	})
@@ -164,14 +167,10 @@ func (c *pools) request(pool *v1alpha1.NodePool, slot int64) provider.LaunchRequ
 }
 
 // count counts the pool's instances by the state of their Nodes; one without a Node of a known state is warming up.
-func (c *pools) count(ctx context.Context, pool *v1alpha1.NodePool) (map[v1alpha1.NodeState]int32, error) {
-	list := &corev1.NodeList{}
-	if err := c.client.List(ctx, list, client.MatchingLabels{v1alpha1.LabelPool: pool.Name}); err != nil {
-		return nil, err
-	}
+func (c *pools) count(pool *v1alpha1.NodePool, nodes []corev1.Node) map[v1alpha1.NodeState]int32 {
 	states := map[string]v1alpha1.NodeState{}
-	for i := range list.Items {
-		states[list.Items[i].Spec.ProviderID] = v1alpha1.NodeState(list.Items[i].Labels[v1alpha1.LabelState])
+	for i := range nodes {
+		states[nodes[i].Spec.ProviderID] = v1alpha1.NodeState(nodes[i].Labels[v1alpha1.LabelState])
 	}
 	count := map[v1alpha1.NodeState]int32{}
 	for _, e := range c.inventory.of(v1alpha1.PoolName(pool.Name)) {
@@ -181,7 +180,7 @@ func (c *pools) count(ctx context.Context, pool *v1alpha1.NodePool) (map[v1alpha
 		}
 		count[state]++
 	}
-	return count, nil
+	return count
 }
 
 func total(count map[v1alpha1.NodeState]int32) int32 {
@@ -202,10 +201,11 @@ func (c *pools) empty(ctx context.Context, pool *v1alpha1.NodePool) (ctrl.Result
 	for _, e := range left {
 		c.wake(ctx, e.ID)
 	}
-	count, err := c.count(ctx, pool)
-	if err != nil {
+	nodes := &corev1.NodeList{}
+	if err := c.client.List(ctx, nodes, client.MatchingLabels{v1alpha1.LabelPool: pool.Name}); err != nil {
 		return again, err
 	}
+	count := c.count(pool, nodes.Items)
 	if err := c.report(ctx, pool, count, nil); err != nil {
 		return again, ignoreConflict(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/view"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/start"
 )
@@ -27,6 +28,7 @@ type Setup struct {
 	// Cluster is the value of the tag that separates this cluster's instances from all others.
 	Cluster string
 	Ledger  *claim.Ledger
+	View    *view.View
 	// ExtenderSchedulers are the schedulerNames whose pods the extender serves.
 	ExtenderSchedulers []string
 }
@@ -52,28 +54,35 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 		cloud: s.Cloud, cluster: s.Cluster, inventory: inventory, instances: instances, pools: changed,
 		now: time.Now, log: mgr.GetLogger().WithName("sweep"), wake: make(chan struct{}, 1),
 	}
+	var placer *start.Placer
 	starter := start.New(start.Options{
-		Reader: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Cloud: s.Cloud, Ledger: s.Ledger,
+		Homeless: func(claims []claim.Claim) { placer.Homeless(claims) },
+		Reader:   mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Cloud: s.Cloud, Ledger: s.Ledger,
 		Events: recorder, Now: time.Now, Log: mgr.GetLogger().WithName("start"),
 		Count: func(pool v1alpha1.PoolName, trigger start.Trigger) {
 			m.scaleup.WithLabelValues(string(pool), string(trigger)).Inc()
 			sweep.poke()
 		},
 	})
+	placer = start.NewPlacer(s.Ledger, s.View, starter, recorder, time.Now)
+	s.View.Listen(view.Listener{Homeless: placer.Homeless})
+	waiting := newDemand()
 	nodes := &nodes{
 		reader: mgr.GetClient(), live: mgr.GetAPIReader(), client: mgr.GetClient(), cloud: s.Cloud, cluster: s.Cluster,
-		ledger: s.Ledger, starter: starter, events: recorder, metrics: m, now: time.Now, inventory: inventory, poke: sweep.poke,
+		ledger: s.Ledger, starter: starter, events: recorder, metrics: m, now: time.Now, inventory: inventory, demand: waiting, poke: sweep.poke,
 	}
 	pools := &pools{
 		client: mgr.GetClient(), cloud: s.Cloud, cluster: s.Cluster, launcher: s.Launcher, events: recorder, metrics: m,
-		now: time.Now, inventory: inventory, poke: sweep.poke,
+		now: time.Now, inventory: inventory, ledger: s.Ledger, demand: waiting, poke: sweep.poke,
 		wake: func(ctx context.Context, id v1alpha1.InstanceID) { send(ctx, instances, id) },
 	}
-	explain := &explain{
-		reader: mgr.GetClient(), ledger: s.Ledger, events: recorder, schedulers: s.ExtenderSchedulers, told: map[podKey]string{}, now: time.Now,
+	pending := &pending{
+		reader: mgr.GetClient(), ledger: s.Ledger, placer: placer, demand: waiting, events: recorder, schedulers: s.ExtenderSchedulers,
+		told: map[podKey]string{}, now: time.Now,
+		poolChanged: func(ctx context.Context, pool v1alpha1.PoolName) { send(ctx, changed, pool) },
 	}
 	return starter, errors.Join(
-		mgr.Add(starter), mgr.Add(sweep), nodes.setup(mgr, instances), pools.setup(mgr, changed), explain.setup(mgr),
+		mgr.Add(starter), mgr.Add(placer), mgr.Add(sweep), nodes.setup(mgr, instances), pools.setup(mgr, changed), pending.setup(mgr),
 	)
 }
 

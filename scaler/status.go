@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/claim"
 )
 
 // report writes the pool's status and gauges, where they changed.
@@ -53,6 +54,12 @@ func (c *pools) conditions(ctx context.Context, pool *v1alpha1.NodePool, launchE
 		set(v1alpha1.ConditionDegraded, true, launchReason(launchErr), launchErr.Error())
 	} else {
 		set(v1alpha1.ConditionDegraded, false, v1alpha1.ReasonHealthy, "launches succeed")
+	}
+	if _, limited := c.ledger.Limited(v1alpha1.PoolName(pool.Name), c.now()); limited {
+		set(v1alpha1.ConditionStartsLimited, true, v1alpha1.ReasonStartBudgetUsedUp,
+			fmt.Sprintf("%d nodes were started within %s", pool.Spec.ScaleUp.StartBudgetOrDefault(pool.Spec.PoolSize), claim.BudgetWindow))
+	} else {
+		set(v1alpha1.ConditionStartsLimited, false, v1alpha1.ReasonStartBudgetLeft, "scaleUp.startBudget is not used up")
 	}
 	s := pool.Status
 	switch {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,6 +24,7 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender"
 	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/view"
 	"github.com/stratos-sh/stratos/scaler"
 )
 
@@ -94,15 +96,19 @@ func run(ctx context.Context, o *options.Options) error {
 		}
 	}
 	ledger := claim.NewLedger()
+	seen := view.New(ledger, time.Now)
+	if err := seen.SetupWithManager(mgr, nil); err != nil {
+		return err
+	}
 	starter, err := scaler.SetupWithManager(ctx, mgr, scaler.Setup{
 		Cloud: cloud, Launcher: &scaler.AWSLauncher{Reader: mgr.GetClient(), Cloud: cloud},
-		Cluster: o.ClusterName, Ledger: ledger, ExtenderSchedulers: o.SchedulerNames,
+		Cluster: o.ClusterName, Ledger: ledger, View: seen, ExtenderSchedulers: o.SchedulerNames,
 	})
 	if err != nil {
 		return err
 	}
 	_, err = extender.SetupWithManager(mgr, extender.Setup{
-		Ledger: ledger, Starter: starter,
+		Ledger: ledger, View: seen, Starter: starter,
 		Server: extender.Options{
 			BindAddress: o.ExtenderBindAddress, CertDir: o.ExtenderCertDir(), ClientCA: o.ClientCA, Log: ctrl.Log.WithName("extender"),
 		},

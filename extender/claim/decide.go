@@ -30,17 +30,22 @@ const (
 	Joined Verdict = "joined"
 	// Started: the pod was promised room on a standby node, which is to be started now.
 	Started Verdict = "started"
+	// Reclaimed: a node that was being drained because it was empty takes the pod instead.
+	Reclaimed Verdict = "reclaimed"
 	// Unavailable: Stratos would start a node, but has none that fits.
 	Unavailable Verdict = "unavailable"
 	// NotOurs: Stratos may not start a node for this pod.
 	NotOurs Verdict = "not-ours"
 )
 
-// Ask is one question of the scheduler.
+// Ask is one question of the scheduler, or of Stratos itself about a pod that it has to place anew.
 type Ask struct {
 	Pod *corev1.Pod
 	// Nodes are the candidates: nodes that passed all in-tree filters but taints and cordon.
 	Nodes []*Node
+	// World gives all nodes with the pods bound to them, for anti-affinity and spread among pods that wait together;
+	// kube-scheduler has judged the bound ones only. It is called where a decision depends on it.
+	World func() *fit.World
 }
 
 // Decision answers an Ask. Nodes and refusals are sorted; equal asks in equal circumstances give equal decisions.
@@ -48,10 +53,12 @@ type Decision struct {
 	Verdict Verdict
 	// Nodes are those that take the pod now.
 	Nodes []v1alpha1.NodeName
-	// Start is the standby node to start now; empty otherwise.
+	// Start is the standby node to start now, or the draining node to take back; empty otherwise.
 	Start v1alpha1.NodeName
 	// Claim is the pod's claim after the decision, nil if it has none.
 	Claim *Claim
+	// Displaced are the claims of lower priority that gave way, for their pods to be placed anew.
+	Displaced []Claim
 	// Refused has one node for each distinct reason. The other candidates are left out of the answer on purpose: the
 	// scheduler takes a candidate it hears nothing of as unresolvable, and the answer stays small.
 	Refused map[v1alpha1.NodeName]string
@@ -61,16 +68,17 @@ type Decision struct {
 }
 
 // Decide judges the pod against the candidates and, where no node can take it now, promises it room on one that will.
-// It implements steps 1 to 4 of docs/filter.md in their order.
+// It implements the steps of docs/filter.md in their order.
 func (l *Ledger) Decide(ask Ask, now time.Time) Decision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
+	j := &judgement{Ledger: l, Ask: ask, now: now, digests: map[v1alpha1.PoolName]*fit.Pod{}}
 	own := l.byPod[ask.Pod.UID]
 	if own != nil {
 		own.LastAsked = now
 	}
-	passed, refused := l.ordinary(ask, own)
+	passed, refused := j.ordinary(own)
 	if own != nil && slices.Contains(passed, own.Node) {
 		claim := *own
 		return Decision{Verdict: PassClaimed, Nodes: []v1alpha1.NodeName{own.Node}, Claim: &claim}
@@ -84,40 +92,70 @@ func (l *Ledger) Decide(ask Ask, now time.Time) Decision {
 	if why := mayNotStart(ask); why != "" {
 		return Decision{Verdict: NotOurs, Refused: refused.orAny(ask, why), Reason: why}
 	}
-	if b, ok := l.futile[ask.Pod.UID]; ok && now.Before(b.until) {
+	if b, ok := l.futile[ownerOf(ask.Pod)]; ok && now.Before(b.until) {
 		why := "the last node started for this pod did not take it; not starting another for " + b.step.String()
 		return Decision{Verdict: Unavailable, Refused: refused.orAny(ask, why), Reason: why}
 	}
-	node, standby, why := l.choose(ask, now)
-	if node == nil {
-		return Decision{Verdict: Unavailable, Refused: refused.orAny(ask, why), Reason: why}
+	return j.promiseRoom(refused)
+}
+
+// judgement is one decision in the making. The ledger's mu is held.
+type judgement struct {
+	*Ledger
+	Ask
+	now time.Time
+	// digests is the pod with each pool's defaults, made once.
+	digests map[v1alpha1.PoolName]*fit.Pod
+	// together judges anti-affinity and spread against the pods that wait; made once, where it is needed.
+	together *fit.View
+}
+
+// promiseRoom goes through step 4: a draining node, a starting one, one where lower priorities give way, a standby one.
+func (j *judgement) promiseRoom(refused refusals) Decision {
+	options := j.options()
+	switch {
+	case options.draining != nil:
+		own := j.promise(options.draining)
+		return Decision{Verdict: Reclaimed, Nodes: []v1alpha1.NodeName{own.Node}, Start: own.Node, Claim: own}
+	case options.starting != nil:
+		return waiting(Joined, j.promise(options.starting), j.Ask, refused)
+	case options.contested != nil:
+		displaced := j.displace(options.contested)
+		d := waiting(Joined, j.promise(options.contested), j.Ask, refused)
+		d.Displaced = displaced
+		return d
+	case options.standby != nil:
+		own := j.promise(options.standby)
+		j.asked[own.Node] = true
+		j.starts[own.Pool] = append(j.starts[own.Pool], j.now)
+		d := waiting(Started, own, j.Ask, refused)
+		d.Start = own.Node
+		return d
 	}
-	own = l.promise(ask.Pod, node, now)
-	if !standby {
-		return waiting(Joined, own, ask, refused)
-	}
-	l.asked[node.Name] = true
-	d := waiting(Started, own, ask, refused)
-	d.Start = node.Name
-	return d
+	why := options.why()
+	return Decision{Verdict: Unavailable, Refused: refused.orAny(j.Ask, why), Reason: why}
 }
 
 // ordinary applies kube-scheduler's own rules to the nodes that those rules decide about. For a DaemonSet's pod they
 // decide about every node: its pods belong on stopped nodes too.
-func (l *Ledger) ordinary(ask Ask, own *Claim) ([]v1alpha1.NodeName, refusals) {
-	daemon := ownedByDaemonSet(ask.Pod)
+func (j *judgement) ordinary(own *Claim) ([]v1alpha1.NodeName, refusals) {
+	daemon := ownedByDaemonSet(j.Pod)
 	var passed []v1alpha1.NodeName
 	refused := refusals{}
-	for _, n := range ask.Nodes {
+	for _, n := range j.Nodes {
 		if !n.Ordinary() && !daemon {
 			continue
 		}
-		if r := fit.Schedulable(ask.Pod, n.Taints, n.Unschedulable); r != nil {
+		taints := n.Taints
+		if daemon {
+			taints = n.TaintsNow
+		}
+		if r := fit.Schedulable(j.Pod, taints, n.Unschedulable); r != nil {
 			refused.add(n.Name, r.Message)
 			continue
 		}
-		if n.Ours() && len(l.byNode[n.Name]) > 0 && !daemon && (own == nil || own.Node != n.Name) && !l.hasRoom(n, ask.Pod, priority(ask.Pod)) {
-			refused.add(n.Name, "room is promised to other waiting pods")
+		if n.Ours() && !daemon && (own == nil || own.Node != n.Name) && len(j.on(n.Name)) > 0 && !j.hasRoom(n, priority(j.Pod)) {
+			refused.add(n.Name, messageNoRoom)
 			continue
 		}
 		passed = append(passed, n.Name)
@@ -126,100 +164,205 @@ func (l *Ledger) ordinary(ask Ask, own *Claim) ([]v1alpha1.NodeName, refusals) {
 	return passed, refused
 }
 
-func (l *Ledger) hasRoom(n *Node, pod *corev1.Pod, prio int32) bool {
-	left, ports := l.room(n, pod.UID, prio)
-	return left.Short(fit.Requests(pod, n.Defaults)) == "" && !fit.PortsConflict(fit.HostPorts(pod), ports)
+const messageNoRoom = "room is promised to other waiting pods"
+
+// digest is the pod as it would claim room in the node's pool.
+func (j *judgement) digest(n *Node) *fit.Pod {
+	d := j.digests[n.Pool]
+	if d == nil {
+		d = fit.NewPod(j.Pod, n.Defaults)
+		j.digests[n.Pool] = d
+	}
+	return d
 }
 
-// lowest makes room() count every claim: on a node that does not run yet no claim gives way to another pod.
+func (j *judgement) hasRoom(n *Node, prio int32) bool {
+	d := j.digest(n)
+	left, ports := j.room(n, j.Pod.UID, prio)
+	return left.Short(d.Requests) == "" && !fit.PortsConflict(d.Ports, ports)
+}
+
+// lowest makes room() count every claim, so that none gives way.
 const lowest = -1 << 31
 
-// choose picks the node to promise room on: a starting one before a standby one, since that start is under way. It
-// returns nil and the reason when there is none.
-func (l *Ledger) choose(ask Ask, now time.Time) (node *Node, standby bool, why string) {
-	var starting, resting []*Node
-	reasons := refusals{}
-	for _, n := range ask.Nodes {
+// options are the best nodes of each kind on which room could be promised.
+type options struct {
+	draining, starting, contested, standby *Node
+	refused                                refusals
+}
+
+// why words the refusals of all candidates.
+func (o *options) why() string {
+	if len(o.refused) == 0 {
+		return "no node of a pool fits this pod"
+	}
+	return o.refused.String()
+}
+
+func (j *judgement) options() *options {
+	o := &options{refused: refusals{}}
+	for _, n := range j.Nodes {
 		if n.Ordinary() {
 			continue
 		}
-		isStarting := n.State == v1alpha1.StateStarting || (n.State == v1alpha1.StateStandby && l.asked[n.Name])
-		switch why := l.refuses(n, ask.Pod, isStarting, now); {
-		case why != "":
-			reasons.add(n.Name, why)
-		case isStarting:
-			starting = append(starting, n)
-		default:
-			resting = append(resting, n)
+		starting := n.State == v1alpha1.StateStarting || n.State == v1alpha1.StateStandby && j.asked[n.Name]
+		best := &o.standby
+		switch {
+		case starting:
+			best = &o.starting
+		case n.Cancellable():
+			best = &o.draining
+		}
+		why := j.refuses(n, starting)
+		if why == messageNoRoom && starting && j.hasRoom(n, priority(j.Pod)) {
+			best, why = &o.contested, ""
+		}
+		if why != "" {
+			o.refused.add(n.Name, why)
+			continue
+		}
+		if *best == nil || j.better(n, *best) {
+			*best = n
 		}
 	}
-	if best := l.best(starting, ask.Pod); best != nil {
-		return best, false, ""
-	}
-	if best := l.best(resting, ask.Pod); best != nil {
-		return best, true, ""
-	}
-	if len(reasons) == 0 {
-		return nil, false, "no node of a pool fits this pod"
-	}
-	return nil, false, reasons.String()
+	return o
 }
 
 // refuses gives the reason why room on a node that does not run cannot be promised to the pod, "" if it can.
-func (l *Ledger) refuses(n *Node, pod *corev1.Pod, starting bool, now time.Time) string {
-	if !starting && n.State != v1alpha1.StateStandby {
+func (j *judgement) refuses(n *Node, starting bool) string {
+	if !starting && n.State != v1alpha1.StateStandby && !n.Cancellable() {
 		return "node is " + string(n.State)
 	}
-	if r := fit.Schedulable(pod, n.Taints, n.Unschedulable); r != nil {
-		return fmt.Sprintf("pool %s: %s", n.Pool, r.Message)
+	if r := j.digest(n).Schedulable(n.Taints, n.Unschedulable); r != nil {
+		return "pool " + string(n.Pool) + ": " + r.Message
 	}
 	if n.KeptBack != "" {
 		return "standby node kept back: " + n.KeptBack
 	}
-	if !starting && now.Before(n.UnavailableUntil) {
+	if !starting && j.now.Before(n.UnavailableUntil) {
 		return "standby node backs off after a failed start"
 	}
-	if !l.hasRoom(n, pod, lowest) {
-		return "room is promised to other waiting pods"
+	if r := j.crowded(n); r != nil {
+		return "among the waiting pods: " + r.Message
+	}
+	if !j.hasRoom(n, lowest) {
+		return messageNoRoom
+	}
+	if !starting && n.State == v1alpha1.StateStandby {
+		if until, left := j.budgetLeft(n, j.now); !left {
+			j.limited[n.Pool] = until
+			return fmt.Sprintf("pool %s: start budget of %d in %s is used up", n.Pool, n.StartBudget, BudgetWindow)
+		}
 	}
 	return ""
 }
 
-// best orders by pool weight (higher first), waste (less first) and name.
-func (l *Ledger) best(nodes []*Node, pod *corev1.Pod) *Node {
-	var best *Node
-	var bestWaste float64
-	for _, n := range nodes {
-		waste := l.waste(n, pod)
-		if best == nil || n.Weight > best.Weight ||
-			n.Weight == best.Weight && (waste < bestWaste || waste == bestWaste && n.Name < best.Name) {
-			best, bestWaste = n, waste
-		}
+// crowded judges anti-affinity and hard spread against the pods that wait, which kube-scheduler cannot see.
+func (j *judgement) crowded(n *Node) *fit.Refusal {
+	d := j.digest(n)
+	if j.World == nil || len(j.byPod) == 0 || len(d.AntiAffinity) == 0 && len(d.Spread) == 0 && j.repelling == 0 {
+		return nil
 	}
-	return best
+	if j.together == nil {
+		j.together = j.withClaims(j.World()).View(d)
+	}
+	if r := j.together.AntiAffinity(&n.Node); r != nil {
+		return r
+	}
+	return j.together.SpreadOver(&n.Node)
+}
+
+// withClaims is the world as it will be: the claimed pods on their nodes.
+func (j *judgement) withClaims(world *fit.World) *fit.World {
+	out := &fit.World{Nodes: slices.Clone(world.Nodes), Namespaces: world.Namespaces}
+	for i, n := range out.Nodes {
+		claims := j.on(n.Name)
+		if len(claims) == 0 {
+			continue
+		}
+		full := *n
+		full.Pods = slices.Clone(n.Pods)
+		for _, c := range claims {
+			full.Pods = append(full.Pods, c.digest.Placed())
+		}
+		out.Nodes[i] = &full
+	}
+	return out
+}
+
+// better orders by pool weight (higher first), waste (less first) and name.
+func (j *judgement) better(a, b *Node) bool {
+	if a.Weight != b.Weight {
+		return a.Weight > b.Weight
+	}
+	if x, y := j.waste(a), j.waste(b); x != y {
+		return x < y
+	}
+	return a.Name < b.Name
 }
 
 // waste is how much of the node would be left with the pod on it, in cpu cores plus units of 4 GiB of memory: the
 // proportion in which clouds sell them, so that neither resource hides the other.
-func (l *Ledger) waste(n *Node, pod *corev1.Pod) float64 {
-	left, _ := l.room(n, pod.UID, lowest)
-	left.Sub(fit.Requests(pod, n.Defaults))
+func (j *judgement) waste(n *Node) float64 {
+	left, _ := j.room(n, j.Pod.UID, lowest)
+	left.Sub(j.digest(n).Requests)
 	return float64(left.MilliCPU)/1000 + float64(left.Memory)/(4<<30)
 }
 
-func (l *Ledger) promise(pod *corev1.Pod, n *Node, now time.Time) *Claim {
+// displace ends claims of lower priority, the least first, until the pod has room.
+func (j *judgement) displace(n *Node) []Claim {
+	var out []Claim
+	claims := j.claimsOn(n.Name)
+	slices.SortFunc(claims, func(a, b Claim) int { return yieldsFirst(b, a) })
+	for i := range claims {
+		if j.hasRoom(n, lowest) {
+			break
+		}
+		if claims[i].Priority < priority(j.Pod) {
+			j.drop(j.byPod[claims[i].Pod])
+			out = append(out, claims[i])
+		}
+	}
+	return out
+}
+
+func (j *judgement) promise(n *Node) *Claim {
 	message := fmt.Sprintf("starting standby node %s of pool %s", n.Name, n.Pool)
-	if d := l.ready[n.Pool]; d > 0 {
+	if d := j.ready[n.Pool]; d > 0 {
 		message += fmt.Sprintf(" (usually ready in %s)", d.Round(time.Second))
 	}
 	c := &Claim{
-		Pod: pod.UID, Ref: PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
-		Node: n.Name, Pool: n.Pool, Priority: priority(pod),
-		Since: now, LastAsked: now, Message: message,
-		requests: fit.Requests(pod, n.Defaults), ports: fit.HostPorts(pod),
+		Pod: j.Pod.UID, Ref: PodRef{Namespace: j.Pod.Namespace, Name: j.Pod.Name, UID: j.Pod.UID},
+		Node: n.Name, Pool: n.Pool, Priority: priority(j.Pod),
+		Since: j.now, LastAsked: j.now, Message: message, digest: j.digest(n), owner: ownerOf(j.Pod),
 	}
-	l.add(c)
-	return c
+	j.add(c)
+	copied := *c
+	return &copied
+}
+
+// Adopt takes over a claim that is published on a node, made by another replica or by this one before a restart. It
+// reports false where the pod has a claim already or the node is not on its way to running.
+func (l *Ledger) Adopt(pod *corev1.Pod, n *Node, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byPod[pod.UID] != nil || n.State != v1alpha1.StateStarting && n.State != v1alpha1.StateRunning {
+		return false
+	}
+	j := &judgement{Ledger: l, Ask: Ask{Pod: pod}, now: now, digests: map[v1alpha1.PoolName]*fit.Pod{}}
+	j.promise(n)
+	if n.State == v1alpha1.StateRunning {
+		l.byPod[pod.UID].RunningSince = now
+	}
+	return true
+}
+
+// ownerOf is whom a futile start is held against: the pod's controller, else the pod itself.
+func ownerOf(pod *corev1.Pod) types.UID {
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		return owner.UID
+	}
+	return pod.UID
 }
 
 // waiting refuses every node for a pod whose claim stands. Its message hangs on the claimed node where that is a

@@ -30,8 +30,9 @@ type Claim struct {
 	// RunningSince is when the node was first seen running under this claim; zero before.
 	RunningSince time.Time
 
-	requests fit.Resources
-	ports    []fit.HostPort
+	// digest is the pod with the pool's defaults; owner is whom a futile start is held against.
+	digest *fit.Pod
+	owner  types.UID
 }
 
 // PodRef names a pod, for events.
@@ -46,19 +47,33 @@ type Ledger struct {
 	// at once could otherwise be promised the same room.
 	mu     sync.Mutex
 	byPod  map[types.UID]*Claim
-	byNode map[v1alpha1.NodeName]map[types.UID]*Claim
+	byNode map[v1alpha1.NodeName]*pledged
+	// repelling counts the claims whose pods keep others away: without any, most pods need no look at the others.
+	repelling int
 	// asked are the standby nodes whose start was asked and whose state does not show it yet. Without it a second pod
 	// would see standby and ask again.
 	asked map[v1alpha1.NodeName]bool
-	// futile remembers pods whose node ran and that were not bound to it.
+	// starts are the times of the starts within BudgetWindow, per pool, oldest first.
+	starts map[v1alpha1.PoolName][]time.Time
+	// limited are the pools whose budget kept a pod waiting, and until when.
+	limited map[v1alpha1.PoolName]time.Time
+	// futile remembers the owners of pods whose node ran and that were not bound to it.
 	futile map[types.UID]backoff
 	// ready is how long a start usually takes, per pool; it only words messages.
 	ready map[v1alpha1.PoolName]time.Duration
 }
 
+// pledged are the claims on one node and what they sum up to.
+type pledged struct {
+	claims map[types.UID]*Claim
+	sum    fit.Resources
+}
+
 type backoff struct {
 	until time.Time
 	step  time.Duration
+	// over: Expired has told of its end. The step is remembered for a while, so that the next failure doubles it.
+	over bool
 }
 
 const (
@@ -67,34 +82,40 @@ const (
 	// futileFirst and futileMost bound the back-off of a pod whose start was futile.
 	futileFirst = time.Minute
 	futileMost  = 30 * time.Minute
+	// BudgetWindow is the time over which scaleUp.startBudget bounds the starts of a pool.
+	BudgetWindow = 5 * time.Minute
 )
 
 // NewLedger returns an empty ledger.
 func NewLedger() *Ledger {
 	return &Ledger{
-		byPod:  map[types.UID]*Claim{},
-		byNode: map[v1alpha1.NodeName]map[types.UID]*Claim{},
-		asked:  map[v1alpha1.NodeName]bool{},
-		futile: map[types.UID]backoff{},
-		ready:  map[v1alpha1.PoolName]time.Duration{},
+		byPod:   map[types.UID]*Claim{},
+		byNode:  map[v1alpha1.NodeName]*pledged{},
+		asked:   map[v1alpha1.NodeName]bool{},
+		starts:  map[v1alpha1.PoolName][]time.Time{},
+		limited: map[v1alpha1.PoolName]time.Time{},
+		futile:  map[types.UID]backoff{},
+		ready:   map[v1alpha1.PoolName]time.Duration{},
 	}
 }
 
-// Release ends the pod's claim because the pod is bound or gone, and forgets its back-off. It reports whether there was one.
-func (l *Ledger) Release(pod types.UID) (Claim, bool) {
+// Release ends the pod's claim because the pod is bound to the given node, or gone ("" then). It reports whether there
+// was one. A pod that went where it was promised clears its owner of futile starts.
+func (l *Ledger) Release(pod types.UID, bound v1alpha1.NodeName) (Claim, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.futile, pod)
 	c, ok := l.byPod[pod]
 	if !ok {
 		return Claim{}, false
+	}
+	if bound == c.Node {
+		delete(l.futile, c.owner)
 	}
 	l.drop(c)
 	return *c, true
 }
 
-// Failed ends all claims on a node because it will not run, and returns them sorted. Their pods claim anew when the
-// scheduler next asks about them.
+// Failed ends all claims on a node because it will not run, and returns them sorted, for their pods to be placed anew.
 func (l *Ledger) Failed(node v1alpha1.NodeName) []Claim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,7 +133,7 @@ func (l *Ledger) Observe(node v1alpha1.NodeName, before, state v1alpha1.NodeStat
 	}
 	switch state {
 	case v1alpha1.StateRunning:
-		for _, c := range l.byNode[node] {
+		for _, c := range l.on(node) {
 			if c.RunningSince.IsZero() {
 				c.RunningSince = now
 			}
@@ -122,7 +143,12 @@ func (l *Ledger) Observe(node v1alpha1.NodeName, before, state v1alpha1.NodeStat
 		if before == v1alpha1.StateStarting {
 			return l.dropAll(node)
 		}
-	case v1alpha1.StateStopping, v1alpha1.StateTerminating, "":
+	case v1alpha1.StateStopping:
+		// stopping -> stopping says nothing: the claim may be what cancels the stop.
+		if before != v1alpha1.StateStopping {
+			return l.dropAll(node)
+		}
+	case v1alpha1.StateTerminating, v1alpha1.StateWarmup, "":
 		return l.dropAll(node)
 	}
 	return nil
@@ -138,16 +164,104 @@ func (l *Ledger) Overdue(now time.Time) []Claim {
 		if c.RunningSince.IsZero() || now.Sub(c.RunningSince) < claimGrace {
 			continue
 		}
-		step := futileFirst
-		if b, ok := l.futile[c.Pod]; ok {
-			step = min(2*b.step, futileMost)
-		}
-		l.futile[c.Pod] = backoff{until: now.Add(step), step: step}
-		l.drop(c)
 		over = append(over, *c)
 	}
 	sortClaims(over)
+	for i := range over {
+		l.drop(l.byPod[over[i].Pod])
+		l.blame(over[i].owner, now)
+	}
 	return over
+}
+
+// blame lets the owner back off. Pods of one owner that are overdue together are one failure, not many.
+func (l *Ledger) blame(owner types.UID, now time.Time) {
+	step := futileFirst
+	if b, ok := l.futile[owner]; ok {
+		if now.Before(b.until) {
+			return
+		}
+		step = min(2*b.step, futileMost)
+	}
+	l.futile[owner] = backoff{until: now.Add(step), step: step}
+}
+
+// Expired reports whether a back-off or a used-up budget has ended since it was last asked. Pods that it kept waiting are
+// tried again only if something happens in the cluster.
+func (l *Ledger) Expired(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ended := false
+	for owner, b := range l.futile {
+		switch {
+		case now.Sub(b.until) > 2*futileMost:
+			delete(l.futile, owner)
+		case !b.over && !now.Before(b.until):
+			b.over, ended = true, true
+			l.futile[owner] = b
+		}
+	}
+	for pool, until := range l.limited {
+		if !now.Before(until) {
+			delete(l.limited, pool)
+			ended = true
+		}
+	}
+	return ended
+}
+
+// Squeeze ends the claims on a running node for which there is no room any more, because pods that nobody promised it
+// to took it: the lowest priority and the youngest first. It returns them sorted, for their pods to be placed anew.
+func (l *Ledger) Squeeze(n *Node) []Claim {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n.State != v1alpha1.StateRunning {
+		return nil
+	}
+	var out []Claim
+	for {
+		p := l.byNode[n.Name]
+		if p == nil {
+			return out
+		}
+		left := n.Allocatable.Clone()
+		left.Sub(n.Used)
+		if left.Short(p.sum) == "" {
+			return out
+		}
+		last := slices.MaxFunc(l.claimsOn(n.Name), yieldsFirst)
+		out = append(out, last)
+		l.drop(l.byPod[last.Pod])
+	}
+}
+
+// yieldsFirst orders claims by who gives way: the higher in this order the sooner.
+func yieldsFirst(a, b Claim) int {
+	if a.Priority != b.Priority {
+		return int(b.Priority) - int(a.Priority)
+	}
+	if !a.Since.Equal(b.Since) {
+		return a.Since.Compare(b.Since)
+	}
+	return strings.Compare(string(a.Pod), string(b.Pod))
+}
+
+// Limited reports whether the pool's start budget keeps pods waiting, and until when.
+func (l *Ledger) Limited(pool v1alpha1.PoolName, now time.Time) (time.Time, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	until, ok := l.limited[pool]
+	return until, ok && now.Before(until)
+}
+
+// budgetLeft reports whether the pool may start one more node, and until when it may not. The caller holds mu.
+func (l *Ledger) budgetLeft(n *Node, now time.Time) (time.Time, bool) {
+	recent := slices.DeleteFunc(l.starts[n.Pool], func(t time.Time) bool { return now.Sub(t) >= BudgetWindow })
+	l.starts[n.Pool] = recent
+	if n.StartBudget <= 0 || len(recent) < int(n.StartBudget) {
+		return time.Time{}, true
+	}
+	return recent[0].Add(BudgetWindow), false
 }
 
 // Unasked returns the nodes, sorted, that have been running for at least wait and hold a claim whose pod the scheduler
@@ -156,8 +270,8 @@ func (l *Ledger) Unasked(now time.Time, wait time.Duration) []v1alpha1.NodeName 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var nodes []v1alpha1.NodeName
-	for name, claims := range l.byNode {
-		for _, c := range claims {
+	for name, p := range l.byNode {
+		for _, c := range p.claims {
 			if !c.RunningSince.IsZero() && now.Sub(c.RunningSince) >= wait && c.LastAsked.Before(c.RunningSince) {
 				nodes = append(nodes, name)
 				break
@@ -214,31 +328,50 @@ func (l *Ledger) SetReadyIn(pool v1alpha1.PoolName, d time.Duration) {
 
 func (l *Ledger) add(c *Claim) {
 	l.byPod[c.Pod] = c
-	if l.byNode[c.Node] == nil {
-		l.byNode[c.Node] = map[types.UID]*Claim{}
+	p := l.byNode[c.Node]
+	if p == nil {
+		p = &pledged{claims: map[types.UID]*Claim{}}
+		l.byNode[c.Node] = p
 	}
-	l.byNode[c.Node][c.Pod] = c
+	p.claims[c.Pod] = c
+	p.sum.Add(c.digest.Requests)
+	if len(c.digest.AntiAffinity) > 0 {
+		l.repelling++
+	}
 }
 
 func (l *Ledger) drop(c *Claim) {
 	delete(l.byPod, c.Pod)
-	delete(l.byNode[c.Node], c.Pod)
-	if len(l.byNode[c.Node]) == 0 {
+	p := l.byNode[c.Node]
+	delete(p.claims, c.Pod)
+	p.sum.Sub(c.digest.Requests)
+	if len(p.claims) == 0 {
 		delete(l.byNode, c.Node)
 	}
+	if len(c.digest.AntiAffinity) > 0 {
+		l.repelling--
+	}
+}
+
+// on gives the claims on a node, in no order. The caller holds mu.
+func (l *Ledger) on(node v1alpha1.NodeName) map[types.UID]*Claim {
+	if p := l.byNode[node]; p != nil {
+		return p.claims
+	}
+	return nil
 }
 
 func (l *Ledger) dropAll(node v1alpha1.NodeName) []Claim {
 	claims := l.claimsOn(node)
 	for i := range claims {
-		l.drop(&claims[i])
+		l.drop(l.byPod[claims[i].Pod])
 	}
 	return claims
 }
 
 func (l *Ledger) claimsOn(node v1alpha1.NodeName) []Claim {
-	claims := make([]Claim, 0, len(l.byNode[node]))
-	for _, c := range l.byNode[node] {
+	claims := make([]Claim, 0, len(l.on(node)))
+	for _, c := range l.on(node) {
 		claims = append(claims, *c)
 	}
 	sortClaims(claims)
@@ -255,13 +388,13 @@ func (l *Ledger) room(n *Node, pod types.UID, priority int32) (fit.Resources, []
 	left := n.Allocatable.Clone()
 	left.Sub(n.Used)
 	ports := n.Ports
-	for uid, c := range l.byNode[n.Name] {
+	for uid, c := range l.on(n.Name) {
 		if uid == pod || c.Priority < priority {
 			continue
 		}
-		left.Sub(c.requests)
-		if len(c.ports) > 0 {
-			ports = append(slices.Clone(ports), c.ports...)
+		left.Sub(c.digest.Requests)
+		if len(c.digest.Ports) > 0 {
+			ports = append(slices.Clone(ports), c.digest.Ports...)
 		}
 	}
 	return left, ports

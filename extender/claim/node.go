@@ -17,26 +17,25 @@ import (
 
 // Node is what a decision reads of a node. It is immutable once built; the view makes a new one for every change.
 type Node struct {
-	Name v1alpha1.NodeName
+	// Node is the node as pods will find it: an ordinary one as it is; one of ours that does not run yet as it will be
+	// then, without the taints and the cordon that go before.
+	fit.Node
+	// TaintsNow are all taints that stand at present.
+	TaintsNow []corev1.Taint
 	// Pool is empty for a node that is not ours. Such a node is judged by its taints and cordon alone.
 	Pool   v1alpha1.PoolName
 	State  v1alpha1.NodeState
 	Weight int32
-	// Taints are those that a pod must tolerate: all of them on a running or foreign node; on a node of ours that is
-	// not running, those that will be left once it runs.
-	Taints        []corev1.Taint
-	Unschedulable bool
-	// Allocatable is what the node offers once it runs.
-	Allocatable fit.Resources
-	// Used is what pods bound or nominated to the node request.
-	Used  fit.Resources
-	Ports []fit.HostPort
+	// StartBudget is how many nodes of the pool may be started in BudgetWindow.
+	StartBudget int32
 	// Defaults stand in for a pod without requests (scaleUp.defaultPodResources).
 	Defaults corev1.ResourceList
 	// KeptBack says why a standby node may not be started; empty when it may.
 	KeptBack string
 	// UnavailableUntil is when the node's start back-off ends; zero when it has none.
 	UnavailableUntil time.Time
+	// StopIntended: nobody cancels the stop any more. Emptied: it stops because it is empty.
+	StopIntended, Emptied bool
 }
 
 // Ours reports whether the node belongs to a pool.
@@ -45,23 +44,29 @@ func (n *Node) Ours() bool { return n.Pool != "" }
 // Ordinary reports whether kube-scheduler's own rules decide about the node: it is not ours, or it is running.
 func (n *Node) Ordinary() bool { return !n.Ours() || n.State == v1alpha1.StateRunning }
 
+// Cancellable reports whether the node is being drained because it is empty and may still be taken back.
+func (n *Node) Cancellable() bool {
+	return n.State == v1alpha1.StateStopping && n.Emptied && !n.StopIntended && n.KeptBack == ""
+}
+
 // NodeOf reads a Node object. pool is the NodePool that the node's label names, nil where it is gone or the node is
-// not ours. Used and Ports are the caller's to fill in from the pods that it knows.
+// not ours. Used, Ports and Pods are the caller's to fill in from the pods that it knows.
 func NodeOf(node *corev1.Node, pool *v1alpha1.NodePool) *Node {
 	n := &Node{
-		Name:          v1alpha1.NodeName(node.Name),
-		Pool:          v1alpha1.PoolName(node.Labels[v1alpha1.LabelPool]),
-		State:         v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]),
-		Taints:        node.Spec.Taints,
-		Unschedulable: node.Spec.Unschedulable,
-		Allocatable:   fit.FromList(allocatable(node)),
+		Node: fit.Node{
+			Name: v1alpha1.NodeName(node.Name), Labels: node.Labels, Taints: node.Spec.Taints,
+			Unschedulable: node.Spec.Unschedulable, Allocatable: fit.FromList(allocatable(node)),
+		},
+		TaintsNow: node.Spec.Taints,
+		Pool:      v1alpha1.PoolName(node.Labels[v1alpha1.LabelPool]),
+		State:     v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]),
 	}
 	if !n.Ours() {
 		return n
 	}
 	var startup, template []corev1.Taint
 	if pool != nil {
-		n.Weight = pool.Spec.WeightOrDefault()
+		n.Weight, n.StartBudget = pool.Spec.WeightOrDefault(), pool.Spec.ScaleUp.StartBudgetOrDefault(pool.Spec.PoolSize)
 		startup, template = pool.Spec.Template.StartupTaints, pool.Spec.Template.Taints
 		if pool.Spec.ScaleUp.DefaultPodResources != nil {
 			n.Defaults = pool.Spec.ScaleUp.DefaultPodResources.Requests
@@ -75,6 +80,8 @@ func NodeOf(node *corev1.Node, pool *v1alpha1.NodePool) *Node {
 	if until, err := time.Parse(time.RFC3339, node.Annotations[v1alpha1.AnnotationUnavailableUntil]); err == nil {
 		n.UnavailableUntil = until
 	}
+	n.Emptied = v1alpha1.StopReason(node.Annotations[v1alpha1.AnnotationStopReason]) == v1alpha1.StopEmpty
+	n.StopIntended = node.Annotations[v1alpha1.AnnotationStopIntent] != ""
 	// Our cordon goes with the start. A person's stands, and KeptBack names it.
 	n.Unschedulable = false
 	return n

@@ -78,6 +78,9 @@ func warmup(o Observation, now time.Time) Decision {
 	case !n.Warmed.IsZero() && complete && n.Complete && o.Counting > 0 && (late || !o.Policy.SelfStop):
 		// Somebody bound a pod to it in spite of cordon and taint. It is not stopped under the pod.
 		return do(ToRunning, "warm, and a pod is bound to it")
+	case !n.Warmed.IsZero() && complete && n.Complete && o.Wanted && !o.Policy.SelfStop:
+		// Only in ControllerStop: user data that powers off would take the node away under the pods.
+		return do(ToRunning, "promoted: pods wait for a new node")
 	case !n.Warmed.IsZero() && !o.Policy.SelfStop && o.Counting == 0:
 		return do(StopWarmed, "warm-up complete")
 	case !late:

@@ -18,6 +18,8 @@ type Observation struct {
 	Counting int
 	// Claims is the number of waiting pods that are promised room on the node.
 	Claims int
+	// Wanted: pods wait for a new instance of the pool.
+	Wanted bool
 	Policy Policy
 }
 

@@ -10,16 +10,18 @@ import (
 // Pool is what replenishment depends on.
 type Pool struct {
 	PoolSize, MinStandby int32
+	// Demand are the nodes that waiting pods need and that no standby node can be.
+	Demand int32
 	// Standby and Warmup are the nodes that are ready to start or will be; Total counts every instance in every state.
 	Standby, Warmup, Total int32
 	// Pending are launches that were asked for and that no sweep has shown yet.
 	Pending int32
 }
 
-// Launches is how many instances to launch now: as many as standby lacks of minStandby, warming ones and pending
-// launches counted as standby to be, and never past poolSize.
+// Launches is how many instances to launch now: as many as standby lacks of minStandby and of what pods wait for,
+// warming ones and pending launches counted as standby to be, and never past poolSize.
 func Launches(p Pool) int32 {
-	lack := p.MinStandby - p.Standby - p.Warmup - p.Pending
+	lack := p.MinStandby + p.Demand - p.Standby - p.Warmup - p.Pending
 	room := p.PoolSize - p.Total - p.Pending
 	return max(0, min(lack, room))
 }

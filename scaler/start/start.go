@@ -58,9 +58,11 @@ type Starter struct {
 	ledger *claim.Ledger
 	events events.EventRecorder
 	count  func(pool v1alpha1.PoolName, trigger Trigger)
-	now    func() time.Time
-	log    logr.Logger
-	queue  workqueue.TypedRateLimitingInterface[v1alpha1.NodeName]
+	// homeless is told of claims whose node will not run, for their pods to be placed anew.
+	homeless func([]claim.Claim)
+	now      func() time.Time
+	log      logr.Logger
+	queue    workqueue.TypedRateLimitingInterface[v1alpha1.NodeName]
 
 	// mu guards calls.
 	mu sync.Mutex
@@ -79,14 +81,16 @@ type Options struct {
 	Events events.EventRecorder
 	// Count is told of every start that the cloud accepted.
 	Count func(pool v1alpha1.PoolName, trigger Trigger)
-	Now   func() time.Time
-	Log   logr.Logger
+	// Homeless is told of claims whose node will not run.
+	Homeless func([]claim.Claim)
+	Now      func() time.Time
+	Log      logr.Logger
 }
 
 // New returns a Starter; it works once its Start runs.
 func New(o Options) *Starter {
 	return &Starter{
-		reader: o.Reader, live: o.Live, writer: o.Writer, cloud: o.Cloud, ledger: o.Ledger, events: o.Events, count: o.Count, now: o.Now, log: o.Log,
+		reader: o.Reader, live: o.Live, writer: o.Writer, cloud: o.Cloud, ledger: o.Ledger, events: o.Events, count: o.Count, homeless: o.Homeless, now: o.Now, log: o.Log,
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.NodeName](retryFirst, retryMost)),
 		calls: map[v1alpha1.NodeName]Trigger{},
@@ -147,7 +151,7 @@ func (s *Starter) advance(ctx context.Context, name v1alpha1.NodeName) error {
 	node := &corev1.Node{}
 	if err := s.reader.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil {
 		if apierrors.IsNotFound(err) {
-			s.ledger.Failed(name)
+			s.homeless(s.ledger.Failed(name))
 		}
 		return client.IgnoreNotFound(err)
 	}
@@ -156,6 +160,8 @@ func (s *Starter) advance(ctx context.Context, name v1alpha1.NodeName) error {
 		return s.intend(ctx, node)
 	case v1alpha1.StateStarting:
 		return s.publish(ctx, node)
+	case v1alpha1.StateStopping:
+		return s.takeBack(ctx, node)
 	}
 	return nil // running or on its way out: nothing to start, and claims on it are not ours to publish
 }
@@ -187,12 +193,38 @@ func (s *Starter) StartBound(ctx context.Context, node *corev1.Node) error {
 	return nil
 }
 
+// takeBack cancels the drain of an empty node for the pods that claimed it. Once the stop intent stands it cannot: the
+// patch tests that. Then the pods that are bound here start the node again after its stop.
+func (s *Starter) takeBack(ctx context.Context, node *corev1.Node) error {
+	if len(s.claimed(v1alpha1.NodeName(node.Name))) == 0 || v1alpha1.StopReason(node.Annotations[v1alpha1.AnnotationStopReason]) != v1alpha1.StopEmpty {
+		return nil
+	}
+	pool := &v1alpha1.NodePool{}
+	name := v1alpha1.PoolName(node.Labels[v1alpha1.LabelPool])
+	if err := s.reader.Get(ctx, client.ObjectKey{Name: string(name)}, pool); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	err := s.patch(ctx, node, transition.Resumed(node, transition.TemplateOf(pool, name, InstanceOf(node)), s.now()))
+	if !apierrors.IsInvalid(err) {
+		return err
+	}
+	live := &corev1.Node{}
+	if err := s.live.Get(ctx, client.ObjectKeyFromObject(node), live); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if live.Annotations[v1alpha1.AnnotationStopIntent] != "" || v1alpha1.NodeState(live.Labels[v1alpha1.LabelState]) != v1alpha1.StateStopping {
+		s.homeless(s.ledger.Failed(v1alpha1.NodeName(node.Name)))
+		return nil
+	}
+	return err // only its taints have changed: once more
+}
+
 // call asks the cloud. A refusal that can pass is an error, which comes again; any other ends the start.
 func (s *Starter) call(ctx context.Context, name v1alpha1.NodeName, trigger Trigger) error {
 	node := &corev1.Node{}
 	if err := s.reader.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil {
 		s.forget(name)
-		s.ledger.Failed(name)
+		s.homeless(s.ledger.Failed(name))
 		return client.IgnoreNotFound(err)
 	}
 	pool := v1alpha1.PoolName(node.Labels[v1alpha1.LabelPool])
@@ -219,7 +251,8 @@ func (s *Starter) Fail(ctx context.Context, name v1alpha1.NodeName, why string) 
 }
 
 func (s *Starter) fail(ctx context.Context, name v1alpha1.NodeName, why string) error {
-	s.ledger.Failed(name)
+	moving := s.ledger.Failed(name)
+	defer s.homeless(moving) // after the patch, which keeps this node from being chosen again
 	node := &corev1.Node{}
 	// Live, because a cache may not show our own intent yet, and then its marks would stay on the Node.
 	if err := s.live.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil {

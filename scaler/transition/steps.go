@@ -36,6 +36,18 @@ type Template struct {
 	Instance v1alpha1.InstanceID
 }
 
+// TemplateOf reads what the pool demands of the Node of one instance; nil is a pool that is gone.
+func TemplateOf(p *v1alpha1.NodePool, pool v1alpha1.PoolName, id v1alpha1.InstanceID) Template {
+	t := Template{Pool: pool, Instance: id}
+	if p == nil {
+		return t
+	}
+	spec := &p.Spec.Template
+	t.Labels, t.Taints, t.StartupTaints = spec.Labels, spec.Taints, spec.StartupTaints
+	t.RemoveStartupTaints = spec.StartupTaintRemovalOrDefault() == v1alpha1.RemoveWhenNetworkReady
+	return t
+}
+
 // Warmup adopts a Node that registered: it gets the pool's labels and taints and is closed to pods.
 func Warmup(n *corev1.Node, t Template) Patch {
 	is := enter(n, v1alpha1.StateWarmup)
@@ -114,6 +126,19 @@ func Running(n *corev1.Node, t Template, now time.Time) Patch {
 	})
 	open(is)
 	return between(n, is)
+}
+
+// Resumed takes a node back that was being drained because it was empty. It tests that no stop intent stands. The node
+// has not stopped, so the time since which it runs counts on.
+func Resumed(n *corev1.Node, t Template, now time.Time) Patch {
+	since, counted := n.Annotations[v1alpha1.AnnotationRunningSince]
+	p := Running(n, t, now)
+	for i := range p {
+		if counted && p[i].Path == "/metadata/annotations/"+escape(v1alpha1.AnnotationRunningSince) {
+			p[i].Value = since
+		}
+	}
+	return append(Patch{{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationStopIntent)}}, p...)
 }
 
 // Empty marks a running node as empty since now.

@@ -1,0 +1,85 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+)
+
+// SetupWithManager feeds the view from informers, on every replica. nil informers are the manager's cache; a test hands
+// in ones that lag.
+func (v *View) SetupWithManager(mgr manager.Manager, informers cache.Informers) error {
+	if informers == nil {
+		informers = mgr.GetCache()
+	}
+	return mgr.Add(&feed{view: v, informers: informers})
+}
+
+// feed passes informer events on to the view.
+type feed struct {
+	view      *View
+	informers cache.Informers
+}
+
+// NeedLeaderElection is false: every replica has a view.
+func (f *feed) NeedLeaderElection() bool { return false }
+
+// Start registers with the informers and returns when ctx ends.
+func (f *feed) Start(ctx context.Context) error {
+	v := f.view
+	var synced []func() bool
+	for _, watch := range []struct {
+		object client.Object
+		to     toolscache.ResourceEventHandler
+	}{
+		{&v1alpha1.NodePool{}, eventsTo(v.SetPool, func(p *v1alpha1.NodePool) { v.DeletePool(v1alpha1.PoolName(p.Name)) })},
+		{&corev1.Node{}, eventsTo(v.SetNode, func(n *corev1.Node) { v.DeleteNode(v1alpha1.NodeName(n.Name)) })},
+		{&corev1.Pod{}, eventsTo(v.SetPod, v.DeletePod)},
+		{&corev1.Namespace{}, eventsTo(v.SetNamespace, v.DeleteNamespace)},
+	} {
+		informer, err := f.informers.GetInformer(ctx, watch.object)
+		if err != nil {
+			return fmt.Errorf("view: watch %T: %w", watch.object, err)
+		}
+		registration, err := informer.AddEventHandler(watch.to)
+		if err != nil {
+			return fmt.Errorf("view: listen to %T: %w", watch.object, err)
+		}
+		synced = append(synced, registration.HasSynced)
+	}
+	v.setSynced(func() bool { return !slices.ContainsFunc(synced, func(s func() bool) bool { return !s() }) })
+	<-ctx.Done()
+	return nil
+}
+
+// eventsTo adapts two typed functions to an informer.
+func eventsTo[T client.Object](set, gone func(T)) toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(o any) {
+			if object, ok := o.(T); ok {
+				set(object)
+			}
+		},
+		UpdateFunc: func(_, o any) {
+			if object, ok := o.(T); ok {
+				set(object)
+			}
+		},
+		DeleteFunc: func(o any) {
+			if tombstone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+				o = tombstone.Obj
+			}
+			if object, ok := o.(T); ok {
+				gone(object)
+			}
+		},
+	}
+}

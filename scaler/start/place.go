@@ -1,0 +1,80 @@
+package start
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/view"
+)
+
+// placeWorkers: a placement is computation under the ledger's lock, so more would only wait for each other.
+const placeWorkers = 2
+
+// Placer promises room to pods that no scheduler asks about now: those whose node will not run after all, at once and
+// without waiting for the scheduler's next ask, and those of a scheduler without the extender.
+type Placer struct {
+	ledger  *claim.Ledger
+	view    *view.View
+	starter *Starter
+	events  events.EventRecorder
+	now     func() time.Time
+	queue   workqueue.TypedInterface[types.UID]
+}
+
+// NewPlacer returns a Placer; it works once its Start runs.
+func NewPlacer(ledger *claim.Ledger, v *view.View, starter *Starter, recorder events.EventRecorder, now func() time.Time) *Placer {
+	return &Placer{ledger: ledger, view: v, starter: starter, events: recorder, now: now, queue: workqueue.NewTyped[types.UID]()}
+}
+
+// NeedLeaderElection is false: a replica moves its own claims.
+func (p *Placer) NeedLeaderElection() bool { return false }
+
+// Start works until ctx ends.
+func (p *Placer) Start(ctx context.Context) error {
+	var wg sync.WaitGroup
+	for range placeWorkers {
+		wg.Go(func() {
+			for {
+				uid, shutdown := p.queue.Get()
+				if shutdown {
+					return
+				}
+				if pod := p.view.Waiting(uid); pod != nil {
+					p.Place(pod)
+				}
+				p.queue.Done(uid)
+			}
+		})
+	}
+	<-ctx.Done()
+	p.queue.ShutDown()
+	wg.Wait()
+	return nil
+}
+
+// Homeless takes claims that ended although their pods still wait. It returns at once.
+func (p *Placer) Homeless(claims []claim.Claim) {
+	for i := range claims {
+		p.queue.Add(claims[i].Pod)
+	}
+}
+
+// Place promises the pod room where fit finds some, and has the node started where that is needed.
+func (p *Placer) Place(pod *corev1.Pod) claim.Decision {
+	d := p.ledger.Decide(claim.Ask{Pod: pod, Nodes: p.view.Fitting(pod), World: p.view.World}, p.now())
+	p.Homeless(d.Displaced)
+	switch d.Verdict {
+	case claim.Started, claim.Joined, claim.Reclaimed:
+		p.starter.StartNode(d.Claim.Node)
+		p.events.Eventf(pod, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonStandbyStarting), "Start", "%s", d.Claim.Message)
+	}
+	return d
+}
