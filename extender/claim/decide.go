@@ -2,7 +2,6 @@ package claim
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -146,16 +145,16 @@ func (j *judgement) ordinary(own *Claim) ([]v1alpha1.NodeName, refusals) {
 		if !n.Ordinary() && !daemon {
 			continue
 		}
-		taints := n.Taints
+		taints, cordoned := n.Taints, n.Unschedulable
 		if daemon {
-			taints = n.TaintsNow
+			taints, cordoned = n.Present, n.Cordoned // its pod comes now, not when the node runs
 		}
-		if r := fit.Schedulable(j.Pod, taints, n.Unschedulable); r != nil {
-			refused.add(n.Name, r.Message)
+		if r := fit.Schedulable(j.Pod, taints, cordoned); r != nil {
+			refused.add(n.Name, reason{text: r.Message})
 			continue
 		}
-		if n.Ours() && !daemon && (own == nil || own.Node != n.Name) && len(j.on(n.Name)) > 0 && !j.hasRoom(n, priority(j.Pod)) {
-			refused.add(n.Name, messageNoRoom)
+		if n.Ours() && !daemon && len(j.on(n.Name)) > 0 && !holds(j.Pod, own, n) && !j.hasRoom(n, priority(j.Pod)) {
+			refused.add(n.Name, noRoom())
 			continue
 		}
 		passed = append(passed, n.Name)
@@ -164,7 +163,12 @@ func (j *judgement) ordinary(own *Claim) ([]v1alpha1.NodeName, refusals) {
 	return passed, refused
 }
 
-const messageNoRoom = "room is promised to other waiting pods"
+func noRoom() reason { return reason{text: "room is promised to other waiting pods"} }
+
+// holds reports whether the pod has room of its own on the node: its claim, or a nomination, which Used counts already.
+func holds(pod *corev1.Pod, own *Claim, n *Node) bool {
+	return own != nil && own.Node == n.Name || pod.Status.NominatedNodeName == string(n.Name)
+}
 
 // digest is the pod as it would claim room in the node's pool.
 func (j *judgement) digest(n *Node) *fit.Pod {
@@ -214,10 +218,10 @@ func (j *judgement) options() *options {
 			best = &o.draining
 		}
 		why := j.refuses(n, starting)
-		if why == messageNoRoom && starting && j.hasRoom(n, priority(j.Pod)) {
-			best, why = &o.contested, ""
+		if why == noRoom() && starting && j.hasRoom(n, priority(j.Pod)) {
+			best, why = &o.contested, reason{}
 		}
-		if why != "" {
+		if why != (reason{}) {
 			o.refused.add(n.Name, why)
 			continue
 		}
@@ -228,33 +232,33 @@ func (j *judgement) options() *options {
 	return o
 }
 
-// refuses gives the reason why room on a node that does not run cannot be promised to the pod, "" if it can.
-func (j *judgement) refuses(n *Node, starting bool) string {
+// refuses gives the reason why room on a node that does not run cannot be promised to the pod, none if it can.
+func (j *judgement) refuses(n *Node, starting bool) reason {
 	if !starting && n.State != v1alpha1.StateStandby && !n.Cancellable() {
-		return "node is " + string(n.State)
+		return reason{text: "node is " + string(n.State)}
 	}
 	if r := j.digest(n).Schedulable(n.Taints, n.Unschedulable); r != nil {
-		return "pool " + string(n.Pool) + ": " + r.Message
+		return reason{pool: n.Pool, text: r.Message}
 	}
 	if n.KeptBack != "" {
-		return "standby node kept back: " + n.KeptBack
+		return reason{text: "standby node kept back: " + n.KeptBack}
 	}
 	if !starting && j.now.Before(n.UnavailableUntil) {
-		return "standby node backs off after a failed start"
+		return reason{text: "standby node backs off after a failed start"}
 	}
 	if r := j.crowded(n); r != nil {
-		return "among the waiting pods: " + r.Message
+		return reason{text: "among the waiting pods: " + r.Message}
 	}
 	if !j.hasRoom(n, lowest) {
-		return messageNoRoom
+		return noRoom()
 	}
 	if !starting && n.State == v1alpha1.StateStandby {
 		if until, left := j.budgetLeft(n, j.now); !left {
 			j.limited[n.Pool] = until
-			return fmt.Sprintf("pool %s: start budget of %d in %s is used up", n.Pool, n.StartBudget, BudgetWindow)
+			return reason{pool: n.Pool, text: fmt.Sprintf("start budget of %d in %s is used up", n.StartBudget, BudgetWindow)}
 		}
 	}
-	return ""
+	return reason{}
 }
 
 // crowded judges anti-affinity and hard spread against the pods that wait, which kube-scheduler cannot see.
@@ -380,7 +384,9 @@ func waiting(v Verdict, own *Claim, ask Ask, refused refusals) Decision {
 			at = n.Name
 		}
 	}
-	d.Refused[at] = own.Message
+	if at != "" { // the view knows none of the candidates: no node to hang a message on
+		d.Refused[at] = own.Message
+	}
 	return d
 }
 
@@ -432,16 +438,34 @@ func priority(pod *corev1.Pod) int32 {
 	return *pod.Spec.Priority
 }
 
-// refusals are reasons and the nodes they hold for.
-type refusals map[string][]v1alpha1.NodeName
+// reason is why a node refuses; pool is set where the reason speaks for the node's pool.
+type reason struct {
+	pool v1alpha1.PoolName
+	text string
+}
 
-func (r refusals) add(node v1alpha1.NodeName, why string) { r[why] = append(r[why], node) }
+func (r reason) String() string {
+	if r.pool == "" {
+		return r.text
+	}
+	return "pool " + string(r.pool) + ": " + r.text
+}
 
-// one gives one node for each reason: the first by name.
+// refusals are reasons, each with the first node by name that it holds for. They are put into words at the end: of
+// thousands of candidates most have the same reason.
+type refusals map[reason]v1alpha1.NodeName
+
+func (r refusals) add(node v1alpha1.NodeName, why reason) {
+	if first, ok := r[why]; !ok || node < first {
+		r[why] = node
+	}
+}
+
+// one gives one node for each reason.
 func (r refusals) one() map[v1alpha1.NodeName]string {
 	out := make(map[v1alpha1.NodeName]string, len(r)+1)
-	for why, nodes := range r {
-		out[slices.Min(nodes)] = why
+	for why, node := range r {
+		out[node] = why.String()
 	}
 	return out
 }
@@ -463,7 +487,12 @@ func (r refusals) orAny(ask Ask, why string) map[v1alpha1.NodeName]string {
 
 // String lists the reasons, sorted. It does not count nodes: a count that moves would make each attempt a write to the pod.
 func (r refusals) String() string {
-	return strings.Join(slices.Sorted(maps.Keys(r)), "; ")
+	words := make([]string, 0, len(r))
+	for why := range r {
+		words = append(words, why.String())
+	}
+	slices.Sort(words)
+	return strings.Join(words, "; ")
 }
 
 // Preemptable decides about /preempt: which of the candidate nodes may lose pods for this pod. A pod that has a claim

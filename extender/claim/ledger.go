@@ -33,6 +33,8 @@ type Claim struct {
 	// digest is the pod with the pool's defaults; owner is whom a futile start is held against.
 	digest *fit.Pod
 	owner  types.UID
+	// nominated: the pod is on its way to the node through a slow PreBind, and the view counts it as Used.
+	nominated bool
 }
 
 // PodRef names a pod, for events.
@@ -148,7 +150,8 @@ func (l *Ledger) Observe(node v1alpha1.NodeName, before, state v1alpha1.NodeStat
 		if before != v1alpha1.StateStopping {
 			return l.dropAll(node)
 		}
-	case v1alpha1.StateTerminating, v1alpha1.StateWarmup, "":
+	case v1alpha1.StateStarting:
+	default: // terminating, warming up again, or no state that we know
 		return l.dropAll(node)
 	}
 	return nil
@@ -161,7 +164,7 @@ func (l *Ledger) Overdue(now time.Time) []Claim {
 	defer l.mu.Unlock()
 	var over []Claim
 	for _, c := range l.byPod {
-		if c.RunningSince.IsZero() || now.Sub(c.RunningSince) < claimGrace {
+		if c.nominated || c.RunningSince.IsZero() || now.Sub(c.RunningSince) < claimGrace {
 			continue
 		}
 		over = append(over, *c)
@@ -226,6 +229,11 @@ func (l *Ledger) Squeeze(n *Node) []Claim {
 		}
 		left := n.Allocatable.Clone()
 		left.Sub(n.Used)
+		for _, c := range p.claims {
+			if c.nominated { // counted as Used already
+				left.Add(c.digest.Requests)
+			}
+		}
 		if left.Short(p.sum) == "" {
 			return out
 		}
@@ -262,6 +270,16 @@ func (l *Ledger) budgetLeft(n *Node, now time.Time) (time.Time, bool) {
 		return time.Time{}, true
 	}
 	return recent[0].Add(BudgetWindow), false
+}
+
+// Nominated tells the ledger which node a pod that is not bound yet is nominated to, "" for none. A pod that is on its
+// way to its claimed node is neither overdue there nor counted twice.
+func (l *Ledger) Nominated(pod types.UID, node v1alpha1.NodeName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c, ok := l.byPod[pod]; ok {
+		c.nominated = c.Node == node
+	}
 }
 
 // Unasked returns the nodes, sorted, that have been running for at least wait and hold a claim whose pod the scheduler
@@ -389,7 +407,7 @@ func (l *Ledger) room(n *Node, pod types.UID, priority int32) (fit.Resources, []
 	left.Sub(n.Used)
 	ports := n.Ports
 	for uid, c := range l.on(n.Name) {
-		if uid == pod || c.Priority < priority {
+		if uid == pod || c.nominated || c.Priority < priority {
 			continue
 		}
 		left.Sub(c.digest.Requests)

@@ -20,8 +20,10 @@ type Node struct {
 	// Node is the node as pods will find it: an ordinary one as it is; one of ours that does not run yet as it will be
 	// then, without the taints and the cordon that go before.
 	fit.Node
-	// TaintsNow are all taints that stand at present.
-	TaintsNow []corev1.Taint
+	// Present and Cordoned are the taints and the cordon as they stand on the Node now, whatever its state. They decide about
+	// pods of a DaemonSet, which belong on stopped nodes too if they tolerate that a node is stopped.
+	Present  []corev1.Taint
+	Cordoned bool
 	// Pool is empty for a node that is not ours. Such a node is judged by its taints and cordon alone.
 	Pool   v1alpha1.PoolName
 	State  v1alpha1.NodeState
@@ -57,9 +59,9 @@ func NodeOf(node *corev1.Node, pool *v1alpha1.NodePool) *Node {
 			Name: v1alpha1.NodeName(node.Name), Labels: node.Labels, Taints: node.Spec.Taints,
 			Unschedulable: node.Spec.Unschedulable, Allocatable: fit.FromList(allocatable(node)),
 		},
-		TaintsNow: node.Spec.Taints,
-		Pool:      v1alpha1.PoolName(node.Labels[v1alpha1.LabelPool]),
-		State:     v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]),
+		Present: node.Spec.Taints, Cordoned: node.Spec.Unschedulable,
+		Pool:  v1alpha1.PoolName(node.Labels[v1alpha1.LabelPool]),
+		State: v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]),
 	}
 	if !n.Ours() {
 		return n
@@ -109,10 +111,11 @@ func lasting(taints, startup []corev1.Taint) []corev1.Taint {
 }
 
 // IsLifecycleTaint reports whether the taint follows from the node's state: ours, the node controller's or the cloud
-// controller's. Such a taint says nothing about which pods a person wants there.
+// controller's. Such a taint says nothing about which pods a person wants there. The one taint of that prefix that
+// people set themselves, out-of-service, is none.
 func IsLifecycleTaint(t *corev1.Taint) bool {
 	return t.Key == v1alpha1.TaintStandby ||
-		strings.HasPrefix(t.Key, "node.kubernetes.io/") ||
+		strings.HasPrefix(t.Key, "node.kubernetes.io/") && t.Key != corev1.TaintNodeOutOfService ||
 		strings.HasPrefix(t.Key, "node.cloudprovider.kubernetes.io/")
 }
 

@@ -189,9 +189,9 @@ func (v *View) SetNode(n *corev1.Node) {
 	name := v1alpha1.NodeName(n.Name)
 	v.mu.Lock()
 	e := v.entry(name)
-	before := v1alpha1.NodeState("")
+	before, wasOurs := v1alpha1.NodeState(""), false
 	if e.node != nil {
-		before = e.node.State
+		before, wasOurs = e.node.State, e.node.Ours()
 	}
 	e.object = n
 	v.rebuild(e)
@@ -199,6 +199,9 @@ func (v *View) SetNode(n *corev1.Node) {
 	adopt := v.publish(n)
 	v.mu.Unlock()
 	if !node.Ours() {
+		if wasOurs { // somebody took the pool's label away: nothing will ever be said of the claims again
+			v.Homeless(v.ledger.Failed(name))
+		}
 		return
 	}
 	v.Homeless(v.ledger.Observe(name, before, node.State, v.now()))
@@ -272,7 +275,7 @@ func (v *View) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) {
 		delete(v.pools, name)
 	} else {
 		v.pools[name] = p
-		if old != nil && old.Generation == p.Generation {
+		if old != nil && old.UID == p.UID && old.Generation == p.Generation {
 			return // only the status changed, and no decision reads it
 		}
 	}
@@ -300,6 +303,8 @@ func (v *View) SetPod(p *corev1.Pod) {
 	v.mu.Unlock()
 	if p.Spec.NodeName != "" || p.DeletionTimestamp != nil || finished(p) {
 		v.release(p)
+	} else {
+		v.ledger.Nominated(p.UID, on)
 	}
 	if squeezed != nil && squeezed.Ours() {
 		v.Homeless(v.ledger.Squeeze(squeezed))
@@ -402,7 +407,7 @@ func (v *View) rebuild(e *entry) {
 	}
 	e.node = n
 	resting := n.Node
-	resting.Taints, resting.Unschedulable = n.TaintsNow, e.object.Spec.Unschedulable
+	resting.Taints, resting.Unschedulable = n.Present, n.Cordoned
 	e.resting = &resting
 }
 
