@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
@@ -22,7 +21,7 @@ import (
 
 // All returns the subcommands.
 func All() []*cobra.Command {
-	return []*cobra.Command{schedulerConfig(), printCRDs(), fakeCloud()}
+	return []*cobra.Command{schedulerConfig(), printCRDs(), fakeCloud(), debug()}
 }
 
 func printCRDs() *cobra.Command {
@@ -86,11 +85,9 @@ func fakeCloud() *cobra.Command {
 			if err := options.FromEnv(cmd.Flags(), os.LookupEnv); err != nil {
 				return err
 			}
-			rules := clientcmd.NewDefaultClientConfigLoadingRules()
-			rules.ExplicitPath = kubeconfig
-			config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+			config, err := restConfig(kubeconfig)
 			if err != nil {
-				return fmt.Errorf("--kubeconfig: %w", err)
+				return err
 			}
 			cloud, machines, err := f.InProcess(config)
 			if err != nil {
