@@ -1,0 +1,224 @@
+// Package exact shows that a burst starts just the nodes that it needs, on the real control plane.
+package exact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/controlplane"
+	"github.com/stratos-sh/stratos/e2e/rig"
+)
+
+// longGuard ends a wait of the largest row that will never end.
+const longGuard = 5 * time.Minute
+
+// newRig starts a rig whose hand-made nodes stay Ready without a kubelet.
+func newRig(t *testing.T, stratos ...string) *rig.Rig {
+	t.Helper()
+	r, err := rig.New(t.Context(), rig.Options{
+		ControlPlane: controlplane.Options{NodeMonitorGracePeriod: time.Hour, DefaultScheduler: true},
+		Cloud:        []string{"--fake-boot-time=2s", "--fake-stop-time=100ms", "--fake-pull-time=0s", "--fake-instance-types=" + types},
+		Stratos:      stratos,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, o := range []client.Object{
+		&nodev1.RuntimeClass{
+			ObjectMeta: metav1.ObjectMeta{Name: runtimeClass}, Handler: "any",
+			Overhead: &nodev1.Overhead{PodFixed: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
+		},
+		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: priorityClass}, Value: 1000},
+	} {
+		if err := r.Client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+func TestExactStarts(t *testing.T) {
+	r := newRig(t)
+	for _, name := range slices.Sorted(maps.Keys(rows())) {
+		t.Run(name, func(t *testing.T) {
+			row := rows()[name]
+			need := row.need
+			if need == 0 {
+				need = stockNeed(t, r, row)
+			}
+			warm(t, r, row.pools)
+			defer tidy(t, r, row)
+			started := burst(t, r, row.pods)
+			if len(started) > need || row.need != 0 && len(started) != need {
+				t.Errorf("%d nodes were started, want %d: %s", len(started), need, row.why)
+			}
+			promisedOnce(t, r, row.pods)
+		})
+	}
+}
+
+// burst creates the pods, waits until all are bound, and returns the instances that were started for them.
+func burst(t *testing.T, r *rig.Rig, pods []*corev1.Pod) []string {
+	t.Helper()
+	before := starts(t, r)
+	r.Recorder.Reset()
+	for _, p := range pods {
+		if err := r.Client.Create(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	awaitBound(t, r, pods)
+	started := starts(t, r)[len(before):]
+	if distinct := slices.Compact(slices.Sorted(slices.Values(started))); len(distinct) != len(started) {
+		t.Errorf("some instance was started twice: %v", started)
+	}
+	return started
+}
+
+func starts(t *testing.T, r *rig.Rig) []string {
+	t.Helper()
+	ids, err := r.Starts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+func awaitBound(t *testing.T, r *rig.Rig, pods []*corev1.Pod) {
+	t.Helper()
+	err := rig.Until(t.Context(), longGuard, func(ctx context.Context) (bool, error) {
+		unbound, why, err := unbound(ctx, r, pods)
+		if err != nil || len(unbound) == 0 {
+			return err == nil, err
+		}
+		return false, fmt.Errorf("%d of %d pods are not bound, %s: %s", len(unbound), len(pods), unbound[0], why)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func unbound(ctx context.Context, r *rig.Rig, pods []*corev1.Pod) (names []string, why string, err error) {
+	list := &corev1.PodList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+		return nil, "", err
+	}
+	mine := map[string]bool{}
+	for _, p := range pods {
+		mine[p.Name] = true
+	}
+	for i := range list.Items {
+		p := &list.Items[i]
+		if !mine[p.Name] {
+			continue
+		}
+		delete(mine, p.Name)
+		if p.Status.Phase == corev1.PodFailed {
+			return nil, "", fmt.Errorf("the kubelet rejected pod %s: %s %s", p.Name, p.Status.Reason, p.Status.Message)
+		}
+		if p.Spec.NodeName == "" {
+			if names = append(names, p.Name); why == "" {
+				why = rig.WhyPending(p)
+			}
+		}
+	}
+	return append(names, slices.Sorted(maps.Keys(mine))...), why, nil
+}
+
+// promisedOnce checks that no pod waited for a second start: whatever the scheduler was told of a pod named one node.
+func promisedOnce(t *testing.T, r *rig.Rig, pods []*corev1.Pod) {
+	t.Helper()
+	named := regexp.MustCompile(`starting standby node (\S+) of pool`)
+	nodes := map[string]map[string]bool{}
+	for _, a := range r.Recorder.Asked(rig.Filter) {
+		for _, message := range a.Filter.FailedAndUnresolvableNodes {
+			if m := named.FindStringSubmatch(message); m != nil {
+				if nodes[a.Pod.Name] == nil {
+					nodes[a.Pod.Name] = map[string]bool{}
+				}
+				nodes[a.Pod.Name][m[1]] = true
+			}
+		}
+	}
+	promised := 0
+	for _, p := range pods {
+		if len(nodes[p.Name]) > 1 {
+			t.Errorf("pod %s was promised %d nodes: %v", p.Name, len(nodes[p.Name]), slices.Sorted(maps.Keys(nodes[p.Name])))
+		}
+		promised += len(nodes[p.Name])
+	}
+	if promised == 0 {
+		t.Error("no pod was promised any node, so this shows nothing")
+	}
+}
+
+func warm(t *testing.T, r *rig.Rig, pools []pool) {
+	t.Helper()
+	for _, p := range pools {
+		o := rig.Pool(p.kind, p.size)
+		o.Spec.Weight = &p.weight
+		// The cloud's own pace is not what is tested.
+		if err := r.Client.Create(t.Context(), rig.Class(p.kind, p.kind)); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, p := range pools {
+		if err := r.AwaitPool(t.Context(), p.kind, func(s v1alpha1.NodePoolStatus) bool { return s.Standby == p.size }); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// tidy removes the row's pods and pools, and waits until nothing is left of either.
+func tidy(t *testing.T, r *rig.Rig, row row) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	errs := []error{removePods(ctx, r)}
+	for _, p := range row.pools {
+		errs = append(errs, r.Client.Delete(ctx, rig.Pool(p.kind, p.size)), r.Client.Delete(ctx, rig.Class(p.kind, p.kind)))
+	}
+	errs = append(errs, rig.Until(ctx, longGuard, func(ctx context.Context) (bool, error) {
+		pools, nodes := &v1alpha1.NodePoolList{}, &corev1.NodeList{}
+		err := errors.Join(r.Client.List(ctx, pools), r.Client.List(ctx, nodes, client.HasLabels{v1alpha1.LabelPool}))
+		if err != nil || len(pools.Items)+len(nodes.Items) == 0 {
+			return err == nil, err
+		}
+		return false, fmt.Errorf("%d pools and %d nodes are left", len(pools.Items), len(nodes.Items))
+	}))
+	if err := errors.Join(errs...); err != nil {
+		t.Error(err)
+	}
+}
+
+func removePods(ctx context.Context, r *rig.Rig) error {
+	err := r.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(metav1.NamespaceDefault), client.GracePeriodSeconds(0))
+	return errors.Join(err, rig.Until(ctx, longGuard, func(ctx context.Context) (bool, error) {
+		list := &corev1.PodList{}
+		if err := r.Client.List(ctx, list, client.InNamespace(metav1.NamespaceDefault)); err != nil || len(list.Items) == 0 {
+			return err == nil, err
+		}
+		return false, fmt.Errorf("%d pods are left", len(list.Items))
+	}))
+}
