@@ -84,16 +84,19 @@ func (v *View) Candidates(names []string) []*claim.Node {
 func (v *View) SetNode(n *corev1.Node) {
 	v.mu.Lock()
 	e := v.entry(v1alpha1.NodeName(n.Name))
-	before := v1alpha1.NodeState("")
+	before, wasOurs := v1alpha1.NodeState(""), false
 	if e.node != nil {
-		before = e.node.State
+		before, wasOurs = e.node.State, e.node.Ours()
 	}
 	e.object = n
 	v.rebuild(e)
 	state, ours := e.node.State, e.node.Ours()
 	v.mu.Unlock()
-	if ours {
+	switch {
+	case ours:
 		v.ledger.Observe(v1alpha1.NodeName(n.Name), before, state, v.now())
+	case wasOurs: // somebody took the pool's label away: nothing will ever be said of the claims again
+		v.ledger.Failed(v1alpha1.NodeName(n.Name))
 	}
 }
 
@@ -122,7 +125,7 @@ func (v *View) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) {
 		delete(v.pools, name)
 	} else {
 		v.pools[name] = p
-		if old != nil && old.Generation == p.Generation {
+		if old != nil && old.UID == p.UID && old.Generation == p.Generation {
 			return // only the status changed, and no decision reads it
 		}
 	}
@@ -148,7 +151,9 @@ func (v *View) SetPod(p *corev1.Pod) {
 	v.mu.Unlock()
 	if p.Spec.NodeName != "" || p.DeletionTimestamp != nil {
 		v.release(p)
+		return
 	}
+	v.ledger.Nominated(p.UID, on)
 }
 
 // DeletePod takes in that a pod is gone.

@@ -75,6 +75,9 @@ func (c *explain) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 
 // waitsSince reports since when a scheduler with the extender has called the pod unschedulable.
 func (c *explain) waitsSince(pod *corev1.Pod) (time.Time, bool) {
+	if pod.Status.NominatedNodeName != "" || len(pod.Spec.ResourceClaims) > 0 {
+		return time.Time{}, false // on its way, or not judged here. A DaemonSet's pod is: its event says that it starts nothing.
+	}
 	if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || !slices.Contains(c.schedulers, pod.Spec.SchedulerName) {
 		return time.Time{}, false
 	}
@@ -116,6 +119,7 @@ func (c *explain) why(ctx context.Context, pod *corev1.Pod) (string, error) {
 	if err := c.reader.List(ctx, nodes, client.HasLabels{v1alpha1.LabelPool}); err != nil {
 		return "", err
 	}
+	slices.SortFunc(nodes.Items, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
 	if claimedOn(nodes.Items, pod.UID) {
 		return "", nil
 	}

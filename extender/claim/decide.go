@@ -2,7 +2,6 @@ package claim
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -70,7 +69,8 @@ func (l *Ledger) Decide(ask Ask, now time.Time) Decision {
 	if own != nil {
 		own.LastAsked = now
 	}
-	passed, refused := l.ordinary(ask, own)
+	need := needOf(ask.Pod)
+	passed, refused := l.ordinary(ask, own, need)
 	if own != nil && slices.Contains(passed, own.Node) {
 		claim := *own
 		return Decision{Verdict: PassClaimed, Nodes: []v1alpha1.NodeName{own.Node}, Claim: &claim}
@@ -88,11 +88,11 @@ func (l *Ledger) Decide(ask Ask, now time.Time) Decision {
 		why := "the last node started for this pod did not take it; not starting another for " + b.step.String()
 		return Decision{Verdict: Unavailable, Refused: refused.orAny(ask, why), Reason: why}
 	}
-	node, standby, why := l.choose(ask, now)
+	node, standby, why := l.choose(ask, need, now)
 	if node == nil {
 		return Decision{Verdict: Unavailable, Refused: refused.orAny(ask, why), Reason: why}
 	}
-	own = l.promise(ask.Pod, node, now)
+	own = l.promise(need, node, now)
 	if !standby {
 		return waiting(Joined, own, ask, refused)
 	}
@@ -104,20 +104,24 @@ func (l *Ledger) Decide(ask Ask, now time.Time) Decision {
 
 // ordinary applies kube-scheduler's own rules to the nodes that those rules decide about. For a DaemonSet's pod they
 // decide about every node: its pods belong on stopped nodes too.
-func (l *Ledger) ordinary(ask Ask, own *Claim) ([]v1alpha1.NodeName, refusals) {
-	daemon := ownedByDaemonSet(ask.Pod)
+func (l *Ledger) ordinary(ask Ask, own *Claim, need *need) ([]v1alpha1.NodeName, refusals) {
+	daemon := OwnedByDaemonSet(ask.Pod)
 	var passed []v1alpha1.NodeName
 	refused := refusals{}
 	for _, n := range ask.Nodes {
 		if !n.Ordinary() && !daemon {
 			continue
 		}
-		if r := fit.Schedulable(ask.Pod, n.Taints, n.Unschedulable); r != nil {
-			refused.add(n.Name, r.Message)
+		taints, cordoned := n.Taints, n.Unschedulable
+		if daemon {
+			taints, cordoned = n.Present, n.Cordoned // its pod comes now, not when the node runs
+		}
+		if r := fit.Schedulable(ask.Pod, taints, cordoned); r != nil {
+			refused.add(n.Name, reason{text: r.Message})
 			continue
 		}
-		if n.Ours() && len(l.byNode[n.Name]) > 0 && !daemon && (own == nil || own.Node != n.Name) && !l.hasRoom(n, ask.Pod, priority(ask.Pod)) {
-			refused.add(n.Name, "room is promised to other waiting pods")
+		if n.Ours() && len(l.byNode[n.Name]) > 0 && !daemon && !holds(ask.Pod, own, n) && !l.hasRoom(n, need, priority(ask.Pod)) {
+			refused.add(n.Name, reason{text: "room is promised to other waiting pods"})
 			continue
 		}
 		passed = append(passed, n.Name)
@@ -126,9 +130,35 @@ func (l *Ledger) ordinary(ask Ask, own *Claim) ([]v1alpha1.NodeName, refusals) {
 	return passed, refused
 }
 
-func (l *Ledger) hasRoom(n *Node, pod *corev1.Pod, prio int32) bool {
-	left, ports := l.room(n, pod.UID, prio)
-	return left.Short(fit.Requests(pod, n.Defaults)) == "" && !fit.PortsConflict(fit.HostPorts(pod), ports)
+// holds reports whether the pod has room of its own on the node: its claim, or a nomination, which Used counts already.
+func holds(pod *corev1.Pod, own *Claim, n *Node) bool {
+	return own != nil && own.Node == n.Name || pod.Status.NominatedNodeName == string(n.Name)
+}
+
+func (l *Ledger) hasRoom(n *Node, need *need, prio int32) bool {
+	left, ports := l.room(n, need.pod.UID, prio)
+	return left.Short(need.on(n)) == "" && !fit.PortsConflict(need.ports, ports)
+}
+
+// need is what the pod asks of a node, summed up once for each pool and not for each of thousands of candidates.
+type need struct {
+	pod   *corev1.Pod
+	ports []fit.HostPort
+	// byPool is filled on demand: pools differ in what they count for a pod without requests.
+	byPool map[v1alpha1.PoolName]fit.Resources
+}
+
+func needOf(pod *corev1.Pod) *need {
+	return &need{pod: pod, ports: fit.HostPorts(pod), byPool: map[v1alpha1.PoolName]fit.Resources{}}
+}
+
+func (d *need) on(n *Node) fit.Resources {
+	r, ok := d.byPool[n.Pool]
+	if !ok {
+		r = fit.Requests(d.pod, n.Defaults)
+		d.byPool[n.Pool] = r
+	}
+	return r
 }
 
 // lowest makes room() count every claim: on a node that does not run yet no claim gives way to another pod.
@@ -136,7 +166,7 @@ const lowest = -1 << 31
 
 // choose picks the node to promise room on: a starting one before a standby one, since that start is under way. It
 // returns nil and the reason when there is none.
-func (l *Ledger) choose(ask Ask, now time.Time) (node *Node, standby bool, why string) {
+func (l *Ledger) choose(ask Ask, need *need, now time.Time) (node *Node, standby bool, why string) {
 	var starting, resting []*Node
 	reasons := refusals{}
 	for _, n := range ask.Nodes {
@@ -144,8 +174,8 @@ func (l *Ledger) choose(ask Ask, now time.Time) (node *Node, standby bool, why s
 			continue
 		}
 		isStarting := n.State == v1alpha1.StateStarting || (n.State == v1alpha1.StateStandby && l.asked[n.Name])
-		switch why := l.refuses(n, ask.Pod, isStarting, now); {
-		case why != "":
+		switch why := l.refuses(n, need, isStarting, now); {
+		case why != reason{}:
 			reasons.add(n.Name, why)
 		case isStarting:
 			starting = append(starting, n)
@@ -153,10 +183,10 @@ func (l *Ledger) choose(ask Ask, now time.Time) (node *Node, standby bool, why s
 			resting = append(resting, n)
 		}
 	}
-	if best := l.best(starting, ask.Pod); best != nil {
+	if best := l.best(starting, need); best != nil {
 		return best, false, ""
 	}
-	if best := l.best(resting, ask.Pod); best != nil {
+	if best := l.best(resting, need); best != nil {
 		return best, true, ""
 	}
 	if len(reasons) == 0 {
@@ -165,32 +195,32 @@ func (l *Ledger) choose(ask Ask, now time.Time) (node *Node, standby bool, why s
 	return nil, false, reasons.String()
 }
 
-// refuses gives the reason why room on a node that does not run cannot be promised to the pod, "" if it can.
-func (l *Ledger) refuses(n *Node, pod *corev1.Pod, starting bool, now time.Time) string {
+// refuses gives the reason why room on a node that does not run cannot be promised to the pod, none if it can.
+func (l *Ledger) refuses(n *Node, need *need, starting bool, now time.Time) reason {
 	if !starting && n.State != v1alpha1.StateStandby {
-		return "node is " + string(n.State)
+		return reason{text: "node is " + string(n.State)}
 	}
-	if r := fit.Schedulable(pod, n.Taints, n.Unschedulable); r != nil {
-		return fmt.Sprintf("pool %s: %s", n.Pool, r.Message)
+	if r := fit.Schedulable(need.pod, n.Taints, n.Unschedulable); r != nil {
+		return reason{pool: n.Pool, text: r.Message}
 	}
 	if n.KeptBack != "" {
-		return "standby node kept back: " + n.KeptBack
+		return reason{text: "standby node kept back: " + n.KeptBack}
 	}
 	if !starting && now.Before(n.UnavailableUntil) {
-		return "standby node backs off after a failed start"
+		return reason{text: "standby node backs off after a failed start"}
 	}
-	if !l.hasRoom(n, pod, lowest) {
-		return "room is promised to other waiting pods"
+	if !l.hasRoom(n, need, lowest) {
+		return reason{text: "room is promised to other waiting pods"}
 	}
-	return ""
+	return reason{}
 }
 
 // best orders by pool weight (higher first), waste (less first) and name.
-func (l *Ledger) best(nodes []*Node, pod *corev1.Pod) *Node {
+func (l *Ledger) best(nodes []*Node, need *need) *Node {
 	var best *Node
 	var bestWaste float64
 	for _, n := range nodes {
-		waste := l.waste(n, pod)
+		waste := l.waste(n, need)
 		if best == nil || n.Weight > best.Weight ||
 			n.Weight == best.Weight && (waste < bestWaste || waste == bestWaste && n.Name < best.Name) {
 			best, bestWaste = n, waste
@@ -201,13 +231,14 @@ func (l *Ledger) best(nodes []*Node, pod *corev1.Pod) *Node {
 
 // waste is how much of the node would be left with the pod on it, in cpu cores plus units of 4 GiB of memory: the
 // proportion in which clouds sell them, so that neither resource hides the other.
-func (l *Ledger) waste(n *Node, pod *corev1.Pod) float64 {
-	left, _ := l.room(n, pod.UID, lowest)
-	left.Sub(fit.Requests(pod, n.Defaults))
+func (l *Ledger) waste(n *Node, need *need) float64 {
+	left, _ := l.room(n, need.pod.UID, lowest)
+	left.Sub(need.on(n))
 	return float64(left.MilliCPU)/1000 + float64(left.Memory)/(4<<30)
 }
 
-func (l *Ledger) promise(pod *corev1.Pod, n *Node, now time.Time) *Claim {
+func (l *Ledger) promise(need *need, n *Node, now time.Time) *Claim {
+	pod := need.pod
 	message := fmt.Sprintf("starting standby node %s of pool %s", n.Name, n.Pool)
 	if d := l.ready[n.Pool]; d > 0 {
 		message += fmt.Sprintf(" (usually ready in %s)", d.Round(time.Second))
@@ -216,7 +247,7 @@ func (l *Ledger) promise(pod *corev1.Pod, n *Node, now time.Time) *Claim {
 		Pod: pod.UID, Ref: PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
 		Node: n.Name, Pool: n.Pool, Priority: priority(pod),
 		Since: now, LastAsked: now, Message: message,
-		requests: fit.Requests(pod, n.Defaults), ports: fit.HostPorts(pod),
+		requests: need.on(n), ports: need.ports,
 	}
 	l.add(c)
 	return c
@@ -237,7 +268,9 @@ func waiting(v Verdict, own *Claim, ask Ask, refused refusals) Decision {
 			at = n.Name
 		}
 	}
-	d.Refused[at] = own.Message
+	if at != "" { // the view knows none of the candidates: no node to hang a message on
+		d.Refused[at] = own.Message
+	}
 	return d
 }
 
@@ -256,7 +289,7 @@ func mayNotStart(ask Ask) string {
 // MayNotStart gives the reason why no node may ever be started for this pod, "" if one may.
 func MayNotStart(pod *corev1.Pod) string {
 	switch {
-	case ownedByDaemonSet(pod):
+	case OwnedByDaemonSet(pod):
 		return "pods of a DaemonSet start no node"
 	case pod.Annotations[corev1.MirrorPodAnnotationKey] != "":
 		return "a static pod starts no node"
@@ -271,14 +304,15 @@ func MayNotStart(pod *corev1.Pod) string {
 	return ""
 }
 
-func ownedByDaemonSet(pod *corev1.Pod) bool {
+// OwnedByDaemonSet reports whether a DaemonSet controls the pod.
+func OwnedByDaemonSet(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
 // Counts reports whether a pod keeps its node running: every pod but a DaemonSet's, a static one and a finished one.
 func Counts(pod *corev1.Pod) bool {
-	return !ownedByDaemonSet(pod) && pod.Annotations[corev1.MirrorPodAnnotationKey] == "" &&
+	return !OwnedByDaemonSet(pod) && pod.Annotations[corev1.MirrorPodAnnotationKey] == "" &&
 		pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
@@ -289,16 +323,34 @@ func priority(pod *corev1.Pod) int32 {
 	return *pod.Spec.Priority
 }
 
-// refusals are reasons and the nodes they hold for.
-type refusals map[string][]v1alpha1.NodeName
+// reason is why a node refuses; pool is set where the reason speaks for the node's pool.
+type reason struct {
+	pool v1alpha1.PoolName
+	text string
+}
 
-func (r refusals) add(node v1alpha1.NodeName, why string) { r[why] = append(r[why], node) }
+func (r reason) String() string {
+	if r.pool == "" {
+		return r.text
+	}
+	return fmt.Sprintf("pool %s: %s", r.pool, r.text)
+}
 
-// one gives one node for each reason: the first by name.
+// refusals are reasons, each with the first node by name that it holds for. They are put into words at the end: of
+// thousands of candidates most have the same reason.
+type refusals map[reason]v1alpha1.NodeName
+
+func (r refusals) add(node v1alpha1.NodeName, why reason) {
+	if first, ok := r[why]; !ok || node < first {
+		r[why] = node
+	}
+}
+
+// one gives one node for each reason.
 func (r refusals) one() map[v1alpha1.NodeName]string {
 	out := make(map[v1alpha1.NodeName]string, len(r)+1)
-	for why, nodes := range r {
-		out[slices.Min(nodes)] = why
+	for why, node := range r {
+		out[node] = why.String()
 	}
 	return out
 }
@@ -320,7 +372,12 @@ func (r refusals) orAny(ask Ask, why string) map[v1alpha1.NodeName]string {
 
 // String lists the reasons, sorted. It does not count nodes: a count that moves would make each attempt a write to the pod.
 func (r refusals) String() string {
-	return strings.Join(slices.Sorted(maps.Keys(r)), "; ")
+	words := make([]string, 0, len(r))
+	for why := range r {
+		words = append(words, why.String())
+	}
+	slices.Sort(words)
+	return strings.Join(words, "; ")
 }
 
 // Preemptable decides about /preempt: which of the candidate nodes may lose pods for this pod. A pod that has a claim

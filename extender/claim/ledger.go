@@ -32,6 +32,8 @@ type Claim struct {
 
 	requests fit.Resources
 	ports    []fit.HostPort
+	// nominated: the pod is on its way to the node through a slow PreBind, and the view counts it as Used.
+	nominated bool
 }
 
 // PodRef names a pod, for events.
@@ -122,7 +124,8 @@ func (l *Ledger) Observe(node v1alpha1.NodeName, before, state v1alpha1.NodeStat
 		if before == v1alpha1.StateStarting {
 			return l.dropAll(node)
 		}
-	case v1alpha1.StateStopping, v1alpha1.StateTerminating, "":
+	case v1alpha1.StateStarting:
+	default: // stopping, terminating, warming up again, or no state that we know
 		return l.dropAll(node)
 	}
 	return nil
@@ -135,7 +138,7 @@ func (l *Ledger) Overdue(now time.Time) []Claim {
 	defer l.mu.Unlock()
 	var over []Claim
 	for _, c := range l.byPod {
-		if c.RunningSince.IsZero() || now.Sub(c.RunningSince) < claimGrace {
+		if c.nominated || c.RunningSince.IsZero() || now.Sub(c.RunningSince) < claimGrace {
 			continue
 		}
 		step := futileFirst
@@ -148,6 +151,16 @@ func (l *Ledger) Overdue(now time.Time) []Claim {
 	}
 	sortClaims(over)
 	return over
+}
+
+// Nominated tells the ledger which node a pod that is not bound yet is nominated to, "" for none. A pod that is on its
+// way to its claimed node is neither overdue there nor counted twice.
+func (l *Ledger) Nominated(pod types.UID, node v1alpha1.NodeName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c, ok := l.byPod[pod]; ok {
+		c.nominated = c.Node == node
+	}
 }
 
 // Unasked returns the nodes, sorted, that have been running for at least wait and hold a claim whose pod the scheduler
@@ -256,7 +269,7 @@ func (l *Ledger) room(n *Node, pod types.UID, priority int32) (fit.Resources, []
 	left.Sub(n.Used)
 	ports := n.Ports
 	for uid, c := range l.byNode[n.Name] {
-		if uid == pod || c.Priority < priority {
+		if uid == pod || c.nominated || c.Priority < priority {
 			continue
 		}
 		left.Sub(c.requests)

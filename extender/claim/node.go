@@ -26,6 +26,10 @@ type Node struct {
 	// not running, those that will be left once it runs.
 	Taints        []corev1.Taint
 	Unschedulable bool
+	// Present and Cordoned are the taints and the cordon as they stand on the Node now, whatever its state. They decide about
+	// pods of a DaemonSet, which belong on stopped nodes too if they tolerate that a node is stopped.
+	Present  []corev1.Taint
+	Cordoned bool
 	// Allocatable is what the node offers once it runs.
 	Allocatable fit.Resources
 	// Used is what pods bound or nominated to the node request.
@@ -54,6 +58,8 @@ func NodeOf(node *corev1.Node, pool *v1alpha1.NodePool) *Node {
 		State:         v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]),
 		Taints:        node.Spec.Taints,
 		Unschedulable: node.Spec.Unschedulable,
+		Present:       node.Spec.Taints,
+		Cordoned:      node.Spec.Unschedulable,
 		Allocatable:   fit.FromList(allocatable(node)),
 	}
 	if !n.Ours() {
@@ -102,10 +108,11 @@ func lasting(taints, startup []corev1.Taint) []corev1.Taint {
 }
 
 // IsLifecycleTaint reports whether the taint follows from the node's state: ours, the node controller's or the cloud
-// controller's. Such a taint says nothing about which pods a person wants there.
+// controller's. Such a taint says nothing about which pods a person wants there. The one taint of that prefix that
+// people set themselves, out-of-service, is none.
 func IsLifecycleTaint(t *corev1.Taint) bool {
 	return t.Key == v1alpha1.TaintStandby ||
-		strings.HasPrefix(t.Key, "node.kubernetes.io/") ||
+		strings.HasPrefix(t.Key, "node.kubernetes.io/") && t.Key != corev1.TaintNodeOutOfService ||
 		strings.HasPrefix(t.Key, "node.cloudprovider.kubernetes.io/")
 }
 
