@@ -74,9 +74,9 @@ func TestExplainSays(t *testing.T) {
 		"it is another scheduler's":   {[]client.Object{unschedulable(func(p *corev1.Pod) { p.Spec.SchedulerName = "default-scheduler" })}, time.Minute, ""},
 		"it is gated":                 {[]client.Object{unschedulable(func(p *corev1.Pod) { p.Status.Conditions[0].Reason = corev1.PodReasonSchedulingGated })}, time.Minute, ""},
 		"it carries resource claims":  {[]client.Object{unschedulable(func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} })}, time.Minute, ""},
-		"it is a DaemonSet's": {[]client.Object{unschedulable(func(p *corev1.Pod) {
+		"a DaemonSet's starts nothing": {[]client.Object{unschedulable(func(p *corev1.Pod) {
 			p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d", Controller: &yes}}
-		})}, time.Minute, ""},
+		})}, time.Minute, "pods of a DaemonSet start no node"},
 		"it asked to be ignored, and why": {[]client.Object{unschedulable(func(p *corev1.Pod) { p.Annotations = map[string]string{v1alpha1.AnnotationIgnore: "true"} })}, time.Minute, "annotated stratos.sh/ignore"},
 	} {
 		t.Run(name, func(t *testing.T) {

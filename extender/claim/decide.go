@@ -105,7 +105,7 @@ func (l *Ledger) Decide(ask Ask, now time.Time) Decision {
 // ordinary applies kube-scheduler's own rules to the nodes that those rules decide about. For a DaemonSet's pod they
 // decide about every node: its pods belong on stopped nodes too.
 func (l *Ledger) ordinary(ask Ask, own *Claim, need *need) ([]v1alpha1.NodeName, refusals) {
-	daemon := OwnedByDaemonSet(ask.Pod)
+	daemon := ownedByDaemonSet(ask.Pod)
 	var passed []v1alpha1.NodeName
 	refused := refusals{}
 	for _, n := range ask.Nodes {
@@ -289,7 +289,7 @@ func mayNotStart(ask Ask) string {
 // MayNotStart gives the reason why no node may ever be started for this pod, "" if one may.
 func MayNotStart(pod *corev1.Pod) string {
 	switch {
-	case OwnedByDaemonSet(pod):
+	case ownedByDaemonSet(pod):
 		return "pods of a DaemonSet start no node"
 	case pod.Annotations[corev1.MirrorPodAnnotationKey] != "":
 		return "a static pod starts no node"
@@ -304,15 +304,14 @@ func MayNotStart(pod *corev1.Pod) string {
 	return ""
 }
 
-// OwnedByDaemonSet reports whether a DaemonSet controls the pod.
-func OwnedByDaemonSet(pod *corev1.Pod) bool {
+func ownedByDaemonSet(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
 // Counts reports whether a pod keeps its node running: every pod but a DaemonSet's, a static one and a finished one.
 func Counts(pod *corev1.Pod) bool {
-	return !OwnedByDaemonSet(pod) && pod.Annotations[corev1.MirrorPodAnnotationKey] == "" &&
+	return !ownedByDaemonSet(pod) && pod.Annotations[corev1.MirrorPodAnnotationKey] == "" &&
 		pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 

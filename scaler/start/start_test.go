@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,7 +40,7 @@ type rig struct {
 	api     client.WithWatch
 	events  *events.FakeRecorder
 	// cached, if set, is what the cache shows instead of the truth.
-	cached *corev1.Node
+	cached atomic.Pointer[corev1.Node]
 	// answer is the cloud's; n counts its calls from 1.
 	answer func(n int) error
 	// patching is called before each patch.
@@ -85,8 +86,9 @@ func (r *rig) run(f func()) {
 type cache struct{ *rig }
 
 func (c cache) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-	if node, ok := o.(*corev1.Node); ok && c.cached != nil {
-		c.cached.DeepCopyInto(node)
+	shown := c.cached.Load()
+	if node, ok := o.(*corev1.Node); ok && shown != nil {
+		shown.DeepCopyInto(node)
 		return nil
 	}
 	return c.api.Get(ctx, key, o, opts...)
@@ -204,9 +206,10 @@ func TestNoCallWithoutAnIntent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nodeIn(v1alpha1.StateStandby))
 		r.promise("a")
-		down := true
+		var down atomic.Bool
+		down.Store(true)
 		r.patching = func() error {
-			if down {
+			if down.Load() {
 				return errors.New("the API server is down")
 			}
 			return nil
@@ -215,7 +218,7 @@ func TestNoCallWithoutAnIntent(t *testing.T) {
 			r.starter.StartNode("c")
 			<-time.After(time.Minute)
 			r.want()
-			down = false
+			down.Store(false)
 			<-time.After(time.Minute)
 		})
 		r.want("patch c starting claims a", "start i-c")
@@ -260,11 +263,11 @@ func TestALaggingCacheStartsNothingTwice(t *testing.T) {
 		r.run(func() {
 			r.starter.StartNode("c")
 			synctest.Wait()
-			r.cached = nodeIn(v1alpha1.StateStandby)
+			r.cached.Store(nodeIn(v1alpha1.StateStandby))
 			r.promise("b")
 			r.starter.StartNode("c")
 			synctest.Wait()
-			r.cached = nil
+			r.cached.Store(nil)
 			<-time.After(time.Second)
 		})
 		r.want("patch c starting claims a", "start i-c", "patch refused", "patch c starting claims a,b")
@@ -310,7 +313,7 @@ func TestAStartThatWasGivenUpIsNotTriedAgain(t *testing.T) {
 		r.run(func() {
 			r.starter.StartNode("c")
 			synctest.Wait()
-			r.cached = r.node() // this replica's cache goes on to show starting
+			r.cached.Store(r.node()) // this replica's cache goes on to show starting
 			given := r.node()
 			given.Labels[v1alpha1.LabelState] = string(v1alpha1.StateStandby)
 			if err := r.api.Update(t.Context(), given); err != nil {
