@@ -9,8 +9,9 @@ STRICT := set -euo pipefail
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
-# Modules of the repository: what is shipped, the suites with the demo, and the control plane that they run on.
-MODULES := . e2e e2e/controlplane
+# Modules of the repository: what is shipped, the suites with the demo, the control plane that they run on, and the
+# comparison with the scheduler's own filters.
+MODULES := . e2e e2e/controlplane e2e/parity
 TOOL := go tool -modfile=$(CURDIR)/go.tools.mod
 
 # Evaluated only where it is used, because a copy of the tree (verify) has no git.
@@ -73,7 +74,7 @@ clean-cache: ## Remove the built control-plane binaries as well (minutes to buil
 .PHONY: test
 test: ## Run everything that proves the promises, then check that each accepted point's tests ran
 	@rm -rf $(RECORDS)/test
-	$(MAKE) --no-print-directory test-unit controlplane test-controlplane test-e2e RECORD_IN=$(RECORDS)/test
+	$(MAKE) --no-print-directory test-unit test-parity controlplane test-controlplane test-e2e RECORD_IN=$(RECORDS)/test
 	bin/check results -command 'make test' -records $(RECORDS)/test
 
 # Where the parts of `make test` record what ran; each alone writes beside it, so that it cannot pass for the whole.
@@ -83,6 +84,16 @@ RUN = bin/check test $(if $(V),-v) -record $(RECORD_IN)
 .PHONY: test-unit
 test-unit: bin/check ## Run the tests that need no control plane
 	@$(RUN)/unit.jsonl -dir . -- -p $(P) $(RACE) -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+
+# What random worlds the scheduler's own filters and ours are compared in: as many as the test says, from its first seed.
+# WORLDS=0 goes on until a minute before TIMEOUT.
+WORLDS ?=
+SEED ?=
+
+.PHONY: test-parity
+test-parity: bin/check ## Compare extender/fit with the real kube-scheduler's filters (soak: WORLDS=0 SEED=$$RANDOM)
+	@$(RUN)/parity.jsonl -dir e2e/parity -- -p $(P) -timeout $(TIMEOUT) $(TESTFLAGS) ./... \
+	  $(if $(WORLDS)$(SEED),-args $(if $(SEED),-seed $(SEED)) $(if $(WORLDS),-worlds $(WORLDS)))
 
 .PHONY: test-controlplane
 test-controlplane: bin/check controlplane ## Run the tests of the control plane itself

@@ -123,10 +123,9 @@ func (c *nodes) sayStopped(ctx context.Context, n *corev1.Node) error {
 }
 
 func (c *nodes) failStart(ctx context.Context, g gathered, why string) error {
-	if err := c.cloud.StopInstance(ctx, string(g.instance.ID), true); err != nil && !provider.IsIncorrectState(err) {
+	if err := c.stop(ctx, g, true); err != nil && !provider.IsIncorrectState(err) {
 		return err
 	}
-	c.poke()
 	c.metrics.startFailures.WithLabelValues(string(g.template.Pool), "timeout").Inc()
 	return c.starter.Fail(ctx, v1alpha1.NodeName(g.node.Name), why)
 }
@@ -308,6 +307,9 @@ func (c *nodes) syncStateTag(ctx context.Context, g gathered) error {
 	err := c.cloud.UpdateInstanceTags(ctx, string(g.instance.ID), map[string]string{v1alpha1.LabelState: string(g.Node.State)})
 	if provider.IsNotFound(err) || provider.IsRateLimit(err) {
 		return nil // the next sweep shows the old tag again
+	}
+	if err == nil {
+		c.inventory.tagged(g.instance.ID, v1alpha1.LabelState, string(g.Node.State))
 	}
 	return err
 }

@@ -67,10 +67,18 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 	return g, nil
 }
 
-// instance looks the id up in the inventory. One that no sweep has shown is asked for: a Node may outlive its instance.
+// instance looks the id up in the inventory. One that no sweep has shown is asked for where its Node names one of our pools: a Node may
+// outlive its instance. Of other Nodes the cloud is not asked: each event of each Node in the cluster would be a call.
 func (c *nodes) instance(ctx context.Context, id v1alpha1.InstanceID) (entry, error) {
 	if e, ok := c.inventory.get(id); ok {
 		return e, nil
+	}
+	n, err := c.labelled(ctx, id)
+	if err != nil {
+		return entry{}, err
+	}
+	if n == nil {
+		return entry{}, errNotOurs
 	}
 	asked := c.now()
 	instance, err := c.cloud.GetInstance(ctx, string(id))
@@ -82,25 +90,25 @@ func (c *nodes) instance(ctx context.Context, id v1alpha1.InstanceID) (entry, er
 	case !provider.IsNotFound(err):
 		return entry{}, err
 	}
-	return c.vanished(ctx, id, asked)
+	// It stands in for an instance that the cloud does not know any more.
+	return entry{Instance: provider.Instance{
+		ID: id, State: provider.InstanceTerminated, ProviderID: n.Spec.ProviderID,
+		Tags: map[string]string{v1alpha1.LabelPool: n.Labels[v1alpha1.LabelPool]},
+	}, seen: asked}, nil
 }
 
-// vanished stands in for an instance that the cloud does not know but whose Node still names one of our pools.
-func (c *nodes) vanished(ctx context.Context, id v1alpha1.InstanceID, asked time.Time) (entry, error) {
+// labelled finds the instance's Node among those that name a pool; nil if there is none.
+func (c *nodes) labelled(ctx context.Context, id v1alpha1.InstanceID) (*corev1.Node, error) {
 	list := &corev1.NodeList{}
 	if err := c.reader.List(ctx, list, client.HasLabels{v1alpha1.LabelPool}); err != nil {
-		return entry{}, err
+		return nil, err
 	}
 	for i := range list.Items {
-		n := &list.Items[i]
-		if instanceOf(n) == id {
-			return entry{Instance: provider.Instance{
-				ID: id, State: provider.InstanceTerminated, ProviderID: n.Spec.ProviderID,
-				Tags: map[string]string{v1alpha1.LabelPool: n.Labels[v1alpha1.LabelPool]},
-			}, seen: asked}, nil
+		if instanceOf(&list.Items[i]) == id {
+			return &list.Items[i], nil
 		}
 	}
-	return entry{}, errNotOurs
+	return nil, nil
 }
 
 func (c *nodes) owns(i *provider.Instance) bool {
@@ -141,12 +149,16 @@ func (c *nodes) podsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
 // observe reads the cluster's side of a node.
 func observe(n *corev1.Node, t transition.Template, now time.Time) *lifecycle.Node {
 	started := timeMark(n, v1alpha1.AnnotationScaleUpStarted)
+	booted := started
+	if v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) == v1alpha1.StateWarmup {
+		booted = n.CreationTimestamp.Time // a network agent that we do not know must not keep a node from ever being warm
+	}
 	ready := condition(n, corev1.NodeReady)
 	o := &lifecycle.Node{
 		State:         v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]),
 		Ready:         ready != nil && ready.Status == corev1.ConditionTrue && transition.Fresh(n, ready),
 		EverReady:     ready != nil && ready.Status == corev1.ConditionTrue,
-		NetworkReady:  !t.RemoveStartupTaints || len(t.StartupTaints) == 0 || networkReady(n) || overdue(started, now),
+		NetworkReady:  !t.RemoveStartupTaints || len(t.StartupTaints) == 0 || networkReady(n) || overdue(booted, now),
 		Complete:      complete(n),
 		Warmed:        timeMark(n, v1alpha1.AnnotationWarmedAt),
 		Started:       started,

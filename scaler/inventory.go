@@ -1,6 +1,7 @@
 package scaler
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,7 +38,8 @@ func newInventory() *inventory {
 }
 
 // replace takes in a whole sweep that was asked for at the given time, and returns the ids of instances that are new
-// or changed. An instance that is missing is gone, unless it is so young that the cloud's reads may not show it yet.
+// or changed. An instance that is missing is gone, unless some call told of it so lately that this list may lag behind
+// it. That is measured by our clock alone: the cloud's launch time may be seconds apart from it.
 func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle time.Duration) []v1alpha1.InstanceID {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -54,7 +56,7 @@ func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle t
 		if _, ok := next[id]; ok || old.gone() {
 			continue
 		}
-		if asked.Sub(old.LaunchTime) > settle {
+		if asked.Sub(old.seen) > settle {
 			old.State, old.seen = provider.InstanceTerminated, asked
 		}
 		next[id] = old
@@ -78,8 +80,20 @@ func (i *inventory) expect(instance *provider.Instance, now time.Time) {
 func (i *inventory) stopping(id v1alpha1.InstanceID, now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if e, ok := i.instances[id]; ok && e.State == provider.InstanceRunning {
+	// Pending too: of a machine that boots between two sweeps we never see more before we stop it.
+	if e, ok := i.instances[id]; ok && (e.State == provider.InstanceRunning || e.State == provider.InstancePending) {
 		e.State, e.seen = provider.InstanceStopping, now
+		i.instances[id] = e
+	}
+}
+
+// tagged notes that the cloud accepted a tag, so that it is not written again before a sweep shows it.
+func (i *inventory) tagged(id v1alpha1.InstanceID, key, value string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if e, ok := i.instances[id]; ok {
+		e.Tags = maps.Clone(e.Tags) // readers hold the old map
+		e.Tags[key] = value
 		i.instances[id] = e
 	}
 }

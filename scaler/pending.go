@@ -66,7 +66,7 @@ func (c *pending) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	verdict := scheduled(pod)
-	if verdict == nil || c.ledger.HasClaim(pod.UID) {
+	if verdict == nil || len(pod.Spec.ResourceClaims) > 0 || c.ledger.HasClaim(pod.UID) {
 		c.served(ctx, req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
@@ -75,7 +75,7 @@ func (c *pending) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 		return ctrl.Result{}, nil
 	}
 	if !slices.Contains(c.schedulers, pod.Spec.SchedulerName) {
-		if len(pod.Spec.ResourceClaims) == 0 && c.placer.Place(pod).Claim != nil {
+		if c.placer.Place(pod).Claim != nil {
 			c.served(ctx, req.NamespacedName)
 			return ctrl.Result{}, nil
 		}
@@ -164,6 +164,7 @@ func (c *pending) why(ctx context.Context, pod *corev1.Pod) (string, v1alpha1.Po
 	if err := c.reader.List(ctx, nodes, client.HasLabels{v1alpha1.LabelPool}); err != nil {
 		return "", "", err
 	}
+	slices.SortFunc(nodes.Items, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
 	if claimedOn(nodes.Items, pod.UID) {
 		return "", "", nil
 	}

@@ -86,7 +86,7 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, ignoreConflict(err)
 	}
-	launchErr := c.launch(ctx, pool, slots)
+	launchErr := c.launch(ctx, pool, slots, pool.Spec.PoolSize-total(count))
 	count = c.count(pool, nodes.Items) // the launches of a moment ago are instances now
 	if err := c.report(ctx, pool, count, launchErr); err != nil {
 		return ctrl.Result{}, ignoreConflict(err)
@@ -134,11 +134,12 @@ func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots plan
 	return slots, nil
 }
 
-// launch asks for every pending slot. Asking again for one that was launched yields the same instance.
-func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, slots plan.Slots) error {
+// launch asks for the pending slots, as many as there is room for: poolSize may have been lowered since they were
+// reserved. Asking again for one that was launched yields the same instance.
+func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, slots plan.Slots, room int32) error {
 	group := &errgroup.Group{} // one that fails does not take the others down
 	group.SetLimit(launchesAtOnce)
-	for _, slot := range slots.Pending {
+	for _, slot := range slots.Pending[:max(0, min(len(slots.Pending), int(room)))] {
 		group.Go(func() error {
 			instance, err := c.launcher.Launch(ctx, pool.Spec.Template.NodeClassRef, c.request(pool, slot))
 			if err != nil {

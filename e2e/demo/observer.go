@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,7 +26,7 @@ type observer struct {
 	timeline *timeline
 	cancel   context.CancelFunc
 	watches  sync.WaitGroup
-	// broken takes the first watch that ended too early; it is never read empty.
+	// broken holds the end of the first watch that ended too early, until look finds it.
 	broken chan error
 }
 
@@ -103,10 +102,4 @@ func (o *observer) look(ctx context.Context) (scene, error) {
 		s.Instances[v.State]++
 	}
 	return s, nil
-}
-
-// allocatable is the cpu that every node of the pool has for pods: zero if there is none or they differ, which is an error to whoever
-// computes with it.
-func (o *observer) allocatable() resource.Quantity {
-	return o.timeline.commonCPU()
 }

@@ -20,8 +20,9 @@ type report struct {
 	PerNode, Started int
 	// PoolSize nodes were to be there at the end: Standby says Stratos, Stopped says the cloud.
 	PoolSize, Standby, Stopped int
-	// ToStart is "pod created -> start requested", ToBound "node Ready -> pod bound"; one sample per start each.
-	ToStart, ToBound []time.Duration
+	// ToStart is "pod created -> start requested", SinceAsked the part of it after the scheduler's question, ToBound "node Ready -> pod
+	// bound"; one sample per start each.
+	ToStart, SinceAsked, ToBound []time.Duration
 }
 
 // needed is the smallest number of equal nodes that holds all pods.
@@ -60,6 +61,7 @@ func (r report) summary() []string {
 	add("pods", "%d created, %d ran", r.Pods, r.Ran)
 	add("nodes", "%d started, %d needed (%d pods, %d per node)", r.Started, r.needed(), r.Pods, r.PerNode)
 	add("pod created -> start requested", "%s", percentiles(r.ToStart))
+	add("  since the scheduler asked", "%s", percentiles(r.SinceAsked))
 	add("node Ready -> pod bound", "%s", percentiles(r.ToBound))
 	add("at the end", "%d of %d nodes standby, %d instances stopped", r.Standby, r.PoolSize, r.Stopped)
 	result := "PASS: all of it happened"
@@ -74,7 +76,7 @@ func percentiles(samples []time.Duration) string {
 	if len(samples) == 0 {
 		return "not measured"
 	}
-	return fmt.Sprintf("p50 %s  p99 %s  (n=%d)", milliseconds(percentile(samples, 50)), milliseconds(percentile(samples, 99)), len(samples))
+	return fmt.Sprintf("p50 %8s   p99 %8s   (n=%d)", milliseconds(percentile(samples, 50)), milliseconds(percentile(samples, 99)), len(samples))
 }
 
 // percentile is the nearest rank: the smallest sample that p percent of the samples do not surpass; of few samples p99 is the largest.

@@ -71,8 +71,9 @@ func play(ctx context.Context, out *screen, r *rig.Rig) (report, error) {
 		at.took = time.Since(at.from)
 		s.report.Missing = s.report.Missing[1:]
 	}
+	err = errors.Join(err, s.measure(context.WithoutCancel(ctx)))
 	out.end()
-	return s.report, errors.Join(err, s.measure(context.WithoutCancel(ctx)))
+	return s.report, err
 }
 
 func (s *stage) steps() []step {
@@ -101,8 +102,7 @@ func (s *stage) warmUp(ctx context.Context) error {
 // allStandby waits until both Stratos and the cloud say so.
 func (s *stage) allStandby(ctx context.Context) error {
 	return s.await(ctx, func(now scene) bool {
-		s.report.Standby, s.report.Stopped = int(now.Pool.Standby), now.Instances[provider.InstanceStopped]
-		return s.report.Standby == poolSize && s.report.Stopped == poolSize
+		return now.Pool.Standby == poolSize && now.Instances[provider.InstanceStopped] == poolSize
 	})
 }
 
@@ -115,7 +115,7 @@ func (s *stage) burst(ctx context.Context) error {
 	for _, c := range calls {
 		s.before = max(s.before, c.Seq)
 	}
-	if s.report.PerNode, err = perNode(resource.MustParse(podCPU), s.observer.allocatable()); err != nil {
+	if s.report.PerNode, err = perNode(resource.MustParse(podCPU), s.observer.timeline.commonCPU()); err != nil {
 		return err
 	}
 	errs := make([]error, burst)
@@ -158,31 +158,46 @@ func (s *stage) empty(ctx context.Context) error {
 
 // await draws what happens until the step is over. The error says what was seen last.
 func (s *stage) await(ctx context.Context, over func(scene) bool) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, rig.HangGuard, fmt.Errorf("not within %s", rig.HangGuard))
+	defer cancel()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
+	last := "nothing"
 	for {
 		now, err := s.observer.look(ctx)
-		if err == nil {
-			s.out.show(frame(s.board, now, time.Since(s.began)), plainLine(s.board, now, time.Since(s.began)))
-			if over(now) {
-				return nil
-			}
-			err = fmt.Errorf("last seen: %s", now)
-		} else if ctx.Err() == nil {
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w; last seen: %s", context.Cause(ctx), last)
+		case err != nil:
 			return err
 		}
+		s.draw(now)
+		if over(now) {
+			return nil
+		}
+		last = now.String()
 		select {
 		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), err)
 		case <-tick.C:
 		}
 	}
 }
 
-// measure fills in the report from what was recorded on the way.
+func (s *stage) draw(now scene) {
+	elapsed := time.Since(s.began)
+	s.out.show(frame(s.board, now, elapsed), plainLine(s.board, now, elapsed))
+}
+
+// measure fills in the report from what was recorded on the way and what there is at the end, however the play ended.
 func (s *stage) measure(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second) // the cloud may be what failed
 	defer cancel()
+	end, err := s.observer.look(ctx)
+	if err != nil {
+		return fmt.Errorf("look at the end: %w", err)
+	}
+	s.draw(end) // the last step is over only now
+	s.report.Standby, s.report.Stopped = int(end.Pool.Standby), end.Instances[provider.InstanceStopped]
 	calls, err := s.rig.Cloud.Calls(ctx)
 	if err != nil {
 		return fmt.Errorf("read the cloud's calls: %w", err)
@@ -194,7 +209,7 @@ func (s *stage) measure(ctx context.Context) error {
 	s.report.Started = len(starts)
 	t := s.observer.timeline
 	s.report.Ran = t.ranPods()
-	s.report.ToStart = t.toStart(promisesOf(s.rig.Recorder.Asked(rig.Filter)), starts)
+	s.report.ToStart, s.report.SinceAsked = t.toStart(promisesOf(s.rig.Recorder.Asked(rig.Filter)), starts)
 	s.report.ToBound = t.toBound(starts)
 	return nil
 }

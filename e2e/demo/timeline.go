@@ -137,7 +137,7 @@ func (t *timeline) ranPods() int {
 	return ran
 }
 
-// commonCPU is zero if there is no node or nodes differ.
+// commonCPU is what every node has for pods. It is zero if there is no node or they differ, which is an error to whoever computes with it.
 func (t *timeline) commonCPU() resource.Quantity {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -151,11 +151,11 @@ func (t *timeline) commonCPU() resource.Quantity {
 	return common
 }
 
-// promise is the first answer to a pod that names the node which starts for it.
+// promise is the first answer to a pod that names the node which starts for it. The scheduler asked for it at asked.
 type promise struct {
-	node v1alpha1.NodeName
-	pod  podName
-	at   time.Time
+	node      v1alpha1.NodeName
+	pod       podName
+	asked, at time.Time
 }
 
 // promisesOf reads the extender's answers, oldest first; of each pod and node the first one counts.
@@ -171,7 +171,7 @@ func promisesOf(asked []rig.Asked) []promise {
 			p := pair{node: node, pod: podName(a.Pod.Name)}
 			if !known[p] {
 				known[p] = true
-				promises = append(promises, promise{node: p.node, pod: p.pod, at: a.Answered})
+				promises = append(promises, promise{node: p.node, pod: p.pod, asked: a.At, at: a.Answered})
 			}
 		}
 	}
@@ -230,25 +230,28 @@ func (t *timeline) allReady(promises []promise) bool {
 	return len(promises) > 0
 }
 
-// toStart is, for each start, the time from the creation of the first pod that the node was promised to. A start without such a pod has
-// no sample.
-func (t *timeline) toStart(promises []promise, starts []started) []time.Duration {
+// toStart is, for each start, the time since the creation of the first pod that the node was promised to, and the part of it since the
+// scheduler asked about that pod. A start without such a pod has no sample.
+func (t *timeline) toStart(promises []promise, starts []started) (sinceCreated, sinceAsked []time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	first := map[v1alpha1.InstanceID]time.Time{}
+	first := map[v1alpha1.InstanceID]promise{}
 	for _, p := range promises {
 		n, pod := t.nodes[p.node], t.pods[p.pod]
-		if n != nil && pod != nil && first[n.instance].IsZero() {
-			first[n.instance] = pod.created
+		if n == nil || pod == nil || pod.created.IsZero() {
+			continue
+		}
+		if _, known := first[n.instance]; !known {
+			first[n.instance] = p
 		}
 	}
-	var samples []time.Duration
 	for _, s := range starts {
-		if created := first[s.instance]; !created.IsZero() {
-			samples = append(samples, s.at.Sub(created))
+		if p, known := first[s.instance]; known {
+			sinceCreated = append(sinceCreated, s.at.Sub(t.pods[p.pod].created))
+			sinceAsked = append(sinceAsked, s.at.Sub(p.asked))
 		}
 	}
-	return samples
+	return sinceCreated, sinceAsked
 }
 
 // toBound is, for each start, the time from the Ready of the boot that it caused to the first pod bound to the node. A start that led to

@@ -32,7 +32,9 @@ type Storage struct {
 }
 
 // VolumesOf resolves the pod's volume claims, generic ephemeral volumes included, into constraints: unbound claims
-// last, the smallest first. The result holds as long as none of the objects changes.
+// last, the smallest first. Of a pod with a claim that cannot be used at all only that claim is returned, because it
+// is what the scheduler looks for, and reports, before everything else. The result holds as long as none of the objects
+// changes.
 func VolumesOf(pod *corev1.Pod, storage Storage) []VolumeConstraint {
 	var bound []VolumeConstraint
 	var waiting []waitingClaim
@@ -43,8 +45,7 @@ func VolumesOf(pod *corev1.Pod, storage Storage) []VolumeConstraint {
 		}
 		claim := storage.Claim(pod.Namespace, name)
 		if why := unusable(pod, &pod.Spec.Volumes[i], name, claim); why != "" {
-			bound = append(bound, VolumeConstraint{Claim: name, Blocked: why})
-			continue
+			return []VolumeConstraint{{Claim: name, Blocked: why}}
 		}
 		constraint := resolve(claim, storage)
 		if constraint.unbound == nil {
@@ -124,7 +125,7 @@ func boundTo(claim *corev1.PersistentVolumeClaim, storage Storage) VolumeConstra
 	}
 	pv := storage.Volume(claim.Spec.VolumeName)
 	if pv == nil {
-		return VolumeConstraint{Claim: claim.Name, Blocked: fmt.Sprintf("persistentvolume %q not found", claim.Spec.VolumeName)}
+		return VolumeConstraint{Claim: claim.Name, lost: true, Blocked: fmt.Sprintf("persistentvolume %q not found", claim.Spec.VolumeName)}
 	}
 	return VolumeConstraint{Claim: claim.Name, reach: reachOf(pv), zones: zonesOf(pv)}
 }

@@ -23,6 +23,8 @@ type VolumeConstraint struct {
 	// Blocked is why no node at all can serve the claim at present, in the scheduler's words; empty if some can.
 	Blocked string
 
+	// lost: blocked because the claim's volume does not exist.
+	lost bool
 	// reach and zones hold for a claim that is bound.
 	reach reach
 	zones []zones
@@ -85,13 +87,22 @@ func refuseVolume(message, claim string) *Refusal {
 	return &Refusal{Reason: ReasonVolume, Message: message, Unresolvable: true, Subject: claim}
 }
 
+// blocked names a lost volume only where no claim is at fault: VolumeZone, which finds it, runs after VolumeBinding.
 func blocked(volumes []VolumeConstraint) *Refusal {
+	var lost *VolumeConstraint
 	for i := range volumes {
-		if volumes[i].Blocked != "" {
+		switch {
+		case volumes[i].Blocked == "":
+		case !volumes[i].lost:
 			return refuseVolume(volumes[i].Blocked, volumes[i].Claim)
+		case lost == nil:
+			lost = &volumes[i]
 		}
 	}
-	return nil
+	if lost == nil {
+		return nil
+	}
+	return refuseVolume(lost.Blocked, lost.Claim)
 }
 
 func reachOf(pv *corev1.PersistentVolume) reach {

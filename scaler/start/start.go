@@ -146,7 +146,7 @@ func (s *Starter) next(ctx context.Context) bool {
 // advance takes the node one step further: intent, call, or publication of claims.
 func (s *Starter) advance(ctx context.Context, name v1alpha1.NodeName) error {
 	if trigger, ok := s.pending(name); ok {
-		return s.call(ctx, name, trigger)
+		return s.again(ctx, name, trigger)
 	}
 	node := &corev1.Node{}
 	if err := s.reader.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil {
@@ -181,7 +181,7 @@ func (s *Starter) intend(ctx context.Context, node *corev1.Node) error {
 		return err
 	}
 	s.remember(name, TriggerFilter)
-	return s.call(ctx, name, TriggerFilter)
+	return s.call(ctx, node, TriggerFilter)
 }
 
 // StartBound starts a standby node that nobody claimed but a pod is bound to.
@@ -219,14 +219,28 @@ func (s *Starter) takeBack(ctx context.Context, node *corev1.Node) error {
 	return err // only its taints have changed: once more
 }
 
-// call asks the cloud. A refusal that can pass is an error, which comes again; any other ends the start.
-func (s *Starter) call(ctx context.Context, name v1alpha1.NodeName, trigger Trigger) error {
+// again makes a call that was refused, or that another process left open. The Node is read from the API server: the
+// leader may have given the start up since, and no instance must start behind a Node that says standby.
+func (s *Starter) again(ctx context.Context, name v1alpha1.NodeName, trigger Trigger) error {
 	node := &corev1.Node{}
-	if err := s.reader.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil {
+	err := s.live.Get(ctx, client.ObjectKey{Name: string(name)}, node)
+	switch {
+	case apierrors.IsNotFound(err):
 		s.forget(name)
 		s.homeless(s.ledger.Failed(name))
-		return client.IgnoreNotFound(err)
+		return nil
+	case err != nil:
+		return err
+	case v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) != v1alpha1.StateStarting:
+		s.forget(name)
+		return nil
 	}
+	return s.call(ctx, node, trigger)
+}
+
+// call asks the cloud. A refusal that can pass is an error, which comes again; any other ends the start.
+func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) error {
+	name := v1alpha1.NodeName(node.Name)
 	pool := v1alpha1.PoolName(node.Labels[v1alpha1.LabelPool])
 	err := s.cloud.StartInstance(ctx, string(InstanceOf(node)))
 	switch {

@@ -120,7 +120,11 @@ func Running(n *corev1.Node, t Template, now time.Time) Patch {
 	} {
 		delete(is.Annotations, k)
 	}
-	set(&is.Annotations, v1alpha1.AnnotationRunningSince, now.UTC().Format(time.RFC3339))
+	since := now.UTC().Format(time.RFC3339)
+	if before := n.Annotations[v1alpha1.AnnotationRunningSince]; before != "" { // a stop was cancelled: max runtime counts on
+		since = before
+	}
+	set(&is.Annotations, v1alpha1.AnnotationRunningSince, since)
 	is.Spec.Taints = slices.DeleteFunc(slices.Clone(is.Spec.Taints), func(taint corev1.Taint) bool {
 		return goesWhenRunning(&taint, t)
 	})
@@ -128,17 +132,9 @@ func Running(n *corev1.Node, t Template, now time.Time) Patch {
 	return between(n, is)
 }
 
-// Resumed takes a node back that was being drained because it was empty. It tests that no stop intent stands. The node
-// has not stopped, so the time since which it runs counts on.
+// Resumed takes a node back that was being drained because it was empty. It tests that no stop intent stands.
 func Resumed(n *corev1.Node, t Template, now time.Time) Patch {
-	since, counted := n.Annotations[v1alpha1.AnnotationRunningSince]
-	p := Running(n, t, now)
-	for i := range p {
-		if counted && p[i].Path == "/metadata/annotations/"+escape(v1alpha1.AnnotationRunningSince) {
-			p[i].Value = since
-		}
-	}
-	return append(Patch{{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationStopIntent)}}, p...)
+	return append(Patch{{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationStopIntent)}}, Running(n, t, now)...)
 }
 
 // Empty marks a running node as empty since now.
@@ -171,7 +167,8 @@ func Terminating(n *corev1.Node, reason v1alpha1.StopReason, now time.Time) Patc
 func StopIntent(n *corev1.Node, now time.Time) Patch {
 	is := n.DeepCopy()
 	set(&is.Annotations, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339))
-	return between(n, is)
+	// Last, when annotations are surely there: a test below a path that is missing fails, also one for nothing.
+	return append(between(n, is), Op{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationClaims)})
 }
 
 func leave(n *corev1.Node, s v1alpha1.NodeState, reason v1alpha1.StopReason, now time.Time) *corev1.Node {

@@ -208,12 +208,14 @@ func ordinary(name string, cpu int64, taints ...corev1.Taint) *corev1.Node {
 // gone, and a cordoned node has the taint of that name.
 func join(t *testing.T, r *rig.Rig, nodes ...*corev1.Node) {
 	t.Helper()
+	create(t, r, objects(nodes)...)
 	for _, n := range nodes {
 		want := slices.Clone(n.Spec.Taints)
+		// Read back from the answer to the creation, in which admission's taint stands already.
+		want = slices.DeleteFunc(want, func(taint corev1.Taint) bool { return taint.Key == corev1.TaintNodeNotReady })
 		if n.Spec.Unschedulable {
 			want = append(want, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
 		}
-		create(t, r, n)
 		awaitTaints(t, r, n.Name, want)
 	}
 }

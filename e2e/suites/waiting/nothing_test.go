@@ -23,7 +23,12 @@ const (
 	poolCordoned  = "cordoned"
 	poolTainted   = "tainted"
 	poolAnnotated = "annotated"
+	poolAgents    = "agents" // for the DaemonSet
 )
+
+func poolSizes() map[string]int32 {
+	return map[string]int32{poolPlain: 2, poolReserved: 1, poolCordoned: 1, poolTainted: 1, poolAnnotated: 1, poolAgents: 1}
+}
 
 func reserved() corev1.Taint {
 	return corev1.Taint{Key: "example.com/reserved", Value: "batch", Effect: corev1.TaintEffectNoSchedule}
@@ -57,7 +62,7 @@ func refusals() map[string]refusal {
 	device.Spec.Containers[0].Resources.Limits = device.Spec.Containers[0].Resources.Requests
 	return map[string]refusal{
 		"a pod that is opted out":                              {optedOut, []string{"annotated", v1alpha1.AnnotationIgnore}, true},
-		"a pod too large for any pool":                         {rig.Pod("large", "cpu", "64"), []string{"pool plain: needs 64 cpu, node has 2 left", "pool reserved: needs 64 cpu"}, false},
+		"a pod too large for any pool":                         {rig.Pod("large", "cpu", "64"), []string{"pool plain: needs 64 cpu, node has 2 left", "pool cordoned: needs 64 cpu"}, false},
 		"a pod too large in memory":                            {rig.Pod("large-memory", "memory", "100Gi"), []string{"pool plain: needs 100Gi memory, node has 8Gi left"}, false},
 		"a pod that wants a device that no node has":           {device, []string{"pool plain: needs 1 example.com/gpu, node has 0 left"}, false},
 		"a pod that does not tolerate the pool's taint":        {on(poolReserved, rig.Pod("intolerant", "cpu", "1")), []string{"pool reserved: does not tolerate taint", reserved().Key}, true},
@@ -103,7 +108,7 @@ func TestNothingStartsFor(t *testing.T) {
 	if got := starts(t, r); len(got) != 0 {
 		t.Fatalf("started %v for pods that no start serves", got)
 	}
-	t.Run("but for a normal pod exactly one", func(t *testing.T) { testServed(t, r, poolPlain, rig.Pod("normal", "cpu", "1"), cases) })
+	t.Run("but for a normal pod exactly one", func(t *testing.T) { testServed(t, r, poolPlain, on(poolPlain, rig.Pod("normal", "cpu", "1")), cases) })
 	t.Run("and for one that tolerates the pool's taint", func(t *testing.T) {
 		testServed(t, r, poolReserved, tolerating(reserved(), on(poolReserved, rig.Pod("tolerant", "cpu", "1"))), cases)
 	})
@@ -112,14 +117,14 @@ func TestNothingStartsFor(t *testing.T) {
 
 func warmAll(t *testing.T, r *rig.Rig) {
 	t.Helper()
-	for name, size := range map[string]int32{poolPlain: 2, poolReserved: 1, poolCordoned: 1, poolTainted: 1, poolAnnotated: 1} {
+	for name, size := range poolSizes() {
 		pool := rig.Pool(name, size)
 		if name == poolReserved {
 			pool.Spec.Template.Taints = []corev1.Taint{reserved()}
 		}
 		create(t, r, rig.Class(name, "m5.large"), pool)
 	}
-	for name, size := range map[string]int32{poolPlain: 2, poolReserved: 1, poolCordoned: 1, poolTainted: 1, poolAnnotated: 1} {
+	for name, size := range poolSizes() {
 		if err := r.AwaitPool(t.Context(), name, func(s v1alpha1.NodePoolStatus) bool { return s.Standby == size }); err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +148,37 @@ func markAll(t *testing.T, r *rig.Rig) map[string]*corev1.Node {
 		edit(t, r, &nodes[0], mark)
 		marked[pool] = &nodes[0]
 	}
+	// The extender hears of changes in their order, so once it knows of this one it knows of the marks.
+	last := nodesOf(t, r, poolAgents)[0]
+	taintSeen(t, r, &last)
+	edit(t, r, &last, untaint)
 	return marked
+}
+
+func untaint(n *corev1.Node) {
+	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == persons().Key })
+}
+
+// taintSeen taints the node and waits until the extender has heard of it: until it refuses the node to a DaemonSet's pod that tolerates
+// all the rest. To ask about such a pod promises nothing.
+func taintSeen(t *testing.T, r *rig.Rig, node *corev1.Node) {
+	t.Helper()
+	edit(t, r, node, func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, persons()) })
+	probe := rig.Pod("probe")
+	probe.UID = "probe"
+	probe.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "probe", Controller: new(true)}}
+	for _, taint := range node.Spec.Taints {
+		if taint.Key != persons().Key {
+			probe.Spec.Tolerations = append(probe.Spec.Tolerations, corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpExists})
+		}
+	}
+	until(t, func(context.Context) error {
+		answer, err := ask(r.ExtenderURL()+rig.Filter, probe, node.Name)
+		if err == nil && answer.NodeNames != nil && len(*answer.NodeNames) > 0 {
+			return fmt.Errorf("the extender does not know yet that node %s is tainted", node.Name)
+		}
+		return err
+	})
 }
 
 // edit changes a node as kubectl edit does, again when somebody else was faster.
@@ -161,12 +196,12 @@ func edit(t *testing.T, r *rig.Rig, node *corev1.Node, change func(*corev1.Node)
 // testDaemonSet has the DaemonSet controller make a pod for a standby node, which then turns out not to take it. Without the gate the
 // controller would not make one, or the pod would be bound: a stopped node is a DaemonSet's business too.
 func testDaemonSet(t *testing.T, r *rig.Rig) {
-	node := nodesOf(t, r, poolPlain)[0]
+	node := nodesOf(t, r, poolAgents)[0]
 	edit(t, r, &node, func(n *corev1.Node) { n.Labels["example.com/agent"] = "wanted" })
 	agents := daemonSet()
 	create(t, r, agents)
 	pod := podOf(t, r, agents)
-	edit(t, r, &node, func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, persons()) })
+	taintSeen(t, r, &node)
 	pod.Spec.SchedulingGates = nil
 	if err := r.Client.Update(t.Context(), pod); err != nil {
 		t.Fatal(err)
@@ -180,9 +215,7 @@ func testDaemonSet(t *testing.T, r *rig.Rig) {
 		t.Errorf("started %v", got)
 	}
 	// The same pod belongs on the node once the person is done, stopped as it is.
-	edit(t, r, &node, func(n *corev1.Node) {
-		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == persons().Key })
-	})
+	edit(t, r, &node, untaint)
 	if got := bound(t, r, pod); got[0] != node.Name {
 		t.Errorf("bound to %v, want %s", got, node.Name)
 	}
@@ -197,7 +230,9 @@ func daemonSet() *appsv1.DaemonSet {
 	pod.Labels = map[string]string{"app": "agent"}
 	pod.Spec.NodeSelector = map[string]string{"example.com/agent": "wanted"}
 	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/not-yet"}}
-	for _, key := range []string{v1alpha1.TaintStandby, "node.cloudprovider.kubernetes.io/shutdown"} {
+	for _, key := range []string{
+		v1alpha1.TaintStandby, "node.cloudprovider.kubernetes.io/shutdown", corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable,
+	} {
 		pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
 	}
 	return &appsv1.DaemonSet{
@@ -264,7 +299,7 @@ func testUnmarked(t *testing.T, r *rig.Rig, marked map[string]*corev1.Node, case
 		edit(t, r, node, func(n *corev1.Node) {
 			n.Spec.Unschedulable = false
 			delete(n.Annotations, v1alpha1.AnnotationDoNotStart)
-			n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == persons().Key })
+			untaint(n)
 		})
 	}
 	for name, c := range cases {

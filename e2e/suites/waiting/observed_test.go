@@ -1,19 +1,28 @@
 package waiting
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/types"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
+
+// hangGuard ends a wait that will never end.
+const hangGuard = time.Minute
 
 // newRig starts a rig that ends with the test.
 func newRig(t *testing.T, o rig.Options) *rig.Rig {
@@ -45,7 +54,7 @@ func create(t *testing.T, r *rig.Rig, objects ...client.Object) {
 // until waits for a condition; an error of the condition says what is still missing.
 func until(t *testing.T, done func(context.Context) error) {
 	t.Helper()
-	err := rig.Until(t.Context(), rig.HangGuard, func(ctx context.Context) (bool, error) {
+	err := rig.Until(t.Context(), hangGuard, func(ctx context.Context) (bool, error) {
 		err := done(ctx)
 		return err == nil, err
 	})
@@ -135,4 +144,26 @@ func on(pool string, pod *corev1.Pod) *corev1.Pod {
 	}
 	pod.Spec.NodeSelector[v1alpha1.LabelPool] = pool
 	return pod
+}
+
+// ask asks /filter as the scheduler does. An answer other than 200 is an error with its code and text.
+func ask(url string, pod *corev1.Pod, nodes ...string) (extenderv1.ExtenderFilterResult, error) {
+	var answer extenderv1.ExtenderFilterResult
+	body, err := json.Marshal(extenderv1.ExtenderArgs{Pod: pod, NodeNames: &nodes})
+	if err != nil {
+		return answer, err
+	}
+	response, err := http.Post(url, "application/json", bytes.NewReader(body))
+	if err != nil {
+		return answer, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return answer, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return answer, fmt.Errorf("POST %s: %d %s", url, response.StatusCode, text)
+	}
+	return answer, json.Unmarshal(text, &answer)
 }

@@ -1,0 +1,178 @@
+package scheduling
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/provider/fake"
+)
+
+// holdFinalizer keeps an evicted pod until the test lets it go, as a slow shutdown would.
+const holdFinalizer = "e2e.example/hold"
+
+// TestPoolDeletion: standby nodes go at once, a running one when its pod has left, the finalizer last; another pool, and another
+// cluster's pool of the same name, are not touched.
+func TestPoolDeletion(t *testing.T) {
+	r := newRig(t, rig.Options{})
+	doomed, other := rig.Pool("doomed", 3), rig.Pool("other", 2)
+	create(t, r, rig.Class("doomed", "m5.large"), rig.Class("other", "m5.large"), doomed, other)
+	awaitStandby(t, r, doomed, other)
+	foreign := launchForeign(t, r, "doomed")
+
+	evicted, stays := onPool(rig.Pod("evicted", "cpu", "2"), "doomed"), onPool(rig.Pod("stays", "cpu", "2"), "other")
+	evicted.Finalizers = []string{holdFinalizer}
+	create(t, r, evicted, stays)
+	on := awaitBound(t, r, evicted, stays)
+	awaitRunning(t, r, evicted, stays)
+	ours, others := poolNodes(t, r, "doomed"), poolNodes(t, r, "other")
+	inUse := ours[on[0]]
+
+	if err := r.Client.Delete(t.Context(), doomed); err != nil {
+		t.Fatal(err)
+	}
+	// Its eviction and the end of the standby nodes are events that come after the decision to remove the pool. By then a Stratos that does
+	// not wait for pods would have terminated the running node as well.
+	awaitEvicted(t, r, evicted)
+	awaitGone(t, r, ours, on[0])
+	if calls := callsAbout(t, r, fake.OpTerminate, map[string]*corev1.Node{on[0]: inUse}); len(calls) != 0 {
+		t.Errorf("terminated under its pod: %+v", calls)
+	}
+	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(doomed), doomed); err != nil || len(doomed.Finalizers) == 0 {
+		t.Errorf("the pool is gone, or without its finalizer %v, while an instance is left: %v", doomed.Finalizers, err)
+	}
+	letGo(t, r, evicted)
+
+	await(t, "end of the pool", func(ctx context.Context) (bool, error) {
+		return apierrors.IsNotFound(r.Client.Get(ctx, client.ObjectKeyFromObject(doomed), doomed)), nil
+	})
+	awaitGone(t, r, ours, "")
+	if left := poolNodes(t, r, "doomed"); len(left) != 0 {
+		t.Errorf("Nodes left: %v", left)
+	}
+	checkEnded(t, r, "doomed", foreign)
+	checkUntouched(t, r, others, stays, on[1])
+}
+
+func awaitStandby(t *testing.T, r *rig.Rig, pools ...*v1alpha1.NodePool) {
+	t.Helper()
+	for _, p := range pools {
+		if err := r.AwaitPool(t.Context(), p.Name, func(s v1alpha1.NodePoolStatus) bool { return s.Standby == p.Spec.PoolSize }); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// launchForeign puts an instance into the account that another cluster's Stratos manages in a pool of the same name.
+func launchForeign(t *testing.T, r *rig.Rig, pool string) v1alpha1.InstanceID {
+	t.Helper()
+	class := rig.Class("foreign", "m5.large")
+	class.Spec.UserData = stayUpUserData
+	instance, err := r.Cloud.LaunchInstance(t.Context(), class, provider.LaunchRequest{ClientToken: "foreign", Tags: map[string]string{
+		v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "another",
+		v1alpha1.LabelPool: pool, v1alpha1.LabelState: string(v1alpha1.StateRunning),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return instance.ID
+}
+
+func awaitEvicted(t *testing.T, r *rig.Rig, pod *corev1.Pod) {
+	t.Helper()
+	await(t, "eviction of pod "+pod.Name, func(ctx context.Context) (bool, error) {
+		p, err := podNow(ctx, r, pod)
+		return err == nil && p.DeletionTimestamp != nil, err
+	})
+}
+
+// awaitGone waits until every Node but one is gone, and their instances with them.
+func awaitGone(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node, but string) {
+	t.Helper()
+	for name, n := range nodes {
+		if name == but {
+			continue
+		}
+		await(t, "removal of node "+name, func(ctx context.Context) (bool, error) {
+			err := r.Client.Get(ctx, client.ObjectKey{Name: name}, &corev1.Node{})
+			return apierrors.IsNotFound(err), nil
+		})
+		if calls := callsAbout(t, r, fake.OpTerminate, map[string]*corev1.Node{name: n}); len(calls) == 0 {
+			t.Errorf("node %s was removed and its instance not terminated", name)
+		}
+	}
+}
+
+func letGo(t *testing.T, r *rig.Rig, pod *corev1.Pod) {
+	t.Helper()
+	p, err := podNow(t.Context(), r, pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Finalizers = nil
+	if err := r.Client.Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkEnded: of everything tagged with the pool only the foreign instance lives.
+func checkEnded(t *testing.T, r *rig.Rig, pool string, foreign v1alpha1.InstanceID) {
+	t.Helper()
+	views, err := instances(t.Context(), r, v1alpha1.LabelPool, pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, v := range views {
+		if ended := v.State == provider.InstanceTerminated; ended == (id == foreign) {
+			t.Errorf("instance %s of cluster %s is %s", id, v.Tags[v1alpha1.TagCluster], v.State)
+		}
+	}
+	calls, err := r.Cloud.Calls(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range calls {
+		if c.Instance == foreign && c.Op != fake.OpLaunch {
+			t.Errorf("call about another cluster's instance: %+v", c)
+		}
+	}
+}
+
+// checkUntouched: the other pool's Nodes are the same ones in the same state, its pod runs, and its cloud calls are the one start.
+func checkUntouched(t *testing.T, r *rig.Rig, before map[string]*corev1.Node, pod *corev1.Pod, on string) {
+	t.Helper()
+	mustLive(t, r, pod, on)
+	after := poolNodes(t, r, "other")
+	for name, n := range before {
+		now := after[name]
+		if now == nil {
+			t.Errorf("node %s of the other pool is gone", name)
+			continue
+		}
+		if diff := cmp.Diff(identityOf(n), identityOf(now)); diff != "" {
+			t.Errorf("node %s of the other pool (-before +after):\n%s", name, diff)
+		}
+	}
+	for _, op := range []fake.Op{fake.OpStop, fake.OpTerminate} {
+		if calls := callsAbout(t, r, op, before); len(calls) != 0 {
+			t.Errorf("calls about the other pool: %+v", calls)
+		}
+	}
+	pool := &v1alpha1.NodePool{}
+	if err := r.Client.Get(t.Context(), client.ObjectKey{Name: "other"}, pool); err != nil || pool.DeletionTimestamp != nil {
+		t.Errorf("the other pool: deletion %v, %v", pool.DeletionTimestamp, err)
+	}
+}
+
+// identityOf tells one Node from another of the same name, and what state it is in.
+func identityOf(n *corev1.Node) string {
+	return fmt.Sprintf("%s %s, state %s, deletion %v", n.UID, n.Spec.ProviderID, n.Labels[v1alpha1.LabelState], n.DeletionTimestamp)
+}

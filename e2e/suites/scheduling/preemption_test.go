@@ -1,0 +1,314 @@
+package scheduling
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/controlplane"
+	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/provider/fake"
+)
+
+// TestPreemption: the generated profile's dry run knows neither taints nor cordons nor what a pool node is about; the extender's /preempt
+// makes good for it.
+func TestPreemption(t *testing.T) {
+	r := newRig(t, rig.Options{ControlPlane: controlplane.Options{DefaultScheduler: true}})
+	for name, value := range priorities() {
+		create(t, r, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value})
+	}
+	daemons := daemonSet("filler", "daemons")
+	pools := []*v1alpha1.NodePool{rig.Pool("pair", 2), rig.Pool("daemons", 1), rig.Pool("slow", 1)}
+	create(t, r, daemons, rig.Class("pair", "m5.large"), rig.Class("daemons", "m6i.large"), rig.Class("slow", "m7i.large"))
+	create(t, r, objects(pools)...)
+	awaitStandby(t, r, pools...)
+	j := openJournal(t, r)
+
+	// In this order: the second row needs the full nodes that the first one leaves.
+	t.Run("nobody is evicted while a standby node can take the pod", func(t *testing.T) { standbyBeforeEviction(t, r) })
+	t.Run("a full running node of a pool gives way when no standby node is left", func(t *testing.T) { poolGivesWay(t, r) })
+	t.Run("the stock profile's victims when no standby node can take the pod", func(t *testing.T) { stockVictims(t, r) })
+	t.Run("a tainted node never loses a pod", func(t *testing.T) {
+		n := ordinary("tainted", 2, taint("gpu", "", corev1.TaintEffectNoSchedule))
+		refusedThenAllowed(t, r, n, func(n *corev1.Node) { n.Spec.Taints = nil })
+	})
+	t.Run("a cordoned node never loses a pod", func(t *testing.T) {
+		n := ordinary("cordoned", 2)
+		n.Spec.Unschedulable = true
+		refusedThenAllowed(t, r, n, func(n *corev1.Node) { n.Spec.Unschedulable = false })
+	})
+	t.Run("a standby node never loses a pod", func(t *testing.T) { standbyKeeps(t, r, daemons) })
+	t.Run("a starting node never loses a pod", func(t *testing.T) { startingKeeps(t, r, j) })
+	t.Run("no answer to a scheduler had an entry without victims", func(t *testing.T) {
+		for _, a := range r.Recorder.Asked(rig.Preempt) {
+			checkVictims(t, a)
+		}
+	})
+	t.Run("null lists are understood and nothing comes back without victims", func(t *testing.T) { nullLists(t, r) })
+}
+
+// priorities are PriorityClasses and their values.
+func priorities() map[string]int32 {
+	return map[string]int32{"p10": 10, "p20": 20, "p30": 30, "p40": 40, "high": 1000}
+}
+
+func withPriority(pod *corev1.Pod, class string) *corev1.Pod {
+	pod.Spec.PriorityClassName = class
+	return pod
+}
+
+// daemonSet fills the pool's nodes, also the stopped ones, with pods that tolerate everything.
+func daemonSet(name, pool string) *appsv1.DaemonSet {
+	pod := onPool(rig.Pod(name, "cpu", "1500m"), pool)
+	pod.Spec.SchedulerName = corev1.DefaultSchedulerName
+	pod.Spec.PriorityClassName = "p10"
+	pod.Spec.Tolerations = tolerate(exists("", ""))
+	labels := map[string]string{"app": name}
+	return &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name},
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod.Spec},
+		},
+	}
+}
+
+func standbyBeforeEviction(t *testing.T, r *rig.Rig) {
+	nodes := poolNodes(t, r, "pair")
+	low := withPriority(onPool(rig.Pod("low", "cpu", "2"), "pair"), "p10")
+	create(t, r, low)
+	full := awaitBound(t, r, low)[0]
+	awaitRunning(t, r, low)
+
+	high := withPriority(onPool(rig.Pod("high", "cpu", "2"), "pair"), "high")
+	create(t, r, high)
+	on := awaitBound(t, r, high)[0]
+	awaitRunning(t, r, high)
+	if on == full {
+		t.Errorf("the pod runs on %s, the full node, and not on the standby one", on)
+	}
+	mustLive(t, r, low, full)
+	// The test would show nothing if the scheduler had not had the eviction in mind.
+	asks := awaitAsked(t, r.Recorder, rig.Preempt, high)
+	for _, a := range asks {
+		if a.Victims[full] == 0 || len(a.Kept.NodeNameToMetaVictims) != 0 {
+			t.Errorf("asked about evicting %v, answered %v; want the full node and an empty answer", a.Victims, a.Kept.NodeNameToMetaVictims)
+		}
+	}
+	if starts := callsAbout(t, r, fake.OpStart, nodes); len(starts) != 2 {
+		t.Errorf("StartInstance calls for two pods of a node's size: %+v", starts)
+	}
+}
+
+// poolGivesWay: the low pod's node runs and the other holds a pod of the same priority, so only one eviction is right.
+func poolGivesWay(t *testing.T, r *rig.Rig) {
+	low, high := get(t, r, "low"), get(t, r, "high")
+	next := withPriority(onPool(rig.Pod("next", "cpu", "2"), "pair"), "high")
+	create(t, r, next)
+	if on := awaitBound(t, r, next)[0]; on != low.Spec.NodeName {
+		t.Errorf("bound to %s, want %s, where the victim was", on, low.Spec.NodeName)
+	}
+	awaitRunning(t, r, next)
+	awaitDeleted(t, r, low)
+	mustLive(t, r, high, high.Spec.NodeName)
+}
+
+// refusedThenAllowed: of the full node the low pod is not evicted for a pod that could not run there all the same. Once what kept it off is
+// gone, it is: so nothing else had saved it.
+func refusedThenAllowed(t *testing.T, r *rig.Rig, n *corev1.Node, allow func(*corev1.Node)) {
+	join(t, r, n)
+	defer remove(t, r, n)
+	low := withPriority(rig.Pod("low-"+n.Name, "cpu", "2"), "p10")
+	low.Spec.Affinity, low.Spec.Tolerations = only(n.Name), tolerate(exists("", ""))
+	create(t, r, low)
+	awaitBound(t, r, low)
+
+	high := withPriority(rig.Pod("high-"+n.Name, "cpu", "2"), "high")
+	high.Spec.NodeSelector = map[string]string{corev1.LabelHostname: n.Name}
+	create(t, r, high)
+	checkRefused(t, r, high, n.Name)
+	mustLive(t, r, low, n.Name)
+
+	update(t, r, n, allow)
+	high = askAnew(t, r, high, n.Name)
+	defer remove(t, r, high)
+	awaitDeleted(t, r, low)
+}
+
+// standbyKeeps: a DaemonSet's pods fill a stopped node.
+func standbyKeeps(t *testing.T, r *rig.Rig, ds *appsv1.DaemonSet) {
+	nodes := poolNodes(t, r, "daemons")
+	name := onlyNode(t, nodes)
+	victim := podOf(t, r, ds)
+	if victim.Spec.NodeName != name || nodes[name].Labels[v1alpha1.LabelState] != string(v1alpha1.StateStandby) {
+		t.Fatalf("DaemonSet's pod on %q, pool's node %s is %s", victim.Spec.NodeName, name, nodes[name].Labels[v1alpha1.LabelState])
+	}
+	high := withPriority(onPool(rig.Pod("high-daemons", "cpu", "1"), "daemons"), "high")
+	create(t, r, high)
+	defer remove(t, r, high)
+	checkRefused(t, r, high, name)
+	mustLive(t, r, victim, name)
+	if state := instanceState(t, r, instanceOf(nodes[name])); state != provider.InstanceStopped {
+		t.Errorf("the instance is %s", state)
+	}
+	if starts := callsAbout(t, r, fake.OpStart, nodes); len(starts) != 0 {
+		t.Errorf("started for a pod that does not fit: %+v", starts)
+	}
+}
+
+// startingKeeps: a pod that names the standby node itself fills it and starts it. While it starts nobody is evicted there; once it runs it is
+// a node like any other.
+func startingKeeps(t *testing.T, r *rig.Rig, j *journal) {
+	nodes := poolNodes(t, r, "slow")
+	name := onlyNode(t, nodes)
+	holdNextStart(t, r, "m7i.large")
+	low := withPriority(rig.Pod("low-slow", "cpu", "2"), "p10")
+	low.Spec.NodeName = name
+	create(t, r, low)
+	awaitCall(t, r, fake.OpStart, instanceOf(nodes[name]))
+	if state := poolNodes(t, r, "slow")[name].Labels[v1alpha1.LabelState]; state != string(v1alpha1.StateStarting) {
+		t.Fatalf("node %s is %s", name, state)
+	}
+	high := withPriority(onPool(rig.Pod("high-slow", "cpu", "2"), "slow"), "high")
+	create(t, r, high)
+	checkRefused(t, r, high, name)
+	mustLive(t, r, low, name)
+
+	release(t, r, instanceOf(nodes[name]))
+	running := first(t, "running", 0, func() []version[*corev1.Node] { return j.nodeVersions(name) }, inState(v1alpha1.StateRunning))
+	askAnew(t, r, high, name)
+	evicted := first(t, "eviction", 0, func() []version[*corev1.Pod] { return j.podVersions(low.UID) },
+		func(v version[*corev1.Pod]) bool { return v.deleted || v.object.DeletionTimestamp != nil })
+	if evicted.revision < running.revision {
+		t.Errorf("the pod was evicted at revision %d, while its node started; it ran from %d", evicted.revision, running.revision)
+	}
+}
+
+// checkRefused: the scheduler wanted to evict on the node, was told that it must not, and has said that the pod waits.
+func checkRefused(t *testing.T, r *rig.Rig, pod *corev1.Pod, node string) {
+	t.Helper()
+	asks := awaitAsked(t, r.Recorder, rig.Preempt, pod)
+	awaitUnschedulable(t, r, pod, anyWords)
+	for _, a := range asks {
+		if a.Victims[node] == 0 || a.Code != 200 {
+			t.Errorf("/preempt about pod %s: candidates %v, code %d; want node %s among them", pod.Name, a.Victims, a.Code, node)
+		}
+		if len(a.Kept.NodeNameToMetaVictims) != 0 {
+			t.Errorf("/preempt about pod %s lets evict on %v", pod.Name, a.Kept.NodeNameToMetaVictims)
+		}
+	}
+	if p, err := podNow(t.Context(), r, pod); err != nil || p.Status.NominatedNodeName != "" {
+		t.Errorf("pod %s: nominated to %q, %v", pod.Name, p.Status.NominatedNodeName, err)
+	}
+}
+
+// checkVictims: an entry without victims would be an error to a scheduler whose extender is not ignorable.
+func checkVictims(t *testing.T, a rig.Asked) {
+	t.Helper()
+	for node, victims := range a.Kept.NodeNameToMetaVictims {
+		if victims == nil || len(victims.Pods) == 0 || slices.Contains(victims.Pods, nil) || len(victims.Pods) != a.Victims[node] {
+			t.Errorf("answer about pod %s, node %s: %+v, asked about %d victims", a.Pod.Name, node, victims, a.Victims[node])
+		}
+	}
+}
+
+// askAnew replaces the pod until it is bound, and returns the one that is. The scheduler asks /preempt once when a node changes, and may be
+// told what the extender's watch showed a moment before; in a cluster as quiet as this one nothing then brings the pod back for minutes.
+// What is tested here is whom a pod evicts, not when.
+func askAnew(t *testing.T, r *rig.Rig, pod *corev1.Pod, node string) *corev1.Pod {
+	t.Helper()
+	for try := 1; ; try++ {
+		remove(t, r, pod.DeepCopy())
+		next := pod.DeepCopy()
+		next.ObjectMeta = metav1.ObjectMeta{Namespace: pod.Namespace, Name: fmt.Sprintf("%s-%d", pod.Name, try)}
+		next.Status = corev1.PodStatus{}
+		create(t, r, next)
+		if on := boundOrRefused(t, r, next); on == node {
+			return next
+		} else if on != "" {
+			t.Fatalf("pod %s is bound to %s, want %s", next.Name, on, node)
+		}
+		remove(t, r, next)
+	}
+}
+
+// boundOrRefused waits for one of the two and returns the node, empty for refused.
+func boundOrRefused(t *testing.T, r *rig.Rig, pod *corev1.Pod) string {
+	t.Helper()
+	on := ""
+	await(t, "pod "+pod.Name+" bound or refused", func(ctx context.Context) (bool, error) {
+		p, err := podNow(ctx, r, pod)
+		if err != nil {
+			return false, err
+		}
+		on = p.Spec.NodeName
+		refused := slices.ContainsFunc(r.Recorder.About(rig.Preempt, pod.UID), func(a rig.Asked) bool { return len(a.Kept.NodeNameToMetaVictims) == 0 })
+		return on != "" || refused, nil
+	})
+	return on
+}
+
+func onlyNode(t *testing.T, nodes map[string]*corev1.Node) string {
+	t.Helper()
+	for name := range nodes {
+		if len(nodes) == 1 {
+			return name
+		}
+	}
+	t.Fatalf("%d nodes, want one", len(nodes))
+	return ""
+}
+
+func podOf(t *testing.T, r *rig.Rig, ds *appsv1.DaemonSet) *corev1.Pod {
+	t.Helper()
+	list := &corev1.PodList{}
+	if err := r.Client.List(t.Context(), list, client.MatchingLabels(ds.Spec.Template.Labels)); err != nil || len(list.Items) != 1 {
+		t.Fatalf("pods of DaemonSet %s: %d, %v", ds.Name, len(list.Items), err)
+	}
+	return &list.Items[0]
+}
+
+func get(t *testing.T, r *rig.Rig, name string) *corev1.Pod {
+	t.Helper()
+	p := &corev1.Pod{}
+	if err := r.Client.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name}, p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func awaitDeleted(t *testing.T, r *rig.Rig, pod *corev1.Pod) {
+	t.Helper()
+	await(t, "end of pod "+pod.Name, func(ctx context.Context) (bool, error) {
+		p, err := podNow(ctx, r, pod)
+		if client.IgnoreNotFound(err) != nil {
+			return false, err
+		}
+		if err == nil {
+			return false, fmt.Errorf("it is on %s", p.Spec.NodeName)
+		}
+		return true, nil
+	})
+}
+
+// update changes the Node as it is now: controllers write to it too.
+func update(t *testing.T, r *rig.Rig, n *corev1.Node, change func(*corev1.Node)) {
+	t.Helper()
+	await(t, "update of node "+n.Name, func(ctx context.Context) (bool, error) {
+		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(n), n); err != nil {
+			return false, err
+		}
+		change(n)
+		err := r.Client.Update(ctx, n)
+		return err == nil, err
+	})
+}

@@ -1,0 +1,89 @@
+package scheduling
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stratos-sh/stratos/e2e/controlplane"
+	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/provider/fake"
+)
+
+// stockName is the schedulerName of the stock profile that has the extender.
+const stockName = "stock-with-extender"
+
+// stockConfig has the extender of the generated configuration, and nothing else of it: every in-tree filter is on.
+const stockConfig = `apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: false}
+clientConnection: {kubeconfig: ` + controlplane.KubeconfigPlaceholder + `}
+profiles:
+- schedulerName: ` + stockName + `
+extenders:
+- urlPrefix: %q
+  filterVerb: filter
+  prioritizeVerb: prioritize
+  preemptVerb: preempt
+  weight: 1
+  nodeCacheCapable: true
+  ignorable: false
+  httpTimeout: 2s
+`
+
+// TestStockProfileNeverCallsExtender is the control of TestStandbyNodeStartsAtFilterTime, and the reason for the generated profile: with
+// its filters in place a stopped node is rejected in-tree, and an extender is not asked about pods that no node is left for.
+func TestStockProfileNeverCallsExtender(t *testing.T) {
+	r := newRig(t, rig.Options{})
+	recorder := rig.NewRecorder()
+	proxy := httptest.NewServer(recorder)
+	t.Cleanup(proxy.Close)
+	recorder.Forward(r.ExtenderURL()) // through the other recorder: the same extender
+	if _, err := r.ControlPlane.StartScheduler(t.Context(), controlplane.SchedulerOptions{
+		Name: stockName, ConfigYAML: fmt.Appendf(nil, stockConfig, proxy.URL),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	join(t, r, ordinary("small", 1))
+	if err := r.Warm(t.Context(), rig.Pool("two", 2), rig.Class("two", "m5.large")); err != nil {
+		t.Fatal(err)
+	}
+
+	waits := stockPod("waits", "2")
+	create(t, r, waits)
+	awaitUnschedulable(t, r, waits, anyWords)
+
+	// The wiring works: about a pod for which a node is left, the same scheduler asks, and heeds the answer.
+	fits := stockPod("fits", "100m")
+	create(t, r, fits)
+	if nodes := awaitBound(t, r, fits); nodes[0] != "small" {
+		t.Errorf("pod bound to %s, want the ordinary node", nodes[0])
+	}
+	asks := awaitAsked(t, recorder, rig.Filter, fits)
+	if asks[0].Code != 200 || len(asks[0].Nodes) != 1 || asks[0].Nodes[0] != "small" {
+		t.Errorf("asked about %v, answer %d %+v; want the ordinary node alone", asks[0].Nodes, asks[0].Code, asks[0].Filter)
+	}
+	if starts := callsAbout(t, r, fake.OpStart, poolNodes(t, r, "two")); len(starts) != 0 {
+		t.Errorf("started without having been asked: %+v", starts)
+	}
+
+	if asks := recorder.About(rig.Filter, waits.UID); len(asks) != 0 {
+		t.Errorf("the stock profile asked about a pod for which only standby nodes are left: %+v", asks)
+	}
+
+	// It is the profile that makes the difference: the same pod of the generated profile starts a node. The first pod goes before that: a
+	// running node is one that is left for it.
+	remove(t, r, waits)
+	served := rig.Pod("served", "cpu", "2")
+	create(t, r, served)
+	awaitRunning(t, r, served)
+	awaitAsked(t, r.Recorder, rig.Filter, served)
+}
+
+func stockPod(name, cpu string) *corev1.Pod {
+	pod := rig.Pod(name, "cpu", cpu)
+	pod.Spec.SchedulerName = stockName
+	return pod
+}

@@ -1,0 +1,176 @@
+package scheduling
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/controlplane"
+	"github.com/stratos-sh/stratos/e2e/rig"
+)
+
+// TestTaintParity: where taints and cordons decide, the generated profile with the extender puts pods exactly where the stock profile does,
+// and says the same where there is no such place.
+func TestTaintParity(t *testing.T) {
+	cases := taintCases()
+	if len(cases) < 25 {
+		t.Fatalf("%d cases, want at least 25", len(cases))
+	}
+	r := newRig(t, rig.Options{ControlPlane: controlplane.Options{DefaultScheduler: true}})
+	feasible, none := 0, 0
+	for i, name := range slices.Sorted(maps.Keys(cases)) {
+		t.Run(name, func(t *testing.T) {
+			c := parity{r: r, taintCase: cases[name], prefix: fmt.Sprintf("case%02d", i)}
+			stock := c.compare(t)
+			if stock.Choice.Node == "" {
+				none++
+			} else {
+				feasible++
+			}
+		})
+	}
+	// A table in which every pod waits, or none does, compares nothing.
+	if feasible < 10 || none < 5 {
+		t.Errorf("%d cases with a place and %d without", feasible, none)
+	}
+}
+
+// parity asks both schedulers the same.
+type parity struct {
+	r *rig.Rig
+	taintCase
+	prefix string
+}
+
+// placement is what became of one pod: its node, or the reasons for which it has none.
+type placement struct {
+	Node    string
+	Reasons []string
+}
+
+// verdict is all that one scheduler says: about a pod that may use every node of the case, and about one pod for each node that may use that
+// node alone, which together show the feasible set exactly.
+type verdict struct {
+	Choice placement
+	Alone  map[string]placement
+}
+
+func (c parity) compare(t *testing.T) verdict {
+	nodes := c.nodes()
+	join(t, c.r, nodes...)
+	defer func() { remove(t, c.r, objects(nodes)...) }()
+
+	stock, generated := c.ask(t, nodes, corev1.DefaultSchedulerName), c.ask(t, nodes, v1alpha1.SchedulerName)
+	if diff := cmp.Diff(stock, generated); diff != "" {
+		t.Errorf("(-stock +generated):\n%s", diff)
+	}
+	if stock.Choice.Node != "" && stock.Alone[stock.Choice.Node].Node == "" {
+		t.Errorf("the test contradicts itself: %+v", stock)
+	}
+	return stock
+}
+
+// nodes have 64, 16 and 4 cpus: with pods of one cpu the emptiest differ by many points.
+func (c parity) nodes() []*corev1.Node {
+	var nodes []*corev1.Node
+	for i, g := range c.taintCase.nodes {
+		n := ordinary(fmt.Sprintf("%s-%d", c.prefix, i), 64>>(2*i), g.taints...)
+		n.Spec.Unschedulable = g.cordoned
+		nodes = append(nodes, n)
+	}
+	return nodes
+}
+
+// ask creates the pods, waits for the scheduler's word on each, and removes them, so that both schedulers find empty nodes. In whatever order
+// the scheduler takes them, the pods that may use one node only do not change which node is the best for the other.
+func (c parity) ask(t *testing.T, nodes []*corev1.Node, scheduler string) verdict {
+	t.Helper()
+	pods := []*corev1.Pod{c.pod("any", scheduler)}
+	for _, n := range nodes {
+		p := c.pod(n.Name, scheduler)
+		p.Spec.Affinity = only(n.Name)
+		pods = append(pods, p)
+	}
+	create(t, c.r, objects(pods)...)
+	v := verdict{Choice: c.outcome(t, pods[0], len(nodes)), Alone: map[string]placement{}}
+	for i, n := range nodes {
+		v.Alone[n.Name] = c.outcome(t, pods[i+1], len(nodes))
+	}
+	remove(t, c.r, objects(pods)...)
+	return v
+}
+
+func (c parity) pod(name, scheduler string) *corev1.Pod {
+	p := rig.Pod(name+"-"+scheduler, "cpu", "1", "memory", "4Gi")
+	p.Spec.SchedulerName, p.Spec.Tolerations = scheduler, c.tolerations
+	return p
+}
+
+// only confines a pod to a node by its name, before any filter runs: so no other filter's reason stands beside the one that is compared.
+func only(node string) *corev1.Affinity {
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{
+			Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node},
+		}}}},
+	}}}
+}
+
+// outcome waits until the scheduler has said its word on the pod, knowing all the nodes.
+func (c parity) outcome(t *testing.T, pod *corev1.Pod, nodes int) placement {
+	t.Helper()
+	all := fmt.Sprintf("0/%d nodes are available", nodes)
+	var out placement
+	await(t, "a word on pod "+pod.Name, func(ctx context.Context) (bool, error) {
+		p, err := podNow(ctx, c.r, pod)
+		if err != nil {
+			return false, err
+		}
+		if p.Spec.NodeName != "" {
+			out = placement{Node: p.Spec.NodeName}
+			return true, nil
+		}
+		why, waits := strings.CutPrefix(rig.WhyPending(p), corev1.PodReasonUnschedulable+": "+all+": ")
+		if !waits {
+			return false, fmt.Errorf("pod %s: %s", p.Name, rig.WhyPending(p))
+		}
+		out = placement{Reasons: reasonsIn(why)}
+		return true, nil
+	})
+	return out
+}
+
+// counted is how the scheduler counts the nodes that one reason holds for. We do not compare the counts: an extender names one node for each
+// reason, so that its answer stays small.
+var counted = regexp.MustCompile(`^[0-9]+ `)
+
+// ourWords is what Stratos says of itself beside the reasons that it takes over from the stock profile.
+const ourWords = "no node of a pool fits this pod"
+
+// reasonsIn lists the distinct reasons of the scheduler's message, sorted, without what preemption says after them.
+func reasonsIn(message string) []string {
+	message, _, _ = strings.Cut(message, " preemption: ")
+	message, _, _ = strings.Cut(message, " no new claims to deallocate")
+	set := map[string]bool{}
+	for part := range strings.SplitSeq(strings.TrimSuffix(message, "."), ", ") {
+		set[counted.ReplaceAllString(strings.TrimSuffix(part, ","), "")] = true
+	}
+	delete(set, ourWords)
+	return slices.Sorted(maps.Keys(set))
+}
+
+func objects[T client.Object](list []T) []client.Object {
+	out := make([]client.Object, len(list))
+	for i := range list {
+		out[i] = list[i]
+	}
+	return out
+}

@@ -1,0 +1,193 @@
+package waiting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/rig"
+)
+
+// TestDelayedCacheIsNudged is design fact 11. The extender hears of everything 500 ms late. So when the node runs and the scheduler asks
+// at once, the pod is refused, and in a quiet cluster nothing would make the scheduler ask again.
+//
+// The control is in the same run: the first two nudges are swallowed on their way to the API server. Each of them says that Stratos has
+// waited for the scheduler in vain once more; only after the third, which is written, the scheduler asks.
+func TestDelayedCacheIsNudged(t *testing.T) {
+	r := newRig(t, rig.Options{NoStratos: true, Cloud: []string{"--fake-boot-time=1s", "--fake-stop-time=200ms"}})
+	running, standby := &firstSight{state: v1alpha1.StateRunning}, &firstSight{state: v1alpha1.StateStandby}
+	nudges := &nudgeGate{swallow: 2}
+	startInProcess(t, r, &lagging{lag: 500 * time.Millisecond, seen: running.look, told: standby.look}, nudges)
+	if err := r.Warm(t.Context(), rig.Pool("quiet", 1), rig.Class("quiet", "m5.large")); err != nil {
+		t.Fatal(err)
+	}
+	awaitQuiet(t, r, standby)
+	changes := watchNodes(t, r)
+	pod := rig.Pod("claimed", "cpu", "1")
+	create(t, r, pod)
+	node := bound(t, r, pod)[0]
+
+	swallowed, passed := nudges.times()
+	if len(swallowed) != 2 || len(passed) != 1 {
+		t.Fatalf("%d nudges swallowed and %d written before the pod was bound, want 2 and 1", len(swallowed), len(passed))
+	}
+	wantAsked(t, r, pod, node, running.at(), passed[0])
+	changes.wantOnlyNudge(t, node)
+}
+
+// wantAsked wants the pod asked about and refused once the node ran, not again through two nudges that nobody saw, and once after the
+// third with the node as the answer.
+func wantAsked(t *testing.T, r *rig.Rig, pod *corev1.Pod, node string, running, nudged time.Time) {
+	t.Helper()
+	var refused, between, after int
+	for _, a := range r.Recorder.About(rig.Filter, pod.UID) {
+		takes := a.Filter.NodeNames != nil && slices.Equal(*a.Filter.NodeNames, []string{node})
+		t.Logf("asked %s after the node ran, %s after the nudge: takes it: %v, %v",
+			a.At.Sub(running), a.At.Sub(nudged), takes, a.Filter.FailedAndUnresolvableNodes)
+		switch {
+		case a.At.Before(running):
+		case a.At.Before(nudged) && takes:
+			between++
+		case a.At.Before(nudged):
+			refused++
+		case takes:
+			after++
+		}
+	}
+	if refused == 0 {
+		t.Error("the pod was not asked about between the node's running and the nudge, so no nudge was needed: nothing is proved")
+	}
+	if between != 0 || after != 1 {
+		t.Errorf("the node was the answer %d times before the nudge and %d times after it, want 0 and 1", between, after)
+	}
+}
+
+// firstSight is when a node was first seen in the state.
+type firstSight struct {
+	state v1alpha1.NodeState
+	// mu guards when.
+	mu   sync.Mutex
+	when time.Time
+}
+
+func (f *firstSight) look(object any) {
+	if n, ok := object.(*corev1.Node); ok && n.Labels[v1alpha1.LabelState] == string(f.state) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.when.IsZero() {
+			f.when = time.Now()
+		}
+	}
+}
+
+func (f *firstSight) at() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.when
+}
+
+// awaitQuiet waits until the cloud and node controllers have said all they have to say of the stopped node: what their loops of 5 s add
+// comes in no other order. The extender must have heard of standby too: a pod that it refuses for want of a standby node has no claim, and
+// for such a pod nobody nudges.
+func awaitQuiet(t *testing.T, r *rig.Rig, standby *firstSight) {
+	t.Helper()
+	want := []corev1.Taint{
+		{Key: "node.cloudprovider.kubernetes.io/shutdown", Effect: corev1.TaintEffectNoSchedule},
+		{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule},
+		{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute},
+		{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule},
+	}
+	until(t, func(context.Context) error {
+		if standby.at().IsZero() {
+			return errors.New("the extender has not heard of a standby node")
+		}
+		for _, n := range nodesOf(t, r, "quiet") {
+			for i := range want {
+				if !slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.MatchTaint(&want[i]) }) {
+					return fmt.Errorf("node %s has taints %v, want %v", n.Name, n.Spec.Taints, want[i])
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// nodeChanges are the versions of all nodes, in the order of the API server.
+type nodeChanges struct {
+	// mu guards versions.
+	mu       sync.Mutex
+	versions []*corev1.Node
+}
+
+func watchNodes(t *testing.T, r *rig.Rig) *nodeChanges {
+	t.Helper()
+	w, err := r.Client.Watch(t.Context(), &corev1.NodeList{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Stop)
+	c := &nodeChanges{}
+	go func() {
+		for event := range w.ResultChan() {
+			if n, ok := event.Object.(*corev1.Node); ok && event.Type != watch.Deleted {
+				c.mu.Lock()
+				c.versions = append(c.versions, n)
+				c.mu.Unlock()
+			}
+		}
+	}()
+	return c
+}
+
+// wantOnlyNudge wants exactly one change of any node after the one that made the node running: its nudge, which changes nothing else.
+// Whatever the scheduler could have been woken by is a change of a node or of another pod, and there is no other pod.
+func (c *nodeChanges) wantOnlyNudge(t *testing.T, node string) {
+	t.Helper()
+	var later []*corev1.Node
+	until(t, func(context.Context) error {
+		later = c.sinceRunning()
+		if len(later) < 2 {
+			return fmt.Errorf("%d versions since the node runs, want 2", len(later))
+		}
+		return nil
+	})
+	if len(later) != 2 || later[1].Name != node || later[1].Annotations[v1alpha1.AnnotationNudgedAt] == "" {
+		for i := 1; i < len(later); i++ {
+			t.Logf("change %d (-before +after):\n%s", i, cmp.Diff(bare(later[i-1]), bare(later[i])))
+		}
+		t.Fatalf("%d changes of nodes since the node runs, want one, the nudge", len(later)-1)
+	}
+	without := bare(later[1])
+	delete(without.Annotations, v1alpha1.AnnotationNudgedAt)
+	if diff := cmp.Diff(bare(later[0]), without); diff != "" {
+		t.Errorf("the nudge changed more than its annotation (-before +after):\n%s", diff)
+	}
+}
+
+// sinceRunning are the versions from the first that shows a node running.
+func (c *nodeChanges) sinceRunning() []*corev1.Node {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.IndexFunc(c.versions, func(n *corev1.Node) bool {
+		return n.Labels[v1alpha1.LabelState] == string(v1alpha1.StateRunning)
+	})
+	if i < 0 {
+		return nil
+	}
+	return slices.Clone(c.versions[i:])
+}
+
+func bare(n *corev1.Node) *corev1.Node {
+	n = n.DeepCopy()
+	n.ManagedFields, n.ResourceVersion = nil, ""
+	return n
+}

@@ -1,0 +1,267 @@
+package claim
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+)
+
+func TestObserve(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, state v1alpha1.NodeState
+		drops         bool
+	}{
+		"the start intent shows":                   {v1alpha1.StateStandby, v1alpha1.StateStarting, false},
+		"something else changed while it starts":   {v1alpha1.StateStarting, v1alpha1.StateStarting, false},
+		"it runs":                                  {v1alpha1.StateStarting, v1alpha1.StateRunning, false},
+		"standby again is a start that failed":     {v1alpha1.StateStarting, v1alpha1.StateStandby, true},
+		"standby still says nothing of our intent": {v1alpha1.StateStandby, v1alpha1.StateStandby, false},
+		"first seen standby":                       {"", v1alpha1.StateStandby, false},
+		"it is being stopped":                      {v1alpha1.StateRunning, v1alpha1.StateStopping, true},
+		"it is being replaced":                     {v1alpha1.StateStarting, v1alpha1.StateTerminating, true},
+		"it warms up again":                        {v1alpha1.StateStandby, v1alpha1.StateWarmup, true},
+		"its state was taken away":                 {v1alpha1.StateStarting, "", true},
+		"its state is one that nobody knows":       {v1alpha1.StateStarting, "asleep", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := NewLedger()
+			claimed(t, l, []*Node{starting("c")}, pod("b"), pod("a"))
+			claimed(t, l, []*Node{starting("other")}, pod("x"))
+			got := podsOf(l.Observe("c", c.before, c.state, epoch()))
+			var want []types.UID
+			if c.drops {
+				want = []types.UID{"a", "b"}
+			}
+			wantDiff(t, "claims that ended", got, want)
+			if left, want := len(l.On("c")), 2-len(want); left != want {
+				t.Errorf("%d claims left on c, want %d", left, want)
+			}
+			claimOn(t, l, "x", "other")
+		})
+	}
+}
+
+// A standby node counts as starting from the ask until its state moves or its start fails.
+func TestAskedNodeCountsAsStarting(t *testing.T) {
+	for name, c := range map[string]struct {
+		then func(*Ledger)
+		want Verdict
+	}{
+		"until then":            {func(*Ledger) {}, Joined},
+		"still shown standby":   {func(l *Ledger) { l.Observe("c", v1alpha1.StateStandby, v1alpha1.StateStandby, epoch()) }, Joined},
+		"the start failed":      {func(l *Ledger) { l.Failed("c") }, Started},
+		"it ran and came back":  {func(l *Ledger) { l.Observe("c", v1alpha1.StateStandby, v1alpha1.StateRunning, epoch()) }, Started},
+		"it was given up later": {func(l *Ledger) { l.Observe("c", v1alpha1.StateStandby, v1alpha1.StateStarting, epoch()) }, Started},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := NewLedger()
+			claimed(t, l, []*Node{standby("c")}, pod("first"))
+			c.then(l)
+			if d := l.Decide(ask(pod("second"), standby("c")), epoch()); d.Verdict != c.want {
+				t.Errorf("verdict %s, want %s", d.Verdict, c.want)
+			}
+		})
+	}
+}
+
+func TestRelease(t *testing.T) {
+	l := NewLedger()
+	claimed(t, l, []*Node{standby("c")}, pod("a", asking("cpu", "4")))
+	c, had := l.Release("a")
+	if !had || c.Node != "c" || c.Ref != (PodRef{Namespace: "default", Name: "a", UID: "a"}) {
+		t.Errorf("released %+v, %v", c, had)
+	}
+	if _, had := l.Release("a"); had {
+		t.Error("released twice")
+	}
+	if l.Len() != 0 || len(l.On("c")) != 0 || l.HasClaim("a") {
+		t.Errorf("%d claims left", l.Len())
+	}
+	if d := l.Decide(ask(pod("b", asking("cpu", "4")), standby("c")), epoch()); d.Claim == nil {
+		t.Errorf("released room is not given to the next pod: %s %s", d.Verdict, d.Reason)
+	}
+}
+
+func TestFailedMovesNothingElse(t *testing.T) {
+	l := NewLedger()
+	claimed(t, l, []*Node{standby("c")}, pod("b", asking("cpu", "2")), pod("a", asking("cpu", "2")))
+	claimed(t, l, []*Node{standby("d")}, pod("x"))
+	wantDiff(t, "claims that ended", podsOf(l.Failed("c")), []types.UID{"a", "b"})
+	wantDiff(t, "claims that ended the second time", podsOf(l.Failed("c")), []types.UID(nil))
+	claimOn(t, l, "x", "d")
+}
+
+// The next ask finds another node: c backs off by then.
+func TestClaimsMoveWhenTheirNodeFails(t *testing.T) {
+	l, p := NewLedger(), pod("a")
+	claimed(t, l, []*Node{standby("c"), standby("d")}, p)
+	l.Failed("c")
+	d := l.Decide(ask(p, standby("c", unavailableUntil(epoch().Add(time.Minute))), standby("d")), epoch())
+	if d.Verdict != Started || d.Start != "d" {
+		t.Errorf("verdict %s starts %q, want %s of d", d.Verdict, d.Start, Started)
+	}
+}
+
+func TestOverdue(t *testing.T) {
+	l, p := NewLedger(), pod("a")
+	now := epoch()
+	for round, step := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
+		step *= time.Minute
+		if d := l.Decide(ask(p, standby("c")), now); d.Verdict != Started {
+			t.Fatalf("round %d: verdict %s, want %s", round, d.Verdict, Started)
+		}
+		if over := l.Overdue(now.Add(time.Hour)); len(over) != 0 {
+			t.Fatalf("round %d: overdue before the node runs: %v", round, podsOf(over))
+		}
+		l.Observe("c", v1alpha1.StateStarting, v1alpha1.StateRunning, now)
+		if over := l.Overdue(now.Add(30*time.Second - 1)); len(over) != 0 {
+			t.Fatalf("round %d: overdue too soon", round)
+		}
+		now = now.Add(30 * time.Second)
+		wantDiff(t, "overdue", podsOf(l.Overdue(now)), []types.UID{"a"})
+		last := l.Decide(ask(p, standby("c")), now.Add(step-1))
+		if last.Verdict != Unavailable {
+			t.Errorf("round %d: verdict %s just before %s are over, want %s", round, last.Verdict, step, Unavailable)
+		}
+		if want := "the last node started for this pod did not take it; not starting another for " + step.String(); last.Reason != want {
+			t.Errorf("round %d: reason %q, want %q", round, last.Reason, want)
+		}
+		now = now.Add(step)
+	}
+}
+
+// The 30 s count from when the node was first seen running, not from its latest event.
+func TestOverdueCountsFromTheFirstSightOfRunning(t *testing.T) {
+	l := NewLedger()
+	claimed(t, l, []*Node{standby("c")}, pod("a"))
+	for s := range 3 {
+		l.Observe("c", v1alpha1.StateRunning, v1alpha1.StateRunning, epoch().Add(time.Duration(s)*15*time.Second))
+	}
+	wantDiff(t, "overdue", podsOf(l.Overdue(epoch().Add(30*time.Second))), []types.UID{"a"})
+}
+
+func TestBindingEndsTheBackOff(t *testing.T) {
+	l, p := NewLedger(), pod("a")
+	claimed(t, l, []*Node{standby("c")}, p)
+	l.Observe("c", v1alpha1.StateStarting, v1alpha1.StateRunning, epoch())
+	now := epoch().Add(30 * time.Second)
+	l.Overdue(now)
+	l.Release("a")
+	if d := l.Decide(ask(p, standby("d")), now); d.Verdict != Started {
+		t.Errorf("verdict %s, want %s", d.Verdict, Started)
+	}
+}
+
+// A back-off keeps a pod from waking nodes, not from nodes that run.
+func TestBackOffStillPasses(t *testing.T) {
+	l, p := NewLedger(), pod("a")
+	claimed(t, l, []*Node{standby("c")}, p)
+	l.Observe("c", v1alpha1.StateStarting, v1alpha1.StateRunning, epoch())
+	now := epoch().Add(30 * time.Second)
+	l.Overdue(now)
+	if d := l.Decide(ask(p, standby("d"), running("c")), now); d.Verdict != Pass {
+		t.Errorf("verdict %s, want %s", d.Verdict, Pass)
+	}
+}
+
+// A volume may take minutes to be made after the scheduler has decided: that start was not futile.
+func TestNominatedClaims(t *testing.T) {
+	late := epoch().Add(10 * time.Minute)
+	for name, c := range map[string]struct {
+		nominations []v1alpha1.NodeName
+		overdue     []types.UID
+	}{
+		"on its way to its claimed node":  {[]v1alpha1.NodeName{"c"}, nil},
+		"on its way to another node":      {[]v1alpha1.NodeName{"d"}, []types.UID{"a"}},
+		"the nomination was taken back":   {[]v1alpha1.NodeName{"c", ""}, []types.UID{"a"}},
+		"never nominated":                 {nil, []types.UID{"a"}},
+		"nominated, taken back and again": {[]v1alpha1.NodeName{"c", "", "c"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := NewLedger()
+			claimed(t, l, []*Node{standby("c")}, pod("a"))
+			l.Observe("c", v1alpha1.StateStarting, v1alpha1.StateRunning, epoch())
+			for _, n := range c.nominations {
+				l.Nominated("a", n)
+			}
+			wantDiff(t, "overdue", podsOf(l.Overdue(late)), c.overdue)
+		})
+	}
+}
+
+// The view counts a nominated pod as used, so its claim must not count again.
+func TestNominatedClaimIsNotCountedTwice(t *testing.T) {
+	l := NewLedger()
+	claimed(t, l, []*Node{standby("c")}, pod("a", asking("cpu", "2")))
+	l.Observe("c", v1alpha1.StateStarting, v1alpha1.StateRunning, epoch())
+	candidate := running("c", using("cpu", "2"))
+	if d := l.Decide(ask(pod("b", asking("cpu", "2")), candidate), epoch()); d.Verdict == Pass {
+		t.Fatalf("verdict %s with the claim still counted", d.Verdict)
+	}
+	l.Nominated("a", "c")
+	if d := l.Decide(ask(pod("b", asking("cpu", "2")), candidate), epoch()); d.Verdict != Pass {
+		t.Errorf("verdict %s, want %s", d.Verdict, Pass)
+	}
+}
+
+func TestUnasked(t *testing.T) {
+	const wait = 100 * time.Millisecond
+	ran := epoch().Add(time.Second)
+	for name, c := range map[string]struct {
+		running bool
+		asked   time.Duration // after the node ran; negative: not asked
+		at      time.Duration
+		want    []v1alpha1.NodeName
+	}{
+		"not asked since its node runs":       {running: true, asked: -1, at: wait, want: []v1alpha1.NodeName{"c"}},
+		"not yet long enough":                 {running: true, asked: -1, at: wait - 1},
+		"asked in the moment it ran":          {running: true, asked: 0, at: wait},
+		"asked a moment after":                {running: true, asked: time.Millisecond, at: time.Hour},
+		"its node does not run: no reason to": {asked: -1, at: time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, p := NewLedger(), pod("a")
+			claimed(t, l, []*Node{standby("c")}, p)
+			if c.running {
+				l.Observe("c", v1alpha1.StateStarting, v1alpha1.StateRunning, ran)
+			}
+			if c.asked >= 0 {
+				l.Decide(ask(p, running("c", cordoned)), ran.Add(c.asked))
+			}
+			wantDiff(t, "unasked", l.Unasked(ran.Add(c.at), wait), c.want)
+		})
+	}
+}
+
+func TestUnaskedIsSortedAndNamesANodeOnce(t *testing.T) {
+	l := NewLedger()
+	claimed(t, l, []*Node{standby("d")}, pod("1"), pod("2"))
+	claimed(t, l, []*Node{standby("c")}, pod("3"))
+	for _, n := range []v1alpha1.NodeName{"c", "d"} {
+		l.Observe(n, v1alpha1.StateStarting, v1alpha1.StateRunning, epoch().Add(time.Second))
+	}
+	wantDiff(t, "unasked", l.Unasked(epoch().Add(time.Minute), time.Second), []v1alpha1.NodeName{"c", "d"})
+}
+
+func TestWaitingCountsPodsOfNodesThatDoNotRun(t *testing.T) {
+	l := NewLedger()
+	claimed(t, l, []*Node{standby("c")}, pod("1"), pod("2"))
+	claimed(t, l, []*Node{standby("d", inPool("q", 1))}, pod("3"))
+	wantDiff(t, "waiting", l.Waiting(), map[v1alpha1.PoolName]int{"p": 2, "q": 1})
+	l.Observe("c", v1alpha1.StateStarting, v1alpha1.StateRunning, epoch())
+	wantDiff(t, "waiting", l.Waiting(), map[v1alpha1.PoolName]int{"q": 1})
+	if l.Len() != 3 {
+		t.Errorf("%d claims, want 3: those of running nodes stand until the pod is bound", l.Len())
+	}
+}
+
+func TestPodRefObjectIsWhatEventsRegard(t *testing.T) {
+	p := PodRef{Namespace: "n", Name: "a", UID: "u"}.Object()
+	want := &corev1.Pod{}
+	want.APIVersion, want.Kind, want.Namespace, want.Name, want.UID = "v1", "Pod", "n", "a", "u"
+	wantDiff(t, "object", p, want)
+}

@@ -1,0 +1,312 @@
+package claim
+
+import (
+	"fmt"
+	"math/rand"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/fit"
+)
+
+// world plays a cluster beside a ledger: it applies what the ledger decides and checks the invariants after each step.
+type world struct {
+	t      testing.TB
+	ledger *Ledger
+	now    time.Time
+	nodes  []*Node
+	bound  map[v1alpha1.NodeName][]*corev1.Pod
+	pods   []*corev1.Pod
+	log    []string
+}
+
+const (
+	worldNodes = 5
+	worldPods  = 12
+)
+
+func newWorld(t testing.TB) *world {
+	w := &world{t: t, ledger: NewLedger(), now: epoch(), bound: map[v1alpha1.NodeName][]*corev1.Pod{}}
+	for i := range worldNodes {
+		w.nodes = append(w.nodes, standby(fmt.Sprintf("n%d", i), inPool(v1alpha1.PoolName(fmt.Sprintf("p%d", i%2)), int32(i%3))))
+	}
+	for i := range worldPods {
+		p := pod(fmt.Sprintf("pod%d", i), asking("cpu", fmt.Sprintf("%dm", 500+700*(i%5))), withPriority(int32(i%2)))
+		if i%4 == 0 {
+			onPort(8080)(p)
+		}
+		w.pods = append(w.pods, p)
+	}
+	return w
+}
+
+// step takes one byte of fate. It returns the world's own view of what happened, for the failure's message.
+func (w *world) step(fate byte) {
+	n := w.nodes[int(fate>>4)%len(w.nodes)]
+	p := w.pods[int(fate>>4)%len(w.pods)]
+	switch fate & 0x0f {
+	case 0, 1, 2, 3, 4, 5:
+		p = w.pods[(int(fate>>4)+int(fate&0x0f)*3)%len(w.pods)]
+		w.ask(p)
+	case 6:
+		w.bind(p)
+	case 7, 8:
+		w.turn(n, v1alpha1.StateStandby, v1alpha1.StateStarting)
+	case 9, 10:
+		w.turn(n, v1alpha1.StateStarting, v1alpha1.StateRunning)
+	case 11:
+		w.turn(n, v1alpha1.StateStarting, v1alpha1.StateStandby)
+	case 12:
+		if len(w.bound[n.Name]) == 0 && len(w.ledger.On(n.Name)) == 0 {
+			w.turn(n, v1alpha1.StateRunning, v1alpha1.StateStopping)
+		}
+		w.turn(n, v1alpha1.StateStopping, v1alpha1.StateStandby)
+	case 13:
+		w.now = w.now.Add(11 * time.Second)
+		w.logf("overdue %v", podsOf(w.ledger.Overdue(w.now)))
+	case 14:
+		w.ledger.Failed(n.Name)
+		w.logf("failed %s", n.Name)
+	case 15:
+		w.ledger.Release(p.UID)
+		w.unbind(p)
+		w.logf("deleted %s", p.Name)
+	}
+	w.check()
+}
+
+func (w *world) logf(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
+
+func (w *world) turn(n *Node, from, to v1alpha1.NodeState) {
+	if n.State != from {
+		return
+	}
+	is := *n
+	is.State = to
+	w.replace(&is)
+	w.ledger.Observe(n.Name, from, to, w.now)
+	w.logf("%s %s -> %s", n.Name, from, to)
+}
+
+func (w *world) replace(n *Node) {
+	i := slices.IndexFunc(w.nodes, func(o *Node) bool { return o.Name == n.Name })
+	w.nodes[i] = n
+}
+
+// candidates are the nodes that the pod fits in-tree, as kube-scheduler would find them: it knows of no claims.
+func (w *world) candidates(p *corev1.Pod) []*Node {
+	var out []*Node
+	for _, n := range w.nodes {
+		left := n.Allocatable.Clone()
+		left.Sub(n.Used)
+		if left.Short(fit.Requests(p, n.Defaults)) == "" && !fit.PortsConflict(fit.HostPorts(p), n.Ports) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// ask asks twice: the second time nothing may change. A pod that passes is bound.
+func (w *world) ask(p *corev1.Pod) {
+	if w.isBound(p) {
+		return
+	}
+	before, had := w.ledger.Of(p.UID)
+	candidates := w.candidates(p)
+	first := w.ledger.Decide(ask(p, candidates...), w.now)
+	w.logf("ask %s: %s nodes %v start %q reason %q", p.Name, first.Verdict, first.Nodes, first.Start, first.Reason)
+	if len(first.Nodes) == 0 && first.Claim == nil && first.Reason == "" {
+		w.fail("pod %s neither passed nor promised nor given a reason", p.Name)
+	}
+	if had && (first.Claim != nil && first.Claim.Node != before.Node || first.Start != "") {
+		w.fail("claim of %s moved from %s by asking", p.Name, before.Node)
+	}
+	again := w.ledger.Decide(ask(p, candidates...), w.now)
+	if again.Start != "" {
+		w.fail("pod %s starts a second node, %s", p.Name, again.Start)
+	}
+	wantDiff(w.t, "told the second time", again.Refused, first.Refused)
+	wantDiff(w.t, "nodes the second time", again.Nodes, first.Nodes)
+	slices.Reverse(candidates)
+	wantDiff(w.t, "asked with the candidates in another order", w.ledger.Decide(ask(p, candidates...), w.now), again)
+	if len(first.Nodes) > 0 {
+		w.place(p, first.Nodes[0])
+	}
+}
+
+func (w *world) bind(p *corev1.Pod) {
+	if c, ok := w.ledger.Of(p.UID); ok && !w.isBound(p) {
+		i := slices.IndexFunc(w.nodes, func(n *Node) bool { return n.Name == c.Node })
+		if w.nodes[i].State == v1alpha1.StateRunning {
+			w.place(p, c.Node)
+		}
+	}
+}
+
+// place binds the pod. Lower claims that give way to it end, as they will when they are overdue: that is their fate, and
+// not what this world is about.
+func (w *world) place(p *corev1.Pod, name v1alpha1.NodeName) {
+	w.ledger.Release(p.UID)
+	w.bound[name] = append(w.bound[name], p)
+	w.recount(name)
+	for _, c := range w.ledger.On(name) {
+		if c.Priority < priority(p) {
+			w.ledger.Release(c.Pod)
+		}
+	}
+	w.logf("bound %s to %s", p.Name, name)
+}
+
+func (w *world) unbind(p *corev1.Pod) {
+	for name, pods := range w.bound {
+		w.bound[name] = slices.DeleteFunc(pods, func(o *corev1.Pod) bool { return o == p })
+		w.recount(name)
+	}
+}
+
+func (w *world) recount(name v1alpha1.NodeName) {
+	i := slices.IndexFunc(w.nodes, func(n *Node) bool { return n.Name == name })
+	is := *w.nodes[i]
+	is.Used, is.Ports = fit.Resources{}, nil
+	for _, p := range w.bound[name] {
+		is.Used.Add(fit.Requests(p, nil))
+		is.Ports = append(is.Ports, fit.HostPorts(p)...)
+	}
+	w.nodes[i] = &is
+}
+
+func (w *world) isBound(p *corev1.Pod) bool {
+	for _, pods := range w.bound {
+		if slices.Contains(pods, p) {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *world) fail(format string, args ...any) {
+	w.t.Helper()
+	w.t.Fatalf(format+"\nafter: %v", append(args, w.log)...)
+}
+
+// check holds the invariants of docs: claims never exceed the room, no pod has two, no bound pod has one, and the two
+// indexes of the ledger tell the same.
+func (w *world) check() {
+	w.t.Helper()
+	seen := map[types.UID]v1alpha1.NodeName{}
+	for _, n := range w.nodes {
+		left := n.Allocatable.Clone()
+		left.Sub(n.Used)
+		ports := slices.Clone(n.Ports)
+		for _, c := range w.ledger.On(n.Name) {
+			if other, twice := seen[c.Pod]; twice {
+				w.fail("pod %s has claims on %s and %s", c.Pod, other, n.Name)
+			}
+			seen[c.Pod] = n.Name
+			if of, ok := w.ledger.Of(c.Pod); !ok || of.Node != n.Name {
+				w.fail("pod %s: its claim is on %s by node, on %q by pod", c.Pod, n.Name, of.Node)
+			}
+			if left.Short(c.requests) != "" {
+				w.fail("claims on %s exceed its room: short of %s", n.Name, left.Short(c.requests))
+			}
+			left.Sub(c.requests)
+			if fit.PortsConflict(c.ports, ports) {
+				w.fail("claims on %s share a host port", n.Name)
+			}
+			ports = append(ports, c.ports...)
+		}
+	}
+	if len(seen) != w.ledger.Len() {
+		w.fail("%d claims by node, %d by pod", len(seen), w.ledger.Len())
+	}
+	for _, p := range w.pods {
+		if _, has := seen[p.UID]; has && w.isBound(p) {
+			w.fail("pod %s is bound and has a claim", p.Name)
+		}
+	}
+}
+
+func TestInvariantsHoldOverRandomLives(t *testing.T) {
+	for seed := range int64(40) {
+		w := newWorld(t)
+		random := rand.New(rand.NewSource(seed))
+		for range 400 {
+			w.step(byte(random.Intn(256)))
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+func FuzzInvariants(f *testing.F) {
+	f.Add([]byte{0x00, 0x07, 0x09, 0x06})             // a claim, start, run, bind
+	f.Add([]byte{0x00, 0x07, 0x0b, 0x00, 0x0e, 0x00}) // a claim, a failed start, again, lost, again
+	f.Add([]byte{0x00, 0x10, 0x20, 0x30, 0x40, 0x50, 0x07, 0x09, 0x0d, 0x0d, 0x0d, 0x0c, 0x0c})
+	f.Fuzz(func(t *testing.T, fates []byte) {
+		w := newWorld(t)
+		for _, fate := range fates[:min(len(fates), 200)] {
+			w.step(fate)
+		}
+	})
+}
+
+// However the candidates are ordered, the decision is the same: the ledger looks at maps and slices, and neither decides.
+func TestDecideDoesNotDependOnTheOrderOfCandidates(t *testing.T) {
+	nodes := func() []*Node {
+		return []*Node{
+			standby("a", keptBackFor("x")), standby("b", unavailableUntil(epoch().Add(time.Hour))), standby("c"), standby("d"), standby("e", inPool("q", 10)),
+			starting("f", using("cpu", "4")), ours("g", v1alpha1.StateStopping), foreign("h", cordoned),
+			foreign("i", tainted("gpu", corev1.TaintEffectNoSchedule)), running("j", cordoned),
+		}
+	}
+	want := NewLedger().Decide(ask(pod("p"), nodes()...), epoch())
+	random := rand.New(rand.NewSource(1))
+	for range 200 {
+		shuffled := nodes()
+		random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+		wantDiff(t, "decision", NewLedger().Decide(ask(pod("p"), shuffled...), epoch()), want)
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// Five pods of 2.5 cpu need five nodes of 4 cpu, although their sum would fit four; and no node is started twice.
+func TestABurstStartsAsManyNodesAsItNeeds(t *testing.T) {
+	for name, c := range map[string]struct {
+		pods, want int
+		cpu        string
+	}{
+		"pods that do not share":  {5, 5, "2500m"},
+		"two to a node":           {6, 3, "2"},
+		"three to a node, odd":    {10, 4, "1300m"},
+		"more than there is room": {30, 10, "3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := NewLedger()
+			var nodes []*Node
+			for i := range 10 {
+				nodes = append(nodes, standby(fmt.Sprintf("n%d", i)))
+			}
+			started := map[v1alpha1.NodeName]bool{}
+			for i := range c.pods {
+				d := l.Decide(ask(pod(fmt.Sprint(i), asking("cpu", c.cpu)), nodes...), epoch())
+				if d.Start != "" && started[d.Start] {
+					t.Errorf("node %s started twice", d.Start)
+				}
+				if d.Start != "" {
+					started[d.Start] = true
+				}
+			}
+			if len(started) != c.want {
+				t.Errorf("%d nodes started, want %d", len(started), c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,156 @@
+package extender
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+)
+
+// recordedStarter notes what it is asked to start.
+type recordedStarter []v1alpha1.NodeName
+
+func (s *recordedStarter) StartNode(n v1alpha1.NodeName) { *s = append(*s, n) }
+
+type decideRig struct {
+	*Extender
+	starts recordedStarter
+	events *events.FakeRecorder
+}
+
+func newDecideRig(nodes ...*corev1.Node) *decideRig {
+	v, l := newTestView()
+	for _, n := range nodes {
+		v.SetNode(n)
+	}
+	r := &decideRig{events: events.NewFakeRecorder(100)}
+	r.Extender = &Extender{view: v, ledger: l, starter: &r.starts, events: r.events, now: epoch}
+	return r
+}
+
+func (r *decideRig) said() []string {
+	var out []string
+	for {
+		select {
+		case e := <-r.events.Events:
+			out = append(out, e)
+		default:
+			return out
+		}
+	}
+}
+
+func TestFilterStartsANodeAndSaysSoOnce(t *testing.T) {
+	r := newDecideRig(poolNode("a", v1alpha1.StateStandby))
+	for n := range 3 {
+		got := r.Filter(cpuPod("x", ""), []string{"a"})
+		want := FilterAnswer{Decision: "waiting", FailedUnresolvable: map[string]string{"a": "starting standby node a of pool p"}}
+		if n == 0 {
+			want.Decision = "started"
+		}
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("ask %d (-want +got):\n%s", n, diff)
+		}
+	}
+	if !slices.Equal(r.starts, recordedStarter{"a"}) {
+		t.Errorf("starts asked %v, want a once", r.starts)
+	}
+	if said := r.said(); len(said) != 1 || !strings.Contains(said[0], "StandbyStarting starting standby node a of pool p") {
+		t.Errorf("events %q, want one StandbyStarting", said)
+	}
+}
+
+// A pod that joins has its claim published too, and an event of its own.
+func TestFilterPublishesClaimsOfPodsThatJoin(t *testing.T) {
+	r := newDecideRig(poolNode("a", v1alpha1.StateStandby))
+	for n := range 3 {
+		p := testPod(fmt.Sprint(n))
+		r.Filter(p, []string{"a"})
+	}
+	if len(r.starts) != 3 || len(r.said()) != 3 {
+		t.Errorf("%d starts asked, want one for each of 3 claims", len(r.starts))
+	}
+}
+
+func TestFilterStartsNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		nodes      []*corev1.Node
+		pod        *corev1.Pod
+		candidates []string
+		want       FilterAnswer
+	}{
+		"an ordinary node takes the pod": {
+			[]*corev1.Node{poolNode("a", v1alpha1.StateStandby), poolNode("n", "")}, cpuPod("x", ""), []string{"a", "n"},
+			FilterAnswer{Decision: "pass", Nodes: []string{"n"}},
+		},
+		"a node that the view has not seen": {
+			nil, cpuPod("x", ""), []string{"new"}, FilterAnswer{Decision: "unavailable"},
+		},
+		"the nominated node alone": {
+			[]*corev1.Node{poolNode("a", v1alpha1.StateStandby)}, cpuPod("x", "", onItsWay("a")), []string{"a"},
+			FilterAnswer{Decision: "not-ours", FailedUnresolvable: map[string]string{"a": "only the nominated node was asked about"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newDecideRig(c.nodes...)
+			if diff := cmp.Diff(c.want, r.Filter(c.pod, c.candidates), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("answer (-want +got):\n%s", diff)
+			}
+			if len(r.starts) != 0 || len(r.said()) != 0 {
+				t.Errorf("starts %v", r.starts)
+			}
+		})
+	}
+}
+
+func TestPrioritize(t *testing.T) {
+	r := newDecideRig(poolNode("empty", v1alpha1.StateRunning), poolNode("used", v1alpha1.StateRunning), poolNode("foreign", ""), poolNode("mine", v1alpha1.StateStandby))
+	r.view.SetPod(cpuPod("other", "used"))
+	r.Filter(cpuPod("x", ""), []string{"mine"})
+	r.view.SetNode(poolNode("mine", v1alpha1.StateRunning))
+	candidates := []string{"foreign", "mine", "unknown", "empty", "used"}
+	if diff := cmp.Diff([]int64{5, 10, 0, 0, 5}, r.Prioritize(cpuPod("x", ""), candidates)); diff != "" {
+		t.Errorf("scores of the pod whose claim is on mine (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]int64{5, 0, 0, 0, 5}, r.Prioritize(cpuPod("y", ""), candidates)); diff != "" {
+		t.Errorf("scores of any other pod (-want +got):\n%s", diff)
+	}
+}
+
+func TestPreempt(t *testing.T) {
+	victims := func(names ...string) map[string]*extenderv1.MetaVictims {
+		out := map[string]*extenderv1.MetaVictims{}
+		for _, n := range names {
+			out[n] = &extenderv1.MetaVictims{Pods: []*extenderv1.MetaPod{{UID: "victim-" + n}}, NumPDBViolations: 3}
+		}
+		return out
+	}
+	taintedNode := poolNode("tainted", "", func(n *corev1.Node) {
+		n.Spec.Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
+	})
+	cordonedNode := poolNode("cordoned", v1alpha1.StateRunning, func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	r := newDecideRig(poolNode("foreign", ""), poolNode("running", v1alpha1.StateRunning), poolNode("standby", v1alpha1.StateStandby),
+		poolNode("starting", v1alpha1.StateStarting), taintedNode, cordonedNode)
+	all := victims("foreign", "running", "standby", "starting", "tainted", "cordoned", "unknown")
+	all["empty"], all["null"] = &extenderv1.MetaVictims{}, nil
+	r.view.SetNode(poolNode("empty", ""))
+	r.view.SetNode(poolNode("null", ""))
+	if diff := cmp.Diff(victims("foreign", "running"), r.Preempt(cpuPod("x", ""), all)); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+	if got := r.Preempt(cpuPod("x", ""), nil); got == nil || len(got) != 0 {
+		t.Errorf("of nothing comes %v, want an empty answer", got)
+	}
+	r.Filter(cpuPod("x", ""), []string{"standby"})
+	if got := r.Preempt(cpuPod("x", ""), all); len(got) != 0 {
+		t.Errorf("a pod whose node is coming evicts on %v", got)
+	}
+}

@@ -1,0 +1,84 @@
+package extender
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/claim"
+)
+
+// TestUpkeep: a pod has a claim on a node that runs from second 1 on. When is the node touched, and what is said?
+func TestUpkeep(t *testing.T) {
+	for name, c := range map[string]struct {
+		asked  time.Duration // when the scheduler asks; 0: never
+		until  time.Duration
+		fails  bool
+		nudges int
+		events int
+	}{
+		"nobody asks: at once and then each second": {until: 4*time.Second + 500*time.Millisecond, nudges: 4},
+		"not within the first 100 ms":               {until: 1090 * time.Millisecond},
+		"asked in time":                             {asked: time.Second + 20*time.Millisecond, until: 20 * time.Second},
+		"asked after two touches":                   {asked: 2500 * time.Millisecond, until: 20 * time.Second, nudges: 2},
+		"a touch that fails is tried again":         {until: 4*time.Second + 500*time.Millisecond, fails: true, nudges: 4},
+		"not bound for 30 s: futile, once":          {asked: 1020 * time.Millisecond, until: 5 * time.Minute, events: 1},
+		"just under 30 s":                           {asked: 1020 * time.Millisecond, until: 30*time.Second + 990*time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				v, l := newTestView()
+				v.now = time.Now
+				v.SetNode(poolNode("a", v1alpha1.StateStandby))
+				touched := 0
+				api := fake.NewClientBuilder().WithObjects(poolNode("a", v1alpha1.StateRunning)).WithInterceptorFuncs(interceptor.Funcs{
+					Patch: func(ctx context.Context, w client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+						touched++
+						if c.fails {
+							return errors.New("down")
+						}
+						if err := w.Patch(ctx, o, p, opts...); err != nil {
+							return err
+						}
+						if o.GetAnnotations()[v1alpha1.AnnotationNudgedAt] == "" {
+							t.Error("the touch has left no mark")
+						}
+						return nil
+					},
+				}).Build()
+				recorder := events.NewFakeRecorder(10)
+				u := &upkeep{ledger: l, client: api, events: recorder, now: time.Now, log: logr.Discard()}
+				ask := func() { l.Decide(claim.Ask{Pod: cpuPod("x", ""), Nodes: v.Candidates([]string{"a"})}, time.Now()) }
+				ask()
+				time.AfterFunc(time.Second, func() { v.SetNode(poolNode("a", v1alpha1.StateRunning)) })
+				if c.asked > 0 {
+					time.AfterFunc(c.asked, ask)
+				}
+				ctx, stop := context.WithTimeout(t.Context(), c.until)
+				defer stop()
+				if err := u.Start(ctx); err != nil {
+					t.Errorf("Start ended with %v", err)
+				}
+				if touched != c.nudges {
+					t.Errorf("touched %d times, want %d", touched, c.nudges)
+				}
+				if len(recorder.Events) != c.events {
+					t.Errorf("%d events, want %d", len(recorder.Events), c.events)
+				}
+				if c.events > 0 && !strings.Contains(<-recorder.Events, "FutileStart node a of pool p runs, but the pod was not bound to it") {
+					t.Error("the event is another")
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,254 @@
+package view
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/claim"
+)
+
+func epoch() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
+
+func newTestView() (*View, *claim.Ledger) {
+	l := claim.NewLedger()
+	v := NewView(l, epoch, nil)
+	v.SetPool(poolObject("p", 1))
+	return v, l
+}
+
+func poolObject(name string, generation int64, change ...func(*v1alpha1.NodePool)) *v1alpha1.NodePool {
+	p := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Generation: generation}}
+	for _, f := range change {
+		f(p)
+	}
+	return p
+}
+
+// poolNode is a Node of pool "p" with 4 cpu; an empty state makes it nobody's.
+func poolNode(name string, state v1alpha1.NodeState, change ...func(*corev1.Node)) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}, Annotations: map[string]string{}}}
+	if state != "" {
+		n.Labels[v1alpha1.LabelPool], n.Labels[v1alpha1.LabelState] = "p", string(state)
+	}
+	n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("4"), "pods": resource.MustParse("10")}
+	for _, f := range change {
+		f(n)
+	}
+	return n
+}
+
+// cpuPod asks for one cpu and a host port.
+func cpuPod(name, on string, change ...func(*corev1.Pod)) *corev1.Pod {
+	p := testPod(name)
+	p.Spec.NodeName = on
+	p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1")}
+	p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 8080}}
+	for _, f := range change {
+		f(p)
+	}
+	return p
+}
+
+func onItsWay(node string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.NodeName, p.Status.NominatedNodeName = "", node }
+}
+
+func inPhase(phase corev1.PodPhase) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Status.Phase = phase }
+}
+
+func claimFor(t *testing.T, v *View, l *claim.Ledger, pod *corev1.Pod, candidates ...string) {
+	t.Helper()
+	if d := l.Decide(claim.Ask{Pod: pod, Nodes: v.Candidates(candidates)}, epoch()); d.Claim == nil {
+		t.Fatalf("set-up: no claim: %s", d.Reason)
+	}
+}
+
+// TestViewPlacesPods: what two nodes hold after a pod's events. Nodes and pods come in either order.
+func TestViewPlacesPods(t *testing.T) {
+	type counts struct{ a, b int64 }
+	for name, c := range map[string]struct {
+		events []any
+		want   counts
+	}{
+		"bound":                             {[]any{cpuPod("x", "a")}, counts{1, 0}},
+		"bound, and seen again":             {[]any{cpuPod("x", "a"), cpuPod("x", "a")}, counts{1, 0}},
+		"nominated":                         {[]any{cpuPod("x", "", onItsWay("a"))}, counts{1, 0}},
+		"nominated, then bound elsewhere":   {[]any{cpuPod("x", "", onItsWay("a")), cpuPod("x", "b")}, counts{0, 1}},
+		"the nomination was taken back":     {[]any{cpuPod("x", "", onItsWay("a")), cpuPod("x", "")}, counts{0, 0}},
+		"finished":                          {[]any{cpuPod("x", "a"), cpuPod("x", "a", inPhase(corev1.PodSucceeded))}, counts{0, 0}},
+		"failed":                            {[]any{cpuPod("x", "a"), cpuPod("x", "a", inPhase(corev1.PodFailed))}, counts{0, 0}},
+		"deleted":                           {[]any{cpuPod("x", "a"), types.UID("x")}, counts{0, 0}},
+		"two of them":                       {[]any{cpuPod("x", "a"), cpuPod("y", "a"), cpuPod("z", "b")}, counts{2, 1}},
+		"the Node went and came back":       {[]any{cpuPod("x", "a"), v1alpha1.NodeName("a"), poolNode("a", v1alpha1.StateRunning)}, counts{1, 0}},
+		"the pod went while the Node did":   {[]any{cpuPod("x", "a"), v1alpha1.NodeName("a"), types.UID("x"), poolNode("a", v1alpha1.StateRunning)}, counts{0, 0}},
+		"a state change keeps what is used": {[]any{cpuPod("x", "a"), poolNode("a", v1alpha1.StateStopping)}, counts{1, 0}},
+	} {
+		for order, nodesFirst := range map[string]bool{"nodes first": true, "pods first": false} {
+			t.Run(name+", "+order, func(t *testing.T) {
+				v, _ := newTestView()
+				nodes := []any{poolNode("a", v1alpha1.StateRunning), poolNode("b", v1alpha1.StateRunning)}
+				events := append(nodes, c.events...)
+				if !nodesFirst {
+					events = append(append([]any{}, c.events...), poolNode("b", v1alpha1.StateRunning), poolNode("a", v1alpha1.StateRunning))
+				}
+				for _, e := range events {
+					switch e := e.(type) {
+					case *corev1.Pod:
+						v.SetPod(e)
+					case *corev1.Node:
+						v.SetNode(e)
+					case v1alpha1.NodeName:
+						v.DeleteNode(e)
+					case types.UID:
+						v.DeletePod(cpuPod(string(e), "a"))
+					}
+				}
+				nodesNow := v.Candidates([]string{"a", "b"})
+				got := counts{nodesNow[0].Used.Pods, nodesNow[1].Used.Pods}
+				if got != c.want {
+					t.Errorf("pods %+v, want %+v", got, c.want)
+				}
+				if nodesNow[0].Used.MilliCPU != 1000*got.a || int64(len(nodesNow[0].Ports)) != got.a {
+					t.Errorf("node a uses %d milli-cpu and %d ports for %d pods", nodesNow[0].Used.MilliCPU, len(nodesNow[0].Ports), got.a)
+				}
+			})
+		}
+	}
+}
+
+func TestViewForgetsNodesThatAreGone(t *testing.T) {
+	v, _ := newTestView()
+	v.SetNode(poolNode("a", v1alpha1.StateRunning))
+	v.SetPod(cpuPod("x", "a"))
+	v.DeleteNode("a")
+	if got := v.Candidates([]string{"a"}); len(got) != 0 {
+		t.Errorf("a Node that is gone is a candidate")
+	}
+	v.DeletePod(cpuPod("x", "a"))
+	if len(v.nodes) != 0 || len(v.pods) != 0 {
+		t.Errorf("%d nodes and %d pods are remembered", len(v.nodes), len(v.pods))
+	}
+}
+
+func TestViewCandidatesKeepTheirOrderAndLeaveOutTheUnknown(t *testing.T) {
+	v, _ := newTestView()
+	v.SetNode(poolNode("a", ""))
+	v.SetNode(poolNode("b", ""))
+	v.SetPod(cpuPod("x", "c")) // a node that only a pod has named so far
+	got := v.Candidates([]string{"b", "c", "nobody", "a"})
+	if len(got) != 2 || got[0].Name != "b" || got[1].Name != "a" {
+		t.Errorf("candidates %v, want b and a", got)
+	}
+}
+
+// The claim.Node that a decision holds must not change under it.
+func TestViewNodesAreImmutable(t *testing.T) {
+	v, _ := newTestView()
+	v.SetNode(poolNode("a", v1alpha1.StateRunning))
+	held := v.Candidates([]string{"a"})[0]
+	v.SetPod(cpuPod("x", "a"))
+	v.SetNode(poolNode("a", v1alpha1.StateStopping))
+	if held.Used.Pods != 0 || held.State != v1alpha1.StateRunning {
+		t.Errorf("the node that was handed out has changed: %+v", held)
+	}
+}
+
+func TestViewRebuildsNodesWhenTheirPoolChanges(t *testing.T) {
+	weight := func(n int32) func(*v1alpha1.NodePool) { return func(p *v1alpha1.NodePool) { p.Spec.Weight = &n } }
+	for name, c := range map[string]struct {
+		change   func(*View)
+		weight   int32
+		keptBack string
+	}{
+		"nothing":              {func(*View) {}, 10, ""},
+		"a new generation":     {func(v *View) { v.SetPool(poolObject("p", 2, weight(50))) }, 50, ""},
+		"another pool":         {func(v *View) { v.SetPool(poolObject("q", 2, weight(50))) }, 10, ""},
+		"status only":          {func(v *View) { v.SetPool(poolObject("p", 1)) }, 10, ""},
+		"made anew, same name": {func(v *View) { v.SetPool(poolObject("p", 1, weight(50), func(p *v1alpha1.NodePool) { p.UID = "new" })) }, 50, ""},
+		"gone":                 {func(v *View) { v.DeletePool("p") }, 0, "its NodePool is gone"},
+		"gone and back":        {func(v *View) { v.DeletePool("p"); v.SetPool(poolObject("p", 1, weight(50))) }, 50, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, _ := newTestView()
+			v.SetNode(poolNode("a", v1alpha1.StateStandby))
+			c.change(v)
+			n := v.Candidates([]string{"a"})[0]
+			if n.Weight != c.weight || n.KeptBack != c.keptBack {
+				t.Errorf("weight %d, kept back for %q; want %d, %q", n.Weight, n.KeptBack, c.weight, c.keptBack)
+			}
+		})
+	}
+}
+
+func TestViewEndsClaims(t *testing.T) {
+	gone := metav1.NewTime(epoch())
+	for name, c := range map[string]struct {
+		event func(*View)
+		keeps bool
+	}{
+		"the pod is bound there":     {func(v *View) { v.SetPod(cpuPod("x", "a")) }, false},
+		"the pod is bound elsewhere": {func(v *View) { v.SetPod(cpuPod("x", "b")) }, false},
+		"the pod is being deleted":   {func(v *View) { v.SetPod(cpuPod("x", "", func(p *corev1.Pod) { p.DeletionTimestamp = &gone })) }, false},
+		"the pod is gone":            {func(v *View) { v.DeletePod(cpuPod("x", "")) }, false},
+		"the pod's status changed":   {func(v *View) { v.SetPod(cpuPod("x", "")) }, true},
+		"the pod is nominated":       {func(v *View) { v.SetPod(cpuPod("x", "", onItsWay("a"))) }, true},
+		"the Node is gone":           {func(v *View) { v.DeleteNode("a") }, false},
+		"the Node starts":            {func(v *View) { v.SetNode(poolNode("a", v1alpha1.StateStarting)) }, true},
+		"the Node's start fails": {func(v *View) {
+			v.SetNode(poolNode("a", v1alpha1.StateStarting))
+			v.SetNode(poolNode("a", v1alpha1.StateStandby))
+		}, false},
+		"the Node is replaced":           {func(v *View) { v.SetNode(poolNode("a", v1alpha1.StateTerminating)) }, false},
+		"somebody took the pool's label": {func(v *View) { v.SetNode(poolNode("a", "")) }, false},
+		"another Node is gone":           {func(v *View) { v.DeleteNode("b") }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, l := newTestView()
+			var ended []claim.Claim
+			v.bound = func(c claim.Claim, _ *corev1.Pod) { ended = append(ended, c) }
+			v.SetNode(poolNode("a", v1alpha1.StateStandby))
+			claimFor(t, v, l, cpuPod("x", ""), "a")
+			c.event(v)
+			if keeps := l.HasClaim(cpuPod("x", "").UID); keeps != c.keeps {
+				t.Errorf("claim kept %v, want %v", keeps, c.keeps)
+			}
+			if len(ended) > 1 {
+				t.Errorf("told %d times of one claim", len(ended))
+			}
+		})
+	}
+}
+
+// A nominated pod counts as used; its claim must count no second time, nor be overdue while its volume is made.
+func TestViewTellsTheLedgerOfNominations(t *testing.T) {
+	v, l := newTestView()
+	v.SetNode(poolNode("a", v1alpha1.StateStandby))
+	claimFor(t, v, l, cpuPod("x", ""), "a")
+	v.SetNode(poolNode("a", v1alpha1.StateRunning))
+	v.SetPod(cpuPod("x", "", onItsWay("a")))
+	if over := l.Overdue(epoch().Add(time.Hour)); len(over) != 0 {
+		t.Errorf("overdue: %v", over)
+	}
+	v.SetPod(cpuPod("x", ""))
+	if over := l.Overdue(epoch().Add(time.Hour)); len(over) != 1 {
+		t.Errorf("%d overdue after the nomination was taken back, want 1", len(over))
+	}
+}
+
+func TestViewIsNotReadyBeforeItsCachesAre(t *testing.T) {
+	v, _ := newTestView()
+	if v.Ready() == nil {
+		t.Error("ready before anything is synced")
+	}
+	v.synced = func() bool { return true }
+	if err := v.Ready(); err != nil {
+		t.Errorf("not ready although synced: %v", err)
+	}
+}

@@ -1,0 +1,119 @@
+package scaler
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+)
+
+// unschedulable is a pod that waits since epoch.
+func unschedulable(change ...func(*corev1.Pod)) *corev1.Pod {
+	return boundPod("a", append([]func(*corev1.Pod){func(p *corev1.Pod) {
+		p.Spec.NodeName, p.Spec.SchedulerName = "", v1alpha1.SchedulerName
+		p.Status.Conditions = []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.NewTime(epoch()),
+		}}
+	}}, change...)...)
+}
+
+func needing(cpu string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}}
+	}
+}
+
+func (r *rig) explains() *explain {
+	return &explain{
+		reader: r.api, ledger: r.ledger, events: r.events, schedulers: []string{v1alpha1.SchedulerName}, told: map[podKey]string{},
+		now: func() time.Time { return r.now },
+	}
+}
+
+func (r *rig) look(e *explain) {
+	r.t.Helper()
+	if _, err := e.Reconcile(r.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "a"}}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func TestExplainSays(t *testing.T) {
+	standby := func(change ...func(*corev1.Node)) *corev1.Node {
+		return nodeIn(v1alpha1.StateStandby, append([]func(*corev1.Node){func(n *corev1.Node) { n.Spec.Unschedulable = true }, annotated(v1alpha1.AnnotationCordoned, "true")}, change...)...)
+	}
+	second := func(n *corev1.Node) { n.Name, n.UID = "b", "uid-b" }
+	yes := true
+	for name, c := range map[string]struct {
+		objects []client.Object
+		after   time.Duration
+		want    string // "" for no event
+	}{
+		"there is no pool":             {[]client.Object{unschedulable()}, time.Minute, "there is no NodePool"},
+		"the pool is empty yet":        {[]client.Object{unschedulable(), nodePool(2, 1)}, time.Minute, "pool p has no node yet"},
+		"it is larger than any node":   {[]client.Object{unschedulable(needing("5")), nodePool(2, 1), standby()}, time.Minute, "pool p: needs 5 cpu, node has 4 left"},
+		"it selects other nodes":       {[]client.Object{unschedulable(func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }), nodePool(2, 1), standby()}, time.Minute, "pool p: "},
+		"all nodes are in use":         {[]client.Object{unschedulable(needing("1")), nodePool(1, 1), nodeIn(v1alpha1.StateRunning)}, time.Minute, "pool p is at its poolSize of 1"},
+		"more nodes are to come":       {[]client.Object{unschedulable(needing("1")), nodePool(2, 1), nodeIn(v1alpha1.StateRunning)}, time.Minute, "pool p has no standby node with room now"},
+		"a person keeps the node back": {[]client.Object{unschedulable(needing("1")), nodePool(2, 1), standby(annotated(v1alpha1.AnnotationDoNotStart, "true"))}, time.Minute, "kept back: annotated stratos.sh/do-not-start"},
+		"of two reasons the first node's, by name": {
+			[]client.Object{unschedulable(needing("1")), nodePool(2, 1), standby(annotated(v1alpha1.AnnotationDoNotStart, "true")), standby(second, annotated(v1alpha1.AnnotationCordoned, ""))},
+			time.Minute, "kept back: cordoned by somebody else",
+		},
+		"too early to say":            {[]client.Object{unschedulable()}, 2*time.Second - 1, ""},
+		"another replica has claimed": {[]client.Object{unschedulable(), nodePool(2, 1), standby(annotated(v1alpha1.AnnotationClaims, "x,a"))}, time.Minute, ""},
+		"it is bound":                 {[]client.Object{unschedulable(func(p *corev1.Pod) { p.Spec.NodeName = "c" })}, time.Minute, ""},
+		"it is nominated":             {[]client.Object{unschedulable(func(p *corev1.Pod) { p.Status.NominatedNodeName = "c" })}, time.Minute, ""},
+		"it is another scheduler's":   {[]client.Object{unschedulable(func(p *corev1.Pod) { p.Spec.SchedulerName = "default-scheduler" })}, time.Minute, ""},
+		"it is gated":                 {[]client.Object{unschedulable(func(p *corev1.Pod) { p.Status.Conditions[0].Reason = corev1.PodReasonSchedulingGated })}, time.Minute, ""},
+		"it carries resource claims":  {[]client.Object{unschedulable(func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} })}, time.Minute, ""},
+		"a DaemonSet's starts nothing": {[]client.Object{unschedulable(func(p *corev1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d", Controller: &yes}}
+		})}, time.Minute, "pods of a DaemonSet start no node"},
+		"it asked to be ignored, and why": {[]client.Object{unschedulable(func(p *corev1.Pod) { p.Annotations = map[string]string{v1alpha1.AnnotationIgnore: "true"} })}, time.Minute, "annotated stratos.sh/ignore"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, c.objects...)
+			r.now = epoch().Add(c.after)
+			r.look(r.explains())
+			said := r.said()
+			if c.want == "" && len(said) > 0 || c.want != "" && !slices.ContainsFunc(said, func(s string) bool {
+				return strings.Contains(s, "StandbyUnavailable") && strings.Contains(s, c.want)
+			}) {
+				t.Errorf("events %q, want %q", said, c.want)
+			}
+		})
+	}
+}
+
+func TestExplainSaysAReasonOnceUntilItChanges(t *testing.T) {
+	r := newRig(t, unschedulable())
+	r.now = epoch().Add(time.Minute)
+	e := r.explains()
+	r.look(e)
+	r.look(e)
+	if got := r.said(); len(got) != 1 {
+		t.Errorf("events %q, want one", got)
+	}
+	if err := r.api.Create(t.Context(), nodePool(2, 1)); err != nil {
+		t.Fatal(err)
+	}
+	r.look(e)
+	if got := r.said(); len(got) != 1 || !strings.Contains(got[0], "no node yet") {
+		t.Errorf("events %q, want the new reason", got)
+	}
+	r.promise("a", "c")
+	r.look(e)
+	r.ledger.Release("a")
+	r.look(e)
+	if got := r.said(); len(got) != 1 {
+		t.Errorf("events %q, want the reason again: the pod had a claim between", got)
+	}
+}

@@ -1,0 +1,138 @@
+package scaler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
+)
+
+const settle = 10 * time.Second
+
+func TestInventoryReplace(t *testing.T) {
+	pending, running, stopped := provider.InstancePending, provider.InstanceRunning, provider.InstanceStopped
+	for name, c := range map[string]struct {
+		before  func(*inventory)
+		list    []*provider.Instance
+		after   time.Duration
+		changed []v1alpha1.InstanceID
+		state   provider.InstanceState // "" where the inventory must not know it
+	}{
+		"a new one":                            {func(*inventory) {}, []*provider.Instance{instance(pending)}, 0, []v1alpha1.InstanceID{"i-c"}, pending},
+		"one that has changed":                 {swept(running), []*provider.Instance{instance(stopped)}, time.Minute, []v1alpha1.InstanceID{"i-c"}, stopped},
+		"one that has not changed":             {swept(running), []*provider.Instance{instance(running)}, time.Minute, nil, running},
+		"a missing one that was seen long ago": {swept(running), nil, time.Minute, []v1alpha1.InstanceID{"i-c"}, provider.InstanceTerminated},
+		"a missing one that was seen just now": {swept(running), nil, settle, []v1alpha1.InstanceID{"i-c"}, running},
+		"a launch that does not show yet":      {launched, nil, 2 * time.Second, []v1alpha1.InstanceID{"i-c"}, pending},
+		"a launch that never showed":           {launched, nil, settle + 1, []v1alpha1.InstanceID{"i-c"}, provider.InstanceTerminated},
+		"one that is gone is forgotten":        {swept(provider.InstanceTerminated), nil, time.Minute, nil, ""},
+		"one that is gone and still listed":    {swept(provider.InstanceTerminated), []*provider.Instance{instance(provider.InstanceTerminated)}, time.Minute, nil, provider.InstanceTerminated},
+		"an accepted stop that shows by now":   {asked(running), []*provider.Instance{instance(stopped)}, time.Minute, []v1alpha1.InstanceID{"i-c"}, stopped},
+		"an accepted stop that does not show":  {asked(running), []*provider.Instance{instance(running)}, time.Second, []v1alpha1.InstanceID{"i-c"}, running},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := newInventory()
+			c.before(i)
+			at := epoch().Add(c.after)
+			if diff := cmp.Diff(c.changed, i.replace(c.list, at, settle), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("changed (-want +got):\n%s", diff)
+			}
+			e, ok := i.get("i-c")
+			if ok != (c.state != "") || e.State != c.state {
+				t.Errorf("known %v in state %q, want %q", ok, e.State, c.state)
+			}
+			if !i.lastSweep().Equal(at) {
+				t.Errorf("last sweep %v, want %v", i.lastSweep(), at)
+			}
+		})
+	}
+}
+
+func swept(state provider.InstanceState) func(*inventory) {
+	return func(i *inventory) { i.replace([]*provider.Instance{instance(state)}, epoch(), settle) }
+}
+
+func asked(state provider.InstanceState) func(*inventory) {
+	return func(i *inventory) { swept(state)(i); i.stopping("i-c", epoch()) }
+}
+
+// launched: by the cloud's clock an hour ago, which must not matter.
+func launched(i *inventory) { i.expect(instance(provider.InstancePending), epoch()) }
+
+func TestInventoryStopping(t *testing.T) {
+	for state, want := range map[provider.InstanceState]provider.InstanceState{
+		provider.InstanceRunning: provider.InstanceStopping, provider.InstancePending: provider.InstanceStopping,
+		provider.InstanceStopped: provider.InstanceStopped, provider.InstanceTerminated: provider.InstanceTerminated,
+	} {
+		i := newInventory()
+		swept(state)(i)
+		i.stopping("i-c", epoch().Add(time.Second))
+		i.stopping("i-other", epoch())
+		if e, _ := i.get("i-c"); e.State != want {
+			t.Errorf("%s turns %s, want %s", state, e.State, want)
+		}
+		if _, ok := i.get("i-other"); ok {
+			t.Error("an instance came from nowhere")
+		}
+	}
+}
+
+func TestInventoryExpectDoesNotOverwriteWhatASweepHasShown(t *testing.T) {
+	i := newInventory()
+	swept(provider.InstanceRunning)(i)
+	launched(i)
+	if e, _ := i.get("i-c"); e.State != provider.InstanceRunning {
+		t.Errorf("state %s, want running", e.State)
+	}
+}
+
+func TestInventoryOfAndSlotsOf(t *testing.T) {
+	i := newInventory()
+	i.replace([]*provider.Instance{
+		instance(provider.InstanceStopped, called("b"), withTag(tagLaunch, "4")),
+		instance(provider.InstanceRunning, called("a"), withTag(tagLaunch, "2")),
+		instance(provider.InstanceTerminated, called("gone"), withTag(tagLaunch, "3")),
+		instance(provider.InstanceRunning, called("other"), withTag(tagLaunch, "9"), withTag(v1alpha1.LabelPool, "q")),
+		instance(provider.InstanceRunning, called("odd"), withTag(tagLaunch, "x")),
+	}, epoch(), settle)
+	var ids []v1alpha1.InstanceID
+	for _, e := range i.of("p") {
+		ids = append(ids, e.ID)
+	}
+	if diff := cmp.Diff([]v1alpha1.InstanceID{"a", "b", "odd"}, ids); diff != "" {
+		t.Errorf("instances (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[int64]bool{2: true, 3: true, 4: true}, i.slotsOf("p")); diff != "" {
+		t.Errorf("slots, those of the gone included (-want +got):\n%s", diff)
+	}
+}
+
+func TestInventoryRestless(t *testing.T) {
+	for state, want := range map[provider.InstanceState]bool{
+		provider.InstancePending: true, provider.InstanceStopping: true,
+		provider.InstanceRunning: false, provider.InstanceStopped: false, provider.InstanceTerminated: false, provider.InstanceUnknown: false,
+	} {
+		i := newInventory()
+		swept(state)(i)
+		if got := i.restless(); got != want {
+			t.Errorf("restless with one %s: %v, want %v", state, got, want)
+		}
+	}
+}
+
+// Readers hold the maps that were handed out.
+func TestInventoryTaggedChangesNoMapThatWasHandedOut(t *testing.T) {
+	i := newInventory()
+	swept(provider.InstanceRunning)(i)
+	before, _ := i.get("i-c")
+	i.tagged("i-c", v1alpha1.LabelState, "running")
+	i.tagged("i-other", v1alpha1.LabelState, "running")
+	after, _ := i.get("i-c")
+	if before.Tags[v1alpha1.LabelState] != "" || after.Tags[v1alpha1.LabelState] != "running" {
+		t.Errorf("tag before %q, after %q", before.Tags[v1alpha1.LabelState], after.Tags[v1alpha1.LabelState])
+	}
+}

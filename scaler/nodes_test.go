@@ -1,0 +1,296 @@
+package scaler
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
+)
+
+// reconcile takes one step of "i-c".
+func (r *rig) reconcile() time.Duration {
+	r.t.Helper()
+	result, err := r.nodes.Reconcile(r.t.Context(), "i-c")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return result.RequeueAfter
+}
+
+// drained is the Node of an empty node whose stop may be intended now.
+func drained(change ...func(*corev1.Node)) *corev1.Node {
+	return nodeIn(v1alpha1.StateStopping, append([]func(*corev1.Node){
+		annotated(v1alpha1.AnnotationStopReason, "empty"), markedAt(v1alpha1.AnnotationStoppingSince, epoch().Add(-2*time.Second)),
+		annotated(v1alpha1.AnnotationCordoned, "true"), func(n *corev1.Node) { n.Spec.Unschedulable = true },
+	}, change...)...)
+}
+
+func TestNodeStep(t *testing.T) {
+	tagged := func(state v1alpha1.NodeState) func(*provider.Instance) {
+		return withTag(v1alpha1.LabelState, string(state))
+	}
+	long := epoch().Add(-time.Hour)
+	for name, c := range map[string]struct {
+		node     *corev1.Node
+		instance *provider.Instance
+		pods     []*corev1.Pod
+		claims   bool
+		want     []string
+		events   []string
+	}{
+		"a Node that registered is adopted": {
+			node: nodeIn("", func(n *corev1.Node) { n.Labels = nil }), instance: instance(provider.InstanceRunning, func(i *provider.Instance) { i.LaunchTime = epoch() }),
+			want: []string{"patch c warmup"}, events: []string{"WarmupStarted"},
+		},
+		"a stopped node stands by": {
+			node: drained(markedAt(v1alpha1.AnnotationStopIntent, long)), instance: instance(provider.InstanceStopped),
+			want: []string{"patch c standby"},
+		},
+		"the intent is written before the stop is asked": {
+			node: drained(), instance: instance(provider.InstanceRunning),
+			want: []string{"intent c", "stop i-c"}, events: []string{"ScaleDown"},
+		},
+		"pods of DaemonSets, static and finished ones do not keep it": {
+			node: drained(), instance: instance(provider.InstanceRunning),
+			pods: []*corev1.Pod{
+				boundPod("static", func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} }),
+				boundPod("done", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }),
+			},
+			want: []string{"intent c", "stop i-c"}, events: []string{"ScaleDown"},
+		},
+		"a pod that landed cancels the stop": {
+			node: drained(), instance: instance(provider.InstanceRunning), pods: []*corev1.Pod{boundPod("a")},
+			want: []string{"patch c running"}, events: []string{"NodeRunning"},
+		},
+		"a claim cancels the stop": {
+			node: drained(), instance: instance(provider.InstanceRunning), claims: true,
+			want: []string{"patch c running"}, events: []string{"NodeRunning"},
+		},
+		"after the intent nobody cancels": {
+			node: drained(markedAt(v1alpha1.AnnotationStopIntent, epoch())), instance: instance(provider.InstanceStopping, tagged(v1alpha1.StateStopping)),
+			pods: []*corev1.Pod{boundPod("a")},
+		},
+		"an intent that was not carried out is carried out": {
+			node: drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-time.Minute))), instance: instance(provider.InstanceRunning),
+			want: []string{"stop i-c"},
+		},
+		"a stop that hangs is forced": {
+			node: drained(markedAt(v1alpha1.AnnotationStopIntent, long)), instance: instance(provider.InstanceStopping),
+			want: []string{"force-stop i-c"},
+		},
+		"a start that is not running in time is forced down and given up": {
+			node:     nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, long), func(n *corev1.Node) { n.Status.Conditions = nil }),
+			instance: instance(provider.InstanceRunning), claims: true,
+			want: []string{"force-stop i-c", "patch c standby"}, events: []string{"StartFailed"},
+		},
+		"a start that is Ready runs": {
+			node:     nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch().Add(-time.Second))),
+			instance: instance(provider.InstanceRunning), want: []string{"patch c running"}, events: []string{"NodeRunning"},
+		},
+		"an instance that vanished takes its Node along": {
+			node: nodeIn(v1alpha1.StateStandby), want: []string{"get i-c", "delete c"},
+		},
+		"an instance of another cluster is left alone": {
+			node: nodeIn(v1alpha1.StateStandby), instance: instance(provider.InstanceRunning, withTag(v1alpha1.TagCluster, "there")), want: []string{"get i-c"},
+		},
+		"an instance that nobody tagged is left alone": {
+			node: nodeIn(v1alpha1.StateStandby), instance: instance(provider.InstanceRunning, withTag(v1alpha1.TagManagedBy, "")), want: []string{"get i-c"},
+		},
+		"of a Node that names no pool the cloud is not even asked": {
+			node: nodeIn("", func(n *corev1.Node) { n.Labels = nil }),
+		},
+		"the tag follows the state": {
+			node: nodeIn(v1alpha1.StateStandby), instance: instance(provider.InstanceStopped), want: []string{"tag i-c standby"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := []client.Object{c.node, nodePool(5, 0)}
+			for _, p := range c.pods {
+				objects = append(objects, p)
+			}
+			r := newRig(t, objects...)
+			switch {
+			case c.instance == nil:
+				r.sweep()
+			case r.nodes.owns(c.instance):
+				r.sweep(c.instance)
+			default:
+				r.sweep()
+				r.known["i-c"] = c.instance
+			}
+			if c.claims {
+				r.promise("waiting", "c")
+			}
+			r.reconcile()
+			r.want(c.want...)
+			said := r.said()
+			for _, want := range c.events {
+				if !slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, want) }) {
+					t.Errorf("events %q, want %s among them", said, want)
+				}
+			}
+			if len(c.events) == 0 && len(said) > 0 {
+				t.Errorf("events %q, want none", said)
+			}
+		})
+	}
+}
+
+// The cache may be behind: what decides is the API server's own list.
+func TestNoStopWhenAPodIsThereThatTheCacheDoesNotShow(t *testing.T) {
+	r := newRig(t, drained(), nodePool(5, 0))
+	r.sweep(instance(provider.InstanceRunning))
+	live := newRig(t, drained(), nodePool(5, 0), boundPod("late"))
+	r.nodes.live = live.api
+	r.reconcile()
+	r.want("patch c running")
+}
+
+// A pod that is nominated is on its way through a slow PreBind; the API server cannot be asked for those by field.
+func TestNoStopWhenAPodIsNominated(t *testing.T) {
+	r := newRig(t, drained(), nodePool(5, 0), boundPod("coming", func(p *corev1.Pod) { p.Spec.NodeName, p.Status.NominatedNodeName = "", "c" }))
+	if counting, err := r.nodes.countingLive(t.Context(), "c"); err != nil || len(counting) != 1 {
+		t.Errorf("%d pods count right before the stop (error %v), want the nominated one", len(counting), err)
+	}
+	r.sweep(instance(provider.InstanceRunning))
+	r.reconcile()
+	r.want("patch c running")
+}
+
+func TestNoStopWhenTheIntentIsRefused(t *testing.T) {
+	r := newRig(t, drained(annotated(v1alpha1.AnnotationClaims, "somebody")), nodePool(5, 0))
+	r.sweep(instance(provider.InstanceRunning))
+	if again := r.reconcile(); again != 50*time.Millisecond {
+		t.Errorf("looked at again after %v, want 50ms", again)
+	}
+	r.want("patch refused")
+}
+
+// The stop was not accepted: the intent stands, and the next look asks again without writing it again.
+func TestAStopThatFailsIsAskedAgain(t *testing.T) {
+	r := newRig(t, drained(), nodePool(5, 0))
+	r.sweep(instance(provider.InstanceRunning))
+	r.stopping = errors.New("the cloud is down")
+	if _, err := r.nodes.Reconcile(t.Context(), "i-c"); err == nil {
+		t.Error("the failure is swallowed")
+	}
+	r.want("intent c", "stop i-c")
+	r.stopping = nil
+	r.now = r.now.Add(11 * time.Second)
+	r.sweep(instance(provider.InstanceRunning))
+	r.reconcile()
+	r.want("stop i-c")
+	r.reconcile() // accepted: not asked a third time before a sweep says otherwise
+	r.want("tag i-c stopping")
+}
+
+func TestDestructiveCallsCheckTheTagsThemselves(t *testing.T) {
+	r := newRig(t, drained(), nodePool(5, 0))
+	g := gathered{instance: entry{Instance: *instance(provider.InstanceRunning, withTag(v1alpha1.TagCluster, "there"))}}
+	for name, call := range map[string]func() error{
+		"stop":       func() error { return r.nodes.stop(t.Context(), g, false) },
+		"force stop": func() error { return r.nodes.stop(t.Context(), g, true) },
+		"terminate":  func() error { return r.nodes.terminate(t.Context(), g, "why") },
+		"fail start": func() error { return r.nodes.failStart(t.Context(), g, "why") },
+	} {
+		if err := call(); err == nil || !strings.Contains(err.Error(), "does not carry our tags") {
+			t.Errorf("%s: error %v, want a refusal", name, err)
+		}
+	}
+	r.want()
+}
+
+func TestTerminateWaitsForPods(t *testing.T) {
+	r := newRig(t, nodeIn(v1alpha1.StateTerminating), nodePool(5, 0), boundPod("a"))
+	r.sweep(instance(provider.InstanceRunning))
+	r.reconcile()
+	r.want("eviction a")
+	cached := newRig(t, nodeIn(v1alpha1.StateTerminating), nodePool(5, 0)) // a cache that shows no pod
+	r.nodes.reader = cached.api
+	if again := r.reconcile(); again != 50*time.Millisecond {
+		t.Errorf("looked at again after %v, want 50ms", again)
+	}
+	r.want()
+}
+
+// Other controllers write taints all the time: pods wait, so the patch is tried at once on the Node as it is.
+func TestToRunningIsTriedAgainOnTheLiveNode(t *testing.T) {
+	refused := apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", schema.GroupResource{}, "c", "test failed", 0, false)
+	for name, c := range map[string]struct {
+		refusals int
+		moved    bool
+		state    string
+		again    time.Duration
+	}{
+		"twice refused":             {refusals: 2, state: "running"},
+		"refused five times":        {refusals: 5, state: "starting", again: 50 * time.Millisecond},
+		"moved on by somebody else": {refusals: 1, moved: true, state: "terminating"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch())), nodePool(5, 0))
+			r.sweep(instance(provider.InstanceRunning))
+			calls := 0
+			r.patching = func() error {
+				if calls++; calls > c.refusals {
+					return nil
+				}
+				if c.moved {
+					n := r.node("c")
+					n.Labels[v1alpha1.LabelState] = "terminating"
+					if err := r.api.Update(t.Context(), n); err != nil {
+						t.Fatal(err)
+					}
+				}
+				return refused
+			}
+			if again := r.reconcile(); again != c.again {
+				t.Errorf("looked at again after %v, want %v", again, c.again)
+			}
+			if got := r.node("c").Labels[v1alpha1.LabelState]; got != c.state {
+				t.Errorf("state %s, want %s", got, c.state)
+			}
+		})
+	}
+}
+
+// EndpointSlices and zone health believe the last report for 50 s: Stratos says otherwise, with the kubelet's own time.
+func TestToStandbySaysThatTheInstanceIsStopped(t *testing.T) {
+	r := newRig(t, drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-time.Minute))), nodePool(5, 0))
+	r.sweep(instance(provider.InstanceStopped))
+	r.reconcile()
+	n := r.node("c")
+	ready, standby := condition(n, corev1.NodeReady), condition(n, v1alpha1.ConditionStandby)
+	if ready.Status != corev1.ConditionUnknown || !ready.LastHeartbeatTime.Time.Equal(epoch()) {
+		t.Errorf("Ready is %s with heartbeat %v, want Unknown with the kubelet's", ready.Status, ready.LastHeartbeatTime)
+	}
+	if standby == nil || standby.Status != corev1.ConditionTrue {
+		t.Errorf("condition %+v, want True", standby)
+	}
+}
+
+func TestTheTagIsWrittenOnce(t *testing.T) {
+	r := newRig(t, nodeIn(v1alpha1.StateStandby), nodePool(5, 0))
+	r.sweep(instance(provider.InstanceStopped))
+	for range 3 {
+		r.reconcile()
+	}
+	r.want("tag i-c standby")
+}
+
+func TestNothingIsDecidedBeforeTheFirstSweep(t *testing.T) {
+	r := newRig(t, nodeIn(v1alpha1.StateStandby), nodePool(5, 0))
+	if again := r.reconcile(); again != 200*time.Millisecond {
+		t.Errorf("looked at again after %v, want 200ms", again)
+	}
+	r.want()
+}

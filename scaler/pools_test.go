@@ -1,0 +1,218 @@
+package scaler
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
+)
+
+func (r *rig) reconcilePool() time.Duration {
+	r.t.Helper()
+	result, err := r.pools.Reconcile(r.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "p"}})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return result.RequeueAfter
+}
+
+func (r *rig) pool() *v1alpha1.NodePool {
+	r.t.Helper()
+	p := &v1alpha1.NodePool{}
+	if err := r.api.Get(r.t.Context(), client.ObjectKey{Name: "p"}, p); err != nil {
+		r.t.Fatal(err)
+	}
+	return p
+}
+
+func holding(slots string) func(*v1alpha1.NodePool) {
+	return func(p *v1alpha1.NodePool) { p.Annotations = map[string]string{v1alpha1.AnnotationLaunches: slots} }
+}
+
+func deleted(p *v1alpha1.NodePool) {
+	at := metav1.NewTime(epoch())
+	p.DeletionTimestamp = &at
+}
+
+func TestSlotsAreReservedBeforeTheCloudIsAsked(t *testing.T) {
+	r := newRig(t, nodePool(5, 1))
+	r.sweep()
+	r.reconcilePool()
+	r.want(`reserve {"next":1,"pending":[0]}`, "launch 0")
+	tags := r.launches[0].Tags
+	for key, want := range map[string]string{
+		v1alpha1.TagManagedBy: "stratos", v1alpha1.TagCluster: "here", v1alpha1.LabelPool: "p", v1alpha1.LabelState: "warmup", tagLaunch: "0",
+	} {
+		if tags[key] != want {
+			t.Errorf("tag %s is %q, want %q", key, tags[key], want)
+		}
+	}
+	r.reconcilePool() // it is known from now on: the slot is settled, nothing is launched
+	r.want(`reserve {"next":1}`)
+	if got := r.pool().Status; got.Warmup != 1 || got.Total != 1 {
+		t.Errorf("status %+v, want one warming up", got)
+	}
+}
+
+func TestNoLaunchWhenSlotsCannotBeReserved(t *testing.T) {
+	r := newRig(t, nodePool(5, 3))
+	r.sweep()
+	r.patching = func() error { return errors.New("down") }
+	if _, err := r.pools.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "p"}}); err == nil {
+		t.Error("the failure is swallowed")
+	}
+	r.want()
+}
+
+// A launch that failed, or that a crash left open, is asked for again under the same token.
+func TestAPendingSlotIsAskedForAgainUnderItsToken(t *testing.T) {
+	r := newRig(t, nodePool(5, 1))
+	r.sweep()
+	r.launching = func(n int) error {
+		if n == 1 {
+			return &provider.InsufficientCapacityError{Type: "m5.large", Zone: "a", Err: errors.New("sold out")}
+		}
+		return nil
+	}
+	if again := r.reconcilePool(); again != launchRetry {
+		t.Errorf("looked at again after %v, want %v", again, launchRetry)
+	}
+	degraded := meta.FindStatusCondition(r.pool().Status.Conditions, v1alpha1.ConditionDegraded)
+	if degraded == nil || degraded.Status != metav1.ConditionTrue || degraded.Reason != "InsufficientCapacity" || !strings.Contains(degraded.Message, "sold out") {
+		t.Errorf("condition %+v, want Degraded with the cloud's words", degraded)
+	}
+	r.reconcilePool()
+	r.want(`reserve {"next":1,"pending":[0]}`, "launch 0", "launch 0")
+	if r.launches[0].ClientToken != r.launches[1].ClientToken {
+		t.Error("the second try has another token")
+	}
+	if !meta.IsStatusConditionFalse(r.pool().Status.Conditions, v1alpha1.ConditionDegraded) {
+		t.Error("Degraded did not turn back")
+	}
+}
+
+func TestTokensDifferByPoolAndSlot(t *testing.T) {
+	r := newRig(t)
+	other := nodePool(1, 1)
+	other.UID = "uid-of-the-same-name-made-anew"
+	seen := map[string]bool{}
+	for _, token := range []string{
+		r.pools.request(nodePool(1, 1), 0).ClientToken, r.pools.request(nodePool(1, 1), 1).ClientToken, r.pools.request(other, 0).ClientToken,
+	} {
+		if seen[token] || len(token) == 0 || len(token) > 64 {
+			t.Errorf("token %q is taken, or not of 1 to 64 characters", token)
+		}
+		seen[token] = true
+	}
+}
+
+// The cloud's list lags behind every launch by some sweeps; poolSize holds all the same, and nothing is launched twice.
+func TestPoolSizeHoldsWhileSweepsLag(t *testing.T) {
+	r := newRig(t, nodePool(4, 4))
+	r.sweep()
+	var list []*provider.Instance
+	for step := range 12 {
+		r.reconcilePool()
+		r.now = r.now.Add(2 * time.Second)
+		if step >= 3 {
+			list = nil
+			for _, l := range r.launches {
+				list = append(list, &provider.Instance{ID: v1alpha1.InstanceID(l.ClientToken), State: provider.InstanceRunning, Tags: l.Tags})
+			}
+		}
+		r.sweep(list...)
+	}
+	if len(r.launches) != 4 {
+		t.Errorf("%d launches, want 4", len(r.launches))
+	}
+	if got := r.pool().Status.Total; got != 4 {
+		t.Errorf("total %d, want 4", got)
+	}
+}
+
+// Slots were reserved, and then poolSize was lowered.
+func TestPendingSlotsDoNotPassALoweredPoolSize(t *testing.T) {
+	r := newRig(t, nodePool(2, 2, holding(`{"next":5,"pending":[1,2,3,4]}`)))
+	r.sweep(instance(provider.InstanceStopped))
+	r.reconcilePool()
+	r.want("launch 1")
+	if got := r.pool().Annotations[v1alpha1.AnnotationLaunches]; got != `{"next":5,"pending":[1,2,3,4]}` {
+		t.Errorf("slots %s, want them kept: an instance may yet show for each", got)
+	}
+}
+
+func TestAnInstanceThatShowsSettlesItsSlot(t *testing.T) {
+	r := newRig(t, nodePool(2, 1, holding(`{"next":5,"pending":[4]}`)))
+	r.sweep(instance(provider.InstanceRunning, withTag(tagLaunch, "4")))
+	r.reconcilePool()
+	r.want(`reserve {"next":5}`)
+}
+
+// Numbers must never come twice, and what stood there cannot be read.
+func TestGarbledSlotsGoOnFromANumberThatNoLaunchHad(t *testing.T) {
+	r := newRig(t, nodePool(2, 1, holding("yes")))
+	r.sweep()
+	r.reconcilePool()
+	r.want(`reserve {"next":1772366401,"pending":[1772366400]}`, "launch 1772366400")
+}
+
+func TestAddsItsFinalizerBeforeAnythingElse(t *testing.T) {
+	r := newRig(t, nodePool(2, 1, func(p *v1alpha1.NodePool) { p.Finalizers = nil }))
+	r.sweep()
+	r.reconcilePool()
+	r.want()
+	if got := r.pool().Finalizers; len(got) != 1 || got[0] != v1alpha1.FinalizerNodePool {
+		t.Errorf("finalizers %v", got)
+	}
+}
+
+func TestADeletedPoolGoesWhenNothingIsLeft(t *testing.T) {
+	for name, c := range map[string]struct {
+		pool   *v1alpha1.NodePool
+		swept  []*provider.Instance
+		listed []*provider.Instance
+		after  time.Duration
+		log    []string
+		gone   bool
+	}{
+		"an instance is left: it is looked at": {pool: nodePool(2, 2, deleted), swept: []*provider.Instance{instance(provider.InstanceRunning)}, log: []string{"wake i-c"}},
+		"one that no sweep has shown yet":      {pool: nodePool(2, 2, deleted), listed: []*provider.Instance{instance(provider.InstancePending)}},
+		"a launch may not show yet":            {pool: nodePool(2, 2, deleted, holding(`{"next":1}`)), after: 9 * time.Second},
+		"a launch would show by now":           {pool: nodePool(2, 2, deleted, holding(`{"next":1}`)), after: 10 * time.Second, gone: true},
+		"nothing was ever launched":            {pool: nodePool(2, 2, deleted), gone: true},
+		"terminated ones are nothing":          {pool: nodePool(2, 2, deleted), swept: []*provider.Instance{instance(provider.InstanceTerminated)}, listed: []*provider.Instance{instance(provider.InstanceTerminated)}, gone: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, c.pool)
+			r.listed = c.listed
+			r.now = r.now.Add(c.after)
+			r.sweep(c.swept...)
+			again := r.reconcilePool()
+			r.want(c.log...)
+			err := r.api.Get(t.Context(), client.ObjectKey{Name: "p"}, &v1alpha1.NodePool{})
+			if gone := client.IgnoreNotFound(err) == nil && err != nil; gone != c.gone {
+				t.Errorf("gone %v, want %v", gone, c.gone)
+			}
+			if (again > 0) == c.gone {
+				t.Errorf("looked at again after %v", again)
+			}
+		})
+	}
+}
+
+func TestStatusCountsInstancesByTheStateOfTheirNodes(t *testing.T) {
+	r := newRig(t, nodePool(5, 0), nodeIn(v1alpha1.StateRunning))
+	r.sweep(instance(provider.InstanceRunning), instance(provider.InstancePending, called("new")), instance(provider.InstanceTerminated, called("old")))
+	r.reconcilePool()
+	if got := r.pool().Status; got.Running != 1 || got.Warmup != 1 || got.Total != 2 || got.Standby != 0 {
+		t.Errorf("status %+v, want one running, one warming up", got)
+	}
+}

@@ -1,0 +1,285 @@
+package scaler
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/fit"
+	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/start"
+)
+
+func epoch() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
+
+// rig is the scaler's two controllers over an API server in memory and a scripted cloud. What both are asked to change
+// goes to one log, in order.
+type rig struct {
+	t         *testing.T
+	api       client.WithWatch
+	inventory *inventory
+	ledger    *claim.Ledger
+	events    *events.FakeRecorder
+	nodes     *nodes
+	pools     *pools
+	now       time.Time
+
+	// patching and the answers stand for faults; nil is none.
+	patching  func() error
+	launching func(n int) error
+	stopping  error
+	listed    []*provider.Instance
+	known     map[string]*provider.Instance // what GetInstance answers with
+
+	mu       sync.Mutex // guards what follows: launches come from several goroutines
+	log      []string
+	launches []provider.LaunchRequest
+}
+
+func newRig(t *testing.T, objects ...client.Object) *rig {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := &rig{t: t, inventory: newInventory(), ledger: claim.NewLedger(), events: events.NewFakeRecorder(1000), now: epoch(), known: map[string]*provider.Instance{}}
+	pod := func(f func(*corev1.Pod) string) client.IndexerFunc {
+		return func(o client.Object) []string { return []string{f(o.(*corev1.Pod))} }
+	}
+	r.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&corev1.Node{}, &v1alpha1.NodePool{}).
+		WithIndex(&corev1.Node{}, indexProviderID, func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).
+		WithIndex(&corev1.Pod{}, indexPodNode, pod(nodeOfPod)).
+		WithIndex(&corev1.Pod{}, "spec.nodeName", pod(func(p *corev1.Pod) string { return p.Spec.NodeName })).
+		WithInterceptorFuncs(interceptor.Funcs{Patch: r.patch, Delete: r.delete, SubResourceCreate: r.evict}).Build()
+	metrics, err := newMetrics(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := func() time.Time { return r.now }
+	r.nodes = &nodes{
+		reader: r.api, live: r.api, client: r.api, cloud: r, cluster: "here", ledger: r.ledger, events: r.events, metrics: metrics,
+		now: clock, inventory: r.inventory, poke: func() {},
+		starter: start.New(start.Options{Reader: r.api, Live: r.api, Writer: r.api, Cloud: r, Ledger: r.ledger, Events: r.events, Now: clock, Log: logr.Discard()}),
+	}
+	r.pools = &pools{
+		client: r.api, cloud: r, cluster: "here", launcher: r, events: r.events, metrics: metrics, now: clock, inventory: r.inventory,
+		poke: func() {}, wake: func(_ context.Context, id v1alpha1.InstanceID) { r.note("wake " + string(id)) },
+	}
+	return r
+}
+
+func (r *rig) note(what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.log = append(r.log, what)
+}
+
+// patch answers as the API server does: a test that fails is 422.
+func (r *rig) patch(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+	if r.patching != nil {
+		if err := r.patching(); err != nil {
+			return err
+		}
+	}
+	err := c.Patch(ctx, o, p, opts...)
+	if err != nil && strings.Contains(err.Error(), "test") {
+		err = apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", schema.GroupResource{Resource: "nodes"}, o.GetName(), err.Error(), 0, false)
+	}
+	switch node, ok := o.(*corev1.Node); {
+	case err != nil:
+		r.note("patch refused")
+	case ok && node.Annotations[v1alpha1.AnnotationStopIntent] != "":
+		r.note("intent " + o.GetName())
+	case ok:
+		r.note("patch " + o.GetName() + " " + o.GetLabels()[v1alpha1.LabelState])
+	default:
+		r.note("reserve " + o.GetAnnotations()[v1alpha1.AnnotationLaunches])
+	}
+	return err
+}
+
+func (r *rig) delete(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+	r.note("delete " + o.GetName())
+	return c.Delete(ctx, o, opts...)
+}
+
+func (r *rig) evict(_ context.Context, _ client.Client, sub string, o, _ client.Object, _ ...client.SubResourceCreateOption) error {
+	r.note(sub + " " + o.GetName())
+	return nil
+}
+
+func (r *rig) StartInstance(_ context.Context, id string) error { r.note("start " + id); return nil }
+
+func (r *rig) StopInstance(_ context.Context, id string, force bool) error {
+	r.note(map[bool]string{true: "force-stop ", false: "stop "}[force] + id)
+	return r.stopping
+}
+
+func (r *rig) TerminateInstance(_ context.Context, id string) error {
+	r.note("terminate " + id)
+	return nil
+}
+
+func (r *rig) GetInstanceState(context.Context, string) (provider.InstanceState, error) {
+	panic("nobody asks for one state")
+}
+
+func (r *rig) GetInstance(_ context.Context, id string) (*provider.Instance, error) {
+	r.note("get " + id)
+	if i, ok := r.known[id]; ok {
+		return i, nil
+	}
+	return nil, &provider.InstanceNotFoundError{ID: id}
+}
+
+func (r *rig) ListInstances(context.Context, map[string]string) ([]*provider.Instance, error) {
+	return r.listed, nil
+}
+
+func (r *rig) UpdateInstanceTags(_ context.Context, id string, tags map[string]string) error {
+	r.note("tag " + id + " " + tags[v1alpha1.LabelState])
+	return nil
+}
+
+// Launch implements Launcher. The instance's id is its client token, as for a cloud the same token is the same instance.
+func (r *rig) Launch(_ context.Context, _ v1alpha1.NodeClassRef, req provider.LaunchRequest) (*provider.Instance, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.launches = append(r.launches, req)
+	r.log = append(r.log, "launch "+req.Tags[tagLaunch])
+	if r.launching != nil {
+		if err := r.launching(len(r.launches)); err != nil {
+			return nil, err
+		}
+	}
+	return &provider.Instance{ID: v1alpha1.InstanceID(req.ClientToken), State: provider.InstancePending, Tags: req.Tags, LaunchTime: r.now}, nil
+}
+
+func (r *rig) want(log ...string) {
+	r.t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if diff := cmp.Diff(log, r.log, cmpopts.EquateEmpty()); diff != "" {
+		r.t.Errorf("what happened (-want +got):\n%s", diff)
+	}
+	r.log = nil
+}
+
+// sweep lets the inventory take in a list at the rig's time.
+func (r *rig) sweep(list ...*provider.Instance) { r.inventory.replace(list, r.now, 10*time.Second) }
+
+func (r *rig) node(name string) *corev1.Node {
+	r.t.Helper()
+	n := &corev1.Node{}
+	if err := r.api.Get(r.t.Context(), client.ObjectKey{Name: name}, n); err != nil {
+		r.t.Fatal(err)
+	}
+	return n
+}
+
+func (r *rig) said() []string {
+	var out []string
+	for {
+		select {
+		case e := <-r.events.Events:
+			out = append(out, e)
+		default:
+			return out
+		}
+	}
+}
+
+func (r *rig) promise(pod, node string) {
+	r.t.Helper()
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: pod, UID: types.UID(pod)}}
+	n := &claim.Node{Name: v1alpha1.NodeName(node), Pool: "p", State: v1alpha1.StateStandby, Allocatable: fit.Resources{Pods: 10}}
+	if d := r.ledger.Decide(claim.Ask{Pod: p, Nodes: []*claim.Node{n}}, r.now); d.Claim == nil {
+		r.t.Fatalf("set-up: no claim: %s", d.Reason)
+	}
+}
+
+// instance is "i-c" of pool "p", launched an hour ago.
+func instance(state provider.InstanceState, change ...func(*provider.Instance)) *provider.Instance {
+	i := &provider.Instance{
+		ID: "i-c", ProviderID: "fake:///zone-a/i-c", State: state, LaunchTime: epoch().Add(-time.Hour),
+		Tags: map[string]string{v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "here", v1alpha1.LabelPool: "p"},
+	}
+	for _, f := range change {
+		f(i)
+	}
+	return i
+}
+
+func called(id string) func(*provider.Instance) {
+	return func(i *provider.Instance) { i.ID, i.ProviderID = v1alpha1.InstanceID(id), "fake:///zone-a/"+id }
+}
+
+func withTag(key, value string) func(*provider.Instance) {
+	return func(i *provider.Instance) { i.Tags[key] = value }
+}
+
+// nodeIn is the Node "c" of instance "i-c", Ready.
+func nodeIn(state v1alpha1.NodeState, change ...func(*corev1.Node)) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: "c", UID: "uid-c", CreationTimestamp: metav1.NewTime(epoch().Add(-time.Hour)),
+		Labels: map[string]string{v1alpha1.LabelPool: "p", v1alpha1.LabelState: string(state)}, Annotations: map[string]string{},
+	}}
+	n.Spec.ProviderID = "fake:///zone-a/i-c"
+	n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("16Gi"), "pods": resource.MustParse("110")}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(epoch())}}
+	for _, f := range change {
+		f(n)
+	}
+	return n
+}
+
+func annotated(key, value string) func(*corev1.Node) {
+	return func(n *corev1.Node) { n.Annotations[key] = value }
+}
+
+func markedAt(key string, t time.Time) func(*corev1.Node) {
+	return annotated(key, t.Format(time.RFC3339))
+}
+
+func nodePool(size, least int32, change ...func(*v1alpha1.NodePool)) *v1alpha1.NodePool {
+	p := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "uid-p", Finalizers: []string{v1alpha1.FinalizerNodePool}}}
+	p.Spec.PoolSize, p.Spec.MinStandby = size, least
+	p.Spec.Template.NodeClassRef = v1alpha1.NodeClassRef{Kind: "AWSNodeClass", Name: "class"}
+	for _, f := range change {
+		f(p)
+	}
+	return p
+}
+
+// boundPod is a pod on node "c".
+func boundPod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}, Spec: corev1.PodSpec{NodeName: "c"}}
+	for _, f := range change {
+		f(p)
+	}
+	return p
+}

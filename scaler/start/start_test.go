@@ -1,0 +1,485 @@
+package start
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/fit"
+	"github.com/stratos-sh/stratos/provider"
+)
+
+// rig is a Starter over an API server in memory and a scripted cloud. Both write what they are asked to one log.
+type rig struct {
+	t       *testing.T
+	starter *Starter
+	ledger  *claim.Ledger
+	api     client.WithWatch
+	events  *events.FakeRecorder
+	// cached, if set, is what the cache shows instead of the truth.
+	cached atomic.Pointer[corev1.Node]
+	// answer is the cloud's; n counts its calls from 1.
+	answer func(n int) error
+	// patching is called before each patch.
+	patching func() error
+
+	mu      sync.Mutex // guards what follows
+	log     []string
+	counted []string
+}
+
+func newRig(t *testing.T, nodes ...*corev1.Node) *rig {
+	r := &rig{t: t, ledger: claim.NewLedger(), events: events.NewFakeRecorder(100), answer: func(int) error { return nil }, patching: func() error { return nil }}
+	b := fake.NewClientBuilder()
+	for _, n := range nodes {
+		b = b.WithObjects(n)
+	}
+	r.api = b.WithInterceptorFuncs(interceptor.Funcs{Patch: r.patch}).Build()
+	r.starter = New(Options{
+		Reader: cache{r}, Live: r.api, Writer: r.api, Cloud: r, Ledger: r.ledger, Events: r.events, Now: time.Now, Log: logr.Discard(),
+		Count: func(pool v1alpha1.PoolName, trigger Trigger) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.counted = append(r.counted, string(pool)+" "+string(trigger))
+		},
+	})
+	return r
+}
+
+// run has the Starter work while f runs, which ends when everything that was asked for is done or waits for time.
+func (r *rig) run(f func()) {
+	ctx, stop := context.WithCancel(r.t.Context())
+	done := make(chan error)
+	go func() { done <- r.starter.Start(ctx) }()
+	f()
+	synctest.Wait()
+	stop()
+	if err := <-done; err != nil {
+		r.t.Errorf("Start ended with %v", err)
+	}
+}
+
+// cache reads what the rig says a cache would show.
+type cache struct{ *rig }
+
+func (c cache) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	shown := c.cached.Load()
+	if node, ok := o.(*corev1.Node); ok && shown != nil {
+		shown.DeepCopyInto(node)
+		return nil
+	}
+	return c.api.Get(ctx, key, o, opts...)
+}
+
+func (c cache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return c.api.List(ctx, list, opts...)
+}
+
+func (r *rig) StartInstance(_ context.Context, id string) error {
+	r.mu.Lock()
+	r.log = append(r.log, "start "+id)
+	n := r.starts(id)
+	r.mu.Unlock()
+	return r.answer(n)
+}
+
+func (r *rig) starts(id string) int {
+	return len(slices.DeleteFunc(slices.Clone(r.log), func(s string) bool { return s != "start "+id }))
+}
+
+// patch answers as the API server does: a test that fails is 422.
+func (r *rig) patch(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+	if err := r.patching(); err != nil {
+		return err
+	}
+	err := c.Patch(ctx, o, p, opts...)
+	if err != nil && strings.Contains(err.Error(), "test") {
+		err = apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", schema.GroupResource{Resource: "nodes"}, o.GetName(), err.Error(), 0, false)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case err != nil:
+		r.log = append(r.log, "patch refused")
+	default:
+		r.log = append(r.log, "patch "+o.GetName()+" "+o.GetLabels()[v1alpha1.LabelState]+" claims "+o.GetAnnotations()[v1alpha1.AnnotationClaims])
+	}
+	return err
+}
+
+func (r *rig) promise(pods ...string) {
+	r.t.Helper()
+	for _, name := range pods {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}}
+		n := &claim.Node{Name: "c", Pool: "p", State: v1alpha1.StateStandby, Allocatable: fit.Resources{Pods: 10}}
+		if d := r.ledger.Decide(claim.Ask{Pod: p, Nodes: []*claim.Node{n}}, time.Now()); d.Claim == nil {
+			r.t.Fatalf("set-up: no claim for %s: %s", name, d.Reason)
+		}
+	}
+}
+
+func (r *rig) node() *corev1.Node {
+	r.t.Helper()
+	n := &corev1.Node{}
+	if err := r.api.Get(r.t.Context(), client.ObjectKey{Name: "c"}, n); err != nil {
+		r.t.Fatal(err)
+	}
+	return n
+}
+
+func (r *rig) said() []string {
+	var out []string
+	for {
+		select {
+		case e := <-r.events.Events:
+			out = append(out, e)
+		default:
+			return out
+		}
+	}
+}
+
+func (r *rig) want(log ...string) {
+	r.t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if diff := cmp.Diff(log, r.log, cmpopts.EquateEmpty()); diff != "" {
+		r.t.Errorf("what happened (-want +got):\n%s", diff)
+	}
+}
+
+func nodeIn(state v1alpha1.NodeState, change ...func(*corev1.Node)) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: "c", UID: "uid-c", Labels: map[string]string{v1alpha1.LabelPool: "p", v1alpha1.LabelState: string(state)}, Annotations: map[string]string{"x": "y"},
+	}}
+	n.Spec.ProviderID = "fake:///zone-a/i-c"
+	for _, f := range change {
+		f(n)
+	}
+	return n
+}
+
+func annotated(key, value string) func(*corev1.Node) {
+	return func(n *corev1.Node) { n.Annotations[key] = value }
+}
+
+func TestIntentComesBeforeTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nodeIn(v1alpha1.StateStandby))
+		r.promise("b", "a")
+		r.run(func() { r.starter.StartNode("c") })
+		r.want("patch c starting claims a,b", "start i-c")
+		if diff := cmp.Diff([]string{"p filter"}, r.counted); diff != "" {
+			t.Errorf("counted (-want +got):\n%s", diff)
+		}
+		if got := r.said(); len(got) != 1 || !strings.Contains(got[0], "ScaleUp") {
+			t.Errorf("events %q, want one ScaleUp", got)
+		}
+	})
+}
+
+// What the API server refuses is not asked of the cloud.
+func TestNoCallWithoutAnIntent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nodeIn(v1alpha1.StateStandby))
+		r.promise("a")
+		var down atomic.Bool
+		down.Store(true)
+		r.patching = func() error {
+			if down.Load() {
+				return errors.New("the API server is down")
+			}
+			return nil
+		}
+		r.run(func() {
+			r.starter.StartNode("c")
+			<-time.After(time.Minute)
+			r.want()
+			down.Store(false)
+			<-time.After(time.Minute)
+		})
+		r.want("patch c starting claims a", "start i-c")
+	})
+}
+
+func TestAsksWhileACallIsInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nodeIn(v1alpha1.StateStandby))
+		accept := make(chan struct{})
+		r.answer = func(int) error { <-accept; return nil }
+		r.promise("a")
+		r.run(func() {
+			r.starter.StartNode("c")
+			synctest.Wait()
+			for _, p := range []string{"b", "d", "e"} {
+				r.promise(p)
+				r.starter.StartNode("c")
+			}
+			synctest.Wait()
+			r.want("patch c starting claims a", "start i-c")
+			close(accept)
+		})
+		r.want("patch c starting claims a", "start i-c", "patch c starting claims a,b,d,e") // three claims, one write
+	})
+}
+
+func TestPublishingAgainWritesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nodeIn(v1alpha1.StateStarting, annotated(v1alpha1.AnnotationClaims, "a")))
+		r.promise("a")
+		r.run(func() { r.starter.StartNode("c") })
+		r.want()
+	})
+}
+
+// The cache still shows standby when the second pod joins: its intent is refused, and nothing is started twice.
+func TestALaggingCacheStartsNothingTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nodeIn(v1alpha1.StateStandby))
+		r.promise("a")
+		r.run(func() {
+			r.starter.StartNode("c")
+			synctest.Wait()
+			r.cached.Store(nodeIn(v1alpha1.StateStandby))
+			r.promise("b")
+			r.starter.StartNode("c")
+			synctest.Wait()
+			r.cached.Store(nil)
+			<-time.After(time.Second)
+		})
+		r.want("patch c starting claims a", "start i-c", "patch refused", "patch c starting claims a,b")
+	})
+}
+
+func TestRefusalsThatPassAreTriedAgain(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"the rate":            &provider.RateLimitError{Operation: "StartInstances"},
+		"still stopping":      &provider.IncorrectStateError{ID: "i-c", State: provider.InstanceStopping, Op: "start"},
+		"the call timed out":  context.DeadlineExceeded,
+		"the cloud's trouble": errors.New("internal error"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, nodeIn(v1alpha1.StateStandby))
+				r.promise("a")
+				r.answer = func(n int) error {
+					if n < 4 {
+						return refusal
+					}
+					return nil
+				}
+				r.run(func() {
+					r.starter.StartNode("c")
+					<-time.After(time.Minute)
+				})
+				r.want("patch c starting claims a", "start i-c", "start i-c", "start i-c", "start i-c")
+				if !r.ledger.HasClaim("a") || len(r.counted) != 1 {
+					t.Errorf("claim kept %v, counted %d times; want true and 1", r.ledger.HasClaim("a"), len(r.counted))
+				}
+			})
+		})
+	}
+}
+
+// The leader gives a start up while another replica still tries: that replica must not start the instance behind it.
+func TestAStartThatWasGivenUpIsNotTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nodeIn(v1alpha1.StateStandby))
+		r.promise("a")
+		r.answer = func(int) error { return &provider.RateLimitError{} }
+		r.run(func() {
+			r.starter.StartNode("c")
+			synctest.Wait()
+			r.cached.Store(r.node()) // this replica's cache goes on to show starting
+			given := r.node()
+			given.Labels[v1alpha1.LabelState] = string(v1alpha1.StateStandby)
+			if err := r.api.Update(t.Context(), given); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(time.Minute)
+		})
+		r.want("patch c starting claims a", "start i-c")
+		if _, pending := r.starter.pending("c"); pending {
+			t.Error("the call is still remembered")
+		}
+	})
+}
+
+func TestRefusalsThatStayEndTheStart(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"no capacity":     &provider.InsufficientCapacityError{Type: "m5.large", Zone: "a"},
+		"no instance":     &provider.InstanceNotFoundError{ID: "i-c"},
+		"no such setting": &provider.InvalidConfigError{Field: "x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, nodeIn(v1alpha1.StateStandby))
+				r.promise("a", "b")
+				r.answer = func(int) error { return refusal }
+				began := time.Now()
+				r.run(func() {
+					r.starter.StartNode("c")
+					<-time.After(time.Hour)
+				})
+				r.want("patch c starting claims a,b", "start i-c", "patch c standby claims ")
+				if r.ledger.Len() != 0 {
+					t.Errorf("%d claims left, want them to move", r.ledger.Len())
+				}
+				n := r.node()
+				if got, want := n.Annotations[v1alpha1.AnnotationUnavailableUntil], began.Add(3*time.Minute).UTC().Format(time.RFC3339); got != want {
+					t.Errorf("unavailable until %s, want %s", got, want)
+				}
+				if got := n.Annotations[v1alpha1.AnnotationStartFailures]; got != "1" {
+					t.Errorf("%s failures, want 1", got)
+				}
+				if got := r.said(); len(got) != 1 || !strings.Contains(got[0], "StartFailed") || !strings.Contains(got[0], refusal.Error()) {
+					t.Errorf("events %q, want one StartFailed with the cloud's words", got)
+				}
+			})
+		})
+	}
+}
+
+func TestRestAfterAFailureDoubles(t *testing.T) {
+	for failures, minutes := range map[int]int{0: 3, 1: 6, 2: 12, 3: 24, 4: 30, 9: 30, 63: 30} {
+		t.Run(fmt.Sprint(failures), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, nodeIn(v1alpha1.StateStarting, annotated(v1alpha1.AnnotationStartFailures, fmt.Sprint(failures))))
+				if err := r.starter.Fail(t.Context(), "c", "not running in time"); err != nil {
+					t.Fatal(err)
+				}
+				want := time.Now().Add(time.Duration(minutes) * time.Minute).UTC().Format(time.RFC3339)
+				if got := r.node().Annotations[v1alpha1.AnnotationUnavailableUntil]; got != want {
+					t.Errorf("unavailable until %s, want %s", got, want)
+				}
+				r.starter.queue.ShutDown()
+			})
+		})
+	}
+}
+
+func TestFailLeavesANodeThatHasMovedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nodeIn(v1alpha1.StateRunning))
+		r.promise("a")
+		if err := r.starter.Fail(t.Context(), "c", "late"); err != nil {
+			t.Fatal(err)
+		}
+		r.want()
+		if got := r.said(); len(got) != 0 {
+			t.Errorf("events %q", got)
+		}
+		r.starter.queue.ShutDown()
+	})
+}
+
+func TestNothingToStart(t *testing.T) {
+	for name, c := range map[string]struct {
+		nodes []*corev1.Node
+		claim bool
+		left  int
+	}{
+		"nobody claims the node any more":    {[]*corev1.Node{nodeIn(v1alpha1.StateStandby)}, false, 0},
+		"the node runs":                      {[]*corev1.Node{nodeIn(v1alpha1.StateRunning)}, true, 1},
+		"the node is on its way out":         {[]*corev1.Node{nodeIn(v1alpha1.StateTerminating)}, true, 1},
+		"the Node is gone: its claims end":   {nil, true, 0},
+		"the node warms up: nothing to call": {[]*corev1.Node{nodeIn(v1alpha1.StateWarmup)}, true, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, c.nodes...)
+				if c.claim {
+					r.promise("a")
+				}
+				r.run(func() { r.starter.StartNode("c") })
+				r.want()
+				if r.ledger.Len() != c.left {
+					t.Errorf("%d claims left, want %d", r.ledger.Len(), c.left)
+				}
+			})
+		})
+	}
+}
+
+// After a crash the intent stands: the cloud is asked again, and nothing is written.
+func TestResume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nodeIn(v1alpha1.StateStarting))
+		r.run(func() { r.starter.Resume("c", TriggerPending) })
+		r.want("start i-c")
+		if diff := cmp.Diff([]string{"p pending"}, r.counted); diff != "" {
+			t.Errorf("counted (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestResumeOfANodeThatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.promise("a")
+		r.run(func() { r.starter.Resume("c", TriggerPending) })
+		r.want()
+		if _, pending := r.starter.pending("c"); pending || r.ledger.Len() != 0 {
+			t.Errorf("remembered %v, %d claims; want neither", pending, r.ledger.Len())
+		}
+	})
+}
+
+func TestStartBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nodeIn(v1alpha1.StateStandby))
+		r.run(func() {
+			if err := r.starter.StartBound(t.Context(), r.node()); err != nil {
+				t.Error(err)
+			}
+		})
+		r.want("patch c starting claims ", "start i-c")
+	})
+}
+
+func TestStartBoundOfANodeThatHasMovedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nodeIn(v1alpha1.StateTerminating))
+		r.run(func() {
+			if err := r.starter.StartBound(t.Context(), nodeIn(v1alpha1.StateStandby)); !apierrors.IsInvalid(err) {
+				t.Errorf("error %v, want Invalid", err)
+			}
+		})
+		r.want("patch refused")
+	})
+}
+
+func TestInstanceOf(t *testing.T) {
+	for id, want := range map[string]v1alpha1.InstanceID{
+		"aws:///us-east-1a/i-0abc": "i-0abc", "kind://docker/kind/kind-worker": "kind-worker", "i-0abc": "i-0abc", "": "",
+	} {
+		n := &corev1.Node{}
+		n.Spec.ProviderID = id
+		if got := InstanceOf(n); got != want {
+			t.Errorf("instance of %q is %q, want %q", id, got, want)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package scaler
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
+)
+
+// lister is a cloud that lists what it is told and notes when.
+type lister struct {
+	provider.CloudProvider
+	list []*provider.Instance
+	err  error
+	at   []time.Duration
+	tags map[string]string
+	zero time.Time
+}
+
+func (l *lister) ListInstances(_ context.Context, tags map[string]string) ([]*provider.Instance, error) {
+	l.at, l.tags = append(l.at, time.Since(l.zero)), tags
+	return l.list, l.err
+}
+
+func newSweep(l *lister) *sweep {
+	l.zero = time.Now()
+	return &sweep{
+		cloud: l, cluster: "here", inventory: newInventory(), now: time.Now, log: logr.Discard(), wake: make(chan struct{}, 1),
+		instances: make(chan event.TypedGenericEvent[v1alpha1.InstanceID], 1000), pools: make(chan event.TypedGenericEvent[v1alpha1.PoolName], 1000),
+	}
+}
+
+func TestSweepPace(t *testing.T) {
+	s := time.Second
+	for name, c := range map[string]struct {
+		state provider.InstanceState
+		err   error
+		poke  time.Duration // 0: never
+		until time.Duration
+		want  []time.Duration
+	}{
+		"at rest":                     {state: provider.InstanceStopped, until: 46 * s, want: []time.Duration{0, 15 * s, 30 * s, 45 * s}},
+		"something is on its way":     {state: provider.InstancePending, until: 7 * s, want: []time.Duration{0, 2 * s, 4 * s, 6 * s}},
+		"the cloud fails":             {err: errors.New("down"), until: 31 * s, want: []time.Duration{0, 15 * s, 30 * s}},
+		"poked, soon after a sweep":   {state: provider.InstanceStopped, poke: 1 * s, until: 5 * s, want: []time.Duration{0, 2 * s, 4 * s}},
+		"poked, long after a sweep":   {state: provider.InstanceStopped, poke: 10 * s, until: 13 * s, want: []time.Duration{0, 10 * s, 12 * s}},
+		"a poke wears off after 30 s": {state: provider.InstanceStopped, poke: 1 * s, until: 50 * s, want: append(every(2*s, 0, 30*s), 32*s, 47*s)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := &lister{err: c.err}
+				if c.state != "" {
+					l.list = []*provider.Instance{instance(c.state)}
+				}
+				sweep := newSweep(l)
+				ctx, stop := context.WithTimeout(t.Context(), c.until)
+				defer stop()
+				if c.poke > 0 {
+					time.AfterFunc(c.poke, sweep.poke)
+				}
+				if err := sweep.Start(ctx); err != nil {
+					t.Errorf("Start ended with %v", err)
+				}
+				if diff := cmp.Diff(c.want, l.at); diff != "" {
+					t.Errorf("sweeps at (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func every(step, from, to time.Duration) []time.Duration {
+	var out []time.Duration
+	for ; from <= to; from += step {
+		out = append(out, from)
+	}
+	return out
+}
+
+func TestSweepAsksForOursOnlyAndWakesAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lister{list: []*provider.Instance{
+			instance(provider.InstanceStopped, called("a")), instance(provider.InstanceTerminated, called("gone"), withTag(v1alpha1.LabelPool, "q")),
+		}}
+		s := newSweep(l)
+		instances := make(chan event.TypedGenericEvent[v1alpha1.InstanceID], 100)
+		s.instances = instances
+		for range 2 {
+			if err := s.once(t.Context(), time.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := map[string]string{v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "here"}
+		if diff := cmp.Diff(want, l.tags); diff != "" {
+			t.Errorf("tags asked for (-want +got):\n%s", diff)
+		}
+		woken := map[v1alpha1.InstanceID]int{}
+		for range len(instances) {
+			woken[(<-instances).Object]++
+		}
+		// First sweep: both are new, and a is looked at in any case. Second: nothing is new.
+		if diff := cmp.Diff(map[v1alpha1.InstanceID]int{"a": 3, "gone": 1}, woken); diff != "" {
+			t.Errorf("instances woken (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A list that failed must not make every instance look gone.
+func TestSweepKeepsWhatItKnewWhenTheCloudFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lister{list: []*provider.Instance{instance(provider.InstanceRunning)}}
+		s := newSweep(l)
+		if err := s.once(t.Context(), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		l.list, l.err = nil, errors.New("down")
+		if err := s.once(t.Context(), time.Now().Add(time.Hour)); err == nil {
+			t.Error("the failure is swallowed")
+		}
+		if e, ok := s.inventory.get("i-c"); !ok || e.State != provider.InstanceRunning {
+			t.Errorf("state %q, want running", e.State)
+		}
+	})
+}
