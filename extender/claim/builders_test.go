@@ -63,6 +63,14 @@ func ownedBy(kind string) func(*corev1.Pod) {
 	}
 }
 
+// controlledBy gives the pod a controller of its own.
+func controlledBy(uid types.UID) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		ownedBy("ReplicaSet")(p)
+		p.OwnerReferences[0].UID = uid
+	}
+}
+
 func podAnnotated(key, value string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Annotations = map[string]string{key: value} }
 }
@@ -81,8 +89,11 @@ func inGroup(p *corev1.Pod) { p.Spec.SchedulingGroup = &corev1.PodSchedulingGrou
 // ours builds a node of pool "p" with 4 cpu and 16Gi.
 func ours(name string, state v1alpha1.NodeState, change ...func(*Node)) *Node {
 	n := &Node{
-		Name: v1alpha1.NodeName(name), Pool: "p", State: state, Weight: 10,
-		Allocatable: fit.FromList(list("cpu", "4", "memory", "16Gi", "pods", "110")),
+		Node: fit.Node{
+			Name: v1alpha1.NodeName(name), Labels: map[string]string{corev1.LabelHostname: name},
+			Allocatable: fit.FromList(list("cpu", "4", "memory", "16Gi", "pods", "110")),
+		},
+		Pool: "p", State: state, Weight: 10,
 	}
 	for _, f := range change {
 		f(n)
@@ -141,8 +152,13 @@ func ask(p *corev1.Pod, nodes ...*Node) Ask { return Ask{Pod: p, Nodes: nodes} }
 // claimed asks for the pods one after the other and fails the test unless each gets a claim.
 func claimed(t testing.TB, l *Ledger, nodes []*Node, pods ...*corev1.Pod) {
 	t.Helper()
+	claimedAt(t, l, nodes, epoch(), pods...)
+}
+
+func claimedAt(t testing.TB, l *Ledger, nodes []*Node, now time.Time, pods ...*corev1.Pod) {
+	t.Helper()
 	for _, p := range pods {
-		if d := l.Decide(ask(p, nodes...), epoch()); d.Claim == nil {
+		if d := l.Decide(ask(p, nodes...), now); d.Claim == nil {
 			t.Fatalf("set-up: pod %s got no claim: %s %s", p.Name, d.Verdict, d.Reason)
 		}
 	}
@@ -167,7 +183,7 @@ func podsOf(claims []Claim) []types.UID {
 
 func wantDiff(t testing.TB, what string, got, want any) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.AllowUnexported(Claim{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.AllowUnexported(Claim{}), cmpopts.IgnoreFields(Claim{}, "digest")); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }

@@ -470,12 +470,13 @@ func (r refusals) one() map[v1alpha1.NodeName]string {
 	return out
 }
 
-// orAny adds a reason that holds for the pod as a whole, at the first candidate that has none yet.
+// orAny adds a reason that holds for the pod as a whole, at the first candidate that could be started: on an ordinary
+// node it would read as that node's own. Where there is no such candidate, the pod's event alone tells it.
 func (r refusals) orAny(ask Ask, why string) map[v1alpha1.NodeName]string {
 	out := r.one()
 	first := v1alpha1.NodeName("")
 	for _, n := range ask.Nodes {
-		if _, taken := out[n.Name]; !taken && (first == "" || n.Name < first) {
+		if _, taken := out[n.Name]; !taken && !n.Ordinary() && (first == "" || n.Name < first) {
 			first = n.Name
 		}
 	}

@@ -187,6 +187,10 @@ func TestDecide(t *testing.T) {
 			ask:  ask(pod("a", nominatedTo("x")), standby("c")),
 			want: want{verdict: Started, start: "c", claim: "c", refused: refused{"c": startingC}},
 		},
+		"a reason for the pod as a whole is never an ordinary node's": {
+			ask:  ask(pod("a", beingDeleted), foreign("b", gpu), foreign("c", gpu)),
+			want: want{verdict: NotOurs, refused: refused{"b": untolerated}, reason: "the pod is being deleted"},
+		},
 		"a reason for the pod as a whole takes no other node's place": {
 			ask: ask(pod("a", beingDeleted), foreign("b", gpu), standby("c")),
 			want: want{
@@ -233,7 +237,8 @@ func TestDecideRoom(t *testing.T) {
 		"another host port":             {starting("c"), pod("h", onPort(80)), pod("a", onPort(81)), true},
 		"the last device":               {starting("c", gpus), pod("h", asking("example.com/gpu", "1")), pod("a", asking("example.com/gpu", "1")), true},
 		"one device too many":           {starting("c", gpus), pod("h", asking("example.com/gpu", "2")), pod("a", asking("example.com/gpu", "1")), false},
-		"claims of lower priority hold": {starting("c"), pod("h", asking("cpu", "4")), pod("a", withPriority(1000)), false},
+		"claims of higher priority hold":    {starting("c"), pod("h", asking("cpu", "4"), withPriority(1)), pod("a"), false},
+		"claims of lower priority give way": {starting("c"), pod("h", asking("cpu", "4")), pod("a", withPriority(1)), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := NewLedger()

@@ -71,11 +71,11 @@ func TestAskedNodeCountsAsStarting(t *testing.T) {
 func TestRelease(t *testing.T) {
 	l := NewLedger()
 	claimed(t, l, []*Node{standby("c")}, pod("a", asking("cpu", "4")))
-	c, had := l.Release("a")
+	c, had := l.Release("a", "c")
 	if !had || c.Node != "c" || c.Ref != (PodRef{Namespace: "default", Name: "a", UID: "a"}) {
 		t.Errorf("released %+v, %v", c, had)
 	}
-	if _, had := l.Release("a"); had {
+	if _, had := l.Release("a", "c"); had {
 		t.Error("released twice")
 	}
 	if l.Len() != 0 || len(l.On("c")) != 0 || l.HasClaim("a") {
@@ -144,15 +144,58 @@ func TestOverdueCountsFromTheFirstSightOfRunning(t *testing.T) {
 	wantDiff(t, "overdue", podsOf(l.Overdue(epoch().Add(30*time.Second))), []types.UID{"a"})
 }
 
-func TestBindingEndsTheBackOff(t *testing.T) {
-	l, p := NewLedger(), pod("a")
-	claimed(t, l, []*Node{standby("c")}, p)
+// A Deployment's pods come and go: what is remembered of futile starts is remembered of the owner, until one of its pods
+// goes where it was promised. The second failure rests for twice as long as the first, unless it is forgiven between.
+func TestBackOffIsTheOwners(t *testing.T) {
+	replica := func(name string) *corev1.Pod { return pod(name, controlledBy("rs")) }
+	stranger := pod("stranger", controlledBy("other"))
+	for name, c := range map[string]struct {
+		bound v1alpha1.NodeName // of the pod that is promised room after the first back-off
+		step  time.Duration
+	}{
+		"its pod goes where it was promised: forgiven": {"c", time.Minute},
+		"its pod goes elsewhere: not forgiven":         {"d", 2 * time.Minute},
+		"its pod is deleted: not forgiven":             {"", 2 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, now := NewLedger(), epoch()
+			futile := func(p *corev1.Pod) {
+				claimedAt(t, l, []*Node{standby("c")}, now, p)
+				l.Observe("c", v1alpha1.StateStarting, v1alpha1.StateRunning, now)
+				now = now.Add(30 * time.Second)
+				wantDiff(t, "overdue", podsOf(l.Overdue(now)), []types.UID{p.UID})
+			}
+			rests := func(step time.Duration) {
+				t.Helper()
+				if d := l.Decide(ask(replica("replaces it"), standby("c")), now.Add(step-1)); d.Verdict != Unavailable {
+					t.Errorf("another pod of the owner: %s just before %s are over, want %s", d.Verdict, step, Unavailable)
+				}
+				if d := l.Decide(ask(stranger, standby("c")), now.Add(step-1)); d.Verdict != Started {
+					t.Errorf("a pod of another owner: %s, want %s", d.Verdict, Started)
+				}
+				l.Failed("c")
+				now = now.Add(step)
+			}
+			futile(replica("1"))
+			rests(time.Minute)
+			claimedAt(t, l, []*Node{standby("c")}, now, replica("2"))
+			l.Release("2", c.bound)
+			l.Failed("c")
+			futile(replica("3"))
+			rests(c.step)
+		})
+	}
+}
+
+// Ten replicas that wait for one node and do not fit it after all are one failure, not ten doublings.
+func TestPodsOfOneOwnerThatAreOverdueTogetherAreOneFailure(t *testing.T) {
+	l, p := NewLedger(), func(name string) *corev1.Pod { return pod(name, controlledBy("rs")) }
+	claimed(t, l, []*Node{standby("c")}, p("1"), p("2"), p("3"))
 	l.Observe("c", v1alpha1.StateStarting, v1alpha1.StateRunning, epoch())
 	now := epoch().Add(30 * time.Second)
-	l.Overdue(now)
-	l.Release("a")
-	if d := l.Decide(ask(p, standby("d")), now); d.Verdict != Started {
-		t.Errorf("verdict %s, want %s", d.Verdict, Started)
+	wantDiff(t, "overdue", podsOf(l.Overdue(now)), []types.UID{"1", "2", "3"})
+	if d := l.Decide(ask(p("4"), standby("c")), now.Add(time.Minute)); d.Verdict != Started {
+		t.Errorf("after one minute: %s (%s), want %s", d.Verdict, d.Reason, Started)
 	}
 }
 

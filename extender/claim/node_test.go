@@ -162,9 +162,13 @@ func TestNodeOfReadsThePool(t *testing.T) {
 	})
 	n := NodeOf(object(v1alpha1.StateStandby, annotated(v1alpha1.AnnotationUnavailableUntil, "2026-03-01T12:03:00Z")), pool)
 	want := &Node{
-		Name: "c", Pool: "p", State: v1alpha1.StateStandby, Weight: 77,
+		Node: fit.Node{
+			Name: "c", Labels: map[string]string{v1alpha1.LabelPool: "p", v1alpha1.LabelState: "standby"},
+			Allocatable: fit.FromList(list("cpu", "4", "example.com/gpu", "0")),
+		},
+		Pool: "p", State: v1alpha1.StateStandby, Weight: 77,
 		Present: []corev1.Taint{noSchedule(v1alpha1.TaintStandby)}, Cordoned: true,
-		Allocatable: fit.FromList(list("cpu", "4", "example.com/gpu", "0")), Defaults: list("cpu", "500m"),
+		Defaults: list("cpu", "500m"),
 		UnavailableUntil: epoch().Add(3 * time.Minute),
 	}
 	wantDiff(t, "node", n, want)

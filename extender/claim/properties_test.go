@@ -73,7 +73,7 @@ func (w *world) step(fate byte) {
 		w.ledger.Failed(n.Name)
 		w.logf("failed %s", n.Name)
 	case 15:
-		w.ledger.Release(p.UID)
+		w.ledger.Release(p.UID, "")
 		w.unbind(p)
 		w.logf("deleted %s", p.Name)
 	}
@@ -151,12 +151,12 @@ func (w *world) bind(p *corev1.Pod) {
 // place binds the pod. Lower claims that give way to it end, as they will when they are overdue: that is their fate, and
 // not what this world is about.
 func (w *world) place(p *corev1.Pod, name v1alpha1.NodeName) {
-	w.ledger.Release(p.UID)
+	w.ledger.Release(p.UID, name)
 	w.bound[name] = append(w.bound[name], p)
 	w.recount(name)
 	for _, c := range w.ledger.On(name) {
 		if c.Priority < priority(p) {
-			w.ledger.Release(c.Pod)
+			w.ledger.Release(c.Pod, "")
 		}
 	}
 	w.logf("bound %s to %s", p.Name, name)
@@ -211,14 +211,14 @@ func (w *world) check() {
 			if of, ok := w.ledger.Of(c.Pod); !ok || of.Node != n.Name {
 				w.fail("pod %s: its claim is on %s by node, on %q by pod", c.Pod, n.Name, of.Node)
 			}
-			if left.Short(c.requests) != "" {
-				w.fail("claims on %s exceed its room: short of %s", n.Name, left.Short(c.requests))
+			if left.Short(c.digest.Requests) != "" {
+				w.fail("claims on %s exceed its room: short of %s", n.Name, left.Short(c.digest.Requests))
 			}
-			left.Sub(c.requests)
-			if fit.PortsConflict(c.ports, ports) {
+			left.Sub(c.digest.Requests)
+			if fit.PortsConflict(c.digest.Ports, ports) {
 				w.fail("claims on %s share a host port", n.Name)
 			}
-			ports = append(ports, c.ports...)
+			ports = append(ports, c.digest.Ports...)
 		}
 	}
 	if len(seen) != w.ledger.Len() {

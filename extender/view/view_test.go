@@ -17,7 +17,7 @@ func epoch() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
 func newTestView() (*View, *claim.Ledger) {
 	l := claim.NewLedger()
-	v := NewView(l, epoch, nil)
+	v := New(l, epoch)
 	v.SetPool(poolObject("p", 1))
 	return v, l
 }
@@ -41,6 +41,16 @@ func poolNode(name string, state v1alpha1.NodeState, change ...func(*corev1.Node
 		f(n)
 	}
 	return n
+}
+
+// testPod is a pod without requests.
+func testPod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}}
+	p.Spec.Containers = []corev1.Container{{Name: "c"}}
+	for _, f := range change {
+		f(p)
+	}
+	return p
 }
 
 // cpuPod asks for one cpu and a host port.
@@ -132,8 +142,8 @@ func TestViewForgetsNodesThatAreGone(t *testing.T) {
 		t.Errorf("a Node that is gone is a candidate")
 	}
 	v.DeletePod(cpuPod("x", "a"))
-	if len(v.nodes) != 0 || len(v.pods) != 0 {
-		t.Errorf("%d nodes and %d pods are remembered", len(v.nodes), len(v.pods))
+	if len(v.nodes) != 0 || len(v.on) != 0 {
+		t.Errorf("%d nodes and %d pods are remembered", len(v.nodes), len(v.on))
 	}
 }
 
@@ -212,7 +222,7 @@ func TestViewEndsClaims(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v, l := newTestView()
 			var ended []claim.Claim
-			v.bound = func(c claim.Claim, _ *corev1.Pod) { ended = append(ended, c) }
+			v.Listen(Listener{Bound: func(c claim.Claim, _ *corev1.Pod) { ended = append(ended, c) }})
 			v.SetNode(poolNode("a", v1alpha1.StateStandby))
 			claimFor(t, v, l, cpuPod("x", ""), "a")
 			c.event(v)
