@@ -27,7 +27,7 @@ type decideRig struct {
 }
 
 func newDecideRig(nodes ...*corev1.Node) *decideRig {
-	v, l := newTestView()
+	v, l := newTestView(epoch)
 	for _, n := range nodes {
 		v.SetNode(n)
 	}

@@ -33,7 +33,7 @@ func SetupWithManager(mgr manager.Manager, s Setup) (*Server, error) {
 	}
 	for _, r := range []manager.Runnable{
 		server,
-		&upkeep{ledger: s.Ledger, any: s.View.AnyOfOurs, client: mgr.GetClient(), events: recorder, now: time.Now, log: mgr.GetLogger().WithName("extender")},
+		&upkeep{ledger: s.Ledger, view: s.View, client: mgr.GetClient(), events: recorder, now: time.Now, log: mgr.GetLogger().WithName("extender")},
 	} {
 		if err := mgr.Add(r); err != nil {
 			return nil, err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/view"
 )
 
 const (
@@ -34,9 +35,21 @@ type upkeep struct {
 	events events.EventRecorder
 	now    func() time.Time
 	log    logr.Logger
-	// any gives some node of a pool: where a pause has ended, any node's event brings the waiting pods back.
-	any    func() (v1alpha1.NodeName, bool)
+	// view gives some node of a pool: any node's event brings the waiting pods back.
+	view   *view.View
 	nudged map[v1alpha1.NodeName]time.Time
+	// answered is the opening of the view for which pods have been brought back.
+	answered time.Time
+}
+
+// missed reports, once for each opening of the view, whether a pod was refused because the view was behind.
+func (u *upkeep) missed(now time.Time) bool {
+	opened := u.view.Opened()
+	if !opened.After(u.answered) || now.Sub(opened) < nudgeAfter {
+		return false
+	}
+	u.answered = opened
+	return u.ledger.Missed(opened)
 }
 
 // NeedLeaderElection is false: each replica looks after its own claims.
@@ -59,8 +72,8 @@ func (u *upkeep) Start(ctx context.Context) error {
 
 func (u *upkeep) once(ctx context.Context) {
 	now := u.now()
-	if u.ledger.Expired(now) {
-		if node, ok := u.any(); ok {
+	if u.ledger.Expired(now) || u.missed(now) {
+		if node, ok := u.view.AnyOfOurs(); ok {
 			u.touch(ctx, node, now)
 		}
 	}

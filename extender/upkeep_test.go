@@ -32,13 +32,13 @@ func TestUpkeep(t *testing.T) {
 		"asked in time":                             {asked: time.Second + 20*time.Millisecond, until: 20 * time.Second},
 		"asked after two touches":                   {asked: 2500 * time.Millisecond, until: 20 * time.Second, nudges: 2},
 		"a touch that fails is tried again":         {until: 4*time.Second + 500*time.Millisecond, fails: true, nudges: 4},
-		"not bound for 30 s: futile, once":          {asked: 1020 * time.Millisecond, until: 5 * time.Minute, events: 1},
+		"not bound for 30 s: futile, once":          {asked: 1020 * time.Millisecond, until: time.Minute, events: 1},
+			"the pause is over: touched once more":       {asked: 1020 * time.Millisecond, until: 5 * time.Minute, events: 1, nudges: 1},
 		"just under 30 s":                           {asked: 1020 * time.Millisecond, until: 30*time.Second + 990*time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				v, l := newTestView()
-				v.now = time.Now
+				v, l := newTestView(time.Now)
 				v.SetNode(poolNode("a", v1alpha1.StateStandby))
 				touched := 0
 				api := fake.NewClientBuilder().WithObjects(poolNode("a", v1alpha1.StateRunning)).WithInterceptorFuncs(interceptor.Funcs{
@@ -57,7 +57,7 @@ func TestUpkeep(t *testing.T) {
 					},
 				}).Build()
 				recorder := events.NewFakeRecorder(10)
-				u := &upkeep{ledger: l, client: api, events: recorder, now: time.Now, log: logr.Discard()}
+				u := &upkeep{ledger: l, any: v.AnyOfOurs, client: api, events: recorder, now: time.Now, log: logr.Discard()}
 				ask := func() { l.Decide(claim.Ask{Pod: cpuPod("x", ""), Nodes: v.Candidates([]string{"a"})}, time.Now()) }
 				ask()
 				time.AfterFunc(time.Second, func() { v.SetNode(poolNode("a", v1alpha1.StateRunning)) })

@@ -216,7 +216,7 @@ func (r *rig) said() []string {
 func (r *rig) promise(pod, node string) {
 	r.t.Helper()
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: pod, UID: types.UID(pod)}}
-	n := &claim.Node{Name: v1alpha1.NodeName(node), Pool: "p", State: v1alpha1.StateStandby, Allocatable: fit.Resources{Pods: 10}}
+	n := &claim.Node{Node: fit.Node{Name: v1alpha1.NodeName(node), Allocatable: fit.Resources{Pods: 10}}, Pool: "p", State: v1alpha1.StateStandby}
 	if d := r.ledger.Decide(claim.Ask{Pod: p, Nodes: []*claim.Node{n}}, r.now); d.Claim == nil {
 		r.t.Fatalf("set-up: no claim: %s", d.Reason)
 	}

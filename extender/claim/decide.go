@@ -72,6 +72,16 @@ func (l *Ledger) Decide(ask Ask, now time.Time) Decision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
+	d := l.decide(ask, now)
+	if d.Verdict == Unavailable || d.Verdict == NotOurs {
+		l.unserved[ask.Pod.UID] = now
+	} else {
+		delete(l.unserved, ask.Pod.UID)
+	}
+	return d
+}
+
+func (l *Ledger) decide(ask Ask, now time.Time) Decision {
 	j := &judgement{Ledger: l, Ask: ask, now: now, digests: map[v1alpha1.PoolName]*fit.Pod{}}
 	own := l.byPod[ask.Pod.UID]
 	if own != nil {

@@ -61,6 +61,8 @@ type Ledger struct {
 	limited map[v1alpha1.PoolName]time.Time
 	// futile remembers the owners of pods whose node ran and that were not bound to it.
 	futile map[types.UID]backoff
+	// unserved are the pods that were refused without a promise, and when they were last asked about.
+	unserved map[types.UID]time.Time
 	// ready is how long a start usually takes, per pool; it only words messages.
 	ready map[v1alpha1.PoolName]time.Duration
 }
@@ -84,6 +86,8 @@ const (
 	// futileFirst and futileMost bound the back-off of a pod whose start was futile.
 	futileFirst = time.Minute
 	futileMost  = 30 * time.Minute
+	// missedWindow is how far our view of the cluster may be behind the scheduler's.
+	missedWindow = 10 * time.Second
 	// BudgetWindow is the time over which scaleUp.startBudget bounds the starts of a pool.
 	BudgetWindow = 5 * time.Minute
 )
@@ -91,13 +95,14 @@ const (
 // NewLedger returns an empty ledger.
 func NewLedger() *Ledger {
 	return &Ledger{
-		byPod:   map[types.UID]*Claim{},
-		byNode:  map[v1alpha1.NodeName]*pledged{},
-		asked:   map[v1alpha1.NodeName]bool{},
-		starts:  map[v1alpha1.PoolName][]time.Time{},
-		limited: map[v1alpha1.PoolName]time.Time{},
-		futile:  map[types.UID]backoff{},
-		ready:   map[v1alpha1.PoolName]time.Duration{},
+		byPod:    map[types.UID]*Claim{},
+		byNode:   map[v1alpha1.NodeName]*pledged{},
+		asked:    map[v1alpha1.NodeName]bool{},
+		starts:   map[v1alpha1.PoolName][]time.Time{},
+		limited:  map[v1alpha1.PoolName]time.Time{},
+		futile:   map[types.UID]backoff{},
+		unserved: map[types.UID]time.Time{},
+		ready:    map[v1alpha1.PoolName]time.Duration{},
 	}
 }
 
@@ -106,6 +111,7 @@ func NewLedger() *Ledger {
 func (l *Ledger) Release(pod types.UID, bound v1alpha1.NodeName) (Claim, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	delete(l.unserved, pod)
 	c, ok := l.byPod[pod]
 	if !ok {
 		return Claim{}, false
@@ -187,6 +193,20 @@ func (l *Ledger) blame(owner types.UID, now time.Time) {
 		step = min(2*b.step, futileMost)
 	}
 	l.futile[owner] = backoff{until: now.Add(step), step: step}
+}
+
+// Missed reports whether some pod was refused shortly before the given moment and has not been asked about since. If
+// that is the moment at which our view of the cluster opened up, the scheduler's view may have opened before: then it has
+// asked already, was refused, and in a quiet cluster never asks again.
+func (l *Ledger) Missed(opened time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, asked := range l.unserved {
+		if asked.Before(opened) && opened.Sub(asked) < missedWindow {
+			return true
+		}
+	}
+	return false
 }
 
 // Expired reports whether a back-off or a used-up budget has ended since it was last asked. Pods that it kept waiting are

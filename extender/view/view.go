@@ -35,7 +35,9 @@ type View struct {
 	pools      map[v1alpha1.PoolName]*v1alpha1.NodePool
 	namespaces map[string]map[string]string
 	// world is made when it is asked for, and nil once something in it has changed.
-	world  *fit.World
+	world *fit.World
+	// opened is when a node last became more open to pods than it was.
+	opened time.Time
 	synced func() bool
 }
 
@@ -193,9 +195,13 @@ func (v *View) SetNode(n *corev1.Node) {
 	if e.node != nil {
 		before, wasOurs = e.node.State, e.node.Ours()
 	}
+	old := e.node
 	e.object = n
 	v.rebuild(e)
 	node := e.node
+	if opens(old, node) {
+		v.opened = v.now()
+	}
 	adopt := v.publish(n)
 	v.mu.Unlock()
 	if !node.Ours() {
@@ -209,6 +215,19 @@ func (v *View) SetNode(n *corev1.Node) {
 	for _, pod := range adopt {
 		v.ledger.Adopt(pod, node, v.now())
 	}
+}
+
+// opens reports whether the node takes pods now that it did not take before.
+func opens(old, n *claim.Node) bool {
+	return old == nil || n.State != old.State || old.KeptBack != "" && n.KeptBack == "" ||
+		old.Unschedulable && !n.Unschedulable || len(n.Taints) < len(old.Taints)
+}
+
+// Opened returns when some node last became more open to pods than it was.
+func (v *View) Opened() time.Time {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.opened
 }
 
 // publish takes in which pods the Node says are promised room on it, and returns those of them that wait.

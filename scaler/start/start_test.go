@@ -49,6 +49,8 @@ type rig struct {
 	mu      sync.Mutex // guards what follows
 	log     []string
 	counted []string
+	// homeless are the pods whose claims were handed back for another placement.
+	homeless []string
 }
 
 func newRig(t *testing.T, nodes ...*corev1.Node) *rig {
@@ -59,6 +61,13 @@ func newRig(t *testing.T, nodes ...*corev1.Node) *rig {
 	}
 	r.api = b.WithInterceptorFuncs(interceptor.Funcs{Patch: r.patch}).Build()
 	r.starter = New(Options{
+		Homeless: func(claims []claim.Claim) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			for i := range claims {
+				r.homeless = append(r.homeless, string(claims[i].Pod))
+			}
+		},
 		Reader: cache{r}, Live: r.api, Writer: r.api, Cloud: r, Ledger: r.ledger, Events: r.events, Now: time.Now, Log: logr.Discard(),
 		Count: func(pool v1alpha1.PoolName, trigger Trigger) {
 			r.mu.Lock()
@@ -134,7 +143,7 @@ func (r *rig) promise(pods ...string) {
 	r.t.Helper()
 	for _, name := range pods {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}}
-		n := &claim.Node{Name: "c", Pool: "p", State: v1alpha1.StateStandby, Allocatable: fit.Resources{Pods: 10}}
+		n := &claim.Node{Node: fit.Node{Name: "c", Allocatable: fit.Resources{Pods: 10}}, Pool: "p", State: v1alpha1.StateStandby}
 		if d := r.ledger.Decide(claim.Ask{Pod: p, Nodes: []*claim.Node{n}}, time.Now()); d.Claim == nil {
 			r.t.Fatalf("set-up: no claim for %s: %s", name, d.Reason)
 		}
