@@ -33,7 +33,7 @@ func TestUpkeep(t *testing.T) {
 		"asked after two touches":                   {asked: 2500 * time.Millisecond, until: 20 * time.Second, nudges: 2},
 		"a touch that fails is tried again":         {until: 4*time.Second + 500*time.Millisecond, fails: true, nudges: 4},
 		"not bound for 30 s: futile, once":          {asked: 1020 * time.Millisecond, until: time.Minute, events: 1},
-			"the pause is over: touched once more":       {asked: 1020 * time.Millisecond, until: 5 * time.Minute, events: 1, nudges: 1},
+		"the pause is over: touched once more":      {asked: 1020 * time.Millisecond, until: 5 * time.Minute, events: 1, nudges: 1},
 		"just under 30 s":                           {asked: 1020 * time.Millisecond, until: 30*time.Second + 990*time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {

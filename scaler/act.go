@@ -15,6 +15,7 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
+	"github.com/stratos-sh/stratos/scaler/start"
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
@@ -34,7 +35,7 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 	case lifecycle.RequestStart:
 		return c.starter.StartBound(ctx, g.node)
 	case lifecycle.ResumeStart:
-		c.starter.Resume(v1alpha1.NodeName(g.node.Name), "")
+		c.starter.Resume(v1alpha1.NodeName(g.node.Name), start.TriggerPending)
 		c.poke()
 		return nil
 	case lifecycle.FailStart:
@@ -142,7 +143,7 @@ func (c *nodes) toRunning(ctx context.Context, g gathered, d lifecycle.Decision)
 		err := c.patch(ctx, n, open(n, g.template, c.now()))
 		if err == nil {
 			c.ran(g, d)
-			return nil
+			return c.sayRunning(ctx, n)
 		}
 		if !apierrors.IsInvalid(err) {
 			return err
@@ -156,6 +157,31 @@ func (c *nodes) toRunning(ctx context.Context, g gathered, d lifecycle.Decision)
 		}
 	}
 	return apierrors.NewConflict(corev1.Resource("nodes"), g.node.Name, fmt.Errorf("taints keep changing"))
+}
+
+// sayRunning turns the condition that sayStopped wrote. It comes after the patch that opens the node: pods wait for
+// that one, and for this one nobody. Where it fails, the next look at the running node does it.
+func (c *nodes) sayRunning(ctx context.Context, n *corev1.Node) error {
+	is := n.DeepCopy()
+	for i := range is.Status.Conditions {
+		cond := &is.Status.Conditions[i]
+		if cond.Type != v1alpha1.ConditionStandby || cond.Status == corev1.ConditionFalse {
+			continue
+		}
+		now := metav1.NewTime(c.now())
+		cond.Status, cond.Reason, cond.Message = corev1.ConditionFalse, "Running", "instance was started"
+		cond.LastHeartbeatTime, cond.LastTransitionTime = now, now
+		return client.IgnoreNotFound(c.client.Status().Patch(ctx, is, client.StrategicMergeFrom(n)))
+	}
+	return nil
+}
+
+// syncCondition makes up for a sayRunning that failed, and for replicas that took the node back without it.
+func (c *nodes) syncCondition(ctx context.Context, g gathered) error {
+	if g.Node == nil || g.Node.State != v1alpha1.StateRunning {
+		return nil
+	}
+	return c.sayRunning(ctx, g.node)
 }
 
 func (c *nodes) ran(g gathered, d lifecycle.Decision) {

@@ -63,7 +63,7 @@ func (c *nodes) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctrl.Res
 	}
 	d := lifecycle.Decide(g.Observation, c.now())
 	if d.Action == lifecycle.Wait {
-		return ctrl.Result{RequeueAfter: d.After}, c.syncStateTag(ctx, g)
+		return ctrl.Result{RequeueAfter: d.After}, errors.Join(c.syncCondition(ctx, g), c.syncStateTag(ctx, g))
 	}
 	log := logr.FromContextOrDiscard(ctx)
 	log.V(1).Info("node step", "action", d.Action, "reason", d.Reason)

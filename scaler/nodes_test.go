@@ -1,11 +1,13 @@
 package scaler
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -276,6 +278,52 @@ func TestToStandbySaysThatTheInstanceIsStopped(t *testing.T) {
 	if standby == nil || standby.Status != corev1.ConditionTrue {
 		t.Errorf("condition %+v, want True", standby)
 	}
+}
+
+// A node that runs and says Standby misleads whoever reads its conditions. Pods do not wait for that write.
+func TestToRunningTurnsTheConditionAround(t *testing.T) {
+	said := reporting(v1alpha1.ConditionStandby, corev1.ConditionTrue, "Stopped", epoch().Add(-time.Hour))
+	r := newRig(t, nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch()), said), nodePool(5, 0))
+	r.sweep(instance(provider.InstanceRunning))
+	r.statusing = func() error {
+		if got := r.node("c").Labels[v1alpha1.LabelState]; got != "running" {
+			t.Errorf("the condition is written while the node is %s: pods wait for it", got)
+		}
+		return errors.New("down")
+	}
+	if _, err := r.nodes.Reconcile(t.Context(), "i-c"); err == nil {
+		t.Error("the failure is swallowed")
+	}
+	r.statusing = nil
+	r.reconcile() // marks it empty
+	r.reconcile()
+	standby := condition(r.node("c"), v1alpha1.ConditionStandby)
+	if standby.Status != corev1.ConditionFalse || !standby.LastTransitionTime.Time.Equal(epoch()) {
+		t.Errorf("condition %+v, want False since now", standby)
+	}
+	if ready := condition(r.node("c"), corev1.NodeReady); ready.Status != corev1.ConditionTrue {
+		t.Errorf("Ready %s: not ours to change", ready.Status)
+	}
+	r.statusing = func() error { t.Error("it is written again"); return nil }
+	r.reconcile()
+}
+
+// A start that a crash left open is asked for again, and counts as what it is.
+func TestAResumedStartIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch().Add(-time.Minute)), func(n *corev1.Node) { n.Status.Conditions = nil }), nodePool(5, 0))
+		r.sweep(instance(provider.InstanceStopped))
+		r.reconcile()
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- r.nodes.starter.Start(ctx) }()
+		synctest.Wait()
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		r.want("start i-c", "count p pending")
+	})
 }
 
 func TestTheTagIsWrittenOnce(t *testing.T) {

@@ -108,7 +108,7 @@ func (c *pending) unserved(ctx context.Context, pod *corev1.Pod) error {
 		return err
 	}
 	if pool == "" {
-		c.served(ctx, client.ObjectKeyFromObject(pod))
+		c.withdraw(ctx, client.ObjectKeyFromObject(pod)) // what was said stays remembered, or each look would say it again
 		c.say(pod, v1alpha1.ReasonStandbyUnavailable, why)
 		return nil
 	}
@@ -124,6 +124,11 @@ func (c *pending) served(ctx context.Context, pod podKey) {
 	c.mu.Lock()
 	delete(c.told, pod)
 	c.mu.Unlock()
+	c.withdraw(ctx, pod)
+}
+
+// withdraw ends the pod's demand for a new instance.
+func (c *pending) withdraw(ctx context.Context, pod podKey) {
 	if pool, was := c.demand.remove(pod); was {
 		c.poolChanged(ctx, pool)
 	}
@@ -221,8 +226,10 @@ func judgePool(pod *corev1.Pod, pool *v1alpha1.NodePool, nodes []corev1.Node) ju
 			refusal = why
 		}
 	}
-	room := pool.Status.Total < pool.Spec.PoolSize && pool.DeletionTimestamp == nil
+	room := pool.Status.Total < pool.Spec.PoolSize
 	switch {
+	case pool.DeletionTimestamp != nil:
+		return judged{why: fmt.Sprintf("pool %s is being deleted", pool.Name)}
 	case mine == 0:
 		return judged{fmt.Sprintf("pool %s has no node yet", pool.Name), room && mayServe(pod, pool)}
 	case fitting == 0:

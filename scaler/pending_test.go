@@ -1,6 +1,7 @@
 package scaler
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/scaler/start"
 )
 
 // unschedulable is a pod that waits since epoch.
@@ -31,16 +34,48 @@ func needing(cpu string) func(*corev1.Pod) {
 	}
 }
 
-func (r *rig) explains() *explain {
-	return &explain{
-		reader: r.api, ledger: r.ledger, events: r.events, schedulers: []string{v1alpha1.SchedulerName}, told: map[podKey]string{},
-		now: func() time.Time { return r.now },
+// looksAfter is the watch of pending pods over what the rig's API server holds now; the pools that it has looked at again go
+// to the rig's log.
+func (r *rig) looksAfter() *pending {
+	r.t.Helper()
+	clock := func() time.Time { return r.now }
+	return &pending{
+		reader: r.api, ledger: r.ledger, demand: r.demand, events: r.events, schedulers: []string{v1alpha1.SchedulerName}, told: map[podKey]string{},
+		now: clock, placer: start.NewPlacer(r.ledger, r.view(), r.nodes.starter, r.events, clock),
+		poolChanged: func(_ context.Context, pool v1alpha1.PoolName) { r.note("pool " + string(pool)) },
 	}
 }
 
-func (r *rig) look(e *explain) {
+// view is fed with what the rig's API server holds now.
+func (r *rig) view() *view.View {
 	r.t.Helper()
-	if _, err := e.Reconcile(r.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "a"}}); err != nil {
+	v := view.New(r.ledger, func() time.Time { return r.now })
+	pools, nodes, pods := &v1alpha1.NodePoolList{}, &corev1.NodeList{}, &corev1.PodList{}
+	for _, list := range []client.ObjectList{pools, nodes, pods} {
+		if err := r.api.List(r.t.Context(), list); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	for i := range pools.Items {
+		v.SetPool(&pools.Items[i])
+	}
+	for i := range nodes.Items {
+		v.SetNode(&nodes.Items[i])
+	}
+	for i := range pods.Items {
+		v.SetPod(&pods.Items[i])
+	}
+	return v
+}
+
+// counting is a pool whose status counts that many instances.
+func counting(total int32) func(*v1alpha1.NodePool) {
+	return func(p *v1alpha1.NodePool) { p.Status.Total = total }
+}
+
+func (r *rig) look(c *pending) {
+	r.t.Helper()
+	if _, err := c.Reconcile(r.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "a"}}); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -57,11 +92,12 @@ func TestExplainSays(t *testing.T) {
 		want    string // "" for no event
 	}{
 		"there is no pool":             {[]client.Object{unschedulable()}, time.Minute, "there is no NodePool"},
-		"the pool is empty yet":        {[]client.Object{unschedulable(), nodePool(2, 1)}, time.Minute, "pool p has no node yet"},
+		"the pool is empty yet":        {[]client.Object{unschedulable(), nodePool(2, 1)}, time.Minute, "ColdLaunch pool p has no node yet: launching a new instance in pool p"},
 		"it is larger than any node":   {[]client.Object{unschedulable(needing("5")), nodePool(2, 1), standby()}, time.Minute, "pool p: needs 5 cpu, node has 4 left"},
 		"it selects other nodes":       {[]client.Object{unschedulable(func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }), nodePool(2, 1), standby()}, time.Minute, "pool p: "},
-		"all nodes are in use":         {[]client.Object{unschedulable(needing("1")), nodePool(1, 1), nodeIn(v1alpha1.StateRunning)}, time.Minute, "pool p is at its poolSize of 1"},
-		"more nodes are to come":       {[]client.Object{unschedulable(needing("1")), nodePool(2, 1), nodeIn(v1alpha1.StateRunning)}, time.Minute, "pool p has no standby node with room now"},
+		"all nodes are in use":         {[]client.Object{unschedulable(needing("1")), nodePool(1, 1, counting(1)), nodeIn(v1alpha1.StateRunning)}, time.Minute, "pool p is at its poolSize of 1"},
+		"another node may be launched": {[]client.Object{unschedulable(needing("1")), nodePool(2, 1, counting(1)), nodeIn(v1alpha1.StateRunning)}, time.Minute, "ColdLaunch pool p has no standby node with room now: launching a new instance in pool p"},
+		"the pool goes":                {[]client.Object{unschedulable(needing("1")), nodePool(2, 1, deleted), nodeIn(v1alpha1.StateRunning)}, time.Minute, "StandbyUnavailable pool p is being deleted"},
 		"a person keeps the node back": {[]client.Object{unschedulable(needing("1")), nodePool(2, 1), standby(annotated(v1alpha1.AnnotationDoNotStart, "true"))}, time.Minute, "kept back: annotated stratos.sh/do-not-start"},
 		"of two reasons the first node's, by name": {
 			[]client.Object{unschedulable(needing("1")), nodePool(2, 1), standby(annotated(v1alpha1.AnnotationDoNotStart, "true")), standby(second, annotated(v1alpha1.AnnotationCordoned, ""))},
@@ -71,9 +107,12 @@ func TestExplainSays(t *testing.T) {
 		"another replica has claimed": {[]client.Object{unschedulable(), nodePool(2, 1), standby(annotated(v1alpha1.AnnotationClaims, "x,a"))}, time.Minute, ""},
 		"it is bound":                 {[]client.Object{unschedulable(func(p *corev1.Pod) { p.Spec.NodeName = "c" })}, time.Minute, ""},
 		"it is nominated":             {[]client.Object{unschedulable(func(p *corev1.Pod) { p.Status.NominatedNodeName = "c" })}, time.Minute, ""},
-		"it is another scheduler's":   {[]client.Object{unschedulable(func(p *corev1.Pod) { p.Spec.SchedulerName = "default-scheduler" })}, time.Minute, ""},
-		"it is gated":                 {[]client.Object{unschedulable(func(p *corev1.Pod) { p.Status.Conditions[0].Reason = corev1.PodReasonSchedulingGated })}, time.Minute, ""},
-		"it carries resource claims":  {[]client.Object{unschedulable(func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} })}, time.Minute, ""},
+		"of another scheduler's pod it is said at once": {[]client.Object{unschedulable(func(p *corev1.Pod) { p.Spec.SchedulerName = "default-scheduler" })}, 0, "StandbyUnavailable there is no NodePool"},
+		"its scheduler fails": {[]client.Object{unschedulable(func(p *corev1.Pod) {
+			p.Status.Conditions[0].Reason, p.Status.Conditions[0].Message = corev1.PodReasonSchedulerError, "no such volume"
+		})}, 0, "StandbyUnavailable the scheduler fails: no such volume"},
+		"it is gated":                {[]client.Object{unschedulable(func(p *corev1.Pod) { p.Status.Conditions[0].Reason = corev1.PodReasonSchedulingGated })}, time.Minute, ""},
+		"it carries resource claims": {[]client.Object{unschedulable(func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} })}, time.Minute, ""},
 		"a DaemonSet's starts nothing": {[]client.Object{unschedulable(func(p *corev1.Pod) {
 			p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d", Controller: &yes}}
 		})}, time.Minute, "pods of a DaemonSet start no node"},
@@ -82,10 +121,10 @@ func TestExplainSays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, c.objects...)
 			r.now = epoch().Add(c.after)
-			r.look(r.explains())
+			r.look(r.looksAfter())
 			said := r.said()
 			if c.want == "" && len(said) > 0 || c.want != "" && !slices.ContainsFunc(said, func(s string) bool {
-				return strings.Contains(s, "StandbyUnavailable") && strings.Contains(s, c.want)
+				return (strings.Contains(s, "StandbyUnavailable") || strings.Contains(c.want, "ColdLaunch")) && strings.Contains(s, c.want)
 			}) {
 				t.Errorf("events %q, want %q", said, c.want)
 			}
@@ -96,7 +135,7 @@ func TestExplainSays(t *testing.T) {
 func TestExplainSaysAReasonOnceUntilItChanges(t *testing.T) {
 	r := newRig(t, unschedulable())
 	r.now = epoch().Add(time.Minute)
-	e := r.explains()
+	e := r.looksAfter()
 	r.look(e)
 	r.look(e)
 	if got := r.said(); len(got) != 1 {
@@ -111,7 +150,7 @@ func TestExplainSaysAReasonOnceUntilItChanges(t *testing.T) {
 	}
 	r.promise("a", "c")
 	r.look(e)
-	r.ledger.Release("a")
+	r.ledger.Release("a", "")
 	r.look(e)
 	if got := r.said(); len(got) != 1 {
 		t.Errorf("events %q, want the reason again: the pod had a claim between", got)

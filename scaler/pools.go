@@ -210,7 +210,11 @@ func (c *pools) empty(ctx context.Context, pool *v1alpha1.NodePool) (ctrl.Result
 	if err := c.report(ctx, pool, count, nil); err != nil {
 		return again, ignoreConflict(err)
 	}
-	if len(left) > 0 {
+	orphans := managed(nodes.Items)
+	for _, id := range orphans { // no sweep brings an instance that is gone, so nothing else may look at its Node
+		c.wake(ctx, id)
+	}
+	if len(left) > 0 || len(orphans) > 0 {
 		return again, nil
 	}
 	list, err := c.cloud.ListInstances(ctx, map[string]string{
@@ -232,6 +236,18 @@ func (c *pools) empty(ctx context.Context, pool *v1alpha1.NodePool) (ctrl.Result
 	controllerutil.RemoveFinalizer(pool, v1alpha1.FinalizerNodePool)
 	c.metrics.forget(v1alpha1.PoolName(pool.Name))
 	return ctrl.Result{}, client.IgnoreNotFound(ignoreConflict(c.client.Update(ctx, pool)))
+}
+
+// managed lists the instances of the Nodes that show a state of ours. A Node may outlive its instance by a moment: its
+// pool stays until the lifecycle has deleted it, so that nobody is left to wonder whose it is.
+func managed(nodes []corev1.Node) []v1alpha1.InstanceID {
+	var out []v1alpha1.InstanceID
+	for i := range nodes {
+		if nodes[i].Labels[v1alpha1.LabelState] != "" {
+			out = append(out, instanceOf(&nodes[i]))
+		}
+	}
+	return out
 }
 
 // setup registers the controller: it listens to pools, to the Nodes of pools, to classes and to the sweep.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -177,21 +178,29 @@ func TestAddsItsFinalizerBeforeAnythingElse(t *testing.T) {
 func TestADeletedPoolGoesWhenNothingIsLeft(t *testing.T) {
 	for name, c := range map[string]struct {
 		pool   *v1alpha1.NodePool
+		node   *corev1.Node
 		swept  []*provider.Instance
 		listed []*provider.Instance
 		after  time.Duration
 		log    []string
 		gone   bool
 	}{
-		"an instance is left: it is looked at": {pool: nodePool(2, 2, deleted), swept: []*provider.Instance{instance(provider.InstanceRunning)}, log: []string{"wake i-c"}},
-		"one that no sweep has shown yet":      {pool: nodePool(2, 2, deleted), listed: []*provider.Instance{instance(provider.InstancePending)}},
-		"a launch may not show yet":            {pool: nodePool(2, 2, deleted, holding(`{"next":1}`)), after: 9 * time.Second},
-		"a launch would show by now":           {pool: nodePool(2, 2, deleted, holding(`{"next":1}`)), after: 10 * time.Second, gone: true},
-		"nothing was ever launched":            {pool: nodePool(2, 2, deleted), gone: true},
-		"terminated ones are nothing":          {pool: nodePool(2, 2, deleted), swept: []*provider.Instance{instance(provider.InstanceTerminated)}, listed: []*provider.Instance{instance(provider.InstanceTerminated)}, gone: true},
+		"an instance is left: it is looked at":                 {pool: nodePool(2, 2, deleted), swept: []*provider.Instance{instance(provider.InstanceRunning)}, log: []string{"wake i-c"}},
+		"one that no sweep has shown yet":                      {pool: nodePool(2, 2, deleted), listed: []*provider.Instance{instance(provider.InstancePending)}},
+		"a launch may not show yet":                            {pool: nodePool(2, 2, deleted, holding(`{"next":1}`)), after: 9 * time.Second},
+		"a launch would show by now":                           {pool: nodePool(2, 2, deleted, holding(`{"next":1}`)), after: 10 * time.Second, gone: true},
+		"nothing was ever launched":                            {pool: nodePool(2, 2, deleted), gone: true},
+		"a Node is left without its instance: it is looked at": {pool: nodePool(2, 2, deleted), node: nodeIn(v1alpha1.StateTerminating), log: []string{"wake i-c"}},
+		"a Node that only bears the pool's label is not ours":  {pool: nodePool(2, 2, deleted), node: nodeIn("", func(n *corev1.Node) { delete(n.Labels, v1alpha1.LabelState) }), gone: true},
+		"terminated ones are nothing":                          {pool: nodePool(2, 2, deleted), swept: []*provider.Instance{instance(provider.InstanceTerminated)}, listed: []*provider.Instance{instance(provider.InstanceTerminated)}, gone: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, c.pool)
+			if c.node != nil {
+				if err := r.api.Create(t.Context(), c.node); err != nil {
+					t.Fatal(err)
+				}
+			}
 			r.listed = c.listed
 			r.now = r.now.Add(c.after)
 			r.sweep(c.swept...)

@@ -44,10 +44,14 @@ type rig struct {
 	events    *events.FakeRecorder
 	nodes     *nodes
 	pools     *pools
-	now       time.Time
+	demand    *demand
+	// homeless are the claims that were handed back for another placement.
+	homeless []claim.Claim
+	now      time.Time
 
 	// patching and the answers stand for faults; nil is none.
 	patching  func() error
+	statusing func() error
 	launching func(n int) error
 	stopping  error
 	listed    []*provider.Instance
@@ -66,7 +70,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 			t.Fatal(err)
 		}
 	}
-	r := &rig{t: t, inventory: newInventory(), ledger: claim.NewLedger(), events: events.NewFakeRecorder(1000), now: epoch(), known: map[string]*provider.Instance{}}
+	r := &rig{t: t, inventory: newInventory(), ledger: claim.NewLedger(), demand: newDemand(), events: events.NewFakeRecorder(1000), now: epoch(), known: map[string]*provider.Instance{}}
 	pod := func(f func(*corev1.Pod) string) client.IndexerFunc {
 		return func(o client.Object) []string { return []string{f(o.(*corev1.Pod))} }
 	}
@@ -74,7 +78,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 		WithIndex(&corev1.Node{}, indexProviderID, func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).
 		WithIndex(&corev1.Pod{}, indexPodNode, pod(nodeOfPod)).
 		WithIndex(&corev1.Pod{}, "spec.nodeName", pod(func(p *corev1.Pod) string { return p.Spec.NodeName })).
-		WithInterceptorFuncs(interceptor.Funcs{Patch: r.patch, Delete: r.delete, SubResourceCreate: r.evict}).Build()
+		WithInterceptorFuncs(interceptor.Funcs{Patch: r.patch, Delete: r.delete, SubResourceCreate: r.evict, SubResourcePatch: r.patchStatus}).Build()
 	metrics, err := newMetrics(prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
@@ -83,10 +87,16 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	r.nodes = &nodes{
 		reader: r.api, live: r.api, client: r.api, cloud: r, cluster: "here", ledger: r.ledger, events: r.events, metrics: metrics,
 		now: clock, inventory: r.inventory, poke: func() {},
-		starter: start.New(start.Options{Reader: r.api, Live: r.api, Writer: r.api, Cloud: r, Ledger: r.ledger, Events: r.events, Now: clock, Log: logr.Discard()}),
+		demand: r.demand,
+		starter: start.New(start.Options{Homeless: func(claims []claim.Claim) { r.homeless = append(r.homeless, claims...) }, Reader: r.api, Live: r.api, Writer: r.api, Cloud: r, Ledger: r.ledger, Events: r.events, Now: clock, Log: logr.Discard(),
+			Count: func(pool v1alpha1.PoolName, trigger start.Trigger) {
+				r.note("count " + string(pool) + " " + string(trigger))
+			},
+		}),
 	}
 	r.pools = &pools{
 		client: r.api, cloud: r, cluster: "here", launcher: r, events: r.events, metrics: metrics, now: clock, inventory: r.inventory,
+		ledger: r.ledger, demand: r.demand,
 		poke: func() {}, wake: func(_ context.Context, id v1alpha1.InstanceID) { r.note("wake " + string(id)) },
 	}
 	return r
@@ -130,6 +140,16 @@ func (r *rig) delete(ctx context.Context, c client.WithWatch, o client.Object, o
 func (r *rig) evict(_ context.Context, _ client.Client, sub string, o, _ client.Object, _ ...client.SubResourceCreateOption) error {
 	r.note(sub + " " + o.GetName())
 	return nil
+}
+
+// patchStatus is not in the log: what a status says is read from the object.
+func (r *rig) patchStatus(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+	if r.statusing != nil {
+		if err := r.statusing(); err != nil {
+			return err
+		}
+	}
+	return c.SubResource(sub).Patch(ctx, o, p, opts...)
 }
 
 func (r *rig) StartInstance(_ context.Context, id string) error { r.note("start " + id); return nil }

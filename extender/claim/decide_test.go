@@ -233,10 +233,10 @@ func TestDecideRoom(t *testing.T) {
 		"the last place of a pod": {
 			starting("c", offering("cpu", "4", "memory", "1Gi", "pods", "1")), pod("h", asking()), pod("a", asking()), false,
 		},
-		"the same host port":            {starting("c"), pod("h", onPort(80)), pod("a", onPort(80)), false},
-		"another host port":             {starting("c"), pod("h", onPort(80)), pod("a", onPort(81)), true},
-		"the last device":               {starting("c", gpus), pod("h", asking("example.com/gpu", "1")), pod("a", asking("example.com/gpu", "1")), true},
-		"one device too many":           {starting("c", gpus), pod("h", asking("example.com/gpu", "2")), pod("a", asking("example.com/gpu", "1")), false},
+		"the same host port":                {starting("c"), pod("h", onPort(80)), pod("a", onPort(80)), false},
+		"another host port":                 {starting("c"), pod("h", onPort(80)), pod("a", onPort(81)), true},
+		"the last device":                   {starting("c", gpus), pod("h", asking("example.com/gpu", "1")), pod("a", asking("example.com/gpu", "1")), true},
+		"one device too many":               {starting("c", gpus), pod("h", asking("example.com/gpu", "2")), pod("a", asking("example.com/gpu", "1")), false},
 		"claims of higher priority hold":    {starting("c"), pod("h", asking("cpu", "4"), withPriority(1)), pod("a"), false},
 		"claims of lower priority give way": {starting("c"), pod("h", asking("cpu", "4")), pod("a", withPriority(1)), true},
 	} {

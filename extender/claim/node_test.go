@@ -168,7 +168,7 @@ func TestNodeOfReadsThePool(t *testing.T) {
 		},
 		Pool: "p", State: v1alpha1.StateStandby, Weight: 77,
 		Present: []corev1.Taint{noSchedule(v1alpha1.TaintStandby)}, Cordoned: true,
-		Defaults: list("cpu", "500m"),
+		Defaults:         list("cpu", "500m"),
 		UnavailableUntil: epoch().Add(3 * time.Minute),
 	}
 	wantDiff(t, "node", n, want)

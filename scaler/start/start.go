@@ -120,10 +120,13 @@ func (s *Starter) Start(ctx context.Context) error {
 // returns at once and may be called again at will.
 func (s *Starter) StartNode(node v1alpha1.NodeName) { s.queue.Add(node) }
 
-// Resume asks the cloud again for a start whose intent stands on the Node.
+// Resume asks the cloud again for a start whose intent stands on the Node. A call of this process's own that the cloud
+// has not accepted yet keeps its trigger: it is one start.
 func (s *Starter) Resume(node v1alpha1.NodeName, trigger Trigger) {
 	s.mu.Lock()
-	s.calls[node] = trigger
+	if _, ours := s.calls[node]; !ours {
+		s.calls[node] = trigger
+	}
 	s.mu.Unlock()
 	s.queue.Add(node)
 }

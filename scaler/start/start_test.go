@@ -445,6 +445,29 @@ func TestResume(t *testing.T) {
 	})
 }
 
+// The leader finds the start not carried out while this replica is still being refused: it is one start, the filter's.
+func TestResumeKeepsTheTriggerOfACallUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nodeIn(v1alpha1.StateStandby))
+		r.promise("a")
+		r.answer = func(n int) error {
+			if n == 1 {
+				return &provider.RateLimitError{}
+			}
+			return nil
+		}
+		r.run(func() {
+			r.starter.StartNode("c")
+			synctest.Wait()
+			r.starter.Resume("c", TriggerPending)
+			<-time.After(time.Minute)
+		})
+		if diff := cmp.Diff([]string{"p filter"}, r.counted); diff != "" {
+			t.Errorf("counted (-want +got):\n%s", diff)
+		}
+	})
+}
+
 func TestResumeOfANodeThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

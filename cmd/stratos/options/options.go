@@ -166,14 +166,11 @@ func (o *Options) Validate() error {
 	case !slices.Contains(clouds, o.CloudProvider):
 		errs = append(errs, fmt.Errorf("--cloud-provider %q is not supported; it is one of: %s", o.CloudProvider, strings.Join(clouds, ", ")))
 	}
-	if _, _, err := net.SplitHostPort(o.ExtenderBindAddress); err != nil {
-		errs = append(errs, fmt.Errorf("--extender-bind-address %q is not host:port", o.ExtenderBindAddress))
+	if err := o.validateExposure(); err != nil {
+		errs = append(errs, err)
 	}
 	if o.ClientCA != "" && o.CertDir == "" {
 		errs = append(errs, errors.New("--client-ca needs --cert-dir: without a certificate of its own the extender speaks plain HTTP"))
-	}
-	if o.CertDir != "" && o.ClientCA == "" && !loopback(o.ExtenderBindAddress) {
-		errs = append(errs, fmt.Errorf("--extender-bind-address %q is not loopback, so --client-ca is required: whoever reaches the extender can start nodes", o.ExtenderBindAddress))
 	}
 	if len(o.SchedulerNames) == 0 || slices.Contains(o.SchedulerNames, "") {
 		errs = append(errs, errors.New("--extender-scheduler-names must name at least one scheduler and no empty one"))
@@ -182,4 +179,21 @@ func (o *Options) Validate() error {
 		errs = append(errs, errors.New("--fake-boot-time, --fake-stop-time and --fake-pull-time must not be negative"))
 	}
 	return errors.Join(errs...)
+}
+
+// validateExposure refuses an extender that the network reaches without TLS and client certificates.
+func (o *Options) validateExposure() error {
+	address := o.ExtenderBindAddress
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return fmt.Errorf("--extender-bind-address %q is not host:port", address)
+	}
+	switch {
+	case loopback(address):
+		return nil
+	case o.CertDir == "":
+		return fmt.Errorf("--extender-bind-address %q is not loopback, so --cert-dir is required: plain HTTP is served on loopback only", address)
+	case o.ClientCA == "":
+		return fmt.Errorf("--extender-bind-address %q is not loopback, so --client-ca is required: whoever reaches the extender can start nodes", address)
+	}
+	return nil
 }

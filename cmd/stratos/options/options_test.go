@@ -137,6 +137,8 @@ func TestValidate(t *testing.T) {
 		"an address without a port":    {valid("--extender-bind-address=127.0.0.1"), []string{"--extender-bind-address", "host:port"}},
 		"a CA without a certificate":   {valid("--client-ca=/ca"), []string{"--client-ca needs --cert-dir"}},
 		"open to all":                  {valid("--cert-dir=/c", "--extender-bind-address=:9444"), []string{"--extender-bind-address", "not loopback", "--client-ca is required"}},
+		"open to all in plain HTTP":    {valid("--extender-bind-address=0.0.0.0:9444"), []string{"--extender-bind-address", "not loopback", "--cert-dir is required"}},
+		"plain HTTP on loopback":       {valid("--extender-bind-address=localhost:9444"), nil},
 		"open to clients of a CA":      {valid("--cert-dir=/c", "--client-ca=/ca", "--extender-bind-address=:9444"), nil},
 		"a certificate, loopback only": {valid("--cert-dir=/c"), nil},
 		"loopback of version 6":        {valid("--cert-dir=/c", "--extender-bind-address=[::1]:9444"), nil},

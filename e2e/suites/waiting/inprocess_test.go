@@ -24,6 +24,7 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 	"github.com/stratos-sh/stratos/extender"
 	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/view"
 	"github.com/stratos-sh/stratos/scaler"
 )
 
@@ -37,9 +38,14 @@ func startInProcess(t *testing.T, r *rig.Rig, watch *lagging, nudges *nudgeGate)
 	t.Cleanup(cancel)
 	mgr := newManager(t, r, nudges)
 	ledger := claim.NewLedger()
+	seen := view.New(ledger, time.Now)
+	watch.Informers, watch.done = mgr.GetCache(), ctx.Done()
+	if err := seen.SetupWithManager(mgr, watch); err != nil {
+		t.Fatal(err)
+	}
 	starter, err := scaler.SetupWithManager(ctx, mgr, scaler.Setup{
 		Cloud: r.Cloud, Launcher: &scaler.AWSLauncher{Reader: mgr.GetClient(), Cloud: r.Cloud},
-		Cluster: "e2e", Ledger: ledger, ExtenderSchedulers: []string{v1alpha1.SchedulerName},
+		Cluster: "e2e", Ledger: ledger, View: seen, ExtenderSchedulers: []string{v1alpha1.SchedulerName},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -48,9 +54,8 @@ func startInProcess(t *testing.T, r *rig.Rig, watch *lagging, nudges *nudgeGate)
 	if err != nil {
 		t.Fatal(err)
 	}
-	watch.Informers, watch.done = mgr.GetCache(), ctx.Done()
 	_, err = extender.SetupWithManager(mgr, extender.Setup{
-		Ledger: ledger, Starter: starter, Server: extender.Options{BindAddress: address}, Informers: watch,
+		Ledger: ledger, View: seen, Starter: starter, Server: extender.Options{BindAddress: address},
 	})
 	if err != nil {
 		t.Fatal(err)
