@@ -2,6 +2,7 @@ package claim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -82,7 +83,7 @@ func (l *Ledger) Decide(ask Ask, now time.Time) Decision {
 }
 
 func (l *Ledger) decide(ask Ask, now time.Time) Decision {
-	j := &judgement{Ledger: l, Ask: ask, now: now, digests: map[v1alpha1.PoolName]*fit.Pod{}}
+	j := l.judge(ask, now)
 	own := l.byPod[ask.Pod.UID]
 	if own != nil {
 		own.LastAsked = now
@@ -115,8 +116,16 @@ type judgement struct {
 	now time.Time
 	// digests is the pod with each pool's defaults, made once.
 	digests map[v1alpha1.PoolName]*fit.Pod
+	// limited are the pools whose start budget refused the pod, and until when. They are only told of if nothing else took it.
+	limited map[v1alpha1.PoolName]time.Time
 	// together judges anti-affinity and spread against the pods that wait; made once, where it is needed.
 	together *fit.View
+}
+
+func (l *Ledger) judge(ask Ask, now time.Time) *judgement {
+	return &judgement{
+		Ledger: l, Ask: ask, now: now, digests: map[v1alpha1.PoolName]*fit.Pod{}, limited: map[v1alpha1.PoolName]time.Time{},
+	}
 }
 
 // promiseRoom goes through step 4: a draining node, a starting one, one where lower priorities give way, a standby one.
@@ -141,6 +150,7 @@ func (j *judgement) promiseRoom(refused refusals) Decision {
 		d.Start = own.Node
 		return d
 	}
+	maps.Copy(j.Ledger.limited, j.limited)
 	why := options.why()
 	return Decision{Verdict: Unavailable, Refused: refused.orAny(j.Ask, why), Reason: why}
 }
@@ -342,7 +352,9 @@ func (j *judgement) displace(n *Node) []Claim {
 
 func (j *judgement) promise(n *Node) *Claim {
 	message := fmt.Sprintf("starting standby node %s of pool %s", n.Name, n.Pool)
-	if d := j.ready[n.Pool]; d > 0 {
+	if n.Cancellable() {
+		message = fmt.Sprintf("taking back node %s of pool %s, which was about to stop", n.Name, n.Pool)
+	} else if d := j.ready[n.Pool]; d > 0 {
 		message += fmt.Sprintf(" (usually ready in %s)", d.Round(time.Second))
 	}
 	c := &Claim{
@@ -356,14 +368,18 @@ func (j *judgement) promise(n *Node) *Claim {
 }
 
 // Adopt takes over a claim that is published on a node, made by another replica or by this one before a restart. It
-// reports false where the pod has a claim already or the node is not on its way to running.
+// reports false where the pod has a claim already, where the node is not on its way to running, and where it has no room:
+// an annotation may be older than a decision here that gave the room to another pod.
 func (l *Ledger) Adopt(pod *corev1.Pod, n *Node, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.byPod[pod.UID] != nil || n.State != v1alpha1.StateStarting && n.State != v1alpha1.StateRunning {
 		return false
 	}
-	j := &judgement{Ledger: l, Ask: Ask{Pod: pod}, now: now, digests: map[v1alpha1.PoolName]*fit.Pod{}}
+	j := l.judge(Ask{Pod: pod}, now)
+	if !j.hasRoom(n, lowest) {
+		return false
+	}
 	j.promise(n)
 	if n.State == v1alpha1.StateRunning {
 		l.byPod[pod.UID].RunningSince = now

@@ -243,24 +243,48 @@ func (l *Ledger) Squeeze(n *Node) []Claim {
 	}
 	var out []Claim
 	for {
-		p := l.byNode[n.Name]
-		if p == nil {
+		c, ok := l.squeezed(n)
+		if !ok {
 			return out
 		}
-		left := n.Allocatable.Clone()
-		left.Sub(n.Used)
-		for _, c := range p.claims {
-			if c.nominated { // counted as Used already
-				left.Add(c.digest.Requests)
-			}
-		}
-		if left.Short(p.sum) == "" {
-			return out
-		}
-		last := slices.MaxFunc(l.claimsOn(n.Name), yieldsFirst)
-		out = append(out, last)
-		l.drop(l.byPod[last.Pod])
+		out = append(out, c)
+		l.drop(l.byPod[c.Pod])
 	}
+}
+
+// squeezed gives the claim that has to go first, if the node has no room for all.
+func (l *Ledger) squeezed(n *Node) (Claim, bool) {
+	p := l.byNode[n.Name]
+	if p == nil {
+		return Claim{}, false
+	}
+	left := n.Allocatable.Clone()
+	left.Sub(n.Used)
+	if len(n.Ports) == 0 && left.Short(p.sum) == "" {
+		return Claim{}, false
+	}
+	var standing []Claim
+	var sum fit.Resources
+	for _, c := range l.claimsOn(n.Name) {
+		if c.counted(n) {
+			continue
+		}
+		if fit.PortsConflict(c.digest.Ports, n.Ports) {
+			return c, true
+		}
+		sum.Add(c.digest.Requests)
+		standing = append(standing, c)
+	}
+	if len(standing) == 0 || left.Short(sum) == "" {
+		return Claim{}, false
+	}
+	return slices.MaxFunc(standing, yieldsFirst), true
+}
+
+// counted reports whether the node's Used holds the claimed pod already: it is on its way there, or bound and the claim
+// is about to end. The view places a pod before it tells the ledger, and other events may come in between.
+func (c *Claim) counted(n *Node) bool {
+	return c.nominated || slices.ContainsFunc(n.Pods, func(p *fit.Placed) bool { return p.UID == c.Pod })
 }
 
 // yieldsFirst orders claims by who gives way: the higher in this order the sooner.
@@ -427,7 +451,7 @@ func (l *Ledger) room(n *Node, pod types.UID, priority int32) (fit.Resources, []
 	left.Sub(n.Used)
 	ports := n.Ports
 	for uid, c := range l.on(n.Name) {
-		if uid == pod || c.nominated || c.Priority < priority {
+		if uid == pod || c.Priority < priority || c.counted(n) {
 			continue
 		}
 		left.Sub(c.digest.Requests)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,22 +24,30 @@ type world struct {
 	bound  map[v1alpha1.NodeName][]*corev1.Pod
 	pods   []*corev1.Pod
 	log    []string
+	// starts are when each pool's nodes were started.
+	starts map[v1alpha1.PoolName][]time.Time
 }
 
 const (
 	worldNodes = 5
 	worldPods  = 12
+	// worldBudget bounds each pool's starts, and is used up now and then.
+	worldBudget = 4
 )
 
 func newWorld(t testing.TB) *world {
-	w := &world{t: t, ledger: NewLedger(), now: epoch(), bound: map[v1alpha1.NodeName][]*corev1.Pod{}}
+	w := &world{t: t, ledger: NewLedger(), now: epoch(), bound: map[v1alpha1.NodeName][]*corev1.Pod{}, starts: map[v1alpha1.PoolName][]time.Time{}}
 	for i := range worldNodes {
-		w.nodes = append(w.nodes, standby(fmt.Sprintf("n%d", i), inPool(v1alpha1.PoolName(fmt.Sprintf("p%d", i%2)), int32(i%3))))
+		w.nodes = append(w.nodes, standby(fmt.Sprintf("n%d", i), inPool(v1alpha1.PoolName(fmt.Sprintf("p%d", i%2)), int32(i%3)), budgetOf(worldBudget)))
 	}
 	for i := range worldPods {
 		p := pod(fmt.Sprintf("pod%d", i), asking("cpu", fmt.Sprintf("%dm", 500+700*(i%5))), withPriority(int32(i%2)))
 		if i%4 == 0 {
 			onPort(8080)(p)
+		}
+		if i%4 == 1 {
+			labelled("apart")(p)
+			apartFrom("apart", corev1.LabelHostname)(p)
 		}
 		w.pods = append(w.pods, p)
 	}
@@ -55,26 +64,38 @@ func (w *world) step(fate byte) {
 		w.ask(p)
 	case 6:
 		w.bind(p)
-	case 7, 8:
+	case 7:
 		w.turn(n, v1alpha1.StateStandby, v1alpha1.StateStarting)
-	case 9, 10:
+	case 8:
+		w.intrude(n)
+	case 9:
 		w.turn(n, v1alpha1.StateStarting, v1alpha1.StateRunning)
+	case 10:
+		w.nominate(p)
 	case 11:
 		w.turn(n, v1alpha1.StateStarting, v1alpha1.StateStandby)
 	case 12:
-		if len(w.bound[n.Name]) == 0 && len(w.ledger.On(n.Name)) == 0 {
+		switch {
+		case n.State == v1alpha1.StateStopping:
+			w.turn(n, v1alpha1.StateStopping, v1alpha1.StateStandby)
+		case len(w.bound[n.Name]) == 0 && len(w.ledger.On(n.Name)) == 0:
 			w.turn(n, v1alpha1.StateRunning, v1alpha1.StateStopping)
 		}
-		w.turn(n, v1alpha1.StateStopping, v1alpha1.StateStandby)
 	case 13:
 		w.now = w.now.Add(11 * time.Second)
-		w.logf("overdue %v", podsOf(w.ledger.Overdue(w.now)))
+		w.logf("overdue %v, expired %v", podsOf(w.ledger.Overdue(w.now)), w.ledger.Expired(w.now))
 	case 14:
-		w.ledger.Failed(n.Name)
-		w.logf("failed %s", n.Name)
+		if int(fate>>4)%2 == 0 {
+			w.ledger.Failed(n.Name)
+			w.logf("failed %s", n.Name)
+		} else {
+			w.adopt(p, n)
+		}
 	case 15:
 		w.ledger.Release(p.UID, "")
 		w.unbind(p)
+		w.bound[n.Name] = slices.DeleteFunc(w.bound[n.Name], func(o *corev1.Pod) bool { return strings.HasPrefix(o.Name, "thief") })
+		w.recount(n.Name)
 		w.logf("deleted %s", p.Name)
 	}
 	w.check()
@@ -87,7 +108,7 @@ func (w *world) turn(n *Node, from, to v1alpha1.NodeState) {
 		return
 	}
 	is := *n
-	is.State = to
+	is.State, is.Emptied = to, to == v1alpha1.StateStopping
 	w.replace(&is)
 	w.ledger.Observe(n.Name, from, to, w.now)
 	w.logf("%s %s -> %s", n.Name, from, to)
@@ -102,9 +123,7 @@ func (w *world) replace(n *Node) {
 func (w *world) candidates(p *corev1.Pod) []*Node {
 	var out []*Node
 	for _, n := range w.nodes {
-		left := n.Allocatable.Clone()
-		left.Sub(n.Used)
-		if left.Short(fit.Requests(p, n.Defaults)) == "" && !fit.PortsConflict(fit.HostPorts(p), n.Ports) {
+		if fit.Fits(fit.NewPod(p, n.Defaults), &n.Node, worldOf(w.nodes...)()) == nil {
 			out = append(out, n)
 		}
 	}
@@ -118,22 +137,32 @@ func (w *world) ask(p *corev1.Pod) {
 	}
 	before, had := w.ledger.Of(p.UID)
 	candidates := w.candidates(p)
-	first := w.ledger.Decide(ask(p, candidates...), w.now)
-	w.logf("ask %s: %s nodes %v start %q reason %q", p.Name, first.Verdict, first.Nodes, first.Start, first.Reason)
+	question := func() Ask {
+		return Ask{Pod: p, Nodes: candidates, World: worldOf(w.nodes...)}
+	}
+	first := w.ledger.Decide(question(), w.now)
+	w.logf("ask %s: %s nodes %v start %q reason %q displaced %v", p.Name, first.Verdict, first.Nodes, first.Start, first.Reason, podsOf(first.Displaced))
 	if len(first.Nodes) == 0 && first.Claim == nil && first.Reason == "" {
 		w.fail("pod %s neither passed nor promised nor given a reason", p.Name)
 	}
 	if had && (first.Claim != nil && first.Claim.Node != before.Node || first.Start != "") {
 		w.fail("claim of %s moved from %s by asking", p.Name, before.Node)
 	}
-	again := w.ledger.Decide(ask(p, candidates...), w.now)
-	if again.Start != "" {
-		w.fail("pod %s starts a second node, %s", p.Name, again.Start)
+	w.gaveWay(p, first)
+	w.spent(first)
+	if first.Verdict == Reclaimed {
+		w.turn(w.node(first.Start), v1alpha1.StateStopping, v1alpha1.StateRunning)
+		w.place(p, first.Start)
+		return
+	}
+	again := w.ledger.Decide(question(), w.now)
+	if again.Start != "" || len(again.Displaced) > 0 {
+		w.fail("pod %s starts a second node, %q, and displaces %v", p.Name, again.Start, podsOf(again.Displaced))
 	}
 	wantDiff(w.t, "told the second time", again.Refused, first.Refused)
 	wantDiff(w.t, "nodes the second time", again.Nodes, first.Nodes)
 	slices.Reverse(candidates)
-	wantDiff(w.t, "asked with the candidates in another order", w.ledger.Decide(ask(p, candidates...), w.now), again)
+	wantDiff(w.t, "asked with the candidates in another order", w.ledger.Decide(question(), w.now), again)
 	if len(first.Nodes) > 0 {
 		w.place(p, first.Nodes[0])
 	}
@@ -141,25 +170,76 @@ func (w *world) ask(p *corev1.Pod) {
 
 func (w *world) bind(p *corev1.Pod) {
 	if c, ok := w.ledger.Of(p.UID); ok && !w.isBound(p) {
-		i := slices.IndexFunc(w.nodes, func(n *Node) bool { return n.Name == c.Node })
-		if w.nodes[i].State == v1alpha1.StateRunning {
+		if w.node(c.Node).State == v1alpha1.StateRunning {
 			w.place(p, c.Node)
 		}
 	}
 }
 
-// place binds the pod. Lower claims that give way to it end, as they will when they are overdue: that is their fate, and
-// not what this world is about.
+func (w *world) node(name v1alpha1.NodeName) *Node {
+	return w.nodes[slices.IndexFunc(w.nodes, func(n *Node) bool { return n.Name == name })]
+}
+
+// gaveWay: only lower priorities do, and none of them keeps its claim.
+func (w *world) gaveWay(p *corev1.Pod, d Decision) {
+	for i := range d.Displaced {
+		c := &d.Displaced[i]
+		if c.Priority >= priority(p) || w.ledger.HasClaim(c.Pod) {
+			w.fail("pod %s of priority %d displaced %s of %d, whose claim stands: %v", p.Name, priority(p), c.Pod, c.Priority, w.ledger.HasClaim(c.Pod))
+		}
+	}
+}
+
+// spent counts the starts: no pool has more within the window than its budget.
+func (w *world) spent(d Decision) {
+	if d.Verdict != Started {
+		return
+	}
+	recent := slices.DeleteFunc(w.starts[d.Claim.Pool], func(at time.Time) bool { return w.now.Sub(at) >= BudgetWindow })
+	w.starts[d.Claim.Pool] = append(recent, w.now)
+	if n := len(w.starts[d.Claim.Pool]); n > worldBudget {
+		w.fail("%d starts of pool %s within %s", n, d.Claim.Pool, BudgetWindow)
+	}
+}
+
+// intrude binds a pod that no scheduler of ours has asked about.
+func (w *world) intrude(n *Node) {
+	if n.State != v1alpha1.StateRunning {
+		return
+	}
+	thief := pod(fmt.Sprintf("thief%d", len(w.log)), asking("cpu", "700m"))
+	if left := n.Allocatable.MilliCPU - n.Used.MilliCPU; left < 700 {
+		return
+	}
+	w.place(thief, n.Name)
+}
+
+// nominate sends a claimed pod on its way to its running node: it counts as Used there, and later arrives or not.
+func (w *world) nominate(p *corev1.Pod) {
+	c, ok := w.ledger.Of(p.UID)
+	if !ok || w.node(c.Node).State != v1alpha1.StateRunning {
+		return
+	}
+	w.ledger.Nominated(p.UID, c.Node)
+	w.ledger.Nominated(p.UID, "")
+	w.logf("nominated %s to %s and back", p.Name, c.Node)
+}
+
+// adopt reads a claim from an annotation, which may be older than everything else. One whose pods keep apart is none
+// that a ledger would have published.
+func (w *world) adopt(p *corev1.Pod, n *Node) {
+	if w.isBound(p) || p.Spec.Affinity != nil {
+		return
+	}
+	w.logf("adopt %s on %s: %v", p.Name, n.Name, w.ledger.Adopt(p, n, w.now))
+}
+
+// place binds the pod. Claims that have no room beside it end, as they do when the view sees the binding.
 func (w *world) place(p *corev1.Pod, name v1alpha1.NodeName) {
 	w.ledger.Release(p.UID, name)
 	w.bound[name] = append(w.bound[name], p)
 	w.recount(name)
-	for _, c := range w.ledger.On(name) {
-		if c.Priority < priority(p) {
-			w.ledger.Release(c.Pod, "")
-		}
-	}
-	w.logf("bound %s to %s", p.Name, name)
+	w.logf("bound %s to %s, squeezed out %v", p.Name, name, podsOf(w.ledger.Squeeze(w.node(name))))
 }
 
 func (w *world) unbind(p *corev1.Pod) {
@@ -172,10 +252,11 @@ func (w *world) unbind(p *corev1.Pod) {
 func (w *world) recount(name v1alpha1.NodeName) {
 	i := slices.IndexFunc(w.nodes, func(n *Node) bool { return n.Name == name })
 	is := *w.nodes[i]
-	is.Used, is.Ports = fit.Resources{}, nil
+	is.Used, is.Ports, is.Pods = fit.Resources{}, nil, nil
 	for _, p := range w.bound[name] {
 		is.Used.Add(fit.Requests(p, nil))
 		is.Ports = append(is.Ports, fit.HostPorts(p)...)
+		is.Pods = append(is.Pods, fit.NewPlaced(p))
 	}
 	w.nodes[i] = &is
 }
@@ -202,7 +283,7 @@ func (w *world) check() {
 	for _, n := range w.nodes {
 		left := n.Allocatable.Clone()
 		left.Sub(n.Used)
-		ports := slices.Clone(n.Ports)
+		ports, apart := slices.Clone(n.Ports), 0
 		for _, c := range w.ledger.On(n.Name) {
 			if other, twice := seen[c.Pod]; twice {
 				w.fail("pod %s has claims on %s and %s", c.Pod, other, n.Name)
@@ -219,6 +300,9 @@ func (w *world) check() {
 				w.fail("claims on %s share a host port", n.Name)
 			}
 			ports = append(ports, c.digest.Ports...)
+			if apart += len(c.digest.AntiAffinity); apart > 1 {
+				w.fail("pods that keep apart wait together on %s", n.Name)
+			}
 		}
 	}
 	if len(seen) != w.ledger.Len() {
@@ -232,6 +316,7 @@ func (w *world) check() {
 }
 
 func TestInvariantsHoldOverRandomLives(t *testing.T) {
+	lived := ""
 	for seed := range int64(40) {
 		w := newWorld(t)
 		random := rand.New(rand.NewSource(seed))
@@ -240,6 +325,16 @@ func TestInvariantsHoldOverRandomLives(t *testing.T) {
 		}
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
+		}
+		lived += strings.Join(w.log, "\n")
+	}
+	// A life in which these never happen would prove nothing of them.
+	for _, what := range []string{
+		": pass ", "pass-claimed", ": joined", ": started", ": reclaimed", ": waiting", "squeezed out [pod", "overdue [pod", "expired true", ": false",
+		": true", "nominated", "start budget of 4", "among the waiting pods", "displaced [pod",
+	} {
+		if !strings.Contains(lived, what) {
+			t.Errorf("no life had %q in it", what)
 		}
 	}
 }

@@ -177,7 +177,7 @@ func warm(t *testing.T, r *rig.Rig, pools []pool) {
 		o := rig.Pool(p.kind, p.size)
 		o.Spec.Weight = &p.weight
 		// The cloud's own pace is not what is tested.
-		if err := r.Client.Create(t.Context(), rig.Class(p.kind, p.kind)); err != nil {
+		if err := r.Client.Create(t.Context(), rig.Class(p.kind, family+p.kind)); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.Client.Create(t.Context(), o); err != nil {

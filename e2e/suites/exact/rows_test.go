@@ -17,8 +17,10 @@ const (
 	few   = "few"   // 4 cpu, 16 GiB, 5 pods
 	gpus  = "gpus"  // 4 cpu, 16 GiB, 2 example.com/gpu
 
-	types = "four=cpu:4,memory:16Gi,pods:110;eight=cpu:8,memory:32Gi,pods:110;few=cpu:4,memory:16Gi,pods:5;" +
-		"gpus=cpu:4,memory:16Gi,pods:110,example.com/gpu:2"
+	// family makes an instance type of the name.
+	family = "test."
+	types  = "test.four=cpu:4,memory:16Gi,pods:110;test.eight=cpu:8,memory:32Gi,pods:110;test.few=cpu:4,memory:16Gi,pods:5;" +
+		"test.gpus=cpu:4,memory:16Gi,pods:110,example.com/gpu:2"
 )
 
 // pool of a row: so many standby nodes of one type. The heavier is used first.

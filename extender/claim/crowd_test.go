@@ -1,0 +1,169 @@
+package claim
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/fit"
+)
+
+func labelled(app string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Labels = map[string]string{"app": app} }
+}
+
+// apartFrom keeps the pod away from pods of the app, by the given topology key.
+func apartFrom(app, key string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+				{TopologyKey: key, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}},
+			},
+		}}
+	}
+}
+
+func spreadOver(app, key string, policy corev1.UnsatisfiableConstraintAction) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+			TopologyKey: key, MaxSkew: 1, WhenUnsatisfiable: policy, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+		}}
+	}
+}
+
+func inZone(zone string) func(*Node) {
+	return func(n *Node) {
+		n.Labels = map[string]string{corev1.LabelHostname: string(n.Name), corev1.LabelTopologyZone: zone}
+	}
+}
+
+// holding places a pod that is bound there.
+func holding(p *corev1.Pod) func(*Node) {
+	return func(n *Node) {
+		n.Pods = append(n.Pods, fit.NewPlaced(p))
+		n.Used.Add(fit.Occupied(p))
+	}
+}
+
+func worldOf(nodes ...*Node) func() *fit.World {
+	return func() *fit.World {
+		w := &fit.World{}
+		for _, n := range nodes {
+			w.Nodes = append(w.Nodes, &n.Node)
+		}
+		return w
+	}
+}
+
+// TestWaitingPodsKeepTheirDistance: kube-scheduler judges anti-affinity and spread against bound pods only. Pods that wait
+// together, asked about one after the other, have to be told apart here. want is the node that each is promised.
+func TestWaitingPodsKeepTheirDistance(t *testing.T) {
+	host, zone := corev1.LabelHostname, corev1.LabelTopologyZone
+	four := func() []*Node {
+		return []*Node{standby("a1", inZone("a")), standby("a2", inZone("a")), standby("b1", inZone("b")), standby("b2", inZone("b"))}
+	}
+	web := func(name string, change ...func(*corev1.Pod)) *corev1.Pod {
+		return pod(name, append([]func(*corev1.Pod){labelled("web")}, change...)...)
+	}
+	for name, c := range map[string]struct {
+		nodes []*Node
+		pods  []*corev1.Pod
+		want  []v1alpha1.NodeName
+	}{
+		"without a wish they share": {four(), []*corev1.Pod{web("1"), web("2"), web("3")}, []v1alpha1.NodeName{"a1", "a1", "a1"}},
+		"anti-affinity by node": {
+			four(), []*corev1.Pod{web("1", apartFrom("web", host)), web("2", apartFrom("web", host)), web("3", apartFrom("web", host))},
+			[]v1alpha1.NodeName{"a1", "a2", "b1"},
+		},
+		"anti-affinity by zone, more pods than zones": {
+			four(), []*corev1.Pod{web("1", apartFrom("web", zone)), web("2", apartFrom("web", zone)), web("3", apartFrom("web", zone))},
+			[]v1alpha1.NodeName{"a1", "b1", ""},
+		},
+		"the one that waits keeps away those that wish nothing": {
+			four(), []*corev1.Pod{pod("1", apartFrom("web", host)), web("2")}, []v1alpha1.NodeName{"a1", "a2"},
+		},
+		"of another app it keeps nobody away": {
+			four(), []*corev1.Pod{pod("1", apartFrom("web", host)), pod("2", labelled("db"))}, []v1alpha1.NodeName{"a1", "a1"},
+		},
+		"spread over zones": {
+			four(), []*corev1.Pod{
+				web("1", spreadOver("web", zone, corev1.DoNotSchedule)), web("2", spreadOver("web", zone, corev1.DoNotSchedule)),
+				web("3", spreadOver("web", zone, corev1.DoNotSchedule)), web("4", spreadOver("web", zone, corev1.DoNotSchedule)),
+			},
+			[]v1alpha1.NodeName{"a1", "b1", "a1", "b1"},
+		},
+		"a spread that only advises": {
+			four(), []*corev1.Pod{web("1", spreadOver("web", zone, corev1.ScheduleAnyway)), web("2", spreadOver("web", zone, corev1.ScheduleAnyway))},
+			[]v1alpha1.NodeName{"a1", "a1"},
+		},
+		"spread over waiting pods and those that run": {
+			[]*Node{running("r", inZone("a"), cordoned, holding(pod("old", labelled("web")))), standby("a1", inZone("a")), standby("b1", inZone("b"))},
+			[]*corev1.Pod{
+				web("1", spreadOver("web", zone, corev1.DoNotSchedule)), web("2", spreadOver("web", zone, corev1.DoNotSchedule)),
+				web("3", spreadOver("web", zone, corev1.DoNotSchedule)),
+			},
+			// In-tree both standby nodes may be candidates of each pod: this judges what waits together with what runs.
+			[]v1alpha1.NodeName{"a1", "b1", "b1"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := NewLedger()
+			for i, p := range c.pods {
+				a := ask(p, c.nodes...)
+				a.World = worldOf(c.nodes...)
+				d := l.Decide(a, epoch())
+				claimOn(t, l, p.Name, c.want[i])
+				if c.want[i] == "" && d.Reason == "" {
+					t.Errorf("pod %s waits without a reason", p.Name)
+				}
+				if again := l.Decide(a, epoch()); again.Start != "" {
+					t.Errorf("pod %s starts %s at its second ask", p.Name, again.Start)
+				}
+			}
+		})
+	}
+}
+
+func TestARefusalAmongWaitingPodsSaysSo(t *testing.T) {
+	l, n := NewLedger(), standby("c")
+	first := ask(pod("1", labelled("web"), apartFrom("web", corev1.LabelHostname)), n)
+	second := ask(pod("2", labelled("web"), apartFrom("web", corev1.LabelHostname)), n)
+	first.World, second.World = worldOf(n), worldOf(n)
+	l.Decide(first, epoch())
+	d := l.Decide(second, epoch())
+	const want = "among the waiting pods: node(s) didn't match pod anti-affinity rules"
+	if d.Reason != want || d.Refused["c"] != want {
+		t.Errorf("reason %q, node c %q; want %q", d.Reason, d.Refused["c"], want)
+	}
+	l.Release("1", "")
+	if d := l.Decide(second, epoch()); d.Verdict != Joined {
+		t.Errorf("verdict %s after the other pod is gone, want %s", d.Verdict, Joined)
+	}
+}
+
+// The world is only made where some pod's wish makes it matter: it is a walk over all nodes.
+func TestTheWorldIsNotAskedForWithoutNeed(t *testing.T) {
+	for name, c := range map[string]struct {
+		first, second *corev1.Pod
+		asked         bool
+	}{
+		"nobody wishes anything":         {pod("1"), pod("2"), false},
+		"the pod wishes":                 {pod("1"), pod("2", apartFrom("web", corev1.LabelHostname)), true},
+		"a pod that waits wishes":        {pod("1", apartFrom("web", corev1.LabelHostname)), pod("2"), true},
+		"the spread of others is theirs": {pod("1", spreadOver("web", corev1.LabelHostname, corev1.DoNotSchedule)), pod("2"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, asked := NewLedger(), false
+			nodes := []*Node{standby("c"), standby("d")}
+			claimed(t, l, nodes, c.first)
+			a := ask(c.second, nodes...)
+			a.World = func() *fit.World { asked = true; return worldOf(nodes...)() }
+			l.Decide(a, epoch())
+			if asked != c.asked {
+				t.Errorf("asked %v, want %v", asked, c.asked)
+			}
+		})
+	}
+}
