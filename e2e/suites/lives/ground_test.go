@@ -269,3 +269,5 @@ func eventsAbout(ctx context.Context, r *rig.Rig, of client.Object) (map[v1alpha
 	}
 	return notes, nil
 }
+
+func keyOf(name string) client.ObjectKey { return client.ObjectKey{Name: name} }
