@@ -1,6 +1,7 @@
 package view
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -260,5 +261,211 @@ func TestViewIsNotReadyBeforeItsCachesAre(t *testing.T) {
 	v.synced = func() bool { return true }
 	if err := v.Ready(); err != nil {
 		t.Errorf("not ready although synced: %v", err)
+	}
+}
+
+// A claim that another process published is taken over, whichever of Node and pod is seen first. What is published on a
+// node that is not on its way to running is old, and a pod that is bound needs no claim.
+func TestViewAdoptsPublishedClaims(t *testing.T) {
+	publishing := func(uids string) func(*corev1.Node) {
+		return func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationClaims] = uids }
+	}
+	for name, c := range map[string]struct {
+		node *corev1.Node
+		pod  *corev1.Pod
+		want v1alpha1.NodeName
+	}{
+		"a pod that waits":                 {poolNode("a", v1alpha1.StateStarting, publishing("x")), cpuPod("x", ""), "a"},
+		"one of several":                   {poolNode("a", v1alpha1.StateStarting, publishing("w,x,y")), cpuPod("x", ""), "a"},
+		"the node runs already":            {poolNode("a", v1alpha1.StateRunning, publishing("x")), cpuPod("x", ""), "a"},
+		"another pod":                      {poolNode("a", v1alpha1.StateStarting, publishing("xy")), cpuPod("x", ""), ""},
+		"the pod is bound":                 {poolNode("a", v1alpha1.StateStarting, publishing("x")), cpuPod("x", "b"), ""},
+		"the pod has ended":                {poolNode("a", v1alpha1.StateStarting, publishing("x")), cpuPod("x", "", inPhase(corev1.PodFailed)), ""},
+		"the start has failed since":       {poolNode("a", v1alpha1.StateStandby, publishing("x")), cpuPod("x", ""), ""},
+		"a node that is nobody's any more": {poolNode("a", "", publishing("x")), cpuPod("x", ""), ""},
+		"nothing is published":             {poolNode("a", v1alpha1.StateStarting), cpuPod("x", ""), ""},
+	} {
+		for order, nodeFirst := range map[string]bool{"Node first": true, "pod first": false} {
+			t.Run(name+", "+order, func(t *testing.T) {
+				v, l := newTestView()
+				if nodeFirst {
+					v.SetNode(c.node)
+					v.SetPod(c.pod)
+				} else {
+					v.SetPod(c.pod)
+					v.SetNode(c.node)
+				}
+				if got, _ := l.Of(c.pod.UID); got.Node != c.want {
+					t.Errorf("claim on %q, want %q", got.Node, c.want)
+				}
+			})
+		}
+	}
+}
+
+// What was given up here is not taken back from an annotation that is older than that: the pod has moved.
+func TestViewDoesNotAdoptWhatItGaveAway(t *testing.T) {
+	v, l := newTestView()
+	node := poolNode("a", v1alpha1.StateStarting, func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationClaims] = "x" })
+	v.SetPod(cpuPod("x", ""))
+	v.SetNode(node)
+	high := int32(1)
+	d := l.Decide(claim.Ask{Pod: cpuPod("high", "", func(p *corev1.Pod) { p.Spec.Priority = &high }), Nodes: v.Candidates([]string{"a"})}, epoch())
+	if len(d.Displaced) != 1 {
+		t.Fatalf("set-up: %s displaced %d claims, want 1", d.Verdict, len(d.Displaced))
+	}
+	v.SetNode(node.DeepCopy()) // a heartbeat: the annotation is still the old one
+	if l.HasClaim("x") || !l.HasClaim("high") {
+		t.Errorf("x has a claim: %v, the pod of higher priority: %v", l.HasClaim("x"), l.HasClaim("high"))
+	}
+}
+
+// TestViewTellsOfTheHomeless: pods that still wait, and whose node will not take them after all.
+func TestViewTellsOfTheHomeless(t *testing.T) {
+	for name, c := range map[string]struct {
+		event func(*View)
+		want  []types.UID
+	}{
+		"the Node is gone":   {func(v *View) { v.DeleteNode("a") }, []types.UID{"x", "y"}},
+		"the start fails":    {func(v *View) { v.SetNode(poolNode("a", v1alpha1.StateStandby)) }, []types.UID{"x", "y"}},
+		"the Node runs":      {func(v *View) { v.SetNode(poolNode("a", v1alpha1.StateRunning)) }, nil},
+		"the pod is deleted": {func(v *View) { v.DeletePod(small("x")) }, nil},
+		"its label is gone":  {func(v *View) { v.SetNode(poolNode("a", "")) }, []types.UID{"x", "y"}},
+		"a foreign pod takes the room when it runs": {func(v *View) {
+			v.SetNode(poolNode("a", v1alpha1.StateRunning))
+			v.SetPod(small("thief", func(p *corev1.Pod) {
+				p.Spec.NodeName, p.Spec.Containers[0].Resources.Requests["cpu"] = "a", resource.MustParse("3")
+			}))
+		}, []types.UID{"y"}},
+		"a foreign pod was there when it began to run": {func(v *View) {
+			v.SetPod(small("thief", func(p *corev1.Pod) {
+				p.Spec.NodeName, p.Spec.Containers[0].Resources.Requests["cpu"] = "a", resource.MustParse("3")
+			}))
+			v.SetNode(poolNode("a", v1alpha1.StateRunning))
+		}, []types.UID{"y"}},
+		"a claimed pod is bound there": {func(v *View) {
+			v.SetNode(poolNode("a", v1alpha1.StateRunning))
+			v.SetPod(small("x", func(p *corev1.Pod) { p.Spec.NodeName = "a" }))
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, l := newTestView()
+			var homeless []types.UID
+			v.Listen(Listener{Bound: func(claim.Claim, *corev1.Pod) {}}) // one that wants to hear of something else
+			v.Listen(Listener{Homeless: func(claims []claim.Claim) {
+				for i := range claims {
+					homeless = append(homeless, claims[i].Pod)
+				}
+			}})
+			v.SetNode(poolNode("a", v1alpha1.StateStarting))
+			for _, name := range []string{"x", "y"} {
+				v.SetPod(small(name))
+				claimFor(t, v, l, small(name), "a")
+			}
+			c.event(v)
+			slices.Sort(homeless)
+			if !slices.Equal(homeless, c.want) {
+				t.Errorf("homeless %v, want %v", homeless, c.want)
+			}
+		})
+	}
+}
+
+// small asks for one cpu and no port.
+func small(name string, change ...func(*corev1.Pod)) *corev1.Pod {
+	return cpuPod(name, "", append([]func(*corev1.Pod){func(p *corev1.Pod) { p.Spec.Containers[0].Ports = nil }}, change...)...)
+}
+
+func TestViewKnowsWhoWaits(t *testing.T) {
+	gone := metav1.NewTime(epoch())
+	for name, c := range map[string]struct {
+		then  func(*View)
+		waits bool
+	}{
+		"nothing happened": {func(*View) {}, true},
+		"it is nominated":  {func(v *View) { v.SetPod(cpuPod("x", "", onItsWay("a"))) }, true},
+		"it is bound":      {func(v *View) { v.SetPod(cpuPod("x", "a")) }, false},
+		"it has ended":     {func(v *View) { v.SetPod(cpuPod("x", "", inPhase(corev1.PodSucceeded))) }, false},
+		"it is being deleted": {func(v *View) {
+			v.SetPod(cpuPod("x", "", func(p *corev1.Pod) { p.DeletionTimestamp = &gone }))
+		}, false},
+		"it is gone": {func(v *View) { v.DeletePod(cpuPod("x", "")) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, _ := newTestView()
+			v.SetPod(cpuPod("x", ""))
+			c.then(v)
+			if got := v.Waiting("x") != nil; got != c.waits {
+				t.Errorf("waits %v, want %v", got, c.waits)
+			}
+		})
+	}
+}
+
+// Fitting is what kube-scheduler would offer, for pods that it does not ask us about: running nodes as they are, the
+// others as they will be.
+func TestViewFitting(t *testing.T) {
+	standbyTaint := func(n *corev1.Node) {
+		n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintStandby, Effect: corev1.TaintEffectNoSchedule}}
+	}
+	v, _ := newTestView()
+	for _, n := range []*corev1.Node{
+		poolNode("standby", v1alpha1.StateStandby, standbyTaint), poolNode("running", v1alpha1.StateRunning), poolNode("foreign", ""),
+		poolNode("tainted", v1alpha1.StateRunning, standbyTaint), poolNode("full", v1alpha1.StateStandby),
+	} {
+		v.SetNode(n)
+	}
+	v.SetPod(small("hog", func(p *corev1.Pod) {
+		p.Spec.NodeName, p.Spec.Containers[0].Resources.Requests["cpu"] = "full", resource.MustParse("4")
+	}))
+	var got []v1alpha1.NodeName
+	for _, n := range v.Fitting(small("x")) {
+		got = append(got, n.Name)
+	}
+	if want := []v1alpha1.NodeName{"foreign", "running", "standby"}; !slices.Equal(got, want) {
+		t.Errorf("fitting %v, want %v", got, want)
+	}
+}
+
+// The world is what others' topology sees: a stopped node bears its taints, a starting one those that it will have.
+func TestViewWorld(t *testing.T) {
+	standbyTaint := func(n *corev1.Node) {
+		n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintStandby, Effect: corev1.TaintEffectNoSchedule}}
+	}
+	v, _ := newTestView()
+	v.SetNode(poolNode("b", v1alpha1.StateStandby, standbyTaint))
+	v.SetNode(poolNode("a", v1alpha1.StateStarting, standbyTaint))
+	v.SetNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Labels: map[string]string{"team": "x"}}})
+	w := v.World()
+	if len(w.Nodes) != 2 || w.Nodes[0].Name != "a" || w.Nodes[1].Name != "b" {
+		t.Fatalf("%d nodes, want a and b", len(w.Nodes))
+	}
+	if len(w.Nodes[0].Taints) != 0 || len(w.Nodes[1].Taints) != 1 {
+		t.Errorf("taints %v of the starting node, %v of the stopped one; want none and its own", w.Nodes[0].Taints, w.Nodes[1].Taints)
+	}
+	if w.Namespaces["default"]["team"] != "x" {
+		t.Errorf("namespaces %v", w.Namespaces)
+	}
+	if v.World() != w {
+		t.Error("made anew although nothing has changed")
+	}
+	v.SetPod(small("x", func(p *corev1.Pod) { p.Spec.NodeName = "a" }))
+	v.DeleteNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
+	is := v.World()
+	if len(is.Nodes[0].Pods) != 1 || len(is.Namespaces) != 0 || len(w.Nodes[0].Pods) != 0 || len(w.Namespaces) != 1 {
+		t.Errorf("%d pods and %d namespaces; the one handed out before holds %d and %d", len(is.Nodes[0].Pods), len(is.Namespaces), len(w.Nodes[0].Pods), len(w.Namespaces))
+	}
+}
+
+func TestViewAnyOfOurs(t *testing.T) {
+	v, _ := newTestView()
+	v.SetNode(poolNode("a", ""))
+	if n, ok := v.AnyOfOurs(); ok {
+		t.Errorf("node %s of nobody", n)
+	}
+	v.SetNode(poolNode("c", v1alpha1.StateStandby))
+	v.SetNode(poolNode("b", v1alpha1.StateRunning))
+	if n, ok := v.AnyOfOurs(); !ok || n != "b" {
+		t.Errorf("node %q, want b", n)
 	}
 }

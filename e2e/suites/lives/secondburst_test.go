@@ -44,7 +44,10 @@ func TestSecondBurstStartsOnlyWhatIsMissing(t *testing.T) {
 		// A start that is one too many shows here at the latest at the end, where the calls are counted again.
 		await(t, fmt.Sprintf("starts after burst %d", i+1), func(context.Context) (bool, error) {
 			started := accepted(t, r, fake.OpStart, nodes)
-			return len(started) >= burst.need, fmt.Errorf("%d nodes are started, want %d: %s; promised: %v", len(started), burst.need, burst.why, promised)
+			if len(started) >= burst.need {
+				return true, nil
+			}
+			return false, fmt.Errorf("%d nodes are started, want %d: %s; promised: %v", len(started), burst.need, burst.why, promised)
 		})
 		if got := len(accepted(t, r, fake.OpStart, nodes)); got != burst.need {
 			t.Errorf("after burst %d %d nodes are started, want %d: %s", i+1, got, burst.need, burst.why)
