@@ -55,6 +55,9 @@ type Ledger struct {
 	// asked are the standby nodes whose start was asked and whose state does not show it yet. Without it a second pod
 	// would see standby and ask again.
 	asked map[v1alpha1.NodeName]bool
+	// resting are the nodes whose start failed, and until when they are left alone. The Node says the same, but the view
+	// may not show it yet when their pods are placed anew, a moment later.
+	resting map[v1alpha1.NodeName]time.Time
 	// starts are the times of the starts within BudgetWindow, per pool, oldest first.
 	starts map[v1alpha1.PoolName][]time.Time
 	// limited are the pools whose budget kept a pod waiting, and until when.
@@ -98,6 +101,7 @@ func NewLedger() *Ledger {
 		byPod:    map[types.UID]*Claim{},
 		byNode:   map[v1alpha1.NodeName]*pledged{},
 		asked:    map[v1alpha1.NodeName]bool{},
+		resting:  map[v1alpha1.NodeName]time.Time{},
 		starts:   map[v1alpha1.PoolName][]time.Time{},
 		limited:  map[v1alpha1.PoolName]time.Time{},
 		futile:   map[types.UID]backoff{},
@@ -131,6 +135,13 @@ func (l *Ledger) Failed(node v1alpha1.NodeName) []Claim {
 	return l.dropAll(node)
 }
 
+// Rest keeps a node whose start failed from being promised before the given time.
+func (l *Ledger) Rest(node v1alpha1.NodeName, until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.resting[node] = until
+}
+
 // Observe tells the ledger which state a node shows now, and where it showed another one before. It returns the claims
 // that ended because the node left the way to running.
 func (l *Ledger) Observe(node v1alpha1.NodeName, before, state v1alpha1.NodeState, now time.Time) []Claim {
@@ -141,6 +152,7 @@ func (l *Ledger) Observe(node v1alpha1.NodeName, before, state v1alpha1.NodeStat
 	}
 	switch state {
 	case v1alpha1.StateRunning:
+		delete(l.resting, node)
 		for _, c := range l.on(node) {
 			if c.RunningSince.IsZero() {
 				c.RunningSince = now

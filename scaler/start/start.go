@@ -279,6 +279,7 @@ func (s *Starter) fail(ctx context.Context, name v1alpha1.NodeName, why string) 
 		return nil // somebody else has moved it on
 	}
 	rest := min(backoffFirst<<min(transition.Failures(node), 10), backoffMost)
+	s.ledger.Rest(name, s.now().Add(rest))
 	s.events.Eventf(node, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonStartFailed), "Start", "%s", why)
 	err := s.patch(ctx, node, transition.StartFailed(node, s.now().Add(rest)))
 	if apierrors.IsInvalid(err) {

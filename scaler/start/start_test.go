@@ -19,8 +19,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -55,7 +57,11 @@ type rig struct {
 
 func newRig(t *testing.T, nodes ...*corev1.Node) *rig {
 	r := &rig{t: t, ledger: claim.NewLedger(), events: events.NewFakeRecorder(100), answer: func(int) error { return nil }, patching: func() error { return nil }}
-	b := fake.NewClientBuilder()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p"}})
 	for _, n := range nodes {
 		b = b.WithObjects(n)
 	}

@@ -1,0 +1,220 @@
+package start
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/provider"
+)
+
+// draining is the Node of a node that is drained because it is empty.
+func draining(change ...func(*corev1.Node)) *corev1.Node {
+	return nodeIn(v1alpha1.StateStopping, append([]func(*corev1.Node){
+		annotated(v1alpha1.AnnotationStopReason, string(v1alpha1.StopEmpty)), annotated(v1alpha1.AnnotationCordoned, "true"),
+		func(n *corev1.Node) {
+			n.Spec.Unschedulable = true
+			n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintStandby, Effect: corev1.TaintEffectNoSchedule}}
+		},
+	}, change...)...)
+}
+
+// TestTakeBack: a pod has claimed a node that is being drained. Before the stop intent the drain is cancelled; after it
+// nobody cancels, and the pod has to go elsewhere.
+func TestTakeBack(t *testing.T) {
+	intended := annotated(v1alpha1.AnnotationStopIntent, "2026-03-01T12:00:00Z")
+	for name, c := range map[string]struct {
+		live     *corev1.Node
+		cached   *corev1.Node // nil: as it is
+		claims   bool
+		want     []string
+		state    v1alpha1.NodeState
+		homeless []string
+	}{
+		"before the intent":          {live: draining(), claims: true, want: []string{"patch c running claims "}, state: v1alpha1.StateRunning},
+		"nobody claims it any more":  {live: draining(), state: v1alpha1.StateStopping},
+		"drained for another reason": {live: draining(annotated(v1alpha1.AnnotationStopReason, "deleted")), claims: true, state: v1alpha1.StateStopping},
+		"the intent stands":          {live: draining(intended), claims: true, want: []string{"patch refused"}, state: v1alpha1.StateStopping, homeless: []string{"a"}},
+		"the cache shows no intent":  {live: draining(intended), cached: draining(), claims: true, want: []string{"patch refused"}, state: v1alpha1.StateStopping, homeless: []string{"a"}},
+		"it is standby by now":       {live: nodeIn(v1alpha1.StateStandby), cached: draining(), claims: true, want: []string{"patch refused"}, state: v1alpha1.StateStandby, homeless: []string{"a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, c.live)
+				r.cached.Store(c.cached)
+				if c.claims {
+					r.promise("a")
+				}
+				r.run(func() { r.starter.StartNode("c") })
+				r.want(c.want...)
+				n := r.node()
+				if got := v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]); got != c.state {
+					t.Errorf("state %s, want %s", got, c.state)
+				}
+				if c.state == v1alpha1.StateRunning && (n.Spec.Unschedulable || len(n.Spec.Taints) > 0) {
+					t.Errorf("cordoned %v, taints %v: the pod cannot be bound", n.Spec.Unschedulable, n.Spec.Taints)
+				}
+				if diff := cmp.Diff(c.homeless, r.homeless, cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("homeless (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// waiter is a pod of one cpu that is bound nowhere.
+func waiter(name string) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}}
+	p.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}
+	return p
+}
+
+// ofOneCPU is a standby Node "name" of instance "i-name".
+func ofOneCPU(name string) *corev1.Node {
+	return nodeIn(v1alpha1.StateStandby, func(n *corev1.Node) {
+		n.Name, n.UID = name, types.UID("uid-"+name)
+		n.Spec.ProviderID = "fake:///zone-a/i-" + name
+		n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("1"), "pods": resource.MustParse("10")}
+	})
+}
+
+// placerRig is a Placer with a view of the rig's Nodes, which follows the API server's patches as a watch would.
+type placerRig struct {
+	*rig
+	placer *Placer
+	view   *view.View
+}
+
+func newPlacerRig(t *testing.T, nodes ...*corev1.Node) *placerRig {
+	r := &placerRig{rig: newRig(t, nodes...)}
+	r.view = view.New(r.ledger, time.Now)
+	pool := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	pool.Spec.PoolSize = 10
+	r.view.SetPool(pool)
+	for _, n := range nodes {
+		r.view.SetNode(n)
+	}
+	r.placer = NewPlacer(r.ledger, r.view, r.starter, r.events, time.Now)
+	r.starter.homeless = r.placer.Homeless
+	return r
+}
+
+func (r *placerRig) runBoth(f func()) {
+	ctx, stop := context.WithCancel(r.t.Context())
+	done := make(chan error)
+	go func() { done <- r.placer.Start(ctx) }()
+	r.run(f)
+	stop()
+	if err := <-done; err != nil {
+		r.t.Errorf("the placer ended with %v", err)
+	}
+}
+
+// A start fails for want of capacity: the pod's claim moves to another node in the same step, with no ask of a scheduler.
+func TestPlacerMovesPodsWhoseStartFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newPlacerRig(t, ofOneCPU("a"), ofOneCPU("b"))
+		r.view.SetPod(waiter("x"))
+		r.answer = func(int) error {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if r.starts("i-b") == 0 {
+				return &provider.InsufficientCapacityError{Type: "m5.large", Zone: "a"}
+			}
+			return nil
+		}
+		r.runBoth(func() {
+			if d := r.placer.Place(waiter("x")); d.Start != "a" {
+				t.Errorf("started %q, want a", d.Start)
+			}
+			<-time.After(time.Minute)
+		})
+		if c, _ := r.ledger.Of("x"); c.Node != "b" {
+			t.Errorf("the pod's claim is on %q, want b", c.Node)
+		}
+		// The rig's view never sees what was written to a, as one that lags: it must not choose a again all the same.
+		r.want("patch a starting claims x", "start i-a", "patch a standby claims ", "patch b starting claims x", "start i-b")
+		if said := r.said(); !slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, "StandbyStarting") }) {
+			t.Errorf("events %q, want StandbyStarting", said)
+		}
+	})
+}
+
+// TestPlacerPlacesTheHomeless: whose pods are placed anew, and what is started for them.
+func TestPlacerPlacesTheHomeless(t *testing.T) {
+	for name, c := range map[string]struct {
+		waits bool
+		want  []string
+	}{
+		"a pod that waits":            {true, []string{"patch a starting claims x", "start i-a"}},
+		"a pod that is bound or gone": {false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newPlacerRig(t, ofOneCPU("a"))
+				if c.waits {
+					r.view.SetPod(waiter("x"))
+				}
+				r.runBoth(func() {
+					r.placer.Homeless([]claim.Claim{{Pod: "x"}})
+					synctest.Wait()
+				})
+				r.want(c.want...)
+			})
+		})
+	}
+}
+
+// The one that is displaced is placed in turn: on the next node.
+func TestPlacerPlacesTheDisplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newPlacerRig(t, ofOneCPU("a"), ofOneCPU("b"))
+		low, high := waiter("low"), waiter("high")
+		ten := int32(10)
+		high.Spec.Priority = &ten
+		r.view.SetPod(low)
+		r.view.SetPod(high)
+		r.runBoth(func() {
+			r.placer.Place(low)
+			synctest.Wait()
+			r.placer.Place(high)
+			synctest.Wait()
+		})
+		at := func(pod types.UID) v1alpha1.NodeName { c, _ := r.ledger.Of(pod); return c.Node }
+		if at("high") != "a" || at("low") != "b" {
+			t.Errorf("high is promised %q, low %q; want a, b", at("high"), at("low"))
+		}
+		if r.starts("i-a") != 1 || r.starts("i-b") != 1 {
+			t.Errorf("log %v, want each node started once", r.log)
+		}
+	})
+}
+
+// A node that runs takes the pod: its scheduler will find it, and nothing is started or promised.
+func TestPlacerLeavesRoomThatIsThereToTheScheduler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := ofOneCPU("a")
+		n.Labels[v1alpha1.LabelState] = string(v1alpha1.StateRunning)
+		r := newPlacerRig(t, n, ofOneCPU("b"))
+		r.runBoth(func() {
+			if d := r.placer.Place(waiter("x")); d.Verdict != claim.Pass || d.Claim != nil {
+				t.Errorf("verdict %s with claim %v, want %s and none", d.Verdict, d.Claim, claim.Pass)
+			}
+		})
+		r.want()
+	})
+}
