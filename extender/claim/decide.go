@@ -263,7 +263,7 @@ func (j *judgement) refuses(n *Node, starting bool) reason {
 	if n.KeptBack != "" {
 		return reason{text: "standby node kept back: " + n.KeptBack}
 	}
-	if !starting && j.now.Before(n.UnavailableUntil) {
+	if !starting && j.now.Before(n.UnavailableUntil) || j.now.Before(j.resting[n.Name]) {
 		return reason{text: "standby node backs off after a failed start"}
 	}
 	if r := j.crowded(n); r != nil {
