@@ -88,6 +88,7 @@ func controllerStop(o *Observation) { o.Policy.SelfStop = false }
 func warmed(o *Observation)         { o.Node.Warmed = ago(30 * time.Second) }
 func late(o *Observation)           { o.Instance.Launched = ago(11 * time.Minute) }
 func inUse(o *Observation)          { o.Counting = 1 }
+func wanted(o *Observation)         { o.Wanted = true }
 func claimed(o *Observation)        { o.Claims = 1 }
 func intent(o *Observation)         { o.Node.StopIntent = ago(20 * time.Second) }
 func freshIntent(o *Observation)    { o.Node.StopIntent = ago(time.Second) }
@@ -133,6 +134,10 @@ func table() []row {
 		{warmup, running_, "complete, SelfStop, a pod was bound in spite of the cordon", all(ready, warmed, inUse), Wait, stay},
 		{warmup, running_, "complete, SelfStop, a pod was bound, still running at preWarm.timeout", all(ready, warmed, inUse, late), ToRunning, "running"},
 		{warmup, running_, "complete, ControllerStop, a pod was bound in spite of the cordon", all(ready, warmed, inUse, controllerStop), ToRunning, "running"},
+		{warmup, running_, "complete, ControllerStop, pods wait for a new instance", all(ready, warmed, controllerStop, wanted), ToRunning, "running"},
+		{warmup, running_, "complete, SelfStop, pods wait for a new instance: it will stop itself and be started", all(ready, warmed, wanted), Wait, stay},
+		{warmup, running_, "Ready, devices not back, ControllerStop, pods wait for a new instance", all(ready, warmed, controllerStop, wanted, func(o *Observation) { o.Node.Complete = false }), StopWarmed, stay},
+		{warmup, running_, "not Ready yet, ControllerStop, pods wait for a new instance", all(controllerStop, wanted), Wait, stay},
 		{warmup, stopping_, "stopping", all(ready, warmed), Wait, stay},
 		{warmup, stopping_, "the stop hangs", all(ready, warmed, func(o *Observation) { o.Instance.Launched = ago(16 * time.Minute) }), ForceStop, stay},
 		{warmup, stopped, "stopped and was complete", warmed, ToStandby, "standby"},
@@ -252,14 +257,14 @@ func every(f func(Observation)) {
 		for _, i := range []provider.InstanceState{pending, running_, stopping_, stopped, terminated, unknown} {
 			for _, mark := range marks {
 				for _, other := range marks {
-					for bits := range 1 << 8 {
+					for bits := range 1 << 9 {
 						bit := func(n int) bool { return bools[bits>>n&1] }
 						o := row{state: s, instance: i}.observation()
 						if !mark.IsZero() {
 							o.Instance.Launched = mark
 						}
 						o.Policy.Deleting, o.Policy.SelfStop, o.Policy.ScaleDown = bit(0), bit(1), bit(2)
-						o.Counting, o.Claims = bits>>3&1, bits>>4&1
+						o.Counting, o.Claims, o.Wanted = bits>>3&1, bits>>4&1, bit(8)
 						if n := o.Node; n != nil {
 							n.Ready, n.NetworkReady, n.Complete = bit(5), bit(6), bit(7)
 							n.EverReady = n.Ready
