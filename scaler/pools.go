@@ -229,8 +229,8 @@ func (c *pools) empty(ctx context.Context, pool *v1alpha1.NodePool) (ctrl.Result
 			return again, nil
 		}
 	}
-	// A launch that was asked for just now may not show in any listing yet.
-	if wait := pool.DeletionTimestamp.Add(lifecycle.SettleTime).Sub(c.now()); wait > 0 && pool.Annotations[v1alpha1.AnnotationLaunches] != "" {
+	// A launch that is still open may have happened and not show in any listing yet.
+	if wait := pool.DeletionTimestamp.Add(lifecycle.SettleTime).Sub(c.now()); wait > 0 && len(c.settle(pool).Pending) > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	controllerutil.RemoveFinalizer(pool, v1alpha1.FinalizerNodePool)

@@ -33,14 +33,16 @@ func Class(name, instanceType string) *v1alpha1.AWSNodeClass {
 	}
 }
 
-// Pool is a NodePool of the class of the same name, all of whose nodes are warmed up. Its empty nodes stop after an hour, so that no
-// test meets a stop that it did not ask for.
+// Pool is a NodePool of the class of the same name, all of whose nodes are warmed up. Its empty nodes stop after an hour and its start
+// budget is large, so that no test meets a stop or a limit that it did not ask for.
 func Pool(name string, size int32) *v1alpha1.NodePool {
+	budget := int32(10000)
 	return &v1alpha1.NodePool{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.NodePoolSpec{
 			PoolSize: size, MinStandby: size,
 			Template:  v1alpha1.NodeTemplate{NodeClassRef: v1alpha1.NodeClassRef{Kind: "AWSNodeClass", Name: name}},
+			ScaleUp:   v1alpha1.ScaleUp{StartBudget: &budget},
 			ScaleDown: v1alpha1.ScaleDown{EmptyNodeTTL: &metav1.Duration{Duration: time.Hour}},
 		},
 	}

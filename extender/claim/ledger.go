@@ -318,6 +318,15 @@ func (l *Ledger) Limited(pool v1alpha1.PoolName, now time.Time) (time.Time, bool
 	return until, ok && now.Before(until)
 }
 
+// ForgetPool drops what is remembered of a pool that is gone: a new one of its name starts afresh.
+func (l *Ledger) ForgetPool(pool v1alpha1.PoolName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.starts, pool)
+	delete(l.limited, pool)
+	delete(l.ready, pool)
+}
+
 // budgetLeft reports whether the pool may start one more node, and until when it may not. The caller holds mu.
 func (l *Ledger) budgetLeft(n *Node, now time.Time) (time.Time, bool) {
 	recent := slices.DeleteFunc(l.starts[n.Pool], func(t time.Time) bool { return now.Sub(t) >= BudgetWindow })

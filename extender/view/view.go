@@ -284,7 +284,10 @@ func (v *View) DeleteNode(name v1alpha1.NodeName) {
 func (v *View) SetPool(p *v1alpha1.NodePool) { v.changePool(v1alpha1.PoolName(p.Name), p) }
 
 // DeletePool takes in that a NodePool is gone.
-func (v *View) DeletePool(name v1alpha1.PoolName) { v.changePool(name, nil) }
+func (v *View) DeletePool(name v1alpha1.PoolName) {
+	v.changePool(name, nil)
+	v.ledger.ForgetPool(name)
+}
 
 func (v *View) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) {
 	v.mu.Lock()

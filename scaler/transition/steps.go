@@ -175,7 +175,8 @@ func leave(n *corev1.Node, s v1alpha1.NodeState, reason v1alpha1.StopReason, now
 	running := n.Annotations[v1alpha1.AnnotationRunningSince]
 	is := enter(n, s)
 	set(&is.Annotations, v1alpha1.AnnotationStopReason, string(reason))
-	set(&is.Annotations, v1alpha1.AnnotationStoppingSince, now.UTC().Format(time.RFC3339))
+	// With its fraction: cut to the second, the time for binds in flight would be anything from nothing to lifecycle.CordonTime.
+	set(&is.Annotations, v1alpha1.AnnotationStoppingSince, now.UTC().Format(time.RFC3339Nano))
 	if running != "" { // max runtime counts on if the stop is cancelled
 		set(&is.Annotations, v1alpha1.AnnotationRunningSince, running)
 	}

@@ -24,13 +24,13 @@ import (
 )
 
 // longGuard ends a wait of the largest row that will never end.
-const longGuard = 5 * time.Minute
+const longGuard = 90 * time.Second
 
 // newRig starts a rig whose hand-made nodes stay Ready without a kubelet.
 func newRig(t *testing.T, stratos ...string) *rig.Rig {
 	t.Helper()
 	r, err := rig.New(t.Context(), rig.Options{
-		ControlPlane: controlplane.Options{NodeMonitorGracePeriod: time.Hour, DefaultScheduler: true},
+		ControlPlane: controlplane.Options{NodeMonitorGracePeriod: time.Hour, DefaultScheduler: true, LogDir: "/work/log/xl"},
 		Cloud:        []string{"--fake-boot-time=2s", "--fake-stop-time=100ms", "--fake-pull-time=0s", "--fake-instance-types=" + types},
 		Stratos:      stratos,
 	})
@@ -176,8 +176,9 @@ func warm(t *testing.T, r *rig.Rig, pools []pool) {
 	for _, p := range pools {
 		o := rig.Pool(p.kind, p.size)
 		o.Spec.Weight = &p.weight
-		// The cloud's own pace is not what is tested.
-		if err := r.Client.Create(t.Context(), rig.Class(p.kind, family+p.kind)); err != nil {
+		class := rig.Class(p.kind, family+p.kind)
+		class.Spec.SubnetIDs = []string{"subnet-11111111", "subnet-22222222", "subnet-33333333"} // one in each zone
+		if err := r.Client.Create(t.Context(), class); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.Client.Create(t.Context(), o); err != nil {

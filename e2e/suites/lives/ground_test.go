@@ -271,3 +271,23 @@ func eventsAbout(ctx context.Context, r *rig.Rig, of client.Object) (map[v1alpha
 }
 
 func keyOf(name string) client.ObjectKey { return client.ObjectKey{Name: name} }
+
+func mergeFrom(o client.Object) client.Patch { return client.MergeFrom(o) }
+
+func podNow(t *testing.T, r *rig.Rig, of *corev1.Pod) *corev1.Pod {
+	t.Helper()
+	p := &corev1.Pod{}
+	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(of), p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func isReady(n *corev1.Node) bool {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

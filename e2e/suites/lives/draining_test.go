@@ -1,0 +1,157 @@
+package lives
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/provider/fake"
+)
+
+// TestDrainingNodeTakesANewPod has a pod come at different moments of a drain: while it can be cancelled, when it cannot, and about the
+// moment that parts the two. What came first is read from the API server's revisions, and for either order there is one right outcome.
+func TestDrainingNodeTakesANewPod(t *testing.T) {
+	r := newRig(t)
+	j := openJournal(t, r)
+	for name, row := range map[string]drains{
+		"another node stands by":  {pool: "pair", size: 2, instanceType: "m5.large"},
+		"the pool's only node":    {pool: "alone", size: 1, instanceType: "m6i.large"},
+		"both nodes are draining": {pool: "both", size: 2, instanceType: "m7i.large", fill: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			row.run(t, r, j)
+		})
+	}
+}
+
+// drains is a pool whose nodes have room for one of the pods each.
+type drains struct {
+	pool         string
+	size         int32
+	instanceType string
+	// fill is how many nodes run before the drain; 0 means 1.
+	fill int
+}
+
+// stage says when the pod comes.
+type stage struct {
+	name string
+	// intended: once the stop intent is there; otherwise when the drain begins, and so long after.
+	intended bool
+	after    time.Duration
+}
+
+func (d drains) run(t *testing.T, r *rig.Rig, j *journal) {
+	warm(t, r, shortLived(d.pool, d.size), d.instanceType)
+	// The waits steer towards the moment of the stop intent, about a second after the cordon. They prove nothing.
+	stages := []stage{{name: "cordoned"}, {name: "intended", intended: true}}
+	for _, ms := range []int{600, 850, 950, 1000, 1050, 1150} {
+		stages = append(stages, stage{name: fmt.Sprintf("after-%d", ms), after: time.Duration(ms) * time.Millisecond})
+	}
+	kept, stopped := 0, 0
+	for _, s := range stages {
+		if d.round(t, r, j, s) {
+			kept++
+		} else {
+			stopped++
+		}
+	}
+	if kept == 0 || stopped == 0 {
+		t.Errorf("%d drains were cancelled and %d were not: both orders must have occurred", kept, stopped)
+	}
+}
+
+// round drains a node, has a pod come, and checks where it went. It reports whether the drain was cancelled.
+func (d drains) round(t *testing.T, r *rig.Rig, j *journal, s stage) bool {
+	t.Helper()
+	nodes := poolNodes(t, r, d.pool)
+	var fillers []*corev1.Pod
+	for i := range max(d.fill, 1) {
+		fillers = append(fillers, d.pod(fmt.Sprintf("%s-%s-filler-%d", d.pool, s.name, i)))
+	}
+	create(t, r, fillers...)
+	name := awaitBound(t, r, fillers...)[0]
+	awaitRunning(t, r, fillers...)
+	since := j.last(name)
+	stops := len(accepted(t, r, fake.OpStop, nodes))
+	remove(t, r, fillers...)
+
+	versions := func() []version[*corev1.Node] { return j.node(name) }
+	drain := awaitFirst(t, "drain of "+name, since, versions, inState(v1alpha1.StateStopping))
+	if s.intended {
+		awaitFirst(t, "stop intent on "+name, drain.revision, versions, isIntended)
+	}
+	if s.after > 0 {
+		steer := time.NewTimer(s.after)
+		defer steer.Stop()
+		<-steer.C
+	}
+	pod := d.pod(fmt.Sprintf("%s-%s-new", d.pool, s.name))
+	create(t, r, pod)
+	on := awaitBound(t, r, pod)[0]
+	awaitRunning(t, r, pod)
+
+	bind := awaitFirst(t, "bind of "+pod.Name, 0, func() []version[*corev1.Pod] { return j.pod(pod.UID) },
+		func(p *corev1.Pod) bool { return p.Spec.NodeName != "" })
+	after := awaitFirst(t, "what becomes of "+on, bind.revision-1, func() []version[*corev1.Node] {
+		return append([]version[*corev1.Node]{}, withFloor(j.node(on), bind.revision)...)
+	}, inState(v1alpha1.StateRunning))
+	cancelled := on == name && !intendedBetween(j.node(name), drain.revision, after.revision)
+	if cancelled && d.size == 1 {
+		if got := len(accepted(t, r, fake.OpStop, nodes)); got != stops {
+			t.Errorf("%s: the drain was cancelled, and %d stops were asked for all the same", s.name, got-stops)
+		}
+	}
+	checkNeverStoppedUnder(t, j, on, bind.revision, after.revision, s.name)
+	t.Logf("%s: drain of %s at %d, bind to %s at %d, cancelled: %t", s.name, name, drain.revision, on, bind.revision, cancelled)
+
+	remove(t, r, pod)
+	if err := r.AwaitPool(t.Context(), d.pool, func(s v1alpha1.NodePoolStatus) bool { return s.Standby == d.size }); err != nil {
+		t.Fatal(err)
+	}
+	return cancelled
+}
+
+func (d drains) pod(name string) *corev1.Pod { return onPool(rig.Pod(name, "cpu", "1500m"), d.pool) }
+
+func isIntended(n *corev1.Node) bool { return n.Annotations[v1alpha1.AnnotationStopIntent] != "" }
+
+// withFloor drops the versions that a later one had replaced by the revision, and lifts the one in force to it.
+func withFloor(versions []version[*corev1.Node], revision int64) []version[*corev1.Node] {
+	var out []version[*corev1.Node]
+	for _, v := range versions {
+		if v.revision <= revision {
+			v.revision = revision
+			out = []version[*corev1.Node]{v}
+			continue
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+func intendedBetween(versions []version[*corev1.Node], from, to int64) bool {
+	for _, v := range versions {
+		if v.revision >= from && v.revision <= to && isIntended(v.object) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkNeverStoppedUnder: from the bind until the node runs for the pod no stop intent stood on the node. Without an intent nothing stops
+// an instance.
+func checkNeverStoppedUnder(t *testing.T, j *journal, node string, bind, running int64, stage string) {
+	t.Helper()
+	for _, v := range withFloor(j.node(node), bind) {
+		if v.revision <= running && isIntended(v.object) {
+			t.Errorf("%s: node %s had a stop intent at revision %d, with a pod bound to it at %d", stage, node, v.revision, bind)
+			return
+		}
+	}
+}
