@@ -188,7 +188,7 @@ func TestADeletedPoolGoesWhenNothingIsLeft(t *testing.T) {
 		"an instance is left: it is looked at":                 {pool: nodePool(2, 2, deleted), swept: []*provider.Instance{instance(provider.InstanceRunning)}, log: []string{"wake i-c"}},
 		"one that no sweep has shown yet":                      {pool: nodePool(2, 2, deleted), listed: []*provider.Instance{instance(provider.InstancePending)}},
 		"a launch may not show yet":                            {pool: nodePool(2, 2, deleted, holding(`{"next":1,"pending":[0]}`)), after: 9 * time.Second},
-		"a launch would show by now":                           {pool: nodePool(2, 2, deleted, holding(`{"next":1}`)), after: 10 * time.Second, gone: true},
+		"a launch would show by now":                           {pool: nodePool(2, 2, deleted, holding(`{"next":1,"pending":[0]}`)), after: 10 * time.Second, gone: true},
 		"nothing was ever launched":                            {pool: nodePool(2, 2, deleted), gone: true},
 		"a Node is left without its instance: it is looked at": {pool: nodePool(2, 2, deleted), node: nodeIn(v1alpha1.StateTerminating), log: []string{"wake i-c"}},
 		"a Node that only bears the pool's label is not ours":  {pool: nodePool(2, 2, deleted), node: nodeIn("", func(n *corev1.Node) { delete(n.Labels, v1alpha1.LabelState) }), gone: true},
