@@ -52,7 +52,8 @@ func refusals() map[string]refusal {
 	optedOut := on(poolPlain, rig.Pod("opted-out", "cpu", "1"))
 	optedOut.Annotations = map[string]string{v1alpha1.AnnotationIgnore: "true"}
 	// A DaemonSet of another API (OpenKruise has one): the garbage collector would delete the pod of a stock one that is not there.
-	owned := on(poolPlain, rig.Pod("owned-by-daemonset", "cpu", "1"))
+	// On a pool of its own: pods of a DaemonSet go past the room that is promised to others, so it would take the normal pod's.
+	owned := on(poolAgents, rig.Pod("owned-by-daemonset", "cpu", "1"))
 	owned.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: "apps.kruise.io/v1alpha1", Kind: "DaemonSet", Name: "advanced", UID: "00000000-0000-0000-0000-000000000001", Controller: new(true),
 	}}
