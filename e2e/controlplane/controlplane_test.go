@@ -283,7 +283,7 @@ func TestSweepRemovesFoldersOfTheDeadOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		if folder.name == "alive" {
-			defer lock.Close()
+			t.Cleanup(func() { _ = lock.Close() }) // the folder counts as alive while it is held
 		} else if err := lock.Close(); err != nil {
 			t.Fatal(err)
 		}

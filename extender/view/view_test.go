@@ -105,7 +105,7 @@ func TestViewPlacesPods(t *testing.T) {
 			t.Run(name+", "+order, func(t *testing.T) {
 				v, _ := newTestView()
 				nodes := []any{poolNode("a", v1alpha1.StateRunning), poolNode("b", v1alpha1.StateRunning)}
-				events := append(nodes, c.events...)
+				events := append(slices.Clip(nodes), c.events...)
 				if !nodesFirst {
 					events = append(append([]any{}, c.events...), poolNode("b", v1alpha1.StateRunning), poolNode("a", v1alpha1.StateRunning))
 				}

@@ -74,7 +74,7 @@ func ParseTypes(text string) ([]InstanceType, error) {
 	for _, part := range parts(text, ";") {
 		name, list, ok := strings.Cut(part, "=")
 		if !ok || strings.TrimSpace(name) == "" {
-			return nil, fmt.Errorf("instance type %q: want name=resource:quantity,...", part)
+			return nil, fmt.Errorf("instance type %q: want name=resource:quantity, more of them separated by commas", part)
 		}
 		capacity, err := parseResources(list)
 		if err != nil {

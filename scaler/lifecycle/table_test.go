@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -219,9 +218,7 @@ func TestTransitionTable(t *testing.T) {
 	}
 }
 
-var update = flag.Bool("update", false, "write the table into docs/lifecycle.md")
-
-const begin, end = "<!-- table: go test ./scaler/lifecycle -update -->\n", "<!-- end of table -->\n"
+const begin, end = "<!-- table: UPDATE=1 go test ./scaler/lifecycle -->\n", "<!-- end of table -->\n"
 
 func TestDocumentHoldsTheTable(t *testing.T) {
 	text, err := os.ReadFile(document)
@@ -239,12 +236,12 @@ func TestDocumentHoldsTheTable(t *testing.T) {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.state, r.instance, r.when, r.action, r.to)
 	}
 	want := head + begin + b.String() + end + tail
-	if *update {
+	if os.Getenv("UPDATE") == "1" {
 		if err := os.WriteFile(document, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	} else if want != string(text) {
-		t.Errorf("%s differs from the table; run: go test ./scaler/lifecycle -update", document)
+		t.Errorf("%s differs from the table; run: UPDATE=1 go test ./scaler/lifecycle", document)
 	}
 }
 

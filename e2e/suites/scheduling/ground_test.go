@@ -80,7 +80,7 @@ func create(t *testing.T, r *rig.Rig, objects ...client.Object) {
 func remove(t *testing.T, r *rig.Rig, objects ...client.Object) {
 	t.Helper()
 	for _, o := range objects {
-		if err := r.Client.Delete(t.Context(), o); client.IgnoreNotFound(err) != nil {
+		if err := client.IgnoreNotFound(r.Client.Delete(t.Context(), o)); err != nil {
 			t.Fatalf("delete %T %s: %v", o, o.GetName(), err)
 		}
 	}

@@ -228,5 +228,6 @@ func postPreempt(ctx context.Context, r *rig.Rig, maps string) (extenderv1.Exten
 	if response.StatusCode != http.StatusOK {
 		return result, fmt.Errorf("status %s", response.Status)
 	}
-	return result, json.NewDecoder(response.Body).Decode(&result)
+	err = json.NewDecoder(response.Body).Decode(&result)
+	return result, err
 }

@@ -165,5 +165,6 @@ func ask(url string, pod *corev1.Pod, nodes ...string) (extenderv1.ExtenderFilte
 	if response.StatusCode != http.StatusOK {
 		return answer, fmt.Errorf("POST %s: %d %s", url, response.StatusCode, text)
 	}
-	return answer, json.Unmarshal(text, &answer)
+	err = json.Unmarshal(text, &answer)
+	return answer, err
 }
