@@ -30,7 +30,7 @@ const longGuard = 90 * time.Second
 func newRig(t *testing.T, stratos ...string) *rig.Rig {
 	t.Helper()
 	r, err := rig.New(t.Context(), rig.Options{
-		ControlPlane: controlplane.Options{NodeMonitorGracePeriod: time.Hour, DefaultScheduler: true, LogDir: "/work/log/xl"},
+		ControlPlane: controlplane.Options{NodeMonitorGracePeriod: time.Hour, DefaultScheduler: true},
 		Cloud:        []string{"--fake-boot-time=2s", "--fake-stop-time=100ms", "--fake-pull-time=0s", "--fake-instance-types=" + types},
 		Stratos:      stratos,
 	})
