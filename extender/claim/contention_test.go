@@ -117,6 +117,31 @@ func TestStartBudget(t *testing.T) {
 	want(big("4"), at(6*time.Minute), Started, nodes...)
 }
 
+// TestRebudget: a larger budget brings back the pods that the smaller one kept waiting, once and not at the end of the window.
+func TestRebudget(t *testing.T) {
+	l := NewLedger()
+	big := func(name string) *corev1.Pod { return pod(name, asking("cpu", "4")) }
+	claimed(t, l, []*Node{standby("c", budgetOf(1))}, big("first"))
+	l.Rebudget("p", epoch())
+	if l.Expired(epoch()) {
+		t.Error("something ended although nobody waited for the budget")
+	}
+	if d := l.Decide(ask(big("second"), standby("d", budgetOf(1))), epoch()); d.Verdict != Unavailable {
+		t.Fatalf("verdict %s, want %s", d.Verdict, Unavailable)
+	}
+	now := epoch().Add(time.Minute)
+	l.Rebudget("p", now)
+	if _, is := l.Limited("p", now); is {
+		t.Error("the pool still says that it limits starts")
+	}
+	if !l.Expired(now) || l.Expired(now) {
+		t.Error("the end of the limit is not told once")
+	}
+	if d := l.Decide(ask(big("second"), standby("d", budgetOf(2))), now); d.Verdict != Started {
+		t.Errorf("verdict %s (%s) with the larger budget, want %s", d.Verdict, d.Reason, Started)
+	}
+}
+
 // Joining, taking back and running nodes cost nothing, and a pod that another node serves does not wait for the budget.
 func TestBudgetBoundsStartsOnly(t *testing.T) {
 	for name, node := range map[string]*Node{
@@ -183,7 +208,9 @@ func TestReclaimed(t *testing.T) {
 				claimOn(t, l, "a", "d")
 				return
 			}
-			wantDiff(t, "nodes", d.Nodes, []v1alpha1.NodeName{"c"})
+			if len(d.Nodes) != 0 {
+				t.Errorf("nodes %v are returned before the drain is known to be cancelled", d.Nodes)
+			}
 			claimOn(t, l, "a", "c")
 			if want := "taking back node c of pool p, which was about to stop"; d.Claim.Message != want || d.Start != "c" {
 				t.Errorf("starts %q, message %q; want c, %q", d.Start, d.Claim.Message, want)

@@ -30,7 +30,7 @@ const (
 	Joined Verdict = "joined"
 	// Started: the pod was promised room on a standby node, which is to be started now.
 	Started Verdict = "started"
-	// Reclaimed: a node that was being drained because it was empty takes the pod instead.
+	// Reclaimed: the pod was promised room on a node that is drained because it is empty, which is to be taken back now.
 	Reclaimed Verdict = "reclaimed"
 	// Unavailable: Stratos would start a node, but has none that fits.
 	Unavailable Verdict = "unavailable"
@@ -134,7 +134,11 @@ func (j *judgement) promiseRoom(refused refusals) Decision {
 	switch {
 	case options.draining != nil:
 		own := j.promise(options.draining)
-		return Decision{Verdict: Reclaimed, Nodes: []v1alpha1.NodeName{own.Node}, Start: own.Node, Claim: own}
+		// It is not returned yet: a bind that overtakes the cancellation could land under a stop intent, and the instance would be
+		// stopped with the pod on it. Whether cancellation or intent came first is for the API server to say.
+		d := waiting(Reclaimed, own, j.Ask, refused)
+		d.Start = own.Node
+		return d
 	case options.starting != nil:
 		return waiting(Joined, j.promise(options.starting), j.Ask, refused)
 	case options.contested != nil:

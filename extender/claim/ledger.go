@@ -327,6 +327,15 @@ func (l *Ledger) ForgetPool(pool v1alpha1.PoolName) {
 	delete(l.ready, pool)
 }
 
+// Rebudget tells the ledger that the pool was changed, maybe its start budget: pods that the old one kept waiting are to be tried again.
+func (l *Ledger) Rebudget(pool v1alpha1.PoolName, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if until, ok := l.limited[pool]; ok && now.Before(until) {
+		l.limited[pool] = now // Expired tells of it once; where the budget is still used up, the next ask limits the pool again
+	}
+}
+
 // budgetLeft reports whether the pool may start one more node, and until when it may not. The caller holds mu.
 func (l *Ledger) budgetLeft(n *Node, now time.Time) (time.Time, bool) {
 	recent := slices.DeleteFunc(l.starts[n.Pool], func(t time.Time) bool { return now.Sub(t) >= BudgetWindow })

@@ -281,7 +281,12 @@ func (v *View) DeleteNode(name v1alpha1.NodeName) {
 }
 
 // SetPool takes in an added or changed NodePool: its nodes are judged by its new template.
-func (v *View) SetPool(p *v1alpha1.NodePool) { v.changePool(v1alpha1.PoolName(p.Name), p) }
+func (v *View) SetPool(p *v1alpha1.NodePool) {
+	name := v1alpha1.PoolName(p.Name)
+	if v.changePool(name, p) {
+		v.ledger.Rebudget(name, v.now()) // without our lock: a decision asks for the World with the ledger's held
+	}
+}
 
 // DeletePool takes in that a NodePool is gone.
 func (v *View) DeletePool(name v1alpha1.PoolName) {
@@ -289,7 +294,8 @@ func (v *View) DeletePool(name v1alpha1.PoolName) {
 	v.ledger.ForgetPool(name)
 }
 
-func (v *View) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) {
+// changePool reports whether a decision may read what has changed.
+func (v *View) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	old := v.pools[name]
@@ -298,7 +304,7 @@ func (v *View) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) {
 	} else {
 		v.pools[name] = p
 		if old != nil && old.UID == p.UID && old.Generation == p.Generation {
-			return // only the status changed, and no decision reads it
+			return false // only the status changed, and no decision reads it
 		}
 	}
 	for _, e := range v.nodes {
@@ -306,6 +312,7 @@ func (v *View) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) {
 			v.rebuild(e)
 		}
 	}
+	return true
 }
 
 // SetPod takes in an added or changed pod: one that is bound, or nominated and so on its way, occupies its node until
