@@ -30,7 +30,7 @@ type pool struct {
 	weight int32
 }
 
-// row is one burst. need is how many nodes it takes, with the reason; 0 has the stock scheduler tell.
+// row is one burst. need is how many nodes it takes, with the reason.
 type row struct {
 	pools []pool
 	pods  []*corev1.Pod
@@ -90,9 +90,6 @@ func rows() map[string]row {
 		},
 		"priorities": {
 			[]pool{{four, 6, 10}}, mix(pods(4, "cpu", "2"), each(named("high", pods(4, "cpu", "2")), priority)), 4, "two pods to a node, whoever comes first",
-		},
-		"two hundred mixed pods": {
-			pools: []pool{{four, 60, 10}}, pods: mixed(200),
 		},
 		"a thousand pods": {
 			[]pool{{four, 252, 10}}, pods(1000, "cpu", "1"), 250, "four pods to a node",
@@ -193,17 +190,3 @@ func spread(key string, taints corev1.NodeInclusionPolicy) func(*corev1.Pod) {
 const priorityClass = "above-others"
 
 func priority(p *corev1.Pod) { p.Spec.PriorityClassName = priorityClass }
-
-// mixed is a fixed mixture of sizes without a pattern that would suit a packing.
-func mixed(n int) []*corev1.Pod {
-	cpus := []string{"250m", "500m", "1", "1500m", "300m", "2", "700m"}
-	memories := []string{"256Mi", "1Gi", "3Gi", "512Mi", "2Gi"}
-	out := pods(n)
-	for i, p := range out {
-		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{
-			corev1.ResourceCPU:    resource.MustParse(cpus[i%len(cpus)]),
-			corev1.ResourceMemory: resource.MustParse(memories[i%len(memories)]),
-		}
-	}
-	return out
-}

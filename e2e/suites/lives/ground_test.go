@@ -95,7 +95,7 @@ func create[T client.Object](t *testing.T, r *rig.Rig, objects ...T) {
 func remove(t *testing.T, r *rig.Rig, pods ...*corev1.Pod) {
 	t.Helper()
 	for _, p := range pods {
-		if err := r.Client.Delete(t.Context(), p); client.IgnoreNotFound(err) != nil {
+		if err := client.IgnoreNotFound(r.Client.Delete(t.Context(), p)); err != nil {
 			t.Fatalf("delete pod %s: %v", p.Name, err)
 		}
 	}
