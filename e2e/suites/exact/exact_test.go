@@ -23,13 +23,13 @@ import (
 )
 
 // longGuard ends a wait of the largest row that will never end.
-const longGuard = 90 * time.Second
+const longGuard = 5 * time.Minute
 
 func newRig(t *testing.T, stratos ...string) *rig.Rig {
 	t.Helper()
 	r, err := rig.New(t.Context(), rig.Options{
-				Cloud:        []string{"--fake-boot-time=2s", "--fake-stop-time=100ms", "--fake-pull-time=0s", "--fake-instance-types=" + types},
-		Stratos:      stratos,
+		Cloud:   []string{"--fake-boot-time=2s", "--fake-stop-time=100ms", "--fake-pull-time=0s", "--fake-instance-types=" + types},
+		Stratos: stratos,
 	})
 	if err != nil {
 		t.Fatal(err)
