@@ -135,13 +135,6 @@ func (l *Ledger) Failed(node v1alpha1.NodeName) []Claim {
 	return l.dropAll(node)
 }
 
-// Rest keeps a node whose start failed from being promised before the given time.
-func (l *Ledger) Rest(node v1alpha1.NodeName, until time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.resting[node] = until
-}
-
 // Observe tells the ledger which state a node shows now, and where it showed another one before. It returns the claims
 // that ended because the node left the way to running.
 func (l *Ledger) Observe(node v1alpha1.NodeName, before, state v1alpha1.NodeState, now time.Time) []Claim {
@@ -193,157 +186,6 @@ func (l *Ledger) Overdue(now time.Time) []Claim {
 		l.blame(over[i].owner, now)
 	}
 	return over
-}
-
-// blame lets the owner back off. Pods of one owner that are overdue together are one failure, not many.
-func (l *Ledger) blame(owner types.UID, now time.Time) {
-	step := futileFirst
-	if b, ok := l.futile[owner]; ok {
-		if now.Before(b.until) {
-			return
-		}
-		step = min(2*b.step, futileMost)
-	}
-	l.futile[owner] = backoff{until: now.Add(step), step: step}
-}
-
-// Missed reports whether some pod was refused shortly before the given moment and has not been asked about since. If
-// that is the moment at which our view of the cluster opened up, the scheduler's view may have opened before: then it has
-// asked already, was refused, and in a quiet cluster never asks again.
-func (l *Ledger) Missed(opened time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, asked := range l.unserved {
-		if asked.Before(opened) && opened.Sub(asked) < missedWindow {
-			return true
-		}
-	}
-	return false
-}
-
-// Expired reports whether a back-off or a used-up budget has ended since it was last asked. Pods that it kept waiting are
-// tried again only if something happens in the cluster.
-func (l *Ledger) Expired(now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	ended := false
-	for owner, b := range l.futile {
-		switch {
-		case now.Sub(b.until) > 2*futileMost:
-			delete(l.futile, owner)
-		case !b.over && !now.Before(b.until):
-			b.over, ended = true, true
-			l.futile[owner] = b
-		}
-	}
-	for pool, until := range l.limited {
-		if !now.Before(until) {
-			delete(l.limited, pool)
-			ended = true
-		}
-	}
-	return ended
-}
-
-// Squeeze ends the claims on a running node for which there is no room any more, because pods that nobody promised it
-// to took it: the lowest priority and the youngest first. It returns them sorted, for their pods to be placed anew.
-func (l *Ledger) Squeeze(n *Node) []Claim {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if n.State != v1alpha1.StateRunning {
-		return nil
-	}
-	var out []Claim
-	for {
-		c, ok := l.squeezed(n)
-		if !ok {
-			return out
-		}
-		out = append(out, c)
-		l.drop(l.byPod[c.Pod])
-	}
-}
-
-// squeezed gives the claim that has to go first, if the node has no room for all.
-func (l *Ledger) squeezed(n *Node) (Claim, bool) {
-	p := l.byNode[n.Name]
-	if p == nil {
-		return Claim{}, false
-	}
-	left := n.Allocatable.Clone()
-	left.Sub(n.Used)
-	if len(n.Ports) == 0 && left.Short(p.sum) == "" {
-		return Claim{}, false
-	}
-	var standing []Claim
-	var sum fit.Resources
-	for _, c := range l.claimsOn(n.Name) {
-		if c.counted(n) {
-			continue
-		}
-		if fit.PortsConflict(c.digest.Ports, n.Ports) {
-			return c, true
-		}
-		sum.Add(c.digest.Requests)
-		standing = append(standing, c)
-	}
-	if len(standing) == 0 || left.Short(sum) == "" {
-		return Claim{}, false
-	}
-	return slices.MaxFunc(standing, yieldsFirst), true
-}
-
-// counted reports whether the node's Used holds the claimed pod already: it is on its way there, or bound and the claim
-// is about to end. The view places a pod before it tells the ledger, and other events may come in between.
-func (c *Claim) counted(n *Node) bool {
-	return c.nominated || slices.ContainsFunc(n.Pods, func(p *fit.Placed) bool { return p.UID == c.Pod })
-}
-
-// yieldsFirst orders claims by who gives way: the higher in this order the sooner.
-func yieldsFirst(a, b Claim) int {
-	if a.Priority != b.Priority {
-		return int(b.Priority) - int(a.Priority)
-	}
-	if !a.Since.Equal(b.Since) {
-		return a.Since.Compare(b.Since)
-	}
-	return strings.Compare(string(a.Pod), string(b.Pod))
-}
-
-// Limited reports whether the pool's start budget keeps pods waiting, and until when.
-func (l *Ledger) Limited(pool v1alpha1.PoolName, now time.Time) (time.Time, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	until, ok := l.limited[pool]
-	return until, ok && now.Before(until)
-}
-
-// ForgetPool drops what is remembered of a pool that is gone: a new one of its name starts afresh.
-func (l *Ledger) ForgetPool(pool v1alpha1.PoolName) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.starts, pool)
-	delete(l.limited, pool)
-	delete(l.ready, pool)
-}
-
-// Rebudget tells the ledger that the pool was changed, maybe its start budget: pods that the old one kept waiting are to be tried again.
-func (l *Ledger) Rebudget(pool v1alpha1.PoolName, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if until, ok := l.limited[pool]; ok && now.Before(until) {
-		l.limited[pool] = now // Expired tells of it once; where the budget is still used up, the next ask limits the pool again
-	}
-}
-
-// budgetLeft reports whether the pool may start one more node, and until when it may not. The caller holds mu.
-func (l *Ledger) budgetLeft(n *Node, now time.Time) (time.Time, bool) {
-	recent := slices.DeleteFunc(l.starts[n.Pool], func(t time.Time) bool { return now.Sub(t) >= BudgetWindow })
-	l.starts[n.Pool] = recent
-	if n.StartBudget <= 0 || len(recent) < int(n.StartBudget) {
-		return time.Time{}, true
-	}
-	return recent[0].Add(BudgetWindow), false
 }
 
 // Nominated tells the ledger which node a pod that is not bound yet is nominated to, "" for none. A pod that is on its
@@ -472,24 +314,6 @@ func (l *Ledger) claimsOn(node v1alpha1.NodeName) []Claim {
 
 func sortClaims(claims []Claim) {
 	slices.SortFunc(claims, func(a, b Claim) int { return strings.Compare(string(a.Pod), string(b.Pod)) })
-}
-
-// room is what is left on a node for a pod of the given priority: without what is used and without the claims of other
-// pods of at least that priority. Lower ones give way.
-func (l *Ledger) room(n *Node, pod types.UID, priority int32) (fit.Resources, []fit.HostPort) {
-	left := n.Allocatable.Clone()
-	left.Sub(n.Used)
-	ports := n.Ports
-	for uid, c := range l.on(n.Name) {
-		if uid == pod || c.Priority < priority || c.counted(n) {
-			continue
-		}
-		left.Sub(c.digest.Requests)
-		if len(c.digest.Ports) > 0 {
-			ports = append(slices.Clone(ports), c.digest.Ports...)
-		}
-	}
-	return left, ports
 }
 
 // Object is a pod of that name, to report events on.

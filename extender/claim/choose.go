@@ -1,0 +1,203 @@
+package claim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/fit"
+)
+
+// lowest makes room() count every claim, so that none gives way.
+const lowest = -1 << 31
+
+// options are the best nodes of each kind on which room could be promised.
+type options struct {
+	draining, starting, contested, standby *Node
+	refused                                refusals
+}
+
+// why words the refusals of all candidates.
+func (o *options) why() string {
+	if len(o.refused) == 0 {
+		return "no node of a pool fits this pod"
+	}
+	return o.refused.String()
+}
+
+func (j *judgement) options() *options {
+	o := &options{refused: refusals{}}
+	for _, n := range j.Nodes {
+		if n.Ordinary() {
+			continue
+		}
+		starting := n.State == v1alpha1.StateStarting || n.State == v1alpha1.StateStandby && j.asked[n.Name]
+		best := &o.standby
+		switch {
+		case starting:
+			best = &o.starting
+		case n.Cancellable():
+			best = &o.draining
+		}
+		why := j.refuses(n, starting)
+		if why == noRoom() && starting && j.hasRoom(n, priority(j.Pod)) {
+			best, why = &o.contested, reason{}
+		}
+		if why != (reason{}) {
+			o.refused.add(n.Name, why)
+			continue
+		}
+		if *best == nil || j.better(n, *best) {
+			*best = n
+		}
+	}
+	return o
+}
+
+// refuses gives the reason why room on a node that does not run cannot be promised to the pod, none if it can.
+func (j *judgement) refuses(n *Node, starting bool) reason {
+	if !starting && n.State != v1alpha1.StateStandby && !n.Cancellable() {
+		return reason{text: "node is " + string(n.State)}
+	}
+	if r := j.digest(n).Schedulable(n.Taints, n.Unschedulable); r != nil {
+		return reason{pool: n.Pool, text: r.Message}
+	}
+	if n.KeptBack != "" {
+		return reason{text: "standby node kept back: " + n.KeptBack}
+	}
+	if !starting && j.now.Before(n.UnavailableUntil) || j.now.Before(j.resting[n.Name]) {
+		return reason{text: "standby node backs off after a failed start"}
+	}
+	if r := j.crowded(n); r != nil {
+		return reason{text: "among the waiting pods: " + r.Message}
+	}
+	if !j.hasRoom(n, lowest) {
+		return noRoom()
+	}
+	if !starting && n.State == v1alpha1.StateStandby {
+		if until, left := j.budgetLeft(n, j.now); !left {
+			j.limited[n.Pool] = until
+			return reason{pool: n.Pool, text: fmt.Sprintf("start budget of %d in %s is used up", n.StartBudget, BudgetWindow)}
+		}
+	}
+	return reason{}
+}
+
+// crowded judges anti-affinity and hard spread against the pods that wait, which kube-scheduler cannot see.
+func (j *judgement) crowded(n *Node) *fit.Refusal {
+	d := j.digest(n)
+	if j.World == nil || len(j.byPod) == 0 || len(d.AntiAffinity) == 0 && len(d.Spread) == 0 && j.repelling == 0 {
+		return nil
+	}
+	if j.together == nil {
+		j.together = j.withClaims(j.World()).View(d)
+	}
+	if r := j.together.AntiAffinity(&n.Node); r != nil {
+		return r
+	}
+	return j.together.SpreadOver(&n.Node)
+}
+
+// withClaims is the world as it will be: the claimed pods on their nodes.
+func (j *judgement) withClaims(world *fit.World) *fit.World {
+	out := &fit.World{Nodes: slices.Clone(world.Nodes), Namespaces: world.Namespaces}
+	for i, n := range out.Nodes {
+		claims := j.on(n.Name)
+		if len(claims) == 0 {
+			continue
+		}
+		full := *n
+		full.Pods = slices.Clone(n.Pods)
+		for _, c := range claims {
+			full.Pods = append(full.Pods, c.digest.Placed())
+		}
+		out.Nodes[i] = &full
+	}
+	return out
+}
+
+// better orders by pool weight (higher first), waste (less first) and name.
+func (j *judgement) better(a, b *Node) bool {
+	if a.Weight != b.Weight {
+		return a.Weight > b.Weight
+	}
+	if x, y := j.waste(a), j.waste(b); x != y {
+		return x < y
+	}
+	return a.Name < b.Name
+}
+
+// waste is how much of the node would be left with the pod on it, in cpu cores plus units of 4 GiB of memory: the
+// proportion in which clouds sell them, so that neither resource hides the other.
+func (j *judgement) waste(n *Node) float64 {
+	left, _ := j.room(n, j.Pod.UID, lowest)
+	left.Sub(j.digest(n).Requests)
+	return float64(left.MilliCPU)/1000 + float64(left.Memory)/(4<<30)
+}
+
+// displace ends claims of lower priority, the least first, until the pod has room.
+func (j *judgement) displace(n *Node) []Claim {
+	var out []Claim
+	claims := j.claimsOn(n.Name)
+	slices.SortFunc(claims, func(a, b Claim) int { return yieldsFirst(b, a) })
+	for i := range claims {
+		if j.hasRoom(n, lowest) {
+			break
+		}
+		if claims[i].Priority < priority(j.Pod) {
+			j.drop(j.byPod[claims[i].Pod])
+			out = append(out, claims[i])
+		}
+	}
+	return out
+}
+
+func (j *judgement) promise(n *Node) *Claim {
+	message := fmt.Sprintf("starting standby node %s of pool %s", n.Name, n.Pool)
+	if n.Cancellable() {
+		message = fmt.Sprintf("taking back node %s of pool %s, which was about to stop", n.Name, n.Pool)
+	} else if d := j.ready[n.Pool]; d > 0 {
+		message += fmt.Sprintf(" (usually ready in %s)", d.Round(time.Second))
+	}
+	c := &Claim{
+		Pod: j.Pod.UID, Ref: PodRef{Namespace: j.Pod.Namespace, Name: j.Pod.Name, UID: j.Pod.UID},
+		Node: n.Name, Pool: n.Pool, Priority: priority(j.Pod),
+		Since: j.now, LastAsked: j.now, Message: message, digest: j.digest(n), owner: ownerOf(j.Pod),
+	}
+	j.add(c)
+	copied := *c
+	return &copied
+}
+
+// Adopt takes over a claim that is published on a node, made by another replica or by this one before a restart. It
+// reports false where the pod has a claim already, where the node is not on its way to running, and where it has no room:
+// an annotation may be older than a decision here that gave the room to another pod.
+func (l *Ledger) Adopt(pod *corev1.Pod, n *Node, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byPod[pod.UID] != nil || n.State != v1alpha1.StateStarting && n.State != v1alpha1.StateRunning {
+		return false
+	}
+	j := l.judge(Ask{Pod: pod}, now)
+	if !j.hasRoom(n, lowest) {
+		return false
+	}
+	j.promise(n)
+	if n.State == v1alpha1.StateRunning {
+		l.byPod[pod.UID].RunningSince = now
+	}
+	return true
+}
+
+// ownerOf is whom a futile start is held against: the pod's controller, else the pod itself.
+func ownerOf(pod *corev1.Pod) types.UID {
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		return owner.UID
+	}
+	return pod.UID
+}

@@ -1,0 +1,103 @@
+package claim
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+)
+
+// Rest keeps a node whose start failed from being promised before the given time.
+func (l *Ledger) Rest(node v1alpha1.NodeName, until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.resting[node] = until
+}
+
+// blame lets the owner back off. Pods of one owner that are overdue together are one failure, not many.
+func (l *Ledger) blame(owner types.UID, now time.Time) {
+	step := futileFirst
+	if b, ok := l.futile[owner]; ok {
+		if now.Before(b.until) {
+			return
+		}
+		step = min(2*b.step, futileMost)
+	}
+	l.futile[owner] = backoff{until: now.Add(step), step: step}
+}
+
+// Missed reports whether some pod was refused shortly before the given moment and has not been asked about since. If
+// that is the moment at which our view of the cluster opened up, the scheduler's view may have opened before: then it has
+// asked already, was refused, and in a quiet cluster never asks again.
+func (l *Ledger) Missed(opened time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, asked := range l.unserved {
+		if asked.Before(opened) && opened.Sub(asked) < missedWindow {
+			return true
+		}
+	}
+	return false
+}
+
+// Expired reports whether a back-off or a used-up budget has ended since it was last asked. Pods that it kept waiting are
+// tried again only if something happens in the cluster.
+func (l *Ledger) Expired(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ended := false
+	for owner, b := range l.futile {
+		switch {
+		case now.Sub(b.until) > 2*futileMost:
+			delete(l.futile, owner)
+		case !b.over && !now.Before(b.until):
+			b.over, ended = true, true
+			l.futile[owner] = b
+		}
+	}
+	for pool, until := range l.limited {
+		if !now.Before(until) {
+			delete(l.limited, pool)
+			ended = true
+		}
+	}
+	return ended
+}
+
+// Limited reports whether the pool's start budget keeps pods waiting, and until when.
+func (l *Ledger) Limited(pool v1alpha1.PoolName, now time.Time) (time.Time, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	until, ok := l.limited[pool]
+	return until, ok && now.Before(until)
+}
+
+// ForgetPool drops what is remembered of a pool that is gone: a new one of its name starts afresh.
+func (l *Ledger) ForgetPool(pool v1alpha1.PoolName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.starts, pool)
+	delete(l.limited, pool)
+	delete(l.ready, pool)
+}
+
+// Rebudget tells the ledger that the pool was changed, maybe its start budget: pods that the old one kept waiting are to be tried again.
+func (l *Ledger) Rebudget(pool v1alpha1.PoolName, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if until, ok := l.limited[pool]; ok && now.Before(until) {
+		l.limited[pool] = now // Expired tells of it once; where the budget is still used up, the next ask limits the pool again
+	}
+}
+
+// budgetLeft reports whether the pool may start one more node, and until when it may not. The caller holds mu.
+func (l *Ledger) budgetLeft(n *Node, now time.Time) (time.Time, bool) {
+	recent := slices.DeleteFunc(l.starts[n.Pool], func(t time.Time) bool { return now.Sub(t) >= BudgetWindow })
+	l.starts[n.Pool] = recent
+	if n.StartBudget <= 0 || len(recent) < int(n.StartBudget) {
+		return time.Time{}, true
+	}
+	return recent[0].Add(BudgetWindow), false
+}

@@ -1,0 +1,94 @@
+package claim
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/fit"
+)
+
+// Squeeze ends the claims on a running node for which there is no room any more, because pods that nobody promised it
+// to took it: the lowest priority and the youngest first. It returns them sorted, for their pods to be placed anew.
+func (l *Ledger) Squeeze(n *Node) []Claim {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n.State != v1alpha1.StateRunning {
+		return nil
+	}
+	var out []Claim
+	for {
+		c, ok := l.squeezed(n)
+		if !ok {
+			return out
+		}
+		out = append(out, c)
+		l.drop(l.byPod[c.Pod])
+	}
+}
+
+// squeezed gives the claim that has to go first, if the node has no room for all.
+func (l *Ledger) squeezed(n *Node) (Claim, bool) {
+	p := l.byNode[n.Name]
+	if p == nil {
+		return Claim{}, false
+	}
+	left := n.Allocatable.Clone()
+	left.Sub(n.Used)
+	if len(n.Ports) == 0 && left.Short(p.sum) == "" {
+		return Claim{}, false
+	}
+	var standing []Claim
+	var sum fit.Resources
+	for _, c := range l.claimsOn(n.Name) {
+		if c.counted(n) {
+			continue
+		}
+		if fit.PortsConflict(c.digest.Ports, n.Ports) {
+			return c, true
+		}
+		sum.Add(c.digest.Requests)
+		standing = append(standing, c)
+	}
+	if len(standing) == 0 || left.Short(sum) == "" {
+		return Claim{}, false
+	}
+	return slices.MaxFunc(standing, yieldsFirst), true
+}
+
+// counted reports whether the node's Used holds the claimed pod already: it is on its way there, or bound and the claim
+// is about to end. The view places a pod before it tells the ledger, and other events may come in between.
+func (c *Claim) counted(n *Node) bool {
+	return c.nominated || slices.ContainsFunc(n.Pods, func(p *fit.Placed) bool { return p.UID == c.Pod })
+}
+
+// yieldsFirst orders claims by who gives way: the higher in this order the sooner.
+func yieldsFirst(a, b Claim) int {
+	if a.Priority != b.Priority {
+		return int(b.Priority) - int(a.Priority)
+	}
+	if !a.Since.Equal(b.Since) {
+		return a.Since.Compare(b.Since)
+	}
+	return strings.Compare(string(a.Pod), string(b.Pod))
+}
+
+// room is what is left on a node for a pod of the given priority: without what is used and without the claims of other
+// pods of at least that priority. Lower ones give way.
+func (l *Ledger) room(n *Node, pod types.UID, priority int32) (fit.Resources, []fit.HostPort) {
+	left := n.Allocatable.Clone()
+	left.Sub(n.Used)
+	ports := n.Ports
+	for uid, c := range l.on(n.Name) {
+		if uid == pod || c.Priority < priority || c.counted(n) {
+			continue
+		}
+		left.Sub(c.digest.Requests)
+		if len(c.digest.Ports) > 0 {
+			ports = append(slices.Clone(ports), c.digest.Ports...)
+		}
+	}
+	return left, ports
+}
