@@ -137,7 +137,8 @@ func unbound(ctx context.Context, r *rig.Rig, pods []*corev1.Pod) (names []strin
 	return append(names, slices.Sorted(maps.Keys(mine))...), why, nil
 }
 
-// promisedOnce checks that no pod waited for a second start: whatever the scheduler was told of a pod named one node.
+// promisedOnce checks that no pod waited for a second start: whatever the scheduler was told of a pod named one node. Only pods to which
+// higher ones came may have been moved: they give way.
 func promisedOnce(t *testing.T, r *rig.Rig, pods []*corev1.Pod) {
 	t.Helper()
 	named := regexp.MustCompile(`starting standby node (\S+) of pool`)
@@ -152,9 +153,10 @@ func promisedOnce(t *testing.T, r *rig.Rig, pods []*corev1.Pod) {
 			}
 		}
 	}
+	contested := slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Spec.PriorityClassName != "" })
 	promised := 0
 	for _, p := range pods {
-		if len(nodes[p.Name]) > 1 {
+		if len(nodes[p.Name]) > 1 && (!contested || p.Spec.PriorityClassName != "") {
 			t.Errorf("pod %s was promised %d nodes: %v", p.Name, len(nodes[p.Name]), slices.Sorted(maps.Keys(nodes[p.Name])))
 		}
 		promised += len(nodes[p.Name])
