@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/controlplane"
 	"github.com/stratos-sh/stratos/e2e/rig"
 	"github.com/stratos-sh/stratos/provider/fake"
@@ -36,7 +37,8 @@ extenders:
 // TestStockProfileNeverCallsExtender is the control of TestStandbyNodeStartsAtFilterTime, and the reason for the generated profile: with
 // its filters in place a stopped node is rejected in-tree, and an extender is not asked about pods that no node is left for.
 func TestStockProfileNeverCallsExtender(t *testing.T) {
-	r := newRig(t, rig.Options{})
+	// Stratos takes the stock scheduler for one with the extender, or its watch of pending pods would start a node.
+	r := newRig(t, rig.Options{Stratos: []string{"--extender-scheduler-names=" + v1alpha1.SchedulerName + "," + stockName}})
 	recorder := rig.NewRecorder()
 	proxy := httptest.NewServer(recorder)
 	t.Cleanup(proxy.Close)

@@ -183,11 +183,14 @@ func (c *nodeChanges) sinceRunning() []*corev1.Node {
 	if i < 0 {
 		return nil
 	}
-	return slices.Clone(c.versions[i:])
+	return slices.CompactFunc(slices.Clone(c.versions[i:]), func(a, b *corev1.Node) bool { return cmp.Equal(bare(a), bare(b)) })
 }
 
+// bare leaves out what every write changes, and the condition that Stratos turns right behind the patch that makes the node running: it
+// comes too soon after that patch to wake the scheduler into a view that has caught up.
 func bare(n *corev1.Node) *corev1.Node {
 	n = n.DeepCopy()
 	n.ManagedFields, n.ResourceVersion = nil, ""
+	n.Status.Conditions = slices.DeleteFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == v1alpha1.ConditionStandby })
 	return n
 }
