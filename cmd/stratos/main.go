@@ -11,8 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -62,7 +60,7 @@ func main() {
 // run wires the parts: options, provider, manager, the parts' own set-up, start.
 func run(ctx context.Context, o *options.Options) error {
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.Zap)))
-	config, err := restConfig(o.Kubeconfig)
+	config, err := options.RESTConfig(o.Kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -117,17 +115,4 @@ func run(ctx context.Context, o *options.Options) error {
 		return err
 	}
 	return mgr.Start(ctx)
-}
-
-func restConfig(kubeconfig string) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules() // KUBECONFIG, ~/.kube/config, in-cluster
-	rules.ExplicitPath = kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("--kubeconfig: %w", err)
-	}
-	// The API server's own priority and fairness is the limit: a burst of starts must not wait for a client-side one.
-	config.QPS = -1
-	config.UserAgent = "stratos"
-	return config, nil
 }

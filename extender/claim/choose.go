@@ -79,13 +79,22 @@ func (j *judgement) refuses(n *Node, starting bool) reason {
 	if !j.hasRoom(n, lowest) {
 		return noRoom()
 	}
-	if !starting && n.State == v1alpha1.StateStandby {
-		if until, left := j.budgetLeft(n, j.now); !left {
-			j.limited[n.Pool] = until
-			return reason{pool: n.Pool, text: fmt.Sprintf("start budget of %d in %s is used up", n.StartBudget, BudgetWindow)}
-		}
+	if !starting && n.State == v1alpha1.StateStandby && !j.withinBudget(n) {
+		return reason{pool: n.Pool, text: fmt.Sprintf("start budget of %d in %s is used up", n.StartBudget, BudgetWindow)}
 	}
 	return reason{}
+}
+
+func (j *judgement) withinBudget(n *Node) bool {
+	left, known := j.within[n.Pool]
+	if !known {
+		var until time.Time
+		if until, left = j.budgetLeft(n, j.now); !left {
+			j.limited[n.Pool] = until
+		}
+		j.within[n.Pool] = left
+	}
+	return left
 }
 
 // crowded judges anti-affinity and hard spread against the pods that wait, which kube-scheduler cannot see.

@@ -116,6 +116,8 @@ type judgement struct {
 	digests map[v1alpha1.PoolName]*fit.Pod
 	// limited are the pools whose start budget refused the pod, and until when. They are only told of if nothing else took it.
 	limited map[v1alpha1.PoolName]time.Time
+	// within says of each pool whether its start budget has something left; asked once, not for each of thousands of candidates.
+	within map[v1alpha1.PoolName]bool
 	// together judges anti-affinity and spread against the pods that wait; made once, where it is needed.
 	together *fit.View
 }
@@ -123,6 +125,7 @@ type judgement struct {
 func (l *Ledger) judge(ask Ask, now time.Time) *judgement {
 	return &judgement{
 		Ledger: l, Ask: ask, now: now, digests: map[v1alpha1.PoolName]*fit.Pod{}, limited: map[v1alpha1.PoolName]time.Time{},
+		within: map[v1alpha1.PoolName]bool{},
 	}
 }
 

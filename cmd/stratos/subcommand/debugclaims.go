@@ -17,10 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stratos-sh/stratos/cmd/stratos/options"
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
@@ -37,7 +36,7 @@ func debugClaims() *cobra.Command {
 		Short: "Say of each waiting pod which node it is promised, or why it waits",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			config, err := restConfig(kubeconfig)
+			config, err := options.RESTConfig(kubeconfig)
 			if err != nil {
 				return err
 			}
@@ -59,16 +58,6 @@ func debugClaims() *cobra.Command {
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file; default: KUBECONFIG, else ~/.kube/config")
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the pods; default: all")
 	return cmd
-}
-
-func restConfig(kubeconfig string) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("--kubeconfig: %w", err)
-	}
-	return config, nil
 }
 
 // explainClaims prints a line for each pod that waits. It reads what Stratos publishes: the claims on Nodes, and its

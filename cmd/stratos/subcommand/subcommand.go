@@ -85,7 +85,7 @@ func fakeCloud() *cobra.Command {
 			if err := options.FromEnv(cmd.Flags(), os.LookupEnv); err != nil {
 				return err
 			}
-			config, err := restConfig(kubeconfig)
+			config, err := options.RESTConfig(kubeconfig)
 			if err != nil {
 				return err
 			}
