@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
@@ -16,7 +17,7 @@ import (
 // moment that parts the two. What came first is read from the API server's revisions, and for either order there is one right outcome.
 func TestDrainingNodeTakesANewPod(t *testing.T) {
 	r := newRig(t)
-	j := openJournal(t, r)
+	j := ground.OpenJournal(t, r)
 	for name, row := range map[string]drains{
 		"another node stands by": {pool: "pair", size: 2, instanceType: "m5.large"},
 		"the pool's only node":   {pool: "alone", size: 1, instanceType: "m6i.large"},
@@ -43,7 +44,7 @@ type stage struct {
 	after    time.Duration
 }
 
-func (d drains) run(t *testing.T, r *rig.Rig, j *journal) {
+func (d drains) run(t *testing.T, r *rig.Rig, j *ground.Journal) {
 	warm(t, r, shortLived(d.pool, d.size), d.instanceType)
 	// The waits steer towards the moment of the stop intent, about a second after the cordon. They prove nothing.
 	stages := []stage{{name: "cordoned"}, {name: "intended", intended: true}}
@@ -64,21 +65,21 @@ func (d drains) run(t *testing.T, r *rig.Rig, j *journal) {
 }
 
 // round drains a node, has a pod come, and checks where it went. It reports whether the drain was cancelled.
-func (d drains) round(t *testing.T, r *rig.Rig, j *journal, s stage) bool {
+func (d drains) round(t *testing.T, r *rig.Rig, j *ground.Journal, s stage) bool {
 	t.Helper()
-	nodes := poolNodes(t, r, d.pool)
+	nodes := ground.PoolNodes(t, r, d.pool)
 	before := d.pod(fmt.Sprintf("%s-%s-before", d.pool, s.name))
-	create(t, r, before)
-	name := awaitBound(t, r, before)[0]
-	awaitRunning(t, r, before)
-	since := j.last(name)
-	stops := len(accepted(t, r, fake.OpStop, nodes))
-	remove(t, r, before)
+	ground.Create(t, r, before)
+	name := ground.AwaitBound(t, r, before)[0]
+	ground.AwaitRunning(t, r, before)
+	since := j.Last(name)
+	stops := len(ground.Accepted(t, r, fake.OpStop, nodes))
+	ground.Remove(t, r, before)
 
-	versions := func() []version[*corev1.Node] { return j.node(name) }
-	drain := awaitFirst(t, "drain of "+name, since, versions, inState(v1alpha1.StateStopping))
+	versions := func() []ground.Version[*corev1.Node] { return j.NodeVersions(name) }
+	drain := ground.First(t, "drain of "+name, since, versions, ground.InState(v1alpha1.StateStopping))
 	if s.intended {
-		awaitFirst(t, "stop intent on "+name, drain.revision, versions, isIntended)
+		ground.First(t, "stop intent on "+name, drain.Revision, versions, isIntended)
 	}
 	if s.after > 0 {
 		steer := time.NewTimer(s.after)
@@ -86,42 +87,44 @@ func (d drains) round(t *testing.T, r *rig.Rig, j *journal, s stage) bool {
 		<-steer.C
 	}
 	pod := d.pod(fmt.Sprintf("%s-%s-new", d.pool, s.name))
-	create(t, r, pod)
-	on := awaitBound(t, r, pod)[0]
-	awaitRunning(t, r, pod)
+	ground.Create(t, r, pod)
+	on := ground.AwaitBound(t, r, pod)[0]
+	ground.AwaitRunning(t, r, pod)
 
-	bind := awaitFirst(t, "bind of "+pod.Name, 0, func() []version[*corev1.Pod] { return j.pod(pod.UID) },
+	bind := ground.First(t, "bind of "+pod.Name, 0, func() []ground.Version[*corev1.Pod] { return j.PodVersions(pod.UID) },
 		func(p *corev1.Pod) bool { return p.Spec.NodeName != "" })
-	after := awaitFirst(t, "what becomes of "+on, bind.revision-1, func() []version[*corev1.Node] {
-		return withFloor(j.node(on), bind.revision)
-	}, inState(v1alpha1.StateRunning))
-	cancelled := on == name && !intendedBetween(j.node(name), drain.revision, after.revision)
+	after := ground.First(t, "what becomes of "+on, bind.Revision-1, func() []ground.Version[*corev1.Node] {
+		return withFloor(j.NodeVersions(on), bind.Revision)
+	}, ground.InState(v1alpha1.StateRunning))
+	cancelled := on == name && !intendedBetween(j.NodeVersions(name), drain.Revision, after.Revision)
 	if cancelled && d.size == 1 {
-		if got := len(accepted(t, r, fake.OpStop, nodes)); got != stops {
+		if got := len(ground.Accepted(t, r, fake.OpStop, nodes)); got != stops {
 			t.Errorf("%s: the drain was cancelled, and %d stops were asked for all the same", s.name, got-stops)
 		}
 	}
-	checkNeverStoppedUnder(t, j, on, bind.revision, after.revision, s.name)
-	t.Logf("%s: drain of %s at %d, bind to %s at %d, cancelled: %t", s.name, name, drain.revision, on, bind.revision, cancelled)
+	checkNeverStoppedUnder(t, j, on, bind.Revision, after.Revision, s.name)
+	t.Logf("%s: drain of %s at %d, bind to %s at %d, cancelled: %t", s.name, name, drain.Revision, on, bind.Revision, cancelled)
 
-	remove(t, r, pod)
+	ground.Remove(t, r, pod)
 	if err := r.AwaitPool(t.Context(), d.pool, func(s v1alpha1.NodePoolStatus) bool { return s.Standby == d.size }); err != nil {
 		t.Fatal(err)
 	}
 	return cancelled
 }
 
-func (d drains) pod(name string) *corev1.Pod { return onPool(rig.Pod(name, "cpu", "1500m"), d.pool) }
+func (d drains) pod(name string) *corev1.Pod {
+	return ground.OnPool(rig.Pod(name, "cpu", "1500m"), d.pool)
+}
 
 func isIntended(n *corev1.Node) bool { return n.Annotations[v1alpha1.AnnotationStopIntent] != "" }
 
 // withFloor drops the versions that a later one had replaced by the revision, and lifts the one in force to it.
-func withFloor(versions []version[*corev1.Node], revision int64) []version[*corev1.Node] {
-	var out []version[*corev1.Node]
+func withFloor(versions []ground.Version[*corev1.Node], revision int64) []ground.Version[*corev1.Node] {
+	var out []ground.Version[*corev1.Node]
 	for _, v := range versions {
-		if v.revision <= revision {
-			v.revision = revision
-			out = []version[*corev1.Node]{v}
+		if v.Revision <= revision {
+			v.Revision = revision
+			out = []ground.Version[*corev1.Node]{v}
 			continue
 		}
 		out = append(out, v)
@@ -129,9 +132,9 @@ func withFloor(versions []version[*corev1.Node], revision int64) []version[*core
 	return out
 }
 
-func intendedBetween(versions []version[*corev1.Node], from, to int64) bool {
+func intendedBetween(versions []ground.Version[*corev1.Node], from, to int64) bool {
 	for _, v := range versions {
-		if v.revision >= from && v.revision <= to && isIntended(v.object) {
+		if v.Revision >= from && v.Revision <= to && isIntended(v.Object) {
 			return true
 		}
 	}
@@ -140,11 +143,11 @@ func intendedBetween(versions []version[*corev1.Node], from, to int64) bool {
 
 // checkNeverStoppedUnder: from the bind until the node runs for the pod no stop intent stood on the node. Without an intent nothing stops
 // an instance.
-func checkNeverStoppedUnder(t *testing.T, j *journal, node string, bind, running int64, stage string) {
+func checkNeverStoppedUnder(t *testing.T, j *ground.Journal, node string, bind, running int64, stage string) {
 	t.Helper()
-	for _, v := range withFloor(j.node(node), bind) {
-		if v.revision <= running && isIntended(v.object) {
-			t.Errorf("%s: node %s had a stop intent at revision %d, with a pod bound to it at %d", stage, node, v.revision, bind)
+	for _, v := range withFloor(j.NodeVersions(node), bind) {
+		if v.Revision <= running && isIntended(v.Object) {
+			t.Errorf("%s: node %s had a stop intent at revision %d, with a pod bound to it at %d", stage, node, v.Revision, bind)
 			return
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
@@ -23,31 +24,31 @@ func TestFiveLives(t *testing.T) {
 	const pool = "phoenix"
 	r := newRig(t)
 	warm(t, r, shortLived(pool, 1), "m5.large")
-	nodes := poolNodes(t, r, pool)
-	standby := bearingOf(onlyNode(t, r, pool))
-	name := onlyNode(t, r, pool).Name
+	nodes := ground.PoolNodes(t, r, pool)
+	standby := bearingOf(ground.OnlyNode(t, r, pool))
+	name := ground.OnlyNode(t, r, pool).Name
 
 	var running bearing
 	for life := 1; life <= 5; life++ {
-		pod := onPool(rig.Pod(fmt.Sprintf("life-%d", life), "cpu", "1"), pool)
-		create(t, r, pod)
-		if on := awaitBound(t, r, pod); on[0] != name {
+		pod := ground.OnPool(rig.Pod(fmt.Sprintf("life-%d", life), "cpu", "1"), pool)
+		ground.Create(t, r, pod)
+		if on := ground.AwaitBound(t, r, pod); on[0] != name {
 			t.Fatalf("life %d: pod is on %s, the pool's node is %s", life, on[0], name)
 		}
-		awaitRunning(t, r, pod)
+		ground.AwaitRunning(t, r, pod)
 		if life == 1 {
-			running = bearingOf(awaitNode(t, r, name, "settled", func(n *corev1.Node) bool {
-				return stateOf(n) == v1alpha1.StateRunning && len(n.Spec.Taints) == 0 && conditionOf(n) == corev1.ConditionFalse
+			running = bearingOf(ground.AwaitNode(t, r, name, "settled", func(n *corev1.Node) bool {
+				return ground.StateOf(n) == v1alpha1.StateRunning && len(n.Spec.Taints) == 0 && conditionOf(n) == corev1.ConditionFalse
 			}))
 		}
 		awaitBearing(t, r, name, fmt.Sprintf("running in life %d", life), running)
-		remove(t, r, pod)
+		ground.Remove(t, r, pod)
 		awaitBearing(t, r, name, fmt.Sprintf("standby after life %d", life), standby)
-		if starts := accepted(t, r, fake.OpStart, nodes); len(starts) != life {
+		if starts := ground.Accepted(t, r, fake.OpStart, nodes); len(starts) != life {
 			t.Fatalf("%d starts in %d lives", len(starts), life)
 		}
 	}
-	if after := onlyNode(t, r, pool); after.UID != nodes[name].UID {
+	if after := ground.OnlyNode(t, r, pool); after.UID != nodes[name].UID {
 		t.Error("the Node is another object than in its first life")
 	}
 }
@@ -56,7 +57,7 @@ func TestFiveLives(t *testing.T) {
 // difference that never goes.
 func awaitBearing(t *testing.T, r *rig.Rig, name, what string, want bearing) {
 	t.Helper()
-	await(t, "node "+name+" "+what, func(ctx context.Context) (bool, error) {
+	ground.Await(t, "node "+name+" "+what, func(ctx context.Context) (bool, error) {
 		n := &corev1.Node{}
 		if err := r.Client.Get(ctx, keyOf(name), n); err != nil {
 			return false, err
@@ -82,7 +83,7 @@ func bearingOf(n *corev1.Node) bearing {
 	b := bearing{Labels: n.Labels, Annotations: maps.Clone(n.Annotations), Unschedulable: n.Spec.Unschedulable, Standby: conditionOf(n)}
 	delete(b.Annotations, v1alpha1.AnnotationHeartbeatAtStop)
 	delete(b.Annotations, v1alpha1.AnnotationAllocatableAtStop)
-	if stateOf(n) == v1alpha1.StateRunning {
+	if ground.StateOf(n) == v1alpha1.StateRunning {
 		// Written where our watch is behind the scheduler's, which is chance. The standby node must not have it.
 		delete(b.Annotations, v1alpha1.AnnotationNudgedAt)
 	}
@@ -93,7 +94,7 @@ func bearingOf(n *corev1.Node) bearing {
 	}
 	for _, taint := range n.Spec.Taints {
 		ofControllers := strings.HasPrefix(taint.Key, "node.kubernetes.io/") || strings.HasPrefix(taint.Key, "node.cloudprovider.kubernetes.io/")
-		if !ofControllers || stateOf(n) == v1alpha1.StateRunning {
+		if !ofControllers || ground.StateOf(n) == v1alpha1.StateRunning {
 			b.Taints = append(b.Taints, taint.ToString())
 		}
 	}

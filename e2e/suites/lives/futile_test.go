@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
@@ -25,34 +26,34 @@ func TestFutileStartBacksOff(t *testing.T) {
 	p := rig.Pool(pool, 3)
 	p.Spec.Template.Labels = map[string]string{label: "attachable"}
 	warm(t, r, p, instanceType)
-	nodes := poolNodes(t, r, pool)
-	holdStarts(t, r, instanceType)
-	choosy := onPool(rig.Pod("choosy", "cpu", "1500m"), pool)
+	nodes := ground.PoolNodes(t, r, pool)
+	ground.HoldStarts(t, r, instanceType, 0)
+	choosy := ground.OnPool(rig.Pod("choosy", "cpu", "1500m"), pool)
 	choosy.Spec.NodeSelector[label] = "attachable"
-	create(t, r, choosy)
+	ground.Create(t, r, choosy)
 	names := awaitPromised(t, r, []*corev1.Pod{choosy})[choosy.Name]
 	if len(names) != 1 {
 		t.Fatalf("pod %s was promised %v", choosy.Name, names)
 	}
 	relabel(t, r, names[0], label, "elsewhere")
-	release(t, r, instanceOf(nodes[names[0]]))
-	awaitNode(t, r, names[0], "running", inState(v1alpha1.StateRunning))
+	ground.Release(t, r, ground.InstanceOf(nodes[names[0]]))
+	ground.AwaitNode(t, r, names[0], "running", ground.InState(v1alpha1.StateRunning))
 
-	words := awaitEvent(t, r, choosy, v1alpha1.ReasonFutileStart)
+	words := ground.AwaitEvent(t, r, choosy, v1alpha1.ReasonFutileStart)
 	if !strings.Contains(words, names[0]) {
 		t.Errorf("event does not name the node %s: %s", names[0], words)
 	}
 	// Something happens in the cluster, so the scheduler asks about the pod again, and is refused in words that say why.
 	asked := len(r.Recorder.About(rig.Filter, choosy.UID))
-	other := onPool(rig.Pod("other", "cpu", "1500m"), pool)
+	other := ground.OnPool(rig.Pod("other", "cpu", "1500m"), pool)
 	other.Spec.NodeSelector[label] = "attachable"
-	create(t, r, other)
-	on := awaitBound(t, r, other)[0]
-	awaitRunning(t, r, other)
+	ground.Create(t, r, other)
+	on := ground.AwaitBound(t, r, other)[0]
+	ground.AwaitRunning(t, r, other)
 	if on == names[0] {
 		t.Fatalf("pod %s is on %s, which it does not select", other.Name, on)
 	}
-	await(t, "another look at pod "+choosy.Name, func(context.Context) (bool, error) {
+	ground.Await(t, "another look at pod "+choosy.Name, func(context.Context) (bool, error) {
 		now := r.Recorder.About(rig.Filter, choosy.UID)
 		if len(now) > asked {
 			return true, nil
@@ -65,10 +66,10 @@ func TestFutileStartBacksOff(t *testing.T) {
 		t.Errorf("the scheduler was told %q, want the back-off", said)
 	}
 	// One start for each pod: the third node, which the choosy pod could have had, still stands by.
-	if starts := accepted(t, r, fake.OpStart, nodes); len(starts) != 2 {
+	if starts := ground.Accepted(t, r, fake.OpStart, nodes); len(starts) != 2 {
 		t.Errorf("%d starts, want 2: %+v", len(starts), starts)
 	}
-	if got := podNow(t, r, choosy); got.Spec.NodeName != "" {
+	if got := ground.PodNow(t, r, choosy); got.Spec.NodeName != "" {
 		t.Errorf("pod %s is on %s", got.Name, got.Spec.NodeName)
 	}
 }
@@ -95,16 +96,16 @@ func TestStartBudget(t *testing.T) {
 	p.Spec.ScaleUp.StartBudget = new(int32)
 	*p.Spec.ScaleUp.StartBudget = 1
 	warm(t, r, p, "m5.large")
-	nodes := poolNodes(t, r, pool)
+	nodes := ground.PoolNodes(t, r, pool)
 	awaitLimited(t, r, pool, metav1.ConditionFalse)
-	first := onPool(rig.Pod("first", "cpu", "1500m"), pool)
-	create(t, r, first)
-	awaitRunning(t, r, first)
+	first := ground.OnPool(rig.Pod("first", "cpu", "1500m"), pool)
+	ground.Create(t, r, first)
+	ground.AwaitRunning(t, r, first)
 
-	second := onPool(rig.Pod("second", "cpu", "1500m"), pool)
-	create(t, r, second)
-	await(t, "pod "+second.Name+" told of the budget", func(ctx context.Context) (bool, error) {
-		if why := rig.WhyPending(podNow(t, r, second)); !strings.Contains(why, "start budget of 1") {
+	second := ground.OnPool(rig.Pod("second", "cpu", "1500m"), pool)
+	ground.Create(t, r, second)
+	ground.Await(t, "pod "+second.Name+" told of the budget", func(ctx context.Context) (bool, error) {
+		if why := rig.WhyPending(ground.PodNow(t, r, second)); !strings.Contains(why, "start budget of 1") {
 			return false, fmt.Errorf("the scheduler says: %s", why)
 		}
 		return true, nil
@@ -113,7 +114,7 @@ func TestStartBudget(t *testing.T) {
 	if limited.Reason != string(v1alpha1.ReasonStartBudgetUsedUp) || limited.Message == "" {
 		t.Errorf("condition %s: reason %q, message %q", limited.Type, limited.Reason, limited.Message)
 	}
-	if starts := accepted(t, r, fake.OpStart, nodes); len(starts) != 1 {
+	if starts := ground.Accepted(t, r, fake.OpStart, nodes); len(starts) != 1 {
 		t.Fatalf("%d starts with a budget of 1: %+v", len(starts), starts)
 	}
 
@@ -126,9 +127,9 @@ func TestStartBudget(t *testing.T) {
 	if err := r.Client.Patch(t.Context(), now, mergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
-	awaitRunning(t, r, second)
+	ground.AwaitRunning(t, r, second)
 	awaitLimited(t, r, pool, metav1.ConditionFalse)
-	if starts := accepted(t, r, fake.OpStart, nodes); len(starts) != 2 {
+	if starts := ground.Accepted(t, r, fake.OpStart, nodes); len(starts) != 2 {
 		t.Errorf("%d starts, want 2: %+v", len(starts), starts)
 	}
 }
@@ -136,7 +137,7 @@ func TestStartBudget(t *testing.T) {
 func awaitLimited(t *testing.T, r *rig.Rig, pool string, want metav1.ConditionStatus) metav1.Condition {
 	t.Helper()
 	var found metav1.Condition
-	await(t, fmt.Sprintf("condition %s=%s of pool %s", v1alpha1.ConditionStartsLimited, want, pool), func(ctx context.Context) (bool, error) {
+	ground.Await(t, fmt.Sprintf("condition %s=%s of pool %s", v1alpha1.ConditionStartsLimited, want, pool), func(ctx context.Context) (bool, error) {
 		p := &v1alpha1.NodePool{}
 		if err := r.Client.Get(ctx, keyOf(pool), p); err != nil {
 			return false, err

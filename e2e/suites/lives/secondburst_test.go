@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
@@ -21,8 +22,8 @@ func TestSecondBurstStartsOnlyWhatIsMissing(t *testing.T) {
 	const pool, instanceType = "bursts", "m5.xlarge"
 	r := newRig(t)
 	warm(t, r, rig.Pool(pool, 8), instanceType)
-	nodes := poolNodes(t, r, pool)
-	holdStarts(t, r, instanceType)
+	nodes := ground.PoolNodes(t, r, pool)
+	ground.HoldStarts(t, r, instanceType, 0)
 
 	var all []*corev1.Pod
 	for i, burst := range []struct {
@@ -36,42 +37,42 @@ func TestSecondBurstStartsOnlyWhatIsMissing(t *testing.T) {
 	} {
 		var pods []*corev1.Pod
 		for j := range 5 {
-			pods = append(pods, onPool(rig.Pod(fmt.Sprintf("burst-%d-%d", i+1, j+1), "cpu", burst.cpu), pool))
+			pods = append(pods, ground.OnPool(rig.Pod(fmt.Sprintf("burst-%d-%d", i+1, j+1), "cpu", burst.cpu), pool))
 		}
-		create(t, r, pods...)
+		ground.Create(t, r, ground.Objects(pods)...)
 		all = append(all, pods...)
 		promised := awaitPromised(t, r, pods)
 		// A start that is one too many shows here at the latest at the end, where the calls are counted again.
-		await(t, fmt.Sprintf("starts after burst %d", i+1), func(context.Context) (bool, error) {
-			started := accepted(t, r, fake.OpStart, nodes)
+		ground.Await(t, fmt.Sprintf("starts after burst %d", i+1), func(context.Context) (bool, error) {
+			started := ground.Accepted(t, r, fake.OpStart, nodes)
 			if len(started) >= burst.need {
 				return true, nil
 			}
 			return false, fmt.Errorf("%d nodes are started, want %d: %s; promised: %v", len(started), burst.need, burst.why, promised)
 		})
-		if got := len(accepted(t, r, fake.OpStart, nodes)); got != burst.need {
+		if got := len(ground.Accepted(t, r, fake.OpStart, nodes)); got != burst.need {
 			t.Errorf("after burst %d %d nodes are started, want %d: %s", i+1, got, burst.need, burst.why)
 		}
 	}
-	for name, n := range poolNodes(t, r, pool) {
-		if stateOf(n) == v1alpha1.StateRunning {
+	for name, n := range ground.PoolNodes(t, r, pool) {
+		if ground.StateOf(n) == v1alpha1.StateRunning {
 			t.Fatalf("node %s runs already, so this shows nothing", name)
 		}
 	}
 
 	var ids []v1alpha1.InstanceID
-	for _, c := range accepted(t, r, fake.OpStart, nodes) {
+	for _, c := range ground.Accepted(t, r, fake.OpStart, nodes) {
 		ids = append(ids, c.Instance)
 	}
-	release(t, r, ids...)
-	bound := awaitBound(t, r, all...)
-	awaitRunning(t, r, all...)
+	ground.Release(t, r, ids...)
+	bound := ground.AwaitBound(t, r, all...)
+	ground.AwaitRunning(t, r, all...)
 	for i, p := range all {
 		if names := promises(r, p); len(names) != 1 || names[0] != bound[i] {
 			t.Errorf("pod %s was promised %v and bound to %s", p.Name, names, bound[i])
 		}
 	}
-	if got := accepted(t, r, fake.OpStart, nodes); len(got) != 5 {
+	if got := ground.Accepted(t, r, fake.OpStart, nodes); len(got) != 5 {
 		t.Errorf("%d starts in all, want 5: %+v", len(got), got)
 	}
 }
@@ -80,7 +81,7 @@ func TestSecondBurstStartsOnlyWhatIsMissing(t *testing.T) {
 func awaitPromised(t *testing.T, r *rig.Rig, pods []*corev1.Pod) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
-	await(t, "promises", func(context.Context) (bool, error) {
+	ground.Await(t, "promises", func(context.Context) (bool, error) {
 		for _, p := range pods {
 			found[p.Name] = promises(r, p)
 			if len(found[p.Name]) == 0 {

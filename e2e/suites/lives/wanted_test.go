@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
@@ -21,32 +22,32 @@ func TestDevicesReportedLate(t *testing.T) {
 	if err := r.Cloud.SetTimes(t.Context(), fake.Times{DeviceDelay: 3 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
-	j := openJournal(t, r)
-	nodes := poolNodes(t, r, pool)
-	pod := onPool(rig.Pod("trainer", "cpu", "1"), pool)
+	j := ground.OpenJournal(t, r)
+	nodes := ground.PoolNodes(t, r, pool)
+	pod := ground.OnPool(rig.Pod("trainer", "cpu", "1"), pool)
 	// Kubernetes wants extended resources as limits; the requests follow.
 	pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{gpu: resource.MustParse("2")}
-	create(t, r, pod)
-	on := awaitBound(t, r, pod)[0]
-	awaitRunning(t, r, pod) // a kubelet without devices would reject it, for good
+	ground.Create(t, r, pod)
+	on := ground.AwaitBound(t, r, pod)[0]
+	ground.AwaitRunning(t, r, pod) // a kubelet without devices would reject it, for good
 
-	versions := func() []version[*corev1.Node] { return j.node(on) }
-	starting := awaitFirst(t, "start of "+on, 0, versions, inState(v1alpha1.StateStarting))
-	bare := awaitFirst(t, "report without devices of "+on, starting.revision, versions, func(n *corev1.Node) bool {
+	versions := func() []ground.Version[*corev1.Node] { return j.NodeVersions(on) }
+	starting := ground.First(t, "start of "+on, 0, versions, ground.InState(v1alpha1.StateStarting))
+	bare := ground.First(t, "report without devices of "+on, starting.Revision, versions, func(n *corev1.Node) bool {
 		left := n.Status.Allocatable[gpu]
-		return isReady(n) && left.IsZero()
+		return ground.IsReady(n) && left.IsZero()
 	})
-	running := awaitFirst(t, "running of "+on, starting.revision, versions, inState(v1alpha1.StateRunning))
-	if left := running.object.Status.Allocatable[gpu]; left.Value() != 2 || running.revision < bare.revision {
-		t.Errorf("node %s opened at revision %d with %s devices; it was Ready without any at %d", on, running.revision, left.String(), bare.revision)
+	running := ground.First(t, "running of "+on, starting.Revision, versions, ground.InState(v1alpha1.StateRunning))
+	if left := running.Object.Status.Allocatable[gpu]; left.Value() != 2 || running.Revision < bare.Revision {
+		t.Errorf("node %s opened at revision %d with %s devices; it was Ready without any at %d", on, running.Revision, left.String(), bare.Revision)
 	}
-	if starts := accepted(t, r, fake.OpStart, nodes); len(starts) != 1 {
+	if starts := ground.Accepted(t, r, fake.OpStart, nodes); len(starts) != 1 {
 		t.Errorf("%d starts, want 1: %+v", len(starts), starts)
 	}
 	bound := map[string]bool{}
-	for _, v := range j.pod(pod.UID) {
-		if v.object.Spec.NodeName != "" {
-			bound[v.object.Spec.NodeName] = true
+	for _, v := range j.PodVersions(pod.UID) {
+		if v.Object.Spec.NodeName != "" {
+			bound[v.Object.Spec.NodeName] = true
 		}
 	}
 	if len(bound) != 1 || !bound[on] {
@@ -62,21 +63,21 @@ func TestPodBoundByNameStartsAStandbyNode(t *testing.T) {
 	const pool = "named"
 	r := newRig(t)
 	warm(t, r, shortLived(pool, 2), "m5.large")
-	nodes := poolNodes(t, r, pool)
+	nodes := ground.PoolNodes(t, r, pool)
 	var name string
 	for n := range nodes {
 		name = max(name, n) // not the one that a claim would choose
 	}
 	pod := rig.Pod("by-name", "cpu", "1")
 	pod.Spec.NodeName = name
-	create(t, r, pod)
-	awaitRunning(t, r, pod)
-	awaitNode(t, r, name, "running", inState(v1alpha1.StateRunning))
-	if starts := accepted(t, r, fake.OpStart, nodes); len(starts) != 1 || starts[0].Instance != instanceOf(nodes[name]) {
-		t.Errorf("starts %+v, want one, of %s", starts, instanceOf(nodes[name]))
+	ground.Create(t, r, pod)
+	ground.AwaitRunning(t, r, pod)
+	ground.AwaitNode(t, r, name, "running", ground.InState(v1alpha1.StateRunning))
+	if starts := ground.Accepted(t, r, fake.OpStart, nodes); len(starts) != 1 || starts[0].Instance != ground.InstanceOf(nodes[name]) {
+		t.Errorf("starts %+v, want one, of %s", starts, ground.InstanceOf(nodes[name]))
 	}
-	remove(t, r, pod)
-	awaitNode(t, r, name, "standby again", inState(v1alpha1.StateStandby))
+	ground.Remove(t, r, pod)
+	ground.AwaitNode(t, r, name, "standby again", ground.InState(v1alpha1.StateStandby))
 }
 
 // TestPersonsCordonStays: whatever Stratos does with a node, a cordon that it did not set is not its to take away.
@@ -84,8 +85,8 @@ func TestPersonsCordonStays(t *testing.T) {
 	const pool = "cordoned"
 	r := newRig(t)
 	warm(t, r, shortLived(pool, 1), "m5.large")
-	nodes := poolNodes(t, r, pool)
-	name := onlyNode(t, r, pool).Name
+	nodes := ground.PoolNodes(t, r, pool)
+	name := ground.OnlyNode(t, r, pool).Name
 	cordon := func(is bool) {
 		t.Helper()
 		n := &corev1.Node{}
@@ -98,38 +99,38 @@ func TestPersonsCordonStays(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	first := onPool(rig.Pod("first", "cpu", "1"), pool)
-	create(t, r, first)
-	awaitRunning(t, r, first)
-	awaitNode(t, r, name, "open", func(n *corev1.Node) bool {
-		return stateOf(n) == v1alpha1.StateRunning && !n.Spec.Unschedulable
+	first := ground.OnPool(rig.Pod("first", "cpu", "1"), pool)
+	ground.Create(t, r, first)
+	ground.AwaitRunning(t, r, first)
+	ground.AwaitNode(t, r, name, "open", func(n *corev1.Node) bool {
+		return ground.StateOf(n) == v1alpha1.StateRunning && !n.Spec.Unschedulable
 	})
 	cordon(true)
-	remove(t, r, first)
-	awaitNode(t, r, name, "stopped under the person's cordon", func(n *corev1.Node) bool {
-		return stateOf(n) == v1alpha1.StateStandby && n.Spec.Unschedulable && n.Annotations[v1alpha1.AnnotationCordoned] == ""
+	ground.Remove(t, r, first)
+	ground.AwaitNode(t, r, name, "stopped under the person's cordon", func(n *corev1.Node) bool {
+		return ground.StateOf(n) == v1alpha1.StateStandby && n.Spec.Unschedulable && n.Annotations[v1alpha1.AnnotationCordoned] == ""
 	})
 
-	waiting := onPool(rig.Pod("waiting", "cpu", "1"), pool)
-	create(t, r, waiting)
-	words := awaitEvent(t, r, waiting, v1alpha1.ReasonStandbyUnavailable)
-	if starts := accepted(t, r, fake.OpStart, nodes); len(starts) != 1 {
+	waiting := ground.OnPool(rig.Pod("waiting", "cpu", "1"), pool)
+	ground.Create(t, r, waiting)
+	words := ground.AwaitEvent(t, r, waiting, v1alpha1.ReasonStandbyUnavailable)
+	if starts := ground.Accepted(t, r, fake.OpStart, nodes); len(starts) != 1 {
 		t.Fatalf("%d starts, want 1: a cordoned node is kept back; said: %s", len(starts), words)
 	}
 	// Bound by name a pod does not ask; the cordon outlives the start all the same.
 	named := rig.Pod("by-name", "cpu", "100m")
 	named.Spec.NodeName = name
-	create(t, r, named)
-	awaitRunning(t, r, named)
-	awaitNode(t, r, name, "running under the person's cordon", func(n *corev1.Node) bool {
-		return stateOf(n) == v1alpha1.StateRunning && n.Spec.Unschedulable && n.Annotations[v1alpha1.AnnotationCordoned] == ""
+	ground.Create(t, r, named)
+	ground.AwaitRunning(t, r, named)
+	ground.AwaitNode(t, r, name, "running under the person's cordon", func(n *corev1.Node) bool {
+		return ground.StateOf(n) == v1alpha1.StateRunning && n.Spec.Unschedulable && n.Annotations[v1alpha1.AnnotationCordoned] == ""
 	})
-	if p := podNow(t, r, waiting); p.Spec.NodeName != "" {
+	if p := ground.PodNow(t, r, waiting); p.Spec.NodeName != "" {
 		t.Errorf("pod %s was bound to the cordoned node", p.Name)
 	}
 	cordon(false)
-	awaitRunning(t, r, waiting)
-	if starts := accepted(t, r, fake.OpStart, nodes); len(starts) != 2 {
+	ground.AwaitRunning(t, r, waiting)
+	if starts := ground.Accepted(t, r, fake.OpStart, nodes); len(starts) != 2 {
 		t.Errorf("%d starts, want 2: %+v", len(starts), starts)
 	}
 }

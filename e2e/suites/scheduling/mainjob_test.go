@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/fake"
@@ -28,12 +29,12 @@ const (
 // TestStandbyNodeStartsAtFilterTime is the main job, in all the ways a pool can be warmed up. The rows have instance types of their own, so
 // that holding a start in one does not hold it in another.
 func TestStandbyNodeStartsAtFilterTime(t *testing.T) {
-	r := newRig(t, rig.Options{})
+	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud()})
 	// Ready alone must not be enough where startup taints wait for the network.
 	if err := r.Cloud.SetTimes(t.Context(), fake.Times{NetworkDelay: 300 * time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
-	j := openJournal(t, r)
+	j := ground.OpenJournal(t, r)
 	for name, row := range map[string]mainJob{
 		"machines that power themselves off after warm-up": {pool: "selfstop", instanceType: "m5.large", userData: rig.SelfStopUserData},
 		"machines that Stratos stops after warm-up": {
@@ -58,30 +59,30 @@ type mainJob struct {
 	startupTaints                []corev1.Taint
 }
 
-func (m mainJob) run(t *testing.T, r *rig.Rig, j *journal) {
+func (m mainJob) run(t *testing.T, r *rig.Rig, j *ground.Journal) {
 	m.warm(t, r)
-	before := poolNodes(t, r, m.pool)
+	before := ground.PoolNodes(t, r, m.pool)
 	m.checkStandby(t, r, before)
-	holdNextStart(t, r, m.instanceType)
-	one, two := onPool(rig.Pod(m.pool+"-one", "cpu", "1"), m.pool), onPool(rig.Pod(m.pool+"-two", "cpu", "1"), m.pool)
-	create(t, r, one, two)
+	ground.HoldStarts(t, r, m.instanceType, 1)
+	one, two := ground.OnPool(rig.Pod(m.pool+"-one", "cpu", "1"), m.pool), ground.OnPool(rig.Pod(m.pool+"-two", "cpu", "1"), m.pool)
+	ground.Create(t, r, one, two)
 
 	promised, asked := m.promise(t, r, before, one, two)
 	node := before[promised]
-	call := awaitCall(t, r, fake.OpStart, instanceOf(node))
-	release(t, r, instanceOf(node))
-	if diff := cmp.Diff([]string{promised, promised}, awaitBound(t, r, one, two)); diff != "" {
+	call := ground.AwaitCall(t, r, fake.OpStart, ground.InstanceOf(node))
+	ground.Reboot(t, r, ground.InstanceOf(node))
+	if diff := cmp.Diff([]string{promised, promised}, ground.AwaitBound(t, r, one, two)); diff != "" {
 		t.Fatalf("nodes of the pods (-promised +bound):\n%s", diff)
 	}
-	awaitRunning(t, r, one, two)
+	ground.AwaitRunning(t, r, one, two)
 	if call.At.Before(asked) {
 		t.Errorf("start requested at %s, before the scheduler asked at %s", call.At, asked)
 	}
 	m.checkOrder(t, j, node, call, one, two)
 
-	remove(t, r, one, two)
+	ground.Remove(t, r, one, two)
 	m.checkReturn(t, r, before, promised)
-	if starts := callsAbout(t, r, fake.OpStart, before); len(starts) != 1 || starts[0].Err != "" {
+	if starts := ground.CallsAbout(t, r, fake.OpStart, before); len(starts) != 1 || starts[0].Err != "" {
 		t.Errorf("StartInstance calls for two pods that share a node: %+v, want exactly one", starts)
 	}
 }
@@ -106,14 +107,14 @@ func (m mainJob) checkStandby(t *testing.T, r *rig.Rig, nodes map[string]*corev1
 		t.Fatalf("%d nodes, want 3", len(nodes))
 	}
 	stopped := map[v1alpha1.InstanceID]bool{} // a stop may be asked twice: only the sweep shows that it was taken
-	for _, c := range callsAbout(t, r, fake.OpStop, nodes) {
+	for _, c := range ground.CallsAbout(t, r, fake.OpStop, nodes) {
 		stopped[c.Instance] = true
 	}
 	if want := map[bool]int{true: 3}[m.mode == v1alpha1.ControllerStop]; len(stopped) != want {
 		t.Errorf("StopInstance was called for %d instances during warm-up, want %d", len(stopped), want)
 	}
 	for name, n := range nodes {
-		if state := instanceState(t, r, instanceOf(n)); state != provider.InstanceStopped {
+		if state := ground.InstanceState(t, r, ground.InstanceOf(n)); state != provider.InstanceStopped {
 			t.Errorf("instance of standby node %s is %s", name, state)
 		}
 		checkClosed(t, n)
@@ -169,7 +170,7 @@ func (m mainJob) promise(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node
 func awaitAsked(t *testing.T, recorder *rig.Recorder, verb string, pod *corev1.Pod) []rig.Asked {
 	t.Helper()
 	var asks []rig.Asked
-	await(t, verb+" about pod "+pod.Name, func(context.Context) (bool, error) {
+	ground.Await(t, verb+" about pod "+pod.Name, func(context.Context) (bool, error) {
 		asks = recorder.About(verb, pod.UID)
 		return len(asks) > 0, nil
 	})
@@ -196,36 +197,36 @@ func promisedNode(t *testing.T, a rig.Asked, pool string) string {
 }
 
 // checkOrder: intent, then the kubelet's report, then open to pods, then bound; closed all the time before.
-func (m mainJob) checkOrder(t *testing.T, j *journal, node *corev1.Node, call fake.Call, pods ...*corev1.Pod) {
+func (m mainJob) checkOrder(t *testing.T, j *ground.Journal, node *corev1.Node, call fake.Call, pods ...*corev1.Pod) {
 	t.Helper()
-	versions := func() []version[*corev1.Node] { return j.nodeVersions(node.Name) }
-	standby := first(t, "standby", 0, versions, inState(v1alpha1.StateStandby))
-	intent := first(t, "start intent", standby.revision, versions, inState(v1alpha1.StateStarting))
-	ready := first(t, "Ready again", intent.revision, versions, func(v version[*corev1.Node]) bool { return isReady(v.object) })
-	running := first(t, "running", intent.revision, versions, inState(v1alpha1.StateRunning))
+	versions := func() []ground.Version[*corev1.Node] { return j.NodeVersions(node.Name) }
+	standby := ground.First(t, "standby", 0, versions, ground.InState(v1alpha1.StateStandby))
+	intent := ground.First(t, "start intent", standby.Revision, versions, ground.InState(v1alpha1.StateStarting))
+	ready := ground.First(t, "Ready again", intent.Revision, versions, ground.IsReady)
+	running := ground.First(t, "running", intent.Revision, versions, ground.InState(v1alpha1.StateRunning))
 
-	if isReady(intent.object) {
+	if ground.IsReady(intent.Object) {
 		t.Errorf("a Ready left over from before the stop stood on node %s when its start began", node.Name)
 	}
-	if ready.revision > running.revision {
-		t.Errorf("node %s was opened at revision %d, before its kubelet reported Ready at %d", node.Name, running.revision, ready.revision)
+	if ready.Revision > running.Revision {
+		t.Errorf("node %s was opened at revision %d, before its kubelet reported Ready at %d", node.Name, running.Revision, ready.Revision)
 	}
-	if beat := condition(ready.object, corev1.NodeReady).LastHeartbeatTime; beat.Time.Before(call.At.Truncate(time.Second)) {
+	if beat := condition(ready.Object, corev1.NodeReady).LastHeartbeatTime; beat.Time.Before(call.At.Truncate(time.Second)) {
 		t.Errorf("node %s was Ready at %s, before its start was requested at %s", node.Name, beat, call.At)
 	}
 	for _, v := range versions() {
-		if v.revision < running.revision && v.revision > standby.revision && (!v.object.Spec.Unschedulable || !hasTaint(v.object, v1alpha1.TaintStandby)) {
-			t.Errorf("revision %d of node %s is open before it runs: cordon %t, taints %v", v.revision, node.Name, v.object.Spec.Unschedulable, v.object.Spec.Taints)
+		if v.Revision < running.Revision && v.Revision > standby.Revision && (!v.Object.Spec.Unschedulable || !hasTaint(v.Object, v1alpha1.TaintStandby)) {
+			t.Errorf("revision %d of node %s is open before it runs: cordon %t, taints %v", v.Revision, node.Name, v.Object.Spec.Unschedulable, v.Object.Spec.Taints)
 		}
 	}
 	for _, p := range pods {
-		bound := first(t, p.Name+" bound", 0, func() []version[*corev1.Pod] { return j.podVersions(p.UID) },
-			func(v version[*corev1.Pod]) bool { return v.object.Spec.NodeName != "" })
-		if bound.revision < running.revision {
-			t.Errorf("pod %s was bound at revision %d, before node %s ran at %d", p.Name, bound.revision, node.Name, running.revision)
+		bound := ground.First(t, p.Name+" bound", 0, func() []ground.Version[*corev1.Pod] { return j.PodVersions(p.UID) },
+			func(p *corev1.Pod) bool { return p.Spec.NodeName != "" })
+		if bound.Revision < running.Revision {
+			t.Errorf("pod %s was bound at revision %d, before node %s ran at %d", p.Name, bound.Revision, node.Name, running.Revision)
 		}
 	}
-	if open := running.object; open.Spec.Unschedulable || len(open.Spec.Taints) != 0 || open.Labels[v1alpha1.LabelExcludeDisruption] != "" {
+	if open := running.Object; open.Spec.Unschedulable || len(open.Spec.Taints) != 0 || open.Labels[v1alpha1.LabelExcludeDisruption] != "" {
 		t.Errorf("running node %s: cordon %t, taints %v, labels %v", node.Name, open.Spec.Unschedulable, open.Spec.Taints, open.Labels)
 	}
 	if len(m.startupTaints) > 0 {
@@ -234,18 +235,18 @@ func (m mainJob) checkOrder(t *testing.T, j *journal, node *corev1.Node, call fa
 }
 
 // checkStartupTaint: it stands until the CNI has reported in this boot, also while the node is Ready already.
-func checkStartupTaint(t *testing.T, versions []version[*corev1.Node], standby, ready, running version[*corev1.Node]) {
+func checkStartupTaint(t *testing.T, versions []ground.Version[*corev1.Node], standby, ready, running ground.Version[*corev1.Node]) {
 	t.Helper()
 	for _, v := range versions {
-		if v.revision >= standby.revision && v.revision < running.revision && !hasTaint(v.object, ciliumTaint) {
-			t.Errorf("revision %d: the startup taint is gone before the node runs at %d", v.revision, running.revision)
+		if v.Revision >= standby.Revision && v.Revision < running.Revision && !hasTaint(v.Object, ciliumTaint) {
+			t.Errorf("revision %d: the startup taint is gone before the node runs at %d", v.Revision, running.Revision)
 		}
 	}
-	was := condition(standby.object, corev1.NodeNetworkUnavailable).LastHeartbeatTime
-	if beat := condition(ready.object, corev1.NodeNetworkUnavailable).LastHeartbeatTime; beat.After(was.Time) {
+	was := condition(standby.Object, corev1.NodeNetworkUnavailable).LastHeartbeatTime
+	if beat := condition(ready.Object, corev1.NodeNetworkUnavailable).LastHeartbeatTime; beat.After(was.Time) {
 		t.Errorf("the network was up with the first Ready (%s after %s), so that this row shows nothing", beat, was)
 	}
-	if beat := condition(running.object, corev1.NodeNetworkUnavailable).LastHeartbeatTime; !beat.After(was.Time) {
+	if beat := condition(running.Object, corev1.NodeNetworkUnavailable).LastHeartbeatTime; !beat.After(was.Time) {
 		t.Errorf("the node was opened on a network report of %s, which is from before the stop (%s)", beat, was)
 	}
 }
@@ -256,11 +257,11 @@ func (m mainJob) checkReturn(t *testing.T, r *rig.Rig, before map[string]*corev1
 	if err := r.AwaitPool(t.Context(), m.pool, func(s v1alpha1.NodePoolStatus) bool { return s.Standby == 3 && s.Total == 3 }); err != nil {
 		t.Fatal(err)
 	}
-	after := poolNodes(t, r, m.pool)
+	after := ground.PoolNodes(t, r, m.pool)
 	m.awaitClean(t, r, before)
 	for name, n := range after {
 		checkClosed(t, n)
-		if state := instanceState(t, r, instanceOf(n)); state != provider.InstanceStopped {
+		if state := ground.InstanceState(t, r, ground.InstanceOf(n)); state != provider.InstanceStopped {
 			t.Errorf("instance of standby node %s is %s", name, state)
 		}
 		if before[name] == nil {
@@ -271,13 +272,13 @@ func (m mainJob) checkReturn(t *testing.T, r *rig.Rig, before map[string]*corev1
 			t.Errorf("node %s (used: %t) after its return to standby (-before +after):\n%s", name, name == used, diff)
 		}
 	}
-	views, err := instances(t.Context(), r, v1alpha1.LabelPool, m.pool)
+	views, err := ground.Instances(t.Context(), r, v1alpha1.LabelPool, m.pool)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, n := range before {
 		// Warm-up, the held start, the reboot that released it.
-		if boots, want := views[instanceOf(n)].Boots, map[bool]int{true: 3, false: 1}[name == used]; boots != want {
+		if boots, want := views[ground.InstanceOf(n)].Boots, map[bool]int{true: 3, false: 1}[name == used]; boots != want {
 			t.Errorf("instance of node %s booted %d times, want %d", name, boots, want)
 		}
 	}
@@ -286,14 +287,14 @@ func (m mainJob) checkReturn(t *testing.T, r *rig.Rig, before map[string]*corev1
 // awaitClean waits for the tag that people read, which follows the Node's label.
 func (m mainJob) awaitClean(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node) {
 	t.Helper()
-	await(t, "state tags of pool "+m.pool, func(ctx context.Context) (bool, error) {
-		views, err := instances(ctx, r, v1alpha1.LabelPool, m.pool)
+	ground.Await(t, "state tags of pool "+m.pool, func(ctx context.Context) (bool, error) {
+		views, err := ground.Instances(ctx, r, v1alpha1.LabelPool, m.pool)
 		if err != nil {
 			return false, err
 		}
 		for _, n := range nodes {
-			if got := views[instanceOf(n)].Tags[v1alpha1.LabelState]; got != string(v1alpha1.StateStandby) {
-				return false, fmt.Errorf("instance %s is tagged %q", instanceOf(n), got)
+			if got := views[ground.InstanceOf(n)].Tags[v1alpha1.LabelState]; got != string(v1alpha1.StateStandby) {
+				return false, fmt.Errorf("instance %s is tagged %q", ground.InstanceOf(n), got)
 			}
 		}
 		return true, nil
@@ -322,10 +323,6 @@ func bearingOf(n *corev1.Node) bearing {
 	return b
 }
 
-func inState(s v1alpha1.NodeState) func(version[*corev1.Node]) bool {
-	return func(v version[*corev1.Node]) bool { return v.object.Labels[v1alpha1.LabelState] == string(s) }
-}
-
 func condition(n *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
 	for _, c := range n.Status.Conditions {
 		if c.Type == kind {
@@ -333,10 +330,6 @@ func condition(n *corev1.Node, kind corev1.NodeConditionType) corev1.NodeConditi
 		}
 	}
 	return corev1.NodeCondition{}
-}
-
-func isReady(n *corev1.Node) bool {
-	return condition(n, corev1.NodeReady).Status == corev1.ConditionTrue
 }
 
 func hasTaint(n *corev1.Node, key string) bool {

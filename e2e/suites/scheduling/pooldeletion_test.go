@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/fake"
@@ -22,18 +23,18 @@ const holdFinalizer = "e2e.example/hold"
 // TestPoolDeletion: standby nodes go at once, a running one when its pod has left, the finalizer last; another pool, and another
 // cluster's pool of the same name, are not touched.
 func TestPoolDeletion(t *testing.T) {
-	r := newRig(t, rig.Options{})
+	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud()})
 	doomed, other := rig.Pool("doomed", 3), rig.Pool("other", 2)
-	create(t, r, rig.Class("doomed", "m5.large"), rig.Class("other", "m5.large"), doomed, other)
+	ground.Create(t, r, rig.Class("doomed", "m5.large"), rig.Class("other", "m5.large"), doomed, other)
 	awaitStandby(t, r, doomed, other)
 	foreign := launchForeign(t, r, "doomed")
 
-	evicted, stays := onPool(rig.Pod("evicted", "cpu", "2"), "doomed"), onPool(rig.Pod("stays", "cpu", "2"), "other")
+	evicted, stays := ground.OnPool(rig.Pod("evicted", "cpu", "2"), "doomed"), ground.OnPool(rig.Pod("stays", "cpu", "2"), "other")
 	evicted.Finalizers = []string{holdFinalizer}
-	create(t, r, evicted, stays)
-	on := awaitBound(t, r, evicted, stays)
-	awaitRunning(t, r, evicted, stays)
-	ours, others := poolNodes(t, r, "doomed"), poolNodes(t, r, "other")
+	ground.Create(t, r, evicted, stays)
+	on := ground.AwaitBound(t, r, evicted, stays)
+	ground.AwaitRunning(t, r, evicted, stays)
+	ours, others := ground.PoolNodes(t, r, "doomed"), ground.PoolNodes(t, r, "other")
 	inUse := ours[on[0]]
 
 	if err := r.Client.Delete(t.Context(), doomed); err != nil {
@@ -43,7 +44,7 @@ func TestPoolDeletion(t *testing.T) {
 	// not wait for pods would have terminated the running node as well.
 	awaitEvicted(t, r, evicted)
 	awaitGone(t, r, ours, on[0])
-	if calls := callsAbout(t, r, fake.OpTerminate, map[string]*corev1.Node{on[0]: inUse}); len(calls) != 0 {
+	if calls := ground.CallsAbout(t, r, fake.OpTerminate, map[string]*corev1.Node{on[0]: inUse}); len(calls) != 0 {
 		t.Errorf("terminated under its pod: %+v", calls)
 	}
 	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(doomed), doomed); err != nil || len(doomed.Finalizers) == 0 {
@@ -51,11 +52,11 @@ func TestPoolDeletion(t *testing.T) {
 	}
 	letGo(t, r, evicted)
 
-	await(t, "end of the pool", func(ctx context.Context) (bool, error) {
+	ground.Await(t, "end of the pool", func(ctx context.Context) (bool, error) {
 		return apierrors.IsNotFound(r.Client.Get(ctx, client.ObjectKeyFromObject(doomed), doomed)), nil
 	})
 	awaitGone(t, r, ours, "")
-	if left := poolNodes(t, r, "doomed"); len(left) != 0 {
+	if left := ground.PoolNodes(t, r, "doomed"); len(left) != 0 {
 		t.Errorf("Nodes left: %v", left)
 	}
 	checkEnded(t, r, "doomed", foreign)
@@ -88,8 +89,8 @@ func launchForeign(t *testing.T, r *rig.Rig, pool string) v1alpha1.InstanceID {
 
 func awaitEvicted(t *testing.T, r *rig.Rig, pod *corev1.Pod) {
 	t.Helper()
-	await(t, "eviction of pod "+pod.Name, func(ctx context.Context) (bool, error) {
-		p, err := podNow(ctx, r, pod)
+	ground.Await(t, "eviction of pod "+pod.Name, func(ctx context.Context) (bool, error) {
+		p, err := ground.PodOf(ctx, r, pod)
 		return err == nil && p.DeletionTimestamp != nil, err
 	})
 }
@@ -101,11 +102,11 @@ func awaitGone(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node, but stri
 		if name == but {
 			continue
 		}
-		await(t, "removal of node "+name, func(ctx context.Context) (bool, error) {
+		ground.Await(t, "removal of node "+name, func(ctx context.Context) (bool, error) {
 			err := r.Client.Get(ctx, client.ObjectKey{Name: name}, &corev1.Node{})
 			return apierrors.IsNotFound(err), nil
 		})
-		if calls := callsAbout(t, r, fake.OpTerminate, map[string]*corev1.Node{name: n}); len(calls) == 0 {
+		if calls := ground.CallsAbout(t, r, fake.OpTerminate, map[string]*corev1.Node{name: n}); len(calls) == 0 {
 			t.Errorf("node %s was removed and its instance not terminated", name)
 		}
 	}
@@ -113,7 +114,7 @@ func awaitGone(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node, but stri
 
 func letGo(t *testing.T, r *rig.Rig, pod *corev1.Pod) {
 	t.Helper()
-	p, err := podNow(t.Context(), r, pod)
+	p, err := ground.PodOf(t.Context(), r, pod)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +127,7 @@ func letGo(t *testing.T, r *rig.Rig, pod *corev1.Pod) {
 // checkEnded: of everything tagged with the pool only the foreign instance lives.
 func checkEnded(t *testing.T, r *rig.Rig, pool string, foreign v1alpha1.InstanceID) {
 	t.Helper()
-	views, err := instances(t.Context(), r, v1alpha1.LabelPool, pool)
+	views, err := ground.Instances(t.Context(), r, v1alpha1.LabelPool, pool)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +151,7 @@ func checkEnded(t *testing.T, r *rig.Rig, pool string, foreign v1alpha1.Instance
 func checkUntouched(t *testing.T, r *rig.Rig, before map[string]*corev1.Node, pod *corev1.Pod, on string) {
 	t.Helper()
 	mustLive(t, r, pod, on)
-	after := poolNodes(t, r, "other")
+	after := ground.PoolNodes(t, r, "other")
 	for name, n := range before {
 		now := after[name]
 		if now == nil {
@@ -162,7 +163,7 @@ func checkUntouched(t *testing.T, r *rig.Rig, before map[string]*corev1.Node, po
 		}
 	}
 	for _, op := range []fake.Op{fake.OpStop, fake.OpTerminate} {
-		if calls := callsAbout(t, r, op, before); len(calls) != 0 {
+		if calls := ground.CallsAbout(t, r, op, before); len(calls) != 0 {
 			t.Errorf("calls about the other pool: %+v", calls)
 		}
 	}

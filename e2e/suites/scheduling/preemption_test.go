@@ -14,6 +14,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/controlplane"
+	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/fake"
@@ -22,16 +23,16 @@ import (
 // TestPreemption: the generated profile's dry run knows neither taints nor cordons nor what a pool node is about; the extender's /preempt
 // makes good for it.
 func TestPreemption(t *testing.T) {
-	r := newRig(t, rig.Options{ControlPlane: controlplane.Options{DefaultScheduler: true}})
+	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud(), ControlPlane: controlplane.Options{DefaultScheduler: true}})
 	for name, value := range priorities() {
-		create(t, r, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value})
+		ground.Create(t, r, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value})
 	}
 	daemons := daemonSet("filler", "daemons")
 	pools := []*v1alpha1.NodePool{rig.Pool("pair", 2), rig.Pool("daemons", 1), rig.Pool("slow", 1)}
-	create(t, r, daemons, rig.Class("pair", "m5.large"), rig.Class("daemons", "m6i.large"), rig.Class("slow", "m7i.large"))
-	create(t, r, objects(pools)...)
+	ground.Create(t, r, daemons, rig.Class("pair", "m5.large"), rig.Class("daemons", "m6i.large"), rig.Class("slow", "m7i.large"))
+	ground.Create(t, r, ground.Objects(pools)...)
 	awaitStandby(t, r, pools...)
-	j := openJournal(t, r)
+	j := ground.OpenJournal(t, r)
 
 	// In this order: the second row needs the full nodes that the first one leaves.
 	t.Run("nobody is evicted while a standby node can take the pod", func(t *testing.T) { standbyBeforeEviction(t, r) })
@@ -68,7 +69,7 @@ func withPriority(pod *corev1.Pod, class string) *corev1.Pod {
 
 // daemonSet fills the pool's nodes, also the stopped ones, with pods that tolerate everything.
 func daemonSet(name, pool string) *appsv1.DaemonSet {
-	pod := onPool(rig.Pod(name, "cpu", "1500m"), pool)
+	pod := ground.OnPool(rig.Pod(name, "cpu", "1500m"), pool)
 	pod.Spec.SchedulerName = corev1.DefaultSchedulerName
 	pod.Spec.PriorityClassName = "p10"
 	pod.Spec.Tolerations = tolerate(exists("", ""))
@@ -83,16 +84,16 @@ func daemonSet(name, pool string) *appsv1.DaemonSet {
 }
 
 func standbyBeforeEviction(t *testing.T, r *rig.Rig) {
-	nodes := poolNodes(t, r, "pair")
-	low := withPriority(onPool(rig.Pod("low", "cpu", "2"), "pair"), "p10")
-	create(t, r, low)
-	full := awaitBound(t, r, low)[0]
-	awaitRunning(t, r, low)
+	nodes := ground.PoolNodes(t, r, "pair")
+	low := withPriority(ground.OnPool(rig.Pod("low", "cpu", "2"), "pair"), "p10")
+	ground.Create(t, r, low)
+	full := ground.AwaitBound(t, r, low)[0]
+	ground.AwaitRunning(t, r, low)
 
-	high := withPriority(onPool(rig.Pod("high", "cpu", "2"), "pair"), "high")
-	create(t, r, high)
-	on := awaitBound(t, r, high)[0]
-	awaitRunning(t, r, high)
+	high := withPriority(ground.OnPool(rig.Pod("high", "cpu", "2"), "pair"), "high")
+	ground.Create(t, r, high)
+	on := ground.AwaitBound(t, r, high)[0]
+	ground.AwaitRunning(t, r, high)
 	if on == full {
 		t.Errorf("the pod runs on %s, the full node, and not on the standby one", on)
 	}
@@ -104,7 +105,7 @@ func standbyBeforeEviction(t *testing.T, r *rig.Rig) {
 			t.Errorf("asked about evicting %v, answered %v; want the full node and an empty answer", a.Victims, a.Kept.NodeNameToMetaVictims)
 		}
 	}
-	if starts := callsAbout(t, r, fake.OpStart, nodes); len(starts) != 2 {
+	if starts := ground.CallsAbout(t, r, fake.OpStart, nodes); len(starts) != 2 {
 		t.Errorf("StartInstance calls for two pods of a node's size: %+v", starts)
 	}
 }
@@ -112,12 +113,12 @@ func standbyBeforeEviction(t *testing.T, r *rig.Rig) {
 // poolGivesWay: the low pod's node runs and the other holds a pod of the same priority, so only one eviction is right.
 func poolGivesWay(t *testing.T, r *rig.Rig) {
 	low, high := get(t, r, "low"), get(t, r, "high")
-	next := withPriority(onPool(rig.Pod("next", "cpu", "2"), "pair"), "high")
-	create(t, r, next)
-	if on := awaitBound(t, r, next)[0]; on != low.Spec.NodeName {
+	next := withPriority(ground.OnPool(rig.Pod("next", "cpu", "2"), "pair"), "high")
+	ground.Create(t, r, next)
+	if on := ground.AwaitBound(t, r, next)[0]; on != low.Spec.NodeName {
 		t.Errorf("bound to %s, want %s, where the victim was", on, low.Spec.NodeName)
 	}
-	awaitRunning(t, r, next)
+	ground.AwaitRunning(t, r, next)
 	awaitDeleted(t, r, low)
 	mustLive(t, r, high, high.Spec.NodeName)
 }
@@ -126,70 +127,70 @@ func poolGivesWay(t *testing.T, r *rig.Rig) {
 // gone, it is: so nothing else had saved it.
 func refusedThenAllowed(t *testing.T, r *rig.Rig, n *corev1.Node, allow func(*corev1.Node)) {
 	join(t, r, n)
-	defer remove(t, r, n)
+	defer ground.Remove(t, r, n)
 	low := withPriority(rig.Pod("low-"+n.Name, "cpu", "2"), "p10")
 	low.Spec.Affinity, low.Spec.Tolerations = only(n.Name), tolerate(exists("", ""))
-	create(t, r, low)
-	awaitBound(t, r, low)
+	ground.Create(t, r, low)
+	ground.AwaitBound(t, r, low)
 
 	high := withPriority(rig.Pod("high-"+n.Name, "cpu", "2"), "high")
 	high.Spec.NodeSelector = map[string]string{corev1.LabelHostname: n.Name}
-	create(t, r, high)
+	ground.Create(t, r, high)
 	checkRefused(t, r, high, n.Name)
 	mustLive(t, r, low, n.Name)
 
 	update(t, r, n, allow)
 	high = askAnew(t, r, high, n.Name)
-	defer remove(t, r, high)
+	defer ground.Remove(t, r, high)
 	awaitDeleted(t, r, low)
 }
 
 // standbyKeeps: a DaemonSet's pods fill a stopped node.
 func standbyKeeps(t *testing.T, r *rig.Rig, ds *appsv1.DaemonSet) {
-	nodes := poolNodes(t, r, "daemons")
+	nodes := ground.PoolNodes(t, r, "daemons")
 	name := onlyNode(t, nodes)
 	victim := podOf(t, r, ds)
 	if victim.Spec.NodeName != name || nodes[name].Labels[v1alpha1.LabelState] != string(v1alpha1.StateStandby) {
 		t.Fatalf("DaemonSet's pod on %q, pool's node %s is %s", victim.Spec.NodeName, name, nodes[name].Labels[v1alpha1.LabelState])
 	}
-	high := withPriority(onPool(rig.Pod("high-daemons", "cpu", "1"), "daemons"), "high")
-	create(t, r, high)
-	defer remove(t, r, high)
+	high := withPriority(ground.OnPool(rig.Pod("high-daemons", "cpu", "1"), "daemons"), "high")
+	ground.Create(t, r, high)
+	defer ground.Remove(t, r, high)
 	checkRefused(t, r, high, name)
 	mustLive(t, r, victim, name)
-	if state := instanceState(t, r, instanceOf(nodes[name])); state != provider.InstanceStopped {
+	if state := ground.InstanceState(t, r, ground.InstanceOf(nodes[name])); state != provider.InstanceStopped {
 		t.Errorf("the instance is %s", state)
 	}
-	if starts := callsAbout(t, r, fake.OpStart, nodes); len(starts) != 0 {
+	if starts := ground.CallsAbout(t, r, fake.OpStart, nodes); len(starts) != 0 {
 		t.Errorf("started for a pod that does not fit: %+v", starts)
 	}
 }
 
 // startingKeeps: a pod that names the standby node itself fills it and starts it. While it starts nobody is evicted there; once it runs it is
 // a node like any other.
-func startingKeeps(t *testing.T, r *rig.Rig, j *journal) {
-	nodes := poolNodes(t, r, "slow")
+func startingKeeps(t *testing.T, r *rig.Rig, j *ground.Journal) {
+	nodes := ground.PoolNodes(t, r, "slow")
 	name := onlyNode(t, nodes)
-	holdNextStart(t, r, "m7i.large")
+	ground.HoldStarts(t, r, "m7i.large", 1)
 	low := withPriority(rig.Pod("low-slow", "cpu", "2"), "p10")
 	low.Spec.NodeName = name
-	create(t, r, low)
-	awaitCall(t, r, fake.OpStart, instanceOf(nodes[name]))
-	if state := poolNodes(t, r, "slow")[name].Labels[v1alpha1.LabelState]; state != string(v1alpha1.StateStarting) {
+	ground.Create(t, r, low)
+	ground.AwaitCall(t, r, fake.OpStart, ground.InstanceOf(nodes[name]))
+	if state := ground.PoolNodes(t, r, "slow")[name].Labels[v1alpha1.LabelState]; state != string(v1alpha1.StateStarting) {
 		t.Fatalf("node %s is %s", name, state)
 	}
-	high := withPriority(onPool(rig.Pod("high-slow", "cpu", "2"), "slow"), "high")
-	create(t, r, high)
+	high := withPriority(ground.OnPool(rig.Pod("high-slow", "cpu", "2"), "slow"), "high")
+	ground.Create(t, r, high)
 	checkRefused(t, r, high, name)
 	mustLive(t, r, low, name)
 
-	release(t, r, instanceOf(nodes[name]))
-	running := first(t, "running", 0, func() []version[*corev1.Node] { return j.nodeVersions(name) }, inState(v1alpha1.StateRunning))
+	ground.Reboot(t, r, ground.InstanceOf(nodes[name]))
+	running := ground.First(t, "running", 0, func() []ground.Version[*corev1.Node] { return j.NodeVersions(name) }, ground.InState(v1alpha1.StateRunning))
 	askAnew(t, r, high, name)
-	evicted := first(t, "eviction", 0, func() []version[*corev1.Pod] { return j.podVersions(low.UID) },
-		func(v version[*corev1.Pod]) bool { return v.deleted || v.object.DeletionTimestamp != nil })
-	if evicted.revision < running.revision {
-		t.Errorf("the pod was evicted at revision %d, while its node started; it ran from %d", evicted.revision, running.revision)
+	evicted := ground.FirstVersion(t, "eviction", 0, func() []ground.Version[*corev1.Pod] { return j.PodVersions(low.UID) },
+		func(v ground.Version[*corev1.Pod]) bool { return v.Deleted || v.Object.DeletionTimestamp != nil })
+	if evicted.Revision < running.Revision {
+		t.Errorf("the pod was evicted at revision %d, while its node started; it ran from %d", evicted.Revision, running.Revision)
 	}
 }
 
@@ -206,7 +207,7 @@ func checkRefused(t *testing.T, r *rig.Rig, pod *corev1.Pod, node string) {
 			t.Errorf("/preempt about pod %s lets evict on %v", pod.Name, a.Kept.NodeNameToMetaVictims)
 		}
 	}
-	if p, err := podNow(t.Context(), r, pod); err != nil || p.Status.NominatedNodeName != "" {
+	if p, err := ground.PodOf(t.Context(), r, pod); err != nil || p.Status.NominatedNodeName != "" {
 		t.Errorf("pod %s: nominated to %q, %v", pod.Name, p.Status.NominatedNodeName, err)
 	}
 }
@@ -227,17 +228,17 @@ func checkVictims(t *testing.T, a rig.Asked) {
 func askAnew(t *testing.T, r *rig.Rig, pod *corev1.Pod, node string) *corev1.Pod {
 	t.Helper()
 	for try := 1; ; try++ {
-		remove(t, r, pod.DeepCopy())
+		ground.Remove(t, r, pod.DeepCopy())
 		next := pod.DeepCopy()
 		next.ObjectMeta = metav1.ObjectMeta{Namespace: pod.Namespace, Name: fmt.Sprintf("%s-%d", pod.Name, try)}
 		next.Status = corev1.PodStatus{}
-		create(t, r, next)
+		ground.Create(t, r, next)
 		if on := boundOrRefused(t, r, next); on == node {
 			return next
 		} else if on != "" {
 			t.Fatalf("pod %s is bound to %s, want %s", next.Name, on, node)
 		}
-		remove(t, r, next)
+		ground.Remove(t, r, next)
 	}
 }
 
@@ -245,8 +246,8 @@ func askAnew(t *testing.T, r *rig.Rig, pod *corev1.Pod, node string) *corev1.Pod
 func boundOrRefused(t *testing.T, r *rig.Rig, pod *corev1.Pod) string {
 	t.Helper()
 	on := ""
-	await(t, "pod "+pod.Name+" bound or refused", func(ctx context.Context) (bool, error) {
-		p, err := podNow(ctx, r, pod)
+	ground.Await(t, "pod "+pod.Name+" bound or refused", func(ctx context.Context) (bool, error) {
+		p, err := ground.PodOf(ctx, r, pod)
 		if err != nil {
 			return false, err
 		}
@@ -288,8 +289,8 @@ func get(t *testing.T, r *rig.Rig, name string) *corev1.Pod {
 
 func awaitDeleted(t *testing.T, r *rig.Rig, pod *corev1.Pod) {
 	t.Helper()
-	await(t, "end of pod "+pod.Name, func(ctx context.Context) (bool, error) {
-		p, err := podNow(ctx, r, pod)
+	ground.Await(t, "end of pod "+pod.Name, func(ctx context.Context) (bool, error) {
+		p, err := ground.PodOf(ctx, r, pod)
 		if client.IgnoreNotFound(err) != nil {
 			return false, err
 		}
@@ -303,7 +304,7 @@ func awaitDeleted(t *testing.T, r *rig.Rig, pod *corev1.Pod) {
 // update changes the Node as it is now: controllers write to it too.
 func update(t *testing.T, r *rig.Rig, n *corev1.Node, change func(*corev1.Node)) {
 	t.Helper()
-	await(t, "update of node "+n.Name, func(ctx context.Context) (bool, error) {
+	ground.Await(t, "update of node "+n.Name, func(ctx context.Context) (bool, error) {
 		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(n), n); err != nil {
 			return false, err
 		}

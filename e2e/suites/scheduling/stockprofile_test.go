@@ -9,6 +9,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/controlplane"
+	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
@@ -38,7 +39,7 @@ extenders:
 // its filters in place a stopped node is rejected in-tree, and an extender is not asked about pods that no node is left for.
 func TestStockProfileNeverCallsExtender(t *testing.T) {
 	// Stratos takes the stock scheduler for one with the extender, or its watch of pending pods would start a node.
-	r := newRig(t, rig.Options{Stratos: []string{"--extender-scheduler-names=" + v1alpha1.SchedulerName + "," + stockName}})
+	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud(), Stratos: []string{"--extender-scheduler-names=" + v1alpha1.SchedulerName + "," + stockName}})
 	recorder := rig.NewRecorder()
 	proxy := httptest.NewServer(recorder)
 	t.Cleanup(proxy.Close)
@@ -54,20 +55,20 @@ func TestStockProfileNeverCallsExtender(t *testing.T) {
 	}
 
 	waits := stockPod("waits", "2")
-	create(t, r, waits)
+	ground.Create(t, r, waits)
 	awaitUnschedulable(t, r, waits, anyWords)
 
 	// The wiring works: about a pod for which a node is left, the same scheduler asks, and heeds the answer.
 	fits := stockPod("fits", "100m")
-	create(t, r, fits)
-	if nodes := awaitBound(t, r, fits); nodes[0] != "small" {
+	ground.Create(t, r, fits)
+	if nodes := ground.AwaitBound(t, r, fits); nodes[0] != "small" {
 		t.Errorf("pod bound to %s, want the ordinary node", nodes[0])
 	}
 	asks := awaitAsked(t, recorder, rig.Filter, fits)
 	if asks[0].Code != 200 || len(asks[0].Nodes) != 1 || asks[0].Nodes[0] != "small" {
 		t.Errorf("asked about %v, answer %d %+v; want the ordinary node alone", asks[0].Nodes, asks[0].Code, asks[0].Filter)
 	}
-	if starts := callsAbout(t, r, fake.OpStart, poolNodes(t, r, "two")); len(starts) != 0 {
+	if starts := ground.CallsAbout(t, r, fake.OpStart, ground.PoolNodes(t, r, "two")); len(starts) != 0 {
 		t.Errorf("started without having been asked: %+v", starts)
 	}
 
@@ -77,10 +78,10 @@ func TestStockProfileNeverCallsExtender(t *testing.T) {
 
 	// It is the profile that makes the difference: the same pod of the generated profile starts a node. The first pod goes before that: a
 	// running node is one that is left for it.
-	remove(t, r, waits)
+	ground.Remove(t, r, waits)
 	served := rig.Pod("served", "cpu", "2")
-	create(t, r, served)
-	awaitRunning(t, r, served)
+	ground.Create(t, r, served)
+	ground.AwaitRunning(t, r, served)
 	awaitAsked(t, r.Recorder, rig.Filter, served)
 }
 

@@ -11,10 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/controlplane"
+	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
@@ -25,7 +25,7 @@ func TestTaintParity(t *testing.T) {
 	if len(cases) < 25 {
 		t.Fatalf("%d cases, want at least 25", len(cases))
 	}
-	r := newRig(t, rig.Options{ControlPlane: controlplane.Options{DefaultScheduler: true}})
+	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud(), ControlPlane: controlplane.Options{DefaultScheduler: true}})
 	feasible, none := 0, 0
 	for i, name := range slices.Sorted(maps.Keys(cases)) {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +67,7 @@ type verdict struct {
 func (c parity) compare(t *testing.T) verdict {
 	nodes := c.nodes()
 	join(t, c.r, nodes...)
-	defer func() { remove(t, c.r, objects(nodes)...) }()
+	defer func() { ground.Remove(t, c.r, ground.Objects(nodes)...) }()
 
 	stock, generated := c.ask(t, nodes, corev1.DefaultSchedulerName), c.ask(t, nodes, v1alpha1.SchedulerName)
 	if diff := cmp.Diff(stock, generated); diff != "" {
@@ -100,12 +100,12 @@ func (c parity) ask(t *testing.T, nodes []*corev1.Node, scheduler string) verdic
 		p.Spec.Affinity = only(n.Name)
 		pods = append(pods, p)
 	}
-	create(t, c.r, objects(pods)...)
+	ground.Create(t, c.r, ground.Objects(pods)...)
 	v := verdict{Choice: c.outcome(t, pods[0], len(nodes)), Alone: map[string]placement{}}
 	for i, n := range nodes {
 		v.Alone[n.Name] = c.outcome(t, pods[i+1], len(nodes))
 	}
-	remove(t, c.r, objects(pods)...)
+	ground.Remove(t, c.r, ground.Objects(pods)...)
 	return v
 }
 
@@ -129,8 +129,8 @@ func (c parity) outcome(t *testing.T, pod *corev1.Pod, nodes int) placement {
 	t.Helper()
 	all := fmt.Sprintf("0/%d nodes are available", nodes)
 	var out placement
-	await(t, "a word on pod "+pod.Name, func(ctx context.Context) (bool, error) {
-		p, err := podNow(ctx, c.r, pod)
+	ground.Await(t, "a word on pod "+pod.Name, func(ctx context.Context) (bool, error) {
+		p, err := ground.PodOf(ctx, c.r, pod)
 		if err != nil {
 			return false, err
 		}
@@ -165,12 +165,4 @@ func reasonsIn(message string) []string {
 	}
 	delete(set, ourWords)
 	return slices.Sorted(maps.Keys(set))
-}
-
-func objects[T client.Object](list []T) []client.Object {
-	out := make([]client.Object, len(list))
-	for i := range list {
-		out[i] = list[i]
-	}
-	return out
 }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
@@ -30,7 +31,7 @@ type resident struct {
 
 // estate is a full node.
 type estate struct {
-	ground
+	plot
 	residents map[string]resident
 }
 
@@ -38,7 +39,7 @@ type estate struct {
 // both profiles must find it.
 func estates() map[string]map[string]estate {
 	full := func(class string) map[string]resident { return map[string]resident{class: {cpu: "4", class: class}} }
-	gpu := ground{taints: []corev1.Taint{taint("gpu", "", corev1.TaintEffectNoSchedule)}}
+	gpu := plot{taints: []corev1.Taint{taint("gpu", "", corev1.TaintEffectNoSchedule)}}
 	return map[string]map[string]estate{
 		"the victim of the lowest priority": {
 			"a": {residents: full("p20")}, "b": {residents: full("p10")}, "c": {residents: full("p30")},
@@ -55,10 +56,10 @@ func estates() map[string]map[string]estate {
 			"b": {residents: full("p30")},
 		},
 		"a cheap victim behind a taint is none": {
-			"a": {ground: gpu, residents: full("p10")}, "b": {residents: full("p30")},
+			"a": {plot: gpu, residents: full("p10")}, "b": {residents: full("p30")},
 		},
 		"a cheap victim behind a cordon is none": {
-			"a": {ground: ground{cordoned: true}, residents: full("p10")}, "b": {residents: full("p30")},
+			"a": {plot: plot{cordoned: true}, residents: full("p10")}, "b": {residents: full("p30")},
 		},
 		"nobody of higher priority": {
 			"a": {residents: full("high")}, "b": {residents: full("p40")},
@@ -103,22 +104,22 @@ func playOut(t *testing.T, r *rig.Rig, prefix string, layout map[string]estate, 
 	}
 	join(t, r, nodes...)
 	budget := guard(t, r)
-	create(t, r, objects(residents)...)
-	awaitBound(t, r, residents...)
+	ground.Create(t, r, ground.Objects(residents)...)
+	ground.AwaitBound(t, r, residents...)
 
 	high := withPriority(rig.Pod(prefix+"pod", "cpu", "3"), "high")
 	high.Spec.SchedulerName = scheduler
-	create(t, r, high)
-	out := consequence{Node: awaitBound(t, r, high)[0]}
+	ground.Create(t, r, high)
+	out := consequence{Node: ground.AwaitBound(t, r, high)[0]}
 	for _, p := range residents {
-		if now, err := podNow(t.Context(), r, p); err == nil && now.DeletionTimestamp == nil {
+		if now, err := ground.PodOf(t.Context(), r, p); err == nil && now.DeletionTimestamp == nil {
 			out.Left = append(out.Left, p.Name)
 		}
 	}
 	if len(out.Left) == len(residents) {
 		t.Errorf("scheduler %s put the pod on %s without a victim: the layout has room", scheduler, out.Node)
 	}
-	remove(t, r, append(append(objects(residents), high, budget), objects(nodes)...)...)
+	ground.Remove(t, r, append(append(ground.Objects(residents), high, budget), ground.Objects(nodes)...)...)
 	return out
 }
 
@@ -140,8 +141,8 @@ func guard(t *testing.T, r *rig.Rig) *policyv1.PodDisruptionBudget {
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "guard"},
 		Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &none, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"guarded": "yes"}}},
 	}
-	create(t, r, budget)
-	await(t, "status of the disruption budget", func(ctx context.Context) (bool, error) {
+	ground.Create(t, r, budget)
+	ground.Await(t, "status of the disruption budget", func(ctx context.Context) (bool, error) {
 		now := &policyv1.PodDisruptionBudget{}
 		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(budget), now); err != nil {
 			return false, err
@@ -156,8 +157,8 @@ func guard(t *testing.T, r *rig.Rig) *policyv1.PodDisruptionBudget {
 func nullLists(t *testing.T, r *rig.Rig) {
 	open := ordinary("open", 2)
 	join(t, r, open)
-	defer remove(t, r, open)
-	await(t, "the extender's view of node open", func(ctx context.Context) (bool, error) {
+	defer ground.Remove(t, r, open)
+	ground.Await(t, "the extender's view of node open", func(ctx context.Context) (bool, error) {
 		kept, err := postPreempt(ctx, r, `"NodeNameToMetaVictims":{"open":{"Pods":[{"UID":"a"}]}}`)
 		return err == nil && len(kept.NodeNameToMetaVictims) == 1, err
 	})

@@ -3,7 +3,6 @@ package waiting
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
@@ -84,12 +84,12 @@ func tolerating(taint corev1.Taint, pod *corev1.Pod) *corev1.Pod {
 // TestNothingStartsFor has all the pods wait at once, on one rig. That nothing started for them is proved by what comes after: each of
 // them has been told why, and then other pods are served by exactly one start each.
 func TestNothingStartsFor(t *testing.T) {
-	r := newRig(t, rig.Options{Cloud: []string{"--fake-boot-time=500ms", "--fake-stop-time=200ms"}})
+	r := ground.NewRig(t, rig.Options{Cloud: []string{"--fake-boot-time=500ms", "--fake-stop-time=200ms"}})
 	warmAll(t, r)
 	marked := markAll(t, r)
 	cases := refusals()
 	for _, c := range cases {
-		create(t, r, c.pod)
+		ground.Create(t, r, c.pod)
 	}
 	t.Run("a DaemonSet's pod that cannot run", func(t *testing.T) { testDaemonSet(t, r) })
 	for name, c := range cases {
@@ -123,7 +123,7 @@ func warmAll(t *testing.T, r *rig.Rig) {
 		if name == poolReserved {
 			pool.Spec.Template.Taints = []corev1.Taint{reserved()}
 		}
-		create(t, r, rig.Class(name, "m5.large"), pool)
+		ground.Create(t, r, rig.Class(name, "m5.large"), pool)
 	}
 	for name, size := range poolSizes() {
 		if err := r.AwaitPool(t.Context(), name, func(s v1alpha1.NodePoolStatus) bool { return s.Standby == size }); err != nil {
@@ -200,7 +200,7 @@ func testDaemonSet(t *testing.T, r *rig.Rig) {
 	node := nodesOf(t, r, poolAgents)[0]
 	edit(t, r, &node, func(n *corev1.Node) { n.Labels["example.com/agent"] = "wanted" })
 	agents := daemonSet()
-	create(t, r, agents)
+	ground.Create(t, r, agents)
 	pod := podOf(t, r, agents)
 	taintSeen(t, r, &node)
 	pod.Spec.SchedulingGates = nil
@@ -217,7 +217,7 @@ func testDaemonSet(t *testing.T, r *rig.Rig) {
 	}
 	// The same pod belongs on the node once the person is done, stopped as it is.
 	edit(t, r, &node, untaint)
-	if got := bound(t, r, pod); got[0] != node.Name {
+	if got := ground.AwaitBound(t, r, pod); got[0] != node.Name {
 		t.Errorf("bound to %v, want %s", got, node.Name)
 	}
 	if got := starts(t, r); len(got) != 0 {
@@ -265,8 +265,8 @@ func podOf(t *testing.T, r *rig.Rig, owner *appsv1.DaemonSet) *corev1.Pod {
 // testServed wants the pod served by exactly one more start, and its event to name the node and the pool.
 func testServed(t *testing.T, r *rig.Rig, pool string, pod *corev1.Pod, waiting map[string]refusal) {
 	before := starts(t, r)
-	create(t, r, pod)
-	node := bound(t, r, pod)[0]
+	ground.Create(t, r, pod)
+	node := ground.AwaitBound(t, r, pod)[0]
 	note := awaitNote(t, r, pod, v1alpha1.ReasonStandbyStarting, "node "+node, "pool "+pool)
 	t.Logf("event: %s", note)
 	if !slices.ContainsFunc(nodesOf(t, r, pool), func(n corev1.Node) bool { return n.Name == node }) {
@@ -305,7 +305,7 @@ func testUnmarked(t *testing.T, r *rig.Rig, marked map[string]*corev1.Node, case
 	}
 	for name, c := range cases {
 		if node := marked[c.pod.Spec.NodeSelector[v1alpha1.LabelPool]]; node != nil {
-			if got := bound(t, r, c.pod); got[0] != node.Name {
+			if got := ground.AwaitBound(t, r, c.pod); got[0] != node.Name {
 				t.Errorf("%s: bound to %v, want %s", name, got, node.Name)
 			}
 		}
@@ -313,16 +313,4 @@ func testUnmarked(t *testing.T, r *rig.Rig, marked map[string]*corev1.Node, case
 	if got := starts(t, r); len(got) != len(before)+len(marked) {
 		t.Errorf("started %v, want %d more than %v", got, len(marked), before)
 	}
-}
-
-// logTail is the end of the first Stratos's log.
-func logTail(r *rig.Rig) string {
-	if r.Stratos == nil {
-		return ""
-	}
-	text, err := os.ReadFile(r.Stratos.LogPath())
-	if err != nil {
-		return err.Error()
-	}
-	return string(text[max(0, len(text)-8<<10):])
 }

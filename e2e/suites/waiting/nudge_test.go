@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
@@ -23,7 +24,7 @@ import (
 // The control is in the same run: the first two nudges are swallowed on their way to the API server. Each of them says that Stratos has
 // waited for the scheduler in vain once more; only after the third, which is written, the scheduler asks.
 func TestDelayedCacheIsNudged(t *testing.T) {
-	r := newRig(t, rig.Options{NoStratos: true, Cloud: []string{"--fake-boot-time=1s", "--fake-stop-time=200ms"}})
+	r := ground.NewRig(t, rig.Options{NoStratos: true, Cloud: []string{"--fake-boot-time=1s", "--fake-stop-time=200ms"}})
 	running, standby := &firstSight{state: v1alpha1.StateRunning}, &firstSight{state: v1alpha1.StateStandby}
 	nudges := &nudgeGate{swallow: 2}
 	startInProcess(t, r, &lagging{lag: 500 * time.Millisecond, seen: running.look, told: standby.look}, nudges)
@@ -33,8 +34,8 @@ func TestDelayedCacheIsNudged(t *testing.T) {
 	awaitQuiet(t, r, standby)
 	changes := watchNodes(t, r)
 	pod := rig.Pod("claimed", "cpu", "1")
-	create(t, r, pod)
-	node := bound(t, r, pod)[0]
+	ground.Create(t, r, pod)
+	node := ground.AwaitBound(t, r, pod)[0]
 
 	swallowed, passed := nudges.times()
 	if len(swallowed) != 2 || len(passed) != 1 {

@@ -24,33 +24,6 @@ import (
 // hangGuard ends a wait that will never end.
 const hangGuard = time.Minute
 
-// newRig starts a rig that ends with the test.
-func newRig(t *testing.T, o rig.Options) *rig.Rig {
-	t.Helper()
-	r, err := rig.New(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("logs were in %s; the end of Stratos's own:\n%s", r.ControlPlane.LogDir(), logTail(r))
-		}
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return r
-}
-
-func create(t *testing.T, r *rig.Rig, objects ...client.Object) {
-	t.Helper()
-	for _, o := range objects {
-		if err := r.Client.Create(t.Context(), o); err != nil {
-			t.Fatalf("create %T %s: %v", o, o.GetName(), err)
-		}
-	}
-}
-
 // until waits for a condition; an error of the condition says what is still missing.
 func until(t *testing.T, done func(context.Context) error) {
 	t.Helper()
@@ -115,16 +88,6 @@ func starts(t *testing.T, r *rig.Rig) []string {
 		t.Fatal(err)
 	}
 	return ids
-}
-
-// bound waits until the pods are bound and returns their nodes.
-func bound(t *testing.T, r *rig.Rig, pods ...*corev1.Pod) []string {
-	t.Helper()
-	nodes, err := r.AwaitBound(t.Context(), pods...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return nodes
 }
 
 // nodesOf are the nodes of a pool.

@@ -22,13 +22,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/e2e/controlplane"
+	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
 // TestNothingServedBeforeSync starts Stratos processes whose view of one kind of objects does not arrive: their list hangs at the API
 // server. From half a cluster they would start nodes that are not needed.
 func TestNothingServedBeforeSync(t *testing.T) {
-	r := newRig(t, rig.Options{Cloud: []string{"--fake-boot-time=500ms", "--fake-stop-time=200ms"}})
+	r := ground.NewRig(t, rig.Options{Cloud: []string{"--fake-boot-time=500ms", "--fake-stop-time=200ms"}})
 	if err := r.Warm(t.Context(), rig.Pool("early", 3), rig.Class("early", "m5.large")); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func testBeforeSync(t *testing.T, r *rig.Rig, kind string, c unsynced) {
 	})
 	before := starts(t, r)
 	pod := rig.Pod("early-"+kind, "cpu", "2")
-	create(t, r, pod)
+	ground.Create(t, r, pod)
 	until(t, func(ctx context.Context) error {
 		got := &corev1.Pod{}
 		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(pod), got); err != nil {
@@ -100,7 +101,7 @@ func testBeforeSync(t *testing.T, r *rig.Rig, kind string, c unsynced) {
 	if s.err != nil {
 		t.Fatal(s.err)
 	}
-	bound(t, r, pod)
+	ground.AwaitBound(t, r, pod)
 	if got := starts(t, r); len(got) != len(before)+1 {
 		t.Errorf("started %v, want one", got[len(before):])
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/controlplane"
+	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/fake"
@@ -36,7 +37,7 @@ const schedulerUser = "system:kube-scheduler"
 // TestWaitingPodsCostNoWrites has nodes that start and do not get ready until the test says so: their kubelets are silent until a
 // reboot. Meanwhile the scheduler is made to ask about all pods again and again.
 func TestWaitingPodsCostNoWrites(t *testing.T) {
-	r := newRig(t, rig.Options{
+	r := ground.NewRig(t, rig.Options{
 		ControlPlane: controlplane.Options{AuditLog: controlplane.AuditLog{Enabled: true}},
 		Cloud:        []string{"--fake-boot-time=500ms", "--fake-stop-time=200ms"},
 	})
@@ -47,11 +48,11 @@ func TestWaitingPodsCostNoWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	bystander := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bystander"}}
-	create(t, r, bystander)
+	ground.Create(t, r, bystander)
 	var pods []*corev1.Pod
 	for i := range waitingPods {
 		pods = append(pods, rig.Pod(fmt.Sprintf("waiting-%03d", i), "cpu", "700m"))
-		create(t, r, pods[i])
+		ground.Create(t, r, pods[i])
 	}
 	awaitAllPromised(t, r, pods)
 
