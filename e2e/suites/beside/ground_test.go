@@ -39,8 +39,8 @@ type cluster struct {
 	page      *examples
 }
 
-// newCluster starts everything with the page's NodePool of Karpenter in it.
-func newCluster(t *testing.T, page *examples) *cluster {
+// newCluster starts everything with the page's NodePool of Karpenter in it, whose nodes register so long after their launch.
+func newCluster(t *testing.T, page *examples, registration time.Duration) *cluster {
 	t.Helper()
 	r, err := rig.New(t.Context(), rig.Options{
 		ControlPlane: controlplane.Options{
@@ -66,18 +66,18 @@ func newCluster(t *testing.T, page *examples) *cluster {
 	if c.karpenter, err = r.StartKarpenter(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.offerKarpentersNodes(t)
+	c.offerKarpentersNodes(t, registration)
 	return c
 }
 
 // offerKarpentersNodes creates what the page shows, with the class of the provider that needs no cloud.
-func (c *cluster) offerKarpentersNodes(t *testing.T) {
+func (c *cluster) offerKarpentersNodes(t *testing.T, registration time.Duration) {
 	t.Helper()
 	class := &unstructured.Unstructured{}
 	class.SetGroupVersionKind(schema.GroupVersionKind{Group: "karpenter.kwok.sh", Version: "v1alpha1", Kind: "KWOKNodeClass"})
 	class.SetName("general")
-	pool := c.page.take(t, "NodePool.karpenter.sh/general", set(map[string]any{
-		"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "general"}, "spec", "template", "spec", "nodeClassRef"))
+	set(registration.String(), "spec", "nodeRegistrationDelay")(class)
+	pool := c.page.take(t, "NodePool.karpenter.sh/general", ofKwok())
 	c.create(t, class, pool)
 	c.await(t, "Karpenter's NodePool ready", func(ctx context.Context) (bool, error) {
 		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(pool), pool); err != nil {
@@ -91,6 +91,11 @@ func (c *cluster) offerKarpentersNodes(t *testing.T) {
 		}
 		return false, errors.Join(err, fmt.Errorf("conditions %v", conditions))
 	})
+}
+
+// ofKwok is the one change to the page's NodePool of Karpenter: its nodes are launched in no cloud.
+func ofKwok() func(*unstructured.Unstructured) {
+	return set(map[string]any{"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "general"}, "spec", "template", "spec", "nodeClassRef")
 }
 
 // warm creates Stratos's pools and waits for their standby nodes.

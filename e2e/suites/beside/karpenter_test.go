@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,7 +33,7 @@ func TestKarpenterBesideStratos(t *testing.T) {
 // able all the time.
 func separated(t *testing.T) {
 	page := readPage(t)
-	c := newCluster(t, page)
+	c := newCluster(t, page, 0)
 	c.warm(t, page.take(t, "AWSNodeClass.stratos.sh/standby"), page.take(t, "NodePool.stratos.sh/standby"))
 
 	c.holdStarts(t)
@@ -65,7 +66,11 @@ func separated(t *testing.T) {
 		t.Errorf("Stratos started %v, want the two nodes for its own pods", now)
 	}
 	c.mustBePassedOver(t, c.pods(t, anyPool))
-	c.mustLeaveEachOtherAlone(t, ours)
+	node := c.awaitKarpentersNode(t)
+	if on, err := c.AwaitBound(t.Context(), theirs...); err != nil || on[0] != node.Name {
+		t.Errorf("the pod for Karpenter is on %q, want its node %s: %v", on, node.Name, err)
+	}
+	c.mustLeaveEachOtherAlone(t, node, ours)
 	page.mustAllBeTaken(t)
 }
 
@@ -131,10 +136,9 @@ func (c *cluster) mustBePassedOver(t *testing.T, pods []*corev1.Pod) {
 	}
 }
 
-// mustLeaveEachOtherAlone waits until Karpenter has a node, and reads in the audit log who wrote to what.
-func (c *cluster) mustLeaveEachOtherAlone(t *testing.T, pods []*corev1.Pod) {
+// mustLeaveEachOtherAlone looks at the nodes of both, and reads in the audit log who wrote to what.
+func (c *cluster) mustLeaveEachOtherAlone(t *testing.T, theirs *corev1.Node, pods []*corev1.Pod) {
 	t.Helper()
-	theirs := c.awaitKarpentersNode(t)
 	ours := c.stratosNodes(t)
 	for name, node := range ours {
 		if marks := marksOf(node, "karpenter"); len(marks) > 0 {
@@ -202,10 +206,11 @@ func marksOf(n *corev1.Node, word string) []string {
 	return marks
 }
 
-// unseparated leaves out one part of the separation after another. The starts are held, so that Karpenter finds each pod waiting.
+// unseparated leaves out one part of the separation after another. No node of either side comes up in the meantime, so that each finds all
+// pods waiting: which would be first is not the question.
 func unseparated(t *testing.T) {
 	page := readPage(t)
-	c := newCluster(t, page)
+	c := newCluster(t, page, time.Hour)
 	c.warm(t, page.take(t, "AWSNodeClass.stratos.sh/standby"), page.take(t, "NodePool.stratos.sh/standby"))
 	c.warm(t, page.take(t, "NodePool.stratos.sh/standby", named("untainted"), without(t, "spec", "template", "taints")))
 	c.holdStarts(t)
@@ -222,22 +227,31 @@ func unseparated(t *testing.T) {
 		"without the taint": {page.take(t, "Deployment.apps/batch"), stratosScaler},
 	}
 	for name, row := range rows {
-		t.Run(name, func(t *testing.T) {
-			before := c.nodeClaims(t)
-			c.create(t, row.deployment)
-			pod := c.pods(t, row.deployment)[0]
-			t.Logf("Stratos: %s", c.awaitWord(t, pod, row.starter, string(v1alpha1.ReasonStandbyStarting), ""))
-			claim := c.awaitWord(t, pod, karpenter, nominated, "nodeclaim/general-")
-			t.Logf("Karpenter: %s", claim)
-			if after := c.nodeClaims(t); after <= before {
-				t.Errorf("Karpenter has created %d NodeClaims, %d before this pod", after, before)
-			}
-			c.mustExist(t, claim)
-		})
+		t.Run(name, func(t *testing.T) { c.mustLaunchTwice(t, row.deployment, row.starter, "general") })
 	}
+	t.Run("with a NodePool of Karpenter that names the label", func(t *testing.T) {
+		c.create(t, page.take(t, "NodePool.karpenter.sh/general", ofKwok(), named("greedy"), set([]any{
+			map[string]any{"key": v1alpha1.LabelPool, "operator": "Exists"}}, "spec", "template", "spec", "requirements")))
+		c.mustLaunchTwice(t, page.take(t, "Deployment.apps/web", one), stratosExtender, "greedy")
+	})
 	if n := len(c.started(t)); n == 0 {
 		t.Error("Stratos started nothing, so nothing was launched twice")
 	}
+}
+
+// mustLaunchTwice wants a node started and a NodeClaim of the NodePool created for the Deployment's first pod.
+func (c *cluster) mustLaunchTwice(t *testing.T, deployment *unstructured.Unstructured, starter, nodePool string) {
+	t.Helper()
+	before := c.nodeClaims(t)
+	c.create(t, deployment)
+	pod := c.pods(t, deployment)[0]
+	t.Logf("Stratos: %s", c.awaitWord(t, pod, starter, string(v1alpha1.ReasonStandbyStarting), ""))
+	claim := c.awaitWord(t, pod, karpenter, nominated, "nodeclaim/"+nodePool+"-")
+	t.Logf("Karpenter: %s", claim)
+	if after := c.nodeClaims(t); after <= before {
+		t.Errorf("Karpenter has created %d NodeClaims, %d before this pod", after, before)
+	}
+	c.mustExist(t, claim)
 }
 
 // mustExist wants the NodeClaim that the event names, for example "Pod should schedule on: nodeclaim/general-x7k2p, node/...".
