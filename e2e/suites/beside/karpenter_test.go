@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,6 +37,7 @@ func separated(t *testing.T) {
 	c := newCluster(t, page, 0)
 	c.warm(t, page.take(t, "AWSNodeClass.stratos.sh/standby"), page.take(t, "NodePool.stratos.sh/standby"))
 
+	stranger := c.createStranger(t)
 	c.holdStarts(t)
 	web, anyPool := page.take(t, "Deployment.apps/web"), page.take(t, "Deployment.apps/any-pool")
 	c.create(t, web, anyPool)
@@ -70,7 +72,7 @@ func separated(t *testing.T) {
 	if on, err := c.AwaitBound(t.Context(), theirs...); err != nil || on[0] != node.Name {
 		t.Errorf("the pod for Karpenter is on %q, want its node %s: %v", on, node.Name, err)
 	}
-	c.mustLeaveEachOtherAlone(t, node, ours)
+	c.mustLeaveEachOtherAlone(t, []*corev1.Node{node, stranger}, ours)
 	page.mustAllBeTaken(t)
 }
 
@@ -96,7 +98,7 @@ func (c *cluster) mustRunOnStratosNodes(t *testing.T, pods []*corev1.Pod) {
 func (c *cluster) stratosNodes(t *testing.T) map[string]*corev1.Node {
 	t.Helper()
 	list := &corev1.NodeList{}
-	if err := c.Client.List(t.Context(), list, client.HasLabels{v1alpha1.LabelPool}); err != nil {
+	if err := c.Client.List(t.Context(), list, client.HasLabels{v1alpha1.LabelPool, v1alpha1.LabelState}); err != nil {
 		t.Fatal(err)
 	}
 	nodes := map[string]*corev1.Node{}
@@ -136,19 +138,33 @@ func (c *cluster) mustBePassedOver(t *testing.T, pods []*corev1.Pod) {
 	}
 }
 
-// mustLeaveEachOtherAlone looks at the nodes of both, and reads in the audit log who wrote to what.
-func (c *cluster) mustLeaveEachOtherAlone(t *testing.T, theirs *corev1.Node, pods []*corev1.Pod) {
+// createStranger creates a Node of somebody else's that bears the label of Stratos's pool, as a NodePool of Karpenter's that names the label
+// would make them. It has no room.
+func (c *cluster) createStranger(t *testing.T) *corev1.Node {
 	t.Helper()
-	ours := c.stratosNodes(t)
+	n := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "stranger", Labels: map[string]string{v1alpha1.LabelPool: "standby"}},
+		Spec:       corev1.NodeSpec{ProviderID: "kwok://stranger"},
+	}
+	if err := c.Client.Create(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// mustLeaveEachOtherAlone looks at the nodes of both, and reads in the audit log who wrote to what.
+func (c *cluster) mustLeaveEachOtherAlone(t *testing.T, theirs []*corev1.Node, pods []*corev1.Pod) {
+	t.Helper()
+	ours, foreign, podNames := c.stratosNodes(t), map[string]bool{}, map[string]bool{}
+	for _, n := range theirs {
+		c.mustStand(t, n)
+		foreign[n.Name] = true
+	}
 	for name, node := range ours {
 		if marks := marksOf(node, "karpenter"); len(marks) > 0 {
 			t.Errorf("node %s of Stratos carries %q", name, marks)
 		}
 	}
-	if marks := marksOf(theirs, "stratos"); len(marks) > 0 {
-		t.Errorf("node %s of Karpenter carries %q", theirs.Name, marks)
-	}
-	podNames := map[string]bool{}
 	for _, p := range pods {
 		podNames[p.Name] = true
 	}
@@ -162,9 +178,22 @@ func (c *cluster) mustLeaveEachOtherAlone(t *testing.T, theirs *corev1.Node, pod
 		}
 	}
 	for _, w := range byStratos {
-		if strings.HasPrefix(w.Group, "karpenter.") || w.Resource == "nodes" && w.Name == theirs.Name {
+		if strings.HasPrefix(w.Group, "karpenter.") || w.Resource == "nodes" && foreign[w.Name] {
 			t.Errorf("Stratos: %s", described(w))
 		}
+	}
+}
+
+// mustStand wants the Node there still, without a mark of Stratos's but the label that it was created with.
+func (c *cluster) mustStand(t *testing.T, n *corev1.Node) {
+	t.Helper()
+	now := &corev1.Node{}
+	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(n), now); err != nil || now.UID != n.UID || now.DeletionTimestamp != nil {
+		t.Errorf("node %s, which is not of Stratos: deletion %v, %v", n.Name, now.DeletionTimestamp, err)
+	}
+	delete(now.Labels, v1alpha1.LabelPool)
+	if marks := marksOf(now, "stratos"); len(marks) > 0 {
+		t.Errorf("node %s, which is not of Stratos, carries %q", n.Name, marks)
 	}
 }
 
