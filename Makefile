@@ -9,9 +9,9 @@ STRICT := set -euo pipefail
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
-# Modules of the repository: what is shipped, the suites with the demo, the control plane that they run on, and the
-# comparison with the scheduler's own filters.
-MODULES := . e2e e2e/controlplane e2e/parity
+# Modules of the repository: what is shipped, the suites with the demo, the control plane that they run on, the
+# comparison with the scheduler's own filters, and the Karpenter that the suites run beside Stratos.
+MODULES := . e2e e2e/controlplane e2e/parity e2e/karpenter
 TOOL := go tool -modfile=$(CURDIR)/go.tools.mod
 
 # Evaluated only where it is used, because a copy of the tree (verify) has no git.
@@ -74,7 +74,7 @@ clean-cache: ## Remove the built control-plane binaries as well (minutes to buil
 .PHONY: test
 test: ## Run everything that proves the promises, then check that each accepted point's tests ran
 	@rm -rf $(RECORDS)/test
-	$(MAKE) --no-print-directory test-unit test-parity controlplane test-controlplane test-e2e RECORD_IN=$(RECORDS)/test
+	$(MAKE) --no-print-directory test-unit test-parity controlplane karpenter test-controlplane test-e2e RECORD_IN=$(RECORDS)/test
 	bin/check results -command 'make test' -records $(RECORDS)/test
 
 # Where the parts of `make test` record what ran; each alone writes beside it, so that it cannot pass for the whole.
@@ -102,11 +102,11 @@ test-controlplane: bin/check controlplane ## Run the tests of the control plane 
 # One package at a time: each runs a control plane of its own, and latencies of two at once would be those of the machine.
 # -count=1 because the go command cannot see the processes that the result depends on.
 .PHONY: test-e2e
-test-e2e: bin/check controlplane ## Run the suites, the demo's test and the house's own tests
+test-e2e: bin/check controlplane karpenter ## Run the suites, the demo's test and the house's own tests
 	@$(RUN)/e2e.jsonl -dir e2e -- -p 1 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 
 .PHONY: test-integration
-test-integration: bin/check controlplane ## Run only the suites on the real control plane
+test-integration: bin/check controlplane karpenter ## Run only the suites on the real control plane
 	@$(RUN)/integration.jsonl -dir e2e -- -p 1 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./suites/...
 
 .PHONY: coverage
@@ -127,6 +127,10 @@ fuzz-short: ## Fuzz each target for FUZZTIME
 .PHONY: controlplane
 controlplane: ## Build the control plane's binaries into the cache unless they are there
 	@cd e2e/controlplane && go run ./cmd/controlplane build >/dev/null
+
+.PHONY: karpenter
+karpenter: ## Build the Karpenter that the suites run beside Stratos into the cache unless it is there
+	@cd e2e && go run ./rig/cmd/karpenter >/dev/null
 
 # Always asked for: the go command knows better than make whether it is up to date.
 .PHONY: bin/check

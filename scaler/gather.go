@@ -67,8 +67,8 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 	return g, nil
 }
 
-// instance looks the id up in the inventory. One that no sweep has shown is asked for where its Node names one of our pools: a Node may
-// outlive its instance. Of other Nodes the cloud is not asked: each event of each Node in the cluster would be a call.
+// instance looks the id up in the inventory. One that no sweep has shown is asked for where its Node shows a pool and a state of ours: a Node
+// may outlive its instance. Of other Nodes the cloud is not asked: each event of each Node in the cluster would be a call.
 func (c *nodes) instance(ctx context.Context, id v1alpha1.InstanceID) (entry, error) {
 	if e, ok := c.inventory.get(id); ok {
 		return e, nil
@@ -97,10 +97,12 @@ func (c *nodes) instance(ctx context.Context, id v1alpha1.InstanceID) (entry, er
 	}, seen: asked}, nil
 }
 
-// labelled finds the instance's Node among those that name a pool; nil if there is none.
+// labelled finds the instance's Node among those that name a pool and show a state; nil if there is none. The pool's label alone may be somebody
+// else's doing, for example a NodePool of Karpenter's that names it, and of such a node our cloud knows nothing: it would pass for one
+// whose instance is gone, and be deleted.
 func (c *nodes) labelled(ctx context.Context, id v1alpha1.InstanceID) (*corev1.Node, error) {
 	list := &corev1.NodeList{}
-	if err := c.reader.List(ctx, list, client.HasLabels{v1alpha1.LabelPool}); err != nil {
+	if err := c.reader.List(ctx, list, client.HasLabels{v1alpha1.LabelPool, v1alpha1.LabelState}); err != nil {
 		return nil, err
 	}
 	for i := range list.Items {

@@ -108,6 +108,12 @@ func TestNodeStep(t *testing.T) {
 		"an instance that nobody tagged is left alone": {
 			node: nodeIn(v1alpha1.StateStandby), instance: instance(provider.InstanceRunning, withTag(v1alpha1.TagManagedBy, "")), want: []string{"get i-c"},
 		},
+		"a Node that only bears a pool's label is somebody else's, though our cloud does not know its instance": {
+			node: nodeIn("", func(n *corev1.Node) {
+				delete(n.Labels, v1alpha1.LabelState)
+				n.Spec.ProviderID = "other://i-c"
+			}),
+		},
 		"of a Node that names no pool the cloud is not even asked": {
 			node: nodeIn("", func(n *corev1.Node) { n.Labels = nil }),
 		},

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -17,9 +18,9 @@ import (
 // Errors of [Build] that a caller can do something about; compare with errors.Is.
 var (
 	// ErrNoGo means that the binaries are not built yet and there is no go command to build them with.
-	ErrNoGo = errors.New("the go command is not in PATH; it is needed once to build the control plane's binaries")
+	ErrNoGo = errors.New("the go command is not in PATH; it is needed once to build the programs that tests run")
 	// ErrModulesUnreachable means that a module is neither in the module cache nor could it be fetched.
-	ErrModulesUnreachable = errors.New("the Go modules of the control plane cannot be fetched; check the network, GOPROXY and HTTPS_PROXY")
+	ErrModulesUnreachable = errors.New("the Go modules cannot be fetched; check the network, GOPROXY and HTTPS_PROXY")
 )
 
 // fetchFailure matches what the go command prints when a module proxy does not answer.
@@ -39,36 +40,45 @@ const (
 //
 // Errors wrap [ErrNoGo], [ErrModulesUnreachable], the context's error or the tail of the go command's output.
 func Build(ctx context.Context, progress io.Writer) (Binaries, error) {
+	r, err := kubernetesRecipe()
+	if err != nil {
+		return Binaries{}, err
+	}
+	dir, err := r.Build(ctx, progress)
+	if err != nil {
+		return Binaries{}, err
+	}
+	return binariesIn(dir, r.Version), nil
+}
+
+// Build does for any recipe what the function [Build] does for the control plane, and returns the folder with the programs and files.
+func (r Recipe) Build(ctx context.Context, progress io.Writer) (string, error) {
 	if progress == nil {
 		progress = io.Discard
 	}
-	r, err := newRecipe()
-	if err != nil {
-		return Binaries{}, err
-	}
 	cache, err := cacheFolder()
 	if err != nil {
-		return Binaries{}, err
+		return "", err
 	}
-	target := filepath.Join(cache, r.key)
+	target := filepath.Join(cache, r.Key())
 	if r.complete(target) {
-		return r.binariesIn(target), nil
+		return target, nil
 	}
 	if err := os.MkdirAll(cache, 0o755); err != nil {
-		return Binaries{}, fmt.Errorf("make the cache folder: %w", err)
+		return "", fmt.Errorf("make the cache folder: %w", err)
 	}
-	lock, err := waitForLock(ctx, target+".lock", progress)
+	lock, err := r.waitForLock(ctx, target+".lock", progress)
 	if err != nil {
-		return Binaries{}, err
+		return "", err
 	}
 	defer lock.Close()
 	if r.complete(target) { // the process we waited for has built it
-		return r.binariesIn(target), nil
+		return target, nil
 	}
 	if err := r.buildInto(ctx, target, progress); err != nil {
-		return Binaries{}, fmt.Errorf("build the control plane's binaries: %w", err)
+		return "", fmt.Errorf("build %s %s: %w", r.Name, r.Version, err)
 	}
-	return r.binariesIn(target), nil
+	return target, nil
 }
 
 // cacheFolder does not use os.UserCacheDir, which on macOS is a folder with a blank in its name that people do not look into.
@@ -84,10 +94,14 @@ func cacheFolder() (string, error) {
 }
 
 // complete looks at each file, although folders appear whole, because cache cleaners delete single files.
-func (r recipe) complete(dir string) bool {
-	for _, b := range r.binaries {
-		info, err := os.Stat(filepath.Join(dir, b.name))
-		if err != nil || !info.Mode().IsRegular() || info.Mode()&0o100 == 0 {
+func (r Recipe) complete(dir string) bool {
+	for _, c := range r.Commands {
+		if info, err := os.Stat(filepath.Join(dir, c.Name)); err != nil || !info.Mode().IsRegular() || info.Mode()&0o100 == 0 {
+			return false
+		}
+	}
+	for _, f := range r.Files {
+		if info, err := os.Stat(filepath.Join(dir, path.Base(f.Path))); err != nil || !info.Mode().IsRegular() {
 			return false
 		}
 	}
@@ -95,7 +109,7 @@ func (r recipe) complete(dir string) bool {
 }
 
 // waitForLock polls rather than blocks, so that the context can end the wait.
-func waitForLock(ctx context.Context, path string, progress io.Writer) (*fileLock, error) {
+func (r Recipe) waitForLock(ctx context.Context, path string, progress io.Writer) (*fileLock, error) {
 	started := time.Now()
 	tick := time.NewTicker(lockInterval)
 	defer tick.Stop()
@@ -103,18 +117,18 @@ func waitForLock(ctx context.Context, path string, progress io.Writer) (*fileLoc
 	for {
 		lock, err := tryLock(path)
 		if err != nil {
-			return nil, fmt.Errorf("lock the cache of the control plane's binaries: %w", err)
+			return nil, fmt.Errorf("lock the cache of %s: %w", r.Name, err)
 		}
 		if lock != nil {
 			return lock, nil
 		}
 		if time.Since(lastLine) >= progressInterval {
 			lastLine = time.Now()
-			fmt.Fprintf(progress, "controlplane: another process builds the binaries, waiting for %s\n", since(started))
+			fmt.Fprintf(progress, "%s: another process builds it, waiting for %s\n", r.Name, since(started))
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for the process that builds the control plane's binaries: %w", ctx.Err())
+			return nil, fmt.Errorf("wait for the process that builds %s: %w", r.Name, ctx.Err())
 		case <-tick.C:
 		}
 	}
@@ -122,7 +136,7 @@ func waitForLock(ctx context.Context, path string, progress io.Writer) (*fileLoc
 
 // buildInto fills a new folder beside the target and renames it, so that a build that dies half-way leaves nothing that looks built.
 // The caller holds the lock.
-func (r recipe) buildInto(ctx context.Context, target string, progress io.Writer) error {
+func (r Recipe) buildInto(ctx context.Context, target string, progress io.Writer) error {
 	goCommand, err := exec.LookPath("go")
 	if err != nil {
 		return ErrNoGo
@@ -136,32 +150,55 @@ func (r recipe) buildInto(ctx context.Context, target string, progress io.Writer
 	}
 	defer os.RemoveAll(work)
 	module, out := filepath.Join(work, "module"), filepath.Join(work, "bin")
-	if err := writeModule(module); err != nil {
+	if err := r.writeModule(module); err != nil {
 		return err
 	}
 	started := time.Now()
-	for i, b := range r.binaries {
-		step := buildStep{binary: b, goCommand: goCommand, module: module, output: filepath.Join(out, b.name),
-			label: fmt.Sprintf("%s (%d of %d)", b.name, i+1, len(r.binaries)), started: started, progress: progress}
+	for i, c := range r.Commands {
+		step := buildStep{command: c, goCommand: goCommand, module: module, output: filepath.Join(out, c.Name),
+			label: fmt.Sprintf("%s: building %s (%d of %d)", r.Name, c.Name, i+1, len(r.Commands)), started: started, progress: progress}
 		if err := step.run(ctx); err != nil {
 			return err
 		}
 	}
-	fmt.Fprintf(progress, "controlplane: built Kubernetes %s in %s\n", r.version, since(started))
+	if err := r.copyFiles(ctx, goCommand, module, out); err != nil {
+		return err
+	}
+	fmt.Fprintf(progress, "%s: built %s in %s\n", r.Name, r.Version, since(started))
 	if err := os.RemoveAll(target); err != nil { // an incomplete one would be in the way of the rename
 		return err
 	}
 	return os.Rename(out, target)
 }
 
-func writeModule(dir string) error {
+func (r Recipe) writeModule(dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(moduleFile), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(r.ModuleFile), 0o644); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "go.sum"), []byte(moduleSums), 0o644)
+	return os.WriteFile(filepath.Join(dir, "go.sum"), []byte(r.ModuleSums), 0o644)
+}
+
+// copyFiles comes after the builds, which have fetched the modules.
+func (r Recipe) copyFiles(ctx context.Context, goCommand, module, out string) error {
+	for _, f := range r.Files {
+		cmd := exec.CommandContext(ctx, goCommand, "list", "-m", "-f", "{{.Dir}}", f.Module)
+		cmd.Dir, cmd.Env = module, buildEnvironment(os.Environ())
+		dir, err := cmd.Output()
+		if err != nil {
+			return fmt.Errorf("find the folder of module %s: %w", f.Module, err)
+		}
+		text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), filepath.FromSlash(f.Path)))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(out, path.Base(f.Path)), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func removeAll(pattern string) error {
@@ -179,7 +216,7 @@ func removeAll(pattern string) error {
 
 // buildStep is one call of the go command.
 type buildStep struct {
-	binary    binary
+	command   Command
 	goCommand string
 	module    string
 	output    string
@@ -189,7 +226,7 @@ type buildStep struct {
 }
 
 func (s buildStep) run(ctx context.Context) error {
-	cmd := exec.Command(s.goCommand, "build", "-v", "-trimpath", "-buildvcs=false", "-ldflags", s.binary.ldflags, "-o", s.output, s.binary.pkg)
+	cmd := exec.Command(s.goCommand, "build", "-v", "-trimpath", "-buildvcs=false", "-ldflags", s.command.LDFlags, "-o", s.output, s.command.Package)
 	cmd.Dir = s.module
 	cmd.Env = buildEnvironment(os.Environ())
 	output := &buildOutput{}
@@ -201,7 +238,7 @@ func (s buildStep) run(ctx context.Context) error {
 	}
 	tick := time.NewTicker(progressInterval)
 	defer tick.Stop()
-	fmt.Fprintf(s.progress, "controlplane: building %s\n", s.label)
+	fmt.Fprintln(s.progress, s.label)
 	for {
 		select {
 		case <-ctx.Done():
@@ -209,7 +246,7 @@ func (s buildStep) run(ctx context.Context) error {
 			<-build.done
 			return ctx.Err()
 		case <-tick.C:
-			fmt.Fprintf(s.progress, "controlplane: building %s, %d packages compiled, %s\n", s.label, output.packages(), since(s.started))
+			fmt.Fprintf(s.progress, "%s, %d packages compiled, %s\n", s.label, output.packages(), since(s.started))
 		case <-build.done:
 			return s.explain(build.err, output.tail())
 		}
@@ -221,9 +258,9 @@ func (s buildStep) explain(err error, tail string) error {
 	case err == nil:
 		return nil
 	case fetchFailure.MatchString(tail):
-		return fmt.Errorf("%s: %w (GOPROXY=%q)\n%s", s.binary.name, ErrModulesUnreachable, os.Getenv("GOPROXY"), tail)
+		return fmt.Errorf("%s: %w (GOPROXY=%q)\n%s", s.command.Name, ErrModulesUnreachable, os.Getenv("GOPROXY"), tail)
 	default:
-		return fmt.Errorf("go build %s: %w\n%s", s.binary.pkg, err, tail)
+		return fmt.Errorf("go build %s: %w\n%s", s.command.Package, err, tail)
 	}
 }
 

@@ -14,22 +14,22 @@ import (
 )
 
 // placeBinaries makes a cache folder that looks built.
-func placeBinaries(t *testing.T, r recipe, cache string) {
+func placeBinaries(t *testing.T, r Recipe, cache string) {
 	t.Helper()
-	dir := filepath.Join(cache, "stratos", r.key)
+	dir := filepath.Join(cache, "stratos", r.Key())
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, b := range r.binaries {
-		if err := os.WriteFile(filepath.Join(dir, b.name), nil, 0o755); err != nil {
+	for _, b := range r.Commands {
+		if err := os.WriteFile(filepath.Join(dir, b.Name), nil, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-func mustRecipe(t *testing.T) recipe {
+func mustRecipe(t *testing.T) Recipe {
 	t.Helper()
-	r, err := newRecipe()
+	r, err := kubernetesRecipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestBuildUsesWhatIsBuiltWithoutAGoCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := filepath.Join(cache, "stratos", r.key, "kube-apiserver"); binaries.APIServer != want {
+	if want := filepath.Join(cache, "stratos", r.Key(), "kube-apiserver"); binaries.APIServer != want {
 		t.Errorf("APIServer = %s, want %s", binaries.APIServer, want)
 	}
 }
@@ -100,7 +100,7 @@ func TestBuildDoesNotTrustAFolderThatLostAFile(t *testing.T) {
 	t.Setenv("PATH", "")
 	r := mustRecipe(t)
 	placeBinaries(t, r, cache)
-	if err := os.Remove(filepath.Join(cache, "stratos", r.key, "etcd")); err != nil {
+	if err := os.Remove(filepath.Join(cache, "stratos", r.Key(), "etcd")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Build(t.Context(), nil); !errors.Is(err, ErrNoGo) {
@@ -115,7 +115,7 @@ func TestBuildWaitsForTheProcessThatBuilds(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(cache, "stratos"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	other, err := tryLock(filepath.Join(cache, "stratos", r.key+".lock"))
+	other, err := tryLock(filepath.Join(cache, "stratos", r.Key()+".lock"))
 	if err != nil || other == nil {
 		t.Fatalf("tryLock: %v, %v", other, err)
 	}
@@ -125,12 +125,12 @@ func TestBuildWaitsForTheProcessThatBuilds(t *testing.T) {
 	if _, err := Build(impatient, &progress); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("Build beside another: %v, want %v", err, context.DeadlineExceeded)
 	}
-	if !strings.Contains(progress.String(), "another process builds") {
+	if !strings.Contains(progress.String(), "another process builds it") {
 		t.Errorf("progress = %q, want a word about the other process", progress.String())
 	}
 
 	placeBinaries(t, r, cache)
-	if err := os.Remove(filepath.Join(cache, "stratos", r.key, "etcd")); err != nil {
+	if err := os.Remove(filepath.Join(cache, "stratos", r.Key(), "etcd")); err != nil {
 		t.Fatal(err)
 	}
 	waiting := make(chan error, 1)
@@ -151,7 +151,7 @@ func TestCancelledBuildLeavesNothing(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", cache)
 	r := mustRecipe(t)
-	stale := filepath.Join(cache, "stratos", r.key+".tmp-of-a-killed-builder")
+	stale := filepath.Join(cache, "stratos", r.Key()+".tmp-of-a-killed-builder")
 	if err := os.MkdirAll(stale, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,8 @@ func TestBuildIgnoresTheCallersGoSettings(t *testing.T) {
 	t.Setenv("GOARCH", "arm")
 	t.Setenv("CGO_ENABLED", "1")
 	r := mustRecipe(t)
-	r.binaries = r.binaries[:1] // etcd links fastest
+	r.Commands = r.Commands[:1] // etcd links fastest
+	r.Files = []ModuleFile{{Module: "go.etcd.io/etcd/server/v3", Path: "etcdmain/help.go"}}
 	target := filepath.Join(t.TempDir(), "built")
 	var progress bytes.Buffer
 	if err := r.buildInto(t.Context(), target, &progress); err != nil {
@@ -185,20 +186,37 @@ func TestBuildIgnoresTheCallersGoSettings(t *testing.T) {
 	if !strings.Contains(progress.String(), "building etcd (1 of 1)") {
 		t.Errorf("progress = %q, want it to name the binary", progress.String())
 	}
+	if text, err := os.ReadFile(filepath.Join(target, "help.go")); err != nil || !strings.Contains(string(text), "package etcdmain") {
+		t.Errorf("the file of the module is not beside the program: %v", err)
+	}
+	if !r.complete(target) {
+		t.Error("what was built does not pass for complete")
+	}
+	if err := os.Remove(filepath.Join(target, "help.go")); err != nil {
+		t.Fatal(err)
+	}
+	if r.complete(target) {
+		t.Error("a folder that lost the file passes for complete")
+	}
 }
 
 func TestCacheKey(t *testing.T) {
 	r := mustRecipe(t)
-	if !strings.HasPrefix(r.key, "kubernetes-"+r.version+"-") || !strings.HasPrefix(r.version, "v1.") {
-		t.Errorf("key %q, version %q: want a key that starts with the version", r.key, r.version)
+	if !strings.HasPrefix(r.Key(), "kubernetes-"+r.Version+"-") || !strings.HasPrefix(r.Version, "v1.") {
+		t.Errorf("key %q, version %q: want a key that starts with the version", r.Key(), r.Version)
 	}
 	changed := r
-	changed.binaries = slices.Clone(r.binaries)
-	changed.binaries[1].ldflags += " -X a.b=c"
-	if changed.cacheKey() == r.key {
+	changed.Commands = slices.Clone(r.Commands)
+	changed.Commands[1].LDFlags += " -X a.b=c"
+	if changed.Key() == r.Key() {
 		t.Error("other linker flags have the same key, so their binaries would never be built")
 	}
-	if mustRecipe(t).key != r.key {
+	changed = r
+	changed.Files = []ModuleFile{{Module: "go.etcd.io/etcd/server/v3", Path: "LICENSE"}}
+	if changed.Key() == r.Key() {
+		t.Error("another file has the same key, so it would never be copied")
+	}
+	if mustRecipe(t).Key() != r.Key() {
 		t.Error("equal input gave two keys")
 	}
 }

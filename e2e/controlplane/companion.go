@@ -13,6 +13,8 @@ type Companion struct {
 	// Path of the executable.
 	Path string
 	Args []string
+	// Env are variables, as NAME=value, beside those of this process.
+	Env []string
 	// URL is the address it serves at, ReadyPath the path below it that answers 200 once it is ready.
 	URL, ReadyPath string
 }
@@ -21,7 +23,7 @@ type Companion struct {
 // companions before [ControlPlane.Stop].
 func (c *ControlPlane) NewCompanion(o Companion) *Process {
 	return &Process{
-		name: o.Name, path: o.Path, args: o.Args, url: o.URL,
+		name: o.Name, path: o.Path, args: o.Args, env: o.Env, url: o.URL,
 		logPath: filepath.Join(c.logDir, o.Name+".log"),
 		ready:   c.client.probe(o.URL + o.ReadyPath),
 		timeout: c.options.startTimeout(),

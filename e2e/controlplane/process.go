@@ -32,6 +32,7 @@ type Process struct {
 	name    string
 	path    string
 	args    []string
+	env     []string
 	logPath string
 	url     string
 	// ready is asked until it returns nil.
@@ -91,6 +92,7 @@ func (p *Process) launch() (*running, error) {
 	}
 	defer log.Close() // the child has its own descriptor
 	cmd := exec.Command(p.path, p.args...)
+	cmd.Env = append(os.Environ(), p.env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	r, err := launch(cmd)
 	if err != nil {

@@ -26,52 +26,66 @@ var errNoVersion = errors.New("go.mod of e2e/controlplane requires no k8s.io/kub
 
 var kubernetesRequirement = regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes (v(\d+)\.(\d+)\S*)`)
 
-// binary is one program of the control plane.
-type binary struct {
-	name    string
-	pkg     string
-	ldflags string
+// Command is one program to build.
+type Command struct {
+	// Name is that of the built file.
+	Name string
+	// Package is the import path of its main package.
+	Package string
+	// LDFlags are the linker's.
+	LDFlags string
 }
 
-// recipe says what to build, and under which name of the cache.
-type recipe struct {
-	version  string
-	key      string
-	binaries []binary
+// ModuleFile is a file of a module that is wanted beside the programs, such as a CRD; it keeps its name.
+type ModuleFile struct{ Module, Path string }
+
+// Recipe says what to build from which modules, and under which name of the cache. [Build] has that of the control plane; suites that
+// need more processes, such as another autoscaler, bring theirs.
+type Recipe struct {
+	// Name and Version begin the cache key and are what people are told, for example "kubernetes" and "v1.36.3".
+	Name, Version string
+	// ModuleFile and ModuleSums are the text of go.mod and go.sum. With -trimpath nothing in a binary says where its source lies, so the
+	// programs are built in a folder that has just these two.
+	ModuleFile, ModuleSums string
+	// Commands are built in this order.
+	Commands []Command
+	// Files are copied from the module cache.
+	Files []ModuleFile
 }
 
-// newRecipe reads the Kubernetes version from the embedded go.mod. The version has to be linked in: a kube-apiserver without it
+// kubernetesRecipe reads the Kubernetes version from the embedded go.mod. The version has to be linked in: a kube-apiserver without it
 // calls itself v0.0.0-master and kubectl warns about the skew.
-func newRecipe() (recipe, error) {
+func kubernetesRecipe() (Recipe, error) {
 	match := kubernetesRequirement.FindStringSubmatch(moduleFile)
 	if match == nil {
-		return recipe{}, errNoVersion
+		return Recipe{}, errNoVersion
 	}
 	linked := "-s -w"
 	// The first is what the programs say about themselves, the second what their clients put into the user agent.
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
 		linked += fmt.Sprintf(" -X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s", pkg, match[1], match[2], match[3])
 	}
-	r := recipe{version: match[1], binaries: []binary{
-		{name: "etcd", pkg: "go.etcd.io/etcd/server/v3", ldflags: "-s -w"},
-		{name: "kube-apiserver", pkg: "k8s.io/kubernetes/cmd/kube-apiserver", ldflags: linked},
-		{name: "kube-controller-manager", pkg: "k8s.io/kubernetes/cmd/kube-controller-manager", ldflags: linked},
-		{name: "kube-scheduler", pkg: "k8s.io/kubernetes/cmd/kube-scheduler", ldflags: linked},
-		{name: "kubectl", pkg: "k8s.io/kubernetes/cmd/kubectl", ldflags: linked},
-	}}
-	r.key = r.cacheKey()
-	return r, nil
+	return Recipe{Name: "kubernetes", Version: match[1], ModuleFile: moduleFile, ModuleSums: moduleSums, Commands: []Command{
+		{Name: "etcd", Package: "go.etcd.io/etcd/server/v3", LDFlags: "-s -w"},
+		{Name: "kube-apiserver", Package: "k8s.io/kubernetes/cmd/kube-apiserver", LDFlags: linked},
+		{Name: "kube-controller-manager", Package: "k8s.io/kubernetes/cmd/kube-controller-manager", LDFlags: linked},
+		{Name: "kube-scheduler", Package: "k8s.io/kubernetes/cmd/kube-scheduler", LDFlags: linked},
+		{Name: "kubectl", Package: "k8s.io/kubernetes/cmd/kubectl", LDFlags: linked},
+	}}, nil
 }
 
-// cacheKey changes with everything that changes the binaries. The Go version is that of the running program, not of the go command in
-// PATH: so a machine without a go command can still use what was built before.
-func (r recipe) cacheKey() string {
-	parts := []string{moduleFile, moduleSums, runtime.Version()}
-	for _, b := range r.binaries {
-		parts = append(parts, b.name, b.pkg, b.ldflags)
+// Key is the name of the recipe's folder in the cache. It changes with everything that changes what is built. The Go version is that of the
+// running program, not of the go command in PATH: so a machine without a go command can still use what was built before.
+func (r Recipe) Key() string {
+	parts := []string{r.ModuleFile, r.ModuleSums, runtime.Version()}
+	for _, c := range r.Commands {
+		parts = append(parts, c.Name, c.Package, c.LDFlags)
+	}
+	for _, f := range r.Files {
+		parts = append(parts, f.Module, f.Path)
 	}
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return fmt.Sprintf("kubernetes-%s-%s-%s-%s", r.version, runtime.GOOS, runtime.GOARCH, hex.EncodeToString(sum[:])[:10])
+	return fmt.Sprintf("%s-%s-%s-%s-%s", r.Name, r.Version, runtime.GOOS, runtime.GOARCH, hex.EncodeToString(sum[:])[:10])
 }
 
 // Binaries are the absolute paths of the built programs.
@@ -86,7 +100,7 @@ type Binaries struct {
 	KubernetesVersion string
 }
 
-func (r recipe) binariesIn(dir string) Binaries {
+func binariesIn(dir, version string) Binaries {
 	return Binaries{
 		Dir:               dir,
 		Etcd:              filepath.Join(dir, "etcd"),
@@ -94,6 +108,6 @@ func (r recipe) binariesIn(dir string) Binaries {
 		ControllerManager: filepath.Join(dir, "kube-controller-manager"),
 		Scheduler:         filepath.Join(dir, "kube-scheduler"),
 		Kubectl:           filepath.Join(dir, "kubectl"),
-		KubernetesVersion: r.version,
+		KubernetesVersion: version,
 	}
 }

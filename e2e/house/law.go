@@ -119,6 +119,11 @@ func repositoryRules() []Rule {
 			Reason: "k8s.io/kubernetes promises no API to importers; it exists only in the modules e2e/controlplane, which builds the binaries, and e2e/parity, which compares with its filters",
 		},
 		{
+			From: []Pattern{"./..."}, FromExcept: []Pattern{"./e2e/karpenter/..."}, To: []Pattern{"sigs.k8s.io/karpenter/..."},
+			Reach: Direct, InTests: true,
+			Reason: "Karpenter runs beside us as a process of its own, built with just the dependencies that it was released with; its types are not ours to depend on",
+		},
+		{
 			From: []Pattern{"./..."}, FromExcept: []Pattern{"./e2e/..."}, To: []Pattern{"k8s.io/kubernetes/...", "./e2e/..."},
 			Reach: ThroughOthers, InTests: true,
 			Reason: "what is shipped never depends on what tests it, nor on the source of Kubernetes itself",

@@ -12,7 +12,7 @@ const repository = "../.."
 
 func TestImportLaw(t *testing.T) {
 	var packages []Package
-	for _, module := range []string{".", "e2e", "e2e/controlplane", "e2e/parity"} {
+	for _, module := range []string{".", "e2e", "e2e/controlplane", "e2e/parity", "e2e/karpenter"} {
 		listed, err := ListPackages(filepath.Join(repository, module))
 		if err != nil {
 			t.Fatal(err)
@@ -105,6 +105,9 @@ func TestLawCatches(t *testing.T) {
 		"the control plane module builds Kubernetes":         {from: ours + "e2e/controlplane", to: "k8s.io/kubernetes/cmd/kube-scheduler", allowed: true},
 		"the parity test asks the scheduler's filters":       {from: ours + "e2e/parity", to: "k8s.io/kubernetes/pkg/scheduler/framework", inTest: true, allowed: true},
 		"a rig asks the scheduler's filters":                 {from: ours + "e2e/rig", to: "k8s.io/kubernetes/pkg/scheduler/framework"},
+		"a suite imports Karpenter":                          {from: ours + "e2e/suites/beside", to: "sigs.k8s.io/karpenter/pkg/apis/v1", inTest: true},
+		"the rig imports Karpenter":                          {from: ours + "e2e/rig", to: "sigs.k8s.io/karpenter/kwok/apis"},
+		"the module of Karpenter builds it":                  {from: ours + "e2e/karpenter", to: "sigs.k8s.io/karpenter/kwok", allowed: true},
 		"the program imports a demo":                         {from: ours + "cmd/stratos", to: ours + "e2e/demo"},
 		"a test asserts by testify":                          {from: ours + "scaler", to: "github.com/stretchr/testify/require", inTest: true},
 		"a package whose name only begins like a fenced one": {from: ours + "webhook", to: ours + "scalery", allowed: true},

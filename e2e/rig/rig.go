@@ -199,11 +199,10 @@ func (r *Rig) startCloud(ctx context.Context) error {
 
 // build compiles stratos from the checkout that this source file belongs to.
 func build(ctx context.Context, dir string, progress io.Writer) (string, error) {
-	_, file, _, ok := runtime.Caller(0)
-	if !ok || !filepath.IsAbs(file) {
-		return "", errors.New("build stratos: the rig was compiled with -trimpath, so it does not know where the sources are")
+	root, err := checkout()
+	if err != nil {
+		return "", fmt.Errorf("build stratos: %w", err)
 	}
-	root := filepath.Dir(filepath.Dir(filepath.Dir(file)))
 	binary := filepath.Join(dir, "stratos")
 	if progress != nil {
 		fmt.Fprintln(progress, "building stratos")
@@ -214,6 +213,15 @@ func build(ctx context.Context, dir string, progress io.Writer) (string, error) 
 		return "", fmt.Errorf("build stratos: %w\n%s", err, out)
 	}
 	return binary, nil
+}
+
+// checkout is the root of the repository that this source file belongs to.
+func checkout() (string, error) {
+	_, file, _, ok := runtime.Caller(0)
+	if !ok || !filepath.IsAbs(file) {
+		return "", errors.New("the rig was compiled with -trimpath, so it does not know where the sources are")
+	}
+	return filepath.Dir(filepath.Dir(filepath.Dir(file))), nil
 }
 
 func newClient(kubeconfig string) (client.WithWatch, error) {
