@@ -120,7 +120,10 @@ func (r *Rig) StartKarpenter(ctx context.Context, args ...string) (*controlplane
 		Env: []string{"KUBECONFIG=" + kubeconfig}, // it knows no flag for it
 	})
 	r.companions = append(r.companions, p)
-	return p, p.Start(ctx)
+	if err := p.Start(ctx); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // installDefinition creates the definition in the file and waits until the API server serves it.
