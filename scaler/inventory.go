@@ -30,7 +30,8 @@ type inventory struct {
 	// mu guards the fields below.
 	mu        sync.RWMutex
 	instances map[v1alpha1.InstanceID]entry
-	swept     time.Time
+	// first and swept are when the first and the last complete sweep were asked for.
+	first, swept time.Time
 }
 
 func newInventory() *inventory {
@@ -44,6 +45,9 @@ func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle t
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.swept = asked
+	if i.first.IsZero() {
+		i.first = asked
+	}
 	next := make(map[v1alpha1.InstanceID]entry, len(list))
 	var changed []v1alpha1.InstanceID
 	for _, instance := range list {
@@ -87,6 +91,16 @@ func (i *inventory) stopping(id v1alpha1.InstanceID, now time.Time) {
 	}
 }
 
+// starting notes that a start was asked for again, so that it is not asked for once more before the next sweep.
+func (i *inventory) starting(id v1alpha1.InstanceID, now time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if e, ok := i.instances[id]; ok && e.State == provider.InstanceStopped {
+		e.State, e.seen = provider.InstancePending, now
+		i.instances[id] = e
+	}
+}
+
 // tagged notes that the cloud accepted a tag, so that it is not written again before a sweep shows it.
 func (i *inventory) tagged(id v1alpha1.InstanceID, key, value string) {
 	i.mu.Lock()
@@ -111,6 +125,13 @@ func (i *inventory) lastSweep() time.Time {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	return i.swept
+}
+
+// firstSweep is when this process began to look: what was intended before was another's.
+func (i *inventory) firstSweep() time.Time {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	return i.first
 }
 
 // of returns the pool's instances that are not gone, sorted by id.

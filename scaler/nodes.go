@@ -61,6 +61,9 @@ func (c *nodes) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctrl.Res
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if g.onItsWay() { // also where another replica, or this one in an earlier life, has asked for it
+		c.poke()
+	}
 	d := lifecycle.Decide(g.Observation, c.now())
 	if d.Action == lifecycle.Wait {
 		return ctrl.Result{RequeueAfter: d.After}, errors.Join(c.syncCondition(ctx, g), c.syncStateTag(ctx, g))

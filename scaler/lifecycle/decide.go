@@ -113,7 +113,7 @@ func starting(o Observation, now time.Time) Decision {
 			return replace("failed to start three times in a row")
 		}
 		return do(FailStart, "not running within scaleUp.readyTimeout")
-	case o.Instance.State == provider.InstanceStopped && settled(o, n.Started):
+	case o.Instance.State == provider.InstanceStopped && (settled(o, n.Started) || inherited(o, n.Started)):
 		return do(ResumeStart, "start was not carried out")
 	}
 	return wait("starting", until(deadline, now))
@@ -172,7 +172,7 @@ func stopIntended(o Observation, now time.Time) Decision {
 		return do(ForceStop, "stop hangs")
 	case o.Instance.State == provider.InstanceStopping:
 		return wait("instance is stopping", until(force, now))
-	case settled(o, o.Node.StopIntent):
+	case settled(o, o.Node.StopIntent), inherited(o, o.Node.StopIntent):
 		return do(StopAgain, "stop was not carried out")
 	}
 	return wait("stop asked", SettleTime)
@@ -188,6 +188,13 @@ func terminating(o Observation) Decision {
 // settled reports whether the cloud was asked long enough after the given moment for its answer to show what we did then.
 func settled(o Observation, since time.Time) bool {
 	return o.Instance.Seen.After(since.Add(SettleTime))
+}
+
+// inherited reports whether the intent was written by a process that decided before this one, and the cloud was asked since. Its call
+// may have been lost with that process, so it is made again at once: pods wait, and where the call was made after all and the cloud's reads
+// only lag, making it twice does nothing. Stamps are cut to the second, hence the second between.
+func inherited(o Observation, intent time.Time) bool {
+	return intent.Add(time.Second).Before(o.Led) && !o.Instance.Seen.Before(o.Led)
 }
 
 // replace lets the node go through a drain: somebody may have bound a pod to it all the same.
