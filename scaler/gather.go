@@ -57,7 +57,7 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 		return g, err
 	}
 	g.Policy = policyOf(g.pool)
-	g.Led = c.inventory.firstSweep()
+	g.Born = c.born
 	g.template = transition.TemplateOf(g.pool, e.pool(), e.ID)
 	if g.node, err = c.nodeOf(ctx, e.ProviderID); err != nil || g.node == nil {
 		return g, err

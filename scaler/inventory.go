@@ -30,8 +30,7 @@ type inventory struct {
 	// mu guards the fields below.
 	mu        sync.RWMutex
 	instances map[v1alpha1.InstanceID]entry
-	// first and swept are when the first and the last complete sweep were asked for.
-	first, swept time.Time
+	swept     time.Time
 }
 
 func newInventory() *inventory {
@@ -45,9 +44,6 @@ func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle t
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.swept = asked
-	if i.first.IsZero() {
-		i.first = asked
-	}
 	next := make(map[v1alpha1.InstanceID]entry, len(list))
 	var changed []v1alpha1.InstanceID
 	for _, instance := range list {
@@ -125,13 +121,6 @@ func (i *inventory) lastSweep() time.Time {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	return i.swept
-}
-
-// firstSweep is when this process began to look: what was intended before was another's.
-func (i *inventory) firstSweep() time.Time {
-	i.mu.RLock()
-	defer i.mu.RUnlock()
-	return i.first
 }
 
 // of returns the pool's instances that are not gone, sorted by id.

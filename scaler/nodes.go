@@ -42,6 +42,8 @@ type nodes struct {
 	events  events.EventRecorder
 	metrics *metrics
 	now     func() time.Time
+	// born is when this process began: what was intended before was another's to carry out.
+	born time.Time
 
 	inventory *inventory
 	demand    *demand

@@ -318,16 +318,16 @@ func TestIntentsOfAnEarlierProcessAreCarriedOutAtOnce(t *testing.T) {
 			nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch().Add(-2*time.Second)), silent),
 			instance(provider.InstanceStopped, withTag(v1alpha1.LabelState, "starting")), []string{"start i-c", "count p pending"},
 		},
-		"a start, maybe our own": {
-			nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch().Add(-time.Second)), silent),
+		"a start of our own": {
+			nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch()), silent),
 			instance(provider.InstanceStopped, withTag(v1alpha1.LabelState, "starting")), nil,
 		},
 		"a stop": {
 			drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-2*time.Second))),
 			instance(provider.InstanceRunning, withTag(v1alpha1.LabelState, "stopping")), []string{"stop i-c"},
 		},
-		"a stop, maybe our own": {
-			drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-time.Second))),
+		"a stop of our own": {
+			drained(markedAt(v1alpha1.AnnotationStopIntent, epoch())),
 			instance(provider.InstanceRunning, withTag(v1alpha1.LabelState, "stopping")), nil,
 		},
 	} {

@@ -70,7 +70,7 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 	waiting := newDemand()
 	nodes := &nodes{
 		reader: mgr.GetClient(), live: mgr.GetAPIReader(), client: mgr.GetClient(), cloud: s.Cloud, cluster: s.Cluster,
-		ledger: s.Ledger, starter: starter, events: recorder, metrics: m, now: time.Now, inventory: inventory, demand: waiting, poke: sweep.poke,
+		ledger: s.Ledger, starter: starter, events: recorder, metrics: m, now: time.Now, born: time.Now(), inventory: inventory, demand: waiting, poke: sweep.poke,
 	}
 	pools := &pools{
 		client: mgr.GetClient(), cloud: s.Cloud, cluster: s.Cluster, launcher: s.Launcher, events: recorder, metrics: m,

@@ -190,12 +190,9 @@ func settled(o Observation, since time.Time) bool {
 	return o.Instance.Seen.After(since.Add(SettleTime))
 }
 
-// inherited reports whether the intent was written by a process that decided before this one, and the cloud was asked since. Its call
-// may have been lost with that process, so it is made again at once: pods wait, and where the call was made after all and the cloud's reads
-// only lag, making it twice does nothing. Stamps are cut to the second, hence the second between.
-func inherited(o Observation, intent time.Time) bool {
-	return intent.Add(time.Second).Before(o.Led) && !o.Instance.Seen.Before(o.Led)
-}
+// inherited reports whether the intent is older than this process. Its call may have been lost with the process that wrote it, so it is made
+// again at once: pods wait, and where it was made after all and the cloud's reads only lag, making it twice does nothing.
+func inherited(o Observation, intent time.Time) bool { return intent.Before(o.Born) }
 
 // replace lets the node go through a drain: somebody may have bound a pod to it all the same.
 func replace(reason string) Decision {

@@ -21,8 +21,8 @@ type Observation struct {
 	// Wanted: pods wait for a new instance of the pool.
 	Wanted bool
 	Policy Policy
-	// Led is since when this process decides. Calls that follow from older intents are another's: made long ago, or never.
-	Led time.Time
+	// Born is when this process began. Calls that follow from older intents were another's to make.
+	Born time.Time
 }
 
 // Instance is the cloud's side.

@@ -119,7 +119,9 @@ func (tr *truth) nothingLeaked(t *testing.T) {
 		living++
 		tags := maps.Clone(i.Tags)
 		state := tags[v1alpha1.LabelState]
-		maps.DeleteFunc(tags, func(k, _ string) bool { return k != v1alpha1.TagManagedBy && k != v1alpha1.TagCluster && k != v1alpha1.LabelPool })
+		maps.DeleteFunc(tags, func(k, _ string) bool {
+			return k != v1alpha1.TagManagedBy && k != v1alpha1.TagCluster && k != v1alpha1.LabelPool
+		})
 		want := map[string]string{v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "e2e", v1alpha1.LabelPool: poolName}
 		if diff := cmp.Diff(want, tags); diff != "" || state == "" {
 			t.Errorf("tags of instance %s, state %q (-want +got):\n%s", i.ID, state, diff)
