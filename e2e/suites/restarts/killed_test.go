@@ -66,6 +66,7 @@ func TestKilledAtTwentyMomentsOfABurst(t *testing.T) {
 			return // what follows would only tell of the same again
 		}
 	}
+	t.Run("between an answer and its first write", func(t *testing.T) { tr.forgetsAnAnswer(t, stratos) })
 }
 
 // comeBack starts the process again after the pause.
@@ -94,7 +95,7 @@ func (tr *truth) liveThrough(t *testing.T, name string, seen *progress, m moment
 	}
 	awaitRunning(t, tr.r, pods)
 	tr.twoToANode(t, pods)
-	tr.exact(t)
+	tr.exact(t, nodesPerBurst)
 	if m.at.down() {
 		sprung = seen.arm(m, die)
 	}
@@ -103,5 +104,5 @@ func (tr *truth) liveThrough(t *testing.T, name string, seen *progress, m moment
 	if m.at.down() {
 		back(sprung)
 	}
-	tr.awaitStandby(t)
+	tr.awaitStandby(t, nodesPerBurst)
 }

@@ -73,10 +73,10 @@ func (tr *truth) since(t *testing.T, op fake.Op) []fake.Call {
 }
 
 // exact: as many starts as the pods need, no launch, no instance started again without a stop between, and nothing leaked.
-func (tr *truth) exact(t *testing.T) {
+func (tr *truth) exact(t *testing.T, need int) {
 	t.Helper()
-	if starts := tr.since(t, fake.OpStart); len(starts) != nodesPerBurst {
-		t.Errorf("the cloud accepted %d starts, %d pods need %d: %+v", len(starts), podsPerBurst, nodesPerBurst, starts)
+	if starts := tr.since(t, fake.OpStart); len(starts) != need {
+		t.Errorf("the cloud accepted %d starts, the pods need %d: %+v", len(starts), need, starts)
 	}
 	if launches := tr.since(t, fake.OpLaunch); len(launches) > 0 {
 		t.Errorf("%d instances were launched, standby nodes were enough: %+v", len(launches), launches)
@@ -140,7 +140,7 @@ func (tr *truth) nothingLeaked(t *testing.T) {
 }
 
 // awaitStandby waits until every node stands by again just as it did before the burst, and then looks once more at what was called.
-func (tr *truth) awaitStandby(t *testing.T) {
+func (tr *truth) awaitStandby(t *testing.T, need int) {
 	t.Helper()
 	await(t, "nodes standing by as before", func(ctx context.Context) (bool, error) {
 		now, err := bearings(ctx, tr.r)
@@ -152,13 +152,13 @@ func (tr *truth) awaitStandby(t *testing.T) {
 		}
 		return true, nil
 	})
-	tr.exact(t)
+	tr.exact(t, need)
 	stopped := map[v1alpha1.InstanceID]int{}
 	for _, c := range tr.since(t, fake.OpStop) {
 		stopped[c.Instance]++
 	}
-	if len(stopped) != nodesPerBurst {
-		t.Errorf("%d instances were stopped, %d had been started: %v", len(stopped), nodesPerBurst, stopped)
+	if len(stopped) != need {
+		t.Errorf("%d instances were stopped, %d had been started: %v", len(stopped), need, stopped)
 	}
 	tr.calls = len(allCalls(t, tr.r))
 }
