@@ -169,8 +169,8 @@ func TestRefusalsHalveTheRateAndQuietBringsItBack(t *testing.T) {
 	}
 }
 
-// A refusal slows those down that wait already, and what the bucket still held is gone: the cloud's bucket is empty.
-func TestARefusalReachesThoseWhoWait(t *testing.T) {
+// What the bucket still held is gone with a refusal: the cloud's bucket is empty.
+func TestARefusalEmptiesTheBucket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := starts(8, 1)
 		if err := l.Wait(t.Context(), StartInstances); err != nil {
@@ -178,6 +178,21 @@ func TestARefusalReachesThoseWhoWait(t *testing.T) {
 		}
 		l.Throttled(StartInstances)
 		want := []time.Duration{2 * time.Second, 4 * time.Second, 6 * time.Second}
+		if diff := cmp.Diff(want, admitted(t, l, 3)); diff != "" {
+			t.Errorf("calls at (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// The first in the queue has its time already, and what it still owes then is paid at the new rate; those behind it go at half the rate.
+func TestARefusalReachesThoseWhoWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := starts(1, 1)
+		if err := l.Wait(t.Context(), StartInstances); err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(100*time.Millisecond, func() { l.Throttled(StartInstances) })
+		want := []time.Duration{time.Second, 3900 * time.Millisecond, 5900 * time.Millisecond}
 		if diff := cmp.Diff(want, admitted(t, l, 3)); diff != "" {
 			t.Errorf("calls at (-want +got):\n%s", diff)
 		}
