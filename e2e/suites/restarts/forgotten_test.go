@@ -37,7 +37,9 @@ func (tr *truth) forgetsAnAnswer(t *testing.T, stratos rig.Running) {
 		if why := rig.WhyPending(p); !strings.Contains(why, "starting standby node") {
 			return false, errors.New(why)
 		}
-		return true, nil
+		asks := tr.r.Recorder.About(rig.Filter, pod.UID)
+		quiet := time.Since(asks[len(asks)-1].At)
+		return quiet > longestBackoff+time.Second, fmt.Errorf("asked about %s ago; it may come back by itself", quiet)
 	})
 	stratos.Process.Kill()
 	tr.allowStarts(t)
@@ -54,7 +56,11 @@ func (tr *truth) forgetsAnAnswer(t *testing.T, stratos rig.Running) {
 	tr.awaitStandby(t, 1)
 }
 
-const refusal = "no-starts"
+const (
+	refusal = "no-starts"
+	// longestBackoff is podMaxBackoffSeconds of the generated configuration: after it a pod that may come back by itself has.
+	longestBackoff = 2 * time.Second
+)
 
 // refuseStarts has the API server refuse every start intent, and returns when it does.
 func (tr *truth) refuseStarts(t *testing.T) {
