@@ -38,8 +38,10 @@ func (tr *truth) forgetsAnAnswer(t *testing.T, stratos rig.Running) {
 			return false, errors.New(why)
 		}
 		asks := tr.r.Recorder.About(rig.Filter, pod.UID)
-		quiet := time.Since(asks[len(asks)-1].At)
-		return quiet > longestBackoff+time.Second, fmt.Errorf("asked about %s ago; it may come back by itself", quiet)
+		if quiet := time.Since(asks[len(asks)-1].At); quiet <= longestBackoff+time.Second {
+			return false, fmt.Errorf("asked about %s ago; it may come back by itself", quiet)
+		}
+		return true, nil
 	})
 	stratos.Process.Kill()
 	tr.allowStarts(t)

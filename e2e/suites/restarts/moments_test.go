@@ -83,10 +83,10 @@ func draw(random *rand.Rand, n int) []moment {
 
 // progress sees every point being reached, and at the armed moment does what it was armed with.
 type progress struct {
-	// mu guards the fields below. What is done at a moment is done with it held: nothing that Progress sees overtakes it.
+	// mu guards the fields below. What is done at a moment is done with it held: nothing that it sees overtakes that.
 	mu    sync.Mutex
 	armed *trap
-	// states and reachedPods are what the watches last showed, to tell a change from a repetition.
+	// states, intents and placed are what the watches last showed, to tell a change from a repetition.
 	states  map[string]v1alpha1.NodeState
 	intents map[string]bool
 	placed  map[types.UID]bool
