@@ -53,6 +53,7 @@ func (tr *truth) forgetsAnAnswer(t *testing.T, stratos rig.Running) {
 	}
 	awaitRunning(t, tr.r, []*corev1.Pod{pod})
 	tr.exact(t, 1)
+	tr.nothingColdFor(t, pod)
 	keepEmpty(t, tr.r, 0)
 	remove(t, tr.r, []*corev1.Pod{pod})
 	tr.awaitStandby(t, 1)
@@ -63,6 +64,20 @@ const (
 	// longestBackoff is podMaxBackoffSeconds of the generated configuration: after it a pod that may come back by itself has.
 	longestBackoff = 2 * time.Second
 )
+
+// nothingColdFor: no new instance was asked for on behalf of the pod.
+func (tr *truth) nothingColdFor(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	list := &corev1.EventList{}
+	if err := tr.r.Client.List(t.Context(), list, client.InNamespace(pod.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list.Items {
+		if e.InvolvedObject.UID == pod.UID && e.Reason == string(v1alpha1.ReasonColdLaunch) {
+			t.Errorf("a standby node would take the pod, and yet: %s", e.Message)
+		}
+	}
+}
 
 // refuseStarts has the API server refuse every start intent, and returns when it does.
 func (tr *truth) refuseStarts(t *testing.T) {
