@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -42,6 +43,7 @@ type podKey = types.NamespacedName
 // for new instances. It runs on the leader.
 type pending struct {
 	reader client.Reader
+	writer client.Writer
 	ledger *claim.Ledger
 	placer *start.Placer
 	demand *demand
@@ -52,8 +54,11 @@ type pending struct {
 	// poolChanged has a pool looked at again: the demand for it has changed.
 	poolChanged func(ctx context.Context, pool v1alpha1.PoolName)
 
-	// mu guards told.
+	// mu guards the fields below.
 	mu sync.Mutex
+	// recalled are the pods that the scheduler was made to ask about again, and when the last of them was.
+	recalled   map[podKey]types.UID
+	recalledAt time.Time
 	// told is what was last said of a pod, so that an event is written when the reason changes, not at every look.
 	told map[podKey]string
 }
@@ -82,7 +87,44 @@ func (c *pending) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 	} else if left := explainAfter - c.now().Sub(verdict.LastTransitionTime.Time); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
-	return ctrl.Result{RequeueAfter: explainAgain}, c.unserved(ctx, pod)
+	again, err := c.unserved(ctx, pod)
+	return ctrl.Result{RequeueAfter: again}, err
+}
+
+// forgotten returns a standby node that would take a pod of the extender's which has no claim: the replica that promised it room may have
+// died before it wrote that down, and nothing else would bring the pod back to the scheduler for minutes. It does so once for a pod: where the
+// scheduler asks again and nothing starts, it knows a reason that we do not.
+func (c *pending) forgotten(pod *corev1.Pod) (v1alpha1.NodeName, bool) {
+	if !slices.Contains(c.schedulers, pod.Spec.SchedulerName) || claim.MayNotStart(pod) != "" {
+		return "", false
+	}
+	key := client.ObjectKeyFromObject(pod)
+	c.mu.Lock()
+	known := c.recalled[key] == pod.UID
+	c.recalled[key] = pod.UID
+	c.mu.Unlock()
+	if known {
+		return "", false
+	}
+	return c.placer.Startable(pod)
+}
+
+// recall touches the Node: any event of one has the scheduler ask about all its waiting pods again. So one touch does for the many pods
+// that were forgotten at the same time.
+func (c *pending) recall(ctx context.Context, node v1alpha1.NodeName) error {
+	now := c.now()
+	c.mu.Lock()
+	enough := now.Sub(c.recalledAt) < time.Second
+	if !enough {
+		c.recalledAt = now
+	}
+	c.mu.Unlock()
+	if enough {
+		return nil
+	}
+	body := `{"metadata":{"annotations":{"` + v1alpha1.AnnotationNudgedAt + `":"` + now.UTC().Format(time.RFC3339Nano) + `"}}}`
+	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: string(node)}}
+	return client.IgnoreNotFound(c.writer.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(body))))
 }
 
 // scheduled returns what the scheduler says of a pod that it cannot place; nil where it is placed, nominated or not
@@ -101,28 +143,32 @@ func scheduled(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// unserved counts the pod as demand for a new instance where one could serve it, and says so, or why not.
-func (c *pending) unserved(ctx context.Context, pod *corev1.Pod) error {
+// unserved counts the pod as demand for a new instance where one could serve it, and says so, or why not. It returns when to look again.
+func (c *pending) unserved(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
 	why, pool, err := c.why(ctx, pod)
 	if err != nil || why == "" {
-		return err
+		return explainAgain, err
+	}
+	if node, ok := c.forgotten(pod); ok {
+		return explainAfter, c.recall(ctx, node)
 	}
 	if pool == "" {
 		c.withdraw(ctx, client.ObjectKeyFromObject(pod)) // what was said stays remembered, or each look would say it again
 		c.say(pod, v1alpha1.ReasonStandbyUnavailable, why)
-		return nil
+		return explainAgain, nil
 	}
 	if c.demand.add(pod, pool) {
 		c.poolChanged(ctx, pool)
 	}
 	c.say(pod, v1alpha1.ReasonColdLaunch, why+": launching a new instance in pool "+string(pool))
-	return nil
+	return explainAgain, nil
 }
 
 // served forgets a pod that no longer needs anything.
 func (c *pending) served(ctx context.Context, pod podKey) {
 	c.mu.Lock()
 	delete(c.told, pod)
+	delete(c.recalled, pod)
 	c.mu.Unlock()
 	c.withdraw(ctx, pod)
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -41,6 +42,7 @@ func (r *rig) looksAfter() *pending {
 	clock := func() time.Time { return r.now }
 	return &pending{
 		reader: r.api, ledger: r.ledger, demand: r.demand, events: r.events, schedulers: []string{v1alpha1.SchedulerName}, told: map[podKey]string{},
+		writer: r.api, recalled: map[podKey]types.UID{},
 		now: clock, placer: start.NewPlacer(r.ledger, r.view(), r.nodes.starter, r.events, clock),
 		poolChanged: func(_ context.Context, pool v1alpha1.PoolName) { r.note("pool " + string(pool)) },
 	}
@@ -127,6 +129,51 @@ func TestExplainSays(t *testing.T) {
 				return (strings.Contains(s, "StandbyUnavailable") || strings.Contains(c.want, "ColdLaunch")) && strings.Contains(s, c.want)
 			}) {
 				t.Errorf("events %q, want %q", said, c.want)
+			}
+		})
+	}
+}
+
+// The replica that promised a pod room may have died before it wrote that down. The scheduler, which was told to wait, is made to ask again
+// instead of an instance being launched beside a standby node; once, for it may know a reason that we do not.
+func TestAForgottenPodIsAskedAboutAgain(t *testing.T) {
+	standby := func(change ...func(*corev1.Node)) *corev1.Node {
+		return nodeIn(v1alpha1.StateStandby, append([]func(*corev1.Node){func(n *corev1.Node) { n.Spec.Unschedulable = true }, annotated(v1alpha1.AnnotationCordoned, "true")}, change...)...)
+	}
+	pool := func() *v1alpha1.NodePool { return nodePool(5, 0, counting(1)) }
+	yes := true
+	ofDaemonSet := func(p *corev1.Pod) {
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d", Controller: &yes}}
+	}
+	for name, c := range map[string]struct {
+		pod  *corev1.Pod
+		node *corev1.Node
+		want []string
+	}{
+		"a standby node would take it":  {unschedulable(needing("1")), standby(), []string{"patch c standby"}},
+		"the node runs":                 {unschedulable(needing("1")), nodeIn(v1alpha1.StateRunning), []string{"pool p"}},
+		"it does not fit":               {unschedulable(needing("5")), standby(), nil},
+		"the node rests":                {unschedulable(needing("1")), standby(markedAt(v1alpha1.AnnotationUnavailableUntil, epoch().Add(time.Hour))), []string{"pool p"}},
+		"a person keeps the node back":  {unschedulable(needing("1")), standby(annotated(v1alpha1.AnnotationDoNotStart, "true")), nil},
+		"another replica has a promise": {unschedulable(needing("1")), standby(annotated(v1alpha1.AnnotationClaims, "a")), nil},
+		"it starts no node":             {unschedulable(needing("1"), ofDaemonSet), standby(), nil},
+		"its scheduler never asks":      {unschedulable(needing("5"), func(p *corev1.Pod) { p.Spec.SchedulerName = "default-scheduler" }), standby(), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, c.pod, pool(), c.node)
+			r.now = epoch().Add(time.Minute)
+			look := r.looksAfter()
+			r.look(look)
+			r.want(c.want...)
+			if slices.Contains(c.want, "patch c standby") {
+				if said := r.said(); len(said) > 0 || len(r.demand.of("p")) > 0 {
+					t.Errorf("events %q, demand %v: too early", said, r.demand.of("p"))
+				}
+			}
+			r.now = r.now.Add(time.Hour)
+			r.look(look)
+			if slices.Contains(r.log, "patch c standby") {
+				t.Error("touched again")
 			}
 		})
 	}

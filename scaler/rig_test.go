@@ -86,7 +86,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	clock := func() time.Time { return r.now }
 	r.nodes = &nodes{
 		reader: r.api, live: r.api, client: r.api, cloud: r, cluster: "here", ledger: r.ledger, events: r.events, metrics: metrics,
-		now: clock, inventory: r.inventory, poke: func() {},
+		now: clock, born: epoch(), inventory: r.inventory, poke: func() {},
 		demand: r.demand,
 		starter: start.New(start.Options{Homeless: func(claims []claim.Claim) { r.homeless = append(r.homeless, claims...) }, Reader: r.api, Live: r.api, Writer: r.api, Cloud: r, Ledger: r.ledger, Events: r.events, Now: clock, Log: logr.Discard(),
 			Count: func(pool v1alpha1.PoolName, trigger start.Trigger) {

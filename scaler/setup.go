@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -69,7 +70,7 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 	waiting := newDemand()
 	nodes := &nodes{
 		reader: mgr.GetClient(), live: mgr.GetAPIReader(), client: mgr.GetClient(), cloud: s.Cloud, cluster: s.Cluster,
-		ledger: s.Ledger, starter: starter, events: recorder, metrics: m, now: time.Now, inventory: inventory, demand: waiting, poke: sweep.poke,
+		ledger: s.Ledger, starter: starter, events: recorder, metrics: m, now: time.Now, born: time.Now(), inventory: inventory, demand: waiting, poke: sweep.poke,
 	}
 	pools := &pools{
 		client: mgr.GetClient(), cloud: s.Cloud, cluster: s.Cluster, launcher: s.Launcher, events: recorder, metrics: m,
@@ -77,8 +78,8 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 		wake: func(ctx context.Context, id v1alpha1.InstanceID) { send(ctx, instances, id) },
 	}
 	pending := &pending{
-		reader: mgr.GetClient(), ledger: s.Ledger, placer: placer, demand: waiting, events: recorder, schedulers: s.ExtenderSchedulers,
-		told: map[podKey]string{}, now: time.Now,
+		reader: mgr.GetClient(), writer: mgr.GetClient(), ledger: s.Ledger, placer: placer, demand: waiting, events: recorder, schedulers: s.ExtenderSchedulers,
+		told: map[podKey]string{}, recalled: map[podKey]types.UID{}, now: time.Now,
 		poolChanged: func(ctx context.Context, pool v1alpha1.PoolName) { send(ctx, changed, pool) },
 	}
 	return starter, errors.Join(

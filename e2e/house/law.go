@@ -97,6 +97,10 @@ func providerRules() []Rule {
 			From: []Pattern{"./provider/fake/..."}, To: []Pattern{"./provider/aws/..."}, Reach: ThroughOthers,
 			Reason: "the played cloud needs no other component",
 		},
+		{
+			From: []Pattern{"./provider/limiter"}, To: []Pattern{"./provider/..."}, ToExcept: []Pattern{"./provider", "./provider/limiter"}, Reach: ThroughOthers,
+			Reason: "the limits are the same for every cloud; a provider may use them, never the other way round",
+		},
 	}
 }
 

@@ -1,12 +1,23 @@
 package options
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+// The leader's lease, as short as that of the scheduler beside it: after a crash pods wait at most leaseDuration until somebody looks after
+// their nodes again. A leader that stops gives the lease back at once.
+const (
+	leaseName     = "stratos"
+	leaseDuration = 6 * time.Second
+	renewDeadline = 4 * time.Second
+	retryPeriod   = time.Second
 )
 
 // Manager translates the settings for controller-runtime.
@@ -17,9 +28,12 @@ func (o *Options) Manager(scheme *runtime.Scheme) ctrl.Options {
 		HealthProbeBindAddress:        o.ProbeBindAddress,
 		PprofBindAddress:              o.PprofBindAddress,
 		LeaderElection:                o.LeaderElect,
-		LeaderElectionID:              "stratos",
+		LeaderElectionID:              leaseName,
 		LeaderElectionNamespace:       o.Namespace,
 		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 new(leaseDuration),
+		RenewDeadline:                 new(renewDeadline),
+		RetryPeriod:                   new(retryPeriod),
 		// Managed fields are a third of a Pod's memory and nobody here reads them.
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),

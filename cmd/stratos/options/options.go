@@ -43,8 +43,9 @@ type Options struct {
 	InstallCRDs         bool
 	PprofBindAddress    string
 
-	Fake Fake
-	Zap  zap.Options
+	RateLimits RateLimits
+	Fake       Fake
+	Zap        zap.Options
 }
 
 // Fake are the settings of the fake cloud.
@@ -74,6 +75,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.PprofBindAddress, "pprof", "", "address of the profiler; off by default")
 	fs.StringVar(&o.Fake.Endpoint, "fake-endpoint", "", "URL of a fake cloud in a process of its own (stratos fake-cloud); default: in this process")
 	o.Fake.AddFlags(fs)
+	o.RateLimits.AddFlags(fs)
 	gofs := flag.NewFlagSet("zap", flag.ContinueOnError)
 	o.Zap.BindFlags(gofs)
 	fs.AddGoFlagSet(gofs)
@@ -174,6 +176,9 @@ func (o *Options) Validate() error {
 	}
 	if len(o.SchedulerNames) == 0 || slices.Contains(o.SchedulerNames, "") {
 		errs = append(errs, errors.New("--extender-scheduler-names must name at least one scheduler and no empty one"))
+	}
+	if _, err := o.RateLimits.Limits(o.CloudProvider); err != nil {
+		errs = append(errs, err)
 	}
 	if o.Fake.BootTime < 0 || o.Fake.StopTime < 0 || o.Fake.PullTime < 0 {
 		errs = append(errs, errors.New("--fake-boot-time, --fake-stop-time and --fake-pull-time must not be negative"))

@@ -51,7 +51,7 @@ func TestDefaults(t *testing.T) {
 		SchedulerNames: []string{"stratos-scheduler"}, InstallCRDs: true,
 		Fake: Fake{BootTime: times.Boot, StopTime: times.Stop, PullTime: times.Pull},
 	}
-	o.Zap = want.Zap
+	o.Zap, o.RateLimits = want.Zap, want.RateLimits // the latter have tests of their own
 	if diff := cmp.Diff(want, o); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
 	}
@@ -201,6 +201,9 @@ func TestManagerOptions(t *testing.T) {
 	got := o.Manager(runtime.NewScheme())
 	if !got.LeaderElection || got.LeaderElectionNamespace != "ns" || got.LeaderElectionID != "stratos" || !got.LeaderElectionReleaseOnCancel {
 		t.Errorf("leader election %+v", got)
+	}
+	if got.LeaseDuration == nil || *got.LeaseDuration != 6*time.Second || *got.RenewDeadline != 4*time.Second || *got.RetryPeriod != time.Second {
+		t.Errorf("lease %v, renewed within %v, every %v", got.LeaseDuration, got.RenewDeadline, got.RetryPeriod)
 	}
 	if got.Metrics.BindAddress != ":1" || got.HealthProbeBindAddress != ":2" || got.PprofBindAddress != ":3" {
 		t.Errorf("addresses %s %s %s", got.Metrics.BindAddress, got.HealthProbeBindAddress, got.PprofBindAddress)
