@@ -39,11 +39,11 @@ func needing(cpu string) func(*corev1.Pod) {
 // to the rig's log.
 func (r *rig) looksAfter() *pending {
 	r.t.Helper()
-	clock := func() time.Time { return r.now }
+	clock, seen := func() time.Time { return r.now }, r.view()
 	return &pending{
-		reader: r.api, ledger: r.ledger, demand: r.demand, events: r.events, schedulers: []string{v1alpha1.SchedulerName}, told: map[podKey]string{},
-		writer: r.api, recalled: map[podKey]types.UID{},
-		now: clock, placer: start.NewPlacer(r.ledger, r.view(), r.nodes.starter, r.events, clock),
+		reader: r.api, writer: r.api, ledger: r.ledger, demand: r.demand, events: r.events, schedulers: []string{v1alpha1.SchedulerName},
+		recalled: map[podKey]types.UID{}, told: map[podKey]string{}, passed: map[podKey]bool{},
+		now: clock, view: seen, placer: start.NewPlacer(r.ledger, seen, r.nodes.starter, r.events, clock),
 		poolChanged: func(_ context.Context, pool v1alpha1.PoolName) { r.note("pool " + string(pool)) },
 	}
 }
@@ -176,6 +176,48 @@ func TestAForgottenPodIsAskedAboutAgain(t *testing.T) {
 				t.Error("touched again")
 			}
 		})
+	}
+}
+
+// A pod that a running node takes is the scheduler's: only if it still waits later is an instance launched for it.
+func TestNothingIsLaunchedForAPodThatARunningNodeTakes(t *testing.T) {
+	r := newRig(t, unschedulable(needing("1"), func(p *corev1.Pod) { p.Spec.SchedulerName = "default-scheduler" }),
+		nodePool(2, 1, counting(1)), nodeIn(v1alpha1.StateRunning))
+	c := r.looksAfter()
+	r.look(c)
+	if got := r.said(); len(got) > 0 || len(r.demand.of("p")) > 0 {
+		t.Errorf("events %q and demand %v at first, want none", got, r.demand.of("p"))
+	}
+	r.look(c)
+	if got := r.said(); len(got) != 1 || !strings.Contains(got[0], "ColdLaunch") || len(r.demand.of("p")) != 1 {
+		t.Errorf("events %q and demand %v, want a launch for a pod that its scheduler refuses still", got, r.demand.of("p"))
+	}
+}
+
+func TestExplainSaysWhereVolumesAre(t *testing.T) {
+	mounted := func(p *corev1.Pod) {
+		p.Spec.SchedulerName = "default-scheduler"
+		p.Spec.Volumes = []corev1.Volume{{Name: "d", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+	}
+	r := newRig(t, unschedulable(needing("1"), mounted), nodePool(2, 1, counting(1)), nodeIn(v1alpha1.StateStandby))
+	c := r.looksAfter()
+	for _, step := range []struct {
+		event func()
+		want  string
+	}{
+		{func() {}, `persistentvolumeclaim "data" not found`},
+		{func() {
+			c.view.SetClaim(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data"}})
+		}, "pod has unbound immediate PersistentVolumeClaims"},
+	} {
+		step.event()
+		r.look(c)
+		if got := r.said(); len(got) != 1 || !strings.Contains(got[0], "StandbyUnavailable pool p: volume claim data cannot be used there: "+step.want) {
+			t.Errorf("events %q, want %q", got, step.want)
+		}
+	}
+	if len(r.demand.of("p")) > 0 {
+		t.Error("an instance is to be launched, and would not help")
 	}
 }
 

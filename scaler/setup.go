@@ -78,10 +78,11 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 		wake: func(ctx context.Context, id v1alpha1.InstanceID) { send(ctx, instances, id) },
 	}
 	pending := &pending{
-		reader: mgr.GetClient(), writer: mgr.GetClient(), ledger: s.Ledger, placer: placer, demand: waiting, events: recorder, schedulers: s.ExtenderSchedulers,
-		told: map[podKey]string{}, recalled: map[podKey]types.UID{}, now: time.Now,
+		reader: mgr.GetClient(), writer: mgr.GetClient(), ledger: s.Ledger, placer: placer, view: s.View, demand: waiting, events: recorder,
+		schedulers: s.ExtenderSchedulers, recalled: map[podKey]types.UID{}, told: map[podKey]string{}, passed: map[podKey]bool{}, now: time.Now,
 		poolChanged: func(ctx context.Context, pool v1alpha1.PoolName) { send(ctx, changed, pool) },
 	}
+	s.View.Listen(view.Listener{Storage: pending.again})
 	return starter, errors.Join(
 		mgr.Add(starter), mgr.Add(placer), mgr.Add(sweep), nodes.setup(mgr, instances), pools.setup(mgr, changed), pending.setup(mgr),
 	)

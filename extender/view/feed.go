@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,6 +45,9 @@ func (f *feed) Start(ctx context.Context) error {
 		{&corev1.Node{}, eventsTo(v.SetNode, func(n *corev1.Node) { v.DeleteNode(v1alpha1.NodeName(n.Name)) })},
 		{&corev1.Pod{}, eventsTo(v.SetPod, v.DeletePod)},
 		{&corev1.Namespace{}, eventsTo(v.SetNamespace, v.DeleteNamespace)},
+		{&corev1.PersistentVolumeClaim{}, eventsTo(v.SetClaim, v.DeleteClaim)},
+		{&corev1.PersistentVolume{}, eventsTo(v.SetVolume, v.DeleteVolume)},
+		{&storagev1.StorageClass{}, eventsTo(v.SetClass, v.DeleteClass)},
 	} {
 		informer, err := f.informers.GetInformer(ctx, watch.object)
 		if err != nil {

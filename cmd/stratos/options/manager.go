@@ -37,7 +37,10 @@ func (o *Options) Manager(scheme *runtime.Scheme) ctrl.Options {
 		// Managed fields are a third of a Pod's memory and nobody here reads them.
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject:         map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: slimPod}},
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Pod{}:              {Transform: slimPod},
+				&corev1.PersistentVolume{}: {Transform: slimVolume},
+			},
 		},
 	}
 }
@@ -49,7 +52,7 @@ func slimPod(o any) (any, error) {
 		return o, nil
 	}
 	pod.ManagedFields = nil
-	pod.Spec.Volumes = nil
+	pod.Spec.Volumes = slimVolumes(pod.Spec.Volumes)
 	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range containers {
 			c := &containers[i]
@@ -58,4 +61,30 @@ func slimPod(o any) (any, error) {
 		}
 	}
 	return pod, nil
+}
+
+// slimVolumes keeps which volume claims a pod uses; those of generic ephemeral volumes follow from the volume's name.
+func slimVolumes(volumes []corev1.Volume) []corev1.Volume {
+	var kept []corev1.Volume
+	for i := range volumes {
+		v := &volumes[i]
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			kept = append(kept, corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: v.PersistentVolumeClaim}})
+		case v.Ephemeral != nil:
+			kept = append(kept, corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}})
+		}
+	}
+	return kept
+}
+
+// slimVolume drops where the data is: decisions read from which nodes it can be reached.
+func slimVolume(o any) (any, error) {
+	pv, ok := o.(*corev1.PersistentVolume)
+	if !ok {
+		return o, nil
+	}
+	pv.ManagedFields = nil
+	pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{}
+	return pv, nil
 }

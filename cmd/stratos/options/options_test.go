@@ -219,14 +219,28 @@ func TestSlimPodKeepsWhatDecisionsRead(t *testing.T) {
 			VolumeMounts: []corev1.VolumeMount{{Name: "v"}}, Ports: []corev1.ContainerPort{{HostPort: 80}}, RestartPolicy: &always,
 		}
 	}
+	claimed := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}
 	kept := corev1.Container{Name: "c", Image: "i", Ports: []corev1.ContainerPort{{HostPort: 80}}, RestartPolicy: &always}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "p", ManagedFields: []metav1.ManagedFieldsEntry{{}}, Labels: map[string]string{"a": "b"}},
-		Spec:       corev1.PodSpec{InitContainers: []corev1.Container{container()}, Containers: []corev1.Container{container()}, NodeName: "n"},
+		Spec: corev1.PodSpec{
+			InitContainers: []corev1.Container{container()}, Containers: []corev1.Container{container()}, NodeName: "n",
+			Volumes: []corev1.Volume{
+				{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}}},
+				{Name: "claimed", VolumeSource: claimed},
+				{Name: "made", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{}}}},
+			},
+		},
 	}
 	want := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"a": "b"}},
-		Spec:       corev1.PodSpec{InitContainers: []corev1.Container{kept}, Containers: []corev1.Container{kept}, NodeName: "n"},
+		Spec: corev1.PodSpec{
+			InitContainers: []corev1.Container{kept}, Containers: []corev1.Container{kept}, NodeName: "n",
+			Volumes: []corev1.Volume{
+				{Name: "claimed", VolumeSource: claimed},
+				{Name: "made", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}},
+			},
+		},
 	}
 	got, err := slimPod(pod)
 	if err != nil {
@@ -237,5 +251,24 @@ func TestSlimPodKeepsWhatDecisionsRead(t *testing.T) {
 	}
 	if same, err := slimPod("a tombstone"); err != nil || same != "a tombstone" {
 		t.Errorf("anything else turns into %v, %v", same, err)
+	}
+}
+
+func TestSlimVolumeKeepsFromWhereItIsReached(t *testing.T) {
+	pv := func() *corev1.PersistentVolume {
+		return &corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: "v", Labels: map[string]string{corev1.LabelTopologyZone: "a"}},
+			Spec:       corev1.PersistentVolumeSpec{StorageClassName: "fast", NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{}}},
+		}
+	}
+	fat := pv()
+	fat.ManagedFields = []metav1.ManagedFieldsEntry{{}}
+	fat.Spec.CSI = &corev1.CSIPersistentVolumeSource{VolumeHandle: "vol-1"}
+	got, err := slimVolume(fat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(pv(), got); diff != "" {
+		t.Errorf("slim volume (-want +got):\n%s", diff)
 	}
 }
