@@ -46,7 +46,10 @@ func TestWebhookUnreachable(t *testing.T) {
 		}
 		await(t, "the pool's finalizer gone", func(ctx context.Context) (bool, error) {
 			err := g.client.Get(ctx, client.ObjectKeyFromObject(pool), pool.DeepCopy())
-			return apierrors.IsNotFound(err), fmt.Errorf("reading the pool: %w", err)
+			if apierrors.IsNotFound(err) {
+				return true, nil
+			}
+			return false, fmt.Errorf("the pool is still there, or cannot be read: %w", err)
 		})
 	})
 	t.Run("and back", func(t *testing.T) {
