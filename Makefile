@@ -54,12 +54,16 @@ build: ## Build bin/stratos, static, with its version
 	CGO_ENABLED=0 go build -p $(P) -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/stratos ./cmd/stratos
 
 .PHONY: generate
-generate: ## Write the generated files: deep copies and CRDs
+generate: ## Write the generated files: deep copies, CRDs and webhook configurations
 	$(TOOL) controller-gen object paths=./crds/v1alpha1/...
 	@rm -rf dist/crds
 	$(TOOL) controller-gen crd paths=./crds/v1alpha1/... output:crd:dir=dist/crds
 	@rm -f crds/stratos.sh_*.yaml # so that the definition of a type that is gone goes too
 	@mv dist/crds/*.yaml crds/ && rmdir dist/crds
+	@mkdir -p dist/webhook
+	$(TOOL) controller-gen webhook paths=./webhook/... output:webhook:dir=dist/webhook
+	go run ./webhook/manifests <dist/webhook/manifests.yaml >dist/webhook/complete.yaml
+	@mv dist/webhook/complete.yaml webhook/manifests.yaml && rm -r dist/webhook
 
 .PHONY: clean
 clean: ## Remove what builds and tests wrote into the tree

@@ -9,6 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/stratos-sh/stratos/webhook"
 )
 
 // The leader's lease, as short as that of the scheduler beside it: after a crash pods wait at most leaseDuration until somebody looks after
@@ -22,7 +24,9 @@ const (
 
 // Manager translates the settings for controller-runtime.
 func (o *Options) Manager(scheme *runtime.Scheme) ctrl.Options {
+	// Nothing is registered with the server where there is no certificate, and the manager starts it only if something is.
 	return ctrl.Options{
+		WebhookServer:                 webhook.NewServer(o.WebhookPort, o.CertDir),
 		Scheme:                        scheme,
 		Metrics:                       metricsserver.Options{BindAddress: o.MetricsBindAddress},
 		HealthProbeBindAddress:        o.ProbeBindAddress,
