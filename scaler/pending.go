@@ -111,7 +111,7 @@ func (c *pending) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 
 // forgotten returns a standby node that would take a pod of the extender's which has no claim: the replica that promised it room may have
 // died before it wrote that down, and nothing else would bring the pod back to the scheduler for minutes. It does so once for a pod: where the
-// scheduler asks again and nothing starts, it knows a reason that we do not.
+// scheduler asks again and nothing starts, it knows a reason that we do not know.
 func (c *pending) forgotten(pod *corev1.Pod) (v1alpha1.NodeName, bool) {
 	if !slices.Contains(c.schedulers, pod.Spec.SchedulerName) || claim.MayNotStart(pod) != "" {
 		return "", false

@@ -136,6 +136,8 @@ func TestValidate(t *testing.T) {
 		"a cloud that nobody has":      {[]string{"--cluster-name=c", "--cloud-provider=gcp"}, []string{`--cloud-provider "gcp"`, "one of", "fake"}},
 		"an address without a port":    {valid("--extender-bind-address=127.0.0.1"), []string{"--extender-bind-address", "host:port"}},
 		"a CA without a certificate":   {valid("--client-ca=/ca"), []string{"--client-ca needs --cert-dir"}},
+		"a webhook port that is none":  {valid("--webhook-port=0"), []string{"--webhook-port 0 must be 1 to 65535"}},
+		"a webhook port too large":     {valid("--webhook-port=65536"), []string{"--webhook-port 65536 must be 1 to 65535"}},
 		"open to all":                  {valid("--cert-dir=/c", "--extender-bind-address=:9444"), []string{"--extender-bind-address", "not loopback", "--client-ca is required"}},
 		"open to all in plain HTTP":    {valid("--extender-bind-address=0.0.0.0:9444"), []string{"--extender-bind-address", "not loopback", "--cert-dir is required"}},
 		"plain HTTP on loopback":       {valid("--extender-bind-address=localhost:9444"), nil},
