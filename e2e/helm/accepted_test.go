@@ -3,6 +3,7 @@ package helm
 import (
 	"context"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 // changes nothing.
 func TestEveryRenderedObjectIsAccepted(t *testing.T) {
 	c := newCluster(t)
+	t.Run("an unknown field is refused", c.unknownFieldIsRefused)
 	for _, s := range sets(t) {
 		t.Run(s.Name, func(t *testing.T) {
 			objects := objectsOf(t, s)
@@ -28,9 +30,8 @@ func TestEveryRenderedObjectIsAccepted(t *testing.T) {
 	}
 }
 
-// TestAnUnknownFieldIsRefused shows that the validation of TestEveryRenderedObjectIsAccepted is strict, also for kinds of others.
-func TestAnUnknownFieldIsRefused(t *testing.T) {
-	c := newCluster(t)
+// unknownFieldIsRefused shows that the validation is strict, also for kinds of others.
+func (c *cluster) unknownFieldIsRefused(t *testing.T) {
 	s := set(t, "everything-on")
 	c.namespace(t, s.Namespace)
 	for _, kind := range []string{"Deployment", "Certificate", "ServiceMonitor"} {
@@ -38,8 +39,8 @@ func TestAnUnknownFieldIsRefused(t *testing.T) {
 		if err := unstructured.SetNestedField(object.Object, "x", "spec", "nobodyKnowsThis"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.apply(t.Context(), object); err == nil {
-			t.Errorf("%s with an unknown field is accepted", kind)
+		if _, err := c.apply(t.Context(), object); err == nil || !strings.Contains(err.Error(), "nobodyKnowsThis") {
+			t.Errorf("%s with an unknown field: error %v, want one that names it", kind, err)
 		}
 	}
 }

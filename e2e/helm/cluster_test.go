@@ -114,11 +114,11 @@ func (c *cluster) waitEstablished(t *testing.T, name string) {
 		if err != nil {
 			return false, err
 		}
-		conditions, _, err := unstructured.NestedSlice(crd.Object, "status", "conditions")
+		conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions") // null at first
 		return slices.ContainsFunc(conditions, func(c any) bool {
 			condition, ok := c.(map[string]any)
 			return ok && condition["type"] == "Established" && condition["status"] == "True"
-		}), err
+		}), nil
 	})
 	if err != nil {
 		t.Fatalf("definition %s: %v", name, err)

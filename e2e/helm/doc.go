@@ -3,6 +3,7 @@
 package helm
 
 import (
-	// Only so that go.mod requires the module, whose CustomResourceDefinitions the tests read from its folder.
+	// Only so that go.mod requires the modules, whose CustomResourceDefinitions the tests read from their folders.
+	_ "github.com/cert-manager/cert-manager/pkg/apis/certmanager"
 	_ "github.com/prometheus-operator/prometheus-operator/pkg/versionutil"
 )

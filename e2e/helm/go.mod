@@ -7,6 +7,7 @@ replace github.com/stratos-sh/stratos => ../../
 replace github.com/stratos-sh/stratos/e2e/controlplane => ../controlplane
 
 require (
+	github.com/cert-manager/cert-manager v1.21.2
 	github.com/google/go-cmp v0.7.0
 	github.com/stratos-sh/stratos v0.0.0
 	github.com/stratos-sh/stratos/e2e/controlplane v0.0.0-00010101000000-000000000000
@@ -17,10 +18,8 @@ require (
 )
 
 require (
-	github.com/AdaLogics/go-fuzz-headers v0.0.0-20240806141605-e8a1dd7889d6 // indirect
 	github.com/alecthomas/kingpin/v2 v2.4.0 // indirect
 	github.com/alecthomas/units v0.0.0-20240927000941-0f3dac36c52b // indirect
-	github.com/miekg/dns v1.1.72 // indirect
 	github.com/xhit/go-str2duration/v2 v2.1.0 // indirect
 )
 
