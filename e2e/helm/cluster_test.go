@@ -41,6 +41,17 @@ type cluster struct {
 	mapper  *restmapper.DeferredDiscoveryRESTMapper
 }
 
+// foreignDefinitions are the CustomResourceDefinitions of others whose objects the chart renders, as files of their modules.
+func foreignDefinitions() map[string][]string {
+	return map[string][]string{
+		"github.com/cert-manager/cert-manager": {"deploy/crds/cert-manager.io_certificates.yaml", "deploy/crds/cert-manager.io_issuers.yaml"},
+		"github.com/prometheus-operator/prometheus-operator": {
+			"example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
+			"example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",
+		},
+	}
+}
+
 // newCluster starts a control plane with the definitions of cert-manager and of the Prometheus operator.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
@@ -68,11 +79,10 @@ func newCluster(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	c.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(clientset.Discovery()))
-	for module, folder := range map[string]string{
-		"github.com/cert-manager/cert-manager":               "deploy/crds",
-		"github.com/prometheus-operator/prometheus-operator": "example/prometheus-operator-crd",
-	} {
-		c.installDefinitions(t, filepath.Join(moduleDir(t, module), folder))
+	for module, definitions := range foreignDefinitions() {
+		for _, file := range definitions {
+			c.installDefinition(t, filepath.Join(moduleDir(t, module), file))
+		}
 	}
 	return c
 }
@@ -87,23 +97,16 @@ func moduleDir(t *testing.T, module string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// installDefinitions applies every CustomResourceDefinition of a folder.
-func (c *cluster) installDefinitions(t *testing.T, folder string) {
+func (c *cluster) installDefinition(t *testing.T, file string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no definitions in %s: %v", folder, err)
+	crd := &unstructured.Unstructured{}
+	if err := readYAML(file, &crd.Object); err != nil {
+		t.Fatal(err)
 	}
-	for _, file := range files {
-		crd := &unstructured.Unstructured{}
-		if err := readYAML(file, &crd.Object); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.apply(t.Context(), crd); err != nil {
-			t.Fatal(err)
-		}
-		c.waitEstablished(t, crd.GetName())
+	if _, err := c.apply(t.Context(), crd); err != nil {
+		t.Fatal(err)
 	}
+	c.waitEstablished(t, crd.GetName())
 }
 
 func (c *cluster) waitEstablished(t *testing.T, name string) {
