@@ -66,6 +66,7 @@ generate: ## Write the generated files: deep copies, CRDs, and what the chart ta
 	@cp crds/stratos.sh_*.yaml $(GENERATED)/crds/
 	@cp $(WEBHOOK_MANIFESTS) $(GENERATED)/webhooks.yaml
 	@cp dist/rbac/role.yaml $(GENERATED)/rbac.yaml
+	@rm -rf dist/webhook dist/rbac
 	@cd e2e/helm && go run ./cmd/chart generate
 
 # What the chart reads by .Files, and where its webhook configurations come from.
