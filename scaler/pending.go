@@ -368,6 +368,8 @@ func (c *pending) again(pod podKey) {
 	}
 }
 
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+
 // setup registers the controller. It sees all pods: what is remembered of one has to be forgotten when it is placed.
 func (c *pending) setup(mgr manager.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("pending").For(&corev1.Pod{}).
