@@ -55,7 +55,7 @@ func readmeRows(prefix string, mapping *yaml.Node) ([]string, error) {
 		case meaning != "":
 			text, err := inline(value)
 			errs = append(errs, err)
-			rows = append(rows, fmt.Sprintf("| `%s` | `%s` | %s |\n", name, text, meaning))
+			rows = append(rows, "| `"+name+"` | `"+text+"` | "+meaning+" |\n")
 		case value.Kind == yaml.MappingNode && len(value.Content) > 0:
 			nested, err := readmeRows(name+".", value)
 			errs = append(errs, err)

@@ -63,10 +63,11 @@ func (c *cluster) helm(t *testing.T, namespace string) *action.Configuration {
 	return configuration
 }
 
-// live wants every object of the set in the cluster, and no Deployment of another wiring left over.
+// live wants every object of the set in the cluster, and no Service of another wiring left over.
 func (c *cluster) live(t *testing.T, namespace string, s Set) {
 	t.Helper()
-	for _, object := range objectsOf(t, s) {
+	objects := objectsOf(t, s)
+	for _, object := range objects {
 		if _, err := c.get(t, object); err != nil {
 			t.Errorf("set %s: %s %s: %v", s.Name, object.GetKind(), object.GetName(), err)
 		}
@@ -78,7 +79,7 @@ func (c *cluster) live(t *testing.T, namespace string, s Set) {
 		service.SetNamespace(namespace)
 		service.SetName(gone)
 		_, err := c.get(t, service)
-		if (err == nil) != has(objectsOf(t, s), service) {
+		if (err == nil) != has(objects, service) {
 			t.Errorf("set %s: Service %s: error %v, which is not what the chart renders", s.Name, gone, err)
 		}
 	}
