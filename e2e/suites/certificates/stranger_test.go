@@ -1,0 +1,130 @@
+package certificates
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stratos-sh/stratos/e2e/rig"
+)
+
+// authority signs client certificates that cert-manager would not issue.
+type authority struct {
+	certificate *x509.Certificate
+	key         crypto.Signer
+}
+
+// namesake is a CA of a stranger that bears the name of ours.
+func namesake(t *testing.T, of *x509.Certificate) *authority {
+	t.Helper()
+	key := newKey(t)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), RawSubject: of.RawSubject, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &authority{certificate: certificate, key: key}
+}
+
+// ours is the CA that cert-manager signs with.
+func ours(t *testing.T, files map[string][]byte) *authority {
+	t.Helper()
+	pair, err := tls.X509KeyPair(files["tls.crt"], files["tls.key"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &authority{certificate: pair.Leaf, key: pair.PrivateKey.(crypto.Signer)}
+}
+
+// client signs a certificate that ends after the given time, which may be negative, and returns the files of its Secret.
+func (a *authority) client(t *testing.T, lasts time.Duration) map[string][]byte {
+	t.Helper()
+	key := newKey(t)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "stratos-scheduler"},
+		NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: time.Now().Add(lasts),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string][]byte{
+		"tls.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		"tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
+		"ca.crt":  pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw}),
+	}
+}
+
+func newKey(t *testing.T) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// answer is what the extender had to say to a client, or the error that kept it from saying anything.
+type answer struct {
+	code int
+	text string
+	// served is the certificate that the extender showed, nil where no handshake was finished.
+	served *x509.Certificate
+}
+
+// ask posts an empty question to the extender, in a connection of its own. identity are the files of a client's Secret, nil for a client
+// without a certificate; what is shown does not depend on what the server says it accepts.
+func (g *ground) ask(ctx context.Context, scheme string, trusted, identity map[string][]byte) answer {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(trusted["ca.crt"])
+	config := &tls.Config{RootCAs: roots, ServerName: extenderName}
+	if identity != nil {
+		pair, err := tls.X509KeyPair(identity["tls.crt"], identity["tls.key"])
+		if err != nil {
+			return answer{text: err.Error()}
+		}
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+	}
+	client := &http.Client{Timeout: rig.HangGuard, Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, scheme+"://"+g.address+"/filter", bytes.NewReader([]byte("{}")))
+	if err != nil {
+		return answer{text: err.Error()}
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(request)
+	if err != nil {
+		return answer{text: err.Error()}
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	a := answer{code: response.StatusCode, text: fmt.Sprintf("%s %v", body, err)}
+	if response.TLS != nil {
+		a.served = response.TLS.PeerCertificates[0]
+	}
+	return a
+}
