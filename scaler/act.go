@@ -19,6 +19,11 @@ import (
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;patch;delete
+// +kubebuilder:rbac:groups="",resources=nodes/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
+
 // act carries out one decision.
 func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error {
 	switch d.Action {

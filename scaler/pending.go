@@ -267,6 +267,8 @@ func whyNotNode(pod *corev1.Pod, pool *v1alpha1.NodePool, object *corev1.Node) s
 	return ""
 }
 
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+
 // setup registers the controller. It sees all pods: what is remembered of one has to be forgotten when it is placed.
 func (c *pending) setup(mgr manager.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("pending").For(&corev1.Pod{}).

@@ -36,6 +36,8 @@ type Setup struct {
 // wakeBuffer holds the wake-ups of a sweep of a large cluster, so that the sweep does not wait for the controllers.
 const wakeBuffer = 1024
 
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
 // SetupWithManager adds the scaler to the manager and returns the Starter, which runs on every replica and which the
 // extender asks for starts.
 func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start.Starter, error) {

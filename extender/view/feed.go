@@ -32,6 +32,11 @@ type feed struct {
 // NeedLeaderElection is false: every replica has a view.
 func (f *feed) NeedLeaderElection() bool { return false }
 
+// The view watches these, in all namespaces.
+//
+// +kubebuilder:rbac:groups="",resources=namespaces;nodes;pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups=stratos.sh,resources=nodepools,verbs=get;list;watch
+
 // Start registers with the informers and returns when ctx ends.
 func (f *feed) Start(ctx context.Context) error {
 	v := f.view

@@ -306,6 +306,9 @@ func (s *Starter) claimed(name v1alpha1.NodeName) []types.UID {
 	return uids
 }
 
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;patch
+// +kubebuilder:rbac:groups=stratos.sh,resources=nodepools,verbs=get
+
 func (s *Starter) patch(ctx context.Context, node *corev1.Node, p transition.Patch) error {
 	// The answer is thrown away: the cache brings the Node as it is.
 	target := &corev1.Node{}

@@ -9,6 +9,13 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
+// The manager elects a leader on a lease of its own, in the release's namespace (the chart puts its name there), and reports in events of the core
+// group who leads. The create cannot be limited to a name: the object has none yet when it is judged.
+//
+// +kubebuilder:rbac:namespace=release,groups=coordination.k8s.io,resources=leases,verbs=create
+// +kubebuilder:rbac:namespace=release,groups=coordination.k8s.io,resources=leases,resourceNames=stratos,verbs=get;update
+// +kubebuilder:rbac:namespace=release,groups="",resources=events,verbs=create;patch
+
 // Manager translates the settings for controller-runtime.
 func (o *Options) Manager(scheme *runtime.Scheme) ctrl.Options {
 	return ctrl.Options{
