@@ -54,13 +54,16 @@ build: ## Build bin/stratos, static, with its version
 	CGO_ENABLED=0 go build -p $(P) -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/stratos ./cmd/stratos
 
 .PHONY: generate
-generate: ## Write the generated files: deep copies, CRDs, and what the chart takes from the sources
+generate: ## Write the generated files: deep copies, CRDs, webhook configurations, and what the chart takes from the sources
 	$(TOOL) controller-gen object paths=./crds/v1alpha1/...
 	@rm -rf dist/crds dist/webhook dist/rbac
 	$(TOOL) controller-gen crd paths=./crds/v1alpha1/... output:crd:dir=dist/crds
 	@rm -f crds/stratos.sh_*.yaml # so that the definition of a type that is gone goes too
 	@mv dist/crds/*.yaml crds/ && rmdir dist/crds
+	@mkdir -p dist/webhook
 	$(TOOL) controller-gen webhook paths=./webhook/... output:webhook:dir=dist/webhook
+	go run ./webhook/manifests <dist/webhook/manifests.yaml >dist/webhook/complete.yaml
+	@mv dist/webhook/complete.yaml $(WEBHOOK_MANIFESTS) && rm -r dist/webhook
 	$(TOOL) controller-gen rbac:roleName=stratos $(foreach folder,cmd extender provider scaler webhook,paths=./$(folder)/...) output:rbac:dir=dist/rbac
 	@rm -rf $(GENERATED) && mkdir -p $(GENERATED)/crds
 	@cp crds/stratos.sh_*.yaml $(GENERATED)/crds/
@@ -70,7 +73,7 @@ generate: ## Write the generated files: deep copies, CRDs, and what the chart ta
 
 # What the chart reads by .Files, and where its webhook configurations come from.
 GENERATED := charts/stratos/files/generated
-WEBHOOK_MANIFESTS := dist/webhook/manifests.yaml
+WEBHOOK_MANIFESTS := webhook/manifests.yaml
 
 .PHONY: clean
 clean: ## Remove what builds and tests wrote into the tree

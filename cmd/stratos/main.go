@@ -24,6 +24,7 @@ import (
 	"github.com/stratos-sh/stratos/extender/claim"
 	"github.com/stratos-sh/stratos/extender/view"
 	"github.com/stratos-sh/stratos/scaler"
+	"github.com/stratos-sh/stratos/webhook"
 )
 
 // version is set by the linker (make build).
@@ -90,6 +91,11 @@ func run(ctx context.Context, o *options.Options) error {
 	}
 	if machines != nil {
 		if err := mgr.Add(machines); err != nil {
+			return err
+		}
+	}
+	if o.CertDir != "" {
+		if err := webhook.SetupWithManager(mgr, webhook.Setup{Namespace: o.Namespace, SchedulerName: o.SchedulerNames[0]}); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/stratos-sh/stratos/webhook"
 )
 
 // The manager elects a leader on a lease of its own, in the release's namespace (the chart puts its name there), and reports in events of the core
@@ -18,7 +20,9 @@ import (
 
 // Manager translates the settings for controller-runtime.
 func (o *Options) Manager(scheme *runtime.Scheme) ctrl.Options {
+	// Nothing is registered with the server where there is no certificate, and the manager starts it only if something is.
 	return ctrl.Options{
+		WebhookServer:                 webhook.NewServer(o.WebhookPort, o.CertDir),
 		Scheme:                        scheme,
 		Metrics:                       metricsserver.Options{BindAddress: o.MetricsBindAddress},
 		HealthProbeBindAddress:        o.ProbeBindAddress,
