@@ -9,9 +9,9 @@ STRICT := set -euo pipefail
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
-# Modules of the repository: what is shipped, the suites with the demo, the control plane that they run on, and the
-# comparison with the scheduler's own filters.
-MODULES := . e2e e2e/controlplane e2e/parity
+# Modules of the repository: what is shipped, the suites with the demo, the control plane that they run on, the
+# comparison with the scheduler's own filters, and cert-manager's controllers as a program.
+MODULES := . e2e e2e/controlplane e2e/parity e2e/certmanager
 TOOL := go tool -modfile=$(CURDIR)/go.tools.mod
 
 # Evaluated only where it is used, because a copy of the tree (verify) has no git.

@@ -1,9 +1,8 @@
 // Command certmanager is the part of cert-manager that Stratos's certificates need, in one process: its own controllers for certificates,
 // their requests and the issuers of kind CA and SelfSigned, the approver of requests, and the CA injector.
 //
-// cert-manager's programs cannot be built from their modules: each lies in a module of its own inside the repository and is tied to the
-// main one by a replace, so that no proxy serves it. The controllers, though, are public packages of the main module, and this command starts them
-// as the programs do. It is made for tests: no metrics, no admission webhook, none of the other issuers.
+// cert-manager's programs cannot be built from modules: they lie in other modules of its repository, which the main module does not contain and no
+// proxy serves. The controllers, though, are public packages of the main module, and this command starts them as the programs do. It is made for tests: no metrics, no admission webhook, none of the other issuers.
 package main
 
 import (
@@ -47,9 +46,11 @@ func (o *options) addFlags(fs *flag.FlagSet) {
 
 func main() {
 	o := &options{}
-	o.addFlags(flag.CommandLine)
-	klog.InitFlags(flag.CommandLine)
-	flag.Parse()
+	// A set of its own: controller-runtime puts a --kubeconfig into the program's.
+	flags := flag.NewFlagSet("certmanager", flag.ExitOnError)
+	o.addFlags(flags)
+	klog.InitFlags(flags)
+	_ = flags.Parse(os.Args[1:]) // it exits on an error
 	if err := run(ctrl.SetupSignalHandler(), o); err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "certmanager:", err)
 		os.Exit(1)

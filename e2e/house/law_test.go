@@ -12,7 +12,7 @@ const repository = "../.."
 
 func TestImportLaw(t *testing.T) {
 	var packages []Package
-	for _, module := range []string{".", "e2e", "e2e/controlplane", "e2e/parity"} {
+	for _, module := range []string{".", "e2e", "e2e/controlplane", "e2e/parity", "e2e/certmanager"} {
 		listed, err := ListPackages(filepath.Join(repository, module))
 		if err != nil {
 			t.Fatal(err)
@@ -105,6 +105,10 @@ func TestLawCatches(t *testing.T) {
 		"the control plane module builds Kubernetes":         {from: ours + "e2e/controlplane", to: "k8s.io/kubernetes/cmd/kube-scheduler", allowed: true},
 		"the parity test asks the scheduler's filters":       {from: ours + "e2e/parity", to: "k8s.io/kubernetes/pkg/scheduler/framework", inTest: true, allowed: true},
 		"a rig asks the scheduler's filters":                 {from: ours + "e2e/rig", to: "k8s.io/kubernetes/pkg/scheduler/framework"},
+		"the program imports cert-manager's controllers":     {from: ours + "cmd/stratos", to: "github.com/cert-manager/cert-manager/pkg/controller/issuers"},
+		"a suite imports cert-manager's controllers":         {from: ours + "e2e/suites", to: "github.com/cert-manager/cert-manager/pkg/controller", inTest: true},
+		"the test program runs cert-manager's controllers":   {from: ours + "e2e/certmanager", to: "github.com/cert-manager/cert-manager/pkg/controller/issuers", allowed: true},
+		"the chart's test knows cert-manager's types":        {from: ours + "webhook", to: "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1", inTest: true, allowed: true},
 		"the program imports a demo":                         {from: ours + "cmd/stratos", to: ours + "e2e/demo"},
 		"a test asserts by testify":                          {from: ours + "scaler", to: "github.com/stretchr/testify/require", inTest: true},
 		"a package whose name only begins like a fenced one": {from: ours + "webhook", to: ours + "scalery", allowed: true},

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -21,67 +22,102 @@ import (
 // of the control plane asks with it.
 type ground struct {
 	*rig.Rig
-	certificates []*unstructured.Unstructured
+	installed installation
 	// serving and scheduler are the Secrets as Stratos's pod and the static pod see them.
 	serving, scheduler *mount
 	stratos            rig.Running
-	// address is the extender's own; between it and the scheduler stands the relay.
-	address string
-	relay   *relay
+	// extender and webhook are Stratos's own addresses; asking and egress stand before them.
+	extender, webhook string
+	asking, egress    *relay
 }
 
 func newGround(t *testing.T) *ground {
 	t.Helper()
-	r, err := rig.New(t.Context(), rig.Options{
-		ControlPlane: controlplane.Options{NodeMonitorGracePeriod: time.Hour},
-		Cloud:        []string{"--fake-boot-time=300ms", "--fake-stop-time=200ms", "--fake-pull-time=50ms"},
-		NoStratos:    true, NoScheduler: true,
+	// The mounts come before the rest, so that they are removed after it.
+	g := &ground{extender: freeAddress(t), webhook: freeAddress(t), serving: &mount{dir: t.TempDir()}, scheduler: &mount{dir: t.TempDir()}}
+	var egress string
+	g.egress, egress = newEgress(t, g.webhook)
+	var err error
+	g.Rig, err = rig.New(t.Context(), rig.Options{
+		ControlPlane: controlplane.Options{NodeMonitorGracePeriod: time.Hour, APIServerArgs: []string{egress}},
+		Cloud: []string{"--fake-boot-time=300ms", "--fake-stop-time=200ms", "--fake-pull-time=50ms",
+			"--fake-instance-types=test.four=cpu:4,memory:16Gi,pods:110"},
+		NoStratos: true, NoScheduler: true,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
+		if t.Failed() && g.stratos.Process != nil {
+			logTail(t, g.stratos.Process)
+		}
+		if err := g.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	if _, err := r.StartCertManager(t.Context()); err != nil {
+	if _, err := g.StartCertManager(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	g := &ground{Rig: r, certificates: install(t, r)}
-	g.serving, g.scheduler = newMount(t, secret(t, r, servingSecret)), newMount(t, secret(t, r, schedulerSecret))
+	g.installed = install(t, g.Rig)
+	g.serving.update(t, secret(t, g.Rig, servingSecret))
+	g.scheduler.update(t, secret(t, g.Rig, schedulerSecret))
 	g.startStratos(t)
 	g.startScheduler(t)
 	return g
 }
 
-// startStratos has the extender listen on every interface, as it does in a pod whose extender is exposed.
+// logTail shows what the process last said.
+func logTail(t *testing.T, p *controlplane.Process) {
+	t.Helper()
+	text, err := os.ReadFile(p.LogPath())
+	if err != nil {
+		t.Log(err)
+		return
+	}
+	lines := strings.Split(string(text), "\n")
+	t.Logf("end of %s's log:\n%s", p.Name(), strings.Join(lines[max(0, len(lines)-40):], "\n"))
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	address, err := controlplane.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address
+}
+
+func portOf(t *testing.T, address string) string {
+	t.Helper()
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// startStratos gives it the flags of the rendered Deployment that concern certificates. The extender listens on every interface, as in a pod.
 func (g *ground) startStratos(t *testing.T) {
 	t.Helper()
-	free, err := controlplane.FreeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, err := net.SplitHostPort(free)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.address = free
-	g.stratos, err = g.StartStratos(t.Context(), "stratos", "--extender-bind-address=:"+port,
-		"--cert-dir="+g.serving.dir, "--client-ca="+g.serving.path("ca.crt"))
-	if err != nil {
+	args := append(g.installed.certificateFlags(t, g.serving.dir),
+		"--extender-bind-address=:"+portOf(t, g.extender), "--webhook-port="+portOf(t, g.webhook))
+	var err error
+	if g.stratos, err = g.StartStratos(t.Context(), "stratos", args...); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (g *ground) startScheduler(t *testing.T) {
 	t.Helper()
-	var address string
-	g.relay, address = newRelay(t, g.address)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.asking = newRelay(t, listener, g.extender, false)
 	minors := extender.SupportedMinors()
 	config, err := extender.SchedulerConfig(extender.SchedulerConfigOptions{
 		Wiring: extender.WiringControlPlane, KubernetesMinor: minors[len(minors)-1], Kubeconfig: controlplane.KubeconfigPlaceholder,
-		ExtenderURL: "https://" + address,
+		ExtenderURL: "https://" + listener.Addr().String(),
 		TLS: extender.SchedulerTLS{
 			CAFile: g.scheduler.path("ca.crt"), CertFile: g.scheduler.path("tls.crt"), KeyFile: g.scheduler.path("tls.key"),
 			ServerName: extenderName,
@@ -91,6 +127,14 @@ func (g *ground) startScheduler(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := g.ControlPlane.StartScheduler(t.Context(), controlplane.SchedulerOptions{Name: "stratos-scheduler", ConfigYAML: config}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// warm creates a pool of that many nodes, which goes through the webhooks, and waits until all stand by.
+func (g *ground) warm(t *testing.T, size int32) {
+	t.Helper()
+	if err := g.Warm(t.Context(), rig.Pool("warm", size), rig.Class("warm", "test.four")); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -147,4 +191,10 @@ func await(t *testing.T, what string, done func(context.Context) (bool, error)) 
 	if err := rig.Until(t.Context(), rig.HangGuard, done); err != nil {
 		t.Fatal(fmt.Errorf("%s: %w", what, err))
 	}
+}
+
+// installation is what the rendered chart brought.
+type installation struct {
+	objects      []*unstructured.Unstructured
+	certificates []*unstructured.Unstructured
 }

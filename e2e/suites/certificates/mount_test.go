@@ -20,13 +20,6 @@ type mount struct {
 	count int
 }
 
-func newMount(t *testing.T, files map[string][]byte) *mount {
-	t.Helper()
-	m := &mount{dir: t.TempDir()}
-	m.update(t, files)
-	return m
-}
-
 func (m *mount) path(file string) string { return filepath.Join(m.dir, file) }
 
 func (m *mount) update(t *testing.T, files map[string][]byte) {

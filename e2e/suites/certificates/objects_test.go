@@ -6,9 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,78 +32,10 @@ const (
 	extenderName    = "stratos-extender." + namespace + ".svc"
 )
 
-// documents are the objects of an installation whose extender is exposed, as YAML: what cert-manager acts on, and what an API server needs for it.
-func documents() []byte {
-	return []byte(`
-apiVersion: v1
-kind: Namespace
-metadata: {name: stratos-system}
----
-apiVersion: cert-manager.io/v1
-kind: Issuer
-metadata: {name: stratos-selfsigned, namespace: stratos-system}
-spec: {selfSigned: {}}
----
-apiVersion: cert-manager.io/v1
-kind: Certificate
-metadata: {name: stratos-ca, namespace: stratos-system}
-spec:
-  secretName: stratos-ca
-  commonName: stratos-ca
-  isCA: true
-  duration: 87600h
-  renewBefore: 8760h
-  privateKey: {algorithm: ECDSA, size: 256, rotationPolicy: Never}
-  usages: [cert sign, crl sign, digital signature]
-  issuerRef: {name: stratos-selfsigned, kind: Issuer, group: cert-manager.io}
----
-apiVersion: cert-manager.io/v1
-kind: Issuer
-metadata: {name: stratos-ca, namespace: stratos-system}
-spec: {ca: {secretName: stratos-ca}}
----
-apiVersion: cert-manager.io/v1
-kind: Certificate
-metadata: {name: stratos-serving, namespace: stratos-system}
-spec:
-  secretName: stratos-serving
-  dnsNames:
-  - stratos-webhook.stratos-system.svc
-  - stratos-webhook.stratos-system.svc.cluster.local
-  - stratos-extender.stratos-system.svc
-  - stratos-extender.stratos-system.svc.cluster.local
-  duration: 2160h
-  renewBefore: 720h
-  privateKey: {algorithm: ECDSA, size: 256, rotationPolicy: Always}
-  usages: [digital signature, server auth]
-  issuerRef: {name: stratos-ca, kind: Issuer, group: cert-manager.io}
----
-apiVersion: cert-manager.io/v1
-kind: Certificate
-metadata: {name: stratos-scheduler-client, namespace: stratos-system}
-spec:
-  secretName: stratos-scheduler-client
-  commonName: stratos-scheduler
-  duration: 2160h
-  renewBefore: 720h
-  privateKey: {algorithm: ECDSA, size: 256, rotationPolicy: Always}
-  usages: [digital signature, client auth]
-  issuerRef: {name: stratos-ca, kind: Issuer, group: cert-manager.io}
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingWebhookConfiguration
-metadata:
-  name: stratos-system-stratos
-  annotations: {cert-manager.io/inject-ca-from: stratos-system/stratos-serving}
-webhooks:
-- name: nodepools.stratos.sh
-  admissionReviewVersions: [v1]
-  sideEffects: None
-  failurePolicy: Ignore
-  clientConfig: {service: {name: stratos-webhook, namespace: stratos-system, path: /validate-stratos-sh-v1alpha1-nodepool, port: 443}}
-  rules:
-  - {apiGroups: [stratos.sh], apiVersions: [v1alpha1], operations: [CREATE, UPDATE], resources: [nodepools], scope: Cluster}
-`)
+// documents are the rendered chart whose extender is exposed, as YAML, with the namespace that helm makes for it.
+func documents() ([]byte, error) {
+	rendered, err := os.ReadFile("../../../charts/testdata/rendered/exposed.yaml")
+	return append([]byte("{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"}}\n---\n"), rendered...), err
 }
 
 // decode returns the objects of a list of YAML documents, in order.
@@ -118,26 +57,74 @@ func decode(text []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// install applies the documents and returns the Certificates among them, once they are all Ready.
-func install(t *testing.T, r *rig.Rig) []*unstructured.Unstructured {
+// install applies the documents and waits until every Certificate among them is Ready. The Deployment is left out: nobody here runs pods, and the
+// process that a test starts stands for its container.
+func install(t *testing.T, r *rig.Rig) installation {
 	t.Helper()
-	objects, err := decode(documents())
+	text, err := documents()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var certificates []*unstructured.Unstructured
+	objects, err := decode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := installation{objects: objects}
 	for _, o := range objects {
+		if o.GetKind() == "Deployment" {
+			continue
+		}
 		if err := r.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("helm")); err != nil {
 			t.Fatalf("apply %s %s: %v", o.GetKind(), o.GetName(), err)
 		}
 		if o.GetKind() == "Certificate" {
-			certificates = append(certificates, o)
+			i.certificates = append(i.certificates, o)
 		}
 	}
-	for _, c := range certificates {
+	for _, c := range i.certificates {
 		awaitIssued(t, r, c, 1)
 	}
-	return certificates
+	return i
+}
+
+// certificateFlags are the flags of the Deployment's container that name certificates, with the folder of the test in place of the one
+// that the serving Secret is mounted at.
+func (i installation) certificateFlags(t *testing.T, dir string) []string {
+	t.Helper()
+	at := slices.IndexFunc(i.objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
+	if at < 0 {
+		t.Fatal("the chart has no Deployment")
+	}
+	deployment := &appsv1.Deployment{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(i.objects[at].Object, deployment); err != nil {
+		t.Fatal(err)
+	}
+	pod := deployment.Spec.Template.Spec
+	mounted := mountOf(t, pod, servingSecret)
+	var flags []string
+	for _, flag := range pod.Containers[0].Args {
+		if strings.HasPrefix(flag, "--cert-dir=") || strings.HasPrefix(flag, "--client-ca=") {
+			flags = append(flags, strings.Replace(flag, mounted, dir, 1))
+		}
+	}
+	if want := []string{"--cert-dir=" + dir, "--client-ca=" + filepath.Join(dir, "ca.crt")}; !slices.Equal(flags, want) {
+		t.Fatalf("the container is given %v, want %v", flags, want)
+	}
+	return flags
+}
+
+// mountOf is where the first container finds the Secret.
+func mountOf(t *testing.T, pod corev1.PodSpec, secret string) string {
+	t.Helper()
+	for _, v := range pod.Volumes {
+		for _, m := range pod.Containers[0].VolumeMounts {
+			if v.Secret != nil && v.Secret.SecretName == secret && m.Name == v.Name {
+				return m.MountPath
+			}
+		}
+	}
+	t.Fatalf("Secret %s is not mounted", secret)
+	return ""
 }
 
 // awaitIssued waits until the Certificate is Ready with at least that revision, and nothing is being issued any more.

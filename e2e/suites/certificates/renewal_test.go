@@ -3,7 +3,6 @@ package certificates
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -14,39 +13,63 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// TestRenewalWithoutRestart: Stratos and kube-scheduler go on through the renewal of every certificate, the root with its kept key included, as
-// the processes that they are.
+// TestRenewalWithoutRestart: Stratos, kube-scheduler and the API server go on through the renewal of every certificate, also of the root, which
+// keeps its key, as the processes that they are.
 func TestRenewalWithoutRestart(t *testing.T) {
 	g := newGround(t)
-	if err := g.Warm(t.Context(), rig.Pool("warm", 3), rig.Class("warm", "test.four")); err != nil {
-		t.Fatal(err)
-	}
+	g.warm(t, 3)
 	processes := g.pids()
 	g.wake(t, "before")
 
-	t.Log("every leaf is renewed")
-	before := g.secrets(t)
-	renew(t, g.Rig, leaves(g.certificates)...)
-	checkReplaced(t, before, g.secrets(t))
-	g.serveRenewed(t)
+	g.renewLeaves(t)
 	g.proveReread(t, "renewed")
+	g.checkReconnects(t)
 
-	t.Log("the root is renewed, and then every leaf")
-	before = g.secrets(t)
-	ca := secret(t, g.Rig, rootSecret)
-	renew(t, g.Rig, root(t, g.certificates))
-	if after := secret(t, g.Rig, rootSecret); bytes.Equal(after["tls.crt"], ca["tls.crt"]) || !bytes.Equal(after["tls.key"], ca["tls.key"]) {
-		t.Error("the root is no new certificate of the same key")
+	before := secret(t, g.Rig, rootSecret)
+	renew(t, g.Rig, root(t, g.installed.certificates))
+	after := secret(t, g.Rig, rootSecret)
+	if bytes.Equal(after["tls.crt"], before["tls.crt"]) || !bytes.Equal(after["tls.key"], before["tls.key"]) {
+		t.Error("the root is not a new certificate of the same key")
 	}
-	renew(t, g.Rig, leaves(g.certificates)...)
-	checkReplaced(t, before, g.secrets(t))
-	g.serveRenewed(t)
-	g.relay.cut()
+	g.checkReconnects(t) // the new root is nowhere in use yet
+	g.renewLeaves(t)
 	g.scheduler.update(t, secret(t, g.Rig, schedulerSecret))
+	g.checkReconnects(t)
 	g.wake(t, "after the root")
 
 	if now := g.pids(); now != processes {
 		t.Errorf("processes %v became %v", processes, now)
+	}
+}
+
+// renewLeaves has every certificate but the root's issued anew and waits until Stratos shows the new one.
+func (g *ground) renewLeaves(t *testing.T) {
+	t.Helper()
+	before := g.secrets(t)
+	renew(t, g.Rig, leaves(g.installed.certificates)...)
+	checkReplaced(t, before, g.secrets(t))
+	g.serveRenewed(t)
+}
+
+// checkReconnects: in connections that begin now, the API server and kube-scheduler still find each what it asks for.
+func (g *ground) checkReconnects(t *testing.T) {
+	t.Helper()
+	asked, admitted := g.asking.cut(), g.egress.cut()
+	if err := g.admit(t, "team"); err != nil {
+		t.Errorf("admission of a pool: %v", err)
+	}
+	pod := rig.Pod("small", "cpu", "100m") // fits on a node that runs
+	if err := g.Client.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.AwaitBound(t.Context(), pod); err != nil {
+		t.Error(err)
+	}
+	if err := g.Client.Delete(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	if g.asking.connections() == asked || g.egress.connections() == admitted {
+		t.Error("no new connection was made: no certificate was shown")
 	}
 }
 
@@ -72,19 +95,21 @@ func checkReplaced(t *testing.T, before, after map[string]map[string][]byte) {
 	}
 }
 
-// serveRenewed brings the serving Secret to Stratos and waits until it shows the new certificate, to a client that has the new one of its own.
+// serveRenewed brings the serving Secret to Stratos and waits until both of its servers show the new certificate.
 func (g *ground) serveRenewed(t *testing.T) {
 	t.Helper()
-	serving, scheduler := secret(t, g.Rig, servingSecret), secret(t, g.Rig, schedulerSecret)
+	serving := secret(t, g.Rig, servingSecret)
 	g.serving.update(t, serving)
 	want := parse(t, serving["tls.crt"])
-	await(t, "the renewed certificate", func(ctx context.Context) (bool, error) {
-		got := g.ask(ctx, "https", serving, scheduler)
-		if got.served == nil {
-			return false, errors.New(got.text)
-		}
-		return got.served.Equal(want), fmt.Errorf("serial %x, want %x", got.served.SerialNumber, want.SerialNumber)
-	})
+	for name, address := range map[string]string{extenderName: g.extender, webhookName: g.webhook} {
+		await(t, "the renewed certificate of "+name, func(ctx context.Context) (bool, error) {
+			got, err := shown(ctx, address, name, serving)
+			if err != nil || got.Equal(want) {
+				return err == nil, err
+			}
+			return false, fmt.Errorf("serial %x, want %x", got.SerialNumber, want.SerialNumber)
+		})
+	}
 }
 
 // proveReread shows that kube-scheduler reads its client certificate at each handshake: with a stranger's in the files its questions are refused,
@@ -93,7 +118,7 @@ func (g *ground) proveReread(t *testing.T, name string) {
 	t.Helper()
 	foreign := namesake(t, parse(t, secret(t, g.Rig, rootSecret)["tls.crt"])).client(t, rig.HangGuard)
 	g.scheduler.update(t, foreign)
-	connections := g.relay.cut()
+	connections := g.asking.cut()
 	before := g.starts(t)
 	pod := rig.Pod(name, "cpu", "3")
 	if err := g.Client.Create(t.Context(), pod); err != nil {
@@ -107,7 +132,7 @@ func (g *ground) proveReread(t *testing.T, name string) {
 	if started := g.starts(t) - before; started != 1 {
 		t.Errorf("%d instances were started for pod %s, want 1", started, name)
 	}
-	if now := g.relay.connections(); now <= connections {
+	if now := g.asking.connections(); now <= connections {
 		t.Errorf("%d connections before the renewal, %d after it: there was no handshake to show a certificate in", connections, now)
 	}
 }

@@ -1,7 +1,6 @@
 package certificates
 
 import (
-	"bytes"
 	"context"
 	"crypto"
 	"crypto/ecdsa"
@@ -15,6 +14,7 @@ import (
 	"io"
 	"math/big"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,16 +93,12 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 type answer struct {
 	code int
 	text string
-	// served is the certificate that the extender showed, nil where no handshake was finished.
-	served *x509.Certificate
 }
 
 // ask posts an empty question to the extender, in a connection of its own. identity are the files of a client's Secret, nil for a client
 // without a certificate; what is shown does not depend on what the server says it accepts.
 func (g *ground) ask(ctx context.Context, scheme string, trusted, identity map[string][]byte) answer {
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(trusted["ca.crt"])
-	config := &tls.Config{RootCAs: roots, ServerName: extenderName}
+	config := trusting(trusted, extenderName)
 	if identity != nil {
 		pair, err := tls.X509KeyPair(identity["tls.crt"], identity["tls.key"])
 		if err != nil {
@@ -111,7 +107,7 @@ func (g *ground) ask(ctx context.Context, scheme string, trusted, identity map[s
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	client := &http.Client{Timeout: rig.HangGuard, Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, scheme+"://"+g.address+"/filter", bytes.NewReader([]byte("{}")))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, scheme+"://"+g.extender+"/filter", strings.NewReader("{}"))
 	if err != nil {
 		return answer{text: err.Error()}
 	}
@@ -122,9 +118,22 @@ func (g *ground) ask(ctx context.Context, scheme string, trusted, identity map[s
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	a := answer{code: response.StatusCode, text: fmt.Sprintf("%s %v", body, err)}
-	if response.TLS != nil {
-		a.served = response.TLS.PeerCertificates[0]
+	return answer{code: response.StatusCode, text: fmt.Sprintf("%s %v", body, err)}
+}
+
+func trusting(files map[string][]byte, name string) *tls.Config {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(files["ca.crt"])
+	return &tls.Config{RootCAs: roots, ServerName: name}
+}
+
+// shown is the certificate that is served at the address under the name, verified by the CA of the files.
+func shown(ctx context.Context, address, name string, trusted map[string][]byte) (*x509.Certificate, error) {
+	// Of the verdict on the client the client learns only when it reads, so that none has to be shown to see the server's.
+	conn, err := (&tls.Dialer{Config: trusting(trusted, name)}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
 	}
-	return a
+	defer conn.Close()
+	return conn.(*tls.Conn).ConnectionState().PeerCertificates[0], nil
 }
