@@ -74,7 +74,10 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 		return c.empty(ctx, pool)
 	}
 	if before := pool.DeepCopy(); controllerutil.AddFinalizer(pool, v1alpha1.FinalizerNodePool) {
-		return ctrl.Result{}, ignoreConflict(c.writeFinalizers(ctx, pool, before))
+		// We go on at once: a finalizer does not change the generation, so this write brings no event that would lead back here.
+		if err := c.writeFinalizers(ctx, pool, before); err != nil {
+			return ctrl.Result{}, ignoreConflict(err)
+		}
 	}
 	slots := c.settle(pool)
 	nodes := &corev1.NodeList{}

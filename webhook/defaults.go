@@ -14,7 +14,11 @@ import (
 func DefaultNodePool(pool *v1alpha1.NodePool) {
 	spec := &pool.Spec
 	setPointer(&spec.Weight, v1alpha1.DefaultWeight)
-	setText(&spec.Template.StartupTaintRemoval, v1alpha1.DefaultStartupTaintRemoval)
+	if spec.Template.NodeClassRef != (v1alpha1.NodeClassRef{}) {
+		// Where the template is missing the schema says so. A default would bring a template into being, and the message would be
+		// about what that lacks.
+		setText(&spec.Template.StartupTaintRemoval, v1alpha1.DefaultStartupTaintRemoval)
+	}
 	setDuration(&spec.PreWarm.Timeout, v1alpha1.DefaultPreWarmTimeout)
 	setText(&spec.PreWarm.TimeoutAction, v1alpha1.DefaultTimeoutAction)
 	setText(&spec.PreWarm.CompletionMode, v1alpha1.DefaultCompletionMode)

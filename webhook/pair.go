@@ -68,6 +68,8 @@ func classWarnings(pool *v1alpha1.NodePool, around NodePoolContext) admission.Wa
 	ref := pool.Spec.Template.NodeClassRef
 	at := field.NewPath("spec", "template", "nodeClassRef", "name")
 	switch {
+	case len(validateObjectName(ref.Name, at)) > 0: // an error already, and nothing can have such a name
+		return nil
 	case around.ClassUnread != nil:
 		return warn(at, "%s %q could not be looked up, so the pool was not compared with it: %v", ref.Kind, ref.Name, around.ClassUnread)
 	case around.Class == nil:
