@@ -9,9 +9,9 @@ STRICT := set -euo pipefail
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
-# Modules of the repository: what is shipped, the suites with the demo, the control plane that they run on, the
-# comparison with the scheduler's own filters, and cert-manager's controllers as a program.
-MODULES := . e2e e2e/controlplane e2e/parity e2e/certmanager
+# Modules of the repository: what is shipped, the suites with the demo, the control plane that they run on, the chart's
+# renders and tests, the comparison with the scheduler's own filters, and cert-manager's controllers as a program.
+MODULES := . e2e e2e/controlplane e2e/helm e2e/parity e2e/certmanager
 TOOL := go tool -modfile=$(CURDIR)/go.tools.mod
 
 # Evaluated only where it is used, because a copy of the tree (verify) has no git.
@@ -88,7 +88,7 @@ clean-cache: ## Remove the built control-plane binaries as well (minutes to buil
 .PHONY: test
 test: ## Run everything that proves the promises, then check that each accepted point's tests ran
 	@rm -rf $(RECORDS)/test
-	$(MAKE) --no-print-directory test-unit test-parity controlplane test-controlplane test-e2e RECORD_IN=$(RECORDS)/test
+	$(MAKE) --no-print-directory test-unit test-parity controlplane test-controlplane test-helm test-e2e RECORD_IN=$(RECORDS)/test
 	bin/check results -command 'make test' -records $(RECORDS)/test
 
 # Where the parts of `make test` record what ran; each alone writes beside it, so that it cannot pass for the whole.
@@ -112,6 +112,10 @@ test-parity: bin/check ## Compare extender/fit with the real kube-scheduler's fi
 .PHONY: test-controlplane
 test-controlplane: bin/check controlplane ## Run the tests of the control plane itself
 	@$(RUN)/controlplane.jsonl -dir e2e/controlplane -- -p 1 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+
+.PHONY: test-helm
+test-helm: bin/check controlplane ## Render, lint and apply the chart by Helm 3 and Helm 4
+	@$(RUN)/helm.jsonl -dir e2e/helm -- -p 1 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 
 # One package at a time: each runs a control plane of its own, and latencies of two at once would be those of the machine.
 # -count=1 because the go command cannot see the processes that the result depends on.

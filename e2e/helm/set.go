@@ -18,9 +18,13 @@ type Tree string
 func (t Tree) ChartDir() string { return t.path("charts", "stratos") }
 
 // RenderedFile is where the render of a set is kept.
-func (t Tree) RenderedFile(set string) string { return t.path("charts", "testdata", "rendered", set+".yaml") }
+func (t Tree) RenderedFile(set string) string {
+	return t.path("charts", "testdata", "rendered", set+".yaml")
+}
 
-func (t Tree) path(parts ...string) string { return filepath.Join(append([]string{string(t)}, parts...)...) }
+func (t Tree) path(parts ...string) string {
+	return filepath.Join(append([]string{string(t)}, parts...)...)
+}
 
 // Set is one way to install the chart: the values of charts/testdata/values/<name>.yaml, and what the command line and the cluster add.
 type Set struct {

@@ -1,7 +1,7 @@
 {{- /* The Stratos container, without a restart policy. */}}
 {{- define "stratos.container" -}}
 name: stratos
-image: {{ include "stratos.image" (dict "image" .Values.image "tag" .Chart.AppVersion) }}
+image: {{ include "stratos.image" (dict "image" .Values.image "tag" .Chart.AppVersion) | quote }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 args:
   - --cluster-name={{ .Values.clusterName }}
@@ -79,7 +79,7 @@ volumeMounts:
 {{- /* The kube-scheduler beside it. */}}
 {{- define "stratos.schedulerContainer" -}}
 name: scheduler
-image: {{ include "stratos.image" (dict "image" .Values.scheduler.image "tag" (include "stratos.kubernetesVersion" .)) }}
+image: {{ include "stratos.image" (dict "image" .Values.scheduler.image "tag" (include "stratos.kubernetesVersion" .)) | quote }}
 imagePullPolicy: {{ .Values.scheduler.image.pullPolicy }}
 command:
   - kube-scheduler
