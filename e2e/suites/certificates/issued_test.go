@@ -46,19 +46,20 @@ func checkAdmission(t *testing.T, g *ground) {
 	if got, want := g.egress.destinations(), []string{service.Spec.ClusterIP + ":443"}; !slices.Equal(got, want) {
 		t.Errorf("the API server asked for %v, want %v", got, want)
 	}
-	if err := g.admit(t, "stratos.sh/state"); err == nil || !strings.Contains(err.Error(), "validate.nodepool.stratos.sh") {
-		t.Errorf("a pool with a reserved label: %v, want a refusal by the webhook", err)
+	if err := g.admit(t, "registry.example//app"); err == nil || !strings.Contains(err.Error(), `admission webhook "validate.nodepool.stratos.sh" denied`) {
+		t.Errorf("a pool with an image that is none: %v, want a refusal by the webhook", err)
 	}
-	if err := g.admit(t, "team"); err != nil {
+	if err := g.admit(t, "registry.example/app"); err != nil {
 		t.Errorf("a pool without fault: %v", err)
 	}
 }
 
-// admit asks for a pool whose nodes have the label, as a dry run.
-func (g *ground) admit(t *testing.T, label string) error {
+// admit asks for a pool whose nodes pull the image, as a dry run.
+func (g *ground) admit(t *testing.T, image string) error {
 	t.Helper()
 	pool := rig.Pool("tried", 1)
-	pool.Spec.Template.Labels = map[string]string{label: "a"}
+	pool.Spec.Template.NodeClassRef.Name = "warm"
+	pool.Spec.PreWarm.ImagesToPull = []string{image}
 	return g.Client.Create(t.Context(), pool, client.DryRunAll)
 }
 
