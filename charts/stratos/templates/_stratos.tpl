@@ -22,6 +22,7 @@ args:
   - --extender-bind-address=127.0.0.1:9444
   {{- end }}
   - --extender-scheduler-names={{ concat (list .Values.scheduler.name) .Values.extender.schedulerNames | uniq | join "," }}
+  {{- /* --rate-limit-share belongs here, as 1 over stratos.replicas, once Stratos has the flag. */}}
   {{- with .Values.extraArgs }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
