@@ -66,6 +66,7 @@ func newGround(t *testing.T) *ground {
 	}
 	g.register(t, g.address)
 	g.awaitAsked(t)
+	g.heard.take() // what the waiting heard
 	return g
 }
 

@@ -162,23 +162,28 @@ func renew(t *testing.T, r *rig.Rig, certificates ...*unstructured.Unstructured)
 	}
 }
 
-func triggerRenewal(t *testing.T, r *rig.Rig, c *unstructured.Unstructured) int64 {
+// triggerRenewal returns the revision that is to be surpassed. A controller may write the status at any time, so it tries until its own write counts.
+func triggerRenewal(t *testing.T, r *rig.Rig, c *unstructured.Unstructured) (revision int64) {
 	t.Helper()
-	revision, _, err := unstructured.NestedInt64(c.Object, "status", "revision")
-	if err != nil {
-		t.Fatal(err)
-	}
-	conditions, _, err := unstructured.NestedSlice(c.Object, "status", "conditions")
-	if err != nil {
-		t.Fatal(err)
-	}
-	conditions = append(conditions, map[string]any{"type": "Issuing", "status": "True", "reason": "ManuallyTriggered", "message": "renewed by a test"})
-	if err := unstructured.SetNestedSlice(c.Object, conditions, "status", "conditions"); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Client.Status().Update(t.Context(), c); err != nil {
-		t.Fatalf("renew certificate %s: %v", c.GetName(), err)
-	}
+	await(t, "renewal of certificate "+c.GetName(), func(ctx context.Context) (bool, error) {
+		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(c), c); err != nil {
+			return false, err
+		}
+		var err error
+		if revision, _, err = unstructured.NestedInt64(c.Object, "status", "revision"); err != nil {
+			return false, err
+		}
+		conditions, _, err := unstructured.NestedSlice(c.Object, "status", "conditions")
+		if err != nil {
+			return false, err
+		}
+		conditions = append(conditions, map[string]any{"type": "Issuing", "status": "True", "reason": "ManuallyTriggered", "message": "renewed by a test"})
+		if err := unstructured.SetNestedSlice(c.Object, conditions, "status", "conditions"); err != nil {
+			return false, err
+		}
+		err = r.Client.Status().Update(ctx, c)
+		return err == nil, err
+	})
 	return revision
 }
 
