@@ -24,7 +24,7 @@ func TestRenewalWithoutRestart(t *testing.T) {
 	g.renewLeaves(t)
 	g.proveReread(t)
 	g.wake(t, "renewed")
-	g.checkReconnects(t)
+	g.checkReconnects(t, "after-the-leaves")
 
 	before := secret(t, g.Rig, rootSecret)
 	renew(t, g.Rig, root(t, g.installed.certificates))
@@ -32,11 +32,11 @@ func TestRenewalWithoutRestart(t *testing.T) {
 	if bytes.Equal(after["tls.crt"], before["tls.crt"]) || !bytes.Equal(after["tls.key"], before["tls.key"]) {
 		t.Error("the root is not a new certificate of the same key")
 	}
-	g.checkReconnects(t) // the new root is nowhere in use yet
+	g.checkReconnects(t, "beside-the-new-root") // which signed nothing yet
 	g.renewLeaves(t)
 	g.scheduler.update(t, secret(t, g.Rig, schedulerSecret))
-	g.checkReconnects(t)
-	g.wake(t, "after the root")
+	g.checkReconnects(t, "under-the-new-root")
+	g.wake(t, "after-the-root")
 
 	if now := g.pids(); now != processes {
 		t.Errorf("processes %v became %v", processes, now)
@@ -52,22 +52,20 @@ func (g *ground) renewLeaves(t *testing.T) {
 	g.serveRenewed(t)
 }
 
-// checkReconnects: in connections that begin now, the API server and kube-scheduler still find each what it asks for.
-func (g *ground) checkReconnects(t *testing.T) {
+// checkReconnects: in connections that begin now, the API server and kube-scheduler still find each what it asks for. The pod of that name is a
+// small one, which fits on a node that runs.
+func (g *ground) checkReconnects(t *testing.T, name string) {
 	t.Helper()
 	asked, admitted := g.asking.cut(), g.egress.cut()
 	if err := g.admit(t, "registry.example/app"); err != nil {
 		t.Errorf("admission of a pool: %v", err)
 	}
-	pod := rig.Pod("small", "cpu", "100m") // fits on a node that runs
+	pod := rig.Pod(name, "cpu", "1m")
 	if err := g.Client.Create(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := g.AwaitBound(t.Context(), pod); err != nil {
 		t.Error(err)
-	}
-	if err := g.Client.Delete(t.Context(), pod); err != nil {
-		t.Fatal(err)
 	}
 	if g.asking.connections() == asked || g.egress.connections() == admitted {
 		t.Error("no new connection was made: no certificate was shown")
