@@ -56,7 +56,10 @@ func (r *Rig) StartCertManager(ctx context.Context) (*controlplane.Process, erro
 		Args: []string{"--kubeconfig=" + kubeconfig, "--health-probe-bind-address=" + address, "-v=2"},
 	})
 	r.companions = append(r.companions, p)
-	return p, p.Start(ctx)
+	if err := p.Start(ctx); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // certManagerFolder is that of the module e2e/certmanager in the checkout that this source file belongs to.
