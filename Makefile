@@ -10,8 +10,9 @@ STRICT := set -euo pipefail
 .DEFAULT_GOAL := help
 
 # Modules of the repository: what is shipped, the suites with the demo, the control plane that they run on, the chart's
-# renders and tests, the comparison with the scheduler's own filters, and the Karpenter that the suites run beside Stratos.
-MODULES := . e2e e2e/controlplane e2e/helm e2e/parity e2e/karpenter
+# renders and tests, the comparison with the scheduler's own filters, the Karpenter that the suites run beside Stratos,
+# and cert-manager's controllers as a program.
+MODULES := . e2e e2e/controlplane e2e/helm e2e/parity e2e/karpenter e2e/certmanager
 TOOL := go tool -modfile=$(CURDIR)/go.tools.mod
 
 # Evaluated only where it is used, because a copy of the tree (verify) has no git.
@@ -54,7 +55,7 @@ build: ## Build bin/stratos, static, with its version
 	CGO_ENABLED=0 go build -p $(P) -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/stratos ./cmd/stratos
 
 .PHONY: generate
-generate: ## Write the generated files: deep copies, CRDs, and what the chart takes from the sources
+generate: ## Write the generated files: deep copies, CRDs, webhook configurations, and what the chart takes from the sources
 	$(TOOL) controller-gen object paths=./crds/v1alpha1/...
 	@rm -rf dist/crds dist/webhook dist/rbac
 	$(TOOL) controller-gen crd paths=./crds/v1alpha1/... output:crd:dir=dist/crds
@@ -63,7 +64,7 @@ generate: ## Write the generated files: deep copies, CRDs, and what the chart ta
 	@mkdir -p dist/webhook
 	$(TOOL) controller-gen webhook paths=./webhook/... output:webhook:dir=dist/webhook
 	go run ./webhook/manifests <dist/webhook/manifests.yaml >dist/webhook/complete.yaml
-	@mv dist/webhook/complete.yaml webhook/manifests.yaml && rm -r dist/webhook
+	@mv dist/webhook/complete.yaml $(WEBHOOK_MANIFESTS) && rm -r dist/webhook
 	$(TOOL) controller-gen rbac:roleName=stratos $(foreach folder,cmd extender provider scaler webhook,paths=./$(folder)/...) output:rbac:dir=dist/rbac
 	@rm -rf $(GENERATED) && mkdir -p $(GENERATED)/crds
 	@cp crds/stratos.sh_*.yaml $(GENERATED)/crds/

@@ -128,6 +128,12 @@ func repositoryRules() []Rule {
 			Reason: "Karpenter runs beside us as a process of its own, built with just the dependencies that it was released with; its types are not ours to depend on",
 		},
 		{
+			From: []Pattern{"./..."}, FromExcept: []Pattern{"./e2e/certmanager/..."},
+			To:    []Pattern{"github.com/cert-manager/cert-manager/pkg/controller/...", "github.com/cert-manager/cert-manager/pkg/issuer/..."},
+			Reach: Direct, InTests: true,
+			Reason: "cert-manager's controllers promise no API to importers; they exist only in the module e2e/certmanager, which runs them as a process",
+		},
+		{
 			From: []Pattern{"./..."}, FromExcept: []Pattern{"./e2e/..."}, To: []Pattern{"k8s.io/kubernetes/...", "./e2e/..."},
 			Reach: ThroughOthers, InTests: true,
 			Reason: "what is shipped never depends on what tests it, nor on the source of Kubernetes itself",
