@@ -1,7 +1,6 @@
 package rig
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,10 +14,6 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/e2e/controlplane"
 )
@@ -146,37 +141,11 @@ func (r *Rig) installCertManager(ctx context.Context, module string) error {
 		return fmt.Errorf("no file in %s/deploy/crds", downloaded.Dir)
 	}
 	for _, path := range files {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		if err := r.define(ctx, text); err != nil {
+		if err := r.defineFile(ctx, path); err != nil {
 			return fmt.Errorf("%s: %w", filepath.Base(path), err)
 		}
 	}
 	return nil
-}
-
-func (r *Rig) define(ctx context.Context, text []byte) error {
-	definition := &unstructured.Unstructured{}
-	if err := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(bytes.TrimPrefix(text, []byte("---\n"))), 4096).Decode(&definition.Object); err != nil {
-		return err
-	}
-	if err := r.Client.Create(ctx, definition); err != nil {
-		return err
-	}
-	return Until(ctx, HangGuard, func(ctx context.Context) (bool, error) {
-		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(definition), definition); err != nil {
-			return false, err
-		}
-		conditions, _, err := unstructured.NestedSlice(definition.Object, "status", "conditions")
-		for _, c := range conditions {
-			if c, ok := c.(map[string]any); ok && c["type"] == "Established" && c["status"] == "True" {
-				return true, err
-			}
-		}
-		return false, errors.Join(err, fmt.Errorf("conditions %v", conditions))
-	})
 }
 
 // goCommand runs it in the module's folder, whatever workspace or flags the caller has.

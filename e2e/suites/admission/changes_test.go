@@ -16,7 +16,7 @@ import (
 
 // TestChangesSayWhatTheyDo changes a pool that has nodes, its class, and the certificate of the webhooks, all in one running Stratos.
 func TestChangesSayWhatTheyDo(t *testing.T) {
-	g := newGround(t)
+	g := newSite(t)
 	class, pool := good(t, "AWSNodeClass", nil), good(t, "NodePool", nil)
 	for _, o := range []client.Object{class, pool} {
 		if err := g.client.Create(t.Context(), o); err != nil {
@@ -61,7 +61,7 @@ func TestChangesSayWhatTheyDo(t *testing.T) {
 }
 
 // testChange tries the change without storing it.
-func (g *ground) testChange(t *testing.T, object *unstructured.Unstructured, change, want string) {
+func (g *site) testChange(t *testing.T, object *unstructured.Unstructured, change, want string) {
 	g.heard.take()
 	patch := client.RawPatch("application/merge-patch+json", []byte(change))
 	if err := g.client.Patch(t.Context(), object.DeepCopy(), patch, client.DryRunAll); err != nil {
@@ -74,7 +74,7 @@ func (g *ground) testChange(t *testing.T, object *unstructured.Unstructured, cha
 }
 
 // testDeletion: kubectl delete -f with both in one file works, because a pool that goes needs its class no more.
-func (g *ground) testDeletion(t *testing.T, class, pool *unstructured.Unstructured) {
+func (g *site) testDeletion(t *testing.T, class, pool *unstructured.Unstructured) {
 	err := g.client.Delete(t.Context(), class)
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "it is in use by NodePool workers") {
 		t.Fatalf("deleting a class in use: %v", err)
@@ -88,7 +88,7 @@ func (g *ground) testDeletion(t *testing.T, class, pool *unstructured.Unstructur
 }
 
 // testCertificate replaces the files under a running process, as a mounted Secret does.
-func (g *ground) testCertificate(t *testing.T) {
+func (g *site) testCertificate(t *testing.T) {
 	before, pid := g.serial(t), g.stratos.Process.PID()
 	if err := g.ControlPlane.WriteServingCertificate(g.certDir, "stratos-webhook"); err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func (g *ground) testCertificate(t *testing.T) {
 	}
 }
 
-func (g *ground) serial(t *testing.T) string {
+func (g *site) serial(t *testing.T) string {
 	t.Helper()
 	conn, err := tls.Dial("tcp", g.address, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // which certificate it is, is the question
 	if err != nil {

@@ -34,7 +34,7 @@ const (
 // TestSixtyFaults applies faulty objects, one fault each: those that only the webhook knows with kubectl, as a person does, and those
 // that the CRDs' own rules know, with the webhook up, out of reach, and absent.
 func TestSixtyFaults(t *testing.T) {
-	g := newGround(t)
+	g := newSite(t)
 	faults := read[map[string]fault](t, "faults.yaml")
 	if len(faults) < 60 {
 		t.Fatalf("%d faults, want at least 60", len(faults))
@@ -60,7 +60,7 @@ func TestSixtyFaults(t *testing.T) {
 }
 
 // applyFaults applies all with one kubectl. It prints an object's warnings before what became of the object.
-func (g *ground) applyFaults(t *testing.T, faults map[string]fault) {
+func (g *site) applyFaults(t *testing.T, faults map[string]fault) {
 	folder, names := t.TempDir(), slices.Sorted(maps.Keys(faults))
 	for i, name := range names {
 		data, err := yaml.Marshal(faulty(t, faults[name], objectName(i)))
@@ -122,7 +122,7 @@ func checkAnswer(t *testing.T, f fault, refusal string, warnings []string) {
 }
 
 // refuseStatic wants the schema's own words: our defaulting, which comes first, must not put Go's in their place.
-func (g *ground) refuseStatic(t *testing.T, faults map[string]static) {
+func (g *site) refuseStatic(t *testing.T, faults map[string]static) {
 	for name, f := range faults {
 		err := g.client.Create(t.Context(), f.object.DeepCopy())
 		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), f.want) {
@@ -135,7 +135,7 @@ func (g *ground) refuseStatic(t *testing.T, faults map[string]static) {
 }
 
 // testDown: the mutating webhook is asked before the schema, so while it is down its error is all that people see, whatever else is wrong.
-func (g *ground) testDown(t *testing.T, faults map[string]static) {
+func (g *site) testDown(t *testing.T, faults map[string]static) {
 	g.awaitUnreached(t)
 	for _, name := range slices.Sorted(maps.Keys(faults))[:3] {
 		err := g.client.Create(t.Context(), faults[name].object.DeepCopy())
@@ -146,7 +146,7 @@ func (g *ground) testDown(t *testing.T, faults map[string]static) {
 }
 
 // testLongUserData counts bytes where the schema counts characters.
-func (g *ground) testLongUserData(t *testing.T) {
+func (g *site) testLongUserData(t *testing.T) {
 	change := map[string]any{"metadata": map[string]any{"name": "long"}, "spec": map[string]any{"userData": "#!/bin/bash\n#" + strings.Repeat("ä", 10000) + "\npoweroff\n"}}
 	err := g.client.Create(t.Context(), good(t, "AWSNodeClass", change))
 	if err == nil || !strings.Contains(err.Error(), "spec.userData: Too long: may not be more than 16384 bytes") {

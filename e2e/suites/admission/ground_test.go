@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
@@ -25,12 +24,13 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/controlplane"
+	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
 	"github.com/stratos-sh/stratos/webhook"
 )
 
-// ground is a control plane with a Stratos that serves admission, and the configurations that make the API server ask it.
-type ground struct {
+// site is a control plane with a Stratos that serves admission, and the configurations that make the API server ask it.
+type site struct {
 	*rig.Rig
 	client     client.Client
 	heard      *heard
@@ -41,24 +41,13 @@ type ground struct {
 	validating *admissionregistrationv1.ValidatingWebhookConfiguration
 }
 
-func newGround(t *testing.T) *ground {
+func newSite(t *testing.T) *site {
 	t.Helper()
-	r, err := rig.New(t.Context(), rig.Options{
-		ControlPlane: controlplane.Options{NodeMonitorGracePeriod: time.Hour},
-		Cloud:        []string{"--fake-boot-time=500ms", "--fake-stop-time=300ms", "--fake-pull-time=100ms"},
-		NoStratos:    true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := &ground{Rig: r, certDir: t.TempDir(), heard: &heard{}}
+	g := &site{certDir: t.TempDir(), heard: &heard{}}
+	g.Rig = ground.NewRig(t, rig.Options{Cloud: ground.FastCloud(), NoStratos: true})
 	t.Cleanup(func() {
 		if t.Failed() && g.stratos.Process != nil {
-			text, _ := os.ReadFile(g.stratos.Process.LogPath()) // of no use where it cannot be read, and the test has failed anyway
-			t.Logf("end of Stratos's log:\n%s", text[max(0, len(text)-4000):])
-		}
-		if err := r.Close(); err != nil {
-			t.Error(err)
+			ground.LogTail(t, g.stratos.Process)
 		}
 	})
 	if err := g.start(t.Context()); err != nil {
@@ -70,7 +59,7 @@ func newGround(t *testing.T) *ground {
 	return g
 }
 
-func (g *ground) start(ctx context.Context) error {
+func (g *site) start(ctx context.Context) error {
 	if err := g.ControlPlane.WriteServingCertificate(g.certDir, "stratos-webhook"); err != nil {
 		return err
 	}
@@ -107,7 +96,7 @@ func newClient(kubeconfig string, warnings *heard) (client.Client, error) {
 
 // register has the API server ask for admission at the address, as the chart does, but by a URL in place of the Service: no Service
 // leads anywhere here.
-func (g *ground) register(t *testing.T, address string) {
+func (g *site) register(t *testing.T, address string) {
 	t.Helper()
 	ca, err := os.ReadFile(g.ControlPlane.CAFile())
 	if err != nil {
@@ -128,13 +117,13 @@ func (g *ground) register(t *testing.T, address string) {
 }
 
 // awaitAsked waits until the API server asks all webhooks: it learns of validating and mutating ones by a watch each.
-func (g *ground) awaitAsked(t *testing.T) {
+func (g *site) awaitAsked(t *testing.T) {
 	t.Helper()
 	awaitAnswer(t, g, "webhooks asked", func(err error) bool { return err != nil && strings.Contains(err.Error(), "webhook \"validate.") })
 }
 
 // awaitUnreached waits until the API server asks where nobody answers.
-func (g *ground) awaitUnreached(t *testing.T) {
+func (g *site) awaitUnreached(t *testing.T) {
 	t.Helper()
 	awaitAnswer(t, g, "webhook not reached", func(err error) bool {
 		return err != nil && strings.Contains(err.Error(), "failed calling webhook \"default.nodepool.stratos.sh\"")
@@ -142,7 +131,7 @@ func (g *ground) awaitUnreached(t *testing.T) {
 }
 
 // awaitAnswer asks for a pool with an image that only the webhook refuses.
-func awaitAnswer(t *testing.T, g *ground, what string, ok func(error) bool) {
+func awaitAnswer(t *testing.T, g *site, what string, ok func(error) bool) {
 	t.Helper()
 	pool := rig.Pool("probe", 1)
 	pool.Spec.PreWarm.ImagesToPull = []string{"a//b"}
@@ -156,7 +145,7 @@ func awaitAnswer(t *testing.T, g *ground, what string, ok func(error) bool) {
 }
 
 // repoint has the API server ask at another address.
-func (g *ground) repoint(t *testing.T, address string) {
+func (g *site) repoint(t *testing.T, address string) {
 	t.Helper()
 	mutating, validating := configurations(t)
 	for i := range mutating.Webhooks {
@@ -175,7 +164,7 @@ func (g *ground) repoint(t *testing.T, address string) {
 }
 
 // unregister returns once the API server asks nobody any more.
-func (g *ground) unregister(t *testing.T) {
+func (g *site) unregister(t *testing.T) {
 	t.Helper()
 	if g.mutating == nil {
 		return
@@ -209,7 +198,7 @@ func point(at *admissionregistrationv1.WebhookClientConfig, address string, ca [
 }
 
 // kubectl runs the control plane's own kubectl and returns all that it prints.
-func (g *ground) kubectl(t *testing.T, args ...string) (string, error) {
+func (g *site) kubectl(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), g.ControlPlane.KubectlPath(), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+g.ControlPlane.Kubeconfig(), "HOME="+filepath.Dir(g.certDir))

@@ -15,12 +15,12 @@ import (
 )
 
 // optIn labels the namespace, which is made if it does not exist, and returns once pods can be created in it.
-func (g *ground) optIn(t *testing.T, name string) {
+func (g *site) optIn(t *testing.T, name string) {
 	t.Helper()
 	g.namespace(t, name, map[string]string{v1alpha1.LabelScheduler: v1alpha1.SchedulerEnabled})
 }
 
-func (g *ground) namespace(t *testing.T, name string, labels map[string]string) {
+func (g *site) namespace(t *testing.T, name string, labels map[string]string) {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	err := g.client.Create(t.Context(), namespace)
@@ -45,7 +45,7 @@ type seen struct {
 }
 
 // created returns what the API server makes of the pod, without what its own admission adds to every pod.
-func (g *ground) created(ctx context.Context, pod *corev1.Pod) (seen, error) {
+func (g *site) created(ctx context.Context, pod *corev1.Pod) (seen, error) {
 	if err := g.client.Create(ctx, pod, client.DryRunAll); err != nil {
 		return seen{}, err
 	}
@@ -59,7 +59,7 @@ func (g *ground) created(ctx context.Context, pod *corev1.Pod) (seen, error) {
 }
 
 func TestNamespaceOptIn(t *testing.T) {
-	g := newGround(t)
+	g := newSite(t)
 	for _, name := range []string{"opted-in", "kube-system", "cert-manager", "stratos-system"} {
 		g.optIn(t, name)
 	}
@@ -120,7 +120,7 @@ func TestNamespaceOptIn(t *testing.T) {
 }
 
 // testDedicatedPool: nothing in the pod's own YAML knows of Stratos.
-func (g *ground) testDedicatedPool(t *testing.T) {
+func (g *site) testDedicatedPool(t *testing.T) {
 	pool := rig.Pool("dedicated", 1)
 	pool.Spec.Template.Taints = []corev1.Taint{{Key: v1alpha1.TaintDedicated, Value: "team-a", Effect: corev1.TaintEffectNoSchedule}}
 	if err := g.Warm(t.Context(), pool, rig.Class("dedicated", "m5.large")); err != nil {

@@ -22,7 +22,7 @@ import (
 // TestWebhookUnreachable has the API server ask where nobody answers, while Stratos itself runs on: the fault of a network policy or of
 // a CA that was not injected.
 func TestWebhookUnreachable(t *testing.T) {
-	g := newGround(t)
+	g := newSite(t)
 	g.optIn(t, "opted-in")
 	// One standby of at most three: a start is followed by a launch, which writes the pool's annotation before it.
 	pool := rig.Pool("workers", 3)
@@ -61,7 +61,7 @@ func TestWebhookUnreachable(t *testing.T) {
 	})
 }
 
-func (g *ground) testPoolGoesOn(t *testing.T, pool string) {
+func (g *site) testPoolGoesOn(t *testing.T, pool string) {
 	before := &v1alpha1.NodePool{}
 	if err := g.client.Get(t.Context(), client.ObjectKey{Name: pool}, before); err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func (g *ground) testPoolGoesOn(t *testing.T, pool string) {
 	}
 }
 
-func (g *ground) testPodsAreCreated(t *testing.T) {
+func (g *site) testPodsAreCreated(t *testing.T) {
 	for _, namespace := range []string{metav1.NamespaceDefault, "opted-in"} {
 		pod := rig.Pod("created", "cpu", "1")
 		pod.Namespace, pod.Spec.SchedulerName = namespace, ""
@@ -100,7 +100,7 @@ func (g *ground) testPodsAreCreated(t *testing.T) {
 	}
 }
 
-func (g *ground) testErrorAtApply(t *testing.T) {
+func (g *site) testErrorAtApply(t *testing.T) {
 	data, err := yaml.Marshal(good(t, "NodePool", map[string]any{"metadata": map[string]any{"name": "applied"}}))
 	if err != nil {
 		t.Fatal(err)

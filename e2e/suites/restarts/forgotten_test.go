@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
@@ -29,7 +30,7 @@ func (tr *truth) forgetsAnAnswer(t *testing.T, stratos rig.Running) {
 	if err := tr.r.Client.Create(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "pod put aside", func(ctx context.Context) (bool, error) {
+	ground.Await(t, "pod put aside", func(ctx context.Context) (bool, error) {
 		p := &corev1.Pod{}
 		if err := tr.r.Client.Get(ctx, client.ObjectKeyFromObject(pod), p); err != nil {
 			return false, err
@@ -47,11 +48,11 @@ func (tr *truth) forgetsAnAnswer(t *testing.T, stratos rig.Running) {
 	if err := stratos.Process.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	awaitRunning(t, tr.r, []*corev1.Pod{pod})
+	ground.AwaitRunning(t, tr.r, pod)
 	tr.exact(t, 1)
 	tr.nothingColdFor(t, pod)
 	keepEmpty(t, tr.r, 0)
-	remove(t, tr.r, []*corev1.Pod{pod})
+	ground.Remove(t, tr.r, pod)
 	tr.awaitStandby(t, 1)
 }
 
@@ -100,7 +101,7 @@ func (tr *truth) refuseStarts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	await(t, "starts refused", func(ctx context.Context) (bool, error) {
+	ground.Await(t, "starts refused", func(ctx context.Context) (bool, error) {
 		err := tr.tryIntent(ctx)
 		return apierrors.IsInvalid(err) || apierrors.IsForbidden(err), nil
 	})
@@ -117,7 +118,7 @@ func (tr *truth) allowStarts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	await(t, "starts allowed", func(ctx context.Context) (bool, error) {
+	ground.Await(t, "starts allowed", func(ctx context.Context) (bool, error) {
 		err := tr.tryIntent(ctx)
 		return err == nil, err
 	})

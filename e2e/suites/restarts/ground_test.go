@@ -4,18 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/controlplane"
+	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
@@ -29,24 +26,10 @@ const (
 	poolSize      = 11
 )
 
-// newRig starts a rig without Stratos whose machines are fast: what is proved here is order, not duration. NodeMonitorGracePeriod keeps
-// kube-controller-manager from calling a machine lost that a busy test machine lets wait.
+// newRig starts a rig without Stratos.
 func newRig(t *testing.T) *rig.Rig {
 	t.Helper()
-	r, err := rig.New(t.Context(), rig.Options{
-		ControlPlane: controlplane.Options{NodeMonitorGracePeriod: time.Hour},
-		Cloud:        []string{"--fake-boot-time=500ms", "--fake-stop-time=100ms", "--fake-pull-time=100ms"},
-		NoStratos:    true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return r
+	return ground.NewRig(t, rig.Options{Cloud: ground.FastCloud(), NoStratos: true})
 }
 
 // startStratos starts a Stratos that reaches the cloud through the URL.
@@ -58,30 +41,10 @@ func startStratos(t *testing.T, r *rig.Rig, name, cloudURL string, args ...strin
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			logTail(t, s.Process)
+			ground.LogTail(t, s.Process)
 		}
 	})
 	return s
-}
-
-// logTail shows what the process last said.
-func logTail(t *testing.T, p *controlplane.Process) {
-	t.Helper()
-	text, err := os.ReadFile(p.LogPath())
-	if err != nil {
-		t.Log(err)
-		return
-	}
-	lines := strings.Split(string(text), "\n")
-	t.Logf("end of %s's log:\n%s", p.Name(), strings.Join(lines[max(0, len(lines)-60):], "\n"))
-}
-
-// await fails the test if done does not come true. What done returns as an error is what it last saw.
-func await(t *testing.T, what string, done func(context.Context) (bool, error)) {
-	t.Helper()
-	if err := rig.Until(t.Context(), rig.HangGuard, done); err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
 }
 
 // warm creates the pool and waits until its nodes stand by. Then it asks for none: whatever is launched after that is one too many.
@@ -98,7 +61,7 @@ func warm(t *testing.T, r *rig.Rig) {
 // change changes the pool.
 func change(t *testing.T, r *rig.Rig, how func(*v1alpha1.NodePool)) {
 	t.Helper()
-	await(t, "change of the pool", func(ctx context.Context) (bool, error) {
+	ground.Await(t, "change of the pool", func(ctx context.Context) (bool, error) {
 		p := &v1alpha1.NodePool{}
 		if err := r.Client.Get(ctx, client.ObjectKey{Name: poolName}, p); err != nil {
 			return false, err
@@ -129,37 +92,6 @@ func burst(t *testing.T, r *rig.Rig, name string) []*corev1.Pod {
 	return pods
 }
 
-func awaitRunning(t *testing.T, r *rig.Rig, pods []*corev1.Pod) {
-	t.Helper()
-	for _, pod := range pods {
-		await(t, "pod "+pod.Name+" running", func(ctx context.Context) (bool, error) {
-			p := &corev1.Pod{}
-			if err := r.Client.Get(ctx, client.ObjectKeyFromObject(pod), p); err != nil {
-				return false, err
-			}
-			if p.Status.Phase == corev1.PodRunning {
-				return true, nil
-			}
-			return false, fmt.Errorf("phase %s %s, node %q, %s", p.Status.Phase, p.Status.Reason, p.Spec.NodeName, rig.WhyPending(p))
-		})
-	}
-}
-
-// remove deletes the pods and waits until they are gone.
-func remove(t *testing.T, r *rig.Rig, pods []*corev1.Pod) {
-	t.Helper()
-	for _, p := range pods {
-		if err := client.IgnoreNotFound(r.Client.Delete(t.Context(), p)); err != nil {
-			t.Fatalf("delete pod %s: %v", p.Name, err)
-		}
-	}
-	for _, p := range pods {
-		await(t, "deletion of pod "+p.Name, func(ctx context.Context) (bool, error) {
-			return apierrors.IsNotFound(r.Client.Get(ctx, client.ObjectKeyFromObject(p), &corev1.Pod{})), nil
-		})
-	}
-}
-
 // poolNodes returns the pool's Nodes.
 func poolNodes(ctx context.Context, r *rig.Rig) ([]corev1.Node, error) {
 	list := &corev1.NodeList{}
@@ -170,7 +102,7 @@ func poolNodes(ctx context.Context, r *rig.Rig) ([]corev1.Node, error) {
 // awaitSprung waits for the armed moment.
 func awaitSprung(t *testing.T, m moment, sprung <-chan struct{}) {
 	t.Helper()
-	await(t, "moment "+m.String(), func(context.Context) (bool, error) {
+	ground.Await(t, "moment "+m.String(), func(context.Context) (bool, error) {
 		select {
 		case <-sprung:
 			return true, nil

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
@@ -93,14 +94,14 @@ func (tr *truth) liveThrough(t *testing.T, name string, seen *progress, m moment
 	if !m.at.down() {
 		back(sprung)
 	}
-	awaitRunning(t, tr.r, pods)
+	ground.AwaitRunning(t, tr.r, pods...)
 	tr.twoToANode(t, pods)
 	tr.exact(t, nodesPerBurst)
 	if m.at.down() {
 		sprung = seen.arm(m, die)
 	}
 	keepEmpty(t, tr.r, 0)
-	remove(t, tr.r, pods)
+	ground.Remove(t, tr.r, ground.Objects(pods)...)
 	if m.at.down() {
 		back(sprung)
 	}

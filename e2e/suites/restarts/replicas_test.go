@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
@@ -119,7 +120,7 @@ type replicas struct {
 // roles returns the replica that leads, and the other.
 func (p *replicas) roles(t *testing.T) (leader, other rig.Running) {
 	t.Helper()
-	await(t, "one leader", func(ctx context.Context) (bool, error) {
+	ground.Await(t, "one leader", func(ctx context.Context) (bool, error) {
 		first, err1 := leads(ctx, p.of[0])
 		second, err2 := leads(ctx, p.of[1])
 		if err1 != nil || err2 != nil || first == second {
@@ -144,7 +145,7 @@ func (p *replicas) otherThan(s rig.Running) rig.Running {
 // awaitLead waits until the replica leads.
 func (p *replicas) awaitLead(t *testing.T, s rig.Running) {
 	t.Helper()
-	await(t, s.Process.Name()+" leading", func(ctx context.Context) (bool, error) {
+	ground.Await(t, s.Process.Name()+" leading", func(ctx context.Context) (bool, error) {
 		return leads(ctx, s)
 	})
 }
@@ -161,7 +162,7 @@ func (p *replicas) terminate(t *testing.T) func(rig.Running) {
 // awaitEnd waits until the process is gone.
 func (p *replicas) awaitEnd(t *testing.T, s rig.Running) {
 	t.Helper()
-	await(t, "end of "+s.Process.Name(), func(context.Context) (bool, error) { return s.Process.PID() == 0, nil })
+	ground.Await(t, "end of "+s.Process.Name(), func(context.Context) (bool, error) { return s.Process.PID() == 0, nil })
 }
 
 // leads reads from the replica's own metrics whether it leads.

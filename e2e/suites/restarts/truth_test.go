@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/fake"
@@ -29,7 +30,7 @@ type truth struct {
 func newTruth(t *testing.T, r *rig.Rig) *truth {
 	t.Helper()
 	tr := &truth{r: r}
-	await(t, "pool standing by", func(ctx context.Context) (bool, error) {
+	ground.Await(t, "pool standing by", func(ctx context.Context) (bool, error) {
 		var err error
 		tr.bearing, err = bearings(ctx, r)
 		if err != nil || len(tr.bearing) != standbyNodes {
@@ -142,7 +143,7 @@ func (tr *truth) nothingLeaked(t *testing.T) {
 // awaitStandby waits until every node stands by again just as it did before the burst, and then looks once more at what was called.
 func (tr *truth) awaitStandby(t *testing.T, need int) {
 	t.Helper()
-	await(t, "nodes standing by as before", func(ctx context.Context) (bool, error) {
+	ground.Await(t, "nodes standing by as before", func(ctx context.Context) (bool, error) {
 		now, err := bearings(ctx, tr.r)
 		if err != nil {
 			return false, err
