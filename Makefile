@@ -119,15 +119,14 @@ test-controlplane: bin/check controlplane ## Run the tests of the control plane 
 test-helm: bin/check controlplane ## Render, lint and apply the chart by Helm 3 and Helm 4
 	@$(RUN)/helm.jsonl -dir e2e/helm -- -p 1 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 
-# One package at a time: each runs a control plane of its own, and latencies of two at once would be those of the machine.
-# -count=1 because the go command cannot see the processes that the result depends on.
+# Each package runs control planes of its own, and mostly waits for them: what is proved is order, not duration. -count=1 because the go command cannot see the processes that the result depends on.
 .PHONY: test-e2e
 test-e2e: bin/check controlplane karpenter ## Run the suites, the demo's test and the house's own tests
-	@$(RUN)/e2e.jsonl -dir e2e -- -p 1 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+	@$(RUN)/e2e.jsonl -dir e2e -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 
 .PHONY: test-integration
 test-integration: bin/check controlplane karpenter ## Run only the suites on the real control plane
-	@$(RUN)/integration.jsonl -dir e2e -- -p 1 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./suites/...
+	@$(RUN)/integration.jsonl -dir e2e -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./suites/...
 
 .PHONY: coverage
 coverage: ## Write coverage.out of the unit tests, print each function's share and the total

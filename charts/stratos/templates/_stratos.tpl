@@ -22,7 +22,8 @@ args:
   - --extender-bind-address=127.0.0.1:9444
   {{- end }}
   - --extender-scheduler-names={{ concat (list .Values.scheduler.name) .Values.extender.schedulerNames | uniq | join "," }}
-  {{- /* --rate-limit-share belongs here, as 1 over stratos.replicas, once Stratos has the flag. */}}
+  {{- /* The account's limits are shared out: every replica starts nodes. */}}
+  - --rate-limit-share={{ divf 1 (include "stratos.replicas" . | float64) }}
   {{- with .Values.extraArgs }}
   {{- toYaml . | nindent 2 }}
   {{- end }}

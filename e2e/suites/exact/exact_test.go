@@ -55,6 +55,7 @@ func newRig(t *testing.T, o rig.Options, preemption corev1.PreemptionPolicy) *ri
 }
 
 func TestExactStarts(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, rig.Options{}, corev1.PreemptLowerPriority)
 	for _, name := range slices.Sorted(maps.Keys(rows())) {
 		t.Run(name, func(t *testing.T) {

@@ -63,6 +63,7 @@ func everyThird(in []*corev1.Pod, change func(*corev1.Pod)) []*corev1.Pod {
 // TestMixedBurstsStartNoMoreThanStockNeeds holds bursts without a closed form against the smallest number of empty running nodes on
 // which the stock profile places them: through the extender no more than those, through the watch at most one more.
 func TestMixedBurstsStartNoMoreThanStockNeeds(t *testing.T) {
+	t.Parallel()
 	// The pods of the search are no business of Stratos, so their scheduler counts among those with the extender.
 	r := newRig(t, rig.Options{Stratos: []string{"--extender-scheduler-names=stratos-scheduler," + corev1.DefaultSchedulerName}}, corev1.PreemptNever)
 	startStock(t, r)

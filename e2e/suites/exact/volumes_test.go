@@ -29,6 +29,7 @@ const (
 
 // TestWatchHonoursVolumes: a pool with two standby nodes in each of three zones, and pods whose volumes are, or can only be made, in one.
 func TestWatchHonoursVolumes(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, rig.Options{NoScheduler: true}, corev1.PreemptNever)
 	startStock(t, r)
 	late, early := storagev1.VolumeBindingWaitForFirstConsumer, storagev1.VolumeBindingImmediate

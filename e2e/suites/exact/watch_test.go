@@ -23,6 +23,7 @@ func watchRows() map[string]row {
 
 // TestWatchStartsExactly has no extender anywhere: a stock scheduler calls the pods unschedulable, and the watch starts nodes for them.
 func TestWatchStartsExactly(t *testing.T) {
+	t.Parallel()
 	// No preemption: the stock scheduler asks nobody before it evicts, see docs/scheduler.md.
 	r := newRig(t, rig.Options{NoScheduler: true}, corev1.PreemptNever)
 	startStock(t, r)

@@ -16,6 +16,7 @@ import (
 // TestDrainingNodeTakesANewPod has a pod come at different moments of a drain: while it can be cancelled, when it cannot, and about the
 // moment that parts the two. What came first is read from the API server's revisions, and for either order there is one right outcome.
 func TestDrainingNodeTakesANewPod(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	j := ground.OpenJournal(t, r)
 	for name, row := range map[string]drains{

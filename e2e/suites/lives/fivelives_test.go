@@ -17,6 +17,7 @@ import (
 
 // TestFiveLives: whatever one life writes on its Node is gone in the next.
 func TestFiveLives(t *testing.T) {
+	t.Parallel()
 	const pool = "phoenix"
 	r := newRig(t)
 	warm(t, r, shortLived(pool, 1), "m5.large")

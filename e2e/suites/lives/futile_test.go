@@ -21,6 +21,7 @@ import (
 // TestFutileStartBacksOff: while the node boots it stops being what the pod asked for, as a node does whose zone cannot attach the pod's
 // volume. The pod has woken one node in vain, and does not wake the next one.
 func TestFutileStartBacksOff(t *testing.T) {
+	t.Parallel()
 	const pool, instanceType, label = "futile", "m5.large", "e2e.example/disk"
 	r := newRig(t)
 	p := rig.Pool(pool, 3)
@@ -90,6 +91,7 @@ func relabel(t *testing.T, r *rig.Rig, name, key, value string) {
 // TestStartBudget: with a budget of one the second pod, which needs a second node, waits, and is told why. A larger budget lets it start
 // at once, without anything else happening.
 func TestStartBudget(t *testing.T) {
+	t.Parallel()
 	const pool = "frugal"
 	r := newRig(t)
 	p := rig.Pool(pool, 2)

@@ -19,6 +19,7 @@ import (
 // TestSecondBurstStartsOnlyWhatIsMissing: nodes of 4 cpu hold two pods of 1.5 cpu and one of 1 cpu. Five large pods need three nodes, ten
 // need five, one fewer than twice the three; and five small ones more fit into what those leave over.
 func TestSecondBurstStartsOnlyWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	const pool, instanceType = "bursts", "m5.xlarge"
 	r := newRig(t)
 	warm(t, r, rig.Pool(pool, 8), instanceType)

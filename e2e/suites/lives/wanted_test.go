@@ -16,6 +16,7 @@ import (
 // TestDevicesReportedLate: a kubelet that has restarted reports no devices until their plugin has registered. The node opens once they
 // are back, so the scheduler finds room at its first look and nothing is started twice.
 func TestDevicesReportedLate(t *testing.T) {
+	t.Parallel()
 	const pool, instanceType, gpu = "gpus", "e2e.gpu", "example.com/gpu"
 	r := newRig(t, "--fake-instance-types="+instanceType+"=cpu:4,memory:16Gi,"+gpu+":2")
 	warm(t, r, rig.Pool(pool, 2), instanceType)
@@ -60,6 +61,7 @@ func TestDevicesReportedLate(t *testing.T) {
 
 // TestPodBoundByNameStartsAStandbyNode: spec.nodeName passes every scheduler by, and the pod would wait for a stopped kubelet.
 func TestPodBoundByNameStartsAStandbyNode(t *testing.T) {
+	t.Parallel()
 	const pool = "named"
 	r := newRig(t)
 	warm(t, r, shortLived(pool, 2), "m5.large")
@@ -82,6 +84,7 @@ func TestPodBoundByNameStartsAStandbyNode(t *testing.T) {
 
 // TestPersonsCordonStays: whatever Stratos does with a node, a cordon that it did not set is not its to take away.
 func TestPersonsCordonStays(t *testing.T) {
+	t.Parallel()
 	const pool = "cordoned"
 	r := newRig(t)
 	warm(t, r, shortLived(pool, 1), "m5.large")

@@ -31,6 +31,7 @@ const (
 // TestTwoReplicas: one replica leads, one serves the scheduler, or one does both; whichever ends in mid-burst, the burst ends as if it had not.
 // The proxy between scheduler and extender then goes to the other, as the scheduler in the other replica's pod would.
 func TestTwoReplicas(t *testing.T) {
+	t.Parallel()
 	s := seed(t)
 	random := rand.New(rand.NewPCG(s, s))
 	r := newRig(t)

@@ -29,6 +29,7 @@ const (
 // TestStandbyNodeStartsAtFilterTime is the main job, in all the ways a pool can be warmed up. The rows have instance types of their own, so
 // that holding a start in one does not hold it in another.
 func TestStandbyNodeStartsAtFilterTime(t *testing.T) {
+	t.Parallel()
 	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud()})
 	// Ready alone must not be enough where startup taints wait for the network.
 	if err := r.Cloud.SetTimes(t.Context(), fake.Times{NetworkDelay: 300 * time.Millisecond}); err != nil {

@@ -23,6 +23,7 @@ const holdFinalizer = "e2e.example/hold"
 // TestPoolDeletion: standby nodes go at once, a running one when its pod has left, the finalizer last; another pool, and another
 // cluster's pool of the same name, are not touched.
 func TestPoolDeletion(t *testing.T) {
+	t.Parallel()
 	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud()})
 	doomed, other := rig.Pool("doomed", 3), rig.Pool("other", 2)
 	ground.Create(t, r, rig.Class("doomed", "m5.large"), rig.Class("other", "m5.large"), doomed, other)

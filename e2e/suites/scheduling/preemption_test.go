@@ -23,6 +23,7 @@ import (
 // TestPreemption: the generated profile's dry run knows neither taints nor cordons nor what a pool node is about; the extender's /preempt
 // makes good for it.
 func TestPreemption(t *testing.T) {
+	t.Parallel()
 	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud(), ControlPlane: controlplane.Options{DefaultScheduler: true}})
 	for name, value := range priorities() {
 		ground.Create(t, r, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value})

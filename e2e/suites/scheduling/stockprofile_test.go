@@ -38,6 +38,7 @@ extenders:
 // TestStockProfileNeverCallsExtender is the control of TestStandbyNodeStartsAtFilterTime, and the reason for the generated profile: with
 // its filters in place a stopped node is rejected in-tree, and an extender is not asked about pods that no node is left for.
 func TestStockProfileNeverCallsExtender(t *testing.T) {
+	t.Parallel()
 	// Stratos takes the stock scheduler for one with the extender, or its watch of pending pods would start a node.
 	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud(), Stratos: []string{"--extender-scheduler-names=" + v1alpha1.SchedulerName + "," + stockName}})
 	recorder := rig.NewRecorder()

@@ -21,6 +21,7 @@ import (
 // TestTaintParity: where taints and cordons decide, the generated profile with the extender puts pods exactly where the stock profile does,
 // and says the same where there is no such place.
 func TestTaintParity(t *testing.T) {
+	t.Parallel()
 	cases := taintCases()
 	if len(cases) < 25 {
 		t.Fatalf("%d cases, want at least 25", len(cases))
