@@ -67,7 +67,7 @@ func (r Recipe) Build(ctx context.Context, progress io.Writer) (string, error) {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return "", fmt.Errorf("make the cache folder: %w", err)
 	}
-	lock, err := r.waitForLock(ctx, target+".lock", progress)
+	lock, err := r.lock(ctx, target+".lock", progress)
 	if err != nil {
 		return "", err
 	}
@@ -108,30 +108,19 @@ func (r Recipe) complete(dir string) bool {
 	return true
 }
 
-// waitForLock polls rather than blocks, so that the context can end the wait.
-func (r Recipe) waitForLock(ctx context.Context, path string, progress io.Writer) (*fileLock, error) {
-	started := time.Now()
-	tick := time.NewTicker(lockInterval)
-	defer tick.Stop()
-	lastLine := time.Time{}
-	for {
-		lock, err := tryLock(path)
-		if err != nil {
-			return nil, fmt.Errorf("lock the cache of %s: %w", r.Name, err)
-		}
-		if lock != nil {
-			return lock, nil
-		}
+// lock takes the recipe's lock and says so while another process builds it.
+func (r Recipe) lock(ctx context.Context, path string, progress io.Writer) (*fileLock, error) {
+	started, lastLine := time.Now(), time.Time{}
+	lock, err := waitForLock(ctx, path, func() {
 		if time.Since(lastLine) >= progressInterval {
 			lastLine = time.Now()
 			fmt.Fprintf(progress, "%s: another process builds it, waiting for %s\n", r.Name, since(started))
 		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for the process that builds %s: %w", r.Name, ctx.Err())
-		case <-tick.C:
-		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("lock the cache of %s: %w", r.Name, err)
 	}
+	return lock, nil
 }
 
 // buildInto fills a new folder beside the target and renames it, so that a build that dies half-way leaves nothing that looks built.

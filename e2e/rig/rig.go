@@ -78,7 +78,7 @@ func New(ctx context.Context, o Options) (_ *Rig, err error) {
 	if r.dir, err = os.MkdirTemp("", "stratos-rig-"); err != nil {
 		return nil, err
 	}
-	if r.binary, err = build(ctx, r.dir, o.Progress); err != nil {
+	if r.binary, err = build(ctx, filepath.Base(r.dir), o.Progress); err != nil {
 		return nil, err
 	}
 	o.ControlPlane.Progress = o.Progress
@@ -123,6 +123,9 @@ func (r *Rig) Close() error {
 	}
 	if r.ControlPlane != nil {
 		errs = append(errs, r.ControlPlane.Stop())
+	}
+	if r.binary != "" {
+		errs = append(errs, os.Remove(r.binary))
 	}
 	if r.dir != "" {
 		errs = append(errs, os.RemoveAll(r.dir))
@@ -200,22 +203,32 @@ func (r *Rig) startCloud(ctx context.Context) error {
 	return nil
 }
 
-// build compiles stratos from the checkout that this source file belongs to.
-func build(ctx context.Context, dir string, progress io.Writer) (string, error) {
+// build compiles stratos from the checkout that this source file belongs to. It is built in the checkout, where the go command finds it up to
+// date the next time: to link it takes longer than the start of an API server. The rig gets a name of its own for it, under which another build
+// leaves it alone. Not a copy: a file that this process has just written may still be open in a child that is being forked, and so be busy.
+func build(ctx context.Context, name string, progress io.Writer) (string, error) {
 	root, err := checkout()
 	if err != nil {
 		return "", fmt.Errorf("build stratos: %w", err)
 	}
-	binary := filepath.Join(dir, "stratos")
 	if progress != nil {
 		fmt.Fprintln(progress, "building stratos")
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", binary, "./cmd/stratos")
+	linked, mine := filepath.Join(root, "bin", "rig", "stratos"), filepath.Join(root, "bin", "rig", name)
+	if err := os.MkdirAll(filepath.Dir(linked), 0o755); err != nil {
+		return "", err
+	}
+	lock, err := controlplane.Lock(ctx, linked+".lock")
+	if err != nil {
+		return "", fmt.Errorf("build stratos: %w", err)
+	}
+	defer lock.Close()
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", linked, "./cmd/stratos")
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build stratos: %w\n%s", err, out)
 	}
-	return binary, nil
+	return mine, os.Link(linked, mine)
 }
 
 // checkout is the root of the repository that this source file belongs to.
