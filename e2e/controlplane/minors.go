@@ -42,7 +42,7 @@ func newestMinor() string {
 }
 
 // BuildMinor does for a Kubernetes minor, such as "1.34", what [Build] does for the newest, which an empty minor means too. Of an older minor
-// it builds kube-apiserver, kube-controller-manager and kube-scheduler (200 MiB); etcd and kubectl are those of Build.
+// it builds kube-apiserver, kube-controller-manager and kube-scheduler (256 MiB); etcd and kubectl are those of Build.
 //
 // Errors are those of Build, or wrap [ErrNoMinor].
 func BuildMinor(ctx context.Context, minor string, progress io.Writer) (Binaries, error) {

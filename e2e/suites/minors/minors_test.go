@@ -19,6 +19,9 @@ import (
 	"github.com/stratos-sh/stratos/extender"
 )
 
+// doc has the table of what is supported.
+const doc = "../../../docs/scheduler.md"
+
 // TestOlderMinors: the newest minor is what every other suite runs on.
 func TestOlderMinors(t *testing.T) {
 	supported := extender.SupportedMinors()
@@ -28,6 +31,7 @@ func TestOlderMinors(t *testing.T) {
 	for _, minor := range supported[:len(supported)-1] {
 		t.Run(minor, func(t *testing.T) { testMinor(t, minor) })
 	}
+	t.Run("the page says so", func(t *testing.T) { testDocumented(t, supported) })
 }
 
 func testMinor(t *testing.T, minor string) {
@@ -42,6 +46,23 @@ func testMinor(t *testing.T, minor string) {
 	p := warmPool(t, r)
 	t.Run("dedicated scheduler", func(t *testing.T) { testDedicated(t, r, p) })
 	t.Run("scheduler on the control plane", func(t *testing.T) { testControlPlane(t, r, p, minor) })
+}
+
+// testDocumented: the table that people read names each version that was run.
+func testDocumented(t *testing.T, supported []string) {
+	page, err := os.ReadFile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, minor := range supported {
+		binaries, err := controlplane.BuildMinor(t.Context(), minor, os.Stderr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if row := fmt.Sprintf("\n| %s | %s | ", minor, binaries.KubernetesVersion); !strings.Contains(string(page), row) {
+			t.Errorf("%s has no row that begins with %q", doc, row[1:])
+		}
+	}
 }
 
 // checkVersions asks the running processes, since a binary of another minor would pass everything below.
