@@ -16,6 +16,9 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
+// testdata is the folder of the objects, which belongs to package crds.
+const testdata = "../../../crds/testdata"
+
 // testDefinitions: this minor's API server knows every CEL function and format of the definitions, and affords them. Nothing is stored,
 // because Stratos runs and would fill the pools of the examples.
 func testDefinitions(t *testing.T, r *rig.Rig) {
@@ -45,7 +48,7 @@ func withoutValue(message string) string { return quoted.ReplaceAllString(messag
 // paths are the objects of a folder of package crds; fewer than least is an error, since a folder that has moved would hide everything.
 func paths(t *testing.T, folder string, least int) []string {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join("../../../crds/testdata", folder, "*.yaml"))
+	found, err := filepath.Glob(filepath.Join(testdata, folder, "*.yaml"))
 	if err != nil || len(found) < least {
 		t.Fatalf("%s: %d files, want at least %d (%v)", folder, len(found), least, err)
 	}
