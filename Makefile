@@ -9,9 +9,10 @@ STRICT := set -euo pipefail
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
-# Modules of the repository: what is shipped, the suites with the demo, the control plane that they run on, the
-# comparison with the scheduler's own filters, and the Karpenter that the suites run beside Stratos.
-MODULES := . e2e e2e/controlplane e2e/parity e2e/karpenter
+# Modules of the repository: what is shipped, the suites with the demo, the control plane that they run on, the chart's
+# renders and tests, the comparison with the scheduler's own filters, the Karpenter that the suites run beside Stratos,
+# and cert-manager's controllers as a program.
+MODULES := . e2e e2e/controlplane e2e/helm e2e/parity e2e/karpenter e2e/certmanager
 TOOL := go tool -modfile=$(CURDIR)/go.tools.mod
 
 # Evaluated only where it is used, because a copy of the tree (verify) has no git.
@@ -54,12 +55,27 @@ build: ## Build bin/stratos, static, with its version
 	CGO_ENABLED=0 go build -p $(P) -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/stratos ./cmd/stratos
 
 .PHONY: generate
-generate: ## Write the generated files: deep copies and CRDs
+generate: ## Write the generated files: deep copies, CRDs, webhook configurations, and what the chart takes from the sources
 	$(TOOL) controller-gen object paths=./crds/v1alpha1/...
-	@rm -rf dist/crds
+	@rm -rf dist/crds dist/webhook dist/rbac
 	$(TOOL) controller-gen crd paths=./crds/v1alpha1/... output:crd:dir=dist/crds
 	@rm -f crds/stratos.sh_*.yaml # so that the definition of a type that is gone goes too
 	@mv dist/crds/*.yaml crds/ && rmdir dist/crds
+	@mkdir -p dist/webhook
+	$(TOOL) controller-gen webhook paths=./webhook/... output:webhook:dir=dist/webhook
+	go run ./webhook/manifests <dist/webhook/manifests.yaml >dist/webhook/complete.yaml
+	@mv dist/webhook/complete.yaml $(WEBHOOK_MANIFESTS) && rm -r dist/webhook
+	$(TOOL) controller-gen rbac:roleName=stratos $(foreach folder,cmd extender provider scaler webhook,paths=./$(folder)/...) output:rbac:dir=dist/rbac
+	@rm -rf $(GENERATED) && mkdir -p $(GENERATED)/crds
+	@cp crds/stratos.sh_*.yaml $(GENERATED)/crds/
+	@cp $(WEBHOOK_MANIFESTS) $(GENERATED)/webhooks.yaml
+	@cp dist/rbac/role.yaml $(GENERATED)/rbac.yaml
+	@rm -rf dist/rbac
+	@cd e2e/helm && go run ./cmd/chart generate
+
+# What the chart reads by .Files, and where its webhook configurations come from.
+GENERATED := charts/stratos/files/generated
+WEBHOOK_MANIFESTS := webhook/manifests.yaml
 
 .PHONY: clean
 clean: ## Remove what builds and tests wrote into the tree
@@ -74,7 +90,7 @@ clean-cache: ## Remove the built control-plane binaries as well (minutes to buil
 .PHONY: test
 test: ## Run everything that proves the promises, then check that each accepted point's tests ran
 	@rm -rf $(RECORDS)/test
-	$(MAKE) --no-print-directory test-unit test-parity controlplane minors karpenter test-controlplane test-e2e RECORD_IN=$(RECORDS)/test
+	$(MAKE) --no-print-directory test-unit test-parity controlplane minors karpenter test-controlplane test-helm test-e2e RECORD_IN=$(RECORDS)/test
 	bin/check results -command 'make test' -records $(RECORDS)/test
 
 # Where the parts of `make test` record what ran; each alone writes beside it, so that it cannot pass for the whole.
@@ -98,6 +114,10 @@ test-parity: bin/check ## Compare extender/fit with the real kube-scheduler's fi
 .PHONY: test-controlplane
 test-controlplane: bin/check controlplane ## Run the tests of the control plane itself
 	@$(RUN)/controlplane.jsonl -dir e2e/controlplane -- -p 1 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+
+.PHONY: test-helm
+test-helm: bin/check controlplane ## Render, lint and apply the chart by Helm 3 and Helm 4
+	@$(RUN)/helm.jsonl -dir e2e/helm -- -p 1 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 
 # One package at a time: each runs a control plane of its own, and latencies of two at once would be those of the machine.
 # -count=1 because the go command cannot see the processes that the result depends on.

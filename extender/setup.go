@@ -18,6 +18,10 @@ type Setup struct {
 	Starter Starter
 }
 
+// Events about waiting pods.
+//
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
 // SetupWithManager adds the extender to the manager: the HTTP server and the upkeep of claims. All run on every replica. The returned Server tells its address.
 func SetupWithManager(mgr manager.Manager, s Setup) (*Server, error) {
 	observed, err := newObserved(metrics.Registry, s.Ledger)

@@ -100,6 +100,8 @@ func (u *upkeep) touch(ctx context.Context, node v1alpha1.NodeName, now time.Tim
 	}
 }
 
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=patch
+
 // nudge touches the Node: any event of it makes the scheduler try its unschedulable pods again.
 func (u *upkeep) nudge(ctx context.Context, node v1alpha1.NodeName, now time.Time) error {
 	body := `{"metadata":{"annotations":{"` + v1alpha1.AnnotationNudgedAt + `":"` + now.UTC().Format(time.RFC3339Nano) + `"}}}`

@@ -19,6 +19,11 @@ import (
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;patch;delete
+// +kubebuilder:rbac:groups="",resources=nodes/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
+
 // act carries out one decision.
 func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error {
 	switch d.Action {
@@ -36,6 +41,7 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 		return c.starter.StartBound(ctx, g.node)
 	case lifecycle.ResumeStart:
 		c.starter.Resume(v1alpha1.NodeName(g.node.Name), start.TriggerPending)
+		c.inventory.starting(g.instance.ID, c.now())
 		c.poke()
 		return nil
 	case lifecycle.FailStart:
@@ -98,7 +104,7 @@ func (c *nodes) toStandby(ctx context.Context, g gathered) error {
 
 // sayStopped writes what the cluster cannot see: the instance is stopped on purpose. Without it EndpointSlices and
 // zone health would believe the last report for the grace period. The heartbeat times stay the kubelet's own.
-func (c *nodes) sayStopped(ctx context.Context, n *corev1.Node) error {
+func (c *nodes) sayStopped(ctx context.Context, n *corev1.Node, options ...client.MergeFromOption) error {
 	now := metav1.NewTime(c.now())
 	is := n.DeepCopy()
 	standby := corev1.NodeCondition{
@@ -120,7 +126,7 @@ func (c *nodes) sayStopped(ctx context.Context, n *corev1.Node) error {
 	if !found {
 		is.Status.Conditions = append(is.Status.Conditions, standby)
 	}
-	return c.client.Status().Patch(ctx, is, client.StrategicMergeFrom(n))
+	return c.client.Status().Patch(ctx, is, client.StrategicMergeFrom(n, options...))
 }
 
 func (c *nodes) failStart(ctx context.Context, g gathered, why string) error {
@@ -176,12 +182,21 @@ func (c *nodes) sayRunning(ctx context.Context, n *corev1.Node) error {
 	return nil
 }
 
-// syncCondition makes up for a sayRunning that failed, and for replicas that took the node back without it.
+// syncCondition makes up for a sayRunning or sayStopped that failed or died with its process, and for replicas that took the node back
+// without it.
 func (c *nodes) syncCondition(ctx context.Context, g gathered) error {
-	if g.Node == nil || g.Node.State != v1alpha1.StateRunning {
+	switch {
+	case g.Node == nil:
 		return nil
+	case g.Node.State == v1alpha1.StateRunning:
+		return c.sayRunning(ctx, g.node)
+	case g.Node.State == v1alpha1.StateStandby && g.Instance.State == provider.InstanceStopped:
+		if said := condition(g.node, v1alpha1.ConditionStandby); said == nil || said.Status != corev1.ConditionTrue {
+			// The resource version is tested: said too late it would hide the report of a node that has started since.
+			return ignoreConflict(c.sayStopped(ctx, g.node, client.MergeFromWithOptimisticLock{}))
+		}
 	}
-	return c.sayRunning(ctx, g.node)
+	return nil
 }
 
 func (c *nodes) ran(g gathered, d lifecycle.Decision) {

@@ -36,6 +36,11 @@ type gathered struct {
 	template transition.Template
 }
 
+// onItsWay reports whether the instance is to start or to stop now, so that the cloud will soon have news of it.
+func (g *gathered) onItsWay() bool {
+	return g.Node != nil && (g.Node.State == v1alpha1.StateStarting || g.Node.State == v1alpha1.StateStopping && !g.Node.StopIntent.IsZero())
+}
+
 // errNotOurs: the id belongs to no instance of this cluster's pools.
 var errNotOurs = errors.New("not an instance of ours")
 
@@ -52,6 +57,7 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 		return g, err
 	}
 	g.Policy = policyOf(g.pool)
+	g.Born = c.born
 	g.template = transition.TemplateOf(g.pool, e.pool(), e.ID)
 	if g.node, err = c.nodeOf(ctx, e.ProviderID); err != nil || g.node == nil {
 		return g, err

@@ -87,6 +87,16 @@ func (i *inventory) stopping(id v1alpha1.InstanceID, now time.Time) {
 	}
 }
 
+// starting notes that a start was asked for again, so that it is not asked for once more before the next sweep.
+func (i *inventory) starting(id v1alpha1.InstanceID, now time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if e, ok := i.instances[id]; ok && e.State == provider.InstanceStopped {
+		e.State, e.seen = provider.InstancePending, now
+		i.instances[id] = e
+	}
+}
+
 // tagged notes that the cloud accepted a tag, so that it is not written again before a sweep shows it.
 func (i *inventory) tagged(id v1alpha1.InstanceID, key, value string) {
 	i.mu.Lock()

@@ -42,6 +42,8 @@ type nodes struct {
 	events  events.EventRecorder
 	metrics *metrics
 	now     func() time.Time
+	// born is when this process began: what was intended before was another's to carry out.
+	born time.Time
 
 	inventory *inventory
 	demand    *demand
@@ -60,6 +62,9 @@ func (c *nodes) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctrl.Res
 	}
 	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if g.onItsWay() { // also where another replica, or this one in an earlier life, has asked for it
+		c.poke()
 	}
 	d := lifecycle.Decide(g.Observation, c.now())
 	if d.Action == lifecycle.Wait {

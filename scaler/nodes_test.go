@@ -286,6 +286,104 @@ func TestToStandbySaysThatTheInstanceIsStopped(t *testing.T) {
 	}
 }
 
+// The process may die between the two writes of a stop, or the second may fail: the next look makes up for it, on a Node that has not
+// changed since.
+func TestAStandbyNodeThatDoesNotSayStoppedIsMadeTo(t *testing.T) {
+	stale := reporting(v1alpha1.ConditionStandby, corev1.ConditionFalse, "Running", epoch().Add(-time.Hour))
+	for name, c := range map[string]struct {
+		state provider.InstanceState
+		said  func(*corev1.Node)
+		want  corev1.ConditionStatus
+	}{
+		"it says running":               {provider.InstanceStopped, stale, corev1.ConditionTrue},
+		"it never said anything":        {provider.InstanceStopped, func(*corev1.Node) {}, corev1.ConditionTrue},
+		"somebody else has started it":  {provider.InstanceRunning, stale, corev1.ConditionFalse},
+		"somebody else is starting it ": {provider.InstancePending, stale, corev1.ConditionFalse},
+	} {
+		t.Run(name, func(t *testing.T) {
+			booting := func(n *corev1.Node) { n.Status.Conditions = nil }
+			r := newRig(t, nodeIn(v1alpha1.StateStandby, booting, c.said), nodePool(5, 0))
+			r.sweep(instance(c.state))
+			r.reconcile()
+			if got := condition(r.node("c"), v1alpha1.ConditionStandby); got == nil || got.Status != c.want {
+				t.Errorf("condition %+v, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// What another process intended and may not have carried out is asked for at once, and once.
+func TestIntentsOfAnEarlierProcessAreCarriedOutAtOnce(t *testing.T) {
+	silent := func(n *corev1.Node) { n.Status.Conditions = nil }
+	for name, c := range map[string]struct {
+		node     *corev1.Node
+		instance *provider.Instance
+		want     []string
+	}{
+		"a start": {
+			nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch().Add(-2*time.Second)), silent),
+			instance(provider.InstanceStopped, withTag(v1alpha1.LabelState, "starting")), []string{"start i-c", "count p pending"},
+		},
+		"a start of our own": {
+			nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch()), silent),
+			instance(provider.InstanceStopped, withTag(v1alpha1.LabelState, "starting")), nil,
+		},
+		"a stop": {
+			drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-2*time.Second))),
+			instance(provider.InstanceRunning, withTag(v1alpha1.LabelState, "stopping")), []string{"stop i-c"},
+		},
+		"a stop of our own": {
+			drained(markedAt(v1alpha1.AnnotationStopIntent, epoch())),
+			instance(provider.InstanceRunning, withTag(v1alpha1.LabelState, "stopping")), nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, c.node, nodePool(5, 0))
+				r.sweep(c.instance)
+				ctx, stop := context.WithCancel(t.Context())
+				done := make(chan error)
+				go func() { done <- r.nodes.starter.Start(ctx) }()
+				for range 3 { // what the sweep showed is old after the first
+					r.reconcile()
+					synctest.Wait()
+				}
+				stop()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+				r.want(c.want...)
+			})
+		})
+	}
+}
+
+// Somebody, maybe another replica, has asked for something: the sweep shall not rest.
+func TestWhatIsOnItsWayKeepsTheSweepAwake(t *testing.T) {
+	for name, c := range map[string]struct {
+		node *corev1.Node
+		want bool
+	}{
+		"starting":                   {nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch())), true},
+		"stop intended":              {drained(markedAt(v1alpha1.AnnotationStopIntent, epoch())), true},
+		"draining":                   {drained(markedAt(v1alpha1.AnnotationStoppingSince, epoch())), false},
+		"standing by":                {nodeIn(v1alpha1.StateStandby), false},
+		"running":                    {nodeIn(v1alpha1.StateRunning), false},
+		"standing by after an error": {nodeIn(v1alpha1.StateStandby, markedAt(v1alpha1.AnnotationStopIntent, epoch())), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, c.node, nodePool(5, 0))
+			poked := false
+			r.nodes.poke = func() { poked = true }
+			r.sweep(instance(provider.InstancePending))
+			r.reconcile()
+			if poked != c.want {
+				t.Errorf("poked: %t", poked)
+			}
+		})
+	}
+}
+
 // A node that runs and says Standby misleads whoever reads its conditions. Pods do not wait for that write.
 func TestToRunningTurnsTheConditionAround(t *testing.T) {
 	said := reporting(v1alpha1.ConditionStandby, corev1.ConditionTrue, "Stopped", epoch().Add(-time.Hour))

@@ -1,26 +1,32 @@
 package scaler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/claim"
 	"github.com/stratos-sh/stratos/extender/fit"
+	"github.com/stratos-sh/stratos/extender/view"
 	"github.com/stratos-sh/stratos/scaler/start"
 )
 
@@ -33,6 +39,9 @@ const (
 	pendingWorkers = 4
 )
 
+// podQueue is where a controller's work comes from.
+type podQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
 // podKey names a pod, not its uid: a pod that is gone is known by its name only.
 type podKey = types.NamespacedName
 
@@ -42,8 +51,10 @@ type podKey = types.NamespacedName
 // for new instances. It runs on the leader.
 type pending struct {
 	reader client.Reader
+	writer client.Writer
 	ledger *claim.Ledger
 	placer *start.Placer
+	view   *view.View
 	demand *demand
 	events events.EventRecorder
 	// schedulers are those with the extender.
@@ -52,10 +63,17 @@ type pending struct {
 	// poolChanged has a pool looked at again: the demand for it has changed.
 	poolChanged func(ctx context.Context, pool v1alpha1.PoolName)
 
-	// mu guards told.
+	// queue is the controller's, once it runs.
+	queue atomic.Pointer[podQueue]
+	// mu guards the fields below.
 	mu sync.Mutex
+	// recalled are the pods that the scheduler was made to ask about again, and when the last of them was.
+	recalled   map[podKey]types.UID
+	recalledAt time.Time
 	// told is what was last said of a pod, so that an event is written when the reason changes, not at every look.
 	told map[podKey]string
+	// passed are the pods that a running node took by our judgement, though their scheduler had not bound them yet.
+	passed map[podKey]bool
 }
 
 // Reconcile looks at one pod.
@@ -75,14 +93,56 @@ func (c *pending) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 		return ctrl.Result{}, nil
 	}
 	if !slices.Contains(c.schedulers, pod.Spec.SchedulerName) {
-		if c.placer.Place(pod).Claim != nil {
+		placed := c.placer.Place(pod)
+		if placed.Claim != nil {
 			c.served(ctx, req.NamespacedName)
 			return ctrl.Result{}, nil
+		}
+		if placed.Verdict == claim.Pass && c.firstPass(req.NamespacedName) {
+			// A node that has come to run in between takes the pod, and its scheduler is about to see that: nothing is to be launched.
+			return ctrl.Result{RequeueAfter: explainAfter}, nil
 		}
 	} else if left := explainAfter - c.now().Sub(verdict.LastTransitionTime.Time); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
-	return ctrl.Result{RequeueAfter: explainAgain}, c.unserved(ctx, pod)
+	again, err := c.unserved(ctx, pod)
+	return ctrl.Result{RequeueAfter: again}, err
+}
+
+// forgotten returns a standby node that would take a pod of the extender's which has no claim: the replica that promised it room may have
+// died before it wrote that down, and nothing else would bring the pod back to the scheduler for minutes. It does so once for a pod: where the
+// scheduler asks again and nothing starts, it knows a reason that we do not know.
+func (c *pending) forgotten(pod *corev1.Pod) (v1alpha1.NodeName, bool) {
+	if !slices.Contains(c.schedulers, pod.Spec.SchedulerName) || claim.MayNotStart(pod) != "" {
+		return "", false
+	}
+	key := client.ObjectKeyFromObject(pod)
+	c.mu.Lock()
+	known := c.recalled[key] == pod.UID
+	c.recalled[key] = pod.UID
+	c.mu.Unlock()
+	if known {
+		return "", false
+	}
+	return c.placer.Startable(pod)
+}
+
+// recall touches the Node: any event of one has the scheduler ask about all its waiting pods again. So one touch does for the many pods
+// that were forgotten at the same time.
+func (c *pending) recall(ctx context.Context, node v1alpha1.NodeName) error {
+	now := c.now()
+	c.mu.Lock()
+	enough := now.Sub(c.recalledAt) < time.Second
+	if !enough {
+		c.recalledAt = now
+	}
+	c.mu.Unlock()
+	if enough {
+		return nil
+	}
+	body := `{"metadata":{"annotations":{"` + v1alpha1.AnnotationNudgedAt + `":"` + now.UTC().Format(time.RFC3339Nano) + `"}}}`
+	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: string(node)}}
+	return client.IgnoreNotFound(c.writer.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(body))))
 }
 
 // scheduled returns what the scheduler says of a pod that it cannot place; nil where it is placed, nominated or not
@@ -101,28 +161,33 @@ func scheduled(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// unserved counts the pod as demand for a new instance where one could serve it, and says so, or why not.
-func (c *pending) unserved(ctx context.Context, pod *corev1.Pod) error {
+// unserved counts the pod as demand for a new instance where one could serve it, and says so, or why not. It returns when to look again.
+func (c *pending) unserved(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
 	why, pool, err := c.why(ctx, pod)
 	if err != nil || why == "" {
-		return err
+		return explainAgain, err
+	}
+	if node, ok := c.forgotten(pod); ok {
+		return explainAfter, c.recall(ctx, node)
 	}
 	if pool == "" {
 		c.withdraw(ctx, client.ObjectKeyFromObject(pod)) // what was said stays remembered, or each look would say it again
 		c.say(pod, v1alpha1.ReasonStandbyUnavailable, why)
-		return nil
+		return explainAgain, nil
 	}
 	if c.demand.add(pod, pool) {
 		c.poolChanged(ctx, pool)
 	}
 	c.say(pod, v1alpha1.ReasonColdLaunch, why+": launching a new instance in pool "+string(pool))
-	return nil
+	return explainAgain, nil
 }
 
 // served forgets a pod that no longer needs anything.
 func (c *pending) served(ctx context.Context, pod podKey) {
 	c.mu.Lock()
 	delete(c.told, pod)
+	delete(c.recalled, pod)
+	delete(c.passed, pod)
 	c.mu.Unlock()
 	c.withdraw(ctx, pod)
 }
@@ -132,6 +197,16 @@ func (c *pending) withdraw(ctx context.Context, pod podKey) {
 	if pool, was := c.demand.remove(pod); was {
 		c.poolChanged(ctx, pool)
 	}
+}
+
+// firstPass reports, once for each wait, that the pod passes. One that passes and still waits is refused for something that we
+// do not judge.
+func (c *pending) firstPass(pod podKey) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first := !c.passed[pod]
+	c.passed[pod] = true
+	return first
 }
 
 func (c *pending) say(pod *corev1.Pod, reason v1alpha1.Reason, why string) {
@@ -176,11 +251,12 @@ func (c *pending) why(ctx context.Context, pod *corev1.Pod) (string, v1alpha1.Po
 	if len(pools.Items) == 0 {
 		return "there is no NodePool", "", nil
 	}
+	judge := c.view.Judge(pod)
 	var reasons []string
 	var cold *v1alpha1.NodePool
 	for i := range pools.Items {
 		pool := &pools.Items[i]
-		judged := judgePool(pod, pool, nodes.Items)
+		judged := judgePool(judge, pool, nodes.Items)
 		reasons = append(reasons, judged.why)
 		if judged.launch && (cold == nil || pool.Spec.WeightOrDefault() > cold.Spec.WeightOrDefault()) {
 			cold = pool
@@ -208,32 +284,38 @@ type judged struct {
 	launch bool
 }
 
-// judgePool judges the pod against the pool's nodes as if they were empty. All nodes of a pool are alike, so the first
-// refusal by name speaks for the pool where every node refuses.
-func judgePool(pod *corev1.Pod, pool *v1alpha1.NodePool, nodes []corev1.Node) judged {
-	var refusal string
-	var mine, fitting int
+// judgePool judges the pod against the pool's nodes as if they were empty. All nodes of a pool are alike but for their zones,
+// so the first refusal by name speaks for the pool where every node refuses.
+func judgePool(judge *view.Judge, pool *v1alpha1.NodePool, nodes []corev1.Node) judged {
+	var refusal, apart string
+	var mine, fitting, free int
 	for i := range nodes {
-		n := &nodes[i]
-		if n.Labels[v1alpha1.LabelPool] != pool.Name {
+		n := claim.NodeOf(&nodes[i], pool)
+		if n.Pool != v1alpha1.PoolName(pool.Name) {
 			continue
 		}
 		mine++
-		why := whyNotNode(pod, pool, n)
+		why := whyNotNode(judge, n)
 		if why == "" {
 			fitting++
-		} else if refusal == "" {
-			refusal = why
+			if now := whyNotNow(judge, n); now != "" {
+				apart = cmp.Or(apart, now)
+			} else if n.State == v1alpha1.StateStandby {
+				free++
+			}
 		}
+		refusal = cmp.Or(refusal, why)
 	}
 	room := pool.Status.Total < pool.Spec.PoolSize
 	switch {
 	case pool.DeletionTimestamp != nil:
 		return judged{why: fmt.Sprintf("pool %s is being deleted", pool.Name)}
 	case mine == 0:
-		return judged{fmt.Sprintf("pool %s has no node yet", pool.Name), room && mayServe(pod, pool)}
+		return judged{fmt.Sprintf("pool %s has no node yet", pool.Name), room && mayServe(judge.Pod(), pool)}
 	case fitting == 0:
 		return judged{why: fmt.Sprintf("pool %s: %s", pool.Name, refusal)}
+	case apart != "" && free == 0:
+		return judged{fmt.Sprintf("pool %s: %s", pool.Name, apart), room}
 	case !room:
 		return judged{why: fmt.Sprintf("pool %s is at its poolSize of %d and none of its nodes has room", pool.Name, pool.Spec.PoolSize)}
 	}
@@ -250,12 +332,11 @@ func mayServe(pod *corev1.Pod, pool *v1alpha1.NodePool) bool {
 	return fit.Schedulable(pod, pool.Spec.Template.Taints, false) == nil && fit.Selects(pod, "", labels) == nil
 }
 
-func whyNotNode(pod *corev1.Pod, pool *v1alpha1.NodePool, object *corev1.Node) string {
-	n := claim.NodeOf(object, pool)
-	node := &fit.Node{Name: n.Name, Labels: object.Labels, Taints: n.Taints, Allocatable: n.Allocatable}
-	digest := fit.NewPod(pod, n.Defaults)
+// whyNotNode judges by what does not depend on the other pods of the cluster.
+func whyNotNode(judge *view.Judge, n *claim.Node) string {
+	pod := judge.Digest(n)
 	for _, refusal := range []*fit.Refusal{
-		digest.Selects(object.Name, object.Labels), digest.Schedulable(node.Taints, false), fit.ResourcesRefuse(digest, node),
+		pod.Selects(string(n.Name), n.Labels), pod.Schedulable(n.Taints, false), fit.ResourcesRefuse(pod, &n.Node), fit.VolumesRefuse(pod, &n.Node),
 	} {
 		if refusal != nil {
 			return refusal.Words()
@@ -267,9 +348,35 @@ func whyNotNode(pod *corev1.Pod, pool *v1alpha1.NodePool, object *corev1.Node) s
 	return ""
 }
 
+// whyNotNow is why a standby node does not take the pod all the same: it is empty, so what is left is where other pods are
+// (anti-affinity, spread). A new instance may come up in another zone, so this speaks against none.
+func whyNotNow(judge *view.Judge, n *claim.Node) string {
+	if n.State != v1alpha1.StateStandby {
+		return ""
+	}
+	if refusal := judge.Refuses(n); refusal != nil {
+		return refusal.Words()
+	}
+	return ""
+}
+
+// again has a pod looked at because its volumes have changed. It never blocks: on a replica that is not the leader nobody
+// would ever read.
+func (c *pending) again(pod podKey) {
+	if q := c.queue.Load(); q != nil {
+		(*q).Add(reconcile.Request{NamespacedName: pod})
+	}
+}
+
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+
 // setup registers the controller. It sees all pods: what is remembered of one has to be forgotten when it is placed.
 func (c *pending) setup(mgr manager.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("pending").For(&corev1.Pod{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: pendingWorkers}).
+		WatchesRawSource(source.Func(func(_ context.Context, q podQueue) error {
+			c.queue.Store(&q)
+			return nil
+		})).
 		Complete(c)
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -38,10 +39,11 @@ func needing(cpu string) func(*corev1.Pod) {
 // to the rig's log.
 func (r *rig) looksAfter() *pending {
 	r.t.Helper()
-	clock := func() time.Time { return r.now }
+	clock, seen := func() time.Time { return r.now }, r.view()
 	return &pending{
-		reader: r.api, ledger: r.ledger, demand: r.demand, events: r.events, schedulers: []string{v1alpha1.SchedulerName}, told: map[podKey]string{},
-		now: clock, placer: start.NewPlacer(r.ledger, r.view(), r.nodes.starter, r.events, clock),
+		reader: r.api, writer: r.api, ledger: r.ledger, demand: r.demand, events: r.events, schedulers: []string{v1alpha1.SchedulerName},
+		recalled: map[podKey]types.UID{}, told: map[podKey]string{}, passed: map[podKey]bool{},
+		now: clock, view: seen, placer: start.NewPlacer(r.ledger, seen, r.nodes.starter, r.events, clock),
 		poolChanged: func(_ context.Context, pool v1alpha1.PoolName) { r.note("pool " + string(pool)) },
 	}
 }
@@ -129,6 +131,93 @@ func TestExplainSays(t *testing.T) {
 				t.Errorf("events %q, want %q", said, c.want)
 			}
 		})
+	}
+}
+
+// The replica that promised a pod room may have died before it wrote that down. The scheduler, which was told to wait, is made to ask again
+// instead of an instance being launched beside a standby node; once, for it may know a reason that we do not.
+func TestAForgottenPodIsAskedAboutAgain(t *testing.T) {
+	standby := func(change ...func(*corev1.Node)) *corev1.Node {
+		return nodeIn(v1alpha1.StateStandby, append([]func(*corev1.Node){func(n *corev1.Node) { n.Spec.Unschedulable = true }, annotated(v1alpha1.AnnotationCordoned, "true")}, change...)...)
+	}
+	pool := func() *v1alpha1.NodePool { return nodePool(5, 0, counting(1)) }
+	yes := true
+	ofDaemonSet := func(p *corev1.Pod) {
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d", Controller: &yes}}
+	}
+	for name, c := range map[string]struct {
+		pod  *corev1.Pod
+		node *corev1.Node
+		want []string
+	}{
+		"a standby node would take it":  {unschedulable(needing("1")), standby(), []string{"patch c standby"}},
+		"the node runs":                 {unschedulable(needing("1")), nodeIn(v1alpha1.StateRunning), []string{"pool p"}},
+		"it does not fit":               {unschedulable(needing("5")), standby(), nil},
+		"the node rests":                {unschedulable(needing("1")), standby(markedAt(v1alpha1.AnnotationUnavailableUntil, epoch().Add(time.Hour))), []string{"pool p"}},
+		"a person keeps the node back":  {unschedulable(needing("1")), standby(annotated(v1alpha1.AnnotationDoNotStart, "true")), nil},
+		"another replica has a promise": {unschedulable(needing("1")), standby(annotated(v1alpha1.AnnotationClaims, "a")), nil},
+		"it starts no node":             {unschedulable(needing("1"), ofDaemonSet), standby(), nil},
+		"its scheduler never asks":      {unschedulable(needing("5"), func(p *corev1.Pod) { p.Spec.SchedulerName = "default-scheduler" }), standby(), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, c.pod, pool(), c.node)
+			r.now = epoch().Add(time.Minute)
+			look := r.looksAfter()
+			r.look(look)
+			r.want(c.want...)
+			if slices.Contains(c.want, "patch c standby") {
+				if said := r.said(); len(said) > 0 || len(r.demand.of("p")) > 0 {
+					t.Errorf("events %q, demand %v: too early", said, r.demand.of("p"))
+				}
+			}
+			r.now = r.now.Add(time.Hour)
+			r.look(look)
+			if slices.Contains(r.log, "patch c standby") {
+				t.Error("touched again")
+			}
+		})
+	}
+}
+
+// A pod that a running node takes is the scheduler's: only if it still waits later is an instance launched for it.
+func TestNothingIsLaunchedForAPodThatARunningNodeTakes(t *testing.T) {
+	r := newRig(t, unschedulable(needing("1"), func(p *corev1.Pod) { p.Spec.SchedulerName = "default-scheduler" }),
+		nodePool(2, 1, counting(1)), nodeIn(v1alpha1.StateRunning))
+	c := r.looksAfter()
+	r.look(c)
+	if got := r.said(); len(got) > 0 || len(r.demand.of("p")) > 0 {
+		t.Errorf("events %q and demand %v at first, want none", got, r.demand.of("p"))
+	}
+	r.look(c)
+	if got := r.said(); len(got) != 1 || !strings.Contains(got[0], "ColdLaunch") || len(r.demand.of("p")) != 1 {
+		t.Errorf("events %q and demand %v, want a launch for a pod that its scheduler refuses still", got, r.demand.of("p"))
+	}
+}
+
+func TestExplainSaysWhereVolumesAre(t *testing.T) {
+	mounted := func(p *corev1.Pod) {
+		p.Spec.SchedulerName = "default-scheduler"
+		p.Spec.Volumes = []corev1.Volume{{Name: "d", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+	}
+	r := newRig(t, unschedulable(needing("1"), mounted), nodePool(2, 1, counting(1)), nodeIn(v1alpha1.StateStandby))
+	c := r.looksAfter()
+	for _, step := range []struct {
+		event func()
+		want  string
+	}{
+		{func() {}, `persistentvolumeclaim "data" not found`},
+		{func() {
+			c.view.SetClaim(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data"}})
+		}, "pod has unbound immediate PersistentVolumeClaims"},
+	} {
+		step.event()
+		r.look(c)
+		if got := r.said(); len(got) != 1 || !strings.Contains(got[0], "StandbyUnavailable pool p: volume claim data cannot be used there: "+step.want) {
+			t.Errorf("events %q, want %q", got, step.want)
+		}
+	}
+	if len(r.demand.of("p")) > 0 {
+		t.Error("an instance is to be launched, and would not help")
 	}
 }
 

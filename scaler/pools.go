@@ -73,8 +73,11 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 	if pool.DeletionTimestamp != nil {
 		return c.empty(ctx, pool)
 	}
-	if controllerutil.AddFinalizer(pool, v1alpha1.FinalizerNodePool) {
-		return ctrl.Result{}, ignoreConflict(c.client.Update(ctx, pool))
+	if before := pool.DeepCopy(); controllerutil.AddFinalizer(pool, v1alpha1.FinalizerNodePool) {
+		// We go on at once: a finalizer does not change the generation, so this write brings no event that would lead back here.
+		if err := c.writeFinalizers(ctx, pool, before); err != nil {
+			return ctrl.Result{}, ignoreConflict(err)
+		}
 	}
 	slots := c.settle(pool)
 	nodes := &corev1.NodeList{}
@@ -233,9 +236,16 @@ func (c *pools) empty(ctx context.Context, pool *v1alpha1.NodePool) (ctrl.Result
 	if wait := pool.DeletionTimestamp.Add(lifecycle.SettleTime).Sub(c.now()); wait > 0 && len(c.settle(pool).Pending) > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
+	before := pool.DeepCopy()
 	controllerutil.RemoveFinalizer(pool, v1alpha1.FinalizerNodePool)
 	c.metrics.forget(v1alpha1.PoolName(pool.Name))
-	return ctrl.Result{}, client.IgnoreNotFound(ignoreConflict(c.client.Update(ctx, pool)))
+	return ctrl.Result{}, client.IgnoreNotFound(ignoreConflict(c.writeFinalizers(ctx, pool, before)))
+}
+
+// writeFinalizers sends the finalizers alone. An update would send the whole spec as Go encodes it (60m as 1h0m0s) and so take
+// fields over from whoever applied them, and it would need admission while our own webhook is down.
+func (c *pools) writeFinalizers(ctx context.Context, pool, before *v1alpha1.NodePool) error {
+	return c.client.Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
 // managed lists the instances of the Nodes that show a state of ours. A Node may outlive its instance by a moment: its
@@ -249,6 +259,11 @@ func managed(nodes []corev1.Node) []v1alpha1.InstanceID {
 	}
 	return out
 }
+
+// +kubebuilder:rbac:groups=stratos.sh,resources=nodepools,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=stratos.sh,resources=nodepools/status,verbs=update
+// +kubebuilder:rbac:groups=stratos.sh,resources=awsnodeclasses,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 
 // setup registers the controller: it listens to pools, to the Nodes of pools, to classes and to the sweep.
 func (c *pools) setup(mgr manager.Manager, swept <-chan event.TypedGenericEvent[v1alpha1.PoolName]) error {

@@ -169,7 +169,7 @@ func TestAddsItsFinalizerBeforeAnythingElse(t *testing.T) {
 	r := newRig(t, nodePool(2, 1, func(p *v1alpha1.NodePool) { p.Finalizers = nil }))
 	r.sweep()
 	r.reconcilePool()
-	r.want()
+	r.want("finalizer, spec sent: false", `reserve {"next":1,"pending":[0]}`, "launch 0")
 	if got := r.pool().Finalizers; len(got) != 1 || got[0] != v1alpha1.FinalizerNodePool {
 		t.Errorf("finalizers %v", got)
 	}

@@ -2,6 +2,7 @@ package scaler
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -86,7 +87,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	clock := func() time.Time { return r.now }
 	r.nodes = &nodes{
 		reader: r.api, live: r.api, client: r.api, cloud: r, cluster: "here", ledger: r.ledger, events: r.events, metrics: metrics,
-		now: clock, inventory: r.inventory, poke: func() {},
+		now: clock, born: epoch(), inventory: r.inventory, poke: func() {},
 		demand: r.demand,
 		starter: start.New(start.Options{Homeless: func(claims []claim.Claim) { r.homeless = append(r.homeless, claims...) }, Reader: r.api, Live: r.api, Writer: r.api, Cloud: r, Ledger: r.ledger, Events: r.events, Now: clock, Log: logr.Discard(),
 			Count: func(pool v1alpha1.PoolName, trigger start.Trigger) {
@@ -115,6 +116,10 @@ func (r *rig) patch(ctx context.Context, c client.WithWatch, o client.Object, p 
 			return err
 		}
 	}
+	data, dataErr := p.Data(o) // before the answer is read into o
+	if dataErr != nil {
+		return dataErr
+	}
 	err := c.Patch(ctx, o, p, opts...)
 	if err != nil && strings.Contains(err.Error(), "test") {
 		err = apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", schema.GroupResource{Resource: "nodes"}, o.GetName(), err.Error(), 0, false)
@@ -126,6 +131,9 @@ func (r *rig) patch(ctx context.Context, c client.WithWatch, o client.Object, p 
 		r.note("intent " + o.GetName())
 	case ok:
 		r.note("patch " + o.GetName() + " " + o.GetLabels()[v1alpha1.LabelState])
+	case strings.Contains(string(data), `"finalizers":["`):
+		r.note(fmt.Sprintf("finalizer, spec sent: %v", strings.Contains(string(data), `"spec"`)))
+	case strings.Contains(string(data), `"finalizers"`): // its removal is seen by the object being gone
 	default:
 		r.note("reserve " + o.GetAnnotations()[v1alpha1.AnnotationLaunches])
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -35,6 +36,8 @@ type Setup struct {
 
 // wakeBuffer holds the wake-ups of a sweep of a large cluster, so that the sweep does not wait for the controllers.
 const wakeBuffer = 1024
+
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager adds the scaler to the manager and returns the Starter, which runs on every replica and which the
 // extender asks for starts.
@@ -69,7 +72,7 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 	waiting := newDemand()
 	nodes := &nodes{
 		reader: mgr.GetClient(), live: mgr.GetAPIReader(), client: mgr.GetClient(), cloud: s.Cloud, cluster: s.Cluster,
-		ledger: s.Ledger, starter: starter, events: recorder, metrics: m, now: time.Now, inventory: inventory, demand: waiting, poke: sweep.poke,
+		ledger: s.Ledger, starter: starter, events: recorder, metrics: m, now: time.Now, born: time.Now(), inventory: inventory, demand: waiting, poke: sweep.poke,
 	}
 	pools := &pools{
 		client: mgr.GetClient(), cloud: s.Cloud, cluster: s.Cluster, launcher: s.Launcher, events: recorder, metrics: m,
@@ -77,10 +80,11 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 		wake: func(ctx context.Context, id v1alpha1.InstanceID) { send(ctx, instances, id) },
 	}
 	pending := &pending{
-		reader: mgr.GetClient(), ledger: s.Ledger, placer: placer, demand: waiting, events: recorder, schedulers: s.ExtenderSchedulers,
-		told: map[podKey]string{}, now: time.Now,
+		reader: mgr.GetClient(), writer: mgr.GetClient(), ledger: s.Ledger, placer: placer, view: s.View, demand: waiting, events: recorder,
+		schedulers: s.ExtenderSchedulers, recalled: map[podKey]types.UID{}, told: map[podKey]string{}, passed: map[podKey]bool{}, now: time.Now,
 		poolChanged: func(ctx context.Context, pool v1alpha1.PoolName) { send(ctx, changed, pool) },
 	}
+	s.View.Listen(view.Listener{Storage: pending.again})
 	return starter, errors.Join(
 		mgr.Add(starter), mgr.Add(placer), mgr.Add(sweep), nodes.setup(mgr, instances), pools.setup(mgr, changed), pending.setup(mgr),
 	)

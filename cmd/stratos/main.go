@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/stratos-sh/stratos/cmd/stratos/options"
 	"github.com/stratos-sh/stratos/cmd/stratos/subcommand"
@@ -24,6 +25,7 @@ import (
 	"github.com/stratos-sh/stratos/extender/claim"
 	"github.com/stratos-sh/stratos/extender/view"
 	"github.com/stratos-sh/stratos/scaler"
+	"github.com/stratos-sh/stratos/webhook"
 )
 
 // version is set by the linker (make build).
@@ -77,7 +79,7 @@ func run(ctx context.Context, o *options.Options) error {
 			return err
 		}
 	}
-	cloud, machines, err := o.Fake.Provider(config)
+	cloud, beside, err := o.Cloud(config, metrics.Registry)
 	if err != nil {
 		return err
 	}
@@ -88,8 +90,13 @@ func run(ctx context.Context, o *options.Options) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	if machines != nil {
-		if err := mgr.Add(machines); err != nil {
+	if beside != nil {
+		if err := mgr.Add(beside); err != nil {
+			return err
+		}
+	}
+	if o.CertDir != "" {
+		if err := webhook.SetupWithManager(mgr, webhook.Setup{Namespace: o.Namespace, SchedulerName: o.SchedulerNames[0]}); err != nil {
 			return err
 		}
 	}

@@ -97,6 +97,10 @@ func providerRules() []Rule {
 			From: []Pattern{"./provider/fake/..."}, To: []Pattern{"./provider/aws/..."}, Reach: ThroughOthers,
 			Reason: "the played cloud needs no other component",
 		},
+		{
+			From: []Pattern{"./provider/limiter"}, To: []Pattern{"./provider/..."}, ToExcept: []Pattern{"./provider", "./provider/limiter"}, Reach: ThroughOthers,
+			Reason: "the limits are the same for every cloud; a provider may use them, never the other way round",
+		},
 	}
 }
 
@@ -122,6 +126,12 @@ func repositoryRules() []Rule {
 			From: []Pattern{"./..."}, FromExcept: []Pattern{"./e2e/karpenter/..."}, To: []Pattern{"sigs.k8s.io/karpenter/..."},
 			Reach: Direct, InTests: true,
 			Reason: "Karpenter runs beside us as a process of its own, built with just the dependencies that it was released with; its types are not ours to depend on",
+		},
+		{
+			From: []Pattern{"./..."}, FromExcept: []Pattern{"./e2e/certmanager/..."},
+			To:    []Pattern{"github.com/cert-manager/cert-manager/pkg/controller/...", "github.com/cert-manager/cert-manager/pkg/issuer/..."},
+			Reach: Direct, InTests: true,
+			Reason: "cert-manager's controllers promise no API to importers; they exist only in the module e2e/certmanager, which runs them as a process",
 		},
 		{
 			From: []Pattern{"./..."}, FromExcept: []Pattern{"./e2e/..."}, To: []Pattern{"k8s.io/kubernetes/...", "./e2e/..."},

@@ -12,7 +12,7 @@ const repository = "../.."
 
 func TestImportLaw(t *testing.T) {
 	var packages []Package
-	for _, module := range []string{".", "e2e", "e2e/controlplane", "e2e/parity", "e2e/karpenter"} {
+	for _, module := range []string{".", "e2e", "e2e/controlplane", "e2e/helm", "e2e/parity", "e2e/karpenter", "e2e/certmanager"} {
 		listed, err := ListPackages(filepath.Join(repository, module))
 		if err != nil {
 			t.Fatal(err)
@@ -108,6 +108,10 @@ func TestLawCatches(t *testing.T) {
 		"a suite imports Karpenter":                          {from: ours + "e2e/suites/beside", to: "sigs.k8s.io/karpenter/pkg/apis/v1", inTest: true},
 		"the rig imports Karpenter":                          {from: ours + "e2e/rig", to: "sigs.k8s.io/karpenter/kwok/apis"},
 		"the module of Karpenter builds it":                  {from: ours + "e2e/karpenter", to: "sigs.k8s.io/karpenter/kwok", allowed: true},
+		"the program imports cert-manager's controllers":     {from: ours + "cmd/stratos", to: "github.com/cert-manager/cert-manager/pkg/controller/issuers"},
+		"a suite imports cert-manager's controllers":         {from: ours + "e2e/suites", to: "github.com/cert-manager/cert-manager/pkg/controller", inTest: true},
+		"the test program runs cert-manager's controllers":   {from: ours + "e2e/certmanager", to: "github.com/cert-manager/cert-manager/pkg/controller/issuers", allowed: true},
+		"the chart's test knows cert-manager's types":        {from: ours + "webhook", to: "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1", inTest: true, allowed: true},
 		"the program imports a demo":                         {from: ours + "cmd/stratos", to: ours + "e2e/demo"},
 		"a test asserts by testify":                          {from: ours + "scaler", to: "github.com/stretchr/testify/require", inTest: true},
 		"a package whose name only begins like a fenced one": {from: ours + "webhook", to: ours + "scalery", allowed: true},

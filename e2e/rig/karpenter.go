@@ -1,7 +1,6 @@
 package rig
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,10 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/stratos-sh/stratos/e2e/controlplane"
 )
@@ -95,7 +90,7 @@ func (r *Rig) StartKarpenter(ctx context.Context, args ...string) (*controlplane
 		return nil, err
 	}
 	for _, path := range k.CRDs {
-		if err := r.installDefinition(ctx, path); err != nil {
+		if err := r.defineFile(ctx, path); err != nil {
 			return nil, fmt.Errorf("install Karpenter's definitions: %s: %w", filepath.Base(path), err)
 		}
 	}
@@ -120,32 +115,8 @@ func (r *Rig) StartKarpenter(ctx context.Context, args ...string) (*controlplane
 		Env: []string{"KUBECONFIG=" + kubeconfig}, // it knows no flag for it
 	})
 	r.companions = append(r.companions, p)
-	return p, p.Start(ctx)
-}
-
-// installDefinition creates the definition in the file and waits until the API server serves it.
-func (r *Rig) installDefinition(ctx context.Context, path string) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err
+	if err := p.Start(ctx); err != nil {
+		return nil, err
 	}
-	definition := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(bytes.TrimPrefix(text, []byte("---\n")), &definition.Object); err != nil {
-		return err
-	}
-	if err := r.Client.Create(ctx, definition); err != nil {
-		return err
-	}
-	return Until(ctx, HangGuard, func(ctx context.Context) (bool, error) {
-		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(definition), definition); err != nil {
-			return false, err
-		}
-		conditions, _, err := unstructured.NestedSlice(definition.Object, "status", "conditions")
-		for _, c := range conditions {
-			if c, ok := c.(map[string]any); ok && c["type"] == "Established" && c["status"] == "True" {
-				return true, err
-			}
-		}
-		return false, err
-	})
+	return p, nil
 }

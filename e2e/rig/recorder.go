@@ -44,6 +44,7 @@ type Recorder struct {
 	mu    sync.Mutex
 	to    string
 	asked []Asked
+	told  func(Asked)
 }
 
 // NewRecorder returns a Recorder that forwards nowhere yet.
@@ -56,6 +57,13 @@ func (r *Recorder) Forward(url string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.to = url
+}
+
+// Tell has f called with each call from now on, once the extender has answered and before the scheduler hears of it.
+func (r *Recorder) Tell(f func(Asked)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.told = f
 }
 
 // Asked returns the calls of one verb so far, oldest first.
@@ -100,7 +108,11 @@ func (r *Recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	asked.read(body, answer)
 	r.mu.Lock()
 	r.asked = append(r.asked, asked)
+	told := r.told
 	r.mu.Unlock()
+	if told != nil { // the answer is small, so it leaves when this function returns
+		told(asked)
+	}
 }
 
 func (r *Recorder) forward(req *http.Request, to string, body []byte) ([]byte, int, string, error) {

@@ -173,6 +173,9 @@ func (r *Rig) StartScheduler(ctx context.Context, name, extenderURL string) (*co
 	return r.ControlPlane.StartScheduler(ctx, controlplane.SchedulerOptions{Name: name, ConfigYAML: config})
 }
 
+// CloudURL is where the fake cloud serves its API.
+func (r *Rig) CloudURL() string { return r.cloudProcess.URL() }
+
 // ExtenderURL is where a scheduler reaches the extender through the Recorder.
 func (r *Rig) ExtenderURL() string { return r.proxy.URL }
 

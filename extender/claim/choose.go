@@ -74,7 +74,7 @@ func (j *judgement) refuses(n *Node, starting bool) reason {
 		return reason{text: "standby node backs off after a failed start"}
 	}
 	if r := j.crowded(n); r != nil {
-		return reason{text: "among the waiting pods: " + r.Message}
+		return crowd(r)
 	}
 	if !j.hasRoom(n, lowest) {
 		return noRoom()
@@ -168,7 +168,9 @@ func (j *judgement) displace(n *Node) []Claim {
 
 func (j *judgement) promise(n *Node) *Claim {
 	message := fmt.Sprintf("starting standby node %s of pool %s", n.Name, n.Pool)
-	if n.Cancellable() {
+	if n.State == v1alpha1.StateRunning {
+		message = fmt.Sprintf("room is promised on running node %s of pool %s", n.Name, n.Pool)
+	} else if n.Cancellable() {
 		message = fmt.Sprintf("taking back node %s of pool %s, which was about to stop", n.Name, n.Pool)
 	} else if d := j.ready[n.Pool]; d > 0 {
 		message += fmt.Sprintf(" (usually ready in %s)", d.Round(time.Second))

@@ -68,6 +68,44 @@ func TestHigherPriorityTakesPromisedRoom(t *testing.T) {
 	}
 }
 
+// Two pods are asked about before the view shows the first of them bound: together they would take the room that a third was
+// promised, and it would wait for a second node.
+func TestPodsInFlightLeavePromisedRoom(t *testing.T) {
+	for name, c := range map[string]struct {
+		second  *corev1.Pod
+		others  []*Node
+		verdict Verdict
+		nodes   []v1alpha1.NodeName
+	}{
+		"the second finds no room any more":      {second: pod("b", asking("cpu", "2")), verdict: Unavailable},
+		"one that fits beside both goes there":   {second: pod("b", asking("cpu", "500m")), verdict: PassClaimed, nodes: []v1alpha1.NodeName{"c"}},
+		"a node on which nobody waits is better": {second: pod("b", asking("cpu", "500m")), others: []*Node{running("d")}, verdict: Pass, nodes: []v1alpha1.NodeName{"d"}},
+		"nor does it keep a third's pods apart": {
+			second: pod("b", asking("cpu", "100m"), labelled("h"), apartFrom("h", corev1.LabelHostname)), verdict: Unavailable,
+		},
+		"who starts nothing is promised nothing": {
+			second: pod("b", asking("cpu", "500m"), podAnnotated(v1alpha1.AnnotationIgnore, "true")), verdict: Pass, nodes: []v1alpha1.NodeName{"c"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, n := NewLedger(), running("c")
+			claimed(t, l, []*Node{standby("c")}, pod("h", asking("cpu", "1500m"), labelled("h")))
+			l.Observe("c", v1alpha1.StateStarting, v1alpha1.StateRunning, epoch())
+			if d := l.Decide(ask(pod("a", asking("cpu", "2")), n), epoch()); d.Verdict != PassClaimed {
+				t.Fatalf("the first: verdict %s, want %s", d.Verdict, PassClaimed)
+			}
+			question := ask(c.second, append(c.others, n)...)
+			question.World = worldOf(question.Nodes...)
+			d := l.Decide(question, epoch())
+			if d.Verdict != c.verdict {
+				t.Errorf("the second: verdict %s, want %s", d.Verdict, c.verdict)
+			}
+			wantDiff(t, "nodes", d.Nodes, c.nodes)
+			claimOn(t, l, "h", "c")
+		})
+	}
+}
+
 func budgetOf(n int32) func(*Node) { return func(o *Node) { o.StartBudget = n } }
 
 // Pods of one node each wait; two starts in five minutes are allowed.

@@ -20,7 +20,7 @@ type Verdict string
 const (
 	// Pass: an ordinary node takes the pod.
 	Pass Verdict = "pass"
-	// PassClaimed: the pod's claimed node runs; it is returned alone.
+	// PassClaimed: the pod's claimed node runs, or the pod was promised room on a running node now; it is returned alone.
 	PassClaimed Verdict = "pass-claimed"
 	// Waiting: the pod's claim stands, its node is on its way.
 	Waiting Verdict = "waiting"
@@ -86,13 +86,16 @@ func (l *Ledger) decide(ask Ask, now time.Time) Decision {
 	if own != nil {
 		own.LastAsked = now
 	}
-	passed, refused := j.ordinary(own)
-	if own != nil && slices.Contains(passed, own.Node) {
+	open, refused := j.ordinary(own)
+	if own != nil && slices.Contains(open.passed, own.Node) {
 		claim := *own
 		return Decision{Verdict: PassClaimed, Nodes: []v1alpha1.NodeName{own.Node}, Claim: &claim}
 	}
-	if len(passed) > 0 {
-		return Decision{Verdict: Pass, Nodes: passed, Refused: refused.one()}
+	if len(open.passed) > 0 {
+		return Decision{Verdict: Pass, Nodes: open.passed, Refused: refused.one()}
+	}
+	if open.beside != nil {
+		return j.promiseBeside(open.beside)
 	}
 	if own != nil {
 		return waiting(Waiting, own, ask, refused)
@@ -158,41 +161,6 @@ func (j *judgement) promiseRoom(refused refusals) Decision {
 	maps.Copy(j.Ledger.limited, j.limited)
 	why := options.why()
 	return Decision{Verdict: Unavailable, Refused: refused.orAny(j.Ask, why), Reason: why}
-}
-
-// ordinary applies kube-scheduler's own rules to the nodes that those rules decide about. For a DaemonSet's pod they
-// decide about every node: its pods belong on stopped nodes too.
-func (j *judgement) ordinary(own *Claim) ([]v1alpha1.NodeName, refusals) {
-	daemon := ownedByDaemonSet(j.Pod)
-	var passed []v1alpha1.NodeName
-	refused := refusals{}
-	for _, n := range j.Nodes {
-		if !n.Ordinary() && !daemon {
-			continue
-		}
-		taints, cordoned := n.Taints, n.Unschedulable
-		if daemon {
-			taints, cordoned = n.Present, n.Cordoned // its pod comes now, not when the node runs
-		}
-		if r := fit.Schedulable(j.Pod, taints, cordoned); r != nil {
-			refused.add(n.Name, reason{text: r.Message})
-			continue
-		}
-		if n.Ours() && !daemon && len(j.on(n.Name)) > 0 && !holds(j.Pod, own, n) && !j.hasRoom(n, priority(j.Pod)) {
-			refused.add(n.Name, noRoom())
-			continue
-		}
-		passed = append(passed, n.Name)
-	}
-	slices.Sort(passed)
-	return passed, refused
-}
-
-func noRoom() reason { return reason{text: "room is promised to other waiting pods"} }
-
-// holds reports whether the pod has room of its own on the node: its claim, or a nomination, which Used counts already.
-func holds(pod *corev1.Pod, own *Claim, n *Node) bool {
-	return own != nil && own.Node == n.Name || pod.Status.NominatedNodeName == string(n.Name)
 }
 
 // digest is the pod as it would claim room in the node's pool.

@@ -242,12 +242,12 @@ func TestNominatedClaimIsNotCountedTwice(t *testing.T) {
 	claimed(t, l, []*Node{standby("c")}, pod("a", asking("cpu", "2")))
 	l.Observe("c", v1alpha1.StateStarting, v1alpha1.StateRunning, epoch())
 	candidate := running("c", using("cpu", "2"))
-	if d := l.Decide(ask(pod("b", asking("cpu", "2")), candidate), epoch()); d.Verdict == Pass {
+	if d := l.Decide(ask(pod("b", asking("cpu", "2")), candidate), epoch()); len(d.Nodes) > 0 {
 		t.Fatalf("verdict %s with the claim still counted", d.Verdict)
 	}
 	l.Nominated("a", "c")
-	if d := l.Decide(ask(pod("b", asking("cpu", "2")), candidate), epoch()); d.Verdict != Pass {
-		t.Errorf("verdict %s, want %s", d.Verdict, Pass)
+	if d := l.Decide(ask(pod("b", asking("cpu", "2")), candidate), epoch()); d.Verdict != PassClaimed {
+		t.Errorf("verdict %s, want %s", d.Verdict, PassClaimed)
 	}
 }
 

@@ -79,6 +79,17 @@ func claimName(pod *corev1.Pod, volume *corev1.Volume) (name string, used bool) 
 	}
 }
 
+// ClaimNames are the names of the pod's volume claims, generic ephemeral volumes included.
+func ClaimNames(pod *corev1.Pod) []string {
+	var names []string
+	for i := range pod.Spec.Volumes {
+		if name, used := claimName(pod, &pod.Spec.Volumes[i]); used {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // unusable is why the pod cannot use the claim anywhere, whatever the claim's volume; "" if it can.
 func unusable(pod *corev1.Pod, volume *corev1.Volume, name string, claim *corev1.PersistentVolumeClaim) string {
 	switch {
@@ -198,7 +209,7 @@ func suits(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) boo
 
 // free is what is asked of a volume that nobody made for the claim.
 func free(claim *corev1.PersistentVolumeClaim, class string, pv *corev1.PersistentVolume) bool {
-	if pv.Status.Phase != corev1.VolumeAvailable || classOf(pv.Annotations, &pv.Spec.StorageClassName) != class {
+	if pv.Status.Phase != corev1.VolumeAvailable || ClassOf(pv) != class {
 		return false
 	}
 	for _, mode := range claim.Spec.AccessModes {
@@ -219,6 +230,11 @@ func names(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) boo
 	ref := pv.Spec.ClaimRef
 	return ref != nil && ref.Name == claim.Name && ref.Namespace == claim.Namespace &&
 		(ref.UID == "" || ref.UID == claim.UID)
+}
+
+// ClassOf is the name of the volume's class.
+func ClassOf(pv *corev1.PersistentVolume) string {
+	return classOf(pv.Annotations, &pv.Spec.StorageClassName)
 }
 
 // classOf: the beta annotation still wins over the field.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,6 +33,13 @@ type feed struct {
 // NeedLeaderElection is false: every replica has a view.
 func (f *feed) NeedLeaderElection() bool { return false }
 
+// The view watches these, in all namespaces.
+//
+// +kubebuilder:rbac:groups="",resources=namespaces;nodes;pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims;persistentvolumes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
+// +kubebuilder:rbac:groups=stratos.sh,resources=nodepools,verbs=get;list;watch
+
 // Start registers with the informers and returns when ctx ends.
 func (f *feed) Start(ctx context.Context) error {
 	v := f.view
@@ -44,6 +52,9 @@ func (f *feed) Start(ctx context.Context) error {
 		{&corev1.Node{}, eventsTo(v.SetNode, func(n *corev1.Node) { v.DeleteNode(v1alpha1.NodeName(n.Name)) })},
 		{&corev1.Pod{}, eventsTo(v.SetPod, v.DeletePod)},
 		{&corev1.Namespace{}, eventsTo(v.SetNamespace, v.DeleteNamespace)},
+		{&corev1.PersistentVolumeClaim{}, eventsTo(v.SetClaim, v.DeleteClaim)},
+		{&corev1.PersistentVolume{}, eventsTo(v.SetVolume, v.DeleteVolume)},
+		{&storagev1.StorageClass{}, eventsTo(v.SetClass, v.DeleteClass)},
 	} {
 		informer, err := f.informers.GetInformer(ctx, watch.object)
 		if err != nil {

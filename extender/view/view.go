@@ -34,6 +34,7 @@ type View struct {
 	published  map[types.UID]v1alpha1.NodeName
 	pools      map[v1alpha1.PoolName]*v1alpha1.NodePool
 	namespaces map[string]map[string]string
+	storage    storage
 	// world is made when it is asked for, and nil once something in it has changed.
 	world *fit.World
 	// opened is when a node last became more open to pods than it was.
@@ -47,6 +48,8 @@ type Listener struct {
 	Bound func(claim.Claim, *corev1.Pod)
 	// Homeless is told of claims that ended although their pods still wait.
 	Homeless func([]claim.Claim)
+	// Storage is told of each waiting pod that may fit elsewhere now, because a volume claim, a volume or a class has changed.
+	Storage func(pod types.NamespacedName)
 }
 
 // entry may exist before its Node does: informers of pods and Nodes keep no order between them.
@@ -76,6 +79,7 @@ func New(ledger *claim.Ledger, now func() time.Time) *View {
 		published:  map[types.UID]v1alpha1.NodeName{},
 		pools:      map[v1alpha1.PoolName]*v1alpha1.NodePool{},
 		namespaces: map[string]map[string]string{},
+		storage:    newStorage(),
 		synced:     func() bool { return false },
 	}
 }
@@ -139,31 +143,6 @@ func (v *View) World() *fit.World {
 	slices.SortFunc(w.Nodes, func(a, b *fit.Node) int { return strings.Compare(string(a.Name), string(b.Name)) })
 	v.world = w
 	return w
-}
-
-// Fitting returns the nodes that the pod fits by all that fit knows, sorted by name: running ones as they are, others as
-// they will be.
-func (v *View) Fitting(pod *corev1.Pod) []*claim.Node {
-	world := v.World()
-	judge := map[v1alpha1.PoolName]*fit.View{}
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	var out []*claim.Node
-	for _, e := range v.nodes {
-		if e.node == nil {
-			continue
-		}
-		j := judge[e.node.Pool]
-		if j == nil {
-			j = world.View(fit.NewPod(pod, e.node.Defaults))
-			judge[e.node.Pool] = j
-		}
-		if j.Fits(&e.node.Node) == nil {
-			out = append(out, e.node)
-		}
-	}
-	slices.SortFunc(out, func(a, b *claim.Node) int { return strings.Compare(string(a.Name), string(b.Name)) })
-	return out
 }
 
 // AnyOfOurs returns the first node of a pool by name.

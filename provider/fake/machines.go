@@ -90,6 +90,14 @@ type key struct {
 	uid     types.UID
 }
 
+// What kubelets, the cloud controller and the node controller may do. The chart gives these rights only where the fake cloud runs in the Stratos process.
+//
+// +kubebuilder:rbac:roleName=fake,groups="",resources=nodes,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:roleName=fake,groups="",resources=nodes/status,verbs=patch
+// +kubebuilder:rbac:roleName=fake,groups="",resources=pods,verbs=list;watch;delete
+// +kubebuilder:rbac:roleName=fake,groups="",resources=pods/status,verbs=patch
+// +kubebuilder:rbac:roleName=fake,namespace=kube-node-lease,groups=coordination.k8s.io,resources=leases,verbs=get;create;update
+
 // NewMachines returns the machines of a cloud. Start runs them, once; at most one Machines per Cloud at a time, and one
 // Cloud per cluster, since the cloud controller deletes Nodes whose fake:// instance it does not know.
 func NewMachines(cloud *Cloud, o MachinesOptions) *Machines {

@@ -113,7 +113,7 @@ func starting(o Observation, now time.Time) Decision {
 			return replace("failed to start three times in a row")
 		}
 		return do(FailStart, "not running within scaleUp.readyTimeout")
-	case o.Instance.State == provider.InstanceStopped && settled(o, n.Started):
+	case o.Instance.State == provider.InstanceStopped && (settled(o, n.Started) || inherited(o, n.Started)):
 		return do(ResumeStart, "start was not carried out")
 	}
 	return wait("starting", until(deadline, now))
@@ -172,7 +172,7 @@ func stopIntended(o Observation, now time.Time) Decision {
 		return do(ForceStop, "stop hangs")
 	case o.Instance.State == provider.InstanceStopping:
 		return wait("instance is stopping", until(force, now))
-	case settled(o, o.Node.StopIntent):
+	case settled(o, o.Node.StopIntent), inherited(o, o.Node.StopIntent):
 		return do(StopAgain, "stop was not carried out")
 	}
 	return wait("stop asked", SettleTime)
@@ -189,6 +189,10 @@ func terminating(o Observation) Decision {
 func settled(o Observation, since time.Time) bool {
 	return o.Instance.Seen.After(since.Add(SettleTime))
 }
+
+// inherited reports whether the intent is older than this process. Its call may have been lost with the process that wrote it, so it is made
+// again at once: pods wait, and where it was made after all and the cloud's reads only lag, making it twice does nothing.
+func inherited(o Observation, intent time.Time) bool { return intent.Before(o.Born) }
 
 // replace lets the node go through a drain: somebody may have bound a pod to it all the same.
 func replace(reason string) Decision {

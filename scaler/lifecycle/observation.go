@@ -21,6 +21,8 @@ type Observation struct {
 	// Wanted: pods wait for a new instance of the pool.
 	Wanted bool
 	Policy Policy
+	// Born is when this process began. Calls that follow from older intents were another's to make.
+	Born time.Time
 }
 
 // Instance is the cloud's side.

@@ -41,6 +41,9 @@ const (
 	new_   = v1alpha1.NodeState("not adopted")
 )
 
+// bornNow: whatever was intended before was another process's to carry out.
+func bornNow(o *Observation) { o.Born = epoch() }
+
 func (r row) observation() Observation {
 	o := Observation{
 		Instance: Instance{State: r.instance, Launched: ago(time.Hour), Seen: epoch()},
@@ -162,6 +165,7 @@ func table() []row {
 		{starting, stopped, "Ready anew, and the last look at the cloud is older", ready, ToRunning, "running"},
 		{starting, stopped, "stopped, seen too soon after the intent to be sure", func(o *Observation) { o.Node.Started = ago(time.Second) }, Wait, stay},
 		{starting, stopped, "the start was not carried out", nil, ResumeStart, stay},
+		{starting, stopped, "asked a moment ago, by a process that is gone", all(func(o *Observation) { o.Node.Started = ago(time.Second) }, bornNow), ResumeStart, stay},
 		{starting, running_, "not running within scaleUp.readyTimeout", func(o *Observation) { o.Node.Started = ago(6 * time.Minute) }, FailStart, "standby"},
 		{starting, running_, "not running within scaleUp.readyTimeout, for the third time in a row", func(o *Observation) { o.Node.Started, o.Node.Failures = ago(6*time.Minute), 2 }, BeginTerminate, "terminating"},
 		{starting, terminated, "the instance is gone", nil, DeleteNode, "gone"},
@@ -190,6 +194,7 @@ func table() []row {
 		{stopping, running_, "intent written, stop just asked", freshIntent, Wait, stay},
 		{stopping, running_, "intent written, a pod has landed since: nobody cancels any more", all(freshIntent, inUse), Wait, stay},
 		{stopping, running_, "intent written, the stop was not carried out", intent, StopAgain, stay},
+		{stopping, running_, "intent written a moment ago, by a process that is gone", all(freshIntent, bornNow), StopAgain, stay},
 		{stopping, stopping_, "intent written, stopping", intent, Wait, stay},
 		{stopping, stopping_, "intent written, the stop hangs", func(o *Observation) { o.Node.StopIntent = ago(6 * time.Minute) }, ForceStop, stay},
 		{stopping, stopped, "intent written, stopped", intent, ToStandby, "standby"},

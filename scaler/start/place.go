@@ -67,6 +67,18 @@ func (p *Placer) Homeless(claims []claim.Claim) {
 	}
 }
 
+// Startable returns the first standby node by name that fit finds room on for the pod and that nothing keeps from being started.
+func (p *Placer) Startable(pod *corev1.Pod) (v1alpha1.NodeName, bool) {
+	now := p.now()
+	for _, n := range p.view.Fitting(pod) {
+		_, limited := p.ledger.Limited(n.Pool, now)
+		if n.Ours() && n.State == v1alpha1.StateStandby && n.KeptBack == "" && !now.Before(n.UnavailableUntil) && !limited && len(p.ledger.On(n.Name)) == 0 {
+			return n.Name, true
+		}
+	}
+	return "", false
+}
+
 // Place promises the pod room where fit finds some, and has the node started where that is needed.
 func (p *Placer) Place(pod *corev1.Pod) claim.Decision {
 	d := p.ledger.Decide(claim.Ask{Pod: pod, Nodes: p.view.Fitting(pod), World: p.view.World}, p.now())

@@ -42,6 +42,8 @@ const (
 	// backoffFirst and backoffMost bound how long a node rests after a failed start.
 	backoffFirst = 3 * time.Minute
 	backoffMost  = 30 * time.Minute
+	// finishTime is how long a step that is under way when the process is told to end may go on.
+	finishTime = 5 * time.Second
 )
 
 // Cloud is the part of the provider that starting needs.
@@ -101,17 +103,20 @@ func New(o Options) *Starter {
 func (s *Starter) NeedLeaderElection() bool { return false }
 
 // Start works until ctx ends. What is queued then is lost on purpose: intents are on the Nodes, and claims are made
-// again by the scheduler's next ask.
+// again by the scheduler's next ask. A step under way is finished, so that a planned end leaves no intent without its call.
 func (s *Starter) Start(ctx context.Context) error {
+	step, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
 	var wg sync.WaitGroup
 	for range workers {
 		wg.Go(func() {
-			for s.next(ctx) {
+			for s.next(ctx, step) {
 			}
 		})
 	}
 	<-ctx.Done()
 	s.queue.ShutDown()
+	defer time.AfterFunc(finishTime, cancel).Stop()
 	wg.Wait()
 	return nil
 }
@@ -131,13 +136,14 @@ func (s *Starter) Resume(node v1alpha1.NodeName, trigger Trigger) {
 	s.queue.Add(node)
 }
 
-func (s *Starter) next(ctx context.Context) bool {
+// next takes one node a step further. ctx is the Starter's, step that of the calls it makes.
+func (s *Starter) next(ctx, step context.Context) bool {
 	node, shutdown := s.queue.Get()
-	if shutdown {
+	if shutdown || ctx.Err() != nil { // a queue that is shut down hands out what is left in it
 		return false
 	}
 	defer s.queue.Done(node)
-	if err := s.advance(ctx, node); err != nil && ctx.Err() == nil {
+	if err := s.advance(step, node); err != nil && ctx.Err() == nil {
 		s.log.Info("start will be tried again", "node", node, "error", err.Error())
 		s.queue.AddRateLimited(node)
 		return true
@@ -305,6 +311,9 @@ func (s *Starter) claimed(name v1alpha1.NodeName) []types.UID {
 	}
 	return uids
 }
+
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;patch
+// +kubebuilder:rbac:groups=stratos.sh,resources=nodepools,verbs=get
 
 func (s *Starter) patch(ctx context.Context, node *corev1.Node, p transition.Patch) error {
 	// The answer is thrown away: the cache brings the Node as it is.

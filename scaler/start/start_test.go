@@ -113,12 +113,15 @@ func (c cache) List(ctx context.Context, list client.ObjectList, opts ...client.
 	return c.api.List(ctx, list, opts...)
 }
 
-func (r *rig) StartInstance(_ context.Context, id string) error {
+func (r *rig) StartInstance(ctx context.Context, id string) error {
 	r.mu.Lock()
 	r.log = append(r.log, "start "+id)
 	n := r.starts(id)
 	r.mu.Unlock()
-	return r.answer(n)
+	if err := r.answer(n); err != nil {
+		return err
+	}
+	return ctx.Err()
 }
 
 func (r *rig) starts(id string) int {
@@ -259,6 +262,48 @@ func TestAsksWhileACallIsInFlight(t *testing.T) {
 		})
 		r.want("patch c starting claims a", "start i-c", "patch c starting claims a,b,d,e") // three claims, one write
 	})
+}
+
+// slow is a cloud that takes its time.
+type slow struct {
+	*rig
+	takes time.Duration
+}
+
+func (s slow) StartInstance(ctx context.Context, id string) error {
+	select {
+	case <-time.After(s.takes):
+		return s.rig.StartInstance(ctx, id)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// A planned end leaves no intent without its call: nobody would make it for ten seconds. A call that hangs does not keep the process.
+func TestAStepUnderWayIsFinished(t *testing.T) {
+	for name, c := range map[string]struct {
+		takes, ends time.Duration
+		want        []string
+	}{
+		"the cloud answers":   {time.Second, time.Second, []string{"p filter"}},
+		"the cloud is silent": {time.Hour, finishTime, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, nodeIn(v1alpha1.StateStandby))
+				r.promise("a")
+				r.starter.cloud = slow{r, c.takes}
+				zero := time.Now()
+				r.run(func() { r.starter.StartNode("c") })
+				if diff := cmp.Diff(c.want, r.counted, cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("starts counted (-want +got):\n%s", diff)
+				}
+				if took := time.Since(zero); took != c.ends {
+					t.Errorf("ended after %s, want %s", took, c.ends)
+				}
+			})
+		})
+	}
 }
 
 func TestPublishingAgainWritesNothing(t *testing.T) {

@@ -89,7 +89,8 @@ func Standby(n *corev1.Node, t Template, whole bool) Patch {
 // Starting is the start intent, written before the cloud is called.
 func Starting(n *corev1.Node, claims []types.UID, now time.Time) Patch {
 	is := enter(n, v1alpha1.StateStarting)
-	set(&is.Annotations, v1alpha1.AnnotationScaleUpStarted, now.UTC().Format(time.RFC3339))
+	// With its fraction: whoever comes after a crash has to tell whether the intent is older than he is.
+	set(&is.Annotations, v1alpha1.AnnotationScaleUpStarted, now.UTC().Format(time.RFC3339Nano))
 	setClaims(is, claims)
 	return between(n, is)
 }
@@ -166,7 +167,7 @@ func Terminating(n *corev1.Node, reason v1alpha1.StopReason, now time.Time) Patc
 // StopIntent is the point after which nobody cancels the stop. It tests that no claim was published on the node.
 func StopIntent(n *corev1.Node, now time.Time) Patch {
 	is := n.DeepCopy()
-	set(&is.Annotations, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339))
+	set(&is.Annotations, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
 	// Last, when annotations are surely there: a test below a path that is missing fails, also one for nothing.
 	return append(between(n, is), Op{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationClaims)})
 }

@@ -35,6 +35,7 @@ type Options struct {
 
 	MetricsBindAddress  string
 	ProbeBindAddress    string
+	WebhookPort         int
 	ExtenderBindAddress string
 	CertDir             string
 	ClientCA            string
@@ -43,8 +44,9 @@ type Options struct {
 	InstallCRDs         bool
 	PprofBindAddress    string
 
-	Fake Fake
-	Zap  zap.Options
+	RateLimits RateLimits
+	Fake       Fake
+	Zap        zap.Options
 }
 
 // Fake are the settings of the fake cloud.
@@ -65,8 +67,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Namespace, "namespace", "stratos-system", "namespace of Stratos's own objects, such as its lease")
 	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 turns it off")
 	fs.StringVar(&o.ProbeBindAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 turns them off")
+	fs.IntVar(&o.WebhookPort, "webhook-port", 9443, "port of the admission webhooks, which are served only with --cert-dir")
 	fs.StringVar(&o.ExtenderBindAddress, "extender-bind-address", "127.0.0.1:9444", "address of /filter, /prioritize and /preempt; loopback only without --cert-dir")
-	fs.StringVar(&o.CertDir, "cert-dir", "", "folder with tls.crt and tls.key for the extender; without it the extender is plain HTTP")
+	fs.StringVar(&o.CertDir, "cert-dir", "", "folder with tls.crt and tls.key for webhooks and extender; without it the extender is plain HTTP and admission is not served")
 	fs.StringVar(&o.ClientCA, "client-ca", "", "file with the CA certificates whose clients the extender accepts; needs --cert-dir")
 	fs.StringSliceVar(&o.SchedulerNames, "extender-scheduler-names", []string{v1alpha1.SchedulerName}, "schedulers that call the extender")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", false, "let replicas agree on one that runs the scaler")
@@ -74,6 +77,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.PprofBindAddress, "pprof", "", "address of the profiler; off by default")
 	fs.StringVar(&o.Fake.Endpoint, "fake-endpoint", "", "URL of a fake cloud in a process of its own (stratos fake-cloud); default: in this process")
 	o.Fake.AddFlags(fs)
+	o.RateLimits.AddFlags(fs)
 	gofs := flag.NewFlagSet("zap", flag.ContinueOnError)
 	o.Zap.BindFlags(gofs)
 	fs.AddGoFlagSet(gofs)
@@ -169,11 +173,17 @@ func (o *Options) Validate() error {
 	if err := o.validateExposure(); err != nil {
 		errs = append(errs, err)
 	}
+	if o.WebhookPort < 1 || o.WebhookPort > 65535 {
+		errs = append(errs, fmt.Errorf("--webhook-port %d must be 1 to 65535", o.WebhookPort))
+	}
 	if o.ClientCA != "" && o.CertDir == "" {
 		errs = append(errs, errors.New("--client-ca needs --cert-dir: without a certificate of its own the extender speaks plain HTTP"))
 	}
 	if len(o.SchedulerNames) == 0 || slices.Contains(o.SchedulerNames, "") {
 		errs = append(errs, errors.New("--extender-scheduler-names must name at least one scheduler and no empty one"))
+	}
+	if _, err := o.RateLimits.Limits(o.CloudProvider); err != nil {
+		errs = append(errs, err)
 	}
 	if o.Fake.BootTime < 0 || o.Fake.StopTime < 0 || o.Fake.PullTime < 0 {
 		errs = append(errs, errors.New("--fake-boot-time, --fake-stop-time and --fake-pull-time must not be negative"))

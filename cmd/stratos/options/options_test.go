@@ -47,11 +47,11 @@ func TestDefaults(t *testing.T) {
 	times := fake.DefaultTimes()
 	want := &Options{
 		ClusterName: "test", CloudProvider: "fake", Namespace: "stratos-system",
-		MetricsBindAddress: ":8080", ProbeBindAddress: ":8081", ExtenderBindAddress: "127.0.0.1:9444",
+		MetricsBindAddress: ":8080", ProbeBindAddress: ":8081", WebhookPort: 9443, ExtenderBindAddress: "127.0.0.1:9444",
 		SchedulerNames: []string{"stratos-scheduler"}, InstallCRDs: true,
 		Fake: Fake{BootTime: times.Boot, StopTime: times.Stop, PullTime: times.Pull},
 	}
-	o.Zap = want.Zap
+	o.Zap, o.RateLimits = want.Zap, want.RateLimits // the latter have tests of their own
 	if diff := cmp.Diff(want, o); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
 	}
@@ -136,6 +136,8 @@ func TestValidate(t *testing.T) {
 		"a cloud that nobody has":      {[]string{"--cluster-name=c", "--cloud-provider=gcp"}, []string{`--cloud-provider "gcp"`, "one of", "fake"}},
 		"an address without a port":    {valid("--extender-bind-address=127.0.0.1"), []string{"--extender-bind-address", "host:port"}},
 		"a CA without a certificate":   {valid("--client-ca=/ca"), []string{"--client-ca needs --cert-dir"}},
+		"a webhook port that is none":  {valid("--webhook-port=0"), []string{"--webhook-port 0 must be 1 to 65535"}},
+		"a webhook port too large":     {valid("--webhook-port=65536"), []string{"--webhook-port 65536 must be 1 to 65535"}},
 		"open to all":                  {valid("--cert-dir=/c", "--extender-bind-address=:9444"), []string{"--extender-bind-address", "not loopback", "--client-ca is required"}},
 		"open to all in plain HTTP":    {valid("--extender-bind-address=0.0.0.0:9444"), []string{"--extender-bind-address", "not loopback", "--cert-dir is required"}},
 		"plain HTTP on loopback":       {valid("--extender-bind-address=localhost:9444"), nil},
@@ -202,6 +204,9 @@ func TestManagerOptions(t *testing.T) {
 	if !got.LeaderElection || got.LeaderElectionNamespace != "ns" || got.LeaderElectionID != "stratos" || !got.LeaderElectionReleaseOnCancel {
 		t.Errorf("leader election %+v", got)
 	}
+	if got.LeaseDuration == nil || *got.LeaseDuration != 6*time.Second || *got.RenewDeadline != 4*time.Second || *got.RetryPeriod != time.Second {
+		t.Errorf("lease %v, renewed within %v, every %v", got.LeaseDuration, got.RenewDeadline, got.RetryPeriod)
+	}
 	if got.Metrics.BindAddress != ":1" || got.HealthProbeBindAddress != ":2" || got.PprofBindAddress != ":3" {
 		t.Errorf("addresses %s %s %s", got.Metrics.BindAddress, got.HealthProbeBindAddress, got.PprofBindAddress)
 	}
@@ -216,14 +221,28 @@ func TestSlimPodKeepsWhatDecisionsRead(t *testing.T) {
 			VolumeMounts: []corev1.VolumeMount{{Name: "v"}}, Ports: []corev1.ContainerPort{{HostPort: 80}}, RestartPolicy: &always,
 		}
 	}
+	claimed := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}
 	kept := corev1.Container{Name: "c", Image: "i", Ports: []corev1.ContainerPort{{HostPort: 80}}, RestartPolicy: &always}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "p", ManagedFields: []metav1.ManagedFieldsEntry{{}}, Labels: map[string]string{"a": "b"}},
-		Spec:       corev1.PodSpec{InitContainers: []corev1.Container{container()}, Containers: []corev1.Container{container()}, NodeName: "n"},
+		Spec: corev1.PodSpec{
+			InitContainers: []corev1.Container{container()}, Containers: []corev1.Container{container()}, NodeName: "n",
+			Volumes: []corev1.Volume{
+				{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}}},
+				{Name: "claimed", VolumeSource: claimed},
+				{Name: "made", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{}}}},
+			},
+		},
 	}
 	want := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"a": "b"}},
-		Spec:       corev1.PodSpec{InitContainers: []corev1.Container{kept}, Containers: []corev1.Container{kept}, NodeName: "n"},
+		Spec: corev1.PodSpec{
+			InitContainers: []corev1.Container{kept}, Containers: []corev1.Container{kept}, NodeName: "n",
+			Volumes: []corev1.Volume{
+				{Name: "claimed", VolumeSource: claimed},
+				{Name: "made", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}},
+			},
+		},
 	}
 	got, err := slimPod(pod)
 	if err != nil {
@@ -234,5 +253,24 @@ func TestSlimPodKeepsWhatDecisionsRead(t *testing.T) {
 	}
 	if same, err := slimPod("a tombstone"); err != nil || same != "a tombstone" {
 		t.Errorf("anything else turns into %v, %v", same, err)
+	}
+}
+
+func TestSlimVolumeKeepsFromWhereItIsReached(t *testing.T) {
+	pv := func() *corev1.PersistentVolume {
+		return &corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: "v", Labels: map[string]string{corev1.LabelTopologyZone: "a"}},
+			Spec:       corev1.PersistentVolumeSpec{StorageClassName: "fast", NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{}}},
+		}
+	}
+	fat := pv()
+	fat.ManagedFields = []metav1.ManagedFieldsEntry{{}}
+	fat.Spec.CSI = &corev1.CSIPersistentVolumeSource{VolumeHandle: "vol-1"}
+	got, err := slimVolume(fat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(pv(), got); diff != "" {
+		t.Errorf("slim volume (-want +got):\n%s", diff)
 	}
 }

@@ -3,13 +3,32 @@ package options
 import (
 	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/stratos-sh/stratos/provider/fake"
+	"github.com/stratos-sh/stratos/provider/limiter"
 )
+
+// Cloud returns the cloud, its calls limited and measured, and what has to run beside it, nil where nothing has.
+func (o *Options) Cloud(config *rest.Config, registerer prometheus.Registerer) (limiter.Cloud, manager.Runnable, error) {
+	limits, err := o.RateLimits.Limits(o.CloudProvider)
+	if err != nil {
+		return nil, nil, err
+	}
+	calls, err := limiter.NewCalls(o.CloudProvider, limiter.New(limits), registerer)
+	if err != nil {
+		return nil, nil, err
+	}
+	cloud, beside, err := o.Fake.Provider(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	return limiter.Wrap(cloud, calls), beside, nil
+}
 
 // Provider returns the fake cloud, in this process or over HTTP, and in the first case the machines to run beside it.
 func (f *Fake) Provider(config *rest.Config) (fake.API, manager.Runnable, error) {

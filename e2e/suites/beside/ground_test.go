@@ -18,9 +18,8 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/controlplane"
+	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
-	"github.com/stratos-sh/stratos/provider"
-	"github.com/stratos-sh/stratos/provider/fake"
 )
 
 // instanceType is that of the page's class: 2 cpu.
@@ -42,27 +41,17 @@ type cluster struct {
 // newCluster starts everything with the page's NodePool of Karpenter in it, whose nodes register so long after their launch.
 func newCluster(t *testing.T, page *examples, registration time.Duration) *cluster {
 	t.Helper()
-	r, err := rig.New(t.Context(), rig.Options{
-		ControlPlane: controlplane.Options{
-			DefaultScheduler: true, AuditLog: controlplane.AuditLog{Enabled: true},
-			NodeMonitorGracePeriod: time.Hour, // nobody plays the kubelets of Karpenter's nodes
-		},
-		Cloud:    []string{"--fake-boot-time=500ms", "--fake-stop-time=200ms", "--fake-pull-time=0s"},
-		Progress: os.Stderr,
+	r := ground.NewRig(t, rig.Options{
+		ControlPlane: controlplane.Options{DefaultScheduler: true, AuditLog: controlplane.AuditLog{Enabled: true}},
+		Cloud:        ground.FastCloud(), Progress: os.Stderr,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	c := &cluster{Rig: r, page: page}
 	t.Cleanup(func() {
-		if t.Failed() {
-			logTail(t, r.Stratos)
-			logTail(t, c.karpenter)
-		}
-		if err := r.Close(); err != nil {
-			t.Error(err)
+		if t.Failed() && c.karpenter != nil {
+			ground.LogTail(t, c.karpenter)
 		}
 	})
+	var err error
 	if c.karpenter, err = r.StartKarpenter(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +68,7 @@ func (c *cluster) offerKarpentersNodes(t *testing.T, registration time.Duration)
 	set(registration.String(), "spec", "nodeRegistrationDelay")(class)
 	pool := c.page.take(t, "NodePool.karpenter.sh/general", ofKwok())
 	c.create(t, class, pool)
-	c.await(t, "Karpenter's NodePool ready", func(ctx context.Context) (bool, error) {
+	ground.Await(t, "Karpenter's NodePool ready", func(ctx context.Context) (bool, error) {
 		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(pool), pool); err != nil {
 			return false, err
 		}
@@ -125,14 +114,6 @@ func (c *cluster) create(t *testing.T, objects ...*unstructured.Unstructured) {
 	}
 }
 
-// await fails the test if done does not come true. What done returns as an error is what it last saw.
-func (c *cluster) await(t *testing.T, what string, done func(context.Context) (bool, error)) {
-	t.Helper()
-	if err := rig.Until(t.Context(), rig.HangGuard, done); err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
-}
-
 // pods waits until the Deployment has its pods, and returns them.
 func (c *cluster) pods(t *testing.T, deployment *unstructured.Unstructured) []*corev1.Pod {
 	t.Helper()
@@ -141,7 +122,7 @@ func (c *cluster) pods(t *testing.T, deployment *unstructured.Unstructured) []*c
 		t.Fatal(err)
 	}
 	list := &corev1.PodList{}
-	c.await(t, "pods of "+keyOf(deployment), func(ctx context.Context) (bool, error) {
+	ground.Await(t, "pods of "+keyOf(deployment), func(ctx context.Context) (bool, error) {
 		err := c.Client.List(ctx, list, client.InNamespace(deployment.GetNamespace()), client.MatchingLabels{"app": deployment.GetName()})
 		if err != nil || int64(len(list.Items)) == want {
 			return err == nil, err
@@ -153,33 +134,6 @@ func (c *cluster) pods(t *testing.T, deployment *unstructured.Unstructured) []*c
 		pods[i] = &list.Items[i]
 	}
 	return pods
-}
-
-// holdStarts keeps the nodes that are started from now on starting, until release: so the test, not the machine's load, decides whether
-// Karpenter sees the pods wait.
-func (c *cluster) holdStarts(t *testing.T) {
-	t.Helper()
-	_, err := c.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultKubeletSilent, Op: fake.OpStart, Type: instanceType})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// release ends the hold and reboots the guests, whose kubelets then report.
-func (c *cluster) release(t *testing.T, ids []string) {
-	t.Helper()
-	if err := c.Cloud.ClearFaults(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for _, id := range ids {
-		c.await(t, "reboot of "+id, func(ctx context.Context) (bool, error) {
-			err := c.Cloud.Behind(ctx, id, fake.ActReboot)
-			if provider.IsIncorrectState(err) { // still pending
-				return false, err
-			}
-			return err == nil, err
-		})
-	}
 }
 
 func (c *cluster) started(t *testing.T) []string {
@@ -195,7 +149,7 @@ func (c *cluster) started(t *testing.T) []string {
 func (c *cluster) awaitStarts(t *testing.T, want int) []string {
 	t.Helper()
 	var ids []string
-	c.await(t, fmt.Sprintf("%d starts", want), func(ctx context.Context) (bool, error) {
+	ground.Await(t, fmt.Sprintf("%d starts", want), func(ctx context.Context) (bool, error) {
 		var err error
 		if ids, err = c.Starts(ctx); err != nil || len(ids) >= want {
 			return err == nil, err
@@ -209,7 +163,7 @@ func (c *cluster) awaitStarts(t *testing.T, want int) []string {
 func (c *cluster) awaitWord(t *testing.T, pod *corev1.Pod, by, reason, contains string) string {
 	t.Helper()
 	words := ""
-	c.await(t, fmt.Sprintf("event %s by %s about pod %s with %q", reason, by, pod.Name, contains), func(ctx context.Context) (bool, error) {
+	ground.Await(t, fmt.Sprintf("event %s by %s about pod %s with %q", reason, by, pod.Name, contains), func(ctx context.Context) (bool, error) {
 		said, err := c.words(ctx, pod, by)
 		if err != nil {
 			return false, err
@@ -240,17 +194,10 @@ func (c *cluster) words(ctx context.Context, pod *corev1.Pod, by string) (map[st
 	return said, nil
 }
 
-// logTail shows what the process last said.
-func logTail(t *testing.T, p *controlplane.Process) {
-	t.Helper()
-	if p == nil {
-		return
+func instanceIDs(names []string) []v1alpha1.InstanceID {
+	ids := make([]v1alpha1.InstanceID, len(names))
+	for i, name := range names {
+		ids[i] = v1alpha1.InstanceID(name)
 	}
-	text, err := os.ReadFile(p.LogPath())
-	if err != nil {
-		t.Log(err)
-		return
-	}
-	lines := strings.Split(string(text), "\n")
-	t.Logf("end of %s's log:\n%s", p.Name(), strings.Join(lines[max(0, len(lines)-40):], "\n"))
+	return ids
 }

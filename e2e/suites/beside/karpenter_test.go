@@ -15,6 +15,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/controlplane"
+	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
@@ -38,7 +39,7 @@ func separated(t *testing.T) {
 	c.warm(t, page.take(t, "AWSNodeClass.stratos.sh/standby"), page.take(t, "NodePool.stratos.sh/standby"))
 
 	stranger := c.createStranger(t)
-	c.holdStarts(t)
+	ground.HoldStarts(t, c.Rig, instanceType, 0)
 	web, anyPool := page.take(t, "Deployment.apps/web"), page.take(t, "Deployment.apps/any-pool")
 	c.create(t, web, anyPool)
 	for _, pod := range c.pods(t, web) {
@@ -46,7 +47,7 @@ func separated(t *testing.T) {
 	}
 	// Six pods of 0.6 and one of 0.2 cpu need two nodes of two cpu.
 	started := c.awaitStarts(t, 2)
-	c.release(t, started)
+	ground.Release(t, c.Rig, instanceIDs(started)...)
 	ours := append(c.pods(t, web), c.pods(t, anyPool)...)
 	if _, err := c.AwaitBound(t.Context(), ours...); err != nil {
 		t.Fatal(err)
@@ -205,7 +206,7 @@ func described(w controlplane.AuditEvent) string {
 func (c *cluster) awaitKarpentersNode(t *testing.T) *corev1.Node {
 	t.Helper()
 	list := &corev1.NodeList{}
-	c.await(t, "node of Karpenter", func(ctx context.Context) (bool, error) {
+	ground.Await(t, "node of Karpenter", func(ctx context.Context) (bool, error) {
 		if err := c.Client.List(ctx, list, client.MatchingLabels{"karpenter.sh/nodepool": "general", "karpenter.sh/registered": "true"}); err != nil {
 			return false, err
 		}
@@ -242,7 +243,7 @@ func unseparated(t *testing.T) {
 	c := newCluster(t, page, time.Hour)
 	c.warm(t, page.take(t, "AWSNodeClass.stratos.sh/standby"), page.take(t, "NodePool.stratos.sh/standby"))
 	c.warm(t, page.take(t, "NodePool.stratos.sh/standby", named("untainted"), without(t, "spec", "template", "taints")))
-	c.holdStarts(t)
+	ground.HoldStarts(t, c.Rig, instanceType, 0)
 
 	selector, tolerations := []string{"spec", "template", "spec", "nodeSelector"}, []string{"spec", "template", "spec", "tolerations"}
 	one := set(int64(1), "spec", "replicas")

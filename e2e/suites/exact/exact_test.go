@@ -25,12 +25,13 @@ import (
 // longGuard ends a wait of the largest row that will never end.
 const longGuard = 5 * time.Minute
 
-func newRig(t *testing.T, stratos ...string) *rig.Rig {
+// newRig starts a rig of fast machines. preemption is the policy of the rows' priority class.
+func newRig(t *testing.T, o rig.Options, preemption corev1.PreemptionPolicy) *rig.Rig {
 	t.Helper()
-	r, err := rig.New(t.Context(), rig.Options{
-		Cloud:   []string{"--fake-boot-time=2s", "--fake-stop-time=100ms", "--fake-pull-time=0s", "--fake-instance-types=" + types},
-		Stratos: stratos,
-	})
+	// Hand-made nodes have no kubelet, and nobody renews their leases.
+	o.ControlPlane.NodeMonitorGracePeriod = time.Hour
+	o.Cloud = []string{"--fake-boot-time=2s", "--fake-stop-time=100ms", "--fake-pull-time=0s", "--fake-instance-types=" + types}
+	r, err := rig.New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func newRig(t *testing.T, stratos ...string) *rig.Rig {
 			ObjectMeta: metav1.ObjectMeta{Name: runtimeClass}, Handler: "any",
 			Overhead: &nodev1.Overhead{PodFixed: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
 		},
-		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: priorityClass}, Value: 1000},
+		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: priorityClass}, Value: 1000, PreemptionPolicy: &preemption},
 	} {
 		if err := r.Client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -54,7 +55,7 @@ func newRig(t *testing.T, stratos ...string) *rig.Rig {
 }
 
 func TestExactStarts(t *testing.T) {
-	r := newRig(t)
+	r := newRig(t, rig.Options{}, corev1.PreemptLowerPriority)
 	for _, name := range slices.Sorted(maps.Keys(rows())) {
 		t.Run(name, func(t *testing.T) {
 			row := rows()[name]

@@ -172,7 +172,7 @@ func apart(key string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
 			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-				TopologyKey: key, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "row"}},
+				TopologyKey: key, LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels},
 			}},
 		}}
 	}
@@ -182,7 +182,7 @@ func spread(key string, taints corev1.NodeInclusionPolicy) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
 			MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule, NodeTaintsPolicy: &taints,
-			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "row"}},
+			LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels},
 		}}
 	}
 }

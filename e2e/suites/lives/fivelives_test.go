@@ -4,11 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -25,10 +21,10 @@ func TestFiveLives(t *testing.T) {
 	r := newRig(t)
 	warm(t, r, shortLived(pool, 1), "m5.large")
 	nodes := ground.PoolNodes(t, r, pool)
-	standby := bearingOf(ground.OnlyNode(t, r, pool))
+	standby := rig.BearingOf(ground.OnlyNode(t, r, pool))
 	name := ground.OnlyNode(t, r, pool).Name
 
-	var running bearing
+	var running rig.Bearing
 	for life := 1; life <= 5; life++ {
 		pod := ground.OnPool(rig.Pod(fmt.Sprintf("life-%d", life), "cpu", "1"), pool)
 		ground.Create(t, r, pod)
@@ -37,8 +33,8 @@ func TestFiveLives(t *testing.T) {
 		}
 		ground.AwaitRunning(t, r, pod)
 		if life == 1 {
-			running = bearingOf(ground.AwaitNode(t, r, name, "settled", func(n *corev1.Node) bool {
-				return ground.StateOf(n) == v1alpha1.StateRunning && len(n.Spec.Taints) == 0 && conditionOf(n) == corev1.ConditionFalse
+			running = rig.BearingOf(ground.AwaitNode(t, r, name, "settled", func(n *corev1.Node) bool {
+				return ground.StateOf(n) == v1alpha1.StateRunning && len(n.Spec.Taints) == 0 && rig.StandbyCondition(n) == corev1.ConditionFalse
 			}))
 		}
 		awaitBearing(t, r, name, fmt.Sprintf("running in life %d", life), running)
@@ -55,58 +51,16 @@ func TestFiveLives(t *testing.T) {
 
 // awaitBearing waits until the Node bears just what is wanted: its steps are writes of several controllers. A mark that stays is a
 // difference that never goes.
-func awaitBearing(t *testing.T, r *rig.Rig, name, what string, want bearing) {
+func awaitBearing(t *testing.T, r *rig.Rig, name, what string, want rig.Bearing) {
 	t.Helper()
 	ground.Await(t, "node "+name+" "+what, func(ctx context.Context) (bool, error) {
 		n := &corev1.Node{}
 		if err := r.Client.Get(ctx, keyOf(name), n); err != nil {
 			return false, err
 		}
-		if diff := cmp.Diff(want, bearingOf(n)); diff != "" {
+		if diff := cmp.Diff(want, rig.BearingOf(n)); diff != "" {
 			return false, errors.New("(-first life +now)\n" + diff)
 		}
 		return true, nil
 	})
-}
-
-// bearing is what Stratos and people write on a Node, with a word in place of each time. Left out: the taints of a stopped node that the
-// node and cloud controllers set in loops of their own, and what is recorded at each stop.
-type bearing struct {
-	Labels, Annotations map[string]string
-	Taints              []string
-	Unschedulable       bool
-	// Standby is the condition of that name.
-	Standby corev1.ConditionStatus
-}
-
-func bearingOf(n *corev1.Node) bearing {
-	b := bearing{Labels: n.Labels, Annotations: maps.Clone(n.Annotations), Unschedulable: n.Spec.Unschedulable, Standby: conditionOf(n)}
-	delete(b.Annotations, v1alpha1.AnnotationHeartbeatAtStop)
-	delete(b.Annotations, v1alpha1.AnnotationAllocatableAtStop)
-	if ground.StateOf(n) == v1alpha1.StateRunning {
-		// Written where our watch is behind the scheduler's, which is chance. The standby node must not have it.
-		delete(b.Annotations, v1alpha1.AnnotationNudgedAt)
-	}
-	for k, v := range b.Annotations {
-		if _, err := time.Parse(time.RFC3339, v); err == nil && k != v1alpha1.AnnotationWarmedAt {
-			b.Annotations[k] = "a time"
-		}
-	}
-	for _, taint := range n.Spec.Taints {
-		ofControllers := strings.HasPrefix(taint.Key, "node.kubernetes.io/") || strings.HasPrefix(taint.Key, "node.cloudprovider.kubernetes.io/")
-		if !ofControllers || ground.StateOf(n) == v1alpha1.StateRunning {
-			b.Taints = append(b.Taints, taint.ToString())
-		}
-	}
-	slices.Sort(b.Taints)
-	return b
-}
-
-func conditionOf(n *corev1.Node) corev1.ConditionStatus {
-	for _, c := range n.Status.Conditions {
-		if c.Type == v1alpha1.ConditionStandby {
-			return c.Status
-		}
-	}
-	return ""
 }

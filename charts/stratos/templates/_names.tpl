@@ -1,0 +1,83 @@
+{{- define "stratos.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- /* At most 40 characters, so that every suffix of the chart still fits into a label or DNS name of 63. */}}
+{{- define "stratos.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
+{{- else }}
+{{- $name := default .Chart.Name .Values.nameOverride }}
+{{- if contains $name .Release.Name }}
+{{- .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "stratos.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "stratos.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+{{- end }}
+
+{{- define "stratos.labels" -}}
+{{ include "stratos.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" | quote }}
+{{- end }}
+
+{{- define "stratos.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create }}
+{{- default (include "stratos.fullname" .) .Values.serviceAccount.name }}
+{{- else }}
+{{- default "default" .Values.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{- /* An image from repository, tag and digest: (dict "image" .Values.image "tag" default). */}}
+{{- define "stratos.image" -}}
+{{- if .image.digest -}}
+{{ .image.repository }}@{{ .image.digest }}
+{{- else -}}
+{{ .image.repository }}:{{ .image.tag | default .tag }}
+{{- end }}
+{{- end }}
+
+{{- define "stratos.schedulerName" -}}
+{{ include "stratos.fullname" . }}-scheduler
+{{- end }}
+
+{{- /* The cluster's version as kube-scheduler's image is tagged, without what a platform appends to it. */}}
+{{- define "stratos.kubernetesVersion" -}}
+{{- $v := semver .Capabilities.KubeVersion.Version }}
+{{- printf "v%d.%d.%d" $v.Major $v.Minor $v.Patch }}
+{{- end }}
+
+{{- define "stratos.kubernetesMinor" -}}
+{{- $v := semver .Capabilities.KubeVersion.Version }}
+{{- printf "%d.%d" $v.Major $v.Minor }}
+{{- end }}
+
+{{- define "stratos.webhookService" -}}
+{{ include "stratos.fullname" . }}-webhook
+{{- end }}
+
+{{- define "stratos.extenderService" -}}
+{{ include "stratos.fullname" . }}-extender
+{{- end }}
+
+{{- /* "true" where there is a certificate: admission is served then. */}}
+{{- define "stratos.tls" -}}
+{{- if or .Values.certManager.enabled .Values.tls.existingSecret }}true{{ end }}
+{{- end }}
+
+{{- define "stratos.tlsSecret" -}}
+{{- .Values.tls.existingSecret | default (printf "%s-serving" (include "stratos.fullname" .)) }}
+{{- end }}
+
+{{- /* One process, one simulated cloud. */}}
+{{- define "stratos.replicas" -}}
+{{- if eq .Values.cloudProvider "fake" }}1{{ else }}{{ .Values.replicaCount }}{{ end }}
+{{- end }}

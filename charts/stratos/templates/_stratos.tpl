@@ -1,0 +1,113 @@
+{{- /* The Stratos container, without a restart policy. */}}
+{{- define "stratos.container" -}}
+name: stratos
+image: {{ include "stratos.image" (dict "image" .Values.image "tag" .Chart.AppVersion) | quote }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+args:
+  - --cluster-name={{ .Values.clusterName }}
+  - --cloud-provider={{ .Values.cloudProvider }}
+  - --namespace={{ .Release.Namespace }}
+  - --leader-elect=true
+  - --install-crds=false
+  - --metrics-bind-address=:8080
+  - --health-probe-bind-address=:8081
+  {{- if include "stratos.tls" . }}
+  - --webhook-port=9443
+  - --cert-dir=/etc/stratos/tls
+  {{- end }}
+  {{- if .Values.extender.expose }}
+  - --extender-bind-address=:9444
+  - --client-ca=/etc/stratos/tls/ca.crt
+  {{- else }}
+  - --extender-bind-address=127.0.0.1:9444
+  {{- end }}
+  - --extender-scheduler-names={{ concat (list .Values.scheduler.name) .Values.extender.schedulerNames | uniq | join "," }}
+  {{- /* --rate-limit-share belongs here, as 1 over stratos.replicas, once Stratos has the flag. */}}
+  {{- with .Values.extraArgs }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with .Values.extraEnv }}
+env:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+ports:
+  - name: metrics
+    containerPort: 8080
+  - name: probes
+    containerPort: 8081
+  {{- if include "stratos.tls" . }}
+  - name: webhook
+    containerPort: 9443
+  {{- end }}
+  {{- if .Values.extender.expose }}
+  - name: extender
+    containerPort: 9444
+  {{- end }}
+# Ready means: caches are synced. Filling them takes seconds, in the largest clusters more.
+startupProbe:
+  httpGet: {path: /readyz, port: probes}
+  periodSeconds: 1
+  failureThreshold: 180
+readinessProbe:
+  httpGet: {path: /readyz, port: probes}
+  periodSeconds: 2
+  timeoutSeconds: 2
+livenessProbe:
+  httpGet: {path: /healthz, port: probes}
+  periodSeconds: 10
+  timeoutSeconds: 5
+# Goes on answering while the API server and the scheduler learn that this pod is going.
+lifecycle:
+  preStop:
+    sleep: {seconds: 5}
+resources:
+  {{- toYaml .Values.resources | nindent 2 }}
+securityContext:
+  {{- toYaml .Values.securityContext | nindent 2 }}
+{{- if or (include "stratos.tls" .) .Values.extraVolumeMounts }}
+volumeMounts:
+  {{- if include "stratos.tls" . }}
+  - name: tls
+    mountPath: /etc/stratos/tls
+    readOnly: true
+  {{- end }}
+  {{- with .Values.extraVolumeMounts }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* The kube-scheduler beside it. */}}
+{{- define "stratos.schedulerContainer" -}}
+name: scheduler
+image: {{ include "stratos.image" (dict "image" .Values.scheduler.image "tag" (include "stratos.kubernetesVersion" .)) | quote }}
+imagePullPolicy: {{ .Values.scheduler.image.pullPolicy }}
+command:
+  - kube-scheduler
+  - --config=/etc/stratos/scheduler/scheduler.yaml
+  - --secure-port=10259
+  # Who asks for its metrics is found out by TokenReview alone, so that it needs to read nothing in kube-system.
+  - --authentication-skip-lookup=true
+ports:
+  - name: scheduler
+    containerPort: 10259
+# A scheduler whose caches never sync, such as one newer than the API server, is seen here.
+readinessProbe:
+  httpGet: {path: /readyz, port: scheduler, scheme: HTTPS}
+  periodSeconds: 2
+  timeoutSeconds: 2
+# Asks Stratos, on purpose: a scheduler without its extender is ended and so gives its lease to one that has it.
+livenessProbe:
+  httpGet: {path: /readyz, port: 8081}
+  periodSeconds: 2
+  timeoutSeconds: 2
+  failureThreshold: 3
+resources:
+  {{- toYaml .Values.scheduler.resources | nindent 2 }}
+securityContext:
+  {{- toYaml .Values.securityContext | nindent 2 }}
+volumeMounts:
+  - name: scheduler
+    mountPath: /etc/stratos/scheduler
+    readOnly: true
+{{- end }}

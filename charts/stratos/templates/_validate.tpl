@@ -1,0 +1,22 @@
+{{- /* What values.schema.json cannot say in words that help. */}}
+{{- define "stratos.validate" -}}
+{{- if and .Values.certManager.enabled .Values.tls.existingSecret }}
+{{- fail "tls.existingSecret: set certManager.enabled=false as well, since a certificate comes from one of the two" }}
+{{- end }}
+{{- if and .Values.extender.expose .Values.scheduler.enabled }}
+{{- fail "extender.expose: set scheduler.enabled=false as well. An exposed extender takes only requests over mutual TLS, for a kube-scheduler on the control plane; the scheduler in the pod asks over loopback in plain HTTP, and Stratos has one listener for both" }}
+{{- end }}
+{{- if and .Values.extender.expose (not (include "stratos.tls" .)) }}
+{{- fail "extender.expose: needs a certificate, by certManager.enabled=true or tls.existingSecret: whoever reaches the extender can start nodes" }}
+{{- end }}
+{{- if and (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) }}
+{{- fail "serviceAccount.name: required with serviceAccount.create=false; the rights of Stratos shall not go to the namespace's default account" }}
+{{- end }}
+{{- if and .Values.scheduler.enabled (not (.Files.Get (printf "files/generated/scheduler-config-%s.yaml" (include "stratos.kubernetesMinor" .)))) }}
+{{- $minors := list }}
+{{- range $path, $_ := .Files.Glob "files/generated/scheduler-config-*.yaml" }}
+{{- $minors = append $minors ($path | base | trimPrefix "scheduler-config-" | trimSuffix ".yaml") }}
+{{- end }}
+{{- fail (printf "scheduler.enabled: this chart has a scheduler configuration for Kubernetes %s, and the cluster is %s: use a chart that supports it, or set scheduler.enabled=false" (join ", " $minors) .Capabilities.KubeVersion.Version) }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,72 @@
+package options
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"unicode"
+
+	"github.com/spf13/pflag"
+
+	"github.com/stratos-sh/stratos/provider/limiter"
+)
+
+// RateLimits are the settings of the limits on calls to the cloud.
+type RateLimits struct {
+	// Of holds what was given for each operation; "" takes the default.
+	Of map[limiter.Operation]*string
+	// Share is the part of the limits that this replica may use.
+	Share float64
+}
+
+// AddFlags registers --rate-limit-share and a flag for each operation.
+func (r *RateLimits) AddFlags(fs *pflag.FlagSet) {
+	fs.Float64Var(&r.Share, "rate-limit-share", 1, "part of the cloud's rate limits that this process may use, such as 0.5 where two replicas share an account")
+	r.Of = map[limiter.Operation]*string{}
+	defaults := limiter.Default()
+	for _, op := range limiter.Operations() {
+		r.Of[op] = fs.String(rateLimitFlag(op), "", fmt.Sprintf(
+			"limit on %s calls as burst/perSecond, or off; default %s, with --cloud-provider=fake off", op, defaults[op]))
+	}
+}
+
+// rateLimitFlag is the name of an operation's flag: rate-limit-start-instances.
+func rateLimitFlag(op limiter.Operation) string {
+	var name strings.Builder
+	name.WriteString("rate-limit")
+	for _, letter := range string(op) {
+		if unicode.IsUpper(letter) {
+			name.WriteByte('-')
+		}
+		name.WriteRune(unicode.ToLower(letter))
+	}
+	return name.String()
+}
+
+// Limits are the limits of this process. The fake cloud has none but those that were given: it refuses nothing for its rate unless it is
+// told to, and a demonstration or test would only wait.
+func (r *RateLimits) Limits(cloudProvider string) (map[limiter.Operation]limiter.Limit, error) {
+	limits := map[limiter.Operation]limiter.Limit{}
+	if cloudProvider != CloudFake {
+		limits = limiter.Default()
+	}
+	var errs []error
+	for _, op := range limiter.Operations() {
+		if r.Of[op] == nil || *r.Of[op] == "" {
+			continue
+		}
+		limit, err := limiter.Parse(*r.Of[op])
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--%s: %w", rateLimitFlag(op), err))
+		}
+		limits[op] = limit
+	}
+	if !(r.Share > 0 && r.Share <= 1) {
+		errs = append(errs, fmt.Errorf("--rate-limit-share %v is not allowed: it is above 0 and at most 1", r.Share))
+	}
+	for op, limit := range maps.All(limits) {
+		limits[op] = limit.Share(r.Share)
+	}
+	return limits, errors.Join(errs...)
+}

@@ -1,0 +1,87 @@
+package helm
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// TestEveryRenderedObjectIsAccepted applies every object of every set to the API server, strictly, and once more: the second time
+// changes nothing.
+func TestEveryRenderedObjectIsAccepted(t *testing.T) {
+	c := newCluster(t)
+	t.Run("an unknown field is refused", c.unknownFieldIsRefused)
+	for _, s := range sets(t) {
+		t.Run(s.Name, func(t *testing.T) {
+			objects := objectsOf(t, s)
+			c.namespace(t, s.Namespace)
+			c.applyAll(t, objects)
+			for _, object := range objects {
+				c.changesNothing(t, object)
+			}
+			c.remove(t, objects)
+		})
+	}
+}
+
+// unknownFieldIsRefused shows that the validation is strict, also for kinds of others.
+func (c *cluster) unknownFieldIsRefused(t *testing.T) {
+	s := set(t, "everything-on")
+	c.namespace(t, s.Namespace)
+	for _, kind := range []string{"Deployment", "Certificate", "ServiceMonitor"} {
+		object := find(objectsOf(t, s), kind)[0]
+		if err := unstructured.SetNestedField(object.Object, "x", "spec", "nobodyKnowsThis"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.apply(t.Context(), object); err == nil || !strings.Contains(err.Error(), "nobodyKnowsThis") {
+			t.Errorf("%s with an unknown field: error %v, want one that names it", kind, err)
+		}
+	}
+}
+
+// changesNothing applies an object that was applied before. Controllers write status into some kinds meanwhile, so it is asked again
+// until nobody else has written in between; an apply that does change something changes it each time.
+func (c *cluster) changesNothing(t *testing.T, object *unstructured.Unstructured) {
+	t.Helper()
+	resource, err := c.resource(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, hang, true, func(ctx context.Context) (bool, error) {
+		before, err := resource.Get(ctx, object.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		after, err := c.apply(ctx, object)
+		if err != nil {
+			return false, err
+		}
+		return before.GetResourceVersion() == after.GetResourceVersion(), nil
+	})
+	if err != nil {
+		t.Errorf("a second apply of %s %s/%s: %v", object.GetKind(), object.GetNamespace(), object.GetName(), err)
+	}
+}
+
+// TestChartUpgradesFromThePreviousRender applies the chart over what the previous one rendered: no conflict, nothing immutable.
+func TestChartUpgradesFromThePreviousRender(t *testing.T) {
+	c := newCluster(t)
+	text, err := os.ReadFile("../../charts/testdata/previous/default.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	previous, err := Output{Manifest: string(text)}.Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := set(t, "default")
+	c.namespace(t, s.Namespace)
+	c.applyAll(t, previous)
+	c.applyAll(t, objectsOf(t, s))
+}

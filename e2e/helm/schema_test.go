@@ -1,0 +1,96 @@
+package helm
+
+import (
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+func TestValuesSchemaRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		values string
+		want   []string
+	}{
+		"no cluster name":                   {`{clusterName: ""}`, []string{"clusterName"}},
+		"a cluster name that is no tag":     {`{clusterName: "a b"}`, []string{"clusterName"}},
+		"a cloud that nobody has":           {`{cloudProvider: gcp}`, []string{"cloudProvider", "aws", "fake", "kind"}},
+		"a value that does not exist":       {`{replicas: 2}`, []string{"replicas"}},
+		"a nested one that does not exist":  {`{scheduler: {enable: true}}`, []string{"scheduler", "enable"}},
+		"no replica":                        {`{replicaCount: 0}`, []string{"replicaCount"}},
+		"half a replica":                    {`{replicaCount: 1.5}`, []string{"replicaCount"}},
+		"a pull policy in lower case":       {`{image: {pullPolicy: always}}`, []string{"image/pullPolicy", "Always"}},
+		"a digest without algorithm":        {`{image: {digest: 9f86d081}}`, []string{"image/digest"}},
+		"a tag in the repository's place":   {`{image: {repository: ""}}`, []string{"image/repository"}},
+		"an unknown failure policy":         {`{webhook: {failurePolicy: Warn}}`, []string{"webhook/failurePolicy", "Fail", "Ignore"}},
+		"longer than an API server waits":   {`{webhook: {timeoutSeconds: 31}}`, []string{"webhook/timeoutSeconds"}},
+		"the cluster's own scheduler":       {`{scheduler: {name: default-scheduler}}`, []string{"scheduler/name"}},
+		"it again, among those that ask":    {`{extender: {schedulerNames: [default-scheduler]}}`, []string{"extender/schedulerNames/0"}},
+		"a cluster IP that is a name":       {`{extender: {service: {clusterIP: stratos}}}`, []string{"extender/service/clusterIP"}},
+		"text for a switch":                 {`{crds: {enabled: "yes"}}`, []string{"crds/enabled"}},
+		"a CA that is not PEM":              {`{tls: {caBundle: TUlJ}}`, []string{"tls/caBundle"}},
+		"an argument without dashes":        {`{extraArgs: [debug]}`, []string{"extraArgs/0"}},
+		"a variable without a name":         {`{extraEnv: [{value: x}]}`, []string{"extraEnv/0", "name"}},
+		"a name too long for its suffixes":  {`{fullnameOverride: a-name-with-more-than-forty-characters-in-it}`, []string{"fullnameOverride"}},
+		"an interval in no unit":            {`{serviceMonitor: {interval: "30"}}`, []string{"serviceMonitor/interval"}},
+		"annotations that are no text":      {`{podAnnotations: {a: 1}}`, []string{"podAnnotations/a"}},
+		"a budget with a wish of its own":   {`{podDisruptionBudget: {maximum: 1}}`, []string{"podDisruptionBudget", "maximum"}},
+		"a certificate from two sources":    {`{tls: {existingSecret: s}}`, []string{"tls.existingSecret", "certManager.enabled=false"}},
+		"both wirings at once":              {`{extender: {expose: true}}`, []string{"extender.expose", "scheduler.enabled=false"}},
+		"open to all without a certificate": {`{extender: {expose: true}, scheduler: {enabled: false}, certManager: {enabled: false}}`, []string{"extender.expose", "certManager.enabled=true", "tls.existingSecret"}},
+		"rights for everybody's account":    {`{serviceAccount: {create: false}}`, []string{"serviceAccount.name"}},
+		"a CA that cannot be looked up":     {`{certManager: {enabled: false}, tls: {existingSecret: s}}`, []string{"tls.caBundle"}},
+	} {
+		for _, major := range Majors() {
+			t.Run(name+"/"+major.String(), func(t *testing.T) {
+				s := Set{Release: "stratos", Namespace: "stratos-system", Kubernetes: "v1.36.3", Values: map[string]any{}}
+				if err := yaml.Unmarshal([]byte(c.values), &s.Values); err != nil {
+					t.Fatal(err)
+				}
+				if _, given := s.Values["clusterName"]; !given {
+					s.Values["clusterName"] = "test"
+				}
+				_, err := major.Render(tree.ChartDir(), s)
+				if err == nil {
+					t.Fatal("accepted")
+				}
+				for _, want := range c.want {
+					if !strings.Contains(err.Error(), want) {
+						t.Errorf("error %q does not say %q", err, want)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestKubernetesThatIsNotSupported: an older cluster is refused whatever the values, a newer one where its scheduler is wanted.
+func TestKubernetesThatIsNotSupported(t *testing.T) {
+	none := map[string]any{"enabled": false}
+	for name, c := range map[string]struct {
+		kubernetes string
+		values     map[string]any
+		want       string // "" is accepted
+	}{
+		"the minor before the oldest":           {"v1.33.9", map[string]any{"scheduler": none}, "1.34"},
+		"the minor after the newest":            {"v1.37.0", nil, "scheduler.enabled"},
+		"the same, without a scheduler of ours": {"v1.37.0", map[string]any{"scheduler": none}, ""},
+		"a platform's name for the oldest":      {"v1.34.0-gke.100", nil, ""},
+	} {
+		for _, major := range Majors() {
+			t.Run(name+"/"+major.String(), func(t *testing.T) {
+				s := Set{Release: "stratos", Namespace: "stratos-system", Kubernetes: c.kubernetes, Values: map[string]any{"clusterName": "test"}}
+				for key, value := range c.values {
+					s.Values[key] = value
+				}
+				_, err := major.Render(tree.ChartDir(), s)
+				if (err == nil) != (c.want == "") {
+					t.Fatalf("error %v, want one: %v", err, c.want != "")
+				}
+				if err != nil && !strings.Contains(err.Error(), c.want) {
+					t.Errorf("error %q does not say %q", err, c.want)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package certificates
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/e2e/rig"
+)
+
+// Names in the documents.
+const (
+	namespace       = "stratos-system"
+	rootSecret      = "stratos-ca"
+	servingSecret   = "stratos-serving"
+	schedulerSecret = "stratos-scheduler-client"
+	webhookName     = "stratos-webhook." + namespace + ".svc"
+	extenderName    = "stratos-extender." + namespace + ".svc"
+)
+
+// documents are the rendered chart whose extender is exposed, as YAML, with the namespace that helm makes for it.
+func documents() ([]byte, error) {
+	rendered, err := os.ReadFile("../../../charts/testdata/rendered/exposed.yaml")
+	return append([]byte("{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"}}\n---\n"), rendered...), err
+}
+
+// decode returns the objects of a list of YAML documents, in order.
+func decode(text []byte) ([]*unstructured.Unstructured, error) {
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	var objects []*unstructured.Unstructured
+	for {
+		o := &unstructured.Unstructured{}
+		err := decoder.Decode(&o.Object)
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(o.Object) > 0 {
+			objects = append(objects, o)
+		}
+	}
+}
+
+// install applies the documents and waits until every Certificate among them is Ready. The Deployment is left out: nobody here runs pods, and the
+// process that a test starts stands for its container.
+func install(t *testing.T, r *rig.Rig) installation {
+	t.Helper()
+	text, err := documents()
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := decode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := installation{objects: objects}
+	for _, o := range objects {
+		if o.GetKind() == "Deployment" {
+			continue
+		}
+		if err := r.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("helm")); err != nil {
+			t.Fatalf("apply %s %s: %v", o.GetKind(), o.GetName(), err)
+		}
+		if o.GetKind() == "Certificate" {
+			i.certificates = append(i.certificates, o)
+		}
+	}
+	for _, c := range i.certificates {
+		awaitIssued(t, r, c, 1)
+	}
+	return i
+}
+
+// certificateFlags are the flags of the Deployment's container that name certificates, with the folder of the test in place of the one
+// that the serving Secret is mounted at.
+func (i installation) certificateFlags(t *testing.T, dir string) []string {
+	t.Helper()
+	at := slices.IndexFunc(i.objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
+	if at < 0 {
+		t.Fatal("the chart has no Deployment")
+	}
+	deployment := &appsv1.Deployment{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(i.objects[at].Object, deployment); err != nil {
+		t.Fatal(err)
+	}
+	pod := deployment.Spec.Template.Spec
+	mounted := mountOf(t, pod, servingSecret)
+	var flags []string
+	for _, flag := range pod.Containers[0].Args {
+		if strings.HasPrefix(flag, "--cert-dir=") || strings.HasPrefix(flag, "--client-ca=") {
+			flags = append(flags, strings.Replace(flag, mounted, dir, 1))
+		}
+	}
+	if want := []string{"--cert-dir=" + dir, "--client-ca=" + filepath.Join(dir, "ca.crt")}; !slices.Equal(flags, want) {
+		t.Fatalf("the container is given %v, want %v", flags, want)
+	}
+	return flags
+}
+
+// mountOf is where the first container finds the Secret.
+func mountOf(t *testing.T, pod corev1.PodSpec, secret string) string {
+	t.Helper()
+	for _, v := range pod.Volumes {
+		for _, m := range pod.Containers[0].VolumeMounts {
+			if v.Secret != nil && v.Secret.SecretName == secret && m.Name == v.Name {
+				return m.MountPath
+			}
+		}
+	}
+	t.Fatalf("Secret %s is not mounted", secret)
+	return ""
+}
+
+// awaitIssued waits until the Certificate is Ready with at least that revision, and nothing is being issued any more.
+func awaitIssued(t *testing.T, r *rig.Rig, c *unstructured.Unstructured, revision int64) {
+	t.Helper()
+	await(t, "certificate "+c.GetName(), func(ctx context.Context) (bool, error) {
+		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(c), c); err != nil {
+			return false, err
+		}
+		got, _, err := unstructured.NestedInt64(c.Object, "status", "revision")
+		if err == nil && got >= revision && conditionOf(c, "Ready") == "True" && conditionOf(c, "Issuing") != "True" {
+			return true, nil
+		}
+		return false, errors.Join(err, fmt.Errorf("status %v", c.Object["status"]))
+	})
+}
+
+func conditionOf(o *unstructured.Unstructured, kind string) string {
+	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, c := range conditions {
+		if c, ok := c.(map[string]any); ok && c["type"] == kind {
+			status, _ := c["status"].(string)
+			return status
+		}
+	}
+	return ""
+}
+
+// renew has cert-manager issue the Certificate anew, in the way of `cmctl renew`, and waits until it has.
+func renew(t *testing.T, r *rig.Rig, certificates ...*unstructured.Unstructured) {
+	t.Helper()
+	for _, c := range certificates {
+		revision := triggerRenewal(t, r, c)
+		awaitIssued(t, r, c, revision+1)
+	}
+}
+
+// triggerRenewal returns the revision that is to be surpassed. A controller may write the status at any time, so it tries until its own write counts.
+func triggerRenewal(t *testing.T, r *rig.Rig, c *unstructured.Unstructured) (revision int64) {
+	t.Helper()
+	await(t, "renewal of certificate "+c.GetName(), func(ctx context.Context) (bool, error) {
+		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(c), c); err != nil {
+			return false, err
+		}
+		var err error
+		if revision, _, err = unstructured.NestedInt64(c.Object, "status", "revision"); err != nil {
+			return false, err
+		}
+		conditions, _, err := unstructured.NestedSlice(c.Object, "status", "conditions")
+		if err != nil {
+			return false, err
+		}
+		conditions = append(conditions, map[string]any{"type": "Issuing", "status": "True", "reason": "ManuallyTriggered", "message": "renewed by a test"})
+		if err := unstructured.SetNestedSlice(c.Object, conditions, "status", "conditions"); err != nil {
+			return false, err
+		}
+		err = r.Client.Status().Update(ctx, c)
+		return err == nil, err
+	})
+	return revision
+}
+
+// leaves are the Certificates that are no CA.
+func leaves(certificates []*unstructured.Unstructured) []*unstructured.Unstructured {
+	var found []*unstructured.Unstructured
+	for _, c := range certificates {
+		if isCA, _, _ := unstructured.NestedBool(c.Object, "spec", "isCA"); !isCA {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+func root(t *testing.T, certificates []*unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	for _, c := range certificates {
+		if isCA, _, _ := unstructured.NestedBool(c.Object, "spec", "isCA"); isCA {
+			return c
+		}
+	}
+	t.Fatal("no certificate is a CA")
+	return nil
+}

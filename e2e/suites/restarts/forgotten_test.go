@@ -1,0 +1,135 @@
+package restarts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/ground"
+	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/provider/fake"
+)
+
+// forgetsAnAnswer: the scheduler was told to wait for a node, and Stratos dies before anything of that is written. The pod is asked about
+// again, by the scheduler itself or because the leader sees to it; one standby node starts, and no instance is launched.
+func (tr *truth) forgetsAnAnswer(t *testing.T, stratos rig.Running) {
+	keepEmpty(t, tr.r, time.Hour)
+	tr.refuseStarts(t)
+	pod := rig.Pod("forgotten", "cpu", "1500m")
+	if err := tr.r.Client.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	ground.Await(t, "pod put aside", func(ctx context.Context) (bool, error) {
+		p := &corev1.Pod{}
+		if err := tr.r.Client.Get(ctx, client.ObjectKeyFromObject(pod), p); err != nil {
+			return false, err
+		}
+		if why := rig.WhyPending(p); !strings.Contains(why, "starting standby node") {
+			return false, errors.New(why)
+		}
+		return true, nil
+	})
+	stratos.Process.Kill()
+	tr.allowStarts(t)
+	if starts := len(tr.since(t, fake.OpStart)); starts > 0 {
+		t.Fatalf("%d starts: this shows nothing", starts)
+	}
+	if err := stratos.Process.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ground.AwaitRunning(t, tr.r, pod)
+	tr.exact(t, 1)
+	tr.nothingColdFor(t, pod)
+	keepEmpty(t, tr.r, 0)
+	ground.Remove(t, tr.r, pod)
+	tr.awaitStandby(t, 1)
+}
+
+const refusal = "no-starts"
+
+// nothingColdFor: no new instance was asked for on behalf of the pod.
+func (tr *truth) nothingColdFor(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	list := &corev1.EventList{}
+	if err := tr.r.Client.List(t.Context(), list, client.InNamespace(pod.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list.Items {
+		if e.InvolvedObject.UID == pod.UID && e.Reason == string(v1alpha1.ReasonColdLaunch) {
+			t.Errorf("a standby node would take the pod, and yet: %s", e.Message)
+		}
+	}
+}
+
+// refuseStarts has the API server refuse every start intent, and returns when it does.
+func (tr *truth) refuseStarts(t *testing.T) {
+	t.Helper()
+	policy := &admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: refusal},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Update},
+					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"nodes"}},
+				},
+			}}},
+			Validations: []admissionv1.Validation{{
+				Expression: fmt.Sprintf(`!has(object.metadata.labels) || !('%[1]s' in object.metadata.labels) || object.metadata.labels['%[1]s'] != '%[2]s'`,
+					v1alpha1.LabelState, v1alpha1.StateStarting),
+			}},
+		},
+	}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: refusal},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: refusal, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		},
+	}
+	for _, o := range []client.Object{policy, binding} {
+		if err := tr.r.Client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ground.Await(t, "starts refused", func(ctx context.Context) (bool, error) {
+		err := tr.tryIntent(ctx)
+		return apierrors.IsInvalid(err) || apierrors.IsForbidden(err), nil
+	})
+}
+
+// allowStarts ends the refusal, and returns when it has ended.
+func (tr *truth) allowStarts(t *testing.T) {
+	t.Helper()
+	for _, o := range []client.Object{
+		&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: refusal}},
+		&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: refusal}},
+	} {
+		if err := tr.r.Client.Delete(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ground.Await(t, "starts allowed", func(ctx context.Context) (bool, error) {
+		err := tr.tryIntent(ctx)
+		return err == nil, err
+	})
+}
+
+// tryIntent asks the API server what it would say of a start intent.
+func (tr *truth) tryIntent(ctx context.Context) error {
+	nodes, err := poolNodes(ctx, tr.r)
+	if err != nil {
+		return err
+	}
+	body := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, v1alpha1.LabelState, v1alpha1.StateStarting)
+	return tr.r.Client.Patch(ctx, &nodes[0], client.RawPatch(types.MergePatchType, []byte(body)), client.DryRunAll)
+}

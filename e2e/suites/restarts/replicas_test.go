@@ -1,0 +1,230 @@
+package restarts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/e2e/ground"
+	"github.com/stratos-sh/stratos/e2e/rig"
+)
+
+const (
+	namespace = "stratos-system"
+	leaseName = "stratos"
+)
+
+// TestTwoReplicas: one replica leads, one serves the scheduler, or one does both; whichever ends in mid-burst, the burst ends as if it had not.
+// The proxy between scheduler and extender then goes to the other, as the scheduler in the other replica's pod would.
+func TestTwoReplicas(t *testing.T) {
+	s := seed(t)
+	random := rand.New(rand.NewPCG(s, s))
+	r := newRig(t)
+	seen, cloudURL := openProgress(t, r)
+	if err := r.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		t.Fatal(err)
+	}
+	both := &replicas{r: r, leases: openLeases(t, r)}
+	for i := range both.of {
+		both.of[i] = startStratos(t, r, fmt.Sprintf("stratos-%d", i+1), cloudURL, "--leader-elect", "--namespace="+namespace)
+	}
+	r.Recorder.Forward(both.of[0].Extender)
+	warm(t, r)
+	tr := newTruth(t, r)
+	kill := func(p rig.Running) { p.Process.Kill() }
+
+	for i, c := range []struct {
+		name string
+		// leaderServes: the replica that leads is the one that the scheduler asks.
+		leaderServes bool
+		// leaderEnds: the replica that leads ends, else the one that serves.
+		leaderEnds bool
+		end        func(rig.Running)
+		released   bool
+	}{
+		{name: "the leader is killed while the other serves", leaderEnds: true, end: kill},
+		{name: "the serving one is killed while the other leads", end: kill},
+		{name: "one that leads and serves is killed", leaderServes: true, leaderEnds: true, end: kill},
+		{name: "one that leads and serves is stopped as planned", leaderServes: true, leaderEnds: true, end: both.terminate(t), released: true},
+	} {
+		up := slices.DeleteFunc(draw(random, 11), func(m moment) bool { return m.at.down() })
+		m := up[0]
+		t.Run(c.name, func(t *testing.T) {
+			t.Cleanup(func() {
+				if t.Failed() {
+					t.Logf("ended %s; once more with -args -seed %d", m, s)
+				}
+			})
+			leader, other := both.roles(t)
+			serving, ending := other, other
+			if c.leaderServes {
+				serving = leader
+			}
+			if c.leaderEnds {
+				ending = leader
+			}
+			staying := both.otherThan(ending)
+			r.Recorder.Forward(serving.Extender)
+			before := both.leases.holders()
+			tr.liveThrough(t, fmt.Sprintf("replicas-%d", i+1), seen, m, func() {
+				c.end(ending)
+				r.Recorder.Forward(staying.Extender)
+			}, func(sprung <-chan struct{}) {
+				awaitSprung(t, m, sprung)
+				both.awaitLead(t, staying)
+			})
+			after := both.leases.holders()[len(before)-1:]
+			switch released := slices.Contains(after, ""); {
+			case c.leaderEnds && len(slices.DeleteFunc(slices.Clone(after), isEmpty)) != 2:
+				t.Errorf("the lease was held by %q, want two holders one after the other", after)
+			case !c.leaderEnds && len(after) != 1:
+				t.Errorf("the lease was held by %q; its holder was not touched", after)
+			case released != c.released:
+				t.Errorf("the lease was held by %q; given back: %t, want %t", after, released, c.released)
+			}
+			both.awaitEnd(t, ending)
+			if err := ending.Process.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%s; holders %q", m, after)
+		})
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+func isEmpty(s string) bool { return s == "" }
+
+// replicas are the two processes.
+type replicas struct {
+	r      *rig.Rig
+	of     [2]rig.Running
+	leases *leases
+}
+
+// roles returns the replica that leads, and the other.
+func (p *replicas) roles(t *testing.T) (leader, other rig.Running) {
+	t.Helper()
+	ground.Await(t, "one leader", func(ctx context.Context) (bool, error) {
+		first, err1 := leads(ctx, p.of[0])
+		second, err2 := leads(ctx, p.of[1])
+		if err1 != nil || err2 != nil || first == second {
+			return false, errors.Join(err1, err2, fmt.Errorf("the first leads: %t, the second leads: %t", first, second))
+		}
+		leader, other = p.of[0], p.of[1]
+		if second {
+			leader, other = other, leader
+		}
+		return true, nil
+	})
+	return leader, other
+}
+
+func (p *replicas) otherThan(s rig.Running) rig.Running {
+	if p.of[0] == s {
+		return p.of[1]
+	}
+	return p.of[0]
+}
+
+// awaitLead waits until the replica leads.
+func (p *replicas) awaitLead(t *testing.T, s rig.Running) {
+	t.Helper()
+	ground.Await(t, s.Process.Name()+" leading", func(ctx context.Context) (bool, error) {
+		return leads(ctx, s)
+	})
+}
+
+// terminate asks a replica to end, as a rolling update does, and does not wait for it: it may be in the middle of a call.
+func (p *replicas) terminate(t *testing.T) func(rig.Running) {
+	return func(s rig.Running) {
+		if err := s.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// awaitEnd waits until the process is gone.
+func (p *replicas) awaitEnd(t *testing.T, s rig.Running) {
+	t.Helper()
+	ground.Await(t, "end of "+s.Process.Name(), func(context.Context) (bool, error) { return s.Process.PID() == 0, nil })
+}
+
+// leads reads from the replica's own metrics whether it leads.
+func leads(ctx context.Context, s rig.Running) (bool, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Metrics+"/metrics", nil)
+	if err != nil {
+		return false, err
+	}
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	return strings.Contains(string(text), `leader_election_master_status{name="`+leaseName+`"} 1`), err
+}
+
+// leases remembers who held the lease, in order; "" is a lease that was given back.
+type leases struct {
+	// mu guards of.
+	mu sync.Mutex
+	of []string
+}
+
+func openLeases(t *testing.T, r *rig.Rig) *leases {
+	t.Helper()
+	l := &leases{}
+	w, err := r.Client.Watch(context.WithoutCancel(t.Context()), &coordinationv1.LeaseList{}, client.InNamespace(namespace))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	t.Cleanup(wg.Wait)
+	t.Cleanup(w.Stop)
+	wg.Go(func() {
+		for e := range w.ResultChan() {
+			if lease, ok := e.Object.(*coordinationv1.Lease); ok && lease.Name == leaseName {
+				l.see(t, lease)
+			}
+		}
+	})
+	return l
+}
+
+// see takes a version of the lease in. While somebody holds it, it lasts as long as docs/restarts.md says.
+func (l *leases) see(t *testing.T, lease *coordinationv1.Lease) {
+	holder := ""
+	if lease.Spec.HolderIdentity != nil {
+		holder = *lease.Spec.HolderIdentity
+	}
+	if lasts := lease.Spec.LeaseDurationSeconds; holder != "" && (lasts == nil || time.Duration(*lasts)*time.Second != 6*time.Second) {
+		t.Errorf("the lease of %s lasts %v s, want 6", holder, lasts)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.of) == 0 || l.of[len(l.of)-1] != holder {
+		l.of = append(l.of, holder)
+	}
+}
+
+func (l *leases) holders() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.of)
+}

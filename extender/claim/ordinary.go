@@ -1,0 +1,88 @@
+package claim
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/fit"
+)
+
+// open are the ordinary nodes that take the pod now.
+type open struct {
+	// passed are those that nobody else waits for.
+	passed []v1alpha1.NodeName
+	// beside is the best of those with room beside what other pods are promised there.
+	beside *Node
+}
+
+// ordinary applies kube-scheduler's own rules to the nodes that those rules decide about. For a DaemonSet's pod they
+// decide about every node: its pods belong on stopped nodes too.
+func (j *judgement) ordinary(own *Claim) (open, refusals) {
+	daemon := ownedByDaemonSet(j.Pod)
+	out, refused := open{}, refusals{}
+	for _, n := range j.Nodes {
+		if !n.Ordinary() && !daemon {
+			continue
+		}
+		taints, cordoned := n.Taints, n.Unschedulable
+		if daemon {
+			taints, cordoned = n.Present, n.Cordoned // its pod comes now, not when the node runs
+		}
+		if r := fit.Schedulable(j.Pod, taints, cordoned); r != nil {
+			refused.add(n.Name, reason{text: r.Message})
+			continue
+		}
+		if !n.Ours() || daemon || len(j.on(n.Name)) == 0 || holds(j.Pod, own, n) {
+			out.passed = append(out.passed, n.Name)
+			continue
+		}
+		if why := j.besideRefuses(own, n); why != (reason{}) {
+			refused.add(n.Name, why)
+			continue
+		}
+		if MayNotStart(j.Pod) != "" { // a pod that is promised nothing
+			out.passed = append(out.passed, n.Name)
+		} else if out.beside == nil || j.better(n, out.beside) {
+			out.beside = n
+		}
+	}
+	slices.Sort(out.passed)
+	return out, refused
+}
+
+// besideRefuses gives the reason why a running node has no room for the pod beside what others are promised. A pod with a
+// claim elsewhere stays out: its own node is coming.
+func (j *judgement) besideRefuses(own *Claim, n *Node) reason {
+	if !j.hasRoom(n, priority(j.Pod)) {
+		return noRoom()
+	}
+	if r := j.crowded(n); r != nil {
+		return crowd(r)
+	}
+	if own != nil {
+		return noRoom()
+	}
+	return reason{}
+}
+
+// promiseBeside promises the pod room on a running node on which others wait for theirs, and passes that node alone. Without
+// a promise of its own, the next pod would be judged by a view that has not seen this one bound yet, and both together would
+// take promised room.
+func (j *judgement) promiseBeside(n *Node) Decision {
+	displaced := j.displace(n)
+	own := j.promise(n)
+	j.byPod[own.Pod].RunningSince = j.now
+	own.RunningSince = j.now
+	return Decision{Verdict: PassClaimed, Nodes: []v1alpha1.NodeName{n.Name}, Claim: own, Displaced: displaced}
+}
+
+func noRoom() reason { return reason{text: "room is promised to other waiting pods"} }
+
+func crowd(r *fit.Refusal) reason { return reason{text: "among the waiting pods: " + r.Message} }
+
+// holds reports whether the pod has room of its own on the node: its claim, or a nomination, which Used counts already.
+func holds(pod *corev1.Pod, own *Claim, n *Node) bool {
+	return own != nil && own.Node == n.Name || pod.Status.NominatedNodeName == string(n.Name)
+}

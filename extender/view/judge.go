@@ -1,0 +1,73 @@
+package view
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/fit"
+)
+
+// Judge judges nodes for one pod by all that fit knows, as the cluster was when it was made. It is for one goroutine.
+type Judge struct {
+	pod     *corev1.Pod
+	world   *fit.World
+	volumes []fit.VolumeConstraint
+	// pools are judged apart: a pod without requests claims each pool's own defaults.
+	pools map[v1alpha1.PoolName]*poolJudge
+}
+
+type poolJudge struct {
+	digest *fit.Pod
+	view   *fit.View
+}
+
+// Judge returns the judgement for a pod.
+func (v *View) Judge(pod *corev1.Pod) *Judge {
+	j := &Judge{pod: pod, world: v.World(), pools: map[v1alpha1.PoolName]*poolJudge{}}
+	if len(pod.Spec.Volumes) > 0 {
+		v.mu.RLock()
+		defer v.mu.RUnlock()
+		j.volumes = v.storage.of(pod)
+	}
+	return j
+}
+
+// Refuses returns why the node does not take the pod, nil if it does.
+func (j *Judge) Refuses(n *claim.Node) *fit.Refusal { return j.of(n).view.Fits(&n.Node) }
+
+// Digest is the pod as it is judged on the node, its volumes resolved.
+func (j *Judge) Digest(n *claim.Node) *fit.Pod { return j.of(n).digest }
+
+// Pod is the pod that is judged for.
+func (j *Judge) Pod() *corev1.Pod { return j.pod }
+
+func (j *Judge) of(n *claim.Node) *poolJudge {
+	p := j.pools[n.Pool]
+	if p == nil {
+		digest := fit.NewPod(j.pod, n.Defaults)
+		digest.Volumes = j.volumes
+		p = &poolJudge{digest, j.world.View(digest)}
+		j.pools[n.Pool] = p
+	}
+	return p
+}
+
+// Fitting returns the nodes that the pod fits by all that fit knows, sorted by name: running ones as they are, others as
+// they will be.
+func (v *View) Fitting(pod *corev1.Pod) []*claim.Node {
+	judge := v.Judge(pod)
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var out []*claim.Node
+	for _, e := range v.nodes {
+		if e.node != nil && judge.Refuses(e.node) == nil {
+			out = append(out, e.node)
+		}
+	}
+	slices.SortFunc(out, func(a, b *claim.Node) int { return strings.Compare(string(a.Name), string(b.Name)) })
+	return out
+}

@@ -1,0 +1,111 @@
+package webhook
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+)
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+
+// introduced leaves the errors that the object did not have before; those it had become warnings.
+func introduced(before, now field.ErrorList) (field.ErrorList, admission.Warnings) {
+	had := map[string]bool{}
+	for _, err := range before {
+		had[err.Error()] = true
+	}
+	var errs field.ErrorList
+	var kept admission.Warnings
+	for _, err := range now {
+		if had[err.Error()] {
+			kept = append(kept, err.Error())
+			continue
+		}
+		errs = append(errs, err)
+	}
+	return errs, kept
+}
+
+// nodesOf counts the nodes that are not on their way out already.
+func nodesOf(status *v1alpha1.NodePoolStatus) int32 { return max(status.Total-status.Terminating, 0) }
+
+// sizeWarnings says what a poolSize below the nodes that there are takes down.
+func sizeWarnings(old, pool *v1alpha1.NodePool) admission.Warnings {
+	status := &old.Status
+	surplus := nodesOf(status) - pool.Spec.PoolSize
+	if surplus <= 0 || pool.Spec.PoolSize >= old.Spec.PoolSize {
+		return nil
+	}
+	at := field.NewPath("spec", "poolSize")
+	busy := status.Running + status.Starting + status.Stopping
+	if busy > pool.Spec.PoolSize {
+		return warn(at, "%d is below the %s in use: those stay until they are empty, all %s of standby are terminated at once",
+			pool.Spec.PoolSize, count(busy, "node"), count(status.Standby, "node"))
+	}
+	return warn(at, "%d is below the %s of the pool: %s of standby are terminated at once",
+		pool.Spec.PoolSize, count(nodesOf(status), "node"), count(min(surplus, status.Standby), "node"))
+}
+
+// templateWarnings counts the nodes that a change of the template has replaced.
+func templateWarnings(old, pool *v1alpha1.NodePool) admission.Warnings {
+	nodes := nodesOf(&old.Status)
+	if nodes == 0 || pool.Spec.Disruption.DriftOrDefault() == v1alpha1.DriftIgnore || sameNodes(old, pool) {
+		return nil
+	}
+	return warn(field.NewPath("spec", "template"),
+		"%s were launched from the template as it was and will be replaced (disruption.drift): standby ones at most %d at a time, running ones when they are empty",
+		count(nodes, "node"), pool.Spec.Disruption.BudgetOrDefault(pool.Spec.PoolSize))
+}
+
+// sameNodes reports whether both templates give the same nodes: the pool's own label is always set, the order of taints says nothing,
+// and who removes startup taints is decided at each start anew.
+func sameNodes(a, b *v1alpha1.NodePool) bool {
+	return apiequality.Semantic.DeepEqual(whatNodesShow(a), whatNodesShow(b))
+}
+
+func whatNodesShow(pool *v1alpha1.NodePool) *v1alpha1.NodeTemplate {
+	template := pool.Spec.Template.DeepCopy()
+	delete(template.Labels, v1alpha1.LabelPool)
+	sortTaints(template.Taints)
+	sortTaints(template.StartupTaints)
+	template.StartupTaintRemoval = ""
+	return template
+}
+
+func sortTaints(taints []corev1.Taint) {
+	slices.SortFunc(taints, func(a, b corev1.Taint) int {
+		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(string(a.Effect), string(b.Effect)))
+	})
+}
+
+// specWarnings counts the nodes that a change of a class has replaced, over all pools that use it and follow its changes.
+func specWarnings(old, class *v1alpha1.AWSNodeClass, pools []v1alpha1.NodePool) admission.Warnings {
+	before, now := old.DeepCopy(), class.DeepCopy()
+	DefaultAWSNodeClass(before)
+	DefaultAWSNodeClass(now)
+	if apiequality.Semantic.DeepEqual(before.Spec, now.Spec) {
+		return nil
+	}
+	var nodes int32
+	var names []string
+	for i := range pools {
+		if n := nodesOf(&pools[i].Status); n > 0 && pools[i].Spec.Disruption.DriftOrDefault() == v1alpha1.DriftRecycle {
+			nodes += n
+			names = append(names, pools[i].Name)
+		}
+	}
+	if nodes == 0 {
+		return nil
+	}
+	return warn(field.NewPath("spec"),
+		"%s of NodePool %s were launched from the class as it was and will be replaced (disruption.drift): standby ones within disruption.budget, running ones when they are empty",
+		count(nodes, "node"), namesOf(names))
+}
