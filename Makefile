@@ -90,7 +90,7 @@ clean-cache: ## Remove the built control-plane binaries as well (minutes to buil
 .PHONY: test
 test: ## Run everything that proves the promises, then check that each accepted point's tests ran
 	@rm -rf $(RECORDS)/test
-	$(MAKE) --no-print-directory test-unit test-parity controlplane karpenter test-controlplane test-helm test-e2e RECORD_IN=$(RECORDS)/test
+	$(MAKE) --no-print-directory test-unit test-parity controlplane minors karpenter test-controlplane test-helm test-e2e RECORD_IN=$(RECORDS)/test
 	bin/check results -command 'make test' -records $(RECORDS)/test
 
 # Where the parts of `make test` record what ran; each alone writes beside it, so that it cannot pass for the whole.
@@ -119,13 +119,14 @@ test-controlplane: bin/check controlplane ## Run the tests of the control plane 
 test-helm: bin/check controlplane ## Render, lint and apply the chart by Helm 3 and Helm 4
 	@$(RUN)/helm.jsonl -dir e2e/helm -- -p 1 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 
-# Each package runs control planes of its own, and mostly waits for them: what is proved is order, not duration. -count=1 because the go command cannot see the processes that the result depends on.
+# Each package runs control planes of its own, and mostly waits for them: what is proved is order, not duration.
+# -count=1 because the go command cannot see the processes that the result depends on.
 .PHONY: test-e2e
-test-e2e: bin/check controlplane karpenter ## Run the suites, the demo's test and the house's own tests
+test-e2e: bin/check controlplane minors karpenter ## Run the suites, the demo's test and the house's own tests
 	@$(RUN)/e2e.jsonl -dir e2e -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 
 .PHONY: test-integration
-test-integration: bin/check controlplane karpenter ## Run only the suites on the real control plane
+test-integration: bin/check controlplane minors karpenter ## Run only the suites on the real control plane
 	@$(RUN)/integration.jsonl -dir e2e -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./suites/...
 
 .PHONY: coverage
@@ -146,6 +147,10 @@ fuzz-short: ## Fuzz each target for FUZZTIME
 .PHONY: controlplane
 controlplane: ## Build the control plane's binaries into the cache unless they are there
 	@cd e2e/controlplane && go run ./cmd/controlplane build >/dev/null
+
+.PHONY: minors
+minors: ## Build the control planes of the older supported Kubernetes minors into the cache unless they are there
+	@cd e2e/controlplane && go run ./cmd/controlplane build -all >/dev/null
 
 .PHONY: karpenter
 karpenter: ## Build the Karpenter that the suites run beside Stratos into the cache unless it is there
@@ -176,6 +181,9 @@ verify-generated:
 verify-modules:
 	@$(STRICT); for module in $(MODULES); do \
 	  (cd "$$module" && go mod tidy -diff) || { echo "verify: run go mod tidy in $$module" >&2; exit 1; }; \
+	done
+	@$(STRICT); cd e2e/controlplane; for file in minors/*.mod; do \
+	  go mod tidy -modfile=$$file -diff || { echo "verify: run go mod tidy -modfile=$$file in e2e/controlplane" >&2; exit 1; }; \
 	done
 	@go list -modfile=go.tools.mod -mod=readonly -deps tool >/dev/null
 

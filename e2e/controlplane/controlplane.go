@@ -14,9 +14,11 @@ import (
 
 // Options of [Start]. The zero value is a control plane without a scheduler.
 type Options struct {
-	// Binaries, if set, are used as they are; else Build is called.
+	// Binaries, if set, are used as they are; else those of Minor are built.
 	Binaries *Binaries
-	// Progress takes what Build reports; may be nil.
+	// Minor is the Kubernetes minor to run, such as "1.34", one of Minors; empty is the newest.
+	Minor string
+	// Progress takes what BuildMinor reports; may be nil.
 	Progress io.Writer
 	// StartTimeout is how long one component may take to become ready; 0 is 90 s.
 	StartTimeout time.Duration
@@ -114,7 +116,7 @@ func (c *ControlPlane) findBinaries(ctx context.Context) error {
 		c.binaries = *c.options.Binaries
 		return nil
 	}
-	binaries, err := Build(ctx, c.options.Progress)
+	binaries, err := BuildMinor(ctx, c.options.Minor, c.options.Progress)
 	c.binaries = binaries
 	return err
 }
@@ -216,7 +218,7 @@ func (c *ControlPlane) apiServerURL() string { return "https://" + c.ports.apiSe
 // CAFile is the path of the certificate that all components but etcd are signed by.
 func (c *ControlPlane) CAFile() string { return c.pki("ca.crt") }
 
-// KubectlPath is the path of a kubectl of the same version.
+// KubectlPath is the path of a kubectl, of the newest minor whatever the control plane's.
 func (c *ControlPlane) KubectlPath() string { return c.binaries.Kubectl }
 
 // KubernetesVersion is for example "v1.36.3".

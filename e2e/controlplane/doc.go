@@ -16,7 +16,10 @@
 // seconds. One control plane takes about 500 MiB of memory. Linux and macOS are supported; only Linux ends the
 // components when the parent is killed and reserves ports without a race.
 //
-// The package imports only the standard library and the go command builds the binaries from the embedded go.mod, so a
+// Older minors are built from the module files in minors (see [BuildMinor]): API server, controller manager and scheduler of that minor, on
+// the same etcd.
+//
+// The package imports only the standard library and the go command builds the binaries from the embedded module files, so a
 // module that requires this one compiles nothing of k8s.io/kubernetes.
 //
 // # What is real

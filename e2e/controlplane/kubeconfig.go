@@ -26,8 +26,8 @@ var notFileName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 // Kubeconfig is the path of the administrator's kubeconfig (group system:masters).
 func (c *ControlPlane) Kubeconfig() string { return c.kubeconfigPath("admin") }
 
-// SchedulerKubeconfig is the path of the kubeconfig of user system:kube-scheduler. Of leases that user may use kube-system/kube-scheduler alone; a
-// scheduler with a lease of its own needs a [ControlPlane.UserKubeconfig] and RBAC rules.
+// SchedulerKubeconfig is the path of the kubeconfig of user system:kube-scheduler. That user may use any lease in kube-system; a
+// scheduler with a lease elsewhere needs RBAC rules for it.
 func (c *ControlPlane) SchedulerKubeconfig() string { return c.kubeconfigPath("scheduler") }
 
 func (c *ControlPlane) kubeconfigPath(name string) string {

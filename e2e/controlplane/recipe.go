@@ -21,8 +21,8 @@ var moduleFile string
 //go:embed go.sum
 var moduleSums string
 
-// errNoVersion means that go.mod was edited so that it no longer pins Kubernetes.
-var errNoVersion = errors.New("go.mod of e2e/controlplane requires no k8s.io/kubernetes version")
+// errNoVersion means that a module file was edited so that it no longer pins Kubernetes.
+var errNoVersion = errors.New("requires no k8s.io/kubernetes version")
 
 var kubernetesRequirement = regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes (v(\d+)\.(\d+)\S*)`)
 
@@ -53,10 +53,21 @@ type Recipe struct {
 	Files []ModuleFile
 }
 
-// kubernetesRecipe reads the Kubernetes version from the embedded go.mod. The version has to be linked in: a kube-apiserver without it
-// calls itself v0.0.0-master and kubectl warns about the skew.
+// kubernetesRecipe is that of the version which go.mod pins.
 func kubernetesRecipe() (Recipe, error) {
-	match := kubernetesRequirement.FindStringSubmatch(moduleFile)
+	r, err := componentsRecipe(moduleFile, moduleSums)
+	if err != nil {
+		return Recipe{}, fmt.Errorf("go.mod of e2e/controlplane: %w", err)
+	}
+	r.Commands = append([]Command{{Name: "etcd", Package: "go.etcd.io/etcd/server/v3", LDFlags: "-s -w"}}, r.Commands...)
+	r.Commands = append(r.Commands, kubernetesCommand("kubectl", r.Commands[1].LDFlags))
+	return r, nil
+}
+
+// componentsRecipe builds what has to be of one minor, from the module file that pins its version. The version has to be linked in: a
+// kube-apiserver without it calls itself v0.0.0-master and kubectl warns about the skew.
+func componentsRecipe(file, sums string) (Recipe, error) {
+	match := kubernetesRequirement.FindStringSubmatch(file)
 	if match == nil {
 		return Recipe{}, errNoVersion
 	}
@@ -65,13 +76,15 @@ func kubernetesRecipe() (Recipe, error) {
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
 		linked += fmt.Sprintf(" -X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s", pkg, match[1], match[2], match[3])
 	}
-	return Recipe{Name: "kubernetes", Version: match[1], ModuleFile: moduleFile, ModuleSums: moduleSums, Commands: []Command{
-		{Name: "etcd", Package: "go.etcd.io/etcd/server/v3", LDFlags: "-s -w"},
-		{Name: "kube-apiserver", Package: "k8s.io/kubernetes/cmd/kube-apiserver", LDFlags: linked},
-		{Name: "kube-controller-manager", Package: "k8s.io/kubernetes/cmd/kube-controller-manager", LDFlags: linked},
-		{Name: "kube-scheduler", Package: "k8s.io/kubernetes/cmd/kube-scheduler", LDFlags: linked},
-		{Name: "kubectl", Package: "k8s.io/kubernetes/cmd/kubectl", LDFlags: linked},
+	return Recipe{Name: "kubernetes", Version: match[1], ModuleFile: file, ModuleSums: sums, Commands: []Command{
+		kubernetesCommand("kube-apiserver", linked),
+		kubernetesCommand("kube-controller-manager", linked),
+		kubernetesCommand("kube-scheduler", linked),
 	}}, nil
+}
+
+func kubernetesCommand(name, linked string) Command {
+	return Command{Name: name, Package: "k8s.io/kubernetes/cmd/" + name, LDFlags: linked}
 }
 
 // Key is the name of the recipe's folder in the cache. It changes with everything that changes what is built. The Go version is that of the

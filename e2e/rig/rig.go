@@ -164,10 +164,10 @@ func (r *Rig) StartStratos(ctx context.Context, name string, args ...string) (Ru
 	return s, s.Process.Start(ctx)
 }
 
-// StartScheduler starts a kube-scheduler with the generated profile, which calls the extender at the given URL.
+// StartScheduler starts a kube-scheduler with the profile generated for the control plane's minor, which calls the extender at the given URL.
 func (r *Rig) StartScheduler(ctx context.Context, name, extenderURL string) (*controlplane.Process, error) {
 	config, err := extender.SchedulerConfig(extender.SchedulerConfigOptions{
-		Wiring: extender.WiringDedicated, KubernetesMinor: extender.SupportedMinors()[len(extender.SupportedMinors())-1],
+		Wiring: extender.WiringDedicated, KubernetesMinor: r.ControlPlane.KubernetesVersion(),
 		Kubeconfig: controlplane.KubeconfigPlaceholder, ExtenderURL: extenderURL,
 	})
 	if err != nil {

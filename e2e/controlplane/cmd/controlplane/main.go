@@ -1,7 +1,7 @@
 // Command controlplane builds and runs the control plane of package controlplane by hand:
 //
-//	controlplane build    build the binaries if needed and print their folder
-//	controlplane up       start a control plane with a default scheduler and run it until SIGINT or SIGTERM
+//	controlplane build [-all]      build the binaries if needed, with -all those of older minors too, and print their folders
+//	controlplane up [-minor 1.34]  start a control plane with a default scheduler and run it until SIGINT or SIGTERM
 package main
 
 import (
@@ -12,12 +12,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/stratos-sh/stratos/e2e/controlplane"
 )
 
-var errUsage = errors.New("usage: controlplane build | up [-logs folder] [-audit] [-scheduler=false]")
+var errUsage = errors.New("usage: controlplane build [-all] | up [-minor minor] [-logs folder] [-audit] [-scheduler=false]")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -34,7 +35,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	}
 	switch args[0] {
 	case "build":
-		return build(ctx, out, progress)
+		return build(ctx, args[1:], out, progress)
 	case "up":
 		return up(ctx, args[1:], out, progress)
 	default:
@@ -42,12 +43,24 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	}
 }
 
-func build(ctx context.Context, out, progress io.Writer) error {
-	binaries, err := controlplane.Build(ctx, progress)
-	if err != nil {
+func build(ctx context.Context, args []string, out, progress io.Writer) error {
+	flags := flag.NewFlagSet("build", flag.ContinueOnError)
+	flags.SetOutput(progress)
+	all := flags.Bool("all", false, "build those of older minors too")
+	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	fmt.Fprintln(out, binaries.Dir)
+	minors := []string{""}
+	if *all {
+		minors = controlplane.Minors()
+	}
+	for _, minor := range minors {
+		binaries, err := controlplane.BuildMinor(ctx, minor, progress)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(out, binaries.Dir)
+	}
 	return nil
 }
 
@@ -55,6 +68,7 @@ func up(ctx context.Context, args []string, out, progress io.Writer) error {
 	options := controlplane.Options{Progress: progress}
 	flags := flag.NewFlagSet("up", flag.ContinueOnError)
 	flags.SetOutput(progress)
+	flags.StringVar(&options.Minor, "minor", "", "Kubernetes minor, one of "+strings.Join(controlplane.Minors(), ", ")+"; empty: the newest")
 	flags.StringVar(&options.LogDir, "logs", "", "folder that keeps the logs; empty: they are removed at the end")
 	flags.BoolVar(&options.AuditLog.Enabled, "audit", false, "record every write in audit.log beside the other logs")
 	flags.BoolVar(&options.DefaultScheduler, "scheduler", true, "start a kube-scheduler with the default configuration")

@@ -1,0 +1,159 @@
+package minors
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/ground"
+	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/provider"
+)
+
+const (
+	poolName = "minors"
+	// Ordinary nodes with room, which only taint and cordon keep pods off.
+	taintedNode, cordonedNode = "tainted", "cordoned"
+)
+
+// pool is a warm pool of two nodes of 2 cpu, beside the ordinary nodes.
+type pool struct {
+	standby map[string]*corev1.Node
+	// all are the names of every node that the scheduler may ask about.
+	all []string
+}
+
+func warmPool(t *testing.T, r *rig.Rig) pool {
+	t.Helper()
+	cordoned := ground.Ordinary(cordonedNode, 8)
+	cordoned.Spec.Unschedulable = true
+	ground.Join(t, r, cordoned, ground.Ordinary(taintedNode, 8, corev1.Taint{Key: "reserved", Value: "batch", Effect: corev1.TaintEffectNoSchedule}))
+	nodes := rig.Pool(poolName, 2)
+	nodes.Spec.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: time.Second}
+	if err := r.Warm(t.Context(), nodes, rig.Class(poolName, "m5.large")); err != nil {
+		t.Fatal(err)
+	}
+	p := pool{standby: ground.PoolNodes(t, r, poolName)}
+	p.all = slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(p.standby)), taintedNode, cordonedNode)))
+	return p
+}
+
+// testDedicated is the main job with the configuration that rig.StartScheduler generates for the control plane's minor.
+func testDedicated(t *testing.T, r *rig.Rig, p pool) {
+	p.checkOneStart(t, r, v1alpha1.SchedulerName, 1)
+	p.checkTaints(t, r)
+}
+
+// checkOneStart: a pod that fits nowhere wakes one node, is bound to it, and the node goes back to standby when the pod is gone.
+// total is how many starts there have been by then.
+func (p pool) checkOneStart(t *testing.T, r *rig.Rig, scheduler string, total int) {
+	t.Helper()
+	pod := rig.Pod("wakes-one-"+scheduler, "cpu", "1")
+	pod.Spec.SchedulerName = scheduler
+	created := time.Now()
+	ground.Create(t, r, pod)
+	first := firstAsked(t, r, pod)
+	t.Logf("asked %s after the pod was created", first.At.Sub(created).Round(time.Millisecond))
+	// With the two filters in the extender the scheduler itself keeps no node of these away.
+	if diff := cmp.Diff(p.all, first.Nodes); diff != "" {
+		t.Errorf("candidates (-every node +asked about):\n%s", diff)
+	}
+	promised := promisedNode(t, first)
+	if diff := cmp.Diff([]string{promised}, ground.AwaitBound(t, r, pod)); diff != "" {
+		t.Fatalf("node of the pod (-promised +bound):\n%s", diff)
+	}
+	ground.AwaitRunning(t, r, pod)
+	ground.Remove(t, r, pod)
+	if err := r.AwaitPool(t.Context(), poolName, func(s v1alpha1.NodePoolStatus) bool { return s.Standby == 2 && s.Total == 2 }); err != nil {
+		t.Fatal(err)
+	}
+	p.checkStandby(t, r, total)
+}
+
+func (p pool) checkStandby(t *testing.T, r *rig.Rig, starts int) {
+	t.Helper()
+	after := ground.PoolNodes(t, r, poolName)
+	for name := range p.standby {
+		n := after[name]
+		if n == nil {
+			t.Errorf("node %s is gone", name)
+			continue
+		}
+		if state := ground.InstanceState(t, r, ground.InstanceOf(n)); state != provider.InstanceStopped || !n.Spec.Unschedulable {
+			t.Errorf("node %s: instance %s, cordoned %t; want it stopped and closed", name, state, n.Spec.Unschedulable)
+		}
+	}
+	ids, err := r.Starts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(ids) != starts {
+		t.Errorf("starts of %v, want %d in all", ids, starts)
+	}
+}
+
+// firstAsked waits until the scheduler has asked about the pod.
+func firstAsked(t *testing.T, r *rig.Rig, pod *corev1.Pod) rig.Asked {
+	t.Helper()
+	var asks []rig.Asked
+	ground.Await(t, "/filter about pod "+pod.Name, func(context.Context) (bool, error) {
+		asks = r.Recorder.About(rig.Filter, pod.UID)
+		return len(asks) > 0, nil
+	})
+	return asks[0]
+}
+
+// promisedNode is the one node that the answer says is coming.
+func promisedNode(t *testing.T, a rig.Asked) string {
+	t.Helper()
+	var named []string
+	for node, message := range a.Filter.FailedAndUnresolvableNodes {
+		if strings.HasPrefix(message, "starting standby node "+node+" of pool "+poolName) {
+			named = append(named, node)
+		}
+	}
+	if len(named) != 1 || a.Filter.NodeNames == nil || len(*a.Filter.NodeNames) != 0 {
+		t.Fatalf("the answer names %v as starting: %+v", named, a.Filter)
+	}
+	return named[0]
+}
+
+// checkTaints: two pods too large for the pool, for which an ordinary node has room. Only the one that tolerates its taint gets there.
+func (p pool) checkTaints(t *testing.T, r *rig.Rig) {
+	t.Helper()
+	shutOut, tolerant := rig.Pod("shut-out", "cpu", "4"), rig.Pod("tolerant", "cpu", "4")
+	tolerant.Spec.Tolerations = []corev1.Toleration{{Key: "reserved", Operator: corev1.TolerationOpExists}}
+	ground.Create(t, r, shutOut)
+	ground.Await(t, "the reasons of pod "+shutOut.Name, func(ctx context.Context) (bool, error) {
+		now, err := ground.PodOf(ctx, r, shutOut)
+		if err != nil {
+			return false, err
+		}
+		why := rig.WhyPending(now)
+		if strings.Contains(why, "node(s) had untolerated taint(s)") && strings.Contains(why, "node(s) were unschedulable") {
+			return true, nil
+		}
+		return false, fmt.Errorf("node %q, %s", now.Spec.NodeName, why)
+	})
+	if asked := firstAsked(t, r, shutOut); !cmp.Equal(asked.Nodes, []string{cordonedNode, taintedNode}) {
+		t.Errorf("candidates %v, want the two nodes with room", asked.Nodes)
+	}
+	ground.Create(t, r, tolerant)
+	if diff := cmp.Diff([]string{taintedNode}, ground.AwaitBound(t, r, tolerant)); diff != "" {
+		t.Errorf("node of the pod that tolerates the taint (-want +bound):\n%s", diff)
+	}
+	if on := ground.PodNow(t, r, shutOut).Spec.NodeName; on != "" {
+		t.Errorf("the pod without a toleration is on node %s", on)
+	}
+	ground.Remove(t, r, shutOut, tolerant)
+	p.checkStandby(t, r, 1)
+}
