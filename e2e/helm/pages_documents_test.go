@@ -91,7 +91,7 @@ func warned(warnings []string) error {
 
 // schedulerConfiguration wants a configuration to be what `stratos scheduler-config` has printed on the same page, to the letter.
 func (r *reader) schedulerConfiguration(text string) error {
-	printed, err := os.ReadFile(filepath.Join(r.root, "etc/kubernetes/stratos/scheduler.yaml"))
+	printed, err := os.ReadFile(r.at(stratosFolder + "/scheduler.yaml"))
 	if err != nil && text == r.checked[filepath.Join(r.home, "scheduler.yaml")] {
 		return nil // the dedicated one, which the page does not show
 	}

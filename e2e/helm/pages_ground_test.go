@@ -14,7 +14,9 @@ import (
 // ground is what the readers of all pages stand on: a cluster in which the chart is installed, and the programs they call.
 type ground struct {
 	*cluster
-	helm, stratos string
+	// helms are Helm 4, whose renders are looked at, and Helm 3.
+	helms   []string
+	stratos string
 }
 
 // newGround installs the chart for real, so that upgrades, gets and deletions of the pages find something.
@@ -23,8 +25,10 @@ func newGround(t *testing.T) *ground {
 	g := &ground{cluster: newCluster(t)}
 	g.stratos = filepath.Join(t.TempDir(), "stratos")
 	output(t, string(tree), "go", "build", "-buildvcs=false", "-o", g.stratos, "./cmd/stratos")
-	g.helm = strings.TrimSpace(output(t, ".", "go", "tool", "-n", "helm.sh/helm/v4/cmd/helm")) // built where it is not yet
-	run(t, g.environment(t.TempDir()), g.helm, "install", "stratos", tree.ChartDir(), "--namespace", "stratos-system", "--create-namespace",
+	for _, major := range []string{"v4", "v3"} { // built where they are not yet
+		g.helms = append(g.helms, strings.TrimSpace(output(t, ".", "go", "tool", "-n", "helm.sh/helm/"+major+"/cmd/helm")))
+	}
+	run(t, g.environment(t.TempDir()), g.helms[0], "install", "stratos", tree.ChartDir(), "--namespace", "stratos-system", "--create-namespace",
 		"--set", "clusterName=my-cluster", "--set", "cloudProvider=aws")
 	// Nobody serves them here; what they would say is asked of package webhook.
 	g.kubectl(t, "delete", "validatingwebhookconfigurations,mutatingwebhookconfigurations", "--all")

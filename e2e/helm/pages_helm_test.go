@@ -23,12 +23,13 @@ const (
 	certManagerChart = "oci://quay.io/jetstack/charts/cert-manager"
 )
 
-// runHelm runs the real one, without changing anything. What it renders is sent to the API server with dry-run. cert-manager's chart is not
+// runHelm runs both real ones, without changing anything: the flags have to be those of Helm 3 and of Helm 4. What it renders is sent to the API server with dry-run. cert-manager's chart is not
 // here: of its installation only Helm's own flags are checked, by means of an empty chart.
 func (r *reader) runHelm(ctx context.Context, shell interp.HandlerContext, args []string) error {
 	switch verb := args[0]; verb {
 	case "uninstall":
-		return r.exec(ctx, shell, nil, shell.Stdout, r.helm, append(args, "--dry-run")...)
+		_, err := r.bothHelms(ctx, shell, append(args, "--dry-run"))
+		return err
 	case "install", "upgrade":
 		args = append(slices.Clone(args), "--dry-run=server", "-o", "json")
 	default:
@@ -49,10 +50,22 @@ func (r *reader) runHelm(ctx context.Context, shell interp.HandlerContext, args 
 				return err
 			}
 			args[i] = dir
-			return r.exec(ctx, shell, nil, shell.Stdout, r.helm, args...)
+			_, err = r.bothHelms(ctx, shell, args)
+			return err
 		}
 	}
 	return fmt.Errorf("no chart that the test knows: %s or %s", ourChart, certManagerChart)
+}
+
+// bothHelms returns what Helm 4 prints.
+func (r *reader) bothHelms(ctx context.Context, shell interp.HandlerContext, args []string) ([]byte, error) {
+	out := make([]bytes.Buffer, len(r.helms))
+	for i, path := range r.helms {
+		if err := r.exec(ctx, shell, nil, &out[i], path, args...); err != nil {
+			return nil, fmt.Errorf("by %s: %w", []Major{Helm4, Helm3}[i], err)
+		}
+	}
+	return out[0].Bytes(), nil
 }
 
 func (r *reader) emptyChart(name string) (string, error) {
@@ -65,13 +78,13 @@ func (r *reader) emptyChart(name string) (string, error) {
 
 // rendered has Helm render and the API server judge every object.
 func (r *reader) rendered(ctx context.Context, shell interp.HandlerContext, args []string) error {
-	var out bytes.Buffer
-	if err := r.exec(ctx, shell, nil, &out, r.helm, args...); err != nil {
+	out, err := r.bothHelms(ctx, shell, args)
+	if err != nil {
 		return err
 	}
 	var release struct{ Manifest string }
-	if err := json.Unmarshal(out.Bytes(), &release); err != nil {
-		return fmt.Errorf("%w in what Helm prints: %s", err, out.String())
+	if err := json.Unmarshal(out, &release); err != nil {
+		return fmt.Errorf("%w in what Helm prints: %s", err, out)
 	}
 	objects, err := Output{Manifest: release.Manifest}.Objects()
 	if err != nil {

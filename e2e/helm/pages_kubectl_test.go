@@ -90,7 +90,7 @@ func (r *reader) content(shell interp.HandlerContext, from string) ([]byte, erro
 	if !filepath.IsAbs(from) {
 		return os.ReadFile(filepath.Join(shell.Dir, from))
 	}
-	return os.ReadFile(filepath.Join(r.root, from))
+	return os.ReadFile(r.at(from))
 }
 
 // create makes namespaces for real, for the objects in them, and remembers what is in a Secret.

@@ -22,6 +22,9 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
+// stratosFolder is that of the static pod's files.
+const stratosFolder = "/etc/kubernetes/stratos"
+
 // reader follows one page in one shell. Absolute paths are folders of its own root.
 type reader struct {
 	*ground
@@ -48,19 +51,10 @@ func (g *ground) reader(t *testing.T) *reader {
 	root := t.TempDir()
 	r := &reader{ground: g, root: root, home: filepath.Join(root, "root"),
 		classes: map[string]*v1alpha1.AWSNodeClass{}, secrets: map[string][]string{}, checked: map[string]string{}}
-	for _, folder := range []string{r.home, filepath.Join(root, "etc/kubernetes/manifests")} {
-		if err := os.MkdirAll(folder, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	// What a reader brings along: a CA of her own, and on the static pod's page the folder of its files.
-	ca, err := os.ReadFile(g.plane.CAFile())
-	if err != nil {
+	if err := r.bring(); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.WriteFile(filepath.Join(r.home, "ca.crt"), ca, 0o600), os.MkdirAll(filepath.Join(root, "etc/kubernetes/stratos"), 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	var err error
 	r.shell, err = interp.New(
 		interp.Env(expand.ListEnviron(g.environment(r.home)...)), interp.Dir(r.home), interp.StdIO(nil, io.Discard, &r.said),
 		interp.Params("-e", "-u", "-o", "pipefail"), // -u: a variable that nobody has set is an error
@@ -70,6 +64,23 @@ func (g *ground) reader(t *testing.T) *reader {
 	}
 	return r
 }
+
+// bring is what a reader has before: the folders of a control-plane node that was set up, and a CA of her own.
+func (r *reader) bring() error {
+	for _, folder := range []string{r.home, r.at("/etc/kubernetes/manifests"), r.at(stratosFolder)} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return err
+		}
+	}
+	ca, err := os.ReadFile(r.plane.CAFile())
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(r.home, "ca.crt"), ca, 0o600)
+}
+
+// at is where an absolute path is for this reader.
+func (r *reader) at(path string) string { return filepath.Join(r.root, path) }
 
 // follow does what a block says and checks the files that came of it.
 func (r *reader) follow(ctx context.Context, b block) error {
@@ -162,7 +173,7 @@ func (r *reader) inside(args []string) []string {
 	for i, arg := range args {
 		out[i] = arg
 		if strings.HasPrefix(arg, "/") {
-			out[i] = filepath.Join(r.root, arg)
+			out[i] = r.at(arg)
 			if strings.HasSuffix(arg, "/") {
 				out[i] += "/"
 			}
@@ -175,7 +186,7 @@ func (r *reader) open(ctx context.Context, path string, flag int, mode os.FileMo
 	switch {
 	case path == os.DevNull:
 	case filepath.IsAbs(path):
-		path = filepath.Join(r.root, path)
+		path = r.at(path)
 	default:
 		path = filepath.Join(interp.HandlerCtx(ctx).Dir, path)
 	}
