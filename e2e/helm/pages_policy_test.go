@@ -1,0 +1,118 @@
+package helm
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+)
+
+// iamPolicy is an IAM policy document, as far as the pages need it.
+type iamPolicy struct {
+	Version   string
+	Statement []statement
+}
+
+type statement struct {
+	Sid, Effect      string
+	Action, Resource oneOrMore
+	Principal        map[string]string
+	Condition        map[string]map[string]oneOrMore
+}
+
+// oneOrMore is a text or a list of texts, as IAM has it.
+type oneOrMore []string
+
+// UnmarshalJSON takes both forms.
+func (o *oneOrMore) UnmarshalJSON(data []byte) error {
+	if data[0] == '[' {
+		return json.Unmarshal(data, (*[]string)(o))
+	}
+	*o = make(oneOrMore, 1)
+	return json.Unmarshal(data, &(*o)[0])
+}
+
+// operations are what the provider calls on EC2 (issue 7 of the project), each with what has to keep it to this cluster's instances.
+func operations() map[string]string {
+	return map[string]string{
+		"ec2:DescribeInstances": "", "ec2:DescribeInstanceTypes": "", "ec2:DescribeImages": "", "ec2:DescribeSubnets": "", "ec2:DescribeSecurityGroups": "",
+		"ec2:RunInstances":       "aws:RequestTag/stratos.sh/cluster",
+		"ec2:StartInstances":     "aws:ResourceTag/stratos.sh/cluster",
+		"ec2:StopInstances":      "aws:ResourceTag/stratos.sh/cluster",
+		"ec2:TerminateInstances": "aws:ResourceTag/stratos.sh/cluster",
+		"ec2:CreateTags":         "aws:ResourceTag/stratos.sh/cluster",
+		"ssm:GetParameter":       "", "iam:PassRole": "iam:PassedToService",
+	}
+}
+
+var (
+	resource  = regexp.MustCompile(`^(\*|arn:aws:(ec2|ssm|iam):([a-z]+-[a-z]+-\d)?:(\d{12})?:[a-z*-]+/[\w./*-]+)$`)
+	onMachine = regexp.MustCompile(`:instance/\*$`)
+)
+
+// checkPolicy reads a document strictly: that of a role (with principals), or that of Stratos, which allows all that it calls and nothing
+// of other clusters.
+func checkPolicy(text string) error {
+	var p iamPolicy
+	if err := strictly(text, &p); err != nil {
+		return fmt.Errorf("policy: %w", err)
+	}
+	if p.Version != "2012-10-17" || len(p.Statement) == 0 {
+		return fmt.Errorf("policy: version %q with %d statements", p.Version, len(p.Statement))
+	}
+	if p.Statement[0].Principal != nil {
+		return p.Statement[0].trusts()
+	}
+	allowed := map[string]bool{}
+	var errs []error
+	for _, s := range p.Statement {
+		errs = append(errs, s.check())
+		for _, action := range s.Action {
+			allowed[action] = true
+		}
+	}
+	for action := range operations() {
+		if !allowed[action] {
+			errs = append(errs, fmt.Errorf("policy: nothing allows %s", action))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s statement) trusts() error {
+	if s.Effect != "Allow" || !slices.Equal(s.Action, oneOrMore{"sts:AssumeRole"}) || s.Principal["Service"] != "ec2.amazonaws.com" {
+		return fmt.Errorf("policy: %v trusts nobody that is an instance", s)
+	}
+	return nil
+}
+
+func (s statement) check() error {
+	if s.Effect != "Allow" || s.Sid == "" || len(s.Action) == 0 || len(s.Resource) == 0 {
+		return fmt.Errorf("policy: statement %+v is incomplete", s)
+	}
+	for _, r := range s.Resource {
+		if !resource.MatchString(r) {
+			return fmt.Errorf("policy: %s: resource %q", s.Sid, r)
+		}
+	}
+	for _, action := range s.Action {
+		condition, known := operations()[action]
+		if !known {
+			return fmt.Errorf("policy: %s: Stratos never calls %q", s.Sid, action)
+		}
+		if condition != "" && s.reachesMachines(action) && !s.conditionOn(condition) {
+			return fmt.Errorf("policy: %s: %s without a condition on %s", s.Sid, action, condition)
+		}
+	}
+	return nil
+}
+
+// reachesMachines: images, subnets and groups are read by a launch; a role is passed to any instance.
+func (s statement) reachesMachines(action string) bool {
+	return action == "iam:PassRole" || slices.ContainsFunc(s.Resource, func(r string) bool { return r == "*" || onMachine.MatchString(r) })
+}
+
+func (s statement) conditionOn(key string) bool {
+	return len(s.Condition["StringEquals"][key]) > 0
+}
