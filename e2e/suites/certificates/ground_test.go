@@ -14,13 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/stratos-sh/stratos/e2e/controlplane"
+	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
 	"github.com/stratos-sh/stratos/extender"
 )
 
-// ground is a cluster in which cert-manager has issued everything, Stratos serves with it, and a kube-scheduler with the generated configuration
+// site is a cluster in which cert-manager has issued everything, Stratos serves with it, and a kube-scheduler with the generated configuration
 // of the control plane asks with it.
-type ground struct {
+type site struct {
 	*rig.Rig
 	installed installation
 	// serving and scheduler are the Secrets as Stratos's pod and the static pod see them.
@@ -31,10 +32,10 @@ type ground struct {
 	asking, egress    *relay
 }
 
-func newGround(t *testing.T) *ground {
+func newGround(t *testing.T) *site {
 	t.Helper()
 	// The mounts come before the rest, so that they are removed after it.
-	g := &ground{extender: freeAddress(t), webhook: freeAddress(t), serving: &mount{dir: t.TempDir()}, scheduler: &mount{dir: t.TempDir()}}
+	g := &site{extender: freeAddress(t), webhook: freeAddress(t), serving: &mount{dir: t.TempDir()}, scheduler: &mount{dir: t.TempDir()}}
 	var egress string
 	g.egress, egress = newEgress(t, g.webhook)
 	var err error
@@ -97,7 +98,7 @@ func portOf(t *testing.T, address string) string {
 }
 
 // startStratos gives it the flags of the rendered Deployment that concern certificates. The extender listens on every interface, as in a pod.
-func (g *ground) startStratos(t *testing.T) {
+func (g *site) startStratos(t *testing.T) {
 	t.Helper()
 	args := append(g.installed.certificateFlags(t, g.serving.dir),
 		"--extender-bind-address=:"+portOf(t, g.extender), "--webhook-port="+portOf(t, g.webhook))
@@ -107,7 +108,7 @@ func (g *ground) startStratos(t *testing.T) {
 	}
 }
 
-func (g *ground) startScheduler(t *testing.T) {
+func (g *site) startScheduler(t *testing.T) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -132,7 +133,7 @@ func (g *ground) startScheduler(t *testing.T) {
 }
 
 // warm creates a pool of that many nodes, which goes through the webhooks, and waits until all stand by.
-func (g *ground) warm(t *testing.T, size int32) {
+func (g *site) warm(t *testing.T, size int32) {
 	t.Helper()
 	if err := g.Warm(t.Context(), rig.Pool("warm", size), rig.Class("warm", "test.four")); err != nil {
 		t.Fatal(err)
@@ -140,7 +141,7 @@ func (g *ground) warm(t *testing.T, size int32) {
 }
 
 // filtered is how many /filter calls Stratos has answered.
-func (g *ground) filtered(t *testing.T) string {
+func (g *site) filtered(t *testing.T) string {
 	t.Helper()
 	response, err := http.Get(g.stratos.Metrics + "/metrics")
 	if err != nil {
@@ -160,7 +161,7 @@ func (g *ground) filtered(t *testing.T) string {
 }
 
 // starts is how many starts the cloud has accepted.
-func (g *ground) starts(t *testing.T) int {
+func (g *site) starts(t *testing.T) int {
 	t.Helper()
 	ids, err := g.Starts(t.Context())
 	if err != nil {
@@ -170,7 +171,7 @@ func (g *ground) starts(t *testing.T) int {
 }
 
 // wake creates a pod that fits on no running node and waits until it is bound to one that was started for it.
-func (g *ground) wake(t *testing.T, name string) {
+func (g *site) wake(t *testing.T, name string) {
 	t.Helper()
 	before := g.starts(t)
 	pod := rig.Pod(name, "cpu", "3")
@@ -195,6 +196,6 @@ func await(t *testing.T, what string, done func(context.Context) (bool, error)) 
 
 // installation is what the rendered chart brought.
 type installation struct {
-	objects      []*unstructured.Unstructured
+	chart        *ground.Chart
 	certificates []*unstructured.Unstructured
 }

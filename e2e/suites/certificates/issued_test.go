@@ -37,7 +37,7 @@ func TestCertificatesByCertManager(t *testing.T) {
 }
 
 // checkAdmission: the API server has asked at the Service of the chart, and a fault that no schema knows comes back as Stratos's own words.
-func checkAdmission(t *testing.T, g *ground) {
+func checkAdmission(t *testing.T, g *site) {
 	t.Helper()
 	service := &corev1.Service{}
 	if err := g.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: strings.Split(webhookName, ".")[0]}, service); err != nil {
@@ -55,7 +55,7 @@ func checkAdmission(t *testing.T, g *ground) {
 }
 
 // admit asks for a pool whose nodes pull the image, as a dry run.
-func (g *ground) admit(t *testing.T, image string) error {
+func (g *site) admit(t *testing.T, image string) error {
 	t.Helper()
 	pool := rig.Pool("tried", 1)
 	pool.Spec.Template.NodeClassRef.Name = "warm"
@@ -64,10 +64,10 @@ func (g *ground) admit(t *testing.T, image string) error {
 }
 
 // checkBundles: with what the CA injector wrote, the API server can verify the certificate that Stratos shows.
-func checkBundles(t *testing.T, g *ground) {
+func checkBundles(t *testing.T, g *site) {
 	t.Helper()
 	checked := 0
-	for _, o := range g.installed.objects {
+	for _, o := range g.installed.chart.Objects {
 		if o.GetAnnotations()["cert-manager.io/inject-ca-from"] == "" {
 			continue
 		}
@@ -157,7 +157,7 @@ func parse(t *testing.T, text []byte) *x509.Certificate {
 }
 
 // checkRefusals: who is refused reads why, and is refused before the extender has read a question.
-func checkRefusals(t *testing.T, g *ground) {
+func checkRefusals(t *testing.T, g *site) {
 	t.Helper()
 	root, scheduler, serving := secret(t, g.Rig, rootSecret), secret(t, g.Rig, schedulerSecret), secret(t, g.Rig, servingSecret)
 	foreign := namesake(t, parse(t, root["tls.crt"]))

@@ -44,7 +44,7 @@ func TestRenewalWithoutRestart(t *testing.T) {
 }
 
 // renewLeaves has every certificate but the root's issued anew and waits until Stratos shows the new one.
-func (g *ground) renewLeaves(t *testing.T) {
+func (g *site) renewLeaves(t *testing.T) {
 	t.Helper()
 	before := g.secrets(t)
 	renew(t, g.Rig, leaves(g.installed.certificates)...)
@@ -54,7 +54,7 @@ func (g *ground) renewLeaves(t *testing.T) {
 
 // checkReconnects: in connections that begin now, the API server and kube-scheduler still find each what it asks for. The pod of that name is a
 // small one, which fits on a node that runs.
-func (g *ground) checkReconnects(t *testing.T, name string) {
+func (g *site) checkReconnects(t *testing.T, name string) {
 	t.Helper()
 	asked, admitted := g.asking.cut(), g.egress.cut()
 	if err := g.admit(t, "registry.example/app"); err != nil {
@@ -73,12 +73,12 @@ func (g *ground) checkReconnects(t *testing.T, name string) {
 }
 
 // pids are those of Stratos and of kube-scheduler.
-func (g *ground) pids() [2]int {
+func (g *site) pids() [2]int {
 	return [2]int{g.stratos.Process.PID(), g.ControlPlane.Schedulers()[0].PID()}
 }
 
 // secrets are the leaves' files, by the name of the Secret.
-func (g *ground) secrets(t *testing.T) map[string]map[string][]byte {
+func (g *site) secrets(t *testing.T) map[string]map[string][]byte {
 	t.Helper()
 	return map[string]map[string][]byte{servingSecret: secret(t, g.Rig, servingSecret), schedulerSecret: secret(t, g.Rig, schedulerSecret)}
 }
@@ -95,7 +95,7 @@ func checkReplaced(t *testing.T, before, after map[string]map[string][]byte) {
 }
 
 // serveRenewed brings the serving Secret to Stratos and waits until both of its servers show the new certificate.
-func (g *ground) serveRenewed(t *testing.T) {
+func (g *site) serveRenewed(t *testing.T) {
 	t.Helper()
 	serving := secret(t, g.Rig, servingSecret)
 	g.serving.update(t, serving)
@@ -113,7 +113,7 @@ func (g *ground) serveRenewed(t *testing.T) {
 
 // proveReread shows that kube-scheduler reads its client certificate again: with a stranger's in the files its questions are refused, with the
 // renewed one they are answered, and it is one process throughout.
-func (g *ground) proveReread(t *testing.T) {
+func (g *site) proveReread(t *testing.T) {
 	t.Helper()
 	g.scheduler.update(t, namesake(t, parse(t, secret(t, g.Rig, rootSecret)["tls.crt"])).client(t, rig.HangGuard))
 	refused := g.awaitRefusal(t)
@@ -125,7 +125,7 @@ func (g *ground) proveReread(t *testing.T) {
 
 // awaitRefusal cuts the scheduler's connections and has it ask about small pods until its certificate is refused, and returns that pod. The first
 // ones may be answered, because kube-scheduler keeps what it has read for a second.
-func (g *ground) awaitRefusal(t *testing.T) *corev1.Pod {
+func (g *site) awaitRefusal(t *testing.T) *corev1.Pod {
 	t.Helper()
 	var pod *corev1.Pod
 	asked := 0
@@ -142,7 +142,7 @@ func (g *ground) awaitRefusal(t *testing.T) *corev1.Pod {
 }
 
 // isRefused waits until the pod is bound or says that kube-scheduler's certificate was refused.
-func (g *ground) isRefused(ctx context.Context, pod *corev1.Pod) (refused bool, err error) {
+func (g *site) isRefused(ctx context.Context, pod *corev1.Pod) (refused bool, err error) {
 	err = rig.Until(ctx, rig.HangGuard, func(ctx context.Context) (bool, error) {
 		if err := g.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 			return false, err

@@ -97,7 +97,7 @@ type answer struct {
 
 // ask posts an empty question to the extender, in a connection of its own. identity are the files of a client's Secret, nil for a client
 // without a certificate; what is shown does not depend on what the server says it accepts.
-func (g *ground) ask(ctx context.Context, scheme string, trusted, identity map[string][]byte) answer {
+func (g *site) ask(ctx context.Context, scheme string, trusted, identity map[string][]byte) answer {
 	config := trusting(trusted, extenderName)
 	if identity != nil {
 		pair, err := tls.X509KeyPair(identity["tls.crt"], identity["tls.key"])
