@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -23,13 +24,12 @@ type Replica struct {
 	rig.Running
 	// Webhook is the address of its webhooks, "" where the chart serves none.
 	Webhook string
-	// Scheduler is nil where the chart has no such container. It is started by StartScheduler.
+	// Scheduler is nil where the chart has no such container.
 	Scheduler *controlplane.Process
 
-	chart      *Chart
-	name       string
-	kubeconfig string
-	args       []string
+	chart *Chart
+	name  string
+	args  []string
 }
 
 // Identity writes a kubeconfig with a token of the chart's ServiceAccount, which has to exist, and returns its path. With it a process may do what
@@ -50,12 +50,15 @@ func (c *Chart) Identity(t *testing.T, r *rig.Rig) string {
 
 // Replica describes a pod of the release; nothing runs yet. More args come after those of the chart. It finds its addresses now, so that webhooks
 // can be registered before it serves them.
-func (c *Chart) Replica(t *testing.T, r *rig.Rig, name, kubeconfig string, args ...string) *Replica {
+func (c *Chart) Replica(t *testing.T, r *rig.Rig, name string, args ...string) *Replica {
 	t.Helper()
-	p := &Replica{chart: c, name: name, kubeconfig: kubeconfig}
+	p := &Replica{chart: c, name: name}
 	container := c.Container(t, StratosContainer)
-	p.args = append([]string{"--kubeconfig=" + kubeconfig}, slices.DeleteFunc(slices.Clone(container.Args), isOfPlace)...)
-	if slices.ContainsFunc(container.Args, func(arg string) bool { return strings.HasPrefix(arg, "--cert-dir=") }) {
+	p.args = slices.DeleteFunc(slices.Clone(container.Args), isOfPlace)
+	has := func(flag string) bool {
+		return slices.ContainsFunc(container.Args, func(arg string) bool { return strings.HasPrefix(arg, flag+"=") })
+	}
+	if has("--cert-dir") {
 		p.Webhook = FreeAddress(t)
 		dir := t.TempDir()
 		if err := r.ControlPlane.WriteServingCertificate(dir, name); err != nil {
@@ -66,6 +69,9 @@ func (c *Chart) Replica(t *testing.T, r *rig.Rig, name, kubeconfig string, args 
 			t.Fatal(err)
 		}
 		p.args = append(p.args, "--cert-dir="+dir, "--webhook-port="+port)
+		if has("--client-ca") {
+			p.args = append(p.args, "--client-ca="+filepath.Join(dir, "ca.crt"))
+		}
 	}
 	p.args = append(p.args, args...)
 	return p
@@ -80,11 +86,11 @@ func isOfPlace(arg string) bool {
 	}, name)
 }
 
-// Start starts Stratos and then, where the chart has one, the scheduler, as the pod does.
-func (p *Replica) Start(t *testing.T, r *rig.Rig) {
+// Start starts Stratos and then, where the chart has one, the scheduler, as the pod does, with the identity of the kubeconfig.
+func (p *Replica) Start(t *testing.T, r *rig.Rig, kubeconfig string) {
 	t.Helper()
 	var err error
-	if p.Running, err = r.StartStratos(t.Context(), p.name, p.args...); err != nil {
+	if p.Running, err = r.StartStratos(t.Context(), p.name, append(p.args, "--kubeconfig="+kubeconfig)...); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -93,14 +99,14 @@ func (p *Replica) Start(t *testing.T, r *rig.Rig) {
 		}
 	})
 	if p.chart.Container(t, SchedulerContainer) != nil {
-		p.startScheduler(t, r)
+		p.startScheduler(t, r, kubeconfig)
 	}
 }
 
 // startScheduler: in a pod kube-scheduler finds the ServiceAccount by itself, also for asking who asks it.
-func (p *Replica) startScheduler(t *testing.T, r *rig.Rig) {
+func (p *Replica) startScheduler(t *testing.T, r *rig.Rig, kubeconfig string) {
 	t.Helper()
-	args := []string{"--authentication-kubeconfig=" + p.kubeconfig, "--authorization-kubeconfig=" + p.kubeconfig}
+	args := []string{"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig}
 	for _, arg := range p.chart.Container(t, SchedulerContainer).Command[1:] {
 		if !strings.HasPrefix(arg, "--config=") && !strings.HasPrefix(arg, "--secure-port=") {
 			args = append(args, arg)
@@ -108,7 +114,7 @@ func (p *Replica) startScheduler(t *testing.T, r *rig.Rig) {
 	}
 	var err error
 	p.Scheduler, err = r.ControlPlane.StartScheduler(t.Context(), controlplane.SchedulerOptions{
-		Name: p.name + "-scheduler", Kubeconfig: p.kubeconfig, Args: args, ConfigYAML: p.chart.SchedulerConfig(t, p.Extender),
+		Name: p.name + "-scheduler", Kubeconfig: kubeconfig, Args: args, ConfigYAML: p.chart.SchedulerConfig(t, p.Extender),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -39,11 +39,11 @@ func TestPreemption(t *testing.T) {
 	t.Run("a full running node of a pool gives way when no standby node is left", func(t *testing.T) { poolGivesWay(t, r) })
 	t.Run("the stock profile's victims when no standby node can take the pod", func(t *testing.T) { stockVictims(t, r) })
 	t.Run("a tainted node never loses a pod", func(t *testing.T) {
-		n := ordinary("tainted", 2, taint("gpu", "", corev1.TaintEffectNoSchedule))
+		n := ground.Ordinary("tainted", 2, taint("gpu", "", corev1.TaintEffectNoSchedule))
 		refusedThenAllowed(t, r, n, func(n *corev1.Node) { n.Spec.Taints = nil })
 	})
 	t.Run("a cordoned node never loses a pod", func(t *testing.T) {
-		n := ordinary("cordoned", 2)
+		n := ground.Ordinary("cordoned", 2)
 		n.Spec.Unschedulable = true
 		refusedThenAllowed(t, r, n, func(n *corev1.Node) { n.Spec.Unschedulable = false })
 	})
@@ -126,7 +126,7 @@ func poolGivesWay(t *testing.T, r *rig.Rig) {
 // refusedThenAllowed: of the full node the low pod is not evicted for a pod that could not run there all the same. Once what kept it off is
 // gone, it is: so nothing else had saved it.
 func refusedThenAllowed(t *testing.T, r *rig.Rig, n *corev1.Node, allow func(*corev1.Node)) {
-	join(t, r, n)
+	ground.Join(t, r, n)
 	defer ground.Remove(t, r, n)
 	low := withPriority(rig.Pod("low-"+n.Name, "cpu", "2"), "p10")
 	low.Spec.Affinity, low.Spec.Tolerations = only(n.Name), tolerate(exists("", ""))

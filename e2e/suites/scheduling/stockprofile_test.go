@@ -49,7 +49,7 @@ func TestStockProfileNeverCallsExtender(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	join(t, r, ordinary("small", 1))
+	ground.Join(t, r, ground.Ordinary("small", 1))
 	if err := r.Warm(t.Context(), rig.Pool("two", 2), rig.Class("two", "m5.large")); err != nil {
 		t.Fatal(err)
 	}

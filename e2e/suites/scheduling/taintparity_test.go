@@ -66,7 +66,7 @@ type verdict struct {
 
 func (c parity) compare(t *testing.T) verdict {
 	nodes := c.nodes()
-	join(t, c.r, nodes...)
+	ground.Join(t, c.r, nodes...)
 	defer func() { ground.Remove(t, c.r, ground.Objects(nodes)...) }()
 
 	stock, generated := c.ask(t, nodes, corev1.DefaultSchedulerName), c.ask(t, nodes, v1alpha1.SchedulerName)
@@ -83,7 +83,7 @@ func (c parity) compare(t *testing.T) verdict {
 func (c parity) nodes() []*corev1.Node {
 	var nodes []*corev1.Node
 	for i, g := range c.taintCase.nodes {
-		n := ordinary(fmt.Sprintf("%s-%d", c.prefix, i), 64>>(2*i), g.taints...)
+		n := ground.Ordinary(fmt.Sprintf("%s-%d", c.prefix, i), 64>>(2*i), g.taints...)
 		n.Spec.Unschedulable = g.cordoned
 		nodes = append(nodes, n)
 	}

@@ -95,14 +95,14 @@ func playOut(t *testing.T, r *rig.Rig, prefix string, layout map[string]estate, 
 	var residents []*corev1.Pod
 	for _, name := range slices.Sorted(maps.Keys(layout)) {
 		e := layout[name]
-		n := ordinary(prefix+name, 4, e.taints...)
+		n := ground.Ordinary(prefix+name, 4, e.taints...)
 		n.Spec.Unschedulable = e.cordoned
 		nodes = append(nodes, n)
 		for _, who := range slices.Sorted(maps.Keys(e.residents)) {
 			residents = append(residents, residentPod(n.Name, who, e.residents[who], scheduler))
 		}
 	}
-	join(t, r, nodes...)
+	ground.Join(t, r, nodes...)
 	budget := guard(t, r)
 	ground.Create(t, r, ground.Objects(residents)...)
 	ground.AwaitBound(t, r, residents...)
@@ -155,8 +155,8 @@ func guard(t *testing.T, r *rig.Rig) *policyv1.PodDisruptionBudget {
 // nullLists posts what kube-scheduler's Go types can become in JSON. The node is one that may lose pods, so an entry for it comes back
 // where it has victims.
 func nullLists(t *testing.T, r *rig.Rig) {
-	open := ordinary("open", 2)
-	join(t, r, open)
+	open := ground.Ordinary("open", 2)
+	ground.Join(t, r, open)
 	defer ground.Remove(t, r, open)
 	ground.Await(t, "the extender's view of node open", func(ctx context.Context) (bool, error) {
 		kept, err := postPreempt(ctx, r, `"NodeNameToMetaVictims":{"open":{"Pods":[{"UID":"a"}]}}`)
