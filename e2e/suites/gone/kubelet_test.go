@@ -23,7 +23,12 @@ type kubelet struct {
 	url       string
 	container *controlplane.Process
 	restarts  atomic.Int32
+	// pause is before the next restart: none before the first, then longer each time.
+	pause time.Duration
 }
+
+// firstPause is a kubelet's after the first restart.
+const firstPause = 10 * time.Second
 
 // newKubelet reads the probe. It asks a port of the pod, which must be the one that Stratos's container calls its probes'.
 func newKubelet(t *testing.T, chart *ground.Chart, of *ground.Replica) *kubelet {
@@ -85,6 +90,7 @@ func (k *kubelet) ask(ctx context.Context) error {
 	return nil
 }
 
+// restart ends the container and starts it again after the pause, as a kubelet does with one that crashes again and again.
 func (k *kubelet) restart(t *testing.T) {
 	if t.Context().Err() != nil {
 		return
@@ -92,6 +98,14 @@ func (k *kubelet) restart(t *testing.T) {
 	k.restarts.Add(1)
 	if err := k.container.Stop(); err != nil {
 		t.Error(err)
+	}
+	pause := time.NewTimer(k.pause)
+	defer pause.Stop()
+	k.pause = max(firstPause, 2*k.pause)
+	select {
+	case <-t.Context().Done():
+		return
+	case <-pause.C:
 	}
 	if err := k.container.Start(t.Context()); err != nil && t.Context().Err() == nil {
 		t.Error(err)
