@@ -138,5 +138,8 @@ func testFake(t *testing.T) {
 	ground.Remove(t, r, pool)
 	stratos.Stop(t)
 	t.Run("nothing was forbidden", func(t *testing.T) { checkForbidden(t, r, identity, stratos.Process, stratos.Scheduler) })
+	t.Run("each by a role of its own", func(t *testing.T) {
+		checkOwn(t, r, "Stratos", byStratos, granted(t, chart, "stratos", "stratos-fake"))
+	})
 	t.Run("every right was used", func(t *testing.T) { checkUsed(t, r, granted(t, chart, "stratos-fake"), nil) })
 }

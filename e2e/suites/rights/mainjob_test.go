@@ -73,6 +73,10 @@ func testApart(t *testing.T) {
 			t.Error("the scheduler bound no pod as the chart's ServiceAccount")
 		}
 	})
+	t.Run("each by a role of its own", func(t *testing.T) {
+		checkOwn(t, r, "Stratos", byStratos, granted(t, chart, "stratos"))
+		checkOwn(t, r, "the scheduler", controlplane.ByUserAgent(scheduler), granted(t, chart, "stratos-scheduler"))
+	})
 	t.Run("every right was used", func(t *testing.T) { checkUsed(t, r, granted(t, chart, "stratos"), unused()) })
 }
 
