@@ -8,13 +8,14 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// metrics are what the scaler measures. Names and labels are listed in docs/metrics.md.
+// metrics are what the scaler measures. Names and labels are listed in docs/names.md.
 type metrics struct {
 	nodes, starting, poolSize, desired  *prometheus.GaugeVec
 	scaleup, scaledown                  *prometheus.CounterVec
 	warmupFailures, startFailures       *prometheus.CounterVec
 	scaleupDuration, warmupDuration     *prometheus.HistogramVec
 	drainDuration, startupTaintDuration *prometheus.HistogramVec
+	schedulerErrors                     *prometheus.GaugeVec
 }
 
 func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
@@ -42,11 +43,14 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		warmupDuration:       histogram("warmup_duration_seconds", "Time from the launch to a complete warm-up."),
 		drainDuration:        histogram("drain_duration_seconds", "Time from closing a node to its stop intent."),
 		startupTaintDuration: histogram("startup_taint_duration_seconds", "Time from the start intent to the removal of startup taints."),
+		schedulerErrors: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "stratos_scheduler_error_pods", Help: "Pods over which their scheduler fails (reason SchedulerError), by its name.",
+		}, []string{"scheduler"}),
 	}
 	var errs []error
 	for _, c := range []prometheus.Collector{
 		m.nodes, m.starting, m.poolSize, m.desired, m.scaleup, m.scaledown, m.warmupFailures, m.startFailures,
-		m.scaleupDuration, m.warmupDuration, m.drainDuration, m.startupTaintDuration,
+		m.scaleupDuration, m.warmupDuration, m.drainDuration, m.startupTaintDuration, m.schedulerErrors,
 	} {
 		errs = append(errs, registerer.Register(c))
 	}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -74,16 +75,21 @@ type pending struct {
 	told map[podKey]string
 	// passed are the pods that a running node took by our judgement, though their scheduler had not bound them yet.
 	passed map[podKey]bool
+	// failing are the pods over which their scheduler fails, and its name; errors counts them.
+	failing map[podKey]string
+	errors  *prometheus.GaugeVec
 }
 
 // Reconcile looks at one pod.
 func (c *pending) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Result, error) {
 	pod := &corev1.Pod{}
 	if err := c.reader.Get(ctx, req.NamespacedName, pod); err != nil {
+		c.fails(req.NamespacedName, "")
 		c.served(ctx, req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	verdict := scheduled(pod)
+	c.fails(req.NamespacedName, failing(pod, verdict))
 	if verdict == nil || len(pod.Spec.ResourceClaims) > 0 || c.ledger.HasClaim(pod.UID) {
 		c.served(ctx, req.NamespacedName)
 		return ctrl.Result{}, nil
@@ -159,6 +165,33 @@ func scheduled(pod *corev1.Pod) *corev1.PodCondition {
 		}
 	}
 	return nil
+}
+
+// failing is the name of the scheduler that fails over the pod, "" where none does. A pod that has a claim counts too: its node may run, and
+// nobody binds it.
+func failing(pod *corev1.Pod, verdict *corev1.PodCondition) string {
+	if verdict == nil || verdict.Reason != corev1.PodReasonSchedulerError {
+		return ""
+	}
+	return pod.Spec.SchedulerName
+}
+
+// fails counts the pod for the scheduler that fails over it, "" for none.
+func (c *pending) fails(pod podKey, scheduler string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := c.failing[pod]
+	if was == scheduler {
+		return
+	}
+	delete(c.failing, pod)
+	if was != "" {
+		c.errors.WithLabelValues(was).Dec()
+	}
+	if scheduler != "" {
+		c.failing[pod] = scheduler
+		c.errors.WithLabelValues(scheduler).Inc()
+	}
 }
 
 // unserved counts the pod as demand for a new instance where one could serve it, and says so, or why not. It returns when to look again.
@@ -368,7 +401,7 @@ func (c *pending) again(pod podKey) {
 	}
 }
 
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 
 // setup registers the controller. It sees all pods: what is remembered of one has to be forgotten when it is placed.
 func (c *pending) setup(mgr manager.Manager) error {

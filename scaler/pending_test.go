@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,6 +44,7 @@ func (r *rig) looksAfter() *pending {
 	return &pending{
 		reader: r.api, writer: r.api, ledger: r.ledger, demand: r.demand, events: r.events, schedulers: []string{v1alpha1.SchedulerName},
 		recalled: map[podKey]types.UID{}, told: map[podKey]string{}, passed: map[podKey]bool{},
+		failing: map[podKey]string{}, errors: r.nodes.metrics.schedulerErrors,
 		now: clock, view: seen, placer: start.NewPlacer(r.ledger, seen, r.nodes.starter, r.events, clock),
 		poolChanged: func(_ context.Context, pool v1alpha1.PoolName) { r.note("pool " + string(pool)) },
 	}
@@ -174,6 +176,50 @@ func TestAForgottenPodIsAskedAboutAgain(t *testing.T) {
 			r.look(look)
 			if slices.Contains(r.log, "patch c standby") {
 				t.Error("touched again")
+			}
+		})
+	}
+}
+
+// A scheduler without its extender fails over every pod; the gauge is what an alert can be made of.
+func TestPodsOverWhichTheSchedulerFailsAreCounted(t *testing.T) {
+	failed := func(p *corev1.Pod) { p.Status.Conditions[0].Reason = corev1.PodReasonSchedulerError }
+	for name, c := range map[string]struct {
+		then func(*rig, *corev1.Pod) error
+	}{
+		"until it is tried again": {func(r *rig, p *corev1.Pod) error {
+			p.Status.Conditions[0].Reason = corev1.PodReasonUnschedulable
+			return r.api.Status().Update(r.t.Context(), p)
+		}},
+		"until it is bound": {func(r *rig, p *corev1.Pod) error {
+			p.Spec.NodeName = "c"
+			return r.api.Update(r.t.Context(), p)
+		}},
+		"until it is deleted": {func(r *rig, p *corev1.Pod) error { return r.api.Delete(r.t.Context(), p) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := unschedulable(failed)
+			r := newRig(t, pod, nodePool(2, 1))
+			r.promise("a", "c") // room that it was promised does not help it
+			look := r.looksAfter()
+			count := func() float64 {
+				return testutil.ToFloat64(r.nodes.metrics.schedulerErrors.WithLabelValues(v1alpha1.SchedulerName))
+			}
+			for range 2 {
+				r.look(look)
+				if got := count(); got != 1 {
+					t.Fatalf("%v pods, want 1", got)
+				}
+			}
+			if err := r.api.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.then(r, pod); err != nil {
+				t.Fatal(err)
+			}
+			r.look(look)
+			if got := count(); got != 0 {
+				t.Errorf("%v pods, want none", got)
 			}
 		})
 	}

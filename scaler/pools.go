@@ -260,10 +260,10 @@ func managed(nodes []corev1.Node) []v1alpha1.InstanceID {
 	return out
 }
 
-// +kubebuilder:rbac:groups=stratos.sh,resources=nodepools,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=stratos.sh,resources=nodepools,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=stratos.sh,resources=nodepools/status,verbs=update
-// +kubebuilder:rbac:groups=stratos.sh,resources=awsnodeclasses,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=stratos.sh,resources=awsnodeclasses,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 
 // setup registers the controller: it listens to pools, to the Nodes of pools, to classes and to the sweep.
 func (c *pools) setup(mgr manager.Manager, swept <-chan event.TypedGenericEvent[v1alpha1.PoolName]) error {

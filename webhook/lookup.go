@@ -12,7 +12,8 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// +kubebuilder:rbac:groups=stratos.sh,resources=nodepools;awsnodeclasses,verbs=get;list;watch
+// +kubebuilder:rbac:groups=stratos.sh,resources=nodepools,verbs=list;watch
+// +kubebuilder:rbac:groups=stratos.sh,resources=awsnodeclasses,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 
 // lookup reads what stands around the object of a request. The cache answers first; the API server is asked where the cache may

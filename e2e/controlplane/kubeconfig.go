@@ -46,19 +46,29 @@ func (c *ControlPlane) UserKubeconfig(name string, groups ...string) (string, er
 	return path, c.writeKubeconfig(path, name, groups...)
 }
 
+// TokenKubeconfig returns the path of a kubeconfig with the bearer token, for example that of a ServiceAccount. The name is only the file's. It is removed by
+// [ControlPlane.Stop].
+func (c *ControlPlane) TokenKubeconfig(name, token string) (string, error) {
+	path := c.kubeconfigPath("token-" + notFileName.ReplaceAllString(name, "-"))
+	return path, c.writeUser(path, name, map[string]any{"token": token})
+}
+
 func (c *ControlPlane) writeKubeconfig(path, user string, groups ...string) error {
 	pair, err := c.authority.client(user, groups...)
 	if err != nil {
 		return err
 	}
+	return c.writeUser(path, user, map[string]any{"client-certificate-data": pair.certificate, "client-key-data": pair.key})
+}
+
+func (c *ControlPlane) writeUser(path, user string, credentials map[string]any) error {
 	// JSON is YAML, and encoding/json quotes any user name right. The certificates are inside, because people copy kubeconfigs.
 	data, err := json.MarshalIndent(map[string]any{
 		"apiVersion": "v1",
 		"kind":       "Config",
 		"clusters": []any{map[string]any{"name": "stratos", "cluster": map[string]any{
 			"server": c.apiServerURL(), "certificate-authority-data": c.authority.pair.certificate}}},
-		"users": []any{map[string]any{"name": user, "user": map[string]any{
-			"client-certificate-data": pair.certificate, "client-key-data": pair.key}}},
+		"users":           []any{map[string]any{"name": user, "user": credentials}},
 		"contexts":        []any{map[string]any{"name": "stratos", "context": map[string]any{"cluster": "stratos", "user": user}}},
 		"current-context": "stratos",
 	}, "", "  ")

@@ -13,6 +13,19 @@ func (c *ControlPlane) WriteServingCertificate(dir, name string) error {
 	if err != nil {
 		return err
 	}
+	return c.writeSecret(dir, name, pair)
+}
+
+// WriteClientCertificate does the same with a certificate for a client.
+func (c *ControlPlane) WriteClientCertificate(dir, name string) error {
+	pair, err := c.authority.client(name)
+	if err != nil {
+		return err
+	}
+	return c.writeSecret(dir, name, pair)
+}
+
+func (c *ControlPlane) writeSecret(dir, name string, pair keyPair) error {
 	for file, data := range map[string][]byte{"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": c.authority.pair.certificate} {
 		// In one step each: who watches the folder must never read half a file.
 		half := filepath.Join(dir, "."+file)

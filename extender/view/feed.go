@@ -35,10 +35,10 @@ func (f *feed) NeedLeaderElection() bool { return false }
 
 // The view watches these, in all namespaces.
 //
-// +kubebuilder:rbac:groups="",resources=namespaces;nodes;pods,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims;persistentvolumes,verbs=get;list;watch
-// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
-// +kubebuilder:rbac:groups=stratos.sh,resources=nodepools,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces;nodes;pods,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims;persistentvolumes,verbs=list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
+// +kubebuilder:rbac:groups=stratos.sh,resources=nodepools,verbs=list;watch
 
 // Start registers with the informers and returns when ctx ends.
 func (f *feed) Start(ctx context.Context) error {

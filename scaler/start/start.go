@@ -313,7 +313,7 @@ func (s *Starter) claimed(name v1alpha1.NodeName) []types.UID {
 }
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;patch
-// +kubebuilder:rbac:groups=stratos.sh,resources=nodepools,verbs=get
+// +kubebuilder:rbac:groups=stratos.sh,resources=nodepools,verbs=list;watch
 
 func (s *Starter) patch(ctx context.Context, node *corev1.Node, p transition.Patch) error {
 	// The answer is thrown away: the cache brings the Node as it is.

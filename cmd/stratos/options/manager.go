@@ -27,7 +27,7 @@ const (
 //
 // +kubebuilder:rbac:namespace=release,groups=coordination.k8s.io,resources=leases,verbs=create
 // +kubebuilder:rbac:namespace=release,groups=coordination.k8s.io,resources=leases,resourceNames=stratos,verbs=get;update
-// +kubebuilder:rbac:namespace=release,groups="",resources=events,verbs=create;patch
+// +kubebuilder:rbac:namespace=release,groups="",resources=events,verbs=create
 
 // Manager translates the settings for controller-runtime.
 func (o *Options) Manager(scheme *runtime.Scheme) ctrl.Options {

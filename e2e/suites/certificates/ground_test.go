@@ -174,6 +174,6 @@ func await(t *testing.T, what string, done func(context.Context) (bool, error)) 
 
 // installation is what the rendered chart brought.
 type installation struct {
-	objects      []*unstructured.Unstructured
+	chart        *ground.Chart
 	certificates []*unstructured.Unstructured
 }

@@ -67,7 +67,7 @@ func (g *site) admit(t *testing.T, image string) error {
 func checkBundles(t *testing.T, g *site) {
 	t.Helper()
 	checked := 0
-	for _, o := range g.installed.objects {
+	for _, o := range g.installed.chart.Objects {
 		if o.GetAnnotations()["cert-manager.io/inject-ca-from"] == "" {
 			continue
 		}

@@ -1,30 +1,25 @@
 package certificates
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
 // Names in the documents.
 const (
-	namespace       = "stratos-system"
+	namespace       = ground.ReleaseNamespace
 	rootSecret      = "stratos-ca"
 	servingSecret   = "stratos-serving"
 	schedulerSecret = "stratos-scheduler-client"
@@ -32,51 +27,13 @@ const (
 	extenderName    = "stratos-extender." + namespace + ".svc"
 )
 
-// documents are the rendered chart whose extender is exposed, as YAML, with the namespace that helm makes for it.
-func documents() ([]byte, error) {
-	rendered, err := os.ReadFile("../../../charts/testdata/rendered/exposed.yaml")
-	return append([]byte("{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"}}\n---\n"), rendered...), err
-}
-
-// decode returns the objects of a list of YAML documents, in order.
-func decode(text []byte) ([]*unstructured.Unstructured, error) {
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
-	var objects []*unstructured.Unstructured
-	for {
-		o := &unstructured.Unstructured{}
-		err := decoder.Decode(&o.Object)
-		if errors.Is(err, io.EOF) {
-			return objects, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if len(o.Object) > 0 {
-			objects = append(objects, o)
-		}
-	}
-}
-
-// install applies the documents and waits until every Certificate among them is Ready. The Deployment is left out: nobody here runs pods, and the
+// install applies the chart whose extender is exposed and waits until every Certificate among them is Ready. The Deployment is left out: nobody here runs pods, and the
 // process that a test starts stands for its container.
 func install(t *testing.T, r *rig.Rig) installation {
 	t.Helper()
-	text, err := documents()
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects, err := decode(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := installation{objects: objects}
-	for _, o := range objects {
-		if o.GetKind() == "Deployment" {
-			continue
-		}
-		if err := r.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("helm")); err != nil {
-			t.Fatalf("apply %s %s: %v", o.GetKind(), o.GetName(), err)
-		}
+	i := installation{chart: ground.ReadChart(t, "exposed")}
+	i.chart.Apply(t, r, "Deployment")
+	for _, o := range i.chart.Objects {
 		if o.GetKind() == "Certificate" {
 			i.certificates = append(i.certificates, o)
 		}
@@ -91,15 +48,7 @@ func install(t *testing.T, r *rig.Rig) installation {
 // that the serving Secret is mounted at.
 func (i installation) certificateFlags(t *testing.T, dir string) []string {
 	t.Helper()
-	at := slices.IndexFunc(i.objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
-	if at < 0 {
-		t.Fatal("the chart has no Deployment")
-	}
-	deployment := &appsv1.Deployment{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(i.objects[at].Object, deployment); err != nil {
-		t.Fatal(err)
-	}
-	pod := deployment.Spec.Template.Spec
+	pod := i.chart.Deployment(t).Spec.Template.Spec
 	mounted := mountOf(t, pod, servingSecret)
 	var flags []string
 	for _, flag := range pod.Containers[0].Args {
