@@ -31,6 +31,8 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 		return c.adopt(ctx, g)
 	case lifecycle.RecordWarmed:
 		return c.recordWarmed(ctx, g)
+	case lifecycle.WarmAgain:
+		return c.warmAgain(ctx, g, d)
 	case lifecycle.StopWarmed, lifecycle.StopAgain:
 		return c.stop(ctx, g, false)
 	case lifecycle.ForceStop:
@@ -61,9 +63,9 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 	case lifecycle.Drain:
 		return c.drain(ctx, g)
 	case lifecycle.Terminate:
-		return c.terminate(ctx, g, d.Reason)
+		return c.terminate(ctx, g, d)
 	case lifecycle.DeleteNode:
-		return c.deleteNode(ctx, g)
+		return c.deleteNode(ctx, g, d)
 	}
 	return fmt.Errorf("no such action: %s", d.Action)
 }
@@ -82,6 +84,29 @@ func (c *nodes) recordWarmed(ctx context.Context, g gathered) error {
 	}
 	c.metrics.warmupDuration.WithLabelValues(string(g.template.Pool)).Observe(c.now().Sub(g.instance.LaunchTime).Seconds())
 	c.event(g, corev1.EventTypeNormal, v1alpha1.ReasonWarmupCompleted, "node was Ready")
+	c.poke()
+	return nil
+}
+
+// warmAgain has the instance started once more. The Node is read from the API server: its heartbeats are recorded.
+func (c *nodes) warmAgain(ctx context.Context, g gathered, d lifecycle.Decision) error {
+	n := &corev1.Node{}
+	if err := c.live.Get(ctx, client.ObjectKeyFromObject(g.node), n); err != nil {
+		return err
+	}
+	if n.Labels[v1alpha1.LabelState] != string(v1alpha1.StateWarmup) || transition.WarmupTries(n) != g.Node.Tries {
+		return apierrors.NewConflict(corev1.Resource("nodes"), n.Name, fmt.Errorf("state changed"))
+	}
+	if g.Node.Tries == 0 {
+		if err := c.patch(ctx, n, transition.WarmAgain(n, c.now())); err != nil {
+			return err
+		}
+		c.warmupFailed(g, d)
+	}
+	if err := c.starter.WarmAgain(ctx, n); err != nil {
+		return err // the intent stands; a later look asks again
+	}
+	c.inventory.starting(g.instance.ID, c.now())
 	c.poke()
 	return nil
 }
@@ -290,7 +315,7 @@ func (c *nodes) drain(ctx context.Context, g gathered) error {
 	return nil
 }
 
-func (c *nodes) terminate(ctx context.Context, g gathered, why string) error {
+func (c *nodes) terminate(ctx context.Context, g gathered, d lifecycle.Decision) error {
 	if !c.owns(&g.instance.Instance) {
 		return fmt.Errorf("instance %s does not carry our tags, not terminating it", g.instance.ID)
 	}
@@ -303,9 +328,7 @@ func (c *nodes) terminate(ctx context.Context, g gathered, why string) error {
 			return apierrors.NewConflict(corev1.Resource("nodes"), g.node.Name, fmt.Errorf("pods are still there"))
 		}
 	}
-	if g.node == nil && g.Policy.Exists && !g.Policy.Deleting {
-		c.warmupFailed(g, why)
-	}
+	c.warmupFailed(g, d)
 	err := c.cloud.TerminateInstance(ctx, string(g.instance.ID))
 	c.poke()
 	if provider.IsNotFound(err) {
@@ -321,7 +344,7 @@ func (c *nodes) beginTerminate(ctx context.Context, g gathered, d lifecycle.Deci
 	switch {
 	case d.StopReason != v1alpha1.StopFailed:
 	case g.Node.State == v1alpha1.StateWarmup:
-		c.warmupFailed(g, d.Reason)
+		c.warmupFailed(g, d)
 	default:
 		c.metrics.startFailures.WithLabelValues(string(g.template.Pool), "replaced").Inc()
 		c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonStartFailed, d.Reason)
@@ -329,12 +352,17 @@ func (c *nodes) beginTerminate(ctx context.Context, g gathered, d lifecycle.Deci
 	return nil
 }
 
-func (c *nodes) warmupFailed(g gathered, why string) {
-	c.metrics.warmupFailures.WithLabelValues(string(g.template.Pool), "terminated").Inc()
-	c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonWarmupFailed, why)
+// warmupFailed reports a warm-up that failed, if that is what was decided about.
+func (c *nodes) warmupFailed(g gathered, d lifecycle.Decision) {
+	if d.Failure == "" {
+		return
+	}
+	c.metrics.warmupFailures.WithLabelValues(string(g.template.Pool), string(d.Failure)).Inc()
+	c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonWarmupFailed, d.Reason)
 }
 
-func (c *nodes) deleteNode(ctx context.Context, g gathered) error {
+func (c *nodes) deleteNode(ctx context.Context, g gathered, d lifecycle.Decision) error {
+	c.warmupFailed(g, d)
 	uid := g.node.UID // not a Node of the same name that registered since
 	return client.IgnoreNotFound(c.client.Delete(ctx, g.node, client.Preconditions{UID: &uid}))
 }

@@ -70,6 +70,9 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 	g.Wanted = len(c.demand.of(g.template.Pool)) > 0
 	g.Claims = len(c.ledger.On(v1alpha1.NodeName(g.node.Name)))
 	g.Node = observe(g.node, g.template, c.now())
+	if g.Node.State == v1alpha1.StateWarmup && g.Instance.State == provider.InstanceStopped {
+		g.Node.NetworkReady = networkUp(g.node, g.template) // no longer waiting means nothing where nothing runs
+	}
 	return g, nil
 }
 
@@ -160,13 +163,16 @@ func observe(n *corev1.Node, t transition.Template, now time.Time) *lifecycle.No
 	booted := started
 	if v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) == v1alpha1.StateWarmup {
 		booted = n.CreationTimestamp.Time // a network agent that we do not know must not keep a node from ever being warm
+		if again := timeMark(n, v1alpha1.AnnotationWarmupStarted); !again.IsZero() {
+			booted = again
+		}
 	}
 	ready := condition(n, corev1.NodeReady)
 	o := &lifecycle.Node{
 		State:         v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]),
 		Ready:         ready != nil && ready.Status == corev1.ConditionTrue && transition.Fresh(n, ready),
 		EverReady:     ready != nil && ready.Status == corev1.ConditionTrue,
-		NetworkReady:  !t.RemoveStartupTaints || len(t.StartupTaints) == 0 || networkReady(n) || overdue(booted, now),
+		NetworkReady:  networkUp(n, t) || overdue(booted, now),
 		Complete:      complete(n),
 		Warmed:        timeMark(n, v1alpha1.AnnotationWarmedAt),
 		Started:       started,
@@ -176,6 +182,8 @@ func observe(n *corev1.Node, t transition.Template, now time.Time) *lifecycle.No
 		StopIntent:    timeMark(n, v1alpha1.AnnotationStopIntent),
 		StopReason:    v1alpha1.StopReason(n.Annotations[v1alpha1.AnnotationStopReason]),
 		Failures:      transition.Failures(n),
+		Tries:         transition.WarmupTries(n),
+		WarmupStarted: timeMark(n, v1alpha1.AnnotationWarmupStarted),
 		DoNotDisrupt:  n.Annotations[v1alpha1.AnnotationDoNotDisrupt] == "true",
 	}
 	return o
@@ -183,6 +191,11 @@ func observe(n *corev1.Node, t transition.Template, now time.Time) *lifecycle.No
 
 func overdue(started, now time.Time) bool {
 	return !started.IsZero() && now.Sub(started) > networkTimeout
+}
+
+// networkUp reports whether the network is known to be up, or nobody is to wait for it.
+func networkUp(n *corev1.Node, t transition.Template) bool {
+	return !t.RemoveStartupTaints || len(t.StartupTaints) == 0 || networkReady(n)
 }
 
 // networkReady reads the condition of the CNIs that the seeds name; it has to be reported after the last stop.

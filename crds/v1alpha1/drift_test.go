@@ -83,7 +83,7 @@ func TestHashesStayWhatTheyAre(t *testing.T) {
 	class := &AWSNodeClassSpec{Region: "us-east-1", InstanceType: "m5.large", AMI: "ami-1"}
 	for want, got := range map[string]string{
 		"v1.80e47652ed55950f": template().Hash(),
-		"v1.92a86e70fe763fb2":    class.Hash(),
+		"v1.92a86e70fe763fb2": class.Hash(),
 	} {
 		if got != want || !IsHash(got) {
 			t.Errorf("hash %s, want %s", got, want)

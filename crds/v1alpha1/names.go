@@ -40,6 +40,10 @@ const (
 	AnnotationCordoned = "stratos.sh/cordoned"
 	// AnnotationWarmedAt is the RFC 3339 time at which warm-up was seen complete.
 	AnnotationWarmedAt = "stratos.sh/warmed-at"
+	// AnnotationWarmupTries counts the starts of an instance whose warm-up ended incomplete: there is one.
+	AnnotationWarmupTries = "stratos.sh/warmup-tries"
+	// AnnotationWarmupStarted is the RFC 3339 time of that start's intent; preWarm.timeout counts from it anew.
+	AnnotationWarmupStarted = "stratos.sh/warmup-started"
 	// AnnotationHeartbeatAtStop holds the kubelet's heartbeats when the cloud said stopped; a start must surpass them.
 	AnnotationHeartbeatAtStop = "stratos.sh/heartbeat-at-stop"
 	// AnnotationAllocatableAtStop holds the allocatable resources that a start must reach again.

@@ -48,6 +48,9 @@ type Node struct {
 	Warmed, Started, Running, EmptySince, StoppingSince, StopIntent time.Time
 	StopReason                                                      v1alpha1.StopReason
 	Failures                                                        int
+	// Tries counts the starts after a warm-up that ended incomplete, WarmupStarted is the last one's intent.
+	Tries         int
+	WarmupStarted time.Time
 	// DoNotDisrupt: a person wants the node to stay.
 	DoNotDisrupt bool
 }
@@ -77,6 +80,8 @@ const (
 	Adopt Action = "Adopt"
 	// RecordWarmed: write down that warm-up was seen complete.
 	RecordWarmed Action = "RecordWarmed"
+	// WarmAgain: have an instance whose warm-up ended incomplete started once more.
+	WarmAgain Action = "WarmAgain"
 	// StopWarmed: ask the cloud to stop a warm node.
 	StopWarmed Action = "StopWarmed"
 	// ForceStop: ask the cloud to stop without the guest's own shutdown.
@@ -118,9 +123,26 @@ type Decision struct {
 	Reason string
 	// StopReason goes with BeginStop and BeginTerminate.
 	StopReason v1alpha1.StopReason
+	// Failure goes with each decision about a warm-up that failed.
+	Failure WarmupFailure
 	// After is when to look again even if nothing changes; 0 means the next event or sweep.
 	After time.Duration
 }
+
+// WarmupFailure is why a warm-up failed, in one word.
+type WarmupFailure string
+
+// The failures of a warm-up.
+const (
+	NeverRegistered WarmupFailure = "never_registered"
+	NeverReady      WarmupFailure = "never_ready"
+	// Incomplete: it was Ready, and stopped before all of it was there.
+	Incomplete WarmupFailure = "incomplete"
+	// WarmupTimeout: it was Ready, and not complete in time.
+	WarmupTimeout WarmupFailure = "timeout"
+	// Vanished: the instance was terminated by somebody else, or by the cloud.
+	Vanished WarmupFailure = "vanished"
+)
 
 // Times that are the same for every pool.
 const (

@@ -85,6 +85,17 @@ func all(steps ...func(*Observation)) func(*Observation) {
 	}
 }
 
+// onceReady: the kubelet said Ready, and the network never came up.
+func onceReady(o *Observation) { o.Node.Ready, o.Node.EverReady = true, true }
+
+// secondTry: launched an hour ago, stopped incomplete, and started again so long ago.
+func secondTry(d time.Duration) func(*Observation) {
+	return func(o *Observation) {
+		o.Instance.Launched, o.Node.EverReady = ago(time.Hour), true
+		o.Node.Tries, o.Node.WarmupStarted = 1, ago(d)
+	}
+}
+
 func deleting(o *Observation)       { o.Policy.Deleting = true }
 func controllerStop(o *Observation) { o.Policy.SelfStop = false }
 func warmed(o *Observation)         { o.Node.Warmed = ago(30 * time.Second) }
@@ -132,7 +143,9 @@ func table() []row {
 		{warmup, running_, "complete, ControllerStop", all(ready, warmed, controllerStop), StopWarmed, stay},
 		{warmup, running_, "complete, SelfStop, but still running at preWarm.timeout", all(ready, warmed, late), ForceStop, stay},
 		{warmup, running_, "complete at preWarm.timeout with timeoutAction terminate", all(ready, warmed, late, func(o *Observation) { o.Policy.TerminateOnTimeout = true }), BeginTerminate, "terminating"},
-		{warmup, running_, "incomplete at preWarm.timeout", late, BeginTerminate, "terminating"},
+		{warmup, running_, "never Ready at preWarm.timeout", late, BeginTerminate, "terminating"},
+		{warmup, running_, "Ready and incomplete at preWarm.timeout", all(onceReady, late), ForceStop, stay},
+		{warmup, running_, "Ready and incomplete at preWarm.timeout with timeoutAction terminate", all(onceReady, late, func(o *Observation) { o.Policy.TerminateOnTimeout = true }), BeginTerminate, "terminating"},
 		{warmup, running_, "complete, SelfStop, a pod was bound in spite of the cordon", all(ready, warmed, inUse), Wait, stay},
 		{warmup, running_, "complete, SelfStop, a pod was bound, still running at preWarm.timeout", all(ready, warmed, inUse, late), ToRunning, "running"},
 		{warmup, running_, "complete, ControllerStop, a pod was bound in spite of the cordon", all(ready, warmed, inUse, controllerStop), ToRunning, "running"},
@@ -143,7 +156,21 @@ func table() []row {
 		{warmup, stopping_, "stopping", all(ready, warmed), Wait, stay},
 		{warmup, stopping_, "the stop hangs", all(ready, warmed, func(o *Observation) { o.Instance.Launched = ago(16 * time.Minute) }), ForceStop, stay},
 		{warmup, stopped, "stopped and was complete", warmed, ToStandby, "standby"},
-		{warmup, stopped, "stopped and was Ready, which nobody had time to write down", func(o *Observation) { o.Node.EverReady = true }, ToStandby, "standby"},
+		{warmup, stopped, "stopped and was complete, which nobody had time to write down", ready, ToStandby, "standby"},
+		{warmup, stopped, "stopped, was Ready and not complete: once more under our control", onceReady, WarmAgain, stay},
+		{warmup, stopped, "second try, asked a moment ago", secondTry(time.Second), Wait, stay},
+		{warmup, stopped, "second try, the start was not carried out", secondTry(20 * time.Second), WarmAgain, stay},
+		{warmup, stopped, "second try, asked a moment ago, by a process that is gone", all(secondTry(time.Second), bornNow), WarmAgain, stay},
+		{warmup, running_, "second try, not Ready anew", secondTry(time.Minute), Wait, stay},
+		{warmup, running_, "second try, complete", all(secondTry(time.Minute), ready), RecordWarmed, stay},
+		{warmup, running_, "second try, complete and written down, SelfStop: user data does not run again", all(secondTry(time.Minute), ready, warmed), StopWarmed, stay},
+		{warmup, running_, "second try, complete, SelfStop, pods wait for a new instance", all(secondTry(time.Minute), ready, warmed, wanted), ToRunning, "running"},
+		{warmup, running_, "second try, incomplete at preWarm.timeout", secondTry(11 * time.Minute), BeginTerminate, "terminating"},
+		{warmup, stopping_, "second try, stopping", all(secondTry(11*time.Minute), ready, warmed), Wait, stay},
+		{warmup, stopping_, "second try, the stop hangs", all(secondTry(16*time.Minute), ready, warmed), ForceStop, stay},
+		{warmup, stopped, "second try, stopped and was complete", all(secondTry(time.Minute), ready, warmed), ToStandby, "standby"},
+		{warmup, stopped, "second try, was Ready anew and not complete", all(secondTry(time.Minute), func(o *Observation) { o.Node.Ready = true }), BeginTerminate, "terminating"},
+		{warmup, stopped, "second try, never started within preWarm.timeout", secondTry(11 * time.Minute), BeginTerminate, "terminating"},
 		{warmup, stopped, "stopped and was never Ready", nil, BeginTerminate, "terminating"},
 		{warmup, terminated, "the instance is gone", nil, DeleteNode, "gone"},
 		{warmup, running_, "the pool is being deleted", deleting, BeginTerminate, "terminating"},
@@ -259,7 +286,7 @@ func every(f func(Observation)) {
 		for _, i := range []provider.InstanceState{pending, running_, stopping_, stopped, terminated, unknown} {
 			for _, mark := range marks {
 				for _, other := range marks {
-					for bits := range 1 << 9 {
+					for bits := range 1 << 10 {
 						bit := func(n int) bool { return bools[bits>>n&1] }
 						o := row{state: s, instance: i}.observation()
 						if !mark.IsZero() {
@@ -272,6 +299,7 @@ func every(f func(Observation)) {
 							n.EverReady = n.Ready
 							n.Warmed, n.EmptySince, n.StopIntent = mark, mark, other
 							n.Started, n.Running, n.StoppingSince = mark, mark, mark
+							n.Tries, n.WarmupStarted = bits>>9&1, other
 						}
 						f(o)
 					}
