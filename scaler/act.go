@@ -15,13 +15,14 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
+	"github.com/stratos-sh/stratos/scaler/plan"
 	"github.com/stratos-sh/stratos/scaler/start"
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;patch;delete
 // +kubebuilder:rbac:groups="",resources=nodes/status,verbs=patch
-// +kubebuilder:rbac:groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;delete
 // +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
 
 // act carries out one decision.
@@ -62,6 +63,8 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 		return c.beginTerminate(ctx, g, d)
 	case lifecycle.Drain:
 		return c.drain(ctx, g)
+	case lifecycle.DeletePods:
+		return c.deletePods(ctx, g)
 	case lifecycle.Terminate:
 		return c.terminate(ctx, g, d)
 	case lifecycle.DeleteNode:
@@ -299,7 +302,7 @@ func (c *nodes) drain(ctx context.Context, g gathered) error {
 		return err
 	}
 	for _, p := range transition.Counting(g.node.Name, pods) {
-		if p.Spec.NodeName == "" || p.DeletionTimestamp != nil {
+		if p.Spec.NodeName == "" || p.DeletionTimestamp != nil || replacing(g) && p.Annotations[v1alpha1.AnnotationDoNotDisrupt] == "true" {
 			continue
 		}
 		eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
@@ -315,6 +318,31 @@ func (c *nodes) drain(ctx context.Context, g gathered) error {
 	return nil
 }
 
+// replacing reports whether the node goes only for another in its place: then pods that are not to be disrupted are waited for.
+func replacing(g gathered) bool {
+	return g.Policy.Exists && !g.Policy.Deleting && plan.IsReplacement(g.Node.StopReason)
+}
+
+// deletePods ends the drain: the pods that are left are deleted, each with the grace that it asks for.
+func (c *nodes) deletePods(ctx context.Context, g gathered) error {
+	pods, err := c.podsOn(ctx, g.node.Name)
+	if err != nil {
+		return err
+	}
+	for _, p := range transition.Counting(g.node.Name, pods) {
+		if p.Spec.NodeName == "" || p.DeletionTimestamp != nil {
+			continue
+		}
+		uid := p.UID // not its successor of the same name
+		if err := c.client.Delete(ctx, p, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonDrainFailed,
+			fmt.Sprintf("pod %s/%s is deleted: disruption.terminationGracePeriod has passed", p.Namespace, p.Name))
+	}
+	return nil
+}
+
 func (c *nodes) terminate(ctx context.Context, g gathered, d lifecycle.Decision) error {
 	if !c.owns(&g.instance.Instance) {
 		return fmt.Errorf("instance %s does not carry our tags, not terminating it", g.instance.ID)
@@ -324,7 +352,11 @@ func (c *nodes) terminate(ctx context.Context, g gathered, d lifecycle.Decision)
 		if err != nil {
 			return err
 		}
-		if len(counting) > 0 {
+		known := 0 // where the decision knew of pods, it was made about those that outstayed every grace
+		if g.Counting > 0 {
+			known = overdueOf(counting, c.now())
+		}
+		if len(counting) > known {
 			return apierrors.NewConflict(corev1.Resource("nodes"), g.node.Name, fmt.Errorf("pods are still there"))
 		}
 	}
@@ -338,10 +370,15 @@ func (c *nodes) terminate(ctx context.Context, g gathered, d lifecycle.Decision)
 }
 
 func (c *nodes) beginTerminate(ctx context.Context, g gathered, d lifecycle.Decision) error {
+	if err := c.stillEmpty(ctx, g, d.StopReason); err != nil {
+		return err
+	}
 	if err := c.patch(ctx, g.node, transition.Terminating(g.node, d.StopReason, c.now())); err != nil {
 		return err
 	}
 	switch {
+	case g.Recycle != "" && d.StopReason == g.Recycle:
+		c.recycled(g, d)
 	case d.StopReason != v1alpha1.StopFailed:
 	case g.Node.State == v1alpha1.StateWarmup:
 		c.warmupFailed(g, d)
@@ -350,6 +387,25 @@ func (c *nodes) beginTerminate(ctx context.Context, g gathered, d lifecycle.Deci
 		c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonStartFailed, d.Reason)
 	}
 	return nil
+}
+
+// stillEmpty looks at the pods on the API server itself before a running node goes that must be empty for it.
+func (c *nodes) stillEmpty(ctx context.Context, g gathered, reason v1alpha1.StopReason) error {
+	if g.Node.State != v1alpha1.StateRunning || reason != v1alpha1.StopDrift && reason != v1alpha1.StopSurplus {
+		return nil
+	}
+	counting, err := c.countingLive(ctx, g.node.Name)
+	if err != nil || len(counting) == 0 {
+		return err
+	}
+	return apierrors.NewConflict(corev1.Resource("nodes"), g.node.Name, fmt.Errorf("in use again"))
+}
+
+func (c *nodes) recycled(g gathered, d lifecycle.Decision) {
+	if g.Node.State == v1alpha1.StateRunning {
+		c.metrics.scaledown.WithLabelValues(string(g.template.Pool), string(d.StopReason)).Inc()
+	}
+	c.event(g, corev1.EventTypeNormal, v1alpha1.ReasonRecycled, d.Reason)
 }
 
 // warmupFailed reports a warm-up that failed, if that is what was decided about.

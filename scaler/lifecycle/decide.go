@@ -37,7 +37,7 @@ func Decide(o Observation, now time.Time) Decision {
 	case v1alpha1.StateStopping:
 		return stopping(o, now)
 	case v1alpha1.StateTerminating:
-		return terminating(o)
+		return terminating(o, now)
 	}
 	// A state that we do not know was written by somebody else. Adopting again derives the state from the truth.
 	return do(Adopt, "unknown state "+string(o.Node.State))
@@ -140,6 +140,8 @@ func standby(o Observation) Decision {
 		return do(ToRunning, "started by somebody else")
 	case o.Instance.State == provider.InstanceStopped && o.Counting > 0:
 		return do(RequestStart, "a pod is bound to the stopped node")
+	case o.Instance.State == provider.InstanceStopped && o.Recycle != "" && o.Claims == 0:
+		return recycle(o)
 	}
 	return wait("standing by", 0)
 }
@@ -168,6 +170,8 @@ func running(o Observation, now time.Time) Decision {
 	switch {
 	case o.Instance.State == provider.InstanceStopped && settled(o, n.Running):
 		return do(ToStandby, "stopped by somebody else")
+	case o.Recycle != "" && !n.DoNotDisrupt && (empty || o.Recycle == v1alpha1.StopRuntime):
+		return recycle(o)
 	case !empty && !n.EmptySince.IsZero():
 		return do(MarkInUse, "in use again")
 	case o.Counting > 0:
@@ -221,11 +225,22 @@ func stopIntended(o Observation, now time.Time) Decision {
 	return wait("stop asked", SettleTime)
 }
 
-func terminating(o Observation) Decision {
-	if o.Counting > 0 {
-		return Decision{Action: Drain, Reason: "draining before termination", After: 2 * time.Second}
+func terminating(o Observation, now time.Time) Decision {
+	over := o.Policy.Bounded && !o.Node.StoppingSince.IsZero() && now.Sub(o.Node.StoppingSince) >= o.Policy.TerminationGrace
+	switch {
+	case o.Counting == 0:
+		return do(Terminate, "drained")
+	case over && o.Overdue == o.Counting:
+		return do(Terminate, "disruption.terminationGracePeriod has passed, and its pods do not end")
+	case over:
+		return Decision{Action: DeletePods, Reason: "disruption.terminationGracePeriod has passed", After: 2 * time.Second}
 	}
-	return do(Terminate, "drained")
+	return Decision{Action: Drain, Reason: "draining before termination", After: 2 * time.Second}
+}
+
+// recycle: it is the node's turn. Another is launched where the pool lacks one then.
+func recycle(o Observation) Decision {
+	return Decision{Action: BeginTerminate, StopReason: o.Recycle, Reason: o.Why}
 }
 
 // settled reports whether the cloud was asked long enough after the given moment for its answer to show what we did then.

@@ -20,7 +20,12 @@ type Observation struct {
 	Claims int
 	// Wanted: pods wait for a new instance of the pool.
 	Wanted bool
-	Policy Policy
+	// Overdue is how many of the counting pods are being deleted and have outstayed the grace that they were given for it.
+	Overdue int
+	// Recycle is why it is the node's turn to go, as the pool decided within its budget; empty when it is not. Why are the words for it.
+	Recycle v1alpha1.StopReason
+	Why     string
+	Policy  Policy
 	// Born is when this process began. Calls that follow from older intents were another's to make.
 	Born time.Time
 }
@@ -51,7 +56,7 @@ type Node struct {
 	// Tries counts the starts after a warm-up that ended incomplete, WarmupStarted is the last one's intent.
 	Tries         int
 	WarmupStarted time.Time
-	// DoNotDisrupt: a person wants the node to stay.
+	// DoNotDisrupt: a person wants the node, or a pod that counts on it, to stay.
 	DoNotDisrupt bool
 }
 
@@ -67,6 +72,9 @@ type Policy struct {
 	ScaleDown          bool
 	EmptyTTL           time.Duration
 	DrainTimeout       time.Duration
+	// TerminationGrace bounds the drain before a termination where Bounded is true; else the pods are waited for.
+	TerminationGrace time.Duration
+	Bounded          bool
 }
 
 // Action is the one operation to carry out now. Each is safe to repeat.
@@ -111,6 +119,8 @@ const (
 	BeginTerminate Action = "BeginTerminate"
 	// Drain: evict the pods that count.
 	Drain Action = "Drain"
+	// DeletePods that count: the time in which they could be evicted is over.
+	DeletePods Action = "DeletePods"
 	// Terminate the instance.
 	Terminate Action = "Terminate"
 	// DeleteNode: the instance is gone, the Node goes too.

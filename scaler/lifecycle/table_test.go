@@ -96,6 +96,18 @@ func secondTry(d time.Duration) func(*Observation) {
 	}
 }
 
+// turn: the pool says that it is the node's turn to go.
+func turn(reason v1alpha1.StopReason) func(*Observation) {
+	return func(o *Observation) { o.Recycle, o.Why = reason, "its turn" }
+}
+
+// bounded: the drain may take half an hour, and began so long ago.
+func bounded(d time.Duration) func(*Observation) {
+	return func(o *Observation) {
+		o.Policy.Bounded, o.Policy.TerminationGrace, o.Node.StoppingSince = true, 30*time.Minute, ago(d)
+	}
+}
+
 func deleting(o *Observation)       { o.Policy.Deleting = true }
 func controllerStop(o *Observation) { o.Policy.SelfStop = false }
 func warmed(o *Observation)         { o.Node.Warmed = ago(30 * time.Second) }
@@ -182,6 +194,10 @@ func table() []row {
 		{standby, running_, "somebody else started it and it is Ready anew", ready, ToRunning, "running"},
 		{standby, terminated, "the instance is gone", nil, DeleteNode, "gone"},
 		{standby, unknown, "the cloud does not say", nil, Wait, stay},
+		{standby, stopped, "its turn: drifted, expired or surplus", turn(v1alpha1.StopDrift), BeginTerminate, "terminating"},
+		{standby, stopped, "its turn, and promised to a waiting pod", all(turn(v1alpha1.StopExpired), claimed), Wait, stay},
+		{standby, stopped, "its turn, and a pod that counts is bound to it", all(turn(v1alpha1.StopSurplus), inUse), RequestStart, "starting"},
+		{standby, running_, "its turn, and somebody else has started it", turn(v1alpha1.StopDrift), Wait, stay},
 		{standby, stopped, "the pool is being deleted", deleting, BeginTerminate, "terminating"},
 
 		{starting, pending, "booting", nil, Wait, stay},
@@ -206,6 +222,12 @@ func table() []row {
 		{running, running_, "empty for emptyNodeTTL", emptySince(5 * time.Minute), BeginStop, "stopping"},
 		{running, running_, "empty for emptyNodeTTL, scale-down disabled", all(emptySince(time.Hour), func(o *Observation) { o.Policy.ScaleDown = false }), Wait, stay},
 		{running, running_, "empty for emptyNodeTTL, annotated do-not-disrupt", all(emptySince(time.Hour), func(o *Observation) { o.Node.DoNotDisrupt = true }), Wait, stay},
+		{running, running_, "in use, its turn: maxNodeRuntime has passed", all(inUse, turn(v1alpha1.StopRuntime)), BeginTerminate, "terminating"},
+		{running, running_, "promised to waiting pods, its turn: maxNodeRuntime has passed", all(claimed, turn(v1alpha1.StopRuntime)), BeginTerminate, "terminating"},
+		{running, running_, "maxNodeRuntime has passed, it or a pod on it annotated do-not-disrupt", all(inUse, turn(v1alpha1.StopRuntime), func(o *Observation) { o.Node.DoNotDisrupt = true }), Wait, stay},
+		{running, running_, "empty, its turn: drifted, or above poolSize", turn(v1alpha1.StopDrift), BeginTerminate, "terminating"},
+		{running, running_, "its turn: drifted, or above poolSize, and in use again", all(inUse, turn(v1alpha1.StopSurplus)), Wait, stay},
+		{running, running_, "its turn: drifted, and promised to a waiting pod", all(claimed, turn(v1alpha1.StopDrift)), Wait, stay},
 		{running, stopped, "stopped by somebody else", nil, ToStandby, "standby"},
 		{running, stopped, "stopped, seen too soon after the start to be sure", all(inUse, func(o *Observation) { o.Node.Running = ago(time.Second) }), Wait, stay},
 		{running, terminated, "the instance is gone", nil, DeleteNode, "gone"},
@@ -229,6 +251,10 @@ func table() []row {
 		{stopping, running_, "the pool is being deleted", deleting, BeginTerminate, "terminating"},
 
 		{terminating, running_, "pods that count are there", all(inUse, deleting), Drain, stay},
+		{terminating, running_, "pods that count are there, terminationGracePeriod not over", all(inUse, bounded(time.Minute)), Drain, stay},
+		{terminating, running_, "pods that count are there, terminationGracePeriod over", all(inUse, bounded(time.Hour)), DeletePods, stay},
+		{terminating, running_, "terminationGracePeriod over, and the pods' own too", all(inUse, bounded(time.Hour), func(o *Observation) { o.Overdue = 1 }), Terminate, "gone"},
+		{terminating, running_, "pods are past their own grace, terminationGracePeriod unset", all(inUse, func(o *Observation) { o.Overdue = 1 }), Drain, stay},
 		{terminating, running_, "drained", deleting, Terminate, "gone"},
 		{terminating, stopped, "nothing to drain", deleting, Terminate, "gone"},
 		{terminating, terminated, "the instance is gone", deleting, DeleteNode, "gone"},
@@ -300,6 +326,9 @@ func every(f func(Observation)) {
 							n.Warmed, n.EmptySince, n.StopIntent = mark, mark, other
 							n.Started, n.Running, n.StoppingSince = mark, mark, mark
 							n.Tries, n.WarmupStarted = bits>>9&1, other
+							if bit(9) {
+								o.Recycle = v1alpha1.StopDrift
+							}
 						}
 						f(o)
 					}
@@ -318,6 +347,9 @@ func TestNothingIsTakenFromUnderAPod(t *testing.T) {
 		d := Decide(o, epoch())
 		intended := o.Node.State == v1alpha1.StateStopping && !o.Node.StopIntent.IsZero()
 		hangs := d.Action == ForceStop && o.Instance.State == stopping_
+		if d.Action == BeginTerminate && d.StopReason == v1alpha1.StopDrift {
+			t.Fatalf("replaced for drift with a pod that counts on it: %+v %+v", o, o.Node)
+		}
 		switch d.Action {
 		case StopWarmed, ForceStop, StopAgain, VerifyAndStop, Terminate, BeginStop:
 			if !intended && !hangs {
