@@ -8,7 +8,6 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/provider/fake"
 )
 
 // TestDriftReplacesStandbyNodesFirst changes a label of the template of a full pool, three of whose nodes stand by while one runs a pod.
@@ -49,7 +48,7 @@ func TestDriftReplacesStandbyNodesFirst(t *testing.T) {
 
 	checkBounds(t, history(j, pool, changed), 1, 2)
 	checkSize(t, r, 4)
-	if ends := ground.Accepted(t, r, fake.OpTerminate, before); len(ends) != 4 || ends[3].Instance != ground.InstanceOf(before[busy]) {
+	if ends := terminated(t, r, before); len(ends) != 4 || ends[3] != ground.InstanceOf(before[busy]) {
 		t.Errorf("terminations %+v, want one of each of four, the running one's last", ends)
 	}
 }

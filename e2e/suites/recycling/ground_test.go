@@ -4,12 +4,14 @@ package recycling
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -122,7 +124,10 @@ func awaitGone(t *testing.T, r *rig.Rig, nodes ...string) {
 		ground.Await(t, "deletion of node "+name, func(ctx context.Context) (bool, error) {
 			n := &corev1.Node{}
 			err := r.Client.Get(ctx, client.ObjectKey{Name: name}, n)
-			return client.IgnoreNotFound(err) == nil && err != nil, fmt.Errorf("it is %s", ground.StateOf(n))
+			if apierrors.IsNotFound(err) {
+				return true, nil
+			}
+			return false, errors.Join(err, fmt.Errorf("it is %s, annotations %v", ground.StateOf(n), n.Annotations))
 		})
 	}
 }
@@ -177,6 +182,18 @@ func checkBounds(t *testing.T, moments []moment, budget, least int) {
 			t.Errorf("revision %d: %d nodes stand by, at least %d must", m.revision, got, least)
 		}
 	}
+}
+
+// terminated are the Nodes' instances that the cloud was asked to terminate, in order, each once: asking again does nothing.
+func terminated(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node) []v1alpha1.InstanceID {
+	t.Helper()
+	var ids []v1alpha1.InstanceID
+	for _, c := range ground.Accepted(t, r, fake.OpTerminate, nodes) {
+		if !slices.Contains(ids, c.Instance) {
+			ids = append(ids, c.Instance)
+		}
+	}
+	return ids
 }
 
 // checkSize replays the cloud's calls: there were never more instances than poolSize.

@@ -12,7 +12,6 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/provider"
-	"github.com/stratos-sh/stratos/provider/fake"
 )
 
 // TestMaxNodeRuntime: two nodes have run too long. The pod on one is not to be disrupted, so that node stays. The other is drained, which
@@ -56,7 +55,7 @@ func TestMaxNodeRuntime(t *testing.T) {
 	if n := ground.PoolNodes(t, r, pool)[kept]; n == nil || ground.StateOf(n) != v1alpha1.StateRunning {
 		t.Errorf("node %s, whose pod is not to be disrupted, is %v", kept, n)
 	}
-	if ends := ground.Accepted(t, r, fake.OpTerminate, nodes); len(ends) != 1 || ends[0].Instance != ground.InstanceOf(nodes[worn]) {
+	if ends := terminated(t, r, nodes); len(ends) != 1 || ends[0] != ground.InstanceOf(nodes[worn]) {
 		t.Errorf("terminations %+v, want one, of %s", ends, worn)
 	}
 	checkSize(t, r, 3)

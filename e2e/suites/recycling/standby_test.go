@@ -40,7 +40,7 @@ func TestExpireAfter(t *testing.T) {
 	awaitPool(t, r, pool, "three standby", func(now map[string]*corev1.Node) bool { return in(now, v1alpha1.StateStandby) == 3 })
 	checkBounds(t, history(j, pool, from), 1, 2)
 	checkSize(t, r, 3)
-	if ends := ground.Accepted(t, r, fake.OpTerminate, nodes); len(ends) != 2 {
+	if ends := terminated(t, r, nodes); len(ends) != 2 {
 		t.Errorf("terminations %+v, want the two old ones", ends)
 	}
 	for _, name := range old {
@@ -67,7 +67,7 @@ func TestSurplusGoes(t *testing.T) {
 		}
 		return marked == 2 && in(now, v1alpha1.StateStandby) == 3
 	})
-	if ends := ground.Accepted(t, r, fake.OpTerminate, nodes); len(ends) > 0 {
+	if ends := terminated(t, r, nodes); len(ends) > 0 {
 		t.Fatalf("terminations %+v before standbySurplusTTL", ends)
 	}
 	change(t, r, pool, func(s *v1alpha1.NodePoolSpec) {
@@ -76,7 +76,7 @@ func TestSurplusGoes(t *testing.T) {
 	awaitPool(t, r, pool, "one standby left", func(now map[string]*corev1.Node) bool {
 		return len(now) == 1 && in(now, v1alpha1.StateStandby) == 1
 	})
-	if ends := ground.Accepted(t, r, fake.OpTerminate, nodes); len(ends) != 2 {
+	if ends := terminated(t, r, nodes); len(ends) != 2 {
 		t.Errorf("terminations %+v, want two", ends)
 	}
 }
