@@ -85,10 +85,28 @@ func annotate(t *testing.T, r *rig.Rig, node, key, value string) {
 }
 
 // ranSince brings the clock forward for one node, by bringing its beginning back: maxNodeRuntime counts from this annotation, and its
-// shortest allowed value is a minute.
+// shortest allowed value is a minute. From the same annotation Stratos reckons whether its last look at the cloud can show the start, so it
+// has to have looked: when it lists for the second time it has taken in what the first told.
 func ranSince(t *testing.T, r *rig.Rig, node string, ago time.Duration) {
 	t.Helper()
+	before := lists(t, r)
+	ground.Await(t, "two looks at the cloud", func(context.Context) (bool, error) { return lists(t, r) >= before+2, nil })
 	annotate(t, r, node, v1alpha1.AnnotationRunningSince, time.Now().Add(-ago).UTC().Format(time.RFC3339))
+}
+
+func lists(t *testing.T, r *rig.Rig) int {
+	t.Helper()
+	calls, err := r.Cloud.Calls(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for _, c := range calls {
+		if c.Op == fake.OpList {
+			count++
+		}
+	}
+	return count
 }
 
 // awaitPool waits until the pool's Nodes are so.
