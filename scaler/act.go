@@ -334,7 +334,7 @@ func (c *nodes) deletePods(ctx context.Context, g gathered) error {
 			continue
 		}
 		uid := p.UID // not its successor of the same name
-		if err := c.client.Delete(ctx, p, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		if err := client.IgnoreNotFound(c.client.Delete(ctx, p, client.Preconditions{UID: &uid})); err != nil {
 			return err
 		}
 		c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonDrainFailed,

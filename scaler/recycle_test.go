@@ -198,6 +198,19 @@ func TestADrainIsBounded(t *testing.T) {
 	}
 }
 
+// Nothing was decided about a pod that only the API server shows, however long it has been ending.
+func TestAPodThatTheCacheLacksIsNeverOverdue(t *testing.T) {
+	pool := nodePool(5, 0, func(p *v1alpha1.NodePool) {
+		p.Spec.Disruption.TerminationGracePeriod = &metav1.Duration{Duration: time.Hour}
+	})
+	node := nodeIn(v1alpha1.StateTerminating, annotated(v1alpha1.AnnotationStopReason, "runtime"), markedAt(v1alpha1.AnnotationStoppingSince, epoch()))
+	r := newRig(t, pool, node, boundPod("a", ending(-time.Minute)))
+	r.nodes.reader = newRig(t, pool, node).api
+	r.sweep(instance(provider.InstanceRunning))
+	r.reconcile()
+	r.want()
+}
+
 // ending is a pod that is being deleted and whose grace ends after so long.
 func ending(after time.Duration) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {

@@ -8,13 +8,12 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/ground"
+	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// TestDriftReplacesStandbyNodesFirst changes a label of the template of a full pool, three of whose nodes stand by while one runs a pod.
-func TestDriftReplacesStandbyNodesFirst(t *testing.T) {
+// driftReplacesStandbyNodesFirst changes a label of the template of a full pool, three of whose nodes stand by while one runs a pod.
+func driftReplacesStandbyNodesFirst(t *testing.T, r *rig.Rig, j *ground.Journal) {
 	const pool, label = "drift", "team"
-	r := newRig(t)
-	j := ground.OpenJournal(t, r)
 	p := newPool(pool, 4, 3)
 	p.Spec.Template.Labels = map[string]v1alpha1.LabelValue{label: "a"}
 	warm(t, r, p)
@@ -47,7 +46,7 @@ func TestDriftReplacesStandbyNodesFirst(t *testing.T) {
 	awaitGone(t, r, busy)
 
 	checkBounds(t, history(j, pool, changed), 1, 2)
-	checkSize(t, r, 4)
+	checkSize(t, r, pool, 4)
 	if ends := terminated(t, r, before); len(ends) != 4 || ends[3] != ground.InstanceOf(before[busy]) {
 		t.Errorf("terminations %+v, want one of each of four, the running one's last", ends)
 	}

@@ -24,10 +24,24 @@ import (
 
 const instanceType = "m5.large"
 
-// newRig starts a rig whose machines are fast.
-func newRig(t *testing.T) *rig.Rig {
-	t.Helper()
-	return ground.NewRig(t, rig.Options{Cloud: ground.FastCloud()})
+// TestRecycling gives each test a pool of its own on one rig. They run side by side, so one pool's budget must not be another's.
+func TestRecycling(t *testing.T) {
+	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud()})
+	j := ground.OpenJournal(t, r)
+	for name, test := range map[string]func(*testing.T, *rig.Rig, *ground.Journal){
+		"DriftReplacesStandbyNodesFirst": driftReplacesStandbyNodesFirst,
+		"MaxNodeRuntime":                 maxNodeRuntime,
+		"TerminationGracePeriod":         terminationGracePeriod,
+		"ExpireAfter":                    expireAfter,
+		"SurplusGoes":                    surplusGoes,
+		"LoweredPoolSize":                loweredPoolSize,
+		"SecondWarmUp":                   secondWarmUp,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, r, j)
+		})
+	}
 }
 
 // newPool is a pool that replaces one node at a time.
@@ -214,24 +228,33 @@ func terminated(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node) []v1alp
 	return ids
 }
 
-// checkSize replays the cloud's calls: there were never more instances than poolSize.
-func checkSize(t *testing.T, r *rig.Rig, size int) {
+// checkSize replays the cloud's calls about the pool's instances: there were never more than poolSize.
+func checkSize(t *testing.T, r *rig.Rig, pool string, size int) {
 	t.Helper()
+	ours, err := ground.Instances(t.Context(), r, v1alpha1.LabelPool, pool)
+	if err != nil {
+		t.Fatal(err)
+	}
 	calls, err := r.Cloud.Calls(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	there := map[v1alpha1.InstanceID]bool{}
+	there, launched := map[v1alpha1.InstanceID]bool{}, 0
 	for _, c := range calls {
+		_, pools := ours[c.Instance]
 		switch {
-		case c.Err != "":
+		case c.Err != "" || !pools:
 		case c.Op == fake.OpLaunch:
 			there[c.Instance] = true
+			launched++
 		case c.Op == fake.OpTerminate:
 			delete(there, c.Instance)
 		}
 		if len(there) > size {
 			t.Fatalf("%d instances with call %d, poolSize is %d", len(there), c.Seq, size)
 		}
+	}
+	if launched <= size { // else the cloud has forgotten those that it terminated, and nothing was checked
+		t.Errorf("the cloud tells of %d launches, which is no more than poolSize", launched)
 	}
 }

@@ -11,14 +11,14 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/ground"
+	"github.com/stratos-sh/stratos/e2e/rig"
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// TestMaxNodeRuntime: two nodes have run too long. The pod on one is not to be disrupted, so that node stays. The other is drained, which
+// maxNodeRuntime: two nodes have run too long. The pod on one is not to be disrupted, so that node stays. The other is drained, which
 // waits for the disruption budget of its pod, and only then terminated and replaced.
-func TestMaxNodeRuntime(t *testing.T) {
+func maxNodeRuntime(t *testing.T, r *rig.Rig, _ *ground.Journal) {
 	const pool = "runtime"
-	r := newRig(t)
 	p := newPool(pool, 3, 1)
 	limit := intstr.FromString("1h")
 	p.Spec.MaxNodeRuntime = &limit
@@ -58,24 +58,22 @@ func TestMaxNodeRuntime(t *testing.T) {
 	if ends := terminated(t, r, nodes); len(ends) != 1 || ends[0] != ground.InstanceOf(nodes[worn]) {
 		t.Errorf("terminations %+v, want one, of %s", ends, worn)
 	}
-	checkSize(t, r, 3)
 }
 
-// TestTerminationGracePeriod: the drain is bounded. The disruption budget never gives way, and the pod is deleted all the same.
-func TestTerminationGracePeriod(t *testing.T) {
+// terminationGracePeriod: the drain is bounded. The disruption budget never gives way, and the pod is deleted all the same.
+func terminationGracePeriod(t *testing.T, r *rig.Rig, _ *ground.Journal) {
 	const pool = "bounded"
-	r := newRig(t)
 	p := newPool(pool, 2, 0)
 	limit, one := intstr.FromString("1h"), intstr.FromInt32(1)
 	p.Spec.MaxNodeRuntime, p.Spec.MinStandby = &limit, 1
 	p.Spec.Disruption.TerminationGracePeriod = &metav1.Duration{Duration: time.Second}
 	warm(t, r, p)
 	ground.Create(t, r, &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "guard"},
-		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &one, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"guarded": "yes"}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "bound-guard"},
+		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &one, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"bounded": "yes"}}},
 	})
-	guarded := bigPod("guarded")
-	guarded.Labels = map[string]string{"guarded": "yes"}
+	guarded := bigPod("bounded")
+	guarded.Labels = map[string]string{"bounded": "yes"}
 	worn := occupy(t, r, pool, guarded)
 	ranSince(t, r, worn, 2*time.Hour)
 	awaitGone(t, r, worn)

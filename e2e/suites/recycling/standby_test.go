@@ -11,14 +11,13 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/ground"
+	"github.com/stratos-sh/stratos/e2e/rig"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
-// TestExpireAfter: two of three standby nodes turn old at the same moment. They are replaced one after the other.
-func TestExpireAfter(t *testing.T) {
+// expireAfter: two of three standby nodes turn old at the same moment. They are replaced one after the other.
+func expireAfter(t *testing.T, r *rig.Rig, j *ground.Journal) {
 	const pool = "expire"
-	r := newRig(t)
-	j := ground.OpenJournal(t, r)
 	p := newPool(pool, 3, 3)
 	p.Spec.PreWarm.Timeout = &metav1.Duration{Duration: 5 * time.Minute}
 	p.Spec.Disruption.ExpireAfter = &metav1.Duration{Duration: time.Hour}
@@ -39,7 +38,7 @@ func TestExpireAfter(t *testing.T) {
 	awaitGone(t, r, old...)
 	awaitPool(t, r, pool, "three standby", func(now map[string]*corev1.Node) bool { return in(now, v1alpha1.StateStandby) == 3 })
 	checkBounds(t, history(j, pool, from), 1, 2)
-	checkSize(t, r, 3)
+	checkSize(t, r, pool, 3)
 	if ends := terminated(t, r, nodes); len(ends) != 2 {
 		t.Errorf("terminations %+v, want the two old ones", ends)
 	}
@@ -51,10 +50,9 @@ func TestExpireAfter(t *testing.T) {
 	}
 }
 
-// TestSurplusGoes: minStandby is lowered. What is above it is kept for scaleDown.standbySurplusTTL, and goes then.
-func TestSurplusGoes(t *testing.T) {
+// surplusGoes: minStandby is lowered. What is above it is kept for scaleDown.standbySurplusTTL, and goes then.
+func surplusGoes(t *testing.T, r *rig.Rig, _ *ground.Journal) {
 	const pool = "surplus"
-	r := newRig(t)
 	warm(t, r, newPool(pool, 3, 3))
 	nodes := ground.PoolNodes(t, r, pool)
 	change(t, r, pool, func(s *v1alpha1.NodePoolSpec) { s.MinStandby = 1 })
@@ -81,10 +79,9 @@ func TestSurplusGoes(t *testing.T) {
 	}
 }
 
-// TestLoweredPoolSize: standby nodes above the new size go at once, nodes in use when they are empty, and as many as are too many.
-func TestLoweredPoolSize(t *testing.T) {
+// loweredPoolSize: standby nodes above the new size go at once, nodes in use when they are empty, and as many as are too many.
+func loweredPoolSize(t *testing.T, r *rig.Rig, _ *ground.Journal) {
 	const pool = "lowered"
-	r := newRig(t)
 	warm(t, r, newPool(pool, 4, 2))
 	first, second := bigPod("first"), bigPod("second")
 	on, other := occupy(t, r, pool, first), occupy(t, r, pool, second)

@@ -12,18 +12,18 @@ import (
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
-// TestSecondWarmUp: the machine powers itself off at the end of its first boot, before its network was up. It is started once more, and
+// secondWarmUp: the machine powers itself off at the end of its first boot, before its network was up. It is started once more, and
 // stopped by Stratos when it is complete; until then it is open to no pod.
-func TestSecondWarmUp(t *testing.T) {
-	const pool = "again"
-	r := newRig(t)
-	j := ground.OpenJournal(t, r)
-	if _, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultNoNetwork, Op: fake.OpLaunch, Count: 1}); err != nil {
+func secondWarmUp(t *testing.T, r *rig.Rig, j *ground.Journal) {
+	const pool, otherType = "again", "m6i.large" // a type of its own, so that the fault strikes nobody else
+	if _, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultNoNetwork, Op: fake.OpLaunch, Type: otherType, Count: 1}); err != nil {
 		t.Fatal(err)
 	}
 	p := newPool(pool, 1, 1)
 	p.Spec.Template.StartupTaints = []v1alpha1.Taint{{Key: "e2e.example/cni", Effect: corev1.TaintEffectNoSchedule}}
-	warm(t, r, p)
+	if err := r.Warm(t.Context(), p, rig.Class(pool, otherType)); err != nil {
+		t.Fatal(err)
+	}
 
 	node := ground.OnlyNode(t, r, pool)
 	nodes := map[string]*corev1.Node{node.Name: node}
