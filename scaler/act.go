@@ -15,13 +15,14 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
+	"github.com/stratos-sh/stratos/scaler/plan"
 	"github.com/stratos-sh/stratos/scaler/start"
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;patch;delete
 // +kubebuilder:rbac:groups="",resources=nodes/status,verbs=patch
-// +kubebuilder:rbac:groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;delete
 // +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
 
 // act carries out one decision.
@@ -31,6 +32,8 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 		return c.adopt(ctx, g)
 	case lifecycle.RecordWarmed:
 		return c.recordWarmed(ctx, g)
+	case lifecycle.WarmAgain:
+		return c.warmAgain(ctx, g, d)
 	case lifecycle.StopWarmed, lifecycle.StopAgain:
 		return c.stop(ctx, g, false)
 	case lifecycle.ForceStop:
@@ -60,10 +63,12 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 		return c.beginTerminate(ctx, g, d)
 	case lifecycle.Drain:
 		return c.drain(ctx, g)
+	case lifecycle.DeletePods:
+		return c.deletePods(ctx, g)
 	case lifecycle.Terminate:
-		return c.terminate(ctx, g, d.Reason)
+		return c.terminate(ctx, g, d)
 	case lifecycle.DeleteNode:
-		return c.deleteNode(ctx, g)
+		return c.deleteNode(ctx, g, d)
 	}
 	return fmt.Errorf("no such action: %s", d.Action)
 }
@@ -82,6 +87,29 @@ func (c *nodes) recordWarmed(ctx context.Context, g gathered) error {
 	}
 	c.metrics.warmupDuration.WithLabelValues(string(g.template.Pool)).Observe(c.now().Sub(g.instance.LaunchTime).Seconds())
 	c.event(g, corev1.EventTypeNormal, v1alpha1.ReasonWarmupCompleted, "node was Ready")
+	c.poke()
+	return nil
+}
+
+// warmAgain has the instance started once more. The Node is read from the API server: its heartbeats are recorded.
+func (c *nodes) warmAgain(ctx context.Context, g gathered, d lifecycle.Decision) error {
+	n := &corev1.Node{}
+	if err := c.live.Get(ctx, client.ObjectKeyFromObject(g.node), n); err != nil {
+		return err
+	}
+	if n.Labels[v1alpha1.LabelState] != string(v1alpha1.StateWarmup) || transition.WarmupTries(n) != g.Node.Tries {
+		return apierrors.NewConflict(corev1.Resource("nodes"), n.Name, fmt.Errorf("state changed"))
+	}
+	if g.Node.Tries == 0 {
+		if err := c.patch(ctx, n, transition.WarmAgain(n, c.now())); err != nil {
+			return err
+		}
+		c.warmupFailed(g, d)
+	}
+	if err := c.starter.WarmAgain(ctx, n); err != nil {
+		return err // the intent stands; a later look asks again
+	}
+	c.inventory.starting(g.instance.ID, c.now())
 	c.poke()
 	return nil
 }
@@ -274,7 +302,7 @@ func (c *nodes) drain(ctx context.Context, g gathered) error {
 		return err
 	}
 	for _, p := range transition.Counting(g.node.Name, pods) {
-		if p.Spec.NodeName == "" || p.DeletionTimestamp != nil {
+		if p.Spec.NodeName == "" || p.DeletionTimestamp != nil || replacing(g) && p.Annotations[v1alpha1.AnnotationDoNotDisrupt] == "true" {
 			continue
 		}
 		eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
@@ -290,7 +318,32 @@ func (c *nodes) drain(ctx context.Context, g gathered) error {
 	return nil
 }
 
-func (c *nodes) terminate(ctx context.Context, g gathered, why string) error {
+// replacing reports whether the node goes only for another in its place: then pods that are not to be disrupted are waited for.
+func replacing(g gathered) bool {
+	return g.Policy.Exists && !g.Policy.Deleting && plan.IsReplacement(g.Node.StopReason)
+}
+
+// deletePods ends the drain: the pods that are left are deleted, each with the grace that it asks for.
+func (c *nodes) deletePods(ctx context.Context, g gathered) error {
+	pods, err := c.podsOn(ctx, g.node.Name)
+	if err != nil {
+		return err
+	}
+	for _, p := range transition.Counting(g.node.Name, pods) {
+		if p.Spec.NodeName == "" || p.DeletionTimestamp != nil {
+			continue
+		}
+		uid := p.UID // not its successor of the same name
+		if err := client.IgnoreNotFound(c.client.Delete(ctx, p, client.Preconditions{UID: &uid})); err != nil {
+			return err
+		}
+		c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonDrainFailed,
+			fmt.Sprintf("pod %s/%s is deleted: disruption.terminationGracePeriod has passed", p.Namespace, p.Name))
+	}
+	return nil
+}
+
+func (c *nodes) terminate(ctx context.Context, g gathered, d lifecycle.Decision) error {
 	if !c.owns(&g.instance.Instance) {
 		return fmt.Errorf("instance %s does not carry our tags, not terminating it", g.instance.ID)
 	}
@@ -299,13 +352,15 @@ func (c *nodes) terminate(ctx context.Context, g gathered, why string) error {
 		if err != nil {
 			return err
 		}
-		if len(counting) > 0 {
+		known := 0 // where the decision knew of pods, it was made about those that outstayed every grace
+		if g.Counting > 0 {
+			known = overdueOf(counting, c.now())
+		}
+		if len(counting) > known {
 			return apierrors.NewConflict(corev1.Resource("nodes"), g.node.Name, fmt.Errorf("pods are still there"))
 		}
 	}
-	if g.node == nil && g.Policy.Exists && !g.Policy.Deleting {
-		c.warmupFailed(g, why)
-	}
+	c.warmupFailed(g, d)
 	err := c.cloud.TerminateInstance(ctx, string(g.instance.ID))
 	c.poke()
 	if provider.IsNotFound(err) {
@@ -315,13 +370,18 @@ func (c *nodes) terminate(ctx context.Context, g gathered, why string) error {
 }
 
 func (c *nodes) beginTerminate(ctx context.Context, g gathered, d lifecycle.Decision) error {
+	if err := c.stillEmpty(ctx, g, d.StopReason); err != nil {
+		return err
+	}
 	if err := c.patch(ctx, g.node, transition.Terminating(g.node, d.StopReason, c.now())); err != nil {
 		return err
 	}
 	switch {
+	case g.Recycle != "" && d.StopReason == g.Recycle:
+		c.recycled(g, d)
 	case d.StopReason != v1alpha1.StopFailed:
 	case g.Node.State == v1alpha1.StateWarmup:
-		c.warmupFailed(g, d.Reason)
+		c.warmupFailed(g, d)
 	default:
 		c.metrics.startFailures.WithLabelValues(string(g.template.Pool), "replaced").Inc()
 		c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonStartFailed, d.Reason)
@@ -329,12 +389,36 @@ func (c *nodes) beginTerminate(ctx context.Context, g gathered, d lifecycle.Deci
 	return nil
 }
 
-func (c *nodes) warmupFailed(g gathered, why string) {
-	c.metrics.warmupFailures.WithLabelValues(string(g.template.Pool), "terminated").Inc()
-	c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonWarmupFailed, why)
+// stillEmpty looks at the pods on the API server itself before a running node goes that must be empty for it.
+func (c *nodes) stillEmpty(ctx context.Context, g gathered, reason v1alpha1.StopReason) error {
+	if g.Node.State != v1alpha1.StateRunning || reason != v1alpha1.StopDrift && reason != v1alpha1.StopSurplus {
+		return nil
+	}
+	counting, err := c.countingLive(ctx, g.node.Name)
+	if err != nil || len(counting) == 0 {
+		return err
+	}
+	return apierrors.NewConflict(corev1.Resource("nodes"), g.node.Name, fmt.Errorf("in use again"))
 }
 
-func (c *nodes) deleteNode(ctx context.Context, g gathered) error {
+func (c *nodes) recycled(g gathered, d lifecycle.Decision) {
+	if g.Node.State == v1alpha1.StateRunning {
+		c.metrics.scaledown.WithLabelValues(string(g.template.Pool), string(d.StopReason)).Inc()
+	}
+	c.event(g, corev1.EventTypeNormal, v1alpha1.ReasonRecycled, d.Reason)
+}
+
+// warmupFailed reports a warm-up that failed, if that is what was decided about.
+func (c *nodes) warmupFailed(g gathered, d lifecycle.Decision) {
+	if d.Failure == "" {
+		return
+	}
+	c.metrics.warmupFailures.WithLabelValues(string(g.template.Pool), string(d.Failure)).Inc()
+	c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonWarmupFailed, d.Reason)
+}
+
+func (c *nodes) deleteNode(ctx context.Context, g gathered, d lifecycle.Decision) error {
+	c.warmupFailed(g, d)
 	uid := g.node.UID // not a Node of the same name that registered since
 	return client.IgnoreNotFound(c.client.Delete(ctx, g.node, client.Preconditions{UID: &uid}))
 }

@@ -86,7 +86,7 @@ func TestAWaitingPodHasAnInstanceLaunched(t *testing.T) {
 	r.look(c)
 	r.want("pool p")
 	r.reconcilePool()
-	r.want(`reserve {"next":1,"pending":[0]}`, "launch 0")
+	r.want("patch c running", `reserve {"next":1,"pending":[0]}`, "launch 0")
 	r.reconcilePool()
 	r.want(`reserve {"next":1}`)
 	r.promise("a", "c")

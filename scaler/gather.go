@@ -59,6 +59,7 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 	g.Policy = policyOf(g.pool)
 	g.Born = c.born
 	g.template = transition.TemplateOf(g.pool, e.pool(), e.ID)
+	g.template.Origin = originOf(e, &corev1.Node{}).written()
 	if g.node, err = c.nodeOf(ctx, e.ProviderID); err != nil || g.node == nil {
 		return g, err
 	}
@@ -66,10 +67,17 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 	if err != nil {
 		return g, err
 	}
-	g.Counting = len(transition.Counting(g.node.Name, pods))
+	counting := transition.Counting(g.node.Name, pods)
+	g.Counting, g.Overdue = len(counting), overdueOf(counting, c.now())
+	turn := c.turns.of(g.template.Pool, v1alpha1.NodeName(g.node.Name))
+	g.Recycle, g.Why = turn.Reason, turn.Why
 	g.Wanted = len(c.demand.of(g.template.Pool)) > 0
 	g.Claims = len(c.ledger.On(v1alpha1.NodeName(g.node.Name)))
 	g.Node = observe(g.node, g.template, c.now())
+	g.Node.DoNotDisrupt = doNotDisrupt(g.node, counting)
+	if g.Node.State == v1alpha1.StateWarmup && g.Instance.State == provider.InstanceStopped {
+		g.Node.NetworkReady = networkUp(g.node, g.template) // no longer waiting means nothing where nothing runs
+	}
 	return g, nil
 }
 
@@ -160,13 +168,16 @@ func observe(n *corev1.Node, t transition.Template, now time.Time) *lifecycle.No
 	booted := started
 	if v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) == v1alpha1.StateWarmup {
 		booted = n.CreationTimestamp.Time // a network agent that we do not know must not keep a node from ever being warm
+		if again := timeMark(n, v1alpha1.AnnotationWarmupStarted); !again.IsZero() {
+			booted = again
+		}
 	}
 	ready := condition(n, corev1.NodeReady)
 	o := &lifecycle.Node{
 		State:         v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]),
 		Ready:         ready != nil && ready.Status == corev1.ConditionTrue && transition.Fresh(n, ready),
 		EverReady:     ready != nil && ready.Status == corev1.ConditionTrue,
-		NetworkReady:  !t.RemoveStartupTaints || len(t.StartupTaints) == 0 || networkReady(n) || overdue(booted, now),
+		NetworkReady:  networkUp(n, t) || overdue(booted, now),
 		Complete:      complete(n),
 		Warmed:        timeMark(n, v1alpha1.AnnotationWarmedAt),
 		Started:       started,
@@ -176,13 +187,34 @@ func observe(n *corev1.Node, t transition.Template, now time.Time) *lifecycle.No
 		StopIntent:    timeMark(n, v1alpha1.AnnotationStopIntent),
 		StopReason:    v1alpha1.StopReason(n.Annotations[v1alpha1.AnnotationStopReason]),
 		Failures:      transition.Failures(n),
-		DoNotDisrupt:  n.Annotations[v1alpha1.AnnotationDoNotDisrupt] == "true",
+		Tries:         transition.WarmupTries(n),
+		WarmupStarted: timeMark(n, v1alpha1.AnnotationWarmupStarted),
 	}
 	return o
 }
 
+// podOverdue is how much longer than its grace a pod that is being deleted may take until nobody waits for it any more: its kubelet tells the
+// API server a moment after its end.
+const podOverdue = 10 * time.Second
+
+// overdueOf counts the pods that are being deleted and have outstayed their grace, at whose end their deletion time is.
+func overdueOf(pods []*corev1.Pod, now time.Time) int {
+	count := 0
+	for _, p := range pods {
+		if p.DeletionTimestamp != nil && now.After(p.DeletionTimestamp.Add(podOverdue)) {
+			count++
+		}
+	}
+	return count
+}
+
 func overdue(started, now time.Time) bool {
 	return !started.IsZero() && now.Sub(started) > networkTimeout
+}
+
+// networkUp reports whether the network is known to be up, or nobody is to wait for it.
+func networkUp(n *corev1.Node, t transition.Template) bool {
+	return !t.RemoveStartupTaints || len(t.StartupTaints) == 0 || networkReady(n)
 }
 
 // networkReady reads the condition of the CNIs that the seeds name; it has to be reported after the last stop.
@@ -234,6 +266,10 @@ func policyOf(p *v1alpha1.NodePool) lifecycle.Policy {
 		return lifecycle.Policy{}
 	}
 	s := &p.Spec
+	grace := time.Duration(0)
+	if s.Disruption.TerminationGracePeriod != nil {
+		grace = s.Disruption.TerminationGracePeriod.Duration
+	}
 	return lifecycle.Policy{
 		Exists: true, Deleting: p.DeletionTimestamp != nil,
 		SelfStop:           s.PreWarm.CompletionModeOrDefault() == v1alpha1.SelfStop,
@@ -243,5 +279,7 @@ func policyOf(p *v1alpha1.NodePool) lifecycle.Policy {
 		ScaleDown:          s.ScaleDown.EnabledOrDefault(),
 		EmptyTTL:           s.ScaleDown.EmptyNodeTTLOrDefault(),
 		DrainTimeout:       s.ScaleDown.DrainTimeoutOrDefault(),
+		TerminationGrace:   grace,
+		Bounded:            s.Disruption.TerminationGracePeriod != nil,
 	}
 }

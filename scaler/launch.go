@@ -3,6 +3,7 @@ package scaler
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,5 +37,8 @@ func (l *AWSLauncher) Launch(ctx context.Context, ref v1alpha1.NodeClassRef, req
 	if err := l.Reader.Get(ctx, client.ObjectKey{Name: ref.Name}, class); err != nil {
 		return nil, err
 	}
+	// Of this very object, not of one that is read before or after: the tags say what the instance was launched from.
+	req.Tags = maps.Clone(req.Tags)
+	maps.Copy(req.Tags, origin{class: class.Spec.Hash(), ami: class.Status.AMI}.written())
 	return l.Cloud.LaunchInstance(ctx, class, req)
 }

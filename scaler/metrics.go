@@ -37,7 +37,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		desired:              gauge("desired_standby", "The pool's minStandby."),
 		scaleup:              counter("scaleup_total", "Starts that the cloud accepted, by what asked for them.", "trigger"),
 		scaledown:            counter("scaledown_total", "Running nodes taken down, by reason.", "reason"),
-		warmupFailures:       counter("warmup_failures_total", "Instances that did not become standby, by what became of them.", "reason"),
+		warmupFailures:       counter("warmup_failures_total", "Warm-ups that did not end in a standby node, by reason.", "reason"),
 		startFailures:        counter("start_failures_total", "Starts that did not end in a running node, by reason.", "reason"),
 		scaleupDuration:      histogram("scaleup_duration_seconds", "Time from the start intent to the node being open to pods."),
 		warmupDuration:       histogram("warmup_duration_seconds", "Time from the launch to a complete warm-up."),

@@ -47,6 +47,7 @@ type nodes struct {
 
 	inventory *inventory
 	demand    *demand
+	turns     *turns
 	// poke makes the next sweeps come fast, after each call that changes an instance.
 	poke func()
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/lifecycle"
 )
 
 // reconcile takes one step of "i-c".
@@ -208,7 +209,7 @@ func TestDestructiveCallsCheckTheTagsThemselves(t *testing.T) {
 	for name, call := range map[string]func() error{
 		"stop":       func() error { return r.nodes.stop(t.Context(), g, false) },
 		"force stop": func() error { return r.nodes.stop(t.Context(), g, true) },
-		"terminate":  func() error { return r.nodes.terminate(t.Context(), g, "why") },
+		"terminate":  func() error { return r.nodes.terminate(t.Context(), g, lifecycle.Decision{Reason: "why"}) },
 		"fail start": func() error { return r.nodes.failStart(t.Context(), g, "why") },
 	} {
 		if err := call(); err == nil || !strings.Contains(err.Error(), "does not carry our tags") {

@@ -56,6 +56,7 @@ type pools struct {
 	inventory *inventory
 	ledger    *claim.Ledger
 	demand    *demand
+	turns     *turns
 	poke      func()
 	// wake has one instance looked at again: its pool has changed.
 	wake func(ctx context.Context, id v1alpha1.InstanceID)
@@ -84,6 +85,7 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 	if err := c.client.List(ctx, nodes, client.MatchingLabels{v1alpha1.LabelPool: pool.Name}); err != nil {
 		return ctrl.Result{}, err
 	}
+	recycleErr := c.recycle(ctx, pool, nodes.Items) // returned last: a Node that cannot be written to keeps nothing from being launched
 	count := c.count(pool, nodes.Items)
 	slots, err := c.reserve(ctx, pool, slots, count, c.demand.nodes(pool, nodes.Items))
 	if err != nil {
@@ -93,6 +95,9 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 	count = c.count(pool, nodes.Items) // the launches of a moment ago are instances now
 	if err := c.report(ctx, pool, count, launchErr); err != nil {
 		return ctrl.Result{}, ignoreConflict(err)
+	}
+	if recycleErr != nil {
+		return ctrl.Result{}, recycleErr
 	}
 	if launchErr != nil {
 		return ctrl.Result{RequeueAfter: launchRetry}, nil // the condition says why; an error would only be logged beside it
@@ -166,6 +171,8 @@ func (c *pools) request(pool *v1alpha1.NodePool, slot int64) provider.LaunchRequ
 			v1alpha1.LabelPool:    pool.Name,
 			v1alpha1.LabelState:   string(v1alpha1.StateWarmup),
 			tagLaunch:             strconv.FormatInt(slot, 10),
+
+			v1alpha1.AnnotationTemplateHash: pool.Spec.Template.Hash(),
 		},
 	}
 }

@@ -46,6 +46,7 @@ type rig struct {
 	nodes     *nodes
 	pools     *pools
 	demand    *demand
+	turns     *turns
 	// homeless are the claims that were handed back for another placement.
 	homeless []claim.Claim
 	now      time.Time
@@ -71,7 +72,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 			t.Fatal(err)
 		}
 	}
-	r := &rig{t: t, inventory: newInventory(), ledger: claim.NewLedger(), demand: newDemand(), events: events.NewFakeRecorder(1000), now: epoch(), known: map[string]*provider.Instance{}}
+	r := &rig{t: t, inventory: newInventory(), ledger: claim.NewLedger(), demand: newDemand(), turns: newTurns(), events: events.NewFakeRecorder(1000), now: epoch(), known: map[string]*provider.Instance{}}
 	pod := func(f func(*corev1.Pod) string) client.IndexerFunc {
 		return func(o client.Object) []string { return []string{f(o.(*corev1.Pod))} }
 	}
@@ -88,7 +89,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	r.nodes = &nodes{
 		reader: r.api, live: r.api, client: r.api, cloud: r, cluster: "here", ledger: r.ledger, events: r.events, metrics: metrics,
 		now: clock, born: epoch(), inventory: r.inventory, poke: func() {},
-		demand: r.demand,
+		demand: r.demand, turns: r.turns,
 		starter: start.New(start.Options{Homeless: func(claims []claim.Claim) { r.homeless = append(r.homeless, claims...) }, Reader: r.api, Live: r.api, Writer: r.api, Cloud: r, Ledger: r.ledger, Events: r.events, Now: clock, Log: logr.Discard(),
 			Count: func(pool v1alpha1.PoolName, trigger start.Trigger) {
 				r.note("count " + string(pool) + " " + string(trigger))
@@ -97,7 +98,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	}
 	r.pools = &pools{
 		client: r.api, cloud: r, cluster: "here", launcher: r, events: r.events, metrics: metrics, now: clock, inventory: r.inventory,
-		ledger: r.ledger, demand: r.demand,
+		ledger: r.ledger, demand: r.demand, turns: r.turns,
 		poke: func() {}, wake: func(_ context.Context, id v1alpha1.InstanceID) { r.note("wake " + string(id)) },
 	}
 	return r

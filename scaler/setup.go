@@ -69,14 +69,14 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 	})
 	placer = start.NewPlacer(s.Ledger, s.View, starter, recorder, time.Now)
 	s.View.Listen(view.Listener{Homeless: placer.Homeless})
-	waiting := newDemand()
+	waiting, recycling := newDemand(), newTurns()
 	nodes := &nodes{
 		reader: mgr.GetClient(), live: mgr.GetAPIReader(), client: mgr.GetClient(), cloud: s.Cloud, cluster: s.Cluster,
-		ledger: s.Ledger, starter: starter, events: recorder, metrics: m, now: time.Now, born: time.Now(), inventory: inventory, demand: waiting, poke: sweep.poke,
+		ledger: s.Ledger, starter: starter, events: recorder, metrics: m, now: time.Now, born: time.Now(), inventory: inventory, demand: waiting, turns: recycling, poke: sweep.poke,
 	}
 	pools := &pools{
 		client: mgr.GetClient(), cloud: s.Cloud, cluster: s.Cluster, launcher: s.Launcher, events: recorder, metrics: m,
-		now: time.Now, inventory: inventory, ledger: s.Ledger, demand: waiting, poke: sweep.poke,
+		now: time.Now, inventory: inventory, ledger: s.Ledger, demand: waiting, turns: recycling, poke: sweep.poke,
 		wake: func(ctx context.Context, id v1alpha1.InstanceID) { send(ctx, instances, id) },
 	}
 	pending := &pending{

@@ -2,6 +2,8 @@ package webhook
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -48,6 +50,11 @@ func TestChangesOfAPool(t *testing.T) {
 			if diff := cmp.Diff(c.want, []string(warnings)); diff != "" && len(c.want)+len(warnings) > 0 {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
+			// What is said to replace nodes is what the scaler replaces them for: it compares the hash.
+			drifts := old.Spec.Template.Hash() != pool.Spec.Template.Hash() && nodesOf(&c.status) > 0 && pool.Spec.Disruption.DriftOrDefault() == v1alpha1.DriftRecycle
+			if warned := strings.Contains(strings.Join(warnings, "\n"), "(disruption.drift)"); warned != drifts {
+				t.Errorf("warned %t, and the hash of the template differs: %t", warned, drifts)
+			}
 		})
 	}
 }
@@ -87,12 +94,22 @@ func TestPoolsOfAClass(t *testing.T) {
 			[]string{"spec.userData: Bottlerocket cannot power itself off, but NodePool d has preWarm.completionMode SelfStop; use ControllerStop there"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, warnings := ValidateAWSNodeClass(good[v1alpha1.AWSNodeClass](t, c.change), AWSNodeClassContext{Old: good[v1alpha1.AWSNodeClass](t, ""), Pools: c.pools})
+			old, class := good[v1alpha1.AWSNodeClass](t, ""), good[v1alpha1.AWSNodeClass](t, c.change)
+			_, warnings := ValidateAWSNodeClass(class, AWSNodeClassContext{Old: old, Pools: c.pools})
+			drifts := old.Spec.Hash() != class.Spec.Hash() && slices.ContainsFunc(c.pools, follows)
+			if warned := strings.Contains(strings.Join(warnings, "\n"), "(disruption.drift)"); warned != drifts {
+				t.Errorf("warned %t, and the hash of the class differs: %t", warned, drifts)
+			}
 			if diff := cmp.Diff(c.want, []string(warnings)); diff != "" && len(c.want)+len(warnings) > 0 {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
 		})
 	}
+}
+
+// follows reports whether the pool has nodes that drift would replace.
+func follows(pool v1alpha1.NodePool) bool {
+	return nodesOf(&pool.Status) > 0 && pool.Spec.Disruption.DriftOrDefault() == v1alpha1.DriftRecycle
 }
 
 func TestHibernationIsRefusedByWhatTheCloudResolved(t *testing.T) {

@@ -32,19 +32,8 @@ func DefaultNodePool(pool *v1alpha1.NodePool) {
 	setText(&spec.Disruption.Drift, v1alpha1.DefaultDrift)
 }
 
-// DefaultAWSNodeClass does for a class what DefaultNodePool does for a pool. What EC2 itself fills in (the iops and throughput of
-// gp3, encryption) is left to EC2, because it differs between accounts.
-func DefaultAWSNodeClass(class *v1alpha1.AWSNodeClass) {
-	for i := range class.Spec.BlockDeviceMappings {
-		mapping := &class.Spec.BlockDeviceMappings[i]
-		setText(&mapping.VolumeType, v1alpha1.DefaultVolumeType)
-		setPointer(&mapping.DeleteOnTermination, v1alpha1.DefaultDeleteOnTermination)
-	}
-	metadata := &class.Spec.MetadataOptions
-	setText(&metadata.HTTPTokens, v1alpha1.DefaultHTTPTokens)
-	setPointer(&metadata.HTTPPutResponseHopLimit, v1alpha1.DefaultHTTPPutResponseHopLimit)
-	setText(&metadata.HTTPEndpoint, v1alpha1.DefaultHTTPEndpoint)
-}
+// DefaultAWSNodeClass does for a class what DefaultNodePool does for a pool.
+func DefaultAWSNodeClass(class *v1alpha1.AWSNodeClass) { class.Spec.SetDefaults() }
 
 func setPointer[T any](field **T, value T) {
 	if *field == nil {

@@ -4,10 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -57,7 +54,8 @@ func sizeWarnings(old, pool *v1alpha1.NodePool) admission.Warnings {
 // templateWarnings counts the nodes that a change of the template has replaced.
 func templateWarnings(old, pool *v1alpha1.NodePool) admission.Warnings {
 	nodes := nodesOf(&old.Status)
-	if nodes == 0 || pool.Spec.Disruption.DriftOrDefault() == v1alpha1.DriftIgnore || sameNodes(old, pool) {
+	if nodes == 0 || pool.Spec.Disruption.DriftOrDefault() == v1alpha1.DriftIgnore ||
+		old.Spec.Template.Hash() == pool.Spec.Template.Hash() {
 		return nil
 	}
 	return warn(field.NewPath("spec", "template"),
@@ -65,33 +63,9 @@ func templateWarnings(old, pool *v1alpha1.NodePool) admission.Warnings {
 		count(nodes, "node"), pool.Spec.Disruption.BudgetOrDefault(pool.Spec.PoolSize))
 }
 
-// sameNodes reports whether both templates give the same nodes: the pool's own label is always set, the order of taints says nothing,
-// and who removes startup taints is decided at each start anew.
-func sameNodes(a, b *v1alpha1.NodePool) bool {
-	return apiequality.Semantic.DeepEqual(whatNodesShow(a), whatNodesShow(b))
-}
-
-func whatNodesShow(pool *v1alpha1.NodePool) *v1alpha1.NodeTemplate {
-	template := pool.Spec.Template.DeepCopy()
-	delete(template.Labels, v1alpha1.LabelPool)
-	sortTaints(template.Taints)
-	sortTaints(template.StartupTaints)
-	template.StartupTaintRemoval = ""
-	return template
-}
-
-func sortTaints(taints []corev1.Taint) {
-	slices.SortFunc(taints, func(a, b corev1.Taint) int {
-		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(string(a.Effect), string(b.Effect)))
-	})
-}
-
 // specWarnings counts the nodes that a change of a class has replaced, over all pools that use it and follow its changes.
 func specWarnings(old, class *v1alpha1.AWSNodeClass, pools []v1alpha1.NodePool) admission.Warnings {
-	before, now := old.DeepCopy(), class.DeepCopy()
-	DefaultAWSNodeClass(before)
-	DefaultAWSNodeClass(now)
-	if apiequality.Semantic.DeepEqual(before.Spec, now.Spec) {
+	if old.Spec.Hash() == class.Spec.Hash() {
 		return nil
 	}
 	var nodes int32

@@ -129,6 +129,20 @@ func (d *Disruption) BudgetOrDefault(poolSize int32) int32 {
 	return int32(min(max(count, 1), math.MaxInt32))
 }
 
+// SetDefaults writes out every default that is a value of its own; calling it again changes nothing. What EC2 itself fills in (the iops and
+// throughput of gp3, encryption) is left to EC2, because it differs between accounts.
+func (s *AWSNodeClassSpec) SetDefaults() {
+	for i := range s.BlockDeviceMappings {
+		mapping := &s.BlockDeviceMappings[i]
+		mapping.VolumeType = mapping.VolumeTypeOrDefault()
+		mapping.DeleteOnTermination = new(mapping.DeleteOnTerminationOrDefault())
+	}
+	metadata := &s.MetadataOptions
+	metadata.HTTPTokens = metadata.HTTPTokensOrDefault()
+	metadata.HTTPPutResponseHopLimit = new(metadata.HTTPPutResponseHopLimitOrDefault())
+	metadata.HTTPEndpoint = metadata.HTTPEndpointOrDefault()
+}
+
 // VolumeTypeOrDefault returns the EBS volume type.
 func (m *BlockDeviceMapping) VolumeTypeOrDefault() string {
 	return textOr(m.VolumeType, DefaultVolumeType)

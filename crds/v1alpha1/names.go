@@ -40,6 +40,10 @@ const (
 	AnnotationCordoned = "stratos.sh/cordoned"
 	// AnnotationWarmedAt is the RFC 3339 time at which warm-up was seen complete.
 	AnnotationWarmedAt = "stratos.sh/warmed-at"
+	// AnnotationWarmupTries counts the starts of an instance whose warm-up ended incomplete: there is one.
+	AnnotationWarmupTries = "stratos.sh/warmup-tries"
+	// AnnotationWarmupStarted is the RFC 3339 time of that start's intent; preWarm.timeout counts from it anew.
+	AnnotationWarmupStarted = "stratos.sh/warmup-started"
 	// AnnotationHeartbeatAtStop holds the kubelet's heartbeats when the cloud said stopped; a start must surpass them.
 	AnnotationHeartbeatAtStop = "stratos.sh/heartbeat-at-stop"
 	// AnnotationAllocatableAtStop holds the allocatable resources that a start must reach again.
@@ -48,10 +52,15 @@ const (
 	AnnotationStartFailures = "stratos.sh/start-failures"
 	// AnnotationUnavailableUntil is the RFC 3339 time until which the node is not started again.
 	AnnotationUnavailableUntil = "stratos.sh/unavailable-until"
-	// AnnotationNodeClassHash is the hash of the node class that launched the instance.
+	// AnnotationNodeClassHash is the hash of the node class that launched the instance. It and the next two are also tags of the instance,
+	// which win over the Node's.
 	AnnotationNodeClassHash = "stratos.sh/nodeclass-hash"
 	// AnnotationTemplateHash is the hash of the pool template that launched the instance.
 	AnnotationTemplateHash = "stratos.sh/template-hash"
+	// AnnotationAMI is the image that the instance was launched from, where the node class had resolved it by then.
+	AnnotationAMI = "stratos.sh/ami"
+	// AnnotationSurplusSince is the RFC 3339 time since which the standby node is above the pool's minStandby.
+	AnnotationSurplusSince = "stratos.sh/surplus-since"
 	// AnnotationNudgedAt is written to make the scheduler look at the node's waiting pods again.
 	AnnotationNudgedAt = "stratos.sh/nudged-at"
 	// AnnotationIgnore on a Pod, "true": never start a node for it.
@@ -102,6 +111,9 @@ const (
 	StopRuntime StopReason = "runtime"
 	StopDrift   StopReason = "drift"
 	StopDeleted StopReason = "deleted"
+	// StopExpired: a standby node was launched disruption.expireAfter ago. StopSurplus: there are more nodes than the pool asks for.
+	StopExpired StopReason = "expired"
+	StopSurplus StopReason = "surplus"
 	StopFailed  StopReason = "failed"
 )
 

@@ -3,6 +3,7 @@ package ground
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -78,6 +79,13 @@ func (j *Journal) NodeVersions(name string) []Version[*corev1.Node] {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Clone(j.nodes[name])
+}
+
+// NodeNames are the Nodes that the journal has seen, those that are gone included, sorted.
+func (j *Journal) NodeNames() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Sorted(maps.Keys(j.nodes))
 }
 
 // PodVersions are the versions of the pod so far, oldest first.

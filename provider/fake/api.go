@@ -74,6 +74,8 @@ const (
 	ActTerminate Action = "terminate"
 	// ActReboot: the guest restarts; the instance stays running.
 	ActReboot Action = "reboot"
+	// ActAge: the instance was launched a day earlier than it was. What depends on its age can be seen without waiting for it.
+	ActAge Action = "age"
 )
 
 // View is the truth about one instance.

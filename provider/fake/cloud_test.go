@@ -526,6 +526,12 @@ func TestActionsBehindStratosBack(t *testing.T) {
 		if err := a.cloud.Behind(t.Context(), string(instance.ID), ActReboot); !provider.IsIncorrectState(err) {
 			t.Errorf("reboot of a stopped instance: %v", err)
 		}
+		behind(ActAge)
+		got, err := a.cloud.GetInstance(t.Context(), string(instance.ID))
+		a.must(err)
+		if older := instance.LaunchTime.Sub(got.LaunchTime); older != 24*time.Hour {
+			t.Errorf("launched %s earlier, want a day", older)
+		}
 		behind(ActTerminate)
 		a.is(instance, provider.InstanceTerminated)
 		if err := a.cloud.Behind(t.Context(), "i-none", ActStop); !provider.IsNotFound(err) {

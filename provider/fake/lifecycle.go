@@ -171,6 +171,10 @@ func (c *Cloud) act(inst *instance, action Action) error {
 		inst.boot = boot{Number: inst.boots, ReadyAt: time.Now().Add(c.times.Boot), DeviceDelay: c.times.DeviceDelay}
 		c.changed = append(c.changed, inst.ID)
 		return nil
+	case ActAge:
+		inst.LaunchTime = inst.LaunchTime.Add(-24 * time.Hour)
+		c.remember(inst, copyOf(&inst.Instance))
+		return nil
 	}
 	return &provider.InvalidConfigError{Field: "action", Reason: "unknown action " + string(action)}
 }

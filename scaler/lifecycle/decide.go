@@ -13,7 +13,7 @@ func Decide(o Observation, now time.Time) Decision {
 	case o.Instance.State == provider.InstanceUnknown:
 		return wait("cloud does not tell the instance's state", 0)
 	case o.Instance.State == provider.InstanceTerminated && o.Node != nil:
-		return do(DeleteNode, "instance is terminated")
+		return vanished(o)
 	case o.Instance.State == provider.InstanceTerminated:
 		return wait("instance is terminated", 0)
 	case o.Node == nil:
@@ -37,7 +37,7 @@ func Decide(o Observation, now time.Time) Decision {
 	case v1alpha1.StateStopping:
 		return stopping(o, now)
 	case v1alpha1.StateTerminating:
-		return terminating(o)
+		return terminating(o, now)
 	}
 	// A state that we do not know was written by somebody else. Adopting again derives the state from the truth.
 	return do(Adopt, "unknown state "+string(o.Node.State))
@@ -48,47 +48,90 @@ func unregistered(o Observation, now time.Time) Decision {
 	case !o.Policy.Exists || o.Policy.Deleting:
 		return do(Terminate, "its NodePool is being deleted")
 	case now.Sub(o.Instance.Launched) >= o.Policy.WarmupTimeout:
-		return do(Terminate, "no Node registered within preWarm.timeout")
+		return Decision{Action: Terminate, Failure: NeverRegistered, Reason: "no Node registered within preWarm.timeout"}
 	case o.Instance.State == provider.InstanceStopped && settled(o, o.Instance.Launched):
-		return do(Terminate, "stopped itself before its Node registered")
+		return Decision{Action: Terminate, Failure: NeverRegistered, Reason: "stopped itself before its Node registered"}
 	}
 	return wait("waiting for the Node to register", until(o.Instance.Launched.Add(o.Policy.WarmupTimeout), now))
 }
 
 func warmup(o Observation, now time.Time) Decision {
 	n := o.Node
-	complete := n.Ready && n.NetworkReady
+	complete := warmupComplete(n)
+	deadline := warmupDeadline(o)
+	late := !now.Before(deadline)
+	// User data ran at the first boot: whatever the mode, an instance does not stop itself after a start of ours.
+	selfStop := o.Policy.SelfStop && n.Tries == 0
 	switch o.Instance.State {
 	case provider.InstanceStopped:
-		// What was true before the stop is still written on the Node, so a warm-up that ended between two looks counts.
-		if !n.Warmed.IsZero() || n.EverReady {
-			return do(ToStandby, "warmed up and stopped")
-		}
-		return replace("stopped itself before it was Ready")
+		return warmupStopped(o, now)
 	case provider.InstanceStopping:
-		if now.Sub(o.Instance.Launched) >= o.Policy.WarmupTimeout+ForceStopAfter {
+		if !now.Before(deadline.Add(ForceStopAfter)) {
 			return do(ForceStop, "stop after warm-up hangs")
 		}
-		return wait("stopping after warm-up", until(o.Instance.Launched.Add(o.Policy.WarmupTimeout+ForceStopAfter), now))
+		return wait("stopping after warm-up", until(deadline.Add(ForceStopAfter), now))
 	}
-	late := now.Sub(o.Instance.Launched) >= o.Policy.WarmupTimeout
 	switch {
 	case n.Warmed.IsZero() && complete:
 		return do(RecordWarmed, "node is Ready and its network is up")
-	case !n.Warmed.IsZero() && complete && n.Complete && o.Counting > 0 && (late || !o.Policy.SelfStop):
+	case !n.Warmed.IsZero() && complete && n.Complete && o.Counting > 0 && (late || !selfStop):
 		// Somebody bound a pod to it in spite of cordon and taint. It is not stopped under the pod.
 		return do(ToRunning, "warm, and a pod is bound to it")
-	case !n.Warmed.IsZero() && complete && n.Complete && o.Wanted && !o.Policy.SelfStop:
+	case !n.Warmed.IsZero() && complete && n.Complete && o.Wanted && !selfStop:
 		// Only in ControllerStop: user data that powers off would take the node away under the pods.
 		return do(ToRunning, "promoted: pods wait for a new node")
-	case !n.Warmed.IsZero() && !o.Policy.SelfStop && o.Counting == 0:
+	case !n.Warmed.IsZero() && !selfStop && o.Counting == 0:
 		return do(StopWarmed, "warm-up complete")
 	case !late:
-		return wait("warming up", until(o.Instance.Launched.Add(o.Policy.WarmupTimeout), now))
-	case o.Policy.TerminateOnTimeout || n.Warmed.IsZero() || o.Counting > 0:
-		return replace("not warm within preWarm.timeout")
+		return wait("warming up", until(deadline, now))
+	case n.Warmed.IsZero() && !n.EverReady:
+		return failed(NeverReady, "never Ready within preWarm.timeout")
+	case o.Policy.TerminateOnTimeout || n.Warmed.IsZero() && n.Tries > 0 || o.Counting > 0:
+		return failed(WarmupTimeout, "not warm within preWarm.timeout")
 	}
-	return do(ForceStop, "did not stop itself within preWarm.timeout")
+	return do(ForceStop, "not stopped within preWarm.timeout")
+}
+
+// warmupComplete reports whether the node has now all that a warm-up is for.
+func warmupComplete(n *Node) bool { return n.Ready && n.NetworkReady }
+
+// warmupDeadline is the end of the try that is under way.
+func warmupDeadline(o Observation) time.Time {
+	began := o.Instance.Launched
+	if o.Node.Tries > 0 {
+		began = o.Node.WarmupStarted
+	}
+	return began.Add(o.Policy.WarmupTimeout)
+}
+
+// warmupStopped decides about a warm-up that ended. What was true before the stop is still written on the Node, so one that ended between
+// two looks counts.
+func warmupStopped(o Observation, now time.Time) Decision {
+	n := o.Node
+	switch {
+	case !n.Warmed.IsZero() || warmupComplete(n):
+		return do(ToStandby, "warmed up and stopped")
+	case n.Tries == 0 && n.EverReady:
+		return Decision{Action: WarmAgain, Failure: Incomplete, Reason: "stopped before it was complete: warming up once more, under our control"}
+	case n.Tries == 0:
+		return failed(NeverReady, "stopped itself before it was Ready")
+	case n.Ready:
+		return failed(Incomplete, "stopped before it was complete, for the second time")
+	case !now.Before(warmupDeadline(o)):
+		return failed(WarmupTimeout, "second warm-up was not complete within preWarm.timeout")
+	case settled(o, n.WarmupStarted), inherited(o, n.WarmupStarted):
+		return do(WarmAgain, "start of the second warm-up was not carried out")
+	}
+	return wait("second warm-up asked", SettleTime)
+}
+
+// vanished: somebody else, or the cloud, has terminated the instance.
+func vanished(o Observation) Decision {
+	d := do(DeleteNode, "instance is terminated")
+	if o.Node.State == v1alpha1.StateWarmup {
+		d.Failure = Vanished
+	}
+	return d
 }
 
 func standby(o Observation) Decision {
@@ -97,6 +140,8 @@ func standby(o Observation) Decision {
 		return do(ToRunning, "started by somebody else")
 	case o.Instance.State == provider.InstanceStopped && o.Counting > 0:
 		return do(RequestStart, "a pod is bound to the stopped node")
+	case o.Instance.State == provider.InstanceStopped && o.Recycle != "" && o.Claims == 0:
+		return recycle(o)
 	}
 	return wait("standing by", 0)
 }
@@ -125,6 +170,8 @@ func running(o Observation, now time.Time) Decision {
 	switch {
 	case o.Instance.State == provider.InstanceStopped && settled(o, n.Running):
 		return do(ToStandby, "stopped by somebody else")
+	case o.Recycle != "" && !n.DoNotDisrupt && (empty || o.Recycle == v1alpha1.StopRuntime):
+		return recycle(o)
 	case !empty && !n.EmptySince.IsZero():
 		return do(MarkInUse, "in use again")
 	case o.Counting > 0:
@@ -178,11 +225,22 @@ func stopIntended(o Observation, now time.Time) Decision {
 	return wait("stop asked", SettleTime)
 }
 
-func terminating(o Observation) Decision {
-	if o.Counting > 0 {
-		return Decision{Action: Drain, Reason: "draining before termination", After: 2 * time.Second}
+func terminating(o Observation, now time.Time) Decision {
+	over := o.Policy.Bounded && !o.Node.StoppingSince.IsZero() && now.Sub(o.Node.StoppingSince) >= o.Policy.TerminationGrace
+	switch {
+	case o.Counting == 0:
+		return do(Terminate, "drained")
+	case over && o.Overdue == o.Counting:
+		return do(Terminate, "disruption.terminationGracePeriod has passed, and its pods do not end")
+	case over:
+		return Decision{Action: DeletePods, Reason: "disruption.terminationGracePeriod has passed", After: 2 * time.Second}
 	}
-	return do(Terminate, "drained")
+	return Decision{Action: Drain, Reason: "draining before termination", After: 2 * time.Second}
+}
+
+// recycle: it is the node's turn. Another is launched where the pool lacks one then.
+func recycle(o Observation) Decision {
+	return Decision{Action: BeginTerminate, StopReason: o.Recycle, Reason: o.Why}
 }
 
 // settled reports whether the cloud was asked long enough after the given moment for its answer to show what we did then.
@@ -197,6 +255,13 @@ func inherited(o Observation, intent time.Time) bool { return intent.Before(o.Bo
 // replace lets the node go through a drain: somebody may have bound a pod to it all the same.
 func replace(reason string) Decision {
 	return Decision{Action: BeginTerminate, StopReason: v1alpha1.StopFailed, Reason: reason}
+}
+
+// failed ends a warm-up for good, like replace.
+func failed(kind WarmupFailure, reason string) Decision {
+	d := replace(reason)
+	d.Failure = kind
+	return d
 }
 
 func do(a Action, reason string) Decision { return Decision{Action: a, Reason: reason} }

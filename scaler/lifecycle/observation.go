@@ -20,7 +20,12 @@ type Observation struct {
 	Claims int
 	// Wanted: pods wait for a new instance of the pool.
 	Wanted bool
-	Policy Policy
+	// Overdue is how many of the counting pods are being deleted and have outstayed the grace that they were given for it.
+	Overdue int
+	// Recycle is why it is the node's turn to go, as the pool decided within its budget; empty when it is not. Why are the words for it.
+	Recycle v1alpha1.StopReason
+	Why     string
+	Policy  Policy
 	// Born is when this process began. Calls that follow from older intents were another's to make.
 	Born time.Time
 }
@@ -48,7 +53,10 @@ type Node struct {
 	Warmed, Started, Running, EmptySince, StoppingSince, StopIntent time.Time
 	StopReason                                                      v1alpha1.StopReason
 	Failures                                                        int
-	// DoNotDisrupt: a person wants the node to stay.
+	// Tries counts the starts after a warm-up that ended incomplete, WarmupStarted is the last one's intent.
+	Tries         int
+	WarmupStarted time.Time
+	// DoNotDisrupt: a person wants the node, or a pod that counts on it, to stay.
 	DoNotDisrupt bool
 }
 
@@ -64,6 +72,9 @@ type Policy struct {
 	ScaleDown          bool
 	EmptyTTL           time.Duration
 	DrainTimeout       time.Duration
+	// TerminationGrace bounds the drain before a termination where Bounded is true; else the pods are waited for.
+	TerminationGrace time.Duration
+	Bounded          bool
 }
 
 // Action is the one operation to carry out now. Each is safe to repeat.
@@ -77,6 +88,8 @@ const (
 	Adopt Action = "Adopt"
 	// RecordWarmed: write down that warm-up was seen complete.
 	RecordWarmed Action = "RecordWarmed"
+	// WarmAgain: have an instance whose warm-up ended incomplete started once more.
+	WarmAgain Action = "WarmAgain"
 	// StopWarmed: ask the cloud to stop a warm node.
 	StopWarmed Action = "StopWarmed"
 	// ForceStop: ask the cloud to stop without the guest's own shutdown.
@@ -106,6 +119,8 @@ const (
 	BeginTerminate Action = "BeginTerminate"
 	// Drain: evict the pods that count.
 	Drain Action = "Drain"
+	// DeletePods that count: the time in which they could be evicted is over.
+	DeletePods Action = "DeletePods"
 	// Terminate the instance.
 	Terminate Action = "Terminate"
 	// DeleteNode: the instance is gone, the Node goes too.
@@ -118,9 +133,26 @@ type Decision struct {
 	Reason string
 	// StopReason goes with BeginStop and BeginTerminate.
 	StopReason v1alpha1.StopReason
+	// Failure goes with each decision about a warm-up that failed.
+	Failure WarmupFailure
 	// After is when to look again even if nothing changes; 0 means the next event or sweep.
 	After time.Duration
 }
+
+// WarmupFailure is why a warm-up failed, in one word.
+type WarmupFailure string
+
+// The failures of a warm-up.
+const (
+	NeverRegistered WarmupFailure = "never_registered"
+	NeverReady      WarmupFailure = "never_ready"
+	// Incomplete: it was Ready, and stopped before all of it was there.
+	Incomplete WarmupFailure = "incomplete"
+	// WarmupTimeout: it was Ready, and not complete in time.
+	WarmupTimeout WarmupFailure = "timeout"
+	// Vanished: the instance was terminated by somebody else, or by the cloud.
+	Vanished WarmupFailure = "vanished"
+)
 
 // Times that are the same for every pool.
 const (

@@ -85,6 +85,29 @@ func all(steps ...func(*Observation)) func(*Observation) {
 	}
 }
 
+// onceReady: the kubelet said Ready, and the network never came up.
+func onceReady(o *Observation) { o.Node.Ready, o.Node.EverReady = true, true }
+
+// secondTry: launched an hour ago, stopped incomplete, and started again so long ago.
+func secondTry(d time.Duration) func(*Observation) {
+	return func(o *Observation) {
+		o.Instance.Launched, o.Node.EverReady = ago(time.Hour), true
+		o.Node.Tries, o.Node.WarmupStarted = 1, ago(d)
+	}
+}
+
+// turn: the pool says that it is the node's turn to go.
+func turn(reason v1alpha1.StopReason) func(*Observation) {
+	return func(o *Observation) { o.Recycle, o.Why = reason, "its turn" }
+}
+
+// bounded: the drain may take half an hour, and began so long ago.
+func bounded(d time.Duration) func(*Observation) {
+	return func(o *Observation) {
+		o.Policy.Bounded, o.Policy.TerminationGrace, o.Node.StoppingSince = true, 30*time.Minute, ago(d)
+	}
+}
+
 func deleting(o *Observation)       { o.Policy.Deleting = true }
 func controllerStop(o *Observation) { o.Policy.SelfStop = false }
 func warmed(o *Observation)         { o.Node.Warmed = ago(30 * time.Second) }
@@ -132,7 +155,9 @@ func table() []row {
 		{warmup, running_, "complete, ControllerStop", all(ready, warmed, controllerStop), StopWarmed, stay},
 		{warmup, running_, "complete, SelfStop, but still running at preWarm.timeout", all(ready, warmed, late), ForceStop, stay},
 		{warmup, running_, "complete at preWarm.timeout with timeoutAction terminate", all(ready, warmed, late, func(o *Observation) { o.Policy.TerminateOnTimeout = true }), BeginTerminate, "terminating"},
-		{warmup, running_, "incomplete at preWarm.timeout", late, BeginTerminate, "terminating"},
+		{warmup, running_, "never Ready at preWarm.timeout", late, BeginTerminate, "terminating"},
+		{warmup, running_, "Ready and incomplete at preWarm.timeout", all(onceReady, late), ForceStop, stay},
+		{warmup, running_, "Ready and incomplete at preWarm.timeout with timeoutAction terminate", all(onceReady, late, func(o *Observation) { o.Policy.TerminateOnTimeout = true }), BeginTerminate, "terminating"},
 		{warmup, running_, "complete, SelfStop, a pod was bound in spite of the cordon", all(ready, warmed, inUse), Wait, stay},
 		{warmup, running_, "complete, SelfStop, a pod was bound, still running at preWarm.timeout", all(ready, warmed, inUse, late), ToRunning, "running"},
 		{warmup, running_, "complete, ControllerStop, a pod was bound in spite of the cordon", all(ready, warmed, inUse, controllerStop), ToRunning, "running"},
@@ -143,7 +168,21 @@ func table() []row {
 		{warmup, stopping_, "stopping", all(ready, warmed), Wait, stay},
 		{warmup, stopping_, "the stop hangs", all(ready, warmed, func(o *Observation) { o.Instance.Launched = ago(16 * time.Minute) }), ForceStop, stay},
 		{warmup, stopped, "stopped and was complete", warmed, ToStandby, "standby"},
-		{warmup, stopped, "stopped and was Ready, which nobody had time to write down", func(o *Observation) { o.Node.EverReady = true }, ToStandby, "standby"},
+		{warmup, stopped, "stopped and was complete, which nobody had time to write down", ready, ToStandby, "standby"},
+		{warmup, stopped, "stopped, was Ready and not complete: once more under our control", onceReady, WarmAgain, stay},
+		{warmup, stopped, "second try, asked a moment ago", secondTry(time.Second), Wait, stay},
+		{warmup, stopped, "second try, the start was not carried out", secondTry(20 * time.Second), WarmAgain, stay},
+		{warmup, stopped, "second try, asked a moment ago, by a process that is gone", all(secondTry(time.Second), bornNow), WarmAgain, stay},
+		{warmup, running_, "second try, not Ready anew", secondTry(time.Minute), Wait, stay},
+		{warmup, running_, "second try, complete", all(secondTry(time.Minute), ready), RecordWarmed, stay},
+		{warmup, running_, "second try, complete and written down, SelfStop: user data does not run again", all(secondTry(time.Minute), ready, warmed), StopWarmed, stay},
+		{warmup, running_, "second try, complete, SelfStop, pods wait for a new instance", all(secondTry(time.Minute), ready, warmed, wanted), ToRunning, "running"},
+		{warmup, running_, "second try, incomplete at preWarm.timeout", secondTry(11 * time.Minute), BeginTerminate, "terminating"},
+		{warmup, stopping_, "second try, stopping", all(secondTry(11*time.Minute), ready, warmed), Wait, stay},
+		{warmup, stopping_, "second try, the stop hangs", all(secondTry(16*time.Minute), ready, warmed), ForceStop, stay},
+		{warmup, stopped, "second try, stopped and was complete", all(secondTry(time.Minute), ready, warmed), ToStandby, "standby"},
+		{warmup, stopped, "second try, was Ready anew and not complete", all(secondTry(time.Minute), func(o *Observation) { o.Node.Ready = true }), BeginTerminate, "terminating"},
+		{warmup, stopped, "second try, never started within preWarm.timeout", secondTry(11 * time.Minute), BeginTerminate, "terminating"},
 		{warmup, stopped, "stopped and was never Ready", nil, BeginTerminate, "terminating"},
 		{warmup, terminated, "the instance is gone", nil, DeleteNode, "gone"},
 		{warmup, running_, "the pool is being deleted", deleting, BeginTerminate, "terminating"},
@@ -155,6 +194,10 @@ func table() []row {
 		{standby, running_, "somebody else started it and it is Ready anew", ready, ToRunning, "running"},
 		{standby, terminated, "the instance is gone", nil, DeleteNode, "gone"},
 		{standby, unknown, "the cloud does not say", nil, Wait, stay},
+		{standby, stopped, "its turn: drifted, expired or surplus", turn(v1alpha1.StopDrift), BeginTerminate, "terminating"},
+		{standby, stopped, "its turn, and promised to a waiting pod", all(turn(v1alpha1.StopExpired), claimed), Wait, stay},
+		{standby, stopped, "its turn, and a pod that counts is bound to it", all(turn(v1alpha1.StopSurplus), inUse), RequestStart, "starting"},
+		{standby, running_, "its turn, and somebody else has started it", turn(v1alpha1.StopDrift), Wait, stay},
 		{standby, stopped, "the pool is being deleted", deleting, BeginTerminate, "terminating"},
 
 		{starting, pending, "booting", nil, Wait, stay},
@@ -179,6 +222,12 @@ func table() []row {
 		{running, running_, "empty for emptyNodeTTL", emptySince(5 * time.Minute), BeginStop, "stopping"},
 		{running, running_, "empty for emptyNodeTTL, scale-down disabled", all(emptySince(time.Hour), func(o *Observation) { o.Policy.ScaleDown = false }), Wait, stay},
 		{running, running_, "empty for emptyNodeTTL, annotated do-not-disrupt", all(emptySince(time.Hour), func(o *Observation) { o.Node.DoNotDisrupt = true }), Wait, stay},
+		{running, running_, "in use, its turn: maxNodeRuntime has passed", all(inUse, turn(v1alpha1.StopRuntime)), BeginTerminate, "terminating"},
+		{running, running_, "promised to waiting pods, its turn: maxNodeRuntime has passed", all(claimed, turn(v1alpha1.StopRuntime)), BeginTerminate, "terminating"},
+		{running, running_, "maxNodeRuntime has passed, it or a pod on it annotated do-not-disrupt", all(inUse, turn(v1alpha1.StopRuntime), func(o *Observation) { o.Node.DoNotDisrupt = true }), Wait, stay},
+		{running, running_, "empty, its turn: drifted, or above poolSize", turn(v1alpha1.StopDrift), BeginTerminate, "terminating"},
+		{running, running_, "its turn: drifted, or above poolSize, and in use again", all(inUse, turn(v1alpha1.StopSurplus)), Wait, stay},
+		{running, running_, "its turn: drifted, and promised to a waiting pod", all(claimed, turn(v1alpha1.StopDrift)), Wait, stay},
 		{running, stopped, "stopped by somebody else", nil, ToStandby, "standby"},
 		{running, stopped, "stopped, seen too soon after the start to be sure", all(inUse, func(o *Observation) { o.Node.Running = ago(time.Second) }), Wait, stay},
 		{running, terminated, "the instance is gone", nil, DeleteNode, "gone"},
@@ -202,6 +251,10 @@ func table() []row {
 		{stopping, running_, "the pool is being deleted", deleting, BeginTerminate, "terminating"},
 
 		{terminating, running_, "pods that count are there", all(inUse, deleting), Drain, stay},
+		{terminating, running_, "pods that count are there, terminationGracePeriod not over", all(inUse, bounded(time.Minute)), Drain, stay},
+		{terminating, running_, "pods that count are there, terminationGracePeriod over", all(inUse, bounded(time.Hour)), DeletePods, stay},
+		{terminating, running_, "terminationGracePeriod over, and the pods' own too", all(inUse, bounded(time.Hour), func(o *Observation) { o.Overdue = 1 }), Terminate, "gone"},
+		{terminating, running_, "pods are past their own grace, terminationGracePeriod unset", all(inUse, func(o *Observation) { o.Overdue = 1 }), Drain, stay},
 		{terminating, running_, "drained", deleting, Terminate, "gone"},
 		{terminating, stopped, "nothing to drain", deleting, Terminate, "gone"},
 		{terminating, terminated, "the instance is gone", deleting, DeleteNode, "gone"},
@@ -259,7 +312,7 @@ func every(f func(Observation)) {
 		for _, i := range []provider.InstanceState{pending, running_, stopping_, stopped, terminated, unknown} {
 			for _, mark := range marks {
 				for _, other := range marks {
-					for bits := range 1 << 9 {
+					for bits := range 1 << 10 {
 						bit := func(n int) bool { return bools[bits>>n&1] }
 						o := row{state: s, instance: i}.observation()
 						if !mark.IsZero() {
@@ -272,6 +325,10 @@ func every(f func(Observation)) {
 							n.EverReady = n.Ready
 							n.Warmed, n.EmptySince, n.StopIntent = mark, mark, other
 							n.Started, n.Running, n.StoppingSince = mark, mark, mark
+							n.Tries, n.WarmupStarted = bits>>9&1, other
+							if bit(9) {
+								o.Recycle = v1alpha1.StopDrift
+							}
 						}
 						f(o)
 					}
@@ -290,6 +347,9 @@ func TestNothingIsTakenFromUnderAPod(t *testing.T) {
 		d := Decide(o, epoch())
 		intended := o.Node.State == v1alpha1.StateStopping && !o.Node.StopIntent.IsZero()
 		hangs := d.Action == ForceStop && o.Instance.State == stopping_
+		if d.Action == BeginTerminate && d.StopReason == v1alpha1.StopDrift {
+			t.Fatalf("replaced for drift with a pod that counts on it: %+v %+v", o, o.Node)
+		}
 		switch d.Action {
 		case StopWarmed, ForceStop, StopAgain, VerifyAndStop, Terminate, BeginStop:
 			if !intended && !hangs {

@@ -21,6 +21,7 @@ func marks() []string {
 		v1alpha1.AnnotationScaleUpStarted, v1alpha1.AnnotationScaleDownCandidateSince, v1alpha1.AnnotationClaims,
 		v1alpha1.AnnotationStopReason, v1alpha1.AnnotationStopIntent, v1alpha1.AnnotationStoppingSince,
 		v1alpha1.AnnotationNudgedAt, v1alpha1.AnnotationRunningSince,
+		v1alpha1.AnnotationSurplusSince, v1alpha1.AnnotationWarmupTries, v1alpha1.AnnotationWarmupStarted,
 	}
 }
 
@@ -34,6 +35,8 @@ type Template struct {
 	RemoveStartupTaints bool
 	// Instance is the cloud's id, for people.
 	Instance v1alpha1.InstanceID
+	// Origin are the annotations that say what the instance was launched from.
+	Origin map[string]string
 }
 
 // TemplateOf reads what the pool demands of the Node of one instance; nil is a pool that is gone.
@@ -53,6 +56,9 @@ func Warmup(n *corev1.Node, t Template) Patch {
 	is := enter(n, v1alpha1.StateWarmup)
 	set(&is.Labels, v1alpha1.LabelPool, string(t.Pool))
 	set(&is.Annotations, v1alpha1.AnnotationInstanceID, string(t.Instance))
+	for k, v := range t.Origin {
+		set(&is.Annotations, k, v)
+	}
 	for k, v := range t.Labels {
 		set(&is.Labels, k, v)
 	}
@@ -67,6 +73,35 @@ func Warmup(n *corev1.Node, t Template) Patch {
 func Warmed(n *corev1.Node, now time.Time) Patch {
 	is := n.DeepCopy()
 	set(&is.Annotations, v1alpha1.AnnotationWarmedAt, now.UTC().Format(time.RFC3339))
+	return between(n, is)
+}
+
+// Stamp writes what the instance was launched from on a Node that does not say so.
+func Stamp(n *corev1.Node, origin map[string]string) Patch {
+	is := n.DeepCopy()
+	for k, v := range origin {
+		set(&is.Annotations, k, v)
+	}
+	return between(n, is)
+}
+
+// Surplus marks a standby node as one above minStandby since the given time; the zero time takes the mark away.
+func Surplus(n *corev1.Node, since time.Time) Patch {
+	is := n.DeepCopy()
+	delete(is.Annotations, v1alpha1.AnnotationSurplusSince)
+	if !since.IsZero() {
+		set(&is.Annotations, v1alpha1.AnnotationSurplusSince, since.UTC().Format(time.RFC3339))
+	}
+	return between(n, is)
+}
+
+// WarmAgain is the intent to start an instance once more whose warm-up ended incomplete. What its kubelet reported until now says nothing
+// about the new try, so n must be read from the API server, as for Standby.
+func WarmAgain(n *corev1.Node, now time.Time) Patch {
+	is := n.DeepCopy()
+	set(&is.Annotations, v1alpha1.AnnotationWarmupTries, strconv.Itoa(WarmupTries(n)+1))
+	set(&is.Annotations, v1alpha1.AnnotationWarmupStarted, now.UTC().Format(time.RFC3339Nano))
+	set(&is.Annotations, v1alpha1.AnnotationHeartbeatAtStop, FormatHeartbeats(n.Status.Conditions))
 	return between(n, is)
 }
 
@@ -255,8 +290,13 @@ func setClaims(n *corev1.Node, claims []types.UID) {
 }
 
 // Failures reads how many starts in a row have failed.
-func Failures(n *corev1.Node) int {
-	count, err := strconv.Atoi(n.Annotations[v1alpha1.AnnotationStartFailures])
+func Failures(n *corev1.Node) int { return counted(n, v1alpha1.AnnotationStartFailures) }
+
+// WarmupTries reads how often the instance was started again after a warm-up that ended incomplete.
+func WarmupTries(n *corev1.Node) int { return counted(n, v1alpha1.AnnotationWarmupTries) }
+
+func counted(n *corev1.Node, key string) int {
+	count, err := strconv.Atoi(n.Annotations[key])
 	if err != nil || count < 0 {
 		return 0 // absent, or written by somebody else: then it carries no authority
 	}

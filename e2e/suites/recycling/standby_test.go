@@ -1,0 +1,113 @@
+package recycling
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/ground"
+	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/provider/fake"
+)
+
+// expireAfter: two of three standby nodes turn old at the same moment. They are replaced one after the other.
+func expireAfter(t *testing.T, r *rig.Rig, j *ground.Journal) {
+	const pool = "expire"
+	p := newPool(pool, 3, 3)
+	p.Spec.PreWarm.Timeout = &metav1.Duration{Duration: 5 * time.Minute}
+	p.Spec.Disruption.ExpireAfter = &metav1.Duration{Duration: time.Hour}
+	warm(t, r, p)
+	nodes := ground.PoolNodes(t, r, pool)
+	var old []string
+	var from int64
+	for name, n := range nodes {
+		from = max(from, j.Last(name))
+		if len(old) == 2 {
+			continue
+		}
+		old = append(old, name)
+		if err := r.Cloud.Behind(t.Context(), string(ground.InstanceOf(n)), fake.ActAge); err != nil {
+			t.Fatal(err)
+		}
+	}
+	awaitGone(t, r, old...)
+	awaitPool(t, r, pool, "three standby", func(now map[string]*corev1.Node) bool { return in(now, v1alpha1.StateStandby) == 3 })
+	checkBounds(t, history(j, pool, from), 1, 2)
+	checkSize(t, r, pool, 3)
+	if ends := terminated(t, r, nodes); len(ends) != 2 {
+		t.Errorf("terminations %+v, want the two old ones", ends)
+	}
+	for _, name := range old {
+		words := ground.AwaitEvent(t, r, nodes[name], v1alpha1.ReasonRecycled)
+		if words == "" {
+			t.Error("an event without words")
+		}
+	}
+}
+
+// surplusGoes: minStandby is lowered. What is above it is kept for scaleDown.standbySurplusTTL, and goes then.
+func surplusGoes(t *testing.T, r *rig.Rig, _ *ground.Journal) {
+	const pool = "surplus"
+	warm(t, r, newPool(pool, 3, 3))
+	nodes := ground.PoolNodes(t, r, pool)
+	change(t, r, pool, func(s *v1alpha1.NodePoolSpec) { s.MinStandby = 1 })
+	awaitPool(t, r, pool, "two marked as surplus", func(now map[string]*corev1.Node) bool {
+		marked := 0
+		for _, n := range now {
+			if n.Annotations[v1alpha1.AnnotationSurplusSince] != "" {
+				marked++
+			}
+		}
+		return marked == 2 && in(now, v1alpha1.StateStandby) == 3
+	})
+	if ends := terminated(t, r, nodes); len(ends) > 0 {
+		t.Fatalf("terminations %+v before standbySurplusTTL", ends)
+	}
+	change(t, r, pool, func(s *v1alpha1.NodePoolSpec) {
+		s.ScaleDown.StandbySurplusTTL = &metav1.Duration{Duration: time.Second}
+	})
+	awaitPool(t, r, pool, "one standby left", func(now map[string]*corev1.Node) bool {
+		return len(now) == 1 && in(now, v1alpha1.StateStandby) == 1
+	})
+	if ends := terminated(t, r, nodes); len(ends) != 2 {
+		t.Errorf("terminations %+v, want two", ends)
+	}
+}
+
+// loweredPoolSize: standby nodes above the new size go at once, nodes in use when they are empty, and as many as are too many.
+func loweredPoolSize(t *testing.T, r *rig.Rig, _ *ground.Journal) {
+	const pool = "lowered"
+	warm(t, r, newPool(pool, 4, 2))
+	first, second := bigPod("first"), bigPod("second")
+	on, other := occupy(t, r, pool, first), occupy(t, r, pool, second)
+	awaitPool(t, r, pool, "two standby, two running", func(now map[string]*corev1.Node) bool {
+		return in(now, v1alpha1.StateStandby) == 2 && in(now, v1alpha1.StateRunning) == 2
+	})
+	change(t, r, pool, func(s *v1alpha1.NodePoolSpec) { s.PoolSize, s.MinStandby = 1, 0 })
+	awaitPool(t, r, pool, "the two in use", func(now map[string]*corev1.Node) bool {
+		return len(now) == 2 && in(now, v1alpha1.StateRunning) == 2
+	})
+	for _, pod := range []*corev1.Pod{first, second} {
+		if got := ground.PodNow(t, r, pod); got.Status.Phase != corev1.PodRunning || got.DeletionTimestamp != nil {
+			t.Errorf("pod %s is %s", pod.Name, got.Status.Phase)
+		}
+	}
+	ground.Remove(t, r, first)
+	awaitGone(t, r, on)
+	ground.Remove(t, r, second)
+	ground.Await(t, "the last node of the pool empty", func(ctx context.Context) (bool, error) {
+		n := ground.PoolNodes(t, r, pool)[other]
+		if n == nil {
+			return false, fmt.Errorf("node %s is gone, though the pool has room for it", other)
+		}
+		return n.Annotations[v1alpha1.AnnotationScaleDownCandidateSince] != "", nil
+	})
+	if got := len(ground.PoolNodes(t, r, pool)); got != 1 {
+		t.Errorf("%d nodes, want 1", got)
+	}
+}

@@ -1,0 +1,72 @@
+package scaler
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+)
+
+// origin is what an instance was, or would be, launched from. Each part is empty where it is not known.
+type origin struct{ class, template, ami string }
+
+// present is what would be launched for the pool now. A class that does not exist is not known.
+func present(ctx context.Context, reader client.Reader, pool *v1alpha1.NodePool) origin {
+	o := origin{template: pool.Spec.Template.Hash()}
+	class := &v1alpha1.AWSNodeClass{}
+	if ref := pool.Spec.Template.NodeClassRef; ref.Kind == "AWSNodeClass" && reader.Get(ctx, client.ObjectKey{Name: ref.Name}, class) == nil {
+		o.class, o.ami = class.Spec.Hash(), class.Status.AMI
+	}
+	return o
+}
+
+// originOf is what the instance was launched from: its tags say it, and the Node's annotations where an instance has none.
+func originOf(e entry, n *corev1.Node) origin {
+	read := func(key string, ok func(string) bool) string {
+		if v := e.Tags[key]; ok(v) {
+			return v
+		}
+		if v := n.Annotations[key]; ok(v) {
+			return v
+		}
+		return ""
+	}
+	said := func(v string) bool { return v != "" }
+	return origin{
+		class: read(v1alpha1.AnnotationNodeClassHash, v1alpha1.IsHash), template: read(v1alpha1.AnnotationTemplateHash, v1alpha1.IsHash),
+		ami: read(v1alpha1.AnnotationAMI, said),
+	}
+}
+
+// drift words how the node differs from what would be launched now; empty where it does not, or nobody knows.
+func (o origin) drift(now origin) string {
+	differ := func(was, is string) bool { return was != "" && is != "" && was != is }
+	switch {
+	case differ(o.template, now.template):
+		return "drifted: spec.template of the NodePool has changed since its launch"
+	case differ(o.class, now.class):
+		return "drifted: the node class has changed since its launch"
+	case differ(o.ami, now.ami):
+		return "drifted: launched from " + o.ami + ", and the node class means " + now.ami + " now"
+	}
+	return ""
+}
+
+// unknown are the annotations that take a node whose launch nobody wrote down, or an older Stratos in another way, for one that was launched
+// from what stands now: it is not replaced for an upgrade of Stratos.
+func (o origin) unknown(now origin) map[string]string {
+	out := map[string]string{}
+	for key, pair := range map[string][2]string{
+		v1alpha1.AnnotationNodeClassHash: {o.class, now.class}, v1alpha1.AnnotationTemplateHash: {o.template, now.template}, v1alpha1.AnnotationAMI: {o.ami, now.ami},
+	} {
+		if pair[0] == "" && pair[1] != "" {
+			out[key] = pair[1]
+		}
+	}
+	return out
+}
+
+// written are the parts that are known, by the key of their tag and annotation.
+func (o origin) written() map[string]string { return origin{}.unknown(o) }

@@ -1,0 +1,231 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+)
+
+// Member is one instance of a pool as recycling sees it.
+type Member struct {
+	// Node is empty while the instance has none.
+	Node  v1alpha1.NodeName
+	State v1alpha1.NodeState
+	// Leaving is why a terminating node goes.
+	Leaving v1alpha1.StopReason
+	// Launched is when the instance began, Running when the node last became running, SurplusSince since when it is marked as surplus.
+	Launched, Running, SurplusSince time.Time
+	// Drift says how the node differs from what would be launched now; empty for one that does not.
+	Drift string
+	// Empty: no pod that counts is on the node and none is promised room there.
+	Empty bool
+	// Held: the node must not be taken now. A standby one is promised to a pod, a running one is not to be disrupted.
+	Held bool
+	// Turn: it was the node's turn already, and that does not show in its state yet.
+	Turn bool
+}
+
+// Recycling is what a pool asks for.
+type Recycling struct {
+	PoolSize, MinStandby int32
+	// Budget bounds how many nodes are being replaced at once.
+	Budget int32
+	// MaxRuntime, ExpireAfter and SurplusTTL are off where they are 0.
+	MaxRuntime, ExpireAfter, SurplusTTL time.Duration
+	// Drift: nodes that differ from what would be launched now are replaced.
+	Drift bool
+}
+
+// Turn says that a node is to go now, and why.
+type Turn struct {
+	Node   v1alpha1.NodeName
+	Reason v1alpha1.StopReason
+	Why    string
+}
+
+// Recycle lists the nodes whose turn it is to go, sorted by name. Surplus goes without a budget, because nothing is launched in its place
+// and it never takes standby below minStandby. What is replaced goes within the budget, standby nodes first, and only while standby stays
+// at minStandby, as far as poolSize allows it, less the budget.
+func Recycle(members []Member, p Recycling, now time.Time) []Turn {
+	members = inOrder(members)
+	turns := excess(members, p)
+	turns = append(turns, outlived(without(members, turns), p, now)...)
+	turns = append(turns, replaced(without(members, turns), p, now)...)
+	slices.SortFunc(turns, func(a, b Turn) int { return cmp.Compare(a.Node, b.Node) })
+	return turns
+}
+
+// excess are the nodes above poolSize: standby ones at once, then running ones that are empty. Those in use stay until they are.
+func excess(members []Member, p Recycling) []Turn {
+	over := -int(p.PoolSize)
+	for i := range members {
+		if members[i].State != v1alpha1.StateTerminating {
+			over++
+		}
+	}
+	var turns []Turn
+	for _, state := range []v1alpha1.NodeState{v1alpha1.StateStandby, v1alpha1.StateRunning} {
+		for i := range members {
+			m := &members[i]
+			if len(turns) >= over || m.State != state || m.Held || state == v1alpha1.StateRunning && !m.Empty {
+				continue
+			}
+			turns = append(turns, Turn{m.Node, v1alpha1.StopSurplus, fmt.Sprintf("the pool has more nodes than its poolSize of %d", p.PoolSize)})
+		}
+	}
+	return turns
+}
+
+// Surplus lists the standby nodes above minStandby, those that are marked as surplus longest first, so that a mark stays where it is.
+func Surplus(members []Member, p Recycling) []v1alpha1.NodeName {
+	var out []v1alpha1.NodeName
+	for _, m := range surplus(members, p) {
+		out = append(out, m.Node)
+	}
+	return out
+}
+
+func surplus(members []Member, p Recycling) []Member {
+	free := standing(inOrder(members))
+	slices.SortStableFunc(free, func(a, b Member) int {
+		switch {
+		case a.SurplusSince.Equal(b.SurplusSince):
+			return 0
+		case a.SurplusSince.IsZero():
+			return 1
+		case b.SurplusSince.IsZero():
+			return -1
+		}
+		return a.SurplusSince.Compare(b.SurplusSince)
+	})
+	return free[:max(0, len(free)-int(p.MinStandby))]
+}
+
+// outlived are as many standby nodes as were surplus for the time that surplus is kept: drifted ones go first, then the oldest.
+func outlived(members []Member, p Recycling, now time.Time) []Turn {
+	due := 0
+	for _, m := range surplus(members, p) {
+		if p.SurplusTTL > 0 && !m.SurplusSince.IsZero() && now.Sub(m.SurplusSince) >= p.SurplusTTL {
+			due++
+		}
+	}
+	var turns []Turn
+	for _, m := range standing(members)[:due] {
+		turns = append(turns, Turn{m.Node, v1alpha1.StopSurplus, fmt.Sprintf("standby was above minStandby for %s", p.SurplusTTL)})
+	}
+	return turns
+}
+
+// replaced are the nodes for which others are launched.
+func replaced(members []Member, p Recycling, now time.Time) []Turn {
+	left := int(p.Budget)
+	for i := range members {
+		if members[i].State == v1alpha1.StateTerminating && IsReplacement(members[i].Leaving) {
+			left--
+		}
+	}
+	standby, least := len(standing(members)), floor(members, p)
+	var turns []Turn
+	for _, m := range candidates(members, p, now) {
+		switch {
+		case left <= 0:
+			return turns
+		case m.State == v1alpha1.StateStandby && standby <= least:
+			continue
+		case m.State == v1alpha1.StateStandby:
+			standby--
+		}
+		left--
+		turns = append(turns, m.turn(p, now))
+	}
+	return turns
+}
+
+// floor is how many standby nodes stay: minStandby, as far as the nodes in use leave room for it in poolSize, less the budget.
+func floor(members []Member, p Recycling) int {
+	room := int(p.PoolSize)
+	for i := range members {
+		switch members[i].State {
+		case v1alpha1.StateStarting, v1alpha1.StateRunning, v1alpha1.StateStopping:
+			room--
+		}
+	}
+	return min(int(p.MinStandby), room) - int(p.Budget)
+}
+
+// candidates are the nodes that are to be replaced, in the order in which they go: those whose turn it was already, whose place in the
+// budget is taken; standby ones; running ones above their time; running ones that drifted.
+func candidates(members []Member, p Recycling, now time.Time) []Member {
+	var out []Member
+	for _, m := range members {
+		if m.turn(p, now).Reason != "" {
+			out = append(out, m)
+		}
+	}
+	rank := func(m *Member) int {
+		switch {
+		case m.Turn:
+			return 0
+		case m.State == v1alpha1.StateStandby:
+			return 1
+		case m.turn(p, now).Reason == v1alpha1.StopRuntime:
+			return 2
+		}
+		return 3
+	}
+	slices.SortStableFunc(out, func(a, b Member) int { return rank(&a) - rank(&b) })
+	return out
+}
+
+// turn is why the node is to be replaced; without a reason it is not.
+func (m *Member) turn(p Recycling, now time.Time) Turn {
+	drifted := p.Drift && m.Drift != ""
+	switch {
+	case m.Held:
+	case m.State == v1alpha1.StateStandby && drifted, m.State == v1alpha1.StateRunning && drifted && m.Empty:
+		return Turn{m.Node, v1alpha1.StopDrift, m.Drift}
+	case m.State == v1alpha1.StateStandby && p.ExpireAfter > 0 && now.Sub(m.Launched) >= p.ExpireAfter:
+		return Turn{m.Node, v1alpha1.StopExpired, fmt.Sprintf("launched %s ago or more (disruption.expireAfter)", p.ExpireAfter)}
+	case m.State == v1alpha1.StateRunning && p.MaxRuntime > 0 && !m.Running.IsZero() && now.Sub(m.Running) >= p.MaxRuntime:
+		return Turn{m.Node, v1alpha1.StopRuntime, fmt.Sprintf("running for %s or more (maxNodeRuntime)", p.MaxRuntime)}
+	}
+	return Turn{}
+}
+
+// IsReplacement reports whether a node that goes for the reason is replaced and so counts against the budget.
+func IsReplacement(r v1alpha1.StopReason) bool {
+	return r == v1alpha1.StopDrift || r == v1alpha1.StopExpired || r == v1alpha1.StopRuntime
+}
+
+// inOrder sorts a copy: drifted nodes first, then the oldest, names last so that equal input gives equal output.
+func inOrder(members []Member) []Member {
+	out := slices.Clone(members)
+	slices.SortFunc(out, func(a, b Member) int {
+		if (a.Drift != "") != (b.Drift != "") {
+			return cmp.Compare(b.Drift, a.Drift) // the empty one is the smaller
+		}
+		return cmp.Or(a.Launched.Compare(b.Launched), cmp.Compare(a.Node, b.Node))
+	})
+	return out
+}
+
+// standing are the standby nodes that nobody is promised.
+func standing(members []Member) []Member {
+	var out []Member
+	for _, m := range members {
+		if m.State == v1alpha1.StateStandby && !m.Held {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// without leaves out the nodes whose turn it is.
+func without(members []Member, turns []Turn) []Member {
+	return slices.DeleteFunc(slices.Clone(members), func(m Member) bool {
+		return slices.ContainsFunc(turns, func(t Turn) bool { return t.Node == m.Node && m.Node != "" })
+	})
+}

@@ -1,0 +1,144 @@
+package scaler
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/scaler/plan"
+	"github.com/stratos-sh/stratos/scaler/transition"
+)
+
+// recycle decides which of the pool's nodes go now, and has the lifecycle of each look at it. The decision is kept in memory until the
+// node's state shows it, so that a cache that lags lets no more nodes go than the budget allows.
+func (c *pools) recycle(ctx context.Context, pool *v1alpha1.NodePool, nodes []corev1.Node) error {
+	name, policy, now := v1alpha1.PoolName(pool.Name), recyclingOf(pool), present(ctx, c.client, pool)
+	byID := map[string]*corev1.Node{}
+	for i := range nodes {
+		byID[nodes[i].Spec.ProviderID] = &nodes[i]
+	}
+	var members []plan.Member
+	var errs []error
+	byName := map[v1alpha1.NodeName]entry{}
+	for _, e := range c.inventory.of(name) {
+		n := byID[e.ProviderID]
+		if n == nil || n.Labels[v1alpha1.LabelState] == "" {
+			members = append(members, plan.Member{State: v1alpha1.StateWarmup, Launched: e.LaunchTime})
+			continue
+		}
+		was := originOf(e, n)
+		if policy.Drift {
+			errs = append(errs, c.patchNode(ctx, n, transition.Stamp(n, was.unknown(now))))
+		}
+		m := memberOf(e, n, was.drift(now))
+		m.Turn = c.turns.of(name, m.Node).Reason != ""
+		errs = append(errs, c.occupancy(ctx, n, &m))
+		members, byName[m.Node] = append(members, m), e
+	}
+	if policy.Drift {
+		c.sayDrift(name, members, nodes)
+	}
+	for _, turn := range c.turns.set(name, plan.Recycle(members, policy, c.now())) {
+		c.wake(ctx, byName[turn.Node].ID)
+	}
+	return errors.Join(append(errs, c.markSurplus(ctx, nodes, members, policy))...)
+}
+
+func recyclingOf(pool *v1alpha1.NodePool) plan.Recycling {
+	s := &pool.Spec
+	p := plan.Recycling{
+		PoolSize: s.PoolSize, MinStandby: s.MinStandby, Budget: s.Disruption.BudgetOrDefault(s.PoolSize),
+		MaxRuntime: s.RuntimeLimit(), SurplusTTL: s.ScaleDown.StandbySurplusTTLOrDefault(),
+		Drift: s.Disruption.DriftOrDefault() == v1alpha1.DriftRecycle,
+	}
+	if s.Disruption.ExpireAfter != nil {
+		p.ExpireAfter = s.Disruption.ExpireAfter.Duration
+	}
+	return p
+}
+
+func memberOf(e entry, n *corev1.Node, drift string) plan.Member {
+	launched := e.LaunchTime
+	if made := n.CreationTimestamp.Time; !made.IsZero() && made.Before(launched) {
+		launched = made // EC2 tells the time of the last start
+	}
+	return plan.Member{
+		Node: v1alpha1.NodeName(n.Name), State: v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]),
+		Leaving:  v1alpha1.StopReason(n.Annotations[v1alpha1.AnnotationStopReason]),
+		Launched: launched, Running: timeMark(n, v1alpha1.AnnotationRunningSince), SurplusSince: timeMark(n, v1alpha1.AnnotationSurplusSince),
+		Drift: drift,
+	}
+}
+
+// occupancy fills in whether the node is empty and whether it must not be taken now.
+func (c *pools) occupancy(ctx context.Context, n *corev1.Node, m *plan.Member) error {
+	claims := len(c.ledger.On(m.Node))
+	switch m.State {
+	case v1alpha1.StateStandby:
+		m.Held = claims > 0
+	case v1alpha1.StateRunning:
+		pods := &corev1.PodList{}
+		if err := c.client.List(ctx, pods, client.MatchingFields{indexPodNode: n.Name}); err != nil {
+			m.Held = true // what we cannot see is not empty
+			return err
+		}
+		counting := transition.Counting(n.Name, pods.Items)
+		m.Empty, m.Held = len(counting) == 0 && claims == 0, doNotDisrupt(n, counting)
+	}
+	return nil
+}
+
+// doNotDisrupt reports whether somebody wants the node, or a pod that counts on it, to stay.
+func doNotDisrupt(n *corev1.Node, counting []*corev1.Pod) bool {
+	return n.Annotations[v1alpha1.AnnotationDoNotDisrupt] == "true" ||
+		slices.ContainsFunc(counting, func(p *corev1.Pod) bool { return p.Annotations[v1alpha1.AnnotationDoNotDisrupt] == "true" })
+}
+
+// sayDrift says once of each node that it drifted.
+func (c *pools) sayDrift(name v1alpha1.PoolName, members []plan.Member, nodes []corev1.Node) {
+	for _, m := range c.turns.noteDrift(name, members) {
+		if i := slices.IndexFunc(nodes, func(n corev1.Node) bool { return n.Name == string(m.Node) }); i >= 0 {
+			c.events.Eventf(&nodes[i], nil, corev1.EventTypeNormal, string(v1alpha1.ReasonDrifted), "Recycle", "%s; it is replaced within disruption.budget, a running node when it is empty", m.Drift)
+		}
+	}
+}
+
+// markSurplus writes down since when standby nodes are above minStandby, so that a restart does not begin to count anew.
+func (c *pools) markSurplus(ctx context.Context, nodes []corev1.Node, members []plan.Member, policy plan.Recycling) error {
+	surplus := plan.Surplus(members, policy)
+	var errs []error
+	for i := range nodes {
+		n := &nodes[i]
+		marked, is := n.Annotations[v1alpha1.AnnotationSurplusSince] != "", slices.Contains(surplus, v1alpha1.NodeName(n.Name))
+		if marked == is || v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) != v1alpha1.StateStandby {
+			continue
+		}
+		since := time.Time{}
+		if is {
+			since = c.now()
+		}
+		errs = append(errs, c.patchNode(ctx, n, transition.Surplus(n, since)))
+	}
+	return errors.Join(errs...)
+}
+
+// patchNode writes to a Node as far as it still is as the cache showed it; where it is not, its change brings the pool back here.
+func (c *pools) patchNode(ctx context.Context, n *corev1.Node, p transition.Patch) error {
+	if p.Empty() {
+		return nil
+	}
+	target := &corev1.Node{}
+	target.Name = n.Name
+	err := c.client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, p.JSON()))
+	if apierrors.IsInvalid(err) {
+		return nil
+	}
+	return client.IgnoreNotFound(ignoreConflict(err))
+}

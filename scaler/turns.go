@@ -1,0 +1,67 @@
+package scaler
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/scaler/plan"
+)
+
+// turns are the nodes whose turn it is to go: the pools decide, the nodes' lifecycle carries out. Nothing is lost with them in a crash: the
+// next process decides again from what it observes.
+type turns struct {
+	// mu guards the fields below.
+	mu    sync.Mutex
+	pools map[v1alpha1.PoolName]map[v1alpha1.NodeName]plan.Turn
+	// drifted are the nodes of which it was said that they drifted.
+	drifted map[v1alpha1.PoolName]map[v1alpha1.NodeName]bool
+}
+
+func newTurns() *turns {
+	return &turns{pools: map[v1alpha1.PoolName]map[v1alpha1.NodeName]plan.Turn{}, drifted: map[v1alpha1.PoolName]map[v1alpha1.NodeName]bool{}}
+}
+
+// set replaces the pool's turns, and returns those that are new.
+func (t *turns) set(pool v1alpha1.PoolName, list []plan.Turn) []plan.Turn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before, now := t.pools[pool], map[v1alpha1.NodeName]plan.Turn{}
+	for _, turn := range list {
+		now[turn.Node] = turn
+	}
+	t.pools[pool] = now
+	if len(now) == 0 {
+		delete(t.pools, pool)
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(turn plan.Turn) bool { return before[turn.Node] == turn })
+}
+
+// of is the node's turn; one without a reason is none.
+func (t *turns) of(pool v1alpha1.PoolName, node v1alpha1.NodeName) plan.Turn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.pools[pool][node]
+}
+
+// noteDrift replaces the pool's drifted nodes, and returns those that are new, sorted.
+func (t *turns) noteDrift(pool v1alpha1.PoolName, members []plan.Member) []plan.Member {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before, now := t.drifted[pool], map[v1alpha1.NodeName]bool{}
+	var fresh []plan.Member
+	for _, m := range members {
+		if m.Drift == "" || m.State == v1alpha1.StateTerminating {
+			continue
+		}
+		now[m.Node] = true
+		if !before[m.Node] {
+			fresh = append(fresh, m)
+		}
+	}
+	t.drifted[pool] = now
+	if len(now) == 0 {
+		delete(t.drifted, pool)
+	}
+	return fresh
+}

@@ -1,0 +1,125 @@
+package scaler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/transition"
+)
+
+// withStartupTaint is a pool that waits for the CNI's own condition.
+func withStartupTaint(p *v1alpha1.NodePool) {
+	p.Spec.Template.StartupTaints = []v1alpha1.Taint{{Key: "cni", Effect: corev1.TaintEffectNoSchedule}}
+}
+
+// warming is the Node of an instance that was launched a minute ago, Ready, its network not up.
+func warming(change ...func(*corev1.Node)) *corev1.Node {
+	return nodeIn(v1alpha1.StateWarmup, append([]func(*corev1.Node){
+		func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(epoch().Add(-time.Minute)) },
+	}, change...)...)
+}
+
+func minuteOld(i *provider.Instance) { i.LaunchTime = epoch().Add(-time.Minute) }
+
+func (r *rig) failures(reason string) float64 {
+	return testutil.ToFloat64(r.nodes.metrics.warmupFailures.WithLabelValues("p", reason))
+}
+
+func TestAWarmUpThatStopsIncompleteIsTriedOnceMore(t *testing.T) {
+	r := newRig(t, warming(), nodePool(5, 1, withStartupTaint))
+	r.sweep(instance(provider.InstanceStopped, minuteOld))
+	r.reconcile()
+	r.want("patch c warmup", "start i-c")
+	if got := r.failures("incomplete"); got != 1 {
+		t.Errorf("%v incomplete warm-ups counted, want 1", got)
+	}
+	n := r.node("c")
+	if transition.WarmupTries(n) != 1 || n.Annotations[v1alpha1.AnnotationWarmupStarted] == "" {
+		t.Errorf("annotations %v, want the try and its start", n.Annotations)
+	}
+	if o := observe(n, transition.Template{}, r.now); o.Ready || !o.EverReady {
+		t.Errorf("Ready %t, once Ready %t: what was said before counts for the second try", o.Ready, o.EverReady)
+	}
+
+	r.reconcile() // accepted: not asked again before a sweep says otherwise
+	r.want("tag i-c warmup")
+	r.now = r.now.Add(11 * time.Second)
+	r.sweep(instance(provider.InstanceStopped, minuteOld))
+	r.reconcile() // the start fell back
+	r.want("start i-c")
+	if got := r.failures("incomplete"); got != 1 {
+		t.Errorf("%v incomplete warm-ups counted after the call came again, want 1", got)
+	}
+	if got := transition.WarmupTries(r.node("c")); got != 1 {
+		t.Errorf("%d tries counted, want 1: the deadline must not move", got)
+	}
+}
+
+// A process that dies between the intent and the call leaves an instance that its successor starts at once.
+func TestTheSecondWarmUpSurvivesARestart(t *testing.T) {
+	r := newRig(t, nodePool(5, 1, withStartupTaint),
+		warming(annotated(v1alpha1.AnnotationWarmupTries, "1"), annotated(v1alpha1.AnnotationWarmupStarted, epoch().Add(-time.Second).Format(time.RFC3339Nano)),
+			annotated(v1alpha1.AnnotationHeartbeatAtStop, transition.FormatHeartbeats(nodeIn("").Status.Conditions))))
+	r.sweep(instance(provider.InstanceStopped, minuteOld))
+	r.reconcile()
+	r.want("start i-c")
+}
+
+func TestWarmUpFailures(t *testing.T) {
+	second := func(ago time.Duration) func(*corev1.Node) {
+		return func(n *corev1.Node) {
+			n.Annotations[v1alpha1.AnnotationWarmupTries] = "1"
+			n.Annotations[v1alpha1.AnnotationWarmupStarted] = epoch().Add(-ago).Format(time.RFC3339Nano)
+		}
+	}
+	silent := func(n *corev1.Node) { n.Status.Conditions = nil }
+	for name, c := range map[string]struct {
+		node     *corev1.Node
+		instance *provider.Instance
+		reason   string
+		want     []string
+	}{
+		"never registered": {nil, instance(provider.InstanceRunning), "never_registered", []string{"terminate i-c"}},
+		"never Ready":      {warming(silent), instance(provider.InstanceRunning), "never_ready", []string{"patch c terminating"}},
+		"stopped itself before it was Ready": {
+			warming(silent), instance(provider.InstanceStopped, minuteOld), "never_ready", []string{"patch c terminating"}},
+		"stopped incomplete for the second time": {
+			warming(second(time.Minute)), instance(provider.InstanceStopped), "incomplete", []string{"patch c terminating"}},
+		"second try too slow": {warming(second(11 * time.Minute)), instance(provider.InstanceStopped), "incomplete", []string{"patch c terminating"}},
+		"terminated by somebody else": {
+			warming(), instance(provider.InstanceTerminated), "vanished", []string{"delete c"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, nodePool(5, 1, withStartupTaint))
+			if c.node != nil {
+				if err := r.api.Create(t.Context(), c.node); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.sweep(c.instance)
+			r.reconcile()
+			r.want(c.want...)
+			if got := r.failures(c.reason); got != 1 {
+				t.Errorf("%v warm-ups failed for %s, want 1", got, c.reason)
+			}
+			if said := r.said(); len(said) != 1 {
+				t.Errorf("events %q, want one WarmupFailed", said)
+			}
+		})
+	}
+}
+
+// Nobody waits for a network any more on a machine that is off: a look two minutes later must not call it complete.
+func TestAStoppedWarmUpIsNotCompleteByPatience(t *testing.T) {
+	old := func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(epoch().Add(-5 * time.Minute)) }
+	r := newRig(t, warming(old), nodePool(5, 1, withStartupTaint))
+	r.sweep(instance(provider.InstanceStopped, minuteOld))
+	r.reconcile()
+	r.want("patch c warmup", "start i-c")
+}
