@@ -93,6 +93,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 			Count: func(pool v1alpha1.PoolName, trigger start.Trigger) {
 				r.note("count " + string(pool) + " " + string(trigger))
 			},
+			Refused: func(v1alpha1.PoolName, v1alpha1.Reason) {},
 		}),
 	}
 	r.pools = &pools{

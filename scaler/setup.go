@@ -66,6 +66,9 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 			m.scaleup.WithLabelValues(string(pool), string(trigger)).Inc()
 			sweep.poke()
 		},
+		Refused: func(pool v1alpha1.PoolName, reason v1alpha1.Reason) {
+			m.startFailures.WithLabelValues(string(pool), string(reason)).Inc()
+		},
 	})
 	placer = start.NewPlacer(s.Ledger, s.View, starter, recorder, time.Now)
 	s.View.Listen(view.Listener{Homeless: placer.Homeless})

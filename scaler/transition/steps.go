@@ -110,6 +110,13 @@ func StartFailed(n *corev1.Node, until time.Time) Patch {
 	return between(n, is)
 }
 
+// StartDeclined takes the start intent back of a node that is none the worse: it rests until the given time, and its strikes stay as they are.
+func StartDeclined(n *corev1.Node, until time.Time) Patch {
+	is := enter(n, v1alpha1.StateStandby)
+	set(&is.Annotations, v1alpha1.AnnotationUnavailableUntil, until.UTC().Format(time.RFC3339))
+	return between(n, is)
+}
+
 // Running opens the node to pods: our cordon and all lifecycle taints go in one patch, also those that the node and
 // cloud controllers would take away in their 5 s loops. That is safe because the kubelet has reported anew; where it
 // is wrong they come back. A person's cordon and taints stay.
