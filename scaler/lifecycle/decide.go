@@ -29,7 +29,7 @@ func Decide(o Observation, now time.Time) Decision {
 	case v1alpha1.StateWarmup:
 		return warmup(o, now)
 	case v1alpha1.StateStandby:
-		return standby(o)
+		return standby(o, now)
 	case v1alpha1.StateStarting:
 		return starting(o, now)
 	case v1alpha1.StateRunning:
@@ -37,7 +37,7 @@ func Decide(o Observation, now time.Time) Decision {
 	case v1alpha1.StateStopping:
 		return stopping(o, now)
 	case v1alpha1.StateTerminating:
-		return terminating(o)
+		return terminating(o, now)
 	}
 	// A state that we do not know was written by somebody else. Adopting again derives the state from the truth.
 	return do(Adopt, "unknown state "+string(o.Node.State))
@@ -91,12 +91,18 @@ func warmup(o Observation, now time.Time) Decision {
 	return do(ForceStop, "did not stop itself within preWarm.timeout")
 }
 
-func standby(o Observation) Decision {
+func standby(o Observation, now time.Time) Decision {
+	// Somebody else started it and its kubelet does not report: that gets the time of a start of ours.
+	astray := o.Instance.State == provider.InstanceRunning && !o.Instance.Since.IsZero() && now.Sub(o.Instance.Since) >= o.Policy.ReadyTimeout
 	switch {
 	case o.Instance.State == provider.InstanceRunning && o.Node.Ready && o.Node.NetworkReady && o.Node.Complete:
 		return do(ToRunning, "started by somebody else")
 	case o.Instance.State == provider.InstanceStopped && o.Counting > 0:
 		return do(RequestStart, "a pod is bound to the stopped node")
+	case astray && o.Counting > 0:
+		return do(RequestStart, "a pod is bound to the node, which somebody else started and which does not report")
+	case astray && o.Claims == 0:
+		return do(ForceStop, "started by somebody else, and not Ready within scaleUp.readyTimeout")
 	}
 	return wait("standing by", 0)
 }
@@ -157,7 +163,9 @@ func stopping(o Observation, now time.Time) Decision {
 	case since < CordonTime:
 		return wait("cordoned, letting binds in flight land", CordonTime-since)
 	case since >= o.Policy.DrainTimeout:
-		return do(CancelStop, "not drained within scaleDown.drainTimeout")
+		return do(AbandonDrain, "not drained within scaleDown.drainTimeout")
+	case o.Attached > 0:
+		return wait("volumes are still attached", time.Second)
 	}
 	return do(VerifyAndStop, "empty")
 }
@@ -178,11 +186,24 @@ func stopIntended(o Observation, now time.Time) Decision {
 	return wait("stop asked", SettleTime)
 }
 
-func terminating(o Observation) Decision {
-	if o.Counting > 0 {
+func terminating(o Observation, now time.Time) Decision {
+	since := now.Sub(o.Node.StoppingSince)
+	late := !o.Node.StoppingSince.IsZero() && since >= o.Policy.DrainTimeout
+	switch {
+	case o.Counting > 0 && late && spared(o.Node.StopReason):
+		return do(AbandonDrain, "not drained within scaleDown.drainTimeout")
+	case o.Counting > 0:
 		return Decision{Action: Drain, Reason: "draining before termination", After: 2 * time.Second}
+	case o.Attached > 0 && !late:
+		return wait("volumes are still attached", time.Second)
 	}
 	return do(Terminate, "drained")
+}
+
+// spared reports whether a node that cannot be drained is kept: it was to be replaced for its age or its template. A pool that is deleted and
+// an instance that fails do not come back to running; their drains go on.
+func spared(r v1alpha1.StopReason) bool {
+	return r == v1alpha1.StopRuntime || r == v1alpha1.StopDrift
 }
 
 // settled reports whether the cloud was asked long enough after the given moment for its answer to show what we did then.

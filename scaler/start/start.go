@@ -33,6 +33,16 @@ const (
 	TriggerPending Trigger = "pending"
 )
 
+// Refusal is why the cloud refused a start; the metric label of stratos_nodepool_start_failures_total.
+type Refusal string
+
+// The refusals.
+const (
+	RefusedCapacity Refusal = "capacity"
+	RefusedStopping Refusal = "stopping"
+	RefusedOther    Refusal = "refused"
+)
+
 const (
 	// workers bounds starts under way at once: enough to keep the API server busy, few enough not to crowd it.
 	workers = 32
@@ -63,8 +73,8 @@ type Starter struct {
 	ledger *claim.Ledger
 	events events.EventRecorder
 	count  func(pool v1alpha1.PoolName, trigger Trigger)
-	// refused is told of every start that the cloud refused for no fault of the node's.
-	refused func(pool v1alpha1.PoolName, reason v1alpha1.Reason)
+	// refused is told of every start that the cloud refused for good.
+	refused func(pool v1alpha1.PoolName, why Refusal)
 	// homeless is told of claims whose node will not run, for their pods to be placed anew.
 	homeless func([]claim.Claim)
 	now      func() time.Time
@@ -88,8 +98,8 @@ type Options struct {
 	Events events.EventRecorder
 	// Count is told of every start that the cloud accepted.
 	Count func(pool v1alpha1.PoolName, trigger Trigger)
-	// Refused is told of every start that the cloud refused for no fault of the node's.
-	Refused func(pool v1alpha1.PoolName, reason v1alpha1.Reason)
+	// Refused is told of every start that the cloud refused for good.
+	Refused func(pool v1alpha1.PoolName, why Refusal)
 	// Homeless is told of claims whose node will not run.
 	Homeless func([]claim.Claim)
 	Now      func() time.Time
@@ -274,14 +284,15 @@ func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) 
 		return err
 	case provider.IsInsufficientCapacity(err):
 		until := s.ledger.Scarce(claim.OfferingOf(node.Labels), s.now())
-		return s.decline(ctx, name, declined{v1alpha1.ReasonInsufficientCapacity, err.Error(), until})
+		return s.decline(ctx, name, declined{RefusedCapacity, v1alpha1.ReasonInsufficientCapacity, err.Error(), until})
 	case stillStopping(err):
 		if len(s.claimed(name)) == 0 || s.queue.NumRequeues(name) < patience {
 			return err
 		}
-		return s.decline(ctx, name, declined{v1alpha1.ReasonStartFailed, err.Error(), s.now().Add(claim.RestAfterRefusal)})
+		return s.decline(ctx, name, declined{RefusedStopping, v1alpha1.ReasonStartFailed, err.Error(), s.now().Add(claim.RestAfterRefusal)})
 	case provider.IsIncorrectState(err), provider.IsNotFound(err), provider.IsInvalidConfig(err):
 		s.forget(name)
+		s.refused(pool, RefusedOther)
 		return s.fail(ctx, name, err.Error())
 	}
 	return err // the network or the cloud's own trouble: readyTimeout bounds how long it comes again
@@ -322,6 +333,7 @@ func stillStopping(err error) bool {
 
 // declined is a start that the cloud refused for no fault of the node's.
 type declined struct {
+	why    Refusal
 	reason v1alpha1.Reason
 	words  string
 	until  time.Time
@@ -342,7 +354,7 @@ func (s *Starter) decline(ctx context.Context, name v1alpha1.NodeName, why decli
 		return nil // somebody else has moved it on
 	}
 	s.events.Eventf(node, nil, corev1.EventTypeWarning, string(why.reason), "Start", "%s", why.words)
-	s.refused(v1alpha1.PoolName(node.Labels[v1alpha1.LabelPool]), why.reason)
+	s.refused(v1alpha1.PoolName(node.Labels[v1alpha1.LabelPool]), why.why)
 	err := s.patch(ctx, node, transition.StartDeclined(node, why.until))
 	if apierrors.IsInvalid(err) {
 		return nil

@@ -80,10 +80,10 @@ func newRig(t *testing.T, nodes ...*corev1.Node) *rig {
 			defer r.mu.Unlock()
 			r.counted = append(r.counted, string(pool)+" "+string(trigger))
 		},
-		Refused: func(pool v1alpha1.PoolName, reason v1alpha1.Reason) {
+		Refused: func(pool v1alpha1.PoolName, why Refusal) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			r.counted = append(r.counted, string(pool)+" refused "+string(reason))
+			r.counted = append(r.counted, string(pool)+" refused "+string(why))
 		},
 	})
 	return r
@@ -440,10 +440,11 @@ func TestADeclinedStartIsNotHeldAgainstTheNode(t *testing.T) {
 		calls   int
 		rest    time.Duration
 		event   string
+		counted Refusal
 	}{
-		"no capacity":                        {offered, &provider.InsufficientCapacityError{Type: "m5.large", Zone: "a"}, 1, 10 * time.Second, "InsufficientCapacity"},
-		"no capacity, zone and type unknown": {func(*corev1.Node) {}, &provider.InsufficientCapacityError{Type: "m5.large", Zone: "a"}, 1, 3 * time.Minute, "InsufficientCapacity"},
-		"still stopping after several tries": {offered, &provider.IncorrectStateError{ID: "i-c", State: provider.InstanceStopping, Op: "start"}, 5, 11500 * time.Millisecond, "StartFailed"},
+		"no capacity":                        {offered, &provider.InsufficientCapacityError{Type: "m5.large", Zone: "a"}, 1, 10 * time.Second, "InsufficientCapacity", RefusedCapacity},
+		"no capacity, zone and type unknown": {func(*corev1.Node) {}, &provider.InsufficientCapacityError{Type: "m5.large", Zone: "a"}, 1, 3 * time.Minute, "InsufficientCapacity", RefusedCapacity},
+		"still stopping after several tries": {offered, &provider.IncorrectStateError{ID: "i-c", State: provider.InstanceStopping, Op: "start"}, 5, 11500 * time.Millisecond, "StartFailed", RefusedStopping},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -467,7 +468,7 @@ func TestADeclinedStartIsNotHeldAgainstTheNode(t *testing.T) {
 				if got := r.said(); len(got) != 1 || !strings.Contains(got[0], c.event) || !strings.Contains(got[0], c.refusal.Error()) {
 					t.Errorf("events %q, want one %s with the cloud's words", got, c.event)
 				}
-				if !slices.Equal(r.homeless, []string{"x"}) || !slices.Equal(r.counted, []string{"p refused " + c.event}) {
+				if !slices.Equal(r.homeless, []string{"x"}) || !slices.Equal(r.counted, []string{"p refused " + string(c.counted)}) {
 					t.Errorf("homeless %q, counted %q", r.homeless, r.counted)
 				}
 			})

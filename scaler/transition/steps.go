@@ -63,6 +63,18 @@ func Warmup(n *corev1.Node, t Template) Patch {
 	return between(n, is)
 }
 
+// Mended puts back what somebody took from a Node that Stratos has adopted: whose it is, and, while it is not running, what keeps pods off it.
+// On a running node labels, taints and cordon are the users' to change.
+func Mended(n *corev1.Node, t Template) Patch {
+	is := n.DeepCopy()
+	set(&is.Labels, v1alpha1.LabelPool, string(t.Pool))
+	set(&is.Annotations, v1alpha1.AnnotationInstanceID, string(t.Instance))
+	if v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) != v1alpha1.StateRunning {
+		shut(is)
+	}
+	return between(n, is)
+}
+
 // Warmed records that a warming node was seen complete.
 func Warmed(n *corev1.Node, now time.Time) Patch {
 	is := n.DeepCopy()
@@ -288,12 +300,25 @@ func FormatHeartbeats(conditions []corev1.NodeCondition) string {
 // Fresh reports whether the condition was reported after the heartbeats were recorded. Without a record everything is
 // fresh: the node has not been stopped by us yet. Only the kubelet's own stamps are compared, never our clock.
 func Fresh(n *corev1.Node, c *corev1.NodeCondition) bool {
+	at, recorded := heartbeatAtStop(n, c.Type)
+	return !recorded || c.LastHeartbeatTime.After(at)
+}
+
+// FreshNetwork is Fresh for a condition that a network agent writes. Agents stamp what they change, some without a heartbeat: a transition
+// after the last heartbeat before the stop is news too.
+func FreshNetwork(n *corev1.Node, c *corev1.NodeCondition) bool {
+	at, recorded := heartbeatAtStop(n, c.Type)
+	return !recorded || c.LastHeartbeatTime.After(at) || c.LastTransitionTime.After(at)
+}
+
+// heartbeatAtStop is the condition's heartbeat as it was recorded at the last stop, false where none was.
+func heartbeatAtStop(n *corev1.Node, kind corev1.NodeConditionType) (time.Time, bool) {
 	beats := map[string]string{}
 	if err := json.Unmarshal([]byte(n.Annotations[v1alpha1.AnnotationHeartbeatAtStop]), &beats); err != nil {
-		return true
+		return time.Time{}, false
 	}
-	at, err := time.Parse(time.RFC3339, beats[string(c.Type)])
-	return err != nil || c.LastHeartbeatTime.After(at)
+	at, err := time.Parse(time.RFC3339, beats[string(kind)])
+	return at, err == nil
 }
 
 // Counting lists the pods that keep a node from being stopped, those nominated to it included.
