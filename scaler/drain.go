@@ -37,7 +37,8 @@ func (c *nodes) drain(ctx context.Context, g gathered) error {
 			return err
 		}
 		if why != "" {
-			c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonDrainFailed, why)
+			// The pod as related object: events are one series by their objects, reason and action, whatever the words.
+			c.events.Eventf(g.node, p, corev1.EventTypeWarning, string(v1alpha1.ReasonDrainFailed), "Drain", "%s", why)
 		}
 	}
 	return nil
@@ -65,7 +66,7 @@ func (c *nodes) abandonDrain(ctx context.Context, g gathered, why string) error 
 	if err := c.toRunning(ctx, g, lifecycle.Decision{Action: lifecycle.CancelStop, Reason: why}); err != nil {
 		return err
 	}
-	c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonDrainFailed, why+", back to running; held up by "+held)
+	c.events.Eventf(g.node, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonDrainFailed), "AbandonDrain", "%s, back to running; held up by %s", why, held)
 	return nil
 }
 

@@ -38,7 +38,10 @@ func noSilentMetric(t *testing.T, r *rig.Rig) {
 				silent = append(silent, name)
 			}
 		}
-		return len(silent) == 0, fmt.Errorf("silent: %q", silent)
+		if len(silent) > 0 {
+			return false, fmt.Errorf("silent: %q", silent)
+		}
+		return true, nil
 	})
 }
 

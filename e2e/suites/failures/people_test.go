@@ -48,7 +48,10 @@ func marksTaken(t *testing.T, r *rig.Rig) {
 			if err != nil {
 				return false, err
 			}
-			return i.Tags[tag] != "", fmt.Errorf("tags %v", i.Tags)
+			if i.Tags[tag] != "" {
+				return true, nil
+			}
+			return false, fmt.Errorf("tags %v", i.Tags)
 		})
 	}
 	if n := ground.PoolNodes(t, r, "marks")[running]; n == nil || ground.StateOf(n) != v1alpha1.StateRunning {
