@@ -132,7 +132,8 @@ func (c *nodes) volumesOf(ctx context.Context, node string, pods []corev1.Pod) (
 		}
 		for _, claim := range claimsOf(p) {
 			pvc := &corev1.PersistentVolumeClaim{}
-			if err := c.reader.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: claim}, pvc); client.IgnoreNotFound(err) != nil {
+			err := c.reader.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: claim}, pvc)
+			if client.IgnoreNotFound(err) != nil {
 				return nil, err
 			}
 			used[pvc.Spec.VolumeName] = true
