@@ -55,7 +55,7 @@ build: ## Build bin/stratos, static, with its version
 	CGO_ENABLED=0 go build -p $(P) -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/stratos ./cmd/stratos
 
 .PHONY: generate
-generate: ## Write the generated files: deep copies, CRDs, webhook configurations, and what the chart takes from the sources
+generate: ## Write the generated files: deep copies, CRDs, webhook configurations, docs/metrics.md, and what the chart takes from the sources
 	$(TOOL) controller-gen object paths=./crds/v1alpha1/...
 	@rm -rf dist/crds dist/webhook dist/rbac
 	$(TOOL) controller-gen crd paths=./crds/v1alpha1/... output:crd:dir=dist/crds
@@ -72,6 +72,7 @@ generate: ## Write the generated files: deep copies, CRDs, webhook configuration
 	@cp dist/rbac/role.yaml $(GENERATED)/rbac.yaml
 	@rm -rf dist/rbac
 	@cd e2e/helm && go run ./cmd/chart generate
+	@go run ./cmd/metrics >dist/metrics.md && mv dist/metrics.md docs/metrics.md
 
 # What the chart reads by .Files, and where its webhook configurations come from.
 GENERATED := charts/stratos/files/generated

@@ -1,11 +1,14 @@
 package extender
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stratos-sh/stratos/extender/claim"
 )
 
 // requestMetrics are the extender's own. The label verb is one of the three verbs, or verbOther.
@@ -51,4 +54,11 @@ func durationBuckets() []float64 {
 func (m *requestMetrics) observe(verb string, code int, elapsed time.Duration) {
 	m.requests.WithLabelValues(verb, strconv.Itoa(code)).Inc()
 	m.duration.WithLabelValues(verb).Observe(elapsed.Seconds())
+}
+
+// RegisterMetrics registers all of the extender's metrics, for their documentation.
+func RegisterMetrics(registerer prometheus.Registerer) error {
+	_, err := newMetrics(registerer)
+	_, observed := newObserved(registerer, claim.NewLedger())
+	return errors.Join(err, observed)
 }

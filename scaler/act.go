@@ -2,11 +2,11 @@ package scaler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,7 +23,6 @@ import (
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;patch;delete
 // +kubebuilder:rbac:groups="",resources=nodes/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;delete
-// +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
 
 // act carries out one decision.
 func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error {
@@ -34,8 +33,10 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 		return c.recordWarmed(ctx, g)
 	case lifecycle.WarmAgain:
 		return c.warmAgain(ctx, g, d)
-	case lifecycle.StopWarmed, lifecycle.StopAgain:
+	case lifecycle.StopWarmed:
 		return c.stop(ctx, g, false)
+	case lifecycle.StopAgain:
+		return errors.Join(c.stop(ctx, g, false), c.sayStopping(ctx, g.node))
 	case lifecycle.ForceStop:
 		return c.stop(ctx, g, true)
 	case lifecycle.ToStandby:
@@ -51,6 +52,8 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 		return c.failStart(ctx, g, d.Reason)
 	case lifecycle.ToRunning, lifecycle.CancelStop:
 		return c.toRunning(ctx, g, d)
+	case lifecycle.AbandonDrain:
+		return c.abandonDrain(ctx, g, d.Reason)
 	case lifecycle.MarkEmpty:
 		return c.patch(ctx, g.node, transition.Empty(g.node, c.now()))
 	case lifecycle.MarkInUse:
@@ -139,19 +142,10 @@ func (c *nodes) sayStopped(ctx context.Context, n *corev1.Node, options ...clien
 		Type: v1alpha1.ConditionStandby, Status: corev1.ConditionTrue, Reason: "Stopped",
 		Message: "instance is stopped and can be started", LastHeartbeatTime: now, LastTransitionTime: now,
 	}
-	found := false
-	for i := range is.Status.Conditions {
-		switch cond := &is.Status.Conditions[i]; cond.Type {
-		case v1alpha1.ConditionStandby:
-			*cond, found = standby, true
-		case corev1.NodeReady:
-			if cond.Status != corev1.ConditionUnknown {
-				cond.Status, cond.Reason, cond.Message = corev1.ConditionUnknown, "InstanceStopped", "Stratos stopped the instance"
-				cond.LastTransitionTime = now
-			}
-		}
-	}
-	if !found {
+	notReady(is, "InstanceStopped", "Stratos stopped the instance", now)
+	if said := condition(is, v1alpha1.ConditionStandby); said != nil {
+		*said = standby
+	} else {
 		is.Status.Conditions = append(is.Status.Conditions, standby)
 	}
 	return c.client.Status().Patch(ctx, is, client.StrategicMergeFrom(n, options...))
@@ -229,6 +223,10 @@ func (c *nodes) syncCondition(ctx context.Context, g gathered) error {
 
 func (c *nodes) ran(g gathered, d lifecycle.Decision) {
 	c.event(g, corev1.EventTypeNormal, v1alpha1.ReasonNodeRunning, d.Reason)
+	if d.Action == lifecycle.ToRunning && forced(g.node, g.template) {
+		c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonStartupTaintsForced,
+			fmt.Sprintf("startup taints removed after %s although no network agent has reported NetworkingReady, CiliumIsUp or CalicoIsUp since the start", networkTimeout))
+	}
 	if d.Action != lifecycle.ToRunning || g.Node.State != v1alpha1.StateStarting {
 		return
 	}
@@ -260,7 +258,7 @@ func (c *nodes) verifyAndStop(ctx context.Context, g gathered) error {
 	}
 	c.metrics.scaledown.WithLabelValues(string(g.template.Pool), string(g.Node.StopReason)).Inc()
 	c.event(g, corev1.EventTypeNormal, v1alpha1.ReasonScaleDown, "empty for emptyNodeTTL")
-	return nil
+	return c.sayStopping(ctx, g.node)
 }
 
 // countingLive lists the pods that keep the node running, from the API server. Nominated ones cannot be selected by a
@@ -292,29 +290,6 @@ func (c *nodes) stop(ctx context.Context, g gathered, force bool) error {
 	}
 	c.inventory.stopping(g.instance.ID, c.now())
 	c.poke()
-	return nil
-}
-
-// drain evicts the pods that count. An eviction that a disruption budget refuses is tried again later.
-func (c *nodes) drain(ctx context.Context, g gathered) error {
-	pods, err := c.podsOn(ctx, g.node.Name)
-	if err != nil {
-		return err
-	}
-	for _, p := range transition.Counting(g.node.Name, pods) {
-		if p.Spec.NodeName == "" || p.DeletionTimestamp != nil || replacing(g) && p.Annotations[v1alpha1.AnnotationDoNotDisrupt] == "true" {
-			continue
-		}
-		eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
-		err := c.client.SubResource("eviction").Create(ctx, p, eviction)
-		switch {
-		case apierrors.IsTooManyRequests(err):
-			c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonDrainFailed,
-				fmt.Sprintf("pod %s/%s cannot be evicted now: %v", p.Namespace, p.Name, err))
-		case client.IgnoreNotFound(err) != nil:
-			return err
-		}
-	}
 	return nil
 }
 
@@ -363,6 +338,9 @@ func (c *nodes) terminate(ctx context.Context, g gathered, d lifecycle.Decision)
 	c.warmupFailed(g, d)
 	err := c.cloud.TerminateInstance(ctx, string(g.instance.ID))
 	c.poke()
+	if err == nil && g.node == nil && !g.Policy.Exists {
+		c.orphan(g, fmt.Sprintf("instance %s terminated: %s", g.instance.ID, d.Reason))
+	}
 	if provider.IsNotFound(err) {
 		return nil
 	}
@@ -415,12 +393,6 @@ func (c *nodes) warmupFailed(g gathered, d lifecycle.Decision) {
 	}
 	c.metrics.warmupFailures.WithLabelValues(string(g.template.Pool), string(d.Failure)).Inc()
 	c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonWarmupFailed, d.Reason)
-}
-
-func (c *nodes) deleteNode(ctx context.Context, g gathered, d lifecycle.Decision) error {
-	c.warmupFailed(g, d)
-	uid := g.node.UID // not a Node of the same name that registered since
-	return client.IgnoreNotFound(c.client.Delete(ctx, g.node, client.Preconditions{UID: &uid}))
 }
 
 // syncStateTag writes the Node's state to the instance's tag, for people who look at the cloud. Nothing reads it back.

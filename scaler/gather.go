@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 const (
 	indexProviderID = "spec.providerID"
 	indexPodNode    = "stratos.pod-node"
+	indexAttachment = "stratos.attachment-node"
 )
 
 // networkTimeout is how long startup taints wait for the CNI's own condition before they are removed by force.
@@ -52,7 +54,7 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 		return g, err
 	}
 	g.instance = e
-	g.Instance = lifecycle.Instance{State: e.State, Launched: e.LaunchTime, Seen: e.seen}
+	g.Instance = lifecycle.Instance{State: e.State, Launched: e.LaunchTime, Seen: e.seen, Since: e.since}
 	if g.pool, err = c.poolOf(ctx, e.pool()); err != nil {
 		return g, err
 	}
@@ -78,6 +80,13 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 	if g.Node.State == v1alpha1.StateWarmup && g.Instance.State == provider.InstanceStopped {
 		g.Node.NetworkReady = networkUp(g.node, g.template) // no longer waiting means nothing where nothing runs
 	}
+	if g.Node.State == v1alpha1.StateStopping || g.Node.State == v1alpha1.StateTerminating {
+		volumes, err := c.attached(ctx, g.node.Name, pods)
+		if err != nil {
+			return g, err
+		}
+		g.Attached = len(volumes)
+	}
 	return g, nil
 }
 
@@ -85,6 +94,9 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 // may outlive its instance. Of other Nodes the cloud is not asked: each event of each Node in the cluster would be a call.
 func (c *nodes) instance(ctx context.Context, id v1alpha1.InstanceID) (entry, error) {
 	if e, ok := c.inventory.get(id); ok {
+		if e.pool() == "" {
+			return c.restorePool(ctx, e)
+		}
 		return e, nil
 	}
 	n, err := c.labelled(ctx, id)
@@ -108,7 +120,7 @@ func (c *nodes) instance(ctx context.Context, id v1alpha1.InstanceID) (entry, er
 	return entry{Instance: provider.Instance{
 		ID: id, State: provider.InstanceTerminated, ProviderID: n.Spec.ProviderID,
 		Tags: map[string]string{v1alpha1.LabelPool: n.Labels[v1alpha1.LabelPool]},
-	}, seen: asked}, nil
+	}, seen: asked, sure: true}, nil
 }
 
 // labelled finds the instance's Node among those that name a pool and show a state; nil if there is none. The pool's label alone may be somebody
@@ -177,7 +189,7 @@ func observe(n *corev1.Node, t transition.Template, now time.Time) *lifecycle.No
 		State:         v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]),
 		Ready:         ready != nil && ready.Status == corev1.ConditionTrue && transition.Fresh(n, ready),
 		EverReady:     ready != nil && ready.Status == corev1.ConditionTrue,
-		NetworkReady:  networkUp(n, t) || overdue(booted, now),
+		NetworkReady:  open(n, t) || t.RemoveStartupTaints && (networkReady(n) || overdue(booted, now)),
 		Complete:      complete(n),
 		Warmed:        timeMark(n, v1alpha1.AnnotationWarmedAt),
 		Started:       started,
@@ -208,6 +220,22 @@ func overdueOf(pods []*corev1.Pod, now time.Time) int {
 	return count
 }
 
+// open reports whether no startup taint has to be waited for. Where somebody else removes them (External), a start is over when they are gone:
+// a node that runs with them would take none of the pods it was started for. A warm-up does not wait for that.
+func open(n *corev1.Node, t transition.Template) bool {
+	if len(t.StartupTaints) == 0 || !t.RemoveStartupTaints && v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) == v1alpha1.StateWarmup {
+		return true
+	}
+	return !t.RemoveStartupTaints && !slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool {
+		return slices.ContainsFunc(t.StartupTaints, func(s corev1.Taint) bool { return s.MatchTaint(&taint) })
+	})
+}
+
+// forced reports whether startup taints are removed without a word of the network agent.
+func forced(n *corev1.Node, t transition.Template) bool {
+	return t.RemoveStartupTaints && len(t.StartupTaints) > 0 && !networkReady(n)
+}
+
 func overdue(started, now time.Time) bool {
 	return !started.IsZero() && now.Sub(started) > networkTimeout
 }
@@ -219,11 +247,11 @@ func networkUp(n *corev1.Node, t transition.Template) bool {
 
 // networkReady reads the condition of the CNIs that the seeds name; it has to be reported after the last stop.
 func networkReady(n *corev1.Node) bool {
-	if c := condition(n, "NetworkingReady"); c != nil && c.Status == corev1.ConditionTrue && transition.Fresh(n, c) {
+	if c := condition(n, "NetworkingReady"); c != nil && c.Status == corev1.ConditionTrue && transition.FreshNetwork(n, c) {
 		return true
 	}
 	c := condition(n, corev1.NodeNetworkUnavailable)
-	return c != nil && c.Status == corev1.ConditionFalse && transition.Fresh(n, c) &&
+	return c != nil && c.Status == corev1.ConditionFalse && transition.FreshNetwork(n, c) &&
 		(c.Reason == "CiliumIsUp" || c.Reason == "CalicoIsUp")
 }
 

@@ -57,7 +57,9 @@ func TestObserveNetwork(t *testing.T) {
 		want     bool
 	}{
 		"no startup taints":                        {transition.Template{RemoveStartupTaints: true}, nodeIn(v1alpha1.StateStarting), true},
-		"startup taints that others remove":        {external, nodeIn(v1alpha1.StateStarting), true},
+		"startup taints that others have removed":  {external, nodeIn(v1alpha1.StateStarting), true},
+		"startup taints that others will remove":   {external, nodeIn(v1alpha1.StateStarting, func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "cni"}) }), false},
+		"a warm-up does not wait for others":       {external, nodeIn(v1alpha1.StateWarmup, func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "cni"}) }), true},
 		"nobody reports yet":                       {startup, nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch().Add(-2*time.Minute))), false},
 		"nobody has reported for two minutes":      {startup, nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch().Add(-2*time.Minute-time.Second))), true},
 		"a node that warms up, unknown agent":      {startup, nodeIn(v1alpha1.StateWarmup), true},

@@ -17,6 +17,10 @@ type entry struct {
 	provider.Instance
 	// seen is when the call that told of it was made.
 	seen time.Time
+	// since is when a sweep first showed the state that it is in; zero where only a call of ours told of it.
+	since time.Time
+	// sure: the cloud was asked about this very instance, and knows it no more.
+	sure bool
 }
 
 // pool is the pool that the instance's tags name.
@@ -47,10 +51,14 @@ func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle t
 	next := make(map[v1alpha1.InstanceID]entry, len(list))
 	var changed []v1alpha1.InstanceID
 	for _, instance := range list {
-		next[instance.ID] = entry{Instance: *instance, seen: asked}
-		if old, ok := i.instances[instance.ID]; !ok || old.State != instance.State {
+		e := entry{Instance: *instance, seen: asked, since: asked}
+		old, ok := i.instances[instance.ID]
+		if !ok || old.State != instance.State {
 			changed = append(changed, instance.ID)
+		} else if !old.since.IsZero() {
+			e.since = old.since
 		}
+		next[instance.ID] = e
 	}
 	for id, old := range i.instances {
 		if _, ok := next[id]; ok || old.gone() {
@@ -82,7 +90,7 @@ func (i *inventory) stopping(id v1alpha1.InstanceID, now time.Time) {
 	defer i.mu.Unlock()
 	// Pending too: of a machine that boots between two sweeps we never see more before we stop it.
 	if e, ok := i.instances[id]; ok && (e.State == provider.InstanceRunning || e.State == provider.InstancePending) {
-		e.State, e.seen = provider.InstanceStopping, now
+		e.State, e.seen, e.since = provider.InstanceStopping, now, now
 		i.instances[id] = e
 	}
 }
@@ -92,7 +100,7 @@ func (i *inventory) starting(id v1alpha1.InstanceID, now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if e, ok := i.instances[id]; ok && e.State == provider.InstanceStopped {
-		e.State, e.seen = provider.InstancePending, now
+		e.State, e.seen, e.since = provider.InstancePending, now, now
 		i.instances[id] = e
 	}
 }
@@ -103,6 +111,9 @@ func (i *inventory) tagged(id v1alpha1.InstanceID, key, value string) {
 	defer i.mu.Unlock()
 	if e, ok := i.instances[id]; ok {
 		e.Tags = maps.Clone(e.Tags) // readers hold the old map
+		if e.Tags == nil {
+			e.Tags = map[string]string{}
+		}
 		e.Tags[key] = value
 		i.instances[id] = e
 	}

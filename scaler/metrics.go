@@ -80,3 +80,9 @@ func allStates() []v1alpha1.NodeState {
 		v1alpha1.StateRunning, v1alpha1.StateStopping, v1alpha1.StateTerminating,
 	}
 }
+
+// RegisterMetrics registers all of the scaler's metrics, for their documentation.
+func RegisterMetrics(registerer prometheus.Registerer) error {
+	_, err := newMetrics(registerer)
+	return err
+}

@@ -48,6 +48,8 @@ type nodes struct {
 	inventory *inventory
 	demand    *demand
 	turns     *turns
+	// warned are the DaemonSets that were told of their pods on stopped nodes.
+	warned warned
 	// poke makes the next sweeps come fast, after each call that changes an instance.
 	poke func()
 }
@@ -69,7 +71,7 @@ func (c *nodes) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctrl.Res
 	}
 	d := lifecycle.Decide(g.Observation, c.now())
 	if d.Action == lifecycle.Wait {
-		return ctrl.Result{RequeueAfter: d.After}, errors.Join(c.syncCondition(ctx, g), c.syncStateTag(ctx, g))
+		return ctrl.Result{RequeueAfter: d.After}, errors.Join(c.mend(ctx, g), c.syncCondition(ctx, g), c.syncStateTag(ctx, g), c.warnDaemonSets(ctx, g))
 	}
 	log := logr.FromContextOrDiscard(ctx)
 	log.V(1).Info("node step", "action", d.Action, "reason", d.Reason)

@@ -64,6 +64,8 @@ type pending struct {
 	// poolChanged has a pool looked at again: the demand for it has changed.
 	poolChanged func(ctx context.Context, pool v1alpha1.PoolName)
 
+	// warned are the pods that were told of their spread.
+	warned warned
 	// queue is the controller's, once it runs.
 	queue atomic.Pointer[podQueue]
 	// mu guards the fields below.
@@ -90,6 +92,11 @@ func (c *pending) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 	}
 	verdict := scheduled(pod)
 	c.fails(req.NamespacedName, failing(pod, verdict))
+	if verdict != nil {
+		if err := c.warnSpread(ctx, pod); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
 	if verdict == nil || len(pod.Spec.ResourceClaims) > 0 || c.ledger.HasClaim(pod.UID) {
 		c.served(ctx, req.NamespacedName)
 		return ctrl.Result{}, nil

@@ -39,7 +39,7 @@ func (c *pools) recycle(ctx context.Context, pool *v1alpha1.NodePool, nodes []co
 		}
 		m := memberOf(e, n, was.drift(now))
 		m.Turn = c.turns.of(name, m.Node).Reason != ""
-		errs = append(errs, c.occupancy(ctx, n, &m))
+		errs = append(errs, c.occupancy(ctx, n, pool.Spec.ScaleDown.DrainTimeoutOrDefault(), &m))
 		members, byName[m.Node] = append(members, m), e
 	}
 	if policy.Drift {
@@ -77,8 +77,8 @@ func memberOf(e entry, n *corev1.Node, drift string) plan.Member {
 	}
 }
 
-// occupancy fills in whether the node is empty and whether it must not be taken now.
-func (c *pools) occupancy(ctx context.Context, n *corev1.Node, m *plan.Member) error {
+// occupancy fills in whether the node is empty and whether it must not be taken now. drain is how long a drain may take.
+func (c *pools) occupancy(ctx context.Context, n *corev1.Node, drain time.Duration, m *plan.Member) error {
 	claims := len(c.ledger.On(m.Node))
 	switch m.State {
 	case v1alpha1.StateStandby:
@@ -90,7 +90,9 @@ func (c *pools) occupancy(ctx context.Context, n *corev1.Node, m *plan.Member) e
 			return err
 		}
 		counting := transition.Counting(n.Name, pods.Items)
-		m.Empty, m.Held = len(counting) == 0 && claims == 0, doNotDisrupt(n, counting)
+		failed := timeMark(n, v1alpha1.AnnotationDrainFailedAt)
+		resting := !failed.IsZero() && c.now().Sub(failed) < drain // a drain that failed is not tried again at once
+		m.Empty, m.Held = len(counting) == 0 && claims == 0, doNotDisrupt(n, counting) || resting
 	}
 	return nil
 }

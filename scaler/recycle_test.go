@@ -185,7 +185,7 @@ func TestADrainIsBounded(t *testing.T) {
 		"deleted when it is over":           {nodePool(5, 0, bounded), boundPod("a"), time.Hour, []string{"delete a"}},
 		"within its own grace":              {nodePool(5, 0, bounded), boundPod("a", ending(time.Minute)), time.Hour, nil},
 		"beyond every grace":                {nodePool(5, 0, bounded), boundPod("a", ending(-time.Minute)), time.Hour, []string{"terminate i-c"}},
-		"beyond its own, without a bound":   {nodePool(5, 0), boundPod("a", ending(-time.Minute)), time.Hour, nil},
+		"beyond its own, without a bound":   {nodePool(5, 0), boundPod("a", ending(-time.Minute)), time.Minute, nil},
 		"precious, the pool is deleted":     {nodePool(5, 0, deleted), boundPod("a", precious), time.Hour, []string{"eviction a"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,6 +57,7 @@ type rig struct {
 	statusing func() error
 	launching func(n int) error
 	stopping  error
+	evicting  error
 	listed    []*provider.Instance
 	known     map[string]*provider.Instance // what GetInstance answers with
 
@@ -78,6 +80,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	}
 	r.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&corev1.Node{}, &v1alpha1.NodePool{}).
 		WithIndex(&corev1.Node{}, indexProviderID, func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).
+		WithIndex(&storagev1.VolumeAttachment{}, indexAttachment, func(o client.Object) []string { return []string{o.(*storagev1.VolumeAttachment).Spec.NodeName} }).
 		WithIndex(&corev1.Pod{}, indexPodNode, pod(nodeOfPod)).
 		WithIndex(&corev1.Pod{}, "spec.nodeName", pod(func(p *corev1.Pod) string { return p.Spec.NodeName })).
 		WithInterceptorFuncs(interceptor.Funcs{Patch: r.patch, Delete: r.delete, SubResourceCreate: r.evict, SubResourcePatch: r.patchStatus}).Build()
@@ -94,6 +97,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 			Count: func(pool v1alpha1.PoolName, trigger start.Trigger) {
 				r.note("count " + string(pool) + " " + string(trigger))
 			},
+			Refused: func(v1alpha1.PoolName, start.Refusal) {},
 		}),
 	}
 	r.pools = &pools{
@@ -148,7 +152,7 @@ func (r *rig) delete(ctx context.Context, c client.WithWatch, o client.Object, o
 
 func (r *rig) evict(_ context.Context, _ client.Client, sub string, o, _ client.Object, _ ...client.SubResourceCreateOption) error {
 	r.note(sub + " " + o.GetName())
-	return nil
+	return r.evicting
 }
 
 // patchStatus is not in the log: what a status says is read from the object.
@@ -271,13 +275,20 @@ func withTag(key, value string) func(*provider.Instance) {
 	return func(i *provider.Instance) { i.Tags[key] = value }
 }
 
-// nodeIn is the Node "c" of instance "i-c", Ready.
+// nodeIn is the Node "c" of instance "i-c", Ready, and closed to pods unless it runs.
 func nodeIn(state v1alpha1.NodeState, change ...func(*corev1.Node)) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: "c", UID: "uid-c", CreationTimestamp: metav1.NewTime(epoch().Add(-time.Hour)),
 		Labels: map[string]string{v1alpha1.LabelPool: "p", v1alpha1.LabelState: string(state)}, Annotations: map[string]string{},
 	}}
 	n.Spec.ProviderID = "fake:///zone-a/i-c"
+	if state != "" {
+		n.Annotations[v1alpha1.AnnotationInstanceID] = "i-c"
+	}
+	if state != "" && state != v1alpha1.StateRunning { // as Stratos leaves it
+		n.Labels[v1alpha1.LabelExcludeDisruption], n.Annotations[v1alpha1.AnnotationCordoned] = "true", "true"
+		n.Spec.Unschedulable, n.Spec.Taints = true, []corev1.Taint{{Key: v1alpha1.TaintStandby, Effect: corev1.TaintEffectNoSchedule}}
+	}
 	n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("16Gi"), "pods": resource.MustParse("110")}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(epoch())}}
 	for _, f := range change {

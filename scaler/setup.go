@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -66,6 +67,9 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 			m.scaleup.WithLabelValues(string(pool), string(trigger)).Inc()
 			sweep.poke()
 		},
+		Refused: func(pool v1alpha1.PoolName, why start.Refusal) {
+			m.startFailures.WithLabelValues(string(pool), string(why)).Inc()
+		},
 	})
 	placer = start.NewPlacer(s.Ledger, s.View, starter, recorder, time.Now)
 	s.View.Listen(view.Listener{Homeless: placer.Homeless})
@@ -94,6 +98,12 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 func addIndexes(ctx context.Context, mgr manager.Manager) error {
 	indexer := mgr.GetFieldIndexer()
 	return errors.Join(
+		indexer.IndexField(ctx, &storagev1.VolumeAttachment{}, indexAttachment, func(o client.Object) []string {
+			if a, ok := o.(*storagev1.VolumeAttachment); ok {
+				return []string{a.Spec.NodeName}
+			}
+			return nil
+		}),
 		indexer.IndexField(ctx, &corev1.Node{}, indexProviderID, func(o client.Object) []string {
 			if n, ok := o.(*corev1.Node); ok && n.Spec.ProviderID != "" {
 				return []string{n.Spec.ProviderID}

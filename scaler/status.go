@@ -44,12 +44,8 @@ func (c *pools) conditions(ctx context.Context, pool *v1alpha1.NodePool, launchE
 			Type: kind, Status: status, Reason: string(reason), Message: message, ObservedGeneration: pool.Generation,
 		})
 	}
-	ref := pool.Spec.Template.NodeClassRef
-	if c.classExists(ctx, ref) {
-		set(v1alpha1.ConditionNodeClassReady, true, v1alpha1.ReasonNodeClassFound, ref.Kind+" "+ref.Name+" exists")
-	} else {
-		set(v1alpha1.ConditionNodeClassReady, false, v1alpha1.ReasonNodeClassNotFound, "no "+ref.Kind+" named "+ref.Name)
-	}
+	found, reason, words := c.class(ctx, pool.Spec.Template.NodeClassRef)
+	set(v1alpha1.ConditionNodeClassReady, found, reason, words)
 	if launchErr != nil {
 		set(v1alpha1.ConditionDegraded, true, launchReason(launchErr), launchErr.Error())
 	} else {
@@ -72,6 +68,14 @@ func (c *pools) conditions(ctx context.Context, pool *v1alpha1.NodePool, launchE
 	}
 }
 
-func (c *pools) classExists(ctx context.Context, ref v1alpha1.NodeClassRef) bool {
-	return ref.Kind == "AWSNodeClass" && c.client.Get(ctx, client.ObjectKey{Name: ref.Name}, &v1alpha1.AWSNodeClass{}) == nil
+// class judges the pool's node class: it exists, and does not say of itself that it is not ready. One that says nothing is not judged yet.
+func (c *pools) class(ctx context.Context, ref v1alpha1.NodeClassRef) (bool, v1alpha1.Reason, string) {
+	class := &v1alpha1.AWSNodeClass{}
+	if ref.Kind != "AWSNodeClass" || c.client.Get(ctx, client.ObjectKey{Name: ref.Name}, class) != nil {
+		return false, v1alpha1.ReasonNodeClassNotFound, "no " + ref.Kind + " named " + ref.Name
+	}
+	if ready := meta.FindStatusCondition(class.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Status == metav1.ConditionFalse {
+		return false, v1alpha1.ReasonNodeClassNotReady, ready.Message
+	}
+	return true, v1alpha1.ReasonNodeClassFound, ref.Kind + " " + ref.Name + " exists"
 }

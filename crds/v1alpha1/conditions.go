@@ -48,6 +48,10 @@ const (
 	ReasonDrifted              Reason = "Drifted"
 	ReasonOrphanRemoved        Reason = "OrphanRemoved"
 	ReasonInsufficientCapacity Reason = "InsufficientCapacity"
+	// ReasonStartupTaintsForced: startup taints were removed although the network agent had not reported.
+	ReasonStartupTaintsForced Reason = "StartupTaintsForced"
+	// ReasonDaemonSetCountsStandby, on a DaemonSet: it has pods on stopped nodes, which count as unavailable.
+	ReasonDaemonSetCountsStandby Reason = "DaemonSetCountsStandby"
 )
 
 // The reasons of conditions, beside those of events, which conditions use as well.

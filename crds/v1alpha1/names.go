@@ -34,6 +34,8 @@ const (
 	AnnotationStopIntent = "stratos.sh/stop-intent"
 	// AnnotationStoppingSince is the RFC 3339 time at which draining began.
 	AnnotationStoppingSince = "stratos.sh/stopping-since"
+	// AnnotationDrainFailedAt is the RFC 3339 time at which the drain of a node that was to be replaced was given up.
+	AnnotationDrainFailedAt = "stratos.sh/drain-failed-at"
 	// AnnotationRunningSince is the RFC 3339 time at which the node last became running; maxNodeRuntime counts from it.
 	AnnotationRunningSince = "stratos.sh/running-since"
 	// AnnotationCordoned marks a cordon as ours.

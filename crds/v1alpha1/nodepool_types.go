@@ -320,8 +320,8 @@ type Disruption struct {
 	// +optional
 	Drift DriftPolicy `json:"drift,omitempty"`
 	// TerminationGracePeriod bounds the drain of a node that is to be replaced or removed: after it the node is terminated with the
-	// pods that are left. 0s to 168h; unset (default): wait for the pods for as long as it takes. It does not apply to empty
-	// nodes on their way to standby; those are never stopped under a pod.
+	// pods that are left. 0s to 168h; unset (default): nothing is forced, and a node that has not drained within scaleDown.drainTimeout
+	// goes back to running and is tried again. It does not apply to empty nodes on their way to standby; those are never stopped under a pod.
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms)){1,4})$') && duration(self) <= duration('168h')",message="terminationGracePeriod must be a duration from 0s to 168h, such as 1h; leave it out to wait for the pods"
 	// +optional
 	TerminationGracePeriod *Duration `json:"terminationGracePeriod,omitempty"`

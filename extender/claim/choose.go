@@ -73,6 +73,9 @@ func (j *judgement) refuses(n *Node, starting bool) reason {
 	if !starting && j.now.Before(n.UnavailableUntil) || j.now.Before(j.resting[n.Name]) {
 		return reason{text: "standby node backs off after a failed start"}
 	}
+	if why := j.scarcity(n); why != "" {
+		return reason{text: why}
+	}
 	if r := j.crowded(n); r != nil {
 		return crowd(r)
 	}

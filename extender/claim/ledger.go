@@ -58,6 +58,8 @@ type Ledger struct {
 	// resting are the nodes whose start failed, and until when they are left alone. The Node says the same, but the view
 	// may not show it yet when their pods are placed anew, a moment later.
 	resting map[v1alpha1.NodeName]time.Time
+	// scarce are the offerings of which the cloud had none, and until when they are left alone.
+	scarce map[Offering]backoff
 	// starts are the times of the starts within BudgetWindow, per pool, oldest first.
 	starts map[v1alpha1.PoolName][]time.Time
 	// limited are the pools whose budget kept a pod waiting, and until when.
@@ -102,6 +104,7 @@ func NewLedger() *Ledger {
 		byNode:   map[v1alpha1.NodeName]*pledged{},
 		asked:    map[v1alpha1.NodeName]bool{},
 		resting:  map[v1alpha1.NodeName]time.Time{},
+		scarce:   map[Offering]backoff{},
 		starts:   map[v1alpha1.PoolName][]time.Time{},
 		limited:  map[v1alpha1.PoolName]time.Time{},
 		futile:   map[types.UID]backoff{},

@@ -42,12 +42,12 @@ func (l *Ledger) Missed(opened time.Time) bool {
 	return false
 }
 
-// Expired reports whether a back-off or a used-up budget has ended since it was last asked. Pods that it kept waiting are
+// Expired reports whether a back-off (of a pod, a node or an offering) or a used-up budget has ended since it was last asked. Pods that it kept waiting are
 // tried again only if something happens in the cluster.
 func (l *Ledger) Expired(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ended := false
+	ended := l.refilled(now)
 	for owner, b := range l.futile {
 		switch {
 		case now.Sub(b.until) > 2*futileMost:

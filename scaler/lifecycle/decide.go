@@ -29,7 +29,7 @@ func Decide(o Observation, now time.Time) Decision {
 	case v1alpha1.StateWarmup:
 		return warmup(o, now)
 	case v1alpha1.StateStandby:
-		return standby(o)
+		return standby(o, now)
 	case v1alpha1.StateStarting:
 		return starting(o, now)
 	case v1alpha1.StateRunning:
@@ -134,12 +134,18 @@ func vanished(o Observation) Decision {
 	return d
 }
 
-func standby(o Observation) Decision {
+func standby(o Observation, now time.Time) Decision {
+	// Somebody else started it and its kubelet does not report: that gets the time of a start of ours.
+	astray := o.Instance.State == provider.InstanceRunning && !o.Instance.Since.IsZero() && now.Sub(o.Instance.Since) >= o.Policy.ReadyTimeout
 	switch {
 	case o.Instance.State == provider.InstanceRunning && o.Node.Ready && o.Node.NetworkReady && o.Node.Complete:
 		return do(ToRunning, "started by somebody else")
 	case o.Instance.State == provider.InstanceStopped && o.Counting > 0:
 		return do(RequestStart, "a pod is bound to the stopped node")
+	case astray && o.Counting > 0:
+		return do(RequestStart, "a pod is bound to the node, which somebody else started and which does not report")
+	case astray && o.Claims == 0:
+		return do(ForceStop, "started by somebody else, and not Ready within scaleUp.readyTimeout")
 	case o.Instance.State == provider.InstanceStopped && o.Recycle != "" && o.Claims == 0:
 		return recycle(o)
 	}
@@ -204,7 +210,9 @@ func stopping(o Observation, now time.Time) Decision {
 	case since < CordonTime:
 		return wait("cordoned, letting binds in flight land", CordonTime-since)
 	case since >= o.Policy.DrainTimeout:
-		return do(CancelStop, "not drained within scaleDown.drainTimeout")
+		return do(AbandonDrain, "not drained within scaleDown.drainTimeout")
+	case o.Attached > 0:
+		return wait("volumes are still attached", time.Second)
 	}
 	return do(VerifyAndStop, "empty")
 }
@@ -226,14 +234,20 @@ func stopIntended(o Observation, now time.Time) Decision {
 }
 
 func terminating(o Observation, now time.Time) Decision {
-	over := o.Policy.Bounded && !o.Node.StoppingSince.IsZero() && now.Sub(o.Node.StoppingSince) >= o.Policy.TerminationGrace
+	since := now.Sub(o.Node.StoppingSince)
+	over := o.Policy.Bounded && !o.Node.StoppingSince.IsZero() && since >= o.Policy.TerminationGrace
+	late := !o.Node.StoppingSince.IsZero() && since >= o.Policy.DrainTimeout
 	switch {
+	case o.Counting == 0 && o.Attached > 0 && !late:
+		return wait("volumes are still attached", time.Second)
 	case o.Counting == 0:
 		return do(Terminate, "drained")
 	case over && o.Overdue == o.Counting:
 		return do(Terminate, "disruption.terminationGracePeriod has passed, and its pods do not end")
 	case over:
 		return Decision{Action: DeletePods, Reason: "disruption.terminationGracePeriod has passed", After: 2 * time.Second}
+	case late && !o.Policy.Bounded && spared(o):
+		return do(AbandonDrain, "not drained within scaleDown.drainTimeout")
 	}
 	return Decision{Action: Drain, Reason: "draining before termination", After: 2 * time.Second}
 }
@@ -241,6 +255,13 @@ func terminating(o Observation, now time.Time) Decision {
 // recycle: it is the node's turn. Another is launched where the pool lacks one then.
 func recycle(o Observation) Decision {
 	return Decision{Action: BeginTerminate, StopReason: o.Recycle, Reason: o.Why}
+}
+
+// spared reports whether a node that cannot be drained goes back to running, to be tried again: it was to be replaced for its age or its
+// template. Nodes of a pool that is deleted and instances that fail do not come back; their drains go on.
+func spared(o Observation) bool {
+	r := o.Node.StopReason
+	return o.Policy.Exists && !o.Policy.Deleting && (r == v1alpha1.StopRuntime || r == v1alpha1.StopDrift)
 }
 
 // settled reports whether the cloud was asked long enough after the given moment for its answer to show what we did then.

@@ -18,6 +18,8 @@ type Observation struct {
 	Counting int
 	// Claims is the number of waiting pods that are promised room on the node.
 	Claims int
+	// Attached is the number of volumes of pods that have left the node and that are still attached to it.
+	Attached int
 	// Wanted: pods wait for a new instance of the pool.
 	Wanted bool
 	// Overdue is how many of the counting pods are being deleted and have outstayed the grace that they were given for it.
@@ -37,6 +39,8 @@ type Instance struct {
 	Launched time.Time
 	// Seen is when the call that told the state was made. Anything we did since may not show in it.
 	Seen time.Time
+	// Since is when a sweep first showed the state; zero where none did.
+	Since time.Time
 }
 
 // Node is the cluster's side.
@@ -111,6 +115,8 @@ const (
 	BeginStop Action = "BeginStop"
 	// CancelStop: open it again.
 	CancelStop Action = "CancelStop"
+	// AbandonDrain: open it again, because the drain does not end; an event says what holds it up.
+	AbandonDrain Action = "AbandonDrain"
 	// VerifyAndStop: look at the pods on the API server, write the stop intent, stop the instance.
 	VerifyAndStop Action = "VerifyAndStop"
 	// StopAgain: ask the cloud again for a stop whose intent stands.

@@ -117,6 +117,15 @@ func wanted(o *Observation)         { o.Wanted = true }
 func claimed(o *Observation)        { o.Claims = 1 }
 func intent(o *Observation)         { o.Node.StopIntent = ago(20 * time.Second) }
 func freshIntent(o *Observation)    { o.Node.StopIntent = ago(time.Second) }
+func attached(o *Observation)       { o.Attached = 1 }
+func drainingFor(d time.Duration, reason v1alpha1.StopReason) func(*Observation) {
+	return func(o *Observation) { o.Node.StoppingSince, o.Node.StopReason = ago(d), reason }
+}
+
+func since(d time.Duration) func(*Observation) {
+	return func(o *Observation) { o.Instance.Since = ago(d) }
+}
+
 func emptySince(d time.Duration) func(*Observation) {
 	return func(o *Observation) { o.Node.EmptySince = ago(d) }
 }
@@ -192,6 +201,10 @@ func table() []row {
 		{standby, stopping_, "a forced stop is not over", nil, Wait, stay},
 		{standby, pending, "somebody else starts it", nil, Wait, stay},
 		{standby, running_, "somebody else started it and it is Ready anew", ready, ToRunning, "running"},
+		{standby, running_, "somebody else started it and it does not report", since(time.Minute), Wait, stay},
+		{standby, running_, "somebody else started it and it did not report within scaleUp.readyTimeout", since(6 * time.Minute), ForceStop, stay},
+		{standby, running_, "the same, and a pod that counts is bound to it", all(since(6*time.Minute), inUse), RequestStart, "starting"},
+		{standby, running_, "the same, and promised to a waiting pod", all(since(6*time.Minute), claimed), Wait, stay},
 		{standby, terminated, "the instance is gone", nil, DeleteNode, "gone"},
 		{standby, unknown, "the cloud does not say", nil, Wait, stay},
 		{standby, stopped, "its turn: drifted, expired or surplus", turn(v1alpha1.StopDrift), BeginTerminate, "terminating"},
@@ -238,7 +251,9 @@ func table() []row {
 		{stopping, running_, "empty", nil, VerifyAndStop, stay},
 		{stopping, running_, "a pod that counts is there", inUse, CancelStop, "running"},
 		{stopping, running_, "promised to a waiting pod", claimed, CancelStop, "running"},
-		{stopping, running_, "no intent written within drainTimeout", func(o *Observation) { o.Node.StoppingSince = ago(6 * time.Minute) }, CancelStop, "running"},
+		{stopping, running_, "volumes of pods that left are still attached", attached, Wait, stay},
+		{stopping, running_, "volumes are attached, and a pod that counts is there", all(attached, inUse), CancelStop, "running"},
+		{stopping, running_, "no intent written within drainTimeout", func(o *Observation) { o.Node.StoppingSince = ago(6 * time.Minute) }, AbandonDrain, "running"},
 		{stopping, stopped, "stopped by somebody else while draining", func(o *Observation) { o.Node.StoppingSince = ago(time.Minute) }, ToStandby, "standby"},
 		{stopping, running_, "intent written, stop just asked", freshIntent, Wait, stay},
 		{stopping, running_, "intent written, a pod has landed since: nobody cancels any more", all(freshIntent, inUse), Wait, stay},
@@ -255,6 +270,11 @@ func table() []row {
 		{terminating, running_, "pods that count are there, terminationGracePeriod over", all(inUse, bounded(time.Hour)), DeletePods, stay},
 		{terminating, running_, "terminationGracePeriod over, and the pods' own too", all(inUse, bounded(time.Hour), func(o *Observation) { o.Overdue = 1 }), Terminate, "gone"},
 		{terminating, running_, "pods are past their own grace, terminationGracePeriod unset", all(inUse, func(o *Observation) { o.Overdue = 1 }), Drain, stay},
+		{terminating, running_, "pods cannot be evicted within drainTimeout, replaced for its age or template", all(inUse, drainingFor(6*time.Minute, v1alpha1.StopRuntime)), AbandonDrain, "running"},
+		{terminating, running_, "the same with terminationGracePeriod set and not over", all(inUse, bounded(10*time.Minute), drainingFor(10*time.Minute, v1alpha1.StopRuntime)), Drain, stay},
+		{terminating, running_, "pods cannot be evicted within drainTimeout, pool deleted", all(inUse, drainingFor(6*time.Minute, v1alpha1.StopDeleted)), Drain, stay},
+		{terminating, running_, "drained, volumes of the pods are still attached", all(attached, drainingFor(time.Minute, v1alpha1.StopRuntime)), Wait, stay},
+		{terminating, running_, "drained, volumes are still attached after drainTimeout", all(attached, drainingFor(6*time.Minute, v1alpha1.StopRuntime)), Terminate, "gone"},
 		{terminating, running_, "drained", deleting, Terminate, "gone"},
 		{terminating, stopped, "nothing to drain", deleting, Terminate, "gone"},
 		{terminating, terminated, "the instance is gone", deleting, DeleteNode, "gone"},

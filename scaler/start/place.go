@@ -72,6 +72,7 @@ func (p *Placer) Startable(pod *corev1.Pod) (v1alpha1.NodeName, bool) {
 	now := p.now()
 	for _, n := range p.view.Fitting(pod) {
 		_, limited := p.ledger.Limited(n.Pool, now)
+		limited = limited || !p.ledger.ScarceUntil(claim.OfferingOf(n.Labels), now).IsZero()
 		if n.Ours() && n.State == v1alpha1.StateStandby && n.KeptBack == "" && !now.Before(n.UnavailableUntil) && !limited && len(p.ledger.On(n.Name)) == 0 {
 			return n.Name, true
 		}

@@ -33,6 +33,16 @@ const (
 	TriggerPending Trigger = "pending"
 )
 
+// Refusal is why the cloud refused a start; the metric label of stratos_nodepool_start_failures_total.
+type Refusal string
+
+// The refusals.
+const (
+	RefusedCapacity Refusal = "capacity"
+	RefusedStopping Refusal = "stopping"
+	RefusedOther    Refusal = "refused"
+)
+
 const (
 	// workers bounds starts under way at once: enough to keep the API server busy, few enough not to crowd it.
 	workers = 32
@@ -42,6 +52,9 @@ const (
 	// backoffFirst and backoffMost bound how long a node rests after a failed start.
 	backoffFirst = 3 * time.Minute
 	backoffMost  = 30 * time.Minute
+	// patience is how often a start is refused because the instance is still stopping, within about 1.5 s, before its claims move to
+	// another node.
+	patience = 4
 	// finishTime is how long a step that is under way when the process is told to end may go on.
 	finishTime = 5 * time.Second
 )
@@ -60,6 +73,8 @@ type Starter struct {
 	ledger *claim.Ledger
 	events events.EventRecorder
 	count  func(pool v1alpha1.PoolName, trigger Trigger)
+	// refused is told of every start that the cloud refused for good.
+	refused func(pool v1alpha1.PoolName, why Refusal)
 	// homeless is told of claims whose node will not run, for their pods to be placed anew.
 	homeless func([]claim.Claim)
 	now      func() time.Time
@@ -83,6 +98,8 @@ type Options struct {
 	Events events.EventRecorder
 	// Count is told of every start that the cloud accepted.
 	Count func(pool v1alpha1.PoolName, trigger Trigger)
+	// Refused is told of every start that the cloud refused for good.
+	Refused func(pool v1alpha1.PoolName, why Refusal)
 	// Homeless is told of claims whose node will not run.
 	Homeless func([]claim.Claim)
 	Now      func() time.Time
@@ -92,7 +109,7 @@ type Options struct {
 // New returns a Starter; it works once its Start runs.
 func New(o Options) *Starter {
 	return &Starter{
-		reader: o.Reader, live: o.Live, writer: o.Writer, cloud: o.Cloud, ledger: o.Ledger, events: o.Events, count: o.Count, homeless: o.Homeless, now: o.Now, log: o.Log,
+		reader: o.Reader, live: o.Live, writer: o.Writer, cloud: o.Cloud, ledger: o.Ledger, events: o.Events, count: o.Count, refused: o.Refused, homeless: o.Homeless, now: o.Now, log: o.Log,
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.NodeName](retryFirst, retryMost)),
 		calls: map[v1alpha1.NodeName]Trigger{},
@@ -183,6 +200,10 @@ func (s *Starter) intend(ctx context.Context, node *corev1.Node) error {
 	if len(uids) == 0 {
 		return nil // its pods were bound elsewhere or deleted while it waited in the queue
 	}
+	if !s.ledger.ScarceUntil(claim.OfferingOf(node.Labels), s.now()).IsZero() {
+		s.homeless(s.ledger.Failed(name)) // promised before another node of its zone and type was refused
+		return nil
+	}
 	if err := s.patch(ctx, node, transition.Starting(node, uids, s.now())); err != nil {
 		if apierrors.IsInvalid(err) {
 			return fmt.Errorf("node changed while its start was written: %w", err)
@@ -255,13 +276,23 @@ func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) 
 	switch {
 	case err == nil:
 		s.forget(name)
+		s.ledger.Plenty(claim.OfferingOf(node.Labels))
 		s.count(pool, trigger)
 		s.events.Eventf(node, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonScaleUp), "Start", "starting for waiting pods")
 		return nil
-	case provider.IsRateLimit(err), provider.IsIncorrectState(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+	case provider.IsRateLimit(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return err
-	case provider.IsInsufficientCapacity(err), provider.IsNotFound(err), provider.IsInvalidConfig(err):
+	case provider.IsInsufficientCapacity(err):
+		until := s.ledger.Scarce(claim.OfferingOf(node.Labels), s.now())
+		return s.decline(ctx, name, declined{RefusedCapacity, v1alpha1.ReasonInsufficientCapacity, err.Error(), until})
+	case stillStopping(err):
+		if len(s.claimed(name)) == 0 || s.queue.NumRequeues(name) < patience {
+			return err
+		}
+		return s.decline(ctx, name, declined{RefusedStopping, v1alpha1.ReasonStartFailed, err.Error(), s.now().Add(claim.RestAfterRefusal)})
+	case provider.IsIncorrectState(err), provider.IsNotFound(err), provider.IsInvalidConfig(err):
 		s.forget(name)
+		s.refused(pool, RefusedOther)
 		return s.fail(ctx, name, err.Error())
 	}
 	return err // the network or the cloud's own trouble: readyTimeout bounds how long it comes again
@@ -288,6 +319,43 @@ func (s *Starter) fail(ctx context.Context, name v1alpha1.NodeName, why string) 
 	s.ledger.Rest(name, s.now().Add(rest))
 	s.events.Eventf(node, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonStartFailed), "Start", "%s", why)
 	err := s.patch(ctx, node, transition.StartFailed(node, s.now().Add(rest)))
+	if apierrors.IsInvalid(err) {
+		return nil
+	}
+	return err
+}
+
+// stillStopping reports whether the instance will take the start in a moment; one that is terminated never will.
+func stillStopping(err error) bool {
+	var wrong *provider.IncorrectStateError
+	return errors.As(err, &wrong) && wrong.State != provider.InstanceTerminated
+}
+
+// declined is a start that the cloud refused for no fault of the node's.
+type declined struct {
+	why    Refusal
+	reason v1alpha1.Reason
+	words  string
+	until  time.Time
+}
+
+// decline takes a start back that the cloud refused for no fault of the node's: it rests, but nothing is held against it. Its claims move
+// in the same step.
+func (s *Starter) decline(ctx context.Context, name v1alpha1.NodeName, why declined) error {
+	s.forget(name)
+	moving := s.ledger.Failed(name)
+	s.ledger.Rest(name, why.until) // the view may show the intent a moment longer, as room on a starting node
+	defer s.homeless(moving)
+	node := &corev1.Node{}
+	if err := s.live.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) != v1alpha1.StateStarting {
+		return nil // somebody else has moved it on
+	}
+	s.events.Eventf(node, nil, corev1.EventTypeWarning, string(why.reason), "Start", "%s", why.words)
+	s.refused(v1alpha1.PoolName(node.Labels[v1alpha1.LabelPool]), why.why)
+	err := s.patch(ctx, node, transition.StartDeclined(node, why.until))
 	if apierrors.IsInvalid(err) {
 		return nil
 	}

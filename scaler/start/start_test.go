@@ -80,6 +80,11 @@ func newRig(t *testing.T, nodes ...*corev1.Node) *rig {
 			defer r.mu.Unlock()
 			r.counted = append(r.counted, string(pool)+" "+string(trigger))
 		},
+		Refused: func(pool v1alpha1.PoolName, why Refusal) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.counted = append(r.counted, string(pool)+" refused "+string(why))
+		},
 	})
 	return r
 }
@@ -390,9 +395,9 @@ func TestAStartThatWasGivenUpIsNotTriedAgain(t *testing.T) {
 
 func TestRefusalsThatStayEndTheStart(t *testing.T) {
 	for name, refusal := range map[string]error{
-		"no capacity":     &provider.InsufficientCapacityError{Type: "m5.large", Zone: "a"},
 		"no instance":     &provider.InstanceNotFoundError{ID: "i-c"},
 		"no such setting": &provider.InvalidConfigError{Field: "x"},
+		"terminated":      &provider.IncorrectStateError{ID: "i-c", State: provider.InstanceTerminated, Op: "start"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -421,6 +426,91 @@ func TestRefusalsThatStayEndTheStart(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestADeclinedStartIsNotHeldAgainstTheNode: what the cloud lacks, or has not finished, says nothing of the node. It rests a moment,
+// no strike is counted, and its claims move.
+func TestADeclinedStartIsNotHeldAgainstTheNode(t *testing.T) {
+	offered := func(n *corev1.Node) {
+		n.Labels[corev1.LabelTopologyZone], n.Labels[corev1.LabelInstanceTypeStable] = "a", "m5.large"
+	}
+	for name, c := range map[string]struct {
+		node    func(*corev1.Node)
+		refusal error
+		calls   int
+		rest    time.Duration
+		event   string
+		counted Refusal
+	}{
+		"no capacity":                        {offered, &provider.InsufficientCapacityError{Type: "m5.large", Zone: "a"}, 1, 10 * time.Second, "InsufficientCapacity", RefusedCapacity},
+		"no capacity, zone and type unknown": {func(*corev1.Node) {}, &provider.InsufficientCapacityError{Type: "m5.large", Zone: "a"}, 1, 3 * time.Minute, "InsufficientCapacity", RefusedCapacity},
+		"still stopping after several tries": {offered, &provider.IncorrectStateError{ID: "i-c", State: provider.InstanceStopping, Op: "start"}, 5, 11500 * time.Millisecond, "StartFailed", RefusedStopping},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, nodeIn(v1alpha1.StateStandby, c.node, annotated(v1alpha1.AnnotationStartFailures, "2")))
+				r.promise("x")
+				r.answer = func(int) error { return c.refusal }
+				began := time.Now()
+				r.run(func() {
+					r.starter.StartNode("c")
+					<-time.After(time.Hour)
+				})
+				want := append([]string{"patch c starting claims x"}, slices.Repeat([]string{"start i-c"}, c.calls)...)
+				r.want(append(want, "patch c standby claims ")...)
+				n := r.node()
+				if got := n.Annotations[v1alpha1.AnnotationStartFailures]; got != "2" {
+					t.Errorf("%s strikes, want the 2 it had", got)
+				}
+				if got, want := n.Annotations[v1alpha1.AnnotationUnavailableUntil], began.Add(c.rest).UTC().Format(time.RFC3339); got != want {
+					t.Errorf("unavailable until %s, want %s", got, want)
+				}
+				if got := r.said(); len(got) != 1 || !strings.Contains(got[0], c.event) || !strings.Contains(got[0], c.refusal.Error()) {
+					t.Errorf("events %q, want one %s with the cloud's words", got, c.event)
+				}
+				if !slices.Equal(r.homeless, []string{"x"}) || !slices.Equal(r.counted, []string{"p refused " + string(c.counted)}) {
+					t.Errorf("homeless %q, counted %q", r.homeless, r.counted)
+				}
+			})
+		})
+	}
+}
+
+// TestAnInstanceThatStopsStillIsWaitedForByABoundPod: no other node could take it.
+func TestAnInstanceThatStopsStillIsWaitedForByABoundPod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nodeIn(v1alpha1.StateStarting))
+		r.answer = func(n int) error {
+			if n < 8 {
+				return &provider.IncorrectStateError{ID: "i-c", State: provider.InstanceStopping, Op: "start"}
+			}
+			return nil
+		}
+		r.run(func() {
+			r.starter.Resume("c", TriggerPending)
+			<-time.After(time.Hour)
+		})
+		r.want(slices.Repeat([]string{"start i-c"}, 8)...)
+		if got := r.node().Labels[v1alpha1.LabelState]; got != "starting" {
+			t.Errorf("state %s, want starting", got)
+		}
+	})
+}
+
+// TestANodePromisedBeforeItsOfferingWasRefusedIsNotTried: its claims go elsewhere without a call.
+func TestANodePromisedBeforeItsOfferingWasRefusedIsNotTried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nodeIn(v1alpha1.StateStandby, func(n *corev1.Node) {
+			n.Labels[corev1.LabelTopologyZone], n.Labels[corev1.LabelInstanceTypeStable] = "a", "m5.large"
+		}))
+		r.promise("x")
+		r.ledger.Scarce(claim.Offering{Zone: "a", Type: "m5.large"}, time.Now())
+		r.run(func() { r.starter.StartNode("c") })
+		r.want()
+		if !slices.Equal(r.homeless, []string{"x"}) {
+			t.Errorf("homeless %q, want x", r.homeless)
+		}
+	})
 }
 
 func TestRestAfterAFailureDoubles(t *testing.T) {

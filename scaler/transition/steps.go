@@ -20,7 +20,7 @@ func marks() []string {
 	return []string{
 		v1alpha1.AnnotationScaleUpStarted, v1alpha1.AnnotationScaleDownCandidateSince, v1alpha1.AnnotationClaims,
 		v1alpha1.AnnotationStopReason, v1alpha1.AnnotationStopIntent, v1alpha1.AnnotationStoppingSince,
-		v1alpha1.AnnotationNudgedAt, v1alpha1.AnnotationRunningSince,
+		v1alpha1.AnnotationNudgedAt, v1alpha1.AnnotationRunningSince, v1alpha1.AnnotationDrainFailedAt,
 		v1alpha1.AnnotationSurplusSince, v1alpha1.AnnotationWarmupTries, v1alpha1.AnnotationWarmupStarted,
 	}
 }
@@ -66,6 +66,18 @@ func Warmup(n *corev1.Node, t Template) Patch {
 		addTaint(is, t.Taints[i])
 	}
 	shut(is)
+	return between(n, is)
+}
+
+// Mended puts back what somebody took from a Node that Stratos has adopted: whose it is, and, while it is not running, what keeps pods off it.
+// On a running node labels, taints and cordon are the users' to change.
+func Mended(n *corev1.Node, t Template) Patch {
+	is := n.DeepCopy()
+	set(&is.Labels, v1alpha1.LabelPool, string(t.Pool))
+	set(&is.Annotations, v1alpha1.AnnotationInstanceID, string(t.Instance))
+	if v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) != v1alpha1.StateRunning {
+		shut(is)
+	}
 	return between(n, is)
 }
 
@@ -145,6 +157,13 @@ func StartFailed(n *corev1.Node, until time.Time) Patch {
 	return between(n, is)
 }
 
+// StartDeclined takes the start intent back of a node that is none the worse: it rests until the given time, and its strikes stay as they are.
+func StartDeclined(n *corev1.Node, until time.Time) Patch {
+	is := enter(n, v1alpha1.StateStandby)
+	set(&is.Annotations, v1alpha1.AnnotationUnavailableUntil, until.UTC().Format(time.RFC3339))
+	return between(n, is)
+}
+
 // Running opens the node to pods: our cordon and all lifecycle taints go in one patch, also those that the node and
 // cloud controllers would take away in their 5 s loops. That is safe because the kubelet has reported anew; where it
 // is wrong they come back. A person's cordon and taints stay.
@@ -171,6 +190,11 @@ func Running(n *corev1.Node, t Template, now time.Time) Patch {
 // Resumed takes a node back that was being drained because it was empty. It tests that no stop intent stands.
 func Resumed(n *corev1.Node, t Template, now time.Time) Patch {
 	return append(Patch{{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationStopIntent)}}, Running(n, t, now)...)
+}
+
+// DrainFailed marks a node that has come back from a drain, so that the next try is not at once.
+func DrainFailed(now time.Time) Patch {
+	return Patch{{Op: "add", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationDrainFailedAt), Value: now.UTC().Format(time.RFC3339)}}
 }
 
 // Empty marks a running node as empty since now.
@@ -321,12 +345,25 @@ func FormatHeartbeats(conditions []corev1.NodeCondition) string {
 // Fresh reports whether the condition was reported after the heartbeats were recorded. Without a record everything is
 // fresh: the node has not been stopped by us yet. Only the kubelet's own stamps are compared, never our clock.
 func Fresh(n *corev1.Node, c *corev1.NodeCondition) bool {
+	at, recorded := heartbeatAtStop(n, c.Type)
+	return !recorded || c.LastHeartbeatTime.After(at)
+}
+
+// FreshNetwork is Fresh for a condition that a network agent writes. Agents stamp what they change, some without a heartbeat: a transition
+// after the last heartbeat before the stop is news too.
+func FreshNetwork(n *corev1.Node, c *corev1.NodeCondition) bool {
+	at, recorded := heartbeatAtStop(n, c.Type)
+	return !recorded || c.LastHeartbeatTime.After(at) || c.LastTransitionTime.After(at)
+}
+
+// heartbeatAtStop is the condition's heartbeat as it was recorded at the last stop, false where none was.
+func heartbeatAtStop(n *corev1.Node, kind corev1.NodeConditionType) (time.Time, bool) {
 	beats := map[string]string{}
 	if err := json.Unmarshal([]byte(n.Annotations[v1alpha1.AnnotationHeartbeatAtStop]), &beats); err != nil {
-		return true
+		return time.Time{}, false
 	}
-	at, err := time.Parse(time.RFC3339, beats[string(c.Type)])
-	return err != nil || c.LastHeartbeatTime.After(at)
+	at, err := time.Parse(time.RFC3339, beats[string(kind)])
+	return at, err == nil
 }
 
 // Counting lists the pods that keep a node from being stopped, those nominated to it included.

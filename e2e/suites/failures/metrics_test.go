@@ -1,0 +1,90 @@
+package failures
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/stratos-sh/stratos/e2e/ground"
+	"github.com/stratos-sh/stratos/e2e/rig"
+)
+
+// agentTooMuch is more cpu than any node here has.
+func agentTooMuch() *resource.Quantity { return resource.NewQuantity(500, resource.DecimalSI) }
+
+// noSilentMetric has a pod wait, for the gauges that stand at zero again when nothing waits, and looks at everything in docs/metrics.md.
+func noSilentMetric(t *testing.T, r *rig.Rig) {
+	pool(t, r, "measured", "t3.xlarge", 1)
+	ground.HoldStarts(t, r, "t3.xlarge", 0)
+	pod := podOn("measured-1", "measured")
+	ground.Create(t, r, pod)
+	names := documented(t)
+	ground.Await(t, "all metrics of docs/metrics.md", func(ctx context.Context) (bool, error) {
+		moved, err := scrape(ctx, r.Metrics+"/metrics")
+		if err != nil {
+			return false, err
+		}
+		var silent []string
+		for _, name := range names {
+			if !moved[name] {
+				silent = append(silent, name)
+			}
+		}
+		if len(silent) > 0 {
+			return false, fmt.Errorf("silent: %q", silent)
+		}
+		return true, nil
+	})
+}
+
+var documentedName = regexp.MustCompile("(?m)^\\| `(stratos_[a-z_]+)` \\|")
+
+func documented(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, m := range documentedName.FindAllStringSubmatch(string(text), -1) {
+		names = append(names, m[1])
+	}
+	if len(names) < 20 {
+		t.Fatalf("docs/metrics.md names %d metrics, want at least the 20 that there were once", len(names))
+	}
+	return names
+}
+
+// scrape returns the metrics of which some sample is not zero; a histogram is one that has observed something.
+func scrape(ctx context.Context, url string) (map[string]bool, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return nil, err
+	}
+	moved := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		name, _, _ := strings.Cut(line, "{")
+		value, err := strconv.ParseFloat(strings.TrimSpace(line[strings.LastIndexByte(strings.TrimSpace(line), ' ')+1:]), 64)
+		if err == nil && value != 0 && strings.HasPrefix(name, "stratos_") {
+			moved[strings.TrimSuffix(name, "_count")] = true
+		}
+	}
+	return moved, nil
+}

@@ -1,0 +1,130 @@
+package failures
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/ground"
+	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/provider/fake"
+)
+
+// marksTaken: what people take from Nodes and instances comes back, and no pod notices.
+func marksTaken(t *testing.T, r *rig.Rig) {
+	pool(t, r, "marks", "m7i.xlarge", 2)
+	pod := podOn("marks-1", "marks")
+	ground.Create(t, r, pod)
+	running := ground.AwaitBound(t, r, pod)[0]
+	nodes := ground.PoolNodes(t, r, "marks")
+	for name := range nodes {
+		if name != running {
+			change(t, r, name, func(n *corev1.Node) {
+				n.Spec.Unschedulable, n.Spec.Taints = false, nil
+				delete(n.Labels, v1alpha1.LabelExcludeDisruption)
+			})
+			ground.AwaitNode(t, r, name, "closed again", func(n *corev1.Node) bool {
+				return n.Spec.Unschedulable && n.Labels[v1alpha1.LabelExcludeDisruption] == "true" && hasTaint(n, v1alpha1.TaintStandby)
+			})
+		}
+	}
+	change(t, r, running, func(n *corev1.Node) { delete(n.Labels, v1alpha1.LabelPool) })
+	ground.AwaitNode(t, r, running, "labelled again", func(n *corev1.Node) bool { return n.Labels[v1alpha1.LabelPool] == "marks" })
+	id := ground.InstanceOf(nodes[running])
+	for _, tag := range []string{v1alpha1.LabelPool, v1alpha1.TagCluster, v1alpha1.LabelState} {
+		if err := r.Cloud.UpdateInstanceTags(t.Context(), string(id), map[string]string{tag: ""}); err != nil {
+			t.Fatal(err)
+		}
+		ground.Await(t, "tag "+tag+" of "+string(id), func(ctx context.Context) (bool, error) {
+			i, err := r.Cloud.GetInstance(ctx, string(id))
+			if err != nil {
+				return false, err
+			}
+			if i.Tags[tag] != "" {
+				return true, nil
+			}
+			return false, fmt.Errorf("tags %v", i.Tags)
+		})
+	}
+	if n := ground.PoolNodes(t, r, "marks")[running]; n == nil || ground.StateOf(n) != v1alpha1.StateRunning {
+		t.Errorf("node %s no longer runs: %v", running, n)
+	}
+	if p := ground.PodNow(t, r, pod); p.DeletionTimestamp != nil || p.Spec.NodeName != running {
+		t.Error("the pod was disturbed")
+	}
+	for _, op := range []fake.Op{fake.OpStop, fake.OpTerminate} {
+		if calls := ground.CallsAbout(t, r, op, map[string]*corev1.Node{running: nodes[running]}); len(calls) != 0 {
+			t.Errorf("%v", calls)
+		}
+	}
+}
+
+func hasTaint(n *corev1.Node, key string) bool {
+	for _, taint := range n.Spec.Taints {
+		if taint.Key == key {
+			return true
+		}
+	}
+	return false
+}
+
+// behindOurBack: instances that somebody else starts, stops and terminates.
+func behindOurBack(t *testing.T, r *rig.Rig) {
+	p := pool(t, r, "console", "c5.xlarge", 1)
+	n := ground.OnlyNode(t, r, "console")
+	act := func(what fake.Action) {
+		t.Helper()
+		if err := r.Cloud.Behind(t.Context(), string(ground.InstanceOf(n)), what); err != nil {
+			t.Fatal(err)
+		}
+	}
+	act(fake.ActStart)
+	ground.AwaitNode(t, r, n.Name, "running", ground.InState(v1alpha1.StateRunning))
+	pod := podOn("console-1", "console")
+	ground.Create(t, r, pod)
+	ground.AwaitRunning(t, r, pod)
+	act(fake.ActStop)
+	ground.AwaitCall(t, r, fake.OpStart, ground.InstanceOf(n)) // a pod is bound to it
+	ground.AwaitNode(t, r, n.Name, "running for its pod", ground.InState(v1alpha1.StateRunning))
+	if got := ground.InstanceState(t, r, ground.InstanceOf(n)); got != provider.InstanceRunning {
+		t.Errorf("instance is %s", got)
+	}
+	act(fake.ActTerminate)
+	ground.Await(t, "end of node "+n.Name, func(ctx context.Context) (bool, error) {
+		return apierrors.IsNotFound(r.Client.Get(ctx, client.ObjectKey{Name: n.Name}, &corev1.Node{})), nil
+	})
+	awaitStandby(t, r, p.Name, 1)
+}
+
+// countedStandby: pods and DaemonSets for which stopped nodes count where they should not are told.
+func countedStandby(t *testing.T, r *rig.Rig) {
+	pool(t, r, "counted", "c6i.xlarge", 1)
+	labels := map[string]string{"app": "agent"}
+	agent := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "agent"}}
+	agent.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	agent.Spec.Template.Labels = labels
+	agent.Spec.Template.Spec = rig.Pod("agent").Spec
+	agent.Spec.Template.Spec.SchedulerName = corev1.DefaultSchedulerName
+	agent.Spec.Template.Spec.NodeSelector = map[string]string{v1alpha1.LabelPool: "counted"}
+	agent.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	agent.Spec.Template.Spec.SchedulerName = v1alpha1.SchedulerName // the one scheduler of this rig
+	pod := podOn("counted-1", "counted")
+	pod.Labels = map[string]string{"app": "spread"}
+	pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+		TopologyKey: corev1.LabelHostname, MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule,
+		LabelSelector: &metav1.LabelSelector{MatchLabels: pod.Labels},
+	}}
+	pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = *agentTooMuch()
+	ground.Create(t, r, agent, pod) // the pod fits no node, so the node goes on standing by
+	awaitWords(t, r, agent, v1alpha1.ReasonDaemonSetCountsStandby, "stratos.sh/state NotIn [standby]")
+	awaitWords(t, r, pod, v1alpha1.ReasonSpreadCountsStandby, "nodeTaintsPolicy: Honor")
+	ground.Remove(t, r, pod, agent)
+}

@@ -1,0 +1,157 @@
+package failures
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/ground"
+	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/provider/fake"
+)
+
+// noCapacity: the cloud has no instance of the better pool's type. Pods move to the other pool at once, the better pool is asked of the cloud
+// once only, and no strike is counted.
+func noCapacity(t *testing.T, r *rig.Rig) {
+	pool(t, r, "dear", "m5.large", 2, weighs(50))
+	pool(t, r, "cheap", "m6i.large", 2, weighs(20))
+	dear := ground.PoolNodes(t, r, "dear")
+	addFault(t, r, fake.Fault{Kind: fake.FaultInsufficientCapacity, Op: fake.OpStart, Type: "m5.large"})
+	cheap := ground.PoolNodes(t, r, "cheap")
+	for _, name := range []string{"capacity-1", "capacity-2"} {
+		pod := rig.Pod(name, "cpu", "1500m")
+		pod.Spec.Affinity = inPools("dear", "cheap")
+		ground.Create(t, r, pod)
+		if on := ground.AwaitBound(t, r, pod)[0]; cheap[on] == nil {
+			t.Errorf("pod %s is on %s, want a node of the pool whose type the cloud has", name, on)
+		}
+	}
+	calls := ground.CallsAbout(t, r, fake.OpStart, dear)
+	if len(calls) != 1 {
+		t.Errorf("%d starts of the scarce type were asked for, want 1: %v", len(calls), calls)
+	}
+	for name, n := range ground.PoolNodes(t, r, "dear") {
+		if ground.StateOf(n) != v1alpha1.StateStandby || n.Annotations[v1alpha1.AnnotationStartFailures] != "" {
+			t.Errorf("node %s is %s with %q strikes, want standby without any", name, ground.StateOf(n), n.Annotations[v1alpha1.AnnotationStartFailures])
+		}
+		if len(calls) == 1 && calls[0].Instance == ground.InstanceOf(n) {
+			ground.AwaitEvent(t, r, n, v1alpha1.ReasonInsufficientCapacity)
+		}
+	}
+}
+
+func inPools(names ...string) *corev1.Affinity {
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: v1alpha1.LabelPool, Operator: corev1.NodeSelectorOpIn, Values: names},
+		}}},
+	}}}
+}
+
+// silentKubelet: an instance runs and never reports. The pod moves to another node at the deadline; a node with two strikes is replaced.
+func silentKubelet(t *testing.T, r *rig.Rig) {
+	pool(t, r, "silent", "m7i.large", 2, givesUpStarts)
+	before := ground.PoolNodes(t, r, "silent")
+	for name := range before {
+		change(t, r, name, func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationStartFailures] = "2" })
+	}
+	ground.HoldStarts(t, r, "m7i.large", 1)
+	pod := podOn("silent-1", "silent")
+	ground.Create(t, r, pod)
+	on := ground.AwaitBound(t, r, pod)[0]
+	var struck string
+	for name := range before {
+		if name != on {
+			struck = name
+		}
+	}
+	ground.Await(t, "end of node "+struck, func(ctx context.Context) (bool, error) {
+		return apierrors.IsNotFound(r.Client.Get(ctx, client.ObjectKey{Name: struck}, &corev1.Node{})), nil
+	})
+	n := ground.AwaitNode(t, r, on, "running without strikes", func(n *corev1.Node) bool { return n.Annotations[v1alpha1.AnnotationStartFailures] == "" })
+	if before[n.Name] == nil {
+		t.Errorf("the pod is on %s, a node that was not there before", on)
+	}
+	awaitStandby(t, r, "silent", 1)
+	if got := len(ground.PoolNodes(t, r, "silent")); got != 2 {
+		t.Errorf("%d nodes after the replacement, want 2", got)
+	}
+}
+
+// fallsBack: the cloud accepts a start and stops the instance again. It is asked once more, and the pod runs on that very node.
+func fallsBack(t *testing.T, r *rig.Rig) {
+	pool(t, r, "falling", "c5.large", 1)
+	nodes := ground.PoolNodes(t, r, "falling")
+	addFault(t, r, fake.Fault{Kind: fake.FaultStartFallsBack, Op: fake.OpStart, Type: "c5.large", Count: 1, Reason: "Client.InternalError"})
+	pod := podOn("falling-1", "falling")
+	ground.Create(t, r, pod)
+	if on := ground.AwaitBound(t, r, pod)[0]; nodes[on] == nil {
+		t.Errorf("the pod is on %s, want the node whose start fell back", on)
+	}
+	if got := len(ground.Accepted(t, r, fake.OpStart, nodes)); got != 2 {
+		t.Errorf("%d starts, want the one that fell back and one more", got)
+	}
+}
+
+// neverRegisters: a new instance whose Node never appears is terminated at preWarm.timeout, and another is launched.
+func neverRegisters(t *testing.T, r *rig.Rig) {
+	addFault(t, r, fake.Fault{Kind: fake.FaultKubeletSilent, Op: fake.OpLaunch, Type: "c6i.large", Count: 1})
+	p := pool(t, r, "mute", "c6i.large", 1, func(s *v1alpha1.NodePoolSpec) { s.PreWarm.Timeout = seconds(15) })
+	awaitWords(t, r, p, v1alpha1.ReasonWarmupFailed, "no Node registered within preWarm.timeout")
+}
+
+// startupTaints are on the node whenever it is stopped, and gone when it runs; those that others remove hold the start up until they are gone.
+func startupTaints(t *testing.T, r *rig.Rig) {
+	taint := corev1.Taint{Key: "example.com/agent-not-ready", Effect: corev1.TaintEffectNoSchedule}
+	tainted := func(n *corev1.Node) bool {
+		for i := range n.Spec.Taints {
+			if n.Spec.Taints[i].MatchTaint(&taint) {
+				return true
+			}
+		}
+		return false
+	}
+	for name, c := range map[string]struct {
+		instanceType string
+		removal      v1alpha1.StartupTaintRemoval
+	}{
+		"own":      {"r5.large", v1alpha1.RemoveWhenNetworkReady},
+		"external": {"t3.large", v1alpha1.RemoveExternal},
+	} {
+		pool(t, r, name, c.instanceType, 1, emptiesAtOnce, func(s *v1alpha1.NodePoolSpec) {
+			s.Template.StartupTaints, s.Template.StartupTaintRemoval = []corev1.Taint{taint}, c.removal
+		})
+		for _, life := range []string{"-1", "-2"} {
+			n := ground.OnlyNode(t, r, name)
+			if !tainted(n) {
+				t.Errorf("standby node %s has no startup taint: %v", n.Name, n.Spec.Taints)
+			}
+			pod := podOn(name+life, name)
+			ground.Create(t, r, pod)
+			if c.removal == v1alpha1.RemoveExternal {
+				held := ground.AwaitNode(t, r, n.Name, "Ready and still starting", func(n *corev1.Node) bool { return ground.IsReady(n) })
+				if ground.StateOf(held) != v1alpha1.StateStarting {
+					t.Errorf("node %s is %s with its startup taint on", n.Name, ground.StateOf(held))
+				}
+				change(t, r, n.Name, func(n *corev1.Node) {
+					for i := range n.Spec.Taints {
+						if n.Spec.Taints[i].MatchTaint(&taint) {
+							n.Spec.Taints = append(n.Spec.Taints[:i:i], n.Spec.Taints[i+1:]...)
+							return
+						}
+					}
+				})
+			}
+			ground.AwaitBound(t, r, pod)
+			if n := ground.OnlyNode(t, r, name); tainted(n) {
+				t.Errorf("running node %s has its startup taint: %v", n.Name, n.Spec.Taints)
+			}
+			ground.Remove(t, r, pod)
+			awaitStandby(t, r, name, 1)
+		}
+	}
+}

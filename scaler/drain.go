@@ -1,0 +1,182 @@
+package scaler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/scaler/lifecycle"
+	"github.com/stratos-sh/stratos/scaler/transition"
+)
+
+// +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=volumeattachments,verbs=list;watch
+
+// drain evicts the pods that count. What cannot be evicted now is tried again later, and is never forced.
+func (c *nodes) drain(ctx context.Context, g gathered) error {
+	pods, err := c.podsOn(ctx, g.node.Name)
+	if err != nil {
+		return err
+	}
+	for _, p := range transition.Counting(g.node.Name, pods) {
+		if p.Spec.NodeName == "" || p.DeletionTimestamp != nil {
+			continue
+		}
+		why, err := c.evict(ctx, g, p)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			// The pod as related object: events are one series by their objects, reason and action, whatever the words.
+			c.events.Eventf(g.node, p, corev1.EventTypeWarning, string(v1alpha1.ReasonDrainFailed), "Drain", "%s", why)
+		}
+	}
+	return nil
+}
+
+// evict asks for one eviction. It returns why the pod stays for now, "" where it goes.
+func (c *nodes) evict(ctx context.Context, g gathered, p *corev1.Pod) (string, error) {
+	if replacing(g) && p.Annotations[v1alpha1.AnnotationDoNotDisrupt] == "true" {
+		return fmt.Sprintf("pod %s/%s is annotated %s", p.Namespace, p.Name, v1alpha1.AnnotationDoNotDisrupt), nil
+	}
+	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
+	err := c.client.SubResource("eviction").Create(ctx, p, eviction)
+	if apierrors.IsTooManyRequests(err) {
+		return fmt.Sprintf("pod %s/%s cannot be evicted now: %v", p.Namespace, p.Name, err), nil
+	}
+	return "", client.IgnoreNotFound(err)
+}
+
+// abandonDrain takes a node back whose drain does not end.
+func (c *nodes) abandonDrain(ctx context.Context, g gathered, why string) error {
+	held, err := c.heldBy(ctx, g.node.Name)
+	if err != nil {
+		return err
+	}
+	if err := c.toRunning(ctx, g, lifecycle.Decision{Action: lifecycle.CancelStop, Reason: why}); err != nil {
+		return err
+	}
+	if g.Node.State == v1alpha1.StateTerminating {
+		if err := c.patch(ctx, g.node, transition.DrainFailed(c.now())); err != nil {
+			return err
+		}
+	}
+	c.events.Eventf(g.node, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonDrainFailed), "AbandonDrain", "%s, back to running; held up by %s", why, held)
+	return nil
+}
+
+// heldBy names the first few things that keep the node from being empty.
+func (c *nodes) heldBy(ctx context.Context, node string) (string, error) {
+	pods, err := c.podsOn(ctx, node)
+	if err != nil {
+		return "", err
+	}
+	var names []string
+	for _, p := range transition.Counting(node, pods) {
+		names = append(names, "pod "+p.Namespace+"/"+p.Name)
+	}
+	volumes, err := c.attached(ctx, node, pods)
+	if err != nil {
+		return "", err
+	}
+	for _, v := range volumes {
+		names = append(names, "volume attachment "+v)
+	}
+	slices.Sort(names)
+	const most = 3
+	switch {
+	case len(names) == 0:
+		return "nothing any more", nil
+	case len(names) > most:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most), nil
+	}
+	return strings.Join(names, ", "), nil
+}
+
+// attached lists the VolumeAttachments of the node, sorted, but for those of pods that stay on it until it stops. A volume that is
+// attached to a stopped instance is lost to every other node until somebody detaches it by force.
+func (c *nodes) attached(ctx context.Context, node string, pods []corev1.Pod) ([]string, error) {
+	list := &storagev1.VolumeAttachmentList{}
+	if err := c.reader.List(ctx, list, client.MatchingFields{indexAttachment: node}); err != nil || len(list.Items) == 0 {
+		return nil, err
+	}
+	staying, err := c.volumesOf(ctx, node, pods)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for i := range list.Items {
+		volume := list.Items[i].Spec.Source.PersistentVolumeName
+		if volume == nil || !staying[*volume] {
+			out = append(out, list.Items[i].Name)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// volumesOf are the names of the volumes that pods use which do not leave the node: those of DaemonSets, and static ones.
+func (c *nodes) volumesOf(ctx context.Context, node string, pods []corev1.Pod) (map[string]bool, error) {
+	counting := transition.Counting(node, pods)
+	used := map[string]bool{}
+	for i := range pods {
+		p := &pods[i]
+		if slices.ContainsFunc(counting, func(o *corev1.Pod) bool { return o.UID == p.UID }) ||
+			p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		for _, claim := range claimsOf(p) {
+			pvc := &corev1.PersistentVolumeClaim{}
+			err := c.reader.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: claim}, pvc)
+			if client.IgnoreNotFound(err) != nil {
+				return nil, err
+			}
+			used[pvc.Spec.VolumeName] = true
+		}
+	}
+	return used, nil
+}
+
+// claimsOf are the names of the volume claims that the pod uses, those that were made for it included.
+func claimsOf(p *corev1.Pod) []string {
+	var names []string
+	for i := range p.Spec.Volumes {
+		switch v := &p.Spec.Volumes[i]; {
+		case v.PersistentVolumeClaim != nil:
+			names = append(names, v.PersistentVolumeClaim.ClaimName)
+		case v.Ephemeral != nil:
+			names = append(names, p.Name+"-"+v.Name)
+		}
+	}
+	return names
+}
+
+// sayStopping turns Ready once the cloud has accepted the stop: the node's pods are to leave EndpointSlices now, not a grace period after
+// the kubelet's last word. What the kubelet still reports while it goes down is put right once the cloud says stopped.
+func (c *nodes) sayStopping(ctx context.Context, n *corev1.Node) error {
+	is := n.DeepCopy()
+	if !notReady(is, "InstanceStopping", "Stratos stops the instance", metav1.NewTime(c.now())) {
+		return nil
+	}
+	return client.IgnoreNotFound(c.client.Status().Patch(ctx, is, client.StrategicMergeFrom(n)))
+}
+
+// notReady turns Ready to Unknown, and reports whether it was anything else. The heartbeat stays the kubelet's own.
+func notReady(n *corev1.Node, reason, message string, now metav1.Time) bool {
+	ready := condition(n, corev1.NodeReady)
+	if ready == nil || ready.Status == corev1.ConditionUnknown {
+		return false
+	}
+	ready.Status, ready.Reason, ready.Message, ready.LastTransitionTime = corev1.ConditionUnknown, reason, message, now
+	return true
+}

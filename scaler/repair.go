@@ -1,0 +1,120 @@
+package scaler
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/lifecycle"
+	"github.com/stratos-sh/stratos/scaler/transition"
+)
+
+// mend puts back the labels, taints and cordon that somebody took from a node of ours.
+func (c *nodes) mend(ctx context.Context, g gathered) error {
+	if g.Node == nil || g.Node.State == "" || g.instance.gone() {
+		return nil
+	}
+	err := c.patch(ctx, g.node, transition.Mended(g.node, g.template))
+	if apierrors.IsInvalid(err) {
+		return nil // the Node is not as the cache shows it; what changed it brings an event
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// restorePool writes the pool's tag again that somebody took from an instance of this cluster. Whose it was says its Node, and only where that
+// pool exists. Without such a Node the instance is left alone: nothing tells whose it is, and what is not surely ours is not touched.
+func (c *nodes) restorePool(ctx context.Context, e entry) (entry, error) {
+	n, err := c.nodeOf(ctx, e.ProviderID)
+	if err != nil {
+		return e, err
+	}
+	if n == nil || n.Labels[v1alpha1.LabelPool] == "" {
+		return e, errNotOurs
+	}
+	pool, err := c.poolOf(ctx, v1alpha1.PoolName(n.Labels[v1alpha1.LabelPool]))
+	if err != nil {
+		return e, err
+	}
+	if pool == nil {
+		return e, errNotOurs
+	}
+	if err := c.retag(ctx, e.ID, map[string]string{v1alpha1.LabelPool: pool.Name}); err != nil {
+		return e, err
+	}
+	e, _ = c.inventory.get(e.ID)
+	return e, nil
+}
+
+func (c *nodes) retag(ctx context.Context, id v1alpha1.InstanceID, tags map[string]string) error {
+	if err := c.cloud.UpdateInstanceTags(ctx, string(id), tags); err != nil {
+		return err
+	}
+	for key, value := range tags {
+		c.inventory.tagged(id, key, value)
+	}
+	logr.FromContextOrDiscard(ctx).Info("wrote tags again that were missing", "tags", tags)
+	return nil
+}
+
+// deleteNode removes a Node whose instance is gone. An instance that lost our tags is missing in our lists too, so the cloud is asked about
+// this very one first: then the tags are written again, and the Node stays.
+func (c *nodes) deleteNode(ctx context.Context, g gathered, d lifecycle.Decision) error {
+	if !g.instance.sure {
+		instance, err := c.cloud.GetInstance(ctx, string(g.instance.ID))
+		switch {
+		case provider.IsNotFound(err):
+		case err != nil:
+			return err
+		case instance.State != provider.InstanceTerminated:
+			return c.reclaim(ctx, g, instance)
+		}
+	}
+	c.warmupFailed(g, d)
+	uid := g.node.UID // not a Node of the same name that registered since
+	err := c.client.Delete(ctx, g.node, client.Preconditions{UID: &uid})
+	if err == nil && g.Node.State != v1alpha1.StateTerminating {
+		c.orphan(g, fmt.Sprintf("Node %s deleted: instance %s is gone, and Stratos did not terminate it", g.node.Name, g.instance.ID))
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// reclaim writes the tags again that an instance of ours has lost. Tags that name somebody else are left: then it is his.
+func (c *nodes) reclaim(ctx context.Context, g gathered, instance *provider.Instance) error {
+	missing := map[string]string{}
+	for key, want := range map[string]string{
+		v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: c.cluster, v1alpha1.LabelPool: string(g.template.Pool),
+	} {
+		switch got := instance.Tags[key]; got {
+		case want:
+		case "":
+			missing[key] = want
+		default:
+			logr.FromContextOrDiscard(ctx).Info("instance of a Node of ours carries somebody else's tag; leaving both alone", "tag", key, "value", got)
+			return nil
+		}
+	}
+	c.poke() // the next sweep shows it again
+	if len(missing) == 0 {
+		return nil // the list lagged
+	}
+	return c.retag(ctx, instance.ID, missing)
+}
+
+// orphan reports on the pool what was removed that had lost its other half. The pool may be gone itself.
+func (c *nodes) orphan(g gathered, note string) {
+	pool := g.pool
+	if pool == nil {
+		pool = &v1alpha1.NodePool{
+			TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "NodePool"},
+			ObjectMeta: metav1.ObjectMeta{Name: string(g.template.Pool)},
+		}
+	}
+	c.events.Eventf(pool, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonOrphanRemoved), "Repair", "%s", note)
+}

@@ -1,0 +1,99 @@
+package scaler
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/claim"
+)
+
+// warnAgain is how long an event about the same thing is kept back: as long as the API server keeps events.
+const warnAgain = time.Hour
+
+// warned remembers what was warned of. It is safe for concurrent use.
+type warned struct {
+	// mu guards at.
+	mu sync.Mutex
+	at map[types.UID]time.Time
+}
+
+// due reports whether it is time to warn of the object, and takes it that this is done.
+func (w *warned) due(of types.UID, now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for uid, at := range w.at {
+		if now.Sub(at) >= warnAgain {
+			delete(w.at, uid)
+		}
+	}
+	if _, lately := w.at[of]; lately {
+		return false
+	}
+	if w.at == nil {
+		w.at = map[types.UID]time.Time{}
+	}
+	w.at[of] = now
+	return true
+}
+
+// warnDaemonSets tells the DaemonSets that have a pod on a stopped node: that pod counts as unavailable, so their rolling updates stop when
+// maxUnavailable such pods are there.
+func (c *nodes) warnDaemonSets(ctx context.Context, g gathered) error {
+	if g.Node == nil || g.Node.State != v1alpha1.StateStandby {
+		return nil
+	}
+	pods, err := c.podsOn(ctx, g.node.Name)
+	if err != nil {
+		return err
+	}
+	for i := range pods {
+		owner := metav1.GetControllerOfNoCopy(&pods[i])
+		if owner == nil || owner.Kind != "DaemonSet" || !c.warned.due(owner.UID, c.now()) {
+			continue
+		}
+		c.events.Eventf(&corev1.ObjectReference{
+			APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: pods[i].Namespace, Name: owner.Name, UID: owner.UID,
+		}, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonDaemonSetCountsStandby), "Explain",
+			"pod %s on standby node %s counts as unavailable, so rolling updates of this DaemonSet will hang; add the node affinity %s NotIn [%s] (docs/operate.md)",
+			pods[i].Name, g.node.Name, v1alpha1.LabelState, v1alpha1.StateStandby)
+	}
+	return nil
+}
+
+// warnSpread tells a waiting pod that its hard spread over hosts counts stopped nodes: each is a domain without a pod, so such pods wake nodes
+// one by one.
+func (c *pending) warnSpread(ctx context.Context, pod *corev1.Pod) error {
+	if !countsStandby(pod) || claim.MayNotStart(pod) != "" {
+		return nil
+	}
+	list := &corev1.NodeList{}
+	if err := c.reader.List(ctx, list, client.MatchingLabels{v1alpha1.LabelState: string(v1alpha1.StateStandby)}); err != nil {
+		return err
+	}
+	if len(list.Items) == 0 || !c.warned.due(pod.UID, c.now()) {
+		return nil
+	}
+	c.events.Eventf(pod, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonSpreadCountsStandby), "Explain",
+		"its topology spread over %s counts standby nodes as empty domains and so wakes them one by one; set nodeTaintsPolicy: Honor (docs/operate.md)",
+		corev1.LabelHostname)
+	return nil
+}
+
+// countsStandby reports whether the pod has a hard spread over hosts for which tainted nodes are domains, as is the default.
+func countsStandby(pod *corev1.Pod) bool {
+	for i := range pod.Spec.TopologySpreadConstraints {
+		s := &pod.Spec.TopologySpreadConstraints[i]
+		honors := s.NodeTaintsPolicy != nil && *s.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor
+		if s.TopologyKey == corev1.LabelHostname && s.WhenUnsatisfiable == corev1.DoNotSchedule && !honors {
+			return true
+		}
+	}
+	return false
+}
