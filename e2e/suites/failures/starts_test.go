@@ -133,7 +133,7 @@ func startupTaints(t *testing.T, r *rig.Rig) {
 			pod := podOn(name+life, name)
 			ground.Create(t, r, pod)
 			if c.removal == v1alpha1.RemoveExternal {
-				held := ground.AwaitNode(t, r, n.Name, "Ready and still starting", func(n *corev1.Node) bool { return ground.IsReady(n) })
+				held := ground.AwaitNode(t, r, n.Name, "Ready and still starting", ground.IsReady)
 				if ground.StateOf(held) != v1alpha1.StateStarting {
 					t.Errorf("node %s is %s with its startup taint on", n.Name, ground.StateOf(held))
 				}
