@@ -68,6 +68,7 @@ func TestNamesOfMetrics(t *testing.T) {
 		"nodepool_warmup_duration_seconds histogram pool",
 		"nodepool_warmup_failures_total counter pool, reason",
 		"pod_startup_seconds histogram pool, path",
+		"scheduler_error_pods gauge scheduler",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("metrics:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

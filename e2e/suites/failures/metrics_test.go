@@ -12,6 +12,11 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
@@ -26,6 +31,7 @@ func noSilentMetric(t *testing.T, r *rig.Rig) {
 	ground.HoldStarts(t, r, "t3.xlarge", 0)
 	pod := podOn("measured-1", "measured")
 	ground.Create(t, r, pod)
+	schedulerError(t, r)
 	names := documented(t)
 	ground.Await(t, "all metrics of docs/metrics.md", func(ctx context.Context) (bool, error) {
 		moved, err := scrape(ctx, r.Metrics+"/metrics")
@@ -43,6 +49,21 @@ func noSilentMetric(t *testing.T, r *rig.Rig) {
 		}
 		return true, nil
 	})
+}
+
+// schedulerError plays a scheduler that fails over a pod, because none here does.
+func schedulerError(t *testing.T, r *rig.Rig) {
+	t.Helper()
+	pod := rig.Pod("failed-over", "cpu", "1")
+	pod.Spec.SchedulerName = "failing-scheduler"
+	ground.Create(t, r, pod)
+	before := pod.DeepCopy()
+	pod.Status.Conditions = []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulerError, Message: "played", LastTransitionTime: metav1.Now(),
+	}}
+	if err := r.Client.Status().Patch(t.Context(), pod, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 var documentedName = regexp.MustCompile("(?m)^\\| `(stratos_[a-z_]+)` \\|")
