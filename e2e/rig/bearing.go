@@ -28,6 +28,7 @@ func BearingOf(n *corev1.Node) Bearing {
 	b := Bearing{Labels: n.Labels, Annotations: maps.Clone(n.Annotations), Unschedulable: n.Spec.Unschedulable, Standby: StandbyCondition(n)}
 	delete(b.Annotations, v1alpha1.AnnotationHeartbeatAtStop)
 	delete(b.Annotations, v1alpha1.AnnotationAllocatableAtStop)
+	delete(b.Annotations, v1alpha1.AnnotationSurplusSince) // says how many the pool wants, not how the node lived
 	if running {
 		// Written where our watch is behind the scheduler's, which is chance. The standby node must not have it.
 		delete(b.Annotations, v1alpha1.AnnotationNudgedAt)

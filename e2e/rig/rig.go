@@ -125,7 +125,7 @@ func (r *Rig) Close() error {
 		errs = append(errs, r.ControlPlane.Stop())
 	}
 	if r.binary != "" {
-		errs = append(errs, os.Remove(r.binary))
+		errs = append(errs, os.RemoveAll(filepath.Dir(r.binary)))
 	}
 	if r.dir != "" {
 		errs = append(errs, os.RemoveAll(r.dir))
@@ -214,7 +214,7 @@ func build(ctx context.Context, name string, progress io.Writer) (string, error)
 	if progress != nil {
 		fmt.Fprintln(progress, "building stratos")
 	}
-	linked, mine := filepath.Join(root, "bin", "rig", "stratos"), filepath.Join(root, "bin", "rig", name)
+	linked, mine := filepath.Join(root, "bin", "rig", "stratos"), filepath.Join(root, "bin", "rig", name, "stratos")
 	if err := os.MkdirAll(filepath.Dir(linked), 0o755); err != nil {
 		return "", err
 	}
@@ -227,6 +227,9 @@ func build(ctx context.Context, name string, progress io.Writer) (string, error)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build stratos: %w\n%s", err, out)
+	}
+	if err := os.Mkdir(filepath.Dir(mine), 0o755); err != nil {
+		return "", err
 	}
 	return mine, os.Link(linked, mine)
 }

@@ -22,6 +22,10 @@ const (
 	retryPeriod   = time.Second
 )
 
+// shutdownTime is how long the parts may take to end: longer than any of them needs (the extender's last answers and a start under way take
+// five seconds), shorter than a pod's grace. The lease is given back after that, so a part that hangs must not hold it.
+const shutdownTime = 10 * time.Second
+
 // The manager elects a leader on a lease of its own, in the release's namespace (the chart puts its name there), and reports in events of the core
 // group who leads. The create cannot be limited to a name: the object has none yet when it is judged.
 //
@@ -45,6 +49,7 @@ func (o *Options) Manager(scheme *runtime.Scheme) ctrl.Options {
 		LeaseDuration:                 new(leaseDuration),
 		RenewDeadline:                 new(renewDeadline),
 		RetryPeriod:                   new(retryPeriod),
+		GracefulShutdownTimeout:       new(shutdownTime),
 		// Managed fields are a third of a Pod's memory and nobody here reads them.
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
