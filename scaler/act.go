@@ -31,6 +31,16 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 		return c.adopt(ctx, g)
 	case lifecycle.RecordWarmed:
 		return c.recordWarmed(ctx, g)
+	case lifecycle.PullImages:
+		return c.pullImages(ctx, g)
+	case lifecycle.TellImages:
+		return c.tellImages(ctx, g)
+	case lifecycle.RecordImages:
+		return c.recordImages(ctx, g)
+	case lifecycle.WarmAgain:
+		return c.warmAgain(ctx, g, d.Reason)
+	case lifecycle.ResumeWarmup:
+		return c.resumeWarmup(g)
 	case lifecycle.StopWarmed, lifecycle.StopAgain:
 		return c.stop(ctx, g, false)
 	case lifecycle.ForceStop:
@@ -95,7 +105,8 @@ func (c *nodes) toStandby(ctx context.Context, g gathered) error {
 		return apierrors.NewConflict(corev1.Resource("nodes"), n.Name, fmt.Errorf("state changed"))
 	}
 	// A failed start may have seen only a part of the resources; what was recorded before stands.
-	whole := g.Node.State != v1alpha1.StateStarting
+	// The same goes for a warm-up after the first, which may have ended before the devices were back.
+	whole := g.Node.State != v1alpha1.StateStarting && (g.Node.WarmupStarted.IsZero() || n.Annotations[v1alpha1.AnnotationAllocatableAtStop] == "")
 	if err := c.patch(ctx, n, transition.Standby(n, g.template, whole)); err != nil {
 		return err
 	}

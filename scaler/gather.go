@@ -34,6 +34,7 @@ type gathered struct {
 	node     *corev1.Node
 	pool     *v1alpha1.NodePool
 	template transition.Template
+	pulls    pulls
 }
 
 // onItsWay reports whether the instance is to start or to stop now, so that the cloud will soon have news of it.
@@ -70,6 +71,10 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 	g.Wanted = len(c.demand.of(g.template.Pool)) > 0
 	g.Claims = len(c.ledger.On(v1alpha1.NodeName(g.node.Name)))
 	g.Node = observe(g.node, g.template, c.now())
+	if g.pulls, err = c.pullsOf(ctx, &g, pods); err != nil {
+		return g, err
+	}
+	g.Node.Images = g.pulls.state(&g, c.now())
 	return g, nil
 }
 
@@ -158,8 +163,9 @@ func (c *nodes) podsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
 func observe(n *corev1.Node, t transition.Template, now time.Time) *lifecycle.Node {
 	started := timeMark(n, v1alpha1.AnnotationScaleUpStarted)
 	booted := started
+	again := timeMark(n, v1alpha1.AnnotationWarmupStarted)
 	if v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) == v1alpha1.StateWarmup {
-		booted = n.CreationTimestamp.Time // a network agent that we do not know must not keep a node from ever being warm
+		booted = later(n.CreationTimestamp.Time, again) // a network agent that we do not know must not keep a node from ever being warm
 	}
 	ready := condition(n, corev1.NodeReady)
 	o := &lifecycle.Node{
@@ -170,6 +176,8 @@ func observe(n *corev1.Node, t transition.Template, now time.Time) *lifecycle.No
 		Complete:      complete(n),
 		Warmed:        timeMark(n, v1alpha1.AnnotationWarmedAt),
 		Started:       started,
+		WarmupStarted: again,
+		ImagesChecked: timeMark(n, v1alpha1.AnnotationImagesChecked),
 		Running:       timeMark(n, v1alpha1.AnnotationRunningSince),
 		EmptySince:    timeMark(n, v1alpha1.AnnotationScaleDownCandidateSince),
 		StoppingSince: timeMark(n, v1alpha1.AnnotationStoppingSince),
@@ -179,6 +187,13 @@ func observe(n *corev1.Node, t transition.Template, now time.Time) *lifecycle.No
 		DoNotDisrupt:  n.Annotations[v1alpha1.AnnotationDoNotDisrupt] == "true",
 	}
 	return o
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 func overdue(started, now time.Time) bool {
@@ -238,6 +253,7 @@ func policyOf(p *v1alpha1.NodePool) lifecycle.Policy {
 		Exists: true, Deleting: p.DeletionTimestamp != nil,
 		SelfStop:           s.PreWarm.CompletionModeOrDefault() == v1alpha1.SelfStop,
 		TerminateOnTimeout: s.PreWarm.TimeoutActionOrDefault() == v1alpha1.TimeoutTerminate,
+		ImagesBestEffort:   s.PreWarm.ImagePullPolicyOrDefault() == v1alpha1.ImagesBestEffort,
 		WarmupTimeout:      s.PreWarm.TimeoutOrDefault(),
 		ReadyTimeout:       s.ScaleUp.ReadyTimeoutOrDefault(),
 		ScaleDown:          s.ScaleDown.EnabledOrDefault(),

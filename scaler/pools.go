@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
@@ -59,6 +60,10 @@ type pools struct {
 	poke      func()
 	// wake has one instance looked at again: its pool has changed.
 	wake func(ctx context.Context, id v1alpha1.InstanceID)
+	// warmUp has the instance of a Node started whose intent to warm up once more stands.
+	warmUp func(node v1alpha1.NodeName)
+	// namespace is where the pods are that pull images.
+	namespace string
 }
 
 // Reconcile brings one pool closer to its spec.
@@ -85,13 +90,17 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	count := c.count(pool, nodes.Items)
-	slots, err := c.reserve(ctx, pool, slots, count, c.demand.nodes(pool, nodes.Items))
+	images, err := c.syncImages(ctx, pool, nodes.Items)
+	if err != nil {
+		return ctrl.Result{}, ignoreConflict(err)
+	}
+	slots, err = c.reserve(ctx, pool, slots, count, c.demand.nodes(pool, nodes.Items))
 	if err != nil {
 		return ctrl.Result{}, ignoreConflict(err)
 	}
 	launchErr := c.launch(ctx, pool, slots, pool.Spec.PoolSize-total(count))
 	count = c.count(pool, nodes.Items) // the launches of a moment ago are instances now
-	if err := c.report(ctx, pool, count, launchErr); err != nil {
+	if err := c.report(ctx, pool, count, launchErr, images); err != nil {
 		return ctrl.Result{}, ignoreConflict(err)
 	}
 	if launchErr != nil {
@@ -210,7 +219,7 @@ func (c *pools) empty(ctx context.Context, pool *v1alpha1.NodePool) (ctrl.Result
 		return again, err
 	}
 	count := c.count(pool, nodes.Items)
-	if err := c.report(ctx, pool, count, nil); err != nil {
+	if err := c.report(ctx, pool, count, nil, nil); err != nil {
 		return again, ignoreConflict(err)
 	}
 	orphans := managed(nodes.Items)
@@ -279,6 +288,7 @@ func (c *pools) setup(mgr manager.Manager, swept <-chan event.TypedGenericEvent[
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, n client.Object) []reconcile.Request {
 			return toPool(n.GetLabels()[v1alpha1.LabelPool])
 		}), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		Watches(&appsv1.DaemonSet{}, handler.EnqueueRequestsFromMapFunc(c.byDaemonSet), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.AWSNodeClass{}, handler.EnqueueRequestsFromMapFunc(c.byClass)).
 		WatchesRawSource(source.TypedChannel(swept, handler.TypedEnqueueRequestsFromMapFunc(
 			func(_ context.Context, name v1alpha1.PoolName) []reconcile.Request { return toPool(string(name)) }))).

@@ -30,6 +30,8 @@ type Setup struct {
 	Cluster string
 	Ledger  *claim.Ledger
 	View    *view.View
+	// Namespace is where the pods go that pull images.
+	Namespace string
 	// ExtenderSchedulers are the schedulerNames whose pods the extender serves.
 	ExtenderSchedulers []string
 }
@@ -63,7 +65,9 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 		Reader:   mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Cloud: s.Cloud, Ledger: s.Ledger,
 		Events: recorder, Now: time.Now, Log: mgr.GetLogger().WithName("start"),
 		Count: func(pool v1alpha1.PoolName, trigger start.Trigger) {
-			m.scaleup.WithLabelValues(string(pool), string(trigger)).Inc()
+			if trigger != start.TriggerWarmup { // it serves no pod
+				m.scaleup.WithLabelValues(string(pool), string(trigger)).Inc()
+			}
 			sweep.poke()
 		},
 	})
@@ -71,13 +75,13 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 	s.View.Listen(view.Listener{Homeless: placer.Homeless})
 	waiting := newDemand()
 	nodes := &nodes{
-		reader: mgr.GetClient(), live: mgr.GetAPIReader(), client: mgr.GetClient(), cloud: s.Cloud, cluster: s.Cluster,
+		reader: mgr.GetClient(), live: mgr.GetAPIReader(), client: mgr.GetClient(), cloud: s.Cloud, cluster: s.Cluster, namespace: s.Namespace,
 		ledger: s.Ledger, starter: starter, events: recorder, metrics: m, now: time.Now, born: time.Now(), inventory: inventory, demand: waiting, poke: sweep.poke,
 	}
 	pools := &pools{
 		client: mgr.GetClient(), cloud: s.Cloud, cluster: s.Cluster, launcher: s.Launcher, events: recorder, metrics: m,
 		now: time.Now, inventory: inventory, ledger: s.Ledger, demand: waiting, poke: sweep.poke,
-		wake: func(ctx context.Context, id v1alpha1.InstanceID) { send(ctx, instances, id) },
+		wake: func(ctx context.Context, id v1alpha1.InstanceID) { send(ctx, instances, id) }, warmUp: starter.WarmUp, namespace: s.Namespace,
 	}
 	pending := &pending{
 		reader: mgr.GetClient(), writer: mgr.GetClient(), ledger: s.Ledger, placer: placer, view: s.View, demand: waiting, events: recorder,

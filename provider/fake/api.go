@@ -74,6 +74,8 @@ const (
 	ActTerminate Action = "terminate"
 	// ActReboot: the guest restarts; the instance stays running.
 	ActReboot Action = "reboot"
+	// ActCollectImages: the kubelet's garbage collection takes every image from the disk, those of running pods too.
+	ActCollectImages Action = "collect-images"
 )
 
 // View is the truth about one instance.

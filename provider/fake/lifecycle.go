@@ -172,5 +172,11 @@ func (c *Cloud) act(inst *instance, action Action) error {
 		c.changed = append(c.changed, inst.ID)
 		return nil
 	}
+	if action == ActCollectImages {
+		inst.disk.mu.Lock()
+		defer inst.disk.mu.Unlock()
+		clear(inst.disk.images)
+		return nil
+	}
 	return &provider.InvalidConfigError{Field: "action", Reason: "unknown action " + string(action)}
 }

@@ -57,38 +57,103 @@ func unregistered(o Observation, now time.Time) Decision {
 
 func warmup(o Observation, now time.Time) Decision {
 	n := o.Node
-	complete := n.Ready && n.NetworkReady
 	switch o.Instance.State {
 	case provider.InstanceStopped:
-		// What was true before the stop is still written on the Node, so a warm-up that ended between two looks counts.
-		if !n.Warmed.IsZero() || n.EverReady {
-			return do(ToStandby, "warmed up and stopped")
-		}
-		return replace("stopped itself before it was Ready")
+		return warmupStopped(o, now)
 	case provider.InstanceStopping:
-		if now.Sub(o.Instance.Launched) >= o.Policy.WarmupTimeout+ForceStopAfter {
+		force := warmupDeadline(o).Add(ForceStopAfter)
+		if !now.Before(force) {
 			return do(ForceStop, "stop after warm-up hangs")
 		}
-		return wait("stopping after warm-up", until(o.Instance.Launched.Add(o.Policy.WarmupTimeout+ForceStopAfter), now))
+		return wait("stopping after warm-up", until(force, now))
 	}
-	late := now.Sub(o.Instance.Launched) >= o.Policy.WarmupTimeout
+	up := n.Ready && n.NetworkReady
+	warm := !n.Warmed.IsZero() && up
+	late := !now.Before(warmupDeadline(o))
+	// A warm-up that we began runs no user data that would power the machine off.
+	ours := !o.Policy.SelfStop || !n.WarmupStarted.IsZero()
 	switch {
-	case n.Warmed.IsZero() && complete:
-		return do(RecordWarmed, "node is Ready and its network is up")
-	case !n.Warmed.IsZero() && complete && n.Complete && o.Counting > 0 && (late || !o.Policy.SelfStop):
+	case warm && n.Complete && o.Counting > 0 && (late || ours):
 		// Somebody bound a pod to it in spite of cordon and taint. It is not stopped under the pod.
 		return do(ToRunning, "warm, and a pod is bound to it")
-	case !n.Warmed.IsZero() && complete && n.Complete && o.Wanted && !o.Policy.SelfStop:
-		// Only in ControllerStop: user data that powers off would take the node away under the pods.
+	case warm && n.Complete && o.Wanted && ours:
+		// Only where we stop it: user data that powers off would take the node away under the pods.
 		return do(ToRunning, "promoted: pods wait for a new node")
-	case !n.Warmed.IsZero() && !o.Policy.SelfStop && o.Counting == 0:
+	case up && n.Images != ImagesPresent && !late:
+		return images(o, now, warmupDeadline(o))
+	case up && n.Images != ImagesPresent && o.Policy.ImagesBestEffort:
+		return do(RecordImages, "images were not all pulled within preWarm.timeout")
+	case n.Warmed.IsZero() && up && n.Images == ImagesPresent:
+		return do(RecordWarmed, "node is Ready, its network is up and its images are there")
+	case !n.Warmed.IsZero() && n.Images == ImagesPresent && ours && o.Counting == 0:
 		return do(StopWarmed, "warm-up complete")
 	case !late:
-		return wait("warming up", until(o.Instance.Launched.Add(o.Policy.WarmupTimeout), now))
-	case o.Policy.TerminateOnTimeout || n.Warmed.IsZero() || o.Counting > 0:
-		return replace("not warm within preWarm.timeout")
+		return wait("warming up", until(warmupDeadline(o), now))
 	}
-	return do(ForceStop, "did not stop itself within preWarm.timeout")
+	return tooLate(o)
+}
+
+// tooLate is a warm-up whose instance still runs at its deadline.
+func tooLate(o Observation) Decision {
+	n := o.Node
+	switch {
+	case o.Counting > 0:
+		return replace("not warm within preWarm.timeout")
+	case !n.WarmupStarted.IsZero() && !n.Warmed.IsZero():
+		// It was standby before, and is as good as it was then.
+		return do(ForceStop, "images were not pulled within preWarm.timeout")
+	case o.Policy.TerminateOnTimeout:
+		return replace("not warm within preWarm.timeout")
+	case !n.Warmed.IsZero():
+		return do(ForceStop, "did not stop itself within preWarm.timeout")
+	case n.Ready && n.Images != ImagesPresent && n.WarmupStarted.IsZero():
+		return do(ForceStop, "images were not pulled within preWarm.timeout")
+	}
+	return replace("not warm within preWarm.timeout")
+}
+
+// warmupStopped: what was true before the stop is still written on the Node, so a warm-up that ended between two looks counts.
+func warmupStopped(o Observation, now time.Time) Decision {
+	n := o.Node
+	again := !n.WarmupStarted.IsZero()
+	switch {
+	case n.Images == ImagesPresent && (!n.Warmed.IsZero() || n.EverReady):
+		return do(ToStandby, "warmed up and stopped")
+	case again && now.Before(warmupDeadline(o)):
+		if settled(o, n.WarmupStarted) || inherited(o, n.WarmupStarted) {
+			return do(ResumeWarmup, "start for a second warm-up was not carried out")
+		}
+		return wait("started to be warmed up", SettleTime)
+	case again && !n.Warmed.IsZero():
+		// Its images are those of an older day. To terminate it would, while a registry is down, empty the pool.
+		return do(ToStandby, "images were not pulled, and are as they were")
+	case again:
+		return replace("not complete after a second warm-up")
+	case !n.Warmed.IsZero() || n.EverReady:
+		return do(WarmAgain, "stopped before its images were pulled")
+	}
+	return replace("stopped itself before it was Ready")
+}
+
+// warmupDeadline counts from the launch, or from the start of the warm-up that we began.
+func warmupDeadline(o Observation) time.Time {
+	if o.Node.WarmupStarted.IsZero() {
+		return o.Instance.Launched.Add(o.Policy.WarmupTimeout)
+	}
+	return o.Node.WarmupStarted.Add(o.Policy.WarmupTimeout)
+}
+
+// images takes the pulls of a node whose kubelet is there one step further.
+func images(o Observation, now, deadline time.Time) Decision {
+	switch o.Node.Images {
+	case ImagesUnknown:
+		return do(PullImages, "images are to be pulled")
+	case ImagesFailing:
+		return do(TellImages, "an image cannot be pulled")
+	case ImagesSettled:
+		return do(RecordImages, "images were pulled")
+	}
+	return wait("images are being pulled", until(deadline, now))
 }
 
 func standby(o Observation) Decision {
@@ -156,10 +221,24 @@ func stopping(o Observation, now time.Time) Decision {
 		return do(CancelStop, "needed again before it was stopped")
 	case since < CordonTime:
 		return wait("cordoned, letting binds in flight land", CordonTime-since)
-	case since >= o.Policy.DrainTimeout:
+	case o.Node.Images != ImagesPresent && o.Node.Ready && since < CordonTime+o.Policy.WarmupTimeout:
+		return images(o, now, o.Node.StoppingSince.Add(CordonTime+o.Policy.WarmupTimeout))
+	case !now.Before(drainDeadline(o)):
 		return do(CancelStop, "not drained within scaleDown.drainTimeout")
 	}
 	return do(VerifyAndStop, "empty")
+}
+
+// drainDeadline: the look at the images has its own time and takes none of the drain's.
+func drainDeadline(o Observation) time.Time {
+	switch n := o.Node; {
+	case !n.ImagesChecked.IsZero():
+		return n.ImagesChecked.Add(o.Policy.DrainTimeout)
+	case n.Images != ImagesPresent:
+		return n.StoppingSince.Add(o.Policy.WarmupTimeout + o.Policy.DrainTimeout)
+	default:
+		return n.StoppingSince.Add(o.Policy.DrainTimeout)
+	}
 }
 
 // stopIntended: nobody cancels any more. The way out is the cloud saying stopped.

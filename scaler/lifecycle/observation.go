@@ -42,8 +42,14 @@ type Node struct {
 	Ready, NetworkReady bool
 	// Complete: allocatable is back to what was recorded at the last stop.
 	Complete bool
+	// Images is what is known of the images that the pool wants on the node.
+	Images ImageState
 	// EverReady: some Ready report was true in the life of the Node, also one left over from before a stop.
 	EverReady bool
+
+	// WarmupStarted is when we started an instance to be warmed up once more; zero in the warm-up that follows the launch.
+	// ImagesChecked is when its images were looked at before the stop that is under way.
+	WarmupStarted, ImagesChecked time.Time
 
 	Warmed, Started, Running, EmptySince, StoppingSince, StopIntent time.Time
 	StopReason                                                      v1alpha1.StopReason
@@ -52,6 +58,24 @@ type Node struct {
 	DoNotDisrupt bool
 }
 
+// ImageState is what is known of a node's images.
+type ImageState string
+
+// The states of images.
+const (
+	// ImagesPresent: recorded for the set that the pool wants now, in the stopping state since the drain began; or none is wanted.
+	ImagesPresent ImageState = ""
+	// ImagesUnknown: the kubelet has not been asked.
+	ImagesUnknown ImageState = "unknown"
+	// ImagesPulling: the kubelet is at it.
+	ImagesPulling ImageState = "pulling"
+	// ImagesFailing: some cannot be pulled, and nobody has been told. ImagesFailingTold: it was told, and the kubelet goes on trying.
+	ImagesFailing     ImageState = "failing"
+	ImagesFailingTold ImageState = "failing, told"
+	// ImagesSettled: the kubelet has tried them all, and the pool is content with what came of it. It is to be recorded.
+	ImagesSettled ImageState = "settled"
+)
+
 // Policy is what the NodePool asks for.
 type Policy struct {
 	// Exists is false when the pool is gone, Deleting true while it goes. Either way its nodes go too.
@@ -59,11 +83,13 @@ type Policy struct {
 	SelfStop         bool
 	// TerminateOnTimeout: an instance that is not warm in time is terminated even if it could be rescued.
 	TerminateOnTimeout bool
-	WarmupTimeout      time.Duration
-	ReadyTimeout       time.Duration
-	ScaleDown          bool
-	EmptyTTL           time.Duration
-	DrainTimeout       time.Duration
+	// ImagesBestEffort: images that are not there at preWarm.timeout do not keep a node from standby.
+	ImagesBestEffort bool
+	WarmupTimeout    time.Duration
+	ReadyTimeout     time.Duration
+	ScaleDown        bool
+	EmptyTTL         time.Duration
+	DrainTimeout     time.Duration
 }
 
 // Action is the one operation to carry out now. Each is safe to repeat.
@@ -77,6 +103,16 @@ const (
 	Adopt Action = "Adopt"
 	// RecordWarmed: write down that warm-up was seen complete.
 	RecordWarmed Action = "RecordWarmed"
+	// PullImages: have the node's kubelet pull what the pool wants.
+	PullImages Action = "PullImages"
+	// TellImages: say which image cannot be pulled.
+	TellImages Action = "TellImages"
+	// RecordImages: write down what is there, and stop pulling.
+	RecordImages Action = "RecordImages"
+	// WarmAgain: start the instance once more, to be stopped by us when it is complete.
+	WarmAgain Action = "WarmAgain"
+	// ResumeWarmup: ask the cloud again for the start that a second warm-up began with.
+	ResumeWarmup Action = "ResumeWarmup"
 	// StopWarmed: ask the cloud to stop a warm node.
 	StopWarmed Action = "StopWarmed"
 	// ForceStop: ask the cloud to stop without the guest's own shutdown.

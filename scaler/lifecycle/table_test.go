@@ -92,8 +92,17 @@ func late(o *Observation)           { o.Instance.Launched = ago(11 * time.Minute
 func inUse(o *Observation)          { o.Counting = 1 }
 func wanted(o *Observation)         { o.Wanted = true }
 func claimed(o *Observation)        { o.Claims = 1 }
-func intent(o *Observation)         { o.Node.StopIntent = ago(20 * time.Second) }
-func freshIntent(o *Observation)    { o.Node.StopIntent = ago(time.Second) }
+func bestEffort(o *Observation)     { o.Policy.ImagesBestEffort = true }
+func imagesAre(s ImageState) func(*Observation) {
+	return func(o *Observation) { o.Node.Images = s }
+}
+
+// again is a warm-up that we began so long ago.
+func again(d time.Duration) func(*Observation) {
+	return func(o *Observation) { o.Node.WarmupStarted = ago(d) }
+}
+func intent(o *Observation)      { o.Node.StopIntent = ago(20 * time.Second) }
+func freshIntent(o *Observation) { o.Node.StopIntent = ago(time.Second) }
 func emptySince(d time.Duration) func(*Observation) {
 	return func(o *Observation) { o.Node.EmptySince = ago(d) }
 }
@@ -140,6 +149,31 @@ func table() []row {
 		{warmup, running_, "complete, SelfStop, pods wait for a new instance: it will stop itself and be started", all(ready, warmed, wanted), Wait, stay},
 		{warmup, running_, "Ready, devices not back, ControllerStop, pods wait for a new instance", all(ready, warmed, controllerStop, wanted, func(o *Observation) { o.Node.Complete = false }), StopWarmed, stay},
 		{warmup, running_, "not Ready yet, ControllerStop, pods wait for a new instance", all(controllerStop, wanted), Wait, stay},
+		{warmup, running_, "Ready and network up, images not asked for", all(ready, imagesAre(ImagesUnknown)), PullImages, stay},
+		{warmup, running_, "Ready, network not up, images not asked for", all(imagesAre(ImagesUnknown), func(o *Observation) { o.Node.Ready = true }), Wait, stay},
+		{warmup, running_, "images are being pulled", all(ready, imagesAre(ImagesPulling)), Wait, stay},
+		{warmup, running_, "an image cannot be pulled", all(ready, imagesAre(ImagesFailing)), TellImages, stay},
+		{warmup, running_, "an image cannot be pulled, which was told", all(ready, imagesAre(ImagesFailingTold), controllerStop), Wait, stay},
+		{warmup, running_, "all images were pulled, or tried with imagePullPolicy BestEffort", all(ready, imagesAre(ImagesSettled)), RecordImages, stay},
+		{warmup, running_, "complete, and other images are wanted since", all(ready, warmed, controllerStop, imagesAre(ImagesUnknown)), PullImages, stay},
+		{warmup, running_, "images not pulled at preWarm.timeout", all(ready, late, imagesAre(ImagesFailingTold)), ForceStop, stay},
+		{warmup, running_, "images not pulled at preWarm.timeout, imagePullPolicy BestEffort", all(ready, late, imagesAre(ImagesPulling), bestEffort), RecordImages, stay},
+		{warmup, running_, "images not pulled at preWarm.timeout, timeoutAction terminate", all(ready, late, imagesAre(ImagesPulling), func(o *Observation) { o.Policy.TerminateOnTimeout = true }), BeginTerminate, "terminating"},
+		{warmup, running_, "images not pulled at preWarm.timeout, a pod was bound in spite of the cordon", all(ready, late, inUse, imagesAre(ImagesPulling)), BeginTerminate, "terminating"},
+		{warmup, running_, "once more: complete, stopped by us in SelfStop too", all(ready, warmed, again(time.Minute)), StopWarmed, stay},
+		{warmup, running_, "once more: the launch is long ago, the start is not", all(late, again(time.Minute)), Wait, stay},
+		{warmup, running_, "once more, after standby: images being pulled, pods wait for a new instance", all(ready, warmed, wanted, again(time.Minute), imagesAre(ImagesPulling)), ToRunning, "running"},
+		{warmup, running_, "once more, after standby: images not pulled at preWarm.timeout", all(ready, warmed, again(11*time.Minute), imagesAre(ImagesFailingTold)), ForceStop, stay},
+		{warmup, running_, "once more: never complete until preWarm.timeout", all(ready, again(11*time.Minute), imagesAre(ImagesFailingTold)), BeginTerminate, "terminating"},
+		{warmup, stopped, "stopped before its images were there", all(imagesAre(ImagesPulling), func(o *Observation) { o.Node.EverReady = true }), WarmAgain, stay},
+		{warmup, stopped, "stopped before it was Ready, so without images", imagesAre(ImagesUnknown), BeginTerminate, "terminating"},
+		{warmup, stopped, "once more: start asked, and the cloud's look may be older", all(imagesAre(ImagesUnknown), again(time.Second)), Wait, stay},
+		{warmup, stopped, "once more: the start was not carried out", all(imagesAre(ImagesUnknown), again(time.Minute)), ResumeWarmup, stay},
+		{warmup, stopped, "once more: asked a moment ago, by a process that is gone", all(imagesAre(ImagesUnknown), again(time.Second), bornNow), ResumeWarmup, stay},
+		{warmup, stopped, "once more: complete", all(warmed, again(time.Minute)), ToStandby, "standby"},
+		{warmup, stopped, "once more: incomplete after preWarm.timeout", all(imagesAre(ImagesPulling), again(11*time.Minute)), BeginTerminate, "terminating"},
+		{warmup, stopped, "once more, after standby: images not pulled within preWarm.timeout", all(warmed, imagesAre(ImagesPulling), again(11*time.Minute)), ToStandby, "standby"},
+		{warmup, stopping_, "once more: the launch is long ago, the start is not", all(late, again(time.Minute)), Wait, stay},
 		{warmup, stopping_, "stopping", all(ready, warmed), Wait, stay},
 		{warmup, stopping_, "the stop hangs", all(ready, warmed, func(o *Observation) { o.Instance.Launched = ago(16 * time.Minute) }), ForceStop, stay},
 		{warmup, stopped, "stopped and was complete", warmed, ToStandby, "standby"},
@@ -190,6 +224,19 @@ func table() []row {
 		{stopping, running_, "a pod that counts is there", inUse, CancelStop, "running"},
 		{stopping, running_, "promised to a waiting pod", claimed, CancelStop, "running"},
 		{stopping, running_, "no intent written within drainTimeout", func(o *Observation) { o.Node.StoppingSince = ago(6 * time.Minute) }, CancelStop, "running"},
+		{stopping, running_, "empty, images not looked at since the drain began", imagesAre(ImagesUnknown), PullImages, stay},
+		{stopping, running_, "empty, images are being looked at", imagesAre(ImagesPulling), Wait, stay},
+		{stopping, running_, "empty, images looked at", imagesAre(ImagesSettled), RecordImages, stay},
+		{stopping, running_, "images are being looked at, a pod that counts is there", all(inUse, imagesAre(ImagesPulling)), CancelStop, "running"},
+		{stopping, running_, "images not looked at, and the node is not Ready", all(imagesAre(ImagesUnknown), func(o *Observation) { o.Node.Ready = false }), VerifyAndStop, stay},
+		{stopping, running_, "images not there within preWarm.timeout", all(imagesAre(ImagesPulling), func(o *Observation) { o.Node.StoppingSince = ago(11 * time.Minute) }), VerifyAndStop, stay},
+		{stopping, running_, "images looked at, which took longer than drainTimeout", func(o *Observation) {
+			o.Node.StoppingSince, o.Node.ImagesChecked = ago(8*time.Minute), ago(time.Second)
+		}, VerifyAndStop, stay},
+		{stopping, running_, "no intent written within drainTimeout after the images were looked at", func(o *Observation) {
+			o.Node.StoppingSince, o.Node.ImagesChecked = ago(8*time.Minute), ago(6*time.Minute)
+		}, CancelStop, "running"},
+		{stopping, running_, "no intent written within preWarm.timeout and drainTimeout, images never there", all(imagesAre(ImagesPulling), func(o *Observation) { o.Node.StoppingSince = ago(16 * time.Minute) }), CancelStop, "running"},
 		{stopping, stopped, "stopped by somebody else while draining", func(o *Observation) { o.Node.StoppingSince = ago(time.Minute) }, ToStandby, "standby"},
 		{stopping, running_, "intent written, stop just asked", freshIntent, Wait, stay},
 		{stopping, running_, "intent written, a pod has landed since: nobody cancels any more", all(freshIntent, inUse), Wait, stay},
@@ -254,12 +301,17 @@ func TestDocumentHoldsTheTable(t *testing.T) {
 func every(f func(Observation)) {
 	marks := []time.Time{{}, ago(100 * time.Millisecond), ago(20 * time.Second), ago(time.Hour)}
 	bools := []bool{false, true}
+	imageStates := []ImageState{ImagesPresent, ImagesUnknown, ImagesPulling, ImagesFailing, ImagesFailingTold, ImagesSettled}
 	states := []v1alpha1.NodeState{noNode, "", v1alpha1.StateWarmup, v1alpha1.StateStandby, v1alpha1.StateStarting, v1alpha1.StateRunning, v1alpha1.StateStopping, v1alpha1.StateTerminating}
 	for _, s := range states {
+		images := imageStates
+		if s != v1alpha1.StateWarmup && s != v1alpha1.StateStopping { // nothing depends on them
+			images = images[:1]
+		}
 		for _, i := range []provider.InstanceState{pending, running_, stopping_, stopped, terminated, unknown} {
 			for _, mark := range marks {
 				for _, other := range marks {
-					for bits := range 1 << 9 {
+					for bits := range len(images) << 9 {
 						bit := func(n int) bool { return bools[bits>>n&1] }
 						o := row{state: s, instance: i}.observation()
 						if !mark.IsZero() {
@@ -271,6 +323,8 @@ func every(f func(Observation)) {
 							n.Ready, n.NetworkReady, n.Complete = bit(5), bit(6), bit(7)
 							n.EverReady = n.Ready
 							n.Warmed, n.EmptySince, n.StopIntent = mark, mark, other
+							n.WarmupStarted, n.ImagesChecked = other, other
+							n.Images = images[bits>>9]
 							n.Started, n.Running, n.StoppingSince = mark, mark, mark
 						}
 						f(o)
@@ -278,6 +332,25 @@ func every(f func(Observation)) {
 				}
 			}
 		}
+	}
+}
+
+// TestStandbyHasItsImages is invariant 6, but for nodes that were standby already: those keep what they had.
+func TestStandbyHasItsImages(t *testing.T) {
+	seen := 0
+	every(func(o Observation) {
+		if o.Node == nil || o.Node.State != v1alpha1.StateWarmup || o.Node.Images == ImagesPresent {
+			return
+		}
+		d := Decide(o, epoch())
+		before := !o.Node.WarmupStarted.IsZero() && !o.Node.Warmed.IsZero()
+		if d.Action == ToStandby && !before || d.Action == RecordWarmed || d.Action == StopWarmed {
+			t.Fatalf("%s without its images: %+v %+v", d.Action, o, o.Node)
+		}
+		seen++
+	})
+	if seen == 0 {
+		t.Fatal("no observation lacked images")
 	}
 }
 

@@ -31,6 +31,8 @@ type Trigger string
 const (
 	TriggerFilter  Trigger = "filter"
 	TriggerPending Trigger = "pending"
+	// TriggerWarmup is a start for no pod: the instance is warmed up once more.
+	TriggerWarmup Trigger = "warmup"
 )
 
 const (
@@ -136,6 +138,9 @@ func (s *Starter) Resume(node v1alpha1.NodeName, trigger Trigger) {
 	s.queue.Add(node)
 }
 
+// WarmUp asks the cloud for the start of a warm-up whose intent stands on the Node.
+func (s *Starter) WarmUp(node v1alpha1.NodeName) { s.Resume(node, TriggerWarmup) }
+
 // next takes one node a step further. ctx is the Starter's, step that of the calls it makes.
 func (s *Starter) next(ctx, step context.Context) bool {
 	node, shutdown := s.queue.Get()
@@ -240,11 +245,20 @@ func (s *Starter) again(ctx context.Context, name v1alpha1.NodeName, trigger Tri
 		return nil
 	case err != nil:
 		return err
-	case v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) != v1alpha1.StateStarting:
+	case !intended(node, trigger):
 		s.forget(name)
 		return nil
 	}
 	return s.call(ctx, node, trigger)
+}
+
+// intended reports whether the Node says that its instance is to be started, for that reason.
+func intended(node *corev1.Node, trigger Trigger) bool {
+	state := v1alpha1.NodeState(node.Labels[v1alpha1.LabelState])
+	if trigger == TriggerWarmup {
+		return state == v1alpha1.StateWarmup && node.Annotations[v1alpha1.AnnotationWarmupStarted] != ""
+	}
+	return state == v1alpha1.StateStarting
 }
 
 // call asks the cloud. A refusal that can pass is an error, which comes again; any other ends the start.
@@ -256,7 +270,9 @@ func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) 
 	case err == nil:
 		s.forget(name)
 		s.count(pool, trigger)
-		s.events.Eventf(node, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonScaleUp), "Start", "starting for waiting pods")
+		if trigger != TriggerWarmup { // of a warm-up its own event tells
+			s.events.Eventf(node, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonScaleUp), "Start", "starting for waiting pods")
+		}
 		return nil
 	case provider.IsRateLimit(err), provider.IsIncorrectState(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return err

@@ -20,7 +20,7 @@ func marks() []string {
 	return []string{
 		v1alpha1.AnnotationScaleUpStarted, v1alpha1.AnnotationScaleDownCandidateSince, v1alpha1.AnnotationClaims,
 		v1alpha1.AnnotationStopReason, v1alpha1.AnnotationStopIntent, v1alpha1.AnnotationStoppingSince,
-		v1alpha1.AnnotationNudgedAt, v1alpha1.AnnotationRunningSince,
+		v1alpha1.AnnotationNudgedAt, v1alpha1.AnnotationRunningSince, v1alpha1.AnnotationWarmupStarted, v1alpha1.AnnotationImagesChecked,
 	}
 }
 
