@@ -86,7 +86,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	}
 	clock := func() time.Time { return r.now }
 	r.nodes = &nodes{
-		reader: r.api, live: r.api, client: r.api, cloud: r, cluster: "here", ledger: r.ledger, events: r.events, metrics: metrics,
+		reader: r.api, live: r.api, client: r.api, cloud: r, cluster: "here", namespace: "stratos", ledger: r.ledger, events: r.events, metrics: metrics,
 		now: clock, born: epoch(), inventory: r.inventory, poke: func() {},
 		demand: r.demand,
 		starter: start.New(start.Options{Homeless: func(claims []claim.Claim) { r.homeless = append(r.homeless, claims...) }, Reader: r.api, Live: r.api, Writer: r.api, Cloud: r, Ledger: r.ledger, Events: r.events, Now: clock, Log: logr.Discard(),
@@ -98,6 +98,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	r.pools = &pools{
 		client: r.api, cloud: r, cluster: "here", launcher: r, events: r.events, metrics: metrics, now: clock, inventory: r.inventory,
 		ledger: r.ledger, demand: r.demand,
+		namespace: "stratos", warmUp: func(node v1alpha1.NodeName) { r.note("warm up " + string(node)) },
 		poke: func() {}, wake: func(_ context.Context, id v1alpha1.InstanceID) { r.note("wake " + string(id)) },
 	}
 	return r
