@@ -32,16 +32,29 @@ type pulls struct {
 	plan.Pulled
 }
 
-// failure is the first image that could not be pulled, with the moment at which that was first seen; nil for none.
-func (p *pulls) failure(n *corev1.Node, now time.Time) *transition.ImageFailure {
+// failure is the first image that could not be pulled, and whether that was told of this try; nil for none. What was told stays as it is: the
+// kubelet's words change each time, and those of the first are the registry's.
+func (p *pulls) failure(g *gathered, now time.Time) (*transition.ImageFailure, bool) {
+	f := p.firstFailure(now)
+	known, ok := transition.ImageFailureOf(g.node)
+	if f == nil || !ok || known.Image != f.Image || known.Since.Before(began(g).Truncate(time.Second)) {
+		return f, false
+	}
+	return &known, true
+}
+
+// began is when the node's kubelet was asked for its images this time.
+func began(g *gathered) time.Time {
+	if g.Node.State == v1alpha1.StateStopping {
+		return g.Node.StoppingSince
+	}
+	return g.Node.WarmupStarted
+}
+
+func (p *pulls) firstFailure(now time.Time) *transition.ImageFailure {
 	switch {
 	case len(p.Failed) > 0:
-		f := transition.ImageFailure{Since: now, Image: p.Failed[0].Image, Words: p.Failed[0].Words}
-		if known, ok := transition.ImageFailureOf(n); ok && known.Image == f.Image {
-			// The kubelet's words change with each try. Those of the first are the registry's.
-			return &known
-		}
-		return &f
+		return &transition.ImageFailure{Since: now, Image: p.Failed[0].Image, Words: p.Failed[0].Words}
 	case p.Refused != "":
 		return &transition.ImageFailure{Since: now, Image: p.wanted[0], Words: "kubelet refused the pod that pulls: " + p.Refused}
 	}
@@ -109,7 +122,7 @@ func (p *pulls) state(g *gathered, now time.Time) lifecycle.ImageState {
 	case len(p.Failed) == 0 && p.Refused == "":
 		return lifecycle.ImagesPulling
 	}
-	if known, ok := transition.ImageFailureOf(g.node); ok && known.Image == p.failure(g.node, now).Image {
+	if _, told := p.failure(g, now); told {
 		return lifecycle.ImagesFailingTold
 	}
 	return lifecycle.ImagesFailing
@@ -167,7 +180,7 @@ func (c *nodes) syncPulls(ctx context.Context, g gathered) error {
 }
 
 func (c *nodes) tellImages(ctx context.Context, g gathered) error {
-	f := g.pulls.failure(g.node, c.now())
+	f, _ := g.pulls.failure(&g, c.now())
 	if err := c.patch(ctx, g.node, transition.ImagePullFailed(g.node, *f)); err != nil {
 		return err
 	}
@@ -189,16 +202,15 @@ func (c *nodes) imagesFailed(g gathered) {
 
 // recordImages writes down what the kubelet has come to. Of a pool that requires its images an incomplete set counts as none.
 func (c *nodes) recordImages(ctx context.Context, g gathered) error {
-	failure := g.pulls.failure(g.node, c.now())
+	failure, told := g.pulls.failure(&g, c.now())
 	hash := plan.HashImages(g.pulls.wanted)
 	if failure != nil && required(g.pool) {
 		hash = ""
 	}
-	known, told := transition.ImageFailureOf(g.node)
 	if err := c.patch(ctx, g.node, transition.ImagesRecorded(g.node, hash, failure, c.now())); err != nil {
 		return err
 	}
-	if failure != nil && !(told && known.Image == failure.Image) {
+	if failure != nil && !told {
 		c.imagesFailed(g)
 	}
 	c.poke()

@@ -151,6 +151,27 @@ func TestImageThatCannotBePulled(t *testing.T) {
 	}
 }
 
+// Each try of a node tells of a failure once, and dates it anew: the pool's rest counts from the last.
+func TestFailureOfALaterTryIsToldAgain(t *testing.T) {
+	again := func(n *corev1.Node) {
+		refreshing(n)
+		n.Annotations[v1alpha1.AnnotationImagePullFailed] = "2026-03-01T11:00:00Z a:1: ErrImagePull: no"
+	}
+	r := newRig(t, nodeIn(v1alpha1.StateWarmup, again), nodePool(5, 0, wanting("a:1")))
+	r.sweep(instance(provider.InstanceRunning))
+	r.reconcile()
+	r.kubelet(map[string]string{"a:1": "still no"})
+	for range 3 {
+		r.reconcile()
+	}
+	if got := r.told(v1alpha1.ReasonImagePullFailed); got != 2 {
+		t.Errorf("told %d times, want once on the Node and once on the pool", got)
+	}
+	if got := r.node("c").Annotations[v1alpha1.AnnotationImagePullFailed]; !strings.HasPrefix(got, "2026-03-01T12:00:00Z a:1: ") {
+		t.Errorf("the Node remembers %q", got)
+	}
+}
+
 func TestStopLooksAtTheImagesAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		broken map[string]string
