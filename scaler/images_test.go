@@ -265,7 +265,7 @@ func TestRefreshKeepsTheBudget(t *testing.T) {
 			if c.changed != nil {
 				c.changed(objects)
 			}
-			r := newRig(t, append(objects, nodePool(3, 3, wanting(c.wanted), budget(c.budget), nothingLaunched))...)
+			r := newRig(t, append(objects, nodePool(3, 1, wanting(c.wanted), budget(c.budget), nothingLaunched))...)
 			r.sweep(instance(provider.InstanceStopped, called("i-a")), instance(provider.InstanceStopped, called("i-b")), instance(provider.InstanceStopped, called("i-c")))
 			r.reconcilePool()
 			r.want(c.want...)

@@ -117,6 +117,7 @@ func TestRefreshes(t *testing.T) {
 		"standby is as low as the budget allows":  {7, 10, 3, 0, 0},
 		"standby is low for other reasons":        {8, 10, 3, 0, 1},
 		"more under way than a lowered budget":    {5, 10, 1, 3, 0},
+		"a surplus of standby, one under way":     {12, 10, 1, 1, 0},
 		"fewer stand by than the budget":          {1, 0, 3, 0, 1},
 		"nothing stands by":                       {0, 0, 3, 0, 0},
 		"a pool that keeps none":                  {4, 0, 2, 0, 2},
