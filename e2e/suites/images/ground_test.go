@@ -20,16 +20,16 @@ import (
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
-// namespace is Stratos's own by default.
-const namespace = "stratos-system"
-
 // newRig starts a rig whose API server admits into Stratos's namespace only what the restricted standard allows.
 func newRig(t *testing.T, cloud ...string) *rig.Rig {
 	t.Helper()
 	r := ground.NewRig(t, rig.Options{Cloud: append(ground.FastCloud(), cloud...)})
-	ground.Create(t, r, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
-	}})
+	own := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: rig.Namespace}}
+	restricted := own.DeepCopy()
+	restricted.Labels = map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
+	if err := r.Client.Patch(t.Context(), restricted, client.MergeFrom(own)); err != nil {
+		t.Fatal(err)
+	}
 	return r
 }
 
@@ -117,7 +117,7 @@ func awaitNoPulls(t *testing.T, r *rig.Rig) {
 	t.Helper()
 	ground.Await(t, "the end of the pods that pull", func(ctx context.Context) (bool, error) {
 		list := &corev1.PodList{}
-		if err := r.Client.List(ctx, list, client.InNamespace(namespace)); err != nil || len(list.Items) == 0 {
+		if err := r.Client.List(ctx, list, client.InNamespace(rig.Namespace)); err != nil || len(list.Items) == 0 {
 			return err == nil, err
 		}
 		return false, fmt.Errorf("%d pods are left", len(list.Items))

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,7 +23,7 @@ import (
 )
 
 const (
-	namespace = "stratos-system"
+	namespace = rig.Namespace
 	leaseName = "stratos"
 )
 
@@ -35,9 +34,6 @@ func TestTwoReplicas(t *testing.T) {
 	random := rand.New(rand.NewPCG(s, s))
 	r := newRig(t)
 	seen, cloudURL := openProgress(t, r)
-	if err := r.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
-		t.Fatal(err)
-	}
 	both := &replicas{r: r, leases: openLeases(t, r)}
 	for i := range both.of {
 		both.of[i] = startStratos(t, r, fmt.Sprintf("stratos-%d", i+1), cloudURL, "--leader-elect", "--namespace="+namespace)
