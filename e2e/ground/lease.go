@@ -25,8 +25,8 @@ type Lease struct {
 	holders []string
 }
 
-// WatchLease returns when the watch is set up. The namespace must exist.
-func WatchLease(t *testing.T, r *rig.Rig, namespace, name string) *Lease {
+// WatchLease returns when the watch is set up, and hands every version of the lease to the checks. The namespace must exist.
+func WatchLease(t *testing.T, r *rig.Rig, namespace, name string, checks ...func(*coordinationv1.Lease)) *Lease {
 	t.Helper()
 	l := &Lease{name: name}
 	w, err := r.Client.Watch(context.WithoutCancel(t.Context()), &coordinationv1.LeaseList{}, client.InNamespace(namespace))
@@ -40,6 +40,9 @@ func WatchLease(t *testing.T, r *rig.Rig, namespace, name string) *Lease {
 		for e := range w.ResultChan() {
 			if lease, ok := e.Object.(*coordinationv1.Lease); ok && lease.Name == name {
 				l.see(lease)
+				for _, check := range checks {
+					check(lease)
+				}
 			}
 		}
 	})

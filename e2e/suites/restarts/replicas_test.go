@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -17,7 +16,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
@@ -39,7 +37,7 @@ func TestTwoReplicas(t *testing.T) {
 	if err := r.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 		t.Fatal(err)
 	}
-	both := &replicas{r: r, leases: openLeases(t, r)}
+	both := &replicas{r: r, leases: ground.WatchLease(t, r, namespace, leaseName, checkLasts(t))}
 	for i := range both.of {
 		both.of[i] = startStratos(t, r, fmt.Sprintf("stratos-%d", i+1), cloudURL, "--leader-elect", "--namespace="+namespace)
 	}
@@ -80,7 +78,7 @@ func TestTwoReplicas(t *testing.T) {
 			}
 			staying := both.otherThan(ending)
 			r.Recorder.Forward(serving.Extender)
-			before := both.leases.holders()
+			before := both.leases.Holders()
 			tr.liveThrough(t, fmt.Sprintf("replicas-%d", i+1), seen, m, func() {
 				c.end(ending)
 				r.Recorder.Forward(staying.Extender)
@@ -88,7 +86,7 @@ func TestTwoReplicas(t *testing.T) {
 				awaitSprung(t, m, sprung)
 				both.awaitLead(t, staying)
 			})
-			after := both.leases.holders()[len(before)-1:]
+			after := both.leases.Holders()[len(before)-1:]
 			switch released := slices.Contains(after, ""); {
 			case c.leaderEnds && len(slices.DeleteFunc(slices.Clone(after), isEmpty)) != 2:
 				t.Errorf("the lease was held by %q, want two holders one after the other", after)
@@ -115,7 +113,7 @@ func isEmpty(s string) bool { return s == "" }
 type replicas struct {
 	r      *rig.Rig
 	of     [2]rig.Running
-	leases *leases
+	leases *ground.Lease
 }
 
 // roles returns the replica that leads, and the other.
@@ -181,51 +179,12 @@ func leads(ctx context.Context, s rig.Running) (bool, error) {
 	return strings.Contains(string(text), `leader_election_master_status{name="`+leaseName+`"} 1`), err
 }
 
-// leases remembers who held the lease, in order; "" is a lease that was given back.
-type leases struct {
-	// mu guards of.
-	mu sync.Mutex
-	of []string
-}
-
-func openLeases(t *testing.T, r *rig.Rig) *leases {
-	t.Helper()
-	l := &leases{}
-	w, err := r.Client.Watch(context.WithoutCancel(t.Context()), &coordinationv1.LeaseList{}, client.InNamespace(namespace))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	t.Cleanup(wg.Wait)
-	t.Cleanup(w.Stop)
-	wg.Go(func() {
-		for e := range w.ResultChan() {
-			if lease, ok := e.Object.(*coordinationv1.Lease); ok && lease.Name == leaseName {
-				l.see(t, lease)
-			}
+// checkLasts: while somebody holds the lease, it lasts as long as docs/restarts.md says.
+func checkLasts(t *testing.T) func(*coordinationv1.Lease) {
+	return func(lease *coordinationv1.Lease) {
+		holder, lasts := lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds
+		if holder != nil && *holder != "" && (lasts == nil || time.Duration(*lasts)*time.Second != 6*time.Second) {
+			t.Errorf("the lease of %s lasts %v s, want 6", *holder, lasts)
 		}
-	})
-	return l
-}
-
-// see takes a version of the lease in. While somebody holds it, it lasts as long as docs/restarts.md says.
-func (l *leases) see(t *testing.T, lease *coordinationv1.Lease) {
-	holder := ""
-	if lease.Spec.HolderIdentity != nil {
-		holder = *lease.Spec.HolderIdentity
 	}
-	if lasts := lease.Spec.LeaseDurationSeconds; holder != "" && (lasts == nil || time.Duration(*lasts)*time.Second != 6*time.Second) {
-		t.Errorf("the lease of %s lasts %v s, want 6", holder, lasts)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.of) == 0 || l.of[len(l.of)-1] != holder {
-		l.of = append(l.of, holder)
-	}
-}
-
-func (l *leases) holders() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.of)
 }
