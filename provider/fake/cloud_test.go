@@ -593,7 +593,7 @@ func TestParsing(t *testing.T) {
 		}
 	}
 	capacity, err := ParseCapacity("us-east-1a/m5.large=3; */c5.large=0")
-	want := []Capacity{{"us-east-1a", "m5.large", 3}, {"*", "c5.large", 0}}
+	want := []Capacity{{Zone: "us-east-1a", Type: "m5.large", Count: 3}, {Zone: "*", Type: "c5.large", Count: 0}}
 	if diff := cmp.Diff(want, capacity); diff != "" || err != nil {
 		t.Errorf("capacity (-want +got), error %v:\n%s", err, diff)
 	}
