@@ -24,6 +24,8 @@ const historyKept = time.Minute
 type Instance struct {
 	provider.Instance
 	Region, Subnet, Address string
+	// StartedAt is when the last boot was accepted.
+	StartedAt time.Time
 
 	userData       string
 	endsBySelfStop bool
@@ -100,6 +102,15 @@ func (b *Book) Seen(id v1alpha1.InstanceID) (*provider.Instance, time.Time) {
 	return nil, time.Time{}
 }
 
+// Look returns the instance beside what Seen says of it. All nil where reads see none.
+func (b *Book) Look(id v1alpha1.InstanceID) (*Instance, *provider.Instance, time.Time) {
+	seen, since := b.Seen(id)
+	if seen == nil {
+		return nil, nil, since
+	}
+	return b.instances[id], seen, since
+}
+
 // later runs f under the lock after d, unless the instance has changed its state since.
 func (b *Book) later(inst *Instance, d time.Duration, f func()) {
 	turn := inst.turn
@@ -116,6 +127,7 @@ func (b *Book) later(inst *Instance, d time.Duration, f func()) {
 func (b *Book) powerOn(inst *Instance, op Op) {
 	t := Target{Op: op, ID: inst.ID, Zone: inst.Zone, Type: inst.Type}
 	inst.boots++
+	inst.StartedAt = time.Now()
 	inst.hung = false
 	total := b.times.Boot
 	if b.times.BootSpread > 0 {
