@@ -141,3 +141,17 @@ func atOnce(ids []string, call func(id string) error) map[string]error {
 	wg.Wait()
 	return all
 }
+
+func (r *rig) fault(t *testing.T, f simcloud.Fault) {
+	t.Helper()
+	if _, err := r.sim.AddFault(t.Context(), f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *rig) heal(t *testing.T) {
+	t.Helper()
+	if err := r.sim.ClearFaults(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
