@@ -7,7 +7,6 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
-	"github.com/stratos-sh/stratos/provider/aws/ec2test"
 	"github.com/stratos-sh/stratos/provider/providertest"
 	"github.com/stratos-sh/stratos/provider/simcloud"
 )
@@ -17,7 +16,7 @@ func TestAWSConforms(t *testing.T) {
 	t.Parallel()
 	providertest.Run(t, func(t *testing.T) providertest.Subject {
 		r := newRig(t, simcloud.Options{Times: simcloud.Times{Boot: 15 * time.Millisecond, Stop: 5 * time.Millisecond, Retention: time.Hour}},
-			func(o *ec2test.Options) { o.Limits = &ec2test.Limits{} })
+			unlimitedCalls)
 		cloud := r.cloud(t, func(o *Options) { o.Limits = nil })
 		return providertest.Subject{
 			Provider: cloud,

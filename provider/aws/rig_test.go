@@ -155,3 +155,9 @@ func (r *rig) heal(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// pass lets time pass in a bubble, whose clock moves when nobody has anything to do.
+func pass(d time.Duration) { <-time.After(d) }
+
+// unlimitedCalls is an account that refuses nothing for its rate: what makes a test's ground is not what it is about.
+func unlimitedCalls(o *ec2test.Options) { o.Limits = &ec2test.Limits{} }

@@ -99,7 +99,7 @@ func TestBurstsStayWithinThePublishedRate(t *testing.T) {
 		results := make(chan error, len(ids))
 		for _, id := range ids {
 			go func() { results <- c.StartInstance(t.Context(), id) }()
-			time.Sleep(50 * time.Millisecond) //nolint:forbidigo // the clock of the bubble
+			pass(50 * time.Millisecond)
 		}
 		for range ids {
 			if err := <-results; err != nil {
@@ -125,7 +125,7 @@ func TestOneOfFiftyWithoutCapacity(t *testing.T) {
 	for name, zone := range map[string]string{"in three zones": "", "in one zone": "us-east-1b"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, simcloud.Options{}, func(o *ec2test.Options) { o.Limits = &ec2test.Limits{} })
+				r := newRig(t, simcloud.Options{}, unlimitedCalls)
 				c := r.cloud(t, func(o *Options) { o.Limits = nil })
 				ids := stoppedIn(t, c, zone, 51)
 				opener, ids := ids[0], ids[1:]
