@@ -40,10 +40,12 @@ func startInOrder(t *testing.T, c *Cloud, ids []string) map[string]answered {
 	return all
 }
 
+const latency = 150 * time.Millisecond
+
 // slowStarts makes each StartInstances call take a while, so that others gather behind it.
 func (r *rig) slowStarts(t *testing.T) {
 	t.Helper()
-	r.fault(t, simcloud.Fault{Kind: simcloud.FaultLatency, Op: simcloud.OpStart, Delay: 150 * time.Millisecond})
+	r.fault(t, simcloud.Fault{Kind: simcloud.FaultLatency, Op: simcloud.OpStart, Delay: latency})
 }
 
 // order returns the instances in the order in which calls named them.
@@ -164,16 +166,35 @@ func (r *rig) oneWithoutCapacity(t *testing.T, c *Cloud, opener string, ids []st
 		}
 	}
 	for _, q := range calls {
-		if q.At.Before(results[bad].at) {
-			continue
-		}
-		if slices.Contains(q.Instances, v1alpha1.InstanceID(bad)) {
+		if slices.Contains(q.Instances, v1alpha1.InstanceID(bad)) && !q.At.Before(results[bad].at) {
 			t.Error("it was tried again when it was known to be bad")
 		}
+	}
+	if known := isolated(calls, results, bad); results[bad].at.After(known) {
+		t.Errorf("its caller heard of it %s after it was known", results[bad].at.Sub(known))
 	}
 	if last := calls[len(calls)-1]; last.Code == "" && slices.Equal(last.Instances, []v1alpha1.InstanceID{v1alpha1.InstanceID(bad)}) {
 		t.Error("it started")
 	}
+}
+
+// isolated is when it was known that the refusals were about the bad one: all others of the smallest refused call with it were accepted, or
+// there were none.
+func isolated(calls []ec2test.Request, results map[string]answered, bad string) time.Time {
+	var known time.Time
+	smallest := len(results) + 1
+	for _, q := range calls {
+		if q.Code == "" || len(q.Instances) >= smallest || !slices.Contains(q.Instances, v1alpha1.InstanceID(bad)) {
+			continue
+		}
+		smallest, known = len(q.Instances), q.At.Add(latency)
+		for _, id := range q.Instances {
+			if other := results[string(id)]; string(id) != bad && other.at.After(known) {
+				known = other.at
+			}
+		}
+	}
+	return known
 }
 
 // stoppedIn is stopped in one zone, or round all for none.
