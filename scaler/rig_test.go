@@ -61,7 +61,7 @@ type rig struct {
 	listed    []*provider.Instance
 	known     map[string]*provider.Instance // what GetInstance answers with
 
-	cloud    *classCloud
+	cloud *classCloud
 
 	mu       sync.Mutex // guards what follows: launches come from several goroutines
 	log      []string

@@ -313,6 +313,33 @@ func TestAHibernatingInstance(t *testing.T) {
 	})
 }
 
+// TestTheLaunchTimeIsThatOfTheLaunch: EC2's own is that of the last start, and a standby node would never grow old by it.
+func TestTheLaunchTimeIsThatOfTheLaunch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, simcloud.Options{})
+		c := r.cloud(t)
+		instance, err := c.LaunchInstance(t.Context(), class(), provider.LaunchRequest{ClientToken: "a", Tags: ours("p")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := string(instance.ID)
+		for range 2 {
+			await(t, c, provider.InstanceRunning, id)
+			pass(time.Hour)
+			if err := c.StopInstance(t.Context(), id, false); err != nil {
+				t.Fatal(err)
+			}
+			await(t, c, provider.InstanceStopped, id)
+			if err := c.StartInstance(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+			if now, err := c.GetInstance(t.Context(), id); err != nil || !now.LaunchTime.Equal(instance.LaunchTime) {
+				t.Errorf("launched at %s, %v, want %s", now.LaunchTime, err, instance.LaunchTime)
+			}
+		}
+	})
+}
+
 // TestTagsOfManyAreOneCall: nodes that change their state together.
 func TestTagsOfManyAreOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

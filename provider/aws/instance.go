@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -35,7 +36,7 @@ func stateOf(s types.InstanceStateName) provider.InstanceState {
 func convert(i *types.Instance) *provider.Instance {
 	out := &provider.Instance{
 		ID: v1alpha1.InstanceID(aws.ToString(i.InstanceId)), State: provider.InstanceUnknown, Type: string(i.InstanceType),
-		PrivateDNSName: aws.ToString(i.PrivateDnsName), LaunchTime: aws.ToTime(i.LaunchTime), StateReason: aws.ToString(i.StateTransitionReason),
+		PrivateDNSName: aws.ToString(i.PrivateDnsName), LaunchTime: launchedAt(i), StateReason: aws.ToString(i.StateTransitionReason),
 		Tags: map[string]string{},
 	}
 	if i.State != nil {
@@ -52,6 +53,17 @@ func convert(i *types.Instance) *provider.Instance {
 		out.Tags[aws.ToString(tag.Key)] = aws.ToString(tag.Value)
 	}
 	return out
+}
+
+// launchedAt is when the instance was launched. What EC2 calls its launch time is that of its last start; the first network interface has been
+// there since the launch. A terminated instance has none any more.
+func launchedAt(i *types.Instance) time.Time {
+	for _, n := range i.NetworkInterfaces {
+		if a := n.Attachment; a != nil && aws.ToInt32(a.DeviceIndex) == 0 && a.AttachTime != nil {
+			return *a.AttachTime
+		}
+	}
+	return aws.ToTime(i.LaunchTime)
 }
 
 func tagsOf(tags map[string]string) []types.Tag {
