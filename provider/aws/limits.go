@@ -85,14 +85,19 @@ func reads() []limiter.Operation {
 	return []limiter.Operation{"DescribeInstanceTypes", "DescribeImages", "DescribeSubnets", "DescribeSecurityGroups"}
 }
 
+// spare is what is left of each refill: the network brings calls closer together than they left, and one that EC2 refuses for it costs
+// seconds.
+const spare = 0.05
+
 // limitsOf are the limits of one region.
 func limitsOf(given map[limiter.Operation]limiter.Limit) map[limiter.Operation]limiter.Limit {
 	all := map[limiter.Operation]limiter.Limit{}
 	for op, limit := range given {
+		limit.PerSecond *= 1 - spare
 		all[op] = limit
 	}
 	for _, op := range reads() {
-		all[op] = given[limiter.DescribeInstances]
+		all[op] = all[limiter.DescribeInstances]
 	}
 	return all
 }

@@ -141,3 +141,23 @@ func atOnce(ids []string, call func(id string) error) map[string]error {
 	wg.Wait()
 	return all
 }
+
+func (r *rig) fault(t *testing.T, f simcloud.Fault) {
+	t.Helper()
+	if _, err := r.sim.AddFault(t.Context(), f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *rig) heal(t *testing.T) {
+	t.Helper()
+	if err := r.sim.ClearFaults(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pass lets time pass in a bubble, whose clock moves when nobody has anything to do.
+func pass(d time.Duration) { <-time.After(d) }
+
+// unlimitedCalls is an account that refuses nothing for its rate: what makes a test's ground is not what it is about.
+func unlimitedCalls(o *ec2test.Options) { o.Limits = &ec2test.Limits{} }
