@@ -31,12 +31,8 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 		return c.adopt(ctx, g)
 	case lifecycle.RecordWarmed:
 		return c.recordWarmed(ctx, g)
-	case lifecycle.PullImages:
-		return c.pullImages(ctx, g)
-	case lifecycle.TellImages:
-		return c.tellImages(ctx, g)
-	case lifecycle.RecordImages:
-		return c.recordImages(ctx, g)
+	case lifecycle.PullImages, lifecycle.TellImages, lifecycle.RecordImages:
+		return c.actOnImages(ctx, g, d.Action)
 	case lifecycle.WarmAgain:
 		return c.warmAgain(ctx, g, d)
 	case lifecycle.StopWarmed:

@@ -136,6 +136,17 @@ func required(p *v1alpha1.NodePool) bool {
 	return p.Spec.PreWarm.ImagePullPolicyOrDefault() == v1alpha1.ImagesRequired
 }
 
+func (c *nodes) actOnImages(ctx context.Context, g gathered, a lifecycle.Action) error {
+	switch a {
+	case lifecycle.PullImages:
+		return c.pullImages(ctx, g)
+	case lifecycle.TellImages:
+		return c.tellImages(ctx, g)
+	default:
+		return c.recordImages(ctx, g)
+	}
+}
+
 // pullImages makes the pods that pull, and takes away what pulled another set or was refused.
 func (c *nodes) pullImages(ctx context.Context, g gathered) error {
 	if err := c.stopPulling(ctx, g); err != nil {
