@@ -77,6 +77,7 @@ func (l *Ledger) Decide(ask Ask, now time.Time) Decision {
 	} else {
 		delete(l.unserved, ask.Pod.UID)
 	}
+	l.reindex(ask.Pod.UID, "")
 	return d
 }
 
@@ -84,7 +85,7 @@ func (l *Ledger) decide(ask Ask, now time.Time) Decision {
 	j := l.judge(ask, now)
 	own := l.byPod[ask.Pod.UID]
 	if own != nil {
-		own.LastAsked = now
+		own.ask(now)
 	}
 	open, refused := j.ordinary(own)
 	if own != nil && slices.Contains(open.passed, own.Node) {
