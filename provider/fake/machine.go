@@ -47,6 +47,8 @@ type life struct {
 	pods                     map[types.UID]*run
 	used                     corev1.ResourceList
 	pulls                    map[string]time.Time
+	// landed are the images of pulls that are over.
+	landed map[string]bool
 }
 
 func newMachine(g simcloud.Guest, size InstanceType) *machine {
@@ -67,10 +69,11 @@ func (m *machine) setPower(p Power) {
 	}
 	if g.Boot.Number != m.life.boot.Number || !g.On {
 		m.life = life{
-			boot:  g.Boot,
-			pods:  map[types.UID]*run{},
-			used:  corev1.ResourceList{},
-			pulls: map[string]time.Time{},
+			boot:   g.Boot,
+			pods:   map[types.UID]*run{},
+			used:   corev1.ResourceList{},
+			pulls:  map[string]time.Time{},
+			landed: map[string]bool{},
 		}
 	}
 	m.life.on, m.life.up = g.On, g.Up

@@ -65,6 +65,8 @@ const (
 	ActTerminate = simcloud.ActTerminate
 	ActReboot    = simcloud.ActReboot
 	ActAge       = simcloud.ActAge
+
+	ActCollectImages = simcloud.ActCollectImages
 )
 
 // ErrUnavailable is what the cloud answers in an outage.

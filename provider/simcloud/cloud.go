@@ -143,6 +143,9 @@ func (c *Cloud) Latency(ctx context.Context, t Target) error {
 // Answer runs the effect of a call unless an armed fault comes before it, and loses the answer of a successful one where one says so. A fault
 // hides what the call would have said.
 func (b *Book) Answer(t Target, effect func() error) error {
+	if err := b.Down(t); err != nil {
+		return err
+	}
 	if err := b.Refused(t); err != nil {
 		return err
 	}
@@ -154,10 +157,19 @@ func (b *Book) Answer(t Target, effect func() error) error {
 	return err
 }
 
-// Refused is the error of the fault that keeps the call from its effect; nil for none.
+// Down is the error of an outage; nil while there is none. An API that is down does not count its calls either.
+func (b *Book) Down(t Target) error {
+	t = b.complete(t)
+	if f := b.Strike(t, FaultOutage); f != nil {
+		return f.failure(t, b.stateOf(t.ID))
+	}
+	return nil
+}
+
+// Refused is the error of the fault, other than an outage, that keeps the call from its effect; nil for none.
 func (b *Book) Refused(t Target) error {
 	t = b.complete(t)
-	kinds := []FaultKind{FaultOutage, FaultRateLimit, FaultInvalidConfig, FaultNotFound, FaultIncorrectState}
+	kinds := []FaultKind{FaultRateLimit, FaultInvalidConfig, FaultNotFound, FaultIncorrectState}
 	// A launch meets missing capacity per zone, where it picks its subnet.
 	if t.Op != OpLaunch {
 		kinds = append(kinds, FaultInsufficientCapacity)

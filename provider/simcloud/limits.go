@@ -20,11 +20,14 @@ func NewBucket(l Limit, now time.Time) *Bucket {
 	return &Bucket{limit: l, tokens: float64(l.Burst), at: now}
 }
 
+// grain is what a bucket may lack: a client that waits for whole nanoseconds is not to be refused for the rest of one.
+const grain = 1e-6
+
 // Take removes n tokens and reports whether there were as many; otherwise it removes none.
 func (b *Bucket) Take(now time.Time, n int) bool {
 	b.tokens = min(float64(b.limit.Burst), b.tokens+now.Sub(b.at).Seconds()*b.limit.PerSecond)
 	b.at = now
-	if b.tokens < float64(n) {
+	if b.tokens+grain < float64(n) {
 		return false
 	}
 	b.tokens -= float64(n)

@@ -94,6 +94,8 @@ const (
 	ActReboot Action = "reboot"
 	// ActAge: the instance was launched a day earlier than it was. What depends on its age can be seen without waiting for it.
 	ActAge Action = "age"
+	// ActCollectImages: the kubelet's garbage collection takes every image from the disk, those of running pods too.
+	ActCollectImages Action = "collect-images"
 )
 
 // Behind acts on an instance behind Stratos's back. Errors: NotFound, IncorrectState, InsufficientCapacity, InvalidConfig.
@@ -133,6 +135,12 @@ func (b *Book) act(inst *Instance, action Action) error {
 	case ActAge:
 		inst.LaunchTime = inst.LaunchTime.Add(-24 * time.Hour)
 		b.remember(inst, CopyOf(&inst.Instance))
+		return nil
+	}
+	if action == ActCollectImages {
+		inst.disk.Lock()
+		defer inst.disk.Unlock()
+		clear(inst.disk.Images)
 		return nil
 	}
 	return &provider.InvalidConfigError{Field: "action", Reason: "unknown action " + string(action)}

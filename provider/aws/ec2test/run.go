@@ -44,17 +44,17 @@ type device struct {
 
 // runRequest is RunInstances, read.
 type runRequest struct {
-	least, most            int
-	kind, imageID          string
-	subnet, zone           string
-	groups                 []string
-	userData               string
-	tags                   map[string]map[string]string
-	token                  string
-	params                 [sha256.Size]byte
-	endsBySelfStop         bool
-	encryptedRoot, volumes bool
-	details                details
+	least, most    int
+	kind, imageID  string
+	subnet, zone   string
+	groups         []string
+	userData       string
+	tags           map[string]map[string]string
+	token          string
+	params         [sha256.Size]byte
+	endsBySelfStop bool
+	encryptedRoot  bool
+	details        details
 }
 
 func (s *Server) parseRun(p *params, c *call) {

@@ -115,9 +115,9 @@ func (d direct) RoundTrip(r *http.Request) (response *http.Response, err error) 
 		return nil, err
 	}
 	defer func() {
-		switch cause := recover(); {
-		case cause == nil:
-		case cause == http.ErrAbortHandler: //nolint:errorlint // a panic's value is compared, as net/http does
+		switch cause := recover(); cause {
+		case nil:
+		case http.ErrAbortHandler:
 			response, err = nil, r.Context().Err()
 			if err == nil {
 				err = io.ErrUnexpectedEOF

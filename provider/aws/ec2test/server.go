@@ -205,6 +205,16 @@ func (s *Server) parser(action Action) func(*params, *call) {
 
 // perform lets what comes before the effect have its say: limits, scripted failures, the cloud's faults for each instance that is named.
 func (s *Server) perform(b *simcloud.Book, c call) (answer, error) {
+	targets := []simcloud.Target{{Op: c.op}}
+	if len(c.ids) > 0 {
+		targets = nil
+	}
+	for _, id := range c.ids {
+		targets = append(targets, simcloud.Target{Op: c.op, ID: id})
+	}
+	if err := b.Down(targets[0]); err != nil {
+		return answer{}, err
+	}
 	limits := s.buckets[c.region]
 	if limits == nil {
 		limits = newBuckets(s.options.Limits, time.Now())
@@ -216,13 +226,6 @@ func (s *Server) perform(b *simcloud.Book, c call) (answer, error) {
 	before, after := s.strike(c.action)
 	if before != nil {
 		return answer{}, before
-	}
-	targets := []simcloud.Target{{Op: c.op}}
-	if len(c.ids) > 0 {
-		targets = nil
-	}
-	for _, id := range c.ids {
-		targets = append(targets, simcloud.Target{Op: c.op, ID: id})
 	}
 	for _, t := range targets {
 		if err := b.Refused(t); err != nil {
