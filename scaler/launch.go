@@ -137,9 +137,7 @@ func promisedBy(ctx context.Context, classes classKinds, pool *v1alpha1.NodePool
 	}
 	n := &corev1.Node{Status: corev1.NodeStatus{Allocatable: capacity}}
 	n.Name, n.Labels = pool.Name+"-promised", labels
-	for key, value := range pool.Spec.Template.Labels {
-		n.Labels[key] = string(value)
-	}
+	maps.Copy(n.Labels, pool.Spec.Template.Labels)
 	n.Labels[v1alpha1.LabelPool], n.Labels[v1alpha1.LabelState] = pool.Name, string(v1alpha1.StateStandby)
 	n.Spec.Taints = pool.Spec.Template.Taints
 	return n
