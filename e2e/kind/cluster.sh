@@ -132,8 +132,8 @@ program_image_only() { # image, package, name
   echo "$tag" >"$state/$(basename "$1").tag"
 }
 
-# install is what the README says, with the chart of this checkout and the images of this machine.
-install() {
+# install_stratos is what the README says, with the chart of this checkout and the images of this machine.
+install_stratos() {
   install_certmanager
   helm upgrade --install stratos "$root/charts/stratos" --namespace $namespace --create-namespace \
     -f "$root/charts/stratos/values-kind.yaml" --set clusterName="$cluster" \

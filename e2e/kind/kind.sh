@@ -12,6 +12,7 @@
 #
 # STRATOS_KIND_CLUSTER names the cluster (stratos-e2e), KIND_NODE_IMAGE an image that is used as it is.
 set -euo pipefail
+shopt -s inherit_errexit
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/settings.sh"
 . "$here/docker.sh"
@@ -52,7 +53,7 @@ shift || true
 case $command in
   up) timed cluster_up ;;
   load) use_docker || die "no cluster: kind.sh up first"; timed load ;;
-  install) use_docker || die "no cluster: kind.sh up first"; timed install ;;
+  install) use_docker || die "no cluster: kind.sh up first"; timed install_stratos ;;
   test) use_docker || die "no cluster: kind.sh up first"; cd "$here"; run_suite "$@" ;;
   look) use_docker || die "no cluster: kind.sh up first"; look ;;
   logs) use_docker || die "no cluster: kind.sh up first"; collect_logs ;;
@@ -62,7 +63,7 @@ case $command in
     trap 'exit 130' INT TERM
     timed cluster_up
     timed load
-    timed install
+    timed install_stratos
     cd "$here"
     timed run_suite "$@"
     ;;
