@@ -98,4 +98,3 @@ func (l *Lab) Scrape(ctx context.Context, pod, path string) (string, error) {
 	text, err := io.ReadAll(io.LimitReader(stream, 1<<24))
 	return string(text), err
 }
-
