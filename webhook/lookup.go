@@ -13,7 +13,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups=stratos.sh,resources=nodepools,verbs=list;watch
-// +kubebuilder:rbac:groups=stratos.sh,resources=awsnodeclasses,verbs=get;list;watch
+// +kubebuilder:rbac:groups=stratos.sh,resources=awsnodeclasses;kindnodeclasses,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 
 // lookup reads what stands around the object of a request. The cache answers first; the API server is asked where the cache may

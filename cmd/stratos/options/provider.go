@@ -34,6 +34,9 @@ func (o *Options) Cloud(config *rest.Config, registerer prometheus.Registerer) (
 	if err != nil {
 		return nil, err
 	}
+	if o.CloudProvider == CloudKind {
+		return kindCloud(calls)
+	}
 	api, beside, err := o.Fake.Provider(config)
 	if err != nil {
 		return nil, err
