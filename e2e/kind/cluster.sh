@@ -169,9 +169,14 @@ collect_logs() {
 }
 
 cluster_down() {
+  local instances volumes=() id
+  instances=$(docker ps -aq --no-trunc --filter "label=io.x-k8s.kind.cluster=$cluster")
+  # The provider keeps an instance's changed tags in empty volumes; docs/kind.md tells why.
+  for id in $instances; do
+    mapfile -O ${#volumes[@]} -t volumes < <(docker volume ls -q --filter "label=kind.stratos.sh/tags-of=$id")
+  done
   if [ -x "$bin/kind" ]; then "$bin/kind" delete cluster -q --name "$cluster" </dev/null || true; fi
   docker rm -f -v "$registry" >/dev/null 2>&1 || true
-  # Whatever else the cluster has, such as the empty volumes that the provider keeps its tags in.
-  docker volume ls -q --filter "label=stratos.sh/cluster=$cluster" | while read -r volume; do docker volume rm -f "$volume" >/dev/null; done
+  if [ ${#volumes[@]} -gt 0 ]; then docker volume rm -f "${volumes[@]}" >/dev/null || true; fi
   rm -rf "$state"
 }

@@ -6,6 +6,7 @@
 #   kind.sh install   install cert-manager and Stratos, or upgrade them
 #   kind.sh test      run the suite; more arguments are go test's
 #   kind.sh look      show nodes, pools, pods and containers
+#   kind.sh kubectl   run kubectl on the cluster
 #   kind.sh logs      collect logs into dist/kind
 #   kind.sh down      remove the cluster, and end Docker where it is ours and nobody else uses it
 #   kind.sh all       all of it, with logs when something fails
@@ -55,6 +56,7 @@ case $command in
   load) use_docker || die "no cluster: kind.sh up first"; timed load ;;
   install) use_docker || die "no cluster: kind.sh up first"; timed install_stratos ;;
   test) use_docker || die "no cluster: kind.sh up first"; cd "$here"; run_suite "$@" ;;
+  kubectl) kubectl "$@" ;;
   look) use_docker || die "no cluster: kind.sh up first"; look ;;
   logs) use_docker || die "no cluster: kind.sh up first"; collect_logs ;;
   down) if use_docker; then cluster_down; docker_down; else say "no Docker daemon runs: nothing to remove"; fi ;;

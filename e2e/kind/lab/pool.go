@@ -125,3 +125,13 @@ func podReady(p *corev1.Pod) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
 }
+
+// MachineCPU is the cpu, in thousandths, that each node reports: that of the machine.
+func (l *Lab) MachineCPU(t *testing.T) int64 {
+	t.Helper()
+	node := &corev1.Node{}
+	if err := l.Client.Get(t.Context(), client.ObjectKey{Name: l.Cluster + "-worker"}, node); err != nil {
+		t.Fatal(err)
+	}
+	return node.Status.Capacity.Cpu().MilliValue()
+}

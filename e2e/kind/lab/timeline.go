@@ -115,6 +115,16 @@ func (line *Timeline) seeNode(event watch.Event, now time.Time) {
 	times.ready = ready
 }
 
+// AwaitPod waits until the watches have shown that the pod runs, which another client may know earlier.
+func (line *Timeline) AwaitPod(t *testing.T, uid types.UID) (PodTimes, NodeTimes) {
+	t.Helper()
+	Await(t, "the watches", func(context.Context) (bool, error) {
+		pod, node := line.Pod(uid)
+		return !pod.Running.IsZero() && !node.Ready.IsZero(), nil
+	})
+	return line.Pod(uid)
+}
+
 // Pod returns a pod's steps, and those of the node that it runs on.
 func (line *Timeline) Pod(uid types.UID) (PodTimes, NodeTimes) {
 	line.mu.Lock()

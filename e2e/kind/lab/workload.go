@@ -3,7 +3,6 @@ package lab
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 
@@ -22,6 +21,8 @@ import (
 type Workload struct {
 	Name, Namespace, Pool, Image, CPU string
 	Replicas                          int32
+	// Selector takes the place of the pool's label.
+	Selector map[string]string
 }
 
 // Namespace creates one whose pods Stratos's scheduler takes, by its label.
@@ -45,13 +46,37 @@ func (w Workload) Deployment() *appsv1.Deployment {
 
 func (w Workload) pod() corev1.PodSpec {
 	second := int64(1)
+	selector := w.Selector
+	if selector == nil {
+		selector = map[string]string{v1alpha1.LabelPool: w.Pool}
+	}
 	return corev1.PodSpec{
 		TerminationGracePeriodSeconds: &second,
-		NodeSelector:                  map[string]string{v1alpha1.LabelPool: w.Pool},
+		NodeSelector:                  selector,
 		Containers: []corev1.Container{{
 			Name: "web", Image: w.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(w.CPU)}},
 		}},
+	}
+}
+
+// Everywhere is a DaemonSet on a pool's nodes, as a node agent is one: it tolerates everything, and by the documented affinity is not due on standby nodes.
+func Everywhere(name, namespace, pool, image string) *appsv1.DaemonSet {
+	w := Workload{Name: name, Namespace: namespace, Pool: pool, Image: image, CPU: "10m"}
+	labels := map[string]string{"app": name}
+	pod := w.pod()
+	pod.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	pod.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{
+			Key: v1alpha1.LabelState, Operator: corev1.NodeSelectorOpNotIn, Values: []string{string(v1alpha1.StateStandby)},
+		}}}},
+	}}}
+	return &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
+		},
 	}
 }
 
@@ -82,19 +107,4 @@ func (l *Lab) AnswersHTTP(t *testing.T, pods []corev1.Pod) {
 			return got == p.Name, problem(got == p.Name, "pod %s answered %q", p.Name, got)
 		})
 	}
-}
-
-// Scrape returns what a Stratos pod serves at the path of its metrics port, by the API server's proxy.
-func (l *Lab) Scrape(ctx context.Context, pod, path string) (string, error) {
-	clients, err := kubernetes.NewForConfig(l.Config)
-	if err != nil {
-		return "", err
-	}
-	stream, err := clients.CoreV1().RESTClient().Get().Namespace(ReleaseNamespace).Resource("pods").Name(pod + ":8080").SubResource("proxy").Suffix(path).Stream(ctx)
-	if err != nil {
-		return "", err
-	}
-	defer stream.Close()
-	text, err := io.ReadAll(io.LimitReader(stream, 1<<24))
-	return string(text), err
 }
