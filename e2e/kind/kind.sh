@@ -9,6 +9,7 @@
 #   kind.sh kubectl   run kubectl on the cluster
 #   kind.sh logs      collect logs into dist/kind
 #   kind.sh down      remove the cluster, and end Docker where it is ours and nobody else uses it
+#   kind.sh try       bring it all up, with a pool to play with
 #   kind.sh all       all of it, with logs when something fails
 #
 # STRATOS_KIND_CLUSTER names the cluster (stratos-e2e), KIND_NODE_IMAGE an image that is used as it is.
@@ -19,6 +20,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/docker.sh"
 . "$here/nodeimage.sh"
 . "$here/cluster.sh"
+. "$here/try.sh"
 
 run_suite() {
   mkdir -p "$logs"
@@ -60,6 +62,7 @@ case $command in
   look) use_docker || die "no cluster: kind.sh up first"; look ;;
   logs) use_docker || die "no cluster: kind.sh up first"; collect_logs ;;
   down) if use_docker; then cluster_down; docker_down; else say "no Docker daemon runs: nothing to remove"; fi ;;
+  try) try ;;
   all)
     trap finish EXIT
     trap 'exit 130' INT TERM
