@@ -51,29 +51,35 @@ timed() {
   say "$1: $((SECONDS - began)) s"
 }
 
-command=${1:-}
-shift || true
-case $command in
-  up) timed cluster_up ;;
-  load) use_docker || die "no cluster: kind.sh up first"; timed load ;;
-  install) use_docker || die "no cluster: kind.sh up first"; timed install_stratos ;;
-  test) use_docker || die "no cluster: kind.sh up first"; cd "$here"; run_suite "$@" ;;
-  kubectl) kubectl "$@" ;;
-  look) use_docker || die "no cluster: kind.sh up first"; look ;;
-  logs) use_docker || die "no cluster: kind.sh up first"; collect_logs ;;
-  down) if use_docker; then cluster_down; docker_down; else say "no Docker daemon runs: nothing to remove"; fi ;;
-  try) try ;;
-  all)
-    trap finish EXIT
-    trap 'exit 130' INT TERM
-    timed cluster_up
-    timed load
-    timed install_stratos
-    cd "$here"
-    timed run_suite "$@"
-    ;;
-  *)
-    sed -n 's/^#   \(kind.sh .*\)/\1/p' "${BASH_SOURCE[0]}" >&2
-    exit 2
-    ;;
-esac
+# In a function, so that bash has read all of it: whoever edits the file while it runs changes nothing.
+main() {
+  local command=${1:-}
+  shift || true
+  case $command in
+    up) timed cluster_up ;;
+    load) use_docker || die "no cluster: kind.sh up first"; timed load ;;
+    install) use_docker || die "no cluster: kind.sh up first"; timed install_stratos ;;
+    test) use_docker || die "no cluster: kind.sh up first"; cd "$here"; run_suite "$@" ;;
+    kubectl) kubectl "$@" ;;
+    look) use_docker || die "no cluster: kind.sh up first"; look ;;
+    logs) use_docker || die "no cluster: kind.sh up first"; collect_logs ;;
+    down) if use_docker; then cluster_down; docker_down; else say "no Docker daemon runs: nothing to remove"; fi ;;
+    try) try ;;
+    all)
+      trap finish EXIT
+      trap 'exit 130' INT TERM
+      timed cluster_up
+      timed load
+      timed install_stratos
+      cd "$here"
+      timed run_suite "$@"
+      ;;
+    *)
+      sed -n 's/^#   \(kind.sh .*\)/\1/p' "${BASH_SOURCE[0]}" >&2
+      exit 2
+      ;;
+  esac
+}
+
+main "$@"
+exit

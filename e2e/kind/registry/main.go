@@ -23,7 +23,8 @@ func main() {
 
 func run(ctx context.Context, address string) error {
 	config := &configuration.Configuration{Storage: configuration.Storage{"inmemory": configuration.Parameters{}}}
-	config.Log.Level = "warn"
+	config.Log.Level = "error"
+	config.Log.AccessLog.Disabled = true
 	config.Catalog.MaxEntries = 1000
 	server := &http.Server{Addr: address, ReadHeaderTimeout: 10 * time.Second, Handler: logged(os.Stdout, handlers.NewApp(ctx, config))}
 	return server.ListenAndServe()

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/kind/lab"
@@ -29,9 +28,9 @@ func poolOf(name string, size, standby int32, images ...string) *v1alpha1.NodePo
 }
 
 // makePool makes a class and a pool of it, and waits until all its nodes are standby. Both go when the test ends, the pool first.
-func makePool(t *testing.T, l *lab.Lab, pool *v1alpha1.NodePool, more ...client.Object) []string {
+func makePool(t *testing.T, l *lab.Lab, pool *v1alpha1.NodePool) []string {
 	t.Helper()
-	l.Create(t, append([]client.Object{l.Class(pool.Name, reserve(t, l)), pool}, more...)...)
+	l.Create(t, l.Class(pool.Name, reserve(t, l)), pool)
 	return l.AwaitStandby(t, pool.Name, int(pool.Spec.MinStandby))
 }
 

@@ -13,18 +13,16 @@ func TestPoolWarms(t *testing.T) {
 	wanted := l.Push(t, "warm/wanted:1")
 	everywhere := l.Push(t, "warm/everywhere:1")
 	l.Namespace(t, "warm")
-	daemons := lab.Everywhere("everywhere", "warm", "warm", everywhere)
-	containers := makePool(t, l, poolOf("warm", 3, 3, wanted), daemons)
+	// Before the pool, so that it goes after it: the kubelets of stopped nodes cannot end pods.
+	l.Create(t, lab.Everywhere("everywhere", "warm", "warm", everywhere))
+	containers := makePool(t, l, poolOf("warm", 3, 3, wanted))
 
 	for _, container := range containers {
 		images := l.ImagesOnDisk(t, container)
 		for _, image := range []string{wanted, everywhere} {
 			if !slices.Contains(images, image) {
-				t.Errorf("node %s is stopped and has %v, not %s", container, images, image)
+				t.Errorf("node %s is stopped without image %s", container, image)
 			}
-		}
-		if state := lab.MustDocker(t, "inspect", "-f", "{{.State.Status}} {{.State.ExitCode}}", container); state != "exited 0" && state != "exited 130" {
-			t.Logf("node %s: %s", container, state)
 		}
 	}
 	if got := l.Pulls(t, "warm/wanted:1"); got == 0 {
