@@ -7,8 +7,10 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// +kubebuilder:rbac:groups=stratos.sh,resources=kindnodeclasses,verbs=list;watch;patch
-// +kubebuilder:rbac:groups=stratos.sh,resources=kindnodeclasses/status,verbs=patch
+// Reading is the webhook's right with every cloud.
+//
+// +kubebuilder:rbac:roleName=kind,groups=stratos.sh,resources=kindnodeclasses,verbs=patch
+// +kubebuilder:rbac:roleName=kind,groups=stratos.sh,resources=kindnodeclasses/status,verbs=patch
 
 // KindCloud is a cloud that launches from KindNodeClass: the Docker daemon of a kind cluster.
 type KindCloud interface {

@@ -59,6 +59,9 @@ func (p *Provider) find(ctx context.Context, instanceID string) (node, error) {
 
 // nodes returns the containers of ours that the filters admit, sorted by id, whatever their state.
 func (p *Provider) nodes(ctx context.Context, more ...filters.KeyValuePair) ([]node, error) {
+	if err := p.agree(ctx); err != nil {
+		return nil, err
+	}
 	listed, err := p.docker.ContainerList(ctx, container.ListOptions{
 		All: true, Filters: filters.NewArgs(append(more, filters.Arg("label", labelClass))...),
 	})

@@ -37,6 +37,7 @@ type daemon struct {
 	volumes    []*volume.Volume
 	images     map[string]string
 	tokens     int
+	tokenFails bool
 	// calls are the requests in order, as METHOD path.
 	calls []string
 	// refuse answers a request with an error; nil: served.

@@ -3,6 +3,7 @@ package kind
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 
@@ -49,14 +50,20 @@ func (d *daemon) serveVolumes(w http.ResponseWriter, r *http.Request, parts []st
 
 // serveExec plays `kubeadm token create` in the control plane: each run prints another token.
 func (d *daemon) serveExec(w http.ResponseWriter, r *http.Request, verb string) {
+	d.mu.Lock()
 	if verb == "json" {
-		reply(w, http.StatusOK, container.ExecInspect{})
+		exit := 0
+		if d.tokenFails {
+			exit = 1
+		}
+		d.mu.Unlock()
+		reply(w, http.StatusOK, container.ExecInspect{ExitCode: exit})
 		return
 	}
-	d.mu.Lock()
 	d.tokens++
 	token := d.tokens
 	d.mu.Unlock()
+	_, _ = io.Copy(io.Discard, r.Body) // what is unread when a connection is closed resets it
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		answer(w, http.StatusInternalServerError, err.Error())

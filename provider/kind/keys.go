@@ -35,6 +35,9 @@ var joinCommand = regexp.MustCompile(`kubeadm join (\S+) --token ([a-z0-9]{6}\.[
 // controlPlane returns the container of the cluster's control plane, the first by name where there are several. Errors: InvalidConfig where
 // there is none, another where none runs.
 func (p *Provider) controlPlane(ctx context.Context, cluster string) (container.InspectResponse, error) {
+	if err := p.agree(ctx); err != nil {
+		return container.InspectResponse{}, err
+	}
 	listed, err := p.docker.ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(
 		filters.Arg("label", labelCluster+"="+cluster), filters.Arg("label", labelRole+"="+roleControl))})
 	if err != nil {

@@ -38,6 +38,9 @@ type Provider struct {
 	docker               *client.Client
 	stopGrace, stopPause time.Duration
 
+	// turn is held while the API version is agreed on; agreed is closed when it is.
+	turn, agreed chan struct{}
+
 	// life ends with Close, and with it the stops and starts under way.
 	life  context.Context
 	close context.CancelFunc
@@ -64,6 +67,7 @@ var _ provider.CloudProvider = (*Provider)(nil)
 func New(o Options) *Provider {
 	p := &Provider{
 		docker: o.Docker, stopGrace: stopGrace, stopPause: stopPause,
+		turn: make(chan struct{}, 1), agreed: make(chan struct{}),
 		stops: map[string]*stop{}, starts: map[string]*start{}, buried: map[v1alpha1.InstanceID]burial{}, keys: map[string]joinKey{},
 	}
 	if o.StopGrace > 0 {
@@ -89,6 +93,31 @@ func FromEnvironment() (*Provider, error) {
 
 // Close ends the stops and starts under way: Docker may finish them, but nobody repeats them.
 func (p *Provider) Close() { p.close() }
+
+// agree has the client agree with the daemon on an API version, once. Each operation begins with it, because the client's own way is no way
+// for several at once: it writes the version at its first request while others read it.
+func (p *Provider) agree(ctx context.Context) error {
+	select {
+	case <-p.agreed:
+		return ctx.Err()
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-p.agreed:
+		return nil
+	default:
+	}
+	said, err := p.docker.Ping(ctx)
+	if err != nil {
+		return fmt.Errorf("docker: %w", err)
+	}
+	p.docker.NegotiateAPIVersionPing(said)
+	close(p.agreed)
+	return nil
+}
 
 // bury remembers a terminated instance, and forgets those of long ago.
 func (p *Provider) bury(instance provider.Instance) {
