@@ -16,12 +16,15 @@ const podCPU = "150m"
 
 // poolOf returns a pool of nodes with room for one pod each, which stop as soon as they are seen empty.
 func poolOf(name string, size, standby int32, images ...string) *v1alpha1.NodePool {
+	budget := int32(1000)
 	return &v1alpha1.NodePool{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.NodePoolSpec{
 			PoolSize: size, MinStandby: standby,
-			Template:  v1alpha1.NodeTemplate{NodeClassRef: v1alpha1.NodeClassRef{Kind: "KindNodeClass", Name: name}},
-			PreWarm:   v1alpha1.PreWarm{CompletionMode: v1alpha1.ControllerStop, ImagesToPull: images},
+			Template: v1alpha1.NodeTemplate{NodeClassRef: v1alpha1.NodeClassRef{Kind: "KindNodeClass", Name: name}},
+			PreWarm:  v1alpha1.PreWarm{CompletionMode: v1alpha1.ControllerStop, ImagesToPull: images},
+			// Rounds follow each other faster than pods of a healthy cluster come and go.
+			ScaleUp:   v1alpha1.ScaleUp{StartBudget: &budget},
 			ScaleDown: v1alpha1.ScaleDown{EmptyNodeTTL: duration(time.Second)},
 		},
 	}
