@@ -142,13 +142,13 @@ func (l *Lab) Push(t *testing.T, name string) string {
 	return path.Join(l.registry+":5000", name)
 }
 
-// Pulls counts how often the registry was asked for the image's manifest with the intent to have it: once for each pull by a containerd that has it not.
+// Pulls counts how often a containerd asked the registry for the image: once for each pull. What it has already, a kubelet does not pull.
 func (l *Lab) Pulls(t *testing.T, name string) int {
 	t.Helper()
 	repository, _, _ := strings.Cut(name, ":")
 	count := 0
 	for line := range strings.Lines(MustDocker(t, "logs", l.registry)) {
-		if strings.HasPrefix(line, "GET /v2/"+repository+"/blobs/") {
+		if strings.HasPrefix(line, "HEAD /v2/"+repository+"/manifests/") {
 			count++
 		}
 	}

@@ -46,7 +46,7 @@ func TestBurstStartsStoppedNodes(t *testing.T) {
 		t.Errorf("nodes were made although stopped ones sufficed: %v", created)
 	}
 	if got := l.Pulls(t, "burst/web:1"); got != pulled {
-		t.Errorf("the image was pulled after the warm-up: %d requests for its parts, %d before", got, pulled)
+		t.Errorf("the image was pulled after the warm-up: %d pulls, %d before", got, pulled)
 	}
 }
 
