@@ -11,7 +11,7 @@ cluster_up() {
     return
   fi
   image=$(node_image)
-  cluster_configuration >"$state/kind.yaml"
+  cluster_configuration "$image" >"$state/kind.yaml"
   say "creating cluster $cluster of $image"
   "$bin/kind" create cluster --name "$cluster" --image "$image" --config "$state/kind.yaml" --wait 180s --quiet </dev/null
   kubectl wait --for=condition=Ready nodes --all --timeout=180s >/dev/null
@@ -28,14 +28,14 @@ fs.inotify.max_user_watches 524288'
 }
 
 # cluster_configuration: the nodes that are always on see the Docker socket, by which Stratos makes, starts and stops the others.
-cluster_configuration() {
+cluster_configuration() { # node image
   local role
   printf 'kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnodes:\n'
   for role in control-plane worker; do
     printf -- '- role: %s\n  extraMounts:\n  - {hostPath: "%s", containerPath: /var/run/docker.sock}\n' "$role" "$(docker_socket)"
   done
   printf 'kubeadmConfigPatches:\n'
-  if ! docker image inspect kindest/node:"$kubernetes" >/dev/null 2>&1; then
+  if [[ $1 == stratos-e2e/node:* ]]; then
     # Our node image has no CoreDNS: nothing here looks a Service up by its name.
     printf -- '- |\n  kind: InitConfiguration\n  metadata: {name: config}\n  skipPhases: [preflight, addon/coredns]\n'
   fi

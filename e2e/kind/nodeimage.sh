@@ -173,7 +173,7 @@ assemble_node() { # name, folder
   tar -C "$2/root" -c . | docker import - stratos-e2e/base:next >/dev/null
   # docker import takes no STOPSIGNAL.
   printf 'FROM stratos-e2e/base:next\nENV container=docker\nSTOPSIGNAL SIGRTMIN+3\nENTRYPOINT ["/usr/local/bin/entrypoint", "/sbin/init"]\n' |
-    DOCKER_BUILDKIT=0 docker build -q -t stratos-e2e/base:built - >/dev/null
+    DOCKER_BUILDKIT=0 docker build -q -t stratos-e2e/base:built - >/dev/null 2>"$2/build.log" || { cat "$2/build.log" >&2; return 1; }
   docker run -d --name "$container" --network none --privileged --cgroupns=private --entrypoint sleep stratos-e2e/base:built infinity >/dev/null
   docker exec -d "$container" containerd
   await 60 "containerd in the node image" docker exec "$container" ctr version

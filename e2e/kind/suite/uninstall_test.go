@@ -3,6 +3,7 @@ package suite
 import (
 	"context"
 	"os/exec"
+	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -36,6 +37,33 @@ func TestUninstallLeavesNothing(t *testing.T) {
 	noInstances(t, l)
 }
 
+// TestUninstallWithLivePools is docs/operate.md, "Uninstall with live pools": everything stays as it is, and Stratos finds it again.
+func TestUninstallWithLivePools(t *testing.T) {
+	l := lab.New(t)
+	standby := makePool(t, l, poolOf("live", 1, 1))
+	reinstalled := false
+	t.Cleanup(func() {
+		if !reinstalled { // else the pool could not be deleted
+			reinstall(t, l)
+		}
+	})
+	if out, err := l.RunHelm(t.Context(), "uninstall", lab.Release, "--namespace", lab.ReleaseNamespace, "--wait"); err != nil {
+		t.Fatalf("helm uninstall: %v\n%s", err, out)
+	}
+	left, err := l.Containers(t.Context(), "live")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(left, standby) {
+		t.Errorf("without Stratos the pool's containers are %v, want the same %v", left, standby)
+	}
+	reinstall(t, l)
+	reinstalled = true
+	if found := l.AwaitStandby(t, "live", 1); !slices.Equal(found, standby) {
+		t.Errorf("after it was installed again the pool's nodes are %v, want the same %v", found, standby)
+	}
+}
+
 func noInstances(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	left, err := l.Instances(t.Context())
@@ -51,8 +79,8 @@ func reinstall(t *testing.T, l *lab.Lab) {
 	if out, err := exec.Command("../kind.sh", "install").CombinedOutput(); err != nil {
 		t.Fatalf("install it again: %v\n%s", err, out)
 	}
-	if _, err := l.StratosPods(context.Background()); err != nil {
-		t.Error(err)
+	if pods, err := l.StratosPods(context.Background()); err != nil || len(pods) == 0 {
+		t.Errorf("%d Stratos pods after it was installed again: %v", len(pods), err)
 	}
 }
 
