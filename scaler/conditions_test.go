@@ -40,7 +40,7 @@ func (r *rig) class(ready metav1.ConditionStatus, words string) {
 		}
 	}
 	meta.SetStatusCondition(&class.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: ready, Reason: "x", Message: words})
-	if err := r.api.Update(r.t.Context(), class); err != nil {
+	if err := r.api.Status().Update(r.t.Context(), class); err != nil {
 		r.t.Fatal(err)
 	}
 }

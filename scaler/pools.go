@@ -50,7 +50,8 @@ type pools struct {
 	client    client.Client
 	cloud     provider.CloudProvider
 	cluster   string
-	launcher  Launcher
+	launcher  launcher
+	classes   classKinds
 	events    events.EventRecorder
 	metrics   *metrics
 	now       func() time.Time
@@ -157,7 +158,7 @@ func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, slots plan.
 	group.SetLimit(launchesAtOnce)
 	for _, slot := range slots.Pending[:max(0, min(len(slots.Pending), int(room)))] {
 		group.Go(func() error {
-			instance, err := c.launcher.Launch(ctx, pool.Spec.Template.NodeClassRef, c.request(pool, slot))
+			instance, err := c.launcher.launch(ctx, pool.Spec.Template.NodeClassRef, c.request(pool, slot))
 			if err != nil {
 				return err
 			}
@@ -173,6 +174,7 @@ func (c *pools) request(pool *v1alpha1.NodePool, slot int64) provider.LaunchRequ
 	token := sha256.Sum256([]byte(string(pool.UID) + "/" + strconv.FormatInt(slot, 10)))
 	return provider.LaunchRequest{
 		ClientToken: hex.EncodeToString(token[:16]),
+		Number:      slot,
 		Tags: map[string]string{
 			v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos,
 			v1alpha1.TagCluster:   c.cluster,
@@ -277,7 +279,6 @@ func managed(nodes []corev1.Node) []v1alpha1.InstanceID {
 
 // +kubebuilder:rbac:groups=stratos.sh,resources=nodepools,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=stratos.sh,resources=nodepools/status,verbs=update
-// +kubebuilder:rbac:groups=stratos.sh,resources=awsnodeclasses,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 
 // setup registers the controller: it listens to pools, to the Nodes of pools, to classes and to the sweep.
@@ -288,32 +289,34 @@ func (c *pools) setup(mgr manager.Manager, swept <-chan event.TypedGenericEvent[
 		}
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: name}}}
 	}
-	return ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named("nodepool").
 		For(&v1alpha1.NodePool{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, n client.Object) []reconcile.Request {
 			return toPool(n.GetLabels()[v1alpha1.LabelPool])
 		}), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		Watches(&appsv1.DaemonSet{}, handler.EnqueueRequestsFromMapFunc(c.byDaemonSet), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.AWSNodeClass{}, handler.EnqueueRequestsFromMapFunc(c.byClass)).
 		WatchesRawSource(source.TypedChannel(swept, handler.TypedEnqueueRequestsFromMapFunc(
 			func(_ context.Context, name v1alpha1.PoolName) []reconcile.Request { return toPool(string(name)) }))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: poolWorkers}).
-		Complete(c)
+		WithOptions(controller.Options{MaxConcurrentReconciles: poolWorkers})
+	for _, kind := range c.classes.kinds {
+		b = b.Watches(kind.New(), handler.EnqueueRequestsFromMapFunc(c.byClass(kind)))
+	}
+	return b.Complete(c)
 }
 
-func (c *pools) byClass(ctx context.Context, class client.Object) []reconcile.Request {
-	list := &v1alpha1.NodePoolList{}
-	if err := c.client.List(ctx, list); err != nil {
-		return nil // the sweep brings every pool back within seconds
-	}
-	var out []reconcile.Request
-	for i := range list.Items {
-		if list.Items[i].Spec.Template.NodeClassRef.Name == class.GetName() {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+func (c *pools) byClass(kind ClassKind) handler.MapFunc {
+	return func(ctx context.Context, class client.Object) []reconcile.Request {
+		pools, err := usersOf(ctx, c.client, v1alpha1.NodeClassRef{Kind: kind.Name, Name: class.GetName()})
+		if err != nil {
+			return nil // the sweep brings every pool back within seconds
 		}
+		var out []reconcile.Request
+		for _, name := range pools {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Name: name}})
+		}
+		return out
 	}
-	return out
 }
 
 // ignoreConflict: the object has changed since it was read, and that change brings an event.

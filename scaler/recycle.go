@@ -19,7 +19,7 @@ import (
 // recycle decides which of the pool's nodes go or pull images now, and has the lifecycle of each look at it. The decision is kept in memory until the
 // node's state shows it, so that a cache that lags lets no more nodes go than the budget allows.
 func (c *pools) recycle(ctx context.Context, pool *v1alpha1.NodePool, nodes []corev1.Node, images poolImages) error {
-	name, policy, now := v1alpha1.PoolName(pool.Name), recyclingOf(pool), present(ctx, c.client, pool)
+	name, policy, now := v1alpha1.PoolName(pool.Name), recyclingOf(pool), present(ctx, c.classes, pool)
 	byID := map[string]*corev1.Node{}
 	for i := range nodes {
 		byID[nodes[i].Spec.ProviderID] = &nodes[i]

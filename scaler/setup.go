@@ -25,8 +25,9 @@ import (
 
 // Setup is what SetupWithManager needs.
 type Setup struct {
-	Cloud    provider.CloudProvider
-	Launcher Launcher
+	Cloud provider.CloudProvider
+	// Classes are the kinds of node classes that the cloud serves.
+	Classes []ClassKind
 	// Cluster is the value of the tag that separates this cluster's instances from all others.
 	Cluster string
 	Ledger  *claim.Ledger
@@ -53,6 +54,7 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 		return nil, err
 	}
 	recorder := mgr.GetEventRecorder("stratos-scaler")
+	kinds := classKinds{reader: mgr.GetClient(), kinds: s.Classes}
 	inventory := newInventory()
 	instances := make(chan event.TypedGenericEvent[v1alpha1.InstanceID], wakeBuffer)
 	changed := make(chan event.TypedGenericEvent[v1alpha1.PoolName], wakeBuffer)
@@ -81,7 +83,7 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 		ledger: s.Ledger, starter: starter, events: recorder, metrics: m, now: time.Now, born: time.Now(), inventory: inventory, demand: waiting, turns: recycling, poke: sweep.poke,
 	}
 	pools := &pools{
-		client: mgr.GetClient(), cloud: s.Cloud, cluster: s.Cluster, namespace: s.Namespace, launcher: s.Launcher, events: recorder, metrics: m,
+		client: mgr.GetClient(), cloud: s.Cloud, cluster: s.Cluster, namespace: s.Namespace, launcher: kinds, classes: kinds, events: recorder, metrics: m,
 		now: time.Now, inventory: inventory, ledger: s.Ledger, demand: waiting, turns: recycling, poke: sweep.poke,
 		wake: func(ctx context.Context, id v1alpha1.InstanceID) { send(ctx, instances, id) },
 	}
@@ -92,9 +94,12 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 		poolChanged: func(ctx context.Context, pool v1alpha1.PoolName) { send(ctx, changed, pool) },
 	}
 	s.View.Listen(view.Listener{Storage: pending.again})
-	return starter, errors.Join(
-		mgr.Add(starter), mgr.Add(placer), mgr.Add(sweep), nodes.setup(mgr, instances), pools.setup(mgr, changed), pending.setup(mgr),
-	)
+	errs := []error{mgr.Add(starter), mgr.Add(placer), mgr.Add(sweep), nodes.setup(mgr, instances), pools.setup(mgr, changed), pending.setup(mgr)}
+	for _, kind := range s.Classes {
+		c := &classes{client: mgr.GetClient(), kind: kind, events: recorder, now: time.Now, looks: map[string]look{}}
+		errs = append(errs, c.setup(mgr))
+	}
+	return starter, errors.Join(errs...)
 }
 
 func addIndexes(ctx context.Context, mgr manager.Manager) error {
