@@ -50,6 +50,8 @@ type nodes struct {
 	inventory *inventory
 	demand    *demand
 	turns     *turns
+	// witness is nil where deadlines count from what is written.
+	witness *witness
 	// warned are the DaemonSets that were told of their pods on stopped nodes.
 	warned warned
 	// poke makes the next sweeps come fast, after each call that changes an instance.
@@ -63,6 +65,7 @@ func (c *nodes) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctrl.Res
 	}
 	g, err := c.gather(ctx, id)
 	if errors.Is(err, errNotOurs) {
+		c.witness.forget(id)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {

@@ -60,6 +60,7 @@ type pools struct {
 	demand    *demand
 	turns     *turns
 	poke      func()
+	launches  launches
 	// wake has one instance looked at again: its pool has changed.
 	wake func(ctx context.Context, id v1alpha1.InstanceID)
 	// namespace is where the pods are that pull images.
@@ -117,24 +118,24 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// settle drops pending launch slots whose instance is known by now. It decides from memory and writes with reserve.
-func (c *pools) settle(pool *v1alpha1.NodePool) plan.Slots {
-	slots, err := plan.ParseSlots(pool.Annotations[v1alpha1.AnnotationLaunches])
+// settle drops launch slots whose instance has long been known. It decides from memory and writes with reserve.
+func (c *pools) settle(pool *v1alpha1.NodePool) slots {
+	all, err := plan.ParseSlots(pool.Annotations[v1alpha1.AnnotationLaunches])
 	if err != nil {
 		// Written by somebody else. Numbers must not be used twice, so go on from one that no launch can have had.
-		slots = plan.Slots{Next: c.now().Unix()}
+		all = plan.Slots{Next: c.now().Unix()}
 	}
-	return slots.Settle(c.inventory.slotsOf(v1alpha1.PoolName(pool.Name)))
+	return c.launches.settle(pool.UID, all, c.inventory.slotsOf(v1alpha1.PoolName(pool.Name)), c.now())
 }
 
 // reserve writes the slots of the launches that the pool lacks, before any of them is asked for.
-func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots plan.Slots, count map[v1alpha1.NodeState]int32, demand int32) (plan.Slots, error) {
+func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots slots, count map[v1alpha1.NodeState]int32, demand int32) (slots, error) {
 	n := plan.Launches(plan.Pool{
 		PoolSize: pool.Spec.PoolSize, MinStandby: pool.Spec.MinStandby, Demand: demand,
 		Standby: count[v1alpha1.StateStandby], Warmup: count[v1alpha1.StateWarmup], Total: total(count),
-		Pending: int32(len(slots.Pending)), //nolint:gosec // bounded by poolSize
+		Pending: int32(len(slots.open)), //nolint:gosec // bounded by poolSize
 	})
-	slots = slots.Reserve(n)
+	slots = slots.reserve(n)
 	text := slots.String()
 	if text == pool.Annotations[v1alpha1.AnnotationLaunches] {
 		return slots, nil
@@ -151,17 +152,18 @@ func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots plan
 	return slots, nil
 }
 
-// launch asks for the pending slots, as many as there is room for: poolSize may have been lowered since they were
+// launch asks for the open slots, as many as there is room for: poolSize may have been lowered since they were
 // reserved. Asking again for one that was launched yields the same instance.
-func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, slots plan.Slots, room int32) error {
+func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, slots slots, room int32) error {
 	group := &errgroup.Group{} // one that fails does not take the others down
 	group.SetLimit(launchesAtOnce)
-	for _, slot := range slots.Pending[:max(0, min(len(slots.Pending), int(room)))] {
+	for _, slot := range slots.open[:max(0, min(len(slots.open), int(room)))] {
 		group.Go(func() error {
 			instance, err := c.launcher.launch(ctx, pool.Spec.Template.NodeClassRef, c.request(pool, slot))
 			if err != nil {
 				return err
 			}
+			c.launches.note(pool.UID, slot, c.now())
 			c.inventory.expect(instance, c.now())
 			c.poke()
 			return nil
@@ -250,12 +252,13 @@ func (c *pools) empty(ctx context.Context, pool *v1alpha1.NodePool) (ctrl.Result
 		}
 	}
 	// A launch that is still open may have happened and not show in any listing yet.
-	if wait := pool.DeletionTimestamp.Add(lifecycle.SettleTime).Sub(c.now()); wait > 0 && len(c.settle(pool).Pending) > 0 {
+	if wait := pool.DeletionTimestamp.Add(lifecycle.SettleTime).Sub(c.now()); wait > 0 && len(c.settle(pool).open) > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	before := pool.DeepCopy()
 	controllerutil.RemoveFinalizer(pool, v1alpha1.FinalizerNodePool)
 	c.metrics.forget(v1alpha1.PoolName(pool.Name))
+	c.launches.forget(pool.UID)
 	return ctrl.Result{}, client.IgnoreNotFound(ignoreConflict(c.writeFinalizers(ctx, pool, before)))
 }
 

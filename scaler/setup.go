@@ -81,6 +81,7 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 	nodes := &nodes{
 		reader: mgr.GetClient(), live: mgr.GetAPIReader(), client: mgr.GetClient(), cloud: s.Cloud, cluster: s.Cluster, namespace: s.Namespace,
 		ledger: s.Ledger, starter: starter, events: recorder, metrics: m, now: time.Now, born: time.Now(), inventory: inventory, demand: waiting, turns: recycling, poke: sweep.poke,
+		witness: newWitness(steady(time.Now())),
 	}
 	pools := &pools{
 		client: mgr.GetClient(), cloud: s.Cloud, cluster: s.Cluster, namespace: s.Namespace, launcher: kinds, classes: kinds, events: recorder, metrics: m,

@@ -64,6 +64,17 @@ func TestAWarmUpThatStopsIncompleteIsTriedOnceMore(t *testing.T) {
 	}
 }
 
+// No Stratos was there while the machine warmed up and stopped itself, for longer than the grace period: kube-controller-manager has called the node
+// unreachable, and whether it was Ready nobody can say.
+func TestAWarmUpThatNobodySawIsNotThrownAway(t *testing.T) {
+	r := newRig(t, nodePool(5, 1), warming(func(n *corev1.Node) {
+		n.Status.Conditions[0].Status, n.Status.Conditions[0].Reason = corev1.ConditionUnknown, "NodeStatusUnknown"
+	}))
+	r.sweep(instance(provider.InstanceStopped, minuteOld))
+	r.reconcile()
+	r.want("patch c warmup", "start i-c")
+}
+
 // A process that dies between the intent and the call leaves an instance that its successor starts at once.
 func TestTheSecondWarmUpSurvivesARestart(t *testing.T) {
 	r := newRig(t, nodePool(5, 1, withStartupTaint),

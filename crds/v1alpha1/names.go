@@ -80,7 +80,7 @@ const (
 	AnnotationDoNotDisrupt = "stratos.sh/do-not-disrupt"
 	// AnnotationDoNotStart on a Node, "true": keep the node standby.
 	AnnotationDoNotStart = "stratos.sh/do-not-start"
-	// AnnotationLaunches on a NodePool holds the launch slots that were used and those not yet seen in a sweep.
+	// AnnotationLaunches on a NodePool holds the launch slots that were used and those whose instance has not been known for long.
 	AnnotationLaunches = "stratos.sh/launches"
 
 	// TaintStandby (NoSchedule) stands on a node of ours while it is not running.

@@ -47,12 +47,12 @@ func unregistered(o Observation, now time.Time) Decision {
 	switch {
 	case !o.Policy.Exists || o.Policy.Deleting:
 		return do(Terminate, "its NodePool is being deleted")
-	case now.Sub(o.Instance.Launched) >= o.Policy.WarmupTimeout:
+	case now.Sub(o.since(o.Instance.Launched)) >= o.Policy.WarmupTimeout:
 		return Decision{Action: Terminate, Failure: NeverRegistered, Reason: "no Node registered within preWarm.timeout"}
 	case o.Instance.State == provider.InstanceStopped && settled(o, o.Instance.Launched):
 		return Decision{Action: Terminate, Failure: NeverRegistered, Reason: "stopped itself before its Node registered"}
 	}
-	return wait("waiting for the Node to register", until(o.Instance.Launched.Add(o.Policy.WarmupTimeout), now))
+	return wait("waiting for the Node to register", until(o.since(o.Instance.Launched).Add(o.Policy.WarmupTimeout), now))
 }
 
 func warmup(o Observation, now time.Time) Decision {
@@ -118,7 +118,7 @@ func warmupDeadline(o Observation) time.Time {
 	if !o.Node.WarmupStarted.IsZero() {
 		began = o.Node.WarmupStarted
 	}
-	return began.Add(o.Policy.WarmupTimeout)
+	return o.since(began).Add(o.Policy.WarmupTimeout)
 }
 
 // warmupStopped decides about a warm-up that ended. What was true before the stop is still written on the Node, so one that ended between
@@ -206,7 +206,7 @@ func standby(o Observation, now time.Time) Decision {
 
 func starting(o Observation, now time.Time) Decision {
 	n := o.Node
-	deadline := n.Started.Add(o.Policy.ReadyTimeout)
+	deadline := o.since(n.Started).Add(o.Policy.ReadyTimeout)
 	switch {
 	case n.Ready && n.NetworkReady && n.Complete:
 		// A fresh report is proof that the machine runs, whatever an older look at the cloud says.
@@ -253,8 +253,9 @@ func stopping(o Observation, now time.Time) Decision {
 	if !o.Node.StopIntent.IsZero() {
 		return stopIntended(o, now)
 	}
-	since := now.Sub(o.Node.StoppingSince)
-	pulled := o.Node.StoppingSince.Add(CordonTime + o.Policy.WarmupTimeout) // nobody waits for images longer
+	began := o.since(o.Node.StoppingSince)
+	since := now.Sub(began)
+	pulled := began.Add(CordonTime + o.Policy.WarmupTimeout) // nobody waits for images longer
 	switch {
 	case o.Instance.State == provider.InstanceStopped && settled(o, o.Node.StoppingSince):
 		return do(ToStandby, "stopped by somebody else while draining")
@@ -277,16 +278,16 @@ func drainDeadline(o Observation) time.Time {
 	n, drain := o.Node, o.Policy.DrainTimeout
 	switch {
 	case !n.ImagesChecked.IsZero():
-		return n.ImagesChecked.Add(drain)
+		return o.since(n.ImagesChecked).Add(drain)
 	case n.Images != ImagesPresent:
-		return n.StoppingSince.Add(o.Policy.WarmupTimeout + drain)
+		return o.since(n.StoppingSince).Add(o.Policy.WarmupTimeout + drain)
 	}
-	return n.StoppingSince.Add(drain)
+	return o.since(n.StoppingSince).Add(drain)
 }
 
 // stopIntended: nobody cancels any more. The way out is the cloud saying stopped.
 func stopIntended(o Observation, now time.Time) Decision {
-	force := o.Node.StopIntent.Add(ForceStopAfter)
+	force := o.since(o.Node.StopIntent).Add(ForceStopAfter)
 	switch {
 	case o.Instance.State == provider.InstanceStopped && o.Instance.Seen.After(o.Node.StopIntent):
 		return do(ToStandby, "stopped")
@@ -301,7 +302,7 @@ func stopIntended(o Observation, now time.Time) Decision {
 }
 
 func terminating(o Observation, now time.Time) Decision {
-	since := now.Sub(o.Node.StoppingSince)
+	since := now.Sub(o.since(o.Node.StoppingSince))
 	over := o.Policy.Bounded && !o.Node.StoppingSince.IsZero() && since >= o.Policy.TerminationGrace
 	late := !o.Node.StoppingSince.IsZero() && since >= o.Policy.DrainTimeout
 	switch {
@@ -329,6 +330,15 @@ func recycle(o Observation) Decision {
 func spared(o Observation) bool {
 	r := o.Node.StopReason
 	return o.Policy.Exists && !o.Policy.Deleting && (r == v1alpha1.StopRuntime || r == v1alpha1.StopDrift)
+}
+
+// since is from when a deadline counts. What is written is the wall clock's, here or on another machine, and may be hours off: by it alone a clock that is
+// stepped would end everything that is under way.
+func (o Observation) since(written time.Time) time.Time {
+	if o.Witnessed.IsZero() {
+		return written
+	}
+	return o.Witnessed
 }
 
 // settled reports whether the cloud was asked long enough after the given moment for its answer to show what we did then.

@@ -32,6 +32,9 @@ type Observation struct {
 	Policy  Policy
 	// Born is when this process began. Calls that follow from older intents were another's to make.
 	Born time.Time
+	// Witnessed is since when this process has seen the instance in its present step, by a clock that nobody steps. Deadlines count from
+	// then; where it is zero they count from what is written.
+	Witnessed time.Time
 }
 
 // Instance is the cloud's side.
