@@ -126,7 +126,7 @@ func (c *Cloud) call(ctx context.Context, logged Call, effect func() error) erro
 	}
 	var err error
 	c.locked(func() {
-		err = c.answer(&logged, effect)
+		err = c.answer(&logged, "", effect)
 		c.record(logged, err)
 	})
 	return err
@@ -156,11 +156,15 @@ func (c *Cloud) latency(ctx context.Context, logged Call) error {
 	}
 }
 
-func (c *Cloud) answer(logged *Call, effect func() error) error {
+// answer takes the instance type where the call names no instance that has one: a launch.
+func (c *Cloud) answer(logged *Call, kind string, effect func() error) error {
 	if b := c.buckets[logged.Op]; b != nil && !b.take(time.Now()) {
 		return &provider.RateLimitError{Operation: string(logged.Op), Err: errors.New("RequestLimitExceeded")}
 	}
 	t := c.aim(*logged)
+	if t.kind == "" {
+		t.kind = kind
+	}
 	kinds := []FaultKind{FaultOutage, FaultRateLimit, FaultInvalidConfig, FaultNotFound, FaultIncorrectState}
 	// A launch meets missing capacity per zone, where it picks its subnet.
 	if logged.Op != OpLaunch {

@@ -25,11 +25,15 @@ func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass
 	var result *provider.Instance
 	var id v1alpha1.InstanceID
 	logged := Call{Op: OpLaunch}
+	kind := ""
+	if class != nil {
+		kind = class.Spec.InstanceType
+	}
 	logged.At = time.Now()
 	err := c.latency(ctx, logged)
 	c.locked(func() {
 		if err == nil {
-			err = c.answer(&logged, func() error {
+			err = c.answer(&logged, kind, func() error {
 				inst, failed := c.launchOnce(class, req)
 				if failed == nil {
 					result, id = inst, inst.ID
