@@ -36,6 +36,7 @@ type gathered struct {
 	node     *corev1.Node
 	pool     *v1alpha1.NodePool
 	template transition.Template
+	pulls    pulls
 }
 
 // onItsWay reports whether the instance is to start or to stop now, so that the cloud will soon have news of it.
@@ -79,7 +80,7 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 	counting := transition.Counting(g.node.Name, pods)
 	g.Counting, g.Overdue = len(counting), overdueOf(counting, c.now())
 	turn := c.turns.of(g.template.Pool, v1alpha1.NodeName(g.node.Name))
-	g.Recycle, g.Why = turn.Reason, turn.Why
+	g.Recycle, g.Refresh, g.Why = turn.Reason, turn.Refresh, turn.Why
 	g.Wanted = len(c.demand.of(g.template.Pool)) > 0
 	g.Claims = len(c.ledger.On(v1alpha1.NodeName(g.node.Name)))
 	g.Node = observe(g.node, g.template, c.now())
@@ -95,6 +96,10 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 		}
 		g.Attached = len(volumes)
 	}
+	if g.pulls, err = c.pullsOf(ctx, &g, pods); err != nil {
+		return g, err
+	}
+	g.Node.Images = g.pulls.state(&g, c.now())
 	return g, nil
 }
 
@@ -185,6 +190,7 @@ func (c *nodes) podsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
 // observe reads the cluster's side of a node.
 func observe(n *corev1.Node, t transition.Template, now time.Time) *lifecycle.Node {
 	started := timeMark(n, v1alpha1.AnnotationScaleUpStarted)
+	again := timeMark(n, v1alpha1.AnnotationWarmupStarted)
 	ready := condition(n, corev1.NodeReady)
 	o := &lifecycle.Node{
 		State:         v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]),
@@ -200,8 +206,8 @@ func observe(n *corev1.Node, t transition.Template, now time.Time) *lifecycle.No
 		StopIntent:    timeMark(n, v1alpha1.AnnotationStopIntent),
 		StopReason:    v1alpha1.StopReason(n.Annotations[v1alpha1.AnnotationStopReason]),
 		Failures:      transition.Failures(n),
-		Tries:         transition.WarmupTries(n),
-		WarmupStarted: timeMark(n, v1alpha1.AnnotationWarmupStarted),
+		WarmupStarted: again,
+		ImagesChecked: timeMark(n, v1alpha1.AnnotationImagesChecked),
 	}
 	return o
 }
@@ -325,6 +331,7 @@ func policyOf(p *v1alpha1.NodePool) lifecycle.Policy {
 		Exists: true, Deleting: p.DeletionTimestamp != nil,
 		SelfStop:           s.PreWarm.CompletionModeOrDefault() == v1alpha1.SelfStop,
 		TerminateOnTimeout: s.PreWarm.TimeoutActionOrDefault() == v1alpha1.TimeoutTerminate,
+		ImagesBestEffort:   s.PreWarm.ImagePullPolicyOrDefault() == v1alpha1.ImagesBestEffort,
 		WarmupTimeout:      s.PreWarm.TimeoutOrDefault(),
 		ReadyTimeout:       s.ScaleUp.ReadyTimeoutOrDefault(),
 		ScaleDown:          s.ScaleDown.EnabledOrDefault(),

@@ -37,11 +37,13 @@ type nodes struct {
 	client  client.Client
 	cloud   provider.CloudProvider
 	cluster string
-	ledger  *claim.Ledger
-	starter *start.Starter
-	events  events.EventRecorder
-	metrics *metrics
-	now     func() time.Time
+	// namespace is where the pods go that pull images.
+	namespace string
+	ledger    *claim.Ledger
+	starter   *start.Starter
+	events    events.EventRecorder
+	metrics   *metrics
+	now       func() time.Time
 	// born is when this process began: what was intended before was another's to carry out.
 	born time.Time
 
@@ -74,7 +76,7 @@ func (c *nodes) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctrl.Res
 	}
 	d := lifecycle.Decide(g.Observation, c.now())
 	if d.Action == lifecycle.Wait {
-		return ctrl.Result{RequeueAfter: d.After}, errors.Join(c.mend(ctx, g), c.syncCondition(ctx, g), c.syncStateTag(ctx, g), c.warnDaemonSets(ctx, g))
+		return ctrl.Result{RequeueAfter: d.After}, errors.Join(c.mend(ctx, g), c.syncCondition(ctx, g), c.syncStateTag(ctx, g), c.syncPulls(ctx, g), c.warnDaemonSets(ctx, g))
 	}
 	log := logr.FromContextOrDiscard(ctx)
 	log.V(1).Info("node step", "action", d.Action, "reason", d.Reason)

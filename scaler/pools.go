@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
@@ -62,6 +63,8 @@ type pools struct {
 	launches  launches
 	// wake has one instance looked at again: its pool has changed.
 	wake func(ctx context.Context, id v1alpha1.InstanceID)
+	// namespace is where the pods are that pull images.
+	namespace string
 }
 
 // Reconcile brings one pool closer to its spec.
@@ -87,15 +90,20 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 	if err := c.client.List(ctx, nodes, client.MatchingLabels{v1alpha1.LabelPool: pool.Name}); err != nil {
 		return ctrl.Result{}, err
 	}
-	recycleErr := c.recycle(ctx, pool, nodes.Items) // returned last: a Node that cannot be written to keeps nothing from being launched
+	images, err := c.images(ctx, pool, nodes.Items)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	recycleErr := c.recycle(ctx, pool, nodes.Items, images) // returned last: a Node that cannot be written to keeps nothing from being launched
 	count := c.count(pool, nodes.Items)
-	slots, err := c.reserve(ctx, pool, slots, count, c.demand.nodes(pool, nodes.Items))
+	slots, err = c.reserve(ctx, pool, slots, count, c.demand.nodes(pool, nodes.Items))
 	if err != nil {
 		return ctrl.Result{}, ignoreConflict(err)
 	}
 	launchErr := c.launch(ctx, pool, slots, pool.Spec.PoolSize-total(count))
 	count = c.count(pool, nodes.Items) // the launches of a moment ago are instances now
-	if err := c.report(ctx, pool, count, launchErr); err != nil {
+	cond := c.imagesCondition(ctx, pool, images)
+	if err := c.report(ctx, pool, count, launchErr, &cond); err != nil {
 		return ctrl.Result{}, ignoreConflict(err)
 	}
 	if recycleErr != nil {
@@ -221,7 +229,7 @@ func (c *pools) empty(ctx context.Context, pool *v1alpha1.NodePool) (ctrl.Result
 		return again, err
 	}
 	count := c.count(pool, nodes.Items)
-	if err := c.report(ctx, pool, count, nil); err != nil {
+	if err := c.report(ctx, pool, count, nil, nil); err != nil {
 		return again, ignoreConflict(err)
 	}
 	orphans := managed(nodes.Items)
@@ -290,6 +298,7 @@ func (c *pools) setup(mgr manager.Manager, swept <-chan event.TypedGenericEvent[
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, n client.Object) []reconcile.Request {
 			return toPool(n.GetLabels()[v1alpha1.LabelPool])
 		}), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		Watches(&appsv1.DaemonSet{}, handler.EnqueueRequestsFromMapFunc(c.byDaemonSet), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.TypedChannel(swept, handler.TypedEnqueueRequestsFromMapFunc(
 			func(_ context.Context, name v1alpha1.PoolName) []reconcile.Request { return toPool(string(name)) }))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: poolWorkers})

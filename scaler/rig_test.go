@@ -61,7 +61,7 @@ type rig struct {
 	listed    []*provider.Instance
 	known     map[string]*provider.Instance // what GetInstance answers with
 
-	cloud    *classCloud
+	cloud *classCloud
 
 	mu       sync.Mutex // guards what follows: launches come from several goroutines
 	log      []string
@@ -92,7 +92,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	}
 	clock := func() time.Time { return r.now }
 	r.nodes = &nodes{
-		reader: r.api, live: r.api, client: r.api, cloud: r, cluster: "here", ledger: r.ledger, events: r.events, metrics: metrics,
+		reader: r.api, live: r.api, client: r.api, cloud: r, cluster: "here", namespace: "stratos", ledger: r.ledger, events: r.events, metrics: metrics,
 		now: clock, born: epoch(), inventory: r.inventory, poke: func() {},
 		demand: r.demand, turns: r.turns,
 		starter: start.New(start.Options{Homeless: func(claims []claim.Claim) { r.homeless = append(r.homeless, claims...) }, Reader: r.api, Live: r.api, Writer: r.api, Cloud: r, Ledger: r.ledger, Events: r.events, Now: clock, Log: logr.Discard(),
@@ -105,7 +105,8 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	r.pools = &pools{
 		client: r.api, cloud: r, cluster: "here", launcher: r, classes: classKinds{reader: r.api, kinds: []ClassKind{AWSNodeClasses(r.cloud)}}, events: r.events, metrics: metrics, now: clock, inventory: r.inventory,
 		ledger: r.ledger, demand: r.demand, turns: r.turns,
-		poke: func() {}, wake: func(_ context.Context, id v1alpha1.InstanceID) { r.note("wake " + string(id)) },
+		namespace: "stratos",
+		poke:      func() {}, wake: func(_ context.Context, id v1alpha1.InstanceID) { r.note("wake " + string(id)) },
 	}
 	return r
 }

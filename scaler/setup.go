@@ -32,6 +32,8 @@ type Setup struct {
 	Cluster string
 	Ledger  *claim.Ledger
 	View    *view.View
+	// Namespace is where the pods go that pull images.
+	Namespace string
 	// ExtenderSchedulers are the schedulerNames whose pods the extender serves.
 	ExtenderSchedulers []string
 }
@@ -77,12 +79,12 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 	s.View.Listen(view.Listener{Homeless: placer.Homeless})
 	waiting, recycling := newDemand(), newTurns()
 	nodes := &nodes{
-		reader: mgr.GetClient(), live: mgr.GetAPIReader(), client: mgr.GetClient(), cloud: s.Cloud, cluster: s.Cluster,
+		reader: mgr.GetClient(), live: mgr.GetAPIReader(), client: mgr.GetClient(), cloud: s.Cloud, cluster: s.Cluster, namespace: s.Namespace,
 		ledger: s.Ledger, starter: starter, events: recorder, metrics: m, now: time.Now, born: time.Now(), inventory: inventory, demand: waiting, turns: recycling, poke: sweep.poke,
 		witness: newWitness(steady(time.Now())),
 	}
 	pools := &pools{
-		client: mgr.GetClient(), cloud: s.Cloud, cluster: s.Cluster, launcher: kinds, classes: kinds, events: recorder, metrics: m,
+		client: mgr.GetClient(), cloud: s.Cloud, cluster: s.Cluster, namespace: s.Namespace, launcher: kinds, classes: kinds, events: recorder, metrics: m,
 		now: time.Now, inventory: inventory, ledger: s.Ledger, demand: waiting, turns: recycling, poke: sweep.poke,
 		wake: func(ctx context.Context, id v1alpha1.InstanceID) { send(ctx, instances, id) },
 	}

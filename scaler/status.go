@@ -16,7 +16,7 @@ import (
 )
 
 // report writes the pool's status and gauges, where they changed.
-func (c *pools) report(ctx context.Context, pool *v1alpha1.NodePool, count map[v1alpha1.NodeState]int32, launchErr error) error {
+func (c *pools) report(ctx context.Context, pool *v1alpha1.NodePool, count map[v1alpha1.NodeState]int32, launchErr error, images *metav1.Condition) error {
 	c.metrics.states(pool, count)
 	before := pool.DeepCopy()
 	s := &pool.Status
@@ -25,6 +25,7 @@ func (c *pools) report(ctx context.Context, pool *v1alpha1.NodePool, count map[v
 	s.Total = total(count)
 	s.ObservedGeneration = pool.Generation
 	c.conditions(ctx, pool, launchErr)
+	setCondition(pool, images)
 	if equality.Semantic.DeepEqual(before.Status, pool.Status) {
 		return nil
 	}
