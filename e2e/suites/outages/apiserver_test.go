@@ -75,6 +75,9 @@ func TestAPIServerGoneForAMinute(t *testing.T) {
 		}
 		pause(t, time.Second)
 	}
+	if err := r.Cloud.SetTimes(t.Context(), fake.Times{Boot: 500 * time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
 	if err := r.ControlPlane.APIServer().Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
