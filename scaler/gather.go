@@ -190,7 +190,6 @@ func (c *nodes) podsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
 // observe reads the cluster's side of a node.
 func observe(n *corev1.Node, t transition.Template, now time.Time) *lifecycle.Node {
 	started := timeMark(n, v1alpha1.AnnotationScaleUpStarted)
-	again := timeMark(n, v1alpha1.AnnotationWarmupStarted)
 	ready := condition(n, corev1.NodeReady)
 	o := &lifecycle.Node{
 		State:         v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]),
@@ -206,7 +205,7 @@ func observe(n *corev1.Node, t transition.Template, now time.Time) *lifecycle.No
 		StopIntent:    timeMark(n, v1alpha1.AnnotationStopIntent),
 		StopReason:    v1alpha1.StopReason(n.Annotations[v1alpha1.AnnotationStopReason]),
 		Failures:      transition.Failures(n),
-		WarmupStarted: again,
+		WarmupStarted: timeMark(n, v1alpha1.AnnotationWarmupStarted),
 		ImagesChecked: timeMark(n, v1alpha1.AnnotationImagesChecked),
 	}
 	return o

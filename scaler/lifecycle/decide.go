@@ -253,8 +253,9 @@ func stopping(o Observation, now time.Time) Decision {
 	if !o.Node.StopIntent.IsZero() {
 		return stopIntended(o, now)
 	}
-	since := now.Sub(o.since(o.Node.StoppingSince))
-	pulled := o.since(o.Node.StoppingSince).Add(CordonTime + o.Policy.WarmupTimeout) // nobody waits for images longer
+	began := o.since(o.Node.StoppingSince)
+	since := now.Sub(began)
+	pulled := began.Add(CordonTime + o.Policy.WarmupTimeout) // nobody waits for images longer
 	switch {
 	case o.Instance.State == provider.InstanceStopped && settled(o, o.Node.StoppingSince):
 		return do(ToStandby, "stopped by somebody else while draining")
