@@ -19,10 +19,16 @@ type NodeClass interface {
 	StatusParts() (observedGeneration *int64, conditions *[]metav1.Condition)
 }
 
-// KindAWSNodeClass is the kind of AWSNodeClass, as NodePools refer to it.
-const KindAWSNodeClass = "AWSNodeClass"
+// The kinds of the node classes, as NodePools refer to them.
+const (
+	KindAWSNodeClass  = "AWSNodeClass"
+	KindKindNodeClass = "KindNodeClass"
+)
 
-var _ NodeClass = (*AWSNodeClass)(nil)
+var (
+	_ NodeClass = (*AWSNodeClass)(nil)
+	_ NodeClass = (*KindNodeClass)(nil)
+)
 
 // SpecHash implements NodeClass.
 func (c *AWSNodeClass) SpecHash() string { return c.Spec.Hash() }
@@ -42,4 +48,15 @@ func (c *AWSNodeClass) Promised() (capacity corev1.ResourceList, labels map[stri
 		labels[corev1.LabelArchStable] = c.Status.Architecture
 	}
 	return c.Status.Capacity, labels
+}
+
+// SpecHash implements NodeClass.
+func (c *KindNodeClass) SpecHash() string { return c.Spec.Hash() }
+
+// ResolvedImage implements NodeClass.
+func (c *KindNodeClass) ResolvedImage() string { return c.Status.Image }
+
+// StatusParts implements NodeClass.
+func (c *KindNodeClass) StatusParts() (observedGeneration *int64, conditions *[]metav1.Condition) {
+	return &c.Status.ObservedGeneration, &c.Status.Conditions
 }

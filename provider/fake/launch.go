@@ -25,10 +25,14 @@ func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass
 	var result *provider.Instance
 	var id v1alpha1.InstanceID
 	logged := Call{Op: OpLaunch, At: time.Now()}
-	err := c.Latency(ctx, targetOf(logged))
+	about := targetOf(logged)
+	if class != nil {
+		about.Type = class.Spec.InstanceType // no instance has it yet
+	}
+	err := c.Latency(ctx, about)
 	c.Write(func(b *simcloud.Book) {
 		if err == nil {
-			err = c.answer(b, logged, func() error {
+			err = c.answer(b, about, func() error {
 				inst, failed := c.launchOnce(b, class, req)
 				if failed == nil {
 					result, id = inst, inst.ID
