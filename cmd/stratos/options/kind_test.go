@@ -32,7 +32,7 @@ func TestKindIsTheDaemonOfDockerHost(t *testing.T) {
 		t.Errorf("install CRDs %v, %v; want it left to the chart", o.InstallCRDs, err)
 	}
 	registry := prometheus.NewRegistry()
-	cloud, err := o.Cloud(nil, registry)
+	cloud, err := o.Cloud(t.Context(), nil, registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestAWrongDockerHostIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.Cloud(nil, prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), "DOCKER_HOST") {
+	if _, err := o.Cloud(t.Context(), nil, prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), "DOCKER_HOST") {
 		t.Errorf("error %v, want DOCKER_HOST in it", err)
 	}
 }
