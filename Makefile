@@ -46,7 +46,7 @@ help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z][a-z0-9-]*:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
-demo: controlplane ## Play the main job in a terminal: pool, burst, start, run, back to standby (KEEP=1 leaves it up)
+demo: controlplane ## Play the main job in a terminal: pool, burst, start, run, back to standby (KEEP=1 leaves it up, PROVIDER=aws plays it on EC2's protocol)
 	@go build -C e2e -p $(P) -buildvcs=false -o ../bin/demo ./demo
 	@cd e2e && exec ../bin/demo
 

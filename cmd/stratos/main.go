@@ -79,7 +79,7 @@ func run(ctx context.Context, o *options.Options) error {
 			return err
 		}
 	}
-	cloud, err := o.Cloud(config, metrics.Registry)
+	cloud, err := o.Cloud(ctx, config, metrics.Registry)
 	if err != nil {
 		return err
 	}

@@ -94,6 +94,22 @@ func providerRules() []Rule {
 			Reason: "the real cloud must not depend on the played one",
 		},
 		{
+			From: []Pattern{"./provider/aws"}, To: []Pattern{"./provider/aws/ec2test/...", "./provider/simcloud/..."}, Reach: ThroughOthers,
+			Reason: "nothing in the provider knows the server that its tests call",
+		},
+		{
+			From: []Pattern{"./cmd/..."}, To: []Pattern{"./provider/aws/ec2test/..."}, Reach: ThroughOthers,
+			Reason: "the EC2 test server is a process of the suites; it is not shipped",
+		},
+		{
+			From: []Pattern{"./provider/aws/ec2test/..."}, To: aws, Reach: ThroughOthers,
+			Reason: "a server that used the SDK's own types would agree with the SDK on its mistakes",
+		},
+		{
+			From: []Pattern{"./provider/simcloud/..."}, To: []Pattern{"./provider/fake/...", "./provider/aws/..."}, Reach: ThroughOthers,
+			Reason: "the played cloud's truth knows none of the protocols that stand before it",
+		},
+		{
 			From: []Pattern{"./provider/fake/..."}, To: []Pattern{"./provider/aws/..."}, Reach: ThroughOthers,
 			Reason: "the played cloud needs no other component",
 		},

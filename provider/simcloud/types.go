@@ -1,4 +1,4 @@
-package fake
+package simcloud
 
 import (
 	"fmt"
@@ -18,8 +18,8 @@ type InstanceType struct {
 	Arch string
 }
 
-// gpuResource is the extended resource of the built-in GPU types.
-const gpuResource corev1.ResourceName = "nvidia.com/gpu"
+// GPUResource is the extended resource of the built-in GPU types.
+const GPUResource corev1.ResourceName = "nvidia.com/gpu"
 
 // builtinTypes is the table of the types that the docs use: cpu, memory in GiB, pods as the VPC CNI counts addresses.
 func builtinTypes() map[string]InstanceType {
@@ -36,7 +36,7 @@ func builtinTypes() map[string]InstanceType {
 			corev1.ResourceEphemeralStorage: *resource.NewQuantity(50<<30, resource.BinarySI),
 		}
 		if gpus > 0 {
-			capacity[gpuResource] = *resource.NewQuantity(gpus, resource.DecimalSI)
+			capacity[GPUResource] = *resource.NewQuantity(gpus, resource.DecimalSI)
 		}
 		table[name] = InstanceType{Name: name, Capacity: capacity, Arch: arch}
 	}
@@ -71,7 +71,7 @@ func builtinTypes() map[string]InstanceType {
 // missing ephemeral-storage 50Gi; cpu and memory are required.
 func ParseTypes(text string) ([]InstanceType, error) {
 	var types []InstanceType
-	for _, part := range parts(text, ";") {
+	for _, part := range Parts(text, ";") {
 		name, list, ok := strings.Cut(part, "=")
 		if !ok || strings.TrimSpace(name) == "" {
 			return nil, fmt.Errorf("instance type %q: want name=resource:quantity, more of them separated by commas", part)
@@ -90,7 +90,7 @@ func parseResources(text string) (corev1.ResourceList, error) {
 		corev1.ResourcePods:             resource.MustParse("110"),
 		corev1.ResourceEphemeralStorage: resource.MustParse("50Gi"),
 	}
-	for _, part := range parts(text, ",") {
+	for _, part := range Parts(text, ",") {
 		name, value, ok := strings.Cut(part, ":")
 		if !ok {
 			return nil, fmt.Errorf("resource %q: want name:quantity", part)
@@ -109,23 +109,24 @@ func parseResources(text string) (corev1.ResourceList, error) {
 	return capacity, nil
 }
 
-// isExtended reports whether a device plugin brings the resource: a domain in its name that is not Kubernetes' own.
-func isExtended(name corev1.ResourceName) bool {
+// IsExtended reports whether a device plugin brings the resource: a domain in its name that is not Kubernetes' own.
+func IsExtended(name corev1.ResourceName) bool {
 	domain, _, ok := strings.Cut(string(name), "/")
 	return ok && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io")
 }
 
-// withoutDevices returns the resources with 0 of each extended one, which is what a kubelet reports after a restart.
-func withoutDevices(full corev1.ResourceList) corev1.ResourceList {
+// WithoutDevices returns the resources with 0 of each extended one, which is what a kubelet reports after a restart.
+func WithoutDevices(full corev1.ResourceList) corev1.ResourceList {
 	reduced := maps.Clone(full)
 	for name := range reduced {
-		if isExtended(name) {
+		if IsExtended(name) {
 			reduced[name] = *resource.NewQuantity(0, resource.DecimalSI)
 		}
 	}
 	return reduced
 }
 
-func hasDevices(full corev1.ResourceList) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Keys(full)), isExtended)
+// HasDevices reports whether there is an extended resource.
+func HasDevices(full corev1.ResourceList) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Keys(full)), IsExtended)
 }

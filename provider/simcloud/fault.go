@@ -1,4 +1,4 @@
-package fake
+package simcloud
 
 import (
 	"errors"
@@ -75,18 +75,21 @@ type armed struct {
 	skip int
 }
 
-// target is what a call is about.
-type target struct {
-	op         Op
-	id         v1alpha1.InstanceID
-	zone, kind string
+// Target is what a call, or a part of one, is about. Empty fields are unknown, and no fault that names one strikes.
+type Target struct {
+	Op         Op
+	ID         v1alpha1.InstanceID
+	Zone, Type string
 }
 
-func (f *Fault) matches(t target) bool {
-	return (f.Op == "" || f.Op == t.op) &&
-		(f.Instance == "" || f.Instance == t.id) &&
-		(f.Zone == "" || f.Zone == t.zone) &&
-		(f.Type == "" || f.Type == t.kind)
+// NoAddresses is how a subnet without free addresses is told from a zone without capacity.
+const NoAddresses = "InsufficientFreeAddressesInSubnet"
+
+func (f *Fault) matches(t Target) bool {
+	return (f.Op == "" || f.Op == t.Op) &&
+		(f.Instance == "" || f.Instance == t.ID) &&
+		(f.Zone == "" || f.Zone == t.Zone) &&
+		(f.Type == "" || f.Type == t.Type)
 }
 
 func (k FaultKind) known() bool {
@@ -99,12 +102,11 @@ func (k FaultKind) known() bool {
 	return false
 }
 
-// strike returns the first armed fault of the kind that hits the target and counts it down; nil for none.
-// The caller holds the lock.
-func (c *Cloud) strike(t target, kinds ...FaultKind) *Fault {
+// Strike returns the first armed fault of the kind that hits the target and counts it down; nil for none.
+func (b *Book) Strike(t Target, kinds ...FaultKind) *Fault {
 	for _, kind := range kinds {
-		for i := range c.faults {
-			if f := &c.faults[i]; f.Kind == kind && f.matches(t) && c.fires(f) {
+		for i := range b.faults {
+			if f := &b.faults[i]; f.Kind == kind && f.matches(t) && b.fires(f) {
 				return &f.Fault
 			}
 		}
@@ -112,7 +114,7 @@ func (c *Cloud) strike(t target, kinds ...FaultKind) *Fault {
 	return nil
 }
 
-func (c *Cloud) fires(f *armed) bool {
+func (b *Book) fires(f *armed) bool {
 	if f.Count > 0 && f.left == 0 {
 		return false
 	}
@@ -120,7 +122,7 @@ func (c *Cloud) fires(f *armed) bool {
 		f.skip--
 		return false
 	}
-	if f.Probability > 0 && c.random.Float64() >= f.Probability {
+	if f.Probability > 0 && b.random.Float64() >= f.Probability {
 		return false
 	}
 	f.left--
@@ -128,7 +130,7 @@ func (c *Cloud) fires(f *armed) bool {
 }
 
 // failure returns the error of a call fault.
-func (f *Fault) failure(t target, state provider.InstanceState) error {
+func (f *Fault) failure(t Target, state provider.InstanceState) error {
 	words := func(fallback string) error {
 		if f.Reason != "" {
 			return errors.New(f.Reason)
@@ -137,15 +139,15 @@ func (f *Fault) failure(t target, state provider.InstanceState) error {
 	}
 	switch f.Kind {
 	case FaultInsufficientCapacity:
-		return &provider.InsufficientCapacityError{Type: t.kind, Zone: t.zone, Err: words("InsufficientInstanceCapacity")}
+		return &provider.InsufficientCapacityError{Type: t.Type, Zone: t.Zone, Err: words("InsufficientInstanceCapacity")}
 	case FaultNoAddresses:
-		return &provider.InsufficientCapacityError{Type: t.kind, Zone: t.zone, Err: words("InsufficientFreeAddressesInSubnet")}
+		return &provider.InsufficientCapacityError{Type: t.Type, Zone: t.Zone, Err: words(NoAddresses)}
 	case FaultRateLimit:
-		return &provider.RateLimitError{Operation: string(t.op), Err: words("RequestLimitExceeded")}
+		return &provider.RateLimitError{Operation: string(t.Op), Err: words("RequestLimitExceeded")}
 	case FaultIncorrectState:
-		return &provider.IncorrectStateError{ID: string(t.id), State: state, Op: verb(t.op)}
+		return &provider.IncorrectStateError{ID: string(t.ID), State: state, Op: verb(t.Op)}
 	case FaultNotFound:
-		return &provider.InstanceNotFoundError{ID: string(t.id)}
+		return &provider.InstanceNotFoundError{ID: string(t.ID)}
 	case FaultInvalidConfig:
 		return &provider.InvalidConfigError{Field: "cloud", Reason: words("the cloud refuses the configuration").Error()}
 	}

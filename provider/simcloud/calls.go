@@ -1,4 +1,4 @@
-package fake
+package simcloud
 
 import (
 	"time"
@@ -21,8 +21,8 @@ type Call struct {
 	Err string
 }
 
-// maxCalls bounds the log: an hour of a busy test fits, a demonstration left running does not fill the memory.
-const maxCalls = 100_000
+// MaxCalls bounds the log: an hour of a busy test fits, a demonstration left running does not fill the memory.
+const MaxCalls = 100_000
 
 // CountCalls counts the calls per operation.
 func CountCalls(calls []Call) map[Op]int {
@@ -33,16 +33,32 @@ func CountCalls(calls []Call) map[Op]int {
 	return counts
 }
 
-// record appends to the log. The caller holds the lock.
-func (c *Cloud) record(call Call, err error) {
-	c.seq++
-	call.Seq = c.seq
+// Record appends to the log of calls.
+func (b *Book) Record(call Call, err error) {
+	b.seq++
+	call.Seq = b.seq
 	if err != nil {
 		call.Err = err.Error()
 	}
-	if len(c.calls) >= maxCalls {
+	if len(b.calls) >= MaxCalls {
 		// A tenth at a time, so that the copy is rare.
-		c.calls = append(c.calls[:0], c.calls[maxCalls/10:]...)
+		b.calls = append(b.calls[:0], b.calls[MaxCalls/10:]...)
 	}
-	c.calls = append(c.calls, call)
+	b.calls = append(b.calls, call)
 }
+
+// Op is an operation of the cloud's API.
+type Op string
+
+// The operations.
+const (
+	OpLaunch     Op = "LaunchInstance"
+	OpStart      Op = "StartInstance"
+	OpStop       Op = "StopInstance"
+	OpTerminate  Op = "TerminateInstance"
+	OpGetState   Op = "GetInstanceState"
+	OpGet        Op = "GetInstance"
+	OpList       Op = "ListInstances"
+	OpUpdateTags Op = "UpdateInstanceTags"
+	OpResolve    Op = "ResolveNodeClass"
+)
