@@ -107,7 +107,10 @@ func checkClass(t *testing.T, r *rig.Rig, class *v1alpha1.AWSNodeClass) {
 		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(class), class); err != nil {
 			return false, err
 		}
-		return meta.IsStatusConditionTrue(class.Status.Conditions, v1alpha1.ConditionReady), fmt.Errorf("status %+v", class.Status)
+		if meta.IsStatusConditionTrue(class.Status.Conditions, v1alpha1.ConditionReady) {
+			return true, nil
+		}
+		return false, fmt.Errorf("status %+v", class.Status)
 	})
 	subnets := []v1alpha1.ResolvedSubnet{{ID: "subnet-12345678", Zone: "us-east-1a"}}
 	if s := class.Status; s.AMI != classImage || !slices.Equal(s.Subnets, subnets) || !slices.Equal(s.SecurityGroups, []string{"sg-12345678"}) ||
