@@ -321,7 +321,7 @@ func filter(name string, values ...string) types.Filter {
 // tagFilters: a value of * is any value, which EC2 knows by another filter. All other characters stand for themselves.
 func tagFilters(tags map[string]v1alpha1.TagValue) []types.Filter {
 	var out []types.Filter
-	for _, tag := range tagsOfValues(tags) {
+	for _, tag := range tagsOf(tags) {
 		if aws.ToString(tag.Value) == "*" {
 			out = append(out, filter("tag-key", literal(aws.ToString(tag.Key))))
 			continue
@@ -329,12 +329,4 @@ func tagFilters(tags map[string]v1alpha1.TagValue) []types.Filter {
 		out = append(out, filter("tag:"+aws.ToString(tag.Key), literal(aws.ToString(tag.Value))))
 	}
 	return out
-}
-
-func tagsOfValues(tags map[string]v1alpha1.TagValue) []types.Tag {
-	plain := map[string]string{}
-	for key, value := range tags {
-		plain[key] = string(value)
-	}
-	return tagsOf(plain)
 }

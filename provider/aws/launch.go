@@ -218,9 +218,7 @@ func tagSpecifications(class map[string]v1alpha1.TagValue, ours map[string]strin
 		{types.ResourceTypeInstance, own}, {types.ResourceTypeVolume, lasting}, {types.ResourceTypeNetworkInterface, lasting},
 	} {
 		all := map[string]string{}
-		for key, value := range class {
-			all[key] = string(value)
-		}
+		maps.Copy(all, class)
 		maps.Copy(all, on.ours)
 		if len(all) > 0 {
 			out = append(out, types.TagSpecification{ResourceType: on.kind, Tags: tagsOf(all)})
