@@ -103,6 +103,8 @@ docker_down() {
     return
   fi
   local pid
+  # Its networks first: with each go the bridge and the firewall's rules about it.
+  docker network prune -f >/dev/null
   pid=$(cat "$daemon/docker.pid")
   kill "$pid"
   await 60 "the end of dockerd" daemon_ended "$pid"
@@ -114,17 +116,25 @@ daemon_ended() { ! kill -0 "$1" 2>/dev/null; }
 
 # undo_daemon takes back what dockerd leaves: its chains, and a FORWARD policy that would drop what others forward.
 undo_daemon() {
-  local table rule policy forward
-  { read -r policy; read -r forward; } <"$daemon/before"
-  for table in filter nat raw; do
-    for command in iptables ip6tables; do
-      # Jumps into the chains first, then the chains.
-      $command -t $table -S 2>/dev/null | grep -E '^-A (FORWARD|PREROUTING|OUTPUT|POSTROUTING) .*-j DOCKER' | sed 's/^-A/-D/' |
-        while read -r rule; do eval "$command -t $table $rule"; done
-      $command -t $table -S 2>/dev/null | sed -n 's/^-N \(DOCKER.*\)/\1/p' | while read -r rule; do $command -t $table -F "$rule"; done
-      $command -t $table -S 2>/dev/null | sed -n 's/^-N \(DOCKER.*\)/\1/p' | while read -r rule; do $command -t $table -X "$rule"; done
-    done
+  local command table policy forward
+  for command in iptables ip6tables; do
+    for table in filter nat raw; do undo_chains $command $table; done
   done
-  eval "iptables $policy"
+  { read -r policy; read -r forward; } <"$daemon/before"
+  iptables $policy # unquoted: it is "-P FORWARD ACCEPT" or the like
   sysctl -qw net.ipv4.ip_forward="$forward"
+}
+
+# undo_chains removes Docker's chains from a table: the jumps into them, what is in them, then the chains.
+undo_chains() { # command, table
+  local rules rule chain
+  rules=$($1 -t "$2" -S 2>/dev/null) || return 0 # no such table
+  while read -r rule; do
+    case $rule in
+      '-A DOCKER'*) ;; # goes with its chain
+      '-A '*'-j DOCKER'*) eval "$1 -t $2 -D ${rule#-A }" ;;
+    esac
+  done <<<"$rules"
+  for chain in $(sed -n 's/^-N \(DOCKER.*\)/\1/p' <<<"$rules"); do $1 -t "$2" -F "$chain"; done
+  for chain in $(sed -n 's/^-N \(DOCKER.*\)/\1/p' <<<"$rules"); do $1 -t "$2" -X "$chain"; done
 }

@@ -103,9 +103,11 @@ func bound(text []byte, bounding uint64, path ...string) ([]byte, error) {
 		return json.Marshal(object)
 	}
 	sets := map[string][]string{}
-	if raw, found := object["capabilities"]; !found {
+	listed, found := object["capabilities"]
+	if !found {
 		return text, nil
-	} else if err := json.Unmarshal(raw, &sets); err != nil {
+	}
+	if err := json.Unmarshal(listed, &sets); err != nil {
 		return nil, fmt.Errorf("capabilities: %w", err)
 	}
 	for kind := range sets {

@@ -113,11 +113,12 @@ func (l *Lab) Create(t *testing.T, objects ...client.Object) {
 func (l *Lab) remove(t *testing.T, o client.Object) {
 	ctx, stop := context.WithTimeout(context.Background(), Patience)
 	defer stop()
-	if err := l.Client.Delete(ctx, o, client.PropagationPolicy("Foreground")); client.IgnoreNotFound(err) != nil {
+	err := client.IgnoreNotFound(l.Client.Delete(ctx, o, client.PropagationPolicy("Foreground")))
+	if err != nil {
 		t.Errorf("delete %T %s: %v", o, o.GetName(), err)
 		return
 	}
-	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
 		err := l.Client.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopyObject().(client.Object))
 		return err != nil && client.IgnoreNotFound(err) == nil, nil
 	})
