@@ -78,18 +78,18 @@ func (c *Cloud) call(ctx context.Context, logged Call, effect func(*simcloud.Boo
 	err := c.Latency(ctx, targetOf(logged))
 	c.Write(func(b *simcloud.Book) {
 		if err == nil {
-			err = c.answer(b, logged, func() error { return effect(b) })
+			err = c.answer(b, targetOf(logged), func() error { return effect(b) })
 		}
 		b.Record(logged, err)
 	})
 	return err
 }
 
-func (c *Cloud) answer(b *simcloud.Book, logged Call, effect func() error) error {
-	if bucket := c.buckets[logged.Op]; bucket != nil && !bucket.Take(time.Now(), 1) {
-		return &provider.RateLimitError{Operation: string(logged.Op), Err: errors.New("RequestLimitExceeded")}
+func (c *Cloud) answer(b *simcloud.Book, t simcloud.Target, effect func() error) error {
+	if bucket := c.buckets[t.Op]; bucket != nil && !bucket.Take(time.Now(), 1) {
+		return &provider.RateLimitError{Operation: string(t.Op), Err: errors.New("RequestLimitExceeded")}
 	}
-	return b.Answer(targetOf(logged), effect)
+	return b.Answer(t, effect)
 }
 
 func targetOf(logged Call) simcloud.Target {

@@ -135,21 +135,3 @@ func (l *Lab) MachineCPU(t *testing.T) int64 {
 	}
 	return node.Status.Capacity.Cpu().MilliValue()
 }
-
-// PauseImage is the one that every node has, by the name that its kubelet knows it by.
-func (l *Lab) PauseImage(t *testing.T) string {
-	t.Helper()
-	node := &corev1.Node{}
-	if err := l.Client.Get(t.Context(), client.ObjectKey{Name: l.Cluster + "-worker"}, node); err != nil {
-		t.Fatal(err)
-	}
-	for _, image := range node.Status.Images {
-		for _, name := range image.Names {
-			if strings.Contains(name, "/pause:") {
-				return name
-			}
-		}
-	}
-	t.Fatalf("node %s has no pause image: %v", node.Name, node.Status.Images)
-	return ""
-}

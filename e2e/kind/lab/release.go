@@ -2,7 +2,10 @@ package lab
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -80,7 +83,7 @@ func (l *Lab) RunHelm(ctx context.Context, args ...string) (string, error) {
 	return string(out), err
 }
 
-// AwaitRelease waits until all replicas of the Deployment are there and Ready.
+// AwaitRelease waits until all replicas of the Deployment are there and Ready, no older one is, and one of them leads.
 func (l *Lab) AwaitRelease(t *testing.T) {
 	t.Helper()
 	Await(t, "the release's Deployment", func(ctx context.Context) (bool, error) {
@@ -89,7 +92,15 @@ func (l *Lab) AwaitRelease(t *testing.T) {
 			return false, err
 		}
 		s := d.Status
-		ok := s.ObservedGeneration == d.Generation && s.ReadyReplicas == *d.Spec.Replicas && s.UpdatedReplicas == *d.Spec.Replicas && s.Replicas == *d.Spec.Replicas
-		return ok, problem(ok, "status %+v", s)
+		if s.ObservedGeneration != d.Generation || s.ReadyReplicas != *d.Spec.Replicas || s.UpdatedReplicas != *d.Spec.Replicas || s.Replicas != *d.Spec.Replicas {
+			return false, fmt.Errorf("status %+v", s)
+		}
+		leader, err := l.Holder(ctx, Release)
+		if err != nil {
+			return false, err
+		}
+		pods, err := l.StratosPods(ctx)
+		ok := slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Name == leader })
+		return ok, errors.Join(err, problem(ok, "%q leads", leader))
 	})
 }

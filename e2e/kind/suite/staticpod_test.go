@@ -25,6 +25,7 @@ func TestStaticPodScheduler(t *testing.T) {
 	if err != nil {
 		t.Fatalf("helm upgrade: %v\n%s", err, out)
 	}
+	l.AwaitRelease(t)
 	install := filesOfScheduler(t, l, clusterIP)
 	controlPlane := l.Cluster + "-control-plane"
 	const manifest = "/etc/kubernetes/manifests/stratos-scheduler.yaml"
