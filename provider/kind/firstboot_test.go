@@ -43,7 +43,7 @@ func (m machine) write(t *testing.T, name, text string) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil { //nolint:gosec // programs of the machine
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
 }
