@@ -89,7 +89,7 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 		wake: func(ctx context.Context, id v1alpha1.InstanceID) { send(ctx, instances, id) },
 	}
 	pending := &pending{
-		reader: mgr.GetClient(), writer: mgr.GetClient(), ledger: s.Ledger, placer: placer, view: s.View, demand: waiting, events: recorder,
+		reader: mgr.GetClient(), writer: mgr.GetClient(), ledger: s.Ledger, placer: placer, view: s.View, ready: s.View.Ready, demand: waiting, events: recorder,
 		schedulers: s.ExtenderSchedulers, recalled: map[podKey]types.UID{}, told: map[podKey]string{}, passed: map[podKey]bool{}, now: time.Now,
 		failing: map[podKey]string{}, errors: m.schedulerErrors,
 		poolChanged: func(ctx context.Context, pool v1alpha1.PoolName) { send(ctx, changed, pool) },

@@ -18,10 +18,16 @@ type NodeClass interface {
 	StatusParts() (observedGeneration *int64, conditions *[]metav1.Condition)
 }
 
-// KindAWSNodeClass is the kind of AWSNodeClass, as NodePools refer to it.
-const KindAWSNodeClass = "AWSNodeClass"
+// The kinds of the node classes, as NodePools refer to them.
+const (
+	KindAWSNodeClass  = "AWSNodeClass"
+	KindKindNodeClass = "KindNodeClass"
+)
 
-var _ NodeClass = (*AWSNodeClass)(nil)
+var (
+	_ NodeClass = (*AWSNodeClass)(nil)
+	_ NodeClass = (*KindNodeClass)(nil)
+)
 
 // SpecHash implements NodeClass.
 func (c *AWSNodeClass) SpecHash() string { return c.Spec.Hash() }
@@ -31,5 +37,16 @@ func (c *AWSNodeClass) ResolvedImage() string { return c.Status.AMI }
 
 // StatusParts implements NodeClass.
 func (c *AWSNodeClass) StatusParts() (observedGeneration *int64, conditions *[]metav1.Condition) {
+	return &c.Status.ObservedGeneration, &c.Status.Conditions
+}
+
+// SpecHash implements NodeClass.
+func (c *KindNodeClass) SpecHash() string { return c.Spec.Hash() }
+
+// ResolvedImage implements NodeClass.
+func (c *KindNodeClass) ResolvedImage() string { return c.Status.Image }
+
+// StatusParts implements NodeClass.
+func (c *KindNodeClass) StatusParts() (observedGeneration *int64, conditions *[]metav1.Condition) {
 	return &c.Status.ObservedGeneration, &c.Status.Conditions
 }

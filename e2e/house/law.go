@@ -81,6 +81,15 @@ func providerRules() []Rule {
 			Reason: "only cmd/stratos, which chooses the provider, may carry the AWS SDK in",
 		},
 		{
+			From: []Pattern{"./..."}, FromExcept: []Pattern{"./provider/kind/...", "./e2e/..."}, To: []Pattern{"github.com/docker/docker/..."},
+			Reach: Direct, InTests: true,
+			Reason: "Docker's client exists only under provider/kind, so that another cloud stays a folder beside it",
+		},
+		{
+			From: []Pattern{"./provider/kind/..."}, To: []Pattern{"./provider/fake/...", "./provider/aws/..."}, Reach: ThroughOthers,
+			Reason: "one cloud must not depend on another",
+		},
+		{
 			From: []Pattern{"./provider/..."}, To: []Pattern{"./scaler/...", "./extender/...", "./webhook/..."},
 			Reach: ThroughOthers, InTests: true,
 			Reason: "a provider does what it is told; what is needed is decided above it",

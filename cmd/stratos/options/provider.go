@@ -35,8 +35,11 @@ func (o *Options) Cloud(ctx context.Context, config *rest.Config, registerer pro
 	if err != nil {
 		return nil, err
 	}
-	if o.CloudProvider == CloudAWS {
+	switch o.CloudProvider {
+	case CloudAWS:
 		return ec2(ctx, config, limits, calls, registerer)
+	case CloudKind:
+		return kindCloud(calls)
 	}
 	api, beside, err := o.Fake.Provider(config)
 	if err != nil {
