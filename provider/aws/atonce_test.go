@@ -28,30 +28,16 @@ func (r *rig) warmed(t *testing.T, n int, tags map[string]string, stop bool) []s
 			ids = append(ids, string(inst.ID))
 		}
 	})
-	lapse(time.Minute)
+	pass(time.Minute)
 	if stop {
 		for _, id := range ids {
 			if err := r.sim.Behind(t.Context(), id, simcloud.ActStop); err != nil {
 				t.Fatal(err)
 			}
 		}
-		lapse(time.Minute)
+		pass(time.Minute)
 	}
 	return ids
-}
-
-// lapse lets the bubble's time pass.
-func lapse(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // the clock of the synctest bubble moves, nobody waits
-	synctest.Wait()
-}
-
-// arm arms a fault of the played cloud.
-func (r *rig) arm(t *testing.T, f simcloud.Fault) {
-	t.Helper()
-	if _, err := r.sim.AddFault(t.Context(), f); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // states counts the truth about the instances by state.
@@ -70,30 +56,6 @@ func (r *rig) states(t *testing.T, ids []string) map[provider.InstanceState]int 
 	return counts
 }
 
-// within fails the test if in any stretch of time there are more requests than a bucket of that burst and refill lets through.
-func within(t *testing.T, requests []ec2test.Request, burst int, perSecond float64) {
-	t.Helper()
-	for i := range requests {
-		for j := i; j < len(requests); j++ {
-			n, took := j-i+1, requests[j].At.Sub(requests[i].At)
-			if most := float64(burst) + perSecond*took.Seconds(); float64(n) > most+1e-6 {
-				t.Fatalf("%d calls of %s within %s, more than %.1f", n, requests[i].Action, took, most)
-			}
-		}
-	}
-}
-
-// instancesOf are the instances of the requests, in order.
-func instancesOf(requests []ec2test.Request) []string {
-	var ids []string
-	for _, q := range requests {
-		for _, id := range q.Instances {
-			ids = append(ids, string(id))
-		}
-	}
-	return ids
-}
-
 // startsAtOnce is a row of the test below.
 type startsAtOnce struct {
 	// every is the time between two starts that are asked for, callTime what EC2 takes for a call.
@@ -107,7 +69,7 @@ type startsAtOnce struct {
 func (s startsAtOnce) check(t *testing.T, r *rig, ids []string) {
 	t.Helper()
 	requests := r.requests(ec2test.StartInstances)
-	within(t, requests, 5, 2)
+	checkRate(t, requests, 5, 2)
 	if len(requests) > s.most {
 		t.Errorf("%d calls, want at most %d", len(requests), s.most)
 	}
@@ -115,10 +77,10 @@ func (s startsAtOnce) check(t *testing.T, r *rig, ids []string) {
 	if refused := len(requests) - len(accepted); refused != s.throttled {
 		t.Errorf("%d calls were refused, want %d", refused, s.throttled)
 	}
-	if diff := cmp.Diff(ids, instancesOf(accepted)); diff != "" {
+	if diff := cmp.Diff(ids, order(accepted)); diff != "" {
 		t.Errorf("order of the starts (-asked +called):\n%s", diff)
 	}
-	lapse(time.Minute)
+	pass(time.Minute)
 	if diff := cmp.Diff(map[provider.InstanceState]int{provider.InstanceRunning: len(ids)}, r.states(t, ids)); diff != "" {
 		t.Errorf("states (-want +got):\n%s", diff)
 	}
@@ -144,16 +106,16 @@ func TestThreeHundredStartsAtOnceInThreeZones(t *testing.T) {
 				if _, err := cloud.ListInstances(t.Context(), ours("p")); err != nil {
 					t.Fatal(err)
 				}
-				r.arm(t, simcloud.Fault{Kind: simcloud.FaultLatency, Op: simcloud.OpStart, Delay: tt.callTime})
+				r.fault(t, simcloud.Fault{Kind: simcloud.FaultLatency, Op: simcloud.OpStart, Delay: tt.callTime})
 				if tt.throttled > 0 {
-					r.arm(t, simcloud.Fault{Kind: simcloud.FaultRateLimit, Op: simcloud.OpStart, Count: tt.throttled})
+					r.fault(t, simcloud.Fault{Kind: simcloud.FaultRateLimit, Op: simcloud.OpStart, Count: tt.throttled})
 				}
 				results := make(chan error, starts)
 				for _, id := range ids {
 					go func() { results <- cloud.StartInstance(t.Context(), id) }()
 					synctest.Wait() // so that the order in which they ask is known
 					if tt.every > 0 {
-						lapse(tt.every)
+						pass(tt.every)
 					}
 				}
 				for range starts {

@@ -85,11 +85,11 @@ func (c *Cloud) call(ctx context.Context, logged Call, effect func(*simcloud.Boo
 	return err
 }
 
-func (c *Cloud) answer(b *simcloud.Book, about simcloud.Target, effect func() error) error {
-	if bucket := c.buckets[about.Op]; bucket != nil && !bucket.Take(time.Now(), 1) {
-		return &provider.RateLimitError{Operation: string(about.Op), Err: errors.New("RequestLimitExceeded")}
+func (c *Cloud) answer(b *simcloud.Book, t simcloud.Target, effect func() error) error {
+	if bucket := c.buckets[t.Op]; bucket != nil && !bucket.Take(time.Now(), 1) {
+		return &provider.RateLimitError{Operation: string(t.Op), Err: errors.New("RequestLimitExceeded")}
 	}
-	return b.Answer(about, effect)
+	return b.Answer(t, effect)
 }
 
 func targetOf(logged Call) simcloud.Target {

@@ -25,14 +25,14 @@ func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass
 	var result *provider.Instance
 	var id v1alpha1.InstanceID
 	logged := Call{Op: OpLaunch, At: time.Now()}
-	about := targetOf(logged)
-	if class != nil {
-		about.Type = class.Spec.InstanceType // no instance has it yet
+	t := targetOf(logged)
+	if class != nil { // no instance says it yet
+		t.Type = class.Spec.InstanceType
 	}
-	err := c.Latency(ctx, about)
+	err := c.Latency(ctx, t)
 	c.Write(func(b *simcloud.Book) {
 		if err == nil {
-			err = c.answer(b, about, func() error {
+			err = c.answer(b, t, func() error {
 				inst, failed := c.launchOnce(b, class, req)
 				if failed == nil {
 					result, id = inst, inst.ID
