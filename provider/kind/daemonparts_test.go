@@ -15,8 +15,8 @@ import (
 func (d *daemon) serveVolumes(w http.ResponseWriter, r *http.Request, parts []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	switch {
-	case r.Method == http.MethodGet:
+	switch r.Method {
+	case http.MethodGet:
 		out := volume.ListResponse{Volumes: []*volume.Volume{}}
 		for _, v := range d.volumes {
 			if labelled(v.Labels, wanted(r)["label"]) {
@@ -24,7 +24,7 @@ func (d *daemon) serveVolumes(w http.ResponseWriter, r *http.Request, parts []st
 			}
 		}
 		reply(w, http.StatusOK, out)
-	case r.Method == http.MethodPost:
+	case http.MethodPost:
 		var body volume.CreateOptions
 		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 			answer(w, http.StatusBadRequest, err.Error())
@@ -37,7 +37,7 @@ func (d *daemon) serveVolumes(w http.ResponseWriter, r *http.Request, parts []st
 		v := &volume.Volume{Name: body.Name, Labels: body.Labels}
 		d.volumes = append(d.volumes, v)
 		reply(w, http.StatusCreated, v)
-	case r.Method == http.MethodDelete:
+	case http.MethodDelete:
 		before := len(d.volumes)
 		d.volumes = slices.DeleteFunc(d.volumes, func(v *volume.Volume) bool { return v.Name == parts[0] })
 		if len(d.volumes) == before {

@@ -60,10 +60,10 @@ func (m machine) read(t *testing.T, name string) string {
 // boot runs what the unit runs, under the unit's condition.
 func (m machine) boot(t *testing.T) {
 	t.Helper()
-	if _, err := os.Stat(filepath.Join(m.root, "kind/stratos/booted")); err == nil {
+	if _, err := os.Stat(filepath.Join(m.root, "kind", "stratos", "booted")); err == nil {
 		return
 	}
-	command := exec.CommandContext(t.Context(), filepath.Join(m.root, "kind/stratos/first-boot"))
+	command := exec.CommandContext(t.Context(), filepath.Join(m.root, "kind", "stratos", "first-boot"))
 	command.Env = []string{"PATH=" + m.root + "/bin:" + os.Getenv("PATH"), "ROOT=" + m.root}
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("first boot: %v\n%s", err, out)
@@ -95,7 +95,7 @@ func TestAJoinThatFailsIsRepeated(t *testing.T) {
 	if got := m.read(t, "kind/stratos/booted"); got != "" {
 		t.Errorf("the mark holds %q", got)
 	}
-	if _, err := os.Stat(filepath.Join(m.root, "kind/stratos/booted")); err != nil {
+	if _, err := os.Stat(filepath.Join(m.root, "kind", "stratos", "booted")); err != nil {
 		t.Errorf("no mark: %v", err)
 	}
 }
