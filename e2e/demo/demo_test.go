@@ -254,7 +254,7 @@ func TestDemoInterrupted(t *testing.T) {
 func TestDemoFails(t *testing.T) {
 	p := startDemo(t)
 	p.readTo(t, "warm up")
-	if err := syscall.Kill(p.find(t, "fake-cloud --listen").id, syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(p.find(t, fakeCloud).id, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.end(); err == nil {

@@ -63,6 +63,9 @@ func TestMainJobOnEC2(t *testing.T) {
 	checkGone(t, r, nodes)
 	checkForeign(t, r, foreign)
 	checkRequests(t, r, nodes)
+	if moved, err := ground.MovedMetrics(t.Context(), r.Metrics+"/metrics"); err != nil || !moved["stratos_cloud_provider_batch_size"] {
+		t.Errorf("the sizes of batches are not measured: %v, error %v", moved, err)
+	}
 }
 
 // launchForeign puts two instances of another cluster into the account, one that runs and one that is stopped. Their machines belong to that

@@ -189,7 +189,7 @@ func warm(t *testing.T, r *rig.Rig, pools []pool) {
 	}
 }
 
-// tidy removes the row's pods and pools, and waits until nothing is left of either.
+// tidy removes the row's pods, pools and classes, and waits until nothing is left of them.
 func tidy(t *testing.T, r *rig.Rig, row row) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
@@ -198,12 +198,13 @@ func tidy(t *testing.T, r *rig.Rig, row row) {
 		errs = append(errs, r.Client.Delete(ctx, rig.Pool(p.kind, p.size)), r.Client.Delete(ctx, rig.Class(p.kind, p.kind)))
 	}
 	errs = append(errs, rig.Until(ctx, longGuard, func(ctx context.Context) (bool, error) {
-		pools, nodes := &v1alpha1.NodePoolList{}, &corev1.NodeList{}
-		err := errors.Join(r.Client.List(ctx, pools), r.Client.List(ctx, nodes, client.HasLabels{v1alpha1.LabelPool}))
-		if err != nil || len(pools.Items)+len(nodes.Items) == 0 {
+		// Classes last: Stratos lets go of one only when no pool refers to it, and the next row makes them anew.
+		pools, nodes, classes := &v1alpha1.NodePoolList{}, &corev1.NodeList{}, &v1alpha1.AWSNodeClassList{}
+		err := errors.Join(r.Client.List(ctx, pools), r.Client.List(ctx, nodes, client.HasLabels{v1alpha1.LabelPool}), r.Client.List(ctx, classes))
+		if err != nil || len(pools.Items)+len(nodes.Items)+len(classes.Items) == 0 {
 			return err == nil, err
 		}
-		return false, fmt.Errorf("%d pools and %d nodes are left", len(pools.Items), len(nodes.Items))
+		return false, fmt.Errorf("%d pools, %d nodes and %d classes are left", len(pools.Items), len(nodes.Items), len(classes.Items))
 	}))
 	if err := errors.Join(errs...); err != nil {
 		t.Error(err)
