@@ -46,18 +46,20 @@ const (
 
 // pools keeps each NodePool at its size, reports its status, and empties it when it is deleted. It runs on the leader.
 type pools struct {
-	client    client.Client
-	cloud     provider.CloudProvider
-	cluster   string
-	launcher  Launcher
-	events    events.EventRecorder
-	metrics   *metrics
-	now       func() time.Time
-	inventory *inventory
-	ledger    *claim.Ledger
-	demand    *demand
-	turns     *turns
-	poke      func()
+	client   client.Client
+	cloud    provider.CloudProvider
+	cluster  string
+	launcher Launcher
+	// launchesAtOnce bounds one pool's launches under way.
+	launchesAtOnce int
+	events         events.EventRecorder
+	metrics        *metrics
+	now            func() time.Time
+	inventory      *inventory
+	ledger         *claim.Ledger
+	demand         *demand
+	turns          *turns
+	poke           func()
 	// wake has one instance looked at again: its pool has changed.
 	wake func(ctx context.Context, id v1alpha1.InstanceID)
 }
@@ -146,7 +148,7 @@ func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots plan
 // reserved. Asking again for one that was launched yields the same instance.
 func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, slots plan.Slots, room int32) error {
 	group := &errgroup.Group{} // one that fails does not take the others down
-	group.SetLimit(launchesAtOnce)
+	group.SetLimit(c.launchesAtOnce)
 	for _, slot := range slots.Pending[:max(0, min(len(slots.Pending), int(room)))] {
 		group.Go(func() error {
 			instance, err := c.launcher.Launch(ctx, pool.Spec.Template.NodeClassRef, c.request(pool, slot))

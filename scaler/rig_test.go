@@ -101,7 +101,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 		}),
 	}
 	r.pools = &pools{
-		client: r.api, cloud: r, cluster: "here", launcher: r, events: r.events, metrics: metrics, now: clock, inventory: r.inventory,
+		client: r.api, cloud: r, cluster: "here", launcher: r, launchesAtOnce: launchesAtOnce, events: r.events, metrics: metrics, now: clock, inventory: r.inventory,
 		ledger: r.ledger, demand: r.demand, turns: r.turns,
 		poke: func() {}, wake: func(_ context.Context, id v1alpha1.InstanceID) { r.note("wake " + string(id)) },
 	}

@@ -63,11 +63,7 @@ func (s *sweep) Start(ctx context.Context) error {
 // rest waits for the next sweep: sweepFast after the last one at the soonest. It is false when ctx ended.
 func (s *sweep) rest(ctx context.Context, asked time.Time) bool {
 	for {
-		pace := sweepEvery
-		if s.inventory.restless() || s.now().Sub(time.Unix(0, s.poked.Load())) < fastFor {
-			pace = sweepFast
-		}
-		timer := time.NewTimer(asked.Add(pace).Sub(s.now()))
+		timer := time.NewTimer(asked.Add(s.pace()).Sub(s.now()))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -78,6 +74,14 @@ func (s *sweep) rest(ctx context.Context, asked time.Time) bool {
 			return true
 		}
 	}
+}
+
+// pace is how long after one sweep the next is due.
+func (s *sweep) pace() time.Duration {
+	if s.inventory.restless() || s.now().Sub(time.Unix(0, s.poked.Load())) < fastFor {
+		return sweepFast
+	}
+	return sweepEvery
 }
 
 func (s *sweep) once(ctx context.Context, asked time.Time) error {

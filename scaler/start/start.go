@@ -104,15 +104,19 @@ type Options struct {
 	Homeless func([]claim.Claim)
 	Now      func() time.Time
 	Log      logr.Logger
+	// Queue is where nodes wait for their step; nil for one that waits by the clock of the machine.
+	Queue workqueue.TypedRateLimitingInterface[v1alpha1.NodeName]
 }
 
 // New returns a Starter; it works once its Start runs.
 func New(o Options) *Starter {
+	queue := o.Queue
+	if queue == nil {
+		queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.NodeName](retryFirst, retryMost))
+	}
 	return &Starter{
 		reader: o.Reader, live: o.Live, writer: o.Writer, cloud: o.Cloud, ledger: o.Ledger, events: o.Events, count: o.Count, refused: o.Refused, homeless: o.Homeless, now: o.Now, log: o.Log,
-		queue: workqueue.NewTypedRateLimitingQueue(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.NodeName](retryFirst, retryMost)),
-		calls: map[v1alpha1.NodeName]Trigger{},
+		queue: queue, calls: map[v1alpha1.NodeName]Trigger{},
 	}
 }
 
@@ -152,6 +156,9 @@ func (s *Starter) Resume(node v1alpha1.NodeName, trigger Trigger) {
 	s.mu.Unlock()
 	s.queue.Add(node)
 }
+
+// Step takes the next node of the queue one step further, as Start's workers do all the time. It waits while there is none.
+func (s *Starter) Step(ctx context.Context) { s.next(ctx, ctx) }
 
 // next takes one node a step further. ctx is the Starter's, step that of the calls it makes.
 func (s *Starter) next(ctx, step context.Context) bool {
