@@ -1,6 +1,7 @@
 package scaler
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -17,14 +18,21 @@ type entry struct {
 	provider.Instance
 	// seen is when the call that told of it was made.
 	seen time.Time
+	// first is when the instance was first told of.
+	first time.Time
 	// since is when a sweep first showed the state that it is in; zero where only a call of ours told of it.
 	since time.Time
+	// was is the pool that its tags named before somebody took that tag away; empty where they name one.
+	was v1alpha1.PoolName
 	// sure: the cloud was asked about this very instance, and knows it no more.
 	sure bool
 }
 
 // pool is the pool that the instance's tags name.
 func (e entry) pool() v1alpha1.PoolName { return v1alpha1.PoolName(e.Tags[v1alpha1.LabelPool]) }
+
+// home is the pool that the instance counts for: also where somebody has just taken its tag away, which is about to be written again.
+func (e entry) home() v1alpha1.PoolName { return cmp.Or(e.pool(), e.was) }
 
 // gone reports whether nothing is left of the instance.
 func (e entry) gone() bool { return e.State == provider.InstanceTerminated }
@@ -51,12 +59,18 @@ func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle t
 	next := make(map[v1alpha1.InstanceID]entry, len(list))
 	var changed []v1alpha1.InstanceID
 	for _, instance := range list {
-		e := entry{Instance: *instance, seen: asked, since: asked}
+		e := entry{Instance: *instance, seen: asked, since: asked, first: asked}
 		old, ok := i.instances[instance.ID]
+		if ok {
+			e.first = old.first
+		}
 		if !ok || old.State != instance.State {
 			changed = append(changed, instance.ID)
 		} else if !old.since.IsZero() {
 			e.since = old.since
+		}
+		if e.pool() == "" {
+			e.was = old.home()
 		}
 		next[instance.ID] = e
 	}
@@ -75,12 +89,30 @@ func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle t
 	return changed
 }
 
+// missing returns the instances, sorted by id, that are not in the list although it was asked for long enough after the last news of them.
+func (i *inventory) missing(list []*provider.Instance, asked time.Time, settle time.Duration) []entry {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	listed := make(map[v1alpha1.InstanceID]bool, len(list))
+	for _, l := range list {
+		listed[l.ID] = true
+	}
+	var out []entry
+	for id, e := range i.instances {
+		if !listed[id] && !e.gone() && asked.Sub(e.seen) > settle {
+			out = append(out, e)
+		}
+	}
+	slices.SortFunc(out, func(a, b entry) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	return out
+}
+
 // expect adds an instance that was launched just now and that the cloud's reads may not show yet.
 func (i *inventory) expect(instance *provider.Instance, now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if _, ok := i.instances[instance.ID]; !ok {
-		i.instances[instance.ID] = entry{Instance: *instance, seen: now}
+		i.instances[instance.ID] = entry{Instance: *instance, seen: now, first: now}
 	}
 }
 
@@ -140,7 +172,7 @@ func (i *inventory) of(pool v1alpha1.PoolName) []entry {
 	defer i.mu.RUnlock()
 	var out []entry
 	for _, e := range i.instances {
-		if e.pool() == pool && !e.gone() {
+		if e.home() == pool && !e.gone() {
 			out = append(out, e)
 		}
 	}
@@ -148,14 +180,14 @@ func (i *inventory) of(pool v1alpha1.PoolName) []entry {
 	return out
 }
 
-// slotsOf returns the launch slots of the pool's instances, those that are gone included.
-func (i *inventory) slotsOf(pool v1alpha1.PoolName) map[int64]bool {
+// slotsOf returns the launch slots of the pool's instances, those that are gone included, and since when each is known.
+func (i *inventory) slotsOf(pool v1alpha1.PoolName) map[int64]time.Time {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
-	slots := map[int64]bool{}
+	slots := map[int64]time.Time{}
 	for _, e := range i.instances {
-		if slot, err := strconv.ParseInt(e.Tags[tagLaunch], 10, 64); err == nil && e.pool() == pool {
-			slots[slot] = true
+		if slot, err := strconv.ParseInt(e.Tags[tagLaunch], 10, 64); err == nil && e.home() == pool {
+			slots[slot] = e.first
 		}
 	}
 	return slots

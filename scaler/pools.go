@@ -83,6 +83,7 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 		}
 	}
 	slots := c.settle(pool)
+	asked := len(slots.Pending)
 	nodes := &corev1.NodeList{}
 	if err := c.client.List(ctx, nodes, client.MatchingLabels{v1alpha1.LabelPool: pool.Name}); err != nil {
 		return ctrl.Result{}, err
@@ -93,7 +94,7 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, ignoreConflict(err)
 	}
-	launchErr := c.launch(ctx, pool, slots, pool.Spec.PoolSize-total(count))
+	launchErr := c.launch(ctx, pool, slots, asked, pool.Spec.PoolSize-total(count))
 	count = c.count(pool, nodes.Items) // the launches of a moment ago are instances now
 	if err := c.report(ctx, pool, count, launchErr); err != nil {
 		return ctrl.Result{}, ignoreConflict(err)
@@ -117,7 +118,22 @@ func (c *pools) settle(pool *v1alpha1.NodePool) plan.Slots {
 		// Written by somebody else. Numbers must not be used twice, so go on from one that no launch can have had.
 		slots = plan.Slots{Next: c.now().Unix()}
 	}
-	return slots.Settle(c.inventory.slotsOf(v1alpha1.PoolName(pool.Name)))
+	known := c.inventory.slotsOf(v1alpha1.PoolName(pool.Name))
+	return slots.Settle(func(slot int64) bool { _, ok := known[slot]; return ok })
+}
+
+// written are the slots as the pool is to carry them: one that is settled stays for as long as the cloud's reads may lag, because a process that
+// begins now may not be shown its instance. That one asks for it again and gets the same.
+func (c *pools) written(pool *v1alpha1.NodePool, slots plan.Slots) plan.Slots {
+	known := c.inventory.slotsOf(v1alpha1.PoolName(pool.Name))
+	before, err := plan.ParseSlots(pool.Annotations[v1alpha1.AnnotationLaunches])
+	if err != nil {
+		return slots
+	}
+	return slots.Keep(before, func(slot int64) bool {
+		first, ok := known[slot]
+		return ok && c.now().Sub(first) < lifecycle.SettleTime
+	})
 }
 
 // reserve writes the slots of the launches that the pool lacks, before any of them is asked for.
@@ -128,7 +144,7 @@ func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots plan
 		Pending: int32(len(slots.Pending)), //nolint:gosec // bounded by poolSize
 	})
 	slots = slots.Reserve(n)
-	text := slots.String()
+	text := c.written(pool, slots).String()
 	if text == pool.Annotations[v1alpha1.AnnotationLaunches] {
 		return slots, nil
 	}
@@ -145,11 +161,11 @@ func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots plan
 }
 
 // launch asks for the pending slots, as many as there is room for: poolSize may have been lowered since they were
-// reserved. Asking again for one that was launched yields the same instance.
-func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, slots plan.Slots, room int32) error {
+// reserved. Asking again for one that was launched yields the same instance; the first so many were asked for before.
+func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, slots plan.Slots, asked int, room int32) error {
 	group := &errgroup.Group{} // one that fails does not take the others down
 	group.SetLimit(c.launchesAtOnce)
-	for _, slot := range slots.Pending[:max(0, min(len(slots.Pending), int(room)))] {
+	for at, slot := range slots.Pending[:max(0, min(len(slots.Pending), int(room)))] {
 		group.Go(func() error {
 			instance, err := c.launcher.Launch(ctx, pool.Spec.Template.NodeClassRef, c.request(pool, slot))
 			if err != nil {
@@ -157,10 +173,30 @@ func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, slots plan.
 			}
 			c.inventory.expect(instance, c.now())
 			c.poke()
+			if at < asked {
+				return c.regain(ctx, pool, instance.ID)
+			}
 			return nil
 		})
 	}
 	return group.Wait()
+}
+
+// regain writes the tags again that somebody took from an instance before its Node could tell whose it is. Without them no sweep shows it as
+// the pool's, and its launch stays open for ever; the token of the launch says that it is ours. Tags that name somebody else are left.
+func (c *pools) regain(ctx context.Context, pool *v1alpha1.NodePool, id v1alpha1.InstanceID) error {
+	instance, err := c.cloud.GetInstance(ctx, string(id))
+	if provider.IsNotFound(err) {
+		return nil // the cloud's reads lag
+	}
+	if err != nil {
+		return err
+	}
+	missing, ours := lost(instance.Tags, c.cluster, v1alpha1.PoolName(pool.Name))
+	if !ours || len(missing) == 0 || instance.State == provider.InstanceTerminated {
+		return nil
+	}
+	return c.cloud.UpdateInstanceTags(ctx, string(id), missing)
 }
 
 func (c *pools) request(pool *v1alpha1.NodePool, slot int64) provider.LaunchRequest {

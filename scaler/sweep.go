@@ -2,6 +2,7 @@ package scaler
 
 import (
 	"context"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -92,6 +93,9 @@ func (s *sweep) once(ctx context.Context, asked time.Time) error {
 	if err != nil {
 		return err
 	}
+	if list, err = s.strays(ctx, list, asked); err != nil {
+		return err
+	}
 	changed := s.inventory.replace(list, asked, lifecycle.SettleTime)
 	pools := map[v1alpha1.PoolName]bool{}
 	for _, id := range changed {
@@ -114,6 +118,39 @@ func (s *sweep) once(ctx context.Context, asked time.Time) error {
 		}
 	}
 	return nil
+}
+
+// strays adds the instances that the list has missed for a while although they are there: one that lost our tags is in no list of ours, and
+// would pass for one that is gone, and be replaced. The cloud is asked about each, and what was taken is written again.
+func (s *sweep) strays(ctx context.Context, list []*provider.Instance, asked time.Time) ([]*provider.Instance, error) {
+	for _, e := range s.inventory.missing(list, asked, lifecycle.SettleTime) {
+		instance, err := s.cloud.GetInstance(ctx, string(e.ID))
+		switch {
+		case provider.IsNotFound(err):
+			continue
+		case err != nil:
+			return nil, err
+		case instance.State == provider.InstanceTerminated:
+			continue
+		}
+		missing, ours := lost(instance.Tags, s.cluster, e.home())
+		if !ours {
+			continue
+		}
+		if len(missing) > 0 {
+			if err := s.cloud.UpdateInstanceTags(ctx, string(e.ID), missing); err != nil {
+				return nil, err
+			}
+			instance.Tags = maps.Clone(instance.Tags)
+			if instance.Tags == nil {
+				instance.Tags = map[string]string{}
+			}
+			maps.Copy(instance.Tags, missing)
+			s.log.Info("wrote tags again that were missing", "instance", e.ID, "tags", missing)
+		}
+		list = append(list, instance)
+	}
+	return list, nil
 }
 
 func send[T any](ctx context.Context, to chan<- event.TypedGenericEvent[T], object T) bool {

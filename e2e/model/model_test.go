@@ -8,6 +8,18 @@ import (
 	"time"
 )
 
+func TestFile(t *testing.T) {
+	b, err := os.ReadFile(os.Getenv("F"))
+	if err != nil {
+		return
+	}
+	tr, err := Parse(string(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Error(Play(tr, func(s string) { fmt.Println(s) }))
+}
+
 func TestTry(t *testing.T) {
 	from, to := uint64(1), uint64(20)
 	if v := os.Getenv("FROM"); v != "" {

@@ -272,6 +272,7 @@ func cloudOperations() map[string]kindOfOperation {
 				w.note("somebody touches %s", (*i).id)
 				(*i).meddled = w.now
 				do(w, *i)
+				w.rules.forsaken()
 			}
 		}
 	}

@@ -46,6 +46,8 @@ type process struct {
 	pods      *worker[key]
 	placing   bool
 	swept     time.Time
+	// seen: it has listed the cloud's instances once.
+	seen bool
 	// crashIn counts down the writes until the process ends: before the last of them, or after it where crashAfter is set. 0 is never.
 	crashIn    int
 	crashAfter bool
@@ -53,6 +55,7 @@ type process struct {
 
 // begin starts a process.
 func (w *World) begin(leader bool) *process {
+	w.rules.forsaken()
 	p := &process{w: w, ctx: context.Background(), leader: leader, born: w.now, ledger: claim.NewLedger()}
 	now := func() time.Time { return w.now }
 	p.view = view.New(p.ledger, now)
@@ -177,8 +180,13 @@ func (p *process) settle() {
 	for len(p.loops.Instances) > 0 {
 		p.wakeInstance((<-p.loops.Instances).Object)
 	}
+	var pools []v1alpha1.PoolName
 	for len(p.loops.Pools) > 0 {
-		p.wakePool((<-p.loops.Pools).Object)
+		pools = append(pools, (<-p.loops.Pools).Object)
+	}
+	slices.Sort(pools) // a sweep names them in any order
+	for _, name := range slices.Compact(pools) {
+		p.wakePool(name)
 	}
 	if p.loops.Placer.Len() > 0 && !p.placing {
 		p.placing = true
@@ -200,6 +208,8 @@ func (p *process) sweep() {
 		p.swept = p.w.now
 		if _, err := p.loops.Sweep(p.ctx); err != nil {
 			p.w.note("sweep: %v", err)
+		} else {
+			p.seen = true
 		}
 	}
 	p.w.after(2*time.Second, p.sweep)

@@ -311,14 +311,15 @@ func (r *rules) guarded(node string) bool {
 	return slices.ContainsFunc(r.w.api.on(node), func(p *corev1.Pod) bool { return p.Annotations[annotationGuarded] != "" })
 }
 
-// forsaken: what lost the tags that say whose it is, and no process remembers, is left alone. That is a documented limit, so a person
+// forsaken: what lost the tags that say whose it is, and no process has seen before, is left alone. That is a documented limit, so a person
 // cleans up.
 func (r *rules) forsaken() {
-	if len(r.w.processes) > 0 {
+	if slices.ContainsFunc(r.w.processes, func(p *process) bool { return p.seen }) {
 		return
 	}
 	for _, i := range r.w.cloud.instances {
-		if i.token != "" && !i.gone() && (i.tags()[v1alpha1.TagManagedBy] == "" || i.tags()[v1alpha1.TagCluster] == "") {
+		if i.token != "" && !i.gone() && !ours(i.tags()) {
+			i.meddled = r.w.now
 			r.w.cloud.become(i, provider.InstanceTerminated)
 		}
 	}

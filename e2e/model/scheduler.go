@@ -214,9 +214,9 @@ func (s *scheduler) assign(p *corev1.Pod, node string) {
 		flight = w.between(100*time.Millisecond, 500*time.Millisecond)
 	}
 	w.after(flight, func() {
-		delete(s.assumed, uid)
 		now := w.api.pod(at)
 		if now == nil || now.UID != uid || now.Spec.NodeName != "" || now.DeletionTimestamp != nil {
+			delete(s.assumed, uid)
 			return
 		}
 		w.note("%s is bound to %s", at.Name, node)

@@ -191,6 +191,7 @@ func (s *server) remove(k kind, at key) {
 				p := object.DeepCopy()
 				begun := metav1.NewTime(s.w.now.Truncate(time.Second))
 				p.DeletionTimestamp = &begun
+				p.Generation++ // as the API server does for whoever listens to generations only
 				s.put(k, p)
 			}
 			return
