@@ -34,10 +34,13 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 	case lifecycle.WarmAgain:
 		return c.warmAgain(ctx, g, d)
 	case lifecycle.StopWarmed:
-		return c.stop(ctx, g, false)
+		return c.stopWarmed(ctx, g, false)
 	case lifecycle.StopAgain:
-		return errors.Join(c.stop(ctx, g, false), c.sayStopping(ctx, g.node))
+		return errors.Join(c.stop(ctx, g, g.Node.StopReason == v1alpha1.StopFailed), c.sayStopping(ctx, g.node))
 	case lifecycle.ForceStop:
+		if g.Node.State == v1alpha1.StateWarmup {
+			return c.stopWarmed(ctx, g, true)
+		}
 		return c.stop(ctx, g, true)
 	case lifecycle.ToStandby:
 		return c.toStandby(ctx, g)
@@ -94,6 +97,23 @@ func (c *nodes) recordWarmed(ctx context.Context, g gathered) error {
 	return nil
 }
 
+// stopWarmed ends a warm-up. Like every stop it is written down before the cloud is asked, and a pod that somebody bound here holds it up.
+func (c *nodes) stopWarmed(ctx context.Context, g gathered, force bool) error {
+	if g.Node.StopIntent.IsZero() {
+		counting, err := c.countingLive(ctx, g.node.Name)
+		if err != nil {
+			return err
+		}
+		if len(counting) > 0 {
+			return apierrors.NewConflict(corev1.Resource("nodes"), g.node.Name, fmt.Errorf("a pod is there"))
+		}
+		if err := c.patch(ctx, g.node, transition.WarmStop(g.node, c.now())); err != nil {
+			return err
+		}
+	}
+	return c.stop(ctx, g, force)
+}
+
 // warmAgain has the instance started once more. The Node is read from the API server: its heartbeats are recorded.
 func (c *nodes) warmAgain(ctx context.Context, g gathered, d lifecycle.Decision) error {
 	n := &corev1.Node{}
@@ -126,7 +146,7 @@ func (c *nodes) toStandby(ctx context.Context, g gathered) error {
 		return apierrors.NewConflict(corev1.Resource("nodes"), n.Name, fmt.Errorf("state changed"))
 	}
 	// A failed start may have seen only a part of the resources; what was recorded before stands.
-	whole := g.Node.State != v1alpha1.StateStarting
+	whole := g.Node.State != v1alpha1.StateStarting && g.Node.StopReason != v1alpha1.StopFailed
 	if err := c.patch(ctx, n, transition.Standby(n, g.template, whole)); err != nil {
 		return err
 	}
@@ -151,12 +171,20 @@ func (c *nodes) sayStopped(ctx context.Context, n *corev1.Node, options ...clien
 	return c.client.Status().Patch(ctx, is, client.StrategicMergeFrom(n, options...))
 }
 
+// failStart writes the intent to stop first: the kubelet of a start that came late reports while its machine goes down already, and would pass
+// for one that runs.
 func (c *nodes) failStart(ctx context.Context, g gathered, why string) error {
-	if err := c.stop(ctx, g, true); err != nil && !provider.IsIncorrectState(err) {
+	if !c.owns(&g.instance.Instance) {
+		return fmt.Errorf("instance %s does not carry our tags, not stopping it", g.instance.ID)
+	}
+	if err := c.starter.Fail(ctx, v1alpha1.NodeName(g.node.Name), why); err != nil {
 		return err
 	}
 	c.metrics.startFailures.WithLabelValues(string(g.template.Pool), "timeout").Inc()
-	return c.starter.Fail(ctx, v1alpha1.NodeName(g.node.Name), why)
+	if err := c.stop(ctx, g, true); err != nil && !provider.IsIncorrectState(err) {
+		return err // the intent stands; the next look asks again
+	}
+	return nil
 }
 
 // toRunning opens the node. The patch replaces the taints and other controllers write them too, so it is tried again at

@@ -180,6 +180,7 @@ func (c *cloudClient) Launch(_ context.Context, _ v1alpha1.NodeClassRef, req pro
 		w.rules.launched(i)
 		w.power(i)
 		out = i.as(&i.moments[0])
+		c.p.seen[i.id] = true
 		return nil
 	})
 	if err != nil {
@@ -278,6 +279,7 @@ func (c *cloudClient) ListInstances(_ context.Context, tags map[string]string) (
 			seen := c.p.w.cloud.seen(i)
 			if seen != nil && carries(seen.Tags, tags) {
 				out = append(out, seen)
+				c.p.seen[i.id] = true
 			}
 		}
 		return nil

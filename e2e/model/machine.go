@@ -128,6 +128,9 @@ func (w *World) register(i *instance) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: i.node(), Labels: map[string]string{corev1.LabelHostname: i.node(), corev1.LabelTopologyZone: i.zone}}}
 	n.Spec.ProviderID = i.providerID()
 	n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}}
+	if pool := w.api.pool(i.pool()); pool != nil { // as its user data tells its kubelet
+		n.Spec.Taints = append(n.Spec.Taints, pool.Spec.Template.StartupTaints...)
+	}
 	n.Status.Allocatable = corev1.ResourceList{"cpu": *resource.NewQuantity(nodeCPU, resource.DecimalSI), "pods": resource.MustParse("20")}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, LastHeartbeatTime: w.second()}}
 	w.api.put(kindNode, n)

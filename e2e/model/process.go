@@ -46,8 +46,8 @@ type process struct {
 	pods      *worker[key]
 	placing   bool
 	swept     time.Time
-	// seen: it has listed the cloud's instances once.
-	seen bool
+	// seen are the instances that the cloud has told it of.
+	seen map[v1alpha1.InstanceID]bool
 	// crashIn counts down the writes until the process ends: before the last of them, or after it where crashAfter is set. 0 is never.
 	crashIn    int
 	crashAfter bool
@@ -56,7 +56,7 @@ type process struct {
 // begin starts a process.
 func (w *World) begin(leader bool) *process {
 	w.rules.forsaken()
-	p := &process{w: w, ctx: context.Background(), leader: leader, born: w.now, ledger: claim.NewLedger()}
+	p := &process{w: w, ctx: context.Background(), leader: leader, born: w.now, seen: map[v1alpha1.InstanceID]bool{}, ledger: claim.NewLedger()}
 	now := func() time.Time { return w.now }
 	p.view = view.New(p.ledger, now)
 	api, cloud := &apiClient{p: p}, &cloudClient{p: p}
@@ -208,8 +208,6 @@ func (p *process) sweep() {
 		p.swept = p.w.now
 		if _, err := p.loops.Sweep(p.ctx); err != nil {
 			p.w.note("sweep: %v", err)
-		} else {
-			p.seen = true
 		}
 	}
 	p.w.after(2*time.Second, p.sweep)

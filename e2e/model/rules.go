@@ -119,7 +119,7 @@ func (r *rules) enters(n *corev1.Node) {
 		switch {
 		case !i.everReady:
 			r.w.breaks("standby", "%s was never Ready", n.Name)
-		case i.state() != provider.InstanceStopped && !lately && !r.refusedLately(i):
+		case i.state() != provider.InstanceStopped && !lately:
 			r.w.breaks("standby", "%s while its instance is %s", n.Name, i.state())
 		}
 	case v1alpha1.StateRunning:
@@ -127,11 +127,6 @@ func (r *rules) enters(n *corev1.Node) {
 			r.w.breaks("running", "%s is opened while its instance is %s, kubelet up: %v", n.Name, i.state(), i.up)
 		}
 	}
-}
-
-// refusedLately: a start that the cloud refused leaves the instance as it was, which may be on its way down after the cloud said stopped.
-func (r *rules) refusedLately(i *instance) bool {
-	return i.state() == provider.InstanceStopping || r.w.now.Sub(i.moments[len(i.moments)-1].at) <= r.w.trouble.lag
 }
 
 // launched checks invariants 1 and 3 at a launch.
@@ -179,8 +174,8 @@ func (r *rules) destructive(what string, i *instance) {
 		if !counts(p) || p.DeletionTimestamp != nil && r.w.now.Sub(p.DeletionTimestamp.Time) > 5*time.Second {
 			continue
 		}
-		early := r.bound[p.UID].Before(r.since(n)) && i.up
-		if p.Status.Phase == corev1.PodRunning || early {
+		early := r.bound[p.UID].Before(r.since(n))
+		if i.up && (p.Status.Phase == corev1.PodRunning || early) {
 			r.w.breaks("pods", "%s of %s, whose node (%s) holds %s (%s), bound at %s", what, i.id, stateOf(n), p.Name, p.Status.Phase, r.bound[p.UID].Sub(epoch()))
 		}
 	}
@@ -189,7 +184,7 @@ func (r *rules) destructive(what string, i *instance) {
 // since is the moment after which a bind comes too late for whoever stops or terminates the node: his intent, or what he last read.
 func (r *rules) since(n *corev1.Node) time.Time {
 	if n.Annotations[v1alpha1.AnnotationStopIntent] != "" {
-		return r.intent[n.Name]
+		return r.intent[n.Name].Add(-100 * time.Millisecond) // the list was read that much before at most
 	}
 	return r.w.now.Add(-time.Second - r.w.trouble.watch)
 }
@@ -314,11 +309,9 @@ func (r *rules) guarded(node string) bool {
 // forsaken: what lost the tags that say whose it is, and no process has seen before, is left alone. That is a documented limit, so a person
 // cleans up.
 func (r *rules) forsaken() {
-	if slices.ContainsFunc(r.w.processes, func(p *process) bool { return p.seen }) {
-		return
-	}
 	for _, i := range r.w.cloud.instances {
-		if i.token != "" && !i.gone() && !ours(i.tags()) {
+		known := slices.ContainsFunc(r.w.processes, func(p *process) bool { return p.seen[i.id] })
+		if i.token != "" && !i.gone() && !ours(i.tags()) && !known {
 			i.meddled = r.w.now
 			r.w.cloud.become(i, provider.InstanceTerminated)
 		}

@@ -71,6 +71,9 @@ func warmup(o Observation, now time.Time) Decision {
 		}
 		return wait("stopping after warm-up", until(deadline.Add(ForceStopAfter), now))
 	}
+	if !n.StopIntent.IsZero() {
+		return stopNotSeen(o, now)
+	}
 	switch {
 	case n.Warmed.IsZero() && complete:
 		return do(RecordWarmed, "node is Ready and its network is up")
@@ -223,10 +226,17 @@ func stopIntended(o Observation, now time.Time) Decision {
 	switch {
 	case o.Instance.State == provider.InstanceStopped && o.Instance.Seen.After(o.Node.StopIntent):
 		return do(ToStandby, "stopped")
-	case !now.Before(force):
-		return do(ForceStop, "stop hangs")
-	case o.Instance.State == provider.InstanceStopping:
+	case o.Instance.State == provider.InstanceStopping && now.Before(force):
 		return wait("instance is stopping", until(force, now))
+	}
+	return stopNotSeen(o, now)
+}
+
+// stopNotSeen: the intent to stop stands, and the cloud does not show that anything came of it.
+func stopNotSeen(o Observation, now time.Time) Decision {
+	switch {
+	case !now.Before(o.Node.StopIntent.Add(ForceStopAfter)):
+		return do(ForceStop, "stop hangs")
 	case settled(o, o.Node.StopIntent), inherited(o, o.Node.StopIntent):
 		return do(StopAgain, "stop was not carried out")
 	}

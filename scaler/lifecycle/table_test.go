@@ -174,6 +174,10 @@ func table() []row {
 		{warmup, running_, "complete, SelfStop, pods wait for a new instance: it will stop itself and be started", all(ready, warmed, wanted), Wait, stay},
 		{warmup, running_, "Ready, devices not back, ControllerStop, pods wait for a new instance", all(ready, warmed, controllerStop, wanted, func(o *Observation) { o.Node.Complete = false }), StopWarmed, stay},
 		{warmup, running_, "not Ready yet, ControllerStop, pods wait for a new instance", all(controllerStop, wanted), Wait, stay},
+		{warmup, running_, "stop just asked, and pods wait for a new instance: the cloud's reads lag", all(ready, warmed, controllerStop, wanted, freshIntent), Wait, stay},
+		{warmup, running_, "stop asked and not carried out", all(ready, warmed, controllerStop, intent), StopAgain, stay},
+		{warmup, running_, "stop asked a moment ago, by a process that is gone", all(ready, warmed, controllerStop, freshIntent, bornNow), StopAgain, stay},
+		{warmup, running_, "stop asked long ago", all(ready, warmed, controllerStop, func(o *Observation) { o.Node.StopIntent = ago(6 * time.Minute) }), ForceStop, stay},
 		{warmup, stopping_, "stopping", all(ready, warmed), Wait, stay},
 		{warmup, stopping_, "the stop hangs", all(ready, warmed, func(o *Observation) { o.Instance.Launched = ago(16 * time.Minute) }), ForceStop, stay},
 		{warmup, stopped, "stopped and was complete", warmed, ToStandby, "standby"},
@@ -222,7 +226,7 @@ func table() []row {
 		{starting, stopped, "stopped, seen too soon after the intent to be sure", func(o *Observation) { o.Node.Started = ago(time.Second) }, Wait, stay},
 		{starting, stopped, "the start was not carried out", nil, ResumeStart, stay},
 		{starting, stopped, "asked a moment ago, by a process that is gone", all(func(o *Observation) { o.Node.Started = ago(time.Second) }, bornNow), ResumeStart, stay},
-		{starting, running_, "not running within scaleUp.readyTimeout", func(o *Observation) { o.Node.Started = ago(6 * time.Minute) }, FailStart, "standby"},
+		{starting, running_, "not running within scaleUp.readyTimeout", func(o *Observation) { o.Node.Started = ago(6 * time.Minute) }, FailStart, "stopping"},
 		{starting, running_, "not running within scaleUp.readyTimeout, for the third time in a row", func(o *Observation) { o.Node.Started, o.Node.Failures = ago(6*time.Minute), 2 }, BeginTerminate, "terminating"},
 		{starting, terminated, "the instance is gone", nil, DeleteNode, "gone"},
 		{starting, pending, "the pool is being deleted", deleting, BeginTerminate, "terminating"},
@@ -365,7 +369,7 @@ func TestNothingIsTakenFromUnderAPod(t *testing.T) {
 			return
 		}
 		d := Decide(o, epoch())
-		intended := o.Node.State == v1alpha1.StateStopping && !o.Node.StopIntent.IsZero()
+		intended := (o.Node.State == v1alpha1.StateStopping || o.Node.State == v1alpha1.StateWarmup) && !o.Node.StopIntent.IsZero()
 		hangs := d.Action == ForceStop && o.Instance.State == stopping_
 		if d.Action == BeginTerminate && d.StopReason == v1alpha1.StopDrift {
 			t.Fatalf("replaced for drift with a pod that counts on it: %+v %+v", o, o.Node)

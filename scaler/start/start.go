@@ -300,18 +300,22 @@ func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) 
 	case provider.IsIncorrectState(err), provider.IsNotFound(err), provider.IsInvalidConfig(err):
 		s.forget(name)
 		s.refused(pool, RefusedOther)
-		return s.fail(ctx, name, err.Error())
+		return s.fail(ctx, name, err.Error(), transition.StartFailed)
 	}
 	return err // the network or the cloud's own trouble: readyTimeout bounds how long it comes again
 }
 
-// Fail gives a start up: the node is standby again and rests, its claims end, and their pods claim anew.
+// Fail gives a start up that the cloud accepted: the intent to stop the instance is written, the node rests, its claims end, and their pods
+// claim anew. The stop is the caller's.
 func (s *Starter) Fail(ctx context.Context, name v1alpha1.NodeName, why string) error {
 	s.forget(name)
-	return s.fail(ctx, name, why)
+	return s.fail(ctx, name, why, func(n *corev1.Node, until time.Time) transition.Patch {
+		return transition.StartGivenUp(n, s.now(), until)
+	})
 }
 
-func (s *Starter) fail(ctx context.Context, name v1alpha1.NodeName, why string) error {
+// fail writes what the given step says of a start that failed.
+func (s *Starter) fail(ctx context.Context, name v1alpha1.NodeName, why string, step func(n *corev1.Node, until time.Time) transition.Patch) error {
 	moving := s.ledger.Failed(name)
 	defer s.homeless(moving) // after the patch, which keeps this node from being chosen again
 	node := &corev1.Node{}
@@ -325,7 +329,7 @@ func (s *Starter) fail(ctx context.Context, name v1alpha1.NodeName, why string) 
 	rest := min(backoffFirst<<min(transition.Failures(node), 10), backoffMost)
 	s.ledger.Rest(name, s.now().Add(rest))
 	s.events.Eventf(node, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonStartFailed), "Start", "%s", why)
-	err := s.patch(ctx, node, transition.StartFailed(node, s.now().Add(rest)))
+	err := s.patch(ctx, node, step(node, s.now().Add(rest)))
 	if apierrors.IsInvalid(err) {
 		return nil
 	}

@@ -107,12 +107,21 @@ func Surplus(n *corev1.Node, since time.Time) Patch {
 	return between(n, is)
 }
 
+// WarmStop is the intent to stop an instance at the end of its warm-up. From then on the node is not promoted: the cloud's reads may show it
+// running for a while, and a pod would land on a machine that goes down.
+func WarmStop(n *corev1.Node, now time.Time) Patch {
+	is := n.DeepCopy()
+	set(&is.Annotations, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
+	return between(n, is)
+}
+
 // WarmAgain is the intent to start an instance once more whose warm-up ended incomplete. What its kubelet reported until now says nothing
 // about the new try, so n must be read from the API server, as for Standby.
 func WarmAgain(n *corev1.Node, now time.Time) Patch {
 	is := n.DeepCopy()
 	set(&is.Annotations, v1alpha1.AnnotationWarmupTries, strconv.Itoa(WarmupTries(n)+1))
 	set(&is.Annotations, v1alpha1.AnnotationWarmupStarted, now.UTC().Format(time.RFC3339Nano))
+	delete(is.Annotations, v1alpha1.AnnotationStopIntent)
 	set(&is.Annotations, v1alpha1.AnnotationHeartbeatAtStop, FormatHeartbeats(n.Status.Conditions))
 	return between(n, is)
 }
@@ -152,6 +161,16 @@ func Claims(n *corev1.Node, claims []types.UID) Patch {
 // StartFailed takes the start intent back: the node is standby again and backs off until the given time.
 func StartFailed(n *corev1.Node, until time.Time) Patch {
 	is := enter(n, v1alpha1.StateStandby)
+	set(&is.Annotations, v1alpha1.AnnotationStartFailures, strconv.Itoa(Failures(n)+1))
+	set(&is.Annotations, v1alpha1.AnnotationUnavailableUntil, until.UTC().Format(time.RFC3339))
+	return between(n, is)
+}
+
+// StartGivenUp ends a start of which nobody knows how far it came: the machine may yet report while it goes down. So the node is stopping, by an
+// intent that nobody cancels, until the cloud says stopped; then it backs off until the given time.
+func StartGivenUp(n *corev1.Node, now, until time.Time) Patch {
+	is := leave(n, v1alpha1.StateStopping, v1alpha1.StopFailed, now)
+	set(&is.Annotations, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
 	set(&is.Annotations, v1alpha1.AnnotationStartFailures, strconv.Itoa(Failures(n)+1))
 	set(&is.Annotations, v1alpha1.AnnotationUnavailableUntil, until.UTC().Format(time.RFC3339))
 	return between(n, is)
