@@ -170,6 +170,9 @@ func (r *rules) destructive(what string, i *instance) {
 	if what == "start" || n == nil || i.state() == provider.InstanceStopped || i.state() == provider.InstanceStopping {
 		return
 	}
+	if what == "stop" {
+		r.unannounced(what, i, n, n.Annotations[v1alpha1.AnnotationStopIntent] != "" || stateOf(n) == v1alpha1.StateStandby)
+	}
 	for _, p := range r.w.api.on(n.Name) {
 		if !counts(p) || p.DeletionTimestamp != nil && r.w.now.Sub(p.DeletionTimestamp.Time) > 5*time.Second {
 			continue
@@ -178,6 +181,14 @@ func (r *rules) destructive(what string, i *instance) {
 		if i.up && (p.Status.Phase == corev1.PodRunning || early) {
 			r.w.breaks("pods", "%s of %s, whose node (%s) holds %s (%s), bound at %s", what, i.id, stateOf(n), p.Name, p.Status.Phase, r.bound[p.UID].Sub(epoch()))
 		}
+	}
+}
+
+// unannounced breaks where the cloud is called though no intent stands on the Node. One that stood a moment ago may have been taken back while
+// the call was on its way.
+func (r *rules) unannounced(what string, i *instance, n *corev1.Node, intended bool) {
+	if n != nil && !intended && r.w.now.Sub(r.entered[n.Name]) > 2*time.Second {
+		r.w.breaks("intent", "%s of %s, whose node is %s without an intent", what, i.id, stateOf(n))
 	}
 }
 
@@ -193,6 +204,7 @@ func (r *rules) since(n *corev1.Node) time.Time {
 func (r *rules) started(i *instance) {
 	n := r.w.api.node(i.node())
 	if n == nil || stateOf(n) != v1alpha1.StateStarting {
+		r.unannounced("start", i, n, n != nil && stateOf(n) == v1alpha1.StateWarmup)
 		return
 	}
 	claims := claimsOn(n)
@@ -246,12 +258,12 @@ func (r *rules) rejected(p *corev1.Pod) {
 }
 
 // binding checks that the scheduler was not sent to a node that has not been open for a while.
-func (r *rules) binding(p *corev1.Pod, node, scheduler string) {
+func (r *rules) binding(p *corev1.Pod, node string) {
 	n := r.w.api.node(node)
 	if n == nil || poolNameOf(n) == "" || stateOf(n) == v1alpha1.StateRunning || p.Annotations[annotationSlow] != "" {
 		return
 	}
-	if age := r.w.now.Sub(r.entered[node]); scheduler == ourScheduler && age > 2*time.Second+r.w.trouble.watch {
+	if age := r.w.now.Sub(r.entered[node]); age > 2*time.Second+r.w.trouble.watch {
 		r.w.breaks("running", "%s is bound to %s, which has been %s for %s", p.Name, node, stateOf(n), age)
 	}
 }

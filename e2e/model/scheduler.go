@@ -220,7 +220,7 @@ func (s *scheduler) assign(p *corev1.Pod, node string) {
 			return
 		}
 		w.note("%s is bound to %s", at.Name, node)
-		w.rules.binding(now, node, s.name)
+		w.rules.binding(now, node)
 		w.api.editPod(at, func(p *corev1.Pod) {
 			p.Spec.NodeName = node
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: w.second()}}

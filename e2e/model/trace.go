@@ -72,10 +72,9 @@ func Play(t Trace, journal func(string)) error {
 	return w.broken
 }
 
-// Shrink returns a shorter trace that breaks the same promise. It plays at most so many traces.
-func Shrink(t Trace, plays int) Trace {
-	promise := promiseOf(Play(t, nil))
-	still := func(o Trace) bool { plays--; return plays >= 0 && promiseOf(Play(o, nil)) == promise }
+// Shrink returns a shorter trace that still breaks, as far as it finds one within so many plays.
+func Shrink(t Trace, plays int, breaks func(Trace) bool) Trace {
+	still := func(o Trace) bool { plays--; return plays >= 0 && breaks(o) }
 	for size := max(len(t.Operations)/2, 1); size > 0 && plays > 0; size /= 2 {
 		for at := 0; at+size <= len(t.Operations); {
 			less := Trace{Seed: t.Seed, Operations: slices.Delete(slices.Clone(t.Operations), at, at+size)}
@@ -99,6 +98,14 @@ func Shrink(t Trace, plays int) Trace {
 		}
 	}
 	return t
+}
+
+// Report shrinks the trace of a run that broke a promise and words what is needed to play it again.
+func Report(t Trace, err error) string {
+	const plays = 300 // some seconds
+	promise := promiseOf(err)
+	short := Shrink(t, plays, func(o Trace) bool { return promiseOf(Play(o, nil)) == promise })
+	return fmt.Sprintf("seed %d breaks a promise: %v\nStored in e2e/model/testdata/traces this plays it again (%v):\n%s", t.Seed, err, Play(short, nil), short)
 }
 
 // promiseOf is the name of the promise that the error says was broken.
