@@ -97,23 +97,6 @@ func (c *nodes) recordWarmed(ctx context.Context, g gathered) error {
 	return nil
 }
 
-// stopWarmed ends a warm-up. Like every stop it is written down before the cloud is asked, and a pod that somebody bound here holds it up.
-func (c *nodes) stopWarmed(ctx context.Context, g gathered, force bool) error {
-	if g.Node.StopIntent.IsZero() {
-		counting, err := c.countingLive(ctx, g.node.Name)
-		if err != nil {
-			return err
-		}
-		if len(counting) > 0 {
-			return apierrors.NewConflict(corev1.Resource("nodes"), g.node.Name, fmt.Errorf("a pod is there"))
-		}
-		if err := c.patch(ctx, g.node, transition.WarmStop(g.node, c.now())); err != nil {
-			return err
-		}
-	}
-	return c.stop(ctx, g, force)
-}
-
 // warmAgain has the instance started once more. The Node is read from the API server: its heartbeats are recorded.
 func (c *nodes) warmAgain(ctx context.Context, g gathered, d lifecycle.Decision) error {
 	n := &corev1.Node{}

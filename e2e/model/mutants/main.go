@@ -21,9 +21,14 @@ func main() {
 	runs := flag.Int("runs", 600, "how many seeds are played against each, after the stored traces")
 	only := flag.String("only", "", "a part of the names of those to plant; empty: all")
 	flag.Parse()
+	at, err := filepath.Abs(*root)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *root, *runs, *only); err != nil {
+	if err := run(ctx, at, *runs, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
