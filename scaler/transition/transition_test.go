@@ -501,7 +501,8 @@ func TestAStartThatIsGivenUpStopsByAnIntent(t *testing.T) {
 	if Failures(is) != 2 || is.Annotations[v1alpha1.AnnotationUnavailableUntil] == "" || is.Annotations[v1alpha1.AnnotationClaims] != "" {
 		t.Errorf("annotations %v, want a second strike, a rest and no claims", is.Annotations)
 	}
-	if again := apply(t, n, WarmAgain(apply(t, n, WarmStop(n, now)), now)); again.Annotations[v1alpha1.AnnotationStopIntent] != "" {
+	stopped := apply(t, n, WarmStop(n, now))
+	if again := apply(t, stopped, WarmAgain(stopped, now)); again.Annotations[v1alpha1.AnnotationStopIntent] != "" {
 		t.Error("the second warm-up carries the stop intent of the first")
 	}
 }
