@@ -112,7 +112,7 @@ test-parity: bin/check ## Compare extender/fit with the real kube-scheduler's fi
 	@$(RUN)/parity.jsonl -dir e2e/parity -- -p $(P) -timeout $(TIMEOUT) $(TESTFLAGS) ./... \
 	  $(if $(WORLDS)$(SEED),-args $(if $(SEED),-seed $(SEED)) $(if $(WORLDS),-worlds $(WORLDS)))
 
-# The model plays as many seeds as its test says (2000). -count=1 because a run is worth more than its memory.
+# The model plays as many seeds as its test says. -count=1 because a run is worth more than its memory.
 .PHONY: test-model
 test-model: bin/check ## Play random worlds around the real code and check the promises after every step
 	@$(RUN)/model.jsonl -dir e2e -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./model/...

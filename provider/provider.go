@@ -76,4 +76,7 @@ type LaunchRequest struct {
 	Tags map[string]string
 	// Zone to launch into; empty: the provider spreads over the class's subnets.
 	Zone string
+	// Number of the launch within its pool, the same when it is asked for again: providers that have to choose, such as a subnet, choose by
+	// it, so that a launch whose answer was lost is repeated as it was. Successive launches have successive numbers.
+	Number int64
 }

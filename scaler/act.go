@@ -31,6 +31,8 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 		return c.adopt(ctx, g)
 	case lifecycle.RecordWarmed:
 		return c.recordWarmed(ctx, g)
+	case lifecycle.PullImages, lifecycle.TellImages, lifecycle.RecordImages:
+		return c.actOnImages(ctx, g, d.Action)
 	case lifecycle.WarmAgain:
 		return c.warmAgain(ctx, g, d)
 	case lifecycle.StopWarmed:
@@ -97,29 +99,6 @@ func (c *nodes) recordWarmed(ctx context.Context, g gathered) error {
 	return nil
 }
 
-// warmAgain has the instance started once more. The Node is read from the API server: its heartbeats are recorded.
-func (c *nodes) warmAgain(ctx context.Context, g gathered, d lifecycle.Decision) error {
-	n := &corev1.Node{}
-	if err := c.live.Get(ctx, client.ObjectKeyFromObject(g.node), n); err != nil {
-		return err
-	}
-	if n.Labels[v1alpha1.LabelState] != string(v1alpha1.StateWarmup) || transition.WarmupTries(n) != g.Node.Tries {
-		return apierrors.NewConflict(corev1.Resource("nodes"), n.Name, fmt.Errorf("state changed"))
-	}
-	if g.Node.Tries == 0 {
-		if err := c.patch(ctx, n, transition.WarmAgain(n, c.now())); err != nil {
-			return err
-		}
-		c.warmupFailed(g, d)
-	}
-	if err := c.starter.WarmAgain(ctx, n); err != nil {
-		return err // the intent stands; a later look asks again
-	}
-	c.inventory.starting(g.instance.ID, c.now())
-	c.poke()
-	return nil
-}
-
 func (c *nodes) toStandby(ctx context.Context, g gathered) error {
 	n := &corev1.Node{}
 	if err := c.live.Get(ctx, client.ObjectKeyFromObject(g.node), n); err != nil {
@@ -129,7 +108,9 @@ func (c *nodes) toStandby(ctx context.Context, g gathered) error {
 		return apierrors.NewConflict(corev1.Resource("nodes"), n.Name, fmt.Errorf("state changed"))
 	}
 	// A failed start may have seen only a part of the resources; what was recorded before stands.
-	whole := g.Node.State != v1alpha1.StateStarting && g.Node.StopReason != v1alpha1.StopFailed
+	// The same goes for a warm-up after the first, which may have ended before the devices were back.
+	whole := g.Node.State != v1alpha1.StateStarting && g.Node.StopReason != v1alpha1.StopFailed &&
+		(g.Node.WarmupStarted.IsZero() || n.Annotations[v1alpha1.AnnotationAllocatableAtStop] == "")
 	if err := c.patch(ctx, n, transition.Standby(n, g.template, whole)); err != nil {
 		return err
 	}

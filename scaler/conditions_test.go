@@ -40,8 +40,24 @@ func (r *rig) class(ready metav1.ConditionStatus, words string) {
 		}
 	}
 	meta.SetStatusCondition(&class.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: ready, Reason: "x", Message: words})
-	if err := r.api.Update(r.t.Context(), class); err != nil {
+	if err := r.api.Status().Update(r.t.Context(), class); err != nil {
 		r.t.Fatal(err)
+	}
+}
+
+// wantImage has the pool want the image, none where it is empty, and the node say why it cannot be pulled.
+func (r *rig) wantImage(image, failure string) {
+	r.t.Helper()
+	pool, n := r.pool(), r.node("c")
+	pool.Spec.PreWarm.ImagesToPull = nil
+	if image != "" {
+		pool.Spec.PreWarm.ImagesToPull = []string{image}
+	}
+	n.Annotations = map[string]string{v1alpha1.AnnotationImagePullFailed: failure}
+	for _, o := range []client.Object{pool, n} {
+		if err := r.api.Update(r.t.Context(), o); err != nil {
+			r.t.Fatal(err)
+		}
 	}
 }
 
@@ -68,6 +84,10 @@ func TestEveryConditionGoesBothWays(t *testing.T) {
 		v1alpha1.ConditionNodeClassReady: {
 			there: func(r *rig) { r.class(metav1.ConditionFalse, "no AMI matches") }, back: func(r *rig) { r.class(metav1.ConditionTrue, "") },
 			want: metav1.ConditionFalse, words: "no AMI matches",
+		},
+		v1alpha1.ConditionImagesPulled: {
+			there: func(r *rig) { r.wantImage("a:1", "2026-03-01T12:00:00Z a:1: no such manifest") }, back: func(r *rig) { r.wantImage("", "") },
+			want: metav1.ConditionFalse, words: "a:1: no such manifest",
 		},
 		v1alpha1.ConditionStartsLimited: {
 			there: (*rig).useUpBudget, back: func(r *rig) { r.now = r.now.Add(claim.BudgetWindow + time.Second) },

@@ -37,6 +37,17 @@ func (d *demand) add(pod *corev1.Pod, pool v1alpha1.PoolName) bool {
 	return !known || was.pool != pool || was.pod.UID != pod.UID
 }
 
+// poolOf is the pool that is to launch for the pod; empty where none is.
+func (d *demand) poolOf(pod *corev1.Pod) v1alpha1.PoolName {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	w := d.pods[client.ObjectKeyFromObject(pod)]
+	if w.pod == nil || w.pod.UID != pod.UID {
+		return ""
+	}
+	return w.pool
+}
+
 // remove forgets a pod, and returns the pool that it wanted.
 func (d *demand) remove(pod podKey) (v1alpha1.PoolName, bool) {
 	d.mu.Lock()

@@ -87,7 +87,7 @@ func TestAWaitingPodHasAnInstanceLaunched(t *testing.T) {
 	r.want("pool p")
 	r.reconcilePool()
 	r.want("patch c running", `reserve {"next":1,"pending":[0]}`, "launch 0")
-	r.reconcilePool() // known, and kept while the cloud's reads may lag
+	r.reconcilePool()
 	r.want()
 	r.promise("a", "c")
 	r.look(c)

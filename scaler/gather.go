@@ -36,6 +36,7 @@ type gathered struct {
 	node     *corev1.Node
 	pool     *v1alpha1.NodePool
 	template transition.Template
+	pulls    pulls
 }
 
 // onItsWay reports whether the instance is to start or to stop now, so that the cloud will soon have news of it.
@@ -66,8 +67,15 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 	g.Born = c.born
 	g.template = transition.TemplateOf(g.pool, e.pool(), e.ID)
 	g.template.Origin = originOf(e, &corev1.Node{}).written()
-	if g.node, err = c.nodeOf(ctx, e.ProviderID); err != nil || g.node == nil {
+	if g.node, err = c.nodeOf(ctx, e.ProviderID); err != nil {
 		return g, err
+	}
+	g.Witnessed = c.witness.since(id, stepOf(g.node), c.now())
+	if g.node == nil {
+		if e.gone() {
+			c.witness.forget(id)
+		}
+		return g, nil
 	}
 	pods, err := c.podsOn(ctx, g.node.Name)
 	if err != nil {
@@ -76,10 +84,11 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 	counting := transition.Counting(g.node.Name, pods)
 	g.Counting, g.Overdue = len(counting), overdueOf(counting, c.now())
 	turn := c.turns.of(g.template.Pool, v1alpha1.NodeName(g.node.Name))
-	g.Recycle, g.Why = turn.Reason, turn.Why
+	g.Recycle, g.Refresh, g.Why = turn.Reason, turn.Refresh, turn.Why
 	g.Wanted = len(c.demand.of(g.template.Pool)) > 0
 	g.Claims = len(c.ledger.On(v1alpha1.NodeName(g.node.Name)))
 	g.Node = observe(g.node, g.template, c.now())
+	g.Node.NetworkReady = passable(g.node, g.template, g.Witnessed, c.now())
 	g.Node.DoNotDisrupt = doNotDisrupt(g.node, counting)
 	if g.Node.State == v1alpha1.StateWarmup && g.Instance.State == provider.InstanceStopped {
 		g.Node.NetworkReady = networkUp(g.node, g.template) // no longer waiting means nothing where nothing runs
@@ -91,6 +100,10 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 		}
 		g.Attached = len(volumes)
 	}
+	if g.pulls, err = c.pullsOf(ctx, &g, pods); err != nil {
+		return g, err
+	}
+	g.Node.Images = g.pulls.state(&g, c.now())
 	return g, nil
 }
 
@@ -181,19 +194,12 @@ func (c *nodes) podsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
 // observe reads the cluster's side of a node.
 func observe(n *corev1.Node, t transition.Template, now time.Time) *lifecycle.Node {
 	started := timeMark(n, v1alpha1.AnnotationScaleUpStarted)
-	booted := started
-	if v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) == v1alpha1.StateWarmup {
-		booted = n.CreationTimestamp.Time // a network agent that we do not know must not keep a node from ever being warm
-		if again := timeMark(n, v1alpha1.AnnotationWarmupStarted); !again.IsZero() {
-			booted = again
-		}
-	}
 	ready := condition(n, corev1.NodeReady)
 	o := &lifecycle.Node{
 		State:         v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]),
 		Ready:         ready != nil && ready.Status == corev1.ConditionTrue && transition.Fresh(n, ready),
-		EverReady:     ready != nil && ready.Status == corev1.ConditionTrue,
-		NetworkReady:  open(n, t) || t.RemoveStartupTaints && (networkReady(n) || overdue(booted, now)),
+		EverReady:     ready != nil && (ready.Status == corev1.ConditionTrue || fellSilent(ready)),
+		NetworkReady:  passable(n, t, time.Time{}, now),
 		Complete:      complete(n),
 		Warmed:        timeMark(n, v1alpha1.AnnotationWarmedAt),
 		Started:       started,
@@ -203,10 +209,32 @@ func observe(n *corev1.Node, t transition.Template, now time.Time) *lifecycle.No
 		StopIntent:    timeMark(n, v1alpha1.AnnotationStopIntent),
 		StopReason:    v1alpha1.StopReason(n.Annotations[v1alpha1.AnnotationStopReason]),
 		Failures:      transition.Failures(n),
-		Tries:         transition.WarmupTries(n),
 		WarmupStarted: timeMark(n, v1alpha1.AnnotationWarmupStarted),
+		ImagesChecked: timeMark(n, v1alpha1.AnnotationImagesChecked),
 	}
 	return o
+}
+
+// fellSilent reports whether a kubelet that had reported was heard of no more, so that nobody knows whether it was Ready: its instance may have warmed up and
+// stopped while no Stratos was there to see it.
+func fellSilent(ready *corev1.NodeCondition) bool {
+	return ready.Status == corev1.ConditionUnknown && ready.Reason == "NodeStatusUnknown"
+}
+
+// passable reports whether pods can use the node's network, or nobody waits for it any longer. A boot that this process has witnessed is no older than
+// that, whatever the clock says.
+func passable(n *corev1.Node, t transition.Template, witnessed, now time.Time) bool {
+	booted := timeMark(n, v1alpha1.AnnotationScaleUpStarted)
+	if v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) == v1alpha1.StateWarmup {
+		booted = n.CreationTimestamp.Time // a network agent that we do not know must not keep a node from ever being warm
+		if again := timeMark(n, v1alpha1.AnnotationWarmupStarted); !again.IsZero() {
+			booted = again
+		}
+	}
+	if witnessed.After(booted) || booted.After(now) && !witnessed.IsZero() {
+		booted = witnessed
+	}
+	return open(n, t) || t.RemoveStartupTaints && (networkReady(n) || overdue(booted, now))
 }
 
 // podOverdue is how much longer than its grace a pod that is being deleted may take until nobody waits for it any more: its kubelet tells the
@@ -306,6 +334,7 @@ func policyOf(p *v1alpha1.NodePool) lifecycle.Policy {
 		Exists: true, Deleting: p.DeletionTimestamp != nil,
 		SelfStop:           s.PreWarm.CompletionModeOrDefault() == v1alpha1.SelfStop,
 		TerminateOnTimeout: s.PreWarm.TimeoutActionOrDefault() == v1alpha1.TimeoutTerminate,
+		ImagesBestEffort:   s.PreWarm.ImagePullPolicyOrDefault() == v1alpha1.ImagesBestEffort,
 		WarmupTimeout:      s.PreWarm.TimeoutOrDefault(),
 		ReadyTimeout:       s.ScaleUp.ReadyTimeoutOrDefault(),
 		ScaleDown:          s.ScaleDown.EnabledOrDefault(),

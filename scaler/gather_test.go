@@ -79,16 +79,18 @@ func TestObserveReady(t *testing.T) {
 		record      string
 		status      corev1.ConditionStatus
 		ready, ever bool
+		reason      string
 	}{
-		"reported since the stop":    {`{"Ready":"2026-03-01T11:59:59Z"}`, corev1.ConditionTrue, true, true},
-		"left over from before":      {`{"Ready":"2026-03-01T12:00:00Z"}`, corev1.ConditionTrue, false, true},
-		"never stopped":              {"", corev1.ConditionTrue, true, true},
-		"reported, and not ready":    {"", corev1.ConditionFalse, false, false},
-		"nobody has heard of it yet": {"", corev1.ConditionUnknown, false, false},
+		"reported since the stop":      {`{"Ready":"2026-03-01T11:59:59Z"}`, corev1.ConditionTrue, true, true, ""},
+		"left over from before":        {`{"Ready":"2026-03-01T12:00:00Z"}`, corev1.ConditionTrue, false, true, ""},
+		"never stopped":                {"", corev1.ConditionTrue, true, true, ""},
+		"reported, and not ready":      {"", corev1.ConditionFalse, false, false, ""},
+		"nobody has heard of it yet":   {"", corev1.ConditionUnknown, false, false, "NodeStatusNeverUpdated"},
+		"silent after it had reported": {"", corev1.ConditionUnknown, false, true, "NodeStatusUnknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := nodeIn(v1alpha1.StateStarting, annotated(v1alpha1.AnnotationHeartbeatAtStop, c.record))
-			n.Status.Conditions[0].Status = c.status
+			n.Status.Conditions[0].Status, n.Status.Conditions[0].Reason = c.status, c.reason
 			o := observe(n, transition.Template{}, epoch())
 			if o.Ready != c.ready || o.EverReady != c.ever {
 				t.Errorf("ready %v, ever %v; want %v, %v", o.Ready, o.EverReady, c.ready, c.ever)

@@ -18,8 +18,6 @@ type entry struct {
 	provider.Instance
 	// seen is when the call that told of it was made.
 	seen time.Time
-	// first is when the instance was first told of.
-	first time.Time
 	// since is when a sweep first showed the state that it is in; zero where only a call of ours told of it.
 	since time.Time
 	// was is the pool that its tags named before somebody took that tag away; empty where they name one.
@@ -59,11 +57,8 @@ func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle t
 	next := make(map[v1alpha1.InstanceID]entry, len(list))
 	var changed []v1alpha1.InstanceID
 	for _, instance := range list {
-		e := entry{Instance: *instance, seen: asked, since: asked, first: asked}
+		e := entry{Instance: *instance, seen: asked, since: asked}
 		old, ok := i.instances[instance.ID]
-		if ok {
-			e.first = old.first
-		}
 		if !ok || old.State != instance.State {
 			changed = append(changed, instance.ID)
 		} else if !old.since.IsZero() {
@@ -112,7 +107,7 @@ func (i *inventory) expect(instance *provider.Instance, now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if _, ok := i.instances[instance.ID]; !ok {
-		i.instances[instance.ID] = entry{Instance: *instance, seen: now, first: now}
+		i.instances[instance.ID] = entry{Instance: *instance, seen: now}
 	}
 }
 
@@ -180,14 +175,14 @@ func (i *inventory) of(pool v1alpha1.PoolName) []entry {
 	return out
 }
 
-// slotsOf returns the launch slots of the pool's instances, those that are gone included, and since when each is known.
-func (i *inventory) slotsOf(pool v1alpha1.PoolName) map[int64]time.Time {
+// slotsOf returns the launch slots of the pool's instances, those that are gone included.
+func (i *inventory) slotsOf(pool v1alpha1.PoolName) map[int64]bool {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
-	slots := map[int64]time.Time{}
+	slots := map[int64]bool{}
 	for _, e := range i.instances {
 		if slot, err := strconv.ParseInt(e.Tags[tagLaunch], 10, 64); err == nil && e.home() == pool {
-			slots[slot] = e.first
+			slots[slot] = true
 		}
 	}
 	return slots

@@ -2,8 +2,10 @@ package scaler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -11,34 +13,104 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// Launcher launches instances of the node classes of one cloud.
-type Launcher interface {
-	// Launch launches an instance of the named class. Errors: the API server's (the class does not exist), and the
-	// provider's InvalidConfig, InsufficientCapacity and RateLimit.
-	Launch(ctx context.Context, ref v1alpha1.NodeClassRef, req provider.LaunchRequest) (*provider.Instance, error)
+// ClassKind is a kind of node class that the running provider serves.
+type ClassKind struct {
+	// Name is the kind that NodePools refer to, such as AWSNodeClass.
+	Name string
+	// New returns an empty class of the kind.
+	New func() v1alpha1.NodeClass
+	// Launch launches an instance of the class. Errors: the provider's InvalidConfig, InsufficientCapacity and RateLimit.
+	Launch func(ctx context.Context, class v1alpha1.NodeClass, req provider.LaunchRequest) (*provider.Instance, error)
+	// Resolve asks the cloud what the class's spec stands for and writes it into the class's status, but for the parts that all classes have.
+	// After an error the status is as it was. Errors: InvalidConfig, RateLimit.
+	Resolve func(ctx context.Context, class v1alpha1.NodeClass) error
 }
 
-// AWSLauncher launches from AWSNodeClass objects.
-type AWSLauncher struct {
-	Reader client.Reader
-	Cloud  interface {
-		LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*provider.Instance, error)
+// KindOf makes a ClassKind of functions that know their class.
+func KindOf[C v1alpha1.NodeClass](
+	name string, create func() C,
+	launch func(ctx context.Context, class C, req provider.LaunchRequest) (*provider.Instance, error),
+	resolve func(ctx context.Context, class C) error,
+) ClassKind {
+	return ClassKind{
+		Name: name,
+		New:  func() v1alpha1.NodeClass { return create() },
+		Launch: func(ctx context.Context, class v1alpha1.NodeClass, req provider.LaunchRequest) (*provider.Instance, error) {
+			own, ok := class.(C)
+			if !ok {
+				return nil, fmt.Errorf("%T is no %s", class, name)
+			}
+			return launch(ctx, own, req)
+		},
+		Resolve: func(ctx context.Context, class v1alpha1.NodeClass) error {
+			own, ok := class.(C)
+			if !ok {
+				return fmt.Errorf("%T is no %s", class, name)
+			}
+			return resolve(ctx, own)
+		},
 	}
 }
 
-// Launch implements Launcher.
-func (l *AWSLauncher) Launch(ctx context.Context, ref v1alpha1.NodeClassRef, req provider.LaunchRequest) (*provider.Instance, error) {
-	if ref.Kind != "AWSNodeClass" {
-		return nil, &provider.InvalidConfigError{
-			Field: "spec.template.nodeClassRef.kind", Reason: fmt.Sprintf("%q is not a class of this cloud, AWSNodeClass is", ref.Kind),
+// AWSCloud is a cloud that launches from AWSNodeClass: EC2, and the fake one.
+type AWSCloud interface {
+	LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*provider.Instance, error)
+	// ResolveNodeClass returns what the class's spec stands for; the observed generation and conditions are the caller's.
+	ResolveNodeClass(ctx context.Context, class *v1alpha1.AWSNodeClass) (v1alpha1.AWSNodeClassStatus, error)
+}
+
+// AWSNodeClasses is the kind AWSNodeClass, served by the cloud.
+func AWSNodeClasses(cloud AWSCloud) ClassKind {
+	return KindOf(v1alpha1.KindAWSNodeClass, func() *v1alpha1.AWSNodeClass { return &v1alpha1.AWSNodeClass{} }, cloud.LaunchInstance,
+		func(ctx context.Context, class *v1alpha1.AWSNodeClass) error {
+			found, err := cloud.ResolveNodeClass(ctx, class)
+			if err != nil {
+				return err
+			}
+			found.ObservedGeneration, found.Conditions = class.Status.ObservedGeneration, class.Status.Conditions
+			class.Status = found
+			return nil
+		})
+}
+
+// errNotServed: the running provider launches nothing from classes of this kind.
+var errNotServed = errors.New("not served by the running cloud provider")
+
+// classKinds are the kinds that the running provider serves, and where their classes are read.
+type classKinds struct {
+	reader client.Reader
+	kinds  []ClassKind
+}
+
+// get reads a class. Errors: errNotServed, and the API server's (the class does not exist).
+func (k classKinds) get(ctx context.Context, ref v1alpha1.NodeClassRef) (v1alpha1.NodeClass, ClassKind, error) {
+	var names []string
+	for _, kind := range k.kinds {
+		if kind.Name == ref.Kind {
+			class := kind.New()
+			return class, kind, k.reader.Get(ctx, client.ObjectKey{Name: ref.Name}, class)
 		}
+		names = append(names, kind.Name)
 	}
-	class := &v1alpha1.AWSNodeClass{}
-	if err := l.Reader.Get(ctx, client.ObjectKey{Name: ref.Name}, class); err != nil {
+	return nil, ClassKind{}, fmt.Errorf("%s is %w, which launches from %s", ref.Kind, errNotServed, strings.Join(names, ", "))
+}
+
+// launcher launches instances of the class that a pool refers to.
+type launcher interface {
+	launch(ctx context.Context, ref v1alpha1.NodeClassRef, req provider.LaunchRequest) (*provider.Instance, error)
+}
+
+// launch implements launcher. Errors: the API server's (the class does not exist), and the provider's.
+func (k classKinds) launch(ctx context.Context, ref v1alpha1.NodeClassRef, req provider.LaunchRequest) (*provider.Instance, error) {
+	class, kind, err := k.get(ctx, ref)
+	if errors.Is(err, errNotServed) {
+		return nil, &provider.InvalidConfigError{Field: "spec.template.nodeClassRef.kind", Reason: err.Error()}
+	}
+	if err != nil {
 		return nil, err
 	}
 	// Of this very object, not of one that is read before or after: the tags say what the instance was launched from.
 	req.Tags = maps.Clone(req.Tags)
-	maps.Copy(req.Tags, origin{class: class.Spec.Hash(), ami: class.Status.AMI}.written())
-	return l.Cloud.LaunchInstance(ctx, class, req)
+	maps.Copy(req.Tags, origin{class: class.SpecHash(), ami: class.ResolvedImage()}.written())
+	return kind.Launch(ctx, class, req)
 }

@@ -31,6 +31,8 @@ type Parts struct {
 	Metrics prometheus.Registerer
 	Log     logr.Logger
 	Now     func() time.Time
+	// Elapsed is how long the process has run, by a clock that nobody steps.
+	Elapsed func() time.Duration
 	// StartQueue is the Starter's; nil for one that waits by the clock of the machine.
 	StartQueue workqueue.TypedRateLimitingInterface[v1alpha1.NodeName]
 	// LaunchesAtOnce bounds one pool's launches under way; at least 1.
@@ -58,6 +60,7 @@ func NewLoops(p Parts) (*Loops, error) {
 	if err != nil {
 		return nil, err
 	}
+	kinds := classKinds{reader: p.Client, kinds: p.Classes}
 	inventory, waiting, recycling := newInventory(), newDemand(), newTurns()
 	instances := make(chan event.TypedGenericEvent[v1alpha1.InstanceID], wakeBuffer)
 	changed := make(chan event.TypedGenericEvent[v1alpha1.PoolName], wakeBuffer)
@@ -70,11 +73,11 @@ func NewLoops(p Parts) (*Loops, error) {
 	l.Placer = start.NewPlacer(p.Ledger, p.View, l.Starter, p.Events, p.Now)
 	p.View.Listen(view.Listener{Homeless: l.Placer.Homeless})
 	l.nodes = &nodes{
-		reader: p.Client, live: p.Live, client: p.Client, cloud: p.Cloud, cluster: p.Cluster,
+		reader: p.Client, live: p.Live, client: p.Client, cloud: p.Cloud, cluster: p.Cluster, namespace: p.Namespace, witness: newWitness(p.Elapsed),
 		ledger: p.Ledger, starter: l.Starter, events: p.Events, metrics: m, now: p.Now, born: p.Now(), inventory: inventory, demand: waiting, turns: recycling, poke: l.sweep.poke,
 	}
 	l.pools = &pools{
-		client: p.Client, cloud: p.Cloud, cluster: p.Cluster, launcher: p.Launcher, launchesAtOnce: p.LaunchesAtOnce, events: p.Events, metrics: m,
+		client: p.Client, cloud: p.Cloud, cluster: p.Cluster, namespace: p.Namespace, launcher: kinds, classes: kinds, launchesAtOnce: p.LaunchesAtOnce, events: p.Events, metrics: m,
 		now: p.Now, inventory: inventory, ledger: p.Ledger, demand: waiting, turns: recycling, poke: l.sweep.poke,
 		wake: func(ctx context.Context, id v1alpha1.InstanceID) { send(ctx, instances, id) },
 	}

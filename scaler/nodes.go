@@ -37,17 +37,21 @@ type nodes struct {
 	client  client.Client
 	cloud   provider.CloudProvider
 	cluster string
-	ledger  *claim.Ledger
-	starter *start.Starter
-	events  events.EventRecorder
-	metrics *metrics
-	now     func() time.Time
+	// namespace is where the pods go that pull images.
+	namespace string
+	ledger    *claim.Ledger
+	starter   *start.Starter
+	events    events.EventRecorder
+	metrics   *metrics
+	now       func() time.Time
 	// born is when this process began: what was intended before was another's to carry out.
 	born time.Time
 
 	inventory *inventory
 	demand    *demand
 	turns     *turns
+	// witness is nil where deadlines count from what is written.
+	witness *witness
 	// warned are the DaemonSets that were told of their pods on stopped nodes.
 	warned warned
 	// poke makes the next sweeps come fast, after each call that changes an instance.
@@ -61,6 +65,7 @@ func (c *nodes) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctrl.Res
 	}
 	g, err := c.gather(ctx, id)
 	if errors.Is(err, errNotOurs) {
+		c.witness.forget(id)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
@@ -71,7 +76,7 @@ func (c *nodes) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctrl.Res
 	}
 	d := lifecycle.Decide(g.Observation, c.now())
 	if d.Action == lifecycle.Wait {
-		return ctrl.Result{RequeueAfter: d.After}, errors.Join(c.mend(ctx, g), c.syncCondition(ctx, g), c.syncStateTag(ctx, g), c.warnDaemonSets(ctx, g))
+		return ctrl.Result{RequeueAfter: d.After}, errors.Join(c.mend(ctx, g), c.syncCondition(ctx, g), c.syncStateTag(ctx, g), c.syncPulls(ctx, g), c.warnDaemonSets(ctx, g))
 	}
 	log := logr.FromContextOrDiscard(ctx)
 	log.V(1).Info("node step", "action", d.Action, "reason", d.Reason)

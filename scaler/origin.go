@@ -3,21 +3,18 @@ package scaler
 import (
 	"context"
 
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // origin is what an instance was, or would be, launched from. Each part is empty where it is not known.
 type origin struct{ class, template, ami string }
 
 // present is what would be launched for the pool now. A class that does not exist is not known.
-func present(ctx context.Context, reader client.Reader, pool *v1alpha1.NodePool) origin {
+func present(ctx context.Context, classes classKinds, pool *v1alpha1.NodePool) origin {
 	o := origin{template: pool.Spec.Template.Hash()}
-	class := &v1alpha1.AWSNodeClass{}
-	if ref := pool.Spec.Template.NodeClassRef; ref.Kind == "AWSNodeClass" && reader.Get(ctx, client.ObjectKey{Name: ref.Name}, class) == nil {
-		o.class, o.ami = class.Spec.Hash(), class.Status.AMI
+	if class, _, err := classes.get(ctx, pool.Spec.Template.NodeClassRef); err == nil {
+		o.class, o.ami = class.SpecHash(), class.ResolvedImage()
 	}
 	return o
 }

@@ -207,22 +207,24 @@ func (c *pending) fails(pod podKey, scheduler string) {
 
 // unserved counts the pod as demand for a new instance where one could serve it, and says so, or why not. It returns when to look again.
 func (c *pending) unserved(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
-	why, pool, err := c.why(ctx, pod)
-	if err != nil || why == "" {
+	found, err := c.why(ctx, pod)
+	if err != nil || found.why == "" {
 		return explainAgain, err
 	}
 	if node, ok := c.forgotten(pod); ok {
 		return explainAfter, c.recall(ctx, node)
 	}
-	if pool == "" {
+	if found.pool == "" {
 		c.withdraw(ctx, client.ObjectKeyFromObject(pod)) // what was said stays remembered, or each look would say it again
-		c.say(pod, v1alpha1.ReasonStandbyUnavailable, why)
+		c.say(pod, v1alpha1.ReasonStandbyUnavailable, found.why)
 		return explainAgain, nil
 	}
-	if c.demand.add(pod, pool) {
-		c.poolChanged(ctx, pool)
+	if c.demand.add(pod, found.pool) {
+		c.poolChanged(ctx, found.pool)
 	}
-	c.say(pod, v1alpha1.ReasonColdLaunch, why+": launching a new instance in pool "+string(pool))
+	if !found.coming { // else it was told of its launch
+		c.say(pod, v1alpha1.ReasonColdLaunch, found.why+": launching a new instance in pool "+string(found.pool))
+	}
 	return explainAgain, nil
 }
 
@@ -274,44 +276,62 @@ func (c *pending) news(pod podKey, why string) bool {
 	return true
 }
 
-// why gives the reason for which no standby node starts for the pod, "" where another replica has claimed one, and the
-// pool that could serve it with a new instance, "" if none could.
-func (c *pending) why(ctx context.Context, pod *corev1.Pod) (string, v1alpha1.PoolName, error) {
+// finding is why a pod waits.
+type finding struct {
+	// why no standby node starts for the pod; empty where another replica has claimed one.
+	why string
+	// pool could serve it with a new instance; empty if none could.
+	pool v1alpha1.PoolName
+	// coming: the pool has launched for the pod already, and its instances are warming up.
+	coming bool
+}
+
+func (c *pending) why(ctx context.Context, pod *corev1.Pod) (finding, error) {
 	if why := claim.MayNotStart(pod); why != "" {
-		return why, "", nil
+		return finding{why: why}, nil
 	}
 	pools := &v1alpha1.NodePoolList{}
 	if err := c.reader.List(ctx, pools); err != nil {
-		return "", "", err
+		return finding{}, err
 	}
 	nodes := &corev1.NodeList{}
 	if err := c.reader.List(ctx, nodes, client.HasLabels{v1alpha1.LabelPool}); err != nil {
-		return "", "", err
+		return finding{}, err
 	}
 	slices.SortFunc(nodes.Items, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
 	if claimedOn(nodes.Items, pod.UID) {
-		return "", "", nil
+		return finding{}, nil
 	}
 	if len(pools.Items) == 0 {
-		return "there is no NodePool", "", nil
+		return finding{why: "there is no NodePool"}, nil
 	}
-	judge := c.view.Judge(pod)
+	return c.choose(pod, pools.Items, nodes.Items), nil
+}
+
+// choose picks the pool that is to launch for the pod: the one that has done so, as long as its instances are warming up, else the heaviest
+// that could. Without the first, a pool that stands at its poolSize by that very launch would no longer wait for it: its node would be stopped
+// when it is warm and started again for the pod, or a second pool would launch as well.
+func (c *pending) choose(pod *corev1.Pod, pools []v1alpha1.NodePool, nodes []corev1.Node) finding {
+	judge, launched := c.view.Judge(pod), c.demand.poolOf(pod)
 	var reasons []string
-	var cold *v1alpha1.NodePool
-	for i := range pools.Items {
-		pool := &pools.Items[i]
-		judged := judgePool(judge, pool, nodes.Items)
+	var cold, coming *v1alpha1.NodePool
+	for i := range pools {
+		pool := &pools[i]
+		judged := judgePool(judge, pool, nodes)
 		reasons = append(reasons, judged.why)
 		if judged.launch && (cold == nil || pool.Spec.WeightOrDefault() > cold.Spec.WeightOrDefault()) {
 			cold = pool
 		}
+		if v1alpha1.PoolName(pool.Name) == launched && judged.coming {
+			coming = pool
+		}
 	}
 	slices.Sort(reasons)
-	why := strings.Join(reasons, "; ")
-	if cold == nil {
-		return why, "", nil
+	found := finding{why: strings.Join(reasons, "; "), coming: coming != nil}
+	if at := cmp.Or(coming, cold); at != nil {
+		found.pool = v1alpha1.PoolName(at.Name)
 	}
-	return why, v1alpha1.PoolName(cold.Name), nil
+	return found
 }
 
 // claimedOn reports whether some replica has published a claim of the pod.
@@ -324,8 +344,8 @@ func claimedOn(nodes []corev1.Node, pod types.UID) bool {
 // judged is what can be said of a pool for a pod.
 type judged struct {
 	why string
-	// launch: a new instance of the pool could serve the pod, and poolSize allows one.
-	launch bool
+	// launch: a new instance of the pool could serve the pod, and poolSize allows one. coming: one could, and some are warming up.
+	launch, coming bool
 }
 
 // judgePool judges the pod against the pool's nodes as if they were empty. All nodes of a pool are alike but for their zones,
@@ -350,20 +370,21 @@ func judgePool(judge *view.Judge, pool *v1alpha1.NodePool, nodes []corev1.Node) 
 		}
 		refusal = cmp.Or(refusal, why)
 	}
-	room := pool.Status.Total < pool.Spec.PoolSize
+	room, warming := pool.Status.Total < pool.Spec.PoolSize, pool.Status.Warmup > 0
 	switch {
 	case pool.DeletionTimestamp != nil:
 		return judged{why: fmt.Sprintf("pool %s is being deleted", pool.Name)}
 	case mine == 0:
-		return judged{fmt.Sprintf("pool %s has no node yet", pool.Name), room && mayServe(judge.Pod(), pool)}
+		serves := mayServe(judge.Pod(), pool)
+		return judged{fmt.Sprintf("pool %s has no node yet", pool.Name), room && serves, warming && serves}
 	case fitting == 0:
 		return judged{why: fmt.Sprintf("pool %s: %s", pool.Name, refusal)}
 	case apart != "" && free == 0:
-		return judged{fmt.Sprintf("pool %s: %s", pool.Name, apart), room}
+		return judged{fmt.Sprintf("pool %s: %s", pool.Name, apart), room, warming}
 	case !room:
-		return judged{why: fmt.Sprintf("pool %s is at its poolSize of %d and none of its nodes has room", pool.Name, pool.Spec.PoolSize)}
+		return judged{fmt.Sprintf("pool %s is at its poolSize of %d and none of its nodes has room", pool.Name, pool.Spec.PoolSize), false, warming}
 	}
-	return judged{fmt.Sprintf("pool %s has no standby node with room now", pool.Name), true}
+	return judged{fmt.Sprintf("pool %s has no standby node with room now", pool.Name), true, warming}
 }
 
 // mayServe judges the pod against the pool's template alone, while no node tells the rest.

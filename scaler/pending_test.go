@@ -240,6 +240,50 @@ func TestNothingIsLaunchedForAPodThatARunningNodeTakes(t *testing.T) {
 	}
 }
 
+// An instance that was launched for a pod fills the pool. The pod goes on wanting it until it is there, and no other pool launches as well.
+func TestDemandLastsUntilTheLaunchedNodeIsThere(t *testing.T) {
+	warmingNode := nodeIn(v1alpha1.StateWarmup, func(n *corev1.Node) { n.Name, n.UID = "new", "uid-new" })
+	other := nodePool(5, 0, func(p *v1alpha1.NodePool) { p.Name, p.Spec.Weight = "q", new(int32(5)) })
+	for name, c := range map[string]struct {
+		before, after []client.Object
+		warmup        int32
+		want          int
+	}{
+		"no Node yet, the pool's first": {nil, nil, 1, 1},
+		"its Node has registered":       {nil, []client.Object{warmingNode}, 1, 1},
+		"beside nodes in use":           {[]client.Object{nodeIn(v1alpha1.StateRunning)}, []client.Object{warmingNode}, 1, 1},
+		"it came to nothing":            {[]client.Object{nodeIn(v1alpha1.StateRunning)}, nil, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			size := int32(1 + len(c.before))
+			pool := nodePool(size, 0, counting(size-1))
+			r := newRig(t, append([]client.Object{unschedulable(needing("1")), pool}, c.before...)...)
+			r.now = epoch().Add(time.Minute)
+			r.look(r.looksAfter())
+			if got := len(r.demand.of("p")); got != 1 {
+				t.Fatalf("set-up: %d pods in demand, want 1", got)
+			}
+			r.said()
+			pool.Status.Total, pool.Status.Warmup = size, c.warmup
+			if err := r.api.Status().Update(t.Context(), pool); err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range append(c.after, other) {
+				if err := r.api.Create(t.Context(), o.DeepCopyObject().(client.Object)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.look(r.looksAfter())
+			if p, q := len(r.demand.of("p")), len(r.demand.of("q")); p != c.want || q != 1-c.want {
+				t.Errorf("demand of %d in p and %d in q, want %d and %d", p, q, c.want, 1-c.want)
+			}
+			if said := r.said(); c.want == 1 && len(said) > 0 {
+				t.Errorf("events %q, want none: it was told of its launch", said)
+			}
+		})
+	}
+}
+
 func TestExplainSaysWhereVolumesAre(t *testing.T) {
 	mounted := func(p *corev1.Pod) {
 		p.Spec.SchedulerName = "default-scheduler"
@@ -285,7 +329,7 @@ func TestExplainSaysAReasonOnceUntilItChanges(t *testing.T) {
 	}
 	r.promise("a", "c")
 	r.look(e)
-	r.ledger.Release("a", "")
+	r.ledger.Release("a", "", r.now)
 	r.look(e)
 	if got := r.said(); len(got) != 1 {
 		t.Errorf("events %q, want the reason again: the pod had a claim between", got)

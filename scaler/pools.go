@@ -1,6 +1,7 @@
 package scaler
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
@@ -46,22 +48,26 @@ const (
 
 // pools keeps each NodePool at its size, reports its status, and empties it when it is deleted. It runs on the leader.
 type pools struct {
-	client   client.Client
-	cloud    provider.CloudProvider
-	cluster  string
-	launcher Launcher
+	client    client.Client
+	cloud     provider.CloudProvider
+	cluster   string
+	launcher  launcher
+	classes   classKinds
+	events    events.EventRecorder
+	metrics   *metrics
+	now       func() time.Time
+	inventory *inventory
+	ledger    *claim.Ledger
+	demand    *demand
+	turns     *turns
+	poke      func()
+	launches  launches
 	// launchesAtOnce bounds one pool's launches under way.
 	launchesAtOnce int
-	events         events.EventRecorder
-	metrics        *metrics
-	now            func() time.Time
-	inventory      *inventory
-	ledger         *claim.Ledger
-	demand         *demand
-	turns          *turns
-	poke           func()
 	// wake has one instance looked at again: its pool has changed.
 	wake func(ctx context.Context, id v1alpha1.InstanceID)
+	// namespace is where the pods are that pull images.
+	namespace string
 }
 
 // Reconcile brings one pool closer to its spec.
@@ -83,20 +89,25 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 		}
 	}
 	slots := c.settle(pool)
-	asked := len(slots.Pending)
+	asked := len(slots.open)
 	nodes := &corev1.NodeList{}
 	if err := c.client.List(ctx, nodes, client.MatchingLabels{v1alpha1.LabelPool: pool.Name}); err != nil {
 		return ctrl.Result{}, err
 	}
-	recycleErr := c.recycle(ctx, pool, nodes.Items) // returned last: a Node that cannot be written to keeps nothing from being launched
+	images, err := c.images(ctx, pool, nodes.Items)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	recycleErr := c.recycle(ctx, pool, nodes.Items, images) // returned last: a Node that cannot be written to keeps nothing from being launched
 	count := c.count(pool, nodes.Items)
-	slots, err := c.reserve(ctx, pool, slots, count, c.demand.nodes(pool, nodes.Items))
+	slots, err = c.reserve(ctx, pool, slots, count, c.demand.nodes(pool, nodes.Items))
 	if err != nil {
 		return ctrl.Result{}, ignoreConflict(err)
 	}
 	launchErr := c.launch(ctx, pool, slots, asked, pool.Spec.PoolSize-total(count))
 	count = c.count(pool, nodes.Items) // the launches of a moment ago are instances now
-	if err := c.report(ctx, pool, count, launchErr); err != nil {
+	cond := c.imagesCondition(ctx, pool, images)
+	if err := c.report(ctx, pool, count, launchErr, &cond); err != nil {
 		return ctrl.Result{}, ignoreConflict(err)
 	}
 	if recycleErr != nil {
@@ -111,40 +122,25 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// settle drops pending launch slots whose instance is known by now. It decides from memory and writes with reserve.
-func (c *pools) settle(pool *v1alpha1.NodePool) plan.Slots {
-	slots, err := plan.ParseSlots(pool.Annotations[v1alpha1.AnnotationLaunches])
+// settle drops launch slots whose instance has long been known. It decides from memory and writes with reserve.
+func (c *pools) settle(pool *v1alpha1.NodePool) slots {
+	all, err := plan.ParseSlots(pool.Annotations[v1alpha1.AnnotationLaunches])
 	if err != nil {
 		// Written by somebody else. Numbers must not be used twice, so go on from one that no launch can have had.
-		slots = plan.Slots{Next: c.now().Unix()}
+		all = plan.Slots{Next: c.now().Unix()}
 	}
-	known := c.inventory.slotsOf(v1alpha1.PoolName(pool.Name))
-	return slots.Settle(func(slot int64) bool { _, ok := known[slot]; return ok })
-}
-
-// written are the slots as the pool is to carry them: one that is settled stays for as long as the cloud's reads may lag, because a process that
-// begins now may not be shown its instance. That one asks for it again and gets the same.
-func (c *pools) written(pool *v1alpha1.NodePool, slots plan.Slots) plan.Slots {
-	known := c.inventory.slotsOf(v1alpha1.PoolName(pool.Name))
-	before, err := plan.ParseSlots(pool.Annotations[v1alpha1.AnnotationLaunches])
-	if err != nil {
-		return slots
-	}
-	return slots.Keep(before, func(slot int64) bool {
-		first, ok := known[slot]
-		return ok && c.now().Sub(first) < lifecycle.SettleTime
-	})
+	return c.launches.settle(pool.UID, all, c.inventory.slotsOf(v1alpha1.PoolName(pool.Name)), c.now())
 }
 
 // reserve writes the slots of the launches that the pool lacks, before any of them is asked for.
-func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots plan.Slots, count map[v1alpha1.NodeState]int32, demand int32) (plan.Slots, error) {
+func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots slots, count map[v1alpha1.NodeState]int32, demand int32) (slots, error) {
 	n := plan.Launches(plan.Pool{
 		PoolSize: pool.Spec.PoolSize, MinStandby: pool.Spec.MinStandby, Demand: demand,
 		Standby: count[v1alpha1.StateStandby], Warmup: count[v1alpha1.StateWarmup], Total: total(count),
-		Pending: int32(len(slots.Pending)), //nolint:gosec // bounded by poolSize
+		Pending: int32(len(slots.open)), //nolint:gosec // bounded by poolSize
 	})
-	slots = slots.Reserve(n)
-	text := c.written(pool, slots).String()
+	slots = slots.reserve(n)
+	text := slots.String()
 	if text == pool.Annotations[v1alpha1.AnnotationLaunches] {
 		return slots, nil
 	}
@@ -160,17 +156,19 @@ func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots plan
 	return slots, nil
 }
 
-// launch asks for the pending slots, as many as there is room for: poolSize may have been lowered since they were
-// reserved. Asking again for one that was launched yields the same instance; the first so many were asked for before.
-func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, slots plan.Slots, asked int, room int32) error {
+// launch asks for the open slots, as many as there is room for: poolSize may have been lowered since they were
+// reserved. Asking again for one that was launched yields the same instance;
+// the first so many were asked for before, by this process or another.
+func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, slots slots, asked int, room int32) error {
 	group := &errgroup.Group{} // one that fails does not take the others down
-	group.SetLimit(c.launchesAtOnce)
-	for at, slot := range slots.Pending[:max(0, min(len(slots.Pending), int(room)))] {
+	group.SetLimit(cmp.Or(c.launchesAtOnce, launchesAtOnce))
+	for at, slot := range slots.open[:max(0, min(len(slots.open), int(room)))] {
 		group.Go(func() error {
-			instance, err := c.launcher.Launch(ctx, pool.Spec.Template.NodeClassRef, c.request(pool, slot))
+			instance, err := c.launcher.launch(ctx, pool.Spec.Template.NodeClassRef, c.request(pool, slot))
 			if err != nil {
 				return err
 			}
+			c.launches.note(pool.UID, slot, c.now())
 			c.inventory.expect(instance, c.now())
 			c.poke()
 			if at < asked {
@@ -203,6 +201,7 @@ func (c *pools) request(pool *v1alpha1.NodePool, slot int64) provider.LaunchRequ
 	token := sha256.Sum256([]byte(string(pool.UID) + "/" + strconv.FormatInt(slot, 10)))
 	return provider.LaunchRequest{
 		ClientToken: hex.EncodeToString(token[:16]),
+		Number:      slot,
 		Tags: map[string]string{
 			v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos,
 			v1alpha1.TagCluster:   c.cluster,
@@ -255,7 +254,7 @@ func (c *pools) empty(ctx context.Context, pool *v1alpha1.NodePool) (ctrl.Result
 		return again, err
 	}
 	count := c.count(pool, nodes.Items)
-	if err := c.report(ctx, pool, count, nil); err != nil {
+	if err := c.report(ctx, pool, count, nil, nil); err != nil {
 		return again, ignoreConflict(err)
 	}
 	orphans := managed(nodes.Items)
@@ -278,12 +277,13 @@ func (c *pools) empty(ctx context.Context, pool *v1alpha1.NodePool) (ctrl.Result
 		}
 	}
 	// A launch that is still open may have happened and not show in any listing yet.
-	if wait := pool.DeletionTimestamp.Add(lifecycle.SettleTime).Sub(c.now()); wait > 0 && len(c.settle(pool).Pending) > 0 {
+	if wait := pool.DeletionTimestamp.Add(lifecycle.SettleTime).Sub(c.now()); wait > 0 && len(c.settle(pool).open) > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	before := pool.DeepCopy()
 	controllerutil.RemoveFinalizer(pool, v1alpha1.FinalizerNodePool)
 	c.metrics.forget(v1alpha1.PoolName(pool.Name))
+	c.launches.forget(pool.UID)
 	return ctrl.Result{}, client.IgnoreNotFound(ignoreConflict(c.writeFinalizers(ctx, pool, before)))
 }
 
@@ -307,7 +307,6 @@ func managed(nodes []corev1.Node) []v1alpha1.InstanceID {
 
 // +kubebuilder:rbac:groups=stratos.sh,resources=nodepools,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=stratos.sh,resources=nodepools/status,verbs=update
-// +kubebuilder:rbac:groups=stratos.sh,resources=awsnodeclasses,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 
 // setup registers the controller: it listens to pools, to the Nodes of pools, to classes and to the sweep.
@@ -318,31 +317,34 @@ func (c *pools) setup(mgr manager.Manager, swept <-chan event.TypedGenericEvent[
 		}
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: name}}}
 	}
-	return ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named("nodepool").
 		For(&v1alpha1.NodePool{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, n client.Object) []reconcile.Request {
 			return toPool(n.GetLabels()[v1alpha1.LabelPool])
 		}), builder.WithPredicates(predicate.LabelChangedPredicate{})).
-		Watches(&v1alpha1.AWSNodeClass{}, handler.EnqueueRequestsFromMapFunc(c.byClass)).
+		Watches(&appsv1.DaemonSet{}, handler.EnqueueRequestsFromMapFunc(c.byDaemonSet), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.TypedChannel(swept, handler.TypedEnqueueRequestsFromMapFunc(
 			func(_ context.Context, name v1alpha1.PoolName) []reconcile.Request { return toPool(string(name)) }))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: poolWorkers}).
-		Complete(c)
+		WithOptions(controller.Options{MaxConcurrentReconciles: poolWorkers})
+	for _, kind := range c.classes.kinds {
+		b = b.Watches(kind.New(), handler.EnqueueRequestsFromMapFunc(c.byClass(kind)))
+	}
+	return b.Complete(c)
 }
 
-func (c *pools) byClass(ctx context.Context, class client.Object) []reconcile.Request {
-	list := &v1alpha1.NodePoolList{}
-	if err := c.client.List(ctx, list); err != nil {
-		return nil // the sweep brings every pool back within seconds
-	}
-	var out []reconcile.Request
-	for i := range list.Items {
-		if list.Items[i].Spec.Template.NodeClassRef.Name == class.GetName() {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+func (c *pools) byClass(kind ClassKind) handler.MapFunc {
+	return func(ctx context.Context, class client.Object) []reconcile.Request {
+		pools, err := usersOf(ctx, c.client, v1alpha1.NodeClassRef{Kind: kind.Name, Name: class.GetName()})
+		if err != nil {
+			return nil // the sweep brings every pool back within seconds
 		}
+		var out []reconcile.Request
+		for _, name := range pools {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Name: name}})
+		}
+		return out
 	}
-	return out
 }
 
 // ignoreConflict: the object has changed since it was read, and that change brings an event.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
-	"github.com/stratos-sh/stratos/scaler/lifecycle"
 )
 
 func (r *rig) reconcilePool() time.Duration {
@@ -58,7 +57,7 @@ func TestSlotsAreReservedBeforeTheCloudIsAsked(t *testing.T) {
 			t.Errorf("tag %s is %q, want %q", key, tags[key], want)
 		}
 	}
-	r.reconcilePool() // it is known from now on: nothing is launched, and the slot stays while the cloud's reads may lag
+	r.reconcilePool() // it is known from now on: nothing is launched, and the slot stays for whoever does not know it
 	r.want()
 	if got := r.pool().Status; got.Warmup != 1 || got.Total != 1 {
 		t.Errorf("status %+v, want one warming up", got)
@@ -156,8 +155,9 @@ func TestAnInstanceThatShowsSettlesItsSlot(t *testing.T) {
 	r := newRig(t, nodePool(2, 1, holding(`{"next":5,"pending":[4]}`)))
 	r.sweep(instance(provider.InstanceRunning, withTag(tagLaunch, "4")))
 	r.reconcilePool()
-	r.want() // a process that begins now may not be shown the instance: it finds the slot and asks again
-	r.now = r.now.Add(lifecycle.SettleTime)
+	r.want()
+	r.now = r.now.Add(lingers)
+	r.sweep(instance(provider.InstanceRunning, withTag(tagLaunch, "4")))
 	r.reconcilePool()
 	r.want(`reserve {"next":5}`)
 }
@@ -186,6 +186,42 @@ func TestTagsTakenBeforeTheNodeRegisteredAreWrittenAgain(t *testing.T) {
 			r.want(want...)
 		})
 	}
+}
+
+// One process has launched, and dies; or it goes on, and another leads as well. The other's list of instances is from before the launch, and so are those
+// that it gets from now on: the cloud's reads lag. It asks for the same launch again, which yields the same instance.
+func TestAnotherLeaderThatDoesNotSeeALaunchDoesNotRepeatIt(t *testing.T) {
+	r := newRig(t, nodePool(5, 1))
+	r.sweep()
+	other := &pools{
+		client: r.api, cloud: r, cluster: "here", launcher: r.pools.launcher, classes: r.pools.classes, events: r.events, metrics: r.pools.metrics, now: r.pools.now,
+		inventory: newInventory(), ledger: r.ledger, demand: r.demand, turns: newTurns(), poke: func() {}, wake: r.pools.wake,
+	}
+	r.reconcilePool()
+	r.reconcilePool()
+	r.want(`reserve {"next":1,"pending":[0]}`, "launch 0")
+
+	other.inventory.replace(nil, r.now, 10*time.Second)
+	if _, err := other.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "p"}}); err != nil {
+		t.Fatal(err)
+	}
+	r.want("launch 0")
+	if r.launches[0].ClientToken != r.launches[1].ClientToken {
+		t.Error("the other asked for another instance")
+	}
+}
+
+// A launch of which the process has heard stays known when its instance is gone from the lists again: it is not asked for once more.
+func TestALaunchWhoseInstanceHasVanishedIsNotAskedForAgain(t *testing.T) {
+	r := newRig(t, nodePool(5, 1))
+	r.sweep()
+	r.reconcilePool()
+	r.want(`reserve {"next":1,"pending":[0]}`, "launch 0")
+	r.now = r.now.Add(20 * time.Second) // past what the list may lag
+	r.sweep()
+	r.sweep()
+	r.reconcilePool()
+	r.want(`reserve {"next":2,"pending":[0,1]}`, "launch 1")
 }
 
 // Numbers must never come twice, and what stood there cannot be read.

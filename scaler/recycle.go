@@ -16,10 +16,10 @@ import (
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
-// recycle decides which of the pool's nodes go now, and has the lifecycle of each look at it. The decision is kept in memory until the
+// recycle decides which of the pool's nodes go or pull images now, and has the lifecycle of each look at it. The decision is kept in memory until the
 // node's state shows it, so that a cache that lags lets no more nodes go than the budget allows.
-func (c *pools) recycle(ctx context.Context, pool *v1alpha1.NodePool, nodes []corev1.Node) error {
-	name, policy, now := v1alpha1.PoolName(pool.Name), recyclingOf(pool), present(ctx, c.client, pool)
+func (c *pools) recycle(ctx context.Context, pool *v1alpha1.NodePool, nodes []corev1.Node, images poolImages) error {
+	name, policy, now := v1alpha1.PoolName(pool.Name), recyclingOf(pool), present(ctx, c.classes, pool)
 	byID := map[string]*corev1.Node{}
 	for i := range nodes {
 		byID[nodes[i].Spec.ProviderID] = &nodes[i]
@@ -38,7 +38,8 @@ func (c *pools) recycle(ctx context.Context, pool *v1alpha1.NodePool, nodes []co
 			errs = append(errs, c.patchNode(ctx, n, transition.Stamp(n, was.unknown(now))))
 		}
 		m := memberOf(e, n, was.drift(now))
-		m.Turn = c.turns.of(name, m.Node).Reason != ""
+		m.Turn = !c.turns.of(name, m.Node).None()
+		m.Stale, m.Refreshing = images.stale(m.Node) && c.startable(n), refreshing(n)
 		errs = append(errs, c.occupancy(ctx, n, pool.Spec.ScaleDown.DrainTimeoutOrDefault(), &m))
 		members, byName[m.Node] = append(members, m), e
 	}

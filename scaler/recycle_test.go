@@ -157,7 +157,7 @@ func TestNodesWithoutAHashAreStamped(t *testing.T) {
 		t.Errorf("turn %q", r.turn())
 	}
 	class.Status.AMI = "ami-2"
-	if err := r.api.Update(t.Context(), class); err != nil {
+	if err := r.api.Status().Update(t.Context(), class); err != nil {
 		t.Fatal(err)
 	}
 	r.reconcilePool()

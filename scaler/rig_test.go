@@ -61,6 +61,8 @@ type rig struct {
 	listed    []*provider.Instance
 	known     map[string]*provider.Instance // what GetInstance answers with
 
+	cloud *classCloud
+
 	mu       sync.Mutex // guards what follows: launches come from several goroutines
 	log      []string
 	launches []provider.LaunchRequest
@@ -74,11 +76,11 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 			t.Fatal(err)
 		}
 	}
-	r := &rig{t: t, inventory: newInventory(), ledger: claim.NewLedger(), demand: newDemand(), turns: newTurns(), events: events.NewFakeRecorder(1000), now: epoch(), known: map[string]*provider.Instance{}}
+	r := &rig{t: t, inventory: newInventory(), ledger: claim.NewLedger(), demand: newDemand(), turns: newTurns(), events: events.NewFakeRecorder(1000), cloud: &classCloud{}, now: epoch(), known: map[string]*provider.Instance{}}
 	pod := func(f func(*corev1.Pod) string) client.IndexerFunc {
 		return func(o client.Object) []string { return []string{f(o.(*corev1.Pod))} }
 	}
-	r.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&corev1.Node{}, &v1alpha1.NodePool{}).
+	r.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&corev1.Node{}, &v1alpha1.NodePool{}, &v1alpha1.AWSNodeClass{}).
 		WithIndex(&corev1.Node{}, indexProviderID, func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).
 		WithIndex(&storagev1.VolumeAttachment{}, indexAttachment, func(o client.Object) []string { return []string{o.(*storagev1.VolumeAttachment).Spec.NodeName} }).
 		WithIndex(&corev1.Pod{}, indexPodNode, pod(nodeOfPod)).
@@ -90,7 +92,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	}
 	clock := func() time.Time { return r.now }
 	r.nodes = &nodes{
-		reader: r.api, live: r.api, client: r.api, cloud: r, cluster: "here", ledger: r.ledger, events: r.events, metrics: metrics,
+		reader: r.api, live: r.api, client: r.api, cloud: r, cluster: "here", namespace: "stratos", ledger: r.ledger, events: r.events, metrics: metrics,
 		now: clock, born: epoch(), inventory: r.inventory, poke: func() {},
 		demand: r.demand, turns: r.turns,
 		starter: start.New(start.Options{Homeless: func(claims []claim.Claim) { r.homeless = append(r.homeless, claims...) }, Reader: r.api, Live: r.api, Writer: r.api, Cloud: r, Ledger: r.ledger, Events: r.events, Now: clock, Log: logr.Discard(),
@@ -101,9 +103,10 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 		}),
 	}
 	r.pools = &pools{
-		client: r.api, cloud: r, cluster: "here", launcher: r, launchesAtOnce: launchesAtOnce, events: r.events, metrics: metrics, now: clock, inventory: r.inventory,
+		client: r.api, cloud: r, cluster: "here", launcher: r, classes: classKinds{reader: r.api, kinds: []ClassKind{AWSNodeClasses(r.cloud)}}, launchesAtOnce: launchesAtOnce, events: r.events, metrics: metrics, now: clock, inventory: r.inventory,
 		ledger: r.ledger, demand: r.demand, turns: r.turns,
-		poke: func() {}, wake: func(_ context.Context, id v1alpha1.InstanceID) { r.note("wake " + string(id)) },
+		namespace: "stratos",
+		poke:      func() {}, wake: func(_ context.Context, id v1alpha1.InstanceID) { r.note("wake " + string(id)) },
 	}
 	return r
 }
@@ -198,8 +201,8 @@ func (r *rig) UpdateInstanceTags(_ context.Context, id string, tags map[string]s
 	return nil
 }
 
-// Launch implements Launcher. The instance's id is its client token, as for a cloud the same token is the same instance.
-func (r *rig) Launch(_ context.Context, _ v1alpha1.NodeClassRef, req provider.LaunchRequest) (*provider.Instance, error) {
+// launch implements launcher. The instance's id is its client token, as for a cloud the same token is the same instance.
+func (r *rig) launch(_ context.Context, _ v1alpha1.NodeClassRef, req provider.LaunchRequest) (*provider.Instance, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.launches = append(r.launches, req)

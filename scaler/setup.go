@@ -22,12 +22,15 @@ import (
 
 // Setup is what SetupWithManager needs.
 type Setup struct {
-	Cloud    provider.CloudProvider
-	Launcher Launcher
+	Cloud provider.CloudProvider
+	// Classes are the kinds of node classes that the cloud serves.
+	Classes []ClassKind
 	// Cluster is the value of the tag that separates this cluster's instances from all others.
 	Cluster string
 	Ledger  *claim.Ledger
 	View    *view.View
+	// Namespace is where the pods go that pull images.
+	Namespace string
 	// ExtenderSchedulers are the schedulerNames whose pods the extender serves.
 	ExtenderSchedulers []string
 }
@@ -43,16 +46,20 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 	if err := addIndexes(ctx, mgr); err != nil {
 		return nil, err
 	}
+	recorder := mgr.GetEventRecorder("stratos-scaler")
 	l, err := NewLoops(Parts{
-		Setup: s, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("stratos-scaler"),
-		Metrics: ctrlmetrics.Registry, Log: mgr.GetLogger(), Now: time.Now, LaunchesAtOnce: launchesAtOnce,
+		Setup: s, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: recorder,
+		Metrics: ctrlmetrics.Registry, Log: mgr.GetLogger(), Now: time.Now, Elapsed: steady(time.Now()), LaunchesAtOnce: launchesAtOnce,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return l.Starter, errors.Join(
-		mgr.Add(l.Starter), mgr.Add(l.Placer), mgr.Add(l.sweep), l.nodes.setup(mgr, l.Instances), l.pools.setup(mgr, l.Pools), l.pending.setup(mgr),
-	)
+	errs := []error{mgr.Add(l.Starter), mgr.Add(l.Placer), mgr.Add(l.sweep), l.nodes.setup(mgr, l.Instances), l.pools.setup(mgr, l.Pools), l.pending.setup(mgr)}
+	for _, kind := range s.Classes {
+		c := &classes{client: mgr.GetClient(), kind: kind, events: recorder, now: time.Now, looks: map[string]look{}}
+		errs = append(errs, c.setup(mgr))
+	}
+	return l.Starter, errors.Join(errs...)
 }
 
 func addIndexes(ctx context.Context, mgr manager.Manager) error {

@@ -2,6 +2,7 @@ package scaler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +16,7 @@ import (
 )
 
 // report writes the pool's status and gauges, where they changed.
-func (c *pools) report(ctx context.Context, pool *v1alpha1.NodePool, count map[v1alpha1.NodeState]int32, launchErr error) error {
+func (c *pools) report(ctx context.Context, pool *v1alpha1.NodePool, count map[v1alpha1.NodeState]int32, launchErr error, images *metav1.Condition) error {
 	c.metrics.states(pool, count)
 	before := pool.DeepCopy()
 	s := &pool.Status
@@ -24,6 +25,7 @@ func (c *pools) report(ctx context.Context, pool *v1alpha1.NodePool, count map[v
 	s.Total = total(count)
 	s.ObservedGeneration = pool.Generation
 	c.conditions(ctx, pool, launchErr)
+	setCondition(pool, images)
 	if equality.Semantic.DeepEqual(before.Status, pool.Status) {
 		return nil
 	}
@@ -70,11 +72,15 @@ func (c *pools) conditions(ctx context.Context, pool *v1alpha1.NodePool, launchE
 
 // class judges the pool's node class: it exists, and does not say of itself that it is not ready. One that says nothing is not judged yet.
 func (c *pools) class(ctx context.Context, ref v1alpha1.NodeClassRef) (bool, v1alpha1.Reason, string) {
-	class := &v1alpha1.AWSNodeClass{}
-	if ref.Kind != "AWSNodeClass" || c.client.Get(ctx, client.ObjectKey{Name: ref.Name}, class) != nil {
+	class, _, err := c.classes.get(ctx, ref)
+	switch {
+	case errors.Is(err, errNotServed):
+		return false, v1alpha1.ReasonNodeClassNotServed, err.Error()
+	case err != nil:
 		return false, v1alpha1.ReasonNodeClassNotFound, "no " + ref.Kind + " named " + ref.Name
 	}
-	if ready := meta.FindStatusCondition(class.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Status == metav1.ConditionFalse {
+	_, conditions := class.StatusParts()
+	if ready := meta.FindStatusCondition(*conditions, v1alpha1.ConditionReady); ready != nil && ready.Status == metav1.ConditionFalse {
 		return false, v1alpha1.ReasonNodeClassNotReady, ready.Message
 	}
 	return true, v1alpha1.ReasonNodeClassFound, ref.Kind + " " + ref.Name + " exists"

@@ -8,7 +8,7 @@ import (
 	"github.com/stratos-sh/stratos/scaler/plan"
 )
 
-// turns are the nodes whose turn it is to go: the pools decide, the nodes' lifecycle carries out. Nothing is lost with them in a crash: the
+// turns are the nodes whose turn it is to go or to pull images: the pools decide, the nodes' lifecycle carries out. Nothing is lost with them in a crash: the
 // next process decides again from what it observes.
 type turns struct {
 	// mu guards the fields below.
@@ -37,7 +37,7 @@ func (t *turns) set(pool v1alpha1.PoolName, list []plan.Turn) []plan.Turn {
 	return slices.DeleteFunc(slices.Clone(list), func(turn plan.Turn) bool { return before[turn.Node] == turn })
 }
 
-// of is the node's turn; one without a reason is none.
+// of is the node's turn, if it has one.
 func (t *turns) of(pool v1alpha1.PoolName, node v1alpha1.NodeName) plan.Turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -42,8 +42,9 @@ func TestAWarmUpThatStopsIncompleteIsTriedOnceMore(t *testing.T) {
 		t.Errorf("%v incomplete warm-ups counted, want 1", got)
 	}
 	n := r.node("c")
-	if transition.WarmupTries(n) != 1 || n.Annotations[v1alpha1.AnnotationWarmupStarted] == "" {
-		t.Errorf("annotations %v, want the try and its start", n.Annotations)
+	intent := n.Annotations[v1alpha1.AnnotationWarmupStarted]
+	if intent == "" {
+		t.Errorf("annotations %v, want the start", n.Annotations)
 	}
 	if o := observe(n, transition.Template{}, r.now); o.Ready || !o.EverReady {
 		t.Errorf("Ready %t, once Ready %t: what was said before counts for the second try", o.Ready, o.EverReady)
@@ -58,15 +59,26 @@ func TestAWarmUpThatStopsIncompleteIsTriedOnceMore(t *testing.T) {
 	if got := r.failures("incomplete"); got != 1 {
 		t.Errorf("%v incomplete warm-ups counted after the call came again, want 1", got)
 	}
-	if got := transition.WarmupTries(r.node("c")); got != 1 {
-		t.Errorf("%d tries counted, want 1: the deadline must not move", got)
+	if got := r.node("c").Annotations[v1alpha1.AnnotationWarmupStarted]; got != intent {
+		t.Errorf("started %s, want %s: the deadline must not move", got, intent)
 	}
+}
+
+// No Stratos was there while the machine warmed up and stopped itself, for longer than the grace period: kube-controller-manager has called the node
+// unreachable, and whether it was Ready nobody can say.
+func TestAWarmUpThatNobodySawIsNotThrownAway(t *testing.T) {
+	r := newRig(t, nodePool(5, 1), warming(func(n *corev1.Node) {
+		n.Status.Conditions[0].Status, n.Status.Conditions[0].Reason = corev1.ConditionUnknown, "NodeStatusUnknown"
+	}))
+	r.sweep(instance(provider.InstanceStopped, minuteOld))
+	r.reconcile()
+	r.want("patch c warmup", "start i-c")
 }
 
 // A process that dies between the intent and the call leaves an instance that its successor starts at once.
 func TestTheSecondWarmUpSurvivesARestart(t *testing.T) {
 	r := newRig(t, nodePool(5, 1, withStartupTaint),
-		warming(annotated(v1alpha1.AnnotationWarmupTries, "1"), annotated(v1alpha1.AnnotationWarmupStarted, epoch().Add(-time.Second).Format(time.RFC3339Nano)),
+		warming(annotated(v1alpha1.AnnotationWarmupStarted, epoch().Add(-time.Second).Format(time.RFC3339Nano)),
 			annotated(v1alpha1.AnnotationHeartbeatAtStop, transition.FormatHeartbeats(nodeIn("").Status.Conditions))))
 	r.sweep(instance(provider.InstanceStopped, minuteOld))
 	r.reconcile()
@@ -76,7 +88,6 @@ func TestTheSecondWarmUpSurvivesARestart(t *testing.T) {
 func TestWarmUpFailures(t *testing.T) {
 	second := func(ago time.Duration) func(*corev1.Node) {
 		return func(n *corev1.Node) {
-			n.Annotations[v1alpha1.AnnotationWarmupTries] = "1"
 			n.Annotations[v1alpha1.AnnotationWarmupStarted] = epoch().Add(-ago).Format(time.RFC3339Nano)
 		}
 	}

@@ -79,7 +79,7 @@ func run(ctx context.Context, o *options.Options) error {
 			return err
 		}
 	}
-	cloud, beside, err := o.Cloud(config, metrics.Registry)
+	cloud, err := o.Cloud(config, metrics.Registry)
 	if err != nil {
 		return err
 	}
@@ -90,8 +90,8 @@ func run(ctx context.Context, o *options.Options) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	if beside != nil {
-		if err := mgr.Add(beside); err != nil {
+	if cloud.Beside != nil {
+		if err := mgr.Add(cloud.Beside); err != nil {
 			return err
 		}
 	}
@@ -106,8 +106,8 @@ func run(ctx context.Context, o *options.Options) error {
 		return err
 	}
 	starter, err := scaler.SetupWithManager(ctx, mgr, scaler.Setup{
-		Cloud: cloud, Launcher: &scaler.AWSLauncher{Reader: mgr.GetClient(), Cloud: cloud},
-		Cluster: o.ClusterName, Ledger: ledger, View: seen, ExtenderSchedulers: o.SchedulerNames,
+		Cloud: cloud.Provider, Classes: cloud.Classes,
+		Cluster: o.ClusterName, Namespace: o.Namespace, Ledger: ledger, View: seen, ExtenderSchedulers: o.SchedulerNames,
 	})
 	if err != nil {
 		return err

@@ -1,6 +1,6 @@
 package v1alpha1
 
-// The condition types of a NodePool; an AWSNodeClass has ConditionReady only. Each can turn both ways.
+// The condition types of a NodePool; a node class has ConditionReady and ConditionInUse. Each can turn both ways.
 const (
 	// ConditionReady: the pool can do its work, or the cloud has everything that the class names.
 	ConditionReady = "Ready"
@@ -10,6 +10,8 @@ const (
 	ConditionNodeClassReady = "NodeClassReady"
 	// ConditionImagesPulled: the images of warm-up can be pulled.
 	ConditionImagesPulled = "ImagesPulled"
+	// ConditionInUse: NodePools refer to the class, which keeps it from being deleted; the message names them.
+	ConditionInUse = "InUse"
 	// ConditionStartsLimited: the start budget is used up and pods wait for it. False is good.
 	ConditionStartsLimited = "StartsLimited"
 )
@@ -68,6 +70,8 @@ const (
 	ReasonNodeClassFound Reason = "NodeClassFound"
 	// ReasonNodeClassNotFound: NodeClassReady is False, because no node class of that kind and name exists.
 	ReasonNodeClassNotFound Reason = "NodeClassNotFound"
+	// ReasonNodeClassNotServed: NodeClassReady is False, because the running cloud provider launches nothing from classes of that kind.
+	ReasonNodeClassNotServed Reason = "NodeClassNotServed"
 	// ReasonNodeClassNotReady: NodeClassReady is False; the message is that of the class.
 	ReasonNodeClassNotReady Reason = "NodeClassNotReady"
 	// ReasonImagesPresent: ImagesPulled is True.
@@ -82,4 +86,8 @@ const (
 	ReasonResolved Reason = "Resolved"
 	// ReasonResolveFailed: Ready of a node class is False; the message holds the cloud's words.
 	ReasonResolveFailed Reason = "ResolveFailed"
+	// ReasonReferred: InUse of a node class is True.
+	ReasonReferred Reason = "Referred"
+	// ReasonNotReferred: InUse of a node class is False.
+	ReasonNotReferred Reason = "NotReferred"
 )

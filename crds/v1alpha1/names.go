@@ -20,6 +20,11 @@ const (
 	// LabelExcludeDisruption takes a node out of kube-controller-manager's judgement of a zone.
 	LabelExcludeDisruption = "node.kubernetes.io/exclude-disruption"
 
+	// LabelPull on a Pod of Stratos's own: it makes a node's kubelet pull images. The value tells which set.
+	LabelPull = "stratos.sh/pull"
+	// NoSuchCommand is the command of those pods. It exists in no image, so nothing of an image ever runs.
+	NoSuchCommand = "/stratos-no-such-command"
+
 	// AnnotationInstanceID is the cloud's id, for people. It is never authority.
 	AnnotationInstanceID = "stratos.sh/instance-id"
 	// AnnotationScaleUpStarted is the RFC 3339 time of the start intent.
@@ -42,10 +47,14 @@ const (
 	AnnotationCordoned = "stratos.sh/cordoned"
 	// AnnotationWarmedAt is the RFC 3339 time at which warm-up was seen complete.
 	AnnotationWarmedAt = "stratos.sh/warmed-at"
-	// AnnotationWarmupTries counts the starts of an instance whose warm-up ended incomplete: there is one.
-	AnnotationWarmupTries = "stratos.sh/warmup-tries"
-	// AnnotationWarmupStarted is the RFC 3339 time of that start's intent; preWarm.timeout counts from it anew.
+	// AnnotationWarmupStarted is the RFC 3339 time at which Stratos started an instance to warm it up once more and stop it itself.
 	AnnotationWarmupStarted = "stratos.sh/warmup-started"
+	// AnnotationImagesHash tells which set of images was last seen on the node.
+	AnnotationImagesHash = "stratos.sh/images-hash"
+	// AnnotationImagesChecked is the RFC 3339 time at which the images were looked at before this stop.
+	AnnotationImagesChecked = "stratos.sh/images-checked"
+	// AnnotationImagePullFailed is an RFC 3339 time, a space, an image, a colon, and the kubelet's words on why it cannot be pulled.
+	AnnotationImagePullFailed = "stratos.sh/image-pull-failed"
 	// AnnotationHeartbeatAtStop holds the kubelet's heartbeats when the cloud said stopped; a start must surpass them.
 	AnnotationHeartbeatAtStop = "stratos.sh/heartbeat-at-stop"
 	// AnnotationAllocatableAtStop holds the allocatable resources that a start must reach again.
@@ -71,7 +80,7 @@ const (
 	AnnotationDoNotDisrupt = "stratos.sh/do-not-disrupt"
 	// AnnotationDoNotStart on a Node, "true": keep the node standby.
 	AnnotationDoNotStart = "stratos.sh/do-not-start"
-	// AnnotationLaunches on a NodePool holds the launch slots that were used and those not yet seen in a sweep.
+	// AnnotationLaunches on a NodePool holds the launch slots that were used and those whose instance has not been known for long.
 	AnnotationLaunches = "stratos.sh/launches"
 
 	// TaintStandby (NoSchedule) stands on a node of ours while it is not running.

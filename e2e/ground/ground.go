@@ -32,6 +32,7 @@ func NewRig(t *testing.T, o rig.Options) *rig.Rig {
 	if o.ControlPlane.NodeMonitorGracePeriod == 0 {
 		o.ControlPlane.NodeMonitorGracePeriod = time.Hour
 	}
+	keepLogs(t, &o)
 	r, err := rig.New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -45,6 +46,27 @@ func NewRig(t *testing.T, o rig.Options) *rig.Rig {
 		}
 	})
 	return r
+}
+
+// keepLogs has the logs of a test that fails stay in a folder of their own below the one that STRATOS_E2E_LOGS names.
+func keepLogs(t *testing.T, o *rig.Options) {
+	t.Helper()
+	root := os.Getenv("STRATOS_E2E_LOGS")
+	if root == "" || o.ControlPlane.LogDir != "" {
+		return
+	}
+	dir, err := os.MkdirTemp(root, strings.ReplaceAll(t.Name(), "/", "-")+"-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.ControlPlane.LogDir = dir
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the logs are in %s", dir)
+		} else if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // LogTail shows what the process last said.

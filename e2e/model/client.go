@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -92,8 +93,9 @@ func copyInto(from, to client.Object) {
 
 // List implements client.Reader.
 func (c *apiClient) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
-	if _, none := into.(*storagev1.VolumeAttachmentList); none {
-		return nil // no volumes are played
+	switch into.(type) {
+	case *storagev1.VolumeAttachmentList, *appsv1.DaemonSetList:
+		return nil // no volumes are played, and no image pulls
 	}
 	o := client.ListOptions{}
 	o.ApplyOptions(options)
@@ -127,6 +129,9 @@ func (c *apiClient) List(_ context.Context, into client.ObjectList, options ...c
 }
 
 func selected(o *client.ListOptions, object client.Object) bool {
+	if o.Namespace != "" && o.Namespace != object.GetNamespace() {
+		return false
+	}
 	if o.LabelSelector != nil && !o.LabelSelector.Matches(labels.Set(object.GetLabels())) {
 		return false
 	}

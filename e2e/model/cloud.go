@@ -146,7 +146,7 @@ func (i *instance) as(m *moment) *provider.Instance {
 	}
 }
 
-// cloudClient is a process's way to the cloud. It implements provider.CloudProvider and scaler.Launcher.
+// cloudClient is a process's way to the cloud. It implements provider.CloudProvider and scaler.AWSCloud.
 type cloudClient struct{ p *process }
 
 func (c *cloudClient) instance(id string) (*instance, error) {
@@ -157,8 +157,13 @@ func (c *cloudClient) instance(id string) (*instance, error) {
 	return i, nil
 }
 
-// Launch implements scaler.Launcher.
-func (c *cloudClient) Launch(_ context.Context, _ v1alpha1.NodeClassRef, req provider.LaunchRequest) (*provider.Instance, error) {
+// ResolveNodeClass implements scaler.AWSCloud. Nothing runs the loop that asks for it.
+func (c *cloudClient) ResolveNodeClass(context.Context, *v1alpha1.AWSNodeClass) (v1alpha1.AWSNodeClassStatus, error) {
+	return v1alpha1.AWSNodeClassStatus{}, nil
+}
+
+// LaunchInstance implements scaler.AWSCloud.
+func (c *cloudClient) LaunchInstance(_ context.Context, _ *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*provider.Instance, error) {
 	w := c.p.w
 	var out *provider.Instance
 	err := c.p.cloudWrite("launch "+req.Tags[v1alpha1.LabelPool], func() error {

@@ -62,10 +62,10 @@ func (w *World) begin(leader bool) *process {
 	api, cloud := &apiClient{p: p}, &cloudClient{p: p}
 	loops, err := scaler.NewLoops(scaler.Parts{
 		Setup: scaler.Setup{
-			Cloud: cloud, Launcher: cloud, Cluster: clusterName, Ledger: p.ledger, View: p.view, ExtenderSchedulers: []string{ourScheduler},
+			Cloud: cloud, Classes: []scaler.ClassKind{scaler.AWSNodeClasses(cloud)}, Namespace: "stratos", Cluster: clusterName, Ledger: p.ledger, View: p.view, ExtenderSchedulers: []string{ourScheduler},
 		},
 		Client: api, Live: &apiClient{p: p, live: true}, Events: recorder{p}, Metrics: prometheus.NewRegistry(), Log: logr.Discard(),
-		Now: now, StartQueue: newStartQueue(p), LaunchesAtOnce: 1, // one after the other, or their order would be the Go scheduler's
+		Now: now, Elapsed: func() time.Duration { return w.now.Sub(p.born) }, StartQueue: newStartQueue(p), LaunchesAtOnce: 1, // one after the other, or their order would be the Go scheduler's
 	})
 	if err != nil {
 		panic(err)

@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
 // World is one run: the parts that are played, the real processes among them, and the time.
@@ -89,6 +93,7 @@ func NewWorld(seed uint64, journal func(string)) *World {
 	w.api = newServer(w)
 	w.cloud = newCloud(w)
 	w.schedulers = []*scheduler{newScheduler(w, ourScheduler), newScheduler(w, plainScheduler)}
+	w.api.put(kindClass, &v1alpha1.AWSNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}})
 	w.begin(true)
 	return w
 }

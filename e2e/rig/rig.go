@@ -16,6 +16,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
@@ -32,6 +34,9 @@ const (
 	UserStratos = "stratos"
 	UserCloud   = "fake-cloud"
 )
+
+// Namespace is Stratos's own, which exists before it starts, as with a release.
+const Namespace = "stratos-system"
 
 // Options of New. The zero value is one Stratos with the fake cloud's default times, and a scheduler with the generated profile.
 type Options struct {
@@ -88,6 +93,9 @@ func New(ctx context.Context, o Options) (_ *Rig, err error) {
 	if r.Client, err = newClient(r.ControlPlane.Kubeconfig()); err != nil {
 		return nil, err
 	}
+	if err := r.Client.Create(ctx, releaseNamespace()); err != nil {
+		return nil, err
+	}
 	if err := r.startCloud(ctx); err != nil {
 		return nil, err
 	}
@@ -107,6 +115,11 @@ func New(ctx context.Context, o Options) (_ *Rig, err error) {
 		}
 	}
 	return r, nil
+}
+
+// releaseNamespace is where Stratos keeps its lease and the pods that pull images.
+func releaseNamespace() *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}}
 }
 
 // Close ends everything, in reverse order.

@@ -34,7 +34,7 @@ func BenchmarkDecide(b *testing.B) {
 			for b.Loop() {
 				l.Decide(ask(p, c.nodes...), epoch())
 				if !c.again {
-					l.Release(p.UID, "")
+					l.Release(p.UID, "", epoch())
 				}
 			}
 		})

@@ -181,7 +181,7 @@ func (j *judgement) promise(n *Node) *Claim {
 	c := &Claim{
 		Pod: j.Pod.UID, Ref: PodRef{Namespace: j.Pod.Namespace, Name: j.Pod.Name, UID: j.Pod.UID},
 		Node: n.Name, Pool: n.Pool, Priority: priority(j.Pod),
-		Since: j.now, LastAsked: j.now, Message: message, digest: j.digest(n), owner: ownerOf(j.Pod),
+		Since: j.now, LastAsked: j.now, Message: message, digest: j.digest(n), owner: ownerOf(j.Pod), burst: j.burstAt(j.now),
 	}
 	j.add(c)
 	copied := *c

@@ -137,7 +137,7 @@ func TestARefusalAmongWaitingPodsSaysSo(t *testing.T) {
 	if d.Reason != want || d.Refused["c"] != want {
 		t.Errorf("reason %q, node c %q; want %q", d.Reason, d.Refused["c"], want)
 	}
-	l.Release("1", "")
+	l.Release("1", "", epoch())
 	if d := l.Decide(second, epoch()); d.Verdict != Joined {
 		t.Errorf("verdict %s after the other pod is gone, want %s", d.Verdict, Joined)
 	}

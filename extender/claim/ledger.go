@@ -35,6 +35,7 @@ type Claim struct {
 	owner  types.UID
 	// nominated: the pod is on its way to the node through a slow PreBind, and the view counts it as Used.
 	nominated bool
+	burst     *burst
 }
 
 // PodRef names a pod, for events.
@@ -70,6 +71,11 @@ type Ledger struct {
 	unserved map[types.UID]time.Time
 	// ready is how long a start usually takes, per pool; it only words messages.
 	ready map[v1alpha1.PoolName]time.Duration
+	// burst is that of the claim that was made last.
+	burst *burst
+
+	// index is read without mu.
+	index index
 }
 
 // pledged are the claims on one node and what they sum up to.
@@ -86,7 +92,8 @@ type backoff struct {
 }
 
 const (
-	// claimGrace is how long a claimed pod may stay unbound on its running node before the start counts as futile.
+	// claimGrace is how long a claimed pod may stay unbound on its running node before the start counts as futile, unless others of its burst
+	// are still being served.
 	claimGrace = 30 * time.Second
 	// futileFirst and futileMost bound the back-off of a pod whose start was futile.
 	futileFirst = time.Minute
@@ -115,16 +122,20 @@ func NewLedger() *Ledger {
 
 // Release ends the pod's claim because the pod is bound to the given node, or gone ("" then). It reports whether there
 // was one. A pod that went where it was promised clears its owner of futile starts.
-func (l *Ledger) Release(pod types.UID, bound v1alpha1.NodeName) (Claim, bool) {
+func (l *Ledger) Release(pod types.UID, bound v1alpha1.NodeName, now time.Time) (Claim, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.unserved, pod)
 	c, ok := l.byPod[pod]
 	if !ok {
+		l.reindex(pod, "")
 		return Claim{}, false
 	}
 	if bound == c.Node {
 		delete(l.futile, c.owner)
+	}
+	if bound != "" {
+		c.burst.progress = now
 	}
 	l.drop(c)
 	return *c, true
@@ -172,16 +183,16 @@ func (l *Ledger) Observe(node v1alpha1.NodeName, before, state v1alpha1.NodeStat
 }
 
 // Overdue ends the claims whose node has been running for claimGrace without their pod being bound: the start was
-// futile. Their pods start nothing for a minute, doubling to half an hour. It returns the ended claims, sorted.
+// futile. While pods of the same burst are still being asked about for the first time or bound, the others' turn may still
+// come: their time goes on, to graceMost at most. Their pods start nothing for a minute, doubling to half an hour. It returns the ended claims, sorted.
 func (l *Ledger) Overdue(now time.Time) []Claim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var over []Claim
 	for _, c := range l.byPod {
-		if c.nominated || c.RunningSince.IsZero() || now.Sub(c.RunningSince) < claimGrace {
-			continue
+		if c.overdue(now) {
+			over = append(over, *c)
 		}
-		over = append(over, *c)
 	}
 	sortClaims(over)
 	for i := range over {
@@ -272,6 +283,7 @@ func (l *Ledger) add(c *Claim) {
 	}
 	p.claims[c.Pod] = c
 	p.sum.Add(c.digest.Requests)
+	l.reindex(c.Pod, c.Node)
 	if len(c.digest.AntiAffinity) > 0 {
 		l.repelling++
 	}
@@ -285,6 +297,7 @@ func (l *Ledger) drop(c *Claim) {
 	if len(p.claims) == 0 {
 		delete(l.byNode, c.Node)
 	}
+	l.reindex(c.Pod, c.Node)
 	if len(c.digest.AntiAffinity) > 0 {
 		l.repelling--
 	}

@@ -71,11 +71,11 @@ func TestAskedNodeCountsAsStarting(t *testing.T) {
 func TestRelease(t *testing.T) {
 	l := NewLedger()
 	claimed(t, l, []*Node{standby("c")}, pod("a", asking("cpu", "4")))
-	c, had := l.Release("a", "c")
+	c, had := l.Release("a", "c", epoch())
 	if !had || c.Node != "c" || c.Ref != (PodRef{Namespace: "default", Name: "a", UID: "a"}) {
 		t.Errorf("released %+v, %v", c, had)
 	}
-	if _, had := l.Release("a", "c"); had {
+	if _, had := l.Release("a", "c", epoch()); had {
 		t.Error("released twice")
 	}
 	if l.Len() != 0 || len(l.On("c")) != 0 || l.HasClaim("a") {
@@ -144,6 +144,77 @@ func TestOverdueCountsFromTheFirstSightOfRunning(t *testing.T) {
 	wantDiff(t, "overdue", podsOf(l.Overdue(epoch().Add(30*time.Second))), []types.UID{"a"})
 }
 
+// A scheduler that is still at its first pass over a large burst asks about the last of its pods long after their nodes run.
+func TestOverdueWaitsForTheFirstPass(t *testing.T) {
+	asks := func(l *Ledger, pod types.UID, at time.Duration) {
+		l.Decide(ask(podNamed(pod), running("c")), epoch().Add(at))
+	}
+	for name, c := range map[string]struct {
+		// then happens after the node of a, b and d has come to run, at the epoch.
+		then    func(*Ledger)
+		at      time.Duration
+		overdue []types.UID
+	}{
+		"nobody is asked about":                 {func(*Ledger) {}, 30 * time.Second, []types.UID{"a", "b", "d"}},
+		"one was asked about a while ago":       {func(l *Ledger) { asks(l, "a", 20*time.Second) }, 50*time.Second - 1, nil},
+		"one was asked about, and then nothing": {func(l *Ledger) { asks(l, "a", 20*time.Second) }, 50 * time.Second, []types.UID{"a", "b", "d"}},
+		"one was bound":                         {func(l *Ledger) { l.Release("a", "c", epoch().Add(20*time.Second)) }, 50*time.Second - 1, nil},
+		"one was bound, and then nothing":       {func(l *Ledger) { l.Release("a", "c", epoch().Add(20*time.Second)) }, 50 * time.Second, []types.UID{"b", "d"}},
+		"one is gone, which says nothing":       {func(l *Ledger) { l.Release("a", "", epoch().Add(20*time.Second)) }, 30 * time.Second, []types.UID{"b", "d"}},
+		"one is asked about again, which says nothing": {func(l *Ledger) {
+			for s := range time.Duration(29) {
+				asks(l, "a", s*time.Second+1)
+			}
+		}, 30*time.Second + 1, []types.UID{"a", "b", "d"}},
+		"one of a later burst says nothing": {func(l *Ledger) {
+			l.Decide(ask(pod("late"), starting("e")), epoch())
+			l.Observe("e", v1alpha1.StateStarting, v1alpha1.StateRunning, epoch().Add(10*time.Second))
+			l.Release("late", "e", epoch().Add(25*time.Second))
+		}, 30 * time.Second, []types.UID{"a", "b", "d"}},
+		"for five minutes at most": {func(l *Ledger) {
+			asks(l, "a", 4*time.Minute+50*time.Second)
+		}, 5 * time.Minute, []types.UID{"a", "b", "d"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := NewLedger()
+			claimedAt(t, l, []*Node{starting("c")}, epoch().Add(-time.Minute), pod("a"), pod("b"), pod("d"))
+			l.Observe("c", v1alpha1.StateStarting, v1alpha1.StateRunning, epoch())
+			c.then(l)
+			wantDiff(t, "overdue", podsOf(l.Overdue(epoch().Add(c.at))), c.overdue)
+		})
+	}
+}
+
+func podNamed(uid types.UID) *corev1.Pod { return pod(string(uid)) }
+
+// What the ledger tells without its lock is what it knows.
+func TestIndexFollowsTheLedger(t *testing.T) {
+	l := NewLedger()
+	check := func(when string, knows, promised bool) {
+		t.Helper()
+		if l.Knows("a") != knows || l.Promised("c") != promised {
+			t.Errorf("%s: knows the pod %t, promised the node %t; want %t, %t", when, l.Knows("a"), l.Promised("c"), knows, promised)
+		}
+	}
+	check("at first", false, false)
+	claimed(t, l, []*Node{standby("c")}, pod("a"))
+	check("a claim", true, true)
+	l.Failed("c")
+	check("its node failed", false, false)
+	l.Decide(ask(pod("a")), epoch())
+	check("refused", true, false)
+	l.Decide(ask(pod("a"), running("c")), epoch())
+	check("passed", false, false)
+	l.Decide(ask(pod("a")), epoch())
+	l.Release("a", "c", epoch())
+	check("bound", false, false)
+	claimed(t, l, []*Node{standby("c")}, pod("a"), pod("b"))
+	l.Release("a", "c", epoch())
+	check("bound, and another is promised the node", false, true)
+	l.Release("b", "c", epoch())
+	check("both bound", false, false)
+}
+
 // A Deployment's pods come and go: what is remembered of futile starts is remembered of the owner, until one of its pods
 // goes where it was promised. The second failure rests for twice as long as the first, unless it is forgiven between.
 func TestBackOffIsTheOwners(t *testing.T) {
@@ -179,7 +250,7 @@ func TestBackOffIsTheOwners(t *testing.T) {
 			futile(replica("1"))
 			rests(time.Minute)
 			claimedAt(t, l, []*Node{standby("c")}, now, replica("2"))
-			l.Release("2", c.bound)
+			l.Release("2", c.bound, epoch())
 			l.Failed("c")
 			futile(replica("3"))
 			rests(c.step)

@@ -92,7 +92,7 @@ func (w *world) step(fate byte) {
 			w.adopt(p, n)
 		}
 	case 15:
-		w.ledger.Release(p.UID, "")
+		w.ledger.Release(p.UID, "", w.now)
 		w.unbind(p)
 		w.bound[n.Name] = slices.DeleteFunc(w.bound[n.Name], func(o *corev1.Pod) bool { return strings.HasPrefix(o.Name, "thief") })
 		w.recount(n.Name)
@@ -236,7 +236,7 @@ func (w *world) adopt(p *corev1.Pod, n *Node) {
 
 // place binds the pod. Claims that have no room beside it end, as they do when the view sees the binding.
 func (w *world) place(p *corev1.Pod, name v1alpha1.NodeName) {
-	w.ledger.Release(p.UID, name)
+	w.ledger.Release(p.UID, name, w.now)
 	w.bound[name] = append(w.bound[name], p)
 	w.recount(name)
 	w.logf("bound %s to %s, squeezed out %v", p.Name, name, podsOf(w.ledger.Squeeze(w.node(name))))

@@ -304,22 +304,37 @@ func (v *View) SetPod(p *corev1.Pod) {
 	if finished(p) {
 		on = ""
 	}
+	over := p.Spec.NodeName != "" || p.DeletionTimestamp != nil || finished(p)
+	if over && v.promisedElsewhere(p) {
+		v.release(p) // before it counts on its node: in between it would count on both, and a decision would start one node too many
+	}
 	v.mu.Lock()
 	v.place(p, on)
 	adoptOn := v.wait(p)
 	squeezed := v.nodeOf(v1alpha1.NodeName(p.Spec.NodeName))
 	v.mu.Unlock()
-	if p.Spec.NodeName != "" || p.DeletionTimestamp != nil || finished(p) {
-		v.release(p)
-	} else {
+	switch {
+	case !v.ledger.Knows(p.UID): // most events of most pods: they must not wait for decisions, nor decisions for them
+	case over:
+		v.release(p) // after it counts on its node: in between its room would be anybody's
+	default:
 		v.ledger.Nominated(p.UID, on)
 	}
-	if squeezed != nil && squeezed.Ours() {
+	if squeezed != nil && squeezed.Ours() && v.ledger.Promised(squeezed.Name) {
 		v.Homeless(v.ledger.Squeeze(squeezed))
 	}
 	if adoptOn != nil {
 		v.ledger.Adopt(p, adoptOn, v.now())
 	}
+}
+
+// promisedElsewhere reports whether the pod has a claim on another node than the one that it is bound to.
+func (v *View) promisedElsewhere(p *corev1.Pod) bool {
+	if !v.ledger.Knows(p.UID) {
+		return false
+	}
+	c, ok := v.ledger.Of(p.UID)
+	return ok && c.Node != v1alpha1.NodeName(p.Spec.NodeName)
 }
 
 func finished(p *corev1.Pod) bool {
@@ -353,11 +368,13 @@ func (v *View) DeletePod(p *corev1.Pod) {
 	v.place(p, "")
 	delete(v.waiting, p.UID)
 	v.mu.Unlock()
-	v.release(p)
+	if v.ledger.Knows(p.UID) {
+		v.release(p)
+	}
 }
 
 func (v *View) release(p *corev1.Pod) {
-	if c, had := v.ledger.Release(p.UID, v1alpha1.NodeName(p.Spec.NodeName)); had {
+	if c, had := v.ledger.Release(p.UID, v1alpha1.NodeName(p.Spec.NodeName), v.now()); had {
 		for _, l := range v.listeners {
 			if l.Bound != nil {
 				l.Bound(c, p)

@@ -76,6 +76,8 @@ const (
 	ActReboot Action = "reboot"
 	// ActAge: the instance was launched a day earlier than it was. What depends on its age can be seen without waiting for it.
 	ActAge Action = "age"
+	// ActCollectImages: the kubelet's garbage collection takes every image from the disk, those of running pods too.
+	ActCollectImages Action = "collect-images"
 )
 
 // View is the truth about one instance.

@@ -67,16 +67,18 @@ func (m *machine) hasImage(image string) bool {
 	return m.disk.images[image]
 }
 
-// wantImages begins the pulls that the pod needs in this boot and returns when each image is, or was, there.
+// wantImages begins the pulls that the pod needs. An image that was pulled in this boot and has gone since is pulled again.
 // The caller holds m.mu.
 func (m *machine) wantImages(pod *corev1.Pod, now time.Time, pull time.Duration) {
 	for c := range containersOf(pod) {
 		if c.ImagePullPolicy == corev1.PullNever {
 			continue
 		}
-		if _, ok := m.life.pulls[c.Image]; ok {
+		collected := m.life.landed[c.Image] && !m.hasImage(c.Image)
+		if _, ok := m.life.pulls[c.Image]; ok && !collected {
 			continue
 		}
+		delete(m.life.landed, c.Image)
 		at := now
 		if !m.hasImage(c.Image) {
 			at = now.Add(pull)
@@ -93,7 +95,11 @@ func (m *machine) landImages(pod *corev1.Pod, now time.Time) bool {
 	landed := false
 	for c := range containersOf(pod) {
 		at, pulled := m.life.pulls[c.Image]
-		if !pulled || at.After(now) || m.disk.images[c.Image] || strings.HasPrefix(c.Image, missingImagePrefix) {
+		if !pulled || at.After(now) || m.life.landed[c.Image] || strings.HasPrefix(c.Image, missingImagePrefix) {
+			continue
+		}
+		m.life.landed[c.Image] = true
+		if m.disk.images[c.Image] {
 			continue
 		}
 		m.disk.images[c.Image] = true

@@ -176,5 +176,11 @@ func (c *Cloud) act(inst *instance, action Action) error {
 		c.remember(inst, copyOf(&inst.Instance))
 		return nil
 	}
+	if action == ActCollectImages {
+		inst.disk.mu.Lock()
+		defer inst.disk.mu.Unlock()
+		clear(inst.disk.images)
+		return nil
+	}
 	return &provider.InvalidConfigError{Field: "action", Reason: "unknown action " + string(action)}
 }

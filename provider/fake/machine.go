@@ -46,6 +46,8 @@ type life struct {
 	pods                     map[types.UID]*run
 	used                     corev1.ResourceList
 	pulls                    map[string]time.Time
+	// landed are the images of pulls that are over.
+	landed map[string]bool
 }
 
 func newMachine(g guest, size InstanceType) *machine {
@@ -66,10 +68,11 @@ func (m *machine) setPower(c *Cloud) {
 	}
 	if g.boot.Number != m.life.boot.Number || !g.on {
 		m.life = life{
-			boot:  g.boot,
-			pods:  map[types.UID]*run{},
-			used:  corev1.ResourceList{},
-			pulls: map[string]time.Time{},
+			boot:   g.boot,
+			pods:   map[types.UID]*run{},
+			used:   corev1.ResourceList{},
+			pulls:  map[string]time.Time{},
+			landed: map[string]bool{},
 		}
 	}
 	m.life.on, m.life.up = g.on, g.up

@@ -530,6 +530,45 @@ func TestImagePullPods(t *testing.T) {
 	})
 }
 
+func TestCollectedImagesArePulledAgain(t *testing.T) {
+	t.Parallel()
+	inWorld(t, Options{}, MachinesOptions{}, func(t *testing.T, w *world) {
+		onDisk := func() []string {
+			views, err := w.cloud.Snapshot(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return views[0].Images
+		}
+		instance := w.launch()
+		w.after(3 * time.Second)
+		puller := func(p *corev1.Pod) {
+			p.Spec.RestartPolicy = corev1.RestartPolicyNever
+			p.Spec.Containers[0].Image, p.Spec.Containers[0].Command = "example.com/a:1", []string{v1alpha1.NoSuchCommand}
+		}
+		w.bind(instance, "first", puller)
+		w.after(time.Second)
+		if diff := cmp.Diff([]string{"example.com/a:1"}, onDisk()); diff != "" {
+			t.Fatalf("images after the pull (-want +got):\n%s", diff)
+		}
+		if err := w.cloud.Behind(t.Context(), string(instance.ID), ActCollectImages); err != nil {
+			t.Fatal(err)
+		}
+		if got := onDisk(); len(got) != 0 {
+			t.Fatalf("images after the collection: %v", got)
+		}
+		w.bind(instance, "second", puller)
+		w.after(100 * time.Millisecond)
+		if s := w.pod("second").Status.ContainerStatuses; len(s) > 0 && s[0].State.Terminated != nil {
+			t.Errorf("the image of the second pod was there without a pull: %+v", s[0])
+		}
+		w.after(time.Second)
+		if diff := cmp.Diff([]string{"example.com/a:1"}, onDisk()); diff != "" {
+			t.Errorf("images after the second pull (-want +got):\n%s", diff)
+		}
+	})
+}
+
 func TestDoubleBookingIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

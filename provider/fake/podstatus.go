@@ -7,11 +7,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
 const (
 	// noSuchCommandPrefix begins commands that exist in no image.
-	noSuchCommandPrefix = "/stratos-no-such-command"
+	noSuchCommandPrefix = v1alpha1.NoSuchCommand
 	// pullBackOffAfter is how long ErrImagePull shows before ImagePullBackOff.
 	pullBackOffAfter = time.Second
 	// startErrorCode is containerd's exit code for a process that could not be started.

@@ -215,13 +215,17 @@ func TestWrappedCallsCountWhereTheyBelong(t *testing.T) {
 		state, stateErr := w.GetInstanceState(ctx, id)
 		instance, getErr := w.GetInstance(ctx, id)
 		list, listErr := w.ListInstances(ctx, nil)
-		err := errors.Join(launchErr, stateErr, getErr, listErr, w.StartInstance(ctx, id), w.UpdateInstanceTags(ctx, id, map[string]string{"a": "b"}),
+		found, resolveErr := w.ResolveNodeClass(ctx, class)
+		if found.AMI == "" {
+			t.Error("no image was found for the class")
+		}
+		err := errors.Join(launchErr, resolveErr, stateErr, getErr, listErr, w.StartInstance(ctx, id), w.UpdateInstanceTags(ctx, id, map[string]string{"a": "b"}),
 			w.StopInstance(ctx, id, true), w.TerminateInstance(ctx, id))
 		if err != nil || state != provider.InstanceStopped || string(instance.ID) != id || len(list) != 2 {
 			t.Errorf("state %s, instance %v, %d listed, %v", state, instance, len(list), err)
 		}
 		for op, want := range map[Operation]float64{
-			RunInstances: 1, StartInstances: 1, StopInstances: 1, TerminateInstances: 1, DescribeInstances: 3, CreateTags: 1,
+			RunInstances: 1, StartInstances: 1, StopInstances: 1, TerminateInstances: 1, DescribeInstances: 3, CreateTags: 1, ResolveNodeClass: 1,
 		} {
 			if got := testutil.ToFloat64(c.calls.WithLabelValues("fake", string(op), "ok")); got != want {
 				t.Errorf("%v calls of %s, want %v", got, op, want)

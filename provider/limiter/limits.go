@@ -23,6 +23,9 @@ const (
 	CreateTags         Operation = "CreateTags"
 )
 
+// ResolveNodeClass is what a cloud that is asked for a class as a whole calls it. It is measured, not limited.
+const ResolveNodeClass Operation = "ResolveNodeClass"
+
 // Operations are all of them, in the order in which people are told of them.
 func Operations() []Operation {
 	return []Operation{RunInstances, StartInstances, StopInstances, TerminateInstances, DescribeInstances, CreateTags}

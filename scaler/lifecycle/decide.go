@@ -47,21 +47,20 @@ func unregistered(o Observation, now time.Time) Decision {
 	switch {
 	case !o.Policy.Exists || o.Policy.Deleting:
 		return do(Terminate, "its NodePool is being deleted")
-	case now.Sub(o.Instance.Launched) >= o.Policy.WarmupTimeout:
+	case now.Sub(o.since(o.Instance.Launched)) >= o.Policy.WarmupTimeout:
 		return Decision{Action: Terminate, Failure: NeverRegistered, Reason: "no Node registered within preWarm.timeout"}
 	case o.Instance.State == provider.InstanceStopped && settled(o, o.Instance.Launched):
 		return Decision{Action: Terminate, Failure: NeverRegistered, Reason: "stopped itself before its Node registered"}
 	}
-	return wait("waiting for the Node to register", until(o.Instance.Launched.Add(o.Policy.WarmupTimeout), now))
+	return wait("waiting for the Node to register", until(o.since(o.Instance.Launched).Add(o.Policy.WarmupTimeout), now))
 }
 
 func warmup(o Observation, now time.Time) Decision {
 	n := o.Node
-	complete := warmupComplete(n)
 	deadline := warmupDeadline(o)
 	late := !now.Before(deadline)
 	// User data ran at the first boot: whatever the mode, an instance does not stop itself after a start of ours.
-	selfStop := o.Policy.SelfStop && n.Tries == 0
+	selfStop := o.Policy.SelfStop && n.WarmupStarted.IsZero()
 	switch o.Instance.State {
 	case provider.InstanceStopped:
 		return warmupStopped(o, now)
@@ -72,60 +71,111 @@ func warmup(o Observation, now time.Time) Decision {
 		return wait("stopping after warm-up", until(deadline.Add(ForceStopAfter), now))
 	}
 	if !n.StopIntent.IsZero() {
-		return stopNotSeen(o, now)
+		return stopNotSeen(o, n.StopIntent, now)
 	}
+	up := n.Ready && n.NetworkReady
+	warm := !n.Warmed.IsZero() && up
+	lacking := n.Images != ImagesPresent
 	switch {
-	case n.Warmed.IsZero() && complete:
-		return do(RecordWarmed, "node is Ready and its network is up")
-	case !n.Warmed.IsZero() && complete && n.Complete && o.Counting > 0 && (late || !selfStop):
+	case warm && n.Complete && o.Counting > 0 && (late || !selfStop):
 		// Somebody bound a pod to it in spite of cordon and taint. It is not stopped under the pod.
 		return do(ToRunning, "warm, and a pod is bound to it")
-	case !n.Warmed.IsZero() && complete && n.Complete && o.Wanted && !selfStop:
-		// Only in ControllerStop: user data that powers off would take the node away under the pods.
+	case warm && n.Complete && o.Wanted && !selfStop:
+		// Only where we stop it: user data that powers off would take the node away under the pods.
 		return do(ToRunning, "promoted: pods wait for a new node")
-	case !n.Warmed.IsZero() && !selfStop && o.Counting == 0:
+	case up && lacking && !late:
+		return images(o, now, deadline)
+	case up && lacking && o.Policy.ImagesBestEffort:
+		return do(RecordImages, "images were not all pulled within preWarm.timeout")
+	case n.Warmed.IsZero() && up && !lacking:
+		return do(RecordWarmed, "node is Ready, its network is up and its images are there")
+	case !n.Warmed.IsZero() && !lacking && !selfStop && o.Counting == 0:
 		return do(StopWarmed, "warm-up complete")
 	case !late:
 		return wait("warming up", until(deadline, now))
+	}
+	return tooLate(o)
+}
+
+// tooLate is a warm-up whose instance still runs at its deadline.
+func tooLate(o Observation) Decision {
+	n := o.Node
+	again := !n.WarmupStarted.IsZero()
+	switch {
 	case n.Warmed.IsZero() && !n.EverReady:
 		return failed(NeverReady, "never Ready within preWarm.timeout")
-	case o.Policy.TerminateOnTimeout || n.Warmed.IsZero() && n.Tries > 0 || o.Counting > 0:
+	case o.Counting > 0:
+		return failed(WarmupTimeout, "not warm within preWarm.timeout")
+	case again && !n.Warmed.IsZero():
+		// It was complete before, and is as good as it was then. To terminate it would, while a registry is down, empty the pool.
+		return do(ForceStop, "images were not pulled within preWarm.timeout")
+	case again || o.Policy.TerminateOnTimeout:
 		return failed(WarmupTimeout, "not warm within preWarm.timeout")
 	}
 	return do(ForceStop, "not stopped within preWarm.timeout")
 }
 
-// warmupComplete reports whether the node has now all that a warm-up is for.
-func warmupComplete(n *Node) bool { return n.Ready && n.NetworkReady }
-
 // warmupDeadline is the end of the try that is under way.
 func warmupDeadline(o Observation) time.Time {
 	began := o.Instance.Launched
-	if o.Node.Tries > 0 {
+	if !o.Node.WarmupStarted.IsZero() {
 		began = o.Node.WarmupStarted
 	}
-	return began.Add(o.Policy.WarmupTimeout)
+	return o.since(began).Add(o.Policy.WarmupTimeout)
 }
 
 // warmupStopped decides about a warm-up that ended. What was true before the stop is still written on the Node, so one that ended between
 // two looks counts.
 func warmupStopped(o Observation, now time.Time) Decision {
 	n := o.Node
-	switch {
-	case !n.Warmed.IsZero() || warmupComplete(n):
-		return do(ToStandby, "warmed up and stopped")
-	case n.Tries == 0 && n.EverReady:
-		return Decision{Action: WarmAgain, Failure: Incomplete, Reason: "stopped before it was complete: warming up once more, under our control"}
-	case n.Tries == 0:
+	warm := n.Ready && n.NetworkReady || !n.Warmed.IsZero()
+	if n.WarmupStarted.IsZero() {
+		switch {
+		case warm && n.Images == ImagesPresent:
+			return do(ToStandby, "warmed up and stopped")
+		case warm || n.EverReady:
+			return warmAgain(o, now)
+		}
 		return failed(NeverReady, "stopped itself before it was Ready")
-	case n.Ready:
+	}
+	sure := n.Ready || settled(o, n.WarmupStarted) // that the stop came after our start
+	late := !now.Before(warmupDeadline(o))
+	switch {
+	case warm && n.Images == ImagesPresent && sure:
+		return do(ToStandby, "warmed up and stopped")
+	case late && !n.Warmed.IsZero():
+		return do(ToStandby, "images were not pulled, and are as they were")
+	case n.Warmed.IsZero() && n.Ready:
 		return failed(Incomplete, "stopped before it was complete, for the second time")
-	case !now.Before(warmupDeadline(o)):
+	case late:
 		return failed(WarmupTimeout, "second warm-up was not complete within preWarm.timeout")
 	case settled(o, n.WarmupStarted), inherited(o, n.WarmupStarted):
 		return do(WarmAgain, "start of the second warm-up was not carried out")
 	}
 	return wait("second warm-up asked", SettleTime)
+}
+
+// warmAgain follows on a first warm-up that ended incomplete. User data knows nothing of images: one that powers a machine off which lacks no
+// more than those is not at fault.
+func warmAgain(o Observation, now time.Time) Decision {
+	n := o.Node
+	if (n.Ready && n.NetworkReady || !n.Warmed.IsZero()) && now.Before(warmupDeadline(o)) {
+		return do(WarmAgain, "stopped before its images were pulled: warming up once more, under our control")
+	}
+	return Decision{Action: WarmAgain, Failure: Incomplete, Reason: "stopped before it was complete: warming up once more, under our control"}
+}
+
+// images takes the pulls of a node whose kubelet is there one step further.
+func images(o Observation, now, deadline time.Time) Decision {
+	switch o.Node.Images {
+	case ImagesUnknown:
+		return do(PullImages, "images are to be pulled")
+	case ImagesFailing:
+		return do(TellImages, "an image cannot be pulled")
+	case ImagesSettled:
+		return do(RecordImages, "images were pulled")
+	}
+	return wait("images are being pulled", until(deadline, now))
 }
 
 // vanished: somebody else, or the cloud, has terminated the instance.
@@ -151,13 +201,15 @@ func standby(o Observation, now time.Time) Decision {
 		return do(ForceStop, "started by somebody else, and not Ready within scaleUp.readyTimeout")
 	case o.Instance.State == provider.InstanceStopped && o.Recycle != "" && o.Claims == 0:
 		return recycle(o)
+	case o.Instance.State == provider.InstanceStopped && o.Refresh && o.Claims == 0:
+		return do(WarmAgain, o.Why)
 	}
 	return wait("standing by", 0)
 }
 
 func starting(o Observation, now time.Time) Decision {
 	n := o.Node
-	deadline := n.Started.Add(o.Policy.ReadyTimeout)
+	deadline := o.since(n.Started).Add(o.Policy.ReadyTimeout)
 	switch {
 	case n.Ready && n.NetworkReady && n.Complete:
 		// A fresh report is proof that the machine runs, whatever an older look at the cloud says.
@@ -204,7 +256,9 @@ func stopping(o Observation, now time.Time) Decision {
 	if !o.Node.StopIntent.IsZero() {
 		return stopIntended(o, now)
 	}
-	since := now.Sub(o.Node.StoppingSince)
+	began := o.since(o.Node.StoppingSince)
+	since := now.Sub(began)
+	pulled := began.Add(CordonTime + o.Policy.WarmupTimeout) // nobody waits for images longer
 	switch {
 	case o.Instance.State == provider.InstanceStopped && settled(o, o.Node.StoppingSince):
 		return do(ToStandby, "stopped by somebody else while draining")
@@ -212,7 +266,9 @@ func stopping(o Observation, now time.Time) Decision {
 		return do(CancelStop, "needed again before it was stopped")
 	case since < CordonTime:
 		return wait("cordoned, letting binds in flight land", CordonTime-since)
-	case since >= o.Policy.DrainTimeout:
+	case o.Node.Images != ImagesPresent && o.Node.Ready && now.Before(pulled):
+		return images(o, now, pulled)
+	case !now.Before(drainDeadline(o)):
 		return do(AbandonDrain, "not drained within scaleDown.drainTimeout")
 	case o.Attached > 0:
 		return wait("volumes are still attached", time.Second)
@@ -220,22 +276,34 @@ func stopping(o Observation, now time.Time) Decision {
 	return do(VerifyAndStop, "empty")
 }
 
+// drainDeadline: the look at the images has its own time and takes none of the drain's.
+func drainDeadline(o Observation) time.Time {
+	n, drain := o.Node, o.Policy.DrainTimeout
+	switch {
+	case !n.ImagesChecked.IsZero():
+		return o.since(n.ImagesChecked).Add(drain)
+	case n.Images != ImagesPresent:
+		return o.since(n.StoppingSince).Add(o.Policy.WarmupTimeout + drain)
+	}
+	return o.since(n.StoppingSince).Add(drain)
+}
+
 // stopIntended: nobody cancels any more. The way out is the cloud saying stopped.
 func stopIntended(o Observation, now time.Time) Decision {
-	force := o.Node.StopIntent.Add(ForceStopAfter)
+	force := o.since(o.Node.StopIntent).Add(ForceStopAfter)
 	switch {
 	case o.Instance.State == provider.InstanceStopped && o.Instance.Seen.After(o.Node.StopIntent):
 		return do(ToStandby, "stopped")
 	case o.Instance.State == provider.InstanceStopping && now.Before(force):
 		return wait("instance is stopping", until(force, now))
 	}
-	return stopNotSeen(o, now)
+	return stopNotSeen(o, o.since(o.Node.StopIntent), now)
 }
 
-// stopNotSeen: the intent to stop stands, and the cloud does not show that anything came of it.
-func stopNotSeen(o Observation, now time.Time) Decision {
+// stopNotSeen: the intent to stop stands since then, and the cloud does not show that anything came of it.
+func stopNotSeen(o Observation, since, now time.Time) Decision {
 	switch {
-	case !now.Before(o.Node.StopIntent.Add(ForceStopAfter)):
+	case !now.Before(since.Add(ForceStopAfter)):
 		return do(ForceStop, "stop hangs")
 	case settled(o, o.Node.StopIntent), inherited(o, o.Node.StopIntent):
 		return do(StopAgain, "stop was not carried out")
@@ -244,7 +312,7 @@ func stopNotSeen(o Observation, now time.Time) Decision {
 }
 
 func terminating(o Observation, now time.Time) Decision {
-	since := now.Sub(o.Node.StoppingSince)
+	since := now.Sub(o.since(o.Node.StoppingSince))
 	over := o.Policy.Bounded && !o.Node.StoppingSince.IsZero() && since >= o.Policy.TerminationGrace
 	late := !o.Node.StoppingSince.IsZero() && since >= o.Policy.DrainTimeout
 	switch {
@@ -272,6 +340,15 @@ func recycle(o Observation) Decision {
 func spared(o Observation) bool {
 	r := o.Node.StopReason
 	return o.Policy.Exists && !o.Policy.Deleting && (r == v1alpha1.StopRuntime || r == v1alpha1.StopDrift)
+}
+
+// since is from when a deadline counts. What is written is the wall clock's, here or on another machine, and may be hours off: by it alone a clock that is
+// stepped would end everything that is under way.
+func (o Observation) since(written time.Time) time.Time {
+	if o.Witnessed.IsZero() {
+		return written
+	}
+	return o.Witnessed
 }
 
 // settled reports whether the cloud was asked long enough after the given moment for its answer to show what we did then.

@@ -27,9 +27,14 @@ type Observation struct {
 	// Recycle is why it is the node's turn to go, as the pool decided within its budget; empty when it is not. Why are the words for it.
 	Recycle v1alpha1.StopReason
 	Why     string
+	// Refresh: the pool decided, within the same budget, that the standby node's images are to be pulled now.
+	Refresh bool
 	Policy  Policy
 	// Born is when this process began. Calls that follow from older intents were another's to make.
 	Born time.Time
+	// Witnessed is since when this process has seen the instance in its present step, by a clock that nobody steps. Deadlines count from
+	// then; where it is zero they count from what is written.
+	Witnessed time.Time
 }
 
 // Instance is the cloud's side.
@@ -51,18 +56,39 @@ type Node struct {
 	Ready, NetworkReady bool
 	// Complete: allocatable is back to what was recorded at the last stop.
 	Complete bool
+	// Images is what is known of the images that the pool wants on the node.
+	Images ImageState
 	// EverReady: some Ready report was true in the life of the Node, also one left over from before a stop.
 	EverReady bool
+
+	// WarmupStarted is the intent of a start to warm up once more, of which we end the warm-up; zero in the one that follows the launch.
+	// ImagesChecked is when its images were looked at before the stop that is under way.
+	WarmupStarted, ImagesChecked time.Time
 
 	Warmed, Started, Running, EmptySince, StoppingSince, StopIntent time.Time
 	StopReason                                                      v1alpha1.StopReason
 	Failures                                                        int
-	// Tries counts the starts after a warm-up that ended incomplete, WarmupStarted is the last one's intent.
-	Tries         int
-	WarmupStarted time.Time
 	// DoNotDisrupt: a person wants the node, or a pod that counts on it, to stay.
 	DoNotDisrupt bool
 }
+
+// ImageState is what is known of a node's images.
+type ImageState string
+
+// The states of images.
+const (
+	// ImagesPresent: recorded for the set that the pool wants now, in the stopping state since the drain began; or none is wanted.
+	ImagesPresent ImageState = ""
+	// ImagesUnknown: the kubelet has not been asked.
+	ImagesUnknown ImageState = "unknown"
+	// ImagesPulling: the kubelet is at it.
+	ImagesPulling ImageState = "pulling"
+	// ImagesFailing: some cannot be pulled, and nobody has been told. ImagesFailingTold: it was told, and the kubelet goes on trying.
+	ImagesFailing     ImageState = "failing"
+	ImagesFailingTold ImageState = "failing, told"
+	// ImagesSettled: the kubelet has tried them all, and the pool is content with what came of it. It is to be recorded.
+	ImagesSettled ImageState = "settled"
+)
 
 // Policy is what the NodePool asks for.
 type Policy struct {
@@ -71,11 +97,13 @@ type Policy struct {
 	SelfStop         bool
 	// TerminateOnTimeout: an instance that is not warm in time is terminated even if it could be rescued.
 	TerminateOnTimeout bool
-	WarmupTimeout      time.Duration
-	ReadyTimeout       time.Duration
-	ScaleDown          bool
-	EmptyTTL           time.Duration
-	DrainTimeout       time.Duration
+	// ImagesBestEffort: images that are not there at preWarm.timeout do not keep a node from standby.
+	ImagesBestEffort bool
+	WarmupTimeout    time.Duration
+	ReadyTimeout     time.Duration
+	ScaleDown        bool
+	EmptyTTL         time.Duration
+	DrainTimeout     time.Duration
 	// TerminationGrace bounds the drain before a termination where Bounded is true; else the pods are waited for.
 	TerminationGrace time.Duration
 	Bounded          bool
@@ -92,7 +120,13 @@ const (
 	Adopt Action = "Adopt"
 	// RecordWarmed: write down that warm-up was seen complete.
 	RecordWarmed Action = "RecordWarmed"
-	// WarmAgain: have an instance whose warm-up ended incomplete started once more.
+	// PullImages: have the node's kubelet pull what the pool wants.
+	PullImages Action = "PullImages"
+	// TellImages: say which image cannot be pulled.
+	TellImages Action = "TellImages"
+	// RecordImages: write down what is there, and stop pulling.
+	RecordImages Action = "RecordImages"
+	// WarmAgain: have a stopped instance started for a warm-up that we end: one that ended incomplete, or a standby node without its images.
 	WarmAgain Action = "WarmAgain"
 	// StopWarmed: ask the cloud to stop a warm node.
 	StopWarmed Action = "StopWarmed"

@@ -92,7 +92,7 @@ func onceReady(o *Observation) { o.Node.Ready, o.Node.EverReady = true, true }
 func secondTry(d time.Duration) func(*Observation) {
 	return func(o *Observation) {
 		o.Instance.Launched, o.Node.EverReady = ago(time.Hour), true
-		o.Node.Tries, o.Node.WarmupStarted = 1, ago(d)
+		o.Node.WarmupStarted = ago(d)
 	}
 }
 
@@ -124,6 +124,19 @@ func drainingFor(d time.Duration, reason v1alpha1.StopReason) func(*Observation)
 
 func since(d time.Duration) func(*Observation) {
 	return func(o *Observation) { o.Instance.Since = ago(d) }
+}
+
+func stale(o *Observation)      { o.Refresh, o.Why = true, "images have changed or are missing" }
+func bestEffort(o *Observation) { o.Policy.ImagesBestEffort = true }
+func imagesAre(s ImageState) func(*Observation) {
+	return func(o *Observation) { o.Node.Images = s }
+}
+
+// refreshed: standby before, and started to pull what has changed so long ago.
+func refreshed(d time.Duration, s ImageState) func(*Observation) {
+	return func(o *Observation) {
+		o.Instance.Launched, o.Node.Warmed, o.Node.WarmupStarted, o.Node.Images = ago(time.Hour), ago(time.Hour), ago(d), s
+	}
 }
 
 func emptySince(d time.Duration) func(*Observation) {
@@ -178,6 +191,35 @@ func table() []row {
 		{warmup, running_, "stop asked and not carried out", all(ready, warmed, controllerStop, intent), StopAgain, stay},
 		{warmup, running_, "stop asked a moment ago, by a process that is gone", all(ready, warmed, controllerStop, freshIntent, bornNow), StopAgain, stay},
 		{warmup, running_, "stop asked long ago", all(ready, warmed, controllerStop, func(o *Observation) { o.Node.StopIntent = ago(6 * time.Minute) }), ForceStop, stay},
+		{warmup, running_, "Ready and network up, images not asked for", all(ready, imagesAre(ImagesUnknown)), PullImages, stay},
+		{warmup, running_, "Ready, network not up, images not asked for", all(imagesAre(ImagesUnknown), func(o *Observation) { o.Node.Ready = true }), Wait, stay},
+		{warmup, running_, "images are being pulled", all(ready, imagesAre(ImagesPulling)), Wait, stay},
+		{warmup, running_, "an image cannot be pulled", all(ready, imagesAre(ImagesFailing)), TellImages, stay},
+		{warmup, running_, "an image cannot be pulled, which was told", all(ready, imagesAre(ImagesFailingTold), controllerStop), Wait, stay},
+		{warmup, running_, "all images were pulled, or tried with imagePullPolicy BestEffort", all(ready, imagesAre(ImagesSettled)), RecordImages, stay},
+		{warmup, running_, "complete, and other images are wanted since", all(ready, warmed, controllerStop, imagesAre(ImagesUnknown)), PullImages, stay},
+		{warmup, running_, "images not pulled at preWarm.timeout", all(ready, late, imagesAre(ImagesFailingTold)), ForceStop, stay},
+		{warmup, running_, "images not pulled at preWarm.timeout, imagePullPolicy BestEffort", all(ready, late, imagesAre(ImagesPulling), bestEffort), RecordImages, stay},
+		{warmup, running_, "images not pulled at preWarm.timeout, timeoutAction terminate", all(ready, late, imagesAre(ImagesPulling), func(o *Observation) { o.Policy.TerminateOnTimeout = true }), BeginTerminate, "terminating"},
+		{warmup, running_, "images not pulled at preWarm.timeout, a pod was bound in spite of the cordon", all(ready, late, inUse, imagesAre(ImagesPulling)), BeginTerminate, "terminating"},
+		{warmup, running_, "second try: images not pulled at preWarm.timeout", all(ready, secondTry(11*time.Minute), imagesAre(ImagesFailingTold)), BeginTerminate, "terminating"},
+		{warmup, running_, "refreshed: not Ready anew", refreshed(time.Minute, ImagesUnknown), Wait, stay},
+		{warmup, running_, "refreshed: Ready anew, images not asked for", all(ready, refreshed(time.Minute, ImagesUnknown)), PullImages, stay},
+		{warmup, running_, "refreshed: images are there", all(ready, refreshed(time.Minute, ImagesPresent)), StopWarmed, stay},
+		{warmup, running_, "refreshed: images being pulled, pods wait for a new instance", all(ready, wanted, refreshed(time.Minute, ImagesPulling)), ToRunning, "running"},
+		{warmup, running_, "refreshed: images not pulled at preWarm.timeout", all(ready, refreshed(11*time.Minute, ImagesFailingTold)), ForceStop, stay},
+		{warmup, running_, "refreshed: not Ready at preWarm.timeout", refreshed(11*time.Minute, ImagesUnknown), ForceStop, stay},
+		{warmup, stopped, "was Ready and its network up, and stopped itself before its images were there", all(ready, imagesAre(ImagesPulling)), WarmAgain, stay},
+		{warmup, stopped, "was complete, and other images are wanted since", all(warmed, imagesAre(ImagesUnknown)), WarmAgain, stay},
+		{warmup, stopped, "was never Ready, so without images", imagesAre(ImagesUnknown), BeginTerminate, "terminating"},
+		{warmup, stopped, "second try, was Ready anew, images not there", all(secondTry(time.Minute), ready, imagesAre(ImagesPulling)), BeginTerminate, "terminating"},
+		{warmup, stopped, "refreshed: asked a moment ago", refreshed(time.Second, ImagesUnknown), Wait, stay},
+		{warmup, stopped, "refreshed: asked a moment ago, and the set is as it was again", refreshed(time.Second, ImagesPresent), Wait, stay},
+		{warmup, stopped, "refreshed: the start was not carried out", refreshed(time.Minute, ImagesUnknown), WarmAgain, stay},
+		{warmup, stopped, "refreshed: asked a moment ago, by a process that is gone", all(refreshed(time.Second, ImagesUnknown), bornNow), WarmAgain, stay},
+		{warmup, stopped, "refreshed: images are there", refreshed(time.Minute, ImagesPresent), ToStandby, "standby"},
+		{warmup, stopped, "refreshed: images not pulled within preWarm.timeout: as good as before", refreshed(11*time.Minute, ImagesPulling), ToStandby, "standby"},
+		{warmup, stopping_, "refreshed: the launch is long ago, the start is not", refreshed(time.Minute, ImagesPresent), Wait, stay},
 		{warmup, stopping_, "stopping", all(ready, warmed), Wait, stay},
 		{warmup, stopping_, "the stop hangs", all(ready, warmed, func(o *Observation) { o.Instance.Launched = ago(16 * time.Minute) }), ForceStop, stay},
 		{warmup, stopped, "stopped and was complete", warmed, ToStandby, "standby"},
@@ -215,6 +257,9 @@ func table() []row {
 		{standby, stopped, "its turn, and promised to a waiting pod", all(turn(v1alpha1.StopExpired), claimed), Wait, stay},
 		{standby, stopped, "its turn, and a pod that counts is bound to it", all(turn(v1alpha1.StopSurplus), inUse), RequestStart, "starting"},
 		{standby, running_, "its turn, and somebody else has started it", turn(v1alpha1.StopDrift), Wait, stay},
+		{standby, stopped, "its turn: images are stale or missing", stale, WarmAgain, "warmup"},
+		{standby, stopped, "its turn: images are stale or missing, and promised to a waiting pod", all(claimed, stale), Wait, stay},
+		{standby, running_, "its turn: images are stale or missing, and somebody else has started it", stale, Wait, stay},
 		{standby, stopped, "the pool is being deleted", deleting, BeginTerminate, "terminating"},
 
 		{starting, pending, "booting", nil, Wait, stay},
@@ -258,6 +303,19 @@ func table() []row {
 		{stopping, running_, "volumes of pods that left are still attached", attached, Wait, stay},
 		{stopping, running_, "volumes are attached, and a pod that counts is there", all(attached, inUse), CancelStop, "running"},
 		{stopping, running_, "no intent written within drainTimeout", func(o *Observation) { o.Node.StoppingSince = ago(6 * time.Minute) }, AbandonDrain, "running"},
+		{stopping, running_, "empty, images not looked at since the drain began", imagesAre(ImagesUnknown), PullImages, stay},
+		{stopping, running_, "empty, images are being looked at", imagesAre(ImagesPulling), Wait, stay},
+		{stopping, running_, "empty, images looked at", imagesAre(ImagesSettled), RecordImages, stay},
+		{stopping, running_, "images are being looked at, a pod that counts is there", all(inUse, imagesAre(ImagesPulling)), CancelStop, "running"},
+		{stopping, running_, "images not looked at, and the node is not Ready", all(imagesAre(ImagesUnknown), func(o *Observation) { o.Node.Ready = false }), VerifyAndStop, stay},
+		{stopping, running_, "images not there within preWarm.timeout", all(imagesAre(ImagesPulling), func(o *Observation) { o.Node.StoppingSince = ago(11 * time.Minute) }), VerifyAndStop, stay},
+		{stopping, running_, "images looked at, which took longer than drainTimeout", func(o *Observation) {
+			o.Node.StoppingSince, o.Node.ImagesChecked = ago(8*time.Minute), ago(time.Second)
+		}, VerifyAndStop, stay},
+		{stopping, running_, "no intent written within drainTimeout after the images were looked at", func(o *Observation) {
+			o.Node.StoppingSince, o.Node.ImagesChecked = ago(8*time.Minute), ago(6*time.Minute)
+		}, AbandonDrain, "running"},
+		{stopping, running_, "no intent written within preWarm.timeout and drainTimeout, images never there", all(imagesAre(ImagesPulling), func(o *Observation) { o.Node.StoppingSince = ago(16 * time.Minute) }), AbandonDrain, "running"},
 		{stopping, stopped, "stopped by somebody else while draining", func(o *Observation) { o.Node.StoppingSince = ago(time.Minute) }, ToStandby, "standby"},
 		{stopping, running_, "intent written, stop just asked", freshIntent, Wait, stay},
 		{stopping, running_, "intent written, a pod has landed since: nobody cancels any more", all(freshIntent, inUse), Wait, stay},
@@ -325,104 +383,4 @@ func TestDocumentHoldsTheTable(t *testing.T) {
 	} else if want != string(text) {
 		t.Errorf("%s differs from the table; run: UPDATE=1 go test ./scaler/lifecycle", document)
 	}
-}
-
-// every calls f with the product of everything that a decision depends on.
-func every(f func(Observation)) {
-	marks := []time.Time{{}, ago(100 * time.Millisecond), ago(20 * time.Second), ago(time.Hour)}
-	bools := []bool{false, true}
-	states := []v1alpha1.NodeState{noNode, "", v1alpha1.StateWarmup, v1alpha1.StateStandby, v1alpha1.StateStarting, v1alpha1.StateRunning, v1alpha1.StateStopping, v1alpha1.StateTerminating}
-	for _, s := range states {
-		for _, i := range []provider.InstanceState{pending, running_, stopping_, stopped, terminated, unknown} {
-			for _, mark := range marks {
-				for _, other := range marks {
-					for bits := range 1 << 10 {
-						bit := func(n int) bool { return bools[bits>>n&1] }
-						o := row{state: s, instance: i}.observation()
-						if !mark.IsZero() {
-							o.Instance.Launched = mark
-						}
-						o.Policy.Deleting, o.Policy.SelfStop, o.Policy.ScaleDown = bit(0), bit(1), bit(2)
-						o.Counting, o.Claims, o.Wanted = bits>>3&1, bits>>4&1, bit(8)
-						if n := o.Node; n != nil {
-							n.Ready, n.NetworkReady, n.Complete = bit(5), bit(6), bit(7)
-							n.EverReady = n.Ready
-							n.Warmed, n.EmptySince, n.StopIntent = mark, mark, other
-							n.Started, n.Running, n.StoppingSince = mark, mark, mark
-							n.Tries, n.WarmupStarted = bits>>9&1, other
-							if bit(9) {
-								o.Recycle = v1alpha1.StopDrift
-							}
-						}
-						f(o)
-					}
-				}
-			}
-		}
-	}
-}
-
-func TestNothingIsTakenFromUnderAPod(t *testing.T) {
-	seen := 0
-	every(func(o Observation) {
-		if o.Node == nil || o.Counting == 0 || o.Instance.State == terminated {
-			return
-		}
-		d := Decide(o, epoch())
-		intended := (o.Node.State == v1alpha1.StateStopping || o.Node.State == v1alpha1.StateWarmup) && !o.Node.StopIntent.IsZero()
-		hangs := d.Action == ForceStop && o.Instance.State == stopping_
-		if d.Action == BeginTerminate && d.StopReason == v1alpha1.StopDrift {
-			t.Fatalf("replaced for drift with a pod that counts on it: %+v %+v", o, o.Node)
-		}
-		switch d.Action {
-		case StopWarmed, ForceStop, StopAgain, VerifyAndStop, Terminate, BeginStop:
-			if !intended && !hangs {
-				t.Fatalf("%s with a pod that counts on it: %+v %+v", d.Action, o, o.Node)
-			}
-		}
-		seen++
-	})
-	if seen == 0 {
-		t.Fatal("no observation had a pod")
-	}
-}
-
-func TestNoStateWithoutAWayOut(t *testing.T) {
-	later := epoch().Add(24 * time.Hour)
-	every(func(o Observation) {
-		if o.Node == nil && o.Instance.State == terminated || o.Instance.State == unknown {
-			return
-		}
-		if s := state(o); s == v1alpha1.StateRunning || s == v1alpha1.StateStandby {
-			return // resting states: they end by demand, not by a deadline
-		}
-		o.Instance.Seen = later
-		if d := Decide(o, later); d.Action == Wait {
-			t.Fatalf("still %q a day later: %+v %+v", d.Reason, o, o.Node)
-		}
-	})
-}
-
-func state(o Observation) v1alpha1.NodeState {
-	if o.Node == nil {
-		return noNode
-	}
-	return o.Node.State
-}
-
-func TestOnlyAFreshReportOpensANode(t *testing.T) {
-	every(func(o Observation) {
-		d := Decide(o, epoch())
-		if d.Action == ToRunning && !(o.Node.Ready && o.Node.NetworkReady && o.Node.Complete) {
-			t.Fatalf("opened without a fresh report: %+v %+v", o, o.Node)
-		}
-	})
-}
-
-func TestEveryDecisionIsMadeAgainOfTheSame(t *testing.T) {
-	every(func(o Observation) {
-		if a, b := Decide(o, epoch()), Decide(o, epoch()); a != b {
-			t.Fatalf("%+v, then %+v, of %+v", a, b, o)
-		}
-	})
 }

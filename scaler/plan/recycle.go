@@ -26,6 +26,10 @@ type Member struct {
 	Held bool
 	// Turn: it was the node's turn already, and that does not show in its state yet.
 	Turn bool
+	// Stale: images that the pool wants are not on the node, and nothing keeps it from being started to pull them.
+	Stale bool
+	// Refreshing: a node that was complete before is warming up to pull images.
+	Refreshing bool
 }
 
 // Recycling is what a pool asks for.
@@ -39,15 +43,20 @@ type Recycling struct {
 	Drift bool
 }
 
-// Turn says that a node is to go now, and why.
+// Turn says that a node is to go now, or to pull images, and why.
 type Turn struct {
-	Node   v1alpha1.NodeName
-	Reason v1alpha1.StopReason
-	Why    string
+	Node v1alpha1.NodeName
+	// Reason is why the node goes; empty for one that stays and only pulls images, where Refresh is true.
+	Reason  v1alpha1.StopReason
+	Refresh bool
+	Why     string
 }
 
-// Recycle lists the nodes whose turn it is to go, sorted by name. Surplus goes without a budget, because nothing is launched in its place
-// and it never takes standby below minStandby. What is replaced goes within the budget, standby nodes first, and only while standby stays
+// None reports whether it is not the node's turn.
+func (t Turn) None() bool { return t.Reason == "" && !t.Refresh }
+
+// Recycle lists the nodes whose turn it is to go or to pull images, sorted by name. Surplus goes without a budget, because nothing is launched in its place
+// and it never takes standby below minStandby. What is replaced or refreshed goes within the budget, standby nodes first, and only while standby stays
 // at minStandby, as far as poolSize allows it, less the budget.
 func Recycle(members []Member, p Recycling, now time.Time) []Turn {
 	members = inOrder(members)
@@ -73,7 +82,7 @@ func excess(members []Member, p Recycling) []Turn {
 			if len(turns) >= over || m.State != state || m.Held || state == v1alpha1.StateRunning && !m.Empty {
 				continue
 			}
-			turns = append(turns, Turn{m.Node, v1alpha1.StopSurplus, fmt.Sprintf("the pool has more nodes than its poolSize of %d", p.PoolSize)})
+			turns = append(turns, Turn{Node: m.Node, Reason: v1alpha1.StopSurplus, Why: fmt.Sprintf("the pool has more nodes than its poolSize of %d", p.PoolSize)})
 		}
 	}
 	return turns
@@ -114,16 +123,16 @@ func outlived(members []Member, p Recycling, now time.Time) []Turn {
 	}
 	var turns []Turn
 	for _, m := range standing(members)[:due] {
-		turns = append(turns, Turn{m.Node, v1alpha1.StopSurplus, fmt.Sprintf("standby was above minStandby for %s", p.SurplusTTL)})
+		turns = append(turns, Turn{Node: m.Node, Reason: v1alpha1.StopSurplus, Why: fmt.Sprintf("standby was above minStandby for %s", p.SurplusTTL)})
 	}
 	return turns
 }
 
-// replaced are the nodes for which others are launched.
+// replaced are the nodes for which others are launched, and those that leave standby for a while to pull images.
 func replaced(members []Member, p Recycling, now time.Time) []Turn {
 	left := int(p.Budget)
 	for i := range members {
-		if members[i].State == v1alpha1.StateTerminating && IsReplacement(members[i].Leaving) {
+		if members[i].Refreshing || members[i].State == v1alpha1.StateTerminating && IsReplacement(members[i].Leaving) {
 			left--
 		}
 	}
@@ -156,12 +165,12 @@ func floor(members []Member, p Recycling) int {
 	return min(int(p.MinStandby), room) - int(p.Budget)
 }
 
-// candidates are the nodes that are to be replaced, in the order in which they go: those whose turn it was already, whose place in the
-// budget is taken; standby ones; running ones above their time; running ones that drifted.
+// candidates are the nodes that are to be replaced or refreshed, in the order of their turns: those whose turn it was already, whose place in the
+// budget is taken; standby ones, those to be refreshed last; running ones above their time; running ones that drifted.
 func candidates(members []Member, p Recycling, now time.Time) []Member {
 	var out []Member
 	for _, m := range members {
-		if m.turn(p, now).Reason != "" {
+		if !m.turn(p, now).None() {
 			out = append(out, m)
 		}
 	}
@@ -169,28 +178,32 @@ func candidates(members []Member, p Recycling, now time.Time) []Member {
 		switch {
 		case m.Turn:
 			return 0
+		case m.turn(p, now).Refresh:
+			return 2
 		case m.State == v1alpha1.StateStandby:
 			return 1
 		case m.turn(p, now).Reason == v1alpha1.StopRuntime:
-			return 2
+			return 3
 		}
-		return 3
+		return 4
 	}
 	slices.SortStableFunc(out, func(a, b Member) int { return rank(&a) - rank(&b) })
 	return out
 }
 
-// turn is why the node is to be replaced; without a reason it is not.
+// turn is why the node is to be replaced or refreshed, if it is.
 func (m *Member) turn(p Recycling, now time.Time) Turn {
 	drifted := p.Drift && m.Drift != ""
 	switch {
 	case m.Held:
 	case m.State == v1alpha1.StateStandby && drifted, m.State == v1alpha1.StateRunning && drifted && m.Empty:
-		return Turn{m.Node, v1alpha1.StopDrift, m.Drift}
+		return Turn{Node: m.Node, Reason: v1alpha1.StopDrift, Why: m.Drift}
 	case m.State == v1alpha1.StateStandby && p.ExpireAfter > 0 && now.Sub(m.Launched) >= p.ExpireAfter:
-		return Turn{m.Node, v1alpha1.StopExpired, fmt.Sprintf("launched %s ago or more (disruption.expireAfter)", p.ExpireAfter)}
+		return Turn{Node: m.Node, Reason: v1alpha1.StopExpired, Why: fmt.Sprintf("launched %s ago or more (disruption.expireAfter)", p.ExpireAfter)}
+	case m.State == v1alpha1.StateStandby && m.Stale:
+		return Turn{Node: m.Node, Refresh: true, Why: "images have changed or are missing"}
 	case m.State == v1alpha1.StateRunning && p.MaxRuntime > 0 && !m.Running.IsZero() && now.Sub(m.Running) >= p.MaxRuntime:
-		return Turn{m.Node, v1alpha1.StopRuntime, fmt.Sprintf("running for %s or more (maxNodeRuntime)", p.MaxRuntime)}
+		return Turn{Node: m.Node, Reason: v1alpha1.StopRuntime, Why: fmt.Sprintf("running for %s or more (maxNodeRuntime)", p.MaxRuntime)}
 	}
 	return Turn{}
 }

@@ -41,7 +41,11 @@ func leaving(name v1alpha1.NodeName, why v1alpha1.StopReason) Member {
 func drifted(m *Member) { m.Drift = "drifted" }
 func empty(m *Member)   { m.Empty = true }
 func held(m *Member)    { m.Held = true }
+func stale(m *Member)   { m.Stale = true }
 func turn(m *Member)    { m.Turn = true }
+func refreshing(name v1alpha1.NodeName) Member {
+	return in(v1alpha1.StateWarmup, name, func(m *Member) { m.Refreshing = true })
+}
 func launched(d time.Duration) func(*Member) {
 	return func(m *Member) { m.Launched = ago(d) }
 }
@@ -57,7 +61,11 @@ func hourly(least int32) Recycling {
 func told(turns []Turn) string {
 	var out []string
 	for _, t := range turns {
-		out = append(out, string(t.Node)+" "+string(t.Reason))
+		what := string(t.Reason)
+		if t.Refresh {
+			what += "refresh"
+		}
+		out = append(out, string(t.Node)+" "+what)
 	}
 	return strings.Join(out, ", ")
 }
@@ -99,6 +107,20 @@ func TestRecycle(t *testing.T) {
 		"starting and stopping ones stay":        {[]Member{in(v1alpha1.StateStarting, "a", drifted), in(v1alpha1.StateStopping, "b", drifted), in(v1alpha1.StateWarmup, "c", drifted)}, hourly(0), ""},
 		"all of a full pool standby":             {[]Member{standby("a", drifted), standby("b", drifted)}, with(hourly(2), func(p *Recycling) { p.PoolSize = 2 }), "a drift"},
 		"running nodes leave less room for it":   {[]Member{standby("a", drifted), running("b"), running("c")}, with(hourly(3), func(p *Recycling) { p.PoolSize = 3 }), "a drift"},
+		"one with stale images at a time":        {[]Member{standby("a", stale), standby("b", stale)}, hourly(2), "a refresh"},
+		"stale images, standby at the floor":     {[]Member{standby("a", stale)}, hourly(2), ""},
+		"stale images, no minStandby":            {[]Member{standby("a", stale)}, hourly(0), "a refresh"},
+		"stale images, a budget of two, one on":  {[]Member{refreshing("a"), standby("b", stale), standby("c", stale)}, with(hourly(2), func(p *Recycling) { p.Budget = 2 }), "b refresh"},
+		"stale images, one is being replaced":    {[]Member{standby("a", stale), standby("b"), leaving("c", v1alpha1.StopDrift)}, hourly(1), ""},
+		"drifted, one is being refreshed":        {[]Member{standby("a", drifted), standby("b"), refreshing("c")}, hourly(1), ""},
+		"more under way than a lowered budget":   {[]Member{standby("a", stale), refreshing("b"), refreshing("c"), refreshing("d")}, hourly(0), ""},
+		"stale images, promised":                 {[]Member{standby("a", stale, held)}, hourly(0), ""},
+		"stale images, and drifted":              {[]Member{standby("a", stale, drifted)}, hourly(0), "a drift"},
+		"stale images, another drifted":          {[]Member{standby("a", stale), standby("b", drifted)}, hourly(1), "b drift"},
+		"stale images, whose turn it was":        {[]Member{standby("a", stale), standby("b", stale, turn)}, hourly(1), "b refresh"},
+		"stale images, another runs too long":    {[]Member{standby("a", stale), running("b", ran(time.Hour))}, hourly(1), "a refresh"},
+		"stale images, surplus for its time":     {[]Member{standby("a", stale, surplusFor(time.Hour))}, hourly(0), "a surplus"},
+		"stale images in use":                    {[]Member{running("a", stale, empty)}, hourly(0), ""},
 		"surplus, not long enough":               {[]Member{standby("a", surplusFor(time.Minute)), standby("b")}, hourly(1), ""},
 		"surplus for its time":                   {[]Member{standby("a", surplusFor(time.Hour)), standby("b")}, hourly(1), "a surplus"},
 		"surplus: drifted goes first":            {[]Member{standby("a", surplusFor(time.Hour)), standby("b", drifted), standby("c")}, with(hourly(2), func(p *Recycling) { p.Budget = 1 }), "b surplus"},
@@ -168,6 +190,7 @@ func anyPool(r *rand.Rand) ([]Member, Recycling) {
 		if m.State == v1alpha1.StateStandby && r.IntN(2) == 0 {
 			m.SurplusSince = ago(time.Duration(r.IntN(4)) * time.Hour)
 		}
+		m.Stale, m.Refreshing = r.IntN(3) == 0, m.State == v1alpha1.StateWarmup && r.IntN(4) == 0
 		if m.State == v1alpha1.StateTerminating {
 			m.Leaving = reasons[r.IntN(len(reasons))]
 		}
@@ -190,6 +213,9 @@ func count(t *testing.T, members []Member, turns []Turn) tally {
 			continue
 		}
 		c.total++
+		if m.Refreshing {
+			c.replaced++
+		}
 		i := slices.IndexFunc(turns, func(t Turn) bool { return t.Node == m.Node })
 		isStandby := m.State == v1alpha1.StateStandby
 		switch {
@@ -200,7 +226,7 @@ func count(t *testing.T, members []Member, turns []Turn) tally {
 			t.Fatalf("%+v was taken for %+v", m, turns[i])
 		case m.State == v1alpha1.StateRunning && !m.Empty && turns[i].Reason != v1alpha1.StopRuntime:
 			t.Fatalf("%+v was taken in use for %+v", m, turns[i])
-		case IsReplacement(turns[i].Reason):
+		case IsReplacement(turns[i].Reason), turns[i].Refresh:
 			c.replaced++
 			if isStandby {
 				c.replacedStandby++

@@ -56,20 +56,8 @@ func (s Slots) String() string {
 }
 
 // Settle drops the pending slots whose instance has been seen.
-func (s Slots) Settle(seen func(slot int64) bool) Slots {
-	s.Pending = slices.DeleteFunc(slices.Clone(s.Pending), seen)
-	return s
-}
-
-// Keep puts those back, in their order, that were pending before and that are to stay.
-func (s Slots) Keep(before Slots, stays func(slot int64) bool) Slots {
-	s.Pending = slices.Clone(s.Pending)
-	for _, slot := range before.Pending {
-		if stays(slot) && !slices.Contains(s.Pending, slot) {
-			s.Pending = append(s.Pending, slot)
-		}
-	}
-	slices.Sort(s.Pending)
+func (s Slots) Settle(seen map[int64]bool) Slots {
+	s.Pending = slices.DeleteFunc(slices.Clone(s.Pending), func(slot int64) bool { return seen[slot] })
 	return s
 }
 

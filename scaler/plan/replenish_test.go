@@ -107,29 +107,17 @@ func TestSlotsNeverReuseANumber(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s = parsed.Settle(func(slot int64) bool { return slot == round || slot == round*2 })
+		s = parsed.Settle(map[int64]bool{round: true, round * 2: true})
 	}
 }
 
 func TestSettleDropsWhatWasSeenAndNothingElse(t *testing.T) {
 	was := Slots{Next: 9, Pending: []int64{4, 6, 8}}
-	got := was.Settle(func(slot int64) bool { return slot == 6 || slot == 1 })
+	got := was.Settle(map[int64]bool{6: true, 1: true, 8: false})
 	if diff := cmp.Diff(Slots{Next: 9, Pending: []int64{4, 8}}, got); diff != "" {
 		t.Errorf("settled (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(Slots{Next: 9, Pending: []int64{4, 6, 8}}, was); diff != "" {
 		t.Errorf("Settle changed its receiver (-want +got):\n%s", diff)
-	}
-}
-
-func TestKeepPutsBackWhatStays(t *testing.T) {
-	before := Slots{Next: 9, Pending: []int64{3, 4, 6, 8}}
-	now := Slots{Next: 10, Pending: []int64{6, 9}}
-	got := now.Keep(before, func(slot int64) bool { return slot != 8 })
-	if diff := cmp.Diff(Slots{Next: 10, Pending: []int64{3, 4, 6, 9}}, got); diff != "" {
-		t.Errorf("kept (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(Slots{Next: 10, Pending: []int64{6, 9}}, now); diff != "" {
-		t.Errorf("Keep changed its receiver (-want +got):\n%s", diff)
 	}
 }

@@ -21,7 +21,7 @@ func marks() []string {
 		v1alpha1.AnnotationScaleUpStarted, v1alpha1.AnnotationScaleDownCandidateSince, v1alpha1.AnnotationClaims,
 		v1alpha1.AnnotationStopReason, v1alpha1.AnnotationStopIntent, v1alpha1.AnnotationStoppingSince,
 		v1alpha1.AnnotationNudgedAt, v1alpha1.AnnotationRunningSince, v1alpha1.AnnotationDrainFailedAt,
-		v1alpha1.AnnotationSurplusSince, v1alpha1.AnnotationWarmupTries, v1alpha1.AnnotationWarmupStarted,
+		v1alpha1.AnnotationSurplusSince, v1alpha1.AnnotationWarmupStarted, v1alpha1.AnnotationImagesChecked,
 	}
 }
 
@@ -112,17 +112,6 @@ func Surplus(n *corev1.Node, since time.Time) Patch {
 func WarmStop(n *corev1.Node, now time.Time) Patch {
 	is := n.DeepCopy()
 	set(&is.Annotations, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
-	return between(n, is)
-}
-
-// WarmAgain is the intent to start an instance once more whose warm-up ended incomplete. What its kubelet reported until now says nothing
-// about the new try, so n must be read from the API server, as for Standby.
-func WarmAgain(n *corev1.Node, now time.Time) Patch {
-	is := n.DeepCopy()
-	set(&is.Annotations, v1alpha1.AnnotationWarmupTries, strconv.Itoa(WarmupTries(n)+1))
-	set(&is.Annotations, v1alpha1.AnnotationWarmupStarted, now.UTC().Format(time.RFC3339Nano))
-	delete(is.Annotations, v1alpha1.AnnotationStopIntent)
-	set(&is.Annotations, v1alpha1.AnnotationHeartbeatAtStop, FormatHeartbeats(n.Status.Conditions))
 	return between(n, is)
 }
 
@@ -333,13 +322,8 @@ func setClaims(n *corev1.Node, claims []types.UID) {
 }
 
 // Failures reads how many starts in a row have failed.
-func Failures(n *corev1.Node) int { return counted(n, v1alpha1.AnnotationStartFailures) }
-
-// WarmupTries reads how often the instance was started again after a warm-up that ended incomplete.
-func WarmupTries(n *corev1.Node) int { return counted(n, v1alpha1.AnnotationWarmupTries) }
-
-func counted(n *corev1.Node, key string) int {
-	count, err := strconv.Atoi(n.Annotations[key])
+func Failures(n *corev1.Node) int {
+	count, err := strconv.Atoi(n.Annotations[v1alpha1.AnnotationStartFailures])
 	if err != nil || count < 0 {
 		return 0 // absent, or written by somebody else: then it carries no authority
 	}

@@ -502,7 +502,7 @@ func TestAStartThatIsGivenUpStopsByAnIntent(t *testing.T) {
 		t.Errorf("annotations %v, want a second strike, a rest and no claims", is.Annotations)
 	}
 	stopped := apply(t, n, WarmStop(n, now))
-	if again := apply(t, stopped, WarmAgain(stopped, now)); again.Annotations[v1alpha1.AnnotationStopIntent] != "" {
+	if again := apply(t, stopped, WarmAgain(stopped, Template{}, now)); again.Annotations[v1alpha1.AnnotationStopIntent] != "" {
 		t.Error("the second warm-up carries the stop intent of the first")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/webhook"
 )
 
@@ -72,7 +73,10 @@ func slimPod(o any) (any, error) {
 	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range containers {
 			c := &containers[i]
-			c.Env, c.EnvFrom, c.VolumeMounts, c.Command, c.Args = nil, nil, nil, nil, nil
+			c.Env, c.EnvFrom, c.VolumeMounts, c.Args = nil, nil, nil, nil
+			if len(c.Command) != 1 || c.Command[0] != v1alpha1.NoSuchCommand { // by it a pod is known that pulls images and does no work
+				c.Command = nil
+			}
 			c.LivenessProbe, c.ReadinessProbe, c.StartupProbe, c.Lifecycle = nil, nil, nil, nil
 		}
 	}

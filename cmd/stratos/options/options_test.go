@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
@@ -209,6 +210,20 @@ func TestManagerOptions(t *testing.T) {
 	}
 	if got.Metrics.BindAddress != ":1" || got.HealthProbeBindAddress != ":2" || got.PprofBindAddress != ":3" {
 		t.Errorf("addresses %s %s %s", got.Metrics.BindAddress, got.HealthProbeBindAddress, got.PprofBindAddress)
+	}
+}
+
+// By its command a pod is known that pulls images and does no work.
+func TestSlimPodKeepsTheCommandThatDoesNothing(t *testing.T) {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{
+		{Name: "pulls", Command: []string{v1alpha1.NoSuchCommand}}, {Name: "works", Command: []string{"sh"}},
+	}}}
+	if _, err := slimPod(pod); err != nil {
+		t.Fatal(err)
+	}
+	want := []corev1.Container{{Name: "pulls", Command: []string{v1alpha1.NoSuchCommand}}, {Name: "works"}}
+	if diff := cmp.Diff(want, pod.Spec.Containers); diff != "" {
+		t.Errorf("containers (-want +got):\n%s", diff)
 	}
 }
 

@@ -9,25 +9,37 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/fake"
 	"github.com/stratos-sh/stratos/provider/limiter"
+	"github.com/stratos-sh/stratos/scaler"
 )
 
-// Cloud returns the cloud, its calls limited and measured, and what has to run beside it, nil where nothing has.
-func (o *Options) Cloud(config *rest.Config, registerer prometheus.Registerer) (limiter.Cloud, manager.Runnable, error) {
+// Cloud is the chosen cloud, its calls limited and measured.
+type Cloud struct {
+	Provider provider.CloudProvider
+	// Classes are the kinds of node classes that it launches from.
+	Classes []scaler.ClassKind
+	// Beside is what has to run beside it, nil where nothing has.
+	Beside manager.Runnable
+}
+
+// Cloud makes the chosen cloud.
+func (o *Options) Cloud(config *rest.Config, registerer prometheus.Registerer) (*Cloud, error) {
 	limits, err := o.RateLimits.Limits(o.CloudProvider)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	calls, err := limiter.NewCalls(o.CloudProvider, limiter.New(limits), registerer)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	cloud, beside, err := o.Fake.Provider(config)
+	api, beside, err := o.Fake.Provider(config)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return limiter.Wrap(cloud, calls), beside, nil
+	cloud := limiter.Wrap(api, calls)
+	return &Cloud{Provider: cloud, Classes: []scaler.ClassKind{scaler.AWSNodeClasses(cloud)}, Beside: beside}, nil
 }
 
 // Provider returns the fake cloud, in this process or over HTTP, and in the first case the machines to run beside it.

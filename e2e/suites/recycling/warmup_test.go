@@ -38,7 +38,7 @@ func secondWarmUp(t *testing.T, r *rig.Rig, j *ground.Journal) {
 	tried := false
 	for _, v := range j.NodeVersions(node.Name) {
 		state := ground.StateOf(v.Object)
-		tried = tried || v.Object.Annotations[v1alpha1.AnnotationWarmupTries] == "1"
+		tried = tried || v.Object.Annotations[v1alpha1.AnnotationWarmupStarted] != ""
 		if state != "" && !v.Object.Spec.Unschedulable {
 			t.Errorf("revision %d: the node is %s and open", v.Revision, state)
 		}
@@ -49,7 +49,7 @@ func secondWarmUp(t *testing.T, r *rig.Rig, j *ground.Journal) {
 	if !tried {
 		t.Error("no version of the node tells of the second try")
 	}
-	if node.Annotations[v1alpha1.AnnotationWarmupTries] != "" {
+	if node.Annotations[v1alpha1.AnnotationWarmupStarted] != "" {
 		t.Error("the standby node still bears the marks of its warm-up")
 	}
 	// It serves: the same machine starts for a pod.

@@ -14,15 +14,13 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
 const (
-	namespace = "stratos-system"
+	namespace = rig.Namespace
 	leaseName = "stratos"
 )
 
@@ -34,9 +32,6 @@ func TestTwoReplicas(t *testing.T) {
 	random := rand.New(rand.NewPCG(s, s))
 	r := newRig(t)
 	seen, cloudURL := openProgress(t, r)
-	if err := r.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
-		t.Fatal(err)
-	}
 	both := &replicas{r: r, leases: ground.WatchLease(t, r, namespace, leaseName, checkLasts(t))}
 	for i := range both.of {
 		both.of[i] = startStratos(t, r, fmt.Sprintf("stratos-%d", i+1), cloudURL, "--leader-elect", "--namespace="+namespace)

@@ -44,7 +44,7 @@ func startInProcess(t *testing.T, r *rig.Rig, watch *lagging, nudges *nudgeGate)
 		t.Fatal(err)
 	}
 	starter, err := scaler.SetupWithManager(ctx, mgr, scaler.Setup{
-		Cloud: r.Cloud, Launcher: &scaler.AWSLauncher{Reader: mgr.GetClient(), Cloud: r.Cloud},
+		Cloud: r.Cloud, Classes: []scaler.ClassKind{scaler.AWSNodeClasses(r.Cloud)},
 		Cluster: "e2e", Ledger: ledger, View: seen, ExtenderSchedulers: []string{v1alpha1.SchedulerName},
 	})
 	if err != nil {

@@ -1,0 +1,140 @@
+package images
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/ground"
+	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/provider/fake"
+)
+
+// wants changes which images the pool names.
+func wants(t *testing.T, r *rig.Rig, pool string, images ...string) {
+	t.Helper()
+	ground.Await(t, "change of pool "+pool, func(ctx context.Context) (bool, error) {
+		p := &v1alpha1.NodePool{}
+		if err := r.Client.Get(ctx, client.ObjectKey{Name: pool}, p); err != nil {
+			return false, err
+		}
+		before := p.DeepCopy()
+		p.Spec.PreWarm.ImagesToPull = images
+		err := r.Client.Patch(ctx, p, client.MergeFrom(before))
+		return err == nil, err
+	})
+}
+
+// TestChangedDaemonSetImageRefreshesGradually: each standby node is started once, pulls and stands by again, never more at a time than the
+// budget allows.
+func TestChangedDaemonSetImageRefreshesGradually(t *testing.T) {
+	const name, size, budget = "gradual", 5, 2
+	r := newRig(t)
+	j := ground.OpenJournal(t, r)
+	set := agents("agent", "example.com/agent:1", nil)
+	p, class := pool(name, size, v1alpha1.SelfStop, "example.com/app:1")
+	p.Spec.Disruption.Budget = new(intstr.FromInt32(budget))
+	ground.Create(t, r, set, class, p)
+	awaitStandby(t, r, name, size)
+	awaitCondition(t, r, name, metav1.ConditionTrue, v1alpha1.ReasonImagesPresent)
+	nodes := ground.PoolNodes(t, r, name)
+	before := starts(t, r, name)
+	since := int64(0)
+	for node := range nodes {
+		since = max(since, j.Last(node))
+	}
+
+	change(t, r, set, "example.com/agent:2")
+	ground.Await(t, "the new image on every node", func(ctx context.Context) (bool, error) {
+		on, err := disks(ctx, r, name)
+		for id, images := range on {
+			if !slices.Contains(images, "example.com/agent:2") {
+				return false, fmt.Errorf("instance %s has %q", id, images)
+			}
+		}
+		return len(on) == size, err
+	})
+	awaitStandby(t, r, name, size)
+	awaitCondition(t, r, name, metav1.ConditionTrue, v1alpha1.ReasonImagesPresent)
+	if got := starts(t, r, name) - before; got != size {
+		t.Errorf("%d starts, want one for each of %d nodes", got, size)
+	}
+	if least := leastStandby(j, nodes, since); least < size-budget || least == size {
+		t.Errorf("at one moment %d nodes stood by, want %d to %d", least, size-budget, size-1)
+	}
+	awaitNoPulls(t, r)
+}
+
+// leastStandby is the lowest number of nodes that said standby at one time, from the revision on.
+func leastStandby(j *ground.Journal, nodes map[string]*corev1.Node, since int64) int {
+	var all []ground.Version[*corev1.Node]
+	states := map[string]v1alpha1.NodeState{}
+	for name := range nodes {
+		states[name] = v1alpha1.StateStandby
+		for _, v := range j.NodeVersions(name) {
+			if v.Revision > since {
+				all = append(all, v)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b ground.Version[*corev1.Node]) int { return cmp.Compare(a.Revision, b.Revision) })
+	least := len(nodes)
+	for _, v := range all {
+		states[v.Object.Name] = ground.StateOf(v.Object)
+		standby := 0
+		for _, s := range states {
+			if s == v1alpha1.StateStandby {
+				standby++
+			}
+		}
+		least = min(least, standby)
+	}
+	return least
+}
+
+func change(t *testing.T, r *rig.Rig, set *appsv1.DaemonSet, image string) {
+	t.Helper()
+	now := set.DeepCopy()
+	now.Spec.Template.Spec.Containers[0].Image = image
+	if err := r.Client.Patch(t.Context(), now, client.MergeFrom(set)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMissingImageIsPulledAtTheNextStop: the kubelet's garbage collection takes the images of a running node. Before it stands by again they are
+// back, without another start.
+func TestMissingImageIsPulledAtTheNextStop(t *testing.T) {
+	const name, image = "collected", "example.com/app:1"
+	r := newRig(t)
+	p, class := pool(name, 1, v1alpha1.ControllerStop, image)
+	p.Spec.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: time.Second}
+	ground.Create(t, r, class, p)
+	awaitStandby(t, r, name, 1)
+
+	pod := ground.OnPool(rig.Pod("user", "cpu", "100m"), name)
+	ground.Create(t, r, pod)
+	ground.AwaitRunning(t, r, pod)
+	node := ground.OnlyNode(t, r, name)
+	if err := r.Cloud.Behind(t.Context(), string(ground.InstanceOf(node)), fake.ActCollectImages); err != nil {
+		t.Fatal(err)
+	}
+	checkDisks(t, r, name)
+	ground.Remove(t, r, pod)
+	awaitStandby(t, r, name, 1)
+	checkDisks(t, r, name, image)
+	if got := starts(t, r, name); got != 1 {
+		t.Errorf("%d starts, want 1: the image is pulled before the stop, not by another start", got)
+	}
+	awaitCondition(t, r, name, metav1.ConditionTrue, v1alpha1.ReasonImagesPresent)
+	awaitNoPulls(t, r)
+}

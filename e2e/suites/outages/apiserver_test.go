@@ -1,0 +1,182 @@
+package outages
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/ground"
+	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/provider/fake"
+)
+
+const (
+	// A burst needs fewer nodes than stand by, and poolSize has room for more instances: a start or a launch too many is possible.
+	burstPods    = 12
+	burstNodes   = 6
+	standbyNodes = 8
+	poolSize     = 11
+	// minute is how long the API server hangs.
+	minute = time.Minute
+)
+
+// TestAPIServerGoneForAMinute: the API server hangs in the middle of a burst, when the intents are written and half of the instances are asked for.
+// The extender goes on telling the pods of the burst what it told them before, and promises nothing twice; then the burst ends as if nothing had been.
+func TestAPIServerGoneForAMinute(t *testing.T) {
+	t.Parallel()
+	// Boots of 10 s: no node of the burst runs before the server hangs.
+	r := ground.NewRig(t, rig.Options{Cloud: []string{"--fake-boot-time=10s", "--fake-stop-time=300ms"}})
+	warm(t, r, "outage", "m5.xlarge") // 4 cpu: two pods of 1500m
+	if _, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultLatency, Op: fake.OpStart, Skip: burstNodes / 2, Delay: 20 * time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	var pods []*corev1.Pod
+	for i := range burstPods {
+		pods = append(pods, ground.OnPool(rig.Pod(fmt.Sprintf("burst-%02d", i), "cpu", "1500m"), "outage"))
+		ground.Create(t, r, pods[i])
+	}
+	awaitPromised(t, r, pods)
+	nodes := ground.PoolNodes(t, r, "outage")
+	names, said := candidates(nodes), map[string]string{}
+	for _, p := range pods {
+		said[p.Name] = told(t, r, p, names)
+	}
+	if n := len(ground.Accepted(t, r, fake.OpStart, nodes)); n != burstNodes/2 {
+		t.Fatalf("%d starts were accepted, want %d: this is not the middle of the burst", n, burstNodes/2)
+	}
+
+	if err := r.ControlPlane.APIServer().Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	answers := 0
+	for back := time.Now().Add(minute); time.Now().Before(back); answers++ {
+		for _, p := range pods {
+			if got := told(t, r, p, names); got != said[p.Name] {
+				t.Errorf("pod %s was told %q, and without the API server %q", p.Name, said[p.Name], got)
+			}
+		}
+		pause(t, time.Second)
+	}
+	if n := len(ground.Accepted(t, r, fake.OpStart, nodes)); n != burstNodes {
+		t.Errorf("%d starts were accepted by the end of the minute, want the burst's %d", n, burstNodes)
+	}
+	if err := r.ControlPlane.APIServer().Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d answers about each pod in the minute", answers)
+
+	ground.AwaitRunning(t, r, pods...)
+	exact(t, r, nodes)
+}
+
+// exact: as many starts as the pods need, none of them twice, and no instance that was not there before.
+func exact(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node) {
+	t.Helper()
+	starts := map[v1alpha1.InstanceID]int{}
+	for _, c := range ground.Accepted(t, r, fake.OpStart, nodes) {
+		starts[c.Instance]++
+	}
+	for id, n := range starts {
+		if n != 1 {
+			t.Errorf("instance %s was started %d times", id, n)
+		}
+	}
+	if len(starts) != burstNodes {
+		t.Errorf("%d nodes were started, the pods need %d", len(starts), burstNodes)
+	}
+	living, err := ground.Instances(t.Context(), r, v1alpha1.TagManagedBy, v1alpha1.ManagedByStratos)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, v := range living {
+		if v.State == provider.InstanceTerminated {
+			t.Errorf("instance %s was terminated", id)
+		}
+	}
+	if len(living) != len(nodes) {
+		t.Errorf("%d instances, want the %d of before", len(living), len(nodes))
+	}
+	if n := len(ground.CallsAbout(t, r, fake.OpStop, nodes)); n != 0 {
+		t.Errorf("%d stops in a burst", n)
+	}
+}
+
+// awaitPromised waits until every pod has been told of a node that starts for it.
+func awaitPromised(t *testing.T, r *rig.Rig, pods []*corev1.Pod) {
+	t.Helper()
+	for _, pod := range pods {
+		ground.Await(t, "promise to "+pod.Name, func(ctx context.Context) (bool, error) {
+			p, err := ground.PodOf(ctx, r, pod)
+			if err != nil {
+				return false, err
+			}
+			if why := rig.WhyPending(p); !strings.Contains(why, "starting standby node") {
+				return false, errors.New(why)
+			}
+			return true, nil
+		})
+	}
+}
+
+func candidates(nodes map[string]*corev1.Node) []string {
+	var names []string
+	for name := range nodes {
+		names = append(names, name)
+	}
+	return names
+}
+
+// told asks the extender as the scheduler does, and returns what the pod is told.
+func told(t *testing.T, r *rig.Rig, pod *corev1.Pod, names []string) string {
+	t.Helper()
+	body, err := json.Marshal(extenderv1.ExtenderArgs{Pod: pod, NodeNames: &names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), rig.HangGuard)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.ExtenderURL()+rig.Filter, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	result := extenderv1.ExtenderFilterResult{}
+	if err := json.NewDecoder(answer.Body).Decode(&result); err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("answer %d about pod %s: %v", answer.StatusCode, pod.Name, err)
+	}
+	if result.Error != "" || result.NodeNames != nil && len(*result.NodeNames) > 0 || len(result.FailedNodes) > 0 {
+		t.Fatalf("answer about pod %s: %+v", pod.Name, result)
+	}
+	for node, words := range result.FailedAndUnresolvableNodes {
+		if strings.Contains(words, "starting standby node") {
+			return node + ": " + words
+		}
+	}
+	return fmt.Sprint(result.FailedAndUnresolvableNodes)
+}
+
+// pause waits for so long, or until the test ends.
+func pause(t *testing.T, d time.Duration) {
+	t.Helper()
+	select {
+	case <-time.After(d):
+	case <-t.Context().Done():
+	}
+}

@@ -1,0 +1,223 @@
+package scaler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+)
+
+const (
+	// resolveEvery is how old what the cloud said of a class may grow: a newer image is found within it.
+	resolveEvery = 5 * time.Minute
+	// resolveRetry is how soon a cloud that could not answer is asked again.
+	resolveRetry = 30 * time.Second
+	// resolveTimeout bounds one look at the cloud, so that a class of a region that does not answer does not hold up the others for long.
+	resolveTimeout = time.Minute
+	// classWorkers: a cloud may take seconds to answer, so one class must not wait for another.
+	classWorkers = 4
+)
+
+// classes keeps the status of the node classes of one kind: what the cloud finds for their spec, and who uses them. It runs on the leader.
+type classes struct {
+	client client.Client
+	kind   ClassKind
+	events events.EventRecorder
+	now    func() time.Time
+
+	// mu guards looks.
+	mu sync.Mutex
+	// looks are the last looks at the cloud by the class's name, in memory: who leads anew asks anew.
+	looks map[string]look
+}
+
+// look is one look at the cloud for a class.
+type look struct {
+	uid        types.UID
+	generation int64
+	at         time.Time
+	failed     error
+}
+
+// Reconcile holds the class while pools refer to it, and has the cloud asked when what it said has grown old.
+func (c *classes) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Result, error) {
+	class := c.kind.New()
+	if err := c.client.Get(ctx, req.NamespacedName, class); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			c.forget(req.Name)
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	pools, err := usersOf(ctx, c.client, v1alpha1.NodeClassRef{Kind: c.kind.Name, Name: req.Name})
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := c.hold(ctx, class, len(pools) > 0); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(ignoreConflict(err))
+	}
+	if class.GetDeletionTimestamp() != nil && len(pools) == 0 {
+		return ctrl.Result{}, nil // nobody is left to read what would be written
+	}
+	before := class.DeepCopyObject()
+	found := c.resolve(ctx, class)
+	c.conditions(class, pools, found)
+	if err := c.report(ctx, class, before); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(ignoreConflict(err))
+	}
+	return ctrl.Result{RequeueAfter: max(time.Second, found.next().Sub(c.now()))}, nil
+}
+
+// usersOf returns the names of the pools that refer to the class, sorted. One that is being deleted is among them: its instances
+// are still to be found where the class says.
+func usersOf(ctx context.Context, reader client.Reader, ref v1alpha1.NodeClassRef) ([]string, error) {
+	list := &v1alpha1.NodePoolList{}
+	if err := reader.List(ctx, list); err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range list.Items {
+		if list.Items[i].Spec.Template.NodeClassRef == ref {
+			names = append(names, list.Items[i].Name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// hold sets the finalizer of a class that is in use and takes it from one that is not, so that no class outlives Stratos by it. The
+// finalizers alone are sent, for the reasons of pools.writeFinalizers.
+func (c *classes) hold(ctx context.Context, class v1alpha1.NodeClass, used bool) error {
+	before, ok := class.DeepCopyObject().(client.Object)
+	if !ok {
+		return fmt.Errorf("%T is no object", class)
+	}
+	changed := false
+	switch {
+	case used && class.GetDeletionTimestamp() == nil: // the API server takes no new finalizer of an object that is being deleted
+		changed = controllerutil.AddFinalizer(class, v1alpha1.FinalizerInUse)
+	case !used:
+		changed = controllerutil.RemoveFinalizer(class, v1alpha1.FinalizerInUse)
+	}
+	if !changed {
+		return nil
+	}
+	return c.client.Patch(ctx, class, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// resolve asks the cloud if that is due, and returns the last look. What an earlier look found stands when one fails.
+func (c *classes) resolve(ctx context.Context, class v1alpha1.NodeClass) look {
+	c.mu.Lock()
+	last, known := c.looks[class.GetName()]
+	c.mu.Unlock()
+	if known && last.uid == class.GetUID() && last.generation == class.GetGeneration() && c.now().Before(last.next()) {
+		return last
+	}
+	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
+	defer cancel()
+	last = look{uid: class.GetUID(), generation: class.GetGeneration(), failed: c.kind.Resolve(ctx, class), at: c.now()}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.looks[class.GetName()] = last
+	return last
+}
+
+// next is when the cloud is to be asked again.
+func (l look) next() time.Time {
+	if l.failed != nil {
+		return l.at.Add(resolveRetry)
+	}
+	return l.at.Add(resolveEvery)
+}
+
+func (c *classes) forget(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.looks, name)
+}
+
+func (c *classes) conditions(class v1alpha1.NodeClass, pools []string, found look) {
+	observed, conditions := class.StatusParts()
+	set := func(kind string, status metav1.ConditionStatus, reason v1alpha1.Reason, message string) {
+		meta.SetStatusCondition(conditions, metav1.Condition{
+			Type: kind, Status: status, Reason: string(reason), Message: message, ObservedGeneration: class.GetGeneration(),
+		})
+	}
+	if found.failed != nil {
+		set(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonResolveFailed, found.failed.Error())
+	} else {
+		*observed = found.generation
+		set(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonResolved, "the cloud has everything that the class names")
+	}
+	if len(pools) > 0 {
+		set(v1alpha1.ConditionInUse, metav1.ConditionTrue, v1alpha1.ReasonReferred, "kept for NodePool "+listed(pools))
+	} else {
+		set(v1alpha1.ConditionInUse, metav1.ConditionFalse, v1alpha1.ReasonNotReferred, "no NodePool refers to it")
+	}
+}
+
+// listed names the first ten; a message is no inventory.
+func listed(names []string) string {
+	const most = 10
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+// report writes the status where it differs, and says in an event when the cloud begins to refuse.
+func (c *classes) report(ctx context.Context, class v1alpha1.NodeClass, was any) error {
+	before, ok := was.(v1alpha1.NodeClass)
+	if !ok || equality.Semantic.DeepEqual(before, class) {
+		return nil
+	}
+	_, had := before.StatusParts()
+	_, has := class.StatusParts()
+	ready := meta.FindStatusCondition(*has, v1alpha1.ConditionReady)
+	if !meta.IsStatusConditionFalse(*had, v1alpha1.ConditionReady) && ready.Status == metav1.ConditionFalse {
+		c.events.Eventf(class, nil, corev1.EventTypeWarning, ready.Reason, "Resolve", "%s", ready.Message)
+	}
+	return c.client.Status().Patch(ctx, class, client.MergeFrom(before))
+}
+
+// +kubebuilder:rbac:groups=stratos.sh,resources=awsnodeclasses,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=stratos.sh,resources=awsnodeclasses/status,verbs=patch
+
+// setup registers the controller: it listens to the classes and to the pools that refer to them, and wakes by itself.
+func (c *classes) setup(mgr manager.Manager) error {
+	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(strings.ToLower(c.kind.Name)).
+		For(c.kind.New(), spec).
+		Watches(&v1alpha1.NodePool{}, handler.EnqueueRequestsFromMapFunc(c.ofPool), spec).
+		WithOptions(controller.Options{MaxConcurrentReconciles: classWorkers}).
+		Complete(c)
+}
+
+// ofPool is asked for a pool as it was and as it is, so that a class that is referred to no more is looked at too.
+func (c *classes) ofPool(_ context.Context, o client.Object) []reconcile.Request {
+	pool, ok := o.(*v1alpha1.NodePool)
+	if !ok || pool.Spec.Template.NodeClassRef.Kind != c.kind.Name {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: pool.Spec.Template.NodeClassRef.Name}}}
+}

@@ -1,0 +1,163 @@
+package scaler
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
+)
+
+// lookAt has the loop look at the class "class" once, and returns the class and when the loop wants to look again.
+func (c *classes) lookAt(t *testing.T) (*v1alpha1.AWSNodeClass, time.Duration) {
+	t.Helper()
+	key := client.ObjectKey{Name: "class"}
+	result, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	class := &v1alpha1.AWSNodeClass{}
+	if err := client.IgnoreNotFound(c.client.Get(t.Context(), key, class)); err != nil {
+		t.Fatal(err)
+	}
+	return class, result.RequeueAfter
+}
+
+func (r *rig) classLoop() *classes {
+	return &classes{client: r.api, kind: AWSNodeClasses(r.cloud), events: r.events, now: func() time.Time { return r.now }, looks: map[string]look{}}
+}
+
+func awsClass() *v1alpha1.AWSNodeClass {
+	return &v1alpha1.AWSNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "class", UID: "uid-class", Generation: 1}}
+}
+
+func TestAClassShowsWhatTheCloudFinds(t *testing.T) {
+	r := newRig(t, awsClass())
+	r.cloud.found = v1alpha1.AWSNodeClassStatus{
+		AMI: "ami-1", Subnets: []v1alpha1.ResolvedSubnet{{ID: "subnet-1", Zone: "a"}}, SecurityGroups: []string{"sg-1"},
+		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
+	}
+	loop := r.classLoop()
+	class, again := loop.lookAt(t)
+	want := *r.cloud.found.DeepCopy()
+	want.ObservedGeneration, want.Conditions = 1, class.Status.Conditions
+	if diff := cmp.Diff(want, class.Status); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+	if !meta.IsStatusConditionTrue(class.Status.Conditions, v1alpha1.ConditionReady) || again != resolveEvery {
+		t.Errorf("conditions %v, next look in %s", class.Status.Conditions, again)
+	}
+
+	if loop.lookAt(t); r.cloud.asked != 1 {
+		t.Errorf("an event a moment later: the cloud was asked %d times, want once", r.cloud.asked)
+	}
+	r.now, r.cloud.found.AMI = r.now.Add(resolveEvery), "ami-2"
+	if class, _ = loop.lookAt(t); class.Status.AMI != "ami-2" {
+		t.Errorf("after resolveEvery the image is %s, want the newer one", class.Status.AMI)
+	}
+	class.Generation = 2
+	if err := r.api.Update(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	if class, _ = loop.lookAt(t); r.cloud.asked != 3 || class.Status.ObservedGeneration != class.Generation {
+		t.Errorf("a changed spec: asked %d times, generation %d observed as %d", r.cloud.asked, class.Generation, class.Status.ObservedGeneration)
+	}
+}
+
+func TestAClassKeepsTheLastGoodValuesInTheCloudsWords(t *testing.T) {
+	r := newRig(t, awsClass())
+	r.cloud.found = v1alpha1.AWSNodeClassStatus{AMI: "ami-1"}
+	loop := r.classLoop()
+	loop.lookAt(t)
+	r.said()
+
+	r.cloud.refusal = &provider.InvalidConfigError{Field: "ami", Reason: "InvalidAMIID.NotFound: it does not exist"}
+	r.now = r.now.Add(resolveEvery)
+	class, again := loop.lookAt(t)
+	ready := meta.FindStatusCondition(class.Status.Conditions, v1alpha1.ConditionReady)
+	if ready.Status != metav1.ConditionFalse || ready.Reason != string(v1alpha1.ReasonResolveFailed) || !strings.Contains(ready.Message, "InvalidAMIID.NotFound") {
+		t.Errorf("Ready is %+v", ready)
+	}
+	if class.Status.AMI != "ami-1" || again != resolveRetry {
+		t.Errorf("image %q, next look in %s, want the last good image and a soon retry", class.Status.AMI, again)
+	}
+	if said := r.said(); len(said) != 1 || !strings.Contains(said[0], "InvalidAMIID.NotFound") {
+		t.Errorf("events %v, want one with the cloud's words", said)
+	}
+	r.now = r.now.Add(resolveRetry)
+	loop.lookAt(t)
+	if said := r.said(); len(said) != 0 {
+		t.Errorf("the same refusal once more: events %v", said)
+	}
+
+	r.cloud.refusal = nil
+	r.now = r.now.Add(resolveRetry)
+	if class, _ = loop.lookAt(t); !meta.IsStatusConditionTrue(class.Status.Conditions, v1alpha1.ConditionReady) {
+		t.Errorf("healed: %+v", class.Status.Conditions)
+	}
+}
+
+func TestAClassInUseIsHeld(t *testing.T) {
+	other := nodePool(1, 1, func(p *v1alpha1.NodePool) { p.Name, p.UID = "q", "uid-q" })
+	r := newRig(t, awsClass(), nodePool(1, 1), other)
+	loop := r.classLoop()
+	class, _ := loop.lookAt(t)
+	use := meta.FindStatusCondition(class.Status.Conditions, v1alpha1.ConditionInUse)
+	if diff := cmp.Diff([]string{v1alpha1.FinalizerInUse}, class.Finalizers); diff != "" || use.Status != metav1.ConditionTrue || !strings.Contains(use.Message, "p, q") {
+		t.Errorf("finalizers %v, InUse %+v, want the names of both pools", class.Finalizers, use)
+	}
+	if err := r.api.Delete(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	if class, _ = loop.lookAt(t); class.Name == "" {
+		t.Fatal("the class is gone although pools refer to it")
+	}
+	for _, pool := range []string{"p", "q"} {
+		p := &v1alpha1.NodePool{}
+		if err := r.api.Get(t.Context(), client.ObjectKey{Name: pool}, p); err != nil {
+			t.Fatal(err)
+		}
+		p.Spec.Template.NodeClassRef.Name = "another"
+		if err := r.api.Update(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if class, _ = loop.lookAt(t); class.Name != "" {
+		t.Errorf("the class stays with finalizers %v although no pool refers to it", class.Finalizers)
+	}
+}
+
+func TestAClassThatNobodyUsesHasNoFinalizer(t *testing.T) {
+	pool := nodePool(1, 1)
+	r := newRig(t, awsClass(), pool)
+	loop := r.classLoop()
+	loop.lookAt(t)
+	pool = r.pool()
+	pool.Spec.Template.NodeClassRef = v1alpha1.NodeClassRef{Kind: "Other", Name: "class"}
+	if err := r.api.Update(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	class, _ := loop.lookAt(t)
+	if len(class.Finalizers) > 0 || !meta.IsStatusConditionFalse(class.Status.Conditions, v1alpha1.ConditionInUse) {
+		t.Errorf("finalizers %v, conditions %v", class.Finalizers, class.Status.Conditions)
+	}
+}
+
+func TestAPoolOfAKindThatIsNotServedSaysSo(t *testing.T) {
+	r := newRig(t, nodePool(1, 1, func(p *v1alpha1.NodePool) { p.Spec.Template.NodeClassRef.Kind = "Other" }))
+	r.sweep()
+	r.reconcilePool()
+	got := meta.FindStatusCondition(r.pool().Status.Conditions, v1alpha1.ConditionNodeClassReady)
+	if got.Status != metav1.ConditionFalse || got.Reason != string(v1alpha1.ReasonNodeClassNotServed) || !strings.Contains(got.Message, "launches from AWSNodeClass") {
+		t.Errorf("NodeClassReady is %+v", got)
+	}
+}

@@ -1,0 +1,78 @@
+package scaler
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stratos-sh/stratos/scaler/plan"
+)
+
+// lingers is how long a launch slot stays on its pool after this process first knew of its instance: longer than the cloud's lists lag and another
+// process's last sweep is old. Who took over in that time, or leads as well, would see neither the slot nor the instance, and launch one more.
+const lingers = sweepEvery + fastFor
+
+// launches remembers since when the instances are known whose slots stand on the pools. It is lost with the process; then the sweeps tell
+// again, and of what they do not show any more the cloud is asked under the same token. The zero value is ready.
+type launches struct {
+	// mu guards known.
+	mu sync.Mutex
+	// known is by the pool's UID: another pool of the same name counts its slots anew.
+	known map[types.UID]map[int64]time.Time
+}
+
+// note remembers that the slot's instance is known.
+func (l *launches) note(pool types.UID, slot int64, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.known == nil {
+		l.known = map[types.UID]map[int64]time.Time{}
+	}
+	if l.known[pool] == nil {
+		l.known[pool] = map[int64]time.Time{}
+	}
+	if _, ok := l.known[pool][slot]; !ok {
+		l.known[pool][slot] = now
+	}
+}
+
+// slots are the launch slots that stand on a pool. Open are those of which nobody here knows an instance.
+type slots struct {
+	plan.Slots
+	open []int64
+}
+
+// settle drops the slots that have stood there long enough, and tells which of the rest are open. seen are those that the sweeps have shown.
+func (l *launches) settle(pool types.UID, all plan.Slots, seen map[int64]bool, now time.Time) slots {
+	for _, slot := range all.Pending {
+		if seen[slot] {
+			l.note(pool, slot, now)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known, over := map[int64]bool{}, map[int64]bool{}
+	for slot, since := range l.known[pool] {
+		known[slot], over[slot] = true, now.Sub(since) >= lingers
+		if now.Sub(since) >= 4*lingers { // no cache shows it on the pool any more
+			delete(l.known[pool], slot)
+		}
+	}
+	kept := all.Settle(over)
+	return slots{Slots: kept, open: kept.Settle(known).Pending}
+}
+
+// reserve adds n slots, which are open.
+func (s slots) reserve(n int32) slots {
+	more := s.Slots.Reserve(n)
+	return slots{Slots: more, open: append(slices.Clone(s.open), more.Pending[len(s.Pending):]...)}
+}
+
+// forget drops a pool that is gone.
+func (l *launches) forget(pool types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.known, pool)
+}

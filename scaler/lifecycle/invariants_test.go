@@ -1,0 +1,135 @@
+package lifecycle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
+)
+
+// every calls f with the product of everything that a decision depends on.
+func every(f func(Observation)) {
+	marks := []time.Time{{}, ago(100 * time.Millisecond), ago(20 * time.Second), ago(time.Hour)}
+	bools := []bool{false, true}
+	imageStates := []ImageState{ImagesPresent, ImagesUnknown, ImagesPulling, ImagesFailing, ImagesFailingTold, ImagesSettled}
+	states := []v1alpha1.NodeState{noNode, "", v1alpha1.StateWarmup, v1alpha1.StateStandby, v1alpha1.StateStarting, v1alpha1.StateRunning, v1alpha1.StateStopping, v1alpha1.StateTerminating}
+	for _, s := range states {
+		images := imageStates
+		if s != v1alpha1.StateWarmup && s != v1alpha1.StateStopping { // nothing depends on them
+			images = images[:1]
+		}
+		for _, i := range []provider.InstanceState{pending, running_, stopping_, stopped, terminated, unknown} {
+			for _, mark := range marks {
+				for _, other := range marks {
+					for bits := range len(images) << 10 {
+						bit := func(n int) bool { return bools[bits>>n&1] }
+						o := row{state: s, instance: i}.observation()
+						if !mark.IsZero() {
+							o.Instance.Launched = mark
+						}
+						o.Policy.Deleting, o.Policy.SelfStop, o.Policy.ScaleDown = bit(0), bit(1), bit(2)
+						o.Counting, o.Claims, o.Wanted = bits>>3&1, bits>>4&1, bit(8)
+						if n := o.Node; n != nil {
+							n.Ready, n.NetworkReady, n.Complete = bit(5), bit(6), bit(7)
+							n.EverReady = n.Ready
+							n.Warmed, n.EmptySince, n.StopIntent = mark, mark, other
+							n.WarmupStarted, n.ImagesChecked = other, other
+							n.Images = images[bits>>10]
+							n.Started, n.Running, n.StoppingSince = mark, mark, mark
+							o.Refresh = bit(8)
+							if bit(9) {
+								o.Recycle = v1alpha1.StopDrift
+							}
+						}
+						f(o)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestStandbyHasItsImages is invariant 6, but for nodes that were standby already: those keep what they had.
+func TestStandbyHasItsImages(t *testing.T) {
+	seen := 0
+	every(func(o Observation) {
+		if o.Node == nil || o.Node.State != v1alpha1.StateWarmup || o.Node.Images == ImagesPresent {
+			return
+		}
+		d := Decide(o, epoch())
+		before := !o.Node.WarmupStarted.IsZero() && !o.Node.Warmed.IsZero()
+		if d.Action == ToStandby && !before || d.Action == RecordWarmed || d.Action == StopWarmed {
+			t.Fatalf("%s without its images: %+v %+v", d.Action, o, o.Node)
+		}
+		seen++
+	})
+	if seen == 0 {
+		t.Fatal("no observation lacked images")
+	}
+}
+
+func TestNothingIsTakenFromUnderAPod(t *testing.T) {
+	seen := 0
+	every(func(o Observation) {
+		if o.Node == nil || o.Counting == 0 || o.Instance.State == terminated {
+			return
+		}
+		d := Decide(o, epoch())
+		intended := (o.Node.State == v1alpha1.StateStopping || o.Node.State == v1alpha1.StateWarmup) && !o.Node.StopIntent.IsZero()
+		hangs := d.Action == ForceStop && o.Instance.State == stopping_
+		if d.Action == BeginTerminate && d.StopReason == v1alpha1.StopDrift {
+			t.Fatalf("replaced for drift with a pod that counts on it: %+v %+v", o, o.Node)
+		}
+		switch d.Action {
+		case StopWarmed, ForceStop, StopAgain, VerifyAndStop, Terminate, BeginStop:
+			if !intended && !hangs {
+				t.Fatalf("%s with a pod that counts on it: %+v %+v", d.Action, o, o.Node)
+			}
+		}
+		seen++
+	})
+	if seen == 0 {
+		t.Fatal("no observation had a pod")
+	}
+}
+
+func TestNoStateWithoutAWayOut(t *testing.T) {
+	later := epoch().Add(24 * time.Hour)
+	every(func(o Observation) {
+		if o.Node == nil && o.Instance.State == terminated || o.Instance.State == unknown {
+			return
+		}
+		if s := state(o); s == v1alpha1.StateRunning || s == v1alpha1.StateStandby {
+			return // resting states: they end by demand, not by a deadline
+		}
+		o.Instance.Seen = later
+		if d := Decide(o, later); d.Action == Wait {
+			t.Fatalf("still %q a day later: %+v %+v", d.Reason, o, o.Node)
+		}
+	})
+}
+
+func state(o Observation) v1alpha1.NodeState {
+	if o.Node == nil {
+		return noNode
+	}
+	return o.Node.State
+}
+
+func TestOnlyAFreshReportOpensANode(t *testing.T) {
+	every(func(o Observation) {
+		d := Decide(o, epoch())
+		if d.Action == ToRunning && !(o.Node.Ready && o.Node.NetworkReady && o.Node.Complete) {
+			t.Fatalf("opened without a fresh report: %+v %+v", o, o.Node)
+		}
+	})
+}
+
+func TestEveryDecisionIsMadeAgainOfTheSame(t *testing.T) {
+	every(func(o Observation) {
+		if a, b := Decide(o, epoch()), Decide(o, epoch()); a != b {
+			t.Fatalf("%+v, then %+v, of %+v", a, b, o)
+		}
+	})
+}

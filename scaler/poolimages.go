@@ -1,0 +1,165 @@
+package scaler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/scaler/plan"
+	"github.com/stratos-sh/stratos/scaler/transition"
+)
+
+// refreshRest is how long after an image could not be pulled no standby node of the pool is started to pull it: a registry that is down, or a tag
+// that does not exist, must not cost the running of instances again and again.
+const refreshRest = 15 * time.Minute
+
+// nodeImages is what is known of the images of one of the pool's nodes.
+type nodeImages struct {
+	node    *corev1.Node
+	wanted  []string
+	present bool
+	// failure is an image of the wanted ones that could not be pulled; nil for none.
+	failure *transition.ImageFailure
+}
+
+// poolImages is what is known of the images of a pool's nodes, sorted by name.
+type poolImages struct {
+	nodes []nodeImages
+	// lacking are the nodes on which images are missing.
+	lacking map[v1alpha1.NodeName]bool
+	// resting: an image could not be pulled a short time ago.
+	resting bool
+}
+
+// images judges the pool's nodes.
+func (c *pools) images(ctx context.Context, pool *v1alpha1.NodePool, nodes []corev1.Node) (poolImages, error) {
+	sets, err := daemonSets(ctx, c.client)
+	if err != nil {
+		return poolImages{}, err
+	}
+	out := poolImages{lacking: map[v1alpha1.NodeName]bool{}}
+	for i := range nodes {
+		n := &nodes[i]
+		if n.Labels[v1alpha1.LabelState] == "" {
+			continue
+		}
+		wanted := plan.Images(pool, n, sets)
+		im := nodeImages{node: n, wanted: wanted, present: len(wanted) == 0 || n.Annotations[v1alpha1.AnnotationImagesHash] == plan.HashImages(wanted)}
+		if f, ok := transition.ImageFailureOf(n); ok && slices.Contains(wanted, f.Image) {
+			im.failure = &f
+			out.resting = out.resting || c.now().Sub(f.Since) < refreshRest
+		}
+		out.nodes = append(out.nodes, im)
+		out.lacking[v1alpha1.NodeName(n.Name)] = !im.present
+	}
+	slices.SortFunc(out.nodes, func(a, b nodeImages) int { return strings.Compare(a.node.Name, b.node.Name) })
+	return out, nil
+}
+
+// stale reports whether images that the pool wants are not on the node. While one of them could not be pulled lately on any node, it says so of
+// none.
+func (p poolImages) stale(node v1alpha1.NodeName) bool {
+	return !p.resting && p.lacking[node]
+}
+
+// refreshing: it was complete before, and is warming up to pull images.
+func refreshing(n *corev1.Node) bool {
+	return n.Labels[v1alpha1.LabelState] == string(v1alpha1.StateWarmup) &&
+		n.Annotations[v1alpha1.AnnotationWarmupStarted] != "" && n.Annotations[v1alpha1.AnnotationWarmedAt] != ""
+}
+
+// startable: nobody has marked the node, it is not resting after a failed start, and no pod is promised room on it.
+func (c *pools) startable(n *corev1.Node) bool {
+	return n.Annotations[v1alpha1.AnnotationDoNotStart] != "true" && n.Annotations[v1alpha1.AnnotationCordoned] == "true" &&
+		!c.now().Before(timeMark(n, v1alpha1.AnnotationUnavailableUntil)) && len(c.ledger.On(v1alpha1.NodeName(n.Name))) == 0
+}
+
+// imagesCondition says how far the pool's nodes are. A failure counts until the image is there or no longer wanted.
+func (c *pools) imagesCondition(ctx context.Context, pool *v1alpha1.NodePool, images poolImages) metav1.Condition {
+	cond := metav1.Condition{Type: v1alpha1.ConditionImagesPulled, Status: metav1.ConditionTrue, Reason: string(v1alpha1.ReasonImagesPresent), ObservedGeneration: pool.Generation}
+	wanting, done := 0, 0
+	var broken []string
+	for _, im := range images.nodes {
+		if len(im.wanted) == 0 {
+			continue
+		}
+		wanting++
+		if im.present {
+			done++
+		}
+		if im.failure != nil {
+			broken = append(broken, fmt.Sprintf("node %s: %s: %s", im.node.Name, im.failure.Image, im.failure.Words))
+		}
+	}
+	progress := fmt.Sprintf("%d of %d nodes have their images", done, wanting)
+	switch {
+	case len(broken) > 0:
+		cond.Status, cond.Reason = metav1.ConditionFalse, string(v1alpha1.ReasonImagePullFailed)
+		cond.Message = fmt.Sprintf("%s; %d cannot pull one; %s", progress, len(broken), broken[0])
+	case done < wanting:
+		cond.Status, cond.Reason = metav1.ConditionUnknown, string(v1alpha1.ReasonImagesPending)
+		cond.Message = progress + c.underWay(ctx, pool)
+	case wanting > 0:
+		cond.Message = progress
+	case len(pool.Spec.PreWarm.ImagesToPull) > 0:
+		cond.Status, cond.Reason, cond.Message = metav1.ConditionUnknown, string(v1alpha1.ReasonImagesPending), "no node has come to pull images yet"
+	default:
+		cond.Message = "no images are to be pulled"
+	}
+	return cond
+}
+
+// underWay tells of the pulls that kubelets are at.
+func (c *pools) underWay(ctx context.Context, pool *v1alpha1.NodePool) string {
+	list := &corev1.PodList{}
+	err := c.client.List(ctx, list, client.InNamespace(c.namespace), client.MatchingLabels{v1alpha1.LabelPool: pool.Name}, client.HasLabels{v1alpha1.LabelPull})
+	if err != nil {
+		return ""
+	}
+	pulled, all := 0, 0
+	for i := range list.Items {
+		pod := &list.Items[i]
+		if !claim.Pulls(pod) {
+			continue
+		}
+		var asked []string
+		for j := range pod.Spec.Containers {
+			asked = append(asked, pod.Spec.Containers[j].Image)
+		}
+		all += len(asked)
+		pulled += plan.Judge(asked, []*corev1.Pod{pod}).Present
+	}
+	if all == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d of %d pulls under way are done", pulled, all)
+}
+
+// byDaemonSet: its images may be wanted on the nodes of every pool.
+func (c *pools) byDaemonSet(ctx context.Context, _ client.Object) []reconcile.Request {
+	list := &v1alpha1.NodePoolList{}
+	if err := c.client.List(ctx, list); err != nil {
+		return nil // the sweep brings every pool back within seconds
+	}
+	out := make([]reconcile.Request, len(list.Items))
+	for i := range list.Items {
+		out[i].NamespacedName = client.ObjectKeyFromObject(&list.Items[i])
+	}
+	return out
+}
+
+func setCondition(pool *v1alpha1.NodePool, cond *metav1.Condition) {
+	if cond != nil {
+		meta.SetStatusCondition(&pool.Status.Conditions, *cond)
+	}
+}

@@ -1,0 +1,74 @@
+package transition
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+)
+
+// maxWords bounds what of a registry's answer is kept on the Node.
+const maxWords = 512
+
+// WarmAgain is the intent to start a stopped instance for a warm-up that we end ourselves: the one before ended incomplete, or the node stands
+// by and lacks images. What its kubelet reported until now says nothing about the new try, so n must be read from the API server, as for Standby.
+func WarmAgain(n *corev1.Node, t Template, now time.Time) Patch {
+	recorded := v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) == v1alpha1.StateStandby && n.Annotations[v1alpha1.AnnotationHeartbeatAtStop] != ""
+	is := enter(n, v1alpha1.StateWarmup)
+	if !recorded { // Standby has recorded it when the cloud said stopped; what came since may be a report of that boot
+		set(&is.Annotations, v1alpha1.AnnotationHeartbeatAtStop, FormatHeartbeats(n.Status.Conditions))
+	}
+	// With its fraction, as the start intent has: whoever comes after a crash has to tell whether it is older than he is.
+	set(&is.Annotations, v1alpha1.AnnotationWarmupStarted, now.UTC().Format(time.RFC3339Nano))
+	for i := range t.StartupTaints {
+		addTaint(is, t.StartupTaints[i])
+	}
+	shut(is)
+	return between(n, is)
+}
+
+// ImageFailure is an image that could not be pulled, as a Node remembers it.
+type ImageFailure struct {
+	Since        time.Time
+	Image, Words string
+}
+
+// ImageFailureOf reads what the Node remembers; false for nothing.
+func ImageFailureOf(n *corev1.Node) (ImageFailure, bool) {
+	since, rest, _ := strings.Cut(n.Annotations[v1alpha1.AnnotationImagePullFailed], " ")
+	image, words, ok := strings.Cut(rest, ": ")
+	at, err := time.Parse(time.RFC3339, since)
+	return ImageFailure{Since: at, Image: image, Words: words}, ok && err == nil
+}
+
+func (f ImageFailure) String() string {
+	words := strings.ToValidUTF8(f.Words[:min(len(f.Words), maxWords)], "")
+	return f.Since.UTC().Format(time.RFC3339) + " " + f.Image + ": " + words
+}
+
+// ImagePullFailed remembers which image could not be pulled.
+func ImagePullFailed(n *corev1.Node, f ImageFailure) Patch {
+	is := n.DeepCopy()
+	set(&is.Annotations, v1alpha1.AnnotationImagePullFailed, f.String())
+	return between(n, is)
+}
+
+// ImagesRecorded ends a look at the images. hash is the set that is there, "" where it is not all there; failure is what could not be pulled,
+// nil for nothing.
+func ImagesRecorded(n *corev1.Node, hash string, failure *ImageFailure, now time.Time) Patch {
+	is := n.DeepCopy()
+	delete(is.Annotations, v1alpha1.AnnotationImagePullFailed)
+	if failure != nil {
+		set(&is.Annotations, v1alpha1.AnnotationImagePullFailed, failure.String())
+	}
+	delete(is.Annotations, v1alpha1.AnnotationImagesHash)
+	if hash != "" {
+		set(&is.Annotations, v1alpha1.AnnotationImagesHash, hash)
+	}
+	if v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) == v1alpha1.StateStopping { // each stop asks anew
+		set(&is.Annotations, v1alpha1.AnnotationImagesChecked, now.UTC().Format(time.RFC3339Nano))
+	}
+	return between(n, is)
+}

@@ -1,0 +1,47 @@
+package scaler
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/scaler/lifecycle"
+	"github.com/stratos-sh/stratos/scaler/transition"
+)
+
+// warmAgain has a stopped instance started to be warmed up once more: one whose warm-up ended incomplete, or a standby node that lacks
+// images. The intent is written once, the call is made again as often as it is asked for. The Node is read from the API server: its
+// heartbeats are recorded.
+func (c *nodes) warmAgain(ctx context.Context, g gathered, d lifecycle.Decision) error {
+	n := &corev1.Node{}
+	if err := c.live.Get(ctx, client.ObjectKeyFromObject(g.node), n); err != nil {
+		return err
+	}
+	if n.Labels[v1alpha1.LabelState] != string(g.Node.State) || n.Annotations[v1alpha1.AnnotationWarmupStarted] != g.node.Annotations[v1alpha1.AnnotationWarmupStarted] {
+		return apierrors.NewConflict(corev1.Resource("nodes"), n.Name, fmt.Errorf("state changed"))
+	}
+	if g.Node.WarmupStarted.IsZero() {
+		if err := c.patch(ctx, n, transition.WarmAgain(n, g.template, c.now())); err != nil {
+			return err
+		}
+		c.sayWarmAgain(g, d)
+	}
+	if err := c.starter.WarmAgain(ctx, n); err != nil {
+		return err // the intent stands; a later look asks again
+	}
+	c.inventory.starting(g.instance.ID, c.now())
+	c.poke()
+	return nil
+}
+
+func (c *nodes) sayWarmAgain(g gathered, d lifecycle.Decision) {
+	if d.Failure != "" {
+		c.warmupFailed(g, d)
+		return
+	}
+	c.event(g, corev1.EventTypeNormal, v1alpha1.ReasonWarmupStarted, d.Reason)
+}
