@@ -205,7 +205,7 @@ func TestAnotherLeaderThatDoesNotSeeALaunchDoesNotRepeatIt(t *testing.T) {
 	if _, err := other.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "p"}}); err != nil {
 		t.Fatal(err)
 	}
-	r.want("launch 0")
+	r.want("launch 0", "get "+r.launches[0].ClientToken) // whether it still carries its tags
 	if r.launches[0].ClientToken != r.launches[1].ClientToken {
 		t.Error("the other asked for another instance")
 	}
