@@ -11,8 +11,8 @@ STRICT := set -euo pipefail
 
 # Modules of the repository: what is shipped, the suites with the demo, the control plane that they run on, the chart's
 # renders and tests, the comparison with the scheduler's own filters, the Karpenter that the suites run beside Stratos,
-# and cert-manager's controllers as a program.
-MODULES := . e2e e2e/controlplane e2e/helm e2e/parity e2e/karpenter e2e/certmanager
+# cert-manager's controllers as a program, and the suite on real nodes.
+MODULES := . e2e e2e/controlplane e2e/helm e2e/parity e2e/karpenter e2e/certmanager e2e/kind
 TOOL := go tool -modfile=$(CURDIR)/go.tools.mod
 
 # Evaluated only where it is used, because a copy of the tree (verify) has no git.
@@ -46,7 +46,7 @@ help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z][a-z0-9-]*:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
-demo: controlplane ## Play the main job in a terminal: pool, burst, start, run, back to standby (KEEP=1 leaves it up)
+demo: controlplane ## Play the main job in a terminal: pool, burst, start, run, back to standby (KEEP=1 leaves it up, PROVIDER=aws plays it on EC2's protocol)
 	@go build -C e2e -p $(P) -buildvcs=false -o ../bin/demo ./demo
 	@cd e2e && exec ../bin/demo
 
@@ -170,6 +170,35 @@ minors: ## Build the control planes of the older supported Kubernetes minors int
 karpenter: ## Build the Karpenter that the suites run beside Stratos into the cache unless it is there
 	@cd e2e && go run ./rig/cmd/karpenter >/dev/null
 
+##@ Real nodes
+
+# Apart from `make test`: these need Docker, or root on a Debian machine to install it. docs/development.md says what they do.
+KIND := e2e/kind/kind.sh
+
+.PHONY: e2e-kind-up
+e2e-kind-up: ## Bring up a kind cluster, offline too, with cert-manager and this checkout's Stratos in it
+	@$(KIND) up && $(KIND) load && $(KIND) install
+
+.PHONY: e2e-kind-test
+e2e-kind-test: bin/check ## Run the suite in the cluster of e2e-kind-up
+	@STRATOS_KIND_RECORD=$(CURDIR)/$(RECORD_IN)/kind.jsonl $(KIND) test $(TESTFLAGS)
+
+.PHONY: e2e-kind-look
+e2e-kind-look: ## Show the cluster's nodes, pools, pods and containers
+	@$(KIND) look
+
+.PHONY: e2e-kind-down
+e2e-kind-down: ## Remove the cluster, and end Docker where e2e-kind-up started it
+	@$(KIND) down
+
+.PHONY: try
+try: ## Bring up a kind cluster with a pool of stopped nodes, and say what to type
+	@STRATOS_KIND_CLUSTER=stratos-try $(KIND) try
+
+.PHONY: try-down
+try-down: ## Remove what try has brought up
+	@STRATOS_KIND_CLUSTER=stratos-try $(KIND) down
+
 # Always asked for: the go command knows better than make whether it is up to date.
 .PHONY: bin/check
 bin/check:
@@ -196,7 +225,7 @@ verify-modules:
 	@$(STRICT); for module in $(MODULES); do \
 	  (cd "$$module" && go mod tidy -diff) || { echo "verify: run go mod tidy in $$module" >&2; exit 1; }; \
 	done
-	@$(STRICT); cd e2e/controlplane; for file in minors/*.mod; do \
+	@$(STRICT); cd e2e/controlplane; for file in node.mod minors/*.mod; do \
 	  go mod tidy -modfile=$$file -diff || { echo "verify: run go mod tidy -modfile=$$file in e2e/controlplane" >&2; exit 1; }; \
 	done
 	@go list -modfile=go.tools.mod -mod=readonly -deps tool >/dev/null

@@ -143,12 +143,14 @@ func sectionOf(r role) string {
 		where = "in the release's namespace"
 	}
 	switch {
-	case r.set != "default" && r.set != "fake", strings.HasSuffix(r.Metadata.Name, "-view"), strings.HasSuffix(r.Metadata.Name, "-edit"):
+	case r.set != "default" && r.set != "fake" && r.set != "kind", strings.HasSuffix(r.Metadata.Name, "-view"), strings.HasSuffix(r.Metadata.Name, "-edit"):
 		return ""
 	case strings.HasSuffix(r.Metadata.Name, "-scheduler"):
 		return "Scheduler, " + where
 	case strings.HasSuffix(r.Metadata.Name, "-fake") && r.Kind == "Role":
 		return "Fake cloud, in kube-node-lease"
+	case strings.HasSuffix(r.Metadata.Name, "-kind"):
+		return "Nodes in Docker, " + where
 	case strings.HasSuffix(r.Metadata.Name, "-fake"):
 		return "Fake cloud, " + where
 	}

@@ -151,7 +151,7 @@ func TestEveryRuleIsBrokenByAFaultyObject(t *testing.T) {
 	}
 }
 
-func TestBothDefinitionsAreClusterScopedAndListedTogether(t *testing.T) {
+func TestAllDefinitionsAreClusterScopedAndListedTogether(t *testing.T) {
 	all, err := crds.All()
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func TestBothDefinitionsAreClusterScopedAndListedTogether(t *testing.T) {
 			t.Errorf("%s has subresources %v, want status only", crd.Name, sub)
 		}
 	}
-	if diff := cmp.Diff([]string{"awsnodeclasses.stratos.sh", "nodepools.stratos.sh"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"awsnodeclasses.stratos.sh", "kindnodeclasses.stratos.sh", "nodepools.stratos.sh"}, names); diff != "" {
 		t.Errorf("definitions (-want +got):\n%s", diff)
 	}
 }

@@ -72,8 +72,8 @@ func TestInstallAppliesAllThenWaitsUntilAllAreServed(t *testing.T) {
 			t.Errorf("returned after %s, want %s and at most one poll more", took, s.after)
 		}
 		want := []string{
-			"apply awsnodeclasses.stratos.sh", "apply nodepools.stratos.sh",
-			"established awsnodeclasses.stratos.sh", "established nodepools.stratos.sh",
+			"apply awsnodeclasses.stratos.sh", "apply kindnodeclasses.stratos.sh", "apply nodepools.stratos.sh",
+			"established awsnodeclasses.stratos.sh", "established kindnodeclasses.stratos.sh", "established nodepools.stratos.sh",
 		}
 		if diff := cmp.Diff(want, s.order); diff != "" {
 			t.Errorf("calls (-want +got):\n%s", diff)

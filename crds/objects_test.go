@@ -63,8 +63,11 @@ func decodeStrictly(t *testing.T, object map[string]any) {
 		t.Fatal(err)
 	}
 	var into any = &v1alpha1.NodePool{}
-	if object["kind"] == "AWSNodeClass" {
+	switch object["kind"] {
+	case v1alpha1.KindAWSNodeClass:
 		into = &v1alpha1.AWSNodeClass{}
+	case v1alpha1.KindKindNodeClass:
+		into = &v1alpha1.KindNodeClass{}
 	}
 	if err := yaml.UnmarshalStrict(data, into); err != nil {
 		t.Errorf("accepted by the schema, not decoded by Go: %v", err)

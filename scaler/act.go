@@ -156,11 +156,7 @@ func (c *nodes) failStart(ctx context.Context, g gathered, why string) error {
 func (c *nodes) toRunning(ctx context.Context, g gathered, d lifecycle.Decision) error {
 	n := g.node
 	for range 5 {
-		open := transition.Running
-		if d.Action == lifecycle.CancelStop {
-			open = transition.Resumed
-		}
-		err := c.patch(ctx, n, open(n, g.template, c.now()))
+		err := c.patch(ctx, n, transition.Running(n, g.template, c.now()))
 		if err == nil {
 			c.ran(g, d)
 			return c.sayRunning(ctx, n)
@@ -172,7 +168,7 @@ func (c *nodes) toRunning(ctx context.Context, g gathered, d lifecycle.Decision)
 		if err := c.live.Get(ctx, client.ObjectKeyFromObject(g.node), n); err != nil {
 			return err
 		}
-		if n.Labels[v1alpha1.LabelState] != g.node.Labels[v1alpha1.LabelState] {
+		if n.Labels[v1alpha1.LabelState] != g.node.Labels[v1alpha1.LabelState] || n.Annotations[v1alpha1.AnnotationStopIntent] != "" {
 			return nil // somebody else has moved it on; their write brings an event
 		}
 	}

@@ -74,8 +74,9 @@ func (d *demand) of(pool v1alpha1.PoolName) []*corev1.Pod {
 }
 
 // nodes is how many nodes the pool's waiting pods need, placed on empty nodes like one that the pool has. While it has
-// none to take as a pattern, one node is asked for: it will tell.
-func (d *demand) nodes(pool *v1alpha1.NodePool, nodes []corev1.Node) int32 {
+// none to take as a pattern, they are placed on what the class promises, nil where it promises nothing; at least one node is asked for
+// then: it will tell.
+func (d *demand) nodes(pool *v1alpha1.NodePool, nodes []corev1.Node, promised *corev1.Node) int32 {
 	pods := d.of(v1alpha1.PoolName(pool.Name))
 	if len(pods) == 0 {
 		return 0
@@ -85,5 +86,9 @@ func (d *demand) nodes(pool *v1alpha1.NodePool, nodes []corev1.Node) int32 {
 			return plan.NodesFor(pods, claim.NodeOf(&nodes[i], pool))
 		}
 	}
-	return 1
+	if promised == nil {
+		return 1
+	}
+	// A kubelet keeps some of what is promised for itself, and what zone a node will be in nobody knows: this is never too much.
+	return max(1, plan.NodesFor(pods, claim.NodeOf(promised, pool)))
 }

@@ -1,10 +1,14 @@
 package scaler
 
 import (
+	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
@@ -46,21 +50,72 @@ func TestDemandIsByPodAndPool(t *testing.T) {
 	}
 }
 
+// promise is a node as a class of so many cpus promises it.
+func promise(cpus string) *corev1.Node {
+	n := nodeIn("")
+	n.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse(cpus)
+	return n
+}
+
+// TestWhatAClassPromises: an empty pool plans by what the cloud said of the class, and by nothing while it has said nothing.
+func TestWhatAClassPromises(t *testing.T) {
+	class := awsClass()
+	r := newRig(t, class)
+	pool := nodePool(1, 1, func(p *v1alpha1.NodePool) {
+		p.Spec.Template.Labels = map[string]string{"team": "a"}
+		p.Spec.Template.Taints = []corev1.Taint{{Key: "only", Effect: corev1.TaintEffectNoSchedule}}
+	})
+	if got := promisedBy(t.Context(), r.pools.classes, pool); got != nil {
+		t.Errorf("before the cloud has said anything: %v", got)
+	}
+	class.Status = v1alpha1.AWSNodeClassStatus{Architecture: "arm64", Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}
+	class.Spec.InstanceType = "m7g.large"
+	if err := errors.Join(r.api.Update(t.Context(), class.DeepCopy()), r.setStatus(class)); err != nil {
+		t.Fatal(err)
+	}
+	got := promisedBy(t.Context(), r.pools.classes, pool)
+	if got == nil {
+		t.Fatal("nothing is promised")
+	}
+	labels := map[string]string{v1alpha1.LabelPool: "p", v1alpha1.LabelState: "standby", "team": "a", corev1.LabelArchStable: "arm64", corev1.LabelInstanceTypeStable: "m7g.large", corev1.LabelOSStable: "linux"}
+	if diff := cmp.Diff(labels, got.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	if cpu := got.Status.Allocatable[corev1.ResourceCPU]; cpu.String() != "2" || len(got.Spec.Taints) != 1 {
+		t.Errorf("%s cpus, taints %v", cpu.String(), got.Spec.Taints)
+	}
+}
+
+// setStatus writes the class's status as it stands in c.
+func (r *rig) setStatus(c *v1alpha1.AWSNodeClass) error {
+	now := &v1alpha1.AWSNodeClass{}
+	if err := r.api.Get(r.t.Context(), client.ObjectKeyFromObject(c), now); err != nil {
+		return err
+	}
+	now.Status = c.Status
+	return r.api.Status().Update(r.t.Context(), now)
+}
+
 func TestDemandInNodes(t *testing.T) {
 	pool := nodePool(9, 0)
 	for name, c := range map[string]struct {
-		pods  []*corev1.Pod
-		nodes []corev1.Node
-		want  int32
+		pods     []*corev1.Pod
+		nodes    []corev1.Node
+		want     int32
+		promised *corev1.Node
 	}{
-		"nobody waits":                           {nil, []corev1.Node{*nodeIn(v1alpha1.StateStandby)}, 0},
-		"placed on nodes like those of the pool": {[]*corev1.Pod{waits("a", "3"), waits("b", "3")}, []corev1.Node{*nodeIn(v1alpha1.StateStandby)}, 2},
-		"while there is none to go by: one":      {[]*corev1.Pod{waits("a", "3"), waits("b", "3")}, nil, 1},
+		"nobody waits":                           {pods: nil, nodes: []corev1.Node{*nodeIn(v1alpha1.StateStandby)}, want: 0, promised: promise("4")},
+		"placed on nodes like those of the pool": {pods: []*corev1.Pod{waits("a", "3"), waits("b", "3")}, nodes: []corev1.Node{*nodeIn(v1alpha1.StateStandby)}, want: 2},
+		"which tell more than the class":         {pods: []*corev1.Pod{waits("a", "3"), waits("b", "3")}, nodes: []corev1.Node{*nodeIn(v1alpha1.StateStandby)}, want: 2, promised: promise("64")},
+		"while there is none to go by: one":      {pods: []*corev1.Pod{waits("a", "3"), waits("b", "3")}, want: 1},
+		"unless the class promises something":    {pods: []*corev1.Pod{waits("a", "3"), waits("b", "3"), waits("c", "3")}, want: 3, promised: promise("4")},
+		"and fits several on one":                {pods: []*corev1.Pod{waits("a", "3"), waits("b", "3"), waits("c", "3")}, want: 2, promised: promise("8")},
+		"one also where nothing seems to fit":    {pods: []*corev1.Pod{waits("a", "3"), waits("b", "3")}, want: 1, promised: promise("2")},
 		"one that has said nothing yet is none to go by": {
-			[]*corev1.Pod{waits("a", "3"), waits("b", "3")}, []corev1.Node{*nodeIn("", func(n *corev1.Node) { n.Status.Allocatable = nil })}, 1,
+			pods: []*corev1.Pod{waits("a", "3"), waits("b", "3")}, nodes: []corev1.Node{*nodeIn("", func(n *corev1.Node) { n.Status.Allocatable = nil })}, want: 1,
 		},
 		"nor is another pool's": {
-			[]*corev1.Pod{waits("a", "3"), waits("b", "3")}, []corev1.Node{*nodeIn(v1alpha1.StateStandby, func(n *corev1.Node) { n.Labels[v1alpha1.LabelPool] = "q" })}, 1,
+			pods: []*corev1.Pod{waits("a", "3"), waits("b", "3")}, nodes: []corev1.Node{*nodeIn(v1alpha1.StateStandby, func(n *corev1.Node) { n.Labels[v1alpha1.LabelPool] = "q" })}, want: 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +123,7 @@ func TestDemandInNodes(t *testing.T) {
 			for _, p := range c.pods {
 				d.add(p, "p")
 			}
-			if got := d.nodes(pool, c.nodes); got != c.want {
+			if got := d.nodes(pool, c.nodes, c.promised); got != c.want {
 				t.Errorf("%d nodes, want %d", got, c.want)
 			}
 		})

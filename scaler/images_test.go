@@ -200,6 +200,26 @@ func TestStopLooksAtTheImagesAgain(t *testing.T) {
 	}
 }
 
+// A look at the images that takes longer than scaleDown.drainTimeout leaves the drain all of its own time.
+func TestTheLookAtTheImagesTakesNothingOfTheDrain(t *testing.T) {
+	slow := func(p *v1alpha1.NodePool) { p.Spec.PreWarm.Timeout = &metav1.Duration{Duration: time.Hour} }
+	r := newRig(t, drained(having("a:1")), nodePool(5, 0, wanting("a:1"), slow))
+	passed := time.Duration(0)
+	r.nodes.witness = newWitness(func() time.Duration { return passed })
+	look := func(later time.Duration) {
+		r.now, passed = r.now.Add(later), passed+later
+		r.sweep(instance(provider.InstanceRunning, withTag(v1alpha1.LabelState, "stopping")))
+		r.reconcile()
+	}
+	look(0)
+	look(2 * time.Second) // after binds in flight the kubelet is asked
+	r.kubelet(nil)
+	look(10 * time.Minute) // what it said is recorded
+	look(0)
+	look(2 * time.Second)
+	r.want("patch c stopping", "delete stratos-pull-i-c-"+plan.HashImages([]string{"a:1"})+"-0", "intent c", "stop i-c")
+}
+
 func TestPodsThatPullGoWithTheNeed(t *testing.T) {
 	p := plan.Pull{Namespace: "stratos", Node: nodeIn(v1alpha1.StateRunning), Pool: "p", Instance: "i-c", Images: []string{"a:1"}}.Pods()[0]
 	r := newRig(t, nodeIn(v1alpha1.StateRunning), nodePool(5, 0, wanting("a:1")), p)

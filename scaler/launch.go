@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
@@ -113,4 +114,31 @@ func (k classKinds) launch(ctx context.Context, ref v1alpha1.NodeClassRef, req p
 	req.Tags = maps.Clone(req.Tags)
 	maps.Copy(req.Tags, origin{class: class.SpecHash(), ami: class.ResolvedImage()}.written())
 	return kind.Launch(ctx, class, req)
+}
+
+// promising is a class whose status says what one instance has, and the labels that follow from it.
+type promising interface {
+	Promised() (capacity corev1.ResourceList, labels map[string]string)
+}
+
+// promisedBy is a node of the pool as its class promises it, nil where the class says nothing.
+func promisedBy(ctx context.Context, classes classKinds, pool *v1alpha1.NodePool) *corev1.Node {
+	class, _, err := classes.get(ctx, pool.Spec.Template.NodeClassRef)
+	if err != nil {
+		return nil
+	}
+	p, ok := class.(promising)
+	if !ok {
+		return nil
+	}
+	capacity, labels := p.Promised()
+	if len(capacity) == 0 {
+		return nil
+	}
+	n := &corev1.Node{Status: corev1.NodeStatus{Allocatable: capacity}}
+	n.Name, n.Labels = pool.Name+"-promised", labels
+	maps.Copy(n.Labels, pool.Spec.Template.Labels)
+	n.Labels[v1alpha1.LabelPool], n.Labels[v1alpha1.LabelState] = pool.Name, string(v1alpha1.StateStandby)
+	n.Spec.Taints = pool.Spec.Template.Taints
+	return n
 }

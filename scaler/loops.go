@@ -33,6 +33,8 @@ type Parts struct {
 	Now     func() time.Time
 	// Elapsed is how long the process has run, by a clock that nobody steps.
 	Elapsed func() time.Duration
+	// Ready says why the view is not whole yet.
+	Ready func() error
 	// StartQueue is the Starter's; nil for one that waits by the clock of the machine.
 	StartQueue workqueue.TypedRateLimitingInterface[v1alpha1.NodeName]
 	// LaunchesAtOnce bounds one pool's launches under way; at least 1.
@@ -82,7 +84,7 @@ func NewLoops(p Parts) (*Loops, error) {
 		wake: func(ctx context.Context, id v1alpha1.InstanceID) { send(ctx, instances, id) },
 	}
 	l.pending = &pending{
-		reader: p.Client, writer: p.Client, ledger: p.Ledger, placer: l.Placer, view: p.View, demand: waiting, events: p.Events,
+		reader: p.Client, writer: p.Client, ledger: p.Ledger, placer: l.Placer, view: p.View, ready: p.Ready, demand: waiting, events: p.Events,
 		schedulers: p.ExtenderSchedulers, recalled: map[podKey]types.UID{}, told: map[podKey]string{}, passed: map[podKey]bool{}, now: p.Now,
 		failing: map[podKey]string{}, errors: m.schedulerErrors,
 		poolChanged: func(ctx context.Context, pool v1alpha1.PoolName) { send(ctx, changed, pool) },

@@ -2,6 +2,7 @@ package scaler
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -45,7 +46,7 @@ func (r *rig) looksAfter() *pending {
 		reader: r.api, writer: r.api, ledger: r.ledger, demand: r.demand, events: r.events, schedulers: []string{v1alpha1.SchedulerName},
 		recalled: map[podKey]types.UID{}, told: map[podKey]string{}, passed: map[podKey]bool{},
 		failing: map[podKey]string{}, errors: r.nodes.metrics.schedulerErrors,
-		now: clock, view: seen, placer: start.NewPlacer(r.ledger, seen, r.nodes.starter, r.events, clock),
+		now: clock, view: seen, ready: func() error { return nil }, placer: start.NewPlacer(r.ledger, seen, r.nodes.starter, r.events, clock),
 		poolChanged: func(_ context.Context, pool v1alpha1.PoolName) { r.note("pool " + string(pool)) },
 	}
 }
@@ -237,6 +238,27 @@ func TestNothingIsLaunchedForAPodThatARunningNodeTakes(t *testing.T) {
 	r.look(c)
 	if got := r.said(); len(got) != 1 || !strings.Contains(got[0], "ColdLaunch") || len(r.demand.of("p")) != 1 {
 		t.Errorf("events %q and demand %v, want a launch for a pod that its scheduler refuses still", got, r.demand.of("p"))
+	}
+}
+
+// After a restart the pods may come before the nodes do.
+func TestNoPodIsJudgedByHalfAView(t *testing.T) {
+	r := newRig(t, unschedulable(), nodePool(2, 1))
+	r.now = epoch().Add(time.Minute)
+	c := r.looksAfter()
+	whole := c.view
+	c.view, c.ready = view.New(r.ledger, func() time.Time { return r.now }), func() error { return errors.New("not synced") }
+	again, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "a"}})
+	if err != nil || again.RequeueAfter <= 0 || again.RequeueAfter > time.Second {
+		t.Errorf("%+v, %v: want another look soon", again, err)
+	}
+	if said, pods := r.said(), r.demand.of("p"); len(said) > 0 || len(pods) > 0 {
+		t.Errorf("events %q and demand %v before the view was whole", said, pods)
+	}
+	c.view, c.ready = whole, func() error { return nil }
+	r.look(c)
+	if said := r.said(); len(said) == 0 {
+		t.Error("nothing is said of the pod once the view is whole")
 	}
 }
 

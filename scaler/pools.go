@@ -100,7 +100,7 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 	}
 	recycleErr := c.recycle(ctx, pool, nodes.Items, images) // returned last: a Node that cannot be written to keeps nothing from being launched
 	count := c.count(pool, nodes.Items)
-	slots, err = c.reserve(ctx, pool, slots, count, c.demand.nodes(pool, nodes.Items))
+	slots, err = c.reserve(ctx, pool, slots, count, c.demand.nodes(pool, nodes.Items, promisedBy(ctx, c.classes, pool)))
 	if err != nil {
 		return ctrl.Result{}, ignoreConflict(err)
 	}

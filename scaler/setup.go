@@ -49,7 +49,7 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 	recorder := mgr.GetEventRecorder("stratos-scaler")
 	l, err := NewLoops(Parts{
 		Setup: s, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: recorder,
-		Metrics: ctrlmetrics.Registry, Log: mgr.GetLogger(), Now: time.Now, Elapsed: steady(time.Now()), LaunchesAtOnce: launchesAtOnce,
+		Ready: s.View.Ready, Metrics: ctrlmetrics.Registry, Log: mgr.GetLogger(), Now: time.Now, Elapsed: steady(time.Now()), LaunchesAtOnce: launchesAtOnce,
 	})
 	if err != nil {
 		return nil, err

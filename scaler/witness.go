@@ -81,6 +81,7 @@ func stepOf(n *corev1.Node) string {
 	began := []string{n.Labels[v1alpha1.LabelState]}
 	for _, key := range []string{
 		v1alpha1.AnnotationScaleUpStarted, v1alpha1.AnnotationStoppingSince, v1alpha1.AnnotationStopIntent, v1alpha1.AnnotationWarmupStarted,
+		v1alpha1.AnnotationImagesChecked, // the drain's own time begins when the images were looked at
 	} {
 		if at := n.Annotations[key]; at != "" {
 			began = append(began, key+"="+at)

@@ -26,7 +26,7 @@ type AWSNodeClassContext struct {
 func ValidateAWSNodeClass(class *v1alpha1.AWSNodeClass, around AWSNodeClassContext) (field.ErrorList, admission.Warnings) {
 	errs, warnings := awsNodeClassAlone(&class.Spec, capacityOf(class, around.Old))
 	if around.PoolsUnread != nil {
-		warnings = append(warnings, warn(field.NewPath("spec"), "the pools of this class could not be listed, so it was not compared with them: %v", around.PoolsUnread)...)
+		warnings = append(warnings, unread(around.PoolsUnread)...)
 	}
 	warnings = append(warnings, poolWarnings(class, around.Pools)...)
 	if around.Old == nil {
@@ -37,9 +37,13 @@ func ValidateAWSNodeClass(class *v1alpha1.AWSNodeClass, around AWSNodeClassConte
 	return errs, slices.Concat(kept, warnings, specWarnings(around.Old, class, around.Pools))
 }
 
-// ValidateAWSNodeClassDeletion refuses while pools use the class: they could launch nothing any more. A pool that is being deleted
+func unread(err error) admission.Warnings {
+	return warn(field.NewPath("spec"), "the pools of this class could not be listed, so it was not compared with them: %v", err)
+}
+
+// ValidateNodeClassDeletion refuses while pools use the class: they could launch nothing any more. A pool that is being deleted
 // launches nothing anyway, so pool and class can be deleted by one command.
-func ValidateAWSNodeClassDeletion(pools []v1alpha1.NodePool) error {
+func ValidateNodeClassDeletion(pools []v1alpha1.NodePool) error {
 	var names []string
 	for i := range pools {
 		if pools[i].DeletionTimestamp == nil {

@@ -126,7 +126,7 @@ func TestHibernationIsRefusedByWhatTheCloudResolved(t *testing.T) {
 func TestDeletionOfAClass(t *testing.T) {
 	going := good[v1alpha1.NodePool](t, "")
 	going.DeletionTimestamp = &metav1.Time{}
-	if err := ValidateAWSNodeClassDeletion([]v1alpha1.NodePool{*going}); err != nil {
+	if err := ValidateNodeClassDeletion([]v1alpha1.NodePool{*going}); err != nil {
 		t.Errorf("beside a pool that is being deleted: %v", err)
 	}
 	var pools []v1alpha1.NodePool
@@ -136,7 +136,7 @@ func TestDeletionOfAClass(t *testing.T) {
 		pools = append(pools, *pool)
 	}
 	want := "it is in use by NodePool a, b, c and 2 more; delete these or change their spec.template.nodeClassRef first"
-	if err := ValidateAWSNodeClassDeletion(pools); err == nil || err.Error() != want {
+	if err := ValidateNodeClassDeletion(pools); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }

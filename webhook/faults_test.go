@@ -40,8 +40,11 @@ func load[T any](t testing.TB, path string) T {
 func good[T any](t testing.TB, change string) *T {
 	t.Helper()
 	kind := "NodePool"
-	if _, ok := any(new(T)).(*v1alpha1.AWSNodeClass); ok {
-		kind = "AWSNodeClass"
+	switch any(new(T)).(type) {
+	case *v1alpha1.AWSNodeClass:
+		kind = v1alpha1.KindAWSNodeClass
+	case *v1alpha1.KindNodeClass:
+		kind = v1alpha1.KindKindNodeClass
 	}
 	if change == "" {
 		change = "{}"
@@ -59,7 +62,10 @@ func good[T any](t testing.TB, change string) *T {
 
 func judge(t testing.TB, f fault) (field.ErrorList, admission.Warnings) {
 	t.Helper()
-	if f.Kind == "AWSNodeClass" {
+	if f.Kind == v1alpha1.KindKindNodeClass {
+		return ValidateKindNodeClass(good[v1alpha1.KindNodeClass](t, string(f.Change)), KindNodeClassContext{})
+	}
+	if f.Kind == v1alpha1.KindAWSNodeClass {
 		class := good[v1alpha1.AWSNodeClass](t, string(f.Change))
 		DefaultAWSNodeClass(class)
 		return ValidateAWSNodeClass(class, AWSNodeClassContext{})

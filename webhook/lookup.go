@@ -13,7 +13,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups=stratos.sh,resources=nodepools,verbs=list;watch
-// +kubebuilder:rbac:groups=stratos.sh,resources=awsnodeclasses,verbs=get;list;watch
+// +kubebuilder:rbac:groups=stratos.sh,resources=awsnodeclasses;kindnodeclasses,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 
 // lookup reads what stands around the object of a request. The cache answers first; the API server is asked where the cache may
@@ -24,8 +24,8 @@ type lookup struct {
 }
 
 // class returns nil where there is none: class and pool are often applied in one go, faster than the watch brings the first.
-func (l lookup) class(ctx context.Context, ref v1alpha1.NodeClassRef) (*v1alpha1.AWSNodeClass, error) {
-	class, key := &v1alpha1.AWSNodeClass{}, client.ObjectKey{Name: ref.Name}
+func (l lookup) class(ctx context.Context, ref v1alpha1.NodeClassRef) (v1alpha1.NodeClass, error) {
+	class, key := classOf(ref.Kind), client.ObjectKey{Name: ref.Name}
 	if l.cached.Get(ctx, key, class) == nil {
 		return class, nil
 	}
@@ -38,13 +38,21 @@ func (l lookup) class(ctx context.Context, ref v1alpha1.NodeClassRef) (*v1alpha1
 	return class, nil
 }
 
+// classOf returns an empty class of the kind. The CRD admits no other kinds than these.
+func classOf(kind string) v1alpha1.NodeClass {
+	if kind == v1alpha1.KindKindNodeClass {
+		return &v1alpha1.KindNodeClass{}
+	}
+	return &v1alpha1.AWSNodeClass{}
+}
+
 // poolsOf lists the pools that use the class, by name.
-func poolsOf(ctx context.Context, reader client.Reader, class string) ([]v1alpha1.NodePool, error) {
+func poolsOf(ctx context.Context, reader client.Reader, ref v1alpha1.NodeClassRef) ([]v1alpha1.NodePool, error) {
 	list := &v1alpha1.NodePoolList{}
 	if err := reader.List(ctx, list); err != nil {
 		return nil, err
 	}
-	pools := slices.DeleteFunc(list.Items, func(p v1alpha1.NodePool) bool { return p.Spec.Template.NodeClassRef.Name != class })
+	pools := slices.DeleteFunc(list.Items, func(p v1alpha1.NodePool) bool { return p.Spec.Template.NodeClassRef != ref })
 	slices.SortFunc(pools, func(a, b v1alpha1.NodePool) int { return strings.Compare(a.Name, b.Name) })
 	return pools, nil
 }

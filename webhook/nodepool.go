@@ -18,7 +18,7 @@ type NodePoolContext struct {
 	// Old is the pool before the change, nil when it is created.
 	Old *v1alpha1.NodePool
 	// Class is the node class that the pool names, nil where there is none.
-	Class *v1alpha1.AWSNodeClass
+	Class v1alpha1.NodeClass
 	// ClassUnread is why the class could not be looked up; nothing is said about the class then.
 	ClassUnread error
 }

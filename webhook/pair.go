@@ -11,7 +11,7 @@ import (
 )
 
 // mismatch is what a pool and its class say differently. It is told at the one that is being applied: at the pool as a warning of its
-// field, at the class as a warning of the user data with the names of the pools.
+// field, at the class as a warning of what its instances run at boot, with the names of the pools.
 type mismatch struct {
 	poolField *field.Path
 	// atPool has one %s, the class's name; atClass has one %s, the pools' names.
@@ -19,12 +19,43 @@ type mismatch struct {
 }
 
 // mismatches compares a pool with its class.
-func mismatches(pool *v1alpha1.NodePool, class *v1alpha1.AWSNodeClass) []mismatch {
-	found := powerOffMismatch(&pool.Spec, class.Spec.UserData)
-	for i, taint := range pool.Spec.Template.StartupTaints {
-		found = append(found, taintMismatch(i, taint, class.Spec.UserData)...)
+func mismatches(pool *v1alpha1.NodePool, class v1alpha1.NodeClass) []mismatch {
+	switch class := class.(type) {
+	case *v1alpha1.AWSNodeClass:
+		found := powerOffMismatch(&pool.Spec, class.Spec.UserData)
+		for i, taint := range pool.Spec.Template.StartupTaints {
+			found = append(found, taintMismatch(i, taint, class.Spec.UserData)...)
+		}
+		return found
+	case *v1alpha1.KindNodeClass:
+		return scriptMismatch(&pool.Spec, class.Spec.BootScript)
 	}
-	return found
+	return nil
+}
+
+// bootField is where a class says what its instances run at boot.
+func bootField(class v1alpha1.NodeClass) *field.Path {
+	if _, ok := class.(*v1alpha1.KindNodeClass); ok {
+		return field.NewPath("spec", "bootScript")
+	}
+	return field.NewPath("spec", "userData")
+}
+
+// scriptMismatch: taints need no word in a boot script, because nothing lands on a kind node before Stratos has seen it.
+func scriptMismatch(spec *v1alpha1.NodePoolSpec, script string) []mismatch {
+	at := field.NewPath("spec", "preWarm", "completionMode")
+	off, mode := powersOff(script), spec.PreWarm.CompletionModeOrDefault()
+	switch {
+	case mode == v1alpha1.SelfStop && !off:
+		return []mismatch{{at,
+			"SelfStop, but the boot script of KindNodeClass %q has no poweroff: every warm-up would end by preWarm.timeout; add one at its end, or use ControllerStop",
+			"it has no poweroff, but NodePool %s has preWarm.completionMode SelfStop: every warm-up would end by preWarm.timeout"}}
+	case mode == v1alpha1.ControllerStop && off:
+		return []mismatch{{at,
+			"ControllerStop, but the boot script of KindNodeClass %q powers off: nodes that pods wait for would go down under them; remove it there, or use SelfStop",
+			"it powers off, but NodePool %s has preWarm.completionMode ControllerStop: nodes that pods wait for would go down under them"}}
+	}
+	return nil
 }
 
 func powerOffMismatch(spec *v1alpha1.NodePoolSpec, data string) []mismatch {
@@ -74,7 +105,7 @@ func classWarnings(pool *v1alpha1.NodePool, around NodePoolContext) admission.Wa
 		return warn(at, "%s %q could not be looked up, so the pool was not compared with it: %v", ref.Kind, ref.Name, around.ClassUnread)
 	case around.Class == nil:
 		return warn(at, "%s %q does not exist; until it does, the pool launches nothing", ref.Kind, ref.Name)
-	case around.Class.DeletionTimestamp != nil:
+	case around.Class.GetDeletionTimestamp() != nil:
 		return warn(at, "%s %q is being deleted", ref.Kind, ref.Name)
 	}
 	var warnings admission.Warnings
@@ -85,7 +116,7 @@ func classWarnings(pool *v1alpha1.NodePool, around NodePoolContext) admission.Wa
 }
 
 // poolWarnings says the same at the class, each mismatch once with all pools that have it.
-func poolWarnings(class *v1alpha1.AWSNodeClass, pools []v1alpha1.NodePool) admission.Warnings {
+func poolWarnings(class v1alpha1.NodeClass, pools []v1alpha1.NodePool) admission.Warnings {
 	var order []string
 	names := map[string][]string{}
 	for i := range pools {
@@ -98,7 +129,7 @@ func poolWarnings(class *v1alpha1.AWSNodeClass, pools []v1alpha1.NodePool) admis
 	}
 	var warnings admission.Warnings
 	for _, text := range order {
-		warnings = append(warnings, warn(field.NewPath("spec", "userData"), "%s", fmt.Sprintf(text, namesOf(names[text])))...)
+		warnings = append(warnings, warn(bootField(class), "%s", fmt.Sprintf(text, namesOf(names[text])))...)
 	}
 	return warnings
 }

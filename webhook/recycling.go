@@ -64,8 +64,8 @@ func templateWarnings(old, pool *v1alpha1.NodePool) admission.Warnings {
 }
 
 // specWarnings counts the nodes that a change of a class has replaced, over all pools that use it and follow its changes.
-func specWarnings(old, class *v1alpha1.AWSNodeClass, pools []v1alpha1.NodePool) admission.Warnings {
-	if old.Spec.Hash() == class.Spec.Hash() {
+func specWarnings(old, class v1alpha1.NodeClass, pools []v1alpha1.NodePool) admission.Warnings {
+	if old.SpecHash() == class.SpecHash() {
 		return nil
 	}
 	var nodes int32

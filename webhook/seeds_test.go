@@ -113,7 +113,12 @@ func decodeFile(t testing.TB, path string, into any) (kind string) {
 
 func judgeFile(t *testing.T, path string, classes map[string]*v1alpha1.AWSNodeClass) (errs []string, warnings admission.Warnings) {
 	t.Helper()
-	class, pool := &v1alpha1.AWSNodeClass{}, &v1alpha1.NodePool{}
+	class, pool, kind := &v1alpha1.AWSNodeClass{}, &v1alpha1.NodePool{}, &v1alpha1.KindNodeClass{}
+	if decodeFile(t, path, &map[string]any{}) == v1alpha1.KindKindNodeClass {
+		decodeFile(t, path, kind)
+		found, warnings := ValidateKindNodeClass(kind, KindNodeClassContext{})
+		return texts(found.ToAggregate()), warnings
+	}
 	if strings.Contains(filepath.Base(path), "class") || decodeFile(t, path, &map[string]any{}) == "AWSNodeClass" {
 		decodeFile(t, path, class)
 		DefaultAWSNodeClass(class)
@@ -122,7 +127,11 @@ func judgeFile(t *testing.T, path string, classes map[string]*v1alpha1.AWSNodeCl
 	}
 	decodeFile(t, path, pool)
 	DefaultNodePool(pool)
-	found, warnings := ValidateNodePool(pool, NodePoolContext{Class: classes[pool.Spec.Template.NodeClassRef.Name]})
+	around := NodePoolContext{}
+	if class := classes[pool.Spec.Template.NodeClassRef.Name]; class != nil { // a nil class in the interface would be one
+		around.Class = class
+	}
+	found, warnings := ValidateNodePool(pool, around)
 	return texts(found.ToAggregate()), warnings
 }
 

@@ -14,11 +14,12 @@ import (
 
 // The paths of the markers in doc.go.
 const (
-	pathDefaultNodePool      = "/mutate-stratos-sh-v1alpha1-nodepool"
-	pathValidateNodePool     = "/validate-stratos-sh-v1alpha1-nodepool"
-	pathDefaultAWSNodeClass  = "/mutate-stratos-sh-v1alpha1-awsnodeclass"
-	pathValidateAWSNodeClass = "/validate-stratos-sh-v1alpha1-awsnodeclass"
-	pathPods                 = "/mutate--v1-pod"
+	pathDefaultNodePool       = "/mutate-stratos-sh-v1alpha1-nodepool"
+	pathValidateNodePool      = "/validate-stratos-sh-v1alpha1-nodepool"
+	pathDefaultAWSNodeClass   = "/mutate-stratos-sh-v1alpha1-awsnodeclass"
+	pathValidateAWSNodeClass  = "/validate-stratos-sh-v1alpha1-awsnodeclass"
+	pathValidateKindNodeClass = "/validate-stratos-sh-v1alpha1-kindnodeclass"
+	pathPods                  = "/mutate--v1-pod"
 )
 
 // Setup is what SetupWithManager needs.
@@ -51,6 +52,7 @@ func SetupWithManager(mgr ctrl.Manager, s Setup) error {
 	server.Register(pathValidateNodePool, admission.WithValidator(mgr.GetScheme(), poolValidator{look}))
 	server.Register(pathDefaultAWSNodeClass, handle(defaulting[*v1alpha1.AWSNodeClass]{decoder, newOf[v1alpha1.AWSNodeClass], DefaultAWSNodeClass}))
 	server.Register(pathValidateAWSNodeClass, admission.WithValidator(mgr.GetScheme(), classValidator{look}))
+	server.Register(pathValidateKindNodeClass, admission.WithValidator(mgr.GetScheme(), kindClassValidator{look}))
 	server.Register(pathPods, handle(optIn{
 		decoder: decoder, lookup: look, schedulerName: s.SchedulerName,
 		protected: []string{"kube-system", certManagerNamespace, s.Namespace},

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/stratos-sh/stratos/extender"
+	"github.com/stratos-sh/stratos/provider/aws"
 	"github.com/stratos-sh/stratos/provider/limiter"
 	"github.com/stratos-sh/stratos/scaler"
 )
@@ -57,7 +58,8 @@ type metric struct{ name, kind, labels, help string }
 func all() ([]metric, error) {
 	r := &registry{}
 	_, err := limiter.NewCalls("", limiter.New(nil), r)
-	if err := errors.Join(err, extender.RegisterMetrics(r), scaler.RegisterMetrics(r), r.err); err != nil {
+	_, sizesErr := aws.BatchSizes(r)
+	if err := errors.Join(err, sizesErr, extender.RegisterMetrics(r), scaler.RegisterMetrics(r), r.err); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(r.metrics, func(a, b metric) int { return strings.Compare(a.name, b.name) })

@@ -49,6 +49,7 @@ func TestNamesOfMetrics(t *testing.T) {
 	}
 	want := []string{
 		"claims gauge pool",
+		"cloud_provider_batch_size histogram provider, operation",
 		"cloud_provider_calls_total counter provider, operation, status",
 		"cloud_provider_latency_seconds histogram provider, operation",
 		"cloud_provider_throttled_seconds_total counter provider, operation",

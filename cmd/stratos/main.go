@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -62,6 +63,9 @@ func main() {
 // run wires the parts: options, provider, manager, the parts' own set-up, start.
 func run(ctx context.Context, o *options.Options) error {
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.Zap)))
+	if limit := options.MemoryLimit(os.DirFS("/"), os.LookupEnv); limit > 0 {
+		debug.SetMemoryLimit(limit)
+	}
 	config, err := options.RESTConfig(o.Kubeconfig)
 	if err != nil {
 		return err
@@ -79,7 +83,7 @@ func run(ctx context.Context, o *options.Options) error {
 			return err
 		}
 	}
-	cloud, err := o.Cloud(config, metrics.Registry)
+	cloud, err := o.Cloud(ctx, config, metrics.Registry)
 	if err != nil {
 		return err
 	}

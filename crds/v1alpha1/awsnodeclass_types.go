@@ -282,6 +282,10 @@ type AWSNodeClassStatus struct {
 	// +listType=atomic
 	// +optional
 	SecurityGroups []string `json:"securityGroups,omitempty"`
+	// Architecture of the image, as in the label kubernetes.io/arch, such as amd64.
+	// +kubebuilder:validation:MaxLength=32
+	// +optional
+	Architecture string `json:"architecture,omitempty"`
 	// Capacity of one instance by resource name, as the instance type promises it. What a kubelet reports is somewhat less.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`

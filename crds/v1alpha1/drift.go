@@ -34,6 +34,9 @@ func (s *AWSNodeClassSpec) Hash() string {
 	return hashOf(whole)
 }
 
+// Hash is the hash of what a node container is made from.
+func (s *KindNodeClassSpec) Hash() string { return hashOf(s) }
+
 // IsHash reports whether the text is a hash that this version of Stratos can compare.
 func IsHash(text string) bool { return strings.HasPrefix(text, hashVersion) }
 

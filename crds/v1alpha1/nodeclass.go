@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -18,10 +19,16 @@ type NodeClass interface {
 	StatusParts() (observedGeneration *int64, conditions *[]metav1.Condition)
 }
 
-// KindAWSNodeClass is the kind of AWSNodeClass, as NodePools refer to it.
-const KindAWSNodeClass = "AWSNodeClass"
+// The kinds of the node classes, as NodePools refer to them.
+const (
+	KindAWSNodeClass  = "AWSNodeClass"
+	KindKindNodeClass = "KindNodeClass"
+)
 
-var _ NodeClass = (*AWSNodeClass)(nil)
+var (
+	_ NodeClass = (*AWSNodeClass)(nil)
+	_ NodeClass = (*KindNodeClass)(nil)
+)
 
 // SpecHash implements NodeClass.
 func (c *AWSNodeClass) SpecHash() string { return c.Spec.Hash() }
@@ -31,5 +38,25 @@ func (c *AWSNodeClass) ResolvedImage() string { return c.Status.AMI }
 
 // StatusParts implements NodeClass.
 func (c *AWSNodeClass) StatusParts() (observedGeneration *int64, conditions *[]metav1.Condition) {
+	return &c.Status.ObservedGeneration, &c.Status.Conditions
+}
+
+// Promised is what the cloud says that one instance has, nil while it has not been asked, and the well-known labels that follow from the class.
+func (c *AWSNodeClass) Promised() (capacity corev1.ResourceList, labels map[string]string) {
+	labels = map[string]string{corev1.LabelOSStable: "linux", corev1.LabelInstanceTypeStable: c.Spec.InstanceType}
+	if c.Status.Architecture != "" {
+		labels[corev1.LabelArchStable] = c.Status.Architecture
+	}
+	return c.Status.Capacity, labels
+}
+
+// SpecHash implements NodeClass.
+func (c *KindNodeClass) SpecHash() string { return c.Spec.Hash() }
+
+// ResolvedImage implements NodeClass.
+func (c *KindNodeClass) ResolvedImage() string { return c.Status.Image }
+
+// StatusParts implements NodeClass.
+func (c *KindNodeClass) StatusParts() (observedGeneration *int64, conditions *[]metav1.Condition) {
 	return &c.Status.ObservedGeneration, &c.Status.Conditions
 }

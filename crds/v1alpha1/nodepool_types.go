@@ -97,8 +97,8 @@ type NodePoolSpec struct {
 
 // NodeClassRef names the cloud-specific configuration of a pool.
 type NodeClassRef struct {
-	// Kind of the node class. AWSNodeClass.
-	// +kubebuilder:validation:Enum=AWSNodeClass
+	// Kind of the node class: AWSNodeClass or KindNodeClass, as the cloud provider that Stratos runs with.
+	// +kubebuilder:validation:Enum=AWSNodeClass;KindNodeClass
 	Kind string `json:"kind"`
 	// Name of the node class, which is cluster-scoped. It need not exist yet: until it does, the condition NodeClassReady is False.
 	// +kubebuilder:validation:MinLength=1

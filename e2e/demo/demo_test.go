@@ -20,9 +20,15 @@ import (
 // demoLimit is a hang guard; the demo takes less than a minute.
 const demoLimit = 10 * time.Minute
 
-// parts are the programs that one demo runs; each names a file in the demo's folder for temporary files in its command line.
+// The programs that play the cloud, as they stand in a command line.
+const (
+	fakeCloud = "/stratos fake-cloud --"
+	ec2Cloud  = "/ec2test --"
+)
+
+// parts are the programs that one demo runs beside the cloud; each names a file in the demo's folder for temporary files in its command line.
 func parts() []string {
-	return []string{"/etcd --", "/kube-apiserver --", "/kube-controller-manager --", "/kube-scheduler --", "/stratos fake-cloud --", "/stratos --"}
+	return []string{"/etcd --", "/kube-apiserver --", "/kube-controller-manager --", "/kube-scheduler --", "/stratos --"}
 }
 
 // playing is a demo that runs as a process of its own, not in a terminal.
@@ -50,7 +56,7 @@ func startDemo(t *testing.T, environment ...string) *playing {
 	ctx, cancel := context.WithTimeout(context.Background(), demoLimit) // not the test's, which ends before the clean-up
 	t.Cleanup(cancel)
 	p := &playing{cmd: exec.CommandContext(ctx, binary), temporary: temporary}
-	p.cmd.Env = append(append(os.Environ(), "TMPDIR="+temporary, "KEEP="), environment...)
+	p.cmd.Env = append(append(os.Environ(), "TMPDIR="+temporary, "KEEP=", "PROVIDER="), environment...)
 	p.cmd.Stderr = &p.errors
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -106,9 +112,9 @@ func (p *playing) nothingLeft(t *testing.T) {
 }
 
 // allThere fails unless each part runs. It also shows that processes sees what nothingLeft must not see.
-func (p *playing) allThere(t *testing.T) {
+func (p *playing) allThere(t *testing.T, cloud string) {
 	t.Helper()
-	for _, part := range parts() {
+	for _, part := range append(parts(), cloud) {
 		p.find(t, part)
 	}
 }
@@ -181,9 +187,27 @@ func listProcesses(t *testing.T) []process {
 
 // TestDemo: the whole play, as `make demo` runs it where there is no terminal.
 func TestDemo(t *testing.T) {
-	p := startDemo(t)
+	wholePlay(t, startDemo(t), fakeCloud)
+}
+
+// TestDemoOnEC2: the same play with `make demo PROVIDER=aws`, over EC2's protocol.
+func TestDemoOnEC2(t *testing.T) {
+	wholePlay(t, startDemo(t, "PROVIDER=aws"), ec2Cloud)
+}
+
+// TestDemoOfAnUnknownProvider ends at once and says which there are.
+func TestDemoOfAnUnknownProvider(t *testing.T) {
+	p := startDemo(t, "PROVIDER=azure")
+	if err := p.end(); err == nil || !strings.Contains(p.errors.String(), "PROVIDER=azure: the demo can play fake and aws") {
+		t.Errorf("it ended with %v: %s", err, p.errors.String())
+	}
+	p.nothingLeft(t)
+}
+
+func wholePlay(t *testing.T, p *playing, cloud string) {
+	t.Helper()
 	p.readTo(t, "warm up")
-	p.allThere(t)
+	p.allThere(t, cloud)
 	if err := p.end(); err != nil {
 		t.Fatalf("the demo ended with %v\n%s%s", err, p.text.String(), p.errors.String())
 	}
@@ -213,7 +237,7 @@ func TestDemo(t *testing.T) {
 func TestDemoInterrupted(t *testing.T) {
 	p := startDemo(t)
 	p.readTo(t, "warm up")
-	p.allThere(t)
+	p.allThere(t, fakeCloud)
 	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +284,7 @@ func TestDemoKept(t *testing.T) {
 	if err != nil || strings.TrimSpace(string(out)) != "nodepool.stratos.sh/demo" {
 		t.Errorf("kubectl get nodepools: %v\n%s", err, out)
 	}
-	p.allThere(t)
+	p.allThere(t, fakeCloud)
 	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
-// Command demo plays the main job of Stratos on a real control plane with the fake cloud, and measures it: a pool warms up to standby, a
+// Command demo plays the main job of Stratos on a real control plane with a played cloud, and measures it: a pool warms up to standby, a
 // burst of pods starts stopped nodes, the pods run, and the empty nodes go back to standby. docs/demo.md says what its numbers mean.
 //
-// With KEEP=1 in the environment everything stays up at the end, until Ctrl-C. The exit status is 0 only if all of it happened.
+// PROVIDER=aws in the environment lets Stratos speak to the cloud as it speaks to EC2. With KEEP=1 everything stays up at the end, until Ctrl-C. The exit status is 0 only if all of it happened.
 package main
 
 import (
@@ -31,14 +31,19 @@ func main() {
 	// SIGPIPE too: `make demo | head` shall end everything cleanly instead of dying in the middle.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait for the clean end
-	if err := run(ctx, newScreen(os.Stdout), os.Getenv("KEEP") == "1"); err != nil {
+	err := run(ctx, newScreen(os.Stdout), rig.Provider(os.Getenv("PROVIDER")), os.Getenv("KEEP") == "1")
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "\ndemo: %v\n", err)
 		os.Exit(1)
 	}
 }
 
 // run starts everything, plays and ends everything. Logs stay only where somebody will want to read them.
-func run(ctx context.Context, out *screen, keep bool) (err error) {
+func run(ctx context.Context, out *screen, provider rig.Provider, keep bool) (err error) {
+	cloud, err := cloudOf(provider)
+	if err != nil {
+		return err
+	}
 	began := time.Now()
 	logs, err := os.MkdirTemp("", "stratos-demo-logs-")
 	if err != nil {
@@ -50,9 +55,9 @@ func run(ctx context.Context, out *screen, keep bool) (err error) {
 		}
 	}()
 	out.line("Stratos demo: etcd, kube-apiserver, kube-controller-manager, kube-scheduler,")
-	out.line("stratos and a fake cloud, each a process of its own on this machine.")
+	out.line("stratos and " + cloud + ", each a process of its own on this machine.")
 	out.line("")
-	r, err := start(ctx, out, logs)
+	r, err := start(ctx, out, provider, logs)
 	if ctx.Err() != nil && err != nil {
 		return fmt.Errorf("%w: %w", errInterrupted, context.Cause(ctx))
 	}
@@ -80,10 +85,21 @@ func run(ctx context.Context, out *screen, keep bool) (err error) {
 	return err
 }
 
-func start(ctx context.Context, out *screen, logs string) (*rig.Rig, error) {
+// cloudOf says what plays the cloud.
+func cloudOf(provider rig.Provider) (string, error) {
+	switch provider {
+	case "", rig.ProviderFake:
+		return "a fake cloud", nil
+	case rig.ProviderAWS:
+		return "a server that speaks EC2", nil
+	}
+	return "", fmt.Errorf("PROVIDER=%s: the demo can play %s and %s", provider, rig.ProviderFake, rig.ProviderAWS)
+}
+
+func start(ctx context.Context, out *screen, provider rig.Provider, logs string) (*rig.Rig, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not up within %s", startLimit))
 	defer cancel()
-	r, err := rig.New(ctx, rig.Options{ControlPlane: controlplane.Options{LogDir: logs}, Progress: out})
+	r, err := rig.New(ctx, rig.Options{ControlPlane: controlplane.Options{LogDir: logs}, Provider: provider, Progress: out})
 	if err != nil {
 		return nil, fmt.Errorf("start (logs in %s): %w", logs, err)
 	}
@@ -111,8 +127,11 @@ func farewell(kubeconfig, kubectl string) []string {
 // logTails is the end of every log of Stratos, the cloud and the scheduler, and where all logs are.
 func logTails(folder string) []string {
 	lines := []string{"", "Logs are kept in " + folder}
-	for _, name := range []string{"fake-cloud", "stratos-scheduler", "stratos"} {
+	for _, name := range []string{"fake-cloud", "ec2test", "stratos-scheduler", "stratos"} {
 		path := filepath.Join(folder, name+".log")
+		if _, err := os.Stat(path); os.IsNotExist(err) {
+			continue // of the clouds one alone plays
+		}
 		lines = append(lines, "", "--- end of "+path)
 		data, err := os.ReadFile(path)
 		if err != nil {

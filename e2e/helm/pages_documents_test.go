@@ -70,6 +70,14 @@ func (r *reader) ours(kind, text string) error {
 		r.classes[class.Name] = class
 		errs, warnings := webhook.ValidateAWSNodeClass(class, webhook.AWSNodeClassContext{})
 		return errors.Join(errs.ToAggregate(), warned(warnings), checkUserData(class.Spec.UserData))
+	case v1alpha1.KindKindNodeClass:
+		class := &v1alpha1.KindNodeClass{}
+		if err := strictly(text, class); err != nil {
+			return err
+		}
+		r.classes[class.Name] = class
+		errs, warnings := webhook.ValidateKindNodeClass(class, webhook.KindNodeClassContext{})
+		return errors.Join(errs.ToAggregate(), warned(warnings))
 	case "NodePool":
 		pool := &v1alpha1.NodePool{}
 		if err := strictly(text, pool); err != nil {

@@ -42,7 +42,7 @@ func operations() map[string]string {
 		"ec2:StopInstances":      "aws:ResourceTag/stratos.sh/cluster",
 		"ec2:TerminateInstances": "aws:ResourceTag/stratos.sh/cluster",
 		"ec2:CreateTags":         "aws:ResourceTag/stratos.sh/cluster",
-		"ssm:GetParameter":       "", "iam:PassRole": "iam:PassedToService",
+		"iam:PassRole":           "iam:PassedToService",
 	}
 }
 

@@ -32,7 +32,7 @@ type reader struct {
 	shell      *interp.Runner
 
 	// classes are those applied so far, which pools are compared with.
-	classes map[string]*v1alpha1.AWSNodeClass
+	classes map[string]v1alpha1.NodeClass
 	// secrets are the keys of the Secrets made so far.
 	secrets map[string][]string
 	// checked is the content of the files that were checked.
@@ -50,7 +50,7 @@ func (g *ground) reader(t *testing.T) *reader {
 	t.Helper()
 	root := t.TempDir()
 	r := &reader{ground: g, root: root, home: filepath.Join(root, "root"),
-		classes: map[string]*v1alpha1.AWSNodeClass{}, secrets: map[string][]string{}, checked: map[string]string{}}
+		classes: map[string]v1alpha1.NodeClass{}, secrets: map[string][]string{}, checked: map[string]string{}}
 	if err := r.bring(); err != nil {
 		t.Fatal(err)
 	}

@@ -81,6 +81,15 @@ func providerRules() []Rule {
 			Reason: "only cmd/stratos, which chooses the provider, may carry the AWS SDK in",
 		},
 		{
+			From: []Pattern{"./..."}, FromExcept: []Pattern{"./provider/kind/...", "./e2e/..."}, To: []Pattern{"github.com/docker/docker/..."},
+			Reach: Direct, InTests: true,
+			Reason: "Docker's client exists only under provider/kind, so that another cloud stays a folder beside it",
+		},
+		{
+			From: []Pattern{"./provider/kind/..."}, To: []Pattern{"./provider/fake/...", "./provider/aws/..."}, Reach: ThroughOthers,
+			Reason: "one cloud must not depend on another",
+		},
+		{
 			From: []Pattern{"./provider/..."}, To: []Pattern{"./scaler/...", "./extender/...", "./webhook/..."},
 			Reach: ThroughOthers, InTests: true,
 			Reason: "a provider does what it is told; what is needed is decided above it",
@@ -92,6 +101,22 @@ func providerRules() []Rule {
 		{
 			From: []Pattern{"./provider/aws/..."}, To: []Pattern{"./provider/fake/..."}, Reach: ThroughOthers,
 			Reason: "the real cloud must not depend on the played one",
+		},
+		{
+			From: []Pattern{"./provider/aws"}, To: []Pattern{"./provider/aws/ec2test/...", "./provider/simcloud/..."}, Reach: ThroughOthers,
+			Reason: "nothing in the provider knows the server that its tests call",
+		},
+		{
+			From: []Pattern{"./cmd/..."}, To: []Pattern{"./provider/aws/ec2test/..."}, Reach: ThroughOthers,
+			Reason: "the EC2 test server is a process of the suites; it is not shipped",
+		},
+		{
+			From: []Pattern{"./provider/aws/ec2test/..."}, To: aws, Reach: ThroughOthers,
+			Reason: "a server that used the SDK's own types would agree with the SDK on its mistakes",
+		},
+		{
+			From: []Pattern{"./provider/simcloud/..."}, To: []Pattern{"./provider/fake/...", "./provider/aws/..."}, Reach: ThroughOthers,
+			Reason: "the played cloud's truth knows none of the protocols that stand before it",
 		},
 		{
 			From: []Pattern{"./provider/fake/..."}, To: []Pattern{"./provider/aws/..."}, Reach: ThroughOthers,

@@ -12,7 +12,7 @@ const repository = "../.."
 
 func TestImportLaw(t *testing.T) {
 	var packages []Package
-	for _, module := range []string{".", "e2e", "e2e/controlplane", "e2e/helm", "e2e/parity", "e2e/karpenter", "e2e/certmanager"} {
+	for _, module := range []string{".", "e2e", "e2e/controlplane", "e2e/helm", "e2e/parity", "e2e/karpenter", "e2e/certmanager", "e2e/kind"} {
 		listed, err := ListPackages(filepath.Join(repository, module))
 		if err != nil {
 			t.Fatal(err)
@@ -95,8 +95,18 @@ func TestLawCatches(t *testing.T) {
 		"the extender carries the SDK in through others":     {from: ours + "extender", to: "github.com/aws/smithy-go", through: "example.org/cloud"},
 		"the AWS provider speaks to EC2":                     {from: ours + "provider/aws", to: "github.com/aws/aws-sdk-go-v2/service/ec2", allowed: true},
 		"the program carries the SDK in":                     {from: ours + "cmd/stratos", to: "github.com/aws/smithy-go", through: ours + "provider/aws", allowed: true},
+		"the scaler speaks to Docker":                        {from: ours + "scaler", to: "github.com/docker/docker/client"},
+		"the program speaks to Docker itself":                {from: ours + "cmd/stratos", to: "github.com/docker/docker/client"},
+		"the kind provider speaks to Docker":                 {from: ours + "provider/kind", to: "github.com/docker/docker/client", allowed: true},
+		"the kind provider borrows from the fake cloud":      {from: ours + "provider/kind", to: ours + "provider/fake"},
 		"the fake cloud asks the extender":                   {from: ours + "provider/fake", to: ours + "extender/fit"},
 		"the contract knows the fake cloud":                  {from: ours + "provider", to: ours + "provider/fake"},
+		"the AWS provider knows its test server":             {from: ours + "provider/aws", to: ours + "provider/aws/ec2test"},
+		"a test of the AWS provider calls its test server":   {from: ours + "provider/aws", to: ours + "provider/aws/ec2test", inTest: true, allowed: true},
+		"the program ships the EC2 test server":              {from: ours + "cmd/stratos", to: ours + "provider/aws/ec2test"},
+		"the EC2 test server believes the SDK":               {from: ours + "provider/aws/ec2test", to: "github.com/aws/aws-sdk-go-v2/service/ec2"},
+		"a test of the EC2 test server calls it by the SDK":  {from: ours + "provider/aws/ec2test", to: "github.com/aws/aws-sdk-go-v2/service/ec2", inTest: true, allowed: true},
+		"the played cloud knows a protocol":                  {from: ours + "provider/simcloud", to: ours + "provider/fake"},
 		"the AWS provider borrows from the fake cloud":       {from: ours + "provider/aws", to: ours + "provider/fake"},
 		"the API types bring a client":                       {from: ours + "crds/v1alpha1", to: "sigs.k8s.io/controller-runtime/pkg/scheme"},
 		"the API types know the contract":                    {from: ours + "crds/v1alpha1", to: ours + "provider"},

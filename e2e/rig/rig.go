@@ -10,9 +10,7 @@ import (
 	"io"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"time"
 
@@ -35,13 +33,25 @@ const (
 	UserCloud   = "fake-cloud"
 )
 
+// Provider is the cloud provider that Stratos runs with.
+type Provider string
+
+// The providers.
+const (
+	ProviderFake Provider = "fake"
+	// ProviderAWS runs against the EC2 test server, with the same machines behind it.
+	ProviderAWS Provider = "aws"
+)
+
 // Namespace is Stratos's own, which exists before it starts, as with a release.
 const Namespace = "stratos-system"
 
 // Options of New. The zero value is one Stratos with the fake cloud's default times, and a scheduler with the generated profile.
 type Options struct {
 	ControlPlane controlplane.Options
-	// Cloud are arguments of stratos fake-cloud, for example --fake-boot-time=1s.
+	// Provider is ProviderFake where it is empty.
+	Provider Provider
+	// Cloud are arguments of the cloud's process, for example --fake-boot-time=1s.
 	Cloud []string
 	// Stratos are arguments of stratos beside those that the rig sets.
 	Stratos []string
@@ -56,7 +66,7 @@ type Rig struct {
 	ControlPlane *controlplane.ControlPlane
 	// Client is the administrator's, without a cache.
 	Client client.WithWatch
-	// Cloud is the fake cloud's API.
+	// Cloud is the API of the played cloud, whatever Stratos calls it by.
 	Cloud *fake.Client
 	// Recorder stands between the scheduler and the extender.
 	Recorder *Recorder
@@ -83,7 +93,7 @@ func New(ctx context.Context, o Options) (_ *Rig, err error) {
 	if r.dir, err = os.MkdirTemp("", "stratos-rig-"); err != nil {
 		return nil, err
 	}
-	if r.binary, err = build(ctx, filepath.Base(r.dir), o.Progress); err != nil {
+	if r.binary, err = build(ctx, filepath.Base(r.dir), stratosProgram(), o.Progress); err != nil {
 		return nil, err
 	}
 	o.ControlPlane.Progress = o.Progress
@@ -166,12 +176,12 @@ func (r *Rig) StartStratos(ctx context.Context, name string, args ...string) (Ru
 	}
 	s := Running{Extender: "http://" + addresses[0], Metrics: "http://" + addresses[1], Probe: "http://" + addresses[2]}
 	s.Process = r.ControlPlane.NewCompanion(controlplane.Companion{
-		Name: name, Path: r.binary, URL: s.Probe, ReadyPath: "/readyz",
-		Args: append([]string{
-			"--cluster-name=e2e", "--cloud-provider=fake", "--fake-endpoint=" + r.cloudProcess.URL(), "--kubeconfig=" + kubeconfig,
+		Name: name, Path: r.binary, URL: s.Probe, ReadyPath: "/readyz", Env: r.providerEnv(),
+		Args: slices.Concat(r.providerArgs(), []string{
+			"--cluster-name=e2e", "--kubeconfig=" + kubeconfig,
 			"--extender-bind-address=" + addresses[0], "--metrics-bind-address=" + addresses[1], "--health-probe-bind-address=" + addresses[2],
 			"--zap-devel",
-		}, args...),
+		}, args),
 	})
 	r.companions = append(r.companions, s.Process)
 	return s, s.Process.Start(ctx)
@@ -194,67 +204,6 @@ func (r *Rig) CloudURL() string { return r.cloudProcess.URL() }
 
 // ExtenderURL is where a scheduler reaches the extender through the Recorder.
 func (r *Rig) ExtenderURL() string { return r.proxy.URL }
-
-func (r *Rig) startCloud(ctx context.Context) error {
-	kubeconfig, err := r.ControlPlane.UserKubeconfig(UserCloud, "system:masters")
-	if err != nil {
-		return err
-	}
-	address, err := controlplane.FreeAddress()
-	if err != nil {
-		return err
-	}
-	r.cloudProcess = r.ControlPlane.NewCompanion(controlplane.Companion{
-		Name: "fake-cloud", Path: r.binary, URL: "http://" + address, ReadyPath: "/healthz",
-		Args: append([]string{"fake-cloud", "--listen=" + address, "--kubeconfig=" + kubeconfig, "--zap-devel"}, r.options.Cloud...),
-	})
-	r.companions = append(r.companions, r.cloudProcess)
-	if err := r.cloudProcess.Start(ctx); err != nil {
-		return err
-	}
-	r.Cloud = fake.NewClient(r.cloudProcess.URL())
-	return nil
-}
-
-// build compiles stratos from the checkout that this source file belongs to. It is built in the checkout, where the go command finds it up to
-// date the next time: to link it takes longer than the start of an API server. The rig gets a name of its own for it, under which another build
-// leaves it alone. Not a copy: a file that this process has just written may still be open in a child that is being forked, and so be busy.
-func build(ctx context.Context, name string, progress io.Writer) (string, error) {
-	root, err := checkout()
-	if err != nil {
-		return "", fmt.Errorf("build stratos: %w", err)
-	}
-	if progress != nil {
-		fmt.Fprintln(progress, "building stratos")
-	}
-	linked, mine := filepath.Join(root, "bin", "rig", "stratos"), filepath.Join(root, "bin", "rig", name, "stratos")
-	if err := os.MkdirAll(filepath.Dir(linked), 0o755); err != nil {
-		return "", err
-	}
-	lock, err := controlplane.Lock(ctx, linked+".lock")
-	if err != nil {
-		return "", fmt.Errorf("build stratos: %w", err)
-	}
-	defer lock.Close()
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", linked, "./cmd/stratos")
-	cmd.Dir = root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build stratos: %w\n%s", err, out)
-	}
-	if err := os.Mkdir(filepath.Dir(mine), 0o755); err != nil {
-		return "", err
-	}
-	return mine, os.Link(linked, mine)
-}
-
-// checkout is the root of the repository that this source file belongs to.
-func checkout() (string, error) {
-	_, file, _, ok := runtime.Caller(0)
-	if !ok || !filepath.IsAbs(file) {
-		return "", errors.New("the rig was compiled with -trimpath, so it does not know where the sources are")
-	}
-	return filepath.Dir(filepath.Dir(filepath.Dir(file))), nil
-}
 
 func newClient(kubeconfig string) (client.WithWatch, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
 const (
@@ -58,9 +59,9 @@ func (m *Machines) syncMachine(ctx context.Context, id v1alpha1.InstanceID) (tim
 // so a machine that restarts within the second waits for the next: with the same stamp its report would look like one
 // from before the stop.
 func (m *Machines) nextStamp(mach *machine) time.Time {
-	mach.disk.mu.Lock()
-	last := mach.disk.heartbeat
-	mach.disk.mu.Unlock()
+	mach.Disk.Lock()
+	last := mach.Disk.Heartbeat
+	mach.Disk.Unlock()
 	if node := m.cachedNode(mach.name); node != nil {
 		for _, c := range node.Status.Conditions {
 			ours := c.Type == corev1.NodeReady || c.Type == mach.script.network.Type
@@ -111,15 +112,15 @@ func (m *Machines) register(ctx context.Context, mach *machine, bootNumber int) 
 	if err != nil || !spoken {
 		return err
 	}
-	mach.disk.mu.Lock()
-	mach.disk.registered = true
-	mach.disk.mu.Unlock()
+	mach.Disk.Lock()
+	mach.Disk.Registered = true
+	mach.Disk.Unlock()
 	mach.update(bootNumber, func(l *life) { l.known, l.created = true, fresh })
 	return nil
 }
 
 func (m *Machines) adopt(ctx context.Context, mach *machine, node *corev1.Node) error {
-	if node.Spec.ProviderID != "" && node.Spec.ProviderID != mach.providerID {
+	if node.Spec.ProviderID != "" && node.Spec.ProviderID != mach.ProviderID {
 		return fmt.Errorf("register: node %s belongs to %s", mach.name, node.Spec.ProviderID)
 	}
 	patch := adoption(node, mach)
@@ -132,20 +133,20 @@ func (m *Machines) adopt(ctx context.Context, mach *machine, node *corev1.Node) 
 
 // stamped notes the newest heartbeat that was written.
 func (m *machine) stamped(conditions []corev1.NodeCondition) {
-	m.disk.mu.Lock()
-	defer m.disk.mu.Unlock()
+	m.Disk.Lock()
+	defer m.Disk.Unlock()
 	for _, c := range conditions {
-		if c.LastHeartbeatTime.After(m.disk.heartbeat) {
-			m.disk.heartbeat = c.LastHeartbeatTime.Time
+		if c.LastHeartbeatTime.After(m.Disk.Heartbeat) {
+			m.Disk.Heartbeat = c.LastHeartbeatTime.Time
 		}
 	}
 }
 
 // reportReady is the first whole report of a boot. What follows from it: lease, pods, later reports.
-func (m *Machines) reportReady(ctx context.Context, mach *machine, b boot) error {
+func (m *Machines) reportReady(ctx context.Context, mach *machine, b simcloud.Boot) error {
 	now := time.Now()
-	withNetwork := !b.NoNetwork && m.cloud.Times().NetworkDelay <= 0
-	withDevices := b.DeviceDelay <= 0 || !hasDevices(mach.size.Capacity)
+	withNetwork := !b.NoNetwork && m.power.Times().NetworkDelay <= 0
+	withDevices := b.DeviceDelay <= 0 || !simcloud.HasDevices(mach.size.Capacity)
 	spoken, err := m.reportStatus(ctx, mach, b.Number, func() statusReport {
 		return mach.fullReport(now, withNetwork, withDevices)
 	})
@@ -158,7 +159,7 @@ func (m *Machines) reportReady(ctx context.Context, mach *machine, b boot) error
 		l.devices = withDevices
 		l.heartbeatDue = now.Add(m.o.HeartbeatPeriod)
 	})
-	m.leases.Add(key{machine: mach.id})
+	m.leases.Add(key{machine: mach.ID})
 	m.takePods(mach)
 	return nil
 }
@@ -197,7 +198,7 @@ func (m *Machines) follow(ctx context.Context, mach *machine) (time.Duration, er
 	}
 	now := time.Now()
 	next := agenda{now: now}
-	if !l.network && next.due(l.readyAt.Add(m.cloud.Times().NetworkDelay)) ||
+	if !l.network && next.due(l.readyAt.Add(m.power.Times().NetworkDelay)) ||
 		!l.devices && next.due(l.readyAt.Add(l.boot.DeviceDelay)) ||
 		l.imagesDirty || next.due(l.heartbeatDue) {
 		if err := m.reportAgain(ctx, mach, now); err != nil {
@@ -205,8 +206,8 @@ func (m *Machines) follow(ctx context.Context, mach *machine) (time.Duration, er
 		}
 		return time.Millisecond, nil
 	}
-	if l.boot.Number == 1 && mach.script.powersOff && next.due(l.readyAt.Add(m.cloud.Times().SelfStopAfter)) {
-		m.cloud.shutDown(mach.id, l.boot.Number)
+	if l.boot.Number == 1 && mach.script.powersOff && next.due(l.readyAt.Add(m.power.Times().SelfStopAfter)) {
+		m.power.ShutDown(mach.ID, l.boot.Number)
 		return 0, nil
 	}
 	return next.wait(), nil
@@ -215,7 +216,7 @@ func (m *Machines) follow(ctx context.Context, mach *machine) (time.Duration, er
 // reportAgain is a later report of the boot: conditions with new heartbeats, and whatever else has come.
 func (m *Machines) reportAgain(ctx context.Context, mach *machine, now time.Time) error {
 	l := mach.now()
-	network := l.network && !l.boot.NoNetwork || !l.network && !now.Before(l.readyAt.Add(m.cloud.Times().NetworkDelay))
+	network := l.network && !l.boot.NoNetwork || !l.network && !now.Before(l.readyAt.Add(m.power.Times().NetworkDelay))
 	devices := l.devices || !now.Before(l.readyAt.Add(l.boot.DeviceDelay))
 	// The mark goes before the report: an image that comes meanwhile makes another one.
 	mach.update(l.boot.Number, func(l *life) { l.imagesDirty = false })

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
 // account is a cloud in a synctest bubble.
@@ -494,14 +495,14 @@ func TestCallsAreLogged(t *testing.T) {
 func TestTheLogIsBounded(t *testing.T) {
 	t.Parallel()
 	cloud := New(Options{})
-	for range maxCalls + maxCalls/5 {
+	for range simcloud.MaxCalls + simcloud.MaxCalls/5 {
 		_, _ = cloud.GetInstanceState(t.Context(), "")
 	}
 	calls, err := cloud.Calls(t.Context())
-	if err != nil || len(calls) > maxCalls || len(calls) < maxCalls*8/10 {
+	if err != nil || len(calls) > simcloud.MaxCalls || len(calls) < simcloud.MaxCalls*8/10 {
 		t.Fatalf("%d calls kept, error %v", len(calls), err)
 	}
-	if last := calls[len(calls)-1].Seq; last != maxCalls+maxCalls/5 {
+	if last := calls[len(calls)-1].Seq; last != simcloud.MaxCalls+simcloud.MaxCalls/5 {
 		t.Errorf("the last call has number %d", last)
 	}
 	if !slices.IsSortedFunc(calls, func(a, b Call) int { return int(a.Seq - b.Seq) }) {
@@ -592,7 +593,7 @@ func TestParsing(t *testing.T) {
 		}
 	}
 	capacity, err := ParseCapacity("us-east-1a/m5.large=3; */c5.large=0")
-	want := []Capacity{{"us-east-1a", "m5.large", 3}, {"*", "c5.large", 0}}
+	want := []Capacity{{Zone: "us-east-1a", Type: "m5.large", Count: 3}, {Zone: "*", Type: "c5.large", Count: 0}}
 	if diff := cmp.Diff(want, capacity); diff != "" || err != nil {
 		t.Errorf("capacity (-want +got), error %v:\n%s", err, diff)
 	}

@@ -33,7 +33,7 @@ func (m *Machines) runCloudController(ctx context.Context) {
 func (m *Machines) ourNodes() []*corev1.Node {
 	var nodes []*corev1.Node
 	for _, object := range m.nodes.GetStore().List() {
-		if node, ok := object.(*corev1.Node); ok && strings.HasPrefix(node.Spec.ProviderID, providerPrefix+"/") {
+		if node, ok := object.(*corev1.Node); ok && strings.HasPrefix(node.Spec.ProviderID, m.power.ProviderPrefix()+"/") {
 			nodes = append(nodes, node)
 		}
 	}
@@ -47,7 +47,7 @@ func (m *Machines) judgeNode(ctx context.Context, node *corev1.Node) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	state, exists := m.cloud.truth(node.Spec.ProviderID)
+	state, exists := m.power.Truth(node.Spec.ProviderID)
 	switch {
 	case !exists || state == provider.InstanceTerminated:
 		uid := node.UID
@@ -62,18 +62,6 @@ func (m *Machines) judgeNode(ctx context.Context, node *corev1.Node) error {
 		})
 	}
 	return nil
-}
-
-// truth returns the state of the instance with that provider id, without lag; false for none.
-func (c *Cloud) truth(providerID string) (provider.InstanceState, bool) {
-	id := v1alpha1.InstanceID(providerID[strings.LastIndex(providerID, "/")+1:])
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	inst, err := c.find(id)
-	if err != nil || inst.ProviderID != providerID {
-		return provider.InstanceUnknown, false
-	}
-	return inst.State, true
 }
 
 func statusOf(node *corev1.Node, kind corev1.NodeConditionType) corev1.ConditionStatus {
@@ -123,7 +111,7 @@ func with(taints []corev1.Taint, taint corev1.Taint) []corev1.Taint {
 // nodeSeen plays the fast half of the node controller: taints with NoSchedule follow conditions at once.
 func (m *Machines) nodeSeen(o any) {
 	node, ok := o.(*corev1.Node)
-	if !ok || !strings.HasPrefix(node.Spec.ProviderID, providerPrefix+"/") {
+	if !ok || !strings.HasPrefix(node.Spec.ProviderID, m.power.ProviderPrefix()+"/") {
 		return
 	}
 	if len(scheduleTaints(node)) == 0 && !hasLifecycleTaint(node, corev1.TaintEffectNoSchedule) {

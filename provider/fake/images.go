@@ -45,10 +45,10 @@ func imageSize(image string) int64 {
 
 // imageList is Node.status.images: the largest first, at most 50, as the kubelet does.
 func (m *machine) imageList() []corev1.ContainerImage {
-	m.disk.mu.Lock()
-	defer m.disk.mu.Unlock()
-	images := make([]corev1.ContainerImage, 0, len(m.disk.images))
-	for image := range m.disk.images {
+	m.Disk.Lock()
+	defer m.Disk.Unlock()
+	images := make([]corev1.ContainerImage, 0, len(m.Disk.Images))
+	for image := range m.Disk.Images {
 		names := []string{pinned(image)}
 		if names[0] != image {
 			names = append(names, image)
@@ -62,9 +62,9 @@ func (m *machine) imageList() []corev1.ContainerImage {
 }
 
 func (m *machine) hasImage(image string) bool {
-	m.disk.mu.Lock()
-	defer m.disk.mu.Unlock()
-	return m.disk.images[image]
+	m.Disk.Lock()
+	defer m.Disk.Unlock()
+	return m.Disk.Images[image]
 }
 
 // wantImages begins the pulls that the pod needs. An image that was pulled in this boot and has gone since is pulled again.
@@ -90,8 +90,8 @@ func (m *machine) wantImages(pod *corev1.Pod, now time.Time, pull time.Duration)
 // landImages puts the images of the pod whose pull is over onto the disk and reports whether one is new.
 // The caller holds m.mu.
 func (m *machine) landImages(pod *corev1.Pod, now time.Time) bool {
-	m.disk.mu.Lock()
-	defer m.disk.mu.Unlock()
+	m.Disk.Lock()
+	defer m.Disk.Unlock()
 	landed := false
 	for c := range containersOf(pod) {
 		at, pulled := m.life.pulls[c.Image]
@@ -99,10 +99,10 @@ func (m *machine) landImages(pod *corev1.Pod, now time.Time) bool {
 			continue
 		}
 		m.life.landed[c.Image] = true
-		if m.disk.images[c.Image] {
+		if m.Disk.Images[c.Image] {
 			continue
 		}
-		m.disk.images[c.Image] = true
+		m.Disk.Images[c.Image] = true
 		landed = true
 	}
 	return landed

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
 // launched remembers what a client token stood for.
@@ -24,13 +24,16 @@ type launched struct {
 func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*provider.Instance, error) {
 	var result *provider.Instance
 	var id v1alpha1.InstanceID
-	logged := Call{Op: OpLaunch}
-	logged.At = time.Now()
-	err := c.latency(ctx, logged)
-	c.locked(func() {
+	logged := Call{Op: OpLaunch, At: time.Now()}
+	t := targetOf(logged)
+	if class != nil { // no instance says it yet
+		t.Type = class.Spec.InstanceType
+	}
+	err := c.Latency(ctx, t)
+	c.Write(func(b *simcloud.Book) {
 		if err == nil {
-			err = c.answer(&logged, func() error {
-				inst, failed := c.launchOnce(class, req)
+			err = c.answer(b, t, func() error {
+				inst, failed := c.launchOnce(b, class, req)
 				if failed == nil {
 					result, id = inst, inst.ID
 				}
@@ -38,7 +41,7 @@ func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass
 			})
 		}
 		logged.Instance = id
-		c.record(logged, err)
+		b.Record(logged, err)
 	})
 	if err != nil {
 		return nil, err
@@ -47,7 +50,7 @@ func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass
 }
 
 // launchOnce launches, or returns what the token launched before, as it is now.
-func (c *Cloud) launchOnce(class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*provider.Instance, error) {
+func (c *Cloud) launchOnce(b *simcloud.Book, class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*provider.Instance, error) {
 	params, err := fingerprint(class, req)
 	if err != nil {
 		return nil, err
@@ -57,21 +60,21 @@ func (c *Cloud) launchOnce(class *v1alpha1.AWSNodeClass, req provider.LaunchRequ
 			return nil, &provider.InvalidConfigError{Field: "clientToken",
 				Reason: "IdempotentParameterMismatch: the token was used for another launch"}
 		}
-		if inst, err := c.find(before.result.ID); err == nil {
-			return copyOf(&inst.Instance), nil
+		if inst, err := b.Find(before.result.ID); err == nil {
+			return simcloud.CopyOf(&inst.Instance), nil
 		}
-		gone := copyOf(before.result)
+		gone := simcloud.CopyOf(before.result)
 		gone.State = provider.InstanceTerminated
 		return gone, nil
 	}
-	inst, err := c.launch(class, req)
+	inst, err := c.launch(b, class, req)
 	if err != nil {
 		return nil, err
 	}
 	if req.ClientToken != "" {
-		c.tokens[req.ClientToken] = launched{params: params, result: copyOf(&inst.Instance)}
+		c.tokens[req.ClientToken] = launched{params: params, result: simcloud.CopyOf(&inst.Instance)}
 	}
-	return copyOf(&inst.Instance), nil
+	return simcloud.CopyOf(&inst.Instance), nil
 }
 
 // fingerprint identifies the parameters of a launch.
@@ -90,55 +93,22 @@ func fingerprint(class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) ([sha
 	return sha256.Sum256(text), nil
 }
 
-func (c *Cloud) launch(class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*instance, error) {
-	if _, ok := c.types[class.Spec.InstanceType]; !ok {
+func (c *Cloud) launch(b *simcloud.Book, class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*simcloud.Instance, error) {
+	if _, ok := c.InstanceType(class.Spec.InstanceType); !ok {
 		return nil, &provider.InvalidConfigError{Field: "instanceType",
 			Reason: fmt.Sprintf("unknown instance type %q", class.Spec.InstanceType)}
 	}
-	subnet, err := c.pickSubnet(class, req.Zone)
+	subnet, err := c.pickSubnet(b, class, req.Zone)
 	if err != nil {
 		return nil, err
 	}
-	inst := c.newInstance(class, subnet)
-	maps.Copy(inst.Tags, class.Spec.Tags)
-	maps.Copy(inst.Tags, req.Tags)
-	c.instances[inst.ID] = inst
-	c.powerOn(inst, OpLaunch)
-	return inst, nil
+	tags := map[string]string{}
+	maps.Copy(tags, class.Spec.Tags)
+	maps.Copy(tags, req.Tags)
+	return b.Launch(simcloud.LaunchSpec{
+		Type: class.Spec.InstanceType, Region: c.regionOf(class), Zone: subnet.Zone, Subnet: subnet.ID, UserData: class.Spec.UserData, Tags: tags,
+	}), nil
 }
-
-// newInstance draws an id and an address that no instance of this cloud had before.
-func (c *Cloud) newInstance(class *v1alpha1.AWSNodeClass, subnet v1alpha1.ResolvedSubnet) *instance {
-	c.nextHost++
-	host := c.nextHost % (1 << 24)
-	a, b, d := host>>16, host>>8&0xff, host&0xff
-	id := v1alpha1.InstanceID(fmt.Sprintf("i-%09x%08x", c.random.Uint64N(1<<36), c.nextHost))
-	region := c.regionOf(class)
-	domain := region + ".compute.internal"
-	if region == defaultRegion {
-		domain = "ec2.internal"
-	}
-	return &instance{
-		Instance: provider.Instance{
-			ID:             id,
-			ProviderID:     fmt.Sprintf("%s/%s/%s", providerPrefix, subnet.Zone, id),
-			Type:           class.Spec.InstanceType,
-			Zone:           subnet.Zone,
-			PrivateDNSName: fmt.Sprintf("ip-10-%d-%d-%d.%s", a, b, d, domain),
-			// The monotonic reading does not survive the wire, and both sides must be equal.
-			LaunchTime: time.Now().UTC().Round(0),
-			Tags:       map[string]string{},
-		},
-		region:   region,
-		subnet:   subnet.ID,
-		address:  fmt.Sprintf("10.%d.%d.%d", a, b, d),
-		userData: class.Spec.UserData,
-		disk:     &disk{images: map[string]bool{}},
-	}
-}
-
-// providerPrefix begins every Node's spec.providerID of this cloud.
-const providerPrefix = "fake://"
 
 func (c *Cloud) regionOf(class *v1alpha1.AWSNodeClass) string {
 	if class.Spec.Region != "" {
@@ -149,7 +119,7 @@ func (c *Cloud) regionOf(class *v1alpha1.AWSNodeClass) string {
 
 // pickSubnet goes round the class's subnets and takes the first with an address and capacity in its zone. The error is
 // the one of the last subnet that was tried.
-func (c *Cloud) pickSubnet(class *v1alpha1.AWSNodeClass, zone string) (v1alpha1.ResolvedSubnet, error) {
+func (c *Cloud) pickSubnet(b *simcloud.Book, class *v1alpha1.AWSNodeClass, zone string) (v1alpha1.ResolvedSubnet, error) {
 	subnets := c.subnetsOf(class)
 	if zone != "" {
 		subnets = slices.DeleteFunc(subnets, func(s v1alpha1.ResolvedSubnet) bool { return s.Zone != zone })
@@ -162,7 +132,7 @@ func (c *Cloud) pickSubnet(class *v1alpha1.AWSNodeClass, zone string) (v1alpha1.
 	var last error
 	for i := range subnets {
 		subnet := subnets[(first+i)%len(subnets)]
-		if last = c.subnetRefusal(class.Spec.InstanceType, subnet); last == nil {
+		if last = c.subnetRefusal(b, class.Spec.InstanceType, subnet); last == nil {
 			c.launchSeq = first + i + 1
 			return subnet, nil
 		}
@@ -170,29 +140,12 @@ func (c *Cloud) pickSubnet(class *v1alpha1.AWSNodeClass, zone string) (v1alpha1.
 	return v1alpha1.ResolvedSubnet{}, last
 }
 
-func (c *Cloud) subnetRefusal(kind string, subnet v1alpha1.ResolvedSubnet) error {
-	t := target{op: OpLaunch, zone: subnet.Zone, kind: kind}
-	if f := c.strike(t, FaultNoAddresses, FaultInsufficientCapacity); f != nil {
-		return f.failure(t, "")
+func (c *Cloud) subnetRefusal(b *simcloud.Book, kind string, subnet v1alpha1.ResolvedSubnet) error {
+	addresses, bounded := c.addresses[subnet.ID]
+	if !bounded {
+		addresses = -1
 	}
-	if limit, ok := c.addresses[subnet.ID]; ok && c.inSubnet(subnet.ID) >= limit {
-		return &provider.InsufficientCapacityError{Type: kind, Zone: subnet.Zone, Err: errors.New("InsufficientFreeAddressesInSubnet")}
-	}
-	if !c.hasRoom(subnet.Zone, kind) {
-		return noCapacity(subnet.Zone, kind)
-	}
-	return nil
-}
-
-// inSubnet counts the instances that hold an address of the subnet: stopped ones keep theirs.
-func (c *Cloud) inSubnet(subnet string) int {
-	n := 0
-	for _, inst := range c.instances {
-		if inst.subnet == subnet && !inst.gone && inst.State != provider.InstanceTerminated {
-			n++
-		}
-	}
-	return n
+	return b.LaunchRefusal(kind, subnet.Zone, subnet.ID, addresses)
 }
 
 // subnetsOf returns the class's subnets: those it names, else those of its selector terms, else one per zone.
@@ -233,11 +186,11 @@ func (c *Cloud) zoneOf(region string, zones []string, subnet string) string {
 // ResolveNodeClass implements API.
 func (c *Cloud) ResolveNodeClass(ctx context.Context, class *v1alpha1.AWSNodeClass) (v1alpha1.AWSNodeClassStatus, error) {
 	var status v1alpha1.AWSNodeClassStatus
-	err := c.call(ctx, Call{Op: OpResolve}, func() error {
+	err := c.call(ctx, Call{Op: OpResolve}, func(*simcloud.Book) error {
 		if class == nil {
 			return &provider.InvalidConfigError{Field: "class", Reason: "is missing"}
 		}
-		size, ok := c.types[class.Spec.InstanceType]
+		size, ok := c.InstanceType(class.Spec.InstanceType)
 		if !ok {
 			return &provider.InvalidConfigError{Field: "instanceType",
 				Reason: fmt.Sprintf("unknown instance type %q", class.Spec.InstanceType)}

@@ -1,12 +1,13 @@
 package fake
 
-import "time"
+import (
+	"context"
+	"fmt"
+	"time"
 
-// Limit is a token bucket: Burst calls at once, PerSecond more each second.
-type Limit struct {
-	Burst     int
-	PerSecond float64
-}
+	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/provider/simcloud"
+)
 
 // PublishedLimits returns EC2's request buckets as AWS documents them (docs: "Request throttling for the Amazon EC2 API").
 func PublishedLimits() map[Op]Limit {
@@ -22,24 +23,21 @@ func PublishedLimits() map[Op]Limit {
 	}
 }
 
-// bucket is one Limit at work. The Cloud's lock guards it.
-type bucket struct {
-	limit  Limit
-	tokens float64
-	at     time.Time
-}
-
-func newBucket(l Limit, now time.Time) *bucket {
-	return &bucket{limit: l, tokens: float64(l.Burst), at: now}
-}
-
-// take removes a token and reports whether there was one.
-func (b *bucket) take(now time.Time) bool {
-	b.tokens = min(float64(b.limit.Burst), b.tokens+now.Sub(b.at).Seconds()*b.limit.PerSecond)
-	b.at = now
-	if b.tokens < 1 {
-		return false
+// SetLimits implements Control.
+func (c *Cloud) SetLimits(_ context.Context, limits map[Op]Limit) error {
+	for op, l := range limits {
+		if l.Burst < 1 || l.PerSecond < 0 {
+			return &provider.InvalidConfigError{Field: "limits", Reason: fmt.Sprintf("%s: burst must be at least 1, refill not negative", op)}
+		}
 	}
-	b.tokens--
-	return true
+	c.Write(func(*simcloud.Book) { c.setLimits(limits) })
+	return nil
+}
+
+func (c *Cloud) setLimits(limits map[Op]Limit) {
+	now := time.Now()
+	c.buckets = map[Op]*simcloud.Bucket{}
+	for op, l := range limits {
+		c.buckets[op] = simcloud.NewBucket(l, now)
+	}
 }

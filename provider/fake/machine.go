@@ -9,11 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
 // machine is the guest inside one instance.
 type machine struct {
-	guest
+	simcloud.Guest
 	name   v1alpha1.NodeName
 	size   InstanceType
 	script script
@@ -34,8 +35,8 @@ type machine struct {
 
 // life is what a machine knows of its current boot.
 type life struct {
-	boot boot
-	// on and up as in guest.
+	boot simcloud.Boot
+	// on and up as in simcloud.Guest.
 	on, up bool
 	// known: the Node exists in this boot; created: this boot registered it, so that no older heartbeat is on it. reported: Ready was reported, at readyAt.
 	known, created, reported bool
@@ -50,32 +51,32 @@ type life struct {
 	landed map[string]bool
 }
 
-func newMachine(g guest, size InstanceType) *machine {
-	m := &machine{guest: g, name: v1alpha1.NodeName(g.name), size: size, script: readScript(g.userData)}
+func newMachine(g simcloud.Guest, size InstanceType) *machine {
+	m := &machine{Guest: g, name: v1alpha1.NodeName(g.Name), size: size, script: readScript(g.UserData)}
 	m.idle = sync.NewCond(&m.mu)
 	return m
 }
 
 // setPower takes over what the cloud says now. It asks under its own lock, so that of two notes that overtake each other
 // the later truth stays.
-func (m *machine) setPower(c *Cloud) {
+func (m *machine) setPower(p Power) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	g, ok := c.guest(m.id)
+	g, ok := p.Guest(m.ID)
 	if !ok {
 		m.life = life{}
 		return
 	}
-	if g.boot.Number != m.life.boot.Number || !g.on {
+	if g.Boot.Number != m.life.boot.Number || !g.On {
 		m.life = life{
-			boot:   g.boot,
+			boot:   g.Boot,
 			pods:   map[types.UID]*run{},
 			used:   corev1.ResourceList{},
 			pulls:  map[string]time.Time{},
 			landed: map[string]bool{},
 		}
 	}
-	m.life.on, m.life.up = g.on, g.up
+	m.life.on, m.life.up = g.On, g.Up
 }
 
 // speak runs a report unless the power has gone, or another boot has begun, since the report was decided.

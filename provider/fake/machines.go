@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
 const (
@@ -63,12 +65,30 @@ func (o MachinesOptions) withDefaults() MachinesOptions {
 	return o
 }
 
-// Machines plays the machines of a Cloud towards Kubernetes: kubelets, CNI, user data, and the cloud controller.
+// Power is a cloud as its machines and controllers see it. simcloud.Cloud has it, so machines run behind whatever API stands before that.
+type Power interface {
+	// Guest is the machine inside the instance; false for none. GuestIDs are all instances, sorted.
+	Guest(id v1alpha1.InstanceID) (simcloud.Guest, bool)
+	GuestIDs() []v1alpha1.InstanceID
+	// Observe makes o the one that is told when power comes and goes; nil for nobody.
+	Observe(o simcloud.Observer)
+	// ShutDown is the guest powering itself off in that boot.
+	ShutDown(id v1alpha1.InstanceID, bootNumber int)
+	// Truth is the state of the instance with that provider id, which begins with ProviderPrefix; false for none.
+	Truth(providerID string) (provider.InstanceState, bool)
+	ProviderPrefix() string
+	Times() Times
+	InstanceType(name string) (InstanceType, bool)
+}
+
+var _ Power = (*simcloud.Cloud)(nil)
+
+// Machines plays the machines of a cloud towards Kubernetes: kubelets, CNI, user data, and the cloud controller.
 //
 // There is no goroutine and no watch per machine. Each machine, pod and lease is a key in a delaying queue; working on a
 // key brings the API to where it should be by now and says when to look again.
 type Machines struct {
-	cloud  *Cloud
+	power  Power
 	o      MachinesOptions
 	queue  workqueue.TypedRateLimitingInterface[key]
 	leases workqueue.TypedRateLimitingInterface[key]
@@ -98,11 +118,11 @@ type key struct {
 // +kubebuilder:rbac:roleName=fake,groups="",resources=pods/status,verbs=patch
 // +kubebuilder:rbac:roleName=fake,namespace=kube-node-lease,groups=coordination.k8s.io,resources=leases,verbs=get;create;update
 
-// NewMachines returns the machines of a cloud. Start runs them, once; at most one Machines per Cloud at a time, and one
-// Cloud per cluster, since the cloud controller deletes Nodes whose fake:// instance it does not know.
-func NewMachines(cloud *Cloud, o MachinesOptions) *Machines {
+// NewMachines returns the machines of a cloud. Start runs them, once; at most one Machines per cloud at a time, and one
+// cloud per cluster, since the cloud controller deletes Nodes whose instance it does not know by its provider id.
+func NewMachines(power Power, o MachinesOptions) *Machines {
 	m := &Machines{
-		cloud:  cloud,
+		power:  power,
 		o:      o.withDefaults(),
 		byID:   map[v1alpha1.InstanceID]*machine{},
 		byNode: map[v1alpha1.NodeName]*machine{},
@@ -136,10 +156,10 @@ func (m *Machines) Start(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), m.nodes.HasSynced, m.pods.HasSynced) {
 		return nil
 	}
-	m.cloud.observe(m)
-	defer m.cloud.observe(nil)
-	for _, id := range m.cloud.guestIDs() {
-		m.powerChanged(id)
+	m.power.Observe(m)
+	defer m.power.Observe(nil)
+	for _, id := range m.power.GuestIDs() {
+		m.PowerChanged(id)
 	}
 	for range m.o.Workers {
 		running.Go(func() { m.work(ctx, m.queue, m.sync) })
@@ -291,30 +311,30 @@ func (m *Machines) machine(id v1alpha1.InstanceID) *machine {
 	return m.byID[id]
 }
 
-// powerChanged implements observer.
-func (m *Machines) powerChanged(id v1alpha1.InstanceID) {
-	g, ok := m.cloud.guest(id)
+// PowerChanged implements simcloud.Observer.
+func (m *Machines) PowerChanged(id v1alpha1.InstanceID) {
+	g, ok := m.power.Guest(id)
 	if !ok {
 		return
 	}
 	m.mu.Lock()
 	mach := m.byID[id]
 	if mach == nil {
-		size, _ := m.cloud.InstanceType(g.kind)
+		size, _ := m.power.InstanceType(g.Type)
 		mach = newMachine(g, size)
 		m.byID[id], m.byNode[mach.name] = mach, mach
 	}
-	if g.ended {
+	if g.Ended {
 		delete(m.byID, id)
 		delete(m.byNode, mach.name)
 	}
 	m.mu.Unlock()
-	mach.setPower(m.cloud)
+	mach.setPower(m.power)
 	m.queue.Add(key{machine: id})
 }
 
-// quiet implements observer.
-func (m *Machines) quiet(id v1alpha1.InstanceID) {
+// Quiet implements simcloud.Observer.
+func (m *Machines) Quiet(id v1alpha1.InstanceID) {
 	if mach := m.machine(id); mach != nil {
 		mach.quiet()
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
 const eksUserData = `#!/bin/bash
@@ -303,7 +304,7 @@ func TestExtendedResourcesComeLate(t *testing.T) {
 		w.class.Spec.InstanceType = "g4dn.xlarge"
 		instance := w.launch()
 		gpus := func() int64 {
-			q := w.node(instance).Status.Allocatable[gpuResource]
+			q := w.node(instance).Status.Allocatable[simcloud.GPUResource]
 			return q.Value()
 		}
 		for life := range 2 {
@@ -352,7 +353,7 @@ func TestMachineFaults(t *testing.T) {
 				if node == nil {
 					node = &corev1.Node{}
 				}
-				devices := node.Status.Allocatable[gpuResource]
+				devices := node.Status.Allocatable[simcloud.GPUResource]
 				got := []any{condition(node, corev1.NodeReady).Status, condition(node, "NetworkingReady").Status, devices.Value()}
 				if diff := cmp.Diff([]any{c.ready, c.network, c.devices}, got); diff != "" {
 					t.Errorf("Ready, NetworkingReady, GPUs (-want +got):\n%s", diff)
@@ -580,7 +581,7 @@ func TestDoubleBookingIsRefused(t *testing.T) {
 		"cpu one too many":      {kind: "m5.large", pods: []map[corev1.ResourceName]string{{"cpu": "1500m"}, {"cpu": "501m"}}, reason: []string{"", "OutOfcpu"}},
 		"memory":                {kind: "m5.large", pods: []map[corev1.ResourceName]string{{"memory": "8Gi"}, {"memory": "1Mi"}}, reason: []string{"", "OutOfmemory"}},
 		"pods without requests": {kind: "tiny", pods: []map[corev1.ResourceName]string{{}, {}, {}}, reason: []string{"", "", "OutOfpods"}},
-		"devices":               {kind: "g4dn.xlarge", pods: []map[corev1.ResourceName]string{{gpuResource: "1"}, {gpuResource: "1"}}, reason: []string{"", "OutOfnvidia.com/gpu"}},
+		"devices":               {kind: "g4dn.xlarge", pods: []map[corev1.ResourceName]string{{simcloud.GPUResource: "1"}, {simcloud.GPUResource: "1"}}, reason: []string{"", "OutOfnvidia.com/gpu"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

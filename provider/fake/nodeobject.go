@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
 // kubeletVersion is what the machines' kubelets say they are: below any API server that the tests run.
@@ -29,9 +31,9 @@ func (m *machine) defaultLabels() map[string]string {
 		corev1.LabelHostname:           string(m.name),
 		corev1.LabelArchStable:         arch,
 		corev1.LabelOSStable:           "linux",
-		corev1.LabelInstanceTypeStable: m.kind,
-		corev1.LabelTopologyZone:       m.zone,
-		corev1.LabelTopologyRegion:     m.region,
+		corev1.LabelInstanceTypeStable: m.Type,
+		corev1.LabelTopologyZone:       m.Zone,
+		corev1.LabelTopologyRegion:     m.Region,
 	}
 }
 
@@ -41,9 +43,9 @@ func (m *machine) newNode(now time.Time) *corev1.Node {
 	maps.Copy(labels, m.defaultLabels())
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: string(m.name), Labels: labels},
-		Spec:       corev1.NodeSpec{ProviderID: m.providerID, Taints: m.script.taints},
+		Spec:       corev1.NodeSpec{ProviderID: m.ProviderID, Taints: m.script.taints},
 	}
-	report := m.fullReport(now, false, !hasDevices(m.size.Capacity))
+	report := m.fullReport(now, false, !simcloud.HasDevices(m.size.Capacity))
 	node.Status = corev1.NodeStatus{
 		Capacity: report.Capacity, Allocatable: report.Allocatable, Addresses: report.Addresses,
 		NodeInfo: *report.NodeInfo, Conditions: report.Conditions,
@@ -71,7 +73,7 @@ func adoption(node *corev1.Node, m *machine) []byte {
 		patch["metadata"] = map[string]any{"labels": missing}
 	}
 	if node.Spec.ProviderID == "" {
-		patch["spec"] = map[string]any{"providerID": m.providerID}
+		patch["spec"] = map[string]any{"providerID": m.ProviderID}
 	}
 	if len(patch) == 0 {
 		return nil
@@ -115,7 +117,7 @@ func (m *machine) fullReport(now time.Time, network, devices bool) statusReport 
 		Capacity:    m.size.Capacity,
 		Allocatable: m.size.Capacity,
 		Addresses: []corev1.NodeAddress{
-			{Type: corev1.NodeInternalIP, Address: m.address},
+			{Type: corev1.NodeInternalIP, Address: m.Address},
 			{Type: corev1.NodeInternalDNS, Address: string(m.name)},
 			{Type: corev1.NodeHostName, Address: string(m.name)},
 		},
@@ -128,7 +130,7 @@ func (m *machine) fullReport(now time.Time, network, devices bool) statusReport 
 		r.Conditions = append(r.Conditions, c)
 	}
 	if !devices {
-		r.Capacity = withoutDevices(m.size.Capacity)
+		r.Capacity = simcloud.WithoutDevices(m.size.Capacity)
 		r.Allocatable = r.Capacity
 	}
 	return r
@@ -136,9 +138,9 @@ func (m *machine) fullReport(now time.Time, network, devices bool) statusReport 
 
 func (m *machine) nodeInfo() *corev1.NodeSystemInfo {
 	return &corev1.NodeSystemInfo{
-		MachineID:               string(m.id),
-		SystemUUID:              string(m.id),
-		BootID:                  fmt.Sprintf("%s-%d", m.id, m.now().boot.Number),
+		MachineID:               string(m.ID),
+		SystemUUID:              string(m.ID),
+		BootID:                  fmt.Sprintf("%s-%d", m.ID, m.now().boot.Number),
 		KernelVersion:           "6.12.0",
 		OSImage:                 "Stratos fake machine",
 		ContainerRuntimeVersion: "containerd://2.0.0",

@@ -15,6 +15,7 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
 // AnnotationRunFor on a Pod: a duration after which its containers exit with 0. It needs a restartPolicy other than Always.
@@ -85,7 +86,7 @@ func (l *life) refuses(requests, capacity corev1.ResourceList) (string, string) 
 		}
 	}
 	for name := range requests {
-		if !isExtended(name) {
+		if !simcloud.IsExtended(name) {
 			continue
 		}
 		if wanted := requests[name]; !l.devices && !wanted.IsZero() {
@@ -194,7 +195,7 @@ func (m *Machines) endPod(ctx context.Context, mach *machine, bootNumber int, po
 	if r.endingSince.IsZero() {
 		r.endingSince = now
 	}
-	end := r.endingSince.Add(m.cloud.Times().PodStop)
+	end := r.endingSince.Add(m.power.Times().PodStop)
 	mach.mu.Unlock()
 	if end.After(now) {
 		return end.Sub(now), nil
@@ -223,7 +224,7 @@ func (m *Machines) remove(ctx context.Context, mach *machine, bootNumber int, po
 // runPod pulls what is missing, starts the containers and reports them.
 func (m *Machines) runPod(ctx context.Context, mach *machine, bootNumber int, pod *corev1.Pod, r *run) (time.Duration, error) {
 	now := time.Now()
-	pull := m.cloud.Times().Pull
+	pull := m.power.Times().Pull
 	mach.mu.Lock()
 	mach.wantImages(pod, now, pull)
 	landed := mach.landImages(pod, now)
@@ -233,10 +234,10 @@ func (m *Machines) runPod(ctx context.Context, mach *machine, bootNumber int, po
 	if r.ip == "" {
 		r.ip = m.podIP(mach, pod)
 	}
-	status, next := podStatus(pod, r, scene{now: now, pulls: mach.life.pulls, has: mach.hasImage, hostIP: mach.address})
+	status, next := podStatus(pod, r, scene{now: now, pulls: mach.life.pulls, has: mach.hasImage, hostIP: mach.Address})
 	mach.mu.Unlock()
 	if landed {
-		m.queue.AddAfter(key{machine: mach.id}, imageReportDelay)
+		m.queue.AddAfter(key{machine: mach.ID}, imageReportDelay)
 	}
 	if err := m.writePod(ctx, mach, bootNumber, pod, r, status); err != nil {
 		return 0, err
@@ -254,7 +255,7 @@ func (m *Machines) runPod(ctx context.Context, mach *machine, bootNumber int, po
 // podIP returns an address of 100.64.0.0/10 that no other pod of late has; the node's own with hostNetwork.
 func (m *Machines) podIP(mach *machine, pod *corev1.Pod) string {
 	if pod.Spec.HostNetwork {
-		return mach.address
+		return mach.Address
 	}
 	n := m.podSeq.Add(1) % (1 << 22)
 	return fmt.Sprintf("100.%d.%d.%d", 64+n>>16, n>>8&0xff, n&0xff)

@@ -2,11 +2,10 @@ package fake
 
 import (
 	"context"
-	"maps"
-	"slices"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
 // GetInstanceState implements provider.CloudProvider.
@@ -26,13 +25,11 @@ func (c *Cloud) GetInstance(ctx context.Context, instanceID string) (*provider.I
 func (c *Cloud) get(ctx context.Context, op Op, instanceID string) (*provider.Instance, error) {
 	id := v1alpha1.InstanceID(instanceID)
 	var view *provider.Instance
-	err := c.call(ctx, Call{Op: op, Instance: id}, func() error {
+	err := c.call(ctx, Call{Op: op, Instance: id}, func(b *simcloud.Book) error {
 		// Reads look at what is visible, so an instance that vanished a moment ago may still be there.
-		if inst := c.instances[id]; inst != nil {
-			if seen := c.seen(inst); seen != nil {
-				view = copyOf(seen)
-				return nil
-			}
+		if seen, _ := b.Seen(id); seen != nil {
+			view = simcloud.CopyOf(seen)
+			return nil
 		}
 		return &provider.InstanceNotFoundError{ID: instanceID}
 	})
@@ -45,10 +42,10 @@ func (c *Cloud) get(ctx context.Context, op Op, instanceID string) (*provider.In
 // ListInstances implements provider.CloudProvider.
 func (c *Cloud) ListInstances(ctx context.Context, tags map[string]string) ([]*provider.Instance, error) {
 	var views []*provider.Instance
-	err := c.call(ctx, Call{Op: OpList}, func() error {
-		for _, id := range c.sortedIDs() {
-			if seen := c.seen(c.instances[id]); seen != nil && carries(seen.Tags, tags) {
-				views = append(views, copyOf(seen))
+	err := c.call(ctx, Call{Op: OpList}, func(b *simcloud.Book) error {
+		for _, id := range b.IDs() {
+			if seen, _ := b.Seen(id); seen != nil && carries(seen.Tags, tags) {
+				views = append(views, simcloud.CopyOf(seen))
 			}
 		}
 		return nil
@@ -67,28 +64,4 @@ func carries(have, want map[string]string) bool {
 		}
 	}
 	return true
-}
-
-// Snapshot implements Control.
-func (c *Cloud) Snapshot(context.Context) ([]View, error) {
-	var views []View
-	c.locked(func() {
-		for _, id := range c.sortedIDs() {
-			if inst := c.instances[id]; !inst.gone {
-				views = append(views, inst.view())
-			}
-		}
-	})
-	return views, nil
-}
-
-func (i *instance) view() View {
-	i.disk.mu.Lock()
-	defer i.disk.mu.Unlock()
-	return View{
-		Instance:   *copyOf(&i.Instance),
-		Boots:      i.boots,
-		Registered: i.disk.registered,
-		Images:     slices.Sorted(maps.Keys(i.disk.images)),
-	}
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
 var (
@@ -47,7 +49,7 @@ func firstGroup(pattern *regexp.Regexp, text string) string {
 // test of that sets FaultKubeletSilent.
 func parseTaints(text string) []corev1.Taint {
 	var taints []corev1.Taint
-	for _, part := range parts(text, ",") {
+	for _, part := range simcloud.Parts(text, ",") {
 		name, effect, ok := strings.Cut(part, ":")
 		if !ok {
 			continue
@@ -60,7 +62,7 @@ func parseTaints(text string) []corev1.Taint {
 
 func parseLabels(text string) map[string]string {
 	labels := map[string]string{}
-	for _, part := range parts(text, ",") {
+	for _, part := range simcloud.Parts(text, ",") {
 		key, value, _ := strings.Cut(part, "=")
 		labels[key] = value
 	}

@@ -46,16 +46,34 @@ func NewCalls(name string, l *Limiter, registerer prometheus.Registerer) (*Calls
 	return c, nil
 }
 
+// Under returns Calls that count in the same metrics and wait for the limits of another limiter: a cloud's limits are often those of a region.
+func (c *Calls) Under(l *Limiter) *Calls {
+	other := *c
+	other.limiter = l
+	return &other
+}
+
 // Do makes one call. Where the context ends before the limit allows it, the call is not made and the error is the context's.
 func (c *Calls) Do(ctx context.Context, op Operation, call func() error) error {
-	asked := time.Now()
-	err := c.limiter.Wait(ctx, op)
-	called := time.Now()
-	c.waited.WithLabelValues(c.provider, string(op)).Add(called.Sub(asked).Seconds())
-	if err != nil {
+	if err := c.Wait(ctx, op); err != nil {
 		return err
 	}
-	err = call()
+	return c.Make(op, call)
+}
+
+// Wait is the first half of Do: it returns when the limit allows one call, which is then made by Make. Who gathers what goes into the call
+// gathers until Wait returns.
+func (c *Calls) Wait(ctx context.Context, op Operation) error {
+	asked := time.Now()
+	err := c.limiter.Wait(ctx, op)
+	c.waited.WithLabelValues(c.provider, string(op)).Add(time.Since(asked).Seconds())
+	return err
+}
+
+// Make is the second half of Do.
+func (c *Calls) Make(op Operation, call func() error) error {
+	called := time.Now()
+	err := call()
 	c.latency.WithLabelValues(c.provider, string(op)).Observe(time.Since(called).Seconds())
 	c.calls.WithLabelValues(c.provider, string(op), status(err)).Inc()
 	if provider.IsRateLimit(err) {

@@ -279,13 +279,16 @@ func stopping(o Observation, now time.Time) Decision {
 // drainDeadline: the look at the images has its own time and takes none of the drain's.
 func drainDeadline(o Observation) time.Time {
 	n, drain := o.Node, o.Policy.DrainTimeout
+	began, look := o.since(n.StoppingSince), CordonTime+o.Policy.WarmupTimeout
 	switch {
 	case !n.ImagesChecked.IsZero():
-		return o.since(n.ImagesChecked).Add(drain)
+		// How long the look took, however the clock was stepped meanwhile.
+		took := min(max(n.ImagesChecked.Sub(n.StoppingSince), 0), look)
+		return began.Add(took + drain)
 	case n.Images != ImagesPresent:
-		return o.since(n.StoppingSince).Add(o.Policy.WarmupTimeout + drain)
+		return began.Add(o.Policy.WarmupTimeout + drain)
 	}
-	return o.since(n.StoppingSince).Add(drain)
+	return began.Add(drain)
 }
 
 // stopIntended: nobody cancels any more. The way out is the cloud saying stopped.

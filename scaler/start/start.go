@@ -241,7 +241,7 @@ func (s *Starter) takeBack(ctx context.Context, node *corev1.Node) error {
 	if err := s.reader.Get(ctx, client.ObjectKey{Name: string(name)}, pool); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	err := s.patch(ctx, node, transition.Resumed(node, transition.TemplateOf(pool, name, InstanceOf(node)), s.now()))
+	err := s.patch(ctx, node, transition.Running(node, transition.TemplateOf(pool, name, InstanceOf(node)), s.now()))
 	if !apierrors.IsInvalid(err) {
 		return err
 	}

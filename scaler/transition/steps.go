@@ -174,7 +174,8 @@ func StartDeclined(n *corev1.Node, until time.Time) Patch {
 
 // Running opens the node to pods: our cordon and all lifecycle taints go in one patch, also those that the node and
 // cloud controllers would take away in their 5 s loops. That is safe because the kubelet has reported anew; where it
-// is wrong they come back. A person's cordon and taints stay.
+// is wrong they come back. A person's cordon and taints stay. It tests that no stop intent stands: a cache that lags, or another leader, may not
+// have seen it yet, and after it nobody cancels.
 func Running(n *corev1.Node, t Template, now time.Time) Patch {
 	is := enter(n, v1alpha1.StateRunning)
 	delete(is.Labels, v1alpha1.LabelExcludeDisruption)
@@ -192,12 +193,7 @@ func Running(n *corev1.Node, t Template, now time.Time) Patch {
 		return goesWhenRunning(&taint, t)
 	})
 	open(is)
-	return between(n, is)
-}
-
-// Resumed takes a node back that was being drained because it was empty. It tests that no stop intent stands.
-func Resumed(n *corev1.Node, t Template, now time.Time) Patch {
-	return append(Patch{{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationStopIntent)}}, Running(n, t, now)...)
+	return append(Patch{{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationStopIntent)}}, between(n, is)...)
 }
 
 // DrainFailed marks a node that has come back from a drain, so that the next try is not at once.

@@ -3,14 +3,10 @@ package options
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/webhook"
 )
 
@@ -51,60 +47,6 @@ func (o *Options) Manager(scheme *runtime.Scheme) ctrl.Options {
 		RenewDeadline:                 new(renewDeadline),
 		RetryPeriod:                   new(retryPeriod),
 		GracefulShutdownTimeout:       new(shutdownTime),
-		// Managed fields are a third of a Pod's memory and nobody here reads them.
-		Cache: cache.Options{
-			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Pod{}:              {Transform: slimPod},
-				&corev1.PersistentVolume{}: {Transform: slimVolume},
-			},
-		},
+		Cache:                         slimmed(),
 	}
-}
-
-// slimPod drops what no decision reads of a pod before it is cached: with 50,000 pods the difference is hundreds of MiB.
-func slimPod(o any) (any, error) {
-	pod, ok := o.(*corev1.Pod)
-	if !ok {
-		return o, nil
-	}
-	pod.ManagedFields = nil
-	pod.Spec.Volumes = slimVolumes(pod.Spec.Volumes)
-	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for i := range containers {
-			c := &containers[i]
-			c.Env, c.EnvFrom, c.VolumeMounts, c.Args = nil, nil, nil, nil
-			if len(c.Command) != 1 || c.Command[0] != v1alpha1.NoSuchCommand { // by it a pod is known that pulls images and does no work
-				c.Command = nil
-			}
-			c.LivenessProbe, c.ReadinessProbe, c.StartupProbe, c.Lifecycle = nil, nil, nil, nil
-		}
-	}
-	return pod, nil
-}
-
-// slimVolumes keeps which volume claims a pod uses; those of generic ephemeral volumes follow from the volume's name.
-func slimVolumes(volumes []corev1.Volume) []corev1.Volume {
-	var kept []corev1.Volume
-	for i := range volumes {
-		v := &volumes[i]
-		switch {
-		case v.PersistentVolumeClaim != nil:
-			kept = append(kept, corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: v.PersistentVolumeClaim}})
-		case v.Ephemeral != nil:
-			kept = append(kept, corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}})
-		}
-	}
-	return kept
-}
-
-// slimVolume drops where the data is: decisions read from which nodes it can be reached.
-func slimVolume(o any) (any, error) {
-	pv, ok := o.(*corev1.PersistentVolume)
-	if !ok {
-		return o, nil
-	}
-	pv.ManagedFields = nil
-	pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{}
-	return pv, nil
 }

@@ -23,7 +23,9 @@ const envPrefix = "STRATOS_"
 
 // Names of the cloud providers.
 const (
+	CloudAWS  = "aws"
 	CloudFake = "fake"
+	CloudKind = "kind"
 )
 
 // Options are all settings of a Stratos process.
@@ -62,7 +64,7 @@ type Fake struct {
 // AddFlags registers the flags of the main command.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.ClusterName, "cluster-name", "", "name of this cluster; separates its instances from those of other clusters (required)")
-	fs.StringVar(&o.CloudProvider, "cloud-provider", "", "cloud to keep pools in: fake (required)")
+	fs.StringVar(&o.CloudProvider, "cloud-provider", "", "cloud to keep pools in: aws, fake or kind (required)")
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file; default: in-cluster, else KUBECONFIG, else ~/.kube/config")
 	fs.StringVar(&o.Namespace, "namespace", "stratos-system", "namespace of Stratos's own objects, such as its lease")
 	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 turns it off")
@@ -164,7 +166,7 @@ func (o *Options) Validate() error {
 	if o.ClusterName == "" {
 		errs = append(errs, errors.New("--cluster-name is required: it separates this cluster's instances from those of others"))
 	}
-	switch clouds := []string{CloudFake}; {
+	switch clouds := []string{CloudAWS, CloudFake, CloudKind}; {
 	case o.CloudProvider == "":
 		errs = append(errs, fmt.Errorf("--cloud-provider is required; it is one of: %s", strings.Join(clouds, ", ")))
 	case !slices.Contains(clouds, o.CloudProvider):

@@ -7,11 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
@@ -210,82 +207,5 @@ func TestManagerOptions(t *testing.T) {
 	}
 	if got.Metrics.BindAddress != ":1" || got.HealthProbeBindAddress != ":2" || got.PprofBindAddress != ":3" {
 		t.Errorf("addresses %s %s %s", got.Metrics.BindAddress, got.HealthProbeBindAddress, got.PprofBindAddress)
-	}
-}
-
-// By its command a pod is known that pulls images and does no work.
-func TestSlimPodKeepsTheCommandThatDoesNothing(t *testing.T) {
-	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{
-		{Name: "pulls", Command: []string{v1alpha1.NoSuchCommand}}, {Name: "works", Command: []string{"sh"}},
-	}}}
-	if _, err := slimPod(pod); err != nil {
-		t.Fatal(err)
-	}
-	want := []corev1.Container{{Name: "pulls", Command: []string{v1alpha1.NoSuchCommand}}, {Name: "works"}}
-	if diff := cmp.Diff(want, pod.Spec.Containers); diff != "" {
-		t.Errorf("containers (-want +got):\n%s", diff)
-	}
-}
-
-// What is dropped saves memory; what decisions read must stay.
-func TestSlimPodKeepsWhatDecisionsRead(t *testing.T) {
-	always := corev1.ContainerRestartPolicyAlways
-	container := func() corev1.Container {
-		return corev1.Container{
-			Name: "c", Image: "i", Command: []string{"x"}, Args: []string{"y"}, Env: []corev1.EnvVar{{Name: "z"}}, LivenessProbe: &corev1.Probe{},
-			VolumeMounts: []corev1.VolumeMount{{Name: "v"}}, Ports: []corev1.ContainerPort{{HostPort: 80}}, RestartPolicy: &always,
-		}
-	}
-	claimed := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}
-	kept := corev1.Container{Name: "c", Image: "i", Ports: []corev1.ContainerPort{{HostPort: 80}}, RestartPolicy: &always}
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "p", ManagedFields: []metav1.ManagedFieldsEntry{{}}, Labels: map[string]string{"a": "b"}},
-		Spec: corev1.PodSpec{
-			InitContainers: []corev1.Container{container()}, Containers: []corev1.Container{container()}, NodeName: "n",
-			Volumes: []corev1.Volume{
-				{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}}},
-				{Name: "claimed", VolumeSource: claimed},
-				{Name: "made", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{}}}},
-			},
-		},
-	}
-	want := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"a": "b"}},
-		Spec: corev1.PodSpec{
-			InitContainers: []corev1.Container{kept}, Containers: []corev1.Container{kept}, NodeName: "n",
-			Volumes: []corev1.Volume{
-				{Name: "claimed", VolumeSource: claimed},
-				{Name: "made", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}},
-			},
-		},
-	}
-	got, err := slimPod(pod)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("slim pod (-want +got):\n%s", diff)
-	}
-	if same, err := slimPod("a tombstone"); err != nil || same != "a tombstone" {
-		t.Errorf("anything else turns into %v, %v", same, err)
-	}
-}
-
-func TestSlimVolumeKeepsFromWhereItIsReached(t *testing.T) {
-	pv := func() *corev1.PersistentVolume {
-		return &corev1.PersistentVolume{
-			ObjectMeta: metav1.ObjectMeta{Name: "v", Labels: map[string]string{corev1.LabelTopologyZone: "a"}},
-			Spec:       corev1.PersistentVolumeSpec{StorageClassName: "fast", NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{}}},
-		}
-	}
-	fat := pv()
-	fat.ManagedFields = []metav1.ManagedFieldsEntry{{}}
-	fat.Spec.CSI = &corev1.CSIPersistentVolumeSource{VolumeHandle: "vol-1"}
-	got, err := slimVolume(fat)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(pv(), got); diff != "" {
-		t.Errorf("slim volume (-want +got):\n%s", diff)
 	}
 }

@@ -1,6 +1,7 @@
 package options
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,8 +25,8 @@ type Cloud struct {
 	Beside manager.Runnable
 }
 
-// Cloud makes the chosen cloud.
-func (o *Options) Cloud(config *rest.Config, registerer prometheus.Registerer) (*Cloud, error) {
+// Cloud makes the chosen cloud. The context is for reading its configuration.
+func (o *Options) Cloud(ctx context.Context, config *rest.Config, registerer prometheus.Registerer) (*Cloud, error) {
 	limits, err := o.RateLimits.Limits(o.CloudProvider)
 	if err != nil {
 		return nil, err
@@ -33,6 +34,12 @@ func (o *Options) Cloud(config *rest.Config, registerer prometheus.Registerer) (
 	calls, err := limiter.NewCalls(o.CloudProvider, limiter.New(limits), registerer)
 	if err != nil {
 		return nil, err
+	}
+	switch o.CloudProvider {
+	case CloudAWS:
+		return ec2(ctx, config, limits, calls, registerer)
+	case CloudKind:
+		return kindCloud(calls)
 	}
 	api, beside, err := o.Fake.Provider(config)
 	if err != nil {

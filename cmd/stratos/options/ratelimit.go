@@ -27,7 +27,7 @@ func (r *RateLimits) AddFlags(fs *pflag.FlagSet) {
 	defaults := limiter.Default()
 	for _, op := range limiter.Operations() {
 		r.Of[op] = fs.String(rateLimitFlag(op), "", fmt.Sprintf(
-			"limit on %s calls as burst/perSecond, or off; default %s, with --cloud-provider=fake off", op, defaults[op]))
+			"limit on %s calls as burst/perSecond, or off; default %s, with --cloud-provider=fake or kind off", op, defaults[op]))
 	}
 }
 
@@ -44,11 +44,11 @@ func rateLimitFlag(op limiter.Operation) string {
 	return name.String()
 }
 
-// Limits are the limits of this process. The fake cloud has none but those that were given: it refuses nothing for its rate unless it is
-// told to, and a demonstration or test would only wait.
+// Limits are the limits of this process. The fake cloud and Docker have none but those that were given: they refuse nothing for its rate
+// (the fake cloud unless it is told to), and a demonstration or test would only wait.
 func (r *RateLimits) Limits(cloudProvider string) (map[limiter.Operation]limiter.Limit, error) {
 	limits := map[limiter.Operation]limiter.Limit{}
-	if cloudProvider != CloudFake {
+	if cloudProvider != CloudFake && cloudProvider != CloudKind {
 		limits = limiter.Default()
 	}
 	var errs []error

@@ -26,6 +26,7 @@ func TestRateLimits(t *testing.T) {
 		want        limits
 	}{
 		"the fake cloud has none":              {CloudFake, nil, nil, limits{}},
+		"Docker has none":                      {CloudKind, nil, nil, limits{}},
 		"nor by a share of none":               {CloudFake, []string{"--rate-limit-share=0.5"}, nil, limits{}},
 		"unless one is given":                  {CloudFake, []string{"--rate-limit-start-instances=5/2"}, nil, limits{limiter.StartInstances: {Burst: 5, PerSecond: 2}}},
 		"of what is given one takes its share": {CloudFake, []string{"--rate-limit-stop-instances=9/3", "--rate-limit-share=0.5"}, nil, limits{limiter.StopInstances: {Burst: 4, PerSecond: 1.5}}},

@@ -93,8 +93,11 @@ func withDefaults(t *testing.T, object *unstructured.Unstructured) map[string]an
 	t.Helper()
 	want := specLeaves(t, object)
 	defaults := poolDefaults()
-	if object.GetKind() == "AWSNodeClass" {
+	switch object.GetKind() {
+	case "AWSNodeClass":
 		defaults = classDefaults()
+	case "KindNodeClass":
+		defaults = nil // it has none
 	}
 	for path, d := range defaults {
 		for _, at := range places(path, want) {

@@ -116,6 +116,7 @@ func testNames(t *testing.T, s *server) {
 			[]string{"--api-group=stratos.sh"},
 			[]string{
 				"awsnodeclasses awsnc stratos.sh/v1alpha1 false AWSNodeClass",
+				"kindnodeclasses kindnc stratos.sh/v1alpha1 false KindNodeClass",
 				"nodepools np,snp stratos.sh/v1alpha1 false NodePool",
 			},
 		},
@@ -123,6 +124,7 @@ func testNames(t *testing.T, s *server) {
 			[]string{"--categories=stratos"},
 			[]string{
 				"awsnodeclasses awsnc stratos.sh/v1alpha1 false AWSNodeClass",
+				"kindnodeclasses kindnc stratos.sh/v1alpha1 false KindNodeClass",
 				"nodepools np,snp stratos.sh/v1alpha1 false NodePool",
 			},
 		},

@@ -42,7 +42,10 @@ func partialLaunch(t *testing.T, r *rig.Rig) {
 	}
 	ground.Await(t, "deletion of the pool", func(ctx context.Context) (bool, error) {
 		err := r.Client.Get(ctx, client.ObjectKeyFromObject(p), p)
-		return apierrors.IsNotFound(err), errors.Join(client.IgnoreNotFound(err), fmt.Errorf("status %+v", p.Status))
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, errors.Join(err, fmt.Errorf("status %+v", p.Status))
 	})
 	for id, v := range ofPool(t, r, "partial") {
 		if v.State != provider.InstanceTerminated {
@@ -140,7 +143,7 @@ func fullSubnet(t *testing.T, r *rig.Rig) {
 	if after[full] != zones[full] || len(after) != 2 {
 		t.Errorf("instances by zone %v, before %s was full %v", after, full, zones)
 	}
-	addFault(t, r, fake.Fault{Kind: fake.FaultNoAddresses, Op: fake.OpLaunch, Type: kind, Count: 4, Reason: words})
+	addFault(t, r, fake.Fault{Kind: fake.FaultNoAddresses, Op: fake.OpLaunch, Type: kind, Count: 2, Reason: words})
 	respec(t, r, p, func(s *v1alpha1.NodePoolSpec) { s.MinStandby = 5 })
 	awaitWords(t, r, p, v1alpha1.ReasonInsufficientCapacity, words)
 	awaitStandby(t, r, "subnets", 5)

@@ -63,20 +63,10 @@ func TestEvictionBesideStandbyNodes(t *testing.T) {
 
 func evict(t *testing.T, standby int32) eviction {
 	r := ground.NewRig(t, rig.Options{
-		ControlPlane: controlplane.Options{NodeMonitorGracePeriod: grace, NodeMonitorPeriod: time.Second}, Cloud: ground.FastCloud(),
+		ControlPlane: controlplane.Options{NodeMonitorGracePeriod: grace, NodeMonitorPeriod: time.Second, ControllerManagerArgs: []string{"--node-eviction-rate=2"}},
+		Cloud:        ground.FastCloud(),
 	})
-	zone := map[string]string{corev1.LabelTopologyRegion: "us-east-1", corev1.LabelTopologyZone: "us-east-1a"}
-	if standby > 0 {
-		if err := r.Warm(t.Context(), rig.Pool("asleep", standby), rig.Class("asleep", "m5.large")); err != nil {
-			t.Fatal(err)
-		}
-		for _, n := range ground.PoolNodes(t, r, "asleep") {
-			zone[corev1.LabelTopologyRegion], zone[corev1.LabelTopologyZone] = n.Labels[corev1.LabelTopologyRegion], n.Labels[corev1.LabelTopologyZone]
-			if n.Labels[v1alpha1.LabelExcludeDisruption] == "" {
-				t.Errorf("standby node %s counts when the zone is judged", n.Name)
-			}
-		}
-	}
+	zone := warmZone(t, r, standby)
 	var nodes []*corev1.Node
 	for i := range ordinaryNodes {
 		n := ground.Ordinary(fmt.Sprintf("ordinary-%d", i), 8)
@@ -89,8 +79,8 @@ func evict(t *testing.T, standby int32) eviction {
 	ground.Join(t, r, nodes...)
 	pods, others := guests(t, r, nodes)
 	for name := range ground.PoolNodes(t, r, "asleep") {
-		ground.AwaitNode(t, r, name, "standing by, not Ready", func(n *corev1.Node) bool {
-			return ground.StateOf(n) == v1alpha1.StateStandby && !ground.IsReady(n)
+		ground.AwaitNode(t, r, name, "standing by, with its own turn over", func(n *corev1.Node) bool {
+			return ground.StateOf(n) == v1alpha1.StateStandby && !ground.IsReady(n) && hasTurnedOut(n)
 		})
 	}
 
@@ -115,6 +105,35 @@ func evict(t *testing.T, standby int32) eviction {
 		}
 	}
 	return result
+}
+
+// warmZone warms so many standby nodes and returns the labels of their zone.
+func warmZone(t *testing.T, r *rig.Rig, standby int32) map[string]string {
+	t.Helper()
+	zone := map[string]string{corev1.LabelTopologyRegion: "us-east-1", corev1.LabelTopologyZone: "us-east-1a"}
+	if standby > 0 {
+		if err := r.Warm(t.Context(), rig.Pool("asleep", standby), rig.Class("asleep", "m5.large")); err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range ground.PoolNodes(t, r, "asleep") {
+			zone[corev1.LabelTopologyRegion], zone[corev1.LabelTopologyZone] = n.Labels[corev1.LabelTopologyRegion], n.Labels[corev1.LabelTopologyZone]
+			if n.Labels[v1alpha1.LabelExcludeDisruption] == "" {
+				t.Errorf("standby node %s counts when the zone is judged", n.Name)
+			}
+		}
+	}
+	return zone
+}
+
+// hasTurnedOut reports whether kube-controller-manager has called the node unfit for the pods on it. It does so with unready nodes one after another, so many in
+// a second for each zone; a node that dies meanwhile has its turn among them.
+func hasTurnedOut(n *corev1.Node) bool {
+	for _, taint := range n.Spec.Taints {
+		if taint.Effect == corev1.TaintEffectNoExecute && (taint.Key == corev1.TaintNodeUnreachable || taint.Key == corev1.TaintNodeNotReady) {
+			return true
+		}
+	}
+	return false
 }
 
 func unknown(n *corev1.Node) bool {

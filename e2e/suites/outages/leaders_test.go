@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,11 +38,8 @@ func TestTwoLeaders(t *testing.T) {
 		both = append(both, s)
 	}
 	r.Recorder.Forward(both[0].Extender)
-	turn := 0
-	r.Recorder.Tell(func(rig.Asked) { // the Recorder's calls come one by one
-		turn++
-		r.Recorder.Forward(both[turn%2].Extender)
-	})
+	var turn atomic.Uint32
+	r.Recorder.Tell(func(rig.Asked) { r.Recorder.Forward(both[turn.Add(1)%2].Extender) })
 	warm(t, r, "led", "m5.xlarge")
 	launched(t, r, standbyNodes)
 	nodes := ground.PoolNodes(t, r, "led")

@@ -82,10 +82,15 @@ func testApart(t *testing.T) {
 
 // unused are the rights that this job does not bring the use of about, and why.
 func unused() map[string]string {
+	const byKind = "only where a pool names a KindNodeClass, which --cloud-provider=fake does not serve"
 	return map[string]string{
-		"get namespaces":             "only where a namespace is so young that Stratos's watch has not brought its label, a matter of milliseconds",
-		"delete pods":                "ends a drain at disruption.terminationGracePeriod, which this pool does not set (TestRecycling/TerminationGracePeriod)",
-		"patch events.events.k8s.io": "counts an event that repeats while its object has not changed at all, which takes minutes to come about",
+		"get namespaces":                   "only where a namespace is so young that Stratos's watch has not brought its label, a matter of milliseconds",
+		"get kindnodeclasses.stratos.sh":   byKind,
+		"list kindnodeclasses.stratos.sh":  byKind,
+		"watch kindnodeclasses.stratos.sh": byKind,
+		"create pods in stratos-system":    "makes the pods that pull images, and no pool or DaemonSet here has an image to pull",
+		"delete pods":                      "ends a drain at disruption.terminationGracePeriod, which this pool does not set (TestRecycling/TerminationGracePeriod)",
+		"patch events.events.k8s.io":       "counts an event that repeats while its object has not changed at all, which takes minutes to come about",
 	}
 }
 

@@ -61,7 +61,7 @@ func TestAThousandWaitingPodsCostLittle(t *testing.T) {
 			t.Fatal(err)
 		}
 		select {
-		case <-time.After(time.Second):
+		case <-time.After(2 * time.Second):
 		case <-t.Context().Done():
 		}
 	}

@@ -1,6 +1,7 @@
 // Command controlplane builds and runs the control plane of package controlplane by hand:
 //
 //	controlplane build [-all]      build the binaries if needed, with -all those of older minors too, and print their folders
+//	controlplane build -node       build kubelet, kubeadm and kube-proxy if needed and print their folder
 //	controlplane up [-minor 1.34]  start a control plane with a default scheduler and run it until SIGINT or SIGTERM
 package main
 
@@ -18,7 +19,7 @@ import (
 	"github.com/stratos-sh/stratos/e2e/controlplane"
 )
 
-var errUsage = errors.New("usage: controlplane build [-all] | up [-minor minor] [-logs folder] [-audit] [-scheduler=false]")
+var errUsage = errors.New("usage: controlplane build [-all | -node] | up [-minor minor] [-logs folder] [-audit] [-scheduler=false]")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -47,8 +48,12 @@ func build(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags := flag.NewFlagSet("build", flag.ContinueOnError)
 	flags.SetOutput(progress)
 	all := flags.Bool("all", false, "build those of older minors too")
+	node := flags.Bool("node", false, "build what runs on a node instead")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if *node {
+		return buildNode(ctx, out, progress)
 	}
 	minors := []string{""}
 	if *all {
@@ -62,6 +67,15 @@ func build(ctx context.Context, args []string, out, progress io.Writer) error {
 		fmt.Fprintln(out, binaries.Dir)
 	}
 	return nil
+}
+
+func buildNode(ctx context.Context, out, progress io.Writer) error {
+	dir, err := controlplane.BuildNode(ctx, progress)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, dir)
+	return err
 }
 
 func up(ctx context.Context, args []string, out, progress io.Writer) error {

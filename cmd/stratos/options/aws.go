@@ -1,0 +1,94 @@
+package options
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider/aws"
+	"github.com/stratos-sh/stratos/provider/limiter"
+	"github.com/stratos-sh/stratos/scaler"
+)
+
+// ec2 makes the provider that keeps instances in EC2. Its limits are those of each region, so it gets them and not a limiter.
+func ec2(ctx context.Context, config *rest.Config, limits map[limiter.Operation]limiter.Limit, calls *limiter.Calls, registerer prometheus.Registerer) (*Cloud, error) {
+	loaded, err := aws.Load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sizes, err := aws.BatchSizes(registerer)
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	reader, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("client for regions in use: %w", err)
+	}
+	server, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("client for the cluster's version: %w", err)
+	}
+	cloud := aws.New(aws.Options{
+		Config: loaded, Calls: calls, Limits: limits, BatchSize: sizes,
+		Regions: func(ctx context.Context) ([]string, error) { return regionsInUse(ctx, reader) },
+		Minor:   func(context.Context) (string, error) { return minorOf(server) },
+	})
+	return &Cloud{Provider: cloud, Classes: []scaler.ClassKind{scaler.AWSNodeClasses(cloud)}}, nil
+}
+
+// regionOfZone is the region that the name of a zone begins with, that of local zones (us-west-2-lax-1a) included.
+var regionOfZone = regexp.MustCompile(`^[a-z]+(-[a-z]+)+-[0-9]+`)
+
+// regionsInUse are the regions that classes name and those in which nodes of pools stand: a class may have been changed since.
+// It needs the rights to list awsnodeclasses and nodes, which the scaler has.
+func regionsInUse(ctx context.Context, reader client.Reader) ([]string, error) {
+	classes := &v1alpha1.AWSNodeClassList{}
+	if err := reader.List(ctx, classes); err != nil {
+		return nil, err
+	}
+	nodes := &corev1.NodeList{}
+	if err := reader.List(ctx, nodes, client.HasLabels{v1alpha1.LabelPool}); err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range classes.Items {
+		if name := classes.Items[i].Spec.Region; name != "" {
+			names = append(names, name)
+		}
+	}
+	for i := range nodes.Items {
+		if name := regionOfZone.FindString(nodes.Items[i].Labels[corev1.LabelTopologyZone]); name != "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// leadingDigits: managed clusters write their minor as 33+.
+var leadingDigits = regexp.MustCompile(`^[0-9]+`)
+
+func minorOf(server discovery.ServerVersionInterface) (string, error) {
+	info, err := server.ServerVersion()
+	if err != nil {
+		return "", err
+	}
+	return info.Major + "." + leadingDigits.FindString(info.Minor), nil
+}

@@ -1,0 +1,153 @@
+package options
+
+import (
+	"reflect"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/fit"
+)
+
+// slimmed is the cache's configuration: objects lose what no decision reads before they are cached, and pods of one owner share what they have in
+// common. With 5000 nodes and 50,000 pods the difference is hundreds of MiB. Whoever reads a new field has to keep it here.
+func slimmed() cache.Options {
+	common := newShared()
+	return cache.Options{
+		// Managed fields are a third of an object's memory and nobody here reads them.
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Pod{}:              {Transform: transform(func(p *corev1.Pod) { slimPod(p); common.share(p) })},
+			&corev1.Node{}:             {Transform: transform(func(n *corev1.Node) { slimNode(n); common.shareNode(n) })},
+			&appsv1.DaemonSet{}:        {Transform: transform(slimDaemonSet)},
+			&corev1.PersistentVolume{}: {Transform: transform(slimVolume)},
+		},
+	}
+}
+
+// transform adapts a typed function to an informer. Anything else, such as a tombstone, is left as it is.
+func transform[T any](slim func(T)) func(any) (any, error) {
+	return func(o any) (any, error) {
+		if object, ok := o.(T); ok {
+			slim(object)
+		}
+		return o, nil
+	}
+}
+
+// slimMeta keeps of the annotations those of Stratos and the one that marks static pods. An empty map is kept: a patch is made from what is cached,
+// and where it took annotations for absent it would write the whole map.
+func slimMeta(m *metav1.ObjectMeta) {
+	m.ManagedFields, m.GenerateName, m.Finalizers = nil, "", nil
+	for key := range m.Annotations {
+		if !strings.HasPrefix(key, v1alpha1.Group+"/") && key != corev1.MirrorPodAnnotationKey {
+			delete(m.Annotations, key)
+		}
+	}
+}
+
+// slimPod keeps what is read of a pod. One that pulls images is read by its statuses, and there are few of them.
+func slimPod(pod *corev1.Pod) {
+	slimMeta(&pod.ObjectMeta)
+	if pod.Labels[v1alpha1.LabelPull] != "" {
+		return
+	}
+	resizing := !reflect.DeepEqual(fit.Occupied(pod), fit.Requests(pod, nil))
+	s := pod.Spec
+	pod.Spec = corev1.PodSpec{
+		NodeName: s.NodeName, SchedulerName: s.SchedulerName, SchedulingGroup: s.SchedulingGroup, ResourceClaims: s.ResourceClaims,
+		Containers: slimContainers(s.Containers), InitContainers: slimContainers(s.InitContainers), Overhead: s.Overhead, Resources: s.Resources,
+		Priority: s.Priority, Tolerations: s.Tolerations, Affinity: s.Affinity, NodeSelector: s.NodeSelector,
+		TopologySpreadConstraints: s.TopologySpreadConstraints, Volumes: slimVolumes(s.Volumes), HostNetwork: s.HostNetwork,
+	}
+	status := pod.Status
+	pod.Status = corev1.PodStatus{Phase: status.Phase, NominatedNodeName: status.NominatedNodeName}
+	if s.NodeName == "" {
+		pod.Status.Conditions = status.Conditions
+		return
+	}
+	pod.Spec.Tolerations, pod.Spec.NodeSelector, pod.Spec.TopologySpreadConstraints = nil, nil, nil // they have had their say
+	if pod.Spec.Affinity != nil {
+		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: s.Affinity.PodAntiAffinity} // it keeps others away
+	}
+	if resizing {
+		pod.Status.Conditions, pod.Status.Resources, pod.Status.AllocatedResources = status.Conditions, status.Resources, status.AllocatedResources
+		pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses = status.ContainerStatuses, status.InitContainerStatuses
+	}
+}
+
+// slimContainers keeps what a container takes of its node.
+func slimContainers(containers []corev1.Container) []corev1.Container {
+	if len(containers) == 0 {
+		return nil
+	}
+	kept := make([]corev1.Container, len(containers))
+	for i := range containers {
+		c := &containers[i]
+		kept[i] = corev1.Container{Name: c.Name, Image: c.Image, Resources: c.Resources, Ports: slimPorts(c.Ports), RestartPolicy: c.RestartPolicy}
+	}
+	return kept
+}
+
+// slimPorts keeps the ports that are the node's too.
+func slimPorts(ports []corev1.ContainerPort) []corev1.ContainerPort {
+	var kept []corev1.ContainerPort
+	for i := range ports {
+		if ports[i].HostPort != 0 {
+			kept = append(kept, ports[i])
+		}
+	}
+	return kept
+}
+
+// slimVolumes keeps which volume claims a pod uses; those of generic ephemeral volumes follow from the volume's name.
+func slimVolumes(volumes []corev1.Volume) []corev1.Volume {
+	var kept []corev1.Volume
+	for i := range volumes {
+		v := &volumes[i]
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			kept = append(kept, corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: v.PersistentVolumeClaim}})
+		case v.Ephemeral != nil:
+			kept = append(kept, corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}})
+		}
+	}
+	return kept
+}
+
+// slimNode drops the images above all: fifty of them with their names are most of a Node.
+func slimNode(n *corev1.Node) {
+	slimMeta(&n.ObjectMeta)
+	n.Spec = corev1.NodeSpec{ProviderID: n.Spec.ProviderID, Unschedulable: n.Spec.Unschedulable, Taints: n.Spec.Taints}
+	n.Status = corev1.NodeStatus{Allocatable: n.Status.Allocatable, Conditions: n.Status.Conditions}
+}
+
+// slimDaemonSet keeps where its pods run and with which images.
+func slimDaemonSet(set *appsv1.DaemonSet) {
+	slimMeta(&set.ObjectMeta)
+	s := &set.Spec.Template.Spec
+	set.Spec = appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		NodeName: s.NodeName, NodeSelector: s.NodeSelector, Affinity: s.Affinity, Tolerations: s.Tolerations, HostNetwork: s.HostNetwork,
+		Containers: images(s.Containers), InitContainers: images(s.InitContainers),
+	}}}
+	set.Status = appsv1.DaemonSetStatus{}
+}
+
+func images(containers []corev1.Container) []corev1.Container {
+	var kept []corev1.Container
+	for i := range containers {
+		kept = append(kept, corev1.Container{Name: containers[i].Name, Image: containers[i].Image})
+	}
+	return kept
+}
+
+// slimVolume drops where the data is: decisions read from which nodes it can be reached.
+func slimVolume(pv *corev1.PersistentVolume) {
+	pv.ManagedFields = nil
+	pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{}
+}

@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# A real cluster of kubelets in containers, with Stratos in it. docs/development.md describes it.
+#
+#   kind.sh up        bring up Docker where there is none, the node image where it cannot be pulled, and the cluster
+#   kind.sh load      make the images of this checkout and put them onto the cluster's nodes
+#   kind.sh install   install cert-manager and Stratos, or upgrade them
+#   kind.sh test      run the suite; more arguments are go test's
+#   kind.sh look      show nodes, pools, pods and containers
+#   kind.sh kubectl   run kubectl on the cluster
+#   kind.sh logs      collect logs into dist/kind
+#   kind.sh down      remove the cluster, and end Docker where it is ours and nobody else uses it
+#   kind.sh try       bring it all up, with a pool to play with
+#   kind.sh all       all of it, with logs when something fails
+#
+# STRATOS_KIND_CLUSTER names the cluster (stratos-e2e), KIND_NODE_IMAGE an image that is used as it is.
+set -euo pipefail
+shopt -s inherit_errexit
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$here/settings.sh"
+. "$here/docker.sh"
+. "$here/nodeimage.sh"
+. "$here/cluster.sh"
+. "$here/try.sh"
+
+run_suite() {
+  mkdir -p "$logs"
+  STRATOS_KIND_CLUSTER=$cluster STRATOS_KIND_STATE=$state STRATOS_KIND_LOGS=$logs STRATOS_KIND_REGISTRY=$registry \
+    STRATOS_KIND_WEB_IMAGE=stratos-e2e/web:$(tag_of stratos-e2e/web) STRATOS_KIND_HELM=$bin/helm \
+    STRATOS_KIND_DAEMON=$(if own_daemon; then cat "$daemon/docker.pid"; fi) \
+    "${runner[@]}" -p 1 -count=1 -timeout 40m "$@" ./...
+}
+
+# What runs `go test`; make gives bin/check, which records the results.
+runner=(go test)
+if [ -n "${STRATOS_KIND_RECORD:-}" ]; then runner=("$root/bin/check" test -record "$STRATOS_KIND_RECORD" -dir "$here" --); fi
+
+# finish ends `all`, whatever has happened.
+finish() {
+  local result=$?
+  trap - EXIT
+  if [ $result != 0 ]; then collect_logs || true; fi
+  cluster_down || true
+  docker_down || true
+  exit $result
+}
+
+# timed says how long a part took.
+timed() {
+  local began=$SECONDS
+  "$@"
+  say "$1: $((SECONDS - began)) s"
+}
+
+# In a function, so that bash has read all of it: whoever edits the file while it runs changes nothing.
+main() {
+  local command=${1:-}
+  shift || true
+  case $command in
+    up) timed cluster_up ;;
+    load) use_docker || die "no cluster: kind.sh up first"; timed load ;;
+    install) use_docker || die "no cluster: kind.sh up first"; timed install_stratos ;;
+    test) use_docker || die "no cluster: kind.sh up first"; cd "$here"; run_suite "$@" ;;
+    kubectl) kubectl "$@" ;;
+    look) use_docker || die "no cluster: kind.sh up first"; look ;;
+    logs) use_docker || die "no cluster: kind.sh up first"; collect_logs ;;
+    down) if use_docker; then cluster_down; docker_down; else say "no Docker daemon runs: nothing to remove"; fi ;;
+    try) try ;;
+    all)
+      trap finish EXIT
+      trap 'exit 130' INT TERM
+      timed cluster_up
+      timed load
+      timed install_stratos
+      cd "$here"
+      timed run_suite "$@"
+      ;;
+    *)
+      sed -n 's/^#   \(kind.sh .*\)/\1/p' "${BASH_SOURCE[0]}" >&2
+      exit 2
+      ;;
+  esac
+}
+
+main "$@"
+exit

@@ -1,0 +1,128 @@
+package suite
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stratos-sh/stratos/e2e/kind/lab"
+)
+
+// TestBurstStartsStoppedNodes: pods that fit nowhere start as many stopped nodes as they need, run there without a pull, and answer; without them the
+// nodes stop again, and serve the next burst, five times.
+func TestBurstStartsStoppedNodes(t *testing.T) {
+	const lives = 5
+	l := lab.New(t)
+	image := l.Push(t, "burst/web:1")
+	standby := makePool(t, l, poolOf("burst", 3, 3, image))
+	pulled := l.Pulls(t, "burst/web:1")
+	l.Namespace(t, "burst")
+	events := l.WatchContainers(t)
+	w := lab.Workload{Name: "web", Namespace: "burst", Pool: "burst", Image: image, CPU: podCPU}
+	l.Create(t, w.Deployment())
+
+	for life := 1; life <= lives; life++ {
+		l.Scale(t, w, 3)
+		pods := l.AwaitReady(t, "burst", "web", 3)
+		l.AnswersHTTP(t, pods)
+		if got := lab.Nodes(pods); !slices.Equal(got, standby) {
+			t.Errorf("life %d: the pods run on %v, want one on each of %v", life, got, standby)
+		}
+		if got := len(events.Of("start", "burst")); got != 3*life {
+			t.Errorf("life %d: %d starts so far, want %d", life, got, 3*life)
+		}
+		l.Scale(t, w, 0)
+		if got := l.AwaitStandby(t, "burst", 3); !slices.Equal(got, standby) {
+			t.Errorf("life %d: the nodes are %v, want the same %v", life, got, standby)
+		}
+	}
+	if got := len(events.Of("start", "burst")); got != 3*lives {
+		t.Errorf("%d starts, want %d", got, 3*lives)
+	}
+	if created := events.Of("create", "burst"); len(created) > 0 {
+		t.Errorf("nodes were made although stopped ones sufficed: %v", created)
+	}
+	if got := l.Pulls(t, "burst/web:1"); got != pulled {
+		t.Errorf("the image was pulled after the warm-up: %d pulls, %d before", got, pulled)
+	}
+}
+
+// TestStartLatencies prints how long each step takes for one pod, of a stopped node and of a new one, and stores it beside the logs. It checks order, not speed.
+func TestStartLatencies(t *testing.T) {
+	const (
+		rounds = 20
+		joins  = 3
+	)
+	l := lab.New(t)
+	image := l.Push(t, "latency/web:1")
+	makePool(t, l, poolOf("latency", 1, 1, image))
+	l.Namespace(t, "latency")
+	stopped := measure(t, l, lab.Workload{Name: "stopped", Namespace: "latency", Pool: "latency", Image: image, CPU: podCPU}, rounds, func() { l.AwaitStandby(t, "latency", 1) })
+
+	// No standby node is kept, so each pod waits for a node to be made; the node goes before the next.
+	cold := poolOf("cold", 1, 0)
+	cold.Spec.ScaleDown.StandbySurplusTTL = duration(time.Second)
+	l.Create(t, l.Class("cold", reserve(t, l)), cold)
+	joined := measure(t, l, lab.Workload{Name: "joined", Namespace: "latency", Pool: "cold", Image: image, CPU: podCPU}, joins, func() { l.AwaitStandby(t, "cold", 0) })
+
+	report := fmt.Sprintf("| pod created until | stopped node, %d rounds: p50 | p99 | new node, %d rounds: p50 | p99 |\n|---|---|---|---|---|\n", rounds, joins)
+	for _, step := range []struct {
+		name string
+		of   func(steps) time.Duration
+	}{
+		{"start requested", func(s steps) time.Duration { return s.requested }},
+		{"node Ready", func(s steps) time.Duration { return s.ready }},
+		{"pod bound", func(s steps) time.Duration { return s.bound }},
+		{"pod Running", func(s steps) time.Duration { return s.running }},
+	} {
+		report += fmt.Sprintf("| %s | %s | %s | %s | %s |\n", step.name, quantile(stopped, 50, step.of), quantile(stopped, 99, step.of), quantile(joined, 50, step.of), quantile(joined, 99, step.of))
+	}
+	t.Log("\n" + report)
+	if err := os.WriteFile(filepath.Join(l.Logs, "latencies.md"), []byte(report), 0o600); err != nil {
+		t.Error(err)
+	}
+}
+
+// steps are times since the pod was created; requested is 0 where the node was made for the pod.
+type steps struct{ requested, ready, bound, running time.Duration }
+
+// measure runs one pod at a time.
+func measure(t *testing.T, l *lab.Lab, w lab.Workload, rounds int, settle func()) []steps {
+	t.Helper()
+	timeline := l.Record(t, w.Namespace, w.Pool)
+	l.Create(t, w.Deployment())
+	var all []steps
+	for range rounds {
+		l.Scale(t, w, 1)
+		pod := l.AwaitReady(t, w.Namespace, w.Name, 1)[0]
+		seen, node := timeline.AwaitPod(t, pod.UID)
+		s := steps{ready: node.Ready.Sub(seen.Created), bound: seen.Bound.Sub(seen.Created), running: seen.Running.Sub(seen.Created)}
+		if !node.StartRequested.IsZero() {
+			s.requested = node.StartRequested.Sub(seen.Created)
+		}
+		// Two watches may show the same instant in either order.
+		if s.ready > s.bound+time.Second || s.bound > s.running {
+			t.Errorf("the pod was bound before its node was Ready, or ran before it was bound: %+v", s)
+		}
+		all = append(all, s)
+		l.Scale(t, w, 0)
+		settle()
+	}
+	return all
+}
+
+func quantile(all []steps, percent int, of func(steps) time.Duration) string {
+	values := make([]time.Duration, 0, len(all))
+	for _, s := range all {
+		values = append(values, of(s))
+	}
+	slices.Sort(values)
+	value := values[min(len(values)-1, len(values)*percent/100)]
+	if value == 0 {
+		return "-"
+	}
+	return value.Round(time.Millisecond).String()
+}

@@ -1,0 +1,320 @@
+// Package aws keeps instances in EC2. It is the only package that knows the AWS SDK, and it knows no endpoint: any server that speaks EC2's
+// protocol does, by the SDK's own AWS_ENDPOINT_URL_EC2.
+package aws
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/provider/limiter"
+)
+
+// Options are what New needs.
+type Options struct {
+	// Config is the SDK's: credentials, endpoint, and the region of classes that name none.
+	Config aws.Config
+	// Calls measures the calls; the limits of each region are made from Limits.
+	Calls  *limiter.Calls
+	Limits map[limiter.Operation]limiter.Limit
+	// Regions returns the regions, beside that of Config, in which this cluster may have instances. It is asked until it has answered once: what
+	// is launched later is known by its class. nil: there are none.
+	Regions func(ctx context.Context) ([]string, error)
+	// Minor is the cluster's minor version, such as 1.36, for images that are made for one. nil: classes with an alias cannot be resolved.
+	Minor func(ctx context.Context) (string, error)
+	// BatchSize is told how many instances went into a call. nil: nobody wants to know.
+	BatchSize func(op limiter.Operation, n int)
+}
+
+// Load reads the SDK's configuration from where it always stands: environment, shared files, and the pod's identity.
+func Load(ctx context.Context) (aws.Config, error) {
+	cfg, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return aws.Config{}, fmt.Errorf("AWS configuration: %w", err)
+	}
+	return cfg, nil
+}
+
+// Cloud implements provider.CloudProvider on EC2, and launches from AWSNodeClass.
+type Cloud struct {
+	options Options
+	index   *index
+
+	// mu guards the fields below.
+	mu sync.Mutex
+	// regions are those that were asked for so far; listed says whether Options.Regions has answered.
+	regions map[regionName]*region
+	listed  bool
+}
+
+// regionName is a region such as us-east-1.
+type regionName string
+
+var _ provider.CloudProvider = (*Cloud)(nil)
+
+// New returns a Cloud. Nothing is asked of EC2 yet.
+func New(o Options) *Cloud {
+	if o.BatchSize == nil {
+		o.BatchSize = func(limiter.Operation, int) {}
+	}
+	return &Cloud{options: o, index: newIndex(), regions: map[regionName]*region{}}
+}
+
+// BatchSizes returns a BatchSize that fills the metric, and registers that.
+func BatchSizes(registerer prometheus.Registerer) (func(limiter.Operation, int), error) {
+	sizes := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "stratos_cloud_provider_batch_size",
+		Help:    "Instances in one call to the cloud, for calls that may hold many.",
+		Buckets: []float64{1, 2, 5, 10, 25, 50, 100, 250, 500},
+	}, []string{"provider", "operation"})
+	if err := registerer.Register(sizes); err != nil {
+		return nil, fmt.Errorf("cloud provider metrics: %w", err)
+	}
+	return func(op limiter.Operation, n int) { sizes.WithLabelValues("aws", string(op)).Observe(float64(n)) }, nil
+}
+
+// in returns the region of that name, "" for the configuration's own.
+func (c *Cloud) in(name regionName) (*region, error) {
+	if name == "" {
+		name = regionName(c.options.Config.Region)
+	}
+	if name == "" {
+		return nil, &provider.InvalidConfigError{Field: fieldRegion, Reason: "is not set, and neither is AWS_REGION where Stratos runs"}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.regions[name]
+	if r == nil {
+		r = newRegion(name, c.options, c.index)
+		c.regions[name] = r
+	}
+	return r, nil
+}
+
+// everywhere returns the regions in which this cluster may have instances, by name.
+func (c *Cloud) everywhere(ctx context.Context) ([]*region, error) {
+	c.mu.Lock()
+	listed := c.listed
+	c.mu.Unlock()
+	if !listed && c.options.Regions != nil {
+		names, err := c.options.Regions(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("regions in use: %w", err)
+		}
+		for _, name := range names {
+			if _, err := c.in(regionName(name)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if c.options.Config.Region != "" {
+		if _, err := c.in(""); err != nil {
+			return nil, err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.listed = true
+	var all []*region
+	for _, r := range c.regions {
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b *region) int { return strings.Compare(string(a.name), string(b.name)) })
+	return all, nil
+}
+
+// of returns the region of an instance. One that nobody has told of yet is looked for everywhere.
+func (c *Cloud) of(ctx context.Context, id string) (*region, error) {
+	if err := ctx.Err(); err != nil && wellFormed(id) {
+		return nil, err
+	}
+	if !wellFormed(id) {
+		return nil, &provider.InstanceNotFoundError{ID: id}
+	}
+	if known, ok := c.index.get(id); ok {
+		return c.in(known.region)
+	}
+	all, err := c.everywhere(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == 1 {
+		return all[0], nil
+	}
+	for _, r := range all {
+		_, err := r.describe(ctx, id)
+		if provider.IsNotFound(err) {
+			continue
+		}
+		return r, err
+	}
+	return nil, &provider.InstanceNotFoundError{ID: id}
+}
+
+// StartInstance implements provider.CloudProvider.
+func (c *Cloud) StartInstance(ctx context.Context, instanceID string) error {
+	r, err := c.of(ctx, instanceID)
+	if err != nil {
+		return err
+	}
+	return outcome(r.starts.do(ctx, instanceID))
+}
+
+// StopInstance implements provider.CloudProvider. An instance that was launched to hibernate does so, unless it is forced.
+func (c *Cloud) StopInstance(ctx context.Context, instanceID string, force bool) error {
+	r, err := c.of(ctx, instanceID)
+	if err != nil {
+		return err
+	}
+	if force {
+		return outcome(r.forcedStops.do(ctx, instanceID))
+	}
+	known, ok := c.index.get(instanceID)
+	if !ok {
+		if _, err := r.describe(ctx, instanceID); err != nil {
+			return err
+		}
+		known, _ = c.index.get(instanceID)
+	}
+	if known.hibernates {
+		err := outcome(r.hibernations.do(ctx, instanceID))
+		if !provider.IsInvalidConfig(err) {
+			return err
+		}
+		// It cannot after all, for example because its agent is missing: a plain stop is what is left, as EC2 itself does it.
+	}
+	return outcome(r.stops.do(ctx, instanceID))
+}
+
+// TerminateInstance implements provider.CloudProvider.
+func (c *Cloud) TerminateInstance(ctx context.Context, instanceID string) error {
+	r, err := c.of(ctx, instanceID)
+	if err != nil {
+		return err
+	}
+	return outcome(r.terminations.do(ctx, instanceID))
+}
+
+// GetInstanceState implements provider.CloudProvider.
+func (c *Cloud) GetInstanceState(ctx context.Context, instanceID string) (provider.InstanceState, error) {
+	i, err := c.GetInstance(ctx, instanceID)
+	if err != nil {
+		return provider.InstanceUnknown, err
+	}
+	return i.State, nil
+}
+
+// GetInstance implements provider.CloudProvider.
+func (c *Cloud) GetInstance(ctx context.Context, instanceID string) (*provider.Instance, error) {
+	r, err := c.of(ctx, instanceID)
+	if err != nil {
+		return nil, err
+	}
+	return r.describe(ctx, instanceID)
+}
+
+// ListInstances implements provider.CloudProvider: one listing for each region, at the same time.
+func (c *Cloud) ListInstances(ctx context.Context, tags map[string]string) ([]*provider.Instance, error) {
+	all, err := c.everywhere(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, &provider.InvalidConfigError{Field: fieldRegion, Reason: "no class names one, and AWS_REGION is not set where Stratos runs"}
+	}
+	found := make([][]*provider.Instance, len(all))
+	group, ctx := errgroup.WithContext(ctx)
+	for n, r := range all {
+		group.Go(func() (err error) {
+			found[n], err = r.list(ctx, tags)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	instances := slices.Concat(found...)
+	slices.SortFunc(instances, func(a, b *provider.Instance) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	return instances, nil
+}
+
+// UpdateInstanceTags implements provider.CloudProvider.
+func (c *Cloud) UpdateInstanceTags(ctx context.Context, instanceID string, tags map[string]string) error {
+	r, err := c.of(ctx, instanceID)
+	if err != nil {
+		return err
+	}
+	return r.tag(ctx, instanceID, tags)
+}
+
+// wellFormed reports whether EC2 could have an instance of that id; with any other in it a call for many would be refused.
+func wellFormed(id string) bool {
+	rest, ok := strings.CutPrefix(id, "i-")
+	return ok && rest != "" && strings.Trim(rest, "0123456789abcdefghijklmnopqrstuvwxyz") == ""
+}
+
+// index remembers what instances are, by what the calls told of them: where they live does not change.
+type index struct {
+	// mu guards known.
+	mu    sync.Mutex
+	known map[string]traits
+}
+
+type traits struct {
+	region     regionName
+	kind, zone string
+	hibernates bool
+	// seen is when a call last told of the instance.
+	seen time.Time
+}
+
+// forgetAfter is how long an instance is remembered that no call tells of any more: EC2 itself lists a terminated one for an hour.
+const forgetAfter = 2 * time.Hour
+
+func newIndex() *index { return &index{known: map[string]traits{}} }
+
+func (x *index) get(id string) (traits, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	t, ok := x.known[id]
+	return t, ok
+}
+
+func (x *index) put(id v1alpha1.InstanceID, t traits) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.known[string(id)] = t
+}
+
+// prune forgets what is gone.
+func (x *index) prune(now time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for id, t := range x.known {
+		if now.Sub(t.seen) > forgetAfter {
+			delete(x.known, id)
+		}
+	}
+}
+
+// offering is the zone and type of an instance, "" where they are not known.
+func (x *index) offering(id string) string {
+	t, ok := x.get(id)
+	if !ok {
+		return ""
+	}
+	return t.zone + "/" + t.kind
+}
+
+// outcome is what a call returns that returns nothing.
+func outcome(_ nothing, err error) error { return err }

@@ -1,0 +1,138 @@
+package ec2test
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/stratos-sh/stratos/provider/simcloud"
+)
+
+// Account is what there is beside instances.
+type Account struct {
+	// ID is the owner of everything that names no other.
+	ID             string
+	Subnets        []Subnet
+	Images         []Image
+	SecurityGroups []SecurityGroup
+}
+
+// Subnet is a subnet. Its region is that of its zone.
+type Subnet struct {
+	ID, VPC, Zone, CIDR string
+	// Addresses it has for instances; stopped ones keep theirs.
+	Addresses int
+	Tags      map[string]string
+}
+
+// Image is an AMI, the same in every region.
+type Image struct {
+	ID, Name string
+	// Owner is an account's id; Alias is amazon or aws-marketplace, empty for accounts without one.
+	Owner, Alias string
+	// Architecture is x86_64 or arm64; State is available where it is empty.
+	Architecture, State string
+	// Created is an RFC 3339 time with milliseconds, as EC2 writes it.
+	Created string
+	// RootDevice is the root volume's device name, RootGiB its size.
+	RootDevice string
+	RootGiB    int
+	Deprecated bool
+	Tags       map[string]string
+}
+
+// SecurityGroup is a security group.
+type SecurityGroup struct {
+	ID, Name, VPC, Region string
+	Tags                  map[string]string
+}
+
+// The account's own id, and Amazon's for EKS images, as they stand in ARNs and owners.
+const (
+	defaultAccountID = "123456789012"
+	amazonEKS        = "602401143452"
+	clusterTag       = "kubernetes.io/cluster/e2e"
+)
+
+// DefaultAccount has two regions with three and two zones, subnets and security groups with tags, and images of several kinds.
+func DefaultAccount() *Account {
+	a := &Account{ID: defaultAccountID}
+	for i, zone := range []string{"us-east-1a", "us-east-1b", "us-east-1c", "eu-west-1a", "eu-west-1b"} {
+		id := fmt.Sprintf("subnet-%08d", 12345678+i)
+		a.Subnets = append(a.Subnets, Subnet{
+			ID: id, VPC: vpcOf(zone[:len(zone)-1]), Zone: zone, CIDR: fmt.Sprintf("10.0.%d.0/20", 16*i), Addresses: 4091,
+			Tags: map[string]string{"Name": "private-" + zone, clusterTag: "shared", "tier": "private"},
+		})
+	}
+	for i, region := range []string{simcloud.DefaultRegion, "eu-west-1"} {
+		a.SecurityGroups = append(a.SecurityGroups, SecurityGroup{
+			ID: fmt.Sprintf("sg-%08d", 12345678+i), Name: "nodes", VPC: vpcOf(region), Region: region,
+			Tags: map[string]string{"Name": "nodes", clusterTag: "owned"},
+		})
+	}
+	a.Images = defaultImages(a.ID)
+	return a
+}
+
+func vpcOf(region string) string {
+	return map[string]string{simcloud.DefaultRegion: "vpc-11111111", "eu-west-1": "vpc-22222222"}[region]
+}
+
+func defaultImages(own string) []Image {
+	images := []Image{
+		{ID: "ami-0123456789abcdef0", Name: "amazon-eks-node-al2023-x86_64-standard-1.36-v20261101", Created: "2026-11-01T10:00:00.000Z"},
+		{ID: "ami-0123456789abcdef1", Name: "amazon-eks-node-al2023-arm64-standard-1.36-v20261101", Created: "2026-11-01T10:00:00.000Z"},
+		{ID: "ami-0123456789abcdef2", Name: "amazon-eks-node-al2023-x86_64-standard-1.36-v20261001", Created: "2026-10-01T10:00:00.000Z"},
+		{ID: "ami-0123456789abcdef3", Name: "amazon-eks-node-1.32-v20251101", Created: "2025-11-01T10:00:00.000Z"},
+		{ID: "ami-0123456789abcdef4", Name: "bottlerocket-aws-k8s-1.36-x86_64-v1.60.0-aabbccdd", Created: "2026-10-20T10:00:00.000Z"},
+		{ID: "ami-0123456789abcdef5", Name: "nodes-of-our-own", Owner: own, Created: "2026-09-01T10:00:00.000Z", Tags: map[string]string{"team": "platform"}},
+		{ID: "ami-0123456789abcdef6", Name: "nodes-not-ready", Owner: own, State: "pending", Created: "2026-11-20T10:00:00.000Z", Tags: map[string]string{"team": "platform"}},
+	}
+	for i := range images {
+		image := &images[i]
+		if image.Owner == "" {
+			image.Owner, image.Alias = amazonEKS, "amazon"
+		}
+		image.Architecture, image.RootDevice, image.RootGiB = "x86_64", "/dev/xvda", 20
+		if strings.Contains(image.Name, "arm64") {
+			image.Architecture = "arm64"
+		}
+	}
+	return images
+}
+
+// subnet returns the subnet of the region; nil for none.
+func (a *Account) subnet(region, id string) *Subnet {
+	for i := range a.Subnets {
+		if s := &a.Subnets[i]; s.ID == id && s.region() == region {
+			return s
+		}
+	}
+	return nil
+}
+
+func (s *Subnet) region() string { return s.Zone[:len(s.Zone)-1] }
+
+func (a *Account) image(id string) *Image {
+	for i := range a.Images {
+		if a.Images[i].ID == id {
+			return &a.Images[i]
+		}
+	}
+	return nil
+}
+
+func (a *Account) group(region, id string) *SecurityGroup {
+	for i := range a.SecurityGroups {
+		if g := &a.SecurityGroups[i]; g.ID == id && g.Region == region {
+			return g
+		}
+	}
+	return nil
+}
+
+func (i *Image) state() string {
+	if i.State == "" {
+		return "available"
+	}
+	return i.State
+}

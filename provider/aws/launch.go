@@ -1,0 +1,257 @@
+package aws
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
+)
+
+// mostUserData is EC2's limit in bytes, before user data is encoded.
+const mostUserData = 16 << 10
+
+// LaunchInstance launches one instance of the class, in the first of its subnets, in the order of the request's number, whose zone has the type
+// and which has an address. The same request returns the same instance. Errors: InvalidConfig, InsufficientCapacity, RateLimit.
+func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*provider.Instance, error) {
+	if class == nil {
+		return nil, &provider.InvalidConfigError{Field: "class", Reason: "is missing"}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if size := len(class.Spec.UserData); size > mostUserData {
+		return nil, &provider.InvalidConfigError{Field: fieldUserData, Reason: fmt.Sprintf("has %d bytes; EC2 allows %d", size, mostUserData)}
+	}
+	r, err := c.in(regionName(class.Spec.Region))
+	if err != nil {
+		return nil, err
+	}
+	status, current := class.Status, class.Status.ObservedGeneration == class.Generation && resolved(class.Status)
+	if !current {
+		if status, err = r.classes.find(ctx, &class.Spec); err != nil {
+			return nil, err
+		}
+	}
+	instance, err := r.launch(ctx, &class.Spec, status, req)
+	if current && goneStale(err) {
+		// What the class's status says was true once. The loop that writes it will find out too, in its time.
+		if status, err = r.classes.find(ctx, &class.Spec); err != nil {
+			return nil, err
+		}
+		return r.launch(ctx, &class.Spec, status, req)
+	}
+	return instance, err
+}
+
+// resolved reports whether the status says everything that a launch needs.
+func resolved(s v1alpha1.AWSNodeClassStatus) bool {
+	return s.AMI != "" && len(s.Subnets) > 0 && len(s.SecurityGroups) > 0
+}
+
+// goneStale reports whether a launch failed for something that may have another id by now.
+func goneStale(err error) bool {
+	var wrong *provider.InvalidConfigError
+	return errors.As(err, &wrong) && (wrong.Field == fieldImage || wrong.Field == fieldSubnets || wrong.Field == fieldGroups)
+}
+
+// launch goes round the subnets. The error is that of the last subnet that was tried, or the reason for which none was.
+func (r *region) launch(ctx context.Context, spec *v1alpha1.AWSNodeClassSpec, status v1alpha1.AWSNodeClassStatus, req provider.LaunchRequest) (*provider.Instance, error) {
+	subnets := inOrder(status.Subnets, req.Number)
+	if req.Zone != "" {
+		subnets = slices.DeleteFunc(subnets, func(s v1alpha1.ResolvedSubnet) bool { return s.Zone != req.Zone })
+	}
+	if len(subnets) == 0 {
+		return nil, &provider.InvalidConfigError{Field: fieldSubnets, Reason: fmt.Sprintf("none is in zone %q", req.Zone)}
+	}
+	var last error
+	for _, subnet := range subnets {
+		zone, here := offering{zone: subnet.Zone, kind: spec.InstanceType}, offering{zone: subnet.ID}
+		if until := r.launches.until(time.Now(), zone, here); !until.IsZero() {
+			if last == nil {
+				last = &provider.InsufficientCapacityError{Type: spec.InstanceType, Zone: subnet.Zone, Err: fmt.Errorf("refused before; tried again after %s", until.UTC().Format(time.RFC3339))}
+			}
+			continue
+		}
+		instance, err := r.launchIn(ctx, subnet, r.request(spec, status, subnet, req))
+		if err == nil {
+			r.launches.worked(zone, here)
+			return instance, nil
+		}
+		about := subject{operation: "RunInstances", kind: spec.InstanceType, zone: subnet.Zone}
+		last = about.typed(err)
+		switch judge(err).means {
+		case meansCapacity:
+			r.launches.refused(time.Now(), zone)
+		case meansAddresses:
+			r.launches.refused(time.Now(), here)
+		case meansQuota, meansRate, meansWrong, meansOther, meansMissing, meansState, meansForbidden:
+			return nil, last // the same in every subnet
+		}
+	}
+	return nil, last
+}
+
+// launchIn launches in one subnet. Where the token was used with other parameters, what it launched then is returned: the answer to it was
+// lost, and the class has changed since.
+func (r *region) launchIn(ctx context.Context, subnet v1alpha1.ResolvedSubnet, in *ec2.RunInstancesInput) (*provider.Instance, error) {
+	out, err := r.client.RunInstances(ctx, in)
+	var said interface{ ErrorCode() string }
+	if errors.As(err, &said) && said.ErrorCode() == "IdempotentParameterMismatch" {
+		before, lookErr := r.read(ctx, &ec2.DescribeInstancesInput{
+			MaxResults: aws.Int32(pageSize), Filters: []types.Filter{{Name: aws.String("client-token"), Values: []string{aws.ToString(in.ClientToken)}}},
+		})
+		if lookErr != nil || len(before) == 0 {
+			return nil, errors.Join(err, lookErr)
+		}
+		return before[0], nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(out.Instances) != 1 {
+		return nil, fmt.Errorf("RunInstances in %s answered with %d instances", subnet.ID, len(out.Instances))
+	}
+	return r.note(&out.Instances[0]), nil
+}
+
+// inOrder returns the subnets in the order in which the launch of that number tries them: each number begins one zone later and, when all
+// zones had their turn, one subnet later. It depends on nothing else, so that a launch that is asked for again goes where it went.
+func inOrder(subnets []v1alpha1.ResolvedSubnet, number int64) []v1alpha1.ResolvedSubnet {
+	sorted := slices.Clone(subnets)
+	slices.SortFunc(sorted, func(a, b v1alpha1.ResolvedSubnet) int {
+		if a.Zone != b.Zone {
+			return strings.Compare(a.Zone, b.Zone)
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	byZone, zones := map[string][]v1alpha1.ResolvedSubnet{}, []string{}
+	for _, s := range sorted {
+		if byZone[s.Zone] == nil {
+			zones = append(zones, s.Zone)
+		}
+		byZone[s.Zone] = append(byZone[s.Zone], s)
+	}
+	var out []v1alpha1.ResolvedSubnet
+	if len(zones) == 0 {
+		return out
+	}
+	number = max(number, 0)
+	for round := int64(0); len(out) < len(subnets); round++ {
+		for n := range zones {
+			here := byZone[zones[(int(number%int64(len(zones)))+n)%len(zones)]]
+			if round < int64(len(here)) {
+				out = append(out, here[(number/int64(len(zones))+round)%int64(len(here))])
+			}
+		}
+	}
+	return out
+}
+
+// tokenFor is the client token in one subnet: EC2 refuses a token that comes again with another subnet.
+func tokenFor(token string, subnet v1alpha1.ResolvedSubnet) *string {
+	if token == "" {
+		return nil // the SDK makes one up, which holds for its own retries
+	}
+	sum := sha256.Sum256([]byte(token + "/" + subnet.ID))
+	return aws.String(hex.EncodeToString(sum[:16]))
+}
+
+// request words a launch.
+func (r *region) request(spec *v1alpha1.AWSNodeClassSpec, status v1alpha1.AWSNodeClassStatus, subnet v1alpha1.ResolvedSubnet, req provider.LaunchRequest) *ec2.RunInstancesInput {
+	in := &ec2.RunInstancesInput{
+		ClientToken: tokenFor(req.ClientToken, subnet), MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
+		ImageId: aws.String(status.AMI), InstanceType: types.InstanceType(spec.InstanceType),
+		SubnetId: aws.String(subnet.ID), SecurityGroupIds: slices.Clone(status.SecurityGroups),
+		BlockDeviceMappings: volumesOf(spec.BlockDeviceMappings), IamInstanceProfile: profileOf(spec.IAMInstanceProfile),
+		MetadataOptions: &types.InstanceMetadataOptionsRequest{
+			HttpTokens:              types.HttpTokensState(spec.MetadataOptions.HTTPTokensOrDefault()),
+			HttpPutResponseHopLimit: aws.Int32(spec.MetadataOptions.HTTPPutResponseHopLimitOrDefault()),
+			HttpEndpoint:            types.InstanceMetadataEndpointState(spec.MetadataOptions.HTTPEndpointOrDefault()),
+		},
+		// An instance that powers itself off after its warm-up is to be stopped by that, whatever the image's default is.
+		InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorStop,
+		TagSpecifications:                 tagSpecifications(spec.Tags, req.Tags, status.AMI),
+	}
+	if spec.UserData != "" {
+		in.UserData = aws.String(base64.StdEncoding.EncodeToString([]byte(spec.UserData)))
+	}
+	if spec.HibernationEnabled() {
+		in.HibernationOptions = &types.HibernationOptionsRequest{Configured: aws.Bool(true)}
+	}
+	return in
+}
+
+// tagSpecifications puts tags on the instance and on what is made with it. Ours win over the class's. What changes in the life of an instance,
+// or tells of its launch, is on the instance alone: on a volume nobody would keep it true.
+func tagSpecifications(class map[string]v1alpha1.TagValue, ours map[string]string, image string) []types.TagSpecification {
+	own := maps.Clone(ours)
+	if own == nil {
+		own = map[string]string{}
+	}
+	if own[v1alpha1.TagManagedBy] != "" {
+		own[v1alpha1.AnnotationAMI] = image // the one that it is launched from, should the class's status have said another
+	}
+	lasting := map[string]string{}
+	for _, key := range []string{v1alpha1.TagManagedBy, v1alpha1.TagCluster, v1alpha1.LabelPool} {
+		if value, ok := own[key]; ok {
+			lasting[key] = value
+		}
+	}
+	var out []types.TagSpecification
+	for _, on := range []struct {
+		kind types.ResourceType
+		ours map[string]string
+	}{
+		{types.ResourceTypeInstance, own}, {types.ResourceTypeVolume, lasting}, {types.ResourceTypeNetworkInterface, lasting},
+	} {
+		all := map[string]string{}
+		maps.Copy(all, class)
+		maps.Copy(all, on.ours)
+		if len(all) > 0 {
+			out = append(out, types.TagSpecification{ResourceType: on.kind, Tags: tagsOf(all)})
+		}
+	}
+	return out
+}
+
+func profileOf(profile string) *types.IamInstanceProfileSpecification {
+	switch {
+	case profile == "":
+		return nil
+	case strings.HasPrefix(profile, "arn:"):
+		return &types.IamInstanceProfileSpecification{Arn: aws.String(profile)}
+	}
+	return &types.IamInstanceProfileSpecification{Name: aws.String(profile)}
+}
+
+func volumesOf(mappings []v1alpha1.BlockDeviceMapping) []types.BlockDeviceMapping {
+	var out []types.BlockDeviceMapping
+	for i := range mappings {
+		m := &mappings[i]
+		ebs := &types.EbsBlockDevice{
+			VolumeSize: m.VolumeSize, VolumeType: types.VolumeType(m.VolumeTypeOrDefault()), Encrypted: m.Encrypted,
+			Iops: m.IOPS, Throughput: m.Throughput, DeleteOnTermination: aws.Bool(m.DeleteOnTerminationOrDefault()),
+		}
+		if m.KMSKeyID != "" {
+			ebs.KmsKeyId = aws.String(m.KMSKeyID)
+		}
+		if m.SnapshotID != "" {
+			ebs.SnapshotId = aws.String(m.SnapshotID)
+		}
+		out = append(out, types.BlockDeviceMapping{DeviceName: aws.String(m.DeviceName), Ebs: ebs})
+	}
+	return out
+}

@@ -1,0 +1,170 @@
+package aws
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+)
+
+const (
+	mebi, gibi = int64(1) << 20, int64(1) << 30
+	// podsMost is what kubelets on EC2 are given at most: 110 on types of up to 30 vCPUs, 250 on larger ones (AWS documentation, "Choosing an
+	// optimal EC2 node instance type").
+	podsMost, podsMostLarge = 110, 250
+	largeCPUs               = 30
+)
+
+// boots reports whether the type can boot the image.
+func boots(size *types.InstanceTypeInfo, image *types.Image) bool {
+	return size.ProcessorInfo != nil && slices.Contains(size.ProcessorInfo.SupportedArchitectures, types.ArchitectureType(image.Architecture))
+}
+
+// kubernetesArchitecture is the value of the label kubernetes.io/arch.
+func kubernetesArchitecture(a types.ArchitectureValues) string {
+	switch a {
+	case types.ArchitectureValuesX8664, types.ArchitectureValuesX8664Mac:
+		return "amd64"
+	case types.ArchitectureValuesArm64, types.ArchitectureValuesArm64Mac:
+		return "arm64"
+	case types.ArchitectureValuesI386:
+		return "386"
+	}
+	return ""
+}
+
+// capacityOf is what one instance has, as EC2 promises it.
+func capacityOf(size *types.InstanceTypeInfo, spec *v1alpha1.AWSNodeClassSpec, image *types.Image) corev1.ResourceList {
+	capacity := corev1.ResourceList{}
+	set := func(name corev1.ResourceName, n int64, format resource.Format) {
+		if n > 0 {
+			capacity[name] = *resource.NewQuantity(n, format)
+		}
+	}
+	cpus := int64(0)
+	if size.VCpuInfo != nil {
+		cpus = int64(aws.ToInt32(size.VCpuInfo.DefaultVCpus))
+	}
+	set(corev1.ResourceCPU, cpus, resource.DecimalSI)
+	if size.MemoryInfo != nil {
+		set(corev1.ResourceMemory, aws.ToInt64(size.MemoryInfo.SizeInMiB)*mebi, resource.BinarySI)
+	}
+	set(corev1.ResourcePods, podsOf(size.NetworkInfo, cpus), resource.DecimalSI)
+	set(corev1.ResourceEphemeralStorage, rootVolume(spec, image)*gibi, resource.BinarySI)
+	for name, n := range devicesOf(size) {
+		set(name, n, resource.DecimalSI)
+	}
+	return capacity
+}
+
+// podsOf is how many pods get an address of the VPC: each network interface keeps its first one, and two pods of the host's network come on
+// top (amazon-vpc-cni-k8s, "ENI allocation").
+func podsOf(network *types.NetworkInfo, cpus int64) int64 {
+	if network == nil {
+		return 0
+	}
+	interfaces, addresses := int64(aws.ToInt32(network.MaximumNetworkInterfaces)), int64(aws.ToInt32(network.Ipv4AddressesPerInterface))
+	if interfaces == 0 || addresses == 0 {
+		return 0
+	}
+	most := int64(podsMost)
+	if cpus > largeCPUs {
+		most = podsMostLarge
+	}
+	return min(interfaces*(addresses-1)+2, most)
+}
+
+// rootVolume is the size of the root volume in GiB: as the class says, else as the image does.
+func rootVolume(spec *v1alpha1.AWSNodeClassSpec, image *types.Image) int64 {
+	root := aws.ToString(image.RootDeviceName)
+	for i := range spec.BlockDeviceMappings {
+		if m := &spec.BlockDeviceMappings[i]; sameDevice(m.DeviceName, root) && m.VolumeSize != nil {
+			return int64(*m.VolumeSize)
+		}
+	}
+	for _, m := range image.BlockDeviceMappings {
+		if aws.ToString(m.DeviceName) == root && m.Ebs != nil {
+			return int64(aws.ToInt32(m.Ebs.VolumeSize))
+		}
+	}
+	return 0
+}
+
+// sameDevice takes sda1 and /dev/sda1 for one.
+func sameDevice(a, b string) bool {
+	return strings.TrimPrefix(a, "/dev/") == strings.TrimPrefix(b, "/dev/")
+}
+
+// devicesOf counts what device plugins will offer, by the names that the vendors' plugins use.
+func devicesOf(size *types.InstanceTypeInfo) map[corev1.ResourceName]int64 {
+	devices := map[corev1.ResourceName]int64{}
+	if size.GpuInfo != nil {
+		for _, gpu := range size.GpuInfo.Gpus {
+			switch strings.ToLower(aws.ToString(gpu.Manufacturer)) {
+			case "nvidia":
+				devices["nvidia.com/gpu"] += int64(aws.ToInt32(gpu.Count))
+			case "amd":
+				devices["amd.com/gpu"] += int64(aws.ToInt32(gpu.Count))
+			}
+		}
+	}
+	if size.NeuronInfo != nil {
+		for _, neuron := range size.NeuronInfo.NeuronDevices {
+			devices["aws.amazon.com/neuron"] += int64(aws.ToInt32(neuron.Count))
+		}
+	}
+	return devices
+}
+
+// aliasPattern is the pattern of the names that AWS gives the images of a family for a minor version of Kubernetes (AWS documentation, "EKS
+// optimized AMIs"; Bottlerocket's "Quickstart"). The version after the @ is latest, or the one that the names end with.
+func aliasPattern(alias, minor string, size *types.InstanceTypeInfo) (string, error) {
+	family, version, _ := strings.Cut(alias, "@")
+	version = strings.TrimPrefix(version, "v")
+	if version == "latest" {
+		version = "*"
+	}
+	arm := size.ProcessorInfo != nil && slices.Contains(size.ProcessorInfo.SupportedArchitectures, types.ArchitectureTypeArm64)
+	architecture := "x86_64"
+	if arm {
+		architecture = "arm64"
+	}
+	devices := devicesOf(size)
+	nvidia, neuron := devices["nvidia.com/gpu"] > 0, devices["aws.amazon.com/neuron"] > 0
+	switch family {
+	case "al2023":
+		variant := "standard"
+		switch {
+		case nvidia:
+			variant = "nvidia"
+		case neuron:
+			variant = "neuron"
+		}
+		return fmt.Sprintf("amazon-eks-node-al2023-%s-%s-%s-v%s", architecture, variant, minor, version), nil
+	case "al2":
+		kind := ""
+		switch {
+		case arm:
+			kind = "arm64-"
+		case nvidia, neuron:
+			kind = "gpu-"
+		}
+		return fmt.Sprintf("amazon-eks-%snode-%s-v%s", kind, minor, version), nil
+	case "bottlerocket":
+		kind := ""
+		if nvidia {
+			kind = "-nvidia"
+		}
+		if version != "*" {
+			version += "-*" // the names go on with the build
+		}
+		return fmt.Sprintf("bottlerocket-aws-k8s-%s%s-%s-v%s", minor, kind, architecture, version), nil
+	}
+	return "", fmt.Errorf("%s is no family that is known here; al2023, al2 and bottlerocket are", family)
+}

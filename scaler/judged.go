@@ -1,0 +1,98 @@
+package scaler
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/fit"
+	"github.com/stratos-sh/stratos/extender/view"
+)
+
+// judged is what can be said of a pool for a pod.
+type judged struct {
+	why string
+	// launch: a new instance of the pool could serve the pod, and poolSize allows one. coming: one could, and some are warming up.
+	launch, coming bool
+}
+
+// judgePool judges the pod against the pool's nodes as if they were empty. All nodes of a pool are alike but for their zones,
+// so the first refusal by name speaks for the pool where every node refuses.
+func judgePool(judge *view.Judge, pool *v1alpha1.NodePool, nodes []corev1.Node) judged {
+	var refusal, apart string
+	var mine, fitting, free int
+	for i := range nodes {
+		n := claim.NodeOf(&nodes[i], pool)
+		if n.Pool != v1alpha1.PoolName(pool.Name) {
+			continue
+		}
+		mine++
+		why := whyNotNode(judge, n)
+		if why == "" {
+			fitting++
+			if now := whyNotNow(judge, n); now != "" {
+				apart = cmp.Or(apart, now)
+			} else if n.State == v1alpha1.StateStandby {
+				free++
+			}
+		}
+		refusal = cmp.Or(refusal, why)
+	}
+	room, warming := pool.Status.Total < pool.Spec.PoolSize, pool.Status.Warmup > 0
+	switch {
+	case pool.DeletionTimestamp != nil:
+		return judged{why: fmt.Sprintf("pool %s is being deleted", pool.Name)}
+	case mine == 0:
+		serves := mayServe(judge.Pod(), pool)
+		return judged{fmt.Sprintf("pool %s has no node yet", pool.Name), room && serves, warming && serves}
+	case fitting == 0:
+		return judged{why: fmt.Sprintf("pool %s: %s", pool.Name, refusal)}
+	case apart != "" && free == 0:
+		return judged{fmt.Sprintf("pool %s: %s", pool.Name, apart), room, warming}
+	case !room:
+		return judged{fmt.Sprintf("pool %s is at its poolSize of %d and none of its nodes has room", pool.Name, pool.Spec.PoolSize), false, warming}
+	}
+	return judged{fmt.Sprintf("pool %s has no standby node with room now", pool.Name), true, warming}
+}
+
+// mayServe judges the pod against the pool's template alone, while no node tells the rest.
+func mayServe(pod *corev1.Pod, pool *v1alpha1.NodePool) bool {
+	labels := maps.Clone(pool.Spec.Template.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[v1alpha1.LabelPool] = pool.Name
+	return fit.Schedulable(pod, pool.Spec.Template.Taints, false) == nil && fit.Selects(pod, "", labels) == nil
+}
+
+// whyNotNode judges by what does not depend on the other pods of the cluster.
+func whyNotNode(judge *view.Judge, n *claim.Node) string {
+	pod := judge.Digest(n)
+	for _, refusal := range []*fit.Refusal{
+		pod.Selects(string(n.Name), n.Labels), pod.Schedulable(n.Taints, false), fit.ResourcesRefuse(pod, &n.Node), fit.VolumesRefuse(pod, &n.Node),
+	} {
+		if refusal != nil {
+			return refusal.Words()
+		}
+	}
+	if n.State == v1alpha1.StateStandby && n.KeptBack != "" {
+		return "its standby nodes are kept back: " + n.KeptBack
+	}
+	return ""
+}
+
+// whyNotNow is why a standby node does not take the pod all the same: it is empty, so what is left is where other pods are
+// (anti-affinity, spread). A new instance may come up in another zone, so this speaks against none.
+func whyNotNow(judge *view.Judge, n *claim.Node) string {
+	if n.State != v1alpha1.StateStandby {
+		return ""
+	}
+	if refusal := judge.Refuses(n); refusal != nil {
+		return refusal.Words()
+	}
+	return ""
+}
