@@ -119,6 +119,9 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 	if until, limited := c.ledger.Limited(v1alpha1.PoolName(pool.Name), c.now()); limited {
 		return ctrl.Result{RequeueAfter: until.Sub(c.now()) + time.Second}, nil
 	}
+	if len(slots.Pending) > 0 {
+		return ctrl.Result{RequeueAfter: lingers}, nil // an instance that ended before any sweep showed it brings no event
+	}
 	return ctrl.Result{}, nil
 }
 
@@ -165,6 +168,10 @@ func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, slots slots
 	for at, slot := range slots.open[:max(0, min(len(slots.open), int(room)))] {
 		group.Go(func() error {
 			instance, err := c.launcher.launch(ctx, pool.Spec.Template.NodeClassRef, c.request(pool, slot))
+			if provider.IsNotFound(err) { // it was launched and has ended since: nothing is left to ask for
+				c.launches.note(pool.UID, slot, c.now())
+				return nil
+			}
 			if err != nil {
 				return err
 			}

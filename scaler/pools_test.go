@@ -225,6 +225,24 @@ func TestALaunchWhoseInstanceHasVanishedIsNotAskedForAgain(t *testing.T) {
 }
 
 // Numbers must never come twice, and what stood there cannot be read.
+func TestALaunchOfAnInstanceThatHasEndedLeavesItsSlot(t *testing.T) {
+	r := newRig(t, nodePool(5, 1))
+	r.sweep()
+	r.launching = func(n int) error {
+		if n == 1 {
+			return &provider.InstanceNotFoundError{ID: "of the token"}
+		}
+		return nil
+	}
+	if again := r.reconcilePool(); again != lingers {
+		t.Errorf("looked at again after %v, want %v: no event tells of what is gone", again, lingers)
+	}
+	r.reconcilePool()
+	if n := len(r.launches); n != 2 || r.launches[0].ClientToken == r.launches[1].ClientToken {
+		t.Errorf("%d launches, %v; want the second under a token of its own", n, r.launches)
+	}
+}
+
 func TestGarbledSlotsGoOnFromANumberThatNoLaunchHad(t *testing.T) {
 	r := newRig(t, nodePool(2, 1, holding("yes")))
 	r.sweep()
