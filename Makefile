@@ -91,7 +91,7 @@ clean-cache: ## Remove the built control-plane binaries as well (minutes to buil
 .PHONY: test
 test: ## Run everything that proves the promises, then check that each accepted point's tests ran
 	@rm -rf $(RECORDS)/test
-	$(MAKE) --no-print-directory test-unit test-parity controlplane minors karpenter test-controlplane test-helm test-e2e RECORD_IN=$(RECORDS)/test
+	$(MAKE) --no-print-directory test-unit test-parity test-model controlplane minors karpenter test-controlplane test-helm test-e2e RECORD_IN=$(RECORDS)/test
 	bin/check results -command 'make test' -records $(RECORDS)/test
 
 # Where the parts of `make test` record what ran; each alone writes beside it, so that it cannot pass for the whole.
@@ -112,6 +112,19 @@ test-parity: bin/check ## Compare extender/fit with the real kube-scheduler's fi
 	@$(RUN)/parity.jsonl -dir e2e/parity -- -p $(P) -timeout $(TIMEOUT) $(TESTFLAGS) ./... \
 	  $(if $(WORLDS)$(SEED),-args $(if $(SEED),-seed $(SEED)) $(if $(WORLDS),-worlds $(WORLDS)))
 
+# The model plays as many seeds as its test says. -count=1 because a run is worth more than its memory.
+.PHONY: test-model
+test-model: bin/check ## Play random worlds around the real code and check the promises after every step
+	@$(RUN)/model.jsonl -dir e2e -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./model/...
+
+.PHONY: soak
+soak: ## Play random worlds without end, from a random seed (SEED=7 begins there)
+	@cd e2e && go build -o ../bin/soak ./model/soak && exec ../bin/soak -seed $(or $(SEED),$$RANDOM$$RANDOM)
+
+.PHONY: mutants
+mutants: ## Plant known bugs one by one and expect the model to find each
+	@cd e2e && go build -o ../bin/mutants ./model/mutants && exec ../bin/mutants -root ..
+
 .PHONY: test-controlplane
 test-controlplane: bin/check controlplane ## Run the tests of the control plane itself
 	@$(RUN)/controlplane.jsonl -dir e2e/controlplane -- -p 1 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
@@ -124,7 +137,7 @@ test-helm: bin/check controlplane ## Render, lint and apply the chart by Helm 3 
 # -count=1 because the go command cannot see the processes that the result depends on.
 .PHONY: test-e2e
 test-e2e: bin/check controlplane minors karpenter ## Run the suites, the demo's test and the house's own tests
-	@$(RUN)/e2e.jsonl -dir e2e -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+	@$(RUN)/e2e.jsonl -dir e2e -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(cd e2e && go list ./... | grep -v '/e2e/model')
 
 .PHONY: test-integration
 test-integration: bin/check controlplane minors karpenter ## Run only the suites on the real control plane

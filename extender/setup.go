@@ -3,6 +3,9 @@ package extender
 import (
 	"time"
 
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -18,6 +21,23 @@ type Setup struct {
 	Starter Starter
 }
 
+// Parts are what the extender's answers and its upkeep work with.
+type Parts struct {
+	View    *view.View
+	Ledger  *claim.Ledger
+	Starter Starter
+	// Client writes to Nodes.
+	Client client.Writer
+	Events events.EventRecorder
+	Now    func() time.Time
+	Log    logr.Logger
+}
+
+// New returns the extender without its server.
+func New(p Parts) *Extender {
+	return &Extender{view: p.View, ledger: p.Ledger, starter: p.Starter, events: p.Events, now: p.Now}
+}
+
 // Events about waiting pods.
 //
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -30,14 +50,15 @@ func SetupWithManager(mgr manager.Manager, s Setup) (*Server, error) {
 	}
 	s.View.Listen(view.Listener{Bound: observed.released})
 	recorder := mgr.GetEventRecorder("stratos-extender")
-	e := &Extender{view: s.View, ledger: s.Ledger, starter: s.Starter, events: recorder, now: time.Now}
+	parts := Parts{View: s.View, Ledger: s.Ledger, Starter: s.Starter, Client: mgr.GetClient(), Events: recorder, Now: time.Now, Log: mgr.GetLogger().WithName("extender")}
+	e := New(parts)
 	server, err := NewServer(e, metrics.Registry, s.Server)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range []manager.Runnable{
 		server,
-		&upkeep{ledger: s.Ledger, view: s.View, client: mgr.GetClient(), events: recorder, now: time.Now, log: mgr.GetLogger().WithName("extender")},
+		NewUpkeep(parts),
 	} {
 		if err := mgr.Add(r); err != nil {
 			return nil, err

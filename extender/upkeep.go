@@ -27,9 +27,9 @@ const (
 	upkeepEvery = 50 * time.Millisecond
 )
 
-// upkeep ends overdue claims and touches nodes whose claimed pods the scheduler does not ask about. Every replica does
+// Upkeep ends overdue claims and touches nodes whose claimed pods the scheduler does not ask about. Every replica does
 // it for its own ledger.
-type upkeep struct {
+type Upkeep struct {
 	ledger *claim.Ledger
 	client client.Writer
 	events events.EventRecorder
@@ -42,8 +42,13 @@ type upkeep struct {
 	answered time.Time
 }
 
+// NewUpkeep returns the upkeep of the ledger's claims; it works once its Start runs.
+func NewUpkeep(p Parts) *Upkeep {
+	return &Upkeep{ledger: p.Ledger, view: p.View, client: p.Client, events: p.Events, now: p.Now, log: p.Log, nudged: map[v1alpha1.NodeName]time.Time{}}
+}
+
 // missed reports, once for each opening of the view, whether a pod was refused because the view was behind.
-func (u *upkeep) missed(now time.Time) bool {
+func (u *Upkeep) missed(now time.Time) bool {
 	opened := u.view.Opened()
 	if !opened.After(u.answered) || now.Sub(opened) < nudgeAfter {
 		return false
@@ -53,11 +58,10 @@ func (u *upkeep) missed(now time.Time) bool {
 }
 
 // NeedLeaderElection is false: each replica looks after its own claims.
-func (u *upkeep) NeedLeaderElection() bool { return false }
+func (u *Upkeep) NeedLeaderElection() bool { return false }
 
 // Start runs until ctx ends.
-func (u *upkeep) Start(ctx context.Context) error {
-	u.nudged = map[v1alpha1.NodeName]time.Time{}
+func (u *Upkeep) Start(ctx context.Context) error {
 	tick := time.NewTicker(upkeepEvery)
 	defer tick.Stop()
 	for {
@@ -65,12 +69,13 @@ func (u *upkeep) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			u.once(ctx)
+			u.Once(ctx)
 		}
 	}
 }
 
-func (u *upkeep) once(ctx context.Context) {
+// Once looks at all claims.
+func (u *Upkeep) Once(ctx context.Context) {
 	now := u.now()
 	if u.ledger.Expired(now) || u.missed(now) {
 		if node, ok := u.view.AnyOfOurs(); ok {
@@ -94,7 +99,7 @@ func (u *upkeep) once(ctx context.Context) {
 	}
 }
 
-func (u *upkeep) touch(ctx context.Context, node v1alpha1.NodeName, now time.Time) {
+func (u *Upkeep) touch(ctx context.Context, node v1alpha1.NodeName, now time.Time) {
 	if err := u.nudge(ctx, node, now); err != nil {
 		u.log.Error(err, "cannot touch node for waiting pods", "node", node)
 	}
@@ -103,7 +108,7 @@ func (u *upkeep) touch(ctx context.Context, node v1alpha1.NodeName, now time.Tim
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=patch
 
 // nudge touches the Node: any event of it makes the scheduler try its unschedulable pods again.
-func (u *upkeep) nudge(ctx context.Context, node v1alpha1.NodeName, now time.Time) error {
+func (u *Upkeep) nudge(ctx context.Context, node v1alpha1.NodeName, now time.Time) error {
 	body := `{"metadata":{"annotations":{"` + v1alpha1.AnnotationNudgedAt + `":"` + now.UTC().Format(time.RFC3339Nano) + `"}}}`
 	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: string(node)}}
 	return client.IgnoreNotFound(u.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(body))))

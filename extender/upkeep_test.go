@@ -57,7 +57,7 @@ func TestUpkeep(t *testing.T) {
 					},
 				}).Build()
 				recorder := events.NewFakeRecorder(10)
-				u := &upkeep{ledger: l, view: v, client: api, events: recorder, now: time.Now, log: logr.Discard()}
+				u := NewUpkeep(Parts{Ledger: l, View: v, Client: api, Events: recorder, Now: time.Now, Log: logr.Discard()})
 				ask := func() { l.Decide(claim.Ask{Pod: cpuPod("x", ""), Nodes: v.Candidates([]string{"a"})}, time.Now()) }
 				ask()
 				time.AfterFunc(time.Second, func() { v.SetNode(poolNode("a", v1alpha1.StateRunning)) })

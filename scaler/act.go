@@ -36,10 +36,13 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 	case lifecycle.WarmAgain:
 		return c.warmAgain(ctx, g, d)
 	case lifecycle.StopWarmed:
-		return c.stop(ctx, g, false)
+		return c.stopWarmed(ctx, g, false)
 	case lifecycle.StopAgain:
-		return errors.Join(c.stop(ctx, g, false), c.sayStopping(ctx, g.node))
+		return errors.Join(c.stop(ctx, g, g.Node.StopReason == v1alpha1.StopFailed), c.sayStopping(ctx, g.node))
 	case lifecycle.ForceStop:
+		if g.Node.State == v1alpha1.StateWarmup {
+			return c.stopWarmed(ctx, g, true)
+		}
 		return c.stop(ctx, g, true)
 	case lifecycle.ToStandby:
 		return c.toStandby(ctx, g)
@@ -106,7 +109,8 @@ func (c *nodes) toStandby(ctx context.Context, g gathered) error {
 	}
 	// A failed start may have seen only a part of the resources; what was recorded before stands.
 	// The same goes for a warm-up after the first, which may have ended before the devices were back.
-	whole := g.Node.State != v1alpha1.StateStarting && (g.Node.WarmupStarted.IsZero() || n.Annotations[v1alpha1.AnnotationAllocatableAtStop] == "")
+	whole := g.Node.State != v1alpha1.StateStarting && g.Node.StopReason != v1alpha1.StopFailed &&
+		(g.Node.WarmupStarted.IsZero() || n.Annotations[v1alpha1.AnnotationAllocatableAtStop] == "")
 	if err := c.patch(ctx, n, transition.Standby(n, g.template, whole)); err != nil {
 		return err
 	}
@@ -131,12 +135,20 @@ func (c *nodes) sayStopped(ctx context.Context, n *corev1.Node, options ...clien
 	return c.client.Status().Patch(ctx, is, client.StrategicMergeFrom(n, options...))
 }
 
+// failStart writes the intent to stop first: the kubelet of a start that came late reports while its machine goes down already, and would pass
+// for one that runs.
 func (c *nodes) failStart(ctx context.Context, g gathered, why string) error {
-	if err := c.stop(ctx, g, true); err != nil && !provider.IsIncorrectState(err) {
+	if !c.owns(&g.instance.Instance) {
+		return fmt.Errorf("instance %s does not carry our tags, not stopping it", g.instance.ID)
+	}
+	if err := c.starter.Fail(ctx, v1alpha1.NodeName(g.node.Name), why); err != nil {
 		return err
 	}
 	c.metrics.startFailures.WithLabelValues(string(g.template.Pool), "timeout").Inc()
-	return c.starter.Fail(ctx, v1alpha1.NodeName(g.node.Name), why)
+	if err := c.stop(ctx, g, true); err != nil && !provider.IsIncorrectState(err) {
+		return err // the intent stands; the next look asks again
+	}
+	return nil
 }
 
 // toRunning opens the node. The patch replaces the taints and other controllers write them too, so it is tried again at
@@ -144,11 +156,7 @@ func (c *nodes) failStart(ctx context.Context, g gathered, why string) error {
 func (c *nodes) toRunning(ctx context.Context, g gathered, d lifecycle.Decision) error {
 	n := g.node
 	for range 5 {
-		open := transition.Running
-		if d.Action == lifecycle.CancelStop {
-			open = transition.Resumed
-		}
-		err := c.patch(ctx, n, open(n, g.template, c.now()))
+		err := c.patch(ctx, n, transition.Running(n, g.template, c.now()))
 		if err == nil {
 			c.ran(g, d)
 			return c.sayRunning(ctx, n)
@@ -160,7 +168,7 @@ func (c *nodes) toRunning(ctx context.Context, g gathered, d lifecycle.Decision)
 		if err := c.live.Get(ctx, client.ObjectKeyFromObject(g.node), n); err != nil {
 			return err
 		}
-		if n.Labels[v1alpha1.LabelState] != g.node.Labels[v1alpha1.LabelState] {
+		if n.Labels[v1alpha1.LabelState] != g.node.Labels[v1alpha1.LabelState] || n.Annotations[v1alpha1.AnnotationStopIntent] != "" {
 			return nil // somebody else has moved it on; their write brings an event
 		}
 	}

@@ -41,7 +41,11 @@ type gathered struct {
 
 // onItsWay reports whether the instance is to start or to stop now, so that the cloud will soon have news of it.
 func (g *gathered) onItsWay() bool {
-	return g.Node != nil && (g.Node.State == v1alpha1.StateStarting || g.Node.State == v1alpha1.StateStopping && !g.Node.StopIntent.IsZero())
+	if g.Node == nil {
+		return false
+	}
+	stops := g.Node.State == v1alpha1.StateStopping || g.Node.State == v1alpha1.StateWarmup
+	return g.Node.State == v1alpha1.StateStarting || stops && !g.Node.StopIntent.IsZero()
 }
 
 // errNotOurs: the id belongs to no instance of this cluster's pools.

@@ -107,7 +107,7 @@ func TestWarmupPullsImages(t *testing.T) {
 	r.reconcile()
 	r.want("patch c warmup") // warm
 	r.reconcile()
-	r.want("stop i-c")
+	r.want("intent c", "stop i-c")
 	if got, want := r.node("c").Annotations[v1alpha1.AnnotationImagesHash], plan.HashImages([]string{"a:1", "b:1"}); got != want {
 		t.Errorf("recorded %q, want %q", got, want)
 	}

@@ -1,6 +1,7 @@
 package scaler
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -19,12 +20,17 @@ type entry struct {
 	seen time.Time
 	// since is when a sweep first showed the state that it is in; zero where only a call of ours told of it.
 	since time.Time
+	// was is the pool that its tags named before somebody took that tag away; empty where they name one.
+	was v1alpha1.PoolName
 	// sure: the cloud was asked about this very instance, and knows it no more.
 	sure bool
 }
 
 // pool is the pool that the instance's tags name.
 func (e entry) pool() v1alpha1.PoolName { return v1alpha1.PoolName(e.Tags[v1alpha1.LabelPool]) }
+
+// home is the pool that the instance counts for: also where somebody has just taken its tag away, which is about to be written again.
+func (e entry) home() v1alpha1.PoolName { return cmp.Or(e.pool(), e.was) }
 
 // gone reports whether nothing is left of the instance.
 func (e entry) gone() bool { return e.State == provider.InstanceTerminated }
@@ -58,6 +64,9 @@ func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle t
 		} else if !old.since.IsZero() {
 			e.since = old.since
 		}
+		if e.pool() == "" {
+			e.was = old.home()
+		}
 		next[instance.ID] = e
 	}
 	for id, old := range i.instances {
@@ -73,6 +82,24 @@ func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle t
 	i.instances = next
 	slices.Sort(changed)
 	return changed
+}
+
+// missing returns the instances, sorted by id, that are not in the list although it was asked for long enough after the last news of them.
+func (i *inventory) missing(list []*provider.Instance, asked time.Time, settle time.Duration) []entry {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	listed := make(map[v1alpha1.InstanceID]bool, len(list))
+	for _, l := range list {
+		listed[l.ID] = true
+	}
+	var out []entry
+	for id, e := range i.instances {
+		if !listed[id] && !e.gone() && asked.Sub(e.seen) > settle {
+			out = append(out, e)
+		}
+	}
+	slices.SortFunc(out, func(a, b entry) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	return out
 }
 
 // expect adds an instance that was launched just now and that the cloud's reads may not show yet.
@@ -140,7 +167,7 @@ func (i *inventory) of(pool v1alpha1.PoolName) []entry {
 	defer i.mu.RUnlock()
 	var out []entry
 	for _, e := range i.instances {
-		if e.pool() == pool && !e.gone() {
+		if e.home() == pool && !e.gone() {
 			out = append(out, e)
 		}
 	}
@@ -154,7 +181,7 @@ func (i *inventory) slotsOf(pool v1alpha1.PoolName) map[int64]bool {
 	defer i.mu.RUnlock()
 	slots := map[int64]bool{}
 	for _, e := range i.instances {
-		if slot, err := strconv.ParseInt(e.Tags[tagLaunch], 10, 64); err == nil && e.pool() == pool {
+		if slot, err := strconv.ParseInt(e.Tags[tagLaunch], 10, 64); err == nil && e.home() == pool {
 			slots[slot] = true
 		}
 	}

@@ -94,7 +94,7 @@ func TestNodeStep(t *testing.T) {
 		"a start that is not running in time is forced down and given up": {
 			node:     nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, long), func(n *corev1.Node) { n.Status.Conditions = nil }),
 			instance: instance(provider.InstanceRunning), claims: true,
-			want: []string{"force-stop i-c", "patch c standby"}, events: []string{"StartFailed"},
+			want: []string{"intent c", "force-stop i-c"}, events: []string{"StartFailed"},
 		},
 		"a start that is Ready runs": {
 			node:     nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch().Add(-time.Second))),

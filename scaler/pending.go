@@ -101,9 +101,13 @@ func (c *pending) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 			return ctrl.Result{}, err
 		}
 	}
-	if verdict == nil || len(pod.Spec.ResourceClaims) > 0 || c.ledger.HasClaim(pod.UID) {
+	if verdict == nil || len(pod.Spec.ResourceClaims) > 0 {
 		c.served(ctx, req.NamespacedName)
 		return ctrl.Result{}, nil
+	}
+	if c.ledger.HasClaim(pod.UID) {
+		c.served(ctx, req.NamespacedName)
+		return ctrl.Result{RequeueAfter: explainAgain}, nil // a claim may end without any event of the pod
 	}
 	if verdict.Reason == corev1.PodReasonSchedulerError {
 		c.say(pod, v1alpha1.ReasonStandbyUnavailable, "the scheduler fails: "+verdict.Message)
@@ -113,7 +117,7 @@ func (c *pending) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 		placed := c.placer.Place(pod)
 		if placed.Claim != nil {
 			c.served(ctx, req.NamespacedName)
-			return ctrl.Result{}, nil
+			return ctrl.Result{RequeueAfter: explainAgain}, nil
 		}
 		if placed.Verdict == claim.Pass && c.firstPass(req.NamespacedName) {
 			// A node that has come to run in between takes the pod, and its scheduler is about to see that: nothing is to be launched.

@@ -1,6 +1,7 @@
 package scaler
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -61,6 +62,8 @@ type pools struct {
 	turns     *turns
 	poke      func()
 	launches  launches
+	// launchesAtOnce bounds one pool's launches under way.
+	launchesAtOnce int
 	// wake has one instance looked at again: its pool has changed.
 	wake func(ctx context.Context, id v1alpha1.InstanceID)
 	// namespace is where the pods are that pull images.
@@ -86,6 +89,7 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 		}
 	}
 	slots := c.settle(pool)
+	asked := len(slots.open)
 	nodes := &corev1.NodeList{}
 	if err := c.client.List(ctx, nodes, client.MatchingLabels{v1alpha1.LabelPool: pool.Name}); err != nil {
 		return ctrl.Result{}, err
@@ -100,7 +104,7 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, ignoreConflict(err)
 	}
-	launchErr := c.launch(ctx, pool, slots, pool.Spec.PoolSize-total(count))
+	launchErr := c.launch(ctx, pool, slots, asked, pool.Spec.PoolSize-total(count))
 	count = c.count(pool, nodes.Items) // the launches of a moment ago are instances now
 	cond := c.imagesCondition(ctx, pool, images)
 	if err := c.report(ctx, pool, count, launchErr, &cond); err != nil {
@@ -114,6 +118,9 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 	}
 	if until, limited := c.ledger.Limited(v1alpha1.PoolName(pool.Name), c.now()); limited {
 		return ctrl.Result{RequeueAfter: until.Sub(c.now()) + time.Second}, nil
+	}
+	if len(slots.Pending) > 0 {
+		return ctrl.Result{RequeueAfter: lingers}, nil // an instance that ended before any sweep showed it brings no event
 	}
 	return ctrl.Result{}, nil
 }
@@ -153,23 +160,48 @@ func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots slot
 }
 
 // launch asks for the open slots, as many as there is room for: poolSize may have been lowered since they were
-// reserved. Asking again for one that was launched yields the same instance.
-func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, slots slots, room int32) error {
+// reserved. Asking again for one that was launched yields the same instance;
+// the first so many were asked for before, by this process or another.
+func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, slots slots, asked int, room int32) error {
 	group := &errgroup.Group{} // one that fails does not take the others down
-	group.SetLimit(launchesAtOnce)
-	for _, slot := range slots.open[:max(0, min(len(slots.open), int(room)))] {
+	group.SetLimit(cmp.Or(c.launchesAtOnce, launchesAtOnce))
+	for at, slot := range slots.open[:max(0, min(len(slots.open), int(room)))] {
 		group.Go(func() error {
 			instance, err := c.launcher.launch(ctx, pool.Spec.Template.NodeClassRef, c.request(pool, slot))
+			if provider.IsNotFound(err) { // it was launched and has ended since: nothing is left to ask for
+				c.launches.note(pool.UID, slot, c.now())
+				return nil
+			}
 			if err != nil {
 				return err
 			}
 			c.launches.note(pool.UID, slot, c.now())
 			c.inventory.expect(instance, c.now())
 			c.poke()
+			if at < asked {
+				return c.regain(ctx, pool, instance.ID)
+			}
 			return nil
 		})
 	}
 	return group.Wait()
+}
+
+// regain writes the tags again that somebody took from an instance before its Node could tell whose it is. Without them no sweep shows it as
+// the pool's, and its launch stays open for ever; the token of the launch says that it is ours. Tags that name somebody else are left.
+func (c *pools) regain(ctx context.Context, pool *v1alpha1.NodePool, id v1alpha1.InstanceID) error {
+	instance, err := c.cloud.GetInstance(ctx, string(id))
+	if provider.IsNotFound(err) {
+		return nil // the cloud's reads lag
+	}
+	if err != nil {
+		return err
+	}
+	missing, ours := lost(instance.Tags, c.cluster, v1alpha1.PoolName(pool.Name))
+	if !ours || len(missing) == 0 || instance.State == provider.InstanceTerminated {
+		return nil
+	}
+	return c.cloud.UpdateInstanceTags(ctx, string(id), missing)
 }
 
 func (c *pools) request(pool *v1alpha1.NodePool, slot int64) provider.LaunchRequest {

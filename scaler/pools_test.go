@@ -92,7 +92,7 @@ func TestAPendingSlotIsAskedForAgainUnderItsToken(t *testing.T) {
 		t.Errorf("condition %+v, want Degraded with the cloud's words", degraded)
 	}
 	r.reconcilePool()
-	r.want(`reserve {"next":1,"pending":[0]}`, "launch 0", "launch 0")
+	r.want(`reserve {"next":1,"pending":[0]}`, "launch 0", "launch 0", "get "+r.launches[0].ClientToken)
 	if r.launches[0].ClientToken != r.launches[1].ClientToken {
 		t.Error("the second try has another token")
 	}
@@ -145,7 +145,7 @@ func TestPendingSlotsDoNotPassALoweredPoolSize(t *testing.T) {
 	r := newRig(t, nodePool(2, 2, holding(`{"next":5,"pending":[1,2,3,4]}`)))
 	r.sweep(instance(provider.InstanceStopped))
 	r.reconcilePool()
-	r.want("launch 1")
+	r.want("launch 1", "get "+r.launches[0].ClientToken)
 	if got := r.pool().Annotations[v1alpha1.AnnotationLaunches]; got != `{"next":5,"pending":[1,2,3,4]}` {
 		t.Errorf("slots %s, want them kept: an instance may yet show for each", got)
 	}
@@ -160,6 +160,32 @@ func TestAnInstanceThatShowsSettlesItsSlot(t *testing.T) {
 	r.sweep(instance(provider.InstanceRunning, withTag(tagLaunch, "4")))
 	r.reconcilePool()
 	r.want(`reserve {"next":5}`)
+}
+
+// Nobody is left to say whose it is but the token of its launch.
+func TestTagsTakenBeforeTheNodeRegisteredAreWrittenAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*provider.Instance)
+		want   []string
+	}{
+		"nothing is taken":    {func(*provider.Instance) {}, nil},
+		"the pool's tag":      {func(i *provider.Instance) { delete(i.Tags, v1alpha1.LabelPool) }, []string{"tag T "}},
+		"somebody else's now": {withTag(v1alpha1.TagCluster, "there"), nil},
+		"it is gone":          {func(i *provider.Instance) { i.Tags, i.State = nil, provider.InstanceTerminated }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, nodePool(2, 1, holding(`{"next":5,"pending":[4]}`)))
+			r.sweep()
+			token := r.pools.request(r.pool(), 4).ClientToken
+			r.known[token] = instance(provider.InstanceRunning, called(token), c.change)
+			r.reconcilePool()
+			want := []string{"launch 4", "get " + token}
+			for _, call := range c.want {
+				want = append(want, strings.ReplaceAll(call, "T", token))
+			}
+			r.want(want...)
+		})
+	}
 }
 
 // One process has launched, and dies; or it goes on, and another leads as well. The other's list of instances is from before the launch, and so are those
@@ -179,7 +205,7 @@ func TestAnotherLeaderThatDoesNotSeeALaunchDoesNotRepeatIt(t *testing.T) {
 	if _, err := other.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "p"}}); err != nil {
 		t.Fatal(err)
 	}
-	r.want("launch 0")
+	r.want("launch 0", "get "+r.launches[0].ClientToken) // whether it still carries its tags
 	if r.launches[0].ClientToken != r.launches[1].ClientToken {
 		t.Error("the other asked for another instance")
 	}
@@ -199,6 +225,24 @@ func TestALaunchWhoseInstanceHasVanishedIsNotAskedForAgain(t *testing.T) {
 }
 
 // Numbers must never come twice, and what stood there cannot be read.
+func TestALaunchOfAnInstanceThatHasEndedLeavesItsSlot(t *testing.T) {
+	r := newRig(t, nodePool(5, 1))
+	r.sweep()
+	r.launching = func(n int) error {
+		if n == 1 {
+			return &provider.InstanceNotFoundError{ID: "of the token"}
+		}
+		return nil
+	}
+	if again := r.reconcilePool(); again != lingers {
+		t.Errorf("looked at again after %v, want %v: no event tells of what is gone", again, lingers)
+	}
+	r.reconcilePool()
+	if n := len(r.launches); n != 2 || r.launches[0].ClientToken == r.launches[1].ClientToken {
+		t.Errorf("%d launches, %v; want the second under a token of its own", n, r.launches)
+	}
+}
+
 func TestGarbledSlotsGoOnFromANumberThatNoLaunchHad(t *testing.T) {
 	r := newRig(t, nodePool(2, 1, holding("yes")))
 	r.sweep()

@@ -28,17 +28,22 @@ func (c *nodes) mend(ctx context.Context, g gathered) error {
 	return client.IgnoreNotFound(err)
 }
 
-// restorePool writes the pool's tag again that somebody took from an instance of this cluster. Whose it was says its Node, and only where that
-// pool exists. Without such a Node the instance is left alone: nothing tells whose it is, and what is not surely ours is not touched.
+// restorePool writes the pool's tag again that somebody took from an instance of this cluster. Whose it was says its Node, or what an earlier
+// sweep of this process showed, and only where that pool exists. Without either the instance is left alone: nothing tells whose it is, and what
+// is not surely ours is not touched.
 func (c *nodes) restorePool(ctx context.Context, e entry) (entry, error) {
 	n, err := c.nodeOf(ctx, e.ProviderID)
 	if err != nil {
 		return e, err
 	}
-	if n == nil || n.Labels[v1alpha1.LabelPool] == "" {
+	name := e.was
+	if n != nil && n.Labels[v1alpha1.LabelPool] != "" {
+		name = v1alpha1.PoolName(n.Labels[v1alpha1.LabelPool])
+	}
+	if name == "" {
 		return e, errNotOurs
 	}
-	pool, err := c.poolOf(ctx, v1alpha1.PoolName(n.Labels[v1alpha1.LabelPool]))
+	pool, err := c.poolOf(ctx, name)
 	if err != nil {
 		return e, err
 	}
@@ -87,24 +92,33 @@ func (c *nodes) deleteNode(ctx context.Context, g gathered, d lifecycle.Decision
 
 // reclaim writes the tags again that an instance of ours has lost. Tags that name somebody else are left: then it is his.
 func (c *nodes) reclaim(ctx context.Context, g gathered, instance *provider.Instance) error {
-	missing := map[string]string{}
-	for key, want := range map[string]string{
-		v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: c.cluster, v1alpha1.LabelPool: string(g.template.Pool),
-	} {
-		switch got := instance.Tags[key]; got {
-		case want:
-		case "":
-			missing[key] = want
-		default:
-			logr.FromContextOrDiscard(ctx).Info("instance of a Node of ours carries somebody else's tag; leaving both alone", "tag", key, "value", got)
-			return nil
-		}
+	missing, ours := lost(instance.Tags, c.cluster, g.template.Pool)
+	if !ours {
+		logr.FromContextOrDiscard(ctx).Info("instance of a Node of ours carries somebody else's tags; leaving both alone", "tags", instance.Tags)
+		return nil
 	}
 	c.poke() // the next sweep shows it again
 	if len(missing) == 0 {
 		return nil // the list lagged
 	}
 	return c.retag(ctx, instance.ID, missing)
+}
+
+// lost are the tags that an instance of ours lacks. It is false where they name somebody else: then it is his.
+func lost(tags map[string]string, cluster string, pool v1alpha1.PoolName) (map[string]string, bool) {
+	missing := map[string]string{}
+	for key, want := range map[string]string{
+		v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: cluster, v1alpha1.LabelPool: string(pool),
+	} {
+		switch tags[key] {
+		case want:
+		case "":
+			missing[key] = want
+		default:
+			return nil, false
+		}
+	}
+	return missing, true
 }
 
 // orphan reports on the pool what was removed that had lost its other half. The pool may be gone itself.

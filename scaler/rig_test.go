@@ -103,7 +103,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 		}),
 	}
 	r.pools = &pools{
-		client: r.api, cloud: r, cluster: "here", launcher: r, classes: classKinds{reader: r.api, kinds: []ClassKind{AWSNodeClasses(r.cloud)}}, events: r.events, metrics: metrics, now: clock, inventory: r.inventory,
+		client: r.api, cloud: r, cluster: "here", launcher: r, classes: classKinds{reader: r.api, kinds: []ClassKind{AWSNodeClasses(r.cloud)}}, launchesAtOnce: launchesAtOnce, events: r.events, metrics: metrics, now: clock, inventory: r.inventory,
 		ledger: r.ledger, demand: r.demand, turns: r.turns,
 		namespace: "stratos",
 		poke:      func() {}, wake: func(_ context.Context, id v1alpha1.InstanceID) { r.note("wake " + string(id)) },

@@ -2,6 +2,7 @@ package scaler
 
 import (
 	"context"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -63,11 +64,7 @@ func (s *sweep) Start(ctx context.Context) error {
 // rest waits for the next sweep: sweepFast after the last one at the soonest. It is false when ctx ended.
 func (s *sweep) rest(ctx context.Context, asked time.Time) bool {
 	for {
-		pace := sweepEvery
-		if s.inventory.restless() || s.now().Sub(time.Unix(0, s.poked.Load())) < fastFor {
-			pace = sweepFast
-		}
-		timer := time.NewTimer(asked.Add(pace).Sub(s.now()))
+		timer := time.NewTimer(asked.Add(s.pace()).Sub(s.now()))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -80,12 +77,23 @@ func (s *sweep) rest(ctx context.Context, asked time.Time) bool {
 	}
 }
 
+// pace is how long after one sweep the next is due.
+func (s *sweep) pace() time.Duration {
+	if s.inventory.restless() || s.now().Sub(time.Unix(0, s.poked.Load())) < fastFor {
+		return sweepFast
+	}
+	return sweepEvery
+}
+
 func (s *sweep) once(ctx context.Context, asked time.Time) error {
 	list, err := s.cloud.ListInstances(ctx, map[string]string{
 		v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos,
 		v1alpha1.TagCluster:   s.cluster,
 	})
 	if err != nil {
+		return err
+	}
+	if list, err = s.strays(ctx, list, asked); err != nil {
 		return err
 	}
 	changed := s.inventory.replace(list, asked, lifecycle.SettleTime)
@@ -110,6 +118,39 @@ func (s *sweep) once(ctx context.Context, asked time.Time) error {
 		}
 	}
 	return nil
+}
+
+// strays adds the instances that the list has missed for a while although they are there: one that lost our tags is in no list of ours, and
+// would pass for one that is gone, and be replaced. The cloud is asked about each, and what was taken is written again.
+func (s *sweep) strays(ctx context.Context, list []*provider.Instance, asked time.Time) ([]*provider.Instance, error) {
+	for _, e := range s.inventory.missing(list, asked, lifecycle.SettleTime) {
+		instance, err := s.cloud.GetInstance(ctx, string(e.ID))
+		switch {
+		case provider.IsNotFound(err):
+			continue
+		case err != nil:
+			return nil, err
+		case instance.State == provider.InstanceTerminated:
+			continue
+		}
+		missing, ours := lost(instance.Tags, s.cluster, e.home())
+		if !ours {
+			continue
+		}
+		if len(missing) > 0 {
+			if err := s.cloud.UpdateInstanceTags(ctx, string(e.ID), missing); err != nil {
+				return nil, err
+			}
+			instance.Tags = maps.Clone(instance.Tags)
+			if instance.Tags == nil {
+				instance.Tags = map[string]string{}
+			}
+			maps.Copy(instance.Tags, missing)
+			s.log.Info("wrote tags again that were missing", "instance", e.ID, "tags", missing)
+		}
+		list = append(list, instance)
+	}
+	return list, nil
 }
 
 func send[T any](ctx context.Context, to chan<- event.TypedGenericEvent[T], object T) bool {

@@ -130,3 +130,71 @@ func TestSweepKeepsWhatItKnewWhenTheCloudFails(t *testing.T) {
 		}
 	})
 }
+
+// strayed is a cloud whose list lacks an instance that is asked for by its id.
+type strayed struct {
+	lister
+	one  *provider.Instance
+	tags map[string]string
+}
+
+func (s *strayed) GetInstance(_ context.Context, id string) (*provider.Instance, error) {
+	if s.one == nil {
+		return nil, &provider.InstanceNotFoundError{ID: id}
+	}
+	return s.one, nil
+}
+
+func (s *strayed) UpdateInstanceTags(_ context.Context, _ string, tags map[string]string) error {
+	s.tags = tags
+	return nil
+}
+
+// An instance that lost our tags is in no list. It is not gone for that, or another would be launched in its place.
+func TestWhatLostItsTagsIsNotGone(t *testing.T) {
+	untagged := func(i *provider.Instance) { delete(i.Tags, v1alpha1.TagManagedBy) }
+	for name, c := range map[string]struct {
+		now  *provider.Instance
+		late time.Duration
+		want provider.InstanceState
+		tags map[string]string
+	}{
+		"its tag is written again": {instance(provider.InstanceStopped, untagged), time.Minute, provider.InstanceStopped, map[string]string{v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos}},
+		"the list lags":            {instance(provider.InstanceStopped), time.Minute, provider.InstanceStopped, nil},
+		"seen a moment ago":        {nil, 5 * time.Second, provider.InstanceStopped, nil},
+		"nobody knows it":          {nil, time.Minute, provider.InstanceTerminated, nil},
+		"it is terminated":         {instance(provider.InstanceTerminated, untagged), time.Minute, provider.InstanceTerminated, nil},
+		"it is somebody else's":    {instance(provider.InstanceStopped, withTag(v1alpha1.TagCluster, "there")), time.Minute, provider.InstanceTerminated, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cloud := &strayed{one: c.now}
+			s := newSweep(&cloud.lister)
+			s.cloud = cloud
+			s.inventory.replace([]*provider.Instance{instance(provider.InstanceStopped)}, epoch(), 10*time.Second)
+			if err := s.once(t.Context(), epoch().Add(c.late)); err != nil {
+				t.Fatal(err)
+			}
+			if e, _ := s.inventory.get("i-c"); e.State != c.want {
+				t.Errorf("%s, want %s", e.State, c.want)
+			}
+			if diff := cmp.Diff(c.tags, cloud.tags); diff != "" {
+				t.Errorf("tags written (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A pool counts what has just lost its tag, and the tag is written again though no Node tells whose it is.
+func TestWhatLostItsPoolIsCountedForIt(t *testing.T) {
+	r := newRig(t, nodePool(2, 1))
+	r.sweep(instance(provider.InstanceRunning))
+	r.now = r.now.Add(15 * time.Second)
+	r.sweep(instance(provider.InstanceRunning, func(i *provider.Instance) { delete(i.Tags, v1alpha1.LabelPool) }))
+	if got := len(r.inventory.of("p")); got != 1 {
+		t.Errorf("%d instances of the pool, want 1", got)
+	}
+	r.reconcile()
+	if e, _ := r.inventory.get("i-c"); e.pool() != "p" {
+		t.Errorf("tags %v, want the pool's written again", e.Tags)
+	}
+}

@@ -50,10 +50,12 @@ type entry struct {
 // they say nothing about an instance or a class, and a start that meets them is to be made again.
 func table() map[code]entry {
 	return map[code]entry{
-		"InvalidInstanceID.NotFound":  {means: meansMissing},
-		"InvalidInstanceID.Malformed": {means: meansMissing},
-		"InvalidInstanceID":           {means: meansMissing},
-		"InvalidID":                   {means: meansMissing}, // CreateTags, for a resource that does not exist
+		"InvalidInstanceID.NotFound": {means: meansMissing},
+		// The token of a launch whose instance has been terminated since.
+		"IdempotentInstanceTerminated": {means: meansMissing},
+		"InvalidInstanceID.Malformed":  {means: meansMissing},
+		"InvalidInstanceID":            {means: meansMissing},
+		"InvalidID":                    {means: meansMissing}, // CreateTags, for a resource that does not exist
 
 		"RequestLimitExceeded":      {means: meansRate},
 		"Throttling":                {means: meansRate},

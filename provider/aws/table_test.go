@@ -35,6 +35,7 @@ func TestWhatEC2sCodesMean(t *testing.T) {
 	}
 	for code, is := range map[string]func(error) bool{
 		"InvalidInstanceID.NotFound":        provider.IsNotFound,
+		"IdempotentInstanceTerminated":      provider.IsNotFound,
 		"InvalidInstanceID.Malformed":       provider.IsNotFound,
 		"RequestLimitExceeded":              provider.IsRateLimit,
 		"Throttling":                        provider.IsRateLimit,

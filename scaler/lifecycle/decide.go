@@ -70,6 +70,9 @@ func warmup(o Observation, now time.Time) Decision {
 		}
 		return wait("stopping after warm-up", until(deadline.Add(ForceStopAfter), now))
 	}
+	if !n.StopIntent.IsZero() {
+		return stopNotSeen(o, n.StopIntent, now)
+	}
 	up := n.Ready && n.NetworkReady
 	warm := !n.Warmed.IsZero() && up
 	lacking := n.Images != ImagesPresent
@@ -294,10 +297,17 @@ func stopIntended(o Observation, now time.Time) Decision {
 	switch {
 	case o.Instance.State == provider.InstanceStopped && o.Instance.Seen.After(o.Node.StopIntent):
 		return do(ToStandby, "stopped")
-	case !now.Before(force):
-		return do(ForceStop, "stop hangs")
-	case o.Instance.State == provider.InstanceStopping:
+	case o.Instance.State == provider.InstanceStopping && now.Before(force):
 		return wait("instance is stopping", until(force, now))
+	}
+	return stopNotSeen(o, o.since(o.Node.StopIntent), now)
+}
+
+// stopNotSeen: the intent to stop stands since then, and the cloud does not show that anything came of it.
+func stopNotSeen(o Observation, since, now time.Time) Decision {
+	switch {
+	case !now.Before(since.Add(ForceStopAfter)):
+		return do(ForceStop, "stop hangs")
 	case settled(o, o.Node.StopIntent), inherited(o, o.Node.StopIntent):
 		return do(StopAgain, "stop was not carried out")
 	}

@@ -76,7 +76,7 @@ func TestNothingIsTakenFromUnderAPod(t *testing.T) {
 			return
 		}
 		d := Decide(o, epoch())
-		intended := o.Node.State == v1alpha1.StateStopping && !o.Node.StopIntent.IsZero()
+		intended := (o.Node.State == v1alpha1.StateStopping || o.Node.State == v1alpha1.StateWarmup) && !o.Node.StopIntent.IsZero()
 		hangs := d.Action == ForceStop && o.Instance.State == stopping_
 		if d.Action == BeginTerminate && d.StopReason == v1alpha1.StopDrift {
 			t.Fatalf("replaced for drift with a pod that counts on it: %+v %+v", o, o.Node)

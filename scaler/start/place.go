@@ -42,15 +42,7 @@ func (p *Placer) Start(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for range placeWorkers {
 		wg.Go(func() {
-			for {
-				uid, shutdown := p.queue.Get()
-				if shutdown {
-					return
-				}
-				if pod := p.view.Waiting(uid); pod != nil {
-					p.Place(pod)
-				}
-				p.queue.Done(uid)
+			for p.Step() {
 			}
 		})
 	}
@@ -59,6 +51,22 @@ func (p *Placer) Start(ctx context.Context) error {
 	wg.Wait()
 	return nil
 }
+
+// Step places the next pod of the queue, and is false when the queue has ended. It waits while there is none.
+func (p *Placer) Step() bool {
+	uid, shutdown := p.queue.Get()
+	if shutdown {
+		return false
+	}
+	if pod := p.view.Waiting(uid); pod != nil {
+		p.Place(pod)
+	}
+	p.queue.Done(uid)
+	return true
+}
+
+// Len is how many pods are in the queue.
+func (p *Placer) Len() int { return p.queue.Len() }
 
 // Homeless takes claims that ended although their pods still wait. It returns at once.
 func (p *Placer) Homeless(claims []claim.Claim) {

@@ -104,15 +104,19 @@ type Options struct {
 	Homeless func([]claim.Claim)
 	Now      func() time.Time
 	Log      logr.Logger
+	// Queue is where nodes wait for their step; nil for one that waits by the clock of the machine.
+	Queue workqueue.TypedRateLimitingInterface[v1alpha1.NodeName]
 }
 
 // New returns a Starter; it works once its Start runs.
 func New(o Options) *Starter {
+	queue := o.Queue
+	if queue == nil {
+		queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.NodeName](retryFirst, retryMost))
+	}
 	return &Starter{
 		reader: o.Reader, live: o.Live, writer: o.Writer, cloud: o.Cloud, ledger: o.Ledger, events: o.Events, count: o.Count, refused: o.Refused, homeless: o.Homeless, now: o.Now, log: o.Log,
-		queue: workqueue.NewTypedRateLimitingQueue(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.NodeName](retryFirst, retryMost)),
-		calls: map[v1alpha1.NodeName]Trigger{},
+		queue: queue, calls: map[v1alpha1.NodeName]Trigger{},
 	}
 }
 
@@ -152,6 +156,9 @@ func (s *Starter) Resume(node v1alpha1.NodeName, trigger Trigger) {
 	s.mu.Unlock()
 	s.queue.Add(node)
 }
+
+// Step takes the next node of the queue one step further, as Start's workers do all the time. It waits while there is none.
+func (s *Starter) Step(ctx context.Context) { s.next(ctx, ctx) }
 
 // next takes one node a step further. ctx is the Starter's, step that of the calls it makes.
 func (s *Starter) next(ctx, step context.Context) bool {
@@ -234,7 +241,7 @@ func (s *Starter) takeBack(ctx context.Context, node *corev1.Node) error {
 	if err := s.reader.Get(ctx, client.ObjectKey{Name: string(name)}, pool); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	err := s.patch(ctx, node, transition.Resumed(node, transition.TemplateOf(pool, name, InstanceOf(node)), s.now()))
+	err := s.patch(ctx, node, transition.Running(node, transition.TemplateOf(pool, name, InstanceOf(node)), s.now()))
 	if !apierrors.IsInvalid(err) {
 		return err
 	}
@@ -293,18 +300,22 @@ func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) 
 	case provider.IsIncorrectState(err), provider.IsNotFound(err), provider.IsInvalidConfig(err):
 		s.forget(name)
 		s.refused(pool, RefusedOther)
-		return s.fail(ctx, name, err.Error())
+		return s.fail(ctx, name, err.Error(), transition.StartFailed)
 	}
 	return err // the network or the cloud's own trouble: readyTimeout bounds how long it comes again
 }
 
-// Fail gives a start up: the node is standby again and rests, its claims end, and their pods claim anew.
+// Fail gives a start up that the cloud accepted: the intent to stop the instance is written, the node rests, its claims end, and their pods
+// claim anew. The stop is the caller's.
 func (s *Starter) Fail(ctx context.Context, name v1alpha1.NodeName, why string) error {
 	s.forget(name)
-	return s.fail(ctx, name, why)
+	return s.fail(ctx, name, why, func(n *corev1.Node, until time.Time) transition.Patch {
+		return transition.StartGivenUp(n, s.now(), until)
+	})
 }
 
-func (s *Starter) fail(ctx context.Context, name v1alpha1.NodeName, why string) error {
+// fail writes what the given step says of a start that failed.
+func (s *Starter) fail(ctx context.Context, name v1alpha1.NodeName, why string, step func(n *corev1.Node, until time.Time) transition.Patch) error {
 	moving := s.ledger.Failed(name)
 	defer s.homeless(moving) // after the patch, which keeps this node from being chosen again
 	node := &corev1.Node{}
@@ -318,7 +329,7 @@ func (s *Starter) fail(ctx context.Context, name v1alpha1.NodeName, why string) 
 	rest := min(backoffFirst<<min(transition.Failures(node), 10), backoffMost)
 	s.ledger.Rest(name, s.now().Add(rest))
 	s.events.Eventf(node, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonStartFailed), "Start", "%s", why)
-	err := s.patch(ctx, node, transition.StartFailed(node, s.now().Add(rest)))
+	err := s.patch(ctx, node, step(node, s.now().Add(rest)))
 	if apierrors.IsInvalid(err) {
 		return nil
 	}

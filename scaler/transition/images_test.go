@@ -70,7 +70,7 @@ func TestImagesRecorded(t *testing.T) {
 	if n.Annotations[v1alpha1.AnnotationImagesHash] != "" || timeOf(n, v1alpha1.AnnotationImagesChecked) != epoch() {
 		t.Errorf("annotations of a stopping node %v", n.Annotations)
 	}
-	n = apply(t, n, Resumed(n, template(), epoch()))
+	n = apply(t, n, Running(n, template(), epoch()))
 	if n.Annotations[v1alpha1.AnnotationImagesChecked] != "" {
 		t.Error("the look at the images of a stop that was cancelled would count for the next")
 	}

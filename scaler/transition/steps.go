@@ -107,6 +107,14 @@ func Surplus(n *corev1.Node, since time.Time) Patch {
 	return between(n, is)
 }
 
+// WarmStop is the intent to stop an instance at the end of its warm-up. From then on the node is not promoted: the cloud's reads may show it
+// running for a while, and a pod would land on a machine that goes down.
+func WarmStop(n *corev1.Node, now time.Time) Patch {
+	is := n.DeepCopy()
+	set(&is.Annotations, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
+	return between(n, is)
+}
+
 // Standby says that the instance is stopped and can be started. It records what a start must surpass: the kubelet's
 // heartbeats as they are now that the cloud says stopped, and the allocatable resources of a node that had been whole.
 // n must be read from the API server, not from a cache: a heartbeat that a cache missed would count as fresh later.
@@ -147,6 +155,16 @@ func StartFailed(n *corev1.Node, until time.Time) Patch {
 	return between(n, is)
 }
 
+// StartGivenUp ends a start of which nobody knows how far it came: the machine may yet report while it goes down. So the node is stopping, by an
+// intent that nobody cancels, until the cloud says stopped; then it backs off until the given time.
+func StartGivenUp(n *corev1.Node, now, until time.Time) Patch {
+	is := leave(n, v1alpha1.StateStopping, v1alpha1.StopFailed, now)
+	set(&is.Annotations, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
+	set(&is.Annotations, v1alpha1.AnnotationStartFailures, strconv.Itoa(Failures(n)+1))
+	set(&is.Annotations, v1alpha1.AnnotationUnavailableUntil, until.UTC().Format(time.RFC3339))
+	return between(n, is)
+}
+
 // StartDeclined takes the start intent back of a node that is none the worse: it rests until the given time, and its strikes stay as they are.
 func StartDeclined(n *corev1.Node, until time.Time) Patch {
 	is := enter(n, v1alpha1.StateStandby)
@@ -156,7 +174,8 @@ func StartDeclined(n *corev1.Node, until time.Time) Patch {
 
 // Running opens the node to pods: our cordon and all lifecycle taints go in one patch, also those that the node and
 // cloud controllers would take away in their 5 s loops. That is safe because the kubelet has reported anew; where it
-// is wrong they come back. A person's cordon and taints stay.
+// is wrong they come back. A person's cordon and taints stay. It tests that no stop intent stands: a cache that lags, or another leader, may not
+// have seen it yet, and after it nobody cancels.
 func Running(n *corev1.Node, t Template, now time.Time) Patch {
 	is := enter(n, v1alpha1.StateRunning)
 	delete(is.Labels, v1alpha1.LabelExcludeDisruption)
@@ -174,12 +193,7 @@ func Running(n *corev1.Node, t Template, now time.Time) Patch {
 		return goesWhenRunning(&taint, t)
 	})
 	open(is)
-	return between(n, is)
-}
-
-// Resumed takes a node back that was being drained because it was empty. It tests that no stop intent stands.
-func Resumed(n *corev1.Node, t Template, now time.Time) Patch {
-	return append(Patch{{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationStopIntent)}}, Running(n, t, now)...)
+	return append(Patch{{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationStopIntent)}}, between(n, is)...)
 }
 
 // DrainFailed marks a node that has come back from a drain, so that the next try is not at once.

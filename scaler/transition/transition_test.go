@@ -487,3 +487,22 @@ func TestCounting(t *testing.T) {
 		})
 	}
 }
+
+func TestAStartThatIsGivenUpStopsByAnIntent(t *testing.T) {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: "n", UID: "u", Labels: map[string]string{v1alpha1.LabelState: "starting"},
+		Annotations: map[string]string{v1alpha1.AnnotationStartFailures: "1", v1alpha1.AnnotationScaleUpStarted: "x", v1alpha1.AnnotationClaims: "a"},
+	}}
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	is := apply(t, n, StartGivenUp(n, now, now.Add(time.Hour)))
+	if is.Labels[v1alpha1.LabelState] != "stopping" || is.Annotations[v1alpha1.AnnotationStopIntent] == "" || is.Annotations[v1alpha1.AnnotationStopReason] != "failed" {
+		t.Errorf("labels %v, annotations %v, want stopping, by an intent, for a failure", is.Labels, is.Annotations)
+	}
+	if Failures(is) != 2 || is.Annotations[v1alpha1.AnnotationUnavailableUntil] == "" || is.Annotations[v1alpha1.AnnotationClaims] != "" {
+		t.Errorf("annotations %v, want a second strike, a rest and no claims", is.Annotations)
+	}
+	stopped := apply(t, n, WarmStop(n, now))
+	if again := apply(t, stopped, WarmAgain(stopped, Template{}, now)); again.Annotations[v1alpha1.AnnotationStopIntent] != "" {
+		t.Error("the second warm-up carries the stop intent of the first")
+	}
+}

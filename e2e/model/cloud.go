@@ -1,0 +1,318 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
+)
+
+// clusterName is ours; instances of another cluster carry strangerName.
+const (
+	clusterName  = "here"
+	strangerName = "elsewhere"
+)
+
+var errUnreachable = errors.New("the cloud does not answer")
+
+// moment is an instance as it was from some time on. Reads of the cloud show moments that are past.
+type moment struct {
+	at    time.Time
+	state provider.InstanceState
+	tags  map[string]string
+}
+
+// instance is one machine of the cloud.
+type instance struct {
+	id       v1alpha1.InstanceID
+	zone     string
+	token    string
+	launched time.Time
+	moments  []moment
+	// boot counts boots; what belongs to an earlier one comes to nothing. up: the kubelet of this boot reports.
+	boot int
+	up   bool
+	// selfStop: its user data powers it off at the end of the first boot.
+	selfStop bool
+	// hangs: its stop does not end unless it is forced. mute: the kubelet of this boot never reports.
+	hangs, mute bool
+	// everReady: some kubelet of it reported Ready. meddled is when somebody else last touched it.
+	everReady bool
+	meddled   time.Time
+	// startedBy is when Stratos last had a start of it accepted.
+	started time.Time
+}
+
+func (i *instance) state() provider.InstanceState { return i.moments[len(i.moments)-1].state }
+func (i *instance) tags() map[string]string       { return i.moments[len(i.moments)-1].tags }
+func (i *instance) pool() string                  { return i.tags()[v1alpha1.LabelPool] }
+func (i *instance) node() string                  { return "node-" + string(i.id) }
+func (i *instance) providerID() string            { return "model:///" + i.zone + "/" + string(i.id) }
+func (i *instance) gone() bool                    { return i.state() == provider.InstanceTerminated }
+
+// ours reports whether the tags say that the instance is one of this cluster's pools.
+func ours(tags map[string]string) bool {
+	return tags[v1alpha1.TagManagedBy] == v1alpha1.ManagedByStratos && tags[v1alpha1.TagCluster] == clusterName && tags[v1alpha1.LabelPool] != ""
+}
+
+// cloud plays a cloud: its instances, and reads that lag behind them.
+type cloud struct {
+	w         *World
+	instances []*instance
+}
+
+func newCloud(w *World) *cloud {
+	c := &cloud{w: w}
+	for _, tags := range []map[string]string{
+		{v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: strangerName, v1alpha1.LabelPool: "a", v1alpha1.LabelState: "standby"},
+		{v1alpha1.LabelPool: "a"},
+		{v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.LabelPool: "a"},
+	} {
+		i := c.add("", tags)
+		i.moments[0].state = provider.InstanceRunning
+	}
+	return c
+}
+
+func (c *cloud) add(token string, tags map[string]string) *instance {
+	n := len(c.instances)
+	i := &instance{
+		id: v1alpha1.InstanceID(fmt.Sprintf("i-%03d", n)), zone: []string{"x", "y"}[n%2], token: token, launched: c.w.now,
+		moments: []moment{{at: c.w.now, state: provider.InstancePending, tags: maps.Clone(tags)}},
+	}
+	c.instances = append(c.instances, i)
+	return i
+}
+
+func (c *cloud) find(id v1alpha1.InstanceID) *instance {
+	for _, i := range c.instances {
+		if i.id == id {
+			return i
+		}
+	}
+	return nil
+}
+
+// of lists the instances of the pool by their tags that are not terminated, in the order of their launch.
+func (c *cloud) of(pool string) []*instance {
+	var out []*instance
+	for _, i := range c.instances {
+		if ours(i.tags()) && i.pool() == pool && !i.gone() {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// become changes the state, retag the tags.
+func (c *cloud) become(i *instance, state provider.InstanceState) {
+	c.w.note("%s is %s", i.id, state)
+	i.moments = append(i.moments, moment{at: c.w.now, state: state, tags: i.tags()})
+	c.w.machineChanged(i)
+}
+
+func (c *cloud) retag(i *instance, change func(map[string]string)) {
+	tags := maps.Clone(i.tags())
+	change(tags)
+	i.moments = append(i.moments, moment{at: c.w.now, state: i.state(), tags: tags})
+}
+
+// remembered is how long the cloud tells of a terminated instance.
+const remembered = 10 * time.Minute
+
+// seen is the instance as a read shows it now, nil where it does not.
+func (c *cloud) seen(i *instance) *provider.Instance {
+	at := c.w.now.Add(-c.w.between(0, c.w.trouble.lag))
+	var m *moment
+	for k := range i.moments {
+		if !i.moments[k].at.After(at) {
+			m = &i.moments[k]
+		}
+	}
+	if m == nil || m.state == provider.InstanceTerminated && at.Sub(m.at) > remembered {
+		return nil
+	}
+	return i.as(m)
+}
+
+func (i *instance) as(m *moment) *provider.Instance {
+	return &provider.Instance{
+		ID: i.id, State: m.state, ProviderID: i.providerID(), Type: "m5.large", Zone: i.zone, LaunchTime: i.launched, Tags: maps.Clone(m.tags),
+	}
+}
+
+// cloudClient is a process's way to the cloud. It implements provider.CloudProvider and scaler.AWSCloud.
+type cloudClient struct{ p *process }
+
+func (c *cloudClient) instance(id string) (*instance, error) {
+	i := c.p.w.cloud.find(v1alpha1.InstanceID(id))
+	if i == nil || i.gone() && c.p.w.now.Sub(i.moments[len(i.moments)-1].at) > remembered {
+		return nil, &provider.InstanceNotFoundError{ID: id}
+	}
+	return i, nil
+}
+
+// ResolveNodeClass implements scaler.AWSCloud. Nothing runs the loop that asks for it.
+func (c *cloudClient) ResolveNodeClass(context.Context, *v1alpha1.AWSNodeClass) (v1alpha1.AWSNodeClassStatus, error) {
+	return v1alpha1.AWSNodeClassStatus{}, nil
+}
+
+// LaunchInstance implements scaler.AWSCloud.
+func (c *cloudClient) LaunchInstance(_ context.Context, _ *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*provider.Instance, error) {
+	w := c.p.w
+	var out *provider.Instance
+	err := c.p.cloudWrite("launch "+req.Tags[v1alpha1.LabelPool], func() error {
+		for _, i := range w.cloud.instances {
+			if i.token == req.ClientToken {
+				out = i.as(&i.moments[len(i.moments)-1])
+				return nil
+			}
+		}
+		zone := []string{"x", "y"}[len(w.cloud.instances)%2]
+		if w.now.Before(w.trouble.scarce[zone]) {
+			return &provider.InsufficientCapacityError{Zone: zone, Type: "m5.large", Err: errors.New("none left")}
+		}
+		i := w.cloud.add(req.ClientToken, req.Tags)
+		if pool := w.api.pool(i.pool()); pool != nil {
+			i.selfStop = pool.Spec.PreWarm.CompletionModeOrDefault() == v1alpha1.SelfStop
+		}
+		w.note("%s launched for pool %s", i.id, i.pool())
+		w.rules.launched(i)
+		w.power(i)
+		out = i.as(&i.moments[0])
+		c.p.seen[i.id] = true
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// StartInstance implements provider.CloudProvider.
+func (c *cloudClient) StartInstance(_ context.Context, id string) error {
+	return c.p.cloudWrite("start "+id, func() error {
+		i, err := c.instance(id)
+		if err != nil {
+			return err
+		}
+		w := c.p.w
+		w.rules.destructive("start", i)
+		switch i.state() {
+		case provider.InstanceStopped:
+		case provider.InstancePending, provider.InstanceRunning:
+			return nil
+		default:
+			return &provider.IncorrectStateError{ID: id, State: i.state(), Op: "start"}
+		}
+		if w.now.Before(w.trouble.scarce[i.zone]) {
+			return &provider.InsufficientCapacityError{Zone: i.zone, Type: "m5.large", Err: errors.New("none left")}
+		}
+		i.started = w.now
+		w.rules.started(i)
+		w.powerOn(i)
+		return nil
+	})
+}
+
+// StopInstance implements provider.CloudProvider.
+func (c *cloudClient) StopInstance(_ context.Context, id string, force bool) error {
+	return c.p.cloudWrite(map[bool]string{false: "stop ", true: "force-stop "}[force]+id, func() error {
+		i, err := c.instance(id)
+		switch {
+		case err != nil:
+			return err
+		case i.gone():
+			return &provider.IncorrectStateError{ID: id, State: i.state(), Op: "stop"}
+		}
+		c.p.w.rules.destructive("stop", i)
+		c.p.w.powerOff(i, force)
+		return nil
+	})
+}
+
+// TerminateInstance implements provider.CloudProvider.
+func (c *cloudClient) TerminateInstance(_ context.Context, id string) error {
+	return c.p.cloudWrite("terminate "+id, func() error {
+		i, err := c.instance(id)
+		if err != nil || i.gone() {
+			return err
+		}
+		c.p.w.rules.destructive("terminate", i)
+		c.p.w.cloud.become(i, provider.InstanceTerminated)
+		return nil
+	})
+}
+
+// GetInstanceState implements provider.CloudProvider.
+func (c *cloudClient) GetInstanceState(ctx context.Context, id string) (provider.InstanceState, error) {
+	i, err := c.GetInstance(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	return i.State, nil
+}
+
+// GetInstance implements provider.CloudProvider.
+func (c *cloudClient) GetInstance(_ context.Context, id string) (*provider.Instance, error) {
+	var out *provider.Instance
+	err := c.p.cloudRead(func() error {
+		if i := c.p.w.cloud.find(v1alpha1.InstanceID(id)); i != nil {
+			out = c.p.w.cloud.seen(i)
+		}
+		if out == nil {
+			return &provider.InstanceNotFoundError{ID: id}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// ListInstances implements provider.CloudProvider.
+func (c *cloudClient) ListInstances(_ context.Context, tags map[string]string) ([]*provider.Instance, error) {
+	var out []*provider.Instance
+	err := c.p.cloudRead(func() error {
+		for _, i := range c.p.w.cloud.instances {
+			seen := c.p.w.cloud.seen(i)
+			if seen != nil && carries(seen.Tags, tags) {
+				out = append(out, seen)
+				c.p.seen[i.id] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func carries(have, want map[string]string) bool {
+	for _, k := range slices.Sorted(maps.Keys(want)) {
+		if have[k] != want[k] {
+			return false
+		}
+	}
+	return true
+}
+
+// UpdateInstanceTags implements provider.CloudProvider.
+func (c *cloudClient) UpdateInstanceTags(_ context.Context, id string, tags map[string]string) error {
+	return c.p.cloudWrite("tag "+id, func() error {
+		i, err := c.instance(id)
+		if err != nil {
+			return err
+		}
+		c.p.w.rules.tagging(i, tags)
+		c.p.w.cloud.retag(i, func(m map[string]string) { maps.Copy(m, tags) })
+		return nil
+	})
+}

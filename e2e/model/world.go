@@ -1,0 +1,155 @@
+package model
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+)
+
+// World is one run: the parts that are played, the real processes among them, and the time.
+type World struct {
+	now    time.Time
+	tasks  tasks
+	serial int
+	dice   *rand.Rand
+	// depth counts calls under way, one within the other.
+	depth int
+
+	api        *server
+	cloud      *cloud
+	schedulers []*scheduler
+	processes  []*process
+	rules      *rules
+	trouble    trouble
+
+	// broken is the first promise that did not hold.
+	broken error
+	// journal takes what happens, where somebody wants to read it.
+	journal func(string)
+}
+
+// trouble are the faults that are on now.
+type trouble struct {
+	// outage and apiDown end at these times.
+	outage, apiDown time.Time
+	// throttled is the share of cloud calls in percent that are refused until throttledUntil.
+	throttled      int
+	throttledUntil time.Time
+	// scarce are the zones without capacity, and until when.
+	scarce map[string]time.Time
+	// lag is how far the cloud's reads are behind at most, watch how far watches are.
+	lag, watch time.Duration
+	watchUntil time.Time
+	// These many of the next starts fall back to stopped, boots stay mute, first boots end early, stops hang, answers are lost.
+	fallbacks, mutes, shorts, hangs, lost int
+}
+
+type task struct {
+	at     time.Time
+	serial int
+	do     func()
+}
+
+// tasks is a heap by time, and by age among those of one time.
+type tasks []task
+
+func (t tasks) Len() int { return len(t) }
+func (t tasks) Less(i, j int) bool {
+	if t[i].at.Equal(t[j].at) {
+		return t[i].serial < t[j].serial
+	}
+	return t[i].at.Before(t[j].at)
+}
+func (t tasks) Swap(i, j int) { t[i], t[j] = t[j], t[i] }
+
+// Push implements heap.Interface.
+func (t *tasks) Push(x any) {
+	if task, ok := x.(task); ok {
+		*t = append(*t, task)
+	}
+}
+
+// Pop implements heap.Interface.
+func (t *tasks) Pop() any {
+	old := *t
+	last := old[len(old)-1]
+	old[len(old)-1] = task{}
+	*t = old[:len(old)-1]
+	return last
+}
+
+func epoch() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
+
+// NewWorld returns a world with one process of Stratos and nothing to do. journal may be nil.
+func NewWorld(seed uint64, journal func(string)) *World {
+	w := &World{now: epoch(), dice: rand.New(rand.NewPCG(seed, 0x5f3759df)), journal: journal} //nolint:gosec // dice, not secrets
+	w.trouble.scarce, w.trouble.lag = map[string]time.Time{}, time.Second
+	w.rules = newRules(w)
+	w.api = newServer(w)
+	w.cloud = newCloud(w)
+	w.schedulers = []*scheduler{newScheduler(w, ourScheduler), newScheduler(w, plainScheduler)}
+	w.api.put(kindClass, &v1alpha1.AWSNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}})
+	w.begin(true)
+	return w
+}
+
+// after has something done a while from now.
+func (w *World) after(d time.Duration, do func()) {
+	w.serial++
+	heap.Push(&w.tasks, task{at: w.now.Add(d), serial: w.serial, do: do})
+}
+
+// runUntil lets the world go on until the given time, or until a promise is broken.
+func (w *World) runUntil(until time.Time) {
+	for w.broken == nil && len(w.tasks) > 0 && !w.tasks[0].at.After(until) {
+		next, _ := heap.Pop(&w.tasks).(task)
+		if next.at.After(w.now) {
+			w.now = next.at
+		}
+		next.do()
+		w.rules.afterStep()
+	}
+	if until.After(w.now) {
+		w.now = until
+	}
+}
+
+// pass is the time that a call takes: everybody else goes on meanwhile.
+func (w *World) pass(d time.Duration) {
+	const deepest = 6 // beyond that calls take no time; more workers than this are rarely at work at once
+	if w.depth >= deepest {
+		return
+	}
+	w.depth++
+	w.runUntil(w.now.Add(d))
+	w.depth--
+}
+
+// between draws a duration.
+func (w *World) between(least, most time.Duration) time.Duration {
+	return least + time.Duration(w.dice.Int64N(int64(most-least)+1))
+}
+
+// chance is true in so many of a hundred cases.
+func (w *World) chance(percent int) bool { return w.dice.IntN(100) < percent }
+
+// Break notes that a promise does not hold. The first one counts.
+func (w *World) breaks(rule, format string, args ...any) {
+	if w.broken == nil {
+		w.broken = fmt.Errorf("%s %s: %s", w.stamp(), rule, fmt.Sprintf(format, args...))
+		w.note("BROKEN %v", w.broken)
+	}
+}
+
+func (w *World) note(format string, args ...any) {
+	if w.journal != nil {
+		w.journal(w.stamp() + " " + fmt.Sprintf(format, args...))
+	}
+}
+
+func (w *World) stamp() string { return fmt.Sprintf("%9.3f", w.now.Sub(epoch()).Seconds()) }
