@@ -40,10 +40,7 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 	case lifecycle.StopAgain:
 		return errors.Join(c.stop(ctx, g, g.Node.StopReason == v1alpha1.StopFailed), c.sayStopping(ctx, g.node))
 	case lifecycle.ForceStop:
-		if g.Node.State == v1alpha1.StateWarmup {
-			return c.stopWarmed(ctx, g, true)
-		}
-		return c.stop(ctx, g, true)
+		return c.forceStop(ctx, g)
 	case lifecycle.ToStandby:
 		return c.toStandby(ctx, g)
 	case lifecycle.RequestStart:

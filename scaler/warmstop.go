@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
@@ -25,4 +26,12 @@ func (c *nodes) stopWarmed(ctx context.Context, g gathered, force bool) error {
 		}
 	}
 	return c.stop(ctx, g, force)
+}
+
+// forceStop stops an instance that has outstayed its deadline.
+func (c *nodes) forceStop(ctx context.Context, g gathered) error {
+	if g.Node.State == v1alpha1.StateWarmup {
+		return c.stopWarmed(ctx, g, true)
+	}
+	return c.stop(ctx, g, true)
 }

@@ -35,7 +35,7 @@ func main() {
 }
 
 func run(ctx context.Context, root string, runs int, only string) error {
-	patches, err := patch.List(filepath.Join(root, "e2e/model/mutants"))
+	patches, err := patch.List(filepath.Join(root, "e2e", "model", "mutants"))
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func run(ctx context.Context, root string, runs int, only string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work) //nolint:errcheck // nothing depends on it
+	defer os.RemoveAll(work)
 	if err := copyTree(ctx, root, work); err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func run(ctx context.Context, root string, runs int, only string) error {
 			continue
 		}
 		verdict, killed := plant(ctx, work, p, runs)
-		fmt.Printf("%-44s %s\n", p.Name, verdict)
+		fmt.Fprintf(os.Stdout, "%-44s %s\n", p.Name, verdict)
 		if !killed {
 			survivors = append(survivors, p.Name)
 		}
@@ -90,7 +90,7 @@ func plant(ctx context.Context, work string, p patch.Patch, runs int) (string, b
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Sprintf("does not build: %s", out), false
 	}
-	play := exec.CommandContext(ctx, filepath.Join(work, "soak"), "-shrink=false", "-runs", fmt.Sprint(runs), "-traces", filepath.Join(work, "e2e/model/testdata/traces"))
+	play := exec.CommandContext(ctx, filepath.Join(work, "soak"), "-shrink=false", "-runs", fmt.Sprint(runs), "-traces", filepath.Join(work, "e2e", "model", "testdata", "traces"))
 	out, err := play.CombinedOutput()
 	if err == nil {
 		return "SURVIVES", false

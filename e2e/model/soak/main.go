@@ -52,7 +52,7 @@ func stored(folder string) (bool, error) {
 			return false, fmt.Errorf("%s: %w", file, err)
 		}
 		if err := model.Play(trace, nil); err != nil {
-			fmt.Printf("broken: %v (%s)\n", err, filepath.Base(file))
+			fmt.Fprintf(os.Stdout, "broken: %v (%s)\n", err, filepath.Base(file))
 			return true, nil
 		}
 	}
@@ -75,13 +75,13 @@ func soak(seed, runs uint64, workers int, shrink bool) bool {
 				if err := model.Play(trace, nil); err != nil {
 					broken.Store(true)
 					if shrink {
-						fmt.Println(model.Report(trace, err))
+						fmt.Fprintln(os.Stdout, model.Report(trace, err))
 					} else {
-						fmt.Printf("broken: %v (seed %d)\n", err, trace.Seed)
+						fmt.Fprintf(os.Stdout, "broken: %v (seed %d)\n", err, trace.Seed)
 					}
 				}
 				if n > 0 && n%1000 == 0 {
-					fmt.Println(n, "worlds")
+					fmt.Fprintln(os.Stdout, n, "worlds")
 				}
 			}
 		})
