@@ -61,7 +61,7 @@ func Pod(name string, requests ...string) *corev1.Pod {
 			// The default of 30 s would have every deletion wait for nothing.
 			TerminationGracePeriodSeconds: new(int64),
 			Containers: []corev1.Container{{
-				Name: "main", Image: "registry.example/app:1", Resources: corev1.ResourceRequirements{Requests: list},
+				Name: "main", Image: PodImage, Resources: corev1.ResourceRequirements{Requests: list},
 			}},
 		},
 	}
@@ -136,4 +136,14 @@ func (r *Rig) Starts(ctx context.Context) ([]string, error) {
 		}
 	}
 	return ids, nil
+}
+
+// PodImage is what the pods of Pod run.
+const PodImage = "registry.example/app:1"
+
+// StayUp has Stratos end the warm-ups of the pool, whose nodes pull the images meanwhile. A node that powered itself off before it had its
+// images would be started once more for them, and tests that count starts would see that.
+func StayUp(pool *v1alpha1.NodePool, class *v1alpha1.AWSNodeClass, images ...string) {
+	pool.Spec.PreWarm.CompletionMode, pool.Spec.PreWarm.ImagesToPull = v1alpha1.ControllerStop, images
+	class.Spec.UserData = "#!/bin/bash\n/etc/eks/bootstrap.sh e2e\n"
 }

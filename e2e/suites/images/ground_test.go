@@ -38,7 +38,7 @@ func pool(name string, size int32, mode v1alpha1.CompletionMode, images ...strin
 	p, class := rig.Pool(name, size), rig.Class(name, "m5.large")
 	p.Spec.PreWarm.CompletionMode, p.Spec.PreWarm.ImagesToPull = mode, images
 	if mode == v1alpha1.ControllerStop {
-		class.Spec.UserData = "#!/bin/bash\n/etc/eks/bootstrap.sh e2e\n"
+		rig.StayUp(p, class, images...)
 	}
 	return p, class
 }

@@ -30,7 +30,9 @@ func TestPreemption(t *testing.T) {
 	}
 	daemons := daemonSet("filler", "daemons")
 	pools := []*v1alpha1.NodePool{rig.Pool("pair", 2), rig.Pool("daemons", 1), rig.Pool("slow", 1)}
-	ground.Create(t, r, daemons, rig.Class("pair", "m5.large"), rig.Class("daemons", "m6i.large"), rig.Class("slow", "m7i.large"))
+	class := rig.Class("daemons", "m6i.large")
+	rig.StayUp(pools[1], class)
+	ground.Create(t, r, daemons, class, rig.Class("pair", "m5.large"), rig.Class("slow", "m7i.large"))
 	ground.Create(t, r, ground.Objects(pools)...)
 	awaitStandby(t, r, pools...)
 	j := ground.OpenJournal(t, r)

@@ -123,7 +123,11 @@ func warmAll(t *testing.T, r *rig.Rig) {
 		if name == poolReserved {
 			pool.Spec.Template.Taints = []corev1.Taint{reserved()}
 		}
-		ground.Create(t, r, rig.Class(name, "m5.large"), pool)
+		class := rig.Class(name, "m5.large")
+		if name == poolAgents {
+			rig.StayUp(pool, class, rig.PodImage) // which the DaemonSet wants later
+		}
+		ground.Create(t, r, class, pool)
 	}
 	for name, size := range poolSizes() {
 		if err := r.AwaitPool(t.Context(), name, func(s v1alpha1.NodePoolStatus) bool { return s.Standby == size }); err != nil {
