@@ -46,9 +46,7 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 	case lifecycle.RequestStart:
 		return c.starter.StartBound(ctx, g.node)
 	case lifecycle.ResumeStart:
-		c.starter.Resume(v1alpha1.NodeName(g.node.Name), start.TriggerPending)
-		c.inventory.starting(g.instance.ID, c.now())
-		c.poke()
+		c.resumeStart(g)
 		return nil
 	case lifecycle.FailStart:
 		return c.failStart(ctx, g, d.Reason)
@@ -70,12 +68,20 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 		return c.drain(ctx, g)
 	case lifecycle.DeletePods:
 		return c.deletePods(ctx, g)
+	case lifecycle.DeleteLeft:
+		return c.deleteLeft(ctx, g)
 	case lifecycle.Terminate:
 		return c.terminate(ctx, g, d)
 	case lifecycle.DeleteNode:
 		return c.deleteNode(ctx, g, d)
 	}
 	return fmt.Errorf("no such action: %s", d.Action)
+}
+
+func (c *nodes) resumeStart(g gathered) {
+	c.starter.Resume(v1alpha1.NodeName(g.node.Name), start.TriggerPending)
+	c.inventory.starting(g.instance.ID, c.now())
+	c.poke()
 }
 
 func (c *nodes) adopt(ctx context.Context, g gathered) error {

@@ -82,7 +82,7 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 		return g, err
 	}
 	counting := transition.Counting(g.node.Name, pods)
-	g.Counting, g.Overdue = len(counting), overdueOf(counting, c.now())
+	g.Counting, g.Overdue, g.Leaving = len(counting), overdueOf(counting, c.now()), len(transition.Leaving(g.node.Name, pods))
 	turn := c.turns.of(g.template.Pool, v1alpha1.NodeName(g.node.Name))
 	g.Recycle, g.Refresh, g.Why = turn.Reason, turn.Refresh, turn.Why
 	g.Wanted = len(c.demand.of(g.template.Pool)) > 0

@@ -103,7 +103,7 @@ func TestWarmupPullsImages(t *testing.T) {
 	r.kubelet(nil)
 	pod := "stratos-pull-i-c-" + plan.HashImages([]string{"a:1", "b:1"}) + "-0"
 	r.reconcile()
-	r.want("patch c warmup", "delete "+pod)
+	r.want("patch c warmup", "delete-now "+pod)
 	r.reconcile()
 	r.want("patch c warmup") // warm
 	r.reconcile()
@@ -192,7 +192,7 @@ func TestStopLooksAtTheImagesAgain(t *testing.T) {
 			r.kubelet(c.broken)
 			r.reconcile()
 			r.reconcile()
-			r.want("patch c stopping", "delete stratos-pull-i-c-"+plan.HashImages([]string{"a:1"})+"-0", "intent c", "stop i-c")
+			r.want("patch c stopping", "delete-now stratos-pull-i-c-"+plan.HashImages([]string{"a:1"})+"-0", "intent c", "stop i-c")
 			if got := r.node("c").Annotations[v1alpha1.AnnotationImagesHash]; got != c.hash {
 				t.Errorf("recorded %q, want %q", got, c.hash)
 			}
@@ -217,7 +217,7 @@ func TestTheLookAtTheImagesTakesNothingOfTheDrain(t *testing.T) {
 	look(10 * time.Minute) // what it said is recorded
 	look(0)
 	look(2 * time.Second)
-	r.want("patch c stopping", "delete stratos-pull-i-c-"+plan.HashImages([]string{"a:1"})+"-0", "intent c", "stop i-c")
+	r.want("patch c stopping", "delete-now stratos-pull-i-c-"+plan.HashImages([]string{"a:1"})+"-0", "intent c", "stop i-c")
 }
 
 func TestPodsThatPullGoWithTheNeed(t *testing.T) {
@@ -226,7 +226,7 @@ func TestPodsThatPullGoWithTheNeed(t *testing.T) {
 	r.sweep(instance(provider.InstanceRunning, withTag(v1alpha1.LabelState, "running")))
 	r.reconcile() // empty
 	r.reconcile()
-	r.want("patch c running", "delete "+p.Name)
+	r.want("patch c running", "delete-now "+p.Name)
 }
 
 func TestStoppedWithoutItsImagesIsWarmedOnceMore(t *testing.T) {

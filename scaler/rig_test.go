@@ -149,7 +149,11 @@ func (r *rig) patch(ctx context.Context, c client.WithWatch, o client.Object, p 
 }
 
 func (r *rig) delete(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-	r.note("delete " + o.GetName())
+	how := "delete "
+	if grace := (&client.DeleteOptions{}).ApplyOptions(opts).GracePeriodSeconds; grace != nil && *grace == 0 {
+		how = "delete-now "
+	}
+	r.note(how + o.GetName())
 	return c.Delete(ctx, o, opts...)
 }
 

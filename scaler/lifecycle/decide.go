@@ -203,6 +203,8 @@ func standby(o Observation, now time.Time) Decision {
 		return recycle(o)
 	case o.Instance.State == provider.InstanceStopped && o.Refresh && o.Claims == 0:
 		return do(WarmAgain, o.Why)
+	case o.Instance.State == provider.InstanceStopped && o.Leaving > 0:
+		return do(DeleteLeft, "pods that are being deleted are on the stopped node")
 	}
 	return wait("standing by", 0)
 }

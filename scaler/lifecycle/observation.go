@@ -20,6 +20,8 @@ type Observation struct {
 	Claims int
 	// Attached is the number of volumes of pods that have left the node and that are still attached to it.
 	Attached int
+	// Leaving is the number of pods that do not count and are being deleted: on a stopped node no kubelet is there to end them.
+	Leaving int
 	// Wanted: pods wait for a new instance of the pool.
 	Wanted bool
 	// Overdue is how many of the counting pods are being deleted and have outstayed the grace that they were given for it.
@@ -161,6 +163,8 @@ const (
 	Drain Action = "Drain"
 	// DeletePods that count: the time in which they could be evicted is over.
 	DeletePods Action = "DeletePods"
+	// DeleteLeft: delete for good the pods that were being deleted when their kubelet went down.
+	DeleteLeft Action = "DeleteLeft"
 	// Terminate the instance.
 	Terminate Action = "Terminate"
 	// DeleteNode: the instance is gone, the Node goes too.

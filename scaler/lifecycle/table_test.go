@@ -118,6 +118,7 @@ func claimed(o *Observation)        { o.Claims = 1 }
 func intent(o *Observation)         { o.Node.StopIntent = ago(20 * time.Second) }
 func freshIntent(o *Observation)    { o.Node.StopIntent = ago(time.Second) }
 func attached(o *Observation)       { o.Attached = 1 }
+func leaving(o *Observation)        { o.Leaving = 1 }
 func drainingFor(d time.Duration, reason v1alpha1.StopReason) func(*Observation) {
 	return func(o *Observation) { o.Node.StoppingSince, o.Node.StopReason = ago(d), reason }
 }
@@ -244,6 +245,9 @@ func table() []row {
 
 		{standby, stopped, "standing by", nil, Wait, stay},
 		{standby, stopped, "a pod that counts is bound to it", inUse, RequestStart, "starting"},
+		{standby, stopped, "a DaemonSet's pod on it is being deleted: no kubelet is there to end it", leaving, DeleteLeft, stay},
+		{standby, stopped, "the same, and a pod that counts is bound to it", all(leaving, inUse), RequestStart, "starting"},
+		{standby, running_, "the same, and somebody else has started it", leaving, Wait, stay},
 		{standby, stopping_, "a forced stop is not over", nil, Wait, stay},
 		{standby, pending, "somebody else starts it", nil, Wait, stay},
 		{standby, running_, "somebody else started it and it is Ready anew", ready, ToRunning, "running"},

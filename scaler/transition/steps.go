@@ -377,3 +377,16 @@ func Counting(node string, pods []corev1.Pod) []*corev1.Pod {
 	}
 	return out
 }
+
+// Leaving lists the pods on a node that do not count and are being deleted, static ones left out: those are their kubelet's. Once the
+// instance is stopped none of them runs any more, and nobody but us knows that.
+func Leaving(node string, pods []corev1.Pod) []*corev1.Pod {
+	var out []*corev1.Pod
+	for i := range pods {
+		p := &pods[i]
+		if p.Spec.NodeName == node && p.DeletionTimestamp != nil && !claim.Counts(p) && p.Annotations[corev1.MirrorPodAnnotationKey] == "" {
+			out = append(out, p)
+		}
+	}
+	return out
+}

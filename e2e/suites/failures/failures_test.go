@@ -21,6 +21,7 @@ func TestFailures(t *testing.T) {
 			"marks that people take come back":                       marksTaken,
 			"started, stopped and terminated by somebody else":       behindOurBack,
 			"who counts standby nodes is told":                       countedStandby,
+			"a roll-out goes on beside standby nodes":                rollOut,
 			"launches and terminations that succeed in part":         partialLaunch,
 			"credentials that have expired":                          expiredCredentials,
 			"a subnet without addresses":                             fullSubnet,
