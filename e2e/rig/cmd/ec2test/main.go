@@ -38,6 +38,7 @@ func run(ctx context.Context, args []string) error {
 	fs := pflag.NewFlagSet("ec2test", pflag.ContinueOnError)
 	listen := fs.String("listen", "127.0.0.1:9555", "address of the API; loopback, since it checks no signature's secret")
 	kubeconfig := fs.String("kubeconfig", "", "kubeconfig of the cluster that the machines join")
+	unlimited := fs.StringSlice("unlimited", nil, "actions without a rate limit, such as RunInstances; the others have EC2's published one")
 	f.AddFlags(fs)
 	if err := fs.Parse(args); err != nil {
 		return err
@@ -53,10 +54,20 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	// As long as a stop takes: what has been terminated is gone from the account no sooner.
-	server := ec2test.New(sim, ec2test.Options{ShuttingDown: sim.Times().Stop})
+	server := ec2test.New(sim, ec2test.Options{ShuttingDown: sim.Times().Stop, Limits: limitsBut(*unlimited)})
 	return fake.ServeHandler(ctx, *listen, handler(server, fake.Over(sim, fake.Options{})), machines, func(at net.Addr) {
 		fmt.Fprintln(os.Stdout, "listening on http://"+at.String())
 	})
+}
+
+// limitsBut are the published limits without those of the actions.
+func limitsBut(unlimited []string) *ec2test.Limits {
+	limits := ec2test.Published()
+	for _, action := range unlimited {
+		delete(limits.Requests, ec2test.Action(action))
+		delete(limits.Resources, ec2test.Action(action))
+	}
+	return limits
 }
 
 // machinesOf are the machines behind the cloud, as members of the cluster.
