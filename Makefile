@@ -170,6 +170,45 @@ minors: ## Build the control planes of the older supported Kubernetes minors int
 karpenter: ## Build the Karpenter that the suites run beside Stratos into the cache unless it is there
 	@cd e2e && go run ./rig/cmd/karpenter >/dev/null
 
+##@ Figures
+
+# None of these is part of `make test`, which proves no time. docs/performance.md says how they measure and holds their last tables.
+SCENARIO ?=
+SCALE ?= 1
+PLAN ?= 1x20,50x5,500x2
+# DOC=1 writes the table into the page.
+PAGE = $(if $(DOC),--page=$(CURDIR)/docs/performance.md)
+
+.PHONY: bench
+bench: controlplane ## Measure Stratos beside its floor and print a table (SCENARIO=pod,burst plays these, SCALE=1/8 shrinks, DOC=1 writes docs/performance.md)
+	@go build -C e2e -p $(P) -buildvcs=false -o ../bin/bench ./bench
+	@bin/bench --scenario=$(SCENARIO) --scale=$(SCALE) --out=dist/bench $(PAGE)
+
+.PHONY: bench-compare
+bench-compare: controlplane karpenter ## Measure Stratos beside Karpenter on one control plane (PLAN=1x20,50x5,500x2 is pods x rounds, DOC=1 writes docs/performance.md)
+	@go build -C e2e -p $(P) -buildvcs=false -o ../bin/compare ./bench/compare
+	@bin/compare --plan=$(PLAN) --out=dist/bench $(PAGE)
+
+# What bench-diff compares with, and how often each side is measured.
+BASE ?= main
+COUNT ?= 6
+PURE := ./extender ./extender/fit ./extender/claim ./scaler/plan ./scaler/lifecycle
+
+# Both sides take turns, so that what else the machine does hits both. A package that BASE has not is measured here alone.
+.PHONY: bench-diff
+bench-diff: ## Compare the Go benchmarks of the pure packages here with those at BASE=ref, by benchstat
+	@$(STRICT); work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; mkdir -p "$$work/base" dist/bench; \
+	git archive '$(BASE)' | tar -xf - -C "$$work/base"; \
+	: >"$$work/base.txt"; : >"$$work/now.txt"; \
+	for round in $$(seq $(COUNT)); do for side in base now; do \
+	  tree="$$work/base"; if [ $$side = now ]; then tree=$(CURDIR); fi; \
+	  for package in $(PURE); do \
+	    if [ -d "$$tree/$$package" ]; then (cd "$$tree" && go test -run '^$$' -bench . -benchmem -benchtime 200ms "$$package") >>"$$work/$$side.txt"; fi; \
+	  done; \
+	  echo "round $$round of $(COUNT): $$side" >&2; \
+	done; done; \
+	$(TOOL) benchstat base="$$work/base.txt" now="$$work/now.txt" | tee dist/bench/diff.txt
+
 ##@ Real nodes
 
 # Apart from `make test`: these need Docker, or root on a Debian machine to install it. docs/development.md says what they do.

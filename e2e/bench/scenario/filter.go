@@ -109,25 +109,24 @@ func askAll(ctx context.Context, r *Run, s *stand.Stand, a asked, growth map[str
 
 // awaitAnswer asks until so many nodes are kept: our watch may be behind the nodes that were just created.
 func awaitAnswer(ctx context.Context, a *stand.Asker, verb string, question []byte, kept int) error {
-	last := errors.New("never asked")
-	err := rig.Until(ctx, stand.HangGuard, func(ctx context.Context) (bool, error) {
+	return rig.Until(ctx, stand.HangGuard, func(ctx context.Context) (bool, error) {
 		answer, _, err := a.Ask(ctx, verb, question)
 		if err != nil || kept < 0 {
-			last = err
 			return err == nil, err
 		}
 		result := extenderv1.ExtenderFilterResult{}
-		if err := json.Unmarshal(answer, &result); err != nil || result.NodeNames == nil {
-			last = fmt.Errorf("answer %.200s: %w", answer, err)
-			return false, last
+		if err := json.Unmarshal(answer, &result); err != nil {
+			return false, err
 		}
-		last = fmt.Errorf("%d nodes kept, want %d", len(*result.NodeNames), kept)
-		return len(*result.NodeNames) == kept, last
+		got := 0
+		if result.NodeNames != nil {
+			got = len(*result.NodeNames)
+		}
+		if got == kept {
+			return true, nil
+		}
+		return false, fmt.Errorf("%d nodes kept, want %d", got, kept)
 	})
-	if err != nil {
-		return errors.Join(err, last)
-	}
-	return nil
 }
 
 // asks is how often each question is asked.

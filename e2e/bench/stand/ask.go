@@ -26,9 +26,12 @@ type Asker struct {
 	url  string
 }
 
-// NewAsker asks at the URL, over TLS with the certificates of the authority where it is https.
-func NewAsker(url string, authority *x509.CertPool) *Asker {
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authority, MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 1}
+// NewAsker asks at the URL, over TLS with the certificates of the authority where it is https. A server that wants to know who asks is shown the
+// certificates.
+func NewAsker(url string, authority *x509.CertPool, mine ...tls.Certificate) *Asker {
+	transport := &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: authority, Certificates: mine, MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 1,
+	}
 	return &Asker{http: http.Client{Transport: transport, Timeout: HangGuard}, url: url}
 }
 
@@ -61,27 +64,35 @@ func (a *Asker) Ask(ctx context.Context, verb string, question []byte) ([]byte, 
 // Close ends its connection.
 func (a *Asker) Close() { a.http.CloseIdleConnections() }
 
-// StartTLS starts Stratos with the extender over HTTPS and returns what asks it.
+// StartTLS starts Stratos with the extender over mutual TLS, as a scheduler on the control plane asks it, and returns what asks it. The folder takes
+// the certificates.
 func (s *Stand) StartTLS(ctx context.Context, dir string, args ...string) (*Asker, error) {
-	if err := s.ControlPlane.WriteServingCertificate(dir, "localhost"); err != nil {
+	serving, asking := filepath.Join(dir, "serving"), filepath.Join(dir, "asking")
+	if err := errors.Join(os.Mkdir(serving, 0o700), os.Mkdir(asking, 0o700)); err != nil {
 		return nil, err
 	}
-	ca, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
+	err := errors.Join(s.ControlPlane.WriteServingCertificate(serving, "stratos"), s.ControlPlane.WriteClientCertificate(asking, "scheduler"))
 	if err != nil {
 		return nil, err
 	}
 	authority := x509.NewCertPool()
-	if !authority.AppendCertsFromPEM(ca) {
-		return nil, errors.New("no certificate in ca.crt")
+	ca, err := os.ReadFile(filepath.Join(serving, "ca.crt"))
+	if err != nil || !authority.AppendCertsFromPEM(ca) {
+		return nil, errors.Join(err, errors.New("no certificate of the authority"))
+	}
+	pair, err := tls.LoadX509KeyPair(filepath.Join(asking, "tls.crt"), filepath.Join(asking, "tls.key"))
+	if err != nil {
+		return nil, err
 	}
 	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
-	if s.Ours, err = s.StartStratos(ctx, "stratos", s.StratosArgs(append(args, "--cert-dir="+dir, "--webhook-port="+port)...)...); err != nil {
+	args = append(args, "--cert-dir="+serving, "--client-ca="+filepath.Join(serving, "ca.crt"), "--webhook-port="+port)
+	if s.Ours, err = s.StartStratos(ctx, "stratos", s.StratosArgs(args...)...); err != nil {
 		return nil, err
 	}
-	return NewAsker("https://localhost"+s.Ours.Extender[strings.LastIndexByte(s.Ours.Extender, ':'):], authority), nil
+	return NewAsker("https://localhost"+s.Ours.Extender[strings.LastIndexByte(s.Ours.Extender, ':'):], authority, pair), nil
 }
 
 // Timed are the requests that the extender has counted for a verb: how many, and how many of them took at most so many seconds. bound must be the bound

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -187,26 +188,30 @@ func WithoutExtender(config []byte) ([]byte, error) {
 	return yaml.Marshal(fields)
 }
 
-// Warm makes a pool of the size, of the stand's instance type, and waits until all of it is standby.
-func (s *Stand) Warm(ctx context.Context, name string, size int) error {
-	if _, err := s.NewPool(ctx, name, size); err != nil {
-		return err
+// Warm makes a pool of the size, of the stand's instance type, with the changes, and waits until all of it is standby.
+func (s *Stand) Warm(ctx context.Context, name string, size int, changes ...func(*v1alpha1.NodePool)) error {
+	pool, class := rig.Pool(name, int32(size)), rig.Class(name, InstanceType) //nolint:gosec // a pool has 1000 nodes at most
+	pool.Spec.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: EmptyTTL}
+	for _, change := range changes {
+		change(pool)
+	}
+	if err := s.Client.Create(ctx, class); err != nil {
+		return fmt.Errorf("create the class: %w", err)
+	}
+	if err := s.Client.Create(ctx, pool); err != nil {
+		return fmt.Errorf("create the pool: %w", err)
 	}
 	return s.AwaitStandby(ctx, name, size)
 }
 
-// NewPool creates class and pool.
-func (s *Stand) NewPool(ctx context.Context, name string, size int) (*v1alpha1.NodePool, error) {
-	pool, class := rig.Pool(name, int32(size)), rig.Class(name, InstanceType) //nolint:gosec // a pool has 1000 nodes at most
-	pool.Spec.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: EmptyTTL}
-	// Without it no pod of the floor's would lead to more than the words that nothing is free.
-	if err := s.Client.Create(ctx, class); err != nil {
-		return nil, fmt.Errorf("create the class: %w", err)
+// Grow has the pool have so many nodes, and waits until all of them are standby.
+func (s *Stand) Grow(ctx context.Context, name string, size int) error {
+	pool := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	patch := fmt.Appendf(nil, `{"spec":{"poolSize":%d,"minStandby":%d}}`, size, size)
+	if err := s.Client.Patch(ctx, pool, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("grow the pool: %w", err)
 	}
-	if err := s.Client.Create(ctx, pool); err != nil {
-		return nil, fmt.Errorf("create the pool: %w", err)
-	}
-	return pool, nil
+	return s.AwaitStandby(ctx, name, size)
 }
 
 // AwaitStandby waits until so many nodes of the pool are standby and no node is anything else.

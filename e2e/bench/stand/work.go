@@ -19,18 +19,18 @@ import (
 
 const startInstances = ec2test.StartInstances
 
-// clients is how many create objects at once: enough that the API server is what limits it.
-const clients = 16
+// Clients is how many create objects at once: enough that the API server is what limits it.
+const Clients = 16
 
 // CreateAll creates the objects, several at a time, and returns when each was about to be sent, in their order.
 func CreateAll[T client.Object](ctx context.Context, c client.Client, objects []T) ([]time.Time, error) {
 	at := make([]time.Time, len(objects))
 	next := make(chan int)
-	errs := make([]error, clients)
+	errs := make([]error, Clients)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
-	for worker := range clients {
+	for worker := range Clients {
 		wg.Go(func() {
 			for i := range next {
 				at[i] = time.Now()

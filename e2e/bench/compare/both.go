@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/bench/figures"
+	"github.com/stratos-sh/stratos/e2e/bench/stand"
+	"github.com/stratos-sh/stratos/e2e/controlplane"
+	"github.com/stratos-sh/stratos/e2e/rig"
+)
+
+const (
+	poolName = "bench"
+	// maxPods is what the largest pool of Stratos's, of 1000 nodes, surely holds.
+	maxPods = 3000
+	// podCPU: three of them fill a machine of four cpu, of which Karpenter's provider keeps a part for the system.
+	podCPU, podsPerNode = "1", 3
+	// stockScheduler is that of Karpenter's pods, as in a cluster without Stratos.
+	stockScheduler = corev1.DefaultSchedulerName
+)
+
+// both is a cluster with both autoscalers.
+type both struct {
+	*stand.Stand
+	karpenter *controlplane.Process
+	version   string
+	progress  io.Writer
+}
+
+// compare plays the plan, Stratos and Karpenter in turn.
+func compare(ctx context.Context, plan []stage, idle time.Duration, report *figures.Report, progress io.Writer) (err error) {
+	s, err := stand.New(ctx, stand.Options{
+		ControlPlane: controlplane.Options{DefaultScheduler: true}, Progress: progress,
+		// Karpenter's pods are another scheduler's: the pending-pod watch would start nodes for them, were the pool not tainted.
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	b := &both{Stand: s, progress: progress}
+	most := 0
+	for _, st := range plan {
+		most = max(most, st.pods)
+	}
+	if err := b.prepare(ctx, nodesFor(most)+1); err != nil {
+		return err
+	}
+	report.Settings = append(report.Settings, b.settings()...)
+	if err := b.idle(ctx, idle, report); err != nil {
+		return err
+	}
+	for _, st := range plan {
+		if err := b.play(ctx, st, report); err != nil {
+			return fmt.Errorf("%d pods: %w", st.pods, err)
+		}
+	}
+	return nil
+}
+
+func nodesFor(pods int) int { return (pods + podsPerNode - 1) / podsPerNode }
+
+// settings are those of both.
+func (b *both) settings() []figures.Setting {
+	return []figures.Setting{
+		{Name: "Stratos", Value: "this checkout, started with " + fmt.Sprint(b.StratosArgs()) + ", all else at its defaults; its scheduler has the generated profile"},
+		{Name: "Karpenter", Value: b.version + ", its own provider for KWOK, at its defaults: it collects pods until none came for 1 s, at most 10 s (batch-idle-duration, batch-max-duration); " +
+			"one NodePool, machines of 4 cpu, no consolidation; its pods are the stock scheduler's"},
+		{Name: "pods", Value: fmt.Sprintf("%s cpu each, %d to a node; created by %d clients at once", podCPU, podsPerNode, stand.Clients)},
+	}
+}
+
+// prepare starts schedulers and Karpenter, with the separation that docs/karpenter.md tells people to make.
+func (b *both) prepare(ctx context.Context, standby int) error {
+	if _, err := b.StartOurs(ctx); err != nil {
+		return err
+	}
+	built, err := rig.BuildKarpenter(ctx, b.progress)
+	if err != nil {
+		return err
+	}
+	b.version = built.Version
+	if b.karpenter, err = b.StartKarpenter(ctx); err != nil {
+		return err
+	}
+	taint := corev1.Taint{Key: v1alpha1.TaintDedicated, Value: poolName, Effect: corev1.TaintEffectNoSchedule}
+	if err := b.Warm(ctx, poolName, standby, func(p *v1alpha1.NodePool) { p.Spec.Template.Taints = []corev1.Taint{taint} }); err != nil {
+		return err
+	}
+	return b.offerKarpentersNodes(ctx)
+}
+
+func (b *both) offerKarpentersNodes(ctx context.Context) error {
+	class := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": map[string]any{"name": "general"},
+		"spec": map[string]any{"nodeRegistrationDelay": stand.BootTime.String()},
+	}}
+	pool := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": map[string]any{"name": "general"},
+		"spec": map[string]any{
+			"disruption": map[string]any{"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"},
+			"template": map[string]any{"spec": map[string]any{
+				"nodeClassRef": map[string]any{"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "general"},
+				"requirements": []any{
+					map[string]any{"key": "karpenter.kwok.sh/instance-cpu", "operator": "In", "values": []any{fmt.Sprint(stand.NodeCPU)}},
+					map[string]any{"key": corev1.LabelArchStable, "operator": "In", "values": []any{"amd64"}},
+					map[string]any{"key": corev1.LabelOSStable, "operator": "In", "values": []any{"linux"}},
+				},
+			}},
+		},
+	}}
+	for _, o := range []client.Object{class, pool} {
+		if err := b.Client.Create(ctx, o); err != nil {
+			return fmt.Errorf("create Karpenter's %s: %w", o.GetObjectKind().GroupVersionKind().Kind, err)
+		}
+	}
+	return rig.Until(ctx, stand.HangGuard, func(ctx context.Context) (bool, error) {
+		if err := b.Client.Get(ctx, client.ObjectKeyFromObject(pool), pool); err != nil {
+			return false, err
+		}
+		conditions, _, err := unstructured.NestedSlice(pool.Object, "status", "conditions")
+		for _, c := range conditions {
+			if c, ok := c.(map[string]any); ok && c["type"] == "Ready" && c["status"] == "True" {
+				return true, err
+			}
+		}
+		return false, errors.Join(err, fmt.Errorf("Karpenter's NodePool is not Ready: %v", conditions))
+	})
+}
+
+// nodeClaims is an empty list of them.
+func nodeClaims() *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "karpenter.sh", Version: "v1", Kind: "NodeClaimList"})
+	return list
+}
