@@ -37,6 +37,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	scale := fs.String("scale", "1", "part of the full size, such as 1/8")
 	folder := fs.String("out", "dist/bench", "folder for the JSON")
 	page := fs.String("page", "", "page to write the table into, between its markers")
+	budget := fs.Duration("budget", 40*time.Minute, "hang guard of the whole: what is not over then is not measured")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
@@ -48,6 +49,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, *budget, fmt.Errorf("no time left of %s", *budget))
+	defer cancel()
 	report := play(ctx, chosen, share, progress)
 	report.Settings = append(report.Settings, figures.Setting{Name: "scale", Value: *scale})
 	if err := report.WriteText(out); err != nil {
@@ -66,7 +69,7 @@ func play(ctx context.Context, chosen []scenario.Scenario, share float64, progre
 	report := figures.Report{Began: time.Now(), Machine: stand.Machine(), Settings: stand.Settings(), Took: map[string]string{}}
 	for _, s := range chosen {
 		if ctx.Err() != nil {
-			report.Rows = append(report.Rows, figures.Row{Scenario: s.Name, Name: s.What, Failure: "interrupted"})
+			report.Rows = append(report.Rows, figures.Row{Scenario: s.Name, Name: s.What, Failure: context.Cause(ctx).Error()})
 			continue
 		}
 		fmt.Fprintf(progress, "%s: %s\n", s.Name, s.What)

@@ -106,9 +106,6 @@ func (b *both) play(ctx context.Context, st stage, report *figures.Report) error
 
 func secs(d time.Duration) *figures.Figure {
 	f := figures.Secs(d)
-	if d < time.Second {
-		f = figures.Figure{Value: d.Seconds(), Unit: figures.Seconds}
-	}
 	return &f
 }
 

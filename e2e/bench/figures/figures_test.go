@@ -126,20 +126,21 @@ func TestVerdict(t *testing.T) {
 
 func TestFigures(t *testing.T) {
 	for want, f := range map[string]Figure{
-		"5.25 ms": Millis(5250 * time.Microsecond),
-		"12.5 ms": Millis(12500 * time.Microsecond),
-		"6.40 s":  Secs(6400 * time.Millisecond),
-		"250":     Number(250),
-		"412/s":   {412.4, PerSecond},
-		"99.5%":   {99.5, Percent},
-		"n^1.02":  {1.0234, Exponents},
-		"331 MiB": {330.7, MiB},
-		"0.04 ms": {0.041, Milliseconds},
-		"0 ms":    {0, Milliseconds},
-		"-3 MiB":  {-3, MiB},
-		"4/min":   {4, PerMinute},
-		"NaN ms":  {math.NaN(), Milliseconds},
-		"+Inf ms": {math.Inf(1), Milliseconds},
+		"5.25 ms":   Millis(5250 * time.Microsecond),
+		"12.5 ms":   Millis(12500 * time.Microsecond),
+		"6.40 s":    Secs(6400 * time.Millisecond),
+		"250":       Number(250),
+		"412/s":     {412.4, PerSecond},
+		"99.5%":     {99.5, Percent},
+		"n^1.02":    {1.0234, Exponents},
+		"331 MiB":   {330.7, MiB},
+		"0.0412 ms": {0.04123, Milliseconds},
+		"0 ms":      {0, Milliseconds},
+		"0.062 s":   Secs(62 * time.Millisecond),
+		"-3 MiB":    {-3, MiB},
+		"4/min":     {4, PerMinute},
+		"NaN ms":    {math.NaN(), Milliseconds},
+		"+Inf ms":   {math.Inf(1), Milliseconds},
 	} {
 		t.Run(want, func(t *testing.T) {
 			if got := f.String(); got != want {

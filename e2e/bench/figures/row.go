@@ -60,8 +60,10 @@ func digits(v float64) string {
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	case size >= 10:
 		return strconv.FormatFloat(v, 'f', 1, 64)
+	case size >= 1:
+		return strconv.FormatFloat(v, 'f', 2, 64)
 	}
-	return strconv.FormatFloat(v, 'f', 2, 64)
+	return strconv.FormatFloat(v, 'g', 3, 64)
 }
 
 // Target is what a figure has to keep to.

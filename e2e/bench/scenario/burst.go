@@ -179,7 +179,7 @@ func latest(times []time.Time) time.Time {
 // trickleScenario: pods come one by one, four for each node that starts.
 func trickleScenario(ctx context.Context, r *Run) error {
 	const gap = 400 * time.Millisecond
-	count := r.n(160, 8)
+	count := r.n(100, 8)
 	need := (count + stand.NodeCPU - 1) / stand.NodeCPU
 	return r.on(ctx, onEC2(), func(s *stand.Stand) error {
 		if _, err := s.StartOurs(ctx); err != nil {

@@ -17,7 +17,7 @@ import (
 
 // settled is how long a process is left alone before its memory is read, window how long its processor time is counted.
 const (
-	settled = 10 * time.Second
+	settled = 8 * time.Second
 	window  = 20 * time.Second
 	// reportEvery is a kubelet's nodeStatusReportFrequency.
 	reportEvery = 5 * time.Minute

@@ -35,17 +35,17 @@ type Scenario struct {
 // All are the scenarios in the order in which they are played.
 func All() []Scenario {
 	return []Scenario{
-		{"pod", "one pod: created until StartInstances is sent", 10 * time.Minute, podScenario},
-		{"ready", "a kubelet's Ready until the first waiting pod is bound", 6 * time.Minute, readyScenario},
-		{"burst", "bursts of pods: created until the last start is sent, and how many starts and calls", 10 * time.Minute, burstScenario},
-		{"trickle", "a steady trickle of pods: starts, calls and latencies", 5 * time.Minute, trickleScenario},
-		{"rate", "pods per second on running nodes, with the extender and without", 8 * time.Minute, rateScenario},
-		{"filter", "/filter and /prioritize over HTTPS, by the number of candidates", 6 * time.Minute, filterScenario},
-		{"ledger", "/filter by the number of starting nodes", 6 * time.Minute, ledgerScenario},
-		{"scaledown", "many nodes that empty at once: until all are standby", 6 * time.Minute, scaledownScenario},
-		{"calls", "Describe calls per minute, by the number of nodes", 8 * time.Minute, callsScenario},
-		{"memory", "resident memory and processor time with many nodes and pods", 10 * time.Minute, memoryScenario},
-		{"restart", "a restart with many nodes: until it serves", 6 * time.Minute, restartScenario},
+		{"pod", "one pod: created until StartInstances is sent", 6 * time.Minute, podScenario},
+		{"ready", "a kubelet's Ready until the first waiting pod is bound", 3 * time.Minute, readyScenario},
+		{"burst", "bursts of pods: created until the last start is sent, and how many starts and calls", 6 * time.Minute, burstScenario},
+		{"trickle", "a steady trickle of pods: starts, calls and latencies", 3 * time.Minute, trickleScenario},
+		{"rate", "pods per second on running nodes, with the extender and without", 5 * time.Minute, rateScenario},
+		{"filter", "/filter and /prioritize over HTTPS, by the number of candidates", 5 * time.Minute, filterScenario},
+		{"ledger", "/filter by the number of starting nodes", 3 * time.Minute, ledgerScenario},
+		{"scaledown", "many nodes that empty at once: until all are standby", 4 * time.Minute, scaledownScenario},
+		{"calls", "Describe calls per minute, by the number of nodes", 5 * time.Minute, callsScenario},
+		{"memory", "resident memory and processor time with many nodes and pods", 7 * time.Minute, memoryScenario},
+		{"restart", "a restart with many nodes: until it serves", 5 * time.Minute, restartScenario},
 	}
 }
 
@@ -138,14 +138,18 @@ func (r *Run) say(format string, args ...any) {
 }
 
 // on plays on a stand, which ends with the scenario.
-func (r *Run) on(ctx context.Context, o stand.Options, play func(*stand.Stand) error) (err error) {
+func (r *Run) on(ctx context.Context, o stand.Options, play func(*stand.Stand) error) error {
 	o.Progress = r.Progress
 	o.ControlPlane.LogDir = "" // ends with the stand
 	s, err := stand.New(ctx, o)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer func() {
+		if err := s.Close(); err != nil { // what was measured was measured
+			r.say("end: %v", err)
+		}
+	}()
 	return play(s)
 }
 

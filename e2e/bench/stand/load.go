@@ -124,7 +124,7 @@ func (s *Stand) AddNodes(ctx context.Context, nodes []*corev1.Node) error {
 		if err != nil || left == 0 {
 			return err
 		}
-		if err := Pause(ctx, HangGuard/500); err != nil {
+		if err := Pause(ctx, HangGuard/60); err != nil {
 			return fmt.Errorf("%d nodes still have the taint of a new one: %w", left, err)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // HangGuard ends a wait that will never end. It is far above what anything here takes, because machines are shared.
-const HangGuard = 4 * time.Minute
+const HangGuard = 2 * time.Minute
 
 // SeenPod is what was seen of a pod of the namespace default that exists.
 type SeenPod struct {

@@ -108,7 +108,8 @@ func New(ctx context.Context, o Options) (_ *Stand, err error) {
 // StratosArgs are those of the Stratos that New starts. Pods of the floor's scheduler count as asked about, so that the pending-pod watch starts
 // nothing for them.
 func (s *Stand) StratosArgs(more ...string) []string {
-	args := []string{"--extender-scheduler-names=" + v1alpha1.SchedulerName + "," + FloorScheduler + "," + PlainScheduler}
+	// The rig's Stratos tells everything that it does; here it tells what a release's does.
+	args := []string{"--zap-devel=false", "--extender-scheduler-names=" + v1alpha1.SchedulerName + "," + FloorScheduler + "," + PlainScheduler}
 	if s.provider == rig.ProviderAWS {
 		for _, op := range []string{"run-instances", "stop-instances", "terminate-instances", "create-tags"} {
 			args = append(args, "--rate-limit-"+op+"=off")
