@@ -1,6 +1,7 @@
 package stand
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -39,7 +40,7 @@ func Settings() []figures.Setting {
 }
 
 // Keep writes the report as JSON into the folder and, where a page is named, its table between the page's markers.
-func Keep(report figures.Report, folder, file, page, marker string) (err error) {
+func Keep(report figures.Report, folder, file, page, marker string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
@@ -48,8 +49,7 @@ func Keep(report figures.Report, folder, file, page, marker string) (err error) 
 		return err
 	}
 	if err := report.WriteJSON(out); err != nil {
-		out.Close()
-		return err
+		return errors.Join(err, out.Close())
 	}
 	if err := out.Close(); err != nil || page == "" {
 		return err
