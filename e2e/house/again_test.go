@@ -2,10 +2,9 @@ package house
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestWhatMayRunAgain(t *testing.T) {
@@ -31,8 +30,8 @@ func TestWhatMayRunAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			failed, known := recorder.Failed()
-			if diff := cmp.Diff(tt.want, failed); diff != "" || known != tt.known {
-				t.Errorf("known %t, want %t; failed, -want +got:\n%s", known, tt.known, diff)
+			if !slices.Equal(failed, tt.want) || known != tt.known {
+				t.Errorf("failed %v, known %t; want %v, %t", failed, known, tt.want, tt.known)
 			}
 		})
 	}
@@ -44,7 +43,7 @@ func TestUnstableTestsAreNamed(t *testing.T) {
 	if err := results.read(strings.NewReader(record)); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{ModulePath + "/a TestOne"}, results.Unstable()); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
+	if got, want := results.Unstable(), []string{ModulePath + "/a TestOne"}; !slices.Equal(got, want) {
+		t.Errorf("unstable: %v, want %v", got, want)
 	}
 }
