@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -165,7 +166,7 @@ func (b *both) theirs(ctx context.Context, count, round int) (asked, error) {
 	defer claims.Stop()
 	seen, done := make(chan []time.Time), make(chan struct{})
 	go func() { seen <- created(claims, done) }()
-	began, err := stand.CreateAll(ctx, b.Client, stand.Pods(fmt.Sprintf("karpenter-%d-%d", count, round), stockScheduler, podCPU, count))
+	began, err := stand.CreateAll(ctx, b.Client, stand.Pods(fmt.Sprintf("karpenter-%d-%d", count, round), stand.PlainScheduler, podCPU, count))
 	if err == nil {
 		err = b.Seen.Await(ctx, "every pod bound", func(v *stand.View) bool { return v.BoundPods == count })
 	}
@@ -214,9 +215,23 @@ func (b *both) removeClaims(ctx context.Context) error {
 			return err
 		}
 	}
-	return rig.Until(ctx, stand.HangGuard, func(ctx context.Context) (bool, error) {
+	if err := b.awaitNoClaims(ctx, patience); err == nil {
+		return nil
+	}
+	// What is left over is cut off: it is not what is measured, and the next round must not find a node with room.
+	if err := b.cutOff(ctx); err != nil {
+		return err
+	}
+	return b.awaitNoClaims(ctx, stand.HangGuard)
+}
+
+// patience is how long Karpenter has to let go of NodeClaims in its own order.
+const patience = 45 * time.Second
+
+func (b *both) awaitNoClaims(ctx context.Context, limit time.Duration) error {
+	return rig.Until(ctx, limit, func(ctx context.Context) (bool, error) {
 		list, nodes := nodeClaims(), &corev1.NodeList{}
-		if err := errors.Join(b.Client.List(ctx, list), b.Client.List(ctx, nodes, client.HasLabels{"karpenter.sh/nodepool"})); err != nil {
+		if err := errors.Join(b.Client.List(ctx, list), b.Client.List(ctx, nodes, client.HasLabels{karpenterPool})); err != nil {
 			return false, err
 		}
 		if len(list.Items)+len(nodes.Items) == 0 {
@@ -224,4 +239,30 @@ func (b *both) removeClaims(ctx context.Context) error {
 		}
 		return false, fmt.Errorf("%d NodeClaims and %d Nodes of Karpenter's are left", len(list.Items), len(nodes.Items))
 	})
+}
+
+// karpenterPool is the label of Karpenter's Nodes.
+const karpenterPool = "karpenter.sh/nodepool"
+
+// cutOff takes the finalizers from Karpenter's Nodes and NodeClaims and deletes them.
+func (b *both) cutOff(ctx context.Context) error {
+	list, nodes := nodeClaims(), &corev1.NodeList{}
+	if err := errors.Join(b.Client.List(ctx, list), b.Client.List(ctx, nodes, client.HasLabels{karpenterPool})); err != nil {
+		return err
+	}
+	var left []client.Object
+	for i := range nodes.Items {
+		left = append(left, &nodes.Items[i])
+	}
+	for i := range list.Items {
+		left = append(left, &list.Items[i])
+	}
+	free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	for _, o := range left {
+		err := errors.Join(client.IgnoreNotFound(b.Client.Patch(ctx, o, free)), client.IgnoreNotFound(b.Client.Delete(ctx, o)))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
