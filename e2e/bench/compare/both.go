@@ -101,7 +101,7 @@ func (b *both) prepare(ctx context.Context, standby int) error {
 func (b *both) offerKarpentersNodes(ctx context.Context) error {
 	class := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": map[string]any{"name": "general"},
-		"spec": map[string]any{"nodeRegistrationDelay": stand.BootTime.String()},
+		"spec": map[string]any{"nodeRegistrationDelay": "1s"},
 	}}
 	pool := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": map[string]any{"name": "general"},

@@ -17,7 +17,7 @@ const (
 	burstCPU = "1"
 	// startBurst and startRate are EC2's published limit on StartInstances calls, which Stratos keeps to by itself.
 	startBurst, startRate = 5, 2.0
-	// burstRounds is how often each size is played: of the account's 1000 starts at once (EC2's published limit on instances) three times 313
+	// burstRounds is how often each size is played at full scale: of the account's 1000 starts at once (EC2's published limit on instances) three times 313
 	// are left over for nobody.
 	burstRounds = 3
 )
@@ -57,7 +57,7 @@ func burstScenario(ctx context.Context, r *Run) error {
 }
 
 func burstsOf(ctx context.Context, r *Run, s *stand.Stand, size, pool int) (floor figures.Samples, ours []burstTimes, err error) {
-	for round := range burstRounds {
+	for round := range r.n(burstRounds, 1) {
 		f, err := floorBurst(ctx, s, size, round)
 		if err != nil {
 			return nil, nil, err
