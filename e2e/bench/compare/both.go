@@ -132,7 +132,7 @@ func (b *both) offerKarpentersNodes(ctx context.Context) error {
 				return true, err
 			}
 		}
-		return false, errors.Join(err, fmt.Errorf("Karpenter's NodePool is not Ready: %v", conditions))
+		return false, errors.Join(err, fmt.Errorf("the NodePool of Karpenter is not Ready: %v", conditions))
 	})
 }
 

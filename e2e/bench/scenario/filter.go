@@ -32,7 +32,7 @@ func filterScenario(ctx context.Context, r *Run) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	return r.on(ctx, stand.Options{NoStratos: true}, func(s *stand.Stand) error {
+	return r.on(ctx, stand.Options{Load: true, NoStratos: true}, func(s *stand.Stand) error {
 		ours, err := s.StartTLS(ctx, dir)
 		if err != nil {
 			return err

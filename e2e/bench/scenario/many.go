@@ -25,7 +25,7 @@ const (
 
 // memoryScenario: many nodes and ten times as many pods, by steps.
 func memoryScenario(ctx context.Context, r *Run) error {
-	return r.on(ctx, stand.Options{}, func(s *stand.Stand) error {
+	return r.on(ctx, stand.Options{Load: true}, func(s *stand.Stand) error {
 		if err := s.Warm(ctx, poolName, 5); err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func report(ctx context.Context, c client.Client, node string) error {
 
 // restartScenario: how long from the start of the process until it is ready, by steps.
 func restartScenario(ctx context.Context, r *Run) error {
-	return r.on(ctx, stand.Options{}, func(s *stand.Stand) error {
+	return r.on(ctx, stand.Options{Load: true}, func(s *stand.Stand) error {
 		if err := s.Warm(ctx, poolName, 5); err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ type side struct {
 
 // rateScenario: the same pods on the same nodes, bound by a scheduler with the extender and by one without, in turn. A few nodes are standby.
 func rateScenario(ctx context.Context, r *Run) error {
-	return r.on(ctx, stand.Options{}, func(s *stand.Stand) error {
+	return r.on(ctx, stand.Options{Load: true}, func(s *stand.Stand) error {
 		if err := s.Warm(ctx, poolName, 5); err != nil {
 			return err
 		}

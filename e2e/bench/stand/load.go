@@ -3,7 +3,6 @@ package stand
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -112,37 +111,10 @@ func loadPod(i int, node string) *corev1.Pod {
 	}
 }
 
-// AddNodes creates the nodes and waits until no node has the taint that admission puts on each new one.
+// AddNodes creates the nodes. On a stand with Load they can be used at once.
 func (s *Stand) AddNodes(ctx context.Context, nodes []*corev1.Node) error {
-	if _, err := CreateAll(ctx, s.Client, nodes); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, HangGuard)
-	defer cancel()
-	for {
-		left, err := s.unjudged(ctx)
-		if err != nil || left == 0 {
-			return err
-		}
-		if err := Pause(ctx, HangGuard/60); err != nil {
-			return fmt.Errorf("%d nodes still have the taint of a new one: %w", left, err)
-		}
-	}
-}
-
-func (s *Stand) unjudged(ctx context.Context) (int, error) {
-	list := &corev1.NodeList{}
-	if err := s.Client.List(ctx, list); err != nil {
-		return 0, err
-	}
-	left := 0
-	for i := range list.Items {
-		isNew := func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeNotReady }
-		if list.Items[i].Labels[corev1.LabelInstanceTypeStable] == "m5.16xlarge" && slices.ContainsFunc(list.Items[i].Spec.Taints, isNew) {
-			left++
-		}
-	}
-	return left, nil
+	_, err := CreateAll(ctx, s.Client, nodes)
+	return err
 }
 
 // AddPods creates the pods in their namespace.

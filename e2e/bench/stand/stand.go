@@ -53,6 +53,9 @@ type Options struct {
 	ControlPlane controlplane.Options
 	Cloud        []string
 	Stratos      []string
+	// Load: AddNodes will be called. No new node gets the taint by which admission keeps pods away until kube-controller-manager has seen it: on one
+	// machine thousands of nodes would wait minutes for that, and it is not what is measured.
+	Load bool
 	// NoStratos leaves it to the caller to start it.
 	NoStratos bool
 	Progress  io.Writer
@@ -81,6 +84,9 @@ func New(ctx context.Context, o Options) (_ *Stand, err error) {
 	}()
 	// Hand-made nodes have no kubelet, and nobody renews their leases.
 	o.ControlPlane.NodeMonitorGracePeriod = time.Hour
+	if o.Load {
+		o.ControlPlane.APIServerArgs = append(o.ControlPlane.APIServerArgs, "--disable-admission-plugins=TaintNodesByCondition")
+	}
 	cloud := []string{
 		"--fake-boot-time=" + BootTime.String(), "--fake-stop-time=" + StopTime.String(), "--fake-pull-time=0s",
 		"--fake-instance-types=" + InstanceType + fmt.Sprintf("=cpu:%d,memory:16Gi,pods:110", NodeCPU),
