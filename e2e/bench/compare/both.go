@@ -23,8 +23,8 @@ const (
 	poolName = "bench"
 	// maxPods is what the largest pool of Stratos's, of 1000 nodes, surely holds.
 	maxPods = 3000
-	// podCPU: three of them fill a machine of four cpu, of which Karpenter's provider keeps a part for the system.
-	podCPU, podsPerNode = "1", 3
+	// podCPU: three of them fill a machine of four cpu, Stratos's and Karpenter's alike, whose provider keeps a part for the system.
+	podCPU, podsPerNode = "1200m", 3
 )
 
 // both is a cluster with both autoscalers.
