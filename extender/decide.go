@@ -32,7 +32,8 @@ func (e *Extender) Ready() error { return e.view.Ready() }
 
 // Filter decides which candidates take the pod now and has a standby node started where none does.
 func (e *Extender) Filter(pod *corev1.Pod, candidates []string) FilterAnswer {
-	d := e.ledger.Decide(claim.Ask{Pod: pod, Nodes: e.view.Candidates(candidates), World: e.view.World}, e.now())
+	at := e.view.Now()
+	d := e.ledger.Decide(e.view.Ask(pod, e.view.Candidates(candidates), at), e.now())
 	e.view.Homeless(d.Displaced)
 	switch d.Verdict {
 	case claim.Started, claim.Joined, claim.Reclaimed:

@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
@@ -153,4 +155,55 @@ func TestPreempt(t *testing.T) {
 	if got := r.Preempt(cpuPod("x", ""), all); len(got) != 0 {
 		t.Errorf("a pod whose node is coming evicts on %v", got)
 	}
+}
+
+// Between the look at the candidates and the decision a pod is seen bound, and its claim ends. It counts on its node all the same: else
+// another pod would get the room that a third was promised, and that one start a second node.
+func TestFilterCountsAPodThatIsBoundMeanwhile(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile func(*decideRig)
+		decision  string
+	}{
+		"nothing happens: its claim keeps the room": {func(*decideRig) {}, "started"},
+		"it is bound where it was promised":         {func(r *decideRig) { r.view.SetPod(portless("1", "c")) }, "started"},
+		"it is on its way there":                    {func(r *decideRig) { r.view.SetPod(portless("1", "", onItsWay("c"))) }, "started"},
+		"it is deleted: its room is free":           {func(r *decideRig) { r.view.DeletePod(portless("1", "")) }, "pass-claimed"},
+		"the node goes":                             {func(r *decideRig) { r.view.DeleteNode("c") }, "started"},
+		"the node stops":                            {func(r *decideRig) { r.view.SetNode(poolNode("c", v1alpha1.StateTerminating)) }, "started"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newDecideRig(poolNode("c", v1alpha1.StateStarting), poolNode("d", v1alpha1.StateStandby))
+			for n := range 4 { // of one cpu each: they fill the node
+				p := portless(fmt.Sprint(n), "")
+				r.view.SetPod(p)
+				r.Filter(p, []string{"c"})
+			}
+			r.view.SetNode(poolNode("c", v1alpha1.StateRunning))
+			r.now = func() time.Time {
+				c.meanwhile(r)
+				return epoch()
+			}
+			if got := r.Filter(portless("late", ""), []string{"c", "d"}); got.Decision != c.decision {
+				t.Errorf("decision %q (%v), want %q", got.Decision, got, c.decision)
+			}
+		})
+	}
+}
+
+// A pod that is bound already while the question about it is decided gets no claim: no event would ever end it.
+func TestFilterPromisesNothingToAPodThatIsBoundMeanwhile(t *testing.T) {
+	r := newDecideRig(poolNode("c", v1alpha1.StateStandby), poolNode("n", ""))
+	p := portless("x", "")
+	r.view.SetPod(p)
+	r.now = func() time.Time {
+		r.view.SetPod(portless("x", "n"))
+		return epoch()
+	}
+	if got := r.Filter(p, []string{"c"}); got.Decision != "not-ours" || len(r.starts) != 0 || r.ledger.Knows("x") {
+		t.Errorf("decision %q, starts %v, the ledger knows the pod: %t", got.Decision, r.starts, r.ledger.Knows("x"))
+	}
+}
+
+func portless(name, on string, change ...func(*corev1.Pod)) *corev1.Pod {
+	return cpuPod(name, on, append([]func(*corev1.Pod){func(p *corev1.Pod) { p.Spec.Containers[0].Ports, p.UID = nil, types.UID(name) }}, change...)...)
 }

@@ -152,7 +152,7 @@ func (j *judgement) waste(n *Node) float64 {
 	return float64(left.MilliCPU)/1000 + float64(left.Memory)/(4<<30)
 }
 
-// displace ends claims of lower priority, the least first, until the pod has room.
+// displace ends claims of lower priority, the least first, until the pod has room. It leaves those alone whose room would not become free by it.
 func (j *judgement) displace(n *Node) []Claim {
 	var out []Claim
 	claims := j.claimsOn(n.Name)
@@ -161,7 +161,7 @@ func (j *judgement) displace(n *Node) []Claim {
 		if j.hasRoom(n, lowest) {
 			break
 		}
-		if claims[i].Priority < priority(j.Pod) {
+		if c := &claims[i]; c.givesWay(priority(j.Pod)) && !c.counted(n) {
 			j.drop(j.byPod[claims[i].Pod])
 			out = append(out, claims[i])
 		}
@@ -190,11 +190,15 @@ func (j *judgement) promise(n *Node) *Claim {
 
 // Adopt takes over a claim that is published on a node, made by another replica or by this one before a restart. It
 // reports false where the pod has a claim already, where the node is not on its way to running, and where it has no room:
-// an annotation may be older than a decision here that gave the room to another pod.
-func (l *Ledger) Adopt(pod *corev1.Pod, n *Node, now time.Time) bool {
+// an annotation may be older than a decision here that gave the room to another pod. look gives the node as it is now, nil if it is
+// gone or the pod waits no longer.
+func (l *Ledger) Adopt(pod *corev1.Pod, look func() *Node, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.byPod[pod.UID] != nil || n.State != v1alpha1.StateStarting && n.State != v1alpha1.StateRunning {
+	l.index.pods.Store(pod.UID, struct{}{}) // as in Decide
+	defer l.reindex(pod.UID, "")
+	n := look()
+	if n == nil || l.byPod[pod.UID] != nil || n.State != v1alpha1.StateStarting && n.State != v1alpha1.StateRunning {
 		return false
 	}
 	j := l.judge(Ask{Pod: pod}, now)

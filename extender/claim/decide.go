@@ -41,15 +41,21 @@ type Ask struct {
 	Pod *corev1.Pod
 	// Nodes are the candidates: nodes that passed all in-tree filters but taints and cordon.
 	Nodes []*Node
+	// Latest gives the candidates as they are now, without those that are gone, and may write into the slice that it gets. It is called
+	// when no claim can be made or ended any more before the decision is: a pod that was bound since Nodes were looked up has lost its
+	// claim, and would be neither promised nor bound on its node as that was. Where nil, Nodes are those of this moment.
+	Latest func(nodes []*Node) []*Node
+	// Over reports, at the same moment, that the pod is bound or gone: no event would ever end a claim that it got now. May be nil.
+	Over func() bool
 	// World gives all nodes with the pods bound to them, for anti-affinity and spread among pods that wait together;
 	// kube-scheduler has judged the bound ones only. It is called where a decision depends on it.
 	World func() *fit.World
 }
 
-// Decision answers an Ask. Nodes and refusals are sorted; equal asks in equal circumstances give equal decisions.
+// Decision answers an Ask. Equal asks in equal circumstances give equal decisions, whatever the order of the candidates.
 type Decision struct {
 	Verdict Verdict
-	// Nodes are those that take the pod now.
+	// Nodes are those that take the pod now, in the order of the candidates.
 	Nodes []v1alpha1.NodeName
 	// Start is the standby node to start now, or the draining node to take back; empty otherwise.
 	Start v1alpha1.NodeName
@@ -71,6 +77,14 @@ func (l *Ledger) Decide(ask Ask, now time.Time) Decision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
+	l.index.pods.Store(ask.Pod.UID, struct{}{}) // before Over: an event of the pod that comes after it finds the pod known, and waits for us
+	if ask.Over != nil && ask.Over() {
+		l.reindex(ask.Pod.UID, "")
+		return Decision{Verdict: NotOurs, Reason: "the pod is bound or gone"}
+	}
+	if ask.Latest != nil {
+		ask.Nodes = ask.Latest(ask.Nodes)
+	}
 	d := l.decide(ask, now)
 	if d.Verdict == Unavailable || d.Verdict == NotOurs {
 		l.unserved[ask.Pod.UID] = now
@@ -88,7 +102,10 @@ func (l *Ledger) decide(ask Ask, now time.Time) Decision {
 		own.ask(now)
 	}
 	open, refused := j.ordinary(own)
-	if own != nil && slices.Contains(open.passed, own.Node) {
+	if own != nil {
+		own.passed = slices.Contains(open.passed, own.Node)
+	}
+	if own != nil && own.passed {
 		claim := *own
 		return Decision{Verdict: PassClaimed, Nodes: []v1alpha1.NodeName{own.Node}, Claim: &claim}
 	}

@@ -1,8 +1,6 @@
 package claim
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
@@ -48,7 +46,6 @@ func (j *judgement) ordinary(own *Claim) (open, refusals) {
 			out.beside = n
 		}
 	}
-	slices.Sort(out.passed)
 	return out, refused
 }
 
@@ -73,9 +70,10 @@ func (j *judgement) besideRefuses(own *Claim, n *Node) reason {
 func (j *judgement) promiseBeside(n *Node) Decision {
 	displaced := j.displace(n)
 	own := j.promise(n)
-	j.byPod[own.Pod].RunningSince = j.now
-	own.RunningSince = j.now
-	return Decision{Verdict: PassClaimed, Nodes: []v1alpha1.NodeName{n.Name}, Claim: own, Displaced: displaced}
+	standing := j.byPod[own.Pod]
+	standing.RunningSince, standing.passed = j.now, true
+	claim := *standing
+	return Decision{Verdict: PassClaimed, Nodes: []v1alpha1.NodeName{n.Name}, Claim: &claim, Displaced: displaced}
 }
 
 func noRoom() reason { return reason{text: "room is promised to other waiting pods"} }

@@ -69,6 +69,11 @@ func (r *Resources) Sub(o Resources) {
 	}
 }
 
+// Equal reports whether both are the same amounts.
+func (r Resources) Equal(o Resources) bool {
+	return r.MilliCPU == o.MilliCPU && r.Memory == o.Memory && r.EphemeralStorage == o.EphemeralStorage && r.Pods == o.Pods && maps.Equal(r.Scalar, o.Scalar)
+}
+
 // Clone returns a copy that shares nothing with r.
 func (r Resources) Clone() Resources {
 	r.Scalar = maps.Clone(r.Scalar)
