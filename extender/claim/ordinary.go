@@ -12,7 +12,7 @@ type open struct {
 	// passed are those that nobody else waits for.
 	passed []v1alpha1.NodeName
 	// beside is the best of those with room beside what other pods are promised there.
-	beside *Node
+	beside best
 }
 
 // ordinary applies kube-scheduler's own rules to the nodes that those rules decide about. For a DaemonSet's pod they
@@ -20,7 +20,8 @@ type open struct {
 func (j *judgement) ordinary(own *Claim) (open, refusals) {
 	daemon := ownedByDaemonSet(j.Pod)
 	out, refused := open{}, refusals{}
-	for _, n := range j.Nodes {
+	alone := len(j.byNode) == 0 // nobody is promised room anywhere
+	for i, n := range j.Nodes {
 		if !n.Ordinary() && !daemon {
 			continue
 		}
@@ -28,11 +29,14 @@ func (j *judgement) ordinary(own *Claim) (open, refusals) {
 		if daemon {
 			taints, cordoned = n.Present, n.Cordoned // its pod comes now, not when the node runs
 		}
-		if r := fit.Schedulable(j.Pod, taints, cordoned); r != nil {
-			refused.add(n.Name, reason{text: r.Message})
+		if why := fit.KeptOff(j.Pod, taints, cordoned); why != "" {
+			refused.add(n.Name, reason{text: why})
 			continue
 		}
-		if !n.Ours() || daemon || len(j.on(n.Name)) == 0 || holds(j.Pod, own, n) {
+		if !n.Ours() || daemon || alone || len(j.on(n.Name)) == 0 || holds(j.Pod, own, n) {
+			if out.passed == nil {
+				out.passed = make([]v1alpha1.NodeName, 0, len(j.Nodes)-i)
+			}
 			out.passed = append(out.passed, n.Name)
 			continue
 		}
@@ -42,8 +46,8 @@ func (j *judgement) ordinary(own *Claim) (open, refusals) {
 		}
 		if MayNotStart(j.Pod) != "" { // a pod that is promised nothing
 			out.passed = append(out.passed, n.Name)
-		} else if out.beside == nil || j.better(n, out.beside) {
-			out.beside = n
+		} else {
+			j.offer(&out.beside, n)
 		}
 	}
 	return out, refused

@@ -88,20 +88,22 @@ func yieldsFirst(a, b Claim) int {
 	return strings.Compare(string(a.Pod), string(b.Pod))
 }
 
-// room is what is left on a node for a pod of the given priority: without what is used and without the claims of other
-// pods that do not give way to it.
-func (l *Ledger) room(n *Node, pod types.UID, priority int32) (fit.Resources, []fit.HostPort) {
-	left := n.Allocatable.Clone()
-	left.Sub(n.Used)
-	ports := n.Ports
+// taken is what a pod of the given priority finds taken on a node: what is used, and the claims of other pods that do not give way to it.
+// It is the caller's to read only.
+func (l *Ledger) taken(n *Node, pod types.UID, priority int32) (fit.Resources, []fit.HostPort) {
+	taken, ports := n.Used, n.Ports
+	owned := taken.Scalar == nil // whether taken may be added to
 	for uid, c := range l.on(n.Name) {
 		if uid == pod || c.givesWay(priority) || c.counted(n) {
 			continue
 		}
-		left.Sub(c.digest.Requests)
+		if !owned {
+			taken, owned = taken.Clone(), true
+		}
+		taken.Add(c.digest.Requests)
 		if len(c.digest.Ports) > 0 {
 			ports = append(slices.Clone(ports), c.digest.Ports...)
 		}
 	}
-	return left, ports
+	return taken, ports
 }
