@@ -120,6 +120,26 @@ func (s *sender) send() {
 	s.handler.ServeHTTP(s.answer, s.request)
 }
 
+// TestARequestAllocatesNothingForACandidate counts the allocations of whole requests: with one for each candidate they would be thousands. What
+// is left are the pod, the request's own, and memory that the race detector or a collection took out of the pools.
+func TestARequestAllocatesNothingForACandidate(t *testing.T) {
+	const candidates, most = 5000, 400
+	for name, node := range map[string]func(int) *corev1.Node{
+		"nodes that run":      mostlyForeign,
+		"nodes that stand by": func(int) *corev1.Node { return poolNode("", v1alpha1.StateStandby) },
+	} {
+		for _, path := range []string{"/filter", "/prioritize"} {
+			t.Run(name+path, func(t *testing.T) {
+				e := newBenched(t, candidates, node)
+				s := newSender(t, e, path, filterBody(t, sentPod("web"), e.names...))
+				if got := testing.AllocsPerRun(20, s.send); got > most || s.answer.code != http.StatusOK {
+					t.Errorf("%.0f allocations for %d candidates, want at most %d (code %d)", got, candidates, most, s.answer.code)
+				}
+			})
+		}
+	}
+}
+
 // BenchmarkRequest is one question from its body to its answer, without the network: what the targets of docs/performance.md are about.
 func BenchmarkRequest(b *testing.B) {
 	for _, size := range []int{100, 1000, 5000, 10_000} {
@@ -157,9 +177,10 @@ func BenchmarkBurst(b *testing.B) {
 		for i := range pods {
 			pods[i] = sentPod(fmt.Sprintf("web-%04d", i))
 		}
+		names := NamesOf(e.names)
 		b.StartTimer()
 		for _, p := range pods {
-			e.Filter(p, e.names)
+			e.Filter(p, names)
 		}
 		if n := e.ledger.Len(); n != 1000 {
 			b.Fatalf("%d claims, want 1000", n)

@@ -38,6 +38,10 @@ func newDecideRig(nodes ...*corev1.Node) *decideRig {
 	return r
 }
 
+func (r *decideRig) Filter(pod *corev1.Pod, candidates []string) FilterAnswer {
+	return r.Extender.Filter(pod, NamesOf(candidates))
+}
+
 func (r *decideRig) said() []string {
 	var out []string
 	for {
@@ -91,7 +95,7 @@ func TestFilterStartsNothing(t *testing.T) {
 	}{
 		"an ordinary node takes the pod": {
 			[]*corev1.Node{poolNode("a", v1alpha1.StateStandby), poolNode("n", "")}, cpuPod("x", ""), []string{"a", "n"},
-			FilterAnswer{Decision: "pass", Nodes: []string{"n"}},
+			FilterAnswer{Decision: "pass", Nodes: []v1alpha1.NodeName{"n"}},
 		},
 		"a node that the view has not seen": {
 			nil, cpuPod("x", ""), []string{"new"}, FilterAnswer{Decision: "unavailable"},
@@ -119,10 +123,10 @@ func TestPrioritize(t *testing.T) {
 	r.Filter(cpuPod("x", ""), []string{"mine"})
 	r.view.SetNode(poolNode("mine", v1alpha1.StateRunning))
 	candidates := []string{"foreign", "mine", "unknown", "empty", "used"}
-	if diff := cmp.Diff([]int64{5, 10, 0, 0, 5}, r.Prioritize(cpuPod("x", ""), candidates)); diff != "" {
+	if diff := cmp.Diff([]int64{5, 10, 0, 0, 5}, r.Prioritize(cpuPod("x", ""), NamesOf(candidates))); diff != "" {
 		t.Errorf("scores of the pod whose claim is on mine (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]int64{5, 0, 0, 0, 5}, r.Prioritize(cpuPod("y", ""), candidates)); diff != "" {
+	if diff := cmp.Diff([]int64{5, 0, 0, 0, 5}, r.Prioritize(cpuPod("y", ""), NamesOf(candidates))); diff != "" {
 		t.Errorf("scores of any other pod (-want +got):\n%s", diff)
 	}
 }

@@ -18,17 +18,31 @@ type Moment uint64
 // Now is the moment before any later look.
 func (v *View) Now() Moment { return Moment(v.changes.Load()) }
 
-// Look appends the named nodes to the given ones, in their order. Names that the view does not know are left out: such a node is newer than
-// our watch, and the scheduler asks again. The names are not kept.
-func (v *View) Look(names [][]byte, into []*claim.Node) ([]*claim.Node, Moment) {
+// Looked are nodes in the order in which they were named; nil stands for one that the view does not know: it is newer than our watch, and the
+// scheduler asks again.
+type Looked []*claim.Node
+
+// Look looks up the named nodes into the given memory. The names are not kept.
+func (v *View) Look(names [][]byte, into *Looked) Moment {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
+	nodes := slices.Grow((*into)[:0], len(names))
 	for _, name := range names {
-		if e := v.nodes[v1alpha1.NodeName(name)]; e != nil && e.node != nil {
-			into = append(into, e.node)
+		e := v.nodes[v1alpha1.NodeName(name)]
+		if e == nil {
+			nodes = append(nodes, nil)
+		} else {
+			nodes = append(nodes, e.node)
 		}
 	}
-	return into, v.Now()
+	*into = nodes
+	return v.Now()
+}
+
+// Known leaves out the nodes that the view does not know.
+func (l *Looked) Known() []*claim.Node {
+	*l = slices.DeleteFunc(*l, func(n *claim.Node) bool { return n == nil })
+	return *l
 }
 
 // Ask is the question where the pod can go among the nodes, which were looked up at the given moment.
