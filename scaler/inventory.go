@@ -175,17 +175,22 @@ func (i *inventory) of(pool v1alpha1.PoolName) []entry {
 	return out
 }
 
-// slotsOf returns the launch slots of the pool's instances, those that are gone included.
-func (i *inventory) slotsOf(pool v1alpha1.PoolName) map[int64]bool {
+// slotsOf returns the launch slots of the pool's instances, those that are gone included, by whether the launch is finished.
+func (i *inventory) slotsOf(pool v1alpha1.PoolName) (finished, unfinished map[int64]bool) {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
-	slots := map[int64]bool{}
+	finished, unfinished = map[int64]bool{}, map[int64]bool{}
 	for _, e := range i.instances {
-		if slot, err := strconv.ParseInt(e.Tags[tagLaunch], 10, 64); err == nil && e.home() == pool {
-			slots[slot] = true
+		slot, err := strconv.ParseInt(e.Tags[tagLaunch], 10, 64)
+		switch {
+		case err != nil || e.home() != pool:
+		case e.Unfinished:
+			unfinished[slot] = true
+		default:
+			finished[slot] = true
 		}
 	}
-	return slots
+	return finished, unfinished
 }
 
 // restless reports whether some instance is on its way between running and stopped.

@@ -98,16 +98,21 @@ func TestInventoryOfAndSlotsOf(t *testing.T) {
 		instance(provider.InstanceTerminated, called("gone"), withTag(tagLaunch, "3")),
 		instance(provider.InstanceRunning, called("other"), withTag(tagLaunch, "9"), withTag(v1alpha1.LabelPool, "q")),
 		instance(provider.InstanceRunning, called("odd"), withTag(tagLaunch, "x")),
+		instance(provider.InstancePending, called("unfinished"), withTag(tagLaunch, "5"), unfinished),
 	}, epoch(), settle)
 	var ids []v1alpha1.InstanceID
 	for _, e := range i.of("p") {
 		ids = append(ids, e.ID)
 	}
-	if diff := cmp.Diff([]v1alpha1.InstanceID{"a", "b", "odd"}, ids); diff != "" {
+	if diff := cmp.Diff([]v1alpha1.InstanceID{"a", "b", "odd", "unfinished"}, ids); diff != "" {
 		t.Errorf("instances (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[int64]bool{2: true, 3: true, 4: true}, i.slotsOf("p")); diff != "" {
+	finished, interrupted := i.slotsOf("p")
+	if diff := cmp.Diff(map[int64]bool{2: true, 3: true, 4: true}, finished); diff != "" {
 		t.Errorf("slots, those of the gone included (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[int64]bool{5: true}, interrupted); diff != "" {
+		t.Errorf("slots of interrupted launches (-want +got):\n%s", diff)
 	}
 }
 
