@@ -121,7 +121,7 @@ func (w *interleaved) schedule(p *corev1.Pod) {
 	if len(answer.Nodes) == 0 {
 		return
 	}
-	on := v1alpha1.NodeName(answer.Nodes[w.dice.IntN(len(answer.Nodes))])
+	on := answer.Nodes[w.dice.IntN(len(answer.Nodes))]
 	w.assumed[on] += cpuOf(p)
 	w.bound[p.UID] = true
 	is := p.DeepCopy()
