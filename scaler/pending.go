@@ -299,7 +299,8 @@ func (c *pending) why(ctx context.Context, pod *corev1.Pod) (finding, error) {
 		return finding{}, err
 	}
 	nodes := &corev1.NodeList{}
-	if err := c.reader.List(ctx, nodes, client.HasLabels{v1alpha1.LabelPool}); err != nil {
+	// Not copied, because all of them are looked at for each pod that waits; they are only read.
+	if err := c.reader.List(ctx, nodes, client.HasLabels{v1alpha1.LabelPool}, client.UnsafeDisableDeepCopy); err != nil {
 		return finding{}, err
 	}
 	slices.SortFunc(nodes.Items, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })

@@ -4,10 +4,9 @@ package view
 
 import (
 	"errors"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,8 +34,11 @@ type View struct {
 	pools      map[v1alpha1.PoolName]*v1alpha1.NodePool
 	namespaces map[string]map[string]string
 	storage    storage
-	// world is made when it is asked for, and nil once something in it has changed.
+	// world is the one that was handed out last, nil where the next is to be made from nothing; moved are the nodes that have changed since.
 	world *fit.World
+	moved map[v1alpha1.NodeName]bool
+	// changes counts the changes of nodes of pools. It is written with mu held and read without.
+	changes atomic.Uint64
 	// opened is when a node last became more open to pods than it was.
 	opened time.Time
 	synced func() bool
@@ -52,23 +54,6 @@ type Listener struct {
 	Storage func(pod types.NamespacedName)
 }
 
-// entry may exist before its Node does: informers of pods and Nodes keep no order between them.
-type entry struct {
-	object *corev1.Node
-	pods   map[types.UID]occupant
-	node   *claim.Node
-	// resting is the node with the taints that stand now, as other pods' topology sees it.
-	resting *fit.Node
-	// published are the pods that the Node says are promised room on it.
-	published []types.UID
-}
-
-type occupant struct {
-	requests fit.Resources
-	ports    []fit.HostPort
-	placed   *fit.Placed
-}
-
 // New returns an empty view.
 func New(ledger *claim.Ledger, now func() time.Time) *View {
 	return &View{
@@ -80,6 +65,7 @@ func New(ledger *claim.Ledger, now func() time.Time) *View {
 		pools:      map[v1alpha1.PoolName]*v1alpha1.NodePool{},
 		namespaces: map[string]map[string]string{},
 		storage:    newStorage(),
+		moved:      map[v1alpha1.NodeName]bool{},
 		synced:     func() bool { return false },
 	}
 }
@@ -109,8 +95,7 @@ func (v *View) Ready() error {
 	return nil
 }
 
-// Candidates looks up the named nodes, in the given order. Names that the view does not know are left out: such a node
-// is newer than our watch, and the scheduler asks again.
+// Candidates looks up the named nodes, in the given order. Names that the view does not know are left out, as in Look.
 func (v *View) Candidates(names []string) []*claim.Node {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -121,28 +106,6 @@ func (v *View) Candidates(names []string) []*claim.Node {
 		}
 	}
 	return out
-}
-
-// World returns all nodes with the pods on them. It is not changed afterwards.
-func (v *View) World() *fit.World {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.world != nil {
-		return v.world
-	}
-	w := &fit.World{Nodes: make([]*fit.Node, 0, len(v.nodes)), Namespaces: maps.Clone(v.namespaces)}
-	for _, e := range v.nodes {
-		switch {
-		case e.node == nil:
-		case e.node.Ordinary() || e.node.State == v1alpha1.StateStarting:
-			w.Nodes = append(w.Nodes, &e.node.Node)
-		default:
-			w.Nodes = append(w.Nodes, e.resting)
-		}
-	}
-	slices.SortFunc(w.Nodes, func(a, b *fit.Node) int { return strings.Compare(string(a.Name), string(b.Name)) })
-	v.world = w
-	return w
 }
 
 // AnyOfOurs returns the first node of a pool by name.
@@ -176,7 +139,7 @@ func (v *View) SetNode(n *corev1.Node) {
 	}
 	old := e.node
 	e.object = n
-	v.rebuild(e)
+	v.remake(e)
 	node := e.node
 	if opens(old, node) {
 		v.opened = v.now()
@@ -190,9 +153,9 @@ func (v *View) SetNode(n *corev1.Node) {
 		return
 	}
 	v.Homeless(v.ledger.Observe(name, before, node.State, v.now()))
-	v.Homeless(v.ledger.Squeeze(node))
+	v.squeeze(name)
 	for _, pod := range adopt {
-		v.ledger.Adopt(pod, node, v.now())
+		v.adopt(pod, name)
 	}
 }
 
@@ -252,7 +215,8 @@ func (v *View) DeleteNamespace(n *corev1.Namespace) {
 func (v *View) DeleteNode(name v1alpha1.NodeName) {
 	v.mu.Lock()
 	if e := v.nodes[name]; e != nil {
-		e.object, e.node, e.resting, v.world = nil, nil, nil, nil
+		e.object, e.bare, e.node, e.resting, v.world = nil, nil, nil, nil, nil
+		v.changes.Add(1)
 		v.forgetIfBare(name, e)
 	}
 	v.mu.Unlock()
@@ -288,152 +252,10 @@ func (v *View) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) bool {
 	}
 	for _, e := range v.nodes {
 		if e.node != nil && e.node.Pool == name {
-			v.rebuild(e)
+			v.remake(e)
 		}
 	}
 	return true
-}
-
-// SetPod takes in an added or changed pod: one that is bound, or nominated and so on its way, occupies its node until
-// it is finished.
-func (v *View) SetPod(p *corev1.Pod) {
-	on := v1alpha1.NodeName(p.Spec.NodeName)
-	if on == "" {
-		on = v1alpha1.NodeName(p.Status.NominatedNodeName)
-	}
-	if finished(p) {
-		on = ""
-	}
-	over := p.Spec.NodeName != "" || p.DeletionTimestamp != nil || finished(p)
-	if over && v.promisedElsewhere(p) {
-		v.release(p) // before it counts on its node: in between it would count on both, and a decision would start one node too many
-	}
-	v.mu.Lock()
-	v.place(p, on)
-	adoptOn := v.wait(p)
-	squeezed := v.nodeOf(v1alpha1.NodeName(p.Spec.NodeName))
-	v.mu.Unlock()
-	switch {
-	case !v.ledger.Knows(p.UID): // most events of most pods: they must not wait for decisions, nor decisions for them
-	case over:
-		v.release(p) // after it counts on its node: in between its room would be anybody's
-	default:
-		v.ledger.Nominated(p.UID, on)
-	}
-	if squeezed != nil && squeezed.Ours() && v.ledger.Promised(squeezed.Name) {
-		v.Homeless(v.ledger.Squeeze(squeezed))
-	}
-	if adoptOn != nil {
-		v.ledger.Adopt(p, adoptOn, v.now())
-	}
-}
-
-// promisedElsewhere reports whether the pod has a claim on another node than the one that it is bound to.
-func (v *View) promisedElsewhere(p *corev1.Pod) bool {
-	if !v.ledger.Knows(p.UID) {
-		return false
-	}
-	c, ok := v.ledger.Of(p.UID)
-	return ok && c.Node != v1alpha1.NodeName(p.Spec.NodeName)
-}
-
-func finished(p *corev1.Pod) bool {
-	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
-}
-
-// wait remembers a pod that waits, and returns the node that says it is promised to the pod, if one does.
-func (v *View) wait(p *corev1.Pod) *claim.Node {
-	if p.Spec.NodeName != "" || p.DeletionTimestamp != nil || finished(p) {
-		delete(v.waiting, p.UID)
-		return nil
-	}
-	_, known := v.waiting[p.UID]
-	v.waiting[p.UID] = p
-	if at, ok := v.published[p.UID]; ok && !known {
-		return v.nodeOf(at)
-	}
-	return nil
-}
-
-func (v *View) nodeOf(name v1alpha1.NodeName) *claim.Node {
-	if e := v.nodes[name]; e != nil {
-		return e.node
-	}
-	return nil
-}
-
-// DeletePod takes in that a pod is gone.
-func (v *View) DeletePod(p *corev1.Pod) {
-	v.mu.Lock()
-	v.place(p, "")
-	delete(v.waiting, p.UID)
-	v.mu.Unlock()
-	if v.ledger.Knows(p.UID) {
-		v.release(p)
-	}
-}
-
-func (v *View) release(p *corev1.Pod) {
-	if c, had := v.ledger.Release(p.UID, v1alpha1.NodeName(p.Spec.NodeName), v.now()); had {
-		for _, l := range v.listeners {
-			if l.Bound != nil {
-				l.Bound(c, p)
-			}
-		}
-	}
-}
-
-// place moves the pod's occupancy to the given node, "" for none. The caller holds mu.
-func (v *View) place(p *corev1.Pod, on v1alpha1.NodeName) {
-	if was, ok := v.on[p.UID]; ok && was != on {
-		delete(v.on, p.UID)
-		if e := v.nodes[was]; e != nil {
-			delete(e.pods, p.UID)
-			v.rebuild(e)
-			v.forgetIfBare(was, e)
-		}
-	}
-	if on == "" {
-		return
-	}
-	v.on[p.UID] = on
-	e := v.entry(on)
-	e.pods[p.UID] = occupant{requests: fit.Occupied(p), ports: fit.HostPorts(p), placed: fit.NewPlaced(p)}
-	v.rebuild(e)
-}
-
-func (v *View) entry(name v1alpha1.NodeName) *entry {
-	e := v.nodes[name]
-	if e == nil {
-		e = &entry{pods: map[types.UID]occupant{}}
-		v.nodes[name] = e
-	}
-	return e
-}
-
-func (v *View) forgetIfBare(name v1alpha1.NodeName, e *entry) {
-	if e.object == nil && len(e.pods) == 0 {
-		delete(v.nodes, name)
-	}
-}
-
-// rebuild makes the entry's nodes anew. The caller holds mu.
-func (v *View) rebuild(e *entry) {
-	if e.object == nil {
-		return
-	}
-	v.world = nil
-	n := claim.NodeOf(e.object, v.pools[v1alpha1.PoolName(e.object.Labels[v1alpha1.LabelPool])])
-	for _, uid := range slices.Sorted(maps.Keys(e.pods)) {
-		o := e.pods[uid]
-		n.Used.Add(o.requests)
-		n.Ports = append(n.Ports, o.ports...)
-		n.Pods = append(n.Pods, o.placed)
-	}
-	e.node = n
-	resting := n.Node
-	resting.Taints, resting.Unschedulable = n.Present, n.Cordoned
-	e.resting = &resting
 }
 
 // setSynced hands over the test of whether every informer has delivered what it found at first.
