@@ -105,13 +105,19 @@ func (i *inventory) missing(list []*provider.Instance, asked time.Time, settle t
 	return out
 }
 
-// expect adds an instance that was launched just now and that the cloud's reads may not show yet.
-func (i *inventory) expect(instance *provider.Instance, now time.Time) {
+// expect adds an instance that was launched for the pool just now and that the cloud's reads may not show yet. It is the pool's also where somebody
+// has been faster and taken the tag that says so: the launch's token is proof.
+func (i *inventory) expect(pool v1alpha1.PoolName, instance *provider.Instance, now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if _, ok := i.instances[instance.ID]; !ok {
-		i.instances[instance.ID] = entry{Instance: *instance, seen: now}
+	e, ok := i.instances[instance.ID]
+	if !ok {
+		e = entry{Instance: *instance, seen: now}
 	}
+	if e.home() == "" {
+		e.was = pool
+	}
+	i.instances[instance.ID] = e
 }
 
 // stopping notes that the cloud accepted a stop, so that it is not asked again before the next sweep.

@@ -61,7 +61,7 @@ func asked(state provider.InstanceState) func(*inventory) {
 }
 
 // launched: by the cloud's clock an hour ago, which must not matter.
-func launched(i *inventory) { i.expect(instance(provider.InstancePending), epoch()) }
+func launched(i *inventory) { i.expect("p", instance(provider.InstancePending), epoch()) }
 
 func TestInventoryStopping(t *testing.T) {
 	for state, want := range map[provider.InstanceState]provider.InstanceState{
@@ -121,6 +121,21 @@ func TestAPoolsNodeSaysWhoseItsInstanceIs(t *testing.T) {
 	r.want("patch c standby", `reserve {"next":0}`) // the Node is stamped; nothing is launched
 	if got := r.pool().Status; got.Standby != 1 || got.Total != 1 {
 		t.Errorf("status %+v, want one node, standby", got)
+	}
+}
+
+// TestALaunchSaysWhoseItsInstanceIs: also where somebody takes its tag before a sweep, or even the answer, shows it.
+func TestALaunchSaysWhoseItsInstanceIs(t *testing.T) {
+	bare := instance(provider.InstancePending, withTag(v1alpha1.LabelPool, ""))
+	for name, swept := range map[string][]*provider.Instance{"a sweep was faster": {bare}, "no sweep has shown it": nil} {
+		t.Run(name, func(t *testing.T) {
+			i := newInventory()
+			i.replace(swept, epoch(), settle)
+			i.expect("p", bare, epoch())
+			if got := i.of("p"); len(got) != 1 || got[0].pool() != "" {
+				t.Errorf("%d instances of the pool, want one, whose tag is still to be written", len(got))
+			}
+		})
 	}
 }
 

@@ -177,7 +177,7 @@ func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, slots slots
 				return err
 			}
 			c.launches.note(pool.UID, slot, c.now())
-			c.inventory.expect(instance, c.now())
+			c.inventory.expect(v1alpha1.PoolName(pool.Name), instance, c.now())
 			c.poke()
 			if at < asked {
 				return c.regain(ctx, pool, instance.ID)
