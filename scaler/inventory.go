@@ -198,19 +198,25 @@ func (i *inventory) of(pool v1alpha1.PoolName) []entry {
 	return out
 }
 
-// slotsOf returns the launch slots of the pool's instances, those that are gone included. Instances of an earlier pool of the same name, which may
-// still be listed, had slots of the same numbers: they settle none. Of one whose tag names no UID we only know the name.
-func (i *inventory) slotsOf(pool v1alpha1.PoolName, uid types.UID) map[int64]bool {
+// slotsOf returns the launch slots of the pool's instances, those that are gone included, by whether the launch is finished. Instances of an earlier
+// pool of the same name, which may still be listed, had slots of the same numbers: they settle none. Of one whose tag names no UID we only know the
+// name.
+func (i *inventory) slotsOf(pool v1alpha1.PoolName, uid types.UID) (finished, unfinished map[int64]bool) {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
-	slots := map[int64]bool{}
+	finished, unfinished = map[int64]bool{}, map[int64]bool{}
 	for _, e := range i.instances {
 		number, of, told := strings.Cut(e.Tags[tagLaunch], ".")
-		if slot, err := strconv.ParseInt(number, 10, 64); err == nil && e.home() == pool && (!told || of == string(uid)) {
-			slots[slot] = true
+		slot, err := strconv.ParseInt(number, 10, 64)
+		switch {
+		case err != nil || e.home() != pool || told && of != string(uid):
+		case e.Unfinished:
+			unfinished[slot] = true
+		default:
+			finished[slot] = true
 		}
 	}
-	return slots
+	return finished, unfinished
 }
 
 // restless reports whether some instance is on its way between running and stopped.

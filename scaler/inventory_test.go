@@ -100,16 +100,21 @@ func TestInventoryOfAndSlotsOf(t *testing.T) {
 		instance(provider.InstanceRunning, called("odd"), withTag(tagLaunch, "x")),
 		instance(provider.InstanceRunning, called("own"), withTag(tagLaunch, "7.uid-p")),
 		instance(provider.InstanceTerminated, called("of a pool that was called so before"), withTag(tagLaunch, "8.uid-before")),
+		instance(provider.InstancePending, called("unfinished"), withTag(tagLaunch, "5"), unfinished),
 	}, epoch(), settle)
 	var ids []v1alpha1.InstanceID
 	for _, e := range i.of("p") {
 		ids = append(ids, e.ID)
 	}
-	if diff := cmp.Diff([]v1alpha1.InstanceID{"a", "b", "odd", "own"}, ids); diff != "" {
+	if diff := cmp.Diff([]v1alpha1.InstanceID{"a", "b", "odd", "own", "unfinished"}, ids); diff != "" {
 		t.Errorf("instances (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[int64]bool{2: true, 3: true, 4: true, 7: true}, i.slotsOf("p", "uid-p")); diff != "" {
+	finished, interrupted := i.slotsOf("p", "uid-p")
+	if diff := cmp.Diff(map[int64]bool{2: true, 3: true, 4: true, 7: true}, finished); diff != "" {
 		t.Errorf("slots, those of the gone included (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[int64]bool{5: true}, interrupted); diff != "" {
+		t.Errorf("slots of interrupted launches (-want +got):\n%s", diff)
 	}
 }
 
