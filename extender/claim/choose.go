@@ -220,6 +220,7 @@ func (l *Ledger) Adopt(pod *corev1.Pod, look func() *Node, now time.Time) bool {
 		return false
 	}
 	j.promise(n)
+	l.byPod[pod.UID].Adopted = true
 	if n.State == v1alpha1.StateRunning {
 		l.byPod[pod.UID].RunningSince = now
 	}

@@ -4,7 +4,6 @@ package view
 
 import (
 	"errors"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,8 +47,10 @@ type View struct {
 type Listener struct {
 	// Bound is told of every pod that had a claim when it was seen bound or gone.
 	Bound func(claim.Claim, *corev1.Pod)
-	// Homeless is told of claims that ended although their pods still wait.
+	// Homeless is told of claims that ended although their pods still wait, for this replica to place them anew.
 	Homeless func([]claim.Claim)
+	// Orphaned is told of each waiting pod whose claim ended that another replica had made: that one places it anew, if it is still there.
+	Orphaned func(pod types.NamespacedName)
 	// Storage is told of each waiting pod that may fit elsewhere now, because a volume claim, a volume or a class has changed.
 	Storage func(pod types.NamespacedName)
 }
@@ -72,18 +73,6 @@ func New(ledger *claim.Ledger, now func() time.Time) *View {
 
 // Listen adds a listener. It is called before the first change arrives.
 func (v *View) Listen(l Listener) { v.listeners = append(v.listeners, l) }
-
-// Homeless tells the listeners of claims that ended although their pods still wait.
-func (v *View) Homeless(claims []claim.Claim) {
-	if len(claims) == 0 {
-		return
-	}
-	for _, l := range v.listeners {
-		if l.Homeless != nil {
-			l.Homeless(claims)
-		}
-	}
-}
 
 // Ready says why the view cannot answer yet: a decision from half a cluster would start nodes that exist.
 func (v *View) Ready() error {
@@ -138,6 +127,7 @@ func (v *View) SetNode(n *corev1.Node) {
 		before, wasOurs = e.node.State, e.node.Ours()
 	}
 	old := e.node
+	n = stillOurs(e.object, n)
 	e.object = n
 	v.remake(e)
 	node := e.node
@@ -147,12 +137,12 @@ func (v *View) SetNode(n *corev1.Node) {
 	adopt := v.publish(n)
 	v.mu.Unlock()
 	if !node.Ours() {
-		if wasOurs { // somebody took the pool's label away: nothing will ever be said of the claims again
-			v.Homeless(v.ledger.Failed(name))
+		if wasOurs { // somebody took all labels of ours away: nothing will ever be said of the claims again
+			v.ended(v.ledger.Failed(name))
 		}
 		return
 	}
-	v.Homeless(v.ledger.Observe(name, before, node.State, v.now()))
+	v.ended(v.ledger.Observe(name, before, node.State, v.now()))
 	v.squeeze(name)
 	for _, pod := range adopt {
 		v.adopt(pod, name)
@@ -170,30 +160,6 @@ func (v *View) Opened() time.Time {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return v.opened
-}
-
-// publish takes in which pods the Node says are promised room on it, and returns those of them that wait.
-func (v *View) publish(n *corev1.Node) []*corev1.Pod {
-	name := v1alpha1.NodeName(n.Name)
-	e := v.entry(name)
-	for _, uid := range e.published {
-		if v.published[uid] == name {
-			delete(v.published, uid)
-		}
-	}
-	e.published = nil
-	var waiting []*corev1.Pod
-	for uid := range strings.SplitSeq(n.Annotations[v1alpha1.AnnotationClaims], ",") {
-		if uid == "" {
-			continue
-		}
-		v.published[types.UID(uid)] = name
-		e.published = append(e.published, types.UID(uid))
-		if pod := v.waiting[types.UID(uid)]; pod != nil {
-			waiting = append(waiting, pod)
-		}
-	}
-	return waiting
 }
 
 // SetNamespace takes in an added or changed Namespace.
@@ -220,13 +186,17 @@ func (v *View) DeleteNode(name v1alpha1.NodeName) {
 		v.forgetIfBare(name, e)
 	}
 	v.mu.Unlock()
-	v.Homeless(v.ledger.Failed(name))
+	v.ended(v.ledger.Failed(name))
 }
 
 // SetPool takes in an added or changed NodePool: its nodes are judged by its new template.
 func (v *View) SetPool(p *v1alpha1.NodePool) {
 	name := v1alpha1.PoolName(p.Name)
-	if v.changePool(name, p) {
+	changed, another := v.changePool(name, p)
+	if another { // a watch that was interrupted shows a pool that was made anew as a change of the one before
+		v.ledger.ForgetPool(name)
+	}
+	if changed {
 		v.ledger.Rebudget(name, v.now()) // without our lock: a decision asks for the World with the ledger's held
 	}
 }
@@ -237,8 +207,8 @@ func (v *View) DeletePool(name v1alpha1.PoolName) {
 	v.ledger.ForgetPool(name)
 }
 
-// changePool reports whether a decision may read what has changed.
-func (v *View) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) bool {
+// changePool reports whether a decision may read what has changed, and whether it is another pool of the same name.
+func (v *View) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) (changed, another bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	old := v.pools[name]
@@ -247,7 +217,7 @@ func (v *View) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) bool {
 	} else {
 		v.pools[name] = p
 		if old != nil && old.UID == p.UID && old.Generation == p.Generation {
-			return false // only the status changed, and no decision reads it
+			return false, false // only the status changed, and no decision reads it
 		}
 	}
 	for _, e := range v.nodes {
@@ -255,7 +225,7 @@ func (v *View) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) bool {
 			v.remake(e)
 		}
 	}
-	return true
+	return true, old != nil && p != nil && old.UID != p.UID
 }
 
 // setSynced hands over the test of whether every informer has delivered what it found at first.
