@@ -1,6 +1,7 @@
 package extender
 
 import (
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,24 +26,43 @@ type Extender struct {
 	starter Starter
 	events  events.EventRecorder
 	now     func() time.Time
+	nodes   lookedPool
+}
+
+// lookedPool reuses the memory of looks at candidates. No decision keeps it.
+type lookedPool struct{ pool sync.Pool }
+
+func (p *lookedPool) get() *view.Looked {
+	if looked, ok := p.pool.Get().(*view.Looked); ok {
+		return looked
+	}
+	return &view.Looked{}
+}
+
+func (p *lookedPool) put(looked *view.Looked) {
+	if cap(*looked) > maxPooledNames {
+		return
+	}
+	clear((*looked)[:cap(*looked)]) // or it would keep old nodes alive
+	p.pool.Put(looked)
 }
 
 // Ready is nil once the caches are synced.
 func (e *Extender) Ready() error { return e.view.Ready() }
 
 // Filter decides which candidates take the pod now and has a standby node started where none does.
-func (e *Extender) Filter(pod *corev1.Pod, candidates []string) FilterAnswer {
-	d := e.ledger.Decide(claim.Ask{Pod: pod, Nodes: e.view.Candidates(candidates), World: e.view.World}, e.now())
+func (e *Extender) Filter(pod *corev1.Pod, candidates Names) FilterAnswer {
+	looked := e.nodes.get()
+	defer e.nodes.put(looked)
+	at := e.view.Look(candidates, looked)
+	d := e.ledger.Decide(e.view.Ask(pod, looked.Known(), at), e.now())
 	e.view.Homeless(d.Displaced)
 	switch d.Verdict {
 	case claim.Started, claim.Joined, claim.Reclaimed:
 		e.starter.StartNode(d.Claim.Node)
 		e.events.Eventf(pod, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonStandbyStarting), "Start", "%s", d.Claim.Message)
 	}
-	answer := FilterAnswer{Decision: string(d.Verdict), FailedUnresolvable: make(map[string]string, len(d.Refused))}
-	for _, n := range d.Nodes {
-		answer.Nodes = append(answer.Nodes, string(n))
-	}
+	answer := FilterAnswer{Decision: string(d.Verdict), Nodes: d.Nodes, FailedUnresolvable: make(map[string]string, len(d.Refused))}
 	for n, why := range d.Refused {
 		answer.FailedUnresolvable[string(n)] = why
 	}
@@ -51,15 +71,13 @@ func (e *Extender) Filter(pod *corev1.Pod, candidates []string) FilterAnswer {
 
 // Prioritize prefers the pod's claimed node, then nodes that are in use: an empty node of a pool had better stay empty
 // and stop. The weight is too small to overrule kube-scheduler's own scores by much.
-func (e *Extender) Prioritize(pod *corev1.Pod, candidates []string) []int64 {
+func (e *Extender) Prioritize(pod *corev1.Pod, candidates Names) []int64 {
+	looked := e.nodes.get()
+	defer e.nodes.put(looked)
 	own, claimed := e.ledger.Of(pod.UID)
-	nodes := make(map[string]*claim.Node, len(candidates))
-	for _, n := range e.view.Candidates(candidates) {
-		nodes[string(n.Name)] = n
-	}
+	e.view.Look(candidates, looked)
 	scores := make([]int64, len(candidates))
-	for i, name := range candidates {
-		n := nodes[name]
+	for i, n := range *looked {
 		switch {
 		case n == nil:
 		case claimed && n.Name == own.Node:

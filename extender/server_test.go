@@ -145,7 +145,7 @@ func TestShutdownLetsTheRequestInFlightFinish(t *testing.T) {
 	decider := &scriptedDecider{filter: func(_ *corev1.Pod, names []string) FilterAnswer {
 		close(entered)
 		<-release
-		return FilterAnswer{Nodes: names}
+		return FilterAnswer{Nodes: nodeNames(names)}
 	}}
 	server := newTestServer(t, decider, Options{})
 	address, stop, ended := start(t, server)

@@ -4,41 +4,22 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 )
 
-// maxPooledBytes keeps one giant request from holding its memory for the life of the process. 5000
-// names take about 250 KiB.
-const maxPooledBytes = 1 << 20
-
-// bodyPool reuses the buffers that bodies are read into. Nothing decoded refers to them.
-type bodyPool struct{ buffers sync.Pool }
-
-func newBodyPool() *bodyPool {
-	return &bodyPool{buffers: sync.Pool{New: func() any { return &bytes.Buffer{} }}}
-}
-
-func (p *bodyPool) get() *bytes.Buffer { return p.buffers.Get().(*bytes.Buffer) }
-
-func (p *bodyPool) put(buffer *bytes.Buffer) {
-	if buffer.Cap() > maxPooledBytes {
-		return
+// decodeArgs reads extenderv1.ExtenderArgs: what kube-scheduler sends by cutting it into pieces, anything else by encoding/json.
+// Every error is a refusal with a 4xx. The names of the answer are pieces of body, or of what takes its place.
+func decodeArgs(body []byte, pods *podCache, into Names) (args, error) {
+	if a, ok := cutArgs(body, pods, into); ok {
+		return a, checkPod(a.pod)
 	}
-	buffer.Reset()
-	p.buffers.Put(buffer)
+	return decodeAnyArgs(body)
 }
 
-// args is what filter and prioritize need of extenderv1.ExtenderArgs.
-type args struct {
-	pod       *corev1.Pod
-	nodeNames []string
-}
-
-// decodeArgs reads extenderv1.ExtenderArgs. Every error is a refusal with a 4xx.
-func decodeArgs(body []byte) (args, error) {
+// decodeAnyArgs is decodeArgs by encoding/json alone.
+func decodeAnyArgs(body []byte) (args, error) {
 	if err := checkNotEmpty(body); err != nil {
 		return args{}, err
 	}
@@ -62,7 +43,7 @@ func decodeArgs(body []byte) (args, error) {
 		return args{}, refuse(http.StatusBadRequest, "NodeNames is missing (Nodes with whole objects: %t): "+
 			"the extender's entry in KubeSchedulerConfiguration needs nodeCacheCapable: true", whole)
 	}
-	return args{pod: envelope.Pod, nodeNames: *envelope.NodeNames}, nil
+	return args{pod: envelope.Pod, names: NamesOf(*envelope.NodeNames)}, nil
 }
 
 func checkNotEmpty(body []byte) error {
@@ -142,30 +123,6 @@ func withVictims(all map[string]*extenderv1.MetaVictims) map[string]*extenderv1.
 		}
 	}
 	return kept
-}
-
-// encodeFilterAnswer always sends NodeNames, as an empty list where no node is left.
-func encodeFilterAnswer(answer FilterAnswer) ([]byte, error) {
-	nodes := answer.Nodes
-	if nodes == nil {
-		nodes = []string{}
-	}
-	return json.Marshal(extenderv1.ExtenderFilterResult{
-		NodeNames:                  &nodes,
-		FailedNodes:                answer.Failed,
-		FailedAndUnresolvableNodes: answer.FailedUnresolvable,
-	})
-}
-
-// encodeScores pairs names and scores. A score out of range is brought to the nearest allowed one:
-// kube-scheduler would add it as it is, and it would outweigh every plugin.
-func encodeScores(names []string, scores []int64) ([]byte, error) {
-	list := make(extenderv1.HostPriorityList, len(names))
-	for i, name := range names {
-		score := min(max(scores[i], extenderv1.MinExtenderPriority), extenderv1.MaxExtenderPriority)
-		list[i] = extenderv1.HostPriority{Host: name, Score: score}
-	}
-	return json.Marshal(list)
 }
 
 func encodePreemption(victims map[string]*extenderv1.MetaVictims) ([]byte, error) {

@@ -85,7 +85,6 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 	g.Counting, g.Overdue, g.Leaving = len(counting), overdueOf(counting, c.now()), len(transition.Leaving(g.node.Name, pods))
 	turn := c.turns.of(g.template.Pool, v1alpha1.NodeName(g.node.Name))
 	g.Recycle, g.Refresh, g.Why = turn.Reason, turn.Refresh, turn.Why
-	g.Wanted = len(c.demand.of(g.template.Pool)) > 0
 	g.Claims = len(c.ledger.On(v1alpha1.NodeName(g.node.Name)))
 	g.Node = observe(g.node, g.template, c.now())
 	g.Node.NetworkReady = passable(g.node, g.template, g.Witnessed, c.now())
@@ -104,7 +103,8 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 		return g, err
 	}
 	g.Node.Images = g.pulls.state(&g, c.now())
-	return g, nil
+	g.Wanted, err = c.wanted(ctx, &g)
+	return g, err
 }
 
 // instance looks the id up in the inventory. One that no sweep has shown is asked for where its Node shows a pool and a state of ours: a Node
@@ -198,6 +198,7 @@ func observe(n *corev1.Node, t transition.Template, now time.Time) *lifecycle.No
 	o := &lifecycle.Node{
 		State:         v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]),
 		Ready:         ready != nil && ready.Status == corev1.ConditionTrue && transition.Fresh(n, ready),
+		Silent:        ready == nil || ready.Status == corev1.ConditionUnknown || !transition.Fresh(n, ready),
 		EverReady:     ready != nil && (ready.Status == corev1.ConditionTrue || fellSilent(ready)),
 		NetworkReady:  passable(n, t, time.Time{}, now),
 		Complete:      complete(n),
@@ -207,6 +208,7 @@ func observe(n *corev1.Node, t transition.Template, now time.Time) *lifecycle.No
 		EmptySince:    timeMark(n, v1alpha1.AnnotationScaleDownCandidateSince),
 		StoppingSince: timeMark(n, v1alpha1.AnnotationStoppingSince),
 		StopIntent:    timeMark(n, v1alpha1.AnnotationStopIntent),
+		StopAsked:     timeMark(n, v1alpha1.AnnotationStopAsked),
 		StopReason:    v1alpha1.StopReason(n.Annotations[v1alpha1.AnnotationStopReason]),
 		Failures:      transition.Failures(n),
 		WarmupStarted: timeMark(n, v1alpha1.AnnotationWarmupStarted),

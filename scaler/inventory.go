@@ -9,6 +9,9 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
 )
@@ -102,13 +105,19 @@ func (i *inventory) missing(list []*provider.Instance, asked time.Time, settle t
 	return out
 }
 
-// expect adds an instance that was launched just now and that the cloud's reads may not show yet.
-func (i *inventory) expect(instance *provider.Instance, now time.Time) {
+// expect adds an instance that was launched for the pool just now and that the cloud's reads may not show yet. It is the pool's also where somebody
+// has been faster and taken the tag that says so: the launch's token is proof.
+func (i *inventory) expect(pool v1alpha1.PoolName, instance *provider.Instance, now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if _, ok := i.instances[instance.ID]; !ok {
-		i.instances[instance.ID] = entry{Instance: *instance, seen: now}
+	e, ok := i.instances[instance.ID]
+	if !ok {
+		e = entry{Instance: *instance, seen: now}
 	}
+	if e.home() == "" {
+		e.was = pool
+	}
+	i.instances[instance.ID] = e
 }
 
 // stopping notes that the cloud accepted a stop, so that it is not asked again before the next sweep.
@@ -161,6 +170,20 @@ func (i *inventory) lastSweep() time.Time {
 	return i.swept
 }
 
+// settle counts the instances of the pool's Nodes for the pool where nothing else says whose they are: their tag was taken before this process
+// could see it. Without it another would be launched in the place of each until the tag is written again.
+func (i *inventory) settle(pool v1alpha1.PoolName, nodes []corev1.Node) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for k := range nodes {
+		id := instanceOf(&nodes[k])
+		if e, ok := i.instances[id]; ok && e.home() == "" && e.ProviderID == nodes[k].Spec.ProviderID {
+			e.was = pool
+			i.instances[id] = e
+		}
+	}
+}
+
 // of returns the pool's instances that are not gone, sorted by id.
 func (i *inventory) of(pool v1alpha1.PoolName) []entry {
 	i.mu.RLock()
@@ -175,15 +198,18 @@ func (i *inventory) of(pool v1alpha1.PoolName) []entry {
 	return out
 }
 
-// slotsOf returns the launch slots of the pool's instances, those that are gone included, by whether the launch is finished.
-func (i *inventory) slotsOf(pool v1alpha1.PoolName) (finished, unfinished map[int64]bool) {
+// slotsOf returns the launch slots of the pool's instances, those that are gone included, by whether the launch is finished. Instances of an earlier
+// pool of the same name, which may still be listed, had slots of the same numbers: they settle none. Of one whose tag names no UID we only know the
+// name.
+func (i *inventory) slotsOf(pool v1alpha1.PoolName, uid types.UID) (finished, unfinished map[int64]bool) {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	finished, unfinished = map[int64]bool{}, map[int64]bool{}
 	for _, e := range i.instances {
-		slot, err := strconv.ParseInt(e.Tags[tagLaunch], 10, 64)
+		number, of, told := strings.Cut(e.Tags[tagLaunch], ".")
+		slot, err := strconv.ParseInt(number, 10, 64)
 		switch {
-		case err != nil || e.home() != pool:
+		case err != nil || e.home() != pool || told && of != string(uid):
 		case e.Unfinished:
 			unfinished[slot] = true
 		default:

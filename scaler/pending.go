@@ -299,7 +299,8 @@ func (c *pending) why(ctx context.Context, pod *corev1.Pod) (finding, error) {
 		return finding{}, err
 	}
 	nodes := &corev1.NodeList{}
-	if err := c.reader.List(ctx, nodes, client.HasLabels{v1alpha1.LabelPool}); err != nil {
+	// Not copied, because all of them are looked at for each pod that waits; they are only read.
+	if err := c.reader.List(ctx, nodes, client.HasLabels{v1alpha1.LabelPool}, client.UnsafeDisableDeepCopy); err != nil {
 		return finding{}, err
 	}
 	slices.SortFunc(nodes.Items, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
@@ -350,6 +351,13 @@ func claimedOn(nodes []corev1.Node, pod types.UID) bool {
 func (c *pending) again(pod podKey) {
 	if q := c.queue.Load(); q != nil {
 		(*q).Add(reconcile.Request{NamespacedName: pod})
+	}
+}
+
+// againLater has a pod looked at whose claim another replica is about to move, or was, if that replica is gone. It never blocks.
+func (c *pending) againLater(pod podKey) {
+	if q := c.queue.Load(); q != nil {
+		(*q).AddAfter(reconcile.Request{NamespacedName: pod}, explainAfter)
 	}
 }
 

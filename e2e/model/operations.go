@@ -213,7 +213,7 @@ func isPersons(t corev1.Taint) bool { return t.Key == "person" }
 
 // relent takes all cordons and taints of persons away, and what guards pods.
 func (w *World) relent() {
-	for _, n := range w.poolNodes() {
+	for _, n := range w.api.nodes() { // those too whose pool's label somebody has taken
 		cordoned := n.Spec.Unschedulable && n.Annotations[v1alpha1.AnnotationCordoned] == ""
 		if !cordoned && !slices.ContainsFunc(n.Spec.Taints, isPersons) {
 			continue

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/extender"
 )
 
 const (
@@ -113,8 +115,11 @@ func (s *scheduler) schedule(p *corev1.Pod) {
 			at := p.UID
 			s.w.after(2*time.Second, func() { delete(s.tried, at); s.kick() })
 		} else {
-			answer := asked.extender.Filter(p.DeepCopy(), candidates)
-			candidates = answer.Nodes
+			answer := asked.extender.Filter(p.DeepCopy(), extender.NamesOf(candidates))
+			candidates = nil
+			for _, n := range answer.Nodes {
+				candidates = append(candidates, string(n))
+			}
 			for _, n := range slices.Sorted(func(yield func(string) bool) {
 				for k := range answer.FailedUnresolvable {
 					if !yield(k) {
@@ -125,7 +130,7 @@ func (s *scheduler) schedule(p *corev1.Pod) {
 				message = answer.FailedUnresolvable[n]
 			}
 			s.w.note("filter %s: %s, nodes %v, %s", p.Name, answer.Decision, answer.Nodes, message)
-			s.w.rules.filtered(p, answer.Nodes)
+			s.w.rules.filtered(p, candidates)
 			candidates = best(asked, p, candidates)
 		}
 	}
@@ -141,7 +146,7 @@ func best(asked *process, p *corev1.Pod, candidates []string) []string {
 	if len(candidates) < 2 {
 		return candidates
 	}
-	scores := asked.extender.Prioritize(p, candidates)
+	scores := asked.extender.Prioritize(p, extender.NamesOf(candidates))
 	most := slices.Max(scores)
 	var out []string
 	for k, score := range scores {

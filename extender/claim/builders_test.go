@@ -147,6 +147,11 @@ func keptBackFor(why string) func(*Node) { return func(n *Node) { n.KeptBack = w
 
 func unavailableUntil(t time.Time) func(*Node) { return func(n *Node) { n.UnavailableUntil = t } }
 
+// at looks at a node that does not change.
+func at(n *Node) func() *Node { return func() *Node { return n } }
+
+func nothing() {}
+
 func ask(p *corev1.Pod, nodes ...*Node) Ask { return Ask{Pod: p, Nodes: nodes} }
 
 // claimed asks for the pods one after the other and fails the test unless each gets a claim.

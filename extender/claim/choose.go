@@ -18,43 +18,41 @@ const lowest = -1 << 31
 
 // options are the best nodes of each kind on which room could be promised.
 type options struct {
-	draining, starting, contested, standby *Node
+	draining, starting, contested, standby best
 	refused                                refusals
 }
 
 // why words the refusals of all candidates.
 func (o *options) why() string {
-	if len(o.refused) == 0 {
+	if len(o.refused.first) == 0 {
 		return "no node of a pool fits this pod"
 	}
 	return o.refused.String()
 }
 
 func (j *judgement) options() *options {
-	o := &options{refused: refusals{}}
+	o := &options{}
 	for _, n := range j.Nodes {
 		if n.Ordinary() {
 			continue
 		}
 		starting := n.State == v1alpha1.StateStarting || n.State == v1alpha1.StateStandby && j.asked[n.Name]
-		best := &o.standby
+		kind := &o.standby
 		switch {
 		case starting:
-			best = &o.starting
+			kind = &o.starting
 		case n.Cancellable():
-			best = &o.draining
+			kind = &o.draining
 		}
 		why := j.refuses(n, starting)
 		if why == noRoom() && starting && j.hasRoom(n, priority(j.Pod)) {
-			best, why = &o.contested, reason{}
+			kind, why = &o.contested, reason{}
 		}
 		if why != (reason{}) {
 			o.refused.add(n.Name, why)
 			continue
 		}
-		if *best == nil || j.better(n, *best) {
-			*best = n
-		}
+		j.offer(kind, n)
 	}
 	return o
 }
@@ -62,13 +60,13 @@ func (j *judgement) options() *options {
 // refuses gives the reason why room on a node that does not run cannot be promised to the pod, none if it can.
 func (j *judgement) refuses(n *Node, starting bool) reason {
 	if !starting && n.State != v1alpha1.StateStandby && !n.Cancellable() {
-		return reason{text: "node is " + string(n.State)}
+		return reason{text: "node is ", detail: string(n.State)}
 	}
-	if r := j.digest(n).Schedulable(n.Taints, n.Unschedulable); r != nil {
-		return reason{pool: n.Pool, text: r.Message}
+	if why := fit.KeptOff(j.Pod, n.Taints, n.Unschedulable); why != "" {
+		return reason{pool: n.Pool, text: why}
 	}
 	if n.KeptBack != "" {
-		return reason{text: "standby node kept back: " + n.KeptBack}
+		return reason{text: "standby node kept back: ", detail: n.KeptBack}
 	}
 	if !starting && j.now.Before(n.UnavailableUntil) || j.now.Before(j.resting[n.Name]) {
 		return reason{text: "standby node backs off after a failed start"}
@@ -83,9 +81,17 @@ func (j *judgement) refuses(n *Node, starting bool) reason {
 		return noRoom()
 	}
 	if !starting && n.State == v1alpha1.StateStandby && !j.withinBudget(n) {
-		return reason{pool: n.Pool, text: fmt.Sprintf("start budget of %d in %s is used up", n.StartBudget, BudgetWindow)}
+		return reason{pool: n.Pool, text: j.usedUp(n)}
 	}
 	return reason{}
+}
+
+// usedUp words, once for each pool, that its start budget is used up.
+func (j *judgement) usedUp(n *Node) string {
+	if j.words[n.Pool] == "" {
+		j.words[n.Pool] = fmt.Sprintf("start budget of %d in %s is used up", n.StartBudget, BudgetWindow)
+	}
+	return j.words[n.Pool]
 }
 
 func (j *judgement) withinBudget(n *Node) bool {
@@ -133,26 +139,34 @@ func (j *judgement) withClaims(world *fit.World) *fit.World {
 	return out
 }
 
-// better orders by pool weight (higher first), waste (less first) and name.
-func (j *judgement) better(a, b *Node) bool {
-	if a.Weight != b.Weight {
-		return a.Weight > b.Weight
+// best is the best node so far, and what would be wasted of it; no node where there was none.
+type best struct {
+	node  *Node
+	waste float64
+}
+
+// offer takes the node if it is better: by pool weight (higher first), waste (less first) and name.
+func (j *judgement) offer(b *best, n *Node) {
+	if b.node != nil && n.Weight < b.node.Weight {
+		return
 	}
-	if x, y := j.waste(a), j.waste(b); x != y {
-		return x < y
+	waste := j.waste(n)
+	if b.node == nil || n.Weight > b.node.Weight || waste < b.waste || waste == b.waste && n.Name < b.node.Name {
+		*b = best{n, waste}
 	}
-	return a.Name < b.Name
 }
 
 // waste is how much of the node would be left with the pod on it, in cpu cores plus units of 4 GiB of memory: the
 // proportion in which clouds sell them, so that neither resource hides the other.
 func (j *judgement) waste(n *Node) float64 {
-	left, _ := j.room(n, j.Pod.UID, lowest)
-	left.Sub(j.digest(n).Requests)
-	return float64(left.MilliCPU)/1000 + float64(left.Memory)/(4<<30)
+	taken, _ := j.taken(n, j.Pod.UID, lowest)
+	d := j.digest(n)
+	cpu := n.Allocatable.MilliCPU - taken.MilliCPU - d.Requests.MilliCPU
+	memory := n.Allocatable.Memory - taken.Memory - d.Requests.Memory
+	return float64(cpu)/1000 + float64(memory)/(4<<30)
 }
 
-// displace ends claims of lower priority, the least first, until the pod has room.
+// displace ends claims of lower priority, the least first, until the pod has room. It leaves those alone whose room would not become free by it.
 func (j *judgement) displace(n *Node) []Claim {
 	var out []Claim
 	claims := j.claimsOn(n.Name)
@@ -161,7 +175,7 @@ func (j *judgement) displace(n *Node) []Claim {
 		if j.hasRoom(n, lowest) {
 			break
 		}
-		if claims[i].Priority < priority(j.Pod) {
+		if c := &claims[i]; c.givesWay(priority(j.Pod)) && !c.counted(n) {
 			j.drop(j.byPod[claims[i].Pod])
 			out = append(out, claims[i])
 		}
@@ -190,11 +204,15 @@ func (j *judgement) promise(n *Node) *Claim {
 
 // Adopt takes over a claim that is published on a node, made by another replica or by this one before a restart. It
 // reports false where the pod has a claim already, where the node is not on its way to running, and where it has no room:
-// an annotation may be older than a decision here that gave the room to another pod.
-func (l *Ledger) Adopt(pod *corev1.Pod, n *Node, now time.Time) bool {
+// an annotation may be older than a decision here that gave the room to another pod. look gives the node as it is now, nil if it is
+// gone or the pod waits no longer.
+func (l *Ledger) Adopt(pod *corev1.Pod, look func() *Node, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.byPod[pod.UID] != nil || n.State != v1alpha1.StateStarting && n.State != v1alpha1.StateRunning {
+	l.index.pods.Store(pod.UID, struct{}{}) // as in Decide
+	defer l.reindex(pod.UID, "")
+	n := look()
+	if n == nil || l.byPod[pod.UID] != nil || n.State != v1alpha1.StateStarting && n.State != v1alpha1.StateRunning {
 		return false
 	}
 	j := l.judge(Ask{Pod: pod}, now)
@@ -202,6 +220,7 @@ func (l *Ledger) Adopt(pod *corev1.Pod, n *Node, now time.Time) bool {
 		return false
 	}
 	j.promise(n)
+	l.byPod[pod.UID].Adopted = true
 	if n.State == v1alpha1.StateRunning {
 		l.byPod[pod.UID].RunningSince = now
 	}

@@ -41,15 +41,21 @@ type Ask struct {
 	Pod *corev1.Pod
 	// Nodes are the candidates: nodes that passed all in-tree filters but taints and cordon.
 	Nodes []*Node
+	// Latest gives the candidates as they are now, without those that are gone, and may write into the slice that it gets. It is called
+	// when no claim can be made or ended any more before the decision is: a pod that was bound since Nodes were looked up has lost its
+	// claim, and would be neither promised nor bound on its node as that was. Where nil, Nodes are those of this moment.
+	Latest func(nodes []*Node) []*Node
+	// Over reports, at the same moment, that the pod is bound or gone: no event would ever end a claim that it got now. May be nil.
+	Over func() bool
 	// World gives all nodes with the pods bound to them, for anti-affinity and spread among pods that wait together;
 	// kube-scheduler has judged the bound ones only. It is called where a decision depends on it.
 	World func() *fit.World
 }
 
-// Decision answers an Ask. Nodes and refusals are sorted; equal asks in equal circumstances give equal decisions.
+// Decision answers an Ask. Equal asks in equal circumstances give equal decisions, whatever the order of the candidates.
 type Decision struct {
 	Verdict Verdict
-	// Nodes are those that take the pod now.
+	// Nodes are those that take the pod now, in the order of the candidates.
 	Nodes []v1alpha1.NodeName
 	// Start is the standby node to start now, or the draining node to take back; empty otherwise.
 	Start v1alpha1.NodeName
@@ -71,6 +77,14 @@ func (l *Ledger) Decide(ask Ask, now time.Time) Decision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
+	l.index.pods.Store(ask.Pod.UID, struct{}{}) // before Over: an event of the pod that comes after it finds the pod known, and waits for us
+	if ask.Over != nil && ask.Over() {
+		l.reindex(ask.Pod.UID, "")
+		return Decision{Verdict: NotOurs, Reason: "the pod is bound or gone"}
+	}
+	if ask.Latest != nil {
+		ask.Nodes = ask.Latest(ask.Nodes)
+	}
 	d := l.decide(ask, now)
 	if d.Verdict == Unavailable || d.Verdict == NotOurs {
 		l.unserved[ask.Pod.UID] = now
@@ -88,18 +102,21 @@ func (l *Ledger) decide(ask Ask, now time.Time) Decision {
 		own.ask(now)
 	}
 	open, refused := j.ordinary(own)
-	if own != nil && slices.Contains(open.passed, own.Node) {
+	if own != nil {
+		own.passed = slices.Contains(open.passed, own.Node)
+	}
+	if own != nil && own.passed {
 		claim := *own
 		return Decision{Verdict: PassClaimed, Nodes: []v1alpha1.NodeName{own.Node}, Claim: &claim}
 	}
 	if len(open.passed) > 0 {
 		return Decision{Verdict: Pass, Nodes: open.passed, Refused: refused.one()}
 	}
-	if open.beside != nil {
-		return j.promiseBeside(open.beside)
+	if open.beside.node != nil {
+		return j.promiseBeside(open.beside.node)
 	}
 	if own != nil {
-		return waiting(Waiting, own, ask, refused)
+		return waiting(Waiting, own, ask, &refused)
 	}
 	if why := mayNotStart(ask); why != "" {
 		return Decision{Verdict: NotOurs, Refused: refused.orAny(ask, why), Reason: why}
@@ -108,7 +125,7 @@ func (l *Ledger) decide(ask Ask, now time.Time) Decision {
 		why := "the last node started for this pod did not take it; not starting another for " + b.step.String()
 		return Decision{Verdict: Unavailable, Refused: refused.orAny(ask, why), Reason: why}
 	}
-	return j.promiseRoom(refused)
+	return j.promiseRoom(&refused)
 }
 
 // judgement is one decision in the making. The ledger's mu is held.
@@ -116,8 +133,12 @@ type judgement struct {
 	*Ledger
 	Ask
 	now time.Time
-	// digests is the pod with each pool's defaults, made once.
-	digests map[v1alpha1.PoolName]*fit.Pod
+	// digests is the pod with each pool's defaults, made once; last is the one of pool lastPool, for the many nodes of one.
+	digests  map[v1alpha1.PoolName]*fit.Pod
+	last     *fit.Pod
+	lastPool v1alpha1.PoolName
+	// words say of a pool that its start budget is used up.
+	words map[v1alpha1.PoolName]string
 	// limited are the pools whose start budget refused the pod, and until when. They are only told of if nothing else took it.
 	limited map[v1alpha1.PoolName]time.Time
 	// within says of each pool whether its start budget has something left; asked once, not for each of thousands of candidates.
@@ -129,30 +150,30 @@ type judgement struct {
 func (l *Ledger) judge(ask Ask, now time.Time) *judgement {
 	return &judgement{
 		Ledger: l, Ask: ask, now: now, digests: map[v1alpha1.PoolName]*fit.Pod{}, limited: map[v1alpha1.PoolName]time.Time{},
-		within: map[v1alpha1.PoolName]bool{},
+		within: map[v1alpha1.PoolName]bool{}, words: map[v1alpha1.PoolName]string{},
 	}
 }
 
 // promiseRoom goes through step 4: a draining node, a starting one, one where lower priorities give way, a standby one.
-func (j *judgement) promiseRoom(refused refusals) Decision {
+func (j *judgement) promiseRoom(refused *refusals) Decision {
 	options := j.options()
 	switch {
-	case options.draining != nil:
-		own := j.promise(options.draining)
+	case options.draining.node != nil:
+		own := j.promise(options.draining.node)
 		// It is not returned yet: a bind that overtakes the cancellation could land under a stop intent, and the instance would be
 		// stopped with the pod on it. Whether cancellation or intent came first is for the API server to say.
 		d := waiting(Reclaimed, own, j.Ask, refused)
 		d.Start = own.Node
 		return d
-	case options.starting != nil:
-		return waiting(Joined, j.promise(options.starting), j.Ask, refused)
-	case options.contested != nil:
-		displaced := j.displace(options.contested)
-		d := waiting(Joined, j.promise(options.contested), j.Ask, refused)
+	case options.starting.node != nil:
+		return waiting(Joined, j.promise(options.starting.node), j.Ask, refused)
+	case options.contested.node != nil:
+		displaced := j.displace(options.contested.node)
+		d := waiting(Joined, j.promise(options.contested.node), j.Ask, refused)
 		d.Displaced = displaced
 		return d
-	case options.standby != nil:
-		own := j.promise(options.standby)
+	case options.standby.node != nil:
+		own := j.promise(options.standby.node)
 		j.asked[own.Node] = true
 		j.starts[own.Pool] = append(j.starts[own.Pool], j.now)
 		d := waiting(Started, own, j.Ask, refused)
@@ -166,23 +187,27 @@ func (j *judgement) promiseRoom(refused refusals) Decision {
 
 // digest is the pod as it would claim room in the node's pool.
 func (j *judgement) digest(n *Node) *fit.Pod {
+	if j.last != nil && n.Pool == j.lastPool {
+		return j.last
+	}
 	d := j.digests[n.Pool]
 	if d == nil {
 		d = fit.NewPod(j.Pod, n.Defaults)
 		j.digests[n.Pool] = d
 	}
+	j.last, j.lastPool = d, n.Pool
 	return d
 }
 
 func (j *judgement) hasRoom(n *Node, prio int32) bool {
 	d := j.digest(n)
-	left, ports := j.room(n, j.Pod.UID, prio)
-	return left.Short(d.Requests) == "" && !fit.PortsConflict(d.Ports, ports)
+	taken, ports := j.taken(n, j.Pod.UID, prio)
+	return fit.Shortage(&d.Requests, &n.Allocatable, &taken) == "" && !fit.PortsConflict(d.Ports, ports)
 }
 
 // waiting refuses every node for a pod whose claim stands. Its message hangs on the claimed node where that is a
 // candidate, else on the first one.
-func waiting(v Verdict, own *Claim, ask Ask, refused refusals) Decision {
+func waiting(v Verdict, own *Claim, ask Ask, refused *refusals) Decision {
 	claim := *own
 	d := Decision{Verdict: v, Claim: &claim, Refused: refused.one()}
 	at := v1alpha1.NodeName("")

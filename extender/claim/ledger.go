@@ -27,12 +27,16 @@ type Claim struct {
 	Message string
 	// LastAsked is when the scheduler last asked about the pod.
 	LastAsked time.Time
+	// Adopted: another replica made the claim and published it, or this one before it was started anew.
+	Adopted bool
 	// RunningSince is when the node was first seen running under this claim; zero before.
 	RunningSince time.Time
 
 	// digest is the pod with the pool's defaults; owner is whom a futile start is held against.
 	digest *fit.Pod
 	owner  types.UID
+	// passed: the scheduler was told last that the claimed node takes the pod now, so it is being bound there.
+	passed bool
 	// nominated: the pod is on its way to the node through a slow PreBind, and the view counts it as Used.
 	nominated bool
 	burst     *burst
@@ -120,11 +124,19 @@ func NewLedger() *Ledger {
 	}
 }
 
-// Release ends the pod's claim because the pod is bound to the given node, or gone ("" then). It reports whether there
-// was one. A pod that went where it was promised clears its owner of futile starts.
+// Release is Settle for a pod that counts on its node already, if it is bound to one.
 func (l *Ledger) Release(pod types.UID, bound v1alpha1.NodeName, now time.Time) (Claim, bool) {
+	return l.Settle(pod, bound, now, func() {})
+}
+
+// Settle ends the pod's claim because the pod is bound to the given node, or gone ("" then). It reports whether there
+// was one. A pod that went where it was promised clears its owner of futile starts. count makes the pod count on its node. No decision is
+// made in between: one by which the pod counted on two nodes would start a node too many, one by which it counted on none would promise its
+// room to another.
+func (l *Ledger) Settle(pod types.UID, bound v1alpha1.NodeName, now time.Time, count func()) (Claim, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	count()
 	delete(l.unserved, pod)
 	c, ok := l.byPod[pod]
 	if !ok {
@@ -203,10 +215,11 @@ func (l *Ledger) Overdue(now time.Time) []Claim {
 }
 
 // Nominated tells the ledger which node a pod that is not bound yet is nominated to, "" for none. A pod that is on its
-// way to its claimed node is neither overdue there nor counted twice.
-func (l *Ledger) Nominated(pod types.UID, node v1alpha1.NodeName) {
+// way to its claimed node is neither overdue there nor counted twice. count makes the pod count there; as in Settle no decision is made in between.
+func (l *Ledger) Nominated(pod types.UID, node v1alpha1.NodeName, count func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	count()
 	if c, ok := l.byPod[pod]; ok {
 		c.nominated = c.Node == node
 	}

@@ -300,7 +300,7 @@ func TestNominatedClaims(t *testing.T) {
 			claimed(t, l, []*Node{standby("c")}, pod("a"))
 			l.Observe("c", v1alpha1.StateStarting, v1alpha1.StateRunning, epoch())
 			for _, n := range c.nominations {
-				l.Nominated("a", n)
+				l.Nominated("a", n, nothing)
 			}
 			wantDiff(t, "overdue", podsOf(l.Overdue(late)), c.overdue)
 		})
@@ -316,7 +316,7 @@ func TestNominatedClaimIsNotCountedTwice(t *testing.T) {
 	if d := l.Decide(ask(pod("b", asking("cpu", "2")), candidate), epoch()); len(d.Nodes) > 0 {
 		t.Fatalf("verdict %s with the claim still counted", d.Verdict)
 	}
-	l.Nominated("a", "c")
+	l.Nominated("a", "c", nothing)
 	if d := l.Decide(ask(pod("b", asking("cpu", "2")), candidate), epoch()); d.Verdict != PassClaimed {
 		t.Errorf("verdict %s, want %s", d.Verdict, PassClaimed)
 	}

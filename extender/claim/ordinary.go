@@ -1,8 +1,6 @@
 package claim
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
@@ -14,7 +12,7 @@ type open struct {
 	// passed are those that nobody else waits for.
 	passed []v1alpha1.NodeName
 	// beside is the best of those with room beside what other pods are promised there.
-	beside *Node
+	beside best
 }
 
 // ordinary applies kube-scheduler's own rules to the nodes that those rules decide about. For a DaemonSet's pod they
@@ -22,7 +20,8 @@ type open struct {
 func (j *judgement) ordinary(own *Claim) (open, refusals) {
 	daemon := ownedByDaemonSet(j.Pod)
 	out, refused := open{}, refusals{}
-	for _, n := range j.Nodes {
+	alone := len(j.byNode) == 0 // nobody is promised room anywhere
+	for i, n := range j.Nodes {
 		if !n.Ordinary() && !daemon {
 			continue
 		}
@@ -30,11 +29,14 @@ func (j *judgement) ordinary(own *Claim) (open, refusals) {
 		if daemon {
 			taints, cordoned = n.Present, n.Cordoned // its pod comes now, not when the node runs
 		}
-		if r := fit.Schedulable(j.Pod, taints, cordoned); r != nil {
-			refused.add(n.Name, reason{text: r.Message})
+		if why := fit.KeptOff(j.Pod, taints, cordoned); why != "" {
+			refused.add(n.Name, reason{text: why})
 			continue
 		}
-		if !n.Ours() || daemon || len(j.on(n.Name)) == 0 || holds(j.Pod, own, n) {
+		if !n.Ours() || daemon || alone || len(j.on(n.Name)) == 0 || holds(j.Pod, own, n) {
+			if out.passed == nil {
+				out.passed = make([]v1alpha1.NodeName, 0, len(j.Nodes)-i)
+			}
 			out.passed = append(out.passed, n.Name)
 			continue
 		}
@@ -44,11 +46,10 @@ func (j *judgement) ordinary(own *Claim) (open, refusals) {
 		}
 		if MayNotStart(j.Pod) != "" { // a pod that is promised nothing
 			out.passed = append(out.passed, n.Name)
-		} else if out.beside == nil || j.better(n, out.beside) {
-			out.beside = n
+		} else {
+			j.offer(&out.beside, n)
 		}
 	}
-	slices.Sort(out.passed)
 	return out, refused
 }
 
@@ -73,9 +74,10 @@ func (j *judgement) besideRefuses(own *Claim, n *Node) reason {
 func (j *judgement) promiseBeside(n *Node) Decision {
 	displaced := j.displace(n)
 	own := j.promise(n)
-	j.byPod[own.Pod].RunningSince = j.now
-	own.RunningSince = j.now
-	return Decision{Verdict: PassClaimed, Nodes: []v1alpha1.NodeName{n.Name}, Claim: own, Displaced: displaced}
+	standing := j.byPod[own.Pod]
+	standing.RunningSince, standing.passed = j.now, true
+	claim := *standing
+	return Decision{Verdict: PassClaimed, Nodes: []v1alpha1.NodeName{n.Name}, Claim: &claim, Displaced: displaced}
 }
 
 func noRoom() reason { return reason{text: "room is promised to other waiting pods"} }

@@ -162,7 +162,9 @@ func (w *world) ask(p *corev1.Pod) {
 	wantDiff(w.t, "told the second time", again.Refused, first.Refused)
 	wantDiff(w.t, "nodes the second time", again.Nodes, first.Nodes)
 	slices.Reverse(candidates)
-	wantDiff(w.t, "asked with the candidates in another order", w.ledger.Decide(question(), w.now), again)
+	reversed := w.ledger.Decide(question(), w.now)
+	slices.Reverse(reversed.Nodes)
+	wantDiff(w.t, "asked with the candidates in another order", reversed, again)
 	if len(first.Nodes) > 0 {
 		w.place(p, first.Nodes[0])
 	}
@@ -220,8 +222,8 @@ func (w *world) nominate(p *corev1.Pod) {
 	if !ok || w.node(c.Node).State != v1alpha1.StateRunning {
 		return
 	}
-	w.ledger.Nominated(p.UID, c.Node)
-	w.ledger.Nominated(p.UID, "")
+	w.ledger.Nominated(p.UID, c.Node, nothing)
+	w.ledger.Nominated(p.UID, "", nothing)
 	w.logf("nominated %s to %s and back", p.Name, c.Node)
 }
 
@@ -231,7 +233,7 @@ func (w *world) adopt(p *corev1.Pod, n *Node) {
 	if w.isBound(p) || p.Spec.Affinity != nil {
 		return
 	}
-	w.logf("adopt %s on %s: %v", p.Name, n.Name, w.ledger.Adopt(p, n, w.now))
+	w.logf("adopt %s on %s: %v", p.Name, n.Name, w.ledger.Adopt(p, at(n), w.now))
 }
 
 // place binds the pod. Claims that have no room beside it end, as they do when the view sees the binding.
@@ -239,7 +241,7 @@ func (w *world) place(p *corev1.Pod, name v1alpha1.NodeName) {
 	w.ledger.Release(p.UID, name, w.now)
 	w.bound[name] = append(w.bound[name], p)
 	w.recount(name)
-	w.logf("bound %s to %s, squeezed out %v", p.Name, name, podsOf(w.ledger.Squeeze(w.node(name))))
+	w.logf("bound %s to %s, squeezed out %v", p.Name, name, podsOf(w.ledger.Squeeze(at(w.node(name)))))
 }
 
 func (w *world) unbind(p *corev1.Pod) {

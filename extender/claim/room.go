@@ -11,11 +11,14 @@ import (
 )
 
 // Squeeze ends the claims on a running node for which there is no room any more, because pods that nobody promised it
-// to took it: the lowest priority and the youngest first. It returns them sorted, for their pods to be placed anew.
-func (l *Ledger) Squeeze(n *Node) []Claim {
+// to took it: the lowest priority and the youngest first, and last those whose pods are being bound. It returns them sorted, for their
+// pods to be placed anew. look gives the node as it is now, nil if it is gone: as it was a moment ago it may hold a pod whose room was
+// promised since.
+func (l *Ledger) Squeeze(look func() *Node) []Claim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n.State != v1alpha1.StateRunning {
+	n := look()
+	if n == nil || n.State != v1alpha1.StateRunning {
 		return nil
 	}
 	var out []Claim
@@ -64,8 +67,18 @@ func (c *Claim) counted(n *Node) bool {
 	return c.nominated || slices.ContainsFunc(n.Pods, func(p *fit.Placed) bool { return p.UID == c.Pod })
 }
 
+// givesWay reports whether a pod of the given priority may take the claimed room. While the claimed pod is being bound it may not: the
+// pod would be there all the same, and the other one be promised room that is not.
+func (c *Claim) givesWay(priority int32) bool { return c.Priority < priority && !c.passed }
+
 // yieldsFirst orders claims by who gives way: the higher in this order the sooner.
 func yieldsFirst(a, b Claim) int {
+	if a.passed != b.passed {
+		if a.passed {
+			return -1
+		}
+		return 1
+	}
 	if a.Priority != b.Priority {
 		return int(b.Priority) - int(a.Priority)
 	}
@@ -75,20 +88,22 @@ func yieldsFirst(a, b Claim) int {
 	return strings.Compare(string(a.Pod), string(b.Pod))
 }
 
-// room is what is left on a node for a pod of the given priority: without what is used and without the claims of other
-// pods of at least that priority. Lower ones give way.
-func (l *Ledger) room(n *Node, pod types.UID, priority int32) (fit.Resources, []fit.HostPort) {
-	left := n.Allocatable.Clone()
-	left.Sub(n.Used)
-	ports := n.Ports
+// taken is what a pod of the given priority finds taken on a node: what is used, and the claims of other pods that do not give way to it.
+// It is the caller's to read only.
+func (l *Ledger) taken(n *Node, pod types.UID, priority int32) (fit.Resources, []fit.HostPort) {
+	taken, ports := n.Used, n.Ports
+	owned := taken.Scalar == nil // whether taken may be added to
 	for uid, c := range l.on(n.Name) {
-		if uid == pod || c.Priority < priority || c.counted(n) {
+		if uid == pod || c.givesWay(priority) || c.counted(n) {
 			continue
 		}
-		left.Sub(c.digest.Requests)
+		if !owned {
+			taken, owned = taken.Clone(), true
+		}
+		taken.Add(c.digest.Requests)
 		if len(c.digest.Ports) > 0 {
 			ports = append(slices.Clone(ports), c.digest.Ports...)
 		}
 	}
-	return left, ports
+	return taken, ports
 }

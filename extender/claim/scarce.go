@@ -103,6 +103,9 @@ func (l *Ledger) refilled(now time.Time) bool {
 
 // scarcity words why no node of the offering is started, "" where one may be.
 func (j *judgement) scarcity(n *Node) string {
+	if len(j.scarce) == 0 {
+		return ""
+	}
 	o := OfferingOf(n.Labels)
 	if n.State != v1alpha1.StateStandby || j.asked[n.Name] || j.scarceUntil(o, j.now).IsZero() {
 		return ""

@@ -40,7 +40,7 @@ const (
 // ResourcesRefuse judges requests and pod count against what is left on the node: NodeResourcesFit. Of several
 // resources that are short the first is named, in the order of Resources.Short.
 func ResourcesRefuse(pod *Pod, node *Node) *Refusal {
-	short := shortage(&pod.Requests, &node.Allocatable, &node.Used)
+	short := Shortage(&pod.Requests, &node.Allocatable, &node.Used)
 	if short == "" {
 		return nil
 	}
@@ -60,7 +60,7 @@ func ResourcesRefuse(pod *Pod, node *Node) *Refusal {
 func tooSmall(need *Resources, node *Node) bool {
 	amounts := *need
 	amounts.Pods = 0
-	return shortage(&amounts, &node.Allocatable, &Resources{}) != ""
+	return Shortage(&amounts, &node.Allocatable, &Resources{}) != ""
 }
 
 // PortsRefuse judges the host ports: NodePorts.

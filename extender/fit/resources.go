@@ -69,6 +69,11 @@ func (r *Resources) Sub(o Resources) {
 	}
 }
 
+// Equal reports whether both are the same amounts.
+func (r Resources) Equal(o Resources) bool {
+	return r.MilliCPU == o.MilliCPU && r.Memory == o.Memory && r.EphemeralStorage == o.EphemeralStorage && r.Pods == o.Pods && maps.Equal(r.Scalar, o.Scalar)
+}
+
 // Clone returns a copy that shares nothing with r.
 func (r Resources) Clone() Resources {
 	r.Scalar = maps.Clone(r.Scalar)
@@ -79,11 +84,11 @@ func (r Resources) Clone() Resources {
 // then scalars by name; "" if need fits. A resource that need does not ask for is never short, even where r is
 // negative: NodeResourcesFit puts a pod without requests onto an overcommitted node too.
 func (r Resources) Short(need Resources) corev1.ResourceName {
-	return shortage(&need, &r, &Resources{})
+	return Shortage(&need, &r, &Resources{})
 }
 
-// shortage is Short for r = offered - used, without making that difference: it would cost a map per node.
-func shortage(need, offered, used *Resources) corev1.ResourceName {
+// Shortage is Short for r = offered - used, without making that difference: it would cost a map per node.
+func Shortage(need, offered, used *Resources) corev1.ResourceName {
 	switch {
 	case exceeds(need.Pods, offered.Pods-used.Pods):
 		return corev1.ResourcePods

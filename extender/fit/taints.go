@@ -14,6 +14,17 @@ func Schedulable(pod *corev1.Pod, taints []corev1.Taint, unschedulable bool) *Re
 	return schedulable(pod.Spec.Tolerations, taints, unschedulable)
 }
 
+// KeptOff is the message of Schedulable, "" where neither filter objects. It allocates nothing: it is asked of every candidate.
+func KeptOff(pod *corev1.Pod, taints []corev1.Taint, unschedulable bool) string {
+	switch {
+	case unschedulable && !toleratesCordon(pod.Spec.Tolerations):
+		return messageUnschedulable
+	case firstUntolerated(pod.Spec.Tolerations, taints) >= 0:
+		return messageTaint
+	}
+	return ""
+}
+
 // ToleratesAll reports whether no taint keeps the pod off the node. Taints that only advise (PreferNoSchedule) do not.
 func ToleratesAll(pod *corev1.Pod, taints []corev1.Taint) bool {
 	return firstUntolerated(pod.Spec.Tolerations, taints) < 0

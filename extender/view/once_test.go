@@ -20,9 +20,9 @@ func TestABoundPodCountsOnce(t *testing.T) {
 		// counts: the pod counts on its node already when its claim ends.
 		counts bool
 	}{
-		"bound where it was promised: the room is its own all the time":   {"promised", true},
-		"bound elsewhere: the promise ends before the pod is seen there":  {"other", false},
-		"bound to a node that is not known yet: the promise ends as well": {"unknown", false},
+		"bound where it was promised: the room is its own all the time":        {"promised", true},
+		"bound elsewhere: it is seen there in the moment the promise ends":     {"other", true},
+		"bound to a node that is not known yet: the promise ends all the same": {"unknown", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v, l := newTestView()

@@ -4,10 +4,8 @@ package view
 
 import (
 	"errors"
-	"maps"
-	"slices"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,8 +33,11 @@ type View struct {
 	pools      map[v1alpha1.PoolName]*v1alpha1.NodePool
 	namespaces map[string]map[string]string
 	storage    storage
-	// world is made when it is asked for, and nil once something in it has changed.
+	// world is the one that was handed out last, nil where the next is to be made from nothing; moved are the nodes that have changed since.
 	world *fit.World
+	moved map[v1alpha1.NodeName]bool
+	// changes counts the changes of nodes of pools. It is written with mu held and read without.
+	changes atomic.Uint64
 	// opened is when a node last became more open to pods than it was.
 	opened time.Time
 	synced func() bool
@@ -46,27 +47,12 @@ type View struct {
 type Listener struct {
 	// Bound is told of every pod that had a claim when it was seen bound or gone.
 	Bound func(claim.Claim, *corev1.Pod)
-	// Homeless is told of claims that ended although their pods still wait.
+	// Homeless is told of claims that ended although their pods still wait, for this replica to place them anew.
 	Homeless func([]claim.Claim)
+	// Orphaned is told of each waiting pod whose claim ended that another replica had made: that one places it anew, if it is still there.
+	Orphaned func(pod types.NamespacedName)
 	// Storage is told of each waiting pod that may fit elsewhere now, because a volume claim, a volume or a class has changed.
 	Storage func(pod types.NamespacedName)
-}
-
-// entry may exist before its Node does: informers of pods and Nodes keep no order between them.
-type entry struct {
-	object *corev1.Node
-	pods   map[types.UID]occupant
-	node   *claim.Node
-	// resting is the node with the taints that stand now, as other pods' topology sees it.
-	resting *fit.Node
-	// published are the pods that the Node says are promised room on it.
-	published []types.UID
-}
-
-type occupant struct {
-	requests fit.Resources
-	ports    []fit.HostPort
-	placed   *fit.Placed
 }
 
 // New returns an empty view.
@@ -80,24 +66,13 @@ func New(ledger *claim.Ledger, now func() time.Time) *View {
 		pools:      map[v1alpha1.PoolName]*v1alpha1.NodePool{},
 		namespaces: map[string]map[string]string{},
 		storage:    newStorage(),
+		moved:      map[v1alpha1.NodeName]bool{},
 		synced:     func() bool { return false },
 	}
 }
 
 // Listen adds a listener. It is called before the first change arrives.
 func (v *View) Listen(l Listener) { v.listeners = append(v.listeners, l) }
-
-// Homeless tells the listeners of claims that ended although their pods still wait.
-func (v *View) Homeless(claims []claim.Claim) {
-	if len(claims) == 0 {
-		return
-	}
-	for _, l := range v.listeners {
-		if l.Homeless != nil {
-			l.Homeless(claims)
-		}
-	}
-}
 
 // Ready says why the view cannot answer yet: a decision from half a cluster would start nodes that exist.
 func (v *View) Ready() error {
@@ -109,8 +84,7 @@ func (v *View) Ready() error {
 	return nil
 }
 
-// Candidates looks up the named nodes, in the given order. Names that the view does not know are left out: such a node
-// is newer than our watch, and the scheduler asks again.
+// Candidates looks up the named nodes, in the given order. Names that the view does not know are left out, as in Look.
 func (v *View) Candidates(names []string) []*claim.Node {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -121,28 +95,6 @@ func (v *View) Candidates(names []string) []*claim.Node {
 		}
 	}
 	return out
-}
-
-// World returns all nodes with the pods on them. It is not changed afterwards.
-func (v *View) World() *fit.World {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.world != nil {
-		return v.world
-	}
-	w := &fit.World{Nodes: make([]*fit.Node, 0, len(v.nodes)), Namespaces: maps.Clone(v.namespaces)}
-	for _, e := range v.nodes {
-		switch {
-		case e.node == nil:
-		case e.node.Ordinary() || e.node.State == v1alpha1.StateStarting:
-			w.Nodes = append(w.Nodes, &e.node.Node)
-		default:
-			w.Nodes = append(w.Nodes, e.resting)
-		}
-	}
-	slices.SortFunc(w.Nodes, func(a, b *fit.Node) int { return strings.Compare(string(a.Name), string(b.Name)) })
-	v.world = w
-	return w
 }
 
 // AnyOfOurs returns the first node of a pool by name.
@@ -175,8 +127,9 @@ func (v *View) SetNode(n *corev1.Node) {
 		before, wasOurs = e.node.State, e.node.Ours()
 	}
 	old := e.node
+	n = stillOurs(e.object, n)
 	e.object = n
-	v.rebuild(e)
+	v.remake(e)
 	node := e.node
 	if opens(old, node) {
 		v.opened = v.now()
@@ -184,15 +137,15 @@ func (v *View) SetNode(n *corev1.Node) {
 	adopt := v.publish(n)
 	v.mu.Unlock()
 	if !node.Ours() {
-		if wasOurs { // somebody took the pool's label away: nothing will ever be said of the claims again
-			v.Homeless(v.ledger.Failed(name))
+		if wasOurs { // somebody took all labels of ours away: nothing will ever be said of the claims again
+			v.ended(v.ledger.Failed(name))
 		}
 		return
 	}
-	v.Homeless(v.ledger.Observe(name, before, node.State, v.now()))
-	v.Homeless(v.ledger.Squeeze(node))
+	v.ended(v.ledger.Observe(name, before, node.State, v.now()))
+	v.squeeze(name)
 	for _, pod := range adopt {
-		v.ledger.Adopt(pod, node, v.now())
+		v.adopt(pod, name)
 	}
 }
 
@@ -207,30 +160,6 @@ func (v *View) Opened() time.Time {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return v.opened
-}
-
-// publish takes in which pods the Node says are promised room on it, and returns those of them that wait.
-func (v *View) publish(n *corev1.Node) []*corev1.Pod {
-	name := v1alpha1.NodeName(n.Name)
-	e := v.entry(name)
-	for _, uid := range e.published {
-		if v.published[uid] == name {
-			delete(v.published, uid)
-		}
-	}
-	e.published = nil
-	var waiting []*corev1.Pod
-	for uid := range strings.SplitSeq(n.Annotations[v1alpha1.AnnotationClaims], ",") {
-		if uid == "" {
-			continue
-		}
-		v.published[types.UID(uid)] = name
-		e.published = append(e.published, types.UID(uid))
-		if pod := v.waiting[types.UID(uid)]; pod != nil {
-			waiting = append(waiting, pod)
-		}
-	}
-	return waiting
 }
 
 // SetNamespace takes in an added or changed Namespace.
@@ -252,17 +181,22 @@ func (v *View) DeleteNamespace(n *corev1.Namespace) {
 func (v *View) DeleteNode(name v1alpha1.NodeName) {
 	v.mu.Lock()
 	if e := v.nodes[name]; e != nil {
-		e.object, e.node, e.resting, v.world = nil, nil, nil, nil
+		e.object, e.bare, e.node, e.resting, v.world = nil, nil, nil, nil, nil
+		v.changes.Add(1)
 		v.forgetIfBare(name, e)
 	}
 	v.mu.Unlock()
-	v.Homeless(v.ledger.Failed(name))
+	v.ended(v.ledger.Failed(name))
 }
 
 // SetPool takes in an added or changed NodePool: its nodes are judged by its new template.
 func (v *View) SetPool(p *v1alpha1.NodePool) {
 	name := v1alpha1.PoolName(p.Name)
-	if v.changePool(name, p) {
+	changed, another := v.changePool(name, p)
+	if another { // a watch that was interrupted shows a pool that was made anew as a change of the one before
+		v.ledger.ForgetPool(name)
+	}
+	if changed {
 		v.ledger.Rebudget(name, v.now()) // without our lock: a decision asks for the World with the ledger's held
 	}
 }
@@ -273,8 +207,8 @@ func (v *View) DeletePool(name v1alpha1.PoolName) {
 	v.ledger.ForgetPool(name)
 }
 
-// changePool reports whether a decision may read what has changed.
-func (v *View) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) bool {
+// changePool reports whether a decision may read what has changed, and whether it is another pool of the same name.
+func (v *View) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) (changed, another bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	old := v.pools[name]
@@ -283,157 +217,15 @@ func (v *View) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) bool {
 	} else {
 		v.pools[name] = p
 		if old != nil && old.UID == p.UID && old.Generation == p.Generation {
-			return false // only the status changed, and no decision reads it
+			return false, false // only the status changed, and no decision reads it
 		}
 	}
 	for _, e := range v.nodes {
 		if e.node != nil && e.node.Pool == name {
-			v.rebuild(e)
+			v.remake(e)
 		}
 	}
-	return true
-}
-
-// SetPod takes in an added or changed pod: one that is bound, or nominated and so on its way, occupies its node until
-// it is finished.
-func (v *View) SetPod(p *corev1.Pod) {
-	on := v1alpha1.NodeName(p.Spec.NodeName)
-	if on == "" {
-		on = v1alpha1.NodeName(p.Status.NominatedNodeName)
-	}
-	if finished(p) {
-		on = ""
-	}
-	over := p.Spec.NodeName != "" || p.DeletionTimestamp != nil || finished(p)
-	if over && v.promisedElsewhere(p) {
-		v.release(p) // before it counts on its node: in between it would count on both, and a decision would start one node too many
-	}
-	v.mu.Lock()
-	v.place(p, on)
-	adoptOn := v.wait(p)
-	squeezed := v.nodeOf(v1alpha1.NodeName(p.Spec.NodeName))
-	v.mu.Unlock()
-	switch {
-	case !v.ledger.Knows(p.UID): // most events of most pods: they must not wait for decisions, nor decisions for them
-	case over:
-		v.release(p) // after it counts on its node: in between its room would be anybody's
-	default:
-		v.ledger.Nominated(p.UID, on)
-	}
-	if squeezed != nil && squeezed.Ours() && v.ledger.Promised(squeezed.Name) {
-		v.Homeless(v.ledger.Squeeze(squeezed))
-	}
-	if adoptOn != nil {
-		v.ledger.Adopt(p, adoptOn, v.now())
-	}
-}
-
-// promisedElsewhere reports whether the pod has a claim on another node than the one that it is bound to.
-func (v *View) promisedElsewhere(p *corev1.Pod) bool {
-	if !v.ledger.Knows(p.UID) {
-		return false
-	}
-	c, ok := v.ledger.Of(p.UID)
-	return ok && c.Node != v1alpha1.NodeName(p.Spec.NodeName)
-}
-
-func finished(p *corev1.Pod) bool {
-	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
-}
-
-// wait remembers a pod that waits, and returns the node that says it is promised to the pod, if one does.
-func (v *View) wait(p *corev1.Pod) *claim.Node {
-	if p.Spec.NodeName != "" || p.DeletionTimestamp != nil || finished(p) {
-		delete(v.waiting, p.UID)
-		return nil
-	}
-	_, known := v.waiting[p.UID]
-	v.waiting[p.UID] = p
-	if at, ok := v.published[p.UID]; ok && !known {
-		return v.nodeOf(at)
-	}
-	return nil
-}
-
-func (v *View) nodeOf(name v1alpha1.NodeName) *claim.Node {
-	if e := v.nodes[name]; e != nil {
-		return e.node
-	}
-	return nil
-}
-
-// DeletePod takes in that a pod is gone.
-func (v *View) DeletePod(p *corev1.Pod) {
-	v.mu.Lock()
-	v.place(p, "")
-	delete(v.waiting, p.UID)
-	v.mu.Unlock()
-	if v.ledger.Knows(p.UID) {
-		v.release(p)
-	}
-}
-
-func (v *View) release(p *corev1.Pod) {
-	if c, had := v.ledger.Release(p.UID, v1alpha1.NodeName(p.Spec.NodeName), v.now()); had {
-		for _, l := range v.listeners {
-			if l.Bound != nil {
-				l.Bound(c, p)
-			}
-		}
-	}
-}
-
-// place moves the pod's occupancy to the given node, "" for none. The caller holds mu.
-func (v *View) place(p *corev1.Pod, on v1alpha1.NodeName) {
-	if was, ok := v.on[p.UID]; ok && was != on {
-		delete(v.on, p.UID)
-		if e := v.nodes[was]; e != nil {
-			delete(e.pods, p.UID)
-			v.rebuild(e)
-			v.forgetIfBare(was, e)
-		}
-	}
-	if on == "" {
-		return
-	}
-	v.on[p.UID] = on
-	e := v.entry(on)
-	e.pods[p.UID] = occupant{requests: fit.Occupied(p), ports: fit.HostPorts(p), placed: fit.NewPlaced(p)}
-	v.rebuild(e)
-}
-
-func (v *View) entry(name v1alpha1.NodeName) *entry {
-	e := v.nodes[name]
-	if e == nil {
-		e = &entry{pods: map[types.UID]occupant{}}
-		v.nodes[name] = e
-	}
-	return e
-}
-
-func (v *View) forgetIfBare(name v1alpha1.NodeName, e *entry) {
-	if e.object == nil && len(e.pods) == 0 {
-		delete(v.nodes, name)
-	}
-}
-
-// rebuild makes the entry's nodes anew. The caller holds mu.
-func (v *View) rebuild(e *entry) {
-	if e.object == nil {
-		return
-	}
-	v.world = nil
-	n := claim.NodeOf(e.object, v.pools[v1alpha1.PoolName(e.object.Labels[v1alpha1.LabelPool])])
-	for _, uid := range slices.Sorted(maps.Keys(e.pods)) {
-		o := e.pods[uid]
-		n.Used.Add(o.requests)
-		n.Ports = append(n.Ports, o.ports...)
-		n.Pods = append(n.Pods, o.placed)
-	}
-	e.node = n
-	resting := n.Node
-	resting.Taints, resting.Unschedulable = n.Present, n.Cordoned
-	e.resting = &resting
+	return true, old != nil && p != nil && old.UID != p.UID
 }
 
 // setSynced hands over the test of whether every informer has delivered what it found at first.

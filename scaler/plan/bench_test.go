@@ -4,43 +4,32 @@ import (
 	"fmt"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/claim"
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
+// BenchmarkNodesFor places n pods on empty nodes: all alike, and each of a size of its own.
 func BenchmarkNodesFor(b *testing.B) {
-	pattern := &claim.Node{Node: fit.Node{
-		Name: "n", Labels: map[string]string{corev1.LabelHostname: "n"}, Allocatable: fit.Resources{MilliCPU: 4000, Pods: 110},
-	}}
-	for _, pods := range []int{10, 100, 1000} {
-		waiting := cpuPods(pods, "1")
-		b.Run(fmt.Sprintf("pods=%d", pods), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if got := NodesFor(waiting, pattern); int(got) != (pods+3)/4 {
-					b.Fatalf("%d nodes", got)
+	for _, n := range []int{125, 250, 500, 1000, 4000} {
+		for name, cpu := range map[string]func(i int) int64{
+			"alike": func(int) int64 { return 1000 },
+			"mixed": func(i int) int64 { return 100 + int64(i*7919%1900) },
+		} {
+			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
+				pods := cpuPods(n, "1")
+				for i, p := range pods {
+					p.Spec.Containers[0].Resources.Requests["cpu"] = *resource.NewMilliQuantity(cpu(i), resource.DecimalSI)
 				}
-			}
-		})
-	}
-}
-
-func BenchmarkRecycle(b *testing.B) {
-	for _, nodes := range []int{10, 100, 1000} {
-		members := make([]Member, nodes)
-		for i := range members {
-			members[i] = standby(v1alpha1.NodeName(fmt.Sprintf("n%04d", i)), drifted)
+				node := &claim.Node{Node: fit.Node{Name: "n", Allocatable: fit.Resources{MilliCPU: 4000, Pods: 110}}}
+				b.ReportAllocs()
+				for b.Loop() {
+					if NodesFor(pods, node) == 0 {
+						b.Fatal("no node")
+					}
+				}
+			})
 		}
-		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if turns := Recycle(members, hourly(0), epoch()); len(turns) == 0 {
-					b.Fatal("nothing is recycled")
-				}
-			}
-		})
 	}
 }

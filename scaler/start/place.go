@@ -59,7 +59,7 @@ func (p *Placer) Step() bool {
 		return false
 	}
 	if pod := p.view.Waiting(uid); pod != nil {
-		p.Place(pod)
+		p.place(pod, func() bool { return p.view.Waiting(uid) == nil })
 	}
 	p.queue.Done(uid)
 	return true
@@ -90,7 +90,17 @@ func (p *Placer) Startable(pod *corev1.Pod) (v1alpha1.NodeName, bool) {
 
 // Place promises the pod room where fit finds some, and has the node started where that is needed.
 func (p *Placer) Place(pod *corev1.Pod) claim.Decision {
-	d := p.ledger.Decide(claim.Ask{Pod: pod, Nodes: p.view.Fitting(pod), World: p.view.World}, p.now())
+	return p.place(pod, nil)
+}
+
+// place is Place for a pod of which over says when it waits no more; nil where the view may not know yet that it waits.
+func (p *Placer) place(pod *corev1.Pod, over func() bool) claim.Decision {
+	at := p.view.Now()
+	ask := p.view.Ask(pod, p.view.Fitting(pod), at)
+	if over != nil {
+		ask.Over = over
+	}
+	d := p.ledger.Decide(ask, p.now())
 	p.Homeless(d.Displaced)
 	switch d.Verdict {
 	case claim.Started, claim.Joined, claim.Reclaimed:

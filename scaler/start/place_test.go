@@ -218,3 +218,48 @@ func TestPlacerLeavesRoomThatIsThereToTheScheduler(t *testing.T) {
 		r.want()
 	})
 }
+
+// Between the look at the nodes and the decision things happen. A pod that is bound or gone by then gets no promise, which no event would ever
+// end; and room that was taken meanwhile is promised to nobody.
+func TestPlacerDecidesByWhatIsThereThen(t *testing.T) {
+	onNode := func(name, node string) *corev1.Pod {
+		p := waiter(name)
+		p.Spec.NodeName = node
+		return p
+	}
+	for name, c := range map[string]struct {
+		meanwhile func(*view.View)
+		want      []string
+	}{
+		"nothing happens":                   {func(*view.View) {}, []string{"patch a starting claims x", "start i-a"}},
+		"the pod is bound":                  {func(v *view.View) { v.SetPod(onNode("x", "elsewhere")) }, nil},
+		"the pod is deleted":                {func(v *view.View) { v.DeletePod(waiter("x")) }, nil},
+		"another pod takes the room":        {func(v *view.View) { v.SetPod(onNode("y", "a")) }, []string{"patch b starting claims x", "start i-b"}},
+		"the node is gone":                  {func(v *view.View) { v.DeleteNode("a") }, []string{"patch b starting claims x", "start i-b"}},
+		"the node is kept back by a person": {func(v *view.View) { v.SetNode(cordonedByHand(ofOneCPU("a"))) }, []string{"patch b starting claims x", "start i-b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newPlacerRig(t, ofOneCPU("a"), ofOneCPU("b"))
+				r.view.SetPod(waiter("x"))
+				r.placer.now = func() time.Time { // the nodes have been looked up, and nothing is decided yet
+					c.meanwhile(r.view)
+					return time.Now()
+				}
+				r.runBoth(func() {
+					r.placer.Homeless([]claim.Claim{{Pod: "x"}})
+					synctest.Wait()
+				})
+				r.want(c.want...)
+				if c.want == nil && r.ledger.Knows("x") {
+					t.Error("the ledger knows a pod of which it will hear nothing")
+				}
+			})
+		})
+	}
+}
+
+func cordonedByHand(n *corev1.Node) *corev1.Node {
+	n.Spec.Unschedulable = true
+	return n
+}

@@ -2,11 +2,13 @@
 package main
 
 import (
+	"bufio"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -19,8 +21,13 @@ func main() {
 	workers := flag.Int("workers", 2, "how many worlds are played side by side")
 	traces := flag.String("traces", "", "a folder of stored traces to play first")
 	shrink := flag.Bool("shrink", true, "shorten the trace of a run that breaks a promise")
+	all := flag.Bool("all", false, "go on after a run that breaks a promise")
+	tell := flag.String("tell", "", "a stored trace to play, telling what happens; or a seed")
 	flag.Parse()
 	debug.SetGCPercent(400)
+	if *tell != "" {
+		os.Exit(told(*tell))
+	}
 	if broken, err := stored(*traces); err != nil || broken {
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "soak:", err)
@@ -28,7 +35,7 @@ func main() {
 		}
 		os.Exit(1)
 	}
-	if !soak(*seed, *runs, *workers, *shrink) {
+	if !soak(*seed, *runs, *workers, *shrink, *all) {
 		os.Exit(1)
 	}
 }
@@ -43,13 +50,9 @@ func stored(folder string) (bool, error) {
 		return false, err
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
+		trace, err := read(file)
 		if err != nil {
 			return false, err
-		}
-		trace, err := model.Parse(string(text))
-		if err != nil {
-			return false, fmt.Errorf("%s: %w", file, err)
 		}
 		if err := model.Play(trace, nil); err != nil {
 			fmt.Fprintf(os.Stdout, "broken: %v (%s)\n", err, filepath.Base(file))
@@ -59,14 +62,46 @@ func stored(folder string) (bool, error) {
 	return false, nil
 }
 
+// told plays one trace and prints what happens in it.
+func told(what string) int {
+	var trace model.Trace
+	if seed, err := strconv.ParseUint(what, 10, 64); err == nil {
+		trace = model.Generate(seed)
+	} else if trace, err = read(what); err != nil {
+		fmt.Fprintln(os.Stderr, "soak:", err)
+		return 2
+	}
+	out := bufio.NewWriter(os.Stdout)
+	err := model.Play(trace, func(line string) { fmt.Fprintln(out, line) })
+	if fault := out.Flush(); fault != nil {
+		return 2
+	}
+	if err != nil {
+		return 1
+	}
+	return 0
+}
+
+func read(file string) (model.Trace, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return model.Trace{}, err
+	}
+	trace, err := model.Parse(string(text))
+	if err != nil {
+		return trace, fmt.Errorf("%s: %w", file, err)
+	}
+	return trace, nil
+}
+
 // soak reports whether every promise held.
-func soak(seed, runs uint64, workers int, shrink bool) bool {
+func soak(seed, runs uint64, workers int, shrink, all bool) bool {
 	var next atomic.Uint64
 	var broken atomic.Bool
 	var group sync.WaitGroup
 	for range workers {
 		group.Go(func() {
-			for !broken.Load() {
+			for all || !broken.Load() {
 				n := next.Add(1) - 1
 				if runs > 0 && n >= runs {
 					return

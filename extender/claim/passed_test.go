@@ -1,0 +1,93 @@
+package claim
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+)
+
+// A scheduler that was told that a pod's node takes it binds the pod there, whatever is decided until the bind is seen. Would another pod be
+// promised that room, it would lose it again, and wait for a second node.
+func TestAPodThatIsBeingBoundKeepsItsRoom(t *testing.T) {
+	old, young := pod("old", asking("cpu", "2")), pod("young", asking("cpu", "2"))
+	high := pod("high", asking("cpu", "2"), withPriority(10))
+	pass := func(p *corev1.Pod, nodes ...*Node) func(*Ledger) {
+		return func(l *Ledger) { l.Decide(ask(p, nodes...), epoch()) }
+	}
+	for name, c := range map[string]struct {
+		then      []func(*Ledger)
+		node      *Node
+		verdict   Verdict
+		displaced []types.UID
+	}{
+		"nobody is being bound: the youngest gives way": {verdict: PassClaimed, displaced: []types.UID{"young"}},
+		"the youngest is: the other one gives way":      {then: []func(*Ledger){pass(young, running("c"))}, verdict: PassClaimed, displaced: []types.UID{"old"}},
+		"both are: nobody gives way":                    {then: []func(*Ledger){pass(young, running("c")), pass(old, running("c"))}, verdict: Started},
+		"the bind failed and its node is full since": {
+			then: []func(*Ledger){pass(young, running("c")), pass(young, standby("d"))}, verdict: PassClaimed, displaced: []types.UID{"young"},
+		},
+		"both are on their way through a slow PreBind": {
+			then: []func(*Ledger){func(l *Ledger) { l.Nominated("old", "c", nothing) }, func(l *Ledger) { l.Nominated("young", "c", nothing) }},
+			node: running("c", holding(old), holding(young)), verdict: Started,
+		},
+		"one is bound, and its claim is about to end": {node: running("c", holding(young)), verdict: PassClaimed, displaced: []types.UID{"old"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, n := NewLedger(), c.node
+			if n == nil {
+				n = running("c")
+			}
+			claimedInTurn(t, l, standby("c"), old, young)
+			l.Observe("c", v1alpha1.StateStarting, v1alpha1.StateRunning, epoch())
+			for _, f := range c.then {
+				f(l)
+			}
+			d := l.Decide(ask(high, n, standby("d")), epoch())
+			if d.Verdict != c.verdict {
+				t.Errorf("verdict %s (%s), want %s", d.Verdict, d.Reason, c.verdict)
+			}
+			wantDiff(t, "displaced", podsOf(d.Displaced), c.displaced)
+		})
+	}
+}
+
+// Where a stranger takes room, the pod that is being bound is there all the same: whoever still waits has to go, even of higher priority.
+func TestSqueezeSparesThePodThatIsBeingBound(t *testing.T) {
+	l, low, high := NewLedger(), pod("low", asking("cpu", "2")), pod("high", asking("cpu", "2"), withPriority(10))
+	claimedInTurn(t, l, standby("c"), low, high)
+	l.Observe("c", v1alpha1.StateStarting, v1alpha1.StateRunning, epoch())
+	if d := l.Decide(ask(low, running("c")), epoch()); d.Verdict != PassClaimed {
+		t.Fatalf("set-up: verdict %s", d.Verdict)
+	}
+	wantDiff(t, "squeezed out", podsOf(l.Squeeze(at(running("c", using("cpu", "1"))))), []types.UID{"high"})
+}
+
+// What a pod takes up is seen and its claim ended in one: a decision in between would count it twice or not at all.
+func TestSettlingIsOneStep(t *testing.T) {
+	for name, settle := range map[string]func(l *Ledger, count func()){
+		"bound":     func(l *Ledger, count func()) { l.Settle("a", "c", epoch(), count) },
+		"nominated": func(l *Ledger, count func()) { l.Nominated("a", "c", count) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := NewLedger()
+			claimed(t, l, []*Node{standby("c")}, pod("a"))
+			counted := false
+			settle(l, func() {
+				counted = true
+				if l.mu.TryLock() {
+					l.mu.Unlock()
+					t.Error("a decision can be made in between")
+				}
+				if l.byPod["a"] == nil {
+					t.Error("the claim has ended already")
+				}
+			})
+			if !counted {
+				t.Error("the pod was not made to count")
+			}
+		})
+	}
+}

@@ -1,0 +1,138 @@
+package view
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/fit"
+)
+
+// Moment is when nodes were looked up: a decision about them can tell whether they are still those of now.
+type Moment uint64
+
+// Now is the moment before any later look.
+func (v *View) Now() Moment { return Moment(v.changes.Load()) }
+
+// Looked are nodes in the order in which they were named; nil stands for one that the view does not know: it is newer than our watch, and the
+// scheduler asks again.
+type Looked []*claim.Node
+
+// Look looks up the named nodes into the given memory. The names are not kept.
+func (v *View) Look(names [][]byte, into *Looked) Moment {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	nodes := slices.Grow((*into)[:0], len(names))
+	for _, name := range names {
+		e := v.nodes[v1alpha1.NodeName(name)]
+		if e == nil {
+			nodes = append(nodes, nil)
+		} else {
+			nodes = append(nodes, e.node)
+		}
+	}
+	*into = nodes
+	return v.Now()
+}
+
+// Known leaves out the nodes that the view does not know.
+func (l *Looked) Known() []*claim.Node {
+	*l = slices.DeleteFunc(*l, func(n *claim.Node) bool { return n == nil })
+	return *l
+}
+
+// Ask is the question where the pod can go among the nodes, which were looked up at the given moment.
+func (v *View) Ask(pod *corev1.Pod, nodes []*claim.Node, at Moment) claim.Ask {
+	return claim.Ask{
+		Pod: pod, Nodes: nodes, World: v.World,
+		Latest: func(nodes []*claim.Node) []*claim.Node { return v.latest(nodes, at) },
+		Over:   func() bool { return v.bound(pod) },
+	}
+}
+
+// latest brings nodes up to date. Those of no pool may be of the given moment: no room is promised on them.
+func (v *View) latest(nodes []*claim.Node, at Moment) []*claim.Node {
+	if v.Now() == at {
+		return nodes
+	}
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	kept := nodes[:0]
+	for _, n := range nodes {
+		if is := v.nodeOf(n.Name); is != nil {
+			kept = append(kept, is)
+		}
+	}
+	return kept
+}
+
+// newest looks at one node when it is called; nil if it is gone.
+func (v *View) newest(name v1alpha1.NodeName) func() *claim.Node {
+	return func() *claim.Node {
+		v.mu.RLock()
+		defer v.mu.RUnlock()
+		return v.nodeOf(name)
+	}
+}
+
+// bound reports whether the pod is known to be bound.
+func (v *View) bound(pod *corev1.Pod) bool {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	_, counts := v.on[pod.UID]
+	return counts && v.waiting[pod.UID] == nil
+}
+
+// World returns all nodes with the pods on them. It is not changed afterwards. What it costs is one copy of the list, unless nodes have come
+// or gone.
+func (v *View) World() *fit.World {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch {
+	case v.world == nil:
+		v.world = v.makeWorld()
+	case len(v.moved) > 0:
+		v.world = &fit.World{Nodes: slices.Clone(v.world.Nodes), Namespaces: v.world.Namespaces}
+		for name := range v.moved {
+			if at, found := slices.BinarySearchFunc(v.world.Nodes, name, byName); found {
+				v.world.Nodes[at] = v.nodes[name].seen()
+			}
+		}
+	}
+	clear(v.moved)
+	return v.world
+}
+
+func (v *View) makeWorld() *fit.World {
+	w := &fit.World{Nodes: make([]*fit.Node, 0, len(v.nodes)), Namespaces: maps.Clone(v.namespaces)}
+	for _, e := range v.nodes {
+		if e.node != nil {
+			w.Nodes = append(w.Nodes, e.seen())
+		}
+	}
+	slices.SortFunc(w.Nodes, func(a, b *fit.Node) int { return byName(a, b.Name) })
+	return w
+}
+
+func byName(n *fit.Node, name v1alpha1.NodeName) int {
+	return strings.Compare(string(n.Name), string(name))
+}
+
+// changed takes in that the entry's nodes are new ones. The caller holds mu.
+func (v *View) changed(e *entry, was *claim.Node) {
+	if e.node.Ours() || was != nil && was.Ours() {
+		v.changes.Add(1)
+	}
+	switch {
+	case v.world == nil:
+	case was == nil, len(v.moved) > len(v.nodes)/2: // nobody asks any more, and a world that is not asked for would keep old nodes alive
+		v.world = nil
+		clear(v.moved)
+	default:
+		v.moved[e.node.Name] = true
+	}
+}
