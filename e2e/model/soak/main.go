@@ -59,26 +59,45 @@ func stored(folder string) (bool, error) {
 	return false, nil
 }
 
-// soak reports whether every promise held.
+// found is the broken promise of the lowest seed that breaks one. It is safe for concurrent use.
+type found struct {
+	// mu guards the fields below.
+	mu    sync.Mutex
+	trace model.Trace
+	err   error
+}
+
+// note keeps the find if its seed is the lowest.
+func (f *found) note(t model.Trace, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil || t.Seed < f.trace.Seed {
+		f.trace, f.err = t, err
+	}
+}
+
+// below reports whether a find stands at a lower seed.
+func (f *found) below(seed uint64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err != nil && f.trace.Seed < seed
+}
+
+// soak reports whether every promise held. Where several seeds break one it tells of the lowest, however many are played at once.
 func soak(seed, runs uint64, workers int, shrink bool) bool {
 	var next atomic.Uint64
-	var broken atomic.Bool
 	var group sync.WaitGroup
+	broken := &found{}
 	for range workers {
 		group.Go(func() {
-			for !broken.Load() {
+			for {
 				n := next.Add(1) - 1
-				if runs > 0 && n >= runs {
+				if runs > 0 && n >= runs || broken.below(seed+n) {
 					return
 				}
 				trace := model.Generate(seed + n)
 				if err := model.Play(trace, nil); err != nil {
-					broken.Store(true)
-					if shrink {
-						fmt.Fprintln(os.Stdout, model.Report(trace, err))
-					} else {
-						fmt.Fprintf(os.Stdout, "broken: %v (seed %d)\n", err, trace.Seed)
-					}
+					broken.note(trace, err)
 				}
 				if n > 0 && n%1000 == 0 {
 					fmt.Fprintln(os.Stdout, n, "worlds")
@@ -87,5 +106,13 @@ func soak(seed, runs uint64, workers int, shrink bool) bool {
 		})
 	}
 	group.Wait()
-	return !broken.Load()
+	switch {
+	case broken.err == nil:
+		return true
+	case shrink:
+		fmt.Fprintln(os.Stdout, model.Report(broken.trace, broken.err))
+	default:
+		fmt.Fprintf(os.Stdout, "broken: %v (seed %d)\n", broken.err, broken.trace.Seed)
+	}
+	return false
 }
