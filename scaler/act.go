@@ -38,7 +38,9 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 	case lifecycle.StopWarmed:
 		return c.stopWarmed(ctx, g, false)
 	case lifecycle.StopAgain:
-		return errors.Join(c.stop(ctx, g, g.Node.StopReason == v1alpha1.StopFailed), c.sayStopping(ctx, g.node))
+		return errors.Join(c.stopAgain(ctx, g, g.Node.StopReason == v1alpha1.StopFailed), c.sayStopping(ctx, g.node))
+	case lifecycle.TakeBackStop:
+		return c.takeBackStop(ctx, g, d)
 	case lifecycle.ForceStop:
 		return c.forceStop(ctx, g)
 	case lifecycle.ToStandby:
@@ -138,22 +140,6 @@ func (c *nodes) sayStopped(ctx context.Context, n *corev1.Node, options ...clien
 	return c.client.Status().Patch(ctx, is, client.StrategicMergeFrom(n, options...))
 }
 
-// failStart writes the intent to stop first: the kubelet of a start that came late reports while its machine goes down already, and would pass
-// for one that runs.
-func (c *nodes) failStart(ctx context.Context, g gathered, why string) error {
-	if !c.owns(&g.instance.Instance) {
-		return fmt.Errorf("instance %s does not carry our tags, not stopping it", g.instance.ID)
-	}
-	if err := c.starter.Fail(ctx, v1alpha1.NodeName(g.node.Name), why); err != nil {
-		return err
-	}
-	c.metrics.startFailures.WithLabelValues(string(g.template.Pool), "timeout").Inc()
-	if err := c.stop(ctx, g, true); err != nil && !provider.IsIncorrectState(err) {
-		return err // the intent stands; the next look asks again
-	}
-	return nil
-}
-
 // toRunning opens the node. The patch replaces the taints and other controllers write them too, so it is tried again at
 // once on the Node as the API server has it: pods are waiting.
 func (c *nodes) toRunning(ctx context.Context, g gathered, d lifecycle.Decision) error {
@@ -228,60 +214,6 @@ func (c *nodes) ran(g gathered, d lifecycle.Decision) {
 	}
 	c.ledger.SetReadyIn(g.template.Pool, took)
 	c.poke()
-}
-
-// verifyAndStop looks at the pods on the API server itself, because a bind may be on its way through our watch, writes
-// the stop intent and stops the instance. A pod that counts sends the node back to running.
-func (c *nodes) verifyAndStop(ctx context.Context, g gathered) error {
-	counting, err := c.countingLive(ctx, g.node.Name)
-	if err != nil {
-		return err
-	}
-	if len(counting) > 0 || len(c.ledger.On(v1alpha1.NodeName(g.node.Name))) > 0 {
-		return c.toRunning(ctx, g, lifecycle.Decision{Action: lifecycle.CancelStop, Reason: "needed again before it was stopped"})
-	}
-	if err := c.patch(ctx, g.node, transition.StopIntent(g.node, c.now())); err != nil {
-		return err
-	}
-	c.metrics.drainDuration.WithLabelValues(string(g.template.Pool)).Observe(c.now().Sub(g.Node.StoppingSince).Seconds())
-	if err := c.stop(ctx, g, false); err != nil {
-		return err // the intent stands; the next look asks again
-	}
-	c.metrics.scaledown.WithLabelValues(string(g.template.Pool), string(g.Node.StopReason)).Inc()
-	c.event(g, corev1.EventTypeNormal, v1alpha1.ReasonScaleDown, "empty for emptyNodeTTL")
-	return c.sayStopping(ctx, g.node)
-}
-
-// countingLive lists the pods that keep the node running, from the API server. Nominated ones cannot be selected by a
-// field there, so those are taken from the cache.
-func (c *nodes) countingLive(ctx context.Context, node string) ([]*corev1.Pod, error) {
-	bound := &corev1.PodList{}
-	if err := c.live.List(ctx, bound, client.MatchingFields{"spec.nodeName": node}); err != nil {
-		return nil, err
-	}
-	cached, err := c.podsOn(ctx, node)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range cached {
-		if p.Spec.NodeName == "" {
-			bound.Items = append(bound.Items, p)
-		}
-	}
-	return transition.Counting(node, bound.Items), nil
-}
-
-// stop asks the cloud, after checking once more whose instance it is.
-func (c *nodes) stop(ctx context.Context, g gathered, force bool) error {
-	if !c.owns(&g.instance.Instance) {
-		return fmt.Errorf("instance %s does not carry our tags, not stopping it", g.instance.ID)
-	}
-	if err := c.cloud.StopInstance(ctx, string(g.instance.ID), force); err != nil {
-		return err
-	}
-	c.inventory.stopping(g.instance.ID, c.now())
-	c.poke()
-	return nil
 }
 
 // replacing reports whether the node goes only for another in its place: then pods that are not to be disrupted are waited for.

@@ -198,6 +198,7 @@ func observe(n *corev1.Node, t transition.Template, now time.Time) *lifecycle.No
 	o := &lifecycle.Node{
 		State:         v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]),
 		Ready:         ready != nil && ready.Status == corev1.ConditionTrue && transition.Fresh(n, ready),
+		Silent:        ready == nil || ready.Status == corev1.ConditionUnknown || !transition.Fresh(n, ready),
 		EverReady:     ready != nil && (ready.Status == corev1.ConditionTrue || fellSilent(ready)),
 		NetworkReady:  passable(n, t, time.Time{}, now),
 		Complete:      complete(n),
@@ -207,6 +208,7 @@ func observe(n *corev1.Node, t transition.Template, now time.Time) *lifecycle.No
 		EmptySince:    timeMark(n, v1alpha1.AnnotationScaleDownCandidateSince),
 		StoppingSince: timeMark(n, v1alpha1.AnnotationStoppingSince),
 		StopIntent:    timeMark(n, v1alpha1.AnnotationStopIntent),
+		StopAsked:     timeMark(n, v1alpha1.AnnotationStopAsked),
 		StopReason:    v1alpha1.StopReason(n.Annotations[v1alpha1.AnnotationStopReason]),
 		Failures:      transition.Failures(n),
 		WarmupStarted: timeMark(n, v1alpha1.AnnotationWarmupStarted),

@@ -9,6 +9,9 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
 )
@@ -161,6 +164,20 @@ func (i *inventory) lastSweep() time.Time {
 	return i.swept
 }
 
+// settle counts the instances of the pool's Nodes for the pool where nothing else says whose they are: their tag was taken before this process
+// could see it. Without it another would be launched in the place of each until the tag is written again.
+func (i *inventory) settle(pool v1alpha1.PoolName, nodes []corev1.Node) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for k := range nodes {
+		id := instanceOf(&nodes[k])
+		if e, ok := i.instances[id]; ok && e.home() == "" && e.ProviderID == nodes[k].Spec.ProviderID {
+			e.was = pool
+			i.instances[id] = e
+		}
+	}
+}
+
 // of returns the pool's instances that are not gone, sorted by id.
 func (i *inventory) of(pool v1alpha1.PoolName) []entry {
 	i.mu.RLock()
@@ -175,13 +192,15 @@ func (i *inventory) of(pool v1alpha1.PoolName) []entry {
 	return out
 }
 
-// slotsOf returns the launch slots of the pool's instances, those that are gone included.
-func (i *inventory) slotsOf(pool v1alpha1.PoolName) map[int64]bool {
+// slotsOf returns the launch slots of the pool's instances, those that are gone included. Instances of an earlier pool of the same name, which may
+// still be listed, had slots of the same numbers: they settle none. Of one whose tag names no UID we only know the name.
+func (i *inventory) slotsOf(pool v1alpha1.PoolName, uid types.UID) map[int64]bool {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	slots := map[int64]bool{}
 	for _, e := range i.instances {
-		if slot, err := strconv.ParseInt(e.Tags[tagLaunch], 10, 64); err == nil && e.home() == pool {
+		number, of, told := strings.Cut(e.Tags[tagLaunch], ".")
+		if slot, err := strconv.ParseInt(number, 10, 64); err == nil && e.home() == pool && (!told || of == string(uid)) {
 			slots[slot] = true
 		}
 	}

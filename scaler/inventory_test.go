@@ -98,16 +98,29 @@ func TestInventoryOfAndSlotsOf(t *testing.T) {
 		instance(provider.InstanceTerminated, called("gone"), withTag(tagLaunch, "3")),
 		instance(provider.InstanceRunning, called("other"), withTag(tagLaunch, "9"), withTag(v1alpha1.LabelPool, "q")),
 		instance(provider.InstanceRunning, called("odd"), withTag(tagLaunch, "x")),
+		instance(provider.InstanceRunning, called("own"), withTag(tagLaunch, "7.uid-p")),
+		instance(provider.InstanceTerminated, called("of a pool that was called so before"), withTag(tagLaunch, "8.uid-before")),
 	}, epoch(), settle)
 	var ids []v1alpha1.InstanceID
 	for _, e := range i.of("p") {
 		ids = append(ids, e.ID)
 	}
-	if diff := cmp.Diff([]v1alpha1.InstanceID{"a", "b", "odd"}, ids); diff != "" {
+	if diff := cmp.Diff([]v1alpha1.InstanceID{"a", "b", "odd", "own"}, ids); diff != "" {
 		t.Errorf("instances (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[int64]bool{2: true, 3: true, 4: true}, i.slotsOf("p")); diff != "" {
+	if diff := cmp.Diff(map[int64]bool{2: true, 3: true, 4: true, 7: true}, i.slotsOf("p", "uid-p")); diff != "" {
 		t.Errorf("slots, those of the gone included (-want +got):\n%s", diff)
+	}
+}
+
+// TestAPoolsNodeSaysWhoseItsInstanceIs: the tag was taken before this process began, so no sweep of its has shown it.
+func TestAPoolsNodeSaysWhoseItsInstanceIs(t *testing.T) {
+	r := newRig(t, nodeIn(v1alpha1.StateStandby), nodePool(1, 1))
+	r.sweep(instance(provider.InstanceStopped, withTag(v1alpha1.LabelPool, "")))
+	r.reconcilePool()
+	r.want("patch c standby", `reserve {"next":0}`) // the Node is stamped; nothing is launched
+	if got := r.pool().Status; got.Standby != 1 || got.Total != 1 {
+		t.Errorf("status %+v, want one node, standby", got)
 	}
 }
 

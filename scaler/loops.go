@@ -89,7 +89,7 @@ func NewLoops(p Parts) (*Loops, error) {
 		failing: map[podKey]string{}, errors: m.schedulerErrors,
 		poolChanged: func(ctx context.Context, pool v1alpha1.PoolName) { send(ctx, changed, pool) },
 	}
-	p.View.Listen(view.Listener{Storage: l.pending.again})
+	p.View.Listen(view.Listener{Storage: l.pending.again, Orphaned: l.pending.againLater})
 	return l, nil
 }
 

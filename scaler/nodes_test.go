@@ -85,11 +85,23 @@ func TestNodeStep(t *testing.T) {
 		},
 		"an intent that was not carried out is carried out": {
 			node: drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-time.Minute))), instance: instance(provider.InstanceRunning),
-			want: []string{"stop i-c"},
+			want: []string{"asked c", "stop i-c"},
+		},
+		"an intent that was not carried out waits where a pod has landed": {
+			node: drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-15*time.Second))), instance: instance(provider.InstanceRunning, tagged(v1alpha1.StateStopping)),
+			pods: []*corev1.Pod{boundPod("a")},
+		},
+		"an intent that came to nothing is taken back for a pod that has landed": {
+			node: drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-time.Minute))), instance: instance(provider.InstanceRunning),
+			pods: []*corev1.Pod{boundPod("a")}, want: []string{"patch c stopping"}, events: []string{"NodeRunning"},
 		},
 		"a stop that hangs is forced": {
 			node: drained(markedAt(v1alpha1.AnnotationStopIntent, long)), instance: instance(provider.InstanceStopping),
-			want: []string{"force-stop i-c"},
+			want: []string{"asked c", "force-stop i-c"},
+		},
+		"a warm-up's own stop that hangs is forced though a pod is bound there: that machine goes down already": {
+			node: nodeIn(v1alpha1.StateWarmup, markedAt(v1alpha1.AnnotationWarmedAt, long)), instance: instance(provider.InstanceStopping),
+			pods: []*corev1.Pod{boundPod("a")}, want: []string{"intent c", "force-stop i-c"},
 		},
 		"a start that is not running in time is forced down and given up": {
 			node:     nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, long), func(n *corev1.Node) { n.Status.Conditions = nil }),
@@ -185,7 +197,7 @@ func TestNoStopWhenTheIntentIsRefused(t *testing.T) {
 	r.want("patch refused")
 }
 
-// The stop was not accepted: the intent stands, and the next look asks again without writing it again.
+// The stop was not accepted: the intent stands, and the next look asks again, and writes that beside it.
 func TestAStopThatFailsIsAskedAgain(t *testing.T) {
 	r := newRig(t, drained(), nodePool(5, 0))
 	r.sweep(instance(provider.InstanceRunning))
@@ -198,9 +210,21 @@ func TestAStopThatFailsIsAskedAgain(t *testing.T) {
 	r.now = r.now.Add(11 * time.Second)
 	r.sweep(instance(provider.InstanceRunning))
 	r.reconcile()
-	r.want("stop i-c")
+	r.want("asked c", "stop i-c")
 	r.reconcile() // accepted: not asked a third time before a sweep says otherwise
 	r.want("tag i-c stopping")
+}
+
+// The cache may be behind here too: the machine still runs, and the pod on it.
+func TestNoStopAgainWhenAPodIsThereThatTheCacheDoesNotShow(t *testing.T) {
+	r := newRig(t, drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-time.Minute))), nodePool(5, 0))
+	r.sweep(instance(provider.InstanceRunning))
+	live := newRig(t, nodePool(5, 0), boundPod("late"))
+	r.nodes.live = live.api
+	if again := r.reconcile(); again != 50*time.Millisecond {
+		t.Errorf("looked at again after %v, want 50ms", again)
+	}
+	r.want()
 }
 
 func TestDestructiveCallsCheckTheTagsThemselves(t *testing.T) {
@@ -331,7 +355,7 @@ func TestIntentsOfAnEarlierProcessAreCarriedOutAtOnce(t *testing.T) {
 		},
 		"a stop": {
 			drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-2*time.Second))),
-			instance(provider.InstanceRunning, withTag(v1alpha1.LabelState, "stopping")), []string{"stop i-c"},
+			instance(provider.InstanceRunning, withTag(v1alpha1.LabelState, "stopping")), []string{"asked c", "stop i-c"},
 		},
 		"a stop of our own": {
 			drained(markedAt(v1alpha1.AnnotationStopIntent, epoch())),

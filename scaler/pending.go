@@ -353,6 +353,13 @@ func (c *pending) again(pod podKey) {
 	}
 }
 
+// againLater has a pod looked at whose claim another replica is about to move, or was, if that replica is gone. It never blocks.
+func (c *pending) againLater(pod podKey) {
+	if q := c.queue.Load(); q != nil {
+		(*q).AddAfter(reconcile.Request{NamespacedName: pod}, explainAfter)
+	}
+}
+
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 
 // setup registers the controller. It sees all pods: what is remembered of one has to be forgotten when it is placed.

@@ -42,7 +42,7 @@ const (
 	launchesAtOnce = 10
 	// launchRetry is how soon a launch that failed is tried again.
 	launchRetry = 5 * time.Second
-	// tagLaunch holds the launch slot of an instance.
+	// tagLaunch holds the launch slot of an instance, and after a dot the UID of its pool.
 	tagLaunch = "stratos.sh/launch"
 )
 
@@ -88,12 +88,13 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 			return ctrl.Result{}, ignoreConflict(err)
 		}
 	}
-	slots := c.settle(pool)
-	asked := len(slots.open)
 	nodes := &corev1.NodeList{}
 	if err := c.client.List(ctx, nodes, client.MatchingLabels{v1alpha1.LabelPool: pool.Name}); err != nil {
 		return ctrl.Result{}, err
 	}
+	c.inventory.settle(v1alpha1.PoolName(pool.Name), nodes.Items)
+	slots := c.settle(pool)
+	asked := len(slots.open)
 	images, err := c.images(ctx, pool, nodes.Items)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -132,7 +133,7 @@ func (c *pools) settle(pool *v1alpha1.NodePool) slots {
 		// Written by somebody else. Numbers must not be used twice, so go on from one that no launch can have had.
 		all = plan.Slots{Next: c.now().Unix()}
 	}
-	return c.launches.settle(pool.UID, all, c.inventory.slotsOf(v1alpha1.PoolName(pool.Name)), c.now())
+	return c.launches.settle(pool.UID, all, c.inventory.slotsOf(v1alpha1.PoolName(pool.Name), pool.UID), c.now())
 }
 
 // reserve writes the slots of the launches that the pool lacks, before any of them is asked for.
@@ -214,7 +215,7 @@ func (c *pools) request(pool *v1alpha1.NodePool, slot int64) provider.LaunchRequ
 			v1alpha1.TagCluster:   c.cluster,
 			v1alpha1.LabelPool:    pool.Name,
 			v1alpha1.LabelState:   string(v1alpha1.StateWarmup),
-			tagLaunch:             strconv.FormatInt(slot, 10),
+			tagLaunch:             strconv.FormatInt(slot, 10) + "." + string(pool.UID),
 
 			v1alpha1.AnnotationTemplateHash: pool.Spec.Template.Hash(),
 		},

@@ -50,7 +50,7 @@ func TestSlotsAreReservedBeforeTheCloudIsAsked(t *testing.T) {
 	r.want(`reserve {"next":1,"pending":[0]}`, "launch 0")
 	tags := r.launches[0].Tags
 	for key, want := range map[string]string{
-		v1alpha1.TagManagedBy: "stratos", v1alpha1.TagCluster: "here", v1alpha1.LabelPool: "p", v1alpha1.LabelState: "warmup", tagLaunch: "0",
+		v1alpha1.TagManagedBy: "stratos", v1alpha1.TagCluster: "here", v1alpha1.LabelPool: "p", v1alpha1.LabelState: "warmup", tagLaunch: "0.uid-p",
 		v1alpha1.AnnotationTemplateHash: nodePool(5, 1).Spec.Template.Hash(),
 	} {
 		if tags[key] != want {

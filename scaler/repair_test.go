@@ -146,5 +146,8 @@ func TestSinceWhenAnInstanceIsInItsState(t *testing.T) {
 	r.now = r.now.Add(time.Minute)
 	r.sweep(instance(provider.InstanceRunning, withTag(v1alpha1.LabelState, "standby")))
 	r.reconcile()
-	r.want("force-stop i-c")
+	r.want("intent c", "force-stop i-c")
+	if n := r.node("c"); n.Labels[v1alpha1.LabelState] != string(v1alpha1.StateStopping) {
+		t.Errorf("state %s while its instance goes down, want stopping: it would be promised to pods", n.Labels[v1alpha1.LabelState])
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -135,6 +136,8 @@ func (r *rig) patch(ctx context.Context, c client.WithWatch, o client.Object, p 
 	switch node, ok := o.(*corev1.Node); {
 	case err != nil:
 		r.note("patch refused")
+	case ok && node.Annotations[v1alpha1.AnnotationStopAsked] != "":
+		r.note("asked " + o.GetName())
 	case ok && node.Annotations[v1alpha1.AnnotationStopIntent] != "":
 		r.note("intent " + o.GetName())
 	case ok:
@@ -210,7 +213,7 @@ func (r *rig) launch(_ context.Context, _ v1alpha1.NodeClassRef, req provider.La
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.launches = append(r.launches, req)
-	r.log = append(r.log, "launch "+req.Tags[tagLaunch])
+	r.log = append(r.log, "launch "+strconv.FormatInt(req.Number, 10))
 	if r.launching != nil {
 		if err := r.launching(len(r.launches)); err != nil {
 			return nil, err

@@ -37,6 +37,8 @@ const (
 	AnnotationStopReason = "stratos.sh/stop-reason"
 	// AnnotationStopIntent is the RFC 3339 time from which nobody cancels the stop.
 	AnnotationStopIntent = "stratos.sh/stop-intent"
+	// AnnotationStopAsked is the RFC 3339 time at which the cloud was last about to be asked again for a stop whose intent stands.
+	AnnotationStopAsked = "stratos.sh/stop-asked"
 	// AnnotationStoppingSince is the RFC 3339 time at which draining began.
 	AnnotationStoppingSince = "stratos.sh/stopping-since"
 	// AnnotationDrainFailedAt is the RFC 3339 time at which the drain of a node that was to be replaced was given up.

@@ -59,7 +59,11 @@ func (i *instance) gone() bool                    { return i.state() == provider
 
 // ours reports whether the tags say that the instance is one of this cluster's pools.
 func ours(tags map[string]string) bool {
-	return tags[v1alpha1.TagManagedBy] == v1alpha1.ManagedByStratos && tags[v1alpha1.TagCluster] == clusterName && tags[v1alpha1.LabelPool] != ""
+	return ofThisCluster(tags) && tags[v1alpha1.LabelPool] != ""
+}
+
+func ofThisCluster(tags map[string]string) bool {
+	return tags[v1alpha1.TagManagedBy] == v1alpha1.ManagedByStratos && tags[v1alpha1.TagCluster] == clusterName
 }
 
 // cloud plays a cloud: its instances, and reads that lag behind them.

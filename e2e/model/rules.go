@@ -171,7 +171,11 @@ func (r *rules) tagging(i *instance, tags map[string]string) {
 // destructive checks invariants 2 and 3 at each call that starts, stops or terminates.
 func (r *rules) destructive(what string, i *instance) {
 	lately := !i.meddled.IsZero() && r.w.now.Sub(i.meddled) < time.Minute
-	if i.token == "" || !ours(i.tags()) && !lately {
+	mine := ours(i.tags())
+	if what == "start" { // the pool's tag says which pool's it is, not whose; while the cloud does not answer nobody can write it again
+		mine = ofThisCluster(i.tags())
+	}
+	if i.token == "" || !mine && !lately {
 		r.w.breaks("strangers", "%s of %s, which is not ours: %v", what, i.id, i.tags())
 	}
 	n := r.w.api.node(i.node())

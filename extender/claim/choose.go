@@ -202,6 +202,7 @@ func (l *Ledger) Adopt(pod *corev1.Pod, n *Node, now time.Time) bool {
 		return false
 	}
 	j.promise(n)
+	l.byPod[pod.UID].Adopted = true
 	if n.State == v1alpha1.StateRunning {
 		l.byPod[pod.UID].RunningSince = now
 	}

@@ -27,6 +27,8 @@ type Claim struct {
 	Message string
 	// LastAsked is when the scheduler last asked about the pod.
 	LastAsked time.Time
+	// Adopted: another replica made the claim and published it, or this one before it was started anew.
+	Adopted bool
 	// RunningSince is when the node was first seen running under this claim; zero before.
 	RunningSince time.Time
 

@@ -46,8 +46,10 @@ type View struct {
 type Listener struct {
 	// Bound is told of every pod that had a claim when it was seen bound or gone.
 	Bound func(claim.Claim, *corev1.Pod)
-	// Homeless is told of claims that ended although their pods still wait.
+	// Homeless is told of claims that ended although their pods still wait, for this replica to place them anew.
 	Homeless func([]claim.Claim)
+	// Orphaned is told of each waiting pod whose claim ended that another replica had made: that one places it anew, if it is still there.
+	Orphaned func(pod types.NamespacedName)
 	// Storage is told of each waiting pod that may fit elsewhere now, because a volume claim, a volume or a class has changed.
 	Storage func(pod types.NamespacedName)
 }
@@ -86,18 +88,6 @@ func New(ledger *claim.Ledger, now func() time.Time) *View {
 
 // Listen adds a listener. It is called before the first change arrives.
 func (v *View) Listen(l Listener) { v.listeners = append(v.listeners, l) }
-
-// Homeless tells the listeners of claims that ended although their pods still wait.
-func (v *View) Homeless(claims []claim.Claim) {
-	if len(claims) == 0 {
-		return
-	}
-	for _, l := range v.listeners {
-		if l.Homeless != nil {
-			l.Homeless(claims)
-		}
-	}
-}
 
 // Ready says why the view cannot answer yet: a decision from half a cluster would start nodes that exist.
 func (v *View) Ready() error {
@@ -175,6 +165,7 @@ func (v *View) SetNode(n *corev1.Node) {
 		before, wasOurs = e.node.State, e.node.Ours()
 	}
 	old := e.node
+	n = stillOurs(e.object, n)
 	e.object = n
 	v.rebuild(e)
 	node := e.node
@@ -184,13 +175,13 @@ func (v *View) SetNode(n *corev1.Node) {
 	adopt := v.publish(n)
 	v.mu.Unlock()
 	if !node.Ours() {
-		if wasOurs { // somebody took the pool's label away: nothing will ever be said of the claims again
-			v.Homeless(v.ledger.Failed(name))
+		if wasOurs { // somebody took all labels of ours away: nothing will ever be said of the claims again
+			v.ended(v.ledger.Failed(name))
 		}
 		return
 	}
-	v.Homeless(v.ledger.Observe(name, before, node.State, v.now()))
-	v.Homeless(v.ledger.Squeeze(node))
+	v.ended(v.ledger.Observe(name, before, node.State, v.now()))
+	v.ended(v.ledger.Squeeze(node))
 	for _, pod := range adopt {
 		v.ledger.Adopt(pod, node, v.now())
 	}
@@ -207,30 +198,6 @@ func (v *View) Opened() time.Time {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return v.opened
-}
-
-// publish takes in which pods the Node says are promised room on it, and returns those of them that wait.
-func (v *View) publish(n *corev1.Node) []*corev1.Pod {
-	name := v1alpha1.NodeName(n.Name)
-	e := v.entry(name)
-	for _, uid := range e.published {
-		if v.published[uid] == name {
-			delete(v.published, uid)
-		}
-	}
-	e.published = nil
-	var waiting []*corev1.Pod
-	for uid := range strings.SplitSeq(n.Annotations[v1alpha1.AnnotationClaims], ",") {
-		if uid == "" {
-			continue
-		}
-		v.published[types.UID(uid)] = name
-		e.published = append(e.published, types.UID(uid))
-		if pod := v.waiting[types.UID(uid)]; pod != nil {
-			waiting = append(waiting, pod)
-		}
-	}
-	return waiting
 }
 
 // SetNamespace takes in an added or changed Namespace.
@@ -256,7 +223,7 @@ func (v *View) DeleteNode(name v1alpha1.NodeName) {
 		v.forgetIfBare(name, e)
 	}
 	v.mu.Unlock()
-	v.Homeless(v.ledger.Failed(name))
+	v.ended(v.ledger.Failed(name))
 }
 
 // SetPool takes in an added or changed NodePool: its nodes are judged by its new template.
@@ -321,7 +288,7 @@ func (v *View) SetPod(p *corev1.Pod) {
 		v.ledger.Nominated(p.UID, on)
 	}
 	if squeezed != nil && squeezed.Ours() && v.ledger.Promised(squeezed.Name) {
-		v.Homeless(v.ledger.Squeeze(squeezed))
+		v.ended(v.ledger.Squeeze(squeezed))
 	}
 	if adoptOn != nil {
 		v.ledger.Adopt(p, adoptOn, v.now())
@@ -370,16 +337,6 @@ func (v *View) DeletePod(p *corev1.Pod) {
 	v.mu.Unlock()
 	if v.ledger.Knows(p.UID) {
 		v.release(p)
-	}
-}
-
-func (v *View) release(p *corev1.Pod) {
-	if c, had := v.ledger.Release(p.UID, v1alpha1.NodeName(p.Spec.NodeName), v.now()); had {
-		for _, l := range v.listeners {
-			if l.Bound != nil {
-				l.Bound(c, p)
-			}
-		}
 	}
 }
 

@@ -307,13 +307,35 @@ func stopIntended(o Observation, now time.Time) Decision {
 
 // stopNotSeen: the intent to stop stands since then, and the cloud does not show that anything came of it.
 func stopNotSeen(o Observation, since, now time.Time) Decision {
+	landed := o.Counting > 0 && o.Instance.State != provider.InstanceStopping && !NeverCameUp(o.Node)
 	switch {
+	case landed && cameToNothing(o):
+		return do(TakeBackStop, "a pod has landed, and nothing came of the stop")
+	case landed:
+		// To ask again would take a machine that runs away under its pod. What was asked may still be carried out.
+		return wait("stop asked, and a pod has landed since", CallTime+SettleTime)
 	case !now.Before(since.Add(ForceStopAfter)):
 		return do(ForceStop, "stop hangs")
 	case settled(o, o.Node.StopIntent), inherited(o, o.Node.StopIntent):
 		return do(StopAgain, "stop was not carried out")
 	}
 	return wait("stop asked", SettleTime)
+}
+
+// NeverCameUp reports whether the node is stopped because its start failed, and its kubelet has not come up since: what is bound to it does
+// not run, and has the node started again once it is stopped.
+func NeverCameUp(n *Node) bool {
+	return n.StopReason == v1alpha1.StopFailed && !(n.Ready && n.NetworkReady && n.Complete)
+}
+
+// cameToNothing reports whether the instance runs although every stop that was asked for has had the time to reach the cloud and to show.
+// Whoever asks again writes that on the Node first, and whoever takes the intent back tests that nobody did.
+func cameToNothing(o Observation) bool {
+	asked := o.Node.StopIntent
+	if o.Node.StopAsked.After(asked) {
+		asked = o.Node.StopAsked
+	}
+	return settled(o, asked.Add(CallTime))
 }
 
 func terminating(o Observation, now time.Time) Decision {
@@ -325,6 +347,8 @@ func terminating(o Observation, now time.Time) Decision {
 		return wait("volumes are still attached", time.Second)
 	case o.Counting == 0:
 		return do(Terminate, "drained")
+	case o.Overdue == o.Counting && silent(o):
+		return do(Terminate, "its pods have outstayed their grace, and no kubelet is there to end them")
 	case over && o.Overdue == o.Counting:
 		return do(Terminate, "disruption.terminationGracePeriod has passed, and its pods do not end")
 	case over:
@@ -333,6 +357,12 @@ func terminating(o Observation, now time.Time) Decision {
 		return do(AbandonDrain, "not drained within scaleDown.drainTimeout")
 	}
 	return Decision{Action: Drain, Reason: "draining before termination", After: 2 * time.Second}
+}
+
+// silent reports whether no kubelet is there that could end the node's pods: its instance is stopped, or it is not heard of. Pods that were
+// asked to end and whose time for it is over keep nobody waiting then: nobody would ever say that they have ended.
+func silent(o Observation) bool {
+	return o.Instance.State == provider.InstanceStopped || o.Node.Silent
 }
 
 // recycle: it is the node's turn. Another is launched where the pool lacks one then.

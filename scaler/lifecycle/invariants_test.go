@@ -76,14 +76,13 @@ func TestNothingIsTakenFromUnderAPod(t *testing.T) {
 			return
 		}
 		d := Decide(o, epoch())
-		intended := (o.Node.State == v1alpha1.StateStopping || o.Node.State == v1alpha1.StateWarmup) && !o.Node.StopIntent.IsZero()
 		hangs := d.Action == ForceStop && o.Instance.State == stopping_
 		if d.Action == BeginTerminate && d.StopReason == v1alpha1.StopDrift {
 			t.Fatalf("replaced for drift with a pod that counts on it: %+v %+v", o, o.Node)
 		}
 		switch d.Action {
 		case StopWarmed, ForceStop, StopAgain, VerifyAndStop, Terminate, BeginStop:
-			if !intended && !hangs {
+			if !hangs {
 				t.Fatalf("%s with a pod that counts on it: %+v %+v", d.Action, o, o.Node)
 			}
 		}

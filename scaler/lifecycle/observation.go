@@ -60,6 +60,8 @@ type Node struct {
 	Complete bool
 	// Images is what is known of the images that the pool wants on the node.
 	Images ImageState
+	// Silent: the kubelet has not been heard of since the last stop, or is heard of no more. One that reports that it is not Ready is there.
+	Silent bool
 	// EverReady: some Ready report was true in the life of the Node, also one left over from before a stop.
 	EverReady bool
 
@@ -68,8 +70,10 @@ type Node struct {
 	WarmupStarted, ImagesChecked time.Time
 
 	Warmed, Started, Running, EmptySince, StoppingSince, StopIntent time.Time
-	StopReason                                                      v1alpha1.StopReason
-	Failures                                                        int
+	// StopAsked is when a stop whose intent stands was last asked for again; zero where it was asked for once.
+	StopAsked  time.Time
+	StopReason v1alpha1.StopReason
+	Failures   int
 	// DoNotDisrupt: a person wants the node, or a pod that counts on it, to stay.
 	DoNotDisrupt bool
 }
@@ -157,6 +161,8 @@ const (
 	VerifyAndStop Action = "VerifyAndStop"
 	// StopAgain: ask the cloud again for a stop whose intent stands.
 	StopAgain Action = "StopAgain"
+	// TakeBackStop: remove a stop intent of which nothing came and nothing can come any more.
+	TakeBackStop Action = "TakeBackStop"
 	// BeginTerminate: close the node to pods and mark it terminating.
 	BeginTerminate Action = "BeginTerminate"
 	// Drain: evict the pods that count.
@@ -202,6 +208,8 @@ const (
 const (
 	// SettleTime is how long the cloud's reads may lag behind what we did: a state older than that says nothing.
 	SettleTime = 10 * time.Second
+	// CallTime is how long after its mark on the Node a call that stops an instance may reach the cloud.
+	CallTime = 10 * time.Second
 	// CordonTime lets the scheduler's binds in flight show up after the cordon and before the pods are counted.
 	CordonTime = time.Second
 	// ForceStopAfter is how long a stop may take before it is forced.

@@ -117,8 +117,18 @@ func wanted(o *Observation)         { o.Wanted = true }
 func claimed(o *Observation)        { o.Claims = 1 }
 func intent(o *Observation)         { o.Node.StopIntent = ago(20 * time.Second) }
 func freshIntent(o *Observation)    { o.Node.StopIntent = ago(time.Second) }
-func attached(o *Observation)       { o.Attached = 1 }
-func leaving(o *Observation)        { o.Leaving = 1 }
+func intended(d time.Duration) func(*Observation) {
+	return func(o *Observation) { o.Node.StopIntent = ago(d) }
+}
+func askedAgain(d time.Duration) func(*Observation) {
+	return func(o *Observation) { o.Node.StopAsked = ago(d) }
+}
+func startFailed(o *Observation) {
+	o.Node.StopReason, o.Node.Ready = v1alpha1.StopFailed, false
+}
+func unheard(o *Observation)  { o.Node.Silent = true }
+func attached(o *Observation) { o.Attached = 1 }
+func leaving(o *Observation)  { o.Leaving = 1 }
 func drainingFor(d time.Duration, reason v1alpha1.StopReason) func(*Observation) {
 	return func(o *Observation) { o.Node.StoppingSince, o.Node.StopReason = ago(d), reason }
 }
@@ -191,7 +201,9 @@ func table() []row {
 		{warmup, running_, "stop just asked, and pods wait for a new instance: the cloud's reads lag", all(ready, warmed, controllerStop, wanted, freshIntent), Wait, stay},
 		{warmup, running_, "stop asked and not carried out", all(ready, warmed, controllerStop, intent), StopAgain, stay},
 		{warmup, running_, "stop asked a moment ago, by a process that is gone", all(ready, warmed, controllerStop, freshIntent, bornNow), StopAgain, stay},
-		{warmup, running_, "stop asked long ago", all(ready, warmed, controllerStop, func(o *Observation) { o.Node.StopIntent = ago(6 * time.Minute) }), ForceStop, stay},
+		{warmup, running_, "stop asked long ago", all(ready, warmed, controllerStop, intended(6*time.Minute)), ForceStop, stay},
+		{warmup, running_, "stop asked and not carried out, a pod has landed since", all(ready, warmed, controllerStop, intended(20*time.Second), inUse), Wait, stay},
+		{warmup, running_, "the same, and no call of it can be under way any more", all(ready, warmed, controllerStop, intended(21*time.Second), inUse), TakeBackStop, stay},
 		{warmup, running_, "Ready and network up, images not asked for", all(ready, imagesAre(ImagesUnknown)), PullImages, stay},
 		{warmup, running_, "Ready, network not up, images not asked for", all(imagesAre(ImagesUnknown), func(o *Observation) { o.Node.Ready = true }), Wait, stay},
 		{warmup, running_, "images are being pulled", all(ready, imagesAre(ImagesPulling)), Wait, stay},
@@ -222,6 +234,7 @@ func table() []row {
 		{warmup, stopped, "refreshed: images not pulled within preWarm.timeout: as good as before", refreshed(11*time.Minute, ImagesPulling), ToStandby, "standby"},
 		{warmup, stopping_, "refreshed: the launch is long ago, the start is not", refreshed(time.Minute, ImagesPresent), Wait, stay},
 		{warmup, stopping_, "stopping", all(ready, warmed), Wait, stay},
+		{warmup, stopping_, "the stop hangs, a pod was bound in spite of the cordon", all(ready, warmed, inUse, func(o *Observation) { o.Instance.Launched = ago(16 * time.Minute) }), ForceStop, stay},
 		{warmup, stopping_, "the stop hangs", all(ready, warmed, func(o *Observation) { o.Instance.Launched = ago(16 * time.Minute) }), ForceStop, stay},
 		{warmup, stopped, "stopped and was complete", warmed, ToStandby, "standby"},
 		{warmup, stopped, "stopped and was complete, which nobody had time to write down", ready, ToStandby, "standby"},
@@ -252,7 +265,7 @@ func table() []row {
 		{standby, pending, "somebody else starts it", nil, Wait, stay},
 		{standby, running_, "somebody else started it and it is Ready anew", ready, ToRunning, "running"},
 		{standby, running_, "somebody else started it and it does not report", since(time.Minute), Wait, stay},
-		{standby, running_, "somebody else started it and it did not report within scaleUp.readyTimeout", since(6 * time.Minute), ForceStop, stay},
+		{standby, running_, "somebody else started it and it did not report within scaleUp.readyTimeout", since(6 * time.Minute), ForceStop, "stopping"},
 		{standby, running_, "the same, and a pod that counts is bound to it", all(since(6*time.Minute), inUse), RequestStart, "starting"},
 		{standby, running_, "the same, and promised to a waiting pod", all(since(6*time.Minute), claimed), Wait, stay},
 		{standby, terminated, "the instance is gone", nil, DeleteNode, "gone"},
@@ -324,6 +337,14 @@ func table() []row {
 		{stopping, running_, "intent written, stop just asked", freshIntent, Wait, stay},
 		{stopping, running_, "intent written, a pod has landed since: nobody cancels any more", all(freshIntent, inUse), Wait, stay},
 		{stopping, running_, "intent written, the stop was not carried out", intent, StopAgain, stay},
+		{stopping, running_, "the same, and a pod has landed since: the call may still arrive, or not show yet", all(intent, inUse), Wait, stay},
+		{stopping, running_, "the same, and no call of it can be under way any more", all(intended(21*time.Second), inUse), TakeBackStop, stay},
+		{stopping, running_, "the same, and the stop was asked for again a moment ago", all(intended(6*time.Minute), inUse, askedAgain(20*time.Second)), Wait, stay},
+		{stopping, running_, "the same, and the stop was asked for again a while ago", all(intended(6*time.Minute), inUse, askedAgain(21*time.Second)), TakeBackStop, stay},
+		{stopping, running_, "a pod has landed on an instance whose start failed: its kubelet never came up", all(intended(21*time.Second), inUse, startFailed), StopAgain, stay},
+		{stopping, running_, "the same, and its kubelet has come up since", all(intended(21*time.Second), inUse, startFailed, ready), TakeBackStop, stay},
+		{stopping, running_, "intent written long ago, and the cloud shows nothing of a stop", intended(6 * time.Minute), ForceStop, stay},
+		{stopping, stopping_, "the stop hangs, and a pod has landed since: that machine goes down", all(intended(6*time.Minute), inUse), ForceStop, stay},
 		{stopping, running_, "intent written a moment ago, by a process that is gone", all(freshIntent, bornNow), StopAgain, stay},
 		{stopping, stopping_, "intent written, stopping", intent, Wait, stay},
 		{stopping, stopping_, "intent written, the stop hangs", func(o *Observation) { o.Node.StopIntent = ago(6 * time.Minute) }, ForceStop, stay},
@@ -336,6 +357,9 @@ func table() []row {
 		{terminating, running_, "pods that count are there, terminationGracePeriod over", all(inUse, bounded(time.Hour)), DeletePods, stay},
 		{terminating, running_, "terminationGracePeriod over, and the pods' own too", all(inUse, bounded(time.Hour), func(o *Observation) { o.Overdue = 1 }), Terminate, "gone"},
 		{terminating, running_, "pods are past their own grace, terminationGracePeriod unset", all(inUse, func(o *Observation) { o.Overdue = 1 }), Drain, stay},
+		{terminating, running_, "the same, and their kubelet is not heard of", all(inUse, unheard, func(o *Observation) { o.Overdue = 1 }), Terminate, "gone"},
+		{terminating, stopped, "the same, and the instance is stopped", all(inUse, func(o *Observation) { o.Overdue = 1 }), Terminate, "gone"},
+		{terminating, running_, "their kubelet is not heard of, and one of two pods is within its grace", all(unheard, func(o *Observation) { o.Counting, o.Overdue = 2, 1 }), Drain, stay},
 		{terminating, running_, "pods cannot be evicted within drainTimeout, replaced for its age or template", all(inUse, drainingFor(6*time.Minute, v1alpha1.StopRuntime)), AbandonDrain, "running"},
 		{terminating, running_, "the same with terminationGracePeriod set and not over", all(inUse, bounded(10*time.Minute), drainingFor(10*time.Minute, v1alpha1.StopRuntime)), Drain, stay},
 		{terminating, running_, "pods cannot be evicted within drainTimeout, pool deleted", all(inUse, drainingFor(6*time.Minute, v1alpha1.StopDeleted)), Drain, stay},

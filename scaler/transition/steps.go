@@ -21,7 +21,7 @@ func marks() []string {
 		v1alpha1.AnnotationScaleUpStarted, v1alpha1.AnnotationScaleDownCandidateSince, v1alpha1.AnnotationClaims,
 		v1alpha1.AnnotationStopReason, v1alpha1.AnnotationStopIntent, v1alpha1.AnnotationStoppingSince,
 		v1alpha1.AnnotationNudgedAt, v1alpha1.AnnotationRunningSince, v1alpha1.AnnotationDrainFailedAt,
-		v1alpha1.AnnotationSurplusSince, v1alpha1.AnnotationWarmupStarted, v1alpha1.AnnotationImagesChecked,
+		v1alpha1.AnnotationSurplusSince, v1alpha1.AnnotationWarmupStarted, v1alpha1.AnnotationImagesChecked, v1alpha1.AnnotationStopAsked,
 	}
 }
 
@@ -165,6 +165,14 @@ func StartGivenUp(n *corev1.Node, now, until time.Time) Patch {
 	return between(n, is)
 }
 
+// StopAstray is the intent to stop an instance that stands by, that somebody else started and whose kubelet does not report. Like StopIntent it tests
+// that no claim was published on the node.
+func StopAstray(n *corev1.Node, now time.Time) Patch {
+	is := leave(n, v1alpha1.StateStopping, v1alpha1.StopFailed, now)
+	set(&is.Annotations, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
+	return append(between(n, is), Op{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationClaims)})
+}
+
 // StartDeclined takes the start intent back of a node that is none the worse: it rests until the given time, and its strikes stay as they are.
 func StartDeclined(n *corev1.Node, until time.Time) Patch {
 	is := enter(n, v1alpha1.StateStandby)
@@ -233,6 +241,35 @@ func StopIntent(n *corev1.Node, now time.Time) Patch {
 	set(&is.Annotations, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
 	// Last, when annotations are surely there: a test below a path that is missing fails, also one for nothing.
 	return append(between(n, is), Op{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationClaims)})
+}
+
+// StopAsked says that the cloud is about to be asked again for a stop whose intent stands. It tests that it stands: another leader may have taken
+// it back for a pod.
+func StopAsked(n *corev1.Node, now time.Time) Patch {
+	is := n.DeepCopy()
+	set(&is.Annotations, v1alpha1.AnnotationStopAsked, now.UTC().Format(time.RFC3339Nano))
+	return append(stillIntended(n), between(n, is)...)
+}
+
+// StopTakenBack removes an intent of which nothing came. It tests that nobody has asked for the stop again since.
+func StopTakenBack(n *corev1.Node) Patch {
+	is := n.DeepCopy()
+	delete(is.Annotations, v1alpha1.AnnotationStopIntent)
+	delete(is.Annotations, v1alpha1.AnnotationStopAsked)
+	return append(append(stillIntended(n), testAnnotation(n, v1alpha1.AnnotationStopAsked)), between(n, is)...)
+}
+
+func stillIntended(n *corev1.Node) Patch {
+	return Patch{testAnnotation(n, v1alpha1.AnnotationStopIntent)}
+}
+
+// testAnnotation tests that the annotation is as the Node has it, or that there is none. The Node must have some annotation.
+func testAnnotation(n *corev1.Node, key string) Op {
+	op := Op{Op: "test", Path: "/metadata/annotations/" + escape(key)}
+	if value, ok := n.Annotations[key]; ok {
+		op.Value = value
+	}
+	return op
 }
 
 func leave(n *corev1.Node, s v1alpha1.NodeState, reason v1alpha1.StopReason, now time.Time) *corev1.Node {

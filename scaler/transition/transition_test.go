@@ -506,3 +506,54 @@ func TestAStartThatIsGivenUpStopsByAnIntent(t *testing.T) {
 		t.Error("the second warm-up carries the stop intent of the first")
 	}
 }
+
+// TestStopMarks: who asks again relies on the intent, who takes it back on nobody asking again meanwhile.
+func TestStopMarks(t *testing.T) {
+	const first, second = "2026-03-01T11:00:00Z", "2026-03-01T11:59:00Z"
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	stopping := func(asked string) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+			Name: "n", UID: "u", Labels: map[string]string{v1alpha1.LabelState: "stopping"},
+			Annotations: map[string]string{v1alpha1.AnnotationStopIntent: first, v1alpha1.AnnotationStopReason: "empty"},
+		}}
+		if asked != "" {
+			n.Annotations[v1alpha1.AnnotationStopAsked] = asked
+		}
+		return n
+	}
+	is := apply(t, stopping(""), StopAsked(stopping(""), now))
+	if is.Annotations[v1alpha1.AnnotationStopAsked] == "" || is.Annotations[v1alpha1.AnnotationStopIntent] != first {
+		t.Errorf("annotations %v, want the intent as it was, and when it was asked for again", is.Annotations)
+	}
+	for _, asked := range []string{"", first} {
+		back := apply(t, stopping(asked), StopTakenBack(stopping(asked)))
+		diff(t, "after the intent was taken back", back.Annotations, map[string]string{v1alpha1.AnnotationStopReason: "empty"})
+		if _, err := try(stopping(second), StopTakenBack(stopping(asked))); err == nil {
+			t.Errorf("taken back although somebody has asked again since %q", asked)
+		}
+		if _, err := try(back, StopAsked(stopping(asked), now)); err == nil {
+			t.Error("asked again for a stop that was taken back")
+		}
+	}
+	if left := apply(t, is, Standby(is, Template{}, true)); left.Annotations[v1alpha1.AnnotationStopAsked] != "" {
+		t.Error("the next life of the node carries the mark")
+	}
+}
+
+func TestAStandbyNodeThatSomebodyStartedStopsByAnIntent(t *testing.T) {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: "n", UID: "u", Labels: map[string]string{v1alpha1.LabelState: "standby"}, Annotations: map[string]string{v1alpha1.AnnotationHeartbeatAtStop: "{}"},
+	}}
+	is := apply(t, n, StopAstray(n, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)))
+	if is.Labels[v1alpha1.LabelState] != "stopping" || is.Annotations[v1alpha1.AnnotationStopIntent] == "" || is.Annotations[v1alpha1.AnnotationStopReason] != "failed" {
+		t.Errorf("labels %v, annotations %v, want stopping, by an intent, for a failure", is.Labels, is.Annotations)
+	}
+	if is.Annotations[v1alpha1.AnnotationHeartbeatAtStop] != "{}" || Failures(is) != 0 {
+		t.Errorf("annotations %v, want no strike, and what was recorded at the last stop", is.Annotations)
+	}
+	promised := n.DeepCopy()
+	promised.Annotations[v1alpha1.AnnotationClaims] = "pod"
+	if _, err := try(promised, StopAstray(n, epoch())); err == nil {
+		t.Error("stopped although room on it was promised since")
+	}
+}

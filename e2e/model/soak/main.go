@@ -2,11 +2,13 @@
 package main
 
 import (
+	"bufio"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -19,8 +21,13 @@ func main() {
 	workers := flag.Int("workers", 2, "how many worlds are played side by side")
 	traces := flag.String("traces", "", "a folder of stored traces to play first")
 	shrink := flag.Bool("shrink", true, "shorten the trace of a run that breaks a promise")
+	all := flag.Bool("all", false, "go on after a run that breaks a promise")
+	tell := flag.String("tell", "", "a stored trace to play, telling what happens; or a seed")
 	flag.Parse()
 	debug.SetGCPercent(400)
+	if *tell != "" {
+		os.Exit(told(*tell))
+	}
 	if broken, err := stored(*traces); err != nil || broken {
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "soak:", err)
@@ -28,7 +35,7 @@ func main() {
 		}
 		os.Exit(1)
 	}
-	if !soak(*seed, *runs, *workers, *shrink) {
+	if !soak(*seed, *runs, *workers, &found{all: *all, shrink: *shrink}) {
 		os.Exit(1)
 	}
 }
@@ -43,13 +50,9 @@ func stored(folder string) (bool, error) {
 		return false, err
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
+		trace, err := read(file)
 		if err != nil {
 			return false, err
-		}
-		trace, err := model.Parse(string(text))
-		if err != nil {
-			return false, fmt.Errorf("%s: %w", file, err)
 		}
 		if err := model.Play(trace, nil); err != nil {
 			fmt.Fprintf(os.Stdout, "broken: %v (%s)\n", err, filepath.Base(file))
@@ -59,8 +62,42 @@ func stored(folder string) (bool, error) {
 	return false, nil
 }
 
+// told plays one trace and prints what happens in it.
+func told(what string) int {
+	var trace model.Trace
+	if seed, err := strconv.ParseUint(what, 10, 64); err == nil {
+		trace = model.Generate(seed)
+	} else if trace, err = read(what); err != nil {
+		fmt.Fprintln(os.Stderr, "soak:", err)
+		return 2
+	}
+	out := bufio.NewWriter(os.Stdout)
+	err := model.Play(trace, func(line string) { fmt.Fprintln(out, line) })
+	if fault := out.Flush(); fault != nil {
+		return 2
+	}
+	if err != nil {
+		return 1
+	}
+	return 0
+}
+
+func read(file string) (model.Trace, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return model.Trace{}, err
+	}
+	trace, err := model.Parse(string(text))
+	if err != nil {
+		return trace, fmt.Errorf("%s: %w", file, err)
+	}
+	return trace, nil
+}
+
 // found is the broken promise of the lowest seed that breaks one. It is safe for concurrent use.
 type found struct {
+	// all: each one is told of at once, and the rest is played too. shrink: it is told of with a short trace.
+	all, shrink bool
 	// mu guards the fields below.
 	mu    sync.Mutex
 	trace model.Trace
@@ -74,20 +111,30 @@ func (f *found) note(t model.Trace, err error) {
 	if f.err == nil || t.Seed < f.trace.Seed {
 		f.trace, f.err = t, err
 	}
+	if f.all {
+		f.tell(t, err)
+	}
 }
 
-// below reports whether a find stands at a lower seed.
+// below reports whether a find at a lower seed makes an end.
 func (f *found) below(seed uint64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.err != nil && f.trace.Seed < seed
+	return !f.all && f.err != nil && f.trace.Seed < seed
+}
+
+func (f *found) tell(t model.Trace, err error) {
+	if f.shrink {
+		fmt.Fprintln(os.Stdout, model.Report(t, err))
+	} else {
+		fmt.Fprintf(os.Stdout, "broken: %v (seed %d)\n", err, t.Seed)
+	}
 }
 
 // soak reports whether every promise held. Where several seeds break one it tells of the lowest, however many are played at once.
-func soak(seed, runs uint64, workers int, shrink bool) bool {
+func soak(seed, runs uint64, workers int, broken *found) bool {
 	var next atomic.Uint64
 	var group sync.WaitGroup
-	broken := &found{}
 	for range workers {
 		group.Go(func() {
 			for {
@@ -106,13 +153,8 @@ func soak(seed, runs uint64, workers int, shrink bool) bool {
 		})
 	}
 	group.Wait()
-	switch {
-	case broken.err == nil:
-		return true
-	case shrink:
-		fmt.Fprintln(os.Stdout, model.Report(broken.trace, broken.err))
-	default:
-		fmt.Fprintf(os.Stdout, "broken: %v (seed %d)\n", broken.err, broken.trace.Seed)
+	if broken.err != nil && !broken.all {
+		broken.tell(broken.trace, broken.err)
 	}
-	return false
+	return broken.err == nil
 }

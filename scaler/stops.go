@@ -1,0 +1,152 @@
+package scaler
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/lifecycle"
+	"github.com/stratos-sh/stratos/scaler/transition"
+)
+
+// verifyAndStop looks at the pods on the API server itself, because a bind may be on its way through our watch, writes
+// the stop intent and stops the instance. A pod that counts sends the node back to running.
+func (c *nodes) verifyAndStop(ctx context.Context, g gathered) error {
+	counting, err := c.countingLive(ctx, g.node.Name)
+	if err != nil {
+		return err
+	}
+	if len(counting) > 0 || len(c.ledger.On(v1alpha1.NodeName(g.node.Name))) > 0 {
+		return c.toRunning(ctx, g, lifecycle.Decision{Action: lifecycle.CancelStop, Reason: "needed again before it was stopped"})
+	}
+	drained := func() {
+		c.metrics.drainDuration.WithLabelValues(string(g.template.Pool)).Observe(c.now().Sub(g.Node.StoppingSince).Seconds())
+	}
+	if err := c.markAndStop(ctx, g, transition.StopIntent(g.node, c.now()), false, drained); err != nil {
+		return err // where the intent was written it stands; a later look asks again
+	}
+	c.metrics.scaledown.WithLabelValues(string(g.template.Pool), string(g.Node.StopReason)).Inc()
+	c.event(g, corev1.EventTypeNormal, v1alpha1.ReasonScaleDown, "empty for emptyNodeTTL")
+	return c.sayStopping(ctx, g.node)
+}
+
+// stopWarmed ends a warm-up. Like every stop it is written down before the cloud is asked, and a pod that somebody bound here holds it up, but
+// not one that hangs: that machine goes down already, and the pod has it started again.
+func (c *nodes) stopWarmed(ctx context.Context, g gathered, force bool) error {
+	if err := c.stillBare(ctx, g); err != nil {
+		return err
+	}
+	return c.markAndStop(ctx, g, transition.WarmStop(g.node, c.now()), force)
+}
+
+// stopAgain asks once more for a stop whose intent stands. Pods may have landed since it was written.
+func (c *nodes) stopAgain(ctx context.Context, g gathered, force bool) error {
+	if err := c.stillBare(ctx, g); err != nil {
+		return err
+	}
+	return c.markAndStop(ctx, g, transition.StopAsked(g.node, c.now()), force)
+}
+
+// forceStop stops an instance that has outstayed its deadline.
+func (c *nodes) forceStop(ctx context.Context, g gathered) error {
+	switch {
+	case !g.Node.StopIntent.IsZero():
+		return c.stopAgain(ctx, g, true)
+	case g.Node.State == v1alpha1.StateStandby: // somebody else started it: until it is stopped nobody is to be promised room on it
+		if err := c.stillBare(ctx, g); err != nil {
+			return err
+		}
+		return c.markAndStop(ctx, g, transition.StopAstray(g.node, c.now()), true)
+	}
+	return c.stopWarmed(ctx, g, true)
+}
+
+// takeBackStop ends an intent of which nothing came. What becomes of the node says the next look: it is as if nobody had wanted to stop it.
+func (c *nodes) takeBackStop(ctx context.Context, g gathered, d lifecycle.Decision) error {
+	if err := c.patch(ctx, g.node, transition.StopTakenBack(g.node)); err != nil {
+		return err
+	}
+	c.event(g, corev1.EventTypeNormal, v1alpha1.ReasonNodeRunning, d.Reason)
+	return nil
+}
+
+// failStart writes the intent to stop first: the kubelet of a start that came late reports while its machine goes down already, and would pass
+// for one that runs.
+func (c *nodes) failStart(ctx context.Context, g gathered, why string) error {
+	if !c.owns(&g.instance.Instance) {
+		return fmt.Errorf("instance %s does not carry our tags, not stopping it", g.instance.ID)
+	}
+	ctx, cancel := context.WithTimeout(ctx, lifecycle.CallTime)
+	defer cancel()
+	if err := c.starter.Fail(ctx, v1alpha1.NodeName(g.node.Name), why); err != nil {
+		return err
+	}
+	c.metrics.startFailures.WithLabelValues(string(g.template.Pool), "timeout").Inc()
+	if err := c.stop(ctx, g, true); err != nil && !provider.IsIncorrectState(err) {
+		return err // the intent stands; the next look asks again
+	}
+	return nil
+}
+
+// stillBare is a conflict where a pod that would be taken down has come to the node; our watch is about to show it.
+func (c *nodes) stillBare(ctx context.Context, g gathered) error {
+	if g.Instance.State == provider.InstanceStopping || lifecycle.NeverCameUp(g.Node) {
+		return nil // no pod runs there
+	}
+	counting, err := c.countingLive(ctx, g.node.Name)
+	if err == nil && len(counting) > 0 {
+		err = apierrors.NewConflict(corev1.Resource("nodes"), g.node.Name, fmt.Errorf("a pod is there"))
+	}
+	return err
+}
+
+// countingLive lists the pods that keep the node running, from the API server. Nominated ones cannot be selected by a
+// field there, so those are taken from the cache.
+func (c *nodes) countingLive(ctx context.Context, node string) ([]*corev1.Pod, error) {
+	bound := &corev1.PodList{}
+	if err := c.live.List(ctx, bound, client.MatchingFields{"spec.nodeName": node}); err != nil {
+		return nil, err
+	}
+	cached, err := c.podsOn(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range cached {
+		if p.Spec.NodeName == "" {
+			bound.Items = append(bound.Items, p)
+		}
+	}
+	return transition.Counting(node, bound.Items), nil
+}
+
+// markAndStop writes on the Node that the cloud is about to be asked, and asks. The call ends within lifecycle.CallTime of its mark: after that
+// whoever reads the mark may believe what the cloud says. marked is called in between.
+func (c *nodes) markAndStop(ctx context.Context, g gathered, mark transition.Patch, force bool, marked ...func()) error {
+	ctx, cancel := context.WithTimeout(ctx, lifecycle.CallTime)
+	defer cancel()
+	if err := c.patch(ctx, g.node, mark); err != nil {
+		return err
+	}
+	for _, f := range marked {
+		f()
+	}
+	return c.stop(ctx, g, force)
+}
+
+// stop asks the cloud, after checking once more whose instance it is.
+func (c *nodes) stop(ctx context.Context, g gathered, force bool) error {
+	if !c.owns(&g.instance.Instance) {
+		return fmt.Errorf("instance %s does not carry our tags, not stopping it", g.instance.ID)
+	}
+	if err := c.cloud.StopInstance(ctx, string(g.instance.ID), force); err != nil {
+		return err
+	}
+	c.inventory.stopping(g.instance.ID, c.now())
+	c.poke()
+	return nil
+}
