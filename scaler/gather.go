@@ -85,7 +85,6 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 	g.Counting, g.Overdue, g.Leaving = len(counting), overdueOf(counting, c.now()), len(transition.Leaving(g.node.Name, pods))
 	turn := c.turns.of(g.template.Pool, v1alpha1.NodeName(g.node.Name))
 	g.Recycle, g.Refresh, g.Why = turn.Reason, turn.Refresh, turn.Why
-	g.Wanted = len(c.demand.of(g.template.Pool)) > 0
 	g.Claims = len(c.ledger.On(v1alpha1.NodeName(g.node.Name)))
 	g.Node = observe(g.node, g.template, c.now())
 	g.Node.NetworkReady = passable(g.node, g.template, g.Witnessed, c.now())
@@ -104,7 +103,8 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 		return g, err
 	}
 	g.Node.Images = g.pulls.state(&g, c.now())
-	return g, nil
+	g.Wanted, err = c.wanted(ctx, &g)
+	return g, err
 }
 
 // instance looks the id up in the inventory. One that no sweep has shown is asked for where its Node shows a pool and a state of ours: a Node

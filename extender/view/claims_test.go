@@ -85,3 +85,33 @@ func TestANodeThatLostItsPoolsLabelKeepsItsClaims(t *testing.T) {
 		t.Error("a Node that was never seen with a pool's label is ours")
 	}
 }
+
+// TestAPoolMadeAnewStartsAfresh: also where the watch was interrupted, and the deletion of the first is never seen by itself.
+func TestAPoolMadeAnewStartsAfresh(t *testing.T) {
+	for name, c := range map[string]struct {
+		uid  types.UID
+		want claim.Verdict
+	}{
+		"the same pool, changed":    {"uid-of-the-first", claim.Unavailable},
+		"another pool of that name": {"uid-of-the-second", claim.Started},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one := int32(1)
+			pool := func(uid types.UID, generation int64) *v1alpha1.NodePool {
+				p := poolObject("p", generation)
+				p.UID, p.Spec.ScaleUp.StartBudget = uid, &one
+				return p
+			}
+			v, l := newTestView()
+			v.SetPool(pool("uid-of-the-first", 1))
+			v.SetNode(poolNode("a", v1alpha1.StateStandby))
+			v.SetNode(poolNode("b", v1alpha1.StateStandby))
+			claimFor(t, v, l, small("first"), "a") // the budget of one start is used up
+			v.SetPool(pool(c.uid, 2))
+			d := l.Decide(claim.Ask{Pod: small("second"), Nodes: v.Candidates([]string{"b"}), World: v.World}, epoch())
+			if d.Verdict != c.want {
+				t.Errorf("verdict %s (%s), want %s", d.Verdict, d.Reason, c.want)
+			}
+		})
+	}
+}

@@ -229,7 +229,11 @@ func (v *View) DeleteNode(name v1alpha1.NodeName) {
 // SetPool takes in an added or changed NodePool: its nodes are judged by its new template.
 func (v *View) SetPool(p *v1alpha1.NodePool) {
 	name := v1alpha1.PoolName(p.Name)
-	if v.changePool(name, p) {
+	changed, another := v.changePool(name, p)
+	if another { // a watch that was interrupted shows a pool that was made anew as a change of the one before
+		v.ledger.ForgetPool(name)
+	}
+	if changed {
 		v.ledger.Rebudget(name, v.now()) // without our lock: a decision asks for the World with the ledger's held
 	}
 }
@@ -240,8 +244,8 @@ func (v *View) DeletePool(name v1alpha1.PoolName) {
 	v.ledger.ForgetPool(name)
 }
 
-// changePool reports whether a decision may read what has changed.
-func (v *View) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) bool {
+// changePool reports whether a decision may read what has changed, and whether it is another pool of the same name.
+func (v *View) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) (changed, another bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	old := v.pools[name]
@@ -250,7 +254,7 @@ func (v *View) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) bool {
 	} else {
 		v.pools[name] = p
 		if old != nil && old.UID == p.UID && old.Generation == p.Generation {
-			return false // only the status changed, and no decision reads it
+			return false, false // only the status changed, and no decision reads it
 		}
 	}
 	for _, e := range v.nodes {
@@ -258,7 +262,7 @@ func (v *View) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) bool {
 			v.rebuild(e)
 		}
 	}
-	return true
+	return true, old != nil && p != nil && old.UID != p.UID
 }
 
 // SetPod takes in an added or changed pod: one that is bound, or nominated and so on its way, occupies its node until

@@ -22,7 +22,7 @@ type Observation struct {
 	Attached int
 	// Leaving is the number of pods that do not count and are being deleted: on a stopped node no kubelet is there to end them.
 	Leaving int
-	// Wanted: pods wait for a new instance of the pool.
+	// Wanted: pods wait for a new instance of the pool, and need this one.
 	Wanted bool
 	// Overdue is how many of the counting pods are being deleted and have outstayed the grace that they were given for it.
 	Overdue int
