@@ -28,6 +28,9 @@ TIMEOUT ?= 15m
 # More arguments of go test, such as TESTFLAGS='-run TestTaintParity'; V=1 shows what passing tests print.
 TESTFLAGS ?=
 V ?=
+# How many failed tests of the suites are run once more, each alone; what passes only then is named as UNSTABLE at the end. More failures are no
+# accident, and none is run again.
+AGAIN ?= 2
 # Per fuzz target of fuzz-short.
 FUZZTIME ?= 5s
 
@@ -137,7 +140,7 @@ test-helm: bin/check controlplane ## Render, lint and apply the chart by Helm 3 
 # -count=1 because the go command cannot see the processes that the result depends on.
 .PHONY: test-e2e
 test-e2e: bin/check controlplane minors karpenter ## Run the suites, the demo's test and the house's own tests
-	@$(RUN)/e2e.jsonl -dir e2e -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(cd e2e && go list ./... | grep -v '/e2e/model')
+	@$(RUN)/e2e.jsonl -dir e2e -again $(AGAIN) -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(cd e2e && go list ./... | grep -v '/e2e/model')
 
 .PHONY: test-integration
 test-integration: bin/check controlplane minors karpenter ## Run only the suites on the real control plane
@@ -174,6 +177,12 @@ karpenter: ## Build the Karpenter that the suites run beside Stratos into the ca
 
 # Apart from `make test`: these need Docker, or root on a Debian machine to install it. docs/development.md says what they do.
 KIND := e2e/kind/kind.sh
+
+.PHONY: e2e-kind-all
+e2e-kind-all: bin/check ## Bring up a kind cluster, run the suite on its real nodes, and remove it; logs in dist/kind where something fails
+	@rm -rf $(RECORDS)/e2e-kind
+	@STRATOS_KIND_RECORD=$(CURDIR)/$(RECORDS)/e2e-kind/kind.jsonl $(KIND) all $(TESTFLAGS)
+	bin/check results -command 'make e2e-kind-all' -records $(RECORDS)/e2e-kind
 
 .PHONY: e2e-kind-up
 e2e-kind-up: ## Bring up a kind cluster, offline too, with cert-manager and this checkout's Stratos in it

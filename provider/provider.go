@@ -41,6 +41,8 @@ type Instance struct {
 	// StateReason holds the cloud's words for the last state change. May be empty.
 	StateReason string
 	Tags        map[string]string
+	// Unfinished: its launch was interrupted and goes on only when it is asked for again under its client token. Clouds whose launch is one call never say so.
+	Unfinished bool
 }
 
 // CloudProvider is the lifecycle of instances that exist. Implementations are safe for concurrent use, may batch calls

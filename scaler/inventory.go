@@ -105,13 +105,19 @@ func (i *inventory) missing(list []*provider.Instance, asked time.Time, settle t
 	return out
 }
 
-// expect adds an instance that was launched just now and that the cloud's reads may not show yet.
-func (i *inventory) expect(instance *provider.Instance, now time.Time) {
+// expect adds an instance that was launched for the pool just now and that the cloud's reads may not show yet. It is the pool's also where somebody
+// has been faster and taken the tag that says so: the launch's token is proof.
+func (i *inventory) expect(pool v1alpha1.PoolName, instance *provider.Instance, now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if _, ok := i.instances[instance.ID]; !ok {
-		i.instances[instance.ID] = entry{Instance: *instance, seen: now}
+	e, ok := i.instances[instance.ID]
+	if !ok {
+		e = entry{Instance: *instance, seen: now}
 	}
+	if e.home() == "" {
+		e.was = pool
+	}
+	i.instances[instance.ID] = e
 }
 
 // stopping notes that the cloud accepted a stop, so that it is not asked again before the next sweep.
@@ -192,19 +198,25 @@ func (i *inventory) of(pool v1alpha1.PoolName) []entry {
 	return out
 }
 
-// slotsOf returns the launch slots of the pool's instances, those that are gone included. Instances of an earlier pool of the same name, which may
-// still be listed, had slots of the same numbers: they settle none. Of one whose tag names no UID we only know the name.
-func (i *inventory) slotsOf(pool v1alpha1.PoolName, uid types.UID) map[int64]bool {
+// slotsOf returns the launch slots of the pool's instances, those that are gone included, by whether the launch is finished. Instances of an earlier
+// pool of the same name, which may still be listed, had slots of the same numbers: they settle none. Of one whose tag names no UID we only know the
+// name.
+func (i *inventory) slotsOf(pool v1alpha1.PoolName, uid types.UID) (finished, unfinished map[int64]bool) {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
-	slots := map[int64]bool{}
+	finished, unfinished = map[int64]bool{}, map[int64]bool{}
 	for _, e := range i.instances {
 		number, of, told := strings.Cut(e.Tags[tagLaunch], ".")
-		if slot, err := strconv.ParseInt(number, 10, 64); err == nil && e.home() == pool && (!told || of == string(uid)) {
-			slots[slot] = true
+		slot, err := strconv.ParseInt(number, 10, 64)
+		switch {
+		case err != nil || e.home() != pool || told && of != string(uid):
+		case e.Unfinished:
+			unfinished[slot] = true
+		default:
+			finished[slot] = true
 		}
 	}
-	return slots
+	return finished, unfinished
 }
 
 // restless reports whether some instance is on its way between running and stopped.

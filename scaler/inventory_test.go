@@ -61,7 +61,7 @@ func asked(state provider.InstanceState) func(*inventory) {
 }
 
 // launched: by the cloud's clock an hour ago, which must not matter.
-func launched(i *inventory) { i.expect(instance(provider.InstancePending), epoch()) }
+func launched(i *inventory) { i.expect("p", instance(provider.InstancePending), epoch()) }
 
 func TestInventoryStopping(t *testing.T) {
 	for state, want := range map[provider.InstanceState]provider.InstanceState{
@@ -100,16 +100,21 @@ func TestInventoryOfAndSlotsOf(t *testing.T) {
 		instance(provider.InstanceRunning, called("odd"), withTag(tagLaunch, "x")),
 		instance(provider.InstanceRunning, called("own"), withTag(tagLaunch, "7.uid-p")),
 		instance(provider.InstanceTerminated, called("of a pool that was called so before"), withTag(tagLaunch, "8.uid-before")),
+		instance(provider.InstancePending, called("unfinished"), withTag(tagLaunch, "5"), unfinished),
 	}, epoch(), settle)
 	var ids []v1alpha1.InstanceID
 	for _, e := range i.of("p") {
 		ids = append(ids, e.ID)
 	}
-	if diff := cmp.Diff([]v1alpha1.InstanceID{"a", "b", "odd", "own"}, ids); diff != "" {
+	if diff := cmp.Diff([]v1alpha1.InstanceID{"a", "b", "odd", "own", "unfinished"}, ids); diff != "" {
 		t.Errorf("instances (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[int64]bool{2: true, 3: true, 4: true, 7: true}, i.slotsOf("p", "uid-p")); diff != "" {
+	finished, interrupted := i.slotsOf("p", "uid-p")
+	if diff := cmp.Diff(map[int64]bool{2: true, 3: true, 4: true, 7: true}, finished); diff != "" {
 		t.Errorf("slots, those of the gone included (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[int64]bool{5: true}, interrupted); diff != "" {
+		t.Errorf("slots of interrupted launches (-want +got):\n%s", diff)
 	}
 }
 
@@ -121,6 +126,21 @@ func TestAPoolsNodeSaysWhoseItsInstanceIs(t *testing.T) {
 	r.want("patch c standby", `reserve {"next":0}`) // the Node is stamped; nothing is launched
 	if got := r.pool().Status; got.Standby != 1 || got.Total != 1 {
 		t.Errorf("status %+v, want one node, standby", got)
+	}
+}
+
+// TestALaunchSaysWhoseItsInstanceIs: also where somebody takes its tag before a sweep, or even the answer, shows it.
+func TestALaunchSaysWhoseItsInstanceIs(t *testing.T) {
+	bare := instance(provider.InstancePending, withTag(v1alpha1.LabelPool, ""))
+	for name, swept := range map[string][]*provider.Instance{"a sweep was faster": {bare}, "no sweep has shown it": nil} {
+		t.Run(name, func(t *testing.T) {
+			i := newInventory()
+			i.replace(swept, epoch(), settle)
+			i.expect("p", bare, epoch())
+			if got := i.of("p"); len(got) != 1 || got[0].pool() != "" {
+				t.Errorf("%d instances of the pool, want one, whose tag is still to be written", len(got))
+			}
+		})
 	}
 }
 

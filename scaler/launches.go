@@ -38,14 +38,17 @@ func (l *launches) note(pool types.UID, slot int64, now time.Time) {
 	}
 }
 
-// slots are the launch slots that stand on a pool. Open are those of which nobody here knows an instance.
+// slots are the launch slots that stand on a pool. Open are those of which nobody here knows an instance, or only one whose launch was interrupted.
 type slots struct {
 	plan.Slots
 	open []int64
+	// interrupted are the first of the open ones: their instances exist, and count among the pool's.
+	interrupted int
 }
 
-// settle drops the slots that have stood there long enough, and tells which of the rest are open. seen are those that the sweeps have shown.
-func (l *launches) settle(pool types.UID, all plan.Slots, seen map[int64]bool, now time.Time) slots {
+// settle drops the slots that have stood there long enough, and tells which of the rest are open. seen are those that the sweeps have shown;
+// interrupted those of instances whose launch nobody has finished: as long as the slot is there, it is asked for again.
+func (l *launches) settle(pool types.UID, all plan.Slots, seen, interrupted map[int64]bool, now time.Time) slots {
 	for _, slot := range all.Pending {
 		if seen[slot] {
 			l.note(pool, slot, now)
@@ -61,13 +64,16 @@ func (l *launches) settle(pool types.UID, all plan.Slots, seen map[int64]bool, n
 		}
 	}
 	kept := all.Settle(over)
-	return slots{Slots: kept, open: kept.Settle(known).Pending}
+	open := kept.Settle(known).Pending
+	first := slices.DeleteFunc(slices.Clone(open), func(slot int64) bool { return !interrupted[slot] })
+	rest := slices.DeleteFunc(open, func(slot int64) bool { return interrupted[slot] })
+	return slots{Slots: kept, open: slices.Concat(first, rest), interrupted: len(first)}
 }
 
 // reserve adds n slots, which are open.
 func (s slots) reserve(n int32) slots {
 	more := s.Slots.Reserve(n)
-	return slots{Slots: more, open: append(slices.Clone(s.open), more.Pending[len(s.Pending):]...)}
+	return slots{Slots: more, open: append(slices.Clone(s.open), more.Pending[len(s.Pending):]...), interrupted: s.interrupted}
 }
 
 // forget drops a pool that is gone.

@@ -133,7 +133,8 @@ func (c *pools) settle(pool *v1alpha1.NodePool) slots {
 		// Written by somebody else. Numbers must not be used twice, so go on from one that no launch can have had.
 		all = plan.Slots{Next: c.now().Unix()}
 	}
-	return c.launches.settle(pool.UID, all, c.inventory.slotsOf(v1alpha1.PoolName(pool.Name), pool.UID), c.now())
+	seen, interrupted := c.inventory.slotsOf(v1alpha1.PoolName(pool.Name), pool.UID)
+	return c.launches.settle(pool.UID, all, seen, interrupted, c.now())
 }
 
 // reserve writes the slots of the launches that the pool lacks, before any of them is asked for.
@@ -141,7 +142,7 @@ func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots slot
 	n := plan.Launches(plan.Pool{
 		PoolSize: pool.Spec.PoolSize, MinStandby: pool.Spec.MinStandby, Demand: demand,
 		Standby: count[v1alpha1.StateStandby], Warmup: count[v1alpha1.StateWarmup], Total: total(count),
-		Pending: int32(len(slots.open)), //nolint:gosec // bounded by poolSize
+		Pending: int32(len(slots.open) - slots.interrupted), //nolint:gosec // bounded by poolSize
 	})
 	slots = slots.reserve(n)
 	text := slots.String()
@@ -161,12 +162,12 @@ func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots slot
 }
 
 // launch asks for the open slots, as many as there is room for: poolSize may have been lowered since they were
-// reserved. Asking again for one that was launched yields the same instance;
+// reserved. An interrupted launch takes no further room: its instance counts already. Asking again for one that was launched yields the same instance;
 // the first so many were asked for before, by this process or another.
 func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, slots slots, asked int, room int32) error {
 	group := &errgroup.Group{} // one that fails does not take the others down
 	group.SetLimit(cmp.Or(c.launchesAtOnce, launchesAtOnce))
-	for at, slot := range slots.open[:max(0, min(len(slots.open), int(room)))] {
+	for at, slot := range slots.open[:max(0, min(len(slots.open), slots.interrupted+max(0, int(room))))] {
 		group.Go(func() error {
 			instance, err := c.launcher.launch(ctx, pool.Spec.Template.NodeClassRef, c.request(pool, slot))
 			if provider.IsNotFound(err) { // it was launched and has ended since: nothing is left to ask for
@@ -177,7 +178,7 @@ func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, slots slots
 				return err
 			}
 			c.launches.note(pool.UID, slot, c.now())
-			c.inventory.expect(instance, c.now())
+			c.inventory.expect(v1alpha1.PoolName(pool.Name), instance, c.now())
 			c.poke()
 			if at < asked {
 				return c.regain(ctx, pool, instance.ID)

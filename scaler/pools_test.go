@@ -162,6 +162,27 @@ func TestAnInstanceThatShowsSettlesItsSlot(t *testing.T) {
 	r.want(`reserve {"next":5}`)
 }
 
+func unfinished(i *provider.Instance) { i.Unfinished = true }
+
+// The leader died between the two calls that make an instance: its successor asks again under the same token, in no further room, and once.
+func TestAnInterruptedLaunchIsAskedForAgain(t *testing.T) {
+	r := newRig(t, nodePool(2, 2, holding(`{"next":6,"pending":[4,5]}`)))
+	token := r.pools.request(r.pool(), 5).ClientToken
+	half := instance(provider.InstancePending, called(token), withTag(tagLaunch, "5"), unfinished)
+	r.known[token] = half
+	r.sweep(half, instance(provider.InstanceStopped, called("whole"), withTag(tagLaunch, "3")))
+	r.reconcilePool()
+	r.want("launch 5", "get "+token)
+	if got := r.launches[0].ClientToken; got != token {
+		t.Errorf("token %s, want that of slot 5, %s", got, token)
+	}
+	r.reconcilePool() // this process has finished it; the sweep is as old as before
+	r.want()
+	if got := r.pool().Status.Total; got != 2 {
+		t.Errorf("total %d, want 2", got)
+	}
+}
+
 // Nobody is left to say whose it is but the token of its launch.
 func TestTagsTakenBeforeTheNodeRegisteredAreWrittenAgain(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -25,11 +25,18 @@ type Recorder struct {
 	// pending holds what a test printed until it is known whether anybody wants to read it.
 	pending map[testKey]*bytes.Buffer
 	counts  map[string]int
+	// failed holds the top-level tests that failed, running those of them that have not ended, whole the packages that failed.
+	failed  map[testKey]bool
+	running map[testKey]bool
+	whole   map[string]bool
 }
 
 // NewRecorder writes the record as it comes to record, the lines for a person to out.
 func NewRecorder(record, out io.Writer) *Recorder {
-	return &Recorder{record: record, out: out, pending: map[testKey]*bytes.Buffer{}, counts: map[string]int{}}
+	return &Recorder{
+		record: record, out: out, pending: map[testKey]*bytes.Buffer{}, counts: map[string]int{},
+		failed: map[testKey]bool{}, running: map[testKey]bool{}, whole: map[string]bool{},
+	}
 }
 
 // Copy reads events until in ends. A line that is no event (the go command prints some complaints so) is shown.
@@ -70,6 +77,9 @@ func (r *Recorder) line(line []byte) error {
 
 func (r *Recorder) testEvent(event Event) {
 	key := testKey{event.Package, event.Test}
+	if !strings.Contains(event.Test, "/") {
+		r.noteEnd(key, event.Action)
+	}
 	switch event.Action {
 	case "output":
 		r.output(key, event.Output)
@@ -113,6 +123,7 @@ func (r *Recorder) packageEvent(event Event) {
 	case "pass":
 		fmt.Fprintf(r.out, "ok   %s %d tests (%.1fs)\n", event.Package, r.counts[event.Package], event.Elapsed)
 	case "fail":
+		r.whole[event.Package] = true
 		r.flushPackage(event.Package)
 		fmt.Fprintf(r.out, "FAIL %s (%.1fs)\n", event.Package, event.Elapsed)
 	}

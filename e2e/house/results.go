@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -25,8 +26,12 @@ type Event struct {
 	Elapsed float64
 }
 
-// Results is what became of each test, by import path and test name ("pass", "fail", "skip", "" while it runs).
+// Results is what became of each test, by import path and test name ("pass", "fail", "skip", "" while it runs; unstable where it passed only when it
+// ran again).
 type Results map[testKey]string
+
+// unstable is a test that failed beside others and passed alone.
+const unstable = "unstable"
 
 type testKey struct{ importPath, test string }
 
@@ -84,8 +89,16 @@ func (r Results) note(event Event) {
 	key := testKey{event.Package, event.Test}
 	switch event.Action {
 	case "run":
-		r[key] = ""
-	case "pass", "fail", "skip":
+		if r[key] != "fail" {
+			r[key] = ""
+		}
+	case "pass":
+		if r[key] == "fail" || r[key] == unstable {
+			r[key] = unstable
+			return
+		}
+		r[key] = event.Action
+	case "fail", "skip":
 		r[key] = event.Action
 	}
 }
@@ -95,7 +108,7 @@ func (r Results) note(event Event) {
 func CheckResults(rows []Row, command string, sources *Sources, results Results) []string {
 	var problems []string
 	for key, action := range results {
-		if action != "pass" {
+		if !passed(action) {
 			problems = append(problems, fmt.Sprintf("%s %s: %s", key.importPath, key.test, inWords(action)))
 		}
 	}
@@ -111,6 +124,21 @@ func CheckResults(rows []Row, command string, sources *Sources, results Results)
 		}
 	}
 	return problems
+}
+
+func passed(action string) bool { return action == "pass" || action == unstable }
+
+// Unstable are the top-level tests that failed beside others and passed when they ran again, alone; sorted. They are no problem of CheckResults, but somebody
+// has to look at them: the product or the test has a race.
+func (r Results) Unstable() []string {
+	var names []string
+	for key, action := range r {
+		if action == unstable && !strings.Contains(key.test, "/") {
+			names = append(names, key.importPath+" "+key.test)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 func inWords(action string) string {
@@ -137,7 +165,7 @@ func checkRan(name TestName, sources *Sources, results Results) string {
 	if !ran {
 		return fmt.Sprintf("%s did not run", name)
 	}
-	if action != "pass" {
+	if !passed(action) {
 		return fmt.Sprintf("%s %s", name, inWords(action))
 	}
 	return ""

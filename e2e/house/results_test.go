@@ -33,6 +33,9 @@ func TestResultsAreChecked(t *testing.T) {
 		"an open point's test did not run":       {tests: "`TestOne`", status: "open", record: lines(ran("TestTwice", "pass"))},
 		"some other test was skipped":            {tests: "`TestOne`", record: lines(ran("TestOne", "pass"), ran("TestTwice", "skip")), want: "TestTwice: was skipped"},
 		"some other test failed":                 {tests: "`TestOne`", record: lines(ran("TestOne", "pass"), ran("TestTwice", "fail")), want: "TestTwice: failed"},
+		"a test passed when it ran again":        {tests: "`TestOne`", record: lines(ran("TestOne", "fail"), ran("TestOne", "pass"))},
+		"a test failed twice":                    {tests: "`TestOne`", record: lines(ran("TestOne", "pass"), ran("TestTwice", "fail"), ran("TestTwice", "fail")), want: "TestTwice: failed"},
+		"a test never ended when it ran again":   {tests: "`TestOne`", record: lines(ran("TestOne", "pass"), ran("TestTwice", "fail"), `{"Action":"run"`+inA+`,"Test":"TestTwice"}`), want: "TestTwice: failed"},
 		"some other test never ended":            {tests: "`TestOne`", record: lines(ran("TestOne", "pass"), `{"Action":"run"`+inA+`,"Test":"TestTwice"}`), want: "TestTwice: never ended"},
 		"a package without tests is not skipped": {tests: "`TestOne`", record: lines(ran("TestOne", "pass"), `{"Action":"skip","Package":"`+ModulePath+`/c"}`)},
 	}

@@ -14,6 +14,8 @@ cluster_up() {
   cluster_configuration "$image" >"$state/kind.yaml"
   say "creating cluster $cluster of $image"
   "$bin/kind" create cluster --name "$cluster" --image "$image" --config "$state/kind.yaml" --wait 180s --quiet </dev/null
+  # All nodes share one machine, and a pool that boots would starve the API server and leases of a few seconds: what is always on goes first.
+  docker update --cpu-shares 10240 "$cluster-control-plane" "$cluster-worker" >/dev/null
   kubectl wait --for=condition=Ready nodes --all --timeout=180s >/dev/null
 }
 
@@ -170,10 +172,16 @@ collect_logs() {
 
 cluster_down() {
   local instances volumes=() id
-  instances=$(docker ps -aq --no-trunc --filter "label=io.x-k8s.kind.cluster=$cluster")
-  # The provider keeps an instance's changed tags in empty volumes; docs/kind.md tells why.
-  for id in $instances; do
-    mapfile -O ${#volumes[@]} -t volumes < <(docker volume ls -q --filter "label=kind.stratos.sh/tags-of=$id")
+  # First the nodes that Stratos runs on: else it launches another while the others go.
+  docker rm -f -v "$cluster-worker" "$cluster-control-plane" >/dev/null 2>&1 || true
+  # A request that Docker had taken by then may still make a container, so until none is left.
+  while instances=$(docker ps -aq --no-trunc --filter "label=io.x-k8s.kind.cluster=$cluster") && [ -n "$instances" ]; do
+    # The provider keeps an instance's changed tags in empty volumes; docs/kind.md tells why.
+    for id in $instances; do
+      mapfile -O ${#volumes[@]} -t volumes < <(docker volume ls -q --filter "label=kind.stratos.sh/tags-of=$id")
+    done
+    docker rm -f -v $instances >/dev/null 2>&1 || true # unquoted: one word each
+    sleep 0.5
   done
   if [ -x "$bin/kind" ]; then "$bin/kind" delete cluster -q --name "$cluster" </dev/null || true; fi
   docker rm -f -v "$registry" >/dev/null 2>&1 || true

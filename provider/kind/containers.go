@@ -92,6 +92,8 @@ func (p *Provider) instance(n node, changed map[string]string) *provider.Instanc
 		LaunchTime:     time.Unix(n.Created, 0).UTC(),
 		StateReason:    reason(n),
 		Tags:           tagsOf(n.Labels, changed),
+		// It may lack the files of its first boot; whoever made it is about to start it, or has died.
+		Unfinished: n.State == container.StateCreated,
 	}
 }
 

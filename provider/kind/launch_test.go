@@ -167,11 +167,14 @@ func TestALaunchGoesOnWhereAnotherEnded(t *testing.T) {
 	if state, err := second.GetInstanceState(t.Context(), string(id)); err != nil || state != provider.InstancePending {
 		t.Errorf("half launched it is %s, %v", state, err)
 	}
+	if list, err := second.ListInstances(t.Context(), nil); err != nil || len(list) != 1 || !list[0].Unfinished {
+		t.Errorf("half launched it is listed as %+v, %v; want it unfinished", list, err)
+	}
 	if err := second.StopInstance(t.Context(), string(id), true); !provider.IsIncorrectState(err) {
 		t.Errorf("stop: %v, want an IncorrectStateError: nothing runs", err)
 	}
 	again := launched(t, second, testClass(), "one")
-	if again.ID != id || again.State != provider.InstanceRunning || d.box(string(id)).files["/kind/stratos/join.json"] == "" {
+	if again.ID != id || again.State != provider.InstanceRunning || again.Unfinished || d.box(string(id)).files["/kind/stratos/join.json"] == "" {
 		t.Errorf("launched again it is %s, %s, with files %v", again.ID, again.State, d.box(string(id)).files)
 	}
 }

@@ -1,6 +1,8 @@
 package lab
 
 import (
+	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -11,17 +13,33 @@ import (
 // containerdMetadata is where containerd keeps what it has, in a node container.
 const containerdMetadata = "/var/lib/containerd/io.containerd.metadata.v1.bolt/meta.db"
 
-// ImagesOnDisk are the names of the images that a stopped node's containerd has, by its own database: nobody can ask it while it does not run.
+// ImagesOnDisk is ReadImagesOnDisk for what cannot fail.
 func (l *Lab) ImagesOnDisk(t *testing.T, container string) []string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "meta.db")
-	MustDocker(t, "cp", container+":"+containerdMetadata, file)
-	database, err := bbolt.Open(file, 0o600, &bbolt.Options{ReadOnly: true})
+	names, err := l.ReadImagesOnDisk(t.Context(), container)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return names
+}
+
+// ReadImagesOnDisk returns the names of the images that a stopped node's containerd has, sorted, by its own database: nobody can ask it while it does not run.
+func (l *Lab) ReadImagesOnDisk(ctx context.Context, container string) (names []string, err error) {
+	folder, err := os.MkdirTemp("", "containerd")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder)
+	file := filepath.Join(folder, "meta.db")
+	if _, err := Docker(ctx, "cp", container+":"+containerdMetadata, file); err != nil {
+		return nil, err
+	}
+	// Of a node that was started meanwhile the copy may be torn, and its lock is not taken over: this waits for nobody.
+	database, err := bbolt.Open(file, 0o600, &bbolt.Options{ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
 	defer database.Close()
-	var names []string
 	err = database.View(func(tx *bbolt.Tx) error {
 		bucket := tx.Bucket([]byte("v1"))
 		for _, key := range []string{"k8s.io", "images"} {
@@ -37,9 +55,6 @@ func (l *Lab) ImagesOnDisk(t *testing.T, container string) []string {
 			return nil
 		})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	slices.Sort(names)
-	return names
+	return names, err
 }

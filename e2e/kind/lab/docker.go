@@ -47,6 +47,11 @@ func (l *Lab) Running(ctx context.Context, pool string) ([]string, error) {
 	return l.containers(ctx, "--filter", "label=stratos.sh/pool="+pool)
 }
 
+// Stopped are those of them that do not run any more.
+func (l *Lab) Stopped(ctx context.Context, pool string) ([]string, error) {
+	return l.containers(ctx, "-a", "--filter", "status=exited", "--filter", "label=stratos.sh/pool="+pool)
+}
+
 // Instances are the names of all node containers that Stratos made for this cluster, in all states, sorted.
 func (l *Lab) Instances(ctx context.Context) ([]string, error) { return l.containers(ctx, "-a") }
 

@@ -108,7 +108,7 @@ func (l *Lab) AwaitReady(t *testing.T, namespace, app string, count int) []corev
 		ready := 0
 		var waits []string
 		for _, p := range pods {
-			if podReady(&p) {
+			if Ready(&p) {
 				ready++
 			} else {
 				waits = append(waits, p.Name+" "+string(p.Status.Phase))
@@ -120,7 +120,8 @@ func (l *Lab) AwaitReady(t *testing.T, namespace, app string, count int) []corev
 	return pods
 }
 
-func podReady(p *corev1.Pod) bool {
+// Ready reports whether the pod is, by its condition.
+func Ready(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})

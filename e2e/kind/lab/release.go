@@ -83,7 +83,8 @@ func (l *Lab) RunHelm(ctx context.Context, args ...string) (string, error) {
 	return string(out), err
 }
 
-// AwaitRelease waits until all replicas of the Deployment are there and Ready, no older one is, and one of them leads.
+// AwaitRelease waits until all replicas of the Deployment are there and Ready, no older one is, one of them leads, and the API server gets answers from the
+// webhooks: a Pod that is Ready is behind its Service only once kube-proxy has heard of it, on the node that the API server runs on too.
 func (l *Lab) AwaitRelease(t *testing.T) {
 	t.Helper()
 	Await(t, "the release's Deployment", func(ctx context.Context) (bool, error) {
@@ -103,4 +104,17 @@ func (l *Lab) AwaitRelease(t *testing.T) {
 		ok := slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Name == leader })
 		return ok, errors.Join(err, problem(ok, "%q leads", leader))
 	})
+	inARow := 0
+	Await(t, "answers of the webhooks", func(ctx context.Context) (bool, error) {
+		err := l.Client.Create(ctx, l.Class("asks-the-webhooks", "1m"), client.DryRunAll)
+		if err != nil {
+			inARow = 0
+			return false, err
+		}
+		inARow++
+		return inARow >= webhookAnswers, nil
+	})
 }
+
+// webhookAnswers is how many calls in a row must be answered: the Service spreads them over two replicas, each of which is asked but with a chance of 1 in 500.
+const webhookAnswers = 10

@@ -80,6 +80,29 @@ func Everywhere(name, namespace, pool, image string) *appsv1.DaemonSet {
 	}
 }
 
+// Roll gives a DaemonSet another image.
+func (l *Lab) Roll(t *testing.T, d *appsv1.DaemonSet, image string) {
+	t.Helper()
+	patch := fmt.Appendf(nil, `{"spec":{"template":{"spec":{"containers":[{"name":%q,"image":%q}]}}}}`, d.Spec.Template.Spec.Containers[0].Name, image)
+	if err := l.Client.Patch(t.Context(), d, client.RawPatch(types.StrategicMergePatchType, patch)); err != nil {
+		t.Fatalf("roll %s: %v", d.Name, err)
+	}
+}
+
+// AwaitRolledOut waits until the DaemonSet controller counts every pod that is due as updated and available, and has that many of them.
+func (l *Lab) AwaitRolledOut(t *testing.T, d *appsv1.DaemonSet, due int32) {
+	t.Helper()
+	Await(t, fmt.Sprintf("DaemonSet %s rolled out on %d nodes", d.Name, due), func(ctx context.Context) (bool, error) {
+		now := &appsv1.DaemonSet{}
+		if err := l.Client.Get(ctx, client.ObjectKeyFromObject(d), now); err != nil {
+			return false, err
+		}
+		s := now.Status
+		ok := s.ObservedGeneration == now.Generation && s.DesiredNumberScheduled == due && s.UpdatedNumberScheduled == due && s.NumberAvailable == due && s.NumberUnavailable == 0
+		return ok, problem(ok, "generation %d, status %+v", now.Generation, s)
+	})
+}
+
 // Scale sets the number of the workload's pods.
 func (l *Lab) Scale(t *testing.T, w Workload, replicas int32) {
 	t.Helper()
