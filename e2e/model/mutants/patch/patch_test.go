@@ -22,9 +22,6 @@ func TestPlantedBugsApply(t *testing.T) {
 		t.Errorf("%d planted bugs, want at least 12", len(patches))
 	}
 	for _, p := range patches {
-		if p.Seed < 1 || p.Seed > 2000 {
-			t.Errorf("%s remembers seed %d, want one of those that `make test-model` plays: go build -o ../bin/mutants ./model/mutants && ../bin/mutants -root .. -remember -only %s", p.Name, p.Seed, p.Name)
-		}
 		if files, err := Plant(t.Context(), root, t.TempDir(), p.File); err != nil || len(files) == 0 {
 			t.Errorf("%s: %d files changed, error %v", p.Name, len(files), err)
 		}
