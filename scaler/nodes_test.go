@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -95,6 +96,19 @@ func TestNodeStep(t *testing.T) {
 			node: drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-time.Minute))), instance: instance(provider.InstanceRunning),
 			pods: []*corev1.Pod{boundPod("a")}, want: []string{"patch c stopping"}, events: []string{"NodeRunning"},
 		},
+		"the same, but it was asked for again a moment ago: it may yet be carried out": {
+			node:     drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-time.Minute)), markedAt(v1alpha1.AnnotationStopAsked, epoch().Add(-15*time.Second))),
+			instance: instance(provider.InstanceRunning, tagged(v1alpha1.StateStopping)), pods: []*corev1.Pod{boundPod("a")},
+		},
+		"a pod that nobody is there to end does not keep an instance for ever": {
+			node:     nodeIn(v1alpha1.StateTerminating, func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }),
+			instance: instance(provider.InstanceRunning, tagged(v1alpha1.StateTerminating)), pods: []*corev1.Pod{boundPod("a", endedAt(epoch().Add(-time.Minute)))},
+			want: []string{"terminate i-c"},
+		},
+		"one whose kubelet reports that it is not Ready is waited for": {
+			node:     nodeIn(v1alpha1.StateTerminating, func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }),
+			instance: instance(provider.InstanceRunning, tagged(v1alpha1.StateTerminating)), pods: []*corev1.Pod{boundPod("a", endedAt(epoch().Add(-time.Minute)))},
+		},
 		"a stop that hangs is forced": {
 			node: drained(markedAt(v1alpha1.AnnotationStopIntent, long)), instance: instance(provider.InstanceStopping),
 			want: []string{"asked c", "force-stop i-c"},
@@ -164,6 +178,14 @@ func TestNodeStep(t *testing.T) {
 				t.Errorf("events %q, want none", said)
 			}
 		})
+	}
+}
+
+// endedAt: asked to end, with a grace that was over then.
+func endedAt(at time.Time) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		end := metav1.NewTime(at)
+		p.DeletionTimestamp, p.Finalizers = &end, []string{"somebody/waits"} // the fake API server keeps no such pod without one
 	}
 }
 
