@@ -311,6 +311,9 @@ func (c *apiClient) Delete(_ context.Context, object client.Object, options ...c
 		case o.Preconditions != nil && o.Preconditions.UID != nil && *o.Preconditions.UID != found.GetUID():
 			return apierrors.NewConflict(schema.GroupResource{Resource: string(k)}, at.Name, fmt.Errorf("uid does not match"))
 		}
+		if p, ok := found.(*corev1.Pod); ok {
+			c.p.w.rules.deletes(p)
+		}
 		if o.GracePeriodSeconds != nil && *o.GracePeriodSeconds == 0 {
 			s.drop(k, at)
 			return nil

@@ -36,7 +36,7 @@ func (w *World) powerOn(i *instance) {
 func (w *World) power(i *instance) {
 	i.boot++
 	boot := i.boot
-	i.mute, i.up = false, false
+	i.mute, i.up, i.network = false, false, false
 	if w.trouble.mutes > 0 {
 		w.trouble.mutes--
 		i.mute = true
@@ -152,6 +152,7 @@ func (w *World) report(i *instance, boot int) {
 
 func (w *World) networkUp(i *instance, boot int) {
 	if i.up && i.boot == boot {
+		i.network = true
 		w.api.editNode(i.node(), func(n *corev1.Node) {
 			say(n, corev1.NodeNetworkUnavailable, corev1.ConditionFalse, "CalicoIsUp", w.second())
 		})

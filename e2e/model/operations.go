@@ -213,6 +213,8 @@ func isPersons(t corev1.Taint) bool { return t.Key == "person" }
 
 // relent takes all cordons and taints of persons away, and what guards pods.
 func (w *World) relent() {
+	w.rules.relenting = true
+	defer func() { w.rules.relenting = false }()
 	for _, n := range w.api.nodes() { // those too whose pool's label somebody has taken
 		cordoned := n.Spec.Unschedulable && n.Annotations[v1alpha1.AnnotationCordoned] == ""
 		if !cordoned && !slices.ContainsFunc(n.Spec.Taints, isPersons) {

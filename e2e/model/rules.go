@@ -28,6 +28,7 @@ type rules struct {
 	// waited are the times at which pods ceased to wait.
 	waited  []time.Time
 	checked time.Time
+	nodeRules
 }
 
 type sized struct {
@@ -36,7 +37,7 @@ type sized struct {
 }
 
 func newRules(w *World) *rules {
-	return &rules{w: w, bound: map[types.UID]time.Time{}, intent: map[string]time.Time{}, entered: map[string]time.Time{}, sizes: map[string][]sized{}}
+	return &rules{w: w, bound: map[types.UID]time.Time{}, intent: map[string]time.Time{}, entered: map[string]time.Time{}, sizes: map[string][]sized{}, nodeRules: newNodeRules()}
 }
 
 // afterStep is called after each step of the world.
@@ -70,6 +71,7 @@ func (r *rules) changed(k kind, before, after client.Object) {
 	case kindNode:
 		n, _ := after.(*corev1.Node)
 		old, _ := before.(*corev1.Node)
+		r.nodeChanged(old, n)
 		if n == nil {
 			delete(r.entered, old.Name)
 			return
@@ -85,6 +87,7 @@ func (r *rules) changed(k kind, before, after client.Object) {
 	case kindPod:
 		p, _ := after.(*corev1.Pod)
 		old, _ := before.(*corev1.Pod)
+		r.podGone(old, p)
 		switch {
 		case old != nil && old.Spec.NodeName == "" && (p == nil || p.Spec.NodeName != ""):
 			r.waited = append(r.waited, r.w.now)
@@ -104,6 +107,11 @@ func (r *rules) resized(before, after client.Object) {
 	old, _ := before.(*v1alpha1.NodePool)
 	if old != nil && (p == nil || p.Spec.PoolSize != old.Spec.PoolSize) {
 		r.sizes[old.Name] = append(r.sizes[old.Name], sized{size: old.Spec.PoolSize, until: r.w.now.Add(20 * time.Second)})
+	}
+	if p == nil {
+		r.emptied(old)
+	} else {
+		r.status(old, p)
 	}
 }
 
@@ -155,7 +163,7 @@ func (r *rules) tagging(i *instance, tags map[string]string) {
 	if c := i.tags()[v1alpha1.TagCluster]; i.token == "" || c != "" && c != clusterName {
 		r.w.breaks("strangers", "%s is tagged %v and is not ours: %v", i.id, tags, i.tags())
 	}
-	if p := i.pool(); p != "" && tags[v1alpha1.LabelPool] != "" && p != tags[v1alpha1.LabelPool] {
+	if p := i.moments[0].tags[v1alpha1.LabelPool]; tags[v1alpha1.LabelPool] != "" && p != tags[v1alpha1.LabelPool] {
 		r.w.breaks("strangers", "%s of pool %s is taken for pool %s", i.id, p, tags[v1alpha1.LabelPool])
 	}
 }
@@ -227,7 +235,8 @@ func (r *rules) started(i *instance) {
 			}
 		}
 	}
-	if need := r.waiting(); starting > need {
+	r.unwanted(n)
+	if need := min(r.waiting(), r.crowdOf()); starting > need {
 		r.w.breaks("starts", "%d nodes are starting, and %d pods wait or waited a moment ago", starting, need)
 	}
 }

@@ -1,40 +1,52 @@
-// Command mutants plants one bug after the other in a copy of the tree and expects the model to find each: it fails when one is not found, breaks
-// another promise than its patch says, or does not apply any more.
+// Command mutants plants one bug after the other and expects the model to find each: it fails when one is not found, breaks another promise than
+// its patch says, or does not apply any more, and when the tree breaks a promise without any of them. The tree itself is not changed.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/stratos-sh/stratos/e2e/model/mutants/patch"
 )
 
+// options are the flags.
+type options struct {
+	runs           uint64
+	workers        int
+	only           string
+	remember, fast bool
+}
+
 func main() {
 	root := flag.String("root", "../..", "the repository")
-	runs := flag.Int("runs", 600, "how many seeds are played against each, after the stored traces")
-	only := flag.String("only", "", "a part of the names of those to plant; empty: all")
+	o := options{}
+	flag.Uint64Var(&o.runs, "runs", 2000, "how many seeds are played against each, after the stored traces")
+	flag.IntVar(&o.workers, "workers", 2, "how many worlds are played side by side")
+	flag.StringVar(&o.only, "only", "", "a part of the names of those to plant; empty: all")
+	flag.BoolVar(&o.fast, "fast", true, "begin with the seed that the patch remembers; else all are played in their order")
+	flag.BoolVar(&o.remember, "remember", false, "write into each patch the seed that has found it")
 	flag.Parse()
 	at, err := filepath.Abs(*root)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "mutants:", err)
-		os.Exit(1)
+	if err == nil {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+		err = run(ctx, os.Stdout, at, o)
+		stop()
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, at, *runs, *only); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, root string, runs int, only string) error {
+func run(ctx context.Context, out io.Writer, root string, o options) error {
 	patches, err := patch.List(filepath.Join(root, "e2e", "model", "mutants"))
 	if err != nil {
 		return err
@@ -44,65 +56,35 @@ func run(ctx context.Context, root string, runs int, only string) error {
 		return err
 	}
 	defer os.RemoveAll(work)
-	if err := copyTree(ctx, root, work); err != nil {
+	j := &judge{root: root, work: work, options: o, sound: filepath.Join(work, "sound")}
+	if err := j.prepare(ctx); err != nil {
 		return err
 	}
+	began, planted := time.Now(), 0
 	var survivors []string
 	for _, p := range patches {
-		if !strings.Contains(p.Name, only) {
+		if !strings.Contains(p.Name, o.only) {
 			continue
 		}
-		verdict, killed := plant(ctx, work, p, runs)
-		fmt.Fprintf(os.Stdout, "%-44s %s\n", p.Name, verdict)
-		if !killed {
-			survivors = append(survivors, p.Name)
-		}
+		planted++
+		from := time.Now()
+		verdict, err := j.judge(ctx, p)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		word := "found"
+		if err != nil {
+			word, verdict = "NOT FOUND", err.Error()
+			survivors = append(survivors, p.Name)
+		}
+		fmt.Fprintf(out, "%-9s  %-44s %3.0fs  %s\n", word, p.Name, time.Since(from).Seconds(), verdict)
 	}
-	if len(survivors) > 0 {
+	fmt.Fprintf(out, "%d planted bugs, %d found, in %s\n", planted, planted-len(survivors), time.Since(began).Round(time.Second))
+	switch {
+	case len(survivors) > 0:
 		return fmt.Errorf("%d planted bugs were not found as their patches say: %s", len(survivors), strings.Join(survivors, ", "))
+	case planted == 0:
+		return errors.New("no patch has such a name")
 	}
 	return nil
-}
-
-// copyTree copies the files that git knows or would take in.
-func copyTree(ctx context.Context, root, to string) error {
-	command := exec.CommandContext(ctx, "bash", "-c",
-		`set -euo pipefail; cd "$1"; git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' f; do if [ -e "$f" ]; then printf '%s\0' "$f"; fi; done | tar --null -T - -cf - | tar -xf - -C "$2"`,
-		"copy", root, to)
-	out, err := command.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("copy the tree: %w: %s", err, out)
-	}
-	return nil
-}
-
-// plant applies one patch, plays, and takes it out again. It says what came of it, and whether the bug was found as it should be.
-func plant(ctx context.Context, work string, p patch.Patch, runs int) (string, bool) {
-	if out, err := patch.Apply(ctx, work, p.File); err != nil {
-		return "does not apply: " + out, false
-	}
-	defer func() { _, _ = patch.Apply(context.WithoutCancel(ctx), work, p.File, "-R") }()
-	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", filepath.Join(work, "soak"), "./model/soak")
-	build.Dir = filepath.Join(work, "e2e")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Sprintf("does not build: %s", out), false
-	}
-	play := exec.CommandContext(ctx, filepath.Join(work, "soak"), "-shrink=false", "-runs", fmt.Sprint(runs), "-traces", filepath.Join(work, "e2e", "model", "testdata", "traces"))
-	out, err := play.CombinedOutput()
-	if err == nil {
-		return "SURVIVES", false
-	}
-	at := strings.LastIndex(string(out), "broken: ")
-	if at < 0 {
-		return "fails without breaking a promise: " + string(out), false
-	}
-	words := strings.Fields(string(out)[at:])
-	promise := strings.TrimSuffix(words[min(2, len(words)-1)], ":")
-	if !slices.Contains(p.Breaks, promise) {
-		return fmt.Sprintf("breaks %s, its patch says %s: %s", promise, strings.Join(p.Breaks, ", "), strings.TrimSpace(string(out)[at:])), false
-	}
-	return strings.TrimSpace(string(out)[at:]), true
 }

@@ -35,7 +35,7 @@ func main() {
 		}
 		os.Exit(1)
 	}
-	if !soak(*seed, *runs, *workers, *shrink, *all) {
+	if !soak(*seed, *runs, *workers, &found{all: *all, shrink: *shrink}) {
 		os.Exit(1)
 	}
 }
@@ -94,26 +94,57 @@ func read(file string) (model.Trace, error) {
 	return trace, nil
 }
 
-// soak reports whether every promise held.
-func soak(seed, runs uint64, workers int, shrink, all bool) bool {
+// found is the broken promise of the lowest seed that breaks one. It is safe for concurrent use.
+type found struct {
+	// all: each one is told of at once, and the rest is played too. shrink: it is told of with a short trace.
+	all, shrink bool
+	// mu guards the fields below.
+	mu    sync.Mutex
+	trace model.Trace
+	err   error
+}
+
+// note keeps the find if its seed is the lowest.
+func (f *found) note(t model.Trace, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil || t.Seed < f.trace.Seed {
+		f.trace, f.err = t, err
+	}
+	if f.all {
+		f.tell(t, err)
+	}
+}
+
+// below reports whether a find at a lower seed makes an end.
+func (f *found) below(seed uint64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.all && f.err != nil && f.trace.Seed < seed
+}
+
+func (f *found) tell(t model.Trace, err error) {
+	if f.shrink {
+		fmt.Fprintln(os.Stdout, model.Report(t, err))
+	} else {
+		fmt.Fprintf(os.Stdout, "broken: %v (seed %d)\n", err, t.Seed)
+	}
+}
+
+// soak reports whether every promise held. Where several seeds break one it tells of the lowest, however many are played at once.
+func soak(seed, runs uint64, workers int, broken *found) bool {
 	var next atomic.Uint64
-	var broken atomic.Bool
 	var group sync.WaitGroup
 	for range workers {
 		group.Go(func() {
-			for all || !broken.Load() {
+			for {
 				n := next.Add(1) - 1
-				if runs > 0 && n >= runs {
+				if runs > 0 && n >= runs || broken.below(seed+n) {
 					return
 				}
 				trace := model.Generate(seed + n)
 				if err := model.Play(trace, nil); err != nil {
-					broken.Store(true)
-					if shrink {
-						fmt.Fprintln(os.Stdout, model.Report(trace, err))
-					} else {
-						fmt.Fprintf(os.Stdout, "broken: %v (seed %d)\n", err, trace.Seed)
-					}
+					broken.note(trace, err)
 				}
 				if n > 0 && n%1000 == 0 {
 					fmt.Fprintln(os.Stdout, n, "worlds")
@@ -122,5 +153,8 @@ func soak(seed, runs uint64, workers int, shrink, all bool) bool {
 		})
 	}
 	group.Wait()
-	return !broken.Load()
+	if broken.err != nil && !broken.all {
+		broken.tell(broken.trace, broken.err)
+	}
+	return broken.err == nil
 }

@@ -1,4 +1,4 @@
-// Package patch reads the planted bugs of the model.
+// Package patch reads and applies the planted bugs of the model.
 package patch
 
 import (
@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -15,7 +17,19 @@ type Patch struct {
 	Name, File string
 	// Breaks are the promises, one of which is to be found broken.
 	Breaks []string
+	// What says what the bug is, in a sentence.
+	What string
+	// Seed is that of a world in which it was found before, 0 where none is known.
+	Seed uint64
 }
+
+const (
+	breaks = "# Breaks: "
+	seed   = "# Seed: "
+)
+
+// changed is a line of a patch that names a file which it changes.
+var changed = regexp.MustCompile(`(?m)^\+\+\+ b/(\S+)`)
 
 // List reads the headers of the patches of a folder, sorted by name.
 func List(folder string) ([]Patch, error) {
@@ -25,30 +39,89 @@ func List(folder string) ([]Patch, error) {
 	}
 	var out []Patch
 	for _, file := range files {
-		text, err := os.ReadFile(file)
+		p, err := read(file)
 		if err != nil {
 			return nil, err
 		}
-		header, _, _ := strings.Cut(string(text), "\n")
-		said, ok := strings.CutPrefix(header, "# Breaks: ")
-		if !ok {
-			return nil, fmt.Errorf("%s does not begin with \"# Breaks: \" and the promises that it breaks", file)
-		}
-		at, err := filepath.Abs(file)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, Patch{Name: strings.TrimSuffix(filepath.Base(file), ".patch"), File: at, Breaks: strings.Split(said, ", ")})
+		out = append(out, p)
 	}
 	return out, nil
 }
 
-// Apply applies a patch to the tree at root, with git's options such as --check or -R. It returns what git said.
-func Apply(ctx context.Context, root, file string, options ...string) (string, error) {
-	command := exec.CommandContext(ctx, "git", append(append([]string{"apply", "-C1"}, options...), file)...)
-	command.Dir = root
-	// In a tree that is no repository, or a part of one, paths count from the folder itself.
-	command.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(root))
-	out, err := command.CombinedOutput()
-	return string(out), err
+func read(file string) (Patch, error) {
+	p := Patch{Name: strings.TrimSuffix(filepath.Base(file), ".patch")}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return p, err
+	}
+	if p.File, err = filepath.Abs(file); err != nil {
+		return p, err
+	}
+	for line := range strings.SplitSeq(string(text), "\n") {
+		if !strings.HasPrefix(line, "# ") {
+			break
+		}
+		if said, ok := strings.CutPrefix(line, breaks); ok {
+			p.Breaks = strings.Split(said, ", ")
+		} else if said, ok := strings.CutPrefix(line, seed); ok {
+			if p.Seed, err = strconv.ParseUint(said, 10, 64); err != nil {
+				return p, fmt.Errorf("%s: %w", file, err)
+			}
+		} else {
+			p.What = strings.TrimSpace(p.What + " " + strings.TrimPrefix(line, "# "))
+		}
+	}
+	if len(p.Breaks) == 0 || p.What == "" {
+		return p, fmt.Errorf("%s does not say %q with the promises that it breaks, and in a sentence what it is", file, breaks)
+	}
+	return p, nil
+}
+
+// Remember writes the seed of a world in which the bug was found into the patch.
+func (p Patch) Remember(found uint64) error {
+	text, err := os.ReadFile(p.File)
+	if err != nil {
+		return err
+	}
+	var out []string
+	for line := range strings.SplitSeq(string(text), "\n") {
+		if !strings.HasPrefix(line, seed) {
+			out = append(out, line)
+		}
+		if strings.HasPrefix(line, breaks) {
+			out = append(out, seed+strconv.FormatUint(found, 10))
+		}
+	}
+	return os.WriteFile(p.File, []byte(strings.Join(out, "\n")), 0o644) //nolint:gosec // a source
+}
+
+// Plant writes the files that the patch changes into a folder, as they are with it, and returns their paths below root. root is not changed.
+func Plant(ctx context.Context, root, folder, file string) ([]string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, m := range changed.FindAllStringSubmatch(string(text), -1) {
+		source, err := os.ReadFile(filepath.Join(root, m[1]))
+		if err != nil {
+			return nil, err
+		}
+		to := filepath.Join(folder, m[1])
+		if err := os.MkdirAll(filepath.Dir(to), 0o750); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(to, source, 0o600); err != nil {
+			return nil, err
+		}
+		files = append(files, m[1])
+	}
+	command := exec.CommandContext(ctx, "git", "apply", "-C1", file)
+	command.Dir = folder
+	// The folder may lie in a repository: paths count from the folder itself all the same.
+	command.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(folder))
+	if out, err := command.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("does not apply: %w: %s", err, out)
+	}
+	return files, nil
 }
