@@ -2,7 +2,6 @@ package scaler
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -37,10 +36,8 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 		return c.warmAgain(ctx, g, d)
 	case lifecycle.StopWarmed:
 		return c.stopWarmed(ctx, g, false)
-	case lifecycle.StopAgain:
-		return errors.Join(c.stopAgain(ctx, g, g.Node.StopReason == v1alpha1.StopFailed), c.sayStopping(ctx, g.node))
-	case lifecycle.TakeBackStop:
-		return c.takeBackStop(ctx, g, d)
+	case lifecycle.StopAgain, lifecycle.TakeBackStop:
+		return c.actOnStop(ctx, g, d)
 	case lifecycle.ForceStop:
 		return c.forceStop(ctx, g)
 	case lifecycle.ToStandby:

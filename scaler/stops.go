@@ -2,6 +2,7 @@ package scaler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,6 +43,14 @@ func (c *nodes) stopWarmed(ctx context.Context, g gathered, force bool) error {
 		return err
 	}
 	return c.markAndStop(ctx, g, transition.WarmStop(g.node, c.now()), force)
+}
+
+// actOnStop goes on with a stop of which nothing was seen, or ends it.
+func (c *nodes) actOnStop(ctx context.Context, g gathered, d lifecycle.Decision) error {
+	if d.Action == lifecycle.TakeBackStop {
+		return c.takeBackStop(ctx, g, d)
+	}
+	return errors.Join(c.stopAgain(ctx, g, g.Node.StopReason == v1alpha1.StopFailed), c.sayStopping(ctx, g.node))
 }
 
 // stopAgain asks once more for a stop whose intent stands. Pods may have landed since it was written.
