@@ -2,6 +2,7 @@ package suite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -43,11 +44,11 @@ func TestDaemonSetRollsOutBesideStandby(t *testing.T) {
 	lab.Await(t, "the new image on each stopped node", func(ctx context.Context) (bool, error) {
 		stopped, err := l.Stopped(ctx, "roll")
 		if err != nil || len(stopped) != nodes {
-			return false, fmt.Errorf("stopped: %v, %v", stopped, err)
+			return false, errors.Join(err, fmt.Errorf("stopped: %v", stopped))
 		}
 		for _, container := range stopped {
 			if images, err := l.ReadImagesOnDisk(ctx, container); err != nil || !slices.Contains(images, after) {
-				return false, fmt.Errorf("%s has %v, %v", container, images, err)
+				return false, errors.Join(err, fmt.Errorf("%s has %v", container, images))
 			}
 		}
 		return true, nil
