@@ -8,8 +8,8 @@ import (
 	"github.com/stratos-sh/stratos/e2e/kind/lab"
 )
 
-// TestEightStartAtOnce: a burst for eight nodes starts them side by side. Shown by order: all are asked for before the first container has started, and
-// half of them run before the first node is Ready. That all do is not asked: Docker takes a second for each on a machine that is busy.
+// TestEightStartAtOnce: a burst for eight nodes starts them side by side. Shown by order, all are asked for before the first container has started; and by
+// a ratio, their boots overlap: on average at least two are under way. How many is for Docker, which starts one container after the other, and for the machine.
 func TestEightStartAtOnce(t *testing.T) {
 	const nodes = 8
 	l := lab.New(t)
@@ -26,25 +26,32 @@ func TestEightStartAtOnce(t *testing.T) {
 	if got := lab.Nodes(pods); !slices.Equal(got, standby) {
 		t.Errorf("the pods run on %v, want one on each of %v", got, standby)
 	}
-	var requested, ready []time.Time
+	var requested []time.Time
+	ready := map[string]time.Time{}
 	for _, p := range pods {
 		_, node := timeline.AwaitPod(t, p.UID)
-		requested, ready = append(requested, node.StartRequested), append(ready, node.Ready)
+		requested, ready[p.Spec.NodeName] = append(requested, node.StartRequested), node.Ready
 	}
 	starts := events.Of("start", "eight")
 	if len(starts) != nodes {
 		t.Fatalf("%d starts, want %d", len(starts), nodes)
 	}
 	slices.SortFunc(requested, time.Time.Compare)
-	slices.SortFunc(ready, time.Time.Compare)
-	first, last := starts[0].At, starts[nodes-1].At
+	first, lastReady, boots := starts[0].At, time.Time{}, time.Duration(0)
+	for _, start := range starts {
+		boots += ready[start.Node].Sub(start.At)
+		if ready[start.Node].After(lastReady) {
+			lastReady = ready[start.Node]
+		}
+	}
+	span := lastReady.Sub(first)
 	since := func(at time.Time) time.Duration { return at.Sub(requested[0]).Round(time.Millisecond) }
-	t.Logf("since the first node was asked for: all asked %s, first container started %s, last %s, first node Ready %s, last %s",
-		since(requested[nodes-1]), since(first), since(last), since(ready[0]), since(ready[nodes-1]))
+	t.Logf("since the first node was asked for: all asked %s, first container started %s, last %s, last node Ready %s; boots of %s in %s",
+		since(requested[nodes-1]), since(first), since(starts[nodes-1].At), since(lastReady), boots.Round(time.Millisecond), span.Round(time.Millisecond))
 	if requested[nodes-1].After(first) {
 		t.Errorf("the last node was asked for %s after the first container had started: the burst was not asked for at once", requested[nodes-1].Sub(first))
 	}
-	if half := starts[nodes/2-1].At; half.After(ready[0]) {
-		t.Errorf("container %d started %s after the first node was Ready: the starts waited for each other", nodes/2, half.Sub(ready[0]))
+	if boots < 2*span {
+		t.Errorf("the nodes took %s to boot, all together, within %s: they waited for each other", boots, span)
 	}
 }
