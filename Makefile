@@ -181,11 +181,13 @@ SCALE ?= 1
 PLAN ?= 1x20,50x5,500x2
 # DOC=1 writes the table into the page.
 PAGE = $(if $(DOC),--page=$(CURDIR)/docs/performance.md)
+# PROFILES=1 takes profiles of Stratos and of the schedulers, by scenario.
+PROFILES ?=
 
 .PHONY: bench
-bench: controlplane ## Measure Stratos beside its floor and print a table (SCENARIO=pod,burst plays these, SCALE=1/8 shrinks, DOC=1 writes docs/performance.md)
+bench: controlplane ## Measure Stratos beside its floor and print a table (SCENARIO=pod,burst plays these, SCALE=1/8 shrinks, DOC=1 writes docs/performance.md, PROFILES=1 takes profiles into dist/bench/profiles)
 	@go build -C e2e -p $(P) -buildvcs=false -o ../bin/bench ./bench
-	@bin/bench --scenario=$(SCENARIO) --scale=$(SCALE) --out=dist/bench $(PAGE)
+	@bin/bench --scenario=$(SCENARIO) --scale=$(SCALE) --out=dist/bench $(PAGE) $(if $(PROFILES),--profiles=dist/bench/profiles)
 
 .PHONY: bench-compare
 bench-compare: controlplane karpenter ## Measure Stratos beside Karpenter on one control plane (PLAN=1x20,50x5,500x2 is pods x rounds, DOC=1 writes docs/performance.md)

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/evanphx/json-patch/v5 v5.9.11
 	github.com/google/go-cmp v0.7.0
+	github.com/google/pprof v0.0.0-20250403155104-27863c87afa6
 	github.com/spf13/pflag v1.0.10
 	github.com/stratos-sh/stratos v0.0.0
 	github.com/stratos-sh/stratos/e2e/controlplane v0.0.0

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,6 +41,9 @@ const (
 	poolWorkers = 8
 	// launchesAtOnce bounds one pool's launches under way.
 	launchesAtOnce = 10
+	// gathering is how long what changes on a pool's Nodes is gathered before the pool is looked at. A look costs as much as the pool has nodes, and
+	// in a burst each of them changes several times while starts wait for the processor; nothing that a pool decides is more urgent.
+	gathering = 200 * time.Millisecond
 	// launchRetry is how soon a launch that failed is tried again.
 	launchRetry = 5 * time.Second
 	// tagLaunch holds the launch slot of an instance, and after a dot the UID of its pool.
@@ -329,9 +333,8 @@ func (c *pools) setup(mgr manager.Manager, swept <-chan event.TypedGenericEvent[
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("nodepool").
 		For(&v1alpha1.NodePool{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, n client.Object) []reconcile.Request {
-			return toPool(n.GetLabels()[v1alpha1.LabelPool])
-		}), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		Watches(&corev1.Node{}, inBatches(func(n client.Object) []reconcile.Request { return toPool(n.GetLabels()[v1alpha1.LabelPool]) }),
+			builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		Watches(&appsv1.DaemonSet{}, handler.EnqueueRequestsFromMapFunc(c.byDaemonSet), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.TypedChannel(swept, handler.TypedEnqueueRequestsFromMapFunc(
 			func(_ context.Context, name v1alpha1.PoolName) []reconcile.Request { return toPool(string(name)) }))).
@@ -340,6 +343,24 @@ func (c *pools) setup(mgr manager.Manager, swept <-chan event.TypedGenericEvent[
 		b = b.Watches(kind.New(), handler.EnqueueRequestsFromMapFunc(c.byClass(kind)))
 	}
 	return b.Complete(c)
+}
+
+// inBatches enqueues what the events lead to once, gathering after the first of them.
+func inBatches(requests func(client.Object) []reconcile.Request) handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	add := func(q queue, objects ...client.Object) {
+		for _, o := range objects {
+			for _, r := range requests(o) {
+				q.AddAfter(r, gathering)
+			}
+		}
+	}
+	return handler.Funcs{
+		CreateFunc:  func(_ context.Context, e event.CreateEvent, q queue) { add(q, e.Object) },
+		UpdateFunc:  func(_ context.Context, e event.UpdateEvent, q queue) { add(q, e.ObjectOld, e.ObjectNew) },
+		DeleteFunc:  func(_ context.Context, e event.DeleteEvent, q queue) { add(q, e.Object) },
+		GenericFunc: func(_ context.Context, e event.GenericEvent, q queue) { add(q, e.Object) },
+	}
 }
 
 func (c *pools) byClass(kind ClassKind) handler.MapFunc {

@@ -37,6 +37,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	scale := fs.String("scale", "1", "part of the full size, such as 1/8")
 	folder := fs.String("out", "dist/bench", "folder for the JSON")
 	page := fs.String("page", "", "page to write the table into, between its markers")
+	profiles := fs.String("profiles", "", "folder for profiles of Stratos and the schedulers, by scenario; default: none are taken")
 	budget := fs.Duration("budget", 40*time.Minute, "hang guard of the whole: what is not over then is not measured")
 	if err := fs.Parse(args); err != nil {
 		return err
@@ -51,7 +52,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, *budget, fmt.Errorf("no time left of %s", *budget))
 	defer cancel()
-	report := play(ctx, chosen, share, progress)
+	report := play(ctx, chosen, scenario.Run{Scale: share, Progress: progress, Profiles: *profiles})
 	report.Settings = append(report.Settings, figures.Setting{Name: "scale", Value: *scale})
 	if err := report.WriteText(out); err != nil {
 		return err
@@ -65,19 +66,19 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	return nil
 }
 
-func play(ctx context.Context, chosen []scenario.Scenario, share float64, progress io.Writer) figures.Report {
+func play(ctx context.Context, chosen []scenario.Scenario, with scenario.Run) figures.Report {
 	report := figures.Report{Began: time.Now(), Machine: stand.Machine(), Settings: stand.Settings(), Took: map[string]string{}}
 	for _, s := range chosen {
 		if ctx.Err() != nil {
 			report.Rows = append(report.Rows, figures.Row{Scenario: s.Name, Name: s.What, Failure: context.Cause(ctx).Error()})
 			continue
 		}
-		fmt.Fprintf(progress, "%s: %s\n", s.Name, s.What)
+		fmt.Fprintf(with.Progress, "%s: %s\n", s.Name, s.What)
 		began := time.Now()
-		report.Rows = append(report.Rows, scenario.Play(ctx, s, share, progress)...)
+		report.Rows = append(report.Rows, scenario.Play(ctx, s, with)...)
 		took := time.Since(began).Round(time.Second)
 		report.Took[s.Name] = took.String()
-		fmt.Fprintf(progress, "%s: took %s\n", s.Name, took)
+		fmt.Fprintf(with.Progress, "%s: took %s\n", s.Name, took)
 	}
 	total := time.Since(report.Began).Round(time.Second)
 	report.Settings = append(report.Settings, figures.Setting{Name: "took", Value: total.String()})

@@ -50,7 +50,7 @@ func (f ImageFailure) String() string {
 
 // ImagePullFailed remembers which image could not be pulled.
 func ImagePullFailed(n *corev1.Node, f ImageFailure) Patch {
-	is := n.DeepCopy()
+	is := draft(n)
 	set(&is.Annotations, v1alpha1.AnnotationImagePullFailed, f.String())
 	return between(n, is)
 }
@@ -58,7 +58,7 @@ func ImagePullFailed(n *corev1.Node, f ImageFailure) Patch {
 // ImagesRecorded ends a look at the images. hash is the set that is there, "" where it is not all there; failure is what could not be pulled,
 // nil for nothing.
 func ImagesRecorded(n *corev1.Node, hash string, failure *ImageFailure, now time.Time) Patch {
-	is := n.DeepCopy()
+	is := draft(n)
 	delete(is.Annotations, v1alpha1.AnnotationImagePullFailed)
 	if failure != nil {
 		set(&is.Annotations, v1alpha1.AnnotationImagePullFailed, failure.String())

@@ -41,6 +41,13 @@ func (p Patch) JSON() []byte {
 	return out
 }
 
+// draft is a copy of what a step may change of a Node. Its status, the larger part, is left out: no step writes it.
+func draft(n *corev1.Node) *corev1.Node {
+	is := &corev1.Node{ObjectMeta: *n.ObjectMeta.DeepCopy()}
+	n.Spec.DeepCopyInto(&is.Spec)
+	return is
+}
+
 // between is the patch from one Node to another, as far as labels, annotations, taints and cordon go. It tests the
 // uid (a Node of the same name may be another one), the state that the step starts from, the claims where it changes
 // them, and the taints where it replaces them.

@@ -72,7 +72,7 @@ func Warmup(n *corev1.Node, t Template) Patch {
 // Mended puts back what somebody took from a Node that Stratos has adopted: whose it is, and, while it is not running, what keeps pods off it.
 // On a running node labels, taints and cordon are the users' to change.
 func Mended(n *corev1.Node, t Template) Patch {
-	is := n.DeepCopy()
+	is := draft(n)
 	set(&is.Labels, v1alpha1.LabelPool, string(t.Pool))
 	set(&is.Annotations, v1alpha1.AnnotationInstanceID, string(t.Instance))
 	if v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) != v1alpha1.StateRunning {
@@ -83,14 +83,17 @@ func Mended(n *corev1.Node, t Template) Patch {
 
 // Warmed records that a warming node was seen complete.
 func Warmed(n *corev1.Node, now time.Time) Patch {
-	is := n.DeepCopy()
+	is := draft(n)
 	set(&is.Annotations, v1alpha1.AnnotationWarmedAt, now.UTC().Format(time.RFC3339))
 	return between(n, is)
 }
 
 // Stamp writes what the instance was launched from on a Node that does not say so.
 func Stamp(n *corev1.Node, origin map[string]string) Patch {
-	is := n.DeepCopy()
+	if len(origin) == 0 {
+		return nil
+	}
+	is := draft(n)
 	for k, v := range origin {
 		set(&is.Annotations, k, v)
 	}
@@ -99,7 +102,7 @@ func Stamp(n *corev1.Node, origin map[string]string) Patch {
 
 // Surplus marks a standby node as one above minStandby since the given time; the zero time takes the mark away.
 func Surplus(n *corev1.Node, since time.Time) Patch {
-	is := n.DeepCopy()
+	is := draft(n)
 	delete(is.Annotations, v1alpha1.AnnotationSurplusSince)
 	if !since.IsZero() {
 		set(&is.Annotations, v1alpha1.AnnotationSurplusSince, since.UTC().Format(time.RFC3339))
@@ -110,7 +113,7 @@ func Surplus(n *corev1.Node, since time.Time) Patch {
 // WarmStop is the intent to stop an instance at the end of its warm-up. From then on the node is not promoted: the cloud's reads may show it
 // running for a while, and a pod would land on a machine that goes down.
 func WarmStop(n *corev1.Node, now time.Time) Patch {
-	is := n.DeepCopy()
+	is := draft(n)
 	set(&is.Annotations, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
 	return between(n, is)
 }
@@ -142,7 +145,7 @@ func Starting(n *corev1.Node, claims []types.UID, now time.Time) Patch {
 
 // Claims publishes which pods are promised room on the node.
 func Claims(n *corev1.Node, claims []types.UID) Patch {
-	is := n.DeepCopy()
+	is := draft(n)
 	setClaims(is, claims)
 	return between(n, is)
 }
@@ -211,14 +214,14 @@ func DrainFailed(now time.Time) Patch {
 
 // Empty marks a running node as empty since now.
 func Empty(n *corev1.Node, now time.Time) Patch {
-	is := n.DeepCopy()
+	is := draft(n)
 	set(&is.Annotations, v1alpha1.AnnotationScaleDownCandidateSince, now.UTC().Format(time.RFC3339))
 	return between(n, is)
 }
 
 // InUse takes the mark of an empty node away.
 func InUse(n *corev1.Node) Patch {
-	is := n.DeepCopy()
+	is := draft(n)
 	delete(is.Annotations, v1alpha1.AnnotationScaleDownCandidateSince)
 	return between(n, is)
 }
@@ -237,7 +240,7 @@ func Terminating(n *corev1.Node, reason v1alpha1.StopReason, now time.Time) Patc
 
 // StopIntent is the point after which nobody cancels the stop. It tests that no claim was published on the node.
 func StopIntent(n *corev1.Node, now time.Time) Patch {
-	is := n.DeepCopy()
+	is := draft(n)
 	set(&is.Annotations, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
 	// Last, when annotations are surely there: a test below a path that is missing fails, also one for nothing.
 	return append(between(n, is), Op{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationClaims)})
@@ -246,14 +249,14 @@ func StopIntent(n *corev1.Node, now time.Time) Patch {
 // StopAsked says that the cloud is about to be asked again for a stop whose intent stands. It tests that it stands: another leader may have taken
 // it back for a pod.
 func StopAsked(n *corev1.Node, now time.Time) Patch {
-	is := n.DeepCopy()
+	is := draft(n)
 	set(&is.Annotations, v1alpha1.AnnotationStopAsked, now.UTC().Format(time.RFC3339Nano))
 	return append(stillIntended(n), between(n, is)...)
 }
 
 // StopTakenBack removes an intent of which nothing came. It tests that nobody has asked for the stop again since.
 func StopTakenBack(n *corev1.Node) Patch {
-	is := n.DeepCopy()
+	is := draft(n)
 	delete(is.Annotations, v1alpha1.AnnotationStopIntent)
 	delete(is.Annotations, v1alpha1.AnnotationStopAsked)
 	return append(append(stillIntended(n), testAnnotation(n, v1alpha1.AnnotationStopAsked)), between(n, is)...)
@@ -287,7 +290,7 @@ func leave(n *corev1.Node, s v1alpha1.NodeState, reason v1alpha1.StopReason, now
 
 // enter copies the Node into another state without the marks of the one before.
 func enter(n *corev1.Node, s v1alpha1.NodeState) *corev1.Node {
-	is := n.DeepCopy()
+	is := draft(n)
 	set(&is.Labels, v1alpha1.LabelState, string(s))
 	for _, k := range marks() {
 		delete(is.Annotations, k)

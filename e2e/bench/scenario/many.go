@@ -52,6 +52,9 @@ func memoryScenario(ctx context.Context, r *Run) error {
 			r.say("%d nodes, %d pods: %.0f MiB", size, 10*size, last.Resident)
 			growth = append(growth, figures.Point{Size: float64(size), Cost: last.Resident - empty.Resident})
 		}
+		if err := s.KeepHeap(); err != nil {
+			r.say("%v", err)
+		}
 		r.add(figures.Row{
 			Name:  fmt.Sprintf("resident memory with %d nodes and %d pods", nodes, 10*nodes),
 			Floor: figure(figures.Figure{Value: empty.Resident, Unit: figures.MiB}), Ours: figure(figures.Figure{Value: last.Resident, Unit: figures.MiB}),

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -35,11 +36,11 @@ type Scenario struct {
 // All are the scenarios in the order in which they are played.
 func All() []Scenario {
 	return []Scenario{
-		{"pod", "one pod: created until StartInstances is sent", 6 * time.Minute, podScenario},
+		{"pod", "one pod: created until StartInstances is sent", 15 * time.Minute, podScenario},
 		{"ready", "a kubelet's Ready until the first waiting pod is bound", 3 * time.Minute, readyScenario},
-		{"burst", "bursts of pods: created until the last start is sent, and how many starts and calls", 6 * time.Minute, burstScenario},
+		{"burst", "bursts of pods: created until the last start is sent, and how many starts and calls", 12 * time.Minute, burstScenario},
 		{"trickle", "a steady trickle of pods: starts, calls and latencies", 3 * time.Minute, trickleScenario},
-		{"rate", "pods per second on running nodes, with the extender and without", 5 * time.Minute, rateScenario},
+		{"rate", "pods per second on running nodes, with the extender and without", 8 * time.Minute, rateScenario},
 		{"filter", "/filter and /prioritize over HTTPS, by the number of candidates", 5 * time.Minute, filterScenario},
 		{"ledger", "/filter by the number of starting nodes", 3 * time.Minute, ledgerScenario},
 		{"scaledown", "many nodes that empty at once: until all are standby", 4 * time.Minute, scaledownScenario},
@@ -73,14 +74,17 @@ type Run struct {
 	Scale float64
 	// Progress takes what is being done; may be nil.
 	Progress io.Writer
+	// Profiles is the folder for profiles, with one for each scenario; empty for none.
+	Profiles string
 
 	name string
 	rows []figures.Row
 }
 
-// Play plays a scenario and returns its rows. What went wrong is a row too: the others are played all the same.
-func Play(ctx context.Context, s Scenario, scale float64, progress io.Writer) []figures.Row {
-	r := &Run{Scale: scale, Progress: progress, name: s.Name}
+// Play plays a scenario as the run says and returns its rows. What went wrong is a row too: the others are played all the same.
+func Play(ctx context.Context, s Scenario, with Run) []figures.Row {
+	r := &with
+	r.name = s.Name
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Limit, fmt.Errorf("not over within %s", s.Limit))
 	defer cancel()
 	if err := r.play(ctx, s); err != nil {
@@ -140,6 +144,9 @@ func (r *Run) say(format string, args ...any) {
 // on plays on a stand, which ends with the scenario.
 func (r *Run) on(ctx context.Context, o stand.Options, play func(*stand.Stand) error) error {
 	o.Progress = r.Progress
+	if r.Profiles != "" {
+		o.Profiles = filepath.Join(r.Profiles, r.name)
+	}
 	o.ControlPlane.LogDir = "" // ends with the stand
 	s, err := stand.New(ctx, o)
 	if err != nil {

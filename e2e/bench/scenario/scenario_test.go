@@ -29,7 +29,7 @@ func TestSmallRuns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rows := Play(t.Context(), chosen[0], test.scale, t.Output())
+			rows := Play(t.Context(), chosen[0], Run{Scale: test.scale, Progress: t.Output()})
 			for _, row := range rows {
 				if row.Verdict() == figures.NotMeasured {
 					t.Errorf("%s: not measured: %s", row.Name, row.Failure)
@@ -60,7 +60,7 @@ func TestWhatFailsIsARow(t *testing.T) {
 		"words of a novel": {func(_ context.Context, r *Run) error { measured(r); return errors.New(strings.Repeat("long ", 1000)) }, "long long"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rows := Play(t.Context(), Scenario{Name: "x", What: "what", Limit: 100 * time.Millisecond, Play: test.play}, 1, nil)
+			rows := Play(t.Context(), Scenario{Name: "x", What: "what", Limit: 100 * time.Millisecond, Play: test.play}, Run{Scale: 1})
 			if len(rows) != 2 || rows[0].Verdict() != figures.Shown || rows[1].Verdict() != figures.NotMeasured {
 				t.Fatalf("rows %+v", rows)
 			}

@@ -58,7 +58,9 @@ type Options struct {
 	Load bool
 	// NoStratos leaves it to the caller to start it.
 	NoStratos bool
-	Progress  io.Writer
+	// Profiles is the folder for profiles of Stratos and of the schedulers; empty for none. To take them costs a little of what is measured.
+	Profiles string
+	Progress io.Writer
 }
 
 // Stand is a running whole.
@@ -72,6 +74,9 @@ type Stand struct {
 
 	provider   rig.Provider
 	floorProxy *httptest.Server
+	profiler   *profiler
+	// pprof is where Stratos serves its profiles, if at all.
+	pprof string
 }
 
 // New starts control plane, cloud and Stratos, and begins to watch. No scheduler runs yet. On an error nothing stays behind.
@@ -102,6 +107,11 @@ func New(ctx context.Context, o Options) (_ *Stand, err error) {
 		return nil, err
 	}
 	s.floorProxy = httptest.NewServer(s.Floor)
+	if o.Profiles != "" {
+		if err := s.takeProfiles(o.Profiles); err != nil {
+			return nil, err
+		}
+	}
 	if !o.NoStratos {
 		if s.Ours, err = s.StartStratos(ctx, "stratos", s.StratosArgs(o.Stratos...)...); err != nil {
 			return nil, err
@@ -121,7 +131,30 @@ func (s *Stand) StratosArgs(more ...string) []string {
 			args = append(args, "--rate-limit-"+op+"=off")
 		}
 	}
+	if s.pprof != "" {
+		args = append(args, "--pprof="+s.pprof)
+	}
 	return append(args, more...)
+}
+
+// takeProfiles begins with the profiles of Stratos, whenever it runs.
+func (s *Stand) takeProfiles(folder string) (err error) {
+	if s.profiler, err = newProfiler(folder, s.ControlPlane.Kubeconfig()); err != nil {
+		return err
+	}
+	if s.pprof, err = controlplane.FreeAddress(); err != nil {
+		return err
+	}
+	s.profiler.watch("stratos", "http://"+s.pprof)
+	return nil
+}
+
+// KeepHeap writes what lives in Stratos's memory now, on a stand that takes profiles.
+func (s *Stand) KeepHeap() error {
+	if s.profiler == nil {
+		return nil
+	}
+	return s.profiler.heap("stratos", "http://"+s.pprof)
 }
 
 // Close ends everything.
@@ -130,8 +163,11 @@ func (s *Stand) Close() error {
 		s.Seen.stop()
 	}
 	var err error
+	if s.profiler != nil {
+		err = s.profiler.close()
+	}
 	if s.Rig != nil {
-		err = s.Rig.Close()
+		err = errors.Join(err, s.Rig.Close())
 	}
 	if s.floorProxy != nil {
 		s.floorProxy.Close()
@@ -154,7 +190,15 @@ func (s *Stand) startAsking(ctx context.Context, name, url string) (*controlplan
 	if err != nil {
 		return nil, err
 	}
-	return s.ControlPlane.StartScheduler(ctx, controlplane.SchedulerOptions{Name: name, ConfigYAML: config})
+	return s.startScheduler(ctx, name, config)
+}
+
+func (s *Stand) startScheduler(ctx context.Context, name string, config []byte) (*controlplane.Process, error) {
+	process, err := s.ControlPlane.StartScheduler(ctx, controlplane.SchedulerOptions{Name: name, ConfigYAML: config})
+	if err == nil && s.profiler != nil {
+		s.profiler.watch(name, process.URL())
+	}
+	return process, err
 }
 
 func (s *Stand) schedulerConfig(name, url string) ([]byte, error) {
@@ -173,7 +217,7 @@ func (s *Stand) StartPlain(ctx context.Context) (*controlplane.Process, error) {
 	if config, err = WithoutExtender(config); err != nil {
 		return nil, err
 	}
-	return s.ControlPlane.StartScheduler(ctx, controlplane.SchedulerOptions{Name: PlainScheduler, ConfigYAML: config})
+	return s.startScheduler(ctx, PlainScheduler, config)
 }
 
 // WithoutExtender takes the extender out of a generated configuration, and with it what is disabled because the extender does it.

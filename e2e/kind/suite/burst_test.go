@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/stratos-sh/stratos/e2e/kind/lab"
 )
 
@@ -55,18 +57,20 @@ func TestStartLatencies(t *testing.T) {
 	const (
 		rounds = 20
 		joins  = 3
+		// nodes is how many rounds follow each other before all nodes stop again: fewer take longer, more crowd the machine.
+		nodes = 4
 	)
 	l := lab.New(t)
 	image := l.Push(t, "latency/web:1")
-	makePool(t, l, poolOf("latency", 1, 1, image))
+	makePool(t, l, poolOf("latency", nodes, nodes, image))
 	l.Namespace(t, "latency")
-	stopped := measure(t, l, lab.Workload{Name: "stopped", Namespace: "latency", Pool: "latency", Image: image, CPU: podCPU}, rounds, func() { l.AwaitStandby(t, "latency", 1) })
+	stopped := measure(t, l, lab.Workload{Name: "stopped", Namespace: "latency", Pool: "latency", Image: image, CPU: podCPU}, rounds, nodes, func() { l.AwaitStandby(t, "latency", nodes) })
 
-	// No standby node is kept, so each pod waits for a node to be made; the node goes before the next.
-	cold := poolOf("cold", 1, 0)
+	// No standby node is kept, so each pod waits for a node to be made.
+	cold := poolOf("cold", joins, 0)
 	cold.Spec.ScaleDown.StandbySurplusTTL = duration(time.Second)
 	l.Create(t, l.Class("cold", reserve(t, l)), cold)
-	joined := measure(t, l, lab.Workload{Name: "joined", Namespace: "latency", Pool: "cold", Image: image, CPU: podCPU}, joins, func() { l.AwaitStandby(t, "cold", 0) })
+	joined := measure(t, l, lab.Workload{Name: "joined", Namespace: "latency", Pool: "cold", Image: image, CPU: podCPU}, joins, joins, func() { l.AwaitStandby(t, "cold", 0) })
 
 	report := fmt.Sprintf("| pod created until | stopped node, %d rounds: p50 | p99 | new node, %d rounds: p50 | p99 |\n|---|---|---|---|---|\n", rounds, joins)
 	for _, step := range []struct {
@@ -89,29 +93,44 @@ func TestStartLatencies(t *testing.T) {
 // steps are times since the pod was created; requested is 0 where the node was made for the pod.
 type steps struct{ requested, ready, bound, running time.Duration }
 
-// measure runs one pod at a time.
-func measure(t *testing.T, l *lab.Lab, w lab.Workload, rounds int, settle func()) []steps {
+// measure adds one pod at a time, each of which waits for a node of its own; after as many pods as there are nodes all of them go.
+func measure(t *testing.T, l *lab.Lab, w lab.Workload, rounds, nodes int, settle func()) []steps {
 	t.Helper()
 	timeline := l.Record(t, w.Namespace, w.Pool)
 	l.Create(t, w.Deployment())
 	var all []steps
-	for range rounds {
-		l.Scale(t, w, 1)
-		pod := l.AwaitReady(t, w.Namespace, w.Name, 1)[0]
-		seen, node := timeline.AwaitPod(t, pod.UID)
-		s := steps{ready: node.Ready.Sub(seen.Created), bound: seen.Bound.Sub(seen.Created), running: seen.Running.Sub(seen.Created)}
-		if !node.StartRequested.IsZero() {
-			s.requested = node.StartRequested.Sub(seen.Created)
+	seen := map[types.UID]bool{}
+	for len(all) < rounds {
+		for n := 1; n <= nodes && len(all) < rounds; n++ {
+			l.Scale(t, w, int32(n)) //nolint:gosec // a few nodes
+			for _, pod := range l.AwaitReady(t, w.Namespace, w.Name, n) {
+				if !seen[pod.UID] {
+					seen[pod.UID] = true
+					all = append(all, stepsOf(t, timeline, pod.UID))
+				}
+			}
 		}
-		// Two watches may show the same instant in either order.
-		if s.ready > s.bound+time.Second || s.bound > s.running {
-			t.Errorf("the pod was bound before its node was Ready, or ran before it was bound: %+v", s)
-		}
-		all = append(all, s)
 		l.Scale(t, w, 0)
 		settle()
 	}
+	if len(all) != rounds {
+		t.Errorf("%d pods were measured in %d rounds", len(all), rounds)
+	}
 	return all
+}
+
+func stepsOf(t *testing.T, timeline *lab.Timeline, pod types.UID) steps {
+	t.Helper()
+	seen, node := timeline.AwaitPod(t, pod)
+	s := steps{ready: node.Ready.Sub(seen.Created), bound: seen.Bound.Sub(seen.Created), running: seen.Running.Sub(seen.Created)}
+	if !node.StartRequested.IsZero() {
+		s.requested = node.StartRequested.Sub(seen.Created)
+	}
+	// Two watches may show the same instant in either order.
+	if s.ready > s.bound+time.Second || s.bound > s.running {
+		t.Errorf("the pod was bound before its node was Ready, or ran before it was bound: %+v", s)
+	}
+	return s
 }
 
 func quantile(all []steps, percent int, of func(steps) time.Duration) string {
