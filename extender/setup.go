@@ -49,7 +49,7 @@ func SetupWithManager(mgr manager.Manager, s Setup) (*Server, error) {
 		return nil, err
 	}
 	s.View.Listen(view.Listener{Bound: observed.released})
-	recorder := mgr.GetEventRecorder("stratos-extender")
+	recorder := later{mgr.GetEventRecorder("stratos-extender")}
 	parts := Parts{View: s.View, Ledger: s.Ledger, Starter: s.Starter, Client: mgr.GetClient(), Events: recorder, Now: time.Now, Log: mgr.GetLogger().WithName("extender")}
 	e := New(parts)
 	server, err := NewServer(e, metrics.Registry, s.Server)

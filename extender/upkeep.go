@@ -24,7 +24,7 @@ const (
 	// nudgeEvery spaces repeated touches of one node.
 	nudgeEvery = time.Second
 	// upkeepEvery is how often claims are looked at while there are any.
-	upkeepEvery = 50 * time.Millisecond
+	upkeepEvery = 20 * time.Millisecond
 )
 
 // Upkeep ends overdue claims and touches nodes whose claimed pods the scheduler does not ask about. Every replica does
@@ -86,12 +86,16 @@ func (u *Upkeep) Once(ctx context.Context) {
 		clear(u.nudged)
 		return
 	}
+	touched := false
 	for _, node := range u.ledger.Unasked(now, nudgeAfter) {
 		if now.Sub(u.nudged[node]) < nudgeEvery {
 			continue
 		}
 		u.nudged[node] = now
-		u.touch(ctx, node, now)
+		if !touched { // one is enough: it brings all waiting pods back
+			u.touch(ctx, node, now)
+			touched = true
+		}
 	}
 	for _, c := range u.ledger.Overdue(now) {
 		u.events.Eventf(c.Ref.Object(), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonFutileStart), "Start",

@@ -27,12 +27,12 @@ run_suite() {
   STRATOS_KIND_CLUSTER=$cluster STRATOS_KIND_STATE=$state STRATOS_KIND_LOGS=$logs STRATOS_KIND_REGISTRY=$registry \
     STRATOS_KIND_WEB_IMAGE=stratos-e2e/web:$(tag_of stratos-e2e/web) STRATOS_KIND_HELM=$bin/helm \
     STRATOS_KIND_DAEMON=$(if own_daemon; then cat "$daemon/docker.pid"; fi) \
-    "${runner[@]}" -p 1 -count=1 -timeout 40m "$@" ./...
+    "${runner[@]}" -p 1 -parallel 3 -count=1 -timeout 40m "$@" ./...
 }
 
 # What runs `go test`; make gives bin/check, which records the results.
 runner=(go test)
-if [ -n "${STRATOS_KIND_RECORD:-}" ]; then runner=("$root/bin/check" test -record "$STRATOS_KIND_RECORD" -dir "$here" --); fi
+if [ -n "${STRATOS_KIND_RECORD:-}" ]; then runner=("$root/bin/check" test -record "$STRATOS_KIND_RECORD" -dir "$here" -again 1 --); fi
 
 # finish ends `all`, whatever has happened.
 finish() {

@@ -127,6 +127,11 @@ func (q *startQueue) Done(n v1alpha1.NodeName) {
 	}
 }
 
+// AddAfter implements workqueue.TypedDelayingInterface.
+func (q *startQueue) AddAfter(n v1alpha1.NodeName, pause time.Duration) {
+	q.p.w.after(pause, func() { q.Add(n) })
+}
+
 // AddRateLimited implements workqueue.TypedRateLimitingInterface: 100 ms doubling to 10 s.
 func (q *startQueue) AddRateLimited(n v1alpha1.NodeName) {
 	pause := min(100*time.Millisecond<<min(q.failures[n], 10), 10*time.Second)

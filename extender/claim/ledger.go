@@ -102,6 +102,8 @@ const (
 	// futileFirst and futileMost bound the back-off of a pod whose start was futile.
 	futileFirst = time.Minute
 	futileMost  = 30 * time.Minute
+	// lag is how far one watch of a Node may be behind another's in a healthy cluster.
+	lag = 100 * time.Millisecond
 	// missedWindow is how far our view of the cluster may be behind the scheduler's.
 	missedWindow = 10 * time.Second
 	// BudgetWindow is the time over which scaleUp.startBudget bounds the starts of a pool.
@@ -226,14 +228,18 @@ func (l *Ledger) Nominated(pod types.UID, node v1alpha1.NodeName, count func()) 
 }
 
 // Unasked returns the nodes, sorted, that have been running for at least wait and hold a claim whose pod the scheduler
-// has not asked about since.
+// has not asked about since. Where it asked within lag before, it saw the node run sooner than we did: that ask was its answer to the very event, we
+// refused it, and it will not ask again by itself. Such nodes are returned at once.
 func (l *Ledger) Unasked(now time.Time, wait time.Duration) []v1alpha1.NodeName {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var nodes []v1alpha1.NodeName
 	for name, p := range l.byNode {
 		for _, c := range p.claims {
-			if !c.RunningSince.IsZero() && now.Sub(c.RunningSince) >= wait && c.LastAsked.Before(c.RunningSince) {
+			if c.RunningSince.IsZero() || !c.LastAsked.Before(c.RunningSince) {
+				continue
+			}
+			if c.RunningSince.Sub(c.LastAsked) < lag || now.Sub(c.RunningSince) >= wait {
 				nodes = append(nodes, name)
 				break
 			}

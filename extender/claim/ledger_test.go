@@ -327,10 +327,14 @@ func TestUnasked(t *testing.T) {
 	ran := epoch().Add(time.Second)
 	for name, c := range map[string]struct {
 		running bool
+		before  time.Duration // before the node ran, the last ask then; 0: only when it was claimed
 		asked   time.Duration // after the node ran; negative: not asked
 		at      time.Duration
 		want    []v1alpha1.NodeName
 	}{
+		"asked just before: at once":          {running: true, before: lag - 1, asked: -1, want: []v1alpha1.NodeName{"c"}},
+		"asked long before":                   {running: true, before: lag, asked: -1, at: wait - 1},
+		"asked just before and again":         {running: true, before: 1, asked: 1, at: time.Hour},
 		"not asked since its node runs":       {running: true, asked: -1, at: wait, want: []v1alpha1.NodeName{"c"}},
 		"not yet long enough":                 {running: true, asked: -1, at: wait - 1},
 		"asked in the moment it ran":          {running: true, asked: 0, at: wait},
@@ -340,6 +344,9 @@ func TestUnasked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l, p := NewLedger(), pod("a")
 			claimed(t, l, []*Node{standby("c")}, p)
+			if c.before > 0 {
+				l.Decide(ask(p, starting("c")), ran.Add(-c.before))
+			}
 			if c.running {
 				l.Observe("c", v1alpha1.StateStarting, v1alpha1.StateRunning, ran)
 			}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -52,6 +53,9 @@ const (
 	// backoffFirst and backoffMost bound how long a node rests after a failed start.
 	backoffFirst = 3 * time.Minute
 	backoffMost  = 30 * time.Minute
+	// gathering is how long claims on a starting node wait after the last write to it. Its pods are asked about one after the other within that time, and
+	// each write to a Node has the scheduler ask about every waiting pod again: in a burst that is what it would do most of the time.
+	gathering = 200 * time.Millisecond
 	// patience is how often a start is refused because the instance is still stopping, within about 1.5 s, before its claims move to
 	// another node.
 	patience = 4
@@ -81,10 +85,12 @@ type Starter struct {
 	log      logr.Logger
 	queue    workqueue.TypedRateLimitingInterface[v1alpha1.NodeName]
 
-	// mu guards calls.
+	// mu guards the fields below.
 	mu sync.Mutex
 	// calls are the nodes whose intent stands and whose call the cloud has not accepted yet.
 	calls map[v1alpha1.NodeName]Trigger
+	// written is when claims were last written to nodes that start.
+	written map[v1alpha1.NodeName]time.Time
 }
 
 // Options are what a Starter needs.
@@ -116,7 +122,7 @@ func New(o Options) *Starter {
 	}
 	return &Starter{
 		reader: o.Reader, live: o.Live, writer: o.Writer, cloud: o.Cloud, ledger: o.Ledger, events: o.Events, count: o.Count, refused: o.Refused, homeless: o.Homeless, now: o.Now, log: o.Log,
-		queue: queue, calls: map[v1alpha1.NodeName]Trigger{},
+		queue: queue, calls: map[v1alpha1.NodeName]Trigger{}, written: map[v1alpha1.NodeName]time.Time{},
 	}
 }
 
@@ -218,6 +224,7 @@ func (s *Starter) intend(ctx context.Context, node *corev1.Node) error {
 		return err
 	}
 	s.remember(name, TriggerFilter)
+	s.wrote(name)
 	return s.call(ctx, node, TriggerFilter)
 }
 
@@ -373,13 +380,42 @@ func (s *Starter) decline(ctx context.Context, name v1alpha1.NodeName, why decli
 	return err
 }
 
-// publish writes the claims on a starting node to it, where they are not there yet.
+// publish writes the claims on a starting node to it, where they are not there yet; what comes soon after the last write waits, for more to come.
 func (s *Starter) publish(ctx context.Context, node *corev1.Node) error {
-	p := transition.Claims(node, s.claimed(v1alpha1.NodeName(node.Name)))
+	name := v1alpha1.NodeName(node.Name)
+	p := transition.Claims(node, s.claimed(name))
 	if p.Empty() {
 		return nil
 	}
-	return s.patch(ctx, node, p)
+	if wait := s.gathers(name); wait > 0 {
+		s.queue.AddAfter(name, wait)
+		return nil
+	}
+	if err := s.patch(ctx, node, p); err != nil {
+		return err
+	}
+	s.wrote(name)
+	return nil
+}
+
+// wrote notes that claims were written to the node now.
+func (s *Starter) wrote(name v1alpha1.NodeName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	maps.DeleteFunc(s.written, func(_ v1alpha1.NodeName, at time.Time) bool { return now.Sub(at) > gathering })
+	s.written[name] = now
+}
+
+// gathers is how long more claims on the node are waited for.
+func (s *Starter) gathers(name v1alpha1.NodeName) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, ok := s.written[name]
+	if !ok {
+		return 0
+	}
+	return at.Add(gathering).Sub(s.now())
 }
 
 func (s *Starter) claimed(name v1alpha1.NodeName) []types.UID {

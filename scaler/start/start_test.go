@@ -264,8 +264,31 @@ func TestAsksWhileACallIsInFlight(t *testing.T) {
 			synctest.Wait()
 			r.want("patch c starting claims a", "start i-c")
 			close(accept)
+			<-time.After(time.Second)
 		})
 		r.want("patch c starting claims a", "start i-c", "patch c starting claims a,b,d,e") // three claims, one write
+	})
+}
+
+// Each write to a Node has the scheduler ask about all waiting pods again, so claims that follow each other are written together: at most one write in
+// each time of gathering, and none is left out.
+func TestClaimsThatFollowEachOtherAreWrittenTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nodeIn(v1alpha1.StateStandby))
+		r.promise("a")
+		r.run(func() {
+			r.starter.StartNode("c")
+			for _, p := range []string{"b", "d", "e", "f"} {
+				<-time.After(gathering * 2 / 5)
+				r.promise(p)
+				r.starter.StartNode("c")
+			}
+			<-time.After(time.Second)
+			r.promise("g") // long after the last write: there is nothing to wait for
+			r.starter.StartNode("c")
+			synctest.Wait()
+			r.want("patch c starting claims a", "start i-c", "patch c starting claims a,b,d", "patch c starting claims a,b,d,e,f", "patch c starting claims a,b,d,e,f,g")
+		})
 	})
 }
 

@@ -22,6 +22,8 @@ const (
 	// The batch is small because the pods of earlier rounds wait, and each start has the scheduler ask about all of them again.
 	podBatch = 25
 	podBoot  = 4 * time.Second
+	// afterStops is until everybody has taken note of a batch that has stopped.
+	afterStops = time.Second
 	// readyBatch is how many nodes stay up before all go back.
 	readyBatch = 100
 )
@@ -106,6 +108,9 @@ func podRounds(ctx context.Context, r *Run, s *stand.Stand, rounds, batch int, w
 			return nil, err
 		}
 		if err := s.AwaitStandby(ctx, poolName, pool); err != nil {
+			return nil, err
+		}
+		if err := stand.Pause(ctx, afterStops); err != nil {
 			return nil, err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 // node that runs while others of its pool are standby; afterwards the standby nodes get the new image, one after the other.
 func TestDaemonSetRollsOutBesideStandby(t *testing.T) {
 	const nodes = 3
+	t.Parallel()
 	l := lab.New(t)
 	web := l.Push(t, "roll/web:1")
 	before, after := l.Push(t, "roll/everywhere:1"), l.Push(t, "roll/everywhere:2")

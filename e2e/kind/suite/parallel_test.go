@@ -8,14 +8,24 @@ import (
 	"github.com/stratos-sh/stratos/e2e/kind/lab"
 )
 
-// TestEightStartAtOnce: a burst for eight nodes starts them side by side. Shown by order, all are asked for before the first container has started; and by
-// a ratio, their boots overlap: on average at least two are under way. How many is for Docker, which starts one container after the other, and for the machine.
-func TestEightStartAtOnce(t *testing.T) {
-	const nodes = 8
+// eight is the size of the pool of TestEightNodes.
+const eight = 8
+
+// TestEightNodes makes a pool of eight and uses it twice, because to warm it takes longest.
+func TestEightNodes(t *testing.T) {
 	l := lab.New(t)
 	image := l.Push(t, "eight/web:1")
-	standby := makePool(t, l, poolOf("eight", nodes, nodes, image))
+	standby := makePool(t, l, poolOf("eight", eight, eight, image))
 	l.Namespace(t, "eight")
+	t.Run("StartAtOnce", func(t *testing.T) { startAtOnce(t, l, image, standby) })
+	l.AwaitStandby(t, "eight", eight)
+	t.Run("Latencies", func(t *testing.T) { startLatencies(t, l, image) })
+}
+
+// startAtOnce: a burst for eight nodes starts them side by side. Shown by order, all are asked for before the first container has started; and by
+// a ratio, their boots overlap: on average at least two are under way. How many is for Docker, which starts one container after the other, and for the machine.
+func startAtOnce(t *testing.T, l *lab.Lab, image string, standby []string) {
+	const nodes = eight
 	events := l.WatchContainers(t)
 	timeline := l.Record(t, "eight", "eight")
 	w := lab.Workload{Name: "web", Namespace: "eight", Pool: "eight", Image: image, CPU: podCPU, Replicas: nodes}

@@ -15,6 +15,7 @@ import (
 // TestTourOfTheReadme does what `make try` does once the cluster is up, and then types what its tour says: the first command only shows, the second wakes a
 // stopped node, the third lets it stop again.
 func TestTourOfTheReadme(t *testing.T) {
+	t.Parallel()
 	l := lab.New(t)
 	l.AwaitRelease(t)
 	script := read(t, "../try.sh")
