@@ -102,8 +102,8 @@ const (
 	// futileFirst and futileMost bound the back-off of a pod whose start was futile.
 	futileFirst = time.Minute
 	futileMost  = 30 * time.Minute
-	// lag is how far one watch of a Node may be behind another's in a healthy cluster.
-	lag = 100 * time.Millisecond
+	// lag is how far our watch of a Node is behind the scheduler's where nothing is wrong. Not longer: in a burst some pod is asked about all the time.
+	lag = 25 * time.Millisecond
 	// missedWindow is how far our view of the cluster may be behind the scheduler's.
 	missedWindow = 10 * time.Second
 	// BudgetWindow is the time over which scaleUp.startBudget bounds the starts of a pool.

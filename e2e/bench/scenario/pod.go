@@ -66,7 +66,8 @@ func podScenario(ctx context.Context, r *Run) error {
 	})
 }
 
-// readyScenario is the other end of the same rounds, without the floor's pods between them.
+// readyScenario is the other end of such rounds, without the floor's pods between them. Each round waits until its pod is bound: pods that wait beside it
+// are asked about before it, each as often as any node changes, and a burst is what scenario burst measures.
 func readyScenario(ctx context.Context, r *Run) error {
 	rounds := r.n(400, 5)
 	return r.on(ctx, stand.Options{}, func(s *stand.Stand) error {
@@ -133,6 +134,9 @@ func playBatch(ctx context.Context, s *stand.Stand, times *podTimes, name string
 		if i%2 == 1 && withFloor {
 			turns[0], turns[1] = turns[1], turns[0]
 		}
+		if !withFloor {
+			turns = append(turns, func() error { return awaitBound(ctx, s, i+1) })
+		}
 		for _, turn := range turns {
 			if err := turn(); err != nil {
 				return err
@@ -142,7 +146,7 @@ func playBatch(ctx context.Context, s *stand.Stand, times *podTimes, name string
 			}
 		}
 	}
-	if err := s.Seen.Await(ctx, "every pod bound", func(v *stand.View) bool { return v.BoundPods == rounds }); err != nil {
+	if err := awaitBound(ctx, s, rounds); err != nil {
 		return err
 	}
 	starts, _, err := s.Starts(ctx)
@@ -151,6 +155,10 @@ func playBatch(ctx context.Context, s *stand.Stand, times *podTimes, name string
 	}
 	times.starts += len(starts) - len(before)
 	return times.take(s, ours, created, starts[len(before):])
+}
+
+func awaitBound(ctx context.Context, s *stand.Stand, pods int) error {
+	return s.Seen.Await(ctx, "every pod bound", func(v *stand.View) bool { return v.BoundPods == pods })
 }
 
 // oneOfOurs creates the pod and waits until the next node of the pool is awake.

@@ -37,7 +37,7 @@ type Scenario struct {
 func All() []Scenario {
 	return []Scenario{
 		{"pod", "one pod: created until StartInstances is sent", 15 * time.Minute, podScenario},
-		{"ready", "a kubelet's Ready until the first waiting pod is bound", 3 * time.Minute, readyScenario},
+		{"ready", "a kubelet's Ready until the first waiting pod is bound", 12 * time.Minute, readyScenario},
 		{"burst", "bursts of pods: created until the last start is sent, and how many starts and calls", 12 * time.Minute, burstScenario},
 		{"trickle", "a steady trickle of pods: starts, calls and latencies", 3 * time.Minute, trickleScenario},
 		{"rate", "pods per second on running nodes, with the extender and without", 8 * time.Minute, rateScenario},
