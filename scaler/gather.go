@@ -24,6 +24,7 @@ const (
 	indexProviderID = "spec.providerID"
 	indexPodNode    = "stratos.pod-node"
 	indexAttachment = "stratos.attachment-node"
+	indexManaged    = "stratos.managed-instance"
 )
 
 // networkTimeout is how long startup taints wait for the CNI's own condition before they are removed by force.
@@ -140,20 +141,27 @@ func (c *nodes) instance(ctx context.Context, id v1alpha1.InstanceID) (entry, er
 	}, seen: asked, sure: true}, nil
 }
 
-// labelled finds the instance's Node among those that name a pool and show a state; nil if there is none. The pool's label alone may be somebody
+// managedInstance is the instance of a Node that names a pool and shows a state, "" of any other. The pool's label alone may be somebody
 // else's doing, for example a NodePool of Karpenter's that names it, and of such a node our cloud knows nothing: it would pass for one
 // whose instance is gone, and be deleted.
+func managedInstance(n *corev1.Node) v1alpha1.InstanceID {
+	if _, ok := n.Labels[v1alpha1.LabelPool]; !ok {
+		return ""
+	}
+	if _, ok := n.Labels[v1alpha1.LabelState]; !ok {
+		return ""
+	}
+	return instanceOf(n)
+}
+
+// labelled finds the Node of which managedInstance says that it is the instance's; nil if there is none. By an index, because each event of each Node of
+// the cluster leads here.
 func (c *nodes) labelled(ctx context.Context, id v1alpha1.InstanceID) (*corev1.Node, error) {
 	list := &corev1.NodeList{}
-	if err := c.reader.List(ctx, list, client.HasLabels{v1alpha1.LabelPool, v1alpha1.LabelState}); err != nil {
+	if err := c.reader.List(ctx, list, client.MatchingFields{indexManaged: string(id)}); err != nil || len(list.Items) == 0 {
 		return nil, err
 	}
-	for i := range list.Items {
-		if instanceOf(&list.Items[i]) == id {
-			return &list.Items[i], nil
-		}
-	}
-	return nil, nil
+	return &list.Items[0], nil
 }
 
 func (c *nodes) owns(i *provider.Instance) bool {

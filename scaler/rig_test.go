@@ -83,6 +83,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	}
 	r.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&corev1.Node{}, &v1alpha1.NodePool{}, &v1alpha1.AWSNodeClass{}).
 		WithIndex(&corev1.Node{}, indexProviderID, func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).
+		WithIndex(&corev1.Node{}, indexManaged, func(o client.Object) []string { return []string{string(managedInstance(o.(*corev1.Node)))} }).
 		WithIndex(&storagev1.VolumeAttachment{}, indexAttachment, func(o client.Object) []string { return []string{o.(*storagev1.VolumeAttachment).Spec.NodeName} }).
 		WithIndex(&corev1.Pod{}, indexPodNode, pod(nodeOfPod)).
 		WithIndex(&corev1.Pod{}, "spec.nodeName", pod(func(p *corev1.Pod) string { return p.Spec.NodeName })).

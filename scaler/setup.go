@@ -77,6 +77,12 @@ func addIndexes(ctx context.Context, mgr manager.Manager) error {
 			}
 			return nil
 		}),
+		indexer.IndexField(ctx, &corev1.Node{}, indexManaged, func(o client.Object) []string {
+			if n, ok := o.(*corev1.Node); ok && managedInstance(n) != "" {
+				return []string{string(managedInstance(n))}
+			}
+			return nil
+		}),
 		indexer.IndexField(ctx, &corev1.Pod{}, indexPodNode, func(o client.Object) []string {
 			if p, ok := o.(*corev1.Pod); ok && nodeOfPod(p) != "" {
 				return []string{nodeOfPod(p)}

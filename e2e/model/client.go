@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	appsv1 "k8s.io/api/apps/v1"
@@ -150,8 +151,16 @@ func selected(o *client.ListOptions, object client.Object) bool {
 func fieldOf(object client.Object, field string) string {
 	switch o := object.(type) {
 	case *corev1.Node:
-		if field == "spec.providerID" {
+		switch field {
+		case "spec.providerID":
 			return o.Spec.ProviderID
+		case "stratos.managed-instance":
+			_, pool := o.Labels[v1alpha1.LabelPool]
+			_, state := o.Labels[v1alpha1.LabelState]
+			if !pool || !state {
+				return ""
+			}
+			return o.Spec.ProviderID[strings.LastIndexByte(o.Spec.ProviderID, '/')+1:]
 		}
 	case *corev1.Pod:
 		switch {

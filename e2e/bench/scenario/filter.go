@@ -46,6 +46,9 @@ func filterScenario(ctx context.Context, r *Run) (err error) {
 				return err
 			}
 			nodes = size
+			if err := stand.Pause(ctx, settled); err != nil { // thousands of new nodes keep kube-controller-manager and all watches busy for seconds
+				return err
+			}
 			r.say("%d nodes", size)
 			if err := askAll(ctx, r, s, asked{ours, floor, size}, growth); err != nil {
 				return fmt.Errorf("%d candidates: %w", size, err)

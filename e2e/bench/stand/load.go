@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -97,6 +99,11 @@ func loadPod(i int, node string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: LoadNamespace, Name: fmt.Sprintf("service-%d-7d9c5b8f6c-%05d", i%imagesPerNode, i),
+			// As of a Deployment. There is no such ReplicaSet, so on a stand with Load nobody collects garbage.
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "apps/v1", Kind: "ReplicaSet", Name: fmt.Sprintf("service-%d-7d9c5b8f6c", i%imagesPerNode),
+				UID: types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", i%imagesPerNode)), Controller: ptr.To(true),
+			}},
 			Labels:      map[string]string{"app.kubernetes.io/name": fmt.Sprintf("service-%d", i%imagesPerNode), "app.kubernetes.io/part-of": "shop", "pod-template-hash": "7d9c5b8f6c"},
 			Annotations: map[string]string{"prometheus.io/scrape": "true", "checksum/config": fmt.Sprintf("%064x", i)},
 		},

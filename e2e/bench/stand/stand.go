@@ -54,7 +54,8 @@ type Options struct {
 	Cloud        []string
 	Stratos      []string
 	// Load: AddNodes will be called. No new node gets the taint by which admission keeps pods away until kube-controller-manager has seen it: on one
-	// machine thousands of nodes would wait minutes for that, and it is not what is measured.
+	// machine thousands of nodes would wait minutes for that, and it is not what is measured. Nor is the garbage collector there: the owners of AddPods'
+	// pods are names only.
 	Load bool
 	// NoStratos leaves it to the caller to start it.
 	NoStratos bool
@@ -91,6 +92,7 @@ func New(ctx context.Context, o Options) (_ *Stand, err error) {
 	o.ControlPlane.NodeMonitorGracePeriod = time.Hour
 	if o.Load {
 		o.ControlPlane.APIServerArgs = append(o.ControlPlane.APIServerArgs, "--disable-admission-plugins=TaintNodesByCondition")
+		o.ControlPlane.ControllerManagerArgs = append(o.ControlPlane.ControllerManagerArgs, "--controllers=*,-garbage-collector-controller")
 	}
 	cloud := []string{
 		"--fake-boot-time=" + BootTime.String(), "--fake-stop-time=" + StopTime.String(), "--fake-pull-time=0s",
