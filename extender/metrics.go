@@ -15,6 +15,7 @@ import (
 type requestMetrics struct {
 	requests  *prometheus.CounterVec
 	duration  *prometheus.HistogramVec
+	deciding  *prometheus.HistogramVec
 	decisions *prometheus.CounterVec
 }
 
@@ -29,12 +30,17 @@ func newMetrics(registerer prometheus.Registerer) (*requestMetrics, error) {
 			Help:    "Time from the request's header to the end of the answer, by verb.",
 			Buckets: durationBuckets(),
 		}, []string{"verb"}),
+		deciding: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "stratos_extender_decision_duration_seconds",
+			Help:    "Time from the end of the request to the beginning of the answer, by verb: what the extender itself takes, without the network.",
+			Buckets: durationBuckets(),
+		}, []string{"verb"}),
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "stratos_extender_decisions_total",
 			Help: "Answers to filter, by what was decided for the pod.",
 		}, []string{"decision"}),
 	}
-	for _, collector := range []prometheus.Collector{m.requests, m.duration, m.decisions} {
+	for _, collector := range []prometheus.Collector{m.requests, m.duration, m.deciding, m.decisions} {
 		if err := registerer.Register(collector); err != nil {
 			return nil, fmt.Errorf("extender metrics: %w", err)
 		}

@@ -80,9 +80,9 @@ func newRouter(decider Decider, metrics *requestMetrics, options Options) http.H
 	router := chi.NewRouter()
 	router.NotFound(r.measured(verbOther, notFound))
 	router.MethodNotAllowed(r.measured(verbOther, methodNotAllowed))
-	router.Post("/"+verbFilter, r.measured(verbFilter, r.answering(r.filter)))
-	router.Post("/"+verbPrioritize, r.measured(verbPrioritize, r.answering(r.prioritize)))
-	router.Post("/"+verbPreempt, r.measured(verbPreempt, r.answering(r.preempt)))
+	router.Post("/"+verbFilter, r.measured(verbFilter, r.answering(verbFilter, r.filter)))
+	router.Post("/"+verbPrioritize, r.measured(verbPrioritize, r.answering(verbPrioritize, r.prioritize)))
+	router.Post("/"+verbPreempt, r.measured(verbPreempt, r.answering(verbPreempt, r.preempt)))
 	return router
 }
 
@@ -155,7 +155,7 @@ func write(w http.ResponseWriter, body []byte, err error) int {
 
 // answering does what the three verbs share, cheapest refusal first: nothing is read of a body
 // that cannot be answered.
-func (r *routes) answering(decide func(*exchange) ([]byte, error)) answerer {
+func (r *routes) answering(verb string, decide func(*exchange) ([]byte, error)) answerer {
 	return func(w http.ResponseWriter, req *http.Request, x *exchange) ([]byte, error) {
 		if err := checkContentType(req.Header.Get("Content-Type")); err != nil {
 			return nil, err
@@ -172,6 +172,8 @@ func (r *routes) answering(decide func(*exchange) ([]byte, error)) answerer {
 		if err := r.read(w, req, &x.body); err != nil {
 			return nil, err
 		}
+		read := time.Now()
+		defer func() { r.metrics.deciding.WithLabelValues(verb).Observe(time.Since(read).Seconds()) }()
 		return decide(x)
 	}
 }

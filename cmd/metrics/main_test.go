@@ -54,6 +54,7 @@ func TestNamesOfMetrics(t *testing.T) {
 		"cloud_provider_latency_seconds histogram provider, operation",
 		"cloud_provider_throttled_seconds_total counter provider, operation",
 		"extender_decisions_total counter decision",
+		"extender_decision_duration_seconds histogram verb",
 		"extender_request_duration_seconds histogram verb",
 		"extender_requests_total counter verb, code",
 		"nodepool_desired_standby gauge pool",

@@ -60,7 +60,7 @@ func burstScenario(ctx context.Context, r *Run) error {
 
 // burstBoot is how long machines boot here: longer than the burst takes. Nodes that come up are reported, opened and have their pods bound on the same
 // few cores while the rest is still asked about, and boot time is not what is measured.
-func burstBoot(r *Run) time.Duration { return time.Duration(r.n(20_000, 1_000)) * time.Millisecond }
+func burstBoot(r *Run) time.Duration { return time.Duration(r.n(13_000, 1_000)) * time.Millisecond }
 
 func burstsOf(ctx context.Context, r *Run, s *stand.Stand, size, pool int) (floor figures.Samples, ours []burstTimes, err error) {
 	for round := range r.n(burstRounds, 1) {

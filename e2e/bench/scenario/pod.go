@@ -21,7 +21,7 @@ const (
 	// batch takes. A machine that comes up has its node reported, opened and its pod bound, on the same few cores, and boot time is not what is measured.
 	// The batch is small because the pods of earlier rounds wait, and each start has the scheduler ask about all of them again.
 	podBatch = 25
-	podBoot  = 4 * time.Second
+	podBoot  = 3 * time.Second
 	// afterStops is until everybody has taken note of a batch that has stopped.
 	afterStops = time.Second
 	// readyBatch is how many nodes stay up before all go back.
@@ -70,7 +70,7 @@ func podScenario(ctx context.Context, r *Run) error {
 // are asked about before it, each as often as any node changes, and a burst is what scenario burst measures.
 func readyScenario(ctx context.Context, r *Run) error {
 	rounds := r.n(400, 5)
-	return r.on(ctx, stand.Options{}, func(s *stand.Stand) error {
+	return r.on(ctx, stand.Options{Cloud: bootsIn(200 * time.Millisecond)}, func(s *stand.Stand) error {
 		if _, err := s.StartOurs(ctx); err != nil {
 			return err
 		}

@@ -95,9 +95,15 @@ func (s *Stand) StartTLS(ctx context.Context, dir string, args ...string) (*Aske
 	return NewAsker("https://localhost"+s.Ours.Extender[strings.LastIndexByte(s.Ours.Extender, ':'):], authority, pair), nil
 }
 
-// Timed are the requests that the extender has counted for a verb: how many, and how many of them took at most so many seconds. bound must be the bound
-// of a bucket of the metric, as it is written there.
-func (s *Stand) Timed(ctx context.Context, verb, bound string) (all, within float64, err error) {
+// RequestSeconds is the extender's metric of how long a request took with its way over the network, DecisionSeconds without.
+const (
+	RequestSeconds  = "stratos_extender_request_duration_seconds"
+	DecisionSeconds = "stratos_extender_decision_duration_seconds"
+)
+
+// Timed are the requests that the extender has counted for a verb in the metric: how many, and how many of them took at most so many seconds. bound must
+// be the bound of a bucket of the metric, as it is written there.
+func (s *Stand) Timed(ctx context.Context, metric, verb, bound string) (all, within float64, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Ours.Metrics+"/metrics", nil)
 	if err != nil {
 		return 0, 0, err
@@ -111,11 +117,10 @@ func (s *Stand) Timed(ctx context.Context, verb, bound string) (all, within floa
 	if err != nil {
 		return 0, 0, err
 	}
-	return timed(string(text), verb, bound)
+	return timed(string(text), metric, verb, bound)
 }
 
-func timed(metrics, verb, bound string) (all, within float64, err error) {
-	const name = "stratos_extender_request_duration_seconds"
+func timed(metrics, name, verb, bound string) (all, within float64, err error) {
 	found := 0
 	for line := range strings.Lines(metrics) {
 		series, value, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -134,7 +139,7 @@ func timed(metrics, verb, bound string) (all, within float64, err error) {
 		}
 	}
 	if found != 2 {
-		return 0, 0, fmt.Errorf("the metrics have no %s of verb %s with a bucket to %s s", name, verb, bound)
+		return 0, 0, fmt.Errorf("there is no metric %s of verb %s with a bucket to %s s", name, verb, bound)
 	}
 	return all, within, nil
 }
