@@ -219,11 +219,11 @@ bench-diff: ## Compare the Go benchmarks of the pure packages here with those at
 # Apart from `make test`: these need Docker, or root on a Debian machine to install it. docs/development.md says what they do.
 KIND := e2e/kind/kind.sh
 
-.PHONY: e2e-kind-all
-e2e-kind-all: bin/check ## Bring up a kind cluster, run the suite on its real nodes, and remove it; logs in dist/kind where something fails
+.PHONY: e2e-kind
+e2e-kind: bin/check ## Bring up a kind cluster, run the suite on its real nodes, and remove it; logs in dist/kind where something fails
 	@rm -rf $(RECORDS)/e2e-kind
 	@STRATOS_KIND_RECORD=$(CURDIR)/$(RECORDS)/e2e-kind/kind.jsonl $(KIND) all $(TESTFLAGS)
-	bin/check results -command 'make e2e-kind-all' -records $(RECORDS)/e2e-kind
+	bin/check results -command 'make e2e-kind' -records $(RECORDS)/e2e-kind
 
 .PHONY: e2e-kind-up
 e2e-kind-up: ## Bring up a kind cluster, offline too, with cert-manager and this checkout's Stratos in it

@@ -58,10 +58,14 @@ helm() {
 
 # load makes the images that the cluster runs and puts them onto the nodes that are always on.
 load() {
+  local other
   mkdir -p "$state"
+  # One links while the other's image is taken apart by the nodes.
+  program_load $certmanager_image "$root/e2e/certmanager" . certmanager &
+  other=$!
   stratos_load
-  program_load $certmanager_image "$root/e2e/certmanager" . certmanager
   registry_up
+  wait "$other"
 }
 
 stratos_load() {

@@ -27,7 +27,7 @@ run_suite() {
   STRATOS_KIND_CLUSTER=$cluster STRATOS_KIND_STATE=$state STRATOS_KIND_LOGS=$logs STRATOS_KIND_REGISTRY=$registry \
     STRATOS_KIND_WEB_IMAGE=stratos-e2e/web:$(tag_of stratos-e2e/web) STRATOS_KIND_HELM=$bin/helm \
     STRATOS_KIND_DAEMON=$(if own_daemon; then cat "$daemon/docker.pid"; fi) \
-    "${runner[@]}" -p 1 -parallel 3 -count=1 -timeout 40m "$@" ./...
+    "${runner[@]}" -p 1 -parallel 4 -count=1 -timeout 40m "$@" ./...
 }
 
 # What runs `go test`; make gives bin/check, which records the results.

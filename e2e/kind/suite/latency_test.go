@@ -18,9 +18,9 @@ import (
 func startLatencies(t *testing.T, l *lab.Lab, image string) {
 	const (
 		rounds = 20
-		joins  = 3
+		joins  = 2
 		// batch is how many rounds follow each other before all nodes stop again: fewer take longer, more crowd the machine.
-		batch = 5
+		batch = eight
 	)
 	settle := func() { l.AwaitStandby(t, "eight", eight) }
 	stopped := measure(t, l, lab.Workload{Name: "stopped", Namespace: "eight", Pool: "eight", Image: image, CPU: podCPU}, rounds, batch, settle)
