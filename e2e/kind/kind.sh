@@ -32,7 +32,7 @@ run_suite() {
 
 # What runs `go test`; make gives bin/check, which records the results.
 runner=(go test)
-if [ -n "${STRATOS_KIND_RECORD:-}" ]; then runner=("$root/bin/check" test -record "$STRATOS_KIND_RECORD" -dir "$here" -again 1 --); fi
+if [ -n "${STRATOS_KIND_RECORD:-}" ]; then runner=("$root/bin/check" test -record "$STRATOS_KIND_RECORD" -dir "$here" -again 2 --); fi
 
 # finish ends `all`, whatever has happened.
 finish() {
