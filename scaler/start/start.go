@@ -59,6 +59,8 @@ const (
 	// patience is how often a start is refused because the instance is still stopping, within about 1.5 s, before its claims move to
 	// another node.
 	patience = 4
+	// giveUpTries is how often a failed start is written down while others write to the node.
+	giveUpTries = 3
 	// finishTime is how long a step that is under way when the process is told to end may go on.
 	finishTime = 5 * time.Second
 )
@@ -313,34 +315,51 @@ func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) 
 }
 
 // Fail gives a start up that the cloud accepted: the intent to stop the instance is written, the node rests, its claims end, and their pods
-// claim anew. The stop is the caller's.
+// claim anew. The stop is the caller's. It is a conflict where the node is not starting any more: then nothing was written, and nothing is to be stopped.
 func (s *Starter) Fail(ctx context.Context, name v1alpha1.NodeName, why string) error {
 	s.forget(name)
-	return s.fail(ctx, name, why, func(n *corev1.Node, until time.Time) transition.Patch {
+	written, err := s.giveUp(ctx, name, why, func(n *corev1.Node, until time.Time) transition.Patch {
 		return transition.StartGivenUp(n, s.now(), until)
 	})
-}
-
-// fail writes what the given step says of a start that failed.
-func (s *Starter) fail(ctx context.Context, name v1alpha1.NodeName, why string, step func(n *corev1.Node, until time.Time) transition.Patch) error {
-	moving := s.ledger.Failed(name)
-	defer s.homeless(moving) // after the patch, which keeps this node from being chosen again
-	node := &corev1.Node{}
-	// Live, because a cache may not show our own intent yet, and then its marks would stay on the Node.
-	if err := s.live.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	if v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) != v1alpha1.StateStarting {
-		return nil // somebody else has moved it on
-	}
-	rest := min(backoffFirst<<min(transition.Failures(node), 10), backoffMost)
-	s.ledger.Rest(name, s.now().Add(rest))
-	s.events.Eventf(node, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonStartFailed), "Start", "%s", why)
-	err := s.patch(ctx, node, step(node, s.now().Add(rest)))
-	if apierrors.IsInvalid(err) {
-		return nil
+	if err == nil && !written {
+		return apierrors.NewConflict(corev1.Resource("nodes"), string(name), errMovedOn)
 	}
 	return err
+}
+
+var errMovedOn = errors.New("the node is not starting any more")
+
+// fail writes what the given step says of a start that failed. Where somebody else has moved the node on, that stands.
+func (s *Starter) fail(ctx context.Context, name v1alpha1.NodeName, why string, step func(n *corev1.Node, until time.Time) transition.Patch) error {
+	_, err := s.giveUp(ctx, name, why, step)
+	return err
+}
+
+// giveUp reports whether the step was written. What is published on the node meanwhile is no reason not to write it: then it is tried again.
+func (s *Starter) giveUp(ctx context.Context, name v1alpha1.NodeName, why string, step func(n *corev1.Node, until time.Time) transition.Patch) (written bool, err error) {
+	moving := s.ledger.Failed(name)
+	defer s.homeless(moving) // after the patch, which keeps this node from being chosen again
+	said := false
+	for range giveUpTries {
+		node := &corev1.Node{}
+		// Live, because a cache may not show our own intent yet, and then its marks would stay on the Node.
+		if err := s.live.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		if v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) != v1alpha1.StateStarting {
+			return false, nil
+		}
+		rest := min(backoffFirst<<min(transition.Failures(node), 10), backoffMost)
+		s.ledger.Rest(name, s.now().Add(rest))
+		if !said {
+			s.events.Eventf(node, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonStartFailed), "Start", "%s", why)
+			said = true
+		}
+		if err = s.patch(ctx, node, step(node, s.now().Add(rest))); !apierrors.IsInvalid(err) {
+			return err == nil, err
+		}
+	}
+	return false, err
 }
 
 // stillStopping reports whether the instance will take the start in a moment; one that is terminated never will.

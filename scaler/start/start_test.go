@@ -558,8 +558,9 @@ func TestFailLeavesANodeThatHasMovedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nodeIn(v1alpha1.StateRunning))
 		r.promise("a")
-		if err := r.starter.Fail(t.Context(), "c", "late"); err != nil {
-			t.Fatal(err)
+		// An error, or the caller would stop the instance of a node that runs.
+		if err := r.starter.Fail(t.Context(), "c", "late"); !apierrors.IsConflict(err) {
+			t.Errorf("got %v, want a conflict", err)
 		}
 		r.want()
 		if got := r.said(); len(got) != 0 {
@@ -567,6 +568,36 @@ func TestFailLeavesANodeThatHasMovedOn(t *testing.T) {
 		}
 		r.starter.queue.ShutDown()
 	})
+}
+
+// TestFailIsWrittenThoughClaimsAreToo: claims are published on the node between the look at it and the patch. The start is given up all the same: its
+// caller stops the instance next, and without the intent a kubelet that reports late would open a node that goes down.
+func TestFailIsWrittenThoughClaimsAreToo(t *testing.T) {
+	for name, test := range map[string]struct {
+		refused int
+		written bool
+	}{"once": {1, true}, "always": {1000, false}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, nodeIn(v1alpha1.StateStarting))
+				refusals := 0
+				r.patching = func() error {
+					if refusals++; refusals <= test.refused {
+						return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", schema.GroupResource{Resource: "nodes"}, "c", "test", 0, false)
+					}
+					return nil
+				}
+				err := r.starter.Fail(t.Context(), "c", "late")
+				if written := r.node().Annotations[v1alpha1.AnnotationStopIntent] != ""; written != test.written || (err == nil) != test.written {
+					t.Errorf("intent written: %t, error %v", written, err)
+				}
+				if got := r.said(); len(got) != 1 {
+					t.Errorf("events %q, want one", got)
+				}
+				r.starter.queue.ShutDown()
+			})
+		})
+	}
 }
 
 func TestNothingToStart(t *testing.T) {
