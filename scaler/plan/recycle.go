@@ -238,7 +238,9 @@ func standing(members []Member) []Member {
 
 // without leaves out the nodes whose turn it is.
 func without(members []Member, turns []Turn) []Member {
-	return slices.DeleteFunc(slices.Clone(members), func(m Member) bool {
-		return slices.ContainsFunc(turns, func(t Turn) bool { return t.Node == m.Node && m.Node != "" })
-	})
+	leaves := make(map[v1alpha1.NodeName]bool, len(turns))
+	for _, t := range turns {
+		leaves[t.Node] = true
+	}
+	return slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return m.Node != "" && leaves[m.Node] })
 }
