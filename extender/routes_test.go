@@ -492,6 +492,9 @@ stratos_extender_requests_total{code="404",verb="other"} 1
 	if got := testutil.CollectAndCount(registry, "stratos_extender_request_duration_seconds"); got != 3 {
 		t.Errorf("%d duration series, want one for each of filter, prioritize, other", got)
 	}
+	if got := testutil.CollectAndCount(registry, "stratos_extender_decision_duration_seconds"); got != 2 {
+		t.Errorf("%d decision series, want one for each of filter, prioritize", got)
+	}
 }
 
 func TestMetricsPassPromlint(t *testing.T) {

@@ -82,3 +82,34 @@ func TestUpkeep(t *testing.T) {
 		})
 	}
 }
+
+// TestOneTouchForAllNodes: nodes that began to run together share a touch, because each brings every waiting pod back to the scheduler; and the next is a
+// second later.
+func TestOneTouchForAllNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, l := newTestView(time.Now)
+		var nodes []client.Object
+		for _, name := range []string{"a", "b", "c"} {
+			v.SetNode(poolNode(name, v1alpha1.StateStandby))
+			nodes = append(nodes, poolNode(name, v1alpha1.StateRunning))
+			l.Decide(claim.Ask{Pod: cpuPod("pod-"+name, ""), Nodes: v.Candidates([]string{name})}, time.Now())
+		}
+		touched := 0
+		api := fake.NewClientBuilder().WithObjects(nodes...).WithInterceptorFuncs(interceptor.Funcs{
+			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error { touched++; return nil },
+		}).Build()
+		u := NewUpkeep(Parts{Ledger: l, View: v, Client: api, Events: events.NewFakeRecorder(10), Now: time.Now, Log: logr.Discard()})
+		<-time.After(time.Second)
+		for _, name := range []string{"a", "b", "c"} {
+			v.SetNode(poolNode(name, v1alpha1.StateRunning))
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer stop()
+		if err := u.Start(ctx); err != nil {
+			t.Errorf("Start ended with %v", err)
+		}
+		if touched != 2 {
+			t.Errorf("touched %d times within 1.5 s, want 2", touched)
+		}
+	})
+}

@@ -1,0 +1,60 @@
+package start
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/scaler/transition"
+)
+
+// gathering is how long claims on a starting node wait after the last write to it. Its pods are asked about one after the other within that time, and
+// each write to a Node has the scheduler ask about every waiting pod again: in a burst that is what it would do most of the time.
+const gathering = 200 * time.Millisecond
+
+// publish writes the claims on a starting node to it, where they are not there yet; what comes soon after the last write waits, for more to come.
+func (s *Starter) publish(ctx context.Context, node *corev1.Node) error {
+	name := v1alpha1.NodeName(node.Name)
+	p := transition.Claims(node, s.claimed(name))
+	if p.Empty() {
+		return nil
+	}
+	if wait := s.gathers(name); wait > 0 {
+		s.queue.AddAfter(name, wait)
+		return nil
+	}
+	if err := s.patch(ctx, node, p); err != nil {
+		return err
+	}
+	s.wrote(name)
+	return nil
+}
+
+// wrote notes that claims were written to the node now.
+func (s *Starter) wrote(name v1alpha1.NodeName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	maps.DeleteFunc(s.written, func(_ v1alpha1.NodeName, at time.Time) bool { return now.Sub(at) > gathering })
+	s.written[name] = now
+}
+
+// gathers is how long more claims on the node are waited for; not above 0 where nothing was written to it lately.
+func (s *Starter) gathers(name v1alpha1.NodeName) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.written[name].Add(gathering).Sub(s.now())
+}
+
+func (s *Starter) claimed(name v1alpha1.NodeName) []types.UID {
+	claims := s.ledger.On(name)
+	uids := make([]types.UID, len(claims))
+	for i := range claims {
+		uids[i] = claims[i].Pod
+	}
+	return uids
+}
