@@ -96,7 +96,10 @@ func TestOneTouchForAllNodes(t *testing.T) {
 		}
 		touched := 0
 		api := fake.NewClientBuilder().WithObjects(nodes...).WithInterceptorFuncs(interceptor.Funcs{
-			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error { touched++; return nil },
+			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+				touched++
+				return nil
+			},
 		}).Build()
 		u := NewUpkeep(Parts{Ledger: l, View: v, Client: api, Events: events.NewFakeRecorder(10), Now: time.Now, Log: logr.Discard()})
 		<-time.After(time.Second)
