@@ -33,6 +33,9 @@ func (m *Machines) syncMachine(ctx context.Context, id v1alpha1.InstanceID) (tim
 	if !l.up || l.boot.Silent {
 		return 0, nil
 	}
+	if l.ending {
+		return 0, m.shutDown(ctx, mach, l.boot.Number)
+	}
 	if wait := time.Until(l.boot.ReadyAt.Add(-registerBefore)); wait > 0 {
 		return wait, nil
 	}
@@ -64,7 +67,7 @@ func (m *Machines) nextStamp(mach *machine) time.Time {
 	mach.Disk.Unlock()
 	if node := m.cachedNode(mach.name); node != nil {
 		for _, c := range node.Status.Conditions {
-			ours := c.Type == corev1.NodeReady || c.Type == mach.script.network.Type
+			ours := c.Type == corev1.NodeReady || c.Type == mach.script.cni.condition.Type
 			if ours && c.LastHeartbeatTime.After(last) {
 				last = c.LastHeartbeatTime.Time
 			}
@@ -145,17 +148,21 @@ func (m *machine) stamped(conditions []corev1.NodeCondition) {
 // reportReady is the first whole report of a boot. What follows from it: lease, pods, later reports.
 func (m *Machines) reportReady(ctx context.Context, mach *machine, b simcloud.Boot) error {
 	now := time.Now()
-	withNetwork := !b.NoNetwork && m.power.Times().NetworkDelay <= 0
+	due := mach.script.cni.firstDue(now, m.power.Times().NetworkDelay, b.NoNetwork)
+	withNetwork := !due.IsZero() && !due.After(now)
 	withDevices := b.DeviceDelay <= 0 || !simcloud.HasDevices(mach.size.Capacity)
 	spoken, err := m.reportStatus(ctx, mach, b.Number, func() statusReport {
-		return mach.fullReport(now, withNetwork, withDevices)
+		return mach.fullReport(now, withNetwork && mach.script.cni.writes(m.cachedNode(mach.name)), withDevices)
 	})
 	if err != nil || !spoken {
 		return err
 	}
+	if withNetwork {
+		due = mach.script.cni.nextDue(now)
+	}
 	mach.update(b.Number, func(l *life) {
 		l.reported, l.readyAt = true, now
-		l.network = withNetwork || b.NoNetwork
+		l.networkDue = due
 		l.devices = withDevices
 		l.heartbeatDue = now.Add(m.o.HeartbeatPeriod)
 	})
@@ -166,16 +173,7 @@ func (m *Machines) reportReady(ctx context.Context, mach *machine, b simcloud.Bo
 
 // takePods admits the pods that are bound to the machine already, oldest first as a kubelet does, and sets them going.
 func (m *Machines) takePods(mach *machine) {
-	objects, err := m.pods.GetIndexer().ByIndex(byNodeIndex, string(mach.name))
-	if err != nil {
-		return
-	}
-	var pods []*corev1.Pod
-	for _, object := range objects {
-		if pod, ok := object.(*corev1.Pod); ok {
-			pods = append(pods, pod)
-		}
-	}
+	pods := m.podsOf(mach)
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
 		if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
 			return c
@@ -190,6 +188,21 @@ func (m *Machines) takePods(mach *machine) {
 	}
 }
 
+// podsOf are the pods that are bound to the machine.
+func (m *Machines) podsOf(mach *machine) []*corev1.Pod {
+	objects, err := m.pods.GetIndexer().ByIndex(byNodeIndex, string(mach.name))
+	if err != nil {
+		return nil
+	}
+	var pods []*corev1.Pod
+	for _, object := range objects {
+		if pod, ok := object.(*corev1.Pod); ok {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
 // follow does what is due after Ready and returns when the next thing is.
 func (m *Machines) follow(ctx context.Context, mach *machine) (time.Duration, error) {
 	l := mach.now()
@@ -198,7 +211,7 @@ func (m *Machines) follow(ctx context.Context, mach *machine) (time.Duration, er
 	}
 	now := time.Now()
 	next := agenda{now: now}
-	if !l.network && next.due(l.readyAt.Add(m.power.Times().NetworkDelay)) ||
+	if !l.networkDue.IsZero() && next.due(l.networkDue) ||
 		!l.devices && next.due(l.readyAt.Add(l.boot.DeviceDelay)) ||
 		l.imagesDirty || next.due(l.heartbeatDue) {
 		if err := m.reportAgain(ctx, mach, now); err != nil {
@@ -216,12 +229,12 @@ func (m *Machines) follow(ctx context.Context, mach *machine) (time.Duration, er
 // reportAgain is a later report of the boot: conditions with new heartbeats, and whatever else has come.
 func (m *Machines) reportAgain(ctx context.Context, mach *machine, now time.Time) error {
 	l := mach.now()
-	network := l.network && !l.boot.NoNetwork || !l.network && !now.Before(l.readyAt.Add(m.power.Times().NetworkDelay))
+	network := !l.networkDue.IsZero() && !now.Before(l.networkDue)
 	devices := l.devices || !now.Before(l.readyAt.Add(l.boot.DeviceDelay))
 	// The mark goes before the report: an image that comes meanwhile makes another one.
 	mach.update(l.boot.Number, func(l *life) { l.imagesDirty = false })
 	spoken, err := m.reportStatus(ctx, mach, l.boot.Number, func() statusReport {
-		return mach.fullReport(now, network, devices)
+		return mach.fullReport(now, network && mach.script.cni.writes(m.cachedNode(mach.name)), devices)
 	})
 	if err != nil {
 		mach.update(l.boot.Number, func(l *life) { l.imagesDirty = true })
@@ -229,7 +242,10 @@ func (m *Machines) reportAgain(ctx context.Context, mach *machine, now time.Time
 	}
 	if spoken {
 		mach.update(l.boot.Number, func(l *life) {
-			l.network, l.devices = l.network || network, devices
+			l.devices = devices
+			if network {
+				l.networkDue = mach.script.cni.nextDue(now)
+			}
 			l.heartbeatDue = now.Add(m.o.HeartbeatPeriod)
 		})
 	}

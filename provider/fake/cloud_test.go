@@ -622,11 +622,6 @@ func TestReadScript(t *testing.T) {
 			t.Errorf("%q powers off: %v, want %v", text, got, powersOff)
 		}
 	}
-	for text, reason := range map[string]string{"": "NetworkingIsReady", "install Cilium": "CiliumIsUp", "calico": "CalicoIsUp"} {
-		if got := readScript(text).network.Reason; got != reason {
-			t.Errorf("%q: network reason %s, want %s", text, got, reason)
-		}
-	}
 	s := readScript(`--kubelet-extra-args "--node-labels=a=b,c= --register-with-taints=x=y:NoSchedule,z:NoExecute"`)
 	if diff := cmp.Diff(map[string]string{"a": "b", "c": ""}, s.labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)

@@ -41,12 +41,16 @@ type life struct {
 	// known: the Node exists in this boot; created: this boot registered it, so that no older heartbeat is on it. reported: Ready was reported, at readyAt.
 	known, created, reported bool
 	readyAt                  time.Time
-	network, devices         bool
+	devices                  bool
 	heartbeatDue             time.Time
-	imagesDirty              bool
-	pods                     map[types.UID]*run
-	used                     corev1.ResourceList
-	pulls                    map[string]time.Time
+	// networkDue is when the network writes its condition next; zero for never.
+	networkDue time.Time
+	// ending: the machine shuts down in order, and its kubelet has a moment to say so.
+	ending      bool
+	imagesDirty bool
+	pods        map[types.UID]*run
+	used        corev1.ResourceList
+	pulls       map[string]time.Time
 	// landed are the images of pulls that are over.
 	landed map[string]bool
 }
@@ -65,6 +69,10 @@ func (m *machine) setPower(p Power) {
 	g, ok := p.Guest(m.ID)
 	if !ok {
 		m.life = life{}
+		return
+	}
+	if g.Ending && m.script.gracefulShutdown && m.life.reported && g.Boot.Number == m.life.boot.Number {
+		m.life.ending = true
 		return
 	}
 	if g.Boot.Number != m.life.boot.Number || !g.On {

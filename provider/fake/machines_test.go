@@ -23,7 +23,9 @@ import (
 	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
+// eksUserData names flannel, which reports at each boot.
 const eksUserData = `#!/bin/bash
+CNI=flannel
 /etc/eks/bootstrap.sh my-cluster \
   --kubelet-extra-args '--register-with-taints=node.eks.amazonaws.com/not-ready=true:NoSchedule --node-labels=team=a,tier=b'
 `
@@ -198,8 +200,8 @@ func TestFirstBootRegistersAndReports(t *testing.T) {
 		if got := condition(node, corev1.NodeReady).Status; got != corev1.ConditionTrue {
 			t.Errorf("Ready=%s after the boot time, want True", got)
 		}
-		if got := condition(node, "NetworkingReady").Status; got != corev1.ConditionTrue {
-			t.Errorf("NetworkingReady=%s, want True", got)
+		if got := condition(node, corev1.NodeNetworkUnavailable).Status; got != corev1.ConditionFalse {
+			t.Errorf("NetworkUnavailable=%s, want False", got)
 		}
 		if diff := cmp.Diff([]string{"node.eks.amazonaws.com/not-ready:NoSchedule"}, taintKeys(node)); diff != "" {
 			t.Errorf("taints (-want +got):\n%s", diff)
@@ -245,7 +247,7 @@ func TestRestartReportsAnewAndLeavesTheSpecAlone(t *testing.T) {
 		w.start(instance)
 		w.after(3 * time.Second)
 		again := w.node(instance)
-		for _, kind := range []corev1.NodeConditionType{corev1.NodeReady, "NetworkingReady"} {
+		for _, kind := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeNetworkUnavailable} {
 			before := (&corev1.Node{Status: silent})
 			if b, a := condition(before, kind), condition(again, kind); !a.LastHeartbeatTime.After(b.LastHeartbeatTime.Time) {
 				t.Errorf("%s: heartbeat %v after the restart, %v before", kind, a.LastHeartbeatTime, b.LastHeartbeatTime)
@@ -334,10 +336,10 @@ func TestMachineFaults(t *testing.T) {
 		"a silent kubelet registers no Node":        {fault: Fault{Kind: FaultKubeletSilent}, after: time.Hour},
 		"a slow boot is late by its delay, not yet": {fault: Fault{Kind: FaultBootDelay, Delay: time.Minute}, after: 62 * time.Second},
 		"a slow boot is late by its delay": {fault: Fault{Kind: FaultBootDelay, Delay: time.Minute}, after: 64 * time.Second,
-			ready: corev1.ConditionTrue, network: corev1.ConditionTrue, devices: 1},
+			ready: corev1.ConditionTrue, network: corev1.ConditionFalse, devices: 1},
 		"without network the kubelet is Ready": {fault: Fault{Kind: FaultNoNetwork}, after: time.Hour, ready: corev1.ConditionTrue, devices: 1},
 		"late devices": {fault: Fault{Kind: FaultDevicesLate, Delay: time.Hour}, after: time.Minute,
-			ready: corev1.ConditionTrue, network: corev1.ConditionTrue},
+			ready: corev1.ConditionTrue, network: corev1.ConditionFalse},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -354,9 +356,9 @@ func TestMachineFaults(t *testing.T) {
 					node = &corev1.Node{}
 				}
 				devices := node.Status.Allocatable[simcloud.GPUResource]
-				got := []any{condition(node, corev1.NodeReady).Status, condition(node, "NetworkingReady").Status, devices.Value()}
+				got := []any{condition(node, corev1.NodeReady).Status, condition(node, corev1.NodeNetworkUnavailable).Status, devices.Value()}
 				if diff := cmp.Diff([]any{c.ready, c.network, c.devices}, got); diff != "" {
-					t.Errorf("Ready, NetworkingReady, GPUs (-want +got):\n%s", diff)
+					t.Errorf("Ready, NetworkUnavailable, GPUs (-want +got):\n%s", diff)
 				}
 			})
 		})

@@ -125,7 +125,7 @@ func (m *machine) fullReport(now time.Time, network, devices bool) statusReport 
 		Images:   m.imageList(),
 	}
 	if network {
-		c := m.script.network
+		c := m.script.cni.condition
 		c.LastHeartbeatTime = stamp
 		r.Conditions = append(r.Conditions, c)
 	}

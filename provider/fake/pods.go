@@ -18,6 +18,9 @@ import (
 	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
+// AnnotationReadyAfter on a Pod: a duration after the start of its containers until they pass their readiness probe.
+const AnnotationReadyAfter = "fake.stratos.sh/ready-after"
+
 // AnnotationRunFor on a Pod: a duration after which its containers exit with 0. It needs a restartPolicy other than Always.
 const AnnotationRunFor = "fake.stratos.sh/run-for"
 
@@ -151,7 +154,7 @@ func (m *Machines) syncPod(ctx context.Context, k key) (time.Duration, error) {
 		return 0, nil
 	}
 	l := mach.now()
-	if !l.up || !l.reported {
+	if !l.up || !l.reported || l.ending {
 		return 0, nil
 	}
 	if finished(pod) {
@@ -234,7 +237,7 @@ func (m *Machines) runPod(ctx context.Context, mach *machine, bootNumber int, po
 	if r.ip == "" {
 		r.ip = m.podIP(mach, pod)
 	}
-	status, next := podStatus(pod, r, scene{now: now, pulls: mach.life.pulls, has: mach.hasImage, hostIP: mach.Address})
+	status, next := podStatus(pod, r, mach.scene(now))
 	mach.mu.Unlock()
 	if landed {
 		m.queue.AddAfter(key{machine: mach.ID}, imageReportDelay)
@@ -250,6 +253,22 @@ func (m *Machines) runPod(ctx context.Context, mach *machine, bootNumber int, po
 		return 0, nil
 	}
 	return max(time.Millisecond, time.Until(next)), nil
+}
+
+// scene is what a pod's status follows from on this machine. The caller holds m.mu.
+func (m *machine) scene(now time.Time) scene {
+	return scene{now: now, pulls: m.life.pulls, has: m.hasImage, hostIP: m.Address, noNetwork: m.life.boot.NoNetwork}
+}
+
+// started notes the newest start of a container: a later boot must not repeat that second.
+func (m *machine) started(status corev1.PodStatus) {
+	m.Disk.Lock()
+	defer m.Disk.Unlock()
+	for _, cs := range status.ContainerStatuses {
+		if run := cs.State.Running; run != nil && run.StartedAt.After(m.Disk.Heartbeat) {
+			m.Disk.Heartbeat = run.StartedAt.Time
+		}
+	}
 }
 
 // podIP returns an address of 100.64.0.0/10 that no other pod of late has; the node's own with hostNetwork.
@@ -287,6 +306,7 @@ func (m *Machines) writePod(ctx context.Context, mach *machine, bootNumber int, 
 		mach.mu.Lock()
 		r.written = print
 		mach.mu.Unlock()
+		mach.started(status)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package fake
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,8 @@ type scene struct {
 	pulls  map[string]time.Time
 	has    func(image string) bool
 	hostIP string
+	// noNetwork: the network agent of this boot never gets ready.
+	noNetwork bool
 }
 
 // podStatus returns what the kubelet says of the pod now and when that changes; zero for never. It decides nothing else,
@@ -54,6 +57,11 @@ func podStatus(pod *corev1.Pod, r *run, s scene) (corev1.PodStatus, time.Time) {
 		}
 		status.ContainerStatuses = append(status.ContainerStatuses, cs)
 	}
+	if !probePasses(pod, started, s, &next) {
+		for i := range status.ContainerStatuses {
+			status.ContainerStatuses[i].Ready = false
+		}
+	}
 	if end, ok := endOf(pod, started); ok && all(status.ContainerStatuses, isRunning) && next.due(end) {
 		for i := range status.ContainerStatuses {
 			cs := &status.ContainerStatuses[i]
@@ -70,6 +78,26 @@ func podStatus(pod *corev1.Pod, r *run, s scene) (corev1.PodStatus, time.Time) {
 		status.PodIP, status.PodIPs = r.ip, []corev1.PodIP{{IP: r.ip}}
 	}
 	return status, next.next
+}
+
+// probePasses reports whether the containers pass their readiness probe; without AnnotationReadyAfter they have none.
+func probePasses(pod *corev1.Pod, started time.Time, s scene, next *agenda) bool {
+	if s.noNetwork && isNetworkAgent(pod) {
+		return false
+	}
+	d, err := time.ParseDuration(pod.Annotations[AnnotationReadyAfter])
+	return err != nil || started.IsZero() || next.due(started.Add(d))
+}
+
+// isNetworkAgent reports whether the pod mounts a folder in which CNI plugins or their configuration lie.
+func isNetworkAgent(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		if v.HostPath == nil {
+			return false
+		}
+		path := strings.TrimRight(v.HostPath.Path, "/")
+		return strings.HasSuffix(path, "cni/net.d") || strings.HasSuffix(path, "cni/bin")
+	})
 }
 
 // containerStatus is one container's state, by its image first and its command then.
@@ -242,7 +270,7 @@ func fingerprintOf(status corev1.PodStatus) string {
 		for _, cs := range list {
 			switch {
 			case cs.State.Running != nil:
-				b.WriteString(" running")
+				fmt.Fprintf(&b, " running:%t", cs.Ready)
 			case cs.State.Waiting != nil:
 				b.WriteString(" " + cs.State.Waiting.Reason)
 			case cs.State.Terminated != nil:

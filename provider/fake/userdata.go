@@ -23,8 +23,10 @@ type script struct {
 	labels map[string]string
 	// powersOff: the script ends with the machine switching itself off.
 	powersOff bool
-	// network is the condition that the CNI of this script maintains.
-	network corev1.NodeCondition
+	// cni is the network that the script names.
+	cni cni
+	// gracefulShutdown: the kubelet's configuration has a shutdownGracePeriod.
+	gracefulShutdown bool
 }
 
 // readScript looks for the kubelet's flags, for a power-off command outside comments, and for the CNI's name.
@@ -34,7 +36,9 @@ func readScript(userData string) script {
 		taints:    parseTaints(firstGroup(taintsFlag, text)),
 		labels:    parseLabels(firstGroup(labelsFlag, text)),
 		powersOff: powerOff.MatchString(reboot.ReplaceAllString(text, "")),
-		network:   networkCondition(strings.ToLower(text)),
+		cni:       readCNI(text),
+
+		gracefulShutdown: strings.Contains(text, "shutdownGracePeriod"),
 	}
 }
 
@@ -67,18 +71,4 @@ func parseLabels(text string) map[string]string {
 		labels[key] = value
 	}
 	return labels
-}
-
-// networkCondition is what the script's CNI reports: Cilium and Calico by their own reasons, else EKS's condition.
-func networkCondition(text string) corev1.NodeCondition {
-	switch {
-	case strings.Contains(text, "cilium"):
-		return corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse,
-			Reason: "CiliumIsUp", Message: "Cilium is running on this node"}
-	case strings.Contains(text, "calico"):
-		return corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse,
-			Reason: "CalicoIsUp", Message: "Calico is running on this node"}
-	}
-	return corev1.NodeCondition{Type: "NetworkingReady", Status: corev1.ConditionTrue,
-		Reason: "NetworkingIsReady", Message: "Monitoring for the Networking system is active"}
 }

@@ -29,6 +29,8 @@ type Guest struct {
 	Boot                                          Boot
 	// On: has power. Up: the cloud says running, which comes before any report of the kubelet.
 	On, Up bool
+	// Ending: it was asked to shut down and still has power. A stop by force takes the power at once.
+	Ending bool
 	// Ended: terminated or gone.
 	Ended bool
 }
@@ -44,9 +46,10 @@ func (c *Cloud) Guest(id v1alpha1.InstanceID) (Guest, bool) {
 	return Guest{
 		ID: id, Name: inst.PrivateDNSName, ProviderID: inst.ProviderID, Type: inst.Type, Zone: inst.Zone,
 		Region: inst.Region, Address: inst.Address, UserData: inst.userData, Disk: inst.disk, Boot: inst.boot,
-		On:    inst.on() && !inst.gone,
-		Up:    inst.State == provider.InstanceRunning && !inst.gone,
-		Ended: inst.gone || inst.State == provider.InstanceTerminated,
+		On:     inst.on() && !inst.gone,
+		Up:     inst.State == provider.InstanceRunning && !inst.gone,
+		Ending: inst.State == provider.InstanceStopping && inst.inOrder && !inst.gone,
+		Ended:  inst.gone || inst.State == provider.InstanceTerminated,
 	}, true
 }
 
@@ -75,6 +78,7 @@ func (c *Cloud) ShutDown(id v1alpha1.InstanceID, bootNumber int) {
 			b.end(inst, reasonSelfStop)
 			return
 		}
+		inst.inOrder = true
 		b.powerOff(inst, OpStop, reasonSelfStop)
 	})
 }

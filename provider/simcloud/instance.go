@@ -32,6 +32,8 @@ type Instance struct {
 	boot           Boot
 	boots          int
 	disk           *Disk
+	// inOrder: the stop under way was asked of the guest, which may take its time.
+	inOrder bool
 	// hung: a stop that will not end by itself.
 	hung bool
 	// gone: not even the cloud remembers it; kept while lagging reads may still show it.

@@ -53,6 +53,7 @@ func (b *Book) Stop(inst *Instance, force bool) error {
 		}
 		return nil
 	}
+	inst.inOrder = !force
 	b.powerOff(inst, OpStop, reasonUserStop)
 	if inst.hung && force {
 		// What hangs is the guest; a stop by force does not wait for it.
