@@ -94,9 +94,12 @@ func copyInto(from, to client.Object) {
 
 // List implements client.Reader.
 func (c *apiClient) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
-	switch into.(type) {
-	case *storagev1.VolumeAttachmentList, *appsv1.DaemonSetList:
-		return nil // no volumes are played, and no image pulls
+	switch list := into.(type) {
+	case *storagev1.VolumeAttachmentList:
+		return nil // no volumes are played
+	case *appsv1.DaemonSetList:
+		list.Items = c.p.w.daemonSets()
+		return nil
 	}
 	o := client.ListOptions{}
 	o.ApplyOptions(options)

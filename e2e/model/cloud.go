@@ -37,8 +37,9 @@ type instance struct {
 	// boot counts boots; what belongs to an earlier one comes to nothing. up: the kubelet of this boot reports.
 	boot int
 	up   bool
-	// network: the network of this boot is up.
-	network bool
+	// network: the network of this boot is up, since networkAt; readyAt is when its kubelet first reported Ready.
+	network            bool
+	networkAt, readyAt time.Time
 	// selfStop: its user data powers it off at the end of the first boot.
 	selfStop bool
 	// hangs: its stop does not end unless it is forced. mute: the kubelet of this boot never reports.

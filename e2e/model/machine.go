@@ -36,7 +36,7 @@ func (w *World) powerOn(i *instance) {
 func (w *World) power(i *instance) {
 	i.boot++
 	boot := i.boot
-	i.mute, i.up, i.network = false, false, false
+	i.mute, i.up, i.network, i.networkAt, i.readyAt = false, false, false, time.Time{}, time.Time{}
 	if w.trouble.mutes > 0 {
 		w.trouble.mutes--
 		i.mute = true
@@ -57,6 +57,9 @@ func (w *World) power(i *instance) {
 func (w *World) powerOff(i *instance, force bool) {
 	switch i.state() {
 	case provider.InstancePending, provider.InstanceRunning:
+		if w.graceful && i.up && !force {
+			w.shutDown(i)
+		}
 		w.cloud.become(i, provider.InstanceStopping)
 		i.hangs = false
 		if w.trouble.hangs > 0 && !force {
@@ -115,6 +118,7 @@ func (w *World) booted(i *instance, boot int) {
 		w.register(i)
 	}
 	w.after(w.between(0, 3*time.Second), func() { w.report(i, boot) })
+	w.after(w.between(0, 2*time.Second), func() { w.agentStarts(i, boot) })
 	w.after(w.between(2*time.Second, 10*time.Second), func() { w.networkUp(i, boot) })
 	if boot == 1 && i.selfStop {
 		w.after(w.between(15*time.Second, 60*time.Second), func() { w.selfStop(i, boot) })
@@ -143,20 +147,17 @@ func (w *World) report(i *instance, boot int) {
 	if !i.up || i.boot != boot {
 		return
 	}
+	if i.readyAt.IsZero() {
+		i.readyAt = w.now
+	}
 	i.everReady = true
 	w.api.editNode(i.node(), func(n *corev1.Node) {
 		say(n, corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", w.second())
+		if w.network.monitoring {
+			say(n, networkingReady, corev1.ConditionTrue, "NetworkingIsReady", w.second())
+		}
 	})
 	w.after(5*time.Minute, func() { w.report(i, boot) })
-}
-
-func (w *World) networkUp(i *instance, boot int) {
-	if i.up && i.boot == boot {
-		i.network = true
-		w.api.editNode(i.node(), func(n *corev1.Node) {
-			say(n, corev1.NodeNetworkUnavailable, corev1.ConditionFalse, "CalicoIsUp", w.second())
-		})
-	}
 }
 
 func say(n *corev1.Node, kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string, at metav1.Time) {
@@ -206,6 +207,7 @@ func (w *World) nodeChanged(before, after client.Object) {
 	case old == nil:
 		w.daemon(n.Name)
 	}
+	w.operate(n.Name)
 	if w.untidy(n) != nil {
 		name := n.Name
 		w.after(w.between(100*time.Millisecond, 5*time.Second), func() {
@@ -263,21 +265,17 @@ func (w *World) collect(at key, uid any) {
 
 // daemon binds a pod of a DaemonSet that tolerates everything to a new Node.
 func (w *World) daemon(node string) {
-	yes := true
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "agent-" + node, OwnerReferences: []metav1.OwnerReference{
-		{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "agent", Controller: &yes},
-	}}}
-	if w.api.pod(client.ObjectKeyFromObject(p)) != nil {
-		return
+	if w.agentOn(node) == nil {
+		w.api.put(kindPod, w.newAgent(node))
 	}
-	p.Spec.NodeName = node
-	p.Spec.Containers = []corev1.Container{{Name: "c"}}
-	w.api.put(kindPod, p)
 }
 
 // podChanged: kubelet and garbage collector look at pods that are bound.
 func (w *World) podChanged(_, after client.Object) {
 	if p, _ := after.(*corev1.Pod); p != nil && p.Spec.NodeName != "" {
+		if p.Namespace == "kube-system" {
+			w.operate(p.Spec.NodeName)
+		}
 		at, uid := client.ObjectKeyFromObject(p), p.UID
 		if w.api.node(p.Spec.NodeName) == nil {
 			w.after(w.between(20*time.Second, 60*time.Second), func() { w.collect(at, uid) })

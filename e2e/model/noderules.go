@@ -106,11 +106,14 @@ func hasTaint(n *corev1.Node, key string) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
 }
 
-// opened checks that a start is not over before its network is up, where there are startup taints to wait for it; nobody waits for longer than two
-// minutes.
+// opened checks that a start is not over before the network is up, where an agent or startup taints tell of it. The
+// last resort is two minutes.
 func (r *rules) opened(old, n *corev1.Node) {
 	pool, i := r.w.api.pool(poolNameOf(n)), r.w.machineOf(n)
-	if pool == nil || i == nil || stateOf(old) != v1alpha1.StateStarting || len(pool.Spec.Template.StartupTaints) == 0 || pool.CreationTimestamp.After(i.launched) {
+	if pool == nil || i == nil || stateOf(old) != v1alpha1.StateStarting || pool.CreationTimestamp.After(i.launched) {
+		return
+	}
+	if !r.w.network.agent && len(pool.Spec.Template.StartupTaints) == 0 {
 		return
 	}
 	begun, err := time.Parse(time.RFC3339, old.Annotations[v1alpha1.AnnotationScaleUpStarted])

@@ -150,7 +150,7 @@ func (w *World) createPool(a [4]int) {
 	s.PreWarm.Timeout = seconds(240)
 	s.ScaleUp.ReadyTimeout = seconds(90)
 	s.ScaleDown.EmptyNodeTTL, s.ScaleDown.DrainTimeout, s.ScaleDown.StandbySurplusTTL = seconds(30), seconds(60), seconds(600)
-	if bits&4 != 0 {
+	if bits&4 != 0 && w.network.shows() { // without any sign the last resort would come after readyTimeout
 		s.Template.StartupTaints = []corev1.Taint{{Key: "network", Effect: corev1.TaintEffectNoSchedule}}
 	}
 	if bits&8 != 0 {

@@ -27,6 +27,10 @@ type World struct {
 	rules      *rules
 	trouble    trouble
 
+	// network is the CNI of the cluster; graceful: its kubelets have graceful node shutdown.
+	network  network
+	graceful bool
+
 	// broken is the first promise that did not hold.
 	broken error
 	// journal takes what happens, where somebody wants to read it.
@@ -89,6 +93,9 @@ func epoch() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 func NewWorld(seed uint64, journal func(string)) *World {
 	w := &World{now: epoch(), dice: rand.New(rand.NewPCG(seed, 0x5f3759df)), journal: journal} //nolint:gosec // dice, not secrets
 	w.trouble.scarce, w.trouble.lag = map[string]time.Time{}, time.Second
+	// Dice of their own, so that a stored trace draws what it drew before there were networks.
+	field := rand.New(rand.NewPCG(seed, 0x7fb5d329)) //nolint:gosec // dice, not secrets
+	w.network, w.graceful = networks()[field.IntN(len(networks()))], field.IntN(2) == 0
 	w.rules = newRules(w)
 	w.api = newServer(w)
 	w.cloud = newCloud(w)
