@@ -14,6 +14,7 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
+	"github.com/stratos-sh/stratos/scaler/network"
 	"github.com/stratos-sh/stratos/scaler/plan"
 	"github.com/stratos-sh/stratos/scaler/start"
 	"github.com/stratos-sh/stratos/scaler/transition"
@@ -28,6 +29,8 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 	switch d.Action {
 	case lifecycle.Adopt:
 		return c.adopt(ctx, g)
+	case lifecycle.RecordSeen:
+		return c.patch(ctx, g.node, transition.Seen(g.node, g.Node.Ready && g.Node.NetworkReady, c.now()))
 	case lifecycle.RecordWarmed:
 		return c.recordWarmed(ctx, g)
 	case lifecycle.PullImages, lifecycle.TellImages, lifecycle.RecordImages:
@@ -47,8 +50,8 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 	case lifecycle.ResumeStart:
 		c.resumeStart(g)
 		return nil
-	case lifecycle.FailStart:
-		return c.failStart(ctx, g, d.Reason)
+	case lifecycle.FailStart, lifecycle.ReturnStart:
+		return c.failStart(ctx, g, d.Action == lifecycle.FailStart, d.Reason)
 	case lifecycle.ToRunning, lifecycle.CancelStop:
 		return c.toRunning(ctx, g, d)
 	case lifecycle.AbandonDrain:
@@ -97,6 +100,7 @@ func (c *nodes) recordWarmed(ctx context.Context, g gathered) error {
 	}
 	c.metrics.warmupDuration.WithLabelValues(string(g.template.Pool)).Observe(c.now().Sub(g.instance.LaunchTime).Seconds())
 	c.event(g, corev1.EventTypeNormal, v1alpha1.ReasonWarmupCompleted, "node was Ready")
+	c.tellForced(g)
 	c.poke()
 	return nil
 }
@@ -113,7 +117,11 @@ func (c *nodes) toStandby(ctx context.Context, g gathered) error {
 	// The same goes for a warm-up after the first, which may have ended before the devices were back.
 	whole := g.Node.State != v1alpha1.StateStarting && g.Node.StopReason != v1alpha1.StopFailed &&
 		(g.Node.WarmupStarted.IsZero() || n.Annotations[v1alpha1.AnnotationAllocatableAtStop] == "")
-	if err := c.patch(ctx, n, transition.Standby(n, g.template, whole)); err != nil {
+	agents, err := c.agentsLive(ctx, g.pool, n)
+	if err != nil {
+		return err
+	}
+	if err := c.patch(ctx, n, transition.Standby(n, g.template, whole, network.FormatStarts(agents))); err != nil {
 		return err
 	}
 	return c.sayStopped(ctx, n)
@@ -197,9 +205,8 @@ func (c *nodes) syncCondition(ctx context.Context, g gathered) error {
 
 func (c *nodes) ran(g gathered, d lifecycle.Decision) {
 	c.event(g, corev1.EventTypeNormal, v1alpha1.ReasonNodeRunning, d.Reason)
-	if d.Action == lifecycle.ToRunning && forced(g.node, g.template) {
-		c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonStartupTaintsForced,
-			fmt.Sprintf("startup taints removed after %s although no network agent has reported NetworkingReady, CiliumIsUp or CalicoIsUp since the start", networkTimeout))
+	if d.Action == lifecycle.ToRunning {
+		c.tellForced(g)
 	}
 	if d.Action != lifecycle.ToRunning || g.Node.State != v1alpha1.StateStarting {
 		return
@@ -211,6 +218,19 @@ func (c *nodes) ran(g gathered, d lifecycle.Decision) {
 	}
 	c.ledger.SetReadyIn(g.template.Pool, took)
 	c.poke()
+}
+
+// tellForced says that a node was taken for connected because the time was over, and what was missing.
+func (c *nodes) tellForced(g gathered) {
+	switch {
+	case g.network.Up:
+	case len(g.template.StartupTaints) > 0 && g.template.RemoveStartupTaints:
+		c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonStartupTaintsForced,
+			fmt.Sprintf("startup taints removed after %s: %s", networkTimeout, g.network.Missing))
+	default:
+		c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonNetworkNotReported,
+			fmt.Sprintf("network taken for up after %s: %s", networkTimeout, g.network.Missing))
+	}
 }
 
 // replacing reports whether the node goes only for another in its place: then pods that are not to be disrupted are waited for.

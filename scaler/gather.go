@@ -13,9 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-
+	"github.com/stratos-sh/stratos/extender/claim"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
+	"github.com/stratos-sh/stratos/scaler/network"
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
@@ -27,9 +28,6 @@ const (
 	indexManaged    = "stratos.managed-instance"
 )
 
-// networkTimeout is how long startup taints wait for the CNI's own condition before they are removed by force.
-const networkTimeout = 2 * time.Minute
-
 // gathered is an observation and the objects that it was made from.
 type gathered struct {
 	lifecycle.Observation
@@ -37,7 +35,9 @@ type gathered struct {
 	node     *corev1.Node
 	pool     *v1alpha1.NodePool
 	template transition.Template
-	pulls    pulls
+	// network is zero in states in which nothing follows from it.
+	network network.Status
+	pulls   pulls
 }
 
 // onItsWay reports whether the instance is to start or to stop now, so that the cloud will soon have news of it.
@@ -84,15 +84,15 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 	}
 	counting := transition.Counting(g.node.Name, pods)
 	g.Counting, g.Overdue, g.Leaving = len(counting), overdueOf(counting, c.now()), len(transition.Leaving(g.node.Name, pods))
+	g.Serving = servingOf(counting)
 	turn := c.turns.of(g.template.Pool, v1alpha1.NodeName(g.node.Name))
 	g.Recycle, g.Refresh, g.Why = turn.Reason, turn.Refresh, turn.Why
 	g.Claims = len(c.ledger.On(v1alpha1.NodeName(g.node.Name)))
-	g.Node = observe(g.node, g.template, c.now())
-	g.Node.NetworkReady = passable(g.node, g.template, g.Witnessed, c.now())
-	g.Node.DoNotDisrupt = doNotDisrupt(g.node, counting)
-	if g.Node.State == v1alpha1.StateWarmup && g.Instance.State == provider.InstanceStopped {
-		g.Node.NetworkReady = networkUp(g.node, g.template) // no longer waiting means nothing where nothing runs
+	g.Node = observe(g.node, g.template)
+	if err := c.observeNetwork(ctx, &g, pods); err != nil {
+		return g, err
 	}
+	g.Node.DoNotDisrupt = doNotDisrupt(g.node, counting)
 	if g.Node.State == v1alpha1.StateStopping || g.Node.State == v1alpha1.StateTerminating {
 		volumes, err := c.attached(ctx, g.node.Name, pods)
 		if err != nil {
@@ -200,16 +200,20 @@ func (c *nodes) podsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
 }
 
 // observe reads the cluster's side of a node.
-func observe(n *corev1.Node, t transition.Template, now time.Time) *lifecycle.Node {
+func observe(n *corev1.Node, t transition.Template) *lifecycle.Node {
 	started := timeMark(n, v1alpha1.AnnotationScaleUpStarted)
 	ready := condition(n, corev1.NodeReady)
-	o := &lifecycle.Node{
+	missing := transition.MissingDevices(n)
+	return &lifecycle.Node{
 		State:         v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]),
 		Ready:         ready != nil && ready.Status == corev1.ConditionTrue && transition.Fresh(n, ready),
 		Silent:        ready == nil || ready.Status == corev1.ConditionUnknown || !transition.Fresh(n, ready),
-		EverReady:     ready != nil && (ready.Status == corev1.ConditionTrue || fellSilent(ready)),
-		NetworkReady:  passable(n, t, time.Time{}, now),
-		Complete:      complete(n),
+		EverReady:     wasReady(n, ready),
+		ReadySeen:     n.Annotations[v1alpha1.AnnotationReadySeen] != "",
+		NetworkSeen:   n.Annotations[v1alpha1.AnnotationNetworkSeen] != "",
+		AgentTaint:    agentTaint(n, t),
+		Complete:      len(missing) == 0,
+		Devices:       strings.Join(missing, ", "),
 		Warmed:        timeMark(n, v1alpha1.AnnotationWarmedAt),
 		Started:       started,
 		Running:       timeMark(n, v1alpha1.AnnotationRunningSince),
@@ -222,7 +226,14 @@ func observe(n *corev1.Node, t transition.Template, now time.Time) *lifecycle.No
 		WarmupStarted: timeMark(n, v1alpha1.AnnotationWarmupStarted),
 		ImagesChecked: timeMark(n, v1alpha1.AnnotationImagesChecked),
 	}
-	return o
+}
+
+// wasReady reports whether some Ready report was true in the life of the Node, also one left over from before a stop.
+func wasReady(n *corev1.Node, ready *corev1.NodeCondition) bool {
+	if n.Annotations[v1alpha1.AnnotationReadySeen] != "" {
+		return true
+	}
+	return ready != nil && (ready.Status == corev1.ConditionTrue || fellSilent(ready) || turnedNotReady(n, ready))
 }
 
 // fellSilent reports whether a kubelet that had reported was heard of no more, so that nobody knows whether it was Ready: its instance may have warmed up and
@@ -231,20 +242,41 @@ func fellSilent(ready *corev1.NodeCondition) bool {
 	return ready.Status == corev1.ConditionUnknown && ready.Reason == "NodeStatusUnknown"
 }
 
-// passable reports whether pods can use the node's network, or nobody waits for it any longer. A boot that this process has witnessed is no older than
-// that, whatever the clock says.
-func passable(n *corev1.Node, t transition.Template, witnessed, now time.Time) bool {
-	booted := timeMark(n, v1alpha1.AnnotationScaleUpStarted)
-	if v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) == v1alpha1.StateWarmup {
-		booted = n.CreationTimestamp.Time // a network agent that we do not know must not keep a node from ever being warm
-		if again := timeMark(n, v1alpha1.AnnotationWarmupStarted); !again.IsZero() {
-			booted = again
+// turnedNotReady reports whether the kubelet of a first warm-up said NotReady later than it registered: it was Ready in
+// between. Both stamps are of the node's own clock: the conditions other than Ready do not change in a warm-up.
+func turnedNotReady(n *corev1.Node, ready *corev1.NodeCondition) bool {
+	pressure := condition(n, corev1.NodeMemoryPressure)
+	if ready.Status != corev1.ConditionFalse || pressure == nil || n.Annotations[v1alpha1.AnnotationWarmupStarted] != "" {
+		return false
+	}
+	return ready.LastTransitionTime.Sub(pressure.LastTransitionTime.Time) > registrationSkew
+}
+
+// registrationSkew is how far the stamps that one report puts on two conditions may lie apart: they have whole seconds.
+const registrationSkew = time.Second
+
+// agentTaint is the key of the first taint by which an agent says that it is down on the node, "" for none. Taints that
+// the pool names in its startup taints are waited for with those.
+func agentTaint(n *corev1.Node, t transition.Template) string {
+	for i := range n.Spec.Taints {
+		taint := &n.Spec.Taints[i]
+		named := slices.ContainsFunc(t.StartupTaints, func(s corev1.Taint) bool { return s.MatchTaint(taint) })
+		if claim.IsAgentTaint(taint) && !named && taint.Effect != corev1.TaintEffectPreferNoSchedule {
+			return taint.Key
 		}
 	}
-	if witnessed.After(booted) || booted.After(now) && !witnessed.IsZero() {
-		booted = witnessed
+	return ""
+}
+
+// servingOf counts the pods that run.
+func servingOf(counting []*corev1.Pod) int {
+	count := 0
+	for _, p := range counting {
+		if p.Spec.NodeName != "" && p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
+			count++
+		}
 	}
-	return open(n, t) || t.RemoveStartupTaints && (networkReady(n) || overdue(booted, now))
+	return count
 }
 
 // podOverdue is how much longer than its grace a pod that is being deleted may take until nobody waits for it any more: its kubelet tells the
@@ -260,56 +292,6 @@ func overdueOf(pods []*corev1.Pod, now time.Time) int {
 		}
 	}
 	return count
-}
-
-// open reports whether no startup taint has to be waited for. Where somebody else removes them (External), a start is over when they are gone:
-// a node that runs with them would take none of the pods it was started for. A warm-up does not wait for that.
-func open(n *corev1.Node, t transition.Template) bool {
-	if len(t.StartupTaints) == 0 || !t.RemoveStartupTaints && v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) == v1alpha1.StateWarmup {
-		return true
-	}
-	return !t.RemoveStartupTaints && !slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool {
-		return slices.ContainsFunc(t.StartupTaints, func(s corev1.Taint) bool { return s.MatchTaint(&taint) })
-	})
-}
-
-// forced reports whether startup taints are removed without a word of the network agent.
-func forced(n *corev1.Node, t transition.Template) bool {
-	return t.RemoveStartupTaints && len(t.StartupTaints) > 0 && !networkReady(n)
-}
-
-func overdue(started, now time.Time) bool {
-	return !started.IsZero() && now.Sub(started) > networkTimeout
-}
-
-// networkUp reports whether the network is known to be up, or nobody is to wait for it.
-func networkUp(n *corev1.Node, t transition.Template) bool {
-	return !t.RemoveStartupTaints || len(t.StartupTaints) == 0 || networkReady(n)
-}
-
-// networkReady reads the condition of the CNIs that the seeds name; it has to be reported after the last stop.
-func networkReady(n *corev1.Node) bool {
-	if c := condition(n, "NetworkingReady"); c != nil && c.Status == corev1.ConditionTrue && transition.FreshNetwork(n, c) {
-		return true
-	}
-	c := condition(n, corev1.NodeNetworkUnavailable)
-	return c != nil && c.Status == corev1.ConditionFalse && transition.FreshNetwork(n, c) &&
-		(c.Reason == "CiliumIsUp" || c.Reason == "CalicoIsUp")
-}
-
-// complete reports whether allocatable is back to what was recorded at the last stop.
-func complete(n *corev1.Node) bool {
-	recorded, err := v1alpha1.ParseResources(n.Annotations[v1alpha1.AnnotationAllocatableAtStop])
-	if err != nil {
-		return true // not written by us
-	}
-	for name, quantity := range recorded {
-		// Of cpu, memory and disk the kubelet may keep back a little more or less than before; devices come whole.
-		if now := n.Status.Allocatable[name]; strings.Contains(string(name), "/") && now.Cmp(quantity) < 0 {
-			return false
-		}
-	}
-	return true
 }
 
 func condition(n *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {

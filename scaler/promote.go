@@ -32,7 +32,7 @@ func (c *nodes) wanted(ctx context.Context, g *gathered) (bool, error) {
 	var opened, warm []*claim.Node
 	for i := range list.Items {
 		n := &list.Items[i]
-		o := observe(n, g.template, c.now())
+		o := observe(n, g.template)
 		lately := o.State == v1alpha1.StateRunning && c.now().Sub(o.Running) < bindTime
 		if !lately && n.Name != g.node.Name && !promotable(o) {
 			continue
@@ -52,7 +52,8 @@ func (c *nodes) wanted(ctx context.Context, g *gathered) (bool, error) {
 
 // promotable reports whether a node may be promoted, as far as it shows.
 func promotable(n *lifecycle.Node) bool {
-	return n.State == v1alpha1.StateWarmup && n.Ready && n.NetworkReady && n.Complete && !n.Warmed.IsZero() && n.StopIntent.IsZero()
+	return n.State == v1alpha1.StateWarmup && n.Ready && n.NetworkSeen && n.Complete && n.AgentTaint == "" &&
+		!n.Warmed.IsZero() && n.StopIntent.IsZero()
 }
 
 // occupied is the node with what the pods on it take.

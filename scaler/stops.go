@@ -86,13 +86,14 @@ func (c *nodes) takeBackStop(ctx context.Context, g gathered, d lifecycle.Decisi
 
 // failStart writes the intent to stop first: the kubelet of a start that came late reports while its machine goes down already, and would pass
 // for one that runs.
-func (c *nodes) failStart(ctx context.Context, g gathered, why string) error {
+// strike counts the failure against the node.
+func (c *nodes) failStart(ctx context.Context, g gathered, strike bool, why string) error {
 	if !c.owns(&g.instance.Instance) {
 		return fmt.Errorf("instance %s does not carry our tags, not stopping it", g.instance.ID)
 	}
 	ctx, cancel := context.WithTimeout(ctx, lifecycle.CallTime)
 	defer cancel()
-	if err := c.starter.Fail(ctx, v1alpha1.NodeName(g.node.Name), why); err != nil {
+	if err := c.starter.Fail(ctx, v1alpha1.NodeName(g.node.Name), strike, why); err != nil {
 		return err
 	}
 	c.metrics.startFailures.WithLabelValues(string(g.template.Pool), "timeout").Inc()

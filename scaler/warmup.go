@@ -10,12 +10,13 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
+	"github.com/stratos-sh/stratos/scaler/network"
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
 // warmAgain has a stopped instance started to be warmed up once more: one whose warm-up ended incomplete, or a standby node that lacks
-// images. The intent is written once, the call is made again as often as it is asked for. The Node is read from the API server: its
-// heartbeats are recorded.
+// images. The intent is written once, the call is made again as often as it is asked for. The Node and its pods are read
+// from the API server: what they have reported until now is recorded.
 func (c *nodes) warmAgain(ctx context.Context, g gathered, d lifecycle.Decision) error {
 	n := &corev1.Node{}
 	if err := c.live.Get(ctx, client.ObjectKeyFromObject(g.node), n); err != nil {
@@ -25,7 +26,11 @@ func (c *nodes) warmAgain(ctx context.Context, g gathered, d lifecycle.Decision)
 		return apierrors.NewConflict(corev1.Resource("nodes"), n.Name, fmt.Errorf("state changed"))
 	}
 	if g.Node.WarmupStarted.IsZero() {
-		if err := c.patch(ctx, n, transition.WarmAgain(n, g.template, c.now())); err != nil {
+		agents, err := c.agentsLive(ctx, g.pool, n)
+		if err != nil {
+			return err
+		}
+		if err := c.patch(ctx, n, transition.WarmAgain(n, g.template, network.FormatStarts(agents), c.now())); err != nil {
 			return err
 		}
 		c.sayWarmAgain(g, d)

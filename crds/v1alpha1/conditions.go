@@ -52,6 +52,8 @@ const (
 	ReasonInsufficientCapacity Reason = "InsufficientCapacity"
 	// ReasonStartupTaintsForced: startup taints were removed although the network agent had not reported.
 	ReasonStartupTaintsForced Reason = "StartupTaintsForced"
+	// ReasonNetworkNotReported: a node without startup taints was opened although its network agents were not Ready.
+	ReasonNetworkNotReported Reason = "NetworkNotReported"
 	// ReasonDaemonSetCountsStandby, on a DaemonSet: it has pods on stopped nodes, which count as unavailable.
 	ReasonDaemonSetCountsStandby Reason = "DaemonSetCountsStandby"
 )

@@ -16,14 +16,14 @@ import (
 const hashVersion = "v1."
 
 // Hash is the hash of what a Node shows of its template: two templates with the same hash give the same nodes. Left out are what no node
-// shows: the pool's own label, which is always set, the order of taints, and who removes startup taints, which is decided at each start
-// anew.
+// shows: the pool's own label, which is always set, the order of taints, who removes startup taints and which agents a
+// start waits for, which are decided at each start anew.
 func (t *NodeTemplate) Hash() string {
 	shown := t.DeepCopy()
 	delete(shown.Labels, LabelPool)
 	sortTaints(shown.Taints)
 	sortTaints(shown.StartupTaints)
-	shown.StartupTaintRemoval = ""
+	shown.StartupTaintRemoval, shown.NetworkAgents = "", nil
 	return hashOf(shown)
 }
 

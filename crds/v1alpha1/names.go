@@ -61,6 +61,14 @@ const (
 	AnnotationHeartbeatAtStop = "stratos.sh/heartbeat-at-stop"
 	// AnnotationAllocatableAtStop holds the allocatable resources that a start must reach again.
 	AnnotationAllocatableAtStop = "stratos.sh/allocatable-at-stop"
+	// AnnotationAgentsAtStop holds the newest container start of each network agent when the cloud said stopped.
+	AnnotationAgentsAtStop = "stratos.sh/agents-at-stop"
+	// AnnotationReadySeen is the RFC 3339 time at which the node was first seen Ready in this warm-up.
+	AnnotationReadySeen = "stratos.sh/ready-seen"
+	// AnnotationNetworkSeen is the RFC 3339 time at which the network was first seen up in this warm-up.
+	AnnotationNetworkSeen = "stratos.sh/network-seen"
+	// AnnotationStartupTaintsSeen on a Node, "true": a startup taint stood on it when it was adopted.
+	AnnotationStartupTaintsSeen = "stratos.sh/startup-taints-seen"
 	// AnnotationStartFailures counts failed starts in a row; three replace the node.
 	AnnotationStartFailures = "stratos.sh/start-failures"
 	// AnnotationUnavailableUntil is the RFC 3339 time until which the node is not started again.

@@ -112,7 +112,7 @@ type StartupTaintRemoval string
 
 // The ways startup taints are removed.
 const (
-	// RemoveWhenNetworkReady: Stratos removes them when the CNI's own condition is fresh and true.
+	// RemoveWhenNetworkReady: Stratos removes them when the network of the node is up.
 	RemoveWhenNetworkReady StartupTaintRemoval = "WhenNetworkReady"
 	// RemoveExternal: the CNI removes them itself.
 	RemoveExternal StartupTaintRemoval = "External"
@@ -152,13 +152,35 @@ type NodeTemplate struct {
 	// +listMapKey=effect
 	// +optional
 	StartupTaints []Taint `json:"startupTaints,omitempty"`
-	// StartupTaintRemoval says who removes startupTaints. WhenNetworkReady (default): Stratos does, when the CNI has reported since this
-	// start that the network is ready, after 2 minutes at the latest. External: the CNI does, and Stratos waits for it.
-	// Without startupTaints it has no effect.
+	// StartupTaintRemoval says who removes startupTaints. WhenNetworkReady (default): Stratos does, when the network of the
+	// node is up, after 2 minutes at the latest. External: another controller does, and Stratos waits for it. Without
+	// startupTaints it has no effect.
 	// +kubebuilder:default=WhenNetworkReady
 	// +kubebuilder:validation:Enum=WhenNetworkReady;External
 	// +optional
 	StartupTaintRemoval StartupTaintRemoval `json:"startupTaintRemoval,omitempty"`
+	// NetworkAgents are the DaemonSets whose pods must be Ready before the network of a node counts as up: these and no
+	// others; at least one, at most 10. Where it is not set, Stratos recognises them: DaemonSets that run on the node and
+	// mount a folder of the host whose path ends in cni/net.d or cni/bin.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=map
+	// +listMapKey=namespace
+	// +listMapKey=name
+	// +optional
+	NetworkAgents []NetworkAgent `json:"networkAgents,omitempty"`
+}
+
+// NetworkAgent names a DaemonSet that makes the network of a node usable.
+type NetworkAgent struct {
+	// Namespace of the DaemonSet, at most 63 characters.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+	// Name of the DaemonSet, at most 253 characters.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
 }
 
 // TimeoutAction says what becomes of an instance that is not warm in time.

@@ -96,14 +96,20 @@ func allocatable(node *corev1.Node) corev1.ResourceList {
 	if err != nil || len(recorded) == 0 || v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) == v1alpha1.StateRunning {
 		return node.Status.Allocatable
 	}
+	for name, quantity := range node.Status.Allocatable {
+		if before, ok := recorded[name]; !ok || before.Cmp(quantity) < 0 {
+			recorded[name] = quantity
+		}
+	}
 	return recorded
 }
 
-// lasting leaves out the taints that go before the node is running: the system's own and the pool's startup taints.
+// lasting leaves out the taints that go before the node is running: the system's own, those of agents that are down with
+// the node, and the pool's startup taints.
 func lasting(taints, startup []corev1.Taint) []corev1.Taint {
 	var out []corev1.Taint
 	for i := range taints {
-		if !IsLifecycleTaint(&taints[i]) && !has(startup, &taints[i]) {
+		if !IsLifecycleTaint(&taints[i]) && !IsAgentTaint(&taints[i]) && !has(startup, &taints[i]) {
 			out = append(out, taints[i])
 		}
 	}
@@ -117,6 +123,16 @@ func IsLifecycleTaint(t *corev1.Taint) bool {
 	return t.Key == v1alpha1.TaintStandby ||
 		strings.HasPrefix(t.Key, "node.kubernetes.io/") && t.Key != corev1.TaintNodeOutOfService ||
 		strings.HasPrefix(t.Key, "node.cloudprovider.kubernetes.io/")
+}
+
+// agentTaintName is the name in the keys of the taints that agents put on a node while they are down there, after any
+// prefix: Cilium's operator (node.cilium.io), and the CSI drivers for EBS and EFS (ebs.csi.aws.com, efs.csi.aws.com).
+const agentTaintName = "agent-not-ready"
+
+// IsAgentTaint reports whether an agent has put the taint on the node because the agent is down there, as on each node
+// that is stopped. No person set it, and it goes when the agent is up.
+func IsAgentTaint(t *corev1.Taint) bool {
+	return t.Key == agentTaintName || strings.HasSuffix(t.Key, "/"+agentTaintName)
 }
 
 // keptBack gives the first reason not to start a node that is not running, "" if there is none.

@@ -76,18 +76,21 @@ func warmup(o Observation, now time.Time) Decision {
 	up := n.Ready && n.NetworkReady
 	warm := !n.Warmed.IsZero() && up
 	lacking := n.Images != ImagesPresent
+	complete := n.Warmed.IsZero() && up && !lacking
 	switch {
+	case !complete && (n.Ready && !n.ReadySeen || up && !n.NetworkSeen):
+		return do(RecordSeen, "kubelet or network reported for the first time")
 	case warm && n.Complete && o.Counting > 0 && (late || !selfStop):
 		// Somebody bound a pod to it in spite of cordon and taint. It is not stopped under the pod.
 		return do(ToRunning, "warm, and a pod is bound to it")
-	case warm && n.Complete && o.Wanted && !selfStop:
+	case warm && n.Complete && n.AgentTaint == "" && o.Wanted && !selfStop:
 		// Only where we stop it: user data that powers off would take the node away under the pods.
 		return do(ToRunning, "promoted: pods wait for a new node")
 	case up && lacking && !late:
 		return images(o, now, deadline)
 	case up && lacking && o.Policy.ImagesBestEffort:
 		return do(RecordImages, "images were not all pulled within preWarm.timeout")
-	case n.Warmed.IsZero() && up && !lacking:
+	case complete:
 		return do(RecordWarmed, "node is Ready, its network is up and its images are there")
 	case !n.Warmed.IsZero() && !lacking && !selfStop && o.Counting == 0:
 		return do(StopWarmed, "warm-up complete")
@@ -128,7 +131,7 @@ func warmupDeadline(o Observation) time.Time {
 // two looks counts.
 func warmupStopped(o Observation, now time.Time) Decision {
 	n := o.Node
-	warm := n.Ready && n.NetworkReady || !n.Warmed.IsZero()
+	warm := wasWarm(n)
 	if n.WarmupStarted.IsZero() {
 		switch {
 		case warm && n.Images == ImagesPresent:
@@ -138,14 +141,15 @@ func warmupStopped(o Observation, now time.Time) Decision {
 		}
 		return failed(NeverReady, "stopped itself before it was Ready")
 	}
-	sure := n.Ready || settled(o, n.WarmupStarted) // that the stop came after our start
+	wasReady := n.Ready || n.ReadySeen
+	sure := wasReady || settled(o, n.WarmupStarted) // that the stop came after our start
 	late := !now.Before(warmupDeadline(o))
 	switch {
 	case warm && n.Images == ImagesPresent && sure:
 		return do(ToStandby, "warmed up and stopped")
 	case late && !n.Warmed.IsZero():
 		return do(ToStandby, "images were not pulled, and are as they were")
-	case n.Warmed.IsZero() && n.Ready:
+	case n.Warmed.IsZero() && wasReady:
 		return failed(Incomplete, "stopped before it was complete, for the second time")
 	case late:
 		return failed(WarmupTimeout, "second warm-up was not complete within preWarm.timeout")
@@ -155,11 +159,17 @@ func warmupStopped(o Observation, now time.Time) Decision {
 	return wait("second warm-up asked", SettleTime)
 }
 
+// wasWarm reports whether the node was Ready with its network up before it stopped. A kubelet with graceful node shutdown
+// ends with Ready=False, so what was seen before counts as much as what is written.
+func wasWarm(n *Node) bool {
+	return (n.Ready || n.ReadySeen) && (n.NetworkReady || n.NetworkSeen) || !n.Warmed.IsZero()
+}
+
 // warmAgain follows on a first warm-up that ended incomplete. User data knows nothing of images: one that powers a machine off which lacks no
 // more than those is not at fault.
 func warmAgain(o Observation, now time.Time) Decision {
 	n := o.Node
-	if (n.Ready && n.NetworkReady || !n.Warmed.IsZero()) && now.Before(warmupDeadline(o)) {
+	if wasWarm(n) && now.Before(warmupDeadline(o)) {
 		return do(WarmAgain, "stopped before its images were pulled: warming up once more, under our control")
 	}
 	return Decision{Action: WarmAgain, Failure: Incomplete, Reason: "stopped before it was complete: warming up once more, under our control"}
@@ -191,7 +201,7 @@ func standby(o Observation, now time.Time) Decision {
 	// Somebody else started it and its kubelet does not report: that gets the time of a start of ours.
 	astray := o.Instance.State == provider.InstanceRunning && !o.Instance.Since.IsZero() && now.Sub(o.Instance.Since) >= o.Policy.ReadyTimeout
 	switch {
-	case o.Instance.State == provider.InstanceRunning && o.Node.Ready && o.Node.NetworkReady && o.Node.Complete:
+	case o.Instance.State == provider.InstanceRunning && opens(o.Node):
 		return do(ToRunning, "started by somebody else")
 	case o.Instance.State == provider.InstanceStopped && o.Counting > 0:
 		return do(RequestStart, "a pod is bound to the stopped node")
@@ -213,18 +223,49 @@ func starting(o Observation, now time.Time) Decision {
 	n := o.Node
 	deadline := o.since(n.Started).Add(o.Policy.ReadyTimeout)
 	switch {
-	case n.Ready && n.NetworkReady && n.Complete:
+	case opens(n):
 		// A fresh report is proof that the machine runs, whatever an older look at the cloud says.
 		return do(ToRunning, "node is Ready")
 	case !now.Before(deadline):
-		if n.Failures+1 >= MaxStartFailures {
-			return replace("failed to start three times in a row")
-		}
-		return do(FailStart, "not running within scaleUp.readyTimeout")
+		return startTooLate(o)
 	case o.Instance.State == provider.InstanceStopped && (settled(o, n.Started) || inherited(o, n.Started)):
 		return do(ResumeStart, "start was not carried out")
 	}
 	return wait("starting", until(deadline, now))
+}
+
+// opens reports whether a node that starts has all that pods need of it.
+func opens(n *Node) bool { return n.Ready && n.NetworkReady && n.Complete && n.AgentTaint == "" }
+
+// startTooLate is a start that lacks something at scaleUp.readyTimeout.
+func startTooLate(o Observation) Decision {
+	n := o.Node
+	up := n.Ready && n.NetworkReady
+	switch {
+	case !n.Silent && o.Serving > 0:
+		return do(ToRunning, "pods run on it, and it lacks at scaleUp.readyTimeout: "+lacks(n))
+	case up && n.AgentTaint == "":
+		// The plugin was removed, or offers fewer devices than before. Another start would lack them too.
+		return do(ToRunning, "Ready, with fewer devices than before its stop at scaleUp.readyTimeout: "+n.Devices+" are back")
+	case up:
+		return do(ReturnStart, "taint "+n.AgentTaint+" of an agent that is not ready stands at scaleUp.readyTimeout")
+	case n.Failures+1 >= MaxStartFailures:
+		return replace("failed to start three times in a row")
+	}
+	return do(FailStart, "not running within scaleUp.readyTimeout")
+}
+
+// lacks says what keeps a node that starts from being opened.
+func lacks(n *Node) string {
+	switch {
+	case !n.Ready:
+		return "a Ready kubelet"
+	case !n.NetworkReady:
+		return "its network"
+	case n.AgentTaint != "":
+		return "an agent that removes its taint " + n.AgentTaint
+	}
+	return n.Devices + " are back"
 }
 
 func running(o Observation, now time.Time) Decision {

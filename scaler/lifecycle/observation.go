@@ -24,6 +24,8 @@ type Observation struct {
 	Leaving int
 	// Wanted: pods wait for a new instance of the pool, and need this one.
 	Wanted bool
+	// Serving is how many of the counting pods run.
+	Serving int
 	// Overdue is how many of the counting pods are being deleted and have outstayed the grace that they were given for it.
 	Overdue int
 	// Recycle is why it is the node's turn to go, as the pool decided within its budget; empty when it is not. Why are the words for it.
@@ -64,6 +66,12 @@ type Node struct {
 	Silent bool
 	// EverReady: some Ready report was true in the life of the Node, also one left over from before a stop.
 	EverReady bool
+	// ReadySeen, NetworkSeen: it was Ready, and its network was up, at some look in this warm-up.
+	ReadySeen, NetworkSeen bool
+	// AgentTaint is the key of a taint by which an agent says that it is down on the node; empty for none.
+	AgentTaint string
+	// Devices says which devices are not back, for people; empty where Complete is true.
+	Devices string
 
 	// WarmupStarted is the intent of a start to warm up once more, of which we end the warm-up; zero in the one that follows the launch.
 	// ImagesChecked is when its images were looked at before the stop that is under way.
@@ -124,6 +132,8 @@ const (
 	Wait Action = "Wait"
 	// Adopt the Node: pool labels and taints, cordon, state warmup.
 	Adopt Action = "Adopt"
+	// RecordSeen: write down that a warming node was Ready, or that its network was up.
+	RecordSeen Action = "RecordSeen"
 	// RecordWarmed: write down that warm-up was seen complete.
 	RecordWarmed Action = "RecordWarmed"
 	// PullImages: have the node's kubelet pull what the pool wants.
@@ -146,6 +156,8 @@ const (
 	ResumeStart Action = "ResumeStart"
 	// FailStart: give the start up; claims move.
 	FailStart Action = "FailStart"
+	// ReturnStart: give the start of a node up that is none the worse for it; claims move.
+	ReturnStart Action = "ReturnStart"
 	// ToRunning: open the node to pods.
 	ToRunning Action = "ToRunning"
 	// MarkEmpty, MarkInUse: write or remove the time since which the node is empty.

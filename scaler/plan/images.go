@@ -19,9 +19,9 @@ import (
 // every DaemonSet whose pods would run on the node while it is running.
 func Images(pool *v1alpha1.NodePool, node *corev1.Node, sets []*appsv1.DaemonSet) []string {
 	images := slices.Clone(pool.Spec.PreWarm.ImagesToPull)
-	labels := labelsWhileRunning(pool, node)
 	for _, set := range sets {
-		if !runsOn(set, node.Name, labels, pool.Spec.Template.Taints) {
+		// The other taints on a Node are Stratos's own, pass with the start, or are a person's: an image too many does no harm.
+		if !RunsOn(pool, node, set, pool.Spec.Template.Taints) {
 			continue
 		}
 		spec := &set.Spec.Template.Spec
@@ -50,15 +50,15 @@ func labelsWhileRunning(pool *v1alpha1.NodePool, node *corev1.Node) map[string]s
 	return labels
 }
 
-// runsOn is the DaemonSet controller's rule. Of taints those of the template are looked at: the others on a Node are Stratos's own, pass with
-// the start, or are a person's, and an image too many does no harm.
-func runsOn(set *appsv1.DaemonSet, node string, labels map[string]string, taints []corev1.Taint) bool {
+// RunsOn reports whether pods of the DaemonSet run on the pool's node while it is running and has the given taints, by the
+// rule of the DaemonSet controller.
+func RunsOn(pool *v1alpha1.NodePool, node *corev1.Node, set *appsv1.DaemonSet, taints []corev1.Taint) bool {
 	if set.DeletionTimestamp != nil {
 		return false
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace}, Spec: set.Spec.Template.Spec}
 	pod.Spec.Tolerations = append(slices.Clone(pod.Spec.Tolerations), daemonTolerations(pod.Spec.HostNetwork)...)
-	return fit.Selects(pod, node, labels) == nil && fit.ToleratesAll(pod, taints)
+	return fit.ToleratesAll(pod, taints) && fit.Selects(pod, node.Name, labelsWhileRunning(pool, node)) == nil
 }
 
 // daemonTolerations are those that the DaemonSet controller adds to each of its pods.

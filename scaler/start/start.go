@@ -215,7 +215,7 @@ func (s *Starter) intend(ctx context.Context, node *corev1.Node) error {
 		s.homeless(s.ledger.Failed(name)) // promised before another node of its zone and type was refused
 		return nil
 	}
-	if err := s.patch(ctx, node, transition.Starting(node, uids, s.now())); err != nil {
+	if err := s.writeIntent(ctx, node, uids); err != nil {
 		if apierrors.IsInvalid(err) {
 			return fmt.Errorf("node changed while its start was written: %w", err)
 		}
@@ -228,11 +228,20 @@ func (s *Starter) intend(ctx context.Context, node *corev1.Node) error {
 
 // StartBound starts a standby node that nobody claimed but a pod is bound to.
 func (s *Starter) StartBound(ctx context.Context, node *corev1.Node) error {
-	if err := s.patch(ctx, node, transition.Starting(node, s.claimed(v1alpha1.NodeName(node.Name)), s.now())); err != nil {
+	if err := s.writeIntent(ctx, node, s.claimed(v1alpha1.NodeName(node.Name))); err != nil {
 		return err
 	}
 	s.Resume(v1alpha1.NodeName(node.Name), TriggerPending)
 	return nil
+}
+
+func (s *Starter) writeIntent(ctx context.Context, node *corev1.Node, claims []types.UID) error {
+	pool := &v1alpha1.NodePool{}
+	name := v1alpha1.PoolName(node.Labels[v1alpha1.LabelPool])
+	if err := s.reader.Get(ctx, client.ObjectKey{Name: string(name)}, pool); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	return s.patch(ctx, node, transition.Starting(node, pool.Spec.Template.StartupTaints, claims, s.now()))
 }
 
 // takeBack cancels the drain of an empty node for the pods that claimed it. Once the stop intent stands it cannot: the
@@ -312,10 +321,11 @@ func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) 
 
 // Fail gives a start up that the cloud accepted: the intent to stop the instance is written, the node rests, its claims end, and their pods
 // claim anew. The stop is the caller's. It is a conflict where the node is not starting any more: then nothing was written, and nothing is to be stopped.
-func (s *Starter) Fail(ctx context.Context, name v1alpha1.NodeName, why string) error {
+// strike counts the failure against the node.
+func (s *Starter) Fail(ctx context.Context, name v1alpha1.NodeName, strike bool, why string) error {
 	s.forget(name)
 	written, err := s.giveUp(ctx, name, why, func(n *corev1.Node, until time.Time) transition.Patch {
-		return transition.StartGivenUp(n, s.now(), until)
+		return transition.StartGivenUp(n, strike, s.now(), until)
 	})
 	if err == nil && !written {
 		return apierrors.NewConflict(corev1.Resource("nodes"), string(name), errMovedOn)

@@ -14,11 +14,11 @@ const maxWords = 512
 
 // WarmAgain is the intent to start a stopped instance for a warm-up that we end ourselves: the one before ended incomplete, or the node stands
 // by and lacks images. What its kubelet reported until now says nothing about the new try, so n must be read from the API server, as for Standby.
-func WarmAgain(n *corev1.Node, t Template, now time.Time) Patch {
+func WarmAgain(n *corev1.Node, t Template, agents string, now time.Time) Patch {
 	recorded := v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) == v1alpha1.StateStandby && n.Annotations[v1alpha1.AnnotationHeartbeatAtStop] != ""
 	is := enter(n, v1alpha1.StateWarmup)
 	if !recorded { // Standby has recorded it when the cloud said stopped; what came since may be a report of that boot
-		set(&is.Annotations, v1alpha1.AnnotationHeartbeatAtStop, FormatHeartbeats(n.Status.Conditions))
+		recordReports(n, is, agents)
 	}
 	// With its fraction, as the start intent has: whoever comes after a crash has to tell whether it is older than he is.
 	set(&is.Annotations, v1alpha1.AnnotationWarmupStarted, now.UTC().Format(time.RFC3339Nano))

@@ -2,6 +2,7 @@ package transition
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,7 @@ func marks() []string {
 		v1alpha1.AnnotationStopReason, v1alpha1.AnnotationStopIntent, v1alpha1.AnnotationStoppingSince,
 		v1alpha1.AnnotationNudgedAt, v1alpha1.AnnotationRunningSince, v1alpha1.AnnotationDrainFailedAt,
 		v1alpha1.AnnotationSurplusSince, v1alpha1.AnnotationWarmupStarted, v1alpha1.AnnotationImagesChecked, v1alpha1.AnnotationStopAsked,
+		v1alpha1.AnnotationReadySeen, v1alpha1.AnnotationNetworkSeen, v1alpha1.AnnotationStartupTaintsSeen,
 	}
 }
 
@@ -56,6 +58,7 @@ func Warmup(n *corev1.Node, t Template) Patch {
 	is := enter(n, v1alpha1.StateWarmup)
 	set(&is.Labels, v1alpha1.LabelPool, string(t.Pool))
 	set(&is.Annotations, v1alpha1.AnnotationInstanceID, string(t.Instance))
+	keepSeen(n, is, t)
 	for k, v := range t.Origin {
 		set(&is.Annotations, k, v)
 	}
@@ -81,10 +84,46 @@ func Mended(n *corev1.Node, t Template) Patch {
 	return between(n, is)
 }
 
+// keepSeen carries over what was seen of the node in this warm-up where it is adopted once more, and notes a startup taint
+// that stands now: that it is gone later says that another controller removed it.
+func keepSeen(n, is *corev1.Node, t Template) {
+	for _, key := range []string{v1alpha1.AnnotationReadySeen, v1alpha1.AnnotationNetworkSeen, v1alpha1.AnnotationStartupTaintsSeen} {
+		if value := n.Annotations[key]; value != "" {
+			set(&is.Annotations, key, value)
+		}
+	}
+	for i := range t.StartupTaints {
+		if slices.ContainsFunc(n.Spec.Taints, func(o corev1.Taint) bool { return o.MatchTaint(&t.StartupTaints[i]) }) {
+			set(&is.Annotations, v1alpha1.AnnotationStartupTaintsSeen, "true")
+		}
+	}
+}
+
+// Seen records that a warming node was Ready, and whether its network was up. Both outlive Ready=False, which a kubelet
+// with graceful node shutdown reports before it ends. The allocatable resources are recorded for the same reason.
+func Seen(n *corev1.Node, network bool, now time.Time) Patch {
+	is := draft(n)
+	seen(is, network, now)
+	raiseAllocatable(n, is)
+	return between(n, is)
+}
+
+func seen(is *corev1.Node, network bool, now time.Time) {
+	at := now.UTC().Format(time.RFC3339)
+	if is.Annotations[v1alpha1.AnnotationReadySeen] == "" {
+		set(&is.Annotations, v1alpha1.AnnotationReadySeen, at)
+	}
+	if network && is.Annotations[v1alpha1.AnnotationNetworkSeen] == "" {
+		set(&is.Annotations, v1alpha1.AnnotationNetworkSeen, at)
+	}
+}
+
 // Warmed records that a warming node was seen complete.
 func Warmed(n *corev1.Node, now time.Time) Patch {
 	is := draft(n)
 	set(&is.Annotations, v1alpha1.AnnotationWarmedAt, now.UTC().Format(time.RFC3339))
+	seen(is, true, now)
+	raiseAllocatable(n, is)
 	return between(n, is)
 }
 
@@ -114,18 +153,21 @@ func Surplus(n *corev1.Node, since time.Time) Patch {
 // running for a while, and a pod would land on a machine that goes down.
 func WarmStop(n *corev1.Node, now time.Time) Patch {
 	is := draft(n)
+	raiseAllocatable(n, is)
 	set(&is.Annotations, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
 	return between(n, is)
 }
 
-// Standby says that the instance is stopped and can be started. It records what a start must surpass: the kubelet's
-// heartbeats as they are now that the cloud says stopped, and the allocatable resources of a node that had been whole.
+// Standby says that the instance is stopped and can be started. It records what a start must surpass: the heartbeats of
+// the kubelet and the container starts of the network agents as they are now that the cloud says stopped, and the
+// allocatable resources of a node that had been whole, unless an intent to stop has recorded them before.
 // n must be read from the API server, not from a cache: a heartbeat that a cache missed would count as fresh later.
-func Standby(n *corev1.Node, t Template, whole bool) Patch {
+func Standby(n *corev1.Node, t Template, whole bool, agents string) Patch {
 	is := enter(n, v1alpha1.StateStandby)
-	set(&is.Annotations, v1alpha1.AnnotationHeartbeatAtStop, FormatHeartbeats(n.Status.Conditions))
-	if whole {
-		set(&is.Annotations, v1alpha1.AnnotationAllocatableAtStop, v1alpha1.FormatResources(n.Status.Allocatable))
+	recordReports(n, is, agents)
+	recorded := n.Annotations[v1alpha1.AnnotationStopIntent] != "" && n.Annotations[v1alpha1.AnnotationAllocatableAtStop] != ""
+	if whole && !recorded {
+		raiseAllocatable(n, is)
 	}
 	for i := range t.StartupTaints {
 		addTaint(is, t.StartupTaints[i])
@@ -134,9 +176,66 @@ func Standby(n *corev1.Node, t Template, whole bool) Patch {
 	return between(n, is)
 }
 
-// Starting is the start intent, written before the cloud is called.
-func Starting(n *corev1.Node, claims []types.UID, now time.Time) Patch {
+// recordReports records what the kubelet and the network agents have reported until now.
+func recordReports(n, is *corev1.Node, agents string) {
+	set(&is.Annotations, v1alpha1.AnnotationHeartbeatAtStop, FormatHeartbeats(n.Status.Conditions))
+	delete(is.Annotations, v1alpha1.AnnotationAgentsAtStop)
+	if agents != "" {
+		set(&is.Annotations, v1alpha1.AnnotationAgentsAtStop, agents)
+	}
+}
+
+// recordAllocatable records what the node offers before its stop begins.
+func recordAllocatable(n, is *corev1.Node) {
+	set(&is.Annotations, v1alpha1.AnnotationAllocatableAtStop, v1alpha1.FormatResources(n.Status.Allocatable))
+}
+
+// raiseAllocatable records what the node offers, but of no resource less than is recorded already: a kubelet that shuts
+// down ends its device plugins first and reports 0 of their resources.
+func raiseAllocatable(n, is *corev1.Node) {
+	recorded, err := v1alpha1.ParseResources(n.Annotations[v1alpha1.AnnotationAllocatableAtStop])
+	if err != nil {
+		recorded = nil // not written by us
+	}
+	most := n.Status.Allocatable.DeepCopy()
+	for name, quantity := range recorded {
+		if now, ok := most[name]; isDevice(name) && (!ok || now.Cmp(quantity) < 0) {
+			if most == nil {
+				most = corev1.ResourceList{}
+			}
+			most[name] = quantity
+		}
+	}
+	set(&is.Annotations, v1alpha1.AnnotationAllocatableAtStop, v1alpha1.FormatResources(most))
+}
+
+// isDevice reports whether a device plugin offers the resource. Of cpu, memory and disk the kubelet may keep back a little
+// more or less than before. Devices come whole.
+func isDevice(name corev1.ResourceName) bool { return strings.Contains(string(name), "/") }
+
+// MissingDevices lists the devices of which the node offers less than was recorded, sorted, as "4 of 8 nvidia.com/gpu".
+func MissingDevices(n *corev1.Node) []string {
+	recorded, err := v1alpha1.ParseResources(n.Annotations[v1alpha1.AnnotationAllocatableAtStop])
+	if err != nil {
+		return nil // not written by us
+	}
+	var out []string
+	for name, quantity := range recorded {
+		if now := n.Status.Allocatable[name]; isDevice(name) && now.Cmp(quantity) < 0 {
+			out = append(out, fmt.Sprintf("%s of %s %s", now.String(), quantity.String(), name))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Starting is the start intent, written before the cloud is called. It puts back the startup taints that are missing: that
+// one is gone later says that another controller removed it since.
+func Starting(n *corev1.Node, startup []corev1.Taint, claims []types.UID, now time.Time) Patch {
 	is := enter(n, v1alpha1.StateStarting)
+	for i := range startup {
+		addTaint(is, startup[i])
+	}
 	// With its fraction: whoever comes after a crash has to tell whether the intent is older than he is.
 	set(&is.Annotations, v1alpha1.AnnotationScaleUpStarted, now.UTC().Format(time.RFC3339Nano))
 	setClaims(is, claims)
@@ -160,10 +259,13 @@ func StartFailed(n *corev1.Node, until time.Time) Patch {
 
 // StartGivenUp ends a start of which nobody knows how far it came: the machine may yet report while it goes down. So the node is stopping, by an
 // intent that nobody cancels, until the cloud says stopped; then it backs off until the given time.
-func StartGivenUp(n *corev1.Node, now, until time.Time) Patch {
+// strike counts against the node.
+func StartGivenUp(n *corev1.Node, strike bool, now, until time.Time) Patch {
 	is := leave(n, v1alpha1.StateStopping, v1alpha1.StopFailed, now)
 	set(&is.Annotations, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
-	set(&is.Annotations, v1alpha1.AnnotationStartFailures, strconv.Itoa(Failures(n)+1))
+	if strike {
+		set(&is.Annotations, v1alpha1.AnnotationStartFailures, strconv.Itoa(Failures(n)+1))
+	}
 	set(&is.Annotations, v1alpha1.AnnotationUnavailableUntil, until.UTC().Format(time.RFC3339))
 	return between(n, is)
 }
@@ -192,8 +294,12 @@ func Running(n *corev1.Node, t Template, now time.Time) Patch {
 	delete(is.Labels, v1alpha1.LabelExcludeDisruption)
 	for _, k := range []string{
 		v1alpha1.AnnotationStartFailures, v1alpha1.AnnotationUnavailableUntil, v1alpha1.AnnotationHeartbeatAtStop,
+		v1alpha1.AnnotationAgentsAtStop,
 	} {
 		delete(is.Annotations, k)
+	}
+	if len(MissingDevices(n)) > 0 { // nobody waits for them any more, at the next start neither
+		recordAllocatable(n, is)
 	}
 	since := now.UTC().Format(time.RFC3339)
 	if before := n.Annotations[v1alpha1.AnnotationRunningSince]; before != "" { // a stop was cancelled: max runtime counts on
@@ -241,6 +347,9 @@ func Terminating(n *corev1.Node, reason v1alpha1.StopReason, now time.Time) Patc
 // StopIntent is the point after which nobody cancels the stop. It tests that no claim was published on the node.
 func StopIntent(n *corev1.Node, now time.Time) Patch {
 	is := draft(n)
+	if v1alpha1.StopReason(n.Annotations[v1alpha1.AnnotationStopReason]) != v1alpha1.StopFailed {
+		recordAllocatable(n, is)
+	}
 	set(&is.Annotations, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
 	// Last, when annotations are surely there: a test below a path that is missing fails, also one for nothing.
 	return append(between(n, is), Op{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationClaims)})
@@ -384,19 +493,19 @@ func FormatHeartbeats(conditions []corev1.NodeCondition) string {
 // Fresh reports whether the condition was reported after the heartbeats were recorded. Without a record everything is
 // fresh: the node has not been stopped by us yet. Only the kubelet's own stamps are compared, never our clock.
 func Fresh(n *corev1.Node, c *corev1.NodeCondition) bool {
-	at, recorded := heartbeatAtStop(n, c.Type)
+	at, recorded := HeartbeatAtStop(n, c.Type)
 	return !recorded || c.LastHeartbeatTime.After(at)
 }
 
 // FreshNetwork is Fresh for a condition that a network agent writes. Agents stamp what they change, some without a heartbeat: a transition
 // after the last heartbeat before the stop is news too.
 func FreshNetwork(n *corev1.Node, c *corev1.NodeCondition) bool {
-	at, recorded := heartbeatAtStop(n, c.Type)
+	at, recorded := HeartbeatAtStop(n, c.Type)
 	return !recorded || c.LastHeartbeatTime.After(at) || c.LastTransitionTime.After(at)
 }
 
-// heartbeatAtStop is the condition's heartbeat as it was recorded at the last stop, false where none was.
-func heartbeatAtStop(n *corev1.Node, kind corev1.NodeConditionType) (time.Time, bool) {
+// HeartbeatAtStop is the condition's heartbeat as it was recorded at the last stop, false where none was.
+func HeartbeatAtStop(n *corev1.Node, kind corev1.NodeConditionType) (time.Time, bool) {
 	beats := map[string]string{}
 	if err := json.Unmarshal([]byte(n.Annotations[v1alpha1.AnnotationHeartbeatAtStop]), &beats); err != nil {
 		return time.Time{}, false

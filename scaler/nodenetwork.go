@@ -1,0 +1,78 @@
+package scaler
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/network"
+)
+
+// networkTimeout is how long a node waits for its network before it is taken for connected: a network agent that Stratos
+// does not recognise, or that a tenant has broken, must not keep nodes from ever being used.
+const networkTimeout = 2 * time.Minute
+
+// observeNetwork reads whether pods can use the node's network, or the wait for it is over.
+func (c *nodes) observeNetwork(ctx context.Context, g *gathered, pods []corev1.Pod) error {
+	if !asksForNetwork(g) {
+		return nil
+	}
+	sets, err := daemonSets(ctx, c.reader)
+	if err != nil {
+		return err
+	}
+	g.network = network.Of(g.node, g.template, network.AgentsOf(g.pool, g.node, sets, pods))
+	g.Node.NetworkReady = g.network.Up
+	if g.network.Held || g.Node.State == v1alpha1.StateWarmup && g.Instance.State == provider.InstanceStopped {
+		return nil // that the time is over says nothing about a machine that does not run
+	}
+	g.Node.NetworkReady = g.network.Up || networkOverdue(g.node, g.Witnessed, c.now())
+	return nil
+}
+
+// asksForNetwork: in other states nothing follows from the network, and most nodes are in those.
+func asksForNetwork(g *gathered) bool {
+	switch g.Node.State {
+	case v1alpha1.StateWarmup, v1alpha1.StateStarting:
+		return true
+	case v1alpha1.StateStandby: // somebody else may have started it
+		return g.Instance.State == provider.InstanceRunning
+	case v1alpha1.StateStopping:
+		return g.Node.StopReason == v1alpha1.StopFailed
+	}
+	return false
+}
+
+// networkOverdue reports whether a node has waited for its network for networkTimeout. A boot that this process has
+// witnessed is no older than that, whatever the clock says.
+func networkOverdue(n *corev1.Node, witnessed, now time.Time) bool {
+	booted := timeMark(n, v1alpha1.AnnotationScaleUpStarted)
+	if v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) == v1alpha1.StateWarmup {
+		booted = n.CreationTimestamp.Time
+		if again := timeMark(n, v1alpha1.AnnotationWarmupStarted); !again.IsZero() {
+			booted = again
+		}
+	}
+	if witnessed.After(booted) || booted.After(now) && !witnessed.IsZero() {
+		booted = witnessed
+	}
+	return !booted.IsZero() && now.Sub(booted) > networkTimeout
+}
+
+// agentsLive reads the network agents of a stopped node, their pods from the API server itself: a container start that a
+// cache missed would count as one of the next life.
+func (c *nodes) agentsLive(ctx context.Context, pool *v1alpha1.NodePool, n *corev1.Node) ([]network.Agent, error) {
+	sets, err := daemonSets(ctx, c.reader)
+	if err != nil {
+		return nil, err
+	}
+	pods := &corev1.PodList{}
+	if err := c.live.List(ctx, pods, client.MatchingFields{"spec.nodeName": n.Name}); err != nil {
+		return nil, err
+	}
+	return network.AgentsOf(pool, n, sets, pods.Items), nil
+}
