@@ -91,7 +91,7 @@ func justLaunched(i *provider.Instance) { i.LaunchTime = epoch() }
 func TestWarmupPullsImages(t *testing.T) {
 	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "agent"}}
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Image: "b:1"}}
-	r := newRig(t, nodeIn(v1alpha1.StateWarmup), nodePool(5, 0, controllerStop, wanting("a:1")), set)
+	r := newRig(t, nodeIn(v1alpha1.StateWarmup, seenUp), nodePool(5, 0, controllerStop, wanting("a:1")), set)
 	r.sweep(instance(provider.InstanceRunning, justLaunched))
 	r.reconcile()
 	r.want()
@@ -123,7 +123,7 @@ func TestImageThatCannotBePulled(t *testing.T) {
 		"BestEffort": {bestEffort, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, nodeIn(v1alpha1.StateWarmup), nodePool(5, 0, controllerStop, wanting("a:1", "b:1"), c.pool))
+			r := newRig(t, nodeIn(v1alpha1.StateWarmup, seenUp), nodePool(5, 0, controllerStop, wanting("a:1", "b:1"), c.pool))
 			r.sweep(instance(provider.InstanceRunning, justLaunched))
 			r.reconcile()
 			r.kubelet(broken)
@@ -159,7 +159,7 @@ func TestFailureOfALaterTryIsToldAgain(t *testing.T) {
 		refreshed(n)
 		n.Annotations[v1alpha1.AnnotationImagePullFailed] = "2026-03-01T11:00:00Z a:1: ErrImagePull: no"
 	}
-	r := newRig(t, nodeIn(v1alpha1.StateWarmup, again), nodePool(5, 0, wanting("a:1")))
+	r := newRig(t, nodeIn(v1alpha1.StateWarmup, seenUp, again), nodePool(5, 0, wanting("a:1")))
 	r.sweep(instance(provider.InstanceRunning))
 	r.reconcile()
 	r.kubelet(map[string]string{"a:1": "still no"})
@@ -230,7 +230,7 @@ func TestPodsThatPullGoWithTheNeed(t *testing.T) {
 }
 
 func TestStoppedWithoutItsImagesIsWarmedOnceMore(t *testing.T) {
-	r := newRig(t, nodeIn(v1alpha1.StateWarmup), nodePool(5, 0, wanting("a:1")))
+	r := newRig(t, nodeIn(v1alpha1.StateWarmup, seenUp), nodePool(5, 0, wanting("a:1")))
 	r.sweep(instance(provider.InstanceStopped))
 	r.reconcile()
 	r.want("patch c warmup", "start i-c")

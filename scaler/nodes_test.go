@@ -256,7 +256,7 @@ func TestDestructiveCallsCheckTheTagsThemselves(t *testing.T) {
 		"stop":       func() error { return r.nodes.stop(t.Context(), g, false) },
 		"force stop": func() error { return r.nodes.stop(t.Context(), g, true) },
 		"terminate":  func() error { return r.nodes.terminate(t.Context(), g, lifecycle.Decision{Reason: "why"}) },
-		"fail start": func() error { return r.nodes.failStart(t.Context(), g, "why") },
+		"fail start": func() error { return r.nodes.failStart(t.Context(), g, true, "why") },
 	} {
 		if err := call(); err == nil || !strings.Contains(err.Error(), "does not carry our tags") {
 			t.Errorf("%s: error %v, want a refusal", name, err)

@@ -17,7 +17,7 @@ func TestOnlyTheNodesThatPodsNeedArePromoted(t *testing.T) {
 		return func(n *corev1.Node) { n.Name, n.UID, n.Spec.ProviderID = name, "uid-"+n.UID, "fake:///zone-a/i-"+name }
 	}
 	warm := func(name string) *corev1.Node {
-		return warming(named(name), markedAt(v1alpha1.AnnotationWarmedAt, epoch().Add(-time.Second)), func(n *corev1.Node) {
+		return warming(named(name), seenUp, markedAt(v1alpha1.AnnotationWarmedAt, epoch().Add(-time.Second)), func(n *corev1.Node) {
 			n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("4"), "pods": resource.MustParse("10")}
 		})
 	}

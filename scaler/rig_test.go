@@ -308,6 +308,11 @@ func nodeIn(state v1alpha1.NodeState, change ...func(*corev1.Node)) *corev1.Node
 	return n
 }
 
+// seenUp: that the node was Ready and its network up in this warm-up is written down.
+func seenUp(n *corev1.Node) {
+	n.Annotations[v1alpha1.AnnotationReadySeen], n.Annotations[v1alpha1.AnnotationNetworkSeen] = "2026-03-01T11:30:00Z", "2026-03-01T11:30:00Z"
+}
+
 func annotated(key, value string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Annotations[key] = value }
 }

@@ -20,6 +20,11 @@ func withStartupTaint(p *v1alpha1.NodePool) {
 	p.Spec.Template.StartupTaints = []v1alpha1.Taint{{Key: "cni", Effect: corev1.TaintEffectNoSchedule}}
 }
 
+// startupTainted: the taint of withStartupTaint stands on the Node.
+func startupTainted(n *corev1.Node) {
+	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "cni", Effect: corev1.TaintEffectNoSchedule})
+}
+
 // warming is the Node of an instance that was launched a minute ago, Ready, its network not up.
 func warming(change ...func(*corev1.Node)) *corev1.Node {
 	return nodeIn(v1alpha1.StateWarmup, append([]func(*corev1.Node){
@@ -46,7 +51,7 @@ func TestAWarmUpThatStopsIncompleteIsTriedOnceMore(t *testing.T) {
 	if intent == "" {
 		t.Errorf("annotations %v, want the start", n.Annotations)
 	}
-	if o := observe(n, transition.Template{}, r.now); o.Ready || !o.EverReady {
+	if o := observe(n, transition.Template{}); o.Ready || !o.EverReady {
 		t.Errorf("Ready %t, once Ready %t: what was said before counts for the second try", o.Ready, o.EverReady)
 	}
 
@@ -78,7 +83,7 @@ func TestAWarmUpThatNobodySawIsNotThrownAway(t *testing.T) {
 // A process that dies between the intent and the call leaves an instance that its successor starts at once.
 func TestTheSecondWarmUpSurvivesARestart(t *testing.T) {
 	r := newRig(t, nodePool(5, 1, withStartupTaint),
-		warming(annotated(v1alpha1.AnnotationWarmupStarted, epoch().Add(-time.Second).Format(time.RFC3339Nano)),
+		warming(startupTainted, annotated(v1alpha1.AnnotationWarmupStarted, epoch().Add(-time.Second).Format(time.RFC3339Nano)),
 			annotated(v1alpha1.AnnotationHeartbeatAtStop, transition.FormatHeartbeats(nodeIn("").Status.Conditions))))
 	r.sweep(instance(provider.InstanceStopped, minuteOld))
 	r.reconcile()
@@ -103,8 +108,8 @@ func TestWarmUpFailures(t *testing.T) {
 		"stopped itself before it was Ready": {
 			warming(silent), instance(provider.InstanceStopped, minuteOld), "never_ready", []string{"patch c terminating"}},
 		"stopped incomplete for the second time": {
-			warming(second(time.Minute)), instance(provider.InstanceStopped), "incomplete", []string{"patch c terminating"}},
-		"second try too slow": {warming(second(11 * time.Minute)), instance(provider.InstanceStopped), "incomplete", []string{"patch c terminating"}},
+			warming(startupTainted, second(time.Minute)), instance(provider.InstanceStopped), "incomplete", []string{"patch c terminating"}},
+		"second try too slow": {warming(startupTainted, second(11 * time.Minute)), instance(provider.InstanceStopped), "incomplete", []string{"patch c terminating"}},
 		"terminated by somebody else": {
 			warming(), instance(provider.InstanceTerminated), "vanished", []string{"get i-c", "delete c"}},
 	} {

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -98,31 +97,6 @@ func TestDaemonSetsWithPodsOnStandbyNodesAreWarned(t *testing.T) {
 			r.reconcile()
 			if said := r.said(); among(said, "DaemonSetCountsStandby") != c.want {
 				t.Errorf("an hour later, when the first is forgotten: events %q", said)
-			}
-		})
-	}
-}
-
-// TestConditionOfAnAgentIsFreshByItsTransitionToo: some stamp what they change without a heartbeat.
-func TestConditionOfAnAgentIsFreshByItsTransitionToo(t *testing.T) {
-	for name, c := range map[string]struct {
-		beat, turned time.Duration
-		want         bool
-	}{
-		"both before the stop":       {0, -time.Hour, false},
-		"a heartbeat after it":       {time.Second, -time.Hour, true},
-		"a transition after it":      {0, time.Second, true},
-		"a transition at the moment": {0, 0, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			n := nodeIn(v1alpha1.StateStarting, annotated(v1alpha1.AnnotationHeartbeatAtStop, `{"NetworkUnavailable":"2026-03-01T12:00:00Z"}`), func(n *corev1.Node) {
-				n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
-					Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: "CiliumIsUp",
-					LastHeartbeatTime: metav1.NewTime(epoch().Add(c.beat)), LastTransitionTime: metav1.NewTime(epoch().Add(c.turned)),
-				})
-			})
-			if got := networkReady(n); got != c.want {
-				t.Errorf("network ready %t, want %t", got, c.want)
 			}
 		})
 	}

@@ -47,8 +47,8 @@ type instance struct {
 	// everReady: some kubelet of it reported Ready. meddled is when somebody else last touched it.
 	everReady bool
 	meddled   time.Time
-	// startedBy is when Stratos last had a start of it accepted.
-	started time.Time
+	// started is when Stratos last had a start of it accepted, refused when one was refused for capacity.
+	started, refused time.Time
 }
 
 func (i *instance) state() provider.InstanceState { return i.moments[len(i.moments)-1].state }
@@ -218,6 +218,7 @@ func (c *cloudClient) StartInstance(_ context.Context, id string) error {
 			return &provider.IncorrectStateError{ID: id, State: i.state(), Op: "start"}
 		}
 		if w.now.Before(w.trouble.scarce[i.zone]) {
+			i.refused = w.now
 			return &provider.InsufficientCapacityError{Zone: i.zone, Type: "m5.large", Err: errors.New("none left")}
 		}
 		i.started = w.now

@@ -57,15 +57,15 @@ func (w *World) power(i *instance) {
 func (w *World) powerOff(i *instance, force bool) {
 	switch i.state() {
 	case provider.InstancePending, provider.InstanceRunning:
-		if w.graceful && i.up && !force {
-			w.shutDown(i)
-		}
 		w.cloud.become(i, provider.InstanceStopping)
 		i.hangs = false
 		if w.trouble.hangs > 0 && !force {
 			w.trouble.hangs--
 			i.hangs = true
 			return
+		}
+		if w.graceful && i.up && !force {
+			w.shutDown(i)
 		}
 	case provider.InstanceStopping:
 		if !force || !i.hangs {

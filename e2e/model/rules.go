@@ -153,7 +153,11 @@ func (r *rules) launched(i *instance) {
 			most = max(most, s.size)
 		}
 	}
-	if have := len(r.w.cloud.of(i.pool())); have > int(most) {
+	// An instance whose tags were taken and written again counts once the cloud's reads show them.
+	mine := slices.DeleteFunc(r.w.cloud.of(i.pool()), func(o *instance) bool {
+		return !o.meddled.IsZero() && r.w.now.Sub(o.meddled) < time.Minute
+	})
+	if have := len(mine); have > int(most) {
 		r.w.breaks("poolSize", "pool %s has %d instances, poolSize is %d", i.pool(), have, most)
 	}
 }
@@ -212,6 +216,12 @@ func (r *rules) since(n *corev1.Node) time.Time {
 	return r.w.now.Add(-time.Second - r.w.trouble.watch)
 }
 
+// refused reports whether the start that the Node tells of was refused, which is about to be written: its claims have moved.
+func (r *rules) refused(n *corev1.Node) bool {
+	i := r.w.machineOf(n)
+	return i != nil && i.refused.After(r.entered[n.Name]) && i.refused.After(i.started)
+}
+
 // started checks invariant 4 when a start is accepted.
 func (r *rules) started(i *instance) {
 	n := r.w.api.node(i.node())
@@ -222,7 +232,7 @@ func (r *rules) started(i *instance) {
 	claims := claimsOn(n)
 	starting := 0
 	for _, o := range r.w.api.nodes() {
-		if stateOf(o) != v1alpha1.StateStarting {
+		if stateOf(o) != v1alpha1.StateStarting || r.refused(o) {
 			continue
 		}
 		starting++

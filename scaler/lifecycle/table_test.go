@@ -75,7 +75,33 @@ func (r row) observation() Observation {
 
 func ready(o *Observation) {
 	o.Node.Ready, o.Node.EverReady, o.Node.NetworkReady, o.Node.Complete = true, true, true, true
+	o.Node.ReadySeen, o.Node.NetworkSeen = true, true
 }
+
+// unseen: that the node was Ready, or its network up, is not written down yet.
+func unseen(o *Observation) { o.Node.ReadySeen, o.Node.NetworkSeen = false, false }
+
+// shutDown: its kubelet ended with NotReady, and what was seen before is written down.
+func shutDown(o *Observation) {
+	ready(o)
+	o.Node.Ready, o.Node.NetworkReady = false, false
+}
+
+// startedFor: its start was asked so long ago.
+func startedFor(d time.Duration) func(*Observation) {
+	return func(o *Observation) { o.Node.Started = ago(d) }
+}
+
+// withoutDevices: one of two devices is back.
+func withoutDevices(o *Observation) {
+	o.Node.Complete, o.Node.Devices = false, "1 of 2 example.com/gpu"
+}
+
+// agentDown: an agent says by its taint that it is not ready.
+func agentDown(o *Observation) { o.Node.AgentTaint = "node.cilium.io/agent-not-ready" }
+
+// serving: a pod that counts runs on the node.
+func serving(o *Observation) { o.Counting, o.Serving = 1, 1 }
 
 func all(steps ...func(*Observation)) func(*Observation) {
 	return func(o *Observation) {
@@ -86,7 +112,7 @@ func all(steps ...func(*Observation)) func(*Observation) {
 }
 
 // onceReady: the kubelet said Ready, and the network never came up.
-func onceReady(o *Observation) { o.Node.Ready, o.Node.EverReady = true, true }
+func onceReady(o *Observation) { o.Node.Ready, o.Node.EverReady, o.Node.ReadySeen = true, true, true }
 
 // secondTry: launched an hour ago, stopped incomplete, and started again so long ago.
 func secondTry(d time.Duration) func(*Observation) {
@@ -182,7 +208,12 @@ func table() []row {
 
 		{warmup, pending, "booting", nil, Wait, stay},
 		{warmup, running_, "not Ready yet", nil, Wait, stay},
-		{warmup, running_, "Ready, network not up", func(o *Observation) { o.Node.Ready = true }, Wait, stay},
+		{warmup, running_, "Ready, network not up", onceReady, Wait, stay},
+		{warmup, running_, "Ready for the first time", all(onceReady, unseen), RecordSeen, stay},
+		{warmup, running_, "network up for the first time, images not there", all(ready, unseen, imagesAre(ImagesUnknown)), RecordSeen, stay},
+		{warmup, stopped, "its kubelet ended with NotReady, and it was seen Ready with its network up", shutDown, ToStandby, "standby"},
+		{warmup, stopped, "the same, and its network was never seen up", all(shutDown, func(o *Observation) { o.Node.NetworkSeen = false }), WarmAgain, stay},
+		{warmup, stopped, "its kubelet ended with NotReady, and was Ready once", func(o *Observation) { o.Node.EverReady = true }, WarmAgain, stay},
 		{warmup, running_, "Ready and network up", ready, RecordWarmed, stay},
 		{warmup, running_, "complete, SelfStop: the instance will stop itself", all(ready, warmed), Wait, stay},
 		{warmup, running_, "complete, ControllerStop", all(ready, warmed, controllerStop), StopWarmed, stay},
@@ -205,7 +236,7 @@ func table() []row {
 		{warmup, running_, "stop asked and not carried out, a pod has landed since", all(ready, warmed, controllerStop, intended(20*time.Second), inUse), Wait, stay},
 		{warmup, running_, "the same, and no call of it can be under way any more", all(ready, warmed, controllerStop, intended(21*time.Second), inUse), TakeBackStop, stay},
 		{warmup, running_, "Ready and network up, images not asked for", all(ready, imagesAre(ImagesUnknown)), PullImages, stay},
-		{warmup, running_, "Ready, network not up, images not asked for", all(imagesAre(ImagesUnknown), func(o *Observation) { o.Node.Ready = true }), Wait, stay},
+		{warmup, running_, "Ready, network not up, images not asked for", all(imagesAre(ImagesUnknown), onceReady), Wait, stay},
 		{warmup, running_, "images are being pulled", all(ready, imagesAre(ImagesPulling)), Wait, stay},
 		{warmup, running_, "an image cannot be pulled", all(ready, imagesAre(ImagesFailing)), TellImages, stay},
 		{warmup, running_, "an image cannot be pulled, which was told", all(ready, imagesAre(ImagesFailingTold), controllerStop), Wait, stay},
@@ -290,6 +321,12 @@ func table() []row {
 		{starting, stopped, "asked a moment ago, by a process that is gone", all(func(o *Observation) { o.Node.Started = ago(time.Second) }, bornNow), ResumeStart, stay},
 		{starting, running_, "not running within scaleUp.readyTimeout", func(o *Observation) { o.Node.Started = ago(6 * time.Minute) }, FailStart, "stopping"},
 		{starting, running_, "not running within scaleUp.readyTimeout, for the third time in a row", func(o *Observation) { o.Node.Started, o.Node.Failures = ago(6*time.Minute), 2 }, BeginTerminate, "terminating"},
+		{starting, running_, "Ready anew, network up, an agent's taint stands", all(ready, agentDown), Wait, stay},
+		{starting, running_, "the same at scaleUp.readyTimeout", all(ready, agentDown, startedFor(6*time.Minute)), ReturnStart, "stopping"},
+		{starting, running_, "the same, and two starts have failed before", all(ready, agentDown, startedFor(6*time.Minute), func(o *Observation) { o.Node.Failures = 2 }), ReturnStart, "stopping"},
+		{starting, running_, "Ready anew and network up, devices not back at scaleUp.readyTimeout", all(ready, withoutDevices, startedFor(6*time.Minute)), ToRunning, "running"},
+		{starting, running_, "Ready anew, network not up at scaleUp.readyTimeout, and a pod runs on it", all(onceReady, serving, startedFor(6*time.Minute)), ToRunning, "running"},
+		{starting, running_, "a pod of the last life seems to run on it, its kubelet does not report", all(unheard, serving, startedFor(6*time.Minute)), FailStart, "stopping"},
 		{starting, terminated, "the instance is gone", nil, DeleteNode, "gone"},
 		{starting, pending, "the pool is being deleted", deleting, BeginTerminate, "terminating"},
 

@@ -541,7 +541,7 @@ func TestRestAfterAFailureDoubles(t *testing.T) {
 		t.Run(fmt.Sprint(failures), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, nodeIn(v1alpha1.StateStarting, annotated(v1alpha1.AnnotationStartFailures, fmt.Sprint(failures))))
-				if err := r.starter.Fail(t.Context(), "c", "not running in time"); err != nil {
+				if err := r.starter.Fail(t.Context(), "c", true, "not running in time"); err != nil {
 					t.Fatal(err)
 				}
 				want := time.Now().Add(time.Duration(minutes) * time.Minute).UTC().Format(time.RFC3339)
@@ -559,7 +559,7 @@ func TestFailLeavesANodeThatHasMovedOn(t *testing.T) {
 		r := newRig(t, nodeIn(v1alpha1.StateRunning))
 		r.promise("a")
 		// An error, or the caller would stop the instance of a node that runs.
-		if err := r.starter.Fail(t.Context(), "c", "late"); !apierrors.IsConflict(err) {
+		if err := r.starter.Fail(t.Context(), "c", true, "late"); !apierrors.IsConflict(err) {
 			t.Errorf("got %v, want a conflict", err)
 		}
 		r.want()
@@ -587,7 +587,7 @@ func TestFailIsWrittenThoughClaimsAreToo(t *testing.T) {
 					}
 					return nil
 				}
-				err := r.starter.Fail(t.Context(), "c", "late")
+				err := r.starter.Fail(t.Context(), "c", true, "late")
 				if written := r.node().Annotations[v1alpha1.AnnotationStopIntent] != ""; written != test.written || (err == nil) != test.written {
 					t.Errorf("intent written: %t, error %v", written, err)
 				}

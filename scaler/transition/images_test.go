@@ -14,7 +14,7 @@ import (
 func TestWarmAgainRecordsWhatTheStartMustSurpass(t *testing.T) {
 	n := apply(t, registered(), Warmup(registered(), template()))
 	n.Spec.Taints = nil // the network agent has removed the startup taint
-	n = apply(t, n, WarmAgain(n, template(), epoch()))
+	n = apply(t, n, WarmAgain(n, template(), "", epoch()))
 	if Fresh(n, &n.Status.Conditions[0]) {
 		t.Error("the Ready from before the stop counts as fresh")
 	}
@@ -28,7 +28,7 @@ func TestWarmAgainRecordsWhatTheStartMustSurpass(t *testing.T) {
 	if keys != "cni stratos.sh/standby " {
 		t.Errorf("taints %q", keys)
 	}
-	n = apply(t, n, Standby(n, template(), false))
+	n = apply(t, n, Standby(n, template(), false, ""))
 	if n.Annotations[v1alpha1.AnnotationWarmupStarted] != "" {
 		t.Error("the mark of the warm-up stays on a standby node")
 	}
@@ -37,10 +37,10 @@ func TestWarmAgainRecordsWhatTheStartMustSurpass(t *testing.T) {
 // A standby node's record is from the moment at which the cloud said stopped. A report that came since is of another boot.
 func TestWarmAgainKeepsTheRecordOfAStandbyNode(t *testing.T) {
 	n := apply(t, registered(), Warmup(registered(), template()))
-	n = apply(t, n, Standby(n, template(), true))
+	n = apply(t, n, Standby(n, template(), true, ""))
 	recorded := n.Annotations[v1alpha1.AnnotationHeartbeatAtStop]
 	n.Status.Conditions[0].LastHeartbeatTime.Time = epoch().Add(time.Minute)
-	n = apply(t, n, WarmAgain(n, template(), epoch()))
+	n = apply(t, n, WarmAgain(n, template(), "", epoch()))
 	if got := n.Annotations[v1alpha1.AnnotationHeartbeatAtStop]; got != recorded {
 		t.Errorf("recorded %s, want %s", got, recorded)
 	}

@@ -121,12 +121,12 @@ func TestFiveLivesLeaveNoMarks(t *testing.T) {
 					diff(t, step+" in a later life", marks, first[step])
 				}
 				tick := func() time.Time { now = now.Add(time.Minute); return now }
-				see("standby", apply(t, n, Standby(n, tmpl, true)))
+				see("standby", apply(t, n, Standby(n, tmpl, true, "")))
 				if life == 1 { // one life has a failed start, which must not show in the next
-					n = apply(t, n, Starting(n, []types.UID{"x"}, tick()))
+					n = apply(t, n, Starting(n, nil, []types.UID{"x"}, tick()))
 					n = apply(t, n, StartFailed(n, tick()))
 				}
-				see("starting", apply(t, apply(t, n, clean(n)), Starting(apply(t, n, clean(n)), []types.UID{"b", "a"}, tick())))
+				see("starting", apply(t, apply(t, n, clean(n)), Starting(apply(t, n, clean(n)), nil, []types.UID{"b", "a"}, tick())))
 				see("claimed", apply(t, n, Claims(n, []types.UID{"a"})))
 				see("running", apply(t, n, Running(n, tmpl, tick())))
 				see("empty", apply(t, n, Empty(n, tick())))
@@ -167,8 +167,8 @@ func clean(n *corev1.Node) Patch {
 
 func TestWhatEachStateLooksLike(t *testing.T) {
 	warmup := apply(t, registered(), Warmup(registered(), template()))
-	standby := apply(t, warmup, Standby(warmup, template(), true))
-	starting := apply(t, standby, Starting(standby, []types.UID{"b", "a"}, epoch()))
+	standby := apply(t, warmup, Standby(warmup, template(), true, ""))
+	starting := apply(t, standby, Starting(standby, nil, []types.UID{"b", "a"}, epoch()))
 	running := apply(t, starting, Running(starting, template(), epoch()))
 	stopping := apply(t, running, Stopping(running, v1alpha1.StopEmpty, epoch()))
 	shut := []string{"cni:NoExecute", "stratos.sh/standby:NoSchedule", "team:NoSchedule"}
@@ -210,7 +210,7 @@ func TestWhatEachStateLooksLike(t *testing.T) {
 
 func TestRunningTakesEveryLifecycleTaintAway(t *testing.T) {
 	warm := apply(t, registered(), Warmup(registered(), template()))
-	n := apply(t, warm, Standby(warm, template(), true))
+	n := apply(t, warm, Standby(warm, template(), true, ""))
 	n.Spec.Taints = append(n.Spec.Taints,
 		taint(corev1.TaintNodeNotReady, corev1.TaintEffectNoSchedule), taint(corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute),
 		taint(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule), taint("node.cloudprovider.kubernetes.io/shutdown", corev1.TaintEffectNoSchedule),
@@ -228,7 +228,7 @@ func TestRunningTakesEveryLifecycleTaintAway(t *testing.T) {
 
 func TestAPersonsCordonAndTaintsOutliveEveryStep(t *testing.T) {
 	warm := apply(t, registered(), Warmup(registered(), template()))
-	standby := apply(t, warm, Standby(warm, template(), true))
+	standby := apply(t, warm, Standby(warm, template(), true, ""))
 	n := apply(t, standby, Running(standby, template(), epoch()))
 	n.Spec.Unschedulable = true // kubectl cordon
 	n.Spec.Taints = append(n.Spec.Taints, taint(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule), taint("person", corev1.TaintEffectNoSchedule))
@@ -240,10 +240,10 @@ func TestAPersonsCordonAndTaintsOutliveEveryStep(t *testing.T) {
 		{"cancelled", func(n *corev1.Node) Patch { return Running(n, template(), epoch()) }},
 		{"stopping again", func(n *corev1.Node) Patch { return Stopping(n, v1alpha1.StopEmpty, epoch()) }},
 		{"intended", func(n *corev1.Node) Patch { return StopIntent(n, epoch()) }},
-		{"standby", func(n *corev1.Node) Patch { return Standby(n, template(), true) }},
-		{"starting", func(n *corev1.Node) Patch { return Starting(n, nil, epoch()) }},
+		{"standby", func(n *corev1.Node) Patch { return Standby(n, template(), true, "") }},
+		{"starting", func(n *corev1.Node) Patch { return Starting(n, nil, nil, epoch()) }},
 		{"failed", func(n *corev1.Node) Patch { return StartFailed(n, epoch()) }},
-		{"starting again", func(n *corev1.Node) Patch { return Starting(n, nil, epoch()) }},
+		{"starting again", func(n *corev1.Node) Patch { return Starting(n, nil, nil, epoch()) }},
 		{"running", func(n *corev1.Node) Patch { return Running(n, template(), epoch()) }},
 		{"terminating", func(n *corev1.Node) Patch { return Terminating(n, v1alpha1.StopDeleted, epoch()) }},
 	}
@@ -263,14 +263,14 @@ func TestAPersonsCordonAndTaintsOutliveEveryStep(t *testing.T) {
 // Max runtime counts from the time the node last came from standby, not from a stop that was called off.
 func TestACancelledStopKeepsTheRuntime(t *testing.T) {
 	warm := apply(t, registered(), Warmup(registered(), template()))
-	standby := apply(t, warm, Standby(warm, template(), true))
+	standby := apply(t, warm, Standby(warm, template(), true, ""))
 	running := apply(t, standby, Running(standby, template(), epoch()))
 	stopping := apply(t, running, Stopping(running, v1alpha1.StopEmpty, epoch().Add(time.Hour)))
 	cancelled := apply(t, stopping, Running(stopping, template(), epoch().Add(2*time.Hour)))
 	if got, want := cancelled.Annotations[v1alpha1.AnnotationRunningSince], "2026-03-01T12:00:00Z"; got != want {
 		t.Errorf("running since %s after a cancelled stop, want %s", got, want)
 	}
-	again := apply(t, cancelled, Standby(cancelled, template(), true))
+	again := apply(t, cancelled, Standby(cancelled, template(), true, ""))
 	again = apply(t, again, Running(again, template(), epoch().Add(3*time.Hour)))
 	if got, want := again.Annotations[v1alpha1.AnnotationRunningSince], "2026-03-01T15:00:00Z"; got != want {
 		t.Errorf("running since %s in the next life, want %s", got, want)
@@ -280,8 +280,8 @@ func TestACancelledStopKeepsTheRuntime(t *testing.T) {
 // Each patch fails where the Node has moved on in a way that its step relies on, and passes where it has not.
 func TestPatchesFailOnANodeThatHasMovedOn(t *testing.T) {
 	warm := apply(t, registered(), Warmup(registered(), template()))
-	standby := apply(t, warm, Standby(warm, template(), true))
-	claimed := apply(t, standby, Starting(standby, []types.UID{"a"}, epoch()))
+	standby := apply(t, warm, Standby(warm, template(), true, ""))
+	claimed := apply(t, standby, Starting(standby, nil, []types.UID{"a"}, epoch()))
 	running := apply(t, standby, Running(standby, template(), epoch()))
 	stopping := apply(t, running, Stopping(running, v1alpha1.StopEmpty, epoch()))
 	for name, c := range map[string]struct {
@@ -290,13 +290,13 @@ func TestPatchesFailOnANodeThatHasMovedOn(t *testing.T) {
 		moved func(*corev1.Node)
 		fails bool
 	}{
-		"nothing has changed":             {standby, Starting(standby, nil, epoch()), func(*corev1.Node) {}, false},
-		"a kubelet wrote something else":  {standby, Starting(standby, nil, epoch()), func(n *corev1.Node) { n.Annotations["x"] = "y"; n.ResourceVersion = "9" }, false},
-		"the state is another":            {standby, Starting(standby, nil, epoch()), func(n *corev1.Node) { n.Labels[v1alpha1.LabelState] = "running" }, true},
-		"the state is gone":               {standby, Starting(standby, nil, epoch()), func(n *corev1.Node) { delete(n.Labels, v1alpha1.LabelState) }, true},
-		"it is another Node of that name": {standby, Starting(standby, nil, epoch()), func(n *corev1.Node) { n.UID = "uid-2" }, true},
+		"nothing has changed":             {standby, Starting(standby, nil, nil, epoch()), func(*corev1.Node) {}, false},
+		"a kubelet wrote something else":  {standby, Starting(standby, nil, nil, epoch()), func(n *corev1.Node) { n.Annotations["x"] = "y"; n.ResourceVersion = "9" }, false},
+		"the state is another":            {standby, Starting(standby, nil, nil, epoch()), func(n *corev1.Node) { n.Labels[v1alpha1.LabelState] = "running" }, true},
+		"the state is gone":               {standby, Starting(standby, nil, nil, epoch()), func(n *corev1.Node) { delete(n.Labels, v1alpha1.LabelState) }, true},
+		"it is another Node of that name": {standby, Starting(standby, nil, nil, epoch()), func(n *corev1.Node) { n.UID = "uid-2" }, true},
 		"taints that it replaces":         {standby, Running(standby, template(), epoch()), func(n *corev1.Node) { n.Spec.Taints = n.Spec.Taints[1:] }, true},
-		"taints that it leaves alone":     {standby, Starting(standby, nil, epoch()), func(n *corev1.Node) { n.Spec.Taints = n.Spec.Taints[1:] }, false},
+		"taints that it leaves alone":     {standby, Starting(standby, nil, nil, epoch()), func(n *corev1.Node) { n.Spec.Taints = n.Spec.Taints[1:] }, false},
 		"claims that it changes":          {claimed, Claims(claimed, []types.UID{"b"}), func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationClaims] = "a,c" }, true},
 		"a claim came before the intent":  {stopping, StopIntent(stopping, epoch()), func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationClaims] = "a" }, true},
 		"a cancel came before the intent": {stopping, StopIntent(stopping, epoch()), func(n *corev1.Node) { n.Labels[v1alpha1.LabelState] = "running" }, true},
@@ -421,12 +421,12 @@ func TestFresh(t *testing.T) {
 
 func TestStandbyRecordsWhatAStartMustReach(t *testing.T) {
 	n := apply(t, registered(), Warmup(registered(), template()))
-	whole := apply(t, n, Standby(n, template(), true))
+	whole := apply(t, n, Standby(n, template(), true, ""))
 	if got, want := whole.Annotations[v1alpha1.AnnotationAllocatableAtStop], `{"cpu":"4","example.com/gpu":"1"}`; got != want {
 		t.Errorf("allocatable recorded as %s, want %s", got, want)
 	}
 	whole.Status.Allocatable["example.com/gpu"] = resource.MustParse("0") // its start failed before the plugin was back
-	part := apply(t, whole, Standby(whole, template(), false))
+	part := apply(t, whole, Standby(whole, template(), false, ""))
 	if got, want := part.Annotations[v1alpha1.AnnotationAllocatableAtStop], `{"cpu":"4","example.com/gpu":"1"}`; got != want {
 		t.Errorf("after a failed start %s stands, want %s", got, want)
 	}
@@ -437,9 +437,9 @@ func TestStandbyRecordsWhatAStartMustReach(t *testing.T) {
 
 func TestStartFailedCounts(t *testing.T) {
 	n := apply(t, registered(), Warmup(registered(), template()))
-	n = apply(t, n, Standby(n, template(), true))
+	n = apply(t, n, Standby(n, template(), true, ""))
 	for want := 1; want <= 3; want++ {
-		n = apply(t, n, Starting(n, []types.UID{"a"}, epoch()))
+		n = apply(t, n, Starting(n, nil, []types.UID{"a"}, epoch()))
 		n = apply(t, n, StartFailed(n, epoch().Add(time.Minute)))
 		if Failures(n) != want || n.Labels[v1alpha1.LabelState] != "standby" || n.Annotations[v1alpha1.AnnotationClaims] != "" {
 			t.Errorf("after %d failures: %d counted, state %s, claims %q", want, Failures(n), n.Labels[v1alpha1.LabelState], n.Annotations[v1alpha1.AnnotationClaims])
@@ -494,7 +494,7 @@ func TestAStartThatIsGivenUpStopsByAnIntent(t *testing.T) {
 		Annotations: map[string]string{v1alpha1.AnnotationStartFailures: "1", v1alpha1.AnnotationScaleUpStarted: "x", v1alpha1.AnnotationClaims: "a"},
 	}}
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	is := apply(t, n, StartGivenUp(n, now, now.Add(time.Hour)))
+	is := apply(t, n, StartGivenUp(n, true, now, now.Add(time.Hour)))
 	if is.Labels[v1alpha1.LabelState] != "stopping" || is.Annotations[v1alpha1.AnnotationStopIntent] == "" || is.Annotations[v1alpha1.AnnotationStopReason] != "failed" {
 		t.Errorf("labels %v, annotations %v, want stopping, by an intent, for a failure", is.Labels, is.Annotations)
 	}
@@ -502,7 +502,7 @@ func TestAStartThatIsGivenUpStopsByAnIntent(t *testing.T) {
 		t.Errorf("annotations %v, want a second strike, a rest and no claims", is.Annotations)
 	}
 	stopped := apply(t, n, WarmStop(n, now))
-	if again := apply(t, stopped, WarmAgain(stopped, Template{}, now)); again.Annotations[v1alpha1.AnnotationStopIntent] != "" {
+	if again := apply(t, stopped, WarmAgain(stopped, Template{}, "", now)); again.Annotations[v1alpha1.AnnotationStopIntent] != "" {
 		t.Error("the second warm-up carries the stop intent of the first")
 	}
 }
@@ -535,7 +535,7 @@ func TestStopMarks(t *testing.T) {
 			t.Error("asked again for a stop that was taken back")
 		}
 	}
-	if left := apply(t, is, Standby(is, Template{}, true)); left.Annotations[v1alpha1.AnnotationStopAsked] != "" {
+	if left := apply(t, is, Standby(is, Template{}, true, "")); left.Annotations[v1alpha1.AnnotationStopAsked] != "" {
 		t.Error("the next life of the node carries the mark")
 	}
 }
