@@ -1,6 +1,7 @@
 package ground
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -93,6 +95,23 @@ func (j *Journal) PodVersions(uid types.UID) []Version[*corev1.Pod] {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Clone(j.pods[uid])
+}
+
+// PodsOf are the versions of the pods on the node that the controller of that name owns, oldest first.
+func (j *Journal) PodsOf(namespace, controller, node string) []Version[*corev1.Pod] {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var out []Version[*corev1.Pod]
+	for _, versions := range j.pods {
+		for _, v := range versions {
+			owner := metav1.GetControllerOfNoCopy(v.Object)
+			if owner != nil && owner.Name == controller && v.Object.Namespace == namespace && v.Object.Spec.NodeName == node {
+				out = append(out, v)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Version[*corev1.Pod]) int { return cmp.Compare(a.Revision, b.Revision) })
+	return out
 }
 
 // Last is the newest revision that the journal holds of the Node, 0 if it holds none.

@@ -17,8 +17,9 @@ import (
 // HangGuard ends a wait that will never end. It is far above what anything here takes, because machines are shared.
 const HangGuard = 2 * time.Minute
 
-// SelfStopUserData is user data that powers the machine off at the end of its first boot.
-const SelfStopUserData = "#!/bin/bash\n/etc/eks/bootstrap.sh e2e\nuntil curl -sf http://localhost:10248/healthz; do sleep 5; done\npoweroff\n"
+// SelfStopUserData is user data that powers the machine off at the end of its first boot. Its network is Calico's, which
+// reports at each boot.
+const SelfStopUserData = "#!/bin/bash\nCNI=calico\n/etc/eks/bootstrap.sh e2e\nuntil curl -sf http://localhost:10248/healthz; do sleep 5; done\npoweroff\n"
 
 // Class is an AWSNodeClass of the instance type whose machines stop themselves after their first boot.
 func Class(name, instanceType string) *v1alpha1.AWSNodeClass {

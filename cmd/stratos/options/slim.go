@@ -12,6 +12,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/fit"
+	"github.com/stratos-sh/stratos/scaler/network"
 )
 
 // slimmed is the cache's configuration: objects lose what no decision reads before they are cached, and pods of one owner share what they have in
@@ -67,6 +68,9 @@ func slimPod(pod *corev1.Pod) {
 	}
 	status := pod.Status
 	pod.Status = corev1.PodStatus{Phase: status.Phase, NominatedNodeName: status.NominatedNodeName}
+	if isDaemonPod(pod) {
+		keepAgent(pod, &s, &status)
+	}
 	if s.NodeName == "" {
 		pod.Status.Conditions = status.Conditions
 		return
@@ -78,6 +82,48 @@ func slimPod(pod *corev1.Pod) {
 	if resizing {
 		pod.Status.Conditions, pod.Status.Resources, pod.Status.AllocatedResources = status.Conditions, status.Resources, status.AllocatedResources
 		pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses = status.ContainerStatuses, status.InitContainerStatuses
+	}
+}
+
+func isDaemonPod(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	return owner != nil && owner.Kind == "DaemonSet"
+}
+
+// keepAgent keeps of a pod what tells whether a network agent is up: its Ready condition, the newest start of a container,
+// whether it has a readiness probe, and whether it mounts the folders of the CNI.
+func keepAgent(pod *corev1.Pod, spec *corev1.PodSpec, status *corev1.PodStatus) {
+	pod.Spec.Volumes = append(pod.Spec.Volumes, cniFolders(spec.Volumes)...)
+	keepProbes(pod.Spec.Containers, spec.Containers)
+	for i := range status.Conditions {
+		if c := &status.Conditions[i]; c.Type == corev1.PodReady {
+			pod.Status.Conditions = []corev1.PodCondition{{Type: c.Type, Status: c.Status}}
+		}
+	}
+	if newest := network.NewestStart(&corev1.Pod{Status: *status}); !newest.IsZero() {
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
+			Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(newest)},
+		}}}
+	}
+}
+
+// cniFolders keeps the volumes that are folders of the CNI.
+func cniFolders(volumes []corev1.Volume) []corev1.Volume {
+	var kept []corev1.Volume
+	for i := range volumes {
+		if v := &volumes[i]; network.IsCNIFolder(v) {
+			kept = append(kept, corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: v.HostPath.Path}}})
+		}
+	}
+	return kept
+}
+
+// keepProbes keeps which containers have a readiness probe.
+func keepProbes(kept, from []corev1.Container) {
+	for i := range kept {
+		if from[i].ReadinessProbe != nil {
+			kept[i].ReadinessProbe = &corev1.Probe{}
+		}
 	}
 }
 
@@ -127,14 +173,15 @@ func slimNode(n *corev1.Node) {
 	n.Status = corev1.NodeStatus{Allocatable: n.Status.Allocatable, Conditions: n.Status.Conditions}
 }
 
-// slimDaemonSet keeps where its pods run and with which images.
+// slimDaemonSet keeps where its pods run, with which images, and what tells a network agent.
 func slimDaemonSet(set *appsv1.DaemonSet) {
 	slimMeta(&set.ObjectMeta)
 	s := &set.Spec.Template.Spec
 	set.Spec = appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		NodeName: s.NodeName, NodeSelector: s.NodeSelector, Affinity: s.Affinity, Tolerations: s.Tolerations, HostNetwork: s.HostNetwork,
-		Containers: images(s.Containers), InitContainers: images(s.InitContainers),
+		Containers: images(s.Containers), InitContainers: images(s.InitContainers), Volumes: cniFolders(s.Volumes),
 	}}}
+	keepProbes(set.Spec.Template.Spec.Containers, s.Containers)
 	set.Status = appsv1.DaemonSetStatus{}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/claim"
 	"github.com/stratos-sh/stratos/extender/fit"
+	"github.com/stratos-sh/stratos/scaler/network"
 	"github.com/stratos-sh/stratos/scaler/plan"
 )
 
@@ -204,6 +205,49 @@ func TestSlimDaemonSetKeepsWhereItRunsAndItsImages(t *testing.T) {
 	slimDaemonSet(got)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("slim DaemonSet (-want +got):\n%s", diff)
+	}
+}
+
+// TestSlimKeepsWhatTellsANetworkAgent: the agents of a node are the same whether its objects come from the cache or not.
+func TestSlimKeepsWhatTellsANetworkAgent(t *testing.T) {
+	probed := fatContainer()
+	probed.ReadinessProbe = &corev1.Probe{PeriodSeconds: 10}
+	pool := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+	for name, container := range map[string]corev1.Container{"with a readiness probe": probed, "without one": fatContainer()} {
+		t.Run(name, func(t *testing.T) {
+			set := &appsv1.DaemonSet{ObjectMeta: fatMeta()}
+			set.Spec.Template.Spec = corev1.PodSpec{
+				Containers: []corev1.Container{container}, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+				Volumes: []corev1.Volume{
+					{Name: "cni", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/etc/cni/net.d"}}},
+					{Name: "log", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/var/log"}}},
+				},
+			}
+			pod := fatPod("n")
+			pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: set.Name, UID: set.UID, Controller: new(true)}}
+			pod.Spec.Containers, pod.Spec.Volumes = []corev1.Container{container}, set.Spec.Template.Spec.Volumes
+			pod.Status.Phase = corev1.PodRunning
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled}, {Type: corev1.PodReady, Status: corev1.ConditionTrue, Reason: "x"}}
+			for _, second := range []int64{7, 9, 8} {
+				pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
+					Name: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(time.Unix(second, 0))}},
+				})
+			}
+			want := network.AgentsOf(pool, node, []*appsv1.DaemonSet{set}, []corev1.Pod{*pod})
+			if len(want) != 1 || !want[0].Ready || want[0].Started.Unix() != 9 {
+				t.Fatalf("set-up: agents %+v", want)
+			}
+			slimPod(pod)
+			slimDaemonSet(set)
+			got := network.AgentsOf(pool, node, []*appsv1.DaemonSet{set}, []corev1.Pod{*pod})
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("agents (-want +got):\n%s", diff)
+			}
+			if len(pod.Spec.Volumes)+len(set.Spec.Template.Spec.Volumes) != 2 || len(pod.Status.ContainerStatuses) != 1 {
+				t.Errorf("more is kept than needed: volumes %v and %v, statuses %v", pod.Spec.Volumes, set.Spec.Template.Spec.Volumes, pod.Status.ContainerStatuses)
+			}
+		})
 	}
 }
 

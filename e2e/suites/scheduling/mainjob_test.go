@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/controlplane"
 	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
 	"github.com/stratos-sh/stratos/provider"
@@ -22,15 +24,15 @@ import (
 
 const (
 	stayUpUserData  = "#!/bin/bash\n/etc/eks/bootstrap.sh e2e\n"
-	ciliumTaint     = "node.cilium.io/agent-not-ready"
-	startupUserData = "#!/bin/bash\n/etc/eks/bootstrap.sh e2e --kubelet-extra-args '--register-with-taints=" + ciliumTaint + "=true:NoSchedule'\npoweroff\n"
+	startupTaint    = "e2e.example/network"
+	startupUserData = "#!/bin/bash\n/etc/eks/bootstrap.sh e2e --kubelet-extra-args '--register-with-taints=" + startupTaint + "=true:NoSchedule'\n"
 )
 
 // TestStandbyNodeStartsAtFilterTime is the main job, in all the ways a pool can be warmed up. The rows have instance types of their own, so
 // that holding a start in one does not hold it in another.
 func TestStandbyNodeStartsAtFilterTime(t *testing.T) {
 	t.Parallel()
-	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud()})
+	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud(), ControlPlane: controlplane.Options{DefaultScheduler: true}})
 	// Ready alone must not be enough where startup taints wait for the network.
 	if err := r.Cloud.SetTimes(t.Context(), fake.Times{NetworkDelay: 300 * time.Millisecond}); err != nil {
 		t.Fatal(err)
@@ -41,9 +43,16 @@ func TestStandbyNodeStartsAtFilterTime(t *testing.T) {
 		"machines that Stratos stops after warm-up": {
 			pool: "controllerstop", instanceType: "m6i.large", userData: stayUpUserData, mode: v1alpha1.ControllerStop,
 		},
-		"startup taints that go when the network is ready": {
-			pool: "cilium", instanceType: "m7i.large", userData: startupUserData,
-			startupTaints: []corev1.Taint{{Key: ciliumTaint, Value: "true", Effect: corev1.TaintEffectNoSchedule}},
+		"startup taints that go when a condition says that the network is up": {
+			pool: "calico", instanceType: "m7i.large", userData: startupUserData + "CNI=calico\npoweroff\n",
+			startupTaints: []corev1.Taint{{Key: startupTaint, Value: "true", Effect: corev1.TaintEffectNoSchedule}},
+		},
+		"startup taints that go when the pod of the network agent is Ready": {
+			pool: "vpc-cni", instanceType: "c5.large", userData: startupUserData, mode: v1alpha1.ControllerStop, agent: "aws-node",
+			startupTaints: []corev1.Taint{{Key: startupTaint, Value: "true", Effect: corev1.TaintEffectNoSchedule}},
+		},
+		"no startup taints, and a network agent": {
+			pool: "untainted", instanceType: "c6i.large", userData: stayUpUserData, mode: v1alpha1.ControllerStop, agent: "kindnet",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,9 +67,12 @@ type mainJob struct {
 	pool, instanceType, userData string
 	mode                         v1alpha1.CompletionMode
 	startupTaints                []corev1.Taint
+	// agent is the DaemonSet that makes the network of the pool's nodes; "" for none.
+	agent string
 }
 
 func (m mainJob) run(t *testing.T, r *rig.Rig, j *ground.Journal) {
+	m.runAgent(t, r)
 	m.warm(t, r)
 	before := ground.PoolNodes(t, r, m.pool)
 	m.checkStandby(t, r, before)
@@ -86,6 +98,34 @@ func (m mainJob) run(t *testing.T, r *rig.Rig, j *ground.Journal) {
 	if starts := ground.CallsAbout(t, r, fake.OpStart, before); len(starts) != 1 || starts[0].Err != "" {
 		t.Errorf("StartInstance calls for two pods that share a node: %+v, want exactly one", starts)
 	}
+}
+
+// runAgent creates the DaemonSet of the pool's network agent, whose pods pass their readiness probe a while after each start.
+func (m mainJob) runAgent(t *testing.T, r *rig.Rig) {
+	t.Helper()
+	if m.agent == "" {
+		return
+	}
+	labels := map[string]string{"k8s-app": m.agent}
+	probe := corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}}
+	ground.Create(t, r, &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: m.agent},
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{fake.AnnotationReadyAfter: "2s"}},
+				Spec: corev1.PodSpec{
+					NodeSelector: map[string]string{v1alpha1.LabelPool: m.pool},
+					Tolerations:  []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+					HostNetwork:  true,
+					Containers:   []corev1.Container{{Name: "agent", Image: "registry.example.com/" + m.agent + ":1", ReadinessProbe: &probe}},
+					Volumes: []corev1.Volume{{Name: "cni", VolumeSource: corev1.VolumeSource{
+						HostPath: &corev1.HostPathVolumeSource{Path: "/etc/cni/net.d"},
+					}}},
+				},
+			},
+		},
+	})
 }
 
 func (m mainJob) warm(t *testing.T, r *rig.Rig) {
@@ -231,18 +271,65 @@ func (m mainJob) checkOrder(t *testing.T, j *ground.Journal, node *corev1.Node, 
 		t.Errorf("running node %s: cordon %t, taints %v, labels %v", node.Name, open.Spec.Unschedulable, open.Spec.Taints, open.Labels)
 	}
 	if len(m.startupTaints) > 0 {
-		checkStartupTaint(t, versions(), standby, ready, running)
+		checkStartupTaint(t, versions(), standby, running)
+	}
+	switch {
+	case m.agent != "":
+		m.checkAgent(t, j, node.Name, ready, running)
+	case len(m.startupTaints) > 0:
+		checkNetworkReport(t, standby, ready, running)
 	}
 }
 
-// checkStartupTaint: it stands until the CNI has reported in this boot, also while the node is Ready already.
-func checkStartupTaint(t *testing.T, versions []ground.Version[*corev1.Node], standby, ready, running ground.Version[*corev1.Node]) {
+// checkAgent: the node is opened after the agent's pod has turned Ready with a container of this life.
+func (m mainJob) checkAgent(t *testing.T, j *ground.Journal, node string, ready, running ground.Version[*corev1.Node]) {
+	t.Helper()
+	boot := condition(ready.Object, corev1.NodeReady).LastHeartbeatTime
+	var started, up int64
+	for _, v := range j.PodsOf(metav1.NamespaceSystem, m.agent, node) {
+		run := newestStart(v.Object)
+		switch {
+		case run.Before(&boot): // the last life
+		case !podIsReady(v.Object) && started == 0:
+			started = v.Revision
+		case podIsReady(v.Object) && up == 0:
+			up = v.Revision
+		}
+	}
+	if started == 0 || up < started || up > running.Revision {
+		t.Errorf("node %s was opened at revision %d, its agent started at %d and was Ready at %d (0: never)", node, running.Revision, started, up)
+	}
+}
+
+func newestStart(p *corev1.Pod) *metav1.Time {
+	newest := &metav1.Time{}
+	for i := range p.Status.ContainerStatuses {
+		if run := p.Status.ContainerStatuses[i].State.Running; run != nil && newest.Before(&run.StartedAt) {
+			newest = &run.StartedAt
+		}
+	}
+	return newest
+}
+
+func podIsReady(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// checkStartupTaint: it stands until the node is opened, also while the node is Ready already.
+func checkStartupTaint(t *testing.T, versions []ground.Version[*corev1.Node], standby, running ground.Version[*corev1.Node]) {
 	t.Helper()
 	for _, v := range versions {
-		if v.Revision >= standby.Revision && v.Revision < running.Revision && !hasTaint(v.Object, ciliumTaint) {
+		if v.Revision >= standby.Revision && v.Revision < running.Revision && !hasTaint(v.Object, startupTaint) {
 			t.Errorf("revision %d: the startup taint is gone before the node runs at %d", v.Revision, running.Revision)
 		}
 	}
+}
+
+// checkNetworkReport: the node is opened after the CNI has reported in this boot.
+func checkNetworkReport(t *testing.T, standby, ready, running ground.Version[*corev1.Node]) {
+	t.Helper()
 	was := condition(standby.Object, corev1.NodeNetworkUnavailable).LastHeartbeatTime
 	if beat := condition(ready.Object, corev1.NodeNetworkUnavailable).LastHeartbeatTime; beat.After(was.Time) {
 		t.Errorf("the network was up with the first Ready (%s after %s), so that this row shows nothing", beat, was)
@@ -303,7 +390,7 @@ func (m mainJob) awaitClean(t *testing.T, r *rig.Rig, nodes map[string]*corev1.N
 }
 
 // bearing is what Stratos and people write on a Node. Left out: the taints that the node and cloud controllers set and remove in loops of
-// their own, and the heartbeats recorded at each stop.
+// their own, and the reports recorded at each stop.
 type bearing struct {
 	Labels, Annotations map[string]string
 	Taints              []corev1.Taint
@@ -313,6 +400,7 @@ type bearing struct {
 func bearingOf(n *corev1.Node) bearing {
 	b := bearing{Labels: n.Labels, Annotations: maps.Clone(n.Annotations), Unschedulable: n.Spec.Unschedulable}
 	delete(b.Annotations, v1alpha1.AnnotationHeartbeatAtStop)
+	delete(b.Annotations, v1alpha1.AnnotationAgentsAtStop)
 	for _, taint := range n.Spec.Taints {
 		if strings.HasPrefix(taint.Key, "node.kubernetes.io/") || strings.HasPrefix(taint.Key, "node.cloudprovider.kubernetes.io/") {
 			continue
