@@ -109,7 +109,7 @@ func TestWarmUpFailures(t *testing.T) {
 			warming(silent), instance(provider.InstanceStopped, minuteOld), "never_ready", []string{"patch c terminating"}},
 		"stopped incomplete for the second time": {
 			warming(startupTainted, second(time.Minute)), instance(provider.InstanceStopped), "incomplete", []string{"patch c terminating"}},
-		"second try too slow": {warming(startupTainted, second(11 * time.Minute)), instance(provider.InstanceStopped), "incomplete", []string{"patch c terminating"}},
+		"second try too slow": {warming(startupTainted, second(11*time.Minute)), instance(provider.InstanceStopped), "incomplete", []string{"patch c terminating"}},
 		"terminated by somebody else": {
 			warming(), instance(provider.InstanceTerminated), "vanished", []string{"get i-c", "delete c"}},
 	} {

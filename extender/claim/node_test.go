@@ -75,6 +75,15 @@ func TestNodeOfKeepsBack(t *testing.T) {
 		"a person tainted it": {
 			object(v1alpha1.StateStandby, carrying(noSchedule("broken"))), nodePool(), "tainted broken by somebody else",
 		},
+		"Cilium's operator tainted it": {
+			object(v1alpha1.StateStandby, carrying(noSchedule("node.cilium.io/agent-not-ready"))), nodePool(), "",
+		},
+		"a CSI driver tainted it": {
+			object(v1alpha1.StateStandby, carrying(noSchedule("ebs.csi.aws.com/agent-not-ready"))), nodePool(), "",
+		},
+		"a person tainted it by a similar name": {
+			object(v1alpha1.StateStandby, carrying(noSchedule("example.com/my-agent-not-ready"))), nodePool(), "tainted example.com/my-agent-not-ready by somebody else",
+		},
 		"a person tainted it out of service": {
 			object(v1alpha1.StateStandby, carrying(corev1.Taint{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute})),
 			nodePool(), "tainted " + corev1.TaintNodeOutOfService + " by somebody else",
@@ -151,6 +160,17 @@ func TestNodeOfAllocatable(t *testing.T) {
 				t.Errorf("%d milli-cpu, want 4000", n.Allocatable.MilliCPU)
 			}
 		})
+	}
+}
+
+// TestTaintsOfAgentsPassWithTheStart: pods are placed as if they were gone, but not on a node that runs with them.
+func TestTaintsOfAgentsPassWithTheStart(t *testing.T) {
+	taint := noSchedule("node.cilium.io/agent-not-ready")
+	if n := NodeOf(object(v1alpha1.StateStarting, carrying(taint)), nodePool()); len(n.Taints) != 0 {
+		t.Errorf("a node that starts has the taints %v", n.Taints)
+	}
+	if n := NodeOf(object(v1alpha1.StateRunning, carrying(taint)), nodePool()); !has(n.Taints, &taint) {
+		t.Errorf("a node that runs has the taints %v, want that of the agent too", n.Taints)
 	}
 }
 
