@@ -29,10 +29,8 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 	switch d.Action {
 	case lifecycle.Adopt:
 		return c.adopt(ctx, g)
-	case lifecycle.RecordSeen:
-		return c.patch(ctx, g.node, transition.Seen(g.node, g.Node.Ready && g.Node.NetworkReady, c.now()))
-	case lifecycle.RecordWarmed:
-		return c.recordWarmed(ctx, g)
+	case lifecycle.RecordSeen, lifecycle.RecordWarmed:
+		return c.recordWarmup(ctx, g, d.Action)
 	case lifecycle.PullImages, lifecycle.TellImages, lifecycle.RecordImages:
 		return c.actOnImages(ctx, g, d.Action)
 	case lifecycle.WarmAgain:
@@ -94,7 +92,10 @@ func (c *nodes) adopt(ctx context.Context, g gathered) error {
 	return nil
 }
 
-func (c *nodes) recordWarmed(ctx context.Context, g gathered) error {
+func (c *nodes) recordWarmup(ctx context.Context, g gathered, step lifecycle.Action) error {
+	if step == lifecycle.RecordSeen {
+		return c.patch(ctx, g.node, transition.Seen(g.node, g.Node.Ready && g.Node.NetworkReady, c.now()))
+	}
 	if err := c.patch(ctx, g.node, transition.Warmed(g.node, c.now())); err != nil {
 		return err
 	}

@@ -238,7 +238,7 @@ func (s *Starter) StartBound(ctx context.Context, node *corev1.Node) error {
 func (s *Starter) writeIntent(ctx context.Context, node *corev1.Node, claims []types.UID) error {
 	pool := &v1alpha1.NodePool{}
 	name := v1alpha1.PoolName(node.Labels[v1alpha1.LabelPool])
-	if err := s.reader.Get(ctx, client.ObjectKey{Name: string(name)}, pool); client.IgnoreNotFound(err) != nil {
+	if err := client.IgnoreNotFound(s.reader.Get(ctx, client.ObjectKey{Name: string(name)}, pool)); err != nil {
 		return err
 	}
 	return s.patch(ctx, node, transition.Starting(node, pool.Spec.Template.StartupTaints, claims, s.now()))
