@@ -113,6 +113,10 @@ func (r *rules) opened(old, n *corev1.Node) {
 	if pool == nil || i == nil || stateOf(old) != v1alpha1.StateStarting || pool.CreationTimestamp.After(i.launched) {
 		return
 	}
+	late := r.w.now.Sub(r.entered[n.Name]) >= pool.Spec.ScaleUp.ReadyTimeoutOrDefault()
+	if hasTaint(n, ciliumTaint) && !late {
+		r.w.breaks("running", "%s is opened with the taint of an agent that is down", n.Name)
+	}
 	if !r.w.network.agent && len(pool.Spec.Template.StartupTaints) == 0 {
 		return
 	}
