@@ -3,6 +3,7 @@ package house
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -20,8 +21,12 @@ func TestReliability(t *testing.T) {
 		t.Errorf("docs/reliability.md: %s", problem)
 	}
 	for _, p := range promises {
-		if p.status == "open" && pointIsDone(t, 5, 5) {
-			t.Errorf("docs/acceptance.md calls point 5 of issue 5 done, and line %s of docs/reliability.md is open", p.line)
+		issue, point := 5, 5
+		if strings.HasPrefix(p.line, "F") {
+			issue, point = 9, 1
+		}
+		if p.status == "open" && pointIsDone(t, issue, point) {
+			t.Errorf("docs/acceptance.md calls point %d of issue %d done, and line %s of docs/reliability.md is open", point, issue, p.line)
 		}
 	}
 }
