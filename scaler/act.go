@@ -245,7 +245,7 @@ func (c *nodes) deletePods(ctx context.Context, g gathered) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range transition.Counting(g.node.Name, pods) {
+	for _, p := range transition.Counting(g.node.Name, c.namespace, pods) {
 		if p.Spec.NodeName == "" || p.DeletionTimestamp != nil {
 			continue
 		}

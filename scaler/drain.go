@@ -28,7 +28,7 @@ func (c *nodes) drain(ctx context.Context, g gathered) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range transition.Counting(g.node.Name, pods) {
+	for _, p := range transition.Counting(g.node.Name, c.namespace, pods) {
 		if p.Spec.NodeName == "" || p.DeletionTimestamp != nil {
 			continue
 		}
@@ -82,7 +82,7 @@ func (c *nodes) heldBy(ctx context.Context, node string) (string, error) {
 		return "", err
 	}
 	var names []string
-	for _, p := range transition.Counting(node, pods) {
+	for _, p := range transition.Counting(node, c.namespace, pods) {
 		names = append(names, "pod "+p.Namespace+"/"+p.Name)
 	}
 	volumes, err := c.attached(ctx, node, pods)
@@ -127,7 +127,7 @@ func (c *nodes) attached(ctx context.Context, node string, pods []corev1.Pod) ([
 
 // volumesOf are the names of the volumes that pods use which do not leave the node: those of DaemonSets, and static ones.
 func (c *nodes) volumesOf(ctx context.Context, node string, pods []corev1.Pod) (map[string]bool, error) {
-	counting := transition.Counting(node, pods)
+	counting := transition.Counting(node, c.namespace, pods)
 	used := map[string]bool{}
 	for i := range pods {
 		p := &pods[i]

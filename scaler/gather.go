@@ -82,8 +82,9 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 	if err != nil {
 		return g, err
 	}
-	counting := transition.Counting(g.node.Name, pods)
-	g.Counting, g.Overdue, g.Leaving = len(counting), overdueOf(counting, c.now()), len(transition.Leaving(g.node.Name, pods))
+	counting := transition.Counting(g.node.Name, c.namespace, pods)
+	g.Counting, g.Overdue = len(counting), overdueOf(counting, c.now())
+	g.Leaving = len(transition.Leaving(g.node.Name, c.namespace, pods))
 	g.Serving = servingOf(counting)
 	turn := c.turns.of(g.template.Pool, v1alpha1.NodeName(g.node.Name))
 	g.Recycle, g.Refresh, g.Why = turn.Reason, turn.Refresh, turn.Why
@@ -103,7 +104,7 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 	if g.pulls, err = c.pullsOf(ctx, &g, pods); err != nil {
 		return g, err
 	}
-	g.Node.Images = g.pulls.state(&g, c.now())
+	g.Node.Images, g.Node.ImagesOptional = g.pulls.state(&g, c.now()), g.pulls.required.Missing() == 0
 	g.Wanted, err = c.wanted(ctx, &g)
 	return g, err
 }
@@ -326,7 +327,6 @@ func policyOf(p *v1alpha1.NodePool) lifecycle.Policy {
 		Exists: true, Deleting: p.DeletionTimestamp != nil,
 		SelfStop:           s.PreWarm.CompletionModeOrDefault() == v1alpha1.SelfStop,
 		TerminateOnTimeout: s.PreWarm.TimeoutActionOrDefault() == v1alpha1.TimeoutTerminate,
-		ImagesBestEffort:   s.PreWarm.ImagePullPolicyOrDefault() == v1alpha1.ImagesBestEffort,
 		WarmupTimeout:      s.PreWarm.TimeoutOrDefault(),
 		ReadyTimeout:       s.ScaleUp.ReadyTimeoutOrDefault(),
 		ScaleDown:          s.ScaleDown.EnabledOrDefault(),

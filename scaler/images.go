@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -22,25 +23,59 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=daemonsets,verbs=list;watch
 // +kubebuilder:rbac:namespace=release,groups="",resources=pods,verbs=create
 
-// refusedRest is how long a pod that the kubelet refused stays before another is made: a kubelet without room would refuse them all.
+// refusedRest is how long a pod that the kubelet refused stays before another is made: a kubelet
+// without room would refuse them all.
 const refusedRest = 30 * time.Second
 
 // pulls is what is known of the images of one node.
 type pulls struct {
-	wanted []string
-	pods   []*corev1.Pod
-	plan.Pulled
+	wanted               plan.Wanted
+	pods                 []*corev1.Pod
+	required, bestEffort plan.Pulled
+	// denied is why a pod with best-effort images cannot be made, as the Node remembers it of this
+	// try; nil for no such pod.
+	denied *transition.ImageFailure
 }
 
-// failure is the first image that could not be pulled, and whether that was told of this try; nil for none. What was told stays as it is: the
-// kubelet's words change each time, and those of the first are the registry's.
+// failure is the first image that could not be pulled, and whether that was told of this try; nil
+// for none.
 func (p *pulls) failure(g *gathered, now time.Time) (*transition.ImageFailure, bool) {
-	f := p.firstFailure(now)
-	known, ok := transition.ImageFailureOf(g.node)
-	if f == nil || !ok || known.Image != f.Image || known.Since.Before(began(g).Truncate(time.Second)) {
-		return f, false
+	return p.firstOf(g, slices.Concat(p.requiredFailures(), p.bestEffortFailures()), now)
+}
+
+// firstOf is the first of the failures. What was told stays as it is: the kubelet's words change
+// each time, and those of the first are the registry's.
+func (p *pulls) firstOf(g *gathered, failures []plan.Failure, now time.Time) (*transition.ImageFailure, bool) {
+	if len(failures) == 0 {
+		return p.denied, p.denied != nil
 	}
-	return &known, true
+	f := &transition.ImageFailure{Since: now, Image: failures[0].Image, Words: failures[0].Words}
+	if known := failureOfThisTry(g); known != nil && known.Image == f.Image {
+		return known, true
+	}
+	return f, false
+}
+
+// requiredFailures are the required images that cannot be pulled, of those in pods that the kubelet
+// refused the first: the others have the same reason.
+func (p *pulls) requiredFailures() []plan.Failure {
+	return slices.Concat(p.required.Failed, oneOf(p.required.Refused))
+}
+
+func (p *pulls) bestEffortFailures() []plan.Failure {
+	return slices.Concat(p.bestEffort.Failed, oneOf(p.bestEffort.Refused))
+}
+
+func oneOf(failures []plan.Failure) []plan.Failure { return failures[:min(len(failures), 1)] }
+
+// failureOfThisTry is what the Node remembers since its kubelet was asked this time; nil for
+// nothing.
+func failureOfThisTry(g *gathered) *transition.ImageFailure {
+	known, ok := transition.ImageFailureOf(g.node)
+	if !ok || known.Since.Before(began(g).Truncate(time.Second)) {
+		return nil
+	}
+	return &known
 }
 
 // began is when the node's kubelet was asked for its images this time.
@@ -49,16 +84,6 @@ func began(g *gathered) time.Time {
 		return g.Node.StoppingSince
 	}
 	return g.Node.WarmupStarted
-}
-
-func (p *pulls) firstFailure(now time.Time) *transition.ImageFailure {
-	switch {
-	case len(p.Failed) > 0:
-		return &transition.ImageFailure{Since: now, Image: p.Failed[0].Image, Words: p.Failed[0].Words}
-	case p.Refused != "":
-		return &transition.ImageFailure{Since: now, Image: p.wanted[0], Words: "kubelet refused the pod that pulls: " + p.Refused}
-	}
-	return nil
 }
 
 // daemonSets are all of the cluster's, not to be changed: they are the cache's own.
@@ -78,7 +103,7 @@ func daemonSets(ctx context.Context, reader client.Reader) ([]*appsv1.DaemonSet,
 func (c *nodes) pullsOf(ctx context.Context, g *gathered, pods []corev1.Pod) (pulls, error) {
 	p := pulls{}
 	for i := range pods {
-		if claim.Pulls(&pods[i]) && pods[i].Spec.NodeName == g.node.Name && pods[i].Namespace == c.namespace {
+		if claim.Pulls(&pods[i], c.namespace) && pods[i].Spec.NodeName == g.node.Name {
 			p.pods = append(p.pods, &pods[i])
 		}
 	}
@@ -89,8 +114,11 @@ func (c *nodes) pullsOf(ctx context.Context, g *gathered, pods []corev1.Pod) (pu
 	if err != nil {
 		return p, err
 	}
-	p.wanted = plan.Images(g.pool, g.node, sets)
-	p.Pulled = plan.Judge(p.wanted, p.current())
+	p.wanted = plan.Images(g.pool, g.node, sets, c.requiredDaemonSets)
+	p.required, p.bestEffort = plan.Judge(p.wanted, p.pods)
+	if known := failureOfThisTry(g); known != nil && slices.Contains(p.bestEffort.Unasked, known.Image) {
+		p.denied = known
+	}
 	return p, nil
 }
 
@@ -99,27 +127,19 @@ func asksForImages(s v1alpha1.NodeState) bool {
 	return s == v1alpha1.StateWarmup || s == v1alpha1.StateStopping
 }
 
-// current are the pods that pull the set that is wanted now.
-func (p *pulls) current() []*corev1.Pod {
-	hash := plan.HashImages(p.wanted)
-	return slices.DeleteFunc(slices.Clone(p.pods), func(pod *corev1.Pod) bool { return pod.Labels[v1alpha1.LabelPull] != hash })
-}
-
 // state is what the decision depends on.
 func (p *pulls) state(g *gathered, now time.Time) lifecycle.ImageState {
 	stopping := g.Node.State == v1alpha1.StateStopping
-	recorded := g.node.Annotations[v1alpha1.AnnotationImagesHash] == plan.HashImages(p.wanted)
+	failing := len(p.required.Failed)+len(p.required.Refused) > 0
 	switch {
-	case len(p.wanted) == 0,
-		stopping && !g.Node.ImagesChecked.IsZero(),
-		!stopping && recorded:
+	case len(p.wanted.All()) == 0, stopping && !g.Node.ImagesChecked.IsZero(), !stopping && p.recorded(g):
 		return lifecycle.ImagesPresent
-	case len(p.current()) == 0, p.Refused != "" && p.rested(now):
+	case p.toAsk(g, now):
 		return lifecycle.ImagesUnknown
-	case p.Open == 0 && (len(p.Failed) == 0 || stopping || !required(g.pool)):
+	case p.tried() && (stopping || p.required.Missing() == 0):
 		// Before a stop nobody waits for a registry: a node without its images is refreshed while it stands by.
 		return lifecycle.ImagesSettled
-	case len(p.Failed) == 0 && p.Refused == "":
+	case !failing:
 		return lifecycle.ImagesPulling
 	}
 	if _, told := p.failure(g, now); told {
@@ -128,12 +148,42 @@ func (p *pulls) state(g *gathered, now time.Time) lifecycle.ImageState {
 	return lifecycle.ImagesFailing
 }
 
-func (p *pulls) rested(now time.Time) bool {
-	return !slices.ContainsFunc(p.current(), func(pod *corev1.Pod) bool { return now.Sub(pod.CreationTimestamp.Time) < refusedRest })
+// recorded reports whether the images were looked at in this try. A best-effort image that failed
+// in an earlier one is tried again, and one that has become required since, too.
+func (p *pulls) recorded(g *gathered) bool {
+	if g.node.Annotations[v1alpha1.AnnotationImagesHash] != p.wanted.Hash() {
+		return false
+	}
+	known, ok := transition.ImageFailureOf(g.node)
+	return !ok || !p.wanted.Has(known.Image) || !p.wanted.Requires(known.Image) && failureOfThisTry(g) != nil
 }
 
-func required(p *v1alpha1.NodePool) bool {
-	return p.Spec.PreWarm.ImagePullPolicyOrDefault() == v1alpha1.ImagesRequired
+// toAsk reports whether pods are to be made. What the kubelet has refused is told first. Pods with
+// best-effort images wait while a required one fails: the Node remembers one failure, and it has to
+// be that one.
+func (p *pulls) toAsk(g *gathered, now time.Time) bool {
+	switch {
+	case len(p.required.Unasked) > 0:
+		return true
+	case len(p.required.Refused) > 0 && p.rested(now):
+		_, told := p.failure(g, now)
+		return told
+	case len(p.required.Failed)+len(p.required.Refused) > 0:
+		return false
+	}
+	return len(p.bestEffort.Unasked) > 0 && p.denied == nil
+}
+
+// tried reports whether the kubelet has come to each image, or will not. A best-effort image is not
+// asked for again.
+func (p *pulls) tried() bool {
+	return len(p.required.Open)+len(p.required.Refused)+len(p.required.Unasked)+len(p.bestEffort.Open) == 0
+}
+
+func (p *pulls) rested(now time.Time) bool {
+	return !slices.ContainsFunc(p.wanted.Current(p.pods), func(pod *corev1.Pod) bool {
+		return now.Sub(pod.CreationTimestamp.Time) < refusedRest
+	})
 }
 
 func (c *nodes) actOnImages(ctx context.Context, g gathered, a lifecycle.Action) error {
@@ -147,39 +197,100 @@ func (c *nodes) actOnImages(ctx context.Context, g gathered, a lifecycle.Action)
 	}
 }
 
-// pullImages makes the pods that pull, and takes away what pulled another set or was refused.
+// pullImages makes the pods that are missing, and takes away those that pull another set. Where the
+// kubelet has refused one, all are made anew.
 func (c *nodes) pullImages(ctx context.Context, g gathered) error {
-	if err := c.stopPulling(ctx, g); err != nil {
-		return err
+	current := g.pulls.wanted.Current(g.pulls.pods)
+	if len(g.pulls.required.Refused) > 0 {
+		current = nil
 	}
-	request := plan.Pull{
-		Namespace: c.namespace, Node: g.node, Pool: g.template.Pool, Instance: g.instance.ID,
-		Images: g.pulls.wanted, Secrets: g.pool.Spec.PreWarm.ImagePullSecrets,
-	}
-	for _, pod := range request.Pods() {
-		// One that exists was made a moment ago, and the cache does not show it yet.
-		if err := c.client.Create(ctx, pod); err != nil && !apierrors.IsAlreadyExists(err) {
-			// The namespace is not there, or its policy or quota refuses the pod: people have to know. Not wrapped, because what was not found
-			// is not the Node.
-			c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonImagePullFailed, "the pod that pulls images cannot be made: "+err.Error())
-			return fmt.Errorf("create a pod that pulls images: %v", err) //nolint:errorlint // see above
+	for _, pod := range g.pulls.pods {
+		if !slices.Contains(current, pod) {
+			if err := c.deletePull(ctx, pod); err != nil {
+				return err
+			}
 		}
 	}
+	request := plan.Pull{
+		Namespace: string(c.namespace), Node: g.node, Pool: g.template.Pool, Instance: g.instance.ID,
+		Images: g.pulls.wanted, Secrets: g.pool.Spec.PreWarm.ImagePullSecrets,
+	}
+	var denied []plan.Failure
+	for _, pod := range request.Pods() {
+		if slices.ContainsFunc(current, func(is *corev1.Pod) bool { return is.Name == pod.Name }) {
+			continue
+		}
+		f, err := c.createPull(ctx, g, pod)
+		if err != nil {
+			return err
+		}
+		denied = append(denied, f...)
+	}
 	c.poke()
+	return c.denyPulls(ctx, g, denied)
+}
+
+// createPull makes a pod that pulls. Where the API server refuses it, people have to know: the
+// namespace is not there, or its policy or quota is against it. For a pod with best-effort images
+// that is a failure of its first image, because no node waits for it.
+func (c *nodes) createPull(ctx context.Context, g gathered, pod *corev1.Pod) ([]plan.Failure, error) {
+	image := pod.Spec.Containers[0].Image // admission may write another one into what is created
+	err := c.client.Create(ctx, pod)
+	if err == nil || apierrors.IsAlreadyExists(err) { // made a moment ago, and the cache does not show it yet
+		return nil, nil
+	}
+	words := "the pod that pulls images cannot be made: " + err.Error()
+	if refusedByServer(err) && !g.pulls.wanted.Requires(image) {
+		return []plan.Failure{{Image: image, Words: words}}, nil
+	}
+	c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonImagePullFailed, words)
+	// Not wrapped, because what was not found is not the Node.
+	return nil, fmt.Errorf("create a pod that pulls images: %v", err) //nolint:errorlint // see above
+}
+
+// refusedByServer reports whether the API server or admission would answer the same again, as
+// opposed to a failure that passes.
+func refusedByServer(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	passes := code == http.StatusConflict || code == http.StatusTooManyRequests
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && !passes
+}
+
+// denyPulls remembers on the Node that pods with best-effort images cannot be made.
+func (c *nodes) denyPulls(ctx context.Context, g gathered, denied []plan.Failure) error {
+	if len(denied) == 0 || g.pulls.denied != nil {
+		return nil
+	}
+	failure := transition.ImageFailure{Since: c.now(), Image: denied[0].Image, Words: denied[0].Words}
+	if err := c.patch(ctx, g.node, transition.ImagePullFailed(g.node, failure)); err != nil {
+		return err
+	}
+	c.tellFailures(g, denied)
 	return nil
 }
 
-// stopPulling deletes the pods that pull on the node. Nothing runs in them, so they go at once, whether their kubelet is there or not.
+// stopPulling deletes the pods that pull on the node.
 func (c *nodes) stopPulling(ctx context.Context, g gathered) error {
 	var errs []error
 	for _, pod := range g.pulls.pods {
-		uid := pod.UID
-		err := c.client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &uid})
-		if !apierrors.IsConflict(err) {
-			errs = append(errs, client.IgnoreNotFound(err))
-		}
+		errs = append(errs, c.deletePull(ctx, pod))
 	}
 	return errors.Join(errs...)
+}
+
+// deletePull deletes a pod that pulls. Nothing of ours runs in it, so it goes at once, whether its
+// kubelet is there or not.
+func (c *nodes) deletePull(ctx context.Context, pod *corev1.Pod) error {
+	uid := pod.UID
+	err := c.client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &uid})
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+	return client.IgnoreNotFound(err)
 }
 
 // syncPulls takes away pods that nobody waits for any more: the node was wanted again, or stopped, before they were through.
@@ -195,35 +306,46 @@ func (c *nodes) tellImages(ctx context.Context, g gathered) error {
 	if err := c.patch(ctx, g.node, transition.ImagePullFailed(g.node, *f)); err != nil {
 		return err
 	}
-	c.imagesFailed(g)
+	c.tellFailures(g, g.pulls.requiredFailures())
 	return nil
 }
 
-// imagesFailed says so on the Node and on the pool, each image once.
-func (c *nodes) imagesFailed(g gathered) {
-	for _, f := range g.pulls.Failed {
+// tellFailures says so on the Node and on the pool, each image once.
+func (c *nodes) tellFailures(g gathered, failures []plan.Failure) {
+	for _, f := range failures {
 		c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonImagePullFailed, f.Image+": "+f.Words)
-		c.events.Eventf(g.pool, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonImagePullFailed), "PullImages", "node %s: %s: %s", g.node.Name, f.Image, f.Words)
-	}
-	if len(g.pulls.Failed) == 0 {
-		c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonImagePullFailed, g.pulls.Refused)
+		c.events.Eventf(g.pool, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonImagePullFailed), "PullImages",
+			"node %s: %s: %s", g.node.Name, f.Image, f.Words)
 	}
 	c.poke()
 }
 
-// recordImages writes down what the kubelet has come to. Of a pool that requires its images an incomplete set counts as none.
+// recordImages writes down what the kubelet has come to. A set in which a required image is missing
+// counts as none.
 func (c *nodes) recordImages(ctx context.Context, g gathered) error {
-	failure, told := g.pulls.failure(&g, c.now())
-	hash := plan.HashImages(g.pulls.wanted)
-	if failure != nil && required(g.pool) {
-		hash = ""
+	p := &g.pulls
+	failures := slices.Concat(p.requiredFailures(), p.bestEffortFailures(), p.late())
+	failure, told := p.firstOf(&g, failures, c.now())
+	found := transition.ImagesFound{Failure: failure}
+	if p.required.Missing() == 0 {
+		found.Hash, found.RequiredHash = p.wanted.Hash(), plan.HashImages(p.wanted.Required)
 	}
-	if err := c.patch(ctx, g.node, transition.ImagesRecorded(g.node, hash, failure, c.now())); err != nil {
+	if err := c.patch(ctx, g.node, transition.ImagesRecorded(g.node, found, c.now())); err != nil {
 		return err
 	}
 	if failure != nil && !told {
-		c.imagesFailed(g)
+		c.tellFailures(g, failures)
 	}
 	c.poke()
 	return c.stopPulling(ctx, g)
+}
+
+// late is the first best-effort image that nothing was known of when preWarm.timeout was over; none
+// before.
+func (p *pulls) late() []plan.Failure {
+	open := slices.Concat(p.bestEffort.Open, p.bestEffort.Unasked)
+	if len(open) == 0 || p.denied != nil {
+		return nil
+	}
+	return []plan.Failure{{Image: open[0], Words: "not pulled within preWarm.timeout"}}
 }

@@ -52,7 +52,8 @@ func (r *rig) asked() []string {
 	return out
 }
 
-// kubelet has it say of each image that it is there, or why not.
+// kubelet has it say of each image that it is there, or why not, by the names of the containers and
+// in their order. Containers that run a program go on for ever.
 func (r *rig) kubelet(broken map[string]string) {
 	r.t.Helper()
 	list := &corev1.PodList{}
@@ -61,18 +62,45 @@ func (r *rig) kubelet(broken map[string]string) {
 	}
 	for i := range list.Items {
 		p := &list.Items[i]
-		p.Status.ContainerStatuses = nil
-		for _, c := range p.Spec.Containers {
-			s := corev1.ContainerStatus{Name: c.Name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "StartError"}}}
-			if words := broken[c.Image]; words != "" {
-				s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: words}}
-			}
-			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, s)
+		p.Status.InitContainerStatuses, p.Status.ContainerStatuses = nil, nil
+		for _, c := range p.Spec.InitContainers {
+			p.Status.InitContainerStatuses = append(p.Status.InitContainerStatuses, statusOf(c, broken[c.Image]))
 		}
+		for _, c := range p.Spec.Containers {
+			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, statusOf(c, broken[c.Image]))
+		}
+		slices.SortFunc(p.Status.ContainerStatuses, func(a, b corev1.ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
 		if err := r.api.Status().Update(r.t.Context(), p); err != nil {
 			r.t.Fatal(err)
 		}
 	}
+}
+
+// pulling are the names of the pods in Stratos's namespace.
+func (r *rig) pulling() []string {
+	r.t.Helper()
+	list := &corev1.PodList{}
+	if err := r.api.List(r.t.Context(), list, client.InNamespace("stratos")); err != nil {
+		r.t.Fatal(err)
+	}
+	var names []string
+	for _, p := range list.Items {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+func statusOf(c corev1.Container, failure string) corev1.ContainerStatus {
+	s := corev1.ContainerStatus{Name: c.Name, Image: "what the runtime calls it"}
+	switch {
+	case failure != "":
+		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: failure}
+	case slices.Equal(c.Command, []string{v1alpha1.NoSuchCommand}):
+		s.State.Terminated = &corev1.ContainerStateTerminated{Reason: "StartError", ExitCode: 128}
+	default:
+		s.State.Running = &corev1.ContainerStateRunning{}
+	}
+	return s
 }
 
 func (r *rig) told(reason v1alpha1.Reason) int {
@@ -101,9 +129,9 @@ func TestWarmupPullsImages(t *testing.T) {
 	r.reconcile() // the kubelet is at it
 	r.want("tag i-c warmup")
 	r.kubelet(nil)
-	pod := "stratos-pull-i-c-" + plan.HashImages([]string{"a:1", "b:1"}) + "-0"
+	pods := r.pulling()
 	r.reconcile()
-	r.want("patch c warmup", "delete-now "+pod)
+	r.want("patch c warmup", "delete-now "+pods[0], "delete-now "+pods[1])
 	r.reconcile()
 	r.want("patch c warmup") // warm
 	r.reconcile()
@@ -221,7 +249,7 @@ func TestTheLookAtTheImagesTakesNothingOfTheDrain(t *testing.T) {
 }
 
 func TestPodsThatPullGoWithTheNeed(t *testing.T) {
-	p := plan.Pull{Namespace: "stratos", Node: nodeIn(v1alpha1.StateRunning), Pool: "p", Instance: "i-c", Images: []string{"a:1"}}.Pods()[0]
+	p := plan.Pull{Namespace: "stratos", Node: nodeIn(v1alpha1.StateRunning), Pool: "p", Instance: "i-c", Images: plan.Wanted{Required: []string{"a:1"}}}.Pods()[0]
 	r := newRig(t, nodeIn(v1alpha1.StateRunning), nodePool(5, 0, wanting("a:1")), p)
 	r.sweep(instance(provider.InstanceRunning, withTag(v1alpha1.LabelState, "running")))
 	r.reconcile() // empty
@@ -356,6 +384,7 @@ func TestImagesCondition(t *testing.T) {
 		"every node has them":        {[]string{"a:1"}, standbys([]string{"a:1"}, "a", "b"), metav1.ConditionTrue, "2 of 2 nodes have their images"},
 		"one node does not":          {[]string{"a:1"}, append(standbys([]string{"a:1"}, "a"), standbys(nil, "b")...), metav1.ConditionUnknown, "1 of 2 nodes have their images"},
 		"one cannot be pulled":       {[]string{"a:1"}, []client.Object{broken("a:1")}, metav1.ConditionFalse, "0 of 1 nodes have their images; 1 cannot pull one; node c: a:1: no"},
+		"one is best effort":         {nil, []client.Object{broken("d:1"), daemonSet("tenant", "d:1")}, metav1.ConditionFalse, "0 of 1 nodes have their images; 1 cannot pull one; node c: d:1: no"},
 		"one that nobody wants now":  {[]string{"b:1"}, []client.Object{broken("a:1")}, metav1.ConditionUnknown, "0 of 1 nodes have their images"},
 		"nodes that are not adopted": {nil, []client.Object{nodeIn("", func(n *corev1.Node) { delete(n.Labels, v1alpha1.LabelState) })}, metav1.ConditionTrue, "no images are to be pulled"},
 	} {

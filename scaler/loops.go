@@ -75,11 +75,13 @@ func NewLoops(p Parts) (*Loops, error) {
 	l.Placer = start.NewPlacer(p.Ledger, p.View, l.Starter, p.Events, p.Now)
 	p.View.Listen(view.Listener{Homeless: l.Placer.Homeless})
 	l.nodes = &nodes{
-		reader: p.Client, live: p.Live, client: p.Client, cloud: p.Cloud, cluster: p.Cluster, namespace: p.Namespace, witness: newWitness(p.Elapsed),
+		reader: p.Client, live: p.Live, client: p.Client, cloud: p.Cloud, cluster: p.Cluster, witness: newWitness(p.Elapsed),
+		namespace: claim.Namespace(p.Namespace), requiredDaemonSets: p.RequiredDaemonSetNamespaces,
 		ledger: p.Ledger, starter: l.Starter, events: p.Events, metrics: m, now: p.Now, born: p.Now(), inventory: inventory, demand: waiting, turns: recycling, poke: l.sweep.poke,
 	}
 	l.pools = &pools{
-		client: p.Client, cloud: p.Cloud, cluster: p.Cluster, namespace: p.Namespace, launcher: kinds, classes: kinds, launchesAtOnce: p.LaunchesAtOnce, events: p.Events, metrics: m,
+		namespace: claim.Namespace(p.Namespace), requiredDaemonSets: p.RequiredDaemonSetNamespaces,
+		client: p.Client, cloud: p.Cloud, cluster: p.Cluster, launcher: kinds, classes: kinds, launchesAtOnce: p.LaunchesAtOnce, events: p.Events, metrics: m,
 		now: p.Now, inventory: inventory, ledger: p.Ledger, demand: waiting, turns: recycling, poke: l.sweep.poke,
 		wake: func(ctx context.Context, id v1alpha1.InstanceID) { send(ctx, instances, id) },
 	}

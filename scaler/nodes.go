@@ -38,12 +38,14 @@ type nodes struct {
 	cloud   provider.CloudProvider
 	cluster string
 	// namespace is where the pods go that pull images.
-	namespace string
-	ledger    *claim.Ledger
-	starter   *start.Starter
-	events    events.EventRecorder
-	metrics   *metrics
-	now       func() time.Time
+	namespace claim.Namespace
+	// requiredDaemonSets are the namespaces whose DaemonSets' images are required.
+	requiredDaemonSets []string
+	ledger             *claim.Ledger
+	starter            *start.Starter
+	events             events.EventRecorder
+	metrics            *metrics
+	now                func() time.Time
 	// born is when this process began: what was intended before was another's to carry out.
 	born time.Time
 

@@ -19,15 +19,46 @@ import (
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
-// refreshRest is how long after an image could not be pulled no standby node of the pool is started to pull it: a registry that is down, or a tag
-// that does not exist, must not cost the running of instances again and again.
-const refreshRest = 15 * time.Minute
+// refreshRest is how long after a required image could not be pulled no standby node of the pool is
+// started to pull it: a registry that is down, or a tag that does not exist, must not cost the
+// running of instances again and again. After a best-effort image could not be pulled it is doubled
+// for each other node of the pool that lacks one, up to maxRefreshRest.
+const (
+	refreshRest    = 15 * time.Minute
+	maxRefreshRest = 6 * time.Hour
+)
+
+// lack is what of the images that the pool wants is missing on a node.
+type lack int
+
+const (
+	lacksNothing lack = iota
+	lacksBestEffort
+	lacksRequired
+)
+
+// lackOf reads what the Node remembers of its images. An earlier version did not tell the required
+// ones apart.
+func lackOf(n *corev1.Node, wanted plan.Wanted) lack {
+	all := n.Annotations[v1alpha1.AnnotationImagesHash] == wanted.Hash()
+	failure, failed := transition.ImageFailureOf(n)
+	failed = failed && wanted.Has(failure.Image)
+	switch {
+	case all && !failed:
+		return lacksNothing
+	case failed && wanted.Requires(failure.Image):
+		return lacksRequired
+	case all, n.Annotations[v1alpha1.AnnotationRequiredImagesHash] == plan.HashImages(wanted.Required):
+		return lacksBestEffort
+	}
+	return lacksRequired
+}
 
 // nodeImages is what is known of the images of one of the pool's nodes.
 type nodeImages struct {
-	node    *corev1.Node
-	wanted  []string
-	present bool
+	node   *corev1.Node
+	wanted plan.Wanted
+	lack   lack
 	// failure is an image of the wanted ones that could not be pulled; nil for none.
 	failure *transition.ImageFailure
 }
@@ -36,9 +67,9 @@ type nodeImages struct {
 type poolImages struct {
 	nodes []nodeImages
 	// lacking are the nodes on which images are missing.
-	lacking map[v1alpha1.NodeName]bool
-	// resting: an image could not be pulled a short time ago.
-	resting bool
+	lacking map[v1alpha1.NodeName]lack
+	// backingOff: an image of that kind could not be pulled a short time ago.
+	backingOff map[lack]bool
 }
 
 // images judges the pool's nodes.
@@ -47,29 +78,58 @@ func (c *pools) images(ctx context.Context, pool *v1alpha1.NodePool, nodes []cor
 	if err != nil {
 		return poolImages{}, err
 	}
-	out := poolImages{lacking: map[v1alpha1.NodeName]bool{}}
+	out := poolImages{lacking: map[v1alpha1.NodeName]lack{}}
 	for i := range nodes {
 		n := &nodes[i]
 		if n.Labels[v1alpha1.LabelState] == "" {
 			continue
 		}
-		wanted := plan.Images(pool, n, sets)
-		im := nodeImages{node: n, wanted: wanted, present: len(wanted) == 0 || n.Annotations[v1alpha1.AnnotationImagesHash] == plan.HashImages(wanted)}
-		if f, ok := transition.ImageFailureOf(n); ok && slices.Contains(wanted, f.Image) {
+		wanted := plan.Images(pool, n, sets, c.requiredDaemonSets)
+		im := nodeImages{node: n, wanted: wanted, lack: lackOf(n, wanted)}
+		if f, ok := transition.ImageFailureOf(n); ok && wanted.Has(f.Image) {
 			im.failure = &f
-			out.resting = out.resting || c.now().Sub(f.Since) < refreshRest
 		}
 		out.nodes = append(out.nodes, im)
-		out.lacking[v1alpha1.NodeName(n.Name)] = !im.present
+		out.lacking[v1alpha1.NodeName(n.Name)] = im.lack
 	}
 	slices.SortFunc(out.nodes, func(a, b nodeImages) int { return strings.Compare(a.node.Name, b.node.Name) })
+	out.backingOff = backingOff(out.nodes, c.now())
 	return out, nil
 }
 
-// stale reports whether images that the pool wants are not on the node. While one of them could not be pulled lately on any node, it says so of
-// none.
+// backingOff tells of which kind no images are pulled to standby nodes now. While a required image
+// fails, those of best effort wait too; the other way round they do not.
+func backingOff(nodes []nodeImages, now time.Time) map[lack]bool {
+	var required, bestEffort time.Time
+	rest := refreshRest
+	for _, im := range nodes {
+		switch {
+		case im.failure == nil:
+		case im.wanted.Requires(im.failure.Image):
+			required = later(required, im.failure.Since)
+		default:
+			if !bestEffort.IsZero() {
+				rest = min(2*rest, maxRefreshRest)
+			}
+			bestEffort = later(bestEffort, im.failure.Since)
+		}
+	}
+	failing := now.Sub(required) < refreshRest
+	return map[lack]bool{lacksRequired: failing, lacksBestEffort: failing || now.Sub(bestEffort) < rest}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// stale reports whether images that the pool wants are not on the node, and may be pulled to it
+// now.
 func (p poolImages) stale(node v1alpha1.NodeName) bool {
-	return !p.resting && p.lacking[node]
+	lacks := p.lacking[node]
+	return lacks != lacksNothing && !p.backingOff[lacks]
 }
 
 // refreshing: it was complete before, and is warming up to pull images.
@@ -90,11 +150,11 @@ func (c *pools) imagesCondition(ctx context.Context, pool *v1alpha1.NodePool, im
 	wanting, done := 0, 0
 	var broken []string
 	for _, im := range images.nodes {
-		if len(im.wanted) == 0 {
+		if len(im.wanted.All()) == 0 {
 			continue
 		}
 		wanting++
-		if im.present {
+		if im.lack == lacksNothing {
 			done++
 		}
 		if im.failure != nil {
@@ -128,16 +188,10 @@ func (c *pools) underWay(ctx context.Context, pool *v1alpha1.NodePool) string {
 	}
 	pulled, all := 0, 0
 	for i := range list.Items {
-		pod := &list.Items[i]
-		if !claim.Pulls(pod) {
-			continue
+		if pod := &list.Items[i]; claim.Pulls(pod, c.namespace) {
+			there, asked := plan.Progress(pod)
+			pulled, all = pulled+there, all+asked
 		}
-		var asked []string
-		for j := range pod.Spec.Containers {
-			asked = append(asked, pod.Spec.Containers[j].Image)
-		}
-		all += len(asked)
-		pulled += plan.Judge(asked, []*corev1.Pod{pod}).Present
 	}
 	if all == 0 {
 		return ""

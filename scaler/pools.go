@@ -71,7 +71,9 @@ type pools struct {
 	// wake has one instance looked at again: its pool has changed.
 	wake func(ctx context.Context, id v1alpha1.InstanceID)
 	// namespace is where the pods are that pull images.
-	namespace string
+	namespace claim.Namespace
+	// requiredDaemonSets are the namespaces whose DaemonSets' images are required.
+	requiredDaemonSets []string
 }
 
 // Reconcile brings one pool closer to its spec.

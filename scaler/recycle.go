@@ -90,7 +90,7 @@ func (c *pools) occupancy(ctx context.Context, n *corev1.Node, drain time.Durati
 			m.Held = true // what we cannot see is not empty
 			return err
 		}
-		counting := transition.Counting(n.Name, pods.Items)
+		counting := transition.Counting(n.Name, c.namespace, pods.Items)
 		failed := timeMark(n, v1alpha1.AnnotationDrainFailedAt)
 		resting := !failed.IsZero() && c.now().Sub(failed) < drain // a drain that failed is not tried again at once
 		m.Empty, m.Held = len(counting) == 0 && claims == 0, doNotDisrupt(n, counting) || resting

@@ -55,6 +55,7 @@ type rig struct {
 
 	// patching and the answers stand for faults; nil is none.
 	patching  func() error
+	admitting func(*corev1.Pod) error // may change the pod
 	statusing func() error
 	launching func(n int) error
 	stopping  error
@@ -87,7 +88,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 		WithIndex(&storagev1.VolumeAttachment{}, indexAttachment, func(o client.Object) []string { return []string{o.(*storagev1.VolumeAttachment).Spec.NodeName} }).
 		WithIndex(&corev1.Pod{}, indexPodNode, pod(nodeOfPod)).
 		WithIndex(&corev1.Pod{}, "spec.nodeName", pod(func(p *corev1.Pod) string { return p.Spec.NodeName })).
-		WithInterceptorFuncs(interceptor.Funcs{Patch: r.patch, Delete: r.delete, SubResourceCreate: r.evict, SubResourcePatch: r.patchStatus}).Build()
+		WithInterceptorFuncs(interceptor.Funcs{Create: r.create, Patch: r.patch, Delete: r.delete, SubResourceCreate: r.evict, SubResourcePatch: r.patchStatus}).Build()
 	metrics, err := newMetrics(prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
@@ -150,6 +151,16 @@ func (r *rig) patch(ctx context.Context, c client.WithWatch, o client.Object, p 
 		r.note("reserve " + o.GetAnnotations()[v1alpha1.AnnotationLaunches])
 	}
 	return err
+}
+
+// create admits pods as the API server does.
+func (r *rig) create(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+	if pod, ok := o.(*corev1.Pod); ok && r.admitting != nil {
+		if err := r.admitting(pod); err != nil {
+			return err
+		}
+	}
+	return c.Create(ctx, o, opts...)
 }
 
 func (r *rig) delete(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {

@@ -31,6 +31,9 @@ type Setup struct {
 	View    *view.View
 	// Namespace is where the pods go that pull images.
 	Namespace string
+	// RequiredDaemonSetNamespaces are the namespaces without the images of whose DaemonSets no node
+	// stands by. Those of other namespaces are best effort.
+	RequiredDaemonSetNamespaces []string
 	// ExtenderSchedulers are the schedulerNames whose pods the extender serves.
 	ExtenderSchedulers []string
 }

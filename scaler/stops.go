@@ -131,7 +131,7 @@ func (c *nodes) countingLive(ctx context.Context, node string) ([]*corev1.Pod, e
 			bound.Items = append(bound.Items, p)
 		}
 	}
-	return transition.Counting(node, bound.Items), nil
+	return transition.Counting(node, c.namespace, bound.Items), nil
 }
 
 // markAndStop writes on the Node that the cloud is about to be asked, and asks. The call ends within lifecycle.CallTime of its mark: after that

@@ -112,6 +112,7 @@ func run(ctx context.Context, o *options.Options) error {
 	starter, err := scaler.SetupWithManager(ctx, mgr, scaler.Setup{
 		Cloud: cloud.Provider, Classes: cloud.Classes,
 		Cluster: o.ClusterName, Namespace: o.Namespace, Ledger: ledger, View: seen, ExtenderSchedulers: o.SchedulerNames,
+		RequiredDaemonSetNamespaces: o.RequiredDaemonSetNamespaces,
 	})
 	if err != nil {
 		return err

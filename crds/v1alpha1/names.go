@@ -53,6 +53,8 @@ const (
 	AnnotationWarmupStarted = "stratos.sh/warmup-started"
 	// AnnotationImagesHash tells which set of images was last seen on the node.
 	AnnotationImagesHash = "stratos.sh/images-hash"
+	// AnnotationRequiredImagesHash tells which set of required images was last seen on the node.
+	AnnotationRequiredImagesHash = "stratos.sh/required-images-hash"
 	// AnnotationImagesChecked is the RFC 3339 time at which the images were looked at before this stop.
 	AnnotationImagesChecked = "stratos.sh/images-checked"
 	// AnnotationImagePullFailed is an RFC 3339 time, a space, an image, a colon, and the kubelet's words on why it cannot be pulled.

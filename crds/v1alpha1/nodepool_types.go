@@ -233,9 +233,10 @@ type PreWarm struct {
 	// +kubebuilder:validation:Enum=SelfStop;ControllerStop
 	// +optional
 	CompletionMode CompletionMode `json:"completionMode,omitempty"`
-	// ImagesToPull are container images pulled during warm-up, beside those of every DaemonSet that runs on the pool's nodes. At most
-	// 100, each once, each at most 512 characters: a reference as in a pod, such as docker.io/library/nginx:latest. The node's own
-	// kubelet pulls them, so mirrors and credentials work as for pods.
+	// ImagesToPull are container images pulled during warm-up, in addition to those of every
+	// DaemonSet that runs on the pool's nodes. At most 100, each once, each at most 512 characters:
+	// a reference as in a pod, such as docker.io/library/nginx:latest. The node's own kubelet pulls
+	// them, so mirrors and credentials work as for pods.
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=512
@@ -243,8 +244,10 @@ type PreWarm struct {
 	// +listType=set
 	// +optional
 	ImagesToPull []string `json:"imagesToPull,omitempty"`
-	// ImagePullPolicy says what an image that cannot be pulled means. Required (default): the node does not become standby without it;
-	// the condition ImagesPulled says why. BestEffort: the node becomes standby, and the image is pulled when a pod needs it.
+	// ImagePullPolicy says what an image of imagesToPull that cannot be pulled means. Required
+	// (default): the node does not become standby without it, and the condition ImagesPulled says
+	// why. BestEffort: the node becomes standby, and the image is pulled when a pod needs it.
+	// Images of DaemonSets are best effort, except in the namespaces that Stratos's flag
 	// +kubebuilder:default=Required
 	// +kubebuilder:validation:Enum=Required;BestEffort
 	// +optional

@@ -261,23 +261,6 @@ func ownedByDaemonSet(pod *corev1.Pod) bool {
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
-// Counts reports whether a pod keeps its node running: every pod but a DaemonSet's, a static one, a finished one, and one that pulls images.
-func Counts(pod *corev1.Pod) bool {
-	return !ownedByDaemonSet(pod) && !Pulls(pod) && pod.Annotations[corev1.MirrorPodAnnotationKey] == "" &&
-		pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
-}
-
-// Pulls reports whether the pod is one of those that make a kubelet pull images. The label alone would let somebody take a pod that does work
-// out of the count by mistake, so the pod must be one that cannot do any.
-func Pulls(pod *corev1.Pod) bool {
-	if pod.Labels[v1alpha1.LabelPull] == "" || len(pod.Spec.InitContainers) > 0 || len(pod.Spec.EphemeralContainers) > 0 {
-		return false
-	}
-	return !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
-		return len(c.Command) != 1 || c.Command[0] != v1alpha1.NoSuchCommand
-	})
-}
-
 func priority(pod *corev1.Pod) int32 {
 	if pod.Spec.Priority == nil {
 		return 0

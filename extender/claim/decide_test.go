@@ -406,7 +406,7 @@ func TestMayNotStartAndCounts(t *testing.T) {
 			if why := MayNotStart(c.pod); (why == "") != c.starts {
 				t.Errorf("MayNotStart says %q, want a start: %v", why, c.starts)
 			}
-			if Counts(c.pod) != c.count {
+			if Counts(c.pod, "stratos") != c.count {
 				t.Errorf("Counts is %v, want %v", !c.count, c.count)
 			}
 		})

@@ -67,24 +67,39 @@ func (m *machine) hasImage(image string) bool {
 	return m.Disk.Images[image]
 }
 
-// wantImages begins the pulls that the pod needs. An image that was pulled in this boot and has gone since is pulled again.
-// The caller holds m.mu.
+// wantImages begins the pulls of the containers whose turn it is. An image that was pulled in this
+// boot and has gone since is pulled again. The caller holds m.mu.
 func (m *machine) wantImages(pod *corev1.Pod, now time.Time, pull time.Duration) {
-	for c := range containersOf(pod) {
-		if c.ImagePullPolicy == corev1.PullNever {
-			continue
+	for _, c := range pod.Spec.InitContainers {
+		m.wantImage(c, now, pull)
+		if at, pulled := m.life.pulls[c.Image]; pulled && at.After(now) || !canRun(c) || !pulled && !m.hasImage(c.Image) {
+			return // a kubelet does not begin with the next container before this one has run
 		}
-		collected := m.life.landed[c.Image] && !m.hasImage(c.Image)
-		if _, ok := m.life.pulls[c.Image]; ok && !collected {
-			continue
-		}
-		delete(m.life.landed, c.Image)
-		at := now
-		if !m.hasImage(c.Image) {
-			at = now.Add(pull)
-		}
-		m.life.pulls[c.Image] = at
 	}
+	for _, c := range pod.Spec.Containers {
+		m.wantImage(c, now, pull)
+	}
+}
+
+func (m *machine) wantImage(c corev1.Container, now time.Time, pull time.Duration) {
+	if c.ImagePullPolicy == corev1.PullNever {
+		return
+	}
+	collected := m.life.landed[c.Image] && !m.hasImage(c.Image)
+	if _, ok := m.life.pulls[c.Image]; ok && !collected {
+		return
+	}
+	delete(m.life.landed, c.Image)
+	at := now
+	if !m.hasImage(c.Image) {
+		at = now.Add(pull)
+	}
+	m.life.pulls[c.Image] = at
+}
+
+// canRun reports whether the image can be pulled and has the command.
+func canRun(c corev1.Container) bool {
+	return !strings.HasPrefix(c.Image, missingImagePrefix) && (len(c.Command) == 0 || !strings.HasPrefix(c.Command[0], noSuchCommandPrefix))
 }
 
 // landImages puts the images of the pod whose pull is over onto the disk and reports whether one is new.

@@ -38,6 +38,10 @@ func podStatus(pod *corev1.Pod, r *run, s scene) (corev1.PodStatus, time.Time) {
 	status := corev1.PodStatus{HostIP: s.hostIP, HostIPs: []corev1.HostIP{{IP: s.hostIP}}}
 	initialised := true
 	for _, c := range pod.Spec.InitContainers {
+		if !initialised { // one after the other
+			status.InitContainerStatuses = append(status.InitContainerStatuses, waiting(c, r, "PodInitializing", ""))
+			continue
+		}
 		cs := containerStatus(pod, c, r, s, &next)
 		if cs.State.Running != nil && (c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways) {
 			cs.State = exited(cs.State.Running.StartedAt.Time)
@@ -48,10 +52,11 @@ func podStatus(pod *corev1.Pod, r *run, s scene) (corev1.PodStatus, time.Time) {
 	}
 	var started time.Time
 	for _, c := range pod.Spec.Containers {
-		cs := containerStatus(pod, c, r, s, &next)
 		if !initialised {
-			cs = waiting(c, r, "PodInitializing", "")
+			status.ContainerStatuses = append(status.ContainerStatuses, waiting(c, r, "PodInitializing", ""))
+			continue
 		}
+		cs := containerStatus(pod, c, r, s, &next)
 		if run := cs.State.Running; run != nil && run.StartedAt.After(started) {
 			started = run.StartedAt.Time
 		}
@@ -68,7 +73,12 @@ func podStatus(pod *corev1.Pod, r *run, s scene) (corev1.PodStatus, time.Time) {
 			cs.State, cs.Ready, cs.Started = exited(started), false, new(false)
 		}
 	}
+	// The kubelet reports containers by name, not in the order of the spec.
+	slices.SortFunc(status.ContainerStatuses, func(a, b corev1.ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
 	status.Phase = phaseOf(pod, status.ContainerStatuses)
+	if pod.Spec.RestartPolicy == corev1.RestartPolicyNever && count(status.InitContainerStatuses, hasFailed) > 0 {
+		status.Phase = corev1.PodFailed
+	}
 	status.Conditions = podConditions(status, initialised)
 	if !pod.CreationTimestamp.IsZero() {
 		began := metav1.NewTime(s.now)

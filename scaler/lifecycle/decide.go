@@ -88,8 +88,8 @@ func warmup(o Observation, now time.Time) Decision {
 		return do(ToRunning, "promoted: pods wait for a new node")
 	case up && lacking && !late:
 		return images(o, now, deadline)
-	case up && lacking && o.Policy.ImagesBestEffort:
-		return do(RecordImages, "images were not all pulled within preWarm.timeout")
+	case up && lacking && n.ImagesOptional:
+		return do(RecordImages, "best-effort images were not all pulled within preWarm.timeout")
 	case complete:
 		return do(RecordWarmed, "node is Ready, its network is up and its images are there")
 	case !n.Warmed.IsZero() && !lacking && !selfStop && o.Counting == 0:

@@ -62,6 +62,9 @@ type Node struct {
 	Complete bool
 	// Images is what is known of the images that the pool wants on the node.
 	Images ImageState
+	// ImagesOptional: all required images are there. One that is missing at preWarm.timeout does
+	// not keep the node from standby.
+	ImagesOptional bool
 	// Silent: the kubelet has not been heard of since the last stop, or is heard of no more. One that reports that it is not Ready is there.
 	Silent bool
 	// EverReady: some Ready report was true in the life of the Node, also one left over from before a stop.
@@ -100,7 +103,8 @@ const (
 	// ImagesFailing: some cannot be pulled, and nobody has been told. ImagesFailingTold: it was told, and the kubelet goes on trying.
 	ImagesFailing     ImageState = "failing"
 	ImagesFailingTold ImageState = "failing, told"
-	// ImagesSettled: the kubelet has tried them all, and the pool is content with what came of it. It is to be recorded.
+	// ImagesSettled: the kubelet has tried them all, and the required ones are there, or nobody
+	// waits for them before a stop. It is to be recorded.
 	ImagesSettled ImageState = "settled"
 )
 
@@ -111,13 +115,11 @@ type Policy struct {
 	SelfStop         bool
 	// TerminateOnTimeout: an instance that is not warm in time is terminated even if it could be rescued.
 	TerminateOnTimeout bool
-	// ImagesBestEffort: images that are not there at preWarm.timeout do not keep a node from standby.
-	ImagesBestEffort bool
-	WarmupTimeout    time.Duration
-	ReadyTimeout     time.Duration
-	ScaleDown        bool
-	EmptyTTL         time.Duration
-	DrainTimeout     time.Duration
+	WarmupTimeout      time.Duration
+	ReadyTimeout       time.Duration
+	ScaleDown          bool
+	EmptyTTL           time.Duration
+	DrainTimeout       time.Duration
 	// TerminationGrace bounds the drain before a termination where Bounded is true; else the pods are waited for.
 	TerminationGrace time.Duration
 	Bounded          bool

@@ -163,8 +163,8 @@ func since(d time.Duration) func(*Observation) {
 	return func(o *Observation) { o.Instance.Since = ago(d) }
 }
 
-func stale(o *Observation)      { o.Refresh, o.Why = true, "images have changed or are missing" }
-func bestEffort(o *Observation) { o.Policy.ImagesBestEffort = true }
+func stale(o *Observation)    { o.Refresh, o.Why = true, "images have changed or are missing" }
+func optional(o *Observation) { o.Node.ImagesOptional = true }
 func imagesAre(s ImageState) func(*Observation) {
 	return func(o *Observation) { o.Node.Images = s }
 }
@@ -240,10 +240,10 @@ func table() []row {
 		{warmup, running_, "images are being pulled", all(ready, imagesAre(ImagesPulling)), Wait, stay},
 		{warmup, running_, "an image cannot be pulled", all(ready, imagesAre(ImagesFailing)), TellImages, stay},
 		{warmup, running_, "an image cannot be pulled, which was told", all(ready, imagesAre(ImagesFailingTold), controllerStop), Wait, stay},
-		{warmup, running_, "all images were pulled, or tried with imagePullPolicy BestEffort", all(ready, imagesAre(ImagesSettled)), RecordImages, stay},
+		{warmup, running_, "all images were pulled, or are best effort and were tried", all(ready, imagesAre(ImagesSettled)), RecordImages, stay},
 		{warmup, running_, "complete, and other images are wanted since", all(ready, warmed, controllerStop, imagesAre(ImagesUnknown)), PullImages, stay},
 		{warmup, running_, "images not pulled at preWarm.timeout", all(ready, late, imagesAre(ImagesFailingTold)), ForceStop, stay},
-		{warmup, running_, "images not pulled at preWarm.timeout, imagePullPolicy BestEffort", all(ready, late, imagesAre(ImagesPulling), bestEffort), RecordImages, stay},
+		{warmup, running_, "best-effort images not pulled at preWarm.timeout", all(ready, late, imagesAre(ImagesPulling), optional), RecordImages, stay},
 		{warmup, running_, "images not pulled at preWarm.timeout, timeoutAction terminate", all(ready, late, imagesAre(ImagesPulling), func(o *Observation) { o.Policy.TerminateOnTimeout = true }), BeginTerminate, "terminating"},
 		{warmup, running_, "images not pulled at preWarm.timeout, a pod was bound in spite of the cordon", all(ready, late, inUse, imagesAre(ImagesPulling)), BeginTerminate, "terminating"},
 		{warmup, running_, "second try: images not pulled at preWarm.timeout", all(ready, secondTry(11*time.Minute), imagesAre(ImagesFailingTold)), BeginTerminate, "terminating"},

@@ -55,7 +55,7 @@ func TestImages(t *testing.T) {
 	for name, c := range map[string]struct {
 		pool *v1alpha1.NodePool
 		sets []*appsv1.DaemonSet
-		want []string
+		want []string // of all
 	}{
 		"nothing":                                    {pool: pool},
 		"those that the pool names, sorted":          {pool: named, want: []string{"a:1", "z:1"}},
@@ -79,11 +79,41 @@ func TestImages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := node.DeepCopy()
-			if diff := cmp.Diff(c.want, Images(c.pool, node, c.sets)); diff != "" {
+			if diff := cmp.Diff(c.want, Images(c.pool, node, c.sets, nil).All()); diff != "" {
 				t.Errorf("images (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(before, node); diff != "" {
 				t.Errorf("the Node was changed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhichImagesAreRequired(t *testing.T) {
+	pool := func(policy v1alpha1.ImagePullPolicy, images ...string) *v1alpha1.NodePool {
+		p := &v1alpha1.NodePool{}
+		p.Spec.PreWarm.ImagePullPolicy, p.Spec.PreWarm.ImagesToPull = policy, images
+		return p
+	}
+	tenant := func(set *appsv1.DaemonSet) { set.Namespace = "tenant" }
+	for name, c := range map[string]struct {
+		pool       *v1alpha1.NodePool
+		sets       []*appsv1.DaemonSet
+		namespaces []string
+		want       Wanted
+	}{
+		"those of the pool":                           {pool(v1alpha1.ImagesRequired, "b:1", "a:1"), nil, nil, Wanted{Required: []string{"a:1", "b:1"}}},
+		"by default":                                  {pool("", "a:1"), nil, nil, Wanted{Required: []string{"a:1"}}},
+		"not where the pool says so":                  {pool(v1alpha1.ImagesBestEffort, "a:1"), nil, nil, Wanted{BestEffort: []string{"a:1"}}},
+		"none of a DaemonSet":                         {pool("", "a:1"), []*appsv1.DaemonSet{agents("d:1")}, nil, Wanted{Required: []string{"a:1"}, BestEffort: []string{"d:1"}}},
+		"those of a namespace that is named":          {pool(""), []*appsv1.DaemonSet{agents("d:1"), agents("t:1", tenant)}, []string{"kube-system"}, Wanted{Required: []string{"d:1"}, BestEffort: []string{"t:1"}}},
+		"whatever the pool says":                      {pool(v1alpha1.ImagesBestEffort, "a:1"), []*appsv1.DaemonSet{agents("d:1")}, []string{"other", "kube-system"}, Wanted{Required: []string{"d:1"}, BestEffort: []string{"a:1"}}},
+		"one that the pool requires and a tenant has": {pool("", "a:1"), []*appsv1.DaemonSet{agents("a:1", tenant)}, nil, Wanted{Required: []string{"a:1"}}},
+		"one of two namespaces":                       {pool(""), []*appsv1.DaemonSet{agents("d:1"), agents("d:1", tenant)}, []string{"kube-system"}, Wanted{Required: []string{"d:1"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, Images(c.pool, &corev1.Node{}, c.sets, c.namespaces)); diff != "" {
+				t.Errorf("images (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -9,10 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/claim"
 )
 
-// pullsPerPod bounds the size of one pod. The kubelet takes a pod's containers one after the other and goes on after one whose image cannot be
-// pulled, so how many are in a pod changes nothing else.
+// pullsPerPod bounds the size of one pod. The kubelet takes a pod's containers one after the other
+// and goes on after one whose image cannot be pulled, so how many are in a pod changes nothing
+// else.
 const pullsPerPod = 20
 
 // Pull is what a node's kubelet is asked to pull.
@@ -21,18 +23,19 @@ type Pull struct {
 	Node      *corev1.Node
 	Pool      v1alpha1.PoolName
 	Instance  v1alpha1.InstanceID
-	Images    []string
+	Images    Wanted
 	Secrets   []v1alpha1.ImagePullSecret
 }
 
-// Pods are the pods that make the node's kubelet pull the images. They are bound already, tolerate every taint that could evict them, and run
-// nothing: their command exists in no image.
+// Pods are the pods that make the node's kubelet pull the images, those with required ones first.
+// They are bound already, tolerate every taint that could evict them, and run nothing: their
+// command exists in no image.
 func (p Pull) Pods() []*corev1.Pod {
 	var pods []*corev1.Pod
-	for chunk := range slices.Chunk(p.Images, pullsPerPod) {
+	for _, images := range p.Images.layout() {
 		pod := p.pod(len(pods))
-		for i, image := range chunk {
-			pod.Spec.Containers = append(pod.Spec.Containers, pulling(fmt.Sprintf("image-%d", i), image))
+		for i, image := range images {
+			pod.Spec.Containers = append(pod.Spec.Containers, pulling(claim.PullContainerName(i), image))
 		}
 		pods = append(pods, pod)
 	}
@@ -40,14 +43,12 @@ func (p Pull) Pods() []*corev1.Pod {
 }
 
 func (p Pull) pod(number int) *corev1.Pod {
+	hash := p.Images.layoutHash()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: p.Namespace,
-			// The hash makes another set another pod, so that it need not wait for the deletion of the one before.
-			Name: fmt.Sprintf("stratos-pull-%s-%s-%d", p.Instance, HashImages(p.Images), number),
-			Labels: map[string]string{
-				v1alpha1.LabelPull: HashImages(p.Images), v1alpha1.LabelPool: string(p.Pool),
-			},
+			Name:      claim.PullPodName(p.Instance, hash, number),
+			Labels:    map[string]string{v1alpha1.LabelPull: hash, v1alpha1.LabelPool: string(p.Pool)},
 			// The Node's end is the pod's end, whatever becomes of us.
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: p.Node.Name, UID: p.Node.UID}},
 		},
@@ -78,50 +79,129 @@ func pulling(name, image string) corev1.Container {
 	}
 }
 
-// Pulled is what the pods have shown of a set of images.
+// Pulled is what the pods have shown of a list of images. Each is counted or named once.
 type Pulled struct {
 	// Present is the number of images that are on the node.
 	Present int
 	// Failed are the images that the kubelet could not pull, in the order of the pods, with its words.
 	Failed []Failure
-	// Open is the number of images of which nothing is known yet.
-	Open int
-	// Refused are the words of a kubelet that did not take a pod in, or threw it out.
-	Refused string
+	// Refused are those that the kubelet did not come to before their pod ended.
+	Refused []Failure
+	// Open are the images of which nothing is known yet.
+	Open []string
+	// Unasked are the images that no pod is there for.
+	Unasked []string
+}
+
+// Missing is the number of images that are not on the node, or not yet.
+func (p *Pulled) Missing() int {
+	return len(p.Failed) + len(p.Refused) + len(p.Open) + len(p.Unasked)
 }
 
 // Failure is an image that could not be pulled and why, in the words of kubelet and registry.
 type Failure struct{ Image, Words string }
 
-// Judge reads from the pods' statuses what is on the node. Images of which no pod says anything are open.
-func Judge(images []string, pods []*corev1.Pod) Pulled {
-	out := Pulled{}
-	said := map[string]corev1.ContainerStatus{}
-	for _, pod := range pods {
-		// A pod whose containers have failed gives no reason of its own.
-		if pod.Status.Phase == corev1.PodFailed && pod.Status.Reason != "" {
-			out.Refused = cmp.Or(out.Refused, pod.Status.Reason+": "+pod.Status.Message)
-		}
-		named := map[string]string{}
-		for i := range pod.Spec.Containers {
-			named[pod.Spec.Containers[i].Name] = pod.Spec.Containers[i].Image
-		}
-		for _, s := range pod.Status.ContainerStatuses {
-			said[named[s.Name]] = s // the runtime may write another name of the same image into the status
+// Current are the pods that pull what is wanted now.
+func (w Wanted) Current(pods []*corev1.Pod) []*corev1.Pod {
+	hash := w.layoutHash()
+	return slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool {
+		return p.Labels[v1alpha1.LabelPull] != hash
+	})
+}
+
+// Judge reads from the pods' statuses what is on the node. Which image a status is about follows
+// from the names of pod and container alone: admission may have written another image into the
+// spec, and the runtime into the status.
+func Judge(w Wanted, pods []*corev1.Pod) (required, bestEffort Pulled) {
+	byNumber := map[int]*corev1.Pod{}
+	for _, pod := range w.Current(pods) {
+		if n, ok := claim.PullPodNumber(pod); ok {
+			byNumber[n] = pod
 		}
 	}
-	for _, image := range images {
-		status, ok := said[image]
-		switch verdict, words := judge(&status); {
-		case !ok, verdict == open:
-			out.Open++
+	for n, images := range w.layout() {
+		out := &bestEffort
+		if w.Requires(images[0]) {
+			out = &required
+		}
+		if pod := byNumber[n]; pod != nil {
+			out.read(images, pod)
+		} else {
+			out.Unasked = append(out.Unasked, images...)
+		}
+	}
+	return required, bestEffort
+}
+
+// read adds what one pod has shown.
+func (p *Pulled) read(images []string, pod *corev1.Pod) {
+	stuck, refused := stuckBefore(pod), refusal(pod)
+	for i, image := range images {
+		switch verdict, words := judge(statusOf(pod, claim.PullContainerName(i))); {
+		case verdict == present:
+			p.Present++
 		case verdict == failed:
-			out.Failed = append(out.Failed, Failure{Image: image, Words: words})
+			p.Failed = append(p.Failed, Failure{Image: image, Words: words})
+		case refused != "":
+			p.Refused = append(p.Refused, Failure{Image: image, Words: refused})
+		case stuck != "":
+			p.Failed = append(p.Failed, Failure{Image: image, Words: stuck})
 		default:
-			out.Present++
+			p.Open = append(p.Open, image)
 		}
 	}
-	return out
+}
+
+func statusOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
+	for i := range pod.Status.ContainerStatuses {
+		if s := &pod.Status.ContainerStatuses[i]; s.Name == container {
+			return s
+		}
+	}
+	return &corev1.ContainerStatus{}
+}
+
+// stuckBefore is why the kubelet does not come to the pod's containers, for now: an init container
+// that admission has put there, whose image cannot be pulled.
+func stuckBefore(pod *corev1.Pod) string {
+	for i := range pod.Status.InitContainerStatuses {
+		s := &pod.Status.InitContainerStatuses[i]
+		if verdict, words := judge(s); verdict == failed {
+			return "init container " + s.Name + ": " + words
+		}
+	}
+	return ""
+}
+
+// refusal is why the pod has ended, "" of one that has not.
+func refusal(pod *corev1.Pod) string {
+	if pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded {
+		return ""
+	}
+	for i := range pod.Status.InitContainerStatuses {
+		s := &pod.Status.InitContainerStatuses[i]
+		if ended := s.State.Terminated; ended != nil && ended.ExitCode != 0 {
+			return fmt.Sprintf("init container %s of the pod that pulls failed: %s (exit code %d) %s",
+				s.Name, ended.Reason, ended.ExitCode, ended.Message)
+		}
+	}
+	reason := cmp.Or(pod.Status.Reason, string(pod.Status.Phase))
+	return "kubelet ended the pod that pulls: " + reason + ": " + pod.Status.Message
+}
+
+// Progress is how many of the pod's images are there, and how many it pulls.
+func Progress(pod *corev1.Pod) (pulled, all int) {
+	for i := range pod.Spec.Containers {
+		name := pod.Spec.Containers[i].Name
+		if _, ok := claim.PullContainerNumber(name); !ok {
+			continue
+		}
+		all++
+		if verdict, _ := judge(statusOf(pod, name)); verdict == present {
+			pulled++
+		}
+	}
+	return pulled, all
 }
 
 type verdict int
@@ -132,8 +212,9 @@ const (
 	present
 )
 
-// judge: the kubelet pulls an image first of all, so whatever goes wrong later shows that the image is there. That includes the refusal to run
-// it as root, and with runtimes that look for the command when the container is created also a container that never came to be.
+// judge: the kubelet pulls an image first of all, so whatever goes wrong later shows that the image
+// is there. That includes the refusal to run it as root, and with runtimes that look for the
+// command when the container is created also a container that never came to be.
 func judge(s *corev1.ContainerStatus) (verdict, string) {
 	ended := s.State.Terminated
 	switch {

@@ -55,17 +55,29 @@ func ImagePullFailed(n *corev1.Node, f ImageFailure) Patch {
 	return between(n, is)
 }
 
-// ImagesRecorded ends a look at the images. hash is the set that is there, "" where it is not all there; failure is what could not be pulled,
-// nil for nothing.
-func ImagesRecorded(n *corev1.Node, hash string, failure *ImageFailure, now time.Time) Patch {
+// ImagesFound is how a look at the images ended.
+type ImagesFound struct {
+	// Hash is the set of all images, "" where a required one is missing. RequiredHash is that of
+	// the required ones.
+	Hash, RequiredHash string
+	// Failure is what could not be pulled, nil for nothing.
+	Failure *ImageFailure
+}
+
+// ImagesRecorded ends a look at the images.
+func ImagesRecorded(n *corev1.Node, found ImagesFound, now time.Time) Patch {
 	is := draft(n)
 	delete(is.Annotations, v1alpha1.AnnotationImagePullFailed)
-	if failure != nil {
-		set(&is.Annotations, v1alpha1.AnnotationImagePullFailed, failure.String())
+	if found.Failure != nil {
+		set(&is.Annotations, v1alpha1.AnnotationImagePullFailed, found.Failure.String())
 	}
-	delete(is.Annotations, v1alpha1.AnnotationImagesHash)
-	if hash != "" {
-		set(&is.Annotations, v1alpha1.AnnotationImagesHash, hash)
+	for key, hash := range map[string]string{
+		v1alpha1.AnnotationImagesHash: found.Hash, v1alpha1.AnnotationRequiredImagesHash: found.RequiredHash,
+	} {
+		delete(is.Annotations, key)
+		if hash != "" {
+			set(&is.Annotations, key, hash)
+		}
 	}
 	if v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) == v1alpha1.StateStopping { // each stop asks anew
 		set(&is.Annotations, v1alpha1.AnnotationImagesChecked, now.UTC().Format(time.RFC3339Nano))

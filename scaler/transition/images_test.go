@@ -61,13 +61,16 @@ func TestImagesRecorded(t *testing.T) {
 	if got, ok := ImageFailureOf(n); !ok || got != failure {
 		t.Errorf("read back %+v, want %+v", got, failure)
 	}
-	n = apply(t, n, ImagesRecorded(n, "hash", nil, epoch()))
+	n = apply(t, n, ImagesRecorded(n, ImagesFound{Hash: "hash", RequiredHash: "required"}, epoch()))
+	if n.Annotations[v1alpha1.AnnotationRequiredImagesHash] != "required" {
+		t.Errorf("annotations %v, want the set of required images", n.Annotations)
+	}
 	if _, ok := ImageFailureOf(n); ok || n.Annotations[v1alpha1.AnnotationImagesHash] != "hash" || n.Annotations[v1alpha1.AnnotationImagesChecked] != "" {
 		t.Errorf("annotations %v", n.Annotations)
 	}
 	n = apply(t, n, Stopping(n, v1alpha1.StopEmpty, epoch()))
-	n = apply(t, n, ImagesRecorded(n, "", &failure, epoch()))
-	if n.Annotations[v1alpha1.AnnotationImagesHash] != "" || timeOf(n, v1alpha1.AnnotationImagesChecked) != epoch() {
+	n = apply(t, n, ImagesRecorded(n, ImagesFound{Failure: &failure}, epoch()))
+	if n.Annotations[v1alpha1.AnnotationImagesHash]+n.Annotations[v1alpha1.AnnotationRequiredImagesHash] != "" || timeOf(n, v1alpha1.AnnotationImagesChecked) != epoch() {
 		t.Errorf("annotations of a stopping node %v", n.Annotations)
 	}
 	n = apply(t, n, Running(n, template(), epoch()))

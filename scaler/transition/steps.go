@@ -514,13 +514,14 @@ func HeartbeatAtStop(n *corev1.Node, kind corev1.NodeConditionType) (time.Time, 
 	return at, err == nil
 }
 
-// Counting lists the pods that keep a node from being stopped, those nominated to it included.
-func Counting(node string, pods []corev1.Pod) []*corev1.Pod {
+// Counting lists the pods that keep a node from being stopped, those nominated to it included. ours
+// is where Stratos runs.
+func Counting(node string, ours claim.Namespace, pods []corev1.Pod) []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range pods {
 		p := &pods[i]
 		here := p.Spec.NodeName == node || p.Spec.NodeName == "" && p.Status.NominatedNodeName == node
-		if here && claim.Counts(p) {
+		if here && claim.Counts(p, ours) {
 			out = append(out, p)
 		}
 	}
@@ -529,11 +530,12 @@ func Counting(node string, pods []corev1.Pod) []*corev1.Pod {
 
 // Leaving lists the pods on a node that do not count and are being deleted, static ones left out: those are their kubelet's. Once the
 // instance is stopped none of them runs any more, and nobody but us knows that.
-func Leaving(node string, pods []corev1.Pod) []*corev1.Pod {
+func Leaving(node string, ours claim.Namespace, pods []corev1.Pod) []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range pods {
 		p := &pods[i]
-		if p.Spec.NodeName == node && p.DeletionTimestamp != nil && !claim.Counts(p) && p.Annotations[corev1.MirrorPodAnnotationKey] == "" {
+		static := p.Annotations[corev1.MirrorPodAnnotationKey] != ""
+		if p.Spec.NodeName == node && p.DeletionTimestamp != nil && !claim.Counts(p, ours) && !static {
 			out = append(out, p)
 		}
 	}

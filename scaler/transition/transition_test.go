@@ -481,7 +481,7 @@ func TestCounting(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := len(Counting("c", []corev1.Pod{c.pod})) == 1; got != c.want {
+			if got := len(Counting("c", "stratos", []corev1.Pod{c.pod})) == 1; got != c.want {
 				t.Errorf("counts %v, want %v", got, c.want)
 			}
 		})

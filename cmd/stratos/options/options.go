@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
@@ -46,6 +47,10 @@ type Options struct {
 	InstallCRDs         bool
 	PprofBindAddress    string
 
+	// RequiredDaemonSetNamespaces are the namespaces without the images of whose DaemonSets no node
+	// stands by.
+	RequiredDaemonSetNamespaces []string
+
 	RateLimits RateLimits
 	Fake       Fake
 	Zap        zap.Options
@@ -74,6 +79,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.CertDir, "cert-dir", "", "folder with tls.crt and tls.key for webhooks and extender; without it the extender is plain HTTP and admission is not served")
 	fs.StringVar(&o.ClientCA, "client-ca", "", "file with the CA certificates whose clients the extender accepts; needs --cert-dir")
 	fs.StringSliceVar(&o.SchedulerNames, "extender-scheduler-names", []string{v1alpha1.SchedulerName}, "schedulers that call the extender")
+	fs.StringSliceVar(&o.RequiredDaemonSetNamespaces, "required-daemonset-namespaces", nil,
+		"namespaces without the images of whose DaemonSets no node stands by, such as kube-system; "+
+			"images of other DaemonSets are best effort")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", false, "let replicas agree on one that runs the scaler")
 	fs.BoolVar(&o.InstallCRDs, "install-crds", false, "apply the CRDs at start; default true with --cloud-provider=fake")
 	fs.StringVar(&o.PprofBindAddress, "pprof", "", "address of the profiler; off by default")
@@ -183,6 +191,12 @@ func (o *Options) Validate() error {
 	}
 	if len(o.SchedulerNames) == 0 || slices.Contains(o.SchedulerNames, "") {
 		errs = append(errs, errors.New("--extender-scheduler-names must name at least one scheduler and no empty one"))
+	}
+	for _, namespace := range o.RequiredDaemonSetNamespaces {
+		if wrong := validation.IsDNS1123Label(namespace); len(wrong) > 0 {
+			errs = append(errs, fmt.Errorf("--required-daemonset-namespaces: %q is no namespace: %s",
+				namespace, strings.Join(wrong, ", ")))
+		}
 	}
 	if _, err := o.RateLimits.Limits(o.CloudProvider); err != nil {
 		errs = append(errs, err)

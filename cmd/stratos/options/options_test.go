@@ -67,7 +67,11 @@ func TestFromEnv(t *testing.T) {
 		"an empty variable is a setting": {map[string]string{"STRATOS_NAMESPACE": ""}, nil, func(o *Options) string { return o.Namespace }, ""},
 		"durations":                      {map[string]string{"STRATOS_FAKE_BOOT_TIME": "7s"}, nil, func(o *Options) string { return o.Fake.BootTime.String() }, "7s"},
 		"lists":                          {map[string]string{"STRATOS_EXTENDER_SCHEDULER_NAMES": "a,b"}, nil, func(o *Options) string { return strings.Join(o.SchedulerNames, "+") }, "a+b"},
-		"a variable without our prefix":  {map[string]string{"CLUSTER_NAME": "env"}, nil, func(o *Options) string { return o.ClusterName }, ""},
+		"none, where lists say nothing":  {nil, nil, func(o *Options) string { return strings.Join(o.RequiredDaemonSetNamespaces, "+") }, ""},
+		"namespaces of DaemonSets": {map[string]string{"STRATOS_REQUIRED_DAEMONSET_NAMESPACES": "kube-system,cilium"}, nil, func(o *Options) string {
+			return strings.Join(o.RequiredDaemonSetNamespaces, "+")
+		}, "kube-system+cilium"},
+		"a variable without our prefix": {map[string]string{"CLUSTER_NAME": "env"}, nil, func(o *Options) string { return o.ClusterName }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, err := parse(t, c.environment, c.args...)
@@ -143,6 +147,8 @@ func TestValidate(t *testing.T) {
 		"a certificate, loopback only": {valid("--cert-dir=/c"), nil},
 		"loopback of version 6":        {valid("--cert-dir=/c", "--extender-bind-address=[::1]:9444"), nil},
 		"no scheduler":                 {valid("--extender-scheduler-names="), []string{"--extender-scheduler-names"}},
+		"namespaces of DaemonSets":     {valid("--required-daemonset-namespaces=kube-system,cilium"), nil},
+		"a namespace that is none":     {valid("--required-daemonset-namespaces=kube-system,"), []string{"--required-daemonset-namespaces", `"" is no namespace`}},
 		"a negative time":              {valid("--fake-boot-time=-1s"), []string{"--fake-boot-time", "must not be negative"}},
 		"everything wrong at once":     {[]string{"--client-ca=/ca"}, []string{"--cluster-name", "--cloud-provider", "--client-ca"}},
 	} {

@@ -152,16 +152,20 @@ func TestSlimPodTakesWhatTheFatOneTakes(t *testing.T) {
 	}
 }
 
-// By its command a pod is known that pulls images and does no work, and by its statuses what came of it.
+// By namespace, names, owner and command a pod is known that pulls images and does no work, and by
+// its statuses what came of it.
 func TestSlimPodLeavesPodsThatPull(t *testing.T) {
-	request := plan.Pull{Namespace: "s", Node: &corev1.Node{}, Pool: "p", Instance: "i", Images: []string{"a:1"}}
+	wanted := plan.Wanted{Required: []string{"a:1"}}
+	request := plan.Pull{Namespace: "s", Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, Pool: "p", Instance: "i", Images: wanted}
 	pod := request.Pods()[0]
+	pod.Spec.InitContainers = []corev1.Container{{Name: "mesh-init"}}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "image-0", ImageID: "sha"}}
 	slimPod(pod)
-	if !claim.Pulls(pod) {
+	newShared().share(pod)
+	if !claim.Pulls(pod, "s") {
 		t.Error("it is no longer known as one")
 	}
-	if got := plan.Judge([]string{"a:1"}, []*corev1.Pod{pod}); got.Present != 1 {
+	if got, _ := plan.Judge(wanted, []*corev1.Pod{pod}); got.Present != 1 {
 		t.Errorf("judged %+v, want the image to be there", got)
 	}
 }
