@@ -166,6 +166,9 @@ func (c *nodes) toRunning(ctx context.Context, g gathered, d lifecycle.Decision)
 		if n.Labels[v1alpha1.LabelState] != g.node.Labels[v1alpha1.LabelState] || n.Annotations[v1alpha1.AnnotationStopIntent] != "" {
 			return nil // somebody else has moved it on; their write brings an event
 		}
+		if agentTaint(n, g.template) != g.Node.AgentTaint {
+			return nil // an agent has gone down since the decision; the next look decides anew
+		}
 	}
 	return apierrors.NewConflict(corev1.Resource("nodes"), g.node.Name, fmt.Errorf("taints keep changing"))
 }

@@ -147,6 +147,27 @@ func TestAStartWaitsForTheTaintsOfAgents(t *testing.T) {
 	}
 }
 
+// TestAnAgentThatGoesDownWhileItsNodeOpens: the taint that comes between the decision and the patch is waited for.
+func TestAnAgentThatGoesDownWhileItsNodeOpens(t *testing.T) {
+	r := newRig(t, nodePool(5, 0), startingSince(time.Minute))
+	r.sweep(instance(provider.InstanceRunning, withTag(v1alpha1.LabelState, "starting")))
+	tainted := false
+	r.patching = func() error {
+		if tainted {
+			return nil
+		}
+		tainted = true
+		n := r.node("c")
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "node.cilium.io/agent-not-ready", Effect: corev1.TaintEffectNoSchedule})
+		return r.api.Update(t.Context(), n)
+	}
+	r.reconcile()
+	if got := r.node("c").Labels[v1alpha1.LabelState]; got != string(v1alpha1.StateStarting) {
+		t.Errorf("state %s with the taint of an agent that is down, want starting", got)
+	}
+	r.want("patch refused")
+}
+
 // TestAStartEndsNoRunningPod: whatever it lacks, a node on which a pod runs and whose kubelet reports is opened, not stopped.
 func TestAStartEndsNoRunningPod(t *testing.T) {
 	runs := func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }
