@@ -105,8 +105,8 @@ func (r *region) batcher(op limiter.Operation, call func(context.Context, []stri
 			return err
 		},
 		offering: r.index.offering,
-		refused: func(ctx context.Context, id string, err error) error { return r.refused(ctx, op, id, err, done) },
-		failed:  func(err error) error { return subject{operation: string(op)}.typed(err) },
+		refused:  func(ctx context.Context, id string, err error) error { return r.refused(ctx, op, id, err, done) },
+		failed:   func(err error) error { return subject{operation: string(op)}.typed(err) },
 	}
 	return &batcher[nothing]{
 		most: mostPerCall,
