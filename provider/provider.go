@@ -73,8 +73,8 @@ type CloudProvider interface {
 
 // LaunchRequest is what a launch needs beside the cloud's node class.
 type LaunchRequest struct {
-	// ClientToken makes the launch idempotent: the same token returns the same instance. After a refusal for which
-	// LaunchedNothing holds, the token may come again with another class.
+	// ClientToken makes the launch idempotent: the same token returns the same instance. After a
+	// refusal for which LaunchedNothing holds, the token may come again with another class.
 	ClientToken string
 	// Tags to put on the instance and what belongs to it; the managed ones win over the class's.
 	Tags map[string]string

@@ -27,7 +27,8 @@ type entry struct {
 	was v1alpha1.PoolName
 	// sure: the cloud was asked about this very instance, and knows it no more.
 	sure bool
-	// refusal is the last stop or termination that the cloud refused while the instance is in this state.
+	// refusal is the last stop or termination that the cloud refused while the instance is in this
+	// state.
 	refusal refusal
 }
 
@@ -200,7 +201,8 @@ func (i *inventory) of(pool v1alpha1.PoolName) []entry {
 	return out
 }
 
-// lastSlot is the highest launch number of the pool's instances, those that are gone included; -1 for none.
+// lastSlot is the highest launch number of the pool's instances, those that are gone included; -1
+// for none.
 func (i *inventory) lastSlot(pool v1alpha1.PoolName, uid types.UID) int64 {
 	finished, unfinished := i.slotsOf(pool, uid)
 	last := int64(-1)

@@ -27,8 +27,9 @@ type launches struct {
 type poolLaunches struct {
 	// known is since when the instance is known.
 	known map[int64]time.Time
-	// ended is since when it is known that nothing was launched and nothing will be: the cloud keeps the token of a
-	// refused launch with its parameters, so the next attempt has a new number.
+	// ended is since when it is known that nothing was launched and nothing will be: the cloud
+	// keeps the token of a refused launch with its parameters, so the next attempt has a new
+	// number.
 	ended map[int64]time.Time
 	// last is the highest slot that this process saw written on the pool, -1 for none.
 	last int64
@@ -130,7 +131,8 @@ func forgetOld(slots map[int64]time.Time, slot int64, since, now time.Time) {
 // reserve adds n slots, which are open.
 func (s slots) reserve(n int32) slots {
 	more := s.Slots.Reserve(n)
-	return slots{Slots: more, open: append(slices.Clone(s.open), more.Pending[len(s.Pending):]...), interrupted: s.interrupted, ended: s.ended}
+	open := append(slices.Clone(s.open), more.Pending[len(s.Pending):]...)
+	return slots{Slots: more, open: open, interrupted: s.interrupted, ended: s.ended}
 }
 
 // forget drops a pool that is gone.

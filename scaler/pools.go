@@ -130,16 +130,17 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// settle drops launch slots whose instance has long been known, and those of launches that were refused. It decides
-// from memory and writes with reserve.
+// settle drops launch slots whose instance has long been known, and those of launches that were
+// refused. It decides from memory and writes with reserve.
 func (c *pools) settle(pool *v1alpha1.NodePool) slots {
 	all := c.numbers(pool)
 	seen, interrupted := c.inventory.slotsOf(v1alpha1.PoolName(pool.Name), pool.UID)
 	return c.launches.settle(pool.UID, all, seen, interrupted, c.now())
 }
 
-// numbers reads the pool's launch numbers. Numbers must not be used twice. Where the annotation is garbled, lost or that
-// of an older copy of the pool (kubectl replace), they go on from the time, which no launch can have had.
+// numbers reads the pool's launch numbers. Numbers must not be used twice. Where the annotation is
+// garbled, lost or that of an older copy of the pool (kubectl replace), they go on from the time,
+// which no launch can have had.
 func (c *pools) numbers(pool *v1alpha1.NodePool) plan.Slots {
 	text := pool.Annotations[v1alpha1.AnnotationLaunches]
 	all, err := plan.ParseSlots(text)
@@ -147,7 +148,8 @@ func (c *pools) numbers(pool *v1alpha1.NodePool) plan.Slots {
 		all = plan.Slots{}
 	}
 	used := max(c.launches.last(pool.UID), c.inventory.lastSlot(v1alpha1.PoolName(pool.Name), pool.UID))
-	// The status outlives kubectl replace. A pool that has none launched its first instances a moment ago at most.
+	// The status outlives kubectl replace. A pool that has none launched its first instances a
+	// moment ago at most.
 	lost := text == "" && len(pool.Status.Conditions) > 0
 	if err != nil || lost || all.Next <= used {
 		all.Next = max(used+1, c.now().UnixMilli())

@@ -74,7 +74,8 @@ func TestNoLaunchWhenSlotsCannotBeReserved(t *testing.T) {
 	r.want()
 }
 
-// A launch whose answer was lost, or that a crash left open, is asked for again under the same token.
+// A launch whose answer was lost, or that a crash left open, is asked for again under the same
+// token.
 func TestAPendingSlotIsAskedForAgainUnderItsToken(t *testing.T) {
 	r := newRig(t, nodePool(5, 1))
 	r.sweep()

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// refusalHolds is how long a refused stop or termination shows in Degraded after the cloud last refused it. It is
-	// asked for again every 30 s at least, so after that nobody asks any more.
+	// refusalHolds is how long a refused stop or termination shows in Degraded after the cloud last
+	// refused it. It is asked for again every 30 s at least, so after that nobody asks any more.
 	refusalHolds = 5 * time.Minute
 	// refusalWords bounds the cloud's words in an event, whose note has at most 1024 bytes.
 	refusalWords = 800
@@ -30,14 +30,15 @@ type refusal struct {
 	at time.Time
 }
 
-// isRefusal reports whether the cloud refused a stop or termination for a reason that does not pass by itself.
+// isRefusal reports whether the cloud refused a stop or termination for a reason that does not pass
+// by itself.
 func isRefusal(err error) bool {
 	return err != nil && !provider.IsNotFound(err) && !provider.IsRateLimit(err) && !provider.IsIncorrectState(err) &&
 		!errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
-// answered takes in the cloud's answer to a stop or termination of the instance. A refusal becomes an event, once for
-// each reason, and shows in Degraded of the pool.
+// answered takes in the cloud's answer to a stop or termination of the instance. A refusal becomes
+// an event, once for each reason, and shows in Degraded of the pool.
 func (c *nodes) answered(g gathered, reason v1alpha1.Reason, err error) {
 	switch {
 	case err == nil:
@@ -79,7 +80,8 @@ func (i *inventory) accepted(id v1alpha1.InstanceID) {
 	}
 }
 
-// degradedBy is the refusal that the pool's condition shows, with the number of its instances; "" for none.
+// degradedBy is the refusal that the pool's condition shows, with the number of its instances; ""
+// for none.
 func (i *inventory) degradedBy(pool v1alpha1.PoolName, now time.Time) (v1alpha1.Reason, string) {
 	refused := slices.DeleteFunc(i.of(pool), func(e entry) bool {
 		return e.refusal.reason == "" || now.Sub(e.refusal.at) > refusalHolds

@@ -29,7 +29,8 @@ func (r *rig) step() {
 	_, _ = r.nodes.Reconcile(r.t.Context(), "i-c")
 }
 
-// TestARefusedStopOrTerminationIsSaid once per reason, with the cloud's words, and shows in Degraded until it works.
+// TestARefusedStopOrTerminationIsSaid once per reason, with the cloud's words, and shows in
+// Degraded until it works.
 func TestARefusedStopOrTerminationIsSaid(t *testing.T) {
 	stop := func(r *rig, err error) { r.stopping = err }
 	terminate := func(r *rig, err error) { r.terminating = err }

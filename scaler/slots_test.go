@@ -11,8 +11,8 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// TestARefusedLaunchTakesANewNumber: the cloud keeps the token of a refused launch with its parameters, and the class
-// may change before the next attempt.
+// TestARefusedLaunchTakesANewNumber: the cloud keeps the token of a refused launch with its
+// parameters, and the class may change before the next attempt.
 func TestARefusedLaunchTakesANewNumber(t *testing.T) {
 	for name, refusal := range map[string]error{
 		"no capacity":    &provider.InsufficientCapacityError{Type: "m5.large", Zone: "a", Err: errors.New("sold out")},
@@ -70,7 +70,8 @@ func TestARefusedLaunchThatNobodyNeedsGivesItsNumberBack(t *testing.T) {
 	r.want(`reserve {"next":1,"pending":[0]}`, "launch 0", `reserve {"next":1}`)
 }
 
-// TestALaunchThatMayHaveHappenedKeepsItsNumber: what another process asked for, and what had no answer.
+// TestALaunchThatMayHaveHappenedKeepsItsNumber: what another process asked for, and what had no
+// answer.
 func TestALaunchThatMayHaveHappenedKeepsItsNumber(t *testing.T) {
 	sold := &provider.InsufficientCapacityError{Type: "m5.large", Zone: "a", Err: errors.New("sold out")}
 	for name, c := range map[string]struct {
@@ -96,7 +97,8 @@ func TestALaunchThatMayHaveHappenedKeepsItsNumber(t *testing.T) {
 	}
 }
 
-// TestLaunchNumbersAreNeverUsedAgain: a token that was used would answer with an instance that is long gone.
+// TestLaunchNumbersAreNeverUsedAgain: a token that was used would answer with an instance that is
+// long gone.
 func TestLaunchNumbersAreNeverUsedAgain(t *testing.T) {
 	reported := func(p *v1alpha1.NodePool) {
 		meta.SetStatusCondition(&p.Status.Conditions, metav1Condition(v1alpha1.ConditionReady))
@@ -128,8 +130,8 @@ func TestLaunchNumbersAreNeverUsedAgain(t *testing.T) {
 	}
 }
 
-// TestAPoolIsReplacedWhileStratosRuns: kubectl replace writes the annotation of an older copy, and no instance of the
-// later numbers is left.
+// TestAPoolIsReplacedWhileStratosRuns: kubectl replace writes the annotation of an older copy, and
+// no instance of the later numbers is left.
 func TestAPoolIsReplacedWhileStratosRuns(t *testing.T) {
 	r := newRig(t, nodePool(5, 1, holding(`{"next":3}`)))
 	r.sweep()

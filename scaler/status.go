@@ -70,8 +70,8 @@ func (c *pools) conditions(ctx context.Context, pool *v1alpha1.NodePool, launchE
 	}
 }
 
-// degraded is why the pool needs attention, "" where it does not. A launch that fails outweighs a refused stop or
-// termination, whose event is on its Node.
+// degraded is why the pool needs attention, "" where it does not. A launch that fails outweighs a
+// refused stop or termination, whose event is on its Node.
 func (c *pools) degraded(pool *v1alpha1.NodePool, launchErr error) (v1alpha1.Reason, string) {
 	if launchErr != nil {
 		return launchReason(launchErr), launchErr.Error()

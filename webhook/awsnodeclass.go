@@ -116,7 +116,8 @@ func validateSelector(terms []v1alpha1.SelectorTerm, prefix string, at *field.Pa
 	return errs
 }
 
-// ownerWarnings: anyone may publish an AMI under any name, so a name alone finds only those of two owners.
+// ownerWarnings: anyone may publish an AMI under any name, so a name alone finds only those of two
+// owners.
 func ownerWarnings(terms []v1alpha1.SelectorTerm, at *field.Path) admission.Warnings {
 	var warnings admission.Warnings
 	for i, term := range terms {

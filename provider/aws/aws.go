@@ -27,8 +27,8 @@ type Options struct {
 	// Calls measures the calls; the limits of each region are made from Limits.
 	Calls  *limiter.Calls
 	Limits map[limiter.Operation]limiter.Limit
-	// Resources bound the instances that the calls of each region name, beside Limits. Operations without one have no
-	// bound.
+	// Resources bound the instances that the calls of each region name, beside Limits. Operations
+	// without one have no bound.
 	Resources map[limiter.Operation]limiter.Limit
 	// Regions returns the regions, beside that of Config, in which this cluster may have instances. It is asked until it has answered once: what
 	// is launched later is known by its class. nil: there are none.

@@ -21,10 +21,11 @@ import (
 // mostUserData is EC2's limit in bytes, before user data is encoded.
 const mostUserData = 16 << 10
 
-// LaunchInstance launches one instance of the class, in the first of its subnets, in the order of the request's number, whose zone has the type
-// and which has an address. The same request returns the same instance, also where the class has changed since. A
-// request that was refused may be made again, with another class too. Errors: NotFound (the instance of the request has
-// ended), InvalidConfig, InsufficientCapacity, RateLimit.
+// LaunchInstance launches one instance of the class, in the first of its subnets, in the order of
+// the request's number, whose zone has the type and which has an address. The same request returns
+// the same instance, also where the class has changed since. A request that was refused may be made
+// again, with another class too. Errors: NotFound (the instance of the request has ended),
+// InvalidConfig, InsufficientCapacity, RateLimit.
 func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*provider.Instance, error) {
 	if class == nil {
 		return nil, &provider.InvalidConfigError{Field: "class", Reason: "is missing"}
@@ -109,8 +110,9 @@ func (r *region) launch(ctx context.Context, spec *v1alpha1.AWSNodeClassSpec, st
 	return nil, last
 }
 
-// launchIn launches in one subnet, under the token that the request has there now. Where the token was used with other
-// parameters, what it launched then is returned: the answer to it was lost, and the class has changed since.
+// launchIn launches in one subnet, under the token that the request has there now. Where the token
+// was used with other parameters, what it launched then is returned: the answer to it was lost, and
+// the class has changed since.
 func (r *region) launchIn(ctx context.Context, key tokenKey, in *ec2.RunInstancesInput) (*provider.Instance, error) {
 	for {
 		in.ClientToken = r.tokens.use(key, time.Now())
@@ -128,8 +130,9 @@ func (r *region) launchIn(ctx context.Context, key tokenKey, in *ec2.RunInstance
 			return before, nil
 		}
 		if until, ended := r.tokens.lapsed(key, time.Now()); !ended {
-			return nil, fmt.Errorf("the launch was asked for before with other parameters, and EC2 shows no instance of it yet: "+
-				"another one is launched after %s: %w", until.UTC().Format(time.RFC3339), words(err))
+			return nil, fmt.Errorf(
+				"the launch was asked for before with other parameters, and EC2 shows no instance of it yet: "+
+					"another one is launched after %s: %w", until.UTC().Format(time.RFC3339), words(err))
 		}
 	}
 }
@@ -147,15 +150,17 @@ func (r *region) runOne(ctx context.Context, in *ec2.RunInstancesInput) (*provid
 		return nil, err
 	}
 	if len(out.Instances) != 1 {
-		return nil, fmt.Errorf("RunInstances in %s answered with %d instances", aws.ToString(in.SubnetId), len(out.Instances))
+		return nil, fmt.Errorf("RunInstances in %s answered with %d instances",
+			aws.ToString(in.SubnetId), len(out.Instances))
 	}
 	return r.note(&out.Instances[0]), nil
 }
 
-// launchedUnder returns the instance that was launched under the client token, nil where EC2 shows none.
+// launchedUnder returns the instance that was launched under the client token, nil where EC2 shows
+// none.
 func (r *region) launchedUnder(ctx context.Context, token string) (*provider.Instance, error) {
 	found, err := r.read(ctx, &ec2.DescribeInstancesInput{
-		MaxResults: aws.Int32(pageSize), Filters: []types.Filter{{Name: aws.String("client-token"), Values: []string{token}}},
+		MaxResults: aws.Int32(pageSize), Filters: []types.Filter{filter("client-token", token)},
 	})
 	if err != nil || len(found) == 0 {
 		return nil, err
@@ -207,7 +212,8 @@ func (r *region) request(spec *v1alpha1.AWSNodeClassSpec, status v1alpha1.AWSNod
 			HttpTokens:              types.HttpTokensState(spec.MetadataOptions.HTTPTokensOrDefault()),
 			HttpPutResponseHopLimit: aws.Int32(spec.MetadataOptions.HTTPPutResponseHopLimitOrDefault()),
 			HttpEndpoint:            types.InstanceMetadataEndpointState(spec.MetadataOptions.HTTPEndpointOrDefault()),
-			// Where the account's default shows tags in the metadata, EC2 refuses tag keys with a slash, and so all of ours.
+			// Where the account's default shows tags in the metadata, EC2 refuses tag keys with a
+			// slash, and so all of ours.
 			InstanceMetadataTags: types.InstanceMetadataTagsStateDisabled,
 		},
 		// An instance that powers itself off after its warm-up is to be stopped by that, whatever the image's default is.

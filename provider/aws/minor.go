@@ -13,8 +13,9 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// minorHolds is how long the API server has to answer a new minor until images follow it. While a control plane is
-// upgraded its servers answer the old and the new one in turn, and each change would replace every node.
+// minorHolds is how long the API server has to answer a new minor until images follow it. While a
+// control plane is upgraded its servers answer the old and the new one in turn, and each change
+// would replace every node.
 const minorHolds = 30 * time.Minute
 
 // minors is the cluster's minor version, as images follow it.
@@ -26,13 +27,14 @@ type minors struct {
 	mu sync.Mutex
 	// current is the minor that images follow; empty until the first answer.
 	current string
-	// next is what the API server has answered since then without interruption; empty where it answers current.
+	// next is what the API server has answered since then without interruption; empty where it
+	// answers current.
 	next  string
 	since time.Time
 }
 
-// get asks the API server and returns the minor that images follow. before is asked for the minor that they followed
-// when this process began, and returns "" where nobody knows.
+// get asks the API server and returns the minor that images follow. before is asked for the minor
+// that they followed when this process began, and returns "" where nobody knows.
 func (m *minors) get(ctx context.Context, before func() (string, error)) (string, error) {
 	answer, err := m.ask(ctx)
 	if err != nil {
@@ -74,7 +76,8 @@ func (m *minors) follow(answer, before string, now time.Time) string {
 // minorInName finds the minor in the names of aliasPattern.
 var minorInName = regexp.MustCompile(`^(?:amazon-eks-.*-|bottlerocket-aws-k8s-)([0-9]+\.[0-9]+)-`)
 
-// minorOf returns the minor that an image was made for, "" where its name tells none or the image is gone.
+// minorOf returns the minor that an image was made for, "" where its name tells none or the image
+// is gone.
 func (f *finder) minorOf(ctx context.Context, id string) (string, error) {
 	if id == "" {
 		return "", nil

@@ -25,8 +25,8 @@ func upgrading(o *ec2test.Options) {
 	o.Account.Images = append(o.Account.Images, next)
 }
 
-// TestAnAliasFollowsANewMinorSlowly: while a control plane is upgraded its servers answer with the old and the new
-// version in turn, and each change would replace every node.
+// TestAnAliasFollowsANewMinorSlowly: while a control plane is upgraded its servers answer with the
+// old and the new version in turn, and each change would replace every node.
 func TestAnAliasFollowsANewMinorSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simcloud.Options{}, upgrading)

@@ -76,7 +76,8 @@ func TestAProtectedInstanceKeepsNoOtherFromStopping(t *testing.T) {
 	}
 }
 
-// TestAPendingInstanceIsStoppedLater: EC2 refuses to stop it, the error says so, and those beside it stop.
+// TestAPendingInstanceIsStoppedLater: EC2 refuses to stop it, the error says so, and those beside
+// it stop.
 func TestAPendingInstanceIsStoppedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simcloud.Options{Times: simcloud.Times{Boot: time.Minute}}, unlimitedCalls)
@@ -130,8 +131,8 @@ func (r *rig) manyStopped(t *testing.T, c *Cloud, n int) []string {
 	return all
 }
 
-// TestStartsBeyondTheResourceBucket: EC2 counts the instances of a call too, 1000 at once and 2 more each second. No
-// call asks for more than that, so that none is refused.
+// TestStartsBeyondTheResourceBucket: EC2 counts the instances of a call too, 1000 at once and 2
+// more each second. No call asks for more than that, so that none is refused.
 func TestStartsBeyondTheResourceBucket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simcloud.Options{}, startOnly)
@@ -159,7 +160,8 @@ func TestStartsBeyondTheResourceBucket(t *testing.T) {
 	})
 }
 
-// TestOthersUseTheResourceBucketToo: a call that EC2 refuses for its instances is followed by smaller ones.
+// TestOthersUseTheResourceBucketToo: a call that EC2 refuses for its instances is followed by
+// smaller ones.
 func TestOthersUseTheResourceBucketToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simcloud.Options{}, startOnly)

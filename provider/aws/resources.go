@@ -8,8 +8,9 @@ import (
 	"github.com/stratos-sh/stratos/provider/limiter"
 )
 
-// resources is how many instances the calls of one operation may still name. EC2 counts them in a bucket beside that
-// of the calls, and refuses a call as a whole that names more than the bucket holds. A nil resources has no end.
+// resources is how many instances the calls of one operation may still name. EC2 counts them in a
+// bucket beside that of the calls, and refuses a call as a whole that names more than the bucket
+// holds. A nil resources has no end.
 type resources struct {
 	limit limiter.Limit
 
@@ -83,8 +84,8 @@ func (r *resources) spend(n int) {
 	r.left -= float64(n)
 }
 
-// refused takes in that EC2 refused a call of n instances for its rate, however often it was made. Others use the
-// bucket too, so the next call names half as many.
+// refused takes in that EC2 refused a call of n instances for its rate, however often it was made.
+// Others use the bucket too, so the next call names half as many.
 func (r *resources) refused(n int) {
 	if r == nil {
 		return

@@ -12,16 +12,18 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// listLag is how long EC2's descriptions may lag behind a launch: "gradually up to five minutes" (AWS documentation,
-// "Ensuring idempotency in Amazon EC2 API requests").
+// listLag is how long EC2's descriptions may lag behind a launch: "gradually up to five minutes"
+// (AWS documentation, "Ensuring idempotency in Amazon EC2 API requests").
 const listLag = 5 * time.Minute
 
-// tokenKey is a launch request in one subnet: EC2 refuses a token that comes again with another subnet.
+// tokenKey is a launch request in one subnet: EC2 refuses a token that comes again with another
+// subnet.
 type tokenKey struct{ request, subnet string }
 
-// tokens remembers which client token a request has in a subnet. EC2 keeps the token of a refused launch with its
-// parameters, so a refusal that surely launched nothing ends the token, and the request goes on under the next one.
-// What it forgets with the process, EC2 tells again: a token that was used with other parameters is a mismatch.
+// tokens remembers which client token a request has in a subnet. EC2 keeps the token of a refused
+// launch with its parameters, so a refusal that surely launched nothing ends the token, and the
+// request goes on under the next one. What it forgets with the process, EC2 tells again: a token
+// that was used with other parameters is a mismatch.
 type tokens struct {
 	// mu guards known.
 	mu    sync.Mutex
@@ -33,7 +35,8 @@ type tokenState struct {
 	number int
 	// open: a call under the token ended without an answer that says whether it launched.
 	open bool
-	// mismatched is when EC2 first refused the token for its parameters and showed no instance of it.
+	// mismatched is when EC2 first refused the token for its parameters and showed no instance of
+	// it.
 	mismatched time.Time
 	// used is when the request was last made.
 	used time.Time
@@ -81,7 +84,8 @@ func (t *tokens) isOpen(key tokenKey) bool {
 	return s != nil && s.open
 }
 
-// ended takes in how a call under the request's token ended; nil: it launched, or had launched before.
+// ended takes in how a call under the request's token ended; nil: it launched, or had launched
+// before.
 func (t *tokens) ended(key tokenKey, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,8 +100,8 @@ func (t *tokens) ended(key tokenKey, err error) {
 	}
 }
 
-// lapsed takes in that EC2 refused the token for its parameters and shows no instance of it. Once descriptions cannot
-// lag any more it ends the token and reports true. until is when that is.
+// lapsed takes in that EC2 refused the token for its parameters and shows no instance of it. Once
+// descriptions cannot lag any more it ends the token and reports true. until is when that is.
 func (t *tokens) lapsed(key tokenKey, now time.Time) (until time.Time, ended bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,9 +133,9 @@ func (t *tokens) prune(now time.Time) {
 	}
 }
 
-// launchedNothing reports whether the refusal of a launch proves that nothing was launched under its token. EC2 answers
-// a token that has launched before it looks for room. It may look at the parameters first, so a refusal for those says
-// nothing where an earlier answer is missing.
+// launchedNothing reports whether the refusal of a launch proves that nothing was launched under
+// its token. EC2 answers a token that has launched before it looks for room. It may look at the
+// parameters first, so a refusal for those says nothing where an earlier answer is missing.
 func launchedNothing(err error, open bool) bool {
 	switch judge(err).means {
 	case meansCapacity, meansQuota, meansAddresses:

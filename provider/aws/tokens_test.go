@@ -30,8 +30,8 @@ func (r *rig) only(t *testing.T, c *Cloud, want *provider.Instance) {
 	}
 }
 
-// TestARefusalEndsItsClientToken: EC2 keeps the token of a refused launch with its parameters. The same request
-// launches all the same when the class names another type or image since.
+// TestARefusalEndsItsClientToken: EC2 keeps the token of a refused launch with its parameters. The
+// same request launches all the same when the class names another type or image since.
 func TestARefusalEndsItsClientToken(t *testing.T) {
 	vcpus := ec2test.Failure{Action: ec2test.RunInstances, Count: 1, Error: ec2test.Error{Code: "VcpuLimitExceeded", Message: "no more", Status: 400}}
 	full := func(t *testing.T, r *rig) {
@@ -90,8 +90,8 @@ func TestARefusalEndsItsClientToken(t *testing.T) {
 	}
 }
 
-// TestATokenThatAnEarlierProcessUsed: EC2 refuses the parameters and shows no instance. It may show one for minutes
-// not yet, so that the request takes another token only after that time.
+// TestATokenThatAnEarlierProcessUsed: EC2 refuses the parameters and shows no instance. It may show
+// one for minutes not yet, so that the request takes another token only after that time.
 func TestATokenThatAnEarlierProcessUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simcloud.Options{})
@@ -126,8 +126,8 @@ func TestATokenThatAnEarlierProcessUsed(t *testing.T) {
 	})
 }
 
-// TestAnOpenLaunchIsAskedForWhereItWent: its answer was lost and its list lags. The class has changed since, and the
-// zone has no room now: nothing is launched elsewhere.
+// TestAnOpenLaunchIsAskedForWhereItWent: its answer was lost and its list lags. The class has
+// changed since, and the zone has no room now: nothing is launched elsewhere.
 func TestAnOpenLaunchIsAskedForWhereItWent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simcloud.Options{Times: simcloud.Times{Lag: 30 * time.Second}})

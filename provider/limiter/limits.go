@@ -56,8 +56,8 @@ func Default() map[Operation]Limit {
 	}
 }
 
-// Resources is how many instances the calls of one account and region may name, as EC2 publishes it beside the limits on
-// the calls themselves.
+// Resources is how many instances the calls of one account and region may name, as EC2 publishes it
+// beside the limits on the calls themselves.
 func Resources() map[Operation]Limit {
 	return map[Operation]Limit{
 		StartInstances:     {Burst: 1000, PerSecond: 2},

@@ -30,7 +30,8 @@ func (b *Book) Start(inst *Instance) error {
 	return nil
 }
 
-// Stoppable is why the instance cannot be stopped: it is pending, or terminated. Errors: IncorrectState.
+// Stoppable is why the instance cannot be stopped: it is pending, or terminated. Errors:
+// IncorrectState.
 func Stoppable(inst *Instance) error {
 	if inst.State == provider.InstancePending || inst.State == provider.InstanceTerminated {
 		return &provider.IncorrectStateError{ID: string(inst.ID), State: inst.State, Op: verb(OpStop)}

@@ -71,8 +71,8 @@ func (r *RateLimits) Limits(cloudProvider string) (map[limiter.Operation]limiter
 	return limits, errors.Join(errs...)
 }
 
-// Resources bound the instances that EC2's calls name, for this process's share. An operation without a limit has no
-// such bound either.
+// Resources bound the instances that EC2's calls name, for this process's share. An operation
+// without a limit has no such bound either.
 func (r *RateLimits) Resources(limits map[limiter.Operation]limiter.Limit) map[limiter.Operation]limiter.Limit {
 	resources := limiter.Resources()
 	for op, bound := range resources {

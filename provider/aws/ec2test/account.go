@@ -14,8 +14,8 @@ type Account struct {
 	Subnets        []Subnet
 	Images         []Image
 	SecurityGroups []SecurityGroup
-	// MetadataTags: instances show their tags in their metadata unless a launch says otherwise. Tag keys with
-	// other characters than those of a path segment are refused then.
+	// MetadataTags: instances show their tags in their metadata unless a launch says otherwise. Tag
+	// keys with other characters than those of a path segment are refused then.
 	MetadataTags bool
 }
 
@@ -59,9 +59,9 @@ const (
 	clusterTag       = "kubernetes.io/cluster/e2e"
 )
 
-// DefaultAccount has two regions with three and two zones, subnets and security groups with tags, and images of several
-// kinds, among them public ones of a stranger with the names of Amazon's and ours. Its instances show their tags in
-// their metadata.
+// DefaultAccount has two regions with three and two zones, subnets and security groups with tags,
+// and images of several kinds, among them public ones of a stranger with the names of Amazon's and
+// ours. Its instances show their tags in their metadata.
 func DefaultAccount() *Account {
 	a := &Account{ID: defaultAccountID, MetadataTags: true}
 	for i, zone := range []string{"us-east-1a", "us-east-1b", "us-east-1c", "eu-west-1a", "eu-west-1b"} {

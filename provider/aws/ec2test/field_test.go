@@ -14,7 +14,8 @@ import (
 	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
-// TestARefusedLaunchKeepsItsToken: with other parameters the token is refused, with the same ones it launches.
+// TestARefusedLaunchKeepsItsToken: with other parameters the token is refused, with the same ones
+// it launches.
 func TestARefusedLaunchKeepsItsToken(t *testing.T) {
 	t.Parallel()
 	none := []simcloud.Capacity{{Zone: "*", Type: "m5.large", Count: 0}}
@@ -100,7 +101,8 @@ func TestProtectedInstances(t *testing.T) {
 	}
 }
 
-// TestATerminationOverZonesSucceedsInPart: the zone of the protected instance keeps all of its instances.
+// TestATerminationOverZonesSucceedsInPart: the zone of the protected instance keeps all of its
+// instances.
 func TestATerminationOverZonesSucceedsInPart(t *testing.T) {
 	t.Parallel()
 	inAccount(t, simcloud.Options{}, Options{}, func(t *testing.T, a *testAccount) {

@@ -6,7 +6,8 @@ import (
 	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
-// Protection is what an instance is protected from, as its attributes disableApiStop and disableApiTermination say.
+// Protection is what an instance is protected from, as its attributes disableApiStop and
+// disableApiTermination say.
 type Protection struct {
 	// Stop also protects from termination.
 	Stop, Termination bool
@@ -39,8 +40,8 @@ func (s *Server) terminationRefusal(id v1alpha1.InstanceID) error {
 		"Modify its '%s' instance attribute and try again.", id, attribute)
 }
 
-// terminate ends the instances. Where one is protected the call fails, and those in zones without a protected one are
-// terminated all the same.
+// terminate ends the instances. Where one is protected the call fails, and those in zones without a
+// protected one are terminated all the same.
 func (s *Server) terminate(b *simcloud.Book, region string, ids []v1alpha1.InstanceID) (answer, error) {
 	instances, err := exists(b, region, ids)
 	if err != nil {

@@ -19,7 +19,8 @@ const (
 	maxToken    = 64
 )
 
-// launch is what a client token stood for. One without ids was refused: EC2 keeps the parameters all the same.
+// launch is what a client token stood for. One without ids was refused: EC2 keeps the parameters
+// all the same.
 type launch struct {
 	params      [sha256.Size]byte
 	reservation string
@@ -98,7 +99,8 @@ func (s *Server) parseRun(p *params, c *call) {
 	c.refused = func() { s.keepToken(region, r) }
 }
 
-// keepToken binds a token to the parameters of a launch that was refused. An earlier launch under it stands.
+// keepToken binds a token to the parameters of a launch that was refused. An earlier launch under
+// it stands.
 func (s *Server) keepToken(region string, r *runRequest) {
 	token := region + "/" + r.token
 	if _, known := s.launches[token]; !known && r.token != "" {
@@ -225,8 +227,8 @@ func (r *runRequest) parseTagSpecifications(p *params) {
 	}
 }
 
-// launchOnce launches, or answers what the token launched before, as it is now. A refused launch may be asked for
-// again with the same parameters only.
+// launchOnce launches, or answers what the token launched before, as it is now. A refused launch
+// may be asked for again with the same parameters only.
 func (s *Server) launchOnce(b *simcloud.Book, region string, r *runRequest) (answer, error) {
 	token := region + "/" + r.token
 	if before, ok := s.launches[token]; ok && r.token != "" {
