@@ -133,7 +133,7 @@ func TestOneOfFiftyWithoutCapacity(t *testing.T) {
 				opener, ids := ids[0], ids[1:]
 				for position := range ids {
 					r.oneWithoutCapacity(t, c, opener, ids, ids[position])
-					await(t, c, provider.InstanceRunning, append(slices.Delete(slices.Clone(ids), position, position+1), opener)...)
+					pass(time.Minute) // a pending instance cannot be stopped
 					for id, err := range atOnce(append([]string{opener}, ids...), func(id string) error { return c.StopInstance(t.Context(), id, true) }) {
 						if err != nil {
 							t.Fatalf("stop of %s: %v", id, err)
