@@ -68,6 +68,11 @@ func IsInsufficientCapacity(err error) bool { return is[*InsufficientCapacityErr
 // IsInvalidConfig reports whether err says that the configuration is wrong.
 func IsInvalidConfig(err error) bool { return is[*InvalidConfigError](err) }
 
+// LaunchedNothing reports whether err, the answer to a launch that was asked for once, proves that
+// nothing was launched. A throttled call proves nothing: an earlier attempt of it may have lost its
+// answer.
+func LaunchedNothing(err error) bool { return IsInsufficientCapacity(err) || IsInvalidConfig(err) }
+
 // IsIncorrectState reports whether err says that the instance's state forbids the operation.
 func IsIncorrectState(err error) bool { return is[*IncorrectStateError](err) }
 

@@ -53,10 +53,11 @@ type CloudProvider interface {
 	// Errors: NotFound, InsufficientCapacity, IncorrectState (still stopping: wait and retry; terminated: never), RateLimit.
 	StartInstance(ctx context.Context, instanceID string) error
 	// StopInstance asks for a running instance to be stopped; force skips the guest's own shutdown. nil means accepted.
-	// Stopping a stopping or stopped instance is nil. Errors: NotFound, IncorrectState (terminated), RateLimit.
+	// Stopping a stopping or stopped instance is nil. Errors: NotFound, IncorrectState (pending: wait and retry;
+	// terminated: never), InvalidConfig (the instance is protected from it), RateLimit.
 	StopInstance(ctx context.Context, instanceID string, force bool) error
 	// TerminateInstance ends an instance for good. Terminating a terminated instance is nil.
-	// Errors: NotFound (also nothing left to do), RateLimit.
+	// Errors: NotFound (also nothing left to do), InvalidConfig (the instance is protected from it), RateLimit.
 	TerminateInstance(ctx context.Context, instanceID string) error
 	// GetInstanceState returns the state now, as far as the cloud's reads are consistent. Errors: NotFound, RateLimit.
 	GetInstanceState(ctx context.Context, instanceID string) (InstanceState, error)
@@ -72,7 +73,8 @@ type CloudProvider interface {
 
 // LaunchRequest is what a launch needs beside the cloud's node class.
 type LaunchRequest struct {
-	// ClientToken makes the launch idempotent: the same token returns the same instance.
+	// ClientToken makes the launch idempotent: the same token returns the same instance. After a
+	// refusal for which LaunchedNothing holds, the token may come again with another class.
 	ClientToken string
 	// Tags to put on the instance and what belongs to it; the managed ones win over the class's.
 	Tags map[string]string

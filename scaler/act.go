@@ -281,6 +281,7 @@ func (c *nodes) terminate(ctx context.Context, g gathered, d lifecycle.Decision)
 	}
 	c.warmupFailed(g, d)
 	err := c.cloud.TerminateInstance(ctx, string(g.instance.ID))
+	c.answered(g, v1alpha1.ReasonTerminationRefused, err)
 	c.poke()
 	if err == nil && g.node == nil && !g.Policy.Exists {
 		c.orphan(g, fmt.Sprintf("instance %s terminated: %s", g.instance.ID, d.Reason))

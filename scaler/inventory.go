@@ -27,6 +27,9 @@ type entry struct {
 	was v1alpha1.PoolName
 	// sure: the cloud was asked about this very instance, and knows it no more.
 	sure bool
+	// refusal is the last stop or termination that the cloud refused while the instance is in this
+	// state.
+	refusal refusal
 }
 
 // pool is the pool that the instance's tags name.
@@ -64,7 +67,7 @@ func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle t
 		old, ok := i.instances[instance.ID]
 		if !ok || old.State != instance.State {
 			changed = append(changed, instance.ID)
-		} else if !old.since.IsZero() {
+		} else if e.refusal = old.refusal; !old.since.IsZero() {
 			e.since = old.since
 		}
 		if e.pool() == "" {
@@ -196,6 +199,19 @@ func (i *inventory) of(pool v1alpha1.PoolName) []entry {
 	}
 	slices.SortFunc(out, func(a, b entry) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	return out
+}
+
+// lastSlot is the highest launch number of the pool's instances, those that are gone included; -1
+// for none.
+func (i *inventory) lastSlot(pool v1alpha1.PoolName, uid types.UID) int64 {
+	finished, unfinished := i.slotsOf(pool, uid)
+	last := int64(-1)
+	for _, slots := range []map[int64]bool{finished, unfinished} {
+		for slot := range slots {
+			last = max(last, slot)
+		}
+	}
+	return last
 }
 
 // slotsOf returns the launch slots of the pool's instances, those that are gone included, by whether the launch is finished. Instances of an earlier

@@ -17,25 +17,67 @@ const lingers = sweepEvery + fastFor
 // launches remembers since when the instances are known whose slots stand on the pools. It is lost with the process; then the sweeps tell
 // again, and of what they do not show any more the cloud is asked under the same token. The zero value is ready.
 type launches struct {
-	// mu guards known.
+	// mu guards pools.
 	mu sync.Mutex
-	// known is by the pool's UID: another pool of the same name counts its slots anew.
-	known map[types.UID]map[int64]time.Time
+	// pools are by UID: another pool of the same name counts its slots anew.
+	pools map[types.UID]*poolLaunches
+}
+
+// poolLaunches is what is remembered of one pool's launches, by their slots.
+type poolLaunches struct {
+	// known is since when the instance is known.
+	known map[int64]time.Time
+	// ended is since when it is known that nothing was launched and nothing will be: the cloud
+	// keeps the token of a refused launch with its parameters, so the next attempt has a new
+	// number.
+	ended map[int64]time.Time
+	// last is the highest slot that this process saw written on the pool, -1 for none.
+	last int64
+}
+
+// of returns what is remembered of the pool. The caller holds mu.
+func (l *launches) of(pool types.UID) *poolLaunches {
+	p := l.pools[pool]
+	if p == nil {
+		p = &poolLaunches{known: map[int64]time.Time{}, ended: map[int64]time.Time{}, last: -1}
+		if l.pools == nil {
+			l.pools = map[types.UID]*poolLaunches{}
+		}
+		l.pools[pool] = p
+	}
+	return p
 }
 
 // note remembers that the slot's instance is known.
 func (l *launches) note(pool types.UID, slot int64, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.known == nil {
-		l.known = map[types.UID]map[int64]time.Time{}
+	p := l.of(pool)
+	if _, ok := p.known[slot]; !ok {
+		p.known[slot] = now
 	}
-	if l.known[pool] == nil {
-		l.known[pool] = map[int64]time.Time{}
-	}
-	if _, ok := l.known[pool][slot]; !ok {
-		l.known[pool][slot] = now
-	}
+}
+
+// end remembers that the slot's launch was refused for good.
+func (l *launches) end(pool types.UID, slot int64, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.of(pool).ended[slot] = now
+}
+
+// used remembers that slots up to this one are written on the pool.
+func (l *launches) used(pool types.UID, slot int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.of(pool)
+	p.last = max(p.last, slot)
+}
+
+// last is the highest slot that this process saw written on the pool; -1 for none.
+func (l *launches) last(pool types.UID) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.of(pool).last
 }
 
 // slots are the launch slots that stand on a pool. Open are those of which nobody here knows an instance, or only one whose launch was interrupted.
@@ -44,6 +86,8 @@ type slots struct {
 	open []int64
 	// interrupted are the first of the open ones: their instances exist, and count among the pool's.
 	interrupted int
+	// ended counts the slots of refused launches that were dropped.
+	ended int
 }
 
 // settle drops the slots that have stood there long enough, and tells which of the rest are open. seen are those that the sweeps have shown;
@@ -56,29 +100,44 @@ func (l *launches) settle(pool types.UID, all plan.Slots, seen, interrupted map[
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	known, over := map[int64]bool{}, map[int64]bool{}
-	for slot, since := range l.known[pool] {
+	p := l.of(pool)
+	known, over, ended := map[int64]bool{}, map[int64]bool{}, map[int64]bool{}
+	for slot, since := range p.known {
 		known[slot], over[slot] = true, now.Sub(since) >= lingers
-		if now.Sub(since) >= 4*lingers { // no cache shows it on the pool any more
-			delete(l.known[pool], slot)
+		forgetOld(p.known, slot, since, now)
+	}
+	for slot, since := range p.ended {
+		ended[slot] = true
+		if !slices.Contains(all.Pending, slot) {
+			forgetOld(p.ended, slot, since, now)
 		}
 	}
-	kept := all.Settle(over)
+	kept := all.Settle(ended)
+	dropped := len(all.Pending) - len(kept.Pending)
+	kept = kept.Settle(over)
 	open := kept.Settle(known).Pending
 	first := slices.DeleteFunc(slices.Clone(open), func(slot int64) bool { return !interrupted[slot] })
 	rest := slices.DeleteFunc(open, func(slot int64) bool { return interrupted[slot] })
-	return slots{Slots: kept, open: slices.Concat(first, rest), interrupted: len(first)}
+	return slots{Slots: kept, open: slices.Concat(first, rest), interrupted: len(first), ended: dropped}
+}
+
+// forgetOld forgets a slot that no cache shows on the pool any more.
+func forgetOld(slots map[int64]time.Time, slot int64, since, now time.Time) {
+	if now.Sub(since) >= 4*lingers {
+		delete(slots, slot)
+	}
 }
 
 // reserve adds n slots, which are open.
 func (s slots) reserve(n int32) slots {
 	more := s.Slots.Reserve(n)
-	return slots{Slots: more, open: append(slices.Clone(s.open), more.Pending[len(s.Pending):]...), interrupted: s.interrupted}
+	open := append(slices.Clone(s.open), more.Pending[len(s.Pending):]...)
+	return slots{Slots: more, open: open, interrupted: s.interrupted, ended: s.ended}
 }
 
 // forget drops a pool that is gone.
 func (l *launches) forget(pool types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.known, pool)
+	delete(l.pools, pool)
 }

@@ -132,15 +132,33 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// settle drops launch slots whose instance has long been known. It decides from memory and writes with reserve.
+// settle drops launch slots whose instance has long been known, and those of launches that were
+// refused. It decides from memory and writes with reserve.
 func (c *pools) settle(pool *v1alpha1.NodePool) slots {
-	all, err := plan.ParseSlots(pool.Annotations[v1alpha1.AnnotationLaunches])
-	if err != nil {
-		// Written by somebody else. Numbers must not be used twice, so go on from one that no launch can have had.
-		all = plan.Slots{Next: c.now().Unix()}
-	}
+	all := c.numbers(pool)
 	seen, interrupted := c.inventory.slotsOf(v1alpha1.PoolName(pool.Name), pool.UID)
 	return c.launches.settle(pool.UID, all, seen, interrupted, c.now())
+}
+
+// numbers reads the pool's launch numbers. Numbers must not be used twice. Where the annotation is
+// garbled, lost or that of an older copy of the pool (kubectl replace), they go on from the time,
+// which no launch can have had.
+func (c *pools) numbers(pool *v1alpha1.NodePool) plan.Slots {
+	text := pool.Annotations[v1alpha1.AnnotationLaunches]
+	all, err := plan.ParseSlots(text)
+	if err != nil {
+		all = plan.Slots{}
+	}
+	used := max(c.launches.last(pool.UID), c.inventory.lastSlot(v1alpha1.PoolName(pool.Name), pool.UID))
+	// The status outlives kubectl replace. A pool that has none launched its first instances a
+	// moment ago at most.
+	lost := text == "" && len(pool.Status.Conditions) > 0
+	if err != nil || lost || all.Next <= used {
+		all.Next = max(used+1, c.now().UnixMilli())
+		return all
+	}
+	c.launches.used(pool.UID, all.Next-1)
+	return all
 }
 
 // reserve writes the slots of the launches that the pool lacks, before any of them is asked for.
@@ -161,7 +179,8 @@ func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots slot
 	if err := c.client.Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return slots, err
 	}
-	if n > 0 {
+	c.launches.used(pool.UID, slots.Next-1)
+	if int(n) > slots.ended { // in place of a refused launch: that was said
 		c.events.Eventf(pool, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonReplenishing), "Launch", "launching %d instances", n)
 	}
 	return slots, nil
@@ -181,6 +200,9 @@ func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, slots slots
 				return nil
 			}
 			if err != nil {
+				if at >= asked && provider.LaunchedNothing(err) {
+					c.launches.end(pool.UID, slot, c.now())
+				}
 				return err
 			}
 			c.launches.note(pool.UID, slot, c.now())

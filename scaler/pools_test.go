@@ -74,13 +74,14 @@ func TestNoLaunchWhenSlotsCannotBeReserved(t *testing.T) {
 	r.want()
 }
 
-// A launch that failed, or that a crash left open, is asked for again under the same token.
+// A launch whose answer was lost, or that a crash left open, is asked for again under the same
+// token.
 func TestAPendingSlotIsAskedForAgainUnderItsToken(t *testing.T) {
 	r := newRig(t, nodePool(5, 1))
 	r.sweep()
 	r.launching = func(n int) error {
 		if n == 1 {
-			return &provider.InsufficientCapacityError{Type: "m5.large", Zone: "a", Err: errors.New("sold out")}
+			return errors.New("connection reset")
 		}
 		return nil
 	}
@@ -88,7 +89,7 @@ func TestAPendingSlotIsAskedForAgainUnderItsToken(t *testing.T) {
 		t.Errorf("looked at again after %v, want %v", again, launchRetry)
 	}
 	degraded := meta.FindStatusCondition(r.pool().Status.Conditions, v1alpha1.ConditionDegraded)
-	if degraded == nil || degraded.Status != metav1.ConditionTrue || degraded.Reason != "InsufficientCapacity" || !strings.Contains(degraded.Message, "sold out") {
+	if degraded == nil || degraded.Status != metav1.ConditionTrue || degraded.Reason != "LaunchFailed" || !strings.Contains(degraded.Message, "connection reset") {
 		t.Errorf("condition %+v, want Degraded with the cloud's words", degraded)
 	}
 	r.reconcilePool()
@@ -268,7 +269,7 @@ func TestGarbledSlotsGoOnFromANumberThatNoLaunchHad(t *testing.T) {
 	r := newRig(t, nodePool(2, 1, holding("yes")))
 	r.sweep()
 	r.reconcilePool()
-	r.want(`reserve {"next":1772366401,"pending":[1772366400]}`, "launch 1772366400")
+	r.want(`reserve {"next":1772366400001,"pending":[1772366400000]}`, "launch 1772366400000")
 }
 
 func TestAddsItsFinalizerBeforeAnythingElse(t *testing.T) {

@@ -59,9 +59,11 @@ type rig struct {
 	statusing func() error
 	launching func(n int) error
 	stopping  error
-	evicting  error
-	listed    []*provider.Instance
-	known     map[string]*provider.Instance // what GetInstance answers with
+	// terminating is what TerminateInstance answers.
+	terminating error
+	evicting    error
+	listed      []*provider.Instance
+	known       map[string]*provider.Instance // what GetInstance answers with
 
 	cloud *classCloud
 
@@ -196,7 +198,7 @@ func (r *rig) StopInstance(_ context.Context, id string, force bool) error {
 
 func (r *rig) TerminateInstance(_ context.Context, id string) error {
 	r.note("terminate " + id)
-	return nil
+	return r.terminating
 }
 
 func (r *rig) GetInstanceState(context.Context, string) (provider.InstanceState, error) {

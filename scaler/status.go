@@ -48,10 +48,10 @@ func (c *pools) conditions(ctx context.Context, pool *v1alpha1.NodePool, launchE
 	}
 	found, reason, words := c.class(ctx, pool.Spec.Template.NodeClassRef)
 	set(v1alpha1.ConditionNodeClassReady, found, reason, words)
-	if launchErr != nil {
-		set(v1alpha1.ConditionDegraded, true, launchReason(launchErr), launchErr.Error())
+	if reason, words := c.degraded(pool, launchErr); reason != "" {
+		set(v1alpha1.ConditionDegraded, true, reason, words)
 	} else {
-		set(v1alpha1.ConditionDegraded, false, v1alpha1.ReasonHealthy, "launches succeed")
+		set(v1alpha1.ConditionDegraded, false, v1alpha1.ReasonHealthy, "launches, stops and terminations succeed")
 	}
 	if _, limited := c.ledger.Limited(v1alpha1.PoolName(pool.Name), c.now()); limited {
 		set(v1alpha1.ConditionStartsLimited, true, v1alpha1.ReasonStartBudgetUsedUp,
@@ -68,6 +68,15 @@ func (c *pools) conditions(ctx context.Context, pool *v1alpha1.NodePool, launchE
 	default:
 		set(v1alpha1.ConditionReady, false, v1alpha1.ReasonWarmingUp, fmt.Sprintf("%d of %d standby, %d warming up", s.Standby, pool.Spec.MinStandby, s.Warmup))
 	}
+}
+
+// degraded is why the pool needs attention, "" where it does not. A launch that fails outweighs a
+// refused stop or termination, whose event is on its Node.
+func (c *pools) degraded(pool *v1alpha1.NodePool, launchErr error) (v1alpha1.Reason, string) {
+	if launchErr != nil {
+		return launchReason(launchErr), launchErr.Error()
+	}
+	return c.inventory.degradedBy(v1alpha1.PoolName(pool.Name), c.now())
 }
 
 // class judges the pool's node class: it exists, and does not say of itself that it is not ready. One that says nothing is not judged yet.

@@ -153,7 +153,9 @@ func (c *nodes) stop(ctx context.Context, g gathered, force bool) error {
 	if !c.owns(&g.instance.Instance) {
 		return fmt.Errorf("instance %s does not carry our tags, not stopping it", g.instance.ID)
 	}
-	if err := c.cloud.StopInstance(ctx, string(g.instance.ID), force); err != nil {
+	err := c.cloud.StopInstance(ctx, string(g.instance.ID), force)
+	c.answered(g, v1alpha1.ReasonStopRefused, err)
+	if err != nil {
 		return err
 	}
 	c.inventory.stopping(g.instance.ID, c.now())

@@ -116,12 +116,14 @@ func validateSelector(terms []v1alpha1.SelectorTerm, prefix string, at *field.Pa
 	return errs
 }
 
-// ownerWarnings: names of AMIs are free for all, and the newest match is taken.
+// ownerWarnings: anyone may publish an AMI under any name, so a name alone finds only those of two
+// owners.
 func ownerWarnings(terms []v1alpha1.SelectorTerm, at *field.Path) admission.Warnings {
 	var warnings admission.Warnings
 	for i, term := range terms {
 		if term.Name != "" && term.Owner == "" {
-			warnings = append(warnings, warn(at.Index(i), "without owner anybody's public image of this name matches, and the newest is taken; add owner: self, amazon or an account")...)
+			warnings = append(warnings, warn(at.Index(i),
+				"without owner only images of this account and of Amazon match; add owner for another account's")...)
 		}
 	}
 	return warnings

@@ -50,7 +50,7 @@ type SelectorTerm struct {
 	// +optional
 	Name string `json:"name,omitempty"`
 	// Owner of the resource: a 12-digit account, self, or for AMIs also amazon or aws-marketplace. It narrows name or tags and does not
-	// suffice alone.
+	// suffice alone. A name of an AMI without owner finds those of self and amazon.
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]{12}|self|amazon|aws-marketplace)$`
 	// +optional
@@ -60,10 +60,10 @@ type SelectorTerm struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]+@[A-Za-z0-9._-]+$`
 	// +optional
 	Alias string `json:"alias,omitempty"`
-	// Tags that the resource carries, all of them; 1 to 20. Keys have 1 to 128 characters. The value * stands for any value.
+	// Tags that the resource carries, all of them; 1 to 20. Keys have 1 to 127 characters. The value * stands for any value.
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=20
-	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) >= 1 && size(k) <= 128)",message="tags: a key must have 1 to 128 characters"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) >= 1 && size(k) <= 127)",message="tags: a key must have 1 to 127 characters"
 	// +optional
 	Tags map[string]TagValue `json:"tags,omitempty"`
 }
@@ -156,10 +156,10 @@ type AWSNodeClassSpec struct {
 	// Hibernation makes a stop write the memory to the root volume. Unset: a plain stop.
 	// +optional
 	Hibernation *Hibernation `json:"hibernation,omitempty"`
-	// Tags are put on instances, volumes and network interfaces; at most 40. Keys have 1 to 128 characters, values at most 256. The keys
+	// Tags are put on instances, volumes and network interfaces; at most 40. Keys have 1 to 127 characters, values at most 256. The keys
 	// that Stratos and AWS use are refused: managed-by, and all under stratos.sh/ and aws:.
 	// +kubebuilder:validation:MaxProperties=40
-	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) >= 1 && size(k) <= 128)",message="tags: a key must have 1 to 128 characters"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) >= 1 && size(k) <= 127)",message="tags: a key must have 1 to 127 characters"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('stratos.sh/'))",message="tags: keys under stratos.sh/ are reserved"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('aws:'))",message="tags: keys that begin with aws: are reserved by AWS"
 	// +kubebuilder:validation:XValidation:rule="!('managed-by' in self)",message="tags: managed-by is reserved"

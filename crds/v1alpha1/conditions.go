@@ -50,6 +50,10 @@ const (
 	ReasonDrifted              Reason = "Drifted"
 	ReasonOrphanRemoved        Reason = "OrphanRemoved"
 	ReasonInsufficientCapacity Reason = "InsufficientCapacity"
+	// ReasonStopRefused and ReasonTerminationRefused, also of Degraded: the cloud refuses to stop
+	// or terminate an instance, for example because it is protected; the message holds its words.
+	ReasonStopRefused        Reason = "StopRefused"
+	ReasonTerminationRefused Reason = "TerminationRefused"
 	// ReasonStartupTaintsForced: startup taints were removed although the network agent had not reported.
 	ReasonStartupTaintsForced Reason = "StartupTaintsForced"
 	// ReasonNetworkNotReported: a node without startup taints was opened although its network agents were not Ready.

@@ -76,6 +76,9 @@ func (r *rig) runMany(t *testing.T, n int32, tags map[string]string) {
 	_, err := client.RunInstances(t.Context(), &ec2.RunInstancesInput{
 		MinCount: aws.Int32(n), MaxCount: aws.Int32(n), ImageId: aws.String("ami-0123456789abcdef0"), InstanceType: "m5.large",
 		SubnetId: aws.String("subnet-12345678"), SecurityGroupIds: []string{"sg-12345678"},
+		MetadataOptions: &types.InstanceMetadataOptionsRequest{
+			InstanceMetadataTags: types.InstanceMetadataTagsStateDisabled,
+		},
 		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: tagsOf(tags)}},
 	})
 	if err != nil {

@@ -27,6 +27,9 @@ type Options struct {
 	// Calls measures the calls; the limits of each region are made from Limits.
 	Calls  *limiter.Calls
 	Limits map[limiter.Operation]limiter.Limit
+	// Resources bound the instances that the calls of each region name, beside Limits. Operations
+	// without one have no bound.
+	Resources map[limiter.Operation]limiter.Limit
 	// Regions returns the regions, beside that of Config, in which this cluster may have instances. It is asked until it has answered once: what
 	// is launched later is known by its class. nil: there are none.
 	Regions func(ctx context.Context) ([]string, error)
@@ -49,6 +52,8 @@ func Load(ctx context.Context) (aws.Config, error) {
 type Cloud struct {
 	options Options
 	index   *index
+	// minor is nil where nobody knows the cluster's version.
+	minor *minors
 
 	// mu guards the fields below.
 	mu sync.Mutex
@@ -67,7 +72,11 @@ func New(o Options) *Cloud {
 	if o.BatchSize == nil {
 		o.BatchSize = func(limiter.Operation, int) {}
 	}
-	return &Cloud{options: o, index: newIndex(), regions: map[regionName]*region{}}
+	c := &Cloud{options: o, index: newIndex(), regions: map[regionName]*region{}}
+	if o.Minor != nil {
+		c.minor = &minors{ask: o.Minor}
+	}
+	return c
 }
 
 // BatchSizes returns a BatchSize that fills the metric, and registers that.
@@ -95,7 +104,7 @@ func (c *Cloud) in(name regionName) (*region, error) {
 	defer c.mu.Unlock()
 	r := c.regions[name]
 	if r == nil {
-		r = newRegion(name, c.options, c.index)
+		r = newRegion(name, c.options, c.index, c.minor)
 		c.regions[name] = r
 	}
 	return r, nil

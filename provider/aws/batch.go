@@ -11,6 +11,8 @@ import (
 type batcher[T any] struct {
 	// most bounds the instances of one call.
 	most int
+	// room is how many of n instances a call may hold now, one at least; nil: all.
+	room func(n int) int
 	// admit returns when a call may be made: what gathers until then goes into it.
 	admit func(ctx context.Context) error
 	// send makes one call for the ids and reports what became of each as soon as it is known. What it leaves out has failed with the error
@@ -168,6 +170,9 @@ func (b *batcher[T]) take(cancel context.CancelFunc) []*item[T] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := min(len(b.waiting), b.most)
+	if b.room != nil && n > 0 {
+		n = b.room(n)
+	}
 	items := slices.Clone(b.waiting[:n])
 	b.waiting = slices.Delete(b.waiting, 0, n)
 	f := &flight{cancel: cancel}

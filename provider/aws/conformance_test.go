@@ -17,7 +17,7 @@ func TestAWSConforms(t *testing.T) {
 	providertest.Run(t, func(t *testing.T) providertest.Subject {
 		r := newRig(t, simcloud.Options{Times: simcloud.Times{Boot: 15 * time.Millisecond, Stop: 5 * time.Millisecond, Retention: time.Hour}},
 			unlimitedCalls)
-		cloud := r.cloud(t, func(o *Options) { o.Limits = nil })
+		cloud := r.cloud(t, func(o *Options) { o.Limits, o.Resources = nil, nil })
 		return providertest.Subject{
 			Provider: cloud,
 			Launch: func(ctx context.Context, req provider.LaunchRequest) (*provider.Instance, error) {

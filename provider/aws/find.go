@@ -17,7 +17,8 @@ import (
 // finder finds what a class's spec stands for in one region.
 type finder struct {
 	region *region
-	minor  func(ctx context.Context) (string, error)
+	// minor is nil where nobody knows the cluster's version.
+	minor *minors
 }
 
 // ResolveNodeClass returns what the class's spec stands for, in the parts of the status that are the cloud's. Errors: InvalidConfig with the field
@@ -30,16 +31,17 @@ func (c *Cloud) ResolveNodeClass(ctx context.Context, class *v1alpha1.AWSNodeCla
 	if err != nil {
 		return v1alpha1.AWSNodeClassStatus{}, err
 	}
-	return r.classes.find(ctx, &class.Spec)
+	return r.classes.find(ctx, class)
 }
 
-func (f *finder) find(ctx context.Context, spec *v1alpha1.AWSNodeClassSpec) (v1alpha1.AWSNodeClassStatus, error) {
+func (f *finder) find(ctx context.Context, class *v1alpha1.AWSNodeClass) (v1alpha1.AWSNodeClassStatus, error) {
 	var none v1alpha1.AWSNodeClassStatus
+	spec := &class.Spec
 	size, err := f.size(ctx, spec)
 	if err != nil {
 		return none, err
 	}
-	image, err := f.image(ctx, spec, size)
+	image, err := f.image(ctx, class, size)
 	if err != nil {
 		return none, err
 	}
@@ -95,7 +97,10 @@ func (f *finder) size(ctx context.Context, spec *v1alpha1.AWSNodeClassSpec) (*ty
 }
 
 // image finds the newest image that one of the terms selects and that the type can boot.
-func (f *finder) image(ctx context.Context, spec *v1alpha1.AWSNodeClassSpec, size *types.InstanceTypeInfo) (*types.Image, error) {
+func (f *finder) image(
+	ctx context.Context, class *v1alpha1.AWSNodeClass, size *types.InstanceTypeInfo,
+) (*types.Image, error) {
+	spec := &class.Spec
 	if spec.AMI != "" {
 		images, err := f.images(ctx, fieldImage, &ec2.DescribeImagesInput{ImageIds: []string{spec.AMI}})
 		if err != nil {
@@ -106,7 +111,7 @@ func (f *finder) image(ctx context.Context, spec *v1alpha1.AWSNodeClassSpec, siz
 	var all []types.Image
 	for n, term := range spec.AMISelector {
 		field := fmt.Sprintf("%s[%d]", fieldSelector, n)
-		in, err := f.imageQuery(ctx, term, size, field)
+		in, err := f.imageQuery(ctx, term, size, field, class.Status.AMI)
 		if err != nil {
 			return nil, err
 		}
@@ -119,36 +124,45 @@ func (f *finder) image(ctx context.Context, spec *v1alpha1.AWSNodeClassSpec, siz
 	return newest(all, size, fieldSelector)
 }
 
-// imageQuery words a term.
-func (f *finder) imageQuery(ctx context.Context, term v1alpha1.SelectorTerm, size *types.InstanceTypeInfo, field string) (*ec2.DescribeImagesInput, error) {
+// imageQuery words a term. present is the image that the class has now.
+func (f *finder) imageQuery(
+	ctx context.Context, term v1alpha1.SelectorTerm, size *types.InstanceTypeInfo, field, present string,
+) (*ec2.DescribeImagesInput, error) {
 	in := &ec2.DescribeImagesInput{}
 	switch {
 	case term.ID != "":
 		in.ImageIds = []string{term.ID}
 		return in, nil
 	case term.Alias != "":
-		if f.minor == nil {
-			return nil, wrong(field+".alias", "the cluster's version is not known, so no image can be chosen for it")
-		}
-		minor, err := f.minor(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("the cluster's version, for %s.alias: %w", field, err)
-		}
-		name, err := aliasPattern(term.Alias, minor, size)
-		if err != nil {
-			return nil, wrong(field+".alias", "%v", err)
-		}
-		in.Owners, in.Filters = []string{"amazon"}, []types.Filter{filter("name", name)}
-		return in, nil
-	}
-	if term.Owner != "" {
+		return f.aliasQuery(ctx, term.Alias, size, field+".alias", present)
+	case term.Owner != "":
 		in.Owners = []string{term.Owner}
+	case term.Name != "":
+		in.Owners = []string{"self", "amazon"} // anyone may publish an image under any name
 	}
 	if term.Name != "" {
 		in.Filters = append(in.Filters, filter("name", term.Name))
 	}
 	in.Filters = append(in.Filters, tagFilters(term.Tags)...)
 	return in, nil
+}
+
+// aliasQuery words an alias: Amazon's images of a family for the cluster's minor.
+func (f *finder) aliasQuery(
+	ctx context.Context, alias string, size *types.InstanceTypeInfo, field, present string,
+) (*ec2.DescribeImagesInput, error) {
+	if f.minor == nil {
+		return nil, wrong(field, "the cluster's version is not known, so no image can be chosen for it")
+	}
+	minor, err := f.minor.get(ctx, func() (string, error) { return f.minorOf(ctx, present) })
+	if err != nil {
+		return nil, fmt.Errorf("the cluster's version, for %s: %w", field, err)
+	}
+	name, err := aliasPattern(alias, minor, size)
+	if err != nil {
+		return nil, wrong(field, "%v", err)
+	}
+	return &ec2.DescribeImagesInput{Owners: []string{"amazon"}, Filters: []types.Filter{filter("name", name)}}, nil
 }
 
 func (f *finder) images(ctx context.Context, field string, in *ec2.DescribeImagesInput) ([]types.Image, error) {

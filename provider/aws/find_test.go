@@ -69,7 +69,16 @@ func TestWhichImageAClassMeans(t *testing.T) {
 		"Bottlerocket at a version":                     {[]v1alpha1.SelectorTerm{{Alias: "bottlerocket@1.60.0"}}, "ami-0123456789abcdef4"},
 		"a name with wildcards, of an owner":            {[]v1alpha1.SelectorTerm{{Name: "amazon-eks-node-al2023-*", Owner: "amazon"}}, "ami-0123456789abcdef0"},
 		"of our own, by tags; one is not available yet": {[]v1alpha1.SelectorTerm{{Owner: "self", Tags: map[string]v1alpha1.TagValue{"team": "platform"}}}, "ami-0123456789abcdef5"},
-		"the newest over all terms":                     {[]v1alpha1.SelectorTerm{{Name: "nodes-of-our-own"}, {Alias: "bottlerocket@latest"}}, "ami-0123456789abcdef4"},
+		"a name without owner: ours, not a newer one of a stranger": {
+			[]v1alpha1.SelectorTerm{{Name: "nodes-of-our-own"}}, "ami-0123456789abcdef5",
+		},
+		"a name without owner: Amazon's, not a newer one of a stranger": {
+			[]v1alpha1.SelectorTerm{{Name: "amazon-eks-node-al2023-x86_64-*"}}, "ami-0123456789abcdef0",
+		},
+		"a name of an account that is named": {
+			[]v1alpha1.SelectorTerm{{Name: "nodes-of-our-own", Owner: "999988887777"}}, "ami-0123456789abcdef7",
+		},
+		"the newest over all terms": {[]v1alpha1.SelectorTerm{{Name: "nodes-of-our-own"}, {Alias: "bottlerocket@latest"}}, "ami-0123456789abcdef4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -2,9 +2,7 @@ package aws
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -23,8 +21,11 @@ import (
 // mostUserData is EC2's limit in bytes, before user data is encoded.
 const mostUserData = 16 << 10
 
-// LaunchInstance launches one instance of the class, in the first of its subnets, in the order of the request's number, whose zone has the type
-// and which has an address. The same request returns the same instance. Errors: InvalidConfig, InsufficientCapacity, RateLimit.
+// LaunchInstance launches one instance of the class, in the first of its subnets, in the order of
+// the request's number, whose zone has the type and which has an address. The same request returns
+// the same instance, also where the class has changed since. A request that was refused may be made
+// again, with another class too. Errors: NotFound (the instance of the request has ended),
+// InvalidConfig, InsufficientCapacity, RateLimit.
 func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*provider.Instance, error) {
 	if class == nil {
 		return nil, &provider.InvalidConfigError{Field: "class", Reason: "is missing"}
@@ -41,14 +42,14 @@ func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass
 	}
 	status, current := class.Status, class.Status.ObservedGeneration == class.Generation && resolved(class.Status)
 	if !current {
-		if status, err = r.classes.find(ctx, &class.Spec); err != nil {
+		if status, err = r.classes.find(ctx, class); err != nil {
 			return nil, err
 		}
 	}
 	instance, err := r.launch(ctx, &class.Spec, status, req)
 	if current && goneStale(err) {
 		// What the class's status says was true once. The loop that writes it will find out too, in its time.
-		if status, err = r.classes.find(ctx, &class.Spec); err != nil {
+		if status, err = r.classes.find(ctx, class); err != nil {
 			return nil, err
 		}
 		return r.launch(ctx, &class.Spec, status, req)
@@ -76,16 +77,21 @@ func (r *region) launch(ctx context.Context, spec *v1alpha1.AWSNodeClassSpec, st
 	if len(subnets) == 0 {
 		return nil, &provider.InvalidConfigError{Field: fieldSubnets, Reason: fmt.Sprintf("none is in zone %q", req.Zone)}
 	}
+	// Where a call of this request may have launched, only EC2's answer to the same call tells.
+	isOpen := func(s v1alpha1.ResolvedSubnet) bool { return r.tokens.isOpen(keyOf(req.ClientToken, s)) }
+	if n := slices.IndexFunc(subnets, isOpen); n >= 0 {
+		subnets = slices.Insert(slices.Delete(slices.Clone(subnets), n, n+1), 0, subnets[n])
+	}
 	var last error
 	for _, subnet := range subnets {
 		zone, here := offering{zone: subnet.Zone, kind: spec.InstanceType}, offering{zone: subnet.ID}
-		if until := r.launches.until(time.Now(), zone, here); !until.IsZero() {
+		if until := r.launches.until(time.Now(), zone, here); !until.IsZero() && !isOpen(subnet) {
 			if last == nil {
 				last = &provider.InsufficientCapacityError{Type: spec.InstanceType, Zone: subnet.Zone, Err: fmt.Errorf("refused before; tried again after %s", until.UTC().Format(time.RFC3339))}
 			}
 			continue
 		}
-		instance, err := r.launchIn(ctx, subnet, r.request(spec, status, subnet, req))
+		instance, err := r.launchIn(ctx, keyOf(req.ClientToken, subnet), r.request(spec, status, subnet, req))
 		if err == nil {
 			r.launches.worked(zone, here)
 			return instance, nil
@@ -104,27 +110,62 @@ func (r *region) launch(ctx context.Context, spec *v1alpha1.AWSNodeClassSpec, st
 	return nil, last
 }
 
-// launchIn launches in one subnet. Where the token was used with other parameters, what it launched then is returned: the answer to it was
-// lost, and the class has changed since.
-func (r *region) launchIn(ctx context.Context, subnet v1alpha1.ResolvedSubnet, in *ec2.RunInstancesInput) (*provider.Instance, error) {
-	out, err := r.client.RunInstances(ctx, in)
-	var said interface{ ErrorCode() string }
-	if errors.As(err, &said) && said.ErrorCode() == "IdempotentParameterMismatch" {
-		before, lookErr := r.read(ctx, &ec2.DescribeInstancesInput{
-			MaxResults: aws.Int32(pageSize), Filters: []types.Filter{{Name: aws.String("client-token"), Values: []string{aws.ToString(in.ClientToken)}}},
-		})
-		if lookErr != nil || len(before) == 0 {
-			return nil, errors.Join(err, lookErr)
+// launchIn launches in one subnet, under the token that the request has there now. Where the token
+// was used with other parameters, what it launched then is returned: the answer to it was lost, and
+// the class has changed since.
+func (r *region) launchIn(ctx context.Context, key tokenKey, in *ec2.RunInstancesInput) (*provider.Instance, error) {
+	for {
+		in.ClientToken = r.tokens.use(key, time.Now())
+		instance, err := r.runOne(ctx, in)
+		if !isMismatch(err) {
+			r.tokens.ended(key, err)
+			return instance, err
 		}
-		return before[0], nil
+		before, lookErr := r.launchedUnder(ctx, aws.ToString(in.ClientToken))
+		if lookErr != nil {
+			return nil, errors.Join(words(err), lookErr)
+		}
+		if before != nil {
+			r.tokens.ended(key, nil)
+			return before, nil
+		}
+		if until, ended := r.tokens.lapsed(key, time.Now()); !ended {
+			return nil, fmt.Errorf(
+				"the launch was asked for before with other parameters, and EC2 shows no instance of it yet: "+
+					"another one is launched after %s: %w", until.UTC().Format(time.RFC3339), words(err))
+		}
 	}
+}
+
+// isMismatch reports whether EC2 refused a client token because it was used with other parameters.
+func isMismatch(err error) bool {
+	var said interface{ ErrorCode() string }
+	return errors.As(err, &said) && said.ErrorCode() == "IdempotentParameterMismatch"
+}
+
+// runOne launches one instance.
+func (r *region) runOne(ctx context.Context, in *ec2.RunInstancesInput) (*provider.Instance, error) {
+	out, err := r.client.RunInstances(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	if len(out.Instances) != 1 {
-		return nil, fmt.Errorf("RunInstances in %s answered with %d instances", subnet.ID, len(out.Instances))
+		return nil, fmt.Errorf("RunInstances in %s answered with %d instances",
+			aws.ToString(in.SubnetId), len(out.Instances))
 	}
 	return r.note(&out.Instances[0]), nil
+}
+
+// launchedUnder returns the instance that was launched under the client token, nil where EC2 shows
+// none.
+func (r *region) launchedUnder(ctx context.Context, token string) (*provider.Instance, error) {
+	found, err := r.read(ctx, &ec2.DescribeInstancesInput{
+		MaxResults: aws.Int32(pageSize), Filters: []types.Filter{filter("client-token", token)},
+	})
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return found[0], nil
 }
 
 // inOrder returns the subnets in the order in which the launch of that number tries them: each number begins one zone later and, when all
@@ -160,19 +201,10 @@ func inOrder(subnets []v1alpha1.ResolvedSubnet, number int64) []v1alpha1.Resolve
 	return out
 }
 
-// tokenFor is the client token in one subnet: EC2 refuses a token that comes again with another subnet.
-func tokenFor(token string, subnet v1alpha1.ResolvedSubnet) *string {
-	if token == "" {
-		return nil // the SDK makes one up, which holds for its own retries
-	}
-	sum := sha256.Sum256([]byte(token + "/" + subnet.ID))
-	return aws.String(hex.EncodeToString(sum[:16]))
-}
-
-// request words a launch.
+// request words a launch, all but its client token.
 func (r *region) request(spec *v1alpha1.AWSNodeClassSpec, status v1alpha1.AWSNodeClassStatus, subnet v1alpha1.ResolvedSubnet, req provider.LaunchRequest) *ec2.RunInstancesInput {
 	in := &ec2.RunInstancesInput{
-		ClientToken: tokenFor(req.ClientToken, subnet), MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
+		MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
 		ImageId: aws.String(status.AMI), InstanceType: types.InstanceType(spec.InstanceType),
 		SubnetId: aws.String(subnet.ID), SecurityGroupIds: slices.Clone(status.SecurityGroups),
 		BlockDeviceMappings: volumesOf(spec.BlockDeviceMappings), IamInstanceProfile: profileOf(spec.IAMInstanceProfile),
@@ -180,6 +212,9 @@ func (r *region) request(spec *v1alpha1.AWSNodeClassSpec, status v1alpha1.AWSNod
 			HttpTokens:              types.HttpTokensState(spec.MetadataOptions.HTTPTokensOrDefault()),
 			HttpPutResponseHopLimit: aws.Int32(spec.MetadataOptions.HTTPPutResponseHopLimitOrDefault()),
 			HttpEndpoint:            types.InstanceMetadataEndpointState(spec.MetadataOptions.HTTPEndpointOrDefault()),
+			// Where the account's default shows tags in the metadata, EC2 refuses tag keys with a
+			// slash, and so all of ours.
+			InstanceMetadataTags: types.InstanceMetadataTagsStateDisabled,
 		},
 		// An instance that powers itself off after its warm-up is to be stopped by that, whatever the image's default is.
 		InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorStop,

@@ -43,6 +43,7 @@ func TestEveryFieldReachesTheRequest(t *testing.T) {
 		"ImageId": "ami-0123456789abcdef0", "InstanceType": "m5.large", "MinCount": "1", "MaxCount": "1", "SubnetId": "subnet-12345678",
 		"SecurityGroupId.1": "sg-12345678", "InstanceInitiatedShutdownBehavior": "stop",
 		"MetadataOptions.HttpTokens": "required", "MetadataOptions.HttpPutResponseHopLimit": "2", "MetadataOptions.HttpEndpoint": "enabled",
+		"MetadataOptions.InstanceMetadataTags": "disabled",
 	}
 	with := func(more ...map[string]string) map[string]string {
 		all := maps.Clone(base)

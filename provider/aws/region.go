@@ -38,17 +38,26 @@ type region struct {
 	looks                                                  *batcher[*provider.Instance]
 	// launches remembers of which offerings there were none.
 	launches *memory
+	tokens   *tokens
 	classes  *finder
+	// named bounds the instances that the calls of an operation name.
+	named map[limiter.Operation]*resources
 
 	// mu guards tags: the same change for many instances is one call, whatever the change is.
 	mu   sync.Mutex
 	tags map[string]*batcher[nothing]
 }
 
-func newRegion(name regionName, o Options, x *index) *region {
+func newRegion(name regionName, o Options, x *index, minor *minors) *region {
 	r := &region{
 		name: name, calls: o.Calls.Under(limiter.New(limitsOf(o.Limits))), index: x, size: o.BatchSize,
-		launches: newMemory(), tags: map[string]*batcher[nothing]{},
+		launches: newMemory(), tokens: newTokens(), tags: map[string]*batcher[nothing]{},
+		named: map[limiter.Operation]*resources{},
+	}
+	for op, limit := range limitsOf(o.Resources) {
+		if limit.Burst > 0 {
+			r.named[op] = newResources(limit, time.Now())
+		}
 	}
 	r.client = ec2.NewFromConfig(o.Config, func(e *ec2.Options) {
 		e.Region = string(name)
@@ -65,7 +74,7 @@ func newRegion(name regionName, o Options, x *index) *region {
 		return err
 	}, provider.InstanceTerminated)
 	r.looks = newLooks(r)
-	r.classes = &finder{region: r, minor: o.Minor}
+	r.classes = &finder{region: r, minor: minor}
 	return r
 }
 
@@ -85,14 +94,29 @@ func (r *region) stopper(force, hibernate bool) *batcher[nothing] {
 
 // batcher makes calls for many instances. One that EC2 refuses for its state has what was asked for when it is in one of the states done.
 func (r *region) batcher(op limiter.Operation, call func(context.Context, []string) error, done ...provider.InstanceState) *batcher[nothing] {
+	bucket := r.named[op]
 	m := many{
-		call: func(ctx context.Context, ids []string) error { return call(ctx, ids) }, offering: r.index.offering,
-		refused: func(ctx context.Context, id string, err error) error { return r.refused(ctx, op, id, err, done) },
-		failed:  func(err error) error { return subject{operation: string(op)}.typed(err) },
+		call: func(ctx context.Context, ids []string) error {
+			bucket.spend(len(ids))
+			err := call(ctx, ids)
+			if judge(err).means == meansRate {
+				bucket.refused(len(ids))
+			}
+			return err
+		},
+		offering: r.index.offering,
+		refused:  func(ctx context.Context, id string, err error) error { return r.refused(ctx, op, id, err, done) },
+		failed:   func(err error) error { return subject{operation: string(op)}.typed(err) },
 	}
 	return &batcher[nothing]{
-		most:  mostPerCall,
-		admit: func(ctx context.Context) error { return r.calls.Wait(ctx, op) },
+		most: mostPerCall,
+		room: bucket.room,
+		admit: func(ctx context.Context) error {
+			if err := bucket.wait(ctx); err != nil {
+				return err
+			}
+			return r.calls.Wait(ctx, op)
+		},
 		send: func(ctx context.Context, ids []string, report func(string, nothing, error)) (func(), error) {
 			return m.send(withAdmission(ctx), ids, report)
 		},
@@ -170,6 +194,7 @@ func (r *region) list(ctx context.Context, tags map[string]string) ([]*provider.
 		return nil, err
 	}
 	r.index.prune(time.Now())
+	r.tokens.prune(time.Now())
 	return slices.DeleteFunc(instances, func(i *provider.Instance) bool {
 		for key, value := range tags {
 			if has, ok := i.Tags[key]; !ok || has != value {

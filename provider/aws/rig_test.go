@@ -50,7 +50,7 @@ func (r *rig) cloud(t *testing.T, change ...func(*Options)) *Cloud {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Config: r.config(), Calls: calls, Limits: limiter.Default()}
+	o := Options{Config: r.config(), Calls: calls, Limits: limiter.Default(), Resources: limiter.Resources()}
 	for _, f := range change {
 		f(&o)
 	}

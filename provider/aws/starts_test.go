@@ -128,11 +128,12 @@ func TestOneOfFiftyWithoutCapacity(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, simcloud.Options{}, unlimitedCalls)
-				c := r.cloud(t, func(o *Options) { o.Limits = nil })
+				c := r.cloud(t, func(o *Options) { o.Limits, o.Resources = nil, nil })
 				ids := stoppedIn(t, c, zone, 51)
 				opener, ids := ids[0], ids[1:]
 				for position := range ids {
 					r.oneWithoutCapacity(t, c, opener, ids, ids[position])
+					pass(time.Minute) // a pending instance cannot be stopped
 					for id, err := range atOnce(append([]string{opener}, ids...), func(id string) error { return c.StopInstance(t.Context(), id, true) }) {
 						if err != nil {
 							t.Fatalf("stop of %s: %v", id, err)

@@ -219,7 +219,9 @@ func TestWrappedCallsCountWhereTheyBelong(t *testing.T) {
 		if found.AMI == "" {
 			t.Error("no image was found for the class")
 		}
-		err := errors.Join(launchErr, resolveErr, stateErr, getErr, listErr, w.StartInstance(ctx, id), w.UpdateInstanceTags(ctx, id, map[string]string{"a": "b"}),
+		startErr := w.StartInstance(ctx, id)
+		<-time.After(time.Minute) // a pending instance cannot be stopped
+		err := errors.Join(launchErr, resolveErr, stateErr, getErr, listErr, startErr, w.UpdateInstanceTags(ctx, id, map[string]string{"a": "b"}),
 			w.StopInstance(ctx, id, true), w.TerminateInstance(ctx, id))
 		if err != nil || state != provider.InstanceStopped || string(instance.ID) != id || len(list) != 2 {
 			t.Errorf("state %s, instance %v, %d listed, %v", state, instance, len(list), err)

@@ -56,6 +56,16 @@ func Default() map[Operation]Limit {
 	}
 }
 
+// Resources is how many instances the calls of one account and region may name, as EC2 publishes it
+// beside the limits on the calls themselves.
+func Resources() map[Operation]Limit {
+	return map[Operation]Limit{
+		StartInstances:     {Burst: 1000, PerSecond: 2},
+		StopInstances:      {Burst: 1000, PerSecond: 20},
+		TerminateInstances: {Burst: 1000, PerSecond: 20},
+	}
+}
+
 // Parse reads "burst/perSecond", such as 5/2, or "off", which is the zero Limit. The error says what is allowed.
 func Parse(text string) (Limit, error) {
 	if text == off {

@@ -41,6 +41,7 @@ func Run(t *testing.T, create func(t *testing.T) Subject) {
 		"starting what runs or is coming up is accepted":           startIdempotent,
 		"stopping what is stopping or stopped is accepted":         stopIdempotent,
 		"a start while stopping is an incorrect state":             startWhileStopping,
+		"a stop while pending is accepted, or once it runs":        stopWhilePending,
 		"a stop by force ends a stop that hangs":                   forcedStop,
 		"terminating twice is accepted":                            terminateTwice,
 		"a terminated instance neither starts nor stops":           terminatedStays,
@@ -189,6 +190,20 @@ func startWhileStopping(t *testing.T, s Subject) {
 		t.Errorf("start while stopping: %v, want an IncorrectStateError", err)
 	}
 	s.WaitFor(t, id, provider.InstanceStopping)
+}
+
+// stopWhilePending: a cloud may refuse to stop an instance until it runs, and says so by its state.
+func stopWhilePending(t *testing.T, s Subject) {
+	launched, err := s.Launch(t.Context(), provider.LaunchRequest{})
+	must(t, "launch", err)
+	if err := s.Provider.StopInstance(t.Context(), string(launched.ID), true); err != nil {
+		if !provider.IsIncorrectState(err) {
+			t.Fatalf("stop by force while pending: %v, want nil or an IncorrectStateError", err)
+		}
+		s.WaitFor(t, launched.ID, provider.InstanceRunning)
+		must(t, "stop by force once it runs", s.Provider.StopInstance(t.Context(), string(launched.ID), true))
+	}
+	s.WaitFor(t, launched.ID, provider.InstanceStopped)
 }
 
 func forcedStop(t *testing.T, s Subject) {

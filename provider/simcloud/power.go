@@ -30,9 +30,10 @@ func (b *Book) Start(inst *Instance) error {
 	return nil
 }
 
-// Stoppable is why the instance cannot be stopped: it is terminated. Errors: IncorrectState.
+// Stoppable is why the instance cannot be stopped: it is pending, or terminated. Errors:
+// IncorrectState.
 func Stoppable(inst *Instance) error {
-	if inst.State == provider.InstanceTerminated {
+	if inst.State == provider.InstancePending || inst.State == provider.InstanceTerminated {
 		return &provider.IncorrectStateError{ID: string(inst.ID), State: inst.State, Op: verb(OpStop)}
 	}
 	return nil

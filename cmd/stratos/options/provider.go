@@ -37,7 +37,7 @@ func (o *Options) Cloud(ctx context.Context, config *rest.Config, registerer pro
 	}
 	switch o.CloudProvider {
 	case CloudAWS:
-		return ec2(ctx, config, limits, calls, registerer)
+		return ec2(ctx, config, limits, o.RateLimits.Resources(limits), calls, registerer)
 	case CloudKind:
 		return kindCloud(calls)
 	}

@@ -70,3 +70,17 @@ func (r *RateLimits) Limits(cloudProvider string) (map[limiter.Operation]limiter
 	}
 	return limits, errors.Join(errs...)
 }
+
+// Resources bound the instances that EC2's calls name, for this process's share. An operation
+// without a limit has no such bound either.
+func (r *RateLimits) Resources(limits map[limiter.Operation]limiter.Limit) map[limiter.Operation]limiter.Limit {
+	resources := limiter.Resources()
+	for op, bound := range resources {
+		if limits[op] == (limiter.Limit{}) {
+			delete(resources, op)
+			continue
+		}
+		resources[op] = bound.Share(r.Share)
+	}
+	return resources
+}

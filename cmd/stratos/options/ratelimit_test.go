@@ -51,6 +51,24 @@ func TestRateLimits(t *testing.T) {
 	}
 }
 
+func TestResourcesFollowTheShareAndWhatIsOff(t *testing.T) {
+	o, err := parse(t, nil, valid("--rate-limit-share=0.5", "--rate-limit-stop-instances=off")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls, err := o.RateLimits.Limits(CloudAWS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := limits{
+		limiter.StartInstances:     {Burst: 500, PerSecond: 1},
+		limiter.TerminateInstances: {Burst: 500, PerSecond: 10},
+	}
+	if diff := cmp.Diff(want, o.RateLimits.Resources(calls)); diff != "" {
+		t.Errorf("resources (-want +got):\n%s", diff)
+	}
+}
+
 func TestWrongRateLimitsAreNamed(t *testing.T) {
 	for arg, allowed := range map[string]string{
 		"--rate-limit-run-instances=5":       "such as 5/2",

@@ -84,17 +84,19 @@ func launchForeign(t *testing.T, r *rig.Rig) map[v1alpha1.InstanceID]fake.View {
 			t.Fatal(err)
 		}
 		ids[launched.ID] = true
-		want := provider.InstanceRunning
+		await := func(want provider.InstanceState) {
+			ground.Await(t, "foreign instance "+string(want), func(ctx context.Context) (bool, error) {
+				now, err := r.Cloud.GetInstanceState(ctx, string(launched.ID))
+				return now == want, err
+			})
+		}
+		await(provider.InstanceRunning)
 		if state == v1alpha1.StateStandby {
-			want = provider.InstanceStopped
 			if err := r.Cloud.Behind(t.Context(), string(launched.ID), fake.ActStop); err != nil {
 				t.Fatal(err)
 			}
+			await(provider.InstanceStopped)
 		}
-		ground.Await(t, "foreign instance "+string(want), func(ctx context.Context) (bool, error) {
-			now, err := r.Cloud.GetInstanceState(ctx, string(launched.ID))
-			return now == want, err
-		})
 	}
 	all, err := ground.Instances(t.Context(), r, v1alpha1.TagCluster, "another")
 	if err != nil || len(all) != len(ids) {

@@ -14,6 +14,9 @@ type Account struct {
 	Subnets        []Subnet
 	Images         []Image
 	SecurityGroups []SecurityGroup
+	// MetadataTags: instances show their tags in their metadata unless a launch says otherwise. Tag
+	// keys with other characters than those of a path segment are refused then.
+	MetadataTags bool
 }
 
 // Subnet is a subnet. Its region is that of its zone.
@@ -37,7 +40,9 @@ type Image struct {
 	RootDevice string
 	RootGiB    int
 	Deprecated bool
-	Tags       map[string]string
+	// Public images of other accounts; those with an Alias are public too.
+	Public bool
+	Tags   map[string]string
 }
 
 // SecurityGroup is a security group.
@@ -50,12 +55,15 @@ type SecurityGroup struct {
 const (
 	defaultAccountID = "123456789012"
 	amazonEKS        = "602401143452"
+	stranger         = "999988887777"
 	clusterTag       = "kubernetes.io/cluster/e2e"
 )
 
-// DefaultAccount has two regions with three and two zones, subnets and security groups with tags, and images of several kinds.
+// DefaultAccount has two regions with three and two zones, subnets and security groups with tags,
+// and images of several kinds, among them public ones of a stranger with the names of Amazon's and
+// ours. Its instances show their tags in their metadata.
 func DefaultAccount() *Account {
-	a := &Account{ID: defaultAccountID}
+	a := &Account{ID: defaultAccountID, MetadataTags: true}
 	for i, zone := range []string{"us-east-1a", "us-east-1b", "us-east-1c", "eu-west-1a", "eu-west-1b"} {
 		id := fmt.Sprintf("subnet-%08d", 12345678+i)
 		a.Subnets = append(a.Subnets, Subnet{
@@ -86,6 +94,14 @@ func defaultImages(own string) []Image {
 		{ID: "ami-0123456789abcdef4", Name: "bottlerocket-aws-k8s-1.36-x86_64-v1.60.0-aabbccdd", Created: "2026-10-20T10:00:00.000Z"},
 		{ID: "ami-0123456789abcdef5", Name: "nodes-of-our-own", Owner: own, Created: "2026-09-01T10:00:00.000Z", Tags: map[string]string{"team": "platform"}},
 		{ID: "ami-0123456789abcdef6", Name: "nodes-not-ready", Owner: own, State: "pending", Created: "2026-11-20T10:00:00.000Z", Tags: map[string]string{"team": "platform"}},
+		{
+			ID: "ami-0123456789abcdef7", Name: "nodes-of-our-own", Owner: stranger, Public: true,
+			Created: "2026-11-21T10:00:00.000Z",
+		},
+		{
+			ID: "ami-0123456789abcdef8", Name: "amazon-eks-node-al2023-x86_64-standard-1.36-v20261121", Owner: stranger,
+			Public: true, Created: "2026-11-21T10:00:00.000Z",
+		},
 	}
 	for i := range images {
 		image := &images[i]

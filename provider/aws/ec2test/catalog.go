@@ -179,7 +179,7 @@ func (s *Server) images(ids, owners []string, filters []filter, deprecated bool,
 	for _, image := range s.account.Images {
 		i := imageInfo{
 			ID: image.ID, Location: image.Owner + "/" + image.Name, State: image.state(), Owner: image.Owner, Alias: image.Alias,
-			Public: image.Alias != "", Architecture: image.Architecture, Kind: "machine", Name: image.Name, Created: image.Created,
+			Public: image.Public || image.Alias != "", Architecture: image.Architecture, Kind: "machine", Name: image.Name, Created: image.Created,
 			RootType: "ebs", RootName: image.RootDevice, Tags: tagSet(image.Tags), Virtual: "hvm",
 			Devices: []imageDevice{{Name: image.RootDevice, Size: image.RootGiB, Snapshot: "snap-" + image.ID[len("ami-"):], Kind: "gp3"}},
 		}

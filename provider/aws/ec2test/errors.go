@@ -36,6 +36,9 @@ const (
 	codeDryRun        = "DryRunOperation"
 	codeUnavailable   = "Unavailable"
 	codeInternalError = "InternalError"
+	codeNotPermitted  = "OperationNotPermitted"
+	codeMismatch      = "IdempotentParameterMismatch"
+	codeEnded         = "IdempotentInstanceTerminated"
 )
 
 // answerTo is what EC2 says for an error of the played cloud.

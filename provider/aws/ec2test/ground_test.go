@@ -62,7 +62,8 @@ func runInput() *ec2.RunInstancesInput {
 	return &ec2.RunInstancesInput{
 		ImageId: aws.String(testImage), InstanceType: "m5.large", MinCount: aws.Int32(1), MaxCount: aws.Int32(1), SubnetId: aws.String(testSubnet),
 		SecurityGroupIds: []string{testGroup}, InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorStop,
-		UserData: aws.String(base64.StdEncoding.EncodeToString([]byte("#!/bin/bash\n"))),
+		UserData:        aws.String(base64.StdEncoding.EncodeToString([]byte("#!/bin/bash\n"))),
+		MetadataOptions: &types.InstanceMetadataOptionsRequest{InstanceMetadataTags: types.InstanceMetadataTagsStateDisabled},
 	}
 }
 

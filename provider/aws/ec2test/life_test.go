@@ -314,6 +314,7 @@ func TestRegionsAreApart(t *testing.T) {
 			t.Errorf("launch into a subnet of another region: %v", err)
 		}
 		input.SubnetId, input.SecurityGroupIds = aws.String("subnet-12345681"), []string{"sg-12345679"}
+		input.ClientToken = nil // the SDK wrote one for the refused launch
 		run, err := abroad.RunInstances(t.Context(), input)
 		if err != nil || *run.Instances[0].Placement.AvailabilityZone != "eu-west-1a" {
 			t.Fatalf("launch abroad: %v", err)

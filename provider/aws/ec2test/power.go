@@ -90,6 +90,9 @@ func (s *Server) stop(b *simcloud.Book, region string, ids []v1alpha1.InstanceID
 		if err := simcloud.Stoppable(inst); err != nil {
 			return answer{}, err
 		}
+		if err := s.stopRefusal(inst.ID); err != nil && inst.State == provider.InstanceRunning {
+			return answer{}, err
+		}
 		if hibernate && !s.details[inst.ID].hibernation {
 			return answer{}, fail("UnsupportedHibernationConfiguration", "The instance '%s' is not configured for hibernation", inst.ID)
 		}
@@ -102,16 +105,7 @@ func (s *Server) parseTerminate(p *params, c *call) {
 	c.force = p.flag("Force")
 	p.flag("SkipOsShutdown")
 	region, ids := c.region, c.ids
-	c.run = func(b *simcloud.Book) (answer, error) {
-		instances, err := exists(b, region, ids)
-		if err != nil {
-			return answer{}, err
-		}
-		return s.changeAll(instances, func(inst *simcloud.Instance) error {
-			b.Terminate(inst)
-			return nil
-		})
-	}
+	c.run = func(b *simcloud.Book) (answer, error) { return s.terminate(b, region, ids) }
 }
 
 // changeAll changes the instances and answers what became of each. Nothing is left that could refuse one.
@@ -124,7 +118,7 @@ func (s *Server) changeAll(instances []*simcloud.Instance, change func(*simcloud
 		if err := change(inst); err != nil {
 			return answer{}, fmt.Errorf("after all were checked: %w", err)
 		}
-		now := stateOf(inst.State, inst.State == provider.InstanceTerminated && was.Name != "terminated" && s.options.ShuttingDown > 0)
+		now := stateOf(inst.State, inst.State == provider.InstanceTerminated && was.Name != stateTerminated && s.options.ShuttingDown > 0)
 		changes.Items = append(changes.Items, stateChange{InstanceID: string(inst.ID), Current: now, Previous: was})
 	}
 	return answer{content: changes}, nil
@@ -135,6 +129,9 @@ type stateChange struct {
 	Current    state  `xml:"currentState"`
 	Previous   state  `xml:"previousState"`
 }
+
+// stateTerminated is EC2's word for an instance that has ended.
+const stateTerminated = "terminated"
 
 // state is an instance's state with EC2's number for it.
 type state struct {
@@ -152,7 +149,7 @@ func stateOf(of provider.InstanceState, shuttingDown bool) state {
 	case provider.InstanceRunning:
 		return state{16, "running"}
 	case provider.InstanceTerminated:
-		return state{48, "terminated"}
+		return state{48, stateTerminated}
 	case provider.InstanceStopping:
 		return state{64, "stopping"}
 	}
@@ -181,6 +178,11 @@ func (s *Server) parseTags(p *params, c *call) {
 			return answer{}, err
 		}
 		for _, inst := range instances {
+			if s.showsTags(s.details[inst.ID].metadata) {
+				if err := refuseMetadataTags(tags); err != nil {
+					return answer{}, err
+				}
+			}
 			if union(inst.Tags, tags) > maxTags {
 				return answer{}, fail("TagLimitExceeded", "The maximum number of %d tags for resource %s has been reached", maxTags, inst.ID)
 			}
@@ -213,8 +215,8 @@ func (p *params) tags(key string) map[string]string {
 		name, value := p.text(prefix+".Key"), p.text(prefix+".Value")
 		_, twice := tags[name]
 		switch {
-		case name == "" || len([]rune(name)) > 127 || len([]rune(value)) > 255:
-			p.refuse(fail(codeInvalid, "Tag keys have 1 to 127 characters and values at most 255: %q=%q", name, value))
+		case name == "" || len([]rune(name)) > 127 || len([]rune(value)) > 256:
+			p.refuse(fail(codeInvalid, "Tag keys have 1 to 127 characters and values at most 256: %q=%q", name, value))
 		case strings.HasPrefix(name, "aws:"):
 			p.refuse(fail(codeInvalid, "Tag keys starting with 'aws:' are reserved for internal use"))
 		case twice:

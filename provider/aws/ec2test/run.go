@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
@@ -18,7 +19,8 @@ const (
 	maxToken    = 64
 )
 
-// launch is what a client token stood for.
+// launch is what a client token stood for. One without ids was refused: EC2 keeps the parameters
+// all the same.
 type launch struct {
 	params      [sha256.Size]byte
 	reservation string
@@ -94,6 +96,16 @@ func (s *Server) parseRun(p *params, c *call) {
 	c.op, c.resources = simcloud.OpLaunch, r.most
 	region := c.region
 	c.run = func(b *simcloud.Book) (answer, error) { return s.launchOnce(b, region, r) }
+	c.refused = func() { s.keepToken(region, r) }
+}
+
+// keepToken binds a token to the parameters of a launch that was refused. An earlier launch under
+// it stands.
+func (s *Server) keepToken(region string, r *runRequest) {
+	token := region + "/" + r.token
+	if _, known := s.launches[token]; !known && r.token != "" {
+		s.launches[token] = launch{params: r.params}
+	}
 }
 
 // fingerprint identifies the parameters of a launch, all but the token.
@@ -152,6 +164,7 @@ type metadataOptions struct {
 	Tokens   string `xml:"httpTokens"`
 	HopLimit int    `xml:"httpPutResponseHopLimit"`
 	Endpoint string `xml:"httpEndpoint"`
+	Tags     string `xml:"instanceMetadataTags,omitempty"`
 }
 
 func (r *runRequest) parseMetadata(p *params) {
@@ -165,7 +178,7 @@ func (r *runRequest) parseMetadata(p *params) {
 	if endpoint := p.oneOf("MetadataOptions.HttpEndpoint", "enabled", "disabled"); endpoint != "" {
 		m.Endpoint = endpoint
 	}
-	p.oneOf("MetadataOptions.InstanceMetadataTags", "enabled", "disabled")
+	m.Tags = p.oneOf("MetadataOptions.InstanceMetadataTags", metadataTagsOn, "disabled")
 	p.oneOf("MetadataOptions.HttpProtocolIpv6", "enabled", "disabled")
 	r.details.metadata = m
 }
@@ -214,14 +227,21 @@ func (r *runRequest) parseTagSpecifications(p *params) {
 	}
 }
 
-// launchOnce launches, or answers what the token launched before, as it is now.
+// launchOnce launches, or answers what the token launched before, as it is now. A refused launch
+// may be asked for again with the same parameters only.
 func (s *Server) launchOnce(b *simcloud.Book, region string, r *runRequest) (answer, error) {
 	token := region + "/" + r.token
 	if before, ok := s.launches[token]; ok && r.token != "" {
-		if before.params != r.params {
-			return answer{}, fail("IdempotentParameterMismatch", "The client token you have provided is associated with a resource that has been launched with different parameters")
+		switch {
+		case before.params != r.params:
+			return answer{}, fail(codeMismatch,
+				"Arguments on this idempotent request are inconsistent with arguments used in previous request(s).")
+		case before.ended(b):
+			return answer{}, fail(codeEnded, "The client token you have provided is associated with a terminated instance. "+
+				"Please use a different client token.")
+		case len(before.ids) > 0:
+			return answer{content: s.reserved(b, before)}, nil
 		}
-		return answer{content: s.reserved(b, before)}, nil
 	}
 	spec, err := s.check(b, region, r)
 	if err != nil {
@@ -243,6 +263,14 @@ func (s *Server) launchOnce(b *simcloud.Book, region string, r *runRequest) (ans
 	return answer{content: s.reserved(b, made), launched: made.ids}, nil
 }
 
+// ended reports whether the launch made instances and all are terminated.
+func (l launch) ended(b *simcloud.Book) bool {
+	return len(l.ids) > 0 && !slices.ContainsFunc(l.ids, func(id v1alpha1.InstanceID) bool {
+		inst, err := b.Find(id)
+		return err == nil && inst.State != provider.InstanceTerminated
+	})
+}
+
 // launchRefusal is why the subnet cannot take n more instances.
 func (s *Server) launchRefusal(b *simcloud.Book, r *runRequest, spec simcloud.LaunchSpec, n int) error {
 	free := s.account.subnet(spec.Region, spec.Subnet).Addresses - (n - 1)
@@ -259,6 +287,9 @@ func (s *Server) launchOne(b *simcloud.Book, r *runRequest, spec simcloud.Launch
 	inst := b.Launch(spec)
 	d := r.details
 	d.reservation, d.launched = reservation, inst.StartedAt
+	if d.metadata.Tags == "" && s.account.MetadataTags {
+		d.metadata.Tags = metadataTagsOn
+	}
 	d.devices = slices.Clone(d.devices)
 	if !slices.ContainsFunc(d.devices, func(v device) bool { return v.name == "/dev/xvda" }) {
 		d.devices = append([]device{{name: "/dev/xvda"}}, d.devices...)
@@ -301,6 +332,11 @@ func (s *Server) check(_ *simcloud.Book, region string, r *runRequest) (simcloud
 			return none, fail("InvalidGroup.NotFound", "The security group '%s' does not exist", id)
 		}
 	}
+	if s.showsTags(r.details.metadata) {
+		if err := refuseMetadataTags(r.tags["instance"]); err != nil {
+			return none, err
+		}
+	}
 	return simcloud.LaunchSpec{
 		Type: r.kind, Region: region, Zone: subnet.Zone, Subnet: subnet.ID, UserData: r.userData, Tags: r.tags["instance"],
 		EndsBySelfStop: r.endsBySelfStop,
@@ -315,7 +351,7 @@ func (s *Server) reserved(b *simcloud.Book, made launch) reservation {
 			res.Instances = append(res.Instances, s.describe(inst, &inst.Instance, time.Now()))
 			continue
 		}
-		res.Instances = append(res.Instances, instance{ID: string(id), State: state{48, "terminated"}})
+		res.Instances = append(res.Instances, instance{ID: string(id), State: state{48, stateTerminated}})
 	}
 	return res
 }

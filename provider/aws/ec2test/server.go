@@ -52,6 +52,7 @@ type Server struct {
 	buckets  map[string]*buckets
 	launches map[string]launch
 	details  map[v1alpha1.InstanceID]details
+	guarded  map[v1alpha1.InstanceID]Protection
 	requests []Request
 	scripted []scripted
 	sequence int
@@ -62,6 +63,7 @@ func New(sim *simcloud.Cloud, o Options) *Server {
 	s := &Server{
 		sim: sim, account: o.Account, options: o,
 		buckets: map[string]*buckets{}, launches: map[string]launch{}, details: map[v1alpha1.InstanceID]details{},
+		guarded: map[v1alpha1.InstanceID]Protection{},
 	}
 	if s.account == nil {
 		s.account = DefaultAccount()
@@ -85,6 +87,8 @@ type call struct {
 	unpaged bool
 	// run has the effect and returns the answer. It is called with the cloud's book open.
 	run func(*simcloud.Book) (answer, error)
+	// refused is told of a refusal for another reason than the rate. May be nil.
+	refused func()
 }
 
 // answer is what goes back: the content of the response's element, and the instances that it launched.
@@ -224,16 +228,11 @@ func (s *Server) perform(b *simcloud.Book, c call) (answer, error) {
 		return answer{}, throttled()
 	}
 	before, after := s.strike(c.action)
-	if before != nil {
-		return answer{}, before
-	}
-	for _, t := range targets {
-		if err := b.Refused(t); err != nil {
-			return answer{}, err
-		}
-	}
-	a, err := c.run(b)
+	a, err := s.run(b, c, targets, before)
 	if err != nil {
+		if c.refused != nil && answerTo(err).Code != codeThrottled {
+			c.refused()
+		}
 		return a, err
 	}
 	for _, t := range targets {
@@ -242,6 +241,19 @@ func (s *Server) perform(b *simcloud.Book, c call) (answer, error) {
 		}
 	}
 	return a, after
+}
+
+// run has the effect unless a scripted failure or a fault of one of the instances comes before it.
+func (s *Server) run(b *simcloud.Book, c call, targets []simcloud.Target, scripted error) (answer, error) {
+	if scripted != nil {
+		return answer{}, scripted
+	}
+	for _, t := range targets {
+		if err := b.Refused(t); err != nil {
+			return answer{}, err
+		}
+	}
+	return c.run(b)
 }
 
 // element is a response: its name and namespace, the request's id, and the content.
