@@ -1,8 +1,8 @@
 // Package claim is the ledger of room promised to waiting pods, and the decision that makes a promise: a function of the
 // pod, the candidate nodes and the claims that stand. It is pure: no client, no logger, no clock.
 //
-// docs/claims.md states its invariants: a pod has at most one claim; the claims on a node never exceed the room that
-// is left there; asking again changes nothing; equal input gives equal output.
+// Its invariants: a pod has at most one claim; the claims on a node never exceed the room that is left
+// there; asking again changes nothing; equal input gives equal output. docs/filter.md has the steps of a decision.
 package claim
 
 import (
