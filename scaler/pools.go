@@ -34,6 +34,7 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
 	"github.com/stratos-sh/stratos/scaler/plan"
+	"github.com/stratos-sh/stratos/scaler/start"
 )
 
 const (
@@ -138,16 +139,23 @@ func (c *pools) settle(pool *v1alpha1.NodePool) slots {
 		all = plan.Slots{Next: c.now().Unix()}
 	}
 	seen, interrupted := c.inventory.slotsOf(v1alpha1.PoolName(pool.Name), pool.UID)
-	return c.launches.settle(pool.UID, all, seen, interrupted, c.now())
+	s := c.launches.settle(pool.UID, all, seen, interrupted, c.now())
+	if s.cold > 0 {
+		c.metrics.scaleup.WithLabelValues(pool.Name, string(start.TriggerCold)).Add(float64(s.cold))
+	}
+	return s
 }
 
 // reserve writes the slots of the launches that the pool lacks, before any of them is asked for.
 func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots slots, count map[v1alpha1.NodeState]int32, demand int32) (slots, error) {
-	n := plan.Launches(plan.Pool{
+	has := plan.Pool{
 		PoolSize: pool.Spec.PoolSize, MinStandby: pool.Spec.MinStandby, Demand: demand,
 		Standby: count[v1alpha1.StateStandby], Warmup: count[v1alpha1.StateWarmup], Total: total(count),
 		Pending: int32(len(slots.open) - slots.interrupted), //nolint:gosec // bounded by poolSize
-	})
+	}
+	n := plan.Launches(has)
+	has.Demand = 0
+	cold := n - plan.Launches(has) // those that the pool would not launch for itself
 	slots = slots.reserve(n)
 	text := slots.String()
 	if text == pool.Annotations[v1alpha1.AnnotationLaunches] {
@@ -159,6 +167,7 @@ func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots slot
 	if err := c.client.Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return slots, err
 	}
+	c.launches.noteCold(pool.UID, slots.Pending[len(slots.Pending)-int(cold):])
 	if n > 0 {
 		c.events.Eventf(pool, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonReplenishing), "Launch", "launching %d instances", n)
 	}
@@ -181,7 +190,9 @@ func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, slots slots
 			if err != nil {
 				return err
 			}
-			c.launches.note(pool.UID, slot, c.now())
+			if c.launches.note(pool.UID, slot, c.now()) {
+				c.metrics.scaleup.WithLabelValues(pool.Name, string(start.TriggerCold)).Inc()
+			}
 			c.inventory.expect(v1alpha1.PoolName(pool.Name), instance, c.now())
 			c.poke()
 			if at < asked {
