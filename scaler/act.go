@@ -149,6 +149,9 @@ func (c *nodes) sayStopped(ctx context.Context, n *corev1.Node, options ...clien
 // once on the Node as the API server has it: pods are waiting.
 func (c *nodes) toRunning(ctx context.Context, g gathered, d lifecycle.Decision) error {
 	n := g.node
+	if d.Action == lifecycle.ToRunning && g.Node.State == v1alpha1.StateWarmup {
+		c.demand.open(v1alpha1.NodeName(n.Name), g.instance.LaunchTime, c.now()) // before the patch: a pod may be bound at once
+	}
 	for range 5 {
 		err := c.patch(ctx, n, transition.Running(n, g.template, c.now()))
 		if err == nil {
