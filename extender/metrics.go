@@ -65,6 +65,6 @@ func (m *requestMetrics) observe(verb string, code int, elapsed time.Duration) {
 // RegisterMetrics registers all of the extender's metrics, for their documentation.
 func RegisterMetrics(registerer prometheus.Registerer) error {
 	_, err := newMetrics(registerer)
-	_, observed := newObserved(registerer, claim.NewLedger())
+	_, observed := newObserved(registerer, claim.NewLedger(), time.Now)
 	return errors.Join(err, observed)
 }

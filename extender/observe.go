@@ -17,15 +17,16 @@ type observed struct {
 	ledger  *claim.Ledger
 	claims  *prometheus.Desc
 	startup *prometheus.HistogramVec
+	now     func() time.Time
 }
 
-func newObserved(registerer prometheus.Registerer, ledger *claim.Ledger) (*observed, error) {
+func newObserved(registerer prometheus.Registerer, ledger *claim.Ledger, now func() time.Time) (*observed, error) {
 	o := &observed{
-		ledger: ledger,
+		ledger: ledger, now: now,
 		claims: prometheus.NewDesc("stratos_claims", "Pods that wait on a node that is not running yet.", []string{"pool"}, nil),
 		startup: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "stratos_pod_startup_seconds",
-			Help:    "Time from the creation of a pod that waited for a node of a pool to its binding.",
+			Help:    "Time from the creation of a pod that waited for a node of a pool to its binding, by its path: standby, the node was started from standby; reclaimed, the drain of the node was cancelled for the pod; promoted, the node opened at the end of a warm-up that had begun before the pod was created; cold, the instance was launched after the pod was created.",
 			Buckets: []float64{.5, 1, 2, 3, 5, 8, 13, 20, 30, 45, 60, 90, 120, 180, 300, 600},
 		}, []string{"pool", "path"}),
 	}
@@ -45,12 +46,13 @@ func (o *observed) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// released is told of every pod that had a claim when it was seen bound or gone.
+// released is told of every pod that had a claim, or for which a warm node was opened, when it is seen bound or gone. Of several
+// replicas the one that made the claim measures.
 func (o *observed) released(c claim.Claim, pod *corev1.Pod) {
-	if pod.Spec.NodeName == "" {
-		return // deleted while it waited: it never started up
+	if pod.Spec.NodeName == "" || c.Adopted {
+		return // a pod that was deleted while it waited never started up
 	}
-	o.startup.WithLabelValues(string(c.Pool), "standby").Observe(time.Since(pod.CreationTimestamp.Time).Seconds())
+	o.startup.WithLabelValues(string(c.Pool), string(c.Path)).Observe(o.now().Sub(pod.CreationTimestamp.Time).Seconds())
 }
 
 func readyz(view *view.View) healthz.Checker {

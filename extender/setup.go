@@ -44,7 +44,7 @@ func New(p Parts) *Extender {
 
 // SetupWithManager adds the extender to the manager: the HTTP server and the upkeep of claims. All run on every replica. The returned Server tells its address.
 func SetupWithManager(mgr manager.Manager, s Setup) (*Server, error) {
-	observed, err := newObserved(metrics.Registry, s.Ledger)
+	observed, err := newObserved(metrics.Registry, s.Ledger, time.Now)
 	if err != nil {
 		return nil, err
 	}

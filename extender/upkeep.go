@@ -23,7 +23,7 @@ const (
 	nudgeAfter = 100 * time.Millisecond
 	// nudgeEvery spaces repeated touches of one node.
 	nudgeEvery = time.Second
-	// upkeepEvery is how often claims are looked at while there are any.
+	// upkeepEvery is how often Stratos looks at its claims. Without claims a look is a few comparisons.
 	upkeepEvery = 20 * time.Millisecond
 )
 

@@ -2,6 +2,7 @@ package scaler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -128,8 +129,9 @@ func (c *nodes) toStandby(ctx context.Context, g gathered) error {
 	return c.sayStopped(ctx, n)
 }
 
-// sayStopped writes what the cluster cannot see: the instance is stopped on purpose. Without it EndpointSlices and
-// zone health would believe the last report for the grace period. The heartbeat times stay the kubelet's own.
+// sayStopped writes what the cluster cannot see: the instance is stopped on purpose. Without it EndpointSlices would
+// believe the last report of the pods, and zone health that of the node. The heartbeat times stay the kubelet's own.
+// Standby comes last: while it does not stand there, syncCondition tries again.
 func (c *nodes) sayStopped(ctx context.Context, n *corev1.Node, options ...client.MergeFromOption) error {
 	now := metav1.NewTime(c.now())
 	is := n.DeepCopy()
@@ -137,7 +139,13 @@ func (c *nodes) sayStopped(ctx context.Context, n *corev1.Node, options ...clien
 		Type: v1alpha1.ConditionStandby, Status: corev1.ConditionTrue, Reason: "Stopped",
 		Message: "instance is stopped and can be started", LastHeartbeatTime: now, LastTransitionTime: now,
 	}
-	notReady(is, "InstanceStopped", "Stratos stopped the instance", now)
+	changed := notReady(is, "InstanceStopped", "Stratos stopped the instance", now)
+	if err := c.podsNotReady(ctx, n.Name); err != nil {
+		if changed { // zone health does not wait for a pod
+			err = errors.Join(err, c.client.Status().Patch(ctx, is, client.StrategicMergeFrom(n, options...)))
+		}
+		return err
+	}
 	if said := condition(is, v1alpha1.ConditionStandby); said != nil {
 		*said = standby
 	} else {
@@ -150,6 +158,9 @@ func (c *nodes) sayStopped(ctx context.Context, n *corev1.Node, options ...clien
 // once on the Node as the API server has it: pods are waiting.
 func (c *nodes) toRunning(ctx context.Context, g gathered, d lifecycle.Decision) error {
 	n := g.node
+	if d.Action == lifecycle.ToRunning && g.Node.State == v1alpha1.StateWarmup {
+		c.demand.open(v1alpha1.NodeName(n.Name), g.instance.LaunchTime, c.now()) // before the patch: a pod may be bound at once
+	}
 	for range 5 {
 		err := c.patch(ctx, n, transition.Running(n, g.template, c.now()))
 		if err == nil {

@@ -1,9 +1,11 @@
 package scaler
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,17 +17,62 @@ import (
 
 // demand are the pods that wait for an instance to be launched, by the pool that is to launch it.
 type demand struct {
-	// mu guards pods.
+	// mu guards the fields below.
 	mu   sync.Mutex
 	pods map[podKey]wanted
+	// waited are the pods that have been in demand and are not bound yet, those that are nominated by now included.
+	waited map[podKey]wanted
+	// opened are the nodes that opened at the end of their warm-up of late.
+	opened map[v1alpha1.NodeName]opened
 }
+
+// opened is when a node opened, and when its instance was launched.
+type opened struct{ at, launched time.Time }
+
+// openedFor is how long after its opening a node is remembered, for the pods that are bound to it then.
+const openedFor = 10 * time.Minute
 
 type wanted struct {
 	pod  *corev1.Pod
 	pool v1alpha1.PoolName
 }
 
-func newDemand() *demand { return &demand{pods: map[podKey]wanted{}} }
+func newDemand() *demand {
+	return &demand{pods: map[podKey]wanted{}, waited: map[podKey]wanted{}, opened: map[v1alpha1.NodeName]opened{}}
+}
+
+// open remembers that the node opens at the end of its warm-up.
+func (d *demand) open(node v1alpha1.NodeName, launched, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	maps.DeleteFunc(d.opened, func(_ v1alpha1.NodeName, o opened) bool { return now.Sub(o.at) > openedFor })
+	d.opened[node] = opened{at: now, launched: launched}
+}
+
+// settle forgets a pod that waits no more. For one that was in demand and is bound to a node that opened for it, it
+// returns the pool and the path on which the pod came there.
+func (d *demand) settle(pod *corev1.Pod) (v1alpha1.PoolName, claim.Path, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key := client.ObjectKeyFromObject(pod)
+	w, was := d.waited[key]
+	delete(d.waited, key)
+	node, open := d.opened[v1alpha1.NodeName(pod.Spec.NodeName)]
+	if !was || !open || w.pod.UID != pod.UID {
+		return "", "", false
+	}
+	if node.launched.Before(pod.CreationTimestamp.Time) {
+		return w.pool, claim.PathPromoted, true
+	}
+	return w.pool, claim.PathCold, true
+}
+
+// leave forgets a pod that is gone or has a claim, by whose path it is measured then.
+func (d *demand) leave(pod podKey) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.waited, pod)
+}
 
 // add takes a pod in, and reports whether it is new or wants another pool than before.
 func (d *demand) add(pod *corev1.Pod, pool v1alpha1.PoolName) bool {
@@ -34,6 +81,7 @@ func (d *demand) add(pod *corev1.Pod, pool v1alpha1.PoolName) bool {
 	key := client.ObjectKeyFromObject(pod)
 	was, known := d.pods[key]
 	d.pods[key] = wanted{pod: pod, pool: pool}
+	d.waited[key] = d.pods[key]
 	return !known || was.pool != pool || was.pod.UID != pod.UID
 }
 

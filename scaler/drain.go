@@ -161,8 +161,8 @@ func claimsOf(p *corev1.Pod) []string {
 	return names
 }
 
-// sayStopping turns Ready once the cloud has accepted the stop: the node's pods are to leave EndpointSlices now, not a grace period after
-// the kubelet's last word. What the kubelet still reports while it goes down is put right once the cloud says stopped.
+// sayStopping turns the Node's Ready once the cloud has accepted the stop, so that nobody believes the kubelet's last report
+// for a grace period. What the kubelet still reports while it goes down is put right when the instance is stopped.
 func (c *nodes) sayStopping(ctx context.Context, n *corev1.Node) error {
 	is := n.DeepCopy()
 	if !notReady(is, "InstanceStopping", "Stratos stops the instance", metav1.NewTime(c.now())) {

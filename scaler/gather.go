@@ -197,7 +197,10 @@ func (c *nodes) nodeOf(ctx context.Context, providerID string) (*corev1.Node, er
 // podsOn lists the pods that are bound or nominated to the node.
 func (c *nodes) podsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
 	list := &corev1.PodList{}
-	return list.Items, errors.Join(c.reader.List(ctx, list, client.MatchingFields{indexPodNode: node}))
+	if err := c.reader.List(ctx, list, client.MatchingFields{indexPodNode: node}); err != nil {
+		return nil, err
+	}
+	return list.Items, nil
 }
 
 // observe reads the cluster's side of a node.

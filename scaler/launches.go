@@ -1,6 +1,7 @@
 package scaler
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -31,6 +32,8 @@ type poolLaunches struct {
 	// keeps the token of a refused launch with its parameters, so the next attempt has a new
 	// number.
 	ended map[int64]time.Time
+	// cold are the slots that were reserved for waiting pods and whose instance is not known yet.
+	cold map[int64]bool
 	// last is the highest slot that this process saw written on the pool, -1 for none.
 	last int64
 }
@@ -39,7 +42,7 @@ type poolLaunches struct {
 func (l *launches) of(pool types.UID) *poolLaunches {
 	p := l.pools[pool]
 	if p == nil {
-		p = &poolLaunches{known: map[int64]time.Time{}, ended: map[int64]time.Time{}, last: -1}
+		p = &poolLaunches{known: map[int64]time.Time{}, ended: map[int64]time.Time{}, cold: map[int64]bool{}, last: -1}
 		if l.pools == nil {
 			l.pools = map[types.UID]*poolLaunches{}
 		}
@@ -48,14 +51,27 @@ func (l *launches) of(pool types.UID) *poolLaunches {
 	return p
 }
 
-// note remembers that the slot's instance is known.
-func (l *launches) note(pool types.UID, slot int64, now time.Time) {
+// noteCold remembers that the slots were reserved for waiting pods.
+func (l *launches) noteCold(pool types.UID, slots []int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.of(pool)
+	for _, slot := range slots {
+		p.cold[slot] = true
+	}
+}
+
+// note remembers that the slot's instance is known, and reports, once, that it was reserved for waiting pods.
+func (l *launches) note(pool types.UID, slot int64, now time.Time) (cold bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.of(pool)
+	cold = p.cold[slot]
+	delete(p.cold, slot)
 	if _, ok := p.known[slot]; !ok {
 		p.known[slot] = now
 	}
+	return cold
 }
 
 // end remembers that the slot's launch was refused for good.
@@ -88,14 +104,17 @@ type slots struct {
 	interrupted int
 	// ended counts the slots of refused launches that were dropped.
 	ended int
+	// cold is how many instances of waiting pods a sweep has shown whose launch had no answer.
+	cold int
 }
 
 // settle drops the slots that have stood there long enough, and tells which of the rest are open. seen are those that the sweeps have shown;
 // interrupted those of instances whose launch nobody has finished: as long as the slot is there, it is asked for again.
 func (l *launches) settle(pool types.UID, all plan.Slots, seen, interrupted map[int64]bool, now time.Time) slots {
+	cold := 0
 	for _, slot := range all.Pending {
-		if seen[slot] {
-			l.note(pool, slot, now)
+		if seen[slot] && l.note(pool, slot, now) {
+			cold++
 		}
 	}
 	l.mu.Lock()
@@ -112,13 +131,16 @@ func (l *launches) settle(pool types.UID, all plan.Slots, seen, interrupted map[
 			forgetOld(p.ended, slot, since, now)
 		}
 	}
+	maps.DeleteFunc(p.cold, func(slot int64, _ bool) bool { // a newer slot may not show on the pool yet
+		return slot < all.Next && !slices.Contains(all.Pending, slot)
+	})
 	kept := all.Settle(ended)
 	dropped := len(all.Pending) - len(kept.Pending)
 	kept = kept.Settle(over)
 	open := kept.Settle(known).Pending
 	first := slices.DeleteFunc(slices.Clone(open), func(slot int64) bool { return !interrupted[slot] })
 	rest := slices.DeleteFunc(open, func(slot int64) bool { return interrupted[slot] })
-	return slots{Slots: kept, open: slices.Concat(first, rest), interrupted: len(first), ended: dropped}
+	return slots{Slots: kept, open: slices.Concat(first, rest), interrupted: len(first), ended: dropped, cold: cold}
 }
 
 // forgetOld forgets a slot that no cache shows on the pool any more.

@@ -35,7 +35,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		starting:             gauge("starting_nodes", "Nodes of the pool whose start is under way."),
 		poolSize:             gauge("pool_size", "The pool's poolSize."),
 		desired:              gauge("desired_standby", "The pool's minStandby."),
-		scaleup:              counter("scaleup_total", "Starts that the cloud accepted, by what asked for them.", "trigger"),
+		scaleup:              counter("scaleup_total", "Starts that the cloud accepted, by what asked for them: filter, the extender's answer to a scheduler; pending, Stratos's own look at pods (of other schedulers, with a claim that moved, or bound to the node); cold, pods that no standby node could serve, so that an instance was launched for them. A launched instance that powers itself off when it is warm counts again when it is started.", "trigger"),
 		scaledown:            counter("scaledown_total", "Running nodes taken down, by reason.", "reason"),
 		warmupFailures:       counter("warmup_failures_total", "Warm-ups that did not end in a standby node, by reason.", "reason"),
 		startFailures:        counter("start_failures_total", "Starts that did not end in a running node, by reason.", "reason"),
@@ -65,6 +65,8 @@ func (m *metrics) states(p *v1alpha1.NodePool, count map[v1alpha1.NodeState]int3
 	m.starting.WithLabelValues(p.Name).Set(float64(count[v1alpha1.StateStarting]))
 	m.poolSize.WithLabelValues(p.Name).Set(float64(p.Spec.PoolSize))
 	m.desired.WithLabelValues(p.Name).Set(float64(p.Spec.MinStandby))
+	// A series that begins with its first start has no increase, and the alert on slow starts would miss that start.
+	m.scaleupDuration.WithLabelValues(p.Name)
 }
 
 // forget drops the gauges of a pool that is gone; counters stay, as Prometheus wants them.

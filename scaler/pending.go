@@ -91,6 +91,7 @@ func (c *pending) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 	pod := &corev1.Pod{}
 	if err := c.reader.Get(ctx, req.NamespacedName, pod); err != nil {
 		c.fails(req.NamespacedName, "")
+		c.demand.leave(req.NamespacedName)
 		c.served(ctx, req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -102,10 +103,12 @@ func (c *pending) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 		}
 	}
 	if verdict == nil || len(pod.Spec.ResourceClaims) > 0 {
+		c.measure(pod)
 		c.served(ctx, req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if c.ledger.HasClaim(pod.UID) {
+		c.demand.leave(req.NamespacedName)
 		c.served(ctx, req.NamespacedName)
 		return ctrl.Result{RequeueAfter: explainAgain}, nil // a claim may end without any event of the pod
 	}
@@ -116,6 +119,7 @@ func (c *pending) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 	if !slices.Contains(c.schedulers, pod.Spec.SchedulerName) {
 		placed := c.placer.Place(pod)
 		if placed.Claim != nil {
+			c.demand.leave(req.NamespacedName)
 			c.served(ctx, req.NamespacedName)
 			return ctrl.Result{RequeueAfter: explainAgain}, nil
 		}
@@ -230,6 +234,16 @@ func (c *pending) unserved(ctx context.Context, pod *corev1.Pod) (time.Duration,
 		c.say(pod, v1alpha1.ReasonColdLaunch, found.why+": launching a new instance in pool "+string(found.pool))
 	}
 	return explainAgain, nil
+}
+
+// measure tells how long the pod waited for a node that opened at the end of its warm-up. A pod with a claim is measured by that.
+func (c *pending) measure(pod *corev1.Pod) {
+	if pod.Spec.NodeName == "" {
+		return // nominated: it is bound in a moment
+	}
+	if pool, path, ok := c.demand.settle(pod); ok {
+		c.view.Served(claim.Claim{Pod: pod.UID, Node: v1alpha1.NodeName(pod.Spec.NodeName), Pool: pool, Path: path}, pod)
+	}
 }
 
 // served forgets a pod that no longer needs anything.

@@ -34,6 +34,7 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
 	"github.com/stratos-sh/stratos/scaler/plan"
+	"github.com/stratos-sh/stratos/scaler/start"
 )
 
 const (
@@ -137,7 +138,11 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 func (c *pools) settle(pool *v1alpha1.NodePool) slots {
 	all := c.numbers(pool)
 	seen, interrupted := c.inventory.slotsOf(v1alpha1.PoolName(pool.Name), pool.UID)
-	return c.launches.settle(pool.UID, all, seen, interrupted, c.now())
+	s := c.launches.settle(pool.UID, all, seen, interrupted, c.now())
+	if s.cold > 0 {
+		c.metrics.scaleup.WithLabelValues(pool.Name, string(start.TriggerCold)).Add(float64(s.cold))
+	}
+	return s
 }
 
 // numbers reads the pool's launch numbers. Numbers must not be used twice. Where the annotation is
@@ -163,11 +168,14 @@ func (c *pools) numbers(pool *v1alpha1.NodePool) plan.Slots {
 
 // reserve writes the slots of the launches that the pool lacks, before any of them is asked for.
 func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots slots, count map[v1alpha1.NodeState]int32, demand int32) (slots, error) {
-	n := plan.Launches(plan.Pool{
+	has := plan.Pool{
 		PoolSize: pool.Spec.PoolSize, MinStandby: pool.Spec.MinStandby, Demand: demand,
 		Standby: count[v1alpha1.StateStandby], Warmup: count[v1alpha1.StateWarmup], Total: total(count),
 		Pending: int32(len(slots.open) - slots.interrupted), //nolint:gosec // bounded by poolSize
-	})
+	}
+	n := plan.Launches(has)
+	has.Demand = 0
+	cold := n - plan.Launches(has) // those that the pool would not launch for itself
 	slots = slots.reserve(n)
 	text := slots.String()
 	if text == pool.Annotations[v1alpha1.AnnotationLaunches] {
@@ -180,6 +188,7 @@ func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots slot
 		return slots, err
 	}
 	c.launches.used(pool.UID, slots.Next-1)
+	c.launches.noteCold(pool.UID, slots.Pending[len(slots.Pending)-int(cold):])
 	if int(n) > slots.ended { // in place of a refused launch: that was said
 		c.events.Eventf(pool, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonReplenishing), "Launch", "launching %d instances", n)
 	}
@@ -205,7 +214,9 @@ func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, slots slots
 				}
 				return err
 			}
-			c.launches.note(pool.UID, slot, c.now())
+			if c.launches.note(pool.UID, slot, c.now()) {
+				c.metrics.scaleup.WithLabelValues(pool.Name, string(start.TriggerCold)).Inc()
+			}
 			c.inventory.expect(v1alpha1.PoolName(pool.Name), instance, c.now())
 			c.poke()
 			if at < asked {

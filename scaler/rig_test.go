@@ -57,8 +57,10 @@ type rig struct {
 	patching  func() error
 	admitting func(*corev1.Pod) error // may change the pod
 	statusing func() error
-	launching func(n int) error
-	stopping  error
+	// statusingPod is called before each write to a pod's status.
+	statusingPod func(*corev1.Pod) error
+	launching    func(n int) error
+	stopping     error
 	// terminating is what TerminateInstance answers.
 	terminating error
 	evicting    error
@@ -84,7 +86,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	pod := func(f func(*corev1.Pod) string) client.IndexerFunc {
 		return func(o client.Object) []string { return []string{f(o.(*corev1.Pod))} }
 	}
-	r.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&corev1.Node{}, &v1alpha1.NodePool{}, &v1alpha1.AWSNodeClass{}).
+	r.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&corev1.Node{}, &corev1.Pod{}, &v1alpha1.NodePool{}, &v1alpha1.AWSNodeClass{}).
 		WithIndex(&corev1.Node{}, indexProviderID, func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).
 		WithIndex(&corev1.Node{}, indexManaged, func(o client.Object) []string { return []string{string(managedInstance(o.(*corev1.Node)))} }).
 		WithIndex(&storagev1.VolumeAttachment{}, indexAttachment, func(o client.Object) []string { return []string{o.(*storagev1.VolumeAttachment).Spec.NodeName} }).
@@ -183,6 +185,11 @@ func (r *rig) evict(_ context.Context, _ client.Client, sub string, o, _ client.
 func (r *rig) patchStatus(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 	if r.statusing != nil {
 		if err := r.statusing(); err != nil {
+			return err
+		}
+	}
+	if pod, ok := o.(*corev1.Pod); ok && r.statusingPod != nil {
+		if err := r.statusingPod(pod); err != nil {
 			return err
 		}
 	}

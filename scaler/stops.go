@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -160,5 +161,9 @@ func (c *nodes) stop(ctx context.Context, g gathered, force bool) error {
 	}
 	c.inventory.stopping(g.instance.ID, c.now())
 	c.poke()
+	if err := c.podsNotReady(ctx, g.node.Name); err != nil {
+		// The stop was accepted all the same. When the instance is stopped the pods are written again.
+		logr.FromContextOrDiscard(ctx).Info("pods of a stopping node may stay endpoints until it is stopped", "error", err.Error())
+	}
 	return nil
 }

@@ -274,12 +274,8 @@ func bodyOf(o client.Object) body {
 	return b
 }
 
-// patchStatus applies a strategic merge patch to a Node's status.
+// patchStatus applies a strategic merge patch to the conditions of a Node or pod.
 func (c *apiClient) patchStatus(found, object client.Object, data []byte) error {
-	n, ok := found.(*corev1.Node)
-	if !ok {
-		return fmt.Errorf("the world patches no status of %T", found)
-	}
 	version := struct {
 		Metadata struct {
 			ResourceVersion string `json:"resourceVersion"`
@@ -288,25 +284,45 @@ func (c *apiClient) patchStatus(found, object client.Object, data []byte) error 
 	if err := json.Unmarshal(data, &version); err != nil {
 		return err
 	}
-	if v := version.Metadata.ResourceVersion; v != "" && v != n.ResourceVersion {
-		return apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, n.Name, fmt.Errorf("the object has been modified"))
+	if v := version.Metadata.ResourceVersion; v != "" && v != found.GetResourceVersion() {
+		return apierrors.NewConflict(schema.GroupResource{Resource: string(kindOf(found))}, found.GetName(), fmt.Errorf("the object has been modified"))
 	}
-	doc, err := json.Marshal(&corev1.Node{Status: corev1.NodeStatus{Conditions: n.Status.Conditions}})
+	is, ok := found.DeepCopyObject().(client.Object)
+	if !ok {
+		return fmt.Errorf("%T is no object", found)
+	}
+	var err error
+	switch is := is.(type) {
+	case *corev1.Node:
+		after := &corev1.Node{Status: corev1.NodeStatus{Conditions: is.Status.Conditions}}
+		err = mergeStatus(after, data)
+		is.Status.Conditions = after.Status.Conditions
+	case *corev1.Pod:
+		after := &corev1.Pod{Status: corev1.PodStatus{Conditions: is.Status.Conditions}}
+		err = mergeStatus(after, data)
+		is.Status.Conditions = after.Status.Conditions
+	default:
+		err = fmt.Errorf("the world patches no status of %T", found)
+	}
 	if err != nil {
 		return err
 	}
-	if doc, err = strategicpatch.StrategicMergePatch(doc, data, &corev1.Node{}); err != nil {
-		return err
-	}
-	after := corev1.Node{}
-	if err := json.Unmarshal(doc, &after); err != nil {
-		return err
-	}
-	is := n.DeepCopy()
-	is.Status.Conditions = after.Status.Conditions
-	c.p.w.api.put(kindNode, is)
+	c.p.w.api.put(kindOf(is), is)
 	copyInto(is, object)
 	return nil
+}
+
+// mergeStatus applies the patch to an object that holds nothing but what the patch may change.
+func mergeStatus[T any](object *T, patch []byte) error {
+	doc, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	if doc, err = strategicpatch.StrategicMergePatch(doc, patch, object); err != nil {
+		return err
+	}
+	*object = *new(T)
+	return json.Unmarshal(doc, object)
 }
 
 // Delete implements client.Writer.

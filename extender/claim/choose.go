@@ -195,11 +195,24 @@ func (j *judgement) promise(n *Node) *Claim {
 	c := &Claim{
 		Pod: j.Pod.UID, Ref: PodRef{Namespace: j.Pod.Namespace, Name: j.Pod.Name, UID: j.Pod.UID},
 		Node: n.Name, Pool: n.Pool, Priority: priority(j.Pod),
-		Since: j.now, LastAsked: j.now, Message: message, digest: j.digest(n), owner: ownerOf(j.Pod), burst: j.burstAt(j.now),
+		Path: pathTo(n, j.Pod), Since: j.now, LastAsked: j.now, Message: message, digest: j.digest(n), owner: ownerOf(j.Pod), burst: j.burstAt(j.now),
 	}
 	j.add(c)
 	copied := *c
 	return &copied
+}
+
+// pathTo is how the pod comes to a node on which it has a claim. A node that registered after the pod was created is cold: where
+// an instance powers itself off when it is warm, the pod waits for its launch, its warm-up and its start. Both times are the
+// API server's.
+func pathTo(n *Node, pod *corev1.Pod) Path {
+	switch {
+	case n.Cancellable():
+		return PathReclaimed
+	case n.Created.After(pod.CreationTimestamp.Time):
+		return PathCold
+	}
+	return PathStandby
 }
 
 // Adopt takes over a claim that is published on a node, made by another replica or by this one before a restart. It

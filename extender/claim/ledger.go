@@ -14,6 +14,21 @@ import (
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
+// Path is how a waiting pod comes to its node; the metric label of stratos_pod_startup_seconds.
+type Path string
+
+// The paths.
+const (
+	// PathStandby: the node is started from standby.
+	PathStandby Path = "standby"
+	// PathReclaimed: the drain of the node is cancelled for the pod.
+	PathReclaimed Path = "reclaimed"
+	// PathPromoted: the node opens at the end of a warm-up that had begun before the pod was created.
+	PathPromoted Path = "promoted"
+	// PathCold: the instance is launched after the pod was created.
+	PathCold Path = "cold"
+)
+
 // Claim is room on a node that is promised to a waiting pod.
 type Claim struct {
 	Pod      types.UID
@@ -27,6 +42,8 @@ type Claim struct {
 	Message string
 	// LastAsked is when the scheduler last asked about the pod.
 	LastAsked time.Time
+	// Path is how the pod comes to the node.
+	Path Path
 	// Adopted: another replica made the claim and published it, or this one before it was started anew.
 	Adopted bool
 	// RunningSince is when the node was first seen running under this claim; zero before.

@@ -1,8 +1,8 @@
 // Package claim is the ledger of room promised to waiting pods, and the decision that makes a promise: a function of the
 // pod, the candidate nodes and the claims that stand. It is pure: no client, no logger, no clock.
 //
-// docs/claims.md states its invariants: a pod has at most one claim; the claims on a node never exceed the room that
-// is left there; asking again changes nothing; equal input gives equal output.
+// Its invariants: a pod has at most one claim; the claims on a node never exceed the room that is left
+// there; asking again changes nothing; equal input gives equal output. docs/filter.md has the steps of a decision.
 package claim
 
 import (
@@ -34,6 +34,8 @@ type Node struct {
 	Defaults corev1.ResourceList
 	// KeptBack says why a standby node may not be started; empty when it may.
 	KeptBack string
+	// Created is when the Node was registered.
+	Created time.Time
 	// UnavailableUntil is when the node's start back-off ends; zero when it has none.
 	UnavailableUntil time.Time
 	// StopIntended: nobody cancels the stop any more. Emptied: it stops because it is empty.
@@ -61,7 +63,7 @@ func NodeOf(node *corev1.Node, pool *v1alpha1.NodePool) *Node {
 		},
 		Present: node.Spec.Taints, Cordoned: node.Spec.Unschedulable,
 		Pool:  v1alpha1.PoolName(node.Labels[v1alpha1.LabelPool]),
-		State: v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]),
+		State: v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]), Created: node.CreationTimestamp.Time,
 	}
 	if !n.Ours() {
 		return n

@@ -109,10 +109,16 @@ func (v *View) DeletePod(p *corev1.Pod) {
 
 func (v *View) release(p *corev1.Pod, count func()) {
 	if c, had := v.ledger.Settle(p.UID, v1alpha1.NodeName(p.Spec.NodeName), v.now(), count); had {
-		for _, l := range v.listeners {
-			if l.Bound != nil {
-				l.Bound(c, p)
-			}
+		v.Served(c, p)
+	}
+}
+
+// Served tells the listeners of a pod that waited and is bound or gone, by the claim that it had. The scaler calls it for a
+// pod without a claim for which a warm node was opened.
+func (v *View) Served(c claim.Claim, p *corev1.Pod) {
+	for _, l := range v.listeners {
+		if l.Bound != nil {
+			l.Bound(c, p)
 		}
 	}
 }

@@ -45,7 +45,7 @@ type View struct {
 
 // Listener is told what follows from a change. Its functions may be nil and are called without a lock held.
 type Listener struct {
-	// Bound is told of every pod that had a claim when it was seen bound or gone.
+	// Bound is told of every pod that waited, when it was seen bound or gone: see View.Served.
 	Bound func(claim.Claim, *corev1.Pod)
 	// Homeless is told of claims that ended although their pods still wait, for this replica to place them anew.
 	Homeless func([]claim.Claim)

@@ -104,7 +104,7 @@ func (p *Placer) place(pod *corev1.Pod, over func() bool) claim.Decision {
 	p.Homeless(d.Displaced)
 	switch d.Verdict {
 	case claim.Started, claim.Joined, claim.Reclaimed:
-		p.starter.StartNode(d.Claim.Node)
+		p.starter.startFor(d.Claim.Node, TriggerPending)
 		p.events.Eventf(pod, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonStandbyStarting), "Start", "%s", d.Claim.Message)
 	}
 	return d

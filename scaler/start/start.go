@@ -3,6 +3,7 @@
 package start
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,8 +30,12 @@ type Trigger string
 
 // The triggers.
 const (
-	TriggerFilter  Trigger = "filter"
+	// TriggerFilter: the extender answered a scheduler.
+	TriggerFilter Trigger = "filter"
+	// TriggerPending: Stratos found a pod that waits, or one that is bound to a node that does not run.
 	TriggerPending Trigger = "pending"
+	// TriggerCold: an instance was launched for waiting pods. The pools count it, a Starter launches nothing.
+	TriggerCold Trigger = "cold"
 )
 
 // Refusal is why the cloud refused a start; the metric label of stratos_nodepool_start_failures_total.
@@ -87,6 +92,8 @@ type Starter struct {
 	mu sync.Mutex
 	// calls are the nodes whose intent stands and whose call the cloud has not accepted yet.
 	calls map[v1alpha1.NodeName]Trigger
+	// asked is what asked first for a node that is in the queue.
+	asked map[v1alpha1.NodeName]Trigger
 	// written is when claims were last written to nodes that start.
 	written map[v1alpha1.NodeName]time.Time
 }
@@ -120,7 +127,7 @@ func New(o Options) *Starter {
 	}
 	return &Starter{
 		reader: o.Reader, live: o.Live, writer: o.Writer, cloud: o.Cloud, ledger: o.Ledger, events: o.Events, count: o.Count, refused: o.Refused, homeless: o.Homeless, now: o.Now, log: o.Log,
-		queue: queue, calls: map[v1alpha1.NodeName]Trigger{}, written: map[v1alpha1.NodeName]time.Time{},
+		queue: queue, calls: map[v1alpha1.NodeName]Trigger{}, asked: map[v1alpha1.NodeName]Trigger{}, written: map[v1alpha1.NodeName]time.Time{},
 	}
 }
 
@@ -148,7 +155,26 @@ func (s *Starter) Start(ctx context.Context) error {
 
 // StartNode makes sure that the node is being started, if it is standby, and that the claims on it are published. It
 // returns at once and may be called again at will.
-func (s *Starter) StartNode(node v1alpha1.NodeName) { s.queue.Add(node) }
+func (s *Starter) StartNode(node v1alpha1.NodeName) { s.startFor(node, TriggerFilter) }
+
+// startFor is StartNode with what asked for it. Where a node is in the queue already, what asked first stands.
+func (s *Starter) startFor(node v1alpha1.NodeName, trigger Trigger) {
+	s.mu.Lock()
+	if _, queued := s.asked[node]; !queued {
+		s.asked[node] = trigger
+	}
+	s.mu.Unlock()
+	s.queue.Add(node)
+}
+
+// takeAsked forgets what asked for the node, and returns it. Filter is for a node that is in the queue for its claims.
+func (s *Starter) takeAsked(node v1alpha1.NodeName) Trigger {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	trigger := cmp.Or(s.asked[node], TriggerFilter)
+	delete(s.asked, node)
+	return trigger
+}
 
 // Resume asks the cloud again for a start whose intent stands on the Node. A call of this process's own that the cloud
 // has not accepted yet keeps its trigger: it is one start.
@@ -171,8 +197,12 @@ func (s *Starter) next(ctx, step context.Context) bool {
 		return false
 	}
 	defer s.queue.Done(node)
-	if err := s.advance(step, node); err != nil && ctx.Err() == nil {
+	trigger := s.takeAsked(node)
+	if err := s.advance(step, node, trigger); err != nil && ctx.Err() == nil {
 		s.log.Info("start will be tried again", "node", node, "error", err.Error())
+		s.mu.Lock()
+		s.asked[node] = trigger
+		s.mu.Unlock()
 		s.queue.AddRateLimited(node)
 		return true
 	}
@@ -180,8 +210,8 @@ func (s *Starter) next(ctx, step context.Context) bool {
 	return true
 }
 
-// advance takes the node one step further: intent, call, or publication of claims.
-func (s *Starter) advance(ctx context.Context, name v1alpha1.NodeName) error {
+// advance takes the node one step further: intent, call, or publication of claims. asked is what a new start is counted by.
+func (s *Starter) advance(ctx context.Context, name v1alpha1.NodeName, asked Trigger) error {
 	if trigger, ok := s.pending(name); ok {
 		return s.again(ctx, name, trigger)
 	}
@@ -194,7 +224,7 @@ func (s *Starter) advance(ctx context.Context, name v1alpha1.NodeName) error {
 	}
 	switch v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) {
 	case v1alpha1.StateStandby:
-		return s.intend(ctx, node)
+		return s.intend(ctx, node, asked)
 	case v1alpha1.StateStarting:
 		return s.publish(ctx, node)
 	case v1alpha1.StateStopping:
@@ -205,7 +235,7 @@ func (s *Starter) advance(ctx context.Context, name v1alpha1.NodeName) error {
 
 // intend writes the start intent and goes on to the call. Where the Node is no longer as the cache shows it, the next
 // event of the Node decides what becomes of the claims.
-func (s *Starter) intend(ctx context.Context, node *corev1.Node) error {
+func (s *Starter) intend(ctx context.Context, node *corev1.Node, asked Trigger) error {
 	name := v1alpha1.NodeName(node.Name)
 	uids := s.claimed(name)
 	if len(uids) == 0 {
@@ -221,9 +251,9 @@ func (s *Starter) intend(ctx context.Context, node *corev1.Node) error {
 		}
 		return err
 	}
-	s.remember(name, TriggerFilter)
+	s.remember(name, asked)
 	s.wrote(name)
-	return s.call(ctx, node, TriggerFilter)
+	return s.call(ctx, node, asked)
 }
 
 // StartBound starts a standby node that nobody claimed but a pod is bound to.

@@ -89,6 +89,7 @@ func unused() map[string]string {
 		"list kindnodeclasses.stratos.sh":  byKind,
 		"watch kindnodeclasses.stratos.sh": byKind,
 		"create pods in stratos-system":    "makes the pods that pull images, and no pool or DaemonSet here has an image to pull",
+		"patch pods/status":                "turns pods that stay on a stopped node to not ready, and no DaemonSet runs here (TestPodsOfAStoppedNodeAreNotEndpoints)",
 		"delete pods":                      "ends a drain at disruption.terminationGracePeriod, which this pool does not set (TestRecycling/TerminationGracePeriod)",
 		"patch events.events.k8s.io":       "counts an event that repeats while its object has not changed at all, which takes minutes to come about",
 	}

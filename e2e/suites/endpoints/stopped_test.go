@@ -1,0 +1,72 @@
+package endpoints
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/ground"
+	"github.com/stratos-sh/stratos/e2e/rig"
+)
+
+// TestPodsOfAStoppedNodeAreNotEndpoints: a DaemonSet whose pods stay bound to standby nodes stands behind a Service. Its pod
+// on a node is an endpoint while the node runs, and none while the node stands by: after the warm-up and after each life.
+// kube-controller-manager does not help, because its grace period is an hour here.
+func TestPodsOfAStoppedNodeAreNotEndpoints(t *testing.T) {
+	t.Parallel()
+	const pool = "served"
+	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud()})
+	j := ground.OpenJournal(t, r)
+	ground.Create(t, r, service(), agents(pool))
+	p, class := rig.Pool(pool, 1), rig.Class(pool, "m5.large")
+	p.Spec.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: time.Second}
+	rig.StayUp(p, class, rig.PodImage)
+	if err := r.Warm(t.Context(), p, class); err != nil {
+		t.Fatal(err)
+	}
+	node := ground.OnlyNode(t, r, pool).Name
+	agent := agentOn(t, r, node)
+	wasReady(t, j, agent, 0)
+	awaitEndpoint(t, r, agent, false)
+	for life := 1; life <= 2; life++ {
+		since := lastOf(j, agent)
+		pod := ground.OnPool(rig.Pod(fmt.Sprintf("life-%d", life), "cpu", "1"), pool)
+		ground.Create(t, r, pod)
+		ground.AwaitRunning(t, r, pod)
+		wasReady(t, j, agent, since)
+		awaitEndpoint(t, r, agent, true)
+		ground.Remove(t, r, pod)
+		ground.AwaitNode(t, r, node, "standing by", ground.InState(v1alpha1.StateStandby))
+		awaitEndpoint(t, r, agent, false)
+	}
+	if now := agentOn(t, r, node); now.UID != agent.UID {
+		t.Error("the agent was replaced: this shows nothing of a pod that stays")
+	}
+}
+
+func agentOn(t *testing.T, r *rig.Rig, node string) *corev1.Pod {
+	t.Helper()
+	var agent *corev1.Pod
+	ground.Await(t, "the agent on "+node, func(ctx context.Context) (bool, error) {
+		var err error
+		agent, err = onlyAgent(ctx, r, node)
+		return err == nil, err
+	})
+	return agent
+}
+
+// wasReady requires that the kubelet called the pod ready after the revision: without it a pod that is no endpoint shows nothing.
+func wasReady(t *testing.T, j *ground.Journal, pod *corev1.Pod, since int64) {
+	t.Helper()
+	ground.First(t, "pod "+pod.Name+" ready", since, func() []ground.Version[*corev1.Pod] { return j.PodVersions(pod.UID) }, isReady)
+}
+
+func lastOf(j *ground.Journal, pod *corev1.Pod) int64 {
+	versions := j.PodVersions(pod.UID)
+	return versions[len(versions)-1].Revision
+}

@@ -1,0 +1,133 @@
+package lives
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/ground"
+	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/provider/fake"
+)
+
+// TestPodStartupIsMeasuredByItsPath: stratos_pod_startup_seconds has each of its values for the path, for the pod that took it
+// and for no other.
+func TestPodStartupIsMeasuredByItsPath(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for path, run := range map[string]func(*testing.T, *rig.Rig, string){
+		"standby": onStandby, "reclaimed": onReclaimed, "promoted": onPromoted, "cold": onCold,
+	} {
+		t.Run(path, func(t *testing.T) {
+			pool := "by-" + path
+			run(t, r, pool)
+			awaitObserved(t, r, pool, path, 1)
+		})
+	}
+}
+
+// awaitObserved waits until the histogram has so many pods of the pool with the path.
+func awaitObserved(t *testing.T, r *rig.Rig, pool, path string, want float64) {
+	t.Helper()
+	series := fmt.Sprintf("stratos_pod_startup_seconds_count{path=%q,pool=%q}", path, pool)
+	ground.Await(t, series, func(ctx context.Context) (bool, error) {
+		of, err := ground.Samples(ctx, r.Metrics+"/metrics", "stratos_pod_startup_seconds_count")
+		if err == nil && of[series] != want {
+			err = fmt.Errorf("want %v, found %v", want, of)
+		}
+		return err == nil, err
+	})
+}
+
+func onStandby(t *testing.T, r *rig.Rig, pool string) {
+	warm(t, r, shortLived(pool, 1), "m5.large")
+	pod := ground.OnPool(rig.Pod(pool, "cpu", "1"), pool)
+	ground.Create(t, r, pod)
+	ground.AwaitBound(t, r, pod)
+}
+
+// onReclaimed has a volume hold up the stop of a node, so that a pod comes while it is drained.
+func onReclaimed(t *testing.T, r *rig.Rig, pool string) {
+	warm(t, r, shortLived(pool, 1), "m5.xlarge")
+	first := ground.OnPool(rig.Pod(pool+"-first", "cpu", "1"), pool)
+	ground.Create(t, r, first)
+	node := ground.AwaitBound(t, r, first)[0]
+	ground.AwaitRunning(t, r, first)
+	volume := "pv-of-" + pool
+	ground.Create(t, r, &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "attached-on-" + pool},
+		Spec:       storagev1.VolumeAttachmentSpec{Attacher: "csi.example.com", NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume}},
+	})
+	awaitObserved(t, r, pool, "standby", 1)
+	ground.Remove(t, r, first)
+	ground.AwaitNode(t, r, node, "drained", ground.InState(v1alpha1.StateStopping))
+	second := ground.OnPool(rig.Pod(pool+"-second", "cpu", "1"), pool)
+	ground.Create(t, r, second)
+	ground.AwaitBound(t, r, second)
+}
+
+// onPromoted has an instance of the pool's own warm up, silent until a pod waits.
+func onPromoted(t *testing.T, r *rig.Rig, pool string) {
+	const kind = "m5.2xlarge"
+	if _, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultKubeletSilent, Op: fake.OpLaunch, Type: kind}); err != nil {
+		t.Fatal(err)
+	}
+	p, class := rig.Pool(pool, 2), rig.Class(pool, kind)
+	p.Spec.MinStandby = 1
+	rig.StayUp(p, class, rig.PodImage)
+	ground.Create(t, r, class, p)
+	first := onlyInstance(t, r, pool)
+	pod := ground.OnPool(rig.Pod(pool, "cpu", "1"), pool)
+	ground.Create(t, r, pod)
+	// The launch for the pod is silent too: were it not, its instance could be warm first.
+	ground.Await(t, "the launch for the pod", func(ctx context.Context) (bool, error) {
+		instances, err := ground.Instances(ctx, r, v1alpha1.LabelPool, pool)
+		return len(instances) == 2, err
+	})
+	ground.Release(t, r, first)
+	ground.AwaitBound(t, r, pod)
+}
+
+// onlyInstance waits for the pool's first instance, and until a pod that is created now is younger by the API's whole seconds.
+func onlyInstance(t *testing.T, r *rig.Rig, pool string) v1alpha1.InstanceID {
+	t.Helper()
+	var first v1alpha1.InstanceID
+	var since time.Time
+	ground.Await(t, "an instance of pool "+pool, func(ctx context.Context) (bool, error) {
+		instances, err := ground.Instances(ctx, r, v1alpha1.LabelPool, pool)
+		for id := range instances {
+			first = id
+			if since.IsZero() {
+				since = time.Now()
+			}
+		}
+		return first != "" && time.Now().Truncate(time.Second).After(since), err
+	})
+	return first
+}
+
+func onCold(t *testing.T, r *rig.Rig, pool string) {
+	p, class := rig.Pool(pool, 1), rig.Class(pool, "m5.4xlarge")
+	p.Spec.MinStandby = 0
+	rig.StayUp(p, class, rig.PodImage)
+	ground.Create(t, r, class, p)
+	pod := ground.OnPool(rig.Pod(pool, "cpu", "1"), pool)
+	ground.Create(t, r, pod)
+	ground.AwaitBound(t, r, pod)
+	onlyCold(t, r, pool)
+}
+
+// onlyCold requires that the launch for the pod is counted as a cold start.
+func onlyCold(t *testing.T, r *rig.Rig, pool string) {
+	t.Helper()
+	want := fmt.Sprintf("stratos_nodepool_scaleup_total{pool=%q,trigger=%q}", pool, "cold")
+	of, err := ground.Samples(t.Context(), r.Metrics+"/metrics", "stratos_nodepool_scaleup_total")
+	if err != nil || of[want] != 1 {
+		t.Errorf("starts %v, want 1 of %s: %v", of, want, err)
+	}
+}
