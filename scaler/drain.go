@@ -161,7 +161,7 @@ func claimsOf(p *corev1.Pod) []string {
 	return names
 }
 
-// sayStopping turns the Node's Ready once the cloud has accepted the stop, so that nobody believes the kubelet's last report
+// sayStopping turns the Node's Ready once the cloud has accepted the stop, so that the kubelet's last report is not believed
 // for a grace period. What the kubelet still reports while it goes down is put right when the instance is stopped.
 func (c *nodes) sayStopping(ctx context.Context, n *corev1.Node) error {
 	is := n.DeepCopy()

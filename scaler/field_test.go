@@ -269,13 +269,13 @@ func TestNetworkIsOverdue(t *testing.T) {
 		witnessed time.Time
 		want      bool
 	}{
-		"a start two minutes ago":                  {startingSince(2 * time.Minute), never, false},
-		"a start longer ago":                       {startingSince(2*time.Minute + time.Second), never, true},
-		"the same, seen a moment ago":              {startingSince(time.Hour), epoch().Add(-time.Second), false},
-		"a start in the future, seen long ago":     {startingSince(-time.Hour), epoch().Add(-time.Hour), true},
-		"a warm-up":                                {nodeIn(v1alpha1.StateWarmup), never, true},
-		"a warm-up that has begun":                 {warming(), never, false},
-		"a node that somebody else started, never": {nodeIn(v1alpha1.StateStandby), never, false},
+		"a start two minutes ago":              {startingSince(2 * time.Minute), never, false},
+		"a start longer ago":                   {startingSince(2*time.Minute + time.Second), never, true},
+		"the same, seen a moment ago":          {startingSince(time.Hour), epoch().Add(-time.Second), false},
+		"a start in the future, seen long ago": {startingSince(-time.Hour), epoch().Add(-time.Hour), true},
+		"a warm-up":                            {nodeIn(v1alpha1.StateWarmup), never, true},
+		"a warm-up that has begun":             {warming(), never, false},
+		"a node that a person started, never":  {nodeIn(v1alpha1.StateStandby), never, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, networkOverdue(c.node, c.witnessed, epoch())); diff != "" {

@@ -39,7 +39,7 @@ func asksForNetwork(g *gathered) bool {
 	switch g.Node.State {
 	case v1alpha1.StateWarmup, v1alpha1.StateStarting:
 		return true
-	case v1alpha1.StateStandby: // somebody else may have started it
+	case v1alpha1.StateStandby: // a person may have started it
 		return g.Instance.State == provider.InstanceRunning
 	case v1alpha1.StateStopping:
 		return g.Node.StopReason == v1alpha1.StopFailed

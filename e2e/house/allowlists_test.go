@@ -73,7 +73,7 @@ func (l allowList) holds(file string) bool {
 	return in
 }
 
-// TestAllowListsAreUsed: an entry that nothing imports would let in a dependency that nobody decided about. Entries of our
+// TestAllowListsAreUsed: an entry that nothing imports would let in a dependency without a decision. Entries of our
 // own packages are left out, because they say which folders may meet.
 func TestAllowListsAreUsed(t *testing.T) {
 	imports := importsByFile(t)

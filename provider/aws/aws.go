@@ -52,7 +52,7 @@ func Load(ctx context.Context) (aws.Config, error) {
 type Cloud struct {
 	options Options
 	index   *index
-	// minor is nil where nobody knows the cluster's version.
+	// minor is nil where the cluster's version is unknown.
 	minor *minors
 
 	// mu guards the fields below.

@@ -17,7 +17,7 @@ import (
 // finder finds what a class's spec stands for in one region.
 type finder struct {
 	region *region
-	// minor is nil where nobody knows the cluster's version.
+	// minor is nil where the cluster's version is unknown.
 	minor *minors
 }
 

@@ -34,7 +34,7 @@ type minors struct {
 }
 
 // get asks the API server and returns the minor that images follow. before is asked for the minor
-// that they followed when this process began, and returns "" where nobody knows.
+// that they followed when this process began, and returns "" where it is unknown.
 func (m *minors) get(ctx context.Context, before func() (string, error)) (string, error) {
 	answer, err := m.ask(ctx)
 	if err != nil {

@@ -122,7 +122,7 @@ func (s *tokenState) next() {
 	s.open, s.mismatched = false, time.Time{}
 }
 
-// prune forgets requests that nobody makes any more.
+// prune forgets requests that are not made any more.
 func (t *tokens) prune(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

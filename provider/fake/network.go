@@ -73,7 +73,7 @@ func (c *cni) nextDue(written time.Time) time.Time {
 	return written.Add(c.period)
 }
 
-// writes reports whether a condition that is due is written on this Node; nil is a Node that nobody has seen yet.
+// writes reports whether a condition that is due is written on this Node; nil is a Node that was not seen yet.
 func (c *cni) writes(node *corev1.Node) bool {
 	if !c.whereAbsent || node == nil {
 		return true

@@ -64,7 +64,7 @@ func TestDevicesAreRecordedBeforeTheStop(t *testing.T) {
 			n = offers(apply(t, n, Seen(n, true, epoch())), "8")
 			return apply(t, n, Warmed(n, epoch()))
 		}, "8"},
-		"stopped by somebody else in its second life": {func(*testing.T) *corev1.Node {
+		"stopped by a person in its second life": {func(*testing.T) *corev1.Node {
 			n := running.DeepCopy()
 			n.Annotations[v1alpha1.AnnotationAllocatableAtStop] = `{"example.com/gpu":"8"}`
 			return n
@@ -99,14 +99,14 @@ func TestMissingDevices(t *testing.T) {
 		now    map[corev1.ResourceName]string
 		want   []string
 	}{
-		"no record":                           {"", map[corev1.ResourceName]string{"cpu": "4"}, nil},
-		"all there":                           {`{"cpu":"4","example.com/gpu":"2"}`, map[corev1.ResourceName]string{"cpu": "4", "example.com/gpu": "2"}, nil},
-		"the plugin has not registered":       {`{"example.com/gpu":"2"}`, nil, []string{"0 of 2 example.com/gpu"}},
-		"it has registered nothing yet":       {`{"example.com/gpu":"2"}`, map[corev1.ResourceName]string{"example.com/gpu": "0"}, []string{"0 of 2 example.com/gpu"}},
-		"one device of two":                   {`{"example.com/gpu":"2"}`, map[corev1.ResourceName]string{"example.com/gpu": "1"}, []string{"1 of 2 example.com/gpu"}},
-		"more than before":                    {`{"example.com/gpu":"2"}`, map[corev1.ResourceName]string{"example.com/gpu": "3"}, nil},
-		"a little less cpu and memory":        {`{"cpu":"4","memory":"16Gi"}`, map[corev1.ResourceName]string{"cpu": "3900m", "memory": "15Gi"}, nil},
-		"a record that somebody else garbled": {`{`, nil, nil},
+		"no record":                     {"", map[corev1.ResourceName]string{"cpu": "4"}, nil},
+		"all there":                     {`{"cpu":"4","example.com/gpu":"2"}`, map[corev1.ResourceName]string{"cpu": "4", "example.com/gpu": "2"}, nil},
+		"the plugin has not registered": {`{"example.com/gpu":"2"}`, nil, []string{"0 of 2 example.com/gpu"}},
+		"it has registered nothing yet": {`{"example.com/gpu":"2"}`, map[corev1.ResourceName]string{"example.com/gpu": "0"}, []string{"0 of 2 example.com/gpu"}},
+		"one device of two":             {`{"example.com/gpu":"2"}`, map[corev1.ResourceName]string{"example.com/gpu": "1"}, []string{"1 of 2 example.com/gpu"}},
+		"more than before":              {`{"example.com/gpu":"2"}`, map[corev1.ResourceName]string{"example.com/gpu": "3"}, nil},
+		"a little less cpu and memory":  {`{"cpu":"4","memory":"16Gi"}`, map[corev1.ResourceName]string{"cpu": "3900m", "memory": "15Gi"}, nil},
+		"a garbled record":              {`{`, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := bare()
