@@ -173,13 +173,13 @@ type NodeTemplate struct {
 
 // NetworkAgent names a DaemonSet that makes the network of a node usable.
 type NetworkAgent struct {
-	// Namespace of the DaemonSet, at most 63 characters.
-	// +kubebuilder:validation:MinLength=1
+	// Namespace of the DaemonSet: a DNS label, at most 63 characters.
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Namespace string `json:"namespace"`
-	// Name of the DaemonSet, at most 253 characters.
-	// +kubebuilder:validation:MinLength=1
+	// Name of the DaemonSet: a DNS subdomain, at most 253 characters.
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Name string `json:"name"`
 }
 
