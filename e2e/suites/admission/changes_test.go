@@ -18,6 +18,11 @@ import (
 func TestChangesSayWhatTheyDo(t *testing.T) {
 	g := newSite(t)
 	class, pool := good(t, "AWSNodeClass", nil), good(t, "NodePool", nil)
+	// The pool has a startup taint, so its machines need a network that tells when it is up.
+	script, _, err := unstructured.NestedString(class.Object, "spec", "userData")
+	if err != nil || unstructured.SetNestedField(class.Object, "#!/bin/bash\nCNI=calico\n"+script, "spec", "userData") != nil {
+		t.Fatal("set-up: the class has no user data", err)
+	}
 	for _, o := range []client.Object{class, pool} {
 		if err := g.client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -26,7 +31,7 @@ func TestChangesSayWhatTheyDo(t *testing.T) {
 	if said := g.heard.take(); len(said) > 0 {
 		t.Errorf("class and pool in one go: warned %q", said)
 	}
-	if err := g.AwaitPool(t.Context(), "workers", func(s v1alpha1.NodePoolStatus) bool { return s.Standby == 3 }); err != nil {
+	if err = g.AwaitPool(t.Context(), "workers", func(s v1alpha1.NodePoolStatus) bool { return s.Standby == 3 }); err != nil {
 		t.Fatal(err)
 	}
 	t.Run("what was applied stays as it was written", func(t *testing.T) {
