@@ -51,6 +51,8 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 		return nil
 	case lifecycle.FailStart, lifecycle.ReturnStart:
 		return c.failStart(ctx, g, d.Action == lifecycle.FailStart, d.Reason)
+	case lifecycle.DeclineStart:
+		return c.declineStart(ctx, g, d.Reason)
 	case lifecycle.ToRunning, lifecycle.CancelStop:
 		return c.toRunning(ctx, g, d)
 	case lifecycle.AbandonDrain:
@@ -80,7 +82,7 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 }
 
 func (c *nodes) resumeStart(g gathered) {
-	c.starter.Resume(v1alpha1.NodeName(g.node.Name), start.TriggerPending)
+	c.starter.Resume(v1alpha1.NodeName(g.node.Name), start.TriggerPending, g.Instance.Seen)
 	c.inventory.starting(g.instance.ID, c.now())
 	c.poke()
 }

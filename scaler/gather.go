@@ -60,7 +60,7 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 		return g, err
 	}
 	g.instance = e
-	g.Instance = lifecycle.Instance{State: e.State, Launched: e.LaunchTime, Seen: e.seen, Since: e.since}
+	g.Instance = lifecycle.Instance{State: e.State, Launched: e.LaunchTime, Seen: e.seen, Since: e.since, Up: e.up, Reason: e.StateReason}
 	if g.pool, err = c.poolOf(ctx, e.pool()); err != nil {
 		return g, err
 	}
@@ -90,6 +90,9 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 	g.Recycle, g.Refresh, g.Why = turn.Reason, turn.Refresh, turn.Why
 	g.Claims = len(c.ledger.On(v1alpha1.NodeName(g.node.Name)))
 	g.Node = observe(g.node, g.template)
+	if err := c.observeStart(ctx, &g); err != nil {
+		return g, err
+	}
 	if err := c.observeNetwork(ctx, &g, pods); err != nil {
 		return g, err
 	}

@@ -23,6 +23,8 @@ type entry struct {
 	seen time.Time
 	// since is when a sweep first showed the state that it is in; zero where only a call of ours told of it.
 	since time.Time
+	// up is when a sweep last showed it pending or running; zero where none did.
+	up time.Time
 	// was is the pool that its tags named before somebody took that tag away; empty where they name one.
 	was v1alpha1.PoolName
 	// sure: the cloud was asked about this very instance, and knows it no more.
@@ -67,8 +69,14 @@ func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle t
 		old, ok := i.instances[instance.ID]
 		if !ok || old.State != instance.State {
 			changed = append(changed, instance.ID)
-		} else if e.refusal = old.refusal; !old.since.IsZero() {
+		} else if !old.since.IsZero() {
 			e.since = old.since
+		}
+		if old.refusal.holds(old.State, instance.State) {
+			e.refusal = old.refusal
+		}
+		if e.up = old.up; instance.State == provider.InstancePending || instance.State == provider.InstanceRunning {
+			e.up = asked
 		}
 		if e.pool() == "" {
 			e.was = old.home()

@@ -22,12 +22,18 @@ const (
 	refusalWords = 800
 )
 
-// refusal is a stop or termination that the cloud refused.
+// refusal is a stop or termination that the cloud refused, or a start that it refused or that came to nothing.
 type refusal struct {
 	reason v1alpha1.Reason
 	words  string
 	// at is when the cloud last refused it.
 	at time.Time
+}
+
+// holds reports whether a refusal still tells something after a sweep: until the instance is in another state. A start
+// that failed does until the instance runs, because it may have been shown as pending in between.
+func (r refusal) holds(before, now provider.InstanceState) bool {
+	return before == now || r.reason == v1alpha1.ReasonStartFailed && now != provider.InstanceRunning
 }
 
 // isRefusal reports whether the cloud refused a stop or termination for a reason that does not pass

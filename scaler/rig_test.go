@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -61,6 +62,10 @@ type rig struct {
 	statusingPod func(*corev1.Pod) error
 	launching    func(n int) error
 	stopping     error
+	// starting is what StartInstance answers.
+	starting error
+	// starts is where nodes wait for the Starter's next step.
+	starts workqueue.TypedRateLimitingInterface[v1alpha1.NodeName]
 	// terminating is what TerminateInstance answers.
 	terminating error
 	evicting    error
@@ -98,11 +103,12 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 		t.Fatal(err)
 	}
 	clock := func() time.Time { return r.now }
+	r.starts = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.NodeName](time.Nanosecond, time.Nanosecond))
 	r.nodes = &nodes{
 		reader: r.api, live: r.api, client: r.api, cloud: r, cluster: "here", namespace: "stratos", ledger: r.ledger, events: r.events, metrics: metrics,
 		now: clock, born: epoch(), inventory: r.inventory, poke: func() {},
 		demand: r.demand, turns: r.turns,
-		starter: start.New(start.Options{Homeless: func(claims []claim.Claim) { r.homeless = append(r.homeless, claims...) }, Reader: r.api, Live: r.api, Writer: r.api, Cloud: r, Ledger: r.ledger, Events: r.events, Now: clock, Log: logr.Discard(),
+		starter: start.New(start.Options{Homeless: func(claims []claim.Claim) { r.homeless = append(r.homeless, claims...) }, Reader: r.api, Live: r.api, Writer: r.api, Cloud: r, Ledger: r.ledger, Events: r.events, Now: clock, Log: logr.Discard(), Queue: r.starts,
 			Count: func(pool v1alpha1.PoolName, trigger start.Trigger) {
 				r.note("count " + string(pool) + " " + string(trigger))
 			},
@@ -196,7 +202,10 @@ func (r *rig) patchStatus(ctx context.Context, c client.Client, sub string, o cl
 	return c.SubResource(sub).Patch(ctx, o, p, opts...)
 }
 
-func (r *rig) StartInstance(_ context.Context, id string) error { r.note("start " + id); return nil }
+func (r *rig) StartInstance(_ context.Context, id string) error {
+	r.note("start " + id)
+	return r.starting
+}
 
 func (r *rig) StopInstance(_ context.Context, id string, force bool) error {
 	r.note(map[bool]string{true: "force-stop ", false: "stop "}[force] + id)

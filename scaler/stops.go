@@ -97,10 +97,27 @@ func (c *nodes) failStart(ctx context.Context, g gathered, strike bool, why stri
 	if err := c.starter.Fail(ctx, v1alpha1.NodeName(g.node.Name), strike, why); err != nil {
 		return err
 	}
+	if g.Instance.State == provider.InstanceStopped { // the cloud says why, and that is for the pool to show
+		c.inventory.refused(g.instance.ID, refusal{reason: v1alpha1.ReasonStartFailed, words: shortened(why), at: c.now()})
+	}
 	c.metrics.startFailures.WithLabelValues(string(g.template.Pool), "timeout").Inc()
 	if err := c.stop(ctx, g, true); err != nil && !provider.IsIncorrectState(err) {
 		return err // the intent stands; the next look asks again
 	}
+	return nil
+}
+
+// declineStart gives a start up that the cloud never accepted, with the words of its last refusal.
+func (c *nodes) declineStart(ctx context.Context, g gathered, why string) error {
+	name := v1alpha1.NodeName(g.node.Name)
+	if words := c.starter.AnswerOf(name).Refused; words != "" {
+		why += ": " + words
+	}
+	why = shortened(why)
+	if err := c.starter.Decline(ctx, name, why); err != nil {
+		return err
+	}
+	c.inventory.refused(g.instance.ID, refusal{reason: v1alpha1.ReasonStartFailed, words: why, at: c.now()})
 	return nil
 }
 

@@ -26,6 +26,8 @@ type Observation struct {
 	Wanted bool
 	// Serving is how many of the counting pods run.
 	Serving int
+	// OthersFail: the last starts of other nodes of the pool failed too.
+	OthersFail bool
 	// Overdue is how many of the counting pods are being deleted and have outstayed the grace that they were given for it.
 	Overdue int
 	// Recycle is why it is the node's turn to go, as the pool decided within its budget; empty when it is not. Why are the words for it.
@@ -50,6 +52,12 @@ type Instance struct {
 	Seen time.Time
 	// Since is when a sweep first showed the state; zero where none did.
 	Since time.Time
+	// Up is when a sweep last showed the instance pending or running; zero where none did.
+	Up time.Time
+	// Accepted is when the cloud last accepted a start that this process asked for; zero for never.
+	Accepted time.Time
+	// Reason holds the cloud's words for the last change of the state. May be empty.
+	Reason string
 }
 
 // Node is the cluster's side.
@@ -160,6 +168,8 @@ const (
 	FailStart Action = "FailStart"
 	// ReturnStart: give the start of a node up that is none the worse for it; claims move.
 	ReturnStart Action = "ReturnStart"
+	// DeclineStart: take a start back that the cloud never accepted. The node stands by and backs off; claims move.
+	DeclineStart Action = "DeclineStart"
 	// ToRunning: open the node to pods.
 	ToRunning Action = "ToRunning"
 	// MarkEmpty, MarkInUse: write or remove the time since which the node is empty.

@@ -50,6 +50,9 @@ func (r row) observation() Observation {
 		Node:     &Node{State: r.state},
 		Policy:   policy(),
 	}
+	if r.instance == provider.InstancePending || r.instance == provider.InstanceRunning {
+		o.Instance.Up = epoch()
+	}
 	switch r.state {
 	case noNode:
 		o.Node = nil
@@ -91,6 +94,20 @@ func shutDown(o *Observation) {
 func startedFor(d time.Duration) func(*Observation) {
 	return func(o *Observation) { o.Node.Started = ago(d) }
 }
+
+// accepted: the cloud accepted this process's call to start the instance so long ago.
+func accepted(d time.Duration) func(*Observation) {
+	return func(o *Observation) { o.Instance.Accepted = ago(d) }
+}
+
+// wasUp: a sweep since the start intent showed the instance pending or running.
+func wasUp(o *Observation) { o.Instance.Up = ago(4 * time.Minute) }
+
+// failedTwice: two starts in a row have failed before.
+func failedTwice(o *Observation) { o.Node.Failures = 2 }
+
+// othersFail: the last starts of other nodes of the pool failed too.
+func othersFail(o *Observation) { o.OthersFail = true }
 
 // withoutDevices: one of two devices is back.
 func withoutDevices(o *Observation) {
@@ -327,6 +344,14 @@ func table() []row {
 		{starting, running_, "Ready anew and network up, devices not back at scaleUp.readyTimeout", all(ready, withoutDevices, startedFor(6*time.Minute)), ToRunning, "running"},
 		{starting, running_, "Ready anew, network not up at scaleUp.readyTimeout, and a pod runs on it", all(onceReady, serving, startedFor(6*time.Minute)), ToRunning, "running"},
 		{starting, running_, "a pod of the last life seems to run on it, its kubelet does not report", all(unheard, serving, startedFor(6*time.Minute)), FailStart, "stopping"},
+		{starting, stopped, "the cloud accepted the start a moment ago, and its answers may lag", accepted(5 * time.Second), Wait, stay},
+		{starting, stopped, "the cloud accepted the start, and the instance is stopped again", accepted(30 * time.Second), ResumeStart, stay},
+		{starting, stopped, "the cloud did not accept the start within scaleUp.readyTimeout", startedFor(6 * time.Minute), DeclineStart, "standby"},
+		{starting, stopped, "the same, and two starts have failed before", all(startedFor(6*time.Minute), failedTwice), DeclineStart, "standby"},
+		{starting, stopping_, "the same, and the instance is still stopping", startedFor(6 * time.Minute), ReturnStart, "stopping"},
+		{starting, stopped, "a sweep showed the instance pending, and it is stopped at scaleUp.readyTimeout", all(startedFor(6*time.Minute), wasUp), FailStart, "stopping"},
+		{starting, stopped, "the same, for the third time in a row", all(startedFor(6*time.Minute), wasUp, failedTwice), BeginTerminate, "terminating"},
+		{starting, stopped, "the same, and starts of other nodes of the pool fail too", all(startedFor(6*time.Minute), wasUp, failedTwice, othersFail), FailStart, "stopping"},
 		{starting, terminated, "the instance is gone", nil, DeleteNode, "gone"},
 		{starting, pending, "the pool is being deleted", deleting, BeginTerminate, "terminating"},
 

@@ -96,6 +96,8 @@ type Starter struct {
 	asked map[v1alpha1.NodeName]Trigger
 	// written is when claims were last written to nodes that start.
 	written map[v1alpha1.NodeName]time.Time
+	// answers are the cloud's last ones.
+	answers map[v1alpha1.NodeName]Answer
 }
 
 // Options are what a Starter needs.
@@ -128,6 +130,7 @@ func New(o Options) *Starter {
 	return &Starter{
 		reader: o.Reader, live: o.Live, writer: o.Writer, cloud: o.Cloud, ledger: o.Ledger, events: o.Events, count: o.Count, refused: o.Refused, homeless: o.Homeless, now: o.Now, log: o.Log,
 		queue: queue, calls: map[v1alpha1.NodeName]Trigger{}, asked: map[v1alpha1.NodeName]Trigger{}, written: map[v1alpha1.NodeName]time.Time{},
+		answers: map[v1alpha1.NodeName]Answer{},
 	}
 }
 
@@ -176,10 +179,15 @@ func (s *Starter) takeAsked(node v1alpha1.NodeName) Trigger {
 	return trigger
 }
 
-// Resume asks the cloud again for a start whose intent stands on the Node. A call of this process's own that the cloud
-// has not accepted yet keeps its trigger: it is one start.
-func (s *Starter) Resume(node v1alpha1.NodeName, trigger Trigger) {
+// Resume asks the cloud again for a start whose intent stands on the Node. seen is when the cloud was asked for the state
+// by which the caller decided: where a call was accepted since, nothing is asked. A call of this process's own that the
+// cloud has not accepted yet keeps its trigger: it is one start.
+func (s *Starter) Resume(node v1alpha1.NodeName, trigger Trigger, seen time.Time) {
 	s.mu.Lock()
+	if s.answers[node].Accepted.After(seen) {
+		s.mu.Unlock()
+		return
+	}
 	if _, ours := s.calls[node]; !ours {
 		s.calls[node] = trigger
 	}
@@ -261,7 +269,7 @@ func (s *Starter) StartBound(ctx context.Context, node *corev1.Node) error {
 	if err := s.writeIntent(ctx, node, s.claimed(v1alpha1.NodeName(node.Name))); err != nil {
 		return err
 	}
-	s.Resume(v1alpha1.NodeName(node.Name), TriggerPending)
+	s.Resume(v1alpha1.NodeName(node.Name), TriggerPending, s.now())
 	return nil
 }
 
@@ -324,9 +332,9 @@ func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) 
 	name := v1alpha1.NodeName(node.Name)
 	pool := v1alpha1.PoolName(node.Labels[v1alpha1.LabelPool])
 	err := s.cloud.StartInstance(ctx, string(InstanceOf(node)))
+	s.answered(name, err)
 	switch {
 	case err == nil:
-		s.forget(name)
 		s.ledger.Plenty(claim.OfferingOf(node.Labels))
 		s.count(pool, trigger)
 		s.events.Eventf(node, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonScaleUp), "Start", "starting for waiting pods")
@@ -396,6 +404,13 @@ func (s *Starter) giveUp(ctx context.Context, name v1alpha1.NodeName, why string
 		}
 	}
 	return false, err
+}
+
+// Decline takes a start back that the cloud never accepted: the node stands by again and backs off, nothing is held
+// against it, and its claims move. why is for its event.
+func (s *Starter) Decline(ctx context.Context, name v1alpha1.NodeName, why string) error {
+	until := s.now().Add(backoffFirst)
+	return s.decline(ctx, name, declined{RefusedOther, v1alpha1.ReasonStartFailed, why, until})
 }
 
 // stillStopping reports whether the instance will take the start in a moment; one that is terminated never will.

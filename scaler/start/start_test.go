@@ -510,7 +510,7 @@ func TestAnInstanceThatStopsStillIsWaitedForByABoundPod(t *testing.T) {
 			return nil
 		}
 		r.run(func() {
-			r.starter.Resume("c", TriggerPending)
+			r.starter.Resume("c", TriggerPending, time.Now())
 			<-time.After(time.Hour)
 		})
 		r.want(slices.Repeat([]string{"start i-c"}, 8)...)
@@ -632,7 +632,7 @@ func TestNothingToStart(t *testing.T) {
 func TestResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nodeIn(v1alpha1.StateStarting))
-		r.run(func() { r.starter.Resume("c", TriggerPending) })
+		r.run(func() { r.starter.Resume("c", TriggerPending, time.Now()) })
 		r.want("start i-c")
 		if diff := cmp.Diff([]string{"p pending"}, r.counted); diff != "" {
 			t.Errorf("counted (-want +got):\n%s", diff)
@@ -654,7 +654,7 @@ func TestResumeKeepsTheTriggerOfACallUnderWay(t *testing.T) {
 		r.run(func() {
 			r.starter.StartNode("c")
 			synctest.Wait()
-			r.starter.Resume("c", TriggerPending)
+			r.starter.Resume("c", TriggerPending, time.Now())
 			<-time.After(time.Minute)
 		})
 		if diff := cmp.Diff([]string{"p filter"}, r.counted); diff != "" {
@@ -667,7 +667,7 @@ func TestResumeOfANodeThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.promise("a")
-		r.run(func() { r.starter.Resume("c", TriggerPending) })
+		r.run(func() { r.starter.Resume("c", TriggerPending, time.Now()) })
 		r.want()
 		if _, pending := r.starter.pending("c"); pending || r.ledger.Len() != 0 {
 			t.Errorf("remembered %v, %d claims; want neither", pending, r.ledger.Len())
