@@ -70,6 +70,8 @@ const (
 	ReasonWarmingUp Reason = "WarmingUp"
 	// ReasonDeleting: Ready is False, because the pool is being deleted.
 	ReasonDeleting Reason = "Deleting"
+	// ReasonWarmupFailing, of Degraded and Ready: warm-ups fail one after another, and launches back off.
+	ReasonWarmupFailing Reason = "WarmupFailing"
 	// ReasonHealthy: Degraded is False.
 	ReasonHealthy Reason = "Healthy"
 	// ReasonNodeClassFound: NodeClassReady is True.

@@ -49,6 +49,8 @@ type instance struct {
 	meddled   time.Time
 	// started is when Stratos last had a start of it accepted, refused when one was refused for capacity.
 	started, refused time.Time
+	// reason holds the cloud's words for the last change of the state.
+	reason string
 }
 
 func (i *instance) state() provider.InstanceState { return i.moments[len(i.moments)-1].state }
@@ -150,6 +152,7 @@ func (c *cloud) seen(i *instance) *provider.Instance {
 func (i *instance) as(m *moment) *provider.Instance {
 	return &provider.Instance{
 		ID: i.id, State: m.state, ProviderID: i.providerID(), Type: "m5.large", Zone: i.zone, LaunchTime: i.launched, Tags: maps.Clone(m.tags),
+		StateReason: i.reason,
 	}
 }
 
@@ -180,6 +183,9 @@ func (c *cloudClient) LaunchInstance(_ context.Context, _ *v1alpha1.AWSNodeClass
 				return nil
 			}
 		}
+		if err := w.launchRefused(); err != nil {
+			return err
+		}
 		zone := []string{"x", "y"}[len(w.cloud.instances)%2]
 		if w.now.Before(w.trouble.scarce[zone]) {
 			return &provider.InsufficientCapacityError{Zone: zone, Type: "m5.large", Err: errors.New("none left")}
@@ -190,7 +196,7 @@ func (c *cloudClient) LaunchInstance(_ context.Context, _ *v1alpha1.AWSNodeClass
 		}
 		w.note("%s launched for pool %s", i.id, i.pool())
 		w.rules.launched(i)
-		w.power(i)
+		w.launch(i)
 		out = i.as(&i.moments[0])
 		c.p.seen[i.id] = true
 		return nil

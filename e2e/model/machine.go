@@ -46,6 +46,10 @@ func (w *World) power(i *instance) {
 			w.cloud.become(i, provider.InstanceRunning)
 		}
 	})
+	if w.defect == endsIncomplete {
+		w.after(w.between(30*time.Second, 60*time.Second), func() { w.selfStop(i, boot) })
+		return
+	}
 	if boot == 1 && i.selfStop && w.trouble.shorts > 0 {
 		w.trouble.shorts--
 		w.after(w.between(4*time.Second, 30*time.Second), func() { w.selfStop(i, boot) })
@@ -113,6 +117,9 @@ func (w *World) booted(i *instance, boot int) {
 	if i.boot != boot || i.mute || s != provider.InstanceRunning && s != provider.InstanceStopping {
 		return
 	}
+	if w.defect == neverRegisters {
+		return
+	}
 	i.up = true
 	if n := w.api.node(i.node()); n == nil {
 		w.register(i)
@@ -144,7 +151,7 @@ func (w *World) second() metav1.Time { return metav1.NewTime(w.now.Truncate(time
 
 // report is the kubelet saying that it is Ready, now and every five minutes.
 func (w *World) report(i *instance, boot int) {
-	if !i.up || i.boot != boot {
+	if !i.up || i.boot != boot || w.defect == neverReady {
 		return
 	}
 	if i.readyAt.IsZero() {

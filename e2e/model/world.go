@@ -30,6 +30,10 @@ type World struct {
 	// network is the CNI of the cluster; graceful: its kubelets have graceful node shutdown.
 	network  network
 	graceful bool
+	// defect keeps every instance of the class from ever becoming a standby node.
+	defect defect
+	// refusedLaunches counts the calls that a refused class has cost.
+	refusedLaunches int
 
 	// broken is the first promise that did not hold.
 	broken error
