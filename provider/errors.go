@@ -23,10 +23,12 @@ func (e *RateLimitError) Error() string {
 // Unwrap returns the cloud's own error.
 func (e *RateLimitError) Unwrap() error { return e.Err }
 
-// InsufficientCapacityError: the zone has no room for the type now. Other zones and types may have.
+// InsufficientCapacityError: the zone has no room for the type now. Other zones and types may have, unless it is a quota.
 type InsufficientCapacityError struct {
 	Type, Zone string
-	Err        error
+	// Quota: the account may not have more of the type's family in the region, whatever the zone.
+	Quota bool
+	Err   error
 }
 
 func (e *InsufficientCapacityError) Error() string {
@@ -64,6 +66,12 @@ func IsRateLimit(err error) bool { return is[*RateLimitError](err) }
 
 // IsInsufficientCapacity reports whether err says that the cloud has no room.
 func IsInsufficientCapacity(err error) bool { return is[*InsufficientCapacityError](err) }
+
+// IsQuota reports whether err says that a quota of the account is used up.
+func IsQuota(err error) bool {
+	var full *InsufficientCapacityError
+	return errors.As(err, &full) && full.Quota
+}
 
 // IsInvalidConfig reports whether err says that the configuration is wrong.
 func IsInvalidConfig(err error) bool { return is[*InvalidConfigError](err) }

@@ -75,6 +75,10 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 		return c.deleteLeft(ctx, g)
 	case lifecycle.Terminate:
 		return c.terminate(ctx, g, d)
+	case lifecycle.RecordFailure:
+		c.warmupFailed(g, d)
+		c.inventory.note(g.instance.ID, func(e *entry) { e.ending = true })
+		return nil
 	case lifecycle.DeleteNode:
 		return c.deleteNode(ctx, g, d)
 	}
@@ -102,6 +106,7 @@ func (c *nodes) recordWarmup(ctx context.Context, g gathered, step lifecycle.Act
 	if err := c.patch(ctx, g.node, transition.Warmed(g.node, c.now())); err != nil {
 		return err
 	}
+	c.noteComplete(&g)
 	c.metrics.warmupDuration.WithLabelValues(string(g.template.Pool)).Observe(c.now().Sub(g.instance.LaunchTime).Seconds())
 	c.event(g, corev1.EventTypeNormal, v1alpha1.ReasonWarmupCompleted, "node was Ready")
 	c.tellForced(g)
@@ -125,6 +130,7 @@ func (c *nodes) toStandby(ctx context.Context, g gathered) error {
 	if err != nil {
 		return err
 	}
+	c.noteComplete(&g)
 	if err := c.patch(ctx, n, transition.Standby(n, g.template, whole, network.FormatStarts(agents))); err != nil {
 		return err
 	}
@@ -293,6 +299,7 @@ func (c *nodes) terminate(ctx context.Context, g gathered, d lifecycle.Decision)
 		}
 	}
 	c.warmupFailed(g, d)
+	c.inventory.note(g.instance.ID, func(e *entry) { e.ending = true })
 	err := c.cloud.TerminateInstance(ctx, string(g.instance.ID))
 	c.answered(g, v1alpha1.ReasonTerminationRefused, err)
 	c.poke()
@@ -309,6 +316,7 @@ func (c *nodes) beginTerminate(ctx context.Context, g gathered, d lifecycle.Deci
 	if err := c.stillEmpty(ctx, g, d.StopReason); err != nil {
 		return err
 	}
+	c.noteFailure(&g, d) // before the patch, whose event has the pool launch another
 	if err := c.patch(ctx, g.node, transition.Terminating(g.node, d.StopReason, c.now())); err != nil {
 		return err
 	}
@@ -349,8 +357,26 @@ func (c *nodes) warmupFailed(g gathered, d lifecycle.Decision) {
 	if d.Failure == "" {
 		return
 	}
+	c.noteFailure(&g, d)
 	c.metrics.warmupFailures.WithLabelValues(string(g.template.Pool), string(d.Failure)).Inc()
-	c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonWarmupFailed, d.Reason)
+	message := failureOf(&g, string(d.Failure), d.Reason, c.now()).Message
+	c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonWarmupFailed, message)
+}
+
+// noteFailure has the pool's launches back off, if the decision ends an instance whose warm-up failed. An instance that
+// is warmed up once more has not failed yet.
+func (c *nodes) noteFailure(g *gathered, d lifecycle.Decision) {
+	if d.Failure == "" || d.Action == lifecycle.WarmAgain || g.pool == nil {
+		return
+	}
+	c.warmups.failed(g.pool, failureOf(g, string(d.Failure), d.Reason, c.now()), g.instance.LaunchTime)
+}
+
+// noteComplete ends the back-off of the pool's launches where the instance completes its first warm-up.
+func (c *nodes) noteComplete(g *gathered) {
+	if g.pool != nil && g.Node.State == v1alpha1.StateWarmup && g.Node.Warmed.IsZero() {
+		c.warmups.completed(g.pool, launchKey(g))
+	}
 }
 
 // syncStateTag writes the Node's state to the instance's tag, for people who look at the cloud. Nothing reads it back.

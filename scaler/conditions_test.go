@@ -71,15 +71,15 @@ func TestEveryConditionGoesBothWays(t *testing.T) {
 		words       string
 	}{
 		v1alpha1.ConditionReady: {
-			there: func(r *rig) { r.sweep() }, back: func(r *rig) { r.sweep(instance(provider.InstanceStopped)) },
-			want: metav1.ConditionFalse, words: "0 of 1 standby",
+			there: func(r *rig) { r.class(metav1.ConditionFalse, "no AMI matches") }, back: func(r *rig) { r.class(metav1.ConditionTrue, "") },
+			want: metav1.ConditionFalse, words: "no AMI matches",
 		},
 		v1alpha1.ConditionDegraded: {
 			there: func(r *rig) {
 				r.sweep()
 				r.launching = func(int) error { return failing }
 			},
-			back: func(r *rig) { r.launching = nil }, want: metav1.ConditionTrue, words: "expired",
+			back: func(r *rig) { r.launching, r.now = nil, r.now.Add(launchRetry) }, want: metav1.ConditionTrue, words: "expired",
 		},
 		v1alpha1.ConditionNodeClassReady: {
 			there: func(r *rig) { r.class(metav1.ConditionFalse, "no AMI matches") }, back: func(r *rig) { r.class(metav1.ConditionTrue, "") },

@@ -73,10 +73,14 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 	}
 	g.Witnessed = c.witness.since(id, stepOf(g.node), c.now())
 	if g.node == nil {
+		g.Unexplained = g.Policy.Exists && e.unexplained()
 		if e.gone() {
 			c.witness.forget(id)
 		}
 		return g, nil
+	}
+	if !e.registered {
+		c.inventory.note(id, func(e *entry) { e.registered = true })
 	}
 	pods, err := c.podsOn(ctx, g.node.Name)
 	if err != nil {

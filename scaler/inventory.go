@@ -29,6 +29,10 @@ type entry struct {
 	was v1alpha1.PoolName
 	// sure: the cloud was asked about this very instance, and knows it no more.
 	sure bool
+	// lived: it was not terminated yet when this process first knew of it.
+	lived bool
+	// registered: a Node of it was seen. ending: this process asked for its end, or has told of it.
+	registered, ending bool
 	// refusal is the last stop or termination that the cloud refused while the instance is in this
 	// state.
 	refusal refusal
@@ -39,6 +43,10 @@ func (e entry) pool() v1alpha1.PoolName { return v1alpha1.PoolName(e.Tags[v1alph
 
 // home is the pool that the instance counts for: also where somebody has just taken its tag away, which is about to be written again.
 func (e entry) home() v1alpha1.PoolName { return cmp.Or(e.pool(), e.was) }
+
+// unexplained reports whether the instance ended before it had a Node, not by this process, and nobody was told. One that
+// had ended when this process first heard of it may have been ended by the process before.
+func (e entry) unexplained() bool { return e.gone() && e.lived && !e.registered && !e.ending }
 
 // gone reports whether nothing is left of the instance.
 func (e entry) gone() bool { return e.State == provider.InstanceTerminated }
@@ -75,6 +83,8 @@ func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle t
 		if old.refusal.holds(old.State, instance.State) {
 			e.refusal = old.refusal
 		}
+		e.lived = old.lived || !e.gone()
+		e.registered, e.ending = old.registered, old.ending
 		if e.up = old.up; instance.State == provider.InstancePending || instance.State == provider.InstanceRunning {
 			e.up = asked
 		}
@@ -123,12 +133,34 @@ func (i *inventory) expect(pool v1alpha1.PoolName, instance *provider.Instance, 
 	defer i.mu.Unlock()
 	e, ok := i.instances[instance.ID]
 	if !ok {
-		e = entry{Instance: *instance, seen: now}
+		e = entry{Instance: *instance, seen: now, lived: true}
 	}
 	if e.home() == "" {
 		e.was = pool
 	}
 	i.instances[instance.ID] = e
+}
+
+// note changes what is known of the instance beside the cloud's own words.
+func (i *inventory) note(id v1alpha1.InstanceID, change func(*entry)) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if e, ok := i.instances[id]; ok {
+		change(&e)
+		i.instances[id] = e
+	}
+}
+
+// unexplained reports whether an instance of the pool ended of which nobody was told.
+func (i *inventory) unexplained(pool v1alpha1.PoolName) bool {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	for _, e := range i.instances {
+		if e.home() == pool && e.unexplained() {
+			return true
+		}
+	}
+	return false
 }
 
 // stopping notes that the cloud accepted a stop, so that it is not asked again before the next sweep.
@@ -188,10 +220,14 @@ func (i *inventory) settle(pool v1alpha1.PoolName, nodes []corev1.Node) {
 	defer i.mu.Unlock()
 	for k := range nodes {
 		id := instanceOf(&nodes[k])
-		if e, ok := i.instances[id]; ok && e.home() == "" && e.ProviderID == nodes[k].Spec.ProviderID {
-			e.was = pool
-			i.instances[id] = e
+		e, ok := i.instances[id]
+		if !ok || e.ProviderID != nodes[k].Spec.ProviderID {
+			continue
 		}
+		if e.registered = true; e.home() == "" {
+			e.was = pool
+		}
+		i.instances[id] = e
 	}
 }
 

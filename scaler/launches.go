@@ -34,6 +34,10 @@ type poolLaunches struct {
 	ended map[int64]time.Time
 	// cold are the slots that were reserved for waiting pods and whose instance is not known yet.
 	cold map[int64]bool
+	// unasked are the slots that this process reserved and has not asked the cloud for.
+	unasked map[int64]bool
+	// refusal is the last refusal that is the same for every launch of the pool.
+	refusal launchRefusal
 	// last is the highest slot that this process saw written on the pool, -1 for none.
 	last int64
 }
@@ -42,23 +46,13 @@ type poolLaunches struct {
 func (l *launches) of(pool types.UID) *poolLaunches {
 	p := l.pools[pool]
 	if p == nil {
-		p = &poolLaunches{known: map[int64]time.Time{}, ended: map[int64]time.Time{}, cold: map[int64]bool{}, last: -1}
+		p = &poolLaunches{known: map[int64]time.Time{}, ended: map[int64]time.Time{}, cold: map[int64]bool{}, unasked: map[int64]bool{}, last: -1}
 		if l.pools == nil {
 			l.pools = map[types.UID]*poolLaunches{}
 		}
 		l.pools[pool] = p
 	}
 	return p
-}
-
-// noteCold remembers that the slots were reserved for waiting pods.
-func (l *launches) noteCold(pool types.UID, slots []int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p := l.of(pool)
-	for _, slot := range slots {
-		p.cold[slot] = true
-	}
 }
 
 // note remembers that the slot's instance is known, and reports, once, that it was reserved for waiting pods.
@@ -131,9 +125,11 @@ func (l *launches) settle(pool types.UID, all plan.Slots, seen, interrupted map[
 			forgetOld(p.ended, slot, since, now)
 		}
 	}
-	maps.DeleteFunc(p.cold, func(slot int64, _ bool) bool { // a newer slot may not show on the pool yet
-		return slot < all.Next && !slices.Contains(all.Pending, slot)
-	})
+	for _, slots := range []map[int64]bool{p.cold, p.unasked} {
+		maps.DeleteFunc(slots, func(slot int64, _ bool) bool { // a newer slot may not show on the pool yet
+			return slot < all.Next && !slices.Contains(all.Pending, slot)
+		})
+	}
 	kept := all.Settle(ended)
 	dropped := len(all.Pending) - len(kept.Pending)
 	kept = kept.Settle(over)

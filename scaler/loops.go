@@ -63,7 +63,7 @@ func NewLoops(p Parts) (*Loops, error) {
 		return nil, err
 	}
 	kinds := classKinds{reader: p.Client, kinds: p.Classes}
-	inventory, waiting, recycling := newInventory(), newDemand(), newTurns()
+	inventory, waiting, recycling, failures := newInventory(), newDemand(), newTurns(), &warmups{}
 	instances := make(chan event.TypedGenericEvent[v1alpha1.InstanceID], wakeBuffer)
 	changed := make(chan event.TypedGenericEvent[v1alpha1.PoolName], wakeBuffer)
 	l := &Loops{Instances: instances, Pools: changed}
@@ -77,12 +77,12 @@ func NewLoops(p Parts) (*Loops, error) {
 	l.nodes = &nodes{
 		reader: p.Client, live: p.Live, client: p.Client, cloud: p.Cloud, cluster: p.Cluster, witness: newWitness(p.Elapsed),
 		namespace: claim.Namespace(p.Namespace), requiredDaemonSets: p.RequiredDaemonSetNamespaces,
-		ledger: p.Ledger, starter: l.Starter, events: p.Events, metrics: m, now: p.Now, born: p.Now(), inventory: inventory, demand: waiting, turns: recycling, poke: l.sweep.poke,
+		ledger: p.Ledger, starter: l.Starter, events: p.Events, metrics: m, now: p.Now, born: p.Now(), inventory: inventory, warmups: failures, demand: waiting, turns: recycling, poke: l.sweep.poke,
 	}
 	l.pools = &pools{
 		namespace: claim.Namespace(p.Namespace), requiredDaemonSets: p.RequiredDaemonSetNamespaces,
 		client: p.Client, cloud: p.Cloud, cluster: p.Cluster, launcher: kinds, classes: kinds, launchesAtOnce: p.LaunchesAtOnce, events: p.Events, metrics: m,
-		now: p.Now, inventory: inventory, ledger: p.Ledger, demand: waiting, turns: recycling, poke: l.sweep.poke,
+		now: p.Now, inventory: inventory, warmups: failures, ledger: p.Ledger, demand: waiting, turns: recycling, poke: l.sweep.poke,
 		wake: func(ctx context.Context, id v1alpha1.InstanceID) { send(ctx, instances, id) },
 	}
 	l.pending = &pending{

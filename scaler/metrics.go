@@ -15,7 +15,7 @@ type metrics struct {
 	warmupFailures, startFailures       *prometheus.CounterVec
 	scaleupDuration, warmupDuration     *prometheus.HistogramVec
 	drainDuration, startupTaintDuration *prometheus.HistogramVec
-	schedulerErrors                     *prometheus.GaugeVec
+	schedulerErrors, failedWarmups      *prometheus.GaugeVec
 }
 
 func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
@@ -34,6 +34,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		nodes:                gauge("nodes_total", "Nodes of the pool, by state.", "state"),
 		starting:             gauge("starting_nodes", "Nodes of the pool whose start is under way."),
 		poolSize:             gauge("pool_size", "The pool's poolSize."),
+		failedWarmups:        gauge("consecutive_warmup_failures", "Warm-ups of the present class and template that failed one after another; those that were launched together count once. Launches back off meanwhile."),
 		desired:              gauge("desired_standby", "The pool's minStandby."),
 		scaleup:              counter("scaleup_total", "Starts that the cloud accepted, by what asked for them: filter, the extender's answer to a scheduler; pending, Stratos's own look at pods (of other schedulers, with a claim that moved, or bound to the node); cold, pods that no standby node could serve, so that an instance was launched for them. A launched instance that powers itself off when it is warm counts again when it is started.", "trigger"),
 		scaledown:            counter("scaledown_total", "Running nodes taken down, by reason.", "reason"),
@@ -50,7 +51,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	var errs []error
 	for _, c := range []prometheus.Collector{
 		m.nodes, m.starting, m.poolSize, m.desired, m.scaleup, m.scaledown, m.warmupFailures, m.startFailures,
-		m.scaleupDuration, m.warmupDuration, m.drainDuration, m.startupTaintDuration, m.schedulerErrors,
+		m.scaleupDuration, m.warmupDuration, m.drainDuration, m.startupTaintDuration, m.schedulerErrors, m.failedWarmups,
 	} {
 		errs = append(errs, registerer.Register(c))
 	}
@@ -69,9 +70,18 @@ func (m *metrics) states(p *v1alpha1.NodePool, count map[v1alpha1.NodeState]int3
 	m.scaleupDuration.WithLabelValues(p.Name)
 }
 
+// warmupsFailing writes how many warm-ups of the pool failed one after another; nil is none.
+func (m *metrics) warmupsFailing(p *v1alpha1.NodePool, failing *v1alpha1.WarmupFailure) {
+	count := int32(0)
+	if failing != nil {
+		count = failing.Count
+	}
+	m.failedWarmups.WithLabelValues(p.Name).Set(float64(count))
+}
+
 // forget drops the gauges of a pool that is gone; counters stay, as Prometheus wants them.
 func (m *metrics) forget(pool v1alpha1.PoolName) {
-	for _, g := range []*prometheus.GaugeVec{m.nodes, m.starting, m.poolSize, m.desired} {
+	for _, g := range []*prometheus.GaugeVec{m.nodes, m.starting, m.poolSize, m.desired, m.failedWarmups} {
 		g.DeletePartialMatch(prometheus.Labels{"pool": string(pool)})
 	}
 }

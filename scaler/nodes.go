@@ -50,6 +50,7 @@ type nodes struct {
 	born time.Time
 
 	inventory *inventory
+	warmups   *warmups
 	demand    *demand
 	turns     *turns
 	// witness is nil where deadlines count from what is written.

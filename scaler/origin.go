@@ -37,6 +37,9 @@ func originOf(e entry, n *corev1.Node) origin {
 	}
 }
 
+// key names class and template: instances with the same key were launched from the same.
+func (o origin) key() string { return o.class + "/" + o.template }
+
 // drift words how the node differs from what would be launched now; empty where it does not, or nobody knows.
 func (o origin) drift(now origin) string {
 	differ := func(was, is string) bool { return was != "" && is != "" && was != is }

@@ -1,7 +1,6 @@
 package scaler
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -27,8 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/claim"
 	"github.com/stratos-sh/stratos/provider"
@@ -45,7 +42,7 @@ const (
 	// gathering is how long what changes on a pool's Nodes is gathered before the pool is looked at. A look costs as much as the pool has nodes, and
 	// in a burst each of them changes several times while starts wait for the processor; nothing that a pool decides is more urgent.
 	gathering = 200 * time.Millisecond
-	// launchRetry is how soon a launch that failed is tried again.
+	// launchRetry is how soon a launch is tried again for which some zone had no capacity; the provider knows which.
 	launchRetry = 5 * time.Second
 	// tagLaunch holds the launch slot of an instance, and after a dot the UID of its pool.
 	tagLaunch = "stratos.sh/launch"
@@ -62,6 +59,7 @@ type pools struct {
 	metrics   *metrics
 	now       func() time.Time
 	inventory *inventory
+	warmups   *warmups
 	ledger    *claim.Ledger
 	demand    *demand
 	turns     *turns
@@ -101,18 +99,20 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 	}
 	c.inventory.settle(v1alpha1.PoolName(pool.Name), nodes.Items)
 	slots := c.settle(pool)
-	asked := len(slots.open)
 	images, err := c.images(ctx, pool, nodes.Items)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	recycleErr := c.recycle(ctx, pool, nodes.Items, images) // returned last: a Node that cannot be written to keeps nothing from being launched
 	count := c.count(pool, nodes.Items)
-	slots, err = c.reserve(ctx, pool, slots, count, c.demand.nodes(pool, nodes.Items, promisedBy(ctx, c.classes, pool)))
+	from := present(ctx, c.classes, pool).key()
+	wants := c.wants(pool, count, c.demand.nodes(pool, nodes.Items, promisedBy(ctx, c.classes, pool)), from)
+	slots = c.giveBack(pool, slots, wants)
+	slots, err = c.reserve(ctx, pool, slots, wants)
 	if err != nil {
 		return ctrl.Result{}, ignoreConflict(err)
 	}
-	launchErr := c.launch(ctx, pool, slots, asked, pool.Spec.PoolSize-total(count))
+	again, launchErr := c.launch(ctx, pool, slots, wants, from)
 	count = c.count(pool, nodes.Items) // the launches of a moment ago are instances now
 	cond := c.imagesCondition(ctx, pool, images)
 	if err := c.report(ctx, pool, count, launchErr, &cond); err != nil {
@@ -121,16 +121,21 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 	if recycleErr != nil {
 		return ctrl.Result{}, recycleErr
 	}
-	if launchErr != nil {
-		return ctrl.Result{RequeueAfter: launchRetry}, nil // the condition says why; an error would only be logged beside it
+	return ctrl.Result{RequeueAfter: c.nextLook(pool, slots, again)}, nil // a condition says why a launch failed; an error would only be logged beside it
+}
+
+// nextLook is when the pool is to be looked at again though nothing happens. again is when launches go on, 0 for never.
+func (c *pools) nextLook(pool *v1alpha1.NodePool, slots slots, again time.Duration) time.Duration {
+	if again > 0 {
+		return again
 	}
 	if until, limited := c.ledger.Limited(v1alpha1.PoolName(pool.Name), c.now()); limited {
-		return ctrl.Result{RequeueAfter: until.Sub(c.now()) + time.Second}, nil
+		return until.Sub(c.now()) + time.Second
 	}
 	if len(slots.Pending) > 0 {
-		return ctrl.Result{RequeueAfter: lingers}, nil // an instance that ended before any sweep showed it brings no event
+		return lingers // an instance that ended before any sweep showed it brings no event
 	}
-	return ctrl.Result{}, nil
+	return 0
 }
 
 // settle drops launch slots whose instance has long been known, and those of launches that were
@@ -164,68 +169,6 @@ func (c *pools) numbers(pool *v1alpha1.NodePool) plan.Slots {
 	}
 	c.launches.used(pool.UID, all.Next-1)
 	return all
-}
-
-// reserve writes the slots of the launches that the pool lacks, before any of them is asked for.
-func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots slots, count map[v1alpha1.NodeState]int32, demand int32) (slots, error) {
-	has := plan.Pool{
-		PoolSize: pool.Spec.PoolSize, MinStandby: pool.Spec.MinStandby, Demand: demand,
-		Standby: count[v1alpha1.StateStandby], Warmup: count[v1alpha1.StateWarmup], Total: total(count),
-		Pending: int32(len(slots.open) - slots.interrupted), //nolint:gosec // bounded by poolSize
-	}
-	n := plan.Launches(has)
-	has.Demand = 0
-	cold := n - plan.Launches(has) // those that the pool would not launch for itself
-	slots = slots.reserve(n)
-	text := slots.String()
-	if text == pool.Annotations[v1alpha1.AnnotationLaunches] {
-		return slots, nil
-	}
-	before := pool.DeepCopy()
-	metav1SetAnnotation(pool, v1alpha1.AnnotationLaunches, text)
-	// The resource version is tested: two leaders for a moment must not take the same slot for two launches.
-	if err := c.client.Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return slots, err
-	}
-	c.launches.used(pool.UID, slots.Next-1)
-	c.launches.noteCold(pool.UID, slots.Pending[len(slots.Pending)-int(cold):])
-	if int(n) > slots.ended { // in place of a refused launch: that was said
-		c.events.Eventf(pool, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonReplenishing), "Launch", "launching %d instances", n)
-	}
-	return slots, nil
-}
-
-// launch asks for the open slots, as many as there is room for: poolSize may have been lowered since they were
-// reserved. An interrupted launch takes no further room: its instance counts already. Asking again for one that was launched yields the same instance;
-// the first so many were asked for before, by this process or another.
-func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, slots slots, asked int, room int32) error {
-	group := &errgroup.Group{} // one that fails does not take the others down
-	group.SetLimit(cmp.Or(c.launchesAtOnce, launchesAtOnce))
-	for at, slot := range slots.open[:max(0, min(len(slots.open), slots.interrupted+max(0, int(room))))] {
-		group.Go(func() error {
-			instance, err := c.launcher.launch(ctx, pool.Spec.Template.NodeClassRef, c.request(pool, slot))
-			if provider.IsNotFound(err) { // it was launched and has ended since: nothing is left to ask for
-				c.launches.note(pool.UID, slot, c.now())
-				return nil
-			}
-			if err != nil {
-				if at >= asked && provider.LaunchedNothing(err) {
-					c.launches.end(pool.UID, slot, c.now())
-				}
-				return err
-			}
-			if c.launches.note(pool.UID, slot, c.now()) {
-				c.metrics.scaleup.WithLabelValues(pool.Name, string(start.TriggerCold)).Inc()
-			}
-			c.inventory.expect(v1alpha1.PoolName(pool.Name), instance, c.now())
-			c.poke()
-			if at < asked {
-				return c.regain(ctx, pool, instance.ID)
-			}
-			return nil
-		})
-	}
-	return group.Wait()
 }
 
 // regain writes the tags again that somebody took from an instance before its Node could tell whose it is. Without them no sweep shows it as
@@ -332,6 +275,7 @@ func (c *pools) empty(ctx context.Context, pool *v1alpha1.NodePool) (ctrl.Result
 	controllerutil.RemoveFinalizer(pool, v1alpha1.FinalizerNodePool)
 	c.metrics.forget(v1alpha1.PoolName(pool.Name))
 	c.launches.forget(pool.UID)
+	c.warmups.forget(v1alpha1.PoolName(pool.Name))
 	return ctrl.Result{}, client.IgnoreNotFound(ignoreConflict(c.writeFinalizers(ctx, pool, before)))
 }
 

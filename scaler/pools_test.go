@@ -92,6 +92,7 @@ func TestAPendingSlotIsAskedForAgainUnderItsToken(t *testing.T) {
 	if degraded == nil || degraded.Status != metav1.ConditionTrue || degraded.Reason != "LaunchFailed" || !strings.Contains(degraded.Message, "connection reset") {
 		t.Errorf("condition %+v, want Degraded with the cloud's words", degraded)
 	}
+	r.now = r.now.Add(launchRetry)
 	r.reconcilePool()
 	r.want(`reserve {"next":1,"pending":[0]}`, "launch 0", "launch 0", "get "+r.launches[0].ClientToken)
 	if r.launches[0].ClientToken != r.launches[1].ClientToken {
@@ -217,7 +218,7 @@ func TestAnotherLeaderThatDoesNotSeeALaunchDoesNotRepeatIt(t *testing.T) {
 	r.sweep()
 	other := &pools{
 		client: r.api, cloud: r, cluster: "here", launcher: r.pools.launcher, classes: r.pools.classes, events: r.events, metrics: r.pools.metrics, now: r.pools.now,
-		inventory: newInventory(), ledger: r.ledger, demand: r.demand, turns: newTurns(), poke: func() {}, wake: r.pools.wake,
+		inventory: newInventory(), warmups: &warmups{}, ledger: r.ledger, demand: r.demand, turns: newTurns(), poke: func() {}, wake: r.pools.wake,
 	}
 	r.reconcilePool()
 	r.reconcilePool()

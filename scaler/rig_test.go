@@ -102,12 +102,12 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clock := func() time.Time { return r.now }
+	clock, failures := func() time.Time { return r.now }, &warmups{}
 	r.starts = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.NodeName](time.Nanosecond, time.Nanosecond))
 	r.nodes = &nodes{
 		reader: r.api, live: r.api, client: r.api, cloud: r, cluster: "here", namespace: "stratos", ledger: r.ledger, events: r.events, metrics: metrics,
 		now: clock, born: epoch(), inventory: r.inventory, poke: func() {},
-		demand: r.demand, turns: r.turns,
+		demand: r.demand, turns: r.turns, warmups: failures,
 		starter: start.New(start.Options{Homeless: func(claims []claim.Claim) { r.homeless = append(r.homeless, claims...) }, Reader: r.api, Live: r.api, Writer: r.api, Cloud: r, Ledger: r.ledger, Events: r.events, Now: clock, Log: logr.Discard(), Queue: r.starts,
 			Count: func(pool v1alpha1.PoolName, trigger start.Trigger) {
 				r.note("count " + string(pool) + " " + string(trigger))
@@ -117,7 +117,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	}
 	r.pools = &pools{
 		client: r.api, cloud: r, cluster: "here", launcher: r, classes: classKinds{reader: r.api, kinds: []ClassKind{AWSNodeClasses(r.cloud)}}, launchesAtOnce: launchesAtOnce, events: r.events, metrics: metrics, now: clock, inventory: r.inventory,
-		ledger: r.ledger, demand: r.demand, turns: r.turns,
+		ledger: r.ledger, demand: r.demand, turns: r.turns, warmups: failures,
 		namespace: "stratos",
 		poke:      func() {}, wake: func(_ context.Context, id v1alpha1.InstanceID) { r.note("wake " + string(id)) },
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/plan"
 )
 
 // TestARefusedLaunchTakesANewNumber: the cloud keeps the token of a refused launch with its
@@ -30,8 +31,10 @@ func TestARefusedLaunchTakesANewNumber(t *testing.T) {
 			if again := r.reconcilePool(); again != launchRetry {
 				t.Errorf("looked at again after %v, want %v", again, launchRetry)
 			}
-			r.reconcilePool()
-			r.reconcilePool()
+			for range 2 {
+				r.now = r.now.Add(plan.LaunchBackoff(2))
+				r.reconcilePool()
+			}
 			r.want(`reserve {"next":1,"pending":[0]}`, "launch 0", `reserve {"next":2,"pending":[1]}`, "launch 1",
 				`reserve {"next":3,"pending":[2]}`, "launch 2")
 			if r.launches[0].ClientToken == r.launches[1].ClientToken {
@@ -91,6 +94,7 @@ func TestALaunchThatMayHaveHappenedKeepsItsNumber(t *testing.T) {
 			r.sweep()
 			r.launching = func(int) error { return c.refusal }
 			r.reconcilePool()
+			r.now = r.now.Add(launchRetry)
 			r.reconcilePool()
 			r.want(c.want...)
 		})
@@ -144,6 +148,9 @@ func TestAPoolIsReplacedWhileStratosRuns(t *testing.T) {
 	}
 	r.now = r.now.Add(lingers)
 	r.sweep()
+	for id := range r.inventory.instances { // Stratos terminated it
+		r.inventory.note(id, func(e *entry) { e.ending = true })
+	}
 	r.reconcilePool()
 	r.reconcilePool()
 	for _, l := range r.launches[1:] {

@@ -19,12 +19,16 @@ import (
 func (c *pools) report(ctx context.Context, pool *v1alpha1.NodePool, count map[v1alpha1.NodeState]int32, launchErr error, images *metav1.Condition) error {
 	c.metrics.states(pool, count)
 	before := pool.DeepCopy()
+	last, failing := c.warmups.last(pool, present(ctx, c.classes, pool).key())
+	c.metrics.warmupsFailing(pool, failing)
 	s := &pool.Status
+	s.LastWarmupFailure = last
 	s.Standby, s.Warmup, s.Starting = count[v1alpha1.StateStandby], count[v1alpha1.StateWarmup], count[v1alpha1.StateStarting]
 	s.Running, s.Stopping, s.Terminating = count[v1alpha1.StateRunning], count[v1alpha1.StateStopping], count[v1alpha1.StateTerminating]
 	s.Total = total(count)
 	s.ObservedGeneration = pool.Generation
-	c.conditions(ctx, pool, launchErr)
+	s.Initialized = initialized(pool)
+	c.conditions(ctx, pool, launchErr, failing)
 	setCondition(pool, images)
 	if equality.Semantic.DeepEqual(before.Status, pool.Status) {
 		return nil
@@ -36,7 +40,14 @@ func (c *pools) report(ctx context.Context, pool *v1alpha1.NodePool, count map[v
 	return client.IgnoreNotFound(c.client.Status().Update(ctx, pool))
 }
 
-func (c *pools) conditions(ctx context.Context, pool *v1alpha1.NodePool, launchErr error) {
+// initialized reports whether minStandby was reached once, now or before. A pool that an earlier version called Ready was.
+func initialized(pool *v1alpha1.NodePool) bool {
+	s := &pool.Status
+	return s.Initialized || meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady) ||
+		s.Standby >= pool.Spec.MinStandby || s.Standby+s.Starting+s.Running >= pool.Spec.PoolSize
+}
+
+func (c *pools) conditions(ctx context.Context, pool *v1alpha1.NodePool, launchErr error, failing *v1alpha1.WarmupFailure) {
 	set := func(kind string, ok bool, reason v1alpha1.Reason, message string) {
 		status := metav1.ConditionFalse
 		if ok {
@@ -48,10 +59,10 @@ func (c *pools) conditions(ctx context.Context, pool *v1alpha1.NodePool, launchE
 	}
 	found, reason, words := c.class(ctx, pool.Spec.Template.NodeClassRef)
 	set(v1alpha1.ConditionNodeClassReady, found, reason, words)
-	if reason, words := c.degraded(pool, launchErr); reason != "" {
+	if reason, words := c.degraded(pool, launchErr, failing); reason != "" {
 		set(v1alpha1.ConditionDegraded, true, reason, words)
 	} else {
-		set(v1alpha1.ConditionDegraded, false, v1alpha1.ReasonHealthy, "launches, stops and terminations succeed")
+		set(v1alpha1.ConditionDegraded, false, v1alpha1.ReasonHealthy, "launches, warm-ups, starts, stops and terminations succeed")
 	}
 	if _, limited := c.ledger.Limited(v1alpha1.PoolName(pool.Name), c.now()); limited {
 		set(v1alpha1.ConditionStartsLimited, true, v1alpha1.ReasonStartBudgetUsedUp,
@@ -60,21 +71,32 @@ func (c *pools) conditions(ctx context.Context, pool *v1alpha1.NodePool, launchE
 		set(v1alpha1.ConditionStartsLimited, false, v1alpha1.ReasonStartBudgetLeft, "scaleUp.startBudget is not used up")
 	}
 	s := pool.Status
+	short := s.Standby < pool.Spec.MinStandby && s.Standby+s.Starting+s.Running < pool.Spec.PoolSize
+	filling := fmt.Sprintf("%d of %d standby, %d warming up", s.Standby, pool.Spec.MinStandby, s.Warmup)
 	switch {
 	case pool.DeletionTimestamp != nil:
 		set(v1alpha1.ConditionReady, false, v1alpha1.ReasonDeleting, fmt.Sprintf("%d instances left", s.Total))
-	case s.Standby >= pool.Spec.MinStandby || s.Standby+s.Starting+s.Running >= pool.Spec.PoolSize:
-		set(v1alpha1.ConditionReady, true, v1alpha1.ReasonPoolReady, fmt.Sprintf("%d standby, %d running", s.Standby, s.Running))
+	case !found:
+		set(v1alpha1.ConditionReady, false, reason, words)
+	case failing != nil && short:
+		set(v1alpha1.ConditionReady, false, v1alpha1.ReasonWarmupFailing, filling+"; "+explain(failing))
+	case !s.Initialized:
+		set(v1alpha1.ConditionReady, false, v1alpha1.ReasonWarmingUp, filling)
+	case short:
+		set(v1alpha1.ConditionReady, true, v1alpha1.ReasonPoolReady, filling)
 	default:
-		set(v1alpha1.ConditionReady, false, v1alpha1.ReasonWarmingUp, fmt.Sprintf("%d of %d standby, %d warming up", s.Standby, pool.Spec.MinStandby, s.Warmup))
+		set(v1alpha1.ConditionReady, true, v1alpha1.ReasonPoolReady, fmt.Sprintf("%d standby, %d running", s.Standby, s.Running))
 	}
 }
 
-// degraded is why the pool needs attention, "" where it does not. A launch that fails outweighs a
-// refused stop or termination, whose event is on its Node.
-func (c *pools) degraded(pool *v1alpha1.NodePool, launchErr error) (v1alpha1.Reason, string) {
-	if launchErr != nil {
+// degraded is why the pool needs attention, "" where it does not. A launch that fails outweighs warm-ups that fail, and
+// those a refused start, stop or termination, whose event is on its Node.
+func (c *pools) degraded(pool *v1alpha1.NodePool, launchErr error, failing *v1alpha1.WarmupFailure) (v1alpha1.Reason, string) {
+	switch {
+	case launchErr != nil:
 		return launchReason(launchErr), launchErr.Error()
+	case failing != nil:
+		return v1alpha1.ReasonWarmupFailing, explain(failing)
 	}
 	return c.inventory.degradedBy(v1alpha1.PoolName(pool.Name), c.now())
 }

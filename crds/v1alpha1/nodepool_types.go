@@ -352,6 +352,36 @@ type Disruption struct {
 	TerminationGracePeriod *Duration `json:"terminationGracePeriod,omitempty"`
 }
 
+// WarmupFailure is a warm-up that did not end in a standby node.
+type WarmupFailure struct {
+	// Time is when it was found to have failed.
+	Time metav1.Time `json:"time"`
+	// InstanceID of the instance, which is terminated.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	InstanceID InstanceID `json:"instanceID,omitempty"`
+	// Zone of the instance.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Zone string `json:"zone,omitempty"`
+	// Reason is one word: never_registered, never_ready, incomplete, timeout or vanished.
+	// +kubebuilder:validation:MaxLength=256
+	Reason string `json:"reason"`
+	// Message says what was missing, with the cloud's words where it gave any.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Message string `json:"message,omitempty"`
+	// Count is how many warm-ups have failed one after another. Instances that were launched together and fail
+	// together count once.
+	// +kubebuilder:validation:Minimum=0
+	Count int32 `json:"count"`
+	// Hash names the node class and the template that the instance was launched from. Launches of others do not
+	// back off.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Hash string `json:"hash,omitempty"`
+}
+
 // NodePoolStatus is the observed state of a NodePool.
 type NodePoolStatus struct {
 	// Standby counts nodes that are stopped, were Ready once, have their images, and can be started.
@@ -385,6 +415,12 @@ type NodePoolStatus struct {
 	// ObservedGeneration is the metadata.generation that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Initialized: minStandby was reached once. From then on Ready stays True while the pool refills.
+	// +optional
+	Initialized bool `json:"initialized,omitempty"`
+	// LastWarmupFailure is the last warm-up that failed; unset where the last one was complete.
+	// +optional
+	LastWarmupFailure *WarmupFailure `json:"lastWarmupFailure,omitempty"`
 	// Conditions: Ready, Degraded, NodeClassReady, ImagesPulled and StartsLimited. Each can turn both ways.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map

@@ -207,7 +207,7 @@ func (s subject) typed(err error) error {
 	case meansRate:
 		return &provider.RateLimitError{Operation: s.operation, Err: plain}
 	case meansCapacity, meansQuota, meansAddresses:
-		return &provider.InsufficientCapacityError{Type: s.kind, Zone: s.zone, Err: plain}
+		return &provider.InsufficientCapacityError{Type: s.kind, Zone: s.zone, Quota: found.means == meansQuota, Err: plain}
 	case meansState:
 		return &provider.IncorrectStateError{ID: s.id, State: provider.InstanceUnknown, Op: s.operation}
 	case meansForbidden:

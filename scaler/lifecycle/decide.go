@@ -14,6 +14,8 @@ func Decide(o Observation, now time.Time) Decision {
 		return wait("cloud does not tell the instance's state", 0)
 	case o.Instance.State == provider.InstanceTerminated && o.Node != nil:
 		return vanished(o)
+	case o.Instance.State == provider.InstanceTerminated && o.Unexplained:
+		return Decision{Action: RecordFailure, Failure: Vanished, Reason: "terminated before its Node registered"}
 	case o.Instance.State == provider.InstanceTerminated:
 		return wait("instance is terminated", 0)
 	case o.Node == nil:

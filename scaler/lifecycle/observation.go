@@ -28,6 +28,8 @@ type Observation struct {
 	Serving int
 	// OthersFail: the last starts of other nodes of the pool failed too.
 	OthersFail bool
+	// Unexplained: the instance ended before a Node registered, this process did not end it, and nobody was told.
+	Unexplained bool
 	// Overdue is how many of the counting pods are being deleted and have outstayed the grace that they were given for it.
 	Overdue int
 	// Recycle is why it is the node's turn to go, as the pool decided within its budget; empty when it is not. Why are the words for it.
@@ -197,6 +199,8 @@ const (
 	DeleteLeft Action = "DeleteLeft"
 	// Terminate the instance.
 	Terminate Action = "Terminate"
+	// RecordFailure: the instance ended before it had a Node. Its warm-up has failed.
+	RecordFailure Action = "RecordFailure"
 	// DeleteNode: the instance is gone, the Node goes too.
 	DeleteNode Action = "DeleteNode"
 )

@@ -106,6 +106,9 @@ func wasUp(o *Observation) { o.Instance.Up = ago(4 * time.Minute) }
 // failedTwice: two starts in a row have failed before.
 func failedTwice(o *Observation) { o.Node.Failures = 2 }
 
+// unexplained: the instance ended, and nobody has been told.
+func unexplained(o *Observation) { o.Unexplained = true }
+
 // othersFail: the last starts of other nodes of the pool failed too.
 func othersFail(o *Observation) { o.OthersFail = true }
 
@@ -216,6 +219,7 @@ func table() []row {
 		{noNode, running_, "the pool is being deleted", deleting, Terminate, "gone"},
 		{noNode, stopped, "the pool is gone", func(o *Observation) { o.Policy = Policy{} }, Terminate, "gone"},
 		{noNode, terminated, "nothing left", nil, Wait, "gone"},
+		{noNode, terminated, "ended before its Node registered, and Stratos did not end it", unexplained, RecordFailure, "gone"},
 		{noNode, unknown, "the cloud does not say", nil, Wait, stay},
 
 		{new_, running_, "a Node registered", nil, Adopt, "warmup"},

@@ -16,14 +16,32 @@ type Pool struct {
 	Standby, Warmup, Total int32
 	// Pending are launches that were asked for and that no sweep has shown yet.
 	Pending int32
+	// Held: launches back off after a failed warm-up. Probe: they did, and go on with one instance at a time until one
+	// completes its warm-up.
+	Held, Probe bool
 }
 
 // Launches is how many instances to launch now: as many as standby lacks of minStandby and of what pods wait for,
 // warming ones and pending launches counted as standby to be, and never past poolSize.
 func Launches(p Pool) int32 {
-	lack := p.MinStandby + p.Demand - p.Standby - p.Warmup - p.Pending
-	room := p.PoolSize - p.Total - p.Pending
-	return max(0, min(lack, room))
+	return max(0, wanted(p)-p.Pending)
+}
+
+// Unneeded is how many of the pending launches are not wanted any more.
+func Unneeded(p Pool) int32 {
+	return max(0, p.Pending-wanted(p))
+}
+
+// wanted is how many launches may be pending.
+func wanted(p Pool) int32 {
+	n := max(0, min(p.MinStandby+p.Demand-p.Standby-p.Warmup, p.PoolSize-p.Total))
+	switch {
+	case p.Held:
+		return 0
+	case p.Probe:
+		return min(n, max(0, 1-p.Warmup))
+	}
+	return n
 }
 
 // Slots are a pool's launch numbers, recorded on the NodePool before the cloud is called. A slot makes the client token

@@ -1,0 +1,93 @@
+package scaler
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stratos-sh/stratos/scaler/plan"
+)
+
+// launchRefusal is a refusal that holds all launches of a pool back. The zero value holds nothing back.
+type launchRefusal struct {
+	// from names the class and the template that were refused: another one is tried at once.
+	from string
+	// err is what the cloud said; nil for no refusal.
+	err error
+	// count is how many refusals there were in a row, until is when the next call may be made.
+	count int32
+	until time.Time
+}
+
+// heldBy returns the refusal that holds launches from the class and template back; the zero one where none does.
+func (l *launches) heldBy(pool types.UID, from string, now time.Time) launchRefusal {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.of(pool).refusal
+	if r.from != from {
+		return launchRefusal{}
+	}
+	if r.until.Sub(now) > plan.LaunchBackoff(r.count) { // the clock was stepped back
+		r.until = now
+	}
+	return r
+}
+
+// refuse remembers a refusal and returns when the next call may be made.
+func (l *launches) refuse(pool types.UID, from string, err error, now time.Time) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.of(pool)
+	if p.refusal.from != from {
+		p.refusal = launchRefusal{from: from}
+	}
+	p.refusal.count++
+	p.refusal.err, p.refusal.until = err, now.Add(plan.LaunchBackoff(p.refusal.count))
+	return p.refusal.until
+}
+
+// accepted forgets the refusals of the pool's launches.
+func (l *launches) accepted(pool types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.of(pool).refusal = launchRefusal{}
+}
+
+// reserved remembers slots that were written on the pool, the last so many of them for waiting pods.
+func (l *launches) reserved(pool types.UID, slots []int64, cold int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.of(pool)
+	for at, slot := range slots {
+		p.unasked[slot] = true
+		if at >= len(slots)-cold {
+			p.cold[slot] = true
+		}
+	}
+}
+
+// ask remembers that the cloud is asked for the slot, and reports whether nobody did before.
+func (l *launches) ask(pool types.UID, slot int64) (first bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.of(pool)
+	first = p.unasked[slot]
+	delete(p.unasked, slot)
+	return first
+}
+
+// giveBack ends up to n slots that the cloud was not asked for, the newest first, and reports whether there were any.
+func (l *launches) giveBack(pool types.UID, n int, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.of(pool)
+	newest := slices.SortedFunc(maps.Keys(p.unasked), func(a, b int64) int { return int(b - a) })
+	newest = newest[:min(n, len(newest))]
+	for _, slot := range newest {
+		delete(p.unasked, slot)
+		p.ended[slot] = now
+	}
+	return len(newest) > 0
+}

@@ -1,0 +1,174 @@
+package scaler
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/plan"
+	"github.com/stratos-sh/stratos/scaler/start"
+)
+
+// A pool's launches go in rounds. Between two rounds the pool, its nodes and the waiting pods are read again, so that
+// nothing is launched that nobody wants any more.
+
+// wants is what launches depend on. from names the class and the template that they are launched from.
+func (c *pools) wants(pool *v1alpha1.NodePool, count map[v1alpha1.NodeState]int32, demand int32, from string) plan.Pool {
+	_, failing := c.warmups.last(pool, from)
+	p := plan.Pool{
+		PoolSize: pool.Spec.PoolSize, MinStandby: pool.Spec.MinStandby, Demand: demand,
+		Standby: count[v1alpha1.StateStandby], Warmup: count[v1alpha1.StateWarmup], Total: total(count),
+		// What an unexplained end means is found out first: a launch in its place may end the same way.
+		Held: c.inventory.unexplained(v1alpha1.PoolName(pool.Name)),
+	}
+	if failing != nil {
+		p.Probe, p.Held = true, p.Held || backsOff(failing, c.now())
+	}
+	return p
+}
+
+// backsOff reports whether the back-off after the failure stands. One that begins in the future was written before the
+// clock was stepped back.
+func backsOff(f *v1alpha1.WarmupFailure, now time.Time) bool {
+	return now.Before(backoffUntil(f)) && !now.Before(f.Time.Time)
+}
+
+// pendingLaunches is how many launches are under way of which no instance counts in the pool yet.
+func pendingLaunches(s slots) int32 {
+	return int32(len(s.open) - s.interrupted) //nolint:gosec // bounded by poolSize
+}
+
+// giveBack ends launches that are not wanted any more and that the cloud was not asked for. The others may have launched
+// something.
+func (c *pools) giveBack(pool *v1alpha1.NodePool, s slots, wants plan.Pool) slots {
+	wants.Pending = pendingLaunches(s)
+	if c.launches.giveBack(pool.UID, int(plan.Unneeded(wants)), c.now()) {
+		return c.settle(pool)
+	}
+	return s
+}
+
+// reserve writes the slots of the launches that the pool lacks, before any of them is asked for.
+func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots slots, has plan.Pool) (slots, error) {
+	has.Pending = pendingLaunches(slots)
+	n := plan.Launches(has)
+	has.Demand = 0
+	cold := n - plan.Launches(has) // those that the pool would not launch for itself
+	slots = slots.reserve(n)
+	text := slots.String()
+	if text == pool.Annotations[v1alpha1.AnnotationLaunches] {
+		return slots, nil
+	}
+	before := pool.DeepCopy()
+	metav1SetAnnotation(pool, v1alpha1.AnnotationLaunches, text)
+	// The resource version is tested: two leaders for a moment must not take the same slot for two launches.
+	if err := c.client.Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return slots, err
+	}
+	c.launches.used(pool.UID, slots.Next-1)
+	c.launches.reserved(pool.UID, slots.Pending[len(slots.Pending)-int(n):], int(cold))
+	if int(n) > slots.ended { // in place of a refused launch: that was said
+		c.events.Eventf(pool, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonReplenishing), "Launch", "launching %d instances", n)
+	}
+	return slots, nil
+}
+
+// launch asks for the first of the open slots. An interrupted launch takes no further room: its instance counts already.
+// Asking again for a slot that was launched yields the same instance. again is when the next round may begin, 0 where no
+// slot is left. The error is the last refusal, also while launches back off from it.
+func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, s slots, wants plan.Pool, from string) (again time.Duration, err error) {
+	open := s.open[:max(0, min(len(s.open), s.interrupted+max(0, int(wants.PoolSize-wants.Total))))]
+	if wants.Held {
+		open = open[:min(len(open), s.interrupted)]
+	} else if wants.Probe {
+		open = open[:min(len(open), s.interrupted+1)]
+	}
+	_, failing := c.warmups.last(pool, from)
+	if len(open) == 0 {
+		if failing != nil && wants.Held {
+			again = max(backoffUntil(failing).Sub(c.now()), time.Second)
+		}
+		return again, nil
+	}
+	held := c.launches.heldBy(pool.UID, from, c.now())
+	if left := held.until.Sub(c.now()); left > 0 {
+		return left, held.err
+	}
+	round := open
+	if most := cmp.Or(c.launchesAtOnce, launchesAtOnce); len(round) > most {
+		round = round[:most]
+	}
+	if held.err != nil { // one call shows whether the cloud still refuses; not always the same one, which may be the only one refused
+		round = open[int(held.count)%len(open):][:1]
+	}
+	err = c.launchAll(ctx, pool, round)
+	switch {
+	case isEverywhere(err):
+		return c.launches.refuse(pool.UID, from, err, c.now()).Sub(c.now()), err
+	case err != nil:
+		return launchRetry, err
+	case len(round) < len(open):
+		again = time.Millisecond
+	}
+	c.launches.accepted(pool.UID)
+	return again, nil
+}
+
+// isEverywhere reports whether the cloud would refuse the other launches of the pool too: it has capacity, but the
+// quota is used up, or the class is wrong, or Stratos is not allowed to, or nothing is answered.
+func isEverywhere(err error) bool {
+	return err != nil && !errors.Is(err, context.Canceled) &&
+		(!provider.IsInsufficientCapacity(err) || provider.IsQuota(err))
+}
+
+// launchAll asks for the slots at once. It returns the refusal that is the same everywhere where there is one, else any.
+func (c *pools) launchAll(ctx context.Context, pool *v1alpha1.NodePool, round []int64) error {
+	group, errs := &errgroup.Group{}, make([]error, len(round)) // one that fails does not take the others down
+	for at, slot := range round {
+		group.Go(func() error {
+			errs[at] = c.launchOne(ctx, pool, slot)
+			return nil
+		})
+	}
+	_ = group.Wait() // they return none
+	var last error
+	for _, err := range errs {
+		if isEverywhere(err) {
+			return err
+		}
+		last = cmp.Or(last, err)
+	}
+	return last
+}
+
+// launchOne asks for one slot.
+func (c *pools) launchOne(ctx context.Context, pool *v1alpha1.NodePool, slot int64) error {
+	first := c.launches.ask(pool.UID, slot)
+	instance, err := c.launcher.launch(ctx, pool.Spec.Template.NodeClassRef, c.request(pool, slot))
+	if provider.IsNotFound(err) { // it was launched and has ended since: nothing is left to ask for
+		c.launches.note(pool.UID, slot, c.now())
+		return nil
+	}
+	if err != nil {
+		if first && provider.LaunchedNothing(err) {
+			c.launches.end(pool.UID, slot, c.now())
+		}
+		return err
+	}
+	if c.launches.note(pool.UID, slot, c.now()) {
+		c.metrics.scaleup.WithLabelValues(pool.Name, string(start.TriggerCold)).Inc()
+	}
+	c.inventory.expect(v1alpha1.PoolName(pool.Name), instance, c.now())
+	c.poke()
+	if !first {
+		return c.regain(ctx, pool, instance.ID)
+	}
+	return nil
+}
