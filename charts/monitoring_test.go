@@ -67,6 +67,10 @@ func TestAlertsReadWhatTheyMean(t *testing.T) {
 			reads: []string{"stratos_nodepool_desired_standby", "stratos_nodepool_nodes_total", "stratos_nodepool_pool_size"},
 			words: []string{`state="standby"`, `state!="warmup"`},
 		},
+		"StratosWarmupFailing": {
+			reads: []string{"stratos_nodepool_consecutive_warmup_failures"},
+			words: []string{">= 2"},
+		},
 		"StratosSlowScaleUp": {
 			reads: []string{"stratos_nodepool_scaleup_duration_seconds"},
 			words: []string{"[30m]", "> 45"}, // slowScaleUpSeconds of the set
