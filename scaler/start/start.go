@@ -381,8 +381,9 @@ func (s *Starter) fail(ctx context.Context, name v1alpha1.NodeName, why string, 
 
 // giveUp reports whether the step was written. What is published on the node meanwhile is no reason not to write it: then it is tried again.
 func (s *Starter) giveUp(ctx context.Context, name v1alpha1.NodeName, why string, step func(n *corev1.Node, until time.Time) transition.Patch) (written bool, err error) {
-	moving := s.ledger.Failed(name)
-	defer s.homeless(moving) // after the patch, which keeps this node from being chosen again
+	s.ledger.Rest(name, s.now().Add(backoffFirst)) // no further pod is promised room here meanwhile
+	// After the patch: a pod that is asked about before it would start another node while this one names it still.
+	defer func() { s.homeless(s.ledger.Failed(name)) }()
 	said := false
 	for range giveUpTries {
 		node := &corev1.Node{}
@@ -431,9 +432,8 @@ type declined struct {
 // in the same step.
 func (s *Starter) decline(ctx context.Context, name v1alpha1.NodeName, why declined) error {
 	s.forget(name)
-	moving := s.ledger.Failed(name)
 	s.ledger.Rest(name, why.until) // the view may show the intent a moment longer, as room on a starting node
-	defer s.homeless(moving)
+	defer func() { s.homeless(s.ledger.Failed(name)) }()
 	node := &corev1.Node{}
 	if err := s.live.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil {
 		return client.IgnoreNotFound(err)
