@@ -170,15 +170,6 @@ func (c *Cloud) of(ctx context.Context, id string) (*region, error) {
 	return nil, &provider.InstanceNotFoundError{ID: id}
 }
 
-// StartInstance implements provider.CloudProvider.
-func (c *Cloud) StartInstance(ctx context.Context, instanceID string) error {
-	r, err := c.of(ctx, instanceID)
-	if err != nil {
-		return err
-	}
-	return outcome(r.starts.do(ctx, instanceID))
-}
-
 // StopInstance implements provider.CloudProvider. An instance that was launched to hibernate does so, unless it is forced.
 func (c *Cloud) StopInstance(ctx context.Context, instanceID string, force bool) error {
 	r, err := c.of(ctx, instanceID)

@@ -91,13 +91,17 @@ func (r *region) launch(ctx context.Context, spec *v1alpha1.AWSNodeClassSpec, st
 			}
 			continue
 		}
+		if err := r.quotas.check(spec.InstanceType, subnet.Zone, time.Now()); err != nil && !isOpen(subnet) {
+			return nil, err
+		}
 		instance, err := r.launchIn(ctx, keyOf(req.ClientToken, subnet), r.request(spec, status, subnet, req))
+		about := subject{operation: "RunInstances", kind: spec.InstanceType, zone: subnet.Zone}
+		last = about.typed(err)
+		r.quotas.answered(spec.InstanceType, last, time.Now())
 		if err == nil {
 			r.launches.worked(zone, here)
 			return instance, nil
 		}
-		about := subject{operation: "RunInstances", kind: spec.InstanceType, zone: subnet.Zone}
-		last = about.typed(err)
 		switch judge(err).means {
 		case meansCapacity:
 			r.launches.refused(time.Now(), zone)

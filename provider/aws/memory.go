@@ -21,6 +21,8 @@ type memory struct {
 	// mu guards rests.
 	mu    sync.Mutex
 	rests map[offering]rest
+	// first and most bound a rest.
+	first, most time.Duration
 }
 
 type rest struct {
@@ -28,9 +30,11 @@ type rest struct {
 	step  time.Duration
 }
 
-func newMemory() *memory { return &memory{rests: map[offering]rest{}} }
+func newMemory(first, most time.Duration) *memory {
+	return &memory{rests: map[offering]rest{}, first: first, most: most}
+}
 
-// refused notes a refusal: 3 minutes of rest, doubling to 30. Refusals of calls that were under way together are one.
+// refused notes a refusal: the first rest, doubling to the most. Refusals of calls that were under way together are one.
 func (m *memory) refused(now time.Time, o offering) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -38,10 +42,10 @@ func (m *memory) refused(now time.Time, o offering) {
 	switch {
 	case known && now.Before(r.until):
 		return
-	case known && now.Sub(r.until) < 2*restMost:
-		r.step = min(2*r.step, restMost)
+	case known && now.Sub(r.until) < 2*m.most:
+		r.step = min(2*r.step, m.most)
 	default:
-		r.step = restFirst
+		r.step = m.first
 	}
 	r.until = now.Add(r.step)
 	m.rests[o] = r

@@ -38,8 +38,10 @@ type region struct {
 	looks                                                  *batcher[*provider.Instance]
 	// launches remembers of which offerings there were none.
 	launches *memory
-	tokens   *tokens
-	classes  *finder
+	// quotas are those of the account that are used up.
+	quotas  *quotas
+	tokens  *tokens
+	classes *finder
 	// named bounds the instances that the calls of an operation name.
 	named map[limiter.Operation]*resources
 
@@ -51,7 +53,7 @@ type region struct {
 func newRegion(name regionName, o Options, x *index, minor *minors) *region {
 	r := &region{
 		name: name, calls: o.Calls.Under(limiter.New(limitsOf(o.Limits))), index: x, size: o.BatchSize,
-		launches: newMemory(), tokens: newTokens(), tags: map[string]*batcher[nothing]{},
+		launches: newMemory(restFirst, restMost), quotas: newQuotas(), tokens: newTokens(), tags: map[string]*batcher[nothing]{},
 		named: map[limiter.Operation]*resources{},
 	}
 	for op, limit := range limitsOf(o.Resources) {

@@ -114,7 +114,7 @@ func TestOrderOfSubnets(t *testing.T) {
 
 func TestMemoryDoublesAndForgets(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	m, o := newMemory(), offering{zone: "a", kind: "m5.large"}
+	m, o := newMemory(restFirst, restMost), offering{zone: "a", kind: "m5.large"}
 	rests := func() time.Duration {
 		t.Helper()
 		until := m.until(now, o, offering{zone: "b", kind: "m5.large"})

@@ -52,7 +52,7 @@ func TestARefusalEndsItsClientToken(t *testing.T) {
 		},
 		"no quota, another type": {
 			func(_ *testing.T, r *rig) { r.server.Script(vcpus) },
-			func(c *v1alpha1.AWSNodeClass) { c.Spec.InstanceType = "m5.xlarge" }, 0,
+			func(c *v1alpha1.AWSNodeClass) { c.Spec.InstanceType = "m5.xlarge" }, quotaFirst,
 		},
 		"a profile that does not exist, then one that does": {
 			func(_ *testing.T, r *rig) {
