@@ -72,6 +72,7 @@ func (r *rules) changed(k kind, before, after client.Object) {
 		n, _ := after.(*corev1.Node)
 		old, _ := before.(*corev1.Node)
 		r.nodeChanged(old, n)
+		r.struck(old, n)
 		if n == nil {
 			delete(r.entered, old.Name)
 			return
