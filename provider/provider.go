@@ -76,6 +76,13 @@ type CloudProvider interface {
 	UpdateInstanceTags(ctx context.Context, instanceID string, tags map[string]string) error
 }
 
+// Locator is a cloud that has regions. Locate tells it in which region an instance is, by the
+// providerID of the instance's Node, so that the instance is asked for there. What a provider knows
+// of an instance already wins.
+type Locator interface {
+	Locate(instanceID, providerID string)
+}
+
 // LaunchRequest is what a launch needs beside the cloud's node class.
 type LaunchRequest struct {
 	// ClientToken makes the launch idempotent: the same token returns the same instance. After a

@@ -89,6 +89,23 @@ func TestALaunchThatNoListShows(t *testing.T) {
 	}
 }
 
+// TestTheSlotOfALaunchThatNoListShows stays, so that the next process asks for it again instead of
+// launching another.
+func TestTheSlotOfALaunchThatNoListShows(t *testing.T) {
+	r := newRig(t, nodePool(5, 1))
+	r.sweep()
+	r.reconcilePool()
+	r.now = r.now.Add(4 * time.Minute)
+	r.sweep()
+	r.reconcilePool()
+	r.reconcilePool()
+	r.want(`reserve {"next":1,"pending":[0]}`, "launch 0")
+	launched := r.launches[0]
+	r.sweep(instance(provider.InstancePending, called(launched.ClientToken), withTag(tagLaunch, launched.Tags[tagLaunch])))
+	r.reconcilePool()
+	r.want(`reserve {"next":1}`)
+}
+
 // TestANodeThatReportsStays whatever the cloud says of its instance, and the instance counts.
 func TestANodeThatReportsStays(t *testing.T) {
 	for name, known := range map[string]bool{"a sweep has shown it": true, "since before this process": false} {
@@ -206,6 +223,8 @@ func TestNodesOfAnUnknownAccount(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	r.now = r.now.Add(time.Minute)
+	r.sweep()
 	r.stepOf("i-3")
 	r.stepOf("i-4")
 	if r.hasNode("n-3") || r.hasNode("n-4") {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -86,7 +87,11 @@ func (c *nodes) resumeStart(g gathered) {
 }
 
 func (c *nodes) adopt(ctx context.Context, g gathered) error {
-	if err := c.patch(ctx, g.node, transition.Warmup(g.node, g.template)); err != nil {
+	patch := transition.Warmup(g.node, g.template)
+	if slices.ContainsFunc(g.twins, func(n corev1.Node) bool { return managedInstance(&n) != "" }) {
+		patch = transition.Reregistered(g.node, g.template, c.now())
+	}
+	if err := c.patch(ctx, g.node, patch); err != nil {
 		return err
 	}
 	c.event(g, corev1.EventTypeNormal, v1alpha1.ReasonWarmupStarted, "node registered")
@@ -313,6 +318,8 @@ func (c *nodes) beginTerminate(ctx context.Context, g gathered, d lifecycle.Deci
 	switch {
 	case g.Recycle != "" && d.StopReason == g.Recycle:
 		c.recycled(g, d)
+	case d.StopReason == v1alpha1.StopTerminated:
+		c.warmupFailed(g, d)
 	case d.StopReason != v1alpha1.StopFailed:
 	case g.Node.State == v1alpha1.StateWarmup:
 		c.warmupFailed(g, d)
@@ -353,7 +360,7 @@ func (c *nodes) warmupFailed(g gathered, d lifecycle.Decision) {
 
 // syncStateTag writes the Node's state to the instance's tag, for people who look at the cloud. Nothing reads it back.
 func (c *nodes) syncStateTag(ctx context.Context, g gathered) error {
-	if g.Node == nil || g.Node.State == "" || g.instance.gone() || g.instance.Tags[v1alpha1.LabelState] == string(g.Node.State) ||
+	if g.Node == nil || g.Node.State == "" || g.instance.ending() || g.instance.Tags[v1alpha1.LabelState] == string(g.Node.State) ||
 		c.now().Sub(g.instance.seen) > time.Minute {
 		return nil
 	}

@@ -71,12 +71,12 @@ func TestEveryConditionGoesBothWays(t *testing.T) {
 		words       string
 	}{
 		v1alpha1.ConditionReady: {
-			there: func(r *rig) { r.sweep() }, back: func(r *rig) { r.sweep(instance(provider.InstanceStopped)) },
+			there: func(r *rig) { r.sweep(instance(provider.InstanceTerminated)) }, back: func(r *rig) { r.sweep(instance(provider.InstanceStopped)) },
 			want: metav1.ConditionFalse, words: "0 of 1 standby",
 		},
 		v1alpha1.ConditionDegraded: {
 			there: func(r *rig) {
-				r.sweep()
+				r.sweep(instance(provider.InstanceTerminated))
 				r.launching = func(int) error { return failing }
 			},
 			back: func(r *rig) { r.launching = nil }, want: metav1.ConditionTrue, words: "expired",

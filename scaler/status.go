@@ -71,10 +71,13 @@ func (c *pools) conditions(ctx context.Context, pool *v1alpha1.NodePool, launchE
 }
 
 // degraded is why the pool needs attention, "" where it does not. A launch that fails outweighs a
-// refused stop or termination, whose event is on its Node.
+// refused stop or termination, whose event is on its Node. So do instances that the cloud does not know.
 func (c *pools) degraded(pool *v1alpha1.NodePool, launchErr error) (v1alpha1.Reason, string) {
 	if launchErr != nil {
 		return launchReason(launchErr), launchErr.Error()
+	}
+	if reason, words := c.inventory.absences.degradedBy(v1alpha1.PoolName(pool.Name), c.inventory.lacks); reason != "" {
+		return reason, words
 	}
 	return c.inventory.degradedBy(v1alpha1.PoolName(pool.Name), c.now())
 }

@@ -12,6 +12,10 @@ func Decide(o Observation, now time.Time) Decision {
 	switch {
 	case o.Instance.State == provider.InstanceUnknown:
 		return wait("cloud does not tell the instance's state", 0)
+	case o.Instance.State == provider.InstanceShuttingDown:
+		return shuttingDown(o)
+	case o.Instance.Absent && o.Node != nil && o.Node.Reports:
+		return wait("the cloud does not know the instance, but its kubelet reports", 0)
 	case o.Instance.State == provider.InstanceTerminated && o.Node != nil:
 		return vanished(o)
 	case o.Instance.State == provider.InstanceTerminated:
@@ -41,6 +45,26 @@ func Decide(o Observation, now time.Time) Decision {
 	}
 	// A state that we do not know was written by somebody else. Adopting again derives the state from the truth.
 	return do(Adopt, "unknown state "+string(o.Node.State))
+}
+
+// shuttingDown: the instance ends for good, and its guest may go on for minutes. Its Node stays, closed to pods, as
+// long as its kubelet reports.
+func shuttingDown(o Observation) Decision {
+	switch {
+	case o.Node == nil:
+		return wait("instance is shutting down", 0)
+	case !o.Node.Reports:
+		d := vanished(o)
+		d.Reason = "instance is shutting down, and its kubelet does not report"
+		return d
+	case o.Node.State == v1alpha1.StateTerminating:
+		return wait("instance is shutting down", 0)
+	}
+	d := Decision{Action: BeginTerminate, StopReason: v1alpha1.StopTerminated, Reason: "instance is shutting down"}
+	if o.Node.State == v1alpha1.StateWarmup {
+		d.Failure = Vanished
+	}
+	return d
 }
 
 func unregistered(o Observation, now time.Time) Decision {
@@ -193,6 +217,9 @@ func vanished(o Observation) Decision {
 	d := do(DeleteNode, "instance is terminated")
 	if o.Node.State == v1alpha1.StateWarmup {
 		d.Failure = Vanished
+	}
+	if o.Instance.Absent { // where the Node is kept no event leads back here
+		d.Reason, d.After = "the cloud does not know the instance", AbsentAgain
 	}
 	return d
 }

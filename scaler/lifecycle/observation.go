@@ -50,6 +50,8 @@ type Instance struct {
 	Seen time.Time
 	// Since is when a sweep first showed the state; zero where none did.
 	Since time.Time
+	// Absent: the cloud does not know the instance. It has not said that it is terminated.
+	Absent bool
 }
 
 // Node is the cluster's side.
@@ -67,6 +69,8 @@ type Node struct {
 	ImagesOptional bool
 	// Silent: the kubelet has not been heard of since the last stop, or is heard of no more. One that reports that it is not Ready is there.
 	Silent bool
+	// Reports: the Node's Ready is True or False. Unlike Silent it does not ask since when.
+	Reports bool
 	// EverReady: some Ready report was true in the life of the Node, also one left over from before a stop.
 	EverReady bool
 	// ReadySeen, NetworkSeen: it was Ready, and its network was up, at some look in this warm-up.
@@ -224,6 +228,10 @@ const (
 	SettleTime = 10 * time.Second
 	// CallTime is how long after its mark on the Node a call that stops an instance may reach the cloud.
 	CallTime = 10 * time.Second
+	// AbsentAgain is when a Node that is kept although the cloud does not know its instance is looked at again.
+	AbsentAgain = 30 * time.Second
+	// LaunchUnseen is how long a launch that no list shows counts as pending at most: descriptions lag for minutes.
+	LaunchUnseen = 5 * time.Minute
 	// CordonTime lets the scheduler's binds in flight show up after the cordon and before the pods are counted.
 	CordonTime = time.Second
 	// ForceStopAfter is how long a stop may take before it is forced.

@@ -152,9 +152,11 @@ func askedAgain(d time.Duration) func(*Observation) {
 func startFailed(o *Observation) {
 	o.Node.StopReason, o.Node.Ready = v1alpha1.StopFailed, false
 }
-func unheard(o *Observation)  { o.Node.Silent = true }
-func attached(o *Observation) { o.Attached = 1 }
-func leaving(o *Observation)  { o.Leaving = 1 }
+func unheard(o *Observation)   { o.Node.Silent = true }
+func reporting(o *Observation) { o.Node.Reports = true }
+func absent(o *Observation)    { o.Instance.Absent = true }
+func attached(o *Observation)  { o.Attached = 1 }
+func leaving(o *Observation)   { o.Leaving = 1 }
 func drainingFor(d time.Duration, reason v1alpha1.StopReason) func(*Observation) {
 	return func(o *Observation) { o.Node.StoppingSince, o.Node.StopReason = ago(d), reason }
 }
@@ -181,6 +183,8 @@ func emptySince(d time.Duration) func(*Observation) {
 }
 
 const (
+	shutting = provider.InstanceShuttingDown
+
 	pending, running_, stopping_, stopped, terminated, unknown = provider.InstancePending, provider.InstanceRunning,
 		provider.InstanceStopping, provider.InstanceStopped, provider.InstanceTerminated, provider.InstanceUnknown
 	stay = "stays"
@@ -200,6 +204,19 @@ func table() []row {
 		{noNode, stopped, "the pool is gone", func(o *Observation) { o.Policy = Policy{} }, Terminate, "gone"},
 		{noNode, terminated, "nothing left", nil, Wait, "gone"},
 		{noNode, unknown, "the cloud does not say", nil, Wait, stay},
+		{noNode, shutting, "shutting down", nil, Wait, stay},
+
+		{warmup, shutting, "shutting down, its kubelet reports", reporting, BeginTerminate, "terminating"},
+		{standby, shutting, "shutting down, its kubelet reports", reporting, BeginTerminate, "terminating"},
+		{standby, shutting, "shutting down, its kubelet does not report", nil, DeleteNode, "gone"},
+		{starting, shutting, "shutting down, its kubelet reports", reporting, BeginTerminate, "terminating"},
+		{running, shutting, "shutting down, its kubelet reports", all(reporting, inUse), BeginTerminate, "terminating"},
+		{running, shutting, "shutting down, its kubelet does not report", inUse, DeleteNode, "gone"},
+		{terminating, shutting, "shutting down, its kubelet reports", all(reporting, inUse), Wait, stay},
+		{terminating, shutting, "shutting down, its kubelet does not report", nil, DeleteNode, "gone"},
+		{running, terminated, "the cloud does not know it, its kubelet reports", all(absent, reporting, inUse), Wait, stay},
+		{running, terminated, "the cloud does not know it, its kubelet does not report", absent, DeleteNode, "gone"},
+		{standby, terminated, "the cloud does not know it", absent, DeleteNode, "gone"},
 
 		{new_, running_, "a Node registered", nil, Adopt, "warmup"},
 		{new_, stopped, "a Node registered and the instance has stopped since", nil, Adopt, "warmup"},
