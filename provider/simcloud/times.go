@@ -32,7 +32,7 @@ type Times struct {
 	SelfStopAfter time.Duration
 	// PodStop is the time a deleted pod takes to end. Default 100 ms.
 	PodStop time.Duration
-	// Lag is how old a state reads show. Default none.
+	// Lag is how old a state reads show, up to 6 min. Default none.
 	Lag time.Duration
 	// Retention is how long terminated instances stay listed. Default 1 min (EC2: about an hour).
 	Retention time.Duration
