@@ -73,6 +73,7 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 		return g, err
 	}
 	g.Witnessed = c.witness.since(id, stepOf(g.node), c.now())
+	g.Unreported = c.witness.unreported(id, g.node, c.now())
 	if g.node == nil {
 		if e.gone() {
 			c.witness.forget(id)

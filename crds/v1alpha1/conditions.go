@@ -54,6 +54,8 @@ const (
 	// or terminate an instance, for example because it is protected; the message holds its words.
 	ReasonStopRefused        Reason = "StopRefused"
 	ReasonTerminationRefused Reason = "TerminationRefused"
+	// ReasonNodeFenced: the machine of a running node died, and its instance is stopped by force.
+	ReasonNodeFenced Reason = "NodeFenced"
 	// ReasonInstancesNotFound, also of Degraded: the cloud does not know the instances of many Nodes, and
 	// Stratos keeps those Nodes.
 	ReasonInstancesNotFound Reason = "InstancesNotFound"

@@ -51,6 +51,8 @@ type instance struct {
 	started, refused time.Time
 	// unseenUntil is until when no read shows it.
 	unseenUntil time.Time
+	// died is the boot in which its machine died: the cloud shows it running all the same.
+	died int
 	// renames is how often its kubelet has registered under another name than before.
 	renames int
 }

@@ -1,9 +1,11 @@
 package model
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
@@ -81,6 +83,43 @@ func (w *World) rename(i *instance) {
 			w.unreachableNode(before)
 		}
 	})
+}
+
+// die lets the machine of some running nodes in use die: the cloud shows it running, and nothing of it is heard.
+func (w *World) die(i *instance) {
+	if !w.sometimes(3) {
+		return
+	}
+	boot := i.boot
+	w.after(w.within(0, time.Minute), func() {
+		n := w.api.node(i.node())
+		if n == nil || !i.up || i.boot != boot || i.state() != provider.InstanceRunning || stateOf(n) != v1alpha1.StateRunning ||
+			!slices.ContainsFunc(w.api.on(n.Name), counts) {
+			return
+		}
+		i.up, i.died = false, boot
+		w.note("the machine of %s dies", i.id)
+		w.rules.disturb()
+		w.after(50*time.Second, func() {
+			if !i.up && i.boot == boot {
+				w.unreachable(i)
+			}
+		})
+		w.after(w.within(60*time.Second, 120*time.Second), func() { w.evictByTaint(i, boot) })
+	})
+}
+
+// evictByTaint is the taint eviction of kube-controller-manager: it marks the pods of a node that is unreachable.
+func (w *World) evictByTaint(i *instance, boot int) {
+	if i.up || i.boot != boot || i.state() != provider.InstanceRunning {
+		return
+	}
+	for _, p := range w.api.on(i.node()) {
+		if counts(p) {
+			w.api.remove(kindPod, client.ObjectKeyFromObject(p))
+		}
+	}
+	w.after(20*time.Second, func() { w.evictByTaint(i, boot) })
 }
 
 // reports reports whether the kubelet of the Node's machine has been Ready for a while under this name.

@@ -159,6 +159,7 @@ func (w *World) report(i *instance, boot int) {
 	}
 	i.everReady = true
 	w.cloud.forget(i)
+	w.die(i)
 	w.api.editNode(i.node(), func(n *corev1.Node) {
 		say(n, corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", w.second())
 		if w.network.monitoring {

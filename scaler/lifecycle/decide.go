@@ -47,26 +47,6 @@ func Decide(o Observation, now time.Time) Decision {
 	return do(Adopt, "unknown state "+string(o.Node.State))
 }
 
-// shuttingDown: the instance ends for good, and its guest may go on for minutes. Its Node stays, closed to pods, as
-// long as its kubelet reports.
-func shuttingDown(o Observation) Decision {
-	switch {
-	case o.Node == nil:
-		return wait("instance is shutting down", 0)
-	case !o.Node.Reports:
-		d := vanished(o)
-		d.Reason = "instance is shutting down, and its kubelet does not report"
-		return d
-	case o.Node.State == v1alpha1.StateTerminating:
-		return wait("instance is shutting down", 0)
-	}
-	d := Decision{Action: BeginTerminate, StopReason: v1alpha1.StopTerminated, Reason: "instance is shutting down"}
-	if o.Node.State == v1alpha1.StateWarmup {
-		d.Failure = Vanished
-	}
-	return d
-}
-
 func unregistered(o Observation, now time.Time) Decision {
 	switch {
 	case !o.Policy.Exists || o.Policy.Deleting:
@@ -212,18 +192,6 @@ func images(o Observation, now, deadline time.Time) Decision {
 	return wait("images are being pulled", until(deadline, now))
 }
 
-// vanished: somebody else, or the cloud, has terminated the instance.
-func vanished(o Observation) Decision {
-	d := do(DeleteNode, "instance is terminated")
-	if o.Node.State == v1alpha1.StateWarmup {
-		d.Failure = Vanished
-	}
-	if o.Instance.Absent { // where the Node is kept no event leads back here
-		d.Reason, d.After = "the cloud does not know the instance", AbsentAgain
-	}
-	return d
-}
-
 func standby(o Observation, now time.Time) Decision {
 	// Somebody else started it and its kubelet does not report: that gets the time of a start of ours.
 	astray := o.Instance.State == provider.InstanceRunning && !o.Instance.Since.IsZero() && now.Sub(o.Instance.Since) >= o.Policy.ReadyTimeout
@@ -252,6 +220,8 @@ func running(o Observation, now time.Time) Decision {
 	switch {
 	case o.Instance.State == provider.InstanceStopped && settled(o, n.Running):
 		return do(ToStandby, "stopped by somebody else")
+	case dead(o, now):
+		return do(Fence, "its kubelet has not reported for scaleUp.readyTimeout, and its pods have outstayed their grace")
 	case o.Recycle != "" && !n.DoNotDisrupt && (empty || o.Recycle == v1alpha1.StopRuntime):
 		return recycle(o)
 	case !empty && !n.EmptySince.IsZero():

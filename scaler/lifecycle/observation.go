@@ -36,6 +36,9 @@ type Observation struct {
 	Policy  Policy
 	// Born is when this process began. Calls that follow from older intents were another's to make.
 	Born time.Time
+	// Unreported is since when this process has seen that Ready is Unknown and its heartbeat stays as it is, by the same
+	// clock as Witnessed; zero where the kubelet reports.
+	Unreported time.Time
 	// Witnessed is since when this process has seen the instance in its present step, by a clock that nobody steps. Deadlines count from
 	// then; where it is zero they count from what is written.
 	Witnessed time.Time
@@ -150,6 +153,8 @@ const (
 	RecordImages Action = "RecordImages"
 	// WarmAgain: have a stopped instance started for a warm-up that we end: one that ended incomplete, or a standby node without its images.
 	WarmAgain Action = "WarmAgain"
+	// Fence: stop by force the instance of a running node whose machine died.
+	Fence Action = "Fence"
 	// StopWarmed: ask the cloud to stop a warm node.
 	StopWarmed Action = "StopWarmed"
 	// ForceStop: ask the cloud to stop without the guest's own shutdown.

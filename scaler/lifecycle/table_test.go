@@ -152,7 +152,15 @@ func askedAgain(d time.Duration) func(*Observation) {
 func startFailed(o *Observation) {
 	o.Node.StopReason, o.Node.Ready = v1alpha1.StopFailed, false
 }
-func unheard(o *Observation)   { o.Node.Silent = true }
+func unheard(o *Observation) { o.Node.Silent = true }
+
+// died: nothing was reported for so long, and so many of two pods have outstayed their grace.
+func died(d time.Duration, overdue int) func(*Observation) {
+	return func(o *Observation) {
+		o.Node.Ready, o.Node.Silent, o.Counting, o.Overdue, o.Unreported = false, true, 2, overdue, ago(d)
+	}
+}
+
 func reporting(o *Observation) { o.Node.Reports = true }
 func absent(o *Observation)    { o.Instance.Absent = true }
 func attached(o *Observation)  { o.Attached = 1 }
@@ -364,6 +372,9 @@ func table() []row {
 		{running, stopped, "stopped by somebody else", nil, ToStandby, "standby"},
 		{running, stopped, "stopped, seen too soon after the start to be sure", all(inUse, func(o *Observation) { o.Node.Running = ago(time.Second) }), Wait, stay},
 		{running, terminated, "the instance is gone", nil, DeleteNode, "gone"},
+		{running, running_, "its machine died: no report for scaleUp.readyTimeout, and its pods have outstayed their grace", died(6*time.Minute, 2), Fence, "stopping"},
+		{running, running_, "no report for scaleUp.readyTimeout, and one of two pods is within its grace", died(6*time.Minute, 1), Wait, stay},
+		{running, running_, "its pods have outstayed their grace, no report for less than scaleUp.readyTimeout", died(4*time.Minute, 2), Wait, stay},
 		{running, unknown, "the cloud does not say", nil, Wait, stay},
 		{running, running_, "the pool is being deleted", all(inUse, deleting), BeginTerminate, "terminating"},
 

@@ -199,6 +199,13 @@ func StopAstray(n *corev1.Node, now time.Time) Patch {
 	return append(between(n, is), Op{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationClaims)})
 }
 
+// Fence is the intent to stop the instance of a running node whose machine died. Its claims move.
+func Fence(n *corev1.Node, now time.Time) Patch {
+	is := leave(n, v1alpha1.StateStopping, v1alpha1.StopFailed, now)
+	set(&is.Annotations, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
+	return between(n, is)
+}
+
 // StartDeclined takes the start intent back of a node that is none the worse: it rests until the given time, and its strikes stay as they are.
 func StartDeclined(n *corev1.Node, until time.Time) Patch {
 	is := enter(n, v1alpha1.StateStandby)
