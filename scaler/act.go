@@ -39,10 +39,8 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 		return c.warmAgain(ctx, g, d)
 	case lifecycle.StopWarmed:
 		return c.stopWarmed(ctx, g, false)
-	case lifecycle.StopAgain, lifecycle.TakeBackStop:
+	case lifecycle.StopAgain, lifecycle.TakeBackStop, lifecycle.Fence:
 		return c.actOnStop(ctx, g, d)
-	case lifecycle.Fence:
-		return c.fence(ctx, g, d)
 	case lifecycle.ForceStop:
 		return c.forceStop(ctx, g)
 	case lifecycle.ToStandby:
