@@ -17,11 +17,14 @@ type InstanceState string
 
 // The states of an instance.
 const (
-	InstancePending    InstanceState = "pending"
-	InstanceRunning    InstanceState = "running"
-	InstanceStopping   InstanceState = "stopping"
-	InstanceStopped    InstanceState = "stopped"
-	InstanceTerminated InstanceState = "terminated"
+	InstancePending  InstanceState = "pending"
+	InstanceRunning  InstanceState = "running"
+	InstanceStopping InstanceState = "stopping"
+	InstanceStopped  InstanceState = "stopped"
+	// InstanceShuttingDown: it ends for good and cannot be started again. Its guest, and so its
+	// kubelet, may go on for minutes.
+	InstanceShuttingDown InstanceState = "shutting-down"
+	InstanceTerminated   InstanceState = "terminated"
 	// InstanceUnknown: the state cannot be determined; no conclusion may be drawn from it.
 	InstanceUnknown InstanceState = "unknown"
 )
@@ -50,13 +53,15 @@ type Instance struct {
 type CloudProvider interface {
 	// StartInstance asks for a stopped instance to be started. nil means accepted, not running: the instance may still
 	// fall back to stopped. Starting a pending or running instance is nil.
-	// Errors: NotFound, InsufficientCapacity, IncorrectState (still stopping: wait and retry; terminated: never), RateLimit.
+	// Errors: NotFound, InsufficientCapacity, IncorrectState (still stopping: wait and retry; shutting down,
+	// terminated: never), RateLimit.
 	StartInstance(ctx context.Context, instanceID string) error
 	// StopInstance asks for a running instance to be stopped; force skips the guest's own shutdown. nil means accepted.
 	// Stopping a stopping or stopped instance is nil. Errors: NotFound, IncorrectState (pending: wait and retry;
-	// terminated: never), InvalidConfig (the instance is protected from it), RateLimit.
+	// shutting down, terminated: never), InvalidConfig (the instance is protected from it), RateLimit.
 	StopInstance(ctx context.Context, instanceID string, force bool) error
-	// TerminateInstance ends an instance for good. Terminating a terminated instance is nil.
+	// TerminateInstance ends an instance for good. Terminating a terminated instance, or one
+	// that is shutting down, is nil.
 	// Errors: NotFound (also nothing left to do), InvalidConfig (the instance is protected from it), RateLimit.
 	TerminateInstance(ctx context.Context, instanceID string) error
 	// GetInstanceState returns the state now, as far as the cloud's reads are consistent. Errors: NotFound, RateLimit.
@@ -69,6 +74,13 @@ type CloudProvider interface {
 	ListInstances(ctx context.Context, tags map[string]string) ([]*Instance, error)
 	// UpdateInstanceTags sets the given tags and leaves the others. Errors: NotFound, RateLimit.
 	UpdateInstanceTags(ctx context.Context, instanceID string, tags map[string]string) error
+}
+
+// Locator is a cloud that has regions. Locate tells it in which region an instance is, by the
+// providerID of the instance's Node, so that the instance is asked for there. What a provider knows
+// of an instance already wins.
+type Locator interface {
+	Locate(instanceID, providerID string)
 }
 
 // LaunchRequest is what a launch needs beside the cloud's node class.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,7 +39,7 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 		return c.warmAgain(ctx, g, d)
 	case lifecycle.StopWarmed:
 		return c.stopWarmed(ctx, g, false)
-	case lifecycle.StopAgain, lifecycle.TakeBackStop:
+	case lifecycle.StopAgain, lifecycle.TakeBackStop, lifecycle.Fence:
 		return c.actOnStop(ctx, g, d)
 	case lifecycle.ForceStop:
 		return c.forceStop(ctx, g)
@@ -77,7 +78,7 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 		return c.terminate(ctx, g, d)
 	case lifecycle.RecordFailure:
 		c.warmupFailed(g, d)
-		c.inventory.note(g.instance.ID, func(e *entry) { e.ending = true })
+		c.inventory.note(g.instance.ID, func(e *entry) { e.explained = true })
 		return nil
 	case lifecycle.DeleteNode:
 		return c.deleteNode(ctx, g, d)
@@ -92,7 +93,11 @@ func (c *nodes) resumeStart(g gathered) {
 }
 
 func (c *nodes) adopt(ctx context.Context, g gathered) error {
-	if err := c.patch(ctx, g.node, transition.Warmup(g.node, g.template)); err != nil {
+	patch := transition.Warmup(g.node, g.template)
+	if slices.ContainsFunc(g.twins, func(n corev1.Node) bool { return managedInstance(&n) != "" }) {
+		patch = transition.Reregistered(g.node, g.template, c.now())
+	}
+	if err := c.patch(ctx, g.node, patch); err != nil {
 		return err
 	}
 	c.event(g, corev1.EventTypeNormal, v1alpha1.ReasonWarmupStarted, "node registered")
@@ -299,7 +304,7 @@ func (c *nodes) terminate(ctx context.Context, g gathered, d lifecycle.Decision)
 		}
 	}
 	c.warmupFailed(g, d)
-	c.inventory.note(g.instance.ID, func(e *entry) { e.ending = true })
+	c.inventory.note(g.instance.ID, func(e *entry) { e.explained = true })
 	err := c.cloud.TerminateInstance(ctx, string(g.instance.ID))
 	c.answered(g, v1alpha1.ReasonTerminationRefused, err)
 	c.poke()
@@ -323,6 +328,8 @@ func (c *nodes) beginTerminate(ctx context.Context, g gathered, d lifecycle.Deci
 	switch {
 	case g.Recycle != "" && d.StopReason == g.Recycle:
 		c.recycled(g, d)
+	case d.StopReason == v1alpha1.StopTerminated:
+		c.warmupFailed(g, d)
 	case d.StopReason != v1alpha1.StopFailed:
 	case g.Node.State == v1alpha1.StateWarmup:
 		c.warmupFailed(g, d)
@@ -381,7 +388,7 @@ func (c *nodes) noteComplete(g *gathered) {
 
 // syncStateTag writes the Node's state to the instance's tag, for people who look at the cloud. Nothing reads it back.
 func (c *nodes) syncStateTag(ctx context.Context, g gathered) error {
-	if g.Node == nil || g.Node.State == "" || g.instance.gone() || g.instance.Tags[v1alpha1.LabelState] == string(g.Node.State) ||
+	if g.Node == nil || g.Node.State == "" || g.instance.ending() || g.instance.Tags[v1alpha1.LabelState] == string(g.Node.State) ||
 		c.now().Sub(g.instance.seen) > time.Minute {
 		return nil
 	}

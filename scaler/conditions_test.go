@@ -76,7 +76,7 @@ func TestEveryConditionGoesBothWays(t *testing.T) {
 		},
 		v1alpha1.ConditionDegraded: {
 			there: func(r *rig) {
-				r.sweep()
+				r.sweep(instance(provider.InstanceTerminated))
 				r.launching = func(int) error { return failing }
 			},
 			back: func(r *rig) { r.launching, r.now = nil, r.now.Add(launchRetry) }, want: metav1.ConditionTrue, words: "expired",

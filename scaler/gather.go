@@ -3,7 +3,6 @@ package scaler
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +32,8 @@ type gathered struct {
 	lifecycle.Observation
 	instance entry
 	node     *corev1.Node
+	// twins are other Nodes with the same providerID.
+	twins    []corev1.Node
 	pool     *v1alpha1.NodePool
 	template transition.Template
 	// network is zero in states in which nothing follows from it.
@@ -60,7 +61,9 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 		return g, err
 	}
 	g.instance = e
-	g.Instance = lifecycle.Instance{State: e.State, Launched: e.LaunchTime, Seen: e.seen, Since: e.since, Up: e.up, Reason: e.StateReason}
+	g.Instance = lifecycle.Instance{
+		State: e.State, Launched: e.LaunchTime, Seen: e.seen, Since: e.since, Up: e.up, Absent: e.absent, Reason: e.StateReason,
+	}
 	if g.pool, err = c.poolOf(ctx, e.pool()); err != nil {
 		return g, err
 	}
@@ -68,10 +71,11 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 	g.Born = c.born
 	g.template = transition.TemplateOf(g.pool, e.pool(), e.ID)
 	g.template.Origin = originOf(e, &corev1.Node{}).written()
-	if g.node, err = c.nodeOf(ctx, e.ProviderID); err != nil {
+	if g.node, g.twins, err = c.nodesOf(ctx, e.ProviderID); err != nil {
 		return g, err
 	}
 	g.Witnessed = c.witness.since(id, stepOf(g.node), c.now())
+	g.Unreported = c.witness.unreported(id, g.node, c.now())
 	if g.node == nil {
 		g.Unexplained = g.Policy.Exists && e.unexplained()
 		if e.gone() {
@@ -133,6 +137,9 @@ func (c *nodes) instance(ctx context.Context, id v1alpha1.InstanceID) (entry, er
 		return entry{}, errNotOurs
 	}
 	asked := c.now()
+	if regional, ok := c.cloud.(provider.Locator); ok {
+		regional.Locate(string(id), n.Spec.ProviderID)
+	}
 	instance, err := c.cloud.GetInstance(ctx, string(id))
 	switch {
 	case err == nil && c.owns(instance):
@@ -146,7 +153,7 @@ func (c *nodes) instance(ctx context.Context, id v1alpha1.InstanceID) (entry, er
 	return entry{Instance: provider.Instance{
 		ID: id, State: provider.InstanceTerminated, ProviderID: n.Spec.ProviderID,
 		Tags: map[string]string{v1alpha1.LabelPool: n.Labels[v1alpha1.LabelPool]},
-	}, seen: asked, sure: true}, nil
+	}, seen: asked, sure: true, absent: true}, nil
 }
 
 // managedInstance is the instance of a Node that names a pool and shows a state, "" of any other. The pool's label alone may be somebody
@@ -186,21 +193,6 @@ func (c *nodes) poolOf(ctx context.Context, name v1alpha1.PoolName) (*v1alpha1.N
 	return pool, err
 }
 
-// nodeOf finds the Node by its provider id, exactly; nil if there is none.
-func (c *nodes) nodeOf(ctx context.Context, providerID string) (*corev1.Node, error) {
-	list := &corev1.NodeList{}
-	if err := c.reader.List(ctx, list, client.MatchingFields{indexProviderID: providerID}); err != nil {
-		return nil, err
-	}
-	switch len(list.Items) {
-	case 0:
-		return nil, nil
-	case 1:
-		return &list.Items[0], nil
-	}
-	return nil, fmt.Errorf("%d Nodes carry provider id %s", len(list.Items), providerID)
-}
-
 // podsOn lists the pods that are bound or nominated to the node.
 func (c *nodes) podsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
 	list := &corev1.PodList{}
@@ -218,6 +210,7 @@ func observe(n *corev1.Node, t transition.Template) *lifecycle.Node {
 	return &lifecycle.Node{
 		State:         v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]),
 		Ready:         ready != nil && ready.Status == corev1.ConditionTrue && transition.Fresh(n, ready),
+		Reports:       reports(n),
 		Silent:        ready == nil || ready.Status == corev1.ConditionUnknown || !transition.Fresh(n, ready),
 		EverReady:     wasReady(n, ready),
 		ReadySeen:     n.Annotations[v1alpha1.AnnotationReadySeen] != "",

@@ -31,8 +31,13 @@ type entry struct {
 	sure bool
 	// lived: it was not terminated yet when this process first knew of it.
 	lived bool
-	// registered: a Node of it was seen. ending: this process asked for its end, or has told of it.
-	registered, ending bool
+	// registered: a Node of it was seen. explained: this process asked for its end, or has told of it.
+	registered, explained bool
+	// absent: it counts as gone because the cloud does not know it, not because the cloud says so.
+	absent bool
+	// unseenFor is how long its absence from lists proves nothing, for an instance that a launch answered and no list
+	// has shown yet.
+	unseenFor time.Duration
 	// refusal is the last stop or termination that the cloud refused while the instance is in this
 	// state.
 	refusal refusal
@@ -46,10 +51,13 @@ func (e entry) home() v1alpha1.PoolName { return cmp.Or(e.pool(), e.was) }
 
 // unexplained reports whether the instance ended before it had a Node, not by this process, and nobody was told. One that
 // had ended when this process first heard of it may have been ended by the process before.
-func (e entry) unexplained() bool { return e.gone() && e.lived && !e.registered && !e.ending }
+func (e entry) unexplained() bool { return e.gone() && e.lived && !e.registered && !e.explained }
 
 // gone reports whether nothing is left of the instance.
 func (e entry) gone() bool { return e.State == provider.InstanceTerminated }
+
+// ending reports whether the instance is gone or shuts down for good.
+func (e entry) ending() bool { return e.gone() || e.State == provider.InstanceShuttingDown }
 
 // inventory is what the sweeps have shown. It is safe for concurrent use.
 type inventory struct {
@@ -57,10 +65,12 @@ type inventory struct {
 	mu        sync.RWMutex
 	instances map[v1alpha1.InstanceID]entry
 	swept     time.Time
+	// absences are the Nodes whose instances the cloud does not know. It has a lock of its own.
+	absences *absences
 }
 
 func newInventory() *inventory {
-	return &inventory{instances: map[v1alpha1.InstanceID]entry{}}
+	return &inventory{instances: map[v1alpha1.InstanceID]entry{}, absences: newAbsences()}
 }
 
 // replace takes in a whole sweep that was asked for at the given time, and returns the ids of instances that are new
@@ -84,7 +94,7 @@ func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle t
 			e.refusal = old.refusal
 		}
 		e.lived = old.lived || !e.gone()
-		e.registered, e.ending = old.registered, old.ending
+		e.registered, e.explained = old.registered, old.explained
 		if e.up = old.up; instance.State == provider.InstancePending || instance.State == provider.InstanceRunning {
 			e.up = asked
 		}
@@ -97,8 +107,8 @@ func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle t
 		if _, ok := next[id]; ok || old.gone() {
 			continue
 		}
-		if asked.Sub(old.seen) > settle {
-			old.State, old.seen = provider.InstanceTerminated, asked
+		if asked.Sub(old.seen) > max(settle, old.unseenFor) {
+			old.State, old.seen, old.absent = provider.InstanceTerminated, asked, true
 		}
 		next[id] = old
 		changed = append(changed, id)
@@ -127,13 +137,13 @@ func (i *inventory) missing(list []*provider.Instance, asked time.Time, settle t
 }
 
 // expect adds an instance that was launched for the pool just now and that the cloud's reads may not show yet. It is the pool's also where somebody
-// has been faster and taken the tag that says so: the launch's token is proof.
-func (i *inventory) expect(pool v1alpha1.PoolName, instance *provider.Instance, now time.Time) {
+// has been faster and taken the tag that says so: the launch's token is proof. Until a list shows it, it counts for unseenFor.
+func (i *inventory) expect(pool v1alpha1.PoolName, instance *provider.Instance, now time.Time, unseenFor time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	e, ok := i.instances[instance.ID]
 	if !ok {
-		e = entry{Instance: *instance, seen: now, lived: true}
+		e = entry{Instance: *instance, seen: now, lived: true, unseenFor: unseenFor}
 	}
 	if e.home() == "" {
 		e.was = pool
@@ -266,10 +276,8 @@ func (i *inventory) slotsOf(pool v1alpha1.PoolName, uid types.UID) (finished, un
 	defer i.mu.RUnlock()
 	finished, unfinished = map[int64]bool{}, map[int64]bool{}
 	for _, e := range i.instances {
-		number, of, told := strings.Cut(e.Tags[tagLaunch], ".")
-		slot, err := strconv.ParseInt(number, 10, 64)
-		switch {
-		case err != nil || e.home() != pool || told && of != string(uid):
+		switch slot, ok := e.slotOf(pool, uid); {
+		case !ok:
 		case e.Unfinished:
 			unfinished[slot] = true
 		default:
@@ -277,6 +285,26 @@ func (i *inventory) slotsOf(pool v1alpha1.PoolName, uid types.UID) (finished, un
 		}
 	}
 	return finished, unfinished
+}
+
+// unseenSlots returns the launch slots of the pool's instances that no sweep has shown yet.
+func (i *inventory) unseenSlots(pool v1alpha1.PoolName, uid types.UID) map[int64]bool {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	unseen := map[int64]bool{}
+	for _, e := range i.instances {
+		if slot, ok := e.slotOf(pool, uid); ok && e.unseenFor > 0 && !e.gone() {
+			unseen[slot] = true
+		}
+	}
+	return unseen
+}
+
+// slotOf is the launch slot of the instance within the pool; false where it has none there.
+func (e entry) slotOf(pool v1alpha1.PoolName, uid types.UID) (int64, bool) {
+	number, of, told := strings.Cut(e.Tags[tagLaunch], ".")
+	slot, err := strconv.ParseInt(number, 10, 64)
+	return slot, err == nil && e.home() == pool && (!told || of == string(uid))
 }
 
 // restless reports whether some instance is on its way between running and stopped.

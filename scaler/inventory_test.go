@@ -28,7 +28,9 @@ func TestInventoryReplace(t *testing.T) {
 		"a missing one that was seen long ago": {swept(running), nil, time.Minute, []v1alpha1.InstanceID{"i-c"}, provider.InstanceTerminated},
 		"a missing one that was seen just now": {swept(running), nil, settle, []v1alpha1.InstanceID{"i-c"}, running},
 		"a launch that does not show yet":      {launched, nil, 2 * time.Second, []v1alpha1.InstanceID{"i-c"}, pending},
-		"a launch that never showed":           {launched, nil, settle + 1, []v1alpha1.InstanceID{"i-c"}, provider.InstanceTerminated},
+		"a launch that never showed":           {launched, nil, 2*settle + 1, []v1alpha1.InstanceID{"i-c"}, provider.InstanceTerminated},
+		"a launch that shows late":             {launched, nil, 2 * settle, []v1alpha1.InstanceID{"i-c"}, pending},
+		"a launch that showed, and is missing": {shown, nil, 2 * settle, []v1alpha1.InstanceID{"i-c"}, provider.InstanceTerminated},
 		"one that is gone is forgotten":        {swept(provider.InstanceTerminated), nil, time.Minute, nil, ""},
 		"one that is gone and still listed":    {swept(provider.InstanceTerminated), []*provider.Instance{instance(provider.InstanceTerminated)}, time.Minute, nil, provider.InstanceTerminated},
 		"an accepted stop that shows by now":   {asked(running), []*provider.Instance{instance(stopped)}, time.Minute, []v1alpha1.InstanceID{"i-c"}, stopped},
@@ -61,7 +63,10 @@ func asked(state provider.InstanceState) func(*inventory) {
 }
 
 // launched: by the cloud's clock an hour ago, which must not matter.
-func launched(i *inventory) { i.expect("p", instance(provider.InstancePending), epoch()) }
+func launched(i *inventory) { i.expect("p", instance(provider.InstancePending), epoch(), 2*settle) }
+
+// shown: launched, and a list has shown it since.
+func shown(i *inventory) { launched(i); swept(provider.InstancePending)(i) }
 
 func TestInventoryStopping(t *testing.T) {
 	for state, want := range map[provider.InstanceState]provider.InstanceState{
@@ -136,7 +141,7 @@ func TestALaunchSaysWhoseItsInstanceIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			i := newInventory()
 			i.replace(swept, epoch(), settle)
-			i.expect("p", bare, epoch())
+			i.expect("p", bare, epoch(), settle)
 			if got := i.of("p"); len(got) != 1 || got[0].pool() != "" {
 				t.Errorf("%d instances of the pool, want one, whose tag is still to be written", len(got))
 			}

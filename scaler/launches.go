@@ -102,9 +102,9 @@ type slots struct {
 	cold int
 }
 
-// settle drops the slots that have stood there long enough, and tells which of the rest are open. seen are those that the sweeps have shown;
-// interrupted those of instances whose launch nobody has finished: as long as the slot is there, it is asked for again.
-func (l *launches) settle(pool types.UID, all plan.Slots, seen, interrupted map[int64]bool, now time.Time) slots {
+// settle drops the slots that have stood there long enough, and tells which of the rest are open. seen are those that the sweeps have shown; unseen
+// those of instances that a launch answered and no sweep has shown yet, which stay, so that the next process asks for them again; interrupted those of instances whose launch nobody has finished: as long as the slot is there, it is asked for again.
+func (l *launches) settle(pool types.UID, all plan.Slots, seen, unseen, interrupted map[int64]bool, now time.Time) slots {
 	cold := 0
 	for _, slot := range all.Pending {
 		if seen[slot] && l.note(pool, slot, now) {
@@ -116,7 +116,7 @@ func (l *launches) settle(pool types.UID, all plan.Slots, seen, interrupted map[
 	p := l.of(pool)
 	known, over, ended := map[int64]bool{}, map[int64]bool{}, map[int64]bool{}
 	for slot, since := range p.known {
-		known[slot], over[slot] = true, now.Sub(since) >= lingers
+		known[slot], over[slot] = true, now.Sub(since) >= lingers && !unseen[slot]
 		forgetOld(p.known, slot, since, now)
 	}
 	for slot, since := range p.ended {

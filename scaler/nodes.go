@@ -69,6 +69,7 @@ func (c *nodes) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctrl.Res
 	g, err := c.gather(ctx, id)
 	if errors.Is(err, errNotOurs) {
 		c.witness.forget(id)
+		c.inventory.absences.release(id)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
@@ -76,6 +77,12 @@ func (c *nodes) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctrl.Res
 	}
 	if g.onItsWay() { // also where another replica, or this one in an earlier life, has asked for it
 		c.poke()
+	}
+	if !g.Instance.Absent {
+		c.inventory.absences.release(id)
+	}
+	if err := c.deleteTwins(ctx, g); err != nil {
+		return ctrl.Result{}, err
 	}
 	d := lifecycle.Decide(g.Observation, c.now())
 	if d.Action == lifecycle.Wait {

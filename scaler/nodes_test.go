@@ -127,7 +127,7 @@ func TestNodeStep(t *testing.T) {
 			instance: instance(provider.InstanceRunning), want: []string{"patch c running"}, events: []string{"NodeRunning"},
 		},
 		"an instance that vanished takes its Node along": {
-			node: nodeIn(v1alpha1.StateStandby), want: []string{"get i-c", "delete c"}, events: []string{"OrphanRemoved"},
+			node: nodeIn(v1alpha1.StateStandby, readyIs(corev1.ConditionUnknown)), want: []string{"get i-c", "delete c"}, events: []string{"OrphanRemoved"},
 		},
 		"an instance of another cluster is left alone": {
 			node: nodeIn(v1alpha1.StateStandby), instance: instance(provider.InstanceRunning, withTag(v1alpha1.TagCluster, "there")), want: []string{"get i-c"},

@@ -143,7 +143,8 @@ func (c *pools) nextLook(pool *v1alpha1.NodePool, slots slots, again time.Durati
 func (c *pools) settle(pool *v1alpha1.NodePool) slots {
 	all := c.numbers(pool)
 	seen, interrupted := c.inventory.slotsOf(v1alpha1.PoolName(pool.Name), pool.UID)
-	s := c.launches.settle(pool.UID, all, seen, interrupted, c.now())
+	unseen := c.inventory.unseenSlots(v1alpha1.PoolName(pool.Name), pool.UID)
+	s := c.launches.settle(pool.UID, all, seen, unseen, interrupted, c.now())
 	if s.cold > 0 {
 		c.metrics.scaleup.WithLabelValues(pool.Name, string(start.TriggerCold)).Add(float64(s.cold))
 	}
@@ -205,19 +206,18 @@ func (c *pools) request(pool *v1alpha1.NodePool, slot int64) provider.LaunchRequ
 	}
 }
 
-// count counts the pool's instances by the state of their Nodes; one without a Node of a known state is warming up.
+// count counts the pool's instances by the state of their Nodes; one without a Node of a known state is warming up. One
+// that the cloud does not know counts as long as its Node stands.
 func (c *pools) count(pool *v1alpha1.NodePool, nodes []corev1.Node) map[v1alpha1.NodeState]int32 {
-	states := map[string]v1alpha1.NodeState{}
-	for i := range nodes {
-		states[nodes[i].Spec.ProviderID] = v1alpha1.NodeState(nodes[i].Labels[v1alpha1.LabelState])
-	}
+	byID := byProviderID(nodes)
 	count := map[v1alpha1.NodeState]int32{}
 	for _, e := range c.inventory.of(v1alpha1.PoolName(pool.Name)) {
-		state := states[e.ProviderID]
-		if state == "" {
-			state = v1alpha1.StateWarmup
+		count[stateOf(e, byID[e.ProviderID])]++
+	}
+	for _, n := range byID {
+		if state := v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]); state != "" && c.inventory.lacks(instanceOf(n)) {
+			count[state]++
 		}
-		count[state]++
 	}
 	return count
 }

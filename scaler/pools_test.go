@@ -240,6 +240,8 @@ func TestALaunchWhoseInstanceHasVanishedIsNotAskedForAgain(t *testing.T) {
 	r.sweep()
 	r.reconcilePool()
 	r.want(`reserve {"next":1,"pending":[0]}`, "launch 0")
+	launched := r.launches[0]
+	r.sweep(instance(provider.InstancePending, called(launched.ClientToken), withTag(tagLaunch, launched.Tags[tagLaunch])))
 	r.now = r.now.Add(20 * time.Second) // past what the list may lag
 	r.sweep()
 	r.sweep()

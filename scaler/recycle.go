@@ -20,17 +20,14 @@ import (
 // node's state shows it, so that a cache that lags lets no more nodes go than the budget allows.
 func (c *pools) recycle(ctx context.Context, pool *v1alpha1.NodePool, nodes []corev1.Node, images poolImages) error {
 	name, policy, now := v1alpha1.PoolName(pool.Name), recyclingOf(pool), present(ctx, c.classes, pool)
-	byID := map[string]*corev1.Node{}
-	for i := range nodes {
-		byID[nodes[i].Spec.ProviderID] = &nodes[i]
-	}
+	byID := byProviderID(nodes)
 	var members []plan.Member
 	var errs []error
 	byName := map[v1alpha1.NodeName]entry{}
 	for _, e := range c.inventory.of(name) {
 		n := byID[e.ProviderID]
 		if n == nil || n.Labels[v1alpha1.LabelState] == "" {
-			members = append(members, plan.Member{State: v1alpha1.StateWarmup, Launched: e.LaunchTime})
+			members = append(members, plan.Member{State: stateOf(e, n), Launched: e.LaunchTime})
 			continue
 		}
 		was := originOf(e, n)

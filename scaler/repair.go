@@ -32,7 +32,7 @@ func (c *nodes) mend(ctx context.Context, g gathered) error {
 // sweep of this process showed, and only where that pool exists. Without either the instance is left alone: nothing tells whose it is, and what
 // is not surely ours is not touched.
 func (c *nodes) restorePool(ctx context.Context, e entry) (entry, error) {
-	n, err := c.nodeOf(ctx, e.ProviderID)
+	n, _, err := c.nodesOf(ctx, e.ProviderID)
 	if err != nil {
 		return e, err
 	}
@@ -77,14 +77,20 @@ func (c *nodes) deleteNode(ctx context.Context, g gathered, d lifecycle.Decision
 		case provider.IsNotFound(err):
 		case err != nil:
 			return err
+		case instance.State == provider.InstanceShuttingDown:
 		case instance.State != provider.InstanceTerminated:
 			return c.reclaim(ctx, g, instance)
+		}
+	}
+	if g.Instance.Absent {
+		if kept, err := c.keepAbsent(ctx, g); kept || err != nil {
+			return err
 		}
 	}
 	c.warmupFailed(g, d)
 	uid := g.node.UID // not a Node of the same name that registered since
 	err := c.client.Delete(ctx, g.node, client.Preconditions{UID: &uid})
-	if err == nil && g.Node.State != v1alpha1.StateTerminating {
+	if err == nil && (g.Node.State != v1alpha1.StateTerminating || g.Node.StopReason == v1alpha1.StopTerminated) {
 		c.orphan(g, fmt.Sprintf("Node %s deleted: instance %s is gone, and Stratos did not terminate it", g.node.Name, g.instance.ID))
 	}
 	return client.IgnoreNotFound(err)
@@ -121,14 +127,18 @@ func lost(tags map[string]string, cluster string, pool v1alpha1.PoolName) (map[s
 	return missing, true
 }
 
+// poolOrName is the pool, or, where it is gone, an object that names it.
+func poolOrName(g gathered) *v1alpha1.NodePool {
+	if g.pool != nil {
+		return g.pool
+	}
+	return &v1alpha1.NodePool{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "NodePool"},
+		ObjectMeta: metav1.ObjectMeta{Name: string(g.template.Pool)},
+	}
+}
+
 // orphan reports on the pool what was removed that had lost its other half. The pool may be gone itself.
 func (c *nodes) orphan(g gathered, note string) {
-	pool := g.pool
-	if pool == nil {
-		pool = &v1alpha1.NodePool{
-			TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "NodePool"},
-			ObjectMeta: metav1.ObjectMeta{Name: string(g.template.Pool)},
-		}
-	}
-	c.events.Eventf(pool, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonOrphanRemoved), "Repair", "%s", note)
+	c.events.Eventf(poolOrName(g), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonOrphanRemoved), "Repair", "%s", note)
 }

@@ -106,7 +106,7 @@ func TestAnInstanceMissingInTheListIsAskedForBeforeItsNodeGoes(t *testing.T) {
 		"the list was behind":        {instance(provider.InstanceRunning), false, []string{"get i-c"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, nodeIn(v1alpha1.StateRunning), nodePool(5, 0), boundPod("busy"))
+			r := newRig(t, nodeIn(v1alpha1.StateRunning, readyIs(corev1.ConditionUnknown)), nodePool(5, 0), boundPod("busy"))
 			r.sweep(instance(provider.InstanceRunning))
 			r.now = r.now.Add(time.Minute)
 			r.sweep()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/lifecycle"
 	"github.com/stratos-sh/stratos/scaler/plan"
 	"github.com/stratos-sh/stratos/scaler/start"
 )
@@ -165,7 +166,7 @@ func (c *pools) launchOne(ctx context.Context, pool *v1alpha1.NodePool, slot int
 	if c.launches.note(pool.UID, slot, c.now()) {
 		c.metrics.scaleup.WithLabelValues(pool.Name, string(start.TriggerCold)).Inc()
 	}
-	c.inventory.expect(v1alpha1.PoolName(pool.Name), instance, c.now())
+	c.inventory.expect(v1alpha1.PoolName(pool.Name), instance, c.now(), min(lifecycle.LaunchUnseen, pool.Spec.PreWarm.TimeoutOrDefault()))
 	c.poke()
 	if !first {
 		return c.regain(ctx, pool, instance.ID)

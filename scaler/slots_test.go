@@ -4,11 +4,13 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/lifecycle"
 	"github.com/stratos-sh/stratos/scaler/plan"
 )
 
@@ -146,10 +148,10 @@ func TestAPoolIsReplacedWhileStratosRuns(t *testing.T) {
 	if err := r.api.Update(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
-	r.now = r.now.Add(lingers)
+	r.now = r.now.Add(lifecycle.LaunchUnseen + time.Second) // no sweep has shown it
 	r.sweep()
 	for id := range r.inventory.instances { // Stratos terminated it
-		r.inventory.note(id, func(e *entry) { e.ending = true })
+		r.inventory.note(id, func(e *entry) { e.explained = true })
 	}
 	r.reconcilePool()
 	r.reconcilePool()

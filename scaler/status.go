@@ -98,6 +98,9 @@ func (c *pools) degraded(pool *v1alpha1.NodePool, launchErr error, failing *v1al
 	case failing != nil:
 		return v1alpha1.ReasonWarmupFailing, explain(failing)
 	}
+	if reason, words := c.inventory.absences.degradedBy(v1alpha1.PoolName(pool.Name), c.inventory.lacks); reason != "" {
+		return reason, words
+	}
 	return c.inventory.degradedBy(v1alpha1.PoolName(pool.Name), c.now())
 }
 

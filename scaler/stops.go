@@ -46,10 +46,13 @@ func (c *nodes) stopWarmed(ctx context.Context, g gathered, force bool) error {
 	return c.markAndStop(ctx, g, transition.WarmStop(g.node, c.now()), force)
 }
 
-// actOnStop goes on with a stop of which nothing was seen, or ends it.
+// actOnStop goes on with a stop of which nothing was seen, or ends it, or stops the instance of a machine that died.
 func (c *nodes) actOnStop(ctx context.Context, g gathered, d lifecycle.Decision) error {
-	if d.Action == lifecycle.TakeBackStop {
+	switch d.Action {
+	case lifecycle.TakeBackStop:
 		return c.takeBackStop(ctx, g, d)
+	case lifecycle.Fence:
+		return c.fence(ctx, g, d)
 	}
 	return errors.Join(c.stopAgain(ctx, g, g.Node.StopReason == v1alpha1.StopFailed), c.sayStopping(ctx, g.node))
 }

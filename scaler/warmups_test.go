@@ -128,7 +128,7 @@ func TestWarmupFailuresAreForgotten(t *testing.T) {
 func TestReadyMeansThatThePoolWorks(t *testing.T) {
 	r := newRig(t, nodePool(5, 1), nodeIn(v1alpha1.StateStandby))
 	r.class(metav1.ConditionTrue, "")
-	r.sweep()
+	r.sweep(instance(provider.InstanceTerminated))
 	r.reconcilePool()
 	if got := r.condition(v1alpha1.ConditionReady); got.Reason != string(v1alpha1.ReasonWarmingUp) {
 		t.Errorf("before minStandby was reached: %s %s", got.Status, got.Reason)
@@ -138,8 +138,7 @@ func TestReadyMeansThatThePoolWorks(t *testing.T) {
 	if got := r.condition(v1alpha1.ConditionReady); got.Status != metav1.ConditionTrue {
 		t.Errorf("with minStandby: %s %s", got.Status, got.Reason)
 	}
-	r.now = r.now.Add(time.Minute)
-	r.sweep()
+	r.sweep(instance(provider.InstanceTerminated))
 	r.reconcilePool()
 	if got := r.condition(v1alpha1.ConditionReady); got.Status != metav1.ConditionTrue || !strings.Contains(got.Message, "0 of 1 standby") {
 		t.Errorf("while it refills: %s: %s", got.Status, got.Message)

@@ -67,6 +67,7 @@ func (w *witness) forget(id v1alpha1.InstanceID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.seen, id)
+	delete(w.seen, id+reportSuffix)
 }
 
 // firstWarmup is the step from the launch to the end of the first warm-up, whether there is a Node yet or not: preWarm.timeout is for all of it. An

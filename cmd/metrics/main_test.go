@@ -57,6 +57,7 @@ func TestNamesOfMetrics(t *testing.T) {
 		"extender_decisions_total counter decision",
 		"extender_request_duration_seconds histogram verb",
 		"extender_requests_total counter verb, code",
+		"nodepool_consecutive_warmup_failures gauge pool",
 		"nodepool_desired_standby gauge pool",
 		"nodepool_drain_duration_seconds histogram pool",
 		"nodepool_nodes_total gauge pool, state",

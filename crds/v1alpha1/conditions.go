@@ -54,6 +54,11 @@ const (
 	// or terminate an instance, for example because it is protected; the message holds its words.
 	ReasonStopRefused        Reason = "StopRefused"
 	ReasonTerminationRefused Reason = "TerminationRefused"
+	// ReasonNodeFenced: the machine of a running node died, and its instance is stopped by force.
+	ReasonNodeFenced Reason = "NodeFenced"
+	// ReasonInstancesNotFound, also of Degraded: the cloud does not know the instances of many Nodes, and
+	// Stratos keeps those Nodes.
+	ReasonInstancesNotFound Reason = "InstancesNotFound"
 	// ReasonStartupTaintsForced: startup taints were removed although the network agent had not reported.
 	ReasonStartupTaintsForced Reason = "StartupTaintsForced"
 	// ReasonNetworkNotReported: a node without startup taints was opened although its network agents were not Ready.

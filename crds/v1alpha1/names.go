@@ -138,6 +138,8 @@ const (
 	StopExpired StopReason = "expired"
 	StopSurplus StopReason = "surplus"
 	StopFailed  StopReason = "failed"
+	// StopTerminated: the instance shuts down for good, and Stratos did not ask for it.
+	StopTerminated StopReason = "terminated"
 )
 
 // PoolName, NodeName and InstanceID are named so that they cannot be swapped.

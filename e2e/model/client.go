@@ -342,6 +342,9 @@ func (c *apiClient) Delete(_ context.Context, object client.Object, options ...c
 		if p, ok := found.(*corev1.Pod); ok {
 			c.p.w.rules.deletes(p)
 		}
+		if n, ok := found.(*corev1.Node); ok {
+			c.p.w.rules.deletesNode(n)
+		}
 		if o.GracePeriodSeconds != nil && *o.GracePeriodSeconds == 0 {
 			s.drop(k, at)
 			return nil

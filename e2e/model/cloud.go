@@ -51,14 +51,25 @@ type instance struct {
 	started, refused time.Time
 	// reason holds the cloud's words for the last change of the state.
 	reason string
+	// unseenUntil is until when no read shows it.
+	unseenUntil time.Time
+	// died is the boot in which its machine died: the cloud shows it running all the same.
+	died int
+	// renames is how often its kubelet has registered under another name than before.
+	renames int
 }
 
 func (i *instance) state() provider.InstanceState { return i.moments[len(i.moments)-1].state }
 func (i *instance) tags() map[string]string       { return i.moments[len(i.moments)-1].tags }
 func (i *instance) pool() string                  { return i.tags()[v1alpha1.LabelPool] }
-func (i *instance) node() string                  { return "node-" + string(i.id) }
-func (i *instance) providerID() string            { return "model:///" + i.zone + "/" + string(i.id) }
-func (i *instance) gone() bool                    { return i.state() == provider.InstanceTerminated }
+func (i *instance) node() string {
+	if i.renames > 0 {
+		return fmt.Sprintf("node-%s-%d", i.id, i.renames)
+	}
+	return "node-" + string(i.id)
+}
+func (i *instance) providerID() string { return "model:///" + i.zone + "/" + string(i.id) }
+func (i *instance) gone() bool         { return i.state() == provider.InstanceTerminated }
 
 // ours reports whether the tags say that the instance is one of this cluster's pools.
 func ours(tags map[string]string) bool {
@@ -122,6 +133,9 @@ func (c *cloud) of(pool string) []*instance {
 func (c *cloud) become(i *instance, state provider.InstanceState) {
 	c.w.note("%s is %s", i.id, state)
 	i.moments = append(i.moments, moment{at: c.w.now, state: state, tags: i.tags()})
+	if i.boot > 1 || i.up { // a launch that no read shows yet stays so while it boots
+		i.unseenUntil = time.Time{}
+	}
 	c.w.machineChanged(i)
 }
 
@@ -137,6 +151,9 @@ const remembered = 10 * time.Minute
 // seen is the instance as a read shows it now, nil where it does not.
 func (c *cloud) seen(i *instance) *provider.Instance {
 	at := c.w.now.Add(-c.w.between(0, c.w.trouble.lag))
+	if c.w.now.Before(i.unseenUntil) {
+		return nil
+	}
 	var m *moment
 	for k := range i.moments {
 		if !i.moments[k].at.After(at) {
@@ -195,6 +212,7 @@ func (c *cloudClient) LaunchInstance(_ context.Context, _ *v1alpha1.AWSNodeClass
 			i.selfStop = pool.Spec.PreWarm.CompletionModeOrDefault() == v1alpha1.SelfStop
 		}
 		w.note("%s launched for pool %s", i.id, i.pool())
+		w.cloud.launchUnseen(i)
 		w.rules.launched(i)
 		w.launch(i)
 		out = i.as(&i.moments[0])
@@ -241,7 +259,7 @@ func (c *cloudClient) StopInstance(_ context.Context, id string, force bool) err
 		switch {
 		case err != nil:
 			return err
-		case i.gone():
+		case i.ending():
 			return &provider.IncorrectStateError{ID: id, State: i.state(), Op: "stop"}
 		}
 		c.p.w.rules.destructive("stop", i)
@@ -254,11 +272,11 @@ func (c *cloudClient) StopInstance(_ context.Context, id string, force bool) err
 func (c *cloudClient) TerminateInstance(_ context.Context, id string) error {
 	return c.p.cloudWrite("terminate "+id, func() error {
 		i, err := c.instance(id)
-		if err != nil || i.gone() {
+		if err != nil || i.ending() {
 			return err
 		}
 		c.p.w.rules.destructive("terminate", i)
-		c.p.w.cloud.become(i, provider.InstanceTerminated)
+		c.p.w.cloud.end(i)
 		return nil
 	})
 }

@@ -106,7 +106,13 @@ func (w *World) machineChanged(i *instance) {
 		})
 		if i.gone() {
 			i.boot++
-			w.after(w.between(5*time.Second, 15*time.Second), func() { w.api.drop(kindNode, key{Name: i.node()}) })
+			w.after(w.between(5*time.Second, 15*time.Second), func() {
+				for _, n := range w.api.nodes() {
+					if n.Spec.ProviderID == i.providerID() {
+						w.api.drop(kindNode, key{Name: n.Name})
+					}
+				}
+			})
 		}
 	}
 }
@@ -121,6 +127,7 @@ func (w *World) booted(i *instance, boot int) {
 		return
 	}
 	i.up = true
+	w.rename(i)
 	if n := w.api.node(i.node()); n == nil {
 		w.register(i)
 	}
@@ -158,6 +165,8 @@ func (w *World) report(i *instance, boot int) {
 		i.readyAt = w.now
 	}
 	i.everReady = true
+	w.cloud.forget(i)
+	w.die(i)
 	w.api.editNode(i.node(), func(n *corev1.Node) {
 		say(n, corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", w.second())
 		if w.network.monitoring {
@@ -190,8 +199,10 @@ func isReady(n *corev1.Node) corev1.ConditionStatus {
 }
 
 // unreachable is the node controller after its grace period: the kubelet has been silent.
-func (w *World) unreachable(i *instance) {
-	w.api.editNode(i.node(), func(n *corev1.Node) {
+func (w *World) unreachable(i *instance) { w.unreachableNode(i.node()) }
+
+func (w *World) unreachableNode(node string) {
+	w.api.editNode(node, func(n *corev1.Node) {
 		for k := range n.Status.Conditions {
 			if c := &n.Status.Conditions[k]; c.Type == corev1.NodeReady {
 				c.Status, c.Reason, c.LastTransitionTime = corev1.ConditionUnknown, "NodeStatusUnknown", w.second()
@@ -225,7 +236,7 @@ func (w *World) nodeChanged(before, after client.Object) {
 			}
 		})
 	}
-	if i := w.machineOf(n); i != nil && i.up && isReady(n) != corev1.ConditionTrue && old != nil && isReady(old) == corev1.ConditionTrue {
+	if i := w.machineOf(n); i != nil && i.up && i.node() == n.Name && isReady(n) != corev1.ConditionTrue && old != nil && isReady(old) == corev1.ConditionTrue {
 		boot := i.boot // somebody else wrote over what the kubelet said: it says it again
 		w.after(w.between(time.Second, 10*time.Second), func() {
 			if n := w.api.node(i.node()); n != nil && isReady(n) != corev1.ConditionTrue {
@@ -305,7 +316,7 @@ func (w *World) kubelet(at key) {
 		return
 	}
 	i := w.machineOf(n)
-	if i == nil || !i.up {
+	if i == nil || !i.up || i.node() != n.Name {
 		return
 	}
 	switch {

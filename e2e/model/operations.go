@@ -237,7 +237,7 @@ func (w *World) relent() {
 func (w *World) deleteNode(a [4]int) {
 	if n := pick(w.poolNodes(), a[0]); n != nil {
 		if i := w.machineOf(*n); i != nil {
-			i.meddled = w.now
+			i.meddled, i.unseenUntil = w.now, time.Time{}
 		}
 		w.api.drop(kindNode, key{Name: (*n).Name})
 	}
@@ -272,14 +272,14 @@ func cloudOperations() map[string]kindOfOperation {
 			}
 			if i := pick(mine, a[0]); i != nil {
 				w.note("somebody touches %s", (*i).id)
-				(*i).meddled = w.now
+				(*i).meddled, (*i).unseenUntil = w.now, time.Time{}
 				do(w, *i)
 				w.rules.forsaken()
 			}
 		}
 	}
 	return map[string]kindOfOperation{
-		"terminate": {3, [4]int{50}, meddle(func(w *World, i *instance) { w.cloud.become(i, provider.InstanceTerminated) })},
+		"terminate": {3, [4]int{50}, meddle(func(w *World, i *instance) { w.cloud.end(i) })},
 		"stop":      {3, [4]int{50}, meddle(func(w *World, i *instance) { w.powerOff(i, false) })},
 		"start": {3, [4]int{50}, meddle(func(w *World, i *instance) {
 			if i.state() == provider.InstanceStopped {

@@ -27,6 +27,9 @@ func (w *World) calm() {
 	for _, p := range w.processes {
 		p.crashIn = 0
 	}
+	for _, i := range w.cloud.instances {
+		i.unseenUntil = time.Time{}
+	}
 	for len(w.processes) > 1 {
 		w.processes[0].end()
 	}

@@ -132,7 +132,7 @@ func (r *rules) enters(n *corev1.Node) {
 			r.w.breaks("standby", "%s while its instance is %s", n.Name, i.state())
 		}
 	case v1alpha1.StateRunning:
-		if (i.state() != provider.InstanceRunning || !i.up) && !lately {
+		if (i.state() != provider.InstanceRunning || !i.up && i.died != i.boot) && !lately {
 			r.w.breaks("running", "%s is opened while its instance is %s, kubelet up: %v", n.Name, i.state(), i.up)
 		}
 	}

@@ -17,6 +17,8 @@ type World struct {
 	tasks  tasks
 	serial int
 	dice   *rand.Rand
+	// field are the dice of what the cloud and the machines do of themselves.
+	field *rand.Rand
 	// depth counts calls under way, one within the other.
 	depth int
 
@@ -98,8 +100,8 @@ func NewWorld(seed uint64, journal func(string)) *World {
 	w := &World{now: epoch(), dice: rand.New(rand.NewPCG(seed, 0x5f3759df)), journal: journal} //nolint:gosec // dice, not secrets
 	w.trouble.scarce, w.trouble.lag = map[string]time.Time{}, time.Second
 	// Dice of their own, so that a stored trace draws what it drew before there were networks.
-	field := rand.New(rand.NewPCG(seed, 0x7fb5d329)) //nolint:gosec // dice, not secrets
-	w.network, w.graceful = networks()[field.IntN(len(networks()))], field.IntN(2) == 0
+	w.field = rand.New(rand.NewPCG(seed, 0x7fb5d329)) //nolint:gosec // dice, not secrets
+	w.network, w.graceful = networks()[w.field.IntN(len(networks()))], w.field.IntN(2) == 0
 	w.rules = newRules(w)
 	w.api = newServer(w)
 	w.cloud = newCloud(w)

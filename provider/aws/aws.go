@@ -5,6 +5,7 @@ package aws
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -153,6 +154,9 @@ func (c *Cloud) of(ctx context.Context, id string) (*region, error) {
 	if known, ok := c.index.get(id); ok {
 		return c.in(known.region)
 	}
+	if name, ok := c.index.place(id); ok {
+		return c.in(name)
+	}
 	all, err := c.everywhere(ctx)
 	if err != nil {
 		return nil, err
@@ -268,6 +272,8 @@ type index struct {
 	// mu guards known.
 	mu    sync.Mutex
 	known map[string]traits
+	// places are the regions of instances that only their Nodes have told of.
+	places map[string]place
 }
 
 type traits struct {
@@ -281,7 +287,7 @@ type traits struct {
 // forgetAfter is how long an instance is remembered that no call tells of any more: EC2 itself lists a terminated one for an hour.
 const forgetAfter = 2 * time.Hour
 
-func newIndex() *index { return &index{known: map[string]traits{}} }
+func newIndex() *index { return &index{known: map[string]traits{}, places: map[string]place{}} }
 
 func (x *index) get(id string) (traits, bool) {
 	x.mu.Lock()
@@ -305,6 +311,7 @@ func (x *index) prune(now time.Time) {
 			delete(x.known, id)
 		}
 	}
+	maps.DeleteFunc(x.places, func(_ string, p place) bool { return now.Sub(p.seen) > forgetAfter })
 }
 
 // offering is the zone and type of an instance, "" where they are not known.

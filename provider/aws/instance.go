@@ -15,7 +15,7 @@ import (
 	"github.com/stratos-sh/stratos/provider/limiter"
 )
 
-// stateOf is the one table of EC2's states. An instance that is shutting down for good counts as terminated: nothing can be done with it.
+// stateOf is the one table of EC2's states.
 func stateOf(s types.InstanceStateName) provider.InstanceState {
 	switch s {
 	case types.InstanceStateNamePending:
@@ -26,7 +26,9 @@ func stateOf(s types.InstanceStateName) provider.InstanceState {
 		return provider.InstanceStopping
 	case types.InstanceStateNameStopped:
 		return provider.InstanceStopped
-	case types.InstanceStateNameShuttingDown, types.InstanceStateNameTerminated:
+	case types.InstanceStateNameShuttingDown:
+		return provider.InstanceShuttingDown
+	case types.InstanceStateNameTerminated:
 		return provider.InstanceTerminated
 	}
 	return provider.InstanceUnknown

@@ -74,7 +74,7 @@ func newRegion(name regionName, o Options, x *index, minor *minors) *region {
 	r.terminations = r.batcher(limiter.TerminateInstances, func(ctx context.Context, ids []string) error {
 		_, err := r.client.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: ids})
 		return err
-	}, provider.InstanceTerminated)
+	}, provider.InstanceShuttingDown, provider.InstanceTerminated)
 	r.looks = newLooks(r)
 	r.classes = &finder{region: r, minor: minor}
 	return r

@@ -86,7 +86,7 @@ func TestAnEndedContextStaysOne(t *testing.T) {
 func TestStates(t *testing.T) {
 	for from, want := range map[types.InstanceStateName]provider.InstanceState{
 		"pending": provider.InstancePending, "running": provider.InstanceRunning, "stopping": provider.InstanceStopping, "stopped": provider.InstanceStopped,
-		"shutting-down": provider.InstanceTerminated, "terminated": provider.InstanceTerminated, "": provider.InstanceUnknown, "new": provider.InstanceUnknown,
+		"shutting-down": provider.InstanceShuttingDown, "terminated": provider.InstanceTerminated, "": provider.InstanceUnknown, "new": provider.InstanceUnknown,
 	} {
 		if got := stateOf(from); got != want {
 			t.Errorf("%q is %s, want %s", from, got, want)

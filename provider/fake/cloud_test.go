@@ -95,9 +95,11 @@ func TestTimesOfALife(t *testing.T) {
 		a.after(time.Millisecond)
 		a.is(instance, provider.InstanceStopped)
 		a.must(a.cloud.TerminateInstance(t.Context(), string(instance.ID)))
-		a.after(59 * time.Second)
+		a.after(999 * time.Millisecond)
+		a.is(instance, provider.InstanceShuttingDown)
+		a.after(time.Millisecond)
 		a.is(instance, provider.InstanceTerminated)
-		a.after(time.Second)
+		a.after(time.Minute)
 		if _, err := a.cloud.GetInstance(t.Context(), string(instance.ID)); !provider.IsNotFound(err) {
 			t.Errorf("after the retention: %v, want not found", err)
 		}
@@ -540,6 +542,8 @@ func TestActionsBehindStratosBack(t *testing.T) {
 			t.Errorf("launched %s earlier, want a day", older)
 		}
 		behind(ActTerminate)
+		a.is(instance, provider.InstanceShuttingDown)
+		a.after(time.Second)
 		a.is(instance, provider.InstanceTerminated)
 		if err := a.cloud.Behind(t.Context(), "i-none", ActStop); !provider.IsNotFound(err) {
 			t.Errorf("unknown instance: %v", err)

@@ -155,7 +155,7 @@ func TestControlOverTheWire(t *testing.T) {
 	must(client.Behind(ctx, string(launched.ID), ActTerminate))
 	views, err := client.Snapshot(ctx)
 	must(err)
-	if len(views) != 1 || views[0].State != provider.InstanceTerminated || views[0].Boots != 1 || views[0].ID != launched.ID {
+	if len(views) != 1 || views[0].State != provider.InstanceShuttingDown || views[0].Boots != 1 || views[0].ID != launched.ID {
 		t.Errorf("snapshot: %+v", views)
 	}
 }

@@ -56,7 +56,8 @@ type life struct {
 }
 
 func newMachine(g simcloud.Guest, size InstanceType) *machine {
-	m := &machine{Guest: g, name: v1alpha1.NodeName(g.Name), size: size, script: readScript(g.UserData)}
+	m := &machine{Guest: g, size: size, script: readScript(g.UserData)}
+	m.name = m.script.nodeName(g)
 	m.idle = sync.NewCond(&m.mu)
 	return m
 }
@@ -85,6 +86,18 @@ func (m *machine) setPower(p Power) {
 		}
 	}
 	m.life.on, m.life.up = g.On, g.Up
+}
+
+// renamed reports whether the kubelet of this boot registers under another name than the one before.
+// It ends what the machine did under that name.
+func (m *machine) renamed(g simcloud.Guest) bool {
+	if m.script.nodeName(g) == m.name {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.life = life{}
+	return true
 }
 
 // speak runs a report unless the power has gone, or another boot has begun, since the report was decided.

@@ -319,6 +319,10 @@ func (m *Machines) PowerChanged(id v1alpha1.InstanceID) {
 	}
 	m.mu.Lock()
 	mach := m.byID[id]
+	if mach != nil && mach.renamed(g) {
+		delete(m.byNode, mach.name)
+		mach = nil
+	}
 	if mach == nil {
 		size, _ := m.power.InstanceType(g.Type)
 		mach = newMachine(g, size)

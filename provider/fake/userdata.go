@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
@@ -27,6 +28,16 @@ type script struct {
 	cni cni
 	// gracefulShutdown: the kubelet's configuration has a shutdownGracePeriod.
 	gracefulShutdown bool
+	// renames: the machine sets its host name, which its kubelet registers under from the second boot on.
+	renames bool
+}
+
+// nodeName is the name that the machine's kubelet registers under in its present boot.
+func (s script) nodeName(g simcloud.Guest) v1alpha1.NodeName {
+	if s.renames && g.Boot.Number > 1 {
+		return v1alpha1.NodeName(g.Name + "-renamed")
+	}
+	return v1alpha1.NodeName(g.Name)
 }
 
 // readScript looks for the kubelet's flags, for a power-off command outside comments, and for the CNI's name.
@@ -39,6 +50,7 @@ func readScript(userData string) script {
 		cni:       readCNI(text),
 
 		gracefulShutdown: strings.Contains(text, "shutdownGracePeriod"),
+		renames:          strings.Contains(text, "hostnamectl set-hostname"),
 	}
 }
 

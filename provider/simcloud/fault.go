@@ -3,6 +3,7 @@ package simcloud
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
@@ -44,6 +45,9 @@ const (
 	FaultDevicesLate FaultKind = "DevicesLate"
 	// FaultStopHangs: stays stopping until a stop by force, or until the faults are cleared.
 	FaultStopHangs FaultKind = "StopHangs"
+	// FaultUnseen: lists and looks do not show the instance, as if it did not exist. Calls that change it
+	// work. It has neither Count nor Probability.
+	FaultUnseen FaultKind = "Unseen"
 )
 
 // ErrUnavailable is what the cloud answers in an outage. It is none of provider's typed errors, as in the real world.
@@ -92,11 +96,17 @@ func (f *Fault) matches(t Target) bool {
 		(f.Type == "" || f.Type == t.Type)
 }
 
+// unseen reports whether an armed fault hides the instance from reads.
+func (b *Book) unseen(inst *Instance) bool {
+	t := Target{ID: inst.ID, Zone: inst.Zone, Type: inst.Type}
+	return slices.ContainsFunc(b.faults, func(f armed) bool { return f.Kind == FaultUnseen && f.matches(t) })
+}
+
 func (k FaultKind) known() bool {
 	switch k {
 	case FaultInsufficientCapacity, FaultRateLimit, FaultIncorrectState, FaultNotFound, FaultInvalidConfig, FaultOutage,
 		FaultLostAnswer, FaultLatency, FaultNoAddresses, FaultStartFallsBack, FaultKubeletSilent, FaultNoNetwork,
-		FaultBootDelay, FaultDevicesLate, FaultStopHangs:
+		FaultBootDelay, FaultDevicesLate, FaultStopHangs, FaultUnseen:
 		return true
 	}
 	return false

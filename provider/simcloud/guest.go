@@ -27,7 +27,8 @@ type Guest struct {
 	UserData                                      string
 	Disk                                          *Disk
 	Boot                                          Boot
-	// On: has power. Up: the cloud says running, which comes before any report of the kubelet.
+	// On: has power. Up: the cloud says running, which comes before any report of the kubelet, or the
+	// instance ran and shuts down.
 	On, Up bool
 	// Ending: it was asked to shut down and still has power. A stop by force takes the power at once.
 	Ending bool
@@ -46,8 +47,8 @@ func (c *Cloud) Guest(id v1alpha1.InstanceID) (Guest, bool) {
 	return Guest{
 		ID: id, Name: inst.PrivateDNSName, ProviderID: inst.ProviderID, Type: inst.Type, Zone: inst.Zone,
 		Region: inst.Region, Address: inst.Address, UserData: inst.userData, Disk: inst.disk, Boot: inst.boot,
-		On:     inst.on() && !inst.gone,
-		Up:     inst.State == provider.InstanceRunning && !inst.gone,
+		On:     (inst.on() || inst.up()) && !inst.gone,
+		Up:     inst.up() && !inst.gone,
 		Ending: inst.State == provider.InstanceStopping && inst.inOrder && !inst.gone,
 		Ended:  inst.gone || inst.State == provider.InstanceTerminated,
 	}, true

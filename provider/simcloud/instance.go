@@ -18,7 +18,7 @@ const (
 )
 
 // historyKept bounds how far back lagging reads can look, and so Times.Lag.
-const historyKept = time.Minute
+const historyKept = 6 * time.Minute
 
 // Instance is one instance. Who has the Book may read it; its methods change it.
 type Instance struct {
@@ -36,6 +36,8 @@ type Instance struct {
 	inOrder bool
 	// hung: a stop that will not end by itself.
 	hung bool
+	// ranOn: it ran when its termination was asked for, so its guest runs on while it shuts down.
+	ranOn bool
 	// gone: not even the cloud remembers it; kept while lagging reads may still show it.
 	gone bool
 	// turn counts state changes, so that the timer of an older one does nothing.
@@ -59,9 +61,14 @@ type Disk struct {
 	Images    map[string]bool
 }
 
-// on reports whether the guest has power.
+// on reports whether the instance was started and nobody has asked for its end.
 func (i *Instance) on() bool {
 	return i.State == provider.InstancePending || i.State == provider.InstanceRunning
+}
+
+// up reports whether the guest runs. It does so while the instance shuts down for good.
+func (i *Instance) up() bool {
+	return i.State == provider.InstanceRunning || i.State == provider.InstanceShuttingDown && i.ranOn
 }
 
 // CopyOf returns an Instance that shares nothing with i.
@@ -92,7 +99,7 @@ func (b *Book) remember(inst *Instance, view *provider.Instance) {
 // Seen returns the instance as reads see it now, and since when it has been so; nil for absent. The result is not to be changed.
 func (b *Book) Seen(id v1alpha1.InstanceID) (*provider.Instance, time.Time) {
 	inst := b.instances[id]
-	if inst == nil {
+	if inst == nil || b.unseen(inst) {
 		return nil, time.Time{}
 	}
 	horizon := time.Now().Add(-min(b.times.Lag, historyKept))
@@ -199,6 +206,17 @@ func (b *Book) stopAfter(inst *Instance, d time.Duration) {
 			}
 		})
 	})
+}
+
+// shutDown begins the end of an instance: it shuts down before it is terminated.
+func (b *Book) shutDown(inst *Instance, reason string) {
+	if b.times.ShuttingDown <= 0 {
+		b.end(inst, reason)
+		return
+	}
+	inst.ranOn = inst.State == provider.InstanceRunning
+	b.change(inst, provider.InstanceShuttingDown, reason)
+	b.later(inst, b.times.ShuttingDown, func() { b.end(inst, reason) })
 }
 
 // end terminates. The instance stays listed for the retention.

@@ -30,10 +30,11 @@ func (b *Book) Start(inst *Instance) error {
 	return nil
 }
 
-// Stoppable is why the instance cannot be stopped: it is pending, or terminated. Errors:
+// Stoppable is why the instance cannot be stopped: it is pending, shuts down, or is terminated. Errors:
 // IncorrectState.
 func Stoppable(inst *Instance) error {
-	if inst.State == provider.InstancePending || inst.State == provider.InstanceTerminated {
+	switch inst.State {
+	case provider.InstancePending, provider.InstanceShuttingDown, provider.InstanceTerminated:
 		return &provider.IncorrectStateError{ID: string(inst.ID), State: inst.State, Op: verb(OpStop)}
 	}
 	return nil
@@ -66,8 +67,10 @@ func (b *Book) Stop(inst *Instance, force bool) error {
 
 // Terminate ends the instance for good; one that has ended stays as it is.
 func (b *Book) Terminate(inst *Instance) {
-	if inst.State != provider.InstanceTerminated {
-		b.end(inst, reasonUserStop)
+	switch inst.State {
+	case provider.InstanceShuttingDown, provider.InstanceTerminated:
+	default:
+		b.shutDown(inst, reasonUserStop)
 	}
 }
 

@@ -19,6 +19,9 @@ type Times struct {
 	RegisterDelay time.Duration
 	// Stop is the time from the accepted stop until stopped. Default 1 s.
 	Stop time.Duration
+	// ShuttingDown is the time from the accepted termination until terminated; a guest that ran goes on
+	// meanwhile. Default 1 s (EC2: up to minutes).
+	ShuttingDown time.Duration
 	// Pull is the time to pull one image; images are pulled in parallel. Default 500 ms.
 	Pull time.Duration
 	// DeviceDelay is the time from Ready until extended resources are reported. Default 500 ms.
@@ -29,7 +32,7 @@ type Times struct {
 	SelfStopAfter time.Duration
 	// PodStop is the time a deleted pod takes to end. Default 100 ms.
 	PodStop time.Duration
-	// Lag is how old a state reads show. Default none.
+	// Lag is how old a state reads show, up to 6 min. Default none.
 	Lag time.Duration
 	// Retention is how long terminated instances stay listed. Default 1 min (EC2: about an hour).
 	Retention time.Duration
@@ -40,6 +43,7 @@ func DefaultTimes() Times {
 	return Times{
 		Boot:          3 * time.Second,
 		Stop:          time.Second,
+		ShuttingDown:  time.Second,
 		Pull:          500 * time.Millisecond,
 		DeviceDelay:   500 * time.Millisecond,
 		SelfStopAfter: 500 * time.Millisecond,
@@ -62,6 +66,7 @@ func (t Times) over(base Times) Times {
 	pick(&base.BootSpread, t.BootSpread)
 	pick(&base.RegisterDelay, t.RegisterDelay)
 	pick(&base.Stop, t.Stop)
+	pick(&base.ShuttingDown, t.ShuttingDown)
 	pick(&base.Pull, t.Pull)
 	pick(&base.DeviceDelay, t.DeviceDelay)
 	pick(&base.NetworkDelay, t.NetworkDelay)

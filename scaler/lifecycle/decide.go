@@ -12,6 +12,10 @@ func Decide(o Observation, now time.Time) Decision {
 	switch {
 	case o.Instance.State == provider.InstanceUnknown:
 		return wait("cloud does not tell the instance's state", 0)
+	case o.Instance.State == provider.InstanceShuttingDown:
+		return shuttingDown(o)
+	case o.Instance.Absent && o.Node != nil && o.Node.Reports:
+		return wait("the cloud does not know the instance, but its kubelet reports", 0)
 	case o.Instance.State == provider.InstanceTerminated && o.Node != nil:
 		return vanished(o)
 	case o.Instance.State == provider.InstanceTerminated && o.Unexplained:
@@ -190,15 +194,6 @@ func images(o Observation, now, deadline time.Time) Decision {
 	return wait("images are being pulled", until(deadline, now))
 }
 
-// vanished: somebody else, or the cloud, has terminated the instance.
-func vanished(o Observation) Decision {
-	d := do(DeleteNode, "instance is terminated")
-	if o.Node.State == v1alpha1.StateWarmup {
-		d.Failure = Vanished
-	}
-	return d
-}
-
 func standby(o Observation, now time.Time) Decision {
 	// Somebody else started it and its kubelet does not report: that gets the time of a start of ours.
 	astray := o.Instance.State == provider.InstanceRunning && !o.Instance.Since.IsZero() && now.Sub(o.Instance.Since) >= o.Policy.ReadyTimeout
@@ -227,6 +222,8 @@ func running(o Observation, now time.Time) Decision {
 	switch {
 	case o.Instance.State == provider.InstanceStopped && settled(o, n.Running):
 		return do(ToStandby, "stopped by somebody else")
+	case dead(o, now):
+		return do(Fence, "its kubelet has not reported for scaleUp.readyTimeout, and its pods have outstayed their grace")
 	case o.Recycle != "" && !n.DoNotDisrupt && (empty || o.Recycle == v1alpha1.StopRuntime):
 		return recycle(o)
 	case !empty && !n.EmptySince.IsZero():

@@ -40,6 +40,9 @@ type Observation struct {
 	Policy  Policy
 	// Born is when this process began. Calls that follow from older intents were another's to make.
 	Born time.Time
+	// Unreported is since when this process has seen that Ready is Unknown and its heartbeat stays as it is, by the same
+	// clock as Witnessed; zero where the kubelet reports.
+	Unreported time.Time
 	// Witnessed is since when this process has seen the instance in its present step, by a clock that nobody steps. Deadlines count from
 	// then; where it is zero they count from what is written.
 	Witnessed time.Time
@@ -60,6 +63,8 @@ type Instance struct {
 	Accepted time.Time
 	// Reason holds the cloud's words for the last change of the state. May be empty.
 	Reason string
+	// Absent: the cloud does not know the instance. It has not said that it is terminated.
+	Absent bool
 }
 
 // Node is the cluster's side.
@@ -77,6 +82,8 @@ type Node struct {
 	ImagesOptional bool
 	// Silent: the kubelet has not been heard of since the last stop, or is heard of no more. One that reports that it is not Ready is there.
 	Silent bool
+	// Reports: the Node's Ready is True or False. Unlike Silent it does not ask since when.
+	Reports bool
 	// EverReady: some Ready report was true in the life of the Node, also one left over from before a stop.
 	EverReady bool
 	// ReadySeen, NetworkSeen: it was Ready, and its network was up, at some look in this warm-up.
@@ -156,6 +163,8 @@ const (
 	RecordImages Action = "RecordImages"
 	// WarmAgain: have a stopped instance started for a warm-up that we end: one that ended incomplete, or a standby node without its images.
 	WarmAgain Action = "WarmAgain"
+	// Fence: stop by force the instance of a running node whose machine died.
+	Fence Action = "Fence"
 	// StopWarmed: ask the cloud to stop a warm node.
 	StopWarmed Action = "StopWarmed"
 	// ForceStop: ask the cloud to stop without the guest's own shutdown.
@@ -238,6 +247,10 @@ const (
 	SettleTime = 10 * time.Second
 	// CallTime is how long after its mark on the Node a call that stops an instance may reach the cloud.
 	CallTime = 10 * time.Second
+	// AbsentAgain is when a Node that is kept although the cloud does not know its instance is looked at again.
+	AbsentAgain = 30 * time.Second
+	// LaunchUnseen is how long a launch that no list shows counts as pending at most: descriptions lag for minutes.
+	LaunchUnseen = 5 * time.Minute
 	// CordonTime lets the scheduler's binds in flight show up after the cordon and before the pods are counted.
 	CordonTime = time.Second
 	// ForceStopAfter is how long a stop may take before it is forced.

@@ -172,9 +172,19 @@ func askedAgain(d time.Duration) func(*Observation) {
 func startFailed(o *Observation) {
 	o.Node.StopReason, o.Node.Ready = v1alpha1.StopFailed, false
 }
-func unheard(o *Observation)  { o.Node.Silent = true }
-func attached(o *Observation) { o.Attached = 1 }
-func leaving(o *Observation)  { o.Leaving = 1 }
+func unheard(o *Observation) { o.Node.Silent = true }
+
+// died: nothing was reported for so long, and so many of two pods have outstayed their grace.
+func died(d time.Duration, overdue int) func(*Observation) {
+	return func(o *Observation) {
+		o.Node.Ready, o.Node.Silent, o.Counting, o.Overdue, o.Unreported = false, true, 2, overdue, ago(d)
+	}
+}
+
+func reporting(o *Observation) { o.Node.Reports = true }
+func absent(o *Observation)    { o.Instance.Absent = true }
+func attached(o *Observation)  { o.Attached = 1 }
+func leaving(o *Observation)   { o.Leaving = 1 }
 func drainingFor(d time.Duration, reason v1alpha1.StopReason) func(*Observation) {
 	return func(o *Observation) { o.Node.StoppingSince, o.Node.StopReason = ago(d), reason }
 }
@@ -201,6 +211,8 @@ func emptySince(d time.Duration) func(*Observation) {
 }
 
 const (
+	shutting = provider.InstanceShuttingDown
+
 	pending, running_, stopping_, stopped, terminated, unknown = provider.InstancePending, provider.InstanceRunning,
 		provider.InstanceStopping, provider.InstanceStopped, provider.InstanceTerminated, provider.InstanceUnknown
 	stay = "stays"
@@ -221,6 +233,19 @@ func table() []row {
 		{noNode, terminated, "nothing left", nil, Wait, "gone"},
 		{noNode, terminated, "ended before its Node registered, and Stratos did not end it", unexplained, RecordFailure, "gone"},
 		{noNode, unknown, "the cloud does not say", nil, Wait, stay},
+		{noNode, shutting, "shutting down", nil, Wait, stay},
+
+		{warmup, shutting, "shutting down, its kubelet reports", reporting, BeginTerminate, "terminating"},
+		{standby, shutting, "shutting down, its kubelet reports", reporting, BeginTerminate, "terminating"},
+		{standby, shutting, "shutting down, its kubelet does not report", nil, DeleteNode, "gone"},
+		{starting, shutting, "shutting down, its kubelet reports", reporting, BeginTerminate, "terminating"},
+		{running, shutting, "shutting down, its kubelet reports", all(reporting, inUse), BeginTerminate, "terminating"},
+		{running, shutting, "shutting down, its kubelet does not report", inUse, DeleteNode, "gone"},
+		{terminating, shutting, "shutting down, its kubelet reports", all(reporting, inUse), Wait, stay},
+		{terminating, shutting, "shutting down, its kubelet does not report", nil, DeleteNode, "gone"},
+		{running, terminated, "the cloud does not know it, its kubelet reports", all(absent, reporting, inUse), Wait, stay},
+		{running, terminated, "the cloud does not know it, its kubelet does not report", absent, DeleteNode, "gone"},
+		{standby, terminated, "the cloud does not know it", absent, DeleteNode, "gone"},
 
 		{new_, running_, "a Node registered", nil, Adopt, "warmup"},
 		{new_, stopped, "a Node registered and the instance has stopped since", nil, Adopt, "warmup"},
@@ -376,6 +401,9 @@ func table() []row {
 		{running, stopped, "stopped by somebody else", nil, ToStandby, "standby"},
 		{running, stopped, "stopped, seen too soon after the start to be sure", all(inUse, func(o *Observation) { o.Node.Running = ago(time.Second) }), Wait, stay},
 		{running, terminated, "the instance is gone", nil, DeleteNode, "gone"},
+		{running, running_, "its machine died: no report for scaleUp.readyTimeout, and its pods have outstayed their grace", died(6*time.Minute, 2), Fence, "stopping"},
+		{running, running_, "no report for scaleUp.readyTimeout, and one of two pods is within its grace", died(6*time.Minute, 1), Wait, stay},
+		{running, running_, "its pods have outstayed their grace, no report for less than scaleUp.readyTimeout", died(4*time.Minute, 2), Wait, stay},
 		{running, unknown, "the cloud does not say", nil, Wait, stay},
 		{running, running_, "the pool is being deleted", all(inUse, deleting), BeginTerminate, "terminating"},
 

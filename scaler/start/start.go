@@ -414,10 +414,11 @@ func (s *Starter) Decline(ctx context.Context, name v1alpha1.NodeName, why strin
 	return s.decline(ctx, name, declined{RefusedOther, v1alpha1.ReasonStartFailed, why, until})
 }
 
-// stillStopping reports whether the instance will take the start in a moment; one that is terminated never will.
+// stillStopping reports whether the instance will take the start in a moment. One that is terminated, or shuts down for
+// good, never will.
 func stillStopping(err error) bool {
 	var wrong *provider.IncorrectStateError
-	return errors.As(err, &wrong) && wrong.State != provider.InstanceTerminated
+	return errors.As(err, &wrong) && wrong.State != provider.InstanceTerminated && wrong.State != provider.InstanceShuttingDown
 }
 
 // declined is a start that the cloud refused for no fault of the node's.

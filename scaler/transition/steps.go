@@ -52,7 +52,17 @@ func TemplateOf(p *v1alpha1.NodePool, pool v1alpha1.PoolName, id v1alpha1.Instan
 }
 
 // Warmup adopts a Node that registered: it gets the pool's labels and taints and is closed to pods.
-func Warmup(n *corev1.Node, t Template) Patch {
+func Warmup(n *corev1.Node, t Template) Patch { return between(n, warmup(n, t)) }
+
+// Reregistered adopts the Node under which the kubelet of an instance registers that had another Node before. User data
+// does not run again, so Stratos ends this warm-up.
+func Reregistered(n *corev1.Node, t Template, now time.Time) Patch {
+	is := warmup(n, t)
+	set(&is.Annotations, v1alpha1.AnnotationWarmupStarted, now.UTC().Format(time.RFC3339Nano))
+	return between(n, is)
+}
+
+func warmup(n *corev1.Node, t Template) *corev1.Node {
 	is := enter(n, v1alpha1.StateWarmup)
 	set(&is.Labels, v1alpha1.LabelPool, string(t.Pool))
 	set(&is.Annotations, v1alpha1.AnnotationInstanceID, string(t.Instance))
@@ -67,7 +77,7 @@ func Warmup(n *corev1.Node, t Template) Patch {
 		addTaint(is, t.Taints[i])
 	}
 	shut(is)
-	return between(n, is)
+	return is
 }
 
 // Mended puts back what somebody took from a Node that Stratos has adopted: whose it is, and, while it is not running, what keeps pods off it.
@@ -187,6 +197,13 @@ func StopAstray(n *corev1.Node, now time.Time) Patch {
 	is := leave(n, v1alpha1.StateStopping, v1alpha1.StopFailed, now)
 	set(&is.Annotations, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
 	return append(between(n, is), Op{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationClaims)})
+}
+
+// Fence is the intent to stop the instance of a running node whose machine died. Its claims move.
+func Fence(n *corev1.Node, now time.Time) Patch {
+	is := leave(n, v1alpha1.StateStopping, v1alpha1.StopFailed, now)
+	set(&is.Annotations, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
+	return between(n, is)
 }
 
 // StartDeclined takes the start intent back of a node that is none the worse: it rests until the given time, and its strikes stay as they are.

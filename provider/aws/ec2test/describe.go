@@ -99,12 +99,12 @@ type stateReason struct {
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // describe is EC2's view of the instance as reads see it. A terminated one has lost its network.
-func (s *Server) describe(inst *simcloud.Instance, seen *provider.Instance, since time.Time) instance {
+func (s *Server) describe(inst *simcloud.Instance, seen *provider.Instance) instance {
 	d := s.details[inst.ID]
 	size, _ := s.sim.InstanceType(seen.Type)
 	i := instance{
 		ID: string(seen.ID), Image: d.image, Type: seen.Type, Zone: seen.Zone, Tenancy: "default", KeyName: d.key,
-		State:      stateOf(seen.State, seen.State == provider.InstanceTerminated && time.Since(since) < s.options.ShuttingDown),
+		State:      stateOf(seen.State),
 		LaunchTime: stamp(inst.StartedAt), Architecture: architecture(size), RootType: "ebs", RootName: "/dev/xvda",
 		ClientToken: d.token, Tags: tagSet(seen.Tags), EBSOptimized: d.ebsOptimized, Hibernation: d.hibernation,
 	}
@@ -188,12 +188,12 @@ func (s *Server) list(b *simcloud.Book, region string, ids []v1alpha1.InstanceID
 	var found []instance
 	var unknown []v1alpha1.InstanceID
 	for _, id := range wanted {
-		inst, seen, since := b.Look(id)
+		inst, seen, _ := b.Look(id)
 		if seen == nil || inst.Region != region {
 			unknown = append(unknown, id)
 			continue
 		}
-		if i := s.describe(inst, seen, since); match(filters, i.attributes()) {
+		if i := s.describe(inst, seen); match(filters, i.attributes()) {
 			found = append(found, i)
 		}
 	}

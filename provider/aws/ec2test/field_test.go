@@ -121,7 +121,7 @@ func TestATerminationOverZonesSucceedsInPart(t *testing.T) {
 			t.Errorf("terminate: %v", err)
 		}
 		a.is(types.InstanceStateNameRunning, here...)
-		a.is(types.InstanceStateNameTerminated, there)
+		a.is(types.InstanceStateNameShuttingDown, there)
 	})
 }
 

@@ -153,6 +153,7 @@ func TestClientTokensOverTheWire(t *testing.T) {
 		if err := a.sim.Behind(t.Context(), *first.Instances[0].InstanceId, simcloud.ActTerminate); err != nil {
 			t.Fatal(err)
 		}
+		a.after(time.Second) // it shuts down
 		input.InstanceType = "m5.large"
 		if _, err := a.client.RunInstances(t.Context(), input); codeOf(t, err) != codeEnded {
 			t.Errorf("the token of a terminated instance: %v", err)
@@ -220,6 +221,7 @@ func TestAnAddressIsKeptWhileStopped(t *testing.T) {
 		if _, err := a.client.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: ids[:1]}); err != nil {
 			t.Fatal(err)
 		}
+		a.after(time.Second) // it shuts down
 		if n := free(); n != 2 {
 			t.Errorf("%d free addresses after a termination, want 2", n)
 		}

@@ -18,7 +18,7 @@ import (
 // TestALifeAsTheSDKSeesIt: every state with its number, what a stopped instance keeps and what a terminated one loses.
 func TestALifeAsTheSDKSeesIt(t *testing.T) {
 	t.Parallel()
-	inAccount(t, simcloud.Options{}, Options{ShuttingDown: 10 * time.Second}, func(t *testing.T, a *testAccount) {
+	inAccount(t, simcloud.Options{Times: simcloud.Times{ShuttingDown: 10 * time.Second}}, Options{}, func(t *testing.T, a *testAccount) {
 		id := a.run(1, map[string]string{"team": "a"})[0]
 		launched := a.get(id)
 		a.is(types.InstanceStateNamePending, id)

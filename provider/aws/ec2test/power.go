@@ -114,11 +114,11 @@ func (s *Server) changeAll(instances []*simcloud.Instance, change func(*simcloud
 		Items []stateChange `xml:"instancesSet>item"`
 	}
 	for _, inst := range instances {
-		was := stateOf(inst.State, false)
+		was := stateOf(inst.State)
 		if err := change(inst); err != nil {
 			return answer{}, fmt.Errorf("after all were checked: %w", err)
 		}
-		now := stateOf(inst.State, inst.State == provider.InstanceTerminated && was.Name != stateTerminated && s.options.ShuttingDown > 0)
+		now := stateOf(inst.State)
 		changes.Items = append(changes.Items, stateChange{InstanceID: string(inst.ID), Current: now, Previous: was})
 	}
 	return answer{content: changes}, nil
@@ -139,11 +139,10 @@ type state struct {
 	Name string `xml:"name"`
 }
 
-func stateOf(of provider.InstanceState, shuttingDown bool) state {
-	if shuttingDown {
-		return state{32, "shutting-down"}
-	}
+func stateOf(of provider.InstanceState) state {
 	switch of {
+	case provider.InstanceShuttingDown:
+		return state{32, "shutting-down"}
 	case provider.InstancePending:
 		return state{0, "pending"}
 	case provider.InstanceRunning:

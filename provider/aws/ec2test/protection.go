@@ -50,7 +50,7 @@ func (s *Server) terminate(b *simcloud.Book, region string, ids []v1alpha1.Insta
 	var refusal error
 	closed := map[string]bool{}
 	for _, inst := range instances {
-		if inst.State == provider.InstanceTerminated {
+		if inst.State == provider.InstanceShuttingDown || inst.State == provider.InstanceTerminated {
 			continue
 		}
 		if err := s.terminationRefusal(inst.ID); err != nil {

@@ -348,7 +348,7 @@ func (s *Server) reserved(b *simcloud.Book, made launch) reservation {
 	res := reservation{ID: made.reservation, Owner: s.account.ID}
 	for _, id := range made.ids {
 		if inst, err := b.Find(id); err == nil {
-			res.Instances = append(res.Instances, s.describe(inst, &inst.Instance, time.Now()))
+			res.Instances = append(res.Instances, s.describe(inst, &inst.Instance))
 			continue
 		}
 		res.Instances = append(res.Instances, instance{ID: string(id), State: state{48, stateTerminated}})

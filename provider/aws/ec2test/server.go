@@ -38,8 +38,6 @@ type Options struct {
 	Account *Account
 	// Limits of each region; nil: Published. Empty ones are none.
 	Limits *Limits
-	// ShuttingDown is how long an instance that was terminated shows as shutting-down.
-	ShuttingDown time.Duration
 }
 
 // Server answers EC2's protocol for a played cloud. It is an http.Handler, safe for concurrent use.

@@ -209,7 +209,7 @@ func TestScriptedFailuresAndOutages(t *testing.T) {
 			t.Errorf("terminate: %v", err)
 		}
 		a.server.Unscript()
-		if state := a.get(ids[0]).State.Name; state != "terminated" {
+		if state := a.get(ids[0]).State.Name; state != "shutting-down" {
 			t.Errorf("a failure after the effect left it %s", state)
 		}
 		a.arm(simcloud.Fault{Kind: simcloud.FaultOutage})

@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	// As long as a stop takes: what has been terminated is gone from the account no sooner.
-	server := ec2test.New(sim, ec2test.Options{ShuttingDown: sim.Times().Stop, Limits: limitsBut(*unlimited)})
+	server := ec2test.New(sim, ec2test.Options{Limits: limitsBut(*unlimited)})
 	return fake.ServeHandler(ctx, *listen, handler(server, fake.Over(sim, fake.Options{})), machines, func(at net.Addr) {
 		fmt.Fprintln(os.Stdout, "listening on http://"+at.String())
 	})
