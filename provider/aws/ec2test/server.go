@@ -112,7 +112,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(c.ids) > 0 {
 		target.ID = c.ids[0]
 	}
-	if s.sim.Latency(r.Context(), target) != nil {
+	if !s.reachable(r.Context(), c) || s.sim.Latency(r.Context(), target) != nil {
 		panic(http.ErrAbortHandler) // the client has gone
 	}
 	var content any
@@ -227,7 +227,7 @@ func (s *Server) perform(b *simcloud.Book, c call) (answer, error) {
 	if !limits.take(c, time.Now()) {
 		return answer{}, throttled()
 	}
-	before, after := s.strike(c.action)
+	before, after := s.strike(c)
 	a, err := s.run(b, c, targets, before)
 	if err != nil {
 		if c.refused != nil && answerTo(err).Code != codeThrottled {
