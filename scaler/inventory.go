@@ -47,6 +47,11 @@ type inventory struct {
 	mu        sync.RWMutex
 	instances map[v1alpha1.InstanceID]entry
 	swept     time.Time
+
+	// unsure are those that no list shows and that could not be described.
+	unsure map[v1alpha1.InstanceID]bool
+	// regions are those that the last sweep lacked; they have a lock of their own.
+	regions regions
 }
 
 func newInventory() *inventory {
@@ -79,6 +84,10 @@ func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle t
 		if _, ok := next[id]; ok || old.gone() {
 			continue
 		}
+		if i.regions.lacks(&old.Instance) || i.unsure[id] {
+			next[id] = old
+			continue
+		}
 		if asked.Sub(old.seen) > settle {
 			old.State, old.seen = provider.InstanceTerminated, asked
 		}
@@ -100,7 +109,7 @@ func (i *inventory) missing(list []*provider.Instance, asked time.Time, settle t
 	}
 	var out []entry
 	for id, e := range i.instances {
-		if !listed[id] && !e.gone() && asked.Sub(e.seen) > settle {
+		if !listed[id] && !e.gone() && asked.Sub(e.seen) > settle && !i.regions.lacks(&e.Instance) {
 			out = append(out, e)
 		}
 	}

@@ -65,6 +65,7 @@ type rig struct {
 	terminating error
 	evicting    error
 	listed      []*provider.Instance
+	listing     error                         // beside what is listed
 	known       map[string]*provider.Instance // what GetInstance answers with
 
 	cloud *classCloud
@@ -221,7 +222,7 @@ func (r *rig) GetInstance(_ context.Context, id string) (*provider.Instance, err
 }
 
 func (r *rig) ListInstances(context.Context, map[string]string) ([]*provider.Instance, error) {
-	return r.listed, nil
+	return r.listed, r.listing
 }
 
 func (r *rig) UpdateInstanceTags(_ context.Context, id string, tags map[string]string) error {

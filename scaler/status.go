@@ -48,7 +48,11 @@ func (c *pools) conditions(ctx context.Context, pool *v1alpha1.NodePool, launchE
 	}
 	found, reason, words := c.class(ctx, pool.Spec.Template.NodeClassRef)
 	set(v1alpha1.ConditionNodeClassReady, found, reason, words)
-	if reason, words := c.degraded(pool, launchErr); reason != "" {
+	reason, words = c.degraded(pool, launchErr)
+	if reason == "" {
+		reason, words = c.regionDegraded(ctx, pool)
+	}
+	if reason != "" {
 		set(v1alpha1.ConditionDegraded, true, reason, words)
 	} else {
 		set(v1alpha1.ConditionDegraded, false, v1alpha1.ReasonHealthy, "launches, stops and terminations succeed")
