@@ -55,6 +55,7 @@ type Server struct {
 	guarded  map[v1alpha1.InstanceID]Protection
 	requests []Request
 	scripted []scripted
+	policy   *Policy
 	sequence int
 }
 
@@ -83,6 +84,8 @@ type call struct {
 	ids       []v1alpha1.InstanceID
 	resources int
 	force     bool
+	// tags are those that it writes on instances.
+	tags map[string]string
 	// unpaged: it describes everything at once.
 	unpaged bool
 	// run has the effect and returns the answer. It is called with the cloud's book open.
@@ -226,6 +229,9 @@ func (s *Server) perform(b *simcloud.Book, c call) (answer, error) {
 	}
 	if !limits.take(c, time.Now()) {
 		return answer{}, throttled()
+	}
+	if err := s.authorize(b, c); err != nil {
+		return answer{}, err
 	}
 	before, after := s.strike(c)
 	a, err := s.run(b, c, targets, before)
