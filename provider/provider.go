@@ -38,6 +38,8 @@ type Instance struct {
 	// Type is the instance type, Zone the availability zone.
 	Type string
 	Zone string
+	// Region where it lives; empty on clouds without regions.
+	Region string
 	// PrivateDNSName is the Node's name on clouds where the kubelet registers under it. May be empty.
 	PrivateDNSName string
 	LaunchTime     time.Time
@@ -66,11 +68,14 @@ type CloudProvider interface {
 	TerminateInstance(ctx context.Context, instanceID string) error
 	// GetInstanceState returns the state now, as far as the cloud's reads are consistent. Errors: NotFound, RateLimit.
 	GetInstanceState(ctx context.Context, instanceID string) (InstanceState, error)
-	// GetInstance returns one instance. Errors: NotFound, RateLimit.
+	// GetInstance returns one instance. Errors: NotFound (no region in use has it, and each of them answered),
+	// RateLimit.
 	GetInstance(ctx context.Context, instanceID string) (*Instance, error)
 	// ListInstances returns all instances that carry every one of the tags, terminated ones for as long as the cloud
 	// remembers them, sorted by ID. Reads may lag behind writes by seconds: absence right after a launch proves nothing.
-	// An error returns no instances: a partial list is never handed out.
+	// Where regions do not answer, the list of the others comes with a PartialListError that names the failed ones:
+	// of their instances the list says nothing. The list of one region is whole or missing. With any other error no
+	// list comes.
 	ListInstances(ctx context.Context, tags map[string]string) ([]*Instance, error)
 	// UpdateInstanceTags sets the given tags and leaves the others. Errors: NotFound, RateLimit.
 	UpdateInstanceTags(ctx context.Context, instanceID string, tags map[string]string) error

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -49,6 +50,10 @@ type classes struct {
 	mu sync.Mutex
 	// looks are the last looks at the cloud by the class's name, in memory: who leads anew asks anew.
 	looks map[string]look
+	// regions are those of the cloud that do not answer; nil: nobody knows.
+	regions *regions
+	// woken has all classes looked at again; nil: nobody wakes them.
+	woken <-chan event.TypedGenericEvent[struct{}]
 }
 
 // look is one look at the cloud for a class.
@@ -162,10 +167,12 @@ func (c *classes) conditions(class v1alpha1.NodeClass, pools []string, found loo
 			Type: kind, Status: status, Reason: string(reason), Message: message, ObservedGeneration: class.GetGeneration(),
 		})
 	}
+	f, failing := c.unavailable(class)
 	if found.failed != nil {
 		set(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonResolveFailed, found.failed.Error())
+	} else if *observed = found.generation; failing {
+		set(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonRegionUnavailable, f.words())
 	} else {
-		*observed = found.generation
 		set(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonResolved, "the cloud has everything that the class names")
 	}
 	if len(pools) > 0 {
@@ -205,7 +212,11 @@ func (c *classes) report(ctx context.Context, class v1alpha1.NodeClass, was any)
 // setup registers the controller: it listens to the classes and to the pools that refer to them, and wakes by itself.
 func (c *classes) setup(mgr manager.Manager) error {
 	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	return ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr)
+	if c.woken != nil {
+		b = b.WatchesRawSource(c.setupRegions(c.woken))
+	}
+	return b.
 		Named(strings.ToLower(c.kind.Name)).
 		For(c.kind.New(), spec).
 		Watches(&v1alpha1.NodePool{}, handler.EnqueueRequestsFromMapFunc(c.ofPool), spec).

@@ -67,6 +67,11 @@ type inventory struct {
 	swept     time.Time
 	// absences are the Nodes whose instances the cloud does not know. It has a lock of its own.
 	absences *absences
+
+	// unsure are those that no list shows and that could not be described.
+	unsure map[v1alpha1.InstanceID]bool
+	// regions are those that the last sweep lacked; they have a lock of their own.
+	regions regions
 }
 
 func newInventory() *inventory {
@@ -107,6 +112,10 @@ func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle t
 		if _, ok := next[id]; ok || old.gone() {
 			continue
 		}
+		if i.regions.lacks(&old.Instance) || i.unsure[id] {
+			next[id] = old
+			continue
+		}
 		if asked.Sub(old.seen) > max(settle, old.unseenFor) {
 			old.State, old.seen, old.absent = provider.InstanceTerminated, asked, true
 		}
@@ -128,7 +137,7 @@ func (i *inventory) missing(list []*provider.Instance, asked time.Time, settle t
 	}
 	var out []entry
 	for id, e := range i.instances {
-		if !listed[id] && !e.gone() && asked.Sub(e.seen) > settle {
+		if !listed[id] && !e.gone() && asked.Sub(e.seen) > settle && !i.regions.lacks(&e.Instance) {
 			out = append(out, e)
 		}
 	}

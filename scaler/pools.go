@@ -82,7 +82,7 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if c.inventory.lastSweep().IsZero() {
-		return ctrl.Result{RequeueAfter: 200 * time.Millisecond}, nil
+		return ctrl.Result{RequeueAfter: 200 * time.Millisecond}, c.reportRegion(ctx, pool)
 	}
 	if pool.DeletionTimestamp != nil {
 		return c.empty(ctx, pool)
@@ -105,6 +105,11 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 	}
 	recycleErr := c.recycle(ctx, pool, nodes.Items, images) // returned last: a Node that cannot be written to keeps nothing from being launched
 	count := c.count(pool, nodes.Items)
+	if c.held(ctx, pool) {
+		cond := c.imagesCondition(ctx, pool, images)
+		err := errors.Join(ignoreConflict(c.report(ctx, pool, count, nil, &cond)), recycleErr)
+		return ctrl.Result{RequeueAfter: sweepEvery}, err // a pool without instances is in no sweep
+	}
 	from := present(ctx, c.classes, pool).key()
 	wants := c.wants(pool, count, c.demand.nodes(pool, nodes.Items, promisedBy(ctx, c.classes, pool)), from)
 	slots = c.giveBack(pool, slots, wants)
@@ -258,7 +263,7 @@ func (c *pools) empty(ctx context.Context, pool *v1alpha1.NodePool) (ctrl.Result
 	list, err := c.cloud.ListInstances(ctx, map[string]string{
 		v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: c.cluster, v1alpha1.LabelPool: pool.Name,
 	})
-	if err != nil {
+	if err != nil && !c.wholeFor(ctx, pool, err) {
 		return again, err
 	}
 	for _, instance := range list {

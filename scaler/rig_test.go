@@ -70,6 +70,7 @@ type rig struct {
 	terminating error
 	evicting    error
 	listed      []*provider.Instance
+	listing     error                         // beside what is listed
 	known       map[string]*provider.Instance // what GetInstance answers with
 
 	cloud *classCloud
@@ -230,7 +231,7 @@ func (r *rig) GetInstance(_ context.Context, id string) (*provider.Instance, err
 }
 
 func (r *rig) ListInstances(context.Context, map[string]string) ([]*provider.Instance, error) {
-	return r.listed, nil
+	return r.listed, r.listing
 }
 
 func (r *rig) UpdateInstanceTags(_ context.Context, id string, tags map[string]string) error {

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -58,9 +59,23 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 		return nil, err
 	}
 	errs := []error{mgr.Add(l.Starter), mgr.Add(l.Placer), mgr.Add(l.sweep), l.nodes.setup(mgr, l.Instances), l.pools.setup(mgr, l.Pools), l.pending.setup(mgr)}
+	var wake []chan<- event.TypedGenericEvent[struct{}]
 	for _, kind := range s.Classes {
-		c := &classes{client: mgr.GetClient(), kind: kind, events: recorder, now: time.Now, looks: map[string]look{}}
+		woken := make(chan event.TypedGenericEvent[struct{}], 1)
+		wake = append(wake, woken)
+		c := &classes{
+			client: mgr.GetClient(), kind: kind, events: recorder, now: time.Now, looks: map[string]look{},
+			regions: &l.sweep.inventory.regions, woken: woken,
+		}
 		errs = append(errs, c.setup(mgr))
+	}
+	l.sweep.regionsChanged = func() {
+		for _, w := range wake {
+			select {
+			case w <- event.TypedGenericEvent[struct{}]{}:
+			default: // they are about to be woken
+			}
+		}
 	}
 	return l.Starter, errors.Join(errs...)
 }

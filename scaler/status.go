@@ -59,8 +59,8 @@ func (c *pools) conditions(ctx context.Context, pool *v1alpha1.NodePool, launchE
 	}
 	found, reason, words := c.class(ctx, pool.Spec.Template.NodeClassRef)
 	set(v1alpha1.ConditionNodeClassReady, found, reason, words)
-	if reason, words := c.degraded(pool, launchErr, failing); reason != "" {
-		set(v1alpha1.ConditionDegraded, true, reason, words)
+	if why, cause := c.degraded(ctx, pool, launchErr, failing); why != "" {
+		set(v1alpha1.ConditionDegraded, true, why, cause)
 	} else {
 		set(v1alpha1.ConditionDegraded, false, v1alpha1.ReasonHealthy, "launches, warm-ups, starts, stops and terminations succeed")
 	}
@@ -70,28 +70,35 @@ func (c *pools) conditions(ctx context.Context, pool *v1alpha1.NodePool, launchE
 	} else {
 		set(v1alpha1.ConditionStartsLimited, false, v1alpha1.ReasonStartBudgetLeft, "scaleUp.startBudget is not used up")
 	}
+	if found || pool.DeletionTimestamp != nil {
+		ready, why, message := readiness(pool, failing)
+		set(v1alpha1.ConditionReady, ready, why, message)
+	} else {
+		set(v1alpha1.ConditionReady, false, reason, words)
+	}
+}
+
+// readiness is the condition Ready of a pool whose class is ready.
+func readiness(pool *v1alpha1.NodePool, failing *v1alpha1.WarmupFailure) (bool, v1alpha1.Reason, string) {
 	s := pool.Status
 	short := s.Standby < pool.Spec.MinStandby && s.Standby+s.Starting+s.Running < pool.Spec.PoolSize
 	filling := fmt.Sprintf("%d of %d standby, %d warming up", s.Standby, pool.Spec.MinStandby, s.Warmup)
 	switch {
 	case pool.DeletionTimestamp != nil:
-		set(v1alpha1.ConditionReady, false, v1alpha1.ReasonDeleting, fmt.Sprintf("%d instances left", s.Total))
-	case !found:
-		set(v1alpha1.ConditionReady, false, reason, words)
+		return false, v1alpha1.ReasonDeleting, fmt.Sprintf("%d instances left", s.Total)
 	case failing != nil && short:
-		set(v1alpha1.ConditionReady, false, v1alpha1.ReasonWarmupFailing, filling+"; "+explain(failing))
+		return false, v1alpha1.ReasonWarmupFailing, filling + "; " + explain(failing)
 	case !s.Initialized:
-		set(v1alpha1.ConditionReady, false, v1alpha1.ReasonWarmingUp, filling)
+		return false, v1alpha1.ReasonWarmingUp, filling
 	case short:
-		set(v1alpha1.ConditionReady, true, v1alpha1.ReasonPoolReady, filling)
-	default:
-		set(v1alpha1.ConditionReady, true, v1alpha1.ReasonPoolReady, fmt.Sprintf("%d standby, %d running", s.Standby, s.Running))
+		return true, v1alpha1.ReasonPoolReady, filling
 	}
+	return true, v1alpha1.ReasonPoolReady, fmt.Sprintf("%d standby, %d running", s.Standby, s.Running)
 }
 
 // degraded is why the pool needs attention, "" where it does not. A launch that fails outweighs warm-ups that fail, and
 // those a refused start, stop or termination, whose event is on its Node.
-func (c *pools) degraded(pool *v1alpha1.NodePool, launchErr error, failing *v1alpha1.WarmupFailure) (v1alpha1.Reason, string) {
+func (c *pools) degraded(ctx context.Context, pool *v1alpha1.NodePool, launchErr error, failing *v1alpha1.WarmupFailure) (v1alpha1.Reason, string) {
 	switch {
 	case launchErr != nil:
 		return launchReason(launchErr), launchErr.Error()
@@ -101,7 +108,10 @@ func (c *pools) degraded(pool *v1alpha1.NodePool, launchErr error, failing *v1al
 	if reason, words := c.inventory.absences.degradedBy(v1alpha1.PoolName(pool.Name), c.inventory.lacks); reason != "" {
 		return reason, words
 	}
-	return c.inventory.degradedBy(v1alpha1.PoolName(pool.Name), c.now())
+	if reason, words := c.inventory.degradedBy(v1alpha1.PoolName(pool.Name), c.now()); reason != "" {
+		return reason, words
+	}
+	return c.regionDegraded(ctx, pool)
 }
 
 // class judges the pool's node class: it exists, and does not say of itself that it is not ready. One that says nothing is not judged yet.

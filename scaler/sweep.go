@@ -2,7 +2,7 @@ package scaler
 
 import (
 	"context"
-	"maps"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +34,8 @@ type sweep struct {
 	// poked is the time in Unix nanoseconds of the last call of ours that changes an instance.
 	poked atomic.Int64
 	wake  chan struct{}
+	// regionsChanged is called when other regions fail than before. May be nil.
+	regionsChanged func()
 }
 
 // NeedLeaderElection is true: one process looks after the instances.
@@ -90,12 +92,10 @@ func (s *sweep) once(ctx context.Context, asked time.Time) error {
 		v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos,
 		v1alpha1.TagCluster:   s.cluster,
 	})
-	if err != nil {
+	if err := s.noteRegions(err, asked); err != nil {
 		return err
 	}
-	if list, err = s.strays(ctx, list, asked); err != nil {
-		return err
-	}
+	list = s.strays(ctx, list, asked)
 	changed := s.inventory.replace(list, asked, lifecycle.SettleTime)
 	pools := map[v1alpha1.PoolName]bool{}
 	for _, id := range changed {
@@ -112,6 +112,7 @@ func (s *sweep) once(ctx context.Context, asked time.Time) error {
 		}
 		pools[v1alpha1.PoolName(instance.Tags[v1alpha1.LabelPool])] = true
 	}
+	s.inventory.eachLacking(func(e entry) { pools[e.home()] = true })
 	for pool := range pools {
 		if !send(ctx, s.pools, pool) {
 			return nil
@@ -120,37 +121,24 @@ func (s *sweep) once(ctx context.Context, asked time.Time) error {
 	return nil
 }
 
-// strays adds the instances that the list has missed for a while although they are there: one that lost our tags is in no list of ours, and
-// would pass for one that is gone, and be replaced. The cloud is asked about each, and what was taken is written again.
-func (s *sweep) strays(ctx context.Context, list []*provider.Instance, asked time.Time) ([]*provider.Instance, error) {
-	for _, e := range s.inventory.missing(list, asked, lifecycle.SettleTime) {
-		instance, err := s.cloud.GetInstance(ctx, string(e.ID))
-		switch {
-		case provider.IsNotFound(err):
-			continue
-		case err != nil:
-			return nil, err
-		case instance.State == provider.InstanceTerminated:
-			continue
-		}
-		missing, ours := lost(instance.Tags, s.cluster, e.home())
-		if !ours {
-			continue
-		}
-		if len(missing) > 0 {
-			if err := s.cloud.UpdateInstanceTags(ctx, string(e.ID), missing); err != nil {
-				return nil, err
-			}
-			instance.Tags = maps.Clone(instance.Tags)
-			if instance.Tags == nil {
-				instance.Tags = map[string]string{}
-			}
-			maps.Copy(instance.Tags, missing)
-			s.log.Info("wrote tags again that were missing", "instance", e.ID, "tags", missing)
-		}
-		list = append(list, instance)
+// noteRegions takes in which regions the list lacks. Where others answered, the sweep goes on with
+// what it has: it then says nothing about the instances of those that failed.
+func (s *sweep) noteRegions(err error, asked time.Time) error {
+	partial, ok := provider.AsPartialList(err)
+	if err != nil && !ok {
+		return err
 	}
-	return list, nil
+	if s.inventory.regions.note(partial, asked) {
+		s.log.Info("regions of the cloud that do not answer have changed; going on with what was known of theirs",
+			"failing", fmt.Sprint(err))
+		if s.regionsChanged != nil {
+			s.regionsChanged()
+		}
+	}
+	if ok && partial.Answered == 0 {
+		return err
+	}
+	return nil
 }
 
 func send[T any](ctx context.Context, to chan<- event.TypedGenericEvent[T], object T) bool {

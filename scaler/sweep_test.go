@@ -3,6 +3,7 @@ package scaler
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -136,18 +137,23 @@ type strayed struct {
 	lister
 	one  *provider.Instance
 	tags map[string]string
+	// describing and tagging are what the cloud answers, by instance.
+	describing, tagging map[string]error
 }
 
 func (s *strayed) GetInstance(_ context.Context, id string) (*provider.Instance, error) {
+	if err := s.describing[id]; err != nil {
+		return nil, err
+	}
 	if s.one == nil {
 		return nil, &provider.InstanceNotFoundError{ID: id}
 	}
 	return s.one, nil
 }
 
-func (s *strayed) UpdateInstanceTags(_ context.Context, _ string, tags map[string]string) error {
+func (s *strayed) UpdateInstanceTags(_ context.Context, id string, tags map[string]string) error {
 	s.tags = tags
-	return nil
+	return s.tagging[id]
 }
 
 // An instance that lost our tags is in no list. It is not gone for that, or another would be launched in its place.
@@ -179,6 +185,45 @@ func TestWhatLostItsTagsIsNotGone(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.tags, cloud.tags); diff != "" {
 				t.Errorf("tags written (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A stray instance that cannot be described or tagged ends nothing but its own repair.
+func TestAStrayInstanceEndsNothingButItsOwnRepair(t *testing.T) {
+	denied := map[string]error{"stray": errors.New("UnauthorizedOperation: no")}
+	for name, cloud := range map[string]*strayed{"described": {describing: denied}, "tagged": {tagging: denied}} {
+		t.Run(name, func(t *testing.T) {
+			cloud.one = instance(provider.InstanceStopped, called("stray"), func(i *provider.Instance) { delete(i.Tags, v1alpha1.TagManagedBy) })
+			s := newSweep(&cloud.lister)
+			s.cloud = cloud
+			both := []*provider.Instance{instance(provider.InstancePending, called("other")), instance(provider.InstanceStopped, called("stray"))}
+			s.inventory.replace(both, epoch(), 10*time.Second)
+			cloud.list = []*provider.Instance{instance(provider.InstanceRunning, called("other"))}
+			for n := range 3 {
+				if err := s.once(t.Context(), epoch().Add(time.Duration(n+1)*time.Minute)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := map[v1alpha1.InstanceID]provider.InstanceState{"other": provider.InstanceRunning, "stray": provider.InstanceStopped}
+			got := map[v1alpha1.InstanceID]provider.InstanceState{}
+			for _, e := range s.inventory.of("p") {
+				got[e.ID] = e.State
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("instances of the pool (-want +got):\n%s", diff)
+			}
+			reason, words := s.inventory.degradedBy("p", epoch().Add(3*time.Minute))
+			if reason != v1alpha1.ReasonTagsMissing || !strings.Contains(words, "UnauthorizedOperation") {
+				t.Errorf("the pool says %s: %s", reason, words)
+			}
+			cloud.describing, cloud.tagging = nil, nil
+			if err := s.once(t.Context(), epoch().Add(4*time.Minute)); err != nil {
+				t.Fatal(err)
+			}
+			if reason, words := s.inventory.degradedBy("p", epoch().Add(4*time.Minute)); reason != "" {
+				t.Errorf("once it is mended the pool says %s: %s", reason, words)
 			}
 		})
 	}

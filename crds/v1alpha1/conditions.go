@@ -59,6 +59,8 @@ const (
 	// ReasonInstancesNotFound, also of Degraded: the cloud does not know the instances of many Nodes, and
 	// Stratos keeps those Nodes.
 	ReasonInstancesNotFound Reason = "InstancesNotFound"
+	// ReasonTagsMissing: an instance has lost tags of Stratos that cannot be written again.
+	ReasonTagsMissing Reason = "TagsMissing"
 	// ReasonStartupTaintsForced: startup taints were removed although the network agent had not reported.
 	ReasonStartupTaintsForced Reason = "StartupTaintsForced"
 	// ReasonNetworkNotReported: a node without startup taints was opened although its network agents were not Ready.
@@ -99,6 +101,8 @@ const (
 	ReasonResolved Reason = "Resolved"
 	// ReasonResolveFailed: Ready of a node class is False; the message holds the cloud's words.
 	ReasonResolveFailed Reason = "ResolveFailed"
+	// ReasonRegionUnavailable: the region does not answer. What was known of its instances stands.
+	ReasonRegionUnavailable Reason = "RegionUnavailable"
 	// ReasonReferred: InUse of a node class is True.
 	ReasonReferred Reason = "Referred"
 	// ReasonNotReferred: InUse of a node class is False.

@@ -60,3 +60,6 @@ func (c *KindNodeClass) ResolvedImage() string { return c.Status.Image }
 func (c *KindNodeClass) StatusParts() (observedGeneration *int64, conditions *[]metav1.Condition) {
 	return &c.Status.ObservedGeneration, &c.Status.Conditions
 }
+
+// RegionName is the region that the class names; empty: that of Stratos's own configuration.
+func (c *AWSNodeClass) RegionName() string { return c.Spec.Region }

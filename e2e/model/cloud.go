@@ -31,6 +31,7 @@ type moment struct {
 type instance struct {
 	id       v1alpha1.InstanceID
 	zone     string
+	region   string
 	token    string
 	launched time.Time
 	moments  []moment
@@ -168,8 +169,8 @@ func (c *cloud) seen(i *instance) *provider.Instance {
 
 func (i *instance) as(m *moment) *provider.Instance {
 	return &provider.Instance{
-		ID: i.id, State: m.state, ProviderID: i.providerID(), Type: "m5.large", Zone: i.zone, LaunchTime: i.launched, Tags: maps.Clone(m.tags),
-		StateReason: i.reason,
+		ID: i.id, State: m.state, ProviderID: i.providerID(), Type: "m5.large", Zone: i.zone, Region: regionOr(i.region), LaunchTime: i.launched,
+		Tags: maps.Clone(m.tags), StateReason: i.reason,
 	}
 }
 
@@ -178,6 +179,9 @@ type cloudClient struct{ p *process }
 
 func (c *cloudClient) instance(id string) (*instance, error) {
 	i := c.p.w.cloud.find(v1alpha1.InstanceID(id))
+	if i != nil && c.p.inRegion(i.region) != nil {
+		return nil, c.p.inRegion(i.region)
+	}
 	if i == nil || i.gone() && c.p.w.now.Sub(i.moments[len(i.moments)-1].at) > remembered {
 		return nil, &provider.InstanceNotFoundError{ID: id}
 	}
@@ -190,10 +194,13 @@ func (c *cloudClient) ResolveNodeClass(context.Context, *v1alpha1.AWSNodeClass) 
 }
 
 // LaunchInstance implements scaler.AWSCloud.
-func (c *cloudClient) LaunchInstance(_ context.Context, _ *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*provider.Instance, error) {
+func (c *cloudClient) LaunchInstance(_ context.Context, class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*provider.Instance, error) {
 	w := c.p.w
 	var out *provider.Instance
 	err := c.p.cloudWrite("launch "+req.Tags[v1alpha1.LabelPool], func() error {
+		if err := c.p.inRegion(class.Spec.Region); err != nil {
+			return err
+		}
 		for _, i := range w.cloud.instances {
 			if i.token == req.ClientToken {
 				out = i.as(&i.moments[len(i.moments)-1])
@@ -208,6 +215,7 @@ func (c *cloudClient) LaunchInstance(_ context.Context, _ *v1alpha1.AWSNodeClass
 			return &provider.InsufficientCapacityError{Zone: zone, Type: "m5.large", Err: errors.New("none left")}
 		}
 		i := w.cloud.add(req.ClientToken, req.Tags)
+		i.region = regionOr(class.Spec.Region)
 		if pool := w.api.pool(i.pool()); pool != nil {
 			i.selfStop = pool.Spec.PreWarm.CompletionModeOrDefault() == v1alpha1.SelfStop
 		}
@@ -295,9 +303,15 @@ func (c *cloudClient) GetInstance(_ context.Context, id string) (*provider.Insta
 	var out *provider.Instance
 	err := c.p.cloudRead(func() error {
 		if i := c.p.w.cloud.find(v1alpha1.InstanceID(id)); i != nil {
+			if err := c.p.inRegion(i.region); err != nil {
+				return err
+			}
 			out = c.p.w.cloud.seen(i)
 		}
 		if out == nil {
+			if c.p.w.trouble.anyRegionDown(c.p.w.now) {
+				return errUnreachable // it may be there
+			}
 			return &provider.InstanceNotFoundError{ID: id}
 		}
 		return nil
@@ -313,18 +327,21 @@ func (c *cloudClient) ListInstances(_ context.Context, tags map[string]string) (
 	var out []*provider.Instance
 	err := c.p.cloudRead(func() error {
 		for _, i := range c.p.w.cloud.instances {
+			if c.p.inRegion(i.region) != nil {
+				continue
+			}
 			seen := c.p.w.cloud.seen(i)
 			if seen != nil && carries(seen.Tags, tags) {
 				out = append(out, seen)
 				c.p.seen[i.id] = true
 			}
 		}
-		return nil
+		return c.p.lacking()
 	})
-	if err != nil {
+	if _, partial := provider.AsPartialList(err); err != nil && !partial {
 		return nil, err
 	}
-	return out, nil
+	return out, err
 }
 
 func carries(have, want map[string]string) bool {

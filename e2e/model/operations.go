@@ -139,7 +139,7 @@ func (w *World) createPool(a [4]int) {
 	s := &p.Spec
 	s.PoolSize = int32(a[1]%4) + 1              //nolint:gosec // small
 	s.MinStandby = min(s.PoolSize, int32(a[2])) //nolint:gosec // small
-	s.Template.NodeClassRef = v1alpha1.NodeClassRef{Kind: "AWSNodeClass", Name: "class"}
+	s.Template.NodeClassRef = v1alpha1.NodeClassRef{Kind: "AWSNodeClass", Name: classOf(name)}
 	s.Template.Labels = map[string]string{"pool": name}
 	if bits&1 != 0 {
 		s.PreWarm.CompletionMode = v1alpha1.ControllerStop
@@ -293,6 +293,9 @@ func cloudOperations() map[string]kindOfOperation {
 			w.cloud.retag(i, func(m map[string]string) { delete(m, v1alpha1.TagManagedBy) })
 		})},
 		"scarce": {4, [4]int{1, 300}, func(w *World, a [4]int) { w.trouble.scarce[[]string{"x", "y"}[a[0]]] = w.now.Add(secondsOf(a[1])) }},
+		"region": {2, [4]int{1, 300}, func(w *World, a [4]int) {
+			w.trouble.regions[regionNames()[a[0]]] = w.now.Add(secondsOf(a[1]))
+		}},
 		"outage": {2, [4]int{300}, func(w *World, a [4]int) { w.trouble.outage = w.now.Add(secondsOf(a[0])) }},
 		"lag":    {3, [4]int{8}, func(w *World, a [4]int) { w.trouble.lag = secondsOf(a[0]) }},
 		"throttle": {3, [4]int{90, 60}, func(w *World, a [4]int) {

@@ -48,6 +48,8 @@ type process struct {
 	swept     time.Time
 	// seen are the instances that the cloud has told it of.
 	seen map[v1alpha1.InstanceID]bool
+	// answered are the regions that have answered a list of its.
+	answered map[string]bool
 	// crashIn counts down the writes until the process ends: before the last of them, or after it where crashAfter is set. 0 is never.
 	crashIn    int
 	crashAfter bool
@@ -56,7 +58,7 @@ type process struct {
 // begin starts a process.
 func (w *World) begin(leader bool) *process {
 	w.rules.forsaken()
-	p := &process{w: w, ctx: context.Background(), leader: leader, born: w.now, seen: map[v1alpha1.InstanceID]bool{}, ledger: claim.NewLedger()}
+	p := &process{w: w, ctx: context.Background(), leader: leader, born: w.now, seen: map[v1alpha1.InstanceID]bool{}, answered: map[string]bool{}, ledger: claim.NewLedger()}
 	now := func() time.Time { return w.now }
 	p.view = view.New(p.ledger, now)
 	api, cloud := &apiClient{p: p}, &cloudClient{p: p}

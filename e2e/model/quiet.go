@@ -22,7 +22,7 @@ const (
 
 // calm ends all faults. What they have left behind stays.
 func (w *World) calm() {
-	w.trouble = trouble{scarce: map[string]time.Time{}, lag: 2 * time.Second}
+	w.trouble = trouble{scarce: map[string]time.Time{}, regions: map[string]time.Time{}, lag: 2 * time.Second}
 	w.note("all faults end")
 	for _, p := range w.processes {
 		p.crashIn = 0

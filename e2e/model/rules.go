@@ -59,7 +59,7 @@ func (r *rules) disturb() { r.unrest = r.w.now }
 
 func (r *rules) troubled() bool {
 	t, now := &r.w.trouble, r.w.now
-	if now.Before(t.outage) || now.Before(t.apiDown) || now.Before(t.throttledUntil) || now.Before(t.watchUntil) || len(r.w.processes) != 1 {
+	if now.Before(t.outage) || now.Before(t.apiDown) || now.Before(t.throttledUntil) || now.Before(t.watchUntil) || t.anyRegionDown(now) || len(r.w.processes) != 1 {
 		return true
 	}
 	return t.fallbacks+t.mutes+t.shorts+t.hangs+t.lost > 0 || len(t.scarce) > 0

@@ -52,6 +52,8 @@ type trouble struct {
 	throttledUntil time.Time
 	// scarce are the zones without capacity, and until when.
 	scarce map[string]time.Time
+	// regions are those that do not answer, and until when.
+	regions map[string]time.Time
 	// lag is how far the cloud's reads are behind at most, watch how far watches are.
 	lag, watch time.Duration
 	watchUntil time.Time
@@ -99,6 +101,7 @@ func epoch() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 func NewWorld(seed uint64, journal func(string)) *World {
 	w := &World{now: epoch(), dice: rand.New(rand.NewPCG(seed, 0x5f3759df)), journal: journal} //nolint:gosec // dice, not secrets
 	w.trouble.scarce, w.trouble.lag = map[string]time.Time{}, time.Second
+	w.trouble.regions = map[string]time.Time{}
 	// Dice of their own, so that a stored trace draws what it drew before there were networks.
 	w.field = rand.New(rand.NewPCG(seed, 0x7fb5d329)) //nolint:gosec // dice, not secrets
 	w.network, w.graceful = networks()[w.field.IntN(len(networks()))], w.field.IntN(2) == 0
@@ -107,6 +110,9 @@ func NewWorld(seed uint64, journal func(string)) *World {
 	w.cloud = newCloud(w)
 	w.schedulers = []*scheduler{newScheduler(w, ourScheduler), newScheduler(w, plainScheduler)}
 	w.api.put(kindClass, &v1alpha1.AWSNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}})
+	far := &v1alpha1.AWSNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "far"}}
+	far.Spec.Region = "far"
+	w.api.put(kindClass, far)
 	w.begin(true)
 	return w
 }

@@ -111,19 +111,30 @@ func TestASweepOfAThousandInstances(t *testing.T) {
 	})
 }
 
-// TestAListIsWholeOrNone: the second page fails.
+// TestAListIsWholeOrNone: the second page of a region fails. Nothing of that region is handed out,
+// and everything of the others.
 func TestAListIsWholeOrNone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, simcloud.Options{}, unlimitedCalls)
-		c := r.cloud(t)
-		r.runMany(t, 1000, ours("p"))
-		r.runMany(t, 10, ours("q"))
-		r.server.Script(ec2test.Failure{Action: ec2test.DescribeInstances, Skip: 1, Error: ec2test.Error{Code: "AuthFailure", Message: "expired", Status: 401}})
-		all, err := c.ListInstances(t.Context(), nil)
-		if err == nil || len(all) > 0 || !strings.Contains(err.Error(), "AuthFailure: expired") {
-			t.Errorf("%d instances, %v", len(all), err)
-		}
-	})
+	for name, others := range map[string]int{"one region": 0, "beside another region": 1} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, simcloud.Options{}, unlimitedCalls)
+				c := r.cloud(t)
+				if others > 0 {
+					launched(t, c, far())
+				}
+				r.runMany(t, 1000, ours("p"))
+				r.runMany(t, 10, ours("q"))
+				expired := ec2test.Error{Code: "AuthFailure", Message: "expired", Status: 401}
+				r.server.Script(ec2test.Failure{Action: ec2test.DescribeInstances, Region: "us-east-1", Skip: 1, Error: expired})
+				all, err := c.ListInstances(t.Context(), nil)
+				partial, ok := provider.AsPartialList(err)
+				if !ok || len(all) != others || partial.Answered != others || partial.Failed[0].Name != "us-east-1" ||
+					!strings.Contains(err.Error(), "AuthFailure: expired") {
+					t.Errorf("%d instances, %v", len(all), err)
+				}
+			})
+		})
+	}
 }
 
 // untilDone calls as the scaler does: again and again, with growing pauses, until it works.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
@@ -31,8 +29,8 @@ type Options struct {
 	// Resources bound the instances that the calls of each region name, beside Limits. Operations
 	// without one have no bound.
 	Resources map[limiter.Operation]limiter.Limit
-	// Regions returns the regions, beside that of Config, in which this cluster may have instances. It is asked until it has answered once: what
-	// is launched later is known by its class. nil: there are none.
+	// Regions returns the regions that classes name and those in which Nodes of pools are; "" is that of Config. It
+	// is asked until it has answered once, and again to find out which regions nothing uses. nil: there are none.
 	Regions func(ctx context.Context) ([]string, error)
 	// Minor is the cluster's minor version, such as 1.36, for images that are made for one. nil: classes with an alias cannot be resolved.
 	Minor func(ctx context.Context) (string, error)
@@ -58,9 +56,9 @@ type Cloud struct {
 
 	// mu guards the fields below.
 	mu sync.Mutex
-	// regions are those that were asked for so far; listed says whether Options.Regions has answered.
+	// regions are those that were asked for so far and that something uses.
 	regions map[regionName]*region
-	listed  bool
+	review  review
 }
 
 // regionName is a region such as us-east-1.
@@ -73,7 +71,7 @@ func New(o Options) *Cloud {
 	if o.BatchSize == nil {
 		o.BatchSize = func(limiter.Operation, int) {}
 	}
-	c := &Cloud{options: o, index: newIndex(), regions: map[regionName]*region{}}
+	c := &Cloud{options: o, index: newIndex(), regions: map[regionName]*region{}, review: newReview()}
 	if o.Minor != nil {
 		c.minor = &minors{ask: o.Minor}
 	}
@@ -111,39 +109,8 @@ func (c *Cloud) in(name regionName) (*region, error) {
 	return r, nil
 }
 
-// everywhere returns the regions in which this cluster may have instances, by name.
-func (c *Cloud) everywhere(ctx context.Context) ([]*region, error) {
-	c.mu.Lock()
-	listed := c.listed
-	c.mu.Unlock()
-	if !listed && c.options.Regions != nil {
-		names, err := c.options.Regions(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("regions in use: %w", err)
-		}
-		for _, name := range names {
-			if _, err := c.in(regionName(name)); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if c.options.Config.Region != "" {
-		if _, err := c.in(""); err != nil {
-			return nil, err
-		}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.listed = true
-	var all []*region
-	for _, r := range c.regions {
-		all = append(all, r)
-	}
-	slices.SortFunc(all, func(a, b *region) int { return strings.Compare(string(a.name), string(b.name)) })
-	return all, nil
-}
-
-// of returns the region of an instance. One that nobody has told of yet is looked for everywhere.
+// of returns the region of an instance. One that nobody has told of yet is looked for everywhere:
+// it is found in no region only where every region in use has answered.
 func (c *Cloud) of(ctx context.Context, id string) (*region, error) {
 	if err := ctx.Err(); err != nil && wellFormed(id) {
 		return nil, err
@@ -164,12 +131,18 @@ func (c *Cloud) of(ctx context.Context, id string) (*region, error) {
 	if len(all) == 1 {
 		return all[0], nil
 	}
+	var failed error
 	for _, r := range all {
 		_, err := r.describe(ctx, id)
-		if provider.IsNotFound(err) {
-			continue
+		switch {
+		case err == nil:
+			return r, nil
+		case !provider.IsNotFound(err) && c.isUsed(r):
+			failed = fmt.Errorf("region %s: %w", r.name, err)
 		}
-		return r, err
+	}
+	if failed != nil {
+		return nil, failed
 	}
 	return nil, &provider.InstanceNotFoundError{ID: id}
 }
@@ -227,31 +200,6 @@ func (c *Cloud) GetInstance(ctx context.Context, instanceID string) (*provider.I
 	return r.describe(ctx, instanceID)
 }
 
-// ListInstances implements provider.CloudProvider: one listing for each region, at the same time.
-func (c *Cloud) ListInstances(ctx context.Context, tags map[string]string) ([]*provider.Instance, error) {
-	all, err := c.everywhere(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if len(all) == 0 {
-		return nil, &provider.InvalidConfigError{Field: fieldRegion, Reason: "no class names one, and AWS_REGION is not set where Stratos runs"}
-	}
-	found := make([][]*provider.Instance, len(all))
-	group, ctx := errgroup.WithContext(ctx)
-	for n, r := range all {
-		group.Go(func() (err error) {
-			found[n], err = r.list(ctx, tags)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	instances := slices.Concat(found...)
-	slices.SortFunc(instances, func(a, b *provider.Instance) int { return strings.Compare(string(a.ID), string(b.ID)) })
-	return instances, nil
-}
-
 // UpdateInstanceTags implements provider.CloudProvider.
 func (c *Cloud) UpdateInstanceTags(ctx context.Context, instanceID string, tags map[string]string) error {
 	r, err := c.of(ctx, instanceID)
@@ -280,8 +228,9 @@ type traits struct {
 	region     regionName
 	kind, zone string
 	hibernates bool
-	// seen is when a call last told of the instance.
+	// seen is when a call last told of the instance; gone: that it is terminated.
 	seen time.Time
+	gone bool
 }
 
 // forgetAfter is how long an instance is remembered that no call tells of any more: EC2 itself lists a terminated one for an hour.
@@ -302,16 +251,28 @@ func (x *index) put(id v1alpha1.InstanceID, t traits) {
 	x.known[string(id)] = t
 }
 
-// prune forgets what is gone.
-func (x *index) prune(now time.Time) {
+// prune forgets what is gone from a region that has just answered.
+func (x *index) prune(in regionName, now time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for id, t := range x.known {
-		if now.Sub(t.seen) > forgetAfter {
+		if t.region == in && now.Sub(t.seen) > forgetAfter {
 			delete(x.known, id)
 		}
 	}
 	maps.DeleteFunc(x.places, func(_ string, p place) bool { return now.Sub(p.seen) > forgetAfter })
+}
+
+// has reports whether an instance that is not gone is known in the region.
+func (x *index) has(name regionName) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, t := range x.known {
+		if t.region == name && !t.gone {
+			return true
+		}
+	}
+	return false
 }
 
 // offering is the zone and type of an instance, "" where they are not known.

@@ -27,6 +27,11 @@ func TestAWSConforms(t *testing.T) {
 			HoldStop: func(t *testing.T, id v1alpha1.InstanceID) {
 				r.fault(t, simcloud.Fault{Kind: simcloud.FaultStopHangs, Instance: id, Count: 1})
 			},
+			FailRegion: func(t *testing.T) string {
+				launched(t, cloud, far())
+				r.server.Script(denied())
+				return "eu-west-1"
+			},
 		}
 	})
 }

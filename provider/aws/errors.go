@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"regexp"
 	"strings"
 
@@ -165,12 +166,21 @@ func judge(err error) entry {
 
 // aboutOne reports whether a call for many instances was refused for one of them: the others can have what was asked.
 func aboutOne(err error) bool {
+	if isUnauthorized(err) {
+		return true // a policy bound to tags does not hold for an instance that has lost them
+	}
 	switch judge(err).means {
 	case meansMissing, meansCapacity, meansQuota, meansState, meansForbidden, meansAddresses:
 		return true
 	case meansRate, meansWrong, meansOther:
 	}
 	return false
+}
+
+// isUnauthorized reports whether a policy does not allow the call.
+func isUnauthorized(err error) bool {
+	var said smithy.APIError
+	return errors.As(err, &said) && said.ErrorCode() == "UnauthorizedOperation"
 }
 
 // instanceIDs are EC2's ids in its messages.
@@ -222,6 +232,7 @@ func (s subject) typed(err error) error {
 // words keeps what the cloud said and drops what differs from call to call, such as the request's id: conditions show it.
 func words(err error) error {
 	var said smithy.APIError
+	var name *net.DNSError
 	switch {
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("%w: the caller gave up", context.Canceled)
@@ -229,6 +240,8 @@ func words(err error) error {
 		return fmt.Errorf("%w: no answer in time", context.DeadlineExceeded)
 	case errors.As(err, &said):
 		return fmt.Errorf("%s: %s", said.ErrorCode(), said.ErrorMessage())
+	case errors.As(err, &name):
+		return name // the endpoint of a region that does not exist
 	}
 	return err
 }

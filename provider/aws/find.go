@@ -27,7 +27,7 @@ func (c *Cloud) ResolveNodeClass(ctx context.Context, class *v1alpha1.AWSNodeCla
 	if class == nil {
 		return v1alpha1.AWSNodeClassStatus{}, &provider.InvalidConfigError{Field: "class", Reason: "is missing"}
 	}
-	r, err := c.in(regionName(class.Spec.Region))
+	r, err := c.ofClass(class)
 	if err != nil {
 		return v1alpha1.AWSNodeClassStatus{}, err
 	}

@@ -36,7 +36,7 @@ func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass
 	if size := len(class.Spec.UserData); size > mostUserData {
 		return nil, &provider.InvalidConfigError{Field: fieldUserData, Reason: fmt.Sprintf("has %d bytes; EC2 allows %d", size, mostUserData)}
 	}
-	r, err := c.in(regionName(class.Spec.Region))
+	r, err := c.ofClass(class)
 	if err != nil {
 		return nil, err
 	}

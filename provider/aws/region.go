@@ -45,6 +45,9 @@ type region struct {
 	// named bounds the instances that the calls of an operation name.
 	named map[limiter.Operation]*resources
 
+	// health says whether the region answers.
+	health health
+
 	// mu guards tags: the same change for many instances is one call, whatever the change is.
 	mu   sync.Mutex
 	tags map[string]*batcher[nothing]
@@ -195,7 +198,7 @@ func (r *region) list(ctx context.Context, tags map[string]string) ([]*provider.
 	if err != nil {
 		return nil, err
 	}
-	r.index.prune(time.Now())
+	r.index.prune(r.name, time.Now())
 	r.tokens.prune(time.Now())
 	return slices.DeleteFunc(instances, func(i *provider.Instance) bool {
 		for key, value := range tags {
@@ -212,7 +215,7 @@ func literal(value string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`).Replace(value)
 }
 
-// read reads all pages, and notes what they tell. A page that fails fails the whole: a partial list is never handed out.
+// read reads all pages, and notes what they tell. A page that fails fails the whole.
 func (r *region) read(ctx context.Context, in *ec2.DescribeInstancesInput) ([]*provider.Instance, error) {
 	var out []*provider.Instance
 	pages := ec2.NewDescribeInstancesPaginator(r.client, in)
@@ -233,8 +236,9 @@ func (r *region) read(ctx context.Context, in *ec2.DescribeInstancesInput) ([]*p
 // note converts an instance and remembers what it is.
 func (r *region) note(i *types.Instance) *provider.Instance {
 	out := convert(i)
+	out.Region = string(r.name)
 	r.index.put(out.ID, traits{
-		region: r.name, kind: out.Type, zone: out.Zone, seen: time.Now(),
+		region: r.name, kind: out.Type, zone: out.Zone, seen: time.Now(), gone: out.State == provider.InstanceTerminated,
 		hibernates: i.HibernationOptions != nil && aws.ToBool(i.HibernationOptions.Configured),
 	})
 	return out

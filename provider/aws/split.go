@@ -9,6 +9,10 @@ import (
 // too: the zone is out of the type, and a probe for each of them would use up the rate of everybody else.
 const outThere = 2
 
+// mostDenied bounds the refusals for missing permission by which one search finds the instances that a
+// policy does not cover. After that the permission itself is taken for missing.
+const mostDenied = 16
+
 // nothing is what a call that changes an instance returns beside its error.
 type nothing struct{}
 
@@ -44,6 +48,8 @@ type search struct {
 	untried []string
 	// alone counts the refusals of single instances by offering.
 	alone map[string]int
+	// denied counts the refusals for missing permission.
+	denied int
 }
 
 func (s *search) run(ctx context.Context, ids []string, err error) {
@@ -70,10 +76,13 @@ func (s *search) try(ctx context.Context, ids []string) error {
 
 // drill narrows down for which of the ids the call was refused: for those that the refusal names, else by offering, else by halves.
 func (s *search) drill(ctx context.Context, ids []string, err error) {
+	if isUnauthorized(err) {
+		s.denied++
+	}
 	guilty := named(err)
 	inside := func(id string) bool { return slices.Contains(guilty, id) }
 	switch {
-	case !aboutOne(err):
+	case !aboutOne(err), s.denied > mostDenied:
 		for _, id := range ids {
 			s.report(id, s.failed(err))
 		}

@@ -28,6 +28,9 @@ type Subject struct {
 	WaitFor func(t *testing.T, id v1alpha1.InstanceID, state provider.InstanceState)
 	// HoldStop makes the next stop of the instance stay in stopping until the test ends.
 	HoldStop func(t *testing.T, id v1alpha1.InstanceID)
+	// FailRegion launches an instance in another region than Launch does, has that region answer
+	// nothing any more, and returns its name. nil: the cloud has one region.
+	FailRegion func(t *testing.T) string
 }
 
 // Run runs the suite. create is called for each case.
@@ -48,6 +51,7 @@ func Run(t *testing.T, create func(t *testing.T) Subject) {
 		"an unknown instance is not found, whatever is asked":      unknownIsNotFound,
 		"lists hold instances that carry all tags, sorted by id":   listByTags,
 		"an empty list is no error":                                emptyList,
+		"a list without a region comes with an error that says so": partialList,
 		"updating tags sets some and leaves the others":            updateTags,
 		"what is returned is the caller's to change":               copies,
 		"an ended context ends each call without effect":           endedContext,
@@ -306,6 +310,25 @@ func emptyList(t *testing.T, s Subject) {
 	got, err := s.Provider.ListInstances(t.Context(), map[string]string{"pool": "b"})
 	if err != nil || len(got) != 0 {
 		t.Errorf("list of nothing: %d instances, error %v", len(got), err)
+	}
+}
+
+func partialList(t *testing.T, s Subject) {
+	here := launch(t, s, provider.LaunchRequest{})
+	if s.FailRegion == nil {
+		if all, err := s.Provider.ListInstances(t.Context(), nil); err != nil || len(all) != 1 {
+			t.Errorf("list of the one region: %d instances, error %v", len(all), err)
+		}
+		return
+	}
+	failed := s.FailRegion(t)
+	all, err := s.Provider.ListInstances(t.Context(), nil)
+	partial, ok := provider.AsPartialList(err)
+	if !ok || len(partial.Failed) != 1 || partial.Failed[0].Name != failed || partial.Answered == 0 {
+		t.Fatalf("error %v, want a PartialListError that names %s", err, failed)
+	}
+	if len(all) != 1 || all[0].ID != here.ID || all[0].Region == failed {
+		t.Errorf("%d instances beside the error, want the one of the region that answers", len(all))
 	}
 }
 

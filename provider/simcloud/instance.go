@@ -23,7 +23,7 @@ const historyKept = 6 * time.Minute
 // Instance is one instance. Who has the Book may read it; its methods change it.
 type Instance struct {
 	provider.Instance
-	Region, Subnet, Address string
+	Subnet, Address string
 	// StartedAt is when the last boot was accepted.
 	StartedAt time.Time
 

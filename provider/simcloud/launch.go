@@ -60,12 +60,12 @@ func (b *Book) newInstance(spec LaunchSpec) *Instance {
 			ProviderID:     fmt.Sprintf("%s/%s/%s", b.prefix, spec.Zone, id),
 			Type:           spec.Type,
 			Zone:           spec.Zone,
+			Region:         spec.Region,
 			PrivateDNSName: fmt.Sprintf("ip-10-%d-%d-%d.%s", x, y, z, domain),
 			// The monotonic reading does not survive the wire, and both sides must be equal.
 			LaunchTime: time.Now().UTC().Round(0),
 			Tags:       map[string]string{},
 		},
-		Region:         spec.Region,
 		Subnet:         spec.Subnet,
 		Address:        fmt.Sprintf("10.%d.%d.%d", x, y, z),
 		userData:       spec.UserData,

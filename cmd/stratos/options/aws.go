@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -59,22 +60,21 @@ func ec2(
 // regionOfZone is the region that the name of a zone begins with, that of local zones (us-west-2-lax-1a) included.
 var regionOfZone = regexp.MustCompile(`^[a-z]+(-[a-z]+)+-[0-9]+`)
 
-// regionsInUse are the regions that classes name and those in which nodes of pools stand: a class may have been changed since.
-// It needs the rights to list awsnodeclasses and nodes, which the scaler has.
+// regionsInUse are the regions that classes name, "" for those that name none, and those in which nodes of pools are: a
+// class may have been changed since. It needs the permissions to list awsnodeclasses and nodes, which the scaler has.
 func regionsInUse(ctx context.Context, reader client.Reader) ([]string, error) {
 	classes := &v1alpha1.AWSNodeClassList{}
 	if err := reader.List(ctx, classes); err != nil {
 		return nil, err
 	}
-	nodes := &corev1.NodeList{}
+	nodes := &metav1.PartialObjectMetadataList{} // the labels are enough, and every few minutes all Nodes are much
+	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
 	if err := reader.List(ctx, nodes, client.HasLabels{v1alpha1.LabelPool}); err != nil {
 		return nil, err
 	}
 	var names []string
 	for i := range classes.Items {
-		if name := classes.Items[i].Spec.Region; name != "" {
-			names = append(names, name)
-		}
+		names = append(names, classes.Items[i].Spec.Region)
 	}
 	for i := range nodes.Items {
 		if name := regionOfZone.FindString(nodes.Items[i].Labels[corev1.LabelTopologyZone]); name != "" {

@@ -41,7 +41,7 @@ func TestRegionsInUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"eu-west-1", "us-gov-east-1", "us-west-2"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"", "eu-west-1", "us-gov-east-1", "us-west-2"}, got); diff != "" {
 		t.Errorf("regions (-want +got):\n%s", diff)
 	}
 }

@@ -171,6 +171,7 @@ func (s *Server) parseTags(p *params, c *call) {
 		p.refuse(fail(codeMissing, "The request must contain the parameters ResourceId and Tag"))
 	}
 	region, ids := c.region, c.ids
+	c.tags = tags
 	c.run = func(b *simcloud.Book) (answer, error) {
 		instances, err := exists(b, region, ids)
 		if err != nil {

@@ -93,7 +93,7 @@ func (s *Server) parseRun(p *params, c *call) {
 	r.parseMetadata(p)
 	r.parseDevices(p)
 	r.parseTagSpecifications(p)
-	c.op, c.resources = simcloud.OpLaunch, r.most
+	c.op, c.resources, c.tags = simcloud.OpLaunch, r.most, r.tags["instance"]
 	region := c.region
 	c.run = func(b *simcloud.Book) (answer, error) { return s.launchOnce(b, region, r) }
 	c.refused = func() { s.keepToken(region, r) }

@@ -58,7 +58,11 @@ func flat(form url.Values) map[string]string {
 type Failure struct {
 	// Action that fails; empty: any.
 	Action Action
-	Error  Error
+	// Region in which it fails; empty: everywhere.
+	Region string
+	// Error is what it answers. Hangs: it answers nothing until the caller gives up.
+	Error Error
+	Hangs bool
 	// Skip lets that many calls pass first; Count fails that many after, 0 without end.
 	Skip, Count int
 	// AfterEffect: the call takes effect and answers the error all the same.
@@ -81,10 +85,10 @@ func (s *Server) Unscript() {
 }
 
 // strike returns the error of the first failure that hits, before the effect or after.
-func (s *Server) strike(action Action) (before, after error) {
+func (s *Server) strike(c call) (before, after error) {
 	for i := range s.scripted {
 		f := &s.scripted[i]
-		if (f.Action != "" && f.Action != action) || (f.Count > 0 && f.left == 0) {
+		if f.Hangs || !f.hits(c) {
 			continue
 		}
 		if f.Skip > 0 {
@@ -101,18 +105,26 @@ func (s *Server) strike(action Action) (before, after error) {
 	return nil, nil
 }
 
+func (f *scripted) hits(c call) bool {
+	right := (f.Action == "" || f.Action == c.action) && (f.Region == "" || f.Region == c.region)
+	return right && (f.Count == 0 || f.left > 0)
+}
+
 // HTTPClient returns a client whose requests reach the server without a socket: nothing but the server's own waits takes time, so it works in a
 // synctest bubble. A cut connection is io.ErrUnexpectedEOF.
 func (s *Server) HTTPClient() *http.Client {
 	return &http.Client{Transport: direct{s}}
 }
 
-type direct struct{ handler http.Handler }
+type direct struct{ server *Server }
 
 // RoundTrip implements http.RoundTripper.
 func (d direct) RoundTrip(r *http.Request) (response *http.Response, err error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
+	}
+	if region := signedFor(r); region != "" && !d.server.account.has(region) {
+		return nil, noHost(region)
 	}
 	defer func() {
 		switch cause := recover(); cause {
@@ -133,7 +145,7 @@ func (d direct) RoundTrip(r *http.Request) (response *http.Response, err error) 
 	arrived := r.Clone(r.Context())
 	arrived.Body, arrived.RequestURI = io.NopCloser(bytes.NewReader(body)), r.URL.RequestURI()
 	recorder := httptest.NewRecorder()
-	d.handler.ServeHTTP(recorder, arrived)
+	d.server.ServeHTTP(recorder, arrived)
 	response = recorder.Result()
 	response.Request = r
 	return response, nil

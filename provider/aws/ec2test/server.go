@@ -53,6 +53,7 @@ type Server struct {
 	guarded  map[v1alpha1.InstanceID]Protection
 	requests []Request
 	scripted []scripted
+	policy   *Policy
 	sequence int
 }
 
@@ -81,6 +82,8 @@ type call struct {
 	ids       []v1alpha1.InstanceID
 	resources int
 	force     bool
+	// tags are those that it writes on instances.
+	tags map[string]string
 	// unpaged: it describes everything at once.
 	unpaged bool
 	// run has the effect and returns the answer. It is called with the cloud's book open.
@@ -110,7 +113,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(c.ids) > 0 {
 		target.ID = c.ids[0]
 	}
-	if s.sim.Latency(r.Context(), target) != nil {
+	if !s.reachable(r.Context(), c) || s.sim.Latency(r.Context(), target) != nil {
 		panic(http.ErrAbortHandler) // the client has gone
 	}
 	var content any
@@ -225,7 +228,10 @@ func (s *Server) perform(b *simcloud.Book, c call) (answer, error) {
 	if !limits.take(c, time.Now()) {
 		return answer{}, throttled()
 	}
-	before, after := s.strike(c.action)
+	if err := s.authorize(b, c); err != nil {
+		return answer{}, err
+	}
+	before, after := s.strike(c)
 	a, err := s.run(b, c, targets, before)
 	if err != nil {
 		if c.refused != nil && answerTo(err).Code != codeThrottled {

@@ -1,0 +1,77 @@
+package scaler
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/lifecycle"
+)
+
+// strays adds the instances that the list has missed for a while although they are there: one that
+// lost our tags is in no list of ours, and would pass for one that is gone, and be replaced. The
+// cloud is asked about each, and what was taken is written again. One that cannot be described or
+// tagged keeps nothing else from its repair: it stays as it is, and its pool says why.
+func (s *sweep) strays(ctx context.Context, list []*provider.Instance, asked time.Time) []*provider.Instance {
+	unsure := map[v1alpha1.InstanceID]bool{}
+	for _, e := range s.inventory.missing(list, asked, lifecycle.SettleTime) {
+		instance, err := s.cloud.GetInstance(ctx, string(e.ID))
+		switch {
+		case provider.IsNotFound(err):
+			continue
+		case err != nil:
+			unsure[e.ID] = true
+			s.stray(ctx, e, "cannot be described", err, asked)
+			continue
+		case instance.State == provider.InstanceTerminated:
+			continue
+		}
+		missing, ours := lost(instance.Tags, s.cluster, e.home())
+		if !ours {
+			continue
+		}
+		if len(missing) > 0 {
+			s.retag(ctx, e, instance, missing, asked)
+		}
+		list = append(list, instance)
+	}
+	s.inventory.doubt(unsure)
+	return list
+}
+
+// retag writes tags again that are missing. The instance is there also where that fails.
+func (s *sweep) retag(
+	ctx context.Context, e entry, instance *provider.Instance, missing map[string]string, asked time.Time,
+) {
+	if err := s.cloud.UpdateInstanceTags(ctx, string(e.ID), missing); err != nil {
+		s.stray(ctx, e, "cannot be tagged", err, asked)
+		return
+	}
+	s.inventory.accepted(e.ID)
+	instance.Tags = maps.Clone(instance.Tags)
+	if instance.Tags == nil {
+		instance.Tags = map[string]string{}
+	}
+	maps.Copy(instance.Tags, missing)
+	s.log.Info("wrote tags again that were missing", "instance", e.ID, "tags", missing)
+}
+
+// stray shows on the instance's pool why its tags are not written again, and logs it once.
+func (s *sweep) stray(ctx context.Context, e entry, what string, err error, asked time.Time) {
+	if ctx.Err() != nil {
+		return
+	}
+	words := "it is in no list of this cluster's instances and " + what + ": " + err.Error()
+	if s.inventory.refused(e.ID, refusal{reason: v1alpha1.ReasonTagsMissing, words: words, at: asked}) {
+		s.log.Error(err, "an instance is in no list and "+what, "instance", e.ID, "pool", e.home())
+	}
+}
+
+// doubt remembers the instances of which nobody knows whether they are gone.
+func (i *inventory) doubt(unsure map[v1alpha1.InstanceID]bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.unsure = unsure
+}
