@@ -154,9 +154,11 @@ func (r *rules) launched(i *instance) {
 			most = max(most, s.size)
 		}
 	}
-	// An instance whose tags were taken and written again counts once the cloud's reads show them.
+	// An instance whose tags were taken and written again counts once the cloud's reads show them. One that no read
+	// shows, and whose machine died, gives no sign at all.
 	mine := slices.DeleteFunc(r.w.cloud.of(i.pool()), func(o *instance) bool {
-		return !o.meddled.IsZero() && r.w.now.Sub(o.meddled) < time.Minute
+		hidden := r.w.now.Add(-20*time.Second).Before(o.unseenUntil) && o.died == o.boot
+		return hidden || !o.meddled.IsZero() && r.w.now.Sub(o.meddled) < time.Minute
 	})
 	if have := len(mine); have > int(most) {
 		r.w.breaks("poolSize", "pool %s has %d instances, poolSize is %d", i.pool(), have, most)
