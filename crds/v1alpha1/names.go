@@ -43,6 +43,8 @@ const (
 	AnnotationStoppingSince = "stratos.sh/stopping-since"
 	// AnnotationDrainFailedAt is the RFC 3339 time at which the drain of a node that was to be replaced was given up.
 	AnnotationDrainFailedAt = "stratos.sh/drain-failed-at"
+	// AnnotationDrainFailures counts the drains of a node in a row that did not end.
+	AnnotationDrainFailures = "stratos.sh/drain-failures"
 	// AnnotationRunningSince is the RFC 3339 time at which the node last became running; maxNodeRuntime counts from it.
 	AnnotationRunningSince = "stratos.sh/running-since"
 	// AnnotationCordoned marks a cordon as ours.
