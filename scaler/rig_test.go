@@ -67,8 +67,8 @@ type rig struct {
 	evicting    error
 	// answering is what an eviction is answered, where it is set.
 	answering func(pod string, e *policyv1.Eviction) error
-	listed      []*provider.Instance
-	known       map[string]*provider.Instance // what GetInstance answers with
+	listed    []*provider.Instance
+	known     map[string]*provider.Instance // what GetInstance answers with
 
 	cloud *classCloud
 
