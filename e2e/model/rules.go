@@ -344,11 +344,12 @@ func (r *rules) drains(n *corev1.Node) {
 	if from.Before(r.unrest) {
 		from = r.unrest
 	}
-	if r.w.now.Sub(from) < 2*time.Minute {
+	const most = 45 * time.Second // refusals are asked about again every 2 s, errors after 30 s at most
+	if r.w.now.Sub(from) < most {
 		return
 	}
 	for _, p := range r.w.api.on(n.Name) {
-		if counts(p) && p.DeletionTimestamp == nil && p.Annotations[annotationGuarded] == "" && r.w.now.Sub(r.bound[p.UID]) > 2*time.Minute {
+		if counts(p) && p.DeletionTimestamp == nil && p.Annotations[annotationGuarded] == "" && r.w.now.Sub(r.bound[p.UID]) > most {
 			r.w.breaks("deadline", "%s is being drained for %s, and %s was not evicted", n.Name, r.w.now.Sub(from), p.Name)
 		}
 	}
