@@ -67,6 +67,8 @@ type pools struct {
 	turns     *turns
 	poke      func()
 	launches  launches
+	// unstartable are the standby nodes that a person keeps from starting.
+	unstartable unstartable
 	// launchesAtOnce bounds one pool's launches under way.
 	launchesAtOnce int
 	// wake has one instance looked at again: its pool has changed.
@@ -100,6 +102,7 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	c.inventory.settle(v1alpha1.PoolName(pool.Name), nodes.Items)
+	c.unstartable.look(pool, nodes.Items, c.now())
 	slots := c.settle(pool)
 	asked := len(slots.open)
 	images, err := c.images(ctx, pool, nodes.Items)
@@ -108,7 +111,8 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 	}
 	recycleErr := c.recycle(ctx, pool, nodes.Items, images) // returned last: a Node that cannot be written to keeps nothing from being launched
 	count := c.count(pool, nodes.Items)
-	slots, err = c.reserve(ctx, pool, slots, count, c.demand.nodes(pool, nodes.Items, promisedBy(ctx, c.classes, pool)))
+	need := c.demand.need(pool, nodes.Items, offerOf(ctx, c.classes, pool), c.supply(pool, nodes.Items, slots))
+	slots, err = c.reserve(ctx, pool, slots, count, need)
 	if err != nil {
 		return ctrl.Result{}, ignoreConflict(err)
 	}
@@ -167,16 +171,17 @@ func (c *pools) numbers(pool *v1alpha1.NodePool) plan.Slots {
 }
 
 // reserve writes the slots of the launches that the pool lacks, before any of them is asked for.
-func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots slots, count map[v1alpha1.NodeState]int32, demand int32) (slots, error) {
+func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots slots, count map[v1alpha1.NodeState]int32, need plan.Need) (slots, error) {
 	has := plan.Pool{
-		PoolSize: pool.Spec.PoolSize, MinStandby: pool.Spec.MinStandby, Demand: demand,
+		PoolSize: pool.Spec.PoolSize, MinStandby: pool.Spec.MinStandby, Demand: need.Any, Zoned: int32(len(need.Zones)), Served: need.Served, //nolint:gosec // one per pod at most
 		Standby: count[v1alpha1.StateStandby], Warmup: count[v1alpha1.StateWarmup], Total: total(count),
 		Pending: int32(len(slots.open) - slots.interrupted), //nolint:gosec // bounded by poolSize
 	}
+	has.Unstartable, has.Withheld = c.unstartable.count(pool, c.now())
 	n := plan.Launches(has)
-	has.Demand = 0
+	has.Demand, has.Zoned = 0, 0
 	cold := n - plan.Launches(has) // those that the pool would not launch for itself
-	slots = slots.reserve(n)
+	slots = slots.reserve(n).in(need.Zones[:min(len(need.Zones), int(n))])
 	text := slots.String()
 	if text == pool.Annotations[v1alpha1.AnnotationLaunches] {
 		return slots, nil
@@ -203,7 +208,9 @@ func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, slots slots
 	group.SetLimit(cmp.Or(c.launchesAtOnce, launchesAtOnce))
 	for at, slot := range slots.open[:max(0, min(len(slots.open), slots.interrupted+max(0, int(room))))] {
 		group.Go(func() error {
-			instance, err := c.launcher.launch(ctx, pool.Spec.Template.NodeClassRef, c.request(pool, slot))
+			req := c.request(pool, slot)
+			req.Zone = slots.Zones[slot]
+			instance, err := c.launcher.launch(ctx, pool.Spec.Template.NodeClassRef, req)
 			if provider.IsNotFound(err) { // it was launched and has ended since: nothing is left to ask for
 				c.launches.note(pool.UID, slot, c.now())
 				return nil

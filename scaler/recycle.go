@@ -39,6 +39,7 @@ func (c *pools) recycle(ctx context.Context, pool *v1alpha1.NodePool, nodes []co
 			errs = append(errs, c.patchNode(ctx, n, transition.Stamp(n, was.unknown(now))))
 		}
 		m := memberOf(e, n, was.drift(now))
+		m.Withheld = c.unstartable.withheld(pool, m.Node, c.now())
 		m.Turn = !c.turns.of(name, m.Node).None()
 		m.Stale, m.Refreshing = images.stale(m.Node) && c.startable(n), refreshing(n)
 		errs = append(errs, c.occupancy(ctx, n, pool.Spec.ScaleDown.DrainTimeoutOrDefault(), &m))

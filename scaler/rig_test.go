@@ -249,7 +249,7 @@ func (r *rig) launch(_ context.Context, _ v1alpha1.NodeClassRef, req provider.La
 			return nil, err
 		}
 	}
-	return &provider.Instance{ID: v1alpha1.InstanceID(req.ClientToken), State: provider.InstancePending, Tags: req.Tags, LaunchTime: r.now}, nil
+	return &provider.Instance{ID: v1alpha1.InstanceID(req.ClientToken), State: provider.InstancePending, Zone: req.Zone, Tags: req.Tags, LaunchTime: r.now}, nil
 }
 
 func (r *rig) want(log ...string) {

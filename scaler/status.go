@@ -60,13 +60,14 @@ func (c *pools) conditions(ctx context.Context, pool *v1alpha1.NodePool, launchE
 		set(v1alpha1.ConditionStartsLimited, false, v1alpha1.ReasonStartBudgetLeft, "scaleUp.startBudget is not used up")
 	}
 	s := pool.Status
+	held, withheld := c.unstartable.count(pool, c.now())
 	switch {
 	case pool.DeletionTimestamp != nil:
 		set(v1alpha1.ConditionReady, false, v1alpha1.ReasonDeleting, fmt.Sprintf("%d instances left", s.Total))
-	case s.Standby >= pool.Spec.MinStandby || s.Standby+s.Starting+s.Running >= pool.Spec.PoolSize:
-		set(v1alpha1.ConditionReady, true, v1alpha1.ReasonPoolReady, fmt.Sprintf("%d standby, %d running", s.Standby, s.Running))
+	case s.Standby-withheld >= pool.Spec.MinStandby || s.Standby+s.Starting+s.Running >= pool.Spec.PoolSize:
+		set(v1alpha1.ConditionReady, true, v1alpha1.ReasonPoolReady, fmt.Sprintf("%d standby, %d running", s.Standby, s.Running)+notStartable(held))
 	default:
-		set(v1alpha1.ConditionReady, false, v1alpha1.ReasonWarmingUp, fmt.Sprintf("%d of %d standby, %d warming up", s.Standby, pool.Spec.MinStandby, s.Warmup))
+		set(v1alpha1.ConditionReady, false, v1alpha1.ReasonWarmingUp, fmt.Sprintf("%d of %d standby, %d warming up", s.Standby, pool.Spec.MinStandby, s.Warmup)+notStartable(held))
 	}
 }
 

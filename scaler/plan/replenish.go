@@ -4,6 +4,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -12,8 +13,14 @@ type Pool struct {
 	PoolSize, MinStandby int32
 	// Demand are the nodes that waiting pods need and that no standby node can be.
 	Demand int32
+	// Zoned are the launches that waiting pods need in zones where nothing comes up for them. Served is how much of what
+	// comes up serves such pods alone.
+	Zoned, Served int32
 	// Standby and Warmup are the nodes that are ready to start or will be; Total counts every instance in every state.
 	Standby, Warmup, Total int32
+	// Unstartable are the standby nodes that a person keeps from starting: they serve no pod. Withheld are those of them that
+	// have been kept back for so long that they do not count towards minStandby either.
+	Unstartable, Withheld int32
 	// Pending are launches that were asked for and that no sweep has shown yet.
 	Pending int32
 }
@@ -21,9 +28,10 @@ type Pool struct {
 // Launches is how many instances to launch now: as many as standby lacks of minStandby and of what pods wait for,
 // warming ones and pending launches counted as standby to be, and never past poolSize.
 func Launches(p Pool) int32 {
-	lack := p.MinStandby + p.Demand - p.Standby - p.Warmup - p.Pending
+	supply := p.Standby + p.Warmup + p.Pending - p.Served
+	lack := max(p.MinStandby+p.Demand-(supply-p.Withheld), p.Demand-(supply-p.Unstartable))
 	room := p.PoolSize - p.Total - p.Pending
-	return max(0, min(lack, room))
+	return max(0, min(max(0, lack)+p.Zoned, room))
 }
 
 // Slots are a pool's launch numbers, recorded on the NodePool before the cloud is called. A slot makes the client token
@@ -32,6 +40,8 @@ func Launches(p Pool) int32 {
 type Slots struct {
 	Next    int64   `json:"next"`
 	Pending []int64 `json:"pending,omitempty"`
+	// Zones are the zones of the pending launches that go to a certain one: asked for again, a launch goes where it went.
+	Zones map[int64]string `json:"zones,omitempty"`
 }
 
 // ParseSlots reads the value of the launches annotation; "" is a pool that has launched nothing.
@@ -58,6 +68,23 @@ func (s Slots) String() string {
 // Settle drops the pending slots whose instance has been seen.
 func (s Slots) Settle(seen map[int64]bool) Slots {
 	s.Pending = slices.DeleteFunc(slices.Clone(s.Pending), func(slot int64) bool { return seen[slot] })
+	s.Zones = maps.Clone(s.Zones)
+	maps.DeleteFunc(s.Zones, func(slot int64, _ string) bool { return !slices.Contains(s.Pending, slot) })
+	return s
+}
+
+// InZones has the last of the pending slots launch in the zones, one each, as far as there are slots.
+func (s Slots) InZones(zones []string) Slots {
+	if len(zones) == 0 {
+		return s
+	}
+	s.Zones = maps.Clone(s.Zones)
+	if s.Zones == nil {
+		s.Zones = map[int64]string{}
+	}
+	for i, zone := range zones {
+		s.Zones[s.Pending[len(s.Pending)-len(zones)+i]] = zone
+	}
 	return s
 }
 
