@@ -146,7 +146,7 @@ func replaced(members []Member, p Recycling, now time.Time) []Turn {
 		case left <= 0:
 			return turns
 		case m.Withheld: // nobody waits for it
-		case m.State == v1alpha1.StateStandby && standby <= least, m.keeps(p, stood):
+		case m.State == v1alpha1.StateStandby && standby <= least, m.keeps(p, stood, now):
 			continue
 		case m.State == v1alpha1.StateStandby:
 			standby--
@@ -159,8 +159,9 @@ func replaced(members []Member, p Recycling, now time.Time) []Turn {
 
 // keeps reports whether a standby node that drifted stays. A pool with standbySurplusTTL 0s keeps what stands by above
 // minStandby for ever, and nothing would be launched in its place: one new image would take all of its warm nodes.
-func (m *Member) keeps(p Recycling, stood int) bool {
-	return m.State == v1alpha1.StateStandby && p.SurplusTTL == 0 && stood > int(p.MinStandby) && p.Drift && m.Drift != ""
+func (m *Member) keeps(p Recycling, stood int, now time.Time) bool {
+	expired := p.ExpireAfter > 0 && now.Sub(m.Launched) >= p.ExpireAfter
+	return m.State == v1alpha1.StateStandby && p.SurplusTTL == 0 && stood > int(p.MinStandby) && m.turn(p, now).Reason == v1alpha1.StopDrift && !expired
 }
 
 // floor is how many standby nodes stay: minStandby, as far as the nodes in use leave room for it in poolSize, less the budget.
