@@ -173,7 +173,8 @@ func (c *pools) numbers(pool *v1alpha1.NodePool) plan.Slots {
 // reserve writes the slots of the launches that the pool lacks, before any of them is asked for.
 func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots slots, count map[v1alpha1.NodeState]int32, need plan.Need) (slots, error) {
 	has := plan.Pool{
-		PoolSize: pool.Spec.PoolSize, MinStandby: pool.Spec.MinStandby, Demand: need.Any, Zoned: int32(len(need.Zones)), Served: need.Served, //nolint:gosec // one per pod at most
+		PoolSize: pool.Spec.PoolSize, MinStandby: pool.Spec.MinStandby, Demand: need.Any,
+		Zoned: int32(len(need.Zones)), Served: need.Served, //nolint:gosec // one per pod at most
 		Standby: count[v1alpha1.StateStandby], Warmup: count[v1alpha1.StateWarmup], Total: total(count),
 		Pending: int32(len(slots.open) - slots.interrupted), //nolint:gosec // bounded by poolSize
 	}

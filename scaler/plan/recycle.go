@@ -161,7 +161,8 @@ func replaced(members []Member, p Recycling, now time.Time) []Turn {
 // minStandby for ever, and nothing would be launched in its place: one new image would take all of its warm nodes.
 func (m *Member) keeps(p Recycling, stood int, now time.Time) bool {
 	expired := p.ExpireAfter > 0 && now.Sub(m.Launched) >= p.ExpireAfter
-	return m.State == v1alpha1.StateStandby && p.SurplusTTL == 0 && stood > int(p.MinStandby) && m.turn(p, now).Reason == v1alpha1.StopDrift && !expired
+	drifted := m.State == v1alpha1.StateStandby && m.turn(p, now).Reason == v1alpha1.StopDrift
+	return drifted && !expired && p.SurplusTTL == 0 && stood > int(p.MinStandby)
 }
 
 // floor is how many standby nodes stay: minStandby, as far as the nodes in use leave room for it in poolSize, less the budget.
