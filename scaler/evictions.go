@@ -17,14 +17,16 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
 
-// drain evicts the pods that count. What cannot be evicted now is tried again later, and is never forced.
+// drain evicts the pods that count. What cannot be evicted now is tried again later, and is never
+// forced.
 func (c *nodes) drain(ctx context.Context, g gathered) error {
 	_, err := c.evictAll(ctx, g)
 	return err
 }
 
-// askFirst reports whether the node may be drained. One whose last drain did not end is asked about by dry-run evictions
-// while it is still open: to close it and to evict half of its pods would gain nothing. A refusal counts as a failed drain.
+// askFirst reports whether the node may be drained. One whose last drain did not end is asked about
+// by dry-run evictions while it is still open: to close it and to evict half of its pods would gain
+// nothing. A refusal counts as a failed drain.
 func (c *nodes) askFirst(ctx context.Context, g gathered, reason v1alpha1.StopReason) (bool, error) {
 	ends := g.Policy.Bounded // by deleting the pods that are left
 	if g.Node.State != v1alpha1.StateRunning || reason != v1alpha1.StopRuntime || g.Node.DrainFailed.IsZero() || ends {
@@ -37,7 +39,8 @@ func (c *nodes) askFirst(ctx context.Context, g gathered, reason v1alpha1.StopRe
 	return false, c.patch(ctx, g.node, transition.DrainRefused(g.node, c.now()))
 }
 
-// evictAll asks for the eviction of each pod that counts, and tells of each that is refused. An error of one keeps no other.
+// evictAll asks for the eviction of each pod that counts, and tells of each that is refused. An
+// error of one keeps no other.
 func (c *nodes) evictAll(ctx context.Context, g gathered, options ...client.SubResourceCreateOption) (refused int, err error) {
 	pods, err := c.podsOn(ctx, g.node.Name)
 	if err != nil {
@@ -59,8 +62,8 @@ func (c *nodes) evictAll(ctx context.Context, g gathered, options ...client.SubR
 	return refused, errors.Join(errs...)
 }
 
-// evict asks for one eviction. It returns why the pod stays for now, "" where it goes. The error is one by which the API
-// server has not said anything about the pod.
+// evict asks for one eviction. It returns why the pod stays for now, "" where it goes. The error is
+// one by which the API server has not said anything about the pod.
 func (c *nodes) evict(ctx context.Context, g gathered, p *corev1.Pod, options ...client.SubResourceCreateOption) (string, error) {
 	if key := protectedBy(p.Annotations); replacing(g) && key != "" {
 		return fmt.Sprintf("pod %s/%s is annotated %s", p.Namespace, p.Name, key), nil
@@ -80,13 +83,15 @@ func (c *nodes) evict(ctx context.Context, g gathered, p *corev1.Pod, options ..
 	return fmt.Sprintf("pod %s/%s cannot be evicted now: %v", p.Namespace, p.Name, err), nil
 }
 
-// answered reports whether the error is the API server's answer, and not that it could not be reached.
+// answered reports whether the error is the API server's answer, and not that it could not be
+// reached.
 func answered(err error) bool {
 	status := apierrors.APIStatus(nil)
 	return errors.As(err, &status) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err)
 }
 
-// deletePods ends the drain: the pods that are left are deleted, each with the grace that it asks for.
+// deletePods ends the drain: the pods that are left are deleted, each with the grace that it asks
+// for.
 func (c *nodes) deletePods(ctx context.Context, g gathered) error {
 	pods, err := c.podsOn(ctx, g.node.Name)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/stratos-sh/stratos/extender/claim"
 )
 
-// unstartable remembers since when a person keeps standby nodes from starting, by pool. It is lost with the process: then
-// preWarm.timeout begins anew. The zero value is ready.
+// unstartable remembers since when a person keeps standby nodes from starting, by pool. It is lost
+// with the process: then preWarm.timeout begins anew. The zero value is ready.
 type unstartable struct {
 	// mu guards pools.
 	mu    sync.Mutex
@@ -43,8 +43,8 @@ func (u *unstartable) look(pool *v1alpha1.NodePool, nodes []corev1.Node, now tim
 	}
 }
 
-// count is how many of the pool's standby nodes are kept from starting, and how many of them for preWarm.timeout: those do
-// not count towards minStandby.
+// count is how many of the pool's standby nodes are kept from starting, and how many of them for
+// preWarm.timeout: those do not count towards minStandby.
 func (u *unstartable) count(pool *v1alpha1.NodePool, now time.Time) (all, withheld int32) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -35,7 +35,8 @@ func offerOf(ctx context.Context, classes classKinds, pool *v1alpha1.NodePool) o
 	return o
 }
 
-// zoneLabelEBS is the label by which volumes of the EBS CSI driver say where they are. The driver puts it on its nodes.
+// zoneLabelEBS is the label by which volumes of the EBS CSI driver say where they are. The driver
+// puts it on its nodes.
 const zoneLabelEBS = "topology.ebs.csi.aws.com/zone"
 
 // inZoneOf are the labels of a node like the one that has these, in another zone.
@@ -54,8 +55,8 @@ func inZoneOf(labels map[string]string, zone string) map[string]string {
 	return out
 }
 
-// newNode is a new node of the pool as pods will find it, like the first that the pool has or else as its class promises it.
-// whole reports whether its resources are known.
+// newNode is a new node of the pool as pods will find it, like the first that the pool has or else
+// as its class promises it. whole reports whether its resources are known.
 func newNode(pool *v1alpha1.NodePool, nodes []corev1.Node, o offer) (n *corev1.Node, whole bool) {
 	n = &corev1.Node{}
 	like := slices.IndexFunc(nodes, func(n corev1.Node) bool {
@@ -83,7 +84,8 @@ func newNode(pool *v1alpha1.NodePool, nodes []corev1.Node, o offer) (n *corev1.N
 	return n, whole
 }
 
-// serving reports whether a new instance of the pool could serve the pod, and in which of the class's zones: none means any.
+// serving reports whether a new instance of the pool could serve the pod, and in which of the
+// class's zones: none means any.
 func serving(judge *view.Judge, pool *v1alpha1.NodePool, nodes []corev1.Node, o offer) (zones []string, serves bool) {
 	n, whole := newNode(pool, nodes, o)
 	for _, zone := range o.zones {
@@ -102,7 +104,8 @@ func serving(judge *view.Judge, pool *v1alpha1.NodePool, nodes []corev1.Node, o 
 	return zones, true
 }
 
-// takes judges a new node by what does not depend on the other pods of the cluster. whole: its resources are known.
+// takes judges a new node by what does not depend on the other pods of the cluster. whole: its
+// resources are known.
 func takes(judge *view.Judge, n *claim.Node, whole bool) bool {
 	pod := judge.Digest(n)
 	return pod.Selects(string(n.Name), n.Labels) == nil && pod.Schedulable(n.Taints, false) == nil &&

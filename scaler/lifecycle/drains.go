@@ -5,7 +5,8 @@ import "time"
 // MaxDrainBackoff bounds how long a node waits after drains that did not end.
 const MaxDrainBackoff = 24 * time.Hour
 
-// DrainBackoff is how long a node waits after so many failed drains in a row: as long as a drain may take, doubling.
+// DrainBackoff is how long a node waits after so many failed drains in a row: as long as a drain
+// may take, doubling.
 func DrainBackoff(failures int, drainTimeout time.Duration) time.Duration {
 	backoff := drainTimeout
 	for range failures - 1 {
@@ -16,7 +17,8 @@ func DrainBackoff(failures int, drainTimeout time.Duration) time.Duration {
 	return min(backoff, MaxDrainBackoff)
 }
 
-// drainsAgain is when the node may be drained again, after a drain that did not end. It is zero where none has failed.
+// drainsAgain is when the node may be drained again, after a drain that did not end. It is zero
+// where none has failed.
 func drainsAgain(o Observation) time.Time {
 	if o.Node.DrainFailed.IsZero() {
 		return time.Time{}

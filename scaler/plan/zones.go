@@ -10,7 +10,8 @@ import (
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// Waiting is a pod that waits for an instance, and the zones in which one would help. None means any zone.
+// Waiting is a pod that waits for an instance, and the zones in which one would help. None means
+// any zone.
 type Waiting struct {
 	Pod   *corev1.Pod
 	Zones []string
@@ -19,7 +20,8 @@ type Waiting struct {
 // Supply is what comes up for pods, or is there, by zone, and the number of the next launch.
 type Supply struct {
 	ByZone map[string]int32
-	// Next makes that a pod which may go to several zones is not always launched for in the same one.
+	// Next makes that a pod which may go to several zones is not always launched for in the same
+	// one.
 	Next int64
 }
 
@@ -33,8 +35,9 @@ type Need struct {
 	Served int32
 }
 
-// NeedOf places the pods on empty nodes like the pattern, those of few zones first. relabel gives the labels of a node like
-// the pattern in a zone. Where the pattern is nil, or refuses them all, each zone needs one node: it will tell.
+// NeedOf places the pods on empty nodes like the pattern, those of few zones first. relabel gives
+// the labels of a node like the pattern in a zone. Where the pattern is nil, or refuses them all,
+// each zone needs one node: it will tell.
 func NeedOf(pods []Waiting, pattern *claim.Node, supply Supply, relabel func(labels map[string]string, zone string) map[string]string) Need {
 	opened := map[string]int32{}
 	if pattern != nil {
@@ -80,7 +83,8 @@ func openedFor(pods []Waiting, pattern *claim.Node, supply Supply, relabel func(
 	return opened
 }
 
-// bound sorts the pods: those of few zones first, those of any zone last, because they also fit on the nodes of the others.
+// bound sorts the pods: those of few zones first, those of any zone last, because they also fit on
+// the nodes of the others.
 func bound(pods []Waiting) []Waiting {
 	out := slices.Clone(pods)
 	rank := func(w Waiting) int {
@@ -93,7 +97,8 @@ func bound(pods []Waiting) []Waiting {
 	return out
 }
 
-// zoneFor picks one of the zones: the first in which something comes up that is not taken yet, else by the launch's number.
+// zoneFor picks one of the zones: the first in which something comes up that is not taken yet, else
+// by the launch's number.
 func zoneFor(zones []string, supply Supply, taken map[string]int32) string {
 	if len(zones) == 0 {
 		return ""

@@ -9,13 +9,15 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// DrainAbandoned opens a node whose drain did not end, and counts the failure in the same patch: the next drain backs off.
+// DrainAbandoned opens a node whose drain did not end, and counts the failure in the same patch:
+// the next drain backs off.
 func DrainAbandoned(n *corev1.Node, t Template, now time.Time) Patch {
 	return append(Running(n, t, now), drainFailed(n, now)...)
 }
 
-// DrainRefused counts a drain that did not begin because dry-run evictions were refused. It tests that the last failure is
-// as the Node has it, so that a cache that lags does not count one refusal twice.
+// DrainRefused counts a drain that did not begin because dry-run evictions were refused. It tests
+// that the last failure is as the Node has it, so that a cache that lags does not count one refusal
+// twice.
 func DrainRefused(n *corev1.Node, now time.Time) Patch {
 	return append(Patch{testAnnotation(n, v1alpha1.AnnotationDrainFailedAt)}, drainFailed(n, now)...)
 }
