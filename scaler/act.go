@@ -175,7 +175,11 @@ func (c *nodes) toRunning(ctx context.Context, g gathered, d lifecycle.Decision)
 		c.demand.open(v1alpha1.NodeName(n.Name), g.instance.LaunchTime, c.now()) // before the patch: a pod may be bound at once
 	}
 	for range 5 {
-		err := c.patch(ctx, n, transition.Running(n, g.template, c.now()))
+		opened := transition.Running(n, g.template, c.now())
+		if d.Action == lifecycle.AbandonDrain {
+			opened = transition.DrainAbandoned(n, g.template, c.now())
+		}
+		err := c.patch(ctx, n, opened)
 		if err == nil {
 			c.ran(g, d)
 			return c.sayRunning(ctx, n)
@@ -266,26 +270,6 @@ func replacing(g gathered) bool {
 	return g.Policy.Exists && !g.Policy.Deleting && plan.IsReplacement(g.Node.StopReason)
 }
 
-// deletePods ends the drain: the pods that are left are deleted, each with the grace that it asks for.
-func (c *nodes) deletePods(ctx context.Context, g gathered) error {
-	pods, err := c.podsOn(ctx, g.node.Name)
-	if err != nil {
-		return err
-	}
-	for _, p := range transition.Counting(g.node.Name, c.namespace, pods) {
-		if p.Spec.NodeName == "" || p.DeletionTimestamp != nil {
-			continue
-		}
-		uid := p.UID // not its successor of the same name
-		if err := client.IgnoreNotFound(c.client.Delete(ctx, p, client.Preconditions{UID: &uid})); err != nil {
-			return err
-		}
-		c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonDrainFailed,
-			fmt.Sprintf("pod %s/%s is deleted: disruption.terminationGracePeriod has passed", p.Namespace, p.Name))
-	}
-	return nil
-}
-
 func (c *nodes) terminate(ctx context.Context, g gathered, d lifecycle.Decision) error {
 	if !c.owns(&g.instance.Instance) {
 		return fmt.Errorf("instance %s does not carry our tags, not terminating it", g.instance.ID)
@@ -319,6 +303,9 @@ func (c *nodes) terminate(ctx context.Context, g gathered, d lifecycle.Decision)
 
 func (c *nodes) beginTerminate(ctx context.Context, g gathered, d lifecycle.Decision) error {
 	if err := c.stillEmpty(ctx, g, d.StopReason); err != nil {
+		return err
+	}
+	if drains, err := c.askFirst(ctx, g, d.StopReason); err != nil || !drains {
 		return err
 	}
 	c.noteFailure(&g, d) // before the patch, whose event has the pool launch another

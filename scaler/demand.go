@@ -35,6 +35,8 @@ const openedFor = 10 * time.Minute
 type wanted struct {
 	pod  *corev1.Pod
 	pool v1alpha1.PoolName
+	// zones are those in which an instance would help; none means any.
+	zones []string
 }
 
 func newDemand() *demand {
@@ -74,15 +76,15 @@ func (d *demand) leave(pod podKey) {
 	delete(d.waited, pod)
 }
 
-// add takes a pod in, and reports whether it is new or wants another pool than before.
-func (d *demand) add(pod *corev1.Pod, pool v1alpha1.PoolName) bool {
+// add takes a pod in, and reports whether it is new or wants another pool, or other zones, than before.
+func (d *demand) add(pod *corev1.Pod, pool v1alpha1.PoolName, zones ...string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	key := client.ObjectKeyFromObject(pod)
 	was, known := d.pods[key]
-	d.pods[key] = wanted{pod: pod, pool: pool}
+	d.pods[key] = wanted{pod: pod, pool: pool, zones: zones}
 	d.waited[key] = d.pods[key]
-	return !known || was.pool != pool || was.pod.UID != pod.UID
+	return !known || was.pool != pool || was.pod.UID != pod.UID || !slices.Equal(was.zones, zones)
 }
 
 // poolOf is the pool that is to launch for the pod; empty where none is.
@@ -107,36 +109,48 @@ func (d *demand) remove(pod podKey) (v1alpha1.PoolName, bool) {
 
 // of returns the pods that wait for the pool, sorted by name.
 func (d *demand) of(pool v1alpha1.PoolName) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, w := range d.waiting(pool) {
+		out = append(out, w.Pod)
+	}
+	return out
+}
+
+// waiting is the same with their zones.
+func (d *demand) waiting(pool v1alpha1.PoolName) []plan.Waiting {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var out []*corev1.Pod
+	var out []plan.Waiting
 	for _, w := range d.pods {
 		if w.pool == pool {
-			out = append(out, w.pod)
+			out = append(out, plan.Waiting{Pod: w.pod, Zones: w.zones})
 		}
 	}
-	slices.SortFunc(out, func(a, b *corev1.Pod) int {
-		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	slices.SortFunc(out, func(a, b plan.Waiting) int {
+		return strings.Compare(a.Pod.Namespace+"/"+a.Pod.Name, b.Pod.Namespace+"/"+b.Pod.Name)
 	})
 	return out
 }
 
-// nodes is how many nodes the pool's waiting pods need, placed on empty nodes like one that the pool has. While it has
-// none to take as a pattern, they are placed on what the class promises, nil where it promises nothing; at least one node is asked for
-// then: it will tell.
-func (d *demand) nodes(pool *v1alpha1.NodePool, nodes []corev1.Node, promised *corev1.Node) int32 {
-	pods := d.of(v1alpha1.PoolName(pool.Name))
+// need is what the pool's waiting pods need, placed on empty nodes like one that the pool has. While it has none to take as
+// a pattern, they are placed on what the class promises. Where that says nothing one node is asked for: it will tell.
+func (d *demand) need(pool *v1alpha1.NodePool, nodes []corev1.Node, o offer, supply plan.Supply) plan.Need {
+	pods := d.waiting(v1alpha1.PoolName(pool.Name))
 	if len(pods) == 0 {
-		return 0
+		return plan.Need{}
 	}
 	for i := range nodes {
 		if nodes[i].Labels[v1alpha1.LabelPool] == pool.Name && len(nodes[i].Status.Allocatable) > 0 {
-			return plan.NodesFor(pods, claim.NodeOf(&nodes[i], pool))
+			return plan.NeedOf(pods, claim.NodeOf(&nodes[i], pool), supply, inZoneOf)
 		}
 	}
-	if promised == nil {
-		return 1
+	if o.promised == nil {
+		return plan.NeedOf(pods, nil, supply, inZoneOf)
 	}
-	// A kubelet keeps some of what is promised for itself, and what zone a node will be in nobody knows: this is never too much.
-	return max(1, plan.NodesFor(pods, claim.NodeOf(promised, pool)))
+	// A kubelet keeps some of what is promised for itself: this is never too much.
+	promised := o.promised.DeepCopy()
+	if len(o.zones) > 0 {
+		promised.Labels = inZoneOf(promised.Labels, o.zones[0])
+	}
+	return plan.NeedOf(pods, claim.NodeOf(promised, pool), supply, inZoneOf)
 }

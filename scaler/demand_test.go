@@ -12,6 +12,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/plan"
 )
 
 func waits(name, cpu string) *corev1.Pod {
@@ -123,7 +124,7 @@ func TestDemandInNodes(t *testing.T) {
 			for _, p := range c.pods {
 				d.add(p, "p")
 			}
-			if got := d.nodes(pool, c.nodes, c.promised); got != c.want {
+			if got := d.need(pool, c.nodes, offer{promised: c.promised}, plan.Supply{}).Any; got != c.want {
 				t.Errorf("%d nodes, want %d", got, c.want)
 			}
 		})

@@ -7,9 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,44 +16,8 @@ import (
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
-// +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=volumeattachments,verbs=list;watch
-
-// drain evicts the pods that count. What cannot be evicted now is tried again later, and is never forced.
-func (c *nodes) drain(ctx context.Context, g gathered) error {
-	pods, err := c.podsOn(ctx, g.node.Name)
-	if err != nil {
-		return err
-	}
-	for _, p := range transition.Counting(g.node.Name, c.namespace, pods) {
-		if p.Spec.NodeName == "" || p.DeletionTimestamp != nil {
-			continue
-		}
-		why, err := c.evict(ctx, g, p)
-		if err != nil {
-			return err
-		}
-		if why != "" {
-			// The pod as related object: events are one series by their objects, reason and action, whatever the words.
-			c.events.Eventf(g.node, p, corev1.EventTypeWarning, string(v1alpha1.ReasonDrainFailed), "Drain", "%s", why)
-		}
-	}
-	return nil
-}
-
-// evict asks for one eviction. It returns why the pod stays for now, "" where it goes.
-func (c *nodes) evict(ctx context.Context, g gathered, p *corev1.Pod) (string, error) {
-	if replacing(g) && p.Annotations[v1alpha1.AnnotationDoNotDisrupt] == "true" {
-		return fmt.Sprintf("pod %s/%s is annotated %s", p.Namespace, p.Name, v1alpha1.AnnotationDoNotDisrupt), nil
-	}
-	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
-	err := c.client.SubResource("eviction").Create(ctx, p, eviction)
-	if apierrors.IsTooManyRequests(err) {
-		return fmt.Sprintf("pod %s/%s cannot be evicted now: %v", p.Namespace, p.Name, err), nil
-	}
-	return "", client.IgnoreNotFound(err)
-}
 
 // abandonDrain takes a node back whose drain does not end.
 func (c *nodes) abandonDrain(ctx context.Context, g gathered, why string) error {
@@ -63,13 +25,8 @@ func (c *nodes) abandonDrain(ctx context.Context, g gathered, why string) error 
 	if err != nil {
 		return err
 	}
-	if err := c.toRunning(ctx, g, lifecycle.Decision{Action: lifecycle.CancelStop, Reason: why}); err != nil {
+	if err := c.toRunning(ctx, g, lifecycle.Decision{Action: lifecycle.AbandonDrain, Reason: why}); err != nil {
 		return err
-	}
-	if g.Node.State == v1alpha1.StateTerminating {
-		if err := c.patch(ctx, g.node, transition.DrainFailed(c.now())); err != nil {
-			return err
-		}
 	}
 	c.events.Eventf(g.node, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonDrainFailed), "AbandonDrain", "%s, back to running; held up by %s", why, held)
 	return nil

@@ -105,7 +105,7 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 		return g, err
 	}
 	g.Node.DoNotDisrupt = doNotDisrupt(g.node, counting)
-	if g.Node.State == v1alpha1.StateStopping || g.Node.State == v1alpha1.StateTerminating {
+	if leaves(g.Node) {
 		volumes, err := c.attached(ctx, g.node.Name, pods)
 		if err != nil {
 			return g, err
@@ -118,6 +118,11 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 	g.Node.Images, g.Node.ImagesOptional = g.pulls.state(&g, c.now()), g.pulls.required.Missing() == 0
 	g.Wanted, err = c.wanted(ctx, &g)
 	return g, err
+}
+
+// leaves reports whether the node is being drained, or was and is to be drained again.
+func leaves(n *lifecycle.Node) bool {
+	return n.State == v1alpha1.StateStopping || n.State == v1alpha1.StateTerminating || !n.DrainFailed.IsZero()
 }
 
 // instance looks the id up in the inventory. One that no sweep has shown is asked for where its Node shows a pool and a state of ours: a Node
@@ -227,6 +232,8 @@ func observe(n *corev1.Node, t transition.Template) *lifecycle.Node {
 		StopAsked:     timeMark(n, v1alpha1.AnnotationStopAsked),
 		StopReason:    v1alpha1.StopReason(n.Annotations[v1alpha1.AnnotationStopReason]),
 		Failures:      transition.Failures(n),
+		DrainFailed:   timeMark(n, v1alpha1.AnnotationDrainFailedAt),
+		DrainFailures: transition.DrainFailures(n),
 		WarmupStarted: timeMark(n, v1alpha1.AnnotationWarmupStarted),
 		ImagesChecked: timeMark(n, v1alpha1.AnnotationImagesChecked),
 	}

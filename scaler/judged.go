@@ -3,7 +3,6 @@ package scaler
 import (
 	"cmp"
 	"fmt"
-	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -18,11 +17,14 @@ type judged struct {
 	why string
 	// launch: a new instance of the pool could serve the pod, and poolSize allows one. coming: one could, and some are warming up.
 	launch, coming bool
+	// zones are those in which a new instance could; none means any.
+	zones []string
 }
 
-// judgePool judges the pod against the pool's nodes as if they were empty. All nodes of a pool are alike but for their zones,
-// so the first refusal by name speaks for the pool where every node refuses.
-func judgePool(judge *view.Judge, pool *v1alpha1.NodePool, nodes []corev1.Node) judged {
+// judgePool judges the pod against the pool's nodes as if they were empty, and against a new instance in each zone of its
+// class. All nodes of a pool are alike but for their zones, so the first refusal by name speaks for the pool where every
+// node refuses.
+func judgePool(judge *view.Judge, pool *v1alpha1.NodePool, nodes []corev1.Node, o offer) judged {
 	var refusal, apart string
 	var mine, fitting, free int
 	for i := range nodes {
@@ -42,31 +44,24 @@ func judgePool(judge *view.Judge, pool *v1alpha1.NodePool, nodes []corev1.Node) 
 		}
 		refusal = cmp.Or(refusal, why)
 	}
-	room, warming := pool.Status.Total < pool.Spec.PoolSize, pool.Status.Warmup > 0
+	zones, serves := serving(judge, pool, nodes, o)
+	room, warming := serves && pool.Status.Total < pool.Spec.PoolSize, serves && pool.Status.Warmup > 0
+	says := func(why string) judged {
+		return judged{why: fmt.Sprintf("pool %s%s", pool.Name, why), launch: room, coming: warming, zones: zones}
+	}
 	switch {
 	case pool.DeletionTimestamp != nil:
 		return judged{why: fmt.Sprintf("pool %s is being deleted", pool.Name)}
 	case mine == 0:
-		serves := mayServe(judge.Pod(), pool)
-		return judged{fmt.Sprintf("pool %s has no node yet", pool.Name), room && serves, warming && serves}
+		return says(" has no node yet")
 	case fitting == 0:
-		return judged{why: fmt.Sprintf("pool %s: %s", pool.Name, refusal)}
+		return says(": " + refusal)
 	case apart != "" && free == 0:
-		return judged{fmt.Sprintf("pool %s: %s", pool.Name, apart), room, warming}
-	case !room:
-		return judged{fmt.Sprintf("pool %s is at its poolSize of %d and none of its nodes has room", pool.Name, pool.Spec.PoolSize), false, warming}
+		return says(": " + apart)
+	case serves && !room:
+		return says(fmt.Sprintf(" is at its poolSize of %d and none of its nodes has room", pool.Spec.PoolSize))
 	}
-	return judged{fmt.Sprintf("pool %s has no standby node with room now", pool.Name), true, warming}
-}
-
-// mayServe judges the pod against the pool's template alone, while no node tells the rest.
-func mayServe(pod *corev1.Pod, pool *v1alpha1.NodePool) bool {
-	labels := maps.Clone(pool.Spec.Template.Labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[v1alpha1.LabelPool] = pool.Name
-	return fit.Schedulable(pod, pool.Spec.Template.Taints, false) == nil && fit.Selects(pod, "", labels) == nil
+	return says(" has no standby node with room now")
 }
 
 // whyNotNode judges by what does not depend on the other pods of the cluster.

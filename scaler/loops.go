@@ -86,7 +86,8 @@ func NewLoops(p Parts) (*Loops, error) {
 		wake: func(ctx context.Context, id v1alpha1.InstanceID) { send(ctx, instances, id) },
 	}
 	l.pending = &pending{
-		reader: p.Client, writer: p.Client, ledger: p.Ledger, placer: l.Placer, view: p.View, ready: p.Ready, demand: waiting, events: p.Events,
+		classes: kinds,
+		reader:  p.Client, writer: p.Client, ledger: p.Ledger, placer: l.Placer, view: p.View, ready: p.Ready, demand: waiting, events: p.Events,
 		schedulers: p.ExtenderSchedulers, recalled: map[podKey]types.UID{}, told: map[podKey]string{}, passed: map[podKey]bool{}, now: p.Now,
 		failing: map[podKey]string{}, errors: m.schedulerErrors,
 		poolChanged: func(ctx context.Context, pool v1alpha1.PoolName) { send(ctx, changed, pool) },

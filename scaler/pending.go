@@ -55,6 +55,8 @@ type pending struct {
 	ledger *claim.Ledger
 	placer *start.Placer
 	view   *view.View
+	// classes say into which zones a pool can launch.
+	classes classKinds
 	// ready says why the view is not whole yet.
 	ready  func() error
 	demand *demand
@@ -227,11 +229,11 @@ func (c *pending) unserved(ctx context.Context, pod *corev1.Pod) (time.Duration,
 		c.say(pod, v1alpha1.ReasonStandbyUnavailable, found.why)
 		return explainAgain, nil
 	}
-	if c.demand.add(pod, found.pool) {
+	if c.demand.add(pod, found.pool, found.zones...) {
 		c.poolChanged(ctx, found.pool)
 	}
 	if !found.coming { // else it was told of its launch
-		c.say(pod, v1alpha1.ReasonColdLaunch, found.why+": launching a new instance in pool "+string(found.pool))
+		c.say(pod, v1alpha1.ReasonColdLaunch, found.why+": launching a new instance in pool "+string(found.pool)+inWords(found.zones))
 	}
 	return explainAgain, nil
 }
@@ -300,6 +302,8 @@ type finding struct {
 	why string
 	// pool could serve it with a new instance; empty if none could.
 	pool v1alpha1.PoolName
+	// zones are those in which that instance would help; none means any.
+	zones []string
 	// coming: the pool has launched for the pod already, and its instances are warming up.
 	coming bool
 }
@@ -324,19 +328,21 @@ func (c *pending) why(ctx context.Context, pod *corev1.Pod) (finding, error) {
 	if len(pools.Items) == 0 {
 		return finding{why: "there is no NodePool"}, nil
 	}
-	return c.choose(pod, pools.Items, nodes.Items), nil
+	return c.choose(ctx, pod, pools.Items, nodes.Items), nil
 }
 
 // choose picks the pool that is to launch for the pod: the one that has done so, as long as its instances are warming up, else the heaviest
 // that could. Without the first, a pool that stands at its poolSize by that very launch would no longer wait for it: its node would be stopped
 // when it is warm and started again for the pod, or a second pool would launch as well.
-func (c *pending) choose(pod *corev1.Pod, pools []v1alpha1.NodePool, nodes []corev1.Node) finding {
+func (c *pending) choose(ctx context.Context, pod *corev1.Pod, pools []v1alpha1.NodePool, nodes []corev1.Node) finding {
 	judge, launched := c.view.Judge(pod), c.demand.poolOf(pod)
 	var reasons []string
 	var cold, coming *v1alpha1.NodePool
+	zones := map[*v1alpha1.NodePool][]string{}
 	for i := range pools {
 		pool := &pools[i]
-		judged := judgePool(judge, pool, nodes)
+		judged := judgePool(judge, pool, nodes, offerOf(ctx, c.classes, pool))
+		zones[pool] = judged.zones
 		reasons = append(reasons, judged.why)
 		if judged.launch && (cold == nil || pool.Spec.WeightOrDefault() > cold.Spec.WeightOrDefault()) {
 			cold = pool
@@ -348,9 +354,17 @@ func (c *pending) choose(pod *corev1.Pod, pools []v1alpha1.NodePool, nodes []cor
 	slices.Sort(reasons)
 	found := finding{why: strings.Join(reasons, "; "), coming: coming != nil}
 	if at := cmp.Or(coming, cold); at != nil {
-		found.pool = v1alpha1.PoolName(at.Name)
+		found.pool, found.zones = v1alpha1.PoolName(at.Name), zones[at]
 	}
 	return found
+}
+
+// inWords names the zones to which a launch is bound.
+func inWords(zones []string) string {
+	if len(zones) == 0 {
+		return ""
+	}
+	return ", zone " + strings.Join(zones, " or ")
 }
 
 // claimedOn reports whether some replica has published a claim of the pod.

@@ -43,7 +43,8 @@ func (r *rig) looksAfter() *pending {
 	r.t.Helper()
 	clock, seen := func() time.Time { return r.now }, r.view()
 	return &pending{
-		reader: r.api, writer: r.api, ledger: r.ledger, demand: r.demand, events: r.events, schedulers: []string{v1alpha1.SchedulerName},
+		classes: r.pools.classes,
+		reader:  r.api, writer: r.api, ledger: r.ledger, demand: r.demand, events: r.events, schedulers: []string{v1alpha1.SchedulerName},
 		recalled: map[podKey]types.UID{}, told: map[podKey]string{}, passed: map[podKey]bool{},
 		failing: map[podKey]string{}, errors: r.nodes.metrics.schedulerErrors,
 		now: clock, view: seen, ready: func() error { return nil }, placer: start.NewPlacer(r.ledger, seen, r.nodes.starter, r.events, clock),
@@ -103,10 +104,10 @@ func TestExplainSays(t *testing.T) {
 		"all nodes are in use":         {[]client.Object{unschedulable(needing("1")), nodePool(1, 1, counting(1)), nodeIn(v1alpha1.StateRunning)}, time.Minute, "pool p is at its poolSize of 1"},
 		"another node may be launched": {[]client.Object{unschedulable(needing("1")), nodePool(2, 1, counting(1)), nodeIn(v1alpha1.StateRunning)}, time.Minute, "ColdLaunch pool p has no standby node with room now: launching a new instance in pool p"},
 		"the pool goes":                {[]client.Object{unschedulable(needing("1")), nodePool(2, 1, deleted), nodeIn(v1alpha1.StateRunning)}, time.Minute, "StandbyUnavailable pool p is being deleted"},
-		"a person keeps the node back": {[]client.Object{unschedulable(needing("1")), nodePool(2, 1), standby(annotated(v1alpha1.AnnotationDoNotStart, "true"))}, time.Minute, "kept back: annotated stratos.sh/do-not-start"},
+		"a person keeps the node back": {[]client.Object{unschedulable(needing("1")), nodePool(2, 1), standby(annotated(v1alpha1.AnnotationDoNotStart, "true"))}, time.Minute, "ColdLaunch pool p: its standby nodes are kept back: annotated stratos.sh/do-not-start: launching"},
 		"of two reasons the first node's, by name": {
 			[]client.Object{unschedulable(needing("1")), nodePool(2, 1), standby(annotated(v1alpha1.AnnotationDoNotStart, "true")), standby(second, annotated(v1alpha1.AnnotationCordoned, ""))},
-			time.Minute, "kept back: cordoned by somebody else",
+			time.Minute, "ColdLaunch pool p: its standby nodes are kept back: cordoned by somebody else: launching",
 		},
 		"too early to say":            {[]client.Object{unschedulable()}, 2*time.Second - 1, ""},
 		"another replica has claimed": {[]client.Object{unschedulable(), nodePool(2, 1), standby(annotated(v1alpha1.AnnotationClaims, "x,a"))}, time.Minute, ""},
@@ -157,7 +158,7 @@ func TestAForgottenPodIsAskedAboutAgain(t *testing.T) {
 		"the node runs":                 {unschedulable(needing("1")), nodeIn(v1alpha1.StateRunning), []string{"pool p"}},
 		"it does not fit":               {unschedulable(needing("5")), standby(), nil},
 		"the node rests":                {unschedulable(needing("1")), standby(markedAt(v1alpha1.AnnotationUnavailableUntil, epoch().Add(time.Hour))), []string{"pool p"}},
-		"a person keeps the node back":  {unschedulable(needing("1")), standby(annotated(v1alpha1.AnnotationDoNotStart, "true")), nil},
+		"a person keeps the node back":  {unschedulable(needing("1")), standby(annotated(v1alpha1.AnnotationDoNotStart, "true")), []string{"pool p"}},
 		"another replica has a promise": {unschedulable(needing("1")), standby(annotated(v1alpha1.AnnotationClaims, "a")), nil},
 		"it starts no node":             {unschedulable(needing("1"), ofDaemonSet), standby(), nil},
 		"its scheduler never asks":      {unschedulable(needing("5"), func(p *corev1.Pod) { p.Spec.SchedulerName = "default-scheduler" }), standby(), nil},

@@ -65,6 +65,8 @@ type pools struct {
 	turns     *turns
 	poke      func()
 	launches  launches
+	// unstartable are the standby nodes that a person keeps from starting.
+	unstartable unstartable
 	// launchesAtOnce bounds one pool's launches under way.
 	launchesAtOnce int
 	// wake has one instance looked at again: its pool has changed.
@@ -98,6 +100,7 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	c.inventory.settle(v1alpha1.PoolName(pool.Name), nodes.Items)
+	c.unstartable.look(pool, nodes.Items, c.now())
 	slots := c.settle(pool)
 	images, err := c.images(ctx, pool, nodes.Items)
 	if err != nil {
@@ -111,9 +114,16 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: sweepEvery}, err // a pool without instances is in no sweep
 	}
 	from := present(ctx, c.classes, pool).key()
-	wants := c.wants(pool, count, c.demand.nodes(pool, nodes.Items, promisedBy(ctx, c.classes, pool)), from)
-	slots = c.giveBack(pool, slots, wants)
-	slots, err = c.reserve(ctx, pool, slots, wants)
+	offer := offerOf(ctx, c.classes, pool)
+	needOf := func() plan.Need { return c.demand.need(pool, nodes.Items, offer, c.supply(pool, nodes.Items, slots)) }
+	need := needOf()
+	wants := c.wants(pool, count, need, from)
+	if left, given := c.giveBack(pool, slots, wants); given {
+		slots = left
+		need = needOf()
+		wants = c.wants(pool, count, need, from)
+	}
+	slots, err = c.reserve(ctx, pool, slots, wants, need.Zones)
 	if err != nil {
 		return ctrl.Result{}, ignoreConflict(err)
 	}

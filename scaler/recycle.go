@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/scaler/lifecycle"
 	"github.com/stratos-sh/stratos/scaler/plan"
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
@@ -35,6 +36,7 @@ func (c *pools) recycle(ctx context.Context, pool *v1alpha1.NodePool, nodes []co
 			errs = append(errs, c.patchNode(ctx, n, transition.Stamp(n, was.unknown(now))))
 		}
 		m := memberOf(e, n, was.drift(now))
+		m.Withheld = c.unstartable.withheld(pool, m.Node, c.now())
 		m.Turn = !c.turns.of(name, m.Node).None()
 		m.Stale, m.Refreshing = images.stale(m.Node) && c.startable(n), refreshing(n)
 		errs = append(errs, c.occupancy(ctx, n, pool.Spec.ScaleDown.DrainTimeoutOrDefault(), &m))
@@ -88,17 +90,36 @@ func (c *pools) occupancy(ctx context.Context, n *corev1.Node, drain time.Durati
 			return err
 		}
 		counting := transition.Counting(n.Name, c.namespace, pods.Items)
-		failed := timeMark(n, v1alpha1.AnnotationDrainFailedAt)
-		resting := !failed.IsZero() && c.now().Sub(failed) < drain // a drain that failed is not tried again at once
-		m.Empty, m.Held = len(counting) == 0 && claims == 0, doNotDisrupt(n, counting) || resting
+		m.Empty = len(counting) == 0 && claims == 0
+		m.Held = doNotDisrupt(n, counting) || !m.Empty && drainBacksOff(n, drain, c.now())
 	}
 	return nil
 }
 
+// drainBacksOff reports whether drains of the node that did not end are too recent for another.
+func drainBacksOff(n *corev1.Node, drain time.Duration, now time.Time) bool {
+	failed := timeMark(n, v1alpha1.AnnotationDrainFailedAt)
+	return !failed.IsZero() && now.Sub(failed) < lifecycle.DrainBackoff(transition.DrainFailures(n), drain)
+}
+
 // doNotDisrupt reports whether somebody wants the node, or a pod that counts on it, to stay.
 func doNotDisrupt(n *corev1.Node, counting []*corev1.Pod) bool {
-	return n.Annotations[v1alpha1.AnnotationDoNotDisrupt] == "true" ||
-		slices.ContainsFunc(counting, func(p *corev1.Pod) bool { return p.Annotations[v1alpha1.AnnotationDoNotDisrupt] == "true" })
+	return protectedBy(n.Annotations) != "" ||
+		slices.ContainsFunc(counting, func(p *corev1.Pod) bool { return protectedBy(p.Annotations) != "" })
+}
+
+// protectedBy is the annotation of a Node or pod that says that it is not to be disrupted, "" for none: ours, Karpenter's,
+// Cluster Autoscaler's.
+func protectedBy(annotations map[string]string) string {
+	switch {
+	case annotations[v1alpha1.AnnotationDoNotDisrupt] == "true":
+		return v1alpha1.AnnotationDoNotDisrupt
+	case annotations[v1alpha1.AnnotationKarpenterDoNotDisrupt] == "true":
+		return v1alpha1.AnnotationKarpenterDoNotDisrupt
+	case annotations[v1alpha1.AnnotationSafeToEvict] == "false":
+		return v1alpha1.AnnotationSafeToEvict
+	}
+	return ""
 }
 
 // sayDrift says once of each node that it drifted.

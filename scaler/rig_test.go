@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -69,9 +70,11 @@ type rig struct {
 	// terminating is what TerminateInstance answers.
 	terminating error
 	evicting    error
-	listed      []*provider.Instance
-	listing     error                         // beside what is listed
-	known       map[string]*provider.Instance // what GetInstance answers with
+	// answering is what an eviction is answered, where it is set.
+	answering func(pod string, e *policyv1.Eviction) error
+	listed    []*provider.Instance
+	listing   error                         // beside what is listed
+	known     map[string]*provider.Instance // what GetInstance answers with
 
 	cloud *classCloud
 
@@ -183,8 +186,14 @@ func (r *rig) delete(ctx context.Context, c client.WithWatch, o client.Object, o
 	return c.Delete(ctx, o, opts...)
 }
 
-func (r *rig) evict(_ context.Context, _ client.Client, sub string, o, _ client.Object, _ ...client.SubResourceCreateOption) error {
+func (r *rig) evict(_ context.Context, _ client.Client, sub string, o, body client.Object, opts ...client.SubResourceCreateOption) error {
+	if len((&client.SubResourceCreateOptions{}).ApplyOptions(opts).DryRun) > 0 {
+		sub = "dry-run " + sub
+	}
 	r.note(sub + " " + o.GetName())
+	if e, ok := body.(*policyv1.Eviction); ok && r.answering != nil {
+		return r.answering(o.GetName(), e)
+	}
 	return r.evicting
 }
 
@@ -250,7 +259,7 @@ func (r *rig) launch(_ context.Context, _ v1alpha1.NodeClassRef, req provider.La
 			return nil, err
 		}
 	}
-	return &provider.Instance{ID: v1alpha1.InstanceID(req.ClientToken), State: provider.InstancePending, Tags: req.Tags, LaunchTime: r.now}, nil
+	return &provider.Instance{ID: v1alpha1.InstanceID(req.ClientToken), State: provider.InstancePending, Zone: req.Zone, Tags: req.Tags, LaunchTime: r.now}, nil
 }
 
 func (r *rig) want(log ...string) {

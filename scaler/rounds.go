@@ -20,15 +20,17 @@ import (
 // A pool's launches go in rounds. Between two rounds the pool, its nodes and the waiting pods are read again, so that
 // nothing is launched that nobody wants any more.
 
-// wants is what launches depend on. from names the class and the template that they are launched from.
-func (c *pools) wants(pool *v1alpha1.NodePool, count map[v1alpha1.NodeState]int32, demand int32, from string) plan.Pool {
+// wants is what launches depend on. need is what waiting pods need, from names the class and the template that they are launched from.
+func (c *pools) wants(pool *v1alpha1.NodePool, count map[v1alpha1.NodeState]int32, need plan.Need, from string) plan.Pool {
 	_, failing := c.warmups.last(pool, from)
 	p := plan.Pool{
-		PoolSize: pool.Spec.PoolSize, MinStandby: pool.Spec.MinStandby, Demand: demand,
+		PoolSize: pool.Spec.PoolSize, MinStandby: pool.Spec.MinStandby, Demand: need.Any,
+		Zoned: int32(len(need.Zones)), Served: need.Served, //nolint:gosec // one per pod at most
 		Standby: count[v1alpha1.StateStandby], Warmup: count[v1alpha1.StateWarmup], Total: total(count),
 		// What an unexplained end means is found out first: a launch in its place may end the same way.
 		Held: c.inventory.unexplained(v1alpha1.PoolName(pool.Name)),
 	}
+	p.Unstartable, p.Withheld = c.unstartable.count(pool, c.now())
 	if failing != nil {
 		p.Probe, p.Held = true, p.Held || backsOff(failing, c.now())
 	}
@@ -48,21 +50,22 @@ func pendingLaunches(s slots) int32 {
 
 // giveBack ends launches that are not wanted any more and that the cloud was not asked for. The others may have launched
 // something.
-func (c *pools) giveBack(pool *v1alpha1.NodePool, s slots, wants plan.Pool) slots {
+func (c *pools) giveBack(pool *v1alpha1.NodePool, s slots, wants plan.Pool) (left slots, given bool) {
 	wants.Pending = pendingLaunches(s)
 	if c.launches.giveBack(pool.UID, int(plan.Unneeded(wants)), c.now()) {
-		return c.settle(pool)
+		return c.settle(pool), true
 	}
-	return s
+	return s, false
 }
 
-// reserve writes the slots of the launches that the pool lacks, before any of them is asked for.
-func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots slots, has plan.Pool) (slots, error) {
+// reserve writes the slots of the launches that the pool lacks, before any of them is asked for. The first of them go to the
+// given zones.
+func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots slots, has plan.Pool, zones []string) (slots, error) {
 	has.Pending = pendingLaunches(slots)
 	n := plan.Launches(has)
-	has.Demand = 0
+	has.Demand, has.Zoned = 0, 0
 	cold := n - plan.Launches(has) // those that the pool would not launch for itself
-	slots = slots.reserve(n)
+	slots = slots.reserve(n).in(zones[:min(len(zones), int(n))])
 	text := slots.String()
 	if text == pool.Annotations[v1alpha1.AnnotationLaunches] {
 		return slots, nil
@@ -109,7 +112,7 @@ func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, s slots, wa
 	if held.err != nil { // one call shows whether the cloud still refuses; not always the same one, which may be the only one refused
 		round = open[int(held.count)%len(open):][:1]
 	}
-	err = c.launchAll(ctx, pool, round)
+	err = c.launchAll(ctx, pool, round, s.Zones)
 	switch {
 	case isEverywhere(err):
 		return c.launches.refuse(pool.UID, from, err, c.now()).Sub(c.now()), err
@@ -130,11 +133,11 @@ func isEverywhere(err error) bool {
 }
 
 // launchAll asks for the slots at once. It returns the refusal that is the same everywhere where there is one, else any.
-func (c *pools) launchAll(ctx context.Context, pool *v1alpha1.NodePool, round []int64) error {
+func (c *pools) launchAll(ctx context.Context, pool *v1alpha1.NodePool, round []int64, zones map[int64]string) error {
 	group, errs := &errgroup.Group{}, make([]error, len(round)) // one that fails does not take the others down
 	for at, slot := range round {
 		group.Go(func() error {
-			errs[at] = c.launchOne(ctx, pool, slot)
+			errs[at] = c.launchOne(ctx, pool, slot, zones[slot])
 			return nil
 		})
 	}
@@ -149,10 +152,12 @@ func (c *pools) launchAll(ctx context.Context, pool *v1alpha1.NodePool, round []
 	return last
 }
 
-// launchOne asks for one slot.
-func (c *pools) launchOne(ctx context.Context, pool *v1alpha1.NodePool, slot int64) error {
+// launchOne asks for one slot, in the zone where it is to be; "" for any.
+func (c *pools) launchOne(ctx context.Context, pool *v1alpha1.NodePool, slot int64, zone string) error {
 	first := c.launches.ask(pool.UID, slot)
-	instance, err := c.launcher.launch(ctx, pool.Spec.Template.NodeClassRef, c.request(pool, slot))
+	req := c.request(pool, slot)
+	req.Zone = zone
+	instance, err := c.launcher.launch(ctx, pool.Spec.Template.NodeClassRef, req)
 	if provider.IsNotFound(err) { // it was launched and has ended since: nothing is left to ask for
 		c.launches.note(pool.UID, slot, c.now())
 		return nil

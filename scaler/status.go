@@ -71,17 +71,19 @@ func (c *pools) conditions(ctx context.Context, pool *v1alpha1.NodePool, launchE
 		set(v1alpha1.ConditionStartsLimited, false, v1alpha1.ReasonStartBudgetLeft, "scaleUp.startBudget is not used up")
 	}
 	if found || pool.DeletionTimestamp != nil {
-		ready, why, message := readiness(pool, failing)
-		set(v1alpha1.ConditionReady, ready, why, message)
+		held, withheld := c.unstartable.count(pool, c.now())
+		ready, why, message := readiness(pool, failing, withheld)
+		set(v1alpha1.ConditionReady, ready, why, message+notStartable(held))
 	} else {
 		set(v1alpha1.ConditionReady, false, reason, words)
 	}
 }
 
-// readiness is the condition Ready of a pool whose class is ready.
-func readiness(pool *v1alpha1.NodePool, failing *v1alpha1.WarmupFailure) (bool, v1alpha1.Reason, string) {
+// readiness is the condition Ready of a pool whose class is ready. withheld are the standby nodes that do not count towards
+// minStandby.
+func readiness(pool *v1alpha1.NodePool, failing *v1alpha1.WarmupFailure, withheld int32) (bool, v1alpha1.Reason, string) {
 	s := pool.Status
-	short := s.Standby < pool.Spec.MinStandby && s.Standby+s.Starting+s.Running < pool.Spec.PoolSize
+	short := s.Standby-withheld < pool.Spec.MinStandby && s.Standby+s.Starting+s.Running < pool.Spec.PoolSize
 	filling := fmt.Sprintf("%d of %d standby, %d warming up", s.Standby, pool.Spec.MinStandby, s.Warmup)
 	switch {
 	case pool.DeletionTimestamp != nil:

@@ -43,6 +43,8 @@ const (
 	AnnotationStoppingSince = "stratos.sh/stopping-since"
 	// AnnotationDrainFailedAt is the RFC 3339 time at which the drain of a node that was to be replaced was given up.
 	AnnotationDrainFailedAt = "stratos.sh/drain-failed-at"
+	// AnnotationDrainFailures counts the drains of a node in a row that did not end.
+	AnnotationDrainFailures = "stratos.sh/drain-failures"
 	// AnnotationRunningSince is the RFC 3339 time at which the node last became running; maxNodeRuntime counts from it.
 	AnnotationRunningSince = "stratos.sh/running-since"
 	// AnnotationCordoned marks a cordon as ours.
@@ -90,6 +92,10 @@ const (
 	AnnotationIgnore = "stratos.sh/ignore"
 	// AnnotationDoNotDisrupt on a Pod or Node, "true": keep the node running.
 	AnnotationDoNotDisrupt = "stratos.sh/do-not-disrupt"
+	// AnnotationKarpenterDoNotDisrupt is Karpenter's annotation of the same meaning.
+	AnnotationKarpenterDoNotDisrupt = "karpenter.sh/do-not-disrupt"
+	// AnnotationSafeToEvict is Cluster Autoscaler's annotation; "false" has the same meaning.
+	AnnotationSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 	// AnnotationDoNotStart on a Node, "true": keep the node standby.
 	AnnotationDoNotStart = "stratos.sh/do-not-start"
 	// AnnotationLaunches on a NodePool holds the launch slots that were used and those whose instance has not been known for long.

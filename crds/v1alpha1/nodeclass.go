@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,6 +50,16 @@ func (c *AWSNodeClass) Promised() (capacity corev1.ResourceList, labels map[stri
 		labels[corev1.LabelArchStable] = c.Status.Architecture
 	}
 	return c.Status.Capacity, labels
+}
+
+// Zones are those of the class's subnets, sorted; none while they have not been resolved.
+func (c *AWSNodeClass) Zones() []string {
+	var zones []string
+	for _, s := range c.Status.Subnets {
+		zones = append(zones, s.Zone)
+	}
+	slices.Sort(zones)
+	return slices.Compact(zones)
 }
 
 // SpecHash implements NodeClass.

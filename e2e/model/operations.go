@@ -121,10 +121,11 @@ func (w *World) finishPod(a [4]int) {
 	}
 }
 
+// guardPod has evictions of a pod refused, in one of the ways in which API servers do.
 func (w *World) guardPod(a [4]int) {
 	if p := pick(w.userPods(), a[0]); p != nil {
 		w.api.editPod(client.ObjectKeyFromObject(*p), func(p *corev1.Pod) {
-			metav1.SetMetaDataAnnotation(&p.ObjectMeta, annotationGuarded, "true")
+			metav1.SetMetaDataAnnotation(&p.ObjectMeta, annotationGuarded, []string{guardBudget, guardBudgets, guardWebhook}[a[0]%3])
 		})
 	}
 }

@@ -324,6 +324,7 @@ func (r *rules) deadlines() {
 			most = pool.Spec.ScaleDown.DrainTimeoutOrDefault() + 7*time.Minute
 		case v1alpha1.StateTerminating:
 			most = pool.Spec.ScaleDown.DrainTimeoutOrDefault() + 7*time.Minute
+			r.drains(n)
 			if r.guarded(n.Name) {
 				continue
 			}
@@ -336,6 +337,23 @@ func (r *rules) deadlines() {
 		}
 		if age := r.w.now.Sub(from); age > most {
 			r.w.breaks("deadline", "%s has been %s for %s", n.Name, stateOf(n), age)
+		}
+	}
+}
+
+// drains checks that a pod whose eviction is refused keeps no other pod on a node that is drained.
+func (r *rules) drains(n *corev1.Node) {
+	from := r.entered[n.Name]
+	if from.Before(r.unrest) {
+		from = r.unrest
+	}
+	const most = 45 * time.Second // refusals are asked about again every 2 s, errors after 30 s at most
+	if r.w.now.Sub(from) < most {
+		return
+	}
+	for _, p := range r.w.api.on(n.Name) {
+		if counts(p) && p.DeletionTimestamp == nil && p.Annotations[annotationGuarded] == "" && r.w.now.Sub(r.bound[p.UID]) > most {
+			r.w.breaks("deadline", "%s is being drained for %s, and %s was not evicted", n.Name, r.w.now.Sub(from), p.Name)
 		}
 	}
 }

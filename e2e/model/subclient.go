@@ -2,9 +2,13 @@ package model
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -51,18 +55,47 @@ func (s *subClient) Update(_ context.Context, object client.Object, _ ...client.
 	})
 }
 
+// The ways in which an API server refuses an eviction: a disruption budget, two of them, an admission webhook.
+const (
+	guardBudget  = "budget"
+	guardBudgets = "budgets"
+	guardWebhook = "webhook"
+)
+
 // Create implements client.SubResourceWriter, for evictions.
-func (s *subClient) Create(_ context.Context, object, _ client.Object, _ ...client.SubResourceCreateOption) error {
-	return s.c.p.write("evict "+object.GetName(), func() error {
+func (s *subClient) Create(_ context.Context, object, body client.Object, options ...client.SubResourceCreateOption) error {
+	dry := len((&client.SubResourceCreateOptions{}).ApplyOptions(options).DryRun) > 0
+	return s.c.p.write(fmt.Sprintf("evict %s, dry run: %v", object.GetName(), dry), func() error {
 		at := client.ObjectKeyFromObject(object)
 		pod := s.c.p.w.api.pod(at)
-		switch {
-		case pod == nil:
+		if pod == nil {
 			return notFound(kindPod, at.Name)
-		case pod.Annotations[annotationGuarded] != "":
-			return apierrors.NewTooManyRequests("a disruption budget does not allow it", 1)
+		}
+		if e, ok := body.(*policyv1.Eviction); ok && !meant(e.DeleteOptions, pod) {
+			return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, at.Name, fmt.Errorf("uid does not match"))
+		}
+		if err := guards(pod); err != nil || dry {
+			return err
 		}
 		s.c.p.w.api.remove(kindPod, at)
 		return nil
 	})
+}
+
+// meant reports whether the preconditions name this pod.
+func meant(o *metav1.DeleteOptions, pod *corev1.Pod) bool {
+	return o == nil || o.Preconditions == nil || o.Preconditions.UID == nil || *o.Preconditions.UID == pod.UID
+}
+
+// guards is what the API server answers to an eviction that it refuses, nil where it evicts.
+func guards(pod *corev1.Pod) error {
+	switch pod.Annotations[annotationGuarded] {
+	case "":
+		return nil
+	case guardBudgets:
+		return apierrors.NewInternalError(errors.New("this pod has more than one PodDisruptionBudget"))
+	case guardWebhook:
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, pod.Name, errors.New("a webhook denied the request"))
+	}
+	return apierrors.NewTooManyRequests("a disruption budget does not allow it", 1)
 }

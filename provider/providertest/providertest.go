@@ -40,6 +40,7 @@ func Run(t *testing.T, create func(t *testing.T) Subject) {
 		"a launched instance comes up and carries its tags":        launchComesUp,
 		"launches are separate instances":                          launchesAreSeparate,
 		"a client token launches one instance":                     clientToken,
+		"a launch goes to the zone that it asks for":               launchZone,
 		"stop and start go through every state":                    stopAndStart,
 		"starting what runs or is coming up is accepted":           startIdempotent,
 		"stopping what is stopping or stopped is accepted":         stopIdempotent,
@@ -130,6 +131,27 @@ func launchComesUp(t *testing.T, s Subject) {
 	}
 	if got.Type == "" || got.Zone == "" || got.LaunchTime.IsZero() {
 		t.Errorf("type %q, zone %q, launch time %v: none may be empty", got.Type, got.Zone, got.LaunchTime)
+	}
+}
+
+// launchZone asks for each of the zones that launches without one go to.
+func launchZone(t *testing.T, s Subject) {
+	zones := map[string]bool{}
+	for n := range int64(4) {
+		i := launch(t, s, provider.LaunchRequest{ClientToken: fmt.Sprintf("any-%d", n), Number: n})
+		zones[i.Zone] = true
+	}
+	for zone := range zones {
+		for n := range int64(2) {
+			i := launch(t, s, provider.LaunchRequest{ClientToken: fmt.Sprintf("%s-%d", zone, n), Number: n, Zone: zone})
+			if i.Zone != zone {
+				t.Errorf("a launch for zone %s went to %s", zone, i.Zone)
+			}
+		}
+	}
+	_, err := s.Launch(t.Context(), provider.LaunchRequest{ClientToken: "nowhere", Zone: "no-such-zone"})
+	if !provider.IsInvalidConfig(err) {
+		t.Errorf("a launch for a zone that the class does not have: %v, want an invalid configuration", err)
 	}
 }
 

@@ -224,7 +224,7 @@ func running(o Observation, now time.Time) Decision {
 		return do(ToStandby, "stopped by somebody else")
 	case dead(o, now):
 		return do(Fence, "its kubelet has not reported for scaleUp.readyTimeout, and its pods have outstayed their grace")
-	case o.Recycle != "" && !n.DoNotDisrupt && (empty || o.Recycle == v1alpha1.StopRuntime):
+	case o.Recycle != "" && !n.DoNotDisrupt && (empty || o.Recycle == v1alpha1.StopRuntime && !now.Before(drainsAgain(o))):
 		return recycle(o)
 	case !empty && !n.EmptySince.IsZero():
 		return do(MarkInUse, "in use again")
@@ -236,7 +236,9 @@ func running(o Observation, now time.Time) Decision {
 	case !o.Policy.ScaleDown:
 		return wait("empty, and scale-down is disabled", 0)
 	case n.DoNotDisrupt:
-		return wait("empty, and annotated "+v1alpha1.AnnotationDoNotDisrupt, 0)
+		return wait("empty, and annotated not to be disrupted", 0)
+	case o.Attached > 0 && now.Before(drainsAgain(o)):
+		return wait("empty, and volumes that kept it from its last stop are still attached", min(until(drainsAgain(o), now), time.Minute))
 	case n.EmptySince.IsZero():
 		return do(MarkEmpty, "empty")
 	case now.Sub(n.EmptySince) < o.Policy.EmptyTTL:

@@ -18,7 +18,8 @@ type Observation struct {
 	Counting int
 	// Claims is the number of waiting pods that are promised room on the node.
 	Claims int
-	// Attached is the number of volumes of pods that have left the node and that are still attached to it.
+	// Attached is the number of volumes of pods that have left the node and that are still attached to it. Of a running node
+	// it is known where a drain has failed.
 	Attached int
 	// Leaving is the number of pods that do not count and are being deleted: on a stopped node no kubelet is there to end them.
 	Leaving int
@@ -102,6 +103,9 @@ type Node struct {
 	StopAsked  time.Time
 	StopReason v1alpha1.StopReason
 	Failures   int
+	// DrainFailed is when the last drain was given up, DrainFailures how many in a row were.
+	DrainFailed   time.Time
+	DrainFailures int
 	// DoNotDisrupt: a person wants the node, or a pod that counts on it, to stay.
 	DoNotDisrupt bool
 }

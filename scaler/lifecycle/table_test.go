@@ -210,6 +210,11 @@ func emptySince(d time.Duration) func(*Observation) {
 	return func(o *Observation) { o.Node.EmptySince = ago(d) }
 }
 
+// drainFailed: a drain was given up so long ago, for the first time.
+func drainFailed(d time.Duration) func(*Observation) {
+	return func(o *Observation) { o.Node.DrainFailed, o.Node.DrainFailures = ago(d), 1 }
+}
+
 const (
 	shutting = provider.InstanceShuttingDown
 
@@ -394,6 +399,10 @@ func table() []row {
 		{running, running_, "empty for emptyNodeTTL, annotated do-not-disrupt", all(emptySince(time.Hour), func(o *Observation) { o.Node.DoNotDisrupt = true }), Wait, stay},
 		{running, running_, "in use, its turn: maxNodeRuntime has passed", all(inUse, turn(v1alpha1.StopRuntime)), BeginTerminate, "terminating"},
 		{running, running_, "promised to waiting pods, its turn: maxNodeRuntime has passed", all(claimed, turn(v1alpha1.StopRuntime)), BeginTerminate, "terminating"},
+		{running, running_, "its turn: maxNodeRuntime has passed, and its last drain failed a while ago", all(inUse, turn(v1alpha1.StopRuntime), drainFailed(time.Minute)), Wait, stay},
+		{running, running_, "the same, and its back-off is over", all(inUse, turn(v1alpha1.StopRuntime), drainFailed(time.Hour)), BeginTerminate, "terminating"},
+		{running, running_, "empty for emptyNodeTTL, its last drain failed, and volumes are still attached", all(emptySince(time.Hour), drainFailed(time.Minute), attached), Wait, stay},
+		{running, running_, "the same, and the volumes are detached", all(emptySince(time.Hour), drainFailed(time.Minute)), BeginStop, "stopping"},
 		{running, running_, "maxNodeRuntime has passed, it or a pod on it annotated do-not-disrupt", all(inUse, turn(v1alpha1.StopRuntime), func(o *Observation) { o.Node.DoNotDisrupt = true }), Wait, stay},
 		{running, running_, "empty, its turn: drifted, or above poolSize", turn(v1alpha1.StopDrift), BeginTerminate, "terminating"},
 		{running, running_, "its turn: drifted, or above poolSize, and in use again", all(inUse, turn(v1alpha1.StopSurplus)), Wait, stay},

@@ -22,6 +22,8 @@ type Member struct {
 	Drift string
 	// Empty: no pod that counts is on the node and none is promised room there.
 	Empty bool
+	// Withheld: a person has kept the standby node from starting for so long that it does not count as standby.
+	Withheld bool
 	// Held: the node must not be taken now. A standby one is promised to a pod, a running one is not to be disrupted.
 	Held bool
 	// Turn: it was the node's turn already, and that does not show in its state yet.
@@ -136,13 +138,15 @@ func replaced(members []Member, p Recycling, now time.Time) []Turn {
 			left--
 		}
 	}
-	standby, least := len(standing(members)), floor(members, p)
+	stood, least := len(standing(members)), floor(members, p)
+	standby := stood
 	var turns []Turn
 	for _, m := range candidates(members, p, now) {
 		switch {
 		case left <= 0:
 			return turns
-		case m.State == v1alpha1.StateStandby && standby <= least:
+		case m.Withheld: // nobody waits for it
+		case m.State == v1alpha1.StateStandby && standby <= least, m.keeps(p, stood, now):
 			continue
 		case m.State == v1alpha1.StateStandby:
 			standby--
@@ -151,6 +155,14 @@ func replaced(members []Member, p Recycling, now time.Time) []Turn {
 		turns = append(turns, m.turn(p, now))
 	}
 	return turns
+}
+
+// keeps reports whether a standby node that drifted stays. A pool with standbySurplusTTL 0s keeps what stands by above
+// minStandby for ever, and nothing would be launched in its place: one new image would take all of its warm nodes.
+func (m *Member) keeps(p Recycling, stood int, now time.Time) bool {
+	expired := p.ExpireAfter > 0 && now.Sub(m.Launched) >= p.ExpireAfter
+	drifted := m.State == v1alpha1.StateStandby && m.turn(p, now).Reason == v1alpha1.StopDrift
+	return drifted && !expired && p.SurplusTTL == 0 && stood > int(p.MinStandby)
 }
 
 // floor is how many standby nodes stay: minStandby, as far as the nodes in use leave room for it in poolSize, less the budget.
@@ -225,11 +237,11 @@ func inOrder(members []Member) []Member {
 	return out
 }
 
-// standing are the standby nodes that nobody is promised.
+// standing are the standby nodes that nobody is promised and that may be started.
 func standing(members []Member) []Member {
 	var out []Member
 	for _, m := range members {
-		if m.State == v1alpha1.StateStandby && !m.Held {
+		if m.State == v1alpha1.StateStandby && !m.Held && !m.Withheld {
 			out = append(out, m)
 		}
 	}

@@ -4,6 +4,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -12,8 +13,14 @@ type Pool struct {
 	PoolSize, MinStandby int32
 	// Demand are the nodes that waiting pods need and that no standby node can be.
 	Demand int32
+	// Zoned are the launches that waiting pods need in zones where nothing comes up for them. Served is how much of what
+	// comes up serves such pods alone.
+	Zoned, Served int32
 	// Standby and Warmup are the nodes that are ready to start or will be; Total counts every instance in every state.
 	Standby, Warmup, Total int32
+	// Unstartable are the standby nodes that a person keeps from starting: they serve no pod. Withheld are those of them that
+	// have been kept back for so long that they do not count towards minStandby either.
+	Unstartable, Withheld int32
 	// Pending are launches that were asked for and that no sweep has shown yet.
 	Pending int32
 	// Held: launches back off after a failed warm-up. Probe: they did, and go on with one instance at a time until one
@@ -24,24 +31,32 @@ type Pool struct {
 // Launches is how many instances to launch now: as many as standby lacks of minStandby and of what pods wait for,
 // warming ones and pending launches counted as standby to be, and never past poolSize.
 func Launches(p Pool) int32 {
-	return max(0, wanted(p)-p.Pending)
+	if p.Held {
+		return 0
+	}
+	n := max(0, min(max(0, lack(p)-p.Pending)+p.Zoned, p.PoolSize-p.Total-p.Pending))
+	if p.Probe {
+		n = min(n, max(0, 1-p.Warmup-p.Pending))
+	}
+	return n
 }
 
 // Unneeded is how many of the pending launches are not wanted any more.
 func Unneeded(p Pool) int32 {
-	return max(0, p.Pending-wanted(p))
+	if p.Held {
+		return p.Pending
+	}
+	wanted := max(0, min(lack(p), p.PoolSize-p.Total))
+	if p.Probe {
+		wanted = min(wanted, max(0, 1-p.Warmup))
+	}
+	return max(0, p.Pending-wanted)
 }
 
-// wanted is how many launches may be pending.
-func wanted(p Pool) int32 {
-	n := max(0, min(p.MinStandby+p.Demand-p.Standby-p.Warmup, p.PoolSize-p.Total))
-	switch {
-	case p.Held:
-		return 0
-	case p.Probe:
-		return min(n, max(0, 1-p.Warmup))
-	}
-	return n
+// lack is how many launches the pool lacks in any zone, pending ones left out.
+func lack(p Pool) int32 {
+	supply := p.Standby + p.Warmup - p.Served
+	return max(p.MinStandby+p.Demand-(supply-p.Withheld), p.Demand-(supply-p.Unstartable))
 }
 
 // Slots are a pool's launch numbers, recorded on the NodePool before the cloud is called. A slot makes the client token
@@ -50,6 +65,8 @@ func wanted(p Pool) int32 {
 type Slots struct {
 	Next    int64   `json:"next"`
 	Pending []int64 `json:"pending,omitempty"`
+	// Zones are the zones of the pending launches that go to a certain one: asked for again, a launch goes where it went.
+	Zones map[int64]string `json:"zones,omitempty"`
 }
 
 // ParseSlots reads the value of the launches annotation; "" is a pool that has launched nothing.
@@ -76,6 +93,23 @@ func (s Slots) String() string {
 // Settle drops the pending slots whose instance has been seen.
 func (s Slots) Settle(seen map[int64]bool) Slots {
 	s.Pending = slices.DeleteFunc(slices.Clone(s.Pending), func(slot int64) bool { return seen[slot] })
+	s.Zones = maps.Clone(s.Zones)
+	maps.DeleteFunc(s.Zones, func(slot int64, _ string) bool { return !slices.Contains(s.Pending, slot) })
+	return s
+}
+
+// InZones has the last of the pending slots launch in the zones, one each, as far as there are slots.
+func (s Slots) InZones(zones []string) Slots {
+	if len(zones) == 0 {
+		return s
+	}
+	s.Zones = maps.Clone(s.Zones)
+	if s.Zones == nil {
+		s.Zones = map[int64]string{}
+	}
+	for i, zone := range zones {
+		s.Zones[s.Pending[len(s.Pending)-len(zones)+i]] = zone
+	}
 	return s
 }
 

@@ -19,7 +19,7 @@ func marks() []string {
 	return []string{
 		v1alpha1.AnnotationScaleUpStarted, v1alpha1.AnnotationScaleDownCandidateSince, v1alpha1.AnnotationClaims,
 		v1alpha1.AnnotationStopReason, v1alpha1.AnnotationStopIntent, v1alpha1.AnnotationStoppingSince,
-		v1alpha1.AnnotationNudgedAt, v1alpha1.AnnotationRunningSince, v1alpha1.AnnotationDrainFailedAt,
+		v1alpha1.AnnotationNudgedAt, v1alpha1.AnnotationRunningSince, v1alpha1.AnnotationDrainFailedAt, v1alpha1.AnnotationDrainFailures,
 		v1alpha1.AnnotationSurplusSince, v1alpha1.AnnotationWarmupStarted, v1alpha1.AnnotationImagesChecked, v1alpha1.AnnotationStopAsked,
 		v1alpha1.AnnotationReadySeen, v1alpha1.AnnotationNetworkSeen, v1alpha1.AnnotationStartupTaintsSeen,
 	}
@@ -241,11 +241,6 @@ func Running(n *corev1.Node, t Template, now time.Time) Patch {
 	return append(Patch{{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationStopIntent)}}, between(n, is)...)
 }
 
-// DrainFailed marks a node that has come back from a drain, so that the next try is not at once.
-func DrainFailed(now time.Time) Patch {
-	return Patch{{Op: "add", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationDrainFailedAt), Value: now.UTC().Format(time.RFC3339)}}
-}
-
 // Empty marks a running node as empty since now.
 func Empty(n *corev1.Node, now time.Time) Patch {
 	is := draft(n)
@@ -313,13 +308,16 @@ func testAnnotation(n *corev1.Node, key string) Op {
 }
 
 func leave(n *corev1.Node, s v1alpha1.NodeState, reason v1alpha1.StopReason, now time.Time) *corev1.Node {
-	running := n.Annotations[v1alpha1.AnnotationRunningSince]
+	running, failures := n.Annotations[v1alpha1.AnnotationRunningSince], n.Annotations[v1alpha1.AnnotationDrainFailures]
 	is := enter(n, s)
 	set(&is.Annotations, v1alpha1.AnnotationStopReason, string(reason))
 	// With its fraction: cut to the second, the time for binds in flight would be anything from nothing to lifecycle.CordonTime.
 	set(&is.Annotations, v1alpha1.AnnotationStoppingSince, now.UTC().Format(time.RFC3339Nano))
 	if running != "" { // max runtime counts on if the stop is cancelled
 		set(&is.Annotations, v1alpha1.AnnotationRunningSince, running)
+	}
+	if failures != "" { // this drain may fail too
+		set(&is.Annotations, v1alpha1.AnnotationDrainFailures, failures)
 	}
 	shut(is)
 	return is

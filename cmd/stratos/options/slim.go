@@ -41,15 +41,25 @@ func transform[T any](slim func(T)) func(any) (any, error) {
 	}
 }
 
-// slimMeta keeps of the annotations those of Stratos and the one that marks static pods. An empty map is kept: a patch is made from what is cached,
+// slimMeta keeps of the annotations those of Stratos, the one that marks static pods, and those by which Karpenter and
+// Cluster Autoscaler are told not to disrupt. An empty map is kept: a patch is made from what is cached,
 // and where it took annotations for absent it would write the whole map.
 func slimMeta(m *metav1.ObjectMeta) {
 	m.ManagedFields, m.GenerateName, m.Finalizers = nil, "", nil
 	for key := range m.Annotations {
-		if !strings.HasPrefix(key, v1alpha1.Group+"/") && key != corev1.MirrorPodAnnotationKey {
+		if !strings.HasPrefix(key, v1alpha1.Group+"/") && !isRead(key) {
 			delete(m.Annotations, key)
 		}
 	}
+}
+
+// isRead reports whether an annotation is read that is not ours.
+func isRead(key string) bool {
+	switch key {
+	case corev1.MirrorPodAnnotationKey, v1alpha1.AnnotationKarpenterDoNotDisrupt, v1alpha1.AnnotationSafeToEvict:
+		return true
+	}
+	return false
 }
 
 // slimPod keeps what is read of a pod. One that pulls images is read by its statuses, and there are few of them.

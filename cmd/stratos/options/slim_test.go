@@ -44,14 +44,16 @@ func fatMeta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: "n", Name: "p", UID: "u", GenerateName: "p-", ManagedFields: []metav1.ManagedFieldsEntry{{}}, Finalizers: []string{"f"},
 		Labels: map[string]string{"a": "b"}, Generation: 3, CreationTimestamp: metav1.NewTime(time.Unix(1, 0)), OwnerReferences: []metav1.OwnerReference{{UID: "o"}},
-		Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}", v1alpha1.AnnotationIgnore: "true", corev1.MirrorPodAnnotationKey: "m"},
+		Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}", v1alpha1.AnnotationIgnore: "true", corev1.MirrorPodAnnotationKey: "m",
+			"karpenter.sh/do-not-disrupt": "true", "cluster-autoscaler.kubernetes.io/safe-to-evict": "false"},
 	}
 }
 
 func slimmedMeta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: "n", Name: "p", UID: "u", Labels: map[string]string{"a": "b"}, Generation: 3, CreationTimestamp: metav1.NewTime(time.Unix(1, 0)),
-		OwnerReferences: []metav1.OwnerReference{{UID: "o"}}, Annotations: map[string]string{v1alpha1.AnnotationIgnore: "true", corev1.MirrorPodAnnotationKey: "m"},
+		OwnerReferences: []metav1.OwnerReference{{UID: "o"}}, Annotations: map[string]string{v1alpha1.AnnotationIgnore: "true", corev1.MirrorPodAnnotationKey: "m",
+			"karpenter.sh/do-not-disrupt": "true", "cluster-autoscaler.kubernetes.io/safe-to-evict": "false"},
 	}
 }
 

@@ -1,0 +1,139 @@
+package scaler
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/fit"
+	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/scaler/plan"
+)
+
+// offer is what a pool's class offers for a new instance.
+type offer struct {
+	// promised is a node as the class promises it, nil where it says nothing.
+	promised *corev1.Node
+	// zones are those that the class launches into; none where the class does not say.
+	zones []string
+}
+
+// zoned is a class whose status says into which zones it launches.
+type zoned interface{ Zones() []string }
+
+func offerOf(ctx context.Context, classes classKinds, pool *v1alpha1.NodePool) offer {
+	o := offer{promised: promisedBy(ctx, classes, pool)}
+	class, _, err := classes.get(ctx, pool.Spec.Template.NodeClassRef)
+	if z, ok := class.(zoned); ok && err == nil {
+		o.zones = z.Zones()
+	}
+	return o
+}
+
+// zoneLabelEBS is the label by which volumes of the EBS CSI driver say where they are. The driver
+// puts it on its nodes.
+const zoneLabelEBS = "topology.ebs.csi.aws.com/zone"
+
+// inZoneOf are the labels of a node like the one that has these, in another zone.
+func inZoneOf(labels map[string]string, zone string) map[string]string {
+	out := make(map[string]string, len(labels)+2)
+	for key, value := range labels {
+		switch {
+		case key == "topology.k8s.aws/zone-id" && labels[corev1.LabelTopologyZone] != zone: // nobody knows the other zone's
+		case strings.HasSuffix(key, "/zone") && value == labels[corev1.LabelTopologyZone]:
+			out[key] = zone
+		default:
+			out[key] = value
+		}
+	}
+	out[corev1.LabelTopologyZone], out[zoneLabelEBS] = zone, zone
+	return out
+}
+
+// newNode is a new node of the pool as pods will find it, like the first that the pool has or else
+// as its class promises it. whole reports whether its resources are known.
+func newNode(pool *v1alpha1.NodePool, nodes []corev1.Node, o offer) (n *corev1.Node, whole bool) {
+	n = &corev1.Node{}
+	like := slices.IndexFunc(nodes, func(n corev1.Node) bool {
+		return n.Labels[v1alpha1.LabelPool] == pool.Name && len(n.Status.Allocatable) > 0
+	})
+	switch {
+	case like >= 0:
+		is := &nodes[like]
+		n.Labels, n.Status.Allocatable, whole = maps.Clone(is.Labels), is.Status.Allocatable, true
+		if recorded := is.Annotations[v1alpha1.AnnotationAllocatableAtStop]; recorded != "" {
+			n.Annotations = map[string]string{v1alpha1.AnnotationAllocatableAtStop: recorded}
+		}
+	case o.promised != nil:
+		n.Labels, n.Status.Allocatable = maps.Clone(o.promised.Labels), o.promised.Status.Allocatable
+	default:
+		n.Labels = map[string]string{}
+	}
+	maps.Copy(n.Labels, pool.Spec.Template.Labels)
+	n.Name = pool.Name + "-new"
+	n.Labels[v1alpha1.LabelPool], n.Labels[v1alpha1.LabelState] = pool.Name, string(v1alpha1.StateStandby)
+	if n.Labels[corev1.LabelHostname] != "" {
+		n.Labels[corev1.LabelHostname] = n.Name
+	}
+	n.Spec.Taints = pool.Spec.Template.Taints
+	return n, whole
+}
+
+// serving reports whether a new instance of the pool could serve the pod, and in which of the
+// class's zones: none means any.
+func serving(judge *view.Judge, pool *v1alpha1.NodePool, nodes []corev1.Node, o offer) (zones []string, serves bool) {
+	n, whole := newNode(pool, nodes, o)
+	for _, zone := range o.zones {
+		there := n.DeepCopy()
+		there.Labels = inZoneOf(n.Labels, zone)
+		if takes(judge, claim.NodeOf(there, pool), whole) {
+			zones = append(zones, zone)
+		}
+	}
+	switch len(zones) {
+	case 0:
+		return nil, len(o.zones) == 0 && takes(judge, claim.NodeOf(n, pool), whole)
+	case len(o.zones):
+		return nil, true
+	}
+	return zones, true
+}
+
+// takes judges a new node by what does not depend on the other pods of the cluster. whole: its
+// resources are known.
+func takes(judge *view.Judge, n *claim.Node, whole bool) bool {
+	pod := judge.Digest(n)
+	return pod.Selects(string(n.Name), n.Labels) == nil && pod.Schedulable(n.Taints, false) == nil &&
+		fit.VolumesRefuse(pod, &n.Node) == nil && (!whole || fit.ResourcesRefuse(pod, &n.Node) == nil)
+}
+
+// supply counts what comes up or stands by, by zone.
+func (c *pools) supply(pool *v1alpha1.NodePool, nodes []corev1.Node, s slots) plan.Supply {
+	states := map[string]v1alpha1.NodeState{}
+	for i := range nodes {
+		states[nodes[i].Spec.ProviderID] = v1alpha1.NodeState(nodes[i].Labels[v1alpha1.LabelState])
+	}
+	out := plan.Supply{ByZone: map[string]int32{}, Next: s.Next}
+	for _, e := range c.inventory.of(v1alpha1.PoolName(pool.Name)) {
+		if state := states[e.ProviderID]; state == "" || state == v1alpha1.StateWarmup || state == v1alpha1.StateStandby {
+			out.ByZone[e.Zone]++
+		}
+	}
+	for _, slot := range s.open[s.interrupted:] {
+		if zone := s.Zones[slot]; zone != "" {
+			out.ByZone[zone]++
+		}
+	}
+	return out
+}
+
+// in gives the last of the slots their zones.
+func (s slots) in(zones []string) slots {
+	s.Slots = s.InZones(zones)
+	return s
+}
