@@ -136,10 +136,24 @@ func (a *absences) degradedBy(pool v1alpha1.PoolName, lacks func(v1alpha1.Instan
 		one, max(len(a.absent), count)-1)
 }
 
-// lacks reports whether the cloud does not know the instance: no sweep has shown it, or it is missing since.
+// lacks reports whether the cloud does not know the instance: no sweep has shown it, or it is missing since. One that the
+// cloud knows as somebody else's is not lacking.
 func (i *inventory) lacks(id v1alpha1.InstanceID) bool {
-	e, ok := i.get(id)
-	return !ok || e.absent
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	e, ok := i.instances[id]
+	return !ok && !i.foreign[id] || e.absent
+}
+
+// isForeign notes whether the cloud, asked about the instance of a Node, knows it as somebody else's.
+func (i *inventory) isForeign(id v1alpha1.InstanceID, foreign bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if foreign {
+		i.foreign[id] = true
+	} else {
+		delete(i.foreign, id)
+	}
 }
 
 // stateOf is the state by which an instance counts: that of its Node, which may be nil.

@@ -139,6 +139,7 @@ func (c *nodes) instance(ctx context.Context, id v1alpha1.InstanceID) (entry, er
 		return entry{}, err
 	}
 	if n == nil {
+		c.inventory.isForeign(id, false)
 		return entry{}, errNotOurs
 	}
 	asked := c.now()
@@ -146,6 +147,7 @@ func (c *nodes) instance(ctx context.Context, id v1alpha1.InstanceID) (entry, er
 		regional.Locate(string(id), n.Spec.ProviderID)
 	}
 	instance, err := c.cloud.GetInstance(ctx, string(id))
+	c.inventory.isForeign(id, err == nil && !c.owns(instance))
 	switch {
 	case err == nil && c.owns(instance):
 		return entry{Instance: *instance, seen: asked}, nil

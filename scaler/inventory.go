@@ -65,6 +65,8 @@ type inventory struct {
 	mu        sync.RWMutex
 	instances map[v1alpha1.InstanceID]entry
 	swept     time.Time
+	// foreign are the instances of Nodes that the cloud knows as somebody else's.
+	foreign map[v1alpha1.InstanceID]bool
 	// absences are the Nodes whose instances the cloud does not know. It has a lock of its own.
 	absences *absences
 
@@ -75,7 +77,9 @@ type inventory struct {
 }
 
 func newInventory() *inventory {
-	return &inventory{instances: map[v1alpha1.InstanceID]entry{}, absences: newAbsences()}
+	return &inventory{
+		instances: map[v1alpha1.InstanceID]entry{}, foreign: map[v1alpha1.InstanceID]bool{}, absences: newAbsences(),
+	}
 }
 
 // replace takes in a whole sweep that was asked for at the given time, and returns the ids of instances that are new

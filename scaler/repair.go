@@ -1,8 +1,10 @@
 package scaler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -28,8 +30,26 @@ func (c *nodes) mend(ctx context.Context, g gathered) error {
 	return client.IgnoreNotFound(err)
 }
 
+// launchedBy is the pool that the tag of the instance's launch names by its UID; empty where no pool has it.
+func (c *nodes) launchedBy(ctx context.Context, e entry) (v1alpha1.PoolName, error) {
+	_, uid, ok := strings.Cut(e.Tags[tagLaunch], ".")
+	if !ok {
+		return "", nil
+	}
+	pools := &v1alpha1.NodePoolList{}
+	if err := c.reader.List(ctx, pools); err != nil {
+		return "", err
+	}
+	for i := range pools.Items {
+		if string(pools.Items[i].UID) == uid {
+			return v1alpha1.PoolName(pools.Items[i].Name), nil
+		}
+	}
+	return "", nil
+}
+
 // restorePool writes the pool's tag again that somebody took from an instance of this cluster. Whose it was says its Node, or what an earlier
-// sweep of this process showed, and only where that pool exists. Without either the instance is left alone: nothing tells whose it is, and what
+// sweep of this process showed, or the tag of its launch, and only where that pool exists. Without any the instance is left alone: nothing tells whose it is, and what
 // is not surely ours is not touched.
 func (c *nodes) restorePool(ctx context.Context, e entry) (entry, error) {
 	n, _, err := c.nodesOf(ctx, e.ProviderID)
@@ -41,7 +61,9 @@ func (c *nodes) restorePool(ctx context.Context, e entry) (entry, error) {
 		name = v1alpha1.PoolName(n.Labels[v1alpha1.LabelPool])
 	}
 	if name == "" {
-		return e, errNotOurs
+		if name, err = c.launchedBy(ctx, e); err != nil || name == "" {
+			return e, cmp.Or(err, errNotOurs)
+		}
 	}
 	pool, err := c.poolOf(ctx, name)
 	if err != nil {

@@ -66,6 +66,18 @@ func reports(n *corev1.Node) bool {
 	return ready != nil && ready.Status != corev1.ConditionUnknown
 }
 
+// outlived reports whether no kubelet reports under the twin's name any more. That of a running node may have pods, and
+// gets the time until its Ready turns Unknown. Of any other a later report under the present name is proof enough: to
+// wait would have the two Nodes start and stop one machine in turn.
+func outlived(twin, present *corev1.Node) bool {
+	if !reports(twin) {
+		return true
+	}
+	running := v1alpha1.NodeState(twin.Labels[v1alpha1.LabelState]) == v1alpha1.StateRunning
+	last, latest := lastReport(twin), lastReport(present)
+	return !running && last.Before(&latest)
+}
+
 // deleteTwins deletes the Nodes under which the instance's kubelet does not report any more, once it is Ready under its
 // present name.
 func (c *nodes) deleteTwins(ctx context.Context, g gathered) error {
@@ -74,7 +86,7 @@ func (c *nodes) deleteTwins(ctx context.Context, g gathered) error {
 	}
 	for i := range g.twins {
 		twin := &g.twins[i]
-		if reports(twin) {
+		if !outlived(twin, g.node) {
 			continue
 		}
 		uid := twin.UID // not a Node of the same name that registered since

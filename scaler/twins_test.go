@@ -38,6 +38,9 @@ func TestTwoNodesOfOneInstance(t *testing.T) {
 		"and not Ready yet": {
 			nodeIn(v1alpha1.StateStarting, silent, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch())), renamed(corev1.ConditionFalse), true, false,
 		},
+		"started under another name, and the last life's report stands": {
+			nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch())), renamed(corev1.ConditionTrue), true, true,
+		},
 		"restarted while it ran, a moment ago": {nodeIn(v1alpha1.StateRunning), renamed(corev1.ConditionTrue), true, false},
 		"restarted while it ran":               {nodeIn(v1alpha1.StateRunning, silent), renamed(corev1.ConditionTrue), true, true},
 		"silent under both names":              {nodeIn(v1alpha1.StateStandby, silent), renamed(corev1.ConditionUnknown), true, false},

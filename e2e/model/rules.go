@@ -341,15 +341,16 @@ func (r *rules) deadlines() {
 	}
 }
 
-// drains checks that a pod whose eviction is refused keeps no other pod on a node that is drained.
+// drains checks, while the machine runs, that a pod whose eviction is refused keeps no other pod on a node that is drained.
 func (r *rules) drains(n *corev1.Node) {
 	from := r.entered[n.Name]
 	if from.Before(r.unrest) {
 		from = r.unrest
 	}
 	const most = 45 * time.Second // refusals are asked about again every 2 s, errors after 30 s at most
-	if r.w.now.Sub(from) < most {
-		return
+	i := r.w.machineOf(n)
+	if r.w.now.Sub(from) < most || i == nil || i.state() != provider.InstanceRunning || r.w.now.Before(i.unseenUntil.Add(most)) {
+		return // the guest of an instance that shuts down ends the pods, and one that no read shows is left as it is
 	}
 	for _, p := range r.w.api.on(n.Name) {
 		if counts(p) && p.DeletionTimestamp == nil && p.Annotations[annotationGuarded] == "" && r.w.now.Sub(r.bound[p.UID]) > most {
