@@ -122,6 +122,15 @@ func (w *World) evictByTaint(i *instance, boot int) {
 	w.after(20*time.Second, func() { w.evictByTaint(i, boot) })
 }
 
+// forgets has the processes know an instance no more that no read shows them.
+func (w *World) forgets(i *instance) {
+	if w.now.Before(i.unseenUntil) {
+		for _, p := range w.processes {
+			delete(p.seen, i.id)
+		}
+	}
+}
+
 // reports reports whether the kubelet of the Node's machine has been Ready for a while under this name.
 func (r *rules) reports(n *corev1.Node) bool {
 	i := r.w.machineOf(n)

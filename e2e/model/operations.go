@@ -273,6 +273,7 @@ func cloudOperations() map[string]kindOfOperation {
 			}
 			if i := pick(mine, a[0]); i != nil {
 				w.note("somebody touches %s", (*i).id)
+				w.forgets(*i)
 				(*i).meddled, (*i).unseenUntil = w.now, time.Time{}
 				do(w, *i)
 				w.rules.forsaken()
