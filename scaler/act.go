@@ -45,15 +45,8 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 		return c.forceStop(ctx, g)
 	case lifecycle.ToStandby:
 		return c.toStandby(ctx, g)
-	case lifecycle.RequestStart:
-		return c.starter.StartBound(ctx, g.node)
-	case lifecycle.ResumeStart:
-		c.resumeStart(g)
-		return nil
-	case lifecycle.FailStart, lifecycle.ReturnStart:
-		return c.failStart(ctx, g, d.Action == lifecycle.FailStart, d.Reason)
-	case lifecycle.DeclineStart:
-		return c.declineStart(ctx, g, d.Reason)
+	case lifecycle.RequestStart, lifecycle.ResumeStart, lifecycle.FailStart, lifecycle.ReturnStart, lifecycle.DeclineStart:
+		return c.actOnStart(ctx, g, d)
 	case lifecycle.ToRunning, lifecycle.CancelStop:
 		return c.toRunning(ctx, g, d)
 	case lifecycle.AbandonDrain:
@@ -77,13 +70,32 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 	case lifecycle.Terminate:
 		return c.terminate(ctx, g, d)
 	case lifecycle.RecordFailure:
-		c.warmupFailed(g, d)
-		c.inventory.note(g.instance.ID, func(e *entry) { e.explained = true })
-		return nil
+		return c.recordFailure(g, d)
 	case lifecycle.DeleteNode:
 		return c.deleteNode(ctx, g, d)
 	}
 	return fmt.Errorf("no such action: %s", d.Action)
+}
+
+// actOnStart begins a start, goes on with it, or ends it.
+func (c *nodes) actOnStart(ctx context.Context, g gathered, d lifecycle.Decision) error {
+	switch d.Action {
+	case lifecycle.RequestStart:
+		return c.starter.StartBound(ctx, g.node)
+	case lifecycle.ResumeStart:
+		c.resumeStart(g)
+		return nil
+	case lifecycle.DeclineStart:
+		return c.declineStart(ctx, g, d.Reason)
+	}
+	return c.failStart(ctx, g, d.Action == lifecycle.FailStart, d.Reason)
+}
+
+// recordFailure tells once of an instance that ended before it had a Node.
+func (c *nodes) recordFailure(g gathered, d lifecycle.Decision) error {
+	c.warmupFailed(g, d)
+	c.inventory.note(g.instance.ID, func(e *entry) { e.explained = true })
+	return nil
 }
 
 func (c *nodes) resumeStart(g gathered) {

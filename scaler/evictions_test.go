@@ -21,7 +21,7 @@ import (
 func refusals() map[string]error {
 	return map[string]error{
 		"one-budget":  apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0),
-		"two-budgets": apierrors.NewInternalError(errors.New("This pod has more than one PodDisruptionBudget")), //nolint:staticcheck // as the API server
+		"two-budgets": apierrors.NewInternalError(errors.New("This pod has more than one PodDisruptionBudget")),
 		"webhook":     apierrors.NewForbidden(corev1.Resource("pods"), "webhook", errors.New(`admission webhook "keep" denied the request`)),
 		"successor":   apierrors.NewConflict(corev1.Resource("pods"), "successor", errors.New("uid does not match")),
 		"unreachable": errors.New("connection refused"),

@@ -216,12 +216,12 @@ func (h *health) note(err error) {
 
 // mayProbe returns the error of the last list, and whether the caller is to find out if it still
 // holds.
-func (h *health) mayProbe() (failed error, probe bool) {
+func (h *health) mayProbe() (probe bool, failed error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	probe = h.failed != nil && !h.probing
 	h.probing = h.probing || probe
-	return h.failed, probe
+	return probe, h.failed
 }
 
 func (h *health) probed(err error) {
@@ -235,7 +235,7 @@ func (h *health) probed(err error) {
 func (r *region) listBeside(ctx context.Context, tags map[string]string, others bool) ([]*provider.Instance, error) {
 	limit := ctx
 	if others {
-		failed, probe := r.health.mayProbe()
+		probe, failed := r.health.mayProbe()
 		if probe {
 			go r.probe(context.WithoutCancel(ctx))
 		}
