@@ -33,8 +33,9 @@ func TestAWSNode(t *testing.T) {
 }
 
 // TestCilium: five lives of a node that the real controller of Cilium's operator taints while the agent's
-// pod is not Ready. It writes its condition once in the node's life, so that proves nothing after a stop.
-// The pool is the README's, with Cilium's taint as its startup taint, and names the agent.
+// pod is not Ready. It writes its condition once in the node's life, and takes its taint away while the
+// pod's Ready is still that of the life before: neither opens the node. The pool has Cilium's taint as its
+// startup taint, as the README's, and names the agent.
 func TestCilium(t *testing.T) {
 	l := lab.New(t)
 	image := l.Push(t, "cilium/web:1")
@@ -48,7 +49,9 @@ func TestCilium(t *testing.T) {
 		Pods:      client.MatchingLabels{"k8s-app": "cilium"},
 		Workload:  lab.Workload{Name: "web", Namespace: "cilium", Pool: "cilium", Image: image, CPU: "150m"},
 		Signal:    lab.AgentReady,
-		Boot:      turnReadyLate,
+
+		OthersRemoveTaints: true,
+		Boot:               turnReadyLate,
 	}, l.Class("cilium", reserve(t, l)))
 	marked(t, l)
 }
