@@ -52,7 +52,8 @@ func run(ctx context.Context) error {
 		return err
 	}
 	var workers sync.WaitGroup
-	watchers.HandleNodeTolerationAndTaints(&workers, clients{all: all, slim: small}, ctx.Done(), slog.Default(), chart(), namespace, podLabels)
+	watchers.HandleNodeTolerationAndTaints(&workers, clients{all: all, slim: small}, ctx.Done(), slog.Default(),
+		chart(), namespace, podLabels)
 	workers.Wait()
 	return nil
 }

@@ -21,17 +21,19 @@ build_flannel_node() { # name, node image
   flannel_programs "$folder"
   manifest=$folder/source/Documentation/kube-flannel.yml
   flannel_images "$folder" "$manifest" "$2"
-  docker run -d --name "$container" --network none --privileged --cgroupns=private --entrypoint sleep "$2" infinity >/dev/null
+  docker run -d --name "$container" --network none --privileged --cgroupns=private --entrypoint sleep \
+    "$2" infinity >/dev/null
   docker exec -d "$container" containerd
   await 60 "containerd in the node image" docker exec "$container" ctr version
-  docker exec -i "$container" ctr -n k8s.io images import --label=io.cri-containerd.pinned=pinned --all-platforms --no-unpack --digests - \
-    <"$folder/images.tar" >/dev/null
+  docker exec -i "$container" ctr -n k8s.io images import --label=io.cri-containerd.pinned=pinned \
+    --all-platforms --no-unpack --digests - <"$folder/images.tar" >/dev/null
   docker exec "$container" pkill -x containerd
   docker cp -q "$folder/bin/bridge" "$container:/opt/cni/bin/bridge"
   # The plugin is older than the version of the configuration in the manifest.
   sed -i 's/"cniVersion": "1.0.0"/"cniVersion": "0.4.0"/' "$manifest"
   docker cp -q "$manifest" "$container:/kind/manifests/default-cni.yaml"
-  docker commit --change 'ENTRYPOINT ["/usr/local/bin/entrypoint", "/sbin/init"]' --change 'CMD []' "$container" "$1" >/dev/null
+  docker commit --change 'ENTRYPOINT ["/usr/local/bin/entrypoint", "/sbin/init"]' --change 'CMD []' \
+    "$container" "$1" >/dev/null
   docker rm -f -v "$container" >/dev/null
   rm -rf "$folder"
 }
@@ -44,23 +46,27 @@ flannel_programs() { # folder
   cp "$flannel/go.mod" "$1/build.mod"
   cp "$flannel/go.sum" "$1/build.sum"
   go mod edit -replace="github.com/flannel-io/flannel=$1/source" "$1/build.mod"
-  static_go build -C "$flannel" -modfile "$1/build.mod" -trimpath -buildvcs=false -ldflags '-s -w' -o "$1/bin/flanneld" github.com/flannel-io/flannel
-  static_go build -C "$flannel" -modfile "$1/build.mod" -trimpath -buildvcs=false -ldflags '-s -w' -o "$1/bin/install-conf" \
-    github.com/flannel-io/flannel/cmd/install_conf
+  static_go build -C "$flannel" -modfile "$1/build.mod" -trimpath -buildvcs=false -ldflags '-s -w' \
+    -o "$1/bin/flanneld" github.com/flannel-io/flannel
+  static_go build -C "$flannel" -modfile "$1/build.mod" -trimpath -buildvcs=false -ldflags '-s -w' \
+    -o "$1/bin/install-conf" github.com/flannel-io/flannel/cmd/install_conf
   static_go build -C "$flannel/plugin" -trimpath -buildvcs=false -ldflags '-s -w' -o "$1/bin/" \
-    github.com/containernetworking/plugins/plugins/main/bridge github.com/containernetworking/plugins/plugins/meta/flannel
+    github.com/containernetworking/plugins/plugins/main/bridge \
+    github.com/containernetworking/plugins/plugins/meta/flannel
 }
 
 # flannel_source copies flannel's module. Its backend for UDP needs cgo on amd64; here it is left out,
 # as flannel itself does on other architectures.
 flannel_source() { # folder
-  local udp=$1/pkg/backend/udp
-  cp -R --no-preserve=mode,ownership "$(cd "$flannel" && static_go list -m -f '{{.Dir}}' github.com/flannel-io/flannel)" "$1"
+  local udp=$1/pkg/backend/udp module
+  module=$(cd "$flannel" && static_go list -m -f '{{.Dir}}' github.com/flannel-io/flannel)
+  cp -R --no-preserve=mode,ownership "$module" "$1"
   rm "$udp"/*_amd64.*
   sed -i -e '/^\/\/go:build/d' -e '/^\/\/ +build/d' "$udp/udp.go" "$udp/udp_network.go"
 }
 
-# flannel_images makes the two images under the names that the manifest has, and saves them in one archive.
+# flannel_images makes the two images under the names that the manifest has, and saves them in one
+# archive.
 flannel_images() { # folder, manifest, node image
   local agent plugin name
   agent=$(sed -n 's|.*image: *\(.*/flannel:.*\)|\1|p' "$2" | head -n 1)

@@ -90,7 +90,8 @@ func (network *Network) check(t *testing.T, s *Story, life int, began int64, ope
 	t.Helper()
 	signal := network.Signal(t, s, opened.Name, began, last)
 	ready := Version(t, s.AwaitNode(t, "its kubelet says Ready", opened.Name, began, NodeReady))
-	t.Logf("life %d: asked for at version %d, kubelet Ready %d, network's signal %d, opened %d", life, began, ready, signal, Version(t, opened))
+	t.Logf("life %d: asked for at version %d, kubelet Ready %d, network's signal %d, opened %d",
+		life, began, ready, signal, Version(t, opened))
 	if signal == 0 || signal >= Version(t, opened) {
 		t.Errorf("life %d: opened at version %d, the network's signal came at %d", life, Version(t, opened), signal)
 	}
@@ -108,7 +109,9 @@ func (network *Network) openedEarly(n *corev1.Node) bool {
 	if n.Labels[v1alpha1.LabelState] != string(v1alpha1.StateStarting) {
 		return false
 	}
-	lost := slices.ContainsFunc(network.Pool.Spec.Template.StartupTaints, func(taint corev1.Taint) bool { return !has(n, taint) })
+	lost := slices.ContainsFunc(network.Pool.Spec.Template.StartupTaints, func(taint corev1.Taint) bool {
+		return !has(n, taint)
+	})
 	standby := corev1.Taint{Key: v1alpha1.TaintStandby, Effect: corev1.TaintEffectNoSchedule}
 	return lost && !network.OthersRemoveTaints || !n.Spec.Unschedulable && !has(n, standby)
 }
@@ -187,7 +190,8 @@ func Earlier(a, b int64) int64 {
 func (l *Lab) catchUp(t *testing.T, s *Story, network Network) {
 	t.Helper()
 	pods := &corev1.PodList{}
-	if err := l.Client.List(t.Context(), pods, client.InNamespace(network.Namespace), network.Pods); err != nil || len(pods.Items) == 0 {
+	err := l.Client.List(t.Context(), pods, client.InNamespace(network.Namespace), network.Pods)
+	if err != nil || len(pods.Items) == 0 {
 		t.Fatalf("%d pods of the network agent: %v", len(pods.Items), err)
 	}
 	p := &pods.Items[0]

@@ -19,7 +19,8 @@ sed -i -e 's/^shutdownGracePeriod: .*/shutdownGracePeriod: 4s/' \
   -e 's/^shutdownGracePeriodCriticalPods: .*/shutdownGracePeriodCriticalPods: 2s/' /var/lib/kubelet/config.yaml
 systemctl restart kubelet
 until systemd-inhibit --list | grep -q kubelet; do sleep 1; done
-until kubectl --kubeconfig=/etc/kubernetes/kubelet.conf get node "$(hostname)" -o yaml | grep -q stratos.sh/network-seen; do sleep 1; done
+export KUBECONFIG=/etc/kubernetes/kubelet.conf
+until kubectl get node "$(hostname)" -o yaml | grep -q stratos.sh/network-seen; do sleep 1; done
 systemctl poweroff
 `
 
@@ -49,7 +50,10 @@ func TestGracefulNodeShutdown(t *testing.T) {
 	if state := shutDown.Labels[v1alpha1.LabelState]; state != string(v1alpha1.StateWarmup) {
 		t.Errorf("the kubelet shut down in state %q, want warmup", state)
 	}
-	if n := story.Node(t, containers[0], 0, func(n *corev1.Node) bool { return n.Annotations[v1alpha1.AnnotationWarmupStarted] != "" }); n != nil {
+	again := story.Node(t, containers[0], 0, func(n *corev1.Node) bool {
+		return n.Annotations[v1alpha1.AnnotationWarmupStarted] != ""
+	})
+	if again != nil {
 		t.Error("the node was warmed up a second time")
 	}
 }
