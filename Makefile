@@ -12,7 +12,10 @@ STRICT := set -euo pipefail
 # Modules of the repository: what is shipped, the suites with the demo, the control plane that they run on, the chart's
 # renders and tests, the comparison with the scheduler's own filters, the Karpenter that the suites run beside Stratos,
 # cert-manager's controllers as a program, and the suite on real nodes.
-MODULES := . e2e e2e/controlplane e2e/helm e2e/parity e2e/karpenter e2e/certmanager e2e/kind
+MODULES := . e2e e2e/controlplane e2e/helm e2e/parity e2e/karpenter e2e/certmanager e2e/kind e2e/flannel e2e/flannel/plugin
+# Modules that only `make e2e-cni` builds, a part of Cilium among them: to vet, lint and tidy them with
+# every run would cost minutes.
+ORACLE_MODULES := e2e/cilium
 TOOL := go tool -modfile=$(CURDIR)/go.tools.mod
 
 # Evaluated only where it is used, because a copy of the tree (verify) has no git.
@@ -220,10 +223,18 @@ bench-diff: ## Compare the Go benchmarks of the pure packages here with those at
 KIND := e2e/kind/kind.sh
 
 .PHONY: e2e-kind
-e2e-kind: bin/check ## Bring up a kind cluster, run the suite on its real nodes, and remove it; logs in dist/kind where something fails
+e2e-kind: bin/check ## Bring up a kind cluster, run the suite on its real nodes, and remove it; then the same with flannel as its network; logs in dist/kind where something fails
 	@rm -rf $(RECORDS)/e2e-kind
 	@STRATOS_KIND_RECORD=$(CURDIR)/$(RECORDS)/e2e-kind/kind.jsonl $(KIND) all $(TESTFLAGS)
+	@STRATOS_KIND_SUITE=flannel STRATOS_KIND_RECORD=$(CURDIR)/$(RECORDS)/e2e-kind/flannel.jsonl $(KIND) all $(TESTFLAGS)
 	bin/check results -command 'make e2e-kind' -records $(RECORDS)/e2e-kind
+
+.PHONY: e2e-cni
+e2e-cni: bin/check ## Run five lives of a node beside a DaemonSet aws-node, and beside the real controller of Cilium's operator, in a kind cluster of their own
+	@$(STRICT); for module in $(ORACLE_MODULES); do (cd "$$module" && go mod tidy -diff && go vet -p $(P) ./...); done
+	@rm -rf $(RECORDS)/e2e-cni
+	@STRATOS_KIND_SUITE=cni STRATOS_KIND_RECORD=$(CURDIR)/$(RECORDS)/e2e-cni/cni.jsonl $(KIND) all $(TESTFLAGS)
+	bin/check results -command 'make e2e-cni' -records $(RECORDS)/e2e-cni
 
 .PHONY: e2e-kind-up
 e2e-kind-up: ## Bring up a kind cluster, offline too, with cert-manager and this checkout's Stratos in it

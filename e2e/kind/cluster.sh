@@ -12,6 +12,7 @@ cluster_up() {
   fi
   image=$(node_image)
   cluster_configuration "$image" >"$state/kind.yaml"
+  if [ "$suite" = flannel ]; then image=$(flannel_node_image "$image"); fi
   say "creating cluster $cluster of $image"
   "$bin/kind" create cluster --name "$cluster" --image "$image" --config "$state/kind.yaml" --wait 180s --quiet </dev/null
   # All nodes share one machine, and a pool that boots would starve the API server and leases of a few seconds: what is always on goes first.
@@ -65,6 +66,7 @@ load() {
   other=$!
   stratos_load
   registry_up
+  if [ "$suite" = cni ]; then cni_load; fi
   wait "$other"
 }
 
@@ -104,6 +106,18 @@ program_load() { # image, module, package, name
   load_image "$1:$tag"
 }
 
+# cni_load makes the images of the suite cni: the agent's goes to the registry, because the pool's nodes
+# pull it, and the part of Cilium's operator runs on the nodes that are always on.
+cni_load() {
+  local port
+  program_image_only stratos-e2e/agent ./agent agent
+  port=$(docker port "$registry" 5000/tcp | head -n 1)
+  docker tag "stratos-e2e/agent:$(tag_of stratos-e2e/agent)" "$port/agent:1"
+  docker push -q "$port/agent:1" >/dev/null
+  docker rmi "$port/agent:1" >/dev/null
+  program_load $cilium_image "$root/e2e/cilium" . cilium
+}
+
 # load_image does it by ctr, which every node image has; `kind load` wants crictl.
 load_image() { # image
   local node
@@ -141,6 +155,7 @@ program_image_only() { # image, package, name
 # install_stratos is what the README says, with the chart of this checkout and the images of this machine.
 install_stratos() {
   install_certmanager
+  if [ "$suite" = cni ]; then install_cilium; fi
   helm upgrade --install stratos "$root/charts/stratos" --namespace $namespace --create-namespace \
     -f "$root/charts/stratos/values-kind.yaml" --set clusterName="$cluster" \
     --set image.repository=$stratos_image --set image.tag="$(tag_of $stratos_image)" --wait --timeout 5m </dev/null
@@ -153,6 +168,12 @@ install_certmanager() {
   kubectl apply --server-side -f "$definitions" >/dev/null
   sed "s|IMAGE|$certmanager_image:$(tag_of $certmanager_image)|" "$here/manifests/certmanager.yaml" | kubectl apply --server-side -f - >/dev/null
   kubectl -n cert-manager rollout status deployment/cert-manager --timeout 180s >/dev/null
+}
+
+# install_cilium runs the part of Cilium's operator.
+install_cilium() {
+  sed "s|IMAGE|$cilium_image:$(tag_of $cilium_image)|" "$here/manifests/cilium.yaml" | kubectl apply --server-side -f - >/dev/null
+  kubectl -n kube-system rollout status deployment/cilium-operator --timeout 180s >/dev/null
 }
 
 look() {

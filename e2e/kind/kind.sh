@@ -13,12 +13,14 @@
 #   kind.sh all       all of it, with logs when something fails
 #
 # STRATOS_KIND_CLUSTER names the cluster (stratos-e2e), KIND_NODE_IMAGE an image that is used as it is.
+# STRATOS_KIND_SUITE chooses other tests, in a cluster of their own: flannel, or cni.
 set -euo pipefail
 shopt -s inherit_errexit
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/settings.sh"
 . "$here/docker.sh"
 . "$here/nodeimage.sh"
+. "$here/flannel.sh"
 . "$here/cluster.sh"
 . "$here/try.sh"
 
@@ -26,8 +28,9 @@ run_suite() {
   mkdir -p "$logs"
   STRATOS_KIND_CLUSTER=$cluster STRATOS_KIND_STATE=$state STRATOS_KIND_LOGS=$logs STRATOS_KIND_REGISTRY=$registry \
     STRATOS_KIND_WEB_IMAGE=stratos-e2e/web:$(tag_of stratos-e2e/web) STRATOS_KIND_HELM=$bin/helm \
+    STRATOS_KIND_AGENT_IMAGE=$registry:5000/agent:1 \
     STRATOS_KIND_DAEMON=$(if own_daemon; then cat "$daemon/docker.pid"; fi) \
-    "${runner[@]}" -p 1 -parallel 4 -count=1 -timeout 40m "$@" ./...
+    "${runner[@]}" -p 1 -parallel 4 -count=1 -timeout 40m "$@" "${packages[@]}"
 }
 
 # What runs `go test`; make gives bin/check, which records the results.

@@ -1,7 +1,16 @@
 # Where things are; read by kind.sh before the other parts. Every name can be set from outside where it says so.
 
+# Which tests run, and what they need: "" is the suite, "flannel" has flannel as the cluster's network,
+# "cni" has other network agents beside the cluster's own network.
+suite=${STRATOS_KIND_SUITE:-}
+case $suite in
+  '') packages=(./boundedrunc ./lab ./minicni ./registry ./suite ./web) ;;
+  flannel | cni) packages=("./$suite") ;;
+  *) echo "STRATOS_KIND_SUITE: \"$suite\" is no suite: flannel, cni or nothing" >&2; exit 2 ;;
+esac
+
 # Several clusters can live beside each other; each has its own state.
-cluster=${STRATOS_KIND_CLUSTER:-stratos-e2e}
+cluster=${STRATOS_KIND_CLUSTER:-stratos-e2e${suite:+-$suite}}
 if ! [[ $cluster =~ ^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$ ]]; then
   echo "STRATOS_KIND_CLUSTER: \"$cluster\" is no cluster name: at most 40 lower-case letters, digits and dashes, no dash at an end" >&2
   exit 2
@@ -25,6 +34,7 @@ registry=$cluster-registry
 namespace=stratos-system
 stratos_image=stratos-e2e/stratos
 certmanager_image=stratos-e2e/certmanager
+cilium_image=stratos-e2e/cilium
 
 say() { echo "kind.sh: $*" >&2; }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -135,4 +136,22 @@ func (l *Lab) MachineCPU(t *testing.T) int64 {
 		t.Fatal(err)
 	}
 	return node.Status.Capacity.Cpu().MilliValue()
+}
+
+// PoolOfOne is a pool of one node with startup taints, which stops as soon as it is seen empty.
+func PoolOfOne(name string, startup ...corev1.Taint) *v1alpha1.NodePool {
+	budget := int32(100) // lives follow each other faster than those of a healthy cluster
+	return &v1alpha1.NodePool{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.NodePoolSpec{
+			PoolSize: 1, MinStandby: 1,
+			Template: v1alpha1.NodeTemplate{
+				NodeClassRef:  v1alpha1.NodeClassRef{Kind: "KindNodeClass", Name: name},
+				StartupTaints: startup,
+			},
+			PreWarm:   v1alpha1.PreWarm{CompletionMode: v1alpha1.ControllerStop},
+			ScaleUp:   v1alpha1.ScaleUp{StartBudget: &budget},
+			ScaleDown: v1alpha1.ScaleDown{EmptyNodeTTL: &v1alpha1.Duration{Duration: time.Second}},
+		},
+	}
 }

@@ -1,0 +1,82 @@
+package cni
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/kind/lab"
+)
+
+// agent is a DaemonSet in kube-system on a pool's nodes that plays the agent of a CNI, as the CNI's own
+// manifest has it: its labels, the host's network, the folders of the CNI, and a readiness probe.
+func agent(t *testing.T, name, pool string, port int) *appsv1.DaemonSet {
+	t.Helper()
+	image := os.Getenv("STRATOS_KIND_AGENT_IMAGE")
+	if image == "" {
+		t.Fatal("STRATOS_KIND_AGENT_IMAGE is not set: these tests run by make e2e-cni")
+	}
+	labels := map[string]string{"k8s-app": name}
+	second := int64(1)
+	return &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceSystem},
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					HostNetwork: true, PriorityClassName: "system-node-critical", TerminationGracePeriodSeconds: &second,
+					NodeSelector: map[string]string{v1alpha1.LabelPool: pool},
+					Tolerations:  []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+					Containers:   []corev1.Container{container(image, port)},
+					Volumes: []corev1.Volume{
+						folder("run", "/run/cni-agent"), folder("cni-bin", "/opt/cni/bin"), folder("cni-conf", "/etc/cni/net.d"),
+					},
+				},
+			},
+		},
+	}
+}
+
+func container(image string, port int) corev1.Container {
+	probe := corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Host: "127.0.0.1", Port: intstr.FromInt(port)}}
+	return corev1.Container{
+		Name: "agent", Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
+		Env:            []corev1.EnvVar{{Name: "PORT", Value: fmt.Sprint(port)}},
+		ReadinessProbe: &corev1.Probe{ProbeHandler: probe, PeriodSeconds: 1},
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: "run", MountPath: "/run/cni-agent"}, {Name: "cni-bin", MountPath: "/host/opt/cni/bin"},
+			{Name: "cni-conf", MountPath: "/host/etc/cni/net.d"},
+		},
+	}
+}
+
+func folder(name, path string) corev1.Volume {
+	kind := corev1.HostPathDirectoryOrCreate
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+		HostPath: &corev1.HostPathVolumeSource{Path: path, Type: &kind},
+	}}
+}
+
+// turnReadyLate makes the agent Ready only once the node's kubelet says Ready in this life and the agent's
+// container runs: whatever opened the node by these alone would have done so by then.
+func turnReadyLate(t *testing.T, s *lab.Story, node string, began int64, last lab.Last) {
+	t.Helper()
+	s.AwaitNode(t, "its kubelet says Ready", node, began, lab.NodeReady)
+	s.AwaitPod(t, "its container runs", node, began, func(p *corev1.Pod) bool {
+		return lab.ContainerStart(p).After(last.Container)
+	})
+	lab.MustDocker(t, "exec", node, "touch", "/run/cni-agent/up")
+}
+
+// reserve leaves about 250m of cpu.
+func reserve(t *testing.T, l *lab.Lab) string {
+	t.Helper()
+	return fmt.Sprintf("%dm", l.MachineCPU(t)-250)
+}
