@@ -385,6 +385,7 @@ func TestLackOf(t *testing.T) {
 		"one failed that is required since":     {[]func(*corev1.Node){all, required, failed("b:1")}, plan.Wanted{Required: []string{"b:1", "r:1"}}, lacksRequired},
 		"nothing is required, nothing is there": {nil, plan.Wanted{BestEffort: []string{"b:1"}}, lacksBestEffort},
 		"nothing is wanted":                     {nil, plan.Wanted{}, lacksNothing},
+		"nothing is wanted any more":            {[]func(*corev1.Node){all, required}, plan.Wanted{}, lacksNothing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := lackOf(nodeIn(v1alpha1.StateStandby, c.node...), c.wanted); got != c.want {

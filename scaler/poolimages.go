@@ -40,6 +40,9 @@ const (
 // lackOf reads what the Node remembers of its images. An earlier version did not tell the required
 // ones apart.
 func lackOf(n *corev1.Node, wanted plan.Wanted) lack {
+	if len(wanted.All()) == 0 { // what it has of an earlier set does not matter, and a warm-up would not write it anew
+		return lacksNothing
+	}
 	all := n.Annotations[v1alpha1.AnnotationImagesHash] == wanted.Hash()
 	failure, failed := transition.ImageFailureOf(n)
 	failed = failed && wanted.Has(failure.Image)

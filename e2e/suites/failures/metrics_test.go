@@ -14,6 +14,7 @@ import (
 
 	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/provider/fake"
 )
 
 // agentTooMuch is more cpu than any node here has.
@@ -26,6 +27,7 @@ func noSilentMetric(t *testing.T, r *rig.Rig) {
 	pod := podOn("measured-1", "measured")
 	ground.Create(t, r, pod)
 	schedulerError(t, r)
+	endsAtOnce(t, r)
 	names := documented(t)
 	ground.Await(t, "all metrics of docs/metrics.md", func(ctx context.Context) (bool, error) {
 		moved, err := ground.MovedMetrics(ctx, r.Metrics+"/metrics")
@@ -43,6 +45,14 @@ func noSilentMetric(t *testing.T, r *rig.Rig) {
 		}
 		return true, nil
 	})
+}
+
+// endsAtOnce makes a pool whose instances the cloud terminates at once, so that a warm-up has failed.
+func endsAtOnce(t *testing.T, r *rig.Rig) {
+	t.Helper()
+	addFault(t, r, fake.Fault{Kind: fake.FaultStartFallsBack, Op: fake.OpLaunch, Type: "m6i.4xlarge", Reason: "Client.InternalError"})
+	ground.Create(t, r, rig.Class("doomed", "m6i.4xlarge"))
+	ground.Create(t, r, rig.Pool("doomed", 1))
 }
 
 // schedulerError plays a scheduler that fails over a pod, because none here does.
