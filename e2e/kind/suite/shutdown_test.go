@@ -12,7 +12,8 @@ import (
 )
 
 // shutsDownInOrder turns graceful node shutdown on and powers the node off when Stratos has seen its
-// network: the kubelet delays the shutdown by a lock of systemd-logind.
+// warm-up complete: before that the images of DaemonSets may be missing, and another warm-up would be
+// right. The kubelet delays the shutdown by a lock of systemd-logind.
 const shutsDownInOrder = `#!/bin/bash
 set -e
 sed -i -e 's/^shutdownGracePeriod: .*/shutdownGracePeriod: 4s/' \
@@ -20,7 +21,7 @@ sed -i -e 's/^shutdownGracePeriod: .*/shutdownGracePeriod: 4s/' \
 systemctl restart kubelet
 until systemd-inhibit --list | grep -q kubelet; do sleep 1; done
 export KUBECONFIG=/etc/kubernetes/kubelet.conf
-until kubectl get node "$(hostname)" -o yaml | grep -q stratos.sh/network-seen; do sleep 1; done
+until kubectl get node "$(hostname)" -o yaml | grep -q stratos.sh/warmed-at; do sleep 1; done
 systemctl poweroff
 `
 
