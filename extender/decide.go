@@ -89,8 +89,8 @@ func (e *Extender) Prioritize(pod *corev1.Pod, candidates Names) []int64 {
 	return scores
 }
 
-// Preempt drops the nodes that may not lose a pod for this one, and echoes the victims of the others. A pod that has a
-// claim evicts nobody: its node is coming.
+// Preempt drops the nodes that may not lose a pod for this one, and echoes the victims of the others. A
+// pod that has a claim evicts nobody: its node is coming.
 func (e *Extender) Preempt(pod *corev1.Pod, victims map[string]*extenderv1.MetaVictims) map[string]*extenderv1.MetaVictims {
 	kept := map[string]*extenderv1.MetaVictims{}
 	if e.ledger.HasClaim(pod.UID) {
@@ -100,8 +100,7 @@ func (e *Extender) Preempt(pod *corev1.Pod, victims map[string]*extenderv1.MetaV
 		if v == nil || len(v.Pods) == 0 {
 			continue // an entry without victims is an error to the scheduler
 		}
-		nodes := e.view.Candidates([]string{name})
-		if len(nodes) == 1 && e.ledger.Preemptable(pod, nodes[0]) {
+		if n := e.view.Without(v1alpha1.NodeName(name), v.Pods); n != nil && e.ledger.Preemptable(pod, n) {
 			kept[name] = v
 		}
 	}

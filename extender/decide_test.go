@@ -161,6 +161,54 @@ func TestPreempt(t *testing.T) {
 	}
 }
 
+// TestPreemptLeavesPromisedRoom: node c of 4 cpu runs two pods of one cpu that may be evicted, and two cpu
+// of it are promised. Is it kept for a pod that would evict both?
+func TestPreemptLeavesPromisedRoom(t *testing.T) {
+	for name, c := range map[string]struct {
+		cpu      int64
+		priority int32 // of the claims; the preemptor's is 5
+		victims  int
+		kept     bool
+	}{
+		"room beside claims of equal priority":     {2000, 5, 2, true},
+		"none beside claims of equal priority":     {2001, 5, 2, false},
+		"none beside claims of higher priority":    {2001, 6, 2, false},
+		"claims of lower priority give way":        {4000, 4, 2, true},
+		"a pod that stays and the claims fill it":  {1001, 5, 1, false},
+		"room beside the pod that stays and those": {1000, 5, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newDecideRig(poolNode("c", v1alpha1.StateRunning), poolNode("d", ""))
+			victims := &extenderv1.MetaVictims{}
+			for n := range 2 {
+				p := portless(fmt.Sprint("victim-", n), "c")
+				r.view.SetPod(p)
+				if n < c.victims {
+					victims.Pods = append(victims.Pods, &extenderv1.MetaPod{UID: string(p.UID)})
+				}
+			}
+			r.view.SetNode(poolNode("c", v1alpha1.StateStarting))
+			for n := range 2 {
+				p := portless(fmt.Sprint("claims-", n), "", func(p *corev1.Pod) { p.Spec.Priority = &c.priority })
+				r.view.SetPod(p)
+				if r.Filter(p, []string{"c"}); !r.ledger.HasClaim(p.UID) {
+					t.Fatal("set-up: no claim")
+				}
+			}
+			r.view.SetNode(poolNode("c", v1alpha1.StateRunning))
+			five := int32(5)
+			got := r.Preempt(cpuPod("x", "", milli(c.cpu), func(p *corev1.Pod) { p.Spec.Priority = &five }),
+				map[string]*extenderv1.MetaVictims{"c": victims, "d": victims})
+			if (got["c"] != nil) != c.kept {
+				t.Errorf("kept %v, want %v", got["c"] != nil, c.kept)
+			}
+			if got["d"] == nil {
+				t.Error("a node without claims was dropped: the scheduler has judged it")
+			}
+		})
+	}
+}
+
 // Between the look at the candidates and the decision a pod is seen bound, and its claim ends. It counts on its node all the same: else
 // another pod would get the room that a third was promised, and that one start a second node.
 func TestFilterCountsAPodThatIsBoundMeanwhile(t *testing.T) {
@@ -203,8 +251,8 @@ func TestFilterPromisesNothingToAPodThatIsBoundMeanwhile(t *testing.T) {
 		r.view.SetPod(portless("x", "n"))
 		return epoch()
 	}
-	if got := r.Filter(p, []string{"c"}); got.Decision != "not-ours" || len(r.starts) != 0 || r.ledger.Knows("x") {
-		t.Errorf("decision %q, starts %v, the ledger knows the pod: %t", got.Decision, r.starts, r.ledger.Knows("x"))
+	if got := r.Filter(p, []string{"c"}); got.Decision != "not-ours" || len(r.starts) != 0 || r.ledger.Knows(p.UID) {
+		t.Errorf("decision %q, starts %v, the ledger knows the pod: %t", got.Decision, r.starts, r.ledger.Knows(p.UID))
 	}
 }
 

@@ -25,6 +25,10 @@ const (
 	nudgeEvery = time.Second
 	// upkeepEvery is how often Stratos looks at its claims. Without claims a look is a few comparisons.
 	upkeepEvery = 20 * time.Millisecond
+	// forgetAfter is how long pods that are gone, and refusals, are remembered, and how often the old
+	// ones are dropped. The scheduler's watch is not behind ours for longer: its client gives up a
+	// connection without an answer after 45 s.
+	forgetAfter = time.Minute
 )
 
 // Upkeep ends overdue claims and touches nodes whose claimed pods the scheduler does not ask about. Every replica does
@@ -40,6 +44,8 @@ type Upkeep struct {
 	nudged map[v1alpha1.NodeName]time.Time
 	// answered is the opening of the view for which pods have been brought back.
 	answered time.Time
+	// forgot is when old refusals and pods that are gone were last dropped.
+	forgot time.Time
 }
 
 // NewUpkeep returns the upkeep of the ledger's claims; it works once its Start runs.
@@ -82,9 +88,9 @@ func (u *Upkeep) Once(ctx context.Context) {
 			u.touch(ctx, node, now)
 		}
 	}
+	u.forget(now) // after missed, which may need refusals that are old by now where a touch took long
 	if u.ledger.Len() == 0 {
 		clear(u.nudged)
-		return
 	}
 	touched := false
 	for _, node := range u.ledger.Unasked(now, nudgeAfter) {
@@ -101,6 +107,15 @@ func (u *Upkeep) Once(ctx context.Context) {
 		u.events.Eventf(c.Ref.Object(), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonFutileStart), "Start",
 			"node %s of pool %s runs, but the pod was not bound to it; not starting another for a while", c.Node, c.Pool)
 	}
+}
+
+func (u *Upkeep) forget(now time.Time) {
+	if now.Sub(u.forgot) < forgetAfter {
+		return
+	}
+	u.forgot = now
+	u.ledger.ForgetRefused(now.Add(-forgetAfter))
+	u.view.ForgetGone(now.Add(-forgetAfter))
 }
 
 func (u *Upkeep) touch(ctx context.Context, node v1alpha1.NodeName, now time.Time) {

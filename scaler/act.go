@@ -55,6 +55,8 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 		return c.patch(ctx, g.node, transition.Empty(g.node, c.now()))
 	case lifecycle.MarkInUse:
 		return c.patch(ctx, g.node, transition.InUse(g.node))
+	case lifecycle.LimitBackoff:
+		return c.patch(ctx, g.node, transition.Backoff(g.node, c.now().Add(lifecycle.MaxBackoff)))
 	case lifecycle.BeginStop:
 		return c.patch(ctx, g.node, transition.Stopping(g.node, d.StopReason, c.now()))
 	case lifecycle.VerifyAndStop:
@@ -283,7 +285,7 @@ func replacing(g gathered) bool {
 }
 
 func (c *nodes) terminate(ctx context.Context, g gathered, d lifecycle.Decision) error {
-	if !c.owns(&g.instance.Instance) {
+	if !c.owner.owns(&g.instance.Instance) {
 		return fmt.Errorf("instance %s does not carry our tags, not terminating it", g.instance.ID)
 	}
 	if g.node != nil {

@@ -47,15 +47,21 @@ func newDemand() *demand {
 func (d *demand) open(node v1alpha1.NodeName, launched, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	maps.DeleteFunc(d.opened, func(_ v1alpha1.NodeName, o opened) bool { return now.Sub(o.at) > openedFor })
+	d.expire(now)
 	d.opened[node] = opened{at: now, launched: launched}
+}
+
+// expire forgets nodes that opened long ago. The caller holds mu.
+func (d *demand) expire(now time.Time) {
+	maps.DeleteFunc(d.opened, func(_ v1alpha1.NodeName, o opened) bool { return now.Sub(o.at) > openedFor })
 }
 
 // settle forgets a pod that waits no more. For one that was in demand and is bound to a node that opened for it, it
 // returns the pool and the path on which the pod came there.
-func (d *demand) settle(pod *corev1.Pod) (v1alpha1.PoolName, claim.Path, bool) {
+func (d *demand) settle(pod *corev1.Pod, now time.Time) (v1alpha1.PoolName, claim.Path, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.expire(now)
 	key := client.ObjectKeyFromObject(pod)
 	w, was := d.waited[key]
 	delete(d.waited, key)
@@ -139,18 +145,12 @@ func (d *demand) need(pool *v1alpha1.NodePool, nodes []corev1.Node, o offer, sup
 	if len(pods) == 0 {
 		return plan.Need{}
 	}
-	for i := range nodes {
-		if nodes[i].Labels[v1alpha1.LabelPool] == pool.Name && len(nodes[i].Status.Allocatable) > 0 {
-			return plan.NeedOf(pods, claim.NodeOf(&nodes[i], pool), supply, inZoneOf)
-		}
-	}
-	if o.promised == nil {
+	n, whole := newNode(pool, nodes, o)
+	if !whole && o.promised == nil {
 		return plan.NeedOf(pods, nil, supply, inZoneOf)
 	}
-	// A kubelet keeps some of what is promised for itself: this is never too much.
-	promised := o.promised.DeepCopy()
-	if len(o.zones) > 0 {
-		promised.Labels = inZoneOf(promised.Labels, o.zones[0])
+	if !whole && len(o.zones) > 0 { // a kubelet keeps some of what is promised for itself: this is never too much
+		n.Labels = inZoneOf(n.Labels, o.zones[0])
 	}
-	return plan.NeedOf(pods, claim.NodeOf(promised, pool), supply, inZoneOf)
+	return plan.NeedOf(pods, claim.NodeOf(n, pool, o.daemons...), supply, inZoneOf)
 }

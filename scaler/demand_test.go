@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/fit"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/plan"
 )
@@ -104,7 +105,15 @@ func TestDemandInNodes(t *testing.T) {
 		nodes    []corev1.Node
 		want     int32
 		promised *corev1.Node
+		daemons  []*fit.Daemon
 	}{
+		"beside a DaemonSet's pod two of 2 cpu do not share": {
+			pods: []*corev1.Pod{waits("a", "2"), waits("b", "2")}, nodes: []corev1.Node{*nodeIn(v1alpha1.StateStandby)}, want: 2, daemons: []*fit.Daemon{fit.NewDaemon(agents())},
+		},
+		"nor on nodes like one that runs": {
+			pods: []*corev1.Pod{waits("a", "2"), waits("b", "2")}, nodes: []corev1.Node{*nodeIn(v1alpha1.StateRunning)}, want: 2, daemons: []*fit.Daemon{fit.NewDaemon(agents())},
+		},
+		"nor on what the class promises":         {pods: []*corev1.Pod{waits("a", "2"), waits("b", "2")}, want: 2, promised: promise("4"), daemons: []*fit.Daemon{fit.NewDaemon(agents())}},
 		"nobody waits":                           {pods: nil, nodes: []corev1.Node{*nodeIn(v1alpha1.StateStandby)}, want: 0, promised: promise("4")},
 		"placed on nodes like those of the pool": {pods: []*corev1.Pod{waits("a", "3"), waits("b", "3")}, nodes: []corev1.Node{*nodeIn(v1alpha1.StateStandby)}, want: 2},
 		"which tell more than the class":         {pods: []*corev1.Pod{waits("a", "3"), waits("b", "3")}, nodes: []corev1.Node{*nodeIn(v1alpha1.StateStandby)}, want: 2, promised: promise("64")},
@@ -124,7 +133,7 @@ func TestDemandInNodes(t *testing.T) {
 			for _, p := range c.pods {
 				d.add(p, "p")
 			}
-			if got := d.need(pool, c.nodes, offer{promised: c.promised}, plan.Supply{}).Any; got != c.want {
+			if got := d.need(pool, c.nodes, offer{promised: c.promised, daemons: c.daemons}, plan.Supply{}).Any; got != c.want {
 				t.Errorf("%d nodes, want %d", got, c.want)
 			}
 		})

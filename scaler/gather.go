@@ -147,9 +147,14 @@ func (c *nodes) instance(ctx context.Context, id v1alpha1.InstanceID) (entry, er
 		regional.Locate(string(id), n.Spec.ProviderID)
 	}
 	instance, err := c.cloud.GetInstance(ctx, string(id))
-	c.inventory.isForeign(id, err == nil && !c.owns(instance))
+	if err == nil {
+		if instance, err = c.regain(ctx, n, instance); err != nil {
+			return entry{}, err
+		}
+	}
+	c.inventory.isForeign(id, err == nil && !c.owner.owns(instance))
 	switch {
-	case err == nil && c.owns(instance):
+	case err == nil && c.owner.owns(instance):
 		return entry{Instance: *instance, seen: asked}, nil
 	case err == nil:
 		return entry{}, errNotOurs
@@ -184,11 +189,6 @@ func (c *nodes) labelled(ctx context.Context, id v1alpha1.InstanceID) (*corev1.N
 		return nil, err
 	}
 	return &list.Items[0], nil
-}
-
-func (c *nodes) owns(i *provider.Instance) bool {
-	return i.Tags[v1alpha1.TagManagedBy] == v1alpha1.ManagedByStratos && i.Tags[v1alpha1.TagCluster] == c.cluster &&
-		i.Tags[v1alpha1.LabelPool] != ""
 }
 
 func (c *nodes) poolOf(ctx context.Context, name v1alpha1.PoolName) (*v1alpha1.NodePool, error) {
@@ -238,6 +238,8 @@ func observe(n *corev1.Node, t transition.Template) *lifecycle.Node {
 		DrainFailures: transition.DrainFailures(n),
 		WarmupStarted: timeMark(n, v1alpha1.AnnotationWarmupStarted),
 		ImagesChecked: timeMark(n, v1alpha1.AnnotationImagesChecked),
+
+		UnavailableUntil: timeMark(n, v1alpha1.AnnotationUnavailableUntil),
 	}
 }
 

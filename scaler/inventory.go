@@ -69,7 +69,8 @@ type inventory struct {
 	foreign map[v1alpha1.InstanceID]bool
 	// absences are the Nodes whose instances the cloud does not know. It has a lock of its own.
 	absences *absences
-
+	// strangers are instances that carry the cluster's name and are another's; it has a lock of its own.
+	strangers strangers
 	// unsure are those that no list shows and that could not be described.
 	unsure map[v1alpha1.InstanceID]bool
 	// regions are those that the last sweep lacked; they have a lock of their own.

@@ -28,7 +28,7 @@ func judgePool(judge *view.Judge, pool *v1alpha1.NodePool, nodes []corev1.Node, 
 	var refusal, apart string
 	var mine, fitting, free int
 	for i := range nodes {
-		n := claim.NodeOf(&nodes[i], pool)
+		n := judge.Empty(&nodes[i], pool)
 		if n.Pool != v1alpha1.PoolName(pool.Name) {
 			continue
 		}

@@ -66,29 +66,32 @@ func NewLoops(p Parts) (*Loops, error) {
 	inventory, waiting, recycling, failures := newInventory(), newDemand(), newTurns(), &warmups{}
 	instances := make(chan event.TypedGenericEvent[v1alpha1.InstanceID], wakeBuffer)
 	changed := make(chan event.TypedGenericEvent[v1alpha1.PoolName], wakeBuffer)
+	owner := owner{cluster: p.Cluster, uid: string(p.ClusterUID)}
 	l := &Loops{Instances: instances, Pools: changed}
 	l.sweep = &sweep{
-		cloud: p.Cloud, cluster: p.Cluster, inventory: inventory, instances: instances, pools: changed,
+		cloud: p.Cloud, owner: owner, reader: p.Client, inventory: inventory, instances: instances, pools: changed,
 		now: p.Now, log: p.Log.WithName("sweep"), wake: make(chan struct{}, 1),
 	}
 	l.Starter = l.starter(p, m)
 	l.Placer = start.NewPlacer(p.Ledger, p.View, l.Starter, p.Events, p.Now)
 	p.View.Listen(view.Listener{Homeless: l.Placer.Homeless})
 	l.nodes = &nodes{
-		reader: p.Client, live: p.Live, client: p.Client, cloud: p.Cloud, cluster: p.Cluster, witness: newWitness(p.Elapsed),
+		reader: p.Client, live: p.Live, client: p.Client, cloud: p.Cloud, owner: owner, witness: newWitness(p.Elapsed),
 		namespace: claim.Namespace(p.Namespace), requiredDaemonSets: p.RequiredDaemonSetNamespaces,
 		ledger: p.Ledger, starter: l.Starter, events: p.Events, metrics: m, now: p.Now, born: p.Now(), inventory: inventory, warmups: failures, demand: waiting, turns: recycling, poke: l.sweep.poke,
+		daemons: p.View.Daemons,
 	}
 	l.pools = &pools{
 		namespace: claim.Namespace(p.Namespace), requiredDaemonSets: p.RequiredDaemonSetNamespaces,
-		client: p.Client, cloud: p.Cloud, cluster: p.Cluster, launcher: kinds, classes: kinds, launchesAtOnce: p.LaunchesAtOnce, events: p.Events, metrics: m,
+		client: p.Client, cloud: p.Cloud, owner: owner, launcher: kinds, classes: kinds, launchesAtOnce: p.LaunchesAtOnce, events: p.Events, metrics: m,
 		now: p.Now, inventory: inventory, warmups: failures, ledger: p.Ledger, demand: waiting, turns: recycling, poke: l.sweep.poke,
-		wake: func(ctx context.Context, id v1alpha1.InstanceID) { send(ctx, instances, id) },
+		wake:    func(ctx context.Context, id v1alpha1.InstanceID) { send(ctx, instances, id) },
+		daemons: p.View.Daemons,
 	}
 	l.pending = &pending{
 		classes: kinds,
 		reader:  p.Client, writer: p.Client, ledger: p.Ledger, placer: l.Placer, view: p.View, ready: p.Ready, demand: waiting, events: p.Events,
-		schedulers: p.ExtenderSchedulers, recalled: map[podKey]types.UID{}, told: map[podKey]string{}, passed: map[podKey]bool{}, now: p.Now,
+		schedulers: p.ExtenderSchedulers, recalled: map[podKey]types.UID{}, told: map[podKey]string{}, waits: map[podKey]wait{}, now: p.Now,
 		failing: map[podKey]string{}, errors: m.schedulerErrors,
 		poolChanged: func(ctx context.Context, pool v1alpha1.PoolName) { send(ctx, changed, pool) },
 	}

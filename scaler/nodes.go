@@ -21,6 +21,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/fit"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
 	"github.com/stratos-sh/stratos/scaler/start"
@@ -32,20 +33,22 @@ const nodeWorkers = 32
 
 // nodes takes every instance and its Node through their life: gather, decide, act. It runs on the leader.
 type nodes struct {
-	reader  client.Reader // the cache
-	live    client.Reader // the API server itself
-	client  client.Client
-	cloud   provider.CloudProvider
-	cluster string
+	reader client.Reader // the cache
+	live   client.Reader // the API server itself
+	client client.Client
+	cloud  provider.CloudProvider
+	owner  owner
 	// namespace is where the pods go that pull images.
 	namespace claim.Namespace
 	// requiredDaemonSets are the namespaces whose DaemonSets' images are required.
 	requiredDaemonSets []string
-	ledger             *claim.Ledger
-	starter            *start.Starter
-	events             events.EventRecorder
-	metrics            *metrics
-	now                func() time.Time
+	// daemons are the cluster's DaemonSets.
+	daemons func() []*fit.Daemon
+	ledger  *claim.Ledger
+	starter *start.Starter
+	events  events.EventRecorder
+	metrics *metrics
+	now     func() time.Time
 	// born is when this process began: what was intended before was another's to carry out.
 	born time.Time
 

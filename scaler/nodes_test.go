@@ -133,7 +133,14 @@ func TestNodeStep(t *testing.T) {
 			node: nodeIn(v1alpha1.StateStandby), instance: instance(provider.InstanceRunning, withTag(v1alpha1.TagCluster, "there")), want: []string{"get i-c"},
 		},
 		"an instance that nobody tagged is left alone": {
-			node: nodeIn(v1alpha1.StateStandby), instance: instance(provider.InstanceRunning, withTag(v1alpha1.TagManagedBy, "")), want: []string{"get i-c"},
+			node: nodeIn(v1alpha1.StateStandby), instance: instance(provider.InstanceRunning, withTag(v1alpha1.TagManagedBy, ""), withoutUID), want: []string{"get i-c"},
+		},
+		"an instance of a Node that carries this cluster's UID gets the tags again that it lacks": {
+			node: nodeIn(v1alpha1.StateStandby), instance: instance(provider.InstanceStopped, withTag(v1alpha1.TagManagedBy, "")),
+			want: []string{"get i-c", "tag i-c ", "tag i-c standby"},
+		},
+		"an instance of a Node that carries another cluster's UID is left alone": {
+			node: nodeIn(v1alpha1.StateStandby), instance: instance(provider.InstanceStopped, ofOtherCluster), want: []string{"get i-c"},
 		},
 		"a Node that only bears a pool's label is somebody else's, though our cloud does not know its instance": {
 			node: nodeIn("", func(n *corev1.Node) {
@@ -157,7 +164,7 @@ func TestNodeStep(t *testing.T) {
 			switch {
 			case c.instance == nil:
 				r.sweep()
-			case r.nodes.owns(c.instance):
+			case r.nodes.owner.owns(c.instance):
 				r.sweep(c.instance)
 			default:
 				r.sweep()

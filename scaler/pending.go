@@ -78,8 +78,8 @@ type pending struct {
 	recalledAt time.Time
 	// told is what was last said of a pod, so that an event is written when the reason changes, not at every look.
 	told map[podKey]string
-	// passed are the pods that a running node took by our judgement, though their scheduler had not bound them yet.
-	passed map[podKey]bool
+	// waits are the pods that are pending.
+	waits map[podKey]wait
 	// failing are the pods over which their scheduler fails, and its name; errors counts them.
 	failing map[podKey]string
 	errors  *prometheus.GaugeVec
@@ -125,11 +125,11 @@ func (c *pending) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 			c.served(ctx, req.NamespacedName)
 			return ctrl.Result{RequeueAfter: explainAgain}, nil
 		}
-		if placed.Verdict == claim.Pass && c.firstPass(req.NamespacedName) {
+		if placed.Verdict == claim.Pass && c.firstPass(pod) {
 			// A node that has come to run in between takes the pod, and its scheduler is about to see that: nothing is to be launched.
 			return ctrl.Result{RequeueAfter: explainAfter}, nil
 		}
-	} else if left := explainAfter - c.now().Sub(verdict.LastTransitionTime.Time); left > 0 {
+	} else if left := c.explainIn(pod, verdict); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	again, err := c.unserved(ctx, pod)
@@ -243,7 +243,7 @@ func (c *pending) measure(pod *corev1.Pod) {
 	if pod.Spec.NodeName == "" {
 		return // nominated: it is bound in a moment
 	}
-	if pool, path, ok := c.demand.settle(pod); ok {
+	if pool, path, ok := c.demand.settle(pod, c.now()); ok {
 		c.view.Served(claim.Claim{Pod: pod.UID, Node: v1alpha1.NodeName(pod.Spec.NodeName), Pool: pool, Path: path}, pod)
 	}
 }
@@ -253,7 +253,7 @@ func (c *pending) served(ctx context.Context, pod podKey) {
 	c.mu.Lock()
 	delete(c.told, pod)
 	delete(c.recalled, pod)
-	delete(c.passed, pod)
+	delete(c.waits, pod)
 	c.mu.Unlock()
 	c.withdraw(ctx, pod)
 }
@@ -263,16 +263,6 @@ func (c *pending) withdraw(ctx context.Context, pod podKey) {
 	if pool, was := c.demand.remove(pod); was {
 		c.poolChanged(ctx, pool)
 	}
-}
-
-// firstPass reports, once for each wait, that the pod passes. One that passes and still waits is refused for something that we
-// do not judge.
-func (c *pending) firstPass(pod podKey) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	first := !c.passed[pod]
-	c.passed[pod] = true
-	return first
 }
 
 func (c *pending) say(pod *corev1.Pod, reason v1alpha1.Reason, why string) {
@@ -335,13 +325,13 @@ func (c *pending) why(ctx context.Context, pod *corev1.Pod) (finding, error) {
 // that could. Without the first, a pool that stands at its poolSize by that very launch would no longer wait for it: its node would be stopped
 // when it is warm and started again for the pod, or a second pool would launch as well.
 func (c *pending) choose(ctx context.Context, pod *corev1.Pod, pools []v1alpha1.NodePool, nodes []corev1.Node) finding {
-	judge, launched := c.view.Judge(pod), c.demand.poolOf(pod)
+	judge, launched, daemons := c.view.Judge(pod), c.demand.poolOf(pod), c.view.Daemons()
 	var reasons []string
 	var cold, coming *v1alpha1.NodePool
 	zones := map[*v1alpha1.NodePool][]string{}
 	for i := range pools {
 		pool := &pools[i]
-		judged := judgePool(judge, pool, nodes, offerOf(ctx, c.classes, pool))
+		judged := judgePool(judge, pool, nodes, offerOf(ctx, c.classes, pool, daemons))
 		zones[pool] = judged.zones
 		reasons = append(reasons, judged.why)
 		if judged.launch && (cold == nil || pool.Spec.WeightOrDefault() > cold.Spec.WeightOrDefault()) {

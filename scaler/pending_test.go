@@ -45,7 +45,7 @@ func (r *rig) looksAfter() *pending {
 	return &pending{
 		classes: r.pools.classes,
 		reader:  r.api, writer: r.api, ledger: r.ledger, demand: r.demand, events: r.events, schedulers: []string{v1alpha1.SchedulerName},
-		recalled: map[podKey]types.UID{}, told: map[podKey]string{}, passed: map[podKey]bool{},
+		recalled: map[podKey]types.UID{}, told: map[podKey]string{}, waits: map[podKey]wait{},
 		failing: map[podKey]string{}, errors: r.nodes.metrics.schedulerErrors,
 		now: clock, view: seen, ready: func() error { return nil }, placer: start.NewPlacer(r.ledger, seen, r.nodes.starter, r.events, clock),
 		poolChanged: func(_ context.Context, pool v1alpha1.PoolName) { r.note("pool " + string(pool)) },
@@ -70,6 +70,13 @@ func (r *rig) view() *view.View {
 	}
 	for i := range pods.Items {
 		v.SetPod(&pods.Items[i])
+	}
+	sets, err := daemonSets(r.t.Context(), r.api)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, set := range sets {
+		v.SetDaemonSet(set)
 	}
 	return v
 }
@@ -108,6 +115,15 @@ func TestExplainSays(t *testing.T) {
 		"of two reasons the first node's, by name": {
 			[]client.Object{unschedulable(needing("1")), nodePool(2, 1), standby(annotated(v1alpha1.AnnotationDoNotStart, "true")), standby(second, annotated(v1alpha1.AnnotationCordoned, ""))},
 			time.Minute, "ColdLaunch pool p: its standby nodes are kept back: cordoned by somebody else: launching",
+		},
+		"no room beside the pods of DaemonSets": {
+			[]client.Object{unschedulable(needing("3950m")), nodePool(2, 1), standby(), agents()}, time.Minute, "StandbyUnavailable pool p: needs 3950m cpu, node has 3900m left",
+		},
+		"nor on an instance of a pool that has none running": {
+			[]client.Object{unschedulable(needing("3950m")), nodePool(2, 1), nodeIn(v1alpha1.StateRunning), agents()}, time.Minute, "StandbyUnavailable pool p",
+		},
+		"room beside them": {
+			[]client.Object{unschedulable(needing("3900m")), nodePool(2, 1, counting(1)), nodeIn(v1alpha1.StateRunning), agents()}, time.Minute, "ColdLaunch pool p",
 		},
 		"too early to say":            {[]client.Object{unschedulable()}, 2*time.Second - 1, ""},
 		"another replica has claimed": {[]client.Object{unschedulable(), nodePool(2, 1), standby(annotated(v1alpha1.AnnotationClaims, "x,a"))}, time.Minute, ""},

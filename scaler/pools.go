@@ -28,8 +28,8 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/fit"
 	"github.com/stratos-sh/stratos/provider"
-	"github.com/stratos-sh/stratos/scaler/lifecycle"
 	"github.com/stratos-sh/stratos/scaler/plan"
 	"github.com/stratos-sh/stratos/scaler/start"
 )
@@ -52,7 +52,7 @@ const (
 type pools struct {
 	client    client.Client
 	cloud     provider.CloudProvider
-	cluster   string
+	owner     owner
 	launcher  launcher
 	classes   classKinds
 	events    events.EventRecorder
@@ -75,6 +75,8 @@ type pools struct {
 	namespace claim.Namespace
 	// requiredDaemonSets are the namespaces whose DaemonSets' images are required.
 	requiredDaemonSets []string
+	// daemons are the cluster's DaemonSets.
+	daemons func() []*fit.Daemon
 }
 
 // Reconcile brings one pool closer to its spec.
@@ -114,7 +116,7 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: sweepEvery}, err // a pool without instances is in no sweep
 	}
 	from := present(ctx, c.classes, pool).key()
-	offer := offerOf(ctx, c.classes, pool)
+	offer := offerOf(ctx, c.classes, pool, c.daemons())
 	needOf := func() plan.Need { return c.demand.need(pool, nodes.Items, offer, c.supply(pool, nodes.Items, slots)) }
 	need := needOf()
 	wants := c.wants(pool, count, need, from)
@@ -197,7 +199,7 @@ func (c *pools) regain(ctx context.Context, pool *v1alpha1.NodePool, id v1alpha1
 	if err != nil {
 		return err
 	}
-	missing, ours := lost(instance.Tags, c.cluster, v1alpha1.PoolName(pool.Name))
+	missing, ours := c.owner.lost(instance.Tags, v1alpha1.PoolName(pool.Name))
 	if !ours || len(missing) == 0 || instance.State == provider.InstanceTerminated {
 		return nil
 	}
@@ -206,18 +208,14 @@ func (c *pools) regain(ctx context.Context, pool *v1alpha1.NodePool, id v1alpha1
 
 func (c *pools) request(pool *v1alpha1.NodePool, slot int64) provider.LaunchRequest {
 	token := sha256.Sum256([]byte(string(pool.UID) + "/" + strconv.FormatInt(slot, 10)))
+	tags := c.owner.tags(v1alpha1.PoolName(pool.Name))
+	tags[v1alpha1.LabelState] = string(v1alpha1.StateWarmup)
+	tags[tagLaunch] = strconv.FormatInt(slot, 10) + "." + string(pool.UID)
+	tags[v1alpha1.AnnotationTemplateHash] = pool.Spec.Template.Hash()
 	return provider.LaunchRequest{
 		ClientToken: hex.EncodeToString(token[:16]),
 		Number:      slot,
-		Tags: map[string]string{
-			v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos,
-			v1alpha1.TagCluster:   c.cluster,
-			v1alpha1.LabelPool:    pool.Name,
-			v1alpha1.LabelState:   string(v1alpha1.StateWarmup),
-			tagLaunch:             strconv.FormatInt(slot, 10) + "." + string(pool.UID),
-
-			v1alpha1.AnnotationTemplateHash: pool.Spec.Template.Hash(),
-		},
+		Tags:        tags,
 	}
 }
 
@@ -271,19 +269,19 @@ func (c *pools) empty(ctx context.Context, pool *v1alpha1.NodePool) (ctrl.Result
 		return again, nil
 	}
 	list, err := c.cloud.ListInstances(ctx, map[string]string{
-		v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: c.cluster, v1alpha1.LabelPool: pool.Name,
+		v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: c.owner.cluster, v1alpha1.LabelPool: pool.Name,
 	})
 	if err != nil && !c.wholeFor(ctx, pool, err) {
 		return again, err
 	}
 	for _, instance := range list {
-		if instance.State != provider.InstanceTerminated {
+		if instance.State != provider.InstanceTerminated && !c.owner.foreign(instance, pool) {
 			c.poke() // the next sweep brings it to the inventory, and the lifecycle terminates it
 			return again, nil
 		}
 	}
 	// A launch that is still open may have happened and not show in any listing yet.
-	if wait := pool.DeletionTimestamp.Add(lifecycle.SettleTime).Sub(c.now()); wait > 0 && len(c.settle(pool).open) > 0 {
+	if wait := pool.DeletionTimestamp.Add(unseenFor(pool)).Sub(c.now()); wait > 0 && len(c.settle(pool).open) > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	before := pool.DeepCopy()

@@ -50,7 +50,7 @@ func TestSlotsAreReservedBeforeTheCloudIsAsked(t *testing.T) {
 	r.want(`reserve {"next":1,"pending":[0]}`, "launch 0")
 	tags := r.launches[0].Tags
 	for key, want := range map[string]string{
-		v1alpha1.TagManagedBy: "stratos", v1alpha1.TagCluster: "here", v1alpha1.LabelPool: "p", v1alpha1.LabelState: "warmup", tagLaunch: "0.uid-p",
+		v1alpha1.TagManagedBy: "stratos", v1alpha1.TagCluster: "here", v1alpha1.TagClusterUID: "uid-here", v1alpha1.LabelPool: "p", v1alpha1.LabelState: "warmup", tagLaunch: "0.uid-p",
 		v1alpha1.AnnotationTemplateHash: nodePool(5, 1).Spec.Template.Hash(),
 	} {
 		if tags[key] != want {
@@ -217,8 +217,8 @@ func TestAnotherLeaderThatDoesNotSeeALaunchDoesNotRepeatIt(t *testing.T) {
 	r := newRig(t, nodePool(5, 1))
 	r.sweep()
 	other := &pools{
-		client: r.api, cloud: r, cluster: "here", launcher: r.pools.launcher, classes: r.pools.classes, events: r.events, metrics: r.pools.metrics, now: r.pools.now,
-		inventory: newInventory(), warmups: &warmups{}, ledger: r.ledger, demand: r.demand, turns: newTurns(), poke: func() {}, wake: r.pools.wake,
+		client: r.api, cloud: r, owner: owner{cluster: "here", uid: "uid-here"}, launcher: r.pools.launcher, classes: r.pools.classes, events: r.events, metrics: r.pools.metrics, now: r.pools.now,
+		inventory: newInventory(), warmups: &warmups{}, ledger: r.ledger, demand: r.demand, turns: newTurns(), poke: func() {}, wake: r.pools.wake, daemons: r.daemonSets,
 	}
 	r.reconcilePool()
 	r.reconcilePool()
@@ -297,8 +297,8 @@ func TestADeletedPoolGoesWhenNothingIsLeft(t *testing.T) {
 	}{
 		"an instance is left: it is looked at":                 {pool: nodePool(2, 2, deleted), swept: []*provider.Instance{instance(provider.InstanceRunning)}, log: []string{"wake i-c"}},
 		"one that no sweep has shown yet":                      {pool: nodePool(2, 2, deleted), listed: []*provider.Instance{instance(provider.InstancePending)}},
-		"a launch may not show yet":                            {pool: nodePool(2, 2, deleted, holding(`{"next":1,"pending":[0]}`)), after: 9 * time.Second},
-		"a launch would show by now":                           {pool: nodePool(2, 2, deleted, holding(`{"next":1,"pending":[0]}`)), after: 10 * time.Second, gone: true},
+		"a launch may not show yet":                            {pool: nodePool(2, 2, deleted, holding(`{"next":1,"pending":[0]}`)), after: 5*time.Minute - time.Second},
+		"a launch would show by now":                           {pool: nodePool(2, 2, deleted, holding(`{"next":1,"pending":[0]}`)), after: 5 * time.Minute, gone: true},
 		"nothing was ever launched":                            {pool: nodePool(2, 2, deleted), gone: true},
 		"a Node is left without its instance: it is looked at": {pool: nodePool(2, 2, deleted), node: nodeIn(v1alpha1.StateTerminating), log: []string{"wake i-c"}},
 		"a Node that only bears the pool's label is not ours":  {pool: nodePool(2, 2, deleted), node: nodeIn("", func(n *corev1.Node) { delete(n.Labels, v1alpha1.LabelState) }), gone: true},

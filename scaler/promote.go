@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
@@ -56,16 +57,20 @@ func promotable(n *lifecycle.Node) bool {
 		!n.Warmed.IsZero() && n.StopIntent.IsZero()
 }
 
-// occupied is the node with what the pods on it take.
+// occupied is the node with what the pods on it take, and those of DaemonSets that come when it opens.
 func (c *nodes) occupied(ctx context.Context, n *corev1.Node, pool *v1alpha1.NodePool) (*claim.Node, error) {
-	is := claim.NodeOf(n, pool)
+	is := claim.NodeOf(n, pool, c.daemons()...)
+	is.Used, is.Ports = fit.Resources{}, nil
+	sets := map[types.UID]bool{}
 	pods, err := c.podsOn(ctx, n.Name)
 	for i := range pods {
 		if !finished(&pods[i]) {
 			is.Used.Add(fit.Occupied(&pods[i]))
 			is.Ports, is.Pods = append(is.Ports, fit.HostPorts(&pods[i])...), append(is.Pods, fit.NewPlaced(&pods[i]))
+			sets[fit.DaemonOf(&pods[i])] = true
 		}
 	}
+	is.Expect(is.Daemons, func(set types.UID) bool { return sets[set] })
 	return is, err
 }
 

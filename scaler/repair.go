@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -32,8 +31,8 @@ func (c *nodes) mend(ctx context.Context, g gathered) error {
 
 // launchedBy is the pool that the tag of the instance's launch names by its UID; empty where no pool has it.
 func (c *nodes) launchedBy(ctx context.Context, e entry) (v1alpha1.PoolName, error) {
-	_, uid, ok := strings.Cut(e.Tags[tagLaunch], ".")
-	if !ok {
+	uid := launchedFor(e.Tags)
+	if uid == "" {
 		return "", nil
 	}
 	pools := &v1alpha1.NodePoolList{}
@@ -79,6 +78,20 @@ func (c *nodes) restorePool(ctx context.Context, e entry) (entry, error) {
 	return e, nil
 }
 
+// regain writes tags again that the instance of a Node lacks, where it carries this cluster's UID and names no other owner. Without
+// them no list shows it.
+func (c *nodes) regain(ctx context.Context, n *corev1.Node, i *provider.Instance) (*provider.Instance, error) {
+	missing, ours := c.owner.lost(i.Tags, v1alpha1.PoolName(n.Labels[v1alpha1.LabelPool]))
+	if !ours || len(missing) == 0 || i.Tags[v1alpha1.TagClusterUID] != c.owner.uid || i.State == provider.InstanceTerminated {
+		return i, nil
+	}
+	if err := c.retag(ctx, i.ID, missing); err != nil {
+		return i, err
+	}
+	c.poke() // the next sweep shows it again
+	return withTags(i, missing), nil
+}
+
 func (c *nodes) retag(ctx context.Context, id v1alpha1.InstanceID, tags map[string]string) error {
 	if err := c.cloud.UpdateInstanceTags(ctx, string(id), tags); err != nil {
 		return err
@@ -120,7 +133,7 @@ func (c *nodes) deleteNode(ctx context.Context, g gathered, d lifecycle.Decision
 
 // reclaim writes the tags again that an instance of ours has lost. Tags that name somebody else are left: then it is his.
 func (c *nodes) reclaim(ctx context.Context, g gathered, instance *provider.Instance) error {
-	missing, ours := lost(instance.Tags, c.cluster, g.template.Pool)
+	missing, ours := c.owner.lost(instance.Tags, g.template.Pool)
 	if !ours {
 		logr.FromContextOrDiscard(ctx).Info("instance of a Node of ours carries somebody else's tags; leaving both alone", "tags", instance.Tags)
 		return nil
@@ -130,23 +143,6 @@ func (c *nodes) reclaim(ctx context.Context, g gathered, instance *provider.Inst
 		return nil // the list lagged
 	}
 	return c.retag(ctx, instance.ID, missing)
-}
-
-// lost are the tags that an instance of ours lacks. It is false where they name somebody else: then it is his.
-func lost(tags map[string]string, cluster string, pool v1alpha1.PoolName) (map[string]string, bool) {
-	missing := map[string]string{}
-	for key, want := range map[string]string{
-		v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: cluster, v1alpha1.LabelPool: string(pool),
-	} {
-		switch tags[key] {
-		case want:
-		case "":
-			missing[key] = want
-		default:
-			return nil, false
-		}
-	}
-	return missing, true
 }
 
 // poolOrName is the pool, or, where it is gone, an object that names it.

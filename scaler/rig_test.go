@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -109,9 +110,9 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	clock, failures := func() time.Time { return r.now }, &warmups{}
 	r.starts = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.NodeName](time.Nanosecond, time.Nanosecond))
 	r.nodes = &nodes{
-		reader: r.api, live: r.api, client: r.api, cloud: r, cluster: "here", namespace: "stratos", ledger: r.ledger, events: r.events, metrics: metrics,
+		reader: r.api, live: r.api, client: r.api, cloud: r, owner: owner{cluster: "here", uid: "uid-here"}, namespace: "stratos", ledger: r.ledger, events: r.events, metrics: metrics,
 		now: clock, born: epoch(), inventory: r.inventory, poke: func() {},
-		demand: r.demand, turns: r.turns, warmups: failures,
+		demand: r.demand, turns: r.turns, warmups: failures, daemons: r.daemonSets,
 		starter: start.New(start.Options{Homeless: func(claims []claim.Claim) { r.homeless = append(r.homeless, claims...) }, Reader: r.api, Live: r.api, Writer: r.api, Cloud: r, Ledger: r.ledger, Events: r.events, Now: clock, Log: logr.Discard(), Queue: r.starts,
 			Count: func(pool v1alpha1.PoolName, trigger start.Trigger) {
 				r.note("count " + string(pool) + " " + string(trigger))
@@ -120,12 +121,32 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 		}),
 	}
 	r.pools = &pools{
-		client: r.api, cloud: r, cluster: "here", launcher: r, classes: classKinds{reader: r.api, kinds: []ClassKind{AWSNodeClasses(r.cloud)}}, launchesAtOnce: launchesAtOnce, events: r.events, metrics: metrics, now: clock, inventory: r.inventory,
-		ledger: r.ledger, demand: r.demand, turns: r.turns, warmups: failures,
+		client: r.api, cloud: r, owner: owner{cluster: "here", uid: "uid-here"}, launcher: r, classes: classKinds{reader: r.api, kinds: []ClassKind{AWSNodeClasses(r.cloud)}}, launchesAtOnce: launchesAtOnce, events: r.events, metrics: metrics, now: clock, inventory: r.inventory,
+		ledger: r.ledger, demand: r.demand, turns: r.turns, warmups: failures, daemons: r.daemonSets,
 		namespace: "stratos",
 		poke:      func() {}, wake: func(_ context.Context, id v1alpha1.InstanceID) { r.note("wake " + string(id)) },
 	}
 	return r
+}
+
+// daemonSets are those that the rig's API server holds now.
+func (r *rig) daemonSets() []*fit.Daemon {
+	var out []*fit.Daemon
+	sets, err := daemonSets(r.t.Context(), r.api)
+	if err != nil {
+		r.t.Error(err)
+	}
+	for _, set := range sets {
+		out = append(out, fit.NewDaemon(set))
+	}
+	return out
+}
+
+// agents is a DaemonSet that takes 100m of each node that runs.
+func agents() *appsv1.DaemonSet {
+	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "agent", UID: "agent"}}
+	set.Spec.Template.Spec.Containers = boundPod("agent", needing("100m")).Spec.Containers
+	return set
 }
 
 func (r *rig) note(what string) {
@@ -309,7 +330,7 @@ func (r *rig) promise(pod, node string) {
 func instance(state provider.InstanceState, change ...func(*provider.Instance)) *provider.Instance {
 	i := &provider.Instance{
 		ID: "i-c", ProviderID: "fake:///zone-a/i-c", State: state, LaunchTime: epoch().Add(-time.Hour),
-		Tags: map[string]string{v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "here", v1alpha1.LabelPool: "p"},
+		Tags: map[string]string{v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "here", v1alpha1.TagClusterUID: "uid-here", v1alpha1.LabelPool: "p"},
 	}
 	for _, f := range change {
 		f(i)

@@ -171,10 +171,15 @@ func (c *pools) launchOne(ctx context.Context, pool *v1alpha1.NodePool, slot int
 	if c.launches.note(pool.UID, slot, c.now()) {
 		c.metrics.scaleup.WithLabelValues(pool.Name, string(start.TriggerCold)).Inc()
 	}
-	c.inventory.expect(v1alpha1.PoolName(pool.Name), instance, c.now(), min(lifecycle.LaunchUnseen, pool.Spec.PreWarm.TimeoutOrDefault()))
+	c.inventory.expect(v1alpha1.PoolName(pool.Name), instance, c.now(), unseenFor(pool))
 	c.poke()
 	if !first {
 		return c.regain(ctx, pool, instance.ID)
 	}
 	return nil
+}
+
+// unseenFor is how long a launch for the pool may have happened without any list showing it.
+func unseenFor(pool *v1alpha1.NodePool) time.Duration {
+	return min(lifecycle.LaunchUnseen, pool.Spec.PreWarm.TimeoutOrDefault())
 }

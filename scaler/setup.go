@@ -6,10 +6,16 @@ package scaler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	poll "k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -28,8 +34,11 @@ type Setup struct {
 	Classes []ClassKind
 	// Cluster is the value of the tag that separates this cluster's instances from all others.
 	Cluster string
-	Ledger  *claim.Ledger
-	View    *view.View
+	// ClusterUID is the UID of the namespace kube-system. It tells the instances of two clusters with one name apart.
+	// SetupWithManager reads it where it is empty.
+	ClusterUID types.UID
+	Ledger     *claim.Ledger
+	View       *view.View
 	// Namespace is where the pods go that pull images.
 	Namespace string
 	// RequiredDaemonSetNamespaces are the namespaces without the images of whose DaemonSets no node
@@ -42,6 +51,9 @@ type Setup struct {
 // wakeBuffer holds the wake-ups of a sweep of a large cluster, so that the sweep does not wait for the controllers.
 const wakeBuffer = 1024
 
+// askAgain is how long the API server rests between two questions for the cluster's UID.
+const askAgain = 2 * time.Second
+
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager adds the scaler to the manager and returns the Starter, which runs on every replica and which the
@@ -49,6 +61,12 @@ const wakeBuffer = 1024
 func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start.Starter, error) {
 	if err := addIndexes(ctx, mgr); err != nil {
 		return nil, err
+	}
+	if s.ClusterUID == "" {
+		var err error
+		if s.ClusterUID, err = clusterUID(ctx, mgr.GetAPIReader(), mgr.GetLogger()); err != nil {
+			return nil, err
+		}
 	}
 	recorder := mgr.GetEventRecorder("stratos-scaler")
 	l, err := NewLoops(Parts{
@@ -78,6 +96,29 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 		}
 	}
 	return l.Starter, errors.Join(errs...)
+}
+
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
+
+// clusterUID reads the UID of the namespace kube-system, which lives as long as its cluster. It waits for an API server that does not
+// answer: nothing can be done without it, and a process that ended would come back after a back-off only.
+func clusterUID(ctx context.Context, live client.Reader, log logr.Logger) (types.UID, error) {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	err := poll.PollUntilContextCancel(ctx, askAgain, true, func(ctx context.Context) (bool, error) {
+		err := live.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, namespace)
+		switch {
+		case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
+			return false, err
+		case err != nil:
+			log.Error(err, "cannot read the UID of the cluster; asking again", "namespace", metav1.NamespaceSystem)
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("read the UID of the cluster (namespace %s): %w", metav1.NamespaceSystem, err)
+	}
+	return namespace.UID, nil
 }
 
 func addIndexes(ctx context.Context, mgr manager.Manager) error {

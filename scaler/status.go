@@ -113,7 +113,10 @@ func (c *pools) degraded(ctx context.Context, pool *v1alpha1.NodePool, launchErr
 	if reason, words := c.inventory.degradedBy(v1alpha1.PoolName(pool.Name), c.now()); reason != "" {
 		return reason, words
 	}
-	return c.regionDegraded(ctx, pool)
+	if reason, words := c.regionDegraded(ctx, pool); reason != "" {
+		return reason, words
+	}
+	return c.inventory.strangers.degradedBy(v1alpha1.PoolName(pool.Name))
 }
 
 // class judges the pool's node class: it exists, and does not say of itself that it is not ready. One that says nothing is not judged yet.

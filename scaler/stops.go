@@ -92,7 +92,7 @@ func (c *nodes) takeBackStop(ctx context.Context, g gathered, d lifecycle.Decisi
 // for one that runs.
 // strike counts the failure against the node.
 func (c *nodes) failStart(ctx context.Context, g gathered, strike bool, why string) error {
-	if !c.owns(&g.instance.Instance) {
+	if !c.owner.owns(&g.instance.Instance) {
 		return fmt.Errorf("instance %s does not carry our tags, not stopping it", g.instance.ID)
 	}
 	ctx, cancel := context.WithTimeout(ctx, lifecycle.CallTime)
@@ -171,7 +171,7 @@ func (c *nodes) markAndStop(ctx context.Context, g gathered, mark transition.Pat
 
 // stop asks the cloud, after checking once more whose instance it is.
 func (c *nodes) stop(ctx context.Context, g gathered, force bool) error {
-	if !c.owns(&g.instance.Instance) {
+	if !c.owner.owns(&g.instance.Instance) {
 		return fmt.Errorf("instance %s does not carry our tags, not stopping it", g.instance.ID)
 	}
 	err := c.cloud.StopInstance(ctx, string(g.instance.ID), force)

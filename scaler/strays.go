@@ -2,7 +2,6 @@ package scaler
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
@@ -23,12 +22,12 @@ func (s *sweep) strays(ctx context.Context, list []*provider.Instance, asked tim
 			continue
 		case err != nil:
 			unsure[e.ID] = true
-			s.stray(ctx, e, "cannot be described", err, asked)
+			s.stray(ctx, e, "it is in no list of this cluster's instances and cannot be described", err, asked)
 			continue
 		case instance.State == provider.InstanceTerminated:
 			continue
 		}
-		missing, ours := lost(instance.Tags, s.cluster, e.home())
+		missing, ours := s.owner.lost(instance.Tags, e.home())
 		if !ours {
 			continue
 		}
@@ -46,15 +45,11 @@ func (s *sweep) retag(
 	ctx context.Context, e entry, instance *provider.Instance, missing map[string]string, asked time.Time,
 ) {
 	if err := s.cloud.UpdateInstanceTags(ctx, string(e.ID), missing); err != nil {
-		s.stray(ctx, e, "cannot be tagged", err, asked)
+		s.stray(ctx, e, "it is in no list of this cluster's instances and cannot be tagged", err, asked)
 		return
 	}
 	s.inventory.accepted(e.ID)
-	instance.Tags = maps.Clone(instance.Tags)
-	if instance.Tags == nil {
-		instance.Tags = map[string]string{}
-	}
-	maps.Copy(instance.Tags, missing)
+	*instance = *withTags(instance, missing)
 	s.log.Info("wrote tags again that were missing", "instance", e.ID, "tags", missing)
 }
 
@@ -63,9 +58,9 @@ func (s *sweep) stray(ctx context.Context, e entry, what string, err error, aske
 	if ctx.Err() != nil {
 		return
 	}
-	words := "it is in no list of this cluster's instances and " + what + ": " + err.Error()
+	words := what + ": " + err.Error()
 	if s.inventory.refused(e.ID, refusal{reason: v1alpha1.ReasonTagsMissing, words: words, at: asked}) {
-		s.log.Error(err, "an instance is in no list and "+what, "instance", e.ID, "pool", e.home())
+		s.log.Error(err, "tags are missing on an instance: "+what, "instance", e.ID, "pool", e.home())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
@@ -25,7 +26,8 @@ const (
 // sweep lists the cluster's instances again and again and wakes the controllers of those that changed.
 type sweep struct {
 	cloud     provider.CloudProvider
-	cluster   string
+	owner     owner
+	reader    client.Reader // the cache
 	inventory *inventory
 	instances chan<- event.TypedGenericEvent[v1alpha1.InstanceID]
 	pools     chan<- event.TypedGenericEvent[v1alpha1.PoolName]
@@ -34,6 +36,8 @@ type sweep struct {
 	// poked is the time in Unix nanoseconds of the last call of ours that changes an instance.
 	poked atomic.Int64
 	wake  chan struct{}
+	// marked is when the cluster's UID was written on instances whose last list did not show it yet.
+	marked map[v1alpha1.InstanceID]time.Time
 	// regionsChanged is called when other regions fail than before. May be nil.
 	regionsChanged func()
 }
@@ -90,14 +94,21 @@ func (s *sweep) pace() time.Duration {
 func (s *sweep) once(ctx context.Context, asked time.Time) error {
 	list, err := s.cloud.ListInstances(ctx, map[string]string{
 		v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos,
-		v1alpha1.TagCluster:   s.cluster,
+		v1alpha1.TagCluster:   s.owner.cluster,
 	})
-	if err := s.noteRegions(err, asked); err != nil {
+	if failed := s.noteRegions(err, asked); failed != nil {
+		return failed
+	}
+	list, theirs, err := s.ours(ctx, list, asked)
+	if err != nil {
 		return err
 	}
 	list = s.strays(ctx, list, asked)
 	changed := s.inventory.replace(list, asked, lifecycle.SettleTime)
 	pools := map[v1alpha1.PoolName]bool{}
+	for _, pool := range s.inventory.strangers.note(theirs, s.log) {
+		pools[pool] = true
+	}
 	for _, id := range changed {
 		if e, ok := s.inventory.get(id); ok {
 			pools[e.pool()] = true

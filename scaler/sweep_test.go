@@ -34,7 +34,7 @@ func (l *lister) ListInstances(_ context.Context, tags map[string]string) ([]*pr
 func newSweep(l *lister) *sweep {
 	l.zero = time.Now()
 	return &sweep{
-		cloud: l, cluster: "here", inventory: newInventory(), now: time.Now, log: logr.Discard(), wake: make(chan struct{}, 1),
+		cloud: l, owner: owner{cluster: "here", uid: "uid-here"}, inventory: newInventory(), now: time.Now, log: logr.Discard(), wake: make(chan struct{}, 1),
 		instances: make(chan event.TypedGenericEvent[v1alpha1.InstanceID], 1000), pools: make(chan event.TypedGenericEvent[v1alpha1.PoolName], 1000),
 	}
 }

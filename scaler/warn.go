@@ -24,6 +24,15 @@ type warned struct {
 	at map[types.UID]time.Time
 }
 
+// lately reports whether the object was warned of within warnAgain. Unlike due it changes nothing: whether there is something
+// to warn of may take a list to find out.
+func (w *warned) lately(of types.UID, now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, known := w.at[of]
+	return known && now.Sub(at) < warnAgain
+}
+
 // due reports whether it is time to warn of the object, and takes it that this is done.
 func (w *warned) due(of types.UID, now time.Time) bool {
 	w.mu.Lock()
@@ -70,7 +79,7 @@ func (c *nodes) warnDaemonSets(ctx context.Context, g gathered) error {
 // warnSpread tells a waiting pod that its hard spread over hosts counts stopped nodes: each is a domain without a pod, so such pods wake nodes
 // one by one.
 func (c *pending) warnSpread(ctx context.Context, pod *corev1.Pod) error {
-	if !countsStandby(pod) || claim.MayNotStart(pod) != "" {
+	if !countsStandby(pod) || claim.MayNotStart(pod) != "" || c.warned.lately(pod.UID, c.now()) {
 		return nil
 	}
 	list := &corev1.NodeList{}

@@ -1,6 +1,7 @@
 package scaler
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -58,6 +59,52 @@ func TestSpreadOverHostsThatCountsStandbyIsWarnedOf(t *testing.T) {
 			}
 		})
 	}
+}
+
+// nodeLists counts the lists of Nodes that are read.
+type nodeLists struct {
+	client.Reader
+	read int
+}
+
+func (l *nodeLists) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if _, ok := list.(*corev1.NodeList); ok {
+		l.read++
+	}
+	return l.Reader.List(ctx, list, opts...)
+}
+
+// TestStandbyNodesAreListedForAWarningOnly: each event of each pending pod asks, and the list is of all Nodes.
+func TestStandbyNodesAreListedForAWarningOnly(t *testing.T) {
+	pod := unschedulable(func(p *corev1.Pod) {
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
+			{TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule, MaxSkew: 1},
+		}
+	})
+	r := newRig(t, pod, nodeIn(v1alpha1.StateRunning), nodePool(5, 0))
+	c := r.looksAfter()
+	lists := &nodeLists{Reader: r.api}
+	c.reader = lists
+	warn := func(when string, wantLists, wantEvents int) {
+		t.Helper()
+		lists.read = 0
+		for range 10 {
+			if err := c.warnSpread(t.Context(), pod); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if said := r.said(); lists.read != wantLists || len(said) != wantEvents {
+			t.Errorf("%s: %d lists and events %q, want %d and %d", when, lists.read, said, wantLists, wantEvents)
+		}
+	}
+	warn("while no node stands by", 10, 0)
+	if err := r.api.Create(t.Context(), nodeIn(v1alpha1.StateStandby, func(n *corev1.Node) { n.Name, n.UID = "b", "uid-b" })); err != nil {
+		t.Fatal(err)
+	}
+	warn("when one does", 1, 1)
+	warn("within the hour", 0, 0)
+	r.now = r.now.Add(warnAgain)
+	warn("an hour later", 1, 1)
 }
 
 func TestDaemonSetsWithPodsOnStandbyNodesAreWarned(t *testing.T) {

@@ -21,13 +21,15 @@ type offer struct {
 	promised *corev1.Node
 	// zones are those that the class launches into; none where the class does not say.
 	zones []string
+	// daemons are the cluster's DaemonSets, whose pods take room on a new node.
+	daemons []*fit.Daemon
 }
 
 // zoned is a class whose status says into which zones it launches.
 type zoned interface{ Zones() []string }
 
-func offerOf(ctx context.Context, classes classKinds, pool *v1alpha1.NodePool) offer {
-	o := offer{promised: promisedBy(ctx, classes, pool)}
+func offerOf(ctx context.Context, classes classKinds, pool *v1alpha1.NodePool, daemons []*fit.Daemon) offer {
+	o := offer{promised: promisedBy(ctx, classes, pool), daemons: daemons}
 	class, _, err := classes.get(ctx, pool.Spec.Template.NodeClassRef)
 	if z, ok := class.(zoned); ok && err == nil {
 		o.zones = z.Zones()
@@ -91,13 +93,13 @@ func serving(judge *view.Judge, pool *v1alpha1.NodePool, nodes []corev1.Node, o 
 	for _, zone := range o.zones {
 		there := n.DeepCopy()
 		there.Labels = inZoneOf(n.Labels, zone)
-		if takes(judge, claim.NodeOf(there, pool), whole) {
+		if takes(judge, claim.NodeOf(there, pool, o.daemons...), whole) {
 			zones = append(zones, zone)
 		}
 	}
 	switch len(zones) {
 	case 0:
-		return nil, len(o.zones) == 0 && takes(judge, claim.NodeOf(n, pool), whole)
+		return nil, len(o.zones) == 0 && takes(judge, claim.NodeOf(n, pool, o.daemons...), whole)
 	case len(o.zones):
 		return nil, true
 	}

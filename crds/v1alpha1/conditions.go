@@ -59,6 +59,8 @@ const (
 	// ReasonInstancesNotFound, also of Degraded: the cloud does not know the instances of many Nodes, and
 	// Stratos keeps those Nodes.
 	ReasonInstancesNotFound Reason = "InstancesNotFound"
+	// ReasonClusterNameConflict: instances carry this cluster's name and the UID of another cluster.
+	ReasonClusterNameConflict Reason = "ClusterNameConflict"
 	// ReasonTagsMissing: an instance has lost tags of Stratos that cannot be written again.
 	ReasonTagsMissing Reason = "TagsMissing"
 	// ReasonStartupTaintsForced: startup taints were removed although the network agent had not reported.

@@ -9,6 +9,9 @@ const (
 	LabelState = "stratos.sh/state"
 	// TagCluster is the instance tag that carries the cluster's name.
 	TagCluster = "stratos.sh/cluster"
+	// TagClusterUID is the instance tag that carries the UID of the cluster's namespace kube-system: two clusters may have
+	// one name.
+	TagClusterUID = "stratos.sh/cluster-uid"
 	// TagManagedBy is the instance tag whose value is ManagedByStratos.
 	TagManagedBy = "managed-by"
 	// ManagedByStratos is the value of TagManagedBy on every instance of ours.

@@ -13,7 +13,8 @@ func reliabilityLines() []string {
 	return strings.Fields("1 2 3 4 5 6 7 8 9 10 11 12 13 " +
 		"20 21 22 23 24 24a 24b 25 26 27 28 29 30 30a 31 32 33 34 35 36 37 38a 38b 38 " +
 		"40 41 42 42a 42b 43 44 45 46 47 48 K1 K2 K3 K4 K5 K6 K7 K8 K9 K10 K11 " +
-		"F1 F2 F3 F4 F5 F6 F7 F8 F9 F10 F11 F12 F13 F14 F15 F16 F17 F18 F19 F20 F21")
+		"F1 F2 F3 F4 F5 F6 F7 F8 F9 F10 F11 F12 F13 F14 F15 F16 F17 F18 F19 F20 F21 " +
+		"C1 C2 C3 C4 C5 C6 C7 C8 C9 C10 C11 C12 C13 C14 C15")
 }
 
 // promise is a line of docs/reliability.md.
@@ -22,7 +23,7 @@ type promise struct {
 	tests              []TestName
 }
 
-var lineNumber = regexp.MustCompile(`^\| ([FK]?[0-9]+[ab]?) \|`)
+var lineNumber = regexp.MustCompile(`^\| ([CFK]?[0-9]+[ab]?) \|`)
 
 // readPromises reads the tables of docs/reliability.md.
 func readPromises(file string) ([]promise, error) {

@@ -12,10 +12,16 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// clusterName is ours; instances of another cluster carry strangerName.
+// clusterName and clusterUID are ours; instances of other clusters carry strangerName, or our name and strangerUID.
 const (
 	clusterName  = "here"
 	strangerName = "elsewhere"
+	clusterUID   = "uid-here"
+	strangerUID  = "uid-of-a-cluster-with-our-name"
+
+	// tagLaunch tells the launch and the UID of its pool. strangerLaunch is one of that other cluster, whose pool has our pool's name.
+	tagLaunch      = "stratos.sh/launch"
+	strangerLaunch = "0.uid-of-its-pool-a"
 )
 
 var errUnreachable = errors.New("the cloud does not answer")
@@ -78,7 +84,9 @@ func ours(tags map[string]string) bool {
 }
 
 func ofThisCluster(tags map[string]string) bool {
-	return tags[v1alpha1.TagManagedBy] == v1alpha1.ManagedByStratos && tags[v1alpha1.TagCluster] == clusterName
+	uid := tags[v1alpha1.TagClusterUID]
+	return tags[v1alpha1.TagManagedBy] == v1alpha1.ManagedByStratos && tags[v1alpha1.TagCluster] == clusterName &&
+		(uid == clusterUID || uid == "" && tags[tagLaunch] != strangerLaunch)
 }
 
 // cloud plays a cloud: its instances, and reads that lag behind them.
@@ -93,6 +101,14 @@ func newCloud(w *World) *cloud {
 		{v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: strangerName, v1alpha1.LabelPool: "a", v1alpha1.LabelState: "standby"},
 		{v1alpha1.LabelPool: "a"},
 		{v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.LabelPool: "a"},
+		{
+			v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: clusterName, v1alpha1.LabelPool: "a",
+			v1alpha1.LabelState: "standby", v1alpha1.TagClusterUID: strangerUID, tagLaunch: strangerLaunch,
+		},
+		{ // of an earlier version
+			v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: clusterName, v1alpha1.LabelPool: "a",
+			v1alpha1.LabelState: "standby", tagLaunch: strangerLaunch,
+		},
 	} {
 		i := c.add("", tags)
 		i.moments[0].state = provider.InstanceRunning

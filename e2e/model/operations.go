@@ -291,6 +291,9 @@ func cloudOperations() map[string]kindOfOperation {
 		"untag": {2, [4]int{50}, meddle(func(w *World, i *instance) {
 			w.cloud.retag(i, func(m map[string]string) { delete(m, v1alpha1.LabelPool) })
 		})},
+		"unmark": {2, [4]int{50}, meddle(func(w *World, i *instance) {
+			w.cloud.retag(i, func(m map[string]string) { delete(m, v1alpha1.TagClusterUID) })
+		})},
 		"disown": {1, [4]int{50}, meddle(func(w *World, i *instance) {
 			w.cloud.retag(i, func(m map[string]string) { delete(m, v1alpha1.TagManagedBy) })
 		})},

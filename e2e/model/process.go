@@ -61,10 +61,13 @@ func (w *World) begin(leader bool) *process {
 	p := &process{w: w, ctx: context.Background(), leader: leader, born: w.now, seen: map[v1alpha1.InstanceID]bool{}, answered: map[string]bool{}, ledger: claim.NewLedger()}
 	now := func() time.Time { return w.now }
 	p.view = view.New(p.ledger, now)
+	for _, set := range w.daemonSets() {
+		p.view.SetDaemonSet(&set)
+	}
 	api, cloud := &apiClient{p: p}, &cloudClient{p: p}
 	loops, err := scaler.NewLoops(scaler.Parts{
 		Setup: scaler.Setup{
-			Cloud: cloud, Classes: []scaler.ClassKind{scaler.AWSNodeClasses(cloud)}, Namespace: "stratos", Cluster: clusterName, Ledger: p.ledger, View: p.view, ExtenderSchedulers: []string{ourScheduler},
+			Cloud: cloud, Classes: []scaler.ClassKind{scaler.AWSNodeClasses(cloud)}, Namespace: "stratos", Cluster: clusterName, ClusterUID: clusterUID, Ledger: p.ledger, View: p.view, ExtenderSchedulers: []string{ourScheduler},
 		},
 		Client: api, Live: &apiClient{p: p, live: true}, Events: recorder{p}, Metrics: prometheus.NewRegistry(), Log: logr.Discard(),
 		Now: now, Elapsed: func() time.Duration { return w.now.Sub(p.born) }, StartQueue: newStartQueue(p), LaunchesAtOnce: 1, Ready: func() error { return nil }, // one after the other, or their order would be the Go scheduler's

@@ -28,7 +28,9 @@ func (w *World) calm() {
 		p.crashIn = 0
 	}
 	for _, i := range w.cloud.instances {
-		i.unseenUntil = time.Time{}
+		if i.unseenUntil.After(w.now) {
+			i.unseenUntil = w.now
+		}
 	}
 	for len(w.processes) > 1 {
 		w.processes[0].end()

@@ -140,7 +140,7 @@ func (r *rules) enters(n *corev1.Node) {
 
 // launched checks invariants 1 and 3 at a launch.
 func (r *rules) launched(i *instance) {
-	for _, tag := range []string{v1alpha1.TagManagedBy, v1alpha1.TagCluster, v1alpha1.LabelPool, v1alpha1.LabelState} {
+	for _, tag := range []string{v1alpha1.TagManagedBy, v1alpha1.TagCluster, v1alpha1.TagClusterUID, v1alpha1.LabelPool, v1alpha1.LabelState} {
 		if i.tags()[tag] == "" {
 			r.w.breaks("tags", "%s is launched without the tag %s", i.id, tag)
 		}
@@ -225,6 +225,14 @@ func (r *rules) refused(n *corev1.Node) bool {
 	return i != nil && i.refused.After(r.entered[n.Name]) && i.refused.After(i.started)
 }
 
+// overtaken reports whether the pods that the node's start was for may be gone: the start was asked for long ago, while the
+// cloud did not answer, or is repeated because somebody stopped the instance. A start that was asked for is carried out; the
+// node stops again when it has been empty for a while.
+func (r *rules) overtaken(n *corev1.Node) bool {
+	asked, i := r.entered[n.Name], r.w.machineOf(n)
+	return r.w.now.Sub(asked) > time.Minute || i != nil && i.meddled.After(asked)
+}
+
 // started checks invariant 4 when a start is accepted.
 func (r *rules) started(i *instance) {
 	n := r.w.api.node(i.node())
@@ -235,7 +243,7 @@ func (r *rules) started(i *instance) {
 	claims := claimsOn(n)
 	starting := 0
 	for _, o := range r.w.api.nodes() {
-		if stateOf(o) != v1alpha1.StateStarting || r.refused(o) {
+		if stateOf(o) != v1alpha1.StateStarting || r.refused(o) || r.overtaken(o) {
 			continue
 		}
 		starting++

@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -141,19 +142,27 @@ func (j *judgement) withClaims(world *fit.World) *fit.World {
 
 // best is the best node so far, and what would be wasted of it; no node where there was none.
 type best struct {
-	node  *Node
-	waste float64
+	node *Node
+	// devices is how many kinds of devices the pod would leave idle.
+	devices int
+	waste   float64
 }
 
-// offer takes the node if it is better: by pool weight (higher first), waste (less first) and name.
+// offer takes the node if it is better: by pool weight (higher first), devices that the pod does not
+// ask for (fewer first), waste (less first) and name.
 func (j *judgement) offer(b *best, n *Node) {
 	if b.node != nil && n.Weight < b.node.Weight {
 		return
 	}
-	waste := j.waste(n)
-	if b.node == nil || n.Weight > b.node.Weight || waste < b.waste || waste == b.waste && n.Name < b.node.Name {
-		*b = best{n, waste}
+	is := best{n, n.Allocatable.DevicesBeyond(j.digest(n).Requests), j.waste(n)}
+	if b.node == nil || n.Weight > b.node.Weight || is.before(b) {
+		*b = is
 	}
+}
+
+// before orders nodes of one weight.
+func (b *best) before(o *best) bool {
+	return cmp.Or(cmp.Compare(b.devices, o.devices), cmp.Compare(b.waste, o.waste), cmp.Compare(b.node.Name, o.node.Name)) < 0
 }
 
 // waste is how much of the node would be left with the pod on it, in cpu cores plus units of 4 GiB of memory: the

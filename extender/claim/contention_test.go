@@ -293,8 +293,8 @@ func TestSqueeze(t *testing.T) {
 			if c.then != nil {
 				c.then(l)
 			}
-			wantDiff(t, "squeezed out", podsOf(l.Squeeze(at(c.node))), c.want)
-			wantDiff(t, "squeezed out the second time", podsOf(l.Squeeze(at(c.node))), []types.UID(nil))
+			wantDiff(t, "squeezed out", podsOf(l.Squeeze(at(c.node), epoch())), c.want)
+			wantDiff(t, "squeezed out the second time", podsOf(l.Squeeze(at(c.node), epoch())), []types.UID(nil))
 			if want := 3 - len(c.want); l.Len() != want {
 				t.Errorf("%d claims left, want %d", l.Len(), want)
 			}

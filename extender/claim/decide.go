@@ -121,11 +121,11 @@ func (l *Ledger) decide(ask Ask, now time.Time) Decision {
 	if why := mayNotStart(ask); why != "" {
 		return Decision{Verdict: NotOurs, Refused: refused.orAny(ask, why), Reason: why}
 	}
-	if b, ok := l.futile[ownerOf(ask.Pod)]; ok && now.Before(b.until) {
+	if b, ok := l.futile[ownerOf(ask.Pod)]; ok && now.Before(b.until) && open.contested.node == nil {
 		why := "the last node started for this pod did not take it; not starting another for " + b.step.String()
 		return Decision{Verdict: Unavailable, Refused: refused.orAny(ask, why), Reason: why}
 	}
-	return j.promiseRoom(&refused)
+	return j.promiseRoom(open.contested.node, &refused)
 }
 
 // judgement is one decision in the making. The ledger's mu is held.
@@ -154,8 +154,9 @@ func (l *Ledger) judge(ask Ask, now time.Time) *judgement {
 	}
 }
 
-// promiseRoom goes through step 4: a draining node, a starting one, one where lower priorities give way, a standby one.
-func (j *judgement) promiseRoom(refused *refusals) Decision {
+// promiseRoom goes through step 4: a draining node, a starting one, those where lower priorities give
+// way, a standby one. running is the running one of those, nil for none.
+func (j *judgement) promiseRoom(running *Node, refused *refusals) Decision {
 	options := j.options()
 	switch {
 	case options.draining.node != nil:
@@ -167,6 +168,8 @@ func (j *judgement) promiseRoom(refused *refusals) Decision {
 		return d
 	case options.starting.node != nil:
 		return waiting(Joined, j.promise(options.starting.node), j.Ask, refused)
+	case running != nil:
+		return j.promiseBeside(running)
 	case options.contested.node != nil:
 		displaced := j.displace(options.contested.node)
 		d := waiting(Joined, j.promise(options.contested.node), j.Ask, refused)
@@ -268,11 +271,18 @@ func priority(pod *corev1.Pod) int32 {
 	return *pod.Spec.Priority
 }
 
-// Preemptable decides about /preempt: which of the candidate nodes may lose pods for this pod. A pod that has a claim
-// evicts nobody. Otherwise a node is kept only if it runs and the pod tolerates its taints and cordon: the in-tree dry
-// run knows neither, because the profile moved those filters here.
+// Preemptable decides about /preempt: whether the node, which is as the victims leave it, may lose them
+// for this pod. A pod that has a claim evicts nobody. Otherwise a node is kept only if it runs and the
+// pod tolerates its taints and cordon: the in-tree dry run knows neither, because the profile moved
+// those filters here. Nor does it know the claims: the room of those that do not give way stays theirs.
+// Where there are none, what it found stands, because it sees the pods sooner than we do.
 func (l *Ledger) Preemptable(pod *corev1.Pod, n *Node) bool {
-	return n.Ordinary() && fit.Schedulable(pod, n.Taints, n.Unschedulable) == nil
+	if !n.Ordinary() || fit.Schedulable(pod, n.Taints, n.Unschedulable) != nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.on(n.Name)) == 0 || l.judge(Ask{Pod: pod}, time.Time{}).hasRoom(n, priority(pod))
 }
 
 // HasClaim reports whether the pod has a claim.

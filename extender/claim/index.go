@@ -14,7 +14,8 @@ type index struct {
 	pods, nodes sync.Map // of types.UID and v1alpha1.NodeName
 }
 
-// Knows reports whether the pod has a claim or was refused without one. It takes no lock that a decision holds.
+// Knows reports whether the pod has a claim, lost one to others, or was refused without one. It takes
+// no lock that a decision holds.
 func (l *Ledger) Knows(pod types.UID) bool {
 	_, ok := l.index.pods.Load(pod)
 	return ok
@@ -29,7 +30,7 @@ func (l *Ledger) Promised(node v1alpha1.NodeName) bool {
 // reindex takes in what has changed for the pod and the node, "" for none. The caller holds mu.
 func (l *Ledger) reindex(pod types.UID, node v1alpha1.NodeName) {
 	_, refused := l.unserved[pod]
-	keep(&l.index.pods, pod, refused || l.byPod[pod] != nil)
+	keep(&l.index.pods, pod, refused || l.pushed[pod] || l.byPod[pod] != nil)
 	if node != "" {
 		keep(&l.index.nodes, node, l.byNode[node] != nil)
 	}

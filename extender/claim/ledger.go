@@ -88,6 +88,10 @@ type Ledger struct {
 	limited map[v1alpha1.PoolName]time.Time
 	// futile remembers the owners of pods whose node ran and that were not bound to it.
 	futile map[types.UID]backoff
+	// pushed are the pods that lost a claim to pods that had none. pushedOff are the claims that were
+	// the second of their pod or a later one to end so, until Overdue tells of them.
+	pushed    map[types.UID]bool
+	pushedOff []Claim
 	// unserved are the pods that were refused without a promise, and when they were last asked about.
 	unserved map[types.UID]time.Time
 	// ready is how long a start usually takes, per pool; it only words messages.
@@ -138,6 +142,7 @@ func NewLedger() *Ledger {
 		starts:   map[v1alpha1.PoolName][]time.Time{},
 		limited:  map[v1alpha1.PoolName]time.Time{},
 		futile:   map[types.UID]backoff{},
+		pushed:   map[types.UID]bool{},
 		unserved: map[types.UID]time.Time{},
 		ready:    map[v1alpha1.PoolName]time.Duration{},
 	}
@@ -157,6 +162,7 @@ func (l *Ledger) Settle(pod types.UID, bound v1alpha1.NodeName, now time.Time, c
 	defer l.mu.Unlock()
 	count()
 	delete(l.unserved, pod)
+	delete(l.pushed, pod)
 	c, ok := l.byPod[pod]
 	if !ok {
 		l.reindex(pod, "")
@@ -216,6 +222,7 @@ func (l *Ledger) Observe(node v1alpha1.NodeName, before, state v1alpha1.NodeStat
 // Overdue ends the claims whose node has been running for claimGrace without their pod being bound: the start was
 // futile. While pods of the same burst are still being asked about for the first time or bound, the others' turn may still
 // come: their time goes on, to graceMost at most. Their pods start nothing for a minute, doubling to half an hour. It returns the ended claims, sorted.
+// Before them come those that Squeeze found futile since the last call.
 func (l *Ledger) Overdue(now time.Time) []Claim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -230,6 +237,7 @@ func (l *Ledger) Overdue(now time.Time) []Claim {
 		l.drop(l.byPod[over[i].Pod])
 		l.blame(over[i].owner, now)
 	}
+	over, l.pushedOff = append(l.pushedOff, over...), nil
 	return over
 }
 

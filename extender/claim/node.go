@@ -32,6 +32,8 @@ type Node struct {
 	StartBudget int32
 	// Defaults stand in for a pod without requests (scaleUp.defaultPodResources).
 	Defaults corev1.ResourceList
+	// Daemons are the DaemonSets whose pods will run on the node once it runs; none where it runs already.
+	Daemons []*fit.Daemon
 	// KeptBack says why a standby node may not be started; empty when it may.
 	KeptBack string
 	// Created is when the Node was registered.
@@ -54,8 +56,10 @@ func (n *Node) Cancellable() bool {
 }
 
 // NodeOf reads a Node object. pool is the NodePool that the node's label names, nil where it is gone or the node is
-// not ours. Used, Ports and Pods are the caller's to fill in from the pods that it knows.
-func NodeOf(node *corev1.Node, pool *v1alpha1.NodePool) *Node {
+// not ours, and daemons are the cluster's DaemonSets. Used and Ports are those of an empty node as it
+// will be when it runs: what the pods of DaemonSets take. The caller that knows of pods there fills in
+// Used, Ports and Pods.
+func NodeOf(node *corev1.Node, pool *v1alpha1.NodePool, daemons ...*fit.Daemon) *Node {
 	n := &Node{
 		Node: fit.Node{
 			Name: v1alpha1.NodeName(node.Name), Labels: node.Labels, Taints: node.Spec.Taints,
@@ -88,6 +92,10 @@ func NodeOf(node *corev1.Node, pool *v1alpha1.NodePool) *Node {
 	n.StopIntended = node.Annotations[v1alpha1.AnnotationStopIntent] != ""
 	// Our cordon goes with the start. A person's stands, and KeptBack names it.
 	n.Unschedulable = false
+	if pool != nil {
+		n.Daemons = fit.DaemonsOn(pool, node, daemons, n.Taints)
+		n.Expect(n.Daemons, nil)
+	}
 	return n
 }
 

@@ -13,6 +13,8 @@ type open struct {
 	passed []v1alpha1.NodeName
 	// beside is the best of those with room beside what other pods are promised there.
 	beside best
+	// contested is the best of those with room only where claims of lower priority give way.
+	contested best
 }
 
 // ordinary applies kube-scheduler's own rules to the nodes that those rules decide about. For a DaemonSet's pod they
@@ -44,10 +46,14 @@ func (j *judgement) ordinary(own *Claim) (open, refusals) {
 			refused.add(n.Name, why)
 			continue
 		}
-		if MayNotStart(j.Pod) != "" { // a pod that is promised nothing
+		switch {
+		case MayNotStart(j.Pod) != "": // a pod that is promised nothing
 			out.passed = append(out.passed, n.Name)
-		} else {
+		case j.hasRoom(n, lowest):
 			j.offer(&out.beside, n)
+		default:
+			j.offer(&out.contested, n)
+			refused.add(n.Name, noRoom()) // the words that a pod hears that has a claim elsewhere by then
 		}
 	}
 	return out, refused

@@ -62,7 +62,7 @@ func TestSqueezeSparesThePodThatIsBeingBound(t *testing.T) {
 	if d := l.Decide(ask(low, running("c")), epoch()); d.Verdict != PassClaimed {
 		t.Fatalf("set-up: verdict %s", d.Verdict)
 	}
-	wantDiff(t, "squeezed out", podsOf(l.Squeeze(at(running("c", using("cpu", "1"))))), []types.UID{"high"})
+	wantDiff(t, "squeezed out", podsOf(l.Squeeze(at(running("c", using("cpu", "1"))), epoch())), []types.UID{"high"})
 }
 
 // What a pod takes up is seen and its claim ended in one: a decision in between would count it twice or not at all.

@@ -42,6 +42,19 @@ func (l *Ledger) Missed(opened time.Time) bool {
 	return false
 }
 
+// ForgetRefused forgets the pods that were last refused before the given time: no Missed asks about them any more, and a pod
+// that our watch never showed has no event by which it would be forgotten.
+func (l *Ledger) ForgetRefused(before time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for pod, asked := range l.unserved {
+		if asked.Before(before) {
+			delete(l.unserved, pod)
+			l.reindex(pod, "")
+		}
+	}
+}
+
 // Expired reports whether a back-off (of a pod, a node or an offering) or a used-up budget has ended since it was last asked. Pods that it kept waiting are
 // tried again only if something happens in the cluster.
 func (l *Ledger) Expired(now time.Time) bool {

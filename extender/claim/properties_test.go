@@ -241,7 +241,7 @@ func (w *world) place(p *corev1.Pod, name v1alpha1.NodeName) {
 	w.ledger.Release(p.UID, name, w.now)
 	w.bound[name] = append(w.bound[name], p)
 	w.recount(name)
-	w.logf("bound %s to %s, squeezed out %v", p.Name, name, podsOf(w.ledger.Squeeze(at(w.node(name)))))
+	w.logf("bound %s to %s, squeezed out %v", p.Name, name, podsOf(w.ledger.Squeeze(at(w.node(name)), w.now)))
 }
 
 func (w *world) unbind(p *corev1.Pod) {

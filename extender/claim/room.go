@@ -3,6 +3,7 @@ package claim
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -13,8 +14,10 @@ import (
 // Squeeze ends the claims on a running node for which there is no room any more, because pods that nobody promised it
 // to took it: the lowest priority and the youngest first, and last those whose pods are being bound. It returns them sorted, for their
 // pods to be placed anew. look gives the node as it is now, nil if it is gone: as it was a moment ago it may hold a pod whose room was
-// promised since.
-func (l *Ledger) Squeeze(look func() *Node) []Claim {
+// promised since. A pod that is pushed off for the second time has had two starts for nothing. That is
+// held against its owner like any futile start: a pod that fits our nodes only in our view of them
+// would wake one after the other.
+func (l *Ledger) Squeeze(look func() *Node, now time.Time) []Claim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := look()
@@ -28,8 +31,21 @@ func (l *Ledger) Squeeze(look func() *Node) []Claim {
 			return out
 		}
 		out = append(out, c)
+		l.push(c, now)
 		l.drop(l.byPod[c.Pod])
 	}
+}
+
+// push takes in that a claim is pushed off its node. The replica that made the claim counts it, so that it counts once.
+func (l *Ledger) push(c Claim, now time.Time) {
+	if c.Adopted {
+		return
+	}
+	if l.pushed[c.Pod] {
+		l.blame(c.owner, now)
+		l.pushedOff = append(l.pushedOff, c)
+	}
+	l.pushed[c.Pod] = true
 }
 
 // squeezed gives the claim that has to go first, if the node has no room for all.

@@ -125,6 +125,24 @@ func (r Resources) Of(name corev1.ResourceName) int64 {
 	}
 }
 
+// DevicesBeyond is how many kinds of devices (extended resources) r has of which need asks for none.
+func (r Resources) DevicesBeyond(need Resources) int {
+	n := 0
+	for name, quantity := range r.Scalar {
+		if quantity > 0 && need.Scalar[name] == 0 && isDevice(name) {
+			n++
+		}
+	}
+	return n
+}
+
+// isDevice tells the extended resources among the scalars, by what the others begin with or contain.
+func isDevice(name corev1.ResourceName) bool {
+	s := string(name)
+	return !strings.HasPrefix(s, corev1.ResourceHugePagesPrefix) && !strings.HasPrefix(s, corev1.ResourceAttachableVolumesPrefix) &&
+		!strings.Contains(s, corev1.ResourceDefaultNamespacePrefix)
+}
+
 func (r *Resources) addScalar(name corev1.ResourceName, quantity int64) {
 	if r.Scalar == nil {
 		r.Scalar = make(map[corev1.ResourceName]int64, 1)

@@ -51,16 +51,21 @@ func stillOurs(was, n *corev1.Node) *corev1.Node {
 	return n
 }
 
-// publish takes in which pods the Node says are promised room on it, and returns those of them that wait.
-func (v *View) publish(n *corev1.Node) []*corev1.Pod {
-	name := v1alpha1.NodeName(n.Name)
-	e := v.entry(name)
+// unpublish forgets which pods the Node said are promised room on it.
+func (v *View) unpublish(name v1alpha1.NodeName, e *entry) {
 	for _, uid := range e.published {
 		if v.published[uid] == name {
 			delete(v.published, uid)
 		}
 	}
 	e.published = nil
+}
+
+// publish takes in which pods the Node says are promised room on it, and returns those of them that wait.
+func (v *View) publish(n *corev1.Node) []*corev1.Pod {
+	name := v1alpha1.NodeName(n.Name)
+	e := v.entry(name)
+	v.unpublish(name, e)
 	var waiting []*corev1.Pod
 	for uid := range strings.SplitSeq(n.Annotations[v1alpha1.AnnotationClaims], ",") {
 		if uid == "" {

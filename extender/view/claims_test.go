@@ -103,11 +103,12 @@ func TestAPoolMadeAnewStartsAfresh(t *testing.T) {
 				return p
 			}
 			v, l := newTestView()
-			v.SetPool(pool("uid-of-the-first", 1))
+			watch := eventsTo(v.SetPool, func(p *v1alpha1.NodePool) { v.DeletePool(v1alpha1.PoolName(p.Name)) })
+			watch.OnAdd(pool("uid-of-the-first", 1), false)
 			v.SetNode(poolNode("a", v1alpha1.StateStandby))
 			v.SetNode(poolNode("b", v1alpha1.StateStandby))
 			claimFor(t, v, l, small("first"), "a") // the budget of one start is used up
-			v.SetPool(pool(c.uid, 2))
+			watch.OnUpdate(pool("uid-of-the-first", 1), pool(c.uid, 2))
 			d := l.Decide(claim.Ask{Pod: small("second"), Nodes: v.Candidates([]string{"b"}), World: v.World}, epoch())
 			if d.Verdict != c.want {
 				t.Errorf("verdict %s (%s), want %s", d.Verdict, d.Reason, c.want)

@@ -36,11 +36,13 @@ type occupant struct {
 	requests fit.Resources
 	ports    []fit.HostPort
 	placed   *fit.Placed
+	// daemon is the DaemonSet that the pod is of, "" for none.
+	daemon types.UID
 }
 
 // occupies reads off a pod what it takes up.
 func occupies(p *corev1.Pod) occupant {
-	return occupant{requests: fit.Occupied(p), ports: fit.HostPorts(p), placed: fit.NewPlaced(p)}
+	return occupant{requests: fit.Occupied(p), ports: fit.HostPorts(p), placed: fit.NewPlaced(p), daemon: fit.DaemonOf(p)}
 }
 
 // takesAsBefore reports whether nothing has changed that others see. Ports and affinity of a pod cannot.
@@ -100,6 +102,16 @@ func (e *entry) ports() []fit.HostPort {
 	return out
 }
 
+// holds reports whether a pod of the DaemonSet is on the node.
+func (e *entry) holds(set types.UID) bool {
+	for _, o := range e.pods {
+		if o.daemon == set {
+			return true
+		}
+	}
+	return false
+}
+
 // seen is the node as other pods' topology sees it.
 func (e *entry) seen() *fit.Node {
 	if e.resting != nil {
@@ -110,7 +122,7 @@ func (e *entry) seen() *fit.Node {
 
 // remake makes the entry's nodes anew because the Node or its pool has changed. The caller holds mu.
 func (v *View) remake(e *entry) {
-	e.bare = claim.NodeOf(e.object, v.pools[v1alpha1.PoolName(e.object.Labels[v1alpha1.LabelPool])])
+	e.bare = claim.NodeOf(e.object, v.pools[v1alpha1.PoolName(e.object.Labels[v1alpha1.LabelPool])], v.daemons...)
 	v.rebuild(e)
 }
 
@@ -121,6 +133,7 @@ func (v *View) rebuild(e *entry) {
 	}
 	was, n := e.node, *e.bare
 	n.Used, n.Ports, n.Pods = e.used.Clone(), e.ports(), e.placed
+	n.Expect(n.Daemons, e.holds)
 	e.node, e.resting = &n, nil
 	if !n.Ordinary() && n.State != v1alpha1.StateStarting {
 		resting := n.Node

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -37,6 +38,7 @@ func (f *feed) NeedLeaderElection() bool { return false }
 //
 // +kubebuilder:rbac:groups="",resources=namespaces;nodes;pods,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims;persistentvolumes,verbs=list;watch
+// +kubebuilder:rbac:groups=apps,resources=daemonsets,verbs=list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
 // +kubebuilder:rbac:groups=stratos.sh,resources=nodepools,verbs=list;watch
 
@@ -51,6 +53,7 @@ func (f *feed) Start(ctx context.Context) error {
 		{&v1alpha1.NodePool{}, eventsTo(v.SetPool, func(p *v1alpha1.NodePool) { v.DeletePool(v1alpha1.PoolName(p.Name)) })},
 		{&corev1.Node{}, eventsTo(v.SetNode, func(n *corev1.Node) { v.DeleteNode(v1alpha1.NodeName(n.Name)) })},
 		{&corev1.Pod{}, eventsTo(v.SetPod, v.DeletePod)},
+		{&appsv1.DaemonSet{}, eventsTo(v.SetDaemonSet, v.DeleteDaemonSet)},
 		{&corev1.Namespace{}, eventsTo(v.SetNamespace, v.DeleteNamespace)},
 		{&corev1.PersistentVolumeClaim{}, eventsTo(v.SetClaim, v.DeleteClaim)},
 		{&corev1.PersistentVolume{}, eventsTo(v.SetVolume, v.DeleteVolume)},
@@ -79,10 +82,16 @@ func eventsTo[T client.Object](set, gone func(T)) toolscache.ResourceEventHandle
 				set(object)
 			}
 		},
-		UpdateFunc: func(_, o any) {
-			if object, ok := o.(T); ok {
-				set(object)
+		UpdateFunc: func(was, o any) {
+			object, ok := o.(T)
+			if !ok {
+				return
 			}
+			// A watch that was interrupted shows an object that was made anew under its name as an update of the one before.
+			if before, ok := was.(T); ok && before.GetUID() != object.GetUID() {
+				gone(before)
+			}
+			set(object)
 		},
 		DeleteFunc: func(o any) {
 			if tombstone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {

@@ -13,6 +13,7 @@ import (
 
 // Judge judges nodes for one pod by all that fit knows, as the cluster was when it was made. It is for one goroutine.
 type Judge struct {
+	view    *View
 	pod     *corev1.Pod
 	world   *fit.World
 	volumes []fit.VolumeConstraint
@@ -27,7 +28,7 @@ type poolJudge struct {
 
 // Judge returns the judgement for a pod.
 func (v *View) Judge(pod *corev1.Pod) *Judge {
-	j := &Judge{pod: pod, world: v.World(), pools: map[v1alpha1.PoolName]*poolJudge{}}
+	j := &Judge{view: v, pod: pod, world: v.World(), pools: map[v1alpha1.PoolName]*poolJudge{}}
 	if len(pod.Spec.Volumes) > 0 {
 		v.mu.RLock()
 		defer v.mu.RUnlock()
@@ -38,6 +39,11 @@ func (v *View) Judge(pod *corev1.Pod) *Judge {
 
 // Refuses returns why the node does not take the pod, nil if it does.
 func (j *Judge) Refuses(n *claim.Node) *fit.Refusal { return j.of(n).view.Fits(&n.Node) }
+
+// Empty is View.Empty.
+func (j *Judge) Empty(node *corev1.Node, pool *v1alpha1.NodePool) *claim.Node {
+	return j.view.Empty(node, pool)
+}
 
 // Digest is the pod as it is judged on the node, its volumes resolved.
 func (j *Judge) Digest(n *claim.Node) *fit.Pod { return j.of(n).digest }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/claim"
@@ -50,7 +52,7 @@ func (v *View) Ask(pod *corev1.Pod, nodes []*claim.Node, at Moment) claim.Ask {
 	return claim.Ask{
 		Pod: pod, Nodes: nodes, World: v.World,
 		Latest: func(nodes []*claim.Node) []*claim.Node { return v.latest(nodes, at) },
-		Over:   func() bool { return v.bound(pod) },
+		Over:   func() bool { return v.over(pod) },
 	}
 }
 
@@ -79,12 +81,31 @@ func (v *View) newest(name v1alpha1.NodeName) func() *claim.Node {
 	}
 }
 
-// bound reports whether the pod is known to be bound.
-func (v *View) bound(pod *corev1.Pod) bool {
+// Without is the node once the victims have left it; nil if the view does not know the node.
+func (v *View) Without(name v1alpha1.NodeName, victims []*extenderv1.MetaPod) *claim.Node {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	e := v.nodes[name]
+	if e == nil || e.node == nil {
+		return nil
+	}
+	left := &entry{pods: maps.Clone(e.pods), used: e.used.Clone(), placed: e.placed, ported: e.ported}
+	for _, victim := range victims {
+		left.remove(types.UID(victim.UID))
+	}
+	n := *e.node
+	n.Used, n.Ports, n.Pods = left.used, left.ports(), left.placed
+	return &n
+}
+
+// over reports whether the pod is bound, terminating or gone, as the asker or our watch knows it. A pod that our watch does
+// not know yet is not over: the scheduler's watch may be ahead.
+func (v *View) over(pod *corev1.Pod) bool {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	_, counts := v.on[pod.UID]
-	return counts && v.waiting[pod.UID] == nil
+	_, gone := v.gone[pod.UID]
+	return pod.DeletionTimestamp != nil || (counts || gone) && v.waiting[pod.UID] == nil
 }
 
 // World returns all nodes with the pods on them. It is not changed afterwards. What it costs is one copy of the list, unless nodes have come

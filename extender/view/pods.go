@@ -1,6 +1,9 @@
 package view
 
 import (
+	"maps"
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -52,7 +55,7 @@ func (v *View) takeIn(p *corev1.Pod, count func(), on v1alpha1.NodeName) {
 // squeeze ends the claims for which the node has no room any more.
 func (v *View) squeeze(name v1alpha1.NodeName) {
 	if v.ledger.Promised(name) {
-		v.ended(v.ledger.Squeeze(v.newest(name)))
+		v.ended(v.ledger.Squeeze(v.newest(name), v.now()))
 	}
 }
 
@@ -78,7 +81,7 @@ func finished(p *corev1.Pod) bool {
 // wait remembers a pod that waits, and returns the node that says it is promised to the pod, if one does.
 func (v *View) wait(p *corev1.Pod) v1alpha1.NodeName {
 	if over(p) {
-		delete(v.waiting, p.UID)
+		v.leave(p)
 		return ""
 	}
 	_, known := v.waiting[p.UID]
@@ -87,6 +90,21 @@ func (v *View) wait(p *corev1.Pod) v1alpha1.NodeName {
 		return ""
 	}
 	return v.published[p.UID]
+}
+
+// leave takes in that the pod waits no more. The caller holds mu, and has placed the pod.
+func (v *View) leave(p *corev1.Pod) {
+	delete(v.waiting, p.UID)
+	if _, counts := v.on[p.UID]; !counts {
+		v.gone[p.UID] = v.now()
+	}
+}
+
+// ForgetGone forgets the pods that went before the given time.
+func (v *View) ForgetGone(before time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	maps.DeleteFunc(v.gone, func(_ types.UID, at time.Time) bool { return at.Before(before) })
 }
 
 func (v *View) nodeOf(name v1alpha1.NodeName) *claim.Node {
@@ -100,7 +118,7 @@ func (v *View) nodeOf(name v1alpha1.NodeName) *claim.Node {
 func (v *View) DeletePod(p *corev1.Pod) {
 	v.mu.Lock()
 	v.place(p, "")
-	delete(v.waiting, p.UID)
+	v.leave(p)
 	v.mu.Unlock()
 	if v.ledger.Knows(p.UID) {
 		v.release(p, func() {})

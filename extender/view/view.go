@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -25,14 +26,21 @@ type View struct {
 	listeners []Listener
 
 	// mu guards the maps and the entries; the claim.Nodes that they point to are never changed.
-	mu         sync.RWMutex
-	nodes      map[v1alpha1.NodeName]*entry
-	on         map[types.UID]v1alpha1.NodeName
-	waiting    map[types.UID]*corev1.Pod
+	mu      sync.RWMutex
+	nodes   map[v1alpha1.NodeName]*entry
+	on      map[types.UID]v1alpha1.NodeName
+	waiting map[types.UID]*corev1.Pod
+	// gone are the pods that were seen terminating, finished or deleted of late, and when. The
+	// scheduler's watch may be behind ours, so it may still ask about them.
+	gone       map[types.UID]time.Time
 	published  map[types.UID]v1alpha1.NodeName
 	pools      map[v1alpha1.PoolName]*v1alpha1.NodePool
 	namespaces map[string]map[string]string
 	storage    storage
+	// sets are the DaemonSets by name, and daemons the same, parsed and sorted by name. daemons is
+	// replaced, never changed.
+	sets    map[types.NamespacedName]*appsv1.DaemonSet
+	daemons []*fit.Daemon
 	// world is the one that was handed out last, nil where the next is to be made from nothing; moved are the nodes that have changed since.
 	world *fit.World
 	moved map[v1alpha1.NodeName]bool
@@ -62,10 +70,12 @@ func New(ledger *claim.Ledger, now func() time.Time) *View {
 		nodes:      map[v1alpha1.NodeName]*entry{},
 		on:         map[types.UID]v1alpha1.NodeName{},
 		waiting:    map[types.UID]*corev1.Pod{},
+		gone:       map[types.UID]time.Time{},
 		published:  map[types.UID]v1alpha1.NodeName{},
 		pools:      map[v1alpha1.PoolName]*v1alpha1.NodePool{},
 		namespaces: map[string]map[string]string{},
 		storage:    newStorage(),
+		sets:       map[types.NamespacedName]*appsv1.DaemonSet{},
 		moved:      map[v1alpha1.NodeName]bool{},
 		synced:     func() bool { return false },
 	}
@@ -79,7 +89,7 @@ func (v *View) Ready() error {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	if !v.synced() {
-		return errors.New("the extender's caches of nodes, pods and node pools are not synced yet")
+		return errors.New("the extender's caches of nodes, pods, DaemonSets and node pools are not synced yet")
 	}
 	return nil
 }
@@ -183,6 +193,7 @@ func (v *View) DeleteNode(name v1alpha1.NodeName) {
 	if e := v.nodes[name]; e != nil {
 		e.object, e.bare, e.node, e.resting, v.world = nil, nil, nil, nil, nil
 		v.changes.Add(1)
+		v.unpublish(name, e)
 		v.forgetIfBare(name, e)
 	}
 	v.mu.Unlock()
@@ -192,11 +203,7 @@ func (v *View) DeleteNode(name v1alpha1.NodeName) {
 // SetPool takes in an added or changed NodePool: its nodes are judged by its new template.
 func (v *View) SetPool(p *v1alpha1.NodePool) {
 	name := v1alpha1.PoolName(p.Name)
-	changed, another := v.changePool(name, p)
-	if another { // a watch that was interrupted shows a pool that was made anew as a change of the one before
-		v.ledger.ForgetPool(name)
-	}
-	if changed {
+	if v.changePool(name, p) {
 		v.ledger.Rebudget(name, v.now()) // without our lock: a decision asks for the World with the ledger's held
 	}
 }
@@ -207,8 +214,8 @@ func (v *View) DeletePool(name v1alpha1.PoolName) {
 	v.ledger.ForgetPool(name)
 }
 
-// changePool reports whether a decision may read what has changed, and whether it is another pool of the same name.
-func (v *View) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) (changed, another bool) {
+// changePool reports whether a decision may read what has changed.
+func (v *View) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	old := v.pools[name]
@@ -217,7 +224,7 @@ func (v *View) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) (changed
 	} else {
 		v.pools[name] = p
 		if old != nil && old.UID == p.UID && old.Generation == p.Generation {
-			return false, false // only the status changed, and no decision reads it
+			return false // only the status changed, and no decision reads it
 		}
 	}
 	for _, e := range v.nodes {
@@ -225,7 +232,7 @@ func (v *View) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) (changed
 			v.remake(e)
 		}
 	}
-	return true, old != nil && p != nil && old.UID != p.UID
+	return true
 }
 
 // setSynced hands over the test of whether every informer has delivered what it found at first.

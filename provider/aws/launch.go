@@ -244,7 +244,7 @@ func tagSpecifications(class map[string]v1alpha1.TagValue, ours map[string]strin
 		own[v1alpha1.AnnotationAMI] = image // the one that it is launched from, should the class's status have said another
 	}
 	lasting := map[string]string{}
-	for _, key := range []string{v1alpha1.TagManagedBy, v1alpha1.TagCluster, v1alpha1.LabelPool} {
+	for _, key := range []string{v1alpha1.TagManagedBy, v1alpha1.TagCluster, v1alpha1.TagClusterUID, v1alpha1.LabelPool} {
 		if value, ok := own[key]; ok {
 			lasting[key] = value
 		}

@@ -52,8 +52,8 @@ func TestEveryFieldReachesTheRequest(t *testing.T) {
 		}
 		return all
 	}
-	own := map[string]string{"stratos.sh/ami": "ami-0123456789abcdef0", "managed-by": "stratos", "stratos.sh/cluster": "here", "stratos.sh/pool": "p", "stratos.sh/state": "warmup"}
-	lasting := map[string]string{"managed-by": "stratos", "stratos.sh/cluster": "here", "stratos.sh/pool": "p"}
+	own := map[string]string{"stratos.sh/ami": "ami-0123456789abcdef0", "managed-by": "stratos", "stratos.sh/cluster": "here", "stratos.sh/cluster-uid": "uid-here", "stratos.sh/pool": "p", "stratos.sh/state": "warmup"}
+	lasting := map[string]string{"managed-by": "stratos", "stratos.sh/cluster": "here", "stratos.sh/cluster-uid": "uid-here", "stratos.sh/pool": "p"}
 	users := map[string]string{"Environment": "production", "Name": "a name"}
 	for name, c := range map[string]struct {
 		class *v1alpha1.AWSNodeClass

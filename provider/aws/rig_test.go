@@ -65,7 +65,7 @@ func (r *rig) requests(action ec2test.Action) []ec2test.Request {
 // ours are the tags that every instance of ours carries.
 func ours(pool string) map[string]string {
 	return map[string]string{
-		v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "here", v1alpha1.LabelPool: pool, v1alpha1.LabelState: string(v1alpha1.StateWarmup),
+		v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "here", v1alpha1.TagClusterUID: "uid-here", v1alpha1.LabelPool: pool, v1alpha1.LabelState: string(v1alpha1.StateWarmup),
 	}
 }
 

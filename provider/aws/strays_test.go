@@ -49,7 +49,7 @@ func (r *rig) take(t *testing.T, id, key string) {
 // What Stratos does is allowed by the policy of the docs, the repair of lost tags included.
 func TestThePolicyAllowsARepair(t *testing.T) {
 	for key, want := range map[string]bool{
-		v1alpha1.TagManagedBy: true, v1alpha1.LabelPool: true,
+		v1alpha1.TagManagedBy: true, v1alpha1.LabelPool: true, v1alpha1.TagClusterUID: true,
 		v1alpha1.TagCluster: false, // a policy bound to a tag cannot restore that tag
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -110,7 +110,9 @@ func must(t *testing.T, what string, err error) {
 }
 
 func launchComesUp(t *testing.T, s Subject) {
-	tags := map[string]string{v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, "team": "a"}
+	tags := map[string]string{
+		v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "here", v1alpha1.TagClusterUID: "uid-here", "team": "a",
+	}
 	launched, err := s.Launch(t.Context(), provider.LaunchRequest{ClientToken: "up", Tags: tags})
 	must(t, "launch", err)
 	if launched.State != provider.InstancePending && launched.State != provider.InstanceRunning {

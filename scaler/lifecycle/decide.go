@@ -51,11 +51,13 @@ func Decide(o Observation, now time.Time) Decision {
 
 func unregistered(o Observation, now time.Time) Decision {
 	switch {
+	case !o.Policy.Exists && now.Sub(o.since(o.Instance.Launched)) < UnknownGrace:
+		return wait("no pool is known for the instance, and it was first seen lately", until(o.since(o.Instance.Launched).Add(UnknownGrace), now))
 	case !o.Policy.Exists || o.Policy.Deleting:
 		return do(Terminate, "its NodePool is being deleted")
 	case now.Sub(o.since(o.Instance.Launched)) >= o.Policy.WarmupTimeout:
 		return Decision{Action: Terminate, Failure: NeverRegistered, Reason: "no Node registered within preWarm.timeout"}
-	case o.Instance.State == provider.InstanceStopped && settled(o, o.Instance.Launched):
+	case o.Instance.State == provider.InstanceStopped && !o.Instance.Up.IsZero() && settled(o, o.Instance.Launched):
 		return Decision{Action: Terminate, Failure: NeverRegistered, Reason: "stopped itself before its Node registered"}
 	}
 	return wait("waiting for the Node to register", until(o.since(o.Instance.Launched).Add(o.Policy.WarmupTimeout), now))
@@ -197,7 +199,10 @@ func images(o Observation, now, deadline time.Time) Decision {
 func standby(o Observation, now time.Time) Decision {
 	// Somebody else started it and its kubelet does not report: that gets the time of a start of ours.
 	astray := o.Instance.State == provider.InstanceRunning && !o.Instance.Since.IsZero() && now.Sub(o.Instance.Since) >= o.Policy.ReadyTimeout
+	hangs := o.Instance.State == provider.InstanceStopping && !o.Instance.Since.IsZero() && now.Sub(o.Instance.Since) >= ForceStopAfter
 	switch {
+	case hangs && o.Counting == 0 && o.Claims == 0:
+		return do(ForceStop, "a stop that somebody else asked for hangs")
 	case o.Instance.State == provider.InstanceRunning && opens(o.Node):
 		return do(ToRunning, "started by somebody else")
 	case o.Instance.State == provider.InstanceStopped && o.Counting > 0:
@@ -212,6 +217,8 @@ func standby(o Observation, now time.Time) Decision {
 		return do(WarmAgain, o.Why)
 	case o.Instance.State == provider.InstanceStopped && o.Leaving > 0:
 		return do(DeleteLeft, "pods that are being deleted are on the stopped node")
+	case o.Node.UnavailableUntil.After(now.Add(MaxBackoff)): // written by a clock that is ahead of ours
+		return do(LimitBackoff, "backs off for longer than any failed start does")
 	}
 	return wait("standing by", 0)
 }
@@ -239,7 +246,7 @@ func running(o Observation, now time.Time) Decision {
 		return wait("empty, and annotated not to be disrupted", 0)
 	case o.Attached > 0 && now.Before(drainsAgain(o)):
 		return wait("empty, and volumes that kept it from its last stop are still attached", min(until(drainsAgain(o), now), time.Minute))
-	case n.EmptySince.IsZero():
+	case n.EmptySince.IsZero(), n.EmptySince.After(now): // the second was written by a clock that is ahead of ours
 		return do(MarkEmpty, "empty")
 	case now.Sub(n.EmptySince) < o.Policy.EmptyTTL:
 		return wait("empty, waiting for emptyNodeTTL", until(n.EmptySince.Add(o.Policy.EmptyTTL), now))

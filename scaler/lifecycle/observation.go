@@ -103,6 +103,8 @@ type Node struct {
 	StopAsked  time.Time
 	StopReason v1alpha1.StopReason
 	Failures   int
+	// UnavailableUntil is when the back-off after a failed start ends; zero for none.
+	UnavailableUntil time.Time
 	// DrainFailed is when the last drain was given up, DrainFailures how many in a row were.
 	DrainFailed   time.Time
 	DrainFailures int
@@ -190,6 +192,8 @@ const (
 	// MarkEmpty, MarkInUse: write or remove the time since which the node is empty.
 	MarkEmpty Action = "MarkEmpty"
 	MarkInUse Action = "MarkInUse"
+	// LimitBackoff: let the back-off end MaxBackoff from now.
+	LimitBackoff Action = "LimitBackoff"
 	// BeginStop: close the node to pods.
 	BeginStop Action = "BeginStop"
 	// CancelStop: open it again.
@@ -255,10 +259,14 @@ const (
 	AbsentAgain = 30 * time.Second
 	// LaunchUnseen is how long a launch that no list shows counts as pending at most: descriptions lag for minutes.
 	LaunchUnseen = 5 * time.Minute
+	// UnknownGrace is for how long an instance without a Node and a pool is left alone after this process first saw it.
+	UnknownGrace = 10 * time.Minute
 	// CordonTime lets the scheduler's binds in flight show up after the cordon and before the pods are counted.
 	CordonTime = time.Second
 	// ForceStopAfter is how long a stop may take before it is forced.
 	ForceStopAfter = 5 * time.Minute
 	// MaxStartFailures in a row replace the node.
 	MaxStartFailures = 3
+	// MaxBackoff is the longest back-off after a failed start.
+	MaxBackoff = 30 * time.Minute
 )

@@ -100,6 +100,21 @@ func accepted(d time.Duration) func(*Observation) {
 	return func(o *Observation) { o.Instance.Accepted = ago(d) }
 }
 
+// foundStopped: the instance was stopped when this process first saw it. selfStopped: it was seen to run before.
+func foundStopped(o *Observation) {
+	o.Instance.Launched, o.Witnessed = ago(2*time.Minute), ago(time.Minute)
+}
+
+func selfStopped(o *Observation) {
+	foundStopped(o)
+	o.Instance.Up = ago(time.Minute)
+}
+
+// orphaned: no pool is known for the instance, which was first seen that long ago.
+func orphaned(firstSeen time.Duration) func(*Observation) {
+	return func(o *Observation) { o.Policy, o.Witnessed = Policy{}, ago(firstSeen) }
+}
+
 // wasUp: a sweep since the start intent showed the instance pending or running.
 func wasUp(o *Observation) { o.Instance.Up = ago(4 * time.Minute) }
 
@@ -210,6 +225,11 @@ func emptySince(d time.Duration) func(*Observation) {
 	return func(o *Observation) { o.Node.EmptySince = ago(d) }
 }
 
+// backsOff: its back-off after a failed start goes on for so long.
+func backsOff(d time.Duration) func(*Observation) {
+	return func(o *Observation) { o.Node.UnavailableUntil = epoch().Add(d) }
+}
+
 // drainFailed: a drain was given up so long ago, for the first time.
 func drainFailed(d time.Duration) func(*Observation) {
 	return func(o *Observation) { o.Node.DrainFailed, o.Node.DrainFailures = ago(d), 1 }
@@ -231,10 +251,12 @@ func table() []row {
 		{noNode, pending, "no Node yet, within preWarm.timeout", nil, Wait, stay},
 		{noNode, running_, "no Node yet, within preWarm.timeout", nil, Wait, stay},
 		{noNode, running_, "no Node within preWarm.timeout", late, Terminate, "gone"},
-		{noNode, stopped, "stopped before a Node registered", func(o *Observation) { o.Instance.Launched = ago(2 * time.Minute) }, Terminate, "gone"},
+		{noNode, stopped, "stopped before a Node registered", selfStopped, Terminate, "gone"},
+		{noNode, stopped, "stopped when this process first saw it, within preWarm.timeout", foundStopped, Wait, stay},
 		{noNode, stopped, "stopped, seen too soon after the launch to be sure", func(o *Observation) { o.Instance.Launched = ago(time.Second) }, Wait, stay},
 		{noNode, running_, "the pool is being deleted", deleting, Terminate, "gone"},
-		{noNode, stopped, "the pool is gone", func(o *Observation) { o.Policy = Policy{} }, Terminate, "gone"},
+		{noNode, stopped, "the pool is gone, and the instance was first seen 10 minutes ago", orphaned(UnknownGrace), Terminate, "gone"},
+		{noNode, stopped, "the pool is gone, and the instance was first seen since", orphaned(UnknownGrace - time.Second), Wait, stay},
 		{noNode, terminated, "nothing left", nil, Wait, "gone"},
 		{noNode, terminated, "ended before its Node registered, and Stratos did not end it", unexplained, RecordFailure, "gone"},
 		{noNode, unknown, "the cloud does not say", nil, Wait, stay},
@@ -340,10 +362,15 @@ func table() []row {
 
 		{standby, stopped, "standing by", nil, Wait, stay},
 		{standby, stopped, "a pod that counts is bound to it", inUse, RequestStart, "starting"},
+		{standby, stopped, "backs off for 30 minutes", backsOff(MaxBackoff), Wait, stay},
+		{standby, stopped, "backs off for longer: another clock wrote it, or ours was set back", backsOff(MaxBackoff + time.Second), LimitBackoff, stay},
+		{standby, stopped, "the same, and a pod that counts is bound to it", all(backsOff(time.Hour), inUse), RequestStart, "starting"},
 		{standby, stopped, "a DaemonSet's pod on it is being deleted: no kubelet is there to end it", leaving, DeleteLeft, stay},
 		{standby, stopped, "the same, and a pod that counts is bound to it", all(leaving, inUse), RequestStart, "starting"},
 		{standby, running_, "the same, and somebody else has started it", leaving, Wait, stay},
 		{standby, stopping_, "a forced stop is not over", nil, Wait, stay},
+		{standby, stopping_, "a stop that somebody else asked for is not over", since(ForceStopAfter - time.Second), Wait, stay},
+		{standby, stopping_, "a stop that somebody else asked for hangs", since(ForceStopAfter), ForceStop, "stopping"},
 		{standby, pending, "somebody else starts it", nil, Wait, stay},
 		{standby, running_, "somebody else started it and it is Ready anew", ready, ToRunning, "running"},
 		{standby, running_, "somebody else started it and it does not report", since(time.Minute), Wait, stay},
@@ -393,6 +420,7 @@ func table() []row {
 		{running, running_, "promised to waiting pods", claimed, Wait, stay},
 		{running, running_, "in use again after it was empty", all(inUse, emptySince(time.Minute)), MarkInUse, stay},
 		{running, running_, "empty", nil, MarkEmpty, stay},
+		{running, running_, "empty since a time to come: another clock wrote it, or ours was set back", emptySince(-time.Hour), MarkEmpty, stay},
 		{running, running_, "empty for less than emptyNodeTTL", emptySince(time.Minute), Wait, stay},
 		{running, running_, "empty for emptyNodeTTL", emptySince(5 * time.Minute), BeginStop, "stopping"},
 		{running, running_, "empty for emptyNodeTTL, scale-down disabled", all(emptySince(time.Hour), func(o *Observation) { o.Policy.ScaleDown = false }), Wait, stay},

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/scaler/plan"
+	"github.com/stratos-sh/stratos/extender/fit"
 )
 
 // Agent is a network agent of one node: a DaemonSet and what its pod on the node shows.
@@ -69,7 +69,7 @@ func recognised(pool *v1alpha1.NodePool, node *corev1.Node, set *appsv1.DaemonSe
 			mounts, present = mounts || MountsCNI(&pods[i].Spec), present || alive(&pods[i])
 		}
 	}
-	return mounts && (present || plan.RunsOn(pool, node, set, closedTaints(pool)))
+	return mounts && (present || fit.RunsOn(pool, node, set, closedTaints(pool)))
 }
 
 // closedTaints are the taints that stand on the node until it is opened.

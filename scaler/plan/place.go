@@ -57,6 +57,7 @@ func (p *placement) open(pod *fit.Pod, pattern *claim.Node) {
 	fresh := pattern.Node
 	fresh.Name = v1alpha1.NodeName(fmt.Sprintf("%s+%d", pattern.Name, len(p.world.Nodes)+1))
 	fresh.Used, fresh.Ports, fresh.Pods = fit.Resources{}, nil, nil
+	fresh.Expect(pattern.Daemons, nil)
 	fresh.Labels = withHostname(pattern.Labels, string(fresh.Name))
 	world := &fit.World{Nodes: append(p.world.Nodes, &fresh)}
 	if p.alone(pod) {

@@ -77,6 +77,32 @@ func TestNodesFor(t *testing.T) {
 	}
 }
 
+// TestNodesForBesideDaemonSets: each new node of 4 cpu and 10 places also holds the pods of DaemonSets.
+func TestNodesForBesideDaemonSets(t *testing.T) {
+	for name, c := range map[string]struct {
+		daemon *corev1.Pod
+		pods   []*corev1.Pod
+		want   int32
+	}{
+		"requests":                    {cpuPods(1, "100m")[0], cpuPods(4, "1"), 2},
+		"a pod that has no room":      {cpuPods(1, "100m")[0], cpuPods(1, "3950m"), 0},
+		"places":                      {cpuPods(1, "0")[0], cpuPods(10, "0"), 2},
+		"a host port that is taken":   {cpuPods(1, "0", onPort)[0], cpuPods(1, "0", onPort), 0},
+		"one that no node would hold": {cpuPods(1, "5")[0], cpuPods(4, "1"), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := agents("agent", spec(func(s *corev1.PodSpec) { *s = c.daemon.Spec }))
+			pattern := &claim.Node{
+				Node:    fit.Node{Name: "n", Labels: map[string]string{}, Allocatable: fit.Resources{MilliCPU: 4000, Pods: 10}},
+				Daemons: []*fit.Daemon{fit.NewDaemon(set)},
+			}
+			if got := NodesFor(c.pods, pattern); got != c.want {
+				t.Errorf("%d nodes, want %d", got, c.want)
+			}
+		})
+	}
+}
+
 func TestLaunchesForDemand(t *testing.T) {
 	for name, c := range map[string]struct {
 		pool Pool

@@ -22,6 +22,7 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/claim"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/lifecycle"
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
@@ -56,7 +57,7 @@ const (
 	retryMost  = 10 * time.Second
 	// backoffFirst and backoffMost bound how long a node rests after a failed start.
 	backoffFirst = 3 * time.Minute
-	backoffMost  = 30 * time.Minute
+	backoffMost  = lifecycle.MaxBackoff
 	// patience is how often a start is refused because the instance is still stopping, within about 1.5 s, before its claims move to
 	// another node.
 	patience = 4

@@ -174,7 +174,7 @@ func Claims(n *corev1.Node, claims []types.UID) Patch {
 func StartFailed(n *corev1.Node, until time.Time) Patch {
 	is := enter(n, v1alpha1.StateStandby)
 	set(&is.Annotations, v1alpha1.AnnotationStartFailures, strconv.Itoa(Failures(n)+1))
-	set(&is.Annotations, v1alpha1.AnnotationUnavailableUntil, until.UTC().Format(time.RFC3339))
+	setUntil(is, until)
 	return between(n, is)
 }
 
@@ -187,7 +187,7 @@ func StartGivenUp(n *corev1.Node, strike bool, now, until time.Time) Patch {
 	if strike {
 		set(&is.Annotations, v1alpha1.AnnotationStartFailures, strconv.Itoa(Failures(n)+1))
 	}
-	set(&is.Annotations, v1alpha1.AnnotationUnavailableUntil, until.UTC().Format(time.RFC3339))
+	setUntil(is, until)
 	return between(n, is)
 }
 
@@ -209,7 +209,7 @@ func Fence(n *corev1.Node, now time.Time) Patch {
 // StartDeclined takes the start intent back of a node that is none the worse: it rests until the given time, and its strikes stay as they are.
 func StartDeclined(n *corev1.Node, until time.Time) Patch {
 	is := enter(n, v1alpha1.StateStandby)
-	set(&is.Annotations, v1alpha1.AnnotationUnavailableUntil, until.UTC().Format(time.RFC3339))
+	setUntil(is, until)
 	return between(n, is)
 }
 
@@ -239,6 +239,17 @@ func Running(n *corev1.Node, t Template, now time.Time) Patch {
 	})
 	open(is)
 	return append(Patch{{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationStopIntent)}}, between(n, is)...)
+}
+
+// Backoff lets the back-off of a node end at the given time.
+func Backoff(n *corev1.Node, until time.Time) Patch {
+	is := draft(n)
+	setUntil(is, until)
+	return between(n, is)
+}
+
+func setUntil(is *corev1.Node, until time.Time) {
+	set(&is.Annotations, v1alpha1.AnnotationUnavailableUntil, until.UTC().Format(time.RFC3339))
 }
 
 // Empty marks a running node as empty since now.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,9 @@ import (
 
 // envPrefix starts the environment variable of a flag: --cluster-name is STRATOS_CLUSTER_NAME.
 const envPrefix = "STRATOS_"
+
+// serviceAddress is what the kubelet writes into NAME_PORT for each Service.
+var serviceAddress = regexp.MustCompile(`^(tcp|udp|sctp)://`)
 
 // Names of the cloud providers.
 const (
@@ -142,13 +146,14 @@ func orNone(d time.Duration) time.Duration {
 	return d
 }
 
-// FromEnv sets the flags that the command line left alone from their environment variables. Errors name the variable.
+// FromEnv sets the flags that the command line left alone from their environment variables. Errors name the variable. An
+// address such as tcp://10.96.0.7:443 is the kubelet's: a Service named stratos-webhook has it set STRATOS_WEBHOOK_PORT.
 func FromEnv(fs *pflag.FlagSet, lookup func(string) (string, bool)) error {
 	var errs []error
 	fs.VisitAll(func(f *pflag.Flag) {
 		key := envPrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 		value, ok := lookup(key)
-		if !ok || f.Changed {
+		if !ok || f.Changed || serviceAddress.MatchString(value) {
 			return
 		}
 		if err := fs.Set(f.Name, value); err != nil {

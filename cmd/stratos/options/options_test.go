@@ -1,6 +1,7 @@
 package options
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +72,16 @@ func TestFromEnv(t *testing.T) {
 		"namespaces of DaemonSets": {map[string]string{"STRATOS_REQUIRED_DAEMONSET_NAMESPACES": "kube-system,cilium"}, nil, func(o *Options) string {
 			return strings.Join(o.RequiredDaemonSetNamespaces, "+")
 		}, "kube-system+cilium"},
+		"the variable of a Service named stratos-webhook": {map[string]string{"STRATOS_WEBHOOK_PORT": "tcp://10.96.0.7:443"}, nil, func(o *Options) string {
+			return strconv.Itoa(o.WebhookPort)
+		}, "9443"},
+		"that of another protocol": {map[string]string{"STRATOS_WEBHOOK_PORT": "sctp://[fd00::7]:443"}, nil, func(o *Options) string {
+			return strconv.Itoa(o.WebhookPort)
+		}, "9443"},
+		"a port of our own": {map[string]string{"STRATOS_WEBHOOK_PORT": "8443"}, nil, func(o *Options) string {
+			return strconv.Itoa(o.WebhookPort)
+		}, "8443"},
+		"a URL":                         {map[string]string{"STRATOS_FAKE_ENDPOINT": "http://10.96.0.7:80"}, nil, func(o *Options) string { return o.Fake.Endpoint }, "http://10.96.0.7:80"},
 		"a variable without our prefix": {map[string]string{"CLUSTER_NAME": "env"}, nil, func(o *Options) string { return o.ClusterName }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

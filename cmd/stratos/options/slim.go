@@ -183,22 +183,27 @@ func slimNode(n *corev1.Node) {
 	n.Status = corev1.NodeStatus{Allocatable: n.Status.Allocatable, Conditions: n.Status.Conditions}
 }
 
-// slimDaemonSet keeps where its pods run, with which images, and what tells a network agent.
+// slimDaemonSet keeps where its pods run, what they take of a node, with which images, and what tells a network agent.
 func slimDaemonSet(set *appsv1.DaemonSet) {
 	slimMeta(&set.ObjectMeta)
 	s := &set.Spec.Template.Spec
 	set.Spec = appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		NodeName: s.NodeName, NodeSelector: s.NodeSelector, Affinity: s.Affinity, Tolerations: s.Tolerations, HostNetwork: s.HostNetwork,
-		Containers: images(s.Containers), InitContainers: images(s.InitContainers), Volumes: cniFolders(s.Volumes),
+		Containers: daemonContainers(s, s.Containers), InitContainers: daemonContainers(s, s.InitContainers),
+		Volumes: cniFolders(s.Volumes), Overhead: s.Overhead, Resources: s.Resources,
 	}}}
 	keepProbes(set.Spec.Template.Spec.Containers, s.Containers)
 	set.Status = appsv1.DaemonSetStatus{}
 }
 
-func images(containers []corev1.Container) []corev1.Container {
-	var kept []corev1.Container
-	for i := range containers {
-		kept = append(kept, corev1.Container{Name: containers[i].Name, Image: containers[i].Image})
+// daemonContainers keeps all ports of a template on the host's network: the API server makes them
+// host ports in its pods.
+func daemonContainers(spec *corev1.PodSpec, containers []corev1.Container) []corev1.Container {
+	kept := slimContainers(containers)
+	for i := range kept {
+		if spec.HostNetwork {
+			kept[i].Ports = containers[i].Ports
+		}
 	}
 	return kept
 }

@@ -204,13 +204,40 @@ func TestSlimDaemonSetKeepsWhereItRunsAndItsImages(t *testing.T) {
 	got.Spec.Template.Spec = fatPod("n").Spec
 	want := &appsv1.DaemonSet{ObjectMeta: slimmedMeta()}
 	s := fatPod("n").Spec
-	image := []corev1.Container{{Name: "c", Image: "i"}}
+	container := slimContainer()
+	container.Ports = fatContainer().Ports // on the host's network
 	want.Spec.Template.Spec = corev1.PodSpec{
-		NodeName: "n", NodeSelector: s.NodeSelector, Affinity: s.Affinity, Tolerations: s.Tolerations, HostNetwork: true, Containers: image, InitContainers: image,
+		NodeName: "n", NodeSelector: s.NodeSelector, Affinity: s.Affinity, Tolerations: s.Tolerations, HostNetwork: true,
+		Containers: []corev1.Container{container}, InitContainers: []corev1.Container{container}, Overhead: s.Overhead, Resources: s.Resources,
 	}
 	slimDaemonSet(got)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("slim DaemonSet (-want +got):\n%s", diff)
+	}
+}
+
+// TestSlimKeepsWhatDaemonsTake: a DaemonSet's pods take the same of a node whether it comes from the cache or not.
+func TestSlimKeepsWhatDaemonsTake(t *testing.T) {
+	for name, hostNetwork := range map[string]bool{"on the host's network": true, "on the pods' network": false} {
+		t.Run(name, func(t *testing.T) {
+			set := &appsv1.DaemonSet{ObjectMeta: fatMeta()}
+			set.Spec.Template.Spec = fatPod("").Spec
+			s := &set.Spec.Template.Spec
+			s.HostNetwork, s.Overhead, s.Containers[0].Resources = hostNetwork, cpu("1"), corev1.ResourceRequirements{Limits: cpu("2")}
+			s.Resources = &corev1.ResourceRequirements{Requests: cpu("5")}
+			want := fit.NewDaemon(set)
+			if want.Requests.MilliCPU != 6000 || len(want.Ports) == 0 {
+				t.Fatalf("set-up: takes %+v and %v", want.Requests, want.Ports)
+			}
+			slimDaemonSet(set)
+			got := fit.NewDaemon(set)
+			if diff := cmp.Diff(want.Requests, got.Requests); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(want.Ports, got.Ports); diff != "" {
+				t.Errorf("ports (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -33,10 +33,45 @@ const (
 )
 
 // TestAPIServerGoneForAMinute: the API server hangs in the middle of a burst, when the intents are written and half of the instances are started.
-// The extender goes on telling the pods of the burst what it told them before, and promises nothing twice; then the burst ends as if nothing had been.
+// The leader cannot renew its lease, so its process ends, and is started again when the server is back. The other replica goes on telling the pods
+// of the burst what it told them before, and promises nothing twice. Then the burst ends as if nothing had been, with one replica too.
 func TestAPIServerGoneForAMinute(t *testing.T) {
 	t.Parallel()
-	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud()})
+	for name, replicas := range map[string]int{"one replica": 1, "two replicas": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			goneForAMinute(t, replicas)
+		})
+	}
+}
+
+// elect starts so many replicas, of which the first leads. The scheduler asks the last.
+func elect(t *testing.T, r *rig.Rig, replicas int) (leader, serving rig.Running) {
+	t.Helper()
+	lease := ground.WatchLease(t, r, rig.Namespace, "stratos")
+	for i := range replicas {
+		s, err := r.StartStratos(t.Context(), fmt.Sprintf("stratos-%d", i+1), "--leader-elect")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if t.Failed() {
+				ground.LogTail(t, s.Process)
+			}
+		})
+		if i == 0 {
+			leader = s
+			lease.AwaitHolder(t)
+		}
+		serving = s
+	}
+	r.Recorder.Forward(serving.Extender)
+	return leader, serving
+}
+
+func goneForAMinute(t *testing.T, replicas int) {
+	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud(), NoStratos: true})
+	leader, serving := elect(t, r, replicas)
 	warm(t, r, "outage", "m5.xlarge") // 4 cpu: two pods of 1500m
 	// No node of the burst runs before the server hangs, and half of them are not started before.
 	if err := r.Cloud.SetTimes(t.Context(), fake.Times{Boot: 45 * time.Second}); err != nil {
@@ -66,19 +101,27 @@ func TestAPIServerGoneForAMinute(t *testing.T) {
 	if err := r.Cloud.ClearFaults(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	back := time.Now().Add(minute)
+	ground.Await(t, "end of the leader", func(context.Context) (bool, error) { return leader.Process.PID() == 0, nil })
 	answers := 0
-	for back := time.Now().Add(minute); time.Now().Before(back); answers++ {
+	for ; time.Now().Before(back); pause(t, time.Second) {
+		if serving == leader {
+			continue
+		}
+		answers++
 		for _, p := range pods {
 			if got := told(t, r, p, names); got != said[p.Name] {
 				t.Errorf("pod %s was told %q, and without the API server %q", p.Name, said[p.Name], got)
 			}
 		}
-		pause(t, time.Second)
 	}
 	if err := r.Cloud.SetTimes(t.Context(), fake.Times{Boot: 500 * time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.ControlPlane.APIServer().Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := leader.Process.Start(t.Context()); err != nil { // as the kubelet does, again and again
 		t.Fatal(err)
 	}
 	t.Logf("%d answers about each pod in the minute", answers)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -61,7 +62,12 @@ func refusals() map[string]refusal {
 	elsewhere.Spec.NodeSelector = map[string]string{"example.com/disk": "tape"}
 	device := rig.Pod("device", "example.com/gpu", "1")
 	device.Spec.Containers[0].Resources.Limits = device.Spec.Containers[0].Resources.Requests
+	// Each pool's reason names it, which together is more than an event's note holds.
+	maker := strings.Repeat("device-maker.", 17) + "example.com/gpu"
+	lengthy := rig.Pod("lengthy", maker, "1")
+	lengthy.Spec.Containers[0].Resources.Limits = lengthy.Spec.Containers[0].Resources.Requests
 	return map[string]refusal{
+		"a pod with a reason that is longer than a note":       {lengthy, []string{"pool annotated: needs 1 " + maker}, false},
 		"a pod that is opted out":                              {optedOut, []string{"annotated", v1alpha1.AnnotationIgnore}, true},
 		"a pod too large for any pool":                         {rig.Pod("large", "cpu", "64"), []string{"pool plain: needs 64 cpu, node has 2 left", "pool cordoned: needs 64 cpu"}, false},
 		"a pod too large in memory":                            {rig.Pod("large-memory", "memory", "100Gi"), []string{"pool plain: needs 100Gi memory, node has 8Gi left"}, false},

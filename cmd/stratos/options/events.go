@@ -1,0 +1,45 @@
+package options
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// maxNote is the longest note of an event in bytes. The API server refuses longer ones, which the recorder only logs.
+const maxNote = 1024
+
+// ShortNotes returns the manager with event recorders that cut notes at maxNote.
+func ShortNotes(mgr ctrl.Manager) ctrl.Manager { return shortNotes{mgr} }
+
+type shortNotes struct{ ctrl.Manager }
+
+// GetEventRecorder implements ctrl.Manager.
+func (m shortNotes) GetEventRecorder(name string) events.EventRecorder {
+	return cutting{m.Manager.GetEventRecorder(name)}
+}
+
+type cutting struct{ recorder events.EventRecorder }
+
+// Eventf implements events.EventRecorder.
+func (c cutting) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
+	c.recorder.Eventf(regarding, related, kind, reason, action, "%s", cut(fmt.Sprintf(note, args...)))
+}
+
+// cut shortens the note to maxNote bytes without splitting a rune. Invalid bytes are replaced before, because the encoding
+// of the request does that too and makes the note longer.
+func cut(note string) string {
+	note = strings.ToValidUTF8(note, string(utf8.RuneError))
+	if len(note) <= maxNote {
+		return note
+	}
+	end := maxNote
+	for !utf8.RuneStart(note[end]) {
+		end--
+	}
+	return note[:end]
+}
