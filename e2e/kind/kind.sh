@@ -10,7 +10,7 @@
 #   kind.sh logs      collect logs into dist/kind
 #   kind.sh down      remove the cluster, and end Docker where it is ours and nobody else uses it
 #   kind.sh try       bring it all up, with a pool to play with
-#   kind.sh all       all of it, with logs when something fails
+#   kind.sh all       all of it in a new cluster, with logs when something fails
 #
 # STRATOS_KIND_CLUSTER names the cluster (stratos-e2e), KIND_NODE_IMAGE an image that is used as it is.
 # STRATOS_KIND_SUITE chooses other tests, in a cluster of their own: flannel, or cni.
@@ -47,6 +47,22 @@ finish() {
   exit $result
 }
 
+# alone takes the cluster for this run of `all`, which removes it at both ends.
+alone() {
+  mkdir -p "$work/clusters"
+  exec 7>"$work/clusters/$cluster.lock"
+  flock -n 7 || die "another run of kind.sh all uses the cluster $cluster: STRATOS_KIND_CLUSTER names another one"
+}
+
+# clean_up removes what a run that was cut off has left of the cluster: its pools and pods would take part in the tests.
+clean_up() {
+  if [ -e "$state" ]; then
+    say "removing what is left of cluster $cluster"
+    docker_up
+    cluster_down
+  fi
+}
+
 # timed says how long a part took.
 timed() {
   local began=$SECONDS
@@ -69,8 +85,10 @@ main() {
     down) if use_docker; then cluster_down; docker_down; else say "no Docker daemon runs: nothing to remove"; fi ;;
     try) try ;;
     all)
+      alone
       trap finish EXIT
       trap 'exit 130' INT TERM
+      clean_up
       timed cluster_up
       timed load
       timed install_stratos

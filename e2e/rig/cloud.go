@@ -66,6 +66,10 @@ func (r *Rig) startCloud(ctx context.Context) error {
 	return nil
 }
 
+// StopCloud ends the rig's cloud and the machines and controllers that it plays. A caller needs it before another cloud plays in
+// the same cluster: a Node that is not Ready and whose instance the rig's cloud does not know is deleted by its cloud controller.
+func (r *Rig) StopCloud() error { return r.cloudProcess.Stop() }
+
 // EC2Requests is what EC2 was asked, oldest first. It needs ProviderAWS.
 func (r *Rig) EC2Requests(ctx context.Context) ([]ec2test.Request, error) {
 	if !r.onEC2() {

@@ -120,6 +120,9 @@ func deletion(t *testing.T, r *rig.Rig) {
 // testFake has Stratos play the cloud and its machines in process, for which the chart adds a role.
 func testFake(t *testing.T) {
 	r := newRig(t)
+	if err := r.StopCloud(); err != nil {
+		t.Fatal(err)
+	}
 	chart := ground.ReadChart(t, "fake")
 	chart.Apply(t, r, "Deployment")
 	identity := chart.Identity(t, r)
