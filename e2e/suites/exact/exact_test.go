@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/ground"
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
@@ -76,11 +77,7 @@ func burst(t *testing.T, r *rig.Rig, pods []*corev1.Pod) []string {
 	t.Helper()
 	before := starts(t, r)
 	r.Recorder.Reset()
-	for _, p := range pods {
-		if err := r.Client.Create(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
-	}
+	create(t, r, ground.Objects(pods)...)
 	awaitBound(t, r, pods)
 	started := starts(t, r)[len(before):]
 	if distinct := slices.Compact(slices.Sorted(slices.Values(started))); len(distinct) != len(started) {
@@ -143,6 +140,22 @@ func unbound(ctx context.Context, r *rig.Rig, pods []*corev1.Pod) (names []strin
 // higher ones came may have been moved: they give way.
 func promisedOnce(t *testing.T, r *rig.Rig, pods []*corev1.Pod) {
 	t.Helper()
+	nodes := promises(r)
+	contested := slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Spec.PriorityClassName != "" })
+	promised := 0
+	for _, p := range pods {
+		if len(nodes[p.Name]) > 1 && (!contested || p.Spec.PriorityClassName != "") {
+			t.Errorf("pod %s was promised %d nodes: %v", p.Name, len(nodes[p.Name]), slices.Sorted(maps.Keys(nodes[p.Name])))
+		}
+		promised += len(nodes[p.Name])
+	}
+	if promised == 0 {
+		t.Error("no pod was promised any node, so this shows nothing")
+	}
+}
+
+// promises are the nodes that the scheduler was told of, by the name of the pod.
+func promises(r *rig.Rig) map[string]map[string]bool {
 	named := regexp.MustCompile(`starting standby node (\S+) of pool`)
 	nodes := map[string]map[string]bool{}
 	for _, a := range r.Recorder.Asked(rig.Filter) {
@@ -155,17 +168,7 @@ func promisedOnce(t *testing.T, r *rig.Rig, pods []*corev1.Pod) {
 			}
 		}
 	}
-	contested := slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Spec.PriorityClassName != "" })
-	promised := 0
-	for _, p := range pods {
-		if len(nodes[p.Name]) > 1 && (!contested || p.Spec.PriorityClassName != "") {
-			t.Errorf("pod %s was promised %d nodes: %v", p.Name, len(nodes[p.Name]), slices.Sorted(maps.Keys(nodes[p.Name])))
-		}
-		promised += len(nodes[p.Name])
-	}
-	if promised == 0 {
-		t.Error("no pod was promised any node, so this shows nothing")
-	}
+	return nodes
 }
 
 func warm(t *testing.T, r *rig.Rig, pools []pool) {
