@@ -157,7 +157,8 @@ func (i *inventory) expect(pool v1alpha1.PoolName, instance *provider.Instance, 
 	defer i.mu.Unlock()
 	e, ok := i.instances[instance.ID]
 	if !ok {
-		e = entry{Instance: *instance, seen: now, lived: true, unseenFor: unseenFor}
+		e = entry{Instance: *instance, seen: now, unseenFor: unseenFor}
+		e.lived = !e.gone()
 	}
 	if e.home() == "" {
 		e.was = pool

@@ -149,6 +149,20 @@ func TestALaunchSaysWhoseItsInstanceIs(t *testing.T) {
 	}
 }
 
+// TestALaunchThatHadEndedHoldsNothing: a launch that is asked for again answers with its instance, which has ended since. No
+// sweep shows a change of it, so nothing would ever tell of its end.
+func TestALaunchThatHadEndedHoldsNothing(t *testing.T) {
+	i := newInventory()
+	i.expect("p", instance(provider.InstanceTerminated), epoch(), settle)
+	if i.unexplained("p") {
+		t.Error("the pool's launches wait for word of an instance that had ended when this process first heard of it")
+	}
+	swept(provider.InstanceTerminated)(i)
+	if i.unexplained("p") {
+		t.Error("so they do when a sweep has shown it")
+	}
+}
+
 func TestInventoryRestless(t *testing.T) {
 	for state, want := range map[provider.InstanceState]bool{
 		provider.InstancePending: true, provider.InstanceStopping: true,

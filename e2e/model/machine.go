@@ -225,6 +225,9 @@ func (w *World) nodeChanged(before, after client.Object) {
 	case old == nil:
 		w.daemon(n.Name)
 	}
+	if old == nil || stateOf(old) != stateOf(n) {
+		w.logs(n.Name)
+	}
 	w.operate(n.Name)
 	if w.untidy(n) != nil {
 		name := n.Name

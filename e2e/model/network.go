@@ -53,6 +53,9 @@ func (n *network) shows() bool { return n.agent || n.up != "" || n.monitoring }
 func (w *World) daemonSets() []appsv1.DaemonSet {
 	set := appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: agentSet, UID: agentSet}}
 	set.Spec.Template.Spec = w.agentSpec()
+	if w.logger {
+		return []appsv1.DaemonSet{set, loggerDaemonSet()}
+	}
 	return []appsv1.DaemonSet{set}
 }
 

@@ -37,6 +37,7 @@ func operations() map[string]kindOfOperation {
 	maps.Copy(all, userOperations())
 	maps.Copy(all, cloudOperations())
 	maps.Copy(all, processOperations())
+	maps.Copy(all, claimOperations())
 	return all
 }
 

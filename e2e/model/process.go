@@ -33,6 +33,8 @@ type process struct {
 	dead   bool
 	leader bool
 	born   time.Time
+	// skew is how far its wall clock is off.
+	skew time.Duration
 
 	cache    *watcher
 	ledger   *claim.Ledger
@@ -59,7 +61,7 @@ type process struct {
 func (w *World) begin(leader bool) *process {
 	w.rules.forsaken()
 	p := &process{w: w, ctx: context.Background(), leader: leader, born: w.now, seen: map[v1alpha1.InstanceID]bool{}, answered: map[string]bool{}, ledger: claim.NewLedger()}
-	now := func() time.Time { return w.now }
+	now := func() time.Time { return w.now.Add(p.skew) }
 	p.view = view.New(p.ledger, now)
 	for _, set := range w.daemonSets() {
 		p.view.SetDaemonSet(&set)

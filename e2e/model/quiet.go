@@ -25,7 +25,7 @@ func (w *World) calm() {
 	w.trouble = trouble{scarce: map[string]time.Time{}, regions: map[string]time.Time{}, lag: 2 * time.Second}
 	w.note("all faults end")
 	for _, p := range w.processes {
-		p.crashIn = 0
+		p.crashIn, p.skew = 0, 0
 	}
 	for _, i := range w.cloud.instances {
 		if i.unseenUntil.After(w.now) {
@@ -96,7 +96,7 @@ func (w *World) unserved() string {
 
 func (w *World) couldServe(p *corev1.Pod) string {
 	for _, pool := range w.api.pools() {
-		if want := p.Spec.NodeSelector["pool"]; want != "" && want != pool.Name || pool.DeletionTimestamp != nil || cpuOf(p) > nodeCPU {
+		if want := p.Spec.NodeSelector["pool"]; want != "" && want != pool.Name || pool.DeletionTimestamp != nil || cpuOf(p)+w.beside() > nodeCPU {
 			continue
 		}
 		nodes := 0

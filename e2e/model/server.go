@@ -77,6 +77,9 @@ type watcher struct {
 	on   func(k kind, before, after client.Object)
 	last map[kind]time.Time
 	gone bool
+	// deaf: its watches are broken off; cuts counts how often they were.
+	deaf bool
+	cuts int
 	// slow: it may lag by trouble.watch.
 	slow bool
 }
@@ -115,12 +118,17 @@ func (s *server) tell(k kind, at key, after client.Object) {
 			due = o.last[k]
 		}
 		o.last[k] = due
-		w.after(due.Sub(w.now), func() { o.hear(k, at, after) })
+		cuts := o.cuts
+		w.after(due.Sub(w.now), func() {
+			if o.cuts == cuts { // else a list has brought it, or something newer
+				o.take(k, at, after)
+			}
+		})
 	}
 }
 
-func (o *watcher) hear(k kind, at key, after client.Object) {
-	if o.gone {
+func (o *watcher) take(k kind, at key, after client.Object) {
+	if o.gone || o.deaf {
 		return
 	}
 	before := o.objects[k][at]
