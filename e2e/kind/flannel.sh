@@ -59,6 +59,7 @@ flannel_programs() { # folder
 # as flannel itself does on other architectures.
 flannel_source() { # folder
   local udp=$1/pkg/backend/udp module
+  (cd "$flannel" && static_go mod download github.com/flannel-io/flannel) # a module that is not here has no folder
   module=$(cd "$flannel" && static_go list -m -f '{{.Dir}}' github.com/flannel-io/flannel)
   cp -R --no-preserve=mode,ownership "$module" "$1"
   rm "$udp"/*_amd64.*

@@ -14,7 +14,7 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// What puts claims to the test: caches that list anew, pods that are made anew under their names, clocks that are set, and
+// What puts claims to the test: caches that list anew, pods that are made anew under their names, clocks that differ, and
 // pods of a DaemonSet that come with a start.
 
 const (
@@ -26,7 +26,7 @@ const (
 func claimOperations() map[string]kindOfOperation {
 	return map[string]kindOfOperation{
 		"relist": {4, [4]int{2500, 2, 50}, (*World).relist},
-		"clock":  {2, [4]int{3}, (*World).setClock},
+		"clock":  {2, [4]int{3, 1, 20}, (*World).setClock},
 		"logger": {1, [4]int{}, func(w *World, _ [4]int) { w.rollOutLogger() }},
 	}
 }
@@ -97,11 +97,12 @@ func (s *server) list(o *watcher) {
 	}
 }
 
-// setClock steps the wall clock of the process that is asked; that by which it measures goes on.
+// setClock has the next process run on a machine whose clock is off. Within a process Go measures by a clock that nobody sets.
 func (w *World) setClock(a [4]int) {
-	if p := w.asked(); p != nil {
-		p.skew = []time.Duration{-time.Hour, -time.Minute, time.Minute, time.Hour}[a[0]]
-		w.note("a clock is off by %s", p.skew)
+	w.skew = []time.Duration{-time.Hour, -time.Minute, time.Minute, time.Hour}[a[0]]
+	w.note("the next process's clock is off by %s", w.skew)
+	if a[1] == 0 {
+		w.kill([4]int{a[2]})
 	}
 }
 

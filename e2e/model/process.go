@@ -60,7 +60,7 @@ type process struct {
 // begin starts a process.
 func (w *World) begin(leader bool) *process {
 	w.rules.forsaken()
-	p := &process{w: w, ctx: context.Background(), leader: leader, born: w.now, seen: map[v1alpha1.InstanceID]bool{}, answered: map[string]bool{}, ledger: claim.NewLedger()}
+	p := &process{w: w, ctx: context.Background(), leader: leader, born: w.now, skew: w.skew, seen: map[v1alpha1.InstanceID]bool{}, answered: map[string]bool{}, ledger: claim.NewLedger()}
 	now := func() time.Time { return w.now.Add(p.skew) }
 	p.view = view.New(p.ledger, now)
 	for _, set := range w.daemonSets() {

@@ -25,15 +25,18 @@ func (w *World) calm() {
 	w.trouble = trouble{scarce: map[string]time.Time{}, regions: map[string]time.Time{}, lag: 2 * time.Second}
 	w.note("all faults end")
 	for _, p := range w.processes {
-		p.crashIn, p.skew = 0, 0
+		p.crashIn = 0
 	}
 	for _, i := range w.cloud.instances {
 		if i.unseenUntil.After(w.now) {
 			i.unseenUntil = w.now
 		}
 	}
-	for len(w.processes) > 1 {
-		w.processes[0].end()
+	w.skew = 0
+	for _, p := range slices.Clone(w.processes) {
+		if p.skew != 0 || len(w.processes) > 1 {
+			p.end()
+		}
 	}
 	w.revive()
 	w.relent()

@@ -34,6 +34,8 @@ type World struct {
 	graceful bool
 	// defect keeps every instance of the class from ever becoming a standby node.
 	defect defect
+	// skew is how far the clock of the next process's machine is off.
+	skew time.Duration
 	// logger: a DaemonSet's pods come with each start.
 	logger bool
 	// refusedLaunches counts the calls that a refused class has cost.
