@@ -74,7 +74,7 @@ func warmup(o Observation, now time.Time) Decision {
 		return warmupStopped(o, now)
 	case provider.InstanceStopping:
 		if !now.Before(deadline.Add(ForceStopAfter)) {
-			return do(ForceStop, "stop after warm-up hangs")
+			return force(o, now, "stop after warm-up hangs")
 		}
 		return wait("stopping after warm-up", until(deadline.Add(ForceStopAfter), now))
 	}
@@ -150,7 +150,7 @@ func warmupStopped(o Observation, now time.Time) Decision {
 		return failed(NeverReady, "stopped itself before it was Ready")
 	}
 	wasReady := n.Ready || n.ReadySeen
-	sure := wasReady || settled(o, n.WarmupStarted) // that the stop came after our start
+	sure := wasReady || settled(o, o.written(n.WarmupStarted)) // that the stop came after our start
 	late := !now.Before(warmupDeadline(o))
 	switch {
 	case warm && n.Images == ImagesPresent && sure:
@@ -161,7 +161,7 @@ func warmupStopped(o Observation, now time.Time) Decision {
 		return failed(Incomplete, "stopped before it was complete, for the second time")
 	case late:
 		return failed(WarmupTimeout, "second warm-up was not complete within preWarm.timeout")
-	case settled(o, n.WarmupStarted), inherited(o, n.WarmupStarted):
+	case settled(o, o.written(n.WarmupStarted)), inherited(o, n.WarmupStarted):
 		return do(WarmAgain, "start of the second warm-up was not carried out")
 	}
 	return wait("second warm-up asked", SettleTime)
@@ -227,7 +227,7 @@ func running(o Observation, now time.Time) Decision {
 	n := o.Node
 	empty := o.Counting == 0 && o.Claims == 0
 	switch {
-	case o.Instance.State == provider.InstanceStopped && settled(o, n.Running):
+	case o.Instance.State == provider.InstanceStopped && settled(o, o.written(n.Running)):
 		return do(ToStandby, "stopped by somebody else")
 	case dead(o, now):
 		return do(Fence, "its kubelet has not reported for scaleUp.readyTimeout, and its pods have outstayed their grace")
@@ -262,7 +262,7 @@ func stopping(o Observation, now time.Time) Decision {
 	since := now.Sub(began)
 	pulled := began.Add(CordonTime + o.Policy.WarmupTimeout) // nobody waits for images longer
 	switch {
-	case o.Instance.State == provider.InstanceStopped && settled(o, o.Node.StoppingSince):
+	case o.Instance.State == provider.InstanceStopped && settled(o, o.written(o.Node.StoppingSince)):
 		return do(ToStandby, "stopped by somebody else while draining")
 	case o.Counting > 0 || o.Claims > 0:
 		return do(CancelStop, "needed again before it was stopped")
@@ -295,12 +295,12 @@ func drainDeadline(o Observation) time.Time {
 
 // stopIntended: nobody cancels any more. The way out is the cloud saying stopped.
 func stopIntended(o Observation, now time.Time) Decision {
-	force := o.since(o.Node.StopIntent).Add(ForceStopAfter)
+	hangs := o.since(o.Node.StopIntent).Add(ForceStopAfter)
 	switch {
-	case o.Instance.State == provider.InstanceStopped && o.Instance.Seen.After(o.Node.StopIntent):
+	case o.Instance.State == provider.InstanceStopped && o.Instance.Seen.After(o.written(o.Node.StopIntent)):
 		return do(ToStandby, "stopped")
-	case o.Instance.State == provider.InstanceStopping && now.Before(force):
-		return wait("instance is stopping", until(force, now))
+	case o.Instance.State == provider.InstanceStopping && now.Before(hangs):
+		return wait("instance is stopping", until(hangs, now))
 	}
 	return stopNotSeen(o, o.since(o.Node.StopIntent), now)
 }
@@ -315,11 +315,21 @@ func stopNotSeen(o Observation, since, now time.Time) Decision {
 		// To ask again would take a machine that runs away under its pod. What was asked may still be carried out.
 		return wait("stop asked, and a pod has landed since", CallTime+SettleTime)
 	case !now.Before(since.Add(ForceStopAfter)):
-		return do(ForceStop, "stop hangs")
-	case settled(o, o.Node.StopIntent), inherited(o, o.Node.StopIntent):
+		return force(o, now, "stop hangs")
+	case settled(o, o.written(o.Node.StopIntent)), inherited(o, o.Node.StopIntent):
 		return do(StopAgain, "stop was not carried out")
 	}
 	return wait("stop asked", SettleTime)
+}
+
+// force stops by force, and again after a while only: a forced stop takes its time too, and each call is written on the Node
+// before it is made.
+func force(o Observation, now time.Time, reason string) Decision {
+	ago := now.Sub(o.Node.StopAsked) // negative by a clock that was ahead of ours
+	if ago >= 0 && ago < ForceAgain {
+		return wait("a stop was asked for a moment ago", ForceAgain-ago)
+	}
+	return do(ForceStop, reason)
 }
 
 // NeverCameUp reports whether the node is stopped because its start failed, and its kubelet has not come up since: what is bound to it does
@@ -331,7 +341,7 @@ func NeverCameUp(n *Node) bool {
 // cameToNothing reports whether the instance runs although every stop that was asked for has had the time to reach the cloud and to show.
 // Whoever asks again writes that on the Node first, and whoever takes the intent back tests that nobody did.
 func cameToNothing(o Observation) bool {
-	asked := o.Node.StopIntent
+	asked := o.written(o.Node.StopIntent)
 	if o.Node.StopAsked.After(asked) {
 		asked = o.Node.StopAsked
 	}
@@ -382,6 +392,15 @@ func spared(o Observation) bool {
 func (o Observation) since(written time.Time) time.Time {
 	if o.Witnessed.IsZero() {
 		return written
+	}
+	return o.Witnessed
+}
+
+// written is when the step began that the node is in. The clock of whoever wrote it may be ahead of ours; it had begun when
+// this process first saw it, at the latest.
+func (o Observation) written(t time.Time) time.Time {
+	if o.Witnessed.IsZero() || t.Before(o.Witnessed) {
+		return t
 	}
 	return o.Witnessed
 }

@@ -265,6 +265,8 @@ const (
 	CordonTime = time.Second
 	// ForceStopAfter is how long a stop may take before it is forced.
 	ForceStopAfter = 5 * time.Minute
+	// ForceAgain is how long a forced stop has until it is asked for once more.
+	ForceAgain = 30 * time.Second
 	// MaxStartFailures in a row replace the node.
 	MaxStartFailures = 3
 	// MaxBackoff is the longest back-off after a failed start.

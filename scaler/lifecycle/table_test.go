@@ -184,6 +184,11 @@ func intended(d time.Duration) func(*Observation) {
 func askedAgain(d time.Duration) func(*Observation) {
 	return func(o *Observation) { o.Node.StopAsked = ago(d) }
 }
+
+// witnessed: this process first saw the node in its step so long ago.
+func witnessed(d time.Duration) func(*Observation) {
+	return func(o *Observation) { o.Witnessed = ago(d) }
+}
 func startFailed(o *Observation) {
 	o.Node.StopReason, o.Node.Ready = v1alpha1.StopFailed, false
 }
@@ -352,6 +357,7 @@ func table() []row {
 		{warmup, running_, "second try, complete, SelfStop, pods wait for a new instance", all(secondTry(time.Minute), ready, warmed, wanted), ToRunning, "running"},
 		{warmup, running_, "second try, incomplete at preWarm.timeout", secondTry(11 * time.Minute), BeginTerminate, "terminating"},
 		{warmup, stopping_, "second try, stopping", all(secondTry(11*time.Minute), ready, warmed), Wait, stay},
+		{warmup, stopping_, "the same, and the stop was asked for again a moment ago", all(ready, warmed, intended(15*time.Minute), askedAgain(29*time.Second), func(o *Observation) { o.Instance.Launched = ago(16 * time.Minute) }), Wait, stay},
 		{warmup, stopping_, "second try, the stop hangs", all(secondTry(16*time.Minute), ready, warmed), ForceStop, stay},
 		{warmup, stopped, "second try, stopped and was complete", all(secondTry(time.Minute), ready, warmed), ToStandby, "standby"},
 		{warmup, stopped, "second try, was Ready anew and not complete", all(secondTry(time.Minute), func(o *Observation) { o.Node.Ready = true }), BeginTerminate, "terminating"},
@@ -472,6 +478,7 @@ func table() []row {
 		{stopping, running_, "the same, and no call of it can be under way any more", all(intended(21*time.Second), inUse), TakeBackStop, stay},
 		{stopping, running_, "the same, and the stop was asked for again a moment ago", all(intended(6*time.Minute), inUse, askedAgain(20*time.Second)), Wait, stay},
 		{stopping, running_, "the same, and the stop was asked for again a while ago", all(intended(6*time.Minute), inUse, askedAgain(21*time.Second)), TakeBackStop, stay},
+		{stopping, running_, "the same, and this process has seen the intent for a while", all(intended(6*time.Minute), inUse, askedAgain(20*time.Second), witnessed(5*time.Minute)), Wait, stay},
 		{stopping, running_, "a pod has landed on an instance whose start failed: its kubelet never came up", all(intended(21*time.Second), inUse, startFailed), StopAgain, stay},
 		{stopping, running_, "the same, and its kubelet has come up since", all(intended(21*time.Second), inUse, startFailed, ready), TakeBackStop, stay},
 		{stopping, running_, "intent written long ago, and the cloud shows nothing of a stop", intended(6 * time.Minute), ForceStop, stay},
@@ -479,7 +486,13 @@ func table() []row {
 		{stopping, running_, "intent written a moment ago, by a process that is gone", all(freshIntent, bornNow), StopAgain, stay},
 		{stopping, stopping_, "intent written, stopping", intent, Wait, stay},
 		{stopping, stopping_, "intent written, the stop hangs", func(o *Observation) { o.Node.StopIntent = ago(6 * time.Minute) }, ForceStop, stay},
+		{stopping, stopping_, "the same, and the stop was asked for again a moment ago", all(intended(6*time.Minute), askedAgain(29*time.Second)), Wait, stay},
+		{stopping, stopping_, "the same, and the stop was asked for again a while ago", all(intended(6*time.Minute), askedAgain(30*time.Second)), ForceStop, stay},
+		{stopping, stopping_, "the same, and it was asked for by a clock that is ahead of ours", all(intended(6*time.Minute), askedAgain(-time.Hour)), ForceStop, stay},
 		{stopping, stopped, "intent written, stopped", intent, ToStandby, "standby"},
+		{stopping, stopped, "intent written by a clock that is ahead of ours, stopped", all(intended(-time.Hour), witnessed(20*time.Second)), ToStandby, "standby"},
+		{stopping, stopped, "the same, and not looked at since this process first saw it", all(intended(-time.Hour), witnessed(0)), Wait, stay},
+		{stopping, stopped, "draining by a clock that is ahead of ours, stopped by somebody else", all(drainingFor(-time.Hour, ""), witnessed(time.Minute)), ToStandby, "standby"},
 		{stopping, terminated, "the instance is gone", nil, DeleteNode, "gone"},
 		{stopping, running_, "the pool is being deleted", deleting, BeginTerminate, "terminating"},
 
