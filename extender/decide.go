@@ -56,7 +56,7 @@ func (e *Extender) Filter(pod *corev1.Pod, candidates Names) FilterAnswer {
 	defer e.nodes.put(looked)
 	at := e.view.Look(candidates, looked)
 	d := e.ledger.Decide(e.view.Ask(pod, looked.Known(), at), e.now())
-	e.view.Homeless(d.Displaced)
+	e.view.Ended(d.Displaced)
 	switch d.Verdict {
 	case claim.Started, claim.Joined, claim.Reclaimed:
 		e.starter.StartNode(d.Claim.Node)

@@ -142,7 +142,7 @@ func (w *interleaved) place() {
 	}
 	at := w.view.Now()
 	d := w.ledger.Decide(w.view.Ask(pod, w.view.Fitting(pod), at), w.now())
-	w.view.Homeless(d.Displaced)
+	w.view.Ended(d.Displaced)
 	w.log = append(w.log, fmt.Sprintf("%s is placed anew: %s %q", pod.Name, d.Verdict, d.Start))
 	if d.Claim != nil {
 		w.StartNode(d.Claim.Node)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/claim"
-	"github.com/stratos-sh/stratos/extender/fit"
 	"github.com/stratos-sh/stratos/extender/view"
 )
 
@@ -44,7 +43,8 @@ func judgePool(judge *view.Judge, pool *v1alpha1.NodePool, nodes []corev1.Node, 
 		}
 		refusal = cmp.Or(refusal, why)
 	}
-	zones, serves := serving(judge, pool, nodes, o)
+	zones, never := serving(judge, pool, nodes, o)
+	serves := never == nil
 	room, warming := serves && pool.Status.Total < pool.Spec.PoolSize, serves && pool.Status.Warmup > 0
 	says := func(why string) judged {
 		return judged{why: fmt.Sprintf("pool %s%s", pool.Name, why), launch: room, coming: warming, zones: zones}
@@ -52,6 +52,8 @@ func judgePool(judge *view.Judge, pool *v1alpha1.NodePool, nodes []corev1.Node, 
 	switch {
 	case pool.DeletionTimestamp != nil:
 		return judged{why: fmt.Sprintf("pool %s is being deleted", pool.Name)}
+	case mine == 0 && !serves:
+		return says(": " + never.Words())
 	case mine == 0:
 		return says(" has no node yet")
 	case fitting == 0:
@@ -66,13 +68,8 @@ func judgePool(judge *view.Judge, pool *v1alpha1.NodePool, nodes []corev1.Node, 
 
 // whyNotNode judges by what does not depend on the other pods of the cluster.
 func whyNotNode(judge *view.Judge, n *claim.Node) string {
-	pod := judge.Digest(n)
-	for _, refusal := range []*fit.Refusal{
-		pod.Selects(string(n.Name), n.Labels), pod.Schedulable(n.Taints, false), fit.ResourcesRefuse(pod, &n.Node), fit.VolumesRefuse(pod, &n.Node),
-	} {
-		if refusal != nil {
-			return refusal.Words()
-		}
+	if refusal := refusesEmpty(judge, n, true); refusal != nil {
+		return refusal.Words()
 	}
 	if n.State == v1alpha1.StateStandby && n.KeptBack != "" {
 		return "its standby nodes are kept back: " + n.KeptBack

@@ -101,8 +101,8 @@ func NewLoops(p Parts) (*Loops, error) {
 
 func (l *Loops) starter(p Parts, m *metrics) *start.Starter {
 	return start.New(start.Options{
-		Homeless: func(claims []claim.Claim) { l.Placer.Homeless(claims) },
-		Reader:   p.Client, Live: p.Live, Writer: p.Client, Cloud: p.Cloud, Ledger: p.Ledger, Queue: p.StartQueue,
+		Ended: p.View.Ended, Unknown: p.View.Unknown,
+		Reader: p.Client, Live: p.Live, Writer: p.Client, Cloud: p.Cloud, Ledger: p.Ledger, Queue: p.StartQueue,
 		Events: p.Events, Now: p.Now, Log: p.Log.WithName("start"),
 		Count: func(pool v1alpha1.PoolName, trigger start.Trigger) {
 			m.scaleup.WithLabelValues(string(pool), string(trigger)).Inc()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -83,11 +84,16 @@ func (s *sweep) ours(
 	ctx context.Context, list []*provider.Instance, asked time.Time,
 ) (mine []*provider.Instance, theirs map[v1alpha1.PoolName]others, err error) {
 	var bare []*provider.Instance
+	pools := sync.OnceValues(func() ([]v1alpha1.NodePool, error) { // most sweeps show no instance that needs them
+		list := &v1alpha1.NodePoolList{}
+		err := s.reader.List(ctx, list)
+		return list.Items, err
+	})
 	theirs = map[v1alpha1.PoolName]others{}
 	for _, i := range list {
 		claimed := i.Tags[v1alpha1.TagClusterUID] == s.owner.uid
 		if !claimed && i.Tags[v1alpha1.TagClusterUID] == "" {
-			if claimed, err = s.claimed(ctx, i); err != nil {
+			if claimed, err = s.claimed(ctx, i, pools); err != nil {
 				return nil, nil, err
 			}
 			if claimed {
@@ -109,7 +115,9 @@ func (s *sweep) ours(
 
 // claimed reports whether something of this cluster claims an instance that carries no cluster's UID: this process knows
 // it as ours, a Node stands for it, or a pool claims it.
-func (s *sweep) claimed(ctx context.Context, i *provider.Instance) (bool, error) {
+func (s *sweep) claimed(
+	ctx context.Context, i *provider.Instance, pools func() ([]v1alpha1.NodePool, error),
+) (bool, error) {
 	if _, known := s.inventory.get(i.ID); known {
 		return true, nil
 	}
@@ -122,16 +130,8 @@ func (s *sweep) claimed(ctx context.Context, i *provider.Instance) (bool, error)
 			return true, nil
 		}
 	}
-	pools := &v1alpha1.NodePoolList{}
-	if err := s.reader.List(ctx, pools); err != nil {
-		return false, err
-	}
-	for k := range pools.Items {
-		if claims(&pools.Items[k], i.Tags) {
-			return true, nil
-		}
-	}
-	return false, nil
+	all, err := pools()
+	return slices.ContainsFunc(all, func(p v1alpha1.NodePool) bool { return claims(&p, i.Tags) }), err
 }
 
 // mark writes the cluster's UID on instances that lack it, a few at each sweep. The first that is refused ends it for

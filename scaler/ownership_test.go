@@ -232,3 +232,43 @@ func TestTheClustersUIDIsRead(t *testing.T) {
 		})
 	}
 }
+
+// countingPools counts how often the pools are listed.
+type countingPools struct {
+	client.Reader
+	lists int
+}
+
+func (c *countingPools) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if _, pools := list.(*v1alpha1.NodePoolList); pools {
+		c.lists++
+	}
+	return c.Reader.List(ctx, list, opts...)
+}
+
+// TestASweepListsThePoolsOnce, however many instances carry no cluster's UID, and not at all where each carries one.
+func TestASweepListsThePoolsOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*provider.Instance)
+		want   int
+	}{
+		"none has the UID": {withoutUID, 1},
+		"all have it":      {func(*provider.Instance) {}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, nodePool(2, 0))
+			cloud := &marking{}
+			for _, id := range []string{"a", "b", "c"} {
+				cloud.list = append(cloud.list, instance(provider.InstanceStopped, called(id), c.change))
+			}
+			s, counting := r.sweeps(cloud), &countingPools{Reader: r.api}
+			s.reader = counting
+			if _, _, err := s.ours(t.Context(), cloud.list, r.now); err != nil {
+				t.Fatal(err)
+			}
+			if counting.lists != c.want {
+				t.Errorf("the pools are listed %d times, want %d", counting.lists, c.want)
+			}
+		})
+	}
+}

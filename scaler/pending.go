@@ -221,12 +221,15 @@ func (c *pending) unserved(ctx context.Context, pod *corev1.Pod) (time.Duration,
 	if err != nil || found.why == "" {
 		return explainAgain, err
 	}
+	if held, until := c.placer.HeldBack(pod); held != "" && claim.MayNotStart(pod) == "" && !found.coming {
+		c.refuse(ctx, pod, held)
+		return min(explainAgain, until.Sub(c.now())), nil
+	}
 	if node, ok := c.forgotten(pod); ok {
 		return explainAfter, c.recall(ctx, node)
 	}
 	if found.pool == "" {
-		c.withdraw(ctx, client.ObjectKeyFromObject(pod)) // what was said stays remembered, or each look would say it again
-		c.say(pod, v1alpha1.ReasonStandbyUnavailable, found.why)
+		c.refuse(ctx, pod, found.why)
 		return explainAgain, nil
 	}
 	if c.demand.add(pod, found.pool, found.zones...) {
@@ -236,6 +239,12 @@ func (c *pending) unserved(ctx context.Context, pod *corev1.Pod) (time.Duration,
 		c.say(pod, v1alpha1.ReasonColdLaunch, found.why+": launching a new instance in pool "+string(found.pool)+inWords(found.zones))
 	}
 	return explainAgain, nil
+}
+
+// refuse ends the pod's demand and says why. What was said stays remembered, or each look would say it again.
+func (c *pending) refuse(ctx context.Context, pod *corev1.Pod, why string) {
+	c.withdraw(ctx, client.ObjectKeyFromObject(pod))
+	c.say(pod, v1alpha1.ReasonStandbyUnavailable, why)
 }
 
 // measure tells how long the pod waited for a node that opened at the end of its warm-up. A pod with a claim is measured by that.

@@ -113,7 +113,10 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 		reader: r.api, live: r.api, client: r.api, cloud: r, owner: owner{cluster: "here", uid: "uid-here"}, namespace: "stratos", ledger: r.ledger, events: r.events, metrics: metrics,
 		now: clock, born: epoch(), inventory: r.inventory, poke: func() {},
 		demand: r.demand, turns: r.turns, warmups: failures, daemons: r.daemonSets,
-		starter: start.New(start.Options{Homeless: func(claims []claim.Claim) { r.homeless = append(r.homeless, claims...) }, Reader: r.api, Live: r.api, Writer: r.api, Cloud: r, Ledger: r.ledger, Events: r.events, Now: clock, Log: logr.Discard(), Queue: r.starts,
+		starter: start.New(start.Options{
+			Ended:   func(claims []claim.Claim) { r.homeless = append(r.homeless, claims...) },
+			Unknown: func(types.UID) bool { return false },
+			Reader:  r.api, Live: r.api, Writer: r.api, Cloud: r, Ledger: r.ledger, Events: r.events, Now: clock, Log: logr.Discard(), Queue: r.starts,
 			Count: func(pool v1alpha1.PoolName, trigger start.Trigger) {
 				r.note("count " + string(pool) + " " + string(trigger))
 			},

@@ -1,6 +1,7 @@
 package scaler
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -86,32 +87,43 @@ func newNode(pool *v1alpha1.NodePool, nodes []corev1.Node, o offer) (n *corev1.N
 	return n, whole
 }
 
-// serving reports whether a new instance of the pool could serve the pod, and in which of the
+// serving returns why no new instance of the pool could serve the pod, nil where one could, and then in which of the
 // class's zones: none means any.
-func serving(judge *view.Judge, pool *v1alpha1.NodePool, nodes []corev1.Node, o offer) (zones []string, serves bool) {
+func serving(
+	judge *view.Judge, pool *v1alpha1.NodePool, nodes []corev1.Node, o offer,
+) (zones []string, refusal *fit.Refusal) {
 	n, whole := newNode(pool, nodes, o)
+	if len(o.zones) == 0 {
+		return nil, refusesEmpty(judge, claim.NodeOf(n, pool, o.daemons...), whole)
+	}
 	for _, zone := range o.zones {
 		there := n.DeepCopy()
 		there.Labels = inZoneOf(n.Labels, zone)
-		if takes(judge, claim.NodeOf(there, pool, o.daemons...), whole) {
+		why := refusesEmpty(judge, claim.NodeOf(there, pool, o.daemons...), whole)
+		if why == nil {
 			zones = append(zones, zone)
 		}
+		refusal = cmp.Or(refusal, why)
 	}
 	switch len(zones) {
 	case 0:
-		return nil, len(o.zones) == 0 && takes(judge, claim.NodeOf(n, pool, o.daemons...), whole)
+		return nil, refusal
 	case len(o.zones):
-		return nil, true
+		return nil, nil
 	}
-	return zones, true
+	return zones, nil
 }
 
-// takes judges a new node by what does not depend on the other pods of the cluster. whole: its
+// refusesEmpty judges an empty node by what does not depend on the other pods of the cluster. whole: its
 // resources are known.
-func takes(judge *view.Judge, n *claim.Node, whole bool) bool {
+func refusesEmpty(judge *view.Judge, n *claim.Node, whole bool) *fit.Refusal {
 	pod := judge.Digest(n)
-	return pod.Selects(string(n.Name), n.Labels) == nil && pod.Schedulable(n.Taints, false) == nil &&
-		fit.VolumesRefuse(pod, &n.Node) == nil && (!whole || fit.ResourcesRefuse(pod, &n.Node) == nil)
+	resources := (*fit.Refusal)(nil)
+	if whole {
+		resources = fit.ResourcesRefuse(pod, &n.Node)
+	}
+	return cmp.Or(pod.Malformed(), pod.Selects(string(n.Name), n.Labels), pod.Schedulable(n.Taints, false),
+		resources, fit.VolumesRefuse(pod, &n.Node))
 }
 
 // supply counts what comes up or stands by, by zone.

@@ -90,9 +90,13 @@ func (j *judgement) refuses(n *Node, starting bool) reason {
 // usedUp words, once for each pool, that its start budget is used up.
 func (j *judgement) usedUp(n *Node) string {
 	if j.words[n.Pool] == "" {
-		j.words[n.Pool] = fmt.Sprintf("start budget of %d in %s is used up", n.StartBudget, BudgetWindow)
+		j.words[n.Pool] = usedUp(n)
 	}
 	return j.words[n.Pool]
+}
+
+func usedUp(n *Node) string {
+	return fmt.Sprintf("start budget of %d in %s is used up", n.StartBudget, BudgetWindow)
 }
 
 func (j *judgement) withinBudget(n *Node) bool {
@@ -224,25 +228,36 @@ func pathTo(n *Node, pod *corev1.Pod) Path {
 	return PathStandby
 }
 
-// Adopt takes over a claim that is published on a node, made by another replica or by this one before a restart. It
-// reports false where the pod has a claim already, where the node is not on its way to running, and where it has no room:
-// an annotation may be older than a decision here that gave the room to another pod. look gives the node as it is now, nil if it is
-// gone or the pod waits no longer.
+// Adopt takes over a claim that is published on a node, made by another replica or by this one before a
+// restart. It reports false where the pod has a claim already, where the node is not on its way to running, and
+// where it has no room: an annotation may be older than a decision here that gave the room to another pod. A
+// claim on a node that runs was taken over earlier, because such a node names no pods: it has moved. look gives
+// the node as it is now, nil if it is gone or the pod waits no longer.
 func (l *Ledger) Adopt(pod *corev1.Pod, look func() *Node, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.index.pods.Store(pod.UID, struct{}{}) // as in Decide
 	defer l.reindex(pod.UID, "")
 	n := look()
-	if n == nil || l.byPod[pod.UID] != nil || n.State != v1alpha1.StateStarting && n.State != v1alpha1.StateRunning {
+	if n == nil || n.State != v1alpha1.StateStarting && n.State != v1alpha1.StateRunning {
+		return false
+	}
+	if now.Before(l.resting[n.Name]) {
+		return false // its start has failed, and the view does not show that yet
+	}
+	old := l.byPod[pod.UID]
+	if old != nil && (!old.Adopted || old.RunningSince.IsZero() || old.Node == n.Name) {
 		return false
 	}
 	j := l.judge(Ask{Pod: pod}, now)
 	if !j.hasRoom(n, lowest) {
 		return false
 	}
+	if old != nil {
+		l.drop(old)
+	}
 	j.promise(n)
-	l.byPod[pod.UID].Adopted = true
+	l.byPod[pod.UID].Adopted, l.byPod[pod.UID].published = true, true
 	if n.State == v1alpha1.StateRunning {
 		l.byPod[pod.UID].RunningSince = now
 	}

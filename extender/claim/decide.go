@@ -121,8 +121,7 @@ func (l *Ledger) decide(ask Ask, now time.Time) Decision {
 	if why := mayNotStart(ask); why != "" {
 		return Decision{Verdict: NotOurs, Refused: refused.orAny(ask, why), Reason: why}
 	}
-	if b, ok := l.futile[ownerOf(ask.Pod)]; ok && now.Before(b.until) && open.contested.node == nil {
-		why := "the last node started for this pod did not take it; not starting another for " + b.step.String()
+	if why, _ := l.heldBack(ask.Pod, now); why != "" && open.contested.node == nil {
 		return Decision{Verdict: Unavailable, Refused: refused.orAny(ask, why), Reason: why}
 	}
 	return j.promiseRoom(open.contested.node, &refused)

@@ -49,6 +49,8 @@ type Claim struct {
 	// RunningSince is when the node was first seen running under this claim; zero before.
 	RunningSince time.Time
 
+	// published: the Node was seen to name the pod.
+	published bool
 	// digest is the pod with the pool's defaults; owner is whom a futile start is held against.
 	digest *fit.Pod
 	owner  types.UID
@@ -217,6 +219,33 @@ func (l *Ledger) Observe(node v1alpha1.NodeName, before, state v1alpha1.NodeStat
 		return l.dropAll(node)
 	}
 	return nil
+}
+
+// Published takes in which pods a Node that starts says are promised room on it. It returns the claims that it
+// named before and names no more: another replica has released them, or given their room to another pod.
+func (l *Ledger) Published(node v1alpha1.NodeName, pods []types.UID) []Claim {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var ended []Claim
+	for _, c := range l.claimsOn(node) {
+		named, standing := slices.Contains(pods, c.Pod), l.byPod[c.Pod]
+		if c.published && !named {
+			l.drop(standing)
+			ended = append(ended, c)
+		}
+		standing.published = named
+	}
+	return ended
+}
+
+// SawStart takes in that the node of the pool was standby and starts now for pods that have claims. A start
+// that another replica asked for uses up the budget too: each replica has to know what the pool may start.
+func (l *Ledger) SawStart(node v1alpha1.NodeName, pool v1alpha1.PoolName, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.asked[node] && !now.Before(l.resting[node]) { // else it is ours, and has failed before the view showed it
+		l.starts[pool] = append(l.starts[pool], now)
+	}
 }
 
 // Overdue ends the claims whose node has been running for claimGrace without their pod being bound: the start was

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
@@ -26,6 +27,35 @@ func (l *Ledger) blame(owner types.UID, now time.Time) {
 		step = min(2*b.step, futileMost)
 	}
 	l.futile[owner] = backoff{until: now.Add(step), step: step}
+}
+
+// HeldBack returns why no node may be started for the pod, and until when; "" where one may. Unlike a node that
+// backs off, this holds the pod itself back: an instance launched for it would be another start for nothing.
+func (l *Ledger) HeldBack(pod *corev1.Pod, now time.Time) (why string, until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.heldBack(pod, now)
+}
+
+// heldBack is HeldBack. The caller holds mu.
+func (l *Ledger) heldBack(pod *corev1.Pod, now time.Time) (why string, until time.Time) {
+	b, ok := l.futile[ownerOf(pod)]
+	if !ok || !now.Before(b.until) {
+		return "", time.Time{}
+	}
+	return "the last node started for this pod did not take it; not starting another for " + b.step.String(), b.until
+}
+
+// UsedUp returns why the node may not be started because its pool's start budget is used up, and until when; ""
+// where it may.
+func (l *Ledger) UsedUp(n *Node, now time.Time) (why string, until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	until, left := l.budgetLeft(n, now)
+	if left {
+		return "", until
+	}
+	return reason{pool: n.Pool, text: usedUp(n)}.String(), until
 }
 
 // Missed reports whether some pod was refused shortly before the given moment and has not been asked about since. If

@@ -36,11 +36,8 @@ func (l *Ledger) Squeeze(look func() *Node, now time.Time) []Claim {
 	}
 }
 
-// push takes in that a claim is pushed off its node. The replica that made the claim counts it, so that it counts once.
+// push takes in that a claim is pushed off its node.
 func (l *Ledger) push(c Claim, now time.Time) {
-	if c.Adopted {
-		return
-	}
 	if l.pushed[c.Pod] {
 		l.blame(c.owner, now)
 		l.pushedOff = append(l.pushedOff, c)

@@ -71,6 +71,9 @@ func malformed(reason Reason, where string, err error) *Refusal {
 	return &Refusal{Reason: reason, Message: where + ": " + err.Error(), Unresolvable: true}
 }
 
+// Malformed refuses a pod whose terms or constraints do not parse, nil for any other. No node helps such a pod.
+func (p *Pod) Malformed() *Refusal { return p.malformed }
+
 // Selects is the function Selects for a digested pod.
 func (p *Pod) Selects(nodeName string, labels map[string]string) *Refusal {
 	if refusal := p.choice.named(nodeName); refusal != nil {

@@ -58,6 +58,9 @@ type Refusal struct {
 // Words tells people more than Message does, for events and conditions: "needs 3 cpu, node has 2 left". They are made
 // here and not in the check, because thousands of refusals per request are counted and one is shown.
 func (r *Refusal) Words() string {
+	if r.Subject == "" && r.Reason != ReasonUnschedulable {
+		return r.Message // of a pod that does not parse: it says where
+	}
 	switch r.Reason {
 	case ReasonResources:
 		return fmt.Sprintf("needs %s, node has %s left", amount(r.Subject, r.Need, true), amount(r.Subject, r.Have, false))

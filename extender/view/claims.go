@@ -10,34 +10,48 @@ import (
 	"github.com/stratos-sh/stratos/extender/claim"
 )
 
-// Homeless tells the listeners of claims that ended although their pods still wait.
-func (v *View) Homeless(claims []claim.Claim) {
-	if len(claims) == 0 {
-		return
+// Ended tells the listeners of claims that ended although their pods still wait. Every replica sees that, and
+// only the one that made a claim is to place its pod anew: two that did would promise it two nodes, and start
+// both.
+func (v *View) Ended(claims []claim.Claim) {
+	var own []claim.Claim
+	for i := range claims {
+		if claims[i].Adopted {
+			v.follow(&claims[i])
+		} else {
+			own = append(own, claims[i])
+		}
 	}
 	for _, l := range v.listeners {
-		if l.Homeless != nil {
-			l.Homeless(claims)
+		if l.Homeless != nil && len(own) > 0 {
+			l.Homeless(own)
 		}
 	}
 }
 
-// ended tells of claims that ended by what was seen of their node. Every replica sees that, and only the one that made a claim is to place its pod
-// anew: two that did would promise it two nodes, and start both.
-func (v *View) ended(claims []claim.Claim) {
-	var own []claim.Claim
-	for i := range claims {
-		if !claims[i].Adopted {
-			own = append(own, claims[i])
-			continue
-		}
-		for _, l := range v.listeners {
-			if l.Orphaned != nil {
-				l.Orphaned(types.NamespacedName{Namespace: claims[i].Ref.Namespace, Name: claims[i].Ref.Name})
-			}
+// follow takes over the claim that the replica of an ended one has made since, if the Node of that was seen first.
+func (v *View) follow(c *claim.Claim) {
+	v.mu.RLock()
+	pod, at := v.waiting[c.Pod], v.published[c.Pod]
+	v.mu.RUnlock()
+	if pod != nil && at != "" && at != c.Node {
+		v.adopt(pod, at)
+		return
+	}
+	for _, l := range v.listeners {
+		if l.Orphaned != nil {
+			l.Orphaned(types.NamespacedName{Namespace: c.Ref.Namespace, Name: c.Ref.Name})
 		}
 	}
-	v.Homeless(own)
+}
+
+// Unknown reports whether the view has not shown the pod, or not of late: another replica may know it.
+func (v *View) Unknown(pod types.UID) bool {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	_, counts := v.on[pod]
+	_, gone := v.gone[pod]
+	return !counts && !gone && v.waiting[pod] == nil
 }
 
 // stillOurs puts back, for us, the pool's label that somebody took from a Node which shows its state. The leader is about to write it again;
@@ -61,12 +75,11 @@ func (v *View) unpublish(name v1alpha1.NodeName, e *entry) {
 	e.published = nil
 }
 
-// publish takes in which pods the Node says are promised room on it, and returns those of them that wait.
-func (v *View) publish(n *corev1.Node) []*corev1.Pod {
+// publish takes in which pods the Node says are promised room on it, and returns them and those of them that wait.
+func (v *View) publish(n *corev1.Node) (published []types.UID, waiting []*corev1.Pod) {
 	name := v1alpha1.NodeName(n.Name)
 	e := v.entry(name)
 	v.unpublish(name, e)
-	var waiting []*corev1.Pod
 	for uid := range strings.SplitSeq(n.Annotations[v1alpha1.AnnotationClaims], ",") {
 		if uid == "" {
 			continue
@@ -77,5 +90,5 @@ func (v *View) publish(n *corev1.Node) []*corev1.Pod {
 			waiting = append(waiting, pod)
 		}
 	}
-	return waiting
+	return e.published, waiting
 }

@@ -55,7 +55,7 @@ func (v *View) takeIn(p *corev1.Pod, count func(), on v1alpha1.NodeName) {
 // squeeze ends the claims for which the node has no room any more.
 func (v *View) squeeze(name v1alpha1.NodeName) {
 	if v.ledger.Promised(name) {
-		v.ended(v.ledger.Squeeze(v.newest(name), v.now()))
+		v.Ended(v.ledger.Squeeze(v.newest(name), v.now()))
 	}
 }
 

@@ -55,7 +55,7 @@ type View struct {
 type Listener struct {
 	// Bound is told of every pod that waited, when it was seen bound or gone: see View.Served.
 	Bound func(claim.Claim, *corev1.Pod)
-	// Homeless is told of claims that ended although their pods still wait, for this replica to place them anew.
+	// Homeless is told of this replica's claims that ended although their pods still wait, for it to place them anew.
 	Homeless func([]claim.Claim)
 	// Orphaned is told of each waiting pod whose claim ended that another replica had made: that one places it anew, if it is still there.
 	Orphaned func(pod types.NamespacedName)
@@ -144,18 +144,30 @@ func (v *View) SetNode(n *corev1.Node) {
 	if opens(old, node) {
 		v.opened = v.now()
 	}
-	adopt := v.publish(n)
+	published, adopt := v.publish(n)
 	v.mu.Unlock()
 	if !node.Ours() {
 		if wasOurs { // somebody took all labels of ours away: nothing will ever be said of the claims again
-			v.ended(v.ledger.Failed(name))
+			v.Ended(v.ledger.Failed(name))
 		}
 		return
 	}
-	v.ended(v.ledger.Observe(name, before, node.State, v.now()))
+	v.observe(node, before, published)
 	v.squeeze(name)
 	for _, pod := range adopt {
 		v.adopt(pod, name)
+	}
+}
+
+// observe tells the ledger of the node's state, and which pods it names.
+func (v *View) observe(n *claim.Node, before v1alpha1.NodeState, published []types.UID) {
+	starts := n.State == v1alpha1.StateStarting
+	if starts && before == v1alpha1.StateStandby && len(published) > 0 {
+		v.ledger.SawStart(n.Name, n.Pool, v.now())
+	}
+	v.Ended(v.ledger.Observe(n.Name, before, n.State, v.now()))
+	if starts { // a node that runs names no pods any more, and they are bound there
+		v.Ended(v.ledger.Published(n.Name, published))
 	}
 }
 
@@ -197,7 +209,7 @@ func (v *View) DeleteNode(name v1alpha1.NodeName) {
 		v.forgetIfBare(name, e)
 	}
 	v.mu.Unlock()
-	v.ended(v.ledger.Failed(name))
+	v.Ended(v.ledger.Failed(name))
 }
 
 // SetPool takes in an added or changed NodePool: its nodes are judged by its new template.

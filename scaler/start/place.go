@@ -68,7 +68,7 @@ func (p *Placer) Step() bool {
 // Len is how many pods are in the queue.
 func (p *Placer) Len() int { return p.queue.Len() }
 
-// Homeless takes claims that ended although their pods still wait. It returns at once.
+// Homeless takes claims of this replica that ended although their pods still wait. It returns at once.
 func (p *Placer) Homeless(claims []claim.Claim) {
 	for i := range claims {
 		p.queue.Add(claims[i].Pod)
@@ -79,13 +79,43 @@ func (p *Placer) Homeless(claims []claim.Claim) {
 func (p *Placer) Startable(pod *corev1.Pod) (v1alpha1.NodeName, bool) {
 	now := p.now()
 	for _, n := range p.view.Fitting(pod) {
-		_, limited := p.ledger.Limited(n.Pool, now)
-		limited = limited || !p.ledger.ScarceUntil(claim.OfferingOf(n.Labels), now).IsZero()
-		if n.Ours() && n.State == v1alpha1.StateStandby && n.KeptBack == "" && !now.Before(n.UnavailableUntil) && !limited && len(p.ledger.On(n.Name)) == 0 {
+		if !p.startable(n, now) {
+			continue
+		}
+		if why, _ := p.ledger.UsedUp(n, now); why == "" {
 			return n.Name, true
 		}
 	}
 	return "", false
+}
+
+// startable reports whether the node stands by and nothing but a start budget may keep it from being started.
+func (p *Placer) startable(n *claim.Node, now time.Time) bool {
+	return n.Ours() && n.State == v1alpha1.StateStandby && n.KeptBack == "" && !now.Before(n.UnavailableUntil) &&
+		p.ledger.ScarceUntil(claim.OfferingOf(n.Labels), now).IsZero() && len(p.ledger.On(n.Name)) == 0
+}
+
+// HeldBack returns why no node is started for the pod on purpose, and until when: because the last start for it
+// was futile, or because only start budgets keep the standby nodes that it fits from being started. "" where
+// nothing of that is so.
+func (p *Placer) HeldBack(pod *corev1.Pod) (why string, until time.Time) {
+	now := p.now()
+	if why, until = p.ledger.HeldBack(pod, now); why != "" {
+		return why, until
+	}
+	for _, n := range p.view.Fitting(pod) {
+		if !p.startable(n, now) {
+			continue
+		}
+		used, left := p.ledger.UsedUp(n, now)
+		if used == "" {
+			return "", time.Time{}
+		}
+		if why == "" || left.Before(until) {
+			why, until = used, left
+		}
+	}
+	return why, until
 }
 
 // Place promises the pod room where fit finds some, and has the node started where that is needed.
@@ -101,7 +131,7 @@ func (p *Placer) place(pod *corev1.Pod, over func() bool) claim.Decision {
 		ask.Over = over
 	}
 	d := p.ledger.Decide(ask, p.now())
-	p.Homeless(d.Displaced)
+	p.view.Ended(d.Displaced)
 	switch d.Verdict {
 	case claim.Started, claim.Joined, claim.Reclaimed:
 		p.starter.startFor(d.Claim.Node, TriggerPending)

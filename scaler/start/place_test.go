@@ -109,7 +109,8 @@ func newPlacerRig(t *testing.T, nodes ...*corev1.Node) *placerRig {
 		r.view.SetNode(n)
 	}
 	r.placer = NewPlacer(r.ledger, r.view, r.starter, r.events, time.Now)
-	r.starter.homeless = r.placer.Homeless
+	r.view.Listen(view.Listener{Homeless: r.placer.Homeless})
+	r.starter.ended, r.starter.unknown = r.view.Ended, r.view.Unknown
 	return r
 }
 

@@ -3,6 +3,7 @@ package start
 import (
 	"context"
 	"maps"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,7 +20,7 @@ const gathering = 200 * time.Millisecond
 // publish writes the claims on a starting node to it, where they are not there yet; what comes soon after the last write waits, for more to come.
 func (s *Starter) publish(ctx context.Context, node *corev1.Node) error {
 	name := v1alpha1.NodeName(node.Name)
-	p := transition.Claims(node, s.claimed(name))
+	p := transition.Claims(node, s.named(node))
 	if p.Empty() {
 		return nil
 	}
@@ -48,6 +49,18 @@ func (s *Starter) gathers(name v1alpha1.NodeName) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.written[name].Add(gathering).Sub(s.now())
+}
+
+// named are the pods to name on a starting node: those with claims, and those that another replica has named
+// there and that our view does not know yet. To leave these out would end their claims.
+func (s *Starter) named(node *corev1.Node) []types.UID {
+	pods := s.claimed(v1alpha1.NodeName(node.Name))
+	for uid := range strings.SplitSeq(node.Annotations[v1alpha1.AnnotationClaims], ",") {
+		if uid := types.UID(uid); uid != "" && s.unknown(uid) {
+			pods = append(pods, uid)
+		}
+	}
+	return pods
 }
 
 func (s *Starter) claimed(name v1alpha1.NodeName) []types.UID {

@@ -83,11 +83,13 @@ type Starter struct {
 	count  func(pool v1alpha1.PoolName, trigger Trigger)
 	// refused is told of every start that the cloud refused for good.
 	refused func(pool v1alpha1.PoolName, why Refusal)
-	// homeless is told of claims whose node will not run, for their pods to be placed anew.
-	homeless func([]claim.Claim)
-	now      func() time.Time
-	log      logr.Logger
-	queue    workqueue.TypedRateLimitingInterface[v1alpha1.NodeName]
+	// ended is told of claims whose node will not run.
+	ended func([]claim.Claim)
+	// unknown reports whether the view does not know the pod.
+	unknown func(types.UID) bool
+	now     func() time.Time
+	log     logr.Logger
+	queue   workqueue.TypedRateLimitingInterface[v1alpha1.NodeName]
 
 	// mu guards the fields below.
 	mu sync.Mutex
@@ -114,10 +116,12 @@ type Options struct {
 	Count func(pool v1alpha1.PoolName, trigger Trigger)
 	// Refused is told of every start that the cloud refused for good.
 	Refused func(pool v1alpha1.PoolName, why Refusal)
-	// Homeless is told of claims whose node will not run.
-	Homeless func([]claim.Claim)
-	Now      func() time.Time
-	Log      logr.Logger
+	// Ended is told of claims whose node will not run. Those that this replica made are to be placed anew.
+	Ended func([]claim.Claim)
+	// Unknown reports whether the view does not know the pod.
+	Unknown func(types.UID) bool
+	Now     func() time.Time
+	Log     logr.Logger
 	// Queue is where nodes wait for their step; nil for one that waits by the clock of the machine.
 	Queue workqueue.TypedRateLimitingInterface[v1alpha1.NodeName]
 }
@@ -129,7 +133,8 @@ func New(o Options) *Starter {
 		queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.NodeName](retryFirst, retryMost))
 	}
 	return &Starter{
-		reader: o.Reader, live: o.Live, writer: o.Writer, cloud: o.Cloud, ledger: o.Ledger, events: o.Events, count: o.Count, refused: o.Refused, homeless: o.Homeless, now: o.Now, log: o.Log,
+		reader: o.Reader, live: o.Live, writer: o.Writer, cloud: o.Cloud, ledger: o.Ledger, events: o.Events, count: o.Count, refused: o.Refused,
+		ended: o.Ended, unknown: o.Unknown, now: o.Now, log: o.Log,
 		queue: queue, calls: map[v1alpha1.NodeName]Trigger{}, asked: map[v1alpha1.NodeName]Trigger{}, written: map[v1alpha1.NodeName]time.Time{},
 		answers: map[v1alpha1.NodeName]Answer{},
 	}
@@ -227,7 +232,7 @@ func (s *Starter) advance(ctx context.Context, name v1alpha1.NodeName, asked Tri
 	node := &corev1.Node{}
 	if err := s.reader.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil {
 		if apierrors.IsNotFound(err) {
-			s.homeless(s.ledger.Failed(name))
+			s.ended(s.ledger.Failed(name))
 		}
 		return client.IgnoreNotFound(err)
 	}
@@ -251,7 +256,7 @@ func (s *Starter) intend(ctx context.Context, node *corev1.Node, asked Trigger) 
 		return nil // its pods were bound elsewhere or deleted while it waited in the queue
 	}
 	if !s.ledger.ScarceUntil(claim.OfferingOf(node.Labels), s.now()).IsZero() {
-		s.homeless(s.ledger.Failed(name)) // promised before another node of its zone and type was refused
+		s.ended(s.ledger.Failed(name)) // promised before another node of its zone and type was refused
 		return nil
 	}
 	if err := s.writeIntent(ctx, node, uids); err != nil {
@@ -303,7 +308,7 @@ func (s *Starter) takeBack(ctx context.Context, node *corev1.Node) error {
 		return client.IgnoreNotFound(err)
 	}
 	if live.Annotations[v1alpha1.AnnotationStopIntent] != "" || v1alpha1.NodeState(live.Labels[v1alpha1.LabelState]) != v1alpha1.StateStopping {
-		s.homeless(s.ledger.Failed(v1alpha1.NodeName(node.Name)))
+		s.ended(s.ledger.Failed(v1alpha1.NodeName(node.Name)))
 		return nil
 	}
 	return err // only its taints have changed: once more
@@ -317,7 +322,7 @@ func (s *Starter) again(ctx context.Context, name v1alpha1.NodeName, trigger Tri
 	switch {
 	case apierrors.IsNotFound(err):
 		s.forget(name)
-		s.homeless(s.ledger.Failed(name))
+		s.ended(s.ledger.Failed(name))
 		return nil
 	case err != nil:
 		return err
@@ -384,7 +389,7 @@ func (s *Starter) fail(ctx context.Context, name v1alpha1.NodeName, why string, 
 func (s *Starter) giveUp(ctx context.Context, name v1alpha1.NodeName, why string, step func(n *corev1.Node, until time.Time) transition.Patch) (written bool, err error) {
 	s.ledger.Rest(name, s.now().Add(backoffFirst)) // no further pod is promised room here meanwhile
 	// After the patch: a pod that is asked about before it would start another node while this one names it still.
-	defer func() { s.homeless(s.ledger.Failed(name)) }()
+	defer func() { s.ended(s.ledger.Failed(name)) }()
 	said := false
 	for range giveUpTries {
 		node := &corev1.Node{}
@@ -435,7 +440,7 @@ type declined struct {
 func (s *Starter) decline(ctx context.Context, name v1alpha1.NodeName, why declined) error {
 	s.forget(name)
 	s.ledger.Rest(name, why.until) // the view may show the intent a moment longer, as room on a starting node
-	defer func() { s.homeless(s.ledger.Failed(name)) }()
+	defer func() { s.ended(s.ledger.Failed(name)) }()
 	node := &corev1.Node{}
 	if err := s.live.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil {
 		return client.IgnoreNotFound(err)

@@ -67,7 +67,8 @@ func newRig(t *testing.T, nodes ...*corev1.Node) *rig {
 	}
 	r.api = b.WithInterceptorFuncs(interceptor.Funcs{Patch: r.patch}).Build()
 	r.starter = New(Options{
-		Homeless: func(claims []claim.Claim) {
+		Unknown: func(types.UID) bool { return false },
+		Ended: func(claims []claim.Claim) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			for i := range claims {
