@@ -35,6 +35,10 @@ func (j *judgement) ordinary(own *Claim) (open, refusals) {
 			refused.add(n.Name, reason{text: why})
 			continue
 		}
+		if r := j.lonely(own, n); r != nil && !daemon {
+			refused.add(n.Name, crowd(r))
+			continue
+		}
 		if !n.Ours() || daemon || alone || len(j.on(n.Name)) == 0 || holds(j.Pod, own, n) {
 			if out.passed == nil {
 				out.passed = make([]v1alpha1.NodeName, 0, len(j.Nodes)-i)

@@ -74,7 +74,7 @@ func TestExactStarts(t *testing.T) {
 // burst creates the pods, waits until all are bound, and returns the instances that were started for them.
 func burst(t *testing.T, r *rig.Rig, pods []*corev1.Pod) []string {
 	t.Helper()
-	before := starts(t, r)
+	before, since := starts(t, r), time.Now()
 	r.Recorder.Reset()
 	for _, p := range pods {
 		if err := r.Client.Create(t.Context(), p); err != nil {
@@ -82,6 +82,7 @@ func burst(t *testing.T, r *rig.Rig, pods []*corev1.Pod) []string {
 		}
 	}
 	awaitBound(t, r, pods)
+	t.Logf("%d pods were bound within %s, with a boot of 2 s", len(pods), time.Since(since).Round(time.Millisecond))
 	started := starts(t, r)[len(before):]
 	if distinct := slices.Compact(slices.Sorted(slices.Values(started))); len(distinct) != len(started) {
 		t.Errorf("some instance was started twice: %v", started)
