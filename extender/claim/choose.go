@@ -123,15 +123,6 @@ func (j *judgement) crowded(n *Node) *fit.Refusal {
 	return nil
 }
 
-// lonely refuses a node on which the pod would be without the partners that are promised room elsewhere: it would be
-// bound there as the first of its group, and they could not follow.
-func (j *judgement) lonely(own *Claim, n *Node) *fit.Refusal {
-	if !WantsCompany(j.Pod) || j.World == nil || len(j.byPod) == 0 || holds(j.Pod, own, n) {
-		return nil
-	}
-	return j.amongWaiting(j.digest(n)).PodAffinity(&n.Node)
-}
-
 // WantsCompany reports whether the pod must be where certain other pods are.
 func WantsCompany(pod *corev1.Pod) bool {
 	return pod.Spec.Affinity != nil && pod.Spec.Affinity.PodAffinity != nil

@@ -241,6 +241,28 @@ func TestASpreadThatHonoursTaintsSeesTheNodeAsItWillRun(t *testing.T) {
 	}
 }
 
+// TestANodeWhoseStartIsAskedIsADomain: the pod that it was started for is gone. It runs all the same, as the domain
+// without pods of its zone.
+func TestANodeWhoseStartIsAskedIsADomain(t *testing.T) {
+	zone := corev1.LabelTopologyZone
+	nodes := []*Node{
+		running("r", inZone("a"), using("cpu", "4"), holding(pod("old", labelled("web")))),
+		standby("small", inZone("b"), stopped, offering("cpu", "1", "pods", "110")),
+		standby("large", inZone("a"), stopped, offering("cpu", "8", "pods", "110")),
+	}
+	l := NewLedger()
+	claimed(t, l, nodes[1:], pod("gone"), pod("other", asking("cpu", "3")))
+	claimOn(t, l, "gone", "small")
+	l.Release("gone", "", epoch())
+	p := pod("web", labelled("web"), asking("cpu", "2"), spreadOver("web", zone, corev1.DoNotSchedule))
+	p.Spec.TopologySpreadConstraints[0].NodeTaintsPolicy = new(corev1.NodeInclusionPolicyHonor)
+	a := ask(p, nodes[1:]...)
+	a.World = worldOf(nodes...)
+	if d := l.Decide(a, epoch()); d.Claim != nil {
+		t.Errorf("the pod has a claim on %s, the second of zone a, while zone b has none", d.Claim.Node)
+	}
+}
+
 // TestANominatedPodCountsOnceForSpread: the view counts it on its node, and its claim stands still.
 func TestANominatedPodCountsOnceForSpread(t *testing.T) {
 	l := NewLedger()
