@@ -111,37 +111,65 @@ func (j *judgement) withinBudget(n *Node) bool {
 	return left
 }
 
-// crowded judges anti-affinity and hard spread against the pods that wait, which kube-scheduler cannot see.
+// crowded judges anti-affinity, hard spread and pod affinity against the pods that wait, which kube-scheduler cannot see.
 func (j *judgement) crowded(n *Node) *fit.Refusal {
 	d := j.digest(n)
-	if j.World == nil || len(j.byPod) == 0 || len(d.AntiAffinity) == 0 && len(d.Spread) == 0 && j.repelling == 0 {
+	alone := len(d.AntiAffinity) == 0 && len(d.Spread) == 0 && len(d.Affinity) == 0 && j.repelling == 0
+	if j.World == nil || len(j.byPod) == 0 || alone {
 		return nil
 	}
+	together := j.amongWaiting(d)
+	for _, check := range [...]func(*fit.Node) *fit.Refusal{together.AntiAffinity, together.SpreadOver, together.PodAffinity} {
+		if r := check(&n.Node); r != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+// WantsCompany reports whether the pod must be where certain other pods are.
+func WantsCompany(pod *corev1.Pod) bool {
+	return pod.Spec.Affinity != nil && pod.Spec.Affinity.PodAffinity != nil
+}
+
+func (j *judgement) amongWaiting(d *fit.Pod) *fit.View {
 	if j.together == nil {
 		j.together = j.withClaims(j.World()).View(d)
 	}
-	if r := j.together.AntiAffinity(&n.Node); r != nil {
-		return r
-	}
-	return j.together.SpreadOver(&n.Node)
+	return j.together
 }
 
-// withClaims is the world as it will be: the claimed pods on their nodes.
-func (j *judgement) withClaims(world *fit.World) *fit.World {
+// WithClaims is the world as it will be: the claimed pods on their nodes, and those nodes as they will run. No decision
+// is made while world looks at it as it is.
+func (l *Ledger) WithClaims(world func() *fit.World) *fit.World {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.withClaims(world())
+}
+
+func (l *Ledger) withClaims(world *fit.World) *fit.World {
 	out := &fit.World{Nodes: slices.Clone(world.Nodes), Namespaces: world.Namespaces}
 	for i, n := range out.Nodes {
-		claims := j.on(n.Name)
-		if len(claims) == 0 {
-			continue
+		if claims := l.on(n.Name); len(claims) > 0 || l.asked[n.Name] {
+			out.Nodes[i] = withPods(n, claims)
 		}
-		full := *n
-		full.Pods = slices.Clone(n.Pods)
-		for _, c := range claims {
-			full.Pods = append(full.Pods, c.digest.Placed())
-		}
-		out.Nodes[i] = &full
 	}
 	return out
+}
+
+// withPods is the node as it will run, with the claimed pods that do not count there yet.
+func withPods(n *fit.Node, claims map[types.UID]*Claim) *fit.Node {
+	full := *n
+	if n.WhenRunning != nil {
+		full = *n.WhenRunning
+	}
+	full.Pods = slices.Clone(full.Pods)
+	for _, c := range claims {
+		if !c.counted(n) {
+			full.Pods = append(full.Pods, c.digest.Placed())
+		}
+	}
+	return &full
 }
 
 // best is the best node so far, and what would be wasted of it; no node where there was none.
@@ -188,7 +216,7 @@ func (j *judgement) displace(n *Node) []Claim {
 		if j.hasRoom(n, lowest) {
 			break
 		}
-		if c := &claims[i]; c.givesWay(priority(j.Pod)) && !c.counted(n) {
+		if c := &claims[i]; c.givesWay(priority(j.Pod)) && !c.counted(&n.Node) {
 			j.drop(j.byPod[claims[i].Pod])
 			out = append(out, claims[i])
 		}

@@ -23,6 +23,8 @@ func (j *judgement) ordinary(own *Claim) (open, refusals) {
 	daemon := ownedByDaemonSet(j.Pod)
 	out, refused := open{}, refusals{}
 	alone := len(j.byNode) == 0 // nobody is promised room anywhere
+	// Bound where it has no partner, as the first of its group, the pod would keep its claimed partners from following.
+	follows := !alone && !daemon && j.World != nil && WantsCompany(j.Pod)
 	for i, n := range j.Nodes {
 		if !n.Ordinary() && !daemon {
 			continue
@@ -34,6 +36,12 @@ func (j *judgement) ordinary(own *Claim) (open, refusals) {
 		if why := fit.KeptOff(j.Pod, taints, cordoned); why != "" {
 			refused.add(n.Name, reason{text: why})
 			continue
+		}
+		if follows && !holds(j.Pod, own, n) {
+			if r := j.amongWaiting(j.digest(n)).PodAffinity(&n.Node); r != nil {
+				refused.add(n.Name, crowd(r))
+				continue
+			}
 		}
 		if !n.Ours() || daemon || alone || len(j.on(n.Name)) == 0 || holds(j.Pod, own, n) {
 			if out.passed == nil {

@@ -59,7 +59,7 @@ func (l *Ledger) squeezed(n *Node) (Claim, bool) {
 	var standing []Claim
 	var sum fit.Resources
 	for _, c := range l.claimsOn(n.Name) {
-		if c.counted(n) {
+		if c.counted(&n.Node) {
 			continue
 		}
 		if fit.PortsConflict(c.digest.Ports, n.Ports) {
@@ -76,7 +76,7 @@ func (l *Ledger) squeezed(n *Node) (Claim, bool) {
 
 // counted reports whether the node's Used holds the claimed pod already: it is on its way there, or bound and the claim
 // is about to end. The view places a pod before it tells the ledger, and other events may come in between.
-func (c *Claim) counted(n *Node) bool {
+func (c *Claim) counted(n *fit.Node) bool {
 	return c.nominated || slices.ContainsFunc(n.Pods, func(p *fit.Placed) bool { return p.UID == c.Pod })
 }
 
@@ -107,7 +107,7 @@ func (l *Ledger) taken(n *Node, pod types.UID, priority int32) (fit.Resources, [
 	taken, ports := n.Used, n.Ports
 	owned := taken.Scalar == nil // whether taken may be added to
 	for uid, c := range l.on(n.Name) {
-		if uid == pod || c.givesWay(priority) || c.counted(n) {
+		if uid == pod || c.givesWay(priority) || c.counted(&n.Node) {
 			continue
 		}
 		if !owned {

@@ -23,6 +23,8 @@ type Node struct {
 	// Pods are those bound, nominated or promised here, terminating ones included. Finished ones (Succeeded, Failed) are
 	// left out, as from the scheduler's cache.
 	Pods []*Placed
+	// WhenRunning is the node as it will run, where this is how it stands now; nil otherwise.
+	WhenRunning *Node
 }
 
 // Place adds a pod that is promised room here, so that the next pod finds it.

@@ -137,7 +137,7 @@ func (v *View) rebuild(e *entry) {
 	e.node, e.resting = &n, nil
 	if !n.Ordinary() && n.State != v1alpha1.StateStarting {
 		resting := n.Node
-		resting.Taints, resting.Unschedulable = n.Present, n.Cordoned
+		resting.Taints, resting.Unschedulable, resting.WhenRunning = n.Present, n.Cordoned, &n.Node
 		e.resting = &resting
 	}
 	v.changed(e, was)

@@ -16,6 +16,8 @@ type Judge struct {
 	view    *View
 	pod     *corev1.Pod
 	world   *fit.World
+	// promised is the world with the claimed pods, for a pod that wants to be with others; nil for one that does not.
+	promised *fit.World
 	volumes []fit.VolumeConstraint
 	// pools are judged apart: a pod without requests claims each pool's own defaults.
 	pools map[v1alpha1.PoolName]*poolJudge
@@ -24,11 +26,16 @@ type Judge struct {
 type poolJudge struct {
 	digest *fit.Pod
 	view   *fit.View
+	// promised is nil where the pod wants no company.
+	promised *fit.View
 }
 
 // Judge returns the judgement for a pod.
 func (v *View) Judge(pod *corev1.Pod) *Judge {
 	j := &Judge{view: v, pod: pod, world: v.World(), pools: map[v1alpha1.PoolName]*poolJudge{}}
+	if claim.WantsCompany(pod) {
+		j.promised = v.ledger.WithClaims(v.World)
+	}
 	if len(pod.Spec.Volumes) > 0 {
 		v.mu.RLock()
 		defer v.mu.RUnlock()
@@ -37,8 +44,19 @@ func (v *View) Judge(pod *corev1.Pod) *Judge {
 	return j
 }
 
-// Refuses returns why the node does not take the pod, nil if it does.
-func (j *Judge) Refuses(n *claim.Node) *fit.Refusal { return j.of(n).view.Fits(&n.Node) }
+// Refuses returns why the node does not take the pod, nil if it does. A partner that is promised room somewhere is as
+// good as one that is bound there.
+func (j *Judge) Refuses(n *claim.Node) *fit.Refusal {
+	p := j.of(n)
+	refusal := p.view.Fits(&n.Node)
+	if refusal == nil || refusal.Reason != fit.ReasonPodAffinity || p.promised == nil {
+		return refusal
+	}
+	if lonely := p.promised.PodAffinity(&n.Node); lonely != nil {
+		return lonely
+	}
+	return p.view.AntiAffinity(&n.Node) // the one check that comes after
+}
 
 // Empty is View.Empty.
 func (j *Judge) Empty(node *corev1.Node, pool *v1alpha1.NodePool) *claim.Node {
@@ -56,7 +74,10 @@ func (j *Judge) of(n *claim.Node) *poolJudge {
 	if p == nil {
 		digest := fit.NewPod(j.pod, n.Defaults)
 		digest.Volumes = j.volumes
-		p = &poolJudge{digest, j.world.View(digest)}
+		p = &poolJudge{digest: digest, view: j.world.View(digest)}
+		if j.promised != nil {
+			p.promised = j.promised.View(digest)
+		}
 		j.pools[n.Pool] = p
 	}
 	return p

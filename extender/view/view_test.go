@@ -427,6 +427,55 @@ func TestViewFitting(t *testing.T) {
 	}
 }
 
+// TestFittingFollowsClaimedPartners: until a partner is bound, its claim says where it will be.
+func TestFittingFollowsClaimedPartners(t *testing.T) {
+	zone := func(z string) func(*corev1.Node) {
+		return func(n *corev1.Node) { n.Labels[corev1.LabelTopologyZone] = z }
+	}
+	term := func(app string) []corev1.PodAffinityTerm {
+		return []corev1.PodAffinityTerm{{
+			TopologyKey: corev1.LabelTopologyZone, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+		}}
+	}
+	db := func(p *corev1.Pod) { p.Labels = map[string]string{"app": "db"} }
+	with := func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: term("db")}}
+	}
+	without := func(p *corev1.Pod) {
+		p.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: term("cache")}
+	}
+	for name, c := range map[string]struct {
+		claimed []*corev1.Pod
+		pod     *corev1.Pod
+		want    []v1alpha1.NodeName
+	}{
+		"no partner anywhere":              {nil, small("x", with), nil},
+		"a claimed partner":                {[]*corev1.Pod{small("y", db)}, small("x", with), []v1alpha1.NodeName{"a1", "a2"}},
+		"the pod's own claim is none":      {[]*corev1.Pod{small("x")}, small("x", with), nil},
+		"what the pod is kept away from":   {[]*corev1.Pod{small("y", db)}, small("x", with, without), nil},
+		"a pod that wishes nothing":        {[]*corev1.Pod{small("y", db)}, small("x"), []v1alpha1.NodeName{"a1", "a2", "b1"}},
+		"the first of its group, no claim": {nil, small("x", db, with), []v1alpha1.NodeName{"a1", "a2", "b1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, l := newTestView()
+			v.SetNode(poolNode("a1", v1alpha1.StateStandby, zone("a")))
+			v.SetNode(poolNode("a2", v1alpha1.StateStandby, zone("a")))
+			v.SetNode(poolNode("b1", v1alpha1.StateStandby, zone("b")))
+			v.SetPod(small("cache", func(p *corev1.Pod) { p.Labels, p.Spec.NodeName = map[string]string{"app": "cache"}, "a2" }))
+			for _, p := range c.claimed {
+				claimFor(t, v, l, p, "a1")
+			}
+			var got []v1alpha1.NodeName
+			for _, n := range v.Fitting(c.pod) {
+				got = append(got, n.Name)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("fitting %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
 // The world is what others' topology sees: a stopped node bears its taints, a starting one those that it will have.
 func TestViewWorld(t *testing.T) {
 	standbyTaint := func(n *corev1.Node) {
@@ -442,6 +491,9 @@ func TestViewWorld(t *testing.T) {
 	}
 	if len(w.Nodes[0].Taints) != 0 || len(w.Nodes[1].Taints) != 1 {
 		t.Errorf("taints %v of the starting node, %v of the stopped one; want none and its own", w.Nodes[0].Taints, w.Nodes[1].Taints)
+	}
+	if when := w.Nodes[1].WhenRunning; w.Nodes[0].WhenRunning != nil || when == nil || len(when.Taints) != 0 {
+		t.Errorf("when they run: the starting node %v, the stopped one %v; want nothing else and no taint", w.Nodes[0].WhenRunning, when)
 	}
 	if w.Namespaces["default"]["team"] != "x" {
 		t.Errorf("namespaces %v", w.Namespaces)

@@ -75,10 +75,11 @@ func TestExactStarts(t *testing.T) {
 // burst creates the pods, waits until all are bound, and returns the instances that were started for them.
 func burst(t *testing.T, r *rig.Rig, pods []*corev1.Pod) []string {
 	t.Helper()
-	before := starts(t, r)
+	before, since := starts(t, r), time.Now()
 	r.Recorder.Reset()
 	create(t, r, ground.Objects(pods)...)
 	awaitBound(t, r, pods)
+	t.Logf("%d pods were bound within %s, with a boot of 2 s", len(pods), time.Since(since).Round(time.Millisecond))
 	started := starts(t, r)[len(before):]
 	if distinct := slices.Compact(slices.Sorted(slices.Values(started))); len(distinct) != len(started) {
 		t.Errorf("some instance was started twice: %v", started)

@@ -90,6 +90,17 @@ func rows() map[string]row {
 			[]pool{{four, 6, 10}}, each(pods(6, "cpu", "1500m"), spread(corev1.LabelTopologyZone, corev1.NodeInclusionPolicyIgnore)), 3,
 			"two pods to a node, and two to each of three zones",
 		},
+		"hard spread by zone that honours taints, over three domains": {
+			[]pool{{four, 6, 10}}, each(pods(6, "cpu", "1500m"), spread(corev1.LabelTopologyZone, corev1.NodeInclusionPolicyHonor), domains(3)), 3,
+			"with fewer than three zones each takes one pod, with three of them the other half follows, two pods to a node",
+		},
+		"pod affinity by zone": {
+			[]pool{{four, 9, 10}}, each(pods(3, "cpu", "2500m"), near(corev1.LabelTopologyZone)), 3,
+			"one pod to a node, and three nodes in the zone of the first",
+		},
+		"pod affinity by host": {
+			[]pool{{four, 4, 10}}, each(pods(4, "cpu", "1"), near(corev1.LabelHostname)), 1, "the node of the first takes four pods",
+		},
 		"two pools of different size and weight": {
 			[]pool{{eight, 2, 20}, {four, 4, 10}}, pods(6, "cpu", "3"), 4, "the heavier pool's two nodes hold two pods each, two more hold one each",
 		},
@@ -127,9 +138,11 @@ func mix(a, b []*corev1.Pod) []*corev1.Pod {
 	return out
 }
 
-func each(in []*corev1.Pod, change func(*corev1.Pod)) []*corev1.Pod {
+func each(in []*corev1.Pod, changes ...func(*corev1.Pod)) []*corev1.Pod {
 	for _, p := range in {
-		change(p)
+		for _, change := range changes {
+			change(p)
+		}
 	}
 	return in
 }
@@ -181,6 +194,22 @@ func apart(key string) func(*corev1.Pod) {
 			}},
 		}}
 	}
+}
+
+// near is the opposite of apart.
+func near(key string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				TopologyKey: key, LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels},
+			}},
+		}}
+	}
+}
+
+// domains changes a pod with a spread.
+func domains(atLeast int32) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.TopologySpreadConstraints[0].MinDomains = &atLeast }
 }
 
 func spread(key string, taints corev1.NodeInclusionPolicy) func(*corev1.Pod) {
