@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -89,6 +88,8 @@ type Starter struct {
 	log      logr.Logger
 	queue    workqueue.TypedRateLimitingInterface[v1alpha1.NodeName]
 
+	intents intents
+
 	// mu guards the fields below.
 	mu sync.Mutex
 	// calls are the nodes whose intent stands and whose call the cloud has not accepted yet.
@@ -131,7 +132,7 @@ func New(o Options) *Starter {
 	return &Starter{
 		reader: o.Reader, live: o.Live, writer: o.Writer, cloud: o.Cloud, ledger: o.Ledger, events: o.Events, count: o.Count, refused: o.Refused, homeless: o.Homeless, now: o.Now, log: o.Log,
 		queue: queue, calls: map[v1alpha1.NodeName]Trigger{}, asked: map[v1alpha1.NodeName]Trigger{}, written: map[v1alpha1.NodeName]time.Time{},
-		answers: map[v1alpha1.NodeName]Answer{},
+		answers: map[v1alpha1.NodeName]Answer{}, intents: intents{now: o.Now},
 	}
 }
 
@@ -254,11 +255,12 @@ func (s *Starter) intend(ctx context.Context, node *corev1.Node, asked Trigger) 
 		s.homeless(s.ledger.Failed(name)) // promised before another node of its zone and type was refused
 		return nil
 	}
+	if until := claim.NodeOf(node, nil).UnavailableUntil; s.now().Before(until) {
+		s.move(name, until, "it backs off after a failed start")
+		return nil
+	}
 	if err := s.writeIntent(ctx, node, uids); err != nil {
-		if apierrors.IsInvalid(err) {
-			return fmt.Errorf("node changed while its start was written: %w", err)
-		}
-		return err
+		return s.notWritten(ctx, node, err)
 	}
 	s.remember(name, asked)
 	s.wrote(name)
@@ -280,7 +282,10 @@ func (s *Starter) writeIntent(ctx context.Context, node *corev1.Node, claims []t
 	if err := client.IgnoreNotFound(s.reader.Get(ctx, client.ObjectKey{Name: string(name)}, pool)); err != nil {
 		return err
 	}
-	return s.patch(ctx, node, transition.Starting(node, pool.Spec.Template.StartupTaints, claims, s.now()))
+	s.intents.begin()
+	err := s.patch(ctx, node, transition.Starting(node, pool.Spec.Template.StartupTaints, claims, s.now()))
+	s.intents.end(v1alpha1.NodeName(node.Name), err)
+	return err
 }
 
 // takeBack cancels the drain of an empty node for the pods that claimed it. Once the stop intent stands it cannot: the
@@ -295,8 +300,11 @@ func (s *Starter) takeBack(ctx context.Context, node *corev1.Node) error {
 		return client.IgnoreNotFound(err)
 	}
 	err := s.patch(ctx, node, transition.Running(node, transition.TemplateOf(pool, name, InstanceOf(node)), s.now()))
+	if err == nil {
+		return nil
+	}
 	if !apierrors.IsInvalid(err) {
-		return err
+		return s.notWritten(ctx, node, err)
 	}
 	live := &corev1.Node{}
 	if err := s.live.Get(ctx, client.ObjectKeyFromObject(node), live); err != nil {
@@ -306,7 +314,7 @@ func (s *Starter) takeBack(ctx context.Context, node *corev1.Node) error {
 		s.homeless(s.ledger.Failed(v1alpha1.NodeName(node.Name)))
 		return nil
 	}
-	return err // only its taints have changed: once more
+	return s.notWritten(ctx, node, err) // maybe only its taints have changed: once more
 }
 
 // again makes a call that was refused, or that another process left open. The Node is read from the API server: the

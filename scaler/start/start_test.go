@@ -47,6 +47,8 @@ type rig struct {
 	answer func(n int) error
 	// patching is called before each patch.
 	patching func() error
+	// denying, if set, is called before each patch of the named node.
+	denying func(node string) error
 
 	mu      sync.Mutex // guards what follows
 	log     []string
@@ -138,6 +140,11 @@ func (r *rig) patch(ctx context.Context, c client.WithWatch, o client.Object, p 
 	if err := r.patching(); err != nil {
 		return err
 	}
+	if r.denying != nil {
+		if err := r.denying(o.GetName()); err != nil {
+			return err
+		}
+	}
 	err := c.Patch(ctx, o, p, opts...)
 	if err != nil && strings.Contains(err.Error(), "test") {
 		err = apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", schema.GroupResource{Resource: "nodes"}, o.GetName(), err.Error(), 0, false)
@@ -167,10 +174,15 @@ func (r *rig) promise(pods ...string) {
 func (r *rig) node() *corev1.Node {
 	r.t.Helper()
 	n := &corev1.Node{}
-	if err := r.api.Get(r.t.Context(), client.ObjectKey{Name: "c"}, n); err != nil {
+	r.read("c", n)
+	return n
+}
+
+func (r *rig) read(name string, n *corev1.Node) {
+	r.t.Helper()
+	if err := r.api.Get(r.t.Context(), client.ObjectKey{Name: name}, n); err != nil {
 		r.t.Fatal(err)
 	}
-	return n
 }
 
 func (r *rig) said() []string {
