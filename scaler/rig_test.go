@@ -64,6 +64,8 @@ type rig struct {
 	statusingPod func(*corev1.Pod) error
 	launching    func(n int) error
 	stopping     error
+	// hangs, if set, holds up each call to stop an instance until it is closed.
+	hangs chan struct{}
 	// starting is what StartInstance answers.
 	starting error
 	// starts is where nodes wait for the Starter's next step.
@@ -113,7 +115,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 		reader: r.api, live: r.api, client: r.api, cloud: r, owner: owner{cluster: "here", uid: "uid-here"}, namespace: "stratos", ledger: r.ledger, events: r.events, metrics: metrics,
 		now: clock, born: epoch(), inventory: r.inventory, poke: func() {},
 		demand: r.demand, turns: r.turns, warmups: failures, daemons: r.daemonSets,
-		starter: start.New(start.Options{Homeless: func(claims []claim.Claim) { r.homeless = append(r.homeless, claims...) }, Reader: r.api, Live: r.api, Writer: r.api, Cloud: r, Ledger: r.ledger, Events: r.events, Now: clock, Log: logr.Discard(), Queue: r.starts,
+		starter: start.New(start.Options{Homeless: func(claims []claim.Claim) { r.homeless = append(r.homeless, claims...) }, Reader: r.api, Live: r.api, Writer: r.api, Cloud: r, Ledger: r.ledger, Events: r.events, Now: clock, Log: logr.Discard(), Calls: r.starts,
 			Count: func(pool v1alpha1.PoolName, trigger start.Trigger) {
 				r.note("count " + string(pool) + " " + string(trigger))
 			},
@@ -240,6 +242,9 @@ func (r *rig) StartInstance(_ context.Context, id string) error {
 
 func (r *rig) StopInstance(_ context.Context, id string, force bool) error {
 	r.note(map[bool]string{true: "force-stop ", false: "stop "}[force] + id)
+	if r.hangs != nil {
+		<-r.hangs
+	}
 	return r.stopping
 }
 
