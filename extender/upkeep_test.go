@@ -169,7 +169,9 @@ func drainedEmpty(n *corev1.Node) {
 // TestAClaimedPodThatWasRefusedIsNudged: the claimed node runs from second 1 on, and somebody's taint keeps it closed. The
 // scheduler sees the taint go in second 3, and our watch 50 ms later.
 func TestAClaimedPodThatWasRefusedIsNudged(t *testing.T) {
-	closed := func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "closed", Effect: corev1.TaintEffectNoSchedule}} }
+	closed := func(n *corev1.Node) {
+		n.Spec.Taints = []corev1.Taint{{Key: "closed", Effect: corev1.TaintEffectNoSchedule}}
+	}
 	for name, c := range map[string]struct {
 		asked  []time.Duration
 		nudges int
