@@ -2,6 +2,7 @@ package extender
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -23,6 +24,8 @@ const (
 	nudgeAfter = 100 * time.Millisecond
 	// nudgeEvery spaces repeated touches of one node.
 	nudgeEvery = time.Second
+	// askEvery spaces repeated starts of a node whose claims are late.
+	askEvery = 10 * time.Second
 	// upkeepEvery is how often Stratos looks at its claims. Without claims a look is a few comparisons.
 	upkeepEvery = 20 * time.Millisecond
 	// forgetAfter is how long pods that are gone, and refusals, are remembered, and how often the old
@@ -31,17 +34,20 @@ const (
 	forgetAfter = time.Minute
 )
 
-// Upkeep ends overdue claims and touches nodes whose claimed pods the scheduler does not ask about. Every replica does
-// it for its own ledger.
+// Upkeep ends overdue claims, asks again for starts that are late, and touches nodes whose claimed pods the scheduler does
+// not ask about. Every replica does it for its own ledger.
 type Upkeep struct {
-	ledger *claim.Ledger
-	client client.Writer
-	events events.EventRecorder
-	now    func() time.Time
-	log    logr.Logger
+	ledger  *claim.Ledger
+	starter Starter
+	client  client.Writer
+	events  events.EventRecorder
+	now     func() time.Time
+	log     logr.Logger
 	// view gives some node of a pool: any node's event brings the waiting pods back.
 	view   *view.View
 	nudged map[v1alpha1.NodeName]time.Time
+	// asked is when late starts were last asked for again.
+	asked map[v1alpha1.NodeName]time.Time
 	// answered is the opening of the view for which pods have been brought back.
 	answered time.Time
 	// forgot is when old refusals and pods that are gone were last dropped.
@@ -50,7 +56,10 @@ type Upkeep struct {
 
 // NewUpkeep returns the upkeep of the ledger's claims; it works once its Start runs.
 func NewUpkeep(p Parts) *Upkeep {
-	return &Upkeep{ledger: p.Ledger, view: p.View, client: p.Client, events: p.Events, now: p.Now, log: p.Log, nudged: map[v1alpha1.NodeName]time.Time{}}
+	return &Upkeep{
+		ledger: p.Ledger, view: p.View, starter: p.Starter, client: p.Client, events: p.Events, now: p.Now, log: p.Log,
+		nudged: map[v1alpha1.NodeName]time.Time{}, asked: map[v1alpha1.NodeName]time.Time{},
+	}
 }
 
 // missed reports, once for each opening of the view, whether a pod was refused because the view was behind.
@@ -92,6 +101,7 @@ func (u *Upkeep) Once(ctx context.Context) {
 	if u.ledger.Len() == 0 {
 		clear(u.nudged)
 	}
+	u.askAgain(now)
 	touched := false
 	for _, node := range u.ledger.Unasked(now, nudgeAfter) {
 		if now.Sub(u.nudged[node]) < nudgeEvery {
@@ -109,6 +119,18 @@ func (u *Upkeep) Once(ctx context.Context) {
 		}
 		u.events.Eventf(c.Ref.Object(), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonFutileStart), "Start",
 			"node %s of pool %s runs, but the pod was not bound to it; not starting another for a while", c.Node, c.Pool)
+	}
+}
+
+// askAgain asks for the starts that are late and do not show. The Starter knows whether the write is refused, and ends
+// the claims then. Where a transition was missed, nothing else comes back to the node.
+func (u *Upkeep) askAgain(now time.Time) {
+	maps.DeleteFunc(u.asked, func(_ v1alpha1.NodeName, at time.Time) bool { return now.Sub(at) >= askEvery })
+	for _, node := range u.ledger.Late(now) {
+		if _, lately := u.asked[node]; !lately && u.view.AtRest(node) {
+			u.asked[node] = now
+			u.starter.StartNode(node)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/view"
 )
 
 // TestUpkeep: a pod has a claim on a node that runs from second 1 on. When is the node touched, and what is said?
@@ -115,4 +117,98 @@ func TestOneTouchForAllNodes(t *testing.T) {
 			t.Errorf("touched %d times within 1.5 s, want 2", touched)
 		}
 	})
+}
+
+// TestLateStartsAreAskedForAgain: a claim is made in second 0. The Starter is asked again from second 30 on, every ten
+// seconds, as long as no start shows.
+func TestLateStartsAreAskedForAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		node *corev1.Node
+		then func(*view.View)
+		want int
+	}{
+		"the node still stands by": {poolNode("a", v1alpha1.StateStandby), func(*view.View) {}, 4},
+		"its drain goes on":        {poolNode("a", v1alpha1.StateStopping, drainedEmpty), func(*view.View) {}, 4},
+		"it starts": {poolNode("a", v1alpha1.StateStandby), func(v *view.View) {
+			v.SetNode(poolNode("a", v1alpha1.StateStarting))
+		}, 0},
+		"the pod is deleted": {poolNode("a", v1alpha1.StateStandby), func(v *view.View) { v.DeletePod(cpuPod("x", "")) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				v, l := newTestView(time.Now)
+				v.SetNode(c.node)
+				l.Decide(claim.Ask{Pod: cpuPod("x", ""), Nodes: v.Candidates([]string{"a"})}, time.Now())
+				c.then(v)
+				var asked recordedStarter
+				u := NewUpkeep(Parts{Ledger: l, View: v, Starter: &asked, Events: events.NewFakeRecorder(10), Now: time.Now, Log: logr.Discard()})
+				for range 30*50 - 1 {
+					u.Once(t.Context())
+					<-time.After(upkeepEvery)
+				}
+				if len(asked) > 0 {
+					t.Errorf("asked %d times before 30 s were over", len(asked))
+				}
+				for range 35 * 50 {
+					u.Once(t.Context())
+					<-time.After(upkeepEvery)
+				}
+				if len(asked) != c.want {
+					t.Errorf("asked %d times, want %d", len(asked), c.want)
+				}
+			})
+		})
+	}
+}
+
+func drainedEmpty(n *corev1.Node) {
+	n.Annotations[v1alpha1.AnnotationStopReason], n.Annotations[v1alpha1.AnnotationCordoned] = string(v1alpha1.StopEmpty), "true"
+	n.Spec.Unschedulable = true
+}
+
+// TestAClaimedPodThatWasRefusedIsNudged: the claimed node runs from second 1 on, and somebody's taint keeps it closed. The
+// scheduler sees the taint go in second 3, and our watch 50 ms later.
+func TestAClaimedPodThatWasRefusedIsNudged(t *testing.T) {
+	closed := func(n *corev1.Node) {
+		n.Spec.Taints = []corev1.Taint{{Key: "closed", Effect: corev1.TaintEffectNoSchedule}}
+	}
+	for name, c := range map[string]struct {
+		asked  []time.Duration
+		nudges int
+	}{
+		"asked in between":                     {[]time.Duration{1020 * time.Millisecond, 3010 * time.Millisecond}, 1},
+		"asked a second before":                {[]time.Duration{1020 * time.Millisecond, 2 * time.Second}, 1},
+		"asked when our watch shows it open":   {[]time.Duration{1020 * time.Millisecond, 3060 * time.Millisecond}, 0},
+		"asked in between, and again after it": {[]time.Duration{3010 * time.Millisecond, 3100 * time.Millisecond}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				v, l := newTestView(time.Now)
+				v.SetNode(poolNode("a", v1alpha1.StateStandby))
+				touched := 0
+				api := fake.NewClientBuilder().WithObjects(poolNode("a", v1alpha1.StateRunning)).WithInterceptorFuncs(interceptor.Funcs{
+					Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+						touched++
+						return nil
+					},
+				}).Build()
+				u := NewUpkeep(Parts{Ledger: l, View: v, Client: api, Events: events.NewFakeRecorder(10), Now: time.Now, Log: logr.Discard()})
+				ask := func() { l.Decide(claim.Ask{Pod: cpuPod("x", ""), Nodes: v.Candidates([]string{"a"})}, time.Now()) }
+				ask()
+				time.AfterFunc(time.Second, func() { v.SetNode(poolNode("a", v1alpha1.StateRunning, closed)) })
+				time.AfterFunc(3050*time.Millisecond, func() { v.SetNode(poolNode("a", v1alpha1.StateRunning)) })
+				for _, at := range c.asked {
+					time.AfterFunc(at, ask)
+				}
+				ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+				defer stop()
+				if err := u.Start(ctx); err != nil {
+					t.Errorf("Start ended with %v", err)
+				}
+				if touched != c.nudges {
+					t.Errorf("touched %d times, want %d", touched, c.nudges)
+				}
+			})
+		})
+	}
 }

@@ -79,6 +79,16 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 	return fmt.Errorf("no such action: %s", d.Action)
 }
 
+// callsCloud reports whether the action waits for an answer of the cloud.
+func callsCloud(action lifecycle.Action) bool {
+	switch action {
+	case lifecycle.WarmAgain, lifecycle.StopWarmed, lifecycle.VerifyAndStop, lifecycle.StopAgain, lifecycle.ForceStop,
+		lifecycle.Fence, lifecycle.FailStart, lifecycle.ReturnStart, lifecycle.Terminate:
+		return true
+	}
+	return false
+}
+
 // actOnStart begins a start, goes on with it, or ends it.
 func (c *nodes) actOnStart(ctx context.Context, g gathered, d lifecycle.Decision) error {
 	switch d.Action {

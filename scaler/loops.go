@@ -35,8 +35,8 @@ type Parts struct {
 	Elapsed func() time.Duration
 	// Ready says why the view is not whole yet.
 	Ready func() error
-	// StartQueue is the Starter's; nil for one that waits by the clock of the machine.
-	StartQueue workqueue.TypedRateLimitingInterface[v1alpha1.NodeName]
+	// StartQueue and CallQueue are the Starter's; nil for ones that wait by the clock of the machine.
+	StartQueue, CallQueue workqueue.TypedRateLimitingInterface[v1alpha1.NodeName]
 	// LaunchesAtOnce bounds one pool's launches under way; at least 1.
 	LaunchesAtOnce int
 }
@@ -102,7 +102,7 @@ func NewLoops(p Parts) (*Loops, error) {
 func (l *Loops) starter(p Parts, m *metrics) *start.Starter {
 	return start.New(start.Options{
 		Ended: p.View.Ended, Unknown: p.View.Unknown,
-		Reader: p.Client, Live: p.Live, Writer: p.Client, Cloud: p.Cloud, Ledger: p.Ledger, Queue: p.StartQueue,
+		Reader: p.Client, Live: p.Live, Writer: p.Client, Cloud: p.Cloud, Ledger: p.Ledger, Queue: p.StartQueue, Calls: p.CallQueue,
 		Events: p.Events, Now: p.Now, Log: p.Log.WithName("start"),
 		Count: func(pool v1alpha1.PoolName, trigger start.Trigger) {
 			m.scaleup.WithLabelValues(string(pool), string(trigger)).Inc()

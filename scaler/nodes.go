@@ -3,6 +3,7 @@ package scaler
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -27,9 +28,15 @@ import (
 	"github.com/stratos-sh/stratos/scaler/start"
 )
 
-// nodeWorkers: an instance's step is one or two short calls, never a wait, so many can be under way and no pool's slow
-// node holds up another's.
-const nodeWorkers = 32
+const (
+	// nodeWorkers: an instance's step is one or two short calls, never a wait, so many can be under way and no pool's slow
+	// node holds up another's.
+	nodeWorkers = 32
+	// nodeCalls is how many of the workers may be in steps that call the cloud: one that hangs holds up no other step.
+	nodeCalls = 24
+	// callAgain is when a step is tried again that found too many others calling.
+	callAgain = time.Second
+)
 
 // nodes takes every instance and its Node through their life: gather, decide, act. It runs on the leader.
 type nodes struct {
@@ -58,6 +65,8 @@ type nodes struct {
 	turns     *turns
 	// witness is nil where deadlines count from what is written.
 	witness *witness
+	// calling is how many steps that call the cloud are under way.
+	calling atomic.Int32
 	// warned are the DaemonSets that were told of their pods on stopped nodes.
 	warned warned
 	// poke makes the next sweeps come fast, after each call that changes an instance.
@@ -90,6 +99,12 @@ func (c *nodes) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctrl.Res
 	d := lifecycle.Decide(g.Observation, c.now())
 	if d.Action == lifecycle.Wait {
 		return ctrl.Result{RequeueAfter: d.After}, errors.Join(c.mend(ctx, g), c.syncCondition(ctx, g), c.syncStateTag(ctx, g), c.syncPulls(ctx, g), c.warnDaemonSets(ctx, g))
+	}
+	if callsCloud(d.Action) {
+		defer c.calling.Add(-1)
+		if c.calling.Add(1) > nodeCalls {
+			return ctrl.Result{RequeueAfter: callAgain}, nil
+		}
 	}
 	log := logr.FromContextOrDiscard(ctx)
 	log.V(1).Info("node step", "action", d.Action, "reason", d.Reason)

@@ -22,7 +22,7 @@ func (r *rig) loops() *Loops {
 		Setup:  Setup{Cloud: r, Cluster: "here", ClusterUID: "uid-here", Ledger: r.ledger, View: r.view()},
 		Client: r.api, Live: r.api, Events: r.events, Metrics: prometheus.NewRegistry(), Log: logr.Discard(),
 		Now: clock, Elapsed: func() time.Duration { return r.now.Sub(epoch()) }, Ready: func() error { return nil },
-		StartQueue: r.starts, LaunchesAtOnce: 1,
+		CallQueue: r.starts, LaunchesAtOnce: 1,
 	})
 	if err != nil {
 		r.t.Fatal(err)
@@ -37,7 +37,7 @@ func TestTheOthersLeaveThePodOfALostClaim(t *testing.T) {
 		return func(ctx context.Context, r *rig, l *Loops) error {
 			r.starting = err
 			l.Starter.Resume("c", "pending", r.now)
-			l.Starter.Step(ctx)
+			l.Starter.StepCall(ctx)
 			return nil
 		}
 	}
@@ -46,9 +46,12 @@ func TestTheOthersLeaveThePodOfALostClaim(t *testing.T) {
 			if err := r.api.Delete(ctx, r.node("c")); err != nil {
 				return err
 			}
-			if l.Starter.StartNode("c"); resume {
+			if resume {
 				l.Starter.Resume("c", "pending", r.now)
+				l.Starter.StepCall(ctx)
+				return nil
 			}
+			l.Starter.StartNode("c")
 			l.Starter.Step(ctx)
 			return nil
 		}

@@ -64,6 +64,8 @@ type rig struct {
 	statusingPod func(*corev1.Pod) error
 	launching    func(n int) error
 	stopping     error
+	// hangs, if set, holds up each call to stop an instance until it is closed.
+	hangs chan struct{}
 	// starting is what StartInstance answers.
 	starting error
 	// starts is where nodes wait for the Starter's next step.
@@ -116,7 +118,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 		starter: start.New(start.Options{
 			Ended:   func(claims []claim.Claim) { r.homeless = append(r.homeless, claims...) },
 			Unknown: func(types.UID) bool { return false },
-			Reader:  r.api, Live: r.api, Writer: r.api, Cloud: r, Ledger: r.ledger, Events: r.events, Now: clock, Log: logr.Discard(), Queue: r.starts,
+			Reader:  r.api, Live: r.api, Writer: r.api, Cloud: r, Ledger: r.ledger, Events: r.events, Now: clock, Log: logr.Discard(), Calls: r.starts,
 			Count: func(pool v1alpha1.PoolName, trigger start.Trigger) {
 				r.note("count " + string(pool) + " " + string(trigger))
 			},
@@ -243,6 +245,9 @@ func (r *rig) StartInstance(_ context.Context, id string) error {
 
 func (r *rig) StopInstance(_ context.Context, id string, force bool) error {
 	r.note(map[bool]string{true: "force-stop ", false: "stop "}[force] + id)
+	if r.hangs != nil {
+		<-r.hangs
+	}
 	return r.stopping
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -76,7 +77,10 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 	if err != nil {
 		return nil, err
 	}
-	errs := []error{mgr.Add(l.Starter), mgr.Add(l.Placer), mgr.Add(l.sweep), l.nodes.setup(mgr, l.Instances), l.pools.setup(mgr, l.Pools), l.pending.setup(mgr)}
+	errs := []error{
+		mgr.AddReadyzCheck("starts", func(*http.Request) error { return l.Starter.Ready() }),
+		mgr.Add(l.Starter), mgr.Add(l.Placer), mgr.Add(l.sweep), l.nodes.setup(mgr, l.Instances), l.pools.setup(mgr, l.Pools), l.pending.setup(mgr),
+	}
 	var wake []chan<- event.TypedGenericEvent[struct{}]
 	for _, kind := range s.Classes {
 		woken := make(chan event.TypedGenericEvent[struct{}], 1)

@@ -21,7 +21,7 @@ func (r *rig) startsFor(t *testing.T, d time.Duration, state provider.InstanceSt
 		r.sweep(instance(state, change...))
 		r.reconcile()
 		if r.starts.Len() > 0 {
-			r.nodes.starter.Step(t.Context())
+			r.nodes.starter.StepCall(t.Context())
 		}
 	}
 }

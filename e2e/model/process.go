@@ -72,7 +72,7 @@ func (w *World) begin(leader bool) *process {
 			Cloud: cloud, Classes: []scaler.ClassKind{scaler.AWSNodeClasses(cloud)}, Namespace: "stratos", Cluster: clusterName, ClusterUID: clusterUID, Ledger: p.ledger, View: p.view, ExtenderSchedulers: []string{ourScheduler},
 		},
 		Client: api, Live: &apiClient{p: p, live: true}, Events: recorder{p}, Metrics: prometheus.NewRegistry(), Log: logr.Discard(),
-		Now: now, Elapsed: func() time.Duration { return w.now.Sub(p.born) }, StartQueue: newStartQueue(p), LaunchesAtOnce: 1, Ready: func() error { return nil }, // one after the other, or their order would be the Go scheduler's
+		Now: now, Elapsed: func() time.Duration { return w.now.Sub(p.born) }, StartQueue: newStartQueue(p, func() { p.loops.Starter.Step(p.ctx) }), CallQueue: newStartQueue(p, func() { p.loops.Starter.StepCall(p.ctx) }), LaunchesAtOnce: 1, Ready: func() error { return nil }, // one after the other, or their order would be the Go scheduler's
 	})
 	if err != nil {
 		panic(err)

@@ -77,18 +77,20 @@ func (q *worker[K]) run(k K) {
 	}
 }
 
-// startQueue is the Starter's queue on the world's time. Each node in it has a step of the Starter that takes it out.
+// startQueue is one of the Starter's queues on the world's time. Each node in it has a step of the Starter that takes it
+// out.
 type startQueue struct {
 	workqueue.TypedRateLimitingInterface[v1alpha1.NodeName]
 	p                   *process
+	step                func()
 	ready               []v1alpha1.NodeName
 	queued, busy, dirty map[v1alpha1.NodeName]bool
 	failures            map[v1alpha1.NodeName]int
 }
 
-func newStartQueue(p *process) *startQueue {
+func newStartQueue(p *process, step func()) *startQueue {
 	return &startQueue{
-		p: p, queued: map[v1alpha1.NodeName]bool{}, busy: map[v1alpha1.NodeName]bool{}, dirty: map[v1alpha1.NodeName]bool{}, failures: map[v1alpha1.NodeName]int{},
+		p: p, step: step, queued: map[v1alpha1.NodeName]bool{}, busy: map[v1alpha1.NodeName]bool{}, dirty: map[v1alpha1.NodeName]bool{}, failures: map[v1alpha1.NodeName]int{},
 	}
 }
 
@@ -103,7 +105,7 @@ func (q *startQueue) Add(n v1alpha1.NodeName) {
 		q.p.w.after(q.p.w.between(0, 2*time.Millisecond), func() {
 			if !q.p.dead {
 				q.ready = append(q.ready, n)
-				q.p.loops.Starter.Step(q.p.ctx)
+				q.step()
 			}
 		})
 	}

@@ -307,12 +307,12 @@ func TestTheWorldIsNotAskedForWithoutNeed(t *testing.T) {
 		first, second *corev1.Pod
 		asked         bool
 	}{
-		"nobody wishes anything":         {pod("1"), pod("2"), false},
-		"the pod wishes company":         {pod("1"), pod("2", togetherWith("web", corev1.LabelHostname)), true},
+		"nobody wishes anything":          {pod("1"), pod("2"), false},
+		"the pod wishes company":          {pod("1"), pod("2", togetherWith("web", corev1.LabelHostname)), true},
 		"the company of others is theirs": {pod("1", labelled("web"), togetherWith("web", corev1.LabelHostname)), pod("2"), false},
-		"the pod wishes":                 {pod("1"), pod("2", apartFrom("web", corev1.LabelHostname)), true},
-		"a pod that waits wishes":        {pod("1", apartFrom("web", corev1.LabelHostname)), pod("2"), true},
-		"the spread of others is theirs": {pod("1", spreadOver("web", corev1.LabelHostname, corev1.DoNotSchedule)), pod("2"), false},
+		"the pod wishes":                  {pod("1"), pod("2", apartFrom("web", corev1.LabelHostname)), true},
+		"a pod that waits wishes":         {pod("1", apartFrom("web", corev1.LabelHostname)), pod("2"), true},
+		"the spread of others is theirs":  {pod("1", spreadOver("web", corev1.LabelHostname, corev1.DoNotSchedule)), pod("2"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, asked := NewLedger(), false

@@ -125,6 +125,8 @@ const (
 	// futileFirst and futileMost bound the back-off of a pod whose start was futile.
 	futileFirst = time.Minute
 	futileMost  = 30 * time.Minute
+	// IntentTime is how long a claim may wait for a write to its Node: the start intent, or the end of the drain.
+	IntentTime = 30 * time.Second
 	// lag is how far our watch of a Node is behind the scheduler's where nothing is wrong. Not longer: in a burst some pod is asked about all the time.
 	lag = 25 * time.Millisecond
 	// missedWindow is how far our view of the cluster may be behind the scheduler's.
@@ -205,8 +207,9 @@ func (l *Ledger) Observe(node v1alpha1.NodeName, before, state v1alpha1.NodeStat
 			}
 		}
 	case v1alpha1.StateStandby:
-		// starting -> standby is a start that failed. standby -> standby says nothing: the intent may not show yet.
-		if before == v1alpha1.StateStarting {
+		// starting -> standby is a start that failed, and running -> standby a stop by others. standby -> standby says
+		// nothing: the intent may not show yet.
+		if before == v1alpha1.StateStarting || before == v1alpha1.StateRunning {
 			return l.dropAll(node)
 		}
 	case v1alpha1.StateStopping:
@@ -215,6 +218,9 @@ func (l *Ledger) Observe(node v1alpha1.NodeName, before, state v1alpha1.NodeStat
 			return l.dropAll(node)
 		}
 	case v1alpha1.StateStarting:
+		if before == v1alpha1.StateRunning { // it was stopped by others, and is started again since
+			return l.dropAll(node)
+		}
 	default: // terminating, warming up again, or no state that we know
 		return l.dropAll(node)
 	}
@@ -301,6 +307,20 @@ func (l *Ledger) Unasked(now time.Time, wait time.Duration) []v1alpha1.NodeName 
 	}
 	slices.Sort(nodes)
 	return nodes
+}
+
+// Late returns the nodes, sorted, with a claim that was made IntentTime ago, and that have not been seen running since.
+func (l *Ledger) Late(now time.Time) []v1alpha1.NodeName {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var nodes []v1alpha1.NodeName
+	for _, c := range l.byPod {
+		if c.RunningSince.IsZero() && now.Sub(c.Since) >= IntentTime {
+			nodes = append(nodes, c.Node)
+		}
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
 }
 
 // On returns the claims on a node, sorted by pod.

@@ -21,6 +21,8 @@ func TestObserve(t *testing.T) {
 		"standby again is a start that failed":     {v1alpha1.StateStarting, v1alpha1.StateStandby, true},
 		"standby still says nothing of our intent": {v1alpha1.StateStandby, v1alpha1.StateStandby, false},
 		"first seen standby":                       {"", v1alpha1.StateStandby, false},
+		"stopped by others while it runs":          {v1alpha1.StateRunning, v1alpha1.StateStandby, true},
+		"and started again since":                  {v1alpha1.StateRunning, v1alpha1.StateStarting, true},
 		"it is being stopped":                      {v1alpha1.StateRunning, v1alpha1.StateStopping, true},
 		"it is being replaced":                     {v1alpha1.StateStarting, v1alpha1.StateTerminating, true},
 		"it warms up again":                        {v1alpha1.StateStandby, v1alpha1.StateWarmup, true},

@@ -58,18 +58,34 @@ func (l *Ledger) UsedUp(n *Node, now time.Time) (why string, until time.Time) {
 	return reason{pool: n.Pool, text: usedUp(n)}.String(), until
 }
 
-// Missed reports whether some pod was refused shortly before the given moment and has not been asked about since. If
+// Missed reports whether some pod, claimed or not, was refused shortly before the given moment and has not been asked
+// about since. A claimed one counts from when its node runs: before, the refusal was right. If
 // that is the moment at which our view of the cluster opened up, the scheduler's view may have opened before: then it has
 // asked already, was refused, and in a quiet cluster never asks again.
 func (l *Ledger) Missed(opened time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, asked := range l.unserved {
-		if asked.Before(opened) && opened.Sub(asked) < missedWindow {
+		if missedAt(asked, opened) {
+			return true
+		}
+	}
+	for _, c := range l.byPod {
+		if c.refusedRunning() && missedAt(c.LastAsked, opened) {
 			return true
 		}
 	}
 	return false
+}
+
+func missedAt(asked, opened time.Time) bool {
+	return asked.Before(opened) && opened.Sub(asked) < missedWindow
+}
+
+// refusedRunning reports whether the pod was last refused although its node ran: a taint or a cordon kept it closed.
+// Unasked knows of pods that were not asked about since their node runs.
+func (c *Claim) refusedRunning() bool {
+	return !c.RunningSince.IsZero() && c.LastAsked.After(c.RunningSince) && !c.passed
 }
 
 // ForgetRefused forgets the pods that were last refused before the given time: no Missed asks about them any more, and a pod

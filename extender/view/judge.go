@@ -13,12 +13,12 @@ import (
 
 // Judge judges nodes for one pod by all that fit knows, as the cluster was when it was made. It is for one goroutine.
 type Judge struct {
-	view    *View
-	pod     *corev1.Pod
-	world   *fit.World
+	view  *View
+	pod   *corev1.Pod
+	world *fit.World
 	// promised is the world with the claimed pods, for a pod that wants to be with others; nil for one that does not.
 	promised *fit.World
-	volumes []fit.VolumeConstraint
+	volumes  []fit.VolumeConstraint
 	// pools are judged apart: a pod without requests claims each pool's own defaults.
 	pools map[v1alpha1.PoolName]*poolJudge
 }

@@ -120,6 +120,14 @@ func (v *View) AnyOfOurs() (v1alpha1.NodeName, bool) {
 	return first, first != ""
 }
 
+// AtRest reports whether the node stands by or is being stopped, and shows no start.
+func (v *View) AtRest(name v1alpha1.NodeName) bool {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	n := v.nodeOf(name)
+	return n != nil && (n.State == v1alpha1.StateStandby || n.State == v1alpha1.StateStopping)
+}
+
 // Waiting returns a pod that is bound nowhere, nil if it is not known as such.
 func (v *View) Waiting(uid types.UID) *corev1.Pod {
 	v.mu.RLock()

@@ -3,6 +3,7 @@ package start
 import (
 	"context"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,7 +57,7 @@ func (s *Starter) gathers(name v1alpha1.NodeName) time.Duration {
 func (s *Starter) named(node *corev1.Node) []types.UID {
 	pods := s.claimed(v1alpha1.NodeName(node.Name))
 	for uid := range strings.SplitSeq(node.Annotations[v1alpha1.AnnotationClaims], ",") {
-		if uid := types.UID(uid); uid != "" && s.unknown(uid) {
+		if uid := types.UID(uid); uid != "" && !slices.Contains(pods, uid) && s.unknown(uid) {
 			pods = append(pods, uid)
 		}
 	}

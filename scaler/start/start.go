@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -50,8 +49,10 @@ const (
 )
 
 const (
-	// workers bounds starts under way at once: enough to keep the API server busy, few enough not to crowd it.
+	// workers bounds writes under way at once: enough to keep the API server busy, few enough not to crowd it.
 	workers = 32
+	// callWorkers bounds the calls under way. They have workers of their own: a cloud that hangs holds up no write.
+	callWorkers = 32
 	// retryFirst and retryMost bound the pause before a refused call is made again.
 	retryFirst = 100 * time.Millisecond
 	retryMost  = 10 * time.Second
@@ -89,12 +90,15 @@ type Starter struct {
 	unknown func(types.UID) bool
 	now     func() time.Time
 	log     logr.Logger
-	queue   workqueue.TypedRateLimitingInterface[v1alpha1.NodeName]
+	// queue are the nodes to write to, callQueue those to call the cloud for.
+	queue, callQueue workqueue.TypedRateLimitingInterface[v1alpha1.NodeName]
+
+	intents intents
 
 	// mu guards the fields below.
 	mu sync.Mutex
 	// calls are the nodes whose intent stands and whose call the cloud has not accepted yet.
-	calls map[v1alpha1.NodeName]Trigger
+	calls map[v1alpha1.NodeName]openCall
 	// asked is what asked first for a node that is in the queue.
 	asked map[v1alpha1.NodeName]Trigger
 	// written is when claims were last written to nodes that start.
@@ -122,22 +126,30 @@ type Options struct {
 	Unknown func(types.UID) bool
 	Now     func() time.Time
 	Log     logr.Logger
-	// Queue is where nodes wait for their step; nil for one that waits by the clock of the machine.
-	Queue workqueue.TypedRateLimitingInterface[v1alpha1.NodeName]
+	// Queue is where nodes wait for their step, Calls where they wait for their call; nil for one that waits by the
+	// clock of the machine.
+	Queue, Calls workqueue.TypedRateLimitingInterface[v1alpha1.NodeName]
 }
 
 // New returns a Starter; it works once its Start runs.
 func New(o Options) *Starter {
-	queue := o.Queue
-	if queue == nil {
-		queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.NodeName](retryFirst, retryMost))
+	if o.Queue == nil {
+		o.Queue = newQueue()
+	}
+	if o.Calls == nil {
+		o.Calls = newQueue()
 	}
 	return &Starter{
 		reader: o.Reader, live: o.Live, writer: o.Writer, cloud: o.Cloud, ledger: o.Ledger, events: o.Events, count: o.Count, refused: o.Refused,
-		ended: o.Ended, unknown: o.Unknown, now: o.Now, log: o.Log,
-		queue: queue, calls: map[v1alpha1.NodeName]Trigger{}, asked: map[v1alpha1.NodeName]Trigger{}, written: map[v1alpha1.NodeName]time.Time{},
+		ended: o.Ended, unknown: o.Unknown, now: o.Now, log: o.Log, queue: o.Queue, callQueue: o.Calls, intents: intents{now: o.Now},
+		calls: map[v1alpha1.NodeName]openCall{}, asked: map[v1alpha1.NodeName]Trigger{}, written: map[v1alpha1.NodeName]time.Time{},
 		answers: map[v1alpha1.NodeName]Answer{},
 	}
+}
+
+func newQueue() workqueue.TypedRateLimitingInterface[v1alpha1.NodeName] {
+	return workqueue.NewTypedRateLimitingQueue(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.NodeName](retryFirst, retryMost))
 }
 
 // NeedLeaderElection is false: a replica starts what its own extender promised.
@@ -148,18 +160,26 @@ func (s *Starter) NeedLeaderElection() bool { return false }
 func (s *Starter) Start(ctx context.Context) error {
 	step, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	var wg sync.WaitGroup
+	var writes, calls sync.WaitGroup
+	work(&writes, workers, func() bool { return s.next(ctx, step) })
+	work(&calls, callWorkers, func() bool { return s.nextCall(ctx, step) })
+	<-ctx.Done()
+	defer time.AfterFunc(finishTime, cancel).Stop()
+	s.queue.ShutDown()
+	writes.Wait() // before the calls end: each intent that was written has one
+	s.callQueue.ShutDown()
+	calls.Wait()
+	return nil
+}
+
+// work has so many workers take steps until there are no more.
+func work(group *sync.WaitGroup, workers int, step func() bool) {
 	for range workers {
-		wg.Go(func() {
-			for s.next(ctx, step) {
+		group.Go(func() {
+			for step() {
 			}
 		})
 	}
-	<-ctx.Done()
-	s.queue.ShutDown()
-	defer time.AfterFunc(finishTime, cancel).Stop()
-	wg.Wait()
-	return nil
 }
 
 // StartNode makes sure that the node is being started, if it is standby, and that the claims on it are published. It
@@ -195,13 +215,14 @@ func (s *Starter) Resume(node v1alpha1.NodeName, trigger Trigger, seen time.Time
 		return
 	}
 	if _, ours := s.calls[node]; !ours {
-		s.calls[node] = trigger
+		s.calls[node] = openCall{trigger: trigger}
 	}
 	s.mu.Unlock()
-	s.queue.Add(node)
+	s.callQueue.Add(node)
 }
 
-// Step takes the next node of the queue one step further, as Start's workers do all the time. It waits while there is none.
+// Step takes the next node of the queue one step further, as Start's workers do all the time. It waits while there is
+// none. It calls no cloud.
 func (s *Starter) Step(ctx context.Context) { s.next(ctx, ctx) }
 
 // next takes one node a step further. ctx is the Starter's, step that of the calls it makes.
@@ -224,11 +245,9 @@ func (s *Starter) next(ctx, step context.Context) bool {
 	return true
 }
 
-// advance takes the node one step further: intent, call, or publication of claims. asked is what a new start is counted by.
+// advance takes the node one step further: intent, publication of claims, or the end of its drain. asked is what a new
+// start is counted by.
 func (s *Starter) advance(ctx context.Context, name v1alpha1.NodeName, asked Trigger) error {
-	if trigger, ok := s.pending(name); ok {
-		return s.again(ctx, name, trigger)
-	}
 	node := &corev1.Node{}
 	if err := s.reader.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -247,7 +266,7 @@ func (s *Starter) advance(ctx context.Context, name v1alpha1.NodeName, asked Tri
 	return nil // running or on its way out: nothing to start, and claims on it are not ours to publish
 }
 
-// intend writes the start intent and goes on to the call. Where the Node is no longer as the cache shows it, the next
+// intend writes the start intent and has the cloud called. Where the Node is no longer as the cache shows it, the next
 // event of the Node decides what becomes of the claims.
 func (s *Starter) intend(ctx context.Context, node *corev1.Node, asked Trigger) error {
 	name := v1alpha1.NodeName(node.Name)
@@ -255,19 +274,24 @@ func (s *Starter) intend(ctx context.Context, node *corev1.Node, asked Trigger) 
 	if len(uids) == 0 {
 		return nil // its pods were bound elsewhere or deleted while it waited in the queue
 	}
+	if wait := s.gathers(name); wait > 0 { // the intent was just written, and the cache does not show it yet
+		s.queue.AddAfter(name, wait)
+		return nil
+	}
 	if !s.ledger.ScarceUntil(claim.OfferingOf(node.Labels), s.now()).IsZero() {
 		s.ended(s.ledger.Failed(name)) // promised before another node of its zone and type was refused
 		return nil
 	}
-	if err := s.writeIntent(ctx, node, uids); err != nil {
-		if apierrors.IsInvalid(err) {
-			return fmt.Errorf("node changed while its start was written: %w", err)
-		}
-		return err
+	if until := claim.NodeOf(node, nil).UnavailableUntil; s.now().Before(until) {
+		s.move(name, until, "it backs off after a failed start")
+		return nil
 	}
-	s.remember(name, asked)
+	if err := s.writeIntent(ctx, node, uids); err != nil {
+		return s.notWritten(ctx, node, err)
+	}
 	s.wrote(name)
-	return s.call(ctx, node, asked)
+	s.intended(node, asked)
+	return nil
 }
 
 // StartBound starts a standby node that nobody claimed but a pod is bound to.
@@ -285,7 +309,10 @@ func (s *Starter) writeIntent(ctx context.Context, node *corev1.Node, claims []t
 	if err := client.IgnoreNotFound(s.reader.Get(ctx, client.ObjectKey{Name: string(name)}, pool)); err != nil {
 		return err
 	}
-	return s.patch(ctx, node, transition.Starting(node, pool.Spec.Template.StartupTaints, claims, s.now()))
+	s.intents.begin()
+	err := s.patch(ctx, node, transition.Starting(node, pool.Spec.Template.StartupTaints, claims, s.now()))
+	s.intents.end(v1alpha1.NodeName(node.Name), err)
+	return err
 }
 
 // takeBack cancels the drain of an empty node for the pods that claimed it. Once the stop intent stands it cannot: the
@@ -300,8 +327,11 @@ func (s *Starter) takeBack(ctx context.Context, node *corev1.Node) error {
 		return client.IgnoreNotFound(err)
 	}
 	err := s.patch(ctx, node, transition.Running(node, transition.TemplateOf(pool, name, InstanceOf(node)), s.now()))
+	if err == nil {
+		return nil
+	}
 	if !apierrors.IsInvalid(err) {
-		return err
+		return s.notWritten(ctx, node, err)
 	}
 	live := &corev1.Node{}
 	if err := s.live.Get(ctx, client.ObjectKeyFromObject(node), live); err != nil {
@@ -311,26 +341,7 @@ func (s *Starter) takeBack(ctx context.Context, node *corev1.Node) error {
 		s.ended(s.ledger.Failed(v1alpha1.NodeName(node.Name)))
 		return nil
 	}
-	return err // only its taints have changed: once more
-}
-
-// again makes a call that was refused, or that another process left open. The Node is read from the API server: the
-// leader may have given the start up since, and no instance must start behind a Node that says standby.
-func (s *Starter) again(ctx context.Context, name v1alpha1.NodeName, trigger Trigger) error {
-	node := &corev1.Node{}
-	err := s.live.Get(ctx, client.ObjectKey{Name: string(name)}, node)
-	switch {
-	case apierrors.IsNotFound(err):
-		s.forget(name)
-		s.ended(s.ledger.Failed(name))
-		return nil
-	case err != nil:
-		return err
-	case v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) != v1alpha1.StateStarting:
-		s.forget(name)
-		return nil
-	}
-	return s.call(ctx, node, trigger)
+	return s.notWritten(ctx, node, err) // maybe only its taints have changed: once more
 }
 
 // call asks the cloud. A refusal that can pass is an error, which comes again; any other ends the start.
@@ -351,7 +362,7 @@ func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) 
 		until := s.ledger.Scarce(claim.OfferingOf(node.Labels), s.now())
 		return s.decline(ctx, name, declined{RefusedCapacity, v1alpha1.ReasonInsufficientCapacity, err.Error(), until})
 	case stillStopping(err):
-		if len(s.claimed(name)) == 0 || s.queue.NumRequeues(name) < patience {
+		if len(s.claimed(name)) == 0 || s.callQueue.NumRequeues(name) < patience {
 			return err
 		}
 		return s.decline(ctx, name, declined{RefusedStopping, v1alpha1.ReasonStartFailed, err.Error(), s.now().Add(claim.RestAfterRefusal)})
@@ -441,20 +452,25 @@ func (s *Starter) decline(ctx context.Context, name v1alpha1.NodeName, why decli
 	s.forget(name)
 	s.ledger.Rest(name, why.until) // the view may show the intent a moment longer, as room on a starting node
 	defer func() { s.ended(s.ledger.Failed(name)) }()
-	node := &corev1.Node{}
-	if err := s.live.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil {
-		return client.IgnoreNotFound(err)
+	said := false
+	for range giveUpTries { // claims may be published on the node meanwhile
+		node := &corev1.Node{}
+		if err := s.live.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		if v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) != v1alpha1.StateStarting {
+			return nil // another process has moved it on
+		}
+		if !said {
+			s.events.Eventf(node, nil, corev1.EventTypeWarning, string(why.reason), "Start", "%s", why.words)
+			s.refused(v1alpha1.PoolName(node.Labels[v1alpha1.LabelPool]), why.why)
+			said = true
+		}
+		if err := s.patch(ctx, node, transition.StartDeclined(node, why.until)); !apierrors.IsInvalid(err) {
+			return err
+		}
 	}
-	if v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) != v1alpha1.StateStarting {
-		return nil // somebody else has moved it on
-	}
-	s.events.Eventf(node, nil, corev1.EventTypeWarning, string(why.reason), "Start", "%s", why.words)
-	s.refused(v1alpha1.PoolName(node.Labels[v1alpha1.LabelPool]), why.why)
-	err := s.patch(ctx, node, transition.StartDeclined(node, why.until))
-	if apierrors.IsInvalid(err) {
-		return nil
-	}
-	return err
+	return nil
 }
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;patch
@@ -465,25 +481,6 @@ func (s *Starter) patch(ctx context.Context, node *corev1.Node, p transition.Pat
 	target := &corev1.Node{}
 	target.Name = node.Name
 	return s.writer.Patch(ctx, target, client.RawPatch(types.JSONPatchType, p.JSON()))
-}
-
-func (s *Starter) pending(name v1alpha1.NodeName) (Trigger, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t, ok := s.calls[name]
-	return t, ok
-}
-
-func (s *Starter) remember(name v1alpha1.NodeName, t Trigger) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.calls[name] = t
-}
-
-func (s *Starter) forget(name v1alpha1.NodeName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.calls, name)
 }
 
 // InstanceOf is the instance that the Node's provider id names: its last part. "" where the Node has none.

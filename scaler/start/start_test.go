@@ -47,6 +47,8 @@ type rig struct {
 	answer func(n int) error
 	// patching is called before each patch.
 	patching func() error
+	// denying, if set, is called before each patch of the named node.
+	denying func(node string) error
 
 	mu      sync.Mutex // guards what follows
 	log     []string
@@ -103,6 +105,12 @@ func (r *rig) run(f func()) {
 	}
 }
 
+// end is for a Starter that was not run.
+func (r *rig) end() {
+	r.starter.queue.ShutDown()
+	r.starter.callQueue.ShutDown()
+}
+
 // cache reads what the rig says a cache would show.
 type cache struct{ *rig }
 
@@ -139,6 +147,11 @@ func (r *rig) patch(ctx context.Context, c client.WithWatch, o client.Object, p 
 	if err := r.patching(); err != nil {
 		return err
 	}
+	if r.denying != nil {
+		if err := r.denying(o.GetName()); err != nil {
+			return err
+		}
+	}
 	err := c.Patch(ctx, o, p, opts...)
 	if err != nil && strings.Contains(err.Error(), "test") {
 		err = apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", schema.GroupResource{Resource: "nodes"}, o.GetName(), err.Error(), 0, false)
@@ -168,10 +181,15 @@ func (r *rig) promise(pods ...string) {
 func (r *rig) node() *corev1.Node {
 	r.t.Helper()
 	n := &corev1.Node{}
-	if err := r.api.Get(r.t.Context(), client.ObjectKey{Name: "c"}, n); err != nil {
+	r.read("c", n)
+	return n
+}
+
+func (r *rig) read(name string, n *corev1.Node) {
+	r.t.Helper()
+	if err := r.api.Get(r.t.Context(), client.ObjectKey{Name: name}, n); err != nil {
 		r.t.Fatal(err)
 	}
-	return n
 }
 
 func (r *rig) said() []string {
@@ -354,6 +372,7 @@ func TestALaggingCacheStartsNothingTwice(t *testing.T) {
 			synctest.Wait()
 			r.cached.Store(nodeIn(v1alpha1.StateStandby))
 			r.promise("b")
+			<-time.After(gathering)
 			r.starter.StartNode("c")
 			synctest.Wait()
 			r.cached.Store(nil)
@@ -411,7 +430,7 @@ func TestAStartThatWasGivenUpIsNotTriedAgain(t *testing.T) {
 			<-time.After(time.Minute)
 		})
 		r.want("patch c starting claims a", "start i-c")
-		if _, pending := r.starter.pending("c"); pending {
+		if _, pending := r.starter.takeOpen("c"); pending {
 			t.Error("the call is still remembered")
 		}
 	})
@@ -549,7 +568,7 @@ func TestRestAfterAFailureDoubles(t *testing.T) {
 				if got := r.node().Annotations[v1alpha1.AnnotationUnavailableUntil]; got != want {
 					t.Errorf("unavailable until %s, want %s", got, want)
 				}
-				r.starter.queue.ShutDown()
+				r.end()
 			})
 		})
 	}
@@ -567,7 +586,7 @@ func TestFailLeavesANodeThatHasMovedOn(t *testing.T) {
 		if got := r.said(); len(got) != 0 {
 			t.Errorf("events %q", got)
 		}
-		r.starter.queue.ShutDown()
+		r.end()
 	})
 }
 
@@ -595,7 +614,7 @@ func TestFailIsWrittenThoughClaimsAreToo(t *testing.T) {
 				if got := r.said(); len(got) != 1 {
 					t.Errorf("events %q, want one", got)
 				}
-				r.starter.queue.ShutDown()
+				r.end()
 			})
 		})
 	}
@@ -670,7 +689,7 @@ func TestResumeOfANodeThatIsGone(t *testing.T) {
 		r.promise("a")
 		r.run(func() { r.starter.Resume("c", TriggerPending, time.Now()) })
 		r.want()
-		if _, pending := r.starter.pending("c"); pending || r.ledger.Len() != 0 {
+		if _, pending := r.starter.takeOpen("c"); pending || r.ledger.Len() != 0 {
 			t.Errorf("remembered %v, %d claims; want neither", pending, r.ledger.Len())
 		}
 	})
@@ -709,5 +728,86 @@ func TestInstanceOf(t *testing.T) {
 		if got := InstanceOf(n); got != want {
 			t.Errorf("instance of %q is %q, want %q", id, got, want)
 		}
+	}
+}
+
+// hanging is a cloud that answers no call until it is released.
+type hanging struct {
+	*rig
+	release chan struct{}
+}
+
+func (h hanging) StartInstance(ctx context.Context, id string) error {
+	select {
+	case <-h.release:
+		return h.rig.StartInstance(ctx, id)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// TestACloudThatHangsHoldsUpNoWrite: more calls hang than there are workers. Intents of other nodes, publications of further
+// claims and cancelled drains go out all the same, and each call is made once.
+func TestACloudThatHangsHoldsUpNoWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var nodes []*corev1.Node
+		var names []string
+		for i := range 3 * workers {
+			names = append(names, fmt.Sprintf("n-%03d", i))
+			nodes = append(nodes, ofOneCPU(names[i]))
+		}
+		r := newPlacerRig(t, append(nodes, ofOneCPU("z-shared"), drainingOne("z-drained"))...)
+		cloud := hanging{r.rig, make(chan struct{})}
+		r.starter.cloud = cloud
+		r.runBoth(func() {
+			for _, name := range append(names, "z-shared") {
+				r.claim(t, name, "first-on-"+name)
+				r.starter.StartNode(v1alpha1.NodeName(name))
+			}
+			<-time.After(time.Second)
+			r.claim(t, "z-shared", "second-on-z-shared")
+			r.starter.StartNode("z-shared")
+			r.claim(t, "z-drained", "on-z-drained")
+			r.starter.StartNode("z-drained")
+			<-time.After(time.Second)
+			for _, name := range names {
+				r.wantState(t, name, v1alpha1.StateStarting, "first-on-"+name)
+			}
+			r.wantState(t, "z-shared", v1alpha1.StateStarting, "first-on-z-shared,second-on-z-shared")
+			r.wantState(t, "z-drained", v1alpha1.StateRunning, "")
+			close(cloud.release)
+			<-time.After(time.Minute)
+		})
+		for _, name := range append(names, "z-shared") {
+			if n := r.starts("i-" + name); n != 1 {
+				t.Errorf("%d calls to start i-%s, want one", n, name)
+			}
+		}
+		if n := r.starts("i-z-drained"); n != 0 {
+			t.Errorf("the node whose drain was cancelled was started %d times", n)
+		}
+	})
+}
+
+// claim promises a pod that asks for nothing room on the node.
+func (r *placerRig) claim(t *testing.T, node, pod string) {
+	t.Helper()
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: pod, UID: types.UID(pod)}}
+	n := *r.view.Candidates([]string{node})[0]
+	n.StartBudget = 0
+	if d := r.ledger.Decide(claim.Ask{Pod: p, Nodes: []*claim.Node{&n}}, time.Now()); d.Claim == nil {
+		t.Errorf("set-up: no claim on %s: %s", node, d.Reason)
+	}
+}
+
+func (r *placerRig) wantState(t *testing.T, node string, state v1alpha1.NodeState, claims string) {
+	t.Helper()
+	n := &corev1.Node{}
+	r.read(node, n)
+	if got := v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]); got != state {
+		t.Errorf("%s is %s, want %s", node, got, state)
+	}
+	if got := n.Annotations[v1alpha1.AnnotationClaims]; got != claims {
+		t.Errorf("%s has the claims %q, want %q", node, got, claims)
 	}
 }

@@ -1,0 +1,100 @@
+package start
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+)
+
+// openCall is a call that the cloud has not accepted yet.
+type openCall struct {
+	trigger Trigger
+	// node is the Node on which the intent was written at the given time, for the first call; nil for any other.
+	node *corev1.Node
+	at   time.Time
+}
+
+// sureFor is how long after its intent a call is made without another look at the Node: nobody gives a start up sooner.
+const sureFor = time.Second
+
+// intended takes in that the intent stands, and has the cloud called.
+func (s *Starter) intended(node *corev1.Node, trigger Trigger) {
+	name := v1alpha1.NodeName(node.Name)
+	s.mu.Lock()
+	s.calls[name] = openCall{trigger, node, s.now()}
+	s.mu.Unlock()
+	s.callQueue.Add(name)
+}
+
+// StepCall makes the next call of the queue, as Start's workers do all the time. It waits while there is none.
+func (s *Starter) StepCall(ctx context.Context) { s.nextCall(ctx, ctx) }
+
+// nextCall makes one call. ctx is the Starter's, step that of the call. Once ctx has ended only first calls are made:
+// the others are the next process's.
+func (s *Starter) nextCall(ctx, step context.Context) bool {
+	name, shutdown := s.callQueue.Get()
+	if shutdown {
+		return false
+	}
+	defer s.callQueue.Done(name)
+	open, ok := s.takeOpen(name)
+	if !ok || open.node == nil && ctx.Err() != nil {
+		s.callQueue.Forget(name)
+		return true
+	}
+	if err := s.callOpen(step, name, open); err != nil && ctx.Err() == nil {
+		s.log.Info("call will be made again", "node", name, "error", err.Error())
+		s.callQueue.AddRateLimited(name)
+		return true
+	}
+	s.callQueue.Forget(name)
+	return true
+}
+
+func (s *Starter) callOpen(ctx context.Context, name v1alpha1.NodeName, open openCall) error {
+	if open.node != nil && s.now().Sub(open.at) < sureFor {
+		return s.call(ctx, open.node, open.trigger)
+	}
+	return s.again(ctx, name, open.trigger)
+}
+
+// again makes a call that was refused, or that another process left open. The Node is read from the API server: the
+// leader may have given the start up since, and no instance must start behind a Node that says standby.
+func (s *Starter) again(ctx context.Context, name v1alpha1.NodeName, trigger Trigger) error {
+	node := &corev1.Node{}
+	err := s.live.Get(ctx, client.ObjectKey{Name: string(name)}, node)
+	switch {
+	case apierrors.IsNotFound(err):
+		s.forget(name)
+		s.ended(s.ledger.Failed(name))
+		return nil
+	case err != nil:
+		return err
+	case v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) != v1alpha1.StateStarting:
+		s.forget(name)
+		return nil
+	}
+	return s.call(ctx, node, trigger)
+}
+
+// takeOpen returns the node's open call. What it says of the intent is for one call.
+func (s *Starter) takeOpen(name v1alpha1.NodeName) (openCall, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	open, ok := s.calls[name]
+	if ok {
+		s.calls[name] = openCall{trigger: open.trigger}
+	}
+	return open, ok
+}
+
+func (s *Starter) forget(name v1alpha1.NodeName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.calls, name)
+}
