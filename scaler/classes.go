@@ -66,6 +66,10 @@ type look struct {
 
 // Reconcile holds the class while pools refer to it, and has the cloud asked when what it said has grown old.
 func (c *classes) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Result, error) {
+	return afterConflict(c.step(ctx, req))
+}
+
+func (c *classes) step(ctx context.Context, req reconcile.Request) (ctrl.Result, error) {
 	class := c.kind.New()
 	if err := c.client.Get(ctx, req.NamespacedName, class); err != nil {
 		if client.IgnoreNotFound(err) == nil {
@@ -78,7 +82,7 @@ func (c *classes) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 		return ctrl.Result{}, err
 	}
 	if err := c.hold(ctx, class, len(pools) > 0); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(ignoreConflict(err))
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if class.GetDeletionTimestamp() != nil && len(pools) == 0 {
 		return ctrl.Result{}, nil // nobody is left to read what would be written
@@ -87,7 +91,7 @@ func (c *classes) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 	found := c.resolve(ctx, class)
 	c.conditions(class, pools, found)
 	if err := c.report(ctx, class, before); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(ignoreConflict(err))
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	return ctrl.Result{RequeueAfter: max(time.Second, found.next().Sub(c.now()))}, nil
 }

@@ -112,7 +112,7 @@ func (c *nodes) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctrl.Res
 	switch {
 	case apierrors.IsInvalid(err), apierrors.IsConflict(err):
 		// The Node is not as the cache shows it. A moment later the cache has caught up.
-		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
+		return ctrl.Result{RequeueAfter: conflictPause}, nil
 	case provider.IsRateLimit(err), provider.IsIncorrectState(err):
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	case err != nil:

@@ -455,7 +455,7 @@ func TestCallsThatHangLeaveWorkers(t *testing.T) {
 		close(r.hangs)
 		wg.Wait()
 		again.Range(func(id, err any) bool {
-			if err != error(nil) {
+			if err != nil {
 				t.Errorf("%s: %v", id, err)
 			}
 			if _, err := r.nodes.Reconcile(ctx, id.(v1alpha1.InstanceID)); err != nil {

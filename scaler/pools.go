@@ -81,6 +81,10 @@ type pools struct {
 
 // Reconcile brings one pool closer to its spec.
 func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Result, error) {
+	return afterConflict(c.step(ctx, req))
+}
+
+func (c *pools) step(ctx context.Context, req reconcile.Request) (ctrl.Result, error) {
 	pool := &v1alpha1.NodePool{}
 	if err := c.client.Get(ctx, req.NamespacedName, pool); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -94,7 +98,7 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 	if before := pool.DeepCopy(); controllerutil.AddFinalizer(pool, v1alpha1.FinalizerNodePool) {
 		// We go on at once: a finalizer does not change the generation, so this write brings no event that would lead back here.
 		if err := c.writeFinalizers(ctx, pool, before); err != nil {
-			return ctrl.Result{}, ignoreConflict(err)
+			return ctrl.Result{}, err
 		}
 	}
 	nodes := &corev1.NodeList{}
@@ -127,13 +131,13 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 	}
 	slots, err = c.reserve(ctx, pool, slots, wants, need.Zones)
 	if err != nil {
-		return ctrl.Result{}, ignoreConflict(err)
+		return ctrl.Result{}, err
 	}
 	again, launchErr := c.launch(ctx, pool, slots, wants, from)
 	count = c.count(pool, nodes.Items) // the launches of a moment ago are instances now
 	cond := c.imagesCondition(ctx, pool, images)
 	if err := c.report(ctx, pool, count, launchErr, &cond); err != nil {
-		return ctrl.Result{}, ignoreConflict(err)
+		return ctrl.Result{}, err
 	}
 	if recycleErr != nil {
 		return ctrl.Result{}, recycleErr
@@ -289,7 +293,7 @@ func (c *pools) empty(ctx context.Context, pool *v1alpha1.NodePool) (ctrl.Result
 	c.metrics.forget(v1alpha1.PoolName(pool.Name))
 	c.launches.forget(pool.UID)
 	c.warmups.forget(v1alpha1.PoolName(pool.Name))
-	return ctrl.Result{}, client.IgnoreNotFound(ignoreConflict(c.writeFinalizers(ctx, pool, before)))
+	return ctrl.Result{}, client.IgnoreNotFound(c.writeFinalizers(ctx, pool, before))
 }
 
 // writeFinalizers sends the finalizers alone. An update would send the whole spec as Go encodes it (60m as 1h0m0s) and so take
@@ -369,7 +373,19 @@ func (c *pools) byClass(kind ClassKind) handler.MapFunc {
 	}
 }
 
-// ignoreConflict: the object has changed since it was read, and that change brings an event.
+// conflictPause is how long a cache has to catch up with a write.
+const conflictPause = 50 * time.Millisecond
+
+// afterConflict has an object looked at again that is not as the cache showed it. What has changed may bring no event: our
+// own write of its status brings none.
+func afterConflict(r ctrl.Result, err error) (ctrl.Result, error) {
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: conflictPause}, nil
+	}
+	return r, err
+}
+
+// ignoreConflict is for what is looked at again in any case.
 func ignoreConflict(err error) error {
 	if apierrors.IsConflict(err) {
 		return nil
