@@ -206,7 +206,7 @@ func standby(o Observation, now time.Time) Decision {
 	case o.Instance.State == provider.InstanceRunning && opens(o.Node):
 		return do(ToRunning, "started by somebody else")
 	case o.Instance.State == provider.InstanceStopped && o.Counting > 0:
-		return do(RequestStart, "a pod is bound to the stopped node")
+		return startForBound(o, now)
 	case astray && o.Counting > 0:
 		return do(RequestStart, "a pod is bound to the node, which somebody else started and which does not report")
 	case astray && o.Claims == 0:
@@ -217,10 +217,27 @@ func standby(o Observation, now time.Time) Decision {
 		return do(WarmAgain, o.Why)
 	case o.Instance.State == provider.InstanceStopped && o.Leaving > 0:
 		return do(DeleteLeft, "pods that are being deleted are on the stopped node")
-	case o.Node.UnavailableUntil.After(now.Add(MaxBackoff)): // written by a clock that is ahead of ours
+	case backsOffTooLong(o, now):
 		return do(LimitBackoff, "backs off for longer than any failed start does")
 	}
 	return wait("standing by", 0)
+}
+
+// startForBound starts the stopped node for a pod that is bound to it. That one can go nowhere else, but what the cloud refused
+// a moment ago it would refuse again, and each try is written on the Node.
+func startForBound(o Observation, now time.Time) Decision {
+	switch left := o.Node.UnavailableUntil.Sub(now); {
+	case backsOffTooLong(o, now):
+		return do(LimitBackoff, "backs off for longer than any failed start does")
+	case left > 0:
+		return wait("a pod is bound to the stopped node, which backs off after a failed start", left)
+	}
+	return do(RequestStart, "a pod is bound to the stopped node")
+}
+
+// backsOffTooLong: the back-off was written by a clock that is ahead of ours.
+func backsOffTooLong(o Observation, now time.Time) bool {
+	return o.Node.UnavailableUntil.After(now.Add(MaxBackoff))
 }
 
 func running(o Observation, now time.Time) Decision {
