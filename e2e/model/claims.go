@@ -111,7 +111,7 @@ func (w *World) rollOutLogger() {
 	if w.logger {
 		return
 	}
-	w.logger = true
+	w.logger, w.loggerAt = true, w.now
 	for _, p := range w.processes {
 		for _, set := range w.daemonSets() {
 			p.view.SetDaemonSet(&set)

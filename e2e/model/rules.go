@@ -240,6 +240,9 @@ func (r *rules) started(i *instance) {
 		r.unannounced("start", i, n, n != nil && stateOf(n) == v1alpha1.StateWarmup)
 		return
 	}
+	if r.w.logger && r.w.now.Sub(r.w.loggerAt) < time.Minute {
+		return // what was promised before the DaemonSet came may fit no more, and another node is started for it
+	}
 	claims := claimsOn(n)
 	starting := 0
 	for _, o := range r.w.api.nodes() {

@@ -36,8 +36,9 @@ type World struct {
 	defect defect
 	// skew is how far the clock of the next process's machine is off.
 	skew time.Duration
-	// logger: a DaemonSet's pods come with each start.
-	logger bool
+	// logger: a DaemonSet's pods come with each start, from loggerAt on.
+	logger   bool
+	loggerAt time.Time
 	// refusedLaunches counts the calls that a refused class has cost.
 	refusedLaunches int
 

@@ -50,7 +50,7 @@ func draft(n *corev1.Node) *corev1.Node {
 
 // between is the patch from one Node to another, as far as labels, annotations, taints and cordon go. It tests the
 // uid (a Node of the same name may be another one), the state that the step starts from, the claims where it changes
-// them, and the taints where it replaces them.
+// them, the taints where it replaces them, and a cordon that it relies upon.
 func between(was, is *corev1.Node) Patch {
 	p := Patch{{Op: "test", Path: "/metadata/uid", Value: was.UID}}
 	if state, ok := was.Labels[v1alpha1.LabelState]; ok {
@@ -62,7 +62,14 @@ func between(was, is *corev1.Node) Patch {
 	p = append(p, mapOps("/metadata/labels", was.Labels, is.Labels)...)
 	p = append(p, mapOps("/metadata/annotations", was.Annotations, is.Annotations)...)
 	p = append(p, taintOps(was.Spec.Taints, is.Spec.Taints)...)
+	if was.Spec.Unschedulable && is.Spec.Unschedulable && isShut(is) && !isShut(was) {
+		p = append(p, Op{Op: "test", Path: "/spec/unschedulable", Value: true}) // a person's, who may take it away meanwhile
+	}
 	return append(p, cordonOps(was.Spec.Unschedulable, is.Spec.Unschedulable)...)
+}
+
+func isShut(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintStandby })
 }
 
 func mapOps(path string, was, is map[string]string) Patch {

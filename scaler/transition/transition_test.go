@@ -507,6 +507,23 @@ func TestAStartThatIsGivenUpStopsByAnIntent(t *testing.T) {
 	}
 }
 
+// TestACordonThatIsReliedUponIsTested: a person's cordon closes the node, and goes before the node is shut.
+func TestACordonThatIsReliedUponIsTested(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	running := func(cordoned bool) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", Labels: map[string]string{v1alpha1.LabelState: "running"}}}
+		n.Spec.Unschedulable = cordoned
+		return n
+	}
+	shut := Stopping(running(true), v1alpha1.StopEmpty, now)
+	if is := apply(t, running(true), shut); is.Annotations[v1alpha1.AnnotationCordoned] != "" {
+		t.Error("the person's cordon is taken for ours")
+	}
+	if is, err := try(running(false), shut); err == nil {
+		t.Errorf("the node is stopping and open: %+v", is.Spec)
+	}
+}
+
 // TestStopMarks: who asks again relies on the intent, who takes it back on nobody asking again meanwhile.
 func TestStopMarks(t *testing.T) {
 	const first, second = "2026-03-01T11:00:00Z", "2026-03-01T11:59:00Z"
