@@ -67,7 +67,7 @@ func (w *World) week(seed uint64) map[string]int {
 	all, most := operations(), map[string]int{}
 	for k := uint64(0); w.broken == nil && w.now.Sub(epoch()) < 7*24*time.Hour; k++ {
 		for _, o := range Generate(seed*1_000_000 + k).Operations {
-			if o.Name == "crash" || o.Name == "kill" || o.Name == "rival" {
+			if slices.Contains([]string{"crash", "kill", "rival", "clock"}, o.Name) {
 				continue // one process lives through the week
 			}
 			w.runUntil(w.now.Add(o.Wait))
@@ -84,13 +84,19 @@ func (w *World) week(seed uint64) map[string]int {
 	return most
 }
 
-// scene is a pool, a pod that is served, and their end: what is kept for an hour only is replaced by what the scene brings.
+// scene is a pool, two pods that are served one after the other, and their end: what is kept for an hour only is replaced by
+// what the second pod brings.
 func (w *World) scene() {
 	all := operations()
+	w.rollOutLogger() // which stays
 	all["newpool"].do(w, [4]int{0, 0, 1})
 	w.runUntil(w.now.Add(time.Hour))
-	all["pods"].do(w, [4]int{})
-	w.runUntil(w.now.Add(time.Hour))
+	for range 2 {
+		all["pods"].do(w, [4]int{})
+		w.runUntil(w.now.Add(time.Hour))
+		w.deletePods([4]int{})
+		w.runUntil(w.now.Add(3 * time.Hour))
+	}
 	w.finish()
 	w.runUntil(w.now.Add(3 * 24 * time.Hour))
 }

@@ -125,18 +125,17 @@ func (p *process) hear(k kind, before, after client.Object) {
 	if object == nil {
 		object = before
 	}
+	if before != nil && (after == nil || before.GetUID() != after.GetUID()) { // the second is made anew under its name
+		p.unsee(before)
+	}
 	switch o := object.(type) {
 	case *corev1.Node:
-		if after == nil {
-			p.view.DeleteNode(v1alpha1.NodeName(o.Name))
-		} else {
+		if after != nil {
 			p.view.SetNode(o)
 		}
 		p.hearNode(before, o)
 	case *corev1.Pod:
-		if after == nil {
-			p.view.DeletePod(o)
-		} else {
+		if after != nil {
 			p.view.SetPod(o)
 		}
 		for _, id := range p.loops.InstancesOfPod(p.ctx, o) {
@@ -146,9 +145,7 @@ func (p *process) hear(k kind, before, after client.Object) {
 			p.pods.add(client.ObjectKeyFromObject(o))
 		}
 	case *v1alpha1.NodePool:
-		if after == nil {
-			p.view.DeletePool(v1alpha1.PoolName(o.Name))
-		} else {
+		if after != nil {
 			p.view.SetPool(o)
 		}
 		if before == nil || after == nil || before.GetGeneration() != o.Generation || !equality.Semantic.DeepEqual(before.GetAnnotations(), o.Annotations) {
@@ -158,6 +155,18 @@ func (p *process) hear(k kind, before, after client.Object) {
 		for _, pool := range sorted[*v1alpha1.NodePool](p.w.api.objects, kindPool) {
 			p.wakePool(v1alpha1.PoolName(pool.Name))
 		}
+	}
+}
+
+// unsee takes an object out of the view.
+func (p *process) unsee(object client.Object) {
+	switch o := object.(type) {
+	case *corev1.Node:
+		p.view.DeleteNode(v1alpha1.NodeName(o.Name))
+	case *corev1.Pod:
+		p.view.DeletePod(o)
+	case *v1alpha1.NodePool:
+		p.view.DeletePool(v1alpha1.PoolName(o.Name))
 	}
 }
 
