@@ -102,28 +102,42 @@ func (w *World) scene() {
 }
 
 func (w *World) deleteAll(k kind) {
-	for _, o := range maps.Clone(w.api.objects[k]) {
+	for _, o := range sorted[client.Object](w.api.objects, k) { // in order, or no two runs were equal
 		w.api.remove(k, client.ObjectKeyFromObject(o))
 	}
 }
 
+// boundOfScenes is the most that the maps of a process hold that has played the scene alone. Several are played, because
+// machines die and nodes are replaced by chance, and what was said of a start is kept for an hour.
+func boundOfScenes(t *testing.T) map[string]int {
+	t.Helper()
+	bound := map[string]int{}
+	for seed := uint64(1); seed <= 12; seed++ {
+		w := NewWorld(seed, nil)
+		if w.scene(); w.broken != nil {
+			t.Fatal(w.broken)
+		}
+		for path, size := range w.processes[0].kept() {
+			bound[path] = max(bound[path], size)
+		}
+	}
+	return bound
+}
+
 // TestAWeekLeavesNothing: what the process keeps per pod, node, instance or pool ends with it. After a week and a short
-// scene its maps hold no more than those of a process that played the scene alone.
+// scene its maps hold no more than those of processes that played the scene alone.
 func TestAWeekLeavesNothing(t *testing.T) {
 	t.Parallel()
 	const seed = 1
-	fresh := NewWorld(seed, nil)
-	fresh.scene()
-	bound := fresh.processes[0].kept()
-
+	bound := boundOfScenes(t)
 	w := NewWorld(seed, nil)
 	process, most := w.processes[0], w.week(seed)
 	w.deleteAll(kindPod)
 	w.deleteAll(kindPool)
 	w.runUntil(w.now.Add(24 * time.Hour))
 	w.scene()
-	if w.broken != nil || fresh.broken != nil || w.processes[0] != process {
-		t.Fatalf("%v, %v, the same process: %t", w.broken, fresh.broken, w.processes[0] == process)
+	if w.broken != nil || w.processes[0] != process {
+		t.Fatalf("%v, the same process: %t", w.broken, w.processes[0] == process)
 	}
 	if len(most) < 20 {
 		t.Errorf("only %d maps were ever filled: %v", len(most), most)
