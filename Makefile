@@ -26,13 +26,13 @@ LDFLAGS = -s -w -X main.version=$(VERSION)
 P ?= 2
 # The race detector for the unit tests; RACE= leaves it out where there is no time or no C compiler.
 RACE ?= -race
-# Per test binary. Nothing takes a third of it; what hangs shall say so.
-TIMEOUT ?= 15m
+# Per test binary. The longest (suites/exact) takes a third of it; what hangs shall say so.
+TIMEOUT ?= 30m
 # More arguments of go test, such as TESTFLAGS='-run TestTaintParity'; V=1 shows what passing tests print.
 TESTFLAGS ?=
 V ?=
-# How many failed tests of the suites are run once more, each alone; what passes only then is named as UNSTABLE at the end. More failures are no
-# accident, and none is run again.
+# With at most AGAIN failed tests in the suites, each is run once more, alone. A test that passes only
+# then is named as UNSTABLE at the end.
 AGAIN ?= 2
 # Per fuzz target of fuzz-short.
 FUZZTIME ?= 5s
@@ -95,18 +95,27 @@ clean-cache: ## Remove the built control-plane binaries as well (minutes to buil
 ##@ Tests
 
 .PHONY: test
-test: ## Run everything that proves the promises, then check that each accepted point's tests ran
+test: bin/check ## Run everything that proves the promises, then check that each accepted point's tests ran
 	@rm -rf $(RECORDS)/test
 	$(MAKE) --no-print-directory test-unit test-parity test-model controlplane minors karpenter test-controlplane test-helm test-e2e RECORD_IN=$(RECORDS)/test
 	bin/check results -command 'make test' -records $(RECORDS)/test
 
+# The inner loop: a minute and a half at most on two cores once all is built. `make test` proves more.
+.PHONY: test-fast
+test-fast: ## Run the quick tests: unit tests without the race detector, 200 worlds of the model, parity
+	@$(MAKE) --no-print-directory test-unit test-model test-parity RACE= RUNS=$(or $(RUNS),200)
+
 # Where the parts of `make test` record what ran; each alone writes beside it, so that it cannot pass for the whole.
 RECORD_IN ?= $(RECORDS)/parts
-RUN = bin/check test $(if $(V),-v) -record $(RECORD_IN)
+# $(call RUN,FOLDER,RECORD): gotestsum runs `go test` in the module in FOLDER and records its events.
+RUN = cd $(1) && exec $(TOOL) gotestsum --jsonfile $(CURDIR)/$(RECORD_IN)/$(2).jsonl \
+  --format $(if $(V),standard-verbose,pkgname-and-test-fails) --format-icons text --format-hide-empty-pkg
+RERUN = --rerun-fails=1 --rerun-fails-run-root-test --rerun-fails-max-failures $(AGAIN) \
+  --post-run-command '$(CURDIR)/bin/check rerun'
 
 .PHONY: test-unit
-test-unit: bin/check ## Run the tests that need no control plane
-	@$(RUN)/unit.jsonl -dir . -- -p $(P) $(RACE) -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+test-unit: ## Run the tests that need no control plane
+	@$(call RUN,.,unit) -- -p $(P) $(RACE) -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 
 # What random worlds the scheduler's own filters and ours are compared in: as many as the test says, from its first seed.
 # WORLDS=0 goes on until a minute before TIMEOUT.
@@ -114,14 +123,18 @@ WORLDS ?=
 SEED ?=
 
 .PHONY: test-parity
-test-parity: bin/check ## Compare extender/fit with the real kube-scheduler's filters (soak: WORLDS=0 SEED=$$RANDOM)
-	@$(RUN)/parity.jsonl -dir e2e/parity -- -p $(P) -timeout $(TIMEOUT) $(TESTFLAGS) ./... \
+test-parity: ## Compare extender/fit with the real kube-scheduler's filters (soak: WORLDS=0 SEED=$$RANDOM)
+	@$(call RUN,e2e/parity,parity) -- -p $(P) -timeout $(TIMEOUT) $(TESTFLAGS) ./... \
 	  $(if $(WORLDS)$(SEED),-args $(if $(SEED),-seed $(SEED)) $(if $(WORLDS),-worlds $(WORLDS)))
 
-# The model plays as many seeds as its test says. -count=1 because a run is worth more than its memory.
+# Seeds that the model plays; empty: as many as its test says.
+RUNS ?=
+
+# -count=1 because the worlds are to be played, not remembered.
 .PHONY: test-model
-test-model: bin/check ## Play random worlds around the real code and check the promises after every step
-	@$(RUN)/model.jsonl -dir e2e -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./model/...
+test-model: ## Play random worlds around the real code and check the promises after every step (RUNS=200 plays fewer)
+	@$(call RUN,e2e,model) -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) \
+	  $(if $(RUNS),./model -args -runs $(RUNS),./model/...)
 
 .PHONY: soak
 soak: ## Play random worlds without end, from a random seed (SEED=7 begins there)
@@ -132,22 +145,23 @@ mutants: ## Plant known bugs one by one and expect the model to find each
 	@cd e2e && go build -o ../bin/mutants ./model/mutants && exec ../bin/mutants -root ..
 
 .PHONY: test-controlplane
-test-controlplane: bin/check controlplane ## Run the tests of the control plane itself
-	@$(RUN)/controlplane.jsonl -dir e2e/controlplane -- -p 1 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+test-controlplane: controlplane ## Run the tests of the control plane itself
+	@$(call RUN,e2e/controlplane,controlplane) -- -p 1 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 
 .PHONY: test-helm
-test-helm: bin/check controlplane ## Render, lint and apply the chart by Helm 3 and Helm 4
-	@$(RUN)/helm.jsonl -dir e2e/helm -- -p 1 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+test-helm: controlplane ## Render, lint and apply the chart by Helm 3 and Helm 4
+	@$(call RUN,e2e/helm,helm) -- -p 1 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 
 # Each package runs control planes of its own, and mostly waits for them: what is proved is order, not duration.
 # -count=1 because the go command cannot see the processes that the result depends on.
 .PHONY: test-e2e
 test-e2e: bin/check controlplane minors karpenter ## Run the suites, the demo's test and the house's own tests
-	@$(RUN)/e2e.jsonl -dir e2e -again $(AGAIN) -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(cd e2e && go list ./... | grep -v '/e2e/model')
+	@packages=$$(cd e2e && go list ./... | grep -v '/e2e/model'); \
+	$(call RUN,e2e,e2e) $(RERUN) --packages "$$packages" -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)
 
 .PHONY: test-integration
-test-integration: bin/check controlplane minors karpenter ## Run only the suites on the real control plane
-	@$(RUN)/integration.jsonl -dir e2e -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./suites/...
+test-integration: controlplane minors karpenter ## Run only the suites on the real control plane
+	@$(call RUN,e2e,integration) -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./suites/...
 
 .PHONY: coverage
 coverage: ## Write coverage.out of the unit tests, print each function's share and the total
@@ -177,6 +191,10 @@ karpenter: ## Build the Karpenter that the suites run beside Stratos into the ca
 	@cd e2e && go run ./rig/cmd/karpenter >/dev/null
 
 ##@ Figures
+
+.PHONY: measures
+measures: ## Measure the code of the product and write the row into docs/measures.md
+	@cd e2e && go run ./house/measure -root .. -write
 
 # None of these is part of `make test`, which proves no time. docs/performance.md says how they measure and holds their last tables.
 SCENARIO ?=

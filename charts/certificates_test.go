@@ -12,12 +12,14 @@ import (
 	"github.com/cert-manager/cert-manager/pkg/util/pki"
 )
 
-// What cert-manager checks of a Certificate at admission stands in its internal/apis/certmanager/validation, which Go lets nobody import.
-// What it does with an accepted one is public, in pkg/util/pki: the private key, the template of the certificate, and the signing
-// request, all made from the spec. These tests make them, and check by hand the two rules that only the internal package has: durations,
-// and that an issuer has one configuration.
+// What cert-manager checks of a Certificate at admission stands in its
+// internal/apis/certmanager/validation, which Go lets nobody import. What it does with an accepted
+// one is public, in pkg/util/pki: the private key, the template of the certificate, and the signing
+// request, all made from the spec. These tests make them, and check by hand the two rules that only
+// the internal package has: durations, and that an issuer has one configuration.
 
-// TestCertificatesAreValid decodes every Certificate strictly and has cert-manager make of it what its controllers would.
+// TestCertificatesAreValid decodes every Certificate strictly and has cert-manager make of it what
+// its controllers would.
 func TestCertificatesAreValid(t *testing.T) {
 	for _, o := range ofKind(t, "Certificate") {
 		t.Run(o.String(), func(t *testing.T) {
@@ -62,7 +64,8 @@ func checkTemplate(t *testing.T, certificate *certmanagerv1.Certificate, templat
 		t.Errorf("nobody knows what it is for")
 	}
 	if !slices.Equal(template.ExtKeyUsage, want) || template.IsCA != certificate.Spec.IsCA {
-		t.Errorf("extended usages %v and CA %v, want %v and %v", template.ExtKeyUsage, template.IsCA, want, certificate.Spec.IsCA)
+		t.Errorf("extended usages %v and CA %v, want %v and %v", template.ExtKeyUsage, template.IsCA, want,
+			certificate.Spec.IsCA)
 	}
 	if (template.KeyUsage&x509.KeyUsageCertSign != 0) != certificate.Spec.IsCA {
 		t.Errorf("key usages %b: only a CA signs certificates", template.KeyUsage)
@@ -74,14 +77,16 @@ func checkTemplate(t *testing.T, certificate *certmanagerv1.Certificate, templat
 	}
 }
 
-// checkDurations repeats cert-manager's rules: at least an hour, renewed at least five minutes before the end and not at the start.
+// checkDurations repeats cert-manager's rules: at least an hour, renewed at least five minutes
+// before the end and not at the start.
 func checkDurations(t *testing.T, spec certmanagerv1.CertificateSpec) {
 	t.Helper()
 	lasts := apiutil.DefaultCertDuration(spec.Duration)
 	if lasts < certmanagerv1.MinimumCertificateDuration {
 		t.Errorf("duration %s is below %s", lasts, certmanagerv1.MinimumCertificateDuration)
 	}
-	if spec.RenewBefore == nil || spec.RenewBefore.Duration < certmanagerv1.MinimumRenewBefore || spec.RenewBefore.Duration >= lasts {
+	if spec.RenewBefore == nil || spec.RenewBefore.Duration < certmanagerv1.MinimumRenewBefore ||
+		spec.RenewBefore.Duration >= lasts {
 		t.Errorf("renewBefore %v of %s", spec.RenewBefore, lasts)
 	}
 	now := time.Now()
@@ -91,7 +96,8 @@ func checkDurations(t *testing.T, spec certmanagerv1.CertificateSpec) {
 	}
 }
 
-// TestIssuersAreValid decodes every Issuer strictly: one configuration each, and of a kind that needs no account anywhere.
+// TestIssuersAreValid decodes every Issuer strictly: one configuration each, and of a kind that
+// needs no account anywhere.
 func TestIssuersAreValid(t *testing.T) {
 	for _, o := range ofKind(t, "Issuer") {
 		issuer := &certmanagerv1.Issuer{}
@@ -101,14 +107,16 @@ func TestIssuersAreValid(t *testing.T) {
 			t.Errorf("%s: %v", o, err)
 		}
 		config := issuer.Spec.IssuerConfig
-		if (config.SelfSigned != nil) == (config.CA != nil) || config.ACME != nil || config.Vault != nil || config.Venafi != nil {
+		if (config.SelfSigned != nil) == (config.CA != nil) || config.ACME != nil || config.Vault != nil ||
+			config.Venafi != nil {
 			t.Errorf("%s: %s, want either selfSigned or ca", o, name)
 		}
 	}
 }
 
-// TestCertificatesChain: every Certificate is issued by an Issuer of its set or by the one that the values name, and every Secret that is
-// mounted or signs is one that a Certificate of its set writes.
+// TestCertificatesChain: every Certificate is issued by an Issuer of its set or by the one that the
+// values name, and every Secret that is mounted or signs is one that a Certificate of its set
+// writes.
 func TestCertificatesChain(t *testing.T) {
 	type key struct{ set, namespace, name string }
 	issuers, secrets := map[key]bool{}, map[key]bool{}
@@ -143,7 +151,8 @@ func TestCertificatesChain(t *testing.T) {
 	}
 }
 
-// TestInjectionNamesTheServingCertificate: cainjector takes the CA from a Certificate by its name, and says nothing where there is none.
+// TestInjectionNamesTheServingCertificate: cainjector takes the CA from a Certificate by its name,
+// and says nothing where there is none.
 func TestInjectionNamesTheServingCertificate(t *testing.T) {
 	serving := map[string]string{}
 	for _, o := range ofKind(t, "Certificate") {

@@ -39,7 +39,8 @@ func (o object) decode(t *testing.T, into any) {
 	}
 }
 
-// rendered returns the objects of every set that make generate rendered, without the definitions: those are tested where they are made.
+// rendered returns the objects of every set that make generate rendered, without the definitions:
+// those are tested where they are made.
 func rendered(t *testing.T) []object {
 	t.Helper()
 	files, err := filepath.Glob("testdata/rendered/*.yaml")

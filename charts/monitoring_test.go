@@ -49,11 +49,12 @@ func alerts(t *testing.T) map[string]rule {
 	return found
 }
 
-// metricName finds the names of metrics in an expression, without the suffix of a histogram's series.
+// metricName finds the names of metrics in an expression, without the suffix of a histogram's
+// series.
 var metricName = regexp.MustCompile(`stratos_[a-z_]+`)
 
-// TestAlertsReadWhatTheyMean: each alert reads all the metrics that its meaning depends on, over the time that it names.
-// An alert on a metric that Stratos does not serve would never fire.
+// TestAlertsReadWhatTheyMean: each alert reads all the metrics that its meaning depends on, over
+// the time that it names. An alert on a metric that Stratos does not serve would never fire.
 func TestAlertsReadWhatTheyMean(t *testing.T) {
 	served, err := os.ReadFile("../docs/metrics.md")
 	if err != nil {
@@ -101,8 +102,9 @@ func TestAlertsReadWhatTheyMean(t *testing.T) {
 	}
 }
 
-// TestNetworkPolicyOpensThePodsPorts: by number, because network policy controllers drop rules with the name of a port of an
-// init container, and Stratos is one beside a scheduler. The numbers are those of the same set's pods, the probes' apart.
+// TestNetworkPolicyOpensThePodsPorts: by number, because network policy controllers drop rules with
+// the name of a port of an init container, and Stratos is one beside a scheduler. The numbers are
+// those of the same set's pods, the probes' apart.
 func TestNetworkPolicyOpensThePodsPorts(t *testing.T) {
 	served := map[string][]int32{}
 	for _, o := range ofKind(t, "Deployment") {

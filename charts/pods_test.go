@@ -25,7 +25,8 @@ func containers(d *appsv1.Deployment) map[string]corev1.Container {
 	return all
 }
 
-// TestStratosStartsFirstAndStopsLast: beside a scheduler Stratos is a sidecar, which the kubelet starts before and ends after it.
+// TestStratosStartsFirstAndStopsLast: beside a scheduler Stratos is a sidecar, which the kubelet
+// starts before and ends after it.
 func TestStratosStartsFirstAndStopsLast(t *testing.T) {
 	for _, o := range ofKind(t, "Deployment") {
 		d := deployment(t, o)
@@ -47,7 +48,8 @@ func TestStratosStartsFirstAndStopsLast(t *testing.T) {
 		if stratos.StartupProbe == nil || stratos.StartupProbe.HTTPGet.Path != "/readyz" {
 			t.Errorf("%s: the scheduler starts before Stratos is ready", o)
 		}
-		if probe := scheduler.LivenessProbe; probe == nil || probe.HTTPGet.Path != "/readyz" || probe.HTTPGet.Port.IntValue() != 8081 {
+		if probe := scheduler.LivenessProbe; probe == nil || probe.HTTPGet.Path != "/readyz" ||
+			probe.HTTPGet.Port.IntValue() != 8081 {
 			t.Errorf("%s: the scheduler's liveness does not ask Stratos", o)
 		}
 		if !slices.Contains(stratos.Args, "--health-probe-bind-address=:8081") {
@@ -56,7 +58,8 @@ func TestStratosStartsFirstAndStopsLast(t *testing.T) {
 	}
 }
 
-// TestStratosIsReadyAndDrains: not ready before caches are synced, and answering while others learn that the pod goes.
+// TestStratosIsReadyAndDrains: not ready before caches are synced, and answering while others learn
+// that the pod goes.
 func TestStratosIsReadyAndDrains(t *testing.T) {
 	for _, o := range ofKind(t, "Deployment") {
 		d := deployment(t, o)
@@ -65,7 +68,8 @@ func TestStratosIsReadyAndDrains(t *testing.T) {
 			t.Errorf("%s: readiness does not ask /readyz", o)
 		}
 		grace := d.Spec.Template.Spec.TerminationGracePeriodSeconds
-		if stratos.Lifecycle == nil || stratos.Lifecycle.PreStop.Sleep == nil || grace == nil || *grace <= 2*stratos.Lifecycle.PreStop.Sleep.Seconds {
+		if stratos.Lifecycle == nil || stratos.Lifecycle.PreStop.Sleep == nil || grace == nil ||
+			*grace <= 2*stratos.Lifecycle.PreStop.Sleep.Seconds {
 			t.Errorf("%s: no time to drain: grace period %v", o, grace)
 		}
 		if unavailable := d.Spec.Strategy.RollingUpdate.MaxUnavailable; unavailable == nil || unavailable.IntValue() != 0 {
@@ -74,7 +78,8 @@ func TestStratosIsReadyAndDrains(t *testing.T) {
 	}
 }
 
-// TestTheExtenderIsNeverOpen: over the network with the clients' CA, over loopback without a port, and never both.
+// TestTheExtenderIsNeverOpen: over the network with the clients' CA, over loopback without a port,
+// and never both.
 func TestTheExtenderIsNeverOpen(t *testing.T) {
 	for _, o := range ofKind(t, "Deployment") {
 		stratos := containers(deployment(t, o))["stratos"]
@@ -91,11 +96,15 @@ func TestTheExtenderIsNeverOpen(t *testing.T) {
 // TestEveryImageIsAValue: a mirror replaces each of them.
 func TestEveryImageIsAValue(t *testing.T) {
 	want := map[string]map[string]string{
-		"default":       {"stratos": "ghcr.io/stratos-sh/stratos:v0.1.0", "scheduler": "registry.k8s.io/kube-scheduler:v1.36.3"},
-		"minor-1-34":    {"stratos": "ghcr.io/stratos-sh/stratos:v0.1.0", "scheduler": "registry.k8s.io/kube-scheduler:v1.34.1"},
-		"everything-on": {"stratos": "registry.example.com/stratos@sha256:", "scheduler": "registry.k8s.io/kube-scheduler:v1.36.3"},
-		"minor-1-35":    {"stratos": "ghcr.io/stratos-sh/stratos:v0.1.0", "scheduler": "registry.example.com/kube-scheduler@sha256:"},
-		"no-scheduler":  {"stratos": "ghcr.io/stratos-sh/stratos:v0.1.0"},
+		"default": {"stratos": "ghcr.io/stratos-sh/stratos:v0.1.0",
+			"scheduler": "registry.k8s.io/kube-scheduler:v1.36.3"},
+		"minor-1-34": {"stratos": "ghcr.io/stratos-sh/stratos:v0.1.0",
+			"scheduler": "registry.k8s.io/kube-scheduler:v1.34.1"},
+		"everything-on": {"stratos": "registry.example.com/stratos@sha256:",
+			"scheduler": "registry.k8s.io/kube-scheduler:v1.36.3"},
+		"minor-1-35": {"stratos": "ghcr.io/stratos-sh/stratos:v0.1.0",
+			"scheduler": "registry.example.com/kube-scheduler@sha256:"},
+		"no-scheduler": {"stratos": "ghcr.io/stratos-sh/stratos:v0.1.0"},
 	}
 	for _, o := range ofKind(t, "Deployment") {
 		images, known := want[o.set]

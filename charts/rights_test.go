@@ -52,8 +52,9 @@ func TestNoRightIsAWildcard(t *testing.T) {
 	}
 }
 
-// TestLeasesAreOurOwn: no right on leases in kube-system, where the control plane's schedulers and controllers agree on theirs. A cluster
-// role would reach there; a role of the release reaches the two leases that it names. The kubelets' own leases are the fake cloud's.
+// TestLeasesAreOurOwn: no right on leases in kube-system, where the control plane's schedulers and
+// controllers agree on theirs. A cluster role would reach there; a role of the release reaches the
+// two leases that it names. The kubelets' own leases are the fake cloud's.
 func TestLeasesAreOurOwn(t *testing.T) {
 	for _, r := range roles(t) {
 		for _, rule := range r.rules {
@@ -73,7 +74,8 @@ func TestLeasesAreOurOwn(t *testing.T) {
 	}
 }
 
-// TestNothingIsBoundInKubeSystem: whatever the release is called, it has no role in the control plane's namespace.
+// TestNothingIsBoundInKubeSystem: whatever the release is called, it has no role in the control
+// plane's namespace.
 func TestNothingIsBoundInKubeSystem(t *testing.T) {
 	for _, o := range ofKind(t, "RoleBinding") {
 		if o.Metadata.Namespace == "kube-system" {
@@ -85,7 +87,10 @@ func TestNothingIsBoundInKubeSystem(t *testing.T) {
 		for _, o := range ofKind(t, kind) {
 			binding := &rbacv1.RoleBinding{} // of the same fields
 			o.decode(t, binding)
-			made := slices.ContainsFunc(all, func(r role) bool { return r.set == o.set && r.Metadata.Name == binding.RoleRef.Name })
+			made := slices.ContainsFunc(all, func(r role) bool {
+				return r.set == o.set &&
+					r.Metadata.Name == binding.RoleRef.Name
+			})
 			if !made {
 				t.Errorf("%s binds %s, which is not the chart's own", o, binding.RoleRef.Name)
 			}
@@ -95,8 +100,8 @@ func TestNothingIsBoundInKubeSystem(t *testing.T) {
 
 var tableRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([^|]+) \\| ([^|]+) \\|$")
 
-// TestEveryRightHasItsReason holds docs/rbac.md and the roles together: each verb on each resource stands there with its reason, and
-// nothing stands there that is not given.
+// TestEveryRightHasItsReason holds docs/rbac.md and the roles together: each verb on each resource
+// stands there with its reason, and nothing stands there that is not given.
 func TestEveryRightHasItsReason(t *testing.T) {
 	page, err := os.ReadFile("../docs/rbac.md")
 	if err != nil {
@@ -136,14 +141,16 @@ func TestEveryRightHasItsReason(t *testing.T) {
 	}
 }
 
-// sectionOf is the heading of docs/rbac.md under which a role of ours stands; people's roles stand nowhere.
+// sectionOf is the heading of docs/rbac.md under which a role of ours stands; people's roles stand
+// nowhere.
 func sectionOf(r role) string {
 	where := "in the whole cluster"
 	if r.Kind == "Role" {
 		where = "in the release's namespace"
 	}
 	switch {
-	case r.set != "default" && r.set != "fake" && r.set != "kind", strings.HasSuffix(r.Metadata.Name, "-view"), strings.HasSuffix(r.Metadata.Name, "-edit"):
+	case r.set != "default" && r.set != "fake" && r.set != "kind", strings.HasSuffix(r.Metadata.Name, "-view"),
+		strings.HasSuffix(r.Metadata.Name, "-edit"):
 		return ""
 	case strings.HasSuffix(r.Metadata.Name, "-scheduler"):
 		return "Scheduler, " + where
@@ -157,7 +164,8 @@ func sectionOf(r role) string {
 	return "Stratos, " + where
 }
 
-// rights writes rules as docs/rbac.md does: resource, group if it has one, name if it is limited to one.
+// rights writes rules as docs/rbac.md does: resource, group if it has one, name if it is limited to
+// one.
 func rights(rules []rbacv1.PolicyRule) []string {
 	var all []string
 	for _, rule := range rules {

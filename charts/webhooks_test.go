@@ -24,7 +24,8 @@ type registered struct {
 func webhooks(t *testing.T, set string) map[string]registered {
 	t.Helper()
 	all := map[string]registered{}
-	add := func(name string, client admissionv1.WebhookClientConfig, policy *admissionv1.FailurePolicyType, timeout *int32, namespaces *metav1.LabelSelector) {
+	add := func(name string, client admissionv1.WebhookClientConfig, policy *admissionv1.FailurePolicyType, timeout *int32,
+		namespaces *metav1.LabelSelector) {
 		all[name] = registered{*client.Service.Path, *client.Service, *policy, *timeout, namespaces, len(client.CABundle) > 0}
 	}
 	for _, o := range rendered(t) {
@@ -85,19 +86,22 @@ func TestPodsAreNeverRefused(t *testing.T) {
 		if w.failurePolicy != admissionv1.Ignore || w.timeout > 2 {
 			t.Errorf("%s: failure policy %s, timeout %d s", set, w.failurePolicy, w.timeout)
 		}
-		if w.namespaces == nil || w.namespaces.MatchLabels["stratos.sh/scheduler"] != "enabled" || len(w.namespaces.MatchExpressions) != 1 {
+		if w.namespaces == nil || w.namespaces.MatchLabels["stratos.sh/scheduler"] != "enabled" ||
+			len(w.namespaces.MatchExpressions) != 1 {
 			t.Fatalf("%s: namespaces %v", set, w.namespaces)
 		}
 		left := w.namespaces.MatchExpressions[0]
 		for _, never := range []string{"kube-system", "cert-manager", w.service.Namespace} {
-			if left.Key != "kubernetes.io/metadata.name" || left.Operator != metav1.LabelSelectorOpNotIn || !slices.Contains(left.Values, never) {
+			if left.Key != "kubernetes.io/metadata.name" || left.Operator != metav1.LabelSelectorOpNotIn ||
+				!slices.Contains(left.Values, never) {
 				t.Errorf("%s: namespace %s is not left out by %v", set, never, left)
 			}
 		}
 	}
 }
 
-// TestPodsAreGivenToNobody: where no scheduler asks the extender, a pod that is given to one would wait for ever.
+// TestPodsAreGivenToNobody: where no scheduler asks the extender, a pod that is given to one would
+// wait forever.
 func TestPodsAreGivenToNobody(t *testing.T) {
 	if _, found := webhooks(t, "no-scheduler")[podsWebhook]; found {
 		t.Error("pods are given to a scheduler that is not there")
@@ -118,7 +122,8 @@ func TestOurOwnKindsFollowTheValues(t *testing.T) {
 	}
 }
 
-// TestWebhooksAreTrusted: by a CA from the values, or by injection; without a certificate there is nothing to register.
+// TestWebhooksAreTrusted: by a CA from the values, or by injection; without a certificate there is
+// nothing to register.
 func TestWebhooksAreTrusted(t *testing.T) {
 	for set, inline := range map[string]bool{"default": false, "existing-secret": true, "exposed-existing-secret": true} {
 		for name, w := range webhooks(t, set) {

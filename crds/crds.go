@@ -1,4 +1,5 @@
-// Package crds holds the CustomResourceDefinitions of Stratos, as controller-gen writes them from crds/v1alpha1.
+// Package crds holds the CustomResourceDefinitions of Stratos, as controller-gen writes them from
+// crds/v1alpha1.
 package crds
 
 import (
@@ -13,7 +14,8 @@ import (
 //go:embed stratos.sh_*.yaml
 var files embed.FS
 
-// YAML returns all definitions as one multi-document stream, in the order of their names; each document begins with "---".
+// YAML returns all definitions as one multi-document stream, in the order of their names; each
+// document begins with "---".
 func YAML() []byte {
 	var out bytes.Buffer
 	for _, document := range documents() {
@@ -25,8 +27,9 @@ func YAML() []byte {
 	return out.Bytes()
 }
 
-// All returns the definitions in the order of their names. An error means that the generated files do not fit
-// apiextensions.k8s.io/v1: an unknown or doubled field is one, because a rule with a typo would silently not hold.
+// All returns the definitions in the order of their names. An error means that the generated files
+// do not fit apiextensions.k8s.io/v1: an unknown or doubled field is one, because a rule with a
+// typo would silently not hold.
 func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var all []*apiextensionsv1.CustomResourceDefinition
 	for _, document := range documents() {

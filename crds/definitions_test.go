@@ -113,8 +113,8 @@ func TestEveryFieldExplainsItself(t *testing.T) {
 	}
 }
 
-// Without bounds a rule over a list, map or text costs more than the API server allows, and an object may grow to the
-// size of a request.
+// Without bounds a rule over a list, map or text costs more than the API server allows, and an
+// object may grow to the size of a request.
 func TestEveryListMapAndTextOfASpecIsBounded(t *testing.T) {
 	for kind, schema := range schemas(t) {
 		walk(kind+".spec", schema.Properties["spec"], func(path string, s apiextensionsv1.JSONSchemaProps) {
@@ -169,7 +169,8 @@ func TestAllDefinitionsAreClusterScopedAndListedTogether(t *testing.T) {
 			t.Errorf("%s has subresources %v, want status only", crd.Name, sub)
 		}
 	}
-	if diff := cmp.Diff([]string{"awsnodeclasses.stratos.sh", "kindnodeclasses.stratos.sh", "nodepools.stratos.sh"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"awsnodeclasses.stratos.sh", "kindnodeclasses.stratos.sh", "nodepools.stratos.sh"},
+		names); diff != "" {
 		t.Errorf("definitions (-want +got):\n%s", diff)
 	}
 }

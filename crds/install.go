@@ -16,22 +16,24 @@ import (
 const (
 	// fieldOwner is the server-side-apply owner of the definitions.
 	fieldOwner = "stratos"
-	// establishTimeout bounds the wait for one definition. A healthy API server needs well under a second; one of several
-	// behind a load balancer waits 5 seconds for the others.
+	// establishTimeout bounds the wait for one definition. A healthy API server needs well under a
+	// second; one of several behind a load balancer waits 5 seconds for the others.
 	establishTimeout = time.Minute
 	// establishPoll is short, because the whole process waits for it at start.
 	establishPoll = 200 * time.Millisecond
 )
 
-// Applier is the part of a controller-runtime client that Install needs. Its scheme need not know apiextensions.
+// Applier is the part of a controller-runtime client that Install needs. Its scheme need not know
+// apiextensions.
 type Applier interface {
 	client.Reader
 	Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error
 }
 
-// Install applies the definitions on the server, whoever owned their fields before, and returns when the API server serves
-// them all. It may be repeated, and by several replicas at once. It returns the API server's error, or one that says which
-// definition was not established within a minute and why.
+// Install applies the definitions on the server, also where another manager owned their fields, and
+// returns when the API server serves them all. It may be repeated, and by several replicas at once.
+// It returns the API server's error, or one that says which definition was not established within a
+// minute and why.
 func Install(ctx context.Context, c Applier) error {
 	var names []string
 	for _, document := range documents() {
@@ -40,7 +42,8 @@ func Install(ctx context.Context, c Applier) error {
 		if err := yaml.UnmarshalStrict(document, &crd.Object); err != nil {
 			return fmt.Errorf("decoding an embedded CustomResourceDefinition: %w", err)
 		}
-		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(crd), client.FieldOwner(fieldOwner), client.ForceOwnership)
+		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(crd), client.FieldOwner(fieldOwner),
+			client.ForceOwnership)
 		if err != nil {
 			return fmt.Errorf("applying CustomResourceDefinition %s: %w", crd.GetName(), err)
 		}
@@ -57,18 +60,21 @@ func Install(ctx context.Context, c Applier) error {
 
 func waitEstablished(ctx context.Context, c client.Reader, name string) error {
 	last := "it was never read"
-	err := wait.PollUntilContextTimeout(ctx, establishPoll, establishTimeout, true, func(ctx context.Context) (bool, error) {
-		crd := &unstructured.Unstructured{}
-		crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-		if err := c.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
-			// Not fatal: the definition may not be in this API server's cache yet. The last error is reported at the end.
-			last = err.Error()
-			return false, nil
-		}
-		var done bool
-		done, last = established(crd)
-		return done, nil
-	})
+	err := wait.PollUntilContextTimeout(ctx, establishPoll, establishTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			crd := &unstructured.Unstructured{}
+			crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1",
+				Kind: "CustomResourceDefinition"})
+			if err := c.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
+				// Not fatal: the definition may not be in this API server's cache yet. The last error is
+				// reported at the end.
+				last = err.Error()
+				return false, nil //nolint:nilerr // kept in last
+			}
+			var done bool
+			done, last = established(crd)
+			return done, nil
+		})
 	if err != nil {
 		return fmt.Errorf("CustomResourceDefinition %s is not established (%s): %w", name, last, err)
 	}

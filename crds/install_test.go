@@ -73,7 +73,8 @@ func TestInstallAppliesAllThenWaitsUntilAllAreServed(t *testing.T) {
 		}
 		want := []string{
 			"apply awsnodeclasses.stratos.sh", "apply kindnodeclasses.stratos.sh", "apply nodepools.stratos.sh",
-			"established awsnodeclasses.stratos.sh", "established kindnodeclasses.stratos.sh", "established nodepools.stratos.sh",
+			"established awsnodeclasses.stratos.sh", "established kindnodeclasses.stratos.sh",
+			"established nodepools.stratos.sh",
 		}
 		if diff := cmp.Diff(want, s.order); diff != "" {
 			t.Errorf("calls (-want +got):\n%s", diff)

@@ -17,8 +17,8 @@ func TestEveryFieldIsAcceptedAtItsEdges(t *testing.T) {
 	accepts(t, yamlFiles(t, "edges", 11))
 }
 
-// accepts wants each object created, and decoded strictly into its Go type with the defaults filled in: an object that the
-// schema admits and Go cannot decode would stop every informer.
+// accepts wants each object created, and decoded strictly into its Go type with the defaults filled
+// in: an object that the schema admits and Go cannot decode would stop every informer.
 func accepts(t *testing.T, files map[string]string) {
 	t.Helper()
 	s := newServer(t)

@@ -24,8 +24,8 @@ import (
 	"github.com/stratos-sh/stratos/crds"
 )
 
-// server does with an object what the API server does between the request and etcd, with the API server's own code:
-// unknown fields, defaults, schema, list types, CEL.
+// server does with an object what the API server does between the request and etcd, with the API
+// server's own code: unknown fields, defaults, schema, list types, CEL.
 type server struct {
 	kinds map[string]kind
 }
@@ -36,8 +36,9 @@ type kind struct {
 	rules      *cel.Validator
 }
 
-// newServer builds a server from the embedded definitions. It fails where the API server would refuse a definition, which
-// includes rules that do not compile and rules whose estimated cost is above the API server's budget.
+// newServer builds a server from the embedded definitions. It fails where the API server would
+// refuse a definition, which includes rules that do not compile and rules whose estimated cost is
+// above the API server's budget.
 func newServer(t *testing.T) *server {
 	t.Helper()
 	all, err := crds.All()
@@ -49,7 +50,8 @@ func newServer(t *testing.T) *server {
 		apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
 		apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
 		internal := &apiextensions.CustomResourceDefinition{}
-		if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, internal, nil); err != nil {
+		if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, internal,
+			nil); err != nil {
 			t.Fatal(err)
 		}
 		internal.Status.StoredVersions = []string{internal.Spec.Versions[0].Name}
@@ -83,7 +85,8 @@ func (s *server) create(object map[string]any) field.ErrorList {
 		return field.ErrorList{field.NotFound(field.NewPath("kind"), object["kind"])}
 	}
 	var errs field.ErrorList
-	unknown := pruning.PruneWithOptions(object, k.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	unknown := pruning.PruneWithOptions(object, k.structural, true,
+		structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	for _, path := range unknown {
 		errs = append(errs, field.Invalid(nil, path, "unknown field"))
 	}
@@ -93,7 +96,8 @@ func (s *server) create(object map[string]any) field.ErrorList {
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, k.structural, object)...)
 	for _, err := range errs {
 		switch err.Type {
-		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany,
+			field.ErrorTypeTypeInvalid:
 			return errs // the API server does not evaluate rules after these
 		}
 	}
@@ -116,7 +120,8 @@ func readObject(t *testing.T, path string) (map[string]any, string) {
 	return wholeNumbers(object).(map[string]any), first
 }
 
-// wholeNumbers turns the float64 of sigs.k8s.io/yaml into the int64 that the API server's decoder yields.
+// wholeNumbers turns the float64 of sigs.k8s.io/yaml into the int64 that the API server's decoder
+// yields.
 func wholeNumbers(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -135,7 +140,8 @@ func wholeNumbers(value any) any {
 	return value
 }
 
-// yamlFiles returns the files of a folder under testdata, by name without suffix; at least least of them.
+// yamlFiles returns the files of a folder under testdata, by name without suffix; at least least of
+// them.
 func yamlFiles(t *testing.T, folder string, least int) map[string]string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("testdata", folder, "*.yaml"))

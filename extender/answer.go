@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// maxPooledBytes and maxPooledNames keep one giant request from holding its memory for the life of the process. 5000
-	// names take about 250 KiB.
+	// maxPooledBytes and maxPooledNames keep one giant request from holding its memory for the life of
+	// the process. 5000 names take about 250 KiB.
 	maxPooledBytes = 1 << 20
 	maxPooledNames = 16 << 10
 )
@@ -41,7 +41,8 @@ func (p *exchanges) put(x *exchange) {
 	p.pool.Put(x)
 }
 
-// appendFilterAnswer writes extenderv1.ExtenderFilterResult. It always sends NodeNames, as an empty list where no node is left.
+// appendFilterAnswer writes extenderv1.ExtenderFilterResult. It always sends NodeNames, as an empty
+// list where no node is left.
 func appendFilterAnswer(to []byte, a args, answer FilterAnswer) ([]byte, error) {
 	to = append(to, `{"Nodes":null,"NodeNames":[`...)
 	if a.list != nil && len(answer.Nodes) == len(a.names) {
@@ -54,13 +55,9 @@ func appendFilterAnswer(to []byte, a args, answer FilterAnswer) ([]byte, error) 
 			to = appendString(to, name)
 		}
 	}
-	to = append(to, `],"FailedNodes":`...)
-	to, err := appendReasons(to, answer.Failed)
+	to = append(to, `],"FailedNodes":null,"FailedAndUnresolvableNodes":`...)
+	to, err := appendReasons(to, answer.FailedUnresolvable)
 	if err != nil {
-		return nil, err
-	}
-	to = append(to, `,"FailedAndUnresolvableNodes":`...)
-	if to, err = appendReasons(to, answer.FailedUnresolvable); err != nil {
 		return nil, err
 	}
 	return append(to, `,"Error":""}`...), nil
@@ -84,9 +81,10 @@ func appendString[S ~string | ~[]byte](to []byte, s S) []byte {
 	return append(append(append(to, '"'), s...), '"')
 }
 
-// appendScores writes extenderv1.HostPriorityList. It leaves out what says nothing: kube-scheduler adds up scores, so by how much all of
-// them exceed 0 does not matter, and a host without a score has 0. In most clusters that leaves none. A score out of range is brought to the
-// nearest allowed one: kube-scheduler would add it as it is, and it would outweigh every plugin.
+// appendScores writes extenderv1.HostPriorityList. It leaves out what says nothing: kube-scheduler
+// adds up scores, so by how much all of them exceed 0 does not matter, and a host without a score
+// has 0. In most clusters that leaves none. A score out of range is brought to the nearest allowed
+// one: kube-scheduler would add it as it is, and it would outweigh every plugin.
 func appendScores(to []byte, names Names, scores []int64) []byte {
 	least := extenderv1.MaxExtenderPriority
 	for _, score := range scores {

@@ -66,17 +66,21 @@ func mostlyForeign(i int) *corev1.Node {
 // sentPod is a pod of the size that Deployments make: what kube-scheduler sends of it is 2 KiB.
 func sentPod(name string) *corev1.Pod {
 	p := cpuPod(name, "")
-	p.Labels = map[string]string{"app.kubernetes.io/name": "web", "app.kubernetes.io/instance": "web", "pod-template-hash": "5d4f8c7b9"}
+	p.Labels = map[string]string{"app.kubernetes.io/name": "web", "app.kubernetes.io/instance": "web",
+		"pod-template-hash": "5d4f8c7b9"}
 	p.CreationTimestamp.Time = epoch()
 	p.ResourceVersion = "123456"
 	c := &p.Spec.Containers[0]
-	c.Ports, c.Image = []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, Protocol: corev1.ProtocolTCP}}, "registry.example/team/web:1.2.3"
+	c.Ports, c.Image = []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, Protocol: corev1.ProtocolTCP}},
+		"registry.example/team/web:1.2.3"
 	for i := range 8 {
 		c.Env = append(c.Env, corev1.EnvVar{Name: fmt.Sprintf("SETTING_%d", i), Value: "some value of this setting"})
 	}
 	c.Resources.Limits = corev1.ResourceList{"memory": resource.MustParse("1Gi")}
-	c.VolumeMounts = []corev1.VolumeMount{{Name: "kube-api-access", MountPath: "/var/run/secrets/kubernetes.io/serviceaccount", ReadOnly: true}}
-	p.Spec.Volumes = []corev1.Volume{{Name: "kube-api-access", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}}}
+	c.VolumeMounts = []corev1.VolumeMount{{Name: "kube-api-access",
+		MountPath: "/var/run/secrets/kubernetes.io/serviceaccount", ReadOnly: true}}
+	p.Spec.Volumes = []corev1.Volume{{Name: "kube-api-access",
+		VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}}}
 	p.Spec.Tolerations = []corev1.Toleration{
 		{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
 		{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
@@ -120,8 +124,9 @@ func (s *sender) send() {
 	s.handler.ServeHTTP(s.answer, s.request)
 }
 
-// TestARequestAllocatesNothingForACandidate counts the allocations of whole requests: with one for each candidate they would be thousands. What
-// is left are the pod, the request's own, and memory that the race detector or a collection took out of the pools.
+// TestARequestAllocatesNothingForACandidate counts the allocations of whole requests: with one for
+// each candidate they would be thousands. What is left are the pod, the request's own, and memory
+// that the race detector or a collection took out of the pools.
 func TestARequestAllocatesNothingForACandidate(t *testing.T) {
 	const candidates, most = 5000, 400
 	for name, node := range map[string]func(int) *corev1.Node{
@@ -140,7 +145,8 @@ func TestARequestAllocatesNothingForACandidate(t *testing.T) {
 	}
 }
 
-// BenchmarkRequest is one question from its body to its answer, without the network: what the targets of docs/performance.md are about.
+// BenchmarkRequest is one question from its body to its answer, without the network: what the
+// targets of docs/performance.md are about.
 func BenchmarkRequest(b *testing.B) {
 	for _, size := range []int{100, 1000, 5000, 10_000} {
 		for _, path := range []string{"/filter", "/prioritize"} {
@@ -166,8 +172,8 @@ func measure(b *testing.B, s *sender) {
 	}
 }
 
-// BenchmarkBurst is 1000 new pods, each asked about once, on 1000 standby nodes of which they need 250: the ledger and the view are full of
-// starting nodes at the end.
+// BenchmarkBurst is 1000 new pods, each asked about once, on 1000 standby nodes of which they need
+// 250: the ledger and the view are full of starting nodes at the end.
 func BenchmarkBurst(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

@@ -27,7 +27,8 @@ func newTestView(now func() time.Time) (*view.View, *claim.Ledger) {
 
 // poolNode is a Node of pool "p" with 4 cpu; an empty state makes it nobody's.
 func poolNode(name string, state v1alpha1.NodeState, change ...func(*corev1.Node)) *corev1.Node {
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}, Annotations: map[string]string{}}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{},
+		Annotations: map[string]string{}}}
 	if state != "" {
 		n.Labels[v1alpha1.LabelPool], n.Labels[v1alpha1.LabelState] = "p", string(state)
 	}
@@ -52,4 +53,16 @@ func cpuPod(name, on string, change ...func(*corev1.Pod)) *corev1.Pod {
 
 func onItsWay(node string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Spec.NodeName, p.Status.NominatedNodeName = "", node }
+}
+
+// lookUp returns the named nodes as the extender finds them, without those that the view does not
+// know.
+func lookUp(v *view.View, names ...string) []*claim.Node {
+	var found view.Looked
+	raw := make([][]byte, len(names))
+	for i, name := range names {
+		raw[i] = []byte(name)
+	}
+	v.Look(raw, &found)
+	return found.Known()
 }

@@ -7,13 +7,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
-
-	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
@@ -23,7 +22,8 @@ import (
 func milli(m int64) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Spec.Containers[0].Ports = nil
-		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": *resource.NewMilliQuantity(m, resource.DecimalSI)}
+		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": *resource.NewMilliQuantity(m,
+			resource.DecimalSI)}
 	}
 }
 
@@ -35,11 +35,13 @@ func agent(withAffinity bool) *appsv1.DaemonSet {
 	if withAffinity {
 		s := &set.Spec.Template.Spec
 		s.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
-		s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
-				{Key: v1alpha1.LabelState, Operator: corev1.NodeSelectorOpNotIn, Values: []string{string(v1alpha1.StateStandby)}},
-			}}},
-		}}}
+		s.Affinity = &corev1.Affinity{
+			NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+					{Key: v1alpha1.LabelState, Operator: corev1.NodeSelectorOpNotIn, Values: []string{string(v1alpha1.StateStandby)}},
+				}}},
+			}},
+		}
 	}
 	return set
 }
@@ -66,7 +68,7 @@ func startNode(v *view.View, node v1alpha1.NodeName, withAffinity bool) {
 func candidates(v *view.View, pod *corev1.Pod, names []string) Names {
 	judge := v.Judge(pod)
 	var out []string
-	for _, n := range v.Candidates(names) {
+	for _, n := range lookUp(v, names...) {
 		if !n.Ordinary() || judge.Refuses(n) == nil {
 			out = append(out, string(n.Name))
 		}
@@ -74,7 +76,8 @@ func candidates(v *view.View, pod *corev1.Pod, names []string) Names {
 	return NamesOf(out)
 }
 
-// TestOnePodWakesNoMoreThanOneNode: six nodes of 4 cpu stand by, and an agent of 100m comes with each start.
+// TestOnePodWakesNoMoreThanOneNode: six nodes of 4 cpu stand by, and an agent of 100m comes with
+// each start.
 func TestOnePodWakesNoMoreThanOneNode(t *testing.T) {
 	for name, c := range map[string]struct {
 		cpu    int64
@@ -115,8 +118,8 @@ func TestOnePodWakesNoMoreThanOneNode(t *testing.T) {
 	}
 }
 
-// TestAPodThatIsPushedOffTwiceBacksOff: a kubelet reports a little less than at the stop, on each node
-// alike. After two starts for nothing the owner backs off, with an event for each further one.
+// TestAPodThatIsPushedOffTwiceBacksOff: a kubelet reports a little less than at the stop, on each
+// node alike. After two starts for nothing the owner backs off, with an event for each further one.
 func TestAPodThatIsPushedOffTwiceBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		less := func(n *corev1.Node) { n.Status.Allocatable["cpu"] = resource.MustParse("3900m") }

@@ -19,7 +19,8 @@ type Starter interface {
 	StartNode(node v1alpha1.NodeName)
 }
 
-// Extender answers kube-scheduler from the view and the ledger. It is a Decider: nothing in it blocks on I/O.
+// Extender answers kube-scheduler from the view and the ledger. It is a Decider: nothing in it
+// blocks on I/O.
 type Extender struct {
 	view    *view.View
 	ledger  *claim.Ledger
@@ -56,21 +57,18 @@ func (e *Extender) Filter(pod *corev1.Pod, candidates Names) FilterAnswer {
 	defer e.nodes.put(looked)
 	at := e.view.Look(candidates, looked)
 	d := e.ledger.Decide(e.view.Ask(pod, looked.Known(), at), e.now())
-	e.view.Ended(d.Displaced)
-	switch d.Verdict {
-	case claim.Started, claim.Joined, claim.Reclaimed:
-		e.starter.StartNode(d.Claim.Node)
-		e.events.Eventf(pod, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonStandbyStarting), "Start", "%s", d.Claim.Message)
-	}
-	answer := FilterAnswer{Decision: string(d.Verdict), Nodes: d.Nodes, FailedUnresolvable: make(map[string]string, len(d.Refused))}
+	e.view.Act(pod, d, func(node v1alpha1.NodeName) { e.starter.StartNode(node) }, e.events)
+	answer := FilterAnswer{Decision: string(d.Verdict), Nodes: d.Nodes,
+		FailedUnresolvable: make(map[string]string, len(d.Refused))}
 	for n, why := range d.Refused {
 		answer.FailedUnresolvable[string(n)] = why
 	}
 	return answer
 }
 
-// Prioritize prefers the pod's claimed node, then nodes that are in use: an empty node of a pool had better stay empty
-// and stop. The weight is too small to overrule kube-scheduler's own scores by much.
+// Prioritize prefers the pod's claimed node, then nodes that are in use: an empty node of a pool
+// had better stay empty and stop. The weight is too small to overrule kube-scheduler's own scores
+// by much.
 func (e *Extender) Prioritize(pod *corev1.Pod, candidates Names) []int64 {
 	looked := e.nodes.get()
 	defer e.nodes.put(looked)
@@ -89,9 +87,10 @@ func (e *Extender) Prioritize(pod *corev1.Pod, candidates Names) []int64 {
 	return scores
 }
 
-// Preempt drops the nodes that may not lose a pod for this one, and echoes the victims of the others. A
-// pod that has a claim evicts nobody: its node is coming.
-func (e *Extender) Preempt(pod *corev1.Pod, victims map[string]*extenderv1.MetaVictims) map[string]*extenderv1.MetaVictims {
+// Preempt drops the nodes that may not lose a pod for this one, and echoes the victims of the
+// others. A pod that has a claim evicts nobody: its node is coming.
+func (e *Extender) Preempt(pod *corev1.Pod,
+	victims map[string]*extenderv1.MetaVictims) map[string]*extenderv1.MetaVictims {
 	kept := map[string]*extenderv1.MetaVictims{}
 	if e.ledger.HasClaim(pod.UID) {
 		return kept

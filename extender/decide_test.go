@@ -58,7 +58,8 @@ func TestFilterStartsANodeAndSaysSoOnce(t *testing.T) {
 	r := newDecideRig(poolNode("a", v1alpha1.StateStandby))
 	for n := range 3 {
 		got := r.Filter(cpuPod("x", ""), []string{"a"})
-		want := FilterAnswer{Decision: "waiting", FailedUnresolvable: map[string]string{"a": "starting standby node a of pool p"}}
+		want := FilterAnswer{Decision: "waiting",
+			FailedUnresolvable: map[string]string{"a": "starting standby node a of pool p"}}
 		if n == 0 {
 			want.Decision = "started"
 		}
@@ -69,7 +70,8 @@ func TestFilterStartsANodeAndSaysSoOnce(t *testing.T) {
 	if !slices.Equal(r.starts, recordedStarter{"a"}) {
 		t.Errorf("starts asked %v, want a once", r.starts)
 	}
-	if said := r.said(); len(said) != 1 || !strings.Contains(said[0], "StandbyStarting starting standby node a of pool p") {
+	if said := r.said(); len(said) != 1 ||
+		!strings.Contains(said[0], "StandbyStarting starting standby node a of pool p") {
 		t.Errorf("events %q, want one StandbyStarting", said)
 	}
 }
@@ -102,7 +104,8 @@ func TestFilterStartsNothing(t *testing.T) {
 		},
 		"the nominated node alone": {
 			[]*corev1.Node{poolNode("a", v1alpha1.StateStandby)}, cpuPod("x", "", onItsWay("a")), []string{"a"},
-			FilterAnswer{Decision: "not-ours", FailedUnresolvable: map[string]string{"a": "only the nominated node was asked about"}},
+			FilterAnswer{Decision: "not-ours",
+				FailedUnresolvable: map[string]string{"a": "only the nominated node was asked about"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +121,8 @@ func TestFilterStartsNothing(t *testing.T) {
 }
 
 func TestPrioritize(t *testing.T) {
-	r := newDecideRig(poolNode("empty", v1alpha1.StateRunning), poolNode("used", v1alpha1.StateRunning), poolNode("foreign", ""), poolNode("mine", v1alpha1.StateStandby))
+	r := newDecideRig(poolNode("empty", v1alpha1.StateRunning), poolNode("used", v1alpha1.StateRunning),
+		poolNode("foreign", ""), poolNode("mine", v1alpha1.StateStandby))
 	r.view.SetPod(cpuPod("other", "used"))
 	r.Filter(cpuPod("x", ""), []string{"mine"})
 	r.view.SetNode(poolNode("mine", v1alpha1.StateRunning))
@@ -143,7 +147,8 @@ func TestPreempt(t *testing.T) {
 		n.Spec.Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
 	})
 	cordonedNode := poolNode("cordoned", v1alpha1.StateRunning, func(n *corev1.Node) { n.Spec.Unschedulable = true })
-	r := newDecideRig(poolNode("foreign", ""), poolNode("running", v1alpha1.StateRunning), poolNode("standby", v1alpha1.StateStandby),
+	r := newDecideRig(poolNode("foreign", ""), poolNode("running", v1alpha1.StateRunning),
+		poolNode("standby", v1alpha1.StateStandby),
 		poolNode("starting", v1alpha1.StateStarting), taintedNode, cordonedNode)
 	all := victims("foreign", "running", "standby", "starting", "tainted", "cordoned", "unknown")
 	all["empty"], all["null"] = &extenderv1.MetaVictims{}, nil
@@ -161,8 +166,8 @@ func TestPreempt(t *testing.T) {
 	}
 }
 
-// TestPreemptLeavesPromisedRoom: node c of 4 cpu runs two pods of one cpu that may be evicted, and two cpu
-// of it are promised. Is it kept for a pod that would evict both?
+// TestPreemptLeavesPromisedRoom: node c of 4 cpu runs two pods of one cpu that may be evicted, and
+// two cpu of it are promised. Is it kept for a pod that would evict both?
 func TestPreemptLeavesPromisedRoom(t *testing.T) {
 	for name, c := range map[string]struct {
 		cpu      int64
@@ -209,8 +214,9 @@ func TestPreemptLeavesPromisedRoom(t *testing.T) {
 	}
 }
 
-// Between the look at the candidates and the decision a pod is seen bound, and its claim ends. It counts on its node all the same: else
-// another pod would get the room that a third was promised, and that one start a second node.
+// Between the look at the candidates and the decision a pod is seen bound, and its claim ends. It
+// counts on its node all the same: else another pod would get the room that a third was promised,
+// and that one start a second node.
 func TestFilterCountsAPodThatIsBoundMeanwhile(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(*decideRig)
@@ -218,10 +224,15 @@ func TestFilterCountsAPodThatIsBoundMeanwhile(t *testing.T) {
 	}{
 		"nothing happens: its claim keeps the room": {func(*decideRig) {}, "started"},
 		"it is bound where it was promised":         {func(r *decideRig) { r.view.SetPod(portless("1", "c")) }, "started"},
-		"it is on its way there":                    {func(r *decideRig) { r.view.SetPod(portless("1", "", onItsWay("c"))) }, "started"},
-		"it is deleted: its room is free":           {func(r *decideRig) { r.view.DeletePod(portless("1", "")) }, "pass-claimed"},
-		"the node goes":                             {func(r *decideRig) { r.view.DeleteNode("c") }, "started"},
-		"the node stops":                            {func(r *decideRig) { r.view.SetNode(poolNode("c", v1alpha1.StateTerminating)) }, "started"},
+		"it is on its way there": {func(r *decideRig) { r.view.SetPod(portless("1", "", onItsWay("c"))) },
+			"started"},
+		"it is deleted: its room is free": {func(r *decideRig) { r.view.DeletePod(portless("1", "")) },
+			"pass-claimed"},
+		"the node goes": {func(r *decideRig) { r.view.DeleteNode("c") }, "started"},
+		"the node stops": {func(r *decideRig) {
+			r.view.SetNode(poolNode("c",
+				v1alpha1.StateTerminating))
+		}, "started"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newDecideRig(poolNode("c", v1alpha1.StateStarting), poolNode("d", v1alpha1.StateStandby))
@@ -242,7 +253,8 @@ func TestFilterCountsAPodThatIsBoundMeanwhile(t *testing.T) {
 	}
 }
 
-// A pod that is bound already while the question about it is decided gets no claim: no event would ever end it.
+// A pod that is bound already while the question about it is decided gets no claim: no event would
+// ever end it.
 func TestFilterPromisesNothingToAPodThatIsBoundMeanwhile(t *testing.T) {
 	r := newDecideRig(poolNode("c", v1alpha1.StateStandby), poolNode("n", ""))
 	p := portless("x", "")
@@ -257,5 +269,8 @@ func TestFilterPromisesNothingToAPodThatIsBoundMeanwhile(t *testing.T) {
 }
 
 func portless(name, on string, change ...func(*corev1.Pod)) *corev1.Pod {
-	return cpuPod(name, on, append([]func(*corev1.Pod){func(p *corev1.Pod) { p.Spec.Containers[0].Ports, p.UID = nil, types.UID(name) }}, change...)...)
+	return cpuPod(name, on, append([]func(*corev1.Pod){func(p *corev1.Pod) {
+		p.Spec.Containers[0].Ports, p.UID = nil,
+			types.UID(name)
+	}}, change...)...)
 }

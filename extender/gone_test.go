@@ -20,7 +20,8 @@ func terminating(p *corev1.Pod) {
 	p.DeletionTimestamp = &at
 }
 
-// TestAPodThatIsGoneGetsNoNode: the scheduler asks about a pod as its own watch shows it, and ours may be ahead.
+// TestAPodThatIsGoneGetsNoNode: the scheduler asks about a pod as its own watch shows it, and ours
+// may be ahead.
 func TestAPodThatIsGoneGetsNoNode(t *testing.T) {
 	remove := func(v *view.View) { v.DeletePod(cpuPod("x", "")) }
 	terminate := func(v *view.View) { v.SetPod(cpuPod("x", "", terminating)) }
@@ -31,20 +32,28 @@ func TestAPodThatIsGoneGetsNoNode(t *testing.T) {
 		node  v1alpha1.NodeState
 		want  claim.Verdict
 	}{
-		"pending":                        {known: true, event: func(*view.View) {}, node: v1alpha1.StateStandby, want: claim.Started},
-		"not known yet":                  {event: func(*view.View) {}, node: v1alpha1.StateStandby, want: claim.Started},
-		"another pod is deleted":         {known: true, event: func(v *view.View) { v.DeletePod(cpuPod("y", "")) }, node: v1alpha1.StateStandby, want: claim.Started},
+		"pending": {known: true, event: func(*view.View) {}, node: v1alpha1.StateStandby,
+			want: claim.Started},
+		"not known yet": {event: func(*view.View) {}, node: v1alpha1.StateStandby, want: claim.Started},
+		"another pod is deleted": {known: true, event: func(v *view.View) { v.DeletePod(cpuPod("y", "")) },
+			node: v1alpha1.StateStandby, want: claim.Started},
 		"deleted":                        {known: true, event: remove, node: v1alpha1.StateStandby, want: claim.NotOurs},
 		"deleted, a node starts already": {known: true, event: remove, node: v1alpha1.StateStarting, want: claim.NotOurs},
 		"deleted, no node fits":          {known: true, event: remove, node: v1alpha1.StateTerminating, want: claim.NotOurs},
 		"terminating":                    {known: true, event: terminate, node: v1alpha1.StateStandby, want: claim.NotOurs},
 		"terminating since we know it":   {event: terminate, node: v1alpha1.StateStandby, want: claim.NotOurs},
-		"terminating, then deleted":      {known: true, event: func(v *view.View) { terminate(v); remove(v) }, node: v1alpha1.StateStandby, want: claim.NotOurs},
+		"terminating, then deleted": {known: true, event: func(v *view.View) { terminate(v); remove(v) },
+			node: v1alpha1.StateStandby, want: claim.NotOurs},
 		"finished": {known: true, event: func(v *view.View) {
 			v.SetPod(cpuPod("x", "", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }))
 		}, node: v1alpha1.StateStandby, want: claim.NotOurs},
-		"bound elsewhere, then deleted":   {known: true, event: func(v *view.View) { v.SetPod(cpuPod("x", "other")); remove(v) }, node: v1alpha1.StateStandby, want: claim.NotOurs},
-		"the scheduler knows: terminates": {asked: []func(*corev1.Pod){terminating}, event: func(*view.View) {}, node: v1alpha1.StateStandby, want: claim.NotOurs},
+		"bound elsewhere, then deleted": {known: true, event: func(v *view.View) {
+			v.SetPod(cpuPod("x",
+				"other"))
+			remove(v)
+		}, node: v1alpha1.StateStandby, want: claim.NotOurs},
+		"the scheduler knows: terminates": {asked: []func(*corev1.Pod){terminating}, event: func(*view.View) {},
+			node: v1alpha1.StateStandby, want: claim.NotOurs},
 	} {
 		for when, between := range map[string]bool{"before the ask": false, "while it is answered": true} {
 			t.Run(name+", "+when, func(t *testing.T) {
@@ -73,7 +82,8 @@ func TestAPodThatIsGoneGetsNoNode(t *testing.T) {
 	}
 }
 
-// TestPodsThatAreGoneAreForgotten: what the process keeps of pods that are gone has an end, also of those that its watch never showed.
+// TestPodsThatAreGoneAreForgotten: what the process keeps of pods that are gone has an end, also of
+// those that its watch never showed.
 func TestPodsThatAreGoneAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, l := newTestView(time.Now)

@@ -17,17 +17,19 @@ import (
 	"github.com/stratos-sh/stratos/extender/view"
 )
 
-// interleaved plays a scheduler that assumes at once what it binds, and a watch that shows it later: between two questions, or while one is
-// being answered.
+// interleaved plays a scheduler that assumes at once what it binds, and a watch that shows it
+// later: between two questions, or while one is being answered.
 type interleaved struct {
 	*decideRig
 	dice *rand.Rand
-	// nodes are the states on the API server, assumed what the scheduler counts on each node in milli-cpu.
+	// nodes are the states on the API server, assumed what the scheduler counts on each node in
+	// milli-cpu.
 	nodes   map[v1alpha1.NodeName]v1alpha1.NodeState
 	assumed map[v1alpha1.NodeName]int64
 	pods    []*corev1.Pod
 	bound   map[types.UID]bool
-	// coming are the events that the watches have not shown yet, one queue for pods and one for Nodes: each keeps its order.
+	// coming are the events that the watches have not shown yet, one queue for pods and one for Nodes:
+	// each keeps its order.
 	coming   [2][]func()
 	homeless []types.UID
 	// named are the nodes that each pod was told to wait for.
@@ -143,7 +145,7 @@ func (w *interleaved) place() {
 	at := w.view.Now()
 	d := w.ledger.Decide(w.view.Ask(pod, w.view.Fitting(pod), at), w.now())
 	w.view.Ended(d.Displaced)
-	w.log = append(w.log, fmt.Sprintf("%s is placed anew: %s %q", pod.Name, d.Verdict, d.Start))
+	w.log = append(w.log, fmt.Sprintf("%s is placed anew: %s %+v", pod.Name, d.Verdict, d.Claim))
 	if d.Claim != nil {
 		w.StartNode(d.Claim.Node)
 	}
@@ -168,8 +170,9 @@ func (w *interleaved) step() {
 	}
 }
 
-// Nobody but the scheduler binds, so no promise is ever broken, except to make room for a higher priority: a pod of the highest is told to
-// wait for one node only, however the events of the watches come between.
+// Nobody but the scheduler binds, so no promise is ever broken, except to make room for a higher
+// priority: a pod of the highest is told to wait for one node only, however the events of the
+// watches come between.
 func TestNoPromiseIsBrokenHoweverEventsInterleave(t *testing.T) {
 	for seed := range uint64(500) {
 		w := newInterleaved(seed)

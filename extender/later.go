@@ -7,8 +7,9 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// eventPause is how long events about waiting pods are held back. The start itself needs the API server just then, for its intent, and nobody reads an
-// event sooner; what kube-scheduler writes into the pod's condition says the same at once.
+// eventPause is how long events about waiting pods are held back. The start itself needs the API
+// server just then, for its intent, and nobody reads an event sooner; what kube-scheduler writes
+// into the pod's condition says the same at once.
 const eventPause = time.Second
 
 // later holds events back. One that is still held when the process ends is lost, as events may be.

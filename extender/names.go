@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Names are the candidates of one request, as they stand in its body: they are valid until it is answered. Whoever keeps one makes a
-// string of it.
+// Names are the candidates of one request, as they stand in its body: they are valid until it is
+// answered. Code that keeps one makes a string of it.
 type Names [][]byte
 
 // NamesOf is for callers that have strings.
@@ -25,7 +25,8 @@ func NamesOf(names []string) Names {
 type args struct {
 	pod   *corev1.Pod
 	names Names
-	// list is the text between the brackets of NodeNames, where it may be sent back as it is; nil else.
+	// list is the text between the brackets of NodeNames, where it may be sent back as it is; nil
+	// else.
 	list []byte
 }
 
@@ -35,15 +36,16 @@ const (
 	afterNames  = `]}`
 )
 
-// cutArgs cuts apart what kube-scheduler's json.Marshal makes of ExtenderArgs with names only. It is exact: between its fixed pieces stand
-// a text that encoding/json takes for one value, the pod, and names without any character that means something in JSON. So the whole can be
-// read in one way only. It is false, and nothing is said of the body, where the body is not of this form.
+// cutArgs cuts apart what kube-scheduler's json.Marshal makes of ExtenderArgs with names only. It
+// is exact: between its fixed pieces stand a text that encoding/json takes for one value, the pod,
+// and names without any character that means something in JSON. So the whole can be read in one way
+// only. It is false, and nothing is said of the body, where the body is not of this form.
 func cutArgs(body []byte, pods *podCache, into Names) (args, bool) {
 	if !bytes.HasPrefix(body, []byte(beforePod)) || !bytes.HasSuffix(body, []byte(afterNames)) {
 		return args{}, false
 	}
-	// The first occurrence is the right one: in a string of the pod the quotes would be escaped. Were it another all the same, what stands
-	// before it were not a value.
+	// The first occurrence is the right one: in a string of the pod the quotes would be escaped. Were
+	// it another all the same, what stands before it were not a value.
 	pod, list, found := bytes.Cut(body[len(beforePod):], []byte(beforeNames))
 	if !found {
 		return args{}, false
@@ -60,7 +62,8 @@ func cutArgs(body []byte, pods *podCache, into Names) (args, bool) {
 	return args{pod: decoded, names: names, list: list}, true
 }
 
-// cutNames cuts a list of plain strings in quotes, with commas and nothing else between them. It appends to into.
+// cutNames cuts a list of plain strings in quotes, with commas and nothing else between them. It
+// appends to into.
 func cutNames(list []byte, into Names) (Names, bool) {
 	names := into[:0]
 	for at := 0; at < len(list); {
@@ -87,16 +90,18 @@ func cutNames(list []byte, into Names) (Names, bool) {
 	return names, true
 }
 
-// plain reports whether the byte stands for itself in a JSON string and is written so by encoding/json: the characters of node names.
+// plain reports whether the byte stands for itself in a JSON string and is written so by
+// encoding/json: the characters of node names.
 func plain(c byte) bool {
-	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '.' || 'A' <= c && c <= 'Z' || c == '_' || c == ':'
+	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '.' || 'A' <= c && c <= 'Z' || c == '_' ||
+		c == ':'
 }
 
 // maxCachedPod bounds what the cache holds.
 const maxCachedPod = 64 << 10
 
-// podCache remembers the pod that was decoded last. kube-scheduler asks about a pod twice, /filter and then /prioritize, and while pods
-// wait about the same few again and again.
+// podCache remembers the pod that was decoded last. kube-scheduler asks about a pod twice, /filter
+// and then /prioritize, and while pods wait about the same few again and again.
 type podCache struct{ last atomic.Pointer[decodedPod] }
 
 // decodedPod is not changed once it is stored.
@@ -105,7 +110,8 @@ type decodedPod struct {
 	pod  *corev1.Pod
 }
 
-// decode returns the pod, which may be one that was returned before and is only to be read; nil where text is no pod.
+// decode returns the pod, which may be one that was returned before and is only to be read; nil
+// where text is no pod.
 func (c *podCache) decode(text []byte) *corev1.Pod {
 	if last := c.last.Load(); last != nil && bytes.Equal(last.text, text) {
 		return last.pod

@@ -23,7 +23,8 @@ type observed struct {
 func newObserved(registerer prometheus.Registerer, ledger *claim.Ledger, now func() time.Time) (*observed, error) {
 	o := &observed{
 		ledger: ledger, now: now,
-		claims: prometheus.NewDesc("stratos_claims", "Pods that wait on a node that is not running yet.", []string{"pool"}, nil),
+		claims: prometheus.NewDesc("stratos_claims", "Pods that wait on a node that is not running yet.", []string{"pool"},
+			nil),
 		startup: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "stratos_pod_startup_seconds",
 			Help:    "Time from the creation of a pod that waited for a node of a pool to its binding, by its path: standby, the node was started from standby; reclaimed, the drain of the node was cancelled for the pod; promoted, the node opened at the end of a warm-up that had begun before the pod was created; cold, the instance was launched after the pod was created.",
@@ -46,8 +47,8 @@ func (o *observed) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// released is told of every pod that had a claim, or for which a warm node was opened, when it is seen bound or gone. Of several
-// replicas the one that made the claim measures.
+// released is told of every pod that had a claim, or for which a warm node was opened, when it is
+// seen bound or gone. Of several replicas the one that made the claim measures.
 func (o *observed) released(c claim.Claim, pod *corev1.Pod) {
 	if pod.Spec.NodeName == "" || c.Adopted {
 		return // a pod that was deleted while it waited never started up

@@ -15,7 +15,8 @@ import (
 	"github.com/stratos-sh/stratos/extender/view"
 )
 
-// startups are how many pods the histogram of the registry has seen, by path, and the sum of their seconds.
+// startups are how many pods the histogram of the registry has seen, by path, and the sum of their
+// seconds.
 func startups(t *testing.T, registry *prometheus.Registry) (count map[string]int, seconds map[string]float64) {
 	t.Helper()
 	families, err := registry.Gather()
@@ -51,12 +52,16 @@ func TestStartupPathOfAClaim(t *testing.T) {
 		gone    bool
 		want    map[string]int
 	}{
-		"a standby node":                       {node: poolNode("a", v1alpha1.StateStandby, born(epoch().Add(-time.Hour))), want: map[string]int{"standby": 1}},
-		"a node that starts":                   {node: poolNode("a", v1alpha1.StateStarting, born(epoch().Add(-time.Hour))), want: map[string]int{"standby": 1}},
-		"a node whose drain is cancelled":      {node: poolNode("a", v1alpha1.StateStopping, drained, born(epoch().Add(-time.Hour))), want: map[string]int{"reclaimed": 1}},
-		"a node launched since, which stopped": {node: poolNode("a", v1alpha1.StateStandby, born(epoch().Add(time.Second))), want: map[string]int{"cold": 1}},
-		"the pod is deleted":                   {node: poolNode("a", v1alpha1.StateStandby), gone: true},
-		"another replica made the claim":       {node: poolNode("a", v1alpha1.StateStarting), adopted: true},
+		"a standby node": {node: poolNode("a", v1alpha1.StateStandby, born(epoch().Add(-time.Hour))),
+			want: map[string]int{"standby": 1}},
+		"a node that starts": {node: poolNode("a", v1alpha1.StateStarting, born(epoch().Add(-time.Hour))),
+			want: map[string]int{"standby": 1}},
+		"a node whose drain is cancelled": {node: poolNode("a", v1alpha1.StateStopping, drained,
+			born(epoch().Add(-time.Hour))), want: map[string]int{"reclaimed": 1}},
+		"a node launched since, which stopped": {node: poolNode("a", v1alpha1.StateStandby, born(epoch().Add(time.Second))),
+			want: map[string]int{"cold": 1}},
+		"the pod is deleted":             {node: poolNode("a", v1alpha1.StateStandby), gone: true},
+		"another replica made the claim": {node: poolNode("a", v1alpha1.StateStarting), adopted: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := epoch().Add(7 * time.Second)
@@ -76,7 +81,7 @@ func TestStartupPathOfAClaim(t *testing.T) {
 			v.SetPod(pod)
 			if !c.adopted {
 				if d := l.Decide(v.Ask(pod, v.Fitting(pod), v.Now()), now); d.Claim == nil {
-					t.Fatalf("set-up: no claim: %s", d.Reason)
+					t.Fatalf("set-up: no claim: %q", d.Refused)
 				}
 			} else if claimed, ok := l.Of(pod.UID); !ok || !claimed.Adopted {
 				t.Fatalf("set-up: claim %+v, %t", claimed, ok)
@@ -101,7 +106,8 @@ func TestStartupPathOfAClaim(t *testing.T) {
 	}
 }
 
-// TestStartupPathOfAPodWithoutAClaim: the scaler tells of the pods for which a warm node was opened.
+// TestStartupPathOfAPodWithoutAClaim: the scaler tells of the pods for which a warm node was
+// opened.
 func TestStartupPathOfAPodWithoutAClaim(t *testing.T) {
 	for _, path := range []claim.Path{claim.PathPromoted, claim.PathCold} {
 		t.Run(string(path), func(t *testing.T) {
@@ -113,7 +119,8 @@ func TestStartupPathOfAPodWithoutAClaim(t *testing.T) {
 				t.Fatal(err)
 			}
 			v.Listen(view.Listener{Bound: o.released})
-			v.Served(claim.Claim{Pool: "p", Path: path}, cpuPod("x", "a", func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(epoch()) }))
+			v.Served(claim.Claim{Pool: "p", Path: path},
+				cpuPod("x", "a", func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(epoch()) }))
 			count, seconds := startups(t, registry)
 			if count[string(path)] != 1 || seconds[string(path)] != 7 {
 				t.Errorf("pods by path %v, seconds %v; want one of 7 s by %s", count, seconds, path)

@@ -31,8 +31,8 @@ func naming(p *corev1.Pod) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationClaims] = string(p.UID) }
 }
 
-// TestAFutileStartIsOneEventAndOneStrike, whatever the number of replicas. Each of them holds the owner back,
-// whichever the scheduler asks, and the next strike doubles the back-off once.
+// TestAFutileStartIsOneEventAndOneStrike, whatever the number of replicas. Each of them holds the
+// owner back, whichever the scheduler asks, and the next strike doubles the back-off once.
 func TestAFutileStartIsOneEventAndOneStrike(t *testing.T) {
 	for name, c := range map[string]struct {
 		// cpu is what the nodes have once they run; the pod asks for 3950m.
@@ -123,7 +123,8 @@ func TestAFutileStartIsOneEventAndOneStrike(t *testing.T) {
 	}
 }
 
-// TestAnotherReplicasPodThatGivesWayIsLeftToIt: the replica that displaces a claim publishes that it is gone.
+// TestAnotherReplicasPodThatGivesWayIsLeftToIt: the replica that displaces a claim publishes that
+// it is gone.
 func TestAnotherReplicasPodThatGivesWayIsLeftToIt(t *testing.T) {
 	v, l := newTestView(time.Now)
 	placed := 0

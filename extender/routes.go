@@ -31,8 +31,9 @@ const (
 
 // Decider answers from memory; no call blocks on I/O. It is called from many goroutines at once.
 type Decider interface {
-	// Filter says which candidates the pod may use now, and why it may not use the others. Nodes
-	// must be a subset of candidates, in their order: kube-scheduler fails the pod otherwise. The pod is only to be read.
+	// Filter says which candidates the pod may use now, and why it may not use the others. Nodes must
+	// be a subset of candidates, in their order: kube-scheduler fails the pod otherwise. The pod is
+	// only to be read.
 	Filter(pod *corev1.Pod, candidates Names) FilterAnswer
 	// Prioritize returns one score from 0 to extenderv1.MaxExtenderPriority for each candidate, in
 	// their order. The pod is only to be read.
@@ -48,8 +49,6 @@ type Decider interface {
 type FilterAnswer struct {
 	// Nodes the pod may use now, in the order of the candidates.
 	Nodes []v1alpha1.NodeName
-	// Failed are nodes on which evicting other pods might help, with the reason.
-	Failed map[string]string
 	// FailedUnresolvable are nodes on which no eviction helps, with the reason. A candidate that
 	// appears nowhere in the answer counts as one of these.
 	FailedUnresolvable map[string]string
@@ -86,7 +85,8 @@ func newRouter(decider Decider, metrics *requestMetrics, options Options) http.H
 	return router
 }
 
-// refusal is an answer other than 200: a status code and the text that tells the operator what to do.
+// refusal is an answer other than 200: a status code and the text that tells the operator what to
+// do.
 type refusal struct {
 	code int
 	text string
@@ -99,12 +99,14 @@ func refuse(code int, format string, args ...any) error {
 }
 
 func notFound(_ http.ResponseWriter, r *http.Request, _ *exchange) ([]byte, error) {
-	return nil, refuse(http.StatusNotFound, "no such path %q: the extender serves POST /filter, /prioritize and /preempt", r.URL.Path)
+	return nil, refuse(http.StatusNotFound, "no such path %q: the extender serves POST /filter, /prioritize and /preempt",
+		r.URL.Path)
 }
 
 func methodNotAllowed(w http.ResponseWriter, r *http.Request, _ *exchange) ([]byte, error) {
 	w.Header().Set("Allow", http.MethodPost)
-	return nil, refuse(http.StatusMethodNotAllowed, "method %s is not allowed on %s: kube-scheduler sends POST", r.Method, r.URL.Path)
+	return nil, refuse(http.StatusMethodNotAllowed, "method %s is not allowed on %s: kube-scheduler sends POST", r.Method,
+		r.URL.Path)
 }
 
 // answerer makes the answer to a request in the memory of the exchange.
@@ -127,7 +129,8 @@ func (r *routes) recovered(verb string, answer func() ([]byte, error)) (body []b
 	defer func() {
 		if cause := recover(); cause != nil {
 			r.log.Error(fmt.Errorf("panic: %v", cause), "Extender decision failed", "verb", verb, "stack", string(debug.Stack()))
-			body, err = nil, refuse(http.StatusInternalServerError, "the extender failed on this request; its log has the details")
+			body, err = nil, refuse(http.StatusInternalServerError,
+				"the extender failed on this request; its log has the details")
 		}
 	}()
 	return answer()
@@ -167,7 +170,8 @@ func (r *routes) answering(verb string, decide func(*exchange) ([]byte, error)) 
 		case r.inFlight <- struct{}{}:
 			defer func() { <-r.inFlight }()
 		default:
-			return nil, refuse(http.StatusServiceUnavailable, "%d requests are being answered already, ask again", cap(r.inFlight))
+			return nil, refuse(http.StatusServiceUnavailable, "%d requests are being answered already, ask again",
+				cap(r.inFlight))
 		}
 		if err := r.read(w, req, &x.body); err != nil {
 			return nil, err
@@ -181,7 +185,8 @@ func (r *routes) answering(verb string, decide func(*exchange) ([]byte, error)) 
 func checkContentType(header string) error {
 	mediaType, _, err := mime.ParseMediaType(header)
 	if err != nil || mediaType != "application/json" {
-		return refuse(http.StatusUnsupportedMediaType, "content type %q is not application/json, which kube-scheduler sends", header)
+		return refuse(http.StatusUnsupportedMediaType, "content type %q is not application/json, which kube-scheduler sends",
+			header)
 	}
 	return nil
 }

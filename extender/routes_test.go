@@ -58,7 +58,8 @@ func (d *scriptedDecider) Prioritize(pod *corev1.Pod, candidates Names) []int64 
 	return d.prioritize(pod, candidates.strings())
 }
 
-func (d *scriptedDecider) Preempt(pod *corev1.Pod, victims map[string]*extenderv1.MetaVictims) map[string]*extenderv1.MetaVictims {
+func (d *scriptedDecider) Preempt(pod *corev1.Pod,
+	victims map[string]*extenderv1.MetaVictims) map[string]*extenderv1.MetaVictims {
 	d.called()
 	return d.preempt(pod, victims)
 }
@@ -157,8 +158,7 @@ func TestFilterCarriesTheAnswer(t *testing.T) {
 		gotPod, gotNames = pod, names
 		return FilterAnswer{
 			Nodes:              []v1alpha1.NodeName{"b"},
-			Failed:             map[string]string{"a": "taken"},
-			FailedUnresolvable: map[string]string{"c": "starting standby node c of pool p"},
+			FailedUnresolvable: map[string]string{"a": "taken", "c": "starting standby node c of pool p"},
 		}
 	}}
 	pod := testPod("web")
@@ -166,8 +166,7 @@ func TestFilterCarriesTheAnswer(t *testing.T) {
 	got := askFor[extenderv1.ExtenderFilterResult](t, router, "/filter", filterBody(t, pod, "a", "b", "c"))
 	want := extenderv1.ExtenderFilterResult{
 		NodeNames:                  &[]string{"b"},
-		FailedNodes:                extenderv1.FailedNodesMap{"a": "taken"},
-		FailedAndUnresolvableNodes: extenderv1.FailedNodesMap{"c": "starting standby node c of pool p"},
+		FailedAndUnresolvableNodes: extenderv1.FailedNodesMap{"a": "taken", "c": "starting standby node c of pool p"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("answer (-want +got):\n%s", diff)
@@ -216,7 +215,8 @@ func TestPrioritizePairsScoresWithNamesAndKeepsThemInRange(t *testing.T) {
 func TestPrioritizeWithTooFewScoresIsOurFailure(t *testing.T) {
 	decider := &scriptedDecider{prioritize: func(*corev1.Pod, []string) []int64 { return []int64{1} }}
 	router := testRouter(t, decider, prometheus.NewRegistry(), Options{})
-	if got := ask(t, router, "/prioritize", filterBody(t, testPod("web"), "a", "b")); got.Code != http.StatusInternalServerError {
+	if got := ask(t, router, "/prioritize", filterBody(t, testPod("web"), "a",
+		"b")); got.Code != http.StatusInternalServerError {
 		t.Errorf("code = %d, want 500", got.Code)
 	}
 }
@@ -249,7 +249,8 @@ func TestPreemptUnderstandsEveryShapeOfVictims(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var asked map[string]*extenderv1.MetaVictims
-			decider := &scriptedDecider{preempt: func(_ *corev1.Pod, victims map[string]*extenderv1.MetaVictims) map[string]*extenderv1.MetaVictims {
+			decider := &scriptedDecider{preempt: func(_ *corev1.Pod,
+				victims map[string]*extenderv1.MetaVictims) map[string]*extenderv1.MetaVictims {
 				asked = victims
 				return victims
 			}}
@@ -267,8 +268,10 @@ func TestPreemptUnderstandsEveryShapeOfVictims(t *testing.T) {
 
 // kube-scheduler dereferences each entry, and fails the pod for a node without victims.
 func TestPreemptNeverAnswersANodeWithoutVictims(t *testing.T) {
-	decider := &scriptedDecider{preempt: func(*corev1.Pod, map[string]*extenderv1.MetaVictims) map[string]*extenderv1.MetaVictims {
-		return map[string]*extenderv1.MetaVictims{"kept": metaVictims("1"), "none": nil, "empty": {}, "null": {Pods: []*extenderv1.MetaPod{nil}}}
+	decider := &scriptedDecider{preempt: func(*corev1.Pod,
+		map[string]*extenderv1.MetaVictims) map[string]*extenderv1.MetaVictims {
+		return map[string]*extenderv1.MetaVictims{"kept": metaVictims("1"), "none": nil, "empty": {},
+			"null": {Pods: []*extenderv1.MetaPod{nil}}}
 	}}
 	router := testRouter(t, decider, prometheus.NewRegistry(), Options{})
 	body := mustJSON(t, extenderv1.ExtenderPreemptionArgs{Pod: testPod("web")})
@@ -291,14 +294,15 @@ func TestRefusals(t *testing.T) {
 		code                      int
 		says                      string
 	}{
-		"empty body":              {body: nil, code: 400, says: "empty"},
-		"white space":             {body: []byte(" \n"), code: 400, says: "empty"},
-		"empty object":            {body: []byte(`{}`), code: 400, says: "Pod is missing"},
-		"null pod":                {body: []byte(`{"Pod":null,"NodeNames":["a"]}`), code: 400, says: "Pod is missing"},
-		"pod without uid":         {body: filterBody(t, noUID, "a"), code: 400, says: "metadata.uid"},
-		"pod of the wrong type":   {body: []byte(`{"Pod":[],"NodeNames":["a"]}`), code: 400, says: "cannot unmarshal array"},
-		"whole nodes":             {body: whole, code: 400, says: "nodeCacheCapable"},
-		"no names":                {body: mustJSON(t, extenderv1.ExtenderArgs{Pod: testPod("web")}), code: 400, says: "nodeCacheCapable"},
+		"empty body":            {body: nil, code: 400, says: "empty"},
+		"white space":           {body: []byte(" \n"), code: 400, says: "empty"},
+		"empty object":          {body: []byte(`{}`), code: 400, says: "Pod is missing"},
+		"null pod":              {body: []byte(`{"Pod":null,"NodeNames":["a"]}`), code: 400, says: "Pod is missing"},
+		"pod without uid":       {body: filterBody(t, noUID, "a"), code: 400, says: "metadata.uid"},
+		"pod of the wrong type": {body: []byte(`{"Pod":[],"NodeNames":["a"]}`), code: 400, says: "cannot unmarshal array"},
+		"whole nodes":           {body: whole, code: 400, says: "nodeCacheCapable"},
+		"no names": {body: mustJSON(t, extenderv1.ExtenderArgs{Pod: testPod("web")}), code: 400,
+			says: "nodeCacheCapable"},
 		"names of another type":   {body: []byte(`{"Pod":null,"NodeNames":[1]}`), code: 400, says: "cannot unmarshal number"},
 		"not JSON":                {body: []byte(`pod=web`), code: 400, says: "not ExtenderArgs"},
 		"a list":                  {body: []byte(`[]`), code: 400, says: "not ExtenderArgs"},
@@ -315,13 +319,15 @@ func TestRefusals(t *testing.T) {
 		"PUT":                     {method: http.MethodPut, body: valid, code: 405, says: "POST"},
 		"bind, which is not ours": {path: "/bind", body: valid, code: 404, says: "/filter, /prioritize and /preempt"},
 		"the root":                {path: "/", body: valid, code: 404, says: "no such path"},
-		"a form":                  {contentType: "application/x-www-form-urlencoded", body: valid, code: 415, says: "application/json"},
-		"no content type":         {contentType: "-", body: valid, code: 415, says: "application/json"},
+		"a form": {contentType: "application/x-www-form-urlencoded", body: valid, code: 415,
+			says: "application/json"},
+		"no content type": {contentType: "-", body: valid, code: 415, says: "application/json"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			decider := &scriptedDecider{}
 			router := testRouter(t, decider, prometheus.NewRegistry(), Options{})
-			request := httptest.NewRequest(orElse(tc.method, http.MethodPost), orElse(tc.path, "/filter"), bytes.NewReader(tc.body))
+			request := httptest.NewRequest(orElse(tc.method, http.MethodPost), orElse(tc.path, "/filter"),
+				bytes.NewReader(tc.body))
 			if contentType := orElse(tc.contentType, "application/json"); contentType != "-" {
 				request.Header.Set("Content-Type", contentType)
 			}
@@ -408,7 +414,8 @@ func TestUnsyncedCachesAreSaidInsteadOfGuessed(t *testing.T) {
 	for _, path := range []string{"/filter", "/prioritize", "/preempt"} {
 		t.Run(path, func(t *testing.T) {
 			got := ask(t, router, path, filterBody(t, testPod("web"), "a"))
-			if got.Code != http.StatusServiceUnavailable || !strings.Contains(got.Body.String(), "not synced yet, ask again: nodes: not synced") {
+			if got.Code != http.StatusServiceUnavailable || !strings.Contains(got.Body.String(),
+				"not synced yet, ask again: nodes: not synced") {
 				t.Errorf("%d: %s", got.Code, got.Body)
 			}
 		})
@@ -453,7 +460,8 @@ func TestMoreThanTheLimitInFlightIsRefusedAndPlacesComeBack(t *testing.T) {
 	first := make(chan int)
 	go func() { first <- ask(t, router, "/filter", body).Code }()
 	<-entered
-	if got := ask(t, router, "/filter", body); got.Code != http.StatusServiceUnavailable || !strings.Contains(got.Body.String(), "ask again") {
+	if got := ask(t, router, "/filter", body); got.Code != http.StatusServiceUnavailable ||
+		!strings.Contains(got.Body.String(), "ask again") {
 		t.Errorf("second: %d: %s", got.Code, got.Body)
 	}
 	close(release)

@@ -245,7 +245,8 @@ func TestSchedulerConfigRefuses(t *testing.T) {
 		"no version":                 {dedicatedOptions(""), nil, []string{"kubernetesMinor"}},
 		"words for a version":        {dedicatedOptions("latest"), nil, []string{`"latest"`}},
 		"the stock scheduler's lease": {dedicatedOptions("1.36"),
-			func(o *SchedulerConfigOptions) { o.LeaseName = "kube-scheduler" }, []string{"leaseName", "control plane's own scheduler"}},
+			func(o *SchedulerConfigOptions) { o.LeaseName = "kube-scheduler" },
+			[]string{"leaseName", "control plane's own scheduler"}},
 		"the stock lease even without election": {dedicatedOptions("1.36"),
 			func(o *SchedulerConfigOptions) { o.LeaseName, o.LeaderElect = "kube-scheduler", false }, []string{"leaseName"}},
 		"election without a lease": {dedicatedOptions("1.36"),
@@ -265,7 +266,8 @@ func TestSchedulerConfigRefuses(t *testing.T) {
 				o.ExtenderURL = "https://127.0.0.1:9444"
 				o.TLS = SchedulerTLS{CAFile: "ca", ServerName: "s", KeyFile: "k"}
 			}, []string{"tls.certFile"}},
-		"the control plane without anything": {SchedulerConfigOptions{Wiring: WiringControlPlane, KubernetesMinor: "1.36"}, nil,
+		"the control plane without anything": {SchedulerConfigOptions{Wiring: WiringControlPlane, KubernetesMinor: "1.36"},
+			nil,
 			[]string{"kubeconfig", "extenderURL", "tls.certFile", "tls.keyFile"}},
 		"plain http across the network": {dedicatedOptions("1.36"),
 			func(o *SchedulerConfigOptions) { o.ExtenderURL = "http://10.96.0.50:9444" }, []string{"extenderURL", "loopback"}},
@@ -274,9 +276,11 @@ func TestSchedulerConfigRefuses(t *testing.T) {
 		"an address without scheme": {dedicatedOptions("1.36"),
 			func(o *SchedulerConfigOptions) { o.ExtenderURL = "localhost:9444" }, []string{"extenderURL"}},
 		"a query": {dedicatedOptions("1.36"),
-			func(o *SchedulerConfigOptions) { o.ExtenderURL = "http://127.0.0.1:9444/?x=1" }, []string{"extenderURL", "appends the verb"}},
+			func(o *SchedulerConfigOptions) { o.ExtenderURL = "http://127.0.0.1:9444/?x=1" },
+			[]string{"extenderURL", "appends the verb"}},
 		"negative numbers": {dedicatedOptions("1.36"),
-			func(o *SchedulerConfigOptions) { o.QPS, o.Burst, o.HTTPTimeout = -1, -1, -1 }, []string{"qps", "burst", "httpTimeout"}},
+			func(o *SchedulerConfigOptions) { o.QPS, o.Burst, o.HTTPTimeout = -1, -1, -1 },
+			[]string{"qps", "burst", "httpTimeout"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			options := tc.base

@@ -10,7 +10,8 @@ import (
 
 func validateLease(o SchedulerConfigOptions) error {
 	if o.LeaseName == stockLeaseName {
-		return fmt.Errorf("leaseName: %q is the lease of the control plane's own scheduler: one of the two would never run", o.LeaseName)
+		return fmt.Errorf("leaseName: %q is the lease of the control plane's own scheduler: one of the two would never run",
+			o.LeaseName)
 	}
 	if !o.LeaderElect {
 		return nil
@@ -42,13 +43,22 @@ func validateControlPlane(o SchedulerConfigOptions) error {
 		errs = append(errs, errors.New("kubeconfig: required for wiring control-plane: a static pod has no service account"))
 	}
 	if o.ExtenderURL == "" {
-		errs = append(errs, errors.New("extenderURL: required for wiring control-plane: https:// and the ClusterIP of the extender's Service"))
+		errs = append(
+			errs,
+			errors.New("extenderURL: required for wiring control-plane: https:// and the ClusterIP of the extender's Service"),
+		)
 	}
 	if o.TLS.CertFile == "" {
-		errs = append(errs, errors.New("tls.certFile: required for wiring control-plane: the extender asks for a client certificate"))
+		errs = append(
+			errs,
+			errors.New("tls.certFile: required for wiring control-plane: the extender asks for a client certificate"),
+		)
 	}
 	if o.TLS.KeyFile == "" {
-		errs = append(errs, errors.New("tls.keyFile: required for wiring control-plane: the extender asks for a client certificate"))
+		errs = append(
+			errs,
+			errors.New("tls.keyFile: required for wiring control-plane: the extender asks for a client certificate"),
+		)
 	}
 	return errors.Join(errs...)
 }
@@ -66,13 +76,17 @@ func validateExtenderURL(o SchedulerConfigOptions) error {
 	case address.Host == "":
 		return fmt.Errorf("extenderURL: %q has no host; an example is %s", o.ExtenderURL, DefaultExtenderURL)
 	case address.RawQuery != "" || address.Fragment != "" || address.User != nil:
-		return fmt.Errorf("extenderURL: %q must be scheme, host, port and path only: kube-scheduler appends the verb", address.Redacted())
+		return fmt.Errorf("extenderURL: %q must be scheme, host, port and path only: kube-scheduler appends the verb",
+			address.Redacted())
 	case address.Scheme == "https":
 		return validateTLS(o.TLS)
 	case address.Scheme != "http":
 		return fmt.Errorf("extenderURL: scheme %q is neither http nor https", address.Scheme)
 	case !isLoopbackHost(address.Hostname()):
-		return fmt.Errorf("extenderURL: %q is plain http to an address that is not loopback: pods and decisions would cross the network unprotected; use https", o.ExtenderURL)
+		return fmt.Errorf(
+			"extenderURL: %q is plain http to an address that is not loopback: pods and decisions would cross the network unprotected; use https",
+			o.ExtenderURL,
+		)
 	case o.TLS != SchedulerTLS{}:
 		return fmt.Errorf("extenderURL: %q is http, so the tls files given would not be used; use https", o.ExtenderURL)
 	}
@@ -91,10 +105,20 @@ func isHTTPS(address string) bool {
 func validateTLS(tls SchedulerTLS) error {
 	var errs []error
 	if tls.CAFile == "" {
-		errs = append(errs, errors.New("tls.caFile: required for an https extenderURL: without a CA kube-scheduler does not verify the server at all"))
+		errs = append(
+			errs,
+			errors.New(
+				"tls.caFile: required for an https extenderURL: without a CA kube-scheduler does not verify the server at all",
+			),
+		)
 	}
 	if tls.ServerName == "" {
-		errs = append(errs, errors.New("tls.serverName: required for an https extenderURL: the certificate carries the Service's name, not its address"))
+		errs = append(
+			errs,
+			errors.New(
+				"tls.serverName: required for an https extenderURL: the certificate carries the Service's name, not its address",
+			),
+		)
 	}
 	if (tls.CertFile == "") != (tls.KeyFile == "") {
 		errs = append(errs, errors.New("tls.certFile, tls.keyFile: give both or none"))

@@ -26,7 +26,7 @@ const (
 	DefaultMaxInFlight = 32
 
 	// readHeaderTimeout and readTimeout bound a slow client, TLS handshake included. kube-scheduler
-	// gives up after httpTimeout (2 s), so whoever is slower than that has no use for an answer.
+	// gives up after httpTimeout (2 s), so a slower client has no use for an answer.
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 10 * time.Second
 	// writeTimeout counts from the end of the request's header, so it includes readTimeout.
@@ -42,7 +42,7 @@ const (
 
 // Options configure a Server. The zero value of every limit means its default.
 type Options struct {
-	// BindAddress is host:port. Without CertDir the host has to be a loopback address.
+	// BindAddress is host:port. Beyond loopback both CertDir and ClientCA are required.
 	BindAddress string
 	// CertDir holds tls.crt and tls.key, reloaded when they change. Empty: plain HTTP on loopback.
 	CertDir string
@@ -80,10 +80,11 @@ type Server struct {
 }
 
 // NewServer checks the options, reads the certificates and registers the metrics with registerer.
-// It does not listen: Start does. A misconfigured address or certificate is an error that names the flag.
+// It does not listen: Start does. A misconfigured address or certificate is an error that names the
+// flag.
 func NewServer(decider Decider, registerer prometheus.Registerer, options Options) (*Server, error) {
 	options = options.withDefaults()
-	if err := checkExposure(options); err != nil {
+	if err := options.Validate(); err != nil {
 		return nil, err
 	}
 	certs, err := newCertificates(options)

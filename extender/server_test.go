@@ -99,15 +99,22 @@ func TestNewServerRefuses(t *testing.T) {
 		says    []string
 	}{
 		"every address without TLS": {Options{BindAddress: ":9444"}, []string{"--extender-bind-address", "--cert-dir"}},
-		"any IPv4 without TLS":      {Options{BindAddress: "0.0.0.0:9444"}, []string{"--extender-bind-address", "--cert-dir"}},
-		"a pod address without TLS": {Options{BindAddress: "10.0.0.1:9444"}, []string{"--extender-bind-address", "--cert-dir"}},
-		"any IPv6 without TLS":      {Options{BindAddress: "[::]:9444"}, []string{"--extender-bind-address", "--cert-dir"}},
-		"a name without TLS":        {Options{BindAddress: "stratos.example:9444"}, []string{"--extender-bind-address", "--cert-dir"}},
-		"no port":                   {Options{BindAddress: "127.0.0.1"}, []string{"--extender-bind-address", "host:port"}},
-		"client CA without TLS":     {Options{BindAddress: "127.0.0.1:0", ClientCA: "ca.crt"}, []string{"--client-ca", "--cert-dir"}},
-		"cert dir without files":    {Options{BindAddress: ":0", CertDir: dir}, []string{"--cert-dir", "tls.crt"}},
-		"client CA missing":         {Options{BindAddress: ":0", CertDir: good, ClientCA: dir + "/none"}, []string{"--client-ca", "none"}},
-		"client CA garbage":         {Options{BindAddress: ":0", CertDir: good, ClientCA: garbage}, []string{"--client-ca", "no PEM certificate"}},
+		"any IPv4 without TLS": {Options{BindAddress: "0.0.0.0:9444"},
+			[]string{"--extender-bind-address", "--cert-dir"}},
+		"a pod address without TLS": {Options{BindAddress: "10.0.0.1:9444"},
+			[]string{"--extender-bind-address", "--cert-dir"}},
+		"any IPv6 without TLS": {Options{BindAddress: "[::]:9444"}, []string{"--extender-bind-address", "--cert-dir"}},
+		"a name without TLS": {Options{BindAddress: "stratos.example:9444"},
+			[]string{"--extender-bind-address", "--cert-dir"}},
+		"no port": {Options{BindAddress: "127.0.0.1"}, []string{"--extender-bind-address", "host:port"}},
+		"client CA without TLS": {Options{BindAddress: "127.0.0.1:0", ClientCA: "ca.crt"},
+			[]string{"--client-ca", "--cert-dir"}},
+		"open without client CA": {Options{BindAddress: ":0", CertDir: good}, []string{"--client-ca is required"}},
+		"cert dir without files": {Options{BindAddress: "127.0.0.1:0", CertDir: dir}, []string{"--cert-dir", "tls.crt"}},
+		"client CA missing": {Options{BindAddress: ":0", CertDir: good, ClientCA: dir + "/none"},
+			[]string{"--client-ca", "none"}},
+		"client CA garbage": {Options{BindAddress: ":0", CertDir: good, ClientCA: garbage},
+			[]string{"--client-ca", "no PEM certificate"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := NewServer(acceptAll(), prometheus.NewRegistry(), tc.options)
@@ -227,17 +234,19 @@ func TestEveryTimeoutIsSet(t *testing.T) {
 		"write": server.WriteTimeout, "idle": server.IdleTimeout,
 	} {
 		if timeout <= 0 {
-			t.Errorf("no %s timeout: a slow client would hold its connection for ever", name)
+			t.Errorf("no %s timeout: a slow client would hold its connection forever", name)
 		}
 	}
 	if server.IdleTimeout <= 90*time.Second {
-		t.Errorf("idle timeout %s: kube-scheduler keeps idle connections for 90 s and would meet closing ones", server.IdleTimeout)
+		t.Errorf("idle timeout %s: kube-scheduler keeps idle connections for 90 s and would meet closing ones",
+			server.IdleTimeout)
 	}
 }
 
 func TestHugeHeaderIsRefused(t *testing.T) {
 	address, _, _ := start(t, newTestServer(t, &scriptedDecider{}, Options{}))
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/filter", strings.NewReader("{}"))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/filter",
+		strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +272,10 @@ func TestHundredMegabytesAreRefusedOnTheWire(t *testing.T) {
 	if err := conn.SetDeadline(time.Now().Add(testTimeout)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.WriteString(conn, "POST /filter HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 104857600\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(
+		conn,
+		"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 104857600\r\n\r\n",
+	); err != nil {
 		t.Fatal(err)
 	}
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -280,12 +292,14 @@ func TestHundredMegabytesAreRefusedOnTheWire(t *testing.T) {
 func TestConnectionIsReusedByAClientThatReadsLikeKubeScheduler(t *testing.T) {
 	address, _, _ := start(t, newTestServer(t, acceptAll(), Options{}))
 	dials := 0
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network,
+		addr string) (net.Conn, error) {
 		dials++
 		return (&net.Dialer{}).DialContext(ctx, network, addr)
 	}}}
 	for range 5 {
-		response, err := client.Post("http://"+address+"/filter", "application/json", bytes.NewReader(filterBody(t, testPod("web"), "a")))
+		response, err := client.Post("http://"+address+"/filter", "application/json",
+			bytes.NewReader(filterBody(t, testPod("web"), "a")))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,7 +42,8 @@ func New(p Parts) *Extender {
 //
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// SetupWithManager adds the extender to the manager: the HTTP server and the upkeep of claims. All run on every replica. The returned Server tells its address.
+// SetupWithManager adds the extender to the manager: the HTTP server and the upkeep of claims. All
+// run on every replica. The returned Server tells its address.
 func SetupWithManager(mgr manager.Manager, s Setup) (*Server, error) {
 	observed, err := newObserved(metrics.Registry, s.Ledger, time.Now)
 	if err != nil {
@@ -50,7 +51,8 @@ func SetupWithManager(mgr manager.Manager, s Setup) (*Server, error) {
 	}
 	s.View.Listen(view.Listener{Bound: observed.released})
 	recorder := later{mgr.GetEventRecorder("stratos-extender")}
-	parts := Parts{View: s.View, Ledger: s.Ledger, Starter: s.Starter, Client: mgr.GetClient(), Events: recorder, Now: time.Now, Log: mgr.GetLogger().WithName("extender")}
+	parts := Parts{View: s.View, Ledger: s.Ledger, Starter: s.Starter, Client: mgr.GetClient(), Events: recorder,
+		Now: time.Now, Log: mgr.GetLogger().WithName("extender")}
 	e := New(parts)
 	server, err := NewServer(e, metrics.Registry, s.Server)
 	if err != nil {

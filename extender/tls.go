@@ -18,27 +18,37 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 )
 
-// checkExposure refuses what would let anybody on the network start nodes or read pods.
-func checkExposure(options Options) error {
-	host, _, err := net.SplitHostPort(options.BindAddress)
-	if err != nil {
-		return fmt.Errorf("--extender-bind-address %q is not host:port: %w", options.BindAddress, err)
+// Validate refuses what would let anybody on the network start nodes or read pods. Its errors name
+// the flags.
+func (o Options) Validate() error {
+	if _, _, err := net.SplitHostPort(o.BindAddress); err != nil {
+		return fmt.Errorf("--extender-bind-address %q is not host:port: %w", o.BindAddress, err)
 	}
-	if options.CertDir == "" && options.ClientCA != "" {
-		return errors.New("--client-ca needs --cert-dir: without a server certificate there is no TLS in which a client could show its own")
-	}
-	if options.CertDir == "" && !isLoopbackHost(host) {
-		return errExposedWithoutTLS(options.BindAddress)
+	switch {
+	case o.CertDir == "" && o.ClientCA != "":
+		return errors.New("--client-ca needs --cert-dir: without a certificate of its own the extender speaks plain HTTP")
+	case IsLoopback(o.BindAddress):
+		return nil
+	case o.CertDir == "":
+		return errExposedWithoutTLS(o.BindAddress)
+	case o.ClientCA == "":
+		return fmt.Errorf("--extender-bind-address %q is not loopback, so --client-ca is required: "+
+			"any client that reaches it can start nodes", o.BindAddress)
 	}
 	return nil
 }
 
 func errExposedWithoutTLS(address string) error {
-	return fmt.Errorf("--extender-bind-address %q is not a loopback address: plain HTTP is served on loopback only; "+
-		"set --cert-dir for TLS, or bind to 127.0.0.1", address)
+	return fmt.Errorf("--extender-bind-address %q is not loopback, so --cert-dir is required: "+
+		"plain HTTP is served on loopback only", address)
 }
 
-// isLoopbackHost takes localhost on trust; listen checks what it resolved to.
+// IsLoopback takes localhost on trust; listen checks what it resolved to.
+func IsLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err == nil && isLoopbackHost(host)
+}
+
 func isLoopbackHost(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
@@ -94,9 +104,9 @@ func (c *certificates) tlsConfig() *tls.Config {
 	}
 	config.ClientAuth = tls.RequireAndVerifyClientCert
 	config.ClientCAs = c.clients.current()
-	// A resumed session carries the verdict of an earlier handshake. We do not rely on how a Go release
-	// compares that with a CA replaced meanwhile: connections are kept alive, so full handshakes are
-	// rare and cost nothing that matters.
+	// A resumed session carries the verdict of an earlier handshake. We do not rely on how a Go
+	// release compares that with a CA replaced meanwhile: connections are kept alive, so full
+	// handshakes are rare and cost nothing that matters.
 	config.SessionTicketsDisabled = true
 	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		fresh := config.Clone()

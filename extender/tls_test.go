@@ -139,7 +139,8 @@ func TestTLSAsksForTheRightClientCertificate(t *testing.T) {
 	caFile := filepath.Join(t.TempDir(), "ca.crt")
 	writeFile(t, caFile, clients.pem())
 	decider := acceptAll()
-	address, _, _ := start(t, newTestServer(t, decider, Options{BindAddress: ":0", CertDir: servers.serverDir(t), ClientCA: caFile}))
+	address, _, _ := start(t, newTestServer(t, decider, Options{BindAddress: ":0", CertDir: servers.serverDir(t),
+		ClientCA: caFile}))
 	address = loopback(t, address)
 
 	for name, tc := range map[string]struct {

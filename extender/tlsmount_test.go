@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// mountSecret writes the files as a kubelet mounts a Secret: links into ..data, which is a link that each update swaps in one rename, after
-// which the folder of the last version goes.
+// mountSecret writes the files as a kubelet mounts a Secret: links into ..data, which is a link
+// that each update swaps in one rename, after which the folder of the last version goes.
 func mountSecret(t *testing.T, dir string, version int, files map[string][]byte) {
 	t.Helper()
 	folder := fmt.Sprintf("..version_%d", version)
@@ -40,7 +40,8 @@ func mountSecret(t *testing.T, dir string, version int, files map[string][]byte)
 	}
 }
 
-// TestMountedSecretIsReloadedWithoutRestart: twice, because each swap takes away the files that a watch was set on.
+// TestMountedSecretIsReloadedWithoutRestart: twice, because each swap takes away the files that a
+// watch was set on.
 func TestMountedSecretIsReloadedWithoutRestart(t *testing.T) {
 	servers, first, second := newAuthority(t, "servers"), newAuthority(t, "first"), newAuthority(t, "second")
 	dir := t.TempDir()
@@ -65,7 +66,8 @@ func TestMountedSecretIsReloadedWithoutRestart(t *testing.T) {
 	}
 }
 
-// awaitSerial handshakes until the server shows the certificate: the watcher learns of it from the kernel, or at the latest after its 10 s.
+// awaitSerial handshakes until the server shows the certificate: the watcher learns of it from the
+// kernel, or at the latest after its 10 s.
 func awaitSerial(t *testing.T, address string, servers *authority, want int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)

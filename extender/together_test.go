@@ -25,8 +25,8 @@ func inZone(zone string) func(*corev1.Node) {
 	}
 }
 
-// TestPodsThatArePendingTogether: three pods are asked about before any watch shows a start, and then once more as
-// each of their nodes runs.
+// TestPodsThatArePendingTogether: three pods are asked about before any watch shows a start, and
+// then once more as each of their nodes runs.
 func TestPodsThatArePendingTogether(t *testing.T) {
 	web := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	spread := func(p *corev1.Pod) {
@@ -37,7 +37,8 @@ func TestPodsThatArePendingTogether(t *testing.T) {
 	}
 	together := func(p *corev1.Pod) {
 		p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelTopologyZone, LabelSelector: web}},
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelTopologyZone,
+				LabelSelector: web}},
 		}}
 	}
 	for name, c := range map[string]struct {
@@ -60,7 +61,8 @@ func TestPodsThatArePendingTogether(t *testing.T) {
 			}
 			var pods []*corev1.Pod
 			for i := range c.starts {
-				pods = append(pods, cpuPod(fmt.Sprint("web-", i), "", milli(c.cpu), c.wish, func(p *corev1.Pod) { p.Labels = web.MatchLabels }))
+				pods = append(pods, cpuPod(fmt.Sprint("web-", i), "", milli(c.cpu), c.wish,
+					func(p *corev1.Pod) { p.Labels = web.MatchLabels }))
 				r.Extender.Filter(pods[i], inTree(r, pods[i], names))
 			}
 			if !slices.Equal(r.starts, c.starts) {
@@ -82,11 +84,12 @@ func TestPodsThatArePendingTogether(t *testing.T) {
 	}
 }
 
-// inTree are what kube-scheduler's own filters leave. They judge spread and affinity by the bound pods and by the taints that stand.
+// inTree are what kube-scheduler's own filters leave. They judge spread and affinity by the bound
+// pods and by the taints that stand.
 func inTree(r *decideRig, pod *corev1.Pod, names []string) Names {
 	judge := r.view.Judge(pod)
 	var out []string
-	for _, n := range r.view.Candidates(names) {
+	for _, n := range lookUp(r.view, names...) {
 		if judge.Refuses(n) == nil {
 			out = append(out, string(n.Name))
 		}

@@ -7,8 +7,6 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,15 +16,17 @@ import (
 )
 
 const (
-	// nudgeAfter is how long a claimed pod of a running node may go unasked before the Node is touched. The scheduler
-	// asks again within milliseconds of the node turning schedulable; if our watch was behind its, it was refused then,
-	// and in a quiet cluster no further event would bring it back.
+	// nudgeAfter is how long a claimed pod of a running node may go unasked before the Node is
+	// touched. The scheduler asks again within milliseconds of the node turning schedulable; if our
+	// watch was behind its, it was refused then, and in a quiet cluster no further event would bring
+	// it back.
 	nudgeAfter = 100 * time.Millisecond
 	// nudgeEvery spaces repeated touches of one node.
 	nudgeEvery = time.Second
 	// askEvery spaces repeated starts of a node whose claims are late.
 	askEvery = 10 * time.Second
-	// upkeepEvery is how often Stratos looks at its claims. Without claims a look is a few comparisons.
+	// upkeepEvery is how often Stratos looks at its claims. Without claims a look is a few
+	// comparisons.
 	upkeepEvery = 20 * time.Millisecond
 	// forgetAfter is how long pods that are gone, and refusals, are remembered, and how often the old
 	// ones are dropped. The scheduler's watch is not behind ours for longer: its client gives up a
@@ -34,8 +34,8 @@ const (
 	forgetAfter = time.Minute
 )
 
-// Upkeep ends overdue claims, asks again for starts that are late, and touches nodes whose claimed pods the scheduler does
-// not ask about. Every replica does it for its own ledger.
+// Upkeep ends overdue claims, asks again for starts that are late, and touches nodes whose claimed
+// pods the scheduler does not ask about. Every replica does it for its own ledger.
 type Upkeep struct {
 	ledger  *claim.Ledger
 	starter Starter
@@ -62,7 +62,8 @@ func NewUpkeep(p Parts) *Upkeep {
 	}
 }
 
-// missed reports, once for each opening of the view, whether a pod was refused because the view was behind.
+// missed reports, once for each opening of the view, whether a pod was refused because the view was
+// behind.
 func (u *Upkeep) missed(now time.Time) bool {
 	opened := u.view.Opened()
 	if !opened.After(u.answered) || now.Sub(opened) < nudgeAfter {
@@ -122,8 +123,9 @@ func (u *Upkeep) Once(ctx context.Context) {
 	}
 }
 
-// askAgain asks for the starts that are late and do not show. The Starter knows whether the write is refused, and ends
-// the claims then. Where a transition was missed, nothing else comes back to the node.
+// askAgain asks for the starts that are late and do not show. The Starter knows whether the write
+// is refused, and ends the claims then. Where a transition was missed, nothing else comes back to
+// the node.
 func (u *Upkeep) askAgain(now time.Time) {
 	maps.DeleteFunc(u.asked, func(_ v1alpha1.NodeName, at time.Time) bool { return now.Sub(at) >= askEvery })
 	for _, node := range u.ledger.Late(now) {
@@ -144,16 +146,7 @@ func (u *Upkeep) forget(now time.Time) {
 }
 
 func (u *Upkeep) touch(ctx context.Context, node v1alpha1.NodeName, now time.Time) {
-	if err := u.nudge(ctx, node, now); err != nil {
+	if err := view.Nudge(ctx, u.client, node, now); err != nil {
 		u.log.Error(err, "cannot touch node for waiting pods", "node", node)
 	}
-}
-
-// +kubebuilder:rbac:groups="",resources=nodes,verbs=patch
-
-// nudge touches the Node: any event of it makes the scheduler try its unschedulable pods again.
-func (u *Upkeep) nudge(ctx context.Context, node v1alpha1.NodeName, now time.Time) error {
-	body := `{"metadata":{"annotations":{"` + v1alpha1.AnnotationNudgedAt + `":"` + now.UTC().Format(time.RFC3339Nano) + `"}}}`
-	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: string(node)}}
-	return client.IgnoreNotFound(u.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(body))))
 }

@@ -20,7 +20,8 @@ import (
 	"github.com/stratos-sh/stratos/extender/view"
 )
 
-// TestUpkeep: a pod has a claim on a node that runs from second 1 on. When is the node touched, and what is said?
+// TestUpkeep: a pod has a claim on a node that runs from second 1 on. When is the node touched, and
+// what is said?
 func TestUpkeep(t *testing.T) {
 	for name, c := range map[string]struct {
 		asked  time.Duration // when the scheduler asks; 0: never
@@ -35,16 +36,20 @@ func TestUpkeep(t *testing.T) {
 		"asked after two touches":                   {asked: 2500 * time.Millisecond, until: 20 * time.Second, nudges: 2},
 		"a touch that fails is tried again":         {until: 4*time.Second + 500*time.Millisecond, fails: true, nudges: 4},
 		"not bound for 30 s: futile, once":          {asked: 1020 * time.Millisecond, until: time.Minute, events: 1},
-		"the pause is over: touched once more":      {asked: 1020 * time.Millisecond, until: 5 * time.Minute, events: 1, nudges: 1},
-		"just under 30 s":                           {asked: 1020 * time.Millisecond, until: 30*time.Second + 990*time.Millisecond},
+		"the pause is over: touched once more": {asked: 1020 * time.Millisecond, until: 5 * time.Minute, events: 1,
+			nudges: 1},
+		"just under 30 s": {asked: 1020 * time.Millisecond, until: 30*time.Second +
+			990*time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				v, l := newTestView(time.Now)
 				v.SetNode(poolNode("a", v1alpha1.StateStandby))
 				touched := 0
-				api := fake.NewClientBuilder().WithObjects(poolNode("a", v1alpha1.StateRunning)).WithInterceptorFuncs(interceptor.Funcs{
-					Patch: func(ctx context.Context, w client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+				api := fake.NewClientBuilder().WithObjects(poolNode("a",
+					v1alpha1.StateRunning)).WithInterceptorFuncs(interceptor.Funcs{
+					Patch: func(ctx context.Context, w client.WithWatch, o client.Object, p client.Patch,
+						opts ...client.PatchOption) error {
 						touched++
 						if c.fails {
 							return errors.New("down")
@@ -60,7 +65,7 @@ func TestUpkeep(t *testing.T) {
 				}).Build()
 				recorder := events.NewFakeRecorder(10)
 				u := NewUpkeep(Parts{Ledger: l, View: v, Client: api, Events: recorder, Now: time.Now, Log: logr.Discard()})
-				ask := func() { l.Decide(claim.Ask{Pod: cpuPod("x", ""), Nodes: v.Candidates([]string{"a"})}, time.Now()) }
+				ask := func() { l.Decide(claim.Ask{Pod: cpuPod("x", ""), Nodes: lookUp(v, "a")}, time.Now()) }
 				ask()
 				time.AfterFunc(time.Second, func() { v.SetNode(poolNode("a", v1alpha1.StateRunning)) })
 				if c.asked > 0 {
@@ -77,7 +82,8 @@ func TestUpkeep(t *testing.T) {
 				if len(recorder.Events) != c.events {
 					t.Errorf("%d events, want %d", len(recorder.Events), c.events)
 				}
-				if c.events > 0 && !strings.Contains(<-recorder.Events, "FutileStart node a of pool p runs, but the pod was not bound to it") {
+				if c.events > 0 && !strings.Contains(<-recorder.Events,
+					"FutileStart node a of pool p runs, but the pod was not bound to it") {
 					t.Error("the event is another")
 				}
 			})
@@ -85,8 +91,8 @@ func TestUpkeep(t *testing.T) {
 	}
 }
 
-// TestOneTouchForAllNodes: nodes that began to run together share a touch, because each brings every waiting pod back to the scheduler; and the next is a
-// second later.
+// TestOneTouchForAllNodes: nodes that began to run together share a touch, because each brings
+// every waiting pod back to the scheduler; and the next is a second later.
 func TestOneTouchForAllNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, l := newTestView(time.Now)
@@ -94,7 +100,7 @@ func TestOneTouchForAllNodes(t *testing.T) {
 		for _, name := range []string{"a", "b", "c"} {
 			v.SetNode(poolNode(name, v1alpha1.StateStandby))
 			nodes = append(nodes, poolNode(name, v1alpha1.StateRunning))
-			l.Decide(claim.Ask{Pod: cpuPod("pod-"+name, ""), Nodes: v.Candidates([]string{name})}, time.Now())
+			l.Decide(claim.Ask{Pod: cpuPod("pod-"+name, ""), Nodes: lookUp(v, name)}, time.Now())
 		}
 		touched := 0
 		api := fake.NewClientBuilder().WithObjects(nodes...).WithInterceptorFuncs(interceptor.Funcs{
@@ -103,7 +109,8 @@ func TestOneTouchForAllNodes(t *testing.T) {
 				return nil
 			},
 		}).Build()
-		u := NewUpkeep(Parts{Ledger: l, View: v, Client: api, Events: events.NewFakeRecorder(10), Now: time.Now, Log: logr.Discard()})
+		u := NewUpkeep(Parts{Ledger: l, View: v, Client: api, Events: events.NewFakeRecorder(10), Now: time.Now,
+			Log: logr.Discard()})
 		<-time.After(time.Second)
 		for _, name := range []string{"a", "b", "c"} {
 			v.SetNode(poolNode(name, v1alpha1.StateRunning))
@@ -119,8 +126,8 @@ func TestOneTouchForAllNodes(t *testing.T) {
 	})
 }
 
-// TestLateStartsAreAskedForAgain: a claim is made in second 0. The Starter is asked again from second 30 on, every ten
-// seconds, as long as no start shows.
+// TestLateStartsAreAskedForAgain: a claim is made in second 0. The Starter is asked again from
+// second 30 on, every ten seconds, as long as no start shows.
 func TestLateStartsAreAskedForAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		node *corev1.Node
@@ -138,10 +145,11 @@ func TestLateStartsAreAskedForAgain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				v, l := newTestView(time.Now)
 				v.SetNode(c.node)
-				l.Decide(claim.Ask{Pod: cpuPod("x", ""), Nodes: v.Candidates([]string{"a"})}, time.Now())
+				l.Decide(claim.Ask{Pod: cpuPod("x", ""), Nodes: lookUp(v, "a")}, time.Now())
 				c.then(v)
 				var asked recordedStarter
-				u := NewUpkeep(Parts{Ledger: l, View: v, Starter: &asked, Events: events.NewFakeRecorder(10), Now: time.Now, Log: logr.Discard()})
+				u := NewUpkeep(Parts{Ledger: l, View: v, Starter: &asked, Events: events.NewFakeRecorder(10), Now: time.Now,
+					Log: logr.Discard()})
 				for range 30*50 - 1 {
 					u.Once(t.Context())
 					<-time.After(upkeepEvery)
@@ -162,12 +170,13 @@ func TestLateStartsAreAskedForAgain(t *testing.T) {
 }
 
 func drainedEmpty(n *corev1.Node) {
-	n.Annotations[v1alpha1.AnnotationStopReason], n.Annotations[v1alpha1.AnnotationCordoned] = string(v1alpha1.StopEmpty), "true"
+	n.Annotations[v1alpha1.AnnotationStopReason], n.Annotations[v1alpha1.AnnotationCordoned] = string(v1alpha1.StopEmpty),
+		"true"
 	n.Spec.Unschedulable = true
 }
 
-// TestAClaimedPodThatWasRefusedIsNudged: the claimed node runs from second 1 on, and somebody's taint keeps it closed. The
-// scheduler sees the taint go in second 3, and our watch 50 ms later.
+// TestAClaimedPodThatWasRefusedIsNudged: the claimed node runs from second 1 on, and somebody's
+// taint keeps it closed. The scheduler sees the taint go in second 3, and our watch 50 ms later.
 func TestAClaimedPodThatWasRefusedIsNudged(t *testing.T) {
 	closed := func(n *corev1.Node) {
 		n.Spec.Taints = []corev1.Taint{{Key: "closed", Effect: corev1.TaintEffectNoSchedule}}
@@ -186,14 +195,16 @@ func TestAClaimedPodThatWasRefusedIsNudged(t *testing.T) {
 				v, l := newTestView(time.Now)
 				v.SetNode(poolNode("a", v1alpha1.StateStandby))
 				touched := 0
-				api := fake.NewClientBuilder().WithObjects(poolNode("a", v1alpha1.StateRunning)).WithInterceptorFuncs(interceptor.Funcs{
+				api := fake.NewClientBuilder().WithObjects(poolNode("a",
+					v1alpha1.StateRunning)).WithInterceptorFuncs(interceptor.Funcs{
 					Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 						touched++
 						return nil
 					},
 				}).Build()
-				u := NewUpkeep(Parts{Ledger: l, View: v, Client: api, Events: events.NewFakeRecorder(10), Now: time.Now, Log: logr.Discard()})
-				ask := func() { l.Decide(claim.Ask{Pod: cpuPod("x", ""), Nodes: v.Candidates([]string{"a"})}, time.Now()) }
+				u := NewUpkeep(Parts{Ledger: l, View: v, Client: api, Events: events.NewFakeRecorder(10), Now: time.Now,
+					Log: logr.Discard()})
+				ask := func() { l.Decide(claim.Ask{Pod: cpuPod("x", ""), Nodes: lookUp(v, "a")}, time.Now()) }
 				ask()
 				time.AfterFunc(time.Second, func() { v.SetNode(poolNode("a", v1alpha1.StateRunning, closed)) })
 				time.AfterFunc(3050*time.Millisecond, func() { v.SetNode(poolNode("a", v1alpha1.StateRunning)) })

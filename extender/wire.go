@@ -9,8 +9,9 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 )
 
-// decodeArgs reads extenderv1.ExtenderArgs: what kube-scheduler sends by cutting it into pieces, anything else by encoding/json.
-// Every error is a refusal with a 4xx. The names of the answer are pieces of body, or of what takes its place.
+// decodeArgs reads extenderv1.ExtenderArgs: what kube-scheduler sends by cutting it into pieces,
+// anything else by encoding/json. Every error is a refusal with a 4xx. The names of the answer are
+// pieces of body, or of what takes its place.
 func decodeArgs(body []byte, pods *podCache, into Names) (args, error) {
 	if a, ok := cutArgs(body, pods, into); ok {
 		return a, checkPod(a.pod)
@@ -23,7 +24,8 @@ func decodeAnyArgs(body []byte) (args, error) {
 	if err := checkNotEmpty(body); err != nil {
 		return args{}, err
 	}
-	// Nodes stays raw: a scheduler that is not nodeCacheCapable sends thousands of whole objects, only to be refused.
+	// Nodes stays raw: a scheduler that is not nodeCacheCapable sends thousands of whole objects, only
+	// to be refused.
 	var envelope struct {
 		Pod       *corev1.Pod
 		Nodes     json.RawMessage

@@ -41,7 +41,8 @@ func checkClientError(t *testing.T, err error) {
 	}
 }
 
-// FuzzFilterDecode: whatever is accepted means what extenderv1.ExtenderArgs says, and what is refused is a 4xx.
+// FuzzFilterDecode: whatever is accepted means what extenderv1.ExtenderArgs says, and what is
+// refused is a 4xx.
 func FuzzFilterDecode(f *testing.F) {
 	seedArgs(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -139,17 +140,22 @@ func FuzzPreemptDecode(f *testing.F) {
 	})
 }
 
-// FuzzCutArgs: what is cut apart without encoding/json is what encoding/json would have found there, and kube-scheduler's own form is
-// always cut apart.
+// FuzzCutArgs: what is cut apart without encoding/json is what encoding/json would have found
+// there, and kube-scheduler's own form is always cut apart.
 func FuzzCutArgs(f *testing.F) {
 	seedArgs(f)
 	const pod = `"Pod":{"metadata":{"namespace":"d","name":"p","uid":"u"}}`
 	for _, seed := range []string{
-		`{` + pod + `,"Nodes":null,"NodeNames":["a"]}`, `{` + pod + `,"Nodes":null,"NodeNames":[]}`, `{` + pod + `,"Nodes":null,"NodeNames":["a",]}`,
-		`{` + pod + `,"Nodes":null,"NodeNames":[],"Nodes":null,"NodeNames":["a"]}`, `{` + pod + `,"Nodes":null,"NodeNames":["a"],"pod":{}}`,
-		`{"Pod":{"a":{},"Nodes":null,"NodeNames":["b"]},"Nodes":null,"NodeNames":["a"]}`, `{"Pod":1,"Nodes":null,"NodeNames":[]}`,
-		`{"Pod":{"a":",\"Nodes\":null,\"NodeNames\":["},"Nodes":null,"NodeNames":["a-1.b_C:2","B"]}`, `{"Pod":,"Nodes":null,"NodeNames":[]}`,
-		`{"Pod":{},"Nodes":null,"NodeNames":["a""b"]}`, `{"Pod":{},"Nodes":null,"NodeNames":["\u0061"]}`, `{"Pod":{},"Nodes":null,"NodeNames":[,"a"]}`,
+		`{` + pod + `,"Nodes":null,"NodeNames":["a"]}`, `{` + pod + `,"Nodes":null,"NodeNames":[]}`, `{` + pod +
+			`,"Nodes":null,"NodeNames":["a",]}`,
+		`{` + pod + `,"Nodes":null,"NodeNames":[],"Nodes":null,"NodeNames":["a"]}`, `{` + pod +
+			`,"Nodes":null,"NodeNames":["a"],"pod":{}}`,
+		`{"Pod":{"a":{},"Nodes":null,"NodeNames":["b"]},"Nodes":null,"NodeNames":["a"]}`,
+		`{"Pod":1,"Nodes":null,"NodeNames":[]}`,
+		`{"Pod":{"a":",\"Nodes\":null,\"NodeNames\":["},"Nodes":null,"NodeNames":["a-1.b_C:2","B"]}`,
+		`{"Pod":,"Nodes":null,"NodeNames":[]}`,
+		`{"Pod":{},"Nodes":null,"NodeNames":["a""b"]}`, `{"Pod":{},"Nodes":null,"NodeNames":["\u0061"]}`,
+		`{"Pod":{},"Nodes":null,"NodeNames":[,"a"]}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -193,7 +199,8 @@ func FuzzCutArgs(f *testing.F) {
 	})
 }
 
-// FuzzFilterAnswer: whatever the names and reasons are, the answer is what encoding/json would have written.
+// FuzzFilterAnswer: whatever the names and reasons are, the answer is what encoding/json would have
+// written.
 func FuzzFilterAnswer(f *testing.F) {
 	f.Add("node-1", "ip-10-0-0-1.ec2.internal", "starting standby node a", true)
 	f.Add("", `"\`, "\xff\x00", false)
@@ -206,7 +213,7 @@ func FuzzFilterAnswer(f *testing.F) {
 		}
 		answer := FilterAnswer{Nodes: nodeNames(a.names.strings())[:1], FailedUnresolvable: map[string]string{second: reason}}
 		if both {
-			answer = FilterAnswer{Nodes: nodeNames(a.names.strings()), Failed: map[string]string{first: reason}}
+			answer = FilterAnswer{Nodes: nodeNames(a.names.strings()), FailedUnresolvable: map[string]string{first: reason}}
 		}
 		text, err := appendFilterAnswer(nil, a, answer)
 		if err != nil {
@@ -216,14 +223,17 @@ func FuzzFilterAnswer(f *testing.F) {
 		for i, name := range answer.Nodes {
 			names[i] = string(name)
 		}
-		want := mustJSON(t, extenderv1.ExtenderFilterResult{NodeNames: &names, FailedNodes: answer.Failed, FailedAndUnresolvableNodes: answer.FailedUnresolvable})
+		want := mustJSON(t, extenderv1.ExtenderFilterResult{
+			NodeNames: &names, FailedAndUnresolvableNodes: answer.FailedUnresolvable,
+		})
 		if diff := cmp.Diff(string(want), string(text)); diff != "" {
 			t.Errorf("answer (-encoding/json +ours):\n%s", diff)
 		}
 	})
 }
 
-// The pod may live on in a claim: it must not change with the request's memory. The names are pieces of it on purpose.
+// The pod may live on in a claim: it must not change with the request's memory. The names are
+// pieces of it on purpose.
 func TestADecodedPodDoesNotShareTheBody(t *testing.T) {
 	pods := &podCache{}
 	body := filterBody(t, testPod("web"), "node-a", "node-b")
@@ -246,7 +256,8 @@ func TestADecodedPodDoesNotShareTheBody(t *testing.T) {
 	}
 	changed := testPod("web")
 	changed.ResourceVersion = "2"
-	if other, err := decodeArgs(filterBody(t, changed, "node-a"), pods, nil); err != nil || other.pod.ResourceVersion != "2" {
+	if other, err := decodeArgs(filterBody(t, changed, "node-a"), pods, nil); err != nil ||
+		other.pod.ResourceVersion != "2" {
 		t.Errorf("a changed pod is taken for the one before: %v", err)
 	}
 }
@@ -271,14 +282,17 @@ func TestGiantRequestsLeaveNoMemoryBehind(t *testing.T) {
 			grow(giant)
 			giant.body.WriteString("left over")
 			pool.put(giant)
-			if next := pool.get(); next.body.Cap() > maxPooledBytes || next.body.Len() != 0 || cap(next.answer) > 0 || cap(next.names) > 0 {
-				t.Errorf("got %d bytes of body with %d in it, %d of answer, %d names", next.body.Cap(), next.body.Len(), cap(next.answer), cap(next.names))
+			if next := pool.get(); next.body.Cap() > maxPooledBytes || next.body.Len() != 0 || cap(next.answer) > 0 ||
+				cap(next.names) > 0 {
+				t.Errorf("got %d bytes of body with %d in it, %d of answer, %d names", next.body.Cap(), next.body.Len(),
+					cap(next.answer), cap(next.names))
 			}
 		})
 	}
 }
 
-// TestScoresSayDifferencesOnly: kube-scheduler adds scores up, so what all hosts have in common says nothing.
+// TestScoresSayDifferencesOnly: kube-scheduler adds scores up, so what all hosts have in common
+// says nothing.
 func TestScoresSayDifferencesOnly(t *testing.T) {
 	for name, c := range map[string]struct {
 		scores []int64

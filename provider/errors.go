@@ -23,7 +23,8 @@ func (e *RateLimitError) Error() string {
 // Unwrap returns the cloud's own error.
 func (e *RateLimitError) Unwrap() error { return e.Err }
 
-// InsufficientCapacityError: the zone has no room for the type now. Other zones and types may have, unless it is a quota.
+// InsufficientCapacityError: the zone has no room for the type now. Other zones and types may have,
+// unless it is a quota.
 type InsufficientCapacityError struct {
 	Type, Zone string
 	// Quota: the account may not have more of the type's family in the region, whatever the zone.

@@ -1,8 +1,8 @@
-// Package provider is the contract between Stratos and a cloud. A provider knows instances, tags and states; it knows
-// nothing of Nodes, pods or pools beyond the tags it is handed.
+// Package provider is the contract between Stratos and a cloud. A provider knows instances, tags
+// and states; it knows nothing of Nodes, pods or pools beyond the tags it is handed.
 //
-// Launching is not part of CloudProvider: it needs the cloud's own node class, so each provider has a LaunchInstance
-// of its own that takes its class directly and a LaunchRequest.
+// Launching is not part of CloudProvider: it needs the cloud's own node class, so each provider has
+// a LaunchInstance of its own that takes its class directly and a LaunchRequest.
 package provider
 
 import (
@@ -33,7 +33,8 @@ const (
 type Instance struct {
 	ID    v1alpha1.InstanceID
 	State InstanceState
-	// ProviderID is what the cloud's kubelet writes to Node.spec.providerID, for example aws:///us-east-1a/i-0abc.
+	// ProviderID is what the cloud's kubelet writes to Node.spec.providerID, for example
+	// aws:///us-east-1a/i-0abc.
 	ProviderID string
 	// Type is the instance type, Zone the availability zone.
 	Type string
@@ -46,36 +47,40 @@ type Instance struct {
 	// StateReason holds the cloud's words for the last state change. May be empty.
 	StateReason string
 	Tags        map[string]string
-	// Unfinished: its launch was interrupted and goes on only when it is asked for again under its client token. Clouds whose launch is one call never say so.
+	// Unfinished: its launch was interrupted and goes on only when it is asked for again under its
+	// client token. Clouds whose launch is one call never say so.
 	Unfinished bool
 }
 
-// CloudProvider is the lifecycle of instances that exist. Implementations are safe for concurrent use, may batch calls
-// behind these one-item signatures, honour the caller's context, and return the typed errors of this package.
+// CloudProvider is the lifecycle of instances that exist. Implementations are safe for concurrent
+// use, may batch calls behind these one-item signatures, honour the caller's context, and return
+// the typed errors of this package.
 type CloudProvider interface {
-	// StartInstance asks for a stopped instance to be started. nil means accepted, not running: the instance may still
-	// fall back to stopped. Starting a pending or running instance is nil.
-	// Errors: NotFound, InsufficientCapacity, IncorrectState (still stopping: wait and retry; shutting down,
+	// StartInstance asks for a stopped instance to be started. nil means accepted, not running: the
+	// instance may still fall back to stopped. Starting a pending or running instance is nil. Errors:
+	// NotFound, InsufficientCapacity, IncorrectState (still stopping: wait and retry; shutting down,
 	// terminated: never), RateLimit.
 	StartInstance(ctx context.Context, instanceID string) error
-	// StopInstance asks for a running instance to be stopped; force skips the guest's own shutdown. nil means accepted.
-	// Stopping a stopping or stopped instance is nil. Errors: NotFound, IncorrectState (pending: wait and retry;
-	// shutting down, terminated: never), InvalidConfig (the instance is protected from it), RateLimit.
+	// StopInstance asks for a running instance to be stopped; force skips the guest's own shutdown.
+	// nil means accepted. Stopping a stopping or stopped instance is nil. Errors: NotFound,
+	// IncorrectState (pending: wait and retry; shutting down, terminated: never), InvalidConfig (the
+	// instance is protected from it), RateLimit.
 	StopInstance(ctx context.Context, instanceID string, force bool) error
-	// TerminateInstance ends an instance for good. Terminating a terminated instance, or one
-	// that is shutting down, is nil.
-	// Errors: NotFound (also nothing left to do), InvalidConfig (the instance is protected from it), RateLimit.
+	// TerminateInstance ends an instance for good. Terminating a terminated instance, or one that is
+	// shutting down, is nil. Errors: NotFound (also nothing left to do), InvalidConfig (the instance
+	// is protected from it), RateLimit.
 	TerminateInstance(ctx context.Context, instanceID string) error
-	// GetInstanceState returns the state now, as far as the cloud's reads are consistent. Errors: NotFound, RateLimit.
+	// GetInstanceState returns the state now, as far as the cloud's reads are consistent. Errors:
+	// NotFound, RateLimit.
 	GetInstanceState(ctx context.Context, instanceID string) (InstanceState, error)
-	// GetInstance returns one instance. Errors: NotFound (no region in use has it, and each of them answered),
-	// RateLimit.
+	// GetInstance returns one instance. Errors: NotFound (no region in use has it, and each of them
+	// answered), RateLimit.
 	GetInstance(ctx context.Context, instanceID string) (*Instance, error)
-	// ListInstances returns all instances that carry every one of the tags, terminated ones for as long as the cloud
-	// remembers them, sorted by ID. Reads may lag behind writes by seconds: absence right after a launch proves nothing.
-	// Where regions do not answer, the list of the others comes with a PartialListError that names the failed ones:
-	// of their instances the list says nothing. The list of one region is whole or missing. With any other error no
-	// list comes.
+	// ListInstances returns all instances that carry every one of the tags, terminated ones for as
+	// long as the cloud remembers them, sorted by ID. Reads may lag behind writes by seconds: absence
+	// right after a launch proves nothing. Where regions do not answer, the list of the others comes
+	// with a PartialListError that names the failed ones: of their instances the list says nothing.
+	// The list of one region is whole or missing. With any other error no list comes.
 	ListInstances(ctx context.Context, tags map[string]string) ([]*Instance, error)
 	// UpdateInstanceTags sets the given tags and leaves the others. Errors: NotFound, RateLimit.
 	UpdateInstanceTags(ctx context.Context, instanceID string, tags map[string]string) error
@@ -91,13 +96,14 @@ type Locator interface {
 // LaunchRequest is what a launch needs beside the cloud's node class.
 type LaunchRequest struct {
 	// ClientToken makes the launch idempotent: the same token returns the same instance. After a
-	// refusal for which LaunchedNothing holds, the token may come again with another class.
+	// refusal for which LaunchedNothing holds, the token may be used again with another class.
 	ClientToken string
 	// Tags to put on the instance and what belongs to it; the managed ones win over the class's.
 	Tags map[string]string
 	// Zone to launch into; empty: the provider spreads over the class's subnets.
 	Zone string
-	// Number of the launch within its pool, the same when it is asked for again: providers that have to choose, such as a subnet, choose by
-	// it, so that a launch whose answer was lost is repeated as it was. Successive launches have successive numbers.
+	// Number of the launch within its pool, the same when it is asked for again: providers that have
+	// to choose, such as a subnet, choose by it, so that a launch whose answer was lost is repeated as
+	// it was. Successive launches have successive numbers.
 	Number int64
 }

@@ -165,7 +165,8 @@ func TestManyNodesThatTheCloudDoesNotKnow(t *testing.T) {
 			show := func(from int) {
 				var list []*provider.Instance
 				for k := from; k < c.nodes; k++ {
-					list = append(list, instance(provider.InstanceStopped, called(fmt.Sprintf("i-%d", k)), withTag(v1alpha1.LabelState, "standby")))
+					list = append(list, instance(provider.InstanceStopped, called(fmt.Sprintf("i-%d", k)),
+						withTag(v1alpha1.LabelState, "standby")))
 				}
 				r.now = r.now.Add(time.Minute)
 				r.sweep(list...)
@@ -260,7 +261,10 @@ func TestAnInstanceThatShutsDown(t *testing.T) {
 			if s := r.pool().Status; s.Terminating != 1 || s.Total != 1 || len(r.launches) > 0 {
 				t.Errorf("status %+v, %d launches", s, len(r.launches))
 			}
-			if slices.ContainsFunc(r.log, func(s string) bool { return strings.HasPrefix(s, "terminate") || strings.HasPrefix(s, "stop") }) {
+			if slices.ContainsFunc(r.log, func(s string) bool {
+				return strings.HasPrefix(s, "terminate") ||
+					strings.HasPrefix(s, "stop")
+			}) {
 				t.Errorf("calls %q", r.log)
 			}
 			readyIs(corev1.ConditionUnknown)(n)

@@ -16,22 +16,24 @@ import (
 )
 
 const (
-	// absentMost is how many Nodes are deleted within absentWindow because the cloud does not know their instances,
-	// and absentShare is the part of all Nodes of Stratos. Where both are exceeded none is: a cloud that forgets many
-	// at once was asked in the wrong region, or with the credentials of another account.
+	// absentMost is how many Nodes are deleted within absentWindow because the cloud does not know
+	// their instances, and absentShare is the part of all Nodes of Stratos. Where both are exceeded
+	// none is: a cloud that forgets many at once was asked in the wrong region, or with the
+	// credentials of another account.
 	absentMost   = 3
 	absentShare  = 10 // percent
 	absentWindow = 5 * time.Minute
 )
 
-// absences knows which Nodes were deleted, and which are kept, because the cloud does not know their instances. It is
-// safe for concurrent use.
+// absences knows which Nodes were deleted, and which are kept, because the cloud does not know
+// their instances. It is safe for concurrent use.
 type absences struct {
 	// mu guards the fields below.
 	mu sync.Mutex
 	// counted is the sweep for which absent and nodes were read.
 	counted time.Time
-	// absent are the instances of Nodes that no sweep shows; nodes is how many Nodes of Stratos there are.
+	// absent are the instances of Nodes that no sweep shows; nodes is how many Nodes of Stratos there
+	// are.
 	absent map[v1alpha1.InstanceID]bool
 	nodes  int
 	// deleted is when the Nodes of these instances were deleted.
@@ -44,15 +46,16 @@ func newAbsences() *absences {
 	return &absences{deleted: map[v1alpha1.InstanceID]time.Time{}, kept: map[v1alpha1.InstanceID]v1alpha1.PoolName{}}
 }
 
-// release notes that nothing keeps the instance's Node any more: the cloud knows it, or there is no Node.
+// release notes that nothing keeps the instance's Node any more: the cloud knows it, or there is no
+// Node.
 func (a *absences) release(id v1alpha1.InstanceID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.kept, id)
 }
 
-// keepAbsent reports whether the Node is kept although the cloud does not know its instance, because too many would go.
-// It says so once per pool.
+// keepAbsent reports whether the Node is kept although the cloud does not know its instance,
+// because too many would go. It says so once per pool.
 func (c *nodes) keepAbsent(ctx context.Context, g gathered) (bool, error) {
 	if err := c.countAbsent(ctx); err != nil {
 		return false, err
@@ -60,12 +63,14 @@ func (c *nodes) keepAbsent(ctx context.Context, g gathered) (bool, error) {
 	kept, first := c.inventory.absences.decide(g.instance.ID, g.template.Pool, c.now())
 	if kept && first {
 		_, words := c.inventory.absences.degradedBy(g.template.Pool, c.inventory.lacks)
-		c.events.Eventf(poolOrName(g), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonInstancesNotFound), "Repair", "%s", words)
+		c.events.Eventf(poolOrName(g), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonInstancesNotFound), "Repair", "%s",
+			words)
 	}
 	return kept, nil
 }
 
-// countAbsent reads, once per sweep, how many Nodes of Stratos there are and which of their instances no sweep shows.
+// countAbsent reads, once per sweep, how many Nodes of Stratos there are and which of their
+// instances no sweep shows.
 func (c *nodes) countAbsent(ctx context.Context) error {
 	a, swept := c.inventory.absences, c.inventory.lastSweep()
 	a.mu.Lock()
@@ -87,8 +92,8 @@ func (c *nodes) countAbsent(ctx context.Context) error {
 	return nil
 }
 
-// decide reports whether the Node of the instance is kept, and whether it is the first of its pool. One that is not kept
-// is about to be deleted.
+// decide reports whether the Node of the instance is kept, and whether it is the first of its pool.
+// One that is not kept is about to be deleted.
 func (a *absences) decide(id v1alpha1.InstanceID, pool v1alpha1.PoolName, now time.Time) (kept, first bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -113,8 +118,8 @@ func (a *absences) decide(id v1alpha1.InstanceID, pool v1alpha1.PoolName, now ti
 	return true, first
 }
 
-// degradedBy is what the pool's condition says of its Nodes that are kept, "" where none is. lacks tells which instances
-// the cloud still does not know.
+// degradedBy is what the pool's condition says of its Nodes that are kept, "" where none is. lacks
+// tells which instances the cloud still does not know.
 func (a *absences) degradedBy(pool v1alpha1.PoolName, lacks func(v1alpha1.InstanceID) bool) (v1alpha1.Reason, string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -131,13 +136,14 @@ func (a *absences) degradedBy(pool v1alpha1.PoolName, lacks func(v1alpha1.Instan
 	if count == 0 {
 		return "", ""
 	}
-	return v1alpha1.ReasonInstancesNotFound, fmt.Sprintf("the cloud does not know instance %s of a Node, nor those of %d other Nodes; "+
-		"their Nodes are kept, because too many would go at once: check the credentials and the region of Stratos, or delete the Nodes",
-		one, max(len(a.absent), count)-1)
+	return v1alpha1.ReasonInstancesNotFound,
+		fmt.Sprintf("the cloud does not know instance %s of a Node, nor those of %d other Nodes; "+
+			"their Nodes are kept, because too many would go at once: check the credentials and the region of Stratos, or delete the Nodes",
+			one, max(len(a.absent), count)-1)
 }
 
-// lacks reports whether the cloud does not know the instance: no sweep has shown it, or it is missing since. One that the
-// cloud knows as somebody else's is not lacking.
+// lacks reports whether the cloud does not know the instance: no sweep has shown it, or it is
+// missing since. One that the cloud knows as somebody else's is not lacking.
 func (i *inventory) lacks(id v1alpha1.InstanceID) bool {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
@@ -145,7 +151,8 @@ func (i *inventory) lacks(id v1alpha1.InstanceID) bool {
 	return !ok && !i.foreign[id] || e.absent
 }
 
-// isForeign notes whether the cloud, asked about the instance of a Node, knows it as somebody else's.
+// isForeign notes whether the cloud, asked about the instance of a Node, knows it as somebody
+// else's.
 func (i *inventory) isForeign(id v1alpha1.InstanceID, foreign bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

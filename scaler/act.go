@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
@@ -166,9 +165,10 @@ func (c *nodes) toStandby(ctx context.Context, g gathered) error {
 	return c.sayStopped(ctx, n)
 }
 
-// sayStopped writes what the cluster cannot see: the instance is stopped on purpose. Without it EndpointSlices would
-// believe the last report of the pods, and zone health that of the node. The heartbeat times stay the kubelet's own.
-// Standby comes last: while it does not stand there, syncCondition tries again.
+// sayStopped writes what the cluster cannot see: the instance is stopped on purpose. Without it
+// EndpointSlices would believe the last report of the pods, and zone health that of the node. The
+// heartbeat times stay the kubelet's own. Standby comes last: while it does not stand there,
+// syncCondition tries again.
 func (c *nodes) sayStopped(ctx context.Context, n *corev1.Node, options ...client.MergeFromOption) error {
 	now := metav1.NewTime(c.now())
 	is := n.DeepCopy()
@@ -183,7 +183,7 @@ func (c *nodes) sayStopped(ctx context.Context, n *corev1.Node, options ...clien
 		}
 		return err
 	}
-	if said := condition(is, v1alpha1.ConditionStandby); said != nil {
+	if said := transition.Condition(is, v1alpha1.ConditionStandby); said != nil {
 		*said = standby
 	} else {
 		is.Status.Conditions = append(is.Status.Conditions, standby)
@@ -191,12 +191,13 @@ func (c *nodes) sayStopped(ctx context.Context, n *corev1.Node, options ...clien
 	return c.client.Status().Patch(ctx, is, client.StrategicMergeFrom(n, options...))
 }
 
-// toRunning opens the node. The patch replaces the taints and other controllers write them too, so it is tried again at
-// once on the Node as the API server has it: pods are waiting.
+// toRunning opens the node. The patch replaces the taints and other controllers write them too, so
+// it is tried again at once on the Node as the API server has it: pods are waiting.
 func (c *nodes) toRunning(ctx context.Context, g gathered, d lifecycle.Decision) error {
 	n := g.node
 	if d.Action == lifecycle.ToRunning && g.Node.State == v1alpha1.StateWarmup {
-		c.demand.open(v1alpha1.NodeName(n.Name), g.instance.LaunchTime, c.now()) // before the patch: a pod may be bound at once
+		// before the patch: a pod may be bound at once
+		c.demand.open(v1alpha1.NodeName(n.Name), g.instance.LaunchTime, c.now())
 	}
 	for range 5 {
 		opened := transition.Running(n, g.template, c.now())
@@ -215,7 +216,8 @@ func (c *nodes) toRunning(ctx context.Context, g gathered, d lifecycle.Decision)
 		if err := c.live.Get(ctx, client.ObjectKeyFromObject(g.node), n); err != nil {
 			return err
 		}
-		if n.Labels[v1alpha1.LabelState] != g.node.Labels[v1alpha1.LabelState] || n.Annotations[v1alpha1.AnnotationStopIntent] != "" {
+		if n.Labels[v1alpha1.LabelState] != g.node.Labels[v1alpha1.LabelState] ||
+			n.Annotations[v1alpha1.AnnotationStopIntent] != "" {
 			return nil // somebody else has moved it on; their write brings an event
 		}
 		if agentTaint(n, g.template) != g.Node.AgentTaint {
@@ -225,8 +227,9 @@ func (c *nodes) toRunning(ctx context.Context, g gathered, d lifecycle.Decision)
 	return apierrors.NewConflict(corev1.Resource("nodes"), g.node.Name, fmt.Errorf("taints keep changing"))
 }
 
-// sayRunning turns the condition that sayStopped wrote. It comes after the patch that opens the node: pods wait for
-// that one, and for this one nobody. Where it fails, the next look at the running node does it.
+// sayRunning turns the condition that sayStopped wrote. It comes after the patch that opens the
+// node: pods wait for that one, and for this one nobody. Where it fails, the next look at the
+// running node does it.
 func (c *nodes) sayRunning(ctx context.Context, n *corev1.Node) error {
 	is := n.DeepCopy()
 	for i := range is.Status.Conditions {
@@ -242,8 +245,8 @@ func (c *nodes) sayRunning(ctx context.Context, n *corev1.Node) error {
 	return nil
 }
 
-// syncCondition makes up for a sayRunning or sayStopped that failed or died with its process, and for replicas that took the node back
-// without it.
+// syncCondition makes up for a sayRunning or sayStopped that failed or died with its process, and
+// for replicas that took the node back without it.
 func (c *nodes) syncCondition(ctx context.Context, g gathered) error {
 	switch {
 	case g.Node == nil:
@@ -251,8 +254,10 @@ func (c *nodes) syncCondition(ctx context.Context, g gathered) error {
 	case g.Node.State == v1alpha1.StateRunning:
 		return c.sayRunning(ctx, g.node)
 	case g.Node.State == v1alpha1.StateStandby && g.Instance.State == provider.InstanceStopped:
-		if said := condition(g.node, v1alpha1.ConditionStandby); said == nil || said.Status != corev1.ConditionTrue {
-			// The resource version is tested: said too late it would hide the report of a node that has started since.
+		if said := transition.Condition(g.node, v1alpha1.ConditionStandby); said == nil ||
+			said.Status != corev1.ConditionTrue {
+			// The resource version is tested: said too late it would hide the report of a node that has
+			// started since.
 			return ignoreConflict(c.sayStopped(ctx, g.node, client.MergeFromWithOptimisticLock{}))
 		}
 	}
@@ -276,7 +281,8 @@ func (c *nodes) ran(g gathered, d lifecycle.Decision) {
 	c.poke()
 }
 
-// tellForced says that a node was taken for connected because the time was over, and what was missing.
+// tellForced says that a node was taken for connected because the time was over, and what was
+// missing.
 func (c *nodes) tellForced(g gathered) {
 	switch {
 	case g.network.Up:
@@ -289,7 +295,8 @@ func (c *nodes) tellForced(g gathered) {
 	}
 }
 
-// replacing reports whether the node goes only for another in its place: then pods that are not to be disrupted are waited for.
+// replacing reports whether the node goes only for another in its place: then pods that are not to
+// be disrupted are waited for.
 func replacing(g gathered) bool {
 	return g.Policy.Exists && !g.Policy.Deleting && plan.IsReplacement(g.Node.StopReason)
 }
@@ -351,7 +358,8 @@ func (c *nodes) beginTerminate(ctx context.Context, g gathered, d lifecycle.Deci
 	return nil
 }
 
-// stillEmpty looks at the pods on the API server itself before a running node goes that must be empty for it.
+// stillEmpty looks at the pods on the API server itself before a running node goes that must be
+// empty for it.
 func (c *nodes) stillEmpty(ctx context.Context, g gathered, reason v1alpha1.StopReason) error {
 	if g.Node.State != v1alpha1.StateRunning || reason != v1alpha1.StopDrift && reason != v1alpha1.StopSurplus {
 		return nil
@@ -381,8 +389,8 @@ func (c *nodes) warmupFailed(g gathered, d lifecycle.Decision) {
 	c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonWarmupFailed, message)
 }
 
-// noteFailure has the pool's launches back off, if the decision ends an instance whose warm-up failed. An instance that
-// is warmed up once more has not failed yet.
+// noteFailure has the pool's launches back off, if the decision ends an instance whose warm-up
+// failed. An instance that is warmed up once more has not failed yet.
 func (c *nodes) noteFailure(g *gathered, d lifecycle.Decision) {
 	if d.Failure == "" || d.Action == lifecycle.WarmAgain || g.pool == nil {
 		return
@@ -390,35 +398,31 @@ func (c *nodes) noteFailure(g *gathered, d lifecycle.Decision) {
 	c.warmups.failed(g.pool, failureOf(g, string(d.Failure), d.Reason, c.now()), g.instance.LaunchTime)
 }
 
-// noteComplete ends the back-off of the pool's launches where the instance completes its first warm-up.
+// noteComplete ends the back-off of the pool's launches where the instance completes its first
+// warm-up.
 func (c *nodes) noteComplete(g *gathered) {
 	if g.pool != nil && g.Node.State == v1alpha1.StateWarmup && g.Node.Warmed.IsZero() {
 		c.warmups.completed(g.pool, launchKey(g))
 	}
 }
 
-// syncStateTag writes the Node's state to the instance's tag, for people who look at the cloud. Nothing reads it back.
+// syncStateTag writes the Node's state to the instance's tag, for people who look at the cloud.
+// Nothing reads it back.
 func (c *nodes) syncStateTag(ctx context.Context, g gathered) error {
-	if g.Node == nil || g.Node.State == "" || g.instance.ending() || g.instance.Tags[v1alpha1.LabelState] == string(g.Node.State) ||
+	if g.Node == nil || g.Node.State == "" || g.instance.ending() ||
+		g.instance.Tags[v1alpha1.LabelState] == string(g.Node.State) ||
 		c.now().Sub(g.instance.seen) > time.Minute {
 		return nil
 	}
-	err := c.cloud.UpdateInstanceTags(ctx, string(g.instance.ID), map[string]string{v1alpha1.LabelState: string(g.Node.State)})
+	err := c.tagger(ctx).write(ctx, g.instance.ID, map[string]string{v1alpha1.LabelState: string(g.Node.State)})
 	if provider.IsNotFound(err) || provider.IsRateLimit(err) {
 		return nil // the next sweep shows the old tag again
-	}
-	if err == nil {
-		c.inventory.tagged(g.instance.ID, v1alpha1.LabelState, string(g.Node.State))
 	}
 	return err
 }
 
 func (c *nodes) patch(ctx context.Context, n *corev1.Node, p transition.Patch) error {
-	if p.Empty() {
-		return nil
-	}
-	target := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
-	return c.client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, p.JSON()))
+	return start.PatchNode(ctx, c.client, n, p)
 }
 
 // event reports on the Node where there is one, else on the pool.

@@ -32,7 +32,8 @@ func mirrored(p *corev1.Pod) error {
 // meshed puts an init container and a sidecar, which never ends, into the pod, before its own
 // containers.
 func meshed(p *corev1.Pod) error {
-	p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Name: "mesh-init", Image: "mesh/init:1", Command: []string{"iptables"}})
+	p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Name: "mesh-init", Image: "mesh/init:1",
+		Command: []string{"iptables"}})
 	p.Spec.Containers = slices.Insert(p.Spec.Containers, 0, corev1.Container{Name: "mesh-proxy", Image: "mesh/proxy:1"})
 	return nil
 }
@@ -62,8 +63,10 @@ func TestWarmupPullsImagesThroughAdmission(t *testing.T) {
 			for range 3 {
 				r.reconcile()
 			}
-			r.want("patch c warmup", "delete-now stratos-pull-i-c-"+plan.HashImages([]string{"a:1", "b:1"})+"-0", "patch c warmup", "intent c", "stop i-c")
-			if n := r.node("c"); n.Annotations[v1alpha1.AnnotationWarmedAt] == "" || n.Annotations[v1alpha1.AnnotationImagesHash] == "" {
+			r.want("patch c warmup", "delete-now stratos-pull-i-c-"+plan.HashImages([]string{"a:1", "b:1"})+"-0",
+				"patch c warmup", "intent c", "stop i-c")
+			if n := r.node("c"); n.Annotations[v1alpha1.AnnotationWarmedAt] == "" ||
+				n.Annotations[v1alpha1.AnnotationImagesHash] == "" {
 				t.Errorf("annotations %v, want a warm node with its images", n.Annotations)
 			}
 		})
@@ -78,7 +81,8 @@ func TestFailureOfAMirroredImageIsTold(t *testing.T) {
 	r.reconcile()
 	r.kubelet(map[string]string{"mirror/b:1": "manifest unknown"})
 	r.reconcile()
-	if got := r.node("c").Annotations[v1alpha1.AnnotationImagePullFailed]; !strings.HasSuffix(got, " b:1: ErrImagePull: manifest unknown") {
+	if got := r.node("c").Annotations[v1alpha1.AnnotationImagePullFailed]; !strings.HasSuffix(got,
+		" b:1: ErrImagePull: manifest unknown") {
 		t.Errorf("the Node remembers %q, want the failure of b:1", got)
 	}
 }
@@ -100,19 +104,22 @@ func TestInjectedInitContainerThatFailsIsTold(t *testing.T) {
 	pod.CreationTimestamp = metav1.NewTime(r.now)
 	pod.Status.Phase = corev1.PodFailed
 	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "mesh-init", State: ended}}
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "image-0", State: wait}, {Name: "mesh-proxy", State: wait}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "image-0", State: wait},
+		{Name: "mesh-proxy", State: wait}}
 	if err := r.api.Status().Update(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
 	r.reconcile()
-	if got := r.node("c").Annotations[v1alpha1.AnnotationImagePullFailed]; !strings.Contains(got, " a:1: ") || !strings.Contains(got, "mesh-init") {
+	if got := r.node("c").Annotations[v1alpha1.AnnotationImagePullFailed]; !strings.Contains(got, " a:1: ") ||
+		!strings.Contains(got, "mesh-init") {
 		t.Errorf("the Node remembers %q, want a:1 and the init container that failed", got)
 	}
 }
 
 // A DaemonSet of any tenant may name an image that cannot be pulled.
 func TestDaemonSetImageThatCannotBePulledKeepsNoNodeFromWarming(t *testing.T) {
-	r := newRig(t, nodeIn(v1alpha1.StateWarmup, seenUp), nodePool(5, 0, controllerStop, wanting("a:1")), daemonSet("tenant", "gone:1"))
+	r := newRig(t, nodeIn(v1alpha1.StateWarmup, seenUp), nodePool(5, 0, controllerStop, wanting("a:1")),
+		daemonSet("tenant", "gone:1"))
 	r.sweep(instance(provider.InstanceRunning, justLaunched))
 	r.reconcile()
 	r.kubelet(map[string]string{"gone:1": "not found"})
@@ -123,7 +130,8 @@ func TestDaemonSetImageThatCannotBePulledKeepsNoNodeFromWarming(t *testing.T) {
 	if n.Annotations[v1alpha1.AnnotationWarmedAt] == "" {
 		t.Errorf("annotations %v, want a warm node", n.Annotations)
 	}
-	if got := n.Annotations[v1alpha1.AnnotationImagePullFailed]; !strings.Contains(got, " gone:1: ErrImagePull: not found") {
+	if got := n.Annotations[v1alpha1.AnnotationImagePullFailed]; !strings.Contains(got,
+		" gone:1: ErrImagePull: not found") {
 		t.Errorf("the Node remembers %q, want the failure of gone:1", got)
 	}
 	if got := r.told(v1alpha1.ReasonImagePullFailed); got != 2 {
@@ -133,7 +141,8 @@ func TestDaemonSetImageThatCannotBePulledKeepsNoNodeFromWarming(t *testing.T) {
 
 // While the kubelet is at it, a warm-up waits, for the images of DaemonSets too.
 func TestWarmupWaitsForADaemonSetImageThatIsBeingPulled(t *testing.T) {
-	r := newRig(t, nodeIn(v1alpha1.StateWarmup, seenUp), nodePool(5, 0, controllerStop, wanting("a:1")), daemonSet("tenant", "slow:1"))
+	r := newRig(t, nodeIn(v1alpha1.StateWarmup, seenUp), nodePool(5, 0, controllerStop, wanting("a:1")),
+		daemonSet("tenant", "slow:1"))
 	r.sweep(instance(provider.InstanceRunning, justLaunched))
 	for range 4 {
 		r.reconcile()
@@ -174,10 +183,12 @@ func (r *rig) kubeletOf(image string) {
 
 // A policy of the cluster may refuse the pod that pulls an image of a DaemonSet.
 func TestRefusedPodKeepsNoNodeFromWarming(t *testing.T) {
-	r := newRig(t, nodeIn(v1alpha1.StateWarmup, seenUp), nodePool(5, 0, controllerStop, wanting("a:1")), daemonSet("tenant", "forbidden:1"))
+	r := newRig(t, nodeIn(v1alpha1.StateWarmup, seenUp), nodePool(5, 0, controllerStop, wanting("a:1")),
+		daemonSet("tenant", "forbidden:1"))
 	r.admitting = func(p *corev1.Pod) error {
 		if slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Image == "forbidden:1" }) {
-			return apierrors.NewForbidden(corev1.Resource("pods"), p.Name, errors.New("admission webhook denied the request: forbidden:1 is not ours"))
+			return apierrors.NewForbidden(corev1.Resource("pods"), p.Name,
+				errors.New("admission webhook denied the request: forbidden:1 is not ours"))
 		}
 		return nil
 	}
@@ -199,7 +210,8 @@ func TestRefusedPodKeepsNoNodeFromWarming(t *testing.T) {
 	if got := r.told(v1alpha1.ReasonImagePullFailed); got != 2 {
 		t.Errorf("told %d times, want once on the Node and once on the pool", got)
 	}
-	if got := n.Annotations[v1alpha1.AnnotationImagePullFailed]; !strings.Contains(got, " forbidden:1: ") || !strings.Contains(got, "denied the request") {
+	if got := n.Annotations[v1alpha1.AnnotationImagePullFailed]; !strings.Contains(got, " forbidden:1: ") ||
+		!strings.Contains(got, "denied the request") {
 		t.Errorf("the Node remembers %q, want the refusal of forbidden:1", got)
 	}
 }
@@ -207,7 +219,8 @@ func TestRefusedPodKeepsNoNodeFromWarming(t *testing.T) {
 // A failure of the API server passes: what could not be made then is made, and what is under way
 // stays.
 func TestPodsThatAreMissingAreMadeLater(t *testing.T) {
-	r := newRig(t, nodeIn(v1alpha1.StateWarmup, seenUp), nodePool(5, 0, controllerStop, wanting("a:1")), daemonSet("tenant", "d:1"))
+	r := newRig(t, nodeIn(v1alpha1.StateWarmup, seenUp), nodePool(5, 0, controllerStop, wanting("a:1")),
+		daemonSet("tenant", "d:1"))
 	r.admitting = func(p *corev1.Pod) error {
 		if p.Spec.Containers[0].Image == "d:1" {
 			return apierrors.NewInternalError(errors.New("failed calling webhook"))
@@ -215,7 +228,8 @@ func TestPodsThatAreMissingAreMadeLater(t *testing.T) {
 		return nil
 	}
 	r.sweep(instance(provider.InstanceRunning, justLaunched))
-	if _, err := r.nodes.Reconcile(t.Context(), "i-c"); err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
+	if _, err := r.nodes.Reconcile(t.Context(), "i-c"); err == nil || !strings.Contains(err.Error(),
+		"failed calling webhook") {
 		t.Fatalf("error %v, want the API server's", err)
 	}
 	r.admitting = nil
@@ -228,7 +242,8 @@ func TestPodsThatAreMissingAreMadeLater(t *testing.T) {
 
 // An administrator may name namespaces without the images of whose DaemonSets no node stands by.
 func TestRequiredDaemonSetNamespaces(t *testing.T) {
-	r := newRig(t, nodeIn(v1alpha1.StateWarmup, seenUp), nodePool(5, 0, controllerStop, bestEffort, wanting("a:1")), daemonSet("kube-system", "cni:1"))
+	r := newRig(t, nodeIn(v1alpha1.StateWarmup, seenUp), nodePool(5, 0, controllerStop, bestEffort, wanting("a:1")),
+		daemonSet("kube-system", "cni:1"))
 	r.nodes.requiredDaemonSets = []string{"kube-system"}
 	r.sweep(instance(provider.InstanceRunning, justLaunched))
 	r.reconcile()
@@ -237,7 +252,8 @@ func TestRequiredDaemonSetNamespaces(t *testing.T) {
 		r.reconcile()
 	}
 	n := r.node("c")
-	if n.Annotations[v1alpha1.AnnotationWarmedAt] != "" || !strings.Contains(n.Annotations[v1alpha1.AnnotationImagePullFailed], " cni:1: ErrImagePull: no such host") {
+	if n.Annotations[v1alpha1.AnnotationWarmedAt] != "" ||
+		!strings.Contains(n.Annotations[v1alpha1.AnnotationImagePullFailed], " cni:1: ErrImagePull: no such host") {
 		t.Errorf("annotations %v, want a node that waits for cni:1", n.Annotations)
 	}
 	r.kubelet(map[string]string{"a:1": "not found"})
@@ -245,7 +261,8 @@ func TestRequiredDaemonSetNamespaces(t *testing.T) {
 		r.reconcile()
 	}
 	n = r.node("c")
-	if n.Annotations[v1alpha1.AnnotationWarmedAt] == "" || n.Annotations[v1alpha1.AnnotationRequiredImagesHash] != plan.HashImages([]string{"cni:1"}) {
+	if n.Annotations[v1alpha1.AnnotationWarmedAt] == "" ||
+		n.Annotations[v1alpha1.AnnotationRequiredImagesHash] != plan.HashImages([]string{"cni:1"}) {
 		t.Errorf("annotations %v, want a warm node with cni:1", n.Annotations)
 	}
 }
@@ -267,7 +284,9 @@ func TestRefusedPodWithBestEffortImages(t *testing.T) {
 		r.reconcile()
 	}
 	n := r.node("c")
-	if n.Annotations[v1alpha1.AnnotationWarmedAt] == "" || !strings.Contains(n.Annotations[v1alpha1.AnnotationImagePullFailed], " d:1: kubelet ended the pod that pulls: OutOfpods: no room") {
+	if n.Annotations[v1alpha1.AnnotationWarmedAt] == "" ||
+		!strings.Contains(n.Annotations[v1alpha1.AnnotationImagePullFailed],
+			" d:1: kubelet ended the pod that pulls: OutOfpods: no room") {
 		t.Errorf("annotations %v, want a warm node that says what was refused", n.Annotations)
 	}
 }
@@ -279,7 +298,8 @@ func TestRefreshOfRequiredImagesWaitsForNoDaemonSet(t *testing.T) {
 	annotated(v1alpha1.AnnotationImagePullFailed, "2026-03-01T11:50:00Z gone:1: no")(objects[2].(*corev1.Node))
 	one := func(p *v1alpha1.NodePool) { p.Spec.Disruption.Budget = new(intstr.FromInt32(1)) }
 	r := newRig(t, append(objects, nodePool(3, 1, wanting("a:2"), one, nothingLaunched), daemonSet("tenant", "gone:1"))...)
-	r.sweep(instance(provider.InstanceStopped, called("i-a")), instance(provider.InstanceStopped, called("i-b")), instance(provider.InstanceStopped, called("i-c")))
+	r.sweep(instance(provider.InstanceStopped, called("i-a")), instance(provider.InstanceStopped, called("i-b")),
+		instance(provider.InstanceStopped, called("i-c")))
 	r.reconcilePool()
 	r.woke("wake i-a")
 }
@@ -299,12 +319,14 @@ func TestRefreshOfBestEffortImagesBacksOff(t *testing.T) {
 		a, b, c func(*corev1.Node)
 		want    []string
 	}{
-		"one failed a moment ago":             {having("gone:1"), having("gone:1"), gone(time.Minute), nil},
-		"another wants it, which waits":       {never, having("gone:1"), gone(14 * time.Minute), nil},
-		"one failed a quarter of an hour ago": {having("gone:1"), having("gone:1"), gone(16 * time.Minute), []string{"wake i-c"}},
+		"one failed a moment ago":       {having("gone:1"), having("gone:1"), gone(time.Minute), nil},
+		"another wants it, which waits": {never, having("gone:1"), gone(14 * time.Minute), nil},
+		"one failed a quarter of an hour ago": {having("gone:1"), having("gone:1"), gone(16 * time.Minute),
+			[]string{"wake i-c"}},
 		"two failed a quarter of an hour ago": {having("gone:1"), gone(16 * time.Minute), gone(16 * time.Minute), nil},
 		"three failed, the last 50 min. ago":  {gone(5 * time.Hour), gone(4 * time.Hour), gone(50 * time.Minute), nil},
-		"three failed, more than an hour ago": {gone(5 * time.Hour), gone(4 * time.Hour), gone(61 * time.Minute), []string{"wake i-a"}},
+		"three failed, more than an hour ago": {gone(5 * time.Hour), gone(4 * time.Hour), gone(61 * time.Minute),
+			[]string{"wake i-a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := standbys(nil, "a", "b", "c")
@@ -313,7 +335,8 @@ func TestRefreshOfBestEffortImagesBacksOff(t *testing.T) {
 			}
 			one := func(p *v1alpha1.NodePool) { p.Spec.Disruption.Budget = new(intstr.FromInt32(1)) }
 			r := newRig(t, append(objects, nodePool(3, 1, one, nothingLaunched), daemonSet("tenant", "gone:1"))...)
-			r.sweep(instance(provider.InstanceStopped, called("i-a")), instance(provider.InstanceStopped, called("i-b")), instance(provider.InstanceStopped, called("i-c")))
+			r.sweep(instance(provider.InstanceStopped, called("i-a")), instance(provider.InstanceStopped, called("i-b")),
+				instance(provider.InstanceStopped, called("i-c")))
 			r.reconcilePool()
 			r.woke(c.want...)
 		})
@@ -325,9 +348,11 @@ func TestBackOffOfManyNodesIsBounded(t *testing.T) {
 	wanted := plan.Wanted{BestEffort: []string{"gone:1"}}
 	nodes := make([]nodeImages, 100)
 	for i := range nodes {
-		nodes[i] = nodeImages{wanted: wanted, lack: lacksBestEffort, failure: &transition.ImageFailure{Since: epoch(), Image: "gone:1"}}
+		nodes[i] = nodeImages{wanted: wanted, lack: lacksBestEffort, failure: &transition.ImageFailure{Since: epoch(),
+			Image: "gone:1"}}
 	}
-	if !backingOff(nodes, epoch().Add(maxRefreshRest-time.Second))[lacksBestEffort] || backingOff(nodes, epoch().Add(maxRefreshRest))[lacksBestEffort] {
+	if !backingOff(nodes, epoch().Add(maxRefreshRest-time.Second))[lacksBestEffort] ||
+		backingOff(nodes, epoch().Add(maxRefreshRest))[lacksBestEffort] {
 		t.Errorf("100 failures do not back off for %s", maxRefreshRest)
 	}
 }
@@ -343,7 +368,8 @@ func TestRefreshTriesABestEffortImageAgain(t *testing.T) {
 		"it still is not": {map[string]string{"gone:1": "still not"}, "2026-03-01T12:00:00Z gone:1: ErrImagePull: still not"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, nodeIn(v1alpha1.StateWarmup, seenUp, refreshed, gone(time.Hour)), nodePool(5, 0), daemonSet("tenant", "gone:1"))
+			r := newRig(t, nodeIn(v1alpha1.StateWarmup, seenUp, refreshed, gone(time.Hour)), nodePool(5, 0),
+				daemonSet("tenant", "gone:1"))
 			r.sweep(instance(provider.InstanceRunning))
 			r.reconcile()
 			if diff := cmp.Diff([]string{"gone:1"}, r.asked()); diff != "" {
@@ -352,7 +378,8 @@ func TestRefreshTriesABestEffortImageAgain(t *testing.T) {
 			r.kubelet(c.broken)
 			r.reconcile()
 			r.reconcile()
-			r.want("patch c warmup", "delete-now "+"stratos-pull-i-c-"+plan.HashImages([]string{"", "gone:1"})+"-0", "intent c", "stop i-c")
+			r.want("patch c warmup", "delete-now "+"stratos-pull-i-c-"+plan.HashImages([]string{"", "gone:1"})+"-0", "intent c",
+				"stop i-c")
 			if got := r.node("c").Annotations[v1alpha1.AnnotationImagePullFailed]; got != c.failed {
 				t.Errorf("the Node remembers %q, want %q", got, c.failed)
 			}
@@ -374,15 +401,18 @@ func TestLackOf(t *testing.T) {
 		wanted plan.Wanted
 		want   lack
 	}{
-		"all":                                   {[]func(*corev1.Node){all, required}, wanted, lacksNothing},
-		"all, by an earlier version":            {[]func(*corev1.Node){all}, wanted, lacksNothing},
-		"none":                                  {nil, wanted, lacksRequired},
-		"another set, by an earlier version":    {[]func(*corev1.Node){having("b:0", "r:1")}, wanted, lacksRequired},
-		"another set of best-effort images":     {[]func(*corev1.Node){having("b:0", "r:1"), required}, wanted, lacksBestEffort},
-		"a best-effort image failed":            {[]func(*corev1.Node){all, required, failed("b:1")}, wanted, lacksBestEffort},
-		"an image failed that nobody wants":     {[]func(*corev1.Node){all, required, failed("z:1")}, wanted, lacksNothing},
-		"a required image failed":               {[]func(*corev1.Node){required, failed("r:1")}, wanted, lacksRequired},
-		"one failed that is required since":     {[]func(*corev1.Node){all, required, failed("b:1")}, plan.Wanted{Required: []string{"b:1", "r:1"}}, lacksRequired},
+		"all":                                {[]func(*corev1.Node){all, required}, wanted, lacksNothing},
+		"all, by an earlier version":         {[]func(*corev1.Node){all}, wanted, lacksNothing},
+		"none":                               {nil, wanted, lacksRequired},
+		"another set, by an earlier version": {[]func(*corev1.Node){having("b:0", "r:1")}, wanted, lacksRequired},
+		"another set of best-effort images": {[]func(*corev1.Node){having("b:0", "r:1"), required}, wanted,
+			lacksBestEffort},
+		"a best-effort image failed": {[]func(*corev1.Node){all, required, failed("b:1")}, wanted,
+			lacksBestEffort},
+		"an image failed that nobody wants": {[]func(*corev1.Node){all, required, failed("z:1")}, wanted, lacksNothing},
+		"a required image failed":           {[]func(*corev1.Node){required, failed("r:1")}, wanted, lacksRequired},
+		"one failed that is required since": {[]func(*corev1.Node){all, required, failed("b:1")},
+			plan.Wanted{Required: []string{"b:1", "r:1"}}, lacksRequired},
 		"nothing is required, nothing is there": {nil, plan.Wanted{BestEffort: []string{"b:1"}}, lacksBestEffort},
 		"nothing is wanted":                     {nil, plan.Wanted{}, lacksNothing},
 		"nothing is wanted any more":            {[]func(*corev1.Node){all, required}, plan.Wanted{}, lacksNothing},

@@ -16,10 +16,13 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// TestAPoolIsLookedAtOnceForManyNodes: a burst changes each node of a pool several times, and each look at the pool costs as much as it has nodes.
+// TestAPoolIsLookedAtOnceForManyNodes: a burst changes each node of a pool several times, and each
+// look at the pool costs as much as it has nodes.
 func TestAPoolIsLookedAtOnceForManyNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, time.Second))
+		queue := workqueue.NewTypedRateLimitingQueue(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, time.Second),
+		)
 		defer queue.ShutDown()
 		h := inBatches(func(n client.Object) []reconcile.Request {
 			return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: n.GetLabels()[v1alpha1.LabelPool]}}}

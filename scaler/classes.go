@@ -29,17 +29,20 @@ import (
 )
 
 const (
-	// resolveEvery is how old what the cloud said of a class may grow: a newer image is found within it.
+	// resolveEvery is how old what the cloud said of a class may grow: a newer image is found within
+	// it.
 	resolveEvery = 5 * time.Minute
 	// resolveRetry is how soon a cloud that could not answer is asked again.
 	resolveRetry = 30 * time.Second
-	// resolveTimeout bounds one look at the cloud, so that a class of a region that does not answer does not hold up the others for long.
+	// resolveTimeout bounds one look at the cloud, so that a class of a region that does not answer
+	// does not hold up the others for long.
 	resolveTimeout = time.Minute
 	// classWorkers: a cloud may take seconds to answer, so one class must not wait for another.
 	classWorkers = 4
 )
 
-// classes keeps the status of the node classes of one kind: what the cloud finds for their spec, and who uses them. It runs on the leader.
+// classes keeps the status of the node classes of one kind: what the cloud finds for their spec,
+// and who uses them. It runs on the leader.
 type classes struct {
 	client client.Client
 	kind   ClassKind
@@ -64,7 +67,8 @@ type look struct {
 	failed     error
 }
 
-// Reconcile holds the class while pools refer to it, and has the cloud asked when what it said has grown old.
+// Reconcile holds the class while pools refer to it, and has the cloud asked when what it said has
+// grown old.
 func (c *classes) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Result, error) {
 	return afterConflict(c.step(ctx, req))
 }
@@ -96,8 +100,8 @@ func (c *classes) step(ctx context.Context, req reconcile.Request) (ctrl.Result,
 	return ctrl.Result{RequeueAfter: max(time.Second, found.next().Sub(c.now()))}, nil
 }
 
-// usersOf returns the names of the pools that refer to the class, sorted. One that is being deleted is among them: its instances
-// are still to be found where the class says.
+// usersOf returns the names of the pools that refer to the class, sorted. One that is being deleted
+// is among them: its instances are still to be found where the class says.
 func usersOf(ctx context.Context, reader client.Reader, ref v1alpha1.NodeClassRef) ([]string, error) {
 	list := &v1alpha1.NodePoolList{}
 	if err := reader.List(ctx, list); err != nil {
@@ -113,8 +117,9 @@ func usersOf(ctx context.Context, reader client.Reader, ref v1alpha1.NodeClassRe
 	return names, nil
 }
 
-// hold sets the finalizer of a class that is in use and takes it from one that is not, so that no class outlives Stratos by it. The
-// finalizers alone are sent, for the reasons of pools.writeFinalizers.
+// hold sets the finalizer of a class that is in use and takes it from one that is not, so that no
+// class outlives Stratos by it. The finalizers alone are sent, for the reasons of
+// pools.writeFinalizers.
 func (c *classes) hold(ctx context.Context, class v1alpha1.NodeClass, used bool) error {
 	before, ok := class.DeepCopyObject().(client.Object)
 	if !ok {
@@ -122,7 +127,8 @@ func (c *classes) hold(ctx context.Context, class v1alpha1.NodeClass, used bool)
 	}
 	changed := false
 	switch {
-	case used && class.GetDeletionTimestamp() == nil: // the API server takes no new finalizer of an object that is being deleted
+	// the API server takes no new finalizer of an object that is being deleted
+	case used && class.GetDeletionTimestamp() == nil:
 		changed = controllerutil.AddFinalizer(class, v1alpha1.FinalizerInUse)
 	case !used:
 		changed = controllerutil.RemoveFinalizer(class, v1alpha1.FinalizerInUse)
@@ -133,7 +139,8 @@ func (c *classes) hold(ctx context.Context, class v1alpha1.NodeClass, used bool)
 	return c.client.Patch(ctx, class, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// resolve asks the cloud if that is due, and returns the last look. What an earlier look found stands when one fails.
+// resolve asks the cloud if that is due, and returns the last look. What an earlier look found
+// stands when one fails.
 func (c *classes) resolve(ctx context.Context, class v1alpha1.NodeClass) look {
 	c.mu.Lock()
 	last, known := c.looks[class.GetName()]
@@ -177,22 +184,16 @@ func (c *classes) conditions(class v1alpha1.NodeClass, pools []string, found loo
 	} else if *observed = found.generation; failing {
 		set(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonRegionUnavailable, f.words())
 	} else {
-		set(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonResolved, "the cloud has everything that the class names")
+		set(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonResolved,
+			"the cloud has everything that the class names")
 	}
 	if len(pools) > 0 {
-		set(v1alpha1.ConditionInUse, metav1.ConditionTrue, v1alpha1.ReasonReferred, "kept for NodePool "+listed(pools))
+		const shown = 10 // a message is no inventory
+		set(v1alpha1.ConditionInUse, metav1.ConditionTrue, v1alpha1.ReasonReferred,
+			"kept for NodePool "+v1alpha1.FirstNames(pools, shown))
 	} else {
 		set(v1alpha1.ConditionInUse, metav1.ConditionFalse, v1alpha1.ReasonNotReferred, "no NodePool refers to it")
 	}
-}
-
-// listed names the first ten; a message is no inventory.
-func listed(names []string) string {
-	const most = 10
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
 // report writes the status where it differs, and says in an event when the cloud begins to refuse.
@@ -213,7 +214,8 @@ func (c *classes) report(ctx context.Context, class v1alpha1.NodeClass, was any)
 // +kubebuilder:rbac:groups=stratos.sh,resources=awsnodeclasses,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=stratos.sh,resources=awsnodeclasses/status,verbs=patch
 
-// setup registers the controller: it listens to the classes and to the pools that refer to them, and wakes by itself.
+// setup registers the controller: it listens to the classes and to the pools that refer to them,
+// and wakes by itself.
 func (c *classes) setup(mgr manager.Manager) error {
 	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	b := ctrl.NewControllerManagedBy(mgr)
@@ -228,7 +230,8 @@ func (c *classes) setup(mgr manager.Manager) error {
 		Complete(c)
 }
 
-// ofPool is asked for a pool as it was and as it is, so that a class that is referred to no more is looked at too.
+// ofPool is asked for a pool as it was and as it is, so that a class that is referred to no more is
+// looked at too.
 func (c *classes) ofPool(_ context.Context, o client.Object) []reconcile.Request {
 	pool, ok := o.(*v1alpha1.NodePool)
 	if !ok || pool.Spec.Template.NodeClassRef.Kind != c.kind.Name {

@@ -17,7 +17,8 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// lookAt has the loop look at the class "class" once, and returns the class and when the loop wants to look again.
+// lookAt has the loop look at the class "class" once, and returns the class and when the loop wants
+// to look again.
 func (c *classes) lookAt(t *testing.T) (*v1alpha1.AWSNodeClass, time.Duration) {
 	t.Helper()
 	key := client.ObjectKey{Name: "class"}
@@ -33,7 +34,8 @@ func (c *classes) lookAt(t *testing.T) (*v1alpha1.AWSNodeClass, time.Duration) {
 }
 
 func (r *rig) classLoop() *classes {
-	return &classes{client: r.api, kind: AWSNodeClasses(r.cloud), events: r.events, now: func() time.Time { return r.now }, looks: map[string]look{}}
+	return &classes{client: r.api, kind: AWSNodeClasses(r.cloud), events: r.events, now: func() time.Time { return r.now },
+		looks: map[string]look{}}
 }
 
 func awsClass() *v1alpha1.AWSNodeClass {
@@ -69,7 +71,8 @@ func TestAClassShowsWhatTheCloudFinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if class, _ = loop.lookAt(t); r.cloud.asked != 3 || class.Status.ObservedGeneration != class.Generation {
-		t.Errorf("a changed spec: asked %d times, generation %d observed as %d", r.cloud.asked, class.Generation, class.Status.ObservedGeneration)
+		t.Errorf("a changed spec: asked %d times, generation %d observed as %d", r.cloud.asked, class.Generation,
+			class.Status.ObservedGeneration)
 	}
 }
 
@@ -84,7 +87,8 @@ func TestAClassKeepsTheLastGoodValuesInTheCloudsWords(t *testing.T) {
 	r.now = r.now.Add(resolveEvery)
 	class, again := loop.lookAt(t)
 	ready := meta.FindStatusCondition(class.Status.Conditions, v1alpha1.ConditionReady)
-	if ready.Status != metav1.ConditionFalse || ready.Reason != string(v1alpha1.ReasonResolveFailed) || !strings.Contains(ready.Message, "InvalidAMIID.NotFound") {
+	if ready.Status != metav1.ConditionFalse || ready.Reason != string(v1alpha1.ReasonResolveFailed) ||
+		!strings.Contains(ready.Message, "InvalidAMIID.NotFound") {
 		t.Errorf("Ready is %+v", ready)
 	}
 	if class.Status.AMI != "ami-1" || again != resolveRetry {
@@ -112,7 +116,8 @@ func TestAClassInUseIsHeld(t *testing.T) {
 	loop := r.classLoop()
 	class, _ := loop.lookAt(t)
 	use := meta.FindStatusCondition(class.Status.Conditions, v1alpha1.ConditionInUse)
-	if diff := cmp.Diff([]string{v1alpha1.FinalizerInUse}, class.Finalizers); diff != "" || use.Status != metav1.ConditionTrue || !strings.Contains(use.Message, "p, q") {
+	if diff := cmp.Diff([]string{v1alpha1.FinalizerInUse}, class.Finalizers); diff != "" ||
+		use.Status != metav1.ConditionTrue || !strings.Contains(use.Message, "p, q") {
 		t.Errorf("finalizers %v, InUse %+v, want the names of both pools", class.Finalizers, use)
 	}
 	if err := r.api.Delete(t.Context(), class); err != nil {
@@ -157,7 +162,8 @@ func TestAPoolOfAKindThatIsNotServedSaysSo(t *testing.T) {
 	r.sweep()
 	r.reconcilePool()
 	got := meta.FindStatusCondition(r.pool().Status.Conditions, v1alpha1.ConditionNodeClassReady)
-	if got.Status != metav1.ConditionFalse || got.Reason != string(v1alpha1.ReasonNodeClassNotServed) || !strings.Contains(got.Message, "launches from AWSNodeClass") {
+	if got.Status != metav1.ConditionFalse || got.Reason != string(v1alpha1.ReasonNodeClassNotServed) ||
+		!strings.Contains(got.Message, "launches from AWSNodeClass") {
 		t.Errorf("NodeClassReady is %+v", got)
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// Our clock was set back by hours, or theirs is ahead: marks are in the future. Each of these tests ends by what may have been written.
+// Our clock was set back by hours, or theirs is ahead: marks are in the future. Each of these tests
+// ends by what may have been written.
 
 func TestAConditionOfTheFutureIsWaitedForTwoSeconds(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"by a second": time.Second, "by hours": 5 * time.Hour} {
@@ -82,7 +83,8 @@ func TestABackoffOfTheFutureEnds(t *testing.T) {
 }
 
 func TestANodeEmptySinceTheFutureStops(t *testing.T) {
-	r := newRig(t, nodePool(5, 0), nodeIn(v1alpha1.StateRunning, markedAt(v1alpha1.AnnotationScaleDownCandidateSince, epoch().Add(5*time.Hour))))
+	r := newRig(t, nodePool(5, 0), nodeIn(v1alpha1.StateRunning, markedAt(v1alpha1.AnnotationScaleDownCandidateSince,
+		epoch().Add(5*time.Hour))))
 	r.sweep(instance(provider.InstanceRunning, withTag(v1alpha1.LabelState, "running")))
 	r.reconcile()
 	if got := timeMark(r.node("c"), v1alpha1.AnnotationScaleDownCandidateSince); !got.Equal(epoch()) {

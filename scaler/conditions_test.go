@@ -24,7 +24,8 @@ import (
 func (r *rig) useUpBudget() {
 	for _, name := range []string{"first", "second"} {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}}
-		n := &claim.Node{Node: fit.Node{Name: v1alpha1.NodeName(name), Allocatable: fit.Resources{Pods: 1}}, Pool: "p", State: v1alpha1.StateStandby, StartBudget: 1}
+		n := &claim.Node{Node: fit.Node{Name: v1alpha1.NodeName(name), Allocatable: fit.Resources{Pods: 1}}, Pool: "p",
+			State: v1alpha1.StateStandby, StartBudget: 1}
 		r.ledger.Decide(claim.Ask{Pod: p, Nodes: []*claim.Node{n}}, r.now)
 	}
 }
@@ -39,13 +40,15 @@ func (r *rig) class(ready metav1.ConditionStatus, words string) {
 			r.t.Fatal(err)
 		}
 	}
-	meta.SetStatusCondition(&class.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: ready, Reason: "x", Message: words})
+	meta.SetStatusCondition(&class.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: ready,
+		Reason: "x", Message: words})
 	if err := r.api.Status().Update(r.t.Context(), class); err != nil {
 		r.t.Fatal(err)
 	}
 }
 
-// wantImage has the pool want the image, none where it is empty, and the node say why it cannot be pulled.
+// wantImage has the pool want the image, none where it is empty, and the node say why it cannot be
+// pulled.
 func (r *rig) wantImage(image, failure string) {
 	r.t.Helper()
 	pool, n := r.pool(), r.node("c")
@@ -61,7 +64,8 @@ func (r *rig) wantImage(image, failure string) {
 	}
 }
 
-// TestEveryConditionGoesBothWays takes each condition of a NodePool there and back again, with the words that a person needs.
+// TestEveryConditionGoesBothWays takes each condition of a NodePool there and back again, with the
+// words that a person needs.
 func TestEveryConditionGoesBothWays(t *testing.T) {
 	failing := &provider.InvalidConfigError{Field: "credentials", Reason: "expired"}
 	table := map[string]struct {
@@ -71,23 +75,27 @@ func TestEveryConditionGoesBothWays(t *testing.T) {
 		words       string
 	}{
 		v1alpha1.ConditionReady: {
-			there: func(r *rig) { r.class(metav1.ConditionFalse, "no AMI matches") }, back: func(r *rig) { r.class(metav1.ConditionTrue, "") },
-			want: metav1.ConditionFalse, words: "no AMI matches",
+			there: func(r *rig) { r.class(metav1.ConditionFalse, "no AMI matches") },
+			back:  func(r *rig) { r.class(metav1.ConditionTrue, "") },
+			want:  metav1.ConditionFalse, words: "no AMI matches",
 		},
 		v1alpha1.ConditionDegraded: {
 			there: func(r *rig) {
 				r.sweep(instance(provider.InstanceTerminated))
 				r.launching = func(int) error { return failing }
 			},
-			back: func(r *rig) { r.launching, r.now = nil, r.now.Add(launchRetry) }, want: metav1.ConditionTrue, words: "expired",
+			back: func(r *rig) { r.launching, r.now = nil, r.now.Add(launchRetry) }, want: metav1.ConditionTrue,
+			words: "expired",
 		},
 		v1alpha1.ConditionNodeClassReady: {
-			there: func(r *rig) { r.class(metav1.ConditionFalse, "no AMI matches") }, back: func(r *rig) { r.class(metav1.ConditionTrue, "") },
-			want: metav1.ConditionFalse, words: "no AMI matches",
+			there: func(r *rig) { r.class(metav1.ConditionFalse, "no AMI matches") },
+			back:  func(r *rig) { r.class(metav1.ConditionTrue, "") },
+			want:  metav1.ConditionFalse, words: "no AMI matches",
 		},
 		v1alpha1.ConditionImagesPulled: {
-			there: func(r *rig) { r.wantImage("a:1", "2026-03-01T12:00:00Z a:1: no such manifest") }, back: func(r *rig) { r.wantImage("", "") },
-			want: metav1.ConditionFalse, words: "a:1: no such manifest",
+			there: func(r *rig) { r.wantImage("a:1", "2026-03-01T12:00:00Z a:1: no such manifest") },
+			back:  func(r *rig) { r.wantImage("", "") },
+			want:  metav1.ConditionFalse, words: "a:1: no such manifest",
 		},
 		v1alpha1.ConditionStartsLimited: {
 			there: (*rig).useUpBudget, back: func(r *rig) { r.now = r.now.Add(claim.BudgetWindow + time.Second) },

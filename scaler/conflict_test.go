@@ -11,7 +11,8 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// TestAConflictIsLookedAtAgain: the cache is behind our own write of a status, of which no event comes.
+// TestAConflictIsLookedAtAgain: the cache is behind our own write of a status, of which no event
+// comes.
 func TestAConflictIsLookedAtAgain(t *testing.T) {
 	conflict := func() error {
 		return apierrors.NewConflict(schema.GroupResource{Resource: "nodepools"}, "p", errors.New("it has been modified"))

@@ -20,7 +20,8 @@ type demand struct {
 	// mu guards the fields below.
 	mu   sync.Mutex
 	pods map[podKey]wanted
-	// waited are the pods that have been in demand and are not bound yet, those that are nominated by now included.
+	// waited are the pods that have been in demand and are not bound yet, those that are nominated by
+	// now included.
 	waited map[podKey]wanted
 	// opened are the nodes that opened at the end of their warm-up of late.
 	opened map[v1alpha1.NodeName]opened
@@ -29,7 +30,8 @@ type demand struct {
 // opened is when a node opened, and when its instance was launched.
 type opened struct{ at, launched time.Time }
 
-// openedFor is how long after its opening a node is remembered, for the pods that are bound to it then.
+// openedFor is how long after its opening a node is remembered, for the pods that are bound to it
+// then.
 const openedFor = 10 * time.Minute
 
 type wanted struct {
@@ -56,8 +58,8 @@ func (d *demand) expire(now time.Time) {
 	maps.DeleteFunc(d.opened, func(_ v1alpha1.NodeName, o opened) bool { return now.Sub(o.at) > openedFor })
 }
 
-// settle forgets a pod that waits no more. For one that was in demand and is bound to a node that opened for it, it
-// returns the pool and the path on which the pod came there.
+// settle forgets a pod that waits no more. For one that was in demand and is bound to a node that
+// opened for it, it returns the pool and the path on which the pod came there.
 func (d *demand) settle(pod *corev1.Pod, now time.Time) (v1alpha1.PoolName, claim.Path, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -82,7 +84,8 @@ func (d *demand) leave(pod podKey) {
 	delete(d.waited, pod)
 }
 
-// add takes a pod in, and reports whether it is new or wants another pool, or other zones, than before.
+// add takes a pod in, and reports whether it is new or wants another pool, or other zones, than
+// before.
 func (d *demand) add(pod *corev1.Pod, pool v1alpha1.PoolName, zones ...string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -138,8 +141,9 @@ func (d *demand) waiting(pool v1alpha1.PoolName) []plan.Waiting {
 	return out
 }
 
-// need is what the pool's waiting pods need, placed on empty nodes like one that the pool has. While it has none to take as
-// a pattern, they are placed on what the class promises. Where that says nothing one node is asked for: it will tell.
+// need is what the pool's waiting pods need, placed on empty nodes like one that the pool has.
+// While it has none to take as a pattern, they are placed on what the class promises. Where that
+// says nothing one node is asked for: it will tell.
 func (d *demand) need(pool *v1alpha1.NodePool, nodes []corev1.Node, o offer, supply plan.Supply) plan.Need {
 	pods := d.waiting(v1alpha1.PoolName(pool.Name))
 	if len(pods) == 0 {

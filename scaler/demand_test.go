@@ -59,7 +59,8 @@ func promise(cpus string) *corev1.Node {
 	return n
 }
 
-// TestWhatAClassPromises: an empty pool plans by what the cloud said of the class, and by nothing while it has said nothing.
+// TestWhatAClassPromises: an empty pool plans by what the cloud said of the class, and by nothing
+// while it has said nothing.
 func TestWhatAClassPromises(t *testing.T) {
 	class := awsClass()
 	r := newRig(t, class)
@@ -70,7 +71,8 @@ func TestWhatAClassPromises(t *testing.T) {
 	if got := promisedBy(t.Context(), r.pools.classes, pool); got != nil {
 		t.Errorf("before the cloud has said anything: %v", got)
 	}
-	class.Status = v1alpha1.AWSNodeClassStatus{Architecture: "arm64", Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}
+	class.Status = v1alpha1.AWSNodeClassStatus{Architecture: "arm64",
+		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}
 	class.Spec.InstanceType = "m7g.large"
 	if err := errors.Join(r.api.Update(t.Context(), class.DeepCopy()), r.setStatus(class)); err != nil {
 		t.Fatal(err)
@@ -79,7 +81,8 @@ func TestWhatAClassPromises(t *testing.T) {
 	if got == nil {
 		t.Fatal("nothing is promised")
 	}
-	labels := map[string]string{v1alpha1.LabelPool: "p", v1alpha1.LabelState: "standby", "team": "a", corev1.LabelArchStable: "arm64", corev1.LabelInstanceTypeStable: "m7g.large", corev1.LabelOSStable: "linux"}
+	labels := map[string]string{v1alpha1.LabelPool: "p", v1alpha1.LabelState: "standby", "team": "a",
+		corev1.LabelArchStable: "arm64", corev1.LabelInstanceTypeStable: "m7g.large", corev1.LabelOSStable: "linux"}
 	if diff := cmp.Diff(labels, got.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
@@ -108,24 +111,35 @@ func TestDemandInNodes(t *testing.T) {
 		daemons  []*fit.Daemon
 	}{
 		"beside a DaemonSet's pod two of 2 cpu do not share": {
-			pods: []*corev1.Pod{waits("a", "2"), waits("b", "2")}, nodes: []corev1.Node{*nodeIn(v1alpha1.StateStandby)}, want: 2, daemons: []*fit.Daemon{fit.NewDaemon(agents())},
+			pods: []*corev1.Pod{waits("a", "2"), waits("b", "2")}, nodes: []corev1.Node{*nodeIn(v1alpha1.StateStandby)}, want: 2,
+			daemons: []*fit.Daemon{fit.NewDaemon(agents())},
 		},
 		"nor on nodes like one that runs": {
-			pods: []*corev1.Pod{waits("a", "2"), waits("b", "2")}, nodes: []corev1.Node{*nodeIn(v1alpha1.StateRunning)}, want: 2, daemons: []*fit.Daemon{fit.NewDaemon(agents())},
+			pods: []*corev1.Pod{waits("a", "2"), waits("b", "2")}, nodes: []corev1.Node{*nodeIn(v1alpha1.StateRunning)}, want: 2,
+			daemons: []*fit.Daemon{fit.NewDaemon(agents())},
 		},
-		"nor on what the class promises":         {pods: []*corev1.Pod{waits("a", "2"), waits("b", "2")}, want: 2, promised: promise("4"), daemons: []*fit.Daemon{fit.NewDaemon(agents())}},
-		"nobody waits":                           {pods: nil, nodes: []corev1.Node{*nodeIn(v1alpha1.StateStandby)}, want: 0, promised: promise("4")},
-		"placed on nodes like those of the pool": {pods: []*corev1.Pod{waits("a", "3"), waits("b", "3")}, nodes: []corev1.Node{*nodeIn(v1alpha1.StateStandby)}, want: 2},
-		"which tell more than the class":         {pods: []*corev1.Pod{waits("a", "3"), waits("b", "3")}, nodes: []corev1.Node{*nodeIn(v1alpha1.StateStandby)}, want: 2, promised: promise("64")},
-		"while there is none to go by: one":      {pods: []*corev1.Pod{waits("a", "3"), waits("b", "3")}, want: 1},
-		"unless the class promises something":    {pods: []*corev1.Pod{waits("a", "3"), waits("b", "3"), waits("c", "3")}, want: 3, promised: promise("4")},
-		"and fits several on one":                {pods: []*corev1.Pod{waits("a", "3"), waits("b", "3"), waits("c", "3")}, want: 2, promised: promise("8")},
-		"one also where nothing seems to fit":    {pods: []*corev1.Pod{waits("a", "3"), waits("b", "3")}, want: 1, promised: promise("2")},
+		"nor on what the class promises": {pods: []*corev1.Pod{waits("a", "2"), waits("b", "2")}, want: 2,
+			promised: promise("4"), daemons: []*fit.Daemon{fit.NewDaemon(agents())}},
+		"nobody waits": {pods: nil, nodes: []corev1.Node{*nodeIn(v1alpha1.StateStandby)}, want: 0,
+			promised: promise("4")},
+		"placed on nodes like those of the pool": {pods: []*corev1.Pod{waits("a", "3"), waits("b", "3")},
+			nodes: []corev1.Node{*nodeIn(v1alpha1.StateStandby)}, want: 2},
+		"which tell more than the class": {pods: []*corev1.Pod{waits("a", "3"), waits("b", "3")},
+			nodes: []corev1.Node{*nodeIn(v1alpha1.StateStandby)}, want: 2, promised: promise("64")},
+		"while there is none to go by: one": {pods: []*corev1.Pod{waits("a", "3"), waits("b", "3")}, want: 1},
+		"unless the class promises something": {pods: []*corev1.Pod{waits("a", "3"), waits("b", "3"), waits("c", "3")},
+			want: 3, promised: promise("4")},
+		"and fits several on one": {pods: []*corev1.Pod{waits("a", "3"), waits("b", "3"), waits("c", "3")},
+			want: 2, promised: promise("8")},
+		"one also where nothing seems to fit": {pods: []*corev1.Pod{waits("a", "3"), waits("b", "3")}, want: 1,
+			promised: promise("2")},
 		"one that has said nothing yet is none to go by": {
-			pods: []*corev1.Pod{waits("a", "3"), waits("b", "3")}, nodes: []corev1.Node{*nodeIn("", func(n *corev1.Node) { n.Status.Allocatable = nil })}, want: 1,
+			pods: []*corev1.Pod{waits("a", "3"), waits("b", "3")}, nodes: []corev1.Node{*nodeIn("",
+				func(n *corev1.Node) { n.Status.Allocatable = nil })}, want: 1,
 		},
 		"nor is another pool's": {
-			pods: []*corev1.Pod{waits("a", "3"), waits("b", "3")}, nodes: []corev1.Node{*nodeIn(v1alpha1.StateStandby, func(n *corev1.Node) { n.Labels[v1alpha1.LabelPool] = "q" })}, want: 1,
+			pods: []*corev1.Pod{waits("a", "3"), waits("b", "3")}, nodes: []corev1.Node{*nodeIn(v1alpha1.StateStandby,
+				func(n *corev1.Node) { n.Labels[v1alpha1.LabelPool] = "q" })}, want: 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -140,8 +154,8 @@ func TestDemandInNodes(t *testing.T) {
 	}
 }
 
-// A pod that no standby node can serve has one launched, and no second one once the first is on its way; when the pod is
-// served the demand ends.
+// A pod that no standby node can serve has one launched, and no second one once the first is on its
+// way; when the pod is served the demand ends.
 func TestAWaitingPodHasAnInstanceLaunched(t *testing.T) {
 	r := newRig(t, nodePool(2, 0, counting(1)), nodeIn(v1alpha1.StateRunning), unschedulable(needing("1")))
 	r.sweep(instance(provider.InstanceRunning))

@@ -2,9 +2,7 @@ package scaler
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -12,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/fit"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
@@ -28,7 +27,8 @@ func (c *nodes) abandonDrain(ctx context.Context, g gathered, why string) error 
 	if err := c.toRunning(ctx, g, lifecycle.Decision{Action: lifecycle.AbandonDrain, Reason: why}); err != nil {
 		return err
 	}
-	c.events.Eventf(g.node, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonDrainFailed), "AbandonDrain", "%s, back to running; held up by %s", why, held)
+	c.events.Eventf(g.node, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonDrainFailed), "AbandonDrain",
+		"%s, back to running; held up by %s", why, held)
 	return nil
 }
 
@@ -51,17 +51,15 @@ func (c *nodes) heldBy(ctx context.Context, node string) (string, error) {
 	}
 	slices.Sort(names)
 	const most = 3
-	switch {
-	case len(names) == 0:
+	if len(names) == 0 {
 		return "nothing any more", nil
-	case len(names) > most:
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most), nil
 	}
-	return strings.Join(names, ", "), nil
+	return v1alpha1.FirstNames(names, most), nil
 }
 
-// attached lists the VolumeAttachments of the node, sorted, but for those of pods that stay on it until it stops. A volume that is
-// attached to a stopped instance is lost to every other node until somebody detaches it by force.
+// attached lists the VolumeAttachments of the node, sorted, but for those of pods that stay on it
+// until it stops. A volume that is attached to a stopped instance is lost to every other node until
+// somebody detaches it by force.
 func (c *nodes) attached(ctx context.Context, node string, pods []corev1.Pod) ([]string, error) {
 	list := &storagev1.VolumeAttachmentList{}
 	if err := c.reader.List(ctx, list, client.MatchingFields{indexAttachment: node}); err != nil || len(list.Items) == 0 {
@@ -82,17 +80,17 @@ func (c *nodes) attached(ctx context.Context, node string, pods []corev1.Pod) ([
 	return out, nil
 }
 
-// volumesOf are the names of the volumes that pods use which do not leave the node: those of DaemonSets, and static ones.
+// volumesOf are the names of the volumes that pods use which do not leave the node: those of
+// DaemonSets, and static ones.
 func (c *nodes) volumesOf(ctx context.Context, node string, pods []corev1.Pod) (map[string]bool, error) {
 	counting := transition.Counting(node, c.namespace, pods)
 	used := map[string]bool{}
 	for i := range pods {
 		p := &pods[i]
-		if slices.ContainsFunc(counting, func(o *corev1.Pod) bool { return o.UID == p.UID }) ||
-			p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		if slices.ContainsFunc(counting, func(o *corev1.Pod) bool { return o.UID == p.UID }) || fit.Finished(p) {
 			continue
 		}
-		for _, claim := range claimsOf(p) {
+		for _, claim := range fit.ClaimNames(p) {
 			pvc := &corev1.PersistentVolumeClaim{}
 			err := c.reader.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: claim}, pvc)
 			if client.IgnoreNotFound(err) != nil {
@@ -104,22 +102,9 @@ func (c *nodes) volumesOf(ctx context.Context, node string, pods []corev1.Pod) (
 	return used, nil
 }
 
-// claimsOf are the names of the volume claims that the pod uses, those that were made for it included.
-func claimsOf(p *corev1.Pod) []string {
-	var names []string
-	for i := range p.Spec.Volumes {
-		switch v := &p.Spec.Volumes[i]; {
-		case v.PersistentVolumeClaim != nil:
-			names = append(names, v.PersistentVolumeClaim.ClaimName)
-		case v.Ephemeral != nil:
-			names = append(names, p.Name+"-"+v.Name)
-		}
-	}
-	return names
-}
-
-// sayStopping turns the Node's Ready once the cloud has accepted the stop, so that the kubelet's last report is not believed
-// for a grace period. What the kubelet still reports while it goes down is put right when the instance is stopped.
+// sayStopping turns the Node's Ready once the cloud has accepted the stop, so that the kubelet's
+// last report is not believed for a grace period. What the kubelet still reports while it goes down
+// is put right when the instance is stopped.
 func (c *nodes) sayStopping(ctx context.Context, n *corev1.Node) error {
 	is := n.DeepCopy()
 	if !notReady(is, "InstanceStopping", "Stratos stops the instance", metav1.NewTime(c.now())) {
@@ -128,9 +113,10 @@ func (c *nodes) sayStopping(ctx context.Context, n *corev1.Node) error {
 	return client.IgnoreNotFound(c.client.Status().Patch(ctx, is, client.StrategicMergeFrom(n)))
 }
 
-// notReady turns Ready to Unknown, and reports whether it was anything else. The heartbeat stays the kubelet's own.
+// notReady turns Ready to Unknown, and reports whether it was anything else. The heartbeat stays
+// the kubelet's own.
 func notReady(n *corev1.Node, reason, message string, now metav1.Time) bool {
-	ready := condition(n, corev1.NodeReady)
+	ready := transition.Condition(n, corev1.NodeReady)
 	if ready == nil || ready.Status == corev1.ConditionUnknown {
 		return false
 	}

@@ -17,7 +17,7 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
 
-// drain evicts the pods that count. What cannot be evicted now is tried again later, and is never
+// drain evicts the workload pods. What cannot be evicted now is tried again later, and is never
 // forced.
 func (c *nodes) drain(ctx context.Context, g gathered) error {
 	_, err := c.evictAll(ctx, g)
@@ -39,9 +39,10 @@ func (c *nodes) askFirst(ctx context.Context, g gathered, reason v1alpha1.StopRe
 	return false, c.patch(ctx, g.node, transition.DrainRefused(g.node, c.now()))
 }
 
-// evictAll asks for the eviction of each pod that counts, and tells of each that is refused. An
+// evictAll asks for the eviction of each workload pod, and tells of each that is refused. An
 // error of one keeps no other.
-func (c *nodes) evictAll(ctx context.Context, g gathered, options ...client.SubResourceCreateOption) (refused int, err error) {
+func (c *nodes) evictAll(ctx context.Context, g gathered, options ...client.SubResourceCreateOption) (refused int,
+	err error) {
 	pods, err := c.podsOn(ctx, g.node.Name)
 	if err != nil {
 		return 0, err
@@ -55,7 +56,8 @@ func (c *nodes) evictAll(ctx context.Context, g gathered, options ...client.SubR
 		errs = append(errs, err)
 		if why != "" {
 			refused++
-			// The pod as related object: events are one series by their objects, reason and action, whatever the words.
+			// The pod as related object: events are one series by their objects, reason and action, whatever
+			// the words.
 			c.events.Eventf(g.node, p, corev1.EventTypeWarning, string(v1alpha1.ReasonDrainFailed), "Drain", "%s", why)
 		}
 	}
@@ -64,7 +66,8 @@ func (c *nodes) evictAll(ctx context.Context, g gathered, options ...client.SubR
 
 // evict asks for one eviction. It returns why the pod stays for now, "" where it goes. The error is
 // one by which the API server has not said anything about the pod.
-func (c *nodes) evict(ctx context.Context, g gathered, p *corev1.Pod, options ...client.SubResourceCreateOption) (string, error) {
+func (c *nodes) evict(ctx context.Context, g gathered, p *corev1.Pod,
+	options ...client.SubResourceCreateOption) (string, error) {
 	if key := protectedBy(p.Annotations); replacing(g) && key != "" {
 		return fmt.Sprintf("pod %s/%s is annotated %s", p.Namespace, p.Name, key), nil
 	}
@@ -87,7 +90,8 @@ func (c *nodes) evict(ctx context.Context, g gathered, p *corev1.Pod, options ..
 // reached.
 func answered(err error) bool {
 	status := apierrors.APIStatus(nil)
-	return errors.As(err, &status) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err)
+	return errors.As(err, &status) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsTimeout(err) &&
+		!apierrors.IsServerTimeout(err)
 }
 
 // deletePods ends the drain: the pods that are left are deleted, each with the grace that it asks

@@ -22,7 +22,8 @@ func refusals() map[string]error {
 	return map[string]error{
 		"one-budget":  apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0),
 		"two-budgets": apierrors.NewInternalError(errors.New("This pod has more than one PodDisruptionBudget")),
-		"webhook":     apierrors.NewForbidden(corev1.Resource("pods"), "webhook", errors.New(`admission webhook "keep" denied the request`)),
+		"webhook": apierrors.NewForbidden(corev1.Resource("pods"), "webhook",
+			errors.New(`admission webhook "keep" denied the request`)),
 		"successor":   apierrors.NewConflict(corev1.Resource("pods"), "successor", errors.New("uid does not match")),
 		"unreachable": errors.New("connection refused"),
 	}
@@ -69,7 +70,8 @@ func hourly(p *v1alpha1.NodePool) {
 	p.Spec.MaxNodeRuntime = &limit
 }
 
-// TestADrainThatFailedBacksOff: twice as long after each failure, a day at most, and only while pods are on the node.
+// TestADrainThatFailedBacksOff: twice as long after each failure, a day at most, and only while
+// pods are on the node.
 func TestADrainThatFailedBacksOff(t *testing.T) {
 	for name, c := range map[string]struct {
 		failures string
@@ -105,7 +107,8 @@ func TestADrainThatFailedBacksOff(t *testing.T) {
 	}
 }
 
-// TestADrainThatFailedAsksFirst: by dry-run evictions, before the node is closed, and a refusal counts like a failed drain.
+// TestADrainThatFailedAsksFirst: by dry-run evictions, before the node is closed, and a refusal
+// counts like a failed drain.
 func TestADrainThatFailedAsksFirst(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer error
@@ -114,13 +117,15 @@ func TestADrainThatFailedAsksFirst(t *testing.T) {
 		count  string
 	}{
 		"no drain failed before": {want: []string{"patch c terminating"}},
-		"evictions are allowed":  {failed: true, want: []string{"dry-run eviction a", "dry-run eviction b", "patch c terminating"}, count: "2"},
+		"evictions are allowed": {failed: true, want: []string{"dry-run eviction a", "dry-run eviction b",
+			"patch c terminating"}, count: "2"},
 		"one is refused": {
 			failed: true, answer: refusals()["two-budgets"], count: "3",
 			want: []string{"dry-run eviction a", "dry-run eviction b", "patch c running"},
 		},
 		"the API server does not answer": {
-			failed: true, answer: refusals()["unreachable"], count: "2", want: []string{"dry-run eviction a", "dry-run eviction b"},
+			failed: true, answer: refusals()["unreachable"], count: "2", want: []string{"dry-run eviction a",
+				"dry-run eviction b"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +154,8 @@ func TestADrainThatFailedAsksFirst(t *testing.T) {
 			if got := n.Annotations[v1alpha1.AnnotationDrainFailures]; got != c.count {
 				t.Errorf("%q drains failed, want %q", got, c.count)
 			}
-			if said := strings.Join(r.said(), "\n"); strings.Contains(said, "more than one PodDisruptionBudget") != (c.count == "3") {
+			if said := strings.Join(r.said(), "\n"); strings.Contains(said,
+				"more than one PodDisruptionBudget") != (c.count == "3") {
 				t.Errorf("events %q", said)
 			}
 		})
@@ -159,18 +165,21 @@ func TestADrainThatFailedAsksFirst(t *testing.T) {
 // TestAFailedDrainIsCounted: in the patch that opens the node again.
 func TestAFailedDrainIsCounted(t *testing.T) {
 	node := nodeIn(v1alpha1.StateTerminating, annotated(v1alpha1.AnnotationStopReason, string(v1alpha1.StopRuntime)),
-		markedAt(v1alpha1.AnnotationStoppingSince, epoch().Add(-5*time.Minute)), annotated(v1alpha1.AnnotationDrainFailures, "2"))
+		markedAt(v1alpha1.AnnotationStoppingSince, epoch().Add(-5*time.Minute)),
+		annotated(v1alpha1.AnnotationDrainFailures, "2"))
 	r := newRig(t, node, boundPod("busy"), nodePool(5, 0))
 	r.sweep(instance(provider.InstanceRunning, withTag(v1alpha1.LabelState, "terminating")))
 	r.reconcile()
 	r.want("patch c running")
 	n := r.node("c")
-	if got := n.Annotations[v1alpha1.AnnotationDrainFailures]; got != "3" || n.Annotations[v1alpha1.AnnotationDrainFailedAt] == "" {
+	if got := n.Annotations[v1alpha1.AnnotationDrainFailures]; got != "3" ||
+		n.Annotations[v1alpha1.AnnotationDrainFailedAt] == "" {
 		t.Errorf("%q drains failed, the last at %q", got, n.Annotations[v1alpha1.AnnotationDrainFailedAt])
 	}
 }
 
-// TestWhatIsNotToBeDisrupted: the annotations of Karpenter and of Cluster Autoscaler protect from replacement as ours do.
+// TestWhatIsNotToBeDisrupted: the annotations of Karpenter and of Cluster Autoscaler protect from
+// replacement as ours do.
 func TestWhatIsNotToBeDisrupted(t *testing.T) {
 	for name, c := range map[string]struct {
 		key, value string
@@ -184,7 +193,8 @@ func TestWhatIsNotToBeDisrupted(t *testing.T) {
 	} {
 		for _, on := range []string{"pod", "node"} {
 			t.Run(name+" on the "+on, func(t *testing.T) {
-				node, pod := nodeIn(v1alpha1.StateRunning, markedAt(v1alpha1.AnnotationRunningSince, epoch().Add(-2*time.Hour))), boundPod("a")
+				node, pod := nodeIn(v1alpha1.StateRunning, markedAt(v1alpha1.AnnotationRunningSince, epoch().Add(-2*time.Hour))),
+					boundPod("a")
 				if on == "pod" {
 					pod.Annotations = map[string]string{c.key: c.value}
 				} else {

@@ -8,14 +8,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// evicted was asked to end by the taint eviction, its grace ended at that time, and no kubelet ends it.
+// evicted was asked to end by the taint eviction, its grace ended at that time, and no kubelet ends
+// it.
 func evicted(at time.Time) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Finalizers, p.DeletionTimestamp = []string{"test/kept"}, &metav1.Time{Time: at}
@@ -31,14 +31,16 @@ func TestADeadMachineIsFenced(t *testing.T) {
 		again  bool // the kubelet reports once more in between
 		fenced bool
 	}{
-		"its pods outstayed their grace": {pods: []*corev1.Pod{boundPod("a", evicted(epoch())), boundPod("b", evicted(epoch()))}, fenced: true},
+		"its pods outstayed their grace": {pods: []*corev1.Pod{boundPod("a", evicted(epoch())),
+			boundPod("b", evicted(epoch()))}, fenced: true},
 		"a pod that nobody asked to end": {pods: []*corev1.Pod{boundPod("a", evicted(epoch())), boundPod("b")}},
 		"a pod within its grace":         {pods: []*corev1.Pod{boundPod("a", evicted(epoch().Add(time.Hour)))}},
 		"it reports once more":           {pods: []*corev1.Pod{boundPod("a", evicted(epoch()))}, again: true},
 	} {
 		for _, skew := range []time.Duration{-time.Hour, time.Hour} {
 			t.Run(name+", clock off by "+skew.String(), func(t *testing.T) {
-				n := nodeIn(v1alpha1.StateRunning, readyIs(corev1.ConditionUnknown), markedAt(v1alpha1.AnnotationRunningSince, epoch()))
+				n := nodeIn(v1alpha1.StateRunning, readyIs(corev1.ConditionUnknown),
+					markedAt(v1alpha1.AnnotationRunningSince, epoch()))
 				n.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(epoch().Add(skew))
 				objects := []client.Object{n, nodePool(5, 0)}
 				for _, p := range c.pods {

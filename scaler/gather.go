@@ -41,7 +41,8 @@ type gathered struct {
 	pulls   pulls
 }
 
-// onItsWay reports whether the instance is to start or to stop now, so that the cloud will soon have news of it.
+// onItsWay reports whether the instance is to start or to stop now, so that the cloud will soon
+// have news of it.
 func (g *gathered) onItsWay() bool {
 	if g.Node == nil {
 		return false
@@ -62,7 +63,8 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 	}
 	g.instance = e
 	g.Instance = lifecycle.Instance{
-		State: e.State, Launched: e.LaunchTime, Seen: e.seen, Since: e.since, Up: e.up, Absent: e.absent, Reason: e.StateReason,
+		State: e.State, Launched: e.LaunchTime, Seen: e.seen, Since: e.since, Up: e.up, Absent: e.absent,
+		Reason: e.StateReason,
 	}
 	if g.pool, err = c.poolOf(ctx, e.pool()); err != nil {
 		return g, err
@@ -125,8 +127,9 @@ func leaves(n *lifecycle.Node) bool {
 	return n.State == v1alpha1.StateStopping || n.State == v1alpha1.StateTerminating || !n.DrainFailed.IsZero()
 }
 
-// instance looks the id up in the inventory. One that no sweep has shown is asked for where its Node shows a pool and a state of ours: a Node
-// may outlive its instance. Of other Nodes the cloud is not asked: each event of each Node in the cluster would be a call.
+// instance looks the id up in the inventory. One that no sweep has shown is asked for where its
+// Node shows a pool and a state of ours: a Node may outlive its instance. Of other Nodes the cloud
+// is not asked: each event of each Node in the cluster would be a call.
 func (c *nodes) instance(ctx context.Context, id v1alpha1.InstanceID) (entry, error) {
 	if e, ok := c.inventory.get(id); ok {
 		if e.pool() == "" {
@@ -168,9 +171,10 @@ func (c *nodes) instance(ctx context.Context, id v1alpha1.InstanceID) (entry, er
 	}, seen: asked, sure: true, absent: true}, nil
 }
 
-// managedInstance is the instance of a Node that names a pool and shows a state, "" of any other. The pool's label alone may be somebody
-// else's doing, for example a NodePool of Karpenter's that names it, and of such a node our cloud knows nothing: it would pass for one
-// whose instance is gone, and be deleted.
+// managedInstance is the instance of a Node that names a pool and shows a state, "" of any other.
+// The pool's label alone may be somebody else's doing, for example a NodePool of Karpenter's that
+// names it, and of such a node our cloud knows nothing: it would pass for one whose instance is
+// gone, and be deleted.
 func managedInstance(n *corev1.Node) v1alpha1.InstanceID {
 	if _, ok := n.Labels[v1alpha1.LabelPool]; !ok {
 		return ""
@@ -181,11 +185,12 @@ func managedInstance(n *corev1.Node) v1alpha1.InstanceID {
 	return instanceOf(n)
 }
 
-// labelled finds the Node of which managedInstance says that it is the instance's; nil if there is none. By an index, because each event of each Node of
-// the cluster leads here.
+// labelled finds the Node of which managedInstance says that it is the instance's; nil if there is
+// none. By an index, because each event of each Node of the cluster leads here.
 func (c *nodes) labelled(ctx context.Context, id v1alpha1.InstanceID) (*corev1.Node, error) {
 	list := &corev1.NodeList{}
-	if err := c.reader.List(ctx, list, client.MatchingFields{indexManaged: string(id)}); err != nil || len(list.Items) == 0 {
+	if err := c.reader.List(ctx, list, client.MatchingFields{indexManaged: string(id)}); err != nil ||
+		len(list.Items) == 0 {
 		return nil, err
 	}
 	return &list.Items[0], nil
@@ -212,7 +217,7 @@ func (c *nodes) podsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
 // observe reads the cluster's side of a node.
 func observe(n *corev1.Node, t transition.Template) *lifecycle.Node {
 	started := timeMark(n, v1alpha1.AnnotationScaleUpStarted)
-	ready := condition(n, corev1.NodeReady)
+	ready := transition.Condition(n, corev1.NodeReady)
 	missing := transition.MissingDevices(n)
 	return &lifecycle.Node{
 		State:         v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]),
@@ -243,7 +248,8 @@ func observe(n *corev1.Node, t transition.Template) *lifecycle.Node {
 	}
 }
 
-// wasReady reports whether some Ready report was true in the life of the Node, also one left over from before a stop.
+// wasReady reports whether some Ready report was true in the life of the Node, also one left over
+// from before a stop.
 func wasReady(n *corev1.Node, ready *corev1.NodeCondition) bool {
 	if n.Annotations[v1alpha1.AnnotationReadySeen] != "" {
 		return true
@@ -251,27 +257,30 @@ func wasReady(n *corev1.Node, ready *corev1.NodeCondition) bool {
 	return ready != nil && (ready.Status == corev1.ConditionTrue || fellSilent(ready) || turnedNotReady(n, ready))
 }
 
-// fellSilent reports whether a kubelet that had reported was heard of no more, so that nobody knows whether it was Ready: its instance may have warmed up and
-// stopped while no Stratos was there to see it.
+// fellSilent reports whether a kubelet that had reported was heard of no more, so that nobody knows
+// whether it was Ready: its instance may have warmed up and stopped while no Stratos was there to
+// see it.
 func fellSilent(ready *corev1.NodeCondition) bool {
 	return ready.Status == corev1.ConditionUnknown && ready.Reason == "NodeStatusUnknown"
 }
 
-// turnedNotReady reports whether the kubelet of a first warm-up said NotReady later than it registered: it was Ready in
-// between. Both stamps are of the node's own clock: the conditions other than Ready do not change in a warm-up.
+// turnedNotReady reports whether the kubelet of a first warm-up said NotReady later than it
+// registered: it was Ready in between. Both stamps are of the node's own clock: the conditions
+// other than Ready do not change in a warm-up.
 func turnedNotReady(n *corev1.Node, ready *corev1.NodeCondition) bool {
-	pressure := condition(n, corev1.NodeMemoryPressure)
+	pressure := transition.Condition(n, corev1.NodeMemoryPressure)
 	if ready.Status != corev1.ConditionFalse || pressure == nil || n.Annotations[v1alpha1.AnnotationWarmupStarted] != "" {
 		return false
 	}
 	return ready.LastTransitionTime.Sub(pressure.LastTransitionTime.Time) > registrationSkew
 }
 
-// registrationSkew is how far the stamps that one report puts on two conditions may lie apart: they have whole seconds.
+// registrationSkew is how far the stamps that one report puts on two conditions may lie apart: they
+// have whole seconds.
 const registrationSkew = time.Second
 
-// agentTaint is the key of the first taint by which an agent says that it is down on the node, "" for none. Taints that
-// the pool names in its startup taints are waited for with those.
+// agentTaint is the key of the first taint by which an agent says that it is down on the node, ""
+// for none. Taints that the pool names in its startup taints are waited for with those.
 func agentTaint(n *corev1.Node, t transition.Template) string {
 	for i := range n.Spec.Taints {
 		taint := &n.Spec.Taints[i]
@@ -294,11 +303,12 @@ func servingOf(counting []*corev1.Pod) int {
 	return count
 }
 
-// podOverdue is how much longer than its grace a pod that is being deleted may take until nobody waits for it any more: its kubelet tells the
-// API server a moment after its end.
+// podOverdue is how much longer than its grace a pod that is being deleted may take until nobody
+// waits for it any more: its kubelet tells the API server a moment after its end.
 const podOverdue = 10 * time.Second
 
-// overdueOf counts the pods that are being deleted and have outstayed their grace, at whose end their deletion time is.
+// overdueOf counts the pods that are being deleted and have outstayed their grace, at whose end
+// their deletion time is.
 func overdueOf(pods []*corev1.Pod, now time.Time) int {
 	count := 0
 	for _, p := range pods {
@@ -307,15 +317,6 @@ func overdueOf(pods []*corev1.Pod, now time.Time) int {
 		}
 	}
 	return count
-}
-
-func condition(n *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
-	for i := range n.Status.Conditions {
-		if n.Status.Conditions[i].Type == kind {
-			return &n.Status.Conditions[i]
-		}
-	}
-	return nil
 }
 
 // timeMark reads a time annotation; one that cannot be read is as good as none.

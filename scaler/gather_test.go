@@ -13,9 +13,11 @@ import (
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
-func reporting(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string, at time.Time) func(*corev1.Node) {
+func reporting(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string,
+	at time.Time) func(*corev1.Node) {
 	return func(n *corev1.Node) {
-		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: status, Reason: reason, LastHeartbeatTime: metav1.NewTime(at)})
+		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: status, Reason: reason,
+			LastHeartbeatTime: metav1.NewTime(at)})
 	}
 }
 
@@ -52,7 +54,8 @@ func TestPolicyOf(t *testing.T) {
 	}{
 		"gone": {nil, lifecycle.Policy{}},
 		"all defaults": {nodePool(5, 1), lifecycle.Policy{
-			Exists: true, SelfStop: true, WarmupTimeout: 10 * time.Minute, ReadyTimeout: 5 * time.Minute, ScaleDown: true, EmptyTTL: 5 * time.Minute, DrainTimeout: 5 * time.Minute,
+			Exists: true, SelfStop: true, WarmupTimeout: 10 * time.Minute, ReadyTimeout: 5 * time.Minute, ScaleDown: true,
+			EmptyTTL: 5 * time.Minute, DrainTimeout: 5 * time.Minute,
 		}},
 		"all set": {nodePool(5, 1, func(p *v1alpha1.NodePool) {
 			p.DeletionTimestamp = &at
@@ -63,7 +66,8 @@ func TestPolicyOf(t *testing.T) {
 			p.Spec.ScaleDown.EmptyNodeTTL = &v1alpha1.Duration{}
 			p.Spec.ScaleDown.DrainTimeout = &v1alpha1.Duration{Duration: 3 * time.Minute}
 		}), lifecycle.Policy{
-			Exists: true, Deleting: true, TerminateOnTimeout: true, WarmupTimeout: time.Minute, ReadyTimeout: 2 * time.Minute, DrainTimeout: 3 * time.Minute,
+			Exists: true, Deleting: true, TerminateOnTimeout: true, WarmupTimeout: time.Minute, ReadyTimeout: 2 * time.Minute,
+			DrainTimeout: 3 * time.Minute,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

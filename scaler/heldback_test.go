@@ -15,8 +15,8 @@ import (
 	"github.com/stratos-sh/stratos/extender/claim"
 )
 
-// TestWhatIsHeldBackLaunchesNothing: a pod that may have no node started now gets no instance launched instead,
-// whichever scheduler it is of. When that time is over it does.
+// TestWhatIsHeldBackLaunchesNothing: a pod that may have no node started now gets no instance
+// launched instead, whichever scheduler it is of. When that time is over it does.
 func TestWhatIsHeldBackLaunchesNothing(t *testing.T) {
 	full := boundPod("full", needing("4"))
 	of := func(scheduler string) *corev1.Pod {
@@ -84,7 +84,8 @@ func (r *rig) lookAgain(c *pending) time.Duration {
 	return again.RequeueAfter
 }
 
-// TestAPodThatIsHeldBackLeavesTheDemand: the start became futile after the pod had been counted for a launch.
+// TestAPodThatIsHeldBackLeavesTheDemand: the start became futile after the pod had been counted for
+// a launch.
 func TestAPodThatIsHeldBackLeavesTheDemand(t *testing.T) {
 	full := boundPod("full", needing("4"))
 	r := newRig(t, unschedulable(needing("1")), nodePool(5, 0, counting(1)), nodeIn(v1alpha1.StateRunning), full)
@@ -102,7 +103,8 @@ func TestAPodThatIsHeldBackLeavesTheDemand(t *testing.T) {
 	r.want("pool p")
 }
 
-// TestNothingIsLaunchedForAPodThatNoNodeHelps, where the pool is empty or its nodes are in use, and why.
+// TestNothingIsLaunchedForAPodThatNoNodeHelps, where the pool is empty or its nodes are in use, and
+// why.
 func TestNothingIsLaunchedForAPodThatNoNodeHelps(t *testing.T) {
 	mounts := func(p *corev1.Pod) {
 		p.Spec.Volumes = []corev1.Volume{{Name: "d", VolumeSource: corev1.VolumeSource{
@@ -110,7 +112,8 @@ func TestNothingIsLaunchedForAPodThatNoNodeHelps(t *testing.T) {
 		}}}
 	}
 	wrong := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Like"}}}
-	notSelected := []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "disk", Operator: "Like"}}}}
+	notSelected := []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "disk",
+		Operator: "Like"}}}}
 	affine := func(to corev1.Affinity) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.Affinity = &to } }
 	terms := []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname, LabelSelector: wrong}}
 	full := []client.Object{nodePool(5, 1, counting(1)), nodeIn(v1alpha1.StateRunning), boundPod("full", needing("4"))}
@@ -122,7 +125,8 @@ func TestNothingIsLaunchedForAPodThatNoNodeHelps(t *testing.T) {
 		change func(*corev1.Pod)
 		why    string
 	}{
-		"its volume claim is missing": {mounts, `volume claim data cannot be used there: persistentvolumeclaim "data" not found`},
+		"its volume claim is missing": {mounts,
+			`volume claim data cannot be used there: persistentvolumeclaim "data" not found`},
 		"its spread does not parse": {func(p *corev1.Pod) {
 			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
 				MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: wrong,

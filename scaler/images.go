@@ -137,7 +137,8 @@ func (p *pulls) state(g *gathered, now time.Time) lifecycle.ImageState {
 	case p.toAsk(g, now):
 		return lifecycle.ImagesUnknown
 	case p.tried() && (stopping || p.required.Missing() == 0):
-		// Before a stop nobody waits for a registry: a node without its images is refreshed while it stands by.
+		// Before a stop nobody waits for a registry: a node without its images is refreshed while it
+		// stands by.
 		return lifecycle.ImagesSettled
 	case !failing:
 		return lifecycle.ImagesPulling
@@ -293,7 +294,8 @@ func (c *nodes) deletePull(ctx context.Context, pod *corev1.Pod) error {
 	return client.IgnoreNotFound(err)
 }
 
-// syncPulls takes away pods that nobody waits for any more: the node was wanted again, or stopped, before they were through.
+// syncPulls takes away pods that nobody waits for any more: the node was wanted again, or stopped,
+// before they were through.
 func (c *nodes) syncPulls(ctx context.Context, g gathered) error {
 	if g.Node == nil || asksForImages(g.Node.State) && g.Node.Images != lifecycle.ImagesPresent {
 		return nil

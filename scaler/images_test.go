@@ -53,7 +53,7 @@ func (r *rig) asked() []string {
 }
 
 // kubelet has it say of each image that it is there, or why not, by the names of the containers and
-// in their order. Containers that run a program go on for ever.
+// in their order. Containers that run a program go on forever.
 func (r *rig) kubelet(broken map[string]string) {
 	r.t.Helper()
 	list := &corev1.PodList{}
@@ -69,7 +69,10 @@ func (r *rig) kubelet(broken map[string]string) {
 		for _, c := range p.Spec.Containers {
 			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, statusOf(c, broken[c.Image]))
 		}
-		slices.SortFunc(p.Status.ContainerStatuses, func(a, b corev1.ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(p.Status.ContainerStatuses, func(a, b corev1.ContainerStatus) int {
+			return strings.Compare(a.Name,
+				b.Name)
+		})
 		if err := r.api.Status().Update(r.t.Context(), p); err != nil {
 			r.t.Fatal(err)
 		}
@@ -136,7 +139,8 @@ func TestWarmupPullsImages(t *testing.T) {
 	r.want("patch c warmup") // warm
 	r.reconcile()
 	r.want("intent c", "stop i-c")
-	if got, want := r.node("c").Annotations[v1alpha1.AnnotationImagesHash], plan.HashImages([]string{"a:1", "b:1"}); got != want {
+	if got, want := r.node("c").Annotations[v1alpha1.AnnotationImagesHash],
+		plan.HashImages([]string{"a:1", "b:1"}); got != want {
 		t.Errorf("recorded %q, want %q", got, want)
 	}
 }
@@ -164,7 +168,8 @@ func TestImageThatCannotBePulled(t *testing.T) {
 			if got := r.node("c").Annotations[v1alpha1.AnnotationWarmedAt] != ""; got != c.standsBy {
 				t.Errorf("warm %v, want %v", got, c.standsBy)
 			}
-			if got := r.node("c").Annotations[v1alpha1.AnnotationImagePullFailed]; !strings.Contains(got, " a:1: ErrImagePull: manifest unknown") {
+			if got := r.node("c").Annotations[v1alpha1.AnnotationImagePullFailed]; !strings.Contains(got,
+				" a:1: ErrImagePull: manifest unknown") {
 				t.Errorf("the Node remembers %q", got)
 			}
 			if c.standsBy {
@@ -174,14 +179,16 @@ func TestImageThatCannotBePulled(t *testing.T) {
 			for range 3 {
 				r.reconcile()
 			}
-			if n := r.node("c"); n.Annotations[v1alpha1.AnnotationWarmedAt] == "" || n.Annotations[v1alpha1.AnnotationImagePullFailed] != "" {
+			if n := r.node("c"); n.Annotations[v1alpha1.AnnotationWarmedAt] == "" ||
+				n.Annotations[v1alpha1.AnnotationImagePullFailed] != "" {
 				t.Errorf("annotations %v after the image came", n.Annotations)
 			}
 		})
 	}
 }
 
-// Each try of a node tells of a failure once, and dates it anew: the pool's rest counts from the last.
+// Each try of a node tells of a failure once, and dates it anew: the pool's rest counts from the
+// last.
 func TestFailureOfALaterTryIsToldAgain(t *testing.T) {
 	again := func(n *corev1.Node) {
 		refreshed(n)
@@ -197,7 +204,8 @@ func TestFailureOfALaterTryIsToldAgain(t *testing.T) {
 	if got := r.told(v1alpha1.ReasonImagePullFailed); got != 2 {
 		t.Errorf("told %d times, want once on the Node and once on the pool", got)
 	}
-	if got := r.node("c").Annotations[v1alpha1.AnnotationImagePullFailed]; !strings.HasPrefix(got, "2026-03-01T12:00:00Z a:1: ") {
+	if got := r.node("c").Annotations[v1alpha1.AnnotationImagePullFailed]; !strings.HasPrefix(got,
+		"2026-03-01T12:00:00Z a:1: ") {
 		t.Errorf("the Node remembers %q", got)
 	}
 }
@@ -220,7 +228,8 @@ func TestStopLooksAtTheImagesAgain(t *testing.T) {
 			r.kubelet(c.broken)
 			r.reconcile()
 			r.reconcile()
-			r.want("patch c stopping", "delete-now stratos-pull-i-c-"+plan.HashImages([]string{"a:1"})+"-0", "intent c", "stop i-c")
+			r.want("patch c stopping", "delete-now stratos-pull-i-c-"+plan.HashImages([]string{"a:1"})+"-0", "intent c",
+				"stop i-c")
 			if got := r.node("c").Annotations[v1alpha1.AnnotationImagesHash]; got != c.hash {
 				t.Errorf("recorded %q, want %q", got, c.hash)
 			}
@@ -228,7 +237,8 @@ func TestStopLooksAtTheImagesAgain(t *testing.T) {
 	}
 }
 
-// A look at the images that takes longer than scaleDown.drainTimeout leaves the drain all of its own time.
+// A look at the images that takes longer than scaleDown.drainTimeout leaves the drain all of its
+// own time.
 func TestTheLookAtTheImagesTakesNothingOfTheDrain(t *testing.T) {
 	slow := func(p *v1alpha1.NodePool) { p.Spec.PreWarm.Timeout = &metav1.Duration{Duration: time.Hour} }
 	r := newRig(t, drained(having("a:1")), nodePool(5, 0, wanting("a:1"), slow))
@@ -245,11 +255,13 @@ func TestTheLookAtTheImagesTakesNothingOfTheDrain(t *testing.T) {
 	look(10 * time.Minute) // what it said is recorded
 	look(0)
 	look(2 * time.Second)
-	r.want("patch c stopping", "delete-now stratos-pull-i-c-"+plan.HashImages([]string{"a:1"})+"-0", "intent c", "stop i-c")
+	r.want("patch c stopping", "delete-now stratos-pull-i-c-"+plan.HashImages([]string{"a:1"})+"-0", "intent c",
+		"stop i-c")
 }
 
 func TestPodsThatPullGoWithTheNeed(t *testing.T) {
-	p := plan.Pull{Namespace: "stratos", Node: nodeIn(v1alpha1.StateRunning), Pool: "p", Instance: "i-c", Images: plan.Wanted{Required: []string{"a:1"}}}.Pods()[0]
+	p := plan.Pull{Namespace: "stratos", Node: nodeIn(v1alpha1.StateRunning), Pool: "p", Instance: "i-c",
+		Images: plan.Wanted{Required: []string{"a:1"}}}.Pods()[0]
 	r := newRig(t, nodeIn(v1alpha1.StateRunning), nodePool(5, 0, wanting("a:1")), p)
 	r.sweep(instance(provider.InstanceRunning, withTag(v1alpha1.LabelState, "running")))
 	r.reconcile() // empty
@@ -263,7 +275,8 @@ func TestStoppedWithoutItsImagesIsWarmedOnceMore(t *testing.T) {
 	r.reconcile()
 	r.want("patch c warmup", "start i-c")
 	n := r.node("c")
-	if n.Annotations[v1alpha1.AnnotationWarmupStarted] == "" || !strings.Contains(n.Annotations[v1alpha1.AnnotationHeartbeatAtStop], "Ready") {
+	if n.Annotations[v1alpha1.AnnotationWarmupStarted] == "" ||
+		!strings.Contains(n.Annotations[v1alpha1.AnnotationHeartbeatAtStop], "Ready") {
 		t.Errorf("annotations %v: want the start, and what it must surpass", n.Annotations)
 	}
 	r.reconcile() // the start is on its way
@@ -274,9 +287,10 @@ func TestStoppedWithoutItsImagesIsWarmedOnceMore(t *testing.T) {
 func standbys(images []string, names ...string) []client.Object {
 	var out []client.Object
 	for _, name := range names {
-		out = append(out, nodeIn(v1alpha1.StateStandby, having(images...), annotated(v1alpha1.AnnotationCordoned, "true"), func(n *corev1.Node) {
-			n.Name, n.Spec.ProviderID = name, "fake:///zone-a/i-"+name
-		}))
+		out = append(out, nodeIn(v1alpha1.StateStandby, having(images...), annotated(v1alpha1.AnnotationCordoned, "true"),
+			func(n *corev1.Node) {
+				n.Name, n.Spec.ProviderID = name, "fake:///zone-a/i-"+name
+			}))
 	}
 	return out
 }
@@ -300,15 +314,23 @@ func TestRefreshKeepsTheBudget(t *testing.T) {
 		changed func([]client.Object)
 		want    []string
 	}{
-		"nothing has changed":          {budget: 2, wanted: "a:1"},
-		"two at a time":                {2, "a:2", nil, []string{"wake i-a", "wake i-b"}},
-		"a person keeps one as it is":  {1, "a:2", change("a", annotated(v1alpha1.AnnotationDoNotStart, "true")), []string{"wake i-b"}},
-		"a person has cordoned one":    {1, "a:2", change("a", func(n *corev1.Node) { delete(n.Annotations, v1alpha1.AnnotationCordoned) }), []string{"wake i-b"}},
-		"one rests after a failure":    {1, "a:2", change("a", markedAt(v1alpha1.AnnotationUnavailableUntil, epoch().Add(time.Minute))), []string{"wake i-b"}},
-		"one is being refreshed":       {1, "a:2", change("a", refreshed), nil},
-		"an image could not be pulled": {1, "a:2", change("c", annotated(v1alpha1.AnnotationImagePullFailed, "2026-03-01T11:50:00Z a:2: no")), nil},
-		"long ago it could not":        {1, "a:2", change("c", annotated(v1alpha1.AnnotationImagePullFailed, "2026-03-01T11:30:00Z a:2: no")), []string{"wake i-a"}},
-		"another image could not":      {1, "a:2", change("c", annotated(v1alpha1.AnnotationImagePullFailed, "2026-03-01T11:59:00Z z:2: no")), []string{"wake i-a"}},
+		"nothing has changed": {budget: 2, wanted: "a:1"},
+		"two at a time":       {2, "a:2", nil, []string{"wake i-a", "wake i-b"}},
+		"a person keeps one as it is": {1, "a:2", change("a", annotated(v1alpha1.AnnotationDoNotStart, "true")),
+			[]string{"wake i-b"}},
+		"a person has cordoned one": {1, "a:2", change("a", func(n *corev1.Node) {
+			delete(n.Annotations,
+				v1alpha1.AnnotationCordoned)
+		}), []string{"wake i-b"}},
+		"one rests after a failure": {1, "a:2", change("a", markedAt(v1alpha1.AnnotationUnavailableUntil,
+			epoch().Add(time.Minute))), []string{"wake i-b"}},
+		"one is being refreshed": {1, "a:2", change("a", refreshed), nil},
+		"an image could not be pulled": {1, "a:2", change("c", annotated(v1alpha1.AnnotationImagePullFailed,
+			"2026-03-01T11:50:00Z a:2: no")), nil},
+		"long ago it could not": {1, "a:2", change("c", annotated(v1alpha1.AnnotationImagePullFailed,
+			"2026-03-01T11:30:00Z a:2: no")), []string{"wake i-a"}},
+		"another image could not": {1, "a:2", change("c", annotated(v1alpha1.AnnotationImagePullFailed,
+			"2026-03-01T11:59:00Z z:2: no")), []string{"wake i-a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := standbys([]string{"a:1"}, "a", "b", "c")
@@ -316,7 +338,8 @@ func TestRefreshKeepsTheBudget(t *testing.T) {
 				c.changed(objects)
 			}
 			r := newRig(t, append(objects, nodePool(3, 1, wanting(c.wanted), budget(c.budget), nothingLaunched))...)
-			r.sweep(instance(provider.InstanceStopped, called("i-a")), instance(provider.InstanceStopped, called("i-b")), instance(provider.InstanceStopped, called("i-c")))
+			r.sweep(instance(provider.InstanceStopped, called("i-a")), instance(provider.InstanceStopped, called("i-b")),
+				instance(provider.InstanceStopped, called("i-c")))
 			r.reconcilePool()
 			r.woke(c.want...)
 		})
@@ -335,7 +358,8 @@ func (r *rig) woke(want ...string) {
 	r.log = nil
 }
 
-// The pool decides, the node carries out: from standby to warm-up and back, with what the pool wants now.
+// The pool decides, the node carries out: from standby to warm-up and back, with what the pool
+// wants now.
 func TestRefreshOfAStandbyNode(t *testing.T) {
 	nodes := standbys([]string{"a:1"}, "c")
 	r := newRig(t, append(nodes, nodePool(3, 0, wanting("a:2"), nothingLaunched))...)
@@ -369,7 +393,8 @@ func nothingLaunched(p *v1alpha1.NodePool) {
 
 func refreshed(n *corev1.Node) {
 	n.Labels[v1alpha1.LabelState] = string(v1alpha1.StateWarmup)
-	n.Annotations[v1alpha1.AnnotationWarmupStarted], n.Annotations[v1alpha1.AnnotationWarmedAt] = epoch().Format(time.RFC3339), epoch().Format(time.RFC3339)
+	n.Annotations[v1alpha1.AnnotationWarmupStarted],
+		n.Annotations[v1alpha1.AnnotationWarmedAt] = epoch().Format(time.RFC3339), epoch().Format(time.RFC3339)
 }
 
 func TestImagesCondition(t *testing.T) {
@@ -379,14 +404,22 @@ func TestImagesCondition(t *testing.T) {
 		status metav1.ConditionStatus
 		says   string
 	}{
-		"no images":                  {nil, standbys(nil, "a"), metav1.ConditionTrue, "no images are to be pulled"},
-		"no nodes":                   {[]string{"a:1"}, nil, metav1.ConditionUnknown, "no node has come to pull images yet"},
-		"every node has them":        {[]string{"a:1"}, standbys([]string{"a:1"}, "a", "b"), metav1.ConditionTrue, "2 of 2 nodes have their images"},
-		"one node does not":          {[]string{"a:1"}, append(standbys([]string{"a:1"}, "a"), standbys(nil, "b")...), metav1.ConditionUnknown, "1 of 2 nodes have their images"},
-		"one cannot be pulled":       {[]string{"a:1"}, []client.Object{broken("a:1")}, metav1.ConditionFalse, "0 of 1 nodes have their images; 1 cannot pull one; node c: a:1: no"},
-		"one is best effort":         {nil, []client.Object{broken("d:1"), daemonSet("tenant", "d:1")}, metav1.ConditionFalse, "0 of 1 nodes have their images; 1 cannot pull one; node c: d:1: no"},
-		"one that nobody wants now":  {[]string{"b:1"}, []client.Object{broken("a:1")}, metav1.ConditionUnknown, "0 of 1 nodes have their images"},
-		"nodes that are not adopted": {nil, []client.Object{nodeIn("", func(n *corev1.Node) { delete(n.Labels, v1alpha1.LabelState) })}, metav1.ConditionTrue, "no images are to be pulled"},
+		"no images": {nil, standbys(nil, "a"), metav1.ConditionTrue, "no images are to be pulled"},
+		"no nodes":  {[]string{"a:1"}, nil, metav1.ConditionUnknown, "no node has come to pull images yet"},
+		"every node has them": {[]string{"a:1"}, standbys([]string{"a:1"}, "a", "b"), metav1.ConditionTrue,
+			"2 of 2 nodes have their images"},
+		"one node does not": {[]string{"a:1"}, append(standbys([]string{"a:1"}, "a"), standbys(nil, "b")...),
+			metav1.ConditionUnknown, "1 of 2 nodes have their images"},
+		"one cannot be pulled": {[]string{"a:1"}, []client.Object{broken("a:1")}, metav1.ConditionFalse,
+			"0 of 1 nodes have their images; 1 cannot pull one; node c: a:1: no"},
+		"one is best effort": {nil, []client.Object{broken("d:1"), daemonSet("tenant", "d:1")}, metav1.ConditionFalse,
+			"0 of 1 nodes have their images; 1 cannot pull one; node c: d:1: no"},
+		"one that nobody wants now": {[]string{"b:1"}, []client.Object{broken("a:1")}, metav1.ConditionUnknown,
+			"0 of 1 nodes have their images"},
+		"nodes that are not adopted": {nil, []client.Object{nodeIn("", func(n *corev1.Node) {
+			delete(n.Labels,
+				v1alpha1.LabelState)
+		})}, metav1.ConditionTrue, "no images are to be pulled"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, append(c.nodes, nodePool(0, 0, wanting(c.wanted...)))...)
@@ -405,5 +438,6 @@ func TestImagesCondition(t *testing.T) {
 }
 
 func broken(image string) *corev1.Node {
-	return nodeIn(v1alpha1.StateWarmup, annotated(v1alpha1.AnnotationImagePullFailed, "2026-03-01T12:00:00Z "+image+": no"))
+	return nodeIn(v1alpha1.StateWarmup, annotated(v1alpha1.AnnotationImagePullFailed,
+		"2026-03-01T12:00:00Z "+image+": no"))
 }

@@ -2,7 +2,6 @@ package scaler
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,11 +20,13 @@ type entry struct {
 	provider.Instance
 	// seen is when the call that told of it was made.
 	seen time.Time
-	// since is when a sweep first showed the state that it is in; zero where only a call of ours told of it.
+	// since is when a sweep first showed the state that it is in; zero where only a call of ours told
+	// of it.
 	since time.Time
 	// up is when a sweep last showed it pending or running; zero where none did.
 	up time.Time
-	// was is the pool that its tags named before somebody took that tag away; empty where they name one.
+	// was is the pool that its tags named before somebody took that tag away; empty where they name
+	// one.
 	was v1alpha1.PoolName
 	// sure: the cloud was asked about this very instance, and knows it no more.
 	sure bool
@@ -35,8 +36,8 @@ type entry struct {
 	registered, explained bool
 	// absent: it counts as gone because the cloud does not know it, not because the cloud says so.
 	absent bool
-	// unseenFor is how long its absence from lists proves nothing, for an instance that a launch answered and no list
-	// has shown yet.
+	// unseenFor is how long its absence from lists proves nothing, for an instance that a launch
+	// answered and no list has shown yet.
 	unseenFor time.Duration
 	// refusal is the last stop or termination that the cloud refused while the instance is in this
 	// state.
@@ -46,11 +47,13 @@ type entry struct {
 // pool is the pool that the instance's tags name.
 func (e entry) pool() v1alpha1.PoolName { return v1alpha1.PoolName(e.Tags[v1alpha1.LabelPool]) }
 
-// home is the pool that the instance counts for: also where somebody has just taken its tag away, which is about to be written again.
+// home is the pool that the instance counts for: also where somebody has just taken its tag away,
+// which is about to be written again.
 func (e entry) home() v1alpha1.PoolName { return cmp.Or(e.pool(), e.was) }
 
-// unexplained reports whether the instance ended before it had a Node, not by this process, and nobody was told. One that
-// had ended when this process first heard of it may have been ended by the process before.
+// unexplained reports whether the instance ended before it had a Node, not by this process, and
+// nobody was told. One that had ended when this process first heard of it may have been ended by
+// the process before.
 func (e entry) unexplained() bool { return e.gone() && e.lived && !e.registered && !e.explained }
 
 // gone reports whether nothing is left of the instance.
@@ -69,7 +72,8 @@ type inventory struct {
 	foreign map[v1alpha1.InstanceID]bool
 	// absences are the Nodes whose instances the cloud does not know. It has a lock of its own.
 	absences *absences
-	// strangers are instances that carry the cluster's name and are another's; it has a lock of its own.
+	// strangers are instances that carry the cluster's name and are another's; it has a lock of its
+	// own.
 	strangers strangers
 	// unsure are those that no list shows and that could not be described.
 	unsure map[v1alpha1.InstanceID]bool
@@ -83,9 +87,10 @@ func newInventory() *inventory {
 	}
 }
 
-// replace takes in a whole sweep that was asked for at the given time, and returns the ids of instances that are new
-// or changed. An instance that is missing is gone, unless some call told of it so lately that this list may lag behind
-// it. That is measured by our clock alone: the cloud's launch time may be seconds apart from it.
+// replace takes in a whole sweep that was asked for at the given time, and returns the ids of
+// instances that are new or changed. An instance that is missing is gone, unless some call told of
+// it so lately that this list may lag behind it. That is measured by our clock alone: the cloud's
+// launch time may be seconds apart from it.
 func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle time.Duration) []v1alpha1.InstanceID {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -132,7 +137,8 @@ func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle t
 	return changed
 }
 
-// missing returns the instances, sorted by id, that are not in the list although it was asked for long enough after the last news of them.
+// missing returns the instances, sorted by id, that are not in the list although it was asked for
+// long enough after the last news of them.
 func (i *inventory) missing(list []*provider.Instance, asked time.Time, settle time.Duration) []entry {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
@@ -150,9 +156,11 @@ func (i *inventory) missing(list []*provider.Instance, asked time.Time, settle t
 	return out
 }
 
-// expect adds an instance that was launched for the pool just now and that the cloud's reads may not show yet. It is the pool's also where somebody
-// has been faster and taken the tag that says so: the launch's token is proof. Until a list shows it, it counts for unseenFor.
-func (i *inventory) expect(pool v1alpha1.PoolName, instance *provider.Instance, now time.Time, unseenFor time.Duration) {
+// expect adds an instance that was launched for the pool just now and that the cloud's reads may
+// not show yet. It is the pool's also where somebody has been faster and taken the tag that says
+// so: the launch's token is proof. Until a list shows it, it counts for unseenFor.
+func (i *inventory) expect(pool v1alpha1.PoolName, instance *provider.Instance, now time.Time,
+	unseenFor time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	e, ok := i.instances[instance.ID]
@@ -188,7 +196,8 @@ func (i *inventory) unexplained(pool v1alpha1.PoolName) bool {
 	return false
 }
 
-// stopping notes that the cloud accepted a stop, so that it is not asked again before the next sweep.
+// stopping notes that the cloud accepted a stop, so that it is not asked again before the next
+// sweep.
 func (i *inventory) stopping(id v1alpha1.InstanceID, now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -199,7 +208,8 @@ func (i *inventory) stopping(id v1alpha1.InstanceID, now time.Time) {
 	}
 }
 
-// starting notes that a start was asked for again, so that it is not asked for once more before the next sweep.
+// starting notes that a start was asked for again, so that it is not asked for once more before the
+// next sweep.
 func (i *inventory) starting(id v1alpha1.InstanceID, now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -209,16 +219,13 @@ func (i *inventory) starting(id v1alpha1.InstanceID, now time.Time) {
 	}
 }
 
-// tagged notes that the cloud accepted a tag, so that it is not written again before a sweep shows it.
-func (i *inventory) tagged(id v1alpha1.InstanceID, key, value string) {
+// tagged notes that the cloud accepted tags, so that they are not written again before a sweep
+// shows them.
+func (i *inventory) tagged(id v1alpha1.InstanceID, tags map[string]string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if e, ok := i.instances[id]; ok {
-		e.Tags = maps.Clone(e.Tags) // readers hold the old map
-		if e.Tags == nil {
-			e.Tags = map[string]string{}
-		}
-		e.Tags[key] = value
+		e.Instance = *withTags(&e.Instance, tags) // readers hold the old map
 		i.instances[id] = e
 	}
 }
@@ -238,8 +245,9 @@ func (i *inventory) lastSweep() time.Time {
 	return i.swept
 }
 
-// settle counts the instances of the pool's Nodes for the pool where nothing else says whose they are: their tag was taken before this process
-// could see it. Without it another would be launched in the place of each until the tag is written again.
+// settle counts the instances of the pool's Nodes for the pool where nothing else says whose they
+// are: their tag was taken before this process could see it. Without it another would be launched
+// in the place of each until the tag is written again.
 func (i *inventory) settle(pool v1alpha1.PoolName, nodes []corev1.Node) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -283,9 +291,10 @@ func (i *inventory) lastSlot(pool v1alpha1.PoolName, uid types.UID) int64 {
 	return last
 }
 
-// slotsOf returns the launch slots of the pool's instances, those that are gone included, by whether the launch is finished. Instances of an earlier
-// pool of the same name, which may still be listed, had slots of the same numbers: they settle none. Of one whose tag names no UID we only know the
-// name.
+// slotsOf returns the launch slots of the pool's instances, those that are gone included, by
+// whether the launch is finished. Instances of an earlier pool of the same name, which may still be
+// listed, had slots of the same numbers: they settle none. Of one whose tag names no UID we only
+// know the name.
 func (i *inventory) slotsOf(pool v1alpha1.PoolName, uid types.UID) (finished, unfinished map[int64]bool) {
 	i.mu.RLock()
 	defer i.mu.RUnlock()

@@ -22,19 +22,28 @@ func TestInventoryReplace(t *testing.T) {
 		changed []v1alpha1.InstanceID
 		state   provider.InstanceState // "" where the inventory must not know it
 	}{
-		"a new one":                            {func(*inventory) {}, []*provider.Instance{instance(pending)}, 0, []v1alpha1.InstanceID{"i-c"}, pending},
-		"one that has changed":                 {swept(running), []*provider.Instance{instance(stopped)}, time.Minute, []v1alpha1.InstanceID{"i-c"}, stopped},
-		"one that has not changed":             {swept(running), []*provider.Instance{instance(running)}, time.Minute, nil, running},
-		"a missing one that was seen long ago": {swept(running), nil, time.Minute, []v1alpha1.InstanceID{"i-c"}, provider.InstanceTerminated},
+		"a new one": {func(*inventory) {}, []*provider.Instance{instance(pending)}, 0,
+			[]v1alpha1.InstanceID{"i-c"}, pending},
+		"one that has changed": {swept(running), []*provider.Instance{instance(stopped)}, time.Minute,
+			[]v1alpha1.InstanceID{"i-c"}, stopped},
+		"one that has not changed": {swept(running), []*provider.Instance{instance(running)}, time.Minute, nil,
+			running},
+		"a missing one that was seen long ago": {swept(running), nil, time.Minute, []v1alpha1.InstanceID{"i-c"},
+			provider.InstanceTerminated},
 		"a missing one that was seen just now": {swept(running), nil, settle, []v1alpha1.InstanceID{"i-c"}, running},
 		"a launch that does not show yet":      {launched, nil, 2 * time.Second, []v1alpha1.InstanceID{"i-c"}, pending},
-		"a launch that never showed":           {launched, nil, 2*settle + 1, []v1alpha1.InstanceID{"i-c"}, provider.InstanceTerminated},
-		"a launch that shows late":             {launched, nil, 2 * settle, []v1alpha1.InstanceID{"i-c"}, pending},
-		"a launch that showed, and is missing": {shown, nil, 2 * settle, []v1alpha1.InstanceID{"i-c"}, provider.InstanceTerminated},
-		"one that is gone is forgotten":        {swept(provider.InstanceTerminated), nil, time.Minute, nil, ""},
-		"one that is gone and still listed":    {swept(provider.InstanceTerminated), []*provider.Instance{instance(provider.InstanceTerminated)}, time.Minute, nil, provider.InstanceTerminated},
-		"an accepted stop that shows by now":   {asked(running), []*provider.Instance{instance(stopped)}, time.Minute, []v1alpha1.InstanceID{"i-c"}, stopped},
-		"an accepted stop that does not show":  {asked(running), []*provider.Instance{instance(running)}, time.Second, []v1alpha1.InstanceID{"i-c"}, running},
+		"a launch that never showed": {launched, nil, 2*settle + 1, []v1alpha1.InstanceID{"i-c"},
+			provider.InstanceTerminated},
+		"a launch that shows late": {launched, nil, 2 * settle, []v1alpha1.InstanceID{"i-c"}, pending},
+		"a launch that showed, and is missing": {shown, nil, 2 * settle, []v1alpha1.InstanceID{"i-c"},
+			provider.InstanceTerminated},
+		"one that is gone is forgotten": {swept(provider.InstanceTerminated), nil, time.Minute, nil, ""},
+		"one that is gone and still listed": {swept(provider.InstanceTerminated),
+			[]*provider.Instance{instance(provider.InstanceTerminated)}, time.Minute, nil, provider.InstanceTerminated},
+		"an accepted stop that shows by now": {asked(running), []*provider.Instance{instance(stopped)}, time.Minute,
+			[]v1alpha1.InstanceID{"i-c"}, stopped},
+		"an accepted stop that does not show": {asked(running), []*provider.Instance{instance(running)}, time.Second,
+			[]v1alpha1.InstanceID{"i-c"}, running},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := newInventory()
@@ -104,7 +113,8 @@ func TestInventoryOfAndSlotsOf(t *testing.T) {
 		instance(provider.InstanceRunning, called("other"), withTag(tagLaunch, "9"), withTag(v1alpha1.LabelPool, "q")),
 		instance(provider.InstanceRunning, called("odd"), withTag(tagLaunch, "x")),
 		instance(provider.InstanceRunning, called("own"), withTag(tagLaunch, "7.uid-p")),
-		instance(provider.InstanceTerminated, called("of a pool that was called so before"), withTag(tagLaunch, "8.uid-before")),
+		instance(provider.InstanceTerminated, called("of a pool that was called so before"),
+			withTag(tagLaunch, "8.uid-before")),
 		instance(provider.InstancePending, called("unfinished"), withTag(tagLaunch, "5"), unfinished),
 	}, epoch(), settle)
 	var ids []v1alpha1.InstanceID
@@ -123,7 +133,8 @@ func TestInventoryOfAndSlotsOf(t *testing.T) {
 	}
 }
 
-// TestAPoolsNodeSaysWhoseItsInstanceIs: the tag was taken before this process began, so no sweep of its has shown it.
+// TestAPoolsNodeSaysWhoseItsInstanceIs: the tag was taken before this process began, so no sweep of
+// its has shown it.
 func TestAPoolsNodeSaysWhoseItsInstanceIs(t *testing.T) {
 	r := newRig(t, nodeIn(v1alpha1.StateStandby), nodePool(1, 1))
 	r.sweep(instance(provider.InstanceStopped, withTag(v1alpha1.LabelPool, "")))
@@ -134,7 +145,8 @@ func TestAPoolsNodeSaysWhoseItsInstanceIs(t *testing.T) {
 	}
 }
 
-// TestALaunchSaysWhoseItsInstanceIs: also where somebody takes its tag before a sweep, or even the answer, shows it.
+// TestALaunchSaysWhoseItsInstanceIs: also where somebody takes its tag before a sweep, or even the
+// answer, shows it.
 func TestALaunchSaysWhoseItsInstanceIs(t *testing.T) {
 	bare := instance(provider.InstancePending, withTag(v1alpha1.LabelPool, ""))
 	for name, swept := range map[string][]*provider.Instance{"a sweep was faster": {bare}, "no sweep has shown it": nil} {
@@ -149,8 +161,8 @@ func TestALaunchSaysWhoseItsInstanceIs(t *testing.T) {
 	}
 }
 
-// TestALaunchThatHadEndedHoldsNothing: a launch that is asked for again answers with its instance, which has ended since. No
-// sweep shows a change of it, so nothing would ever tell of its end.
+// TestALaunchThatHadEndedHoldsNothing: a launch that is asked for again answers with its instance,
+// which has ended since. No sweep shows a change of it, so nothing would ever tell of its end.
 func TestALaunchThatHadEndedHoldsNothing(t *testing.T) {
 	i := newInventory()
 	i.expect("p", instance(provider.InstanceTerminated), epoch(), settle)
@@ -166,7 +178,8 @@ func TestALaunchThatHadEndedHoldsNothing(t *testing.T) {
 func TestInventoryRestless(t *testing.T) {
 	for state, want := range map[provider.InstanceState]bool{
 		provider.InstancePending: true, provider.InstanceStopping: true,
-		provider.InstanceRunning: false, provider.InstanceStopped: false, provider.InstanceTerminated: false, provider.InstanceUnknown: false,
+		provider.InstanceRunning: false, provider.InstanceStopped: false, provider.InstanceTerminated: false,
+		provider.InstanceUnknown: false,
 	} {
 		i := newInventory()
 		swept(state)(i)
@@ -181,8 +194,8 @@ func TestInventoryTaggedChangesNoMapThatWasHandedOut(t *testing.T) {
 	i := newInventory()
 	swept(provider.InstanceRunning)(i)
 	before, _ := i.get("i-c")
-	i.tagged("i-c", v1alpha1.LabelState, "running")
-	i.tagged("i-other", v1alpha1.LabelState, "running")
+	i.tagged("i-c", map[string]string{v1alpha1.LabelState: "running"})
+	i.tagged("i-other", map[string]string{v1alpha1.LabelState: "running"})
 	after, _ := i.get("i-c")
 	if before.Tags[v1alpha1.LabelState] != "" || after.Tags[v1alpha1.LabelState] != "running" {
 		t.Errorf("tag before %q, after %q", before.Tags[v1alpha1.LabelState], after.Tags[v1alpha1.LabelState])

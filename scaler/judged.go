@@ -14,15 +14,16 @@ import (
 // judged is what can be said of a pool for a pod.
 type judged struct {
 	why string
-	// launch: a new instance of the pool could serve the pod, and poolSize allows one. coming: one could, and some are warming up.
+	// launch: a new instance of the pool could serve the pod, and poolSize allows one. coming: one
+	// could, and some are warming up.
 	launch, coming bool
 	// zones are those in which a new instance could; none means any.
 	zones []string
 }
 
-// judgePool judges the pod against the pool's nodes as if they were empty, and against a new instance in each zone of its
-// class. All nodes of a pool are alike but for their zones, so the first refusal by name speaks for the pool where every
-// node refuses.
+// judgePool judges the pod against the pool's nodes as if they were empty, and against a new
+// instance in each zone of its class. All nodes of a pool are alike but for their zones, so the
+// first refusal by name speaks for the pool where every node refuses.
 func judgePool(judge *view.Judge, pool *v1alpha1.NodePool, nodes []corev1.Node, o offer) judged {
 	var refusal, apart string
 	var mine, fitting, free int
@@ -77,8 +78,9 @@ func whyNotNode(judge *view.Judge, n *claim.Node) string {
 	return ""
 }
 
-// whyNotNow is why a standby node does not take the pod all the same: it is empty, so what is left is where other pods are
-// (anti-affinity, spread). A new instance may come up in another zone, so this speaks against none.
+// whyNotNow is why a standby node does not take the pod all the same: it is empty, so what is left
+// is where other pods are (anti-affinity, spread). A new instance may come up in another zone, so
+// this speaks against none.
 func whyNotNow(judge *view.Judge, n *claim.Node) string {
 	if n.State != v1alpha1.StateStandby {
 		return ""

@@ -20,10 +20,12 @@ type ClassKind struct {
 	Name string
 	// New returns an empty class of the kind.
 	New func() v1alpha1.NodeClass
-	// Launch launches an instance of the class. Errors: the provider's InvalidConfig, InsufficientCapacity and RateLimit.
+	// Launch launches an instance of the class. Errors: the provider's InvalidConfig,
+	// InsufficientCapacity and RateLimit.
 	Launch func(ctx context.Context, class v1alpha1.NodeClass, req provider.LaunchRequest) (*provider.Instance, error)
-	// Resolve asks the cloud what the class's spec stands for and writes it into the class's status, but for the parts that all classes have.
-	// After an error the status is as it was. Errors: InvalidConfig, RateLimit.
+	// Resolve asks the cloud what the class's spec stands for and writes it into the class's status,
+	// but for the parts that all classes have. After an error the status is as it was. Errors:
+	// InvalidConfig, RateLimit.
 	Resolve func(ctx context.Context, class v1alpha1.NodeClass) error
 }
 
@@ -55,14 +57,17 @@ func KindOf[C v1alpha1.NodeClass](
 
 // AWSCloud is a cloud that launches from AWSNodeClass: EC2, and the fake one.
 type AWSCloud interface {
-	LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*provider.Instance, error)
-	// ResolveNodeClass returns what the class's spec stands for; the observed generation and conditions are the caller's.
+	LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*provider.Instance,
+		error)
+	// ResolveNodeClass returns what the class's spec stands for; the observed generation and
+	// conditions are the caller's.
 	ResolveNodeClass(ctx context.Context, class *v1alpha1.AWSNodeClass) (v1alpha1.AWSNodeClassStatus, error)
 }
 
 // AWSNodeClasses is the kind AWSNodeClass, served by the cloud.
 func AWSNodeClasses(cloud AWSCloud) ClassKind {
-	return KindOf(v1alpha1.KindAWSNodeClass, func() *v1alpha1.AWSNodeClass { return &v1alpha1.AWSNodeClass{} }, cloud.LaunchInstance,
+	return KindOf(v1alpha1.KindAWSNodeClass, func() *v1alpha1.AWSNodeClass { return &v1alpha1.AWSNodeClass{} },
+		cloud.LaunchInstance,
 		func(ctx context.Context, class *v1alpha1.AWSNodeClass) error {
 			found, err := cloud.ResolveNodeClass(ctx, class)
 			if err != nil {
@@ -93,7 +98,8 @@ func (k classKinds) get(ctx context.Context, ref v1alpha1.NodeClassRef) (v1alpha
 		}
 		names = append(names, kind.Name)
 	}
-	return nil, ClassKind{}, fmt.Errorf("%s is %w, which launches from %s", ref.Kind, errNotServed, strings.Join(names, ", "))
+	return nil, ClassKind{}, fmt.Errorf("%s is %w, which launches from %s", ref.Kind, errNotServed,
+		strings.Join(names, ", "))
 }
 
 // launcher launches instances of the class that a pool refers to.
@@ -101,8 +107,10 @@ type launcher interface {
 	launch(ctx context.Context, ref v1alpha1.NodeClassRef, req provider.LaunchRequest) (*provider.Instance, error)
 }
 
-// launch implements launcher. Errors: the API server's (the class does not exist), and the provider's.
-func (k classKinds) launch(ctx context.Context, ref v1alpha1.NodeClassRef, req provider.LaunchRequest) (*provider.Instance, error) {
+// launch implements launcher. Errors: the API server's (the class does not exist), and the
+// provider's.
+func (k classKinds) launch(ctx context.Context, ref v1alpha1.NodeClassRef,
+	req provider.LaunchRequest) (*provider.Instance, error) {
 	class, kind, err := k.get(ctx, ref)
 	if errors.Is(err, errNotServed) {
 		return nil, &provider.InvalidConfigError{Field: "spec.template.nodeClassRef.kind", Reason: err.Error()}
@@ -110,7 +118,8 @@ func (k classKinds) launch(ctx context.Context, ref v1alpha1.NodeClassRef, req p
 	if err != nil {
 		return nil, err
 	}
-	// Of this very object, not of one that is read before or after: the tags say what the instance was launched from.
+	// Of this very object, not of one that is read before or after: the tags say what the instance was
+	// launched from.
 	req.Tags = maps.Clone(req.Tags)
 	maps.Copy(req.Tags, origin{class: class.SpecHash(), ami: class.ResolvedImage()}.written())
 	return kind.Launch(ctx, class, req)

@@ -21,7 +21,8 @@ type classCloud struct {
 	refusal error
 }
 
-func (l *classCloud) LaunchInstance(_ context.Context, _ *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*provider.Instance, error) {
+func (l *classCloud) LaunchInstance(_ context.Context, _ *v1alpha1.AWSNodeClass,
+	req provider.LaunchRequest) (*provider.Instance, error) {
 	l.req = req
 	return &provider.Instance{}, nil
 }
@@ -36,15 +37,18 @@ func (l *classCloud) ResolveNodeClass(context.Context, *v1alpha1.AWSNodeClass) (
 
 func TestALaunchIsTaggedWithWhatItIsMadeFrom(t *testing.T) {
 	class := &v1alpha1.AWSNodeClass{
-		ObjectMeta: metav1.ObjectMeta{Name: "class"}, Spec: v1alpha1.AWSNodeClassSpec{Region: "r", InstanceType: "m5.large"}, Status: v1alpha1.AWSNodeClassStatus{AMI: "ami-1"},
+		ObjectMeta: metav1.ObjectMeta{Name: "class"}, Spec: v1alpha1.AWSNodeClassSpec{Region: "r", InstanceType: "m5.large"},
+		Status: v1alpha1.AWSNodeClassStatus{AMI: "ami-1"},
 	}
 	r := newRig(t, class)
 	kinds := r.pools.classes
 	tags := map[string]string{"a": "b"}
-	if _, err := kinds.launch(t.Context(), v1alpha1.NodeClassRef{Kind: v1alpha1.KindAWSNodeClass, Name: "class"}, provider.LaunchRequest{Tags: tags}); err != nil {
+	if _, err := kinds.launch(t.Context(), v1alpha1.NodeClassRef{Kind: v1alpha1.KindAWSNodeClass, Name: "class"},
+		provider.LaunchRequest{Tags: tags}); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"a": "b", v1alpha1.AnnotationNodeClassHash: class.Spec.Hash(), v1alpha1.AnnotationAMI: "ami-1"}
+	want := map[string]string{"a": "b", v1alpha1.AnnotationNodeClassHash: class.Spec.Hash(),
+		v1alpha1.AnnotationAMI: "ami-1"}
 	if diff := cmp.Diff(want, r.cloud.req.Tags); diff != "" {
 		t.Errorf("tags (-want +got):\n%s", diff)
 	}
@@ -52,7 +56,8 @@ func TestALaunchIsTaggedWithWhatItIsMadeFrom(t *testing.T) {
 		t.Errorf("the caller's tags became %v", tags)
 	}
 	_, err := kinds.launch(t.Context(), v1alpha1.NodeClassRef{Kind: "Other", Name: "class"}, provider.LaunchRequest{})
-	if !provider.IsInvalidConfig(err) || !strings.Contains(err.Error(), "Other is not served by the running cloud provider, which launches from AWSNodeClass") {
+	if !provider.IsInvalidConfig(err) || !strings.Contains(err.Error(),
+		"Other is not served by the running cloud provider, which launches from AWSNodeClass") {
 		t.Errorf("a class of another cloud: error %v", err)
 	}
 }

@@ -11,12 +11,15 @@ import (
 	"github.com/stratos-sh/stratos/scaler/plan"
 )
 
-// lingers is how long a launch slot stays on its pool after this process first knew of its instance: longer than the cloud's lists lag and another
-// process's last sweep is old. Who took over in that time, or leads as well, would see neither the slot nor the instance, and launch one more.
+// lingers is how long a launch slot stays on its pool after this process first knew of its
+// instance: longer than the cloud's lists lag and another process's last sweep is old. Who took
+// over in that time, or leads as well, would see neither the slot nor the instance, and launch one
+// more.
 const lingers = sweepEvery + fastFor
 
-// launches remembers since when the instances are known whose slots stand on the pools. It is lost with the process; then the sweeps tell
-// again, and of what they do not show any more the cloud is asked under the same token. The zero value is ready.
+// launches remembers since when the instances are known whose slots stand on the pools. It is lost
+// with the process; then the sweeps tell again, and of what they do not show any more the cloud is
+// asked under the same token. The zero value is ready.
 type launches struct {
 	// mu guards pools.
 	mu sync.Mutex
@@ -46,7 +49,8 @@ type poolLaunches struct {
 func (l *launches) of(pool types.UID) *poolLaunches {
 	p := l.pools[pool]
 	if p == nil {
-		p = &poolLaunches{known: map[int64]time.Time{}, ended: map[int64]time.Time{}, cold: map[int64]bool{}, unasked: map[int64]bool{}, last: -1}
+		p = &poolLaunches{known: map[int64]time.Time{}, ended: map[int64]time.Time{}, cold: map[int64]bool{},
+			unasked: map[int64]bool{}, last: -1}
 		if l.pools == nil {
 			l.pools = map[types.UID]*poolLaunches{}
 		}
@@ -55,7 +59,8 @@ func (l *launches) of(pool types.UID) *poolLaunches {
 	return p
 }
 
-// note remembers that the slot's instance is known, and reports, once, that it was reserved for waiting pods.
+// note remembers that the slot's instance is known, and reports, once, that it was reserved for
+// waiting pods.
 func (l *launches) note(pool types.UID, slot int64, now time.Time) (cold bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,7 +95,8 @@ func (l *launches) last(pool types.UID) int64 {
 	return l.of(pool).last
 }
 
-// slots are the launch slots that stand on a pool. Open are those of which nobody here knows an instance, or only one whose launch was interrupted.
+// slots are the launch slots that stand on a pool. Open are those of which nobody here knows an
+// instance, or only one whose launch was interrupted.
 type slots struct {
 	plan.Slots
 	open []int64
@@ -102,9 +108,13 @@ type slots struct {
 	cold int
 }
 
-// settle drops the slots that have stood there long enough, and tells which of the rest are open. seen are those that the sweeps have shown; unseen
-// those of instances that a launch answered and no sweep has shown yet, which stay, so that the next process asks for them again; interrupted those of instances whose launch nobody has finished: as long as the slot is there, it is asked for again.
-func (l *launches) settle(pool types.UID, all plan.Slots, seen, unseen, interrupted map[int64]bool, now time.Time) slots {
+// settle drops the slots that have stood there long enough, and tells which of the rest are open.
+// seen are those that the sweeps have shown; unseen those of instances that a launch answered and
+// no sweep has shown yet, which stay, so that the next process asks for them again; interrupted
+// those of instances whose launch nobody has finished: as long as the slot is there, it is asked
+// for again.
+func (l *launches) settle(pool types.UID, all plan.Slots, seen, unseen, interrupted map[int64]bool,
+	now time.Time) slots {
 	cold := 0
 	for _, slot := range all.Pending {
 		if seen[slot] && l.note(pool, slot, now) {

@@ -10,18 +10,21 @@ import (
 	"github.com/stratos-sh/stratos/scaler/plan"
 )
 
-// launchRefusal is a refusal that holds all launches of a pool back. The zero value holds nothing back.
+// launchRefusal is a refusal that holds all launches of a pool back. The zero value holds nothing
+// back.
 type launchRefusal struct {
 	// from names the class and the template that were refused: another one is tried at once.
 	from string
 	// err is what the cloud said; nil for no refusal.
 	err error
-	// count is how many refusals there were in a row, until is when the next call may be made.
+	// count is how many refusals there were in a row that are the same for every launch; until is when
+	// the next call may be made.
 	count int32
 	until time.Time
 }
 
-// heldBy returns the refusal that holds launches from the class and template back; the zero one where none does.
+// heldBy returns the refusal that holds launches from the class and template back; the zero one
+// where none does.
 func (l *launches) heldBy(pool types.UID, from string, now time.Time) launchRefusal {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -29,7 +32,7 @@ func (l *launches) heldBy(pool types.UID, from string, now time.Time) launchRefu
 	if r.from != from {
 		return launchRefusal{}
 	}
-	if r.until.Sub(now) > plan.LaunchBackoff(r.count) { // the clock was stepped back
+	if r.until.Sub(now) > max(plan.LaunchBackoff(r.count), launchRetry) { // the clock was stepped back
 		r.until = now
 	}
 	return r
@@ -48,6 +51,15 @@ func (l *launches) refuse(pool types.UID, from string, err error, now time.Time)
 	return p.refusal.until
 }
 
+// pause holds the launches back until the given time, after a refusal of which others may know
+// nothing: a zone has no capacity. Without it each write to the pool would have the launches asked
+// for again.
+func (l *launches) pause(pool types.UID, from string, err error, until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.of(pool).refusal = launchRefusal{from: from, err: err, until: until}
+}
+
 // accepted forgets the refusals of the pool's launches.
 func (l *launches) accepted(pool types.UID) {
 	l.mu.Lock()
@@ -55,7 +67,8 @@ func (l *launches) accepted(pool types.UID) {
 	l.of(pool).refusal = launchRefusal{}
 }
 
-// reserved remembers slots that were written on the pool, the last so many of them for waiting pods.
+// reserved remembers slots that were written on the pool, the last so many of them for waiting
+// pods.
 func (l *launches) reserved(pool types.UID, slots []int64, cold int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,7 +91,8 @@ func (l *launches) ask(pool types.UID, slot int64) (first bool) {
 	return first
 }
 
-// giveBack ends up to n slots that the cloud was not asked for, the newest first, and reports whether there were any.
+// giveBack ends up to n slots that the cloud was not asked for, the newest first, and reports
+// whether there were any.
 func (l *launches) giveBack(pool types.UID, n int, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,9 +8,10 @@ import (
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
-// deleteLeft deletes for good the pods that were being deleted when their kubelet went down, or since. They do not run: the cloud says that the
-// instance is stopped. Left alone they would stay until the next start, and the DaemonSet controller, which counts them as unavailable, would
-// hold up a roll-out in the whole cluster.
+// deleteLeft deletes for good the pods that were being deleted when their kubelet went down, or
+// since. They do not run: the cloud says that the instance is stopped. Left alone they would stay
+// until the next start, and the DaemonSet controller, which counts them as unavailable, would hold
+// up a roll-out in the whole cluster.
 func (c *nodes) deleteLeft(ctx context.Context, g gathered) error {
 	pods, err := c.podsOn(ctx, g.node.Name)
 	if err != nil {
@@ -18,7 +19,8 @@ func (c *nodes) deleteLeft(ctx context.Context, g gathered) error {
 	}
 	for _, p := range transition.Leaving(g.node.Name, c.namespace, pods) {
 		uid := p.UID // not its successor of the same name
-		if err := client.IgnoreNotFound(c.client.Delete(ctx, p, client.Preconditions{UID: &uid}, client.GracePeriodSeconds(0))); err != nil {
+		if err := client.IgnoreNotFound(c.client.Delete(ctx, p, client.Preconditions{UID: &uid},
+			client.GracePeriodSeconds(0))); err != nil {
 			return err
 		}
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 func ofDaemonSet(p *corev1.Pod) {
-	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "agent", Controller: new(true)}}
+	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "agent",
+		Controller: new(true)}}
 }
 
 // goingAway is being deleted, and somebody holds it.
@@ -20,7 +21,8 @@ func goingAway(p *corev1.Pod) {
 	p.DeletionTimestamp, p.Finalizers = &metav1.Time{Time: epoch().Add(time.Minute)}, []string{"example.com/held"}
 }
 
-// The kubelet that would end them is off, and the DaemonSet controller would count them as unavailable until the next start.
+// The kubelet that would end them is off, and the DaemonSet controller would count them as
+// unavailable until the next start.
 func TestPodsThatLeaveAStoppedNodeAreDeletedForGood(t *testing.T) {
 	static := func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} }
 	pods := []*corev1.Pod{

@@ -41,8 +41,8 @@ type Parts struct {
 	LaunchesAtOnce int
 }
 
-// Loops are the scaler's loops, each of which takes one step at a time. Controllers of a manager drive them, or whoever plays the time himself
-// (e2e/model).
+// Loops are the scaler's loops, each of which takes one step at a time. Controllers of a manager
+// drive them, or a test that plays the time itself (e2e/model).
 type Loops struct {
 	Starter *start.Starter
 	Placer  *start.Placer
@@ -56,7 +56,8 @@ type Loops struct {
 	sweep   *sweep
 }
 
-// NewLoops wires the loops to each other and to the view. It registers metrics, so a registry takes one set of loops only.
+// NewLoops wires the loops to each other and to the view. It registers metrics, so a registry takes
+// one set of loops only.
 func NewLoops(p Parts) (*Loops, error) {
 	m, err := newMetrics(p.Metrics)
 	if err != nil {
@@ -78,20 +79,25 @@ func NewLoops(p Parts) (*Loops, error) {
 	l.nodes = &nodes{
 		reader: p.Client, live: p.Live, client: p.Client, cloud: p.Cloud, owner: owner, witness: newWitness(p.Elapsed),
 		namespace: claim.Namespace(p.Namespace), requiredDaemonSets: p.RequiredDaemonSetNamespaces,
-		ledger: p.Ledger, starter: l.Starter, events: p.Events, metrics: m, now: p.Now, born: p.Now(), inventory: inventory, warmups: failures, demand: waiting, turns: recycling, poke: l.sweep.poke,
+		ledger: p.Ledger, starter: l.Starter, events: p.Events, metrics: m, now: p.Now, born: p.Now(), inventory: inventory,
+		warmups: failures, demand: waiting, turns: recycling, poke: l.sweep.poke,
 		daemons: p.View.Daemons,
 	}
 	l.pools = &pools{
 		namespace: claim.Namespace(p.Namespace), requiredDaemonSets: p.RequiredDaemonSetNamespaces,
-		client: p.Client, cloud: p.Cloud, owner: owner, launcher: kinds, classes: kinds, launchesAtOnce: p.LaunchesAtOnce, events: p.Events, metrics: m,
-		now: p.Now, inventory: inventory, warmups: failures, ledger: p.Ledger, demand: waiting, turns: recycling, poke: l.sweep.poke,
+		client: p.Client, cloud: p.Cloud, owner: owner, launcher: kinds, classes: kinds, launchesAtOnce: p.LaunchesAtOnce,
+		events: p.Events, metrics: m,
+		now: p.Now, inventory: inventory, warmups: failures, ledger: p.Ledger, demand: waiting, turns: recycling,
+		poke:    l.sweep.poke,
 		wake:    func(ctx context.Context, id v1alpha1.InstanceID) { send(ctx, instances, id) },
 		daemons: p.View.Daemons,
 	}
 	l.pending = &pending{
 		classes: kinds,
-		reader:  p.Client, writer: p.Client, ledger: p.Ledger, placer: l.Placer, view: p.View, ready: p.Ready, demand: waiting, events: p.Events,
-		schedulers: p.ExtenderSchedulers, recalled: map[podKey]types.UID{}, told: map[podKey]string{}, waits: map[podKey]wait{}, now: p.Now,
+		reader:  p.Client, writer: p.Client, ledger: p.Ledger, placer: l.Placer, view: p.View, ready: p.Ready,
+		demand: waiting, events: p.Events,
+		schedulers: p.ExtenderSchedulers, recalled: map[podKey]types.UID{}, told: map[podKey]string{},
+		waits: map[podKey]wait{}, now: p.Now,
 		failing: map[podKey]string{}, errors: m.schedulerErrors,
 		poolChanged: func(ctx context.Context, pool v1alpha1.PoolName) { send(ctx, changed, pool) },
 	}
@@ -102,7 +108,8 @@ func NewLoops(p Parts) (*Loops, error) {
 func (l *Loops) starter(p Parts, m *metrics) *start.Starter {
 	return start.New(start.Options{
 		Ended: p.View.Ended, Unknown: p.View.Unknown,
-		Reader: p.Client, Live: p.Live, Writer: p.Client, Cloud: p.Cloud, Ledger: p.Ledger, Queue: p.StartQueue, Calls: p.CallQueue,
+		Reader: p.Client, Live: p.Live, Writer: p.Client, Cloud: p.Cloud, Ledger: p.Ledger, Queue: p.StartQueue,
+		Calls:  p.CallQueue,
 		Events: p.Events, Now: p.Now, Log: p.Log.WithName("start"),
 		Count: func(pool v1alpha1.PoolName, trigger start.Trigger) {
 			m.scaleup.WithLabelValues(string(pool), string(trigger)).Inc()
@@ -129,7 +136,8 @@ func (l *Loops) StepPod(ctx context.Context, pod types.NamespacedName) (ctrl.Res
 	return l.pending.Reconcile(ctx, reconcile.Request{NamespacedName: pod})
 }
 
-// Sweep lists the cloud's instances once. It returns how long to rest at most until the next sweep, less where something is on its way by then.
+// Sweep lists the cloud's instances once. It returns how long to rest at most until the next sweep,
+// less where something is on its way by then.
 func (l *Loops) Sweep(ctx context.Context) (time.Duration, error) {
 	err := l.sweep.once(ctx, l.sweep.now())
 	return l.sweep.pace(), err

@@ -22,30 +22,45 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	pool := []string{"pool"}
 	seconds := []float64{.1, .25, .5, 1, 2, 3, 5, 8, 13, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1200}
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "stratos_nodepool_" + name, Help: help}, append(pool, labels...))
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "stratos_nodepool_" + name, Help: help},
+			append(pool, labels...))
 	}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "stratos_nodepool_" + name, Help: help}, append(pool, labels...))
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "stratos_nodepool_" + name, Help: help},
+			append(pool, labels...))
 	}
 	histogram := func(name, help string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "stratos_nodepool_" + name, Help: help, Buckets: seconds}, pool)
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "stratos_nodepool_" + name, Help: help,
+			Buckets: seconds}, pool)
 	}
 	m := &metrics{
-		nodes:                gauge("nodes_total", "Nodes of the pool, by state.", "state"),
-		starting:             gauge("starting_nodes", "Nodes of the pool whose start is under way."),
-		poolSize:             gauge("pool_size", "The pool's poolSize."),
-		failedWarmups:        gauge("consecutive_warmup_failures", "Warm-ups of the present class and template that failed one after another; those that were launched together count once. Launches back off meanwhile."),
-		desired:              gauge("desired_standby", "The pool's minStandby."),
-		scaleup:              counter("scaleup_total", "Starts that the cloud accepted, by what asked for them: filter, the extender's answer to a scheduler; pending, Stratos's own look at pods (of other schedulers, with a claim that moved, or bound to the node); cold, pods that no standby node could serve, so that an instance was launched for them. A launched instance that powers itself off when it is warm counts again when it is started.", "trigger"),
-		scaledown:            counter("scaledown_total", "Running nodes taken down, by reason.", "reason"),
-		warmupFailures:       counter("warmup_failures_total", "Warm-ups that did not end in a standby node, by reason.", "reason"),
-		startFailures:        counter("start_failures_total", "Starts that did not end in a running node, by reason.", "reason"),
-		scaleupDuration:      histogram("scaleup_duration_seconds", "Time from the start intent to the node being open to pods."),
-		warmupDuration:       histogram("warmup_duration_seconds", "Time from the launch to a complete warm-up."),
-		drainDuration:        histogram("drain_duration_seconds", "Time from closing a node to its stop intent."),
-		startupTaintDuration: histogram("startup_taint_duration_seconds", "Time from the start intent to the removal of startup taints."),
+		nodes:    gauge("nodes_total", "Nodes of the pool, by state.", "state"),
+		starting: gauge("starting_nodes", "Nodes of the pool whose start is under way."),
+		poolSize: gauge("pool_size", "The pool's poolSize."),
+		failedWarmups: gauge(
+			"consecutive_warmup_failures",
+			"Warm-ups of the present class and template that failed one after another; those that were launched together count once. Launches back off meanwhile.",
+		),
+		desired: gauge("desired_standby", "The pool's minStandby."),
+		scaleup: counter(
+			"scaleup_total",
+			"Starts that the cloud accepted, by what asked for them: filter, the extender's answer to a scheduler; pending, Stratos's own look at pods (of other schedulers, with a claim that moved, or bound to the node); cold, pods that no standby node could serve, so that an instance was launched for them. A launched instance that powers itself off when it is warm counts again when it is started.",
+			"trigger",
+		),
+		scaledown: counter("scaledown_total", "Running nodes taken down, by reason.", "reason"),
+		warmupFailures: counter("warmup_failures_total", "Warm-ups that did not end in a standby node, by reason.",
+			"reason"),
+		startFailures: counter("start_failures_total", "Starts that did not end in a running node, by reason.",
+			"reason"),
+		scaleupDuration: histogram("scaleup_duration_seconds",
+			"Time from the start intent to the node being open to pods."),
+		warmupDuration: histogram("warmup_duration_seconds", "Time from the launch to a complete warm-up."),
+		drainDuration:  histogram("drain_duration_seconds", "Time from closing a node to its stop intent."),
+		startupTaintDuration: histogram("startup_taint_duration_seconds",
+			"Time from the start intent to the removal of startup taints."),
 		schedulerErrors: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "stratos_scheduler_error_pods", Help: "Pods over which their scheduler fails (reason SchedulerError), by its name.",
+			Name: "stratos_scheduler_error_pods",
+			Help: "Pods over which their scheduler fails (reason SchedulerError), by its name.",
 		}, []string{"scheduler"}),
 	}
 	var errs []error
@@ -66,7 +81,8 @@ func (m *metrics) states(p *v1alpha1.NodePool, count map[v1alpha1.NodeState]int3
 	m.starting.WithLabelValues(p.Name).Set(float64(count[v1alpha1.StateStarting]))
 	m.poolSize.WithLabelValues(p.Name).Set(float64(p.Spec.PoolSize))
 	m.desired.WithLabelValues(p.Name).Set(float64(p.Spec.MinStandby))
-	// A series that begins with its first start has no increase, and the alert on slow starts would miss that start.
+	// A series that begins with its first start has no increase, and the alert on slow starts would
+	// miss that start.
 	m.scaleupDuration.WithLabelValues(p.Name)
 }
 

@@ -11,7 +11,8 @@ import (
 	"github.com/stratos-sh/stratos/scaler/start"
 )
 
-// TestLaunchesForWaitingPodsAreColdStarts: launches that only fill the pool up to minStandby are no starts for pods.
+// TestLaunchesForWaitingPodsAreColdStarts: launches that only fill the pool up to minStandby are no
+// starts for pods.
 func TestLaunchesForWaitingPodsAreColdStarts(t *testing.T) {
 	for name, c := range map[string]struct {
 		least    int32
@@ -20,10 +21,11 @@ func TestLaunchesForWaitingPodsAreColdStarts(t *testing.T) {
 		launched int
 		want     float64
 	}{
-		"nobody waits":                          {least: 2, launched: 2},
-		"a pod waits, and no node stands by":    {pods: []*corev1.Pod{waits("a", "1")}, launched: 1, want: 1},
-		"a pod waits while the pool refills":    {least: 2, pods: []*corev1.Pod{waits("a", "1")}, launched: 3, want: 1},
-		"pods that need a node each":            {pods: []*corev1.Pod{waits("a", "3"), waits("b", "3")}, launched: 2, want: 2},
+		"nobody waits":                       {least: 2, launched: 2},
+		"a pod waits, and no node stands by": {pods: []*corev1.Pod{waits("a", "1")}, launched: 1, want: 1},
+		"a pod waits while the pool refills": {least: 2, pods: []*corev1.Pod{waits("a", "1")}, launched: 3, want: 1},
+		"pods that need a node each": {pods: []*corev1.Pod{waits("a", "3"), waits("b", "3")}, launched: 2,
+			want: 2},
 		"the cloud refuses the launch at first": {pods: []*corev1.Pod{waits("a", "1")}, refused: 1, launched: 2, want: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -40,24 +42,27 @@ func TestLaunchesForWaitingPodsAreColdStarts(t *testing.T) {
 			}
 			for range c.refused + 2 { // once more than needed: a launch is counted once
 				r.reconcilePool()
+				r.now = r.now.Add(launchRetry)
 			}
 			if len(r.launches) != c.launched {
 				t.Fatalf("%d launches, want %d", len(r.launches), c.launched)
 			}
-			if got := testutil.ToFloat64(r.pools.metrics.scaleup.WithLabelValues("p", string(start.TriggerCold))); got != c.want {
+			if got := testutil.ToFloat64(r.pools.metrics.scaleup.WithLabelValues("p",
+				string(start.TriggerCold))); got != c.want {
 				t.Errorf("%v cold starts of %d launches, want %v", got, c.launched, c.want)
 			}
 		})
 	}
 }
 
-// TestAPoolWithoutStartsHasItsHistogram: a series that begins at its first start has no increase, so that an alert on slow
-// starts would miss it.
+// TestAPoolWithoutStartsHasItsHistogram: a series that begins at its first start has no increase,
+// so that an alert on slow starts would miss it.
 func TestAPoolWithoutStartsHasItsHistogram(t *testing.T) {
 	r := newRig(t, nodePool(5, 0))
 	r.sweep()
 	r.reconcilePool()
-	if n := testutil.CollectAndCount(r.pools.metrics.scaleupDuration, "stratos_nodepool_scaleup_duration_seconds"); n != 1 {
+	if n := testutil.CollectAndCount(r.pools.metrics.scaleupDuration,
+		"stratos_nodepool_scaleup_duration_seconds"); n != 1 {
 		t.Errorf("%d series of the pool, want 1", n)
 	}
 }
@@ -72,7 +77,8 @@ func TestALaunchWhoseAnswerIsLostIsACountedStart(t *testing.T) {
 	r.sweep(instance(provider.InstancePending, withTag(tagLaunch, "0.uid-p")))
 	r.reconcilePool()
 	r.reconcilePool()
-	if got := testutil.ToFloat64(r.pools.metrics.scaleup.WithLabelValues("p", string(start.TriggerCold))); got != 1 || len(r.launches) != 1 {
+	if got := testutil.ToFloat64(r.pools.metrics.scaleup.WithLabelValues("p", string(start.TriggerCold))); got != 1 ||
+		len(r.launches) != 1 {
 		t.Errorf("%v cold starts of %d launches, want 1 of 1", got, len(r.launches))
 	}
 }

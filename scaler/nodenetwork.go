@@ -12,8 +12,9 @@ import (
 	"github.com/stratos-sh/stratos/scaler/network"
 )
 
-// networkTimeout is how long a node waits for its network before it is taken for connected: a network agent that Stratos
-// does not recognise, or that a tenant has broken, must not keep nodes from ever being used.
+// networkTimeout is how long a node waits for its network before it is taken for connected: a
+// network agent that Stratos does not recognise, or that a tenant has broken, must not keep nodes
+// from ever being used.
 const networkTimeout = 2 * time.Minute
 
 // observeNetwork reads whether pods can use the node's network, or the wait for it is over.
@@ -47,8 +48,8 @@ func asksForNetwork(g *gathered) bool {
 	return false
 }
 
-// networkOverdue reports whether a node has waited for its network for networkTimeout. A boot that this process has
-// witnessed is no older than that, whatever the clock says.
+// networkOverdue reports whether a node has waited for its network for networkTimeout. A boot that
+// this process has witnessed is no older than that, whatever the clock says.
 func networkOverdue(n *corev1.Node, witnessed, now time.Time) bool {
 	booted := timeMark(n, v1alpha1.AnnotationScaleUpStarted)
 	if v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) == v1alpha1.StateWarmup {
@@ -63,8 +64,8 @@ func networkOverdue(n *corev1.Node, witnessed, now time.Time) bool {
 	return !booted.IsZero() && now.Sub(booted) > networkTimeout
 }
 
-// agentsLive reads the network agents of a stopped node, their pods from the API server itself: a container start that a
-// cache missed would count as one of the next life.
+// agentsLive reads the network agents of a stopped node, their pods from the API server itself: a
+// container start that a cache missed would count as one of the next life.
 func (c *nodes) agentsLive(ctx context.Context, pool *v1alpha1.NodePool, n *corev1.Node) ([]network.Agent, error) {
 	sets, err := daemonSets(ctx, c.reader)
 	if err != nil {

@@ -29,16 +29,18 @@ import (
 )
 
 const (
-	// nodeWorkers: an instance's step is one or two short calls, never a wait, so many can be under way and no pool's slow
-	// node holds up another's.
+	// nodeWorkers: an instance's step is one or two short calls, never a wait, so many can be under
+	// way and no pool's slow node holds up another's.
 	nodeWorkers = 32
-	// nodeCalls is how many of the workers may be in steps that call the cloud: one that hangs holds up no other step.
+	// nodeCalls is how many of the workers may be in steps that call the cloud: one that hangs holds
+	// up no other step.
 	nodeCalls = 24
 	// callAgain is when a step is tried again that found too many others calling.
 	callAgain = time.Second
 )
 
-// nodes takes every instance and its Node through their life: gather, decide, act. It runs on the leader.
+// nodes takes every instance and its Node through their life: gather, decide, act. It runs on the
+// leader.
 type nodes struct {
 	reader client.Reader // the cache
 	live   client.Reader // the API server itself
@@ -98,7 +100,8 @@ func (c *nodes) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctrl.Res
 	}
 	d := lifecycle.Decide(g.Observation, c.now())
 	if d.Action == lifecycle.Wait {
-		return ctrl.Result{RequeueAfter: d.After}, errors.Join(c.mend(ctx, g), c.syncCondition(ctx, g), c.syncStateTag(ctx, g), c.syncPulls(ctx, g), c.warnDaemonSets(ctx, g))
+		return ctrl.Result{RequeueAfter: d.After}, errors.Join(c.mend(ctx, g), c.syncCondition(ctx, g),
+			c.syncStateTag(ctx, g), c.syncPulls(ctx, g), c.warnDaemonSets(ctx, g))
 	}
 	if callsCloud(d.Action) {
 		defer c.calling.Add(-1)
@@ -134,7 +137,8 @@ func (c *nodes) setup(mgr manager.Manager, swept <-chan event.TypedGenericEvent[
 			}
 			return log
 		},
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.InstanceID](100*time.Millisecond, 30*time.Second),
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.InstanceID](100*time.Millisecond,
+			30*time.Second),
 	})
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
+	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
 // reconcile takes one step of "i-c".
@@ -37,7 +38,8 @@ func (r *rig) reconcile() time.Duration {
 // drained is the Node of an empty node whose stop may be intended now.
 func drained(change ...func(*corev1.Node)) *corev1.Node {
 	return nodeIn(v1alpha1.StateStopping, append([]func(*corev1.Node){
-		annotated(v1alpha1.AnnotationStopReason, "empty"), markedAt(v1alpha1.AnnotationStoppingSince, epoch().Add(-2*time.Second)),
+		annotated(v1alpha1.AnnotationStopReason, "empty"), markedAt(v1alpha1.AnnotationStoppingSince,
+			epoch().Add(-2*time.Second)),
 		annotated(v1alpha1.AnnotationCordoned, "true"), func(n *corev1.Node) { n.Spec.Unschedulable = true },
 	}, change...)...)
 }
@@ -56,7 +58,8 @@ func TestNodeStep(t *testing.T) {
 		events   []string
 	}{
 		"a Node that registered is adopted": {
-			node: nodeIn("", func(n *corev1.Node) { n.Labels = nil }), instance: instance(provider.InstanceRunning, func(i *provider.Instance) { i.LaunchTime = epoch() }),
+			node: nodeIn("", func(n *corev1.Node) { n.Labels = nil }), instance: instance(provider.InstanceRunning,
+				func(i *provider.Instance) { i.LaunchTime = epoch() }),
 			want: []string{"patch c warmup"}, events: []string{"WarmupStarted"},
 		},
 		"a stopped node stands by": {
@@ -84,44 +87,55 @@ func TestNodeStep(t *testing.T) {
 			want: []string{"patch c running"}, events: []string{"NodeRunning"},
 		},
 		"after the intent nobody cancels": {
-			node: drained(markedAt(v1alpha1.AnnotationStopIntent, epoch())), instance: instance(provider.InstanceStopping, tagged(v1alpha1.StateStopping)),
-			pods: []*corev1.Pod{boundPod("a")},
+			node:     drained(markedAt(v1alpha1.AnnotationStopIntent, epoch())),
+			instance: instance(provider.InstanceStopping, tagged(v1alpha1.StateStopping)),
+			pods:     []*corev1.Pod{boundPod("a")},
 		},
 		"an intent that was not carried out is carried out": {
-			node: drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-time.Minute))), instance: instance(provider.InstanceRunning),
-			want: []string{"asked c", "stop i-c"},
+			node:     drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-time.Minute))),
+			instance: instance(provider.InstanceRunning),
+			want:     []string{"asked c", "stop i-c"},
 		},
 		"an intent that was not carried out waits where a pod has landed": {
-			node: drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-15*time.Second))), instance: instance(provider.InstanceRunning, tagged(v1alpha1.StateStopping)),
-			pods: []*corev1.Pod{boundPod("a")},
+			node:     drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-15*time.Second))),
+			instance: instance(provider.InstanceRunning, tagged(v1alpha1.StateStopping)),
+			pods:     []*corev1.Pod{boundPod("a")},
 		},
 		"an intent that came to nothing is taken back for a pod that has landed": {
-			node: drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-time.Minute))), instance: instance(provider.InstanceRunning),
-			pods: []*corev1.Pod{boundPod("a")}, want: []string{"patch c stopping"}, events: []string{"NodeRunning"},
+			node:     drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-time.Minute))),
+			instance: instance(provider.InstanceRunning),
+			pods:     []*corev1.Pod{boundPod("a")}, want: []string{"patch c stopping"}, events: []string{"NodeRunning"},
 		},
 		"the same, but it was asked for again a moment ago: it may yet be carried out": {
-			node:     drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-time.Minute)), markedAt(v1alpha1.AnnotationStopAsked, epoch().Add(-15*time.Second))),
+			node: drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-time.Minute)),
+				markedAt(v1alpha1.AnnotationStopAsked, epoch().Add(-15*time.Second))),
 			instance: instance(provider.InstanceRunning, tagged(v1alpha1.StateStopping)), pods: []*corev1.Pod{boundPod("a")},
 		},
-		"a pod that nobody is there to end does not keep an instance for ever": {
-			node:     nodeIn(v1alpha1.StateTerminating, func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }),
-			instance: instance(provider.InstanceRunning, tagged(v1alpha1.StateTerminating)), pods: []*corev1.Pod{boundPod("a", endedAt(epoch().Add(-time.Minute)))},
-			want: []string{"terminate i-c"},
+		"a pod that nobody is there to end does not keep an instance forever": {
+			node: nodeIn(v1alpha1.StateTerminating,
+				func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }),
+			instance: instance(provider.InstanceRunning, tagged(v1alpha1.StateTerminating)),
+			pods:     []*corev1.Pod{boundPod("a", endedAt(epoch().Add(-time.Minute)))},
+			want:     []string{"terminate i-c"},
 		},
 		"one whose kubelet reports that it is not Ready is waited for": {
-			node:     nodeIn(v1alpha1.StateTerminating, func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }),
-			instance: instance(provider.InstanceRunning, tagged(v1alpha1.StateTerminating)), pods: []*corev1.Pod{boundPod("a", endedAt(epoch().Add(-time.Minute)))},
+			node: nodeIn(v1alpha1.StateTerminating,
+				func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }),
+			instance: instance(provider.InstanceRunning, tagged(v1alpha1.StateTerminating)),
+			pods:     []*corev1.Pod{boundPod("a", endedAt(epoch().Add(-time.Minute)))},
 		},
 		"a stop that hangs is forced": {
 			node: drained(markedAt(v1alpha1.AnnotationStopIntent, long)), instance: instance(provider.InstanceStopping),
 			want: []string{"asked c", "force-stop i-c"},
 		},
 		"a warm-up's own stop that hangs is forced though a pod is bound there: that machine goes down already": {
-			node: nodeIn(v1alpha1.StateWarmup, markedAt(v1alpha1.AnnotationWarmedAt, long)), instance: instance(provider.InstanceStopping),
-			pods: []*corev1.Pod{boundPod("a")}, want: []string{"intent c", "force-stop i-c"},
+			node:     nodeIn(v1alpha1.StateWarmup, markedAt(v1alpha1.AnnotationWarmedAt, long)),
+			instance: instance(provider.InstanceStopping),
+			pods:     []*corev1.Pod{boundPod("a")}, want: []string{"intent c", "force-stop i-c"},
 		},
 		"a start that is not running in time is forced down and given up": {
-			node:     nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, long), func(n *corev1.Node) { n.Status.Conditions = nil }),
+			node: nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, long),
+				func(n *corev1.Node) { n.Status.Conditions = nil }),
 			instance: instance(provider.InstanceRunning), claims: true,
 			want: []string{"intent c", "force-stop i-c"}, events: []string{"StartFailed"},
 		},
@@ -130,20 +144,25 @@ func TestNodeStep(t *testing.T) {
 			instance: instance(provider.InstanceRunning), want: []string{"patch c running"}, events: []string{"NodeRunning"},
 		},
 		"an instance that vanished takes its Node along": {
-			node: nodeIn(v1alpha1.StateStandby, readyIs(corev1.ConditionUnknown)), want: []string{"get i-c", "delete c"}, events: []string{"OrphanRemoved"},
+			node: nodeIn(v1alpha1.StateStandby, readyIs(corev1.ConditionUnknown)), want: []string{"get i-c", "delete c"},
+			events: []string{"OrphanRemoved"},
 		},
 		"an instance of another cluster is left alone": {
-			node: nodeIn(v1alpha1.StateStandby), instance: instance(provider.InstanceRunning, withTag(v1alpha1.TagCluster, "there")), want: []string{"get i-c"},
+			node: nodeIn(v1alpha1.StateStandby), instance: instance(provider.InstanceRunning,
+				withTag(v1alpha1.TagCluster, "there")), want: []string{"get i-c"},
 		},
 		"an instance that nobody tagged is left alone": {
-			node: nodeIn(v1alpha1.StateStandby), instance: instance(provider.InstanceRunning, withTag(v1alpha1.TagManagedBy, ""), withoutUID), want: []string{"get i-c"},
+			node: nodeIn(v1alpha1.StateStandby), instance: instance(provider.InstanceRunning, withTag(v1alpha1.TagManagedBy, ""),
+				withoutUID), want: []string{"get i-c"},
 		},
 		"an instance of a Node that carries this cluster's UID gets the tags again that it lacks": {
-			node: nodeIn(v1alpha1.StateStandby), instance: instance(provider.InstanceStopped, withTag(v1alpha1.TagManagedBy, "")),
+			node: nodeIn(v1alpha1.StateStandby), instance: instance(provider.InstanceStopped,
+				withTag(v1alpha1.TagManagedBy, "")),
 			want: []string{"get i-c", "tag i-c ", "tag i-c standby"},
 		},
 		"an instance of a Node that carries another cluster's UID is left alone": {
-			node: nodeIn(v1alpha1.StateStandby), instance: instance(provider.InstanceStopped, ofOtherCluster), want: []string{"get i-c"},
+			node: nodeIn(v1alpha1.StateStandby), instance: instance(provider.InstanceStopped, ofOtherCluster),
+			want: []string{"get i-c"},
 		},
 		"a Node that only bears a pool's label is somebody else's, though our cloud does not know its instance": {
 			node: nodeIn("", func(n *corev1.Node) {
@@ -195,7 +214,8 @@ func TestNodeStep(t *testing.T) {
 func endedAt(at time.Time) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		end := metav1.NewTime(at)
-		p.DeletionTimestamp, p.Finalizers = &end, []string{"somebody/waits"} // the fake API server keeps no such pod without one
+		// the fake API server keeps no such pod without one
+		p.DeletionTimestamp, p.Finalizers = &end, []string{"somebody/waits"}
 	}
 }
 
@@ -209,9 +229,13 @@ func TestNoStopWhenAPodIsThereThatTheCacheDoesNotShow(t *testing.T) {
 	r.want("patch c running")
 }
 
-// A pod that is nominated is on its way through a slow PreBind; the API server cannot be asked for those by field.
+// A pod that is nominated is on its way through a slow PreBind; the API server cannot be asked for
+// those by field.
 func TestNoStopWhenAPodIsNominated(t *testing.T) {
-	r := newRig(t, drained(), nodePool(5, 0), boundPod("coming", func(p *corev1.Pod) { p.Spec.NodeName, p.Status.NominatedNodeName = "", "c" }))
+	r := newRig(t, drained(), nodePool(5, 0), boundPod("coming", func(p *corev1.Pod) {
+		p.Spec.NodeName,
+			p.Status.NominatedNodeName = "", "c"
+	}))
 	if counting, err := r.nodes.countingLive(t.Context(), "c"); err != nil || len(counting) != 1 {
 		t.Errorf("%d pods count right before the stop (error %v), want the nominated one", len(counting), err)
 	}
@@ -229,7 +253,8 @@ func TestNoStopWhenTheIntentIsRefused(t *testing.T) {
 	r.want("patch refused")
 }
 
-// The stop was not accepted: the intent stands, and the next look asks again, and writes that beside it.
+// The stop was not accepted: the intent stands, and the next look asks again, and writes that
+// beside it.
 func TestAStopThatFailsIsAskedAgain(t *testing.T) {
 	r := newRig(t, drained(), nodePool(5, 0))
 	r.sweep(instance(provider.InstanceRunning))
@@ -288,9 +313,11 @@ func TestTerminateWaitsForPods(t *testing.T) {
 	r.want()
 }
 
-// Other controllers write taints all the time: pods wait, so the patch is tried at once on the Node as it is.
+// Other controllers write taints all the time: pods wait, so the patch is tried at once on the Node
+// as it is.
 func TestToRunningIsTriedAgainOnTheLiveNode(t *testing.T) {
-	refused := apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", schema.GroupResource{}, "c", "test failed", 0, false)
+	refused := apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", schema.GroupResource{}, "c",
+		"test failed", 0, false)
 	for name, c := range map[string]struct {
 		refusals int
 		moved    bool
@@ -328,13 +355,14 @@ func TestToRunningIsTriedAgainOnTheLiveNode(t *testing.T) {
 	}
 }
 
-// EndpointSlices and zone health believe the last report for 50 s: Stratos says otherwise, with the kubelet's own time.
+// EndpointSlices and zone health believe the last report for 50 s: Stratos says otherwise, with the
+// kubelet's own time.
 func TestToStandbySaysThatTheInstanceIsStopped(t *testing.T) {
 	r := newRig(t, drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-time.Minute))), nodePool(5, 0))
 	r.sweep(instance(provider.InstanceStopped))
 	r.reconcile()
 	n := r.node("c")
-	ready, standby := condition(n, corev1.NodeReady), condition(n, v1alpha1.ConditionStandby)
+	ready, standby := transition.Condition(n, corev1.NodeReady), transition.Condition(n, v1alpha1.ConditionStandby)
 	if ready.Status != corev1.ConditionUnknown || !ready.LastHeartbeatTime.Time.Equal(epoch()) {
 		t.Errorf("Ready is %s with heartbeat %v, want Unknown with the kubelet's", ready.Status, ready.LastHeartbeatTime)
 	}
@@ -343,8 +371,8 @@ func TestToStandbySaysThatTheInstanceIsStopped(t *testing.T) {
 	}
 }
 
-// The process may die between the two writes of a stop, or the second may fail: the next look makes up for it, on a Node that has not
-// changed since.
+// The process may die between the two writes of a stop, or the second may fail: the next look makes
+// up for it, on a Node that has not changed since.
 func TestAStandbyNodeThatDoesNotSayStoppedIsMadeTo(t *testing.T) {
 	stale := reporting(v1alpha1.ConditionStandby, corev1.ConditionFalse, "Running", epoch().Add(-time.Hour))
 	for name, c := range map[string]struct {
@@ -362,7 +390,7 @@ func TestAStandbyNodeThatDoesNotSayStoppedIsMadeTo(t *testing.T) {
 			r := newRig(t, nodeIn(v1alpha1.StateStandby, booting, c.said), nodePool(5, 0))
 			r.sweep(instance(c.state))
 			r.reconcile()
-			if got := condition(r.node("c"), v1alpha1.ConditionStandby); got == nil || got.Status != c.want {
+			if got := transition.Condition(r.node("c"), v1alpha1.ConditionStandby); got == nil || got.Status != c.want {
 				t.Errorf("condition %+v, want %s", got, c.want)
 			}
 		})
@@ -379,7 +407,8 @@ func TestIntentsOfAnEarlierProcessAreCarriedOutAtOnce(t *testing.T) {
 	}{
 		"a start": {
 			nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch().Add(-2*time.Second)), silent),
-			instance(provider.InstanceStopped, withTag(v1alpha1.LabelState, "starting")), []string{"start i-c", "count p pending"},
+			instance(provider.InstanceStopped, withTag(v1alpha1.LabelState, "starting")),
+			[]string{"start i-c", "count p pending"},
 		},
 		"a start of our own": {
 			nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch()), silent),
@@ -415,17 +444,19 @@ func TestIntentsOfAnEarlierProcessAreCarriedOutAtOnce(t *testing.T) {
 	}
 }
 
-// TestCallsThatHangLeaveWorkers: more instances are to be stopped than there are workers, and the cloud answers none of the
-// calls. A part of the workers stays for what needs no cloud; the other calls are made once these have ended.
+// TestCallsThatHangLeaveWorkers: more instances are to be stopped than there are workers, and the
+// cloud answers none of the calls. A part of the workers stays for what needs no cloud; the other
+// calls are made once these have ended.
 func TestCallsThatHangLeaveWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var objects []client.Object
 		var list []*provider.Instance
 		for i := range nodeWorkers + 8 {
 			id := fmt.Sprintf("i-%02d", i)
-			objects = append(objects, drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-2*time.Second)), func(n *corev1.Node) {
-				n.Name, n.UID, n.Spec.ProviderID = "n"+id, types.UID(id), "fake:///zone-a/"+id
-			}))
+			objects = append(objects, drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-2*time.Second)),
+				func(n *corev1.Node) {
+					n.Name, n.UID, n.Spec.ProviderID = "n"+id, types.UID(id), "fake:///zone-a/"+id
+				}))
 			list = append(list, instance(provider.InstanceRunning, withTag(v1alpha1.LabelState, "stopping"), called(id)))
 		}
 		r := newRig(t, append(objects, nodePool(100, 0))...)
@@ -475,12 +506,14 @@ func TestWhatIsOnItsWayKeepsTheSweepAwake(t *testing.T) {
 		node *corev1.Node
 		want bool
 	}{
-		"starting":                   {nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch())), true},
-		"stop intended":              {drained(markedAt(v1alpha1.AnnotationStopIntent, epoch())), true},
-		"draining":                   {drained(markedAt(v1alpha1.AnnotationStoppingSince, epoch())), false},
-		"standing by":                {nodeIn(v1alpha1.StateStandby), false},
-		"running":                    {nodeIn(v1alpha1.StateRunning), false},
-		"standing by after an error": {nodeIn(v1alpha1.StateStandby, markedAt(v1alpha1.AnnotationStopIntent, epoch())), false},
+		"starting": {nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch())),
+			true},
+		"stop intended": {drained(markedAt(v1alpha1.AnnotationStopIntent, epoch())), true},
+		"draining":      {drained(markedAt(v1alpha1.AnnotationStoppingSince, epoch())), false},
+		"standing by":   {nodeIn(v1alpha1.StateStandby), false},
+		"running":       {nodeIn(v1alpha1.StateRunning), false},
+		"standing by after an error": {nodeIn(v1alpha1.StateStandby, markedAt(v1alpha1.AnnotationStopIntent, epoch())),
+			false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, c.node, nodePool(5, 0))
@@ -495,10 +528,12 @@ func TestWhatIsOnItsWayKeepsTheSweepAwake(t *testing.T) {
 	}
 }
 
-// A node that runs and says Standby misleads whoever reads its conditions. Pods do not wait for that write.
+// A node that runs and says Standby misleads readers of its conditions. Pods do not wait for
+// that write.
 func TestToRunningTurnsTheConditionAround(t *testing.T) {
 	said := reporting(v1alpha1.ConditionStandby, corev1.ConditionTrue, "Stopped", epoch().Add(-time.Hour))
-	r := newRig(t, nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch()), said), nodePool(5, 0))
+	r := newRig(t, nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch()), said),
+		nodePool(5, 0))
 	r.sweep(instance(provider.InstanceRunning))
 	r.statusing = func() error {
 		if got := r.node("c").Labels[v1alpha1.LabelState]; got != "running" {
@@ -512,11 +547,11 @@ func TestToRunningTurnsTheConditionAround(t *testing.T) {
 	r.statusing = nil
 	r.reconcile() // marks it empty
 	r.reconcile()
-	standby := condition(r.node("c"), v1alpha1.ConditionStandby)
+	standby := transition.Condition(r.node("c"), v1alpha1.ConditionStandby)
 	if standby.Status != corev1.ConditionFalse || !standby.LastTransitionTime.Time.Equal(epoch()) {
 		t.Errorf("condition %+v, want False since now", standby)
 	}
-	if ready := condition(r.node("c"), corev1.NodeReady); ready.Status != corev1.ConditionTrue {
+	if ready := transition.Condition(r.node("c"), corev1.NodeReady); ready.Status != corev1.ConditionTrue {
 		t.Errorf("Ready %s: not ours to change", ready.Status)
 	}
 	r.statusing = func() error { t.Error("it is written again"); return nil }
@@ -526,7 +561,8 @@ func TestToRunningTurnsTheConditionAround(t *testing.T) {
 // A start that a crash left open is asked for again, and counts as what it is.
 func TestAResumedStartIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch().Add(-time.Minute)), func(n *corev1.Node) { n.Status.Conditions = nil }), nodePool(5, 0))
+		r := newRig(t, nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch().Add(-time.Minute)),
+			func(n *corev1.Node) { n.Status.Conditions = nil }), nodePool(5, 0))
 		r.sweep(instance(provider.InstanceStopped))
 		r.reconcile()
 		ctx, stop := context.WithCancel(t.Context())

@@ -3,11 +3,13 @@ package scaler
 import (
 	"context"
 
-	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// origin is what an instance was, or would be, launched from. Each part is empty where it is not known.
+// origin is what an instance was, or would be, launched from. Each part is empty where it is not
+// known.
 type origin struct{ class, template, ami string }
 
 // present is what would be launched for the pool now. A class that does not exist is not known.
@@ -19,7 +21,8 @@ func present(ctx context.Context, classes classKinds, pool *v1alpha1.NodePool) o
 	return o
 }
 
-// originOf is what the instance was launched from: its tags say it, and the Node's annotations where an instance has none.
+// originOf is what the instance was launched from: its tags say it, and the Node's annotations
+// where an instance has none.
 func originOf(e entry, n *corev1.Node) origin {
 	read := func(key string, ok func(string) bool) string {
 		if v := e.Tags[key]; ok(v) {
@@ -32,7 +35,8 @@ func originOf(e entry, n *corev1.Node) origin {
 	}
 	said := func(v string) bool { return v != "" }
 	return origin{
-		class: read(v1alpha1.AnnotationNodeClassHash, v1alpha1.IsHash), template: read(v1alpha1.AnnotationTemplateHash, v1alpha1.IsHash),
+		class: read(v1alpha1.AnnotationNodeClassHash, v1alpha1.IsHash), template: read(v1alpha1.AnnotationTemplateHash,
+			v1alpha1.IsHash),
 		ami: read(v1alpha1.AnnotationAMI, said),
 	}
 }
@@ -40,7 +44,8 @@ func originOf(e entry, n *corev1.Node) origin {
 // key names class and template: instances with the same key were launched from the same.
 func (o origin) key() string { return o.class + "/" + o.template }
 
-// drift words how the node differs from what would be launched now; empty where it does not, or nobody knows.
+// drift words how the node differs from what would be launched now; empty where it does not, or
+// nobody knows.
 func (o origin) drift(now origin) string {
 	differ := func(was, is string) bool { return was != "" && is != "" && was != is }
 	switch {
@@ -54,12 +59,14 @@ func (o origin) drift(now origin) string {
 	return ""
 }
 
-// unknown are the annotations that take a node whose launch nobody wrote down, or an older Stratos in another way, for one that was launched
-// from what stands now: it is not replaced for an upgrade of Stratos.
+// unknown are the annotations that take a node whose launch nobody wrote down, or an older Stratos
+// in another way, for one that was launched from what stands now: it is not replaced for an upgrade
+// of Stratos.
 func (o origin) unknown(now origin) map[string]string {
 	out := map[string]string{}
 	for key, pair := range map[string][2]string{
-		v1alpha1.AnnotationNodeClassHash: {o.class, now.class}, v1alpha1.AnnotationTemplateHash: {o.template, now.template}, v1alpha1.AnnotationAMI: {o.ami, now.ami},
+		v1alpha1.AnnotationNodeClassHash: {o.class, now.class}, v1alpha1.AnnotationTemplateHash: {o.template, now.template},
+		v1alpha1.AnnotationAMI: {o.ami, now.ami},
 	} {
 		if pair[0] == "" && pair[1] != "" {
 			out[key] = pair[1]

@@ -18,13 +18,14 @@ import (
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
 )
 
-// marksAtOnce bounds the tags that one sweep writes on instances of an earlier version: a sweep is one call for all pools,
-// and stays short.
+// marksAtOnce bounds the tags that one sweep writes on instances of an earlier version: a sweep is
+// one call for all pools, and stays short.
 const marksAtOnce = 20
 
 // owner tells this cluster's instances from all others.
 type owner struct {
-	// cluster is the cluster's name, uid the UID of its namespace kube-system: two clusters may have one name.
+	// cluster is the cluster's name, uid the UID of its namespace kube-system: two clusters may have
+	// one name.
 	cluster, uid string
 }
 
@@ -42,7 +43,8 @@ func (o owner) owns(i *provider.Instance) bool {
 	return ours && len(missing) == 0 && i.Tags[v1alpha1.LabelPool] != ""
 }
 
-// lost are the tags that an instance of the pool lacks. It is false where they name another owner: then it is not ours.
+// lost are the tags that an instance of the pool lacks. It is false where they name another owner:
+// then it is not ours.
 func (o owner) lost(tags map[string]string, pool v1alpha1.PoolName) (map[string]string, bool) {
 	missing := map[string]string{}
 	for key, want := range o.tags(pool) {
@@ -57,14 +59,15 @@ func (o owner) lost(tags map[string]string, pool v1alpha1.PoolName) (map[string]
 	return missing, true
 }
 
-// launchedFor is the UID of the pool that the instance was launched for; "" where its tags do not tell.
+// launchedFor is the UID of the pool that the instance was launched for; "" where its tags do not
+// tell.
 func launchedFor(tags map[string]string) string {
 	_, uid, _ := strings.Cut(tags[tagLaunch], ".")
 	return uid
 }
 
-// claims reports whether the pool claims an instance that carries no cluster's UID: it was launched for the pool, or
-// carries the pool's name where nothing tells of its launch.
+// claims reports whether the pool claims an instance that carries no cluster's UID: it was launched
+// for the pool, or carries the pool's name where nothing tells of its launch.
 func claims(pool *v1alpha1.NodePool, tags map[string]string) bool {
 	if uid := launchedFor(tags); uid != "" {
 		return uid == string(pool.UID)
@@ -72,14 +75,16 @@ func claims(pool *v1alpha1.NodePool, tags map[string]string) bool {
 	return tags[v1alpha1.LabelPool] == pool.Name
 }
 
-// foreign reports whether an instance that carries the cluster's name, and the pool's, is another cluster's.
+// foreign reports whether an instance that carries the cluster's name, and the pool's, is another
+// cluster's.
 func (o owner) foreign(i *provider.Instance, pool *v1alpha1.NodePool) bool {
 	uid := i.Tags[v1alpha1.TagClusterUID]
 	return uid != o.uid && (uid != "" || !claims(pool, i.Tags))
 }
 
-// ours parts a list of what carries this cluster's name. What has another cluster's UID, or none and nothing here claims
-// it, is another's. What is claimed and has none, from an earlier version, gets it.
+// ours parts a list of what carries this cluster's name. What has another cluster's UID, or none
+// and nothing here claims it, is another's. What is claimed and has none, from an earlier version,
+// gets it.
 func (s *sweep) ours(
 	ctx context.Context, list []*provider.Instance, asked time.Time,
 ) (mine []*provider.Instance, theirs map[v1alpha1.PoolName]others, err error) {
@@ -113,8 +118,8 @@ func (s *sweep) ours(
 	return mine, theirs, nil
 }
 
-// claimed reports whether something of this cluster claims an instance that carries no cluster's UID: this process knows
-// it as ours, a Node stands for it, or a pool claims it.
+// claimed reports whether something of this cluster claims an instance that carries no cluster's
+// UID: this process knows it as ours, a Node stands for it, or a pool claims it.
 func (s *sweep) claimed(
 	ctx context.Context, i *provider.Instance, pools func() ([]v1alpha1.NodePool, error),
 ) (bool, error) {
@@ -134,8 +139,8 @@ func (s *sweep) claimed(
 	return slices.ContainsFunc(all, func(p v1alpha1.NodePool) bool { return claims(&p, i.Tags) }), err
 }
 
-// mark writes the cluster's UID on instances that lack it, a few at each sweep. The first that is refused ends it for
-// this sweep, and its pool says why.
+// mark writes the cluster's UID on instances that lack it, a few at each sweep. The first that is
+// refused ends it for this sweep, and its pool says why.
 func (s *sweep) mark(ctx context.Context, bare []*provider.Instance, asked time.Time) {
 	marked := map[v1alpha1.InstanceID]time.Time{}
 	written, refused := 0, false
@@ -148,7 +153,7 @@ func (s *sweep) mark(ctx context.Context, bare []*provider.Instance, asked time.
 		case refused || written == marksAtOnce:
 		default:
 			tag := map[string]string{v1alpha1.TagClusterUID: s.owner.uid}
-			if err := s.cloud.UpdateInstanceTags(ctx, string(i.ID), tag); err != nil {
+			if err := s.tagger().write(ctx, i.ID, tag); err != nil {
 				refused = true
 				s.stray(ctx, entry{Instance: *i}, "it lacks the tag "+v1alpha1.TagClusterUID+" and cannot be tagged", err, asked)
 				continue
@@ -164,7 +169,8 @@ func (s *sweep) mark(ctx context.Context, bare []*provider.Instance, asked time.
 	}
 }
 
-// withTags is a copy of the instance that carries the tags too: who else holds the instance may read its tags.
+// withTags is a copy of the instance that carries the tags too: who else holds the instance may
+// read its tags.
 func withTags(i *provider.Instance, tags map[string]string) *provider.Instance {
 	out := *i
 	if out.Tags = maps.Clone(i.Tags); out.Tags == nil {
@@ -228,7 +234,8 @@ func (s *strangers) note(now map[v1alpha1.PoolName]others, log logr.Logger) []v1
 	return news
 }
 
-// degradedBy is what the pool's condition says of instances that carry its name and are another cluster's.
+// degradedBy is what the pool's condition says of instances that carry its name and are another
+// cluster's.
 func (s *strangers) degradedBy(pool v1alpha1.PoolName) (v1alpha1.Reason, string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -67,8 +67,8 @@ func (r *rig) inventoried() []string {
 	return ids
 }
 
-// Two clusters may have one name. The UID of the namespace kube-system tells their instances apart; what an earlier version
-// launched gets it where something of this cluster claims it.
+// Two clusters may have one name. The UID of the namespace kube-system tells their instances apart;
+// what an earlier version launched gets it where something of this cluster claims it.
 func TestTwoClustersWithOneName(t *testing.T) {
 	stopped := func(id string, change ...func(*provider.Instance)) *provider.Instance {
 		return instance(provider.InstanceStopped, append(change, called(id))...)
@@ -79,14 +79,21 @@ func TestTwoClustersWithOneName(t *testing.T) {
 		tagged []string
 		says   string
 	}{
-		"all are this cluster's":           {[]*provider.Instance{stopped("a")}, []string{"a"}, nil, "Healthy"},
-		"the UID of another cluster":       {[]*provider.Instance{stopped("a", ofOtherCluster)}, nil, nil, "instance a has this cluster's name and stratos.sh/cluster-uid uid-there"},
-		"several of another cluster":       {[]*provider.Instance{stopped("b", ofOtherCluster), stopped("a", ofOtherCluster)}, nil, nil, "instance a (and 1 more)"},
-		"terminated, of another cluster":   {[]*provider.Instance{instance(provider.InstanceTerminated, ofOtherCluster)}, nil, nil, "Healthy"},
-		"no UID, its Node is here":         {[]*provider.Instance{stopped("i-c", withoutUID, withTag(tagLaunch, "0.uid-there"))}, []string{"i-c"}, []string{"i-c stratos.sh/cluster-uid=uid-here"}, "Healthy"},
-		"no UID, launched for this pool":   {[]*provider.Instance{stopped("a", withoutUID, withTag(tagLaunch, "0.uid-p"))}, []string{"a"}, []string{"a stratos.sh/cluster-uid=uid-here"}, "Healthy"},
-		"no UID, launched for other pools": {[]*provider.Instance{stopped("a", withoutUID, withTag(tagLaunch, "0.uid-there"))}, nil, nil, "no Node or pool of this cluster claims it"},
-		"no UID, only a pool's name":       {[]*provider.Instance{stopped("a", withoutUID)}, []string{"a"}, []string{"a stratos.sh/cluster-uid=uid-here"}, "Healthy"},
+		"all are this cluster's": {[]*provider.Instance{stopped("a")}, []string{"a"}, nil, "Healthy"},
+		"the UID of another cluster": {[]*provider.Instance{stopped("a", ofOtherCluster)}, nil, nil,
+			"instance a has this cluster's name and stratos.sh/cluster-uid uid-there"},
+		"several of another cluster": {[]*provider.Instance{stopped("b", ofOtherCluster), stopped("a", ofOtherCluster)},
+			nil, nil, "instance a (and 1 more)"},
+		"terminated, of another cluster": {[]*provider.Instance{instance(provider.InstanceTerminated, ofOtherCluster)}, nil,
+			nil, "Healthy"},
+		"no UID, its Node is here": {[]*provider.Instance{stopped("i-c", withoutUID,
+			withTag(tagLaunch, "0.uid-there"))}, []string{"i-c"}, []string{"i-c stratos.sh/cluster-uid=uid-here"}, "Healthy"},
+		"no UID, launched for this pool": {[]*provider.Instance{stopped("a", withoutUID, withTag(tagLaunch, "0.uid-p"))},
+			[]string{"a"}, []string{"a stratos.sh/cluster-uid=uid-here"}, "Healthy"},
+		"no UID, launched for other pools": {[]*provider.Instance{stopped("a", withoutUID,
+			withTag(tagLaunch, "0.uid-there"))}, nil, nil, "no Node or pool of this cluster claims it"},
+		"no UID, only a pool's name": {[]*provider.Instance{stopped("a", withoutUID)}, []string{"a"},
+			[]string{"a stratos.sh/cluster-uid=uid-here"}, "Healthy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, nodePool(3, 0), nodeIn(v1alpha1.StateStandby))
@@ -127,7 +134,8 @@ func TestTheOtherClusterGoesAway(t *testing.T) {
 	}
 }
 
-// An upgrade writes the tag on all instances, a few at a time, and once on each although the cloud's reads lag.
+// An upgrade writes the tag on all instances, a few at a time, and once on each although the
+// cloud's reads lag.
 func TestInstancesOfAnEarlierVersionAreMarked(t *testing.T) {
 	r := newRig(t, nodePool(100, 0))
 	cloud := &marking{}
@@ -142,17 +150,20 @@ func TestInstancesOfAnEarlierVersionAreMarked(t *testing.T) {
 	if n := len(r.inventoried()); n != 2*marksAtOnce {
 		t.Errorf("the pool has %d instances", n)
 	}
-	if got := slices.Compact(slices.Sorted(slices.Values(cloud.tagged))); len(got) != 2*marksAtOnce || len(cloud.tagged) != len(got) {
+	if got := slices.Compact(slices.Sorted(slices.Values(cloud.tagged))); len(got) != 2*marksAtOnce ||
+		len(cloud.tagged) != len(got) {
 		t.Errorf("%d calls tag %d instances, want one for each of %d", len(cloud.tagged), len(got), 2*marksAtOnce)
 	}
 }
 
-// Where the tag cannot be written the instances are this cluster's all the same, and the pool says why. One call per sweep asks.
+// Where the tag cannot be written the instances are this cluster's all the same, and the pool says
+// why. One call per sweep asks.
 func TestATagThatCannotBeWrittenKeepsNothing(t *testing.T) {
 	r := newRig(t, nodePool(2, 0))
 	cloud := &marking{refused: errors.New("UnauthorizedOperation: no")}
 	cloud.list = []*provider.Instance{
-		instance(provider.InstanceStopped, called("a"), withoutUID), instance(provider.InstanceStopped, called("b"), withoutUID),
+		instance(provider.InstanceStopped, called("a"), withoutUID), instance(provider.InstanceStopped, called("b"),
+			withoutUID),
 	}
 	s := r.sweeps(cloud)
 	r.once(s)
@@ -212,9 +223,11 @@ func TestTheClustersUIDIsRead(t *testing.T) {
 		answers []error
 		fails   string
 	}{
-		"at once":                      {[]error{nil}, ""},
-		"the API server does not come": {[]error{errors.New("connection refused"), apierrors.NewNotFound(namespaces, "kube-system"), nil}, ""},
-		"the right is missing":         {[]error{apierrors.NewForbidden(namespaces, "kube-system", nil)}, "namespace kube-system"},
+		"at once": {[]error{nil}, ""},
+		"the API server does not come": {[]error{errors.New("connection refused"),
+			apierrors.NewNotFound(namespaces, "kube-system"), nil}, ""},
+		"the right is missing": {[]error{apierrors.NewForbidden(namespaces, "kube-system", nil)},
+			"namespace kube-system"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -246,7 +259,8 @@ func (c *countingPools) List(ctx context.Context, list client.ObjectList, opts .
 	return c.Reader.List(ctx, list, opts...)
 }
 
-// TestASweepListsThePoolsOnce, however many instances carry no cluster's UID, and not at all where each carries one.
+// TestASweepListsThePoolsOnce, however many instances carry no cluster's UID, and not at all where
+// each carries one.
 func TestASweepListsThePoolsOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*provider.Instance)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -29,7 +28,8 @@ import (
 )
 
 const (
-	// explainAfter gives the extender, maybe in another replica, the time to claim a node for the pod and to publish it.
+	// explainAfter gives the extender, maybe in another replica, the time to claim a node for the pod
+	// and to publish it.
 	explainAfter = 2 * time.Second
 	// explainAgain is how soon the reason of a pod that still waits is looked at again.
 	explainAgain = time.Minute
@@ -45,10 +45,11 @@ type podQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // podKey names a pod, not its uid: a pod that is gone is known by its name only.
 type podKey = types.NamespacedName
 
-// pending looks after the pods that wait. Those of a scheduler without the extender it promises room and starts nodes
-// for, at once. Those of a scheduler with it are the extender's: a pod that the scheduler asks nobody about fits no
-// standby node, so none is started for it. Either kind is told why, where no node is on its way, and counts as demand
-// for new instances. It runs on the leader.
+// pending looks after the pods that wait. Those of a scheduler without the extender it promises
+// room and starts nodes for, at once. Those of a scheduler with it are the extender's: a pod that
+// the scheduler asks nobody about fits no standby node, so none is started for it. Either kind is
+// told why, where no node is on its way, and counts as demand for new instances. It runs on the
+// leader.
 type pending struct {
 	reader client.Reader
 	writer client.Writer
@@ -73,10 +74,12 @@ type pending struct {
 	queue atomic.Pointer[podQueue]
 	// mu guards the fields below.
 	mu sync.Mutex
-	// recalled are the pods that the scheduler was made to ask about again, and when the last of them was.
+	// recalled are the pods that the scheduler was made to ask about again, and when the last of them
+	// was.
 	recalled   map[podKey]types.UID
 	recalledAt time.Time
-	// told is what was last said of a pod, so that an event is written when the reason changes, not at every look.
+	// told is what was last said of a pod, so that an event is written when the reason changes, not at
+	// every look.
 	told map[podKey]string
 	// waits are the pods that are pending.
 	waits map[podKey]wait
@@ -88,7 +91,7 @@ type pending struct {
 // Reconcile looks at one pod.
 func (c *pending) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Result, error) {
 	if c.ready() != nil { // with half a cluster in view no node has room, and an instance would be launched for nothing
-		return ctrl.Result{RequeueAfter: viewAgain}, nil
+		return ctrl.Result{RequeueAfter: viewAgain}, nil //nolint:nilerr // not ready yet is no error
 	}
 	pod := &corev1.Pod{}
 	if err := c.reader.Get(ctx, req.NamespacedName, pod); err != nil {
@@ -126,7 +129,8 @@ func (c *pending) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 			return ctrl.Result{RequeueAfter: explainAgain}, nil
 		}
 		if placed.Verdict == claim.Pass && c.firstPass(pod) {
-			// A node that has come to run in between takes the pod, and its scheduler is about to see that: nothing is to be launched.
+			// A node that has come to run in between takes the pod, and its scheduler is about to see that:
+			// nothing is to be launched.
 			return ctrl.Result{RequeueAfter: explainAfter}, nil
 		}
 	} else if left := c.explainIn(pod, verdict); left > 0 {
@@ -136,9 +140,10 @@ func (c *pending) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 	return ctrl.Result{RequeueAfter: again}, err
 }
 
-// forgotten returns a standby node that would take a pod of the extender's which has no claim: the replica that promised it room may have
-// died before it wrote that down, and nothing else would bring the pod back to the scheduler for minutes. It does so once for a pod: where the
-// scheduler asks again and nothing starts, it knows a reason that we do not know.
+// forgotten returns a standby node that would take a pod of the extender's which has no claim: the
+// replica that promised it room may have died before it wrote that down, and nothing else would
+// bring the pod back to the scheduler for minutes. It does so once for a pod: where the scheduler
+// asks again and nothing starts, it knows a reason that we do not know.
 func (c *pending) forgotten(pod *corev1.Pod) (v1alpha1.NodeName, bool) {
 	if !slices.Contains(c.schedulers, pod.Spec.SchedulerName) || claim.MayNotStart(pod) != "" {
 		return "", false
@@ -154,8 +159,8 @@ func (c *pending) forgotten(pod *corev1.Pod) (v1alpha1.NodeName, bool) {
 	return c.placer.Startable(pod)
 }
 
-// recall touches the Node: any event of one has the scheduler ask about all its waiting pods again. So one touch does for the many pods
-// that were forgotten at the same time.
+// recall touches the Node: any event of one has the scheduler ask about all its waiting pods again.
+// So one touch does for the many pods that were forgotten at the same time.
 func (c *pending) recall(ctx context.Context, node v1alpha1.NodeName) error {
 	now := c.now()
 	c.mu.Lock()
@@ -167,13 +172,11 @@ func (c *pending) recall(ctx context.Context, node v1alpha1.NodeName) error {
 	if enough {
 		return nil
 	}
-	body := `{"metadata":{"annotations":{"` + v1alpha1.AnnotationNudgedAt + `":"` + now.UTC().Format(time.RFC3339Nano) + `"}}}`
-	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: string(node)}}
-	return client.IgnoreNotFound(c.writer.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(body))))
+	return view.Nudge(ctx, c.writer, node, now)
 }
 
-// scheduled returns what the scheduler says of a pod that it cannot place; nil where it is placed, nominated or not
-// judged yet.
+// scheduled returns what the scheduler says of a pod that it cannot place; nil where it is placed,
+// nominated or not judged yet.
 func scheduled(pod *corev1.Pod) *corev1.PodCondition {
 	if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || pod.Status.NominatedNodeName != "" {
 		return nil
@@ -188,8 +191,8 @@ func scheduled(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// failing is the name of the scheduler that fails over the pod, "" where none does. A pod that has a claim counts too: its node may run, and
-// nobody binds it.
+// failing is the name of the scheduler that fails over the pod, "" where none does. A pod that has
+// a claim counts too: its node may run, and nobody binds it.
 func failing(pod *corev1.Pod, verdict *corev1.PodCondition) string {
 	if verdict == nil || verdict.Reason != corev1.PodReasonSchedulerError {
 		return ""
@@ -215,7 +218,8 @@ func (c *pending) fails(pod podKey, scheduler string) {
 	}
 }
 
-// unserved counts the pod as demand for a new instance where one could serve it, and says so, or why not. It returns when to look again.
+// unserved counts the pod as demand for a new instance where one could serve it, and says so, or
+// why not. It returns when to look again.
 func (c *pending) unserved(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
 	found, err := c.why(ctx, pod)
 	if err != nil || found.why == "" {
@@ -236,18 +240,21 @@ func (c *pending) unserved(ctx context.Context, pod *corev1.Pod) (time.Duration,
 		c.poolChanged(ctx, found.pool)
 	}
 	if !found.coming { // else it was told of its launch
-		c.say(pod, v1alpha1.ReasonColdLaunch, found.why+": launching a new instance in pool "+string(found.pool)+inWords(found.zones))
+		c.say(pod, v1alpha1.ReasonColdLaunch,
+			found.why+": launching a new instance in pool "+string(found.pool)+inWords(found.zones))
 	}
 	return explainAgain, nil
 }
 
-// refuse ends the pod's demand and says why. What was said stays remembered, or each look would say it again.
+// refuse ends the pod's demand and says why. What was said stays remembered, or each look would say
+// it again.
 func (c *pending) refuse(ctx context.Context, pod *corev1.Pod, why string) {
 	c.withdraw(ctx, client.ObjectKeyFromObject(pod))
 	c.say(pod, v1alpha1.ReasonStandbyUnavailable, why)
 }
 
-// measure tells how long the pod waited for a node that opened at the end of its warm-up. A pod with a claim is measured by that.
+// measure tells how long the pod waited for a node that opened at the end of its warm-up. A pod
+// with a claim is measured by that.
 func (c *pending) measure(pod *corev1.Pod) {
 	if pod.Spec.NodeName == "" {
 		return // nominated: it is bound in a moment
@@ -330,9 +337,10 @@ func (c *pending) why(ctx context.Context, pod *corev1.Pod) (finding, error) {
 	return c.choose(ctx, pod, pools.Items, nodes.Items), nil
 }
 
-// choose picks the pool that is to launch for the pod: the one that has done so, as long as its instances are warming up, else the heaviest
-// that could. Without the first, a pool that stands at its poolSize by that very launch would no longer wait for it: its node would be stopped
-// when it is warm and started again for the pod, or a second pool would launch as well.
+// choose picks the pool that is to launch for the pod: the one that has done so, as long as its
+// instances are warming up, else the heaviest that could. Without the first, a pool that stands at
+// its poolSize by that very launch would no longer wait for it: its node would be stopped when it
+// is warm and started again for the pod, or a second pool would launch as well.
 func (c *pending) choose(ctx context.Context, pod *corev1.Pod, pools []v1alpha1.NodePool, nodes []corev1.Node) finding {
 	judge, launched, daemons := c.view.Judge(pod), c.demand.poolOf(pod), c.view.Daemons()
 	var reasons []string
@@ -373,15 +381,16 @@ func claimedOn(nodes []corev1.Node, pod types.UID) bool {
 	})
 }
 
-// again has a pod looked at because its volumes have changed. It never blocks: on a replica that is not the leader nobody
-// would ever read.
+// again has a pod looked at because its volumes have changed. It never blocks: on a replica that is
+// not the leader nobody would ever read.
 func (c *pending) again(pod podKey) {
 	if q := c.queue.Load(); q != nil {
 		(*q).Add(reconcile.Request{NamespacedName: pod})
 	}
 }
 
-// againLater has a pod looked at whose claim another replica is about to move, or was, if that replica is gone. It never blocks.
+// againLater has a pod looked at whose claim another replica is about to move, or was, if that
+// replica is gone. It never blocks.
 func (c *pending) againLater(pod podKey) {
 	if q := c.queue.Load(); q != nil {
 		(*q).AddAfter(reconcile.Request{NamespacedName: pod}, explainAfter)
@@ -390,7 +399,8 @@ func (c *pending) againLater(pod podKey) {
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 
-// setup registers the controller. It sees all pods: what is remembered of one has to be forgotten when it is placed.
+// setup registers the controller. It sees all pods: what is remembered of one has to be forgotten
+// when it is placed.
 func (c *pending) setup(mgr manager.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("pending").For(&corev1.Pod{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: pendingWorkers}).

@@ -26,28 +26,33 @@ func unschedulable(change ...func(*corev1.Pod)) *corev1.Pod {
 	return boundPod("a", append([]func(*corev1.Pod){func(p *corev1.Pod) {
 		p.Spec.NodeName, p.Spec.SchedulerName = "", v1alpha1.SchedulerName
 		p.Status.Conditions = []corev1.PodCondition{{
-			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.NewTime(epoch()),
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+			LastTransitionTime: metav1.NewTime(epoch()),
 		}}
 	}}, change...)...)
 }
 
 func needing(cpu string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
-		p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}}
+		p.Spec.Containers = []corev1.Container{
+			{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}},
+		}
 	}
 }
 
-// looksAfter is the watch of pending pods over what the rig's API server holds now; the pools that it has looked at again go
-// to the rig's log.
+// looksAfter is the watch of pending pods over what the rig's API server holds now; the pools that
+// it has looked at again go to the rig's log.
 func (r *rig) looksAfter() *pending {
 	r.t.Helper()
 	clock, seen := func() time.Time { return r.now }, r.view()
 	return &pending{
 		classes: r.pools.classes,
-		reader:  r.api, writer: r.api, ledger: r.ledger, demand: r.demand, events: r.events, schedulers: []string{v1alpha1.SchedulerName},
-		recalled: map[podKey]types.UID{}, told: map[podKey]string{}, waits: map[podKey]wait{},
+		reader:  r.api, writer: r.api, ledger: r.ledger, demand: r.demand, events: r.events,
+		schedulers: []string{v1alpha1.SchedulerName},
+		recalled:   map[podKey]types.UID{}, told: map[podKey]string{}, waits: map[podKey]wait{},
 		failing: map[podKey]string{}, errors: r.nodes.metrics.schedulerErrors,
-		now: clock, view: seen, ready: func() error { return nil }, placer: start.NewPlacer(r.ledger, seen, r.nodes.starter, r.events, clock),
+		now: clock, view: seen, ready: func() error { return nil }, placer: start.NewPlacer(r.ledger, seen, r.nodes.starter,
+			r.events, clock),
 		poolChanged: func(_ context.Context, pool v1alpha1.PoolName) { r.note("pool " + string(pool)) },
 	}
 }
@@ -88,14 +93,16 @@ func counting(total int32) func(*v1alpha1.NodePool) {
 
 func (r *rig) look(c *pending) {
 	r.t.Helper()
-	if _, err := c.Reconcile(r.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "a"}}); err != nil {
+	if _, err := c.Reconcile(r.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "default",
+		Name: "a"}}); err != nil {
 		r.t.Fatal(err)
 	}
 }
 
 func TestExplainSays(t *testing.T) {
 	standby := func(change ...func(*corev1.Node)) *corev1.Node {
-		return nodeIn(v1alpha1.StateStandby, append([]func(*corev1.Node){func(n *corev1.Node) { n.Spec.Unschedulable = true }, annotated(v1alpha1.AnnotationCordoned, "true")}, change...)...)
+		return nodeIn(v1alpha1.StateStandby, append([]func(*corev1.Node){func(n *corev1.Node) { n.Spec.Unschedulable = true },
+			annotated(v1alpha1.AnnotationCordoned, "true")}, change...)...)
 	}
 	second := func(n *corev1.Node) { n.Name, n.UID = "b", "uid-b" }
 	yes := true
@@ -104,31 +111,45 @@ func TestExplainSays(t *testing.T) {
 		after   time.Duration
 		want    string // "" for no event
 	}{
-		"there is no pool":             {[]client.Object{unschedulable()}, time.Minute, "there is no NodePool"},
-		"the pool is empty yet":        {[]client.Object{unschedulable(), nodePool(2, 1)}, time.Minute, "ColdLaunch pool p has no node yet: launching a new instance in pool p"},
-		"it is larger than any node":   {[]client.Object{unschedulable(needing("5")), nodePool(2, 1), standby()}, time.Minute, "pool p: needs 5 cpu, node has 4 left"},
-		"it selects other nodes":       {[]client.Object{unschedulable(func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }), nodePool(2, 1), standby()}, time.Minute, "pool p: "},
-		"all nodes are in use":         {[]client.Object{unschedulable(needing("1")), nodePool(1, 1, counting(1)), nodeIn(v1alpha1.StateRunning)}, time.Minute, "pool p is at its poolSize of 1"},
-		"another node may be launched": {[]client.Object{unschedulable(needing("1")), nodePool(2, 1, counting(1)), nodeIn(v1alpha1.StateRunning)}, time.Minute, "ColdLaunch pool p has no standby node with room now: launching a new instance in pool p"},
-		"the pool goes":                {[]client.Object{unschedulable(needing("1")), nodePool(2, 1, deleted), nodeIn(v1alpha1.StateRunning)}, time.Minute, "StandbyUnavailable pool p is being deleted"},
-		"a person keeps the node back": {[]client.Object{unschedulable(needing("1")), nodePool(2, 1), standby(annotated(v1alpha1.AnnotationDoNotStart, "true"))}, time.Minute, "ColdLaunch pool p: its standby nodes are kept back: annotated stratos.sh/do-not-start: launching"},
+		"there is no pool": {[]client.Object{unschedulable()}, time.Minute, "there is no NodePool"},
+		"the pool is empty yet": {[]client.Object{unschedulable(), nodePool(2, 1)}, time.Minute,
+			"ColdLaunch pool p has no node yet: launching a new instance in pool p"},
+		"it is larger than any node": {[]client.Object{unschedulable(needing("5")), nodePool(2, 1), standby()}, time.Minute,
+			"pool p: needs 5 cpu, node has 4 left"},
+		"it selects other nodes": {[]client.Object{unschedulable(func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }), nodePool(2, 1), standby()}, time.Minute, "pool p: "},
+		"all nodes are in use": {[]client.Object{unschedulable(needing("1")), nodePool(1, 1, counting(1)),
+			nodeIn(v1alpha1.StateRunning)}, time.Minute, "pool p is at its poolSize of 1"},
+		"another node may be launched": {[]client.Object{unschedulable(needing("1")), nodePool(2, 1, counting(1)),
+			nodeIn(v1alpha1.StateRunning)}, time.Minute,
+			"ColdLaunch pool p has no standby node with room now: launching a new instance in pool p"},
+		"the pool goes": {[]client.Object{unschedulable(needing("1")), nodePool(2, 1, deleted),
+			nodeIn(v1alpha1.StateRunning)}, time.Minute, "StandbyUnavailable pool p is being deleted"},
+		"a person keeps the node back": {[]client.Object{unschedulable(needing("1")), nodePool(2, 1),
+			standby(annotated(v1alpha1.AnnotationDoNotStart, "true"))}, time.Minute,
+			"ColdLaunch pool p: its standby nodes are kept back: annotated stratos.sh/do-not-start: launching"},
 		"of two reasons the first node's, by name": {
-			[]client.Object{unschedulable(needing("1")), nodePool(2, 1), standby(annotated(v1alpha1.AnnotationDoNotStart, "true")), standby(second, annotated(v1alpha1.AnnotationCordoned, ""))},
+			[]client.Object{unschedulable(needing("1")), nodePool(2, 1), standby(annotated(v1alpha1.AnnotationDoNotStart,
+				"true")), standby(second, annotated(v1alpha1.AnnotationCordoned, ""))},
 			time.Minute, "ColdLaunch pool p: its standby nodes are kept back: cordoned by somebody else: launching",
 		},
 		"no room beside the pods of DaemonSets": {
-			[]client.Object{unschedulable(needing("3950m")), nodePool(2, 1), standby(), agents()}, time.Minute, "StandbyUnavailable pool p: needs 3950m cpu, node has 3900m left",
+			[]client.Object{unschedulable(needing("3950m")), nodePool(2, 1), standby(), agents()}, time.Minute,
+			"StandbyUnavailable pool p: needs 3950m cpu, node has 3900m left",
 		},
 		"nor on an instance of a pool that has none running": {
-			[]client.Object{unschedulable(needing("3950m")), nodePool(2, 1), nodeIn(v1alpha1.StateRunning), agents()}, time.Minute, "StandbyUnavailable pool p",
+			[]client.Object{unschedulable(needing("3950m")), nodePool(2, 1), nodeIn(v1alpha1.StateRunning), agents()},
+			time.Minute, "StandbyUnavailable pool p",
 		},
 		"room beside them": {
-			[]client.Object{unschedulable(needing("3900m")), nodePool(2, 1, counting(1)), nodeIn(v1alpha1.StateRunning), agents()}, time.Minute, "ColdLaunch pool p",
+			[]client.Object{unschedulable(needing("3900m")), nodePool(2, 1, counting(1)), nodeIn(v1alpha1.StateRunning),
+				agents()}, time.Minute, "ColdLaunch pool p",
 		},
-		"too early to say":            {[]client.Object{unschedulable()}, 2*time.Second - 1, ""},
-		"another replica has claimed": {[]client.Object{unschedulable(), nodePool(2, 1), standby(annotated(v1alpha1.AnnotationClaims, "x,a"))}, time.Minute, ""},
-		"it is bound":                 {[]client.Object{unschedulable(func(p *corev1.Pod) { p.Spec.NodeName = "c" })}, time.Minute, ""},
-		"it is nominated":             {[]client.Object{unschedulable(func(p *corev1.Pod) { p.Status.NominatedNodeName = "c" })}, time.Minute, ""},
+		"too early to say": {[]client.Object{unschedulable()}, 2*time.Second - 1, ""},
+		"another replica has claimed": {[]client.Object{unschedulable(), nodePool(2, 1),
+			standby(annotated(v1alpha1.AnnotationClaims, "x,a"))}, time.Minute, ""},
+		"it is bound": {[]client.Object{unschedulable(func(p *corev1.Pod) { p.Spec.NodeName = "c" })},
+			time.Minute, ""},
+		"it is nominated": {[]client.Object{unschedulable(func(p *corev1.Pod) { p.Status.NominatedNodeName = "c" })}, time.Minute, ""},
 		"of another scheduler's pod it is said at once": {[]client.Object{unschedulable(func(p *corev1.Pod) { p.Spec.SchedulerName = "default-scheduler" })}, 0, "StandbyUnavailable there is no NodePool"},
 		"its scheduler fails": {[]client.Object{unschedulable(func(p *corev1.Pod) {
 			p.Status.Conditions[0].Reason, p.Status.Conditions[0].Message = corev1.PodReasonSchedulerError, "no such volume"
@@ -146,7 +167,8 @@ func TestExplainSays(t *testing.T) {
 			r.look(r.looksAfter())
 			said := r.said()
 			if c.want == "" && len(said) > 0 || c.want != "" && !slices.ContainsFunc(said, func(s string) bool {
-				return (strings.Contains(s, "StandbyUnavailable") || strings.Contains(c.want, "ColdLaunch")) && strings.Contains(s, c.want)
+				return (strings.Contains(s, "StandbyUnavailable") || strings.Contains(c.want, "ColdLaunch")) &&
+					strings.Contains(s, c.want)
 			}) {
 				t.Errorf("events %q, want %q", said, c.want)
 			}
@@ -154,11 +176,13 @@ func TestExplainSays(t *testing.T) {
 	}
 }
 
-// The replica that promised a pod room may have died before it wrote that down. The scheduler, which was told to wait, is made to ask again
-// instead of an instance being launched beside a standby node; once, for it may know a reason that we do not.
+// The replica that promised a pod room may have died before it wrote that down. The scheduler,
+// which was told to wait, is made to ask again instead of an instance being launched beside a
+// standby node; once, for it may know a reason that we do not.
 func TestAForgottenPodIsAskedAboutAgain(t *testing.T) {
 	standby := func(change ...func(*corev1.Node)) *corev1.Node {
-		return nodeIn(v1alpha1.StateStandby, append([]func(*corev1.Node){func(n *corev1.Node) { n.Spec.Unschedulable = true }, annotated(v1alpha1.AnnotationCordoned, "true")}, change...)...)
+		return nodeIn(v1alpha1.StateStandby, append([]func(*corev1.Node){func(n *corev1.Node) { n.Spec.Unschedulable = true },
+			annotated(v1alpha1.AnnotationCordoned, "true")}, change...)...)
 	}
 	pool := func() *v1alpha1.NodePool { return nodePool(5, 0, counting(1)) }
 	yes := true
@@ -170,14 +194,18 @@ func TestAForgottenPodIsAskedAboutAgain(t *testing.T) {
 		node *corev1.Node
 		want []string
 	}{
-		"a standby node would take it":  {unschedulable(needing("1")), standby(), []string{"patch c standby"}},
-		"the node runs":                 {unschedulable(needing("1")), nodeIn(v1alpha1.StateRunning), []string{"pool p"}},
-		"it does not fit":               {unschedulable(needing("5")), standby(), nil},
-		"the node rests":                {unschedulable(needing("1")), standby(markedAt(v1alpha1.AnnotationUnavailableUntil, epoch().Add(time.Hour))), []string{"pool p"}},
-		"a person keeps the node back":  {unschedulable(needing("1")), standby(annotated(v1alpha1.AnnotationDoNotStart, "true")), []string{"pool p"}},
-		"another replica has a promise": {unschedulable(needing("1")), standby(annotated(v1alpha1.AnnotationClaims, "a")), nil},
-		"it starts no node":             {unschedulable(needing("1"), ofDaemonSet), standby(), nil},
-		"its scheduler never asks":      {unschedulable(needing("5"), func(p *corev1.Pod) { p.Spec.SchedulerName = "default-scheduler" }), standby(), nil},
+		"a standby node would take it": {unschedulable(needing("1")), standby(), []string{"patch c standby"}},
+		"the node runs":                {unschedulable(needing("1")), nodeIn(v1alpha1.StateRunning), []string{"pool p"}},
+		"it does not fit":              {unschedulable(needing("5")), standby(), nil},
+		"the node rests": {unschedulable(needing("1")), standby(markedAt(v1alpha1.AnnotationUnavailableUntil,
+			epoch().Add(time.Hour))), []string{"pool p"}},
+		"a person keeps the node back": {unschedulable(needing("1")), standby(annotated(v1alpha1.AnnotationDoNotStart,
+			"true")), []string{"pool p"}},
+		"another replica has a promise": {unschedulable(needing("1")), standby(annotated(v1alpha1.AnnotationClaims, "a")),
+			nil},
+		"it starts no node": {unschedulable(needing("1"), ofDaemonSet), standby(), nil},
+		"its scheduler never asks": {unschedulable(needing("5"),
+			func(p *corev1.Pod) { p.Spec.SchedulerName = "default-scheduler" }), standby(), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, c.pod, pool(), c.node)
@@ -243,7 +271,8 @@ func TestPodsOverWhichTheSchedulerFailsAreCounted(t *testing.T) {
 	}
 }
 
-// A pod that a running node takes is the scheduler's: only if it still waits later is an instance launched for it.
+// A pod that a running node takes is the scheduler's: only if it still waits later is an instance
+// launched for it.
 func TestNothingIsLaunchedForAPodThatARunningNodeTakes(t *testing.T) {
 	r := newRig(t, unschedulable(needing("1"), func(p *corev1.Pod) { p.Spec.SchedulerName = "default-scheduler" }),
 		nodePool(2, 1, counting(1)), nodeIn(v1alpha1.StateRunning))
@@ -264,8 +293,10 @@ func TestNoPodIsJudgedByHalfAView(t *testing.T) {
 	r.now = epoch().Add(time.Minute)
 	c := r.looksAfter()
 	whole := c.view
-	c.view, c.ready = view.New(r.ledger, func() time.Time { return r.now }), func() error { return errors.New("not synced") }
-	again, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "a"}})
+	c.view, c.ready = view.New(r.ledger, func() time.Time { return r.now }),
+		func() error { return errors.New("not synced") }
+	again, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "default",
+		Name: "a"}})
 	if err != nil || again.RequeueAfter <= 0 || again.RequeueAfter > time.Second {
 		t.Errorf("%+v, %v: want another look soon", again, err)
 	}
@@ -279,7 +310,8 @@ func TestNoPodIsJudgedByHalfAView(t *testing.T) {
 	}
 }
 
-// An instance that was launched for a pod fills the pool. The pod goes on wanting it until it is there, and no other pool launches as well.
+// An instance that was launched for a pod fills the pool. The pod goes on wanting it until it is
+// there, and no other pool launches as well.
 func TestDemandLastsUntilTheLaunchedNodeIsThere(t *testing.T) {
 	warmingNode := nodeIn(v1alpha1.StateWarmup, func(n *corev1.Node) { n.Name, n.UID = "new", "uid-new" })
 	other := nodePool(5, 0, func(p *v1alpha1.NodePool) { p.Name, p.Spec.Weight = "q", new(int32(5)) })
@@ -326,7 +358,14 @@ func TestDemandLastsUntilTheLaunchedNodeIsThere(t *testing.T) {
 func TestExplainSaysWhereVolumesAre(t *testing.T) {
 	mounted := func(p *corev1.Pod) {
 		p.Spec.SchedulerName = "default-scheduler"
-		p.Spec.Volumes = []corev1.Volume{{Name: "d", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+		p.Spec.Volumes = []corev1.Volume{
+			{
+				Name: "d",
+				VolumeSource: corev1.VolumeSource{
+					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+				},
+			},
+		}
 	}
 	r := newRig(t, unschedulable(needing("1"), mounted), nodePool(2, 1, counting(1)), nodeIn(v1alpha1.StateStandby))
 	c := r.looksAfter()
@@ -341,7 +380,8 @@ func TestExplainSaysWhereVolumesAre(t *testing.T) {
 	} {
 		step.event()
 		r.look(c)
-		if got := r.said(); len(got) != 1 || !strings.Contains(got[0], "StandbyUnavailable pool p: volume claim data cannot be used there: "+step.want) {
+		if got := r.said(); len(got) != 1 ||
+			!strings.Contains(got[0], "StandbyUnavailable pool p: volume claim data cannot be used there: "+step.want) {
 			t.Errorf("events %q, want %q", got, step.want)
 		}
 	}

@@ -15,10 +15,11 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
 
-// podsNotReady turns the Ready conditions of the node's pods to False, so that they are no endpoints of Services while the
-// instance is stopped. kube-controller-manager does that only where it turns the Node's Ready itself, and Stratos is first
-// with that. The pods are read from the API server, because the cache keeps no status of bound pods. One pod that cannot be
-// written keeps no other. A conflict is a pod that changed since it was read.
+// podsNotReady turns the Ready conditions of the node's pods to False, so that they are no
+// endpoints of Services while the instance is stopped. kube-controller-manager does that only where
+// it turns the Node's Ready itself, and Stratos is first with that. The pods are read from the API
+// server, because the cache keeps no status of bound pods. One pod that cannot be written keeps no
+// other. A conflict is a pod that changed since it was read.
 func (c *nodes) podsNotReady(ctx context.Context, node string) error {
 	bound := &corev1.PodList{}
 	if err := c.live.List(ctx, bound, client.MatchingFields{"spec.nodeName": node}); err != nil {
@@ -28,7 +29,8 @@ func (c *nodes) podsNotReady(ctx context.Context, node string) error {
 	if len(ready) == 0 {
 		return nil
 	}
-	// After the list: where no start was asked for by now, a report of its kubelet changes the pod, and the write conflicts.
+	// After the list: where no start was asked for by now, a report of its kubelet changes the pod,
+	// and the write conflicts.
 	if started, err := c.startedSince(ctx, node); started || err != nil {
 		return err
 	}

@@ -13,13 +13,15 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
 // agent is a DaemonSet's pod on node "c" whose kubelet calls it ready.
 func agent(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	yes := true
 	return boundPod(name, append([]func(*corev1.Pod){func(p *corev1.Pod) {
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agents", UID: "agents", Controller: &yes}}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agents", UID: "agents",
+			Controller: &yes}}
 		p.Status.Phase = corev1.PodRunning
 		p.Status.Conditions = []corev1.PodCondition{
 			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionTrue},
@@ -49,8 +51,8 @@ func (r *rig) readyPods() map[string]bool {
 	return ready
 }
 
-// TestPodsOfAStoppedNodeAreNotReady: at each stop that the cloud accepted, and again when the instance is stopped, because
-// the kubelet goes on reporting while its machine goes down.
+// TestPodsOfAStoppedNodeAreNotReady: at each stop that the cloud accepted, and again when the
+// instance is stopped, because the kubelet goes on reporting while its machine goes down.
 func TestPodsOfAStoppedNodeAreNotReady(t *testing.T) {
 	for name, c := range map[string]struct {
 		node     *corev1.Node
@@ -59,7 +61,8 @@ func TestPodsOfAStoppedNodeAreNotReady(t *testing.T) {
 		want     map[string]bool
 		writes   int
 	}{
-		"an empty node is stopped": {node: drained(), instance: provider.InstanceRunning, want: map[string]bool{"elsewhere": true}, writes: 2},
+		"an empty node is stopped": {node: drained(), instance: provider.InstanceRunning,
+			want: map[string]bool{"elsewhere": true}, writes: 2},
 		"the cloud refuses the stop": {
 			node: drained(), instance: provider.InstanceRunning, stopping: &provider.RateLimitError{},
 			want: map[string]bool{"a": true, "b": true, "elsewhere": true},
@@ -72,13 +75,16 @@ func TestPodsOfAStoppedNodeAreNotReady(t *testing.T) {
 			node: drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-1))), instance: provider.InstanceStopped,
 			want: map[string]bool{"elsewhere": true}, writes: 2,
 		},
-		"a standby node does not say so yet": {node: nodeIn(v1alpha1.StateStandby), instance: provider.InstanceStopped, want: map[string]bool{"elsewhere": true}, writes: 2},
+		"a standby node does not say so yet": {node: nodeIn(v1alpha1.StateStandby), instance: provider.InstanceStopped,
+			want: map[string]bool{"elsewhere": true}, writes: 2},
 		"somebody else started a standby node": {
-			node: nodeIn(v1alpha1.StateStandby), instance: provider.InstancePending, want: map[string]bool{"a": true, "b": true, "elsewhere": true},
+			node: nodeIn(v1alpha1.StateStandby), instance: provider.InstancePending,
+			want: map[string]bool{"a": true, "b": true, "elsewhere": true},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, c.node, nodePool(5, 0, func(p *v1alpha1.NodePool) { p.Spec.PreWarm.CompletionMode = v1alpha1.ControllerStop }),
+			r := newRig(t, c.node, nodePool(5, 0,
+				func(p *v1alpha1.NodePool) { p.Spec.PreWarm.CompletionMode = v1alpha1.ControllerStop }),
 				agent("a"), agent("b"), agent("not-ready", unready), agent("elsewhere", elsewhere))
 			r.stopping = c.stopping
 			writes := 0
@@ -95,7 +101,8 @@ func TestPodsOfAStoppedNodeAreNotReady(t *testing.T) {
 	}
 }
 
-// TestOnePodThatCannotBeWrittenKeepsNoOther: and it is tried again, so the Node does not say Standby before.
+// TestOnePodThatCannotBeWrittenKeepsNoOther: and it is tried again, so the Node does not say
+// Standby before.
 func TestOnePodThatCannotBeWrittenKeepsNoOther(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
@@ -105,7 +112,8 @@ func TestOnePodThatCannotBeWrittenKeepsNoOther(t *testing.T) {
 		"it is gone":        {apierrors.NewNotFound(corev1.Resource("pods"), "a"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-1))), nodePool(5, 0), agent("a"), agent("b"))
+			r := newRig(t, drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-1))), nodePool(5, 0), agent("a"),
+				agent("b"))
 			r.statusingPod = func(p *corev1.Pod) error {
 				if p.Name == "a" {
 					return c.err
@@ -117,10 +125,10 @@ func TestOnePodThatCannotBeWrittenKeepsNoOther(t *testing.T) {
 				t.Errorf("error %v, want one: %t", err, c.fail)
 			}
 			n := r.node("c")
-			if ready := condition(n, corev1.NodeReady); ready.Status != corev1.ConditionUnknown {
+			if ready := transition.Condition(n, corev1.NodeReady); ready.Status != corev1.ConditionUnknown {
 				t.Errorf("the Node's Ready is %s, want Unknown", ready.Status)
 			}
-			if said := condition(n, v1alpha1.ConditionStandby); c.fail == (said != nil) {
+			if said := transition.Condition(n, v1alpha1.ConditionStandby); c.fail == (said != nil) {
 				t.Errorf("condition %+v", said)
 			}
 			if got := r.readyPods(); got["b"] {
@@ -128,14 +136,16 @@ func TestOnePodThatCannotBeWrittenKeepsNoOther(t *testing.T) {
 			}
 			r.statusingPod = nil
 			r.reconcile()
-			if said := condition(r.node("c"), v1alpha1.ConditionStandby); said == nil || said.Status != corev1.ConditionTrue || r.readyPods()["a"] != !c.fail {
+			said := transition.Condition(r.node("c"), v1alpha1.ConditionStandby)
+			if said == nil || said.Status != corev1.ConditionTrue || r.readyPods()["a"] != !c.fail {
 				t.Errorf("at the next look: condition %+v, ready %v", said, r.readyPods())
 			}
 		})
 	}
 }
 
-// TestAKubeletsNewerReportStands: a node that starts again may report between our look at its pods and our write.
+// TestAKubeletsNewerReportStands: a node that starts again may report between our look at its pods
+// and our write.
 func TestAKubeletsNewerReportStands(t *testing.T) {
 	r := newRig(t, nodeIn(v1alpha1.StateStandby), nodePool(5, 0), agent("a"))
 	r.statusingPod = func(*corev1.Pod) error {
@@ -151,12 +161,13 @@ func TestAKubeletsNewerReportStands(t *testing.T) {
 	if !r.readyPods()["a"] {
 		t.Error("the newer report was overwritten")
 	}
-	if said := condition(r.node("c"), v1alpha1.ConditionStandby); said != nil {
+	if said := transition.Condition(r.node("c"), v1alpha1.ConditionStandby); said != nil {
 		t.Errorf("condition %+v, want none before the pod was looked at again", said)
 	}
 }
 
-// TestPodsOfAStartedNodeStayReady: the cache may show a standby node that another replica has started since.
+// TestPodsOfAStartedNodeStayReady: the cache may show a standby node that another replica has
+// started since.
 func TestPodsOfAStartedNodeStayReady(t *testing.T) {
 	r := newRig(t, nodeIn(v1alpha1.StateStandby), nodePool(5, 0), agent("a"))
 	stale := r.node("c")

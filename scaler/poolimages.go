@@ -141,15 +141,19 @@ func refreshing(n *corev1.Node) bool {
 		n.Annotations[v1alpha1.AnnotationWarmupStarted] != "" && n.Annotations[v1alpha1.AnnotationWarmedAt] != ""
 }
 
-// startable: nobody has marked the node, it is not resting after a failed start, and no pod is promised room on it.
+// startable: nobody has marked the node, it is not resting after a failed start, and no pod is
+// promised room on it.
 func (c *pools) startable(n *corev1.Node) bool {
-	return n.Annotations[v1alpha1.AnnotationDoNotStart] != "true" && n.Annotations[v1alpha1.AnnotationCordoned] == "true" &&
+	return n.Annotations[v1alpha1.AnnotationDoNotStart] != "true" &&
+		n.Annotations[v1alpha1.AnnotationCordoned] == "true" &&
 		!c.now().Before(timeMark(n, v1alpha1.AnnotationUnavailableUntil)) && len(c.ledger.On(v1alpha1.NodeName(n.Name))) == 0
 }
 
-// imagesCondition says how far the pool's nodes are. A failure counts until the image is there or no longer wanted.
+// imagesCondition says how far the pool's nodes are. A failure counts until the image is there or
+// no longer wanted.
 func (c *pools) imagesCondition(ctx context.Context, pool *v1alpha1.NodePool, images poolImages) metav1.Condition {
-	cond := metav1.Condition{Type: v1alpha1.ConditionImagesPulled, Status: metav1.ConditionTrue, Reason: string(v1alpha1.ReasonImagesPresent), ObservedGeneration: pool.Generation}
+	cond := metav1.Condition{Type: v1alpha1.ConditionImagesPulled, Status: metav1.ConditionTrue,
+		Reason: string(v1alpha1.ReasonImagesPresent), ObservedGeneration: pool.Generation}
 	wanting, done := 0, 0
 	var broken []string
 	for _, im := range images.nodes {
@@ -175,7 +179,8 @@ func (c *pools) imagesCondition(ctx context.Context, pool *v1alpha1.NodePool, im
 	case wanting > 0:
 		cond.Message = progress
 	case len(pool.Spec.PreWarm.ImagesToPull) > 0:
-		cond.Status, cond.Reason, cond.Message = metav1.ConditionUnknown, string(v1alpha1.ReasonImagesPending), "no node has come to pull images yet"
+		cond.Status, cond.Reason, cond.Message = metav1.ConditionUnknown, string(v1alpha1.ReasonImagesPending),
+			"no node has come to pull images yet"
 	default:
 		cond.Message = "no images are to be pulled"
 	}
@@ -185,7 +190,8 @@ func (c *pools) imagesCondition(ctx context.Context, pool *v1alpha1.NodePool, im
 // underWay tells of the pulls that kubelets are at.
 func (c *pools) underWay(ctx context.Context, pool *v1alpha1.NodePool) string {
 	list := &corev1.PodList{}
-	err := c.client.List(ctx, list, client.InNamespace(c.namespace), client.MatchingLabels{v1alpha1.LabelPool: pool.Name}, client.HasLabels{v1alpha1.LabelPull})
+	err := c.client.List(ctx, list, client.InNamespace(c.namespace), client.MatchingLabels{v1alpha1.LabelPool: pool.Name},
+		client.HasLabels{v1alpha1.LabelPull})
 	if err != nil {
 		return ""
 	}

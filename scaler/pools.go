@@ -39,16 +39,19 @@ const (
 	poolWorkers = 8
 	// launchesAtOnce bounds one pool's launches under way.
 	launchesAtOnce = 10
-	// gathering is how long what changes on a pool's Nodes is gathered before the pool is looked at. A look costs as much as the pool has nodes, and
-	// in a burst each of them changes several times while starts wait for the processor; nothing that a pool decides is more urgent.
+	// gathering is how long what changes on a pool's Nodes is gathered before the pool is looked at. A
+	// look costs as much as the pool has nodes, and in a burst each of them changes several times
+	// while starts wait for the processor; nothing that a pool decides is more urgent.
 	gathering = 200 * time.Millisecond
-	// launchRetry is how soon a launch is tried again for which some zone had no capacity; the provider knows which.
+	// launchRetry is how soon a launch is tried again for which some zone had no capacity; the
+	// provider knows which.
 	launchRetry = 5 * time.Second
 	// tagLaunch holds the launch slot of an instance, and after a dot the UID of its pool.
 	tagLaunch = "stratos.sh/launch"
 )
 
-// pools keeps each NodePool at its size, reports its status, and empties it when it is deleted. It runs on the leader.
+// pools keeps each NodePool at its size, reports its status, and empties it when it is deleted. It
+// runs on the leader.
 type pools struct {
 	client    client.Client
 	cloud     provider.CloudProvider
@@ -96,7 +99,8 @@ func (c *pools) step(ctx context.Context, req reconcile.Request) (ctrl.Result, e
 		return c.empty(ctx, pool)
 	}
 	if before := pool.DeepCopy(); controllerutil.AddFinalizer(pool, v1alpha1.FinalizerNodePool) {
-		// We go on at once: a finalizer does not change the generation, so this write brings no event that would lead back here.
+		// We go on at once: a finalizer does not change the generation, so this write brings no event
+		// that would lead back here.
 		if err := c.writeFinalizers(ctx, pool, before); err != nil {
 			return ctrl.Result{}, err
 		}
@@ -112,7 +116,8 @@ func (c *pools) step(ctx context.Context, req reconcile.Request) (ctrl.Result, e
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	recycleErr := c.recycle(ctx, pool, nodes.Items, images) // returned last: a Node that cannot be written to keeps nothing from being launched
+	// returned last: a Node that cannot be written to keeps nothing from being launched
+	recycleErr := c.recycle(ctx, pool, nodes.Items, images)
 	count := c.count(pool, nodes.Items)
 	if c.held(ctx, pool) {
 		cond := c.imagesCondition(ctx, pool, images)
@@ -142,10 +147,12 @@ func (c *pools) step(ctx context.Context, req reconcile.Request) (ctrl.Result, e
 	if recycleErr != nil {
 		return ctrl.Result{}, recycleErr
 	}
-	return ctrl.Result{RequeueAfter: c.nextLook(pool, slots, again)}, nil // a condition says why a launch failed; an error would only be logged beside it
+	// a condition says why a launch failed; an error would only be logged beside it
+	return ctrl.Result{RequeueAfter: c.nextLook(pool, slots, again)}, nil
 }
 
-// nextLook is when the pool is to be looked at again though nothing happens. again is when launches go on, 0 for never.
+// nextLook is when the pool is to be looked at again though nothing happens. again is when launches
+// go on, 0 for never.
 func (c *pools) nextLook(pool *v1alpha1.NodePool, slots slots, again time.Duration) time.Duration {
 	if again > 0 {
 		return again
@@ -193,8 +200,9 @@ func (c *pools) numbers(pool *v1alpha1.NodePool) plan.Slots {
 	return all
 }
 
-// regain writes the tags again that somebody took from an instance before its Node could tell whose it is. Without them no sweep shows it as
-// the pool's, and its launch stays open for ever; the token of the launch says that it is ours. Tags that name somebody else are left.
+// regain writes the tags again that somebody took from an instance before its Node could tell whose
+// it is. Without them no sweep shows it as the pool's, and its launch stays open forever; the
+// token of the launch says that it is ours. Tags that name somebody else are left.
 func (c *pools) regain(ctx context.Context, pool *v1alpha1.NodePool, id v1alpha1.InstanceID) error {
 	instance, err := c.cloud.GetInstance(ctx, string(id))
 	if provider.IsNotFound(err) {
@@ -203,11 +211,8 @@ func (c *pools) regain(ctx context.Context, pool *v1alpha1.NodePool, id v1alpha1
 	if err != nil {
 		return err
 	}
-	missing, ours := c.owner.lost(instance.Tags, v1alpha1.PoolName(pool.Name))
-	if !ours || len(missing) == 0 || instance.State == provider.InstanceTerminated {
-		return nil
-	}
-	return c.cloud.UpdateInstanceTags(ctx, string(id), missing)
+	_, _, err = c.tagger(ctx).restore(ctx, instance, v1alpha1.PoolName(pool.Name))
+	return err
 }
 
 func (c *pools) request(pool *v1alpha1.NodePool, slot int64) provider.LaunchRequest {
@@ -223,8 +228,8 @@ func (c *pools) request(pool *v1alpha1.NodePool, slot int64) provider.LaunchRequ
 	}
 }
 
-// count counts the pool's instances by the state of their Nodes; one without a Node of a known state is warming up. One
-// that the cloud does not know counts as long as its Node stands.
+// count counts the pool's instances by the state of their Nodes; one without a Node of a known
+// state is warming up. One that the cloud does not know counts as long as its Node stands.
 func (c *pools) count(pool *v1alpha1.NodePool, nodes []corev1.Node) map[v1alpha1.NodeState]int32 {
 	byID := byProviderID(nodes)
 	count := map[v1alpha1.NodeState]int32{}
@@ -247,7 +252,8 @@ func total(count map[v1alpha1.NodeState]int32) int32 {
 	return sum
 }
 
-// empty lets the nodes of a deleted pool go, and lets the pool go when a listing of its own shows none.
+// empty lets the nodes of a deleted pool go, and lets the pool go when a listing of its own shows
+// none.
 func (c *pools) empty(ctx context.Context, pool *v1alpha1.NodePool) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(pool, v1alpha1.FinalizerNodePool) {
 		return ctrl.Result{}, nil
@@ -296,14 +302,16 @@ func (c *pools) empty(ctx context.Context, pool *v1alpha1.NodePool) (ctrl.Result
 	return ctrl.Result{}, client.IgnoreNotFound(c.writeFinalizers(ctx, pool, before))
 }
 
-// writeFinalizers sends the finalizers alone. An update would send the whole spec as Go encodes it (60m as 1h0m0s) and so take
-// fields over from whoever applied them, and it would need admission while our own webhook is down.
+// writeFinalizers sends the finalizers alone. An update would send the whole spec as Go encodes it
+// (60m as 1h0m0s) and so take fields over from the manager that applied them, and it would need
+// admission while our own webhook is down.
 func (c *pools) writeFinalizers(ctx context.Context, pool, before *v1alpha1.NodePool) error {
 	return c.client.Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// managed lists the instances of the Nodes that show a state of ours. A Node may outlive its instance by a moment: its
-// pool stays until the lifecycle has deleted it, so that nobody is left to wonder whose it is.
+// managed lists the instances of the Nodes that show a state of ours. A Node may outlive its
+// instance by a moment: its pool stays until the lifecycle has deleted it, so that nobody is left
+// to wonder whose it is.
 func managed(nodes []corev1.Node) []v1alpha1.InstanceID {
 	var out []v1alpha1.InstanceID
 	for i := range nodes {
@@ -318,7 +326,8 @@ func managed(nodes []corev1.Node) []v1alpha1.InstanceID {
 // +kubebuilder:rbac:groups=stratos.sh,resources=nodepools/status,verbs=update
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 
-// setup registers the controller: it listens to pools, to the Nodes of pools, to classes and to the sweep.
+// setup registers the controller: it listens to pools, to the Nodes of pools, to classes and to the
+// sweep.
 func (c *pools) setup(mgr manager.Manager, swept <-chan event.TypedGenericEvent[v1alpha1.PoolName]) error {
 	toPool := func(name string) []reconcile.Request {
 		if name == "" {
@@ -328,10 +337,15 @@ func (c *pools) setup(mgr manager.Manager, swept <-chan event.TypedGenericEvent[
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("nodepool").
-		For(&v1alpha1.NodePool{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		Watches(&corev1.Node{}, inBatches(func(n client.Object) []reconcile.Request { return toPool(n.GetLabels()[v1alpha1.LabelPool]) }),
-			builder.WithPredicates(predicate.LabelChangedPredicate{})).
-		Watches(&appsv1.DaemonSet{}, handler.EnqueueRequestsFromMapFunc(c.byDaemonSet), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&v1alpha1.NodePool{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{},
+			predicate.AnnotationChangedPredicate{}))).
+		Watches(
+			&corev1.Node{},
+			inBatches(func(n client.Object) []reconcile.Request { return toPool(n.GetLabels()[v1alpha1.LabelPool]) }),
+			builder.WithPredicates(predicate.LabelChangedPredicate{}),
+		).
+		Watches(&appsv1.DaemonSet{}, handler.EnqueueRequestsFromMapFunc(c.byDaemonSet),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.TypedChannel(swept, handler.TypedEnqueueRequestsFromMapFunc(
 			func(_ context.Context, name v1alpha1.PoolName) []reconcile.Request { return toPool(string(name)) }))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: poolWorkers})
@@ -376,8 +390,8 @@ func (c *pools) byClass(kind ClassKind) handler.MapFunc {
 // conflictPause is how long a cache has to catch up with a write.
 const conflictPause = 50 * time.Millisecond
 
-// afterConflict has an object looked at again that is not as the cache showed it. What has changed may bring no event: our
-// own write of its status brings none.
+// afterConflict has an object looked at again that is not as the cache showed it. What has changed
+// may bring no event: our own write of its status brings none.
 func afterConflict(r ctrl.Result, err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: conflictPause}, nil

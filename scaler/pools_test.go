@@ -50,14 +50,15 @@ func TestSlotsAreReservedBeforeTheCloudIsAsked(t *testing.T) {
 	r.want(`reserve {"next":1,"pending":[0]}`, "launch 0")
 	tags := r.launches[0].Tags
 	for key, want := range map[string]string{
-		v1alpha1.TagManagedBy: "stratos", v1alpha1.TagCluster: "here", v1alpha1.TagClusterUID: "uid-here", v1alpha1.LabelPool: "p", v1alpha1.LabelState: "warmup", tagLaunch: "0.uid-p",
+		v1alpha1.TagManagedBy: "stratos", v1alpha1.TagCluster: "here", v1alpha1.TagClusterUID: "uid-here",
+		v1alpha1.LabelPool: "p", v1alpha1.LabelState: "warmup", tagLaunch: "0.uid-p",
 		v1alpha1.AnnotationTemplateHash: nodePool(5, 1).Spec.Template.Hash(),
 	} {
 		if tags[key] != want {
 			t.Errorf("tag %s is %q, want %q", key, tags[key], want)
 		}
 	}
-	r.reconcilePool() // it is known from now on: nothing is launched, and the slot stays for whoever does not know it
+	r.reconcilePool() // it is known from now on: nothing is launched; its slot stays for a leader that does not know it
 	r.want()
 	if got := r.pool().Status; got.Warmup != 1 || got.Total != 1 {
 		t.Errorf("status %+v, want one warming up", got)
@@ -68,7 +69,8 @@ func TestNoLaunchWhenSlotsCannotBeReserved(t *testing.T) {
 	r := newRig(t, nodePool(5, 3))
 	r.sweep()
 	r.patching = func() error { return errors.New("down") }
-	if _, err := r.pools.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "p"}}); err == nil {
+	if _, err := r.pools.Reconcile(t.Context(),
+		reconcile.Request{NamespacedName: client.ObjectKey{Name: "p"}}); err == nil {
 		t.Error("the failure is swallowed")
 	}
 	r.want()
@@ -89,7 +91,8 @@ func TestAPendingSlotIsAskedForAgainUnderItsToken(t *testing.T) {
 		t.Errorf("looked at again after %v, want %v", again, launchRetry)
 	}
 	degraded := meta.FindStatusCondition(r.pool().Status.Conditions, v1alpha1.ConditionDegraded)
-	if degraded == nil || degraded.Status != metav1.ConditionTrue || degraded.Reason != "LaunchFailed" || !strings.Contains(degraded.Message, "connection reset") {
+	if degraded == nil || degraded.Status != metav1.ConditionTrue || degraded.Reason != "LaunchFailed" ||
+		!strings.Contains(degraded.Message, "connection reset") {
 		t.Errorf("condition %+v, want Degraded with the cloud's words", degraded)
 	}
 	r.now = r.now.Add(launchRetry)
@@ -109,7 +112,8 @@ func TestTokensDifferByPoolAndSlot(t *testing.T) {
 	other.UID = "uid-of-the-same-name-made-anew"
 	seen := map[string]bool{}
 	for _, token := range []string{
-		r.pools.request(nodePool(1, 1), 0).ClientToken, r.pools.request(nodePool(1, 1), 1).ClientToken, r.pools.request(other, 0).ClientToken,
+		r.pools.request(nodePool(1, 1), 0).ClientToken, r.pools.request(nodePool(1, 1), 1).ClientToken,
+		r.pools.request(other, 0).ClientToken,
 	} {
 		if seen[token] || len(token) == 0 || len(token) > 64 {
 			t.Errorf("token %q is taken, or not of 1 to 64 characters", token)
@@ -118,7 +122,8 @@ func TestTokensDifferByPoolAndSlot(t *testing.T) {
 	}
 }
 
-// The cloud's list lags behind every launch by some sweeps; poolSize holds all the same, and nothing is launched twice.
+// The cloud's list lags behind every launch by some sweeps; poolSize holds all the same, and
+// nothing is launched twice.
 func TestPoolSizeHoldsWhileSweepsLag(t *testing.T) {
 	r := newRig(t, nodePool(4, 4))
 	r.sweep()
@@ -129,7 +134,8 @@ func TestPoolSizeHoldsWhileSweepsLag(t *testing.T) {
 		if step >= 3 {
 			list = nil
 			for _, l := range r.launches {
-				list = append(list, &provider.Instance{ID: v1alpha1.InstanceID(l.ClientToken), State: provider.InstanceRunning, Tags: l.Tags})
+				list = append(list, &provider.Instance{ID: v1alpha1.InstanceID(l.ClientToken), State: provider.InstanceRunning,
+					Tags: l.Tags})
 			}
 		}
 		r.sweep(list...)
@@ -166,7 +172,8 @@ func TestAnInstanceThatShowsSettlesItsSlot(t *testing.T) {
 
 func unfinished(i *provider.Instance) { i.Unfinished = true }
 
-// The leader died between the two calls that make an instance: its successor asks again under the same token, in no further room, and once.
+// The leader died between the two calls that make an instance: its successor asks again under the
+// same token, in no further room, and once.
 func TestAnInterruptedLaunchIsAskedForAgain(t *testing.T) {
 	r := newRig(t, nodePool(2, 2, holding(`{"next":6,"pending":[4,5]}`)))
 	token := r.pools.request(r.pool(), 5).ClientToken
@@ -211,14 +218,17 @@ func TestTagsTakenBeforeTheNodeRegisteredAreWrittenAgain(t *testing.T) {
 	}
 }
 
-// One process has launched, and dies; or it goes on, and another leads as well. The other's list of instances is from before the launch, and so are those
-// that it gets from now on: the cloud's reads lag. It asks for the same launch again, which yields the same instance.
+// One process has launched, and dies; or it goes on, and another leads as well. The other's list of
+// instances is from before the launch, and so are those that it gets from now on: the cloud's reads
+// lag. It asks for the same launch again, which yields the same instance.
 func TestAnotherLeaderThatDoesNotSeeALaunchDoesNotRepeatIt(t *testing.T) {
 	r := newRig(t, nodePool(5, 1))
 	r.sweep()
 	other := &pools{
-		client: r.api, cloud: r, owner: owner{cluster: "here", uid: "uid-here"}, launcher: r.pools.launcher, classes: r.pools.classes, events: r.events, metrics: r.pools.metrics, now: r.pools.now,
-		inventory: newInventory(), warmups: &warmups{}, ledger: r.ledger, demand: r.demand, turns: newTurns(), poke: func() {}, wake: r.pools.wake, daemons: r.daemonSets,
+		client: r.api, cloud: r, owner: owner{cluster: "here", uid: "uid-here"}, launcher: r.pools.launcher,
+		classes: r.pools.classes, events: r.events, metrics: r.pools.metrics, now: r.pools.now,
+		inventory: newInventory(), warmups: &warmups{}, ledger: r.ledger, demand: r.demand, turns: newTurns(),
+		poke: func() {}, wake: r.pools.wake, daemons: r.daemonSets,
 	}
 	r.reconcilePool()
 	r.reconcilePool()
@@ -234,7 +244,8 @@ func TestAnotherLeaderThatDoesNotSeeALaunchDoesNotRepeatIt(t *testing.T) {
 	}
 }
 
-// A launch of which the process has heard stays known when its instance is gone from the lists again: it is not asked for once more.
+// A launch of which the process has heard stays known when its instance is gone from the lists
+// again: it is not asked for once more.
 func TestALaunchWhoseInstanceHasVanishedIsNotAskedForAgain(t *testing.T) {
 	r := newRig(t, nodePool(5, 1))
 	r.sweep()
@@ -295,14 +306,22 @@ func TestADeletedPoolGoesWhenNothingIsLeft(t *testing.T) {
 		log    []string
 		gone   bool
 	}{
-		"an instance is left: it is looked at":                 {pool: nodePool(2, 2, deleted), swept: []*provider.Instance{instance(provider.InstanceRunning)}, log: []string{"wake i-c"}},
-		"one that no sweep has shown yet":                      {pool: nodePool(2, 2, deleted), listed: []*provider.Instance{instance(provider.InstancePending)}},
-		"a launch may not show yet":                            {pool: nodePool(2, 2, deleted, holding(`{"next":1,"pending":[0]}`)), after: 5*time.Minute - time.Second},
-		"a launch would show by now":                           {pool: nodePool(2, 2, deleted, holding(`{"next":1,"pending":[0]}`)), after: 5 * time.Minute, gone: true},
-		"nothing was ever launched":                            {pool: nodePool(2, 2, deleted), gone: true},
-		"a Node is left without its instance: it is looked at": {pool: nodePool(2, 2, deleted), node: nodeIn(v1alpha1.StateTerminating), log: []string{"wake i-c"}},
-		"a Node that only bears the pool's label is not ours":  {pool: nodePool(2, 2, deleted), node: nodeIn("", func(n *corev1.Node) { delete(n.Labels, v1alpha1.LabelState) }), gone: true},
-		"terminated ones are nothing":                          {pool: nodePool(2, 2, deleted), swept: []*provider.Instance{instance(provider.InstanceTerminated)}, listed: []*provider.Instance{instance(provider.InstanceTerminated)}, gone: true},
+		"an instance is left: it is looked at": {pool: nodePool(2, 2, deleted),
+			swept: []*provider.Instance{instance(provider.InstanceRunning)}, log: []string{"wake i-c"}},
+		"one that no sweep has shown yet": {pool: nodePool(2, 2, deleted),
+			listed: []*provider.Instance{instance(provider.InstancePending)}},
+		"a launch may not show yet": {pool: nodePool(2, 2, deleted,
+			holding(`{"next":1,"pending":[0]}`)), after: 5*time.Minute - time.Second},
+		"a launch would show by now": {pool: nodePool(2, 2, deleted,
+			holding(`{"next":1,"pending":[0]}`)), after: 5 * time.Minute, gone: true},
+		"nothing was ever launched": {pool: nodePool(2, 2, deleted), gone: true},
+		"a Node is left without its instance: it is looked at": {pool: nodePool(2, 2, deleted),
+			node: nodeIn(v1alpha1.StateTerminating), log: []string{"wake i-c"}},
+		"a Node that only bears the pool's label is not ours": {pool: nodePool(2, 2, deleted),
+			node: nodeIn("", func(n *corev1.Node) { delete(n.Labels, v1alpha1.LabelState) }), gone: true},
+		"terminated ones are nothing": {pool: nodePool(2, 2, deleted),
+			swept:  []*provider.Instance{instance(provider.InstanceTerminated)},
+			listed: []*provider.Instance{instance(provider.InstanceTerminated)}, gone: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, c.pool)
@@ -329,7 +348,8 @@ func TestADeletedPoolGoesWhenNothingIsLeft(t *testing.T) {
 
 func TestStatusCountsInstancesByTheStateOfTheirNodes(t *testing.T) {
 	r := newRig(t, nodePool(5, 0), nodeIn(v1alpha1.StateRunning))
-	r.sweep(instance(provider.InstanceRunning), instance(provider.InstancePending, called("new")), instance(provider.InstanceTerminated, called("old")))
+	r.sweep(instance(provider.InstanceRunning), instance(provider.InstancePending, called("new")),
+		instance(provider.InstanceTerminated, called("old")))
 	r.reconcilePool()
 	if got := r.pool().Status; got.Running != 1 || got.Warmup != 1 || got.Total != 2 || got.Standby != 0 {
 		t.Errorf("status %+v, want one running, one warming up", got)

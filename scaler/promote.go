@@ -16,11 +16,12 @@ import (
 	"github.com/stratos-sh/stratos/scaler/plan"
 )
 
-// bindTime is how long the pods for which a node was promoted may take until they are seen on it. Later they are no longer expected there: their
-// scheduler knows a reason that we do not judge.
+// bindTime is how long the pods for which a node was promoted may take until they are seen on it.
+// Later they are no longer expected there: their scheduler knows a reason that we do not judge.
 const bindTime = 10 * time.Second
 
-// wanted reports whether waiting pods need this very node, which is warming up: of a pool's warm nodes as many are promoted as the pods need.
+// wanted reports whether waiting pods need this very node, which is warming up: of a pool's warm
+// nodes as many are promoted as the pods need.
 func (c *nodes) wanted(ctx context.Context, g *gathered) (bool, error) {
 	pods := c.demand.of(g.template.Pool)
 	if len(pods) == 0 || !promotable(g.Node) {
@@ -57,14 +58,15 @@ func promotable(n *lifecycle.Node) bool {
 		!n.Warmed.IsZero() && n.StopIntent.IsZero()
 }
 
-// occupied is the node with what the pods on it take, and those of DaemonSets that come when it opens.
+// occupied is the node with what the pods on it take, and those of DaemonSets that come when it
+// opens.
 func (c *nodes) occupied(ctx context.Context, n *corev1.Node, pool *v1alpha1.NodePool) (*claim.Node, error) {
 	is := claim.NodeOf(n, pool, c.daemons()...)
 	is.Used, is.Ports = fit.Resources{}, nil
 	sets := map[types.UID]bool{}
 	pods, err := c.podsOn(ctx, n.Name)
 	for i := range pods {
-		if !finished(&pods[i]) {
+		if !fit.Finished(&pods[i]) {
 			is.Used.Add(fit.Occupied(&pods[i]))
 			is.Ports, is.Pods = append(is.Ports, fit.HostPorts(&pods[i])...), append(is.Pods, fit.NewPlaced(&pods[i]))
 			sets[fit.DaemonOf(&pods[i])] = true
@@ -72,8 +74,4 @@ func (c *nodes) occupied(ctx context.Context, n *corev1.Node, pool *v1alpha1.Nod
 	}
 	is.Expect(is.Daemons, func(set types.UID) bool { return sets[set] })
 	return is, err
-}
-
-func finished(p *corev1.Pod) bool {
-	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }

@@ -8,17 +8,18 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
 	"github.com/stratos-sh/stratos/scaler/plan"
+	"github.com/stratos-sh/stratos/scaler/start"
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
-// recycle decides which of the pool's nodes go or pull images now, and has the lifecycle of each look at it. The decision is kept in memory until the
-// node's state shows it, so that a cache that lags lets no more nodes go than the budget allows.
+// recycle decides which of the pool's nodes go or pull images now, and has the lifecycle of each
+// look at it. The decision is kept in memory until the node's state shows it, so that a cache that
+// lags lets no more nodes go than the budget allows.
 func (c *pools) recycle(ctx context.Context, pool *v1alpha1.NodePool, nodes []corev1.Node, images poolImages) error {
 	name, policy, now := v1alpha1.PoolName(pool.Name), recyclingOf(pool), present(ctx, c.classes, pool)
 	byID := byProviderID(nodes)
@@ -72,12 +73,14 @@ func memberOf(e entry, n *corev1.Node, drift string) plan.Member {
 	return plan.Member{
 		Node: v1alpha1.NodeName(n.Name), State: v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]),
 		Leaving:  v1alpha1.StopReason(n.Annotations[v1alpha1.AnnotationStopReason]),
-		Launched: launched, Running: timeMark(n, v1alpha1.AnnotationRunningSince), SurplusSince: timeMark(n, v1alpha1.AnnotationSurplusSince),
-		Drift: drift,
+		Launched: launched, Running: timeMark(n, v1alpha1.AnnotationRunningSince),
+		SurplusSince: timeMark(n, v1alpha1.AnnotationSurplusSince),
+		Drift:        drift,
 	}
 }
 
-// occupancy fills in whether the node is empty and whether it must not be taken now. drain is how long a drain may take.
+// occupancy fills in whether the node is empty and whether it must not be taken now. drain is how
+// long a drain may take.
 func (c *pools) occupancy(ctx context.Context, n *corev1.Node, drain time.Duration, m *plan.Member) error {
 	claims := len(c.ledger.On(m.Node))
 	switch m.State {
@@ -102,14 +105,14 @@ func drainBacksOff(n *corev1.Node, drain time.Duration, now time.Time) bool {
 	return !failed.IsZero() && now.Sub(failed) < lifecycle.DrainBackoff(transition.DrainFailures(n), drain)
 }
 
-// doNotDisrupt reports whether somebody wants the node, or a pod that counts on it, to stay.
+// doNotDisrupt reports whether somebody wants the node, or a workload pod on it, to stay.
 func doNotDisrupt(n *corev1.Node, counting []*corev1.Pod) bool {
 	return protectedBy(n.Annotations) != "" ||
 		slices.ContainsFunc(counting, func(p *corev1.Pod) bool { return protectedBy(p.Annotations) != "" })
 }
 
-// protectedBy is the annotation of a Node or pod that says that it is not to be disrupted, "" for none: ours, Karpenter's,
-// Cluster Autoscaler's.
+// protectedBy is the annotation of a Node or pod that says that it is not to be disrupted, "" for
+// none: ours, Karpenter's, Cluster Autoscaler's.
 func protectedBy(annotations map[string]string) string {
 	switch {
 	case annotations[v1alpha1.AnnotationDoNotDisrupt] == "true":
@@ -126,18 +129,22 @@ func protectedBy(annotations map[string]string) string {
 func (c *pools) sayDrift(name v1alpha1.PoolName, members []plan.Member, nodes []corev1.Node) {
 	for _, m := range c.turns.noteDrift(name, members) {
 		if i := slices.IndexFunc(nodes, func(n corev1.Node) bool { return n.Name == string(m.Node) }); i >= 0 {
-			c.events.Eventf(&nodes[i], nil, corev1.EventTypeNormal, string(v1alpha1.ReasonDrifted), "Recycle", "%s; it is replaced within disruption.budget, a running node when it is empty", m.Drift)
+			c.events.Eventf(&nodes[i], nil, corev1.EventTypeNormal, string(v1alpha1.ReasonDrifted), "Recycle",
+				"%s; it is replaced within disruption.budget, a running node when it is empty", m.Drift)
 		}
 	}
 }
 
-// markSurplus writes down since when standby nodes are above minStandby, so that a restart does not begin to count anew.
-func (c *pools) markSurplus(ctx context.Context, nodes []corev1.Node, members []plan.Member, policy plan.Recycling) error {
+// markSurplus writes down since when standby nodes are above minStandby, so that a restart does not
+// begin to count anew.
+func (c *pools) markSurplus(ctx context.Context, nodes []corev1.Node, members []plan.Member,
+	policy plan.Recycling) error {
 	surplus := plan.Surplus(members, policy)
 	var errs []error
 	for i := range nodes {
 		n := &nodes[i]
-		marked, is := n.Annotations[v1alpha1.AnnotationSurplusSince] != "", slices.Contains(surplus, v1alpha1.NodeName(n.Name))
+		marked, is := n.Annotations[v1alpha1.AnnotationSurplusSince] != "",
+			slices.Contains(surplus, v1alpha1.NodeName(n.Name))
 		if marked == is || v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) != v1alpha1.StateStandby {
 			continue
 		}
@@ -150,14 +157,10 @@ func (c *pools) markSurplus(ctx context.Context, nodes []corev1.Node, members []
 	return errors.Join(errs...)
 }
 
-// patchNode writes to a Node as far as it still is as the cache showed it; where it is not, its change brings the pool back here.
+// patchNode writes to a Node as far as it still is as the cache showed it; where it is not, its
+// change brings the pool back here.
 func (c *pools) patchNode(ctx context.Context, n *corev1.Node, p transition.Patch) error {
-	if p.Empty() {
-		return nil
-	}
-	target := &corev1.Node{}
-	target.Name = n.Name
-	err := c.client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, p.JSON()))
+	err := start.PatchNode(ctx, c.client, n, p)
 	if apierrors.IsInvalid(err) {
 		return nil
 	}

@@ -20,7 +20,8 @@ import (
 	"github.com/stratos-sh/stratos/scaler/plan"
 )
 
-// launchedFrom is the tag of an instance that was launched from another template, or from the pool's.
+// launchedFrom is the tag of an instance that was launched from another template, or from the
+// pool's.
 func launchedFrom(hash string) func(*provider.Instance) {
 	return withTag(v1alpha1.AnnotationTemplateHash, hash)
 }
@@ -48,20 +49,35 @@ func TestWhoseTurnItIs(t *testing.T) {
 		claimed  bool
 		want     v1alpha1.StopReason
 	}{
-		"launched from the template":               {pool: nodePool(5, 1), node: nodeIn(v1alpha1.StateStandby), instance: same},
-		"launched from another":                    {pool: nodePool(5, 1), node: nodeIn(v1alpha1.StateStandby), instance: old, want: v1alpha1.StopDrift},
-		"the tag wins over what the Node says":     {pool: nodePool(5, 1), node: nodeIn(v1alpha1.StateStandby, ours), instance: old, want: v1alpha1.StopDrift},
-		"the Node says it, no tag does":            {pool: nodePool(5, 1), node: nodeIn(v1alpha1.StateStandby, annotated(v1alpha1.AnnotationTemplateHash, otherTemplate)), instance: instance(provider.InstanceStopped), want: v1alpha1.StopDrift},
-		"drift is ignored":                         {pool: nodePool(5, 1, ignore), node: nodeIn(v1alpha1.StateStandby), instance: old},
-		"promised to a pod":                        {pool: nodePool(5, 1), node: nodeIn(v1alpha1.StateStandby), instance: old, claimed: true},
-		"expired":                                  {pool: nodePool(5, 1, expire), node: nodeIn(v1alpha1.StateStandby), instance: same, want: v1alpha1.StopExpired},
-		"expired by its Node's age, started since": {pool: nodePool(5, 1, expire), node: nodeIn(v1alpha1.StateStandby), instance: instance(provider.InstanceStopped, minuteOld), want: v1alpha1.StopExpired},
-		"drifted, running, empty":                  {pool: nodePool(5, 1), node: nodeIn(v1alpha1.StateRunning), instance: old, want: v1alpha1.StopDrift},
-		"drifted, running, in use":                 {pool: nodePool(5, 1), node: nodeIn(v1alpha1.StateRunning), instance: old, pods: []client.Object{boundPod("a")}},
-		"drifted, running, annotated":              {pool: nodePool(5, 1), node: nodeIn(v1alpha1.StateRunning, annotated(v1alpha1.AnnotationDoNotDisrupt, "true")), instance: old},
-		"running too long, in use":                 {pool: nodePool(5, 1, short), node: nodeIn(v1alpha1.StateRunning, ran), instance: same, pods: []client.Object{boundPod("a")}, want: v1alpha1.StopRuntime},
-		"running too long, its pod is precious":    {pool: nodePool(5, 1, short), node: nodeIn(v1alpha1.StateRunning, ran), instance: same, pods: []client.Object{boundPod("a", precious)}},
-		"as many as poolSize":                      {pool: nodePool(1, 0), node: nodeIn(v1alpha1.StateStandby), instance: same},
+		"launched from the template": {pool: nodePool(5, 1), node: nodeIn(v1alpha1.StateStandby),
+			instance: same},
+		"launched from another": {pool: nodePool(5, 1), node: nodeIn(v1alpha1.StateStandby), instance: old,
+			want: v1alpha1.StopDrift},
+		"the tag wins over what the Node says": {pool: nodePool(5, 1), node: nodeIn(v1alpha1.StateStandby, ours),
+			instance: old, want: v1alpha1.StopDrift},
+		"the Node says it, no tag does": {pool: nodePool(5, 1),
+			node:     nodeIn(v1alpha1.StateStandby, annotated(v1alpha1.AnnotationTemplateHash, otherTemplate)),
+			instance: instance(provider.InstanceStopped), want: v1alpha1.StopDrift},
+		"drift is ignored": {pool: nodePool(5, 1, ignore), node: nodeIn(v1alpha1.StateStandby),
+			instance: old},
+		"promised to a pod": {pool: nodePool(5, 1), node: nodeIn(v1alpha1.StateStandby), instance: old,
+			claimed: true},
+		"expired": {pool: nodePool(5, 1, expire), node: nodeIn(v1alpha1.StateStandby),
+			instance: same, want: v1alpha1.StopExpired},
+		"expired by its Node's age, started since": {pool: nodePool(5, 1, expire), node: nodeIn(v1alpha1.StateStandby),
+			instance: instance(provider.InstanceStopped, minuteOld), want: v1alpha1.StopExpired},
+		"drifted, running, empty": {pool: nodePool(5, 1), node: nodeIn(v1alpha1.StateRunning), instance: old,
+			want: v1alpha1.StopDrift},
+		"drifted, running, in use": {pool: nodePool(5, 1), node: nodeIn(v1alpha1.StateRunning), instance: old,
+			pods: []client.Object{boundPod("a")}},
+		"drifted, running, annotated": {pool: nodePool(5, 1),
+			node: nodeIn(v1alpha1.StateRunning, annotated(v1alpha1.AnnotationDoNotDisrupt, "true")), instance: old},
+		"running too long, in use": {pool: nodePool(5, 1, short), node: nodeIn(v1alpha1.StateRunning, ran),
+			instance: same, pods: []client.Object{boundPod("a")}, want: v1alpha1.StopRuntime},
+		"running too long, its pod is precious": {pool: nodePool(5, 1, short), node: nodeIn(v1alpha1.StateRunning, ran),
+			instance: same, pods: []client.Object{boundPod("a", precious)}},
+		"as many as poolSize": {pool: nodePool(1, 0), node: nodeIn(v1alpha1.StateStandby),
+			instance: same},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, append(c.pods, c.pool, c.node)...)
@@ -85,17 +101,21 @@ func precious(p *corev1.Pod) {
 	p.Annotations = map[string]string{v1alpha1.AnnotationDoNotDisrupt: "true"}
 }
 
-// The cache shows none of what was decided a moment ago; the budget of one holds all the same, whatever changes meanwhile.
+// The cache shows none of what was decided a moment ago; the budget of one holds all the same,
+// whatever changes meanwhile.
 func TestTheBudgetHoldsWhileTheCacheLags(t *testing.T) {
 	second := nodeIn(v1alpha1.StateStandby, func(n *corev1.Node) {
 		n.Name, n.UID, n.Spec.ProviderID = "d", "uid-d", "fake:///zone-a/i-d"
 	})
 	r := newRig(t, nodePool(5, 2), nodeIn(v1alpha1.StateStandby), second)
-	r.sweep(instance(provider.InstanceStopped, launchedFrom(otherTemplate)), instance(provider.InstanceStopped, called("i-d"), launchedFrom(otherTemplate)))
+	r.sweep(instance(provider.InstanceStopped, launchedFrom(otherTemplate)),
+		instance(provider.InstanceStopped, called("i-d"), launchedFrom(otherTemplate)))
 	for range 3 {
 		r.reconcilePool()
 		// The other is the older one from now on, and would come first.
-		r.sweep(instance(provider.InstanceStopped, launchedFrom(otherTemplate)), instance(provider.InstanceStopped, called("i-d"), launchedFrom(otherTemplate), func(i *provider.Instance) { i.LaunchTime = epoch().Add(-9 * time.Hour) }))
+		r.sweep(instance(provider.InstanceStopped, launchedFrom(otherTemplate)),
+			instance(provider.InstanceStopped, called("i-d"), launchedFrom(otherTemplate),
+				func(i *provider.Instance) { i.LaunchTime = epoch().Add(-9 * time.Hour) }))
 	}
 	if got := r.turn(); got != v1alpha1.StopDrift || r.turns.of("p", "d").Reason != "" {
 		t.Errorf("turns %q and %q, want the first's alone", got, r.turns.of("p", "d").Reason)
@@ -114,11 +134,16 @@ func TestATurnIsCarriedOut(t *testing.T) {
 		want   []string
 		counts float64
 	}{
-		"a standby node":                           {v1alpha1.StateStandby, provider.InstanceStopped, v1alpha1.StopDrift, nil, []string{"patch c terminating"}, 0},
-		"a running one that ran too long":          {v1alpha1.StateRunning, provider.InstanceRunning, v1alpha1.StopRuntime, []client.Object{boundPod("a")}, []string{"patch c terminating"}, 1},
-		"a running one that drifted":               {v1alpha1.StateRunning, provider.InstanceRunning, v1alpha1.StopDrift, nil, []string{"patch c terminating"}, 1},
-		"a pod is there that the cache lacks":      {v1alpha1.StateRunning, provider.InstanceRunning, v1alpha1.StopDrift, []client.Object{boundPod("a")}, nil, 0},
-		"too many, and a pod that the cache lacks": {v1alpha1.StateRunning, provider.InstanceRunning, v1alpha1.StopSurplus, []client.Object{boundPod("a")}, nil, 0},
+		"a standby node": {v1alpha1.StateStandby, provider.InstanceStopped, v1alpha1.StopDrift, nil,
+			[]string{"patch c terminating"}, 0},
+		"a running one that ran too long": {v1alpha1.StateRunning, provider.InstanceRunning, v1alpha1.StopRuntime,
+			[]client.Object{boundPod("a")}, []string{"patch c terminating"}, 1},
+		"a running one that drifted": {v1alpha1.StateRunning, provider.InstanceRunning, v1alpha1.StopDrift, nil,
+			[]string{"patch c terminating"}, 1},
+		"a pod is there that the cache lacks": {v1alpha1.StateRunning, provider.InstanceRunning, v1alpha1.StopDrift,
+			[]client.Object{boundPod("a")}, nil, 0},
+		"too many, and a pod that the cache lacks": {v1alpha1.StateRunning, provider.InstanceRunning, v1alpha1.StopSurplus,
+			[]client.Object{boundPod("a")}, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, append(c.live, nodePool(5, 0), nodeIn(c.state))...)
@@ -137,19 +162,23 @@ func TestATurnIsCarriedOut(t *testing.T) {
 	}
 }
 
-// An upgrade of Stratos replaces nothing: what an older one launched is taken for launched from what stands now.
+// An upgrade of Stratos replaces nothing: what an older one launched is taken for launched from
+// what stands now.
 func TestNodesWithoutAHashAreStamped(t *testing.T) {
-	class := &v1alpha1.AWSNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}, Status: v1alpha1.AWSNodeClassStatus{AMI: "ami-1"}}
+	class := &v1alpha1.AWSNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "class"},
+		Status: v1alpha1.AWSNodeClassStatus{AMI: "ami-1"}}
 	older := annotated(v1alpha1.AnnotationTemplateHash, "v0.0123456789abcdef")
 	r := newRig(t, nodePool(5, 0), nodeIn(v1alpha1.StateStandby, older), class)
 	r.sweep(instance(provider.InstanceStopped))
 	r.reconcilePool()
 	n := r.node("c")
 	got := map[string]string{}
-	for _, key := range []string{v1alpha1.AnnotationTemplateHash, v1alpha1.AnnotationNodeClassHash, v1alpha1.AnnotationAMI} {
+	for _, key := range []string{v1alpha1.AnnotationTemplateHash, v1alpha1.AnnotationNodeClassHash,
+		v1alpha1.AnnotationAMI} {
 		got[key] = n.Annotations[key]
 	}
-	want := map[string]string{v1alpha1.AnnotationTemplateHash: r.pool().Spec.Template.Hash(), v1alpha1.AnnotationNodeClassHash: class.Spec.Hash(), v1alpha1.AnnotationAMI: "ami-1"}
+	want := map[string]string{v1alpha1.AnnotationTemplateHash: r.pool().Spec.Template.Hash(),
+		v1alpha1.AnnotationNodeClassHash: class.Spec.Hash(), v1alpha1.AnnotationAMI: "ami-1"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("stamps (-want +got):\n%s", diff)
 	}
@@ -164,7 +193,10 @@ func TestNodesWithoutAHashAreStamped(t *testing.T) {
 	if r.turn() != v1alpha1.StopDrift {
 		t.Errorf("turn %q after the class resolved to another image, want drift", r.turn())
 	}
-	if said := r.said(); !slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, "Drifted") && strings.Contains(s, "ami-2") }) {
+	if said := r.said(); !slices.ContainsFunc(said, func(s string) bool {
+		return strings.Contains(s, "Drifted") &&
+			strings.Contains(s, "ami-2")
+	}) {
 		t.Errorf("events %q, want Drifted", said)
 	}
 }
@@ -179,17 +211,21 @@ func TestADrainIsBounded(t *testing.T) {
 		ago  time.Duration
 		want []string
 	}{
-		"evicted at first":                  {nodePool(5, 0, bounded), boundPod("a"), time.Minute, []string{"eviction a"}},
-		"precious: waited for":              {nodePool(5, 0, bounded), boundPod("a", precious), time.Minute, nil},
-		"precious: deleted when it is over": {nodePool(5, 0, bounded), boundPod("a", precious), time.Hour, []string{"delete a"}},
-		"deleted when it is over":           {nodePool(5, 0, bounded), boundPod("a"), time.Hour, []string{"delete a"}},
-		"within its own grace":              {nodePool(5, 0, bounded), boundPod("a", ending(time.Minute)), time.Hour, nil},
-		"beyond every grace":                {nodePool(5, 0, bounded), boundPod("a", ending(-time.Minute)), time.Hour, []string{"terminate i-c"}},
-		"beyond its own, without a bound":   {nodePool(5, 0), boundPod("a", ending(-time.Minute)), time.Minute, nil},
-		"precious, the pool is deleted":     {nodePool(5, 0, deleted), boundPod("a", precious), time.Hour, []string{"eviction a"}},
+		"evicted at first":     {nodePool(5, 0, bounded), boundPod("a"), time.Minute, []string{"eviction a"}},
+		"precious: waited for": {nodePool(5, 0, bounded), boundPod("a", precious), time.Minute, nil},
+		"precious: deleted when it is over": {nodePool(5, 0, bounded), boundPod("a", precious), time.Hour,
+			[]string{"delete a"}},
+		"deleted when it is over": {nodePool(5, 0, bounded), boundPod("a"), time.Hour, []string{"delete a"}},
+		"within its own grace":    {nodePool(5, 0, bounded), boundPod("a", ending(time.Minute)), time.Hour, nil},
+		"beyond every grace": {nodePool(5, 0, bounded), boundPod("a", ending(-time.Minute)), time.Hour,
+			[]string{"terminate i-c"}},
+		"beyond its own, without a bound": {nodePool(5, 0), boundPod("a", ending(-time.Minute)), time.Minute, nil},
+		"precious, the pool is deleted": {nodePool(5, 0, deleted), boundPod("a", precious), time.Hour,
+			[]string{"eviction a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			node := nodeIn(v1alpha1.StateTerminating, annotated(v1alpha1.AnnotationStopReason, "runtime"), markedAt(v1alpha1.AnnotationStoppingSince, epoch().Add(-c.ago)))
+			node := nodeIn(v1alpha1.StateTerminating, annotated(v1alpha1.AnnotationStopReason, "runtime"),
+				markedAt(v1alpha1.AnnotationStoppingSince, epoch().Add(-c.ago)))
 			r := newRig(t, c.pool, node, c.pod)
 			r.sweep(instance(provider.InstanceRunning))
 			r.reconcile()
@@ -203,7 +239,8 @@ func TestAPodThatTheCacheLacksIsNeverOverdue(t *testing.T) {
 	pool := nodePool(5, 0, func(p *v1alpha1.NodePool) {
 		p.Spec.Disruption.TerminationGracePeriod = &metav1.Duration{Duration: time.Hour}
 	})
-	node := nodeIn(v1alpha1.StateTerminating, annotated(v1alpha1.AnnotationStopReason, "runtime"), markedAt(v1alpha1.AnnotationStoppingSince, epoch()))
+	node := nodeIn(v1alpha1.StateTerminating, annotated(v1alpha1.AnnotationStopReason, "runtime"),
+		markedAt(v1alpha1.AnnotationStoppingSince, epoch()))
 	r := newRig(t, pool, node, boundPod("a", ending(-time.Minute)))
 	r.nodes.reader = newRig(t, pool, node).api
 	r.sweep(instance(provider.InstanceRunning))
@@ -220,7 +257,8 @@ func ending(after time.Duration) func(*corev1.Pod) {
 }
 
 func TestSurplusIsWrittenDown(t *testing.T) {
-	r := newRig(t, nodePool(5, 0), nodeIn(v1alpha1.StateStandby, annotated(v1alpha1.AnnotationTemplateHash, nodePool(1, 1).Spec.Template.Hash())))
+	r := newRig(t, nodePool(5, 0), nodeIn(v1alpha1.StateStandby, annotated(v1alpha1.AnnotationTemplateHash,
+		nodePool(1, 1).Spec.Template.Hash())))
 	r.sweep(instance(provider.InstanceStopped))
 	r.reconcilePool()
 	since := r.node("c").Annotations[v1alpha1.AnnotationSurplusSince]
@@ -261,7 +299,8 @@ func TestTurnsAndDriftAreSaidOnce(t *testing.T) {
 			t.Errorf("fresh turns (-want +got):\n%s", diff)
 		}
 	}
-	drifted := []plan.Member{{Node: "a", Drift: "x"}, {Node: "b"}, {Node: "c", Drift: "x", State: v1alpha1.StateTerminating}}
+	drifted := []plan.Member{{Node: "a", Drift: "x"}, {Node: "b"}, {Node: "c", Drift: "x",
+		State: v1alpha1.StateTerminating}}
 	if got := turns.noteDrift("p", drifted); len(got) != 1 || got[0].Node != "a" {
 		t.Errorf("drifted %+v, want a", got)
 	}

@@ -22,7 +22,8 @@ const (
 	refusalWords = 800
 )
 
-// refusal is a stop or termination that the cloud refused, or a start that it refused or that came to nothing.
+// refusal is a stop or termination that the cloud refused, or a start that it refused or that came
+// to nothing.
 type refusal struct {
 	reason v1alpha1.Reason
 	words  string
@@ -30,8 +31,9 @@ type refusal struct {
 	at time.Time
 }
 
-// holds reports whether a refusal still tells something after a sweep: until the instance is in another state. A start
-// that failed does until the instance runs, because it may have been shown as pending in between.
+// holds reports whether a refusal still tells something after a sweep: until the instance is in
+// another state. A start that failed does until the instance runs, because it may have been shown
+// as pending in between.
 func (r refusal) holds(before, now provider.InstanceState) bool {
 	return before == now || r.reason == v1alpha1.ReasonStartFailed && now != provider.InstanceRunning
 }

@@ -20,7 +20,8 @@ func metav1Condition(kind string) metav1.Condition {
 // protected is what the EC2 provider says of an instance with stop or termination protection.
 func protected(attribute string) error {
 	return &provider.InvalidConfigError{
-		Field: "instance i-c", Reason: "OperationNotPermitted: The instance 'i-c' may not be touched. Modify its '" + attribute + "' instance attribute.",
+		Field: "instance i-c", Reason: "OperationNotPermitted: The instance 'i-c' may not be touched. Modify its '" +
+			attribute + "' instance attribute.",
 	}
 }
 
@@ -41,11 +42,14 @@ func TestARefusedStopOrTerminationIsSaid(t *testing.T) {
 		second error
 		reason string
 	}{
-		"a stop":        {v1alpha1.StateStopping, stop, protected("disableApiStop"), errors.New("StopInstances: UnauthorizedOperation: no"), "StopRefused"},
-		"a termination": {v1alpha1.StateTerminating, terminate, protected("disableApiTermination"), errors.New("UnauthorizedOperation: no"), "TerminationRefused"},
+		"a stop": {v1alpha1.StateStopping, stop, protected("disableApiStop"),
+			errors.New("StopInstances: UnauthorizedOperation: no"), "StopRefused"},
+		"a termination": {v1alpha1.StateTerminating, terminate, protected("disableApiTermination"),
+			errors.New("UnauthorizedOperation: no"), "TerminationRefused"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, nodePool(5, 0), nodeIn(c.state, markedAt(v1alpha1.AnnotationStoppingSince, epoch().Add(-time.Minute))))
+			r := newRig(t, nodePool(5, 0), nodeIn(c.state, markedAt(v1alpha1.AnnotationStoppingSince,
+				epoch().Add(-time.Minute))))
 			running := instance(provider.InstanceRunning, withTag(v1alpha1.LabelState, string(c.state)))
 			events := func() (n int, last string) {
 				for _, e := range r.said() {
@@ -71,7 +75,8 @@ func TestARefusedStopOrTerminationIsSaid(t *testing.T) {
 			if n, e := events(); n != 1 || !strings.Contains(e, "Warning") || !strings.Contains(e, "OperationNotPermitted") {
 				t.Errorf("%d events, last %q; want one with the cloud's words", n, e)
 			}
-			if got := degraded(); got.Status != metav1.ConditionTrue || got.Reason != c.reason || !strings.Contains(got.Message, "OperationNotPermitted: The instance 'i-c'") {
+			if got := degraded(); got.Status != metav1.ConditionTrue || got.Reason != c.reason ||
+				!strings.Contains(got.Message, "OperationNotPermitted: The instance 'i-c'") {
 				t.Errorf("Degraded is %+v", got)
 			}
 			c.refuse(r, c.second)
@@ -99,7 +104,8 @@ func TestWhatIsNoRefusal(t *testing.T) {
 		"an instance that ends": &provider.InstanceNotFoundError{ID: "i-c"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, nodePool(5, 0), nodeIn(v1alpha1.StateStopping, markedAt(v1alpha1.AnnotationStoppingSince, epoch().Add(-time.Minute))))
+			r := newRig(t, nodePool(5, 0), nodeIn(v1alpha1.StateStopping, markedAt(v1alpha1.AnnotationStoppingSince,
+				epoch().Add(-time.Minute))))
 			r.sweep(instance(provider.InstanceRunning, withTag(v1alpha1.LabelState, "stopping")))
 			r.stopping = err
 			r.step()
@@ -129,7 +135,8 @@ func TestARefusalIsForgotten(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, nodePool(5, 0), nodeIn(v1alpha1.StateStopping, markedAt(v1alpha1.AnnotationStoppingSince, epoch().Add(-time.Minute))))
+			r := newRig(t, nodePool(5, 0), nodeIn(v1alpha1.StateStopping, markedAt(v1alpha1.AnnotationStoppingSince,
+				epoch().Add(-time.Minute))))
 			r.sweep(instance(provider.InstanceRunning))
 			r.stopping = protected("disableApiStop")
 			r.step()

@@ -21,8 +21,8 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// regionGrace is how long a region that has answered before may fail until its classes and pools say
-// so: clouds have troubles of a few seconds.
+// regionGrace is how long a region that has answered before may fail until its classes and pools
+// say so: clouds have troubles of a few seconds.
 const regionGrace = 30 * time.Second
 
 // regions remembers which regions of the cloud do not answer. The zero value is ready.
@@ -125,7 +125,8 @@ func (i *inventory) eachLacking(f func(entry)) {
 // regional is a class that names a region; "" is the one that the cloud's configuration names.
 type regional interface{ RegionName() string }
 
-// regionOf is the region of the pool's class. It is false where the class cannot be read, or has none.
+// regionOf is the region of the pool's class. It is false where the class cannot be read, or has
+// none.
 func (c *pools) regionOf(ctx context.Context, pool *v1alpha1.NodePool) (string, bool) {
 	class, _, err := c.classes.get(ctx, pool.Spec.Template.NodeClassRef)
 	if err != nil {
@@ -144,7 +145,8 @@ func (c *pools) held(ctx context.Context, pool *v1alpha1.NodePool) bool {
 	return ok && c.inventory.regions.unknown(region)
 }
 
-// regionDegraded says that a region fails that the pool needs: that of its class, or of its instances.
+// regionDegraded says that a region fails that the pool needs: that of its class, or of its
+// instances.
 func (c *pools) regionDegraded(ctx context.Context, pool *v1alpha1.NodePool) (v1alpha1.Reason, string) {
 	if region, ok := c.regionOf(ctx, pool); ok {
 		if f, failing := c.inventory.regions.told(region); failing {
@@ -207,8 +209,8 @@ func (c *classes) unavailable(class v1alpha1.NodeClass) (failingRegion, bool) {
 	return c.regions.told(r.RegionName())
 }
 
-// setupRegions makes the controller look at every class of the kind when a region begins or ceases to
-// fail.
+// setupRegions makes the controller look at every class of the kind when a region begins or ceases
+// to fail.
 func (c *classes) setupRegions(woken <-chan event.TypedGenericEvent[struct{}]) source.Source {
 	return source.TypedChannel(woken, handler.TypedEnqueueRequestsFromMapFunc(c.everyOne))
 }

@@ -47,7 +47,8 @@ func inRegion(name string) func(*provider.Instance) {
 	return func(i *provider.Instance) { i.Region = name }
 }
 
-// A region that fails ends no sweep: what is in it keeps its last state, and what is elsewhere goes on.
+// A region that fails ends no sweep: what is in it keeps its last state, and what is elsewhere goes
+// on.
 func TestARegionThatFailsIsItsOwnFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := &strayed{}
@@ -183,7 +184,8 @@ func TestClassesOfARegionThatFailsSaySo(t *testing.T) {
 		if got := ready(); got.Status != want || class.Status.ObservedGeneration != 3 {
 			t.Errorf("class of region %s: %+v", region, got)
 		} else if want == metav1.ConditionFalse &&
-			(got.Reason != string(v1alpha1.ReasonRegionUnavailable) || !strings.Contains(got.Message, "far does not answer: denied")) {
+			(got.Reason != string(v1alpha1.ReasonRegionUnavailable) || !strings.Contains(got.Message,
+				"far does not answer: denied")) {
 			t.Errorf("class of region %s: %+v", region, got)
 		}
 		r.lacks()
@@ -193,7 +195,8 @@ func TestClassesOfARegionThatFailsSaySo(t *testing.T) {
 	}
 }
 
-// One list that failed is not told: clouds have short troubles. Where nothing is known it is told at once.
+// One list that failed is not told: clouds have short troubles. Where nothing is known it is told
+// at once.
 func TestAShortTroubleOfARegionIsNotTold(t *testing.T) {
 	var rs regions
 	at := epoch()

@@ -29,7 +29,8 @@ func (c *nodes) mend(ctx context.Context, g gathered) error {
 	return client.IgnoreNotFound(err)
 }
 
-// launchedBy is the pool that the tag of the instance's launch names by its UID; empty where no pool has it.
+// launchedBy is the pool that the tag of the instance's launch names by its UID; empty where no
+// pool has it.
 func (c *nodes) launchedBy(ctx context.Context, e entry) (v1alpha1.PoolName, error) {
 	uid := launchedFor(e.Tags)
 	if uid == "" {
@@ -47,9 +48,10 @@ func (c *nodes) launchedBy(ctx context.Context, e entry) (v1alpha1.PoolName, err
 	return "", nil
 }
 
-// restorePool writes the pool's tag again that somebody took from an instance of this cluster. Whose it was says its Node, or what an earlier
-// sweep of this process showed, or the tag of its launch, and only where that pool exists. Without any the instance is left alone: nothing tells whose it is, and what
-// is not surely ours is not touched.
+// restorePool writes the pool's tag again that somebody took from an instance of this cluster.
+// Whose it was says its Node, or what an earlier sweep of this process showed, or the tag of its
+// launch, and only where that pool exists. Without any the instance is left alone: nothing tells
+// whose it is, and what is not surely ours is not touched.
 func (c *nodes) restorePool(ctx context.Context, e entry) (entry, error) {
 	n, _, err := c.nodesOf(ctx, e.ProviderID)
 	if err != nil {
@@ -71,40 +73,29 @@ func (c *nodes) restorePool(ctx context.Context, e entry) (entry, error) {
 	if pool == nil {
 		return e, errNotOurs
 	}
-	if err := c.retag(ctx, e.ID, map[string]string{v1alpha1.LabelPool: pool.Name}); err != nil {
+	if err := c.tagger(ctx).rewrite(ctx, e.ID, map[string]string{v1alpha1.LabelPool: pool.Name}); err != nil {
 		return e, err
 	}
 	e, _ = c.inventory.get(e.ID)
 	return e, nil
 }
 
-// regain writes tags again that the instance of a Node lacks, where it carries this cluster's UID and names no other owner. Without
-// them no list shows it.
+// regain writes tags again that the instance of a Node lacks, where it carries this cluster's UID
+// and names no other owner. Without them no list shows it.
 func (c *nodes) regain(ctx context.Context, n *corev1.Node, i *provider.Instance) (*provider.Instance, error) {
-	missing, ours := c.owner.lost(i.Tags, v1alpha1.PoolName(n.Labels[v1alpha1.LabelPool]))
-	if !ours || len(missing) == 0 || i.Tags[v1alpha1.TagClusterUID] != c.owner.uid || i.State == provider.InstanceTerminated {
+	if i.Tags[v1alpha1.TagClusterUID] != c.owner.uid {
 		return i, nil
 	}
-	if err := c.retag(ctx, i.ID, missing); err != nil {
-		return i, err
+	restored, _, err := c.tagger(ctx).restore(ctx, i, v1alpha1.PoolName(n.Labels[v1alpha1.LabelPool]))
+	if restored != i {
+		c.poke() // the next sweep shows it again
 	}
-	c.poke() // the next sweep shows it again
-	return withTags(i, missing), nil
+	return restored, err
 }
 
-func (c *nodes) retag(ctx context.Context, id v1alpha1.InstanceID, tags map[string]string) error {
-	if err := c.cloud.UpdateInstanceTags(ctx, string(id), tags); err != nil {
-		return err
-	}
-	for key, value := range tags {
-		c.inventory.tagged(id, key, value)
-	}
-	logr.FromContextOrDiscard(ctx).Info("wrote tags again that were missing", "tags", tags)
-	return nil
-}
-
-// deleteNode removes a Node whose instance is gone. An instance that lost our tags is missing in our lists too, so the cloud is asked about
-// this very one first: then the tags are written again, and the Node stays.
+// deleteNode removes a Node whose instance is gone. An instance that lost our tags is missing in
+// our lists too, so the cloud is asked about this very one first: then the tags are written again,
+// and the Node stays.
 func (c *nodes) deleteNode(ctx context.Context, g gathered, d lifecycle.Decision) error {
 	if !g.instance.sure {
 		instance, err := c.cloud.GetInstance(ctx, string(g.instance.ID))
@@ -126,23 +117,23 @@ func (c *nodes) deleteNode(ctx context.Context, g gathered, d lifecycle.Decision
 	uid := g.node.UID // not a Node of the same name that registered since
 	err := c.client.Delete(ctx, g.node, client.Preconditions{UID: &uid})
 	if err == nil && (g.Node.State != v1alpha1.StateTerminating || g.Node.StopReason == v1alpha1.StopTerminated) {
-		c.orphan(g, fmt.Sprintf("Node %s deleted: instance %s is gone, and Stratos did not terminate it", g.node.Name, g.instance.ID))
+		c.orphan(g, fmt.Sprintf("Node %s deleted: instance %s is gone, and Stratos did not terminate it", g.node.Name,
+			g.instance.ID))
 	}
 	return client.IgnoreNotFound(err)
 }
 
-// reclaim writes the tags again that an instance of ours has lost. Tags that name somebody else are left: then it is his.
+// reclaim writes the tags again that an instance of ours has lost. Tags that name somebody else are
+// left: then it is his.
 func (c *nodes) reclaim(ctx context.Context, g gathered, instance *provider.Instance) error {
-	missing, ours := c.owner.lost(instance.Tags, g.template.Pool)
+	_, ours, err := c.tagger(ctx).restore(ctx, instance, g.template.Pool)
 	if !ours {
-		logr.FromContextOrDiscard(ctx).Info("instance of a Node of ours carries somebody else's tags; leaving both alone", "tags", instance.Tags)
+		logr.FromContextOrDiscard(ctx).Info("instance of a Node of ours carries somebody else's tags; leaving both alone",
+			"tags", instance.Tags)
 		return nil
 	}
-	c.poke() // the next sweep shows it again
-	if len(missing) == 0 {
-		return nil // the list lagged
-	}
-	return c.retag(ctx, instance.ID, missing)
+	c.poke() // the next sweep shows it again, also where only the list lagged
+	return err
 }
 
 // poolOrName is the pool, or, where it is gone, an object that names it.
@@ -156,7 +147,9 @@ func poolOrName(g gathered) *v1alpha1.NodePool {
 	}
 }
 
-// orphan reports on the pool what was removed that had lost its other half. The pool may be gone itself.
+// orphan reports on the pool what was removed that had lost its other half. The pool may be gone
+// itself.
 func (c *nodes) orphan(g gathered, note string) {
-	c.events.Eventf(poolOrName(g), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonOrphanRemoved), "Repair", "%s", note)
+	c.events.Eventf(poolOrName(g), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonOrphanRemoved), "Repair", "%s",
+		note)
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// loops are the scaler's over the rig's API server and cloud, with a view of what the server holds now.
+// loops are the scaler's over the rig's API server and cloud, with a view of what the server holds
+// now.
 func (r *rig) loops() *Loops {
 	r.t.Helper()
 	clock := func() time.Time { return r.now }
@@ -30,8 +31,9 @@ func (r *rig) loops() *Loops {
 	return l
 }
 
-// TestTheOthersLeaveThePodOfALostClaim: of two replicas that see a start fail, the one that made the claim
-// places the pod anew, whatever ended the claim and whichever of them carried the start out.
+// TestTheOthersLeaveThePodOfALostClaim: of two replicas that see a start fail, the one that made
+// the claim places the pod anew, whatever ended the claim and whichever of them carried the start
+// out.
 func TestTheOthersLeaveThePodOfALostClaim(t *testing.T) {
 	failing := func(err error) func(context.Context, *rig, *Loops) error {
 		return func(ctx context.Context, r *rig, l *Loops) error {
@@ -104,7 +106,8 @@ func TestTheOthersLeaveThePodOfALostClaim(t *testing.T) {
 	}
 }
 
-// TestUnknownPodsStayPublished: another replica has seen a pod that we have not, and has promised it room here.
+// TestUnknownPodsStayPublished: another replica has seen a pod that we have not, and has promised
+// it room here.
 func TestUnknownPodsStayPublished(t *testing.T) {
 	node := nodeIn(v1alpha1.StateStarting, annotated(v1alpha1.AnnotationClaims, "bound,gone,unseen"))
 	r := newRig(t, unschedulable(needing("1")), nodePool(2, 0), node, boundPod("bound"))

@@ -40,8 +40,8 @@ import (
 
 func epoch() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-// rig is the scaler's two controllers over an API server in memory and a scripted cloud. What both are asked to change
-// goes to one log, in order.
+// rig is the scaler's two controllers over an API server in memory and a scripted cloud. What both
+// are asked to change goes to one log, in order.
 type rig struct {
 	t         *testing.T
 	api       client.WithWatch
@@ -94,31 +94,41 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 			t.Fatal(err)
 		}
 	}
-	r := &rig{t: t, inventory: newInventory(), ledger: claim.NewLedger(), demand: newDemand(), turns: newTurns(), events: events.NewFakeRecorder(1000), cloud: &classCloud{}, now: epoch(), known: map[string]*provider.Instance{}}
+	r := &rig{t: t, inventory: newInventory(), ledger: claim.NewLedger(), demand: newDemand(), turns: newTurns(),
+		events: events.NewFakeRecorder(1000), cloud: &classCloud{}, now: epoch(), known: map[string]*provider.Instance{}}
 	pod := func(f func(*corev1.Pod) string) client.IndexerFunc {
 		return func(o client.Object) []string { return []string{f(o.(*corev1.Pod))} }
 	}
-	r.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&corev1.Node{}, &corev1.Pod{}, &v1alpha1.NodePool{}, &v1alpha1.AWSNodeClass{}).
-		WithIndex(&corev1.Node{}, indexProviderID, func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).
-		WithIndex(&corev1.Node{}, indexManaged, func(o client.Object) []string { return []string{string(managedInstance(o.(*corev1.Node)))} }).
-		WithIndex(&storagev1.VolumeAttachment{}, indexAttachment, func(o client.Object) []string { return []string{o.(*storagev1.VolumeAttachment).Spec.NodeName} }).
+	r.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&corev1.Node{},
+		&corev1.Pod{}, &v1alpha1.NodePool{}, &v1alpha1.AWSNodeClass{}).
+		WithIndex(&corev1.Node{}, indexProviderID,
+			func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).
+		WithIndex(&corev1.Node{}, indexManaged,
+			func(o client.Object) []string { return []string{string(managedInstance(o.(*corev1.Node)))} }).
+		WithIndex(&storagev1.VolumeAttachment{}, indexAttachment,
+			func(o client.Object) []string { return []string{o.(*storagev1.VolumeAttachment).Spec.NodeName} }).
 		WithIndex(&corev1.Pod{}, indexPodNode, pod(nodeOfPod)).
 		WithIndex(&corev1.Pod{}, "spec.nodeName", pod(func(p *corev1.Pod) string { return p.Spec.NodeName })).
-		WithInterceptorFuncs(interceptor.Funcs{Create: r.create, Patch: r.patch, Delete: r.delete, SubResourceCreate: r.evict, SubResourcePatch: r.patchStatus}).Build()
+		WithInterceptorFuncs(interceptor.Funcs{Create: r.create, Patch: r.patch, Delete: r.delete, SubResourceCreate: r.evict,
+			SubResourcePatch: r.patchStatus}).Build()
 	metrics, err := newMetrics(prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
 	clock, failures := func() time.Time { return r.now }, &warmups{}
-	r.starts = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.NodeName](time.Nanosecond, time.Nanosecond))
+	r.starts = workqueue.NewTypedRateLimitingQueue(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.NodeName](time.Nanosecond, time.Nanosecond),
+	)
 	r.nodes = &nodes{
-		reader: r.api, live: r.api, client: r.api, cloud: r, owner: owner{cluster: "here", uid: "uid-here"}, namespace: "stratos", ledger: r.ledger, events: r.events, metrics: metrics,
+		reader: r.api, live: r.api, client: r.api, cloud: r, owner: owner{cluster: "here", uid: "uid-here"},
+		namespace: "stratos", ledger: r.ledger, events: r.events, metrics: metrics,
 		now: clock, born: epoch(), inventory: r.inventory, poke: func() {},
 		demand: r.demand, turns: r.turns, warmups: failures, daemons: r.daemonSets,
 		starter: start.New(start.Options{
 			Ended:   func(claims []claim.Claim) { r.homeless = append(r.homeless, claims...) },
 			Unknown: func(types.UID) bool { return false },
-			Reader:  r.api, Live: r.api, Writer: r.api, Cloud: r, Ledger: r.ledger, Events: r.events, Now: clock, Log: logr.Discard(), Calls: r.starts,
+			Reader:  r.api, Live: r.api, Writer: r.api, Cloud: r, Ledger: r.ledger, Events: r.events, Now: clock,
+			Log: logr.Discard(), Calls: r.starts,
 			Count: func(pool v1alpha1.PoolName, trigger start.Trigger) {
 				r.note("count " + string(pool) + " " + string(trigger))
 			},
@@ -126,7 +136,9 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 		}),
 	}
 	r.pools = &pools{
-		client: r.api, cloud: r, owner: owner{cluster: "here", uid: "uid-here"}, launcher: r, classes: classKinds{reader: r.api, kinds: []ClassKind{AWSNodeClasses(r.cloud)}}, launchesAtOnce: launchesAtOnce, events: r.events, metrics: metrics, now: clock, inventory: r.inventory,
+		client: r.api, cloud: r, owner: owner{cluster: "here", uid: "uid-here"}, launcher: r,
+		classes: classKinds{reader: r.api, kinds: []ClassKind{AWSNodeClasses(r.cloud)}}, launchesAtOnce: launchesAtOnce,
+		events: r.events, metrics: metrics, now: clock, inventory: r.inventory,
 		ledger: r.ledger, demand: r.demand, turns: r.turns, warmups: failures, daemons: r.daemonSets,
 		namespace: "stratos",
 		poke:      func() {}, wake: func(_ context.Context, id v1alpha1.InstanceID) { r.note("wake " + string(id)) },
@@ -161,7 +173,8 @@ func (r *rig) note(what string) {
 }
 
 // patch answers as the API server does: a test that fails is 422.
-func (r *rig) patch(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+func (r *rig) patch(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+	opts ...client.PatchOption) error {
 	if r.patching != nil {
 		if err := r.patching(); err != nil {
 			return err
@@ -173,7 +186,8 @@ func (r *rig) patch(ctx context.Context, c client.WithWatch, o client.Object, p 
 	}
 	err := c.Patch(ctx, o, p, opts...)
 	if err != nil && strings.Contains(err.Error(), "test") {
-		err = apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", schema.GroupResource{Resource: "nodes"}, o.GetName(), err.Error(), 0, false)
+		err = apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch",
+			schema.GroupResource{Resource: "nodes"}, o.GetName(), err.Error(), 0, false)
 	}
 	switch node, ok := o.(*corev1.Node); {
 	case err != nil:
@@ -212,7 +226,8 @@ func (r *rig) delete(ctx context.Context, c client.WithWatch, o client.Object, o
 	return c.Delete(ctx, o, opts...)
 }
 
-func (r *rig) evict(_ context.Context, _ client.Client, sub string, o, body client.Object, opts ...client.SubResourceCreateOption) error {
+func (r *rig) evict(_ context.Context, _ client.Client, sub string, o, body client.Object,
+	opts ...client.SubResourceCreateOption) error {
 	if len((&client.SubResourceCreateOptions{}).ApplyOptions(opts).DryRun) > 0 {
 		sub = "dry-run " + sub
 	}
@@ -224,7 +239,8 @@ func (r *rig) evict(_ context.Context, _ client.Client, sub string, o, body clie
 }
 
 // patchStatus is not in the log: what a status says is read from the object.
-func (r *rig) patchStatus(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+func (r *rig) patchStatus(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+	opts ...client.SubResourcePatchOption) error {
 	if r.statusing != nil {
 		if err := r.statusing(); err != nil {
 			return err
@@ -277,8 +293,10 @@ func (r *rig) UpdateInstanceTags(_ context.Context, id string, tags map[string]s
 	return nil
 }
 
-// launch implements launcher. The instance's id is its client token, as for a cloud the same token is the same instance.
-func (r *rig) launch(_ context.Context, _ v1alpha1.NodeClassRef, req provider.LaunchRequest) (*provider.Instance, error) {
+// launch implements launcher. The instance's id is its client token, as for a cloud the same token
+// is the same instance.
+func (r *rig) launch(_ context.Context, _ v1alpha1.NodeClassRef, req provider.LaunchRequest) (*provider.Instance,
+	error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.launches = append(r.launches, req)
@@ -288,7 +306,8 @@ func (r *rig) launch(_ context.Context, _ v1alpha1.NodeClassRef, req provider.La
 			return nil, err
 		}
 	}
-	return &provider.Instance{ID: v1alpha1.InstanceID(req.ClientToken), State: provider.InstancePending, Zone: req.Zone, Tags: req.Tags, LaunchTime: r.now}, nil
+	return &provider.Instance{ID: v1alpha1.InstanceID(req.ClientToken), State: provider.InstancePending, Zone: req.Zone,
+		Tags: req.Tags, LaunchTime: r.now}, nil
 }
 
 func (r *rig) want(log ...string) {
@@ -328,9 +347,10 @@ func (r *rig) said() []string {
 func (r *rig) promise(pod, node string) {
 	r.t.Helper()
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: pod, UID: types.UID(pod)}}
-	n := &claim.Node{Node: fit.Node{Name: v1alpha1.NodeName(node), Allocatable: fit.Resources{Pods: 10}}, Pool: "p", State: v1alpha1.StateStandby}
+	n := &claim.Node{Node: fit.Node{Name: v1alpha1.NodeName(node), Allocatable: fit.Resources{Pods: 10}}, Pool: "p",
+		State: v1alpha1.StateStandby}
 	if d := r.ledger.Decide(claim.Ask{Pod: p, Nodes: []*claim.Node{n}}, r.now); d.Claim == nil {
-		r.t.Fatalf("set-up: no claim: %s", d.Reason)
+		r.t.Fatalf("set-up: no claim: %q", d.Refused)
 	}
 }
 
@@ -338,7 +358,8 @@ func (r *rig) promise(pod, node string) {
 func instance(state provider.InstanceState, change ...func(*provider.Instance)) *provider.Instance {
 	i := &provider.Instance{
 		ID: "i-c", ProviderID: "fake:///zone-a/i-c", State: state, LaunchTime: epoch().Add(-time.Hour),
-		Tags: map[string]string{v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "here", v1alpha1.TagClusterUID: "uid-here", v1alpha1.LabelPool: "p"},
+		Tags: map[string]string{v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "here",
+			v1alpha1.TagClusterUID: "uid-here", v1alpha1.LabelPool: "p"},
 	}
 	for _, f := range change {
 		f(i)
@@ -358,7 +379,8 @@ func withTag(key, value string) func(*provider.Instance) {
 func nodeIn(state v1alpha1.NodeState, change ...func(*corev1.Node)) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: "c", UID: "uid-c", CreationTimestamp: metav1.NewTime(epoch().Add(-time.Hour)),
-		Labels: map[string]string{v1alpha1.LabelPool: "p", v1alpha1.LabelState: string(state)}, Annotations: map[string]string{},
+		Labels:      map[string]string{v1alpha1.LabelPool: "p", v1alpha1.LabelState: string(state)},
+		Annotations: map[string]string{},
 	}}
 	n.Spec.ProviderID = "fake:///zone-a/i-c"
 	if state != "" {
@@ -366,10 +388,13 @@ func nodeIn(state v1alpha1.NodeState, change ...func(*corev1.Node)) *corev1.Node
 	}
 	if state != "" && state != v1alpha1.StateRunning { // as Stratos leaves it
 		n.Labels[v1alpha1.LabelExcludeDisruption], n.Annotations[v1alpha1.AnnotationCordoned] = "true", "true"
-		n.Spec.Unschedulable, n.Spec.Taints = true, []corev1.Taint{{Key: v1alpha1.TaintStandby, Effect: corev1.TaintEffectNoSchedule}}
+		n.Spec.Unschedulable, n.Spec.Taints = true, []corev1.Taint{{Key: v1alpha1.TaintStandby,
+			Effect: corev1.TaintEffectNoSchedule}}
 	}
-	n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("16Gi"), "pods": resource.MustParse("110")}
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(epoch())}}
+	n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("16Gi"),
+		"pods": resource.MustParse("110")}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue,
+		LastHeartbeatTime: metav1.NewTime(epoch())}}
 	for _, f := range change {
 		f(n)
 	}
@@ -378,7 +403,8 @@ func nodeIn(state v1alpha1.NodeState, change ...func(*corev1.Node)) *corev1.Node
 
 // seenUp: that the node was Ready and its network up in this warm-up is written down.
 func seenUp(n *corev1.Node) {
-	n.Annotations[v1alpha1.AnnotationReadySeen], n.Annotations[v1alpha1.AnnotationNetworkSeen] = "2026-03-01T11:30:00Z", "2026-03-01T11:30:00Z"
+	n.Annotations[v1alpha1.AnnotationReadySeen], n.Annotations[v1alpha1.AnnotationNetworkSeen] = "2026-03-01T11:30:00Z",
+		"2026-03-01T11:30:00Z"
 }
 
 func annotated(key, value string) func(*corev1.Node) {
@@ -390,7 +416,8 @@ func markedAt(key string, t time.Time) func(*corev1.Node) {
 }
 
 func nodePool(size, least int32, change ...func(*v1alpha1.NodePool)) *v1alpha1.NodePool {
-	p := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "uid-p", Finalizers: []string{v1alpha1.FinalizerNodePool}}}
+	p := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "uid-p",
+		Finalizers: []string{v1alpha1.FinalizerNodePool}}}
 	p.Spec.PoolSize, p.Spec.MinStandby = size, least
 	p.Spec.Template.NodeClassRef = v1alpha1.NodeClassRef{Kind: "AWSNodeClass", Name: "class"}
 	for _, f := range change {
@@ -401,7 +428,8 @@ func nodePool(size, least int32, change ...func(*v1alpha1.NodePool)) *v1alpha1.N
 
 // boundPod is a pod on node "c".
 func boundPod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}, Spec: corev1.PodSpec{NodeName: "c"}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)},
+		Spec: corev1.PodSpec{NodeName: "c"}}
 	for _, f := range change {
 		f(p)
 	}

@@ -17,11 +17,13 @@ import (
 	"github.com/stratos-sh/stratos/scaler/start"
 )
 
-// A pool's launches go in rounds. Between two rounds the pool, its nodes and the waiting pods are read again, so that
-// nothing is launched that nobody wants any more.
+// A pool's launches go in rounds. Between two rounds the pool, its nodes and the waiting pods are
+// read again, so that nothing is launched that nobody wants any more.
 
-// wants is what launches depend on. need is what waiting pods need, from names the class and the template that they are launched from.
-func (c *pools) wants(pool *v1alpha1.NodePool, count map[v1alpha1.NodeState]int32, need plan.Need, from string) plan.Pool {
+// wants is what launches depend on. need is what waiting pods need, from names the class and the
+// template that they are launched from.
+func (c *pools) wants(pool *v1alpha1.NodePool, count map[v1alpha1.NodeState]int32, need plan.Need,
+	from string) plan.Pool {
 	_, failing := c.warmups.last(pool, from)
 	p := plan.Pool{
 		PoolSize: pool.Spec.PoolSize, MinStandby: pool.Spec.MinStandby, Demand: need.Any,
@@ -37,8 +39,8 @@ func (c *pools) wants(pool *v1alpha1.NodePool, count map[v1alpha1.NodeState]int3
 	return p
 }
 
-// backsOff reports whether the back-off after the failure stands. One that begins in the future was written before the
-// clock was stepped back.
+// backsOff reports whether the back-off after the failure stands. One that begins in the future was
+// written before the clock was stepped back.
 func backsOff(f *v1alpha1.WarmupFailure, now time.Time) bool {
 	return now.Before(backoffUntil(f)) && !now.Before(f.Time.Time)
 }
@@ -48,8 +50,8 @@ func pendingLaunches(s slots) int32 {
 	return int32(len(s.open) - s.interrupted) //nolint:gosec // bounded by poolSize
 }
 
-// giveBack ends launches that are not wanted any more and that the cloud was not asked for. The others may have launched
-// something.
+// giveBack ends launches that are not wanted any more and that the cloud was not asked for. The
+// others may have launched something.
 func (c *pools) giveBack(pool *v1alpha1.NodePool, s slots, wants plan.Pool) (left slots, given bool) {
 	wants.Pending = pendingLaunches(s)
 	if c.launches.giveBack(pool.UID, int(plan.Unneeded(wants)), c.now()) {
@@ -58,9 +60,10 @@ func (c *pools) giveBack(pool *v1alpha1.NodePool, s slots, wants plan.Pool) (lef
 	return s, false
 }
 
-// reserve writes the slots of the launches that the pool lacks, before any of them is asked for. The first of them go to the
-// given zones.
-func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots slots, has plan.Pool, zones []string) (slots, error) {
+// reserve writes the slots of the launches that the pool lacks, before any of them is asked for.
+// The first of them go to the given zones.
+func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots slots, has plan.Pool,
+	zones []string) (slots, error) {
 	has.Pending = pendingLaunches(slots)
 	n := plan.Launches(has)
 	has.Demand, has.Zoned = 0, 0
@@ -72,22 +75,27 @@ func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots slot
 	}
 	before := pool.DeepCopy()
 	metav1SetAnnotation(pool, v1alpha1.AnnotationLaunches, text)
-	// The resource version is tested: two leaders for a moment must not take the same slot for two launches.
-	if err := c.client.Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	// The resource version is tested: two leaders for a moment must not take the same slot for two
+	// launches.
+	if err := c.client.Patch(ctx, pool, client.MergeFromWithOptions(before,
+		client.MergeFromWithOptimisticLock{})); err != nil {
 		return slots, err
 	}
 	c.launches.used(pool.UID, slots.Next-1)
 	c.launches.reserved(pool.UID, slots.Pending[len(slots.Pending)-int(n):], int(cold))
 	if int(n) > slots.ended { // in place of a refused launch: that was said
-		c.events.Eventf(pool, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonReplenishing), "Launch", "launching %d instances", n)
+		c.events.Eventf(pool, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonReplenishing), "Launch",
+			"launching %d instances", n)
 	}
 	return slots, nil
 }
 
-// launch asks for the first of the open slots. An interrupted launch takes no further room: its instance counts already.
-// Asking again for a slot that was launched yields the same instance. again is when the next round may begin, 0 where no
-// slot is left. The error is the last refusal, also while launches back off from it.
-func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, s slots, wants plan.Pool, from string) (again time.Duration, err error) {
+// launch asks for the first of the open slots. An interrupted launch takes no further room: its
+// instance counts already. Asking again for a slot that was launched yields the same instance.
+// again is when the next round may begin, 0 where no slot is left. The error is the last refusal,
+// also while launches back off from it.
+func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, s slots, wants plan.Pool,
+	from string) (again time.Duration, err error) {
 	open := s.open[:max(0, min(len(s.open), s.interrupted+max(0, int(wants.PoolSize-wants.Total))))]
 	if wants.Held {
 		open = open[:min(len(open), s.interrupted)]
@@ -109,7 +117,9 @@ func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, s slots, wa
 	if most := cmp.Or(c.launchesAtOnce, launchesAtOnce); len(round) > most {
 		round = round[:most]
 	}
-	if held.err != nil { // one call shows whether the cloud still refuses; not always the same one, which may be the only one refused
+	// one call shows whether the cloud still refuses; not always the same one, which may be the only
+	// one refused
+	if held.count > 0 {
 		round = open[int(held.count)%len(open):][:1]
 	}
 	err = c.launchAll(ctx, pool, round, s.Zones)
@@ -117,6 +127,7 @@ func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, s slots, wa
 	case isEverywhere(err):
 		return c.launches.refuse(pool.UID, from, err, c.now()).Sub(c.now()), err
 	case err != nil:
+		c.launches.pause(pool.UID, from, err, c.now().Add(launchRetry))
 		return launchRetry, err
 	case len(round) < len(open):
 		again = time.Millisecond
@@ -125,14 +136,16 @@ func (c *pools) launch(ctx context.Context, pool *v1alpha1.NodePool, s slots, wa
 	return again, nil
 }
 
-// isEverywhere reports whether the cloud would refuse the other launches of the pool too: it has capacity, but the
-// quota is used up, or the class is wrong, or Stratos is not allowed to, or nothing is answered.
+// isEverywhere reports whether the cloud would refuse the other launches of the pool too: it has
+// capacity, but the quota is used up, or the class is wrong, or Stratos is not allowed to, or
+// nothing is answered.
 func isEverywhere(err error) bool {
 	return err != nil && !errors.Is(err, context.Canceled) &&
 		(!provider.IsInsufficientCapacity(err) || provider.IsQuota(err))
 }
 
-// launchAll asks for the slots at once. It returns the refusal that is the same everywhere where there is one, else any.
+// launchAll asks for the slots at once. It returns the refusal that is the same everywhere where
+// there is one, else any.
 func (c *pools) launchAll(ctx context.Context, pool *v1alpha1.NodePool, round []int64, zones map[int64]string) error {
 	group, errs := &errgroup.Group{}, make([]error, len(round)) // one that fails does not take the others down
 	for at, slot := range round {

@@ -1,6 +1,6 @@
-// Package scaler runs in the background on the leader: it warms instances up, keeps pools at their size, completes
-// starts, stops empty nodes and empties deleted pools. What it decides stands in lifecycle and plan, what it writes to
-// Nodes in transition; this package reads, calls and listens.
+// Package scaler runs in the background on the leader: it warms instances up, keeps pools at their
+// size, completes starts, stops empty nodes and empties deleted pools. What it decides stands in
+// lifecycle and plan, what it writes to Nodes in transition; this package reads, calls and listens.
 package scaler
 
 import (
@@ -35,8 +35,8 @@ type Setup struct {
 	Classes []ClassKind
 	// Cluster is the value of the tag that separates this cluster's instances from all others.
 	Cluster string
-	// ClusterUID is the UID of the namespace kube-system. It tells the instances of two clusters with one name apart.
-	// SetupWithManager reads it where it is empty.
+	// ClusterUID is the UID of the namespace kube-system. It tells the instances of two clusters with
+	// one name apart. SetupWithManager reads it where it is empty.
 	ClusterUID types.UID
 	Ledger     *claim.Ledger
 	View       *view.View
@@ -49,7 +49,8 @@ type Setup struct {
 	ExtenderSchedulers []string
 }
 
-// wakeBuffer holds the wake-ups of a sweep of a large cluster, so that the sweep does not wait for the controllers.
+// wakeBuffer holds the wake-ups of a sweep of a large cluster, so that the sweep does not wait for
+// the controllers.
 const wakeBuffer = 1024
 
 // askAgain is how long the API server rests between two questions for the cluster's UID.
@@ -57,8 +58,8 @@ const askAgain = 2 * time.Second
 
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// SetupWithManager adds the scaler to the manager and returns the Starter, which runs on every replica and which the
-// extender asks for starts.
+// SetupWithManager adds the scaler to the manager and returns the Starter, which runs on every
+// replica and which the extender asks for starts.
 func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start.Starter, error) {
 	if err := addIndexes(ctx, mgr); err != nil {
 		return nil, err
@@ -72,14 +73,16 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 	recorder := mgr.GetEventRecorder("stratos-scaler")
 	l, err := NewLoops(Parts{
 		Setup: s, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: recorder,
-		Ready: s.View.Ready, Metrics: ctrlmetrics.Registry, Log: mgr.GetLogger(), Now: time.Now, Elapsed: steady(time.Now()), LaunchesAtOnce: launchesAtOnce,
+		Ready: s.View.Ready, Metrics: ctrlmetrics.Registry, Log: mgr.GetLogger(), Now: time.Now, Elapsed: steady(time.Now()),
+		LaunchesAtOnce: launchesAtOnce,
 	})
 	if err != nil {
 		return nil, err
 	}
 	errs := []error{
 		mgr.AddReadyzCheck("starts", func(*http.Request) error { return l.Starter.Ready() }),
-		mgr.Add(l.Starter), mgr.Add(l.Placer), mgr.Add(l.sweep), l.nodes.setup(mgr, l.Instances), l.pools.setup(mgr, l.Pools), l.pending.setup(mgr),
+		mgr.Add(l.Starter), mgr.Add(l.Placer), mgr.Add(l.sweep), l.nodes.setup(mgr, l.Instances), l.pools.setup(mgr, l.Pools),
+		l.pending.setup(mgr),
 	}
 	var wake []chan<- event.TypedGenericEvent[struct{}]
 	for _, kind := range s.Classes {
@@ -104,8 +107,9 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 
-// clusterUID reads the UID of the namespace kube-system, which lives as long as its cluster. It waits for an API server that does not
-// answer: nothing can be done without it, and a process that ended would come back after a back-off only.
+// clusterUID reads the UID of the namespace kube-system, which lives as long as its cluster. It
+// waits for an API server that does not answer: nothing can be done without it, and a process that
+// ended would come back after a back-off only.
 func clusterUID(ctx context.Context, live client.Reader, log logr.Logger) (types.UID, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))

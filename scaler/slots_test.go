@@ -58,6 +58,30 @@ func TestARefusedLaunchTakesANewNumber(t *testing.T) {
 	}
 }
 
+// TestNoCapacityIsAskedAboutEveryFiveSeconds: what a look at the pool writes on it has the pool
+// looked at again.
+func TestNoCapacityIsAskedAboutEveryFiveSeconds(t *testing.T) {
+	r := newRig(t, nodePool(5, 2))
+	r.sweep()
+	r.launching = func(int) error {
+		return &provider.InsufficientCapacityError{Type: "m5.large", Zone: "a", Err: errors.New("sold out")}
+	}
+	r.reconcilePool()
+	once := len(r.launches)
+	r.now = r.now.Add(launchRetry - time.Second)
+	if again := r.reconcilePool(); again != time.Second {
+		t.Errorf("looked at again after %v, want 1s", again)
+	}
+	if len(r.launches) != once {
+		t.Errorf("%d launches within %v, want %d", len(r.launches), launchRetry, once)
+	}
+	r.now = r.now.Add(time.Second)
+	r.reconcilePool()
+	if len(r.launches) != 2*once {
+		t.Errorf("%d launches after %v, want %d: each may be for another zone", len(r.launches), launchRetry, 2*once)
+	}
+}
+
 // TestARefusedLaunchThatNobodyNeedsGivesItsNumberBack.
 func TestARefusedLaunchThatNobodyNeedsGivesItsNumberBack(t *testing.T) {
 	r := newRig(t, nodePool(5, 1))
@@ -84,12 +108,14 @@ func TestALaunchThatMayHaveHappenedKeepsItsNumber(t *testing.T) {
 		refusal error
 		want    []string
 	}{
-		"no answer": {nodePool(5, 1), errors.New("connection reset"), []string{`reserve {"next":1,"pending":[0]}`, "launch 0", "launch 0"}},
+		"no answer": {nodePool(5, 1), errors.New("connection reset"), []string{`reserve {"next":1,"pending":[0]}`, "launch 0",
+			"launch 0"}},
 		"throttled, perhaps after a lost answer": {
 			nodePool(5, 1), &provider.RateLimitError{Operation: "RunInstances", Err: errors.New("slow down")},
 			[]string{`reserve {"next":1,"pending":[0]}`, "launch 0", "launch 0"},
 		},
-		"asked for by an earlier process": {nodePool(5, 1, holding(`{"next":8,"pending":[7]}`)), sold, []string{"launch 7", "launch 7"}},
+		"asked for by an earlier process": {nodePool(5, 1, holding(`{"next":8,"pending":[7]}`)), sold,
+			[]string{"launch 7", "launch 7"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, c.pool)
@@ -119,10 +145,13 @@ func TestLaunchNumbersAreNeverUsedAgain(t *testing.T) {
 		"a new pool":             {nodePool(5, 1), nil, `reserve {"next":1,"pending":[0]}`},
 		"the annotation is lost": {nodePool(5, 1, reported), nil, fromTime},
 		"the annotation is lost, an instance has a number": {nodePool(5, 2), []*provider.Instance{launched}, fromTime},
-		"replaced by an older one":                         {nodePool(5, 2, reported, holding(`{"next":4}`)), []*provider.Instance{launched}, fromTime},
-		"as it was written":                                {nodePool(5, 2, reported, holding(`{"next":8}`)), []*provider.Instance{launched}, `reserve {"next":9,"pending":[8]}`},
+		"replaced by an older one": {nodePool(5, 2, reported, holding(`{"next":4}`)),
+			[]*provider.Instance{launched}, fromTime},
+		"as it was written": {nodePool(5, 2, reported, holding(`{"next":8}`)),
+			[]*provider.Instance{launched}, `reserve {"next":9,"pending":[8]}`},
 		"numbers of an earlier pool of that name": {
-			nodePool(5, 2), []*provider.Instance{instance(provider.InstanceStopped, withTag(tagLaunch, "7.another"))}, `reserve {"next":1,"pending":[0]}`,
+			nodePool(5, 2), []*provider.Instance{instance(provider.InstanceStopped, withTag(tagLaunch, "7.another"))},
+			`reserve {"next":1,"pending":[0]}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,12 +13,12 @@ import (
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
-// failureHolds is how long after the end of its back-off a node's failed start tells something about the others of its
-// pool: longer than a start that follows on it takes.
+// failureHolds is how long after the end of its back-off a node's failed start tells something
+// about the others of its pool: longer than a start that follows on it takes.
 const failureHolds = time.Hour
 
-// observeStart adds what is known of the start of a node that starts: the cloud's answer to this process, and, where the
-// node would be replaced, whether others fail as well.
+// observeStart adds what is known of the start of a node that starts: the cloud's answer to this
+// process, and, where the node would be replaced, whether others fail as well.
 func (c *nodes) observeStart(ctx context.Context, g *gathered) error {
 	if g.Node.State != v1alpha1.StateStarting {
 		return nil

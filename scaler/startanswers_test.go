@@ -15,7 +15,8 @@ import (
 )
 
 // startsFor has the node start while a sweep every 15 s shows its instance in the given state.
-func (r *rig) startsFor(t *testing.T, d time.Duration, state provider.InstanceState, change ...func(*provider.Instance)) {
+func (r *rig) startsFor(t *testing.T, d time.Duration, state provider.InstanceState,
+	change ...func(*provider.Instance)) {
 	t.Helper()
 	for end := r.now.Add(d); r.now.Before(end); r.now = r.now.Add(15 * time.Second) {
 		r.sweep(instance(state, change...))
@@ -26,8 +27,9 @@ func (r *rig) startsFor(t *testing.T, d time.Duration, state provider.InstanceSt
 	}
 }
 
-// TestAStartThatTheCloudNeverAccepted: throttled, unauthorised or failing within the cloud. The node stands by again, no
-// strike is held against it, nothing is stopped or terminated, and the pool shows the cloud's words.
+// TestAStartThatTheCloudNeverAccepted: throttled, unauthorised or failing within the cloud. The
+// node stands by again, no strike is held against it, nothing is stopped or terminated, and the
+// pool shows the cloud's words.
 func TestAStartThatTheCloudNeverAccepted(t *testing.T) {
 	for name, refusal := range map[string]error{
 		"throttled":      &provider.RateLimitError{Operation: "StartInstances", Err: errors.New("RequestLimitExceeded")},
@@ -45,7 +47,8 @@ func TestAStartThatTheCloudNeverAccepted(t *testing.T) {
 				t.Errorf("state %s, want standby", got)
 			}
 			if transition.Failures(n) != 2 || n.Annotations[v1alpha1.AnnotationUnavailableUntil] == "" {
-				t.Errorf("failures %d, unavailable until %q; want 2, and a back-off", transition.Failures(n), n.Annotations[v1alpha1.AnnotationUnavailableUntil])
+				t.Errorf("failures %d, unavailable until %q; want 2, and a back-off", transition.Failures(n),
+					n.Annotations[v1alpha1.AnnotationUnavailableUntil])
 			}
 			for _, done := range r.log {
 				if strings.HasPrefix(done, "stop ") || strings.HasPrefix(done, "terminate ") {
@@ -62,8 +65,8 @@ func TestAStartThatTheCloudNeverAccepted(t *testing.T) {
 	}
 }
 
-// TestAnAcceptedStartThatFallsBack: a grant is missing, and each start ends stopped. The event says why, and the node is
-// replaced after the third, unless starts of other nodes fail as well.
+// TestAnAcceptedStartThatFallsBack: a grant is missing, and each start ends stopped. The event says
+// why, and the node is replaced after the third, unless starts of other nodes fail as well.
 func TestAnAcceptedStartThatFallsBack(t *testing.T) {
 	words := "Client.InternalError: no kms:CreateGrant"
 	fell := func(i *provider.Instance) { i.StateReason = words }

@@ -14,8 +14,8 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// TestStartupPathOfAPodInDemand: a pod waits for a new instance of the pool, and is bound to node "c" when that opens at the
-// end of its warm-up.
+// TestStartupPathOfAPodInDemand: a pod waits for a new instance of the pool, and is bound to node
+// "c" when that opens at the end of its warm-up.
 func TestStartupPathOfAPodInDemand(t *testing.T) {
 	launched := func(after time.Duration) func(*provider.Instance) {
 		return func(i *provider.Instance) { i.LaunchTime = epoch().Add(after) }
@@ -30,16 +30,19 @@ func TestStartupPathOfAPodInDemand(t *testing.T) {
 	}{
 		"the instance was launched for it":        {launched: 3 * time.Second, waits: true, warm: true, want: claim.PathCold},
 		"within the second of the pod's creation": {waits: true, warm: true, want: claim.PathCold},
-		"the instance was warming up already":     {launched: -time.Second, waits: true, warm: true, want: claim.PathPromoted},
-		"it was nominated first":                  {launched: 3 * time.Second, waits: true, nominated: true, warm: true, want: claim.PathCold},
-		"it has not waited":                       {launched: 3 * time.Second, warm: true},
-		"its claim is measured":                   {launched: 3 * time.Second, waits: true, claims: true, warm: true},
-		"its node was not opened for anybody":     {launched: 3 * time.Second, waits: true},
+		"the instance was warming up already": {launched: -time.Second, waits: true, warm: true,
+			want: claim.PathPromoted},
+		"it was nominated first": {launched: 3 * time.Second, waits: true, nominated: true, warm: true,
+			want: claim.PathCold},
+		"it has not waited":                   {launched: 3 * time.Second, warm: true},
+		"its claim is measured":               {launched: 3 * time.Second, waits: true, claims: true, warm: true},
+		"its node was not opened for anybody": {launched: 3 * time.Second, waits: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := unschedulable(needing("1"), func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(epoch()) })
 			warm := warming(seenUp, markedAt(v1alpha1.AnnotationWarmedAt, epoch()))
-			r := newRig(t, pod, warm, nodePool(5, 0, func(p *v1alpha1.NodePool) { p.Spec.PreWarm.CompletionMode = v1alpha1.ControllerStop }))
+			r := newRig(t, pod, warm, nodePool(5, 0,
+				func(p *v1alpha1.NodePool) { p.Spec.PreWarm.CompletionMode = v1alpha1.ControllerStop }))
 			r.now = epoch().Add(time.Minute)
 			r.sweep(instance(provider.InstanceRunning, launched(c.launched)))
 			watch := r.looksAfter()

@@ -16,15 +16,18 @@ import (
 )
 
 // report writes the pool's status and gauges, where they changed.
-func (c *pools) report(ctx context.Context, pool *v1alpha1.NodePool, count map[v1alpha1.NodeState]int32, launchErr error, images *metav1.Condition) error {
+func (c *pools) report(ctx context.Context, pool *v1alpha1.NodePool, count map[v1alpha1.NodeState]int32,
+	launchErr error, images *metav1.Condition) error {
 	c.metrics.states(pool, count)
 	before := pool.DeepCopy()
 	last, failing := c.warmups.last(pool, present(ctx, c.classes, pool).key())
 	c.metrics.warmupsFailing(pool, failing)
 	s := &pool.Status
 	s.LastWarmupFailure = last
-	s.Standby, s.Warmup, s.Starting = count[v1alpha1.StateStandby], count[v1alpha1.StateWarmup], count[v1alpha1.StateStarting]
-	s.Running, s.Stopping, s.Terminating = count[v1alpha1.StateRunning], count[v1alpha1.StateStopping], count[v1alpha1.StateTerminating]
+	s.Standby, s.Warmup, s.Starting = count[v1alpha1.StateStandby], count[v1alpha1.StateWarmup],
+		count[v1alpha1.StateStarting]
+	s.Running, s.Stopping, s.Terminating = count[v1alpha1.StateRunning], count[v1alpha1.StateStopping],
+		count[v1alpha1.StateTerminating]
 	s.Total = total(count)
 	s.ObservedGeneration = pool.Generation
 	s.Initialized = initialized(pool)
@@ -40,14 +43,16 @@ func (c *pools) report(ctx context.Context, pool *v1alpha1.NodePool, count map[v
 	return client.IgnoreNotFound(c.client.Status().Update(ctx, pool))
 }
 
-// initialized reports whether minStandby was reached once, now or before. A pool that an earlier version called Ready was.
+// initialized reports whether minStandby was reached once, now or before. A pool that an earlier
+// version called Ready was.
 func initialized(pool *v1alpha1.NodePool) bool {
 	s := &pool.Status
 	return s.Initialized || meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady) ||
 		s.Standby >= pool.Spec.MinStandby || s.Standby+s.Starting+s.Running >= pool.Spec.PoolSize
 }
 
-func (c *pools) conditions(ctx context.Context, pool *v1alpha1.NodePool, launchErr error, failing *v1alpha1.WarmupFailure) {
+func (c *pools) conditions(ctx context.Context, pool *v1alpha1.NodePool, launchErr error,
+	failing *v1alpha1.WarmupFailure) {
 	set := func(kind string, ok bool, reason v1alpha1.Reason, message string) {
 		status := metav1.ConditionFalse
 		if ok {
@@ -62,11 +67,13 @@ func (c *pools) conditions(ctx context.Context, pool *v1alpha1.NodePool, launchE
 	if why, cause := c.degraded(ctx, pool, launchErr, failing); why != "" {
 		set(v1alpha1.ConditionDegraded, true, why, cause)
 	} else {
-		set(v1alpha1.ConditionDegraded, false, v1alpha1.ReasonHealthy, "launches, warm-ups, starts, stops and terminations succeed")
+		set(v1alpha1.ConditionDegraded, false, v1alpha1.ReasonHealthy,
+			"launches, warm-ups, starts, stops and terminations succeed")
 	}
 	if _, limited := c.ledger.Limited(v1alpha1.PoolName(pool.Name), c.now()); limited {
 		set(v1alpha1.ConditionStartsLimited, true, v1alpha1.ReasonStartBudgetUsedUp,
-			fmt.Sprintf("%d nodes were started within %s", pool.Spec.ScaleUp.StartBudgetOrDefault(pool.Spec.PoolSize), claim.BudgetWindow))
+			fmt.Sprintf("%d nodes were started within %s", pool.Spec.ScaleUp.StartBudgetOrDefault(pool.Spec.PoolSize),
+				claim.BudgetWindow))
 	} else {
 		set(v1alpha1.ConditionStartsLimited, false, v1alpha1.ReasonStartBudgetLeft, "scaleUp.startBudget is not used up")
 	}
@@ -79,9 +86,10 @@ func (c *pools) conditions(ctx context.Context, pool *v1alpha1.NodePool, launchE
 	}
 }
 
-// readiness is the condition Ready of a pool whose class is ready. withheld are the standby nodes that do not count towards
-// minStandby.
-func readiness(pool *v1alpha1.NodePool, failing *v1alpha1.WarmupFailure, withheld int32) (bool, v1alpha1.Reason, string) {
+// readiness is the condition Ready of a pool whose class is ready. withheld are the standby nodes
+// that do not count towards minStandby.
+func readiness(pool *v1alpha1.NodePool, failing *v1alpha1.WarmupFailure, withheld int32) (bool, v1alpha1.Reason,
+	string) {
 	s := pool.Status
 	short := s.Standby-withheld < pool.Spec.MinStandby && s.Standby+s.Starting+s.Running < pool.Spec.PoolSize
 	filling := fmt.Sprintf("%d of %d standby, %d warming up", s.Standby, pool.Spec.MinStandby, s.Warmup)
@@ -98,9 +106,10 @@ func readiness(pool *v1alpha1.NodePool, failing *v1alpha1.WarmupFailure, withhel
 	return true, v1alpha1.ReasonPoolReady, fmt.Sprintf("%d standby, %d running", s.Standby, s.Running)
 }
 
-// degraded is why the pool needs attention, "" where it does not. A launch that fails outweighs warm-ups that fail, and
-// those a refused start, stop or termination, whose event is on its Node.
-func (c *pools) degraded(ctx context.Context, pool *v1alpha1.NodePool, launchErr error, failing *v1alpha1.WarmupFailure) (v1alpha1.Reason, string) {
+// degraded is why the pool needs attention, "" where it does not. A launch that fails outweighs
+// warm-ups that fail, and those a refused start, stop or termination, whose event is on its Node.
+func (c *pools) degraded(ctx context.Context, pool *v1alpha1.NodePool, launchErr error,
+	failing *v1alpha1.WarmupFailure) (v1alpha1.Reason, string) {
 	switch {
 	case launchErr != nil:
 		return launchReason(launchErr), launchErr.Error()
@@ -119,7 +128,8 @@ func (c *pools) degraded(ctx context.Context, pool *v1alpha1.NodePool, launchErr
 	return c.inventory.strangers.degradedBy(v1alpha1.PoolName(pool.Name))
 }
 
-// class judges the pool's node class: it exists, and does not say of itself that it is not ready. One that says nothing is not judged yet.
+// class judges the pool's node class: it exists, and does not say of itself that it is not ready.
+// One that says nothing is not judged yet.
 func (c *pools) class(ctx context.Context, ref v1alpha1.NodeClassRef) (bool, v1alpha1.Reason, string) {
 	class, _, err := c.classes.get(ctx, ref)
 	switch {
@@ -129,7 +139,8 @@ func (c *pools) class(ctx context.Context, ref v1alpha1.NodeClassRef) (bool, v1a
 		return false, v1alpha1.ReasonNodeClassNotFound, "no " + ref.Kind + " named " + ref.Name
 	}
 	_, conditions := class.StatusParts()
-	if ready := meta.FindStatusCondition(*conditions, v1alpha1.ConditionReady); ready != nil && ready.Status == metav1.ConditionFalse {
+	if ready := meta.FindStatusCondition(*conditions, v1alpha1.ConditionReady); ready != nil &&
+		ready.Status == metav1.ConditionFalse {
 		return false, v1alpha1.ReasonNodeClassNotReady, ready.Message
 	}
 	return true, v1alpha1.ReasonNodeClassFound, ref.Kind + " " + ref.Name + " exists"

@@ -16,15 +16,17 @@ import (
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
-// verifyAndStop looks at the pods on the API server itself, because a bind may be on its way through our watch, writes
-// the stop intent and stops the instance. A pod that counts sends the node back to running.
+// verifyAndStop looks at the pods on the API server itself, because a bind may be on its way
+// through our watch, writes the stop intent and stops the instance. A workload pod sends the
+// node back to running.
 func (c *nodes) verifyAndStop(ctx context.Context, g gathered) error {
 	counting, err := c.countingLive(ctx, g.node.Name)
 	if err != nil {
 		return err
 	}
 	if len(counting) > 0 || len(c.ledger.On(v1alpha1.NodeName(g.node.Name))) > 0 {
-		return c.toRunning(ctx, g, lifecycle.Decision{Action: lifecycle.CancelStop, Reason: "needed again before it was stopped"})
+		return c.toRunning(ctx, g, lifecycle.Decision{Action: lifecycle.CancelStop,
+			Reason: "needed again before it was stopped"})
 	}
 	drained := func() {
 		c.metrics.drainDuration.WithLabelValues(string(g.template.Pool)).Observe(c.now().Sub(g.Node.StoppingSince).Seconds())
@@ -37,8 +39,9 @@ func (c *nodes) verifyAndStop(ctx context.Context, g gathered) error {
 	return c.sayStopping(ctx, g.node)
 }
 
-// stopWarmed ends a warm-up. Like every stop it is written down before the cloud is asked, and a pod that somebody bound here holds it up, but
-// not one that hangs: that machine goes down already, and the pod has it started again.
+// stopWarmed ends a warm-up. Like every stop it is written down before the cloud is asked, and a
+// pod that somebody bound here holds it up, but not one that hangs: that machine goes down already,
+// and the pod has it started again.
 func (c *nodes) stopWarmed(ctx context.Context, g gathered, force bool) error {
 	if err := c.stillBare(ctx, g); err != nil {
 		return err
@@ -46,7 +49,8 @@ func (c *nodes) stopWarmed(ctx context.Context, g gathered, force bool) error {
 	return c.markAndStop(ctx, g, transition.WarmStop(g.node, c.now()), force)
 }
 
-// actOnStop goes on with a stop of which nothing was seen, or ends it, or stops the instance of a machine that died.
+// actOnStop goes on with a stop of which nothing was seen, or ends it, or stops the instance of a
+// machine that died.
 func (c *nodes) actOnStop(ctx context.Context, g gathered, d lifecycle.Decision) error {
 	switch d.Action {
 	case lifecycle.TakeBackStop:
@@ -57,7 +61,8 @@ func (c *nodes) actOnStop(ctx context.Context, g gathered, d lifecycle.Decision)
 	return errors.Join(c.stopAgain(ctx, g, g.Node.StopReason == v1alpha1.StopFailed), c.sayStopping(ctx, g.node))
 }
 
-// stopAgain asks once more for a stop whose intent stands. Pods may have landed since it was written.
+// stopAgain asks once more for a stop whose intent stands. Pods may have landed since it was
+// written.
 func (c *nodes) stopAgain(ctx context.Context, g gathered, force bool) error {
 	if err := c.stillBare(ctx, g); err != nil {
 		return err
@@ -70,7 +75,8 @@ func (c *nodes) forceStop(ctx context.Context, g gathered) error {
 	switch {
 	case !g.Node.StopIntent.IsZero():
 		return c.stopAgain(ctx, g, true)
-	case g.Node.State == v1alpha1.StateStandby: // somebody else started it: until it is stopped nobody is to be promised room on it
+	// somebody else started it: until it is stopped nobody is to be promised room on it
+	case g.Node.State == v1alpha1.StateStandby:
 		if err := c.stillBare(ctx, g); err != nil {
 			return err
 		}
@@ -79,7 +85,8 @@ func (c *nodes) forceStop(ctx context.Context, g gathered) error {
 	return c.stopWarmed(ctx, g, true)
 }
 
-// takeBackStop ends an intent of which nothing came. What becomes of the node says the next look: it is as if nobody had wanted to stop it.
+// takeBackStop ends an intent of which nothing came. What becomes of the node says the next look:
+// it is as if nobody had wanted to stop it.
 func (c *nodes) takeBackStop(ctx context.Context, g gathered, d lifecycle.Decision) error {
 	if err := c.patch(ctx, g.node, transition.StopTakenBack(g.node)); err != nil {
 		return err
@@ -88,9 +95,9 @@ func (c *nodes) takeBackStop(ctx context.Context, g gathered, d lifecycle.Decisi
 	return nil
 }
 
-// failStart writes the intent to stop first: the kubelet of a start that came late reports while its machine goes down already, and would pass
-// for one that runs.
-// strike counts the failure against the node.
+// failStart writes the intent to stop first: the kubelet of a start that came late reports while
+// its machine goes down already, and would pass for one that runs. strike counts the failure
+// against the node.
 func (c *nodes) failStart(ctx context.Context, g gathered, strike bool, why string) error {
 	if !c.owner.owns(&g.instance.Instance) {
 		return fmt.Errorf("instance %s does not carry our tags, not stopping it", g.instance.ID)
@@ -124,7 +131,8 @@ func (c *nodes) declineStart(ctx context.Context, g gathered, why string) error 
 	return nil
 }
 
-// stillBare is a conflict where a pod that would be taken down has come to the node; our watch is about to show it.
+// stillBare is a conflict where a pod that would be taken down has come to the node; our watch is
+// about to show it.
 func (c *nodes) stillBare(ctx context.Context, g gathered) error {
 	if g.Instance.State == provider.InstanceStopping || lifecycle.NeverCameUp(g.Node) {
 		return nil // no pod runs there
@@ -136,8 +144,8 @@ func (c *nodes) stillBare(ctx context.Context, g gathered) error {
 	return err
 }
 
-// countingLive lists the pods that keep the node running, from the API server. Nominated ones cannot be selected by a
-// field there, so those are taken from the cache.
+// countingLive lists the pods that keep the node running, from the API server. Nominated ones
+// cannot be selected by a field there, so those are taken from the cache.
 func (c *nodes) countingLive(ctx context.Context, node string) ([]*corev1.Pod, error) {
 	bound := &corev1.PodList{}
 	if err := c.live.List(ctx, bound, client.MatchingFields{"spec.nodeName": node}); err != nil {
@@ -155,9 +163,11 @@ func (c *nodes) countingLive(ctx context.Context, node string) ([]*corev1.Pod, e
 	return transition.Counting(node, c.namespace, bound.Items), nil
 }
 
-// markAndStop writes on the Node that the cloud is about to be asked, and asks. The call ends within lifecycle.CallTime of its mark: after that
-// whoever reads the mark may believe what the cloud says. marked is called in between.
-func (c *nodes) markAndStop(ctx context.Context, g gathered, mark transition.Patch, force bool, marked ...func()) error {
+// markAndStop writes on the Node that the cloud is about to be asked, and asks. The call ends
+// within lifecycle.CallTime of its mark: after that a reader of the mark may believe what the
+// cloud says. marked is called in between.
+func (c *nodes) markAndStop(ctx context.Context, g gathered, mark transition.Patch, force bool,
+	marked ...func()) error {
 	ctx, cancel := context.WithTimeout(ctx, lifecycle.CallTime)
 	defer cancel()
 	if err := c.patch(ctx, g.node, mark); err != nil {
@@ -183,7 +193,8 @@ func (c *nodes) stop(ctx context.Context, g gathered, force bool) error {
 	c.poke()
 	if err := c.podsNotReady(ctx, g.node.Name); err != nil {
 		// The stop was accepted all the same. When the instance is stopped the pods are written again.
-		logr.FromContextOrDiscard(ctx).Info("pods of a stopping node may stay endpoints until it is stopped", "error", err.Error())
+		logr.FromContextOrDiscard(ctx).Info("pods of a stopping node may stay endpoints until it is stopped", "error",
+			err.Error())
 	}
 	return nil
 }

@@ -27,30 +27,20 @@ func (s *sweep) strays(ctx context.Context, list []*provider.Instance, asked tim
 		case instance.State == provider.InstanceTerminated:
 			continue
 		}
-		missing, ours := s.owner.lost(instance.Tags, e.home())
+		restored, ours, err := s.tagger().restore(ctx, instance, e.home())
 		if !ours {
 			continue
 		}
-		if len(missing) > 0 {
-			s.retag(ctx, e, instance, missing, asked)
+		switch {
+		case err != nil: // the instance is there all the same
+			s.stray(ctx, e, "it is in no list of this cluster's instances and cannot be tagged", err, asked)
+		case restored != instance:
+			s.inventory.accepted(e.ID)
 		}
-		list = append(list, instance)
+		list = append(list, restored)
 	}
 	s.inventory.doubt(unsure)
 	return list
-}
-
-// retag writes tags again that are missing. The instance is there also where that fails.
-func (s *sweep) retag(
-	ctx context.Context, e entry, instance *provider.Instance, missing map[string]string, asked time.Time,
-) {
-	if err := s.cloud.UpdateInstanceTags(ctx, string(e.ID), missing); err != nil {
-		s.stray(ctx, e, "it is in no list of this cluster's instances and cannot be tagged", err, asked)
-		return
-	}
-	s.inventory.accepted(e.ID)
-	*instance = *withTags(instance, missing)
-	s.log.Info("wrote tags again that were missing", "instance", e.ID, "tags", missing)
 }
 
 // stray shows on the instance's pool why its tags are not written again, and logs it once.

@@ -16,14 +16,17 @@ import (
 )
 
 const (
-	// sweepEvery is the pace at rest, sweepFast while something is on its way: one call for all pools of the cluster.
+	// sweepEvery is the pace at rest, sweepFast while something is on its way: one call for all pools
+	// of the cluster.
 	sweepEvery = 15 * time.Second
 	sweepFast  = 2 * time.Second
-	// fastFor is how long something that we did counts as on its way. Longer than the cloud's reads lag.
+	// fastFor is how long something that we did counts as on its way. Longer than the cloud's reads
+	// lag.
 	fastFor = 30 * time.Second
 )
 
-// sweep lists the cluster's instances again and again and wakes the controllers of those that changed.
+// sweep lists the cluster's instances again and again and wakes the controllers of those that
+// changed.
 type sweep struct {
 	cloud     provider.CloudProvider
 	owner     owner
@@ -67,7 +70,8 @@ func (s *sweep) Start(ctx context.Context) error {
 	}
 }
 
-// rest waits for the next sweep: sweepFast after the last one at the soonest. It is false when ctx ended.
+// rest waits for the next sweep: sweepFast after the last one at the soonest. It is false when ctx
+// ended.
 func (s *sweep) rest(ctx context.Context, asked time.Time) bool {
 	for {
 		timer := time.NewTimer(asked.Add(s.pace()).Sub(s.now()))
@@ -117,7 +121,8 @@ func (s *sweep) once(ctx context.Context, asked time.Time) error {
 			return nil
 		}
 	}
-	for _, instance := range list { // unchanged ones too: their deadlines and our unfinished calls are judged by a new look
+	// unchanged ones too: their deadlines and our unfinished calls are judged by a new look
+	for _, instance := range list {
 		if instance.State != provider.InstanceTerminated && !send(ctx, s.instances, instance.ID) {
 			return nil
 		}

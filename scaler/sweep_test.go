@@ -34,8 +34,10 @@ func (l *lister) ListInstances(_ context.Context, tags map[string]string) ([]*pr
 func newSweep(l *lister) *sweep {
 	l.zero = time.Now()
 	return &sweep{
-		cloud: l, owner: owner{cluster: "here", uid: "uid-here"}, inventory: newInventory(), now: time.Now, log: logr.Discard(), wake: make(chan struct{}, 1),
-		instances: make(chan event.TypedGenericEvent[v1alpha1.InstanceID], 1000), pools: make(chan event.TypedGenericEvent[v1alpha1.PoolName], 1000),
+		cloud: l, owner: owner{cluster: "here", uid: "uid-here"}, inventory: newInventory(), now: time.Now,
+		log: logr.Discard(), wake: make(chan struct{}, 1),
+		instances: make(chan event.TypedGenericEvent[v1alpha1.InstanceID], 1000),
+		pools:     make(chan event.TypedGenericEvent[v1alpha1.PoolName], 1000),
 	}
 }
 
@@ -48,12 +50,17 @@ func TestSweepPace(t *testing.T) {
 		until time.Duration
 		want  []time.Duration
 	}{
-		"at rest":                     {state: provider.InstanceStopped, until: 46 * s, want: []time.Duration{0, 15 * s, 30 * s, 45 * s}},
-		"something is on its way":     {state: provider.InstancePending, until: 7 * s, want: []time.Duration{0, 2 * s, 4 * s, 6 * s}},
-		"the cloud fails":             {err: errors.New("down"), until: 31 * s, want: []time.Duration{0, 15 * s, 30 * s}},
-		"poked, soon after a sweep":   {state: provider.InstanceStopped, poke: 1 * s, until: 5 * s, want: []time.Duration{0, 2 * s, 4 * s}},
-		"poked, long after a sweep":   {state: provider.InstanceStopped, poke: 10 * s, until: 13 * s, want: []time.Duration{0, 10 * s, 12 * s}},
-		"a poke wears off after 30 s": {state: provider.InstanceStopped, poke: 1 * s, until: 50 * s, want: append(every(2*s, 0, 30*s), 32*s, 47*s)},
+		"at rest": {state: provider.InstanceStopped, until: 46 * s,
+			want: []time.Duration{0, 15 * s, 30 * s, 45 * s}},
+		"something is on its way": {state: provider.InstancePending, until: 7 * s,
+			want: []time.Duration{0, 2 * s, 4 * s, 6 * s}},
+		"the cloud fails": {err: errors.New("down"), until: 31 * s, want: []time.Duration{0, 15 * s, 30 * s}},
+		"poked, soon after a sweep": {state: provider.InstanceStopped, poke: 1 * s, until: 5 * s,
+			want: []time.Duration{0, 2 * s, 4 * s}},
+		"poked, long after a sweep": {state: provider.InstanceStopped, poke: 10 * s, until: 13 * s,
+			want: []time.Duration{0, 10 * s, 12 * s}},
+		"a poke wears off after 30 s": {state: provider.InstanceStopped, poke: 1 * s, until: 50 * s,
+			want: append(every(2*s, 0, 30*s), 32*s, 47*s)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -89,7 +96,8 @@ func every(step, from, to time.Duration) []time.Duration {
 func TestSweepAsksForOursOnlyAndWakesAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &lister{list: []*provider.Instance{
-			instance(provider.InstanceStopped, called("a")), instance(provider.InstanceTerminated, called("gone"), withTag(v1alpha1.LabelPool, "q")),
+			instance(provider.InstanceStopped, called("a")), instance(provider.InstanceTerminated, called("gone"),
+				withTag(v1alpha1.LabelPool, "q")),
 		}}
 		s := newSweep(l)
 		instances := make(chan event.TypedGenericEvent[v1alpha1.InstanceID], 100)
@@ -156,7 +164,8 @@ func (s *strayed) UpdateInstanceTags(_ context.Context, id string, tags map[stri
 	return s.tagging[id]
 }
 
-// An instance that lost our tags is in no list. It is not gone for that, or another would be launched in its place.
+// An instance that lost our tags is in no list. It is not gone for that, or another would be
+// launched in its place.
 func TestWhatLostItsTagsIsNotGone(t *testing.T) {
 	untagged := func(i *provider.Instance) { delete(i.Tags, v1alpha1.TagManagedBy) }
 	for name, c := range map[string]struct {
@@ -165,12 +174,15 @@ func TestWhatLostItsTagsIsNotGone(t *testing.T) {
 		want provider.InstanceState
 		tags map[string]string
 	}{
-		"its tag is written again": {instance(provider.InstanceStopped, untagged), time.Minute, provider.InstanceStopped, map[string]string{v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos}},
-		"the list lags":            {instance(provider.InstanceStopped), time.Minute, provider.InstanceStopped, nil},
-		"seen a moment ago":        {nil, 5 * time.Second, provider.InstanceStopped, nil},
-		"nobody knows it":          {nil, time.Minute, provider.InstanceTerminated, nil},
-		"it is terminated":         {instance(provider.InstanceTerminated, untagged), time.Minute, provider.InstanceTerminated, nil},
-		"it is somebody else's":    {instance(provider.InstanceStopped, withTag(v1alpha1.TagCluster, "there")), time.Minute, provider.InstanceTerminated, nil},
+		"its tag is written again": {instance(provider.InstanceStopped, untagged), time.Minute, provider.InstanceStopped,
+			map[string]string{v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos}},
+		"the list lags":     {instance(provider.InstanceStopped), time.Minute, provider.InstanceStopped, nil},
+		"seen a moment ago": {nil, 5 * time.Second, provider.InstanceStopped, nil},
+		"nobody knows it":   {nil, time.Minute, provider.InstanceTerminated, nil},
+		"it is terminated": {instance(provider.InstanceTerminated, untagged), time.Minute,
+			provider.InstanceTerminated, nil},
+		"it is somebody else's": {instance(provider.InstanceStopped, withTag(v1alpha1.TagCluster, "there")), time.Minute,
+			provider.InstanceTerminated, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloud := &strayed{one: c.now}
@@ -195,10 +207,14 @@ func TestAStrayInstanceEndsNothingButItsOwnRepair(t *testing.T) {
 	denied := map[string]error{"stray": errors.New("UnauthorizedOperation: no")}
 	for name, cloud := range map[string]*strayed{"described": {describing: denied}, "tagged": {tagging: denied}} {
 		t.Run(name, func(t *testing.T) {
-			cloud.one = instance(provider.InstanceStopped, called("stray"), func(i *provider.Instance) { delete(i.Tags, v1alpha1.TagManagedBy) })
+			cloud.one = instance(provider.InstanceStopped, called("stray"), func(i *provider.Instance) {
+				delete(i.Tags,
+					v1alpha1.TagManagedBy)
+			})
 			s := newSweep(&cloud.lister)
 			s.cloud = cloud
-			both := []*provider.Instance{instance(provider.InstancePending, called("other")), instance(provider.InstanceStopped, called("stray"))}
+			both := []*provider.Instance{instance(provider.InstancePending, called("other")),
+				instance(provider.InstanceStopped, called("stray"))}
 			s.inventory.replace(both, epoch(), 10*time.Second)
 			cloud.list = []*provider.Instance{instance(provider.InstanceRunning, called("other"))}
 			for n := range 3 {
@@ -206,7 +222,8 @@ func TestAStrayInstanceEndsNothingButItsOwnRepair(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			want := map[v1alpha1.InstanceID]provider.InstanceState{"other": provider.InstanceRunning, "stray": provider.InstanceStopped}
+			want := map[v1alpha1.InstanceID]provider.InstanceState{"other": provider.InstanceRunning,
+				"stray": provider.InstanceStopped}
 			got := map[v1alpha1.InstanceID]provider.InstanceState{}
 			for _, e := range s.inventory.of("p") {
 				got[e.ID] = e.State
@@ -229,7 +246,8 @@ func TestAStrayInstanceEndsNothingButItsOwnRepair(t *testing.T) {
 	}
 }
 
-// A pool counts what has just lost its tag, and the tag is written again though no Node tells whose it is.
+// A pool counts what has just lost its tag, and the tag is written again though no Node tells whose
+// it is.
 func TestWhatLostItsPoolIsCountedForIt(t *testing.T) {
 	r := newRig(t, nodePool(2, 1))
 	r.sweep(instance(provider.InstanceRunning))

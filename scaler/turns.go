@@ -8,8 +8,9 @@ import (
 	"github.com/stratos-sh/stratos/scaler/plan"
 )
 
-// turns are the nodes whose turn it is to go or to pull images: the pools decide, the nodes' lifecycle carries out. Nothing is lost with them in a crash: the
-// next process decides again from what it observes.
+// turns are the nodes whose turn it is to go or to pull images: the pools decide, the nodes'
+// lifecycle carries out. Nothing is lost with them in a crash: the next process decides again from
+// what it observes.
 type turns struct {
 	// mu guards the fields below.
 	mu    sync.Mutex
@@ -19,7 +20,8 @@ type turns struct {
 }
 
 func newTurns() *turns {
-	return &turns{pools: map[v1alpha1.PoolName]map[v1alpha1.NodeName]plan.Turn{}, drifted: map[v1alpha1.PoolName]map[v1alpha1.NodeName]bool{}}
+	return &turns{pools: map[v1alpha1.PoolName]map[v1alpha1.NodeName]plan.Turn{},
+		drifted: map[v1alpha1.PoolName]map[v1alpha1.NodeName]bool{}}
 }
 
 // set replaces the pool's turns, and returns those that are new.

@@ -33,17 +33,22 @@ func TestTwoNodesOfOneInstance(t *testing.T) {
 		oldDeleted bool
 	}{
 		"started under another name": {
-			nodeIn(v1alpha1.StateStarting, silent, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch())), renamed(corev1.ConditionTrue), true, true,
+			nodeIn(v1alpha1.StateStarting, silent, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch())),
+			renamed(corev1.ConditionTrue), true, true,
 		},
 		"and not Ready yet": {
-			nodeIn(v1alpha1.StateStarting, silent, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch())), renamed(corev1.ConditionFalse), true, false,
+			nodeIn(v1alpha1.StateStarting, silent, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch())),
+			renamed(corev1.ConditionFalse), true, false,
 		},
 		"started under another name, and the last life's report stands": {
-			nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch())), renamed(corev1.ConditionTrue), true, true,
+			nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch())), renamed(corev1.ConditionTrue),
+			true, true,
 		},
 		"restarted while it ran, a moment ago": {nodeIn(v1alpha1.StateRunning), renamed(corev1.ConditionTrue), true, false},
-		"restarted while it ran":               {nodeIn(v1alpha1.StateRunning, silent), renamed(corev1.ConditionTrue), true, true},
-		"silent under both names":              {nodeIn(v1alpha1.StateStandby, silent), renamed(corev1.ConditionUnknown), true, false},
+		"restarted while it ran": {nodeIn(v1alpha1.StateRunning, silent), renamed(corev1.ConditionTrue), true,
+			true},
+		"silent under both names": {nodeIn(v1alpha1.StateStandby, silent), renamed(corev1.ConditionUnknown),
+			true, false},
 		"another name, and back": {
 			nodeIn(v1alpha1.StateRunning), renamed(corev1.ConditionUnknown), false, false,
 		},
@@ -77,7 +82,8 @@ func TestTwoNodesOfOneInstance(t *testing.T) {
 
 // TestAPoolWithTwoNodesOfOneInstanceEnds: no Node is left when it is deleted.
 func TestAPoolWithTwoNodesOfOneInstanceEnds(t *testing.T) {
-	r := newRig(t, nodeIn(v1alpha1.StateStandby, readyIs(corev1.ConditionUnknown)), renamed(corev1.ConditionUnknown), nodePool(5, 0))
+	r := newRig(t, nodeIn(v1alpha1.StateStandby, readyIs(corev1.ConditionUnknown)), renamed(corev1.ConditionUnknown),
+		nodePool(5, 0))
 	if err := r.api.Delete(t.Context(), r.pool()); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,8 @@ func tainted(n *corev1.Node) {
 	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "person", Effect: corev1.TaintEffectNoSchedule})
 }
 
-// TestNodesThatAPersonKeepsFromStarting count towards minStandby for preWarm.timeout, and serve no pod from the first.
+// TestNodesThatAPersonKeepsFromStarting count towards minStandby for preWarm.timeout, and serve no
+// pod from the first.
 func TestNodesThatAPersonKeepsFromStarting(t *testing.T) {
 	for name, c := range map[string]struct {
 		keep     func(*corev1.Node)
@@ -32,17 +33,25 @@ func TestNodesThatAPersonKeepsFromStarting(t *testing.T) {
 		launches int
 		ready    string
 	}{
-		"nobody keeps it":               {size: 3, least: 1, after: time.Hour, ready: "True 1 standby, 0 running"},
-		"a moment ago":                  {keep: doNotStart, size: 3, least: 1, ready: "True 1 standby, 0 running, 1 of the standby nodes not startable"},
-		"do-not-start, for long":        {keep: doNotStart, size: 3, least: 1, after: 10 * time.Minute, launches: 1, ready: "True 1 of 1 standby, 1 warming up, 1 of the standby nodes not startable"},
-		"a cordon, for long":            {keep: cordoned, size: 3, least: 1, after: 10 * time.Minute, launches: 1, ready: "True 1 of 1 standby, 1 warming up, 1 of the standby nodes not startable"},
-		"a taint, for long":             {keep: tainted, size: 3, least: 1, after: 10 * time.Minute, launches: 1, ready: "True 1 of 1 standby, 1 warming up, 1 of the standby nodes not startable"},
-		"the pool is full":              {keep: doNotStart, size: 1, least: 1, after: 10 * time.Minute, ready: "True 1 standby, 0 running, 1 of the standby nodes not startable"},
-		"a pod waits, at once":          {keep: doNotStart, size: 3, pod: true, launches: 1, ready: "True 1 standby, 0 running, 1 of the standby nodes not startable"},
-		"a pod waits, beside the least": {keep: doNotStart, size: 3, least: 1, pod: true, after: 10 * time.Minute, launches: 2, ready: "True 1 of 1 standby, 2 warming up, 1 of the standby nodes not startable"},
+		"nobody keeps it": {size: 3, least: 1, after: time.Hour, ready: "True 1 standby, 0 running"},
+		"a moment ago": {keep: doNotStart, size: 3, least: 1,
+			ready: "True 1 standby, 0 running, 1 of the standby nodes not startable"},
+		"do-not-start, for long": {keep: doNotStart, size: 3, least: 1, after: 10 * time.Minute, launches: 1,
+			ready: "True 1 of 1 standby, 1 warming up, 1 of the standby nodes not startable"},
+		"a cordon, for long": {keep: cordoned, size: 3, least: 1, after: 10 * time.Minute, launches: 1,
+			ready: "True 1 of 1 standby, 1 warming up, 1 of the standby nodes not startable"},
+		"a taint, for long": {keep: tainted, size: 3, least: 1, after: 10 * time.Minute, launches: 1,
+			ready: "True 1 of 1 standby, 1 warming up, 1 of the standby nodes not startable"},
+		"the pool is full": {keep: doNotStart, size: 1, least: 1, after: 10 * time.Minute,
+			ready: "True 1 standby, 0 running, 1 of the standby nodes not startable"},
+		"a pod waits, at once": {keep: doNotStart, size: 3, pod: true, launches: 1,
+			ready: "True 1 standby, 0 running, 1 of the standby nodes not startable"},
+		"a pod waits, beside the least": {keep: doNotStart, size: 3, least: 1, pod: true, after: 10 * time.Minute,
+			launches: 2, ready: "True 1 of 1 standby, 2 warming up, 1 of the standby nodes not startable"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			node := nodeIn(v1alpha1.StateStandby, seenUp, annotated(v1alpha1.AnnotationTemplateHash, nodePool(1, 1).Spec.Template.Hash()))
+			node := nodeIn(v1alpha1.StateStandby, seenUp, annotated(v1alpha1.AnnotationTemplateHash,
+				nodePool(1, 1).Spec.Template.Hash()))
 			if c.keep != nil {
 				c.keep(node)
 			}

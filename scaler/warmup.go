@@ -14,15 +14,17 @@ import (
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
-// warmAgain has a stopped instance started to be warmed up once more: one whose warm-up ended incomplete, or a standby node that lacks
-// images. The intent is written once, the call is made again as often as it is asked for. The Node and its pods are read
-// from the API server: what they have reported until now is recorded.
+// warmAgain has a stopped instance started to be warmed up once more: one whose warm-up ended
+// incomplete, or a standby node that lacks images. The intent is written once, the call is made
+// again as often as it is asked for. The Node and its pods are read from the API server: what they
+// have reported until now is recorded.
 func (c *nodes) warmAgain(ctx context.Context, g gathered, d lifecycle.Decision) error {
 	n := &corev1.Node{}
 	if err := c.live.Get(ctx, client.ObjectKeyFromObject(g.node), n); err != nil {
 		return err
 	}
-	if n.Labels[v1alpha1.LabelState] != string(g.Node.State) || n.Annotations[v1alpha1.AnnotationWarmupStarted] != g.node.Annotations[v1alpha1.AnnotationWarmupStarted] {
+	if n.Labels[v1alpha1.LabelState] != string(g.Node.State) ||
+		n.Annotations[v1alpha1.AnnotationWarmupStarted] != g.node.Annotations[v1alpha1.AnnotationWarmupStarted] {
 		return apierrors.NewConflict(corev1.Resource("nodes"), n.Name, fmt.Errorf("state changed"))
 	}
 	if g.Node.WarmupStarted.IsZero() {

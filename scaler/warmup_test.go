@@ -69,8 +69,9 @@ func TestAWarmUpThatStopsIncompleteIsTriedOnceMore(t *testing.T) {
 	}
 }
 
-// No Stratos was there while the machine warmed up and stopped itself, for longer than the grace period: kube-controller-manager has called the node
-// unreachable, and whether it was Ready nobody can say.
+// No Stratos was there while the machine warmed up and stopped itself, for longer than the grace
+// period: kube-controller-manager has called the node unreachable, and whether it was Ready nobody
+// can say.
 func TestAWarmUpThatNobodySawIsNotThrownAway(t *testing.T) {
 	r := newRig(t, nodePool(5, 1), warming(func(n *corev1.Node) {
 		n.Status.Conditions[0].Status, n.Status.Conditions[0].Reason = corev1.ConditionUnknown, "NodeStatusUnknown"
@@ -80,10 +81,12 @@ func TestAWarmUpThatNobodySawIsNotThrownAway(t *testing.T) {
 	r.want("patch c warmup", "start i-c")
 }
 
-// A process that dies between the intent and the call leaves an instance that its successor starts at once.
+// A process that dies between the intent and the call leaves an instance that its successor starts
+// at once.
 func TestTheSecondWarmUpSurvivesARestart(t *testing.T) {
 	r := newRig(t, nodePool(5, 1, withStartupTaint),
-		warming(startupTainted, annotated(v1alpha1.AnnotationWarmupStarted, epoch().Add(-time.Second).Format(time.RFC3339Nano)),
+		warming(startupTainted, annotated(v1alpha1.AnnotationWarmupStarted,
+			epoch().Add(-time.Second).Format(time.RFC3339Nano)),
 			annotated(v1alpha1.AnnotationHeartbeatAtStop, transition.FormatHeartbeats(nodeIn("").Status.Conditions))))
 	r.sweep(instance(provider.InstanceStopped, minuteOld))
 	r.reconcile()
@@ -104,12 +107,15 @@ func TestWarmUpFailures(t *testing.T) {
 		want     []string
 	}{
 		"never registered": {nil, instance(provider.InstanceRunning), "never_registered", []string{"terminate i-c"}},
-		"never Ready":      {warming(silent), instance(provider.InstanceRunning), "never_ready", []string{"patch c terminating"}},
+		"never Ready": {warming(silent), instance(provider.InstanceRunning), "never_ready",
+			[]string{"patch c terminating"}},
 		"stopped itself before it was Ready": {
 			warming(silent), instance(provider.InstanceStopped, minuteOld), "never_ready", []string{"patch c terminating"}},
 		"stopped incomplete for the second time": {
-			warming(startupTainted, second(time.Minute)), instance(provider.InstanceStopped), "incomplete", []string{"patch c terminating"}},
-		"second try too slow": {warming(startupTainted, second(11*time.Minute)), instance(provider.InstanceStopped), "incomplete", []string{"patch c terminating"}},
+			warming(startupTainted, second(time.Minute)), instance(provider.InstanceStopped), "incomplete",
+			[]string{"patch c terminating"}},
+		"second try too slow": {warming(startupTainted, second(11*time.Minute)), instance(provider.InstanceStopped),
+			"incomplete", []string{"patch c terminating"}},
 		"terminated by somebody else": {
 			warming(), instance(provider.InstanceTerminated), "vanished", []string{"get i-c", "delete c"}},
 	} {
@@ -127,14 +133,18 @@ func TestWarmUpFailures(t *testing.T) {
 				t.Errorf("%v warm-ups failed for %s, want 1", got, c.reason)
 			}
 			said := r.said()
-			if told := slices.DeleteFunc(slices.Clone(said), func(s string) bool { return !strings.Contains(s, "WarmupFailed") }); len(told) != 1 {
+			if told := slices.DeleteFunc(slices.Clone(said), func(s string) bool {
+				return !strings.Contains(s,
+					"WarmupFailed")
+			}); len(told) != 1 {
 				t.Errorf("events %q, want one WarmupFailed", said)
 			}
 		})
 	}
 }
 
-// Nobody waits for a network any more on a machine that is off: a look two minutes later must not call it complete.
+// Nobody waits for a network any more on a machine that is off: a look two minutes later must not
+// call it complete.
 func TestAStoppedWarmUpIsNotCompleteByPatience(t *testing.T) {
 	old := func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(epoch().Add(-5 * time.Minute)) }
 	r := newRig(t, warming(old), nodePool(5, 1, withStartupTaint))

@@ -12,17 +12,17 @@ import (
 	"github.com/stratos-sh/stratos/scaler/plan"
 )
 
-// warmups remembers the warm-ups that failed, for launches to back off. The nodes controller tells of them, the pools
-// controller asks, and writes them to the status of the pool, where the next process goes on from. The zero value is
-// ready.
+// warmups remembers the warm-ups that failed, for launches to back off. The nodes controller tells
+// of them, the pools controller asks, and writes them to the status of the pool, where the next
+// process goes on from. The zero value is ready.
 type warmups struct {
 	// mu guards pools.
 	mu    sync.Mutex
 	pools map[v1alpha1.PoolName]*v1alpha1.WarmupFailure
 }
 
-// of returns the last failure of the pool, nil for none. The first one that this process knows of is that of the status.
-// The caller holds mu.
+// of returns the last failure of the pool, nil for none. The first one that this process knows of
+// is that of the status. The caller holds mu.
 func (w *warmups) of(pool *v1alpha1.NodePool) *v1alpha1.WarmupFailure {
 	name := v1alpha1.PoolName(pool.Name)
 	last, known := w.pools[name]
@@ -40,8 +40,9 @@ func (w *warmups) set(name v1alpha1.PoolName, last *v1alpha1.WarmupFailure) {
 	w.pools[name] = last
 }
 
-// failed takes in the failed warm-up of an instance that was launched at the given time. Instances that were launched
-// before the last failure tell nothing new: those that were launched together fail together, and count once.
+// failed takes in the failed warm-up of an instance that was launched at the given time. Instances
+// that were launched before the last failure tell nothing new: those that were launched together
+// fail together, and count once.
 func (w *warmups) failed(pool *v1alpha1.NodePool, f v1alpha1.WarmupFailure, launched time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,8 +66,8 @@ func (w *warmups) completed(pool *v1alpha1.NodePool, hash string) {
 	}
 }
 
-// last returns the last failure of the pool for its status, and since when launches of the given class and template
-// fail, nil where they do not.
+// last returns the last failure of the pool for its status, and since when launches of the given
+// class and template fail, nil where they do not.
 func (w *warmups) last(pool *v1alpha1.NodePool, hash string) (last, failing *v1alpha1.WarmupFailure) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -50,8 +50,8 @@ func (r *rig) condition(kind string) metav1.Condition {
 	return *meta.FindStatusCondition(r.pool().Status.Conditions, kind)
 }
 
-// TestWarmupsThatFailBackOff: instances that end before they have a Node. The pool says why after the first, launches
-// wait a minute, doubling, and the next process goes on from the status.
+// TestWarmupsThatFailBackOff: instances that end before they have a Node. The pool says why after
+// the first, launches wait a minute, doubling, and the next process goes on from the status.
 func TestWarmupsThatFailBackOff(t *testing.T) {
 	r := newRig(t, nodePool(5, 1))
 	r.class(metav1.ConditionTrue, "")
@@ -59,11 +59,13 @@ func TestWarmupsThatFailBackOff(t *testing.T) {
 	for count := int32(1); count <= 3; count++ {
 		r.endsAtOnce()
 		last := r.pool().Status.LastWarmupFailure
-		if last == nil || last.Count != count || last.Reason != "vanished" || !strings.Contains(last.Message, "Client.InternalError") || last.InstanceID == "" {
+		if last == nil || last.Count != count || last.Reason != "vanished" ||
+			!strings.Contains(last.Message, "Client.InternalError") || last.InstanceID == "" {
 			t.Fatalf("status %+v, want failure %d with the cloud's words", last, count)
 		}
 		for _, kind := range []string{v1alpha1.ConditionDegraded, v1alpha1.ConditionReady} {
-			if got := r.condition(kind); got.Reason != string(v1alpha1.ReasonWarmupFailing) || !strings.Contains(got.Message, "Client.InternalError") {
+			if got := r.condition(kind); got.Reason != string(v1alpha1.ReasonWarmupFailing) ||
+				!strings.Contains(got.Message, "Client.InternalError") {
 				t.Errorf("%s %s: %s", kind, got.Reason, got.Message)
 			}
 		}
@@ -89,7 +91,8 @@ func TestWarmupsThatFailBackOff(t *testing.T) {
 
 // TestWarmupFailuresAreForgotten: by a complete warm-up, and by a change of class or template.
 func TestWarmupFailuresAreForgotten(t *testing.T) {
-	failed := v1alpha1.WarmupFailure{Time: metav1.NewTime(epoch()), InstanceID: "i-x", Reason: "never_ready", Message: "never Ready"}
+	failed := v1alpha1.WarmupFailure{Time: metav1.NewTime(epoch()), InstanceID: "i-x", Reason: "never_ready",
+		Message: "never Ready"}
 	pool := nodePool(5, 1)
 	at := func(hash string) v1alpha1.WarmupFailure {
 		f := failed
@@ -124,7 +127,8 @@ func TestWarmupFailuresAreForgotten(t *testing.T) {
 	}
 }
 
-// TestReadyMeansThatThePoolWorks: False until minStandby was reached once, True while the pool refills.
+// TestReadyMeansThatThePoolWorks: False until minStandby was reached once, True while the pool
+// refills.
 func TestReadyMeansThatThePoolWorks(t *testing.T) {
 	r := newRig(t, nodePool(5, 1), nodeIn(v1alpha1.StateStandby))
 	r.class(metav1.ConditionTrue, "")
@@ -140,21 +144,25 @@ func TestReadyMeansThatThePoolWorks(t *testing.T) {
 	}
 	r.sweep(instance(provider.InstanceTerminated))
 	r.reconcilePool()
-	if got := r.condition(v1alpha1.ConditionReady); got.Status != metav1.ConditionTrue || !strings.Contains(got.Message, "0 of 1 standby") {
+	if got := r.condition(v1alpha1.ConditionReady); got.Status != metav1.ConditionTrue ||
+		!strings.Contains(got.Message, "0 of 1 standby") {
 		t.Errorf("while it refills: %s: %s", got.Status, got.Message)
 	}
 	r.class(metav1.ConditionFalse, "no AMI matches")
 	r.reconcilePool()
-	if got := r.condition(v1alpha1.ConditionReady); got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "no AMI matches") {
+	if got := r.condition(v1alpha1.ConditionReady); got.Status != metav1.ConditionFalse ||
+		!strings.Contains(got.Message, "no AMI matches") {
 		t.Errorf("without its class: %s: %s", got.Status, got.Message)
 	}
 }
 
-// TestRefusalsThatAreTheSameEverywhere: the quota is used up, the class is wrong, Stratos is not allowed to. One round is
-// refused, then one call each after 5 s, doubling; a change of the class is tried at once.
+// TestRefusalsThatAreTheSameEverywhere: the quota is used up, the class is wrong, Stratos is not
+// allowed to. One round is refused, then one call each after 5 s, doubling; a change of the class
+// is tried at once.
 func TestRefusalsThatAreTheSameEverywhere(t *testing.T) {
 	for name, refusal := range map[string]error{
-		"quota":        &provider.InsufficientCapacityError{Type: "m5.large", Quota: true, Err: errors.New("VcpuLimitExceeded")},
+		"quota": &provider.InsufficientCapacityError{Type: "m5.large", Quota: true,
+			Err: errors.New("VcpuLimitExceeded")},
 		"invalid":      &provider.InvalidConfigError{Field: "spec.ami", Reason: "InvalidAMIID.NotFound"},
 		"unauthorised": errors.New("UnauthorizedOperation"),
 	} {
@@ -193,8 +201,8 @@ func TestRefusalsThatAreTheSameEverywhere(t *testing.T) {
 	}
 }
 
-// TestLaunchesGoInRounds: what changes while a round is under way is seen before the next one, and what nobody wants any
-// more is not asked for.
+// TestLaunchesGoInRounds: what changes while a round is under way is seen before the next one, and
+// what nobody wants any more is not asked for.
 func TestLaunchesGoInRounds(t *testing.T) {
 	r := newRig(t, nodePool(50, 30))
 	r.sweep()
@@ -225,7 +233,8 @@ func TestADeletedPoolLaunchesNoFurtherRound(t *testing.T) {
 	if err := r.api.Delete(t.Context(), r.pool()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.pools.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "p"}}); err != nil {
+	if _, err := r.pools.Reconcile(t.Context(),
+		reconcile.Request{NamespacedName: client.ObjectKey{Name: "p"}}); err != nil {
 		t.Fatal(err)
 	}
 	if len(r.launches) != launchesAtOnce {

@@ -14,7 +14,8 @@ import (
 	"github.com/stratos-sh/stratos/extender/claim"
 )
 
-// warnAgain is how long an event about the same thing is kept back: as long as the API server keeps events.
+// warnAgain is how long an event about the same thing is kept back: as long as the API server keeps
+// events.
 const warnAgain = time.Hour
 
 // warned remembers what was warned of. It is safe for concurrent use.
@@ -24,8 +25,8 @@ type warned struct {
 	at map[types.UID]time.Time
 }
 
-// lately reports whether the object was warned of within warnAgain. Unlike due it changes nothing: whether there is something
-// to warn of may take a list to find out.
+// lately reports whether the object was warned of within warnAgain. Unlike due it changes nothing:
+// whether there is something to warn of may take a list to find out.
 func (w *warned) lately(of types.UID, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -52,8 +53,8 @@ func (w *warned) due(of types.UID, now time.Time) bool {
 	return true
 }
 
-// warnDaemonSets tells the DaemonSets that have a pod on a stopped node: that pod counts as unavailable, so their rolling updates stop when
-// maxUnavailable such pods are there.
+// warnDaemonSets tells the DaemonSets that have a pod on a stopped node: that pod counts as
+// unavailable, so their rolling updates stop when maxUnavailable such pods are there.
 func (c *nodes) warnDaemonSets(ctx context.Context, g gathered) error {
 	if g.Node == nil || g.Node.State != v1alpha1.StateStandby {
 		return nil
@@ -67,35 +68,52 @@ func (c *nodes) warnDaemonSets(ctx context.Context, g gathered) error {
 		if owner == nil || owner.Kind != "DaemonSet" || !c.warned.due(owner.UID, c.now()) {
 			continue
 		}
-		c.events.Eventf(&corev1.ObjectReference{
-			APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: pods[i].Namespace, Name: owner.Name, UID: owner.UID,
-		}, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonDaemonSetCountsStandby), "Explain",
+		c.events.Eventf(
+			&corev1.ObjectReference{
+				APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: pods[i].Namespace, Name: owner.Name, UID: owner.UID,
+			},
+			nil,
+			corev1.EventTypeWarning,
+			string(v1alpha1.ReasonDaemonSetCountsStandby),
+			"Explain",
 			"pod %s on standby node %s counts as unavailable, so rolling updates of this DaemonSet will hang; add the node affinity %s NotIn [%s] (docs/operate.md)",
-			pods[i].Name, g.node.Name, v1alpha1.LabelState, v1alpha1.StateStandby)
+			pods[i].Name,
+			g.node.Name,
+			v1alpha1.LabelState,
+			v1alpha1.StateStandby,
+		)
 	}
 	return nil
 }
 
-// warnSpread tells a waiting pod that its hard spread over hosts counts stopped nodes: each is a domain without a pod, so such pods wake nodes
-// one by one.
+// warnSpread tells a waiting pod that its hard spread over hosts counts stopped nodes: each is a
+// domain without a pod, so such pods wake nodes one by one.
 func (c *pending) warnSpread(ctx context.Context, pod *corev1.Pod) error {
 	if !countsStandby(pod) || claim.MayNotStart(pod) != "" || c.warned.lately(pod.UID, c.now()) {
 		return nil
 	}
 	list := &corev1.NodeList{}
-	if err := c.reader.List(ctx, list, client.MatchingLabels{v1alpha1.LabelState: string(v1alpha1.StateStandby)}); err != nil {
+	if err := c.reader.List(ctx, list,
+		client.MatchingLabels{v1alpha1.LabelState: string(v1alpha1.StateStandby)}); err != nil {
 		return err
 	}
 	if len(list.Items) == 0 || !c.warned.due(pod.UID, c.now()) {
 		return nil
 	}
-	c.events.Eventf(pod, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonSpreadCountsStandby), "Explain",
+	c.events.Eventf(
+		pod,
+		nil,
+		corev1.EventTypeWarning,
+		string(v1alpha1.ReasonSpreadCountsStandby),
+		"Explain",
 		"its topology spread over %s counts standby nodes as empty domains and so wakes them one by one; set nodeTaintsPolicy: Honor (docs/operate.md)",
-		corev1.LabelHostname)
+		corev1.LabelHostname,
+	)
 	return nil
 }
 
-// countsStandby reports whether the pod has a hard spread over hosts for which tainted nodes are domains, as is the default.
+// countsStandby reports whether the pod has a hard spread over hosts for which tainted nodes are
+// domains, as is the default.
 func countsStandby(pod *corev1.Pod) bool {
 	for i := range pod.Spec.TopologySpreadConstraints {
 		s := &pod.Spec.TopologySpreadConstraints[i]

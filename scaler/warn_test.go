@@ -23,7 +23,8 @@ func among(said []string, words string) int {
 func TestSpreadOverHostsThatCountsStandbyIsWarnedOf(t *testing.T) {
 	spread := func(change func(*corev1.TopologySpreadConstraint)) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
-			s := corev1.TopologySpreadConstraint{TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule, MaxSkew: 1, LabelSelector: &metav1.LabelSelector{}}
+			s := corev1.TopologySpreadConstraint{TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule,
+				MaxSkew: 1, LabelSelector: &metav1.LabelSelector{}}
 			change(&s)
 			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{s}
 		}
@@ -34,9 +35,11 @@ func TestSpreadOverHostsThatCountsStandbyIsWarnedOf(t *testing.T) {
 		state v1alpha1.NodeState
 		want  int
 	}{
-		"the default policy":      {spread(func(*corev1.TopologySpreadConstraint) {}), v1alpha1.StateStandby, 1},
-		"the same, written out":   {spread(func(s *corev1.TopologySpreadConstraint) { s.NodeTaintsPolicy = &ignore }), v1alpha1.StateStandby, 1},
-		"the remedy":              {spread(func(s *corev1.TopologySpreadConstraint) { s.NodeTaintsPolicy = &honor }), v1alpha1.StateStandby, 0},
+		"the default policy": {spread(func(*corev1.TopologySpreadConstraint) {}), v1alpha1.StateStandby, 1},
+		"the same, written out": {spread(func(s *corev1.TopologySpreadConstraint) { s.NodeTaintsPolicy = &ignore }),
+			v1alpha1.StateStandby, 1},
+		"the remedy": {spread(func(s *corev1.TopologySpreadConstraint) { s.NodeTaintsPolicy = &honor }),
+			v1alpha1.StateStandby, 0},
 		"a soft one":              {spread(func(s *corev1.TopologySpreadConstraint) { s.WhenUnsatisfiable = corev1.ScheduleAnyway }), v1alpha1.StateStandby, 0},
 		"over zones":              {spread(func(s *corev1.TopologySpreadConstraint) { s.TopologyKey = corev1.LabelTopologyZone }), v1alpha1.StateStandby, 0},
 		"while no node stands by": {spread(func(*corev1.TopologySpreadConstraint) {}), v1alpha1.StateRunning, 0},
@@ -74,7 +77,8 @@ func (l *nodeLists) List(ctx context.Context, list client.ObjectList, opts ...cl
 	return l.Reader.List(ctx, list, opts...)
 }
 
-// TestStandbyNodesAreListedForAWarningOnly: each event of each pending pod asks, and the list is of all Nodes.
+// TestStandbyNodesAreListedForAWarningOnly: each event of each pending pod asks, and the list is of
+// all Nodes.
 func TestStandbyNodesAreListedForAWarningOnly(t *testing.T) {
 	pod := unschedulable(func(p *corev1.Pod) {
 		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
@@ -98,7 +102,10 @@ func TestStandbyNodesAreListedForAWarningOnly(t *testing.T) {
 		}
 	}
 	warn("while no node stands by", 10, 0)
-	if err := r.api.Create(t.Context(), nodeIn(v1alpha1.StateStandby, func(n *corev1.Node) { n.Name, n.UID = "b", "uid-b" })); err != nil {
+	if err := r.api.Create(t.Context(), nodeIn(v1alpha1.StateStandby, func(n *corev1.Node) {
+		n.Name, n.UID = "b",
+			"uid-b"
+	})); err != nil {
 		t.Fatal(err)
 	}
 	warn("when one does", 1, 1)
@@ -111,7 +118,8 @@ func TestDaemonSetsWithPodsOnStandbyNodesAreWarned(t *testing.T) {
 	ownedBy := func(kind string) *corev1.Pod {
 		return boundPod("agent", func(p *corev1.Pod) {
 			yes := true
-			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: "cni", UID: "uid-cni", Controller: &yes}}
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: "cni", UID: "uid-cni",
+				Controller: &yes}}
 			p.Status.Phase = corev1.PodRunning
 		})
 	}

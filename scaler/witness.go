@@ -10,8 +10,9 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// witness knows since when this process has seen each instance in the step that it is in. Deadlines count from then, by a clock that only ever goes
-// on: the times that are written on Nodes are the wall clock's, which may have been stepped by hours since, here or where they were written.
+// witness knows since when this process has seen each instance in the step that it is in. Deadlines
+// count from then, by a clock that only ever goes on: the times that are written on Nodes are the
+// wall clock's, which may have been stepped by hours since, here or where they were written.
 type witness struct {
 	// elapsed is how long the process has run, by the monotonic clock.
 	elapsed func() time.Duration
@@ -36,8 +37,8 @@ func steady(born time.Time) func() time.Duration {
 	return func() time.Duration { return time.Since(born) }
 }
 
-// since is when the instance was first seen in the step, reckoned back from now; in a first warm-up, when it was first seen. It is zero where
-// nobody watches.
+// since is when the instance was first seen in the step, reckoned back from now; in a first
+// warm-up, when it was first seen. It is zero where nobody watches.
 func (w *witness) since(id v1alpha1.InstanceID, step string, now time.Time) time.Time {
 	if w == nil {
 		return time.Time{}
@@ -70,8 +71,9 @@ func (w *witness) forget(id v1alpha1.InstanceID) {
 	delete(w.seen, id+reportSuffix)
 }
 
-// firstWarmup is the step from the launch to the end of the first warm-up, whether there is a Node yet or not: preWarm.timeout is for all of it. An
-// instance whose Node somebody deletes is in it again, with nothing left of its time.
+// firstWarmup is the step from the launch to the end of the first warm-up, whether there is a Node
+// yet or not: preWarm.timeout is for all of it. An instance whose Node somebody deletes is in it
+// again, with nothing left of its time.
 const firstWarmup = string(v1alpha1.StateWarmup)
 
 // stepOf tells one step of an instance's life from another, the same step of a later life included.
@@ -81,7 +83,8 @@ func stepOf(n *corev1.Node) string {
 	}
 	began := []string{n.Labels[v1alpha1.LabelState]}
 	for _, key := range []string{
-		v1alpha1.AnnotationScaleUpStarted, v1alpha1.AnnotationStoppingSince, v1alpha1.AnnotationStopIntent, v1alpha1.AnnotationWarmupStarted,
+		v1alpha1.AnnotationScaleUpStarted, v1alpha1.AnnotationStoppingSince, v1alpha1.AnnotationStopIntent,
+		v1alpha1.AnnotationWarmupStarted,
 		v1alpha1.AnnotationImagesChecked, // the drain's own time begins when the images were looked at
 	} {
 		if at := n.Annotations[key]; at != "" {

@@ -13,7 +13,8 @@ import (
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
 )
 
-// underWay are the steps that have a deadline, each begun a moment ago, with the action that its deadline brings.
+// underWay are the steps that have a deadline, each begun a moment ago, with the action that its
+// deadline brings.
 func underWay() map[string]struct {
 	node  *corev1.Node
 	state provider.InstanceState
@@ -33,14 +34,18 @@ func underWay() map[string]struct {
 	}
 	return map[string]step{
 		"an instance without a Node": {state: provider.InstanceRunning, limit: 10 * time.Minute, late: lifecycle.Terminate},
-		"a warm-up":                  {node: nodeIn(v1alpha1.StateWarmup, silent), state: provider.InstanceRunning, limit: 10 * time.Minute, late: lifecycle.BeginTerminate},
+		"a warm-up": {node: nodeIn(v1alpha1.StateWarmup, silent), state: provider.InstanceRunning,
+			limit: 10 * time.Minute, late: lifecycle.BeginTerminate},
 		"a start": {
-			node: nodeIn(v1alpha1.StateStarting, silent, markedAt(v1alpha1.AnnotationScaleUpStarted, just)), state: provider.InstanceRunning,
+			node:  nodeIn(v1alpha1.StateStarting, silent, markedAt(v1alpha1.AnnotationScaleUpStarted, just)),
+			state: provider.InstanceRunning,
 			limit: 5 * time.Minute, late: lifecycle.FailStart,
 		},
 		"a drain that volumes hold up": {
-			node: nodeIn(v1alpha1.StateTerminating, annotated(v1alpha1.AnnotationStopReason, "drift"), markedAt(v1alpha1.AnnotationStoppingSince, just)),
-			pods: []*corev1.Pod{boundPod("a")}, state: provider.InstanceRunning, limit: 5 * time.Minute, late: lifecycle.AbandonDrain,
+			node: nodeIn(v1alpha1.StateTerminating, annotated(v1alpha1.AnnotationStopReason, "drift"),
+				markedAt(v1alpha1.AnnotationStoppingSince, just)),
+			pods: []*corev1.Pod{boundPod("a")}, state: provider.InstanceRunning, limit: 5 * time.Minute,
+			late: lifecycle.AbandonDrain,
 		},
 		"a stop": {
 			node:  drained(markedAt(v1alpha1.AnnotationStopIntent, just)),
@@ -49,8 +54,9 @@ func underWay() map[string]struct {
 	}
 }
 
-// TestSteppedClockEndsNothing: the wall clock is stepped by hours either way while something is under way. No deadline comes for that, and the one
-// that is due comes after the time that has really passed.
+// TestSteppedClockEndsNothing: the wall clock is stepped by hours either way while something is
+// under way. No deadline comes for that, and the one that is due comes after the time that has
+// really passed.
 func TestSteppedClockEndsNothing(t *testing.T) {
 	for name, c := range underWay() {
 		for step, by := range map[string]time.Duration{"forward": 6 * time.Hour, "back": -6 * time.Hour} {
@@ -97,8 +103,8 @@ func TestSteppedClockEndsNothing(t *testing.T) {
 	}
 }
 
-// TestSteppedClockForcesNoStartupTaint: a stepped clock does not make a network agent late, and one that never comes is not waited for longer than is
-// said.
+// TestSteppedClockForcesNoStartupTaint: a stepped clock does not make a network agent late, and one
+// that never comes is not waited for longer than is said.
 func TestSteppedClockForcesNoStartupTaint(t *testing.T) {
 	taint := corev1.Taint{Key: "example.com/agent-not-ready", Effect: corev1.TaintEffectNoSchedule}
 	pool := nodePool(5, 0, func(p *v1alpha1.NodePool) { p.Spec.Template.StartupTaints = []corev1.Taint{taint} })
@@ -131,7 +137,8 @@ func TestSteppedClockForcesNoStartupTaint(t *testing.T) {
 	}
 }
 
-// TestWitnessCountsEachStepAnew: each step has the whole of its time, the same step of a later life too, and what is gone is forgotten.
+// TestWitnessCountsEachStepAnew: each step has the whole of its time, the same step of a later life
+// too, and what is gone is forgotten.
 func TestWitnessCountsEachStepAnew(t *testing.T) {
 	passed := time.Duration(0)
 	w := newWitness(func() time.Duration { return passed })

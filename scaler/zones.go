@@ -87,8 +87,8 @@ func newNode(pool *v1alpha1.NodePool, nodes []corev1.Node, o offer) (n *corev1.N
 	return n, whole
 }
 
-// serving returns why no new instance of the pool could serve the pod, nil where one could, and then in which of the
-// class's zones: none means any.
+// serving returns why no new instance of the pool could serve the pod, nil where one could, and
+// then in which of the class's zones: none means any.
 func serving(
 	judge *view.Judge, pool *v1alpha1.NodePool, nodes []corev1.Node, o offer,
 ) (zones []string, refusal *fit.Refusal) {
@@ -114,8 +114,8 @@ func serving(
 	return zones, nil
 }
 
-// refusesEmpty judges an empty node by what does not depend on the other pods of the cluster. whole: its
-// resources are known.
+// refusesEmpty judges an empty node by what does not depend on the other pods of the cluster.
+// whole: its resources are known.
 func refusesEmpty(judge *view.Judge, n *claim.Node, whole bool) *fit.Refusal {
 	pod := judge.Digest(n)
 	resources := (*fit.Refusal)(nil)

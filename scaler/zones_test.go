@@ -44,20 +44,24 @@ func mounting(p *corev1.Pod) {
 }
 
 func volumeIn(zone string) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
-	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data", UID: "uid-data"}}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data",
+		UID: "uid-data"}}
 	claim.Annotations = map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
 	claim.Spec.VolumeName, claim.Status.Phase = "pv", corev1.ClaimBound
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}}
 	volume.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "default", Name: "data", UID: "uid-data"}
-	volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-		MatchExpressions: []corev1.NodeSelectorRequirement{{
-			Key: "topology.ebs.csi.aws.com/zone", Operator: corev1.NodeSelectorOpIn, Values: []string{zone},
-		}},
-	}}}}
+	volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{
+		Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{
+				Key: "topology.ebs.csi.aws.com/zone", Operator: corev1.NodeSelectorOpIn, Values: []string{zone},
+			}},
+		}}},
+	}
 	return claim, volume
 }
 
-// TestLaunchesGoWhereThePodIsBound: what counts are the zones of the class, not those in which the pool has nodes.
+// TestLaunchesGoWhereThePodIsBound: what counts are the zones of the class, not those in which the
+// pool has nodes.
 func TestLaunchesGoWhereThePodIsBound(t *testing.T) {
 	inUse := func(zone string) *corev1.Node { return nodeIn(v1alpha1.StateRunning, located(zone)) }
 	for name, c := range map[string]struct {
@@ -68,25 +72,37 @@ func TestLaunchesGoWhereThePodIsBound(t *testing.T) {
 		volume string
 		want   []string // the zones of the launches
 	}{
-		"a pod of no zone":                      {class: classIn("a", "b"), node: inUse("a"), pod: unschedulable(needing("1")), want: []string{""}},
-		"a selector, no node is there":          {class: classIn("a", "b"), node: inUse("a"), pod: unschedulable(needing("1"), selecting("b")), want: []string{"b"}},
-		"a selector, no node at all":            {class: classIn("a", "b"), pod: unschedulable(needing("1"), selecting("b")), want: []string{"b"}},
-		"a selector of a zone without a subnet": {class: classIn("a", "b"), node: inUse("a"), pod: unschedulable(needing("1"), selecting("c"))},
+		"a pod of no zone": {class: classIn("a", "b"), node: inUse("a"),
+			pod: unschedulable(needing("1")), want: []string{""}},
+		"a selector, no node is there": {class: classIn("a", "b"), node: inUse("a"),
+			pod: unschedulable(needing("1"), selecting("b")), want: []string{"b"}},
+		"a selector, no node at all": {class: classIn("a", "b"), pod: unschedulable(needing("1"), selecting("b")),
+			want: []string{"b"}},
+		"a selector of a zone without a subnet": {class: classIn("a", "b"), node: inUse("a"),
+			pod: unschedulable(needing("1"), selecting("c"))},
 		"a volume": {
-			class: classIn("a", "b"), node: inUse("a"), pod: unschedulable(needing("1"), mounting), volume: "b", want: []string{"b"},
-		},
-		"a volume where the pool's node is": {
-			class: classIn("a", "b"), node: inUse("a"), pod: unschedulable(needing("1"), mounting), volume: "a", want: []string{"a"},
-		},
-		"a volume, no node at all": {class: classIn("a", "b"), pod: unschedulable(needing("1"), mounting), volume: "b", want: []string{"b"}},
-		"a volume of another zone": {class: classIn("a", "b"), node: inUse("a"), pod: unschedulable(needing("1"), mounting), volume: "c"},
-		"a standby node elsewhere is no help": {
-			class: classIn("a", "b"), node: nodeIn(v1alpha1.StateStandby, located("a")), pod: unschedulable(needing("1"), selecting("b")),
+			class: classIn("a", "b"), node: inUse("a"), pod: unschedulable(needing("1"), mounting), volume: "b",
 			want: []string{"b"},
 		},
-		"a class with one zone":                  {class: classIn("a"), node: inUse("a"), pod: unschedulable(needing("1"), selecting("a")), want: []string{""}},
-		"a host that no new node is":             {class: classIn("a", "b"), node: nodeIn(v1alpha1.StateRunning, located("a"), hostname), pod: unschedulable(onHost)},
-		"a class that has not been resolved yet": {class: classIn(), node: inUse("a"), pod: unschedulable(needing("1")), want: []string{""}},
+		"a volume where the pool's node is": {
+			class: classIn("a", "b"), node: inUse("a"), pod: unschedulable(needing("1"), mounting), volume: "a",
+			want: []string{"a"},
+		},
+		"a volume, no node at all": {class: classIn("a", "b"), pod: unschedulable(needing("1"), mounting), volume: "b",
+			want: []string{"b"}},
+		"a volume of another zone": {class: classIn("a", "b"), node: inUse("a"), pod: unschedulable(needing("1"), mounting),
+			volume: "c"},
+		"a standby node elsewhere is no help": {
+			class: classIn("a", "b"), node: nodeIn(v1alpha1.StateStandby, located("a")),
+			pod:  unschedulable(needing("1"), selecting("b")),
+			want: []string{"b"},
+		},
+		"a class with one zone": {class: classIn("a"), node: inUse("a"),
+			pod: unschedulable(needing("1"), selecting("a")), want: []string{""}},
+		"a host that no new node is": {class: classIn("a", "b"),
+			node: nodeIn(v1alpha1.StateRunning, located("a"), hostname), pod: unschedulable(onHost)},
+		"a class that has not been resolved yet": {class: classIn(), node: inUse("a"), pod: unschedulable(needing("1")),
+			want: []string{""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			count := int32(0)
@@ -126,7 +142,8 @@ func TestLaunchesGoWhereThePodIsBound(t *testing.T) {
 	}
 }
 
-// TestALaunchKeepsItsZone: a process that did not see the answer asks again in the zone that stands beside the number.
+// TestALaunchKeepsItsZone: a process that did not see the answer asks again in the zone that stands
+// beside the number.
 func TestALaunchKeepsItsZone(t *testing.T) {
 	pool := nodePool(3, 0, func(p *v1alpha1.NodePool) {
 		p.Annotations = map[string]string{v1alpha1.AnnotationLaunches: `{"next":7,"pending":[5,6],"zones":{"6":"b"}}`}

@@ -91,8 +91,14 @@ func TestDefaultingOfPools(t *testing.T) {
 }
 
 func TestDefaultingOfClasses(t *testing.T) {
-	h := defaulting[*v1alpha1.AWSNodeClass]{admission.NewDecoder(newScheme(t)), newOf[v1alpha1.AWSNodeClass], DefaultAWSNodeClass}
-	got := answer(t, h, "", `{"spec":{"instanceType":"m5.large","blockDeviceMappings":[{"deviceName":"/dev/xvda","volumeSize":9},{"deviceName":"/dev/sdb","volumeType":"gp2","deleteOnTermination":false}]}}`)
+	h := defaulting[*v1alpha1.AWSNodeClass]{admission.NewDecoder(newScheme(t)), newOf[v1alpha1.AWSNodeClass],
+		DefaultAWSNodeClass}
+	got := answer(
+		t,
+		h,
+		"",
+		`{"spec":{"instanceType":"m5.large","blockDeviceMappings":[{"deviceName":"/dev/xvda","volumeSize":9},{"deviceName":"/dev/sdb","volumeType":"gp2","deleteOnTermination":false}]}}`,
+	)
 	sameJSON(t, `{"spec":{"instanceType":"m5.large",
 	  "blockDeviceMappings":[{"deviceName":"/dev/xvda","volumeSize":9,"volumeType":"gp3","deleteOnTermination":true},{"deviceName":"/dev/sdb","volumeType":"gp2","deleteOnTermination":false}],
 	  "metadataOptions":{"httpTokens":"required","httpPutResponseHopLimit":2,"httpEndpoint":"enabled"}}}`, got)
@@ -101,14 +107,20 @@ func TestDefaultingOfClasses(t *testing.T) {
 // TestOptInKeepsWhatItDoesNotKnow: a newer API server's pods have fields that our Go types lack.
 func TestOptInKeepsWhatItDoesNotKnow(t *testing.T) {
 	scheme := newScheme(t)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "in", Labels: map[string]string{v1alpha1.LabelScheduler: v1alpha1.SchedulerEnabled}}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "in",
+		Labels: map[string]string{v1alpha1.LabelScheduler: v1alpha1.SchedulerEnabled}}}
 	empty := fake.NewClientBuilder().WithScheme(scheme).Build()
 	// The cache has not brought the namespace yet: the API server is asked.
 	look := lookup{cached: empty, live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(namespace).Build()}
-	h := optIn{decoder: admission.NewDecoder(scheme), lookup: look, schedulerName: "ours", protected: []string{"kube-system"}}
+	h := optIn{decoder: admission.NewDecoder(scheme), lookup: look, schedulerName: "ours",
+		protected: []string{"kube-system"}}
 	const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"a-"},"spec":{"schedulerName":"default-scheduler","ofTheFuture":{"x":1},"containers":[{"name":"m","image":"i","ofTheFuture":2}]}}`
-	sameJSON(t, `{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"a-"},"spec":{"schedulerName":"ours","ofTheFuture":{"x":1},"containers":[{"name":"m","image":"i","ofTheFuture":2}],
-	  "tolerations":[{"key":"stratos.sh/dedicated","operator":"Exists","effect":"NoSchedule"}]}}`, answer(t, h, "in", pod))
+	sameJSON(
+		t,
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"a-"},"spec":{"schedulerName":"ours","ofTheFuture":{"x":1},"containers":[{"name":"m","image":"i","ofTheFuture":2}],
+	  "tolerations":[{"key":"stratos.sh/dedicated","operator":"Exists","effect":"NoSchedule"}]}}`,
+		answer(t, h, "in", pod),
+	)
 	for name, untouched := range map[string]string{"a namespace that nobody knows": "gone", "kube-system": "kube-system"} {
 		t.Run(name, func(t *testing.T) { sameJSON(t, pod, answer(t, h, untouched, pod)) })
 	}

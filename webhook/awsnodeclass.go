@@ -22,8 +22,10 @@ type AWSNodeClassContext struct {
 	PoolsUnread error
 }
 
-// ValidateAWSNodeClass says what is wrong with a class that the CRD's own rules accept, and what a person should look at.
-func ValidateAWSNodeClass(class *v1alpha1.AWSNodeClass, around AWSNodeClassContext) (field.ErrorList, admission.Warnings) {
+// ValidateAWSNodeClass says what is wrong with a class that the CRD's own rules accept, and what a
+// person should look at.
+func ValidateAWSNodeClass(class *v1alpha1.AWSNodeClass, around AWSNodeClassContext) (field.ErrorList,
+	admission.Warnings) {
 	errs, warnings := awsNodeClassAlone(&class.Spec, capacityOf(class, around.Old))
 	if around.PoolsUnread != nil {
 		warnings = append(warnings, unread(around.PoolsUnread)...)
@@ -38,11 +40,13 @@ func ValidateAWSNodeClass(class *v1alpha1.AWSNodeClass, around AWSNodeClassConte
 }
 
 func unread(err error) admission.Warnings {
-	return warn(field.NewPath("spec"), "the pools of this class could not be listed, so it was not compared with them: %v", err)
+	return warn(field.NewPath("spec"), "the pools of this class could not be listed, so it was not compared with them: %v",
+		err)
 }
 
-// ValidateNodeClassDeletion refuses while pools use the class: they could launch nothing any more. A pool that is being deleted
-// launches nothing anyway, so pool and class can be deleted by one command.
+// ValidateNodeClassDeletion refuses while pools use the class: they could launch nothing any more.
+// A pool that is being deleted launches nothing anyway, so pool and class can be deleted by one
+// command.
 func ValidateNodeClassDeletion(pools []v1alpha1.NodePool) error {
 	var names []string
 	for i := range pools {
@@ -53,7 +57,8 @@ func ValidateNodeClassDeletion(pools []v1alpha1.NodePool) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("it is in use by NodePool %s; delete these or change their spec.template.nodeClassRef first", namesOf(names))
+	return fmt.Errorf("it is in use by NodePool %s; delete these or change their spec.template.nodeClassRef first",
+		namesOf(names))
 }
 
 // capacityOf is what the cloud said of the instance type, unless that is being changed.
@@ -64,7 +69,8 @@ func capacityOf(class, old *v1alpha1.AWSNodeClass) corev1.ResourceList {
 	return old.Status.Capacity
 }
 
-func awsNodeClassAlone(spec *v1alpha1.AWSNodeClassSpec, capacity corev1.ResourceList) (field.ErrorList, admission.Warnings) {
+func awsNodeClassAlone(spec *v1alpha1.AWSNodeClassSpec, capacity corev1.ResourceList) (field.ErrorList,
+	admission.Warnings) {
 	at := field.NewPath("spec")
 	warnings := regionWarnings(spec.Region, at.Child("region"))
 	errs := validateID(spec.AMI, "ami", at.Child("ami"))
@@ -91,7 +97,8 @@ func awsNodeClassAlone(spec *v1alpha1.AWSNodeClassSpec, capacity corev1.Resource
 		errs, warnings = append(errs, moreErrs...), append(warnings, more...)
 	}
 	if spec.MetadataOptions.HTTPEndpointOrDefault() == "disabled" {
-		warnings = append(warnings, warn(at.Child("metadataOptions", "httpEndpoint"), "most bootstrap scripts need the metadata service; without it they do not join")...)
+		warnings = append(warnings, warn(at.Child("metadataOptions", "httpEndpoint"),
+			"most bootstrap scripts need the metadata service; without it they do not join")...)
 	}
 	return errs, warnings
 }
@@ -110,7 +117,8 @@ func validateSelector(terms []v1alpha1.SelectorTerm, prefix string, at *field.Pa
 	for i, term := range terms {
 		errs = append(errs, validateID(term.ID, prefix, at.Index(i).Child("id"))...)
 		if prefix != "ami" && strings.HasPrefix(term.Owner, "a") {
-			errs = append(errs, field.Invalid(at.Index(i).Child("owner"), term.Owner, "must be a 12-digit account or self: only AMIs have other owners"))
+			errs = append(errs, field.Invalid(at.Index(i).Child("owner"), term.Owner,
+				"must be a 12-digit account or self: only AMIs have other owners"))
 		}
 	}
 	return errs
@@ -138,9 +146,11 @@ func validateTags(tags map[string]string, at *field.Path) (field.ErrorList, admi
 		case strings.HasPrefix(strings.ToLower(key), "aws:"):
 			errs = append(errs, field.Invalid(at.Key(key), key, "must not begin with aws: in any case, which AWS reserves"))
 		case strings.HasPrefix(key, "stratos.sh/"), key == v1alpha1.TagManagedBy:
-			errs = append(errs, field.Invalid(at.Key(key), key, "must not be managed-by or under stratos.sh/, which Stratos sets itself"))
+			errs = append(errs, field.Invalid(at.Key(key), key,
+				"must not be managed-by or under stratos.sh/, which Stratos sets itself"))
 		case ofKarpenter(key):
-			warnings = append(warnings, warn(at.Key(key), "Karpenter takes instances with its tags for its own and terminates them; use a key of your own")...)
+			warnings = append(warnings, warn(at.Key(key),
+				"Karpenter takes instances with its tags for its own and terminates them; use a key of your own")...)
 		}
 	}
 	return errs, warnings

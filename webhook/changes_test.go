@@ -26,19 +26,30 @@ func TestChangesOfAPool(t *testing.T) {
 		before, change string
 		want           []string
 	}{
-		"another label":                {nodes(3, 5), "", `{"spec": {"template": {"labels": {"team": "a"}}}}`, []string{template}},
-		"another taint":                {nodes(3, 5), "", `{"spec": {"template": {"taints": [{"key": "team", "effect": "NoSchedule"}]}}}`, []string{template}},
-		"one node is said as one":      {nodes(1, 0), "", `{"spec": {"template": {"labels": {"team": "a"}}}}`, []string{"spec.template: 1 node" + template[len("spec.template: 8 nodes"):]}},
-		"the pool's own label":         {nodes(3, 5), "", `{"spec": {"template": {"labels": null}}}`, nil},
-		"taints in another order":      {nodes(3, 5), `{"spec": {"template": {"taints": [{"key": "b", "effect": "NoSchedule"}, {"key": "a", "effect": "NoSchedule"}]}}}`, `{"spec": {"template": {"taints": [{"key": "a", "effect": "NoSchedule"}, {"key": "b", "effect": "NoSchedule"}]}}}`, nil},
-		"who removes startup taints":   {nodes(3, 5), "", `{"spec": {"template": {"startupTaintRemoval": "External"}}}`, nil},
-		"drift that is ignored":        {nodes(3, 5), "", `{"spec": {"disruption": {"drift": "Ignore"}, "template": {"labels": {"team": "a"}}}}`, nil},
-		"no nodes yet":                 {nodes(0, 0), "", `{"spec": {"template": {"labels": {"team": "a"}}}}`, nil},
-		"fewer than there are":         {nodes(3, 5), "", `{"spec": {"poolSize": 6}}`, []string{"spec.poolSize: 6 is below the 8 nodes of the pool: 2 nodes of standby are terminated at once"}},
-		"fewer than run":               {nodes(3, 5), "", `{"spec": {"poolSize": 4}}`, []string{"spec.poolSize: 4 is below the 5 nodes in use: those stay until they are empty, all 3 nodes of standby are terminated at once"}},
-		"still enough":                 {nodes(3, 5), "", `{"spec": {"poolSize": 8}}`, nil},
-		"raised, and still too few":    {nodes(3, 9), `{"spec": {"poolSize": 9}}`, `{"spec": {"poolSize": 11}}`, nil},
-		"a fault that was there stays": {nodes(0, 0), `{"spec": {"preWarm": {"imagesToPull": ["a//b"]}}}`, `{"spec": {"preWarm": {"imagesToPull": ["a//b"]}, "weight": 3}}`, []string{`spec.preWarm.imagesToPull[0]: Invalid value: "a//b": must be an image reference such as registry.example.com/team/app:v1: invalid reference format`}},
+		"another label": {nodes(3, 5), "", `{"spec": {"template": {"labels": {"team": "a"}}}}`,
+			[]string{template}},
+		"another taint": {nodes(3, 5), "",
+			`{"spec": {"template": {"taints": [{"key": "team", "effect": "NoSchedule"}]}}}`, []string{template}},
+		"one node is said as one": {nodes(1, 0), "", `{"spec": {"template": {"labels": {"team": "a"}}}}`,
+			[]string{"spec.template: 1 node" + template[len("spec.template: 8 nodes"):]}},
+		"the pool's own label": {nodes(3, 5), "", `{"spec": {"template": {"labels": null}}}`, nil},
+		"taints in another order": {nodes(3, 5),
+			`{"spec": {"template": {"taints": [{"key": "b", "effect": "NoSchedule"}, {"key": "a", "effect": "NoSchedule"}]}}}`,
+			`{"spec": {"template": {"taints": [{"key": "a", "effect": "NoSchedule"}, {"key": "b", "effect": "NoSchedule"}]}}}`,
+			nil},
+		"who removes startup taints": {nodes(3, 5), "", `{"spec": {"template": {"startupTaintRemoval": "External"}}}`, nil},
+		"drift that is ignored": {nodes(3, 5), "",
+			`{"spec": {"disruption": {"drift": "Ignore"}, "template": {"labels": {"team": "a"}}}}`, nil},
+		"no nodes yet": {nodes(0, 0), "", `{"spec": {"template": {"labels": {"team": "a"}}}}`, nil},
+		"fewer than there are": {nodes(3, 5), "", `{"spec": {"poolSize": 6}}`,
+			[]string{"spec.poolSize: 6 is below the 8 nodes of the pool: 2 nodes of standby are terminated at once"}},
+		"fewer than run": {nodes(3, 5), "", `{"spec": {"poolSize": 4}}`,
+			[]string{"spec.poolSize: 4 is below the 5 nodes in use: those stay until they are empty, all 3 nodes of standby are terminated at once"}},
+		"still enough":              {nodes(3, 5), "", `{"spec": {"poolSize": 8}}`, nil},
+		"raised, and still too few": {nodes(3, 9), `{"spec": {"poolSize": 9}}`, `{"spec": {"poolSize": 11}}`, nil},
+		"a fault that was there stays": {nodes(0, 0), `{"spec": {"preWarm": {"imagesToPull": ["a//b"]}}}`,
+			`{"spec": {"preWarm": {"imagesToPull": ["a//b"]}, "weight": 3}}`,
+			[]string{`spec.preWarm.imagesToPull[0]: Invalid value: "a//b": must be an image reference such as registry.example.com/team/app:v1: invalid reference format`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old, pool := good[v1alpha1.NodePool](t, c.before), good[v1alpha1.NodePool](t, c.change)
@@ -51,7 +62,8 @@ func TestChangesOfAPool(t *testing.T) {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
 			// What is said to replace nodes is what the scaler replaces them for: it compares the hash.
-			drifts := old.Spec.Template.Hash() != pool.Spec.Template.Hash() && nodesOf(&c.status) > 0 && pool.Spec.Disruption.DriftOrDefault() == v1alpha1.DriftRecycle
+			drifts := old.Spec.Template.Hash() != pool.Spec.Template.Hash() && nodesOf(&c.status) > 0 &&
+				pool.Spec.Disruption.DriftOrDefault() == v1alpha1.DriftRecycle
 			if warned := strings.Contains(strings.Join(warnings, "\n"), "(disruption.drift)"); warned != drifts {
 				t.Errorf("warned %t, and the hash of the template differs: %t", warned, drifts)
 			}
@@ -60,13 +72,15 @@ func TestChangesOfAPool(t *testing.T) {
 }
 
 func TestAFaultThatIsNewIsRefusedAtAChangeToo(t *testing.T) {
-	old, pool := good[v1alpha1.NodePool](t, ""), good[v1alpha1.NodePool](t, `{"spec": {"preWarm": {"imagesToPull": ["a//b"]}}}`)
+	old, pool := good[v1alpha1.NodePool](t, ""), good[v1alpha1.NodePool](t,
+		`{"spec": {"preWarm": {"imagesToPull": ["a//b"]}}}`)
 	if errs, _ := ValidateNodePool(pool, NodePoolContext{Old: old}); len(errs) != 1 {
 		t.Errorf("refused: %v, want one", errs)
 	}
 }
 
-// TestPoolsOfAClass tells of the pools that use a class: the ones that it does not fit, and the nodes that a change replaces.
+// TestPoolsOfAClass tells of the pools that use a class: the ones that it does not fit, and the
+// nodes that a change replaces.
 func TestPoolsOfAClass(t *testing.T) {
 	pool := func(name string, status v1alpha1.NodePoolStatus, change string) v1alpha1.NodePool {
 		p := good[v1alpha1.NodePool](t, change)
@@ -76,7 +90,8 @@ func TestPoolsOfAClass(t *testing.T) {
 	quiet := `{"spec": {"template": {"startupTaints": null}}}`
 	stop := `{"spec": {"template": {"startupTaints": null}, "preWarm": {"completionMode": "ControllerStop"}}}`
 	ignore := `{"spec": {"template": {"startupTaints": null}, "disruption": {"drift": "Ignore"}}}`
-	pools := []v1alpha1.NodePool{pool("a", nodes(1, 1), quiet), pool("b", nodes(2, 3), quiet), pool("c", nodes(9, 9), ignore)}
+	pools := []v1alpha1.NodePool{pool("a", nodes(1, 1), quiet), pool("b", nodes(2, 3), quiet),
+		pool("c", nodes(9, 9), ignore)}
 	for name, c := range map[string]struct {
 		pools  []v1alpha1.NodePool
 		change string
@@ -147,7 +162,8 @@ func TestLookupsThatFail(t *testing.T) {
 	if len(errs) != 0 || len(warnings) != 1 {
 		t.Errorf("pool: refused %v, warned %q", errs, warnings)
 	}
-	errs, warnings = ValidateAWSNodeClass(good[v1alpha1.AWSNodeClass](t, ""), AWSNodeClassContext{PoolsUnread: errors.New("timeout")})
+	errs, warnings = ValidateAWSNodeClass(good[v1alpha1.AWSNodeClass](t, ""),
+		AWSNodeClassContext{PoolsUnread: errors.New("timeout")})
 	if len(errs) != 0 || len(warnings) != 1 {
 		t.Errorf("class: refused %v, warned %q", errs, warnings)
 	}

@@ -11,8 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// defaulting is controller-runtime's Defaulter with two differences that people notice: an object that Go cannot decode is left to
-// the schema, and fields that have no default to be written stay byte for byte as they were applied.
+// defaulting is controller-runtime's Defaulter with two differences that people notice: an object
+// that Go cannot decode is left to the schema, and fields that have no default to be written stay
+// byte for byte as they were applied.
 type defaulting[T client.Object] struct {
 	decoder admission.Decoder
 	empty   func() T
@@ -23,8 +24,9 @@ type defaulting[T client.Object] struct {
 func (d defaulting[T]) Handle(_ context.Context, req admission.Request) admission.Response {
 	object := d.empty()
 	if err := d.decoder.Decode(req, object); err != nil {
-		// The API server validates by the schema after us and says which field is wrong and what is allowed; Go's decoder would
-		// only say what it could not unmarshal. Nothing slips through: the validating webhook refuses what it cannot decode.
+		// The API server validates by the schema after us and says which field is wrong and what is
+		// allowed; Go's decoder would only say what it could not unmarshal. Nothing slips through: the
+		// validating webhook refuses what it cannot decode.
 		return admission.Allowed("")
 	}
 	patched, err := fillIn(req.Object.Raw, object, d.fill)
@@ -34,8 +36,9 @@ func (d defaulting[T]) Handle(_ context.Context, req admission.Request) admissio
 	return admission.PatchResponseFromRaw(req.Object.Raw, patched)
 }
 
-// fillIn carries over to the raw object what fill changes in the decoded one. A plain encoding of the result would also rewrite
-// durations (60m as 1h0m0s) and add an empty status, which GitOps tools report as drift for ever.
+// fillIn carries over to the raw object what fill changes in the decoded one. A plain encoding of
+// the result would also rewrite durations (60m as 1h0m0s) and add an empty status, which GitOps
+// tools report as drift forever.
 func fillIn[T client.Object](raw []byte, object T, fill func(T)) ([]byte, error) {
 	before, ok := object.DeepCopyObject().(T)
 	if !ok {

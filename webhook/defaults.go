@@ -8,15 +8,16 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// DefaultNodePool writes out every default that is a value of its own; calling it again changes nothing. The CRD has the same
-// defaults, so this adds something only where an older CRD is installed. A default that follows from another field is not
-// written: scaleUp.startBudget is poolSize while it is unset, and a number that was written once would not follow poolSize.
+// DefaultNodePool writes out every default that is a value of its own; calling it again changes
+// nothing. The CRD has the same defaults, so this adds something only where an older CRD is
+// installed. A default that follows from another field is not written: scaleUp.startBudget is
+// poolSize while it is unset, and a number that was written once would not follow poolSize.
 func DefaultNodePool(pool *v1alpha1.NodePool) {
 	spec := &pool.Spec
 	setPointer(&spec.Weight, v1alpha1.DefaultWeight)
 	if spec.Template.NodeClassRef != (v1alpha1.NodeClassRef{}) {
-		// Where the template is missing the schema says so. A default would bring a template into being, and the message would be
-		// about what that lacks.
+		// Where the template is missing the schema says so. A default would bring a template into being,
+		// and the message would be about what that lacks.
 		setText(&spec.Template.StartupTaintRemoval, v1alpha1.DefaultStartupTaintRemoval)
 	}
 	setDuration(&spec.PreWarm.Timeout, v1alpha1.DefaultPreWarmTimeout)

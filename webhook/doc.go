@@ -1,12 +1,13 @@
-// Package webhook defaults and validates NodePools and node classes at admission, and gives the pods of opted-in namespaces to
-// Stratos's scheduler. What a CRD's own rules can say stands there and holds without this; here stands what needs another object,
-// a parser, or a warning.
+// Package webhook defaults and validates NodePools and node classes at admission, and gives the
+// pods of opted-in namespaces to Stratos's scheduler. What a CRD's own rules can say stands there
+// and holds without this; here stands what needs another object, a parser, or a warning.
 //
-// The markers below are read by controller-gen (make generate); the chart adds the Service, the CA and the namespaces.
+// The markers below are read by controller-gen (make generate); the chart adds the Service, the CA
+// and the namespaces.
 package webhook
 
-// Objects of ours: a webhook that cannot be reached is an error at apply, because a default that was not written and a fault that
-// was not seen stay for good.
+// Objects of ours: a webhook that cannot be reached is an error at apply, because a default that
+// was not written and a fault that was not seen stay for good.
 //
 // +kubebuilder:webhook:path=/mutate-stratos-sh-v1alpha1-nodepool,mutating=true,failurePolicy=fail,sideEffects=None,groups=stratos.sh,resources=nodepools,verbs=create;update,versions=v1alpha1,name=default.nodepool.stratos.sh,admissionReviewVersions=v1,timeoutSeconds=10
 // +kubebuilder:webhook:path=/validate-stratos-sh-v1alpha1-nodepool,mutating=false,failurePolicy=fail,sideEffects=None,groups=stratos.sh,resources=nodepools,verbs=create;update,versions=v1alpha1,name=validate.nodepool.stratos.sh,admissionReviewVersions=v1,timeoutSeconds=10

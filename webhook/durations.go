@@ -14,7 +14,8 @@ const (
 	day  = 24 * time.Hour
 	year = 8760 * time.Hour
 
-	// quickestBoot is what a Linux instance needs at least to boot and join; measured starts on EC2 take 20 s and more.
+	// quickestBoot is what a Linux instance needs at least to boot and join; measured starts on EC2
+	// take 20 s and more.
 	quickestBoot = 15 * time.Second
 	// shortWarmup is less than a first boot with its downloads takes.
 	shortWarmup = time.Minute
@@ -34,7 +35,8 @@ type bounded struct {
 	allowed  string
 }
 
-// durations are the pool's, with the bounds that the CRD has as well: an object made while an older CRD was installed may lie outside.
+// durations are the pool's, with the bounds that the CRD has as well: an object made while an older
+// CRD was installed may lie outside.
 func durations(spec *v1alpha1.NodePoolSpec, at *field.Path) []bounded {
 	scaleDown, disruption := at.Child("scaleDown"), at.Child("disruption")
 	return []bounded{
@@ -42,7 +44,7 @@ func durations(spec *v1alpha1.NodePoolSpec, at *field.Path) []bounded {
 		{at.Child("scaleUp", "readyTimeout"), spec.ScaleUp.ReadyTimeout, time.Second, time.Hour, "1s to 1h"},
 		{scaleDown.Child("emptyNodeTTL"), spec.ScaleDown.EmptyNodeTTL, 0, 7 * day, "0s to 168h"},
 		{scaleDown.Child("drainTimeout"), spec.ScaleDown.DrainTimeout, time.Second, day, "1s to 24h"},
-		{scaleDown.Child("standbySurplusTTL"), spec.ScaleDown.StandbySurplusTTL, 0, year, "0s (keep for ever) to 8760h"},
+		{scaleDown.Child("standbySurplusTTL"), spec.ScaleDown.StandbySurplusTTL, 0, year, "0s (keep forever) to 8760h"},
 		{disruption.Child("expireAfter"), spec.Disruption.ExpireAfter, 10 * time.Minute, year, "10m to 8760h"},
 		{disruption.Child("terminationGracePeriod"), spec.Disruption.TerminationGracePeriod, 0, 7 * day, "0s to 168h"},
 	}
@@ -79,22 +81,28 @@ func durationWarnings(spec *v1alpha1.NodePoolSpec, at *field.Path) admission.War
 	runtime, ttl := spec.RuntimeLimit(), spec.ScaleDown.EmptyNodeTTLOrDefault()
 	switch {
 	case runtime > 0 && runtime < shortLife:
-		warnings = append(warnings, warn(at.Child("maxNodeRuntime"), "%s is so short that nodes are replaced about as long as they serve", runtime)...)
+		warnings = append(warnings, warn(at.Child("maxNodeRuntime"),
+			"%s is so short that nodes are replaced about as long as they serve", runtime)...)
 	case runtime > 0 && runtime <= ttl && spec.ScaleDown.EnabledOrDefault():
 		warnings = append(warnings, warn(at.Child("maxNodeRuntime"),
-			"%s is not longer than scaleDown.emptyNodeTTL (%s): every node is replaced before it can return to standby", runtime, ttl)...)
+			"%s is not longer than scaleDown.emptyNodeTTL (%s): every node is replaced before it can return to standby", runtime,
+			ttl)...)
 	}
 	if d := spec.PreWarm.TimeoutOrDefault(); d < shortWarmup {
-		warnings = append(warnings, warn(at.Child("preWarm", "timeout"), "%s is less than a first boot takes: every warm-up would end by timeoutAction", d)...)
+		warnings = append(warnings, warn(at.Child("preWarm", "timeout"),
+			"%s is less than a first boot takes: every warm-up would end by timeoutAction", d)...)
 	}
 	if d := spec.ScaleUp.ReadyTimeoutOrDefault(); d < quickestBoot {
-		warnings = append(warnings, warn(at.Child("scaleUp", "readyTimeout"), "%s is less than a boot takes: every start would be given up, and nodes replaced after the third", d)...)
+		warnings = append(warnings, warn(at.Child("scaleUp", "readyTimeout"),
+			"%s is less than a boot takes: every start would be given up, and nodes replaced after the third", d)...)
 	}
 	if d := spec.ScaleDown.DrainTimeoutOrDefault(); d < podGracePeriod {
-		warnings = append(warnings, warn(at.Child("scaleDown", "drainTimeout"), "%s is less than the 30s that pods have to end by default", d)...)
+		warnings = append(warnings, warn(at.Child("scaleDown", "drainTimeout"),
+			"%s is less than the 30s that pods have to end by default", d)...)
 	}
 	if d := spec.Disruption.ExpireAfter; d != nil && d.Duration < shortStandby {
-		warnings = append(warnings, warn(at.Child("disruption", "expireAfter"), "%s has every standby node launched anew many times a day", d.Duration)...)
+		warnings = append(warnings, warn(at.Child("disruption", "expireAfter"),
+			"%s has every standby node launched anew many times a day", d.Duration)...)
 	}
 	if d := spec.Disruption.TerminationGracePeriod; d != nil && d.Duration < podGracePeriod {
 		warnings = append(warnings, warn(at.Child("disruption", "terminationGracePeriod"),

@@ -14,7 +14,8 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// fault is a row of testdata/faults.yaml; the suite e2e/suites/admission applies the same rows to a real API server.
+// fault is a row of testdata/faults.yaml; the suite e2e/suites/admission applies the same rows to a
+// real API server.
 type fault struct {
 	Kind    string          `json:"kind"`
 	Refused bool            `json:"refused"`
@@ -111,7 +112,8 @@ func TestFaults(t *testing.T) {
 
 func TestGoodObjectsAreLeftAlone(t *testing.T) {
 	class, pool := good[v1alpha1.AWSNodeClass](t, ""), good[v1alpha1.NodePool](t, "")
-	if errs, warnings := ValidateAWSNodeClass(class, AWSNodeClassContext{Pools: []v1alpha1.NodePool{*pool}}); len(errs)+len(warnings) > 0 {
+	if errs, warnings := ValidateAWSNodeClass(class,
+		AWSNodeClassContext{Pools: []v1alpha1.NodePool{*pool}}); len(errs)+len(warnings) > 0 {
 		t.Errorf("class: refused %v, warned %q", errs, warnings)
 	}
 	if errs, warnings := ValidateNodePool(pool, NodePoolContext{Class: class}); len(errs)+len(warnings) > 0 {

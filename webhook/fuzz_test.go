@@ -27,7 +27,8 @@ func FuzzDefaultAndValidateNodePool(f *testing.F) {
 			t.Errorf("refused for what it had before: %v", errs)
 		}
 		again, repeated := ValidateNodePool(pool, NodePoolContext{Class: class})
-		if !apiequality.Semantic.DeepEqual(warnings, repeated) || !apiequality.Semantic.DeepEqual(texts(errs.ToAggregate()), texts(again.ToAggregate())) {
+		if !apiequality.Semantic.DeepEqual(warnings, repeated) || !apiequality.Semantic.DeepEqual(texts(errs.ToAggregate()),
+			texts(again.ToAggregate())) {
 			t.Errorf("said one time %v %q, the next %v %q", errs, warnings, again, repeated)
 		}
 	})
@@ -42,17 +43,20 @@ func FuzzDefaultAndValidateAWSNodeClass(f *testing.F) {
 			return
 		}
 		errs, warnings := ValidateAWSNodeClass(class, AWSNodeClassContext{Pools: pools})
-		if errs, _ := ValidateAWSNodeClass(class, AWSNodeClassContext{Old: class, Pools: pools}); len(errs) > 0 && len(class.Status.Capacity) == 0 {
+		if errs, _ := ValidateAWSNodeClass(class, AWSNodeClassContext{Old: class, Pools: pools}); len(errs) > 0 &&
+			len(class.Status.Capacity) == 0 {
 			t.Errorf("refused for what it had before: %v", errs)
 		}
 		again, repeated := ValidateAWSNodeClass(class, AWSNodeClassContext{Pools: pools})
-		if !apiequality.Semantic.DeepEqual(warnings, repeated) || !apiequality.Semantic.DeepEqual(texts(errs.ToAggregate()), texts(again.ToAggregate())) {
+		if !apiequality.Semantic.DeepEqual(warnings, repeated) || !apiequality.Semantic.DeepEqual(texts(errs.ToAggregate()),
+			texts(again.ToAggregate())) {
 			t.Errorf("said one time %v %q, the next %v %q", errs, warnings, again, repeated)
 		}
 	})
 }
 
-// defaultedTwice decodes the object and fills it in, as it is stored and as it comes back, and wants the second time to change nothing.
+// defaultedTwice decodes the object and fills it in, as it is stored and as it comes back, and
+// wants the second time to change nothing.
 func defaultedTwice[T any, P interface {
 	*T
 	client.Object

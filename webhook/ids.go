@@ -24,7 +24,8 @@ func validateID(id, prefix string, at *field.Path) field.ErrorList {
 	if id == "" || ok && hexID.MatchString(rest) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(at, id, fmt.Sprintf("must be %s- and 8 or 17 hexadecimal digits, such as %s-0123456789abcdef0", prefix, prefix))}
+	return field.ErrorList{field.Invalid(at, id,
+		fmt.Sprintf("must be %s- and 8 or 17 hexadecimal digits, such as %s-0123456789abcdef0", prefix, prefix))}
 }
 
 // arn is an Amazon resource name in its parts.
@@ -38,7 +39,8 @@ func parseARN(text string) (arn, bool) {
 	return arn{partition: parts[1], region: parts[3], account: parts[4], resource: parts[5]}, true
 }
 
-// accountWarnings: an odd account number is surely wrong and harmless to store, and an example of ours has one.
+// accountWarnings: an odd account number is surely wrong and harmless to store, and an example of
+// ours has one.
 func (a arn) accountWarnings(at *field.Path) admission.Warnings {
 	if accountID.MatchString(a.account) {
 		return nil
@@ -54,11 +56,13 @@ func validateProfile(profile, region string, at *field.Path) (field.ErrorList, a
 	}
 	name := parsed.resource[strings.LastIndex(parsed.resource, "/")+1:]
 	if name == "" || len(name) > 128 {
-		return field.ErrorList{field.Invalid(at, profile, "must end with the name of an instance profile, 1 to 128 characters")}, nil
+		return field.ErrorList{field.Invalid(at, profile,
+			"must end with the name of an instance profile, 1 to 128 characters")}, nil
 	}
 	warnings := parsed.accountWarnings(at)
 	if want := partitionOf(region); want != "" && parsed.partition != want {
-		warnings = append(warnings, warn(at, "the ARN is of the partition %s, but region %s is of %s", parsed.partition, region, want)...)
+		warnings = append(warnings, warn(at, "the ARN is of the partition %s, but region %s is of %s", parsed.partition,
+			region, want)...)
 	}
 	return nil, warnings
 }
@@ -77,7 +81,8 @@ func validateKey(key, region string, at *field.Path) (field.ErrorList, admission
 		return field.ErrorList{field.Invalid(at, key, allowed)}, nil
 	}
 	if region != "" && parsed.region != region {
-		return field.ErrorList{field.Invalid(at, key, fmt.Sprintf("must be a key of region %s: volumes cannot use a key of another region", region))}, nil
+		return field.ErrorList{field.Invalid(at, key,
+			fmt.Sprintf("must be a key of region %s: volumes cannot use a key of another region", region))}, nil
 	}
 	return nil, parsed.accountWarnings(at)
 }
@@ -110,5 +115,6 @@ func regionWarnings(region string, at *field.Path) admission.Warnings {
 	if area, _, _ := strings.Cut(region, "-"); region == "" || knownArea(area) {
 		return nil
 	}
-	return warn(at, "no region of AWS that is known here begins like %s; regions are such as us-east-1 or eu-central-1", region)
+	return warn(at, "no region of AWS that is known here begins like %s; regions are such as us-east-1 or eu-central-1",
+		region)
 }

@@ -25,8 +25,10 @@ type KindNodeClassContext struct {
 	PoolsUnread error
 }
 
-// ValidateKindNodeClass says what is wrong with a class that the CRD's own rules accept, and what a person should look at.
-func ValidateKindNodeClass(class *v1alpha1.KindNodeClass, around KindNodeClassContext) (field.ErrorList, admission.Warnings) {
+// ValidateKindNodeClass says what is wrong with a class that the CRD's own rules accept, and what a
+// person should look at.
+func ValidateKindNodeClass(class *v1alpha1.KindNodeClass, around KindNodeClassContext) (field.ErrorList,
+	admission.Warnings) {
 	errs, warnings := kindNodeClassAlone(&class.Spec)
 	if around.PoolsUnread != nil {
 		warnings = append(warnings, unread(around.PoolsUnread)...)
@@ -45,7 +47,8 @@ func kindNodeClassAlone(spec *v1alpha1.KindNodeClassSpec) (field.ErrorList, admi
 	var errs field.ErrorList
 	if spec.Image != "" {
 		if _, err := reference.ParseNormalizedNamed(spec.Image); err != nil {
-			errs = append(errs, field.Invalid(at.Child("image"), spec.Image, "must be an image reference such as kindest/node:v1.36.1: "+err.Error()))
+			errs = append(errs, field.Invalid(at.Child("image"), spec.Image,
+				"must be an image reference such as kindest/node:v1.36.1: "+err.Error()))
 		}
 	}
 	errs = append(errs, validateReserved(spec.Reserved, at.Child("reserved"))...)
@@ -56,19 +59,22 @@ func kindNodeClassAlone(spec *v1alpha1.KindNodeClassSpec) (field.ErrorList, admi
 	return append(errs, more...), warnings
 }
 
-// validateReserved: the kubelet takes memory in bytes, and a thousandth of a byte is most often a Mi that lost its i.
+// validateReserved: the kubelet takes memory in bytes, and a thousandth of a byte is most often a
+// Mi that lost its i.
 func validateReserved(reserved corev1.ResourceList, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range sortedKeys(reserved) {
 		amount := reserved[name]
 		if name == corev1.ResourceMemory && amount.MilliValue()%1000 != 0 {
-			errs = append(errs, field.Invalid(at.Key(string(name)), amount.String(), "must be a whole number of bytes, such as 512Mi"))
+			errs = append(errs, field.Invalid(at.Key(string(name)), amount.String(),
+				"must be a whole number of bytes, such as 512Mi"))
 		}
 	}
 	return errs
 }
 
-// nodesOwn are the folders in which a node keeps what it runs by. Mounts below /var are common: most paths of pods are there.
+// nodesOwn are the folders in which a node keeps what it runs by. Mounts below /var are common:
+// most paths of pods are there.
 func nodesOwn() []string {
 	return []string{"/dev", "/etc/kubernetes", "/kind", "/lib/modules", "/proc", "/run", "/sys", "/tmp", "/var"}
 }
@@ -78,7 +84,8 @@ func validateMount(m v1alpha1.KindMount, at *field.Path) field.ErrorList {
 	errs = append(errs, validatePath(m.ContainerPath, at.Child("containerPath"))...)
 	for _, own := range nodesOwn() {
 		if path.Clean(m.ContainerPath) == own {
-			errs = append(errs, field.Invalid(at.Child("containerPath"), m.ContainerPath, "must not be one of the node's own folders: "+strings.Join(nodesOwn(), ", ")))
+			errs = append(errs, field.Invalid(at.Child("containerPath"), m.ContainerPath,
+				"must not be one of the node's own folders: "+strings.Join(nodesOwn(), ", ")))
 		}
 	}
 	return errs
@@ -99,7 +106,10 @@ func validateBootScript(script string, at *field.Path) (field.ErrorList, admissi
 	first, _, _ := strings.Cut(script, "\n")
 	switch {
 	case strings.HasSuffix(first, "\r"):
-		return nil, warn(at, "the lines end with carriage returns, which bash takes for a part of each command; use plain line feeds")
+		return nil, warn(
+			at,
+			"the lines end with carriage returns, which bash takes for a part of each command; use plain line feeds",
+		)
 	case strings.HasPrefix(first, "#!") && !strings.Contains(first, "sh"):
 		return nil, warn(at, "it is run by bash, whatever its first line says")
 	case strings.HasPrefix(first, "#cloud-config"):

@@ -16,7 +16,8 @@ const ofKind = `{"spec":{"template":{"nodeClassRef":{"kind":"KindNodeClass"},"st
 
 func TestGoodKindClassAndPoolAreLeftAlone(t *testing.T) {
 	class, pool := good[v1alpha1.KindNodeClass](t, ""), good[v1alpha1.NodePool](t, ofKind)
-	if errs, warnings := ValidateKindNodeClass(class, KindNodeClassContext{Pools: []v1alpha1.NodePool{*pool}}); len(errs)+len(warnings) > 0 {
+	if errs, warnings := ValidateKindNodeClass(class,
+		KindNodeClassContext{Pools: []v1alpha1.NodePool{*pool}}); len(errs)+len(warnings) > 0 {
 		t.Errorf("class: refused %v, warned %q", errs, warnings)
 	}
 	if errs, warnings := ValidateNodePool(pool, NodePoolContext{Class: class}); len(errs)+len(warnings) > 0 {
@@ -51,13 +52,16 @@ func TestKindClassAndPoolThatDisagree(t *testing.T) {
 	}
 }
 
-// TestAChangedKindClassNamesTheNodesThatItReplaces, and what was wrong before does not keep people from another change.
+// TestAChangedKindClassNamesTheNodesThatItReplaces, and what was wrong before does not keep people
+// from another change.
 func TestAChangedKindClassNamesTheNodesThatItReplaces(t *testing.T) {
 	const fault = `{"spec":{"extraMounts":[{"hostPath":"/srv/","containerPath":"/models"}]}}`
-	old, class, pool := good[v1alpha1.KindNodeClass](t, fault), good[v1alpha1.KindNodeClass](t, fault), good[v1alpha1.NodePool](t, ofKind)
+	old, class, pool := good[v1alpha1.KindNodeClass](t, fault), good[v1alpha1.KindNodeClass](t, fault),
+		good[v1alpha1.NodePool](t, ofKind)
 	class.Spec.Image, pool.Status.Total = "kindest/node:v1.36.2", 3
 	errs, warnings := ValidateKindNodeClass(class, KindNodeClassContext{Old: old, Pools: []v1alpha1.NodePool{*pool}})
-	if len(errs) > 0 || len(warnings) != 2 || !strings.Contains(warnings[1], "3 nodes of NodePool workers were launched from the class as it was") {
+	if len(errs) > 0 || len(warnings) != 2 || !strings.Contains(warnings[1],
+		"3 nodes of NodePool workers were launched from the class as it was") {
 		t.Errorf("refused %v, warned %q", errs, warnings)
 	}
 }
@@ -94,7 +98,8 @@ func TestPoolsFindTheClassOfTheirKind(t *testing.T) {
 	}
 	going := kind.DeepCopy()
 	going.DeletionTimestamp = &metav1.Time{}
-	if warnings, err := (kindClassValidator{look}).ValidateUpdate(t.Context(), kind, going); err != nil || len(warnings) > 0 {
+	if warnings, err := (kindClassValidator{look}).ValidateUpdate(t.Context(), kind, going); err != nil ||
+		len(warnings) > 0 {
 		t.Errorf("a class that is being deleted: %v %q", err, warnings)
 	}
 }

@@ -16,14 +16,15 @@ import (
 // +kubebuilder:rbac:groups=stratos.sh,resources=awsnodeclasses;kindnodeclasses,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 
-// lookup reads what stands around the object of a request. The cache answers first; the API server is asked where the cache may
-// only be late and its answer would be held against a person.
+// lookup reads what stands around the object of a request. The cache answers first; the API server
+// is asked where the cache may only be late and its answer would be held against a person.
 type lookup struct {
 	cached client.Reader
 	live   client.Reader
 }
 
-// class returns nil where there is none: class and pool are often applied in one go, faster than the watch brings the first.
+// class returns nil where there is none: class and pool are often applied in one go, faster than
+// the watch brings the first.
 func (l lookup) class(ctx context.Context, ref v1alpha1.NodeClassRef) (v1alpha1.NodeClass, error) {
 	class, key := classOf(ref.Kind), client.ObjectKey{Name: ref.Name}
 	if l.cached.Get(ctx, key, class) == nil {
@@ -57,7 +58,8 @@ func poolsOf(ctx context.Context, reader client.Reader, ref v1alpha1.NodeClassRe
 	return pools, nil
 }
 
-// optedIn reports whether the namespace has the label. A namespace and its first pods are often applied in one go too.
+// optedIn reports whether the namespace has the label. A namespace and its first pods are often
+// applied in one go too.
 func (l lookup) optedIn(ctx context.Context, name string) (bool, error) {
 	namespace := &corev1.Namespace{}
 	if err := l.cached.Get(ctx, client.ObjectKey{Name: name}, namespace); err == nil && hasOptedIn(namespace) {

@@ -23,12 +23,13 @@ type NodePoolContext struct {
 	ClassUnread error
 }
 
-// ValidateNodePool says what is wrong with a pool that the CRD's own rules accept, and what a person should look at. The order is
-// that of the fields.
+// ValidateNodePool says what is wrong with a pool that the CRD's own rules accept, and what a
+// person should look at. The order is that of the fields.
 func ValidateNodePool(pool *v1alpha1.NodePool, around NodePoolContext) (field.ErrorList, admission.Warnings) {
 	errs, warnings := nodePoolAlone(pool)
 	if around.Old != nil {
-		// What was accepted once may stay: a stricter Stratos must not keep people from changing another field.
+		// What was accepted once may stay: a stricter Stratos must not keep people from changing another
+		// field.
 		before, _ := nodePoolAlone(around.Old)
 		var kept admission.Warnings
 		errs, kept = introduced(before, errs)
@@ -46,12 +47,14 @@ func nodePoolAlone(pool *v1alpha1.NodePool) (field.ErrorList, admission.Warnings
 	errs := validateTemplate(&spec.Template, at.Child("template"))
 	warnings := labelWarnings(spec.Template.Labels, at.Child("template", "labels"))
 	if spec.Template.StartupTaintRemovalOrDefault() == v1alpha1.RemoveExternal && len(spec.Template.StartupTaints) == 0 {
-		warnings = append(warnings, warn(at.Child("template", "startupTaintRemoval"), "External has no effect without startupTaints")...)
+		warnings = append(warnings, warn(at.Child("template", "startupTaintRemoval"),
+			"External has no effect without startupTaints")...)
 	}
 	moreErrs, more := validateImages(spec.PreWarm.ImagesToPull, at.Child("preWarm", "imagesToPull"))
 	errs, warnings = append(errs, moreErrs...), append(warnings, more...)
 	for i, secret := range spec.PreWarm.ImagePullSecrets {
-		errs = append(errs, validateObjectName(secret.Name, at.Child("preWarm", "imagePullSecrets").Index(i).Child("name"))...)
+		errs = append(errs, validateObjectName(secret.Name, at.Child("preWarm",
+			"imagePullSecrets").Index(i).Child("name"))...)
 	}
 	if defaults := spec.ScaleUp.DefaultPodResources; defaults != nil {
 		errs = append(errs, validateRequests(defaults.Requests, at.Child("scaleUp", "defaultPodResources", "requests"))...)
@@ -95,16 +98,21 @@ func validateObjectName(name string, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// labelWarnings: the kubelet and the cloud's controllers write these labels from what the instance is, so another value would be
-// fought over; Karpenter takes nodes with its labels for its own and terminates stopped ones.
+// labelWarnings: the kubelet and the cloud's controllers write these labels from what the instance
+// is, so another value would be fought over; Karpenter takes nodes with its labels for its own and
+// terminates stopped ones.
 func labelWarnings(labels map[string]string, at *field.Path) admission.Warnings {
 	var warnings admission.Warnings
 	for _, key := range sortedKeys(labels) {
 		switch {
 		case setByOthers(key):
-			warnings = append(warnings, warn(at.Key(key), "the kubelet and the cloud controller set this label from the instance; leave it out")...)
+			warnings = append(warnings, warn(at.Key(key),
+				"the kubelet and the cloud controller set this label from the instance; leave it out")...)
 		case ofKarpenter(key):
-			warnings = append(warnings, warn(at.Key(key), "Karpenter takes nodes with its labels for its own and deletes them when they are stopped; use a key of your own")...)
+			warnings = append(warnings, warn(
+				at.Key(key),
+				"Karpenter takes nodes with its labels for its own and deletes them when they are stopped; use a key of your own",
+			)...)
 		}
 	}
 	return warnings
@@ -112,7 +120,8 @@ func labelWarnings(labels map[string]string, at *field.Path) admission.Warnings 
 
 func setByOthers(key string) bool {
 	switch key {
-	case corev1.LabelArchStable, corev1.LabelOSStable, corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone, corev1.LabelTopologyRegion:
+	case corev1.LabelArchStable, corev1.LabelOSStable, corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone,
+		corev1.LabelTopologyRegion:
 		return true
 	}
 	return false
@@ -123,7 +132,8 @@ func ofKarpenter(key string) bool {
 	return ok && (domain == "karpenter.sh" || strings.HasSuffix(domain, ".karpenter.sh") || domain == "karpenter.k8s.aws")
 }
 
-// validateImages reads the references as the kubelet does: what it cannot parse it never pulls (InvalidImageName).
+// validateImages reads the references as the kubelet does: what it cannot parse it never pulls
+// (InvalidImageName).
 func validateImages(images []string, at *field.Path) (field.ErrorList, admission.Warnings) {
 	var errs field.ErrorList
 	var warnings admission.Warnings
@@ -131,7 +141,8 @@ func validateImages(images []string, at *field.Path) (field.ErrorList, admission
 	for i, image := range images {
 		named, err := reference.ParseNormalizedNamed(image)
 		if err != nil {
-			errs = append(errs, field.Invalid(at.Index(i), image, "must be an image reference such as registry.example.com/team/app:v1: "+err.Error()))
+			errs = append(errs, field.Invalid(at.Index(i), image,
+				"must be an image reference such as registry.example.com/team/app:v1: "+err.Error()))
 			continue
 		}
 		whole := reference.TagNameOnly(named).String()
@@ -144,7 +155,8 @@ func validateImages(images []string, at *field.Path) (field.ErrorList, admission
 	return errs, warnings
 }
 
-// validateRequests holds the names and amounts to what the API server admits in a container, because they stand in for one.
+// validateRequests holds the names and amounts to what the API server admits in a container,
+// because they stand in for one.
 func validateRequests(requests corev1.ResourceList, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range sortedKeys(requests) {
@@ -154,7 +166,8 @@ func validateRequests(requests corev1.ResourceList, at *field.Path) field.ErrorL
 			errs = append(errs, field.Invalid(at.Key(string(name)), amount.String(), "must not be negative"))
 		}
 		if strings.Contains(string(name), "/") && amount.MilliValue()%1000 != 0 {
-			errs = append(errs, field.Invalid(at.Key(string(name)), amount.String(), "must be a whole number: extended resources cannot be divided"))
+			errs = append(errs, field.Invalid(at.Key(string(name)), amount.String(),
+				"must be a whole number: extended resources cannot be divided"))
 		}
 	}
 	return errs
@@ -162,7 +175,8 @@ func validateRequests(requests corev1.ResourceList, at *field.Path) field.ErrorL
 
 func validateResourceName(name corev1.ResourceName, at *field.Path) field.ErrorList {
 	if problems := validation.IsQualifiedName(string(name)); len(problems) > 0 {
-		return field.ErrorList{field.Invalid(at, string(name), "must be the name of a resource: "+strings.Join(problems, "; "))}
+		return field.ErrorList{field.Invalid(at, string(name), "must be the name of a resource: "+strings.Join(problems,
+			"; "))}
 	}
 	switch {
 	case strings.Contains(string(name), "/"), strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
@@ -170,5 +184,6 @@ func validateResourceName(name corev1.ResourceName, at *field.Path) field.ErrorL
 	case name == corev1.ResourceCPU, name == corev1.ResourceMemory, name == corev1.ResourceEphemeralStorage:
 		return nil
 	}
-	return field.ErrorList{field.NotSupported(at, string(name), []string{"cpu", "memory", "ephemeral-storage", "hugepages-<size>", "<domain>/<resource>"})}
+	return field.ErrorList{field.NotSupported(at, string(name), []string{"cpu", "memory", "ephemeral-storage",
+		"hugepages-<size>", "<domain>/<resource>"})}
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// mismatch is what a pool and its class say differently. It is told at the one that is being applied: at the pool as a warning of its
-// field, at the class as a warning of what its instances run at boot, with the names of the pools.
+// mismatch is what a pool and its class say differently. It is told at the one that is being
+// applied: at the pool as a warning of its field, at the class as a warning of what its instances
+// run at boot, with the names of the pools.
 type mismatch struct {
 	poolField *field.Path
 	// atPool has one %s, the class's name; atClass has one %s, the pools' names.
@@ -41,19 +42,28 @@ func bootField(class v1alpha1.NodeClass) *field.Path {
 	return field.NewPath("spec", "userData")
 }
 
-// scriptMismatch: taints need no word in a boot script, because nothing lands on a kind node before Stratos has seen it.
+// scriptMismatch: taints need no word in a boot script, because nothing lands on a kind node before
+// Stratos has seen it.
 func scriptMismatch(spec *v1alpha1.NodePoolSpec, script string) []mismatch {
 	at := field.NewPath("spec", "preWarm", "completionMode")
 	off, mode := powersOff(script), spec.PreWarm.CompletionModeOrDefault()
 	switch {
 	case mode == v1alpha1.SelfStop && !off:
-		return []mismatch{{at,
-			"SelfStop, but the boot script of KindNodeClass %q has no poweroff: every warm-up would end by preWarm.timeout; add one at its end, or use ControllerStop",
-			"it has no poweroff, but NodePool %s has preWarm.completionMode SelfStop: every warm-up would end by preWarm.timeout"}}
+		return []mismatch{
+			{
+				at,
+				"SelfStop, but the boot script of KindNodeClass %q has no poweroff: every warm-up would end by preWarm.timeout; add one at its end, or use ControllerStop",
+				"it has no poweroff, but NodePool %s has preWarm.completionMode SelfStop: every warm-up would end by preWarm.timeout",
+			},
+		}
 	case mode == v1alpha1.ControllerStop && off:
-		return []mismatch{{at,
-			"ControllerStop, but the boot script of KindNodeClass %q powers off: nodes that pods wait for would go down under them; remove it there, or use SelfStop",
-			"it powers off, but NodePool %s has preWarm.completionMode ControllerStop: nodes that pods wait for would go down under them"}}
+		return []mismatch{
+			{
+				at,
+				"ControllerStop, but the boot script of KindNodeClass %q powers off: nodes that pods wait for would go down under them; remove it there, or use SelfStop",
+				"it powers off, but NodePool %s has preWarm.completionMode ControllerStop: nodes that pods wait for would go down under them",
+			},
+		}
 	}
 	return nil
 }
@@ -63,17 +73,29 @@ func powerOffMismatch(spec *v1alpha1.NodePoolSpec, data string) []mismatch {
 	off, mode := powersOff(data), spec.PreWarm.CompletionModeOrDefault()
 	switch {
 	case mode == v1alpha1.SelfStop && isBottlerocket(data):
-		return []mismatch{{at,
-			"Bottlerocket, as in AWSNodeClass %q, cannot power itself off: every warm-up would end by preWarm.timeout; use ControllerStop",
-			"Bottlerocket cannot power itself off, but NodePool %s has preWarm.completionMode SelfStop; use ControllerStop there"}}
+		return []mismatch{
+			{
+				at,
+				"Bottlerocket, as in AWSNodeClass %q, cannot power itself off: every warm-up would end by preWarm.timeout; use ControllerStop",
+				"Bottlerocket cannot power itself off, but NodePool %s has preWarm.completionMode SelfStop; use ControllerStop there",
+			},
+		}
 	case mode == v1alpha1.SelfStop && !off:
-		return []mismatch{{at,
-			"SelfStop, but the user data of AWSNodeClass %q has no poweroff: every warm-up would end by preWarm.timeout; add one at its end, or use ControllerStop",
-			"it has no poweroff, but NodePool %s has preWarm.completionMode SelfStop: every warm-up would end by preWarm.timeout"}}
+		return []mismatch{
+			{
+				at,
+				"SelfStop, but the user data of AWSNodeClass %q has no poweroff: every warm-up would end by preWarm.timeout; add one at its end, or use ControllerStop",
+				"it has no poweroff, but NodePool %s has preWarm.completionMode SelfStop: every warm-up would end by preWarm.timeout",
+			},
+		}
 	case mode == v1alpha1.ControllerStop && off:
-		return []mismatch{{at,
-			"ControllerStop, but the user data of AWSNodeClass %q powers off: nodes that pods wait for would go down under them; remove it there, or use SelfStop",
-			"it powers off, but NodePool %s has preWarm.completionMode ControllerStop: nodes that pods wait for would go down under them"}}
+		return []mismatch{
+			{
+				at,
+				"ControllerStop, but the user data of AWSNodeClass %q powers off: nodes that pods wait for would go down under them; remove it there, or use SelfStop",
+				"it powers off, but NodePool %s has preWarm.completionMode ControllerStop: nodes that pods wait for would go down under them",
+			},
+		}
 	}
 	return nil
 }
@@ -83,13 +105,19 @@ func taintMismatch(i int, taint corev1.Taint, data string) []mismatch {
 	text := taint.ToString()
 	switch registers(data, taint) {
 	case notRegistered:
-		return []mismatch{{at,
-			text + " is not in the user data of AWSNodeClass %q: without --register-with-taints pods can come before the network at the first boot",
-			text + ", a startup taint of NodePool %s, is missing: without --register-with-taints pods can come before the network at the first boot"}}
+		return []mismatch{
+			{
+				at,
+				text + " is not in the user data of AWSNodeClass %q: without --register-with-taints pods can come before the network at the first boot",
+				text + ", a startup taint of NodePool %s, is missing: without --register-with-taints pods can come before the network at the first boot",
+			},
+		}
 	case registeredOtherwise:
 		return []mismatch{{at,
-			"the user data of AWSNodeClass %q registers this taint with another value or effect than " + text + ": nobody would remove that one",
-			"it registers the startup taint " + text + " of NodePool %s with another value or effect: nobody would remove that one"}}
+			"the user data of AWSNodeClass %q registers this taint with another value or effect than " + text +
+				": nobody would remove that one",
+			"it registers the startup taint " + text +
+				" of NodePool %s with another value or effect: nobody would remove that one"}}
 	}
 	return nil
 }
@@ -102,7 +130,8 @@ func classWarnings(pool *v1alpha1.NodePool, around NodePoolContext) admission.Wa
 	case len(validateObjectName(ref.Name, at)) > 0: // an error already, and nothing can have such a name
 		return nil
 	case around.ClassUnread != nil:
-		return warn(at, "%s %q could not be looked up, so the pool was not compared with it: %v", ref.Kind, ref.Name, around.ClassUnread)
+		return warn(at, "%s %q could not be looked up, so the pool was not compared with it: %v", ref.Kind, ref.Name,
+			around.ClassUnread)
 	case around.Class == nil:
 		return warn(at, "%s %q does not exist; until it does, the pool launches nothing", ref.Kind, ref.Name)
 	case around.Class.GetDeletionTimestamp() != nil:

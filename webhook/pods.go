@@ -21,12 +21,13 @@ type optIn struct {
 	decoder       admission.Decoder
 	lookup        lookup
 	schedulerName string
-	// protected are namespaces whose pods Stratos and its scheduler need themselves: were they given to that scheduler, none of
-	// them would come back once it is down.
+	// protected are namespaces whose pods Stratos and its scheduler need themselves: were they given
+	// to that scheduler, none of them would come back once it is down.
 	protected []string
 }
 
-// Handle answers with a patch of the two fields, so that nothing is lost of a pod whose version is newer than our Go types.
+// Handle answers with a patch of the two fields, so that nothing is lost of a pod whose version is
+// newer than our Go types.
 func (o optIn) Handle(ctx context.Context, req admission.Request) admission.Response {
 	if req.Operation != admissionv1.Create || slices.Contains(o.protected, req.Namespace) {
 		return admission.Allowed("")
@@ -45,8 +46,9 @@ func (o optIn) Handle(ctx context.Context, req admission.Request) admission.Resp
 	return admission.Patched("", patch...)
 }
 
-// mayBeGiven reports whether the opt-in is meant for the pod: not one that somebody has decided about already (another scheduler, a node
-// by name, stratos.sh/ignore), nor one that belongs to its node (mirror pods, DaemonSets), for which no node is ever started.
+// mayBeGiven reports whether the opt-in is meant for the pod: not one that somebody has decided
+// about already (another scheduler, a node by name, stratos.sh/ignore), nor one that belongs to its
+// node (mirror pods, DaemonSets), for which no node is ever started.
 func mayBeGiven(pod *corev1.Pod, schedulerName string) bool {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	switch {
@@ -65,11 +67,13 @@ func optInPatch(pod *corev1.Pod, schedulerName string) []webhook.JSONPatchOp {
 	if pod.Spec.SchedulerName != schedulerName {
 		patch = append(patch, webhook.JSONPatchOp{Operation: "add", Path: "/spec/schedulerName", Value: schedulerName})
 	}
-	toleration := corev1.Toleration{Key: v1alpha1.TaintDedicated, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}
+	toleration := corev1.Toleration{Key: v1alpha1.TaintDedicated, Operator: corev1.TolerationOpExists,
+		Effect: corev1.TaintEffectNoSchedule}
 	switch {
 	case slices.ContainsFunc(pod.Spec.Tolerations, toleratesDedicated):
 	case len(pod.Spec.Tolerations) == 0:
-		patch = append(patch, webhook.JSONPatchOp{Operation: "add", Path: "/spec/tolerations", Value: []corev1.Toleration{toleration}})
+		patch = append(patch, webhook.JSONPatchOp{Operation: "add", Path: "/spec/tolerations",
+			Value: []corev1.Toleration{toleration}})
 	default:
 		patch = append(patch, webhook.JSONPatchOp{Operation: "add", Path: "/spec/tolerations/-", Value: toleration})
 	}

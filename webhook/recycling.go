@@ -44,8 +44,13 @@ func sizeWarnings(old, pool *v1alpha1.NodePool) admission.Warnings {
 	at := field.NewPath("spec", "poolSize")
 	busy := status.Running + status.Starting + status.Stopping
 	if busy > pool.Spec.PoolSize {
-		return warn(at, "%d is below the %s in use: those stay until they are empty, all %s of standby are terminated at once",
-			pool.Spec.PoolSize, count(busy, "node"), count(status.Standby, "node"))
+		return warn(
+			at,
+			"%d is below the %s in use: those stay until they are empty, all %s of standby are terminated at once",
+			pool.Spec.PoolSize,
+			count(busy, "node"),
+			count(status.Standby, "node"),
+		)
 	}
 	return warn(at, "%d is below the %s of the pool: %s of standby are terminated at once",
 		pool.Spec.PoolSize, count(nodesOf(status), "node"), count(min(surplus, status.Standby), "node"))
@@ -58,12 +63,16 @@ func templateWarnings(old, pool *v1alpha1.NodePool) admission.Warnings {
 		old.Spec.Template.Hash() == pool.Spec.Template.Hash() {
 		return nil
 	}
-	return warn(field.NewPath("spec", "template"),
+	return warn(
+		field.NewPath("spec", "template"),
 		"%s were launched from the template as it was and will be replaced (disruption.drift): standby ones at most %d at a time, running ones when they are empty",
-		count(nodes, "node"), pool.Spec.Disruption.BudgetOrDefault(pool.Spec.PoolSize))
+		count(nodes, "node"),
+		pool.Spec.Disruption.BudgetOrDefault(pool.Spec.PoolSize),
+	)
 }
 
-// specWarnings counts the nodes that a change of a class has replaced, over all pools that use it and follow its changes.
+// specWarnings counts the nodes that a change of a class has replaced, over all pools that use it
+// and follow its changes.
 func specWarnings(old, class v1alpha1.NodeClass, pools []v1alpha1.NodePool) admission.Warnings {
 	if old.SpecHash() == class.SpecHash() {
 		return nil
@@ -79,7 +88,10 @@ func specWarnings(old, class v1alpha1.NodeClass, pools []v1alpha1.NodePool) admi
 	if nodes == 0 {
 		return nil
 	}
-	return warn(field.NewPath("spec"),
+	return warn(
+		field.NewPath("spec"),
 		"%s of NodePool %s were launched from the class as it was and will be replaced (disruption.drift): standby ones within disruption.budget, running ones when they are empty",
-		count(nodes, "node"), namesOf(names))
+		count(nodes, "node"),
+		namesOf(names),
+	)
 }

@@ -13,14 +13,19 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// warned are the warnings of the examples, each by the words it begins with. An example without an entry has none.
+// warned are the warnings of the examples, each by the words it begins with. An example without an
+// entry has none.
 func warned() map[string][]string {
 	return map[string][]string{
-		"seeds/readme-awsnodeclass":                      {"spec.iamInstanceProfile: the account number"},
-		"seeds/cloud-providers-nodepool":                 {`spec.preWarm.completionMode: SelfStop, but the user data of AWSNodeClass "production-nodes" has no poweroff`},
-		"seeds/scaling-policies-startup-taints-external": {"spec.template.startupTaints[0]: node.cilium.io/agent-not-ready=true:NoSchedule is not in the user data"},
-		"edges/class-hibernation":                        {"spec.metadataOptions.httpEndpoint: most bootstrap scripts need"},
-		"edges/class-volumes":                            {"spec.blockDeviceMappings[8].deleteOnTermination: with false"},
+		"seeds/readme-awsnodeclass": {"spec.iamInstanceProfile: the account number"},
+		"seeds/cloud-providers-nodepool": {
+			`spec.preWarm.completionMode: SelfStop, but the user data of AWSNodeClass "production-nodes" has no poweroff`,
+		},
+		"seeds/scaling-policies-startup-taints-external": {
+			"spec.template.startupTaints[0]: node.cilium.io/agent-not-ready=true:NoSchedule is not in the user data",
+		},
+		"edges/class-hibernation": {"spec.metadataOptions.httpEndpoint: most bootstrap scripts need"},
+		"edges/class-volumes":     {"spec.blockDeviceMappings[8].deleteOnTermination: with false"},
 		"edges/pool-everything-set": {
 			`spec.preWarm.completionMode: ControllerStop, but the user data`,
 			`spec.template.startupTaints[0]: node.cilium.io/agent-not-ready=true:NoSchedule is not in the user data`,
@@ -28,13 +33,14 @@ func warned() map[string][]string {
 		"edges/pool-durations-as-go-writes-them": {"spec.scaleDown.drainTimeout: 1.5s is less"},
 		"edges/pool-smallest": {
 			"spec.maxNodeRuntime: 1m0s is so short", "spec.preWarm.timeout: 1s", "spec.scaleUp.readyTimeout: 1s",
-			"spec.scaleDown.drainTimeout: 1s", "spec.disruption.expireAfter: 10m0s", "spec.disruption.terminationGracePeriod: 0s",
+			"spec.scaleDown.drainTimeout: 1s", "spec.disruption.expireAfter: 10m0s",
+			"spec.disruption.terminationGracePeriod: 0s",
 		},
 	}
 }
 
-// TestExamplesAreAccepted holds the examples of the seeds, and the edges of every field, to what the webhook says of them beside the
-// classes of the seeds.
+// TestExamplesAreAccepted holds the examples of the seeds, and the edges of every field, to what
+// the webhook says of them beside the classes of the seeds.
 func TestExamplesAreAccepted(t *testing.T) {
 	classes := seedClasses(t)
 	expected := warned()
@@ -111,7 +117,8 @@ func decodeFile(t testing.TB, path string, into any) (kind string) {
 	return head.Kind
 }
 
-func judgeFile(t *testing.T, path string, classes map[string]*v1alpha1.AWSNodeClass) (errs []string, warnings admission.Warnings) {
+func judgeFile(t *testing.T, path string, classes map[string]*v1alpha1.AWSNodeClass) (errs []string,
+	warnings admission.Warnings) {
 	t.Helper()
 	class, pool, kind := &v1alpha1.AWSNodeClass{}, &v1alpha1.NodePool{}, &v1alpha1.KindNodeClass{}
 	if decodeFile(t, path, &map[string]any{}) == v1alpha1.KindKindNodeClass {

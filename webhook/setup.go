@@ -30,8 +30,8 @@ type Setup struct {
 	SchedulerName string
 }
 
-// NewServer is the server that the manager runs on every replica: port, and a folder with tls.crt and tls.key, which are reread when they
-// change.
+// NewServer is the server that the manager runs on every replica: port, and a folder with tls.crt
+// and tls.key, which are reread when they change.
 func NewServer(port int, certDir string) webhook.Server {
 	return webhook.NewServer(webhook.Options{
 		Port: port, CertDir: certDir,
@@ -40,7 +40,8 @@ func NewServer(port int, certDir string) webhook.Server {
 	})
 }
 
-// SetupWithManager registers the webhooks with the manager's server, and its being up as a part of readiness.
+// SetupWithManager registers the webhooks with the manager's server, and its being up as a part of
+// readiness.
 func SetupWithManager(mgr ctrl.Manager, s Setup) error {
 	if s.SchedulerName == "" {
 		return errors.New("webhook: no scheduler to give pods to")
@@ -48,9 +49,11 @@ func SetupWithManager(mgr ctrl.Manager, s Setup) error {
 	decoder := admission.NewDecoder(mgr.GetScheme())
 	look := lookup{cached: mgr.GetClient(), live: mgr.GetAPIReader()}
 	server := mgr.GetWebhookServer()
-	server.Register(pathDefaultNodePool, handle(defaulting[*v1alpha1.NodePool]{decoder, newOf[v1alpha1.NodePool], DefaultNodePool}))
+	server.Register(pathDefaultNodePool, handle(defaulting[*v1alpha1.NodePool]{decoder, newOf[v1alpha1.NodePool],
+		DefaultNodePool}))
 	server.Register(pathValidateNodePool, admission.WithValidator(mgr.GetScheme(), poolValidator{look}))
-	server.Register(pathDefaultAWSNodeClass, handle(defaulting[*v1alpha1.AWSNodeClass]{decoder, newOf[v1alpha1.AWSNodeClass], DefaultAWSNodeClass}))
+	server.Register(pathDefaultAWSNodeClass, handle(defaulting[*v1alpha1.AWSNodeClass]{decoder,
+		newOf[v1alpha1.AWSNodeClass], DefaultAWSNodeClass}))
 	server.Register(pathValidateAWSNodeClass, admission.WithValidator(mgr.GetScheme(), classValidator{look}))
 	server.Register(pathValidateKindNodeClass, admission.WithValidator(mgr.GetScheme(), kindClassValidator{look}))
 	server.Register(pathPods, handle(optIn{

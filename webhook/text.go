@@ -3,10 +3,11 @@ package webhook
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
 // namesShown bounds a list of names in a message: the API server cuts warnings at 256 characters.
@@ -19,11 +20,7 @@ func warn(path *field.Path, format string, args ...any) admission.Warnings {
 
 // namesOf lists the names in their order, the first ones where there are many.
 func namesOf(names []string) string {
-	names = slices.Sorted(slices.Values(names))
-	if more := len(names) - namesShown; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:namesShown], ", "), more)
-	}
-	return strings.Join(names, ", ")
+	return v1alpha1.FirstNames(slices.Sorted(slices.Values(names)), namesShown)
 }
 
 // count is "1 node", "2 nodes".

@@ -23,11 +23,17 @@ func validateUserData(data string, at *field.Path) (field.ErrorList, admission.W
 	case strings.TrimSpace(data) == "":
 		return nil, nil
 	case strings.HasPrefix(first, "#!") && strings.HasSuffix(first, "\r"):
-		return nil, warn(at, "the lines end with carriage returns, so the system looks for an interpreter whose name ends with one; use plain line feeds")
+		return nil, warn(
+			at,
+			"the lines end with carriage returns, so the system looks for an interpreter whose name ends with one; use plain line feeds",
+		)
 	case isEncoded(data):
 		return nil, warn(at, "this looks encoded with base64; write it as plain text, Stratos encodes it")
 	case !isUnderstood(data):
-		return nil, warn(at, "cloud-init runs nothing that begins like this; begin with #!/bin/bash, #cloud-config, or a MIME header (Bottlerocket: a [settings] table)")
+		return nil, warn(
+			at,
+			"cloud-init runs nothing that begins like this; begin with #!/bin/bash, #cloud-config, or a MIME header (Bottlerocket: a [settings] table)",
+		)
 	}
 	return nil, nil
 }
@@ -41,7 +47,8 @@ func isEncoded(data string) bool {
 // isUnderstood knows the beginnings that cloud-init, Bottlerocket and EC2Launch (Windows) know.
 func isUnderstood(data string) bool {
 	text := strings.TrimLeftFunc(data, unicode.IsSpace)
-	for _, beginning := range []string{"#", "MIME-Version:", "Content-Type:", "Content-type:", "From ", "[", "<powershell>", "<script>", "\x1f\x8b"} {
+	for _, beginning := range []string{"#", "MIME-Version:", "Content-Type:", "Content-type:", "From ", "[",
+		"<powershell>", "<script>", "\x1f\x8b"} {
 		if strings.HasPrefix(text, beginning) {
 			return true
 		}
@@ -49,7 +56,8 @@ func isUnderstood(data string) bool {
 	return isBottlerocket(data)
 }
 
-// isBottlerocket: its user data is TOML with tables under settings. It has no shell, so nothing in it can power off.
+// isBottlerocket: its user data is TOML with tables under settings. It has no shell, so nothing in
+// it can power off.
 func isBottlerocket(data string) bool {
 	for line := range strings.Lines(data) {
 		if line = strings.TrimSpace(line); strings.HasPrefix(line, "[settings") || strings.HasPrefix(line, "settings.") {
@@ -59,8 +67,9 @@ func isBottlerocket(data string) bool {
 	return false
 }
 
-// powersOff reports whether the user data switches the instance off: by a command anywhere outside comments, in a script, a systemd
-// unit or cloud-init's runcmd, or by cloud-init's power_state. It looks at words only: whether the line is ever reached, nobody can say.
+// powersOff reports whether the user data switches the instance off: by a command anywhere outside
+// comments, in a script, a systemd unit or cloud-init's runcmd, or by cloud-init's power_state. It
+// looks at words only: whether the line is ever reached, nobody can say.
 func powersOff(data string) bool {
 	if isBottlerocket(data) {
 		return false
@@ -78,8 +87,14 @@ func powersOff(data string) bool {
 // commands splits a line into commands of words, without the comment.
 func commands(line string) [][]string {
 	var split [][]string
-	for part := range strings.FieldsFuncSeq(uncommented(line), func(r rune) bool { return strings.ContainsRune(";&|(){}`", r) }) {
-		words := strings.FieldsFunc(part, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`"',=[]`, r) })
+	for part := range strings.FieldsFuncSeq(uncommented(line), func(r rune) bool {
+		return strings.ContainsRune(";&|(){}`",
+			r)
+	}) {
+		words := strings.FieldsFunc(part, func(r rune) bool {
+			return unicode.IsSpace(r) ||
+				strings.ContainsRune(`"',=[]`, r)
+		})
 		if len(words) > 0 {
 			split = append(split, words)
 		}
@@ -114,7 +129,8 @@ func isPowerOff(words []string) bool {
 	return false
 }
 
-// program is the name of the program that a word calls: itself, or the last part of a path to a folder of programs.
+// program is the name of the program that a word calls: itself, or the last part of a path to a
+// folder of programs.
 func program(word string) string {
 	if i := strings.LastIndex(word, "bin/"); i >= 0 {
 		return word[i+len("bin/"):]
@@ -135,8 +151,8 @@ const (
 	notRegistered       registration = "not registered"
 )
 
-// registers looks for the taint in the kubelet's flag (key=value:Effect), and otherwise for its key, because nodeadm's and
-// Bottlerocket's files spell taints out in fields of their own.
+// registers looks for the taint in the kubelet's flag (key=value:Effect), and otherwise for its
+// key, because nodeadm's and Bottlerocket's files spell taints out in fields of their own.
 func registers(data string, taint corev1.Taint) registration {
 	for line := range strings.Lines(data) {
 		line = uncommented(line)
@@ -163,6 +179,7 @@ func hasFlagTaint(line string, taint corev1.Taint) bool {
 	words := strings.FieldsFunc(line, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`"',\`, r) })
 	return slices.ContainsFunc(words, func(word string) bool {
 		word = strings.TrimPrefix(word, "--register-with-taints=")
-		return slices.Contains(forms, word) || slices.ContainsFunc(forms, func(f string) bool { return strings.HasSuffix(word, "register-with-taints="+f) })
+		return slices.Contains(forms, word) || slices.ContainsFunc(forms,
+			func(f string) bool { return strings.HasSuffix(word, "register-with-taints="+f) })
 	})
 }

@@ -54,24 +54,27 @@ func (v classValidator) ValidateCreate(ctx context.Context, class *v1alpha1.AWSN
 }
 
 // ValidateUpdate implements admission.Validator.
-func (v classValidator) ValidateUpdate(ctx context.Context, old, class *v1alpha1.AWSNodeClass) (admission.Warnings, error) {
+func (v classValidator) ValidateUpdate(ctx context.Context, old, class *v1alpha1.AWSNodeClass) (admission.Warnings,
+	error) {
 	return v.validate(ctx, old, class)
 }
 
 // ValidateDelete implements admission.Validator.
 func (v classValidator) ValidateDelete(ctx context.Context, class *v1alpha1.AWSNodeClass) (admission.Warnings, error) {
-	return nil, v.lookup.deletable(ctx, v1alpha1.NodeClassRef{Kind: v1alpha1.KindAWSNodeClass, Name: class.Name}, "awsnodeclasses")
+	return nil, v.lookup.deletable(ctx, v1alpha1.NodeClassRef{Kind: v1alpha1.KindAWSNodeClass, Name: class.Name},
+		"awsnodeclasses")
 }
 
-// deletable says whether a class may be deleted. The pools are read from the API server: a pool that the watch has not brought yet would
-// lose its class.
+// deletable says whether a class may be deleted. The pools are read from the API server: a pool
+// that the watch has not brought yet would lose its class.
 func (l lookup) deletable(ctx context.Context, ref v1alpha1.NodeClassRef, resource string) error {
 	pools, err := poolsOf(ctx, l.live, ref)
 	if err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("listing the NodePools that may use it: %w", err))
 	}
 	if err := ValidateNodeClassDeletion(pools); err != nil {
-		return apierrors.NewForbidden(schema.GroupResource{Group: v1alpha1.GroupVersion().Group, Resource: resource}, ref.Name, err)
+		return apierrors.NewForbidden(schema.GroupResource{Group: v1alpha1.GroupVersion().Group, Resource: resource},
+			ref.Name, err)
 	}
 	return nil
 }
@@ -81,7 +84,8 @@ func (v classValidator) validate(ctx context.Context, old, class *v1alpha1.AWSNo
 		return nil, nil
 	}
 	around := AWSNodeClassContext{Old: old}
-	around.Pools, around.PoolsUnread = poolsOf(ctx, v.lookup.cached, v1alpha1.NodeClassRef{Kind: v1alpha1.KindAWSNodeClass, Name: class.Name})
+	around.Pools, around.PoolsUnread = poolsOf(ctx, v.lookup.cached, v1alpha1.NodeClassRef{Kind: v1alpha1.KindAWSNodeClass,
+		Name: class.Name})
 	errs, warnings := ValidateAWSNodeClass(class, around)
 	return warnings, invalid("AWSNodeClass", class, errs)
 }
@@ -89,26 +93,32 @@ func (v classValidator) validate(ctx context.Context, old, class *v1alpha1.AWSNo
 type kindClassValidator struct{ lookup lookup }
 
 // ValidateCreate implements admission.Validator.
-func (v kindClassValidator) ValidateCreate(ctx context.Context, class *v1alpha1.KindNodeClass) (admission.Warnings, error) {
+func (v kindClassValidator) ValidateCreate(ctx context.Context, class *v1alpha1.KindNodeClass) (admission.Warnings,
+	error) {
 	return v.validate(ctx, nil, class)
 }
 
 // ValidateUpdate implements admission.Validator.
-func (v kindClassValidator) ValidateUpdate(ctx context.Context, old, class *v1alpha1.KindNodeClass) (admission.Warnings, error) {
+func (v kindClassValidator) ValidateUpdate(ctx context.Context, old, class *v1alpha1.KindNodeClass) (admission.Warnings,
+	error) {
 	return v.validate(ctx, old, class)
 }
 
 // ValidateDelete implements admission.Validator.
-func (v kindClassValidator) ValidateDelete(ctx context.Context, class *v1alpha1.KindNodeClass) (admission.Warnings, error) {
-	return nil, v.lookup.deletable(ctx, v1alpha1.NodeClassRef{Kind: v1alpha1.KindKindNodeClass, Name: class.Name}, "kindnodeclasses")
+func (v kindClassValidator) ValidateDelete(ctx context.Context, class *v1alpha1.KindNodeClass) (admission.Warnings,
+	error) {
+	return nil, v.lookup.deletable(ctx, v1alpha1.NodeClassRef{Kind: v1alpha1.KindKindNodeClass, Name: class.Name},
+		"kindnodeclasses")
 }
 
-func (v kindClassValidator) validate(ctx context.Context, old, class *v1alpha1.KindNodeClass) (admission.Warnings, error) {
+func (v kindClassValidator) validate(ctx context.Context, old, class *v1alpha1.KindNodeClass) (admission.Warnings,
+	error) {
 	if class.DeletionTimestamp != nil {
 		return nil, nil
 	}
 	around := KindNodeClassContext{Old: old}
-	around.Pools, around.PoolsUnread = poolsOf(ctx, v.lookup.cached, v1alpha1.NodeClassRef{Kind: v1alpha1.KindKindNodeClass, Name: class.Name})
+	around.Pools, around.PoolsUnread = poolsOf(ctx, v.lookup.cached,
+		v1alpha1.NodeClassRef{Kind: v1alpha1.KindKindNodeClass, Name: class.Name})
 	errs, warnings := ValidateKindNodeClass(class, around)
 	return warnings, invalid(v1alpha1.KindKindNodeClass, class, errs)
 }

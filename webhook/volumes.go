@@ -37,7 +37,8 @@ func validateVolumes(spec *v1alpha1.AWSNodeClassSpec, at *field.Path) (field.Err
 // validateRootType: EC2 boots from SSD and old magnetic volumes only.
 func validateRootType(mapping *v1alpha1.BlockDeviceMapping, at *field.Path) field.ErrorList {
 	if kind := mapping.VolumeTypeOrDefault(); isRoot(mapping.DeviceName) && (kind == "st1" || kind == "sc1") {
-		return field.ErrorList{field.Invalid(at.Child("volumeType"), kind, "must be gp3, gp2, io1, io2 or standard for a root device: EC2 does not boot from st1 and sc1")}
+		return field.ErrorList{field.Invalid(at.Child("volumeType"), kind,
+			"must be gp3, gp2, io1, io2 or standard for a root device: EC2 does not boot from st1 and sc1")}
 	}
 	return nil
 }
@@ -45,10 +46,12 @@ func validateRootType(mapping *v1alpha1.BlockDeviceMapping, at *field.Path) fiel
 func volumeWarnings(mapping *v1alpha1.BlockDeviceMapping, at *field.Path) admission.Warnings {
 	var warnings admission.Warnings
 	if device := bare(mapping.DeviceName); strings.HasPrefix(device, "nvme") || strings.HasPrefix(device, "hd") {
-		warnings = append(warnings, warn(at.Child("deviceName"), "%s is what the system calls a disk; EC2 wants names such as /dev/sdb and /dev/xvdb", mapping.DeviceName)...)
+		warnings = append(warnings, warn(at.Child("deviceName"),
+			"%s is what the system calls a disk; EC2 wants names such as /dev/sdb and /dev/xvdb", mapping.DeviceName)...)
 	}
 	if !mapping.DeleteOnTerminationOrDefault() {
-		warnings = append(warnings, warn(at.Child("deleteOnTermination"), "with false each replaced node leaves a volume behind that nobody deletes and AWS bills")...)
+		warnings = append(warnings, warn(at.Child("deleteOnTermination"),
+			"with false each replaced node leaves a volume behind that nobody deletes and AWS bills")...)
 	}
 	return warnings
 }
@@ -65,7 +68,8 @@ func isRoot(device string) bool {
 	return false
 }
 
-// validateDevices finds one device under two names. That names are unique as they are written is the CRD's rule.
+// validateDevices finds one device under two names. That names are unique as they are written is
+// the CRD's rule.
 func validateDevices(mappings []v1alpha1.BlockDeviceMapping, at *field.Path) (field.ErrorList, admission.Warnings) {
 	var errs field.ErrorList
 	var warnings admission.Warnings
@@ -75,10 +79,13 @@ func validateDevices(mappings []v1alpha1.BlockDeviceMapping, at *field.Path) (fi
 		before, twice := first[bare(device)]
 		switch {
 		case twice:
-			errs = append(errs, field.Invalid(here, device, fmt.Sprintf("must be another device than %s: with and without /dev/ is the same", at.Index(before))))
+			errs = append(errs, field.Invalid(here, device,
+				fmt.Sprintf("must be another device than %s: with and without /dev/ is the same", at.Index(before))))
 			continue
 		case isRoot(device) && root >= 0:
-			warnings = append(warnings, warn(here, "%s and %s are both names of root devices; an AMI has one, the other becomes an empty disk", device, mappings[root].DeviceName)...)
+			warnings = append(warnings, warn(here,
+				"%s and %s are both names of root devices; an AMI has one, the other becomes an empty disk", device,
+				mappings[root].DeviceName)...)
 		case isRoot(device):
 			root = i
 		}
@@ -87,9 +94,11 @@ func validateDevices(mappings []v1alpha1.BlockDeviceMapping, at *field.Path) (fi
 	return errs, warnings
 }
 
-// validateHibernation wants room for the memory on the root volume. The memory is what the cloud resolved, or where that is not known
-// yet what the name of the type tells; what is only guessed is a warning.
-func validateHibernation(spec *v1alpha1.AWSNodeClassSpec, capacity corev1.ResourceList, at *field.Path) (field.ErrorList, admission.Warnings) {
+// validateHibernation wants room for the memory on the root volume. The memory is what the cloud
+// resolved, or where that is not known yet what the name of the type tells; what is only guessed is
+// a warning.
+func validateHibernation(spec *v1alpha1.AWSNodeClassSpec, capacity corev1.ResourceList,
+	at *field.Path) (field.ErrorList, admission.Warnings) {
 	if !spec.HibernationEnabled() {
 		return nil, nil
 	}
@@ -103,12 +112,14 @@ func validateHibernation(spec *v1alpha1.AWSNodeClassSpec, capacity corev1.Resour
 		mapping := &spec.BlockDeviceMappings[i]
 		if isRoot(mapping.DeviceName) && mapping.VolumeSize != nil && float64(*mapping.VolumeSize) < memory {
 			path := at.Child("blockDeviceMappings").Index(i).Child("volumeSize")
-			problem := fmt.Sprintf("hibernation needs a root volume of at least the %.0f GiB of memory of %s", memory, spec.InstanceType)
+			problem := fmt.Sprintf("hibernation needs a root volume of at least the %.0f GiB of memory of %s", memory,
+				spec.InstanceType)
 			return refusedOrWarned(path, *mapping.VolumeSize, problem, known)
 		}
 	}
 	if memory > maxHibernatedGiB {
-		problem := fmt.Sprintf("%s has %.0f GiB of memory; EC2 hibernates at most %d GiB", spec.InstanceType, memory, maxHibernatedGiB)
+		problem := fmt.Sprintf("%s has %.0f GiB of memory; EC2 hibernates at most %d GiB", spec.InstanceType, memory,
+			maxHibernatedGiB)
 		return refusedOrWarned(at.Child("hibernation", "enabled"), true, problem, known)
 	}
 	return nil, nil
@@ -124,8 +135,8 @@ func refusedOrWarned(at *field.Path, value any, problem string, refuse bool) (fi
 // instanceType splits the types of the large families: c, m or r, a generation, features, the size.
 var instanceType = regexp.MustCompile(`^([cmr])[5-9][a-z-]*\.(?:(\d*)x)?large$`)
 
-// memoryByName is the memory in GiB of an instance type of the families c, m and r from their fifth generation on, which have 2, 4
-// and 8 GiB for each of their processors; 0 for the others.
+// memoryByName is the memory in GiB of an instance type of the families c, m and r from their fifth
+// generation on, which have 2, 4 and 8 GiB for each of their processors; 0 for the others.
 func memoryByName(name string) float64 {
 	match := instanceType.FindStringSubmatch(name)
 	if match == nil {

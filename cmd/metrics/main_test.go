@@ -9,7 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 )
 
-// TestEveryMetricPassesPromlint: one gauge is named _total. Its name is older than the rule, users know it, and so it stays.
+// TestEveryMetricPassesPromlint: one gauge is named _total. Its name is older than the rule, users
+// know it, and so it stays.
 func TestEveryMetricPassesPromlint(t *testing.T) {
 	list, err := all()
 	if err != nil {

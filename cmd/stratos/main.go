@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -63,8 +63,10 @@ func main() {
 // run wires the parts: options, provider, manager, the parts' own set-up, start.
 func run(ctx context.Context, o *options.Options) error {
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.Zap)))
-	if limit := options.MemoryLimit(os.DirFS("/"), os.LookupEnv); limit > 0 {
-		debug.SetMemoryLimit(limit)
+	// Nine tenths of the container's limit, unless GOMEMLIMIT is set: the kernel counts more memory
+	// than the Go runtime does, and would end the process first.
+	if _, err := memlimit.Set(); err != nil {
+		ctrl.Log.Info("the Go runtime has no memory limit", "reason", err.Error())
 	}
 	config, err := options.RESTConfig(o.Kubeconfig)
 	if err != nil {
@@ -101,7 +103,8 @@ func run(ctx context.Context, o *options.Options) error {
 		}
 	}
 	if o.CertDir != "" {
-		if err := webhook.SetupWithManager(mgr, webhook.Setup{Namespace: o.Namespace, SchedulerName: o.SchedulerNames[0]}); err != nil {
+		if err := webhook.SetupWithManager(mgr, webhook.Setup{Namespace: o.Namespace,
+			SchedulerName: o.SchedulerNames[0]}); err != nil {
 			return err
 		}
 	}
@@ -121,7 +124,8 @@ func run(ctx context.Context, o *options.Options) error {
 	_, err = extender.SetupWithManager(mgr, extender.Setup{
 		Ledger: ledger, View: seen, Starter: starter,
 		Server: extender.Options{
-			BindAddress: o.ExtenderBindAddress, CertDir: o.ExtenderCertDir(), ClientCA: o.ClientCA, Log: ctrl.Log.WithName("extender"),
+			BindAddress: o.ExtenderBindAddress, CertDir: o.ExtenderCertDir(), ClientCA: o.ClientCA,
+			Log: ctrl.Log.WithName("extender"),
 		},
 	})
 	if err != nil {

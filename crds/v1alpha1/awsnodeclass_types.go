@@ -5,8 +5,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AWSNodeClass is the EC2 configuration of the instances of NodePools. It names one instance type: for several, use several pools
-// with weights. Spot is not supported, because EC2 does not let a stopped spot instance be started at will.
+// AWSNodeClass is the EC2 configuration of the instances of NodePools. It names one instance type:
+// for several, use several pools with weights. Spot is not supported, because EC2 does not let a
+// stopped spot instance be started at will.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=stratos,shortName=awsnc
@@ -34,7 +35,8 @@ type AWSNodeClassList struct {
 	Items           []AWSNodeClass `json:"items"`
 }
 
-// SelectorTerm selects cloud resources: all that it states must hold (AND); between the terms of a list one suffices (OR).
+// SelectorTerm selects cloud resources: all that it states must hold (AND); between the terms of a
+// list one suffices (OR).
 // +kubebuilder:validation:XValidation:rule="has(self.id) || has(self.name) || has(self.alias) || has(self.tags)",message="a term must have id, name, alias or tags"
 // +kubebuilder:validation:XValidation:rule="!has(self.id) || !(has(self.name) || has(self.owner) || has(self.alias) || has(self.tags))",message="id must stand alone in its term, without name, owner, alias or tags"
 // +kubebuilder:validation:XValidation:rule="!has(self.alias) || !(has(self.id) || has(self.name) || has(self.owner) || has(self.tags))",message="alias must stand alone in its term, without id, name, owner or tags"
@@ -44,23 +46,27 @@ type SelectorTerm struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	ID string `json:"id,omitempty"`
-	// Name of the resource: the name of an AMI or a security group, the Name tag of a subnet. 1 to 256 characters.
+	// Name of the resource: the name of an AMI or a security group, the Name tag of a subnet. 1 to 256
+	// characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Name string `json:"name,omitempty"`
-	// Owner of the resource: a 12-digit account, self, or for AMIs also amazon or aws-marketplace. It narrows name or tags and does not
-	// suffice alone. A name of an AMI without owner finds those of self and amazon.
+	// Owner of the resource: a 12-digit account, self, or for AMIs also amazon or aws-marketplace. It
+	// narrows name or tags and does not suffice alone. A name of an AMI without owner finds those of
+	// self and amazon.
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]{12}|self|amazon|aws-marketplace)$`
 	// +optional
 	Owner string `json:"owner,omitempty"`
-	// Alias of a family of AMIs and its version, such as al2023@latest. Only in amiSelector, and alone in its term.
+	// Alias of a family of AMIs and its version, such as al2023@latest. Only in amiSelector, and alone
+	// in its term.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]+@[A-Za-z0-9._-]+$`
 	// +optional
 	Alias string `json:"alias,omitempty"`
-	// Tags that the resource carries, all of them; 1 to 20. Keys have 1 to 127 characters. The value * stands for any value.
+	// Tags that the resource carries, all of them; 1 to 20. Keys have 1 to 127 characters. The value *
+	// stands for any value.
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=20
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) >= 1 && size(k) <= 127)",message="tags: a key must have 1 to 127 characters"
@@ -68,37 +74,40 @@ type SelectorTerm struct {
 	Tags map[string]TagValue `json:"tags,omitempty"`
 }
 
-// AWSNodeClassSpec is the desired configuration. A change makes the instances of the class drifted; what happens to them is each
-// pool's disruption.drift.
+// AWSNodeClassSpec is the desired configuration. A change makes the instances of the class drifted;
+// what happens to them is each pool's disruption.drift.
 // +kubebuilder:validation:XValidation:rule="has(self.ami) != has(self.amiSelector)",message="exactly one of ami and amiSelector must be set"
 // +kubebuilder:validation:XValidation:rule="has(self.subnetIds) != has(self.subnetSelector)",message="exactly one of subnetIds and subnetSelector must be set"
 // +kubebuilder:validation:XValidation:rule="has(self.securityGroupIds) != has(self.securityGroupSelector)",message="exactly one of securityGroupIds and securityGroupSelector must be set"
 // +kubebuilder:validation:XValidation:rule="!has(self.hibernation) || !self.hibernation.enabled || (has(self.blockDeviceMappings) && self.blockDeviceMappings.exists(m, m.deviceName in ['/dev/xvda', '/dev/sda1', '/dev/sda'] && has(m.encrypted) && m.encrypted))",message="hibernation.enabled needs a mapping of the root device in blockDeviceMappings (deviceName /dev/xvda, /dev/sda1 or /dev/sda) with encrypted: true"
 type AWSNodeClassSpec struct {
-	// Region of the instances, such as us-east-1. Unset: the region of Stratos's own AWS configuration.
+	// Region of the instances, such as us-east-1. Unset: the region of Stratos's own AWS
+	// configuration.
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^[a-z]+(-[a-z]+)*-[0-9]+$`
 	// +optional
 	Region string `json:"region,omitempty"`
-	// InstanceType of the instances, such as m5.large. Its root volume must be EBS: an instance-store root cannot be stopped.
+	// InstanceType of the instances, such as m5.large. Its root volume must be EBS: an instance-store
+	// root cannot be stopped.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[a-z0-9-]+\.[a-z0-9-]+$`
 	InstanceType string `json:"instanceType"`
-	// AMI is the id of the image that instances are launched from. Exactly one of ami and amiSelector must be set.
+	// AMI is the id of the image that instances are launched from. Exactly one of ami and amiSelector
+	// must be set.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^ami-[0-9a-z]+$`
 	// +optional
 	AMI string `json:"ami,omitempty"`
-	// AMISelector finds the image by its properties; of several matches the newest is taken. 1 to 20 terms. Exactly one of ami and
-	// amiSelector must be set.
+	// AMISelector finds the image by its properties; of several matches the newest is taken. 1 to 20
+	// terms. Exactly one of ami and amiSelector must be set.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:items:XValidation:rule="!has(self.id) || self.id.matches('^ami-[0-9a-z]+$')",message="id must be the id of an AMI, such as ami-0123456789abcdef0"
 	// +listType=atomic
 	// +optional
 	AMISelector []SelectorTerm `json:"amiSelector,omitempty"`
-	// SubnetIDs are the subnets that instances are spread over; 1 to 50, each once. Exactly one of subnetIds and subnetSelector must be
-	// set.
+	// SubnetIDs are the subnets that instances are spread over; 1 to 50, each once. Exactly one of
+	// subnetIds and subnetSelector must be set.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=50
 	// +kubebuilder:validation:items:MaxLength=64
@@ -106,8 +115,8 @@ type AWSNodeClassSpec struct {
 	// +listType=set
 	// +optional
 	SubnetIDs []string `json:"subnetIds,omitempty"`
-	// SubnetSelector finds the subnets by their properties; all matches are used. 1 to 20 terms. Exactly one of subnetIds and
-	// subnetSelector must be set.
+	// SubnetSelector finds the subnets by their properties; all matches are used. 1 to 20 terms.
+	// Exactly one of subnetIds and subnetSelector must be set.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:items:XValidation:rule="!has(self.id) || self.id.matches('^subnet-[0-9a-z]+$')",message="id must be the id of a subnet, such as subnet-12345678"
@@ -115,8 +124,8 @@ type AWSNodeClassSpec struct {
 	// +listType=atomic
 	// +optional
 	SubnetSelector []SelectorTerm `json:"subnetSelector,omitempty"`
-	// SecurityGroupIDs are the security groups of the instances' network interface; 1 to 16, each once. Exactly one of securityGroupIds
-	// and securityGroupSelector must be set.
+	// SecurityGroupIDs are the security groups of the instances' network interface; 1 to 16, each
+	// once. Exactly one of securityGroupIds and securityGroupSelector must be set.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=64
@@ -124,8 +133,8 @@ type AWSNodeClassSpec struct {
 	// +listType=set
 	// +optional
 	SecurityGroupIDs []string `json:"securityGroupIds,omitempty"`
-	// SecurityGroupSelector finds the security groups by their properties; all matches are used. 1 to 20 terms. Exactly one of
-	// securityGroupIds and securityGroupSelector must be set.
+	// SecurityGroupSelector finds the security groups by their properties; all matches are used. 1 to
+	// 20 terms. Exactly one of securityGroupIds and securityGroupSelector must be set.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:items:XValidation:rule="!has(self.id) || self.id.matches('^sg-[0-9a-z]+$')",message="id must be the id of a security group, such as sg-12345678"
@@ -133,17 +142,20 @@ type AWSNodeClassSpec struct {
 	// +listType=atomic
 	// +optional
 	SecurityGroupSelector []SelectorTerm `json:"securityGroupSelector,omitempty"`
-	// IAMInstanceProfile is the name or the ARN of the instance profile that instances run with. Unset: none.
+	// IAMInstanceProfile is the name or the ARN of the instance profile that instances run with.
+	// Unset: none.
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^(arn:aws[a-z-]*:iam::[0-9]+:instance-profile/[\w+=,.@/-]+|[\w+=,.@-]{1,128})$`
 	// +optional
 	IAMInstanceProfile string `json:"iamInstanceProfile,omitempty"`
-	// UserData is handed to the instance at launch, as plain text: Stratos encodes it. At most 16384 characters (EC2 allows 16 KiB). With
-	// preWarm.completionMode SelfStop it powers the instance off when it is warm; with ControllerStop it must not.
+	// UserData is handed to the instance at launch, as plain text: Stratos encodes it. At most 16384
+	// characters (EC2 allows 16 KiB). With preWarm.completionMode SelfStop it powers the instance off
+	// when it is warm; with ControllerStop it must not.
 	// +kubebuilder:validation:MaxLength=16384
 	// +optional
 	UserData string `json:"userData,omitempty"`
-	// BlockDeviceMappings are the EBS volumes of the instance, beside or in place of those of the AMI; at most 20, each deviceName once.
+	// BlockDeviceMappings are the EBS volumes of the instance, beside or in place of those of the AMI;
+	// at most 20, each deviceName once.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=map
 	// +listMapKey=deviceName
@@ -156,8 +168,9 @@ type AWSNodeClassSpec struct {
 	// Hibernation makes a stop write the memory to the root volume. Unset: a plain stop.
 	// +optional
 	Hibernation *Hibernation `json:"hibernation,omitempty"`
-	// Tags are put on instances, volumes and network interfaces; at most 40. Keys have 1 to 127 characters, values at most 256. The keys
-	// that Stratos and AWS use are refused: managed-by, and all under stratos.sh/ and aws:.
+	// Tags are put on instances, volumes and network interfaces; at most 40. Keys have 1 to 127
+	// characters, values at most 256. The keys that Stratos and AWS use are refused: managed-by, and
+	// all under stratos.sh/ and aws:.
 	// +kubebuilder:validation:MaxProperties=40
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) >= 1 && size(k) <= 127)",message="tags: a key must have 1 to 127 characters"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('stratos.sh/'))",message="tags: keys under stratos.sh/ are reserved"
@@ -179,31 +192,37 @@ type AWSNodeClassSpec struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.throughput) || self.throughput <= 750 || (has(self.iops) && self.throughput * 4 <= self.iops)",message="throughput must be at most a quarter of iops (3000 where iops is unset)"
 // +kubebuilder:validation:XValidation:rule="!has(self.kmsKeyId) || (has(self.encrypted) && self.encrypted)",message="kmsKeyId needs encrypted: true"
 type BlockDeviceMapping struct {
-	// DeviceName of the volume, such as /dev/xvda. The root volume is the one with the AMI's root device name.
+	// DeviceName of the volume, such as /dev/xvda. The root volume is the one with the AMI's root
+	// device name.
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^(/dev/)?(sd|xvd|hd|nvme)[a-z0-9]+$`
 	DeviceName string `json:"deviceName"`
-	// VolumeSize in GiB. 1 to 65536; at most 16384 for gp2 and io1, 4 or more for io1 and io2, 125 to 16384 for st1 and sc1, at most 1024
-	// for standard. Required unless snapshotId is set; then the snapshot's size is the default.
+	// VolumeSize in GiB. 1 to 65536; at most 16384 for gp2 and io1, 4 or more for io1 and io2, 125 to
+	// 16384 for st1 and sc1, at most 1024 for standard. Required unless snapshotId is set; then the
+	// snapshot's size is the default.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65536
 	// +optional
 	VolumeSize *int32 `json:"volumeSize,omitempty"`
-	// VolumeType of the volume: gp3 (default), gp2, io1, io2, st1, sc1 or standard. A root volume cannot be st1 or sc1.
+	// VolumeType of the volume: gp3 (default), gp2, io1, io2, st1, sc1 or standard. A root volume
+	// cannot be st1 or sc1.
 	// +kubebuilder:default=gp3
 	// +kubebuilder:validation:Enum=gp3;gp2;io1;io2;st1;sc1;standard
 	// +optional
 	VolumeType string `json:"volumeType,omitempty"`
-	// Encrypted says whether the volume is encrypted. Unset: as the snapshot and the account's default say.
+	// Encrypted says whether the volume is encrypted. Unset: as the snapshot and the account's default
+	// say.
 	// +optional
 	Encrypted *bool `json:"encrypted,omitempty"`
-	// KMSKeyID is the id, alias or ARN of the key that encrypts the volume. Needs encrypted: true. Unset: the account's default key.
+	// KMSKeyID is the id, alias or ARN of the key that encrypts the volume. Needs encrypted: true.
+	// Unset: the account's default key.
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^(arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]+:(key|alias)/.+|alias/.+|(mrk-)?[0-9a-f-]+)$`
 	// +optional
 	KMSKeyID string `json:"kmsKeyId,omitempty"`
-	// IOPS is the provisioned number of operations per second. gp3: 3000 to 80000 and at most 500 per GiB (unset: 3000). io1: 100 to
-	// 64000, at most 50 per GiB; io2: 100 to 256000, at most 1000 per GiB; required for both. Refused for the other types.
+	// IOPS is the provisioned number of operations per second. gp3: 3000 to 80000 and at most 500 per
+	// GiB (unset: 3000). io1: 100 to 64000, at most 50 per GiB; io2: 100 to 256000, at most 1000 per
+	// GiB; required for both. Refused for the other types.
 	// +kubebuilder:validation:Minimum=100
 	// +kubebuilder:validation:Maximum=256000
 	// +optional
@@ -213,13 +232,14 @@ type BlockDeviceMapping struct {
 	// +kubebuilder:validation:Maximum=2000
 	// +optional
 	Throughput *int32 `json:"throughput,omitempty"`
-	// SnapshotID is the snapshot that the volume is made from, such as snap-0123456789abcdef0. Unset: that of the AMI, or an empty volume.
+	// SnapshotID is the snapshot that the volume is made from, such as snap-0123456789abcdef0. Unset:
+	// that of the AMI, or an empty volume.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^snap-[0-9a-z]+$`
 	// +optional
 	SnapshotID string `json:"snapshotId,omitempty"`
-	// DeleteOnTermination says whether the volume is deleted with the instance. Default true. With false each replaced node leaves a
-	// volume behind that nobody deletes and AWS bills.
+	// DeleteOnTermination says whether the volume is deleted with the instance. Default true. With
+	// false each replaced node leaves a volume behind that nobody deletes and AWS bills.
 	// +kubebuilder:default=true
 	// +optional
 	DeleteOnTermination *bool `json:"deleteOnTermination,omitempty"`
@@ -232,14 +252,15 @@ type MetadataOptions struct {
 	// +kubebuilder:validation:Enum=required;optional
 	// +optional
 	HTTPTokens string `json:"httpTokens,omitempty"`
-	// HTTPPutResponseHopLimit is the number of network hops a token may travel. 1 to 64, default 2; 1 keeps pods without host network
-	// from the instance's credentials.
+	// HTTPPutResponseHopLimit is the number of network hops a token may travel. 1 to 64, default 2; 1
+	// keeps pods without host network from the instance's credentials.
 	// +kubebuilder:default=2
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=64
 	// +optional
 	HTTPPutResponseHopLimit *int32 `json:"httpPutResponseHopLimit,omitempty"`
-	// HTTPEndpoint switches the service: enabled (default) or disabled. Most bootstrap scripts need it.
+	// HTTPEndpoint switches the service: enabled (default) or disabled. Most bootstrap scripts need
+	// it.
 	// +kubebuilder:default=enabled
 	// +kubebuilder:validation:Enum=enabled;disabled
 	// +optional
@@ -248,9 +269,10 @@ type MetadataOptions struct {
 
 // Hibernation configures suspend to disk.
 type Hibernation struct {
-	// Enabled makes instances hibernate in place of a plain stop. EC2 allows it at launch only, for memory up to 150 GB, with an encrypted
-	// root volume large enough for the memory: blockDeviceMappings must map the root device with encrypted: true. Where EC2
-	// fails to hibernate, it stops the instance plainly.
+	// Enabled makes instances hibernate in place of a plain stop. EC2 allows it at launch only, for
+	// memory up to 150 GB, with an encrypted root volume large enough for the memory:
+	// blockDeviceMappings must map the root device with encrypted: true. Where EC2 fails to hibernate,
+	// it stops the instance plainly.
 	Enabled bool `json:"enabled"`
 }
 
@@ -286,13 +308,15 @@ type AWSNodeClassStatus struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +optional
 	Architecture string `json:"architecture,omitempty"`
-	// Capacity of one instance by resource name, as the instance type promises it. What a kubelet reports is somewhat less.
+	// Capacity of one instance by resource name, as the instance type promises it. What a kubelet
+	// reports is somewhat less.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 	// ObservedGeneration is the metadata.generation that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions: Ready says whether the cloud has everything that the spec names, in the cloud's words where it has not.
+	// Conditions: Ready says whether the cloud has everything that the spec names, in the cloud's
+	// words where it has not.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type

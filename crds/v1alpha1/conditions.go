@@ -1,23 +1,27 @@
 package v1alpha1
 
-// The condition types of a NodePool; a node class has ConditionReady and ConditionInUse. Each can turn both ways.
+// The condition types of a NodePool; a node class has ConditionReady and ConditionInUse. Each can
+// turn both ways.
 const (
 	// ConditionReady: the pool can do its work, or the cloud has everything that the class names.
 	ConditionReady = "Ready"
-	// ConditionDegraded: something needs a person's attention although the pool still works. False is good.
+	// ConditionDegraded: something needs a person's attention although the pool still works. False is
+	// good.
 	ConditionDegraded = "Degraded"
 	// ConditionNodeClassReady: the node class exists and is ready itself.
 	ConditionNodeClassReady = "NodeClassReady"
 	// ConditionImagesPulled: the images of warm-up can be pulled.
 	ConditionImagesPulled = "ImagesPulled"
-	// ConditionInUse: NodePools refer to the class, which keeps it from being deleted; the message names them.
+	// ConditionInUse: NodePools refer to the class, which keeps it from being deleted; the message
+	// names them.
 	ConditionInUse = "InUse"
 	// ConditionStartsLimited: the start budget is used up and pods wait for it. False is good.
 	ConditionStartsLimited = "StartsLimited"
 )
 
-// Reason is the one word that a condition or an event gives for itself. Users filter and alert on it, so a change is a
-// breaking change. Reasons for which a node or a pool cannot take a pod stand in extender/fit.
+// Reason is the one word that a condition or an event gives for itself. Users filter and alert on
+// it, so a change is a breaking change. Reasons for which a node or a pool cannot take a pod stand
+// in extender/fit.
 type Reason string
 
 // The reasons of events on Pods.
@@ -28,7 +32,8 @@ const (
 	ReasonStandbyUnavailable Reason = "StandbyUnavailable"
 	// ReasonColdLaunch: a new instance is launched for the pod, because no standby node is left.
 	ReasonColdLaunch Reason = "ColdLaunch"
-	// ReasonFutileStart: a node was started and the scheduler then bound the pod elsewhere or nowhere; the pod backs off.
+	// ReasonFutileStart: a node was started and the scheduler then bound the pod elsewhere or nowhere;
+	// the pod backs off.
 	ReasonFutileStart Reason = "FutileStart"
 	// ReasonSpreadCountsStandby: the pod's topology spread counts standby nodes as empty domains.
 	ReasonSpreadCountsStandby Reason = "SpreadCountsStandby"
@@ -56,18 +61,21 @@ const (
 	ReasonTerminationRefused Reason = "TerminationRefused"
 	// ReasonNodeFenced: the machine of a running node died, and its instance is stopped by force.
 	ReasonNodeFenced Reason = "NodeFenced"
-	// ReasonInstancesNotFound, also of Degraded: the cloud does not know the instances of many Nodes, and
-	// Stratos keeps those Nodes.
+	// ReasonInstancesNotFound, also of Degraded: the cloud does not know the instances of many Nodes,
+	// and Stratos keeps those Nodes.
 	ReasonInstancesNotFound Reason = "InstancesNotFound"
 	// ReasonClusterNameConflict: instances carry this cluster's name and the UID of another cluster.
 	ReasonClusterNameConflict Reason = "ClusterNameConflict"
 	// ReasonTagsMissing: an instance has lost tags of Stratos that cannot be written again.
 	ReasonTagsMissing Reason = "TagsMissing"
-	// ReasonStartupTaintsForced: startup taints were removed although the network agent had not reported.
+	// ReasonStartupTaintsForced: startup taints were removed although the network agent had not
+	// reported.
 	ReasonStartupTaintsForced Reason = "StartupTaintsForced"
-	// ReasonNetworkNotReported: a node without startup taints was opened although its network agents were not Ready.
+	// ReasonNetworkNotReported: a node without startup taints was opened although its network agents
+	// were not Ready.
 	ReasonNetworkNotReported Reason = "NetworkNotReported"
-	// ReasonDaemonSetCountsStandby, on a DaemonSet: it has pods on stopped nodes, which count as unavailable.
+	// ReasonDaemonSetCountsStandby, on a DaemonSet: it has pods on stopped nodes, which count as
+	// unavailable.
 	ReasonDaemonSetCountsStandby Reason = "DaemonSetCountsStandby"
 )
 
@@ -79,15 +87,18 @@ const (
 	ReasonWarmingUp Reason = "WarmingUp"
 	// ReasonDeleting: Ready is False, because the pool is being deleted.
 	ReasonDeleting Reason = "Deleting"
-	// ReasonWarmupFailing, of Degraded and Ready: warm-ups fail one after another, and launches back off.
+	// ReasonWarmupFailing, of Degraded and Ready: warm-ups fail one after another, and launches back
+	// off.
 	ReasonWarmupFailing Reason = "WarmupFailing"
 	// ReasonHealthy: Degraded is False.
 	ReasonHealthy Reason = "Healthy"
 	// ReasonNodeClassFound: NodeClassReady is True.
 	ReasonNodeClassFound Reason = "NodeClassFound"
-	// ReasonNodeClassNotFound: NodeClassReady is False, because no node class of that kind and name exists.
+	// ReasonNodeClassNotFound: NodeClassReady is False, because no node class of that kind and name
+	// exists.
 	ReasonNodeClassNotFound Reason = "NodeClassNotFound"
-	// ReasonNodeClassNotServed: NodeClassReady is False, because the running cloud provider launches nothing from classes of that kind.
+	// ReasonNodeClassNotServed: NodeClassReady is False, because the running cloud provider launches
+	// nothing from classes of that kind.
 	ReasonNodeClassNotServed Reason = "NodeClassNotServed"
 	// ReasonNodeClassNotReady: NodeClassReady is False; the message is that of the class.
 	ReasonNodeClassNotReady Reason = "NodeClassNotReady"

@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// The defaults of the API. The CRD carries them too, so that they hold without Stratos running; a test compares both.
+// The defaults of the API. The CRD carries them too, so that they hold without Stratos running; a
+// test compares both.
 const (
 	DefaultWeight int32 = 10
 
@@ -37,14 +38,15 @@ const (
 	DefaultHTTPEndpoint                  = "enabled"
 )
 
-// The functions below return what a field says, or its default where it is unset: objects read from the API server have
-// their defaults, those made in Go may not.
+// The functions below return what a field says, or its default where it is unset: objects read from
+// the API server have their defaults, those made in Go may not.
 
 // WeightOrDefault returns the pool's weight, 0 to 100.
 func (s *NodePoolSpec) WeightOrDefault() int32 { return valueOr(s.Weight, DefaultWeight) }
 
-// RuntimeLimit returns how long a node may run since it last became running; 0 means without limit. A value that the API
-// server would have refused counts as 0: a node is never taken down for a limit that nobody can read.
+// RuntimeLimit returns how long a node may run since it last became running; 0 means without limit.
+// A value that the API server would have refused counts as 0: a node is never taken down for a
+// limit that nobody can read.
 func (s *NodePoolSpec) RuntimeLimit() time.Duration {
 	if s.MaxNodeRuntime == nil || s.MaxNodeRuntime.Type == intstr.Int {
 		return 0
@@ -76,7 +78,8 @@ func (p *PreWarm) CompletionModeOrDefault() CompletionMode {
 	return textOr(p.CompletionMode, DefaultCompletionMode)
 }
 
-// ImagePullPolicyOrDefault returns whether an image that cannot be pulled keeps a node from standby.
+// ImagePullPolicyOrDefault returns whether an image that cannot be pulled keeps a node from
+// standby.
 func (p *PreWarm) ImagePullPolicyOrDefault() ImagePullPolicy {
 	return textOr(p.ImagePullPolicy, DefaultImagePullPolicy)
 }
@@ -86,13 +89,15 @@ func (u *ScaleUp) ReadyTimeoutOrDefault() time.Duration {
 	return durationOr(u.ReadyTimeout, DefaultReadyTimeout)
 }
 
-// StartBudgetOrDefault returns the largest number of starts in 5 minutes: poolSize where it is unset.
+// StartBudgetOrDefault returns the largest number of starts in 5 minutes: poolSize where it is
+// unset.
 func (u *ScaleUp) StartBudgetOrDefault(poolSize int32) int32 { return valueOr(u.StartBudget, poolSize) }
 
 // EnabledOrDefault returns whether empty nodes return to standby.
 func (d *ScaleDown) EnabledOrDefault() bool { return valueOr(d.Enabled, DefaultScaleDownEnabled) }
 
-// EmptyNodeTTLOrDefault returns how long a node must have been empty before it is stopped. 0 means at once.
+// EmptyNodeTTLOrDefault returns how long a node must have been empty before it is stopped. 0 means
+// at once.
 func (d *ScaleDown) EmptyNodeTTLOrDefault() time.Duration {
 	return durationOr(d.EmptyNodeTTL, DefaultEmptyNodeTTL)
 }
@@ -102,7 +107,8 @@ func (d *ScaleDown) DrainTimeoutOrDefault() time.Duration {
 	return durationOr(d.DrainTimeout, DefaultDrainTimeout)
 }
 
-// StandbySurplusTTLOrDefault returns how long standby nodes above minStandby are kept. 0 means for ever.
+// StandbySurplusTTLOrDefault returns how long standby nodes above minStandby are kept. 0 means
+// forever .
 func (d *ScaleDown) StandbySurplusTTLOrDefault() time.Duration {
 	return durationOr(d.StandbySurplusTTL, DefaultStandbySurplusTTL)
 }
@@ -110,8 +116,9 @@ func (d *ScaleDown) StandbySurplusTTLOrDefault() time.Duration {
 // DriftOrDefault returns what becomes of drifted nodes.
 func (d *Disruption) DriftOrDefault() DriftPolicy { return textOr(d.Drift, DefaultDrift) }
 
-// BudgetOrDefault returns how many nodes of a pool may be under replacement at once: the count, or the percentage of
-// poolSize rounded up; at least 1. A value that the API server would have refused counts as the default.
+// BudgetOrDefault returns how many nodes of a pool may be under replacement at once: the count, or
+// the percentage of poolSize rounded up; at least 1. A value that the API server would have refused
+// counts as the default.
 func (d *Disruption) BudgetOrDefault(poolSize int32) int32 {
 	if d.Budget != nil && d.Budget.Type == intstr.Int {
 		return max(d.Budget.IntVal, 1)
@@ -129,8 +136,9 @@ func (d *Disruption) BudgetOrDefault(poolSize int32) int32 {
 	return int32(min(max(count, 1), math.MaxInt32))
 }
 
-// SetDefaults writes out every default that is a value of its own; calling it again changes nothing. What EC2 itself fills in (the iops and
-// throughput of gp3, encryption) is left to EC2, because it differs between accounts.
+// SetDefaults writes out every default that is a value of its own; calling it again changes
+// nothing. What EC2 itself fills in (the iops and throughput of gp3, encryption) is left to EC2,
+// because it differs between accounts.
 func (s *AWSNodeClassSpec) SetDefaults() {
 	for i := range s.BlockDeviceMappings {
 		mapping := &s.BlockDeviceMappings[i]

@@ -108,11 +108,13 @@ func TestAccessorsOfAPool(t *testing.T) {
 				Timeout: lasting(time.Second), TimeoutAction: v1alpha1.TimeoutTerminate,
 				CompletionMode: v1alpha1.ControllerStop, ImagePullPolicy: v1alpha1.ImagesBestEffort,
 			},
-			ScaleUp:    v1alpha1.ScaleUp{ReadyTimeout: lasting(2 * time.Second), StartBudget: ptr.To[int32](3)},
-			ScaleDown:  v1alpha1.ScaleDown{Enabled: ptr.To(false), EmptyNodeTTL: lasting(0), DrainTimeout: lasting(4 * time.Second), StandbySurplusTTL: lasting(0)},
+			ScaleUp: v1alpha1.ScaleUp{ReadyTimeout: lasting(2 * time.Second), StartBudget: ptr.To[int32](3)},
+			ScaleDown: v1alpha1.ScaleDown{Enabled: ptr.To(false), EmptyNodeTTL: lasting(0),
+				DrainTimeout: lasting(4 * time.Second), StandbySurplusTTL: lasting(0)},
 			Disruption: v1alpha1.Disruption{Drift: v1alpha1.DriftIgnore},
 		}, answers{
-			StartBudget: 3, Timeout: time.Second, ReadyTimeout: 2 * time.Second, DrainTimeout: 4 * time.Second, TimeoutAction: "terminate",
+			StartBudget: 3, Timeout: time.Second, ReadyTimeout: 2 * time.Second, DrainTimeout: 4 * time.Second,
+			TimeoutAction:  "terminate",
 			CompletionMode: "ControllerStop", ImagePullPolicy: "BestEffort", StartupTaintRemoval: "External", Drift: "Ignore",
 		}},
 	}
@@ -139,8 +141,9 @@ func TestAccessorsOfAClass(t *testing.T) {
 		"nothing set": {want: answers{VolumeType: "gp3", Tokens: "required", Endpoint: "enabled", Hops: 2, Delete: true}},
 		"all set": {
 			v1alpha1.AWSNodeClassSpec{
-				MetadataOptions: v1alpha1.MetadataOptions{HTTPTokens: "optional", HTTPPutResponseHopLimit: ptr.To[int32](1), HTTPEndpoint: "disabled"},
-				Hibernation:     &v1alpha1.Hibernation{Enabled: true},
+				MetadataOptions: v1alpha1.MetadataOptions{HTTPTokens: "optional", HTTPPutResponseHopLimit: ptr.To[int32](1),
+					HTTPEndpoint: "disabled"},
+				Hibernation: &v1alpha1.Hibernation{Enabled: true},
 			},
 			v1alpha1.BlockDeviceMapping{VolumeType: "io2", DeleteOnTermination: ptr.To(false)},
 			answers{VolumeType: "io2", Tokens: "optional", Endpoint: "disabled", Hops: 1, Hibernate: true},
@@ -150,7 +153,8 @@ func TestAccessorsOfAClass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := tt.class.MetadataOptions
 			got := answers{
-				tt.volume.VolumeTypeOrDefault(), m.HTTPTokensOrDefault(), m.HTTPEndpointOrDefault(), m.HTTPPutResponseHopLimitOrDefault(),
+				tt.volume.VolumeTypeOrDefault(), m.HTTPTokensOrDefault(), m.HTTPEndpointOrDefault(),
+				m.HTTPPutResponseHopLimitOrDefault(),
 				tt.volume.DeleteOnTerminationOrDefault(), tt.class.HibernationEnabled(),
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {

@@ -11,13 +11,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// hashVersion stands before every hash. It is raised when the same spec would give another hash than before: nodes with a hash of another
-// version are then stamped anew, where a hash that merely differed would have every node of every user replaced.
+// hashVersion stands before every hash. It is raised when the same spec would give another hash
+// than before: nodes with a hash of another version are then stamped anew, where a hash that merely
+// differed would have every node of every user replaced.
 const hashVersion = "v1."
 
-// Hash is the hash of what a Node shows of its template: two templates with the same hash give the same nodes. Left out are what no node
-// shows: the pool's own label, which is always set, the order of taints, who removes startup taints and which agents a
-// start waits for, which are decided at each start anew.
+// Hash is the hash of what a Node shows of its template: two templates with the same hash give the
+// same nodes. Left out are what no node shows: the pool's own label, which is always set, the order
+// of taints, who removes startup taints and which agents a start waits for, which are decided at
+// each start anew.
 func (t *NodeTemplate) Hash() string {
 	shown := t.DeepCopy()
 	delete(shown.Labels, LabelPool)
@@ -27,7 +29,8 @@ func (t *NodeTemplate) Hash() string {
 	return hashOf(shown)
 }
 
-// Hash is the hash of what an instance is launched from. A default that is written out changes nothing.
+// Hash is the hash of what an instance is launched from. A default that is written out changes
+// nothing.
 func (s *AWSNodeClassSpec) Hash() string {
 	whole := s.DeepCopy()
 	whole.SetDefaults()
@@ -40,7 +43,8 @@ func (s *KindNodeClassSpec) Hash() string { return hashOf(s) }
 // IsHash reports whether the text is a hash that this version of Stratos can compare.
 func IsHash(text string) bool { return strings.HasPrefix(text, hashVersion) }
 
-// hashOf hashes the value as JSON: maps are sorted there, and a field that is added later and left empty changes no hash.
+// hashOf hashes the value as JSON: maps are sorted there, and a field that is added later and left
+// empty changes no hash.
 func hashOf(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {

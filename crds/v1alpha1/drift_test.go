@@ -9,7 +9,8 @@ import (
 func template() *NodeTemplate {
 	return &NodeTemplate{
 		NodeClassRef: NodeClassRef{Kind: "AWSNodeClass", Name: "class"}, Labels: map[string]LabelValue{"team": "a"},
-		Taints:        []Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}, {Key: "a", Effect: corev1.TaintEffectNoExecute}},
+		Taints: []Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule},
+			{Key: "a", Effect: corev1.TaintEffectNoExecute}},
 		StartupTaints: []Taint{{Key: "cni", Effect: corev1.TaintEffectNoSchedule}},
 	}
 }
@@ -19,17 +20,21 @@ func TestHashOfATemplate(t *testing.T) {
 		change func(*NodeTemplate)
 		same   bool
 	}{
-		"nothing":                       {func(*NodeTemplate) {}, true},
-		"the pool's own label":          {func(n *NodeTemplate) { n.Labels[LabelPool] = "p" }, true},
-		"taints in another order":       {func(n *NodeTemplate) { n.Taints[0], n.Taints[1] = n.Taints[1], n.Taints[0] }, true},
-		"who removes startup taints":    {func(n *NodeTemplate) { n.StartupTaintRemoval = RemoveExternal }, true},
-		"another label":                 {func(n *NodeTemplate) { n.Labels["x"] = "" }, false},
-		"another value of a label":      {func(n *NodeTemplate) { n.Labels["team"] = "b" }, false},
-		"a label less":                  {func(n *NodeTemplate) { n.Labels = nil }, false},
-		"another value of a taint":      {func(n *NodeTemplate) { n.Taints[0].Value = "x" }, false},
-		"a taint less":                  {func(n *NodeTemplate) { n.Taints = n.Taints[:1] }, false},
-		"a startup taint less":          {func(n *NodeTemplate) { n.StartupTaints = nil }, false},
-		"a startup taint made a taint":  {func(n *NodeTemplate) { n.Taints, n.StartupTaints = append(n.Taints, n.StartupTaints...), nil }, false},
+		"nothing":              {func(*NodeTemplate) {}, true},
+		"the pool's own label": {func(n *NodeTemplate) { n.Labels[LabelPool] = "p" }, true},
+		"taints in another order": {func(n *NodeTemplate) { n.Taints[0], n.Taints[1] = n.Taints[1], n.Taints[0] },
+			true},
+		"who removes startup taints": {func(n *NodeTemplate) { n.StartupTaintRemoval = RemoveExternal }, true},
+		"another label":              {func(n *NodeTemplate) { n.Labels["x"] = "" }, false},
+		"another value of a label":   {func(n *NodeTemplate) { n.Labels["team"] = "b" }, false},
+		"a label less":               {func(n *NodeTemplate) { n.Labels = nil }, false},
+		"another value of a taint":   {func(n *NodeTemplate) { n.Taints[0].Value = "x" }, false},
+		"a taint less":               {func(n *NodeTemplate) { n.Taints = n.Taints[:1] }, false},
+		"a startup taint less":       {func(n *NodeTemplate) { n.StartupTaints = nil }, false},
+		"a startup taint made a taint": {func(n *NodeTemplate) {
+			n.Taints,
+				n.StartupTaints = append(n.Taints, n.StartupTaints...), nil
+		}, false},
 		"another class":                 {func(n *NodeTemplate) { n.NodeClassRef.Name = "other" }, false},
 		"a class of another kind":       {func(n *NodeTemplate) { n.NodeClassRef.Kind = "Other" }, false},
 		"an empty list in place of nil": {func(n *NodeTemplate) { n.Taints = append([]Taint{}, n.Taints...) }, true},
@@ -51,7 +56,8 @@ func TestHashOfATemplate(t *testing.T) {
 func TestHashOfAClass(t *testing.T) {
 	class := func() *AWSNodeClassSpec {
 		return &AWSNodeClassSpec{
-			Region: "us-east-1", InstanceType: "m5.large", AMI: "ami-1", UserData: "#!/bin/sh\n", Tags: map[string]TagValue{"a": "b"},
+			Region: "us-east-1", InstanceType: "m5.large", AMI: "ami-1", UserData: "#!/bin/sh\n",
+			Tags:                map[string]TagValue{"a": "b"},
 			BlockDeviceMappings: []BlockDeviceMapping{{DeviceName: "/dev/xvda"}},
 		}
 	}
@@ -59,12 +65,13 @@ func TestHashOfAClass(t *testing.T) {
 		change func(*AWSNodeClassSpec)
 		same   bool
 	}{
-		"nothing":                          {func(*AWSNodeClassSpec) {}, true},
-		"defaults written out":             {func(s *AWSNodeClassSpec) { s.SetDefaults() }, true},
-		"another image":                    {func(s *AWSNodeClassSpec) { s.AMI = "ami-2" }, false},
-		"other user data":                  {func(s *AWSNodeClassSpec) { s.UserData = "" }, false},
-		"another tag":                      {func(s *AWSNodeClassSpec) { s.Tags["a"] = "c" }, false},
-		"another volume type":              {func(s *AWSNodeClassSpec) { s.BlockDeviceMappings[0].VolumeType = "io2" }, false},
+		"nothing":              {func(*AWSNodeClassSpec) {}, true},
+		"defaults written out": {func(s *AWSNodeClassSpec) { s.SetDefaults() }, true},
+		"another image":        {func(s *AWSNodeClassSpec) { s.AMI = "ami-2" }, false},
+		"other user data":      {func(s *AWSNodeClassSpec) { s.UserData = "" }, false},
+		"another tag":          {func(s *AWSNodeClassSpec) { s.Tags["a"] = "c" }, false},
+		"another volume type": {func(s *AWSNodeClassSpec) { s.BlockDeviceMappings[0].VolumeType = "io2" },
+			false},
 		"tokens that are only recommended": {func(s *AWSNodeClassSpec) { s.MetadataOptions.HTTPTokens = "optional" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,8 +84,8 @@ func TestHashOfAClass(t *testing.T) {
 	}
 }
 
-// The hashes stand on instances that live longer than a release. If this fails, hashVersion has to be raised, else an upgrade of Stratos
-// replaces every node of every user.
+// The hashes stand on instances that live longer than a release. If this fails, hashVersion has to
+// be raised, else an upgrade of Stratos replaces every node of every user.
 func TestHashesStayWhatTheyAre(t *testing.T) {
 	class := &AWSNodeClassSpec{Region: "us-east-1", InstanceType: "m5.large", AMI: "ami-1"}
 	for want, got := range map[string]string{

@@ -2,6 +2,8 @@ package v1alpha1
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -23,4 +25,12 @@ func FormatResources(list corev1.ResourceList) string {
 		return "" // a ResourceList marshals always: its keys are strings and quantities have no failing encoding
 	}
 	return string(out)
+}
+
+// FirstNames lists the names for a message: the first ones alone where there are more than most.
+func FirstNames(names []string, most int) string {
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }

@@ -11,8 +11,9 @@ import (
 func TestResourcesRoundTrip(t *testing.T) {
 	for name, list := range map[string]corev1.ResourceList{
 		"all kinds": {
-			"cpu": resource.MustParse("3920m"), "memory": resource.MustParse("15155332Ki"), "ephemeral-storage": resource.MustParse("47Gi"),
-			"pods": resource.MustParse("58"), "nvidia.com/gpu": resource.MustParse("4"),
+			"cpu": resource.MustParse("3920m"), "memory": resource.MustParse("15155332Ki"),
+			"ephemeral-storage": resource.MustParse("47Gi"),
+			"pods":              resource.MustParse("58"), "nvidia.com/gpu": resource.MustParse("4"),
 		},
 		"a device that is not there": {"nvidia.com/gpu": resource.MustParse("0")},
 		"nothing":                    {},
@@ -42,7 +43,8 @@ func TestEqualResourcesGiveEqualText(t *testing.T) {
 }
 
 func TestParseResourcesOfWhatSomebodyElseWrote(t *testing.T) {
-	for text, bad := range map[string]bool{"": false, "{}": false, "{": true, `{"cpu":"a lot"}`: true, `["cpu"]`: true, "4": true} {
+	for text, bad := range map[string]bool{"": false, "{}": false, "{": true, `{"cpu":"a lot"}`: true, `["cpu"]`: true,
+		"4": true} {
 		if _, err := ParseResources(text); (err != nil) != bad {
 			t.Errorf("%q: error %v, want one: %v", text, err, bad)
 		}

@@ -20,7 +20,8 @@ func GroupVersion() schema.GroupVersion { return schema.GroupVersion{Group: Grou
 
 // AddToScheme registers the API's types.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion(), &NodePool{}, &NodePoolList{}, &AWSNodeClass{}, &AWSNodeClassList{}, &KindNodeClass{}, &KindNodeClassList{})
+	s.AddKnownTypes(GroupVersion(), &NodePool{}, &NodePoolList{}, &AWSNodeClass{}, &AWSNodeClassList{}, &KindNodeClass{},
+		&KindNodeClassList{})
 	metav1.AddToGroupVersion(s, GroupVersion())
 	return nil
 }

@@ -9,8 +9,8 @@ const (
 	LabelState = "stratos.sh/state"
 	// TagCluster is the instance tag that carries the cluster's name.
 	TagCluster = "stratos.sh/cluster"
-	// TagClusterUID is the instance tag that carries the UID of the cluster's namespace kube-system: two clusters may have
-	// one name.
+	// TagClusterUID is the instance tag that carries the UID of the cluster's namespace kube-system:
+	// two clusters may have one name.
 	TagClusterUID = "stratos.sh/cluster-uid"
 	// TagManagedBy is the instance tag whose value is ManagedByStratos.
 	TagManagedBy = "managed-by"
@@ -23,9 +23,11 @@ const (
 	// LabelExcludeDisruption takes a node out of kube-controller-manager's judgement of a zone.
 	LabelExcludeDisruption = "node.kubernetes.io/exclude-disruption"
 
-	// LabelPull on a Pod of Stratos's own: it makes a node's kubelet pull images. The value tells which set.
+	// LabelPull on a Pod of Stratos's own: it makes a node's kubelet pull images. The value tells
+	// which set.
 	LabelPull = "stratos.sh/pull"
-	// NoSuchCommand is the command of those pods. It exists in no image, so nothing of an image ever runs.
+	// NoSuchCommand is the command of those pods. It exists in no image, so nothing of an image ever
+	// runs.
 	NoSuchCommand = "/stratos-no-such-command"
 
 	// AnnotationInstanceID is the cloud's id, for people. It is never authority.
@@ -40,39 +42,48 @@ const (
 	AnnotationStopReason = "stratos.sh/stop-reason"
 	// AnnotationStopIntent is the RFC 3339 time from which nobody cancels the stop.
 	AnnotationStopIntent = "stratos.sh/stop-intent"
-	// AnnotationStopAsked is the RFC 3339 time at which the cloud was last about to be asked again for a stop whose intent stands.
+	// AnnotationStopAsked is the RFC 3339 time at which the cloud was last about to be asked again for
+	// a stop whose intent stands.
 	AnnotationStopAsked = "stratos.sh/stop-asked"
 	// AnnotationStoppingSince is the RFC 3339 time at which draining began.
 	AnnotationStoppingSince = "stratos.sh/stopping-since"
-	// AnnotationDrainFailedAt is the RFC 3339 time at which the drain of a node that was to be replaced was given up.
+	// AnnotationDrainFailedAt is the RFC 3339 time at which the drain of a node that was to be
+	// replaced was given up.
 	AnnotationDrainFailedAt = "stratos.sh/drain-failed-at"
 	// AnnotationDrainFailures counts the drains of a node in a row that did not end.
 	AnnotationDrainFailures = "stratos.sh/drain-failures"
-	// AnnotationRunningSince is the RFC 3339 time at which the node last became running; maxNodeRuntime counts from it.
+	// AnnotationRunningSince is the RFC 3339 time at which the node last became running;
+	// maxNodeRuntime counts from it.
 	AnnotationRunningSince = "stratos.sh/running-since"
 	// AnnotationCordoned marks a cordon as ours.
 	AnnotationCordoned = "stratos.sh/cordoned"
 	// AnnotationWarmedAt is the RFC 3339 time at which warm-up was seen complete.
 	AnnotationWarmedAt = "stratos.sh/warmed-at"
-	// AnnotationWarmupStarted is the RFC 3339 time at which Stratos started an instance to warm it up once more and stop it itself.
+	// AnnotationWarmupStarted is the RFC 3339 time at which Stratos started an instance to warm it up
+	// once more and stop it itself.
 	AnnotationWarmupStarted = "stratos.sh/warmup-started"
 	// AnnotationImagesHash tells which set of images was last seen on the node.
 	AnnotationImagesHash = "stratos.sh/images-hash"
 	// AnnotationRequiredImagesHash tells which set of required images was last seen on the node.
 	AnnotationRequiredImagesHash = "stratos.sh/required-images-hash"
-	// AnnotationImagesChecked is the RFC 3339 time at which the images were looked at before this stop.
+	// AnnotationImagesChecked is the RFC 3339 time at which the images were looked at before this
+	// stop.
 	AnnotationImagesChecked = "stratos.sh/images-checked"
-	// AnnotationImagePullFailed is an RFC 3339 time, a space, an image, a colon, and the kubelet's words on why it cannot be pulled.
+	// AnnotationImagePullFailed is an RFC 3339 time, a space, an image, a colon, and the kubelet's
+	// words on why it cannot be pulled.
 	AnnotationImagePullFailed = "stratos.sh/image-pull-failed"
-	// AnnotationHeartbeatAtStop holds the kubelet's heartbeats when the cloud said stopped; a start must surpass them.
+	// AnnotationHeartbeatAtStop holds the kubelet's heartbeats when the cloud said stopped; a start
+	// must surpass them.
 	AnnotationHeartbeatAtStop = "stratos.sh/heartbeat-at-stop"
 	// AnnotationAllocatableAtStop holds the allocatable resources that a start must reach again.
 	AnnotationAllocatableAtStop = "stratos.sh/allocatable-at-stop"
-	// AnnotationAgentsAtStop holds the newest container start of each network agent when the cloud said stopped.
+	// AnnotationAgentsAtStop holds the newest container start of each network agent when the cloud
+	// said stopped.
 	AnnotationAgentsAtStop = "stratos.sh/agents-at-stop"
 	// AnnotationReadySeen is the RFC 3339 time at which the node was first seen Ready in this warm-up.
 	AnnotationReadySeen = "stratos.sh/ready-seen"
-	// AnnotationNetworkSeen is the RFC 3339 time at which the network was first seen up in this warm-up.
+	// AnnotationNetworkSeen is the RFC 3339 time at which the network was first seen up in this
+	// warm-up.
 	AnnotationNetworkSeen = "stratos.sh/network-seen"
 	// AnnotationStartupTaintsSeen on a Node, "true": a startup taint stood on it when it was adopted.
 	AnnotationStartupTaintsSeen = "stratos.sh/startup-taints-seen"
@@ -80,14 +91,16 @@ const (
 	AnnotationStartFailures = "stratos.sh/start-failures"
 	// AnnotationUnavailableUntil is the RFC 3339 time until which the node is not started again.
 	AnnotationUnavailableUntil = "stratos.sh/unavailable-until"
-	// AnnotationNodeClassHash is the hash of the node class that launched the instance. It and the next two are also tags of the instance,
-	// which win over the Node's.
+	// AnnotationNodeClassHash is the hash of the node class that launched the instance. It and the
+	// next two are also tags of the instance, which win over the Node's.
 	AnnotationNodeClassHash = "stratos.sh/nodeclass-hash"
 	// AnnotationTemplateHash is the hash of the pool template that launched the instance.
 	AnnotationTemplateHash = "stratos.sh/template-hash"
-	// AnnotationAMI is the image that the instance was launched from, where the node class had resolved it by then.
+	// AnnotationAMI is the image that the instance was launched from, where the node class had
+	// resolved it by then.
 	AnnotationAMI = "stratos.sh/ami"
-	// AnnotationSurplusSince is the RFC 3339 time since which the standby node is above the pool's minStandby.
+	// AnnotationSurplusSince is the RFC 3339 time since which the standby node is above the pool's
+	// minStandby.
 	AnnotationSurplusSince = "stratos.sh/surplus-since"
 	// AnnotationNudgedAt is written to make the scheduler look at the node's waiting pods again.
 	AnnotationNudgedAt = "stratos.sh/nudged-at"
@@ -101,7 +114,8 @@ const (
 	AnnotationSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 	// AnnotationDoNotStart on a Node, "true": keep the node standby.
 	AnnotationDoNotStart = "stratos.sh/do-not-start"
-	// AnnotationLaunches on a NodePool holds the launch slots that were used and those whose instance has not been known for long.
+	// AnnotationLaunches on a NodePool holds the launch slots that were used and those whose instance
+	// has not been known for long.
 	AnnotationLaunches = "stratos.sh/launches"
 
 	// TaintStandby (NoSchedule) stands on a node of ours while it is not running.
@@ -143,7 +157,8 @@ const (
 	StopRuntime StopReason = "runtime"
 	StopDrift   StopReason = "drift"
 	StopDeleted StopReason = "deleted"
-	// StopExpired: a standby node was launched disruption.expireAfter ago. StopSurplus: there are more nodes than the pool asks for.
+	// StopExpired: a standby node was launched disruption.expireAfter ago. StopSurplus: there are more
+	// nodes than the pool asks for.
 	StopExpired StopReason = "expired"
 	StopSurplus StopReason = "surplus"
 	StopFailed  StopReason = "failed"

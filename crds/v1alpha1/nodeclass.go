@@ -13,11 +13,14 @@ import (
 type NodeClass interface {
 	metav1.Object
 	runtime.Object
-	// SpecHash is the hash of what an instance is launched from. A default that is written out changes nothing.
+	// SpecHash is the hash of what an instance is launched from. A default that is written out changes
+	// nothing.
 	SpecHash() string
-	// ResolvedImage is what the cloud found for the image of new instances; empty while it has not been asked.
+	// ResolvedImage is what the cloud found for the image of new instances; empty while it has not
+	// been asked.
 	ResolvedImage() string
-	// StatusParts are the parts of the status that mean the same in every class, to be read and written in place.
+	// StatusParts are the parts of the status that mean the same in every class, to be read and
+	// written in place.
 	StatusParts() (observedGeneration *int64, conditions *[]metav1.Condition)
 }
 
@@ -43,7 +46,8 @@ func (c *AWSNodeClass) StatusParts() (observedGeneration *int64, conditions *[]m
 	return &c.Status.ObservedGeneration, &c.Status.Conditions
 }
 
-// Promised is what the cloud says that one instance has, nil while it has not been asked, and the well-known labels that follow from the class.
+// Promised is what the cloud says that one instance has, nil while it has not been asked, and the
+// well-known labels that follow from the class.
 func (c *AWSNodeClass) Promised() (capacity corev1.ResourceList, labels map[string]string) {
 	labels = map[string]string{corev1.LabelOSStable: "linux", corev1.LabelInstanceTypeStable: c.Spec.InstanceType}
 	if c.Status.Architecture != "" {

@@ -5,9 +5,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// NodePool is a pool of cloud instances that were warmed up once (joined the cluster, pulled their images) and then stopped.
-// A stopped instance starts when a pod needs it, and is drained and stopped again when its node has been empty for a while.
-// metadata.name becomes the value of the Node label stratos.sh/pool, so it has at most 63 characters.
+// NodePool is a pool of cloud instances that were warmed up once (joined the cluster, pulled their
+// images) and then stopped. A stopped instance starts when a pod needs it, and is drained and
+// stopped again when its node has been empty for a while. metadata.name becomes the value of the
+// Node label stratos.sh/pool, so it has at most 63 characters.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=stratos,shortName=np;snp
@@ -48,28 +49,31 @@ type NodePoolList struct {
 // +kubebuilder:validation:XValidation:rule="self.minStandby <= self.poolSize",message="minStandby must not exceed poolSize"
 // +kubebuilder:validation:XValidation:rule="!has(self.disruption) || !has(self.disruption.expireAfter) || !has(self.preWarm) || !has(self.preWarm.timeout) || !self.disruption.expireAfter.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms)){1,4})$') || !self.preWarm.timeout.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms)){1,4})$') || duration(self.disruption.expireAfter) > duration(self.preWarm.timeout)",message="disruption.expireAfter must be longer than preWarm.timeout, else nodes would expire while they warm up"
 type NodePoolSpec struct {
-	// PoolSize is the largest number of instances the pool may have, counting every state: warming up, standby, starting, running,
-	// stopping and terminating. 1 to 1000. When it is lowered, surplus standby nodes are terminated at once; running nodes are
-	// never stopped for it, they go when they are empty.
+	// PoolSize is the largest number of instances the pool may have, counting every state: warming up,
+	// standby, starting, running, stopping and terminating. 1 to 1000. When it is lowered, surplus
+	// standby nodes are terminated at once; running nodes are never stopped for it, they go when they
+	// are empty.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	PoolSize int32 `json:"poolSize"`
-	// MinStandby is the number of standby nodes that are kept ready to start. 0 to poolSize. It is a minimum that holds while poolSize
-	// allows: when poolSize nodes run, none is standby. 0 means that no node is warmed up ahead of need. Standby nodes above this
-	// number are kept for scaleDown.standbySurplusTTL.
+	// MinStandby is the number of standby nodes that are kept ready to start. 0 to poolSize. It is a
+	// minimum that holds while poolSize allows: when poolSize nodes run, none is standby. 0 means that
+	// no node is warmed up ahead of need. Standby nodes above this number are kept for
+	// scaleDown.standbySurplusTTL.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	MinStandby int32 `json:"minStandby"`
-	// Weight orders pools that could serve the same pod: the pool with the higher weight is used first. 0 to 100, default 10. Pools of
-	// equal weight are chosen by the least waste.
+	// Weight orders pools that could serve the same pod: the pool with the higher weight is used
+	// first. 0 to 100, default 10. Pools of equal weight are chosen by the least waste.
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	Weight *int32 `json:"weight,omitempty"`
-	// MaxNodeRuntime is how long a node may run since it last became running, for example 24h. Then it is drained, terminated and
-	// replaced, within disruption.budget. 1m to 8760h; 0, "0", 0s or leaving it out switches this off (the default). A number other
-	// than 0 is refused, because it has no unit.
+	// MaxNodeRuntime is how long a node may run since it last became running, for example 24h. Then it
+	// is drained, terminated and replaced, within disruption.budget. 1m to 8760h; 0, "0", 0s or
+	// leaving it out switches this off (the default). A number other than 0 is refused, because it has
+	// no unit.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) != int || self == 0",message="maxNodeRuntime as a number may only be 0, which switches it off; write a duration with a unit, such as 24h"
 	// +kubebuilder:validation:XValidation:rule="type(self) == int || (size(self) <= 32 && self.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms)){1,4})$') && (duration(self) == duration('0s') || (duration(self) >= duration('1m') && duration(self) <= duration('8760h'))))",message="maxNodeRuntime must be a duration from 1m to 8760h, such as 24h, or 0 to switch it off"
@@ -97,10 +101,12 @@ type NodePoolSpec struct {
 
 // NodeClassRef names the cloud-specific configuration of a pool.
 type NodeClassRef struct {
-	// Kind of the node class: AWSNodeClass or KindNodeClass, as the cloud provider that Stratos runs with.
+	// Kind of the node class: AWSNodeClass or KindNodeClass, as the cloud provider that Stratos runs
+	// with.
 	// +kubebuilder:validation:Enum=AWSNodeClass;KindNodeClass
 	Kind string `json:"kind"`
-	// Name of the node class, which is cluster-scoped. It need not exist yet: until it does, the condition NodeClassReady is False.
+	// Name of the node class, which is cluster-scoped. It need not exist yet: until it does, the
+	// condition NodeClassReady is False.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
@@ -121,20 +127,22 @@ const (
 // NodeTemplate describes the nodes of a pool.
 // +kubebuilder:validation:XValidation:rule="!has(self.taints) || !has(self.startupTaints) || self.startupTaints.all(s, !self.taints.exists(t, t.key == s.key && t.effect == s.effect))",message="startupTaints must not repeat a key and effect of taints: a startup taint is removed, a taint stays"
 type NodeTemplate struct {
-	// NodeClassRef names the cloud-specific configuration. It may be changed: nodes of the old class then count as drifted and are
-	// replaced as disruption.drift and disruption.budget say.
+	// NodeClassRef names the cloud-specific configuration. It may be changed: nodes of the old class
+	// then count as drifted and are replaced as disruption.drift and disruption.budget say.
 	NodeClassRef NodeClassRef `json:"nodeClassRef"`
-	// Labels are put on every Node of the pool; at most 50. Of the keys under stratos.sh/ only stratos.sh/pool is allowed, with
-	// metadata.name as value; Stratos sets it anyway. kubernetes.io/hostname and node.kubernetes.io/exclude-disruption are refused,
-	// because the kubelet and Stratos set them.
+	// Labels are put on every Node of the pool; at most 50. Of the keys under stratos.sh/ only
+	// stratos.sh/pool is allowed, with metadata.name as value; Stratos sets it anyway.
+	// kubernetes.io/hostname and node.kubernetes.io/exclude-disruption are refused, because the
+	// kubelet and Stratos set them.
 	// +kubebuilder:validation:MaxProperties=50
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) >= 1 && size(k) <= 317)",message="labels: a key must have 1 to 317 characters"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('stratos.sh/') || k == 'stratos.sh/pool')",message="labels: keys under stratos.sh/ are reserved; only stratos.sh/pool is allowed"
 	// +kubebuilder:validation:XValidation:rule="!('kubernetes.io/hostname' in self) && !('node.kubernetes.io/exclude-disruption' in self)",message="labels: kubernetes.io/hostname and node.kubernetes.io/exclude-disruption must not be set: the kubelet and Stratos set them"
 	// +optional
 	Labels map[string]LabelValue `json:"labels,omitempty"`
-	// Taints are put on every Node of the pool and stay; at most 50, each key and effect once. A node is only started for a pod that
-	// tolerates them. stratos.sh/dedicated with effect NoSchedule keeps pods away that did not opt in to Stratos.
+	// Taints are put on every Node of the pool and stay; at most 50, each key and effect once. A node
+	// is only started for a pod that tolerates them. stratos.sh/dedicated with effect NoSchedule keeps
+	// pods away that did not opt in to Stratos.
 	// +kubebuilder:validation:MaxItems=50
 	// +kubebuilder:validation:XValidation:rule="self.all(t, !t.key.startsWith('stratos.sh/') || t.key == 'stratos.sh/dedicated')",message="taints: keys under stratos.sh/ are reserved; only stratos.sh/dedicated is allowed"
 	// +listType=map
@@ -142,9 +150,10 @@ type NodeTemplate struct {
 	// +listMapKey=effect
 	// +optional
 	Taints []Taint `json:"taints,omitempty"`
-	// StartupTaints stand on a Node from each start until it is ready for pods; at most 50, each key and effect once. They match the
-	// kubelet's --register-with-taints, which acts at the first registration only: Stratos puts them back when it stops the
-	// node. Pods need not tolerate them to have a node started.
+	// StartupTaints stand on a Node from each start until it is ready for pods; at most 50, each key
+	// and effect once. They match the kubelet's --register-with-taints, which acts at the first
+	// registration only: Stratos puts them back when it stops the node. Pods need not tolerate them to
+	// have a node started.
 	// +kubebuilder:validation:MaxItems=50
 	// +kubebuilder:validation:XValidation:rule="self.all(t, !t.key.startsWith('stratos.sh/'))",message="startupTaints: keys under stratos.sh/ are reserved"
 	// +listType=map
@@ -152,16 +161,17 @@ type NodeTemplate struct {
 	// +listMapKey=effect
 	// +optional
 	StartupTaints []Taint `json:"startupTaints,omitempty"`
-	// StartupTaintRemoval says who removes startupTaints. WhenNetworkReady (default): Stratos does, when the network of the
-	// node is up, after 2 minutes at the latest. External: another controller does, and Stratos waits for it. Without
-	// startupTaints it has no effect.
+	// StartupTaintRemoval says who removes startupTaints. WhenNetworkReady (default): Stratos does,
+	// when the network of the node is up, after 2 minutes at the latest. External: another controller
+	// does, and Stratos waits for it. Without startupTaints it has no effect.
 	// +kubebuilder:default=WhenNetworkReady
 	// +kubebuilder:validation:Enum=WhenNetworkReady;External
 	// +optional
 	StartupTaintRemoval StartupTaintRemoval `json:"startupTaintRemoval,omitempty"`
-	// NetworkAgents are the DaemonSets whose pods must be Ready before the network of a node counts as up: these and no
-	// others; at least one, at most 10. Where it is not set, Stratos recognises them: DaemonSets that run on the node and
-	// mount a folder of the host whose path ends in cni/net.d or cni/bin.
+	// NetworkAgents are the DaemonSets whose pods must be Ready before the network of a node counts as
+	// up: these and no others; at least one, at most 10. Where it is not set, Stratos recognises them:
+	// DaemonSets that run on the node and mount a folder of the host whose path ends in cni/net.d or
+	// cni/bin.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=map
@@ -214,21 +224,24 @@ const (
 
 // PreWarm controls warm-up.
 type PreWarm struct {
-	// Timeout is how long a warm-up may take, from launch to stopped. 1s to 24h, default 10m. Then timeoutAction applies.
+	// Timeout is how long a warm-up may take, from launch to stopped. 1s to 24h, default 10m. Then
+	// timeoutAction applies.
 	// +kubebuilder:default="10m"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms)){1,4})$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="timeout must be a duration from 1s to 24h, such as 10m"
 	// +optional
 	Timeout *Duration `json:"timeout,omitempty"`
-	// TimeoutAction says what becomes of an instance that is not warm in time. stop (default): it is force-stopped; it becomes standby
-	// if it is complete (was Ready, network ready, images present), is warmed up once more if it was Ready but is not complete, and
-	// is terminated if it was never Ready. terminate: it is terminated. In every case a replacement is launched as needed.
+	// TimeoutAction says what becomes of an instance that is not warm in time. stop (default): it is
+	// force-stopped; it becomes standby if it is complete (was Ready, network ready, images present),
+	// is warmed up once more if it was Ready but is not complete, and is terminated if it was never
+	// Ready. terminate: it is terminated. In every case a replacement is launched as needed.
 	// +kubebuilder:default=stop
 	// +kubebuilder:validation:Enum=stop;terminate
 	// +optional
 	TimeoutAction TimeoutAction `json:"timeoutAction,omitempty"`
-	// CompletionMode says who stops the instance at the end of warm-up. SelfStop (default): its user data powers it off. ControllerStop:
-	// Stratos stops it when it is complete, and its user data must not power off; needed for systems without a shell, such as
-	// Bottlerocket. Only with ControllerStop may a warming node go straight to running when pods wait for it.
+	// CompletionMode says who stops the instance at the end of warm-up. SelfStop (default): its user
+	// data powers it off. ControllerStop: Stratos stops it when it is complete, and its user data must
+	// not power off; needed for systems without a shell, such as Bottlerocket. Only with
+	// ControllerStop may a warming node go straight to running when pods wait for it.
 	// +kubebuilder:default=SelfStop
 	// +kubebuilder:validation:Enum=SelfStop;ControllerStop
 	// +optional
@@ -252,7 +265,8 @@ type PreWarm struct {
 	// +kubebuilder:validation:Enum=Required;BestEffort
 	// +optional
 	ImagePullPolicy ImagePullPolicy `json:"imagePullPolicy,omitempty"`
-	// ImagePullSecrets are Secrets in the namespace Stratos runs in, used to pull during warm-up. At most 20, each name once.
+	// ImagePullSecrets are Secrets in the namespace Stratos runs in, used to pull during warm-up. At
+	// most 20, each name once.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=map
 	// +listMapKey=name
@@ -262,18 +276,21 @@ type PreWarm struct {
 
 // ScaleUp controls starts.
 type ScaleUp struct {
-	// DefaultPodResources is what a pod without requests of its own claims on a node. Unset by default: such a pod claims nothing but its
-	// place among the node's pods, exactly as the scheduler counts it. Set it to start more nodes than the scheduler would need.
+	// DefaultPodResources is what a pod without requests of its own claims on a node. Unset by
+	// default: such a pod claims nothing but its place among the node's pods, exactly as the scheduler
+	// counts it. Set it to start more nodes than the scheduler would need.
 	// +optional
 	DefaultPodResources *PodResources `json:"defaultPodResources,omitempty"`
-	// ReadyTimeout is how long a start may take, from the start call to a node that takes pods. 1s to 1h, default 5m. Then the instance
-	// is force-stopped, its pods move to another node, and it is left alone for a while; after the third time it is replaced.
+	// ReadyTimeout is how long a start may take, from the start call to a node that takes pods. 1s to
+	// 1h, default 5m. Then the instance is force-stopped, its pods move to another node, and it is
+	// left alone for a while; after the third time it is replaced.
 	// +kubebuilder:default="5m"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms)){1,4})$') && duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="readyTimeout must be a duration from 1s to 1h, such as 5m"
 	// +optional
 	ReadyTimeout *Duration `json:"readyTimeout,omitempty"`
-	// StartBudget is the largest number of starts of this pool in 5 minutes. 1 to 10000; unset: poolSize. It bounds what pods can cost
-	// that wake nodes in vain. While it is used up the condition StartsLimited is True.
+	// StartBudget is the largest number of starts of this pool in 5 minutes. 1 to 10000; unset:
+	// poolSize. It bounds what pods can cost that wake nodes in vain. While it is used up the
+	// condition StartsLimited is True.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	// +optional
@@ -282,7 +299,8 @@ type ScaleUp struct {
 
 // PodResources are requests that stand in for a pod's own.
 type PodResources struct {
-	// Requests by resource name, as in a container: cpu, memory, ephemeral-storage, or an extended resource. At most 32, none negative.
+	// Requests by resource name, as in a container: cpu, memory, ephemeral-storage, or an extended
+	// resource. At most 32, none negative.
 	// +kubebuilder:validation:XValidation:rule="self.all(k, type(self[k]) == int ? self[k] >= 0 : !self[k].startsWith('-'))",message="requests must not be negative"
 	// +optional
 	Requests Requests `json:"requests,omitempty"`
@@ -290,27 +308,29 @@ type PodResources struct {
 
 // ScaleDown controls how empty nodes return to standby.
 type ScaleDown struct {
-	// Enabled says whether empty nodes return to standby. Default true. With false a node runs until maxNodeRuntime, drift or the
-	// deletion of the pool.
+	// Enabled says whether empty nodes return to standby. Default true. With false a node runs until
+	// maxNodeRuntime, drift or the deletion of the pool.
 	// +kubebuilder:default=true
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
-	// EmptyNodeTTL is how long a node must have been empty before it is drained and stopped. 0s to 168h, default 5m; 0s stops it as soon
-	// as it is seen empty. Empty means: no pods except those of DaemonSets, mirror pods and finished ones.
+	// EmptyNodeTTL is how long a node must have been empty before it is drained and stopped. 0s to
+	// 168h, default 5m; 0s stops it as soon as it is seen empty. Empty means: no pods except those of
+	// DaemonSets, mirror pods and finished ones.
 	// +kubebuilder:default="5m"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms)){1,4})$') && duration(self) <= duration('168h')",message="emptyNodeTTL must be a duration from 0s to 168h, such as 5m"
 	// +optional
 	EmptyNodeTTL *Duration `json:"emptyNodeTTL,omitempty"`
-	// DrainTimeout is how long an empty node may be drained. 1s to 24h, default 5m. A node that is not drained by then returns to
-	// running with an event; it is never stopped under its pods.
+	// DrainTimeout is how long an empty node may be drained. 1s to 24h, default 5m. A node that is not
+	// drained by then returns to running with an event; it is never stopped under its pods.
 	// +kubebuilder:default="5m"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms)){1,4})$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="drainTimeout must be a duration from 1s to 24h, such as 5m"
 	// +optional
 	DrainTimeout *Duration `json:"drainTimeout,omitempty"`
-	// StandbySurplusTTL is how long standby nodes above minStandby are kept before they are terminated, drifted and oldest ones first.
-	// 0s to 8760h, default 24h; 0s keeps them for ever. Standby nodes above poolSize go at once.
+	// StandbySurplusTTL is how long standby nodes above minStandby are kept before they are
+	// terminated, drifted and oldest ones first. 0s to 8760h, default 24h; 0s keeps them forever.
+	// Standby nodes above poolSize go at once.
 	// +kubebuilder:default="24h"
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms)){1,4})$') && duration(self) <= duration('8760h')",message="standbySurplusTTL must be a duration from 0s (keep for ever) to 8760h, such as 24h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms)){1,4})$') && duration(self) <= duration('8760h')",message="standbySurplusTTL must be a duration from 0s (keep forever) to 8760h, such as 24h"
 	// +optional
 	StandbySurplusTTL *Duration `json:"standbySurplusTTL,omitempty"`
 }
@@ -326,27 +346,32 @@ const (
 
 // Disruption controls the replacement of nodes.
 type Disruption struct {
-	// ExpireAfter is the age, since launch, at which a standby node is replaced by a fresh one. 10m to 8760h, and longer than
-	// preWarm.timeout; unset: never. Set it below the life of the kubelet's client certificate where nodes cannot join anew.
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms)){1,4})$') && duration(self) >= duration('10m') && duration(self) <= duration('8760h')",message="expireAfter must be a duration from 10m to 8760h, such as 720h; leave it out to let standby nodes live for ever"
+	// ExpireAfter is the age, since launch, at which a standby node is replaced by a fresh one. 10m to
+	// 8760h, and longer than preWarm.timeout; unset: never. Set it below the life of the kubelet's
+	// client certificate where nodes cannot join anew.
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms)){1,4})$') && duration(self) >= duration('10m') && duration(self) <= duration('8760h')",message="expireAfter must be a duration from 10m to 8760h, such as 720h; leave it out to let standby nodes live forever"
 	// +optional
 	ExpireAfter *Duration `json:"expireAfter,omitempty"`
-	// Budget is how many nodes may be under replacement at once, for expiry, runtime, drift and stale images together: a number from 1 to
-	// 1000, or a percentage of poolSize from 1% to 100%, rounded up and at least 1. Default 10%.
+	// Budget is how many nodes may be under replacement at once, for expiry, runtime, drift and stale
+	// images together: a number from 1 to 1000, or a percentage of poolSize from 1% to 100%, rounded
+	// up and at least 1. Default 10%.
 	// +kubebuilder:default="10%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? (self >= 1 && self <= 1000) : (size(self) <= 4 && self.matches('^([1-9][0-9]?|100)%$'))",message="budget must be a number from 1 to 1000 or a percentage from 1% to 100%"
 	// +optional
 	Budget *intstr.IntOrString `json:"budget,omitempty"`
-	// Drift says what becomes of nodes that were launched from another template or node class than the present one. Recycle (default):
-	// standby ones are replaced within budget, running ones when they are empty. Ignore: they stay.
+	// Drift says what becomes of nodes that were launched from another template or node class than the
+	// present one. Recycle (default): standby ones are replaced within budget, running ones when they
+	// are empty. Ignore: they stay.
 	// +kubebuilder:default=Recycle
 	// +kubebuilder:validation:Enum=Recycle;Ignore
 	// +optional
 	Drift DriftPolicy `json:"drift,omitempty"`
-	// TerminationGracePeriod bounds the drain of a node that is to be replaced or removed: after it the node is terminated with the
-	// pods that are left. 0s to 168h; unset (default): nothing is forced, and a node that has not drained within scaleDown.drainTimeout
-	// goes back to running and is tried again. It does not apply to empty nodes on their way to standby; those are never stopped under a pod.
+	// TerminationGracePeriod bounds the drain of a node that is to be replaced or removed: after it
+	// the node is terminated with the pods that are left. 0s to 168h; unset (default): nothing is
+	// forced, and a node that has not drained within scaleDown.drainTimeout goes back to running and
+	// is tried again. It does not apply to empty nodes on their way to standby; those are never
+	// stopped under a pod.
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms)){1,4})$') && duration(self) <= duration('168h')",message="terminationGracePeriod must be a duration from 0s to 168h, such as 1h; leave it out to wait for the pods"
 	// +optional
 	TerminationGracePeriod *Duration `json:"terminationGracePeriod,omitempty"`
@@ -371,12 +396,12 @@ type WarmupFailure struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`
-	// Count is how many warm-ups have failed one after another. Instances that were launched together and fail
-	// together count once.
+	// Count is how many warm-ups have failed one after another. Instances that were launched together
+	// and fail together count once.
 	// +kubebuilder:validation:Minimum=0
 	Count int32 `json:"count"`
-	// Hash names the node class and the template that the instance was launched from. Launches of others do not
-	// back off.
+	// Hash names the node class and the template that the instance was launched from. Launches of
+	// others do not back off.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Hash string `json:"hash,omitempty"`
@@ -408,7 +433,8 @@ type NodePoolStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Terminating int32 `json:"terminating"`
-	// Total counts the nodes of all states. It never exceeds poolSize, except after poolSize was lowered.
+	// Total counts the nodes of all states. It never exceeds poolSize, except after poolSize was
+	// lowered.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Total int32 `json:"total"`
@@ -421,7 +447,8 @@ type NodePoolStatus struct {
 	// LastWarmupFailure is the last warm-up that failed; unset where the last one was complete.
 	// +optional
 	LastWarmupFailure *WarmupFailure `json:"lastWarmupFailure,omitempty"`
-	// Conditions: Ready, Degraded, NodeClassReady, ImagesPulled and StartsLimited. Each can turn both ways.
+	// Conditions: Ready, Degraded, NodeClassReady, ImagesPulled and StartsLimited. Each can turn both
+	// ways.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type

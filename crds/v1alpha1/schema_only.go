@@ -7,15 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// This file is read by controller-gen only; schema_names.go says why. Field names and JSON names are those of the
-// aliased types, so what the schema admits is what Go decodes.
+// This file is read by controller-gen only; schema_names.go says why. Field names and JSON names
+// are those of the aliased types, so what the schema admits is what Go decodes.
 
 // Taint is put on the Nodes of the pool.
 // +kubebuilder:object:generate=false
 type Taint struct {
-	// Key of the taint: an optional DNS prefix and a slash, then a name of at most 63 letters, digits, '-', '_' and '.'.
-	// Keys under stratos.sh/ are reserved (stratos.sh/dedicated is allowed in taints), and so are keys under
-	// node.kubernetes.io/ and node.cloudprovider.kubernetes.io/, which Kubernetes sets and removes itself.
+	// Key of the taint: an optional DNS prefix and a slash, then a name of at most 63 letters, digits,
+	// '-', '_' and '.'. Keys under stratos.sh/ are reserved (stratos.sh/dedicated is allowed in
+	// taints), and so are keys under node.kubernetes.io/ and node.cloudprovider.kubernetes.io/, which
+	// Kubernetes sets and removes itself.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`
@@ -26,8 +27,8 @@ type Taint struct {
 	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`
 	// +optional
 	Value string `json:"value,omitempty"`
-	// Effect on pods that do not tolerate the taint: NoSchedule keeps new ones away, PreferNoSchedule does so where it can,
-	// NoExecute also evicts those that run.
+	// Effect on pods that do not tolerate the taint: NoSchedule keeps new ones away, PreferNoSchedule
+	// does so where it can, NoExecute also evicts those that run.
 	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
 	Effect corev1.TaintEffect `json:"effect"`
 }
@@ -35,7 +36,8 @@ type Taint struct {
 // DeepCopyInto exists so that generated code calls the aliased type's own.
 func (in *Taint) DeepCopyInto(out *Taint) { *out = *in }
 
-// ImagePullSecret names a Secret of type kubernetes.io/dockerconfigjson in the namespace Stratos runs in.
+// ImagePullSecret names a Secret of type kubernetes.io/dockerconfigjson in the namespace Stratos
+// runs in.
 // +kubebuilder:object:generate=false
 type ImagePullSecret struct {
 	// Name of the Secret.
@@ -45,7 +47,8 @@ type ImagePullSecret struct {
 	Name string `json:"name"`
 }
 
-// LabelValue is the value of a Node label: at most 63 letters, digits, '-', '_' and '.'; may be empty.
+// LabelValue is the value of a Node label: at most 63 letters, digits, '-', '_' and '.'; may be
+// empty.
 // +kubebuilder:validation:MaxLength=63
 // +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`
 type LabelValue string

@@ -1,6 +1,8 @@
-// Command bench plays the scenarios of package scenario and writes what they measured: a table to standard output, JSON into a folder and, if asked, the
-// table into a page of the docs. docs/performance.md says how it measures. What a scenario could not measure is a row that says why; the others are
-// played all the same. The exit status is 1 if anything was not measured or an exact number was missed, 0 also where a target of time was missed.
+// Command bench plays the scenarios of package scenario and writes what they measured: a table to
+// standard output, JSON into a folder and, if asked, the table into a page of the docs.
+// docs/performance.md says how it measures. What a scenario could not measure is a row that says
+// why; the others are played all the same. The exit status is 1 if anything was not measured or an
+// exact number was missed, 0 also where a target of time was missed.
 package main
 
 import (
@@ -37,7 +39,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	scale := fs.String("scale", "1", "part of the full size, such as 1/8")
 	folder := fs.String("out", "dist/bench", "folder for the JSON")
 	page := fs.String("page", "", "page to write the table into, between its markers")
-	profiles := fs.String("profiles", "", "folder for profiles of Stratos and the schedulers, by scenario; default: none are taken")
+	profiles := fs.String("profiles", "",
+		"folder for profiles of Stratos and the schedulers, by scenario; default: none are taken")
 	budget := fs.Duration("budget", 40*time.Minute, "hang guard of the whole: what is not over then is not measured")
 	if err := fs.Parse(args); err != nil {
 		return err
@@ -67,7 +70,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 }
 
 func play(ctx context.Context, chosen []scenario.Scenario, with scenario.Run) figures.Report {
-	report := figures.Report{Began: time.Now(), Machine: stand.Machine(), Settings: stand.Settings(), Took: map[string]string{}}
+	report := figures.Report{Began: time.Now(), Machine: stand.Machine(), Settings: stand.Settings(),
+		Took: map[string]string{}}
 	for _, s := range chosen {
 		if ctx.Err() != nil {
 			report.Rows = append(report.Rows, figures.Row{Scenario: s.Name, Name: s.What, Failure: context.Cause(ctx).Error()})

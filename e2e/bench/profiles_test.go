@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestMissedRowsHaveTheirProfile: a row of the table in docs/performance.md that missed its target has, linked from that page, what a profile says of its
-// scenario.
+// TestMissedRowsHaveTheirProfile: a row of the table in docs/performance.md that missed its target
+// has, linked from that page, what a profile says of its scenario.
 func TestMissedRowsHaveTheirProfile(t *testing.T) {
 	const docs = "../../docs"
 	page, err := os.ReadFile(filepath.Join(docs, "performance.md"))
@@ -33,7 +33,8 @@ func TestMissedRowsHaveTheirProfile(t *testing.T) {
 		scenario := strings.TrimSpace(cells[1])
 		found, err := filepath.Glob(filepath.Join(docs, "profiles", scenario+"-*.txt"))
 		if err != nil || len(found) == 0 {
-			t.Errorf("%s missed its target, and docs/profiles has no profile of scenario %s (%v)", strings.TrimSpace(cells[2]), scenario, err)
+			t.Errorf("%s missed its target, and docs/profiles has no profile of scenario %s (%v)", strings.TrimSpace(cells[2]),
+				scenario, err)
 		}
 		for _, path := range found {
 			text, err := os.ReadFile(path)

@@ -17,17 +17,17 @@ import (
 	"github.com/cert-manager/cert-manager/pkg/controller/certificates/trigger"
 	"github.com/cert-manager/cert-manager/pkg/controller/clusterissuers"
 	"github.com/cert-manager/cert-manager/pkg/controller/issuers"
-	"golang.org/x/sync/errgroup"
-
 	// Each makes itself known to the issuers' controllers by being imported.
 	_ "github.com/cert-manager/cert-manager/pkg/issuer/ca"
 	_ "github.com/cert-manager/cert-manager/pkg/issuer/selfsigned"
+	"golang.org/x/sync/errgroup"
 )
 
 // workers of each controller, as many as cert-manager's own program has.
 const workers = 5
 
-// controllerNames are the controllers that run, by the names under which their packages register them.
+// controllerNames are the controllers that run, by the names under which their packages register
+// them.
 func controllerNames() []string {
 	return []string{
 		issuers.ControllerName, clusterissuers.ControllerName,
@@ -55,7 +55,8 @@ func runControllers(ctx context.Context, o *options) error {
 		}
 		group.Go(func() error { return loop.Run(workers, ctx) })
 	}
-	// Informers exist only once the controllers have asked for them; the loops wait until these are in step.
+	// Informers exist only once the controllers have asked for them; the loops wait until these are in
+	// step.
 	shared.SharedInformerFactory.Start(ctx.Done())
 	shared.KubeSharedInformerFactory.Start(ctx.Done())
 	return group.Wait()

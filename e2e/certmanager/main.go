@@ -1,8 +1,11 @@
-// Command certmanager is the part of cert-manager that Stratos's certificates need, in one process: its own controllers for certificates,
-// their requests and the issuers of kind CA and SelfSigned, the approver of requests, and the CA injector.
+// Command certmanager is the part of cert-manager that Stratos's certificates need, in one process:
+// its own controllers for certificates, their requests and the issuers of kind CA and SelfSigned,
+// the approver of requests, and the CA injector.
 //
-// cert-manager's programs cannot be built from modules: they lie in other modules of its repository, which the main module does not contain and no
-// proxy serves. The controllers, though, are public packages of the main module, and this command starts them as the programs do. It is made for tests: no metrics, no admission webhook, none of the other issuers.
+// cert-manager's programs cannot be built from modules: they lie in other modules of its
+// repository, which the main module does not contain and no proxy serves. The controllers, though,
+// are public packages of the main module, and this command starts them as the programs do. It is
+// made for tests: no metrics, no admission webhook, none of the other issuers.
 package main
 
 import (
@@ -39,9 +42,11 @@ type options struct {
 
 func (o *options) addFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; default: in-cluster")
-	fs.StringVar(&o.namespace, "namespace", "cert-manager", "namespace of the lease and of the Secrets that ClusterIssuers name")
+	fs.StringVar(&o.namespace, "namespace", "cert-manager",
+		"namespace of the lease and of the Secrets that ClusterIssuers name")
 	fs.BoolVar(&o.leaderElect, "leader-elect", false, "let replicas agree on one that works")
-	fs.StringVar(&o.probeBindAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 turns them off")
+	fs.StringVar(&o.probeBindAddress, "health-probe-bind-address", ":8081",
+		"address of /healthz and /readyz; 0 turns them off")
 }
 
 func main() {
@@ -57,20 +62,25 @@ func main() {
 	}
 }
 
-// run starts the CA injector and the controllers under one controller-runtime manager, which brings the lease and the probes.
+// run starts the CA injector and the controllers under one controller-runtime manager, which brings
+// the lease and the probes.
 func run(ctx context.Context, o *options) error {
 	ctrl.SetLogger(klog.Background())
 	mgr, err := newManager(o)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping)); err != nil {
+	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping",
+		healthz.Ping)); err != nil {
 		return err
 	}
 	if err := cainjector.RegisterAllInjectors(ctx, mgr, injection()); err != nil {
 		return fmt.Errorf("set up the CA injector: %w", err)
 	}
-	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return runControllers(ctx, o) })); err != nil {
+	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		return runControllers(ctx,
+			o)
+	})); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
@@ -94,7 +104,8 @@ func newManager(o *options) (manager.Manager, error) {
 		LeaderElectionID:              "cert-manager",
 		LeaderElectionNamespace:       o.namespace,
 		LeaderElectionReleaseOnCancel: true,
-		// The injector watches only the metadata of Secrets; read through the cache, each would be watched a second time in full.
+		// The injector watches only the metadata of Secrets; read through the cache, each would be
+		// watched a second time in full.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 	})
 }

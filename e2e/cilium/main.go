@@ -1,6 +1,6 @@
 // Command cilium is the part of Cilium's operator that marks Nodes: package operator/watchers of
-// Cilium's own module, started with the options of Cilium's chart. It taints a node whose agent's pod
-// is scheduled and not Ready, takes the taint away when the pod is Ready, and writes
+// Cilium's own module, started with the options of Cilium's chart. It taints a node whose agent's
+// pod is scheduled and not Ready, takes the taint away when the pod is Ready, and writes
 // NetworkUnavailable=False where that is absent. The whole operator takes much longer to build.
 //
 // go.mod pins Cilium's version. It is a module of its own, which make e2e-cni alone builds.

@@ -11,20 +11,24 @@ import (
 	"time"
 )
 
-// AuditLog is the API server's record of requests: who, with which user agent, did what to which object; no bodies (level Metadata).
+// AuditLog is the API server's record of requests: who, with which user agent, did what to which
+// object; no bodies (level Metadata).
 type AuditLog struct {
 	// Enabled turns it on.
 	Enabled bool
 	// Path is the file; empty is audit.log in the log folder.
 	Path string
-	// Reads records get, list and watch too. Without it the log stays small: simulated kubelets and controllers mostly read.
+	// Reads records get, list and watch too. Without it the log stays small: simulated kubelets and
+	// controllers mostly read.
 	Reads bool
 }
 
-// stageComplete is the one stage recorded: every request once, when its answer is known (a watch: when it ends).
+// stageComplete is the one stage recorded: every request once, when its answer is known (a watch:
+// when it ends).
 const stageComplete = "ResponseComplete"
 
-// auditPolicy drops the stages that would record a request twice. A request that panics is recorded at the stage Panic.
+// auditPolicy drops the stages that would record a request twice. A request that panics is recorded
+// at the stage Panic.
 const (
 	auditPolicy = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived", "ResponseStarted"], "rules": [%s{"level": "Metadata"}]}`
 	noReads     = `{"level": "None", "verbs": ["get", "list", "watch"]}, `
@@ -107,7 +111,8 @@ func ByUserAgent(prefix string) AuditFilter {
 	return func(e AuditEvent) bool { return strings.HasPrefix(e.UserAgent, prefix) }
 }
 
-// ByResource selects one resource, for example ("pods", "") or ("pods", "binding"). Subresources count as themselves only.
+// ByResource selects one resource, for example ("pods", "") or ("pods", "binding"). Subresources
+// count as themselves only.
 func ByResource(resource, subresource string) AuditFilter {
 	return func(e AuditEvent) bool { return e.Resource == resource && e.Subresource == subresource }
 }
@@ -129,15 +134,17 @@ func Accepted() AuditFilter {
 	return func(e AuditEvent) bool { return e.Code < 400 }
 }
 
-// CountWrites counts the writes in the audit log at path that pass every filter. The server writes the line right after the answer, so a request that was
-// answered a moment ago may be missing; tests that expect a number poll, those that expect silence wait first.
+// CountWrites counts the writes in the audit log at path that pass every filter. The server writes
+// the line right after the answer, so a request that was answered a moment ago may be missing;
+// tests that expect a number poll, those that expect silence wait first.
 func CountWrites(path string, filters ...AuditFilter) (int, error) {
 	events, err := ReadAuditLog(path, append([]AuditFilter{AuditEvent.IsWrite}, filters...)...)
 	return len(events), err
 }
 
-// ReadAuditLog returns the answered requests in the audit log at path that pass every filter, in the order they were answered. A line
-// that is being written is left out. Errors: the file is missing, or a line is not an audit event.
+// ReadAuditLog returns the answered requests in the audit log at path that pass every filter, in
+// the order they were answered. A line that is being written is left out. Errors: the file is
+// missing, or a line is not an audit event.
 func ReadAuditLog(path string, filters ...AuditFilter) ([]AuditEvent, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// eventually repeats a check of something that another process does, until it is nil or 30 s are over.
+// eventually repeats a check of something that another process does, until it is nil or 30 s are
+// over.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
 	deadline := time.NewTimer(30 * time.Second)
@@ -33,7 +34,8 @@ func eventually(t *testing.T, what string, check func() error) {
 	}
 }
 
-// processGone reads /proc where there is one, because where nobody reaps orphans a dead process stays as a zombie that signal 0 reaches.
+// processGone reads /proc where there is one, because where nobody reaps orphans a dead process
+// stays as a zombie that signal 0 reaches.
 func processGone(pid int) error {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err == nil {

@@ -19,26 +19,32 @@ import (
 var (
 	// ErrNoGo means that the binaries are not built yet and there is no go command to build them with.
 	ErrNoGo = errors.New("the go command is not in PATH; it is needed once to build the programs that tests run")
-	// ErrModulesUnreachable means that a module is neither in the module cache nor could it be fetched.
+	// ErrModulesUnreachable means that a module is neither in the module cache nor could it be
+	// fetched.
 	ErrModulesUnreachable = errors.New("the Go modules cannot be fetched; check the network, GOPROXY and HTTPS_PROXY")
 )
 
 // fetchFailure matches what the go command prints when a module proxy does not answer.
-var fetchFailure = regexp.MustCompile(`dial tcp|no such host|proxyconnect|i/o timeout|TLS handshake|module lookup disabled|connection refused|connection reset|server misbehaving|unrecognized import path`)
+var fetchFailure = regexp.MustCompile(
+	`dial tcp|no such host|proxyconnect|i/o timeout|TLS handshake|module lookup disabled|connection refused|connection reset|server misbehaving|unrecognized import path`,
+)
 
 const (
 	progressInterval = 3 * time.Second
 	lockInterval     = 200 * time.Millisecond
 )
 
-// Build returns the binaries of the control plane and builds them first if this machine has none for this version yet. They stay in
-// ${XDG_CACHE_HOME:-$HOME/.cache}/stratos/<key> (350 MiB), where the key names the Kubernetes version, the platform and a hash of what is
-// built. Of several processes that call it at once, one builds and the others wait.
+// Build returns the binaries of the control plane and builds them first if this machine has none
+// for this version yet. They stay in ${XDG_CACHE_HOME:-$HOME/.cache}/stratos/<key> (350 MiB), where
+// the key names the Kubernetes version, the platform and a hash of what is built. Of several
+// processes that call it at once, one builds and the others wait.
 //
-// It needs the go command, and the module proxy unless the module cache has everything. The caller's GOFLAGS, GOWORK, GOOS, GOARCH and
-// CGO_ENABLED have no influence. progress gets one line every three seconds while it builds and may be nil.
+// It needs the go command, and the module proxy unless the module cache has everything. The
+// caller's GOFLAGS, GOWORK, GOOS, GOARCH and CGO_ENABLED have no influence. progress gets one line
+// every three seconds while it builds and may be nil.
 //
-// Errors wrap [ErrNoGo], [ErrModulesUnreachable], the context's error or the tail of the go command's output.
+// Errors wrap [ErrNoGo], [ErrModulesUnreachable], the context's error or the tail of the go
+// command's output.
 func Build(ctx context.Context, progress io.Writer) (Binaries, error) {
 	r, err := kubernetesRecipe()
 	if err != nil {
@@ -51,7 +57,8 @@ func Build(ctx context.Context, progress io.Writer) (Binaries, error) {
 	return binariesIn(dir, r.Version), nil
 }
 
-// Build does for any recipe what the function [Build] does for the control plane, and returns the folder with the programs and files.
+// Build does for any recipe what the function [Build] does for the control plane, and returns the
+// folder with the programs and files.
 func (r Recipe) Build(ctx context.Context, progress io.Writer) (string, error) {
 	if progress == nil {
 		progress = io.Discard
@@ -81,7 +88,8 @@ func (r Recipe) Build(ctx context.Context, progress io.Writer) (string, error) {
 	return target, nil
 }
 
-// cacheFolder does not use os.UserCacheDir, which on macOS is a folder with a blank in its name that people do not look into.
+// cacheFolder does not use os.UserCacheDir, which on macOS is a folder with a blank in its name
+// that people do not look into.
 func cacheFolder() (string, error) {
 	if dir := os.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "stratos"), nil
@@ -93,10 +101,12 @@ func cacheFolder() (string, error) {
 	return filepath.Join(home, ".cache", "stratos"), nil
 }
 
-// complete looks at each file, although folders appear whole, because cache cleaners delete single files.
+// complete looks at each file, although folders appear whole, because cache cleaners delete single
+// files.
 func (r Recipe) complete(dir string) bool {
 	for _, c := range r.Commands {
-		if info, err := os.Stat(filepath.Join(dir, c.Name)); err != nil || !info.Mode().IsRegular() || info.Mode()&0o100 == 0 {
+		if info, err := os.Stat(filepath.Join(dir, c.Name)); err != nil || !info.Mode().IsRegular() ||
+			info.Mode()&0o100 == 0 {
 			return false
 		}
 	}
@@ -123,8 +133,8 @@ func (r Recipe) lock(ctx context.Context, path string, progress io.Writer) (*fil
 	return lock, nil
 }
 
-// buildInto fills a new folder beside the target and renames it, so that a build that dies half-way leaves nothing that looks built.
-// The caller holds the lock.
+// buildInto fills a new folder beside the target and renames it, so that a build that dies half-way
+// leaves nothing that looks built. The caller holds the lock.
 func (r Recipe) buildInto(ctx context.Context, target string, progress io.Writer) error {
 	goCommand, err := exec.LookPath("go")
 	if err != nil {
@@ -145,7 +155,8 @@ func (r Recipe) buildInto(ctx context.Context, target string, progress io.Writer
 	started := time.Now()
 	for i, c := range r.Commands {
 		step := buildStep{command: c, goCommand: goCommand, module: module, output: filepath.Join(out, c.Name),
-			label: fmt.Sprintf("%s: building %s (%d of %d)", r.Name, c.Name, i+1, len(r.Commands)), started: started, progress: progress}
+			label: fmt.Sprintf("%s: building %s (%d of %d)", r.Name, c.Name, i+1, len(r.Commands)), started: started,
+			progress: progress}
 		if err := step.run(ctx); err != nil {
 			return err
 		}
@@ -215,7 +226,8 @@ type buildStep struct {
 }
 
 func (s buildStep) run(ctx context.Context) error {
-	cmd := exec.Command(s.goCommand, "build", "-v", "-trimpath", "-buildvcs=false", "-ldflags", s.command.LDFlags, "-o", s.output, s.command.Package)
+	cmd := exec.Command(s.goCommand, "build", "-v", "-trimpath", "-buildvcs=false", "-ldflags", s.command.LDFlags, "-o",
+		s.output, s.command.Package)
 	cmd.Dir = s.module
 	cmd.Env = buildEnvironment(os.Environ())
 	output := &buildOutput{}
@@ -253,10 +265,13 @@ func (s buildStep) explain(err error, tail string) error {
 	}
 }
 
-// buildEnvironment is the caller's, less what would change the binaries or refuse the build: -mod=vendor or -mod=mod in GOFLAGS, a workspace
-// that does not know this module, another platform's GOOS. GOFLAGS is set rather than cleared, because an empty value falls back to `go env -w`.
+// buildEnvironment is the caller's, less what would change the binaries or refuse the build:
+// -mod=vendor or -mod=mod in GOFLAGS, a workspace that does not know this module, another
+// platform's GOOS. GOFLAGS is set rather than cleared, because an empty value falls back to
+// `go env -w`.
 func buildEnvironment(inherited []string) []string {
-	fixed := []string{"GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0", "GO111MODULE=on", "GOOS=" + runtime.GOOS, "GOARCH=" + runtime.GOARCH}
+	fixed := []string{"GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0", "GO111MODULE=on", "GOOS=" + runtime.GOOS,
+		"GOARCH=" + runtime.GOARCH}
 	kept := make([]string, 0, len(inherited)+len(fixed))
 	for _, entry := range inherited {
 		name, _, _ := strings.Cut(entry, "=")

@@ -155,7 +155,8 @@ func TestCancelledBuildLeavesNothing(t *testing.T) {
 	if err := os.MkdirAll(stale, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // long enough to start the go command, too short to link
+	// long enough to start the go command, too short to link
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := Build(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("Build: %v, want %v", err, context.DeadlineExceeded)
@@ -186,7 +187,8 @@ func TestBuildIgnoresTheCallersGoSettings(t *testing.T) {
 	if !strings.Contains(progress.String(), "building etcd (1 of 1)") {
 		t.Errorf("progress = %q, want it to name the binary", progress.String())
 	}
-	if text, err := os.ReadFile(filepath.Join(target, "help.go")); err != nil || !strings.Contains(string(text), "package etcdmain") {
+	if text, err := os.ReadFile(filepath.Join(target, "help.go")); err != nil ||
+		!strings.Contains(string(text), "package etcdmain") {
 		t.Errorf("the file of the module is not beside the program: %v", err)
 	}
 	if !r.complete(target) {
@@ -223,7 +225,8 @@ func TestCacheKey(t *testing.T) {
 
 func TestBuildOutput(t *testing.T) {
 	var output buildOutput
-	for _, part := range []string{"k8s.io/api/core/v1\nk8s.io/", "api/apps/v1\n", "# k8s.io/broken\nfile.go:1: undefined: x\n", "go: cut o", "ff"} {
+	for _, part := range []string{"k8s.io/api/core/v1\nk8s.io/", "api/apps/v1\n",
+		"# k8s.io/broken\nfile.go:1: undefined: x\n", "go: cut o", "ff"} {
 		if _, err := output.Write([]byte(part)); err != nil {
 			t.Fatal(err)
 		}

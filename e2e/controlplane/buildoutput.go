@@ -9,9 +9,11 @@ import (
 // keptLines is how much of the go command's complaints an error repeats.
 const keptLines = 20
 
-// buildOutput reads what `go build -v` prints: one import path per compiled package, and between them whatever went wrong.
+// buildOutput reads what `go build -v` prints: one import path per compiled package, and between
+// them whatever went wrong.
 type buildOutput struct {
-	// mu guards all below: os/exec writes from one goroutine while the progress line reads from another.
+	// mu guards all below: os/exec writes from one goroutine while the progress line reads from
+	// another.
 	mu       sync.Mutex
 	rest     []byte
 	compiled int

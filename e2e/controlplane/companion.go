@@ -2,8 +2,10 @@ package controlplane
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"path/filepath"
+	"strconv"
 )
 
 // Companion describes a process that a test runs beside the control plane, such as Stratos itself.
@@ -19,8 +21,8 @@ type Companion struct {
 	URL, ReadyPath string
 }
 
-// NewCompanion returns a process that is not running yet. It ends like a component: with this process, at the latest. Stop the
-// companions before [ControlPlane.Stop].
+// NewCompanion returns a process that is not running yet. It ends like a component: with this
+// process, at the latest. Stop the companions before [ControlPlane.Stop].
 func (c *ControlPlane) NewCompanion(o Companion) *Process {
 	return &Process{
 		name: o.Name, path: o.Path, args: o.Args, env: o.Env, url: o.URL,
@@ -30,12 +32,29 @@ func (c *ControlPlane) NewCompanion(o Companion) *Process {
 	}
 }
 
-// FreeAddress returns a loopback address that nothing listens on now. Unlike the components' ports it is not held, so another process could
-// take it before the companion does; its start then fails and says so.
+// FreeAddress returns a loopback address for a companion. No other call gets it, in this process or
+// another, while this process lives, and the kernel gives its port to nobody who asks for any port.
 func FreeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
+	const tries = 1000
+	for range tries {
+		//nolint:gosec // not a secret
+		port := lowestCompanionPort + rand.IntN(highestCompanionPort-lowestCompanionPort+1)
+		if !holdPort(port) {
+			continue
+		}
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		listener, err := net.Listen("tcp4", address)
+		if err == nil {
+			return address, listener.Close()
+		}
 	}
-	return listener.Addr().String(), listener.Close()
+	return "", fmt.Errorf("find a free port: none of %d tried between %d and %d is free",
+		tries, lowestCompanionPort, highestCompanionPort)
 }
+
+// The ports of companions lie below those of NodePorts, and below those that kernels give to
+// connections and to listeners that ask for any port.
+const (
+	lowestCompanionPort  = 15000
+	highestCompanionPort = 29999
+)

@@ -31,7 +31,8 @@ func (c *ControlPlane) etcdProcess() *Process {
 		"--socket-reuse-port=true", // the port is reserved by a socket of ours
 		// An fsync per write would make every latency that is measured here that of the disk.
 		"--unsafe-no-fsync=true",
-		"--quota-backend-bytes=" + strconv.Itoa(8<<30), // events of a burst of pods on thousands of nodes pass the default of 2 GiB
+		// events of a burst of pods on thousands of nodes pass the default of 2 GiB
+		"--quota-backend-bytes=" + strconv.Itoa(8<<30),
 		"--log-level=warn",
 	})
 }
@@ -61,10 +62,12 @@ func (c *ControlPlane) apiServerProcess() *Process {
 		"--allow-privileged=true", // DaemonSets of CNI agents are, and tests apply them as they are
 		// A loopback address is no valid endpoint, so the reconciler would complain every 10 s.
 		"--endpoint-reconciler-type=none",
-		// The defaults (400 and 200) make simulated kubelets of thousands of nodes queue behind each other on one machine.
+		// The defaults (400 and 200) make simulated kubelets of thousands of nodes queue behind each
+		// other on one machine.
 		"--max-requests-inflight=1600",
 		"--max-mutating-requests-inflight=800",
-		// Without it a stop waits up to 60 s for clients to end their watches, which they never do; with it 2 s.
+		// Without it a stop waits up to 60 s for clients to end their watches, which they never do; with
+		// it 2 s.
 		"--shutdown-send-retry-after=true",
 	}
 	args = append(args, c.servingArgs(c.ports.apiServer)...)
@@ -93,10 +96,12 @@ func (c *ControlPlane) controllerManagerProcess() *Process {
 	args = append(args, durationArg("--node-monitor-grace-period", c.options.NodeMonitorGracePeriod)...)
 	args = append(args, durationArg("--node-monitor-period", c.options.NodeMonitorPeriod)...)
 	args = append(args, c.options.ControllerManagerArgs...)
-	return c.newProcess("kube-controller-manager", c.binaries.ControllerManager, "https", "/healthz", c.ports.controllerManager, args)
+	return c.newProcess("kube-controller-manager", c.binaries.ControllerManager, "https", "/healthz",
+		c.ports.controllerManager, args)
 }
 
-// servingArgs are the same for every Kubernetes component. One certificate serves all: they differ by port only.
+// servingArgs are the same for every Kubernetes component. One certificate serves all: they differ
+// by port only.
 func (c *ControlPlane) servingArgs(at *port) []string {
 	return []string{
 		"--bind-address=127.0.0.1",

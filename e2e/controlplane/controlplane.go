@@ -22,17 +22,21 @@ type Options struct {
 	Progress io.Writer
 	// StartTimeout is how long one component may take to become ready; 0 is 90 s.
 	StartTimeout time.Duration
-	// LogDir keeps the logs there after Stop; empty puts them into the data folder, which Stop removes.
+	// LogDir keeps the logs there after Stop; empty puts them into the data folder, which Stop
+	// removes.
 	LogDir string
 
-	// DefaultScheduler starts a kube-scheduler with the default configuration, without leader election.
+	// DefaultScheduler starts a kube-scheduler with the default configuration, without leader
+	// election.
 	DefaultScheduler bool
-	// NodeAuthorizer adds the Node authorizer and the NodeRestriction plugin, for tests in which every node has an identity of its own.
+	// NodeAuthorizer adds the Node authorizer and the NodeRestriction plugin, for tests in which every
+	// node has an identity of its own.
 	NodeAuthorizer bool
 	// AuditLog records requests; see CountWrites.
 	AuditLog AuditLog
 
-	// NodeMonitorGracePeriod is kube-controller-manager's time from the last heartbeat to Ready=Unknown; 0 is its default (50 s in 1.36).
+	// NodeMonitorGracePeriod is kube-controller-manager's time from the last heartbeat to
+	// Ready=Unknown; 0 is its default (50 s in 1.36).
 	NodeMonitorGracePeriod time.Duration
 	// NodeMonitorPeriod is how often it looks at the nodes; 0 is its default (5 s).
 	NodeMonitorPeriod time.Duration
@@ -80,10 +84,11 @@ type ControlPlane struct {
 // ports of the components that exist once.
 type ports struct{ etcd, etcdPeer, apiServer, controllerManager *port }
 
-// Start starts a control plane with empty storage and returns when it is of use: API server ready, controllers running, the namespace default
-// able to take pods, the default scheduler (if asked for) synchronized. The context bounds the start, not the control plane's life; call
-// Stop to end it. The components also end when this process dies in any way (Linux only). On an error nothing stays behind, and
-// the error ends with the tail of the failing component's log.
+// Start starts a control plane with empty storage and returns when it is of use: API server ready,
+// controllers running, the namespace default able to take pods, the default scheduler (if asked
+// for) synchronized. The context bounds the start, not the control plane's life; call Stop to end
+// it. The components also end when this process dies in any way (Linux only). On an error nothing
+// stays behind, and the error ends with the tail of the failing component's log.
 func Start(ctx context.Context, options Options) (_ *ControlPlane, err error) {
 	c := &ControlPlane{options: options}
 	if err := c.findBinaries(ctx); err != nil {
@@ -97,7 +102,8 @@ func Start(ctx context.Context, options Options) (_ *ControlPlane, err error) {
 	if err := c.prepare(); err != nil {
 		return nil, fmt.Errorf("prepare the control plane: %w", err)
 	}
-	// Each needs the one before it. The scheduler could come up beside kube-controller-manager, but on two cores that gains nothing.
+	// Each needs the one before it. The scheduler could come up beside kube-controller-manager, but on
+	// two cores that gains nothing.
 	for _, process := range []*Process{c.etcd, c.apiServer, c.controllerManager} {
 		if err := process.Start(ctx); err != nil {
 			return nil, err
@@ -145,7 +151,8 @@ func (c *ControlPlane) prepare() error {
 		return err
 	}
 	c.etcd, c.apiServer, c.controllerManager = c.etcdProcess(), c.apiServerProcess(), c.controllerManagerProcess()
-	// Healthy is not yet working: until the controllers have made this account, admission refuses pods in the namespace default.
+	// Healthy is not yet working: until the controllers have made this account, admission refuses pods
+	// in the namespace default.
 	account := c.client.probe(c.apiServerURL() + "/api/v1/namespaces/default/serviceaccounts/default")
 	c.controllerManager.ready = all(c.controllerManager.ready, account)
 	return nil
@@ -178,8 +185,9 @@ func (c *ControlPlane) makeFolders() error {
 	return nil
 }
 
-// sweepFolders removes what control planes left behind whose process was killed: their lock went with it. Folders of the last minute are left
-// alone, because between making a folder and locking it there is a moment without a lock.
+// sweepFolders removes what control planes left behind whose process was killed: their lock went
+// with it. Folders of the last minute are left alone, because between making a folder and locking
+// it there is a moment without a lock.
 func sweepFolders(temporary string, now time.Time) error {
 	locks, err := filepath.Glob(filepath.Join(temporary, folderPrefix+"*", "lock"))
 	if err != nil {
@@ -243,15 +251,17 @@ func (c *ControlPlane) Schedulers() []*Process {
 	return slices.Clone(c.schedulers)
 }
 
-// StopAPIServer ends kube-apiserver as an upgrade would: for about two seconds requests get 429, then connections are refused. Use APIServer().Kill() for a crash. The data stays in etcd.
+// StopAPIServer ends kube-apiserver as an upgrade would: for about two seconds requests get 429,
+// then connections are refused. Use APIServer().Kill() for a crash. The data stays in etcd.
 func (c *ControlPlane) StopAPIServer() error { return c.apiServer.Stop() }
 
-// StartAPIServer starts kube-apiserver again at the same address and waits until it is ready. The other components reconnect on their own,
-// which can take them some seconds more.
+// StartAPIServer starts kube-apiserver again at the same address and waits until it is ready. The
+// other components reconnect on their own, which can take them some seconds more.
 func (c *ControlPlane) StartAPIServer(ctx context.Context) error { return c.apiServer.Start(ctx) }
 
-// Stop stops every component in the reverse order of its start and removes the data. It is safe to call more than once. An error means that a
-// component had to be killed or a file could not be removed.
+// Stop stops every component in the reverse order of its start and removes the data. It is safe to
+// call more than once. An error means that a component had to be killed or a file could not be
+// removed.
 func (c *ControlPlane) Stop() error {
 	c.mu.Lock()
 	stopped := c.stopped

@@ -58,10 +58,12 @@ func podManifest(name, scheduler string) string {
 		"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}]}}`, name, scheduler)
 }
 
-// TestControlPlane shares one control plane, because each costs seconds; its parts do not depend on each other's objects.
+// TestControlPlane shares one control plane, because each costs seconds; its parts do not depend on
+// each other's objects.
 func TestControlPlane(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	plane := startPlane(t, Options{DefaultScheduler: true, NodeMonitorPeriod: time.Second, AuditLog: AuditLog{Enabled: true}})
+	plane := startPlane(t, Options{DefaultScheduler: true, NodeMonitorPeriod: time.Second,
+		AuditLog: AuditLog{Enabled: true}})
 	mustKubectl(t, plane, nodeManifest("ready"), "create", "-f", "-")
 
 	t.Run("a deployment gets its pods and a scheduled node", func(t *testing.T) { testDeployment(t, plane) })
@@ -74,16 +76,27 @@ func TestControlPlane(t *testing.T) {
 
 func testDeployment(t *testing.T, plane *ControlPlane) {
 	version := mustKubectl(t, plane, "", "version")
-	for _, want := range []string{"Client Version: " + plane.KubernetesVersion(), "Server Version: " + plane.KubernetesVersion()} {
+	for _, want := range []string{"Client Version: " + plane.KubernetesVersion(), "Server Version: " +
+		plane.KubernetesVersion()} {
 		if !strings.Contains(version, want) {
 			t.Errorf("kubectl version says %q, want %q", version, want)
 		}
 	}
 	mustKubectl(t, plane, "", "create", "deployment", "web", "--image=web", "--replicas=2")
-	wantOutput(t, plane, "ready ready ", "get", "pods", "-l", "app=web", "-o", `jsonpath={range .items[*]}{.spec.nodeName} {end}`)
+	wantOutput(t, plane, "ready ready ", "get", "pods", "-l", "app=web", "-o",
+		`jsonpath={range .items[*]}{.spec.nodeName} {end}`)
 	// Admission plugins of the default set: DefaultTolerationSeconds, ServiceAccount, Priority.
-	wantOutput(t, plane, "300 default 0", "get", "pods", "-l", "app=web", "-o",
-		`jsonpath={.items[0].spec.tolerations[0].tolerationSeconds} {.items[0].spec.serviceAccountName} {.items[0].spec.priority}`)
+	wantOutput(
+		t,
+		plane,
+		"300 default 0",
+		"get",
+		"pods",
+		"-l",
+		"app=web",
+		"-o",
+		`jsonpath={.items[0].spec.tolerations[0].tolerationSeconds} {.items[0].spec.serviceAccountName} {.items[0].spec.priority}`,
+	)
 }
 
 func testSecondScheduler(t *testing.T, plane *ControlPlane) {
@@ -123,18 +136,21 @@ func testAudit(t *testing.T, plane *ControlPlane) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := kubectl(t, plane, bob, "", "create", "configmap", "bob"); err == nil || !strings.Contains(err.Error(), "forbidden") {
+	if _, err := kubectl(t, plane, bob, "", "create", "configmap", "bob"); err == nil ||
+		!strings.Contains(err.Error(), "forbidden") {
 		t.Errorf("a user without rights: %v, want Forbidden", err)
 	}
 	for name, want := range map[string]struct {
 		count   int
 		filters []AuditFilter
 	}{
-		"alice":                {3, []AuditFilter{ByUser("alice@example.com"), ByUserAgent("kubectl/" + plane.KubernetesVersion())}},
-		"bob, refused":         {1, []AuditFilter{ByUser("bob")}},
-		"bob, accepted":        {0, []AuditFilter{ByUser("bob"), Accepted()}},
-		"pods of a controller": {2, []AuditFilter{ByUser("system:serviceaccount:kube-system:replicaset-controller"), ByResource("pods", "")}},
-		"bindings":             {3, []AuditFilter{ByUser(schedulerUser), ByResource("pods", "binding")}},
+		"alice": {3, []AuditFilter{ByUser("alice@example.com"),
+			ByUserAgent("kubectl/" + plane.KubernetesVersion())}},
+		"bob, refused":  {1, []AuditFilter{ByUser("bob")}},
+		"bob, accepted": {0, []AuditFilter{ByUser("bob"), Accepted()}},
+		"pods of a controller": {2, []AuditFilter{ByUser("system:serviceaccount:kube-system:replicaset-controller"),
+			ByResource("pods", "")}},
+		"bindings": {3, []AuditFilter{ByUser(schedulerUser), ByResource("pods", "binding")}},
 	} {
 		eventually(t, name, func() error {
 			got, err := CountWrites(plane.AuditLogPath(), want.filters...)
@@ -157,7 +173,8 @@ func testOutage(t *testing.T, plane *ControlPlane) {
 	if plane.APIServer().PID() != 0 {
 		t.Error("the API server has a PID after its stop")
 	}
-	if _, err := kubectl(t, plane, plane.Kubeconfig(), "", "get", "configmap", "before"); err == nil || !strings.Contains(err.Error(), "refused") {
+	if _, err := kubectl(t, plane, plane.Kubeconfig(), "", "get", "configmap", "before"); err == nil ||
+		!strings.Contains(err.Error(), "refused") {
 		t.Errorf("kubectl during the outage: %v, want connection refused", err)
 	}
 	if err := plane.StartAPIServer(t.Context()); err != nil {
@@ -217,15 +234,18 @@ func TestTwoControlPlanesSideBySide(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	logs := t.TempDir()
 	first := startPlane(t, Options{LogDir: logs})
-	second := startPlane(t, Options{NodeMonitorPeriod: time.Second, NodeMonitorGracePeriod: 2 * time.Second, NodeAuthorizer: true})
+	second := startPlane(t, Options{NodeMonitorPeriod: time.Second, NodeMonitorGracePeriod: 2 * time.Second,
+		NodeAuthorizer: true})
 	mustKubectl(t, first, "", "create", "configmap", "mine")
-	if _, err := kubectl(t, second, second.Kubeconfig(), "", "get", "configmap", "mine"); err == nil || !strings.Contains(err.Error(), "NotFound") {
+	if _, err := kubectl(t, second, second.Kubeconfig(), "", "get", "configmap", "mine"); err == nil ||
+		!strings.Contains(err.Error(), "NotFound") {
 		t.Errorf("the other's object: %v, want NotFound", err)
 	}
 
 	// The grace period is the one asked for: nobody renews this node's heartbeat.
 	mustKubectl(t, second, nodeManifest("silent"), "create", "-f", "-")
-	wantOutput(t, second, "Unknown", "get", "node", "silent", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
+	wantOutput(t, second, "Unknown", "get", "node", "silent", "-o",
+		`jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
 	testNodeAuthorizer(t, second)
 
 	if err := first.Stop(); err != nil {
@@ -248,7 +268,8 @@ func testNodeAuthorizer(t *testing.T, plane *ControlPlane) {
 	if _, err := kubectl(t, plane, kubelet, "", "annotate", "node", "silent", "a=b"); err != nil {
 		t.Errorf("its own node: %v", err)
 	}
-	if _, err := kubectl(t, plane, kubelet, "", "annotate", "node", "other", "a=b"); err == nil || !strings.Contains(err.Error(), "Forbidden") {
+	if _, err := kubectl(t, plane, kubelet, "", "annotate", "node", "other", "a=b"); err == nil ||
+		!strings.Contains(err.Error(), "Forbidden") {
 		t.Errorf("another's node: %v, want Forbidden", err)
 	}
 }

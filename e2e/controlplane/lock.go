@@ -10,13 +10,15 @@ import (
 	"time"
 )
 
-// Lock takes the lock file, which need not exist, and waits while another process has it. Closing it, or the death of the process, gives it
-// back. It is for what several test binaries prepare in one place.
+// Lock takes the lock file, which need not exist, and waits while another process has it. Closing
+// it, or the death of the process, gives it back. It is for what several test binaries prepare in
+// one place.
 func Lock(ctx context.Context, path string) (io.Closer, error) {
 	return waitForLock(ctx, path, func() {})
 }
 
-// waitForLock polls rather than blocks, so that the context can end the wait. It calls waiting before each pause.
+// waitForLock polls rather than blocks, so that the context can end the wait. It calls waiting
+// before each pause.
 func waitForLock(ctx context.Context, path string, waiting func()) (*fileLock, error) {
 	tick := time.NewTicker(lockInterval)
 	defer tick.Stop()
@@ -34,7 +36,8 @@ func waitForLock(ctx context.Context, path string, waiting func()) (*fileLock, e
 	}
 }
 
-// fileLock is held until Close or the death of the process, whichever comes first; that is why it is flock and not a file's existence.
+// fileLock is held until Close or the death of the process, whichever comes first; that is why it
+// is flock and not a file's existence.
 type fileLock struct{ file *os.File }
 
 // tryLock returns nil without an error if another process or another fileLock holds the lock.
@@ -53,5 +56,6 @@ func tryLock(path string) (*fileLock, error) {
 	return &fileLock{file: file}, nil
 }
 
-// Close releases the lock. The file stays: whoever deleted it would let two processes lock two files of the same name.
+// Close releases the lock. The file stays: without it two processes could lock two files of the
+// same name.
 func (l *fileLock) Close() error { return l.file.Close() }

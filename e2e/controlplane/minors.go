@@ -11,16 +11,19 @@ import (
 	"strings"
 )
 
-// Files of these names, because a folder with a go.mod is a module of its own, and from another module nothing can be embedded.
+// Files of these names, because a folder with a go.mod is a module of its own, and from another
+// module nothing can be embedded.
 //
 //go:embed minors/*.mod minors/*.sum
 var minorFiles embed.FS
 
-// ErrNoMinor means that no module file pins a version of the Kubernetes minor; compare with errors.Is.
+// ErrNoMinor means that no module file pins a version of the Kubernetes minor; compare with
+// errors.Is.
 var ErrNoMinor = errors.New("no module file for this Kubernetes minor")
 
-// Minors are the Kubernetes minors that a control plane can be built of, such as "1.34", oldest first. The last is that of [Build]. To add
-// an older one, put its module file and checksums into the folder minors; docs/development.md says how.
+// Minors are the Kubernetes minors that a control plane can be built of, such as "1.34", oldest
+// first. The last is that of [Build]. To add an older one, put its module file and checksums into
+// the folder minors; docs/development.md says how.
 func Minors() []string {
 	var minors []string
 	entries, _ := minorFiles.ReadDir("minors") // embedded, so it is there
@@ -41,8 +44,9 @@ func newestMinor() string {
 	return match[2] + "." + match[3]
 }
 
-// BuildMinor does for a Kubernetes minor, such as "1.34", what [Build] does for the newest, which an empty minor means too. Of an older minor
-// it builds kube-apiserver, kube-controller-manager and kube-scheduler (256 MiB); etcd and kubectl are those of Build.
+// BuildMinor does for a Kubernetes minor, such as "1.34", what [Build] does for the newest, which
+// an empty minor means too. Of an older minor it builds kube-apiserver, kube-controller-manager and
+// kube-scheduler (256 MiB); etcd and kubectl are those of Build.
 //
 // Errors are those of Build, or wrap [ErrNoMinor].
 func BuildMinor(ctx context.Context, minor string, progress io.Writer) (Binaries, error) {

@@ -23,8 +23,8 @@ func recipeOf(t *testing.T, minor string) Recipe {
 	return r
 }
 
-// TestModuleFilesPinOneVersion: a staging module that was left behind at another patch, or another minor, would build something that
-// nobody ever released.
+// TestModuleFilesPinOneVersion: a staging module that was left behind at another patch, or another
+// minor, would build something that nobody ever released.
 func TestModuleFilesPinOneVersion(t *testing.T) {
 	minors := Minors()
 	if len(minors) < 3 || !slices.IsSorted(minors) {

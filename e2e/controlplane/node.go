@@ -15,8 +15,10 @@ var nodeModuleFile string
 //go:embed node.sum
 var nodeModuleSums string
 
-// BuildNode returns a folder with kubelet, kubeadm and kube-proxy of the version that [Build] has, for those who make a real node: the suites in e2e/kind
-// do so where nobody can pull a node image. It builds and caches them as [Build] does, apart from the control plane, which most people need without nodes.
+// BuildNode returns a folder with kubelet, kubeadm and kube-proxy of the version that [Build] has,
+// for those who make a real node: the suites in e2e/kind do so where nobody can pull a node image.
+// It builds and caches them as [Build] does, apart from the control plane, which most people need
+// without nodes.
 func BuildNode(ctx context.Context, progress io.Writer) (string, error) {
 	r, err := nodeRecipe()
 	if err != nil {
@@ -32,6 +34,7 @@ func nodeRecipe() (Recipe, error) {
 	}
 	linked := r.Commands[0].LDFlags
 	r.Name = "kubernetes-node"
-	r.Commands = []Command{kubernetesCommand("kubelet", linked), kubernetesCommand("kubeadm", linked), kubernetesCommand("kube-proxy", linked)}
+	r.Commands = []Command{kubernetesCommand("kubelet", linked), kubernetesCommand("kubeadm", linked),
+		kubernetesCommand("kube-proxy", linked)}
 	return r, nil
 }

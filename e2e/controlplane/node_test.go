@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestNodeIsOfTheControlPlanesVersion: node.mod is another file than go.mod and shall pin the same Kubernetes, with all its modules.
+// TestNodeIsOfTheControlPlanesVersion: node.mod is another file than go.mod and shall pin the same
+// Kubernetes, with all its modules.
 func TestNodeIsOfTheControlPlanesVersion(t *testing.T) {
 	node, err := nodeRecipe()
 	if err != nil {

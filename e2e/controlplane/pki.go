@@ -22,7 +22,8 @@ const (
 	backdate = time.Hour
 )
 
-// authority signs certificates. Keys are P-256 because RSA keys would take a good part of the start time.
+// authority signs certificates. Keys are P-256 because RSA keys would take a good part of the start
+// time.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -86,7 +87,8 @@ func (a *authority) client(user string, groups ...string) (keyPair, error) {
 func (a *authority) server(name string) (keyPair, error) {
 	template := certificateTemplate(pkix.Name{CommonName: name})
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	template.DNSNames = []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
+	template.DNSNames = []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+		"kubernetes.default.svc.cluster.local"}
 	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback, net.IPv4(10, 96, 0, 1)}
 	return a.issue(template)
 }
@@ -123,7 +125,8 @@ func (p keyPair) write(dir, name string) error {
 	return os.WriteFile(filepath.Join(dir, name+".key"), p.key, 0o600)
 }
 
-// writePKI makes everything the components read from files; the cluster's authority stays in memory for [ControlPlane.UserKubeconfig].
+// writePKI makes everything the components read from files; the cluster's authority stays in memory
+// for [ControlPlane.UserKubeconfig].
 func writePKI(dir string) (*authority, error) {
 	cluster, err := newAuthority("kubernetes")
 	if err != nil {

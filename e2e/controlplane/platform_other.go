@@ -8,10 +8,12 @@ import (
 	"syscall"
 )
 
-// childAttributes has nothing that ends a child with its parent: after a SIGKILL of the parent the components have to be ended by hand.
+// childAttributes has nothing that ends a child with its parent: after a SIGKILL of the parent the
+// components have to be ended by hand.
 func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// port was free when we looked. Another process may take it before the component does; then the start fails and says so.
+// port was free when we looked. Another process may take it before the component does; then the
+// start fails and says so.
 type port struct{ number int }
 
 func reservePort() (*port, error) {
@@ -26,3 +28,7 @@ func reservePort() (*port, error) {
 func (p *port) address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.number)) }
 
 func (p *port) Close() error { return nil }
+
+// holdPort has no names to take here. Two processes that draw the same port in the same moment meet
+// on it.
+func holdPort(int) bool { return true }

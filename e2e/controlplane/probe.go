@@ -28,8 +28,10 @@ func newProber(a *authority) (*prober, error) {
 	roots := x509.NewCertPool()
 	roots.AddCert(a.certificate)
 	return &prober{client: &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
-		// A kept connection would survive in the API server's shutdown and fail the first probe after its restart.
+		TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{certificate},
+			MinVersion: tls.VersionTLS12},
+		// A kept connection would survive in the API server's shutdown and fail the first probe after its
+		// restart.
 		DisableKeepAlives: true,
 		// Proxy stays nil: HTTPS_PROXY is not for loopback.
 	}}}, nil

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// stopGrace is how long a process may take to end after SIGTERM. kube-apiserver drains requests, which take a second or two on loopback.
+	// stopGrace is how long a process may take to end after SIGTERM. kube-apiserver drains requests,
+	// which take a second or two on loopback.
 	stopGrace = 15 * time.Second
 	// readyInterval is short because every wait of every test's start is rounded up to it.
 	readyInterval = 25 * time.Millisecond
@@ -26,8 +27,8 @@ const (
 // ErrRunning is returned by [Process.Start] for a process that has not ended.
 var ErrRunning = errors.New("already running")
 
-// Process is one component of a control plane. It can be ended and started again with the same arguments, port and data; its log
-// is appended to. Methods may be called from several goroutines.
+// Process is one component of a control plane. It can be ended and started again with the same
+// arguments, port and data; its log is appended to. Methods may be called from several goroutines.
 type Process struct {
 	name    string
 	path    string
@@ -42,7 +43,8 @@ type Process struct {
 	// mu guards the fields below.
 	mu      sync.Mutex
 	current *running
-	// retired is set once the control plane is being stopped: a start after that would run on removed data and never end.
+	// retired is set once the control plane is being stopped: a start after that would run on removed
+	// data and never end.
 	retired bool
 }
 
@@ -52,7 +54,8 @@ func (p *Process) Name() string { return p.name }
 // LogPath is the file that takes standard output and error.
 func (p *Process) LogPath() string { return p.logPath }
 
-// URL is the address it serves at, without a trailing slash. All but etcd serve TLS with a certificate of [ControlPlane.CAFile].
+// URL is the address it serves at, without a trailing slash. All but etcd serve TLS with a
+// certificate of [ControlPlane.CAFile].
 func (p *Process) URL() string { return p.url }
 
 // PID is 0 if the process is not running.
@@ -63,7 +66,8 @@ func (p *Process) PID() int {
 	return 0
 }
 
-// Start starts the process unless it runs ([ErrRunning]) or its control plane was stopped ([ErrStopped]) and waits until it is ready. The context bounds the wait, not the process's life.
+// Start starts the process unless it runs ([ErrRunning]) or its control plane was stopped
+// ([ErrStopped]) and waits until it is ready. The context bounds the wait, not the process's life.
 // If it does not get ready it is killed, and the error ends with the tail of its log.
 func (p *Process) Start(ctx context.Context) error {
 	r, err := p.launch()
@@ -124,8 +128,8 @@ func (p *Process) waitReady(ctx context.Context, r *running) error {
 	}
 }
 
-// Stop ends the process with SIGTERM, after 15 s with SIGKILL, and returns when it is gone. Only the SIGKILL is an error; stopping what
-// does not run is none.
+// Stop ends the process with SIGTERM, after 15 s with SIGKILL, and returns when it is gone. Only
+// the SIGKILL is an error; stopping what does not run is none.
 func (p *Process) Stop() error {
 	r := p.alive()
 	if r == nil {
@@ -163,8 +167,8 @@ func (p *Process) Kill() {
 	}
 }
 
-// Signal sends any other signal, for example SIGSTOP and SIGCONT to let the process hang for a while. It is an error if the process
-// does not run.
+// Signal sends any other signal, for example SIGSTOP and SIGCONT to let the process hang for a
+// while. It is an error if the process does not run.
 func (p *Process) Signal(signal os.Signal) error {
 	r := p.alive()
 	if r == nil {
@@ -190,8 +194,9 @@ type running struct {
 	err  error
 }
 
-// launch starts cmd so that the kernel kills it when we die (Linux). The kernel ties that to the thread that forked, not to the process, so
-// that thread is kept until the child is gone: the goroutine that starts it stays locked to its thread and waits there.
+// launch starts cmd so that the kernel kills it when we die (Linux). The kernel ties that to the
+// thread that forked, not to the process, so that thread is kept until the child is gone: the
+// goroutine that starts it stays locked to its thread and waits there.
 func launch(cmd *exec.Cmd) (*running, error) {
 	cmd.SysProcAttr = childAttributes()
 	r := &running{done: make(chan struct{})}
@@ -254,7 +259,8 @@ func (r *running) signalGroup(signal os.Signal) {
 	}
 }
 
-// tailOf returns the last bytes of a file, or why there are none: it is text for an error that is reported anyway.
+// tailOf returns the last bytes of a file, or why there are none: it is text for an error that is
+// reported anyway.
 func tailOf(path string, size int64) string {
 	file, err := os.Open(path)
 	if err != nil {

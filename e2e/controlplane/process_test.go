@@ -13,8 +13,9 @@ import (
 // shellProcess is a component that runs a shell script; it is ready at once.
 func shellProcess(t *testing.T, script string) *Process {
 	t.Helper()
-	p := &Process{name: "script", path: "/bin/sh", args: []string{"-c", script}, logPath: filepath.Join(t.TempDir(), "script.log"),
-		ready: func(context.Context) error { return nil }, timeout: 10 * time.Second}
+	p := &Process{name: "script", path: "/bin/sh", args: []string{"-c", script},
+		logPath: filepath.Join(t.TempDir(), "script.log"),
+		ready:   func(context.Context) error { return nil }, timeout: 10 * time.Second}
 	t.Cleanup(p.Kill)
 	return p
 }
@@ -56,7 +57,8 @@ func TestProcessThatEndsEarlyExplainsItself(t *testing.T) {
 	p := shellProcess(t, "echo flag provided but not defined; exit 3")
 	p.ready = func(context.Context) error { return errors.New("nobody listens") }
 	err := p.Start(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "flag provided but not defined") {
+	if err == nil || !strings.Contains(err.Error(), "exit status 3") ||
+		!strings.Contains(err.Error(), "flag provided but not defined") {
 		t.Errorf("Start: %v, want the exit status and the log", err)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// The module files travel inside the package: with -trimpath nothing in a binary says where its source lies, and a module that was
-// fetched into the module cache cannot be built from in place.
+// The module files travel inside the package: with -trimpath nothing in a binary says where its
+// source lies, and a module that was fetched into the module cache cannot be built from in place.
 //
 //go:embed go.mod
 var moduleFile string
@@ -36,16 +36,18 @@ type Command struct {
 	LDFlags string
 }
 
-// ModuleFile is a file of a module that is wanted beside the programs, such as a CRD; it keeps its name.
+// ModuleFile is a file of a module that is wanted beside the programs, such as a CRD; it keeps its
+// name.
 type ModuleFile struct{ Module, Path string }
 
-// Recipe says what to build from which modules, and under which name of the cache. [Build] has that of the control plane; suites that
-// need more processes, such as another autoscaler, bring theirs.
+// Recipe says what to build from which modules, and under which name of the cache. [Build] has that
+// of the control plane; suites that need more processes, such as another autoscaler, bring theirs.
 type Recipe struct {
-	// Name and Version begin the cache key and are what people are told, for example "kubernetes" and "v1.36.3".
+	// Name and Version begin the cache key and are what people are told, for example "kubernetes" and
+	// "v1.36.3".
 	Name, Version string
-	// ModuleFile and ModuleSums are the text of go.mod and go.sum. With -trimpath nothing in a binary says where its source lies, so the
-	// programs are built in a folder that has just these two.
+	// ModuleFile and ModuleSums are the text of go.mod and go.sum. With -trimpath nothing in a binary
+	// says where its source lies, so the programs are built in a folder that has just these two.
 	ModuleFile, ModuleSums string
 	// Commands are built in this order.
 	Commands []Command
@@ -64,17 +66,20 @@ func kubernetesRecipe() (Recipe, error) {
 	return r, nil
 }
 
-// componentsRecipe builds what has to be of one minor, from the module file that pins its version. The version has to be linked in: a
-// kube-apiserver without it calls itself v0.0.0-master and kubectl warns about the skew.
+// componentsRecipe builds what has to be of one minor, from the module file that pins its version.
+// The version has to be linked in: a kube-apiserver without it calls itself v0.0.0-master and
+// kubectl warns about the skew.
 func componentsRecipe(file, sums string) (Recipe, error) {
 	match := kubernetesRequirement.FindStringSubmatch(file)
 	if match == nil {
 		return Recipe{}, errNoVersion
 	}
 	linked := "-s -w"
-	// The first is what the programs say about themselves, the second what their clients put into the user agent.
+	// The first is what the programs say about themselves, the second what their clients put into the
+	// user agent.
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
-		linked += fmt.Sprintf(" -X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s", pkg, match[1], match[2], match[3])
+		linked += fmt.Sprintf(" -X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s", pkg, match[1],
+			match[2], match[3])
 	}
 	return Recipe{Name: "kubernetes", Version: match[1], ModuleFile: file, ModuleSums: sums, Commands: []Command{
 		kubernetesCommand("kube-apiserver", linked),
@@ -87,8 +92,9 @@ func kubernetesCommand(name, linked string) Command {
 	return Command{Name: name, Package: "k8s.io/kubernetes/cmd/" + name, LDFlags: linked}
 }
 
-// Key is the name of the recipe's folder in the cache. It changes with everything that changes what is built. The Go version is that of the
-// running program, not of the go command in PATH: so a machine without a go command can still use what was built before.
+// Key is the name of the recipe's folder in the cache. It changes with everything that changes what
+// is built. The Go version is that of the running program, not of the go command in PATH: so a
+// machine without a go command can still use what was built before.
 func (r Recipe) Key() string {
 	parts := []string{r.ModuleFile, r.ModuleSums, runtime.Version()}
 	for _, c := range r.Commands {

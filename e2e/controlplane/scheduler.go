@@ -11,10 +11,12 @@ import (
 	"strings"
 )
 
-// KubeconfigPlaceholder is replaced by the path of the scheduler's kubeconfig wherever it stands in [SchedulerOptions].ConfigYAML.
+// KubeconfigPlaceholder is replaced by the path of the scheduler's kubeconfig wherever it stands in
+// [SchedulerOptions].ConfigYAML.
 const KubeconfigPlaceholder = "${KUBECONFIG}"
 
-// defaultSchedulerConfig has no leader election: there is one such scheduler, and an old lease would slow down its restart.
+// defaultSchedulerConfig has no leader election: there is one such scheduler, and an old lease
+// would slow down its restart.
 const defaultSchedulerConfig = `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection:
@@ -23,7 +25,9 @@ clientConnection:
   kubeconfig: ` + KubeconfigPlaceholder + "\n"
 
 var (
-	errNoKubeconfig = errors.New("the scheduler's configuration has a clientConnection without a kubeconfig; write kubeconfig: " + KubeconfigPlaceholder + " into it")
+	errNoKubeconfig = errors.New(
+		"the scheduler's configuration has a clientConnection without a kubeconfig; write kubeconfig: " + KubeconfigPlaceholder + " into it",
+	)
 
 	kubeconfigField       = regexp.MustCompile(`\bkubeconfig["']?\s*:`)
 	clientConnectionField = regexp.MustCompile(`(?m)^["']?clientConnection["']?\s*:`)
@@ -32,12 +36,13 @@ var (
 
 // SchedulerOptions describe one more kube-scheduler.
 type SchedulerOptions struct {
-	// Name is that of the process and its log; empty is kube-scheduler. It must be unique within the control plane. It is not the
-	// schedulerName of a profile.
+	// Name is that of the process and its log; empty is kube-scheduler. It must be unique within the
+	// control plane. It is not the schedulerName of a profile.
 	Name string
-	// ConfigYAML is a KubeSchedulerConfiguration; empty is the default one without leader election. Where it names the kubeconfig it says
-	// KubeconfigPlaceholder or a path; where it has no clientConnection at all, one is appended. Mind that its leader election is on unless it
-	// says otherwise: two schedulers with the same lease take turns instead of working side by side.
+	// ConfigYAML is a KubeSchedulerConfiguration; empty is the default one without leader election.
+	// Where it names the kubeconfig it says KubeconfigPlaceholder or a path; where it has no
+	// clientConnection at all, one is appended. Mind that its leader election is on unless it says
+	// otherwise: two schedulers with the same lease take turns instead of working side by side.
 	ConfigYAML []byte
 	// Kubeconfig is put in place of the placeholder; empty is SchedulerKubeconfig.
 	Kubeconfig string
@@ -45,7 +50,8 @@ type SchedulerOptions struct {
 	Args []string
 }
 
-// StartScheduler starts a stock kube-scheduler and waits until its caches are synchronized. Any number may run at once.
+// StartScheduler starts a stock kube-scheduler and waits until its caches are synchronized. Any
+// number may run at once.
 func (c *ControlPlane) StartScheduler(ctx context.Context, options SchedulerOptions) (*Process, error) {
 	if options.Name == "" {
 		options.Name = "kube-scheduler"
@@ -112,8 +118,9 @@ func (c *ControlPlane) forgetScheduler(process *Process) {
 	}
 }
 
-// schedulerConfig puts the kubeconfig in. The flag --kubeconfig would not do: kube-scheduler ignores it next to --config. We do not parse YAML,
-// because the standard library cannot; what needs a parser is refused.
+// schedulerConfig puts the kubeconfig in. The flag --kubeconfig would not do: kube-scheduler
+// ignores it next to --config. We do not parse YAML, because the standard library cannot; what
+// needs a parser is refused.
 func schedulerConfig(config []byte, kubeconfig string) ([]byte, error) {
 	text := string(config)
 	if strings.TrimSpace(text) == "" {
@@ -121,7 +128,8 @@ func schedulerConfig(config []byte, kubeconfig string) ([]byte, error) {
 	}
 	quoted := strconv.Quote(kubeconfig)
 	// Quoted or not in the original, the path ends up quoted once.
-	for _, form := range []string{`"` + KubeconfigPlaceholder + `"`, `'` + KubeconfigPlaceholder + `'`, KubeconfigPlaceholder} {
+	for _, form := range []string{`"` + KubeconfigPlaceholder + `"`, `'` + KubeconfigPlaceholder + `'`,
+		KubeconfigPlaceholder} {
 		text = strings.ReplaceAll(text, form, quoted)
 	}
 	switch {

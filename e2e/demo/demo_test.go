@@ -26,7 +26,8 @@ const (
 	ec2Cloud  = "/ec2test --"
 )
 
-// parts are the programs that one demo runs beside the cloud; each names a file in the demo's folder for temporary files in its command line.
+// parts are the programs that one demo runs beside the cloud; each names a file in the demo's
+// folder for temporary files in its command line.
 func parts() []string {
 	return []string{"/etcd --", "/kube-apiserver --", "/kube-controller-manager --", "/kube-scheduler --", "/stratos --"}
 }
@@ -40,11 +41,13 @@ type playing struct {
 	text      strings.Builder
 }
 
-// startDemo builds and starts the demo with a folder for temporary files of its own, by which its processes are known.
+// startDemo builds and starts the demo with a folder for temporary files of its own, by which its
+// processes are known.
 func startDemo(t *testing.T, environment ...string) *playing {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "demo")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", binary, ".").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", binary,
+		".").CombinedOutput(); err != nil {
 		t.Fatalf("build the demo: %v\n%s", err, out)
 	}
 	// Not t.TempDir, whose name holds the test's: paths of sockets are short.
@@ -111,7 +114,8 @@ func (p *playing) nothingLeft(t *testing.T) {
 	}
 }
 
-// allThere fails unless each part runs. It also shows that processes sees what nothingLeft must not see.
+// allThere fails unless each part runs. It also shows that processes sees what nothingLeft must not
+// see.
 func (p *playing) allThere(t *testing.T, cloud string) {
 	t.Helper()
 	for _, part := range append(parts(), cloud) {
@@ -198,7 +202,8 @@ func TestDemoOnEC2(t *testing.T) {
 // TestDemoOfAnUnknownProvider ends at once and says which there are.
 func TestDemoOfAnUnknownProvider(t *testing.T) {
 	p := startDemo(t, "PROVIDER=azure")
-	if err := p.end(); err == nil || !strings.Contains(p.errors.String(), "PROVIDER=azure: the demo can play fake and aws") {
+	if err := p.end(); err == nil || !strings.Contains(p.errors.String(),
+		"PROVIDER=azure: the demo can play fake and aws") {
 		t.Errorf("it ended with %v: %s", err, p.errors.String())
 	}
 	p.nothingLeft(t)
@@ -250,7 +255,8 @@ func TestDemoInterrupted(t *testing.T) {
 	p.nothingLeft(t)
 }
 
-// TestDemoFails: a cloud that dies in the middle is no success; the demo says what is missing and keeps the logs.
+// TestDemoFails: a cloud that dies in the middle is no success; the demo says what is missing and
+// keeps the logs.
 func TestDemoFails(t *testing.T) {
 	p := startDemo(t)
 	p.readTo(t, "warm up")
@@ -280,7 +286,8 @@ func TestDemoKept(t *testing.T) {
 	p.readTo(t, "alias kubectl=")
 	_, kubectl, _ := strings.Cut(p.output.Text(), "=")
 	p.readTo(t, "kubectl delete pod hello")
-	out, err := exec.CommandContext(t.Context(), kubectl, "--kubeconfig", kubeconfig, "get", "nodepools", "-o", "name").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), kubectl, "--kubeconfig", kubeconfig, "get", "nodepools", "-o",
+		"name").CombinedOutput()
 	if err != nil || strings.TrimSpace(string(out)) != "nodepool.stratos.sh/demo" {
 		t.Errorf("kubectl get nodepools: %v\n%s", err, out)
 	}

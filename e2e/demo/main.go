@@ -1,7 +1,9 @@
-// Command demo plays the main job of Stratos on a real control plane with a played cloud, and measures it: a pool warms up to standby, a
-// burst of pods starts stopped nodes, the pods run, and the empty nodes go back to standby. docs/demo.md says what its numbers mean.
+// Command demo plays the main job of Stratos on a real control plane with a played cloud, and
+// measures it: a pool warms up to standby, a burst of pods starts stopped nodes, the pods run, and
+// the empty nodes go back to standby. docs/demo.md says what its numbers mean.
 //
-// PROVIDER=aws in the environment lets Stratos speak to the cloud as it speaks to EC2. With KEEP=1 everything stays up at the end, until Ctrl-C. The exit status is 0 only if all of it happened.
+// PROVIDER=aws in the environment lets Stratos speak to the cloud as it speaks to EC2. With KEEP=1
+// everything stays up at the end, until Ctrl-C. The exit status is 0 only if all of it happened.
 package main
 
 import (
@@ -19,7 +21,8 @@ import (
 )
 
 const (
-	// startLimit holds a build from nothing on a slow machine, playLimit ten times what the play takes. Both are hang guards.
+	// startLimit holds a build from nothing on a slow machine, playLimit ten times what the play
+	// takes. Both are hang guards.
 	startLimit = 30 * time.Minute
 	playLimit  = 10 * time.Minute
 )
@@ -38,7 +41,8 @@ func main() {
 	}
 }
 
-// run starts everything, plays and ends everything. Logs stay only where somebody will want to read them.
+// run starts everything, plays and ends everything. Logs stay only where somebody will want to read
+// them.
 func run(ctx context.Context, out *screen, provider rig.Provider, keep bool) (err error) {
 	cloud, err := cloudOf(provider)
 	if err != nil {
@@ -99,7 +103,8 @@ func cloudOf(provider rig.Provider) (string, error) {
 func start(ctx context.Context, out *screen, provider rig.Provider, logs string) (*rig.Rig, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not up within %s", startLimit))
 	defer cancel()
-	r, err := rig.New(ctx, rig.Options{ControlPlane: controlplane.Options{LogDir: logs}, Provider: provider, Progress: out})
+	r, err := rig.New(ctx, rig.Options{ControlPlane: controlplane.Options{LogDir: logs}, Provider: provider,
+		Progress: out})
 	if err != nil {
 		return nil, fmt.Errorf("start (logs in %s): %w", logs, err)
 	}

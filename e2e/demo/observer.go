@@ -17,7 +17,8 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// errWatchEnded: API servers end watches after half an hour at the earliest, so one that ends in the play is part of a failure.
+// errWatchEnded: API servers end watches after half an hour at the earliest, so one that ends in
+// the play is part of a failure.
 var errWatchEnded = errors.New("the API server ended a watch")
 
 // observer looks at a rig from outside: as a client of the API server and of the cloud.

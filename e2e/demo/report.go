@@ -16,12 +16,13 @@ type report struct {
 	Missing []string
 	// Pods were to run, Ran did.
 	Pods, Ran int
-	// PerNode is how many of the pods fit a node, 0 if that is not known. Started counts the starts that the cloud accepted.
+	// PerNode is how many of the pods fit a node, 0 if that is not known. Started counts the starts
+	// that the cloud accepted.
 	PerNode, Started int
 	// PoolSize nodes were to be there at the end: Standby says Stratos, Stopped says the cloud.
 	PoolSize, Standby, Stopped int
-	// ToStart is "pod created -> start requested", SinceAsked the part of it after the scheduler's question, ToBound "node Ready -> pod
-	// bound"; one sample per start each.
+	// ToStart is "pod created -> start requested", SinceAsked the part of it after the scheduler's
+	// question, ToBound "node Ready -> pod bound"; one sample per start each.
 	ToStart, SinceAsked, ToBound []time.Duration
 }
 
@@ -76,11 +77,12 @@ func percentiles(samples []time.Duration) string {
 	if len(samples) == 0 {
 		return "not measured"
 	}
-	return fmt.Sprintf("p50 %8s   p99 %8s   (n=%d)", milliseconds(percentile(samples, 50)), milliseconds(percentile(samples, 99)), len(samples))
+	return fmt.Sprintf("p50 %8s   p99 %8s   (n=%d)", milliseconds(percentile(samples, 50)),
+		milliseconds(percentile(samples, 99)), len(samples))
 }
 
-// percentile is the nearest rank: the smallest sample that p percent of the samples do not surpass; of few samples p99 is the largest.
-// p is 1 to 100. Without samples it is 0.
+// percentile is the nearest rank: the smallest sample that p percent of the samples do not surpass;
+// of few samples p99 is the largest. p is 1 to 100. Without samples it is 0.
 func percentile(samples []time.Duration, p int) time.Duration {
 	if len(samples) == 0 {
 		return 0

@@ -64,16 +64,21 @@ func TestVerdictNamesWhatIsMissing(t *testing.T) {
 		spoil func(*report)
 		want  string
 	}{
-		"a step did not end":            {func(r *report) { r.Missing = []string{"run", "stop"} }, "steps not finished: run, stop"},
-		"a pod did not run":             {func(r *report) { r.Ran = 4 }, "4 of 5 pods ran"},
-		"no pod was to run":             {func(r *report) { r.Pods, r.Ran, r.Started, r.ToStart, r.ToBound = 0, 0, 0, nil, nil }, "0 of 0 pods ran"},
+		"a step did not end": {func(r *report) { r.Missing = []string{"run", "stop"} },
+			"steps not finished: run, stop"},
+		"a pod did not run": {func(r *report) { r.Ran = 4 }, "4 of 5 pods ran"},
+		"no pod was to run": {func(r *report) {
+			r.Pods, r.Ran, r.Started, r.ToStart, r.ToBound = 0, 0, 0, nil,
+				nil
+		}, "0 of 0 pods ran"},
 		"one node too many was started": {func(r *report) { r.Started = 4 }, "4 nodes started, 3 needed"},
 		"one node too few was started":  {func(r *report) { r.Started = 2 }, "2 nodes started, 3 needed"},
 		"the need is not known":         {func(r *report) { r.PerNode = 0 }, "how many nodes are needed is not known"},
 		"a start without its pod":       {func(r *report) { r.ToStart = milli(1, 2) }, "the pod is known of 2 of 3 starts"},
-		"a node without Ready or pod":   {func(r *report) { r.ToBound = nil }, "Ready and a pod were seen of 0 of 3 started nodes"},
-		"a node is not standby again":   {func(r *report) { r.Standby = 3 }, "3 of 4 nodes are standby at the end"},
-		"an instance still runs":        {func(r *report) { r.Stopped = 3 }, "3 of 4 instances are stopped at the end"},
+		"a node without Ready or pod": {func(r *report) { r.ToBound = nil },
+			"Ready and a pod were seen of 0 of 3 started nodes"},
+		"a node is not standby again": {func(r *report) { r.Standby = 3 }, "3 of 4 nodes are standby at the end"},
+		"an instance still runs":      {func(r *report) { r.Stopped = 3 }, "3 of 4 instances are stopped at the end"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +88,8 @@ func TestVerdictNamesWhatIsMissing(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("verdict: %v, want %q in it", err, tt.want)
 			}
-			if summary := strings.Join(r.summary(), "\n"); !strings.Contains(summary, "FAIL") || strings.Contains(summary, "PASS") {
+			if summary := strings.Join(r.summary(), "\n"); !strings.Contains(summary, "FAIL") ||
+				strings.Contains(summary, "PASS") {
 				t.Errorf("the summary does not say FAIL:\n%s", summary)
 			}
 		})

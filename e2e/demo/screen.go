@@ -8,11 +8,13 @@ import (
 	"golang.org/x/term"
 )
 
-// screen shows what happens: in a terminal a table that is drawn over itself, elsewhere one line per change.
+// screen shows what happens: in a terminal a table that is drawn over itself, elsewhere one line
+// per change.
 type screen struct {
 	file *os.File
 	live bool
-	// drawn is how many lines of the last table stand above the cursor; last is the text of the last plain line.
+	// drawn is how many lines of the last table stand above the cursor; last is the text of the last
+	// plain line.
 	drawn int
 	last  string
 }
@@ -21,7 +23,8 @@ func newScreen(file *os.File) *screen {
 	return &screen{file: file, live: term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb"}
 }
 
-// Write takes what a build reports, in whole lines. It never fails: a lost line of progress changes nothing.
+// Write takes what a build reports, in whole lines. It never fails: a lost line of progress changes
+// nothing.
 func (s *screen) Write(text []byte) (int, error) {
 	fmt.Fprint(s.file, string(text))
 	return len(text), nil
@@ -55,8 +58,9 @@ func (s *screen) show(table []string, line plain) {
 // end leaves the last table where it is; what comes next stands below it.
 func (s *screen) end() { s.drawn, s.last = 0, "" }
 
-// redraw is the text that draws the table over the one of that many lines before. Lines are cut at the terminal's edge, because one
-// that wraps, or scrolls away, would be counted wrong the next time.
+// redraw is the text that draws the table over the one of that many lines before. Lines are cut at
+// the terminal's edge, because one that wraps, or scrolls away, would be counted wrong the next
+// time.
 func redraw(table []string, drawn, width, height int) string {
 	var b strings.Builder
 	if drawn > 0 {

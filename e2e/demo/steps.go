@@ -15,7 +15,8 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// The play: two pods fit a node, so the burst needs eight of the ten nodes, and the two that stay stopped show that no more start.
+// The play: two pods fit a node, so the burst needs eight of the ten nodes, and the two that stay
+// stopped show that no more start.
 const (
 	poolName     = "demo"
 	poolSize     = 10
@@ -24,7 +25,8 @@ const (
 	podCPU       = "1500m"
 	// emptyNodeTTL lets people see the nodes run empty before they are drained.
 	emptyNodeTTL = 3 * time.Second
-	// lookEvery is how often the table is drawn and a step's end looked for. It is in no number of the summary.
+	// lookEvery is how often the table is drawn and a step's end looked for. It is in no number of the
+	// summary.
 	lookEvery = 100 * time.Millisecond
 )
 
@@ -106,7 +108,8 @@ func (s *stage) allStandby(ctx context.Context) error {
 	})
 }
 
-// burst creates all pods at once. Their nodes are needed by the closed form: as many pods on each as fit, rounded up.
+// burst creates all pods at once. Their nodes are needed by the closed form: as many pods on each
+// as fit, rounded up.
 func (s *stage) burst(ctx context.Context) error {
 	calls, err := s.rig.Cloud.Calls(ctx)
 	if err != nil {
@@ -188,7 +191,8 @@ func (s *stage) draw(now scene) {
 	s.out.show(frame(s.board, now, elapsed), plainLine(s.board, now, elapsed))
 }
 
-// measure fills in the report from what was recorded on the way and what there is at the end, however the play ended.
+// measure fills in the report from what was recorded on the way and what there is at the end,
+// however the play ended.
 func (s *stage) measure(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second) // the cloud may be what failed
 	defer cancel()

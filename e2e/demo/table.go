@@ -107,7 +107,8 @@ func frame(board []progress, s scene, elapsed time.Duration) []string {
 	return append(lines, "")
 }
 
-// plainLine is the same as one line, without the time in front, so that equal lines mean that nothing changed.
+// plainLine is the same as one line, without the time in front, so that equal lines mean that
+// nothing changed.
 func plainLine(board []progress, s scene, elapsed time.Duration) plain {
 	return plain{at: elapsed, text: fmt.Sprintf("%-8s %s", current(board), s)}
 }

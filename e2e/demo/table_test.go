@@ -17,7 +17,8 @@ func crowded() scene {
 	return scene{
 		Pool: v1alpha1.NodePoolStatus{Standby: many, Warmup: many, Starting: many, Running: many, Stopping: many},
 		Instances: map[provider.InstanceState]int{
-			provider.InstancePending: many, provider.InstanceRunning: many, provider.InstanceStopping: many, provider.InstanceStopped: many,
+			provider.InstancePending: many, provider.InstanceRunning: many, provider.InstanceStopping: many,
+			provider.InstanceStopped: many,
 		},
 		Pods: podCounts{Waiting: many, Bound: many, Running: many},
 	}
@@ -51,7 +52,8 @@ func TestFrameSaysHowFarItIs(t *testing.T) {
 		{name: "run", what: "r"},
 	}
 	text := strings.Join(frame(board, scene{Pool: v1alpha1.NodePoolStatus{Standby: 7}}, 2*time.Second), "\n")
-	for _, want := range []string{"elapsed 2.0s", "  done  warm up  w", "1.5s\n", "\n  now   burst    b\n", "\n        run      r\n"} {
+	for _, want := range []string{"elapsed 2.0s", "  done  warm up  w", "1.5s\n", "\n  now   burst    b\n",
+		"\n        run      r\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}
@@ -69,7 +71,8 @@ func TestElsewhereOneLinePerChange(t *testing.T) {
 	}
 	defer file.Close()
 	out, board := newScreen(file), []progress{{name: "warm up", from: at(0)}}
-	before := scene{Pool: v1alpha1.NodePoolStatus{Warmup: 2}, Instances: map[provider.InstanceState]int{provider.InstanceRunning: 2}}
+	before := scene{Pool: v1alpha1.NodePoolStatus{Warmup: 2},
+		Instances: map[provider.InstanceState]int{provider.InstanceRunning: 2}}
 	after := scene{Pool: v1alpha1.NodePoolStatus{Standby: 2}, Pods: podCounts{Waiting: 3}}
 	for i, s := range []scene{before, before, after, after} {
 		elapsed := time.Duration(i) * time.Second

@@ -23,7 +23,8 @@ type podName string
 type seenNode struct {
 	instance v1alpha1.InstanceID
 	cpu      resource.Quantity
-	// ready is, per boot, when Ready=True of that boot first arrived. Without the boot the condition of the boot before could pass for it.
+	// ready is, per boot, when Ready=True of that boot first arrived. Without the boot the condition
+	// of the boot before could pass for it.
 	ready map[string]time.Time
 	// boot is the last one that was Ready.
 	boot string
@@ -137,7 +138,8 @@ func (t *timeline) ranPods() int {
 	return ran
 }
 
-// commonCPU is what every node has for pods. It is zero if there is no node or they differ, which is an error to whoever computes with it.
+// commonCPU is what every node has for pods. It is zero if there is no node or they differ, which
+// is an error to the callers that compute with it.
 func (t *timeline) commonCPU() resource.Quantity {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -151,7 +153,8 @@ func (t *timeline) commonCPU() resource.Quantity {
 	return common
 }
 
-// promise is the first answer to a pod that names the node which starts for it. The scheduler asked for it at asked.
+// promise is the first answer to a pod that names the node which starts for it. The scheduler asked
+// for it at asked.
 type promise struct {
 	node      v1alpha1.NodeName
 	pod       podName
@@ -178,7 +181,8 @@ func promisesOf(asked []rig.Asked) []promise {
 	return promises
 }
 
-// namedIn are the nodes that the answer says are starting for the pod: one at most, unless the extender is wrong.
+// namedIn are the nodes that the answer says are starting for the pod: one at most, unless the
+// extender is wrong.
 func namedIn(a rig.Asked) []v1alpha1.NodeName {
 	named := map[v1alpha1.NodeName]bool{}
 	for _, refused := range []map[string]string{a.Filter.FailedNodes, a.Filter.FailedAndUnresolvableNodes} {
@@ -230,8 +234,9 @@ func (t *timeline) allReady(promises []promise) bool {
 	return len(promises) > 0
 }
 
-// toStart is, for each start, the time since the creation of the first pod that the node was promised to, and the part of it since the
-// scheduler asked about that pod. A start without such a pod has no sample.
+// toStart is, for each start, the time since the creation of the first pod that the node was
+// promised to, and the part of it since the scheduler asked about that pod. A start without such a
+// pod has no sample.
 func (t *timeline) toStart(promises []promise, starts []started) (sinceCreated, sinceAsked []time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -254,8 +259,8 @@ func (t *timeline) toStart(promises []promise, starts []started) (sinceCreated, 
 	return sinceCreated, sinceAsked
 }
 
-// toBound is, for each start, the time from the Ready of the boot that it caused to the first pod bound to the node. A start that led to
-// no Ready or no pod has no sample.
+// toBound is, for each start, the time from the Ready of the boot that it caused to the first pod
+// bound to the node. A start that led to no Ready or no pod has no sample.
 func (t *timeline) toBound(starts []started) []time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -35,7 +35,8 @@ func node(name, boot string, ready corev1.ConditionStatus) watch.Event {
 
 func pod(name, node string, phase corev1.PodPhase) watch.Event {
 	return watch.Event{Type: watch.Modified, Object: &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: phase},
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{NodeName: node},
+		Status: corev1.PodStatus{Phase: phase},
 	}}
 }
 

@@ -38,14 +38,17 @@ type Chart struct {
 	Objects []*unstructured.Unstructured
 }
 
-// ReadChart reads charts/testdata/rendered, which make verify holds to the chart. Tests run in their package's folder, e2e/suites/<suite>.
+// ReadChart reads charts/testdata/rendered, which make verify holds to the chart. Tests run in
+// their package's folder, e2e/suites/<suite>.
 func ReadChart(t *testing.T, set string) *Chart {
 	t.Helper()
 	rendered, err := os.ReadFile(filepath.Join("..", "..", "..", "charts", "testdata", "rendered", set+".yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := decode(append([]byte("{apiVersion: v1, kind: Namespace, metadata: {name: "+ReleaseNamespace+"}}\n---\n"), rendered...))
+	objects, err := decode(
+		append([]byte("{apiVersion: v1, kind: Namespace, metadata: {name: "+ReleaseNamespace+"}}\n---\n"), rendered...),
+	)
 	if err != nil {
 		t.Fatalf("set %s: %v", set, err)
 	}
@@ -71,7 +74,8 @@ func decode(text []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// Apply applies the objects as helm does, but for those of the kinds, and waits until definitions among them are served.
+// Apply applies the objects as helm does, but for those of the kinds, and waits until definitions
+// among them are served.
 func (c *Chart) Apply(t *testing.T, r *rig.Rig, but ...string) {
 	t.Helper()
 	for _, o := range c.Objects {
@@ -79,7 +83,8 @@ func (c *Chart) Apply(t *testing.T, r *rig.Rig, but ...string) {
 			continue
 		}
 		o = o.DeepCopy()
-		if err := r.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("helm")); err != nil {
+		if err := r.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o),
+			client.FieldOwner("helm")); err != nil {
 			t.Fatalf("apply %s %s: %v", o.GetKind(), o.GetName(), err)
 		}
 		if o.GetKind() == "CustomResourceDefinition" {
@@ -123,7 +128,8 @@ func (c *Chart) Deployment(t *testing.T) *appsv1.Deployment {
 	return d
 }
 
-// Container returns a container of the Stratos pod, a sidecar too; nil where it has none of that name.
+// Container returns a container of the Stratos pod, a sidecar too; nil where it has none of that
+// name.
 func (c *Chart) Container(t *testing.T, name string) *corev1.Container {
 	t.Helper()
 	pod := c.Deployment(t).Spec.Template.Spec
@@ -135,8 +141,8 @@ func (c *Chart) Container(t *testing.T, name string) *corev1.Container {
 	return &all[at]
 }
 
-// SchedulerConfig is the configuration that the chart mounts into the scheduler's container, with the addresses of a process in place of those of a
-// pod: where its extender is, and a kubeconfig.
+// SchedulerConfig is the configuration that the chart mounts into the scheduler's container, with
+// the addresses of a process in place of those of a pod: where its extender is, and a kubeconfig.
 func (c *Chart) SchedulerConfig(t *testing.T, extenderURL string) []byte {
 	t.Helper()
 	mounted := &corev1.ConfigMap{}
@@ -154,7 +160,8 @@ func (c *Chart) SchedulerConfig(t *testing.T, extenderURL string) []byte {
 	return []byte(text)
 }
 
-// AnswerAt has the API server ask for admission at the address: here no Service leads anywhere. It goes before Apply.
+// AnswerAt has the API server ask for admission at the address: here no Service leads anywhere. It
+// goes before Apply.
 func (c *Chart) AnswerAt(t *testing.T, address string, ca []byte) {
 	t.Helper()
 	found := 0

@@ -14,7 +14,8 @@ import (
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
-// CallsAbout are the cloud calls of one kind about the Nodes' instances, refused ones included, in order.
+// CallsAbout are the cloud calls of one kind about the Nodes' instances, refused ones included, in
+// order.
 func CallsAbout(t *testing.T, r *rig.Rig, op fake.Op, nodes map[string]*corev1.Node) []fake.Call {
 	t.Helper()
 	ids := map[v1alpha1.InstanceID]bool{}
@@ -65,11 +66,12 @@ func InstanceState(t *testing.T, r *rig.Rig, id v1alpha1.InstanceID) provider.In
 	return state
 }
 
-// HoldStarts keeps the instances of the type that are started from now on from ever reporting, until Release: count of them, all if 0. So a
-// test decides how long a node is starting.
+// HoldStarts keeps the instances of the type that are started from now on from ever reporting,
+// until Release: count of them, all if 0. So a test decides how long a node is starting.
 func HoldStarts(t *testing.T, r *rig.Rig, instanceType string, count int) {
 	t.Helper()
-	_, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultKubeletSilent, Op: fake.OpStart, Type: instanceType, Count: count})
+	_, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultKubeletSilent, Op: fake.OpStart, Type: instanceType,
+		Count: count})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,6 @@
-// Package ground is what the suites stand on: a rig that ends with its test, waits that say what they last saw, a journal of every version
-// of Nodes and pods, and the truth of the fake cloud. What it cannot do ends the test.
+// Package ground is what the suites stand on: a rig that ends with its test, waits that say what
+// they last saw, a journal of every version of Nodes and pods, and the truth of the fake cloud.
+// What it cannot do ends the test.
 package ground
 
 import (
@@ -25,8 +26,9 @@ func FastCloud() []string {
 	return []string{"--fake-boot-time=500ms", "--fake-stop-time=300ms", "--fake-pull-time=100ms"}
 }
 
-// NewRig starts a rig that ends with the test, and shows the end of Stratos's log if the test failed. kube-controller-manager calls no
-// machine lost, neither hand-made nodes without a kubelet nor those that a busy test machine lets wait.
+// NewRig starts a rig that ends with the test, and shows the end of Stratos's log if the test
+// failed. kube-controller-manager calls no machine lost, neither hand-made nodes without a kubelet
+// nor those that a busy test machine lets wait.
 func NewRig(t *testing.T, o rig.Options) *rig.Rig {
 	t.Helper()
 	if o.ControlPlane.NodeMonitorGracePeriod == 0 {
@@ -48,7 +50,8 @@ func NewRig(t *testing.T, o rig.Options) *rig.Rig {
 	return r
 }
 
-// keepLogs has the logs of a test that fails stay in a folder of their own below the one that STRATOS_E2E_LOGS names.
+// keepLogs has the logs of a test that fails stay in a folder of their own below the one that
+// STRATOS_E2E_LOGS names.
 func keepLogs(t *testing.T, o *rig.Options) {
 	t.Helper()
 	root := os.Getenv("STRATOS_E2E_LOGS")
@@ -81,7 +84,8 @@ func LogTail(t *testing.T, p *controlplane.Process) {
 	t.Logf("end of %s's log:\n%s", p.Name(), strings.Join(lines[max(0, len(lines)-60):], "\n"))
 }
 
-// Await fails the test if done does not come true. What done returns as an error is what it last saw.
+// Await fails the test if done does not come true. What done returns as an error is what it last
+// saw.
 func Await(t *testing.T, what string, done func(context.Context) (bool, error)) {
 	t.Helper()
 	if err := rig.Until(t.Context(), rig.HangGuard, done); err != nil {
@@ -137,7 +141,8 @@ func AwaitRunning(t *testing.T, r *rig.Rig, pods ...*corev1.Pod) {
 			if p.Status.Phase == corev1.PodRunning {
 				return true, nil
 			}
-			return false, fmt.Errorf("phase %s %s, node %q, %s", p.Status.Phase, p.Status.Reason, p.Spec.NodeName, rig.WhyPending(p))
+			return false, fmt.Errorf("phase %s %s, node %q, %s", p.Status.Phase, p.Status.Reason, p.Spec.NodeName,
+				rig.WhyPending(p))
 		})
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// Version is an object as it was at one moment. The API server numbers all writes in one row, so versions of different objects can be
-// put in order by revision, whatever the clocks say.
+// Version is an object as it was at one moment. The API server numbers all writes in one row, so
+// versions of different objects can be put in order by revision, whatever the clocks say.
 type Version[T client.Object] struct {
 	Revision int64
 	// Deleted: the object is gone with this revision.
@@ -97,7 +97,8 @@ func (j *Journal) PodVersions(uid types.UID) []Version[*corev1.Pod] {
 	return slices.Clone(j.pods[uid])
 }
 
-// PodsOf are the versions of the pods on the node that the controller of that name owns, oldest first.
+// PodsOf are the versions of the pods on the node that the controller of that name owns, oldest
+// first.
 func (j *Journal) PodsOf(namespace, controller, node string) []Version[*corev1.Pod] {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -123,14 +124,17 @@ func (j *Journal) Last(node string) int64 {
 	return versions[len(versions)-1].Revision
 }
 
-// First returns the first version after the revision whose object is so. It waits for one, because a watch may lag behind a read.
-func First[T client.Object](t *testing.T, what string, after int64, versions func() []Version[T], so func(T) bool) Version[T] {
+// First returns the first version after the revision whose object is so. It waits for one, because
+// a watch may lag behind a read.
+func First[T client.Object](t *testing.T, what string, after int64, versions func() []Version[T],
+	so func(T) bool) Version[T] {
 	t.Helper()
 	return FirstVersion(t, what, after, versions, func(v Version[T]) bool { return so(v.Object) })
 }
 
 // FirstVersion is First for who wants to know of deletions too.
-func FirstVersion[T client.Object](t *testing.T, what string, after int64, versions func() []Version[T], so func(Version[T]) bool) Version[T] {
+func FirstVersion[T client.Object](t *testing.T, what string, after int64, versions func() []Version[T],
+	so func(Version[T]) bool) Version[T] {
 	t.Helper()
 	var found Version[T]
 	Await(t, "in the journal: "+what, func(context.Context) (bool, error) {

@@ -25,11 +25,13 @@ type Lease struct {
 	holders []string
 }
 
-// WatchLease returns when the watch is set up, and hands every version of the lease to the checks. The namespace must exist.
+// WatchLease returns when the watch is set up, and hands every version of the lease to the checks.
+// The namespace must exist.
 func WatchLease(t *testing.T, r *rig.Rig, namespace, name string, checks ...func(*coordinationv1.Lease)) *Lease {
 	t.Helper()
 	l := &Lease{name: name}
-	w, err := r.Client.Watch(context.WithoutCancel(t.Context()), &coordinationv1.LeaseList{}, client.InNamespace(namespace))
+	w, err := r.Client.Watch(context.WithoutCancel(t.Context()), &coordinationv1.LeaseList{},
+		client.InNamespace(namespace))
 	if err != nil {
 		t.Fatal(err)
 	}

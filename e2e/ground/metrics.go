@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// MovedMetrics returns the metrics at the address of which some sample is not zero; a histogram is one that has observed something.
+// MovedMetrics returns the metrics at the address of which some sample is not zero; a histogram is
+// one that has observed something.
 func MovedMetrics(ctx context.Context, url string) (map[string]bool, error) {
 	samples, err := Samples(ctx, url, "stratos_")
 	moved := map[string]bool{}
@@ -20,8 +21,8 @@ func MovedMetrics(ctx context.Context, url string) (map[string]bool, error) {
 	return moved, err
 }
 
-// Samples returns the samples at the address whose names begin with the prefix, by series as it is printed: the name and, in braces, the
-// labels in order.
+// Samples returns the samples at the address whose names begin with the prefix, by series as it is
+// printed: the name and, in braces, the labels in order.
 func Samples(ctx context.Context, url, prefix string) (map[string]float64, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -64,7 +64,8 @@ func AwaitNode(t *testing.T, r *rig.Rig, name, what string, so func(*corev1.Node
 		if so(n) {
 			return true, nil
 		}
-		return false, fmt.Errorf("state %s, unschedulable %t, taints %v, annotations %v", StateOf(n), n.Spec.Unschedulable, n.Spec.Taints, n.Annotations)
+		return false, fmt.Errorf("state %s, unschedulable %t, taints %v, annotations %v", StateOf(n), n.Spec.Unschedulable,
+			n.Spec.Taints, n.Annotations)
 	})
 	return found
 }

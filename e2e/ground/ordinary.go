@@ -14,7 +14,8 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// Ordinary is a Node that is not of a pool: Ready, without a kubelet. Its memory is 4 GiB for each cpu.
+// Ordinary is a Node that is not of a pool: Ready, without a kubelet. Its memory is 4 GiB for each
+// cpu.
 func Ordinary(name string, cpu int64, taints ...corev1.Taint) *corev1.Node {
 	now := metav1.Now()
 	size := corev1.ResourceList{
@@ -35,8 +36,8 @@ func Ordinary(name string, cpu int64, taints ...corev1.Taint) *corev1.Node {
 	}
 }
 
-// Join creates the nodes and waits until kube-controller-manager has said its part: the taint that admission puts on every new node is
-// gone, and a cordoned node has the taint of that name.
+// Join creates the nodes and waits until kube-controller-manager has said its part: the taint that
+// admission puts on every new node is gone, and a cordoned node has the taint of that name.
 func Join(t *testing.T, r *rig.Rig, nodes ...*corev1.Node) {
 	t.Helper()
 	Create(t, r, Objects(nodes)...)

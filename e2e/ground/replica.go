@@ -19,7 +19,8 @@ import (
 
 func encode(data []byte) string { return base64.StdEncoding.EncodeToString(data) }
 
-// Replica is a pod of the release as processes: each container with the flags and the configuration that the chart gives it.
+// Replica is a pod of the release as processes: each container with the flags and the configuration
+// that the chart gives it.
 type Replica struct {
 	rig.Running
 	// Webhook is the address of its webhooks, "" where the chart serves none.
@@ -32,8 +33,8 @@ type Replica struct {
 	args  []string
 }
 
-// Identity writes a kubeconfig with a token of the chart's ServiceAccount, which has to exist, and returns its path. With it a process may do what
-// the chart's roles say and nothing else.
+// Identity writes a kubeconfig with a token of the chart's ServiceAccount, which has to exist, and
+// returns its path. With it a process may do what the chart's roles say and nothing else.
 func (c *Chart) Identity(t *testing.T, r *rig.Rig) string {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ReleaseNamespace, Name: ServiceAccount}}
@@ -48,8 +49,8 @@ func (c *Chart) Identity(t *testing.T, r *rig.Rig) string {
 	return path
 }
 
-// Replica describes a pod of the release; nothing runs yet. More args come after those of the chart. It finds its addresses now, so that webhooks
-// can be registered before it serves them.
+// Replica describes a pod of the release; nothing runs yet. More args come after those of the
+// chart. It finds its addresses now, so that webhooks can be registered before it serves them.
 func (c *Chart) Replica(t *testing.T, r *rig.Rig, name string, args ...string) *Replica {
 	t.Helper()
 	p := &Replica{chart: c, name: name}
@@ -81,12 +82,14 @@ func (c *Chart) Replica(t *testing.T, r *rig.Rig, name string, args ...string) *
 func isOfPlace(arg string) bool {
 	name, _, _ := strings.Cut(arg, "=")
 	return slices.Contains([]string{
-		"--cluster-name", "--cloud-provider", "--metrics-bind-address", "--health-probe-bind-address", "--webhook-port", "--cert-dir",
+		"--cluster-name", "--cloud-provider", "--metrics-bind-address", "--health-probe-bind-address", "--webhook-port",
+		"--cert-dir",
 		"--extender-bind-address", "--client-ca",
 	}, name)
 }
 
-// Start starts Stratos and then, where the chart has one, the scheduler, as the pod does, with the identity of the kubeconfig.
+// Start starts Stratos and then, where the chart has one, the scheduler, as the pod does, with the
+// identity of the kubeconfig.
 func (p *Replica) Start(t *testing.T, r *rig.Rig, kubeconfig string) {
 	t.Helper()
 	var err error
@@ -103,7 +106,8 @@ func (p *Replica) Start(t *testing.T, r *rig.Rig, kubeconfig string) {
 	}
 }
 
-// startScheduler: in a pod kube-scheduler finds the ServiceAccount by itself, also for asking who asks it.
+// startScheduler: in a pod kube-scheduler finds the ServiceAccount by itself, also for asking who
+// asks it.
 func (p *Replica) startScheduler(t *testing.T, r *rig.Rig, kubeconfig string) {
 	t.Helper()
 	args := []string{"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig}

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// TestEveryRenderedObjectIsAccepted applies every object of every set to the API server, strictly, and once more: the second time
-// changes nothing.
+// TestEveryRenderedObjectIsAccepted applies every object of every set to the API server, strictly,
+// and once more: the second time changes nothing.
 func TestEveryRenderedObjectIsAccepted(t *testing.T) {
 	c := newCluster(t)
 	t.Run("an unknown field is refused", c.unknownFieldIsRefused)
@@ -45,31 +45,34 @@ func (c *cluster) unknownFieldIsRefused(t *testing.T) {
 	}
 }
 
-// changesNothing applies an object that was applied before. Controllers write status into some kinds meanwhile, so it is asked again
-// until nobody else has written in between; an apply that does change something changes it each time.
+// changesNothing applies an object that was applied before. Controllers write status into some
+// kinds meanwhile, so it is asked again until nobody else has written in between; an apply that
+// does change something changes it each time.
 func (c *cluster) changesNothing(t *testing.T, object *unstructured.Unstructured) {
 	t.Helper()
 	resource, err := c.resource(object)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, hang, true, func(ctx context.Context) (bool, error) {
-		before, err := resource.Get(ctx, object.GetName(), metav1.GetOptions{})
-		if err != nil {
-			return false, err
-		}
-		after, err := c.apply(ctx, object)
-		if err != nil {
-			return false, err
-		}
-		return before.GetResourceVersion() == after.GetResourceVersion(), nil
-	})
+	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, hang, true,
+		func(ctx context.Context) (bool, error) {
+			before, err := resource.Get(ctx, object.GetName(), metav1.GetOptions{})
+			if err != nil {
+				return false, err
+			}
+			after, err := c.apply(ctx, object)
+			if err != nil {
+				return false, err
+			}
+			return before.GetResourceVersion() == after.GetResourceVersion(), nil
+		})
 	if err != nil {
 		t.Errorf("a second apply of %s %s/%s: %v", object.GetKind(), object.GetNamespace(), object.GetName(), err)
 	}
 }
 
-// TestChartUpgradesFromThePreviousRender applies the chart over what the previous one rendered: no conflict, nothing immutable.
+// TestChartUpgradesFromThePreviousRender applies the chart over what the previous one rendered: no
+// conflict, nothing immutable.
 func TestChartUpgradesFromThePreviousRender(t *testing.T) {
 	c := newCluster(t)
 	text, err := os.ReadFile("../../charts/testdata/previous/default.yaml")

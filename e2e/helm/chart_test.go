@@ -108,7 +108,8 @@ func TestChartLints(t *testing.T) {
 // TestLintComplains shows that what TestChartLints asks can answer.
 func TestLintComplains(t *testing.T) {
 	for _, major := range Majors() {
-		found, err := major.Lint(tree.ChartDir(), Set{Namespace: "n", Kubernetes: "v1.36.3", Values: map[string]any{"clusterName": "c", "replicaCount": "two"}})
+		found, err := major.Lint(tree.ChartDir(), Set{Namespace: "n", Kubernetes: "v1.36.3",
+			Values: map[string]any{"clusterName": "c", "replicaCount": "two"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +119,8 @@ func TestLintComplains(t *testing.T) {
 	}
 }
 
-// TestSchedulerConfigurationIsTheGenerators: the chart fills in names, and nothing else of what decides how the scheduler asks.
+// TestSchedulerConfigurationIsTheGenerators: the chart fills in names, and nothing else of what
+// decides how the scheduler asks.
 func TestSchedulerConfigurationIsTheGenerators(t *testing.T) {
 	compared := 0
 	for _, s := range sets(t) {

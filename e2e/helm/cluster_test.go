@@ -41,10 +41,12 @@ type cluster struct {
 	mapper  *restmapper.DeferredDiscoveryRESTMapper
 }
 
-// foreignDefinitions are the CustomResourceDefinitions of others whose objects the chart renders, as files of their modules.
+// foreignDefinitions are the CustomResourceDefinitions of others whose objects the chart renders,
+// as files of their modules.
 func foreignDefinitions() map[string][]string {
 	return map[string][]string{
-		"github.com/cert-manager/cert-manager": {"deploy/crds/cert-manager.io_certificates.yaml", "deploy/crds/cert-manager.io_issuers.yaml"},
+		"github.com/cert-manager/cert-manager": {"deploy/crds/cert-manager.io_certificates.yaml",
+			"deploy/crds/cert-manager.io_issuers.yaml"},
 		"github.com/prometheus-operator/prometheus-operator": {
 			"example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
 			"example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",
@@ -52,7 +54,8 @@ func foreignDefinitions() map[string][]string {
 	}
 }
 
-// newCluster starts a control plane with the definitions of cert-manager and of the Prometheus operator.
+// newCluster starts a control plane with the definitions of cert-manager and of the Prometheus
+// operator.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // the first start on a machine builds the binaries
@@ -111,18 +114,20 @@ func (c *cluster) installDefinition(t *testing.T, file string) {
 
 func (c *cluster) waitEstablished(t *testing.T, name string) {
 	t.Helper()
-	definitions := c.dynamic.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, hang, true, func(ctx context.Context) (bool, error) {
-		crd, err := definitions.Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return false, err
-		}
-		conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions") // null at first
-		return slices.ContainsFunc(conditions, func(c any) bool {
-			condition, ok := c.(map[string]any)
-			return ok && condition["type"] == "Established" && condition["status"] == "True"
-		}), nil
-	})
+	definitions := c.dynamic.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"})
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, hang, true,
+		func(ctx context.Context) (bool, error) {
+			crd, err := definitions.Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return false, err
+			}
+			conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions") // null at first
+			return slices.ContainsFunc(conditions, func(c any) bool {
+				condition, ok := c.(map[string]any)
+				return ok && condition["type"] == "Established" && condition["status"] == "True"
+			}), nil
+		})
 	if err != nil {
 		t.Fatalf("definition %s: %v", name, err)
 	}
@@ -145,7 +150,8 @@ func (c *cluster) resource(object *unstructured.Unstructured) (dynamic.ResourceI
 	return c.dynamic.Resource(mapping.Resource), nil
 }
 
-// apply sends the object as kubectl apply --server-side --validate=strict does: an unknown field is an error, and so is a conflict.
+// apply sends the object as kubectl apply --server-side --validate=strict does: an unknown field is
+// an error, and so is a conflict.
 func (c *cluster) apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	resource, err := c.resource(object)
 	if err != nil {
@@ -174,7 +180,10 @@ func (c *cluster) applyAll(t *testing.T, objects []*unstructured.Unstructured) {
 }
 
 func without(objects, left []*unstructured.Unstructured) []*unstructured.Unstructured {
-	return slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return slices.Contains(left, o) })
+	return slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool {
+		return slices.Contains(left,
+			o)
+	})
 }
 
 // namespace makes the namespace of a release, as helm --create-namespace does.
@@ -197,7 +206,8 @@ func (c *cluster) remove(t *testing.T, objects []*unstructured.Unstructured) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := resource.Delete(t.Context(), object.GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		if err := resource.Delete(t.Context(), object.GetName(), metav1.DeleteOptions{}); err != nil &&
+			!apierrors.IsNotFound(err) {
 			t.Error(err)
 		}
 	}

@@ -9,14 +9,16 @@ import (
 	"github.com/stratos-sh/stratos/extender"
 )
 
-// What stands in the generated scheduler configurations for names that only the release knows. The template scheduler.yaml replaces them.
+// What stands in the generated scheduler configurations for names that only the release knows. The
+// template scheduler.yaml replaces them.
 const (
 	placeholderLease     = "placeholder-lease-name"
 	placeholderNamespace = "placeholder-namespace"
 	placeholderScheduler = "placeholder-scheduler"
 )
 
-// Generate writes the scheduler configurations that the chart reads, its README, and the render of every set.
+// Generate writes the scheduler configurations that the chart reads, its README, and the render of
+// every set.
 func (t Tree) Generate() error {
 	return errors.Join(t.writeSchedulerConfigs(), t.writeReadme(), t.writeRendered())
 }
@@ -30,7 +32,8 @@ func (t Tree) writeSchedulerConfigs() error {
 		if err != nil {
 			return err
 		}
-		if err := write(t.path("charts", "stratos", "files", "generated", "scheduler-config-"+minor+".yaml"), string(text)); err != nil {
+		if err := write(t.path("charts", "stratos", "files", "generated", "scheduler-config-"+minor+".yaml"),
+			string(text)); err != nil {
 			return err
 		}
 	}

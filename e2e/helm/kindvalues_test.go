@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestKindValues renders the chart with the values file that docs/kind.md names: Docker's socket reaches the container of Stratos, which may
-// open it, and no other.
+// TestKindValues renders the chart with the values file that docs/kind.md names: Docker's socket
+// reaches the container of Stratos, which may open it, and no other.
 func TestKindValues(t *testing.T) {
 	text, err := os.ReadFile("../../charts/stratos/values-kind.yaml")
 	if err != nil {
@@ -43,7 +43,8 @@ func TestKindValues(t *testing.T) {
 		if c.Name == "stratos" && !slices.Contains(c.Args, "--cloud-provider=kind") {
 			t.Errorf("Stratos runs with %q", c.Args)
 		}
-		if c.SecurityContext.Capabilities == nil || !slices.Equal(c.SecurityContext.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+		if c.SecurityContext.Capabilities == nil || !slices.Equal(c.SecurityContext.Capabilities.Drop,
+			[]corev1.Capability{"ALL"}) {
 			t.Errorf("container %s keeps capabilities: %v", c.Name, c.SecurityContext.Capabilities)
 		}
 	}

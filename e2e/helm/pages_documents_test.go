@@ -19,8 +19,8 @@ import (
 
 var separator = regexp.MustCompile(`(?m)^---$\n?`)
 
-// document checks the YAML or JSON of a block or a file: what the API server knows by a server-side dry run, what it does not know by
-// types of its own.
+// document checks the YAML or JSON of a block or a file: what the API server knows by a server-side
+// dry run, what it does not know by types of its own.
 func (r *reader) document(ctx context.Context, text string) error {
 	var errs []error
 	for _, part := range separator.Split(text, -1) {
@@ -40,7 +40,8 @@ func (r *reader) object(ctx context.Context, object *unstructured.Unstructured, 
 		return checkPolicy(text)
 	case object.Object["containers"] != nil: // a part of a pod
 		return r.dryRun(ctx, &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "part", "namespace": "default"}, "spec": object.Object}})
+			"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "part", "namespace": "default"},
+			"spec": object.Object}})
 	case kind.Group == v1alpha1.GroupVersion().Group:
 		return errors.Join(r.ours(kind.Kind, text), r.dryRun(ctx, object))
 	case kind.Kind == "KubeSchedulerConfiguration":
@@ -58,7 +59,8 @@ func (r *reader) object(ctx context.Context, object *unstructured.Unstructured, 
 	return r.dryRun(ctx, object)
 }
 
-// ours asks what the webhooks would, and takes a warning for a fault: an example should not need an excuse.
+// ours asks what the webhooks would, and takes a warning for a fault: an example should not need an
+// excuse.
 func (r *reader) ours(kind, text string) error {
 	switch kind {
 	case "AWSNodeClass":
@@ -84,7 +86,8 @@ func (r *reader) ours(kind, text string) error {
 			return err
 		}
 		webhook.DefaultNodePool(pool)
-		errs, warnings := webhook.ValidateNodePool(pool, webhook.NodePoolContext{Class: r.classes[pool.Spec.Template.NodeClassRef.Name]})
+		errs, warnings := webhook.ValidateNodePool(pool,
+			webhook.NodePoolContext{Class: r.classes[pool.Spec.Template.NodeClassRef.Name]})
 		return errors.Join(errs.ToAggregate(), warned(warnings))
 	}
 	return fmt.Errorf("no kind %q", kind)
@@ -97,7 +100,8 @@ func warned(warnings []string) error {
 	return fmt.Errorf("warned of: %s", strings.Join(warnings, "; "))
 }
 
-// schedulerConfiguration wants a configuration to be what `stratos scheduler-config` has printed on the same page, to the letter.
+// schedulerConfiguration wants a configuration to be what `stratos scheduler-config` has printed on
+// the same page, to the letter.
 func (r *reader) schedulerConfiguration(text string) error {
 	printed, err := os.ReadFile(r.at(stratosFolder + "/scheduler.yaml"))
 	if err != nil && text == r.checked[filepath.Join(r.home, "scheduler.yaml")] {
@@ -112,7 +116,8 @@ func (r *reader) schedulerConfiguration(text string) error {
 	return nil
 }
 
-// machineFiles wants every file to come from a key that the page puts into the Secret, and the commands to use such files.
+// machineFiles wants every file to come from a key that the page puts into the Secret, and the
+// commands to use such files.
 func (r *reader) machineFiles(machines *kubeadmControlPlane) error {
 	var paths []string
 	for _, file := range machines.Spec.KubeadmConfigSpec.Files {
@@ -124,7 +129,8 @@ func (r *reader) machineFiles(machines *kubeadmControlPlane) error {
 	}
 	for _, command := range machines.Spec.KubeadmConfigSpec.PostKubeadmCommands {
 		words := strings.Fields(command)
-		if len(words) != 3 || words[0] != "cp" || !slices.Contains(paths, words[1]) || words[2] != "/etc/kubernetes/manifests/" {
+		if len(words) != 3 || words[0] != "cp" || !slices.Contains(paths, words[1]) ||
+			words[2] != "/etc/kubernetes/manifests/" {
 			return fmt.Errorf("%q: want cp, one of %q, and the folder of static pods", command, paths)
 		}
 	}

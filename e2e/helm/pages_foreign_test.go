@@ -16,7 +16,8 @@ import (
 
 // usage is how a program that cannot run here is called.
 type usage struct {
-	// needs are flags that have to be there, may those that can; both take a value. bare ones take none.
+	// needs are flags that have to be there, may those that can; both take a value. bare ones take
+	// none.
 	needs, may, bare []string
 	// answers are what it prints, by the value of --query.
 	answers map[string]string
@@ -30,8 +31,10 @@ func usages() map[string]usage {
 	association := []string{"--cluster", "--namespace", "--service-account-name"}
 	return map[string]usage{
 		"aws sts get-caller-identity": {answers: account},
-		"aws ssm get-parameter":       {needs: []string{"--name"}, answers: map[string]string{"Parameter.Value": "ami-0123456789abcdef0"}},
-		"aws ec2 describe-instances":  {needs: []string{"--filters"}, answers: map[string]string{"Reservations[].Instances[].InstanceId": ""}},
+		"aws ssm get-parameter": {needs: []string{"--name"},
+			answers: map[string]string{"Parameter.Value": "ami-0123456789abcdef0"}},
+		"aws ec2 describe-instances": {needs: []string{"--filters"},
+			answers: map[string]string{"Reservations[].Instances[].InstanceId": ""}},
 		"aws eks update-kubeconfig":   {needs: []string{"--name"}},
 		"aws eks create-addon":        {needs: []string{"--cluster-name", "--addon-name"}},
 		"aws eks create-access-entry": {needs: []string{"--cluster-name", "--principal-arn", "--type"}},
@@ -59,12 +62,14 @@ func usages() map[string]usage {
 		"eksctl create podidentityassociation":     {needs: append(association, "--role-name", "--permission-policy-arns")},
 		"eksctl delete podidentityassociation":     {needs: association},
 		"eksctl utils associate-iam-oidc-provider": {needs: []string{"--cluster"}, bare: []string{"--approve"}},
-		"eksctl create iamserviceaccount": {needs: []string{"--cluster", "--namespace", "--name", "--role-name", "--attach-policy-arn"},
+		"eksctl create iamserviceaccount": {needs: []string{"--cluster", "--namespace", "--name", "--role-name",
+			"--attach-policy-arn"},
 			bare: []string{"--role-only", "--approve"}},
 
 		"kubeadm init": {needs: []string{"--config"}},
 		"kubeadm token create": {may: []string{"--ttl", "--description"}, bare: []string{"--print-join-command"},
-			prints: "kubeadm join 10.0.0.10:6443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:" + strings.Repeat("0a", 32)},
+			prints: "kubeadm join 10.0.0.10:6443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:" +
+				strings.Repeat("0a", 32)},
 		"kind create cluster": {needs: []string{"--config"}, may: []string{"--name"}},
 	}
 }
@@ -149,7 +154,9 @@ var (
 	arn     = regexp.MustCompile(`^arn:aws:iam::(aws|\d{12}):(role|policy)/[\w+=,.@-]{1,128}$`)
 	aName   = regexp.MustCompile(`^[\w+=,.@-]{1,64}$`)
 	aFilter = regexp.MustCompile(`^Name=[a-z][\w:./-]*,Values=[\w,./-]+$`)
-	anImage = regexp.MustCompile(`^/aws/service/eks/optimized-ami/1\.3[456]/amazon-linux-2023/x86_64/standard/recommended/image_id$`)
+	anImage = regexp.MustCompile(
+		`^/aws/service/eks/optimized-ami/1\.3[456]/amazon-linux-2023/x86_64/standard/recommended/image_id$`,
+	)
 )
 
 func (r *reader) value(shell interp.HandlerContext, flag string, values []string) error {

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ground is what the readers of all pages stand on: a cluster in which the chart is installed, and the programs they call.
+// ground is what the readers of all pages stand on: a cluster in which the chart is installed, and
+// the programs they call.
 type ground struct {
 	*cluster
 	// helms are Helm 4, whose renders are looked at, and Helm 3.
@@ -19,7 +20,8 @@ type ground struct {
 	stratos string
 }
 
-// newGround installs the chart for real, so that upgrades, gets and deletions of the pages find something.
+// newGround installs the chart for real, so that upgrades, gets and deletions of the pages find
+// something.
 func newGround(t *testing.T) *ground {
 	t.Helper()
 	g := &ground{cluster: newCluster(t)}
@@ -28,7 +30,8 @@ func newGround(t *testing.T) *ground {
 	for _, major := range []string{"v4", "v3"} { // built where they are not yet
 		g.helms = append(g.helms, strings.TrimSpace(output(t, ".", "go", "tool", "-n", "helm.sh/helm/"+major+"/cmd/helm")))
 	}
-	run(t, g.environment(t.TempDir()), g.helms[0], "install", "stratos", tree.ChartDir(), "--namespace", "stratos-system", "--create-namespace",
+	run(t, g.environment(t.TempDir()), g.helms[0], "install", "stratos", tree.ChartDir(), "--namespace", "stratos-system",
+		"--create-namespace",
 		"--set", "clusterName=my-cluster", "--set", "cloudProvider=aws")
 	// Nobody serves them here; what they would say is asked of package webhook.
 	g.kubectl(t, "delete", "validatingwebhookconfigurations,mutatingwebhookconfigurations", "--all")
@@ -36,8 +39,9 @@ func newGround(t *testing.T) *ground {
 	return g
 }
 
-// likeControllers writes what those would have who are not here: cert-manager a condition of the certificate and the Secret of a client
-// certificate, which the default wiring does not have; a scheduler on the control plane its lease.
+// likeControllers writes what those would have who are not here: cert-manager a condition of the
+// certificate and the Secret of a client certificate, which the default wiring does not have; a
+// scheduler on the control plane its lease.
 func (g *ground) likeControllers(t *testing.T) {
 	t.Helper()
 	ca := g.plane.CAFile()
@@ -46,7 +50,8 @@ func (g *ground) likeControllers(t *testing.T) {
 	g.kubectl(t, "-n", "stratos-system", "patch", "certificate", "stratos-serving", "--subresource=status", "--type=merge",
 		"-p", `{"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "Ready"}]}}`)
 	lease := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-		"metadata": map[string]any{"name": "stratos-scheduler", "namespace": "kube-system"}, "spec": map[string]any{"holderIdentity": "control-plane_1"}}}
+		"metadata": map[string]any{"name": "stratos-scheduler", "namespace": "kube-system"},
+		"spec":     map[string]any{"holderIdentity": "control-plane_1"}}}
 	if _, err := g.apply(t.Context(), lease); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +62,8 @@ func (g *ground) kubectl(t *testing.T, args ...string) {
 	run(t, g.environment(t.TempDir()), g.plane.KubectlPath(), args...)
 }
 
-// environment is that of a program which a reader with this home calls. What the page exports has no part in it: the cluster is here.
+// environment is that of a program which a reader with this home calls. What the page exports has
+// no part in it: the cluster is here.
 func (g *ground) environment(home string) []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "KUBECONFIG=" + g.plane.Kubeconfig()}
 }

@@ -23,7 +23,8 @@ const (
 	certManagerChart = "oci://quay.io/jetstack/charts/cert-manager"
 )
 
-// runHelm runs both real ones, without changing anything: the flags have to be those of Helm 3 and of Helm 4. What it renders is sent to the API server with dry-run. cert-manager's chart is not
+// runHelm runs both real ones, without changing anything: the flags have to be those of Helm 3 and
+// of Helm 4. What it renders is sent to the API server with dry-run. cert-manager's chart is not
 // here: of its installation only Helm's own flags are checked, by means of an empty chart.
 func (r *reader) runHelm(ctx context.Context, shell interp.HandlerContext, args []string) error {
 	switch verb := args[0]; verb {
@@ -73,7 +74,8 @@ func (r *reader) emptyChart(name string) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	return dir, os.WriteFile(filepath.Join(dir, "Chart.yaml"), fmt.Appendf(nil, "apiVersion: v2\nname: %s\nversion: 0.0.1\n", name), 0o600)
+	return dir, os.WriteFile(filepath.Join(dir, "Chart.yaml"), fmt.Appendf(nil,
+		"apiVersion: v2\nname: %s\nversion: 0.0.1\n", name), 0o600)
 }
 
 // rendered has Helm render and the API server judge every object.
@@ -112,9 +114,11 @@ func (r *reader) dryRun(ctx context.Context, object *unstructured.Unstructured) 
 	}
 	force := true
 	_, err = resource.Patch(ctx, object.GetName(), types.ApplyPatchType, body, metav1.PatchOptions{
-		FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict, DryRun: []string{metav1.DryRunAll}, Force: &force})
+		FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict, DryRun: []string{metav1.DryRunAll},
+		Force: &force})
 	if err != nil {
-		return fmt.Errorf("%s %s: %w", object.GetKind(), strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/"), err)
+		return fmt.Errorf("%s %s: %w", object.GetKind(), strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/"),
+			err)
 	}
 	return nil
 }

@@ -27,8 +27,9 @@ type named struct {
 	Name string `json:"name"`
 }
 
-// foreignKinds are documents of programs that are no part of the API server, with the fields that the pages use. They are read strictly: a
-// field that is not here is an error until somebody has looked it up.
+// foreignKinds are documents of programs that are no part of the API server, with the fields that
+// the pages use. They are read strictly: a field that is not here is an error until somebody has
+// looked it up.
 func foreignKinds() map[string]any {
 	return map[string]any{
 		"eksctl.io/v1alpha5 ClusterConfig":                          &eksctlCluster{},

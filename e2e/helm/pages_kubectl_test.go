@@ -17,8 +17,9 @@ import (
 	"mvdan.cc/sh/v3/interp"
 )
 
-// runKubectl runs the real one. What would wait for kubelets and controllers that are not here is asked without waiting; what would
-// take away what later blocks need is asked with --dry-run=server.
+// runKubectl runs the real one. What would wait for kubelets and controllers that are not here is
+// asked without waiting; what would take away what later blocks need is asked with
+// --dry-run=server.
 func (r *reader) runKubectl(ctx context.Context, shell interp.HandlerContext, args []string) error {
 	at := verbAt(args)
 	if at < 0 {
@@ -57,7 +58,8 @@ func (r *reader) real(ctx context.Context, shell interp.HandlerContext, args ...
 	return r.exec(ctx, shell, shell.Stdin, shell.Stdout, r.plane.KubectlPath(), append(args, "--warnings-as-errors")...)
 }
 
-// apply checks the documents, sends them with --dry-run=server and then for real, because later blocks look at them.
+// apply checks the documents, sends them with --dry-run=server and then for real, because later
+// blocks look at them.
 func (r *reader) apply(ctx context.Context, shell interp.HandlerContext, args []string) error {
 	at := slices.Index(args, "-f")
 	if at < 0 || at+1 == len(args) {
@@ -66,7 +68,8 @@ func (r *reader) apply(ctx context.Context, shell interp.HandlerContext, args []
 	from := args[at+1]
 	if strings.Contains(from, "://") { // not here without a network
 		address, err := url.Parse(from)
-		if err == nil && (address.Scheme != "https" || address.Host == "" || !slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(address.Path))) {
+		if err == nil && (address.Scheme != "https" || address.Host == "" ||
+			!slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(address.Path))) {
 			err = errors.New("want the https address of a file in YAML")
 		}
 		return err

@@ -33,16 +33,18 @@ func (o *oneOrMore) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &(*o)[0])
 }
 
-// operations are what the provider calls on EC2 (issue 7 of the project), each with what has to keep it to this cluster's instances.
+// operations are what the provider calls on EC2 (issue 7 of the project), each with what has to
+// keep it to this cluster's instances.
 func operations() map[string]string {
 	return map[string]string{
-		"ec2:DescribeInstances": "", "ec2:DescribeInstanceTypes": "", "ec2:DescribeImages": "", "ec2:DescribeSubnets": "", "ec2:DescribeSecurityGroups": "",
-		"ec2:RunInstances":       "aws:RequestTag/stratos.sh/cluster",
-		"ec2:StartInstances":     "aws:ResourceTag/stratos.sh/cluster",
-		"ec2:StopInstances":      "aws:ResourceTag/stratos.sh/cluster",
-		"ec2:TerminateInstances": "aws:ResourceTag/stratos.sh/cluster",
-		"ec2:CreateTags":         "aws:ResourceTag/stratos.sh/cluster",
-		"iam:PassRole":           "iam:PassedToService",
+		"ec2:DescribeInstances": "", "ec2:DescribeInstanceTypes": "", "ec2:DescribeImages": "", "ec2:DescribeSubnets": "",
+		"ec2:DescribeSecurityGroups": "",
+		"ec2:RunInstances":           "aws:RequestTag/stratos.sh/cluster",
+		"ec2:StartInstances":         "aws:ResourceTag/stratos.sh/cluster",
+		"ec2:StopInstances":          "aws:ResourceTag/stratos.sh/cluster",
+		"ec2:TerminateInstances":     "aws:ResourceTag/stratos.sh/cluster",
+		"ec2:CreateTags":             "aws:ResourceTag/stratos.sh/cluster",
+		"iam:PassRole":               "iam:PassedToService",
 	}
 }
 
@@ -51,8 +53,8 @@ var (
 	onMachine = regexp.MustCompile(`:instance/\*$`)
 )
 
-// checkPolicy reads a document strictly: that of a role (with principals), or that of Stratos, which allows all that it calls and nothing
-// of other clusters.
+// checkPolicy reads a document strictly: that of a role (with principals), or that of Stratos,
+// which allows all that it calls and nothing of other clusters.
 func checkPolicy(text string) error {
 	var p iamPolicy
 	if err := strictly(text, &p); err != nil {
@@ -81,7 +83,8 @@ func checkPolicy(text string) error {
 }
 
 func (s statement) trusts() error {
-	if s.Effect != "Allow" || !slices.Equal(s.Action, oneOrMore{"sts:AssumeRole"}) || s.Principal["Service"] != "ec2.amazonaws.com" {
+	if s.Effect != "Allow" || !slices.Equal(s.Action, oneOrMore{"sts:AssumeRole"}) ||
+		s.Principal["Service"] != "ec2.amazonaws.com" {
 		return fmt.Errorf("policy: %v trusts nobody that is an instance", s)
 	}
 	return nil
@@ -108,9 +111,11 @@ func (s statement) check() error {
 	return nil
 }
 
-// reachesMachines: images, subnets and groups are read by a launch; a role is passed to any instance.
+// reachesMachines: images, subnets and groups are read by a launch; a role is passed to any
+// instance.
 func (s statement) reachesMachines(action string) bool {
-	return action == "iam:PassRole" || slices.ContainsFunc(s.Resource, func(r string) bool { return r == "*" || onMachine.MatchString(r) })
+	return action == "iam:PassRole" || slices.ContainsFunc(s.Resource,
+		func(r string) bool { return r == "*" || onMachine.MatchString(r) })
 }
 
 func (s statement) conditionOn(key string) bool {

@@ -42,7 +42,8 @@ type reader struct {
 	said bytes.Buffer
 	// mu guards refusals: the commands of a pipe run at once.
 	mu sync.Mutex
-	// refusals are kept apart from the shell's own errors, which `||`, a pipe or a condition would swallow.
+	// refusals are kept apart from the shell's own errors, which `||`, a pipe or a condition would
+	// swallow.
 	refusals []error
 }
 
@@ -65,7 +66,8 @@ func (g *ground) reader(t *testing.T) *reader {
 	return r
 }
 
-// bring is what a reader has before: the folders of a control-plane node that was set up, and a CA of her own.
+// bring is what a reader has before: the folders of a control-plane node that was set up, and a CA
+// of her own.
 func (r *reader) bring() error {
 	for _, folder := range []string{r.home, r.at("/etc/kubernetes/manifests"), r.at(stratosFolder)} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -155,8 +157,10 @@ func (r *reader) call(ctx context.Context, args []string) error {
 	}
 }
 
-// exec runs a program for real, where the shell is. What it says on its standard error becomes the error.
-func (r *reader) exec(ctx context.Context, shell interp.HandlerContext, stdin io.Reader, stdout io.Writer, path string, args ...string) error {
+// exec runs a program for real, where the shell is. What it says on its standard error becomes the
+// error.
+func (r *reader) exec(ctx context.Context, shell interp.HandlerContext, stdin io.Reader, stdout io.Writer, path string,
+	args ...string) error {
 	var said bytes.Buffer
 	command := exec.CommandContext(ctx, path, args...)
 	command.Dir, command.Env = shell.Dir, r.environment(r.home)

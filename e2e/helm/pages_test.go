@@ -14,7 +14,8 @@ type page struct {
 	file string
 	// section is the heading that the reader follows; empty is the whole page.
 	section string
-	// least is how many fenced blocks it has at least, so that a change of its form does not leave the test without any.
+	// least is how many fenced blocks it has at least, so that a change of its form does not leave the
+	// test without any.
 	least int
 }
 
@@ -68,9 +69,10 @@ func (p page) blocks(text string) ([]block, error) {
 	return found, nil
 }
 
-// TestEveryFencedCommand follows the pages as a reader would, each from its first block to its last: the shell's part is run by an
-// interpreter, kubectl and Helm are the real ones against a real API server, and what cannot be here (AWS, kubeadm, kind) is checked by its
-// arguments and files.
+// TestEveryFencedCommand follows the pages as a reader would, each from its first block to its
+// last: the shell's part is run by an interpreter, kubectl and Helm are the real ones against a
+// real API server, and what cannot be here (AWS, kubeadm, kind) is checked by its arguments and
+// files.
 func TestEveryFencedCommand(t *testing.T) {
 	ground := newGround(t)
 	for _, p := range pages() {

@@ -13,7 +13,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// checkUserData reads user data as cloud-init and nodeadm do: a script, or MIME parts of scripts and nodeadm's configuration.
+// checkUserData reads user data as cloud-init and nodeadm do: a script, or MIME parts of scripts
+// and nodeadm's configuration.
 func checkUserData(data string) error {
 	if strings.HasPrefix(data, "#!") {
 		return checkScript(data)
@@ -72,13 +73,15 @@ func checkNodeConfig(body []byte) error {
 	}
 	cluster := config.Spec.Cluster
 	if config.APIVersion != "node.eks.aws/v1alpha1" || config.Kind != "NodeConfig" ||
-		cluster.Name == "" || !strings.HasPrefix(cluster.APIServerEndpoint, "https://") || cluster.CertificateAuthority == "" || cluster.CIDR == "" {
+		cluster.Name == "" || !strings.HasPrefix(cluster.APIServerEndpoint, "https://") ||
+		cluster.CertificateAuthority == "" || cluster.CIDR == "" {
 		return fmt.Errorf("nodeadm needs all of %+v", config)
 	}
 	return nil
 }
 
-// checkScript parses a script and the scripts that it writes, and looks for variables that nobody sets.
+// checkScript parses a script and the scripts that it writes, and looks for variables that nobody
+// sets.
 func checkScript(text string) error {
 	if !strings.HasPrefix(text, "#!/bin/bash\n") {
 		return fmt.Errorf("a script begins with #!/bin/bash, not with %.20q", text)

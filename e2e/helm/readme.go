@@ -15,7 +15,8 @@ const readmeHead = `# Stratos
 
 Code generated from values.yaml by make generate. DO NOT EDIT.
 
-Keeps pools of cloud instances that were warmed up once and stopped, and starts them when pods cannot be scheduled.
+Keeps pools of cloud instances that were warmed up once and stopped, and starts them when pods
+cannot be scheduled.
 
 ` + "```sh" + `
 helm install stratos oci://ghcr.io/stratos-sh/charts/stratos \
@@ -23,9 +24,11 @@ helm install stratos oci://ghcr.io/stratos-sh/charts/stratos \
   --set clusterName=my-cluster
 ` + "```" + `
 
-It needs Kubernetes 1.34 or newer and, unless ` + "`certManager.enabled=false`" + `, cert-manager. [docs/install.md](../../docs/install.md) has the ways to
-install, upgrade and uninstall, [docs/rbac.md](../../docs/rbac.md) the reason of every right, [docs/scheduler.md](../../docs/scheduler.md) what the
-scheduler beside Stratos is for. Helm 3 and Helm 4 render the same.
+It needs Kubernetes 1.34 or newer and, unless ` + "`certManager.enabled=false`" + `, cert-manager.
+[docs/install.md](../../docs/install.md) has the ways to install, upgrade and uninstall,
+[docs/rbac.md](../../docs/rbac.md) the reason of every permission,
+[docs/scheduler.md](../../docs/scheduler.md) what the scheduler beside Stratos is for. Helm 3 and
+Helm 4 render the same.
 
 ## Values
 
@@ -33,8 +36,8 @@ scheduler beside Stratos is for. Helm 3 and Helm 4 render the same.
 |---|---|---|
 `
 
-// Readme writes the chart's README from values.yaml: one row for each comment that begins with "# --". A value that no such comment
-// describes, by itself or by a parent, is an error.
+// Readme writes the chart's README from values.yaml: one row for each comment that begins with "#
+// --". A value that no such comment describes, by itself or by a parent, is an error.
 func Readme(values []byte) (string, error) {
 	document := &yaml.Node{}
 	if err := yaml.Unmarshal(values, document); err != nil {

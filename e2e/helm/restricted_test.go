@@ -9,7 +9,8 @@ import (
 	"k8s.io/pod-security-admission/policy"
 )
 
-// TestPodsAreRestricted judges the pods of every set as a namespace with pod-security.kubernetes.io/enforce=restricted would.
+// TestPodsAreRestricted judges the pods of every set as a namespace with
+// pod-security.kubernetes.io/enforce=restricted would.
 func TestPodsAreRestricted(t *testing.T) {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
@@ -20,7 +21,8 @@ func TestPodsAreRestricted(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			deployment := deploymentOf(t, s)
 			pod := deployment.Spec.Template
-			if judged := policy.AggregateCheckResults(evaluator.EvaluatePod(restricted, &pod.ObjectMeta, &pod.Spec)); !judged.Allowed {
+			if judged := policy.AggregateCheckResults(evaluator.EvaluatePod(restricted, &pod.ObjectMeta,
+				&pod.Spec)); !judged.Allowed {
 				t.Errorf("%s: %s", judged.ForbiddenReason(), judged.ForbiddenDetail())
 			}
 		})
@@ -36,7 +38,8 @@ func TestPodsAreRestrictedCatches(t *testing.T) {
 	s := set(t, "default")
 	s.Values["securityContext"] = map[string]any{"allowPrivilegeEscalation": true}
 	pod := deploymentOf(t, s).Spec.Template
-	judged := policy.AggregateCheckResults(evaluator.EvaluatePod(api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}, &pod.ObjectMeta, &pod.Spec))
+	judged := policy.AggregateCheckResults(evaluator.EvaluatePod(api.LevelVersion{Level: api.LevelRestricted,
+		Version: api.LatestVersion()}, &pod.ObjectMeta, &pod.Spec))
 	if judged.Allowed {
 		t.Error("a container that may gain privileges is allowed")
 	}
@@ -45,7 +48,8 @@ func TestPodsAreRestrictedCatches(t *testing.T) {
 func deploymentOf(t *testing.T, s Set) *appsv1.Deployment {
 	t.Helper()
 	deployment := &appsv1.Deployment{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(find(objectsOf(t, s), "Deployment")[0].Object, deployment, true); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(find(objectsOf(t, s),
+		"Deployment")[0].Object, deployment, true); err != nil {
 		t.Fatal(err)
 	}
 	return deployment

@@ -12,34 +12,42 @@ func TestValuesSchemaRefuses(t *testing.T) {
 		values string
 		want   []string
 	}{
-		"no cluster name":                   {`{clusterName: ""}`, []string{"clusterName"}},
-		"a cluster name that is no tag":     {`{clusterName: "a b"}`, []string{"clusterName"}},
-		"a cloud that nobody has":           {`{cloudProvider: gcp}`, []string{"cloudProvider", "aws", "fake", "kind"}},
-		"a value that does not exist":       {`{replicas: 2}`, []string{"replicas"}},
-		"a nested one that does not exist":  {`{scheduler: {enable: true}}`, []string{"scheduler", "enable"}},
-		"no replica":                        {`{replicaCount: 0}`, []string{"replicaCount"}},
-		"half a replica":                    {`{replicaCount: 1.5}`, []string{"replicaCount"}},
-		"a pull policy in lower case":       {`{image: {pullPolicy: always}}`, []string{"image/pullPolicy", "Always"}},
-		"a digest without algorithm":        {`{image: {digest: 9f86d081}}`, []string{"image/digest"}},
-		"a tag in the repository's place":   {`{image: {repository: ""}}`, []string{"image/repository"}},
-		"an unknown failure policy":         {`{webhook: {failurePolicy: Warn}}`, []string{"webhook/failurePolicy", "Fail", "Ignore"}},
-		"longer than an API server waits":   {`{webhook: {timeoutSeconds: 31}}`, []string{"webhook/timeoutSeconds"}},
-		"the cluster's own scheduler":       {`{scheduler: {name: default-scheduler}}`, []string{"scheduler/name"}},
-		"it again, among those that ask":    {`{extender: {schedulerNames: [default-scheduler]}}`, []string{"extender/schedulerNames/0"}},
-		"a cluster IP that is a name":       {`{extender: {service: {clusterIP: stratos}}}`, []string{"extender/service/clusterIP"}},
-		"text for a switch":                 {`{crds: {enabled: "yes"}}`, []string{"crds/enabled"}},
-		"a CA that is not PEM":              {`{tls: {caBundle: TUlJ}}`, []string{"tls/caBundle"}},
-		"an argument without dashes":        {`{extraArgs: [debug]}`, []string{"extraArgs/0"}},
-		"a variable without a name":         {`{extraEnv: [{value: x}]}`, []string{"extraEnv/0", "name"}},
-		"a name too long for its suffixes":  {`{fullnameOverride: a-name-with-more-than-forty-characters-in-it}`, []string{"fullnameOverride"}},
-		"an interval in no unit":            {`{serviceMonitor: {interval: "30"}}`, []string{"serviceMonitor/interval"}},
-		"annotations that are no text":      {`{podAnnotations: {a: 1}}`, []string{"podAnnotations/a"}},
-		"a budget with a wish of its own":   {`{podDisruptionBudget: {maximum: 1}}`, []string{"podDisruptionBudget", "maximum"}},
-		"a certificate from two sources":    {`{tls: {existingSecret: s}}`, []string{"tls.existingSecret", "certManager.enabled=false"}},
-		"both wirings at once":              {`{extender: {expose: true}}`, []string{"extender.expose", "scheduler.enabled=false"}},
+		"no cluster name":                  {`{clusterName: ""}`, []string{"clusterName"}},
+		"a cluster name that is no tag":    {`{clusterName: "a b"}`, []string{"clusterName"}},
+		"a cloud that nobody has":          {`{cloudProvider: gcp}`, []string{"cloudProvider", "aws", "fake", "kind"}},
+		"a value that does not exist":      {`{replicas: 2}`, []string{"replicas"}},
+		"a nested one that does not exist": {`{scheduler: {enable: true}}`, []string{"scheduler", "enable"}},
+		"no replica":                       {`{replicaCount: 0}`, []string{"replicaCount"}},
+		"half a replica":                   {`{replicaCount: 1.5}`, []string{"replicaCount"}},
+		"a pull policy in lower case":      {`{image: {pullPolicy: always}}`, []string{"image/pullPolicy", "Always"}},
+		"a digest without algorithm":       {`{image: {digest: 9f86d081}}`, []string{"image/digest"}},
+		"a tag in the repository's place":  {`{image: {repository: ""}}`, []string{"image/repository"}},
+		"an unknown failure policy": {`{webhook: {failurePolicy: Warn}}`,
+			[]string{"webhook/failurePolicy", "Fail", "Ignore"}},
+		"longer than an API server waits": {`{webhook: {timeoutSeconds: 31}}`, []string{"webhook/timeoutSeconds"}},
+		"the cluster's own scheduler":     {`{scheduler: {name: default-scheduler}}`, []string{"scheduler/name"}},
+		"it again, among those that ask": {`{extender: {schedulerNames: [default-scheduler]}}`,
+			[]string{"extender/schedulerNames/0"}},
+		"a cluster IP that is a name": {`{extender: {service: {clusterIP: stratos}}}`,
+			[]string{"extender/service/clusterIP"}},
+		"text for a switch":          {`{crds: {enabled: "yes"}}`, []string{"crds/enabled"}},
+		"a CA that is not PEM":       {`{tls: {caBundle: TUlJ}}`, []string{"tls/caBundle"}},
+		"an argument without dashes": {`{extraArgs: [debug]}`, []string{"extraArgs/0"}},
+		"a variable without a name":  {`{extraEnv: [{value: x}]}`, []string{"extraEnv/0", "name"}},
+		"a name too long for its suffixes": {`{fullnameOverride: a-name-with-more-than-forty-characters-in-it}`,
+			[]string{"fullnameOverride"}},
+		"an interval in no unit":       {`{serviceMonitor: {interval: "30"}}`, []string{"serviceMonitor/interval"}},
+		"annotations that are no text": {`{podAnnotations: {a: 1}}`, []string{"podAnnotations/a"}},
+		"a budget with a wish of its own": {`{podDisruptionBudget: {maximum: 1}}`,
+			[]string{"podDisruptionBudget", "maximum"}},
+		"a certificate from two sources": {`{tls: {existingSecret: s}}`,
+			[]string{"tls.existingSecret", "certManager.enabled=false"}},
+		"both wirings at once": {`{extender: {expose: true}}`,
+			[]string{"extender.expose", "scheduler.enabled=false"}},
 		"open to all without a certificate": {`{extender: {expose: true}, scheduler: {enabled: false}, certManager: {enabled: false}}`, []string{"extender.expose", "certManager.enabled=true", "tls.existingSecret"}},
 		"rights for everybody's account":    {`{serviceAccount: {create: false}}`, []string{"serviceAccount.name"}},
-		"a CA that cannot be looked up":     {`{certManager: {enabled: false}, tls: {existingSecret: s}}`, []string{"tls.caBundle"}},
+		"a CA that cannot be looked up": {`{certManager: {enabled: false}, tls: {existingSecret: s}}`,
+			[]string{"tls.caBundle"}},
 	} {
 		for _, major := range Majors() {
 			t.Run(name+"/"+major.String(), func(t *testing.T) {
@@ -64,7 +72,8 @@ func TestValuesSchemaRefuses(t *testing.T) {
 	}
 }
 
-// TestKubernetesThatIsNotSupported: an older cluster is refused whatever the values, a newer one where its scheduler is wanted.
+// TestKubernetesThatIsNotSupported: an older cluster is refused whatever the values, a newer one
+// where its scheduler is wanted.
 func TestKubernetesThatIsNotSupported(t *testing.T) {
 	none := map[string]any{"enabled": false}
 	for name, c := range map[string]struct {
@@ -79,7 +88,8 @@ func TestKubernetesThatIsNotSupported(t *testing.T) {
 	} {
 		for _, major := range Majors() {
 			t.Run(name+"/"+major.String(), func(t *testing.T) {
-				s := Set{Release: "stratos", Namespace: "stratos-system", Kubernetes: c.kubernetes, Values: map[string]any{"clusterName": "test"}}
+				s := Set{Release: "stratos", Namespace: "stratos-system", Kubernetes: c.kubernetes,
+					Values: map[string]any{"clusterName": "test"}}
 				for key, value := range c.values {
 					s.Values[key] = value
 				}

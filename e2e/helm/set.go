@@ -26,7 +26,8 @@ func (t Tree) path(parts ...string) string {
 	return filepath.Join(append([]string{string(t)}, parts...)...)
 }
 
-// Set is one way to install the chart: the values of charts/testdata/values/<name>.yaml, and what the command line and the cluster add.
+// Set is one way to install the chart: the values of charts/testdata/values/<name>.yaml, and what
+// the command line and the cluster add.
 type Set struct {
 	Name string `json:"-"`
 	// Values are what -f gives.
@@ -37,8 +38,8 @@ type Set struct {
 	Kubernetes string `json:"kubernetes"`
 }
 
-// Sets reads all sets, in the order of their names. Those that charts/testdata/sets.yaml does not mention are a release called
-// stratos in stratos-system, on Kubernetes 1.36.
+// Sets reads all sets, in the order of their names. Those that charts/testdata/sets.yaml does not
+// mention are a release called stratos in stratos-system, on Kubernetes 1.36.
 func (t Tree) Sets() ([]Set, error) {
 	files, err := filepath.Glob(t.path("charts", "testdata", "values", "*.yaml"))
 	if err != nil {
@@ -51,7 +52,8 @@ func (t Tree) Sets() ([]Set, error) {
 	slices.Sort(files)
 	var sets []Set
 	for _, file := range files {
-		set := Set{Name: strings.TrimSuffix(filepath.Base(file), ".yaml"), Release: "stratos", Namespace: "stratos-system", Kubernetes: "v1.36.3"}
+		set := Set{Name: strings.TrimSuffix(filepath.Base(file), ".yaml"), Release: "stratos", Namespace: "stratos-system",
+			Kubernetes: "v1.36.3"}
 		set.overrideBy(special[set.Name])
 		if err := readYAML(file, &set.Values); err != nil {
 			return nil, err
@@ -66,7 +68,8 @@ func (t Tree) Sets() ([]Set, error) {
 }
 
 func (s *Set) overrideBy(special Set) {
-	for to, from := range map[*string]string{&s.Release: special.Release, &s.Namespace: special.Namespace, &s.Kubernetes: special.Kubernetes} {
+	for to, from := range map[*string]string{&s.Release: special.Release, &s.Namespace: special.Namespace,
+		&s.Kubernetes: special.Kubernetes} {
 		if from != "" {
 			*to = from
 		}

@@ -13,8 +13,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 )
 
-// TestChartUpgrades takes one release through every wiring with Helm's own actions, as an administrator would: install, upgrades, the
-// same once more, uninstall. Nothing waits, because nobody runs pods here.
+// TestChartUpgrades takes one release through every wiring with Helm's own actions, as an
+// administrator would: install, upgrades, the same once more, uninstall. Nothing waits, because
+// nobody runs pods here.
 func TestChartUpgrades(t *testing.T) {
 	c := newCluster(t)
 	const name, namespace = "stratos", "stratos-system"

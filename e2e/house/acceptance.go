@@ -12,7 +12,8 @@ import (
 // Status of an acceptance point.
 type Status string
 
-// Open points name no test that anybody may rely on; of Done points every named test exists, cannot be skipped and ran.
+// Open points name no test that anybody may rely on; of Done points every named test exists, cannot
+// be skipped and ran.
 const (
 	Open Status = "open"
 	Done Status = "done"
@@ -35,8 +36,8 @@ type TestName string
 
 var testStart = regexp.MustCompile(`(^|/)(Test|Fuzz)[A-Z0-9_]`)
 
-// Split returns the folder ("" when none is given), the function and the subtest path ("" when none is given).
-// The function is "" when the name contains none.
+// Split returns the folder ("" when none is given), the function and the subtest path ("" when none
+// is given). The function is "" when the name contains none.
 func (n TestName) Split() (folder, function, subtest string) {
 	at := testStart.FindStringIndex(string(n))
 	if at == nil {
@@ -48,8 +49,8 @@ func (n TestName) Split() (folder, function, subtest string) {
 	return folder, function, subtest
 }
 
-// ReadRows reads the tables of an acceptance file. A line that looks like a row and is none is an error: it would
-// otherwise drop out of every check.
+// ReadRows reads the tables of an acceptance file. A line that looks like a row and is none is an
+// error: it would otherwise drop out of every check.
 func ReadRows(file string) ([]Row, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -121,8 +122,9 @@ func parseTests(cell string) []TestName {
 	return names
 }
 
-// CheckRows returns what is wrong with the rows themselves: points missing or doubled, done rows without command or
-// test, commands that are no target of the Makefile, and named tests that the sources do not have exactly once.
+// CheckRows returns what is wrong with the rows themselves: points missing or doubled, done rows
+// without command or test, commands that are no target of the Makefile, and named tests that the
+// sources do not have exactly once.
 func CheckRows(rows []Row, makefile string, sources *Sources) []string {
 	problems := checkNumbering(rows)
 	for _, row := range rows {
@@ -139,7 +141,8 @@ func checkNumbering(rows []Row) []string {
 	last := map[int]int{}
 	for _, row := range rows {
 		if want := last[row.Issue] + 1; row.Point != want {
-			problems = append(problems, fmt.Sprintf("line %d: issue %d has point %d where %d is due", row.Line, row.Issue, row.Point, want))
+			problems = append(problems, fmt.Sprintf("line %d: issue %d has point %d where %d is due", row.Line, row.Issue,
+				row.Point, want))
 		}
 		last[row.Issue] = row.Point
 	}

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestAcceptance checks docs/acceptance.md against the sources; that the tests ran is checked after `make test`.
+// TestAcceptance checks docs/acceptance.md against the sources; that the tests ran is checked after
+// `make test`.
 func TestAcceptance(t *testing.T) {
 	rows, err := ReadRows(filepath.Join(repository, "docs", "acceptance.md"))
 	if err != nil {
@@ -43,7 +44,17 @@ func TestNoTestCanSkipItself(t *testing.T) {
 // tree writes files below a new folder and reads the sources in it.
 func tree(t *testing.T, files map[string]string) *Sources {
 	t.Helper()
-	root := t.TempDir()
+	sources, err := ReadSources(treeOf(t, files))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sources
+}
+
+// treeOf writes the files into a folder of their own.
+func treeOf(t *testing.T, files map[string]string) (root string) {
+	t.Helper()
+	root = t.TempDir()
 	for name, text := range files {
 		file := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -53,11 +64,7 @@ func tree(t *testing.T, files map[string]string) *Sources {
 			t.Fatal(err)
 		}
 	}
-	sources, err := ReadSources(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sources
+	return root
 }
 
 // someTests is a tree with a test in every form that a name in the table may mean.
@@ -87,31 +94,47 @@ func TestRowsAreChecked(t *testing.T) {
 		row  string
 		want string
 	}{
-		"a done point with its test":                      {row: "| 2 | 1 | x | done | `make test` | `TestOne` |"},
-		"a done point with a fuzz target and words":       {row: "| 2 | 1 | x | done | `make test` | `FuzzDecoder` and more |"},
-		"a row of a table as subtest":                     {row: "| 2 | 1 | x | done | `make test` | `TestOne/a taint without a key` |"},
-		"a subtest as go prints it, and one inside it":    {row: "| 2 | 1 | x | done | `make test` | `a/TestOne/a_taint_without_a_key/inner` |"},
-		"a command with a variable":                       {row: "| 2 | 1 | x | done | `make test X=1` | `TestOne` |"},
-		"an open point may name a test still to come":     {row: "| 2 | 1 | x | open | `make test` | `TestToCome` |"},
-		"an open point without anything":                  {row: "| 2 | 1 | x | open | | |"},
-		"a done point without a test":                     {row: "| 2 | 1 | x | done | `make test` | see there |", want: "names no test"},
-		"a done point without a command":                  {row: "| 2 | 1 | x | done | | `TestOne` |", want: "no target"},
-		"a command that the Makefile does not have":       {row: "| 2 | 1 | x | done | `make tes` | `TestOne` |", want: "no target"},
-		"a test that does not exist":                      {row: "| 2 | 1 | x | done | `make test` | `TestToCome` |", want: "does not exist"},
-		"a test of two packages without its folder":       {row: "| 2 | 1 | x | done | `make test` | `TestTwice` |", want: "write its folder"},
-		"a test of two packages with its folder":          {row: "| 2 | 1 | x | done | `make test` | `b/TestTwice` |"},
-		"a test in the wrong folder":                      {row: "| 2 | 1 | x | done | `make test` | `b/TestOne` |", want: "does not exist"},
-		"a subtest that nothing names":                    {row: "| 2 | 1 | x | done | `make test` | `TestOne/a taint` |", want: "names the subtest"},
-		"a test without a statement":                      {row: "| 2 | 1 | x | done | `make test` | `TestEmpty` |", want: "does not exist"},
-		"a function that go test does not run":            {row: "| 2 | 1 | x | done | `make test` | `TestOfSomethingElse` |", want: "does not exist"},
-		"a function outside of test files":                {row: "| 2 | 1 | x | done | `make test` | `TestInNoTestFile` |", want: "does not exist"},
-		"a test below testdata":                           {row: "| 2 | 1 | x | done | `make test` | `TestLeftOut` |", want: "does not exist"},
-		"what stands between backticks is no test's name": {row: "| 2 | 1 | x | done | `make test` | `somewhere` |", want: "does not exist"},
-		"a point left out":                                {row: "| 2 | 2 | x | open | | |", want: "where 1 is due"},
+		"a done point with its test":                {row: "| 2 | 1 | x | done | `make test` | `TestOne` |"},
+		"a done point with a fuzz target and words": {row: "| 2 | 1 | x | done | `make test` | `FuzzDecoder` and more |"},
+		"a row of a table as subtest": {
+			row: "| 2 | 1 | x | done | `make test` | `TestOne/a taint without a key` |",
+		},
+		"a subtest as go prints it, and one inside it": {
+			row: "| 2 | 1 | x | done | `make test` | `a/TestOne/a_taint_without_a_key/inner` |",
+		},
+		"a command with a variable":                   {row: "| 2 | 1 | x | done | `make test X=1` | `TestOne` |"},
+		"an open point may name a test still to come": {row: "| 2 | 1 | x | open | `make test` | `TestToCome` |"},
+		"an open point without anything":              {row: "| 2 | 1 | x | open | | |"},
+		"a done point without a test": {row: "| 2 | 1 | x | done | `make test` | see there |",
+			want: "names no test"},
+		"a done point without a command": {row: "| 2 | 1 | x | done | | `TestOne` |", want: "no target"},
+		"a command that the Makefile does not have": {row: "| 2 | 1 | x | done | `make tes` | `TestOne` |",
+			want: "no target"},
+		"a test that does not exist": {row: "| 2 | 1 | x | done | `make test` | `TestToCome` |",
+			want: "does not exist"},
+		"a test of two packages without its folder": {row: "| 2 | 1 | x | done | `make test` | `TestTwice` |",
+			want: "write its folder"},
+		"a test of two packages with its folder": {row: "| 2 | 1 | x | done | `make test` | `b/TestTwice` |"},
+		"a test in the wrong folder": {row: "| 2 | 1 | x | done | `make test` | `b/TestOne` |",
+			want: "does not exist"},
+		"a subtest that nothing names": {row: "| 2 | 1 | x | done | `make test` | `TestOne/a taint` |",
+			want: "names the subtest"},
+		"a test without a statement": {row: "| 2 | 1 | x | done | `make test` | `TestEmpty` |",
+			want: "does not exist"},
+		"a function that go test does not run": {row: "| 2 | 1 | x | done | `make test` | `TestOfSomethingElse` |",
+			want: "does not exist"},
+		"a function outside of test files": {row: "| 2 | 1 | x | done | `make test` | `TestInNoTestFile` |",
+			want: "does not exist"},
+		"a test below testdata": {row: "| 2 | 1 | x | done | `make test` | `TestLeftOut` |",
+			want: "does not exist"},
+		"what stands between backticks is no test's name": {row: "| 2 | 1 | x | done | `make test` | `somewhere` |",
+			want: "does not exist"},
+		"a point left out": {row: "| 2 | 2 | x | open | | |", want: "where 1 is due"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			rows, err := parseRows("| issue | point | what | status | command | tests |\n|---|---|---|---|---|---|\n" + tt.row + "\n")
+			rows, err := parseRows("| issue | point | what | status | command | tests |\n|---|---|---|---|---|---|\n" + tt.row +
+				"\n")
 			if err != nil {
 				t.Fatal(err)
 			}

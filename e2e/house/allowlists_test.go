@@ -25,7 +25,8 @@ var (
 	listEntry = regexp.MustCompile(`^            - ([^ {]+)`)
 )
 
-// allowLists reads the strict lists by their lines: a parser of YAML would be a dependency of what runs before all else.
+// allowLists reads the strict lists by their lines: a parser of YAML would be a dependency of what
+// runs before all else.
 func allowLists(t *testing.T) []allowList {
 	t.Helper()
 	f, err := os.Open(filepath.Join(repository, ".golangci.yml"))
@@ -73,8 +74,8 @@ func (l allowList) holds(file string) bool {
 	return in
 }
 
-// TestAllowListsAreUsed: an entry that nothing imports would let in a dependency without a decision. Entries of our
-// own packages are left out, because they say which folders may meet.
+// TestAllowListsAreUsed: an entry that nothing imports would let in a dependency without a
+// decision. Entries of our own packages are left out, because they say which folders may meet.
 func TestAllowListsAreUsed(t *testing.T) {
 	imports := importsByFile(t)
 	checked := 0

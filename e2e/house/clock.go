@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// ClockUses returns each place in the folder's own files (tests left out) that reads the clock or waits for it, as
-// "file:line: time.Now". The import law cannot see this: the package time is also where Duration comes from. A folder
-// that does not exist has none.
+// ClockUses returns each place in the folder's own files (tests left out) that reads the clock or
+// waits for it, as "file:line: time.Now". The import law cannot see this: the package time is also
+// where Duration comes from. A folder that does not exist has none.
 func ClockUses(folder string) ([]string, error) {
 	names, err := goFiles(folder)
 	if err != nil {

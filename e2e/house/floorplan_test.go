@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// floorPlan is the top level of the repository: whoever opens it reads the architecture off these names.
+// floorPlan is the top level of the repository: its names show the architecture.
 func floorPlan() []string {
 	return []string{"cmd", "webhook", "extender", "scaler", "provider", "crds", "charts", "e2e", "docs", "stacks",
 		"go.mod", "go.sum", "go.tools.mod", "go.tools.sum", "Makefile", "Dockerfile", "README.md", "LICENSE"}
@@ -16,7 +16,8 @@ func floorPlan() []string {
 
 // unwantedFolders are names that say nothing of what is in them.
 func unwantedFolders() []string {
-	return []string{"pkg", "internal", "api", "hack", "util", "utils", "common", "helpers", "misc", "types", "constants", "vendor"}
+	return []string{"pkg", "internal", "api", "hack", "util", "utils", "common", "helpers", "misc", "types", "constants",
+		"vendor"}
 }
 
 func TestFloorPlan(t *testing.T) {
@@ -27,7 +28,8 @@ func TestFloorPlan(t *testing.T) {
 	}
 }
 
-// treeFiles lists what is, or is about to be, in the repository; build output is ignored by git and so by us.
+// treeFiles lists what is, or is about to be, in the repository; build output is ignored by git and
+// so by us.
 func treeFiles(t *testing.T) []string {
 	t.Helper()
 	cmd := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard")

@@ -19,8 +19,9 @@ type Package struct {
 	XTestImports []string
 }
 
-// Pattern selects packages. "./a/b" is that one package of ours, "./a/b/..." it and all below it; without "./" the same
-// is meant for packages of others and of the standard library. "./..." is everything of ours.
+// Pattern selects packages. "./a/b" is that one package of ours, "./a/b/..." it and all below it;
+// without "./" the same is meant for packages of others and of the standard library. "./..." is
+// everything of ours.
 type Pattern string
 
 // Matches reports whether the import path is one that the pattern selects.
@@ -78,8 +79,8 @@ func (r Rule) forbids(importPath string) bool {
 	return matchesAny(r.To, importPath) && !matchesAny(r.ToExcept, importPath)
 }
 
-// Violations returns every forbidden edge in the packages, sorted by rule and then by importing package. Of several
-// ways to one forbidden package only the shortest is reported.
+// Violations returns every forbidden edge in the packages, sorted by rule and then by importing
+// package. Of several ways to one forbidden package only the shortest is reported.
 func Violations(packages []Package, rules []Rule) []Violation {
 	graph := make(map[string]Package, len(packages))
 	for _, p := range packages {
@@ -125,7 +126,8 @@ func (r Rule) violationsOf(p Package, graph map[string]Package) []Violation {
 	return found
 }
 
-// edges leaves out test imports past the first step: the tests of a package that we import are not part of us.
+// edges leaves out test imports past the first step: the tests of a package that we import are not
+// part of us.
 func (r Rule) edges(chain []string, graph map[string]Package) []string {
 	p := graph[chain[len(chain)-1]]
 	edges := slices.Clone(p.Imports)
@@ -136,8 +138,9 @@ func (r Rule) edges(chain []string, graph map[string]Package) []string {
 	return edges
 }
 
-// ListPackages returns the packages of the module in dir and everything they import. The error carries what the go
-// command said; a package that does not load is an error, because edges of such a package would go unseen.
+// ListPackages returns the packages of the module in dir and everything they import. The error
+// carries what the go command said; a package that does not load is an error, because edges of such
+// a package would go unseen.
 func ListPackages(dir string) ([]Package, error) {
 	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
 	cmd.Dir = dir

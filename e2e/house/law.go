@@ -1,12 +1,14 @@
 package house
 
-// PurePackages are the leaves that turn a value into a value: no client, no logger, no context, no clock.
+// PurePackages are the leaves that turn a value into a value: no client, no logger, no context, no
+// clock.
 func PurePackages() []Pattern {
-	return []Pattern{"./extender/fit", "./extender/claim", "./scaler/lifecycle", "./scaler/network", "./scaler/plan", "./scaler/transition"}
+	return []Pattern{"./extender/fit", "./extender/claim", "./scaler/lifecycle", "./scaler/network", "./scaler/plan",
+		"./scaler/transition"}
 }
 
-// Law is the import law. .golangci.yml says the same by allow-lists, which report at the line while one writes; this
-// table still holds when a glob there has stopped matching.
+// Law is the import law. .golangci.yml says the same by allow-lists, which report at the line while
+// one writes; this table still holds when a glob there has stopped matching.
 func Law() []Rule {
 	rules := siblingRules()
 	rules = append(rules, pureRules()...)
@@ -22,15 +24,19 @@ func siblingRules() []Rule {
 			Reason: "admission must work while the other parts do not; the siblings meet in cmd/stratos alone",
 		},
 		{
-			From: []Pattern{"./extender/..."}, To: []Pattern{"./webhook/...", "./scaler", "./scaler/start"},
-			Reach: ThroughOthers, InTests: true,
-			Reason: "the extender answers from memory and asks for starts through an interface of its own; the siblings meet in cmd/stratos alone",
+			From:    []Pattern{"./extender/..."},
+			To:      []Pattern{"./webhook/...", "./scaler", "./scaler/start"},
+			Reach:   ThroughOthers,
+			InTests: true,
+			Reason:  "the extender answers from memory and asks for starts through an interface of its own; the siblings meet in cmd/stratos alone",
 		},
 		{
-			From: []Pattern{"./scaler/..."}, To: []Pattern{"./webhook/...", "./extender/..."},
+			From:     []Pattern{"./scaler/..."},
+			To:       []Pattern{"./webhook/...", "./extender/..."},
 			ToExcept: []Pattern{"./extender/fit", "./extender/claim", "./extender/view"},
-			Reach:    ThroughOthers, InTests: true,
-			Reason: "the siblings meet in cmd/stratos alone; the scaler foresees what the extender will do by calling its two pure leaves on the view that both share",
+			Reach:    ThroughOthers,
+			InTests:  true,
+			Reason:   "the siblings meet in cmd/stratos alone; the scaler foresees what the extender will do by calling its two pure leaves on the view that both share",
 		},
 		{
 			From: []Pattern{"./webhook/...", "./extender/...", "./scaler/..."}, To: []Pattern{"./provider/..."},
@@ -81,12 +87,14 @@ func providerRules() []Rule {
 			Reason: "only cmd/stratos, which chooses the provider, may carry the AWS SDK in",
 		},
 		{
-			From: []Pattern{"./..."}, FromExcept: []Pattern{"./provider/kind/...", "./e2e/..."}, To: []Pattern{"github.com/docker/docker/..."},
+			From: []Pattern{"./..."}, FromExcept: []Pattern{"./provider/kind/...", "./e2e/..."},
+			To:    []Pattern{"github.com/docker/docker/..."},
 			Reach: Direct, InTests: true,
 			Reason: "Docker's client exists only under provider/kind, so that another cloud stays a folder beside it",
 		},
 		{
-			From: []Pattern{"./provider/kind/..."}, To: []Pattern{"./provider/fake/...", "./provider/aws/..."}, Reach: ThroughOthers,
+			From: []Pattern{"./provider/kind/..."}, To: []Pattern{"./provider/fake/...", "./provider/aws/..."},
+			Reach:  ThroughOthers,
 			Reason: "one cloud must not depend on another",
 		},
 		{
@@ -103,7 +111,8 @@ func providerRules() []Rule {
 			Reason: "the real cloud must not depend on the played one",
 		},
 		{
-			From: []Pattern{"./provider/aws"}, To: []Pattern{"./provider/aws/ec2test/...", "./provider/simcloud/..."}, Reach: ThroughOthers,
+			From: []Pattern{"./provider/aws"}, To: []Pattern{"./provider/aws/ec2test/...", "./provider/simcloud/..."},
+			Reach:  ThroughOthers,
 			Reason: "nothing in the provider knows the server that its tests call",
 		},
 		{
@@ -115,7 +124,8 @@ func providerRules() []Rule {
 			Reason: "a server that used the SDK's own types would agree with the SDK on its mistakes",
 		},
 		{
-			From: []Pattern{"./provider/simcloud/..."}, To: []Pattern{"./provider/fake/...", "./provider/aws/..."}, Reach: ThroughOthers,
+			From: []Pattern{"./provider/simcloud/..."}, To: []Pattern{"./provider/fake/...", "./provider/aws/..."},
+			Reach:  ThroughOthers,
 			Reason: "the played cloud's truth knows none of the protocols that stand before it",
 		},
 		{
@@ -123,7 +133,8 @@ func providerRules() []Rule {
 			Reason: "the played cloud needs no other component",
 		},
 		{
-			From: []Pattern{"./provider/limiter"}, To: []Pattern{"./provider/..."}, ToExcept: []Pattern{"./provider", "./provider/limiter"}, Reach: ThroughOthers,
+			From: []Pattern{"./provider/limiter"}, To: []Pattern{"./provider/..."},
+			ToExcept: []Pattern{"./provider", "./provider/limiter"}, Reach: ThroughOthers,
 			Reason: "the limits are the same for every cloud; a provider may use them, never the other way round",
 		},
 	}
@@ -137,26 +148,36 @@ func repositoryRules() []Rule {
 			Reason: "other projects import the API types; they must not get the program with them",
 		},
 		{
-			From:   []Pattern{"./crds/v1alpha1"},
-			To:     []Pattern{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "k8s.io/apiextensions-apiserver/..."},
+			From: []Pattern{"./crds/v1alpha1"},
+			To: []Pattern{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...",
+				"k8s.io/apiextensions-apiserver/..."},
 			Reach:  ThroughOthers,
 			Reason: "other projects import the API types; they must not get a client and its version with them",
 		},
 		{
-			From: []Pattern{"./..."}, FromExcept: []Pattern{"./e2e/controlplane/...", "./e2e/parity/..."},
-			To: []Pattern{"k8s.io/kubernetes/..."}, Reach: Direct, InTests: true,
-			Reason: "k8s.io/kubernetes promises no API to importers; it exists only in the modules e2e/controlplane, which builds the binaries, and e2e/parity, which compares with its filters",
+			From:       []Pattern{"./..."},
+			FromExcept: []Pattern{"./e2e/controlplane/...", "./e2e/parity/..."},
+			To:         []Pattern{"k8s.io/kubernetes/..."},
+			Reach:      Direct,
+			InTests:    true,
+			Reason:     "k8s.io/kubernetes promises no API to importers; it exists only in the modules e2e/controlplane, which builds the binaries, and e2e/parity, which compares with its filters",
 		},
 		{
-			From: []Pattern{"./..."}, FromExcept: []Pattern{"./e2e/karpenter/..."}, To: []Pattern{"sigs.k8s.io/karpenter/..."},
-			Reach: Direct, InTests: true,
-			Reason: "Karpenter runs beside us as a process of its own, built with just the dependencies that it was released with; its types are not ours to depend on",
+			From:       []Pattern{"./..."},
+			FromExcept: []Pattern{"./e2e/karpenter/..."},
+			To:         []Pattern{"sigs.k8s.io/karpenter/..."},
+			Reach:      Direct,
+			InTests:    true,
+			Reason:     "Karpenter runs beside us as a process of its own, built with just the dependencies that it was released with; its types are not ours to depend on",
 		},
 		{
-			From: []Pattern{"./..."}, FromExcept: []Pattern{"./e2e/certmanager/..."},
-			To:    []Pattern{"github.com/cert-manager/cert-manager/pkg/controller/...", "github.com/cert-manager/cert-manager/pkg/issuer/..."},
-			Reach: Direct, InTests: true,
-			Reason: "cert-manager's controllers promise no API to importers; they exist only in the module e2e/certmanager, which runs them as a process",
+			From:       []Pattern{"./..."},
+			FromExcept: []Pattern{"./e2e/certmanager/..."},
+			To: []Pattern{"github.com/cert-manager/cert-manager/pkg/controller/...",
+				"github.com/cert-manager/cert-manager/pkg/issuer/..."},
+			Reach:   Direct,
+			InTests: true,
+			Reason:  "cert-manager's controllers promise no API to importers; they exist only in the module e2e/certmanager, which runs them as a process",
 		},
 		{
 			From: []Pattern{"./..."}, FromExcept: []Pattern{"./e2e/..."}, To: []Pattern{"k8s.io/kubernetes/...", "./e2e/..."},

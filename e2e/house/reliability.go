@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// reliabilityLines are the lines of the project's failure list, which is not in the repository, in its order.
+// reliabilityLines are the lines of the project's failure list, which is not in the repository, in
+// its order.
 func reliabilityLines() []string {
 	return strings.Fields("1 2 3 4 5 6 7 8 9 10 11 12 13 " +
 		"20 21 22 23 24 24a 24b 25 26 27 28 29 30 30a 31 32 33 34 35 36 37 38a 38b 38 " +
@@ -45,7 +46,8 @@ func readPromises(file string) ([]promise, error) {
 	return out, nil
 }
 
-// checkPromises returns what is wrong: lines that are missing, doubled or out of order, unknown states, tests that are not there.
+// checkPromises returns what is wrong: lines that are missing, doubled or out of order, unknown
+// states, tests that are not there.
 func checkPromises(promises []promise, sources *Sources) []string {
 	var problems, lines []string
 	for _, p := range promises {

@@ -29,7 +29,8 @@ func TestReliability(t *testing.T) {
 			issue, point = 10, 1
 		}
 		if p.status == "open" && pointIsDone(t, issue, point) {
-			t.Errorf("docs/acceptance.md calls point %d of issue %d done, and line %s of docs/reliability.md is open", point, issue, p.line)
+			t.Errorf("docs/acceptance.md calls point %d of issue %d done, and line %s of docs/reliability.md is open", point,
+				issue, p.line)
 		}
 	}
 }
@@ -44,7 +45,10 @@ func pointIsDone(t *testing.T, issue, point int) bool {
 }
 
 func TestReliabilityCatches(t *testing.T) {
-	sources := tree(t, map[string]string{"a/a_test.go": "package a\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) { t.Log() }\n"})
+	sources := tree(
+		t,
+		map[string]string{"a/a_test.go": "package a\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) { t.Log() }\n"},
+	)
 	whole := func(change func([]promise) []promise) []promise {
 		var all []promise
 		for _, line := range reliabilityLines() {

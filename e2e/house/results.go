@@ -26,17 +26,25 @@ type Event struct {
 	Elapsed float64
 }
 
-// Results is what became of each test, by import path and test name ("pass", "fail", "skip", "" while it runs; unstable where it passed only when it
-// ran again).
+// Results is what became of each test, by import path and test name: "pass", "fail", "skip", ""
+// while it runs, or one of the constants below. A package that failed although none of its tests
+// did has an entry with an empty test name.
 type Results map[testKey]string
 
-// unstable is a test that failed beside others and passed alone.
-const unstable = "unstable"
+const (
+	// unstable is a test that failed beside others and passed alone.
+	unstable = "unstable"
+	// cutShort is a test that had not ended when its package had. The tests after it did not run,
+	// so it stays cut short when it passes in another run.
+	cutShort = "cut short"
+)
 
 type testKey struct{ importPath, test string }
 
-// ReadResults reads all records (*.jsonl) in a folder. No record at all is an error, so that a check which runs before
-// the tests cannot pass.
+func (k testKey) String() string { return strings.TrimSuffix(k.importPath+" "+k.test, " ") }
+
+// ReadResults reads all records (*.jsonl) in a folder. No record at all is an error, so that a
+// check which runs before the tests cannot pass.
 func ReadResults(folder string) (Results, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.jsonl"))
 	if err != nil {
@@ -47,19 +55,23 @@ func ReadResults(folder string) (Results, error) {
 	}
 	results := Results{}
 	for _, file := range files {
-		if err := results.readFile(file); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
+		if err := results.ReadFile(file); err != nil {
+			return nil, err
 		}
 	}
 	return results, nil
 }
 
-func (r Results) readFile(file string) error {
+// ReadFile adds a record.
+func (r Results) ReadFile(file string) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err
 	}
-	return errors.Join(r.read(f), f.Close())
+	if err := errors.Join(r.read(f), f.Close()); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
 }
 
 func (r Results) read(in io.Reader) error {
@@ -84,35 +96,44 @@ func (r Results) read(in io.Reader) error {
 
 func (r Results) note(event Event) {
 	if event.Test == "" {
-		return // of the package: "skip" there only means that it has no tests
+		if event.Action == "fail" { // "skip" only means that the package has no tests
+			r.notePackageFailed(event.Package)
+		}
+		return
 	}
 	key := testKey{event.Package, event.Test}
-	switch event.Action {
-	case "run":
-		if r[key] != "fail" {
-			r[key] = ""
-		}
-	case "pass":
-		if r[key] == "fail" || r[key] == unstable {
-			r[key] = unstable
-			return
-		}
-		r[key] = event.Action
-	case "fail", "skip":
+	switch before := r[key]; {
+	case before == cutShort:
+	case event.Action == "run" && before != "fail":
+		r[key] = ""
+	case event.Action == "pass" && (before == "fail" || before == unstable):
+		r[key] = unstable
+	case event.Action == "pass", event.Action == "fail", event.Action == "skip":
 		r[key] = event.Action
 	}
 }
 
-// CheckResults returns what is wrong between the done rows of the command and what ran: a named test that did not run
-// or did not pass, and any test at all, named or not, that was skipped or never ended.
-func CheckResults(rows []Row, command string, sources *Sources, results Results) []string {
-	var problems []string
-	for key, action := range results {
-		if !passed(action) {
-			problems = append(problems, fmt.Sprintf("%s %s: %s", key.importPath, key.test, inWords(action)))
+func (r Results) notePackageFailed(importPath string) {
+	explained := false
+	for key, action := range r {
+		if key.importPath != importPath {
+			continue
 		}
+		if action == "" {
+			r[key] = cutShort
+		}
+		explained = explained || r[key] == cutShort || r[key] == "fail"
 	}
-	slices.Sort(problems)
+	if !explained {
+		r[testKey{importPath, ""}] = "fail"
+	}
+}
+
+// CheckResults returns what is wrong between the done rows of the command and what ran: a named
+// test that did not run or did not pass, and any test at all, named or not, that was skipped or
+// never ended.
+func CheckResults(rows []Row, command string, sources *Sources, results Results) []string {
+	problems := results.problems(func(_ testKey, action string) bool { return !passed(action) })
 	for _, row := range rows {
 		if row.Status != Done || row.Command != command {
 			continue
@@ -126,15 +147,36 @@ func CheckResults(rows []Row, command string, sources *Sources, results Results)
 	return problems
 }
 
+func (r Results) problems(isProblem func(key testKey, action string) bool) []string {
+	var problems []string
+	for key, action := range r {
+		if isProblem(key, action) {
+			problems = append(problems, fmt.Sprintf("%s: %s", key, inWords(action)))
+		}
+	}
+	slices.Sort(problems)
+	return problems
+}
+
+// CheckRerun returns what failed in such a way that tests were left out, sorted: tests that never
+// ended, and packages that failed although none of their tests did. gotestsum runs these again
+// too, but not the tests that were left out.
+func (r Results) CheckRerun() []string {
+	return r.problems(func(key testKey, action string) bool {
+		return action == cutShort || key.test == "" && action == "fail"
+	})
+}
+
 func passed(action string) bool { return action == "pass" || action == unstable }
 
-// Unstable are the top-level tests that failed beside others and passed when they ran again, alone; sorted. They are no problem of CheckResults, but somebody
-// has to look at them: the product or the test has a race.
+// Unstable are the top-level tests that failed beside others and passed when they ran again, alone;
+// sorted. They are no problem of CheckResults, but somebody has to look at them: the product or the
+// test has a race.
 func (r Results) Unstable() []string {
 	var names []string
 	for key, action := range r {
 		if action == unstable && !strings.Contains(key.test, "/") {
-			names = append(names, key.importPath+" "+key.test)
+			names = append(names, key.String())
 		}
 	}
 	slices.Sort(names)

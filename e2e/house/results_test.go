@@ -3,6 +3,7 @@ package house
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -25,19 +26,31 @@ func TestResultsAreChecked(t *testing.T) {
 		record string
 		want   string
 	}{
-		"the test passed":                        {tests: "`TestOne`", record: lines(ran("TestOne", "pass"))},
-		"the subtest passed":                     {tests: "`TestOne/a taint without a key`", record: lines(ran("TestOne/a_taint_without_a_key", "pass"))},
-		"the test did not run":                   {tests: "`TestOne`", record: lines(ran("TestTwice", "pass")), want: "did not run"},
-		"the subtest did not run":                {tests: "`TestOne/inner`", record: lines(ran("TestOne", "pass")), want: "did not run"},
-		"the same name ran in another package":   {tests: "`b/TestTwice`", record: lines(ran("TestTwice", "pass")), want: "did not run"},
-		"an open point's test did not run":       {tests: "`TestOne`", status: "open", record: lines(ran("TestTwice", "pass"))},
-		"some other test was skipped":            {tests: "`TestOne`", record: lines(ran("TestOne", "pass"), ran("TestTwice", "skip")), want: "TestTwice: was skipped"},
-		"some other test failed":                 {tests: "`TestOne`", record: lines(ran("TestOne", "pass"), ran("TestTwice", "fail")), want: "TestTwice: failed"},
-		"a test passed when it ran again":        {tests: "`TestOne`", record: lines(ran("TestOne", "fail"), ran("TestOne", "pass"))},
-		"a test failed twice":                    {tests: "`TestOne`", record: lines(ran("TestOne", "pass"), ran("TestTwice", "fail"), ran("TestTwice", "fail")), want: "TestTwice: failed"},
-		"a test never ended when it ran again":   {tests: "`TestOne`", record: lines(ran("TestOne", "pass"), ran("TestTwice", "fail"), `{"Action":"run"`+inA+`,"Test":"TestTwice"}`), want: "TestTwice: failed"},
-		"some other test never ended":            {tests: "`TestOne`", record: lines(ran("TestOne", "pass"), `{"Action":"run"`+inA+`,"Test":"TestTwice"}`), want: "TestTwice: never ended"},
-		"a package without tests is not skipped": {tests: "`TestOne`", record: lines(ran("TestOne", "pass"), `{"Action":"skip","Package":"`+ModulePath+`/c"}`)},
+		"the test passed": {tests: "`TestOne`", record: lines(ran("TestOne", "pass"))},
+		"the subtest passed": {tests: "`TestOne/a taint without a key`",
+			record: lines(ran("TestOne/a_taint_without_a_key", "pass"))},
+		"the test did not run": {tests: "`TestOne`", record: lines(ran("TestTwice", "pass")),
+			want: "did not run"},
+		"the subtest did not run": {tests: "`TestOne/inner`", record: lines(ran("TestOne", "pass")),
+			want: "did not run"},
+		"the same name ran in another package": {tests: "`b/TestTwice`", record: lines(ran("TestTwice", "pass")),
+			want: "did not run"},
+		"an open point's test did not run": {tests: "`TestOne`", status: "open",
+			record: lines(ran("TestTwice", "pass"))},
+		"some other test was skipped": {tests: "`TestOne`", record: lines(ran("TestOne", "pass"),
+			ran("TestTwice", "skip")), want: "TestTwice: was skipped"},
+		"some other test failed": {tests: "`TestOne`", record: lines(ran("TestOne", "pass"),
+			ran("TestTwice", "fail")), want: "TestTwice: failed"},
+		"a test passed when it ran again": {tests: "`TestOne`", record: lines(ran("TestOne", "fail"),
+			ran("TestOne", "pass"))},
+		"a test failed twice": {tests: "`TestOne`", record: lines(ran("TestOne", "pass"),
+			ran("TestTwice", "fail"), ran("TestTwice", "fail")), want: "TestTwice: failed"},
+		"a test never ended when it ran again": {tests: "`TestOne`", record: lines(ran("TestOne", "pass"),
+			ran("TestTwice", "fail"), `{"Action":"run"`+inA+`,"Test":"TestTwice"}`), want: "TestTwice: failed"},
+		"some other test never ended": {tests: "`TestOne`", record: lines(ran("TestOne", "pass"),
+			`{"Action":"run"`+inA+`,"Test":"TestTwice"}`), want: "TestTwice: never ended"},
+		"a package without tests is not skipped": {tests: "`TestOne`", record: lines(ran("TestOne", "pass"),
+			`{"Action":"skip","Package":"`+ModulePath+`/c"}`)},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -74,68 +87,70 @@ func TestResultsNeedARecord(t *testing.T) {
 	}
 }
 
-func TestRecorderShowsWhatAPersonNeeds(t *testing.T) {
-	output := func(test, text string) string {
-		return `{"Action":"output"` + inA + `,"Test":"` + test + `","Output":"` + text + `\n"}`
+func TestUnstableTestsAreNamed(t *testing.T) {
+	results := readAll(t, ran("TestOne", "fail"), ran("TestOne/inner", "fail"), ran("TestTwice", "pass"),
+		ran("TestOne", "pass"), ran("TestOne/inner", "pass"))
+	if got, want := results.Unstable(), []string{ModulePath + "/a TestOne"}; !slices.Equal(got, want) {
+		t.Errorf("unstable: %v, want %v", got, want)
 	}
+}
+
+// TestRerunHidesNothing: gotestsum runs again what failed, whether or not tests were left out.
+func TestRerunHidesNothing(t *testing.T) {
+	const packageFailed, packagePassed = `{"Action":"fail"` + inA + `}`, `{"Action":"pass"` + inA + `}`
+	began := func(test string) string { return `{"Action":"run"` + inA + `,"Test":"` + test + `"}` }
+	a := ModulePath + "/a"
 	tests := map[string]struct {
-		events  []string
-		verbose bool
-		want    string
+		events []string
+		want   []string
 	}{
-		"a passing package is one line": {
-			events: []string{output("TestQuick", "noise"), ran("TestQuick", "pass"), `{"Action":"output"` + inA + `,"Output":"PASS\n"}`,
-				`{"Action":"pass"` + inA + `,"Elapsed":2}`},
-			want: "ok   " + ModulePath + "/a 1 tests (2.0s)\n",
+		"nothing failed": {events: []string{ran("TestOne", "pass"), packagePassed}},
+		"a test passed when it ran again": {
+			events: []string{ran("TestOne", "fail"), packageFailed, ran("TestOne", "pass"), packagePassed},
 		},
-		"a slow test gets a line": {
-			events: []string{`{"Action":"pass"` + inA + `,"Test":"TestSlow","Elapsed":65}`},
-			want:   "  pass TestSlow (65.0s)\n",
+		"a subtest failed": {
+			events: []string{began("TestOne"), ran("TestOne/inner", "fail"), ran("TestOne", "fail"), packageFailed},
 		},
-		"a skipped test gets a line": {
-			events: []string{`{"Action":"skip"` + inA + `,"Test":"TestOff"}`},
-			want:   "  skip TestOff (0.0s)\n",
+		"a test failed twice": {
+			events: []string{ran("TestOne", "fail"), packageFailed, ran("TestOne", "fail"), packageFailed},
 		},
-		"a failing test shows all it printed": {
-			events: []string{output("TestBad", "because"), output("TestGood", "noise"), `{"Action":"fail"` + inA + `,"Test":"TestBad","Elapsed":3}`},
-			want:   "because\n  FAIL TestBad (3.0s)\n",
+		"a test ended its process": {
+			events: []string{began("TestOne"), packageFailed, ran("TestOne", "pass"), packagePassed},
+			want:   []string{a + " TestOne: never ended"},
 		},
-		"a test that never ended shows what it printed": {
-			events: []string{output("TestHung", "panic: timed out"), `{"Action":"fail"` + inA + `,"Elapsed":900}`},
-			want:   "  unfinished TestHung\npanic: timed out\nFAIL " + ModulePath + "/a (900.0s)\n",
+		"a test ended its process after another had failed": {
+			events: []string{ran("TestTwo", "fail"), began("TestOne"), packageFailed, ran("TestTwo", "pass")},
+			want:   []string{a + " TestOne: never ended"},
 		},
-		"what the package itself prints shows at once": {
-			events: []string{`{"Action":"output"` + inA + `,"Output":"building kube-apiserver\n"}`},
-			want:   "building kube-apiserver\n",
+		"a package failed before its tests": {
+			events: []string{packageFailed, packagePassed},
+			want:   []string{a + ": failed"},
 		},
-		"a compiler's error shows": {
-			events: []string{`{"Action":"build-output","ImportPath":"a","Output":"undefined: x\n"}`},
-			want:   "undefined: x\n",
-		},
-		"a line that is no event shows": {
-			events: []string{"go: updates to go.mod needed"},
-			want:   "go: updates to go.mod needed\n",
-		},
-		"verbose shows passing tests": {
-			events:  []string{output("TestQuick", "noise")},
-			verbose: true,
-			want:    "noise\n",
+		"a package failed after its tests, when one of them ran again": {
+			events: []string{ran("TestOne", "fail"), packageFailed, ran("TestOne", "pass"), packageFailed},
+			want:   []string{a + ": failed"},
 		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			var record, out strings.Builder
-			recorder := NewRecorder(&record, &out)
-			recorder.Verbose = tt.verbose
-			if err := recorder.Copy(strings.NewReader(lines(tt.events...))); err != nil {
-				t.Fatal(err)
+			results := readAll(t, tt.events...)
+			if got := results.CheckRerun(); !slices.Equal(got, tt.want) {
+				t.Errorf("left out: %q, want %q", got, tt.want)
 			}
-			if out.String() != tt.want {
-				t.Errorf("showed %q\nwant   %q", out.String(), tt.want)
-			}
-			if events := lines(tt.events...); strings.HasPrefix(events, "{") && record.String() != events {
-				t.Errorf("recorded %q\nwant     %q", record.String(), events)
+			for _, problem := range tt.want {
+				if !slices.Contains(CheckResults(nil, "make test", nil, results), problem) {
+					t.Errorf("CheckResults does not say %q", problem)
+				}
 			}
 		})
 	}
+}
+
+func readAll(t *testing.T, events ...string) Results {
+	t.Helper()
+	results := Results{}
+	if err := results.read(strings.NewReader(lines(events...))); err != nil {
+		t.Fatal(err)
+	}
+	return results
 }

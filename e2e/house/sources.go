@@ -17,7 +17,8 @@ import (
 // Sources knows the test functions of a tree and every place where a test could skip itself.
 type Sources struct {
 	tests map[string][]TestFunction
-	// Skips are the places, as "file:line: t.Skip", where a test, fuzz target or benchmark can end without a verdict.
+	// Skips are the places, as "file:line: t.Skip", where a test, fuzz target or benchmark can end
+	// without a verdict.
 	Skips []string
 }
 
@@ -26,12 +27,13 @@ type TestFunction struct {
 	// Folder is the package's folder relative to the tree's root, with slashes.
 	Folder string
 	Name   string
-	// literals are the string literals of the function and of what it calls in its folder: names of subtests are
-	// among them.
+	// literals are the string literals of the function and of what it calls in its folder: names of
+	// subtests are among them.
 	literals map[string]bool
 }
 
-// ReadSources parses every Go file below root. Folders of build output, hidden ones and testdata are left out.
+// ReadSources parses every Go file below root. Folders of build output, hidden ones and testdata
+// are left out.
 func ReadSources(root string) (*Sources, error) {
 	sources := &Sources{tests: map[string][]TestFunction{}}
 	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
@@ -88,7 +90,8 @@ func (s *Sources) readFolder(root, folder string) error {
 	return nil
 }
 
-// isTest wants the one parameter that the go command wants; a body without statements proves nothing and does not count.
+// isTest wants the one parameter that the go command wants; a body without statements proves
+// nothing and does not count.
 func isTest(f *ast.FuncDecl) bool {
 	if f.Recv != nil || f.Body == nil || len(f.Body.List) == 0 || len(f.Type.Params.List) != 1 {
 		return false
@@ -102,7 +105,8 @@ func isTest(f *ast.FuncDecl) bool {
 	return false
 }
 
-// testingType returns T, B, F or TB for a parameter of such a type of package testing, "" for any other.
+// testingType returns T, B, F or TB for a parameter of such a type of package testing, "" for any
+// other.
 func testingType(e ast.Expr) string {
 	if star, ok := e.(*ast.StarExpr); ok {
 		e = star.X
@@ -114,8 +118,9 @@ func testingType(e ast.Expr) string {
 	return selector.Sel.Name
 }
 
-// skipsIn looks for Skip, Skipf, SkipNow and testing.Short in a file that imports testing. What is called t, b, f or tb
-// counts as a test even when the type is not visible here; a decoder's Skip does not.
+// skipsIn looks for Skip, Skipf, SkipNow and testing.Short in a file that imports testing. What is
+// called t, b, f or tb counts as a test even when the type is not visible here; a decoder's Skip
+// does not.
 func skipsIn(file string, tree *ast.File, positions *token.FileSet) []string {
 	if importedAs(tree, "testing") == "" {
 		return nil
@@ -161,8 +166,9 @@ func lastName(e ast.Expr) string {
 	return ""
 }
 
-// folderFunctions are the functions, methods and package-level declarations of one folder by name. Two methods of one
-// name fall together: that finds too many literals rather than too few, and the run itself has the last word.
+// folderFunctions are the functions, methods and package-level declarations of one folder by name.
+// Two methods of one name fall together: that finds too many literals rather than too few, and the
+// run itself has the last word.
 type folderFunctions map[string][]ast.Node
 
 func (f folderFunctions) add(tree *ast.File) {
@@ -182,7 +188,8 @@ func (f folderFunctions) add(tree *ast.File) {
 	}
 }
 
-// literals returns the string literals, as subtest names are written, of the function and of all it leads to.
+// literals returns the string literals, as subtest names are written, of the function and of all it
+// leads to.
 func (f folderFunctions) literals(function string) map[string]bool {
 	found := map[string]bool{}
 	seen := map[string]bool{function: true}
@@ -220,8 +227,8 @@ func subtestName(text string) string {
 	}, text)
 }
 
-// Find returns the one function that the name means. The error says when there is none, more than one, or when no
-// string in reach of the function could name the subtest.
+// Find returns the one function that the name means. The error says when there is none, more than
+// one, or when no string in reach of the function could name the subtest.
 func (s *Sources) Find(name TestName) (TestFunction, error) {
 	folder, function, subtest := name.Split()
 	candidates := slices.DeleteFunc(slices.Clone(s.tests[function]), func(t TestFunction) bool {
@@ -231,7 +238,8 @@ func (s *Sources) Find(name TestName) (TestFunction, error) {
 		return TestFunction{}, fmt.Errorf("test %s does not exist", name)
 	}
 	if len(candidates) > 1 {
-		return TestFunction{}, fmt.Errorf("test %s exists in %s and in %s: write its folder in front", name, candidates[0].Folder, candidates[1].Folder)
+		return TestFunction{}, fmt.Errorf("test %s exists in %s and in %s: write its folder in front", name,
+			candidates[0].Folder, candidates[1].Folder)
 	}
 	found := candidates[0]
 	if subtest != "" && !found.hasSubtest(subtest) {

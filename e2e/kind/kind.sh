@@ -30,12 +30,16 @@ run_suite() {
     STRATOS_KIND_WEB_IMAGE=stratos-e2e/web:$(tag_of stratos-e2e/web) STRATOS_KIND_HELM=$bin/helm \
     STRATOS_KIND_AGENT_IMAGE=$registry:5000/agent:1 \
     STRATOS_KIND_DAEMON=$(if own_daemon; then cat "$daemon/docker.pid"; fi) \
-    "${runner[@]}" -p 1 -parallel 4 -count=1 -timeout 40m "$@" "${packages[@]}"
+    go tool -modfile="$root/go.tools.mod" gotestsum --format pkgname-and-test-fails --format-icons text \
+    "${recorded[@]}" --packages "${packages[*]}" -- -p 1 -parallel 4 -count=1 -timeout 40m "$@"
 }
 
-# What runs `go test`; make gives bin/check, which records the results.
-runner=(go test)
-if [ -n "${STRATOS_KIND_RECORD:-}" ]; then runner=("$root/bin/check" test -record "$STRATOS_KIND_RECORD" -dir "$here" -again 2 --); fi
+# With a record, which make asks for, at most two failed tests are run once more.
+recorded=()
+if [ -n "${STRATOS_KIND_RECORD:-}" ]; then
+  recorded=(--jsonfile "$STRATOS_KIND_RECORD" --rerun-fails=1 --rerun-fails-run-root-test --rerun-fails-max-failures 2
+    --post-run-command "$root/bin/check rerun")
+fi
 
 # finish ends `all`, whatever has happened.
 finish() {

@@ -14,8 +14,8 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// What puts claims to the test: caches that list anew, pods that are made anew under their names, clocks that differ, and
-// pods of a DaemonSet that come with a start.
+// What puts claims to the test: caches that list anew, pods that are made anew under their names,
+// clocks that differ, and pods of a DaemonSet that come with a start.
 
 const (
 	loggerSet = "logger"
@@ -31,7 +31,8 @@ func claimOperations() map[string]kindOfOperation {
 	}
 }
 
-// relist breaks off the watches of every process for some milliseconds, and makes pods anew meanwhile.
+// relist breaks off the watches of every process for some milliseconds, and makes pods anew
+// meanwhile.
 func (w *World) relist(a [4]int) {
 	pause := time.Duration(a[0]) * time.Millisecond
 	w.trouble.watch, w.trouble.watchUntil = max(w.trouble.watch, pause), later(w.trouble.watchUntil, w.now.Add(pause))
@@ -50,7 +51,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// recreate deletes a pod for good and makes another of its name, as the controller of a StatefulSet does.
+// recreate deletes a pod for good and makes another of its name, as the controller of a StatefulSet
+// does.
 func (w *World) recreate(k int) {
 	picked := pick(w.userPods(), k)
 	if picked == nil {
@@ -58,7 +60,8 @@ func (w *World) recreate(k int) {
 	}
 	old := *picked
 	w.api.drop(kindPod, client.ObjectKeyFromObject(old))
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: old.Namespace, Name: old.Name, Annotations: map[string]string{}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: old.Namespace, Name: old.Name, Labels: old.Labels,
+		Annotations: map[string]string{}}}
 	p.Spec = *old.Spec.DeepCopy()
 	if p.Spec.SchedulerName != "" { // else it names its node itself
 		p.Spec.NodeName = ""
@@ -66,7 +69,8 @@ func (w *World) recreate(k int) {
 	w.api.put(kindPod, p)
 }
 
-// cut breaks off a cache's watches. What happens until they are back reaches it as the difference between two lists.
+// cut breaks off a cache's watches. What happens until they are back reaches it as the difference
+// between two lists.
 func (s *server) cut(o *watcher, pause time.Duration) {
 	o.cuts++
 	cut := o.cuts
@@ -80,7 +84,8 @@ func (s *server) cut(o *watcher, pause time.Duration) {
 	})
 }
 
-// list gives a cache what differs from what it knows: an object that was made anew under its name arrives as one update.
+// list gives a cache what differs from what it knows: an object that was made anew under its name
+// arrives as one update.
 func (s *server) list(o *watcher) {
 	for _, k := range []kind{kindClass, kindPool, kindNode, kindPod} {
 		for _, object := range sorted[client.Object](s.objects, k) {
@@ -97,7 +102,8 @@ func (s *server) list(o *watcher) {
 	}
 }
 
-// setClock has the next process run on a machine whose clock is off. Within a process Go measures by a clock that nobody sets.
+// setClock has the next process run on a machine whose clock is off. Within a process Go measures
+// by a clock that nobody sets.
 func (w *World) setClock(a [4]int) {
 	w.skew = []time.Duration{-time.Hour, -time.Minute, time.Minute, time.Hour}[a[0]]
 	w.note("the next process's clock is off by %s", w.skew)
@@ -106,7 +112,8 @@ func (w *World) setClock(a [4]int) {
 	}
 }
 
-// rollOutLogger makes a DaemonSet whose pods keep off standby nodes, so that they come with the start.
+// rollOutLogger makes a DaemonSet whose pods keep off standby nodes, so that they come with the
+// start.
 func (w *World) rollOutLogger() {
 	if w.logger {
 		return
@@ -138,14 +145,16 @@ func loggerSpec() corev1.PodSpec {
 			corev1.ResourceCPU: *resource.NewQuantity(loggerCPU, resource.DecimalSI),
 		}}}},
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-		Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{keepOff}}},
-		}}},
+		Affinity: &corev1.Affinity{
+			NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{keepOff}}},
+			}},
+		},
 	}
 }
 
-// logs has the controller of the DaemonSet look at a node in a while: its pod comes where there is room and goes where the
-// node stands by.
+// logs has the controller of the DaemonSet look at a node in a while: its pod comes where there is
+// room and goes where the node stands by.
 func (w *World) logs(node string) {
 	if !w.logger {
 		return
@@ -171,9 +180,10 @@ func (w *World) logs(node string) {
 
 func (w *World) newLogger(at key, node string) *corev1.Pod {
 	yes := true
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name, OwnerReferences: []metav1.OwnerReference{
-		{APIVersion: "apps/v1", Kind: "DaemonSet", Name: loggerSet, UID: types.UID(loggerSet), Controller: &yes},
-	}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name,
+		OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "apps/v1", Kind: "DaemonSet", Name: loggerSet, UID: types.UID(loggerSet), Controller: &yes},
+		}}}
 	p.Spec = loggerSpec()
 	p.Spec.NodeName = node
 	return p

@@ -21,8 +21,9 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// apiClient is a process's way to the API server: it reads from the process's cache, or from the server itself where live is set. What it does
-// not implement nobody calls; if somebody does, the run panics.
+// apiClient is a process's way to the API server: it reads from the process's cache, or from the
+// server itself where live is set. What it does not implement nobody calls; if somebody does, the
+// run panics.
 type apiClient struct {
 	client.Client
 	p    *process
@@ -150,7 +151,8 @@ func selected(o *client.ListOptions, object client.Object) bool {
 	return true
 }
 
-// fieldOf are the indexes that Stratos makes, and the one field that the API server selects pods by.
+// fieldOf are the indexes that Stratos makes, and the one field that the API server selects pods
+// by.
 func fieldOf(object client.Object, field string) string {
 	switch o := object.(type) {
 	case *corev1.Node:
@@ -221,7 +223,8 @@ func (c *apiClient) patch(object client.Object, as types.PatchType, data []byte,
 	return nil
 }
 
-// patched applies a JSON patch or a merge patch as the API server does: a test that fails is 422, an old resource version 409.
+// patched applies a JSON patch or a merge patch as the API server does: a test that fails is 422,
+// an old resource version 409.
 func patched(found client.Object, as types.PatchType, data []byte) (client.Object, error) {
 	is, ok := found.DeepCopyObject().(client.Object)
 	if !ok {
@@ -239,7 +242,8 @@ func patched(found client.Object, as types.PatchType, data []byte) (client.Objec
 			return nil, err
 		}
 		if doc, err = operations.Apply(doc); err != nil {
-			return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", schema.GroupResource{Resource: "nodes"}, found.GetName(), err.Error(), 0, false)
+			return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch",
+				schema.GroupResource{Resource: "nodes"}, found.GetName(), err.Error(), 0, false)
 		}
 	case types.MergePatchType:
 		if doc, err = jsonpatch.MergePatch(doc, data); err != nil {
@@ -253,7 +257,8 @@ func patched(found client.Object, as types.PatchType, data []byte) (client.Objec
 		return nil, err
 	}
 	if after.Metadata.ResourceVersion != found.GetResourceVersion() {
-		return nil, apierrors.NewConflict(schema.GroupResource{Resource: "objects"}, found.GetName(), fmt.Errorf("the object has been modified"))
+		return nil, apierrors.NewConflict(schema.GroupResource{Resource: "objects"}, found.GetName(),
+			fmt.Errorf("the object has been modified"))
 	}
 	is.SetLabels(after.Metadata.Labels)
 	is.SetAnnotations(after.Metadata.Annotations)
@@ -285,7 +290,8 @@ func (c *apiClient) patchStatus(found, object client.Object, data []byte) error 
 		return err
 	}
 	if v := version.Metadata.ResourceVersion; v != "" && v != found.GetResourceVersion() {
-		return apierrors.NewConflict(schema.GroupResource{Resource: string(kindOf(found))}, found.GetName(), fmt.Errorf("the object has been modified"))
+		return apierrors.NewConflict(schema.GroupResource{Resource: string(kindOf(found))}, found.GetName(),
+			fmt.Errorf("the object has been modified"))
 	}
 	is, ok := found.DeepCopyObject().(client.Object)
 	if !ok {

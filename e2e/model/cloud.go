@@ -12,14 +12,16 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// clusterName and clusterUID are ours; instances of other clusters carry strangerName, or our name and strangerUID.
+// clusterName and clusterUID are ours; instances of other clusters carry strangerName, or our name
+// and strangerUID.
 const (
 	clusterName  = "here"
 	strangerName = "elsewhere"
 	clusterUID   = "uid-here"
 	strangerUID  = "uid-of-a-cluster-with-our-name"
 
-	// tagLaunch tells the launch and the UID of its pool. strangerLaunch is one of that other cluster, whose pool has our pool's name.
+	// tagLaunch tells the launch and the UID of its pool. strangerLaunch is one of that other cluster,
+	// whose pool has our pool's name.
 	tagLaunch      = "stratos.sh/launch"
 	strangerLaunch = "0.uid-of-its-pool-a"
 )
@@ -41,10 +43,12 @@ type instance struct {
 	token    string
 	launched time.Time
 	moments  []moment
-	// boot counts boots; what belongs to an earlier one comes to nothing. up: the kubelet of this boot reports.
+	// boot counts boots; what belongs to an earlier one comes to nothing. up: the kubelet of this boot
+	// reports.
 	boot int
 	up   bool
-	// network: the network of this boot is up, since networkAt; readyAt is when its kubelet first reported Ready.
+	// network: the network of this boot is up, since networkAt; readyAt is when its kubelet first
+	// reported Ready.
 	network            bool
 	networkAt, readyAt time.Time
 	// selfStop: its user data powers it off at the end of the first boot.
@@ -54,7 +58,8 @@ type instance struct {
 	// everReady: some kubelet of it reported Ready. meddled is when somebody else last touched it.
 	everReady bool
 	meddled   time.Time
-	// started is when Stratos last had a start of it accepted, refused when one was refused for capacity.
+	// started is when Stratos last had a start of it accepted, refused when one was refused for
+	// capacity.
 	started, refused time.Time
 	// reason holds the cloud's words for the last change of the state.
 	reason string
@@ -98,7 +103,8 @@ type cloud struct {
 func newCloud(w *World) *cloud {
 	c := &cloud{w: w}
 	for _, tags := range []map[string]string{
-		{v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: strangerName, v1alpha1.LabelPool: "a", v1alpha1.LabelState: "standby"},
+		{v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: strangerName, v1alpha1.LabelPool: "a",
+			v1alpha1.LabelState: "standby"},
 		{v1alpha1.LabelPool: "a"},
 		{v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.LabelPool: "a"},
 		{
@@ -135,7 +141,8 @@ func (c *cloud) find(id v1alpha1.InstanceID) *instance {
 	return nil
 }
 
-// of lists the instances of the pool by their tags that are not terminated, in the order of their launch.
+// of lists the instances of the pool by their tags that are not terminated, in the order of their
+// launch.
 func (c *cloud) of(pool string) []*instance {
 	var out []*instance
 	for _, i := range c.instances {
@@ -185,12 +192,14 @@ func (c *cloud) seen(i *instance) *provider.Instance {
 
 func (i *instance) as(m *moment) *provider.Instance {
 	return &provider.Instance{
-		ID: i.id, State: m.state, ProviderID: i.providerID(), Type: "m5.large", Zone: i.zone, Region: regionOr(i.region), LaunchTime: i.launched,
-		Tags: maps.Clone(m.tags), StateReason: i.reason,
+		ID: i.id, State: m.state, ProviderID: i.providerID(), Type: "m5.large", Zone: i.zone, Region: regionOr(i.region),
+		LaunchTime: i.launched,
+		Tags:       maps.Clone(m.tags), StateReason: i.reason,
 	}
 }
 
-// cloudClient is a process's way to the cloud. It implements provider.CloudProvider and scaler.AWSCloud.
+// cloudClient is a process's way to the cloud. It implements provider.CloudProvider and
+// scaler.AWSCloud.
 type cloudClient struct{ p *process }
 
 func (c *cloudClient) instance(id string) (*instance, error) {
@@ -210,7 +219,8 @@ func (c *cloudClient) ResolveNodeClass(context.Context, *v1alpha1.AWSNodeClass) 
 }
 
 // LaunchInstance implements scaler.AWSCloud.
-func (c *cloudClient) LaunchInstance(_ context.Context, class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*provider.Instance, error) {
+func (c *cloudClient) LaunchInstance(_ context.Context, class *v1alpha1.AWSNodeClass,
+	req provider.LaunchRequest) (*provider.Instance, error) {
 	w := c.p.w
 	var out *provider.Instance
 	err := c.p.cloudWrite("launch "+req.Tags[v1alpha1.LabelPool], func() error {

@@ -11,7 +11,8 @@ type defect string
 
 // The defects.
 const (
-	// endsAtOnce: the cloud accepts a launch and terminates the instance (no grant for its key, no room for its volumes).
+	// endsAtOnce: the cloud accepts a launch and terminates the instance (no grant for its key, no
+	// room for its volumes).
 	endsAtOnce defect = "the instance is terminated at once"
 	// neverRegisters: the user data does not join the cluster.
 	neverRegisters defect = "no Node registers"

@@ -12,8 +12,9 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// TestAClassThatCanNeverWork counts what a class costs whose instances never become standby nodes: at most 6 launches in
-// the first hour, and with a larger minStandby the first round and 5 more. The pool says why after the first failure.
+// TestAClassThatCanNeverWork counts what a class costs whose instances never become standby nodes:
+// at most 6 launches in the first hour, and with a larger minStandby the first round and 5 more.
+// The pool says why after the first failure.
 func TestAClassThatCanNeverWork(t *testing.T) {
 	for _, d := range []defect{endsAtOnce, neverRegisters, neverReady, endsIncomplete, launchesRefused} {
 		for _, minStandby := range []int32{1, 20} {
@@ -51,12 +52,14 @@ func neverWorks(t *testing.T, d defect, minStandby int32, most int) {
 		}
 	}
 	pool := w.api.pool(poolNamed(0))
-	if ready := meta.FindStatusCondition(pool.Status.Conditions, v1alpha1.ConditionReady); string(ready.Status) != string(corev1.ConditionFalse) {
+	if ready := meta.FindStatusCondition(pool.Status.Conditions,
+		v1alpha1.ConditionReady); string(ready.Status) != string(corev1.ConditionFalse) {
 		t.Errorf("Ready is %s: %s", ready.Status, ready.Message)
 	}
 	launched := len(w.cloud.instances) - before
 	if d == launchesRefused {
-		// 5 s, doubling to 5 minutes, with one call each; the first round has one for each launch under way.
+		// 5 s, doubling to 5 minutes, with one call each; the first round has one for each launch under
+		// way.
 		if most += 16; w.refusedLaunches > most {
 			t.Errorf("%d refused launches within an hour, want at most %d", w.refusedLaunches, most)
 		}

@@ -11,7 +11,8 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// What the cloud and the machines do of themselves, with dice of their own: docs/model.md has the sources.
+// What the cloud and the machines do of themselves, with dice of their own: docs/model.md has the
+// sources.
 
 // sometimes is true in so many of a hundred cases, by the field's dice.
 func (w *World) sometimes(percent int) bool { return w.field.IntN(100) < percent }
@@ -46,7 +47,8 @@ func (c *cloud) end(i *instance) {
 	})
 }
 
-// launchUnseen lets some launches show in no read for minutes. The pools of the world have a preWarm.timeout of 4.
+// launchUnseen lets some launches show in no read for minutes. The pools of the world have a
+// preWarm.timeout of 4.
 func (c *cloud) launchUnseen(i *instance) {
 	if c.w.sometimes(15) {
 		i.unseenUntil = c.w.now.Add(c.w.within(10*time.Second, 200*time.Second))
@@ -61,7 +63,8 @@ func (c *cloud) forget(i *instance) {
 	}
 	c.w.after(c.w.within(0, time.Minute), func() {
 		n := c.w.api.node(i.node())
-		if n == nil || !i.up || i.state() != provider.InstanceRunning || stateOf(n) != v1alpha1.StateRunning || isReady(n) != corev1.ConditionTrue {
+		if n == nil || !i.up || i.state() != provider.InstanceRunning || stateOf(n) != v1alpha1.StateRunning ||
+			isReady(n) != corev1.ConditionTrue {
 			return
 		}
 		i.unseenUntil = c.w.now.Add(c.w.within(20*time.Second, 4*time.Minute))
@@ -85,7 +88,8 @@ func (w *World) rename(i *instance) {
 	})
 }
 
-// die lets the machine of some running nodes in use die: the cloud shows it running, and nothing of it is heard.
+// die lets the machine of some running nodes in use die: the cloud shows it running, and nothing of
+// it is heard.
 func (w *World) die(i *instance) {
 	if !w.sometimes(3) {
 		return
@@ -93,7 +97,8 @@ func (w *World) die(i *instance) {
 	boot := i.boot
 	w.after(w.within(0, time.Minute), func() {
 		n := w.api.node(i.node())
-		if n == nil || !i.up || i.boot != boot || i.state() != provider.InstanceRunning || stateOf(n) != v1alpha1.StateRunning ||
+		if n == nil || !i.up || i.boot != boot || i.state() != provider.InstanceRunning ||
+			stateOf(n) != v1alpha1.StateRunning ||
 			!slices.ContainsFunc(w.api.on(n.Name), counts) {
 			return
 		}
@@ -109,7 +114,8 @@ func (w *World) die(i *instance) {
 	})
 }
 
-// evictByTaint is the taint eviction of kube-controller-manager: it marks the pods of a node that is unreachable.
+// evictByTaint is the taint eviction of kube-controller-manager: it marks the pods of a node that
+// is unreachable.
 func (w *World) evictByTaint(i *instance, boot int) {
 	if i.up || i.boot != boot || i.state() != provider.InstanceRunning {
 		return
@@ -131,7 +137,8 @@ func (w *World) forgets(i *instance) {
 	}
 }
 
-// reports reports whether the kubelet of the Node's machine has been Ready for a while under this name.
+// reports reports whether the kubelet of the Node's machine has been Ready for a while under this
+// name.
 func (r *rules) reports(n *corev1.Node) bool {
 	i := r.w.machineOf(n)
 	return i != nil && i.up && !i.gone() && i.node() == n.Name && isReady(n) == corev1.ConditionTrue &&

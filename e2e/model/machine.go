@@ -93,7 +93,8 @@ func (w *World) selfStop(i *instance, boot int) {
 	}
 }
 
-// machineChanged: what a change of the instance's state does to its machine and, through the cloud's controllers, to its Node.
+// machineChanged: what a change of the instance's state does to its machine and, through the
+// cloud's controllers, to its Node.
 func (w *World) machineChanged(i *instance) {
 	switch i.state() {
 	case provider.InstanceStopped, provider.InstanceTerminated:
@@ -143,14 +144,17 @@ func (w *World) booted(i *instance, boot int) {
 }
 
 func (w *World) register(i *instance) {
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: i.node(), Labels: map[string]string{corev1.LabelHostname: i.node(), corev1.LabelTopologyZone: i.zone}}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: i.node(),
+		Labels: map[string]string{corev1.LabelHostname: i.node(), corev1.LabelTopologyZone: i.zone}}}
 	n.Spec.ProviderID = i.providerID()
 	n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}}
 	if pool := w.api.pool(i.pool()); pool != nil { // as its user data tells its kubelet
 		n.Spec.Taints = append(n.Spec.Taints, pool.Spec.Template.StartupTaints...)
 	}
-	n.Status.Allocatable = corev1.ResourceList{"cpu": *resource.NewQuantity(nodeCPU, resource.DecimalSI), "pods": resource.MustParse("20")}
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, LastHeartbeatTime: w.second()}}
+	n.Status.Allocatable = corev1.ResourceList{"cpu": *resource.NewQuantity(nodeCPU, resource.DecimalSI),
+		"pods": resource.MustParse("20")}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse,
+		LastHeartbeatTime: w.second()}}
 	w.api.put(kindNode, n)
 }
 
@@ -186,7 +190,8 @@ func say(n *corev1.Node, kind corev1.NodeConditionType, status corev1.ConditionS
 			return
 		}
 	}
-	n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: status, Reason: reason, LastHeartbeatTime: at, LastTransitionTime: at})
+	n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: status, Reason: reason,
+		LastHeartbeatTime: at, LastTransitionTime: at})
 }
 
 func isReady(n *corev1.Node) corev1.ConditionStatus {
@@ -239,7 +244,8 @@ func (w *World) nodeChanged(before, after client.Object) {
 			}
 		})
 	}
-	if i := w.machineOf(n); i != nil && i.up && i.node() == n.Name && isReady(n) != corev1.ConditionTrue && old != nil && isReady(old) == corev1.ConditionTrue {
+	if i := w.machineOf(n); i != nil && i.up && i.node() == n.Name && isReady(n) != corev1.ConditionTrue && old != nil &&
+		isReady(old) == corev1.ConditionTrue {
 		boot := i.boot // somebody else wrote over what the kubelet said: it says it again
 		w.after(w.between(time.Second, 10*time.Second), func() {
 			if n := w.api.node(i.node()); n != nil && isReady(n) != corev1.ConditionTrue {
@@ -265,7 +271,11 @@ func (w *World) untidy(n *corev1.Node) *[]corev1.Taint {
 		corev1.TaintNodeUnreachable:   isReady(n) == corev1.ConditionUnknown,
 		corev1.TaintNodeUnschedulable: n.Spec.Unschedulable,
 	}
-	taints := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { wanted, known := want[t.Key]; return known && !wanted })
+	taints := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool {
+		wanted,
+			known := want[t.Key]
+		return known && !wanted
+	})
 	for _, k := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable} {
 		if want[k] && !slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Key == k }) {
 			taints = append(taints, corev1.Taint{Key: k, Effect: corev1.TaintEffectNoSchedule})
@@ -357,7 +367,8 @@ func finished(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// counts reports whether the pod keeps its node. It says again, in the world's own words, what Stratos has to find.
+// counts reports whether the pod keeps its node. It says again, in the world's own words, what
+// Stratos has to find.
 func counts(p *corev1.Pod) bool { return len(p.OwnerReferences) == 0 && !finished(p) }
 
 func poolNameOf(n *corev1.Node) string { return n.Labels[v1alpha1.LabelPool] }

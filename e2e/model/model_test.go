@@ -13,7 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMain adds the flags. Tests look them up by name, because a variable for a flag would be a global one.
+// TestMain adds the flags. Tests look them up by name, because a variable for a flag would be a
+// global one.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400) // short runs that leave much behind: a third of the time would go into collecting it
 	flag.Uint64("runs", 2000, "how many seeds are played")

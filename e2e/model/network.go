@@ -17,17 +17,20 @@ const (
 	agentSet        = "agent"
 )
 
-// network is how a CNI shows that pods can use the network of a node. docs/model.md has the sources.
+// network is how a CNI shows that pods can use the network of a node. docs/model.md has the
+// sources.
 type network struct {
 	name string
-	// agent: a DaemonSet mounts the folders of the CNI. Its pod is Ready once the network is up, or, without a readiness
-	// probe, as soon as its container runs.
+	// agent: a DaemonSet mounts the folders of the CNI. Its pod is Ready once the network is up, or,
+	// without a readiness probe, as soon as its container runs.
 	agent, probe bool
-	// up is the reason of NetworkUnavailable=False that is written when the network is up; empty for none.
+	// up is the reason of NetworkUnavailable=False that is written when the network is up; empty for
+	// none.
 	up string
 	// whereAbsent: up is written only where the Node has no NetworkUnavailable yet.
 	whereAbsent bool
-	// monitoring: NetworkingReady=True is written with each report of the kubelet, whatever the network is.
+	// monitoring: NetworkingReady=True is written with each report of the kubelet, whatever the
+	// network is.
 	monitoring bool
 	// taints: an operator taints a node whose agent pod is not Ready.
 	taints bool
@@ -117,8 +120,8 @@ func hasCondition(n *corev1.Node, kind corev1.NodeConditionType) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == kind })
 }
 
-// shutDown is a kubelet's graceful node shutdown: it says NotReady and ends the pods of DaemonSets, whose successors wait
-// on the stopped node.
+// shutDown is a kubelet's graceful node shutdown: it says NotReady and ends the pods of DaemonSets,
+// whose successors wait on the stopped node.
 func (w *World) shutDown(i *instance) {
 	i.up = false
 	w.api.editNode(i.node(), func(n *corev1.Node) {
@@ -159,8 +162,9 @@ func podReady(p *corev1.Pod) bool {
 	})
 }
 
-// operate is the CNI's operator: a while after each change it taints a node whose agent pod is not Ready, and frees one
-// whose agent pod is. It reads the Ready condition alone, also one that is left from before a stop.
+// operate is the CNI's operator: a while after each change it taints a node whose agent pod is not
+// Ready, and frees one whose agent pod is. It reads the Ready condition alone, also one that is
+// left from before a stop.
 func (w *World) operate(node string) {
 	if !w.network.taints {
 		return
@@ -171,7 +175,8 @@ func (w *World) operate(node string) {
 			return
 		}
 		w.api.editNode(node, func(n *corev1.Node) {
-			n.Spec.Taints = slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return t.Key == ciliumTaint })
+			n.Spec.Taints = slices.DeleteFunc(slices.Clone(n.Spec.Taints),
+				func(t corev1.Taint) bool { return t.Key == ciliumTaint })
 			if !podReady(p) {
 				n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: ciliumTaint, Effect: corev1.TaintEffectNoSchedule})
 			}
@@ -182,9 +187,10 @@ func (w *World) operate(node string) {
 // newAgent is the pod of the DaemonSet for a node, as its controller makes it.
 func (w *World) newAgent(node string) *corev1.Pod {
 	yes := true
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: agentSet + "-" + node, OwnerReferences: []metav1.OwnerReference{
-		{APIVersion: "apps/v1", Kind: "DaemonSet", Name: agentSet, UID: types.UID(agentSet), Controller: &yes},
-	}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: agentSet + "-" + node,
+		OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "apps/v1", Kind: "DaemonSet", Name: agentSet, UID: types.UID(agentSet), Controller: &yes},
+		}}}
 	p.Spec = w.agentSpec()
 	p.Spec.NodeName = node
 	return p

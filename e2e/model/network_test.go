@@ -9,8 +9,9 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// TestFiveLivesOfEachNetwork opens a node five times under each CNI, with and without startup taints and graceful node
-// shutdown: within a second of the network's real signal on the played clock, and never by the last resort.
+// TestFiveLivesOfEachNetwork opens a node five times under each CNI, with and without startup
+// taints and graceful node shutdown: within a second of the network's real signal on the played
+// clock, and never by the last resort.
 func TestFiveLivesOfEachNetwork(t *testing.T) {
 	for _, network := range networks() {
 		for _, taints := range []int{0, 4} {
@@ -33,7 +34,8 @@ func TestFiveLivesOfEachNetwork(t *testing.T) {
 func fiveLives(t *testing.T, network network, graceful bool, bits int) {
 	var forced []string
 	w := NewWorld(1, func(line string) {
-		for _, reason := range []string{"StartupTaintsForced", "NetworkNotReported", "StartFailed", "WarmupFailed", "never_"} {
+		for _, reason := range []string{"StartupTaintsForced", "NetworkNotReported", "StartFailed", "WarmupFailed",
+			"never_"} {
 			if strings.Contains(line, reason) {
 				forced = append(forced, line)
 			}
@@ -67,7 +69,8 @@ func fiveLives(t *testing.T, network network, graceful bool, bits int) {
 	}
 }
 
-// awaitOnly lets the world go on until the only node of the world is in that state, and returns its instance.
+// awaitOnly lets the world go on until the only node of the world is in that state, and returns its
+// instance.
 func awaitOnly(t *testing.T, w *World, state v1alpha1.NodeState) *instance {
 	t.Helper()
 	for deadline := w.now.Add(time.Hour); w.now.Before(deadline) && w.broken == nil; {

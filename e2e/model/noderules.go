@@ -11,7 +11,7 @@ import (
 
 // nodeRules watch what stands on Nodes and pools: marks, cordons, counts.
 type nodeRules struct {
-	// used is when a pod that counts last left the node, or the node came to run.
+	// used is when a workload pod last left the node, or the node came to run.
 	used map[string]time.Time
 	// marked is when a person put a cordon or a taint on the node, relenting while he takes them away.
 	marked    map[string]time.Time
@@ -74,7 +74,8 @@ func personCordoned(n *corev1.Node) bool {
 	return n.Spec.Unschedulable && n.Annotations[v1alpha1.AnnotationCordoned] == ""
 }
 
-// closed checks that a node that leaves the pods' reach, or comes back, is shut in the same write, and that its startup taints are back.
+// closed checks that a node that leaves the pods' reach, or comes back, is shut in the same write,
+// and that its startup taints are back.
 func (r *rules) closed(n *corev1.Node) {
 	switch stateOf(n) {
 	case v1alpha1.StateWarmup, v1alpha1.StateStopping, v1alpha1.StateTerminating:
@@ -85,7 +86,8 @@ func (r *rules) closed(n *corev1.Node) {
 		return
 	}
 	if !n.Spec.Unschedulable || !hasTaint(n, v1alpha1.TaintStandby) || n.Labels[v1alpha1.LabelExcludeDisruption] == "" {
-		r.w.breaks("closed", "%s is %s, cordoned: %v, taints %v, %s=%q", n.Name, stateOf(n), n.Spec.Unschedulable, n.Spec.Taints,
+		r.w.breaks("closed", "%s is %s, cordoned: %v, taints %v, %s=%q", n.Name, stateOf(n), n.Spec.Unschedulable,
+			n.Spec.Taints,
 			v1alpha1.LabelExcludeDisruption, n.Labels[v1alpha1.LabelExcludeDisruption])
 	}
 }
@@ -106,8 +108,8 @@ func hasTaint(n *corev1.Node, key string) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
 }
 
-// opened checks that a start is not over before the network is up, where an agent or startup taints tell of it. The
-// last resort is two minutes.
+// opened checks that a start is not over before the network is up, where an agent or startup taints
+// tell of it. The last resort is two minutes.
 func (r *rules) opened(old, n *corev1.Node) {
 	pool, i := r.w.api.pool(poolNameOf(n)), r.w.machineOf(n)
 	if pool == nil || i == nil || stateOf(old) != v1alpha1.StateStarting || pool.CreationTimestamp.After(i.launched) {
@@ -126,13 +128,16 @@ func (r *rules) opened(old, n *corev1.Node) {
 	}
 }
 
-// idle checks that a node that is stopped for being empty was empty for as long as its pool says. Marks are cut to the second.
+// idle checks that a node that is stopped for being empty was empty for as long as its pool says.
+// Marks are cut to the second.
 func (r *rules) idle(old, n *corev1.Node) {
 	pool, used := r.w.api.pool(poolNameOf(n)), r.used[n.Name]
-	if pool == nil || stateOf(old) != v1alpha1.StateRunning || v1alpha1.StopReason(n.Annotations[v1alpha1.AnnotationStopReason]) != v1alpha1.StopEmpty {
+	if pool == nil || stateOf(old) != v1alpha1.StateRunning ||
+		v1alpha1.StopReason(n.Annotations[v1alpha1.AnnotationStopReason]) != v1alpha1.StopEmpty {
 		return
 	}
-	if age := r.w.now.Sub(used); r.quiet(age+10*time.Second) && age < pool.Spec.ScaleDown.EmptyNodeTTLOrDefault()-3*time.Second {
+	if age := r.w.now.Sub(used); r.quiet(age+10*time.Second) &&
+		age < pool.Spec.ScaleDown.EmptyNodeTTLOrDefault()-3*time.Second {
 		r.w.breaks("empty", "%s is stopped %s after it was last in use or opened", n.Name, age)
 	}
 }
@@ -143,14 +148,16 @@ func (r *rules) podGone(old, p *corev1.Pod) {
 	}
 }
 
-// budget checks that no more nodes are being replaced at once than the pool allows: its default is one for pools as small as here.
+// budget checks that no more nodes are being replaced at once than the pool allows: its default is
+// one for pools as small as here.
 func (r *rules) budget(n *corev1.Node) {
 	if !replaced(n) || !r.quiet(time.Minute) {
 		return
 	}
 	for _, o := range r.w.api.nodes() {
 		i := r.w.machineOf(o)
-		if o.Name == n.Name || poolNameOf(o) != poolNameOf(n) || stateOf(o) != v1alpha1.StateTerminating || !replaced(o) || i == nil || i.gone() {
+		if o.Name == n.Name || poolNameOf(o) != poolNameOf(n) || stateOf(o) != v1alpha1.StateTerminating || !replaced(o) ||
+			i == nil || i.gone() {
 			continue
 		}
 		r.w.breaks("budget", "%s and %s are replaced at once", o.Name, n.Name)
@@ -162,7 +169,8 @@ func replaced(n *corev1.Node) bool {
 	return why == v1alpha1.StopDrift || why == v1alpha1.StopRuntime
 }
 
-// status checks that a pool tells of no more standby nodes than there were a moment ago (invariant 6).
+// status checks that a pool tells of no more standby nodes than there were a moment ago (invariant
+// 6).
 func (r *rules) status(old, p *v1alpha1.NodePool) {
 	if old == nil || old.Status.Standby == p.Status.Standby {
 		return
@@ -201,10 +209,12 @@ func (r *rules) deletes(p *corev1.Pod) {
 	}
 }
 
-// unwanted checks that a node with a person's cordon or taint is not started but for a pod that is bound to it.
+// unwanted checks that a node with a person's cordon or taint is not started but for a pod that is
+// bound to it.
 func (r *rules) unwanted(n *corev1.Node) {
 	since, marked := r.marked[n.Name]
-	if !marked || !personCordoned(n) && !slices.ContainsFunc(n.Spec.Taints, isPersons) || slices.ContainsFunc(r.w.api.on(n.Name), counts) {
+	if !marked || !personCordoned(n) && !slices.ContainsFunc(n.Spec.Taints, isPersons) ||
+		slices.ContainsFunc(r.w.api.on(n.Name), counts) {
 		return
 	}
 	if age := r.w.now.Sub(since); r.quiet(age) && r.entered[n.Name].Sub(since) > 5*time.Second {
@@ -212,8 +222,9 @@ func (r *rules) unwanted(n *corev1.Node) {
 	}
 }
 
-// crowdOf is how many nodes may be starting for the pods that wait while nothing is wrong, or was: pods join nodes that start already, so of
-// two nodes that were opened for pods of one kind both cannot be half empty. Where that says nothing it is many.
+// crowdOf is how many nodes may be starting for the pods that wait while nothing is wrong, or was:
+// pods join nodes that start already, so of two nodes that were opened for pods of one kind both
+// cannot be half empty. Where that says nothing it is many.
 func (r *rules) crowdOf() int {
 	if !r.quiet(2 * time.Minute) {
 		return len(r.w.cloud.instances)
@@ -222,6 +233,8 @@ func (r *rules) crowdOf() int {
 	for _, p := range r.w.api.pods() {
 		switch {
 		case !counts(p):
+		case p.Spec.NodeName == "" && p.Labels[labelGroup] != "":
+			apart++
 		case p.Spec.NodeName == "":
 			cpu += cpuOf(p)
 			kinds[p.Spec.NodeSelector["pool"]] = true

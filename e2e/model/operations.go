@@ -16,8 +16,8 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// Operation is one thing that somebody does, a while after the one before. Args mean what the operation says; one that names an object counts
-// through those that are there.
+// Operation is one thing that somebody does, a while after the one before. Args mean what the
+// operation says; one that names an object counts through those that are there.
 type Operation struct {
 	Wait time.Duration
 	Name string
@@ -38,6 +38,7 @@ func operations() map[string]kindOfOperation {
 	maps.Copy(all, cloudOperations())
 	maps.Copy(all, processOperations())
 	maps.Copy(all, claimOperations())
+	maps.Copy(all, togetherOperations())
 	return all
 }
 
@@ -65,20 +66,28 @@ func poolNamed(k int) string { return []string{"a", "b"}[k%2] }
 
 func (w *World) createPods(a [4]int, scheduler string) {
 	for range a[0] + 1 {
-		w.serial++
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("pod-%d", w.serial), Annotations: map[string]string{}}}
-		p.Spec.SchedulerName = scheduler
-		p.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-			"cpu": *resource.NewQuantity(int64(a[1]+1), resource.DecimalSI),
-		}}}}
-		if a[2] < 2 {
-			p.Spec.NodeSelector = map[string]string{"pool": poolNamed(a[2])}
-		}
+		p := w.newPod(a, scheduler)
 		if a[3] == 0 {
 			p.Annotations[annotationSlow] = "true"
 		}
 		w.api.put(kindPod, p)
 	}
+}
+
+// newPod has the cores and the pool that the second and the third number say.
+func (w *World) newPod(a [4]int, scheduler string) *corev1.Pod {
+	w.serial++
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("pod-%d", w.serial),
+		Annotations: map[string]string{}}}
+	p.Spec.SchedulerName = scheduler
+	p.Spec.Containers = []corev1.Container{{Name: "c",
+		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			"cpu": *resource.NewQuantity(int64(a[1]+1), resource.DecimalSI),
+		}}}}
+	if a[2] < 2 {
+		p.Spec.NodeSelector = map[string]string{"pool": poolNamed(a[2])}
+	}
+	return p
 }
 
 // createPinned makes a pod that names its node itself: a stopped one is to start for it.
@@ -126,7 +135,8 @@ func (w *World) finishPod(a [4]int) {
 func (w *World) guardPod(a [4]int) {
 	if p := pick(w.userPods(), a[0]); p != nil {
 		w.api.editPod(client.ObjectKeyFromObject(*p), func(p *corev1.Pod) {
-			metav1.SetMetaDataAnnotation(&p.ObjectMeta, annotationGuarded, []string{guardBudget, guardBudgets, guardWebhook}[a[0]%3])
+			metav1.SetMetaDataAnnotation(&p.ObjectMeta, annotationGuarded, []string{guardBudget, guardBudgets,
+				guardWebhook}[a[0]%3])
 		})
 	}
 }
@@ -151,7 +161,8 @@ func (w *World) createPool(a [4]int) {
 	}
 	s.PreWarm.Timeout = seconds(240)
 	s.ScaleUp.ReadyTimeout = seconds(90)
-	s.ScaleDown.EmptyNodeTTL, s.ScaleDown.DrainTimeout, s.ScaleDown.StandbySurplusTTL = seconds(30), seconds(60), seconds(600)
+	s.ScaleDown.EmptyNodeTTL, s.ScaleDown.DrainTimeout, s.ScaleDown.StandbySurplusTTL = seconds(30), seconds(60),
+		seconds(600)
 	if bits&4 != 0 && w.network.shows() { // without any sign the last resort would come after readyTimeout
 		s.Template.StartupTaints = []corev1.Taint{{Key: "network", Effect: corev1.TaintEffectNoSchedule}}
 	}
@@ -298,7 +309,10 @@ func cloudOperations() map[string]kindOfOperation {
 		"disown": {1, [4]int{50}, meddle(func(w *World, i *instance) {
 			w.cloud.retag(i, func(m map[string]string) { delete(m, v1alpha1.TagManagedBy) })
 		})},
-		"scarce": {4, [4]int{1, 300}, func(w *World, a [4]int) { w.trouble.scarce[[]string{"x", "y"}[a[0]]] = w.now.Add(secondsOf(a[1])) }},
+		"scarce": {4, [4]int{1, 300}, func(w *World, a [4]int) {
+			w.trouble.scarce[[]string{"x",
+				"y"}[a[0]]] = w.now.Add(secondsOf(a[1]))
+		}},
 		"region": {2, [4]int{1, 300}, func(w *World, a [4]int) {
 			w.trouble.regions[regionNames()[a[0]]] = w.now.Add(secondsOf(a[1]))
 		}},
@@ -330,7 +344,8 @@ func processOperations() map[string]kindOfOperation {
 
 func secondsOf(n int) time.Duration { return time.Duration(n) * time.Second }
 
-// crashSoon has the process end at one of its next writes, before it or after it, and another begin a while later.
+// crashSoon has the process end at one of its next writes, before it or after it, and another begin
+// a while later.
 func (w *World) crashSoon(a [4]int) {
 	if p := w.asked(); p != nil {
 		p.crashIn, p.crashAfter = a[0]+1, a[1] == 1

@@ -26,7 +26,8 @@ import (
 
 var errDead = errors.New("the process has ended")
 
-// process is one process of Stratos: the real code, on the world's time, with ways to the API server and to the cloud that can fail and end.
+// process is one process of Stratos: the real code, on the world's time, with ways to the API
+// server and to the cloud that can fail and end.
 type process struct {
 	w      *World
 	ctx    context.Context
@@ -52,7 +53,8 @@ type process struct {
 	seen map[v1alpha1.InstanceID]bool
 	// answered are the regions that have answered a list of its.
 	answered map[string]bool
-	// crashIn counts down the writes until the process ends: before the last of them, or after it where crashAfter is set. 0 is never.
+	// crashIn counts down the writes until the process ends: before the last of them, or after it
+	// where crashAfter is set. 0 is never.
 	crashIn    int
 	crashAfter bool
 }
@@ -60,7 +62,8 @@ type process struct {
 // begin starts a process.
 func (w *World) begin(leader bool) *process {
 	w.rules.forsaken()
-	p := &process{w: w, ctx: context.Background(), leader: leader, born: w.now, skew: w.skew, seen: map[v1alpha1.InstanceID]bool{}, answered: map[string]bool{}, ledger: claim.NewLedger()}
+	p := &process{w: w, ctx: context.Background(), leader: leader, born: w.now, skew: w.skew,
+		seen: map[v1alpha1.InstanceID]bool{}, answered: map[string]bool{}, ledger: claim.NewLedger()}
 	now := func() time.Time { return w.now.Add(p.skew) }
 	p.view = view.New(p.ledger, now)
 	for _, set := range w.daemonSets() {
@@ -69,16 +72,23 @@ func (w *World) begin(leader bool) *process {
 	api, cloud := &apiClient{p: p}, &cloudClient{p: p}
 	loops, err := scaler.NewLoops(scaler.Parts{
 		Setup: scaler.Setup{
-			Cloud: cloud, Classes: []scaler.ClassKind{scaler.AWSNodeClasses(cloud)}, Namespace: "stratos", Cluster: clusterName, ClusterUID: clusterUID, Ledger: p.ledger, View: p.view, ExtenderSchedulers: []string{ourScheduler},
+			Cloud: cloud, Classes: []scaler.ClassKind{scaler.AWSNodeClasses(cloud)}, Namespace: "stratos", Cluster: clusterName,
+			ClusterUID: clusterUID, Ledger: p.ledger, View: p.view, ExtenderSchedulers: []string{ourScheduler},
 		},
-		Client: api, Live: &apiClient{p: p, live: true}, Events: recorder{p}, Metrics: prometheus.NewRegistry(), Log: logr.Discard(),
-		Now: now, Elapsed: func() time.Duration { return w.now.Sub(p.born) }, StartQueue: newStartQueue(p, func() { p.loops.Starter.Step(p.ctx) }), CallQueue: newStartQueue(p, func() { p.loops.Starter.StepCall(p.ctx) }), LaunchesAtOnce: 1, Ready: func() error { return nil }, // one after the other, or their order would be the Go scheduler's
+		Client: api, Live: &apiClient{p: p, live: true}, Events: recorder{p}, Metrics: prometheus.NewRegistry(),
+		Log: logr.Discard(),
+		// one after the other, or their order would be the Go scheduler's
+		Now: now, Elapsed: func() time.Duration { return w.now.Sub(p.born) },
+		StartQueue: newStartQueue(p, func() { p.loops.Starter.Step(p.ctx) }),
+		CallQueue:  newStartQueue(p, func() { p.loops.Starter.StepCall(p.ctx) }), LaunchesAtOnce: 1,
+		Ready: func() error { return nil },
 	})
 	if err != nil {
 		panic(err)
 	}
 	p.loops = loops
-	parts := extender.Parts{View: p.view, Ledger: p.ledger, Starter: loops.Starter, Client: api, Events: recorder{p}, Now: now, Log: logr.Discard()}
+	parts := extender.Parts{View: p.view, Ledger: p.ledger, Starter: loops.Starter, Client: api, Events: recorder{p},
+		Now: now, Log: logr.Discard()}
 	p.extender, p.upkeep = extender.New(parts), extender.NewUpkeep(parts)
 	p.instances = newWorker(p, 100*time.Millisecond, func(id v1alpha1.InstanceID) (time.Duration, error) {
 		return after(p.loops.StepInstance(p.ctx, id))
@@ -86,7 +96,10 @@ func (w *World) begin(leader bool) *process {
 	p.pools = newWorker(p, 5*time.Millisecond, func(name v1alpha1.PoolName) (time.Duration, error) {
 		return after(p.loops.StepPool(p.ctx, name))
 	})
-	p.pods = newWorker(p, 5*time.Millisecond, func(pod key) (time.Duration, error) { return after(p.loops.StepPod(p.ctx, pod)) })
+	p.pods = newWorker(p, 5*time.Millisecond, func(pod key) (time.Duration,
+		error) {
+		return after(p.loops.StepPod(p.ctx, pod))
+	})
 	p.cache = newWatcher(true, p.hear)
 	w.api.watch(p.cache)
 	w.processes = append(w.processes, p)
@@ -148,7 +161,8 @@ func (p *process) hear(k kind, before, after client.Object) {
 		if after != nil {
 			p.view.SetPool(o)
 		}
-		if before == nil || after == nil || before.GetGeneration() != o.Generation || !equality.Semantic.DeepEqual(before.GetAnnotations(), o.Annotations) {
+		if before == nil || after == nil || before.GetGeneration() != o.Generation ||
+			!equality.Semantic.DeepEqual(before.GetAnnotations(), o.Annotations) {
 			p.wakePool(v1alpha1.PoolName(o.Name))
 		}
 	case *v1alpha1.AWSNodeClass:
@@ -174,7 +188,8 @@ func (p *process) hearNode(before client.Object, n *corev1.Node) {
 	for _, id := range p.loops.InstanceOfNode(p.ctx, n) {
 		p.wakeInstance(id)
 	}
-	if before == nil || !equality.Semantic.DeepEqual(before.GetLabels(), n.Labels) || p.cache.objects[kindNode][client.ObjectKeyFromObject(n)] == nil {
+	if before == nil || !equality.Semantic.DeepEqual(before.GetLabels(), n.Labels) ||
+		p.cache.objects[kindNode][client.ObjectKeyFromObject(n)] == nil {
 		p.wakePool(v1alpha1.PoolName(poolNameOf(n)))
 	}
 }
@@ -254,7 +269,8 @@ func (p *process) ask(read func() error) error {
 	return read()
 }
 
-// write is a write to the API server: it takes a while before it is done and before its answer is there, and the process may end at either.
+// write is a write to the API server: it takes a while before it is done and before its answer is
+// there, and the process may end at either.
 func (p *process) write(what string, do func() error) error {
 	return p.change(what, time.Millisecond, 8*time.Millisecond, func() error {
 		if p.w.now.Before(p.w.trouble.apiDown) {

@@ -8,21 +8,23 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// worker plays a controller's queue: a key is at work once at a time, what comes meanwhile is done afterwards, what fails comes again later.
+// worker plays a controller's queue: a key is at work once at a time, what comes meanwhile is done
+// afterwards, what fails is retried later.
 type worker[K comparable] struct {
 	p     *process
 	step  func(K) (time.Duration, error)
 	first time.Duration
-	// queued keys wait for their step, busy ones are in it, dirty ones are to come again at once.
+	// queued keys wait for their step, busy ones are in it, dirty ones are queued again at once.
 	queued, busy, dirty map[K]bool
 	failures            map[K]int
-	// later is when a key comes again by itself.
+	// later is when a key is queued again by itself.
 	later map[K]time.Time
 }
 
 func newWorker[K comparable](p *process, first time.Duration, step func(K) (time.Duration, error)) *worker[K] {
 	return &worker[K]{
-		p: p, step: step, first: first, queued: map[K]bool{}, busy: map[K]bool{}, dirty: map[K]bool{}, failures: map[K]int{}, later: map[K]time.Time{},
+		p: p, step: step, first: first, queued: map[K]bool{}, busy: map[K]bool{}, dirty: map[K]bool{}, failures: map[K]int{},
+		later: map[K]time.Time{},
 	}
 }
 
@@ -77,8 +79,8 @@ func (q *worker[K]) run(k K) {
 	}
 }
 
-// startQueue is one of the Starter's queues on the world's time. Each node in it has a step of the Starter that takes it
-// out.
+// startQueue is one of the Starter's queues on the world's time. Each node in it has a step of the
+// Starter that takes it out.
 type startQueue struct {
 	workqueue.TypedRateLimitingInterface[v1alpha1.NodeName]
 	p                   *process
@@ -90,7 +92,8 @@ type startQueue struct {
 
 func newStartQueue(p *process, step func()) *startQueue {
 	return &startQueue{
-		p: p, step: step, queued: map[v1alpha1.NodeName]bool{}, busy: map[v1alpha1.NodeName]bool{}, dirty: map[v1alpha1.NodeName]bool{}, failures: map[v1alpha1.NodeName]int{},
+		p: p, step: step, queued: map[v1alpha1.NodeName]bool{}, busy: map[v1alpha1.NodeName]bool{},
+		dirty: map[v1alpha1.NodeName]bool{}, failures: map[v1alpha1.NodeName]int{},
 	}
 }
 

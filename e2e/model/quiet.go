@@ -13,8 +13,8 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// The longest that the world may take to come to rest once nothing is wrong any more. Back-offs go up to half an hour, and one may follow
-// another.
+// The longest that the world may take to come to rest once nothing is wrong any more. Back-offs go
+// up to half an hour, and one may follow another.
 const (
 	patience = 3 * time.Hour
 	look     = 20 * time.Second
@@ -22,6 +22,7 @@ const (
 
 // calm ends all faults. What they have left behind stays.
 func (w *World) calm() {
+	w.rules.listen()
 	w.trouble = trouble{scarce: map[string]time.Time{}, regions: map[string]time.Time{}, lag: 2 * time.Second}
 	w.note("all faults end")
 	for _, p := range w.processes {
@@ -43,8 +44,8 @@ func (w *World) calm() {
 	w.rules.disturb()
 }
 
-// finish lets the world come to rest and checks the promises that hold then: every pod that fits is served; without pods all pools stand by as they
-// are to; without pools nothing is left.
+// finish lets the world come to rest and checks the promises that hold then: every pod that fits is
+// served; without pods all pools stand by as they are to; without pools nothing is left.
 func (w *World) finish() {
 	w.calm()
 	w.until("served", w.unserved)
@@ -78,7 +79,8 @@ func (w *World) until(what string, wrong func() string) {
 	w.note("%s", what)
 }
 
-// unserved names a pod that waits though a node could take it, or that is on a node and does not run.
+// unserved names a pod that waits though a node could take it, or that is on a node and does not
+// run.
 func (w *World) unserved() string {
 	for _, p := range w.api.pods() {
 		if !counts(p) {
@@ -99,7 +101,8 @@ func (w *World) unserved() string {
 
 func (w *World) couldServe(p *corev1.Pod) string {
 	for _, pool := range w.api.pools() {
-		if want := p.Spec.NodeSelector["pool"]; want != "" && want != pool.Name || pool.DeletionTimestamp != nil || cpuOf(p)+w.beside() > nodeCPU {
+		if want := p.Spec.NodeSelector["pool"]; want != "" && want != pool.Name || pool.DeletionTimestamp != nil ||
+			cpuOf(p)+w.beside() > nodeCPU {
 			continue
 		}
 		nodes := 0
@@ -110,12 +113,13 @@ func (w *World) couldServe(p *corev1.Pod) string {
 			nodes++
 			switch s := stateOf(n); {
 			case s == v1alpha1.StateRunning && w.used(n.Name, p)+cpuOf(p) > nodeCPU:
-			case n.Labels["pool"] != pool.Name && p.Spec.NodeSelector["pool"] != "": // made when the pool had another template
+			case !selects(p, n): // made when the pool had another template
+			case !w.suitsAtRest(p, n):
 			default:
 				return n.Name + ", " + string(s)
 			}
 		}
-		if nodes < int(pool.Spec.PoolSize) {
+		if nodes < int(pool.Spec.PoolSize) && w.launchServes(p) {
 			return "pool " + pool.Name + ", which is not full,"
 		}
 	}

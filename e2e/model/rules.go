@@ -13,7 +13,8 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// rules watches what happens and says where a promise is broken: the invariants 1 to 6 of the project.
+// rules watches what happens and says where a promise is broken: the invariants 1 to 6 of the
+// project.
 type rules struct {
 	w *World
 	// bound is when a pod was bound, intent when the last stop intent was written on a node.
@@ -25,10 +26,13 @@ type rules struct {
 	sizes map[string][]sized
 	// unrest is when a fault was last on, or a process ended.
 	unrest time.Time
+	// silent is when the cloud, or a region of it, last did not answer.
+	silent time.Time
 	// waited are the times at which pods ceased to wait.
 	waited  []time.Time
 	checked time.Time
 	nodeRules
+	groupRules
 }
 
 type sized struct {
@@ -37,7 +41,8 @@ type sized struct {
 }
 
 func newRules(w *World) *rules {
-	return &rules{w: w, bound: map[types.UID]time.Time{}, intent: map[string]time.Time{}, entered: map[string]time.Time{}, sizes: map[string][]sized{}, nodeRules: newNodeRules()}
+	return &rules{w: w, bound: map[types.UID]time.Time{}, intent: map[string]time.Time{}, entered: map[string]time.Time{},
+		sizes: map[string][]sized{}, nodeRules: newNodeRules(), groupRules: groupRules{upset: map[string]bool{}}}
 }
 
 // afterStep is called after each step of the world.
@@ -52,14 +57,23 @@ func (r *rules) afterStep() {
 	if r.troubled() {
 		r.disturb()
 	}
+	r.listen()
 	r.deadlines()
+}
+
+// listen notes whether the cloud answers.
+func (r *rules) listen() {
+	if r.w.now.Before(r.w.trouble.outage) || r.w.trouble.anyRegionDown(r.w.now) {
+		r.silent = r.w.now
+	}
 }
 
 func (r *rules) disturb() { r.unrest = r.w.now }
 
 func (r *rules) troubled() bool {
 	t, now := &r.w.trouble, r.w.now
-	if now.Before(t.outage) || now.Before(t.apiDown) || now.Before(t.throttledUntil) || now.Before(t.watchUntil) || t.anyRegionDown(now) || len(r.w.processes) != 1 {
+	if now.Before(t.outage) || now.Before(t.apiDown) || now.Before(t.throttledUntil) || now.Before(t.watchUntil) ||
+		t.anyRegionDown(now) || len(r.w.processes) != 1 {
 		return true
 	}
 	return t.fallbacks+t.mutes+t.shorts+t.hangs+t.lost > 0 || len(t.scarce) > 0
@@ -82,13 +96,15 @@ func (r *rules) changed(k kind, before, after client.Object) {
 			r.w.note("%s: %s", n.Name, stateOf(n))
 			r.enters(n)
 		}
-		if n.Annotations[v1alpha1.AnnotationStopIntent] != "" && (old == nil || old.Annotations[v1alpha1.AnnotationStopIntent] == "") {
+		if n.Annotations[v1alpha1.AnnotationStopIntent] != "" && (old == nil ||
+			old.Annotations[v1alpha1.AnnotationStopIntent] == "") {
 			r.intent[n.Name] = r.w.now
 		}
 	case kindPod:
 		p, _ := after.(*corev1.Pod)
 		old, _ := before.(*corev1.Pod)
 		r.podGone(old, p)
+		r.groupChanged(old, p)
 		switch {
 		case old != nil && old.Spec.NodeName == "" && (p == nil || p.Spec.NodeName != ""):
 			r.waited = append(r.waited, r.w.now)
@@ -116,18 +132,20 @@ func (r *rules) resized(before, after client.Object) {
 	}
 }
 
-// enters checks what a state says of the instance when a node comes into it (invariant 6, and "never opened before it runs").
+// enters checks what a state says of the instance when a node comes into it (invariant 6, and
+// "never opened before it runs").
 func (r *rules) enters(n *corev1.Node) {
 	i := r.w.machineOf(n)
 	if i == nil {
 		return
 	}
-	lately := !i.meddled.IsZero() && r.w.now.Sub(i.meddled) < time.Minute
+	lately := r.lately(i)
 	switch stateOf(n) {
 	case v1alpha1.StateStandby:
 		switch {
 		case !i.everReady:
 			r.w.breaks("standby", "%s was never Ready", n.Name)
+		case i.hangs && !i.meddled.IsZero(): // a start was given back, and the stop that somebody asked for will be forced
 		case i.state() != provider.InstanceStopped && !lately:
 			r.w.breaks("standby", "%s while its instance is %s", n.Name, i.state())
 		}
@@ -138,9 +156,17 @@ func (r *rules) enters(n *corev1.Node) {
 	}
 }
 
+// lately reports whether nobody can know yet that somebody has touched the instance: it was a
+// moment ago, or the cloud did not answer a moment ago.
+func (r *rules) lately(i *instance) bool {
+	known := later(i.meddled, r.silent)
+	return !i.meddled.IsZero() && r.w.now.Sub(known) < time.Minute
+}
+
 // launched checks invariants 1 and 3 at a launch.
 func (r *rules) launched(i *instance) {
-	for _, tag := range []string{v1alpha1.TagManagedBy, v1alpha1.TagCluster, v1alpha1.TagClusterUID, v1alpha1.LabelPool, v1alpha1.LabelState} {
+	for _, tag := range []string{v1alpha1.TagManagedBy, v1alpha1.TagCluster, v1alpha1.TagClusterUID, v1alpha1.LabelPool,
+		v1alpha1.LabelState} {
 		if i.tags()[tag] == "" {
 			r.w.breaks("tags", "%s is launched without the tag %s", i.id, tag)
 		}
@@ -154,8 +180,8 @@ func (r *rules) launched(i *instance) {
 			most = max(most, s.size)
 		}
 	}
-	// An instance whose tags were taken and written again counts once the cloud's reads show them. One that no read
-	// shows, and whose machine died, gives no sign at all.
+	// An instance whose tags were taken and written again counts once the cloud's reads show them. One
+	// that no read shows, and whose machine died, gives no sign at all.
 	mine := slices.DeleteFunc(r.w.cloud.of(i.pool()), func(o *instance) bool {
 		hidden := r.w.now.Add(-20*time.Second).Before(o.unseenUntil) && o.died == o.boot
 		return hidden || !o.meddled.IsZero() && r.w.now.Sub(o.meddled) < time.Minute
@@ -177,9 +203,11 @@ func (r *rules) tagging(i *instance, tags map[string]string) {
 
 // destructive checks invariants 2 and 3 at each call that starts, stops or terminates.
 func (r *rules) destructive(what string, i *instance) {
-	lately := !i.meddled.IsZero() && r.w.now.Sub(i.meddled) < time.Minute
+	lately := r.lately(i)
 	mine := ours(i.tags())
-	if what == "start" { // the pool's tag says which pool's it is, not whose; while the cloud does not answer nobody can write it again
+	// the pool's tag says which pool's it is, not whose; while the cloud does not answer nobody can
+	// write it again
+	if what == "start" {
 		mine = ofThisCluster(i.tags())
 	}
 	if i.token == "" || !mine && !lately {
@@ -198,20 +226,22 @@ func (r *rules) destructive(what string, i *instance) {
 		}
 		early := r.bound[p.UID].Before(r.since(n))
 		if i.up && (p.Status.Phase == corev1.PodRunning || early) {
-			r.w.breaks("pods", "%s of %s, whose node (%s) holds %s (%s), bound at %s", what, i.id, stateOf(n), p.Name, p.Status.Phase, r.bound[p.UID].Sub(epoch()))
+			r.w.breaks("pods", "%s of %s, whose node (%s) holds %s (%s), bound at %s", what, i.id, stateOf(n), p.Name,
+				p.Status.Phase, r.bound[p.UID].Sub(epoch()))
 		}
 	}
 }
 
-// unannounced breaks where the cloud is called though no intent stands on the Node. One that stood a moment ago may have been taken back while
-// the call was on its way.
+// unannounced breaks where the cloud is called though no intent stands on the Node. One that stood
+// a moment ago may have been taken back while the call was on its way.
 func (r *rules) unannounced(what string, i *instance, n *corev1.Node, intended bool) {
 	if n != nil && !intended && r.w.now.Sub(r.entered[n.Name]) > 2*time.Second {
 		r.w.breaks("intent", "%s of %s, whose node is %s without an intent", what, i.id, stateOf(n))
 	}
 }
 
-// since is the moment after which a bind comes too late for whoever stops or terminates the node: his intent, or what he last read.
+// since is the moment after which a bind comes too late for the process that stops or
+// terminates the node: its intent, or what it last read.
 func (r *rules) since(n *corev1.Node) time.Time {
 	if n.Annotations[v1alpha1.AnnotationStopIntent] != "" {
 		return r.intent[n.Name].Add(-100 * time.Millisecond) // the list was read that much before at most
@@ -219,15 +249,17 @@ func (r *rules) since(n *corev1.Node) time.Time {
 	return r.w.now.Add(-time.Second - r.w.trouble.watch)
 }
 
-// refused reports whether the start that the Node tells of was refused, which is about to be written: its claims have moved.
+// refused reports whether the start that the Node tells of was refused, which is about to be
+// written: its claims have moved.
 func (r *rules) refused(n *corev1.Node) bool {
 	i := r.w.machineOf(n)
 	return i != nil && i.refused.After(r.entered[n.Name]) && i.refused.After(i.started)
 }
 
-// overtaken reports whether the pods that the node's start was for may be gone: the start was asked for long ago, while the
-// cloud did not answer, or is repeated because somebody stopped the instance. A start that was asked for is carried out; the
-// node stops again when it has been empty for a while.
+// overtaken reports whether the pods that the node's start was for may be gone: the start was asked
+// for long ago, while the cloud did not answer, or is repeated because somebody stopped the
+// instance. A start that was asked for is carried out; the node stops again when it has been empty
+// for a while.
 func (r *rules) overtaken(n *corev1.Node) bool {
 	asked, i := r.entered[n.Name], r.w.machineOf(n)
 	return r.w.now.Sub(asked) > time.Minute || i != nil && i.meddled.After(asked)
@@ -260,16 +292,19 @@ func (r *rules) started(i *instance) {
 		}
 	}
 	r.unwanted(n)
+	r.grouped(n)
 	if need := min(r.waiting(), r.crowdOf()); starting > need {
 		r.w.breaks("starts", "%d nodes are starting, and %d pods wait or waited a moment ago", starting, need)
 	}
 }
 
 func claimsOn(n *corev1.Node) []string {
-	return slices.DeleteFunc(strings.Split(n.Annotations[v1alpha1.AnnotationClaims], ","), func(s string) bool { return s == "" })
+	return slices.DeleteFunc(strings.Split(n.Annotations[v1alpha1.AnnotationClaims], ","),
+		func(s string) bool { return s == "" })
 }
 
-// waiting counts the pods that nodes may be started for: those that wait, those on nodes that do not run, those that waited a moment ago.
+// waiting counts the pods that nodes may be started for: those that wait, those on nodes that do
+// not run, those that waited a moment ago.
 func (r *rules) waiting() int {
 	count := 0
 	for _, p := range r.w.api.pods() {
@@ -282,7 +317,8 @@ func (r *rules) waiting() int {
 	return count + len(r.waited)
 }
 
-// rejected: a kubelet had no room for a pod. That must not happen where one scheduler owns the nodes.
+// rejected: a kubelet had no room for a pod. That must not happen where one scheduler owns the
+// nodes.
 func (r *rules) rejected(p *corev1.Pod) {
 	for _, o := range r.w.api.on(p.Spec.NodeName) {
 		if o.Spec.SchedulerName != ourScheduler && counts(o) {
@@ -318,7 +354,8 @@ func (r *rules) filtered(p *corev1.Pod, nodes []string) {
 	}
 }
 
-// deadlines checks invariant 5: no node stays on its way for longer than its pool allows while nothing is wrong.
+// deadlines checks invariant 5: no node stays on its way for longer than its pool allows while
+// nothing is wrong.
 func (r *rules) deadlines() {
 	for _, n := range r.w.api.nodes() {
 		pool := r.w.api.pool(poolNameOf(n))
@@ -352,7 +389,8 @@ func (r *rules) deadlines() {
 	}
 }
 
-// drains checks, while the machine runs, that a pod whose eviction is refused keeps no other pod on a node that is drained.
+// drains checks, while the machine runs, that a pod whose eviction is refused keeps no other pod on
+// a node that is drained.
 func (r *rules) drains(n *corev1.Node) {
 	from := r.entered[n.Name]
 	if from.Before(r.unrest) {
@@ -360,22 +398,25 @@ func (r *rules) drains(n *corev1.Node) {
 	}
 	const most = 45 * time.Second // refusals are asked about again every 2 s, errors after 30 s at most
 	i := r.w.machineOf(n)
-	if r.w.now.Sub(from) < most || i == nil || i.state() != provider.InstanceRunning || r.w.now.Before(i.unseenUntil.Add(most)) {
+	if r.w.now.Sub(from) < most || i == nil || i.state() != provider.InstanceRunning ||
+		r.w.now.Before(i.unseenUntil.Add(most)) {
 		return // the guest of an instance that shuts down ends the pods, and one that no read shows is left as it is
 	}
 	for _, p := range r.w.api.on(n.Name) {
-		if counts(p) && p.DeletionTimestamp == nil && p.Annotations[annotationGuarded] == "" && r.w.now.Sub(r.bound[p.UID]) > most {
+		if counts(p) && p.DeletionTimestamp == nil && p.Annotations[annotationGuarded] == "" &&
+			r.w.now.Sub(r.bound[p.UID]) > most {
 			r.w.breaks("deadline", "%s is being drained for %s, and %s was not evicted", n.Name, r.w.now.Sub(from), p.Name)
 		}
 	}
 }
 
 func (r *rules) guarded(node string) bool {
-	return slices.ContainsFunc(r.w.api.on(node), func(p *corev1.Pod) bool { return p.Annotations[annotationGuarded] != "" })
+	return slices.ContainsFunc(r.w.api.on(node),
+		func(p *corev1.Pod) bool { return p.Annotations[annotationGuarded] != "" })
 }
 
-// forsaken: what lost the tags that say whose it is, and no process has seen before, is left alone. That is a documented limit, so a person
-// cleans up.
+// forsaken: what lost the tags that say whose it is, and no process has seen before, is left alone.
+// That is a documented limit, so a person cleans up.
 func (r *rules) forsaken() {
 	for _, i := range r.w.cloud.instances {
 		known := slices.ContainsFunc(r.w.processes, func(p *process) bool { return p.seen[i.id] })

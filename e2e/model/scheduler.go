@@ -16,17 +16,20 @@ import (
 const (
 	ourScheduler   = "stratos-scheduler"
 	plainScheduler = "default-scheduler"
-	// annotationSlow marks a pod that is bound a while after it was nominated, as one whose volume is made first.
+	// annotationSlow marks a pod that is bound a while after it was nominated, as one whose volume is
+	// made first.
 	annotationSlow    = "model/slow"
 	annotationGuarded = "model/guarded"
 )
 
-// scheduler plays kube-scheduler: it looks at its own cache, asks the extender where it has one, assumes, and binds in its own time.
+// scheduler plays kube-scheduler: it looks at its own cache, asks the extender where it has one,
+// assumes, and binds in its own time.
 type scheduler struct {
 	w     *World
 	name  string
 	cache *watcher
-	// moved counts the events that bring waiting pods back; tried is its value at each pod's last attempt, and when that was.
+	// moved counts the events that bring waiting pods back; tried is its value at each pod's last
+	// attempt, and when that was.
 	moved   int
 	tried   map[types.UID]attempt
 	assumed map[types.UID]string
@@ -157,7 +160,8 @@ func best(asked *process, p *corev1.Pod, candidates []string) []string {
 	return out
 }
 
-// feasible are the nodes that pass the filters that stay in the scheduler: with the extender taints and cordon are not among them.
+// feasible are the nodes that pass the filters that stay in the scheduler: with the extender taints
+// and cordon are not among them.
 func (s *scheduler) feasible(p *corev1.Pod) []string {
 	used := map[string]int64{}
 	for _, o := range sorted[*corev1.Pod](s.cache.objects, kindPod) {
@@ -167,17 +171,13 @@ func (s *scheduler) feasible(p *corev1.Pod) []string {
 		}
 	}
 	var out []string
+	suits := s.suits(p)
 	for _, n := range sorted[*corev1.Node](s.cache.objects, kindNode) {
-		if used[n.Name]+cpuOf(p) > n.Status.Allocatable.Cpu().Value() {
-			continue
+		full := used[n.Name]+cpuOf(p) > n.Status.Allocatable.Cpu().Value()
+		shut := s.name == plainScheduler && !untainted(n)
+		if !full && !shut && selects(p, n) && suits(n) {
+			out = append(out, n.Name)
 		}
-		if pool := p.Spec.NodeSelector["pool"]; pool != "" && n.Labels["pool"] != pool {
-			continue
-		}
-		if s.name == plainScheduler && !untainted(n) {
-			continue
-		}
-		out = append(out, n.Name)
 	}
 	return out
 }
@@ -190,13 +190,15 @@ func (s *scheduler) refuse(p *corev1.Pod, reason, message string) {
 		if now == nil || now.UID != p.UID || now.Spec.NodeName != "" {
 			return
 		}
-		if len(now.Status.Conditions) > 0 && now.Status.Conditions[0].Reason == reason && now.Status.Conditions[0].Message == message && now.Status.NominatedNodeName == "" {
+		if len(now.Status.Conditions) > 0 && now.Status.Conditions[0].Reason == reason &&
+			now.Status.Conditions[0].Message == message && now.Status.NominatedNodeName == "" {
 			return
 		}
 		s.w.api.editPod(client.ObjectKeyFromObject(p), func(p *corev1.Pod) {
 			p.Status.NominatedNodeName = ""
 			p.Status.Conditions = []corev1.PodCondition{{
-				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: s.w.second(),
+				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message,
+				LastTransitionTime: s.w.second(),
 			}}
 		})
 	})
@@ -228,7 +230,8 @@ func (s *scheduler) assign(p *corev1.Pod, node string) {
 		w.rules.binding(now, node)
 		w.api.editPod(at, func(p *corev1.Pod) {
 			p.Spec.NodeName = node
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: w.second()}}
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue,
+				LastTransitionTime: w.second()}}
 		})
 	})
 }

@@ -59,7 +59,8 @@ func compare(a, b string) int {
 	return 0
 }
 
-// server plays the API server: objects that are never changed in place, a resource version for each write, and watches that lag.
+// server plays the API server: objects that are never changed in place, a resource version for each
+// write, and watches that lag.
 type server struct {
 	w        *World
 	objects  objects
@@ -70,7 +71,8 @@ type server struct {
 
 func newServer(w *World) *server { return &server{w: w, objects: newObjects()} }
 
-// watcher is a cache that is fed by watches: one for each kind, in order within it, each with its own lag.
+// watcher is a cache that is fed by watches: one for each kind, in order within it, each with its
+// own lag.
 type watcher struct {
 	objects objects
 	// on is told of each change: before is nil for a new object, after for one that is gone.
@@ -199,7 +201,7 @@ func (s *server) remove(k kind, at key) {
 				p := object.DeepCopy()
 				begun := metav1.NewTime(s.w.now.Truncate(time.Second))
 				p.DeletionTimestamp = &begun
-				p.Generation++ // as the API server does for whoever listens to generations only
+				p.Generation++ // as the API server does, for controllers that watch generations only
 				s.put(k, p)
 			}
 			return
@@ -232,7 +234,8 @@ func (s *server) on(node string) []*corev1.Pod {
 	return slices.DeleteFunc(s.pods(), func(p *corev1.Pod) bool { return p.Spec.NodeName != node })
 }
 
-// editNode and editPod change what is there now, as controllers do that read and write in one moment.
+// editNode and editPod change what is there now, as controllers do that read and write in one
+// moment.
 func (s *server) editNode(name string, change func(*corev1.Node)) {
 	if n := s.node(name); n != nil {
 		n = n.DeepCopy()
@@ -249,8 +252,8 @@ func (s *server) editPod(at key, change func(*corev1.Pod)) {
 	}
 }
 
-// changed has the parts hear of a write that belong to the server's side of the world: they are not what is tested, so they do not lag on
-// purpose.
+// changed has the parts hear of a write that belong to the server's side of the world: they are not
+// what is tested, so they do not lag on purpose.
 func (w *World) changed(k kind, before, after client.Object) {
 	w.rules.changed(k, before, after)
 	switch k {

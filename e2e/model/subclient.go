@@ -23,7 +23,8 @@ type subClient struct {
 }
 
 // Patch implements client.SubResourceWriter.
-func (s *subClient) Patch(_ context.Context, object client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+func (s *subClient) Patch(_ context.Context, object client.Object, patch client.Patch,
+	_ ...client.SubResourcePatchOption) error {
 	data, err := patch.Data(object)
 	if err != nil || string(data) == "{}" {
 		return err
@@ -45,7 +46,8 @@ func (s *subClient) Update(_ context.Context, object client.Object, _ ...client.
 		case found == nil:
 			return notFound(kindPool, pool.Name)
 		case found.ResourceVersion != pool.ResourceVersion:
-			return apierrors.NewConflict(schema.GroupResource{Resource: "nodepools"}, pool.Name, fmt.Errorf("the object has been modified"))
+			return apierrors.NewConflict(schema.GroupResource{Resource: "nodepools"}, pool.Name,
+				fmt.Errorf("the object has been modified"))
 		}
 		is := found.DeepCopy()
 		pool.Status.DeepCopyInto(&is.Status)
@@ -55,7 +57,8 @@ func (s *subClient) Update(_ context.Context, object client.Object, _ ...client.
 	})
 }
 
-// The ways in which an API server refuses an eviction: a disruption budget, two of them, an admission webhook.
+// The ways in which an API server refuses an eviction: a disruption budget, two of them, an
+// admission webhook.
 const (
 	guardBudget  = "budget"
 	guardBudgets = "budgets"
@@ -63,7 +66,8 @@ const (
 )
 
 // Create implements client.SubResourceWriter, for evictions.
-func (s *subClient) Create(_ context.Context, object, body client.Object, options ...client.SubResourceCreateOption) error {
+func (s *subClient) Create(_ context.Context, object, body client.Object,
+	options ...client.SubResourceCreateOption) error {
 	dry := len((&client.SubResourceCreateOptions{}).ApplyOptions(options).DryRun) > 0
 	return s.c.p.write(fmt.Sprintf("evict %s, dry run: %v", object.GetName(), dry), func() error {
 		at := client.ObjectKeyFromObject(object)
@@ -95,7 +99,8 @@ func guards(pod *corev1.Pod) error {
 	case guardBudgets:
 		return apierrors.NewInternalError(errors.New("this pod has more than one PodDisruptionBudget"))
 	case guardWebhook:
-		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, pod.Name, errors.New("a webhook denied the request"))
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, pod.Name,
+			errors.New("a webhook denied the request"))
 	}
 	return apierrors.NewTooManyRequests("a disruption budget does not allow it", 1)
 }

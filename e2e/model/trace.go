@@ -46,14 +46,16 @@ func Generate(seed uint64) Trace {
 				break
 			}
 		}
-		// Mostly seconds, at times minutes: from a millisecond on each order of magnitude is as likely as the next.
+		// Mostly seconds, at times minutes: from a millisecond on each order of magnitude is as likely as
+		// the next.
 		wait := time.Duration(1<<dice.IntN(18)) * time.Millisecond
 		t.Operations = append(t.Operations, draw(name, wait+time.Duration(dice.IntN(1000))*time.Millisecond))
 	}
 	return t
 }
 
-// Play runs a trace to its end and returns the promise that it breaks, nil for none. journal may be nil.
+// Play runs a trace to its end and returns the promise that it breaks, nil for none. journal may be
+// nil.
 func Play(t Trace, journal func(string)) error {
 	w := NewWorld(t.Seed, journal)
 	all := operations()
@@ -105,7 +107,8 @@ func Report(t Trace, err error) string {
 	const plays = 300 // some seconds
 	promise := promiseOf(err)
 	short := Shrink(t, plays, func(o Trace) bool { return promiseOf(Play(o, nil)) == promise })
-	return fmt.Sprintf("seed %d breaks a promise: %v\nStored in e2e/model/testdata/traces this plays it again (%v):\n%s", t.Seed, err, Play(short, nil), short)
+	return fmt.Sprintf("seed %d breaks a promise: %v\nStored in e2e/model/testdata/traces this plays it again (%v):\n%s",
+		t.Seed, err, Play(short, nil), short)
 }
 
 // promiseOf is the name of the promise that the error says was broken.
@@ -117,7 +120,8 @@ func promiseOf(err error) string {
 	return strings.TrimSuffix(words[min(1, len(words)-1)], ":")
 }
 
-// String writes the operation as a line of a trace: the milliseconds to wait, the name, the arguments.
+// String writes the operation as a line of a trace: the milliseconds to wait, the name, the
+// arguments.
 func (o Operation) String() string {
 	words := []string{strconv.FormatInt(o.Wait.Milliseconds(), 10), o.Name}
 	args := o.Args[:]

@@ -62,7 +62,8 @@ type trouble struct {
 	// lag is how far the cloud's reads are behind at most, watch how far watches are.
 	lag, watch time.Duration
 	watchUntil time.Time
-	// These many of the next starts fall back to stopped, boots stay mute, first boots end early, stops hang, answers are lost.
+	// These many of the next starts fall back to stopped, boots stay mute, first boots end early,
+	// stops hang, answers are lost.
 	fallbacks, mutes, shorts, hangs, lost int
 }
 
@@ -104,7 +105,8 @@ func epoch() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
 // NewWorld returns a world with one process of Stratos and nothing to do. journal may be nil.
 func NewWorld(seed uint64, journal func(string)) *World {
-	w := &World{now: epoch(), dice: rand.New(rand.NewPCG(seed, 0x5f3759df)), journal: journal} //nolint:gosec // dice, not secrets
+	w := &World{now: epoch(), dice: rand.New(rand.NewPCG(seed, 0x5f3759df)),
+		journal: journal} //nolint:gosec // dice, not secrets
 	w.trouble.scarce, w.trouble.lag = map[string]time.Time{}, time.Second
 	w.trouble.regions = map[string]time.Time{}
 	// Dice of their own, so that a stored trace draws what it drew before there were networks.

@@ -19,11 +19,12 @@ type Question struct {
 // DoesItFit asks for everything that package fit stands for.
 func DoesItFit() Question { return Question{Filters: filters(), Ours: everything} }
 
-// MayItBeScheduled asks for the two filters that the dedicated profile moves into the extender: there nobody else looks
-// any more, so whatever fit says there is what happens.
+// MayItBeScheduled asks for the two filters that the dedicated profile moves into the extender:
+// there nobody else looks any more, so whatever fit says there is what happens.
 func MayItBeScheduled() Question { return Question{Filters: moved(), Ours: taintsAndCordons} }
 
-// Tally counts the scheduler's verdicts by plugin and first message, so that a test can show what it looked at.
+// Tally counts the scheduler's verdicts by plugin and first message, so that a test can show what
+// it looked at.
 type Tally map[string]int
 
 // quoted are the names in messages, which would make a line of each claim.
@@ -40,8 +41,8 @@ func (t Tally) note(verdict Verdict) {
 	t[quoted.ReplaceAllString(verdict.String(), `"..."`)]++
 }
 
-// Compare puts the question to both sides and returns where they disagree. It adds the verdicts to the tally, which may
-// be nil. An error says that a side could not be asked.
+// Compare puts the question to both sides and returns where they disagree. It adds the verdicts to
+// the tally, which may be nil. An error says that a side could not be asked.
 func Compare(ctx context.Context, world *World, question Question, tally Tally) ([]Disagreement, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -6,7 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// dice makes the worlds. Their words are few (three zones, three apps), so that pods and nodes often mean each other.
+// dice makes the worlds. Their words are few (three zones, three apps), so that pods and nodes
+// often mean each other.
 type dice struct{ *rand.Rand }
 
 // stream tells our random numbers from those of any other user of the same seed.
@@ -18,7 +19,8 @@ func (d dice) oneIn(n int) bool { return d.IntN(n) == 0 }
 
 func pick[T any](d dice, of ...T) T { return of[d.IntN(len(of))] }
 
-// selector covers what a label selector can be: none, everything, a word, and expressions that also match nothing.
+// selector covers what a label selector can be: none, everything, a word, and expressions that also
+// match nothing.
 func (d dice) selector() *metav1.LabelSelector {
 	switch d.IntN(12) {
 	case 0:

@@ -17,7 +17,8 @@ func Generate(seed uint64) *World {
 		{ObjectMeta: metav1.ObjectMeta{Name: "default", Labels: map[string]string{"team": "x"}}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "other"}},
 	}}
-	// In a narrow world most pods fail on resources, and nothing that is checked later would be looked at.
+	// In a narrow world most pods fail on resources, and nothing that is checked later would be looked
+	// at.
 	roomy := d.oneIn(2)
 	for i := range 3 + d.IntN(5) {
 		node := d.node(i)
@@ -98,7 +99,8 @@ func (d dice) taint() corev1.Taint {
 	}
 }
 
-// occupy puts a pod on the node. What is promised has never run, so it is neither ending nor being resized.
+// occupy puts a pod on the node. What is promised has never run, so it is neither ending nor being
+// resized.
 func (d dice) occupy(world *World, node, name string) {
 	pod := d.pod(name)
 	pod.Spec.NodeName = node
@@ -165,7 +167,8 @@ func (d dice) initContainer(i int) corev1.Container {
 	return container
 }
 
-// requests goes through a list and not a map, whose order would make another world of the same seed.
+// requests goes through a list and not a map, whose order would make another world of the same
+// seed.
 func (d dice) requests() corev1.ResourceList {
 	offers := []struct {
 		name    corev1.ResourceName

@@ -66,14 +66,16 @@ func (d dice) class(i int) *storagev1.StorageClass {
 	return class
 }
 
-// persistentVolume: no two are of one size, because among equals the scheduler takes any, and so the answers would.
+// persistentVolume: no two are of one size, because among equals the scheduler takes any, and so
+// the answers would.
 func (d dice) persistentVolume(i int) *corev1.PersistentVolume {
 	volume := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pv%d", i), Labels: map[string]string{}},
 		Spec: corev1.PersistentVolumeSpec{
 			StorageClassName: pick(d, "s0", "s1"),
 			Capacity:         corev1.ResourceList{corev1.ResourceStorage: gibibytes(1+d.IntN(5), i)},
-			AccessModes:      []corev1.PersistentVolumeAccessMode{pick(d, corev1.ReadWriteOnce, corev1.ReadWriteOnce, corev1.ReadOnlyMany)},
+			AccessModes: []corev1.PersistentVolumeAccessMode{pick(d, corev1.ReadWriteOnce, corev1.ReadWriteOnce,
+				corev1.ReadOnlyMany)},
 		},
 		Status: corev1.PersistentVolumeStatus{
 			Phase: pick(d, corev1.VolumeAvailable, corev1.VolumeAvailable, corev1.VolumeBound),
@@ -103,7 +105,8 @@ func (d dice) claim(i int) *corev1.PersistentVolumeClaim {
 	name := fmt.Sprintf("c%d", i)
 	class := pick(d, "s0", "s1", "s0", "s1", "s0", "s1", "missing", "")
 	claim := &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID(name), Annotations: map[string]string{}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID(name),
+			Annotations: map[string]string{}},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			StorageClassName: &class,
 			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},

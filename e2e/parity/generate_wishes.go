@@ -41,8 +41,8 @@ func (d dice) waiting(name string) *corev1.Pod {
 	return pod
 }
 
-// garble gives the pod a selector that does not parse. The API server refuses such a pod today; one that got in before
-// the rule was made is placed nowhere.
+// garble gives the pod a selector that does not parse. The API server refuses such a pod today; one
+// that got in before the rule was made is placed nowhere.
 func (d dice) garble(pod *corev1.Pod) {
 	broken := selecting("a", "Odd")
 	if d.oneIn(3) {
@@ -130,7 +130,8 @@ func (d dice) nodeTerm() corev1.NodeSelectorTerm {
 func (d dice) nodeRequirement() corev1.NodeSelectorRequirement {
 	requirement := corev1.NodeSelectorRequirement{
 		Key: pick(d, "zone", "rack", "cores", corev1.LabelHostname),
-		Operator: pick(d, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn, corev1.NodeSelectorOpExists,
+		Operator: pick(d, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn,
+			corev1.NodeSelectorOpExists,
 			corev1.NodeSelectorOpDoesNotExist, corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt, "Odd"),
 	}
 	switch requirement.Operator {

@@ -6,10 +6,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// informersOf gives the plugins the world's objects through the informers that they ask for. None is ever started, the
-// objects are put into their stores: a running informer delivers from a goroutine, and a plugin that is asked before
-// that answers for an emptier world. Kubernetes 1.36 reads the stores alone; a version that waits for events would see
-// no volumes, and every test here would say so.
+// informersOf gives the plugins the world's objects through the informers that they ask for. None
+// is ever started, the objects are put into their stores: a running informer delivers from a
+// goroutine, and a plugin that is asked before that answers for an emptier world. Kubernetes 1.36
+// reads the stores alone; a version that waits for events would see no volumes, and every test here
+// would say so.
 func informersOf(world *World, client kubernetes.Interface) (informers.SharedInformerFactory, error) {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	core, storage := factory.Core().V1(), factory.Storage().V1()

@@ -34,7 +34,8 @@ func taintsAndCordons(world *World) Opinion {
 	}
 }
 
-// digest reads the world as Stratos does: bound pods as they are, promised ones by the claim that was made for them.
+// digest reads the world as Stratos does: bound pods as they are, promised ones by the claim that
+// was made for them.
 func digest(world *World) *fit.World {
 	digested := &fit.World{Namespaces: map[string]map[string]string{}}
 	for _, namespace := range world.Namespaces {

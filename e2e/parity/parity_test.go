@@ -21,7 +21,8 @@ const (
 // enough disagreements are printed: the first few usually have one cause.
 const enough = 3
 
-// TestMain adds the flags. Tests look them up by name, because a variable for a flag would be a global one.
+// TestMain adds the flags. Tests look them up by name, because a variable for a flag would be a
+// global one.
 func TestMain(m *testing.M) {
 	flag.Uint64("seed", firstSeed, "seed of the first world; the next world has the next seed")
 	flag.Uint64("worlds", manyWorlds, "how many worlds are judged; 0: as many as -timeout leaves time for")
@@ -40,7 +41,9 @@ func number(t *testing.T, name string) uint64 {
 
 func TestFitAgreesWithTheScheduler(t *testing.T) {
 	tally := judgeRandomWorlds(t, DoesItFit())
-	wantSeen(t, tally,
+	wantSeen(
+		t,
+		tally,
 		"it fits",
 		"NodeUnschedulable: node(s) were unschedulable",
 		"NodeName: node(s) didn't match the requested node name",
@@ -99,7 +102,8 @@ func judgeRandomWorlds(t *testing.T, question Question) Tally {
 	return tally
 }
 
-// show prints the smallest world with the same disagreement, so that it can become a row of testdata/worlds.
+// show prints the smallest world with the same disagreement, so that it can become a row of
+// testdata/worlds.
 func show(t *testing.T, world *World, question Question, wanted Disagreement) {
 	t.Helper()
 	smallest, err := Shrink(world, func(w *World) bool {
@@ -109,7 +113,8 @@ func show(t *testing.T, world *World, question Question, wanted Disagreement) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("the smallest world that shows it (save it in testdata/worlds under a name that says what it is about):\n%s", smallest)
+	t.Logf("the smallest world that shows it (save it in testdata/worlds under a name that says what it is about):\n%s",
+		smallest)
 }
 
 // goodbye is kept of the test's time for finding the smallest world and for printing.
@@ -123,7 +128,8 @@ func timeLeft(t *testing.T) bool {
 // seldom is fewer times than any verdict that matters is given in manyWorlds.
 const seldom = 10
 
-// wantSeen fails when the worlds never led to some verdict: that part of the comparison would compare nothing.
+// wantSeen fails when the worlds never led to some verdict: that part of the comparison would
+// compare nothing.
 func wantSeen(t *testing.T, tally Tally, verdicts ...string) {
 	t.Helper()
 	if worlds := number(t, "worlds"); worlds > 0 && worlds < manyWorlds {
@@ -136,7 +142,8 @@ func wantSeen(t *testing.T, tally Tally, verdicts ...string) {
 	}
 }
 
-// TestFitAgreesInKnownWorlds holds the worlds that once told the two apart, or would if a rule were forgotten.
+// TestFitAgreesInKnownWorlds holds the worlds that once told the two apart, or would if a rule were
+// forgotten.
 func TestFitAgreesInKnownWorlds(t *testing.T) {
 	files, err := filepath.Glob("testdata/worlds/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -159,8 +166,9 @@ func TestFitAgreesInKnownWorlds(t *testing.T) {
 	}
 }
 
-// TestTaintsAgree: the dedicated profile switches these two filters off, and what fit says of taints and cordons is all
-// that stands between a pod and a tainted node. First each toleration alone against each taint alone, then all together.
+// TestTaintsAgree: the dedicated profile switches these two filters off, and what fit says of
+// taints and cordons is all that stands between a pod and a tainted node. First each toleration
+// alone against each taint alone, then all together.
 func TestTaintsAgree(t *testing.T) {
 	t.Run("every toleration against every taint", func(t *testing.T) {
 		wantAgreement(t, tolerationsAndTaints(), MayItBeScheduled())

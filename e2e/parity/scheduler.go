@@ -22,22 +22,23 @@ import (
 // moved are the filters that the dedicated profile moves into the extender.
 func moved() []string { return []string{names.NodeUnschedulable, names.TaintToleration} }
 
-// filters are the in-tree filters that package fit stands for, in the order of the default profile: the first that
-// refuses is the one that is reported.
+// filters are the in-tree filters that package fit stands for, in the order of the default profile:
+// the first that refuses is the one that is reported.
 func filters() []string {
 	return []string{names.NodeUnschedulable, names.NodeName, names.TaintToleration, names.NodeAffinity, names.NodePorts,
 		names.NodeResourcesFit, names.VolumeBinding, names.VolumeZone, names.PodTopologySpread, names.InterPodAffinity}
 }
 
-// Scheduler is kube-scheduler's own filters, put together by its own framework, looking at one world.
+// Scheduler is kube-scheduler's own filters, put together by its own framework, looking at one
+// world.
 type Scheduler struct {
 	framework framework.Framework
 	snapshot  *internalcache.Snapshot
 	nodes     []string
 }
 
-// NewScheduler builds the named filters with the arguments and feature gates of a default profile. They live until ctx
-// ends.
+// NewScheduler builds the named filters with the arguments and feature gates of a default profile.
+// They live until ctx ends.
 func NewScheduler(ctx context.Context, world *World, filters []string) (*Scheduler, error) {
 	metrics.Register() // the framework observes every call, and asks nobody whether there is anything to observe with
 	client := fake.NewClientset()
@@ -99,8 +100,8 @@ func (s *Scheduler) Judge(ctx context.Context, pod *corev1.Pod) ([]Verdict, erro
 	return verdicts, nil
 }
 
-// passedOver: the pod named other nodes, in a way that spares the scheduler looking at this one. Its words for that are
-// about itself and not about the node, so that fit's are better.
+// passedOver: the pod named other nodes, in a way that spares the scheduler looking at this one.
+// Its words for that are about itself and not about the node, so that fit's are better.
 func passedOver() Verdict {
 	return Verdict{Messages: []string{messagePassedOver}, Unresolvable: true, Early: true}
 }

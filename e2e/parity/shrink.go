@@ -10,8 +10,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Shrink returns, as YAML that ReadWorld reads, a world that still shows what the given one shows, and from which nothing
-// more can be taken: no node, no pod, no field. shows is asked about each attempt.
+// Shrink returns, as YAML that ReadWorld reads, a world that still shows what the given one shows,
+// and from which nothing more can be taken: no node, no pod, no field. shows is asked about each
+// attempt.
 func Shrink(world *World, shows func(*World) bool) ([]byte, error) {
 	text, err := json.Marshal(world)
 	if err != nil {

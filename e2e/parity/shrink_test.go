@@ -26,7 +26,8 @@ func TestShrinkLeavesWhatMatters(t *testing.T) {
 			want: "waiting:\n- metadata:\n    name: waits-3\n    uid: waits-3\n  spec:\n    containers:\n    - name: main\n",
 		},
 		"a node that can go only once its pod has": {
-			world: &World{Nodes: []*corev1.Node{node("n0"), node("n1")}, Placed: []*corev1.Pod{placed("a", "n0"), placed("b", "n1")}},
+			world: &World{Nodes: []*corev1.Node{node("n0"), node("n1")}, Placed: []*corev1.Pod{placed("a", "n0"),
+				placed("b", "n1")}},
 			shows: func(w *World) bool {
 				return slices.ContainsFunc(w.Placed, func(pod *corev1.Pod) bool { return pod.Name == "b" })
 			},
@@ -59,7 +60,8 @@ func node(name string) *corev1.Node {
 }
 
 func placed(name, node string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, Spec: corev1.PodSpec{NodeName: node}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)},
+		Spec: corev1.PodSpec{NodeName: node}}
 }
 
 func TestShrinkRefusesAWorldThatShowsNothing(t *testing.T) {

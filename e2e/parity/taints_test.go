@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// tolerationsAndTaints is a world with a waiting pod for each toleration that can be written with a few words, and a
-// cordoned and an open node for each such taint.
+// tolerationsAndTaints is a world with a waiting pod for each toleration that can be written with a
+// few words, and a cordoned and an open node for each such taint.
 func tolerationsAndTaints() *World {
 	world := &World{}
 	for _, toleration := range allTolerations() {
@@ -62,5 +62,6 @@ func taintKeys() []string { return []string{"k", "l", corev1.TaintNodeUnschedula
 func taintValues() []string { return []string{"", "1", "2", "x"} }
 
 func taintEffects() []corev1.TaintEffect {
-	return []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule}
+	return []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute,
+		corev1.TaintEffectPreferNoSchedule}
 }

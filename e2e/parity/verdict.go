@@ -18,9 +18,11 @@ type Verdict struct {
 	Unresolvable bool
 	// Plugin is whose word it is; "" where fit speaks.
 	Plugin string
-	// Early: said of the pod before any node was looked at. The scheduler then asks no filter about the node.
+	// Early: said of the pod before any node was looked at. The scheduler then asks no filter about
+	// the node.
 	Early bool
-	// Failed: the scheduler could not tell, and places the pod nowhere. Its message then begins with how it got there.
+	// Failed: the scheduler could not tell, and places the pod nowhere. Its message then begins with
+	// how it got there.
 	Failed bool
 }
 
@@ -66,7 +68,8 @@ func (d Disagreement) String() string {
 		d.What, d.Pod, d.Node, d.Scheduler, d.Fit)
 }
 
-// same reports whether a smaller world still shows this disagreement and not another one, which is left for its turn.
+// same reports whether a smaller world still shows this disagreement and not another one, which is
+// left for its turn.
 func (d Disagreement) same(other Disagreement) bool {
 	return d.Pod == other.Pod && d.Node == other.Node && d.What == other.What &&
 		d.Scheduler.String() == other.Scheduler.String() && d.Fit.String() == other.Fit.String()
@@ -88,8 +91,8 @@ func difference(scheduler, ours Verdict) string {
 	}
 }
 
-// sameWords: fit gives one objection where the scheduler may give several, and is free where the scheduler says nothing
-// about the node.
+// sameWords: fit gives one objection where the scheduler may give several, and is free where the
+// scheduler says nothing about the node.
 func sameWords(scheduler, ours Verdict) bool {
 	if scheduler.Messages[0] == messagePassedOver {
 		return true

@@ -12,12 +12,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// World is all that the filters look at, as API objects. Written as YAML it is a row of testdata/worlds.
+// World is all that the filters look at, as API objects. Written as YAML it is a row of
+// testdata/worlds.
 type World struct {
 	Nodes []*corev1.Node `json:"nodes,omitempty"`
 	// Placed are pods bound to a node, by spec.nodeName.
 	Placed []*corev1.Pod `json:"placed,omitempty"`
-	// Promised are pods that the scheduler counts on a node, and that Stratos knows by its own claim alone.
+	// Promised are pods that the scheduler counts on a node, and that Stratos knows by its own claim
+	// alone.
 	Promised []*corev1.Pod `json:"promised,omitempty"`
 	// Waiting are the pods that are judged against every node.
 	Waiting    []*corev1.Pod                   `json:"waiting,omitempty"`
@@ -27,8 +29,8 @@ type World struct {
 	Classes    []*storagev1.StorageClass       `json:"classes,omitempty"`
 }
 
-// ReadWorld reads what Shrink wrote. A field that does not exist is an error, because a misspelt one would make
-// another world of it.
+// ReadWorld reads what Shrink wrote. A field that does not exist is an error, because a misspelt
+// one would make another world of it.
 func ReadWorld(text []byte) (*World, error) {
 	world := &World{}
 	if err := yaml.UnmarshalStrict(text, world); err != nil {
@@ -40,8 +42,8 @@ func ReadWorld(text []byte) (*World, error) {
 	return world, nil
 }
 
-// whole reports what makes it no world at all: API objects have names of their own, pods a UID too, and a pod that is on
-// a node is on one that is there.
+// whole reports what makes it no world at all: API objects have names of their own, pods a UID too,
+// and a pod that is on a node is on one that is there.
 func (w *World) whole() error {
 	problems := slices.Concat(unnamed("node", w.Nodes), unnamed("pod", w.pods()), unnamed("namespace", w.Namespaces),
 		unnamed("claim", w.Claims), unnamed("volume", w.Volumes), unnamed("class", w.Classes))

@@ -13,16 +13,19 @@ import (
 	"github.com/stratos-sh/stratos/e2e/controlplane"
 )
 
-// program is one that the rig builds: its name, and where in the checkout the go command is to build which package.
+// program is one that the rig builds: its name, and where in the checkout the go command is to
+// build which package.
 type program struct{ name, folder, source string }
 
 func stratosProgram() program { return program{"stratos", ".", "./cmd/stratos"} }
 
 func ec2Program() program { return program{"ec2test", "e2e", "./rig/cmd/ec2test"} }
 
-// build compiles a program from the checkout that this source file belongs to. It is built in the checkout, where the go command finds it up to
-// date the next time: to link it takes longer than the start of an API server. The rig gets a name of its own for it, under which another build
-// leaves it alone. Not a copy: a file that this process has just written may still be open in a child that is being forked, and so be busy.
+// build compiles a program from the checkout that this source file belongs to. It is built in the
+// checkout, where the go command finds it up to date the next time: to link it takes longer than
+// the start of an API server. The rig gets a name of its own for it, under which another build
+// leaves it alone. Not a copy: a file that this process has just written may still be open in a
+// child that is being forked, and so be busy.
 func build(ctx context.Context, name string, what program, progress io.Writer) (string, error) {
 	root, err := checkout()
 	if err != nil {

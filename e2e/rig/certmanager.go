@@ -25,13 +25,15 @@ const certManagerModule = "github.com/cert-manager/cert-manager"
 
 var certManagerRequirement = regexp.MustCompile(`(?m)^\s*github\.com/cert-manager/cert-manager (v\S+)`)
 
-// StartCertManager builds cert-manager's controllers if need be, installs its definitions and starts it. It runs until Close.
+// StartCertManager builds cert-manager's controllers if need be, installs its definitions and
+// starts it. It runs until Close.
 func (r *Rig) StartCertManager(ctx context.Context) (*controlplane.Process, error) {
 	module, err := certManagerFolder()
 	if err != nil {
 		return nil, err
 	}
-	path, err := buildCertManager(ctx, module, filepath.Dir(filepath.Dir(r.ControlPlane.KubectlPath())), r.options.Progress)
+	path, err := buildCertManager(ctx, module, filepath.Dir(filepath.Dir(r.ControlPlane.KubectlPath())),
+		r.options.Progress)
 	if err != nil {
 		return nil, err
 	}
@@ -57,17 +59,21 @@ func (r *Rig) StartCertManager(ctx context.Context) (*controlplane.Process, erro
 	return p, nil
 }
 
-// certManagerFolder is that of the module e2e/certmanager in the checkout that this source file belongs to.
+// certManagerFolder is that of the module e2e/certmanager in the checkout that this source file
+// belongs to.
 func certManagerFolder() (string, error) {
 	_, file, _, ok := runtime.Caller(0)
 	if !ok || !filepath.IsAbs(file) {
-		return "", errors.New("build cert-manager: the rig was compiled with -trimpath, so it does not know where the sources are")
+		return "", errors.New(
+			"build cert-manager: the rig was compiled with -trimpath, so it does not know where the sources are",
+		)
 	}
 	return filepath.Join(filepath.Dir(filepath.Dir(file)), "certmanager"), nil
 }
 
-// buildCertManager builds the program of the module into a folder of the cache that is named by its version and sources, unless it is there. Two
-// processes may do so at once: go's own cache spares most of the double work, and the renamed folder is whole.
+// buildCertManager builds the program of the module into a folder of the cache that is named by its
+// version and sources, unless it is there. Two processes may do so at once: go's own cache spares
+// most of the double work, and the renamed folder is whole.
 func buildCertManager(ctx context.Context, module, cache string, progress io.Writer) (string, error) {
 	key, err := certManagerKey(module)
 	if err != nil {
@@ -86,7 +92,8 @@ func buildCertManager(ctx context.Context, module, cache string, progress io.Wri
 	}
 	defer os.RemoveAll(work)
 	built := filepath.Join(work, "certmanager")
-	if _, err := goCommand(ctx, module, "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", built, "."); err != nil {
+	if _, err := goCommand(ctx, module, "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", built,
+		"."); err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -120,10 +127,12 @@ func certManagerKey(module string) (string, error) {
 	if version == "" {
 		return "", fmt.Errorf("%s/go.mod requires no version of %s", module, certManagerModule)
 	}
-	return fmt.Sprintf("cert-manager-%s-%s-%s-%s", version, runtime.GOOS, runtime.GOARCH, hex.EncodeToString(sum.Sum(nil))[:10]), nil
+	return fmt.Sprintf("cert-manager-%s-%s-%s-%s", version, runtime.GOOS, runtime.GOARCH,
+		hex.EncodeToString(sum.Sum(nil))[:10]), nil
 }
 
-// installCertManager applies the definitions that lie in cert-manager's own module and waits until they are served.
+// installCertManager applies the definitions that lie in cert-manager's own module and waits until
+// they are served.
 func (r *Rig) installCertManager(ctx context.Context, module string) error {
 	printed, err := goCommand(ctx, module, "mod", "download", "-json", certManagerModule)
 	if err != nil {

@@ -26,13 +26,15 @@ func (r *Rig) providerArgs() []string {
 	return []string{"--cloud-provider=fake", "--fake-endpoint=" + r.cloudProcess.URL()}
 }
 
-// providerEnv is what the SDK reads to find the cloud; the server checks that requests are signed, not by whom.
+// providerEnv is what the SDK reads to find the cloud; the server checks that requests are signed,
+// not by whom.
 func (r *Rig) providerEnv() []string {
 	if !r.onEC2() {
 		return nil
 	}
 	return []string{
-		"AWS_ENDPOINT_URL_EC2=" + r.cloudProcess.URL(), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=AKIDTEST", "AWS_SECRET_ACCESS_KEY=secret",
+		"AWS_ENDPOINT_URL_EC2=" + r.cloudProcess.URL(), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=AKIDTEST",
+		"AWS_SECRET_ACCESS_KEY=secret",
 		"AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null",
 	}
 }
@@ -66,8 +68,9 @@ func (r *Rig) startCloud(ctx context.Context) error {
 	return nil
 }
 
-// StopCloud ends the rig's cloud and the machines and controllers that it plays. A caller needs it before another cloud plays in
-// the same cluster: a Node that is not Ready and whose instance the rig's cloud does not know is deleted by its cloud controller.
+// StopCloud ends the rig's cloud and the machines and controllers that it plays. A caller needs it
+// before another cloud plays in the same cluster: a Node that is not Ready and whose instance the
+// rig's cloud does not know is deleted by its cloud controller.
 func (r *Rig) StopCloud() error { return r.cloudProcess.Stop() }
 
 // EC2Requests is what EC2 was asked, oldest first. It needs ProviderAWS.

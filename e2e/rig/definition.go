@@ -19,7 +19,8 @@ func (r *Rig) defineFile(ctx context.Context, path string) error {
 		return err
 	}
 	definition := &unstructured.Unstructured{}
-	if err := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(bytes.TrimPrefix(text, []byte("---\n"))), 4096).Decode(&definition.Object); err != nil {
+	if err := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(bytes.TrimPrefix(text, []byte("---\n"))),
+		4096).Decode(&definition.Object); err != nil {
 		return err
 	}
 	if err := r.Client.Create(ctx, definition); err != nil {

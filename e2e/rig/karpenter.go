@@ -26,13 +26,15 @@ var (
 // Karpenter is where what was built of it lies.
 type Karpenter struct {
 	Version string
-	// Path is that of the program, with the provider that needs no cloud: the instances that it launches are Node objects alone.
+	// Path is that of the program, with the provider that needs no cloud: the instances that it
+	// launches are Node objects alone.
 	Path string
 	// CRDs are the paths of the definitions' files.
 	CRDs []string
 }
 
-// BuildKarpenter builds Karpenter into the cache of the control plane's binaries unless it is there. progress may be nil.
+// BuildKarpenter builds Karpenter into the cache of the control plane's binaries unless it is
+// there. progress may be nil.
 func BuildKarpenter(ctx context.Context, progress io.Writer) (Karpenter, error) {
 	recipe, err := karpenterRecipe()
 	if err != nil {
@@ -82,8 +84,8 @@ func karpenterRecipe() (controlplane.Recipe, error) {
 	return r, nil
 }
 
-// StartKarpenter builds Karpenter if need be, installs its definitions and starts it, with its own defaults but for what a single process on
-// a shared machine needs. args come last.
+// StartKarpenter builds Karpenter if need be, installs its definitions and starts it, with its own
+// defaults but for what a single process on a shared machine needs. args come last.
 func (r *Rig) StartKarpenter(ctx context.Context, args ...string) (*controlplane.Process, error) {
 	k, err := BuildKarpenter(ctx, r.options.Progress)
 	if err != nil {
@@ -110,7 +112,8 @@ func (r *Rig) StartKarpenter(ctx context.Context, args ...string) (*controlplane
 	}
 	p := r.ControlPlane.NewCompanion(controlplane.Companion{
 		Name: "karpenter", Path: k.Path, URL: "http://127.0.0.1:" + ports[0], ReadyPath: "/readyz",
-		Args: append([]string{"--health-probe-port=" + ports[0], "--metrics-port=" + ports[1], "--disable-leader-election=true",
+		Args: append([]string{"--health-probe-port=" + ports[0], "--metrics-port=" + ports[1],
+			"--disable-leader-election=true",
 			"--log-level=debug"}, args...),
 		Env: []string{"KUBECONFIG=" + kubeconfig}, // it knows no flag for it
 	})

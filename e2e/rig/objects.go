@@ -14,14 +14,16 @@ import (
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
-// HangGuard ends a wait that will never end. It is far above what anything here takes, because machines are shared.
+// HangGuard ends a wait that will never end. It is far above what anything here takes, because
+// machines are shared.
 const HangGuard = 2 * time.Minute
 
-// SelfStopUserData is user data that powers the machine off at the end of its first boot. Its network is Calico's, which
-// reports at each boot.
+// SelfStopUserData is user data that powers the machine off at the end of its first boot. Its
+// network is Calico's, which reports at each boot.
 const SelfStopUserData = "#!/bin/bash\nCNI=calico\n/etc/eks/bootstrap.sh e2e\nuntil curl -sf http://localhost:10248/healthz; do sleep 5; done\npoweroff\n"
 
-// Class is an AWSNodeClass of the instance type whose machines stop themselves after their first boot.
+// Class is an AWSNodeClass of the instance type whose machines stop themselves after their first
+// boot.
 func Class(name, instanceType string) *v1alpha1.AWSNodeClass {
 	return &v1alpha1.AWSNodeClass{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -34,8 +36,9 @@ func Class(name, instanceType string) *v1alpha1.AWSNodeClass {
 	}
 }
 
-// Pool is a NodePool of the class of the same name, all of whose nodes are warmed up. Its empty nodes stop after an hour and its start
-// budget is large, so that no test meets a stop or a limit that it did not ask for.
+// Pool is a NodePool of the class of the same name, all of whose nodes are warmed up. Its empty
+// nodes stop after an hour and its start budget is large, so that no test meets a stop or a limit
+// that it did not ask for.
 func Pool(name string, size int32) *v1alpha1.NodePool {
 	budget := int32(10000)
 	return &v1alpha1.NodePool{
@@ -49,7 +52,8 @@ func Pool(name string, size int32) *v1alpha1.NodePool {
 	}
 }
 
-// Pod is a pod for the scheduler with the extender. requests are pairs of resource and quantity: "cpu", "1".
+// Pod is a pod for the scheduler with the extender. requests are pairs of resource and quantity:
+// "cpu", "1".
 func Pod(name string, requests ...string) *corev1.Pod {
 	list := corev1.ResourceList{}
 	for i := 0; i+1 < len(requests); i += 2 {
@@ -68,7 +72,8 @@ func Pod(name string, requests ...string) *corev1.Pod {
 	}
 }
 
-// Warm creates the objects, among them one pool, and waits until the pool has that many standby nodes.
+// Warm creates the objects, among them one pool, and waits until the pool has that many standby
+// nodes.
 func (r *Rig) Warm(ctx context.Context, pool *v1alpha1.NodePool, objects ...client.Object) error {
 	for _, o := range append(objects, pool) {
 		if err := r.Client.Create(ctx, o); err != nil {
@@ -124,7 +129,8 @@ func WhyPending(p *corev1.Pod) string {
 	return "no scheduler has said why"
 }
 
-// Starts are the ids of the instances that were started, in order, once for each call that the cloud accepted.
+// Starts are the ids of the instances that were started, in order, once for each call that the
+// cloud accepted.
 func (r *Rig) Starts(ctx context.Context) ([]string, error) {
 	calls, err := r.Cloud.Calls(ctx)
 	if err != nil {
@@ -142,8 +148,9 @@ func (r *Rig) Starts(ctx context.Context) ([]string, error) {
 // PodImage is what the pods of Pod run.
 const PodImage = "registry.example/app:1"
 
-// StayUp has Stratos end the warm-ups of the pool, whose nodes pull the images meanwhile. A node that powered itself off before it had its
-// images would be started once more for them, and tests that count starts would see that.
+// StayUp has Stratos end the warm-ups of the pool, whose nodes pull the images meanwhile. A node
+// that powered itself off before it had its images would be started once more for them, and tests
+// that count starts would see that.
 func StayUp(pool *v1alpha1.NodePool, class *v1alpha1.AWSNodeClass, images ...string) {
 	pool.Spec.PreWarm.CompletionMode, pool.Spec.PreWarm.ImagesToPull = v1alpha1.ControllerStop, images
 	class.Spec.UserData = "#!/bin/bash\n/etc/eks/bootstrap.sh e2e\n"

@@ -37,7 +37,8 @@ type Asked struct {
 	Kept   extenderv1.ExtenderPreemptionResult
 }
 
-// Recorder is a proxy that remembers what went through it. Until it forwards somewhere it answers 502.
+// Recorder is a proxy that remembers what went through it. Until it forwards somewhere it
+// answers 502.
 type Recorder struct {
 	client http.Client
 	// mu guards the fields below.
@@ -59,7 +60,8 @@ func (r *Recorder) Forward(url string) {
 	r.to = url
 }
 
-// Tell has f called with each call from now on, once the extender has answered and before the scheduler hears of it.
+// Tell has f called with each call from now on, once the extender has answered and before the
+// scheduler hears of it.
 func (r *Recorder) Tell(f func(Asked)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,7 +132,8 @@ func (r *Recorder) forward(req *http.Request, to string, body []byte) ([]byte, i
 	return answer, response.StatusCode, response.Header.Get("Content-Type"), err
 }
 
-// read fills in what the bodies say. What cannot be decoded stays empty: the scheduler would not understand it either.
+// read fills in what the bodies say. What cannot be decoded stays empty: the scheduler would not
+// understand it either.
 func (a *Asked) read(body, answer []byte) {
 	if a.Verb == Preempt {
 		args := extenderv1.ExtenderPreemptionArgs{}

@@ -1,6 +1,6 @@
-// Package rig puts the whole of Stratos together on a real control plane: a fake cloud in a process of its own, one or more Stratos
-// processes, and a kube-scheduler with the generated profile that reaches the extender through a recording proxy. The suites and the
-// demo use it.
+// Package rig puts the whole of Stratos together on a real control plane: a fake cloud in a process
+// of its own, one or more Stratos processes, and a kube-scheduler with the generated profile that
+// reaches the extender through a recording proxy. The suites and the demo use it.
 package rig
 
 import (
@@ -46,7 +46,8 @@ const (
 // Namespace is Stratos's own, which exists before it starts, as with a release.
 const Namespace = "stratos-system"
 
-// Options of New. The zero value is one Stratos with the fake cloud's default times, and a scheduler with the generated profile.
+// Options of New. The zero value is one Stratos with the fake cloud's default times, and a
+// scheduler with the generated profile.
 type Options struct {
 	ControlPlane controlplane.Options
 	// Provider is ProviderFake where it is empty.
@@ -55,7 +56,8 @@ type Options struct {
 	Cloud []string
 	// Stratos are arguments of stratos beside those that the rig sets.
 	Stratos []string
-	// NoStratos leaves it to the caller to start one (see StartStratos), NoScheduler to start a scheduler (see StartScheduler).
+	// NoStratos leaves it to the caller to start one (see StartStratos), NoScheduler to start a
+	// scheduler (see StartScheduler).
 	NoStratos, NoScheduler bool
 	// Progress takes what the build reports; may be nil.
 	Progress io.Writer
@@ -70,7 +72,8 @@ type Rig struct {
 	Cloud *fake.Client
 	// Recorder stands between the scheduler and the extender.
 	Recorder *Recorder
-	// Stratos is the first Stratos process, nil with NoStratos; Metrics is where it serves its metrics.
+	// Stratos is the first Stratos process, nil with NoStratos; Metrics is where it serves its
+	// metrics.
 	Stratos *controlplane.Process
 	Metrics string
 
@@ -156,13 +159,15 @@ func (r *Rig) Close() error {
 	return errors.Join(errs...)
 }
 
-// Running is one Stratos process and where it serves. The addresses are URLs without a trailing slash.
+// Running is one Stratos process and where it serves. The addresses are URLs without a trailing
+// slash.
 type Running struct {
 	Process                  *controlplane.Process
 	Extender, Metrics, Probe string
 }
 
-// StartStratos starts a Stratos process and waits until it is ready. It may be started again after Stop or Kill, at the same addresses.
+// StartStratos starts a Stratos process and waits until it is ready. It may be started again after
+// Stop or Kill, at the same addresses.
 func (r *Rig) StartStratos(ctx context.Context, name string, args ...string) (Running, error) {
 	kubeconfig, err := r.ControlPlane.UserKubeconfig(UserStratos, "system:masters")
 	if err != nil {
@@ -179,7 +184,8 @@ func (r *Rig) StartStratos(ctx context.Context, name string, args ...string) (Ru
 		Name: name, Path: r.binary, URL: s.Probe, ReadyPath: "/readyz", Env: r.providerEnv(),
 		Args: slices.Concat(r.providerArgs(), []string{
 			"--cluster-name=e2e", "--kubeconfig=" + kubeconfig,
-			"--extender-bind-address=" + addresses[0], "--metrics-bind-address=" + addresses[1], "--health-probe-bind-address=" + addresses[2],
+			"--extender-bind-address=" + addresses[0], "--metrics-bind-address=" + addresses[1], "--health-probe-bind-address=" +
+				addresses[2],
 			"--zap-devel",
 		}, args),
 	})
@@ -187,7 +193,8 @@ func (r *Rig) StartStratos(ctx context.Context, name string, args ...string) (Ru
 	return s, s.Process.Start(ctx)
 }
 
-// StartScheduler starts a kube-scheduler with the profile generated for the control plane's minor, which calls the extender at the given URL.
+// StartScheduler starts a kube-scheduler with the profile generated for the control plane's minor,
+// which calls the extender at the given URL.
 func (r *Rig) StartScheduler(ctx context.Context, name, extenderURL string) (*controlplane.Process, error) {
 	config, err := extender.SchedulerConfig(extender.SchedulerConfigOptions{
 		Wiring: extender.WiringDedicated, KubernetesMinor: r.ControlPlane.KubernetesVersion(),
@@ -218,8 +225,8 @@ func newClient(kubeconfig string) (client.WithWatch, error) {
 	return client.NewWithWatch(config, client.Options{Scheme: scheme})
 }
 
-// Until polls until done says so, and returns its last error when the time is over. It is a hang guard: what is tested is never how
-// long something takes.
+// Until polls until done says so, and returns its last error when the time is over. It is a hang
+// guard: what is tested is never how long something takes.
 func Until(ctx context.Context, limit time.Duration, done func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

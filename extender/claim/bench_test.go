@@ -7,7 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// BenchmarkDecide measures one question with 5000 candidates, the size that the target of 5 ms for /filter names.
+// BenchmarkDecide measures one question with 5000 candidates, the size that the target of 5 ms for
+// /filter names.
 func BenchmarkDecide(b *testing.B) {
 	const candidates = 5000
 	nodes := func(node func(string, ...func(*Node)) *Node, change ...func(*Node)) []*Node {

@@ -1,6 +1,8 @@
 package claim
 
 import (
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -154,6 +156,19 @@ func nothing() {}
 
 func ask(p *corev1.Pod, nodes ...*Node) Ask { return Ask{Pod: p, Nodes: nodes} }
 
+// startedBy is the node to start now, or to take back, "" for none.
+func startedBy(d Decision) v1alpha1.NodeName {
+	if d.Verdict == Started || d.Verdict == Reclaimed {
+		return d.Claim.Node
+	}
+	return ""
+}
+
+// tells reports whether some candidate is refused for exactly that reason.
+func tells(d Decision, why string) bool {
+	return slices.Contains(slices.Collect(maps.Values(d.Refused)), why)
+}
+
 // claimed asks for the pods one after the other and fails the test unless each gets a claim.
 func claimed(t testing.TB, l *Ledger, nodes []*Node, pods ...*corev1.Pod) {
 	t.Helper()
@@ -164,7 +179,7 @@ func claimedAt(t testing.TB, l *Ledger, nodes []*Node, now time.Time, pods ...*c
 	t.Helper()
 	for _, p := range pods {
 		if d := l.Decide(ask(p, nodes...), now); d.Claim == nil {
-			t.Fatalf("set-up: pod %s got no claim: %s %s", p.Name, d.Verdict, d.Reason)
+			t.Fatalf("set-up: pod %s got no claim: %s %q", p.Name, d.Verdict, d.Refused)
 		}
 	}
 }
@@ -188,7 +203,8 @@ func podsOf(claims []Claim) []types.UID {
 
 func wantDiff(t testing.TB, what string, got, want any) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.AllowUnexported(Claim{}), cmpopts.IgnoreFields(Claim{}, "burst", "digest")); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.AllowUnexported(Claim{}),
+		cmpopts.IgnoreFields(Claim{}, "burst", "digest")); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }

@@ -5,16 +5,19 @@ import "time"
 const (
 	// burstGap is the longest pause between two promises of one burst.
 	burstGap = 10 * time.Second
-	// graceMost bounds for how long a scheduler that is still at its first pass over a burst keeps claims from being overdue.
+	// graceMost bounds for how long a scheduler that is still at its first pass over a burst keeps
+	// claims from being overdue.
 	graceMost = 5 * time.Minute
 )
 
-// burst is what claims share that were made one soon after the other: one scheduler works them off one after the other, and those at the end
-// of a large one are asked about long after their nodes run.
+// burst is what claims share that were made one soon after the other: one scheduler works them off
+// one after the other, and those at the end of a large one are asked about long after their nodes
+// run.
 type burst struct {
 	// last is when the last of the claims was made.
 	last time.Time
-	// progress is when one of their pods was last asked about for the first time since its node runs, or bound.
+	// progress is when one of their pods was last asked about for the first time since its node runs,
+	// or bound.
 	progress time.Time
 }
 

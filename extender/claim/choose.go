@@ -1,7 +1,6 @@
 package claim
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -9,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/fit"
@@ -46,7 +46,7 @@ func (j *judgement) options() *options {
 			kind = &o.draining
 		}
 		why := j.refuses(n, starting)
-		if why == noRoom() && starting && j.hasRoom(n, priority(j.Pod)) {
+		if why == noRoom() && starting && j.hasRoom(n, corev1helpers.PodPriority(j.Pod)) {
 			kind, why = &o.contested, reason{}
 		}
 		if why != (reason{}) {
@@ -58,7 +58,8 @@ func (j *judgement) options() *options {
 	return o
 }
 
-// refuses gives the reason why room on a node that does not run cannot be promised to the pod, none if it can.
+// refuses gives the reason why room on a node that does not run cannot be promised to the pod, none
+// if it can.
 func (j *judgement) refuses(n *Node, starting bool) reason {
 	if !starting && n.State != v1alpha1.StateStandby && !n.Cancellable() {
 		return reason{text: "node is ", detail: string(n.State)}
@@ -111,7 +112,8 @@ func (j *judgement) withinBudget(n *Node) bool {
 	return left
 }
 
-// crowded judges anti-affinity, hard spread and pod affinity against the pods that wait, which kube-scheduler cannot see.
+// crowded judges anti-affinity, hard spread and pod affinity against the pods that wait, which
+// kube-scheduler cannot see.
 func (j *judgement) crowded(n *Node) *fit.Refusal {
 	d := j.digest(n)
 	alone := len(d.AntiAffinity) == 0 && len(d.Spread) == 0 && len(d.Affinity) == 0 && j.repelling == 0
@@ -119,7 +121,8 @@ func (j *judgement) crowded(n *Node) *fit.Refusal {
 		return nil
 	}
 	together := j.amongWaiting(d)
-	for _, check := range [...]func(*fit.Node) *fit.Refusal{together.AntiAffinity, together.SpreadOver, together.PodAffinity} {
+	for _, check := range [...]func(*fit.Node) *fit.Refusal{together.AntiAffinity, together.SpreadOver,
+		together.PodAffinity} {
 		if r := check(&n.Node); r != nil {
 			return r
 		}
@@ -139,8 +142,8 @@ func (j *judgement) amongWaiting(d *fit.Pod) *fit.View {
 	return j.together
 }
 
-// WithClaims is the world as it will be: the claimed pods on their nodes, and those nodes as they will run. No decision
-// is made while world looks at it as it is.
+// WithClaims is the world as it will be: the claimed pods on their nodes, and those nodes as they
+// will run. No decision is made while world looks at it as it is.
 func (l *Ledger) WithClaims(world func() *fit.World) *fit.World {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,13 +183,16 @@ type best struct {
 	waste   float64
 }
 
-// offer takes the node if it is better: by pool weight (higher first), devices that the pod does not
-// ask for (fewer first), waste (less first) and name.
+// offer takes the node if it is better: by pool weight (higher first), devices that the pod does
+// not ask for (fewer first), waste (less first) and name.
 func (j *judgement) offer(b *best, n *Node) {
 	if b.node != nil && n.Weight < b.node.Weight {
 		return
 	}
-	is := best{n, n.Allocatable.DevicesBeyond(j.digest(n).Requests), j.waste(n)}
+	is := best{node: n, waste: j.waste(n)}
+	if len(n.Allocatable.Scalar) > 0 {
+		is.devices = n.Allocatable.DevicesBeyond(j.digest(n).Requests)
+	}
 	if b.node == nil || n.Weight > b.node.Weight || is.before(b) {
 		*b = is
 	}
@@ -194,11 +200,14 @@ func (j *judgement) offer(b *best, n *Node) {
 
 // before orders nodes of one weight.
 func (b *best) before(o *best) bool {
-	return cmp.Or(cmp.Compare(b.devices, o.devices), cmp.Compare(b.waste, o.waste), cmp.Compare(b.node.Name, o.node.Name)) < 0
+	if b.devices != o.devices {
+		return b.devices < o.devices
+	}
+	return b.waste < o.waste || b.waste == o.waste && b.node.Name < o.node.Name
 }
 
-// waste is how much of the node would be left with the pod on it, in cpu cores plus units of 4 GiB of memory: the
-// proportion in which clouds sell them, so that neither resource hides the other.
+// waste is how much of the node would be left with the pod on it, in cpu cores plus units of 4 GiB
+// of memory: the proportion in which clouds sell them, so that neither resource hides the other.
 func (j *judgement) waste(n *Node) float64 {
 	taken, _ := j.taken(n, j.Pod.UID, lowest)
 	d := j.digest(n)
@@ -207,7 +216,8 @@ func (j *judgement) waste(n *Node) float64 {
 	return float64(cpu)/1000 + float64(memory)/(4<<30)
 }
 
-// displace ends claims of lower priority, the least first, until the pod has room. It leaves those alone whose room would not become free by it.
+// displace ends claims of lower priority, the least first, until the pod has room. It leaves those
+// alone whose room would not become free by it.
 func (j *judgement) displace(n *Node) []Claim {
 	var out []Claim
 	claims := j.claimsOn(n.Name)
@@ -216,7 +226,7 @@ func (j *judgement) displace(n *Node) []Claim {
 		if j.hasRoom(n, lowest) {
 			break
 		}
-		if c := &claims[i]; c.givesWay(priority(j.Pod)) && !c.counted(&n.Node) {
+		if c := &claims[i]; c.givesWay(corev1helpers.PodPriority(j.Pod)) && !c.counted(&n.Node) {
 			j.drop(j.byPod[claims[i].Pod])
 			out = append(out, claims[i])
 		}
@@ -235,17 +245,18 @@ func (j *judgement) promise(n *Node) *Claim {
 	}
 	c := &Claim{
 		Pod: j.Pod.UID, Ref: PodRef{Namespace: j.Pod.Namespace, Name: j.Pod.Name, UID: j.Pod.UID},
-		Node: n.Name, Pool: n.Pool, Priority: priority(j.Pod),
-		Path: pathTo(n, j.Pod), Since: j.now, LastAsked: j.now, Message: message, digest: j.digest(n), owner: ownerOf(j.Pod), burst: j.burstAt(j.now),
+		Node: n.Name, Pool: n.Pool, Priority: corev1helpers.PodPriority(j.Pod),
+		Path: pathTo(n, j.Pod), Since: j.now, LastAsked: j.now, Message: message, digest: j.digest(n), owner: ownerOf(j.Pod),
+		burst: j.burstAt(j.now),
 	}
 	j.add(c)
 	copied := *c
 	return &copied
 }
 
-// pathTo is how the pod comes to a node on which it has a claim. A node that registered after the pod was created is cold: where
-// an instance powers itself off when it is warm, the pod waits for its launch, its warm-up and its start. Both times are the
-// API server's.
+// pathTo is how the pod comes to a node on which it has a claim. A node that registered after the
+// pod was created is cold: where an instance powers itself off when it is warm, the pod waits for
+// its launch, its warm-up and its start. Both times are the API server's.
 func pathTo(n *Node, pod *corev1.Pod) Path {
 	switch {
 	case n.Cancellable():
@@ -256,11 +267,12 @@ func pathTo(n *Node, pod *corev1.Pod) Path {
 	return PathStandby
 }
 
-// Adopt takes over a claim that is published on a node, made by another replica or by this one before a
-// restart. It reports false where the pod has a claim already, where the node is not on its way to running, and
-// where it has no room: an annotation may be older than a decision here that gave the room to another pod. A
-// claim on a node that runs was taken over earlier, because such a node names no pods: it has moved. look gives
-// the node as it is now, nil if it is gone or the pod waits no longer.
+// Adopt takes over a claim that is published on a node, made by another replica or by this one
+// before a restart. It reports false where the pod has a claim already, where the node is not on
+// its way to running, and where it has no room: an annotation may be older than a decision here
+// that gave the room to another pod. A claim on a node that runs was taken over earlier, because
+// such a node names no pods: it has moved. look gives the node as it is now, nil if it is gone or
+// the pod waits no longer.
 func (l *Ledger) Adopt(pod *corev1.Pod, look func() *Node, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -30,22 +30,30 @@ func TestHigherPriorityTakesPromisedRoom(t *testing.T) {
 		verdict   Verdict
 		displaced []types.UID
 	}{
-		"the lowest priority gives way":      {holders: []*corev1.Pod{two("low", 1), two("mid", 5)}, pod: two("a", 10), verdict: Joined, displaced: []types.UID{"low"}},
-		"of equal ones the youngest":         {holders: []*corev1.Pod{two("old", 1), two("young", 1)}, pod: two("a", 10), verdict: Joined, displaced: []types.UID{"young"}},
-		"as many as it takes, lowest first":  {holders: []*corev1.Pod{two("low", 1), two("mid", 5)}, pod: pod("a", asking("cpu", "3"), withPriority(10)), verdict: Joined, displaced: []types.UID{"low", "mid"}},
-		"free room is taken first":           {holders: []*corev1.Pod{two("low", 1)}, pod: two("a", 10), verdict: Joined},
-		"another starting node's free room":  {holders: []*corev1.Pod{two("low", 1), two("mid", 5)}, pod: two("a", 10), others: []*Node{starting("d")}, verdict: Joined},
-		"equal priority holds":               {holders: []*corev1.Pod{two("one", 10), two("two", 10)}, pod: two("a", 10), verdict: Unavailable},
-		"higher priority holds":              {holders: []*corev1.Pod{two("one", 11), two("two", 11)}, pod: two("a", 10), verdict: Unavailable},
-		"where it would not suffice: nobody": {holders: []*corev1.Pod{two("low", 1), two("high", 11)}, pod: pod("a", asking("cpu", "3"), withPriority(10)), verdict: Unavailable},
-		"a host port is room too":            {holders: []*corev1.Pod{pod("low", onPort(80), withPriority(1))}, pod: pod("a", onPort(80), withPriority(10)), verdict: Joined, displaced: []types.UID{"low"}},
+		"the lowest priority gives way": {holders: []*corev1.Pod{two("low", 1), two("mid", 5)}, pod: two("a", 10),
+			verdict: Joined, displaced: []types.UID{"low"}},
+		"of equal ones the youngest": {holders: []*corev1.Pod{two("old", 1), two("young", 1)}, pod: two("a", 10),
+			verdict: Joined, displaced: []types.UID{"young"}},
+		"as many as it takes, lowest first": {holders: []*corev1.Pod{two("low", 1), two("mid", 5)},
+			pod: pod("a", asking("cpu", "3"), withPriority(10)), verdict: Joined, displaced: []types.UID{"low", "mid"}},
+		"free room is taken first": {holders: []*corev1.Pod{two("low", 1)}, pod: two("a", 10), verdict: Joined},
+		"another starting node's free room": {holders: []*corev1.Pod{two("low", 1), two("mid", 5)}, pod: two("a", 10),
+			others: []*Node{starting("d")}, verdict: Joined},
+		"equal priority holds": {holders: []*corev1.Pod{two("one", 10), two("two", 10)}, pod: two("a", 10),
+			verdict: Unavailable},
+		"higher priority holds": {holders: []*corev1.Pod{two("one", 11), two("two", 11)}, pod: two("a", 10),
+			verdict: Unavailable},
+		"where it would not suffice: nobody": {holders: []*corev1.Pod{two("low", 1), two("high", 11)},
+			pod: pod("a", asking("cpu", "3"), withPriority(10)), verdict: Unavailable},
+		"a host port is room too": {holders: []*corev1.Pod{pod("low", onPort(80), withPriority(1))},
+			pod: pod("a", onPort(80), withPriority(10)), verdict: Joined, displaced: []types.UID{"low"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, n := NewLedger(), starting("c")
 			claimedInTurn(t, l, n, c.holders...)
 			d := l.Decide(ask(c.pod, append([]*Node{n}, c.others...)...), epoch().Add(time.Minute))
 			if d.Verdict != c.verdict {
-				t.Errorf("verdict %s (%s), want %s", d.Verdict, d.Reason, c.verdict)
+				t.Errorf("verdict %s (%q), want %s", d.Verdict, d.Refused, c.verdict)
 			}
 			wantDiff(t, "displaced", podsOf(d.Displaced), c.displaced)
 			for _, uid := range c.displaced {
@@ -68,8 +76,8 @@ func TestHigherPriorityTakesPromisedRoom(t *testing.T) {
 	}
 }
 
-// Two pods are asked about before the view shows the first of them bound: together they would take the room that a third was
-// promised, and it would wait for a second node.
+// Two pods are asked about before the view shows the first of them bound: together they would take
+// the room that a third was promised, and it would wait for a second node.
 func TestPodsInFlightLeavePromisedRoom(t *testing.T) {
 	for name, c := range map[string]struct {
 		second  *corev1.Pod
@@ -77,14 +85,17 @@ func TestPodsInFlightLeavePromisedRoom(t *testing.T) {
 		verdict Verdict
 		nodes   []v1alpha1.NodeName
 	}{
-		"the second finds no room any more":      {second: pod("b", asking("cpu", "2")), verdict: Unavailable},
-		"one that fits beside both goes there":   {second: pod("b", asking("cpu", "500m")), verdict: PassClaimed, nodes: []v1alpha1.NodeName{"c"}},
-		"a node on which nobody waits is better": {second: pod("b", asking("cpu", "500m")), others: []*Node{running("d")}, verdict: Pass, nodes: []v1alpha1.NodeName{"d"}},
+		"the second finds no room any more": {second: pod("b", asking("cpu", "2")), verdict: Unavailable},
+		"one that fits beside both goes there": {second: pod("b", asking("cpu", "500m")), verdict: PassClaimed,
+			nodes: []v1alpha1.NodeName{"c"}},
+		"a node on which nobody waits is better": {second: pod("b", asking("cpu", "500m")), others: []*Node{running("d")},
+			verdict: Pass, nodes: []v1alpha1.NodeName{"d"}},
 		"nor does it keep a third's pods apart": {
 			second: pod("b", asking("cpu", "100m"), labelled("h"), apartFrom("h", corev1.LabelHostname)), verdict: Unavailable,
 		},
 		"who starts nothing is promised nothing": {
-			second: pod("b", asking("cpu", "500m"), podAnnotated(v1alpha1.AnnotationIgnore, "true")), verdict: Pass, nodes: []v1alpha1.NodeName{"c"},
+			second: pod("b", asking("cpu", "500m"), podAnnotated(v1alpha1.AnnotationIgnore, "true")), verdict: Pass,
+			nodes: []v1alpha1.NodeName{"c"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,7 +133,7 @@ func TestStartBudget(t *testing.T) {
 		t.Helper()
 		d := l.Decide(ask(p, nodes...), now)
 		if d.Verdict != v {
-			t.Errorf("pod %s: verdict %s (%s), want %s", p.Name, d.Verdict, d.Reason, v)
+			t.Errorf("pod %s: verdict %s (%q), want %s", p.Name, d.Verdict, d.Refused, v)
 		}
 		return d
 	}
@@ -137,8 +148,8 @@ func TestStartBudget(t *testing.T) {
 	limited(at(time.Minute), time.Time{}) // used up, but nobody waits for it
 	want(pod("small"), at(time.Minute), Started, other)
 	d := want(big("3"), at(2*time.Minute), Unavailable, nodes...)
-	if want := "pool p: start budget of 2 in 5m0s is used up; room is promised to other waiting pods"; d.Reason != want {
-		t.Errorf("reason %q, want %q", d.Reason, want)
+	if want := "pool p: start budget of 2 in 5m0s is used up; room is promised to other waiting pods"; !tells(d, want) {
+		t.Errorf("refused %q, want %q", d.Refused, want)
 	}
 	limited(at(2*time.Minute), at(5*time.Minute))
 	if l.Expired(at(5*time.Minute - 1)) {
@@ -155,7 +166,8 @@ func TestStartBudget(t *testing.T) {
 	want(big("4"), at(6*time.Minute), Started, nodes...)
 }
 
-// TestRebudget: a larger budget brings back the pods that the smaller one kept waiting, once and not at the end of the window.
+// TestRebudget: a larger budget brings back the pods that the smaller one kept waiting, once and
+// not at the end of the window.
 func TestRebudget(t *testing.T) {
 	l := NewLedger()
 	big := func(name string) *corev1.Pod { return pod(name, asking("cpu", "4")) }
@@ -176,14 +188,16 @@ func TestRebudget(t *testing.T) {
 		t.Error("the end of the limit is not told once")
 	}
 	if d := l.Decide(ask(big("second"), standby("d", budgetOf(2))), now); d.Verdict != Started {
-		t.Errorf("verdict %s (%s) with the larger budget, want %s", d.Verdict, d.Reason, Started)
+		t.Errorf("verdict %s (%q) with the larger budget, want %s", d.Verdict, d.Refused, Started)
 	}
 }
 
-// Joining, taking back and running nodes cost nothing, and a pod that another node serves does not wait for the budget.
+// Joining, taking back and running nodes cost nothing, and a pod that another node serves does not
+// wait for the budget.
 func TestBudgetBoundsStartsOnly(t *testing.T) {
 	for name, node := range map[string]*Node{
-		"a starting node": starting("x", budgetOf(1)), "a draining node": ours("x", v1alpha1.StateStopping, emptied, budgetOf(1)),
+		"a starting node": starting("x", budgetOf(1)), "a draining node": ours("x", v1alpha1.StateStopping, emptied,
+			budgetOf(1)),
 		"a running node": running("x"), "another pool's standby node": standby("x", inPool("q", 1)),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -191,7 +205,7 @@ func TestBudgetBoundsStartsOnly(t *testing.T) {
 			claimed(t, l, []*Node{standby("c", budgetOf(1))}, pod("first", asking("cpu", "4")))
 			d := l.Decide(ask(pod("a", asking("cpu", "4")), standby("d", budgetOf(1)), node), epoch())
 			if len(d.Nodes) == 0 && d.Claim == nil {
-				t.Errorf("verdict %s (%s), want room on x", d.Verdict, d.Reason)
+				t.Errorf("verdict %s (%q), want room on x", d.Verdict, d.Refused)
 			}
 			if _, is := l.Limited("p", epoch()); is {
 				t.Error("the pool says that it limits starts, but nobody waits for it")
@@ -215,32 +229,36 @@ func TestExpiredTellsOnceOfABackOffThatEnds(t *testing.T) {
 		}
 	}
 	l.Expired(now.Add(3 * time.Hour))
-	if len(l.futile) != 0 {
-		t.Error("owners are remembered for ever")
+	if len(l.futile.byKey) != 0 {
+		t.Error("owners are remembered forever")
 	}
 }
 
 func emptied(n *Node) { n.Emptied = true }
 
-// TestReclaimed: a node that is drained because it is empty is taken back before anything is started.
+// TestReclaimed: a node that is drained because it is empty is taken back before anything is
+// started.
 func TestReclaimed(t *testing.T) {
 	for name, c := range map[string]struct {
 		draining *Node
 		want     Verdict
 	}{
-		"drained because it is empty":         {ours("c", v1alpha1.StateStopping, emptied), Reclaimed},
-		"the stop is intended already":        {ours("c", v1alpha1.StateStopping, emptied, func(n *Node) { n.StopIntended = true }), Started},
-		"drained for another reason":          {ours("c", v1alpha1.StateStopping), Started},
-		"a person keeps it back":              {ours("c", v1alpha1.StateStopping, emptied, keptBackFor("x")), Started},
-		"it does not fit":                     {ours("c", v1alpha1.StateStopping, emptied, using("cpu", "4")), Started},
-		"it bears a taint of the template":    {ours("c", v1alpha1.StateStopping, emptied, tainted("gpu", corev1.TaintEffectNoSchedule)), Started},
-		"in back-off from an earlier failure": {ours("c", v1alpha1.StateStopping, emptied, unavailableUntil(epoch().Add(1))), Started},
+		"drained because it is empty": {ours("c", v1alpha1.StateStopping, emptied), Reclaimed},
+		"the stop is intended already": {ours("c", v1alpha1.StateStopping, emptied,
+			func(n *Node) { n.StopIntended = true }), Started},
+		"drained for another reason": {ours("c", v1alpha1.StateStopping), Started},
+		"a person keeps it back":     {ours("c", v1alpha1.StateStopping, emptied, keptBackFor("x")), Started},
+		"it does not fit":            {ours("c", v1alpha1.StateStopping, emptied, using("cpu", "4")), Started},
+		"it bears a taint of the template": {ours("c", v1alpha1.StateStopping, emptied,
+			tainted("gpu", corev1.TaintEffectNoSchedule)), Started},
+		"in back-off from an earlier failure": {ours("c", v1alpha1.StateStopping, emptied, unavailableUntil(epoch().Add(1))),
+			Started},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, p := NewLedger(), pod("a")
 			d := l.Decide(ask(p, c.draining, standby("d", inPool("p", 100))), epoch())
 			if d.Verdict != c.want {
-				t.Fatalf("verdict %s (%s), want %s", d.Verdict, d.Reason, c.want)
+				t.Fatalf("verdict %s (%q), want %s", d.Verdict, d.Refused, c.want)
 			}
 			if c.want != Reclaimed {
 				claimOn(t, l, "a", "d")
@@ -250,8 +268,8 @@ func TestReclaimed(t *testing.T) {
 				t.Errorf("nodes %v are returned before the drain is known to be cancelled", d.Nodes)
 			}
 			claimOn(t, l, "a", "c")
-			if want := "taking back node c of pool p, which was about to stop"; d.Claim.Message != want || d.Start != "c" {
-				t.Errorf("starts %q, message %q; want c, %q", d.Start, d.Claim.Message, want)
+			if want := "taking back node c of pool p, which was about to stop"; d.Claim.Message != want || startedBy(d) != "c" {
+				t.Errorf("starts %q, message %q; want c, %q", startedBy(d), d.Claim.Message, want)
 			}
 			l.Observe("c", v1alpha1.StateStopping, v1alpha1.StateStopping, epoch())
 			claimOn(t, l, "a", "c") // the drain's own events do not end it
@@ -273,18 +291,26 @@ func TestSqueeze(t *testing.T) {
 		then func(*Ledger)
 		want []types.UID
 	}{
-		"all have room":                          {node: running("c")},
-		"one cpu is taken: the youngest of low":  {node: running("c", using("cpu", "1")), want: []types.UID{"young"}},
-		"two are taken: all of low":              {node: running("c", using("cpu", "2")), want: []types.UID{"young", "old"}},
-		"three are taken: the high one too":      {node: running("c", using("cpu", "3")), want: []types.UID{"young", "old", "high"}},
-		"a host port is taken":                   {node: running("c", func(n *Node) { n.Ports = fit.HostPorts(pod("x", onPort(80))) }), want: []types.UID{"old"}},
-		"it does not run yet: no room is taken":  {node: starting("c", using("cpu", "4"))},
-		"claims on other nodes are not its":      {node: running("d", using("cpu", "4"))},
-		"a nominated pod is Used, not crowded":   {node: running("c", using("cpu", "2")), then: func(l *Ledger) { l.Nominated("high", "c", nothing) }},
-		"one more beside the nominated one":      {node: running("c", using("cpu", "3")), then: func(l *Ledger) { l.Nominated("high", "c", nothing) }, want: []types.UID{"young"}},
-		"bound, and its claim is about to end":   {node: running("c", holding(pods()[2]))},
-		"bound beside a pod that took one cpu":   {node: running("c", holding(pods()[2]), holding(pod("thief"))), want: []types.UID{"young"}},
-		"its own port, when it is bound already": {node: running("c", holding(pods()[0]), func(n *Node) { n.Ports = fit.HostPorts(pods()[0]) })},
+		"all have room":                         {node: running("c")},
+		"one cpu is taken: the youngest of low": {node: running("c", using("cpu", "1")), want: []types.UID{"young"}},
+		"two are taken: all of low":             {node: running("c", using("cpu", "2")), want: []types.UID{"young", "old"}},
+		"three are taken: the high one too": {node: running("c", using("cpu", "3")),
+			want: []types.UID{"young", "old", "high"}},
+		"a host port is taken": {node: running("c", func(n *Node) {
+			n.Ports = fit.HostPorts(pod("x",
+				onPort(80)))
+		}), want: []types.UID{"old"}},
+		"it does not run yet: no room is taken": {node: starting("c", using("cpu", "4"))},
+		"claims on other nodes are not its":     {node: running("d", using("cpu", "4"))},
+		"a nominated pod is Used, not crowded": {node: running("c", using("cpu", "2")),
+			then: func(l *Ledger) { l.Nominated("high", "c", nothing) }},
+		"one more beside the nominated one": {node: running("c", using("cpu", "3")),
+			then: func(l *Ledger) { l.Nominated("high", "c", nothing) }, want: []types.UID{"young"}},
+		"bound, and its claim is about to end": {node: running("c", holding(pods()[2]))},
+		"bound beside a pod that took one cpu": {node: running("c", holding(pods()[2]), holding(pod("thief"))),
+			want: []types.UID{"young"}},
+		"its own port, when it is bound already": {node: running("c", holding(pods()[0]),
+			func(n *Node) { n.Ports = fit.HostPorts(pods()[0]) })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := NewLedger()
@@ -302,7 +328,8 @@ func TestSqueeze(t *testing.T) {
 	}
 }
 
-// TestAdopt: a claim that is read from a Node's annotation, after a restart or from another replica.
+// TestAdopt: a claim that is read from a Node's annotation, after a restart or from another
+// replica.
 func TestAdopt(t *testing.T) {
 	for name, c := range map[string]struct {
 		node   *Node
@@ -314,7 +341,10 @@ func TestAdopt(t *testing.T) {
 		"on a running node":            {node: running("c"), want: true, on: "c"},
 		"on a standby node: it is old": {node: standby("c")},
 		"on a node on its way out":     {node: ours("c", v1alpha1.StateTerminating)},
-		"the pod has claimed another":  {node: starting("c"), before: func(l *Ledger) { claimed(t, l, []*Node{starting("d")}, pod("a")) }, on: "d"},
+		"the pod has claimed another": {node: starting("c"), before: func(l *Ledger) {
+			claimed(t, l, []*Node{starting("d")},
+				pod("a"))
+		}, on: "d"},
 		"its room went to another pod, and the annotation is older": {
 			node: starting("c"), before: func(l *Ledger) { claimed(t, l, []*Node{starting("c")}, pod("b", asking("cpu", "4"))) },
 		},
@@ -332,7 +362,8 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// A claim that is adopted counts as any other: the pod waits, the room is kept, and on a running node the grace runs.
+// A claim that is adopted counts as any other: the pod waits, the room is kept, and on a running
+// node the grace runs.
 func TestAnAdoptedClaimIsLikeAnyOther(t *testing.T) {
 	l, p := NewLedger(), pod("a", asking("cpu", "3"))
 	l.Adopt(p, at(starting("c")), epoch())

@@ -30,7 +30,8 @@ func apartFrom(app, key string) func(*corev1.Pod) {
 func spreadOver(app, key string, policy corev1.UnsatisfiableConstraintAction) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
-			TopologyKey: key, MaxSkew: 1, WhenUnsatisfiable: policy, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+			TopologyKey: key, MaxSkew: 1, WhenUnsatisfiable: policy,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
 		}}
 	}
 }
@@ -60,7 +61,8 @@ func holding(p *corev1.Pod) func(*Node) {
 	}
 }
 
-// worldOf is the world as the view shows it: a node that neither runs nor starts with the taints that stand now.
+// worldOf is the world as the view shows it: a node that neither runs nor starts with the taints
+// that stand now.
 func worldOf(nodes ...*Node) func() *fit.World {
 	return func() *fit.World {
 		w := &fit.World{}
@@ -75,12 +77,14 @@ func worldOf(nodes ...*Node) func() *fit.World {
 	}
 }
 
-// TestWaitingPodsKeepTheirDistance: kube-scheduler judges anti-affinity and spread against bound pods only. Pods that wait
-// together, asked about one after the other, have to be told apart here. want is the node that each is promised.
+// TestWaitingPodsKeepTheirDistance: kube-scheduler judges anti-affinity and spread against bound
+// pods only. Pods that wait together, asked about one after the other, have to be told apart here.
+// want is the node that each is promised.
 func TestWaitingPodsKeepTheirDistance(t *testing.T) {
 	host, zone := corev1.LabelHostname, corev1.LabelTopologyZone
 	four := func() []*Node {
-		return []*Node{standby("a1", inZone("a")), standby("a2", inZone("a")), standby("b1", inZone("b")), standby("b2", inZone("b"))}
+		return []*Node{standby("a1", inZone("a")), standby("a2", inZone("a")), standby("b1", inZone("b")),
+			standby("b2", inZone("b"))}
 	}
 	web := func(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 		return pod(name, append([]func(*corev1.Pod){labelled("web")}, change...)...)
@@ -90,13 +94,16 @@ func TestWaitingPodsKeepTheirDistance(t *testing.T) {
 		pods  []*corev1.Pod
 		want  []v1alpha1.NodeName
 	}{
-		"without a wish they share": {four(), []*corev1.Pod{web("1"), web("2"), web("3")}, []v1alpha1.NodeName{"a1", "a1", "a1"}},
+		"without a wish they share": {four(), []*corev1.Pod{web("1"), web("2"), web("3")},
+			[]v1alpha1.NodeName{"a1", "a1", "a1"}},
 		"anti-affinity by node": {
-			four(), []*corev1.Pod{web("1", apartFrom("web", host)), web("2", apartFrom("web", host)), web("3", apartFrom("web", host))},
+			four(), []*corev1.Pod{web("1", apartFrom("web", host)), web("2", apartFrom("web", host)),
+				web("3", apartFrom("web", host))},
 			[]v1alpha1.NodeName{"a1", "a2", "b1"},
 		},
 		"anti-affinity by zone, more pods than zones": {
-			four(), []*corev1.Pod{web("1", apartFrom("web", zone)), web("2", apartFrom("web", zone)), web("3", apartFrom("web", zone))},
+			four(), []*corev1.Pod{web("1", apartFrom("web", zone)), web("2", apartFrom("web", zone)),
+				web("3", apartFrom("web", zone))},
 			[]v1alpha1.NodeName{"a1", "b1", ""},
 		},
 		"the one that waits keeps away those that wish nothing": {
@@ -113,16 +120,19 @@ func TestWaitingPodsKeepTheirDistance(t *testing.T) {
 			[]v1alpha1.NodeName{"a1", "b1", "a1", "b1"},
 		},
 		"a spread that only advises": {
-			four(), []*corev1.Pod{web("1", spreadOver("web", zone, corev1.ScheduleAnyway)), web("2", spreadOver("web", zone, corev1.ScheduleAnyway))},
+			four(), []*corev1.Pod{web("1", spreadOver("web", zone, corev1.ScheduleAnyway)),
+				web("2", spreadOver("web", zone, corev1.ScheduleAnyway))},
 			[]v1alpha1.NodeName{"a1", "a1"},
 		},
 		"spread over waiting pods and those that run": {
-			[]*Node{running("r", inZone("a"), cordoned, holding(pod("old", labelled("web")))), standby("a1", inZone("a")), standby("b1", inZone("b"))},
+			[]*Node{running("r", inZone("a"), cordoned, holding(pod("old", labelled("web")))), standby("a1", inZone("a")),
+				standby("b1", inZone("b"))},
 			[]*corev1.Pod{
 				web("1", spreadOver("web", zone, corev1.DoNotSchedule)), web("2", spreadOver("web", zone, corev1.DoNotSchedule)),
 				web("3", spreadOver("web", zone, corev1.DoNotSchedule)),
 			},
-			// In-tree both standby nodes may be candidates of each pod: this judges what waits together with what runs.
+			// In-tree both standby nodes may be candidates of each pod: this judges what waits together with
+			// what runs.
 			[]v1alpha1.NodeName{"a1", "b1", "b1"},
 		},
 	} {
@@ -133,25 +143,26 @@ func TestWaitingPodsKeepTheirDistance(t *testing.T) {
 				a.World = worldOf(c.nodes...)
 				d := l.Decide(a, epoch())
 				claimOn(t, l, p.Name, c.want[i])
-				if c.want[i] == "" && d.Reason == "" {
+				if c.want[i] == "" && len(d.Refused) == 0 {
 					t.Errorf("pod %s waits without a reason", p.Name)
 				}
-				if again := l.Decide(a, epoch()); again.Start != "" {
-					t.Errorf("pod %s starts %s at its second ask", p.Name, again.Start)
+				if again := l.Decide(a, epoch()); startedBy(again) != "" {
+					t.Errorf("pod %s starts %s at its second ask", p.Name, startedBy(again))
 				}
 			}
 		})
 	}
 }
 
-// TestClaimedPartnersDecide: kube-scheduler takes each pod of a group for its first until one of them is bound, and
-// offers all nodes.
+// TestClaimedPartnersDecide: kube-scheduler takes each pod of a group for its first until one of
+// them is bound, and offers all nodes.
 func TestClaimedPartnersDecide(t *testing.T) {
 	host, zone := corev1.LabelHostname, corev1.LabelTopologyZone
 	web := func(name, cpu string, change ...func(*corev1.Pod)) *corev1.Pod {
 		return pod(name, append([]func(*corev1.Pod){labelled("web"), asking("cpu", cpu)}, change...)...)
 	}
-	standing := []*Node{standby("1a", inZone("a")), standby("2b", inZone("b")), standby("3a", inZone("a")), standby("4b", inZone("b"))}
+	standing := []*Node{standby("1a", inZone("a")), standby("2b", inZone("b")), standby("3a", inZone("a")),
+		standby("4b", inZone("b"))}
 	for name, c := range map[string]struct {
 		pods []*corev1.Pod
 		// open is a running node with room, which is there for the last pod.
@@ -159,18 +170,22 @@ func TestClaimedPartnersDecide(t *testing.T) {
 		want []v1alpha1.NodeName
 	}{
 		"by zone": {
-			[]*corev1.Pod{web("1", "3", togetherWith("web", zone)), web("2", "3", togetherWith("web", zone)), web("3", "3", togetherWith("web", zone))},
+			[]*corev1.Pod{web("1", "3", togetherWith("web", zone)), web("2", "3", togetherWith("web", zone)),
+				web("3", "3", togetherWith("web", zone))},
 			nil, []v1alpha1.NodeName{"1a", "3a", ""},
 		},
 		"by host": {
-			[]*corev1.Pod{web("1", "3", togetherWith("web", host)), web("2", "1", togetherWith("web", host)), web("3", "1", togetherWith("web", host))},
+			[]*corev1.Pod{web("1", "3", togetherWith("web", host)), web("2", "1", togetherWith("web", host)),
+				web("3", "1", togetherWith("web", host))},
 			nil, []v1alpha1.NodeName{"1a", "1a", ""},
 		},
 		"a partner that wishes nothing": {
-			[]*corev1.Pod{web("1", "3"), pod("2", asking("cpu", "3"), togetherWith("web", zone))}, nil, []v1alpha1.NodeName{"1a", "3a"},
+			[]*corev1.Pod{web("1", "3"), pod("2", asking("cpu", "3"), togetherWith("web", zone))}, nil,
+			[]v1alpha1.NodeName{"1a", "3a"},
 		},
 		"claims of others decide nothing": {
-			[]*corev1.Pod{pod("1", asking("cpu", "3")), web("2", "3", togetherWith("web", zone))}, nil, []v1alpha1.NodeName{"1a", "2b"},
+			[]*corev1.Pod{pod("1", asking("cpu", "3")), web("2", "3", togetherWith("web", zone))}, nil,
+			[]v1alpha1.NodeName{"1a", "2b"},
 		},
 		"a running node without a partner": {
 			[]*corev1.Pod{web("1", "3", togetherWith("web", zone)), web("2", "3", togetherWith("web", zone))},
@@ -207,8 +222,9 @@ func TestClaimedPartnersDecide(t *testing.T) {
 	}
 }
 
-// TestASpreadThatHonoursTaintsSeesTheNodeAsItWillRun: no watch shows the start of a node yet, so that its taints stand
-// and it is no domain. It is one for the pods that wait once a pod is promised room there.
+// TestASpreadThatHonoursTaintsSeesTheNodeAsItWillRun: no watch shows the start of a node yet, so
+// that its taints stand and it is no domain. It is one for the pods that wait once a pod is
+// promised room there.
 func TestASpreadThatHonoursTaintsSeesTheNodeAsItWillRun(t *testing.T) {
 	honour := func(name string) *corev1.Pod {
 		p := pod(name, labelled("web"), spreadOver("web", corev1.LabelHostname, corev1.DoNotSchedule))
@@ -222,11 +238,15 @@ func TestASpreadThatHonoursTaintsSeesTheNodeAsItWillRun(t *testing.T) {
 	}{
 		"the only domain": {[]*Node{standby("a", stopped), standby("b", stopped)}, []v1alpha1.NodeName{"a", "a", "a"}},
 		"beside an empty domain without room": {
-			[]*Node{full, standby("a", stopped), standby("b", stopped), standby("c", stopped)}, []v1alpha1.NodeName{"a", "b", "c"},
+			[]*Node{full, standby("a", stopped), standby("b", stopped), standby("c", stopped)},
+			[]v1alpha1.NodeName{"a", "b", "c"},
 		},
-		"more pods than nodes":          {[]*Node{full, standby("a", stopped), standby("b", stopped)}, []v1alpha1.NodeName{"a", "b", ""}},
-		"a node that is taken back":     {[]*Node{full, draining("a", stopped), standby("b", stopped)}, []v1alpha1.NodeName{"a", "b", ""}},
-		"a node that starts, as before": {[]*Node{full, starting("a", stopped), standby("b", stopped)}, []v1alpha1.NodeName{"a", "b", ""}},
+		"more pods than nodes": {[]*Node{full, standby("a", stopped), standby("b", stopped)},
+			[]v1alpha1.NodeName{"a", "b", ""}},
+		"a node that is taken back": {[]*Node{full, draining("a", stopped), standby("b", stopped)},
+			[]v1alpha1.NodeName{"a", "b", ""}},
+		"a node that starts, as before": {[]*Node{full, starting("a", stopped), standby("b", stopped)},
+			[]v1alpha1.NodeName{"a", "b", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := NewLedger()
@@ -241,8 +261,8 @@ func TestASpreadThatHonoursTaintsSeesTheNodeAsItWillRun(t *testing.T) {
 	}
 }
 
-// TestANodeWhoseStartIsAskedIsADomain: the pod that it was started for is gone. It runs all the same, as the domain
-// without pods of its zone.
+// TestANodeWhoseStartIsAskedIsADomain: the pod that it was started for is gone. It runs all the
+// same, as the domain without pods of its zone.
 func TestANodeWhoseStartIsAskedIsADomain(t *testing.T) {
 	zone := corev1.LabelTopologyZone
 	nodes := []*Node{
@@ -280,7 +300,7 @@ func TestANominatedPodCountsOnceForSpread(t *testing.T) {
 	second := ask(web("2"), is)
 	second.World = worldOf(is, b)
 	if d := l.Decide(second, epoch()); d.Verdict != PassClaimed {
-		t.Errorf("verdict %s: %s; one pod in each zone, so the next may go to either", d.Verdict, d.Reason)
+		t.Errorf("verdict %s: %q; one pod in each zone, so the next may go to either", d.Verdict, d.Refused)
 	}
 }
 
@@ -292,8 +312,8 @@ func TestARefusalAmongWaitingPodsSaysSo(t *testing.T) {
 	l.Decide(first, epoch())
 	d := l.Decide(second, epoch())
 	const want = "among the waiting pods: node(s) didn't match pod anti-affinity rules"
-	if d.Reason != want || d.Refused["c"] != want {
-		t.Errorf("reason %q, node c %q; want %q", d.Reason, d.Refused["c"], want)
+	if d.Refused["c"] != want {
+		t.Errorf("node c %q; want %q", d.Refused["c"], want)
 	}
 	l.Release("1", "", epoch())
 	if d := l.Decide(second, epoch()); d.Verdict != Joined {
@@ -307,12 +327,14 @@ func TestTheWorldIsNotAskedForWithoutNeed(t *testing.T) {
 		first, second *corev1.Pod
 		asked         bool
 	}{
-		"nobody wishes anything":          {pod("1"), pod("2"), false},
-		"the pod wishes company":          {pod("1"), pod("2", togetherWith("web", corev1.LabelHostname)), true},
-		"the company of others is theirs": {pod("1", labelled("web"), togetherWith("web", corev1.LabelHostname)), pod("2"), false},
-		"the pod wishes":                  {pod("1"), pod("2", apartFrom("web", corev1.LabelHostname)), true},
-		"a pod that waits wishes":         {pod("1", apartFrom("web", corev1.LabelHostname)), pod("2"), true},
-		"the spread of others is theirs":  {pod("1", spreadOver("web", corev1.LabelHostname, corev1.DoNotSchedule)), pod("2"), false},
+		"nobody wishes anything": {pod("1"), pod("2"), false},
+		"the pod wishes company": {pod("1"), pod("2", togetherWith("web", corev1.LabelHostname)), true},
+		"the company of others is theirs": {pod("1", labelled("web"), togetherWith("web", corev1.LabelHostname)), pod("2"),
+			false},
+		"the pod wishes":          {pod("1"), pod("2", apartFrom("web", corev1.LabelHostname)), true},
+		"a pod that waits wishes": {pod("1", apartFrom("web", corev1.LabelHostname)), pod("2"), true},
+		"the spread of others is theirs": {pod("1", spreadOver("web", corev1.LabelHostname, corev1.DoNotSchedule)), pod("2"),
+			false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, asked := NewLedger(), false

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/fit"
@@ -20,7 +21,8 @@ type Verdict string
 const (
 	// Pass: an ordinary node takes the pod.
 	Pass Verdict = "pass"
-	// PassClaimed: the pod's claimed node runs, or the pod was promised room on a running node now; it is returned alone.
+	// PassClaimed: the pod's claimed node runs, or the pod was promised room on a running node now; it
+	// is returned alone.
 	PassClaimed Verdict = "pass-claimed"
 	// Waiting: the pod's claim stands, its node is on its way.
 	Waiting Verdict = "waiting"
@@ -28,7 +30,8 @@ const (
 	Joined Verdict = "joined"
 	// Started: the pod was promised room on a standby node, which is to be started now.
 	Started Verdict = "started"
-	// Reclaimed: the pod was promised room on a node that is drained because it is empty, which is to be taken back now.
+	// Reclaimed: the pod was promised room on a node that is drained because it is empty, which is to
+	// be taken back now.
 	Reclaimed Verdict = "reclaimed"
 	// Unavailable: Stratos would start a node, but has none that fits.
 	Unavailable Verdict = "unavailable"
@@ -41,46 +44,48 @@ type Ask struct {
 	Pod *corev1.Pod
 	// Nodes are the candidates: nodes that passed all in-tree filters but taints and cordon.
 	Nodes []*Node
-	// Latest gives the candidates as they are now, without those that are gone, and may write into the slice that it gets. It is called
-	// when no claim can be made or ended any more before the decision is: a pod that was bound since Nodes were looked up has lost its
-	// claim, and would be neither promised nor bound on its node as that was. Where nil, Nodes are those of this moment.
+	// Latest gives the candidates as they are now, without those that are gone, and may write into the
+	// slice that it gets. It is called when no claim can be made or ended any more before the decision
+	// is: a pod that was bound since Nodes were looked up has lost its claim, and would be neither
+	// promised nor bound on its node as that was. Where nil, Nodes are those of this moment.
 	Latest func(nodes []*Node) []*Node
-	// Over reports, at the same moment, that the pod is bound or gone: no event would ever end a claim that it got now. May be nil.
+	// Over reports, at the same moment, that the pod is bound or gone: no event would ever end a claim
+	// that it got now. May be nil.
 	Over func() bool
-	// World gives all nodes with the pods bound to them, for anti-affinity and spread among pods that wait together;
-	// kube-scheduler has judged the bound ones only. It is called where a decision depends on it.
+	// World gives all nodes with the pods bound to them, for anti-affinity and spread among pods that
+	// wait together; kube-scheduler has judged the bound ones only. It is called where a decision
+	// depends on it.
 	World func() *fit.World
 }
 
-// Decision answers an Ask. Equal asks in equal circumstances give equal decisions, whatever the order of the candidates.
+// Decision answers an Ask. Equal asks in equal circumstances give equal decisions, whatever the
+// order of the candidates.
 type Decision struct {
 	Verdict Verdict
 	// Nodes are those that take the pod now, in the order of the candidates.
 	Nodes []v1alpha1.NodeName
-	// Start is the standby node to start now, or the draining node to take back; empty otherwise.
-	Start v1alpha1.NodeName
-	// Claim is the pod's claim after the decision, nil if it has none.
+	// Claim is the pod's claim after the decision, nil if it has none. Its node is the standby node to
+	// start now (Started) or the draining node to take back (Reclaimed).
 	Claim *Claim
 	// Displaced are the claims of lower priority that gave way, for their pods to be placed anew.
 	Displaced []Claim
-	// Refused has one node for each distinct reason. The other candidates are left out of the answer on purpose: the
-	// scheduler takes a candidate it hears nothing of as unresolvable, and the answer stays small.
+	// Refused has one node for each distinct reason. The other candidates are left out of the answer
+	// on purpose: the scheduler takes a candidate it hears nothing of as unresolvable, and the answer
+	// stays small.
 	Refused map[v1alpha1.NodeName]string
-	// Reason is why no node was started, in words that stay the same while the circumstances do. Empty when the pod
-	// passed or has a claim.
-	Reason string
 }
 
-// Decide judges the pod against the candidates and, where no node can take it now, promises it room on one that will.
-// It implements the steps of docs/filter.md in their order.
+// Decide judges the pod against the candidates and, where no node can take it now, promises it room
+// on one that will. It implements the steps of docs/filter.md in their order.
 func (l *Ledger) Decide(ask Ask, now time.Time) Decision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	l.index.pods.Store(ask.Pod.UID, struct{}{}) // before Over: an event of the pod that comes after it finds the pod known, and waits for us
+	// before Over: an event of the pod that comes after it finds the pod known, and waits for us
+	l.index.pods.Store(ask.Pod.UID, struct{}{})
 	if ask.Over != nil && ask.Over() {
 		l.reindex(ask.Pod.UID, "")
-		return Decision{Verdict: NotOurs, Reason: "the pod is bound or gone"}
+		return Decision{Verdict: NotOurs}
 	}
 	if ask.Latest != nil {
 		ask.Nodes = ask.Latest(ask.Nodes)
@@ -119,10 +124,10 @@ func (l *Ledger) decide(ask Ask, now time.Time) Decision {
 		return waiting(Waiting, own, ask, &refused)
 	}
 	if why := mayNotStart(ask); why != "" {
-		return Decision{Verdict: NotOurs, Refused: refused.orAny(ask, why), Reason: why}
+		return Decision{Verdict: NotOurs, Refused: refused.orAny(ask, why)}
 	}
 	if why, _ := l.heldBack(ask.Pod, now); why != "" && open.contested.node == nil {
-		return Decision{Verdict: Unavailable, Refused: refused.orAny(ask, why), Reason: why}
+		return Decision{Verdict: Unavailable, Refused: refused.orAny(ask, why)}
 	}
 	return j.promiseRoom(open.contested.node, &refused)
 }
@@ -132,17 +137,21 @@ type judgement struct {
 	*Ledger
 	Ask
 	now time.Time
-	// digests is the pod with each pool's defaults, made once; last is the one of pool lastPool, for the many nodes of one.
+	// digests is the pod with each pool's defaults, made once; last is the one of pool lastPool, for
+	// the many nodes of one.
 	digests  map[v1alpha1.PoolName]*fit.Pod
 	last     *fit.Pod
 	lastPool v1alpha1.PoolName
 	// words say of a pool that its start budget is used up.
 	words map[v1alpha1.PoolName]string
-	// limited are the pools whose start budget refused the pod, and until when. They are only told of if nothing else took it.
+	// limited are the pools whose start budget refused the pod, and until when. They are only told of
+	// if nothing else took it.
 	limited map[v1alpha1.PoolName]time.Time
-	// within says of each pool whether its start budget has something left; asked once, not for each of thousands of candidates.
+	// within says of each pool whether its start budget has something left; asked once, not for each
+	// of thousands of candidates.
 	within map[v1alpha1.PoolName]bool
-	// together judges anti-affinity and spread against the pods that wait; made once, where it is needed.
+	// together judges anti-affinity and spread against the pods that wait; made once, where it is
+	// needed.
 	together *fit.View
 }
 
@@ -153,18 +162,17 @@ func (l *Ledger) judge(ask Ask, now time.Time) *judgement {
 	}
 }
 
-// promiseRoom goes through step 4: a draining node, a starting one, those where lower priorities give
-// way, a standby one. running is the running one of those, nil for none.
+// promiseRoom goes through step 4: a draining node, a starting one, those where lower priorities
+// give way, a standby one. running is the running one of those, nil for none.
 func (j *judgement) promiseRoom(running *Node, refused *refusals) Decision {
 	options := j.options()
 	switch {
 	case options.draining.node != nil:
 		own := j.promise(options.draining.node)
-		// It is not returned yet: a bind that overtakes the cancellation could land under a stop intent, and the instance would be
-		// stopped with the pod on it. Whether cancellation or intent came first is for the API server to say.
-		d := waiting(Reclaimed, own, j.Ask, refused)
-		d.Start = own.Node
-		return d
+		// It is not returned yet: a bind that overtakes the cancellation could land under a stop intent,
+		// and the instance would be stopped with the pod on it. Whether cancellation or intent came first
+		// is for the API server to say.
+		return waiting(Reclaimed, own, j.Ask, refused)
 	case options.starting.node != nil:
 		return waiting(Joined, j.promise(options.starting.node), j.Ask, refused)
 	case running != nil:
@@ -178,13 +186,10 @@ func (j *judgement) promiseRoom(running *Node, refused *refusals) Decision {
 		own := j.promise(options.standby.node)
 		j.asked[own.Node] = true
 		j.starts[own.Pool] = append(j.starts[own.Pool], j.now)
-		d := waiting(Started, own, j.Ask, refused)
-		d.Start = own.Node
-		return d
+		return waiting(Started, own, j.Ask, refused)
 	}
 	maps.Copy(j.Ledger.limited, j.limited)
-	why := options.why()
-	return Decision{Verdict: Unavailable, Refused: refused.orAny(j.Ask, why), Reason: why}
+	return Decision{Verdict: Unavailable, Refused: refused.orAny(j.Ask, options.why())}
 }
 
 // digest is the pod as it would claim room in the node's pool.
@@ -207,8 +212,8 @@ func (j *judgement) hasRoom(n *Node, prio int32) bool {
 	return fit.Shortage(&d.Requests, &n.Allocatable, &taken) == "" && !fit.PortsConflict(d.Ports, ports)
 }
 
-// waiting refuses every node for a pod whose claim stands. Its message hangs on the claimed node where that is a
-// candidate, else on the first one.
+// waiting refuses every node for a pod whose claim stands. Its message hangs on the claimed node
+// where that is a candidate, else on the first one.
 func waiting(v Verdict, own *Claim, ask Ask, refused *refusals) Decision {
 	claim := *own
 	d := Decision{Verdict: v, Claim: &claim, Refused: refused.one()}
@@ -234,7 +239,8 @@ func mayNotStart(ask Ask) string {
 		return why
 	}
 	if len(ask.Nodes) == 1 && ask.Pod.Status.NominatedNodeName == string(ask.Nodes[0].Name) {
-		// The scheduler looks at the nominated node alone before it looks at all: another node may still take the pod.
+		// The scheduler looks at the nominated node alone before it looks at all: another node may still
+		// take the pod.
 		return "only the nominated node was asked about"
 	}
 	return ""
@@ -263,25 +269,19 @@ func ownedByDaemonSet(pod *corev1.Pod) bool {
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
-func priority(pod *corev1.Pod) int32 {
-	if pod.Spec.Priority == nil {
-		return 0
-	}
-	return *pod.Spec.Priority
-}
-
-// Preemptable decides about /preempt: whether the node, which is as the victims leave it, may lose them
-// for this pod. A pod that has a claim evicts nobody. Otherwise a node is kept only if it runs and the
-// pod tolerates its taints and cordon: the in-tree dry run knows neither, because the profile moved
-// those filters here. Nor does it know the claims: the room of those that do not give way stays theirs.
-// Where there are none, what it found stands, because it sees the pods sooner than we do.
+// Preemptable decides about /preempt: whether the node, which is as the victims leave it, may lose
+// them for this pod. A pod that has a claim evicts nobody. Otherwise a node is kept only if it runs
+// and the pod tolerates its taints and cordon: the in-tree dry run knows neither, because the
+// profile moved those filters here. Nor does it know the claims: the room of those that do not give
+// way stays theirs. Where there are none, what it found stands, because it sees the pods sooner
+// than we do.
 func (l *Ledger) Preemptable(pod *corev1.Pod, n *Node) bool {
 	if !n.Ordinary() || fit.Schedulable(pod, n.Taints, n.Unschedulable) != nil {
 		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.on(n.Name)) == 0 || l.judge(Ask{Pod: pod}, time.Time{}).hasRoom(n, priority(pod))
+	return len(l.on(n.Name)) == 0 || l.judge(Ask{Pod: pod}, time.Time{}).hasRoom(n, corev1helpers.PodPriority(pod))
 }
 
 // HasClaim reports whether the pod has a claim.

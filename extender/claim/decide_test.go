@@ -26,7 +26,6 @@ func TestDecide(t *testing.T) {
 		start   v1alpha1.NodeName
 		claim   v1alpha1.NodeName
 		refused refused
-		reason  string
 	}
 	gpu := tainted("gpu", corev1.TaintEffectNoSchedule)
 	filled := func(l *Ledger) { claimed(t, l, []*Node{starting("c")}, pod("other", asking("cpu", "3"))) }
@@ -47,22 +46,26 @@ func TestDecide(t *testing.T) {
 			ask: ask(pod("a"), standby("c"), foreign("n"), starting("d")), want: want{verdict: Pass, nodes: names{"n"}},
 		},
 		"the words for taints and cordons are the scheduler's own, one node for each, the first": {
-			ask:  ask(pod("a"), foreign("n2", gpu), foreign("n1", gpu), foreign("n4", cordoned), foreign("n3", cordoned), foreign("n5")),
+			ask: ask(pod("a"), foreign("n2", gpu), foreign("n1", gpu), foreign("n4", cordoned), foreign("n3", cordoned),
+				foreign("n5")),
 			want: want{verdict: Pass, nodes: names{"n5"}, refused: refused{"n1": untolerated, "n3": unscheduled}},
 		},
 		"a tolerated taint and one that only advises do not refuse": {
-			ask:  ask(pod("a", tolerating("gpu")), foreign("n1", gpu), foreign("n2", tainted("slow", corev1.TaintEffectPreferNoSchedule))),
+			ask: ask(pod("a", tolerating("gpu")), foreign("n1", gpu), foreign("n2",
+				tainted("slow", corev1.TaintEffectPreferNoSchedule))),
 			want: want{verdict: Pass, nodes: names{"n1", "n2"}},
 		},
 		"a toleration of the cordon's taint lifts a cordon": {
-			ask: ask(pod("a", tolerating(corev1.TaintNodeUnschedulable)), running("n", cordoned)), want: want{verdict: Pass, nodes: names{"n"}},
+			ask:  ask(pod("a", tolerating(corev1.TaintNodeUnschedulable)), running("n", cordoned)),
+			want: want{verdict: Pass, nodes: names{"n"}},
 		},
 		"NoExecute refuses as NoSchedule does": {
-			ask:  ask(pod("a", podAnnotated(v1alpha1.AnnotationIgnore, "true")), foreign("n", tainted("x", corev1.TaintEffectNoExecute))),
-			want: want{verdict: NotOurs, refused: refused{"n": untolerated}, reason: "the pod is annotated stratos.sh/ignore"},
+			ask: ask(pod("a", podAnnotated(v1alpha1.AnnotationIgnore, "true")),
+				foreign("n", tainted("x", corev1.TaintEffectNoExecute))),
+			want: want{verdict: NotOurs, refused: refused{"n": untolerated}},
 		},
 		"nothing is known of the candidates": {
-			ask: ask(pod("a")), want: want{verdict: Unavailable, reason: "no node of a pool fits this pod"},
+			ask: ask(pod("a")), want: want{verdict: Unavailable},
 		},
 		"only tainted foreign nodes: nothing to start": {
 			ask:  ask(pod("a"), foreign("n", gpu), foreign("m")),
@@ -107,7 +110,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a taint of the template that the pod does not tolerate": {
 			ask:  ask(pod("a"), standby("c", gpu)),
-			want: want{verdict: Unavailable, refused: refused{"c": "pool p: " + untolerated}, reason: "pool p: " + untolerated},
+			want: want{verdict: Unavailable, refused: refused{"c": "pool p: " + untolerated}},
 		},
 		"a taint of the template that the pod tolerates": {
 			ask:  ask(pod("a", tolerating("gpu")), standby("c", gpu)),
@@ -115,13 +118,12 @@ func TestDecide(t *testing.T) {
 		},
 		"a standby node that a person keeps back": {
 			ask:  ask(pod("a"), standby("c", keptBackFor("cordoned by somebody else"))),
-			want: want{verdict: Unavailable, refused: refused{"c": "standby node kept back: cordoned by somebody else"}, reason: "standby node kept back: cordoned by somebody else"},
+			want: want{verdict: Unavailable, refused: refused{"c": "standby node kept back: cordoned by somebody else"}},
 		},
 		"a standby node in back-off": {
 			ask: ask(pod("a"), standby("c", unavailableUntil(epoch().Add(time.Second)))),
 			want: want{
 				verdict: Unavailable, refused: refused{"c": "standby node backs off after a failed start"},
-				reason: "standby node backs off after a failed start",
 			},
 		},
 		"a standby node whose back-off is over": {
@@ -129,10 +131,10 @@ func TestDecide(t *testing.T) {
 			want: want{verdict: Started, start: "c", claim: "c", refused: refused{"c": startingC}},
 		},
 		"nodes on their way down or still warming up are not promised": {
-			ask: ask(pod("a"), ours("c", v1alpha1.StateStopping), ours("d", v1alpha1.StateWarmup), ours("e", v1alpha1.StateTerminating)),
+			ask: ask(pod("a"), ours("c", v1alpha1.StateStopping), ours("d", v1alpha1.StateWarmup),
+				ours("e", v1alpha1.StateTerminating)),
 			want: want{
 				verdict: Unavailable, refused: refused{"c": "node is stopping; node is terminating; node is warmup"},
-				reason: "node is stopping; node is terminating; node is warmup",
 			},
 		},
 		"a pod of a DaemonSet goes to stopped nodes, and past claims": {
@@ -141,7 +143,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a pod of a DaemonSet is judged by what stands on the node now": {
 			ask:  ask(pod("a", ownedBy("DaemonSet")), standby("c", stopped)),
-			want: want{verdict: NotOurs, refused: refused{"c": untolerated}, reason: "pods of a DaemonSet start no node"},
+			want: want{verdict: NotOurs, refused: refused{"c": untolerated}},
 		},
 		"any other pod is judged by what will be left": {
 			ask:  ask(pod("a"), standby("c", stopped)),
@@ -149,7 +151,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a pod of a DaemonSet starts nothing": {
 			ask:  ask(pod("a", ownedBy("DaemonSet")), standby("c", gpu)),
-			want: want{verdict: NotOurs, refused: refused{"c": untolerated}, reason: "pods of a DaemonSet start no node"},
+			want: want{verdict: NotOurs, refused: refused{"c": untolerated}},
 		},
 		"a pod of a ReplicaSet is like any": {
 			ask:  ask(pod("a", ownedBy("ReplicaSet")), standby("c")),
@@ -157,15 +159,15 @@ func TestDecide(t *testing.T) {
 		},
 		"a static pod starts nothing": {
 			ask:  ask(pod("a", podAnnotated(corev1.MirrorPodAnnotationKey, "hash")), standby("c")),
-			want: want{verdict: NotOurs, refused: refused{"c": "a static pod starts no node"}, reason: "a static pod starts no node"},
+			want: want{verdict: NotOurs, refused: refused{"c": "a static pod starts no node"}},
 		},
 		"a pod that is being deleted starts nothing": {
 			ask:  ask(pod("a", beingDeleted), standby("c")),
-			want: want{verdict: NotOurs, refused: refused{"c": "the pod is being deleted"}, reason: "the pod is being deleted"},
+			want: want{verdict: NotOurs, refused: refused{"c": "the pod is being deleted"}},
 		},
 		"an ignored pod starts nothing": {
 			ask:  ask(pod("a", podAnnotated(v1alpha1.AnnotationIgnore, "true")), standby("c")),
-			want: want{verdict: NotOurs, refused: refused{"c": "the pod is annotated stratos.sh/ignore"}, reason: "the pod is annotated stratos.sh/ignore"},
+			want: want{verdict: NotOurs, refused: refused{"c": "the pod is annotated stratos.sh/ignore"}},
 		},
 		"ignore means true, nothing else": {
 			ask:  ask(pod("a", podAnnotated(v1alpha1.AnnotationIgnore, "false")), standby("c")),
@@ -173,11 +175,11 @@ func TestDecide(t *testing.T) {
 		},
 		"a pod of a scheduling group starts nothing": {
 			ask:  ask(pod("a", inGroup), standby("c")),
-			want: want{verdict: NotOurs, refused: refused{"c": "pods of a scheduling group start no node"}, reason: "pods of a scheduling group start no node"},
+			want: want{verdict: NotOurs, refused: refused{"c": "pods of a scheduling group start no node"}},
 		},
 		"the nominated node alone is no reason to start it": {
 			ask:  ask(pod("a", nominatedTo("c")), standby("c")),
-			want: want{verdict: NotOurs, refused: refused{"c": "only the nominated node was asked about"}, reason: "only the nominated node was asked about"},
+			want: want{verdict: NotOurs, refused: refused{"c": "only the nominated node was asked about"}},
 		},
 		"a nominated pod in the full pass is like any": {
 			ask:  ask(pod("a", nominatedTo("c")), standby("c"), foreign("n", gpu)),
@@ -189,12 +191,12 @@ func TestDecide(t *testing.T) {
 		},
 		"a reason for the pod as a whole is never an ordinary node's": {
 			ask:  ask(pod("a", beingDeleted), foreign("b", gpu), foreign("c", gpu)),
-			want: want{verdict: NotOurs, refused: refused{"b": untolerated}, reason: "the pod is being deleted"},
+			want: want{verdict: NotOurs, refused: refused{"b": untolerated}},
 		},
 		"a reason for the pod as a whole takes no other node's place": {
 			ask: ask(pod("a", beingDeleted), foreign("b", gpu), standby("c")),
 			want: want{
-				verdict: NotOurs, refused: refused{"b": untolerated, "c": "the pod is being deleted"}, reason: "the pod is being deleted",
+				verdict: NotOurs, refused: refused{"b": untolerated, "c": "the pod is being deleted"},
 			},
 		},
 	} {
@@ -204,11 +206,11 @@ func TestDecide(t *testing.T) {
 				c.before(l)
 			}
 			d := l.Decide(c.ask, epoch())
-			got := want{verdict: d.Verdict, nodes: d.Nodes, start: d.Start, refused: d.Refused, reason: d.Reason}
+			got := want{verdict: d.Verdict, nodes: d.Nodes, start: startedBy(d), refused: d.Refused}
 			if d.Claim != nil {
 				got.claim = d.Claim.Node
 			}
-			if got.verdict != c.want.verdict || got.start != c.want.start || got.claim != c.want.claim || got.reason != c.want.reason {
+			if got.verdict != c.want.verdict || got.start != c.want.start || got.claim != c.want.claim {
 				t.Errorf("decision %+v\nwant     %+v", got, c.want)
 			}
 			wantDiff(t, "nodes", got.nodes, c.want.nodes)
@@ -227,16 +229,20 @@ func TestDecideRoom(t *testing.T) {
 		pod    *corev1.Pod
 		fits   bool
 	}{
-		"the rest of the cpu":           {starting("c"), pod("h", asking("cpu", "3")), pod("a", asking("cpu", "1")), true},
-		"more than the rest of the cpu": {starting("c"), pod("h", asking("cpu", "3")), pod("a", asking("cpu", "1001m")), false},
-		"what bound pods use counts":    {starting("c", using("cpu", "1")), pod("h", asking("cpu", "3")), pod("a", asking("cpu", "1m")), false},
+		"the rest of the cpu": {starting("c"), pod("h", asking("cpu", "3")), pod("a", asking("cpu", "1")), true},
+		"more than the rest of the cpu": {starting("c"), pod("h", asking("cpu", "3")), pod("a", asking("cpu", "1001m")),
+			false},
+		"what bound pods use counts": {starting("c", using("cpu", "1")), pod("h", asking("cpu", "3")),
+			pod("a", asking("cpu", "1m")), false},
 		"the last place of a pod": {
 			starting("c", offering("cpu", "4", "memory", "1Gi", "pods", "1")), pod("h", asking()), pod("a", asking()), false,
 		},
-		"the same host port":                {starting("c"), pod("h", onPort(80)), pod("a", onPort(80)), false},
-		"another host port":                 {starting("c"), pod("h", onPort(80)), pod("a", onPort(81)), true},
-		"the last device":                   {starting("c", gpus), pod("h", asking("example.com/gpu", "1")), pod("a", asking("example.com/gpu", "1")), true},
-		"one device too many":               {starting("c", gpus), pod("h", asking("example.com/gpu", "2")), pod("a", asking("example.com/gpu", "1")), false},
+		"the same host port": {starting("c"), pod("h", onPort(80)), pod("a", onPort(80)), false},
+		"another host port":  {starting("c"), pod("h", onPort(80)), pod("a", onPort(81)), true},
+		"the last device": {starting("c", gpus), pod("h", asking("example.com/gpu", "1")),
+			pod("a", asking("example.com/gpu", "1")), true},
+		"one device too many": {starting("c", gpus), pod("h", asking("example.com/gpu", "2")),
+			pod("a", asking("example.com/gpu", "1")), false},
 		"claims of higher priority hold":    {starting("c"), pod("h", asking("cpu", "4"), withPriority(1)), pod("a"), false},
 		"claims of lower priority give way": {starting("c"), pod("h", asking("cpu", "4")), pod("a", withPriority(1)), true},
 	} {
@@ -247,8 +253,8 @@ func TestDecideRoom(t *testing.T) {
 			if fits := d.Verdict == Joined; fits != c.fits {
 				t.Errorf("verdict %s, want a claim: %v", d.Verdict, c.fits)
 			}
-			if !c.fits && d.Reason != promised {
-				t.Errorf("reason %q, want %q", d.Reason, promised)
+			if !c.fits && d.Refused["c"] != promised {
+				t.Errorf("refused %q, want %q", d.Refused, promised)
 			}
 		})
 	}
@@ -259,8 +265,10 @@ func TestDecideKeepsPromisedRoomOnRunningNodes(t *testing.T) {
 		pod  *corev1.Pod
 		want Verdict
 	}{
-		"from a pod of equal priority":       {pod("a", asking("cpu", "2"), podAnnotated(v1alpha1.AnnotationIgnore, "true")), NotOurs},
-		"from a pod of lower priority":       {pod("a", asking("cpu", "2"), withPriority(-1), podAnnotated(v1alpha1.AnnotationIgnore, "true")), NotOurs},
+		"from a pod of equal priority": {pod("a", asking("cpu", "2"), podAnnotated(v1alpha1.AnnotationIgnore, "true")),
+			NotOurs},
+		"from a pod of lower priority": {pod("a", asking("cpu", "2"), withPriority(-1),
+			podAnnotated(v1alpha1.AnnotationIgnore, "true")), NotOurs},
 		"not from a pod of higher priority":  {pod("a", asking("cpu", "2"), withPriority(1)), PassClaimed},
 		"not from a pod that fits beside it": {pod("a", asking("cpu", "1")), PassClaimed},
 		"not from a pod of a DaemonSet":      {pod("a", asking("cpu", "2"), ownedBy("DaemonSet")), Pass},
@@ -322,8 +330,8 @@ func TestDecideAskingAgainChangesNothing(t *testing.T) {
 	l.SetReadyIn("p", time.Minute) // the message must not follow, or each attempt is a write to the pod
 	for n := range 5 {
 		again := l.Decide(ask(p, candidates...), epoch().Add(time.Duration(n)*time.Second))
-		if again.Verdict != Waiting || again.Start != "" {
-			t.Errorf("ask %d: verdict %s starts %q, want %s and no start", n, again.Verdict, again.Start, Waiting)
+		if again.Verdict != Waiting || startedBy(again) != "" {
+			t.Errorf("ask %d: verdict %s starts %q, want %s and no start", n, again.Verdict, startedBy(again), Waiting)
 		}
 		wantDiff(t, "what the scheduler is told", again.Refused, first.Refused)
 	}
@@ -332,15 +340,18 @@ func TestDecideAskingAgainChangesNothing(t *testing.T) {
 	}
 }
 
-// A waiting pod's message needs a node to hang on, and the claimed one may have fallen out of the candidates.
+// A waiting pod's message needs a node to hang on, and the claimed one may have fallen out of the
+// candidates.
 func TestDecideWaitingMessageFindsANode(t *testing.T) {
 	const message = "starting standby node c of pool p"
 	for name, c := range map[string]struct {
 		nodes []*Node
 		want  map[v1alpha1.NodeName]string
 	}{
-		"the claimed node":                        {[]*Node{starting("b"), starting("c"), starting("d")}, map[v1alpha1.NodeName]string{"c": message}},
-		"the first candidate if it is not there":  {[]*Node{starting("e"), starting("d")}, map[v1alpha1.NodeName]string{"d": message}},
+		"the claimed node": {[]*Node{starting("b"), starting("c"), starting("d")},
+			map[v1alpha1.NodeName]string{"c": message}},
+		"the first candidate if it is not there": {[]*Node{starting("e"), starting("d")},
+			map[v1alpha1.NodeName]string{"d": message}},
 		"none where the view knows no candidates": {nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -375,13 +386,14 @@ func TestDecideCountsDefaultPodResources(t *testing.T) {
 	}
 }
 
-// Two pools may count differently for one pod: what is summed up for one must not be used for the other.
+// Two pools may count differently for one pod: what is summed up for one must not be used for the
+// other.
 func TestDecideCountsDefaultsPerPool(t *testing.T) {
 	l := NewLedger()
 	big := standby("b", inPool("big", 20), func(n *Node) { n.Defaults = list("cpu", "8") })
 	d := l.Decide(ask(pod("a", asking()), big, standby("c")), epoch())
-	if d.Start != "c" {
-		t.Errorf("started %q, want c: on b the pod counts as 8 cpu", d.Start)
+	if startedBy(d) != "c" {
+		t.Errorf("started %q, want c: on b the pod counts as 8 cpu", startedBy(d))
 	}
 }
 
@@ -391,16 +403,17 @@ func TestMayNotStartAndCounts(t *testing.T) {
 		pod           *corev1.Pod
 		starts, count bool
 	}{
-		"any pod":                                 {pod("a"), true, true},
-		"one of a Job":                            {pod("a", ownedBy("Job")), true, true},
-		"one of a DaemonSet":                      {pod("a", ownedBy("DaemonSet")), false, false},
-		"a static one":                            {pod("a", podAnnotated(corev1.MirrorPodAnnotationKey, "x")), false, false},
-		"one that has ended":                      {pod("a", finished(corev1.PodSucceeded)), true, false},
-		"one that has failed":                     {pod("a", finished(corev1.PodFailed)), true, false},
-		"one that is deleted":                     {pod("a", beingDeleted), false, true},
-		"one that is ignored":                     {pod("a", podAnnotated(v1alpha1.AnnotationIgnore, "true")), false, true},
-		"one that is running":                     {pod("a", finished(corev1.PodRunning)), true, true},
-		"one owned, uncontrolled, by a DaemonSet": {pod("a", ownedBy("DaemonSet"), func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil }), true, true},
+		"any pod":             {pod("a"), true, true},
+		"one of a Job":        {pod("a", ownedBy("Job")), true, true},
+		"one of a DaemonSet":  {pod("a", ownedBy("DaemonSet")), false, false},
+		"a static one":        {pod("a", podAnnotated(corev1.MirrorPodAnnotationKey, "x")), false, false},
+		"one that has ended":  {pod("a", finished(corev1.PodSucceeded)), true, false},
+		"one that has failed": {pod("a", finished(corev1.PodFailed)), true, false},
+		"one that is deleted": {pod("a", beingDeleted), false, true},
+		"one that is ignored": {pod("a", podAnnotated(v1alpha1.AnnotationIgnore, "true")), false, true},
+		"one that is running": {pod("a", finished(corev1.PodRunning)), true, true},
+		"one owned, uncontrolled, by a DaemonSet": {pod("a", ownedBy("DaemonSet"),
+			func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil }), true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if why := MayNotStart(c.pod); (why == "") != c.starts {
@@ -419,11 +432,12 @@ func TestPreemptable(t *testing.T) {
 		node *Node
 		want bool
 	}{
-		"a foreign node":                   {pod("a"), foreign("n"), true},
-		"a running node of ours":           {pod("a"), running("n"), true},
-		"a cordoned node":                  {pod("a"), foreign("n", cordoned), false},
-		"a node whose taint is not borne":  {pod("a"), running("n", tainted("gpu", corev1.TaintEffectNoSchedule)), false},
-		"a node whose taint is borne":      {pod("a", tolerating("gpu")), running("n", tainted("gpu", corev1.TaintEffectNoSchedule)), true},
+		"a foreign node":                  {pod("a"), foreign("n"), true},
+		"a running node of ours":          {pod("a"), running("n"), true},
+		"a cordoned node":                 {pod("a"), foreign("n", cordoned), false},
+		"a node whose taint is not borne": {pod("a"), running("n", tainted("gpu", corev1.TaintEffectNoSchedule)), false},
+		"a node whose taint is borne": {pod("a", tolerating("gpu")),
+			running("n", tainted("gpu", corev1.TaintEffectNoSchedule)), true},
 		"a standby node":                   {pod("a"), standby("n"), false},
 		"a starting node":                  {pod("a"), starting("n"), false},
 		"a node that is being stopped":     {pod("a"), ours("n", v1alpha1.StateStopping), false},
@@ -444,7 +458,8 @@ func TestUsedIsNeverWrittenByDecide(t *testing.T) {
 	n := starting("c", offering("cpu", "4", "memory", "16Gi", "pods", "110", "example.com/gpu", "2"))
 	n.Ports = fit.HostPorts(pod("x", onPort(99)))
 	l := NewLedger()
-	claimed(t, l, []*Node{n}, pod("a", asking("example.com/gpu", "1"), onPort(80)), pod("b", asking("example.com/gpu", "1"), onPort(81)))
+	claimed(t, l, []*Node{n}, pod("a", asking("example.com/gpu", "1"), onPort(80)),
+		pod("b", asking("example.com/gpu", "1"), onPort(81)))
 	wantDiff(t, "the node's gpus", n.Allocatable.Of("example.com/gpu"), int64(2))
 	wantDiff(t, "the node's ports", len(n.Ports), 1)
 }

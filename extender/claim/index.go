@@ -8,14 +8,15 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// index tells without the ledger's mu of which pods and nodes the ledger knows anything. Every event of every bound pod asks, most for nothing,
-// and a decision must not wait for them. It is written with mu held, together with what it tells of.
+// index tells without the ledger's mu of which pods and nodes the ledger knows anything. Every
+// event of every bound pod asks, most for nothing, and a decision must not wait for them. It is
+// written with mu held, together with what it tells of.
 type index struct {
 	pods, nodes sync.Map // of types.UID and v1alpha1.NodeName
 }
 
-// Knows reports whether the pod has a claim, lost one to others, or was refused without one. It takes
-// no lock that a decision holds.
+// Knows reports whether the pod has a claim, lost one to others, or was refused without one. It
+// takes no lock that a decision holds.
 func (l *Ledger) Knows(pod types.UID) bool {
 	_, ok := l.index.pods.Load(pod)
 	return ok

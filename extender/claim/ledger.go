@@ -37,14 +37,15 @@ type Claim struct {
 	Pool     v1alpha1.PoolName
 	Priority int32
 	Since    time.Time
-	// Message is what the scheduler is told while the claim stands. It never changes: a changed message would make
-	// every attempt a write to the pod.
+	// Message is what the scheduler is told while the claim stands. It never changes: a changed
+	// message would make every attempt a write to the pod.
 	Message string
 	// LastAsked is when the scheduler last asked about the pod.
 	LastAsked time.Time
 	// Path is how the pod comes to the node.
 	Path Path
-	// Adopted: another replica made the claim and published it, or this one before it was started anew.
+	// Adopted: another replica made the claim and published it, or this one before it was started
+	// anew.
 	Adopted bool
 	// RunningSince is when the node was first seen running under this claim; zero before.
 	RunningSince time.Time
@@ -54,9 +55,11 @@ type Claim struct {
 	// digest is the pod with the pool's defaults; owner is whom a futile start is held against.
 	digest *fit.Pod
 	owner  types.UID
-	// passed: the scheduler was told last that the claimed node takes the pod now, so it is being bound there.
+	// passed: the scheduler was told last that the claimed node takes the pod now, so it is being
+	// bound there.
 	passed bool
-	// nominated: the pod is on its way to the node through a slow PreBind, and the view counts it as Used.
+	// nominated: the pod is on its way to the node through a slow PreBind, and the view counts it as
+	// Used.
 	nominated bool
 	burst     *burst
 }
@@ -69,27 +72,28 @@ type PodRef struct {
 
 // Ledger holds the claims of one process. It is safe for concurrent use.
 type Ledger struct {
-	// mu guards everything below. It is held for one decision at a time and never across I/O: two pods that are judged
-	// at once could otherwise be promised the same room.
+	// mu guards everything below. It is held for one decision at a time and never across I/O: two pods
+	// that are judged at once could otherwise be promised the same room.
 	mu     sync.Mutex
 	byPod  map[types.UID]*Claim
 	byNode map[v1alpha1.NodeName]*pledged
-	// repelling counts the claims whose pods keep others away: without any, most pods need no look at the others.
+	// repelling counts the claims whose pods keep others away: without any, most pods need no look at
+	// the others.
 	repelling int
-	// asked are the standby nodes whose start was asked and whose state does not show it yet. Without it a second pod
-	// would see standby and ask again.
+	// asked are the standby nodes whose start was asked and whose state does not show it yet. Without
+	// it a second pod would see standby and ask again.
 	asked map[v1alpha1.NodeName]bool
-	// resting are the nodes whose start failed, and until when they are left alone. The Node says the same, but the view
-	// may not show it yet when their pods are placed anew, a moment later.
+	// resting are the nodes whose start failed, and until when they are left alone. The Node says the
+	// same, but the view may not show it yet when their pods are placed anew, a moment later.
 	resting map[v1alpha1.NodeName]time.Time
 	// scarce are the offerings of which the cloud had none, and until when they are left alone.
-	scarce map[Offering]backoff
+	scarce backoffs[Offering]
 	// starts are the times of the starts within BudgetWindow, per pool, oldest first.
 	starts map[v1alpha1.PoolName][]time.Time
 	// limited are the pools whose budget kept a pod waiting, and until when.
 	limited map[v1alpha1.PoolName]time.Time
 	// futile remembers the owners of pods whose node ran and that were not bound to it.
-	futile map[types.UID]backoff
+	futile backoffs[types.UID]
 	// pushed are the pods that lost a claim to pods that had none. pushedOff are the claims that were
 	// the second of their pod or a later one to end so, until Overdue tells of them.
 	pushed    map[types.UID]bool
@@ -111,23 +115,18 @@ type pledged struct {
 	sum    fit.Resources
 }
 
-type backoff struct {
-	until time.Time
-	step  time.Duration
-	// over: Expired has told of its end. The step is remembered for a while, so that the next failure doubles it.
-	over bool
-}
-
 const (
-	// claimGrace is how long a claimed pod may stay unbound on its running node before the start counts as futile, unless others of its burst
-	// are still being served.
+	// claimGrace is how long a claimed pod may stay unbound on its running node before the start
+	// counts as futile, unless others of its burst are still being served.
 	claimGrace = 30 * time.Second
 	// futileFirst and futileMost bound the back-off of a pod whose start was futile.
 	futileFirst = time.Minute
 	futileMost  = 30 * time.Minute
-	// IntentTime is how long a claim may wait for a write to its Node: the start intent, or the end of the drain.
+	// IntentTime is how long a claim may wait for a write to its Node: the start intent, or the end of
+	// the drain.
 	IntentTime = 30 * time.Second
-	// lag is how far our watch of a Node is behind the scheduler's where nothing is wrong. Not longer: in a burst some pod is asked about all the time.
+	// lag is how far our watch of a Node is behind the scheduler's where nothing is wrong. Not longer:
+	// in a burst some pod is asked about all the time.
 	lag = 25 * time.Millisecond
 	// missedWindow is how far our view of the cluster may be behind the scheduler's.
 	missedWindow = 10 * time.Second
@@ -142,25 +141,26 @@ func NewLedger() *Ledger {
 		byNode:   map[v1alpha1.NodeName]*pledged{},
 		asked:    map[v1alpha1.NodeName]bool{},
 		resting:  map[v1alpha1.NodeName]time.Time{},
-		scarce:   map[Offering]backoff{},
+		scarce:   newBackoffs[Offering](scarceFirst, scarceMost),
 		starts:   map[v1alpha1.PoolName][]time.Time{},
 		limited:  map[v1alpha1.PoolName]time.Time{},
-		futile:   map[types.UID]backoff{},
+		futile:   newBackoffs[types.UID](futileFirst, futileMost),
 		pushed:   map[types.UID]bool{},
 		unserved: map[types.UID]time.Time{},
 		ready:    map[v1alpha1.PoolName]time.Duration{},
 	}
 }
 
-// Release is Settle for a pod that counts on its node already, if it is bound to one.
+// Release is Settle for a pod that its node holds already, if it is bound to one.
 func (l *Ledger) Release(pod types.UID, bound v1alpha1.NodeName, now time.Time) (Claim, bool) {
 	return l.Settle(pod, bound, now, func() {})
 }
 
-// Settle ends the pod's claim because the pod is bound to the given node, or gone ("" then). It reports whether there
-// was one. A pod that went where it was promised clears its owner of futile starts. count makes the pod count on its node. No decision is
-// made in between: one by which the pod counted on two nodes would start a node too many, one by which it counted on none would promise its
-// room to another.
+// Settle ends the pod's claim because the pod is bound to the given node, or gone ("" then). It
+// reports whether there was one. A pod that went where it was promised clears its owner of futile
+// starts. count makes the pod count on its node. No decision is made in between: one by which the
+// pod counted on two nodes would start a node too many, one by which it counted on none would
+// promise its room to another.
 func (l *Ledger) Settle(pod types.UID, bound v1alpha1.NodeName, now time.Time, count func()) (Claim, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,7 +173,7 @@ func (l *Ledger) Settle(pod types.UID, bound v1alpha1.NodeName, now time.Time, c
 		return Claim{}, false
 	}
 	if bound == c.Node {
-		delete(l.futile, c.owner)
+		delete(l.futile.byKey, c.owner)
 	}
 	if bound != "" {
 		c.burst.progress = now
@@ -182,7 +182,8 @@ func (l *Ledger) Settle(pod types.UID, bound v1alpha1.NodeName, now time.Time, c
 	return *c, true
 }
 
-// Failed ends all claims on a node because it will not run, and returns them sorted, for their pods to be placed anew.
+// Failed ends all claims on a node because it will not run, and returns them sorted, for their pods
+// to be placed anew.
 func (l *Ledger) Failed(node v1alpha1.NodeName) []Claim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -190,8 +191,8 @@ func (l *Ledger) Failed(node v1alpha1.NodeName) []Claim {
 	return l.dropAll(node)
 }
 
-// Observe tells the ledger which state a node shows now, and where it showed another one before. It returns the claims
-// that ended because the node left the way to running.
+// Observe tells the ledger which state a node shows now, and where it showed another one before. It
+// returns the claims that ended because the node left the way to running.
 func (l *Ledger) Observe(node v1alpha1.NodeName, before, state v1alpha1.NodeState, now time.Time) []Claim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,8 +208,8 @@ func (l *Ledger) Observe(node v1alpha1.NodeName, before, state v1alpha1.NodeStat
 			}
 		}
 	case v1alpha1.StateStandby:
-		// starting -> standby is a start that failed, and running -> standby a stop by others. standby -> standby says
-		// nothing: the intent may not show yet.
+		// starting -> standby is a start that failed, and running -> standby a stop by others. standby ->
+		// standby says nothing: the intent may not show yet.
 		if before == v1alpha1.StateStarting || before == v1alpha1.StateRunning {
 			return l.dropAll(node)
 		}
@@ -227,8 +228,9 @@ func (l *Ledger) Observe(node v1alpha1.NodeName, before, state v1alpha1.NodeStat
 	return nil
 }
 
-// Published takes in which pods a Node that starts says are promised room on it. It returns the claims that it
-// named before and names no more: another replica has released them, or given their room to another pod.
+// Published takes in which pods a Node that starts says are promised room on it. It returns the
+// claims that it named before and names no more: another replica has released them, or given their
+// room to another pod.
 func (l *Ledger) Published(node v1alpha1.NodeName, pods []types.UID) []Claim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -244,8 +246,9 @@ func (l *Ledger) Published(node v1alpha1.NodeName, pods []types.UID) []Claim {
 	return ended
 }
 
-// SawStart takes in that the node of the pool was standby and starts now for pods that have claims. A start
-// that another replica asked for uses up the budget too: each replica has to know what the pool may start.
+// SawStart takes in that the node of the pool was standby and starts now for pods that have claims.
+// A start that another replica asked for uses up the budget too: each replica has to know what the
+// pool may start.
 func (l *Ledger) SawStart(node v1alpha1.NodeName, pool v1alpha1.PoolName, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -254,10 +257,11 @@ func (l *Ledger) SawStart(node v1alpha1.NodeName, pool v1alpha1.PoolName, now ti
 	}
 }
 
-// Overdue ends the claims whose node has been running for claimGrace without their pod being bound: the start was
-// futile. While pods of the same burst are still being asked about for the first time or bound, the others' turn may still
-// come: their time goes on, to graceMost at most. Their pods start nothing for a minute, doubling to half an hour. It returns the ended claims, sorted.
-// Before them come those that Squeeze found futile since the last call.
+// Overdue ends the claims whose node has been running for claimGrace without their pod being bound:
+// the start was futile. While pods of the same burst are still being asked about for the first time
+// or bound, the others' turn may still come: their time goes on, to graceMost at most. Their pods
+// start nothing for a minute, doubling to half an hour. It returns the ended claims, sorted. Before
+// them come those that Squeeze found futile since the last call.
 func (l *Ledger) Overdue(now time.Time) []Claim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -270,14 +274,15 @@ func (l *Ledger) Overdue(now time.Time) []Claim {
 	sortClaims(over)
 	for i := range over {
 		l.drop(l.byPod[over[i].Pod])
-		l.blame(over[i].owner, now)
+		l.futile.fail(over[i].owner, now) // pods of one owner that are overdue together are one failure
 	}
 	over, l.pushedOff = append(l.pushedOff, over...), nil
 	return over
 }
 
-// Nominated tells the ledger which node a pod that is not bound yet is nominated to, "" for none. A pod that is on its
-// way to its claimed node is neither overdue there nor counted twice. count makes the pod count there; as in Settle no decision is made in between.
+// Nominated tells the ledger which node a pod that is not bound yet is nominated to, "" for none. A
+// pod that is on its way to its claimed node is neither overdue there nor counted twice. count
+// makes the pod count there; as in Settle no decision is made in between.
 func (l *Ledger) Nominated(pod types.UID, node v1alpha1.NodeName, count func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -287,9 +292,10 @@ func (l *Ledger) Nominated(pod types.UID, node v1alpha1.NodeName, count func()) 
 	}
 }
 
-// Unasked returns the nodes, sorted, that have been running for at least wait and hold a claim whose pod the scheduler
-// has not asked about since. Where it asked within lag before, it saw the node run sooner than we did: that ask was its answer to the very event, we
-// refused it, and it will not ask again by itself. Such nodes are returned at once.
+// Unasked returns the nodes, sorted, that have been running for at least wait and hold a claim
+// whose pod the scheduler has not asked about since. Where it asked within lag before, it saw the
+// node run sooner than we did: that ask was its answer to the very event, we refused it, and it
+// will not ask again by itself. Such nodes are returned at once.
 func (l *Ledger) Unasked(now time.Time, wait time.Duration) []v1alpha1.NodeName {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -309,7 +315,8 @@ func (l *Ledger) Unasked(now time.Time, wait time.Duration) []v1alpha1.NodeName 
 	return nodes
 }
 
-// Late returns the nodes, sorted, with a claim that was made IntentTime ago, and that have not been seen running since.
+// Late returns the nodes, sorted, with a claim that was made IntentTime ago, and that have not been
+// seen running since.
 func (l *Ledger) Late(now time.Time) []v1alpha1.NodeName {
 	l.mu.Lock()
 	defer l.mu.Unlock()

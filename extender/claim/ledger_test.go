@@ -53,11 +53,14 @@ func TestAskedNodeCountsAsStarting(t *testing.T) {
 		then func(*Ledger)
 		want Verdict
 	}{
-		"until then":            {func(*Ledger) {}, Joined},
-		"still shown standby":   {func(l *Ledger) { l.Observe("c", v1alpha1.StateStandby, v1alpha1.StateStandby, epoch()) }, Joined},
-		"the start failed":      {func(l *Ledger) { l.Failed("c") }, Started},
-		"it ran and came back":  {func(l *Ledger) { l.Observe("c", v1alpha1.StateStandby, v1alpha1.StateRunning, epoch()) }, Started},
-		"it was given up later": {func(l *Ledger) { l.Observe("c", v1alpha1.StateStandby, v1alpha1.StateStarting, epoch()) }, Started},
+		"until then": {func(*Ledger) {}, Joined},
+		"still shown standby": {func(l *Ledger) { l.Observe("c", v1alpha1.StateStandby, v1alpha1.StateStandby, epoch()) },
+			Joined},
+		"the start failed": {func(l *Ledger) { l.Failed("c") }, Started},
+		"it ran and came back": {func(l *Ledger) { l.Observe("c", v1alpha1.StateStandby, v1alpha1.StateRunning, epoch()) },
+			Started},
+		"it was given up later": {func(l *Ledger) { l.Observe("c", v1alpha1.StateStandby, v1alpha1.StateStarting, epoch()) },
+			Started},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := NewLedger()
@@ -84,7 +87,7 @@ func TestRelease(t *testing.T) {
 		t.Errorf("%d claims left", l.Len())
 	}
 	if d := l.Decide(ask(pod("b", asking("cpu", "4")), standby("c")), epoch()); d.Claim == nil {
-		t.Errorf("released room is not given to the next pod: %s %s", d.Verdict, d.Reason)
+		t.Errorf("released room is not given to the next pod: %s %q", d.Verdict, d.Refused)
 	}
 }
 
@@ -103,8 +106,8 @@ func TestClaimsMoveWhenTheirNodeFails(t *testing.T) {
 	claimed(t, l, []*Node{standby("c"), standby("d")}, p)
 	l.Failed("c")
 	d := l.Decide(ask(p, standby("c", unavailableUntil(epoch().Add(time.Minute))), standby("d")), epoch())
-	if d.Verdict != Started || d.Start != "d" {
-		t.Errorf("verdict %s starts %q, want %s of d", d.Verdict, d.Start, Started)
+	if d.Verdict != Started || startedBy(d) != "d" {
+		t.Errorf("verdict %s starts %q, want %s of d", d.Verdict, startedBy(d), Started)
 	}
 }
 
@@ -129,8 +132,9 @@ func TestOverdue(t *testing.T) {
 		if last.Verdict != Unavailable {
 			t.Errorf("round %d: verdict %s just before %s are over, want %s", round, last.Verdict, step, Unavailable)
 		}
-		if want := "the last node started for this pod did not take it; not starting another for " + step.String(); last.Reason != want {
-			t.Errorf("round %d: reason %q, want %q", round, last.Reason, want)
+		want := "the last node started for this pod did not take it; not starting another for " + step.String()
+		if !tells(last, want) {
+			t.Errorf("round %d: refused %q, want %q", round, last.Refused, want)
 		}
 		now = now.Add(step)
 	}
@@ -146,7 +150,8 @@ func TestOverdueCountsFromTheFirstSightOfRunning(t *testing.T) {
 	wantDiff(t, "overdue", podsOf(l.Overdue(epoch().Add(30*time.Second))), []types.UID{"a"})
 }
 
-// A scheduler that is still at its first pass over a large burst asks about the last of its pods long after their nodes run.
+// A scheduler that is still at its first pass over a large burst asks about the last of its pods
+// long after their nodes run.
 func TestOverdueWaitsForTheFirstPass(t *testing.T) {
 	asks := func(l *Ledger, pod types.UID, at time.Duration) {
 		l.Decide(ask(podNamed(pod), running("c")), epoch().Add(at))
@@ -157,12 +162,16 @@ func TestOverdueWaitsForTheFirstPass(t *testing.T) {
 		at      time.Duration
 		overdue []types.UID
 	}{
-		"nobody is asked about":                 {func(*Ledger) {}, 30 * time.Second, []types.UID{"a", "b", "d"}},
-		"one was asked about a while ago":       {func(l *Ledger) { asks(l, "a", 20*time.Second) }, 50*time.Second - 1, nil},
-		"one was asked about, and then nothing": {func(l *Ledger) { asks(l, "a", 20*time.Second) }, 50 * time.Second, []types.UID{"a", "b", "d"}},
-		"one was bound":                         {func(l *Ledger) { l.Release("a", "c", epoch().Add(20*time.Second)) }, 50*time.Second - 1, nil},
-		"one was bound, and then nothing":       {func(l *Ledger) { l.Release("a", "c", epoch().Add(20*time.Second)) }, 50 * time.Second, []types.UID{"b", "d"}},
-		"one is gone, which says nothing":       {func(l *Ledger) { l.Release("a", "", epoch().Add(20*time.Second)) }, 30 * time.Second, []types.UID{"b", "d"}},
+		"nobody is asked about":           {func(*Ledger) {}, 30 * time.Second, []types.UID{"a", "b", "d"}},
+		"one was asked about a while ago": {func(l *Ledger) { asks(l, "a", 20*time.Second) }, 50*time.Second - 1, nil},
+		"one was asked about, and then nothing": {func(l *Ledger) { asks(l, "a", 20*time.Second) }, 50 * time.Second,
+			[]types.UID{"a", "b", "d"}},
+		"one was bound": {func(l *Ledger) { l.Release("a", "c", epoch().Add(20*time.Second)) },
+			50*time.Second - 1, nil},
+		"one was bound, and then nothing": {func(l *Ledger) { l.Release("a", "c", epoch().Add(20*time.Second)) },
+			50 * time.Second, []types.UID{"b", "d"}},
+		"one is gone, which says nothing": {func(l *Ledger) { l.Release("a", "", epoch().Add(20*time.Second)) },
+			30 * time.Second, []types.UID{"b", "d"}},
 		"one is asked about again, which says nothing": {func(l *Ledger) {
 			for s := range time.Duration(29) {
 				asks(l, "a", s*time.Second+1)
@@ -195,7 +204,8 @@ func TestIndexFollowsTheLedger(t *testing.T) {
 	check := func(when string, knows, promised bool) {
 		t.Helper()
 		if l.Knows("a") != knows || l.Promised("c") != promised {
-			t.Errorf("%s: knows the pod %t, promised the node %t; want %t, %t", when, l.Knows("a"), l.Promised("c"), knows, promised)
+			t.Errorf("%s: knows the pod %t, promised the node %t; want %t, %t", when, l.Knows("a"), l.Promised("c"), knows,
+				promised)
 		}
 	}
 	check("at first", false, false)
@@ -217,8 +227,9 @@ func TestIndexFollowsTheLedger(t *testing.T) {
 	check("both bound", false, false)
 }
 
-// A Deployment's pods come and go: what is remembered of futile starts is remembered of the owner, until one of its pods
-// goes where it was promised. The second failure rests for twice as long as the first, unless it is forgiven between.
+// A Deployment's pods come and go: what is remembered of futile starts is remembered of the owner,
+// until one of its pods goes where it was promised. The second failure rests for twice as long as
+// the first, unless it is forgiven between.
 func TestBackOffIsTheOwners(t *testing.T) {
 	replica := func(name string) *corev1.Pod { return pod(name, controlledBy("rs")) }
 	stranger := pod("stranger", controlledBy("other"))
@@ -260,7 +271,8 @@ func TestBackOffIsTheOwners(t *testing.T) {
 	}
 }
 
-// Ten replicas that wait for one node and do not fit it after all are one failure, not ten doublings.
+// Ten replicas that wait for one node and do not fit it after all are one failure, not ten
+// doublings.
 func TestPodsOfOneOwnerThatAreOverdueTogetherAreOneFailure(t *testing.T) {
 	l, p := NewLedger(), func(name string) *corev1.Pod { return pod(name, controlledBy("rs")) }
 	claimed(t, l, []*Node{standby("c")}, p("1"), p("2"), p("3"))
@@ -268,7 +280,7 @@ func TestPodsOfOneOwnerThatAreOverdueTogetherAreOneFailure(t *testing.T) {
 	now := epoch().Add(30 * time.Second)
 	wantDiff(t, "overdue", podsOf(l.Overdue(now)), []types.UID{"1", "2", "3"})
 	if d := l.Decide(ask(p("4"), standby("c")), now.Add(time.Minute)); d.Verdict != Started {
-		t.Errorf("after one minute: %s (%s), want %s", d.Verdict, d.Reason, Started)
+		t.Errorf("after one minute: %s (%q), want %s", d.Verdict, d.Refused, Started)
 	}
 }
 

@@ -1,8 +1,10 @@
-// Package claim is the ledger of room promised to waiting pods, and the decision that makes a promise: a function of the
-// pod, the candidate nodes and the claims that stand. It is pure: no client, no logger, no clock.
+// Package claim is the ledger of room promised to waiting pods, and the decision that makes a
+// promise: a function of the pod, the candidate nodes and the claims that stand. It is pure: no
+// client, no logger, no clock.
 //
-// Its invariants: a pod has at most one claim; the claims on a node never exceed the room that is left
-// there; asking again changes nothing; equal input gives equal output. docs/filter.md has the steps of a decision.
+// Its invariants: a pod has at most one claim; the claims on a node never exceed the room that is
+// left there; asking again changes nothing; equal input gives equal output. docs/filter.md has the
+// steps of a decision.
 package claim
 
 import (
@@ -15,13 +17,15 @@ import (
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// Node is what a decision reads of a node. It is immutable once built; the view makes a new one for every change.
+// Node is what a decision reads of a node. It is immutable once built; the view makes a new one for
+// every change.
 type Node struct {
-	// Node is the node as pods will find it: an ordinary one as it is; one of ours that does not run yet as it will be
-	// then, without the taints and the cordon that go before.
+	// Node is the node as pods will find it: an ordinary one as it is; one of ours that does not run
+	// yet as it will be then, without the taints and the cordon that go before.
 	fit.Node
-	// Present and Cordoned are the taints and the cordon as they stand on the Node now, whatever its state. They decide about
-	// pods of a DaemonSet, which belong on stopped nodes too if they tolerate that a node is stopped.
+	// Present and Cordoned are the taints and the cordon as they stand on the Node now, whatever its
+	// state. They decide about pods of a DaemonSet, which belong on stopped nodes too if they tolerate
+	// that a node is stopped.
 	Present  []corev1.Taint
 	Cordoned bool
 	// Pool is empty for a node that is not ours. Such a node is judged by its taints and cordon alone.
@@ -32,7 +36,8 @@ type Node struct {
 	StartBudget int32
 	// Defaults stand in for a pod without requests (scaleUp.defaultPodResources).
 	Defaults corev1.ResourceList
-	// Daemons are the DaemonSets whose pods will run on the node once it runs; none where it runs already.
+	// Daemons are the DaemonSets whose pods will run on the node once it runs; none where it runs
+	// already.
 	Daemons []*fit.Daemon
 	// KeptBack says why a standby node may not be started; empty when it may.
 	KeptBack string
@@ -47,18 +52,20 @@ type Node struct {
 // Ours reports whether the node belongs to a pool.
 func (n *Node) Ours() bool { return n.Pool != "" }
 
-// Ordinary reports whether kube-scheduler's own rules decide about the node: it is not ours, or it is running.
+// Ordinary reports whether kube-scheduler's own rules decide about the node: it is not ours, or it
+// is running.
 func (n *Node) Ordinary() bool { return !n.Ours() || n.State == v1alpha1.StateRunning }
 
-// Cancellable reports whether the node is being drained because it is empty and may still be taken back.
+// Cancellable reports whether the node is being drained because it is empty and may still be taken
+// back.
 func (n *Node) Cancellable() bool {
 	return n.State == v1alpha1.StateStopping && n.Emptied && !n.StopIntended && n.KeptBack == ""
 }
 
-// NodeOf reads a Node object. pool is the NodePool that the node's label names, nil where it is gone or the node is
-// not ours, and daemons are the cluster's DaemonSets. Used and Ports are those of an empty node as it
-// will be when it runs: what the pods of DaemonSets take. The caller that knows of pods there fills in
-// Used, Ports and Pods.
+// NodeOf reads a Node object. pool is the NodePool that the node's label names, nil where it is
+// gone or the node is not ours, and daemons are the cluster's DaemonSets. Used and Ports are those
+// of an empty node as it will be when it runs: what the pods of DaemonSets take. The caller that
+// knows of pods there fills in Used, Ports and Pods.
 func NodeOf(node *corev1.Node, pool *v1alpha1.NodePool, daemons ...*fit.Daemon) *Node {
 	n := &Node{
 		Node: fit.Node{
@@ -99,8 +106,9 @@ func NodeOf(node *corev1.Node, pool *v1alpha1.NodePool, daemons ...*fit.Daemon) 
 	return n
 }
 
-// allocatable is what the node offers when it runs: what was recorded at its stop where that is more than what it says
-// now, because a kubelet reports 0 of each extended resource until the device plugin is back.
+// allocatable is what the node offers when it runs: what was recorded at its stop where that is
+// more than what it says now, because a kubelet reports 0 of each extended resource until the
+// device plugin is back.
 func allocatable(node *corev1.Node) corev1.ResourceList {
 	recorded, err := v1alpha1.ParseResources(node.Annotations[v1alpha1.AnnotationAllocatableAtStop])
 	if err != nil || len(recorded) == 0 || v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) == v1alpha1.StateRunning {
@@ -114,8 +122,8 @@ func allocatable(node *corev1.Node) corev1.ResourceList {
 	return recorded
 }
 
-// lasting leaves out the taints that go before the node is running: the system's own, those of agents that are down with
-// the node, and the pool's startup taints.
+// lasting leaves out the taints that go before the node is running: the system's own, those of
+// agents that are down with the node, and the pool's startup taints.
 func lasting(taints, startup []corev1.Taint) []corev1.Taint {
 	var out []corev1.Taint
 	for i := range taints {
@@ -126,21 +134,22 @@ func lasting(taints, startup []corev1.Taint) []corev1.Taint {
 	return out
 }
 
-// IsLifecycleTaint reports whether the taint follows from the node's state: ours, the node controller's or the cloud
-// controller's. Such a taint says nothing about which pods a person wants there. The one taint of that prefix that
-// people set themselves, out-of-service, is none.
+// IsLifecycleTaint reports whether the taint follows from the node's state: ours, the node
+// controller's or the cloud controller's. Such a taint says nothing about which pods a person wants
+// there. The one taint of that prefix that people set themselves, out-of-service, is none.
 func IsLifecycleTaint(t *corev1.Taint) bool {
 	return t.Key == v1alpha1.TaintStandby ||
 		strings.HasPrefix(t.Key, "node.kubernetes.io/") && t.Key != corev1.TaintNodeOutOfService ||
 		strings.HasPrefix(t.Key, "node.cloudprovider.kubernetes.io/")
 }
 
-// agentTaintName is the name in the keys of the taints that agents put on a node while they are down there, after any
-// prefix: Cilium's operator (node.cilium.io), and the CSI drivers for EBS and EFS (ebs.csi.aws.com, efs.csi.aws.com).
+// agentTaintName is the name in the keys of the taints that agents put on a node while they are
+// down there, after any prefix: Cilium's operator (node.cilium.io), and the CSI drivers for EBS and
+// EFS (ebs.csi.aws.com, efs.csi.aws.com).
 const agentTaintName = "agent-not-ready"
 
-// IsAgentTaint reports whether an agent has put the taint on the node because the agent is down there, as on each node
-// that is stopped. No person set it, and it goes when the agent is up.
+// IsAgentTaint reports whether an agent has put the taint on the node because the agent is down
+// there, as on each node that is stopped. No person set it, and it goes when the agent is up.
 func IsAgentTaint(t *corev1.Taint) bool {
 	return t.Key == agentTaintName || strings.HasSuffix(t.Key, "/"+agentTaintName)
 }

@@ -58,13 +58,16 @@ func TestNodeOfKeepsBack(t *testing.T) {
 		"nothing against it": {object(v1alpha1.StateStandby), nodePool(), ""},
 		"its pool is gone":   {object(v1alpha1.StateStandby), nil, "its NodePool is gone"},
 		"its pool goes": {
-			object(v1alpha1.StateStandby), nodePool(func(p *v1alpha1.NodePool) { p.DeletionTimestamp = &now }), "its NodePool is being deleted",
+			object(v1alpha1.StateStandby), nodePool(func(p *v1alpha1.NodePool) { p.DeletionTimestamp = &now }),
+			"its NodePool is being deleted",
 		},
 		"the Node goes": {
-			object(v1alpha1.StateStandby, func(n *corev1.Node) { n.DeletionTimestamp = &now }), nodePool(), "the Node is being deleted",
+			object(v1alpha1.StateStandby, func(n *corev1.Node) { n.DeletionTimestamp = &now }), nodePool(),
+			"the Node is being deleted",
 		},
 		"a person annotated it": {
-			object(v1alpha1.StateStandby, annotated(v1alpha1.AnnotationDoNotStart, "true")), nodePool(), "annotated stratos.sh/do-not-start",
+			object(v1alpha1.StateStandby, annotated(v1alpha1.AnnotationDoNotStart, "true")), nodePool(),
+			"annotated stratos.sh/do-not-start",
 		},
 		"do-not-start that says false": {
 			object(v1alpha1.StateStandby, annotated(v1alpha1.AnnotationDoNotStart, "false")), nodePool(), "",
@@ -82,22 +85,27 @@ func TestNodeOfKeepsBack(t *testing.T) {
 			object(v1alpha1.StateStandby, carrying(noSchedule("ebs.csi.aws.com/agent-not-ready"))), nodePool(), "",
 		},
 		"a person tainted it by a similar name": {
-			object(v1alpha1.StateStandby, carrying(noSchedule("example.com/my-agent-not-ready"))), nodePool(), "tainted example.com/my-agent-not-ready by somebody else",
+			object(v1alpha1.StateStandby, carrying(noSchedule("example.com/my-agent-not-ready"))), nodePool(),
+			"tainted example.com/my-agent-not-ready by somebody else",
 		},
 		"a person tainted it out of service": {
-			object(v1alpha1.StateStandby, carrying(corev1.Taint{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute})),
+			object(v1alpha1.StateStandby, carrying(corev1.Taint{Key: corev1.TaintNodeOutOfService,
+				Effect: corev1.TaintEffectNoExecute})),
 			nodePool(), "tainted " + corev1.TaintNodeOutOfService + " by somebody else",
 		},
 		"a taint that only advises": {
-			object(v1alpha1.StateStandby, carrying(corev1.Taint{Key: "slow", Effect: corev1.TaintEffectPreferNoSchedule})), nodePool(), "",
+			object(v1alpha1.StateStandby, carrying(corev1.Taint{Key: "slow", Effect: corev1.TaintEffectPreferNoSchedule})),
+			nodePool(), "",
 		},
 		"taints of the template, of its start and of its state": {
 			object(v1alpha1.StateStandby, carrying(
-				noSchedule("team"), noSchedule("cni"), noSchedule(corev1.TaintNodeNotReady), noSchedule("node.cloudprovider.kubernetes.io/shutdown"),
+				noSchedule("team"), noSchedule("cni"), noSchedule(corev1.TaintNodeNotReady),
+				noSchedule("node.cloudprovider.kubernetes.io/shutdown"),
 			)), nodePool(), "",
 		},
 		"the template's taint with another effect is a person's": {
-			object(v1alpha1.StateStandby, carrying(corev1.Taint{Key: "team", Effect: corev1.TaintEffectNoExecute})), nodePool(), "tainted team by somebody else",
+			object(v1alpha1.StateStandby, carrying(corev1.Taint{Key: "team", Effect: corev1.TaintEffectNoExecute})), nodePool(),
+			"tainted team by somebody else",
 		},
 		"a running node is never kept back": {
 			object(v1alpha1.StateRunning, carrying(noSchedule("broken"))), nil, "",
@@ -113,7 +121,8 @@ func TestNodeOfKeepsBack(t *testing.T) {
 
 func TestNodeOfSaysWhatWillBeLeftOfTaintsAndCordon(t *testing.T) {
 	all := carrying(noSchedule("team"), noSchedule("cni"), noSchedule(corev1.TaintNodeNotReady))
-	standing := []corev1.Taint{noSchedule(v1alpha1.TaintStandby), noSchedule("team"), noSchedule("cni"), noSchedule(corev1.TaintNodeNotReady)}
+	standing := []corev1.Taint{noSchedule(v1alpha1.TaintStandby), noSchedule("team"), noSchedule("cni"),
+		noSchedule(corev1.TaintNodeNotReady)}
 	for name, c := range map[string]struct {
 		node     *corev1.Node
 		taints   []corev1.Taint
@@ -138,18 +147,21 @@ func TestNodeOfSaysWhatWillBeLeftOfTaintsAndCordon(t *testing.T) {
 	}
 }
 
-// A kubelet reports 0 of each device until its plugin registers again: what counts is what was there before the stop.
+// A kubelet reports 0 of each device until its plugin registers again: what counts is what was
+// there before the stop.
 func TestNodeOfAllocatable(t *testing.T) {
-	recorded := annotated(v1alpha1.AnnotationAllocatableAtStop, v1alpha1.FormatResources(list("cpu", "4", "example.com/gpu", "2")))
+	recorded := annotated(v1alpha1.AnnotationAllocatableAtStop, v1alpha1.FormatResources(list("cpu", "4",
+		"example.com/gpu", "2")))
 	for name, c := range map[string]struct {
 		node *corev1.Node
 		gpus int64
 	}{
-		"standby with a record":               {object(v1alpha1.StateStandby, recorded), 2},
-		"starting with a record":              {object(v1alpha1.StateStarting, recorded), 2},
-		"standby without a record":            {object(v1alpha1.StateStandby), 0},
-		"running: the kubelet's word counts":  {object(v1alpha1.StateRunning, recorded), 0},
-		"a record that somebody else garbled": {object(v1alpha1.StateStandby, annotated(v1alpha1.AnnotationAllocatableAtStop, "{")), 0},
+		"standby with a record":              {object(v1alpha1.StateStandby, recorded), 2},
+		"starting with a record":             {object(v1alpha1.StateStarting, recorded), 2},
+		"standby without a record":           {object(v1alpha1.StateStandby), 0},
+		"running: the kubelet's word counts": {object(v1alpha1.StateRunning, recorded), 0},
+		"a record that somebody else garbled": {object(v1alpha1.StateStandby,
+			annotated(v1alpha1.AnnotationAllocatableAtStop, "{")), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := NodeOf(c.node, nodePool())
@@ -163,7 +175,8 @@ func TestNodeOfAllocatable(t *testing.T) {
 	}
 }
 
-// TestTaintsOfAgentsPassWithTheStart: pods are placed as if they were gone, but not on a node that runs with them.
+// TestTaintsOfAgentsPassWithTheStart: pods are placed as if they were gone, but not on a node that
+// runs with them.
 func TestTaintsOfAgentsPassWithTheStart(t *testing.T) {
 	taint := noSchedule("node.cilium.io/agent-not-ready")
 	if n := NodeOf(object(v1alpha1.StateStarting, carrying(taint)), nodePool()); len(n.Taints) != 0 {
@@ -180,7 +193,8 @@ func TestNodeOfReadsThePool(t *testing.T) {
 		p.Spec.Weight = &weight
 		p.Spec.ScaleUp.DefaultPodResources = &v1alpha1.PodResources{Requests: list("cpu", "500m")}
 	})
-	n := NodeOf(object(v1alpha1.StateStandby, annotated(v1alpha1.AnnotationUnavailableUntil, "2026-03-01T12:03:00Z")), pool)
+	n := NodeOf(object(v1alpha1.StateStandby, annotated(v1alpha1.AnnotationUnavailableUntil, "2026-03-01T12:03:00Z")),
+		pool)
 	want := &Node{
 		Node: fit.Node{
 			Name: "c", Labels: map[string]string{v1alpha1.LabelPool: "p", v1alpha1.LabelState: "standby"},
@@ -192,7 +206,8 @@ func TestNodeOfReadsThePool(t *testing.T) {
 		UnavailableUntil: epoch().Add(3 * time.Minute),
 	}
 	wantDiff(t, "node", n, want)
-	if garbled := NodeOf(object(v1alpha1.StateStandby, annotated(v1alpha1.AnnotationUnavailableUntil, "soon")), pool); !garbled.UnavailableUntil.IsZero() {
+	if garbled := NodeOf(object(v1alpha1.StateStandby, annotated(v1alpha1.AnnotationUnavailableUntil, "soon")),
+		pool); !garbled.UnavailableUntil.IsZero() {
 		t.Errorf("unavailable until %v, want a mark that cannot be read to be none", garbled.UnavailableUntil)
 	}
 }

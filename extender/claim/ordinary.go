@@ -2,6 +2,7 @@ package claim
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/fit"
@@ -17,13 +18,14 @@ type open struct {
 	contested best
 }
 
-// ordinary applies kube-scheduler's own rules to the nodes that those rules decide about. For a DaemonSet's pod they
-// decide about every node: its pods belong on stopped nodes too.
+// ordinary applies kube-scheduler's own rules to the nodes that those rules decide about. For a
+// DaemonSet's pod they decide about every node: its pods belong on stopped nodes too.
 func (j *judgement) ordinary(own *Claim) (open, refusals) {
 	daemon := ownedByDaemonSet(j.Pod)
 	out, refused := open{}, refusals{}
 	alone := len(j.byNode) == 0 // nobody is promised room anywhere
-	// Bound where it has no partner, as the first of its group, the pod would keep its claimed partners from following.
+	// Bound where it has no partner, as the first of its group, the pod would keep its claimed
+	// partners from following.
 	follows := !alone && !daemon && j.World != nil && WantsCompany(j.Pod)
 	for i, n := range j.Nodes {
 		if !n.Ordinary() && !daemon {
@@ -67,10 +69,10 @@ func (j *judgement) ordinary(own *Claim) (open, refusals) {
 	return out, refused
 }
 
-// besideRefuses gives the reason why a running node has no room for the pod beside what others are promised. A pod with a
-// claim elsewhere stays out: its own node is coming.
+// besideRefuses gives the reason why a running node has no room for the pod beside what others are
+// promised. A pod with a claim elsewhere stays out: its own node is coming.
 func (j *judgement) besideRefuses(own *Claim, n *Node) reason {
-	if !j.hasRoom(n, priority(j.Pod)) {
+	if !j.hasRoom(n, corev1helpers.PodPriority(j.Pod)) {
 		return noRoom()
 	}
 	if r := j.crowded(n); r != nil {
@@ -82,9 +84,9 @@ func (j *judgement) besideRefuses(own *Claim, n *Node) reason {
 	return reason{}
 }
 
-// promiseBeside promises the pod room on a running node on which others wait for theirs, and passes that node alone. Without
-// a promise of its own, the next pod would be judged by a view that has not seen this one bound yet, and both together would
-// take promised room.
+// promiseBeside promises the pod room on a running node on which others wait for theirs, and passes
+// that node alone. Without a promise of its own, the next pod would be judged by a view that has
+// not seen this one bound yet, and both together would take promised room.
 func (j *judgement) promiseBeside(n *Node) Decision {
 	displaced := j.displace(n)
 	own := j.promise(n)
@@ -98,7 +100,8 @@ func noRoom() reason { return reason{text: "room is promised to other waiting po
 
 func crowd(r *fit.Refusal) reason { return reason{text: "among the waiting pods: " + r.Message} }
 
-// holds reports whether the pod has room of its own on the node: its claim, or a nomination, which Used counts already.
+// holds reports whether the pod has room of its own on the node: its claim, or a nomination, which
+// Used counts already.
 func holds(pod *corev1.Pod, own *Claim, n *Node) bool {
 	return own != nil && own.Node == n.Name || pod.Status.NominatedNodeName == string(n.Name)
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// A scheduler that was told that a pod's node takes it binds the pod there, whatever is decided until the bind is seen. Would another pod be
-// promised that room, it would lose it again, and wait for a second node.
+// A scheduler that was told that a pod's node takes it binds the pod there, whatever is decided
+// until the bind is seen. Would another pod be promised that room, it would lose it again, and wait
+// for a second node.
 func TestAPodThatIsBeingBoundKeepsItsRoom(t *testing.T) {
 	old, young := pod("old", asking("cpu", "2")), pod("young", asking("cpu", "2"))
 	high := pod("high", asking("cpu", "2"), withPriority(10))
@@ -24,16 +25,21 @@ func TestAPodThatIsBeingBoundKeepsItsRoom(t *testing.T) {
 		displaced []types.UID
 	}{
 		"nobody is being bound: the youngest gives way": {verdict: PassClaimed, displaced: []types.UID{"young"}},
-		"the youngest is: the other one gives way":      {then: []func(*Ledger){pass(young, running("c"))}, verdict: PassClaimed, displaced: []types.UID{"old"}},
-		"both are: nobody gives way":                    {then: []func(*Ledger){pass(young, running("c")), pass(old, running("c"))}, verdict: Started},
+		"the youngest is: the other one gives way": {then: []func(*Ledger){pass(young, running("c"))},
+			verdict: PassClaimed, displaced: []types.UID{"old"}},
+		"both are: nobody gives way": {then: []func(*Ledger){pass(young, running("c")),
+			pass(old, running("c"))}, verdict: Started},
 		"the bind failed and its node is full since": {
-			then: []func(*Ledger){pass(young, running("c")), pass(young, standby("d"))}, verdict: PassClaimed, displaced: []types.UID{"young"},
+			then: []func(*Ledger){pass(young, running("c")), pass(young, standby("d"))}, verdict: PassClaimed,
+			displaced: []types.UID{"young"},
 		},
 		"both are on their way through a slow PreBind": {
-			then: []func(*Ledger){func(l *Ledger) { l.Nominated("old", "c", nothing) }, func(l *Ledger) { l.Nominated("young", "c", nothing) }},
+			then: []func(*Ledger){func(l *Ledger) { l.Nominated("old", "c", nothing) },
+				func(l *Ledger) { l.Nominated("young", "c", nothing) }},
 			node: running("c", holding(old), holding(young)), verdict: Started,
 		},
-		"one is bound, and its claim is about to end": {node: running("c", holding(young)), verdict: PassClaimed, displaced: []types.UID{"old"}},
+		"one is bound, and its claim is about to end": {node: running("c", holding(young)), verdict: PassClaimed,
+			displaced: []types.UID{"old"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, n := NewLedger(), c.node
@@ -47,14 +53,15 @@ func TestAPodThatIsBeingBoundKeepsItsRoom(t *testing.T) {
 			}
 			d := l.Decide(ask(high, n, standby("d")), epoch())
 			if d.Verdict != c.verdict {
-				t.Errorf("verdict %s (%s), want %s", d.Verdict, d.Reason, c.verdict)
+				t.Errorf("verdict %s (%q), want %s", d.Verdict, d.Refused, c.verdict)
 			}
 			wantDiff(t, "displaced", podsOf(d.Displaced), c.displaced)
 		})
 	}
 }
 
-// Where a stranger takes room, the pod that is being bound is there all the same: whoever still waits has to go, even of higher priority.
+// Where a stranger takes room, the pod that is being bound is there all the same: a pod that still
+// waits loses its claim, even one of higher priority.
 func TestSqueezeSparesThePodThatIsBeingBound(t *testing.T) {
 	l, low, high := NewLedger(), pod("low", asking("cpu", "2")), pod("high", asking("cpu", "2"), withPriority(10))
 	claimedInTurn(t, l, standby("c"), low, high)
@@ -65,7 +72,8 @@ func TestSqueezeSparesThePodThatIsBeingBound(t *testing.T) {
 	wantDiff(t, "squeezed out", podsOf(l.Squeeze(at(running("c", using("cpu", "1"))), epoch())), []types.UID{"high"})
 }
 
-// What a pod takes up is seen and its claim ended in one: a decision in between would count it twice or not at all.
+// What a pod takes up is seen and its claim ended in one: a decision in between would count it
+// twice or not at all.
 func TestSettlingIsOneStep(t *testing.T) {
 	for name, settle := range map[string]func(l *Ledger, count func()){
 		"bound":     func(l *Ledger, count func()) { l.Settle("a", "c", epoch(), count) },

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
@@ -17,20 +16,9 @@ func (l *Ledger) Rest(node v1alpha1.NodeName, until time.Time) {
 	l.resting[node] = until
 }
 
-// blame lets the owner back off. Pods of one owner that are overdue together are one failure, not many.
-func (l *Ledger) blame(owner types.UID, now time.Time) {
-	step := futileFirst
-	if b, ok := l.futile[owner]; ok {
-		if now.Before(b.until) {
-			return
-		}
-		step = min(2*b.step, futileMost)
-	}
-	l.futile[owner] = backoff{until: now.Add(step), step: step}
-}
-
-// HeldBack returns why no node may be started for the pod, and until when; "" where one may. Unlike a node that
-// backs off, this holds the pod itself back: an instance launched for it would be another start for nothing.
+// HeldBack returns why no node may be started for the pod, and until when; "" where one may. Unlike
+// a node that backs off, this holds the pod itself back: an instance launched for it would be
+// another start for nothing.
 func (l *Ledger) HeldBack(pod *corev1.Pod, now time.Time) (why string, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,15 +27,17 @@ func (l *Ledger) HeldBack(pod *corev1.Pod, now time.Time) (why string, until tim
 
 // heldBack is HeldBack. The caller holds mu.
 func (l *Ledger) heldBack(pod *corev1.Pod, now time.Time) (why string, until time.Time) {
-	b, ok := l.futile[ownerOf(pod)]
-	if !ok || !now.Before(b.until) {
-		return "", time.Time{}
+	owner := ownerOf(pod)
+	until = l.futile.until(owner, now)
+	if until.IsZero() {
+		return "", until
 	}
-	return "the last node started for this pod did not take it; not starting another for " + b.step.String(), b.until
+	step := l.futile.After(l.futile.byKey[owner].failures)
+	return "the last node started for this pod did not take it; not starting another for " + step.String(), until
 }
 
-// UsedUp returns why the node may not be started because its pool's start budget is used up, and until when; ""
-// where it may.
+// UsedUp returns why the node may not be started because its pool's start budget is used up, and
+// until when; "" where it may.
 func (l *Ledger) UsedUp(n *Node, now time.Time) (why string, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,10 +48,11 @@ func (l *Ledger) UsedUp(n *Node, now time.Time) (why string, until time.Time) {
 	return reason{pool: n.Pool, text: usedUp(n)}.String(), until
 }
 
-// Missed reports whether some pod, claimed or not, was refused shortly before the given moment and has not been asked
-// about since. A claimed one counts from when its node runs: before, the refusal was right. If
-// that is the moment at which our view of the cluster opened up, the scheduler's view may have opened before: then it has
-// asked already, was refused, and in a quiet cluster never asks again.
+// Missed reports whether some pod, claimed or not, was refused shortly before the given moment and
+// has not been asked about since. A claimed one counts from when its node runs: before, the refusal
+// was right. If that is the moment at which our view of the cluster opened up, the scheduler's view
+// may have opened before: then it has asked already, was refused, and in a quiet cluster never asks
+// again.
 func (l *Ledger) Missed(opened time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,14 +73,14 @@ func missedAt(asked, opened time.Time) bool {
 	return asked.Before(opened) && opened.Sub(asked) < missedWindow
 }
 
-// refusedRunning reports whether the pod was last refused although its node ran: a taint or a cordon kept it closed.
-// Unasked knows of pods that were not asked about since their node runs.
+// refusedRunning reports whether the pod was last refused although its node ran: a taint or a
+// cordon kept it closed. Unasked knows of pods that were not asked about since their node runs.
 func (c *Claim) refusedRunning() bool {
 	return !c.RunningSince.IsZero() && c.LastAsked.After(c.RunningSince) && !c.passed
 }
 
-// ForgetRefused forgets the pods that were last refused before the given time: no Missed asks about them any more, and a pod
-// that our watch never showed has no event by which it would be forgotten.
+// ForgetRefused forgets the pods that were last refused before the given time: no Missed asks about
+// them any more, and a pod that our watch never showed has no event by which it would be forgotten.
 func (l *Ledger) ForgetRefused(before time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,21 +92,15 @@ func (l *Ledger) ForgetRefused(before time.Time) {
 	}
 }
 
-// Expired reports whether a back-off (of a pod, a node or an offering) or a used-up budget has ended since it was last asked. Pods that it kept waiting are
-// tried again only if something happens in the cluster.
+// Expired reports whether a back-off (of a pod, a node or an offering) or a used-up budget has
+// ended since it was last asked. Pods that it kept waiting are tried again only if something
+// happens in the cluster.
 func (l *Ledger) Expired(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ended := l.refilled(now)
-	for owner, b := range l.futile {
-		switch {
-		case now.Sub(b.until) > 2*futileMost:
-			delete(l.futile, owner)
-		case !b.over && !now.Before(b.until):
-			b.over, ended = true, true
-			l.futile[owner] = b
-		}
-	}
+	ended := l.rested(now)
+	ended = l.scarce.ended(now) || ended
+	ended = l.futile.ended(now) || ended
 	for pool, until := range l.limited {
 		if !now.Before(until) {
 			delete(l.limited, pool)
@@ -142,16 +127,19 @@ func (l *Ledger) ForgetPool(pool v1alpha1.PoolName) {
 	delete(l.ready, pool)
 }
 
-// Rebudget tells the ledger that the pool was changed, maybe its start budget: pods that the old one kept waiting are to be tried again.
+// Rebudget tells the ledger that the pool was changed, maybe its start budget: pods that the old
+// one kept waiting are to be tried again.
 func (l *Ledger) Rebudget(pool v1alpha1.PoolName, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if until, ok := l.limited[pool]; ok && now.Before(until) {
-		l.limited[pool] = now // Expired tells of it once; where the budget is still used up, the next ask limits the pool again
+		// Expired tells of it once; where the budget is still used up, the next ask limits the pool again
+		l.limited[pool] = now
 	}
 }
 
-// budgetLeft reports whether the pool may start one more node, and until when it may not. The caller holds mu.
+// budgetLeft reports whether the pool may start one more node, and until when it may not. The
+// caller holds mu.
 func (l *Ledger) budgetLeft(n *Node, now time.Time) (time.Time, bool) {
 	recent := slices.DeleteFunc(l.starts[n.Pool], func(t time.Time) bool { return now.Sub(t) >= BudgetWindow })
 	l.starts[n.Pool] = recent

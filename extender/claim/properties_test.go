@@ -10,12 +10,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// world plays a cluster beside a ledger: it applies what the ledger decides and checks the invariants after each step.
+// world plays a cluster beside a ledger: it applies what the ledger decides and checks the
+// invariants after each step.
 type world struct {
 	t      testing.TB
 	ledger *Ledger
@@ -36,9 +38,11 @@ const (
 )
 
 func newWorld(t testing.TB) *world {
-	w := &world{t: t, ledger: NewLedger(), now: epoch(), bound: map[v1alpha1.NodeName][]*corev1.Pod{}, starts: map[v1alpha1.PoolName][]time.Time{}}
+	w := &world{t: t, ledger: NewLedger(), now: epoch(), bound: map[v1alpha1.NodeName][]*corev1.Pod{},
+		starts: map[v1alpha1.PoolName][]time.Time{}}
 	for i := range worldNodes {
-		w.nodes = append(w.nodes, standby(fmt.Sprintf("n%d", i), inPool(v1alpha1.PoolName(fmt.Sprintf("p%d", i%2)), int32(i%3)), budgetOf(worldBudget)))
+		w.nodes = append(w.nodes, standby(fmt.Sprintf("n%d", i), inPool(v1alpha1.PoolName(fmt.Sprintf("p%d", i%2)),
+			int32(i%3)), budgetOf(worldBudget)))
 	}
 	for i := range worldPods {
 		p := pod(fmt.Sprintf("pod%d", i), asking("cpu", fmt.Sprintf("%dm", 500+700*(i%5))), withPriority(int32(i%2)))
@@ -54,7 +58,8 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// step takes one byte of fate. It returns the world's own view of what happened, for the failure's message.
+// step takes one byte of fate. It returns the world's own view of what happened, for the failure's
+// message.
 func (w *world) step(fate byte) {
 	n := w.nodes[int(fate>>4)%len(w.nodes)]
 	p := w.pods[int(fate>>4)%len(w.pods)]
@@ -94,7 +99,10 @@ func (w *world) step(fate byte) {
 	case 15:
 		w.ledger.Release(p.UID, "", w.now)
 		w.unbind(p)
-		w.bound[n.Name] = slices.DeleteFunc(w.bound[n.Name], func(o *corev1.Pod) bool { return strings.HasPrefix(o.Name, "thief") })
+		w.bound[n.Name] = slices.DeleteFunc(w.bound[n.Name], func(o *corev1.Pod) bool {
+			return strings.HasPrefix(o.Name,
+				"thief")
+		})
 		w.recount(n.Name)
 		w.logf("deleted %s", p.Name)
 	}
@@ -119,11 +127,19 @@ func (w *world) replace(n *Node) {
 	w.nodes[i] = n
 }
 
-// candidates are the nodes that the pod fits in-tree, as kube-scheduler would find them: it knows of no claims.
+// takes reports whether the pod fits the node as it will run.
+func (w *world) takes(n *Node, p *corev1.Pod) bool {
+	all := worldOf(w.nodes...)()
+	all.Nodes[slices.Index(w.nodes, n)] = &n.Node
+	return all.View(fit.NewPod(p, n.Defaults)).Fits(&n.Node) == nil
+}
+
+// candidates are the nodes that the pod fits in-tree, as kube-scheduler would find them: it knows
+// of no claims.
 func (w *world) candidates(p *corev1.Pod) []*Node {
 	var out []*Node
 	for _, n := range w.nodes {
-		if fit.Fits(fit.NewPod(p, n.Defaults), &n.Node, worldOf(w.nodes...)()) == nil {
+		if w.takes(n, p) {
 			out = append(out, n)
 		}
 	}
@@ -141,23 +157,24 @@ func (w *world) ask(p *corev1.Pod) {
 		return Ask{Pod: p, Nodes: candidates, World: worldOf(w.nodes...)}
 	}
 	first := w.ledger.Decide(question(), w.now)
-	w.logf("ask %s: %s nodes %v start %q reason %q displaced %v", p.Name, first.Verdict, first.Nodes, first.Start, first.Reason, podsOf(first.Displaced))
-	if len(first.Nodes) == 0 && first.Claim == nil && first.Reason == "" {
+	w.logf("ask %s: %s nodes %v start %q refused %q displaced %v",
+		p.Name, first.Verdict, first.Nodes, startedBy(first), first.Refused, podsOf(first.Displaced))
+	if len(candidates) > 0 && len(first.Nodes) == 0 && first.Claim == nil && len(first.Refused) == 0 {
 		w.fail("pod %s neither passed nor promised nor given a reason", p.Name)
 	}
-	if had && (first.Claim != nil && first.Claim.Node != before.Node || first.Start != "") {
+	if had && (first.Claim != nil && first.Claim.Node != before.Node || startedBy(first) != "") {
 		w.fail("claim of %s moved from %s by asking", p.Name, before.Node)
 	}
 	w.gaveWay(p, first)
 	w.spent(first)
 	if first.Verdict == Reclaimed {
-		w.turn(w.node(first.Start), v1alpha1.StateStopping, v1alpha1.StateRunning)
-		w.place(p, first.Start)
+		w.turn(w.node(first.Claim.Node), v1alpha1.StateStopping, v1alpha1.StateRunning)
+		w.place(p, first.Claim.Node)
 		return
 	}
 	again := w.ledger.Decide(question(), w.now)
-	if again.Start != "" || len(again.Displaced) > 0 {
-		w.fail("pod %s starts a second node, %q, and displaces %v", p.Name, again.Start, podsOf(again.Displaced))
+	if startedBy(again) != "" || len(again.Displaced) > 0 {
+		w.fail("pod %s starts a second node, %q, and displaces %v", p.Name, startedBy(again), podsOf(again.Displaced))
 	}
 	wantDiff(w.t, "told the second time", again.Refused, first.Refused)
 	wantDiff(w.t, "nodes the second time", again.Nodes, first.Nodes)
@@ -186,8 +203,9 @@ func (w *world) node(name v1alpha1.NodeName) *Node {
 func (w *world) gaveWay(p *corev1.Pod, d Decision) {
 	for i := range d.Displaced {
 		c := &d.Displaced[i]
-		if c.Priority >= priority(p) || w.ledger.HasClaim(c.Pod) {
-			w.fail("pod %s of priority %d displaced %s of %d, whose claim stands: %v", p.Name, priority(p), c.Pod, c.Priority, w.ledger.HasClaim(c.Pod))
+		if c.Priority >= corev1helpers.PodPriority(p) || w.ledger.HasClaim(c.Pod) {
+			w.fail("pod %s of priority %d displaced %s of %d, whose claim stands: %v",
+				p.Name, corev1helpers.PodPriority(p), c.Pod, c.Priority, w.ledger.HasClaim(c.Pod))
 		}
 	}
 }
@@ -216,7 +234,8 @@ func (w *world) intrude(n *Node) {
 	w.place(thief, n.Name)
 }
 
-// nominate sends a claimed pod on its way to its running node: it counts as Used there, and later arrives or not.
+// nominate sends a claimed pod on its way to its running node: it counts as Used there, and later
+// arrives or not.
 func (w *world) nominate(p *corev1.Pod) {
 	c, ok := w.ledger.Of(p.UID)
 	if !ok || w.node(c.Node).State != v1alpha1.StateRunning {
@@ -227,8 +246,8 @@ func (w *world) nominate(p *corev1.Pod) {
 	w.logf("nominated %s to %s and back", p.Name, c.Node)
 }
 
-// adopt reads a claim from an annotation, which may be older than everything else. One whose pods keep apart is none
-// that a ledger would have published.
+// adopt reads a claim from an annotation, which may be older than everything else. One whose pods
+// keep apart is none that a ledger would have published.
 func (w *world) adopt(p *corev1.Pod, n *Node) {
 	if w.isBound(p) || p.Spec.Affinity != nil {
 		return
@@ -236,7 +255,8 @@ func (w *world) adopt(p *corev1.Pod, n *Node) {
 	w.logf("adopt %s on %s: %v", p.Name, n.Name, w.ledger.Adopt(p, at(n), w.now))
 }
 
-// place binds the pod. Claims that have no room beside it end, as they do when the view sees the binding.
+// place binds the pod. Claims that have no room beside it end, as they do when the view sees the
+// binding.
 func (w *world) place(p *corev1.Pod, name v1alpha1.NodeName) {
 	w.ledger.Release(p.UID, name, w.now)
 	w.bound[name] = append(w.bound[name], p)
@@ -277,8 +297,8 @@ func (w *world) fail(format string, args ...any) {
 	w.t.Fatalf(format+"\nafter: %v", append(args, w.log)...)
 }
 
-// check holds the invariants of docs: claims never exceed the room, no pod has two, no bound pod has one, and the two
-// indexes of the ledger tell the same.
+// check holds the invariants of docs: claims never exceed the room, no pod has two, no bound pod
+// has one, and the two indexes of the ledger tell the same.
 func (w *world) check() {
 	w.t.Helper()
 	seen := map[types.UID]v1alpha1.NodeName{}
@@ -332,7 +352,8 @@ func TestInvariantsHoldOverRandomLives(t *testing.T) {
 	}
 	// A life in which these never happen would prove nothing of them.
 	for _, what := range []string{
-		": pass ", "pass-claimed", ": joined", ": started", ": reclaimed", ": waiting", "squeezed out [pod", "overdue [pod", "expired true", ": false",
+		": pass ", "pass-claimed", ": joined", ": started", ": reclaimed", ": waiting", "squeezed out [pod", "overdue [pod",
+		"expired true", ": false",
 		": true", "nominated", "start budget of 4", "among the waiting pods", "displaced [pod",
 	} {
 		if !strings.Contains(lived, what) {
@@ -353,11 +374,13 @@ func FuzzInvariants(f *testing.F) {
 	})
 }
 
-// However the candidates are ordered, the decision is the same: the ledger looks at maps and slices, and neither decides.
+// However the candidates are ordered, the decision is the same: the ledger looks at maps and
+// slices, and neither decides.
 func TestDecideDoesNotDependOnTheOrderOfCandidates(t *testing.T) {
 	nodes := func() []*Node {
 		return []*Node{
-			standby("a", keptBackFor("x")), standby("b", unavailableUntil(epoch().Add(time.Hour))), standby("c"), standby("d"), standby("e", inPool("q", 10)),
+			standby("a", keptBackFor("x")), standby("b", unavailableUntil(epoch().Add(time.Hour))), standby("c"), standby("d"),
+			standby("e", inPool("q", 10)),
 			starting("f", using("cpu", "4")), ours("g", v1alpha1.StateStopping), foreign("h", cordoned),
 			foreign("i", tainted("gpu", corev1.TaintEffectNoSchedule)), running("j", cordoned),
 		}
@@ -374,7 +397,8 @@ func TestDecideDoesNotDependOnTheOrderOfCandidates(t *testing.T) {
 	}
 }
 
-// Five pods of 2.5 cpu need five nodes of 4 cpu, although their sum would fit four; and no node is started twice.
+// Five pods of 2.5 cpu need five nodes of 4 cpu, although their sum would fit four; and no node is
+// started twice.
 func TestABurstStartsAsManyNodesAsItNeeds(t *testing.T) {
 	for name, c := range map[string]struct {
 		pods, want int
@@ -394,11 +418,12 @@ func TestABurstStartsAsManyNodesAsItNeeds(t *testing.T) {
 			started := map[v1alpha1.NodeName]bool{}
 			for i := range c.pods {
 				d := l.Decide(ask(pod(fmt.Sprint(i), asking("cpu", c.cpu)), nodes...), epoch())
-				if d.Start != "" && started[d.Start] {
-					t.Errorf("node %s started twice", d.Start)
+				node := startedBy(d)
+				if node != "" && started[node] {
+					t.Errorf("node %s started twice", node)
 				}
-				if d.Start != "" {
-					started[d.Start] = true
+				if node != "" {
+					started[node] = true
 				}
 			}
 			if len(started) != c.want {

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/fit"
 )
 
 // How the pods that pull images and their containers are named.
@@ -25,7 +26,7 @@ type Namespace string
 // finished one, and one that pulls images.
 func Counts(pod *corev1.Pod, ours Namespace) bool {
 	return !ownedByDaemonSet(pod) && !Pulls(pod, ours) && pod.Annotations[corev1.MirrorPodAnnotationKey] == "" &&
-		pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+		!fit.Finished(pod)
 }
 
 // Pulls reports whether the pod is one of those that make a kubelet pull images. A label alone

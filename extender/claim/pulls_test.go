@@ -17,7 +17,8 @@ func pullPod(change ...func(*corev1.Pod)) *corev1.Pod {
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "c"}},
 		},
 		Spec: corev1.PodSpec{NodeName: "c", Containers: []corev1.Container{
-			{Name: "image-0", Command: []string{v1alpha1.NoSuchCommand}}, {Name: "image-1", Command: []string{v1alpha1.NoSuchCommand}},
+			{Name: "image-0", Command: []string{v1alpha1.NoSuchCommand}}, {Name: "image-1",
+				Command: []string{v1alpha1.NoSuchCommand}},
 		}},
 	}
 	for _, f := range change {
@@ -57,12 +58,16 @@ func TestPodsThatPullImagesDoNotCount(t *testing.T) {
 		"under the name of another set": {func(p *corev1.Pod) { p.Name = "stratos-pull-i-c-ffff-0" }, true},
 		"under a name without a number": {func(p *corev1.Pod) { p.Name = "stratos-pull-i-c-0a1b-x" }, true},
 		"with a command of its own":     {func(p *corev1.Pod) { p.Spec.Containers[1].Command = []string{"sh"} }, true},
-		"with another command before":   {func(p *corev1.Pod) { p.Spec.Containers[1].Command = []string{"sh", v1alpha1.NoSuchCommand} }, true},
+		"with another command before": {func(p *corev1.Pod) {
+			p.Spec.Containers[1].Command = []string{"sh",
+				v1alpha1.NoSuchCommand}
+		}, true},
 		"with none of our containers": {func(p *corev1.Pod) {
 			p.Spec.Containers = []corev1.Container{{Name: "app", Command: []string{v1alpha1.NoSuchCommand}}}
 		}, true},
 		"only a label on a pod that does work": {func(p *corev1.Pod) {
-			*p = corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "stratos", Name: "web", Labels: p.Labels}, Spec: corev1.PodSpec{NodeName: "c"}}
+			*p = corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "stratos", Name: "web", Labels: p.Labels},
+				Spec: corev1.PodSpec{NodeName: "c"}}
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,8 +7,9 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// reason is why a node refuses; pool is set where the reason speaks for the node's pool. It is made for thousands of nodes and put into
-// words for few, so text and detail, which follows it, are strings that exist already.
+// reason is why a node refuses; pool is set where the reason speaks for the node's pool. It is made
+// for thousands of nodes and put into words for few, so text and detail, which follows it, are
+// strings that exist already.
 type reason struct {
 	pool         v1alpha1.PoolName
 	text, detail string
@@ -21,11 +22,12 @@ func (r reason) String() string {
 	return "pool " + string(r.pool) + ": " + r.text + r.detail
 }
 
-// refusals are reasons, each with the first node by name that it holds for. They are put into words at the end: of
-// thousands of candidates most have the same reason.
+// refusals are reasons, each with the first node by name that it holds for. They are put into words
+// at the end: of thousands of candidates most have the same reason.
 type refusals struct {
 	first map[reason]v1alpha1.NodeName
-	// last is the reason that was added last, and lastFirst the first node that it holds for: looked at before the map.
+	// last is the reason that was added last, and lastFirst the first node that it holds for: looked
+	// at before the map.
 	last      reason
 	lastFirst v1alpha1.NodeName
 }
@@ -52,8 +54,9 @@ func (r *refusals) one() map[v1alpha1.NodeName]string {
 	return out
 }
 
-// orAny adds a reason that holds for the pod as a whole, at the first candidate that could be started: on an ordinary
-// node it would read as that node's own. Where there is no such candidate, the pod's event alone tells it.
+// orAny adds a reason that holds for the pod as a whole, at the first candidate that could be
+// started: on an ordinary node it would read as that node's own. Where there is no such candidate,
+// the pod's event alone tells it.
 func (r *refusals) orAny(ask Ask, why string) map[v1alpha1.NodeName]string {
 	out := r.one()
 	first := v1alpha1.NodeName("")
@@ -68,7 +71,8 @@ func (r *refusals) orAny(ask Ask, why string) map[v1alpha1.NodeName]string {
 	return out
 }
 
-// String lists the reasons, sorted. It does not count nodes: a count that moves would make each attempt a write to the pod.
+// String lists the reasons, sorted. It does not count nodes: a count that moves would make each
+// attempt a write to the pod.
 func (r *refusals) String() string {
 	words := make([]string, 0, len(r.first))
 	for why := range r.first {

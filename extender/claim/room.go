@@ -11,12 +11,13 @@ import (
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// Squeeze ends the claims on a running node for which there is no room any more, because pods that nobody promised it
-// to took it: the lowest priority and the youngest first, and last those whose pods are being bound. It returns them sorted, for their
-// pods to be placed anew. look gives the node as it is now, nil if it is gone: as it was a moment ago it may hold a pod whose room was
-// promised since. A pod that is pushed off for the second time has had two starts for nothing. That is
-// held against its owner like any futile start: a pod that fits our nodes only in our view of them
-// would wake one after the other.
+// Squeeze ends the claims on a running node for which there is no room any more, because pods that
+// nobody promised it to took it: the lowest priority and the youngest first, and last those whose
+// pods are being bound. It returns them sorted, for their pods to be placed anew. look gives the
+// node as it is now, nil if it is gone: as it was a moment ago it may hold a pod whose room was
+// promised since. A pod that is pushed off for the second time has had two starts for nothing. That
+// is held against its owner like any futile start: a pod that fits our nodes only in our view of
+// them would wake one after the other.
 func (l *Ledger) Squeeze(look func() *Node, now time.Time) []Claim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,7 +40,7 @@ func (l *Ledger) Squeeze(look func() *Node, now time.Time) []Claim {
 // push takes in that a claim is pushed off its node.
 func (l *Ledger) push(c Claim, now time.Time) {
 	if l.pushed[c.Pod] {
-		l.blame(c.owner, now)
+		l.futile.fail(c.owner, now)
 		l.pushedOff = append(l.pushedOff, c)
 	}
 	l.pushed[c.Pod] = true
@@ -74,14 +75,16 @@ func (l *Ledger) squeezed(n *Node) (Claim, bool) {
 	return slices.MaxFunc(standing, yieldsFirst), true
 }
 
-// counted reports whether the node's Used holds the claimed pod already: it is on its way there, or bound and the claim
-// is about to end. The view places a pod before it tells the ledger, and other events may come in between.
+// counted reports whether the node's Used holds the claimed pod already: it is on its way there, or
+// bound and the claim is about to end. The view places a pod before it tells the ledger, and other
+// events may come in between.
 func (c *Claim) counted(n *fit.Node) bool {
 	return c.nominated || slices.ContainsFunc(n.Pods, func(p *fit.Placed) bool { return p.UID == c.Pod })
 }
 
-// givesWay reports whether a pod of the given priority may take the claimed room. While the claimed pod is being bound it may not: the
-// pod would be there all the same, and the other one be promised room that is not.
+// givesWay reports whether a pod of the given priority may take the claimed room. While the claimed
+// pod is being bound it may not: the pod would be there all the same, and the other one be promised
+// room that is not.
 func (c *Claim) givesWay(priority int32) bool { return c.Priority < priority && !c.passed }
 
 // yieldsFirst orders claims by who gives way: the higher in this order the sooner.
@@ -101,12 +104,16 @@ func yieldsFirst(a, b Claim) int {
 	return strings.Compare(string(a.Pod), string(b.Pod))
 }
 
-// taken is what a pod of the given priority finds taken on a node: what is used, and the claims of other pods that do not give way to it.
-// It is the caller's to read only.
+// taken is what a pod of the given priority finds taken on a node: what is used, and the claims of
+// other pods that do not give way to it. It is the caller's to read only.
 func (l *Ledger) taken(n *Node, pod types.UID, priority int32) (fit.Resources, []fit.HostPort) {
 	taken, ports := n.Used, n.Ports
+	claims := l.on(n.Name)
+	if len(claims) == 0 { // of most nodes: this is asked twice of each of thousands
+		return taken, ports
+	}
 	owned := taken.Scalar == nil // whether taken may be added to
-	for uid, c := range l.on(n.Name) {
+	for uid, c := range claims {
 		if uid == pod || c.givesWay(priority) || c.counted(&n.Node) {
 			continue
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// TestDevicesAreForPodsThatAskForThem: which of two standby nodes is started. The one with devices is
-// first by name and has less left beside the pod.
+// TestDevicesAreForPodsThatAskForThem: which of two standby nodes is started. The one with devices
+// is first by name and has less left beside the pod.
 func TestDevicesAreForPodsThatAskForThem(t *testing.T) {
 	gpu := offering("cpu", "2", "memory", "8Gi", "pods", "110", "example.com/gpu", "2")
 	for name, c := range map[string]struct {
@@ -19,25 +19,29 @@ func TestDevicesAreForPodsThatAskForThem(t *testing.T) {
 		want v1alpha1.NodeName
 	}{
 		"a pod that asks for none": {pod("x"), standby("a", gpu), standby("b"), "b"},
-		"a pod that asks for one":  {pod("x", asking("cpu", "1", "example.com/gpu", "1")), standby("a", gpu), standby("b"), "a"},
-		"it fits on no other":      {pod("x"), standby("a", gpu), standby("b", offering("cpu", "500m", "pods", "110")), "a"},
-		"the heavier pool has it":  {pod("x"), standby("a", gpu, inPool("q", 20)), standby("b"), "a"},
+		"a pod that asks for one": {pod("x", asking("cpu", "1", "example.com/gpu", "1")), standby("a", gpu), standby("b"),
+			"a"},
+		"it fits on no other":     {pod("x"), standby("a", gpu), standby("b", offering("cpu", "500m", "pods", "110")), "a"},
+		"the heavier pool has it": {pod("x"), standby("a", gpu, inPool("q", 20)), standby("b"), "a"},
 		"both have one": {
-			pod("x"), standby("a", gpu), standby("b", offering("cpu", "8", "memory", "8Gi", "pods", "110", "example.com/gpu", "1")), "a",
+			pod("x"), standby("a", gpu), standby("b", offering("cpu", "8", "memory", "8Gi", "pods", "110", "example.com/gpu",
+				"1")), "a",
 		},
 		"two kinds of them": {
-			pod("x", asking("cpu", "1", "example.com/gpu", "1")), standby("a", offering("cpu", "2", "pods", "110", "example.com/gpu", "1", "example.com/nic", "1")),
+			pod("x", asking("cpu", "1", "example.com/gpu", "1")), standby("a",
+				offering("cpu", "2", "pods", "110", "example.com/gpu", "1", "example.com/nic", "1")),
 			standby("b", offering("cpu", "4", "pods", "110", "example.com/gpu", "1")), "b",
 		},
-		"huge pages are none": {pod("x"), standby("a", offering("cpu", "2", "pods", "110", "hugepages-2Mi", "1Gi")), standby("b"), "a"},
+		"huge pages are none": {pod("x"), standby("a", offering("cpu", "2", "pods", "110", "hugepages-2Mi", "1Gi")),
+			standby("b"), "a"},
 		"nor is what is used up": {
 			pod("x"), standby("a", offering("cpu", "2", "pods", "110", "example.com/gpu", "0")), standby("b"), "a",
 		},
 		"draining nodes alike": {pod("x"), draining("a", gpu), draining("b"), "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if d := NewLedger().Decide(ask(c.pod, c.a, c.b), epoch()); d.Start != c.want {
-				t.Errorf("%s %q (%s), want %q", d.Verdict, d.Start, d.Reason, c.want)
+			if d := NewLedger().Decide(ask(c.pod, c.a, c.b), epoch()); startedBy(d) != c.want {
+				t.Errorf("%s %q (%q), want %q", d.Verdict, startedBy(d), d.Refused, c.want)
 			}
 		})
 	}
@@ -48,8 +52,8 @@ func draining(name string, change ...func(*Node)) *Node {
 	return ours(name, v1alpha1.StateStopping, append(change, func(n *Node) { n.Emptied = true })...)
 }
 
-// TestRoomFirst: node a runs, and all its room is promised to pods of low priority. Where does a pod of
-// high priority go, and who gives way?
+// TestRoomFirst: node a runs, and all its room is promised to pods of low priority. Where does a
+// pod of high priority go, and who gives way?
 func TestRoomFirst(t *testing.T) {
 	for name, c := range map[string]struct {
 		other     []*Node
@@ -64,7 +68,8 @@ func TestRoomFirst(t *testing.T) {
 		"a starting node with room":         {[]*Node{starting("b")}, true, Joined, "b", nil},
 		"a draining node":                   {[]*Node{draining("b")}, false, Reclaimed, "b", nil},
 		"a standby node: it is not started": {[]*Node{standby("b")}, false, PassClaimed, "a", []types.UID{"low-b", "low-a"}},
-		"a starting node without room":      {[]*Node{starting("b", using("cpu", "3"))}, false, PassClaimed, "a", []types.UID{"low-b", "low-a"}},
+		"a starting node without room": {[]*Node{starting("b", using("cpu", "3"))}, false, PassClaimed, "a",
+			[]types.UID{"low-b", "low-a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := NewLedger()
@@ -77,7 +82,7 @@ func TestRoomFirst(t *testing.T) {
 			high := pod("high", asking("cpu", "3"), withPriority(10))
 			d := l.Decide(ask(high, append(c.other, running("a"))...), epoch())
 			if d.Verdict != c.verdict {
-				t.Errorf("verdict %s (%s), want %s", d.Verdict, d.Reason, c.verdict)
+				t.Errorf("verdict %s (%q), want %s", d.Verdict, d.Refused, c.verdict)
 			}
 			claimOn(t, l, "high", c.on)
 			wantDiff(t, "displaced", podsOf(d.Displaced), c.displaced)

@@ -11,8 +11,8 @@ import (
 // Offering is what a cloud runs out of: instances of one type in one zone.
 type Offering struct{ Zone, Type string }
 
-// OfferingOf reads the offering off a Node's labels; the zero Offering where one of them is missing: about that nothing
-// is remembered, and the refused node rests alone.
+// OfferingOf reads the offering off a Node's labels; the zero Offering where one of them is
+// missing: about that nothing is remembered, and the refused node rests alone.
 func OfferingOf(labels map[string]string) Offering {
 	o := Offering{Zone: labels[corev1.LabelTopologyZone], Type: labels[corev1.LabelInstanceTypeStable]}
 	if o.Zone == "" || o.Type == "" {
@@ -25,30 +25,22 @@ const (
 	// scarceFirst and scarceMost bound how long an offering of which the cloud had none is left alone.
 	scarceFirst = 3 * time.Minute
 	scarceMost  = 30 * time.Minute
-	// RestAfterRefusal is how long one node is left alone whose start the cloud refused for a reason of its own that passes.
+	// RestAfterRefusal is how long one node is left alone whose start the cloud refused for a reason
+	// of its own that passes.
 	RestAfterRefusal = 10 * time.Second
 )
 
-// Scarce tells the ledger that the cloud had no instance of the offering: its nodes are promised to nobody for 3 min, doubling to 30.
-// Refusals of calls that were under way together are one. It returns until when the refused node itself is to rest: only until every view
-// shows what became of it, so that one success brings it back with the others.
+// Scarce tells the ledger that the cloud had no instance of the offering: its nodes are promised to
+// nobody for 3 min, doubling to 30. Refusals of calls that were under way together are one. It
+// returns until when the refused node itself is to rest: only until every view shows what became of
+// it, so that one success brings it back with the others.
 func (l *Ledger) Scarce(o Offering, now time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if o == (Offering{}) {
 		return now.Add(scarceFirst)
 	}
-	b, known := l.scarce[o]
-	switch {
-	case known && now.Before(b.until):
-		return now.Add(RestAfterRefusal)
-	case known:
-		b.step = min(2*b.step, scarceMost)
-	default:
-		b.step = scarceFirst
-	}
-	b.until, b.over = now.Add(b.step), false
-	l.scarce[o] = b
+	l.scarce.fail(o, now)
 	return now.Add(RestAfterRefusal)
 }
 
@@ -56,42 +48,19 @@ func (l *Ledger) Scarce(o Offering, now time.Time) time.Time {
 func (l *Ledger) Plenty(o Offering) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if b, known := l.scarce[o]; known && !b.over {
-		b.until = time.Time{} // Expired tells of it and forgets it: pods that the back-off kept waiting are to be tried again
-		l.scarce[o] = b
-		return
-	}
-	delete(l.scarce, o)
+	l.scarce.finish(o) // Expired tells of it: pods that the back-off kept waiting are to be tried again
 }
 
 // ScarceUntil is when the node's offering may be tried again; zero where it may be now.
 func (l *Ledger) ScarceUntil(o Offering, now time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.scarceUntil(o, now)
+	return l.scarce.until(o, now)
 }
 
-// scarceUntil is ScarceUntil for a caller that holds mu.
-func (l *Ledger) scarceUntil(o Offering, now time.Time) time.Time {
-	if b, known := l.scarce[o]; known && now.Before(b.until) {
-		return b.until
-	}
-	return time.Time{}
-}
-
-// refilled reports whether a back-off of an offering, or the rest of a node, has ended since it was last asked. The caller holds mu.
-func (l *Ledger) refilled(now time.Time) bool {
+// rested reports whether the rest of a node has ended since the last call. The caller holds mu.
+func (l *Ledger) rested(now time.Time) bool {
 	ended := false
-	for o, b := range l.scarce {
-		switch {
-		case b.until.IsZero(), now.Sub(b.until) > 2*scarceMost:
-			ended = ended || !b.over
-			delete(l.scarce, o)
-		case !b.over && !now.Before(b.until):
-			b.over, ended = true, true
-			l.scarce[o] = b // the step is remembered, so that the next refusal doubles it
-		}
-	}
 	for node, until := range l.resting {
 		if !now.Before(until) {
 			delete(l.resting, node)
@@ -103,11 +72,11 @@ func (l *Ledger) refilled(now time.Time) bool {
 
 // scarcity words why no node of the offering is started, "" where one may be.
 func (j *judgement) scarcity(n *Node) string {
-	if len(j.scarce) == 0 {
+	if len(j.scarce.byKey) == 0 {
 		return ""
 	}
 	o := OfferingOf(n.Labels)
-	if n.State != v1alpha1.StateStandby || j.asked[n.Name] || j.scarceUntil(o, j.now).IsZero() {
+	if n.State != v1alpha1.StateStandby || j.asked[n.Name] || j.scarce.until(o, j.now).IsZero() {
 		return ""
 	}
 	return "the cloud has no capacity for " + o.Type + " in " + o.Zone + " now"

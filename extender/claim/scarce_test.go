@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -24,15 +25,20 @@ func TestScarceOfferingsAreLeftAlone(t *testing.T) {
 		with  func(*Ledger)
 		want  Verdict
 	}{
-		"another node of that zone and type":        {node: offered("n", "a", "m5.large"), want: Unavailable},
-		"of another zone":                           {node: offered("n", "b", "m5.large"), want: Started},
-		"of another type":                           {node: offered("n", "a", "c5.large"), want: Started},
-		"of no zone and type that it says":          {node: standby("n"), want: Started},
-		"a moment before the back-off ends":         {node: offered("n", "a", "m5.large"), after: 3*time.Minute - time.Second, want: Unavailable},
-		"once the back-off has ended":               {node: offered("n", "a", "m5.large"), after: 3 * time.Minute, want: Started},
-		"refusals under way together do not add up": {node: offered("n", "a", "m5.large"), after: 3 * time.Minute, with: func(l *Ledger) { l.Scarce(here, epoch().Add(time.Second)) }, want: Started},
-		"the cloud had one in between":              {node: offered("n", "a", "m5.large"), with: func(l *Ledger) { l.Plenty(here) }, want: Started},
-		"one of another zone says nothing":          {node: offered("n", "a", "m5.large"), with: func(l *Ledger) { l.Plenty(Offering{Zone: "b", Type: "m5.large"}) }, want: Unavailable},
+		"another node of that zone and type": {node: offered("n", "a", "m5.large"), want: Unavailable},
+		"of another zone":                    {node: offered("n", "b", "m5.large"), want: Started},
+		"of another type":                    {node: offered("n", "a", "c5.large"), want: Started},
+		"of no zone and type that it says":   {node: standby("n"), want: Started},
+		"a moment before the back-off ends": {node: offered("n", "a", "m5.large"), after: 3*time.Minute - time.Second,
+			want: Unavailable},
+		"once the back-off has ended": {node: offered("n", "a", "m5.large"), after: 3 * time.Minute,
+			want: Started},
+		"refusals under way together do not add up": {node: offered("n", "a", "m5.large"), after: 3 * time.Minute,
+			with: func(l *Ledger) { l.Scarce(here, epoch().Add(time.Second)) }, want: Started},
+		"the cloud had one in between": {node: offered("n", "a", "m5.large"),
+			with: func(l *Ledger) { l.Plenty(here) }, want: Started},
+		"one of another zone says nothing": {node: offered("n", "a", "m5.large"),
+			with: func(l *Ledger) { l.Plenty(Offering{Zone: "b", Type: "m5.large"}) }, want: Unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := NewLedger()
@@ -42,10 +48,10 @@ func TestScarceOfferingsAreLeftAlone(t *testing.T) {
 			}
 			d := l.Decide(Ask{Pod: pod("x"), Nodes: []*Node{c.node}}, epoch().Add(c.after))
 			if d.Verdict != c.want {
-				t.Fatalf("%s (%s), want %s", d.Verdict, d.Reason, c.want)
+				t.Fatalf("%s (%q), want %s", d.Verdict, d.Refused, c.want)
 			}
-			if c.want == Unavailable && !strings.Contains(d.Reason, "no capacity for m5.large in a") {
-				t.Errorf("reason %q does not say what is missing where", d.Reason)
+			if c.want == Unavailable && !strings.Contains(fmt.Sprint(d.Refused), "no capacity for m5.large in a") {
+				t.Errorf("refused %q does not say what is missing where", d.Refused)
 			}
 		})
 	}
@@ -58,7 +64,7 @@ func TestScarceNodesThatStartGoOn(t *testing.T) {
 	n := offered("n", "a", "m5.large")
 	n.State = v1alpha1.StateStarting
 	if d := l.Decide(Ask{Pod: pod("x"), Nodes: []*Node{n}}, epoch()); d.Verdict != Joined {
-		t.Errorf("%s (%s), want a claim on the starting node", d.Verdict, d.Reason)
+		t.Errorf("%s (%q), want a claim on the starting node", d.Verdict, d.Refused)
 	}
 }
 

@@ -7,14 +7,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// happy is what /filter meets most: a pod with the two default tolerations, a node with no taint that matters.
+// happy is what /filter meets most: a pod with the two default tolerations, a node with no taint
+// that matters.
 func happy() (*corev1.Pod, []corev1.Taint, Resources, Resources) {
 	pod := podWith("p", nil, tolerating(
-		corev1.Toleration{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
-		corev1.Toleration{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+		corev1.Toleration{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists,
+			Effect: corev1.TaintEffectNoExecute},
+		corev1.Toleration{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists,
+			Effect: corev1.TaintEffectNoExecute},
 	), requesting("cpu", "500m", "memory", "1Gi", "nvidia.com/gpu", "1"))
 	taints := []corev1.Taint{{Key: "soft", Effect: corev1.TaintEffectPreferNoSchedule}}
-	return pod, taints, FromList(list("cpu", "8", "memory", "32Gi", "pods", "110", "nvidia.com/gpu", "4")), Requests(pod, nil)
+	return pod, taints, FromList(list("cpu", "8", "memory", "32Gi", "pods", "110", "nvidia.com/gpu", "4")),
+		Requests(pod, nil)
 }
 
 func TestConsentAllocatesNothing(t *testing.T) {
@@ -24,7 +28,7 @@ func TestConsentAllocatesNothing(t *testing.T) {
 	for name, f := range map[string]func() bool{
 		"Schedulable":     func() bool { return Schedulable(pod, taints, false) == nil },
 		"digest":          func() bool { return digest.Schedulable(taints, false) == nil },
-		"ToleratesAll":    func() bool { return ToleratesAll(pod, taints) },
+		"KeptOff":         func() bool { return KeptOff(pod, taints, false) == "" },
 		"Short":           func() bool { return left.Short(need) == "" },
 		"ResourcesRefuse": func() bool { return ResourcesRefuse(digest, node) == nil },
 		"PortsConflict":   func() bool { return !PortsConflict(digest.Ports, node.Ports) },
@@ -77,7 +81,8 @@ func BenchmarkViewFits(b *testing.B) {
 		}
 		w.Nodes = append(w.Nodes, node)
 	}
-	pod := NewPod(podWith("p", set("app", "web"), antiAffinity(term(hostname, selector("app", "web"))), spread(over(zone, 1, selector("app", "web")))), nil)
+	pod := NewPod(podWith("p", set("app", "web"), antiAffinity(term(hostname, selector("app", "web"))),
+		spread(over(zone, 1, selector("app", "web")))), nil)
 	b.ReportAllocs()
 	for b.Loop() {
 		view := w.View(pod)

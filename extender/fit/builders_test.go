@@ -32,7 +32,8 @@ func sidecar(pairs ...string) corev1.Container {
 }
 
 func containerPort(ip string, protocol corev1.Protocol, port int32) corev1.Container {
-	return corev1.Container{Ports: []corev1.ContainerPort{{HostIP: ip, Protocol: protocol, HostPort: port, ContainerPort: 80}}}
+	return corev1.Container{Ports: []corev1.ContainerPort{{HostIP: ip, Protocol: protocol, HostPort: port,
+		ContainerPort: 80}}}
 }
 
 // podWith builds a pod "default/<name>" with labels given as key, value pairs.

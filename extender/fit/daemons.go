@@ -12,7 +12,8 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// Daemon is a DaemonSet as nodes feel it: where its pods run, and what one takes. It is parsed once and immutable.
+// Daemon is a DaemonSet as nodes feel it: where its pods run, and what one takes. It is parsed once
+// and immutable.
 type Daemon struct {
 	UID types.UID
 	// Requests and Ports are those of one pod.
@@ -78,9 +79,10 @@ func RunningLabels(pool *v1alpha1.NodePool, node *corev1.Node) map[string]string
 	return labels
 }
 
-// Expect counts as used what the pods of the DaemonSets will take, one of each. present reports that
-// the pod is on the node already; nil is an empty node. A pod that has no room on the node even now
-// will not run there, so it takes nothing: a DaemonSet too large for a pool must not close it.
+// Expect counts as used what the pods of the DaemonSets will take, one of each. present reports
+// that the pod is on the node already; nil is an empty node. A pod that has no room on the node
+// even now will not run there, so it takes nothing: a DaemonSet too large for a pool must not close
+// it.
 func (n *Node) Expect(daemons []*Daemon, present func(set types.UID) bool) {
 	for _, d := range daemons {
 		if present != nil && present(d.UID) {

@@ -53,10 +53,11 @@ func TestWhatADaemonTakes(t *testing.T) {
 			r := limits("cpu", "400m")
 			s.Resources = &r
 		})}, cpu: 400},
-		"the containers' requests before that limit": {change: []func(*corev1.Pod){asking("cpu", "100m"), inPodSpec(func(s *corev1.PodSpec) {
-			r := limits("cpu", "400m")
-			s.Resources = &r
-		})}, cpu: 100},
+		"the containers' requests before that limit": {change: []func(*corev1.Pod){asking("cpu", "100m"),
+			inPodSpec(func(s *corev1.PodSpec) {
+				r := limits("cpu", "400m")
+				s.Resources = &r
+			})}, cpu: 100},
 		"a host port": {change: []func(*corev1.Pod){inPodSpec(func(s *corev1.PodSpec) {
 			s.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80}, {ContainerPort: 81, HostPort: 9100}}
 		})}, ports: []HostPort{{IP: "0.0.0.0", Protocol: "TCP", Port: 9100}}},
@@ -85,11 +86,13 @@ func TestWhatADaemonTakes(t *testing.T) {
 func TestRunsOn(t *testing.T) {
 	keepsOff := func(key string, values ...string) func(*corev1.Pod) {
 		return inPodSpec(func(s *corev1.PodSpec) {
-			s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
-					{Key: key, Operator: corev1.NodeSelectorOpNotIn, Values: values},
-				}}},
-			}}}
+			s.Affinity = &corev1.Affinity{
+				NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+					NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+						{Key: key, Operator: corev1.NodeSelectorOpNotIn, Values: values},
+					}}},
+				}},
+			}
 		})
 	}
 	taint := func(key string) []corev1.Taint {
@@ -101,9 +104,11 @@ func TestRunsOn(t *testing.T) {
 		gone   bool
 		want   bool
 	}{
-		"any node":                                     {want: true},
-		"the documented affinity":                      {change: []func(*corev1.Pod){keepsOff(v1alpha1.LabelState, "standby")}, want: true},
-		"one that keeps off running nodes":             {change: []func(*corev1.Pod){keepsOff(v1alpha1.LabelState, "running")}},
+		"any node": {want: true},
+		"the documented affinity": {change: []func(*corev1.Pod){keepsOff(v1alpha1.LabelState,
+			"standby")}, want: true},
+		"one that keeps off running nodes": {change: []func(*corev1.Pod){keepsOff(v1alpha1.LabelState,
+			"running")}},
 		"a selector that the template answers":         {change: []func(*corev1.Pod){inPodSpec(func(s *corev1.PodSpec) { s.NodeSelector = map[string]string{"tier": "web"} })}, want: true},
 		"a selector that nothing answers":              {change: []func(*corev1.Pod){inPodSpec(func(s *corev1.PodSpec) { s.NodeSelector = map[string]string{"tier": "db"} })}},
 		"another node by name":                         {change: []func(*corev1.Pod){inPodSpec(func(s *corev1.PodSpec) { s.NodeName = "other" })}},
@@ -120,7 +125,8 @@ func TestRunsOn(t *testing.T) {
 			}
 			pool := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 			pool.Spec.Template.Labels = map[string]string{"tier": "web"}
-			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{v1alpha1.LabelState: "standby"}}}
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n",
+				Labels: map[string]string{v1alpha1.LabelState: "standby"}}}
 			if got := RunsOn(pool, node, set, c.taints); got != c.want {
 				t.Errorf("runs %v, want %v", got, c.want)
 			}
@@ -146,13 +152,17 @@ func TestExpect(t *testing.T) {
 		want    Resources
 		ports   int
 	}{
-		"none":                            {},
-		"two":                             {[]*Daemon{daemon("a", asking("cpu", "100m")), daemon("b", ported("200m")...)}, Resources{MilliCPU: 300, Pods: 2}, 1},
-		"one that is there":               {[]*Daemon{daemon("there", asking("cpu", "100m"))}, Resources{}, 0},
-		"one that the node never holds":   {[]*Daemon{daemon("huge", asking("cpu", "2")), daemon("b", asking("cpu", "100m"))}, Resources{MilliCPU: 100, Pods: 1}, 0},
-		"one for a device that it lacks":  {[]*Daemon{daemon("gpu", asking("example.com/gpu", "1"))}, Resources{}, 0},
-		"two that want the same port":     {[]*Daemon{daemon("a", ported("100m")...), daemon("b", ported("100m")...)}, Resources{MilliCPU: 100, Pods: 1}, 1},
-		"more of them than it has places": {[]*Daemon{daemon("a"), daemon("b"), daemon("c"), daemon("d")}, Resources{Pods: 3}, 0},
+		"none": {},
+		"two": {[]*Daemon{daemon("a", asking("cpu", "100m")), daemon("b", ported("200m")...)},
+			Resources{MilliCPU: 300, Pods: 2}, 1},
+		"one that is there": {[]*Daemon{daemon("there", asking("cpu", "100m"))}, Resources{}, 0},
+		"one that the node never holds": {[]*Daemon{daemon("huge", asking("cpu", "2")), daemon("b", asking("cpu", "100m"))},
+			Resources{MilliCPU: 100, Pods: 1}, 0},
+		"one for a device that it lacks": {[]*Daemon{daemon("gpu", asking("example.com/gpu", "1"))}, Resources{}, 0},
+		"two that want the same port": {[]*Daemon{daemon("a", ported("100m")...), daemon("b", ported("100m")...)},
+			Resources{MilliCPU: 100, Pods: 1}, 1},
+		"more of them than it has places": {[]*Daemon{daemon("a"), daemon("b"), daemon("c"), daemon("d")}, Resources{Pods: 3},
+			0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := &Node{Name: "n", Allocatable: Resources{MilliCPU: 1000, Pods: 3}}

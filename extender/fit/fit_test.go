@@ -10,7 +10,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// TestFitsReportsTheFirstRefusalInTheSchedulersOrder removes one obstacle after another from a node that has all.
+// TestFitsReportsTheFirstRefusalInTheSchedulersOrder removes one obstacle after another from a node
+// that has all.
 func TestFitsReportsTheFirstRefusalInTheSchedulersOrder(t *testing.T) {
 	pod := podWith("p", set("app", "web"),
 		nodeSelector("disk", "ssd"), requesting("cpu", "4"), using("data"),
@@ -50,7 +51,7 @@ func TestFitsReportsTheFirstRefusalInTheSchedulersOrder(t *testing.T) {
 	for _, step := range steps {
 		digest := NewPod(pod, nil)
 		digest.Volumes = VolumesOf(pod, disks.storage())
-		got := Fits(digest, node, world)
+		got := world.View(digest).Fits(node)
 		if got == nil || got.Reason != step.want {
 			t.Fatalf("refusal %+v, want reason %s", got, step.want)
 		}
@@ -61,19 +62,20 @@ func TestFitsReportsTheFirstRefusalInTheSchedulersOrder(t *testing.T) {
 	}
 	digest := NewPod(pod, nil)
 	digest.Volumes = VolumesOf(pod, disks.storage())
-	if got := Fits(digest, node, world); got != nil {
+	if got := world.View(digest).Fits(node); got != nil {
 		t.Errorf("nothing is in the way, yet: %+v", got)
 	}
 	disks.claims = nil
 	digest.Volumes = VolumesOf(pod, disks.storage())
 	node.Unschedulable = true
-	if got := Fits(digest, node, world); got == nil || got.Reason != ReasonVolume {
+	if got := world.View(digest).Fits(node); got == nil || got.Reason != ReasonVolume {
 		t.Errorf("what keeps a pod off all nodes is named first, got %+v", got)
 	}
 }
 
 func TestPlaceLetsTheNextPodSeeTheFirst(t *testing.T) {
-	first := podWith("first", set("app", "web"), requesting("cpu", "10"), antiAffinity(term(hostname, selector("app", "web"))))
+	first := podWith("first", set("app", "web"), requesting("cpu", "10"),
+		antiAffinity(term(hostname, selector("app", "web"))))
 	node := nodeIn("n", "a")
 	node.Place(NewPod(first, nil))
 	world := worldOf(node)
@@ -84,28 +86,23 @@ func TestPlaceLetsTheNextPodSeeTheFirst(t *testing.T) {
 		"too large now": {podWith("p", nil, requesting("cpu", "7")), ReasonResources},
 		"repelled":      {podWith("p", set("app", "web")), ReasonAntiAffinity},
 	} {
-		if got := Fits(NewPod(c.pod, nil), node, world); got == nil || got.Reason != c.want {
+		if got := world.View(NewPod(c.pod, nil)).Fits(node); got == nil || got.Reason != c.want {
 			t.Errorf("%s: refusal %+v, want %s", name, got, c.want)
 		}
 	}
-	if got := Fits(NewPod(podWith("p", nil, requesting("cpu", "6")), nil), node, world); got != nil {
+	if got := world.View(NewPod(podWith("p", nil, requesting("cpu", "6")), nil)).Fits(node); got != nil {
 		t.Errorf("what is left is refused: %+v", got)
 	}
 }
 
 func TestNewPodDigests(t *testing.T) {
 	pod := podWith("p", set("a", "b"), requesting("cpu", "1"), tolerating(corev1.Toleration{Key: "k"}))
-	high := int32(1000)
-	pod.Spec.Priority = &high
 	got := NewPod(pod, nil)
-	if got.Key.String() != "default/p" || got.UID != "p" || got.Priority != 1000 || got.Requests.MilliCPU != 1000 || len(got.Tolerations) != 1 {
+	if got.Key.String() != "default/p" || got.UID != "p" || got.Requests.MilliCPU != 1000 || len(got.Tolerations) != 1 {
 		t.Errorf("digest %+v", got)
 	}
 	if diff := cmp.Diff(NewPlaced(pod), got.Placed()); diff != "" {
 		t.Errorf("a promised pod looks other than the bound one:\n%s", diff)
-	}
-	if NewPod(podWith("p", nil), nil).Priority != 0 {
-		t.Error("no priority is not 0")
 	}
 }
 
@@ -141,7 +138,8 @@ func randomPod(r *rand.Rand, name string) *corev1.Pod {
 		}
 		return t
 	}
-	pod := podWith(name, set("app", pick("web", "db")), requesting("cpu", pick("0", "500m", "1", "2")), inNamespace(pick("default", "default", "other")))
+	pod := podWith(name, set("app", pick("web", "db")), requesting("cpu", pick("0", "500m", "1", "2")),
+		inNamespace(pick("default", "default", "other")))
 	if r.IntN(3) == 0 {
 		antiAffinity(someTerm())(pod)
 	}
@@ -182,14 +180,15 @@ func FuzzFits(f *testing.F) {
 			if diff := cmp.Diff(want, fresh.Fits(node)); diff != "" {
 				t.Errorf("another order of nodes and pods, another answer for %s:\n%s", node.Name, diff)
 			}
-			if diff := cmp.Diff(want, Fits(pod, node, w)); diff != "" {
+			if diff := cmp.Diff(want, w.View(pod).Fits(node)); diff != "" {
 				t.Errorf("asked alone, another answer for %s:\n%s", node.Name, diff)
 			}
 		}
 	})
 }
 
-// checkConsent: where the pod fits, the node with it holds no more than it offers, and each single check agrees.
+// checkConsent: where the pod fits, the node with it holds no more than it offers, and each single
+// check agrees.
 func checkConsent(t *testing.T, pod *Pod, node *Node, refusal *Refusal) {
 	t.Helper()
 	if refusal != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// Node is what the checks read of a node. For one that is not running yet the caller says what it will be: the taints
-// that will be left, the allocatable that will be there.
+// Node is what the checks read of a node. For one that is not running yet the caller says what it
+// will be: the taints that will be left, the allocatable that will be there.
 type Node struct {
 	Name          v1alpha1.NodeName
 	Labels        map[string]string
@@ -20,8 +20,8 @@ type Node struct {
 	Used Resources
 	// Ports are the host ports of Pods.
 	Ports []HostPort
-	// Pods are those bound, nominated or promised here, terminating ones included. Finished ones (Succeeded, Failed) are
-	// left out, as from the scheduler's cache.
+	// Pods are those bound, nominated or promised here, terminating ones included. Finished ones
+	// (Succeeded, Failed) are left out, as from the scheduler's cache.
 	Pods []*Placed
 	// WhenRunning is the node as it will run, where this is how it stands now; nil otherwise.
 	WhenRunning *Node
@@ -39,8 +39,8 @@ const (
 	messagePorts = "node(s) didn't have free ports for the requested pod ports"
 )
 
-// ResourcesRefuse judges requests and pod count against what is left on the node: NodeResourcesFit. Of several
-// resources that are short the first is named, in the order of Resources.Short.
+// ResourcesRefuse judges requests and pod count against what is left on the node: NodeResourcesFit.
+// Of several resources that are short the first is named, in the order of Resources.Short.
 func ResourcesRefuse(pod *Pod, node *Node) *Refusal {
 	short := Shortage(&pod.Requests, &node.Allocatable, &node.Used)
 	if short == "" {
@@ -57,8 +57,8 @@ func ResourcesRefuse(pod *Pod, node *Node) *Refusal {
 	return refusal
 }
 
-// tooSmall reports whether some resource would not suffice on the empty node either. The pod count is no such
-// resource: the scheduler takes it that an eviction always helps there.
+// tooSmall reports whether some resource would not suffice on the empty node either. The pod count
+// is no such resource: the scheduler takes it that an eviction always helps there.
 func tooSmall(need *Resources, node *Node) bool {
 	amounts := *need
 	amounts.Pods = 0
@@ -74,27 +74,4 @@ func PortsRefuse(pod *Pod, node *Node) *Refusal {
 		}
 	}
 	return nil
-}
-
-// Fits makes every check on one node, in the order of the scheduler's default profile, and returns the first refusal.
-// Whoever asks about many nodes for one pod makes a View once and asks that.
-func Fits(pod *Pod, node *Node, world *World) *Refusal {
-	return world.with(node).View(pod).Fits(node)
-}
-
-// AntiAffinityRefuses judges required anti-affinity in both directions: the pod's own terms against those placed, and
-// theirs against the pod.
-func AntiAffinityRefuses(pod *Pod, node *Node, world *World) *Refusal {
-	return world.with(node).View(pod).AntiAffinity(node)
-}
-
-// PodAffinityRefuses judges the pod's required pod affinity. The first pod of a group that is to be together is let in
-// anywhere: where nothing matches in the whole world and the pod matches its own terms.
-func PodAffinityRefuses(pod *Pod, node *Node, world *World) *Refusal {
-	return world.with(node).View(pod).PodAffinity(node)
-}
-
-// SpreadRefuses judges the pod's DoNotSchedule topology spread constraints.
-func SpreadRefuses(pod *Pod, node *Node, world *World) *Refusal {
-	return world.with(node).View(pod).SpreadOver(node)
 }

@@ -7,12 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Pod is what the checks read of a pod that waits, parsed once. It is immutable but for Volumes, which the caller sets
-// before the first check.
+// Pod is what the checks read of a pod that waits, parsed once. It is immutable but for Volumes,
+// which the caller sets before the first check.
 type Pod struct {
 	Key         types.NamespacedName
 	UID         types.UID
-	Priority    int32
 	Labels      map[string]string
 	Requests    Resources
 	Ports       []HostPort
@@ -25,7 +24,8 @@ type Pod struct {
 	Volumes []VolumeConstraint
 
 	choice choice
-	// malformed is set where terms or constraints do not parse: the scheduler then places the pod nowhere.
+	// malformed is set where terms or constraints do not parse: the scheduler then places the pod
+	// nowhere.
 	malformed *Refusal
 }
 
@@ -33,18 +33,18 @@ type Pod struct {
 type Term struct {
 	TopologyKey string
 	Selector    labels.Selector
-	// Namespaces are named outright; NamespaceSelector adds those whose labels match. A term that gives neither has
-	// its pod's own namespace here.
+	// Namespaces are named outright; NamespaceSelector adds those whose labels match. A term that
+	// gives neither has its pod's own namespace here.
 	Namespaces        []string
 	NamespaceSelector labels.Selector
 }
 
-// NewPod digests a pod that waits. defaults are what a pod without any requests claims; see Requests.
+// NewPod digests a pod that waits. defaults are what a pod without any requests claims; see
+// Requests.
 func NewPod(pod *corev1.Pod, defaults corev1.ResourceList) *Pod {
 	p := &Pod{
 		Key:         types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name},
 		UID:         pod.UID,
-		Priority:    priority(pod),
 		Labels:      pod.Labels,
 		Requests:    Requests(pod, defaults),
 		Ports:       HostPorts(pod),
@@ -66,12 +66,14 @@ func NewPod(pod *corev1.Pod, defaults corev1.ResourceList) *Pod {
 	return p
 }
 
-// malformed: API validation keeps such pods out; one that got in before a rule was tightened must not be placed.
+// malformed: API validation keeps such pods out; one that got in before a rule was tightened must
+// not be placed.
 func malformed(reason Reason, where string, err error) *Refusal {
 	return &Refusal{Reason: reason, Message: where + ": " + err.Error(), Unresolvable: true}
 }
 
-// Malformed refuses a pod whose terms or constraints do not parse, nil for any other. No node helps such a pod.
+// Malformed refuses a pod whose terms or constraints do not parse, nil for any other. No node helps
+// such a pod.
 func (p *Pod) Malformed() *Refusal { return p.malformed }
 
 // Selects is the function Selects for a digested pod.
@@ -92,7 +94,8 @@ func (p *Pod) Placed() *Placed {
 	return &Placed{UID: p.UID, Namespace: p.Key.Namespace, Labels: p.Labels, AntiAffinity: p.AntiAffinity}
 }
 
-// Placed is what the checks read of a pod that is bound to a node, nominated to it or promised room there.
+// Placed is what the checks read of a pod that is bound to a node, nominated to it or promised room
+// there.
 type Placed struct {
 	UID       types.UID
 	Namespace string
@@ -103,7 +106,8 @@ type Placed struct {
 	Terminating bool
 }
 
-// NewPlaced digests a bound pod. Terms that do not parse are dropped, as the scheduler does for pods already placed.
+// NewPlaced digests a bound pod. Terms that do not parse are dropped, as the scheduler does for
+// pods already placed.
 func NewPlaced(pod *corev1.Pod) *Placed {
 	anti, err := terms(pod.Namespace, requiredAntiAffinity(pod.Spec.Affinity))
 	if err != nil {
@@ -115,11 +119,9 @@ func NewPlaced(pod *corev1.Pod) *Placed {
 	}
 }
 
-func priority(pod *corev1.Pod) int32 {
-	if pod.Spec.Priority == nil {
-		return 0
-	}
-	return *pod.Spec.Priority
+// Finished reports whether the pod has ended: it takes no room and never runs again.
+func Finished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 func requiredAffinity(a *corev1.Affinity) []corev1.PodAffinityTerm {
@@ -136,8 +138,8 @@ func requiredAntiAffinity(a *corev1.Affinity) []corev1.PodAffinityTerm {
 	return a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
-// terms parses required terms of a pod in the given namespace. matchLabelKeys and mismatchLabelKeys need no care here:
-// the API server writes them into the selector when the pod is made.
+// terms parses required terms of a pod in the given namespace. matchLabelKeys and mismatchLabelKeys
+// need no care here: the API server writes them into the selector when the pod is made.
 func terms(namespace string, in []corev1.PodAffinityTerm) ([]Term, error) {
 	var out []Term
 	for i := range in {

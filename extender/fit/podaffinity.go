@@ -71,7 +71,8 @@ func refusePodAffinity(key string) *Refusal {
 	return &Refusal{Reason: ReasonPodAffinity, Message: messagePodAffinity, Unresolvable: true, Subject: key}
 }
 
-// firstOfGroup lets in the first of pods that want to be with their own kind: else none of them would ever run.
+// firstOfGroup lets in the first of pods that want to be with their own kind: else none of them
+// would ever run.
 func (v *View) firstOfGroup(counts *podCounts) bool {
 	return len(counts.affinity) == 0 && v.matchesAll(v.pod.Affinity, v.pod.Key.Namespace, v.pod.Labels)
 }
@@ -111,9 +112,10 @@ func (v *View) count(node *Node, placed *Placed) {
 
 // matches reports whether a term of the pod means a pod with that namespace and those labels.
 //
-// A namespace selector that is satisfied by no labels at all (the empty one, but also NotIn and DoesNotExist) means
-// every namespace, whatever its labels. That is how kube-scheduler 1.36 decides: it resolves the selector into names,
-// and then asks the selector once more about a namespace without labels.
+// A namespace selector that is satisfied by no labels at all (the empty one, but also NotIn and
+// DoesNotExist) means every namespace, whatever its labels. That is how kube-scheduler 1.36
+// decides: it resolves the selector into names, and then asks the selector once more about a
+// namespace without labels.
 func (v *View) matches(term *Term, namespace string, podLabels map[string]string) bool {
 	if !slices.Contains(term.Namespaces, namespace) && !term.NamespaceSelector.Matches(labels.Set(nil)) {
 		known, exists := v.world.Namespaces[namespace]
@@ -133,8 +135,9 @@ func (v *View) matchesAll(all []Term, namespace string, podLabels map[string]str
 	return true
 }
 
-// repels reports whether a term of a placed pod means the pod. Unlike matches it asks about the labels that the
-// namespace has, an unknown one counting as without: the two directions differ in the scheduler too.
+// repels reports whether a term of a placed pod means the pod. Unlike matches it asks about the
+// labels that the namespace has, an unknown one counting as without: the two directions differ in
+// the scheduler too.
 func (v *View) repels(term *Term) bool {
 	namespace := v.pod.Key.Namespace
 	if !slices.Contains(term.Namespaces, namespace) &&

@@ -17,7 +17,8 @@ func termIn(key string, s, namespaces *metav1.LabelSelector) corev1.PodAffinityT
 }
 
 func lacking(key string) *metav1.LabelSelector {
-	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: metav1.LabelSelectorOpDoesNotExist}}}
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key,
+		Operator: metav1.LabelSelectorOpDoesNotExist}}}
 }
 
 func unparsable() *metav1.LabelSelector {
@@ -34,9 +35,10 @@ func TestAntiAffinityKeepsPodsApartInBothDirections(t *testing.T) {
 		want       []string
 	}{
 		"a pod that repels its own kind goes where none is": {
-			pod:   podWith("p", web, apart),
-			world: worldOf(nodeIn("n1", "a", podWith("x", web)), nodeIn("n2", "a", podWith("y", set("app", "db"))), nodeIn("n3", "b")),
-			want:  []string{"n2", "n3"},
+			pod: podWith("p", web, apart),
+			world: worldOf(nodeIn("n1", "a", podWith("x", web)), nodeIn("n2", "a", podWith("y", set("app", "db"))),
+				nodeIn("n3", "b")),
+			want: []string{"n2", "n3"},
 		},
 		"a placed pod that repels keeps away a pod that has no terms": {
 			pod:   podWith("p", web),
@@ -49,9 +51,10 @@ func TestAntiAffinityKeepsPodsApartInBothDirections(t *testing.T) {
 			want:  []string{"n3"},
 		},
 		"placed pods close whole zones too": {
-			pod:   podWith("p", web),
-			world: worldOf(nodeIn("n1", "a", podWith("x", nil, antiAffinity(term(zone, selector("app", "web"))))), nodeIn("n2", "a"), nodeIn("n3", "b")),
-			want:  []string{"n3"},
+			pod: podWith("p", web),
+			world: worldOf(nodeIn("n1", "a", podWith("x", nil, antiAffinity(term(zone, selector("app", "web"))))),
+				nodeIn("n2", "a"), nodeIn("n3", "b")),
+			want: []string{"n3"},
 		},
 		"a node without the topology label is open": {
 			pod:   podWith("p", web, antiAffinity(term("rack", selector("app", "web")))),
@@ -69,8 +72,9 @@ func TestAntiAffinityKeepsPodsApartInBothDirections(t *testing.T) {
 			want:  []string{"n2"},
 		},
 		"or selected by its labels": {
-			pod:        podWith("p", web, antiAffinity(termIn(hostname, selector("app", "web"), selector("team", "x")))),
-			world:      worldOf(nodeIn("n1", "a", podWith("x", web, inNamespace("other"))), nodeIn("n2", "a", podWith("y", web))),
+			pod: podWith("p", web, antiAffinity(termIn(hostname, selector("app", "web"), selector("team", "x")))),
+			world: worldOf(nodeIn("n1", "a", podWith("x", web, inNamespace("other"))),
+				nodeIn("n2", "a", podWith("y", web))),
 			namespaces: map[string]map[string]string{"other": set("team", "x"), "default": {}},
 			want:       []string{"n2"},
 		},
@@ -80,8 +84,9 @@ func TestAntiAffinityKeepsPodsApartInBothDirections(t *testing.T) {
 			want:  []string{"n2"},
 		},
 		"a selector that asks for a label's absence means all namespaces, those with the label too": {
-			pod:        podWith("p", web, antiAffinity(termIn(hostname, selector("app", "web"), lacking("team")))),
-			world:      worldOf(nodeIn("n1", "a", podWith("x", web, inNamespace("other"))), nodeIn("n2", "a", podWith("y", web, inNamespace("gone"))), nodeIn("n3", "a")),
+			pod: podWith("p", web, antiAffinity(termIn(hostname, selector("app", "web"), lacking("team")))),
+			world: worldOf(nodeIn("n1", "a", podWith("x", web, inNamespace("other"))),
+				nodeIn("n2", "a", podWith("y", web, inNamespace("gone"))), nodeIn("n3", "a")),
 			namespaces: map[string]map[string]string{"other": set("team", "x")},
 			want:       []string{"n3"},
 		},
@@ -91,15 +96,17 @@ func TestAntiAffinityKeepsPodsApartInBothDirections(t *testing.T) {
 			want:  []string{"n1"},
 		},
 		"a placed pod asks for the label's absence in earnest": {
-			pod:        podWith("p", web),
-			world:      worldOf(nodeIn("n1", "a", podWith("x", nil, antiAffinity(termIn(hostname, selector("app", "web"), lacking("team")))))),
+			pod: podWith("p", web),
+			world: worldOf(nodeIn("n1", "a", podWith("x", nil, antiAffinity(termIn(hostname, selector("app", "web"),
+				lacking("team")))))),
 			namespaces: map[string]map[string]string{"default": set("team", "x")},
 			want:       []string{"n1"},
 		},
 		"seen from a placed pod an unknown namespace has no labels, so their absence selects it": {
-			pod:   podWith("p", web),
-			world: worldOf(nodeIn("n1", "a", podWith("x", nil, antiAffinity(termIn(hostname, selector("app", "web"), lacking("team"))))), nodeIn("n2", "a")),
-			want:  []string{"n2"},
+			pod: podWith("p", web),
+			world: worldOf(nodeIn("n1", "a", podWith("x", nil, antiAffinity(termIn(hostname, selector("app", "web"),
+				lacking("team"))))), nodeIn("n2", "a")),
+			want: []string{"n2"},
 		},
 		"no label selector matches no pod": {
 			pod:   podWith("p", web, antiAffinity(term(hostname, nil))),
@@ -128,9 +135,10 @@ func TestAntiAffinityKeepsPodsApartInBothDirections(t *testing.T) {
 			world: worldOf(nodeIn("n1", "a")),
 		},
 		"a placed pod whose terms do not parse repels nobody": {
-			pod:   podWith("p", web),
-			world: worldOf(nodeIn("n1", "a", podWith("x", nil, antiAffinity(term(hostname, selector("app", "web")), term(hostname, unparsable()))))),
-			want:  []string{"n1"},
+			pod: podWith("p", web),
+			world: worldOf(nodeIn("n1", "a", podWith("x", nil, antiAffinity(term(hostname, selector("app", "web")),
+				term(hostname, unparsable()))))),
+			want: []string{"n1"},
 		},
 	}
 	for name, c := range cases {
@@ -140,7 +148,7 @@ func TestAntiAffinityKeepsPodsApartInBothDirections(t *testing.T) {
 			if diff := cmp.Diff(c.want, accepts(c.world, c.world.View(pod).AntiAffinity)); diff != "" {
 				t.Errorf("accepting nodes (-want +got):\n%s", diff)
 			}
-			one := func(n *Node) *Refusal { return AntiAffinityRefuses(pod, n, c.world) }
+			one := func(n *Node) *Refusal { return c.world.View(pod).AntiAffinity(n) }
 			if diff := cmp.Diff(c.want, accepts(c.world, one)); diff != "" {
 				t.Errorf("asked one by one (-want +got):\n%s", diff)
 			}
@@ -150,9 +158,10 @@ func TestAntiAffinityKeepsPodsApartInBothDirections(t *testing.T) {
 
 func TestAntiAffinityNamesTheDirection(t *testing.T) {
 	web, apart := set("app", "web"), antiAffinity(term(hostname, selector("app", "web")))
-	own := AntiAffinityRefuses(NewPod(podWith("p", web, apart), nil), nodeIn("n", "a", podWith("x", web)), worldOf())
+	besideWeb, besideApart := nodeIn("n", "a", podWith("x", web)), nodeIn("n", "a", podWith("x", nil, apart))
+	own := worldOf(besideWeb).View(NewPod(podWith("p", web, apart), nil)).AntiAffinity(besideWeb)
 	wantMessage(t, own, "node(s) didn't match pod anti-affinity rules")
-	theirs := AntiAffinityRefuses(NewPod(podWith("p", web), nil), nodeIn("n", "a", podWith("x", nil, apart)), worldOf())
+	theirs := worldOf(besideApart).View(NewPod(podWith("p", web), nil)).AntiAffinity(besideApart)
 	wantMessage(t, theirs, "node(s) didn't satisfy existing pods anti-affinity rules")
 	for _, r := range []*Refusal{own, theirs} {
 		if r.Reason != ReasonAntiAffinity || r.Unresolvable || r.Subject != hostname {
@@ -171,7 +180,8 @@ func TestPodAffinity(t *testing.T) {
 		world *World
 		want  []string
 	}{
-		"a pod without terms goes anywhere": {pod: podWith("p", web), world: worldOf(nodeIn("n1", "a"), unlabelled), want: []string{"n1", "bare"}},
+		"a pod without terms goes anywhere": {pod: podWith("p", web), world: worldOf(nodeIn("n1", "a"), unlabelled),
+			want: []string{"n1", "bare"}},
 		"to the zone of its partner": {
 			pod:   podWith("p", nil, together),
 			world: worldOf(nodeIn("n1", "a", podWith("x", web)), nodeIn("n2", "a"), nodeIn("n3", "b")),
@@ -179,7 +189,8 @@ func TestPodAffinity(t *testing.T) {
 		},
 		"no partner anywhere, and not its own partner": {pod: podWith("p", nil, together), world: worldOf(nodeIn("n1", "a"))},
 		"the first of a group goes anywhere that has the label": {
-			pod: podWith("p", web, together), world: worldOf(nodeIn("n1", "a"), nodeIn("n2", "b"), unlabelled), want: []string{"n1", "n2"},
+			pod: podWith("p", web, together), world: worldOf(nodeIn("n1", "a"), nodeIn("n2", "b"), unlabelled),
+			want: []string{"n1", "n2"},
 		},
 		"the second follows the first": {
 			pod:   podWith("p", web, together),
@@ -200,9 +211,10 @@ func TestPodAffinity(t *testing.T) {
 			world: worldOf(nodeIn("n1", "a")),
 		},
 		"a partner must match all terms, not one each": {
-			pod:   podWith("p", nil, podAffinity(term(zone, selector("app", "web")), term(zone, selector("tier", "front")))),
-			world: worldOf(nodeIn("n1", "a", podWith("x", web), podWith("y", set("tier", "front"))), nodeIn("n2", "b", podWith("z", set("app", "web", "tier", "front")))),
-			want:  []string{"n2"},
+			pod: podWith("p", nil, podAffinity(term(zone, selector("app", "web")), term(zone, selector("tier", "front")))),
+			world: worldOf(nodeIn("n1", "a", podWith("x", web), podWith("y", set("tier", "front"))),
+				nodeIn("n2", "b", podWith("z", set("app", "web", "tier", "front")))),
+			want: []string{"n2"},
 		},
 		"the group's first may be in another namespace only if named": {
 			pod:   podWith("p", web, podAffinity(term(zone, selector("app", "web"), "other"))),
@@ -216,8 +228,9 @@ func TestPodAffinity(t *testing.T) {
 				t.Errorf("accepting nodes (-want +got):\n%s", diff)
 			}
 			for _, n := range c.world.Nodes {
-				r := PodAffinityRefuses(pod, n, c.world)
-				if r != nil && (r.Message != "node(s) didn't match pod affinity rules" || !r.Unresolvable || r.Reason != ReasonPodAffinity) {
+				r := c.world.View(pod).PodAffinity(n)
+				if r != nil && (r.Message != "node(s) didn't match pod affinity rules" || !r.Unresolvable ||
+					r.Reason != ReasonPodAffinity) {
 					t.Errorf("refusal %+v", r)
 				}
 			}
@@ -225,20 +238,16 @@ func TestPodAffinity(t *testing.T) {
 	}
 }
 
-func TestANodeOutsideTheWorldStandsForItself(t *testing.T) {
+// TestALaunchedNodeSharesItsZone: the scaler adds a node to the world before it asks about it.
+func TestALaunchedNodeSharesItsZone(t *testing.T) {
 	web := set("app", "web")
 	pod := NewPod(podWith("p", web, antiAffinity(term(zone, selector("app", "web")))), nil)
-	world := worldOf(nodeIn("n1", "a", podWith("x", web)), nodeIn("n2", "b"))
-	if AntiAffinityRefuses(pod, nodeIn("new", "a"), world) == nil {
+	a, b := nodeIn("new-a", "a"), nodeIn("new-b", "b")
+	view := worldOf(nodeIn("n1", "a", podWith("x", web)), a, b).View(pod)
+	if view.AntiAffinity(a) == nil {
 		t.Error("a node to be launched in zone a ignores the pod in zone a")
 	}
-	if r := AntiAffinityRefuses(pod, nodeIn("n1", "a"), world); r != nil {
-		t.Errorf("the emptied copy of n1 is not judged in its place: %v", r.Message)
-	}
-	if AntiAffinityRefuses(pod, nodeIn("n2", "b", podWith("y", web)), world) == nil {
-		t.Error("the filled copy of n2 is not judged in its place")
-	}
-	if len(world.Nodes) != 2 || world.Nodes[0].Pods == nil || world.Nodes[1].Pods != nil {
-		t.Error("the world was changed")
+	if r := view.AntiAffinity(b); r != nil {
+		t.Errorf("a node to be launched in zone b refuses: %v", r.Message)
 	}
 }

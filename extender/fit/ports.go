@@ -2,17 +2,19 @@ package fit
 
 import corev1 "k8s.io/api/core/v1"
 
-// HostPort is a port that a pod takes on its node. IP and Protocol are never empty when made by HostPorts.
+// HostPort is a port that a pod takes on its node. IP and Protocol are never empty when made by
+// HostPorts.
 type HostPort struct {
 	IP, Protocol string
 	Port         int32
 }
 
-// anyIP is the address of a host port that listens everywhere: it collides with the port on every address.
+// anyIP is the address of a host port that listens everywhere: it collides with the port on every
+// address.
 const anyIP = "0.0.0.0"
 
-// HostPorts returns the ports of the pod's containers and sidecars. Plain init containers are left out, as in the
-// scheduler: they have ended when the containers run.
+// HostPorts returns the ports of the pod's containers and sidecars. Plain init containers are left
+// out, as in the scheduler: they have ended when the containers run.
 func HostPorts(pod *corev1.Pod) []HostPort {
 	var ports []HostPort
 	for i := range pod.Spec.InitContainers {
@@ -26,8 +28,9 @@ func HostPorts(pod *corev1.Pod) []HostPort {
 	return ports
 }
 
-// PortsConflict reports whether a port of a and a port of b exclude each other on one node: same protocol and number,
-// and the same address or one of them on all addresses. Ports within one list are not compared.
+// PortsConflict reports whether a port of a and a port of b exclude each other on one node: same
+// protocol and number, and the same address or one of them on all addresses. Ports within one list
+// are not compared.
 func PortsConflict(a, b []HostPort) bool {
 	for _, p := range a {
 		for _, q := range b {

@@ -28,9 +28,12 @@ func TestPortsConflict(t *testing.T) {
 		a, b HostPort
 		want bool
 	}{
-		"same address, protocol and port":               {HostPort{"10.0.0.1", "TCP", 80}, HostPort{"10.0.0.1", "TCP", 80}, true},
-		"two addresses of one node":                     {HostPort{"10.0.0.1", "TCP", 80}, HostPort{"10.0.0.2", "TCP", 80}, false},
-		"all addresses against one":                     {HostPort{"0.0.0.0", "TCP", 80}, HostPort{"10.0.0.1", "TCP", 80}, true},
+		"same address, protocol and port": {HostPort{"10.0.0.1", "TCP", 80}, HostPort{"10.0.0.1", "TCP", 80},
+			true},
+		"two addresses of one node": {HostPort{"10.0.0.1", "TCP", 80}, HostPort{"10.0.0.2", "TCP", 80},
+			false},
+		"all addresses against one": {HostPort{"0.0.0.0", "TCP", 80}, HostPort{"10.0.0.1", "TCP", 80},
+			true},
 		"no address means all":                          {HostPort{"", "TCP", 80}, HostPort{"10.0.0.1", "TCP", 80}, true},
 		"no protocol means TCP":                         {HostPort{"", "", 80}, HostPort{"", "TCP", 80}, true},
 		"TCP and UDP live side by side":                 {HostPort{"", "TCP", 53}, HostPort{"", "UDP", 53}, false},
@@ -59,7 +62,8 @@ func TestPortsRefuseNamesThePort(t *testing.T) {
 	waits.Spec.Containers = []corev1.Container{containerPort("", "TCP", 80), containerPort("10.0.0.1", "TCP", 443)}
 
 	got := PortsRefuse(NewPod(waits, nil), nodeIn("n", "a", there))
-	want := &Refusal{Reason: ReasonPorts, Message: "node(s) didn't have free ports for the requested pod ports", Subject: "TCP 443"}
+	want := &Refusal{Reason: ReasonPorts, Message: "node(s) didn't have free ports for the requested pod ports",
+		Subject: "TCP 443"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("refusal (-want +got):\n%s", diff)
 	}

@@ -1,10 +1,12 @@
-// Package fit answers one question: does a pod fit a node? It answers as kube-scheduler 1.36 with its default
-// feature gates does, from plain values: no client, logger, context or clock. The extender asks it about taints,
-// cordons and claimed room; the scaler asks it everything, to foresee what the scheduler will do.
+// Package fit answers one question: does a pod fit a node? It answers as kube-scheduler 1.36 with
+// its default feature gates does, from plain values: no client, logger, context or clock. The
+// extender asks it about taints, cordons and claimed room; the scaler asks it everything, to
+// foresee what the scheduler will do.
 //
-// What the scheduler also checks and this package does not: limits of attached volumes, ReadWriteOncePod conflicts,
-// storage capacity, in-tree volume plugins migrated to CSI, resource claims and extended resources backed by device
-// classes, and features that nodes declare. Where one of them refuses, the pod's claim turns out futile.
+// What the scheduler also checks and this package does not: limits of attached volumes,
+// ReadWriteOncePod conflicts, storage capacity, in-tree volume plugins migrated to CSI, resource
+// claims and extended resources backed by device classes, and features that nodes declare. Where
+// one of them refuses, the pod's claim turns out futile.
 package fit
 
 import (
@@ -14,12 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Reason says which check refused. It becomes condition and event reason, failed-nodes text and metric label.
+// Reason says which check refused. It becomes condition and event reason, failed-nodes text and
+// metric label.
 type Reason string
 
 // The reasons for which a node refuses a pod, one per in-tree filter that this package stands for.
 const (
-	// ReasonResources: too little cpu, memory, ephemeral storage or extended resource is left, or too few pods.
+	// ReasonResources: too little cpu, memory, ephemeral storage or extended resource is left, or too
+	// few pods.
 	ReasonResources Reason = "Resources"
 	// ReasonTaint: a NoSchedule or NoExecute taint is not tolerated.
 	ReasonTaint Reason = "Taint"
@@ -39,24 +43,27 @@ const (
 	ReasonVolume Reason = "Volume"
 )
 
-// Refusal is why a node does not take a pod. A nil *Refusal is consent. It is data, not an error: nothing went wrong.
+// Refusal is why a node does not take a pod. A nil *Refusal is consent. It is data, not an error:
+// nothing went wrong.
 type Refusal struct {
 	// Reason is the check that refused.
 	Reason Reason
 	// Message is what kube-scheduler 1.36 says in the same case, word for word.
 	Message string
-	// Unresolvable is what preemption may conclude: true where evicting pods from this node cannot help, false where
-	// it may. It mirrors the codes UnschedulableAndUnresolvable and Unschedulable of the in-tree filters.
+	// Unresolvable is what preemption may conclude: true where evicting pods from this node cannot
+	// help, false where it may. It mirrors the codes UnschedulableAndUnresolvable and Unschedulable of
+	// the in-tree filters.
 	Unresolvable bool
-	// Subject is what the refusal is about: the resource's name, the taint, the topology key, the volume claim. It may
-	// be empty.
+	// Subject is what the refusal is about: the resource's name, the taint, the topology key, the
+	// volume claim. It may be empty.
 	Subject string
 	// Need and Have are amounts, in the units of Resources, where Reason is ReasonResources.
 	Need, Have int64
 }
 
-// Words tells people more than Message does, for events and conditions: "needs 3 cpu, node has 2 left". They are made
-// here and not in the check, because thousands of refusals per request are counted and one is shown.
+// Words tells people more than Message does, for events and conditions: "needs 3 cpu, node has 2
+// left". They are made here and not in the check, because thousands of refusals per request are
+// counted and one is shown.
 func (r *Refusal) Words() string {
 	if r.Subject == "" && r.Reason != ReasonUnschedulable {
 		return r.Message // of a pod that does not parse: it says where

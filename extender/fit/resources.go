@@ -9,7 +9,8 @@ import (
 	"k8s.io/component-helpers/resource"
 )
 
-// Resources is an amount of what nodes offer and pods ask for, as plain integers so that sums cost nothing.
+// Resources is an amount of what nodes offer and pods ask for, as plain integers so that sums cost
+// nothing.
 type Resources struct {
 	// MilliCPU is in thousandths of a core.
 	MilliCPU int64
@@ -23,8 +24,9 @@ type Resources struct {
 	Scalar map[corev1.ResourceName]int64
 }
 
-// FromList converts a node's allocatable or a pod's requests. Names that the scheduler does not count (an unprefixed
-// name other than the native four, for example) are left out, fractions are rounded up, both as the scheduler does.
+// FromList converts a node's allocatable or a pod's requests. Names that the scheduler does not
+// count (an unprefixed name other than the native four, for example) are left out, fractions are
+// rounded up, both as the scheduler does.
 func FromList(list corev1.ResourceList) Resources {
 	var r Resources
 	for name, quantity := range list {
@@ -57,8 +59,8 @@ func (r *Resources) Add(o Resources) {
 	}
 }
 
-// Sub subtracts o from r. The result may be negative: a node can hold more than it offers (after its allocatable
-// shrank), and that debt must not be forgotten.
+// Sub subtracts o from r. The result may be negative: a node can hold more than it offers (after
+// its allocatable shrank), and that debt must not be forgotten.
 func (r *Resources) Sub(o Resources) {
 	r.MilliCPU -= o.MilliCPU
 	r.Memory -= o.Memory
@@ -71,7 +73,8 @@ func (r *Resources) Sub(o Resources) {
 
 // Equal reports whether both are the same amounts.
 func (r Resources) Equal(o Resources) bool {
-	return r.MilliCPU == o.MilliCPU && r.Memory == o.Memory && r.EphemeralStorage == o.EphemeralStorage && r.Pods == o.Pods && maps.Equal(r.Scalar, o.Scalar)
+	return r.MilliCPU == o.MilliCPU && r.Memory == o.Memory && r.EphemeralStorage == o.EphemeralStorage &&
+		r.Pods == o.Pods && maps.Equal(r.Scalar, o.Scalar)
 }
 
 // Clone returns a copy that shares nothing with r.
@@ -80,14 +83,16 @@ func (r Resources) Clone() Resources {
 	return r
 }
 
-// Short returns the first resource of which need exceeds r, in the fixed order pods, cpu, memory, ephemeral-storage,
-// then scalars by name; "" if need fits. A resource that need does not ask for is never short, even where r is
-// negative: NodeResourcesFit puts a pod without requests onto an overcommitted node too.
+// Short returns the first resource of which need exceeds r, in the fixed order pods, cpu, memory,
+// ephemeral-storage, then scalars by name; "" if need fits. A resource that need does not ask for
+// is never short, even where r is negative: NodeResourcesFit puts a pod without requests onto an
+// overcommitted node too.
 func (r Resources) Short(need Resources) corev1.ResourceName {
 	return Shortage(&need, &r, &Resources{})
 }
 
-// Shortage is Short for r = offered - used, without making that difference: it would cost a map per node.
+// Shortage is Short for r = offered - used, without making that difference: it would cost a map per
+// node.
 func Shortage(need, offered, used *Resources) corev1.ResourceName {
 	switch {
 	case exceeds(need.Pods, offered.Pods-used.Pods):
@@ -99,7 +104,8 @@ func Shortage(need, offered, used *Resources) corev1.ResourceName {
 	case exceeds(need.EphemeralStorage, offered.EphemeralStorage-used.EphemeralStorage):
 		return corev1.ResourceEphemeralStorage
 	}
-	// The least name is kept while iterating, so the map's order does not decide and nothing is allocated.
+	// The least name is kept while iterating, so the map's order does not decide and nothing is
+	// allocated.
 	var short corev1.ResourceName
 	for name, quantity := range need.Scalar {
 		if exceeds(quantity, offered.Scalar[name]-used.Scalar[name]) && (short == "" || name < short) {
@@ -125,7 +131,8 @@ func (r Resources) Of(name corev1.ResourceName) int64 {
 	}
 }
 
-// DevicesBeyond is how many kinds of devices (extended resources) r has of which need asks for none.
+// DevicesBeyond is how many kinds of devices (extended resources) r has of which need asks for
+// none.
 func (r Resources) DevicesBeyond(need Resources) int {
 	n := 0
 	for name, quantity := range r.Scalar {
@@ -136,10 +143,12 @@ func (r Resources) DevicesBeyond(need Resources) int {
 	return n
 }
 
-// isDevice tells the extended resources among the scalars, by what the others begin with or contain.
+// isDevice tells the extended resources among the scalars, by what the others begin with or
+// contain.
 func isDevice(name corev1.ResourceName) bool {
 	s := string(name)
-	return !strings.HasPrefix(s, corev1.ResourceHugePagesPrefix) && !strings.HasPrefix(s, corev1.ResourceAttachableVolumesPrefix) &&
+	return !strings.HasPrefix(s, corev1.ResourceHugePagesPrefix) && !strings.HasPrefix(s,
+		corev1.ResourceAttachableVolumesPrefix) &&
 		!strings.Contains(s, corev1.ResourceDefaultNamespacePrefix)
 }
 
@@ -152,12 +161,14 @@ func (r *Resources) addScalar(name corev1.ResourceName, quantity int64) {
 
 func exceeds(need, have int64) bool { return need > 0 && need > have }
 
-// Requests is what the scheduler counts for a pod that waits: the larger of its init containers and the sum of its
-// containers and sidecars, pod-level requests where set, plus overhead, and one pod. defaults stand in for a pod
-// that requests nothing at all (NodePool scaleUp.defaultPodResources); nil means that such a pod needs its place only.
+// Requests is what the scheduler counts for a pod that waits: the larger of its init containers and
+// the sum of its containers and sidecars, pod-level requests where set, plus overhead, and one pod.
+// defaults stand in for a pod that requests nothing at all (NodePool scaleUp.defaultPodResources);
+// nil means that such a pod needs its place only.
 func Requests(pod *corev1.Pod, defaults corev1.ResourceList) Resources {
 	need := FromList(resource.PodRequests(pod, resource.PodResourcesOptions{}))
-	// The pod count is ours to say: requests for "pods" are not valid, and the scheduler does not look at them.
+	// The pod count is ours to say: requests for "pods" are not valid, and the scheduler does not look
+	// at them.
 	need.Pods = 0
 	if need.isZero() {
 		need = FromList(defaults)
@@ -166,8 +177,9 @@ func Requests(pod *corev1.Pod, defaults corev1.ResourceList) Resources {
 	return need
 }
 
-// Occupied is what the scheduler counts for a pod that is bound. It differs from Requests while an in-place resize
-// is under way: then what the kubelet has granted and what is asked for count, whichever is larger.
+// Occupied is what the scheduler counts for a pod that is bound. It differs from Requests while an
+// in-place resize is under way: then what the kubelet has granted and what is asked for count,
+// whichever is larger.
 func Occupied(pod *corev1.Pod) Resources {
 	taken := FromList(resource.PodRequests(pod, resource.PodResourcesOptions{
 		UseStatusResources: true,
@@ -186,8 +198,8 @@ func (r Resources) isZero() bool {
 	return r.MilliCPU == 0 && r.Memory == 0 && r.EphemeralStorage == 0 && r.Pods == 0
 }
 
-// isScalar tells which names beyond the native four the scheduler counts: extended resources, huge pages, other
-// kubernetes.io names and attachable volumes.
+// isScalar tells which names beyond the native four the scheduler counts: extended resources, huge
+// pages, other kubernetes.io names and attachable volumes.
 func isScalar(name corev1.ResourceName) bool {
 	s := string(name)
 	return strings.HasPrefix(s, corev1.ResourceHugePagesPrefix) ||

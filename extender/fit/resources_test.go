@@ -17,7 +17,8 @@ func TestRequestsCountWhatTheSchedulerCounts(t *testing.T) {
 		want     Resources
 	}{
 		"containers run together, so they add up": {
-			spec: corev1.PodSpec{Containers: []corev1.Container{container("cpu", "1500m", "memory", "1Gi"), container("cpu", "1")}},
+			spec: corev1.PodSpec{Containers: []corev1.Container{container("cpu", "1500m", "memory", "1Gi"),
+				container("cpu", "1")}},
 			want: Resources{MilliCPU: 2500, Memory: gi, Pods: 1},
 		},
 		"init containers run one after another, so the largest counts where it exceeds the containers": {
@@ -70,7 +71,8 @@ func TestRequestsCountWhatTheSchedulerCounts(t *testing.T) {
 			want: Resources{MilliCPU: 1, Pods: 1},
 		},
 		"limits alone are no requests: the API server has copied them already where they count": {
-			spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: list("cpu", "4")}}}},
+			spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: list("cpu",
+				"4")}}}},
 			want: Resources{Pods: 1},
 		},
 		"a pod without requests needs its place only": {
@@ -151,13 +153,16 @@ func TestShortNamesTheFirstResourceThatIsExceeded(t *testing.T) {
 		left, need Resources
 		want       corev1.ResourceName
 	}{
-		"exactly what is left fits":  {left: Resources{MilliCPU: 2, Pods: 1}, need: Resources{MilliCPU: 2, Pods: 1}},
-		"one more does not":          {left: Resources{MilliCPU: 2, Pods: 1}, need: Resources{MilliCPU: 3, Pods: 1}, want: "cpu"},
-		"pods come first":            {need: Resources{MilliCPU: 1, Memory: 1, Pods: 1}, want: "pods"},
-		"cpu comes before memory":    {left: Resources{Pods: 1}, need: Resources{MilliCPU: 1, Memory: 1, Pods: 1}, want: "cpu"},
-		"memory before ephemeral":    {need: Resources{Memory: 1, EphemeralStorage: 1}, want: "memory"},
-		"ephemeral before scalars":   {need: Resources{EphemeralStorage: 1, Scalar: gpus(1)}, want: "ephemeral-storage"},
-		"scalars by name":            {need: Resources{Scalar: map[corev1.ResourceName]int64{"b.io/x": 1, "a.io/x": 1, "c.io/x": 1}}, want: "a.io/x"},
+		"exactly what is left fits": {left: Resources{MilliCPU: 2, Pods: 1}, need: Resources{MilliCPU: 2, Pods: 1}},
+		"one more does not": {left: Resources{MilliCPU: 2, Pods: 1}, need: Resources{MilliCPU: 3, Pods: 1},
+			want: "cpu"},
+		"pods come first": {need: Resources{MilliCPU: 1, Memory: 1, Pods: 1}, want: "pods"},
+		"cpu comes before memory": {left: Resources{Pods: 1}, need: Resources{MilliCPU: 1, Memory: 1, Pods: 1},
+			want: "cpu"},
+		"memory before ephemeral":  {need: Resources{Memory: 1, EphemeralStorage: 1}, want: "memory"},
+		"ephemeral before scalars": {need: Resources{EphemeralStorage: 1, Scalar: gpus(1)}, want: "ephemeral-storage"},
+		"scalars by name": {need: Resources{Scalar: map[corev1.ResourceName]int64{"b.io/x": 1, "a.io/x": 1,
+			"c.io/x": 1}}, want: "a.io/x"},
 		"a scalar that is not there": {left: Resources{Pods: 1}, need: Resources{Scalar: gpus(1)}, want: "nvidia.com/gpu"},
 		"a scalar that is":           {left: Resources{Scalar: gpus(1)}, need: Resources{Scalar: gpus(1)}},
 		"debt in what is not asked for does not matter": {
@@ -202,22 +207,26 @@ func TestResourcesRefuseSaysWhetherEvictionsCanHelp(t *testing.T) {
 		},
 		"the node is too small": {
 			node: node, pod: podWith("p", nil, requesting("cpu", "16500m")),
-			want: &Refusal{Reason: ReasonResources, Message: "Insufficient cpu", Subject: "cpu", Need: 16500, Have: 2000, Unresolvable: true},
+			want: &Refusal{Reason: ReasonResources, Message: "Insufficient cpu", Subject: "cpu", Need: 16500, Have: 2000,
+				Unresolvable: true},
 			says: "needs 16500m cpu, node has 2 left",
 		},
-		"short of cpu for now and of memory for ever": {
+		"short of cpu for now and of memory forever": {
 			node: node, pod: podWith("p", nil, requesting("cpu", "3", "memory", "65Gi")),
-			want: &Refusal{Reason: ReasonResources, Message: "Insufficient cpu", Subject: "cpu", Need: 3000, Have: 2000, Unresolvable: true},
+			want: &Refusal{Reason: ReasonResources, Message: "Insufficient cpu", Subject: "cpu", Need: 3000, Have: 2000,
+				Unresolvable: true},
 			says: "needs 3 cpu, node has 2 left",
 		},
 		"memory is told in binary units": {
 			node: node, pod: podWith("p", nil, requesting("memory", "64Gi")),
-			want: &Refusal{Reason: ReasonResources, Message: "Insufficient memory", Subject: "memory", Need: 64 * gi, Have: 63 * gi},
+			want: &Refusal{Reason: ReasonResources, Message: "Insufficient memory", Subject: "memory", Need: 64 * gi,
+				Have: 63 * gi},
 			says: "needs 64Gi memory, node has 63Gi left",
 		},
 		"a device that no kubelet reports": {
 			node: node, pod: podWith("p", nil, requesting("nvidia.com/gpu", "1")),
-			want: &Refusal{Reason: ReasonResources, Message: "Insufficient nvidia.com/gpu", Subject: "nvidia.com/gpu", Need: 1, Unresolvable: true},
+			want: &Refusal{Reason: ReasonResources, Message: "Insufficient nvidia.com/gpu", Subject: "nvidia.com/gpu", Need: 1,
+				Unresolvable: true},
 			says: "needs 1 nvidia.com/gpu, node has 0 left",
 		},
 		"too many pods, which an eviction helps": {
@@ -250,8 +259,10 @@ func FuzzResourcesAddSubShort(f *testing.F) {
 				return
 			}
 		}
-		have := Resources{MilliCPU: haveCPU, Memory: haveMemory, Pods: 1, Scalar: map[corev1.ResourceName]int64{"x.io/gpu": haveGPU}}
-		need := Resources{MilliCPU: needCPU, Memory: needMemory, Pods: 1, Scalar: map[corev1.ResourceName]int64{"x.io/gpu": needGPU}}
+		have := Resources{MilliCPU: haveCPU, Memory: haveMemory, Pods: 1,
+			Scalar: map[corev1.ResourceName]int64{"x.io/gpu": haveGPU}}
+		need := Resources{MilliCPU: needCPU, Memory: needMemory, Pods: 1,
+			Scalar: map[corev1.ResourceName]int64{"x.io/gpu": needGPU}}
 
 		left := have.Clone()
 		left.Sub(need)
@@ -285,7 +296,8 @@ func FuzzRequestsNeverPanicAndNeverShrink(f *testing.F) {
 		one := podWith("p", nil)
 		one.Spec.Containers[0].Resources.Requests = requests
 		with := one.DeepCopy()
-		with.Spec.InitContainers = []corev1.Container{{Name: "init", Resources: corev1.ResourceRequirements{Requests: requests}}}
+		with.Spec.InitContainers = []corev1.Container{{Name: "init",
+			Resources: corev1.ResourceRequirements{Requests: requests}}}
 		a, b := Requests(one, nil), Requests(with, nil)
 		if a.Pods != 1 {
 			t.Errorf("a pod counts as %d pods", a.Pods)

@@ -13,7 +13,8 @@ const (
 	messageSpreadNoLabel = messageSpread + " (missing required label)"
 )
 
-// SpreadConstraint is a DoNotSchedule topology spread constraint with its selector parsed and its defaults filled in.
+// SpreadConstraint is a DoNotSchedule topology spread constraint with its selector parsed and its
+// defaults filled in.
 type SpreadConstraint struct {
 	TopologyKey string
 	MaxSkew     int
@@ -21,12 +22,14 @@ type SpreadConstraint struct {
 	MinDomains int
 	// Selector includes the values of matchLabelKeys.
 	Selector labels.Selector
-	// HonorAffinity leaves out the domains of nodes that the pod does not select (the default), HonorTaints those of
-	// nodes whose taints it does not tolerate (not the default: standby nodes count as empty domains).
+	// HonorAffinity leaves out the domains of nodes that the pod does not select (the default),
+	// HonorTaints those of nodes whose taints it does not tolerate (not the default: standby nodes
+	// count as empty domains).
 	HonorAffinity, HonorTaints bool
 }
 
-// spreadConstraints parses what the pod itself says. The default profile adds no DoNotSchedule constraints of its own.
+// spreadConstraints parses what the pod itself says. The default profile adds no DoNotSchedule
+// constraints of its own.
 func spreadConstraints(pod *corev1.Pod) ([]SpreadConstraint, error) {
 	var out []SpreadConstraint
 	for i := range pod.Spec.TopologySpreadConstraints {
@@ -52,8 +55,9 @@ func spreadConstraints(pod *corev1.Pod) ([]SpreadConstraint, error) {
 	return out, nil
 }
 
-// withLabelKeys narrows the selector to pods that share the pod's values of the keys (one revision of a Deployment).
-// Keys that the pod does not carry are ignored, and a selector that matches nothing stays so.
+// withLabelKeys narrows the selector to pods that share the pod's values of the keys (one revision
+// of a Deployment). Keys that the pod does not carry are ignored, and a selector that matches
+// nothing stays so.
 func withLabelKeys(selector labels.Selector, keys []string, podLabels map[string]string) labels.Selector {
 	same := labels.Set{}
 	for _, key := range keys {
@@ -74,8 +78,8 @@ type spreadCount struct {
 	least int
 }
 
-// SpreadOver judges the topology spread: on the node's domain there may be at most maxSkew matching pods more than on
-// the emptiest, the pod itself included if it matches.
+// SpreadOver judges the topology spread: on the node's domain there may be at most maxSkew matching
+// pods more than on the emptiest, the pod itself included if it matches.
 func (v *View) SpreadOver(node *Node) *Refusal {
 	if v.pod.malformed != nil {
 		return v.pod.malformed
@@ -133,8 +137,8 @@ func (v *View) countSpread(node *Node) {
 	}
 }
 
-// matching counts pods of the pod's namespace. The empty selector counts none, though the pod itself matches it: that
-// is how the scheduler reads it.
+// matching counts pods of the pod's namespace. The empty selector counts none, though the pod
+// itself matches it: that is how the scheduler reads it.
 func (v *View) matching(node *Node, selector labels.Selector) int {
 	if selector.Empty() {
 		return 0

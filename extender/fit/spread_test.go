@@ -8,8 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func over(key string, maxSkew int32, s *metav1.LabelSelector, change ...func(*corev1.TopologySpreadConstraint)) corev1.TopologySpreadConstraint {
-	c := corev1.TopologySpreadConstraint{TopologyKey: key, MaxSkew: maxSkew, LabelSelector: s, WhenUnsatisfiable: corev1.DoNotSchedule}
+func over(key string, maxSkew int32, s *metav1.LabelSelector,
+	change ...func(*corev1.TopologySpreadConstraint)) corev1.TopologySpreadConstraint {
+	c := corev1.TopologySpreadConstraint{TopologyKey: key, MaxSkew: maxSkew, LabelSelector: s,
+		WhenUnsatisfiable: corev1.DoNotSchedule}
 	for _, f := range change {
 		f(&c)
 	}
@@ -139,12 +141,14 @@ func TestSpread(t *testing.T) {
 			want:  []string{"n1", "n2"}, // n2 falls to the node affinity filter
 		},
 		"with nodeAffinityPolicy Ignore they are": {
-			pod:   x("p", spread(over(hostname, 1, sel, affinityPolicy(corev1.NodeInclusionPolicyIgnore))), nodeSelector(zone, "a")),
+			pod: x("p", spread(over(hostname, 1, sel, affinityPolicy(corev1.NodeInclusionPolicyIgnore))),
+				nodeSelector(zone, "a")),
 			world: worldOf(nodeIn("n1", "a", x("1")), nodeIn("n2", "b")),
 			want:  []string{"n2"},
 		},
 		"matchLabelKeys spreads one revision, whatever the other does": {
-			pod:   podWith("p", set("app", "web", "pod-template-hash", "new"), spread(over(zone, 1, sel, labelKeys("pod-template-hash", "absent")))),
+			pod: podWith("p", set("app", "web", "pod-template-hash", "new"),
+				spread(over(zone, 1, sel, labelKeys("pod-template-hash", "absent")))),
 			world: worldOf(nodeIn("n1", "a", rev("1", "old"), rev("2", "old")), nodeIn("n2", "b", rev("3", "new"))),
 			want:  []string{"n1"},
 		},
@@ -181,7 +185,7 @@ func TestSpread(t *testing.T) {
 			if diff := cmp.Diff(c.want, accepts(c.world, c.world.View(pod).SpreadOver)); diff != "" {
 				t.Errorf("accepting nodes (-want +got):\n%s", diff)
 			}
-			one := func(n *Node) *Refusal { return SpreadRefuses(pod, n, c.world) }
+			one := func(n *Node) *Refusal { return c.world.View(pod).SpreadOver(n) }
 			if diff := cmp.Diff(c.want, accepts(c.world, one)); diff != "" {
 				t.Errorf("asked one by one (-want +got):\n%s", diff)
 			}
@@ -196,12 +200,14 @@ func TestSpreadSaysWhetherEvictionsCanHelp(t *testing.T) {
 	bare.Labels = nil
 	world := worldOf(nodeIn("n1", "a", podWith("1", web)), nodeIn("n2", "b"), bare)
 
-	uneven := &Refusal{Reason: ReasonSpread, Message: "node(s) didn't match pod topology spread constraints", Subject: zone}
-	if diff := cmp.Diff(uneven, SpreadRefuses(pod, world.Nodes[0], world)); diff != "" {
+	uneven := &Refusal{Reason: ReasonSpread, Message: "node(s) didn't match pod topology spread constraints",
+		Subject: zone}
+	if diff := cmp.Diff(uneven, world.View(pod).SpreadOver(world.Nodes[0])); diff != "" {
 		t.Errorf("uneven (-want +got):\n%s", diff)
 	}
-	missing := &Refusal{Reason: ReasonSpread, Message: uneven.Message + " (missing required label)", Unresolvable: true, Subject: zone}
-	if diff := cmp.Diff(missing, SpreadRefuses(pod, bare, world)); diff != "" {
+	missing := &Refusal{Reason: ReasonSpread, Message: uneven.Message + " (missing required label)", Unresolvable: true,
+		Subject: zone}
+	if diff := cmp.Diff(missing, world.View(pod).SpreadOver(bare)); diff != "" {
 		t.Errorf("missing label (-want +got):\n%s", diff)
 	}
 }
@@ -210,8 +216,9 @@ func TestSpreadSaysWhetherEvictionsCanHelp(t *testing.T) {
 func TestALaunchedNodeIsADomainOfItsOwn(t *testing.T) {
 	web := set("app", "web")
 	pod := NewPod(podWith("p", web, spread(over(hostname, 1, selector("app", "web")))), nil)
-	world := worldOf(nodeIn("n1", "a", podWith("1", web)), nodeIn("n2", "a", podWith("2", web)))
-	if r := SpreadRefuses(pod, nodeIn("new", "a"), world); r != nil {
+	launched := nodeIn("new", "a")
+	world := worldOf(nodeIn("n1", "a", podWith("1", web)), nodeIn("n2", "a", podWith("2", web)), launched)
+	if r := world.View(pod).SpreadOver(launched); r != nil {
 		t.Errorf("the new node refuses: %s", r.Message)
 	}
 }

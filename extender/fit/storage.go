@@ -13,16 +13,17 @@ import (
 	"k8s.io/component-helpers/storage/ephemeral"
 )
 
-// The annotations of kube-controller-manager's and kube-scheduler's volume binding. They are written out here because
-// the package that names them, component-helpers/storage/volume, brings client-go along.
+// The annotations of kube-controller-manager's and kube-scheduler's volume binding. They are
+// written out here because the package that names them, component-helpers/storage/volume, brings
+// client-go along.
 const (
 	annotationBindCompleted = "pv.kubernetes.io/bind-completed"
 	annotationSelectedNode  = "volume.kubernetes.io/selected-node"
 	provisionerNone         = "kubernetes.io/no-provisioner"
 )
 
-// Storage looks up storage objects in caches; each function returns nil for what does not exist. What it returns is
-// only read.
+// Storage looks up storage objects in caches; each function returns nil for what does not exist.
+// What it returns is only read.
 type Storage struct {
 	Claim  func(namespace, name string) *corev1.PersistentVolumeClaim
 	Volume func(name string) *corev1.PersistentVolume
@@ -31,10 +32,10 @@ type Storage struct {
 	Volumes func(class string) []*corev1.PersistentVolume
 }
 
-// VolumesOf resolves the pod's volume claims, generic ephemeral volumes included, into constraints: unbound claims
-// last, the smallest first. Of a pod with a claim that cannot be used at all only that claim is returned, because it
-// is what the scheduler looks for, and reports, before everything else. The result holds as long as none of the objects
-// changes.
+// VolumesOf resolves the pod's volume claims, generic ephemeral volumes included, into constraints:
+// unbound claims last, the smallest first. Of a pod with a claim that cannot be used at all only
+// that claim is returned, because it is what the scheduler looks for, and reports, before
+// everything else. The result holds as long as none of the objects changes.
 func VolumesOf(pod *corev1.Pod, storage Storage) []VolumeConstraint {
 	var bound []VolumeConstraint
 	var waiting []waitingClaim
@@ -110,7 +111,8 @@ func unusable(pod *corev1.Pod, volume *corev1.Volume, name string, claim *corev1
 	return ""
 }
 
-// resolve tells bound claims from those that wait for a consumer; the rest waits for the volume controller.
+// resolve tells bound claims from those that wait for a consumer; the rest waits for the volume
+// controller.
 func resolve(claim *corev1.PersistentVolumeClaim, storage Storage) VolumeConstraint {
 	if claim.Spec.VolumeName != "" {
 		return boundTo(claim, storage)
@@ -122,21 +124,24 @@ func resolve(claim *corev1.PersistentVolumeClaim, storage Storage) VolumeConstra
 	}
 	switch {
 	case class != nil && class.VolumeBindingMode == nil:
-		return VolumeConstraint{Claim: claim.Name, Blocked: fmt.Sprintf("VolumeBindingMode not set for StorageClass %q", className)}
+		return VolumeConstraint{Claim: claim.Name, Blocked: fmt.Sprintf("VolumeBindingMode not set for StorageClass %q",
+			className)}
 	case class == nil || *class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer:
 		return unboundImmediate(claim)
 	}
 	return VolumeConstraint{Claim: claim.Name, unbound: waitsFor(claim, class, storage.Volumes(className))}
 }
 
-// boundTo: a claim that names its volume but is not bound to it yet is as unusable as one that has none.
+// boundTo: a claim that names its volume but is not bound to it yet is as unusable as one that has
+// none.
 func boundTo(claim *corev1.PersistentVolumeClaim, storage Storage) VolumeConstraint {
 	if _, done := claim.Annotations[annotationBindCompleted]; !done {
 		return unboundImmediate(claim)
 	}
 	pv := storage.Volume(claim.Spec.VolumeName)
 	if pv == nil {
-		return VolumeConstraint{Claim: claim.Name, lost: true, Blocked: fmt.Sprintf("persistentvolume %q not found", claim.Spec.VolumeName)}
+		return VolumeConstraint{Claim: claim.Name, lost: true, Blocked: fmt.Sprintf("persistentvolume %q not found",
+			claim.Spec.VolumeName)}
 	}
 	return VolumeConstraint{Claim: claim.Name, reach: reachOf(pv), zones: zonesOf(pv)}
 }
@@ -145,7 +150,8 @@ func unboundImmediate(claim *corev1.PersistentVolumeClaim) VolumeConstraint {
 	return VolumeConstraint{Claim: claim.Name, Blocked: "pod has unbound immediate PersistentVolumeClaims"}
 }
 
-func waitsFor(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, volumes []*corev1.PersistentVolume) *unbound {
+func waitsFor(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
+	volumes []*corev1.PersistentVolume) *unbound {
 	return &unbound{
 		selectedNode: claim.Annotations[annotationSelectedNode],
 		existing:     candidates(claim, class.Name, volumes),
@@ -175,8 +181,8 @@ func topologies(terms []corev1.TopologySelectorTerm) []labels.Selector {
 	return out
 }
 
-// candidates are the existing volumes that the claim could take, wherever they are: those that name the claim first,
-// then from the smallest, ties by name.
+// candidates are the existing volumes that the claim could take, wherever they are: those that name
+// the claim first, then from the smallest, ties by name.
 func candidates(claim *corev1.PersistentVolumeClaim, class string, volumes []*corev1.PersistentVolume) []candidate {
 	usable := slices.DeleteFunc(slices.Clone(volumes), func(pv *corev1.PersistentVolume) bool {
 		return !suits(claim, pv) || !(names(pv, claim) || free(claim, class, pv))

@@ -7,14 +7,16 @@ const (
 	messageTaint         = "node(s) had untolerated taint(s)"
 )
 
-// Schedulable is the two in-tree filters that the dedicated profile moves into the extender, NodeUnschedulable and
-// TaintToleration, in the order of the default profile: of a cordoned and tainted node the cordon is named. Nil means
-// that neither objects. Neither objection can be helped by evicting pods.
+// Schedulable is the two in-tree filters that the dedicated profile moves into the extender,
+// NodeUnschedulable and TaintToleration, in the order of the default profile: of a cordoned and
+// tainted node the cordon is named. Nil means that neither objects. Neither objection can be helped
+// by evicting pods.
 func Schedulable(pod *corev1.Pod, taints []corev1.Taint, unschedulable bool) *Refusal {
 	return schedulable(pod.Spec.Tolerations, taints, unschedulable)
 }
 
-// KeptOff is the message of Schedulable, "" where neither filter objects. It allocates nothing: it is asked of every candidate.
+// KeptOff is the message of Schedulable, "" where neither filter objects. It allocates nothing: it
+// is asked of every candidate.
 func KeptOff(pod *corev1.Pod, taints []corev1.Taint, unschedulable bool) string {
 	switch {
 	case unschedulable && !toleratesCordon(pod.Spec.Tolerations):
@@ -23,20 +25,6 @@ func KeptOff(pod *corev1.Pod, taints []corev1.Taint, unschedulable bool) string 
 		return messageTaint
 	}
 	return ""
-}
-
-// ToleratesAll reports whether no taint keeps the pod off the node. Taints that only advise (PreferNoSchedule) do not.
-func ToleratesAll(pod *corev1.Pod, taints []corev1.Taint) bool {
-	return firstUntolerated(pod.Spec.Tolerations, taints) < 0
-}
-
-// UntoleratedTaint returns the first NoSchedule or NoExecute taint that the pod does not tolerate, and whether there
-// is one.
-func UntoleratedTaint(pod *corev1.Pod, taints []corev1.Taint) (corev1.Taint, bool) {
-	if i := firstUntolerated(pod.Spec.Tolerations, taints); i >= 0 {
-		return taints[i], true
-	}
-	return corev1.Taint{}, false
 }
 
 func schedulable(tolerations []corev1.Toleration, taints []corev1.Taint, unschedulable bool) *Refusal {
@@ -61,9 +49,11 @@ func tainted(tolerations []corev1.Toleration, taints []corev1.Taint) *Refusal {
 	return &Refusal{Reason: ReasonTaint, Message: messageTaint, Unresolvable: true, Subject: taints[i].Key}
 }
 
-// toleratesCordon: a toleration of the taint that the node controller sets on cordoned nodes lifts the cordon itself.
+// toleratesCordon: a toleration of the taint that the node controller sets on cordoned nodes lifts
+// the cordon itself.
 func toleratesCordon(tolerations []corev1.Toleration) bool {
-	return toleratedByAny(tolerations, &corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+	return toleratedByAny(tolerations, &corev1.Taint{Key: corev1.TaintNodeUnschedulable,
+		Effect: corev1.TaintEffectNoSchedule})
 }
 
 // firstUntolerated returns an index into taints, -1 if all that keep pods off are tolerated.
@@ -89,9 +79,10 @@ func toleratedByAny(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
 	return false
 }
 
-// tolerates is corev1.Toleration.ToleratesTaint without its logger, which a pure package must not import; a test
-// compares the two. The operators Lt and Gt tolerate nothing: their gate TaintTolerationComparisonOperators is off by
-// default in 1.36, and where it is off the API server accepts them from nobody.
+// tolerates is corev1.Toleration.ToleratesTaint without its logger, which a pure package must not
+// import; a test compares the two. The operators Lt and Gt tolerate nothing: their gate
+// TaintTolerationComparisonOperators is off by default in 1.36, and where it is off the API server
+// accepts them from nobody.
 func tolerates(toleration *corev1.Toleration, taint *corev1.Taint) bool {
 	if toleration.Effect != "" && toleration.Effect != taint.Effect {
 		return false

@@ -41,8 +41,9 @@ func TestSchedulableIsTaintTolerationAndNodeUnschedulable(t *testing.T) {
 			cordoned:    true,
 		},
 		"tolerating it for NoExecute does not": {
-			tolerations: []corev1.Toleration{{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}},
-			cordoned:    true, want: unschedulable,
+			tolerations: []corev1.Toleration{{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists,
+				Effect: corev1.TaintEffectNoExecute}},
+			cordoned: true, want: unschedulable,
 		},
 		"a DaemonSet's pod tolerates the cordon and still not the standby taint": {
 			tolerations: []corev1.Toleration{{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists}},
@@ -93,24 +94,27 @@ func TestSchedulableIsTaintTolerationAndNodeUnschedulable(t *testing.T) {
 	}
 }
 
-func TestUntoleratedTaintAndToleratesAllAgree(t *testing.T) {
+// TestEveryFormOfTheTaintCheckAgrees: the refusal, its short form and the digest.
+func TestEveryFormOfTheTaintCheckAgrees(t *testing.T) {
 	taints := []corev1.Taint{
 		{Key: "a", Effect: corev1.TaintEffectPreferNoSchedule},
 		{Key: "b", Effect: corev1.TaintEffectNoSchedule},
 	}
 	stranger := podWith("stranger", nil)
-	if taint, found := UntoleratedTaint(stranger, taints); !found || taint.Key != "b" || ToleratesAll(stranger, taints) {
-		t.Errorf("stranger: %v, %v", taint, found)
+	r := Schedulable(stranger, taints, false)
+	if r == nil || r.Subject != "b" || KeptOff(stranger, taints, false) != r.Message {
+		t.Errorf("stranger: %+v", r)
 	}
 	guest := podWith("guest", nil, tolerating(corev1.Toleration{Key: "b", Operator: corev1.TolerationOpExists}))
-	if taint, found := UntoleratedTaint(guest, taints); found || !ToleratesAll(guest, taints) {
-		t.Errorf("guest: %v, %v", taint, found)
+	if r := Schedulable(guest, taints, false); r != nil || KeptOff(guest, taints, false) != "" {
+		t.Errorf("guest: %+v", r)
 	}
 }
 
-// original is the API's own judgement with the comparison operators off. The type of its logger is inferred: this
-// package names none.
-func original[L any](judge func(*corev1.Toleration, L, *corev1.Taint, bool) bool) func(*corev1.Toleration, *corev1.Taint) bool {
+// original is the API's own judgement with the comparison operators off. The type of its logger is
+// inferred: this package names none.
+func original[L any](judge func(*corev1.Toleration, L, *corev1.Taint, bool) bool) func(*corev1.Toleration,
+	*corev1.Taint) bool {
 	var silent L
 	return func(toleration *corev1.Toleration, taint *corev1.Taint) bool {
 		return judge(toleration, silent, taint, false)
@@ -136,10 +140,12 @@ func FuzzToleratesIsTheAPIsOwnRule(f *testing.F) {
 	})
 }
 
-// TestTolerationsOverTheWholeAlphabet walks all combinations of few values, which a fuzzer reaches by luck only.
+// TestTolerationsOverTheWholeAlphabet walks all combinations of few values, which a fuzzer reaches
+// by luck only.
 func TestTolerationsOverTheWholeAlphabet(t *testing.T) {
 	keys, values := []string{"", "a", "b"}, []string{"", "1", "2", "x"}
-	effects := []corev1.TaintEffect{"", corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule}
+	effects := []corev1.TaintEffect{"", corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute,
+		corev1.TaintEffectPreferNoSchedule}
 	var taints []corev1.Taint
 	var tolerations []corev1.Toleration
 	for _, key := range keys {

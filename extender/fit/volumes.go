@@ -20,7 +20,8 @@ const (
 type VolumeConstraint struct {
 	// Claim is the name of the PersistentVolumeClaim.
 	Claim string
-	// Blocked is why no node at all can serve the claim at present, in the scheduler's words; empty if some can.
+	// Blocked is why no node at all can serve the claim at present, in the scheduler's words; empty if
+	// some can.
 	Blocked string
 
 	// lost: blocked because the claim's volume does not exist.
@@ -47,9 +48,11 @@ type zones struct {
 type unbound struct {
 	// selectedNode is set once the scheduler chose a node and the volume is being made there.
 	selectedNode string
-	// existing are the volumes that the claim could take: those made for it first, then by size and name.
+	// existing are the volumes that the claim could take: those made for it first, then by size and
+	// name.
 	existing []candidate
-	// provisioned: the class makes volumes, on nodes that one of allowed matches (anywhere: it does not say).
+	// provisioned: the class makes volumes, on nodes that one of allowed matches (anywhere: it does
+	// not say).
 	provisioned, anywhere bool
 	allowed               []labels.Selector
 }
@@ -61,8 +64,8 @@ type candidate struct {
 	reach reach
 }
 
-// VolumesRefuse judges the pod's volume claims: the in-tree filters VolumeBinding, without storage capacity, and
-// VolumeZone. No eviction helps: volumes do not move.
+// VolumesRefuse judges the pod's volume claims: the in-tree filters VolumeBinding, without storage
+// capacity, and VolumeZone. No eviction helps: volumes do not move.
 func VolumesRefuse(pod *Pod, node *Node) *Refusal {
 	if refusal := blocked(pod.Volumes); refusal != nil {
 		return refusal
@@ -87,7 +90,8 @@ func refuseVolume(message, claim string) *Refusal {
 	return &Refusal{Reason: ReasonVolume, Message: message, Unresolvable: true, Subject: claim}
 }
 
-// blocked names a lost volume only where no claim is at fault: VolumeZone, which finds it, runs after VolumeBinding.
+// blocked names a lost volume only where no claim is at fault: VolumeZone, which finds it, runs
+// after VolumeBinding.
 func blocked(volumes []VolumeConstraint) *Refusal {
 	var lost *VolumeConstraint
 	for i := range volumes {
@@ -112,8 +116,8 @@ func reachOf(pv *corev1.PersistentVolume) reach {
 	return reach{nodeaffinity.NewLazyErrorNodeSelector(pv.Spec.NodeAffinity.Required)}
 }
 
-// includes matches by labels alone: volumes know no node names, so the Node given to the selector has none. A selector
-// that does not parse reaches nothing.
+// includes matches by labels alone: volumes know no node names, so the Node given to the selector
+// has none. A selector that does not parse reaches nothing.
 func (r reach) includes(node *Node) bool {
 	if r.selector == nil {
 		return true
@@ -122,9 +126,9 @@ func (r reach) includes(node *Node) bool {
 	return matched
 }
 
-// bindable goes through the unbound claims in their order, the smallest first, and takes the first volume that will do
-// for each. It does not try again when a later claim finds nothing, because the scheduler does not. It returns the
-// first claim that finds nothing.
+// bindable goes through the unbound claims in their order, the smallest first, and takes the first
+// volume that will do for each. It does not try again when a later claim finds nothing, because the
+// scheduler does not. It returns the first claim that finds nothing.
 func bindable(volumes []VolumeConstraint, node *Node) (claim string, ok bool) {
 	var taken []string
 	for i := range volumes {
@@ -185,7 +189,8 @@ func zoneKeys() [4]string {
 	}
 }
 
-// zonesOf reads a volume's topology labels: zones separated by two underscores. A label with an empty part is ignored.
+// zonesOf reads a volume's topology labels: zones separated by two underscores. A label with an
+// empty part is ignored.
 func zonesOf(pv *corev1.PersistentVolume) []zones {
 	var out []zones
 	for _, key := range zoneKeys() {

@@ -23,7 +23,10 @@ type disks struct {
 func (d disks) storage() Storage {
 	return Storage{
 		Claim: func(namespace, name string) *corev1.PersistentVolumeClaim {
-			return find(d.claims, func(c *corev1.PersistentVolumeClaim) bool { return c.Namespace == namespace && c.Name == name })
+			return find(d.claims, func(c *corev1.PersistentVolumeClaim) bool {
+				return c.Namespace == namespace &&
+					c.Name == name
+			})
 		},
 		Volume: func(name string) *corev1.PersistentVolume {
 			return find(d.volumes, func(v *corev1.PersistentVolume) bool { return v.Name == name })
@@ -64,13 +67,15 @@ func using(claims ...string) func(*corev1.Pod) {
 
 func usingEphemeral(name string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
-		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}})
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: name,
+			VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}})
 	}
 }
 
 func claim(name, class, size string, change ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
 	c := &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), Annotations: map[string]string{}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name),
+			Annotations: map[string]string{}},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources: corev1.VolumeResourceRequirements{Requests: list("storage", size)},
@@ -113,8 +118,10 @@ func labelled(pairs ...string) func(*corev1.PersistentVolume) {
 	return func(v *corev1.PersistentVolume) { v.Labels = set(pairs...) }
 }
 
-func classNamed(name, provisioner string, mode storagev1.VolumeBindingMode, zoneNames ...string) *storagev1.StorageClass {
-	c := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner, VolumeBindingMode: &mode}
+func classNamed(name, provisioner string, mode storagev1.VolumeBindingMode,
+	zoneNames ...string) *storagev1.StorageClass {
+	c := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner,
+		VolumeBindingMode: &mode}
 	if len(zoneNames) > 0 {
 		c.AllowedTopologies = []corev1.TopologySelectorTerm{{
 			MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: zone, Values: zoneNames}},
@@ -159,7 +166,8 @@ func TestVolumes(t *testing.T) {
 		},
 		"two volumes in two zones fit nowhere": {
 			pod: podWith("p", nil, using("x", "y")),
-			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("x", "ebs", "1Gi", boundToVolume("v")), claim("y", "ebs", "1Gi", boundToVolume("w"))},
+			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("x", "ebs", "1Gi", boundToVolume("v")),
+				claim("y", "ebs", "1Gi", boundToVolume("w"))},
 				volumes: []*corev1.PersistentVolume{diskIn("v", "ebs", "1Gi", "a"), diskIn("w", "ebs", "1Gi", "b")}},
 			want: nowhere(wrongNode),
 		},
@@ -172,7 +180,8 @@ func TestVolumes(t *testing.T) {
 		"the beta label of an old volume is compared with today's label": {
 			pod: podWith("p", nil, using("data")),
 			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("data", "old", "1Gi", boundToVolume("v"))},
-				volumes: []*corev1.PersistentVolume{diskIn("v", "old", "1Gi", "", labelled(corev1.LabelFailureDomainBetaZone, "a"))}},
+				volumes: []*corev1.PersistentVolume{diskIn("v", "old", "1Gi", "",
+					labelled(corev1.LabelFailureDomainBetaZone, "a"))}},
 			want: onlyIn(wrongZone),
 		},
 		"a volume in several zones": {
@@ -187,24 +196,28 @@ func TestVolumes(t *testing.T) {
 				volumes: []*corev1.PersistentVolume{diskIn("v", "old", "1Gi", "", labelled(zone, "a__"))}},
 		},
 		"a claim that waits for its consumer goes where its class makes volumes": {
-			pod:   podWith("p", nil, using("data")),
-			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("data", "ebs-a", "1Gi")}, classes: []*storagev1.StorageClass{ebsInA}},
-			want:  onlyIn(noVolume),
+			pod: podWith("p", nil, using("data")),
+			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("data", "ebs-a", "1Gi")},
+				classes: []*storagev1.StorageClass{ebsInA}},
+			want: onlyIn(noVolume),
 		},
 		"everywhere where the class does not say": {
-			pod:   podWith("p", nil, using("data")),
-			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("data", "ebs", "1Gi")}, classes: []*storagev1.StorageClass{ebs}},
+			pod: podWith("p", nil, using("data")),
+			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("data", "ebs", "1Gi")},
+				classes: []*storagev1.StorageClass{ebs}},
 		},
 		"a volume that is being made on a node stays there": {
 			pod: podWith("p", nil, using("data")),
-			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("data", "ebs", "1Gi", func(c *corev1.PersistentVolumeClaim) {
-				c.Annotations[volume.AnnSelectedNode] = "in-a"
-			})}, classes: []*storagev1.StorageClass{ebs}},
+			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("data", "ebs", "1Gi",
+				func(c *corev1.PersistentVolumeClaim) {
+					c.Annotations[volume.AnnSelectedNode] = "in-a"
+				})}, classes: []*storagev1.StorageClass{ebs}},
 			want: onlyIn(noVolume),
 		},
 		"an existing local volume is where it is": {
 			pod: podWith("p", nil, using("data")),
-			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("data", "local", "5Gi")}, classes: []*storagev1.StorageClass{local},
+			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("data", "local", "5Gi")},
+				classes: []*storagev1.StorageClass{local},
 				volumes: []*corev1.PersistentVolume{diskIn("small", "local", "1Gi", "b"), diskIn("large", "local", "9Gi", "a")}},
 			want: onlyIn(noVolume),
 		},
@@ -212,26 +225,31 @@ func TestVolumes(t *testing.T) {
 			pod: podWith("p", nil, using("big", "little")),
 			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("big", "local", "5Gi"), claim("little", "local", "1Gi")},
 				classes: []*storagev1.StorageClass{local},
-				volumes: []*corev1.PersistentVolume{diskIn("l", "local", "9Gi", "a"), diskIn("s", "local", "1Gi", "a"), diskIn("only", "local", "9Gi", "b")}},
+				volumes: []*corev1.PersistentVolume{diskIn("l", "local", "9Gi", "a"), diskIn("s", "local", "1Gi", "a"),
+					diskIn("only", "local", "9Gi", "b")}},
 			want: onlyIn(noVolume),
 		},
 		"the small claim chooses first, and may take what only the large one can use": {
 			pod: podWith("p", nil, using("big", "little")),
-			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("little", "local", "1Gi"), claim("big", "local", "2Gi", func(c *corev1.PersistentVolumeClaim) {
-				c.Spec.Selector = selector("tier", "fast")
-			})}, classes: []*storagev1.StorageClass{local},
-				volumes: []*corev1.PersistentVolume{diskIn("x", "local", "2Gi", "a", labelled("tier", "fast")), diskIn("y", "local", "3Gi", "a")}},
+			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("little", "local", "1Gi"),
+				claim("big", "local", "2Gi", func(c *corev1.PersistentVolumeClaim) {
+					c.Spec.Selector = selector("tier", "fast")
+				})}, classes: []*storagev1.StorageClass{local},
+				volumes: []*corev1.PersistentVolume{diskIn("x", "local", "2Gi", "a", labelled("tier", "fast")),
+					diskIn("y", "local", "3Gi", "a")}},
 			want: nowhere(noVolume),
 		},
 		"an existing volume is no must where the class makes new ones": {
 			pod: podWith("p", nil, using("data")),
-			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("data", "ebs", "1Gi")}, classes: []*storagev1.StorageClass{ebs},
+			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("data", "ebs", "1Gi")},
+				classes: []*storagev1.StorageClass{ebs},
 				volumes: []*corev1.PersistentVolume{diskIn("v", "ebs", "1Gi", "a")}},
 		},
 		"a claim bound at once must be bound before": {
-			pod:   podWith("p", nil, using("data")),
-			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("data", "now", "1Gi")}, classes: []*storagev1.StorageClass{classNamed("now", "x", early)}},
-			want:  nowhere(unbound),
+			pod: podWith("p", nil, using("data")),
+			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("data", "now", "1Gi")},
+				classes: []*storagev1.StorageClass{classNamed("now", "x", early)}},
+			want: nowhere(unbound),
 		},
 		"a claim without class, too": {
 			pod:   podWith("p", nil, using("data")),
@@ -245,9 +263,10 @@ func TestVolumes(t *testing.T) {
 		},
 		"a claim that names its volume and is not bound yet, too": {
 			pod: podWith("p", nil, using("data")),
-			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("data", "ebs", "1Gi", boundToVolume("v"), func(c *corev1.PersistentVolumeClaim) {
-				delete(c.Annotations, volume.AnnBindCompleted)
-			})}, classes: []*storagev1.StorageClass{ebs}, volumes: []*corev1.PersistentVolume{diskIn("v", "ebs", "1Gi", "a")}},
+			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("data", "ebs", "1Gi", boundToVolume("v"),
+				func(c *corev1.PersistentVolumeClaim) {
+					delete(c.Annotations, volume.AnnBindCompleted)
+				})}, classes: []*storagev1.StorageClass{ebs}, volumes: []*corev1.PersistentVolume{diskIn("v", "ebs", "1Gi", "a")}},
 			want: nowhere(unbound),
 		},
 		"a claim that is not there": {
@@ -255,23 +274,26 @@ func TestVolumes(t *testing.T) {
 		},
 		"a claim of another namespace is not there": {
 			pod: podWith("p", nil, using("data")),
-			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("data", "ebs", "1Gi", func(c *corev1.PersistentVolumeClaim) {
-				c.Namespace = "other"
-			})}, classes: []*storagev1.StorageClass{ebs}},
+			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("data", "ebs", "1Gi",
+				func(c *corev1.PersistentVolumeClaim) {
+					c.Namespace = "other"
+				})}, classes: []*storagev1.StorageClass{ebs}},
 			want: nowhere(`persistentvolumeclaim "data" not found`),
 		},
 		"a claim that is being deleted": {
 			pod: podWith("p", nil, using("data")),
-			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("data", "ebs", "1Gi", func(c *corev1.PersistentVolumeClaim) {
-				c.DeletionTimestamp = &metav1.Time{}
-			})}},
+			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("data", "ebs", "1Gi",
+				func(c *corev1.PersistentVolumeClaim) {
+					c.DeletionTimestamp = &metav1.Time{}
+				})}},
 			want: nowhere(`persistentvolumeclaim "data" is being deleted`),
 		},
 		"a claim that lost its volume": {
 			pod: podWith("p", nil, using("data")),
-			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("data", "ebs", "1Gi", boundToVolume("v"), func(c *corev1.PersistentVolumeClaim) {
-				c.Status.Phase = corev1.ClaimLost
-			})}},
+			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("data", "ebs", "1Gi", boundToVolume("v"),
+				func(c *corev1.PersistentVolumeClaim) {
+					c.Status.Phase = corev1.ClaimLost
+				})}},
 			want: nowhere(`persistentvolumeclaim "data" bound to non-existent persistentvolume "v"`),
 		},
 		"a claim whose volume is gone": {
@@ -284,16 +306,18 @@ func TestVolumes(t *testing.T) {
 			want: nowhere(`waiting for ephemeral volume controller to create the persistentvolumeclaim "p-scratch"`),
 		},
 		"an ephemeral volume's claim that belongs to somebody else": {
-			pod:   podWith("p", nil, usingEphemeral("scratch")),
-			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("p-scratch", "ebs", "1Gi")}, classes: []*storagev1.StorageClass{ebs}},
-			want:  nowhere("PVC default/p-scratch was not created for pod default/p (pod is not owner)"),
+			pod: podWith("p", nil, usingEphemeral("scratch")),
+			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("p-scratch", "ebs", "1Gi")},
+				classes: []*storagev1.StorageClass{ebs}},
+			want: nowhere("PVC default/p-scratch was not created for pod default/p (pod is not owner)"),
 		},
 		"an ephemeral volume of the pod's own": {
 			pod: podWith("p", nil, usingEphemeral("scratch")),
-			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("p-scratch", "ebs-a", "1Gi", func(c *corev1.PersistentVolumeClaim) {
-				yes := true
-				c.OwnerReferences = []metav1.OwnerReference{{UID: "p", Controller: &yes}}
-			})}, classes: []*storagev1.StorageClass{ebsInA}},
+			disks: disks{claims: []*corev1.PersistentVolumeClaim{claim("p-scratch", "ebs-a", "1Gi",
+				func(c *corev1.PersistentVolumeClaim) {
+					yes := true
+					c.OwnerReferences = []metav1.OwnerReference{{UID: "p", Controller: &yes}}
+				})}, classes: []*storagev1.StorageClass{ebsInA}},
 			want: onlyIn(noVolume),
 		},
 	}
@@ -334,8 +358,9 @@ func TestANodeWithoutLocationTakesZoneLabelledVolumes(t *testing.T) {
 	}
 }
 
-// TestExistingVolumesAreChosenAsComponentHelpersChooses compares with the function that kube-scheduler calls, over
-// random volumes and claims. The package keeps its own because that one brings client-go along.
+// TestExistingVolumesAreChosenAsComponentHelpersChooses compares with the function that
+// kube-scheduler calls, over random volumes and claims. The package keeps its own because that one
+// brings client-go along.
 func TestExistingVolumesAreChosenAsComponentHelpersChooses(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	pick := func(of ...string) string { return of[random.IntN(len(of))] }
@@ -359,7 +384,8 @@ func TestExistingVolumesAreChosenAsComponentHelpersChooses(t *testing.T) {
 		excluded := map[string]*corev1.PersistentVolume{}
 		own := false
 		for i := range random.IntN(6) {
-			v := diskIn(fmt.Sprintf("v%d", i), pick("local", "local", "local", "other"), pick("1Gi", "2Gi", "3Gi", "4Gi"), pick("a", "a", "b", ""))
+			v := diskIn(fmt.Sprintf("v%d", i), pick("local", "local", "local", "other"), pick("1Gi", "2Gi", "3Gi", "4Gi"),
+				pick("a", "a", "b", ""))
 			// Equal sizes are chosen from by the order of a cache; make each size its own.
 			v.Spec.Capacity = list("storage", fmt.Sprintf("%d", 512<<20*(1+random.IntN(6))+i))
 			v.Labels = set("tier", pick("fast", "slow"))
@@ -369,7 +395,8 @@ func TestExistingVolumesAreChosenAsComponentHelpersChooses(t *testing.T) {
 			case 1:
 				if !own { // of two, the cache's order would decide
 					own = true
-					v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "default", Name: "data", UID: types.UID(pick("", "data", "data-before"))}
+					v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "default", Name: "data",
+						UID: types.UID(pick("", "data", "data-before"))}
 				}
 			case 2:
 				v.Status.Phase = corev1.VolumePending

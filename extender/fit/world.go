@@ -8,24 +8,8 @@ type World struct {
 	Namespaces map[string]map[string]string
 }
 
-// with returns a world in which the node stands for itself: added if it is new (a node that would be launched), in the
-// place of its namesake if the caller changed a copy.
-func (w *World) with(node *Node) *World {
-	for i, n := range w.Nodes {
-		if n == node {
-			return w
-		}
-		if n.Name == node.Name {
-			nodes := append([]*Node(nil), w.Nodes...)
-			nodes[i] = node
-			return &World{Nodes: nodes, Namespaces: w.Namespaces}
-		}
-	}
-	return &World{Nodes: append(append([]*Node(nil), w.Nodes...), node), Namespaces: w.Namespaces}
-}
-
-// View is one pod's view of the world: the counts by topology domain, made at the first check that needs them. It is
-// for one goroutine, and stale once a pod of the world is added or removed.
+// View is one pod's view of the world: the counts by topology domain, made at the first check that
+// needs them. It is for one goroutine, and stale once a pod of the world is added or removed.
 type View struct {
 	pod   *Pod
 	world *World
@@ -40,11 +24,12 @@ type domain struct{ key, value string }
 // View starts a view. The nodes that it is asked about are nodes of the world.
 func (w *World) View(pod *Pod) *View { return &View{pod: pod, world: w} }
 
-// Fits makes every check on one node; see the function Fits.
+// Fits makes every check on one node, in the order of the scheduler's default profile, and returns
+// the first refusal.
 func (v *View) Fits(node *Node) *Refusal {
 	name := string(node.Name)
-	// The order is that of kube-scheduler's default profile, what it finds before it looks at nodes first. So the first
-	// refusal is the one that it would report.
+	// The order is that of kube-scheduler's default profile, what it finds before it looks at nodes
+	// first. So the first refusal is the one that it would report.
 	checks := [...]func() *Refusal{
 		func() *Refusal { return blocked(v.pod.Volumes) },
 		func() *Refusal { return v.pod.malformed },
@@ -67,5 +52,6 @@ func (v *View) Fits(node *Node) *Refusal {
 	return nil
 }
 
-// self reports whether a placed pod is the pod that asks: a pod that already has room here does not keep itself away.
+// self reports whether a placed pod is the pod that asks: a pod that already has room here does not
+// keep itself away.
 func (v *View) self(placed *Placed) bool { return placed.UID != "" && placed.UID == v.pod.UID }

@@ -10,8 +10,8 @@ import (
 	"github.com/stratos-sh/stratos/extender/claim"
 )
 
-// TestAnObjectMadeAnewIsAnother: a watch that was interrupted lists again, and shows an object that was deleted and created
-// under the same name meanwhile as one update.
+// TestAnObjectMadeAnewIsAnother: a watch that was interrupted lists again, and shows an object that
+// was deleted and created under the same name meanwhile as one update.
 func TestAnObjectMadeAnewIsAnother(t *testing.T) {
 	second := func(p *corev1.Pod) { p.UID = "second" }
 	for name, c := range map[string]struct {
@@ -20,13 +20,15 @@ func TestAnObjectMadeAnewIsAnother(t *testing.T) {
 		claims        bool  // the first pod has a claim there before
 		verdict       claim.Verdict
 	}{
-		"the same pod, bound":                 {cpuPod("x", ""), cpuPod("x", "a"), 1, false, claim.NotOurs},
-		"a bound pod, and its successor":      {cpuPod("x", "a"), cpuPod("x", "", second), 0, false, claim.NotOurs},
-		"both are bound":                      {cpuPod("x", "a"), cpuPod("x", "a", second), 1, false, claim.NotOurs},
-		"a nominated pod, and its successor":  {cpuPod("x", "", onItsWay("a")), cpuPod("x", "", second), 0, false, claim.NotOurs},
-		"a claimed pod, and its successor":    {cpuPod("x", ""), cpuPod("x", "", second), 0, true, claim.NotOurs},
-		"a claimed pod, and a bound one":      {cpuPod("x", ""), cpuPod("x", "a", second), 1, true, claim.NotOurs},
-		"a finished pod, and its successor":   {cpuPod("x", "a", inPhase(corev1.PodFailed)), cpuPod("x", "", second), 0, false, claim.NotOurs},
+		"the same pod, bound":            {cpuPod("x", ""), cpuPod("x", "a"), 1, false, claim.NotOurs},
+		"a bound pod, and its successor": {cpuPod("x", "a"), cpuPod("x", "", second), 0, false, claim.NotOurs},
+		"both are bound":                 {cpuPod("x", "a"), cpuPod("x", "a", second), 1, false, claim.NotOurs},
+		"a nominated pod, and its successor": {cpuPod("x", "", onItsWay("a")), cpuPod("x", "", second), 0, false,
+			claim.NotOurs},
+		"a claimed pod, and its successor": {cpuPod("x", ""), cpuPod("x", "", second), 0, true, claim.NotOurs},
+		"a claimed pod, and a bound one":   {cpuPod("x", ""), cpuPod("x", "a", second), 1, true, claim.NotOurs},
+		"a finished pod, and its successor": {cpuPod("x", "a", inPhase(corev1.PodFailed)), cpuPod("x", "", second), 0,
+			false, claim.NotOurs},
 		"a pending pod that is still pending": {cpuPod("x", ""), cpuPod("x", ""), 0, false, claim.Started},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -39,21 +41,22 @@ func TestAnObjectMadeAnewIsAnother(t *testing.T) {
 				claimFor(t, v, l, c.before, "a")
 			}
 			watch.OnUpdate(c.before, c.after)
-			if used := v.Candidates([]string{"a"})[0].Used.MilliCPU; used != 1000*c.used {
+			if used := lookUp(v, "a")[0].Used.MilliCPU; used != 1000*c.used {
 				t.Errorf("%d m used, want %d cpu", used, c.used)
 			}
 			if l.Len() != 0 {
 				t.Errorf("%d claims stand", l.Len())
 			}
 			at := v.Now()
-			if d := l.Decide(v.Ask(cpuPod("x", ""), v.Candidates([]string{"b"}), at), epoch()); d.Verdict != c.verdict {
+			if d := l.Decide(v.Ask(cpuPod("x", ""), lookUp(v, "b"), at), epoch()); d.Verdict != c.verdict {
 				t.Errorf("asked about the first pod again: %s, want %s", d.Verdict, c.verdict)
 			}
 		})
 	}
 }
 
-// TestANodeMadeAnewIsAnother: nothing is left of the claims on its predecessor, and they are placed anew.
+// TestANodeMadeAnewIsAnother: nothing is left of the claims on its predecessor, and they are placed
+// anew.
 func TestANodeMadeAnewIsAnother(t *testing.T) {
 	for name, c := range map[string]struct {
 		uid   types.UID
@@ -77,7 +80,7 @@ func TestANodeMadeAnewIsAnother(t *testing.T) {
 			if got := l.HasClaim("x"); got != c.keeps || (homeless == 0) != c.keeps {
 				t.Errorf("claim kept %t, %d told of, want kept %t", got, homeless, c.keeps)
 			}
-			if len(v.Candidates([]string{"a"})) != 1 {
+			if len(lookUp(v, "a")) != 1 {
 				t.Error("the Node is not known")
 			}
 		})

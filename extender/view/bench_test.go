@@ -24,7 +24,8 @@ func crowded(b *testing.B, n, pods int) *View {
 
 func on(node string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.NodeName = node } }
 
-// BenchmarkPodEvent is what one event of a pod costs: a status that says something new, and a pod that comes and goes.
+// BenchmarkPodEvent is what one event of a pod costs: a status that says something new, and a pod
+// that comes and goes.
 func BenchmarkPodEvent(b *testing.B) {
 	for _, pods := range []int{1, 10, 100} {
 		b.Run(fmt.Sprintf("status, %d pods to a node", pods), func(b *testing.B) {
@@ -47,7 +48,8 @@ func BenchmarkPodEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkWorld is a decision that looks at all nodes after each event of a pod, as those of pods with anti-affinity do.
+// BenchmarkWorld is a decision that looks at all nodes after each event of a pod, as those of pods
+// with anti-affinity do.
 func BenchmarkWorld(b *testing.B) {
 	for _, n := range []int{100, 1000, 5000} {
 		b.Run(fmt.Sprintf("%d nodes", n), func(b *testing.B) {

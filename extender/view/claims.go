@@ -10,9 +10,9 @@ import (
 	"github.com/stratos-sh/stratos/extender/claim"
 )
 
-// Ended tells the listeners of claims that ended although their pods still wait. Every replica sees that, and
-// only the one that made a claim is to place its pod anew: two that did would promise it two nodes, and start
-// both.
+// Ended tells the listeners of claims that ended although their pods still wait. Every replica sees
+// that, and only the one that made a claim is to place its pod anew: two that did would promise it
+// two nodes, and start both.
 func (v *View) Ended(claims []claim.Claim) {
 	var own []claim.Claim
 	for i := range claims {
@@ -29,7 +29,8 @@ func (v *View) Ended(claims []claim.Claim) {
 	}
 }
 
-// follow takes over the claim that the replica of an ended one has made since, if the Node of that was seen first.
+// follow takes over the claim that the replica of an ended one has made since, if the Node of that
+// was seen first.
 func (v *View) follow(c *claim.Claim) {
 	v.mu.RLock()
 	pod, at := v.waiting[c.Pod], v.published[c.Pod]
@@ -45,7 +46,8 @@ func (v *View) follow(c *claim.Claim) {
 	}
 }
 
-// Unknown reports whether the view has not shown the pod, or not of late: another replica may know it.
+// Unknown reports whether the view has not shown the pod, or not of late: another replica may know
+// it.
 func (v *View) Unknown(pod types.UID) bool {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -54,10 +56,12 @@ func (v *View) Unknown(pod types.UID) bool {
 	return !counts && !gone && v.waiting[pod] == nil
 }
 
-// stillOurs puts back, for us, the pool's label that somebody took from a Node which shows its state. The leader is about to write it again;
-// to give the node up meanwhile would start another for the pods that wait for this one.
+// stillOurs puts back, for us, the pool's label that somebody took from a Node which shows its
+// state. The leader is about to write it again; to give the node up meanwhile would start another
+// for the pods that wait for this one.
 func stillOurs(was, n *corev1.Node) *corev1.Node {
-	if was == nil || was.UID != n.UID || n.Labels[v1alpha1.LabelPool] != "" || n.Labels[v1alpha1.LabelState] == "" || was.Labels[v1alpha1.LabelPool] == "" {
+	if was == nil || was.UID != n.UID || n.Labels[v1alpha1.LabelPool] != "" || n.Labels[v1alpha1.LabelState] == "" ||
+		was.Labels[v1alpha1.LabelPool] == "" {
 		return n
 	}
 	n = n.DeepCopy()
@@ -75,7 +79,8 @@ func (v *View) unpublish(name v1alpha1.NodeName, e *entry) {
 	e.published = nil
 }
 
-// publish takes in which pods the Node says are promised room on it, and returns them and those of them that wait.
+// publish takes in which pods the Node says are promised room on it, and returns them and those of
+// them that wait.
 func (v *View) publish(n *corev1.Node) (published []types.UID, waiting []*corev1.Pod) {
 	name := v1alpha1.NodeName(n.Name)
 	e := v.entry(name)

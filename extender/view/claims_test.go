@@ -11,7 +11,8 @@ import (
 	"github.com/stratos-sh/stratos/extender/claim"
 )
 
-// TestOnlyWhoMadeAClaimPlacesItsPodAnew: every replica sees the node fail, and two would find two other nodes.
+// TestOnlyWhoMadeAClaimPlacesItsPodAnew: every replica sees the node fail, and two would find two
+// other nodes.
 func TestOnlyWhoMadeAClaimPlacesItsPodAnew(t *testing.T) {
 	for name, event := range map[string]func(*View){
 		"the Node is gone":    func(v *View) { v.DeleteNode("a") },
@@ -34,7 +35,8 @@ func TestOnlyWhoMadeAClaimPlacesItsPodAnew(t *testing.T) {
 			v.SetPod(small("own"))
 			claimFor(t, v, l, small("own"), "a")
 			v.SetPod(small("theirs"))
-			v.SetNode(poolNode("a", v1alpha1.StateStarting, func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationClaims] = "own,theirs" }))
+			v.SetNode(poolNode("a", v1alpha1.StateStarting,
+				func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationClaims] = "own,theirs" }))
 			if !l.HasClaim("theirs") {
 				t.Fatal("set-up: the published claim is not adopted")
 			}
@@ -49,7 +51,8 @@ func TestOnlyWhoMadeAClaimPlacesItsPodAnew(t *testing.T) {
 	}
 }
 
-// TestANodeThatLostItsPoolsLabelKeepsItsClaims: it is written again at once, and no second node is to start meanwhile.
+// TestANodeThatLostItsPoolsLabelKeepsItsClaims: it is written again at once, and no second node is
+// to start meanwhile.
 func TestANodeThatLostItsPoolsLabelKeepsItsClaims(t *testing.T) {
 	without := func(state v1alpha1.NodeState, change ...func(*corev1.Node)) *corev1.Node {
 		n := poolNode("a", state, change...)
@@ -60,11 +63,16 @@ func TestANodeThatLostItsPoolsLabelKeepsItsClaims(t *testing.T) {
 		seen  []*corev1.Node
 		keeps bool
 	}{
-		"it starts on without":                  {[]*corev1.Node{without(v1alpha1.StateStarting), without(v1alpha1.StateStarting)}, true},
-		"it is written again":                   {[]*corev1.Node{without(v1alpha1.StateStarting), poolNode("a", v1alpha1.StateStarting)}, true},
-		"its start fails meanwhile":             {[]*corev1.Node{without(v1alpha1.StateStarting), without(v1alpha1.StateStandby)}, false},
-		"its state is taken too":                {[]*corev1.Node{without("", func(n *corev1.Node) { delete(n.Labels, v1alpha1.LabelState) })}, false},
-		"another Node of that name without any": {[]*corev1.Node{without(v1alpha1.StateStarting, func(n *corev1.Node) { n.UID = "another" })}, false},
+		"it starts on without": {[]*corev1.Node{without(v1alpha1.StateStarting),
+			without(v1alpha1.StateStarting)}, true},
+		"it is written again": {[]*corev1.Node{without(v1alpha1.StateStarting),
+			poolNode("a", v1alpha1.StateStarting)}, true},
+		"its start fails meanwhile": {[]*corev1.Node{without(v1alpha1.StateStarting),
+			without(v1alpha1.StateStandby)}, false},
+		"its state is taken too": {[]*corev1.Node{without("",
+			func(n *corev1.Node) { delete(n.Labels, v1alpha1.LabelState) })}, false},
+		"another Node of that name without any": {[]*corev1.Node{without(v1alpha1.StateStarting,
+			func(n *corev1.Node) { n.UID = "another" })}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v, l := newTestView()
@@ -81,12 +89,13 @@ func TestANodeThatLostItsPoolsLabelKeepsItsClaims(t *testing.T) {
 	}
 	v, _ := newTestView()
 	v.SetNode(without(v1alpha1.StateStarting))
-	if v.Candidates([]string{"a"})[0].Ours() {
+	if lookUp(v, "a")[0].Ours() {
 		t.Error("a Node that was never seen with a pool's label is ours")
 	}
 }
 
-// TestAPoolMadeAnewStartsAfresh: also where the watch was interrupted, and the deletion of the first is never seen by itself.
+// TestAPoolMadeAnewStartsAfresh: also where the watch was interrupted, and the deletion of the
+// first is never seen by itself.
 func TestAPoolMadeAnewStartsAfresh(t *testing.T) {
 	for name, c := range map[string]struct {
 		uid  types.UID
@@ -109,9 +118,9 @@ func TestAPoolMadeAnewStartsAfresh(t *testing.T) {
 			v.SetNode(poolNode("b", v1alpha1.StateStandby))
 			claimFor(t, v, l, small("first"), "a") // the budget of one start is used up
 			watch.OnUpdate(pool("uid-of-the-first", 1), pool(c.uid, 2))
-			d := l.Decide(claim.Ask{Pod: small("second"), Nodes: v.Candidates([]string{"b"}), World: v.World}, epoch())
+			d := l.Decide(claim.Ask{Pod: small("second"), Nodes: lookUp(v, "b"), World: v.World}, epoch())
 			if d.Verdict != c.want {
-				t.Errorf("verdict %s (%s), want %s", d.Verdict, d.Reason, c.want)
+				t.Errorf("verdict %s (%q), want %s", d.Verdict, d.Refused, c.want)
 			}
 		})
 	}

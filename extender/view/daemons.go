@@ -14,7 +14,8 @@ import (
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// SetDaemonSet takes in an added or changed DaemonSet: its pods take room on nodes that do not run yet.
+// SetDaemonSet takes in an added or changed DaemonSet: its pods take room on nodes that do not run
+// yet.
 func (v *View) SetDaemonSet(set *appsv1.DaemonSet) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -36,7 +37,8 @@ func (v *View) DeleteDaemonSet(set *appsv1.DaemonSet) {
 	v.readDaemons()
 }
 
-// readDaemons judges all nodes that do not run by the DaemonSets as they are now. The caller holds mu.
+// readDaemons judges all nodes that do not run by the DaemonSets as they are now. The caller holds
+// mu.
 func (v *View) readDaemons() {
 	sets := slices.SortedFunc(maps.Values(v.sets), func(a, b *appsv1.DaemonSet) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
@@ -60,7 +62,8 @@ func (v *View) Daemons() []*fit.Daemon {
 }
 
 // Empty is the node as a pod would find it that is alone there with the pods of DaemonSets. What is
-// known of the very same Node is not computed again: this is asked of each node for each pod that waits.
+// known of the very same Node is not computed again: this is asked of each node for each pod that
+// waits.
 func (v *View) Empty(node *corev1.Node, pool *v1alpha1.NodePool) *claim.Node {
 	v.mu.RLock()
 	defer v.mu.RUnlock()

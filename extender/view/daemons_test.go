@@ -23,8 +23,10 @@ import (
 
 // agents is a DaemonSet of 100m and host port 9100 that tolerates no taint.
 func agents(change ...func(*appsv1.DaemonSet)) *appsv1.DaemonSet {
-	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "agent", UID: "agent", Generation: 1}}
-	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "agent", Ports: []corev1.ContainerPort{{HostPort: 9100}}}}
+	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "agent", UID: "agent",
+		Generation: 1}}
+	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "agent",
+		Ports: []corev1.ContainerPort{{HostPort: 9100}}}}
 	requesting("100m")(set)
 	for _, f := range change {
 		f(set)
@@ -54,7 +56,8 @@ func agentPod(on string, change ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-// TestDaemonsCountOnNodesThatDoNotRun: what a node of the pool uses, by its state and by what came before or after it.
+// TestDaemonsCountOnNodesThatDoNotRun: what a node of the pool uses, by its state and by what came
+// before or after it.
 func TestDaemonsCountOnNodesThatDoNotRun(t *testing.T) {
 	const standby, starting, running = v1alpha1.StateStandby, v1alpha1.StateStarting, v1alpha1.StateRunning
 	tolerated := func(p *v1alpha1.NodePool) {
@@ -68,23 +71,29 @@ func TestDaemonsCountOnNodesThatDoNotRun(t *testing.T) {
 		cpu    int64
 		pods   int64
 	}{
-		"a standby node":                    {[]any{agents(), poolNode("a", standby)}, 100, 1},
-		"the DaemonSet comes later":         {[]any{poolNode("a", standby), agents()}, 100, 1},
-		"a starting node":                   {[]any{agents(), poolNode("a", starting)}, 100, 1},
-		"its pod is there":                  {[]any{agents(), poolNode("a", starting), agentPod("a")}, 100, 1},
-		"its pod is being deleted there":    {[]any{agents(), poolNode("a", standby), agentPod("a", beingDeleted)}, 100, 1},
-		"its pod has gone":                  {[]any{agents(), poolNode("a", standby), agentPod("a"), types.UID("agent-a")}, 100, 1},
-		"its pod has failed":                {[]any{agents(), poolNode("a", standby), agentPod("a", inPhase(corev1.PodFailed))}, 100, 1},
-		"beside a pod of its own":           {[]any{agents(), poolNode("a", starting), cpuPod("x", "a")}, 1100, 2},
-		"a running node":                    {[]any{agents(), poolNode("a", running)}, 0, 0},
-		"the node opens":                    {[]any{agents(), poolNode("a", starting), poolNode("a", running)}, 0, 0},
-		"the node stops":                    {[]any{agents(), poolNode("a", running), poolNode("a", standby)}, 100, 1},
-		"a node of others":                  {[]any{agents(), poolNode("a", "")}, 0, 0},
-		"it asks for more":                  {[]any{agents(), poolNode("a", standby), agents(requesting("300m"), ofGeneration(2))}, 300, 1},
-		"made anew under its name":          {[]any{agents(), poolNode("a", standby), agents(requesting("300m"), func(s *appsv1.DaemonSet) { s.UID = "new" })}, 300, 1},
-		"deleted":                           {[]any{agents(), poolNode("a", standby), "agent"}, 0, 0},
-		"a taint that it does not tolerate": {[]any{poolObject("p", 2, tolerated), agents(), poolNode("a", standby, tainted)}, 0, 0},
-		"its status changes":                {[]any{agents(), poolNode("a", standby), agents(func(s *appsv1.DaemonSet) { s.Status.NumberReady = 3 })}, 100, 1},
+		"a standby node":                 {[]any{agents(), poolNode("a", standby)}, 100, 1},
+		"the DaemonSet comes later":      {[]any{poolNode("a", standby), agents()}, 100, 1},
+		"a starting node":                {[]any{agents(), poolNode("a", starting)}, 100, 1},
+		"its pod is there":               {[]any{agents(), poolNode("a", starting), agentPod("a")}, 100, 1},
+		"its pod is being deleted there": {[]any{agents(), poolNode("a", standby), agentPod("a", beingDeleted)}, 100, 1},
+		"its pod has gone": {[]any{agents(), poolNode("a", standby), agentPod("a"), types.UID("agent-a")},
+			100, 1},
+		"its pod has failed": {[]any{agents(), poolNode("a", standby),
+			agentPod("a", inPhase(corev1.PodFailed))}, 100, 1},
+		"beside a pod of its own": {[]any{agents(), poolNode("a", starting), cpuPod("x", "a")}, 1100, 2},
+		"a running node":          {[]any{agents(), poolNode("a", running)}, 0, 0},
+		"the node opens":          {[]any{agents(), poolNode("a", starting), poolNode("a", running)}, 0, 0},
+		"the node stops":          {[]any{agents(), poolNode("a", running), poolNode("a", standby)}, 100, 1},
+		"a node of others":        {[]any{agents(), poolNode("a", "")}, 0, 0},
+		"it asks for more": {[]any{agents(), poolNode("a", standby),
+			agents(requesting("300m"), ofGeneration(2))}, 300, 1},
+		"made anew under its name": {[]any{agents(), poolNode("a", standby),
+			agents(requesting("300m"), func(s *appsv1.DaemonSet) { s.UID = "new" })}, 300, 1},
+		"deleted": {[]any{agents(), poolNode("a", standby), "agent"}, 0, 0},
+		"a taint that it does not tolerate": {[]any{poolObject("p", 2, tolerated), agents(), poolNode("a", standby, tainted)},
+			0, 0},
+		"its status changes": {[]any{agents(), poolNode("a", standby),
+			agents(func(s *appsv1.DaemonSet) { s.Status.NumberReady = 3 })}, 100, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v, _ := newTestView()
@@ -104,7 +113,7 @@ func TestDaemonsCountOnNodesThatDoNotRun(t *testing.T) {
 					v.DeleteDaemonSet(agents())
 				}
 			}
-			n := v.Candidates([]string{"a"})[0]
+			n := lookUp(v, "a")[0]
 			if n.Used.MilliCPU != c.cpu || n.Used.Pods != c.pods || int64(len(n.Ports)) != c.pods {
 				t.Errorf("uses %+v and %d ports, want %d milli-cpu, %d pods and their ports", n.Used, len(n.Ports), c.cpu, c.pods)
 			}
@@ -112,7 +121,8 @@ func TestDaemonsCountOnNodesThatDoNotRun(t *testing.T) {
 	}
 }
 
-// A status is written with each pod that becomes Ready: it must not have thousands of nodes made anew.
+// A status is written with each pod that becomes Ready: it must not have thousands of nodes made
+// anew.
 func TestTheStatusOfADaemonSetChangesNoNode(t *testing.T) {
 	v, _ := newTestView()
 	v.SetNode(poolNode("a", v1alpha1.StateStandby))
@@ -142,7 +152,8 @@ func TestEmptyIsTheNodeBesideItsDaemons(t *testing.T) {
 			v.SetNode(poolNode("a", v1alpha1.StateStandby, versioned("1")))
 			v.SetPod(cpuPod("x", "a"))
 			n := v.Empty(asked, poolObject("p", 1))
-			if n.Used.MilliCPU != 100 || n.Used.Pods != 1 || string(n.Name) != asked.Name || string(n.State) != asked.Labels[v1alpha1.LabelState] {
+			if n.Used.MilliCPU != 100 || n.Used.Pods != 1 || string(n.Name) != asked.Name ||
+				string(n.State) != asked.Labels[v1alpha1.LabelState] {
 				t.Errorf("%s, %s, uses %+v", n.Name, n.State, n.Used)
 			}
 		})
@@ -159,7 +170,8 @@ func TestNotReadyBeforeDaemonSetsAreThere(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		informers := &informertest.FakeInformers{Scheme: scheme, InformersByGVK: map[schema.GroupVersionKind]toolscache.SharedIndexInformer{}}
+		informers := &informertest.FakeInformers{Scheme: scheme,
+			InformersByGVK: map[schema.GroupVersionKind]toolscache.SharedIndexInformer{}}
 		informerOf := func(object client.Object) *controllertest.FakeInformer {
 			kinds, _, err := scheme.ObjectKinds(object)
 			if err != nil {

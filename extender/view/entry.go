@@ -17,8 +17,8 @@ import (
 type entry struct {
 	object *corev1.Node
 	pods   map[types.UID]occupant
-	// used and placed are what the pods sum up to, placed sorted by uid: kept up with each pod, so that an event of one does not cost a look
-	// at all. placed is not changed once it is in a node.
+	// used and placed are what the pods sum up to, placed sorted by uid: kept up with each pod, so
+	// that an event of one does not cost a look at all. placed is not changed once it is in a node.
 	used   fit.Resources
 	placed []*fit.Placed
 	// ported is how many of the pods take host ports: few do.
@@ -26,7 +26,8 @@ type entry struct {
 	// bare is the node without its pods.
 	bare *claim.Node
 	node *claim.Node
-	// resting is the node with the taints that stand now, as other pods' topology sees it; nil where node is that.
+	// resting is the node with the taints that stand now, as other pods' topology sees it; nil where
+	// node is that.
 	resting *fit.Node
 	// published are the pods that the Node says are promised room on it.
 	published []types.UID
@@ -45,9 +46,11 @@ func occupies(p *corev1.Pod) occupant {
 	return occupant{requests: fit.Occupied(p), ports: fit.HostPorts(p), placed: fit.NewPlaced(p), daemon: fit.DaemonOf(p)}
 }
 
-// takesAsBefore reports whether nothing has changed that others see. Ports and affinity of a pod cannot.
+// takesAsBefore reports whether nothing has changed that others see. Ports and affinity of a pod
+// cannot.
 func (o *occupant) takesAsBefore(p *corev1.Pod) bool {
-	return o.placed.Terminating == (p.DeletionTimestamp != nil) && maps.Equal(o.placed.Labels, p.Labels) && o.requests.Equal(fit.Occupied(p))
+	return o.placed.Terminating == (p.DeletionTimestamp != nil) && maps.Equal(o.placed.Labels, p.Labels) &&
+		o.requests.Equal(fit.Occupied(p))
 }
 
 // add makes the pod count; one that counts already does so by what it takes up now.
@@ -82,7 +85,8 @@ func (e *entry) remove(uid types.UID) {
 }
 
 func (e *entry) at(uid types.UID) (int, bool) {
-	return slices.BinarySearchFunc(e.placed, uid, func(p *fit.Placed, uid types.UID) int { return strings.Compare(string(p.UID), string(uid)) })
+	return slices.BinarySearchFunc(e.placed, uid,
+		func(p *fit.Placed, uid types.UID) int { return strings.Compare(string(p.UID), string(uid)) })
 }
 
 func (e *entry) discount(o occupant) {
@@ -120,7 +124,8 @@ func (e *entry) seen() *fit.Node {
 	return &e.node.Node
 }
 
-// remake makes the entry's nodes anew because the Node or its pool has changed. The caller holds mu.
+// remake makes the entry's nodes anew because the Node or its pool has changed. The caller holds
+// mu.
 func (v *View) remake(e *entry) {
 	e.bare = claim.NodeOf(e.object, v.pools[v1alpha1.PoolName(e.object.Labels[v1alpha1.LabelPool])], v.daemons...)
 	v.rebuild(e)

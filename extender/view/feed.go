@@ -16,8 +16,8 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// SetupWithManager feeds the view from informers, on every replica. nil informers are the manager's cache; a test hands
-// in ones that lag.
+// SetupWithManager feeds the view from informers, on every replica. nil informers are the manager's
+// cache; a test hands in ones that lag.
 func (v *View) SetupWithManager(mgr manager.Manager, informers cache.Informers) error {
 	if informers == nil {
 		informers = mgr.GetCache()
@@ -87,7 +87,8 @@ func eventsTo[T client.Object](set, gone func(T)) toolscache.ResourceEventHandle
 			if !ok {
 				return
 			}
-			// A watch that was interrupted shows an object that was made anew under its name as an update of the one before.
+			// A watch that was interrupted shows an object that was made anew under its name as an update of
+			// the one before.
 			if before, ok := was.(T); ok && before.GetUID() != object.GetUID() {
 				gone(before)
 			}

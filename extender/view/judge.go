@@ -11,12 +11,14 @@ import (
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// Judge judges nodes for one pod by all that fit knows, as the cluster was when it was made. It is for one goroutine.
+// Judge judges nodes for one pod by all that fit knows, as the cluster was when it was made. It is
+// for one goroutine.
 type Judge struct {
 	view  *View
 	pod   *corev1.Pod
 	world *fit.World
-	// promised is the world with the claimed pods, for a pod that wants to be with others; nil for one that does not.
+	// promised is the world with the claimed pods, for a pod that wants to be with others; nil for one
+	// that does not.
 	promised *fit.World
 	volumes  []fit.VolumeConstraint
 	// pools are judged apart: a pod without requests claims each pool's own defaults.
@@ -44,8 +46,8 @@ func (v *View) Judge(pod *corev1.Pod) *Judge {
 	return j
 }
 
-// Refuses returns why the node does not take the pod, nil if it does. A partner that is promised room somewhere is as
-// good as one that is bound there.
+// Refuses returns why the node does not take the pod, nil if it does. A partner that is promised
+// room somewhere is as good as one that is bound there.
 func (j *Judge) Refuses(n *claim.Node) *fit.Refusal {
 	p := j.of(n)
 	refusal := p.view.Fits(&n.Node)
@@ -83,8 +85,8 @@ func (j *Judge) of(n *claim.Node) *poolJudge {
 	return p
 }
 
-// Fitting returns the nodes that the pod fits by all that fit knows, sorted by name: running ones as they are, others as
-// they will be.
+// Fitting returns the nodes that the pod fits by all that fit knows, sorted by name: running ones
+// as they are, others as they will be.
 func (v *View) Fitting(pod *corev1.Pod) []*claim.Node {
 	judge := v.Judge(pod)
 	v.mu.RLock()

@@ -96,7 +96,8 @@ func (c *changing) pod(name, node string) *corev1.Pod {
 	return p
 }
 
-// TestViewKeepsUpWithChanges: what is kept up with each change is what a view makes of the objects from nothing.
+// TestViewKeepsUpWithChanges: what is kept up with each change is what a view makes of the objects
+// from nothing.
 func TestViewKeepsUpWithChanges(t *testing.T) {
 	// A sum from which an extended resource was taken again holds 0 of it, which is as none.
 	same := cmp.Options{
@@ -118,9 +119,10 @@ func TestViewKeepsUpWithChanges(t *testing.T) {
 	names := []string{"node-0", "node-1", "node-2", "node-3"}
 	for seed := range uint64(25) {
 		v, _ := newTestView()
-		c := &changing{view: v, dice: rand.New(rand.NewPCG(seed, 0)), nodes: map[string]*corev1.Node{}, pods: map[string]*corev1.Pod{}}
+		c := &changing{view: v, dice: rand.New(rand.NewPCG(seed, 0)), nodes: map[string]*corev1.Node{},
+			pods: map[string]*corev1.Pod{}}
 		for range 100 {
-			held := v.Candidates(names)
+			held := lookUp(v, names...)
 			copies := make([]claim.Node, len(held))
 			for i, n := range held {
 				copies[i] = *n
@@ -133,7 +135,7 @@ func TestViewKeepsUpWithChanges(t *testing.T) {
 				}
 			}
 			want := c.afresh()
-			if diff := cmp.Diff(want.Candidates(names), v.Candidates(names), same); diff != "" {
+			if diff := cmp.Diff(lookUp(want, names...), lookUp(v, names...), same); diff != "" {
 				t.Fatalf("seed %d: nodes (-from nothing +kept up):\n%s", seed, diff)
 			}
 			if c.dice.IntN(3) == 0 { // not after each: several changes come to one world
@@ -145,20 +147,26 @@ func TestViewKeepsUpWithChanges(t *testing.T) {
 	}
 }
 
-// TestALookTellsOfChanges: nodes of pools that have changed since are looked at once more, and others are not.
+// TestALookTellsOfChanges: nodes of pools that have changed since are looked at once more, and
+// others are not.
 func TestALookTellsOfChanges(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(*View)
 		changed   bool
 	}{
-		"nothing":                               {func(*View) {}, false},
-		"a pod comes to a node of the pool":     {func(v *View) { v.SetPod(cpuPod("x", "ours")) }, true},
-		"a node of the pool changes":            {func(v *View) { v.SetNode(poolNode("ours", v1alpha1.StateStopping)) }, true},
-		"a node of the pool goes":               {func(v *View) { v.DeleteNode("ours") }, true},
-		"the pool changes":                      {func(v *View) { v.SetPool(poolObject("p", 2)) }, true},
-		"a node comes into the pool":            {func(v *View) { v.SetNode(poolNode("foreign", v1alpha1.StateRunning)) }, true},
-		"a pod comes to a node of no pool":      {func(v *View) { v.SetPod(cpuPod("x", "foreign")) }, false},
-		"a pod of the pool's node says nothing": {func(v *View) { v.SetPod(cpuPod("there", "ours", inPhase(corev1.PodRunning))) }, false},
+		"nothing":                           {func(*View) {}, false},
+		"a pod comes to a node of the pool": {func(v *View) { v.SetPod(cpuPod("x", "ours")) }, true},
+		"a node of the pool changes": {func(v *View) { v.SetNode(poolNode("ours", v1alpha1.StateStopping)) },
+			true},
+		"a node of the pool goes": {func(v *View) { v.DeleteNode("ours") }, true},
+		"the pool changes":        {func(v *View) { v.SetPool(poolObject("p", 2)) }, true},
+		"a node comes into the pool": {func(v *View) { v.SetNode(poolNode("foreign", v1alpha1.StateRunning)) },
+			true},
+		"a pod comes to a node of no pool": {func(v *View) { v.SetPod(cpuPod("x", "foreign")) }, false},
+		"a pod of the pool's node says nothing": {func(v *View) {
+			v.SetPod(cpuPod("there", "ours",
+				inPhase(corev1.PodRunning)))
+		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v, _ := newTestView()
@@ -175,7 +183,7 @@ func TestALookTellsOfChanges(t *testing.T) {
 				t.Errorf("changed %t, want %t", changed, c.changed)
 			}
 			for _, n := range v.Ask(small("y"), looked.Known(), at).Latest(looked.Known()) {
-				if is := v.Candidates([]string{string(n.Name)}); n.Ours() && (len(is) != 1 || is[0] != n) {
+				if is := lookUp(v, string(n.Name)); n.Ours() && (len(is) != 1 || is[0] != n) {
 					t.Errorf("node %s is not that of now", n.Name)
 				}
 			}

@@ -14,14 +14,15 @@ import (
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// Moment is when nodes were looked up: a decision about them can tell whether they are still those of now.
+// Moment is when nodes were looked up: a decision about them can tell whether they are still those
+// of now.
 type Moment uint64
 
 // Now is the moment before any later look.
 func (v *View) Now() Moment { return Moment(v.changes.Load()) }
 
-// Looked are nodes in the order in which they were named; nil stands for one that the view does not know: it is newer than our watch, and the
-// scheduler asks again.
+// Looked are nodes in the order in which they were named; nil stands for one that the view does not
+// know: it is newer than our watch, and the scheduler asks again.
 type Looked []*claim.Node
 
 // Look looks up the named nodes into the given memory. The names are not kept.
@@ -47,7 +48,8 @@ func (l *Looked) Known() []*claim.Node {
 	return *l
 }
 
-// Ask is the question where the pod can go among the nodes, which were looked up at the given moment.
+// Ask is the question where the pod can go among the nodes, which were looked up at the given
+// moment.
 func (v *View) Ask(pod *corev1.Pod, nodes []*claim.Node, at Moment) claim.Ask {
 	return claim.Ask{
 		Pod: pod, Nodes: nodes, World: v.World,
@@ -56,7 +58,8 @@ func (v *View) Ask(pod *corev1.Pod, nodes []*claim.Node, at Moment) claim.Ask {
 	}
 }
 
-// latest brings nodes up to date. Those of no pool may be of the given moment: no room is promised on them.
+// latest brings nodes up to date. Those of no pool may be of the given moment: no room is promised
+// on them.
 func (v *View) latest(nodes []*claim.Node, at Moment) []*claim.Node {
 	if v.Now() == at {
 		return nodes
@@ -98,8 +101,8 @@ func (v *View) Without(name v1alpha1.NodeName, victims []*extenderv1.MetaPod) *c
 	return &n
 }
 
-// over reports whether the pod is bound, terminating or gone, as the asker or our watch knows it. A pod that our watch does
-// not know yet is not over: the scheduler's watch may be ahead.
+// over reports whether the pod is bound, terminating or gone, as the asker or our watch knows it. A
+// pod that our watch does not know yet is not over: the scheduler's watch may be ahead.
 func (v *View) over(pod *corev1.Pod) bool {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -108,8 +111,8 @@ func (v *View) over(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil || (counts || gone) && v.waiting[pod.UID] == nil
 }
 
-// World returns all nodes with the pods on them. It is not changed afterwards. What it costs is one copy of the list, unless nodes have come
-// or gone.
+// World returns all nodes with the pods on them. It is not changed afterwards. What it costs is one
+// copy of the list, unless nodes have come or gone.
 func (v *View) World() *fit.World {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -150,7 +153,8 @@ func (v *View) changed(e *entry, was *claim.Node) {
 	}
 	switch {
 	case v.world == nil:
-	case was == nil, len(v.moved) > len(v.nodes)/2: // nobody asks any more, and a world that is not asked for would keep old nodes alive
+	// nobody asks any more, and a world that is not asked for would keep old nodes alive
+	case was == nil, len(v.moved) > len(v.nodes)/2:
 		v.world = nil
 		clear(v.moved)
 	default:

@@ -12,8 +12,9 @@ import (
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// Decisions come at any moment. A pod that counted on the node that it was promised and on the one that it is bound to cost a start too many;
-// one that counts nowhere has its room promised to another.
+// Decisions come at any moment. A pod that counted on the node that it was promised and on the one
+// that it is bound to cost a start too many; one that counts nowhere has its room promised to
+// another.
 func TestABoundPodCountsOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		bound string
@@ -35,7 +36,7 @@ func TestABoundPodCountsOnce(t *testing.T) {
 			v.Listen(Listener{Bound: func(claim.Claim, *corev1.Pod) {
 				ended++
 				used := int64(0)
-				for _, n := range v.Candidates([]string{c.bound}) {
+				for _, n := range lookUp(v, c.bound) {
 					used = n.Used.MilliCPU
 				}
 				if counts := used > 0; counts != c.counts {
@@ -49,7 +50,7 @@ func TestABoundPodCountsOnce(t *testing.T) {
 			if ended != 1 {
 				t.Errorf("told of the end of %d claims, want 1", ended)
 			}
-			for _, n := range v.Candidates([]string{c.bound}) {
+			for _, n := range lookUp(v, c.bound) {
 				if n.Used.MilliCPU != 1000 {
 					t.Errorf("%d m used in the end, want 1000", n.Used.MilliCPU)
 				}
@@ -58,19 +59,23 @@ func TestABoundPodCountsOnce(t *testing.T) {
 	}
 }
 
-// In a cluster with many pods most events are of pods that run. They must not wait until a decision is made, nor decisions for them.
+// In a cluster with many pods most events are of pods that run. They must not wait until a decision
+// is made, nor decisions for them.
 func TestEventsOfBoundPodsDoNotWaitForDecisions(t *testing.T) {
 	v, l := newTestView()
 	v.SetNode(poolNode("a", v1alpha1.StateStarting))
 	v.SetNode(poolNode("b", v1alpha1.StateRunning))
 	first, second := cpuPod("x", ""), testPod("y", func(p *corev1.Pod) {
-		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
-			{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "y"}}},
-		}}}
+		p.Spec.Affinity = &corev1.Affinity{
+			PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+				{TopologyKey: corev1.LabelHostname,
+					LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "y"}}},
+			}},
+		}
 	})
 	claimFor(t, v, l, first, "a")
 	asked := false
-	l.Decide(claim.Ask{Pod: second, Nodes: v.Candidates([]string{"a"}), World: func() *fit.World {
+	l.Decide(claim.Ask{Pod: second, Nodes: lookUp(v, "a"), World: func() *fit.World {
 		asked = true // the ledger's lock is held here
 		done := make(chan struct{})
 		go func() {

@@ -9,16 +9,17 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// SetPod takes in an added or changed pod: one that is bound, or nominated and so on its way, occupies its node until
-// it is finished.
+// SetPod takes in an added or changed pod: one that is bound, or nominated and so on its way,
+// occupies its node until it is finished.
 func (v *View) SetPod(p *corev1.Pod) {
 	on := v1alpha1.NodeName(p.Spec.NodeName)
 	if on == "" {
 		on = v1alpha1.NodeName(p.Status.NominatedNodeName)
 	}
-	if finished(p) {
+	if fit.Finished(p) {
 		on = ""
 	}
 	var adoptOn v1alpha1.NodeName
@@ -71,14 +72,11 @@ func (v *View) adopt(p *corev1.Pod, name v1alpha1.NodeName) {
 
 // over reports whether the pod waits no more.
 func over(p *corev1.Pod) bool {
-	return p.Spec.NodeName != "" || p.DeletionTimestamp != nil || finished(p)
+	return p.Spec.NodeName != "" || p.DeletionTimestamp != nil || fit.Finished(p)
 }
 
-func finished(p *corev1.Pod) bool {
-	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
-}
-
-// wait remembers a pod that waits, and returns the node that says it is promised to the pod, if one does.
+// wait remembers a pod that waits, and returns the node that says it is promised to the pod, if one
+// does.
 func (v *View) wait(p *corev1.Pod) v1alpha1.NodeName {
 	if over(p) {
 		v.leave(p)
@@ -131,8 +129,8 @@ func (v *View) release(p *corev1.Pod, count func()) {
 	}
 }
 
-// Served tells the listeners of a pod that waited and is bound or gone, by the claim that it had. The scaler calls it for a
-// pod without a claim for which a warm node was opened.
+// Served tells the listeners of a pod that waited and is bound or gone, by the claim that it had.
+// The scaler calls it for a pod without a claim for which a warm node was opened.
 func (v *View) Served(c claim.Claim, p *corev1.Pod) {
 	for _, l := range v.listeners {
 		if l.Bound != nil {

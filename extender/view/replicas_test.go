@@ -16,8 +16,8 @@ func naming(pods string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationClaims] = pods }
 }
 
-// TestAClaimThatIsNotPublishedAnyMoreIsDropped: another replica has released it, or given its room to another
-// pod. The replica that made it places the pod anew.
+// TestAClaimThatIsNotPublishedAnyMoreIsDropped: another replica has released it, or given its room
+// to another pod. The replica that made it places the pod anew.
 func TestAClaimThatIsNotPublishedAnyMoreIsDropped(t *testing.T) {
 	starting, running := v1alpha1.StateStarting, v1alpha1.StateRunning
 	named := func(pods string) *corev1.Node { return poolNode("a", starting, naming(pods)) }
@@ -66,8 +66,8 @@ func TestAClaimThatIsNotPublishedAnyMoreIsDropped(t *testing.T) {
 	}
 }
 
-// TestAClaimThatMovedIsFollowed: the replica that made a claim has placed its pod on another node, whichever of
-// the two Nodes is seen first.
+// TestAClaimThatMovedIsFollowed: the replica that made a claim has placed its pod on another node,
+// whichever of the two Nodes is seen first.
 func TestAClaimThatMovedIsFollowed(t *testing.T) {
 	starting := v1alpha1.StateStarting
 	from, to := poolNode("a", starting), poolNode("b", starting, naming("x"))
@@ -91,8 +91,8 @@ func TestAClaimThatMovedIsFollowed(t *testing.T) {
 	}
 }
 
-// TestAClaimThatFailedIsNotAdopted: the Node that is seen next may be older than what was written of the
-// failure. To take the claim for another replica's would leave the pod to that one.
+// TestAClaimThatFailedIsNotAdopted: the Node that is seen next may be older than what was written
+// of the failure. To take the claim for another replica's would leave the pod to that one.
 func TestAClaimThatFailedIsNotAdopted(t *testing.T) {
 	v, l := newTestView()
 	v.SetNode(poolNode("a", v1alpha1.StateStarting))
@@ -106,8 +106,8 @@ func TestAClaimThatFailedIsNotAdopted(t *testing.T) {
 	}
 }
 
-// TestStartsOfAnotherReplicaUseUpTheBudget: the leader has to know that a pool starts nothing, and so has the
-// replica that the scheduler turns to next. A start of our own counts once.
+// TestStartsOfAnotherReplicaUseUpTheBudget: the leader has to know that a pool starts nothing, and
+// so has the replica that the scheduler turns to next. A start of our own counts once.
 func TestStartsOfAnotherReplicaUseUpTheBudget(t *testing.T) {
 	for name, c := range map[string]struct {
 		own    bool
@@ -133,9 +133,9 @@ func TestStartsOfAnotherReplicaUseUpTheBudget(t *testing.T) {
 			for range 2 { // a heartbeat of the node is not a start
 				v.SetNode(poolNode("a", c.state, naming(c.pods)))
 			}
-			d := l.Decide(claim.Ask{Pod: small("y"), Nodes: v.Candidates([]string{"b"}), World: v.World}, epoch())
+			d := l.Decide(claim.Ask{Pod: small("y"), Nodes: lookUp(v, "b"), World: v.World}, epoch())
 			if d.Verdict != c.want {
-				t.Errorf("verdict %s (%s), want %s", d.Verdict, d.Reason, c.want)
+				t.Errorf("verdict %s (%q), want %s", d.Verdict, d.Refused, c.want)
 			}
 		})
 	}

@@ -11,13 +11,14 @@ import (
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// storage is what decides where the volumes of pods can be used. kube-scheduler has judged that before it asks the
-// extender; where it asks nobody, or nobody asked, we have to.
+// storage is what decides where the volumes of pods can be used. kube-scheduler has judged that
+// before it asks the extender; where it asks nobody, or nobody asked, we have to.
 type storage struct {
 	claims  map[types.NamespacedName]*corev1.PersistentVolumeClaim
 	volumes map[string]*corev1.PersistentVolume
 	classes map[string]*storagev1.StorageClass
-	// byClass are the volumes by class, then by name: a claim that waits for its first consumer looks through all of its class.
+	// byClass are the volumes by class, then by name: a claim that waits for its first consumer looks
+	// through all of its class.
 	byClass map[string]map[string]*corev1.PersistentVolume
 }
 
@@ -94,7 +95,8 @@ func (v *View) DeleteClass(c *storagev1.StorageClass) {
 	v.changeStorage(func(s *storage) { delete(s.classes, c.Name) }, withClaims)
 }
 
-// changeStorage makes the change and tells the listeners of the waiting pods that are judged differently from now on, perhaps.
+// changeStorage makes the change and tells the listeners of the waiting pods that are judged
+// differently from now on, perhaps.
 func (v *View) changeStorage(change func(*storage), concerns func(*corev1.Pod) bool) {
 	v.mu.Lock()
 	change(&v.storage)

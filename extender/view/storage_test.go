@@ -35,8 +35,11 @@ func dataClaim(class, volume string) *corev1.PersistentVolumeClaim {
 	c := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data", Annotations: map[string]string{}},
 		Spec: corev1.PersistentVolumeClaimSpec{
-			StorageClassName: &class, VolumeName: volume,
-			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			StorageClassName: &class,
+			VolumeName:       volume,
+			Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			},
 		},
 	}
 	if volume != "" {
@@ -50,17 +53,22 @@ func volumeIn(name, class, zone string) *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PersistentVolumeSpec{
-			StorageClassName: class, Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
-			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}},
-			}}}},
+			StorageClassName: class,
+			Capacity:         corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			NodeAffinity: &corev1.VolumeNodeAffinity{
+				Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone,
+						Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}},
+				}}},
+			},
 		},
 		Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeAvailable},
 	}
 }
 
 func classOf(name string, mode storagev1.VolumeBindingMode, zones ...string) *storagev1.StorageClass {
-	c := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: "example.com/disks", VolumeBindingMode: &mode}
+	c := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: "example.com/disks",
+		VolumeBindingMode: &mode}
 	if len(zones) > 0 {
 		c.AllowedTopologies = []corev1.TopologySelectorTerm{{
 			MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: corev1.LabelTopologyZone, Values: zones}},
@@ -69,7 +77,8 @@ func classOf(name string, mode storagev1.VolumeBindingMode, zones ...string) *st
 	return c
 }
 
-// TestFittingHonoursVolumes: a standby node in each of three zones, and what remains of them for a pod with the claim "data".
+// TestFittingHonoursVolumes: a standby node in each of three zones, and what remains of them for a
+// pod with the claim "data".
 func TestFittingHonoursVolumes(t *testing.T) {
 	const first, immediate = storagev1.VolumeBindingWaitForFirstConsumer, storagev1.VolumeBindingImmediate
 	nowhere := []v1alpha1.NodeName(nil)
@@ -77,9 +86,17 @@ func TestFittingHonoursVolumes(t *testing.T) {
 		events func(*View)
 		want   []v1alpha1.NodeName
 	}{
-		"the claim does not exist":      {func(*View) {}, nowhere},
-		"bound to a volume in a zone":   {func(v *View) { v.SetClaim(dataClaim("", "v")); v.SetVolume(volumeIn("v", "", "b")) }, []v1alpha1.NodeName{"node-b"}},
-		"the volume came before":        {func(v *View) { v.SetVolume(volumeIn("v", "", "b")); v.SetClaim(dataClaim("", "v")) }, []v1alpha1.NodeName{"node-b"}},
+		"the claim does not exist": {func(*View) {}, nowhere},
+		"bound to a volume in a zone": {func(v *View) {
+			v.SetClaim(dataClaim("", "v"))
+			v.SetVolume(volumeIn("v", "",
+				"b"))
+		}, []v1alpha1.NodeName{"node-b"}},
+		"the volume came before": {func(v *View) {
+			v.SetVolume(volumeIn("v", "", "b"))
+			v.SetClaim(dataClaim("",
+				"v"))
+		}, []v1alpha1.NodeName{"node-b"}},
 		"the volume is not known (yet)": {func(v *View) { v.SetClaim(dataClaim("", "v")) }, nowhere},
 		"the volume is gone": {func(v *View) {
 			v.SetClaim(dataClaim("", "v"))
@@ -91,9 +108,21 @@ func TestFittingHonoursVolumes(t *testing.T) {
 			v.SetVolume(volumeIn("v", "", "b"))
 			v.DeleteClaim(dataClaim("", "v"))
 		}, nowhere},
-		"unbound, of an immediate class": {func(v *View) { v.SetClass(classOf("fast", immediate)); v.SetClaim(dataClaim("fast", "")) }, nowhere},
-		"made where the class allows it": {func(v *View) { v.SetClass(classOf("fast", first, "c")); v.SetClaim(dataClaim("fast", "")) }, []v1alpha1.NodeName{"node-c"}},
-		"made anywhere":                  {func(v *View) { v.SetClass(classOf("fast", first)); v.SetClaim(dataClaim("fast", "")) }, []v1alpha1.NodeName{"node-a", "node-b", "node-c"}},
+		"unbound, of an immediate class": {func(v *View) {
+			v.SetClass(classOf("fast",
+				immediate))
+			v.SetClaim(dataClaim("fast", ""))
+		}, nowhere},
+		"made where the class allows it": {func(v *View) {
+			v.SetClass(classOf("fast", first,
+				"c"))
+			v.SetClaim(dataClaim("fast", ""))
+		}, []v1alpha1.NodeName{"node-c"}},
+		"made anywhere": {func(v *View) {
+			v.SetClass(classOf("fast", first))
+			v.SetClaim(dataClaim("fast",
+				""))
+		}, []v1alpha1.NodeName{"node-a", "node-b", "node-c"}},
 		"of a class that is gone": {func(v *View) {
 			v.SetClass(classOf("fast", first))
 			v.DeleteClass(classOf("fast", first))
@@ -136,7 +165,7 @@ func TestJudgeSaysWhyAVolumeCannotBeUsed(t *testing.T) {
 	v.SetNode(poolNode("a", v1alpha1.StateStandby, inZone("a")))
 	v.SetClaim(dataClaim("", "v"))
 	v.SetVolume(volumeIn("v", "", "b"))
-	refusal := v.Judge(testPod("x", mounting("data"))).Refuses(v.Candidates([]string{"a"})[0])
+	refusal := v.Judge(testPod("x", mounting("data"))).Refuses(lookUp(v, "a")[0])
 	if refusal == nil || refusal.Reason != fit.ReasonVolume || refusal.Subject != "data" {
 		t.Errorf("refusal %+v, want one about the claim", refusal)
 	}

@@ -1,5 +1,6 @@
-// Package view is the cluster as decisions see it, kept current by informer events: one immutable claim.Node for each
-// Node, the pods on it, the pods that wait. Extender and scaler share one, so that both foresee the same.
+// Package view is the cluster as decisions see it, kept current by informer events: one immutable
+// claim.Node for each Node, the pods on it, the pods that wait. Extender and scaler share one, so
+// that both foresee the same.
 package view
 
 import (
@@ -17,8 +18,9 @@ import (
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// View is safe for concurrent use. A request only looks up in it; what a change of the cluster makes necessary is
-// computed when the change arrives. It tells the ledger what ends claims, and Listener what follows.
+// View is safe for concurrent use. A request only looks up in it; what a change of the cluster
+// makes necessary is computed when the change arrives. It tells the ledger what ends claims, and
+// Listener what follows.
 type View struct {
 	ledger *claim.Ledger
 	now    func() time.Time
@@ -41,7 +43,8 @@ type View struct {
 	// replaced, never changed.
 	sets    map[types.NamespacedName]*appsv1.DaemonSet
 	daemons []*fit.Daemon
-	// world is the one that was handed out last, nil where the next is to be made from nothing; moved are the nodes that have changed since.
+	// world is the one that was handed out last, nil where the next is to be made from nothing; moved
+	// are the nodes that have changed since.
 	world *fit.World
 	moved map[v1alpha1.NodeName]bool
 	// changes counts the changes of nodes of pools. It is written with mu held and read without.
@@ -51,15 +54,19 @@ type View struct {
 	synced func() bool
 }
 
-// Listener is told what follows from a change. Its functions may be nil and are called without a lock held.
+// Listener is told what follows from a change. Its functions may be nil and are called without a
+// lock held.
 type Listener struct {
 	// Bound is told of every pod that waited, when it was seen bound or gone: see View.Served.
 	Bound func(claim.Claim, *corev1.Pod)
-	// Homeless is told of this replica's claims that ended although their pods still wait, for it to place them anew.
+	// Homeless is told of this replica's claims that ended although their pods still wait, for it to
+	// place them anew.
 	Homeless func([]claim.Claim)
-	// Orphaned is told of each waiting pod whose claim ended that another replica had made: that one places it anew, if it is still there.
+	// Orphaned is told of each waiting pod whose claim ended that another replica had made: that one
+	// places it anew, if it is still there.
 	Orphaned func(pod types.NamespacedName)
-	// Storage is told of each waiting pod that may fit elsewhere now, because a volume claim, a volume or a class has changed.
+	// Storage is told of each waiting pod that may fit elsewhere now, because a volume claim, a volume
+	// or a class has changed.
 	Storage func(pod types.NamespacedName)
 }
 
@@ -84,7 +91,8 @@ func New(ledger *claim.Ledger, now func() time.Time) *View {
 // Listen adds a listener. It is called before the first change arrives.
 func (v *View) Listen(l Listener) { v.listeners = append(v.listeners, l) }
 
-// Ready says why the view cannot answer yet: a decision from half a cluster would start nodes that exist.
+// Ready says why the view cannot answer yet: a decision from half a cluster would start nodes that
+// exist.
 func (v *View) Ready() error {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -92,19 +100,6 @@ func (v *View) Ready() error {
 		return errors.New("the extender's caches of nodes, pods, DaemonSets and node pools are not synced yet")
 	}
 	return nil
-}
-
-// Candidates looks up the named nodes, in the given order. Names that the view does not know are left out, as in Look.
-func (v *View) Candidates(names []string) []*claim.Node {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	out := make([]*claim.Node, 0, len(names))
-	for _, name := range names {
-		if e := v.nodes[v1alpha1.NodeName(name)]; e != nil && e.node != nil {
-			out = append(out, e.node)
-		}
-	}
-	return out
 }
 
 // AnyOfOurs returns the first node of a pool by name.

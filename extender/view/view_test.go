@@ -24,7 +24,8 @@ func newTestView() (*View, *claim.Ledger) {
 }
 
 func poolObject(name string, generation int64, change ...func(*v1alpha1.NodePool)) *v1alpha1.NodePool {
-	p := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Generation: generation}}
+	p := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name),
+		Generation: generation}}
 	for _, f := range change {
 		f(p)
 	}
@@ -33,7 +34,8 @@ func poolObject(name string, generation int64, change ...func(*v1alpha1.NodePool
 
 // poolNode is a Node of pool "p" with 4 cpu; an empty state makes it nobody's.
 func poolNode(name string, state v1alpha1.NodeState, change ...func(*corev1.Node)) *corev1.Node {
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}, Annotations: map[string]string{}}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{},
+		Annotations: map[string]string{}}}
 	if state != "" {
 		n.Labels[v1alpha1.LabelPool], n.Labels[v1alpha1.LabelState] = "p", string(state)
 	}
@@ -76,29 +78,34 @@ func inPhase(phase corev1.PodPhase) func(*corev1.Pod) {
 
 func claimFor(t *testing.T, v *View, l *claim.Ledger, pod *corev1.Pod, candidates ...string) {
 	t.Helper()
-	if d := l.Decide(claim.Ask{Pod: pod, Nodes: v.Candidates(candidates)}, epoch()); d.Claim == nil {
-		t.Fatalf("set-up: no claim: %s", d.Reason)
+	if d := l.Decide(claim.Ask{Pod: pod, Nodes: lookUp(v, candidates...)}, epoch()); d.Claim == nil {
+		t.Fatalf("set-up: no claim: %q", d.Refused)
 	}
 }
 
-// TestViewPlacesPods: what two nodes hold after a pod's events. Nodes and pods come in either order.
+// TestViewPlacesPods: what two nodes hold after a pod's events. Nodes and pods come in either
+// order.
 func TestViewPlacesPods(t *testing.T) {
 	type counts struct{ a, b int64 }
 	for name, c := range map[string]struct {
 		events []any
 		want   counts
 	}{
-		"bound":                             {[]any{cpuPod("x", "a")}, counts{1, 0}},
-		"bound, and seen again":             {[]any{cpuPod("x", "a"), cpuPod("x", "a")}, counts{1, 0}},
-		"nominated":                         {[]any{cpuPod("x", "", onItsWay("a"))}, counts{1, 0}},
-		"nominated, then bound elsewhere":   {[]any{cpuPod("x", "", onItsWay("a")), cpuPod("x", "b")}, counts{0, 1}},
-		"the nomination was taken back":     {[]any{cpuPod("x", "", onItsWay("a")), cpuPod("x", "")}, counts{0, 0}},
-		"finished":                          {[]any{cpuPod("x", "a"), cpuPod("x", "a", inPhase(corev1.PodSucceeded))}, counts{0, 0}},
-		"failed":                            {[]any{cpuPod("x", "a"), cpuPod("x", "a", inPhase(corev1.PodFailed))}, counts{0, 0}},
-		"deleted":                           {[]any{cpuPod("x", "a"), types.UID("x")}, counts{0, 0}},
-		"two of them":                       {[]any{cpuPod("x", "a"), cpuPod("y", "a"), cpuPod("z", "b")}, counts{2, 1}},
-		"the Node went and came back":       {[]any{cpuPod("x", "a"), v1alpha1.NodeName("a"), poolNode("a", v1alpha1.StateRunning)}, counts{1, 0}},
-		"the pod went while the Node did":   {[]any{cpuPod("x", "a"), v1alpha1.NodeName("a"), types.UID("x"), poolNode("a", v1alpha1.StateRunning)}, counts{0, 0}},
+		"bound":                           {[]any{cpuPod("x", "a")}, counts{1, 0}},
+		"bound, and seen again":           {[]any{cpuPod("x", "a"), cpuPod("x", "a")}, counts{1, 0}},
+		"nominated":                       {[]any{cpuPod("x", "", onItsWay("a"))}, counts{1, 0}},
+		"nominated, then bound elsewhere": {[]any{cpuPod("x", "", onItsWay("a")), cpuPod("x", "b")}, counts{0, 1}},
+		"the nomination was taken back":   {[]any{cpuPod("x", "", onItsWay("a")), cpuPod("x", "")}, counts{0, 0}},
+		"finished": {[]any{cpuPod("x", "a"), cpuPod("x", "a", inPhase(corev1.PodSucceeded))},
+			counts{0, 0}},
+		"failed": {[]any{cpuPod("x", "a"), cpuPod("x", "a", inPhase(corev1.PodFailed))},
+			counts{0, 0}},
+		"deleted":     {[]any{cpuPod("x", "a"), types.UID("x")}, counts{0, 0}},
+		"two of them": {[]any{cpuPod("x", "a"), cpuPod("y", "a"), cpuPod("z", "b")}, counts{2, 1}},
+		"the Node went and came back": {[]any{cpuPod("x", "a"), v1alpha1.NodeName("a"),
+			poolNode("a", v1alpha1.StateRunning)}, counts{1, 0}},
+		"the pod went while the Node did": {[]any{cpuPod("x", "a"), v1alpha1.NodeName("a"), types.UID("x"),
+			poolNode("a", v1alpha1.StateRunning)}, counts{0, 0}},
 		"a state change keeps what is used": {[]any{cpuPod("x", "a"), poolNode("a", v1alpha1.StateStopping)}, counts{1, 0}},
 	} {
 		for order, nodesFirst := range map[string]bool{"nodes first": true, "pods first": false} {
@@ -107,7 +114,8 @@ func TestViewPlacesPods(t *testing.T) {
 				nodes := []any{poolNode("a", v1alpha1.StateRunning), poolNode("b", v1alpha1.StateRunning)}
 				events := append(slices.Clip(nodes), c.events...)
 				if !nodesFirst {
-					events = append(append([]any{}, c.events...), poolNode("b", v1alpha1.StateRunning), poolNode("a", v1alpha1.StateRunning))
+					events = append(append([]any{}, c.events...), poolNode("b", v1alpha1.StateRunning),
+						poolNode("a", v1alpha1.StateRunning))
 				}
 				for _, e := range events {
 					switch e := e.(type) {
@@ -121,13 +129,14 @@ func TestViewPlacesPods(t *testing.T) {
 						v.DeletePod(cpuPod(string(e), "a"))
 					}
 				}
-				nodesNow := v.Candidates([]string{"a", "b"})
+				nodesNow := lookUp(v, "a", "b")
 				got := counts{nodesNow[0].Used.Pods, nodesNow[1].Used.Pods}
 				if got != c.want {
 					t.Errorf("pods %+v, want %+v", got, c.want)
 				}
 				if nodesNow[0].Used.MilliCPU != 1000*got.a || int64(len(nodesNow[0].Ports)) != got.a {
-					t.Errorf("node a uses %d milli-cpu and %d ports for %d pods", nodesNow[0].Used.MilliCPU, len(nodesNow[0].Ports), got.a)
+					t.Errorf("node a uses %d milli-cpu and %d ports for %d pods", nodesNow[0].Used.MilliCPU, len(nodesNow[0].Ports),
+						got.a)
 				}
 			})
 		}
@@ -139,7 +148,7 @@ func TestViewForgetsNodesThatAreGone(t *testing.T) {
 	v.SetNode(poolNode("a", v1alpha1.StateRunning))
 	v.SetPod(cpuPod("x", "a"))
 	v.DeleteNode("a")
-	if got := v.Candidates([]string{"a"}); len(got) != 0 {
+	if got := lookUp(v, "a"); len(got) != 0 {
 		t.Errorf("a Node that is gone is a candidate")
 	}
 	v.DeletePod(cpuPod("x", "a"))
@@ -153,7 +162,7 @@ func TestViewCandidatesKeepTheirOrderAndLeaveOutTheUnknown(t *testing.T) {
 	v.SetNode(poolNode("a", ""))
 	v.SetNode(poolNode("b", ""))
 	v.SetPod(cpuPod("x", "c")) // a node that only a pod has named so far
-	got := v.Candidates([]string{"b", "c", "nobody", "a"})
+	got := lookUp(v, "b", "c", "nobody", "a")
 	if len(got) != 2 || got[0].Name != "b" || got[1].Name != "a" {
 		t.Errorf("candidates %v, want b and a", got)
 	}
@@ -163,7 +172,7 @@ func TestViewCandidatesKeepTheirOrderAndLeaveOutTheUnknown(t *testing.T) {
 func TestViewNodesAreImmutable(t *testing.T) {
 	v, _ := newTestView()
 	v.SetNode(poolNode("a", v1alpha1.StateRunning))
-	held := v.Candidates([]string{"a"})[0]
+	held := lookUp(v, "a")[0]
 	v.SetPod(cpuPod("x", "a"))
 	v.SetNode(poolNode("a", v1alpha1.StateStopping))
 	if held.Used.Pods != 0 || held.State != v1alpha1.StateRunning {
@@ -178,19 +187,22 @@ func TestViewRebuildsNodesWhenTheirPoolChanges(t *testing.T) {
 		weight   int32
 		keptBack string
 	}{
-		"nothing":              {func(*View) {}, 10, ""},
-		"a new generation":     {func(v *View) { v.SetPool(poolObject("p", 2, weight(50))) }, 50, ""},
-		"another pool":         {func(v *View) { v.SetPool(poolObject("q", 2, weight(50))) }, 10, ""},
-		"status only":          {func(v *View) { v.SetPool(poolObject("p", 1)) }, 10, ""},
-		"made anew, same name": {func(v *View) { v.SetPool(poolObject("p", 1, weight(50), func(p *v1alpha1.NodePool) { p.UID = "new" })) }, 50, ""},
-		"gone":                 {func(v *View) { v.DeletePool("p") }, 0, "its NodePool is gone"},
-		"gone and back":        {func(v *View) { v.DeletePool("p"); v.SetPool(poolObject("p", 1, weight(50))) }, 50, ""},
+		"nothing":          {func(*View) {}, 10, ""},
+		"a new generation": {func(v *View) { v.SetPool(poolObject("p", 2, weight(50))) }, 50, ""},
+		"another pool":     {func(v *View) { v.SetPool(poolObject("q", 2, weight(50))) }, 10, ""},
+		"status only":      {func(v *View) { v.SetPool(poolObject("p", 1)) }, 10, ""},
+		"made anew, same name": {func(v *View) {
+			v.SetPool(poolObject("p", 1, weight(50),
+				func(p *v1alpha1.NodePool) { p.UID = "new" }))
+		}, 50, ""},
+		"gone":          {func(v *View) { v.DeletePool("p") }, 0, "its NodePool is gone"},
+		"gone and back": {func(v *View) { v.DeletePool("p"); v.SetPool(poolObject("p", 1, weight(50))) }, 50, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v, _ := newTestView()
 			v.SetNode(poolNode("a", v1alpha1.StateStandby))
 			c.change(v)
-			n := v.Candidates([]string{"a"})[0]
+			n := lookUp(v, "a")[0]
 			if n.Weight != c.weight || n.KeptBack != c.keptBack {
 				t.Errorf("weight %d, kept back for %q; want %d, %q", n.Weight, n.KeptBack, c.weight, c.keptBack)
 			}
@@ -206,12 +218,15 @@ func TestViewEndsClaims(t *testing.T) {
 	}{
 		"the pod is bound there":     {func(v *View) { v.SetPod(cpuPod("x", "a")) }, false},
 		"the pod is bound elsewhere": {func(v *View) { v.SetPod(cpuPod("x", "b")) }, false},
-		"the pod is being deleted":   {func(v *View) { v.SetPod(cpuPod("x", "", func(p *corev1.Pod) { p.DeletionTimestamp = &gone })) }, false},
-		"the pod is gone":            {func(v *View) { v.DeletePod(cpuPod("x", "")) }, false},
-		"the pod's status changed":   {func(v *View) { v.SetPod(cpuPod("x", "")) }, true},
-		"the pod is nominated":       {func(v *View) { v.SetPod(cpuPod("x", "", onItsWay("a"))) }, true},
-		"the Node is gone":           {func(v *View) { v.DeleteNode("a") }, false},
-		"the Node starts":            {func(v *View) { v.SetNode(poolNode("a", v1alpha1.StateStarting)) }, true},
+		"the pod is being deleted": {func(v *View) {
+			v.SetPod(cpuPod("x", "",
+				func(p *corev1.Pod) { p.DeletionTimestamp = &gone }))
+		}, false},
+		"the pod is gone":          {func(v *View) { v.DeletePod(cpuPod("x", "")) }, false},
+		"the pod's status changed": {func(v *View) { v.SetPod(cpuPod("x", "")) }, true},
+		"the pod is nominated":     {func(v *View) { v.SetPod(cpuPod("x", "", onItsWay("a"))) }, true},
+		"the Node is gone":         {func(v *View) { v.DeleteNode("a") }, false},
+		"the Node starts":          {func(v *View) { v.SetNode(poolNode("a", v1alpha1.StateStarting)) }, true},
 		"the Node's start fails": {func(v *View) {
 			v.SetNode(poolNode("a", v1alpha1.StateStarting))
 			v.SetNode(poolNode("a", v1alpha1.StateStandby))
@@ -237,7 +252,8 @@ func TestViewEndsClaims(t *testing.T) {
 	}
 }
 
-// A nominated pod counts as used; its claim must count no second time, nor be overdue while its volume is made.
+// A nominated pod counts as used; its claim must count no second time, nor be overdue while its
+// volume is made.
 func TestViewTellsTheLedgerOfNominations(t *testing.T) {
 	v, l := newTestView()
 	v.SetNode(poolNode("a", v1alpha1.StateStandby))
@@ -264,8 +280,9 @@ func TestViewIsNotReadyBeforeItsCachesAre(t *testing.T) {
 	}
 }
 
-// A claim that another process published is taken over, whichever of Node and pod is seen first. What is published on a
-// node that is not on its way to running is old, and a pod that is bound needs no claim.
+// A claim that another process published is taken over, whichever of Node and pod is seen first.
+// What is published on a node that is not on its way to running is old, and a pod that is bound
+// needs no claim.
 func TestViewAdoptsPublishedClaims(t *testing.T) {
 	publishing := func(uids string) func(*corev1.Node) {
 		return func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationClaims] = uids }
@@ -275,12 +292,14 @@ func TestViewAdoptsPublishedClaims(t *testing.T) {
 		pod  *corev1.Pod
 		want v1alpha1.NodeName
 	}{
-		"a pod that waits":                 {poolNode("a", v1alpha1.StateStarting, publishing("x")), cpuPod("x", ""), "a"},
-		"one of several":                   {poolNode("a", v1alpha1.StateStarting, publishing("w,x,y")), cpuPod("x", ""), "a"},
-		"the node runs already":            {poolNode("a", v1alpha1.StateRunning, publishing("x")), cpuPod("x", ""), "a"},
-		"another pod":                      {poolNode("a", v1alpha1.StateStarting, publishing("xy")), cpuPod("x", ""), ""},
-		"the pod is bound":                 {poolNode("a", v1alpha1.StateStarting, publishing("x")), cpuPod("x", "b"), ""},
-		"the pod has ended":                {poolNode("a", v1alpha1.StateStarting, publishing("x")), cpuPod("x", "", inPhase(corev1.PodFailed)), ""},
+		"a pod that waits": {poolNode("a", v1alpha1.StateStarting, publishing("x")), cpuPod("x", ""), "a"},
+		"one of several": {poolNode("a", v1alpha1.StateStarting, publishing("w,x,y")), cpuPod("x", ""),
+			"a"},
+		"the node runs already": {poolNode("a", v1alpha1.StateRunning, publishing("x")), cpuPod("x", ""), "a"},
+		"another pod":           {poolNode("a", v1alpha1.StateStarting, publishing("xy")), cpuPod("x", ""), ""},
+		"the pod is bound":      {poolNode("a", v1alpha1.StateStarting, publishing("x")), cpuPod("x", "b"), ""},
+		"the pod has ended": {poolNode("a", v1alpha1.StateStarting, publishing("x")),
+			cpuPod("x", "", inPhase(corev1.PodFailed)), ""},
 		"the start has failed since":       {poolNode("a", v1alpha1.StateStandby, publishing("x")), cpuPod("x", ""), ""},
 		"a node that is nobody's any more": {poolNode("a", "", publishing("x")), cpuPod("x", ""), ""},
 		"nothing is published":             {poolNode("a", v1alpha1.StateStarting), cpuPod("x", ""), ""},
@@ -303,14 +322,16 @@ func TestViewAdoptsPublishedClaims(t *testing.T) {
 	}
 }
 
-// What was given up here is not taken back from an annotation that is older than that: the pod has moved.
+// What was given up here is not taken back from an annotation that is older than that: the pod has
+// moved.
 func TestViewDoesNotAdoptWhatItGaveAway(t *testing.T) {
 	v, l := newTestView()
 	node := poolNode("a", v1alpha1.StateStarting, func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationClaims] = "x" })
 	v.SetPod(cpuPod("x", ""))
 	v.SetNode(node)
 	high := int32(1)
-	d := l.Decide(claim.Ask{Pod: cpuPod("high", "", func(p *corev1.Pod) { p.Spec.Priority = &high }), Nodes: v.Candidates([]string{"a"})}, epoch())
+	d := l.Decide(claim.Ask{Pod: cpuPod("high", "", func(p *corev1.Pod) { p.Spec.Priority = &high }),
+		Nodes: lookUp(v, "a")}, epoch())
 	if len(d.Displaced) != 1 {
 		t.Fatalf("set-up: %s displaced %d claims, want 1", d.Verdict, len(d.Displaced))
 	}
@@ -373,7 +394,8 @@ func TestViewTellsOfTheHomeless(t *testing.T) {
 
 // small asks for one cpu and no port.
 func small(name string, change ...func(*corev1.Pod)) *corev1.Pod {
-	return cpuPod(name, "", append([]func(*corev1.Pod){func(p *corev1.Pod) { p.Spec.Containers[0].Ports = nil }}, change...)...)
+	return cpuPod(name, "", append([]func(*corev1.Pod){func(p *corev1.Pod) { p.Spec.Containers[0].Ports = nil }},
+		change...)...)
 }
 
 func TestViewKnowsWhoWaits(t *testing.T) {
@@ -402,15 +424,16 @@ func TestViewKnowsWhoWaits(t *testing.T) {
 	}
 }
 
-// Fitting is what kube-scheduler would offer, for pods that it does not ask us about: running nodes as they are, the
-// others as they will be.
+// Fitting is what kube-scheduler would offer, for pods that it does not ask us about: running nodes
+// as they are, the others as they will be.
 func TestViewFitting(t *testing.T) {
 	standbyTaint := func(n *corev1.Node) {
 		n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintStandby, Effect: corev1.TaintEffectNoSchedule}}
 	}
 	v, _ := newTestView()
 	for _, n := range []*corev1.Node{
-		poolNode("standby", v1alpha1.StateStandby, standbyTaint), poolNode("running", v1alpha1.StateRunning), poolNode("foreign", ""),
+		poolNode("standby", v1alpha1.StateStandby, standbyTaint), poolNode("running", v1alpha1.StateRunning),
+		poolNode("foreign", ""),
 		poolNode("tainted", v1alpha1.StateRunning, standbyTaint), poolNode("full", v1alpha1.StateStandby),
 	} {
 		v.SetNode(n)
@@ -434,26 +457,33 @@ func TestFittingFollowsClaimedPartners(t *testing.T) {
 	}
 	term := func(app string) []corev1.PodAffinityTerm {
 		return []corev1.PodAffinityTerm{{
-			TopologyKey: corev1.LabelTopologyZone, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+			TopologyKey:   corev1.LabelTopologyZone,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
 		}}
 	}
 	db := func(p *corev1.Pod) { p.Labels = map[string]string{"app": "db"} }
 	with := func(p *corev1.Pod) {
-		p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: term("db")}}
+		p.Spec.Affinity = &corev1.Affinity{
+			PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: term("db")},
+		}
 	}
 	without := func(p *corev1.Pod) {
-		p.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: term("cache")}
+		p.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: term("cache"),
+		}
 	}
 	for name, c := range map[string]struct {
 		claimed []*corev1.Pod
 		pod     *corev1.Pod
 		want    []v1alpha1.NodeName
 	}{
-		"no partner anywhere":              {nil, small("x", with), nil},
-		"a claimed partner":                {[]*corev1.Pod{small("y", db)}, small("x", with), []v1alpha1.NodeName{"a1", "a2"}},
-		"the pod's own claim is none":      {[]*corev1.Pod{small("x")}, small("x", with), nil},
-		"what the pod is kept away from":   {[]*corev1.Pod{small("y", db)}, small("x", with, without), nil},
-		"a pod that wishes nothing":        {[]*corev1.Pod{small("y", db)}, small("x"), []v1alpha1.NodeName{"a1", "a2", "b1"}},
+		"no partner anywhere": {nil, small("x", with), nil},
+		"a claimed partner": {[]*corev1.Pod{small("y", db)}, small("x", with),
+			[]v1alpha1.NodeName{"a1", "a2"}},
+		"the pod's own claim is none":    {[]*corev1.Pod{small("x")}, small("x", with), nil},
+		"what the pod is kept away from": {[]*corev1.Pod{small("y", db)}, small("x", with, without), nil},
+		"a pod that wishes nothing": {[]*corev1.Pod{small("y", db)}, small("x"),
+			[]v1alpha1.NodeName{"a1", "a2", "b1"}},
 		"the first of its group, no claim": {nil, small("x", db, with), []v1alpha1.NodeName{"a1", "a2", "b1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -476,7 +506,8 @@ func TestFittingFollowsClaimedPartners(t *testing.T) {
 	}
 }
 
-// The world is what others' topology sees: a stopped node bears its taints, a starting one those that it will have.
+// The world is what others' topology sees: a stopped node bears its taints, a starting one those
+// that it will have.
 func TestViewWorld(t *testing.T) {
 	standbyTaint := func(n *corev1.Node) {
 		n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintStandby, Effect: corev1.TaintEffectNoSchedule}}
@@ -484,16 +515,19 @@ func TestViewWorld(t *testing.T) {
 	v, _ := newTestView()
 	v.SetNode(poolNode("b", v1alpha1.StateStandby, standbyTaint))
 	v.SetNode(poolNode("a", v1alpha1.StateStarting, standbyTaint))
-	v.SetNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Labels: map[string]string{"team": "x"}}})
+	v.SetNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default",
+		Labels: map[string]string{"team": "x"}}})
 	w := v.World()
 	if len(w.Nodes) != 2 || w.Nodes[0].Name != "a" || w.Nodes[1].Name != "b" {
 		t.Fatalf("%d nodes, want a and b", len(w.Nodes))
 	}
 	if len(w.Nodes[0].Taints) != 0 || len(w.Nodes[1].Taints) != 1 {
-		t.Errorf("taints %v of the starting node, %v of the stopped one; want none and its own", w.Nodes[0].Taints, w.Nodes[1].Taints)
+		t.Errorf("taints %v of the starting node, %v of the stopped one; want none and its own", w.Nodes[0].Taints,
+			w.Nodes[1].Taints)
 	}
 	if when := w.Nodes[1].WhenRunning; w.Nodes[0].WhenRunning != nil || when == nil || len(when.Taints) != 0 {
-		t.Errorf("when they run: the starting node %v, the stopped one %v; want nothing else and no taint", w.Nodes[0].WhenRunning, when)
+		t.Errorf("when they run: the starting node %v, the stopped one %v; want nothing else and no taint",
+			w.Nodes[0].WhenRunning, when)
 	}
 	if w.Namespaces["default"]["team"] != "x" {
 		t.Errorf("namespaces %v", w.Namespaces)
@@ -505,7 +539,8 @@ func TestViewWorld(t *testing.T) {
 	v.DeleteNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
 	is := v.World()
 	if len(is.Nodes[0].Pods) != 1 || len(is.Namespaces) != 0 || len(w.Nodes[0].Pods) != 0 || len(w.Namespaces) != 1 {
-		t.Errorf("%d pods and %d namespaces; the one handed out before holds %d and %d", len(is.Nodes[0].Pods), len(is.Namespaces), len(w.Nodes[0].Pods), len(w.Namespaces))
+		t.Errorf("%d pods and %d namespaces; the one handed out before holds %d and %d", len(is.Nodes[0].Pods),
+			len(is.Namespaces), len(w.Nodes[0].Pods), len(w.Namespaces))
 	}
 }
 
@@ -520,4 +555,16 @@ func TestViewAnyOfOurs(t *testing.T) {
 	if n, ok := v.AnyOfOurs(); !ok || n != "b" {
 		t.Errorf("node %q, want b", n)
 	}
+}
+
+// lookUp returns the named nodes as the extender finds them, without those that the view does not
+// know.
+func lookUp(v *View, names ...string) []*claim.Node {
+	var found Looked
+	raw := make([][]byte, len(names))
+	for i, name := range names {
+		raw[i] = []byte(name)
+	}
+	v.Look(raw, &found)
+	return found.Known()
 }

@@ -23,7 +23,8 @@ import (
 // sweep lists as the scaler does: everything of ours in one cluster.
 func sweep(t *testing.T, c *Cloud, cluster string) []*provider.Instance {
 	t.Helper()
-	all, err := c.ListInstances(t.Context(), map[string]string{v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: cluster})
+	all, err := c.ListInstances(t.Context(), map[string]string{v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos,
+		v1alpha1.TagCluster: cluster})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +39,8 @@ func TestTwoClustersWithPoolsOfOneName(t *testing.T) {
 			for i := range 3 {
 				tags := ours("workers")
 				tags[v1alpha1.TagCluster] = cluster
-				if _, err := c.LaunchInstance(t.Context(), class(), provider.LaunchRequest{ClientToken: cluster + string(rune('a'+i)), Number: int64(i), Tags: tags}); err != nil {
+				if _, err := c.LaunchInstance(t.Context(), class(),
+					provider.LaunchRequest{ClientToken: cluster + string(rune('a'+i)), Number: int64(i), Tags: tags}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -55,7 +57,8 @@ func TestTwoClustersWithPoolsOfOneName(t *testing.T) {
 		}
 		await(t, clouds["one"], provider.InstanceTerminated, ids(mine)...)
 		theirs := sweep(t, clouds["two"], "two")
-		if len(mine) != 3 || len(theirs) != 3 || slices.ContainsFunc(theirs, func(i *provider.Instance) bool { return i.State == provider.InstanceTerminated }) {
+		if len(mine) != 3 || len(theirs) != 3 || slices.ContainsFunc(theirs,
+			func(i *provider.Instance) bool { return i.State == provider.InstanceTerminated }) {
 			t.Errorf("cluster one saw %d of 3; of cluster two are left %v", len(mine), theirs)
 		}
 	})
@@ -74,8 +77,9 @@ func (r *rig) runMany(t *testing.T, n int32, tags map[string]string) {
 	t.Helper()
 	client := ec2.NewFromConfig(r.config())
 	_, err := client.RunInstances(t.Context(), &ec2.RunInstancesInput{
-		MinCount: aws.Int32(n), MaxCount: aws.Int32(n), ImageId: aws.String("ami-0123456789abcdef0"), InstanceType: "m5.large",
-		SubnetId: aws.String("subnet-12345678"), SecurityGroupIds: []string{"sg-12345678"},
+		MinCount: aws.Int32(n), MaxCount: aws.Int32(n), ImageId: aws.String("ami-0123456789abcdef0"),
+		InstanceType: "m5.large",
+		SubnetId:     aws.String("subnet-12345678"), SecurityGroupIds: []string{"sg-12345678"},
 		MetadataOptions: &types.InstanceMetadataOptionsRequest{
 			InstanceMetadataTags: types.InstanceMetadataTagsStateDisabled,
 		},
@@ -154,7 +158,8 @@ func TestAnOutageOfFiveMinutes(t *testing.T) {
 		standby := stopped(t, c, 40)
 		running := make([]string, 10)
 		for i := range running {
-			instance, err := c.LaunchInstance(t.Context(), class(), provider.LaunchRequest{ClientToken: "run" + string(rune('a'+i)), Number: int64(i), Tags: ours("q")})
+			instance, err := c.LaunchInstance(t.Context(), class(), provider.LaunchRequest{ClientToken: "run" +
+				string(rune('a'+i)), Number: int64(i), Tags: ours("q")})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -189,7 +194,10 @@ func TestAnOutageOfFiveMinutes(t *testing.T) {
 		}
 		await(t, c, provider.InstanceRunning, slices.Concat(standby, running)...)
 		for _, q := range r.server.Requests() {
-			touched := slices.ContainsFunc(q.Instances, func(id v1alpha1.InstanceID) bool { return slices.Contains(running, string(id)) })
+			touched := slices.ContainsFunc(q.Instances, func(id v1alpha1.InstanceID) bool {
+				return slices.Contains(running,
+					string(id))
+			})
 			if touched && (q.Action == ec2test.StopInstances || q.Action == ec2test.TerminateInstances) {
 				t.Errorf("%s touched a running instance", q.Action)
 			}
@@ -211,7 +219,8 @@ func checkRate(t *testing.T, calls []ec2test.Request, burst, perSecond float64) 
 	}
 }
 
-// TestThrottledAllTheSame: somebody else uses the account up; nothing is lost, and the rate gives way.
+// TestThrottledAllTheSame: somebody else uses the account up; nothing is lost, and the rate gives
+// way.
 func TestThrottledAllTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simcloud.Options{})
@@ -235,18 +244,21 @@ func TestThrottledAllTheSame(t *testing.T) {
 	})
 }
 
-// TestRegions: a class of another region launches there, a new process finds its instances there, and a sweep asks each region once.
+// TestRegions: a class of another region launches there, a new process finds its instances there,
+// and a sweep asks each region once.
 func TestRegions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simcloud.Options{})
 		c := r.cloud(t)
 		far := class()
-		far.Spec.Region, far.Spec.SubnetIDs, far.Spec.SecurityGroupIDs = "eu-west-1", []string{"subnet-12345681"}, []string{"sg-12345679"}
+		far.Spec.Region, far.Spec.SubnetIDs, far.Spec.SecurityGroupIDs = "eu-west-1", []string{"subnet-12345681"},
+			[]string{"sg-12345679"}
 		far.Status = v1alpha1.AWSNodeClassStatus{}
 		far.Generation = 1
 		var launched []string
 		for i, k := range []*v1alpha1.AWSNodeClass{class(), far} {
-			instance, err := c.LaunchInstance(t.Context(), k, provider.LaunchRequest{ClientToken: string(rune('a' + i)), Tags: ours("p")})
+			instance, err := c.LaunchInstance(t.Context(), k, provider.LaunchRequest{ClientToken: string(rune('a' + i)),
+				Tags: ours("p")})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -287,14 +299,16 @@ func TestRegions(t *testing.T) {
 	})
 }
 
-// TestAHibernatingInstance is stopped by hibernation, unless by force; one that cannot after all is stopped plainly.
+// TestAHibernatingInstance is stopped by hibernation, unless by force; one that cannot after all is
+// stopped plainly.
 func TestAHibernatingInstance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simcloud.Options{})
 		c := r.cloud(t)
 		k := class()
 		k.Spec.Hibernation = &v1alpha1.Hibernation{Enabled: true}
-		k.Spec.BlockDeviceMappings = []v1alpha1.BlockDeviceMapping{{DeviceName: "/dev/xvda", VolumeSize: new(int32(30)), Encrypted: new(true)}}
+		k.Spec.BlockDeviceMappings = []v1alpha1.BlockDeviceMapping{{DeviceName: "/dev/xvda", VolumeSize: new(int32(30)),
+			Encrypted: new(true)}}
 		instance, err := c.LaunchInstance(t.Context(), k, provider.LaunchRequest{ClientToken: "a", Tags: ours("p")})
 		if err != nil {
 			t.Fatal(err)
@@ -318,16 +332,20 @@ func TestAHibernatingInstance(t *testing.T) {
 			return how
 		}
 		got := [][]string{stop(c, false), stop(c, true), stop(r.cloud(t), false)}
-		r.server.Script(ec2test.Failure{Action: ec2test.StopInstances, Count: 1, Error: ec2test.Error{Code: "UnsupportedHibernationConfiguration", Message: "The instance is not configured for hibernation"}})
+		r.server.Script(ec2test.Failure{Action: ec2test.StopInstances, Count: 1,
+			Error: ec2test.Error{Code: "UnsupportedHibernationConfiguration",
+				Message: "The instance is not configured for hibernation"}})
 		got = append(got, stop(c, false))
-		want := [][]string{{"hibernate=true force="}, {"hibernate= force=true"}, {"hibernate=true force="}, {"hibernate=true force=", "hibernate= force="}}
+		want := [][]string{{"hibernate=true force="}, {"hibernate= force=true"}, {"hibernate=true force="},
+			{"hibernate=true force=", "hibernate= force="}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("stops: plain, by force, by a new process, where it cannot (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// TestTheLaunchTimeIsThatOfTheLaunch: EC2's own is that of the last start, and a standby node would never grow old by it.
+// TestTheLaunchTimeIsThatOfTheLaunch: EC2's own is that of the last start, and a standby node would
+// never grow old by it.
 func TestTheLaunchTimeIsThatOfTheLaunch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simcloud.Options{})

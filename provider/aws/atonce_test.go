@@ -15,8 +15,8 @@ import (
 	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
-// warmed puts n instances of the pool into the account, over three zones, without a call, and returns their ids in the order of their launch. They
-// run; those of stop are stopped.
+// warmed puts n instances of the pool into the account, over three zones, without a call, and
+// returns their ids in the order of their launch. They run; those of stop are stopped.
 func (r *rig) warmed(t *testing.T, n int, tags map[string]string, stop bool) []string {
 	t.Helper()
 	zones := class().Status.Subnets
@@ -24,7 +24,8 @@ func (r *rig) warmed(t *testing.T, n int, tags map[string]string, stop bool) []s
 	r.sim.Write(func(b *simcloud.Book) {
 		for i := range n {
 			at := zones[i%len(zones)]
-			inst := b.Launch(simcloud.LaunchSpec{Type: "m5.large", Region: "us-east-1", Zone: at.Zone, Subnet: at.ID, Tags: maps.Clone(tags)})
+			inst := b.Launch(simcloud.LaunchSpec{Type: "m5.large", Region: "us-east-1", Zone: at.Zone, Subnet: at.ID,
+				Tags: maps.Clone(tags)})
 			ids = append(ids, string(inst.ID))
 		}
 	})
@@ -86,16 +87,17 @@ func (s startsAtOnce) check(t *testing.T, r *rig, ids []string) {
 	}
 }
 
-// TestThreeHundredStartsAtOnceInThreeZones: whoever asked first is started first, all of them by a handful of calls, and nobody hears of a limit,
-// also where somebody else uses up the account's.
+// TestThreeHundredStartsAtOnceInThreeZones: starts go out in the order in which they were asked,
+// by a handful of calls, and none fails by a limit, even where others use up the account's.
 func TestThreeHundredStartsAtOnceInThreeZones(t *testing.T) {
 	t.Parallel()
 	const starts = 300
 	for name, tt := range map[string]startsAtOnce{
-		"all in one instant":                     {callTime: 200 * time.Millisecond, most: 2},
-		"all in one instant, slow calls":         {callTime: 3 * time.Second, most: 2},
-		"one after the other, for half a minute": {every: 100 * time.Millisecond, callTime: 50 * time.Millisecond, most: 5 + 2*31},
-		"somebody else empties the bucket":       {callTime: 200 * time.Millisecond, throttled: 3, most: 2 + 3},
+		"all in one instant":             {callTime: 200 * time.Millisecond, most: 2},
+		"all in one instant, slow calls": {callTime: 3 * time.Second, most: 2},
+		"one after the other, for half a minute": {every: 100 * time.Millisecond, callTime: 50 * time.Millisecond, most: 5 +
+			2*31},
+		"somebody else empties the bucket": {callTime: 200 * time.Millisecond, throttled: 3, most: 2 + 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

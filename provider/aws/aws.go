@@ -1,5 +1,5 @@
-// Package aws keeps instances in EC2. It is the only package that knows the AWS SDK, and it knows no endpoint: any server that speaks EC2's
-// protocol does, by the SDK's own AWS_ENDPOINT_URL_EC2.
+// Package aws keeps instances in EC2. It is the only package that knows the AWS SDK, and it knows
+// no endpoint: any server that speaks EC2's protocol does, by the SDK's own AWS_ENDPOINT_URL_EC2.
 package aws
 
 import (
@@ -29,16 +29,19 @@ type Options struct {
 	// Resources bound the instances that the calls of each region name, beside Limits. Operations
 	// without one have no bound.
 	Resources map[limiter.Operation]limiter.Limit
-	// Regions returns the regions that classes name and those in which Nodes of pools are; "" is that of Config. It
-	// is asked until it has answered once, and again to find out which regions nothing uses. nil: there are none.
+	// Regions returns the regions that classes name and those in which Nodes of pools are; "" is that
+	// of Config. It is asked until it has answered once, and again to find out which regions nothing
+	// uses. nil: there are none.
 	Regions func(ctx context.Context) ([]string, error)
-	// Minor is the cluster's minor version, such as 1.36, for images that are made for one. nil: classes with an alias cannot be resolved.
+	// Minor is the cluster's minor version, such as 1.36, for images that are made for one. nil:
+	// classes with an alias cannot be resolved.
 	Minor func(ctx context.Context) (string, error)
 	// BatchSize is told how many instances went into a call. nil: nobody wants to know.
 	BatchSize func(op limiter.Operation, n int)
 }
 
-// Load reads the SDK's configuration from where it always stands: environment, shared files, and the pod's identity.
+// Load reads the SDK's configuration from where it always stands: environment, shared files, and
+// the pod's identity.
 func Load(ctx context.Context) (aws.Config, error) {
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
@@ -97,7 +100,8 @@ func (c *Cloud) in(name regionName) (*region, error) {
 		name = regionName(c.options.Config.Region)
 	}
 	if name == "" {
-		return nil, &provider.InvalidConfigError{Field: fieldRegion, Reason: "is not set, and neither is AWS_REGION where Stratos runs"}
+		return nil, &provider.InvalidConfigError{Field: fieldRegion,
+			Reason: "is not set, and neither is AWS_REGION where Stratos runs"}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,7 +151,8 @@ func (c *Cloud) of(ctx context.Context, id string) (*region, error) {
 	return nil, &provider.InstanceNotFoundError{ID: id}
 }
 
-// StopInstance implements provider.CloudProvider. An instance that was launched to hibernate does so, unless it is forced.
+// StopInstance implements provider.CloudProvider. An instance that was launched to hibernate does
+// so, unless it is forced.
 func (c *Cloud) StopInstance(ctx context.Context, instanceID string, force bool) error {
 	r, err := c.of(ctx, instanceID)
 	if err != nil {
@@ -168,7 +173,8 @@ func (c *Cloud) StopInstance(ctx context.Context, instanceID string, force bool)
 		if !provider.IsInvalidConfig(err) {
 			return err
 		}
-		// It cannot after all, for example because its agent is missing: a plain stop is what is left, as EC2 itself does it.
+		// It cannot after all, for example because its agent is missing: a plain stop is what is left, as
+		// EC2 itself does it.
 	}
 	return outcome(r.stops.do(ctx, instanceID))
 }
@@ -209,13 +215,15 @@ func (c *Cloud) UpdateInstanceTags(ctx context.Context, instanceID string, tags 
 	return r.tag(ctx, instanceID, tags)
 }
 
-// wellFormed reports whether EC2 could have an instance of that id; with any other in it a call for many would be refused.
+// wellFormed reports whether EC2 could have an instance of that id; with any other in it a call for
+// many would be refused.
 func wellFormed(id string) bool {
 	rest, ok := strings.CutPrefix(id, "i-")
 	return ok && rest != "" && strings.Trim(rest, "0123456789abcdefghijklmnopqrstuvwxyz") == ""
 }
 
-// index remembers what instances are, by what the calls told of them: where they live does not change.
+// index remembers what instances are, by what the calls told of them: where they live does not
+// change.
 type index struct {
 	// mu guards known.
 	mu    sync.Mutex
@@ -233,7 +241,8 @@ type traits struct {
 	gone bool
 }
 
-// forgetAfter is how long an instance is remembered that no call tells of any more: EC2 itself lists a terminated one for an hour.
+// forgetAfter is how long an instance is remembered that no call tells of any more: EC2 itself
+// lists a terminated one for an hour.
 const forgetAfter = 2 * time.Hour
 
 func newIndex() *index { return &index{known: map[string]traits{}, places: map[string]place{}} }

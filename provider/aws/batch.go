@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// batcher makes calls for many instances of calls for one. The first leaves at once; what comes while the limit or the cloud keeps it
-// waiting leaves together. Callers keep a one-item signature and never know.
+// batcher makes calls for many instances of calls for one. The first leaves at once; what comes
+// while the limit or the cloud keeps it waiting leaves together. Callers keep a one-item signature
+// and never know.
 type batcher[T any] struct {
 	// most bounds the instances of one call.
 	most int
@@ -15,8 +16,9 @@ type batcher[T any] struct {
 	room func(n int) int
 	// admit returns when a call may be made: what gathers until then goes into it.
 	admit func(ctx context.Context) error
-	// send makes one call for the ids and reports what became of each as soon as it is known. What it leaves out has failed with the error
-	// that it returns. It may go on after the batcher is free for the next call, through later.
+	// send makes one call for the ids and reports what became of each as soon as it is known. What it
+	// leaves out has failed with the error that it returns. It may go on after the batcher is free for
+	// the next call, through later.
 	send func(ctx context.Context, ids []string, report func(id string, value T, err error)) (later func(), err error)
 	// size is told how many instances went into a call.
 	size func(n int)
@@ -57,7 +59,8 @@ type flight struct {
 	cancel  context.CancelFunc
 }
 
-// do asks for one instance and returns what became of it. A context that ends before its call is made takes the instance out of it.
+// do asks for one instance and returns what became of it. A context that ends before its call is
+// made takes the instance out of it.
 func (b *batcher[T]) do(ctx context.Context, id string) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {

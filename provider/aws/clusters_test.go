@@ -45,8 +45,9 @@ func (m *member) sweep(t *testing.T) []string {
 	return ids
 }
 
-// TestTwoClustersOnOneAccount: pools of the same name, launched, stopped, started, tagged and terminated by what each cluster's sweep shows.
-// Whatever one does to all that it sees happens to its own instances and to no other.
+// TestTwoClustersOnOneAccount: pools of the same name, launched, stopped, started, tagged and
+// terminated by what each cluster's sweep shows. Whatever one does to all that it sees happens to
+// its own instances and to no other.
 func TestTwoClustersOnOneAccount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -74,7 +75,8 @@ func TestTwoClustersOnOneAccount(t *testing.T) {
 			"stop":  func(id string) error { return here.cloud.StopInstance(t.Context(), id, false) },
 			"start": func(id string) error { return here.cloud.StartInstance(t.Context(), id) },
 			"tag": func(id string) error {
-				return here.cloud.UpdateInstanceTags(t.Context(), id, map[string]string{v1alpha1.LabelState: string(v1alpha1.StateTerminating)})
+				return here.cloud.UpdateInstanceTags(t.Context(), id,
+					map[string]string{v1alpha1.LabelState: string(v1alpha1.StateTerminating)})
 			},
 			"terminate": func(id string) error { return here.cloud.TerminateInstance(t.Context(), id) },
 		}
@@ -128,7 +130,10 @@ func (r *rig) checkUntouched(t *testing.T, gone, left *member) {
 	}
 	for _, q := range r.server.Requests() {
 		changes := q.Action != ec2test.RunInstances && q.Action != ec2test.DescribeInstances
-		if changes && slices.ContainsFunc(q.Instances, func(id v1alpha1.InstanceID) bool { return slices.Contains(left.ids, string(id)) }) {
+		if changes && slices.ContainsFunc(q.Instances, func(id v1alpha1.InstanceID) bool {
+			return slices.Contains(left.ids,
+				string(id))
+		}) {
 			t.Errorf("%s of cluster %s's instances: %v", q.Action, left.cluster, q.Instances)
 		}
 	}

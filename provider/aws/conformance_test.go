@@ -15,7 +15,8 @@ import (
 func TestAWSConforms(t *testing.T) {
 	t.Parallel()
 	providertest.Run(t, func(t *testing.T) providertest.Subject {
-		r := newRig(t, simcloud.Options{Times: simcloud.Times{Boot: 15 * time.Millisecond, Stop: 5 * time.Millisecond, Retention: time.Hour}},
+		r := newRig(t, simcloud.Options{Times: simcloud.Times{Boot: 15 * time.Millisecond, Stop: 5 * time.Millisecond,
+			Retention: time.Hour}},
 			unlimitedCalls)
 		cloud := r.cloud(t, func(o *Options) { o.Limits, o.Resources = nil, nil })
 		return providertest.Subject{

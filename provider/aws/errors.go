@@ -36,19 +36,22 @@ const (
 	meansForbidden meaning = "forbidden"
 	// meansWrong: what was asked for is wrong, and stays so until a person changes it.
 	meansWrong meaning = "wrong"
-	// meansOther: EC2's own trouble, the network's, or missing rights: it may be gone at the next call.
+	// meansOther: EC2's own trouble, the network's, or missing rights: it may be gone at the next
+	// call.
 	meansOther meaning = "other"
 )
 
-// entry is a row of the table of codes. field is the part of the class's spec that a wrong launch is about.
+// entry is a row of the table of codes. field is the part of the class's spec that a wrong launch
+// is about.
 type entry struct {
 	means meaning
 	field string
 }
 
-// table is the one place that knows EC2's error codes (AWS documentation, "Error codes for the Amazon EC2 API"). Codes that are not in it
-// mean wrong where they begin with Invalid or Missing, and other else. Missing rights and expired credentials are other on purpose:
-// they say nothing about an instance or a class, and a start that meets them is to be made again.
+// table is the one place that knows EC2's error codes (AWS documentation, "Error codes for the
+// Amazon EC2 API"). Codes that are not in it mean wrong where they begin with Invalid or Missing,
+// and other else. Missing rights and expired credentials are other on purpose: they say nothing
+// about an instance or a class, and a start that meets them is to be made again.
 func table() map[code]entry {
 	return map[code]entry{
 		"InvalidInstanceID.NotFound": {means: meansMissing},
@@ -164,7 +167,8 @@ func judge(err error) entry {
 	return entry{means: meansOther}
 }
 
-// aboutOne reports whether a call for many instances was refused for one of them: the others can have what was asked.
+// aboutOne reports whether a call for many instances was refused for one of them: the others can
+// have what was asked.
 func aboutOne(err error) bool {
 	if isUnauthorized(err) {
 		return true // a policy bound to tags does not hold for an instance that has lost them
@@ -204,7 +208,8 @@ type subject struct {
 	kind, zone string
 }
 
-// typed returns the contract's error for EC2's. An ended context and the network's errors stay what they are.
+// typed returns the contract's error for EC2's. An ended context and the network's errors stay what
+// they are.
 func (s subject) typed(err error) error {
 	if err == nil {
 		return nil
@@ -229,7 +234,8 @@ func (s subject) typed(err error) error {
 	return fmt.Errorf("%s: %w", s.operation, plain)
 }
 
-// words keeps what the cloud said and drops what differs from call to call, such as the request's id: conditions show it.
+// words keeps what the cloud said and drops what differs from call to call, such as the request's
+// id: conditions show it.
 func words(err error) error {
 	var said smithy.APIError
 	var name *net.DNSError

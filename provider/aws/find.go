@@ -21,9 +21,10 @@ type finder struct {
 	minor *minors
 }
 
-// ResolveNodeClass returns what the class's spec stands for, in the parts of the status that are the cloud's. Errors: InvalidConfig with the field
-// and EC2's words, RateLimit.
-func (c *Cloud) ResolveNodeClass(ctx context.Context, class *v1alpha1.AWSNodeClass) (v1alpha1.AWSNodeClassStatus, error) {
+// ResolveNodeClass returns what the class's spec stands for, in the parts of the status that are
+// the cloud's. Errors: InvalidConfig with the field and EC2's words, RateLimit.
+func (c *Cloud) ResolveNodeClass(ctx context.Context, class *v1alpha1.AWSNodeClass) (v1alpha1.AWSNodeClassStatus,
+	error) {
 	if class == nil {
 		return v1alpha1.AWSNodeClassStatus{}, &provider.InvalidConfigError{Field: "class", Reason: "is missing"}
 	}
@@ -57,10 +58,12 @@ func (f *finder) find(ctx context.Context, class *v1alpha1.AWSNodeClass) (v1alph
 		return none, err
 	}
 	found := v1alpha1.AWSNodeClassStatus{
-		AMI: aws.ToString(image.ImageId), Architecture: kubernetesArchitecture(image.Architecture), Capacity: capacityOf(size, spec, image),
+		AMI: aws.ToString(image.ImageId), Architecture: kubernetesArchitecture(image.Architecture),
+		Capacity: capacityOf(size, spec, image),
 	}
 	for _, s := range subnets {
-		found.Subnets = append(found.Subnets, v1alpha1.ResolvedSubnet{ID: aws.ToString(s.SubnetId), Zone: aws.ToString(s.AvailabilityZone)})
+		found.Subnets = append(found.Subnets, v1alpha1.ResolvedSubnet{ID: aws.ToString(s.SubnetId),
+			Zone: aws.ToString(s.AvailabilityZone)})
 	}
 	for _, g := range groups {
 		found.SecurityGroups = append(found.SecurityGroups, aws.ToString(g.GroupId))
@@ -82,7 +85,8 @@ func about(field, operation string, err error) error {
 }
 
 func (f *finder) size(ctx context.Context, spec *v1alpha1.AWSNodeClassSpec) (*types.InstanceTypeInfo, error) {
-	out, err := f.region.client.DescribeInstanceTypes(ctx, &ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{types.InstanceType(spec.InstanceType)}})
+	out, err := f.region.client.DescribeInstanceTypes(ctx,
+		&ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{types.InstanceType(spec.InstanceType)}})
 	if err != nil {
 		return nil, about(fieldType, "DescribeInstanceTypes", err)
 	}
@@ -181,8 +185,8 @@ func (f *finder) images(ctx context.Context, field string, in *ec2.DescribeImage
 	return all, nil
 }
 
-// newest returns the newest of the images that the type can boot and that can be stopped. The error says what is wrong with the last one
-// that cannot.
+// newest returns the newest of the images that the type can boot and that can be stopped. The error
+// says what is wrong with the last one that cannot.
 func newest(images []types.Image, size *types.InstanceTypeInfo, field string) (*types.Image, error) {
 	err := wrong(field, "no image matches")
 	var best *types.Image
@@ -205,7 +209,8 @@ func newest(images []types.Image, size *types.InstanceTypeInfo, field string) (*
 	return best, nil
 }
 
-// newer compares the dates that EC2 gives as text, and the ids where they are equal, so that equal answers give equal images.
+// newer compares the dates that EC2 gives as text, and the ids where they are equal, so that equal
+// answers give equal images.
 func newer(a, b *types.Image) bool {
 	if x, y := aws.ToString(a.CreationDate), aws.ToString(b.CreationDate); x != y {
 		return x > y
@@ -248,7 +253,10 @@ func (f *finder) subnets(ctx context.Context, spec *v1alpha1.AWSNodeClassSpec) (
 		}
 		return strings.Compare(aws.ToString(a.SubnetId), aws.ToString(b.SubnetId))
 	})
-	all = slices.CompactFunc(all, func(a, b types.Subnet) bool { return aws.ToString(a.SubnetId) == aws.ToString(b.SubnetId) })
+	all = slices.CompactFunc(all, func(a,
+		b types.Subnet) bool {
+		return aws.ToString(a.SubnetId) == aws.ToString(b.SubnetId)
+	})
 	if len(all) == 0 {
 		return nil, wrong("spec.subnetSelector", "no subnet matches")
 	}
@@ -287,7 +295,10 @@ func (f *finder) groups(ctx context.Context, spec *v1alpha1.AWSNodeClassSpec) ([
 	slices.SortFunc(all, func(a, b types.SecurityGroup) int {
 		return strings.Compare(aws.ToString(a.GroupId), aws.ToString(b.GroupId))
 	})
-	all = slices.CompactFunc(all, func(a, b types.SecurityGroup) bool { return aws.ToString(a.GroupId) == aws.ToString(b.GroupId) })
+	all = slices.CompactFunc(all, func(a,
+		b types.SecurityGroup) bool {
+		return aws.ToString(a.GroupId) == aws.ToString(b.GroupId)
+	})
 	if len(all) == 0 {
 		return nil, wrong("spec.securityGroupSelector", "no security group matches")
 	}
@@ -299,19 +310,22 @@ func sameNetwork(subnets []types.Subnet, groups []types.SecurityGroup) error {
 	first := &subnets[0]
 	for i := range subnets {
 		if aws.ToString(subnets[i].VpcId) != aws.ToString(first.VpcId) {
-			return wrong(fieldSubnets, "%s is in %s and %s in %s: all must be in one VPC", aws.ToString(first.SubnetId), aws.ToString(first.VpcId), aws.ToString(subnets[i].SubnetId), aws.ToString(subnets[i].VpcId))
+			return wrong(fieldSubnets, "%s is in %s and %s in %s: all must be in one VPC", aws.ToString(first.SubnetId),
+				aws.ToString(first.VpcId), aws.ToString(subnets[i].SubnetId), aws.ToString(subnets[i].VpcId))
 		}
 	}
 	for i := range groups {
 		if aws.ToString(groups[i].VpcId) != aws.ToString(first.VpcId) {
-			return wrong(fieldGroups, "%s is in %s, but the subnets are in %s", aws.ToString(groups[i].GroupId), aws.ToString(groups[i].VpcId), aws.ToString(first.VpcId))
+			return wrong(fieldGroups, "%s is in %s, but the subnets are in %s", aws.ToString(groups[i].GroupId),
+				aws.ToString(groups[i].VpcId), aws.ToString(first.VpcId))
 		}
 	}
 	return nil
 }
 
 // filters words a term for subnets or security groups. All that it states must hold.
-func (f *finder) filters(_ context.Context, term v1alpha1.SelectorTerm, id, name, field string) ([]types.Filter, error) {
+func (f *finder) filters(_ context.Context, term v1alpha1.SelectorTerm, id, name, field string) ([]types.Filter,
+	error) {
 	var out []types.Filter
 	if term.ID != "" {
 		out = append(out, filter(id, term.ID))
@@ -332,7 +346,8 @@ func filter(name string, values ...string) types.Filter {
 	return types.Filter{Name: aws.String(name), Values: values}
 }
 
-// tagFilters: a value of * is any value, which EC2 knows by another filter. All other characters stand for themselves.
+// tagFilters: a value of * is any value, which EC2 knows by another filter. All other characters
+// stand for themselves.
 func tagFilters(tags map[string]v1alpha1.TagValue) []types.Filter {
 	var out []types.Filter
 	for _, tag := range tagsOf(tags) {

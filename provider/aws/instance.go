@@ -38,8 +38,9 @@ func stateOf(s types.InstanceStateName) provider.InstanceState {
 func convert(i *types.Instance) *provider.Instance {
 	out := &provider.Instance{
 		ID: v1alpha1.InstanceID(aws.ToString(i.InstanceId)), State: provider.InstanceUnknown, Type: string(i.InstanceType),
-		PrivateDNSName: aws.ToString(i.PrivateDnsName), LaunchTime: launchedAt(i), StateReason: aws.ToString(i.StateTransitionReason),
-		Tags: map[string]string{},
+		PrivateDNSName: aws.ToString(i.PrivateDnsName), LaunchTime: launchedAt(i),
+		StateReason: aws.ToString(i.StateTransitionReason),
+		Tags:        map[string]string{},
 	}
 	if i.State != nil {
 		out.State = stateOf(i.State.Name)
@@ -57,8 +58,9 @@ func convert(i *types.Instance) *provider.Instance {
 	return out
 }
 
-// launchedAt is when the instance was launched. What EC2 calls its launch time is that of its last start; the first network interface has been
-// there since the launch. A terminated instance has none any more.
+// launchedAt is when the instance was launched. What EC2 calls its launch time is that of its last
+// start; the first network interface has been there since the launch. A terminated instance has
+// none any more.
 func launchedAt(i *types.Instance) time.Time {
 	for _, n := range i.NetworkInterfaces {
 		if a := n.Attachment; a != nil && aws.ToInt32(a.DeviceIndex) == 0 && a.AttachTime != nil {
@@ -76,8 +78,9 @@ func tagsOf(tags map[string]string) []types.Tag {
 	return out
 }
 
-// newLooks gathers looks at single instances into calls for many. They go by a filter and not by ids: an id that EC2 does not know is then
-// missing from the answer, and does not spoil it for the others.
+// newLooks gathers looks at single instances into calls for many. They go by a filter and not by
+// ids: an id that EC2 does not know is then missing from the answer, and does not spoil it for the
+// others.
 func newLooks(r *region) *batcher[*provider.Instance] {
 	return &batcher[*provider.Instance]{
 		most:  mostPerFilter,
@@ -93,7 +96,8 @@ func newLooks(r *region) *batcher[*provider.Instance] {
 				report(string(i.ID), i, nil)
 			}
 			for _, id := range ids {
-				report(id, nil, &provider.InstanceNotFoundError{ID: id}) // of those that were reported already only the first report counts
+				// of those that were reported already only the first report counts
+				report(id, nil, &provider.InstanceNotFoundError{ID: id})
 			}
 			return nil, nil
 		},

@@ -26,7 +26,8 @@ const mostUserData = 16 << 10
 // the same instance, also where the class has changed since. A request that was refused may be made
 // again, with another class too. Errors: NotFound (the instance of the request has ended),
 // InvalidConfig, InsufficientCapacity, RateLimit.
-func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*provider.Instance, error) {
+func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass,
+	req provider.LaunchRequest) (*provider.Instance, error) {
 	if class == nil {
 		return nil, &provider.InvalidConfigError{Field: "class", Reason: "is missing"}
 	}
@@ -34,7 +35,8 @@ func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass
 		return nil, err
 	}
 	if size := len(class.Spec.UserData); size > mostUserData {
-		return nil, &provider.InvalidConfigError{Field: fieldUserData, Reason: fmt.Sprintf("has %d bytes; EC2 allows %d", size, mostUserData)}
+		return nil, &provider.InvalidConfigError{Field: fieldUserData, Reason: fmt.Sprintf("has %d bytes; EC2 allows %d",
+			size, mostUserData)}
 	}
 	r, err := c.ofClass(class)
 	if err != nil {
@@ -48,7 +50,8 @@ func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass
 	}
 	instance, err := r.launch(ctx, &class.Spec, status, req)
 	if current && goneStale(err) {
-		// What the class's status says was true once. The loop that writes it will find out too, in its time.
+		// What the class's status says was true once. The loop that writes it will find out too, in its
+		// time.
 		if status, err = r.classes.find(ctx, class); err != nil {
 			return nil, err
 		}
@@ -65,11 +68,14 @@ func resolved(s v1alpha1.AWSNodeClassStatus) bool {
 // goneStale reports whether a launch failed for something that may have another id by now.
 func goneStale(err error) bool {
 	var wrong *provider.InvalidConfigError
-	return errors.As(err, &wrong) && (wrong.Field == fieldImage || wrong.Field == fieldSubnets || wrong.Field == fieldGroups)
+	return errors.As(err, &wrong) && (wrong.Field == fieldImage || wrong.Field == fieldSubnets ||
+		wrong.Field == fieldGroups)
 }
 
-// launch goes round the subnets. The error is that of the last subnet that was tried, or the reason for which none was.
-func (r *region) launch(ctx context.Context, spec *v1alpha1.AWSNodeClassSpec, status v1alpha1.AWSNodeClassStatus, req provider.LaunchRequest) (*provider.Instance, error) {
+// launch goes round the subnets. The error is that of the last subnet that was tried, or the reason
+// for which none was.
+func (r *region) launch(ctx context.Context, spec *v1alpha1.AWSNodeClassSpec, status v1alpha1.AWSNodeClassStatus,
+	req provider.LaunchRequest) (*provider.Instance, error) {
 	subnets := inOrder(status.Subnets, req.Number)
 	if req.Zone != "" {
 		subnets = slices.DeleteFunc(subnets, func(s v1alpha1.ResolvedSubnet) bool { return s.Zone != req.Zone })
@@ -87,7 +93,8 @@ func (r *region) launch(ctx context.Context, spec *v1alpha1.AWSNodeClassSpec, st
 		zone, here := offering{zone: subnet.Zone, kind: spec.InstanceType}, offering{zone: subnet.ID}
 		if until := r.launches.until(time.Now(), zone, here); !until.IsZero() && !isOpen(subnet) {
 			if last == nil {
-				last = &provider.InsufficientCapacityError{Type: spec.InstanceType, Zone: subnet.Zone, Err: fmt.Errorf("refused before; tried again after %s", until.UTC().Format(time.RFC3339))}
+				last = &provider.InsufficientCapacityError{Type: spec.InstanceType, Zone: subnet.Zone,
+					Err: fmt.Errorf("refused before; tried again after %s", until.UTC().Format(time.RFC3339))}
 			}
 			continue
 		}
@@ -172,8 +179,9 @@ func (r *region) launchedUnder(ctx context.Context, token string) (*provider.Ins
 	return found[0], nil
 }
 
-// inOrder returns the subnets in the order in which the launch of that number tries them: each number begins one zone later and, when all
-// zones had their turn, one subnet later. It depends on nothing else, so that a launch that is asked for again goes where it went.
+// inOrder returns the subnets in the order in which the launch of that number tries them: each
+// number begins one zone later and, when all zones had their turn, one subnet later. It depends on
+// nothing else, so that a launch that is asked for again goes where it went.
 func inOrder(subnets []v1alpha1.ResolvedSubnet, number int64) []v1alpha1.ResolvedSubnet {
 	sorted := slices.Clone(subnets)
 	slices.SortFunc(sorted, func(a, b v1alpha1.ResolvedSubnet) int {
@@ -206,7 +214,8 @@ func inOrder(subnets []v1alpha1.ResolvedSubnet, number int64) []v1alpha1.Resolve
 }
 
 // request words a launch, all but its client token.
-func (r *region) request(spec *v1alpha1.AWSNodeClassSpec, status v1alpha1.AWSNodeClassStatus, subnet v1alpha1.ResolvedSubnet, req provider.LaunchRequest) *ec2.RunInstancesInput {
+func (r *region) request(spec *v1alpha1.AWSNodeClassSpec, status v1alpha1.AWSNodeClassStatus,
+	subnet v1alpha1.ResolvedSubnet, req provider.LaunchRequest) *ec2.RunInstancesInput {
 	in := &ec2.RunInstancesInput{
 		MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
 		ImageId: aws.String(status.AMI), InstanceType: types.InstanceType(spec.InstanceType),
@@ -220,7 +229,8 @@ func (r *region) request(spec *v1alpha1.AWSNodeClassSpec, status v1alpha1.AWSNod
 			// slash, and so all of ours.
 			InstanceMetadataTags: types.InstanceMetadataTagsStateDisabled,
 		},
-		// An instance that powers itself off after its warm-up is to be stopped by that, whatever the image's default is.
+		// An instance that powers itself off after its warm-up is to be stopped by that, whatever the
+		// image's default is.
 		InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorStop,
 		TagSpecifications:                 tagSpecifications(spec.Tags, req.Tags, status.AMI),
 	}
@@ -233,9 +243,11 @@ func (r *region) request(spec *v1alpha1.AWSNodeClassSpec, status v1alpha1.AWSNod
 	return in
 }
 
-// tagSpecifications puts tags on the instance and on what is made with it. Ours win over the class's. What changes in the life of an instance,
-// or tells of its launch, is on the instance alone: on a volume nobody would keep it true.
-func tagSpecifications(class map[string]v1alpha1.TagValue, ours map[string]string, image string) []types.TagSpecification {
+// tagSpecifications puts tags on the instance and on what is made with it. Ours win over the
+// class's. What changes in the life of an instance, or tells of its launch, is on the instance
+// alone: on a volume nobody would keep it true.
+func tagSpecifications(class map[string]v1alpha1.TagValue, ours map[string]string,
+	image string) []types.TagSpecification {
 	own := maps.Clone(ours)
 	if own == nil {
 		own = map[string]string{}

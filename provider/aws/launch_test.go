@@ -20,7 +20,8 @@ import (
 	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
-// TestEveryFieldReachesTheRequest compares all that EC2 reads of a launch, so that a field that is not sent and one that nobody set both show.
+// TestEveryFieldReachesTheRequest compares all that EC2 reads of a launch, so that a field that is
+// not sent and one that nobody set both show.
 func TestEveryFieldReachesTheRequest(t *testing.T) {
 	const script = "#!/bin/bash\necho 'ünïcode' $HOME\r\n\n"
 	whole := class()
@@ -28,21 +29,26 @@ func TestEveryFieldReachesTheRequest(t *testing.T) {
 	whole.Spec.IAMInstanceProfile = "nodes"
 	whole.Spec.BlockDeviceMappings = []v1alpha1.BlockDeviceMapping{
 		{
-			DeviceName: "/dev/xvda", VolumeSize: new(int32(50)), VolumeType: "gp3", Encrypted: new(true), KMSKeyID: "alias/nodes",
-			IOPS: new(int32(4000)), Throughput: new(int32(500)), SnapshotID: "snap-0123456789abcdef0", DeleteOnTermination: new(false),
+			DeviceName: "/dev/xvda", VolumeSize: new(int32(50)), VolumeType: "gp3", Encrypted: new(true),
+			KMSKeyID: "alias/nodes",
+			IOPS:     new(int32(4000)), Throughput: new(int32(500)), SnapshotID: "snap-0123456789abcdef0",
+			DeleteOnTermination: new(false),
 		},
 		{DeviceName: "/dev/sdb", VolumeSize: new(int32(10))},
 	}
-	whole.Spec.MetadataOptions = v1alpha1.MetadataOptions{HTTPTokens: "optional", HTTPPutResponseHopLimit: new(int32(1)), HTTPEndpoint: "disabled"}
+	whole.Spec.MetadataOptions = v1alpha1.MetadataOptions{HTTPTokens: "optional", HTTPPutResponseHopLimit: new(int32(1)),
+		HTTPEndpoint: "disabled"}
 	whole.Spec.Hibernation = &v1alpha1.Hibernation{Enabled: true}
 	whole.Spec.Tags = map[string]v1alpha1.TagValue{"Environment": "production", "Name": "a name"}
 	byARN := class()
 	byARN.Spec.IAMInstanceProfile = "arn:aws:iam::123456789012:instance-profile/nodes"
 
 	base := map[string]string{
-		"ImageId": "ami-0123456789abcdef0", "InstanceType": "m5.large", "MinCount": "1", "MaxCount": "1", "SubnetId": "subnet-12345678",
+		"ImageId": "ami-0123456789abcdef0", "InstanceType": "m5.large", "MinCount": "1", "MaxCount": "1",
+		"SubnetId":          "subnet-12345678",
 		"SecurityGroupId.1": "sg-12345678", "InstanceInitiatedShutdownBehavior": "stop",
-		"MetadataOptions.HttpTokens": "required", "MetadataOptions.HttpPutResponseHopLimit": "2", "MetadataOptions.HttpEndpoint": "enabled",
+		"MetadataOptions.HttpTokens": "required", "MetadataOptions.HttpPutResponseHopLimit": "2",
+		"MetadataOptions.HttpEndpoint":         "enabled",
 		"MetadataOptions.InstanceMetadataTags": "disabled",
 	}
 	with := func(more ...map[string]string) map[string]string {
@@ -52,31 +58,45 @@ func TestEveryFieldReachesTheRequest(t *testing.T) {
 		}
 		return all
 	}
-	own := map[string]string{"stratos.sh/ami": "ami-0123456789abcdef0", "managed-by": "stratos", "stratos.sh/cluster": "here", "stratos.sh/cluster-uid": "uid-here", "stratos.sh/pool": "p", "stratos.sh/state": "warmup"}
-	lasting := map[string]string{"managed-by": "stratos", "stratos.sh/cluster": "here", "stratos.sh/cluster-uid": "uid-here", "stratos.sh/pool": "p"}
+	own := map[string]string{"stratos.sh/ami": "ami-0123456789abcdef0", "managed-by": "stratos",
+		"stratos.sh/cluster": "here", "stratos.sh/cluster-uid": "uid-here", "stratos.sh/pool": "p",
+		"stratos.sh/state": "warmup"}
+	lasting := map[string]string{"managed-by": "stratos", "stratos.sh/cluster": "here",
+		"stratos.sh/cluster-uid": "uid-here", "stratos.sh/pool": "p"}
 	users := map[string]string{"Environment": "production", "Name": "a name"}
 	for name, c := range map[string]struct {
 		class *v1alpha1.AWSNodeClass
 		want  map[string]string
 	}{
-		"only what is required: IMDSv2 and a shutdown that stops are asked for all the same": {class(), with(specification(1, "instance", own), specification(2, "volume", lasting), specification(3, "network-interface", lasting))},
-		"the profile by its ARN": {byARN, with(specification(1, "instance", own), specification(2, "volume", lasting), specification(3, "network-interface", lasting),
+		"only what is required: IMDSv2 and a shutdown that stops are asked for all the same": {class(),
+			with(specification(1, "instance", own), specification(2, "volume", lasting),
+				specification(3, "network-interface", lasting))},
+		"the profile by its ARN": {byARN, with(specification(1, "instance", own), specification(2, "volume", lasting),
+			specification(3, "network-interface", lasting),
 			map[string]string{"IamInstanceProfile.Arn": "arn:aws:iam::123456789012:instance-profile/nodes"})},
 		"everything": {whole, with(
-			specification(1, "instance", own, users), specification(2, "volume", lasting, users), specification(3, "network-interface", lasting, users),
+			specification(1, "instance", own, users), specification(2, "volume", lasting, users),
+			specification(3, "network-interface", lasting, users),
 			map[string]string{
-				"UserData": base64.StdEncoding.EncodeToString([]byte(script)), "IamInstanceProfile.Name": "nodes", "HibernationOptions.Configured": "true",
-				"MetadataOptions.HttpTokens": "optional", "MetadataOptions.HttpPutResponseHopLimit": "1", "MetadataOptions.HttpEndpoint": "disabled",
-				"BlockDeviceMapping.1.DeviceName": "/dev/xvda", "BlockDeviceMapping.1.Ebs.VolumeSize": "50", "BlockDeviceMapping.1.Ebs.VolumeType": "gp3",
-				"BlockDeviceMapping.1.Ebs.Encrypted": "true", "BlockDeviceMapping.1.Ebs.KmsKeyId": "alias/nodes", "BlockDeviceMapping.1.Ebs.Iops": "4000",
-				"BlockDeviceMapping.1.Ebs.Throughput": "500", "BlockDeviceMapping.1.Ebs.SnapshotId": "snap-0123456789abcdef0", "BlockDeviceMapping.1.Ebs.DeleteOnTermination": "false",
-				"BlockDeviceMapping.2.DeviceName": "/dev/sdb", "BlockDeviceMapping.2.Ebs.VolumeSize": "10", "BlockDeviceMapping.2.Ebs.VolumeType": "gp3", "BlockDeviceMapping.2.Ebs.DeleteOnTermination": "true",
+				"UserData": base64.StdEncoding.EncodeToString([]byte(script)), "IamInstanceProfile.Name": "nodes",
+				"HibernationOptions.Configured": "true",
+				"MetadataOptions.HttpTokens":    "optional", "MetadataOptions.HttpPutResponseHopLimit": "1",
+				"MetadataOptions.HttpEndpoint":    "disabled",
+				"BlockDeviceMapping.1.DeviceName": "/dev/xvda", "BlockDeviceMapping.1.Ebs.VolumeSize": "50",
+				"BlockDeviceMapping.1.Ebs.VolumeType": "gp3",
+				"BlockDeviceMapping.1.Ebs.Encrypted":  "true", "BlockDeviceMapping.1.Ebs.KmsKeyId": "alias/nodes",
+				"BlockDeviceMapping.1.Ebs.Iops":       "4000",
+				"BlockDeviceMapping.1.Ebs.Throughput": "500", "BlockDeviceMapping.1.Ebs.SnapshotId": "snap-0123456789abcdef0",
+				"BlockDeviceMapping.1.Ebs.DeleteOnTermination": "false",
+				"BlockDeviceMapping.2.DeviceName":              "/dev/sdb", "BlockDeviceMapping.2.Ebs.VolumeSize": "10",
+				"BlockDeviceMapping.2.Ebs.VolumeType": "gp3", "BlockDeviceMapping.2.Ebs.DeleteOnTermination": "true",
 			})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, simcloud.Options{})
-				if _, err := r.cloud(t).LaunchInstance(t.Context(), c.class, provider.LaunchRequest{ClientToken: "a", Tags: ours("p")}); err != nil {
+				if _, err := r.cloud(t).LaunchInstance(t.Context(), c.class, provider.LaunchRequest{ClientToken: "a",
+					Tags: ours("p")}); err != nil {
 					t.Fatal(err)
 				}
 				got := maps.Clone(r.requests(ec2test.RunInstances)[0].Params)
@@ -108,12 +128,14 @@ func specification(n int, kind string, tags ...map[string]string) map[string]str
 	return out
 }
 
-// TestUserTagsCannotOverrideOurs: admission refuses such tags; a class that was written past it must still launch what is ours.
+// TestUserTagsCannotOverrideOurs: admission refuses such tags; a class that was written past it
+// must still launch what is ours.
 func TestUserTagsCannotOverrideOurs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simcloud.Options{})
 		c := class()
-		c.Spec.Tags = map[string]v1alpha1.TagValue{"managed-by": "somebody", "stratos.sh/cluster": "other", "stratos.sh/pool": "other", "stratos.sh/state": "standby", "stratos.sh/ami": "ami-x", "kept": "yes"}
+		c.Spec.Tags = map[string]v1alpha1.TagValue{"managed-by": "somebody", "stratos.sh/cluster": "other",
+			"stratos.sh/pool": "other", "stratos.sh/state": "standby", "stratos.sh/ami": "ami-x", "kept": "yes"}
 		instance, err := r.cloud(t).LaunchInstance(t.Context(), c, provider.LaunchRequest{ClientToken: "a", Tags: ours("p")})
 		if err != nil {
 			t.Fatal(err)
@@ -126,7 +148,8 @@ func TestUserTagsCannotOverrideOurs(t *testing.T) {
 	})
 }
 
-// killed is a transport of a process that ends after EC2 has done what was asked and before it hears of it.
+// killed is a transport of a process that ends after EC2 has done what was asked and before it
+// hears of it.
 type killed struct{ direct http.RoundTripper }
 
 func (k killed) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -167,7 +190,8 @@ func TestKilledBeforeTheAnswerOfALaunch(t *testing.T) {
 				}
 				all, err := second.ListInstances(t.Context(), nil)
 				if err != nil || len(all) != 1 || all[0].ID != instance.ID {
-					t.Errorf("%d instances, %v; want the one that the first life launched, and %s was returned", len(all), err, instance.ID)
+					t.Errorf("%d instances, %v; want the one that the first life launched, and %s was returned", len(all), err,
+						instance.ID)
 				}
 			})
 		})
@@ -196,7 +220,8 @@ func zones(t *testing.T, c *Cloud, from, n int) map[string]int {
 	t.Helper()
 	count := map[string]int{}
 	for i := range n {
-		instance, err := c.LaunchInstance(t.Context(), class(), provider.LaunchRequest{ClientToken: fmt.Sprint("n", from+i), Number: int64(from + i), Tags: ours("p")})
+		instance, err := c.LaunchInstance(t.Context(), class(), provider.LaunchRequest{ClientToken: fmt.Sprint("n", from+i),
+			Number: int64(from + i), Tags: ours("p")})
 		switch {
 		case err == nil:
 			count[instance.Zone]++
@@ -264,13 +289,15 @@ func TestALaunchThatIsWrongNamesItsField(t *testing.T) {
 		},
 		"a subnet of another region": {
 			change: func(c *v1alpha1.AWSNodeClass) {
-				c.Spec.SubnetIDs, c.Status.Subnets = []string{"subnet-12345681"}, []v1alpha1.ResolvedSubnet{{ID: "subnet-12345681", Zone: "eu-west-1a"}}
+				c.Spec.SubnetIDs, c.Status.Subnets = []string{"subnet-12345681"},
+					[]v1alpha1.ResolvedSubnet{{ID: "subnet-12345681", Zone: "eu-west-1a"}}
 			},
 			words: []string{"spec.subnetIds", "InvalidSubnetID.NotFound", "subnet-12345681"},
 		},
 		"a profile that does not exist": {
-			script: &ec2test.Failure{Action: ec2test.RunInstances, Error: ec2test.Error{Code: "InvalidParameterValue", Message: "Value (nodes) for parameter iamInstanceProfile.name is invalid"}},
-			words:  []string{"iamInstanceProfile", "InvalidParameterValue"},
+			script: &ec2test.Failure{Action: ec2test.RunInstances, Error: ec2test.Error{Code: "InvalidParameterValue",
+				Message: "Value (nodes) for parameter iamInstanceProfile.name is invalid"}},
+			words: []string{"iamInstanceProfile", "InvalidParameterValue"},
 		},
 		"no region anywhere": {
 			change: func(c *v1alpha1.AWSNodeClass) { c.Spec.Region = "-" },
@@ -306,20 +333,24 @@ func TestALaunchThatIsWrongNamesItsField(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoFaultOfTheClass: missing rights say nothing about a class, and a launch that is refused for them goes to no other subnet.
+// TestWhatIsNoFaultOfTheClass: missing rights say nothing about a class, and a launch that is
+// refused for them goes to no other subnet.
 func TestWhatIsNoFaultOfTheClass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simcloud.Options{})
-		r.server.Script(ec2test.Failure{Error: ec2test.Error{Code: "UnauthorizedOperation", Message: "You are not authorized to perform this operation.", Status: http.StatusForbidden}})
+		r.server.Script(ec2test.Failure{Error: ec2test.Error{Code: "UnauthorizedOperation",
+			Message: "You are not authorized to perform this operation.", Status: http.StatusForbidden}})
 		c := r.cloud(t)
 		_, err := c.LaunchInstance(t.Context(), class(), provider.LaunchRequest{ClientToken: "a", Tags: ours("p")})
-		if err == nil || provider.IsInvalidConfig(err) || !strings.Contains(err.Error(), "UnauthorizedOperation: You are not authorized") {
+		if err == nil || provider.IsInvalidConfig(err) || !strings.Contains(err.Error(),
+			"UnauthorizedOperation: You are not authorized") {
 			t.Errorf("launch: %v", err)
 		}
 		if asked := len(r.requests(ec2test.RunInstances)); asked != 1 {
 			t.Errorf("%d requests, want one", asked)
 		}
-		if err := c.StartInstance(t.Context(), "i-00000000000000001"); err == nil || provider.IsInvalidConfig(err) || provider.IsNotFound(err) {
+		if err := c.StartInstance(t.Context(), "i-00000000000000001"); err == nil || provider.IsInvalidConfig(err) ||
+			provider.IsNotFound(err) {
 			t.Errorf("start: %v", err)
 		}
 	})

@@ -27,7 +27,8 @@ func (c *Cloud) Locate(instanceID, providerID string) {
 	}
 }
 
-// regionOf reads the region from a providerID such as aws:///us-east-1a/i-0abc; "" where it names none.
+// regionOf reads the region from a providerID such as aws:///us-east-1a/i-0abc; "" where it names
+// none.
 func regionOf(providerID string) regionName {
 	rest, ok := strings.CutPrefix(providerID, "aws:///")
 	if !ok {

@@ -26,15 +26,16 @@ func TestRegionOfAProviderID(t *testing.T) {
 	}
 }
 
-// TestAnInstanceIsAskedForInTheRegionOfItsNode: no class names that region any more, and this process
-// has never listed it.
+// TestAnInstanceIsAskedForInTheRegionOfItsNode: no class names that region any more, and this
+// process has never listed it.
 func TestAnInstanceIsAskedForInTheRegionOfItsNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simcloud.Options{})
 		var far simcloud.View
 		r.sim.Write(func(b *simcloud.Book) {
-			inst := b.Launch(simcloud.LaunchSpec{Type: "m5.large", Region: "eu-west-1", Zone: "eu-west-1b", Subnet: "subnet-1", Tags: ours("p")})
+			inst := b.Launch(simcloud.LaunchSpec{Type: "m5.large", Region: "eu-west-1", Zone: "eu-west-1b", Subnet: "subnet-1",
+				Tags: ours("p")})
 			far.Instance = inst.Instance
 		})
 		pass(time.Minute)

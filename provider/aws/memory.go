@@ -5,18 +5,20 @@ import (
 	"time"
 )
 
-// offering is what EC2 runs out of: a type in a zone, or the addresses of a subnet, whose id then stands for the zone.
+// offering is what EC2 runs out of: a type in a zone, or the addresses of a subnet, whose id then
+// stands for the zone.
 type offering struct{ zone, kind string }
 
 const (
-	// restFirst and restMost bound how long an offering of which EC2 had none is left alone. Karpenter's provider waits 3 minutes; after a
-	// refusal capacity was seen to come back after 1 to 50. The ledger of claims keeps the same times for starts.
+	// restFirst and restMost bound how long an offering of which EC2 had none is left alone.
+	// Karpenter's provider waits 3 minutes; after a refusal capacity was seen to come back after 1
+	// to 50. The ledger of claims keeps the same times for starts.
 	restFirst = 3 * time.Minute
 	restMost  = 30 * time.Minute
 )
 
-// memory remembers of which offerings EC2 had none for a launch. Starts are remembered apart, by the ledger of claims: what is stopped has a
-// better chance than what is new in neither direction.
+// memory remembers of which offerings EC2 had none for a launch. Starts are remembered apart, by
+// the ledger of claims: what is stopped has a better chance than what is new in neither direction.
 type memory struct {
 	// mu guards rests.
 	mu    sync.Mutex
@@ -34,7 +36,8 @@ func newMemory(first, most time.Duration) *memory {
 	return &memory{rests: map[offering]rest{}, first: first, most: most}
 }
 
-// refused notes a refusal: the first rest, doubling to the most. Refusals of calls that were under way together are one.
+// refused notes a refusal: the first rest, doubling to the most. Refusals of calls that were under
+// way together are one.
 func (m *memory) refused(now time.Time, o offering) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

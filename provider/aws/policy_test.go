@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestThePolicyAllowsWhatIsCalled: no less than the provider calls, no more, and what changes anything only by this cluster's tags.
+// TestThePolicyAllowsWhatIsCalled: no less than the provider calls, no more, and what changes
+// anything only by this cluster's tags.
 func TestThePolicyAllowsWhatIsCalled(t *testing.T) {
 	text, err := os.ReadFile("../../docs/aws-iam-policy.json")
 	if err != nil {
@@ -47,7 +48,8 @@ func TestThePolicyAllowsWhatIsCalled(t *testing.T) {
 	}
 	called := []string{"iam:PassRole"}
 	for _, op := range []string{
-		"CreateTags", "DescribeImages", "DescribeInstanceTypes", "DescribeInstances", "DescribeSecurityGroups", "DescribeSubnets", "RunInstances", "StartInstances", "StopInstances", "TerminateInstances",
+		"CreateTags", "DescribeImages", "DescribeInstanceTypes", "DescribeInstances", "DescribeSecurityGroups",
+		"DescribeSubnets", "RunInstances", "StartInstances", "StopInstances", "TerminateInstances",
 	} {
 		called = append(called, "ec2:"+op)
 	}
@@ -56,8 +58,11 @@ func TestThePolicyAllowsWhatIsCalled(t *testing.T) {
 		t.Errorf("actions (-called +allowed):\n%s", diff)
 	}
 	want := map[string]string{
-		"ec2:RunInstances": "aws:RequestTag/stratos.sh/cluster=CLUSTER", "ec2:StartInstances": "aws:ResourceTag/stratos.sh/cluster=CLUSTER",
-		"ec2:StopInstances": "aws:ResourceTag/stratos.sh/cluster=CLUSTER", "ec2:TerminateInstances": "aws:ResourceTag/stratos.sh/cluster=CLUSTER", "ec2:CreateTags": "aws:ResourceTag/stratos.sh/cluster=CLUSTER",
+		"ec2:RunInstances":       "aws:RequestTag/stratos.sh/cluster=CLUSTER",
+		"ec2:StartInstances":     "aws:ResourceTag/stratos.sh/cluster=CLUSTER",
+		"ec2:StopInstances":      "aws:ResourceTag/stratos.sh/cluster=CLUSTER",
+		"ec2:TerminateInstances": "aws:ResourceTag/stratos.sh/cluster=CLUSTER",
+		"ec2:CreateTags":         "aws:ResourceTag/stratos.sh/cluster=CLUSTER",
 	}
 	if diff := cmp.Diff(want, bound); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)

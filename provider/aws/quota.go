@@ -10,14 +10,16 @@ import (
 )
 
 const (
-	// quotaFirst and quotaMost bound how long no call is made for a family whose quota is used up. Shorter than for
-	// capacity: the quota is free again as soon as other instances of the account stop.
+	// quotaFirst and quotaMost bound how long no call is made for a family whose quota is used up.
+	// Shorter than for capacity: the quota is free again as soon as other instances of the account
+	// stop.
 	quotaFirst = 5 * time.Second
 	quotaMost  = 5 * time.Minute
 )
 
-// quotas remembers the families of instance types whose quota is used up in one region, with EC2's words. Stopped
-// instances do not count against a quota of vCPUs, so launches and starts meet the same one.
+// quotas remembers the families of instance types whose quota is used up in one region, with EC2's
+// words. Stopped instances do not count against a quota of vCPUs, so launches and starts meet the
+// same one.
 type quotas struct {
 	rests *memory
 	// words are guarded by the memory's lock.
@@ -55,8 +57,8 @@ func (q *quotas) answered(kind string, err error, now time.Time) {
 
 func quotaOf(kind string) offering { return offering{kind: familyOf(kind)} }
 
-// familyOf is the group of instance types that shares a quota of vCPUs with the type (AWS documentation, "Amazon EC2
-// instance type quotas").
+// familyOf is the group of instance types that shares a quota of vCPUs with the type (AWS
+// documentation, "Amazon EC2 instance type quotas").
 func familyOf(kind string) string {
 	letters := kind
 	if n := strings.IndexFunc(kind, func(r rune) bool { return r < 'a' || r > 'z' }); n >= 0 {

@@ -11,8 +11,9 @@ import (
 	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
-// TestAQuotaIsRememberedByRegionAndFamily: what one launch or start learned about the account's quota holds for the
-// launches and starts of every type of its family in the region, in each zone. One call shows when it is over.
+// TestAQuotaIsRememberedByRegionAndFamily: what one launch or start learned about the account's
+// quota holds for the launches and starts of every type of its family in the region, in each zone.
+// One call shows when it is over.
 func TestAQuotaIsRememberedByRegionAndFamily(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simcloud.Options{})
@@ -28,7 +29,8 @@ func TestAQuotaIsRememberedByRegionAndFamily(t *testing.T) {
 			return len(r.requests(ec2test.RunInstances)) + len(r.requests(ec2test.StartInstances))
 		}
 		r.server.Script(ec2test.Failure{Action: ec2test.RunInstances, Count: 1, Error: ec2test.Error{
-			Code: "VcpuLimitExceeded", Message: "You have requested more vCPU capacity than your current vCPU limit of 8 allows", Status: 400,
+			Code: "VcpuLimitExceeded", Message: "You have requested more vCPU capacity than your current vCPU limit of 8 allows",
+			Status: 400,
 		}})
 		if err := launch("m5.large", "second"); !provider.IsQuota(err) || provider.IsInvalidConfig(err) {
 			t.Fatalf("over quota: %v", err)
@@ -61,7 +63,8 @@ func TestFamilyOf(t *testing.T) {
 	for kind, want := range map[string]string{
 		"m5.large": "standard", "t3a.micro": "standard", "c7gn.16xlarge": "standard", "g5.xlarge": "g", "vt1.3xlarge": "g",
 		"p5.48xlarge": "p", "inf2.xlarge": "inf", "trn1.2xlarge": "trn", "f1.2xlarge": "f", "x2idn.16xlarge": "x", "": "",
-		"u-6tb1.metal": "u", "hpc7g.4xlarge": "hpc", "dl1.24xlarge": "dl", "is4gen.large": "standard", "im4gn.large": "standard",
+		"u-6tb1.metal": "u", "hpc7g.4xlarge": "hpc", "dl1.24xlarge": "dl", "is4gen.large": "standard",
+		"im4gn.large": "standard",
 	} {
 		if got := familyOf(kind); got != want {
 			t.Errorf("%q is of family %q, want %q", kind, got, want)

@@ -64,7 +64,8 @@ func TestAProtectedInstanceKeepsNoOtherFromStopping(t *testing.T) {
 					if id != bad && err != nil {
 						t.Errorf("%s of %s beside it: %v", name, id, err)
 					}
-					if id == bad && (!provider.IsInvalidConfig(err) || !strings.Contains(err.Error(), "OperationNotPermitted: The instance '"+bad) ||
+					if id == bad && (!provider.IsInvalidConfig(err) || !strings.Contains(err.Error(),
+						"OperationNotPermitted: The instance '"+bad) ||
 						!strings.Contains(err.Error(), op.words)) {
 						t.Errorf("%s of the protected one: %v", name, err)
 					}

@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// mostPerCall bounds the instances of one call that changes them. EC2 allows 1000 ids, and asks for fewer where calls time out.
+	// mostPerCall bounds the instances of one call that changes them. EC2 allows 1000 ids, and asks
+	// for fewer where calls time out.
 	mostPerCall = 500
 	// mostPerFilter is how many values EC2 allows in one filter.
 	mostPerFilter = 200
@@ -26,7 +27,8 @@ const (
 	pageSize = 1000
 )
 
-// region is one region of EC2: a client, limits of its own as AWS counts them, and what gathers for the next calls.
+// region is one region of EC2: a client, limits of its own as AWS counts them, and what gathers for
+// the next calls.
 type region struct {
 	name   regionName
 	client *ec2.Client
@@ -56,7 +58,8 @@ type region struct {
 func newRegion(name regionName, o Options, x *index, minor *minors) *region {
 	r := &region{
 		name: name, calls: o.Calls.Under(limiter.New(limitsOf(o.Limits))), index: x, size: o.BatchSize,
-		launches: newMemory(restFirst, restMost), quotas: newQuotas(), tokens: newTokens(), tags: map[string]*batcher[nothing]{},
+		launches: newMemory(restFirst, restMost), quotas: newQuotas(), tokens: newTokens(),
+		tags:  map[string]*batcher[nothing]{},
 		named: map[limiter.Operation]*resources{},
 	}
 	for op, limit := range limitsOf(o.Resources) {
@@ -97,8 +100,10 @@ func (r *region) stopper(force, hibernate bool) *batcher[nothing] {
 	}, provider.InstanceStopping, provider.InstanceStopped)
 }
 
-// batcher makes calls for many instances. One that EC2 refuses for its state has what was asked for when it is in one of the states done.
-func (r *region) batcher(op limiter.Operation, call func(context.Context, []string) error, done ...provider.InstanceState) *batcher[nothing] {
+// batcher makes calls for many instances. One that EC2 refuses for its state has what was asked for
+// when it is in one of the states done.
+func (r *region) batcher(op limiter.Operation, call func(context.Context, []string) error,
+	done ...provider.InstanceState) *batcher[nothing] {
 	bucket := r.named[op]
 	m := many{
 		call: func(ctx context.Context, ids []string) error {
@@ -129,8 +134,10 @@ func (r *region) batcher(op limiter.Operation, call func(context.Context, []stri
 	}
 }
 
-// refused words why one instance was refused. EC2 does not say in which state an instance is that it refuses for its state, so it is asked.
-func (r *region) refused(ctx context.Context, op limiter.Operation, id string, err error, done []provider.InstanceState) error {
+// refused words why one instance was refused. EC2 does not say in which state an instance is that
+// it refuses for its state, so it is asked.
+func (r *region) refused(ctx context.Context, op limiter.Operation, id string, err error,
+	done []provider.InstanceState) error {
 	known, _ := r.index.get(id)
 	about := subject{operation: string(op), id: id, kind: known.kind, zone: known.zone}
 	if judge(err).means != meansState {
@@ -147,7 +154,8 @@ func (r *region) refused(ctx context.Context, op limiter.Operation, id string, e
 	}
 	state := instance.State
 	if op == limiter.StartInstances && state == provider.InstanceStopped {
-		state = provider.InstanceStopping // it has stopped since it refused, or this look is older: in both cases it will start in a moment
+		// it has stopped since it refused, or this look is older: in both cases it will start in a moment
+		state = provider.InstanceStopping
 	}
 	return &provider.IncorrectStateError{ID: id, State: state, Op: verb(op)}
 }
@@ -177,7 +185,8 @@ func (r *region) tagger(tags map[string]string) *batcher[nothing] {
 		_, err := r.client.CreateTags(ctx, &ec2.CreateTagsInput{Resources: ids, Tags: tagsOf(tags)})
 		return err
 	})
-	// The values that Stratos changes are a few states; whoever calls with others does not make this map grow for ever.
+	// The values that Stratos changes are a few states; other values do not make this map grow
+	// without end.
 	if len(r.tags) >= mostTaggers {
 		r.tags = map[string]*batcher[nothing]{}
 	}

@@ -18,7 +18,8 @@ import (
 	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
-// rig is a played account behind EC2's own protocol, without a socket: it works in a synctest bubble too.
+// rig is a played account behind EC2's own protocol, without a socket: it works in a synctest
+// bubble too.
 type rig struct {
 	sim    *simcloud.Cloud
 	server *ec2test.Server
@@ -65,7 +66,8 @@ func (r *rig) requests(action ec2test.Action) []ec2test.Request {
 // ours are the tags that every instance of ours carries.
 func ours(pool string) map[string]string {
 	return map[string]string{
-		v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "here", v1alpha1.TagClusterUID: "uid-here", v1alpha1.LabelPool: pool, v1alpha1.LabelState: string(v1alpha1.StateWarmup),
+		v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "here", v1alpha1.TagClusterUID: "uid-here",
+		v1alpha1.LabelPool: pool, v1alpha1.LabelState: string(v1alpha1.StateWarmup),
 	}
 }
 
@@ -73,11 +75,13 @@ func ours(pool string) map[string]string {
 func class() *v1alpha1.AWSNodeClass {
 	c := &v1alpha1.AWSNodeClass{Spec: v1alpha1.AWSNodeClassSpec{
 		InstanceType: "m5.large", AMI: "ami-0123456789abcdef0",
-		SubnetIDs: []string{"subnet-12345678", "subnet-12345679", "subnet-12345680"}, SecurityGroupIDs: []string{"sg-12345678"},
+		SubnetIDs:        []string{"subnet-12345678", "subnet-12345679", "subnet-12345680"},
+		SecurityGroupIDs: []string{"sg-12345678"},
 	}}
 	c.Status = v1alpha1.AWSNodeClassStatus{
 		AMI: "ami-0123456789abcdef0", SecurityGroups: []string{"sg-12345678"},
-		Subnets: []v1alpha1.ResolvedSubnet{{ID: "subnet-12345678", Zone: "us-east-1a"}, {ID: "subnet-12345679", Zone: "us-east-1b"}, {ID: "subnet-12345680", Zone: "us-east-1c"}},
+		Subnets: []v1alpha1.ResolvedSubnet{{ID: "subnet-12345678", Zone: "us-east-1a"},
+			{ID: "subnet-12345679", Zone: "us-east-1b"}, {ID: "subnet-12345680", Zone: "us-east-1c"}},
 	}
 	return c
 }
@@ -87,7 +91,8 @@ func stopped(t *testing.T, c *Cloud, n int) []string {
 	t.Helper()
 	ids := make([]string, n)
 	for i := range n {
-		instance, err := c.LaunchInstance(t.Context(), class(), provider.LaunchRequest{ClientToken: "token-" + string(rune('a'+i%26)) + string(rune('a'+i/26)), Number: int64(i), Tags: ours("p")})
+		instance, err := c.LaunchInstance(t.Context(), class(), provider.LaunchRequest{ClientToken: "token-" +
+			string(rune('a'+i%26)) + string(rune('a'+i/26)), Number: int64(i), Tags: ours("p")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +117,10 @@ func await(t *testing.T, c *Cloud, want provider.InstanceState, ids ...string) {
 	defer tick.Stop()
 	for {
 		all, err := c.ListInstances(ctx, nil)
-		if err == nil && !slices.ContainsFunc(all, func(i *provider.Instance) bool { return slices.Contains(ids, string(i.ID)) && i.State != want }) {
+		if err == nil && !slices.ContainsFunc(all, func(i *provider.Instance) bool {
+			return slices.Contains(ids,
+				string(i.ID)) && i.State != want
+		}) {
 			return
 		}
 		select {
@@ -123,7 +131,8 @@ func await(t *testing.T, c *Cloud, want provider.InstanceState, ids ...string) {
 	}
 }
 
-// atOnce makes the call for all ids at the same time, in their order, and returns what became of each.
+// atOnce makes the call for all ids at the same time, in their order, and returns what became of
+// each.
 func atOnce(ids []string, call func(id string) error) map[string]error {
 	var (
 		mu  sync.Mutex
@@ -159,5 +168,6 @@ func (r *rig) heal(t *testing.T) {
 // pass lets time pass in a bubble, whose clock moves when nobody has anything to do.
 func pass(d time.Duration) { <-time.After(d) }
 
-// unlimitedCalls is an account that refuses nothing for its rate: what makes a test's ground is not what it is about.
+// unlimitedCalls is an account that refuses nothing for its rate: what makes a test's ground is not
+// what it is about.
 func unlimitedCalls(o *ec2test.Options) { o.Limits = &ec2test.Limits{} }

@@ -15,15 +15,16 @@ import (
 
 const (
 	mebi, gibi = int64(1) << 20, int64(1) << 30
-	// podsMost is what kubelets on EC2 are given at most: 110 on types of up to 30 vCPUs, 250 on larger ones (AWS documentation, "Choosing an
-	// optimal EC2 node instance type").
+	// podsMost is what kubelets on EC2 are given at most: 110 on types of up to 30 vCPUs, 250 on
+	// larger ones (AWS documentation, "Choosing an optimal EC2 node instance type").
 	podsMost, podsMostLarge = 110, 250
 	largeCPUs               = 30
 )
 
 // boots reports whether the type can boot the image.
 func boots(size *types.InstanceTypeInfo, image *types.Image) bool {
-	return size.ProcessorInfo != nil && slices.Contains(size.ProcessorInfo.SupportedArchitectures, types.ArchitectureType(image.Architecture))
+	return size.ProcessorInfo != nil && slices.Contains(size.ProcessorInfo.SupportedArchitectures,
+		types.ArchitectureType(image.Architecture))
 }
 
 // kubernetesArchitecture is the value of the label kubernetes.io/arch.
@@ -63,13 +64,14 @@ func capacityOf(size *types.InstanceTypeInfo, spec *v1alpha1.AWSNodeClassSpec, i
 	return capacity
 }
 
-// podsOf is how many pods get an address of the VPC: each network interface keeps its first one, and two pods of the host's network come on
-// top (amazon-vpc-cni-k8s, "ENI allocation").
+// podsOf is how many pods get an address of the VPC: each network interface keeps its first one,
+// and two pods of the host's network come on top (amazon-vpc-cni-k8s, "ENI allocation").
 func podsOf(network *types.NetworkInfo, cpus int64) int64 {
 	if network == nil {
 		return 0
 	}
-	interfaces, addresses := int64(aws.ToInt32(network.MaximumNetworkInterfaces)), int64(aws.ToInt32(network.Ipv4AddressesPerInterface))
+	interfaces, addresses := int64(aws.ToInt32(network.MaximumNetworkInterfaces)),
+		int64(aws.ToInt32(network.Ipv4AddressesPerInterface))
 	if interfaces == 0 || addresses == 0 {
 		return 0
 	}
@@ -122,15 +124,17 @@ func devicesOf(size *types.InstanceTypeInfo) map[corev1.ResourceName]int64 {
 	return devices
 }
 
-// aliasPattern is the pattern of the names that AWS gives the images of a family for a minor version of Kubernetes (AWS documentation, "EKS
-// optimized AMIs"; Bottlerocket's "Quickstart"). The version after the @ is latest, or the one that the names end with.
+// aliasPattern is the pattern of the names that AWS gives the images of a family for a minor
+// version of Kubernetes (AWS documentation, "EKS optimized AMIs"; Bottlerocket's "Quickstart"). The
+// version after the @ is latest, or the one that the names end with.
 func aliasPattern(alias, minor string, size *types.InstanceTypeInfo) (string, error) {
 	family, version, _ := strings.Cut(alias, "@")
 	version = strings.TrimPrefix(version, "v")
 	if version == "latest" {
 		version = "*"
 	}
-	arm := size.ProcessorInfo != nil && slices.Contains(size.ProcessorInfo.SupportedArchitectures, types.ArchitectureTypeArm64)
+	arm := size.ProcessorInfo != nil && slices.Contains(size.ProcessorInfo.SupportedArchitectures,
+		types.ArchitectureTypeArm64)
 	architecture := "x86_64"
 	if arm {
 		architecture = "arm64"

@@ -5,18 +5,20 @@ import (
 	"slices"
 )
 
-// outThere is how many instances of one offering have to be refused alone until the others that wait in the same call are taken for refused
-// too: the zone is out of the type, and a probe for each of them would use up the rate of everybody else.
+// outThere is how many instances of one offering have to be refused alone until the others that
+// wait in the same call are taken for refused too: the zone is out of the type, and a probe for
+// each of them would use up the rate of everybody else.
 const outThere = 2
 
-// mostDenied bounds the refusals for missing permission by which one search finds the instances that a
-// policy does not cover. After that the permission itself is taken for missing.
+// mostDenied bounds the refusals for missing permission by which one search finds the instances
+// that a policy does not cover. After that the permission itself is taken for missing.
 const mostDenied = 16
 
 // nothing is what a call that changes an instance returns beside its error.
 type nothing struct{}
 
-// many makes one call for several instances; where EC2 refuses it for one of them, and so for all, it finds out which.
+// many makes one call for several instances; where EC2 refuses it for one of them, and so for all,
+// it finds out which.
 type many struct {
 	call func(ctx context.Context, ids []string) error
 	// offering is the zone and type of an instance, "" where it is not known.
@@ -44,7 +46,8 @@ func (m many) send(ctx context.Context, ids []string, report func(string, nothin
 type search struct {
 	many
 	report func(id string, err error)
-	// untried are instances that nothing is known of yet: they wait until the refused one is found, and then go together.
+	// untried are instances that nothing is known of yet: they wait until the refused one is found,
+	// and then go together.
 	untried []string
 	// alone counts the refusals of single instances by offering.
 	alone map[string]int
@@ -74,7 +77,8 @@ func (s *search) try(ctx context.Context, ids []string) error {
 	return err
 }
 
-// drill narrows down for which of the ids the call was refused: for those that the refusal names, else by offering, else by halves.
+// drill narrows down for which of the ids the call was refused: for those that the refusal names,
+// else by offering, else by halves.
 func (s *search) drill(ctx context.Context, ids []string, err error) {
 	if isUnauthorized(err) {
 		s.denied++
@@ -103,7 +107,8 @@ func (s *search) drill(ctx context.Context, ids []string, err error) {
 	}
 }
 
-// condemn reports an instance that was refused alone, and with the last of several those of its offering that nobody has tried.
+// condemn reports an instance that was refused alone, and with the last of several those of its
+// offering that nobody has tried.
 func (s *search) condemn(ctx context.Context, id string, err error) {
 	s.report(id, s.refused(ctx, id, err))
 	o := s.offering(id)
@@ -130,7 +135,8 @@ func (s *search) mixed(ids []string) bool {
 	return slices.ContainsFunc(ids, func(id string) bool { return s.offering(id) != s.offering(ids[0]) })
 }
 
-// byOffering tries each zone and type by itself: as a rule one of them is out, and the others start at once.
+// byOffering tries each zone and type by itself: as a rule one of them is out, and the others start
+// at once.
 func (s *search) byOffering(ctx context.Context, ids []string, err error) {
 	var order []string
 	groups := map[string][]string{}
@@ -158,8 +164,8 @@ func (s *search) byOffering(ctx context.Context, ids []string, err error) {
 	}
 }
 
-// byHalves tries the first half. Where it is accepted, the refusal was about the second, which need not be tried as a whole; where it is not,
-// the second waits until the refused one is found.
+// byHalves tries the first half. Where it is accepted, the refusal was about the second, which need
+// not be tried as a whole; where it is not, the second waits until the refused one is found.
 func (s *search) byHalves(ctx context.Context, ids []string, err error) {
 	first, second := ids[:len(ids)/2], ids[len(ids)/2:]
 	if refusal := s.try(ctx, first); refusal != nil {

@@ -21,7 +21,8 @@ type answered struct {
 	at  time.Time
 }
 
-// startInOrder asks for the starts one after the other, without waiting for any, and returns what became of each.
+// startInOrder asks for the starts one after the other, without waiting for any, and returns what
+// became of each.
 func startInOrder(t *testing.T, c *Cloud, ids []string) map[string]answered {
 	t.Helper()
 	results := make(chan func(map[string]answered), len(ids))
@@ -91,7 +92,8 @@ func TestThreeHundredStartsAtOnce(t *testing.T) {
 	})
 }
 
-// TestBurstsStayWithinThePublishedRate: starts that keep coming for a minute use what EC2 gives and no more, and none is refused for its rate.
+// TestBurstsStayWithinThePublishedRate: starts that keep coming for a minute use what EC2 gives and
+// no more, and none is refused for its rate.
 func TestBurstsStayWithinThePublishedRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simcloud.Options{})
@@ -134,7 +136,8 @@ func TestOneOfFiftyWithoutCapacity(t *testing.T) {
 				for position := range ids {
 					r.oneWithoutCapacity(t, c, opener, ids, ids[position])
 					pass(time.Minute) // a pending instance cannot be stopped
-					for id, err := range atOnce(append([]string{opener}, ids...), func(id string) error { return c.StopInstance(t.Context(), id, true) }) {
+					for id, err := range atOnce(append([]string{opener}, ids...),
+						func(id string) error { return c.StopInstance(t.Context(), id, true) }) {
 						if err != nil {
 							t.Fatalf("stop of %s: %v", id, err)
 						}
@@ -151,16 +154,19 @@ func (r *rig) oneWithoutCapacity(t *testing.T, c *Cloud, opener string, ids []st
 	t.Helper()
 	defer r.heal(t)
 	r.slowStarts(t)
-	r.fault(t, simcloud.Fault{Kind: simcloud.FaultInsufficientCapacity, Op: simcloud.OpStart, Instance: v1alpha1.InstanceID(bad)})
+	r.fault(t, simcloud.Fault{Kind: simcloud.FaultInsufficientCapacity, Op: simcloud.OpStart,
+		Instance: v1alpha1.InstanceID(bad)})
 	before := len(r.requests(ec2test.StartInstances))
 	results := startInOrder(t, c, append([]string{opener}, ids...))
 	calls := r.requests(ec2test.StartInstances)[before:]
 	if further := len(calls) - 2; len(calls[1].Instances) != len(ids) || further > 12 {
-		t.Errorf("%d instances in one call, then %d further calls; want %d and at most 12", len(calls[1].Instances), further, len(ids))
+		t.Errorf("%d instances in one call, then %d further calls; want %d and at most 12", len(calls[1].Instances), further,
+			len(ids))
 	}
 	for id, a := range results {
 		switch {
-		case id == bad && (!provider.IsInsufficientCapacity(a.err) || !strings.Contains(a.err.Error(), "InsufficientInstanceCapacity")):
+		case id == bad && (!provider.IsInsufficientCapacity(a.err) || !strings.Contains(a.err.Error(),
+			"InsufficientInstanceCapacity")):
 			t.Errorf("start of the one without capacity: %v", a.err)
 		case id != bad && a.err != nil:
 			t.Errorf("start of %s beside it: %v", id, a.err)
@@ -174,13 +180,14 @@ func (r *rig) oneWithoutCapacity(t *testing.T, c *Cloud, opener string, ids []st
 	if known := isolated(calls, results, bad); results[bad].at.After(known) {
 		t.Errorf("its caller heard of it %s after it was known", results[bad].at.Sub(known))
 	}
-	if last := calls[len(calls)-1]; last.Code == "" && slices.Equal(last.Instances, []v1alpha1.InstanceID{v1alpha1.InstanceID(bad)}) {
+	if last := calls[len(calls)-1]; last.Code == "" && slices.Equal(last.Instances,
+		[]v1alpha1.InstanceID{v1alpha1.InstanceID(bad)}) {
 		t.Error("it started")
 	}
 }
 
-// isolated is when it was known that the refusals were about the bad one: all others of the smallest refused call with it were accepted, or
-// there were none.
+// isolated is when it was known that the refusals were about the bad one: all others of the
+// smallest refused call with it were accepted, or there were none.
 func isolated(calls []ec2test.Request, results map[string]answered, bad string) time.Time {
 	var known time.Time
 	smallest := len(results) + 1
@@ -203,7 +210,8 @@ func stoppedIn(t *testing.T, c *Cloud, zone string, n int) []string {
 	t.Helper()
 	var ids []string
 	for i := range n {
-		instance, err := c.LaunchInstance(t.Context(), class(), provider.LaunchRequest{ClientToken: fmt.Sprint("token", i), Number: int64(i), Zone: zone, Tags: ours("p")})
+		instance, err := c.LaunchInstance(t.Context(), class(), provider.LaunchRequest{ClientToken: fmt.Sprint("token", i),
+			Number: int64(i), Zone: zone, Tags: ours("p")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -219,7 +227,8 @@ func stoppedIn(t *testing.T, c *Cloud, zone string, n int) []string {
 	return ids
 }
 
-// TestAZoneThatIsOut: the other zones start, and the starts of the zone that is out come back after few calls, not one for each.
+// TestAZoneThatIsOut: the other zones start, and the starts of the zone that is out come back after
+// few calls, not one for each.
 func TestAZoneThatIsOut(t *testing.T) {
 	for name, room := range map[string]int{"nothing left": 0, "room for seven": 7} {
 		t.Run(name, func(t *testing.T) {
@@ -227,7 +236,8 @@ func TestAZoneThatIsOut(t *testing.T) {
 				r := newRig(t, simcloud.Options{})
 				c := r.cloud(t)
 				ids := stopped(t, c, 60)
-				if err := r.sim.SetCapacity(t.Context(), []simcloud.Capacity{{Zone: "us-east-1a", Type: "m5.large", Count: room}}); err != nil {
+				if err := r.sim.SetCapacity(t.Context(), []simcloud.Capacity{{Zone: "us-east-1a", Type: "m5.large",
+					Count: room}}); err != nil {
 					t.Fatal(err)
 				}
 				r.slowStarts(t)
@@ -256,7 +266,8 @@ func TestAZoneThatIsOut(t *testing.T) {
 	}
 }
 
-// TestRefusedOnesAreNamed: what EC2 names in its refusal costs one more call, however many there are.
+// TestRefusedOnesAreNamed: what EC2 names in its refusal costs one more call, however many there
+// are.
 func TestRefusedOnesAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simcloud.Options{})
@@ -277,7 +288,8 @@ func TestRefusedOnesAreNamed(t *testing.T) {
 	})
 }
 
-// TestAStartThatStillStopsSaysSo: EC2 does not say in which state an instance is that it refuses; the caller has to know.
+// TestAStartThatStillStopsSaysSo: EC2 does not say in which state an instance is that it refuses;
+// the caller has to know.
 func TestAStartThatStillStopsSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simcloud.Options{})

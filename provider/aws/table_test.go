@@ -20,7 +20,8 @@ import (
 )
 
 func said(code string) error {
-	return fmt.Errorf("operation error EC2: RunInstances, https response error RequestID: 4f1c: %w", &smithy.GenericAPIError{Code: code, Message: "in EC2's words"})
+	return fmt.Errorf("operation error EC2: RunInstances, https response error RequestID: 4f1c: %w",
+		&smithy.GenericAPIError{Code: code, Message: "in EC2's words"})
 }
 
 func TestWhatEC2sCodesMean(t *testing.T) {
@@ -31,7 +32,8 @@ func TestWhatEC2sCodesMean(t *testing.T) {
 		}
 	}
 	plain := func(err error) bool {
-		return !provider.IsNotFound(err) && !provider.IsRateLimit(err) && !provider.IsInsufficientCapacity(err) && !provider.IsIncorrectState(err) && !provider.IsInvalidConfig(err)
+		return !provider.IsNotFound(err) && !provider.IsRateLimit(err) && !provider.IsInsufficientCapacity(err) &&
+			!provider.IsIncorrectState(err) && !provider.IsInvalidConfig(err)
 	}
 	for code, is := range map[string]func(error) bool{
 		"InvalidInstanceID.NotFound":        provider.IsNotFound,
@@ -68,7 +70,8 @@ func TestWhatEC2sCodesMean(t *testing.T) {
 			if strings.Contains(err.Error(), "RequestID") {
 				t.Errorf("%v tells what differs from call to call", err)
 			}
-			if !provider.IsNotFound(err) && !provider.IsIncorrectState(err) && !strings.Contains(err.Error(), code+": in EC2's words") {
+			if !provider.IsNotFound(err) && !provider.IsIncorrectState(err) &&
+				!strings.Contains(err.Error(), code+": in EC2's words") {
 				t.Errorf("%v does not say what EC2 said", err)
 			}
 		})
@@ -77,7 +80,8 @@ func TestWhatEC2sCodesMean(t *testing.T) {
 
 func TestAnEndedContextStaysOne(t *testing.T) {
 	for _, cause := range []error{context.Canceled, context.DeadlineExceeded} {
-		if err := (subject{operation: "StartInstances"}).typed(fmt.Errorf("operation error EC2: %w", cause)); !errors.Is(err, cause) {
+		if err := (subject{operation: "StartInstances"}).typed(fmt.Errorf("operation error EC2: %w", cause)); !errors.Is(err,
+			cause) {
 			t.Errorf("%v is not %v", err, cause)
 		}
 	}
@@ -85,8 +89,10 @@ func TestAnEndedContextStaysOne(t *testing.T) {
 
 func TestStates(t *testing.T) {
 	for from, want := range map[types.InstanceStateName]provider.InstanceState{
-		"pending": provider.InstancePending, "running": provider.InstanceRunning, "stopping": provider.InstanceStopping, "stopped": provider.InstanceStopped,
-		"shutting-down": provider.InstanceShuttingDown, "terminated": provider.InstanceTerminated, "": provider.InstanceUnknown, "new": provider.InstanceUnknown,
+		"pending": provider.InstancePending, "running": provider.InstanceRunning, "stopping": provider.InstanceStopping,
+		"stopped":       provider.InstanceStopped,
+		"shutting-down": provider.InstanceShuttingDown, "terminated": provider.InstanceTerminated,
+		"": provider.InstanceUnknown, "new": provider.InstanceUnknown,
 	} {
 		if got := stateOf(from); got != want {
 			t.Errorf("%q is %s, want %s", from, got, want)
@@ -97,7 +103,8 @@ func TestStates(t *testing.T) {
 func TestOrderOfSubnets(t *testing.T) {
 	subnet := func(id, zone string) v1alpha1.ResolvedSubnet { return v1alpha1.ResolvedSubnet{ID: id, Zone: zone} }
 	subnets := []v1alpha1.ResolvedSubnet{subnet("b1", "b"), subnet("a2", "a"), subnet("c1", "c"), subnet("a1", "a")}
-	for number, want := range map[int64]string{0: "a1 b1 c1 a2", 1: "b1 c1 a1 a2", 2: "c1 a1 b1 a2", 3: "a2 b1 c1 a1", 4: "b1 c1 a2 a1", 6: "a1 b1 c1 a2", -1: "a1 b1 c1 a2"} {
+	for number, want := range map[int64]string{0: "a1 b1 c1 a2", 1: "b1 c1 a1 a2", 2: "c1 a1 b1 a2", 3: "a2 b1 c1 a1",
+		4: "b1 c1 a2 a1", 6: "a1 b1 c1 a2", -1: "a1 b1 c1 a2"} {
 		var got []string
 		for _, s := range inOrder(subnets, number) {
 			got = append(got, s.ID)
@@ -130,7 +137,8 @@ func TestMemoryDoublesAndForgets(t *testing.T) {
 		got = append(got, rests())
 		now = now.Add(rests())
 	}
-	want := []time.Duration{3 * time.Minute, 6 * time.Minute, 12 * time.Minute, 24 * time.Minute, 30 * time.Minute, 30 * time.Minute}
+	want := []time.Duration{3 * time.Minute, 6 * time.Minute, 12 * time.Minute, 24 * time.Minute, 30 * time.Minute,
+		30 * time.Minute}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("rests (-want +got):\n%s", diff)
 	}
@@ -157,22 +165,29 @@ func TestCapacityOfTypes(t *testing.T) {
 	info := func(cpus int32, mib int64, interfaces, addresses int32) *types.InstanceTypeInfo {
 		return &types.InstanceTypeInfo{
 			VCpuInfo: &types.VCpuInfo{DefaultVCpus: aws.Int32(cpus)}, MemoryInfo: &types.MemoryInfo{SizeInMiB: aws.Int64(mib)},
-			NetworkInfo: &types.NetworkInfo{MaximumNetworkInterfaces: aws.Int32(interfaces), Ipv4AddressesPerInterface: aws.Int32(addresses)},
+			NetworkInfo: &types.NetworkInfo{MaximumNetworkInterfaces: aws.Int32(interfaces),
+				Ipv4AddressesPerInterface: aws.Int32(addresses)},
 		}
 	}
 	gpu := info(48, 196608, 7, 30)
 	gpu.GpuInfo = &types.GpuInfo{Gpus: []types.GpuDeviceInfo{{Manufacturer: aws.String("NVIDIA"), Count: aws.Int32(4)}}}
 	neuron := info(4, 16384, 4, 10)
 	neuron.NeuronInfo = &types.NeuronInfo{NeuronDevices: []types.NeuronDeviceInfo{{Count: aws.Int32(1)}}}
-	image := &types.Image{RootDeviceName: aws.String("/dev/xvda"), BlockDeviceMappings: []types.BlockDeviceMapping{{DeviceName: aws.String("/dev/xvda"), Ebs: &types.EbsBlockDevice{VolumeSize: aws.Int32(20)}}}}
+	image := &types.Image{RootDeviceName: aws.String("/dev/xvda"),
+		BlockDeviceMappings: []types.BlockDeviceMapping{{DeviceName: aws.String("/dev/xvda"),
+			Ebs: &types.EbsBlockDevice{VolumeSize: aws.Int32(20)}}}}
 	for name, c := range map[string]struct {
 		size *types.InstanceTypeInfo
 		want map[string]string
 	}{
-		"m5.large":        {info(2, 8192, 3, 10), map[string]string{"cpu": "2", "memory": "8Gi", "pods": "29", "ephemeral-storage": "20Gi"}},
-		"m5.4xlarge":      {info(16, 65536, 8, 30), map[string]string{"cpu": "16", "memory": "64Gi", "pods": "110", "ephemeral-storage": "20Gi"}},
-		"g4dn.12xlarge":   {gpu, map[string]string{"cpu": "48", "memory": "192Gi", "pods": "205", "ephemeral-storage": "20Gi", "nvidia.com/gpu": "4"}},
-		"inf2.xlarge":     {neuron, map[string]string{"cpu": "4", "memory": "16Gi", "pods": "38", "ephemeral-storage": "20Gi", "aws.amazon.com/neuron": "1"}},
+		"m5.large": {info(2, 8192, 3, 10), map[string]string{"cpu": "2", "memory": "8Gi", "pods": "29",
+			"ephemeral-storage": "20Gi"}},
+		"m5.4xlarge": {info(16, 65536, 8, 30), map[string]string{"cpu": "16", "memory": "64Gi", "pods": "110",
+			"ephemeral-storage": "20Gi"}},
+		"g4dn.12xlarge": {gpu, map[string]string{"cpu": "48", "memory": "192Gi", "pods": "205", "ephemeral-storage": "20Gi",
+			"nvidia.com/gpu": "4"}},
+		"inf2.xlarge": {neuron, map[string]string{"cpu": "4", "memory": "16Gi", "pods": "38", "ephemeral-storage": "20Gi",
+			"aws.amazon.com/neuron": "1"}},
 		"nothing is told": {&types.InstanceTypeInfo{}, map[string]string{"ephemeral-storage": "20Gi"}},
 	} {
 		got := map[string]string{}
@@ -186,9 +201,14 @@ func TestCapacityOfTypes(t *testing.T) {
 }
 
 func TestNamesOfAliases(t *testing.T) {
-	x86 := &types.InstanceTypeInfo{ProcessorInfo: &types.ProcessorInfo{SupportedArchitectures: []types.ArchitectureType{"x86_64"}}}
-	arm := &types.InstanceTypeInfo{ProcessorInfo: &types.ProcessorInfo{SupportedArchitectures: []types.ArchitectureType{"arm64"}}}
-	gpu := &types.InstanceTypeInfo{ProcessorInfo: x86.ProcessorInfo, GpuInfo: &types.GpuInfo{Gpus: []types.GpuDeviceInfo{{Manufacturer: aws.String("NVIDIA"), Count: aws.Int32(1)}}}}
+	x86 := &types.InstanceTypeInfo{
+		ProcessorInfo: &types.ProcessorInfo{SupportedArchitectures: []types.ArchitectureType{"x86_64"}},
+	}
+	arm := &types.InstanceTypeInfo{
+		ProcessorInfo: &types.ProcessorInfo{SupportedArchitectures: []types.ArchitectureType{"arm64"}},
+	}
+	gpu := &types.InstanceTypeInfo{ProcessorInfo: x86.ProcessorInfo,
+		GpuInfo: &types.GpuInfo{Gpus: []types.GpuDeviceInfo{{Manufacturer: aws.String("NVIDIA"), Count: aws.Int32(1)}}}}
 	for _, c := range []struct {
 		alias string
 		size  *types.InstanceTypeInfo

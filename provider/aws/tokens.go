@@ -16,7 +16,7 @@ import (
 // (AWS documentation, "Ensuring idempotency in Amazon EC2 API requests").
 const listLag = 5 * time.Minute
 
-// tokenKey is a launch request in one subnet: EC2 refuses a token that comes again with another
+// tokenKey is a launch request in one subnet: EC2 refuses a token that is used again with another
 // subnet.
 type tokenKey struct{ request, subnet string }
 

@@ -33,7 +33,8 @@ func (r *rig) only(t *testing.T, c *Cloud, want *provider.Instance) {
 // TestARefusalEndsItsClientToken: EC2 keeps the token of a refused launch with its parameters. The
 // same request launches all the same when the class names another type or image since.
 func TestARefusalEndsItsClientToken(t *testing.T) {
-	vcpus := ec2test.Failure{Action: ec2test.RunInstances, Count: 1, Error: ec2test.Error{Code: "VcpuLimitExceeded", Message: "no more", Status: 400}}
+	vcpus := ec2test.Failure{Action: ec2test.RunInstances, Count: 1, Error: ec2test.Error{Code: "VcpuLimitExceeded",
+		Message: "no more", Status: 400}}
 	full := func(t *testing.T, r *rig) {
 		r.fault(t, simcloud.Fault{Kind: simcloud.FaultInsufficientCapacity, Op: simcloud.OpLaunch, Type: "m5.large"})
 	}
@@ -42,8 +43,9 @@ func TestARefusalEndsItsClientToken(t *testing.T) {
 		change func(*v1alpha1.AWSNodeClass)
 		wait   time.Duration
 	}{
-		"no capacity, another type":  {full, func(c *v1alpha1.AWSNodeClass) { c.Spec.InstanceType = "m5.xlarge" }, 0},
-		"no capacity, another image": {full, func(c *v1alpha1.AWSNodeClass) { c.Status.AMI = "ami-0123456789abcdef2" }, restFirst},
+		"no capacity, another type": {full, func(c *v1alpha1.AWSNodeClass) { c.Spec.InstanceType = "m5.xlarge" }, 0},
+		"no capacity, another image": {full, func(c *v1alpha1.AWSNodeClass) { c.Status.AMI = "ami-0123456789abcdef2" },
+			restFirst},
 		"no addresses, another type": {
 			func(t *testing.T, r *rig) {
 				r.fault(t, simcloud.Fault{Kind: simcloud.FaultNoAddresses, Op: simcloud.OpLaunch})
@@ -57,7 +59,8 @@ func TestARefusalEndsItsClientToken(t *testing.T) {
 		"a profile that does not exist, then one that does": {
 			func(_ *testing.T, r *rig) {
 				wrong := vcpus
-				wrong.Error = ec2test.Error{Code: "InvalidParameterValue", Message: "Value (nodes) for parameter iamInstanceProfile.name is invalid"}
+				wrong.Error = ec2test.Error{Code: "InvalidParameterValue",
+					Message: "Value (nodes) for parameter iamInstanceProfile.name is invalid"}
 				r.server.Script(wrong)
 			},
 			func(c *v1alpha1.AWSNodeClass) { c.Spec.IAMInstanceProfile = "nodes-2" }, 0,

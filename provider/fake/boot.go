@@ -18,12 +18,13 @@ import (
 const (
 	// registerBefore is how long before its first Ready a kubelet registers NotReady.
 	registerBefore = 200 * time.Millisecond
-	// imageReportDelay collects images that arrive together into one report; a kubelet looks every 10 s.
+	// imageReportDelay collects images that arrive together into one report; a kubelet looks every 10
+	// s.
 	imageReportDelay = time.Second
 )
 
-// syncMachine brings one machine's Node to where it should be by now: registered, Ready, network, devices, images,
-// heartbeat, and at last the end of its user data.
+// syncMachine brings one machine's Node to where it should be by now: registered, Ready, network,
+// devices, images, heartbeat, and at last the end of its user data.
 func (m *Machines) syncMachine(ctx context.Context, id v1alpha1.InstanceID) (time.Duration, error) {
 	mach := m.machine(id)
 	if mach == nil {
@@ -58,9 +59,9 @@ func (m *Machines) syncMachine(ctx context.Context, id v1alpha1.InstanceID) (tim
 	return m.follow(ctx, mach)
 }
 
-// nextStamp returns the earliest time whose heartbeat is newer than every one on the Node. Heartbeats have whole seconds,
-// so a machine that restarts within the second waits for the next: with the same stamp its report would look like one
-// from before the stop.
+// nextStamp returns the earliest time whose heartbeat is newer than every one on the Node.
+// Heartbeats have whole seconds, so a machine that restarts within the second waits for the next:
+// with the same stamp its report would look like one from before the stop.
 func (m *Machines) nextStamp(mach *machine) time.Time {
 	mach.Disk.Lock()
 	last := mach.Disk.Heartbeat
@@ -79,7 +80,8 @@ func (m *Machines) nextStamp(mach *machine) time.Time {
 	return last.Truncate(time.Second).Add(time.Second)
 }
 
-// cachedNode returns the Node as the shared watch last saw it; nil for none. It is not to be changed.
+// cachedNode returns the Node as the shared watch last saw it; nil for none. It is not to be
+// changed.
 func (m *Machines) cachedNode(name v1alpha1.NodeName) *corev1.Node {
 	object, ok, err := m.nodes.GetStore().GetByKey(string(name))
 	if err != nil || !ok {
@@ -89,8 +91,9 @@ func (m *Machines) cachedNode(name v1alpha1.NodeName) *corev1.Node {
 	return node
 }
 
-// register creates the Node, or takes the one that exists. Taints and labels of the kubelet's flags are part of the
-// creation only; of a Node that exists nothing but missing default labels and the provider id are set.
+// register creates the Node, or takes the one that exists. Taints and labels of the kubelet's flags
+// are part of the creation only; of a Node that exists nothing but missing default labels and the
+// provider id are set.
 func (m *Machines) register(ctx context.Context, mach *machine, bootNumber int) error {
 	fresh := false
 	spoken, err := mach.speak(bootNumber, func() error {
@@ -130,7 +133,8 @@ func (m *Machines) adopt(ctx context.Context, mach *machine, node *corev1.Node) 
 	if patch == nil {
 		return nil
 	}
-	_, err := m.o.Client.CoreV1().Nodes().Patch(ctx, string(mach.name), types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	_, err := m.o.Client.CoreV1().Nodes().Patch(ctx, string(mach.name), types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{})
 	return err
 }
 
@@ -145,7 +149,8 @@ func (m *machine) stamped(conditions []corev1.NodeCondition) {
 	}
 }
 
-// reportReady is the first whole report of a boot. What follows from it: lease, pods, later reports.
+// reportReady is the first whole report of a boot. What follows from it: lease, pods, later
+// reports.
 func (m *Machines) reportReady(ctx context.Context, mach *machine, b simcloud.Boot) error {
 	now := time.Now()
 	due := mach.script.cni.firstDue(now, m.power.Times().NetworkDelay, b.NoNetwork)
@@ -171,7 +176,8 @@ func (m *Machines) reportReady(ctx context.Context, mach *machine, b simcloud.Bo
 	return nil
 }
 
-// takePods admits the pods that are bound to the machine already, oldest first as a kubelet does, and sets them going.
+// takePods admits the pods that are bound to the machine already, oldest first as a kubelet does,
+// and sets them going.
 func (m *Machines) takePods(mach *machine) {
 	pods := m.podsOf(mach)
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
@@ -226,7 +232,8 @@ func (m *Machines) follow(ctx context.Context, mach *machine) (time.Duration, er
 	return next.wait(), nil
 }
 
-// reportAgain is a later report of the boot: conditions with new heartbeats, and whatever else has come.
+// reportAgain is a later report of the boot: conditions with new heartbeats, and whatever else has
+// come.
 func (m *Machines) reportAgain(ctx context.Context, mach *machine, now time.Time) error {
 	l := mach.now()
 	network := !l.networkDue.IsZero() && !now.Before(l.networkDue)

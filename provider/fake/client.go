@@ -18,7 +18,8 @@ import (
 const (
 	// maxAnswer bounds what the client reads: the full call log is the largest, about 25 MiB.
 	maxAnswer = 64 << 20
-	// clientTimeout ends calls whose context has no deadline. A FaultLatency longer than this shows as a time-out.
+	// clientTimeout ends calls whose context has no deadline. A FaultLatency longer than this shows as
+	// a time-out.
 	clientTimeout = 30 * time.Second
 )
 
@@ -28,13 +29,15 @@ type Client struct {
 	http     *http.Client
 }
 
-// NewClient returns a client of the API at endpoint, for example http://127.0.0.1:9446. A missing scheme means http.
+// NewClient returns a client of the API at endpoint, for example http://127.0.0.1:9446. A missing
+// scheme means http.
 func NewClient(endpoint string) *Client {
 	if !strings.Contains(endpoint, "://") {
 		endpoint = "http://" + endpoint
 	}
 	transport := &http.Transport{
-		// A burst starts hundreds of instances at once; each new connection costs more than the call itself.
+		// A burst starts hundreds of instances at once; each new connection costs more than the call
+		// itself.
 		MaxIdleConnsPerHost: 64,
 		MaxConnsPerHost:     64,
 		IdleConnTimeout:     90 * time.Second,
@@ -98,7 +101,8 @@ func (c *Client) UpdateInstanceTags(ctx context.Context, instanceID string, tags
 }
 
 // LaunchInstance implements API.
-func (c *Client) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*provider.Instance, error) {
+func (c *Client) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass,
+	req provider.LaunchRequest) (*provider.Instance, error) {
 	var instance provider.Instance
 	if err := c.do(ctx, http.MethodPost, "/instances", launchBody{Class: class, Request: req}, &instance); err != nil {
 		return nil, err
@@ -107,7 +111,8 @@ func (c *Client) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClas
 }
 
 // ResolveNodeClass implements API.
-func (c *Client) ResolveNodeClass(ctx context.Context, class *v1alpha1.AWSNodeClass) (v1alpha1.AWSNodeClassStatus, error) {
+func (c *Client) ResolveNodeClass(ctx context.Context, class *v1alpha1.AWSNodeClass) (v1alpha1.AWSNodeClassStatus,
+	error) {
 	var status v1alpha1.AWSNodeClassStatus
 	err := c.do(ctx, http.MethodPost, "/resolve", classBody{Class: class}, &status)
 	return status, err

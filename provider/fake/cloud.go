@@ -17,7 +17,8 @@ const defaultRegion = simcloud.DefaultRegion
 // providerPrefix begins every Node's spec.providerID of this cloud.
 const providerPrefix = "fake://"
 
-// Cloud is a cloud in memory. It is safe for concurrent use. Its clock is package time, so it runs in a synctest bubble.
+// Cloud is a cloud in memory. It is safe for concurrent use. Its clock is package time, so it runs
+// in a synctest bubble.
 type Cloud struct {
 	*simcloud.Cloud
 
@@ -40,8 +41,9 @@ func New(o Options) *Cloud {
 	}), o)
 }
 
-// Over returns a Cloud that answers for instances which are there already, or come by another way: what is launched by EC2's protocol can be
-// watched and troubled by Control. Of the options only those count that are not the played cloud's own.
+// Over returns a Cloud that answers for instances which are there already, or come by another way:
+// what is launched by EC2's protocol can be watched and troubled by Control. Of the options only
+// those count that are not the played cloud's own.
 func Over(sim *simcloud.Cloud, o Options) *Cloud {
 	c := &Cloud{
 		Cloud:     sim,
@@ -71,8 +73,9 @@ func (c *Cloud) zoneNames(region string) []string {
 	return names
 }
 
-// call is the way of every API call: context, latency, rate limit, faults, effect, log. The error order is the one of
-// EC2: a throttled call is never looked at, and a fault hides what the call would have said.
+// call is the way of every API call: context, latency, rate limit, faults, effect, log. The error
+// order is the one of EC2: a throttled call is never looked at, and a fault hides what the call
+// would have said.
 func (c *Cloud) call(ctx context.Context, logged Call, effect func(*simcloud.Book) error) error {
 	logged.At = time.Now()
 	err := c.Latency(ctx, targetOf(logged))

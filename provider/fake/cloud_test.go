@@ -299,7 +299,8 @@ func TestAStopThatHangs(t *testing.T) {
 
 func TestCapacityCountsWhatHasPower(t *testing.T) {
 	t.Parallel()
-	o := Options{Zones: 1, Capacity: []Capacity{{Zone: "us-east-1a", Type: "m5.large", Count: 2}, {Zone: "*", Type: "c5.large", Count: 0}}}
+	o := Options{Zones: 1, Capacity: []Capacity{{Zone: "us-east-1a", Type: "m5.large", Count: 2},
+		{Zone: "*", Type: "c5.large", Count: 0}}}
 	inCloud(t, o, func(t *testing.T, a *account) {
 		first, second := a.standby(), a.standby()
 		third := a.launch()
@@ -307,10 +308,12 @@ func TestCapacityCountsWhatHasPower(t *testing.T) {
 		if err := a.start(second); !provider.IsInsufficientCapacity(err) {
 			t.Errorf("the third with power: %v", err)
 		}
-		if _, err := a.cloud.LaunchInstance(t.Context(), a.class, provider.LaunchRequest{}); !provider.IsInsufficientCapacity(err) {
+		if _, err := a.cloud.LaunchInstance(t.Context(), a.class,
+			provider.LaunchRequest{}); !provider.IsInsufficientCapacity(err) {
 			t.Errorf("a launch beyond capacity: %v", err)
 		}
-		if _, err := a.cloud.LaunchInstance(t.Context(), nodeClass("c5.large"), provider.LaunchRequest{}); !provider.IsInsufficientCapacity(err) {
+		if _, err := a.cloud.LaunchInstance(t.Context(), nodeClass("c5.large"),
+			provider.LaunchRequest{}); !provider.IsInsufficientCapacity(err) {
 			t.Errorf("a launch of a type without capacity: %v", err)
 		}
 		a.must(a.cloud.TerminateInstance(t.Context(), string(third.ID)))
@@ -335,10 +338,12 @@ func TestLaunchesGoRoundZonesAndAroundFullOnes(t *testing.T) {
 	}{
 		"one subnet per zone by default": {want: []string{"a", "b", "c", "a"}},
 		"two subnets":                    {subnets: []string{"s1", "s2"}, want: []string{"a", "b", "a", "b"}},
-		"a zone out of capacity":         {o: Options{Capacity: []Capacity{{Zone: "us-east-1b", Type: "*", Count: 0}}}, want: []string{"a", "c", "a", "c"}},
+		"a zone out of capacity": {o: Options{Capacity: []Capacity{{Zone: "us-east-1b", Type: "*", Count: 0}}},
+			want: []string{"a", "c", "a", "c"}},
 		"a subnet out of addresses": {o: Options{SubnetAddresses: map[string]int{"s1": 1}}, subnets: []string{"s1", "s2"},
 			want: []string{"a", "b", "b", "b"}},
-		"a fault in one zone": {fault: &Fault{Kind: FaultInsufficientCapacity, Zone: "us-east-1a"}, want: []string{"b", "c", "b", "c"}},
+		"a fault in one zone": {fault: &Fault{Kind: FaultInsufficientCapacity, Zone: "us-east-1a"},
+			want: []string{"b", "c", "b", "c"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -365,10 +370,12 @@ func TestLaunchIntoANamedZone(t *testing.T) {
 				t.Errorf("launched into %s", got.Zone)
 			}
 		}
-		if _, err := a.cloud.LaunchInstance(t.Context(), a.class, provider.LaunchRequest{Zone: "eu-west-1a"}); !provider.IsInvalidConfig(err) {
+		if _, err := a.cloud.LaunchInstance(t.Context(), a.class,
+			provider.LaunchRequest{Zone: "eu-west-1a"}); !provider.IsInvalidConfig(err) {
 			t.Errorf("a zone without subnet: %v", err)
 		}
-		if _, err := a.cloud.LaunchInstance(t.Context(), nodeClass("m99.huge"), provider.LaunchRequest{}); !provider.IsInvalidConfig(err) {
+		if _, err := a.cloud.LaunchInstance(t.Context(), nodeClass("m99.huge"),
+			provider.LaunchRequest{}); !provider.IsInvalidConfig(err) {
 			t.Errorf("an unknown type: %v", err)
 		}
 		if _, err := a.cloud.LaunchInstance(t.Context(), nil, provider.LaunchRequest{}); !provider.IsInvalidConfig(err) {
@@ -414,7 +421,8 @@ func TestManagedTagsWinOverTheClass(t *testing.T) {
 	t.Parallel()
 	inCloud(t, Options{}, func(t *testing.T, a *account) {
 		a.class.Spec.Tags = map[string]string{"team": "a", v1alpha1.TagManagedBy: "someone"}
-		got, err := a.cloud.LaunchInstance(t.Context(), a.class, provider.LaunchRequest{Tags: map[string]string{v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos}})
+		got, err := a.cloud.LaunchInstance(t.Context(), a.class,
+			provider.LaunchRequest{Tags: map[string]string{v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos}})
 		a.must(err)
 		want := map[string]string{"team": "a", v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos}
 		if diff := cmp.Diff(want, got.Tags); diff != "" {
@@ -594,10 +602,12 @@ func TestParsing(t *testing.T) {
 		t.Fatalf("%v, error %v", types, err)
 	}
 	gpu := types[0].Capacity["example.com/gpu"]
-	if types[0].Name != "small" || types[0].Capacity.Pods().Value() != 10 || gpu.Value() != 1 || types[1].Capacity.Pods().Value() != 110 {
+	if types[0].Name != "small" || types[0].Capacity.Pods().Value() != 10 || gpu.Value() != 1 ||
+		types[1].Capacity.Pods().Value() != 110 {
 		t.Errorf("types: %v", types)
 	}
-	for _, bad := range []string{"small", "=cpu:1,memory:1Gi", "a=cpu:1", "a=memory:1Gi", "a=cpu:x,memory:1Gi", "a=cpu,memory:1Gi", "a=cpu:-1,memory:1Gi"} {
+	for _, bad := range []string{"small", "=cpu:1,memory:1Gi", "a=cpu:1", "a=memory:1Gi", "a=cpu:x,memory:1Gi",
+		"a=cpu,memory:1Gi", "a=cpu:-1,memory:1Gi"} {
 		if got, err := ParseTypes(bad); err == nil {
 			t.Errorf("ParseTypes(%q) = %v, want an error", bad, got)
 		}

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	nodeutil "k8s.io/component-helpers/node/util"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
@@ -19,8 +20,9 @@ import (
 // shutdownTaint is the cloud controller's mark on Nodes of stopped instances.
 const shutdownTaint = "node.cloudprovider.kubernetes.io/shutdown"
 
-// runCloudController is one round of cloud-provider's node life-cycle controller. As the real one it looks at the cloud
-// only for Nodes that are not Ready: a Node whose instance has just vanished stays until its heartbeat is missed.
+// runCloudController is one round of cloud-provider's node life-cycle controller. As the real one
+// it looks at the cloud only for Nodes that are not Ready: a Node whose instance has just vanished
+// stays until its heartbeat is missed.
 func (m *Machines) runCloudController(ctx context.Context) {
 	for _, node := range m.ourNodes() {
 		if err := m.judgeNode(ctx, node); err != nil && ctx.Err() == nil {
@@ -51,7 +53,8 @@ func (m *Machines) judgeNode(ctx context.Context, node *corev1.Node) error {
 	switch {
 	case !exists || state == provider.InstanceTerminated:
 		uid := node.UID
-		err := m.o.Client.CoreV1().Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+		err := m.o.Client.CoreV1().Nodes().Delete(ctx, node.Name,
+			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			return nil
 		}
@@ -65,19 +68,21 @@ func (m *Machines) judgeNode(ctx context.Context, node *corev1.Node) error {
 }
 
 func statusOf(node *corev1.Node, kind corev1.NodeConditionType) corev1.ConditionStatus {
-	for _, c := range node.Status.Conditions {
-		if c.Type == kind {
-			return c.Status
-		}
+	if _, c := nodeutil.GetNodeCondition(&node.Status, kind); c != nil {
+		return c.Status
 	}
 	return corev1.ConditionUnknown
 }
 
-// taint writes the taints that change makes of the Node's, if they differ. The list is replaced as a whole, so the patch
-// carries the resource version: a taint that somebody else set meanwhile must not be lost.
+// taint writes the taints that change makes of the Node's, if they differ. The list is replaced as
+// a whole, so the patch carries the resource version: a taint that somebody else set meanwhile must
+// not be lost.
 func (m *Machines) taint(ctx context.Context, node *corev1.Node, change func([]corev1.Taint) []corev1.Taint) error {
 	wanted := change(slices.Clone(node.Spec.Taints))
-	if slices.EqualFunc(wanted, node.Spec.Taints, func(a, b corev1.Taint) bool { return a.MatchTaint(&b) && a.Value == b.Value }) {
+	if slices.EqualFunc(wanted, node.Spec.Taints, func(a, b corev1.Taint) bool {
+		return a.MatchTaint(&b) &&
+			a.Value == b.Value
+	}) {
 		return nil
 	}
 	patch := mustJSON(map[string]any{
@@ -97,7 +102,10 @@ func (m *Machines) taint(ctx context.Context, node *corev1.Node, change func([]c
 
 // without removes the taints of that key, and of that effect unless it is empty.
 func without(taints []corev1.Taint, key string, effect corev1.TaintEffect) []corev1.Taint {
-	return slices.DeleteFunc(taints, func(t corev1.Taint) bool { return t.Key == key && (effect == "" || t.Effect == effect) })
+	return slices.DeleteFunc(taints, func(t corev1.Taint) bool {
+		return t.Key == key &&
+			(effect == "" || t.Effect == effect)
+	})
 }
 
 // with adds the taint unless one of its key and effect is there.
@@ -108,7 +116,8 @@ func with(taints []corev1.Taint, taint corev1.Taint) []corev1.Taint {
 	return append(taints, taint)
 }
 
-// nodeSeen plays the fast half of the node controller: taints with NoSchedule follow conditions at once.
+// nodeSeen plays the fast half of the node controller: taints with NoSchedule follow conditions at
+// once.
 func (m *Machines) nodeSeen(o any) {
 	node, ok := o.(*corev1.Node)
 	if !ok || !strings.HasPrefix(node.Spec.ProviderID, m.power.ProviderPrefix()+"/") {
@@ -143,7 +152,8 @@ func (m *Machines) syncNodeTaints(ctx context.Context, name v1alpha1.NodeName) e
 // lifecycleTaints are the keys that the node controller owns with NoSchedule.
 func lifecycleTaints() []string {
 	return []string{
-		corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable, corev1.TaintNodeNetworkUnavailable,
+		corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable,
+		corev1.TaintNodeNetworkUnavailable,
 	}
 }
 
@@ -198,16 +208,18 @@ func (m *Machines) watchHeartbeat(ctx context.Context, node *corev1.Node) error 
 		now := metav1.Now()
 		switch statusOf(node, corev1.NodeReady) {
 		case corev1.ConditionFalse:
-			taints = append(taints, corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute, TimeAdded: &now})
+			taints = append(taints, corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute,
+				TimeAdded: &now})
 		case corev1.ConditionUnknown:
-			taints = append(taints, corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute, TimeAdded: &now})
+			taints = append(taints, corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute,
+				TimeAdded: &now})
 		}
 		return taints
 	})
 }
 
-// missed reports whether the machine of the Node gave no sign of life for the grace period. A Node without a machine of
-// ours has nobody who could.
+// missed reports whether the machine of the Node gave no sign of life for the grace period. A Node
+// without a machine of ours has nobody who could.
 func (m *Machines) missed(node *corev1.Node) bool {
 	mach := m.onNode(v1alpha1.NodeName(node.Name))
 	if mach == nil {
@@ -239,7 +251,8 @@ func (m *Machines) markUnknown(ctx context.Context, node *corev1.Node) error {
 		"metadata": map[string]any{"resourceVersion": node.ResourceVersion},
 		"status":   map[string]any{"conditions": conditions},
 	})
-	_, err := m.o.Client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err := m.o.Client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{}, "status")
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil
 	}

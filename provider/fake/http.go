@@ -19,7 +19,8 @@ const (
 	tagParameter = "tag."
 )
 
-// Handler serves the API over HTTP. The routes are those that Client calls; every body is JSON and bounded.
+// Handler serves the API over HTTP. The routes are those that Client calls; every body is JSON and
+// bounded.
 func Handler(cloud *Cloud) http.Handler {
 	s := server{cloud: cloud}
 	r := chi.NewRouter()
@@ -187,7 +188,8 @@ func instanceID(r *http.Request) string {
 	return raw
 }
 
-// read decodes a bounded JSON body, or answers with a 4xx that says what is wrong and returns false.
+// read decodes a bounded JSON body, or answers with a 4xx that says what is wrong and returns
+// false.
 func read(w http.ResponseWriter, r *http.Request, into any) bool {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		refuse(w, http.StatusUnsupportedMediaType, "want Content-Type: application/json")

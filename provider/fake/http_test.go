@@ -62,15 +62,16 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		method, path, contentType, body string
 		want                            int
 	}{
-		"empty body":        {http.MethodPost, "/v1/instances", jsonType, "", 400},
-		"no class":          {http.MethodPost, "/v1/instances", jsonType, "{}", 422},
-		"truncated":         {http.MethodPost, "/v1/instances", jsonType, `{"class":{`, 400},
-		"unknown field":     {http.MethodPost, "/v1/faults", jsonType, `{"kindd":"x"}`, 400},
-		"unknown fault":     {http.MethodPost, "/v1/faults", jsonType, `{"kind":"x"}`, 422},
-		"two values":        {http.MethodPost, "/v1/faults", jsonType, `{} {}`, 400},
-		"no content type":   {http.MethodPost, "/v1/instances", "", "{}", 415},
-		"form":              {http.MethodPost, "/v1/instances", "application/x-www-form-urlencoded", "a=b", 415},
-		"too large":         {http.MethodPost, "/v1/instances", jsonType, `{"class":{"spec":{"userData":"` + strings.Repeat("x", 2<<20) + `"}}}`, 413},
+		"empty body":      {http.MethodPost, "/v1/instances", jsonType, "", 400},
+		"no class":        {http.MethodPost, "/v1/instances", jsonType, "{}", 422},
+		"truncated":       {http.MethodPost, "/v1/instances", jsonType, `{"class":{`, 400},
+		"unknown field":   {http.MethodPost, "/v1/faults", jsonType, `{"kindd":"x"}`, 400},
+		"unknown fault":   {http.MethodPost, "/v1/faults", jsonType, `{"kind":"x"}`, 422},
+		"two values":      {http.MethodPost, "/v1/faults", jsonType, `{} {}`, 400},
+		"no content type": {http.MethodPost, "/v1/instances", "", "{}", 415},
+		"form":            {http.MethodPost, "/v1/instances", "application/x-www-form-urlencoded", "a=b", 415},
+		"too large": {http.MethodPost, "/v1/instances", jsonType, `{"class":{"spec":{"userData":"` +
+			strings.Repeat("x", 2<<20) + `"}}}`, 413},
 		"wrong method":      {http.MethodPut, "/v1/instances", jsonType, "{}", 405},
 		"unknown path":      {http.MethodGet, "/v2", "", "", 404},
 		"unknown instance":  {http.MethodGet, "/v1/instances/i-none", "", "", 404},
@@ -107,7 +108,8 @@ func TestControlOverTheWire(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	fault := Fault{Kind: FaultInsufficientCapacity, Zone: "us-east-1a", Type: "m5.large", Op: OpLaunch, Count: 2, Delay: time.Second, Reason: "why"}
+	fault := Fault{Kind: FaultInsufficientCapacity, Zone: "us-east-1a", Type: "m5.large", Op: OpLaunch, Count: 2,
+		Delay: time.Second, Reason: "why"}
 	id, err := client.AddFault(ctx, fault)
 	must(err)
 	fault.ID = id
@@ -127,7 +129,8 @@ func TestControlOverTheWire(t *testing.T) {
 	must(client.SetCapacity(ctx, []Capacity{{Zone: "*", Type: "*", Count: 1}}))
 	launched, err := client.LaunchInstance(ctx, nodeClass("m5.large"), provider.LaunchRequest{Zone: "us-east-1b"})
 	must(err)
-	if _, err := client.LaunchInstance(ctx, nodeClass("m5.large"), provider.LaunchRequest{Zone: "us-east-1b"}); !provider.IsInsufficientCapacity(err) {
+	if _, err := client.LaunchInstance(ctx, nodeClass("m5.large"),
+		provider.LaunchRequest{Zone: "us-east-1b"}); !provider.IsInsufficientCapacity(err) {
 		t.Errorf("beyond capacity: %v", err)
 	}
 	must(client.SetLimits(ctx, map[Op]Limit{OpList: {Burst: 1}}))
@@ -155,7 +158,8 @@ func TestControlOverTheWire(t *testing.T) {
 	must(client.Behind(ctx, string(launched.ID), ActTerminate))
 	views, err := client.Snapshot(ctx)
 	must(err)
-	if len(views) != 1 || views[0].State != provider.InstanceShuttingDown || views[0].Boots != 1 || views[0].ID != launched.ID {
+	if len(views) != 1 || views[0].State != provider.InstanceShuttingDown || views[0].Boots != 1 ||
+		views[0].ID != launched.ID {
 		t.Errorf("snapshot: %+v", views)
 	}
 }

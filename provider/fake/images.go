@@ -99,11 +99,12 @@ func (m *machine) wantImage(c corev1.Container, now time.Time, pull time.Duratio
 
 // canRun reports whether the image can be pulled and has the command.
 func canRun(c corev1.Container) bool {
-	return !strings.HasPrefix(c.Image, missingImagePrefix) && (len(c.Command) == 0 || !strings.HasPrefix(c.Command[0], noSuchCommandPrefix))
+	return !strings.HasPrefix(c.Image, missingImagePrefix) && (len(c.Command) == 0 ||
+		!strings.HasPrefix(c.Command[0], noSuchCommandPrefix))
 }
 
-// landImages puts the images of the pod whose pull is over onto the disk and reports whether one is new.
-// The caller holds m.mu.
+// landImages puts the images of the pod whose pull is over onto the disk and reports whether one is
+// new. The caller holds m.mu.
 func (m *machine) landImages(pod *corev1.Pod, now time.Time) bool {
 	m.Disk.Lock()
 	defer m.Disk.Unlock()

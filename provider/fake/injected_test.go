@@ -40,7 +40,8 @@ func TestInjectedContainersRunAsOnAKubelet(t *testing.T) {
 			[]string{"example.com/app:1", "example.com/init:1", "example.com/proxy:1"},
 		},
 		"an init container that fails": {
-			corev1.Container{Name: "init", Image: "example.com/init:1", Command: []string{v1alpha1.NoSuchCommand}}, corev1.PodFailed,
+			corev1.Container{Name: "init", Image: "example.com/init:1", Command: []string{v1alpha1.NoSuchCommand}},
+			corev1.PodFailed,
 			[]container{{"image-0", "PodInitializing"}, {"sidecar", "PodInitializing"}},
 			[]string{"example.com/init:1"},
 		},

@@ -21,7 +21,8 @@ type launched struct {
 }
 
 // LaunchInstance implements API.
-func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*provider.Instance, error) {
+func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass,
+	req provider.LaunchRequest) (*provider.Instance, error) {
 	var result *provider.Instance
 	var id v1alpha1.InstanceID
 	logged := Call{Op: OpLaunch, At: time.Now()}
@@ -50,7 +51,8 @@ func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass
 }
 
 // launchOnce launches, or returns what the token launched before, as it is now.
-func (c *Cloud) launchOnce(b *simcloud.Book, class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*provider.Instance, error) {
+func (c *Cloud) launchOnce(b *simcloud.Book, class *v1alpha1.AWSNodeClass,
+	req provider.LaunchRequest) (*provider.Instance, error) {
 	params, err := fingerprint(class, req)
 	if err != nil {
 		return nil, err
@@ -93,7 +95,8 @@ func fingerprint(class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) ([sha
 	return sha256.Sum256(text), nil
 }
 
-func (c *Cloud) launch(b *simcloud.Book, class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*simcloud.Instance, error) {
+func (c *Cloud) launch(b *simcloud.Book, class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*simcloud.Instance,
+	error) {
 	if _, ok := c.InstanceType(class.Spec.InstanceType); !ok {
 		return nil, &provider.InvalidConfigError{Field: "instanceType",
 			Reason: fmt.Sprintf("unknown instance type %q", class.Spec.InstanceType)}
@@ -106,7 +109,8 @@ func (c *Cloud) launch(b *simcloud.Book, class *v1alpha1.AWSNodeClass, req provi
 	maps.Copy(tags, class.Spec.Tags)
 	maps.Copy(tags, req.Tags)
 	return b.Launch(simcloud.LaunchSpec{
-		Type: class.Spec.InstanceType, Region: c.regionOf(class), Zone: subnet.Zone, Subnet: subnet.ID, UserData: class.Spec.UserData, Tags: tags,
+		Type: class.Spec.InstanceType, Region: c.regionOf(class), Zone: subnet.Zone, Subnet: subnet.ID,
+		UserData: class.Spec.UserData, Tags: tags,
 	}), nil
 }
 
@@ -117,9 +121,10 @@ func (c *Cloud) regionOf(class *v1alpha1.AWSNodeClass) string {
 	return c.region
 }
 
-// pickSubnet goes round the class's subnets and takes the first with an address and capacity in its zone. The error is
-// the one of the last subnet that was tried.
-func (c *Cloud) pickSubnet(b *simcloud.Book, class *v1alpha1.AWSNodeClass, zone string) (v1alpha1.ResolvedSubnet, error) {
+// pickSubnet goes round the class's subnets and takes the first with an address and capacity in its
+// zone. The error is the one of the last subnet that was tried.
+func (c *Cloud) pickSubnet(b *simcloud.Book, class *v1alpha1.AWSNodeClass, zone string) (v1alpha1.ResolvedSubnet,
+	error) {
 	subnets := c.subnetsOf(class)
 	if zone != "" {
 		subnets = slices.DeleteFunc(subnets, func(s v1alpha1.ResolvedSubnet) bool { return s.Zone != zone })
@@ -148,7 +153,8 @@ func (c *Cloud) subnetRefusal(b *simcloud.Book, kind string, subnet v1alpha1.Res
 	return b.LaunchRefusal(kind, subnet.Zone, subnet.ID, addresses)
 }
 
-// subnetsOf returns the class's subnets: those it names, else those of its selector terms, else one per zone.
+// subnetsOf returns the class's subnets: those it names, else those of its selector terms, else one
+// per zone.
 func (c *Cloud) subnetsOf(class *v1alpha1.AWSNodeClass) []v1alpha1.ResolvedSubnet {
 	region := c.regionOf(class)
 	zones := c.zoneNames(region)
@@ -184,7 +190,8 @@ func (c *Cloud) zoneOf(region string, zones []string, subnet string) string {
 }
 
 // ResolveNodeClass implements API.
-func (c *Cloud) ResolveNodeClass(ctx context.Context, class *v1alpha1.AWSNodeClass) (v1alpha1.AWSNodeClassStatus, error) {
+func (c *Cloud) ResolveNodeClass(ctx context.Context, class *v1alpha1.AWSNodeClass) (v1alpha1.AWSNodeClassStatus,
+	error) {
 	var status v1alpha1.AWSNodeClassStatus
 	err := c.call(ctx, Call{Op: OpResolve}, func(*simcloud.Book) error {
 		if class == nil {

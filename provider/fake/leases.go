@@ -36,7 +36,7 @@ func (m *Machines) renew(ctx context.Context, k key) (time.Duration, error) {
 	if !spoken {
 		return 0, nil
 	}
-	// The kubelet's jitter, without which a burst of starts renews in step for ever.
+	// The kubelet's jitter, without which a burst of starts renews in step forever.
 	return time.Duration(float64(m.o.LeasePeriod) * (0.96 + 0.08*rand.Float64())), nil
 }
 
@@ -63,10 +63,11 @@ func (m *Machines) writeLease(ctx context.Context, mach *machine) error {
 	return err
 }
 
-// freshLease returns the lease to write. Its owner is the Node, so that it goes with it; the owner is set as soon as the
-// shared watch knows the Node's UID.
+// freshLease returns the lease to write. Its owner is the Node, so that it goes with it; the owner
+// is set as soon as the shared watch knows the Node's UID.
 func (m *Machines) freshLease(mach *machine, old *coordinationv1.Lease) *coordinationv1.Lease {
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: string(mach.name), Namespace: corev1.NamespaceNodeLease}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: string(mach.name),
+		Namespace: corev1.NamespaceNodeLease}}
 	if old != nil {
 		lease = old.DeepCopy()
 	}

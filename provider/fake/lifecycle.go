@@ -37,7 +37,8 @@ func (c *Cloud) UpdateInstanceTags(ctx context.Context, instanceID string, tags 
 }
 
 // onInstance is a call that changes the instance which it names.
-func (c *Cloud) onInstance(ctx context.Context, logged Call, change func(*simcloud.Book, *simcloud.Instance) error) error {
+func (c *Cloud) onInstance(ctx context.Context, logged Call, change func(*simcloud.Book,
+	*simcloud.Instance) error) error {
 	return c.call(ctx, logged, func(b *simcloud.Book) error {
 		inst, err := b.Find(logged.Instance)
 		if err != nil {

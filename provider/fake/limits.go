@@ -9,7 +9,8 @@ import (
 	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
-// PublishedLimits returns EC2's request buckets as AWS documents them (docs: "Request throttling for the Amazon EC2 API").
+// PublishedLimits returns EC2's request buckets as AWS documents them (docs: "Request throttling
+// for the Amazon EC2 API").
 func PublishedLimits() map[Op]Limit {
 	return map[Op]Limit{
 		OpLaunch:     {Burst: 5, PerSecond: 2},
@@ -27,7 +28,8 @@ func PublishedLimits() map[Op]Limit {
 func (c *Cloud) SetLimits(_ context.Context, limits map[Op]Limit) error {
 	for op, l := range limits {
 		if l.Burst < 1 || l.PerSecond < 0 {
-			return &provider.InvalidConfigError{Field: "limits", Reason: fmt.Sprintf("%s: burst must be at least 1, refill not negative", op)}
+			return &provider.InvalidConfigError{Field: "limits",
+				Reason: fmt.Sprintf("%s: burst must be at least 1, refill not negative", op)}
 		}
 	}
 	c.Write(func(*simcloud.Book) { c.setLimits(limits) })

@@ -21,8 +21,9 @@ type machine struct {
 
 	// mu guards what follows.
 	mu sync.Mutex
-	// inFlight counts the API calls that speak for the machine just now; idle is signalled when there is none. A condition
-	// and not a lock, because a lock that is waited for stops the clock of a synctest bubble.
+	// inFlight counts the API calls that speak for the machine just now; idle is signalled when there
+	// is none. A condition and not a lock, because a lock that is waited for stops the clock of a
+	// synctest bubble.
 	inFlight int
 	idle     *sync.Cond
 	// life is the current boot; reset by each.
@@ -38,7 +39,8 @@ type life struct {
 	boot simcloud.Boot
 	// on and up as in simcloud.Guest.
 	on, up bool
-	// known: the Node exists in this boot; created: this boot registered it, so that no older heartbeat is on it. reported: Ready was reported, at readyAt.
+	// known: the Node exists in this boot; created: this boot registered it, so that no older
+	// heartbeat is on it. reported: Ready was reported, at readyAt.
 	known, created, reported bool
 	readyAt                  time.Time
 	devices                  bool
@@ -62,8 +64,8 @@ func newMachine(g simcloud.Guest, size InstanceType) *machine {
 	return m
 }
 
-// setPower takes over what the cloud says now. It asks under its own lock, so that of two notes that overtake each other
-// the later truth stays.
+// setPower takes over what the cloud says now. It asks under its own lock, so that of two notes
+// that overtake each other the later truth stays.
 func (m *machine) setPower(p Power) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,8 +90,8 @@ func (m *machine) setPower(p Power) {
 	m.life.on, m.life.up = g.On, g.Up
 }
 
-// renamed reports whether the kubelet of this boot registers under another name than the one before.
-// It ends what the machine did under that name.
+// renamed reports whether the kubelet of this boot registers under another name than the one
+// before. It ends what the machine did under that name.
 func (m *machine) renamed(g simcloud.Guest) bool {
 	if m.script.nodeName(g) == m.name {
 		return false
@@ -100,8 +102,8 @@ func (m *machine) renamed(g simcloud.Guest) bool {
 	return true
 }
 
-// speak runs a report unless the power has gone, or another boot has begun, since the report was decided.
-// It returns false when nothing was said.
+// speak runs a report unless the power has gone, or another boot has begun, since the report was
+// decided. It returns false when nothing was said.
 func (m *machine) speak(bootNumber int, report func() error) (bool, error) {
 	m.mu.Lock()
 	if !m.life.up || m.life.boot.Number != bootNumber {

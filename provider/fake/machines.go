@@ -32,15 +32,17 @@ const (
 
 // MachinesOptions configure Machines. Zero fields take the default.
 type MachinesOptions struct {
-	// Client reaches the cluster. Its own rate limit should be off (QPS -1), else kubelets wait for each other.
+	// Client reaches the cluster. Its own rate limit should be off (QPS -1), else kubelets wait for
+	// each other.
 	Client kubernetes.Interface
-	// LeasePeriod is how often a kubelet renews its lease, default 10 s; HeartbeatPeriod how often it reports its status
-	// without a change, default 5 min.
+	// LeasePeriod is how often a kubelet renews its lease, default 10 s; HeartbeatPeriod how often it
+	// reports its status without a change, default 5 min.
 	LeasePeriod, HeartbeatPeriod time.Duration
 	// CloudLoop is the period of the cloud controller, default 5 s.
 	CloudLoop time.Duration
-	// PlayNodeController plays kube-controller-manager's node life-cycle controller too, for clusters without one:
-	// Ready=Unknown GracePeriod (default 50 s) after the last sign of life, and the taints that follow from conditions.
+	// PlayNodeController plays kube-controller-manager's node life-cycle controller too, for clusters
+	// without one: Ready=Unknown GracePeriod (default 50 s) after the last sign of life, and the
+	// taints that follow from conditions.
 	PlayNodeController bool
 	GracePeriod        time.Duration
 	// Workers bounds the requests in flight, default 32.
@@ -65,7 +67,8 @@ func (o MachinesOptions) withDefaults() MachinesOptions {
 	return o
 }
 
-// Power is a cloud as its machines and controllers see it. simcloud.Cloud has it, so machines run behind whatever API stands before that.
+// Power is a cloud as its machines and controllers see it. simcloud.Cloud has it, so machines run
+// behind whatever API stands before that.
 type Power interface {
 	// Guest is the machine inside the instance; false for none. GuestIDs are all instances, sorted.
 	Guest(id v1alpha1.InstanceID) (simcloud.Guest, bool)
@@ -74,7 +77,8 @@ type Power interface {
 	Observe(o simcloud.Observer)
 	// ShutDown is the guest powering itself off in that boot.
 	ShutDown(id v1alpha1.InstanceID, bootNumber int)
-	// Truth is the state of the instance with that provider id, which begins with ProviderPrefix; false for none.
+	// Truth is the state of the instance with that provider id, which begins with ProviderPrefix;
+	// false for none.
 	Truth(providerID string) (provider.InstanceState, bool)
 	ProviderPrefix() string
 	Times() Times
@@ -83,10 +87,12 @@ type Power interface {
 
 var _ Power = (*simcloud.Cloud)(nil)
 
-// Machines plays the machines of a cloud towards Kubernetes: kubelets, CNI, user data, and the cloud controller.
+// Machines plays the machines of a cloud towards Kubernetes: kubelets, CNI, user data, and the
+// cloud controller.
 //
-// There is no goroutine and no watch per machine. Each machine, pod and lease is a key in a delaying queue; working on a
-// key brings the API to where it should be by now and says when to look again.
+// There is no goroutine and no watch per machine. Each machine, pod and lease is a key in a
+// delaying queue; working on a key brings the API to where it should be by now and says when to
+// look again.
 type Machines struct {
 	power  Power
 	o      MachinesOptions
@@ -110,7 +116,8 @@ type key struct {
 	uid     types.UID
 }
 
-// What kubelets, the cloud controller and the node controller may do. The chart gives these rights only where the fake cloud runs in the Stratos process.
+// What kubelets, the cloud controller and the node controller may do. The chart gives these rights
+// only where the fake cloud runs in the Stratos process.
 //
 // +kubebuilder:rbac:roleName=fake,groups="",resources=nodes,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:roleName=fake,groups="",resources=nodes/status,verbs=patch
@@ -118,8 +125,9 @@ type key struct {
 // +kubebuilder:rbac:roleName=fake,groups="",resources=pods/status,verbs=patch
 // +kubebuilder:rbac:roleName=fake,namespace=kube-node-lease,groups=coordination.k8s.io,resources=leases,verbs=get;create;update
 
-// NewMachines returns the machines of a cloud. Start runs them, once; at most one Machines per cloud at a time, and one
-// cloud per cluster, since the cloud controller deletes Nodes whose instance it does not know by its provider id.
+// NewMachines returns the machines of a cloud. Start runs them, once; at most one Machines per
+// cloud at a time, and one cloud per cluster, since the cloud controller deletes Nodes whose
+// instance it does not know by its provider id.
 func NewMachines(power Power, o MachinesOptions) *Machines {
 	m := &Machines{
 		power:  power,
@@ -128,7 +136,8 @@ func NewMachines(power Power, o MachinesOptions) *Machines {
 		byNode: map[v1alpha1.NodeName]*machine{},
 	}
 	m.queue, m.leases = newQueue(), newQueue()
-	// Pods that are bound nowhere are no kubelet's business; a real kubelet's watch has such a selector too.
+	// Pods that are bound nowhere are no kubelet's business; a real kubelet's watch has such a
+	// selector too.
 	bound := informers.WithTweakListOptions(func(l *metav1.ListOptions) {
 		l.FieldSelector = fields.OneTermNotEqualSelector("spec.nodeName", "").String()
 	})
@@ -191,7 +200,8 @@ func every(ctx context.Context, period time.Duration, f func(context.Context)) {
 }
 
 // work takes keys until the queue is shut down. f returns when to come back; 0 for never.
-func (m *Machines) work(ctx context.Context, q workqueue.TypedRateLimitingInterface[key], f func(context.Context, key) (time.Duration, error)) {
+func (m *Machines) work(ctx context.Context, q workqueue.TypedRateLimitingInterface[key],
+	f func(context.Context, key) (time.Duration, error)) {
 	for {
 		k, down := q.Get()
 		if down {
@@ -200,7 +210,8 @@ func (m *Machines) work(ctx context.Context, q workqueue.TypedRateLimitingInterf
 		again, err := f(ctx, k)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			m.o.Log.V(1).Info("fake machine's call failed, will retry", "instance", k.machine, "pod", k.pod, "error", err.Error())
+			m.o.Log.V(1).Info("fake machine's call failed, will retry", "instance", k.machine, "pod", k.pod, "error",
+				err.Error())
 			q.AddRateLimited(k)
 		case again > 0:
 			q.Forget(k)

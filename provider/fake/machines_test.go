@@ -133,7 +133,8 @@ func (w *world) pod(name string) *corev1.Pod {
 func (w *world) bind(instance *provider.Instance, name string, change func(*corev1.Pod)) {
 	w.t.Helper()
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.Now()},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name),
+			CreationTimestamp: metav1.Now()},
 		Spec: corev1.PodSpec{
 			NodeName: instance.PrivateDNSName, RestartPolicy: corev1.RestartPolicyAlways,
 			Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/app:1"}},
@@ -220,7 +221,8 @@ func TestFirstBootRegistersAndReports(t *testing.T) {
 		if got := node.Status.Allocatable.Pods().Value(); got != 29 {
 			t.Errorf("allocatable pods %d, want 29", got)
 		}
-		if _, err := w.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(t.Context(), node.Name, metav1.GetOptions{}); err != nil {
+		if _, err := w.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(t.Context(), node.Name,
+			metav1.GetOptions{}); err != nil {
 			t.Errorf("lease: %v", err)
 		}
 	})
@@ -333,11 +335,13 @@ func TestMachineFaults(t *testing.T) {
 		network corev1.ConditionStatus
 		devices int64
 	}{
-		"a silent kubelet registers no Node":        {fault: Fault{Kind: FaultKubeletSilent}, after: time.Hour},
-		"a slow boot is late by its delay, not yet": {fault: Fault{Kind: FaultBootDelay, Delay: time.Minute}, after: 62 * time.Second},
+		"a silent kubelet registers no Node": {fault: Fault{Kind: FaultKubeletSilent}, after: time.Hour},
+		"a slow boot is late by its delay, not yet": {fault: Fault{Kind: FaultBootDelay, Delay: time.Minute},
+			after: 62 * time.Second},
 		"a slow boot is late by its delay": {fault: Fault{Kind: FaultBootDelay, Delay: time.Minute}, after: 64 * time.Second,
 			ready: corev1.ConditionTrue, network: corev1.ConditionFalse, devices: 1},
-		"without network the kubelet is Ready": {fault: Fault{Kind: FaultNoNetwork}, after: time.Hour, ready: corev1.ConditionTrue, devices: 1},
+		"without network the kubelet is Ready": {fault: Fault{Kind: FaultNoNetwork}, after: time.Hour,
+			ready: corev1.ConditionTrue, devices: 1},
 		"late devices": {fault: Fault{Kind: FaultDevicesLate, Delay: time.Hour}, after: time.Minute,
 			ready: corev1.ConditionTrue, network: corev1.ConditionFalse},
 	} {
@@ -356,7 +360,8 @@ func TestMachineFaults(t *testing.T) {
 					node = &corev1.Node{}
 				}
 				devices := node.Status.Allocatable[simcloud.GPUResource]
-				got := []any{condition(node, corev1.NodeReady).Status, condition(node, corev1.NodeNetworkUnavailable).Status, devices.Value()}
+				got := []any{condition(node, corev1.NodeReady).Status, condition(node, corev1.NodeNetworkUnavailable).Status,
+					devices.Value()}
 				if diff := cmp.Diff([]any{c.ready, c.network, c.devices}, got); diff != "" {
 					t.Errorf("Ready, NetworkUnavailable, GPUs (-want +got):\n%s", diff)
 				}
@@ -402,7 +407,8 @@ func TestPodsRunEndAndAreRemoved(t *testing.T) {
 			p.Spec.RestartPolicy = corev1.RestartPolicyNever
 			p.Annotations = map[string]string{AnnotationRunFor: "5s"}
 		})
-		if got := w.pod("service").Status.ContainerStatuses[0].State.Waiting; got == nil || got.Reason != "ContainerCreating" {
+		if got := w.pod("service").Status.ContainerStatuses[0].State.Waiting; got == nil ||
+			got.Reason != "ContainerCreating" {
 			t.Errorf("while the image is pulled the container is %v, want ContainerCreating", got)
 		}
 		w.after(500 * time.Millisecond)
@@ -477,10 +483,12 @@ func TestPodsOfAStoppedMachine(t *testing.T) {
 		w.after(3*time.Second + 10*time.Millisecond)
 		daemon := w.pod("daemon").Status
 		if daemon.Phase != corev1.PodRunning || daemon.ContainerStatuses[0].RestartCount != 1 {
-			t.Errorf("after the restart the daemon is %s with %d restarts, want Running with 1", daemon.Phase, daemon.ContainerStatuses[0].RestartCount)
+			t.Errorf("after the restart the daemon is %s with %d restarts, want Running with 1", daemon.Phase,
+				daemon.ContainerStatuses[0].RestartCount)
 		}
 		if len(daemon.PodIPs) != 1 || daemon.PodIPs[0].IP != daemon.PodIP {
-			t.Errorf("after the restart the daemon has addresses %v and %s: an API server refuses two", daemon.PodIPs, daemon.PodIP)
+			t.Errorf("after the restart the daemon has addresses %v and %s: an API server refuses two", daemon.PodIPs,
+				daemon.PodIP)
 		}
 		if got := w.pod("late").Status.Phase; got != corev1.PodRunning {
 			t.Errorf("after the restart the late pod is %s: its image is on the disk, it should run", got)
@@ -509,17 +517,21 @@ func TestImagePullPods(t *testing.T) {
 		w.bind(instance, "missing", puller(corev1.RestartPolicyOnFailure, "missing.invalid/c:3"))
 		w.after(600 * time.Millisecond)
 		retries, never, missing := w.pod("retries").Status, w.pod("never").Status, w.pod("missing").Status
-		if s := retries.ContainerStatuses[0]; s.State.Waiting == nil || s.State.Waiting.Reason != "RunContainerError" || s.ImageID == "" || s.Ready {
+		if s := retries.ContainerStatuses[0]; s.State.Waiting == nil || s.State.Waiting.Reason != "RunContainerError" ||
+			s.ImageID == "" || s.Ready {
 			t.Errorf("pull pod: %+v", s)
 		}
-		if s := never.ContainerStatuses[0]; s.State.Terminated == nil || s.State.Terminated.Reason != "StartError" || s.ImageID != pinned("example.com/b:2") {
+		if s := never.ContainerStatuses[0]; s.State.Terminated == nil || s.State.Terminated.Reason != "StartError" ||
+			s.ImageID != pinned("example.com/b:2") {
 			t.Errorf("pull pod that never restarts: %+v", s)
 		}
-		if s := missing.ContainerStatuses[0]; s.State.Waiting == nil || s.State.Waiting.Reason != "ErrImagePull" || s.ImageID != "" {
+		if s := missing.ContainerStatuses[0]; s.State.Waiting == nil || s.State.Waiting.Reason != "ErrImagePull" ||
+			s.ImageID != "" {
 			t.Errorf("missing image: %+v", s)
 		}
 		w.after(time.Second)
-		if s := w.pod("missing").Status.ContainerStatuses[0]; s.State.Waiting == nil || s.State.Waiting.Reason != "ImagePullBackOff" {
+		if s := w.pod("missing").Status.ContainerStatuses[0]; s.State.Waiting == nil ||
+			s.State.Waiting.Reason != "ImagePullBackOff" {
 			t.Errorf("missing image, later: %+v", s)
 		}
 		w.after(time.Second)
@@ -579,11 +591,16 @@ func TestDoubleBookingIsRefused(t *testing.T) {
 		pods   []map[corev1.ResourceName]string
 		reason []string
 	}{
-		"cpu that fits exactly": {kind: "m5.large", pods: []map[corev1.ResourceName]string{{"cpu": "1500m"}, {"cpu": "500m"}}, reason: []string{"", ""}},
-		"cpu one too many":      {kind: "m5.large", pods: []map[corev1.ResourceName]string{{"cpu": "1500m"}, {"cpu": "501m"}}, reason: []string{"", "OutOfcpu"}},
-		"memory":                {kind: "m5.large", pods: []map[corev1.ResourceName]string{{"memory": "8Gi"}, {"memory": "1Mi"}}, reason: []string{"", "OutOfmemory"}},
-		"pods without requests": {kind: "tiny", pods: []map[corev1.ResourceName]string{{}, {}, {}}, reason: []string{"", "", "OutOfpods"}},
-		"devices":               {kind: "g4dn.xlarge", pods: []map[corev1.ResourceName]string{{simcloud.GPUResource: "1"}, {simcloud.GPUResource: "1"}}, reason: []string{"", "OutOfnvidia.com/gpu"}},
+		"cpu that fits exactly": {kind: "m5.large", pods: []map[corev1.ResourceName]string{{"cpu": "1500m"}, {"cpu": "500m"}},
+			reason: []string{"", ""}},
+		"cpu one too many": {kind: "m5.large", pods: []map[corev1.ResourceName]string{{"cpu": "1500m"}, {"cpu": "501m"}},
+			reason: []string{"", "OutOfcpu"}},
+		"memory": {kind: "m5.large", pods: []map[corev1.ResourceName]string{{"memory": "8Gi"},
+			{"memory": "1Mi"}}, reason: []string{"", "OutOfmemory"}},
+		"pods without requests": {kind: "tiny", pods: []map[corev1.ResourceName]string{{}, {}, {}},
+			reason: []string{"", "", "OutOfpods"}},
+		"devices": {kind: "g4dn.xlarge", pods: []map[corev1.ResourceName]string{{simcloud.GPUResource: "1"},
+			{simcloud.GPUResource: "1"}}, reason: []string{"", "OutOfnvidia.com/gpu"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -661,7 +678,8 @@ func TestCloudControllerMarksAndDeletes(t *testing.T) {
 		}
 		w.start(instance)
 		w.after(15 * time.Second)
-		if diff := cmp.Diff([]string{"node.eks.amazonaws.com/not-ready:NoSchedule"}, taintKeys(w.node(instance))); diff != "" {
+		if diff := cmp.Diff([]string{"node.eks.amazonaws.com/not-ready:NoSchedule"},
+			taintKeys(w.node(instance))); diff != "" {
 			t.Errorf("taints of the restarted node (-want +got):\n%s", diff)
 		}
 		if err := w.cloud.Behind(t.Context(), string(instance.ID), ActVanish); err != nil {

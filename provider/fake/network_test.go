@@ -10,7 +10,8 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// TestNetworksReportAsTheirCNI holds each network to what field.md says that it writes on a Node, over three boots.
+// TestNetworksReportAsTheirCNI holds each network to what field.md says that it writes on a Node,
+// over three boots.
 func TestNetworksReportAsTheirCNI(t *testing.T) {
 	t.Parallel()
 	networking := corev1.NodeConditionType("NetworkingReady")
@@ -23,10 +24,14 @@ func TestNetworksReportAsTheirCNI(t *testing.T) {
 		early      bool
 	}{
 		"nothing, as the AWS VPC CNI": {kind: networking, reported: []bool{false, false, false}},
-		"eks-node-monitoring-agent":   {kind: networking, reported: []bool{true, true, true}, atShutdown: corev1.ConditionTrue, early: true},
-		"cilium":                      {kind: corev1.NodeNetworkUnavailable, reported: []bool{true, false, false}, atShutdown: corev1.ConditionFalse},
-		"calico":                      {kind: corev1.NodeNetworkUnavailable, reported: []bool{true, true, true}, atShutdown: corev1.ConditionTrue},
-		"flannel":                     {kind: corev1.NodeNetworkUnavailable, reported: []bool{true, true, true}, atShutdown: corev1.ConditionFalse},
+		"eks-node-monitoring-agent": {kind: networking, reported: []bool{true, true, true},
+			atShutdown: corev1.ConditionTrue, early: true},
+		"cilium": {kind: corev1.NodeNetworkUnavailable, reported: []bool{true, false, false},
+			atShutdown: corev1.ConditionFalse},
+		"calico": {kind: corev1.NodeNetworkUnavailable, reported: []bool{true, true, true},
+			atShutdown: corev1.ConditionTrue},
+		"flannel": {kind: corev1.NodeNetworkUnavailable, reported: []bool{true, true, true},
+			atShutdown: corev1.ConditionFalse},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -58,7 +63,8 @@ func TestNetworksReportAsTheirCNI(t *testing.T) {
 	}
 }
 
-// TestReadinessProbe: a pod with a probe turns Ready later than its container runs, in each boot anew.
+// TestReadinessProbe: a pod with a probe turns Ready later than its container runs, in each boot
+// anew.
 func TestReadinessProbe(t *testing.T) {
 	t.Parallel()
 	inWorld(t, Options{}, MachinesOptions{CloudLoop: time.Hour}, func(t *testing.T, w *world) {
@@ -88,7 +94,8 @@ func TestReadinessProbe(t *testing.T) {
 	})
 }
 
-// TestGracefulShutdown: a kubelet with shutdownGracePeriod says NotReady, takes its devices away and ends its pods.
+// TestGracefulShutdown: a kubelet with shutdownGracePeriod says NotReady, takes its devices away
+// and ends its pods.
 func TestGracefulShutdown(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -96,9 +103,12 @@ func TestGracefulShutdown(t *testing.T) {
 		force    bool
 		want     []any
 	}{
-		"graceful":            {userData: "shutdownGracePeriod: 30s", want: []any{corev1.ConditionFalse, "node is shutting down", int64(0), corev1.PodFailed}},
-		"stopped by force":    {userData: "shutdownGracePeriod: 30s", force: true, want: []any{corev1.ConditionTrue, "kubelet is posting ready status", int64(1), corev1.PodRunning}},
-		"without the setting": {userData: "", want: []any{corev1.ConditionTrue, "kubelet is posting ready status", int64(1), corev1.PodRunning}},
+		"graceful": {userData: "shutdownGracePeriod: 30s", want: []any{corev1.ConditionFalse,
+			"node is shutting down", int64(0), corev1.PodFailed}},
+		"stopped by force": {userData: "shutdownGracePeriod: 30s", force: true,
+			want: []any{corev1.ConditionTrue, "kubelet is posting ready status", int64(1), corev1.PodRunning}},
+		"without the setting": {userData: "", want: []any{corev1.ConditionTrue, "kubelet is posting ready status", int64(1),
+			corev1.PodRunning}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -16,7 +16,8 @@ import (
 	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
-// kubeletVersion is what the machines' kubelets say they are: below any API server that the tests run.
+// kubeletVersion is what the machines' kubelets say they are: below any API server that the tests
+// run.
 const kubeletVersion = "v1.36.0-fake"
 
 func compareStrings[T ~string](a, b T) int { return cmp.Compare(a, b) }
@@ -90,8 +91,8 @@ func mustJSON(v any) []byte {
 	return text
 }
 
-// statusReport is the part of Node.status that a kubelet writes, as a strategic merge patch: conditions merge by type,
-// so those of others stay.
+// statusReport is the part of Node.status that a kubelet writes, as a strategic merge patch:
+// conditions merge by type, so those of others stay.
 type statusReport struct {
 	Conditions  []corev1.NodeCondition  `json:"conditions,omitempty"`
 	Capacity    corev1.ResourceList     `json:"capacity,omitempty"`
@@ -104,14 +105,18 @@ type statusReport struct {
 // fullReport is everything the machine has to say now.
 func (m *machine) fullReport(now time.Time, network, devices bool) statusReport {
 	stamp := metav1.NewTime(now.Truncate(time.Second))
-	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
+	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason,
+		message string) corev1.NodeCondition {
 		return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: stamp}
 	}
 	r := statusReport{
 		Conditions: []corev1.NodeCondition{
-			condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-			condition(corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-			condition(corev1.NodePIDPressure, corev1.ConditionFalse, "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+			condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory",
+				"kubelet has sufficient memory available"),
+			condition(corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure",
+				"kubelet has no disk pressure"),
+			condition(corev1.NodePIDPressure, corev1.ConditionFalse, "KubeletHasSufficientPID",
+				"kubelet has sufficient PID available"),
 			condition(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status"),
 		},
 		Capacity:    m.size.Capacity,
@@ -150,14 +155,16 @@ func (m *machine) nodeInfo() *corev1.NodeSystemInfo {
 	}
 }
 
-// reportStatus writes a report. A Node that somebody deleted under a running kubelet stays deleted: the real one
-// registers at its start only.
-func (m *Machines) reportStatus(ctx context.Context, mach *machine, bootNumber int, make func() statusReport) (bool, error) {
+// reportStatus writes a report. A Node that somebody deleted under a running kubelet stays deleted:
+// the real one registers at its start only.
+func (m *Machines) reportStatus(ctx context.Context, mach *machine, bootNumber int, make func() statusReport) (bool,
+	error) {
 	return mach.speak(bootNumber, func() error {
 		report := make()
 		m.keepTransitions(mach, report.Conditions)
 		patch := mustJSON(map[string]any{"status": report})
-		_, err := m.o.Client.CoreV1().Nodes().Patch(ctx, string(mach.name), types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		_, err := m.o.Client.CoreV1().Nodes().Patch(ctx, string(mach.name), types.StrategicMergePatchType, patch,
+			metav1.PatchOptions{}, "status")
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -169,7 +176,8 @@ func (m *Machines) reportStatus(ctx context.Context, mach *machine, bootNumber i
 	})
 }
 
-// keepTransitions sets each condition's transition time: the one on the Node where the status is the same, else now.
+// keepTransitions sets each condition's transition time: the one on the Node where the status is
+// the same, else now.
 func (m *Machines) keepTransitions(mach *machine, conditions []corev1.NodeCondition) {
 	before := map[corev1.NodeConditionType]corev1.NodeCondition{}
 	if node := m.cachedNode(mach.name); node != nil {

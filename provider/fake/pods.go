@@ -18,10 +18,12 @@ import (
 	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
-// AnnotationReadyAfter on a Pod: a duration after the start of its containers until they pass their readiness probe.
+// AnnotationReadyAfter on a Pod: a duration after the start of its containers until they pass their
+// readiness probe.
 const AnnotationReadyAfter = "fake.stratos.sh/ready-after"
 
-// AnnotationRunFor on a Pod: a duration after which its containers exit with 0. It needs a restartPolicy other than Always.
+// AnnotationRunFor on a Pod: a duration after which its containers exit with 0. It needs a
+// restartPolicy other than Always.
 const AnnotationRunFor = "fake.stratos.sh/run-for"
 
 // run is a pod on a machine in one boot.
@@ -56,8 +58,9 @@ func finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// admit takes the pod in, or refuses it as the kubelet does when it does not fit what the node reports.
-// Of two pods that were bound into the same room the later loses, which is how tests see double booking.
+// admit takes the pod in, or refuses it as the kubelet does when it does not fit what the node
+// reports. Of two pods that were bound into the same room the later loses, which is how tests see
+// double booking.
 func (m *machine) admit(pod *corev1.Pod) *run {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,7 +70,8 @@ func (m *machine) admit(pod *corev1.Pod) *run {
 	if known, ok := m.life.pods[pod.UID]; ok {
 		return known
 	}
-	r := &run{startedAfter: time.Now(), requests: resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{UseStatusResources: true})}
+	r := &run{startedAfter: time.Now(), requests: resourcehelper.PodRequests(pod,
+		resourcehelper.PodResourcesOptions{UseStatusResources: true})}
 	r.requests[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
 	if pod.Status.Phase == corev1.PodRunning && len(pod.Status.ContainerStatuses) > 0 {
 		r.restarts = pod.Status.ContainerStatuses[0].RestartCount + 1
@@ -80,10 +84,13 @@ func (m *machine) admit(pod *corev1.Pod) *run {
 	return r
 }
 
-// refuses returns the kubelet's reason and message for a pod that does not fit; empty for one that does.
+// refuses returns the kubelet's reason and message for a pod that does not fit; empty for one that
+// does.
 func (l *life) refuses(requests, capacity corev1.ResourceList) (string, string) {
-	// The kubelet's own order, so that a pod that lacks several things gets the reason it would really get.
-	for _, name := range []corev1.ResourceName{corev1.ResourcePods, corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+	// The kubelet's own order, so that a pod that lacks several things gets the reason it would really
+	// get.
+	for _, name := range []corev1.ResourceName{corev1.ResourcePods, corev1.ResourceCPU, corev1.ResourceMemory,
+		corev1.ResourceEphemeralStorage} {
 		if reason, message := l.lacks(name, requests, capacity); reason != "" {
 			return reason, message
 		}
@@ -93,7 +100,8 @@ func (l *life) refuses(requests, capacity corev1.ResourceList) (string, string) 
 			continue
 		}
 		if wanted := requests[name]; !l.devices && !wanted.IsZero() {
-			return "UnexpectedAdmissionError", fmt.Sprintf("Allocate failed due to no healthy devices present; cannot allocate unhealthy devices %s", name)
+			return "UnexpectedAdmissionError",
+				fmt.Sprintf("Allocate failed due to no healthy devices present; cannot allocate unhealthy devices %s", name)
 		}
 		if reason, message := l.lacks(name, requests, capacity); reason != "" {
 			return reason, message
@@ -109,8 +117,15 @@ func (l *life) lacks(name corev1.ResourceName, requests, capacity corev1.Resourc
 	if wanted.IsZero() || sum.Cmp(total) <= 0 {
 		return "", ""
 	}
-	return "OutOf" + string(name), fmt.Sprintf("Node didn't have enough resource: %s, requested: %s, used: %s, capacity: %s",
-		name, wanted.String(), used.String(), total.String())
+	return "OutOf" + string(
+			name,
+		), fmt.Sprintf(
+			"Node didn't have enough resource: %s, requested: %s, used: %s, capacity: %s",
+			name,
+			wanted.String(),
+			used.String(),
+			total.String(),
+		)
 }
 
 // addResources adds sign times the requests to the sum.
@@ -143,7 +158,8 @@ func (m *machine) release(uid types.UID, keep bool) {
 	}
 }
 
-// syncPod brings one pod to where it should be by now. Pods of a machine that is off are nobody's: they stay as they are.
+// syncPod brings one pod to where it should be by now. Pods of a machine that is off are nobody's:
+// they stay as they are.
 func (m *Machines) syncPod(ctx context.Context, k key) (time.Duration, error) {
 	pod := m.cachedPod(k)
 	if pod == nil {
@@ -192,7 +208,8 @@ func (m *Machines) cachedPod(k key) *corev1.Pod {
 }
 
 // endPod lets a deleted pod end and removes it.
-func (m *Machines) endPod(ctx context.Context, mach *machine, bootNumber int, pod *corev1.Pod, r *run) (time.Duration, error) {
+func (m *Machines) endPod(ctx context.Context, mach *machine, bootNumber int, pod *corev1.Pod, r *run) (time.Duration,
+	error) {
 	now := time.Now()
 	mach.mu.Lock()
 	if r.endingSince.IsZero() {
@@ -225,7 +242,8 @@ func (m *Machines) remove(ctx context.Context, mach *machine, bootNumber int, po
 }
 
 // runPod pulls what is missing, starts the containers and reports them.
-func (m *Machines) runPod(ctx context.Context, mach *machine, bootNumber int, pod *corev1.Pod, r *run) (time.Duration, error) {
+func (m *Machines) runPod(ctx context.Context, mach *machine, bootNumber int, pod *corev1.Pod, r *run) (time.Duration,
+	error) {
 	now := time.Now()
 	pull := m.power.Times().Pull
 	mach.mu.Lock()
@@ -271,7 +289,8 @@ func (m *machine) started(status corev1.PodStatus) {
 	}
 }
 
-// podIP returns an address of 100.64.0.0/10 that no other pod of late has; the node's own with hostNetwork.
+// podIP returns an address of 100.64.0.0/10 that no other pod of late has; the node's own with
+// hostNetwork.
 func (m *Machines) podIP(mach *machine, pod *corev1.Pod) string {
 	if pod.Spec.HostNetwork {
 		return mach.Address
@@ -281,7 +300,8 @@ func (m *Machines) podIP(mach *machine, pod *corev1.Pod) string {
 }
 
 // writePod sends a status if it differs from the last one sent.
-func (m *Machines) writePod(ctx context.Context, mach *machine, bootNumber int, pod *corev1.Pod, r *run, status corev1.PodStatus) error {
+func (m *Machines) writePod(ctx context.Context, mach *machine, bootNumber int, pod *corev1.Pod, r *run,
+	status corev1.PodStatus) error {
 	print := fingerprintOf(status)
 	mach.mu.Lock()
 	same := r.written == print
@@ -292,7 +312,8 @@ func (m *Machines) writePod(ctx context.Context, mach *machine, bootNumber int, 
 	keepPodTransitions(pod, &status)
 	spoken, err := mach.speak(bootNumber, func() error {
 		patch := podPatch(pod, status)
-		_, err := m.o.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		_, err := m.o.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch,
+			metav1.PatchOptions{}, "status")
 		// Gone, or another pod of that name: there is nothing to report on.
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			return nil
@@ -311,13 +332,15 @@ func (m *Machines) writePod(ctx context.Context, mach *machine, bootNumber int, 
 	return nil
 }
 
-// podPatch is the strategic merge patch that makes the status so. Two lists need care, as they merge by key: the pod's
-// addresses, where the one of an earlier boot would stay beside the new one, which the API server refuses, and the
-// conditions, where the reason of an earlier refusal would stay on a condition that holds now.
+// podPatch is the strategic merge patch that makes the status so. Two lists need care, as they
+// merge by key: the pod's addresses, where the one of an earlier boot would stay beside the new
+// one, which the API server refuses, and the conditions, where the reason of an earlier refusal
+// would stay on a condition that holds now.
 func podPatch(pod *corev1.Pod, status corev1.PodStatus) []byte {
 	conditions := make([]map[string]any, 0, len(status.Conditions))
 	for _, c := range status.Conditions {
-		condition := map[string]any{"type": c.Type, "status": c.Status, "lastTransitionTime": c.LastTransitionTime, "reason": nil, "message": nil}
+		condition := map[string]any{"type": c.Type, "status": c.Status, "lastTransitionTime": c.LastTransitionTime,
+			"reason": nil, "message": nil}
 		if c.Reason != "" {
 			condition["reason"] = c.Reason
 		}

@@ -31,8 +31,8 @@ type scene struct {
 	noNetwork bool
 }
 
-// podStatus returns what the kubelet says of the pod now and when that changes; zero for never. It decides nothing else,
-// so equal input gives equal output.
+// podStatus returns what the kubelet says of the pod now and when that changes; zero for never. It
+// decides nothing else, so equal input gives equal output.
 func podStatus(pod *corev1.Pod, r *run, s scene) (corev1.PodStatus, time.Time) {
 	next := agenda{now: s.now}
 	status := corev1.PodStatus{HostIP: s.hostIP, HostIPs: []corev1.HostIP{{IP: s.hostIP}}}
@@ -74,7 +74,10 @@ func podStatus(pod *corev1.Pod, r *run, s scene) (corev1.PodStatus, time.Time) {
 		}
 	}
 	// The kubelet reports containers by name, not in the order of the spec.
-	slices.SortFunc(status.ContainerStatuses, func(a, b corev1.ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(status.ContainerStatuses, func(a, b corev1.ContainerStatus) int {
+		return strings.Compare(a.Name,
+			b.Name)
+	})
 	status.Phase = phaseOf(pod, status.ContainerStatuses)
 	if pod.Spec.RestartPolicy == corev1.RestartPolicyNever && count(status.InitContainerStatuses, hasFailed) > 0 {
 		status.Phase = corev1.PodFailed
@@ -90,7 +93,8 @@ func podStatus(pod *corev1.Pod, r *run, s scene) (corev1.PodStatus, time.Time) {
 	return status, next.next
 }
 
-// probePasses reports whether the containers pass their readiness probe; without AnnotationReadyAfter they have none.
+// probePasses reports whether the containers pass their readiness probe; without
+// AnnotationReadyAfter they have none.
 func probePasses(pod *corev1.Pod, started time.Time, s scene, next *agenda) bool {
 	if s.noNetwork && isNetworkAgent(pod) {
 		return false
@@ -99,7 +103,8 @@ func probePasses(pod *corev1.Pod, started time.Time, s scene, next *agenda) bool
 	return err != nil || started.IsZero() || next.due(started.Add(d))
 }
 
-// isNetworkAgent reports whether the pod mounts a folder in which CNI plugins or their configuration lie.
+// isNetworkAgent reports whether the pod mounts a folder in which CNI plugins or their
+// configuration lie.
 func isNetworkAgent(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 		if v.HostPath == nil {
@@ -115,11 +120,13 @@ func containerStatus(pod *corev1.Pod, c corev1.Container, r *run, s scene, next 
 	at, pulled := s.pulls[c.Image]
 	switch {
 	case !pulled && !s.has(c.Image):
-		return waiting(c, r, "ErrImageNeverPull", fmt.Sprintf("Container image %q is not present with pull policy of Never", c.Image))
+		return waiting(c, r, "ErrImageNeverPull", fmt.Sprintf("Container image %q is not present with pull policy of Never",
+			c.Image))
 	case !next.due(at):
 		return waiting(c, r, "ContainerCreating", "")
 	case strings.HasPrefix(c.Image, missingImagePrefix):
-		words := fmt.Sprintf("failed to pull and unpack image %q: failed to resolve reference: %s: not found", c.Image, c.Image)
+		words := fmt.Sprintf("failed to pull and unpack image %q: failed to resolve reference: %s: not found", c.Image,
+			c.Image)
 		if next.due(at.Add(pullBackOffAfter)) {
 			return waiting(c, r, "ImagePullBackOff", fmt.Sprintf("Back-off pulling image %q: ErrImagePull: %s", c.Image, words))
 		}
@@ -149,10 +156,13 @@ func waiting(c corev1.Container, r *run, reason, message string) corev1.Containe
 	}
 }
 
-// startFailed is a container whose command does not exist, as kubelet with containerd shows it: its image is there, and
-// it waits for another try, or has ended where the pod allows none.
+// startFailed is a container whose command does not exist, as kubelet with containerd shows it: its
+// image is there, and it waits for another try, or has ended where the pod allows none.
 func startFailed(pod *corev1.Pod, c corev1.Container, r *run, now time.Time) corev1.ContainerStatus {
-	words := fmt.Sprintf("failed to create containerd task: OCI runtime create failed: exec: %q: no such file or directory", c.Command[0])
+	words := fmt.Sprintf(
+		"failed to create containerd task: OCI runtime create failed: exec: %q: no such file or directory",
+		c.Command[0],
+	)
 	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 		ExitCode: startErrorCode, Reason: "StartError", Message: words, FinishedAt: metav1.NewTime(now),
 		ContainerID: containerID(pod, c, r),
@@ -172,10 +182,11 @@ func containerID(pod *corev1.Pod, c corev1.Container, r *run) string {
 }
 
 func exited(started time.Time) corev1.ContainerState {
-	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", StartedAt: metav1.NewTime(started)}}
+	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed",
+		StartedAt: metav1.NewTime(started)}}
 }
 
-// endOf returns when the pod's work is done; false for a pod that runs for ever.
+// endOf returns when the pod's work is done; false for a pod that runs forever.
 func endOf(pod *corev1.Pod, started time.Time) (time.Time, bool) {
 	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || started.IsZero() {
 		return time.Time{}, false
@@ -255,7 +266,8 @@ func refusedStatus(r *run) corev1.PodStatus {
 	}
 }
 
-// keepPodTransitions sets transition times as a kubelet does, and keeps the start time of the pod's first boot.
+// keepPodTransitions sets transition times as a kubelet does, and keeps the start time of the pod's
+// first boot.
 func keepPodTransitions(pod *corev1.Pod, status *corev1.PodStatus) {
 	if pod.Status.StartTime != nil {
 		status.StartTime = pod.Status.StartTime
@@ -272,7 +284,8 @@ func keepPodTransitions(pod *corev1.Pod, status *corev1.PodStatus) {
 	}
 }
 
-// fingerprintOf tells two statuses apart by what matters to a reader: phase, reasons and the containers' states.
+// fingerprintOf tells two statuses apart by what matters to a reader: phase, reasons and the
+// containers' states.
 func fingerprintOf(status corev1.PodStatus) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s/%s", status.Phase, status.Reason)

@@ -19,8 +19,8 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// stubServer answers as an API server that believes everything: what is written is echoed, watches are silent. It costs
-// next to nothing, so what a test measures is the machines and client-go.
+// stubServer answers as an API server that believes everything: what is written is echoed, watches
+// are silent. It costs next to nothing, so what a test measures is the machines and client-go.
 type stubServer struct {
 	registered, reports, renewals atomic.Int64
 }
@@ -31,7 +31,8 @@ func (s *stubServer) RoundTrip(request *http.Request) (*http.Response, error) {
 	case request.URL.Query().Get("watch") != "":
 		return s.watch(request), nil
 	case request.Method == http.MethodGet:
-		return answerOf(request, http.StatusNotFound, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`), nil
+		return answerOf(request, http.StatusNotFound,
+			`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`), nil
 	}
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
@@ -57,7 +58,11 @@ func (s *stubServer) watch(request *http.Request) *http.Response {
 	reader, writer := io.Pipe()
 	context.AfterFunc(request.Context(), func() { _ = writer.Close() })
 	go func() {
-		_, _ = fmt.Fprintf(writer, `{"type":"BOOKMARK","object":{"kind":%q,"apiVersion":"v1","metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n", kind)
+		_, _ = fmt.Fprintf(
+			writer,
+			`{"type":"BOOKMARK","object":{"kind":%q,"apiVersion":"v1","metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n",
+			kind,
+		)
 	}()
 	response := answerOf(request, http.StatusOK, "")
 	response.Body = reader
@@ -81,14 +86,15 @@ func cpu(t *testing.T) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// TestTwoThousandMachines counts what 2000 machines send and logs what they cost. It is not parallel: its figures are of
-// the whole process.
+// TestTwoThousandMachines counts what 2000 machines send and logs what they cost. It is not
+// parallel: its figures are of the whole process.
 func TestTwoThousandMachines(t *testing.T) {
 	const machines = 2000
 	synctest.Test(t, func(t *testing.T) {
 		stub := &stubServer{}
 		// A content type of its own, because the stub echoes JSON.
-		config := &rest.Config{Host: "http://stub", QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
+		config := &rest.Config{Host: "http://stub", QPS: -1,
+			ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
 		client, err := kubernetes.NewForConfigAndClient(config, &http.Client{Transport: stub})
 		if err != nil {
 			t.Fatal(err)

@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// Serve answers the API on the address until the context ends. With machines, they run as long. ready, where it is not
-// nil, is told the address once it listens, so that ":0" can be used.
+// Serve answers the API on the address until the context ends. With machines, they run as long.
+// ready, where it is not nil, is told the address once it listens, so that ":0" can be used.
 func Serve(ctx context.Context, address string, cloud *Cloud, machines *Machines, ready func(net.Addr)) error {
 	return ServeHandler(ctx, address, Handler(cloud), machines, ready)
 }
 
 // ServeHandler is Serve for whatever API stands before the cloud of the machines.
-func ServeHandler(ctx context.Context, address string, handler http.Handler, machines *Machines, ready func(net.Addr)) error {
+func ServeHandler(ctx context.Context, address string, handler http.Handler, machines *Machines,
+	ready func(net.Addr)) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("fake cloud: %w", err)
@@ -28,7 +29,8 @@ func ServeHandler(ctx context.Context, address string, handler http.Handler, mac
 	defer cancel()
 	server := &http.Server{
 		Handler: handler,
-		// Slow clients must not hold connections for ever. FaultLatency is below the write limit in sane tests.
+		// Slow clients must not hold connections forever. FaultLatency is below the write limit in sane
+		// tests.
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       15 * time.Second,
 		WriteTimeout:      2 * time.Minute,

@@ -12,8 +12,9 @@ import (
 // killedCode is the exit code of a container that was ended by a signal that it did not handle.
 const killedCode = 137
 
-// shutDown is the graceful node shutdown of a kubelet. Its first act is Ready=False; then it ends the device plugins and
-// the pods, which stay as Failed. Calico's agent says that it goes. What is not said when the power goes stays unsaid.
+// shutDown is the graceful node shutdown of a kubelet. Its first act is Ready=False; then it ends
+// the device plugins and the pods, which stay as Failed. Calico's agent says that it goes. What is
+// not said when the power goes stays unsaid.
 func (m *Machines) shutDown(ctx context.Context, mach *machine, bootNumber int) error {
 	_, err := m.reportStatus(ctx, mach, bootNumber, func() statusReport { return mach.lastReport(time.Now()) })
 	if err != nil {

@@ -75,10 +75,12 @@ var ErrUnavailable = simcloud.ErrUnavailable
 // DefaultTimes returns the times of a Cloud with zero Options.
 func DefaultTimes() Times { return simcloud.DefaultTimes() }
 
-// ParseTypes reads instance types: "small=cpu:4,memory:16Gi,pods:110;gpu=cpu:8,memory:32Gi,example.com/gpu:1".
+// ParseTypes reads instance types:
+// "small=cpu:4,memory:16Gi,pods:110;gpu=cpu:8,memory:32Gi,example.com/gpu:1".
 func ParseTypes(text string) ([]InstanceType, error) { return simcloud.ParseTypes(text) }
 
-// ParseCapacity reads capacity limits: "zone/type=count;zone/type=count", where zone and type may be "*".
+// ParseCapacity reads capacity limits: "zone/type=count;zone/type=count", where zone and type may
+// be "*".
 func ParseCapacity(text string) ([]Capacity, error) { return simcloud.ParseCapacity(text) }
 
 // CountCalls counts the calls per operation.

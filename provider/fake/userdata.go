@@ -13,9 +13,11 @@ import (
 var (
 	taintsFlag = regexp.MustCompile(`--register-with-taints[=\s]+["']?([^\s"'\\]+)`)
 	labelsFlag = regexp.MustCompile(`--node-labels[=\s]+["']?([^\s"'\\]+)`)
-	powerOff   = regexp.MustCompile(`(?m)(?:^|[\s;&|(])(?:/\S*/)?(?:poweroff|halt|shutdown|systemctl\s+(?:poweroff|halt))(?:$|[\s;&|)])`)
-	reboot     = regexp.MustCompile(`\bshutdown\s+(?:-r|--reboot)\b`)
-	comment    = regexp.MustCompile(`(?m)^\s*#.*$`)
+	powerOff   = regexp.MustCompile(
+		`(?m)(?:^|[\s;&|(])(?:/\S*/)?(?:poweroff|halt|shutdown|systemctl\s+(?:poweroff|halt))(?:$|[\s;&|)])`,
+	)
+	reboot  = regexp.MustCompile(`\bshutdown\s+(?:-r|--reboot)\b`)
+	comment = regexp.MustCompile(`(?m)^\s*#.*$`)
 )
 
 // script is what user data tells a machine, as far as the simulation understands it.
@@ -28,7 +30,8 @@ type script struct {
 	cni cni
 	// gracefulShutdown: the kubelet's configuration has a shutdownGracePeriod.
 	gracefulShutdown bool
-	// renames: the machine sets its host name, which its kubelet registers under from the second boot on.
+	// renames: the machine sets its host name, which its kubelet registers under from the second boot
+	// on.
 	renames bool
 }
 
@@ -40,7 +43,8 @@ func (s script) nodeName(g simcloud.Guest) v1alpha1.NodeName {
 	return v1alpha1.NodeName(g.Name)
 }
 
-// readScript looks for the kubelet's flags, for a power-off command outside comments, and for the CNI's name.
+// readScript looks for the kubelet's flags, for a power-off command outside comments, and for the
+// CNI's name.
 func readScript(userData string) script {
 	text := comment.ReplaceAllString(userData, "")
 	return script{
@@ -61,8 +65,8 @@ func firstGroup(pattern *regexp.Regexp, text string) string {
 	return ""
 }
 
-// parseTaints reads key=value:Effect,key:Effect. A malformed part is dropped: the real kubelet would not start, and a
-// test of that sets FaultKubeletSilent.
+// parseTaints reads key=value:Effect,key:Effect. A malformed part is dropped: the real kubelet
+// would not start, and a test of that sets FaultKubeletSilent.
 func parseTaints(text string) []corev1.Taint {
 	var taints []corev1.Taint
 	for _, part := range simcloud.Parts(text, ",") {

@@ -52,7 +52,8 @@ const (
 	statusClientGone      = 499
 )
 
-// errorBody is an error on the wire: its code, its text, and the fields of the typed error that it was.
+// errorBody is an error on the wire: its code, its text, and the fields of the typed error that it
+// was.
 type errorBody struct {
 	Code    code   `json:"code"`
 	Message string `json:"message"`

@@ -12,7 +12,8 @@ import (
 )
 
 func testClass() *v1alpha1.KindNodeClass {
-	return &v1alpha1.KindNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "small"}, Spec: v1alpha1.KindNodeClassSpec{Cluster: testCluster}}
+	return &v1alpha1.KindNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "small"},
+		Spec: v1alpha1.KindNodeClassSpec{Cluster: testCluster}}
 }
 
 func TestProviderConforms(t *testing.T) {

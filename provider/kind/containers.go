@@ -16,7 +16,8 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// The labels of a node container beside its tags. kind's own make `kind delete cluster` and `kind get nodes` see our nodes.
+// The labels of a node container beside its tags. kind's own make `kind delete cluster` and
+// `kind get nodes` see our nodes.
 const (
 	labelCluster = "io.x-k8s.kind.cluster"
 	labelRole    = "io.x-k8s.kind.role"
@@ -31,7 +32,8 @@ const (
 	labelToken = labelPrefix + "token"
 )
 
-// containerName is what Docker takes for a name. What does not match is no instance, and never becomes part of a request.
+// containerName is what Docker takes for a name. What does not match is no instance, and never
+// becomes part of a request.
 var containerName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]+$`)
 
 // node is a node container as Docker lists it.
@@ -40,7 +42,8 @@ type node struct {
 	id v1alpha1.InstanceID
 }
 
-// find returns the instance's container. Errors: NotFound, also for a container that is not ours, and Docker's own.
+// find returns the instance's container. Errors: NotFound, also for a container that is not ours,
+// and Docker's own.
 func (p *Provider) find(ctx context.Context, instanceID string) (node, error) {
 	if !containerName.MatchString(instanceID) {
 		return node{}, &provider.InstanceNotFoundError{ID: instanceID}
@@ -70,7 +73,8 @@ func (p *Provider) nodes(ctx context.Context, more ...filters.KeyValuePair) ([]n
 	}
 	var out []node
 	for i := range listed {
-		// A container that is being made or removed may be listed without a name; the next look knows more.
+		// A container that is being made or removed may be listed without a name; the next look knows
+		// more.
 		if len(listed[i].Names) > 0 {
 			out = append(out, node{Summary: listed[i], id: v1alpha1.InstanceID(strings.TrimPrefix(listed[i].Names[0], "/"))})
 		}
@@ -92,7 +96,8 @@ func (p *Provider) instance(n node, changed map[string]string) *provider.Instanc
 		LaunchTime:     time.Unix(n.Created, 0).UTC(),
 		StateReason:    reason(n),
 		Tags:           tagsOf(n.Labels, changed),
-		// It may lack the files of its first boot; whoever made it is about to start it, or has died.
+		// It may lack the files of its first boot; the process that made it is about to start it,
+		// or has died.
 		Unfinished: n.State == container.StateCreated,
 	}
 }
@@ -111,7 +116,8 @@ func tagsOf(labels, changed map[string]string) map[string]string {
 	return tags
 }
 
-// state translates Docker's word. A stop or start that this process has under way is told from its memory: Docker has no words for them.
+// state translates Docker's word. A stop or start that this process has under way is told from its
+// memory: Docker has no words for them.
 func (p *Provider) state(n node) provider.InstanceState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,11 +137,13 @@ func (p *Provider) state(n node) provider.InstanceState {
 	case container.StateRemoving:
 		return provider.InstanceStopping
 	}
-	// Paused by a person, or dead: Docker failed to remove it. Nothing follows from either but that somebody should look.
+	// Paused by a person, or dead: Docker failed to remove it. Nothing follows from either but that
+	// somebody should look.
 	return provider.InstanceUnknown
 }
 
-// reason is Docker's word on how a container ended, without the time since, which would change with every look.
+// reason is Docker's word on how a container ended, without the time since, which would change with
+// every look.
 func reason(n node) string {
 	if n.State == container.StateRunning {
 		return ""

@@ -26,8 +26,9 @@ import (
 	"github.com/docker/docker/client"
 )
 
-// daemon plays Docker 20.10 over HTTP in the part that the provider uses: what a call answers in which state of a container, that names are
-// given once, that a stop returns when the container has ended, that labels never change and volumes that exist are returned as they are.
+// daemon plays Docker 20.10 over HTTP in the part that the provider uses: what a call answers in
+// which state of a container, that names are given once, that a stop returns when the container has
+// ended, that labels never change and volumes that exist are returned as they are.
 type daemon struct {
 	server *httptest.Server
 
@@ -76,13 +77,17 @@ const (
 
 func newDaemon(t *testing.T) *daemon {
 	t.Helper()
-	d := &daemon{images: map[string]string{testImage: testImageID, testImageID: testImageID, "other:1": otherImageID}, shutdown: 2 * time.Millisecond}
+	d := &daemon{images: map[string]string{testImage: testImageID, testImageID: testImageID, "other:1": otherImageID},
+		shutdown: 2 * time.Millisecond}
 	d.containers = append(d.containers, &box{
 		id: controlID, name: "lab-control-plane", image: testImageID, state: container.StateRunning, created: time.Now(),
-		config: container.Config{Image: testImage, Env: []string{"KIND_DNS_SEARCH=", "HTTPS_PROXY=http://proxy:1", "PATH=/bin", "KUBECONFIG=/etc/kubernetes/admin.conf"},
+		config: container.Config{Image: testImage, Env: []string{"KIND_DNS_SEARCH=", "HTTPS_PROXY=http://proxy:1",
+			"PATH=/bin", "KUBECONFIG=/etc/kubernetes/admin.conf"},
 			Labels: map[string]string{labelCluster: testCluster, labelRole: roleControl}},
-		host: container.HostConfig{Binds: []string{"/lib/modules:/lib/modules:ro", devMapper}, UsernsMode: "host", Resources: container.Resources{
-			Devices: []container.DeviceMapping{{PathOnHost: "/dev/fuse", PathInContainer: "/dev/fuse", CgroupPermissions: "rwm"}}}},
+		host: container.HostConfig{Binds: []string{"/lib/modules:/lib/modules:ro", devMapper}, UsernsMode: "host",
+			Resources: container.Resources{
+				Devices: []container.DeviceMapping{{PathOnHost: "/dev/fuse", PathInContainer: "/dev/fuse",
+					CgroupPermissions: "rwm"}}}},
 		networks: map[string]*network.EndpointSettings{kindNetwork: {}}, ended: make(chan struct{}),
 	})
 	d.server = httptest.NewServer(d)
@@ -96,7 +101,8 @@ func newDaemon(t *testing.T) *daemon {
 // provider returns a provider that speaks to the daemon.
 func (d *daemon) provider(t *testing.T) *Provider {
 	t.Helper()
-	docker, err := client.NewClientWithOpts(client.WithHost("tcp://"+d.server.Listener.Addr().String()), client.WithAPIVersionNegotiation())
+	docker, err := client.NewClientWithOpts(client.WithHost("tcp://"+d.server.Listener.Addr().String()),
+		client.WithAPIVersionNegotiation())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,14 +268,16 @@ func (d *daemon) list(w http.ResponseWriter, r *http.Request) {
 		named := len(filters["name"]) == 0 || slices.ContainsFunc(filters["name"], func(expr string) bool {
 			return regexp.MustCompile(expr).MatchString("/" + b.name)
 		})
-		if !named || !labelled(b.config.Labels, filters["label"]) || r.URL.Query().Get("all") != "1" && b.state != container.StateRunning {
+		if !named || !labelled(b.config.Labels, filters["label"]) || r.URL.Query().Get("all") != "1" &&
+			b.state != container.StateRunning {
 			continue
 		}
 		status := "Up 3 seconds"
 		if b.state == container.StateExited {
 			status = fmt.Sprintf("Exited (%d) %d milliseconds ago", b.exit, time.Since(b.created).Milliseconds())
 		}
-		out = append(out, container.Summary{ID: b.id, Names: []string{"/" + b.name}, State: b.state, Status: status, Created: b.created.Unix(), Labels: b.config.Labels})
+		out = append(out, container.Summary{ID: b.id, Names: []string{"/" + b.name}, State: b.state, Status: status,
+			Created: b.created.Unix(), Labels: b.config.Labels})
 	}
 	reply(w, http.StatusOK, out)
 }
@@ -278,9 +286,10 @@ func (d *daemon) inspect(w http.ResponseWriter, b *box) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	reply(w, http.StatusOK, container.InspectResponse{
-		ContainerJSONBase: &container.ContainerJSONBase{ID: b.id, Name: "/" + b.name, Image: b.image, HostConfig: &b.host, State: &container.State{
-			Status: b.state, Running: b.state == container.StateRunning || b.state == container.StatePaused,
-			Paused: b.state == container.StatePaused, StartedAt: b.started.Format(time.RFC3339Nano)}},
+		ContainerJSONBase: &container.ContainerJSONBase{ID: b.id, Name: "/" + b.name, Image: b.image, HostConfig: &b.host,
+			State: &container.State{
+				Status: b.state, Running: b.state == container.StateRunning || b.state == container.StatePaused,
+				Paused: b.state == container.StatePaused, StartedAt: b.started.Format(time.RFC3339Nano)}},
 		Config: &b.config, NetworkSettings: &container.NetworkSettings{Networks: b.networks},
 	})
 }
@@ -310,7 +319,8 @@ func (d *daemon) create(w http.ResponseWriter, r *http.Request) {
 	sum := sha256.Sum256(fmt.Append(nil, name, len(d.calls)))
 	b := &box{
 		id: hex.EncodeToString(sum[:]), name: name, image: id, state: container.StateCreated, created: time.Now(),
-		config: body.Config, host: body.HostConfig, networks: body.NetworkingConfig.EndpointsConfig, files: map[string]string{},
+		config: body.Config, host: body.HostConfig, networks: body.NetworkingConfig.EndpointsConfig,
+		files: map[string]string{},
 	}
 	d.containers = append(d.containers, b)
 	reply(w, http.StatusCreated, container.CreateResponse{ID: b.id})
@@ -380,7 +390,8 @@ func (d *daemon) remove(w http.ResponseWriter, r *http.Request, b *box) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// unpack keeps the archive's files by path; a link is kept as "-> target", with the mode in front of the text of a file.
+// unpack keeps the archive's files by path; a link is kept as "-> target", with the mode in front
+// of the text of a file.
 func (d *daemon) unpack(w http.ResponseWriter, r *http.Request, b *box) {
 	found, reader := map[string]string{}, tar.NewReader(r.Body)
 	for {

@@ -70,7 +70,10 @@ func (d *daemon) serveExec(w http.ResponseWriter, r *http.Request, verb string) 
 		return
 	}
 	defer func() { _ = conn.Close() }()
-	_, _ = fmt.Fprint(conn, "HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n")
+	_, _ = fmt.Fprint(
+		conn,
+		"HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n",
+	)
 	_, _ = fmt.Fprint(stdcopy.NewStdWriter(conn, stdcopy.Stderr), "a warning\n")
 	_, _ = fmt.Fprintf(stdcopy.NewStdWriter(conn, stdcopy.Stdout),
 		"kubeadm join lab-control-plane:6443 --token abcdef.%016d --discovery-token-ca-cert-hash sha256:%064d \n", token, 7)

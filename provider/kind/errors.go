@@ -18,7 +18,8 @@ func machineFull() []string {
 	}
 }
 
-// failure translates what Docker said of making or starting a container with these labels. What has no type of its own stays as it is.
+// failure translates what Docker said of making or starting a container with these labels. What has
+// no type of its own stays as it is.
 func failure(err error, labels map[string]string) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

@@ -67,8 +67,8 @@ type kubeletPatch struct {
 	SystemReserved map[corev1.ResourceName]string `json:"systemReserved,omitempty"`
 }
 
-// joinConfig is what kubeadm joins the node by. The node registers with Stratos's own taint, so that nothing lands on it before Stratos has
-// seen it.
+// joinConfig is what kubeadm joins the node by. The node registers with Stratos's own taint, so
+// that nothing lands on it before Stratos has seen it.
 func joinConfig(name string, class *v1alpha1.KindNodeClass, key joinKey) joinConfiguration {
 	cluster := class.Spec.Cluster
 	return joinConfiguration{
@@ -138,7 +138,8 @@ func archive(files []bootFile) (io.Reader, error) {
 	now := time.Now()
 	headers := []*tar.Header{
 		folder(bootFolder, now), folder(bootFolder+"patches/", now), folder(unitFolder+"multi-user.target.wants/", now),
-		{Typeflag: tar.TypeSymlink, Name: unitFolder + "multi-user.target.wants/" + unitFile, Linkname: "/" + unitFolder + unitFile, Mode: 0o777, ModTime: now},
+		{Typeflag: tar.TypeSymlink, Name: unitFolder + "multi-user.target.wants/" + unitFile, Linkname: "/" + unitFolder +
+			unitFile, Mode: 0o777, ModTime: now},
 	}
 	for _, header := range headers {
 		if err := w.WriteHeader(header); err != nil {

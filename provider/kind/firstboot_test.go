@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// machine is a folder in which first-boot runs as on a node: its absolute paths lead there, and kubeadm is a stand-in that writes down how it
-// was called and fails as often as it is told.
+// machine is a folder in which first-boot runs as on a node: its absolute paths lead there, and
+// kubeadm is a stand-in that writes down how it was called and fails as often as it is told.
 type machine struct{ root string }
 
 func newMachine(t *testing.T, bootScript string, failures int) machine {
@@ -19,7 +19,8 @@ func newMachine(t *testing.T, bootScript string, failures int) machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := strings.NewReplacer("/kind/", m.root+"/kind/", "/etc/kubernetes/", m.root+"/etc/kubernetes/").Replace(string(script))
+	text := strings.NewReplacer("/kind/", m.root+"/kind/", "/etc/kubernetes/",
+		m.root+"/etc/kubernetes/").Replace(string(script))
 	m.write(t, "kind/stratos/first-boot", text)
 	m.write(t, "kind/stratos/join.json", `{"node-ip": "@ADDRESS@"}`)
 	m.write(t, "kind/stratos/boot-script", bootScript)
@@ -71,7 +72,11 @@ func (m machine) boot(t *testing.T) {
 }
 
 func TestTheFirstBootJoinsAndThenRunsTheScript(t *testing.T) {
-	m := newMachine(t, `[ -e "$ROOT/etc/kubernetes/kubelet.conf" ] && [ -e "$ROOT/kind/stratos/booted" ] && echo "script" >>"$ROOT/calls"`, 0)
+	m := newMachine(
+		t,
+		`[ -e "$ROOT/etc/kubernetes/kubelet.conf" ] && [ -e "$ROOT/kind/stratos/booted" ] && echo "script" >>"$ROOT/calls"`,
+		0,
+	)
 	m.boot(t)
 	want := "kubeadm join --config " + m.root + "/kind/kubeadm.conf\nscript\n"
 	if got := m.read(t, "calls"); got != want {
@@ -100,7 +105,8 @@ func TestAJoinThatFailsIsRepeated(t *testing.T) {
 	}
 }
 
-// TestANodeThatWasStoppedAfterItsJoinDoesNotJoinAgain: kubeadm would refuse, because its Node is there.
+// TestANodeThatWasStoppedAfterItsJoinDoesNotJoinAgain: kubeadm would refuse, because its Node is
+// there.
 func TestANodeThatWasStoppedAfterItsJoinDoesNotJoinAgain(t *testing.T) {
 	m := newMachine(t, `echo script >>"$ROOT/calls"`, 0)
 	m.write(t, "etc/kubernetes/kubelet.conf", "")

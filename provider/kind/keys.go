@@ -17,9 +17,11 @@ import (
 )
 
 const (
-	// keyLife is how long a node may take to join with a key; a join that Docker delays for minutes must still find it valid.
+	// keyLife is how long a node may take to join with a key; a join that Docker delays for minutes
+	// must still find it valid.
 	keyLife = 2 * time.Hour
-	// keyUse is how long a key is handed out: a burst of launches makes one, and each is used with an hour to spare.
+	// keyUse is how long a key is handed out: a burst of launches makes one, and each is used with an
+	// hour to spare.
 	keyUse = time.Hour
 )
 
@@ -29,11 +31,14 @@ type joinKey struct {
 	made                    time.Time
 }
 
-// joinCommand is what kubeadm prints for a person to type. The hash is that of the cluster's CA, so that the node trusts nobody else.
-var joinCommand = regexp.MustCompile(`kubeadm join (\S+) --token ([a-z0-9]{6}\.[a-z0-9]{16}) --discovery-token-ca-cert-hash (sha256:[0-9a-f]{64})`)
+// joinCommand is what kubeadm prints for a person to type. The hash is that of the cluster's CA, so
+// that the node trusts nobody else.
+var joinCommand = regexp.MustCompile(
+	`kubeadm join (\S+) --token ([a-z0-9]{6}\.[a-z0-9]{16}) --discovery-token-ca-cert-hash (sha256:[0-9a-f]{64})`,
+)
 
-// controlPlane returns the container of the cluster's control plane, the first by name where there are several. Errors: InvalidConfig where
-// there is none, another where none runs.
+// controlPlane returns the container of the cluster's control plane, the first by name where there
+// are several. Errors: InvalidConfig where there is none, another where none runs.
 func (p *Provider) controlPlane(ctx context.Context, cluster string) (container.InspectResponse, error) {
 	if err := p.agree(ctx); err != nil {
 		return container.InspectResponse{}, err
@@ -59,10 +64,12 @@ func (p *Provider) controlPlane(ctx context.Context, cluster string) (container.
 			return found, nil
 		}
 	}
-	return container.InspectResponse{}, fmt.Errorf("the control plane of the kind cluster %s is %s", cluster, listed[0].State)
+	return container.InspectResponse{}, fmt.Errorf("the control plane of the kind cluster %s is %s", cluster,
+		listed[0].State)
 }
 
-// key returns what a new node joins with, made by the control plane where the last one has grown old.
+// key returns what a new node joins with, made by the control plane where the last one has grown
+// old.
 func (p *Provider) key(ctx context.Context, control container.InspectResponse) (joinKey, error) {
 	p.mu.Lock()
 	known, ok := p.keys[control.ID]
@@ -86,9 +93,11 @@ func (p *Provider) key(ctx context.Context, control container.InspectResponse) (
 	return made, nil
 }
 
-// run runs a command in a container and returns what it printed. A command that fails is an error with what it said.
+// run runs a command in a container and returns what it printed. A command that fails is an error
+// with what it said.
 func (p *Provider) run(ctx context.Context, containerID string, command ...string) (string, error) {
-	made, err := p.docker.ContainerExecCreate(ctx, containerID, container.ExecOptions{Cmd: command, AttachStdout: true, AttachStderr: true})
+	made, err := p.docker.ContainerExecCreate(ctx, containerID, container.ExecOptions{Cmd: command, AttachStdout: true,
+		AttachStderr: true})
 	if err != nil {
 		return "", fmt.Errorf("docker: %s: %w", command[0], err)
 	}

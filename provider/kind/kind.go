@@ -13,13 +13,16 @@ import (
 )
 
 const (
-	// stopGrace is how long a node has for its own shutdown before Docker kills it: Docker's own default. A drained node takes a second.
+	// stopGrace is how long a node has for its own shutdown before Docker kills it: Docker's own
+	// default. A drained node takes a second.
 	stopGrace = 10 * time.Second
 	// stopPause lies between two tries of a stop that left the container running.
 	stopPause = time.Second
-	// stopPatience is how long a stop is repeated. Longer than the scaler waits before it asks for a stop by force.
+	// stopPatience is how long a stop is repeated. Longer than the scaler waits before it asks for a
+	// stop by force.
 	stopPatience = 10 * time.Minute
-	// startPatience bounds a start whose caller has gone: Docker starts eight nodes at once on two cores in three seconds.
+	// startPatience bounds a start whose caller has gone: Docker starts eight nodes at once on two
+	// cores in three seconds.
 	startPatience = 2 * time.Minute
 	// retention is how long a terminated instance is remembered, as EC2 does.
 	retention = time.Hour
@@ -27,7 +30,8 @@ const (
 
 // Options are what a Provider needs.
 type Options struct {
-	// Docker is the client of the daemon that runs the kind cluster. Its API version must be 1.41 or later.
+	// Docker is the client of the daemon that runs the kind cluster. Its API version must be 1.41 or
+	// later.
 	Docker *client.Client
 	// StopGrace and StopPause replace the times above where they are set.
 	StopGrace, StopPause time.Duration
@@ -45,7 +49,8 @@ type Provider struct {
 	life  context.Context
 	close context.CancelFunc
 
-	// mu guards the fields below. They are one process's memory: another that asks Docker sees running where this one sees stopping.
+	// mu guards the fields below. They are one process's memory: another that asks Docker sees running
+	// where this one sees stopping.
 	mu sync.Mutex
 	// stops are the stops under way by the container's Docker id, starts likewise.
 	stops  map[string]*stop
@@ -68,7 +73,8 @@ func New(o Options) *Provider {
 	p := &Provider{
 		docker: o.Docker, stopGrace: stopGrace, stopPause: stopPause,
 		turn: make(chan struct{}, 1), agreed: make(chan struct{}),
-		stops: map[string]*stop{}, starts: map[string]*start{}, buried: map[v1alpha1.InstanceID]burial{}, keys: map[string]joinKey{},
+		stops: map[string]*stop{}, starts: map[string]*start{}, buried: map[v1alpha1.InstanceID]burial{},
+		keys: map[string]joinKey{},
 	}
 	if o.StopGrace > 0 {
 		p.stopGrace = o.StopGrace
@@ -80,8 +86,9 @@ func New(o Options) *Provider {
 	return p
 }
 
-// FromEnvironment returns a Provider for the daemon that DOCKER_HOST, DOCKER_CERT_PATH and DOCKER_TLS_VERIFY name, as for the docker
-// command: /var/run/docker.sock where they are unset. Errors: an address that cannot be read, certificates that cannot.
+// FromEnvironment returns a Provider for the daemon that DOCKER_HOST, DOCKER_CERT_PATH and
+// DOCKER_TLS_VERIFY name, as for the docker command: /var/run/docker.sock where they are unset.
+// Errors: an address that cannot be read, certificates that cannot.
 func FromEnvironment() (*Provider, error) {
 	// Without negotiation the client would speak a newer version than an older daemon understands.
 	docker, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
@@ -94,8 +101,9 @@ func FromEnvironment() (*Provider, error) {
 // Close ends the stops and starts under way: Docker may finish them, but nobody repeats them.
 func (p *Provider) Close() { p.close() }
 
-// agree has the client agree with the daemon on an API version, once. Each operation begins with it, because the client's own way is no way
-// for several at once: it writes the version at its first request while others read it.
+// agree has the client agree with the daemon on an API version, once. Each operation begins with
+// it, because the client's own way is no way for several at once: it writes the version at its
+// first request while others read it.
 func (p *Provider) agree(ctx context.Context) error {
 	select {
 	case <-p.agreed:

@@ -26,15 +26,19 @@ const (
 	undoPatience = 30 * time.Second
 )
 
-// LaunchInstance makes a node container and starts it. The node joins by itself at its first boot (firstboot/), so nothing is lost where this
-// process ends meanwhile. The same client token makes the same container name, which Docker gives to one container only.
-// Errors: InvalidConfig (image or cluster do not exist, a mount is refused), InsufficientCapacity (the machine is full), Docker's own.
-func (p *Provider) LaunchInstance(ctx context.Context, class *v1alpha1.KindNodeClass, req provider.LaunchRequest) (*provider.Instance, error) {
+// LaunchInstance makes a node container and starts it. The node joins by itself at its first boot
+// (firstboot/), so nothing is lost where this process ends meanwhile. The same client token makes
+// the same container name, which Docker gives to one container only. Errors: InvalidConfig (image
+// or cluster do not exist, a mount is refused), InsufficientCapacity (the machine is full),
+// Docker's own.
+func (p *Provider) LaunchInstance(ctx context.Context, class *v1alpha1.KindNodeClass,
+	req provider.LaunchRequest) (*provider.Instance, error) {
 	if class == nil {
 		return nil, &provider.InvalidConfigError{Field: "class", Reason: "is missing"}
 	}
 	if req.Zone != "" && req.Zone != class.Spec.Cluster {
-		return nil, &provider.InvalidConfigError{Field: "zone", Reason: fmt.Sprintf("must be %q, the one zone of this cluster", class.Spec.Cluster)}
+		return nil, &provider.InvalidConfigError{Field: "zone",
+			Reason: fmt.Sprintf("must be %q, the one zone of this cluster", class.Spec.Cluster)}
 	}
 	token := req.ClientToken
 	if token == "" {
@@ -124,14 +128,17 @@ func (n newNode) config() *container.Config {
 	}
 }
 
-// inherited: the settings that kind gives every node of a cluster, among those that the control plane has.
+// inherited: the settings that kind gives every node of a cluster, among those that the control
+// plane has.
 func inherited(variable string) bool {
 	name, _, _ := strings.Cut(variable, "=")
-	return strings.HasPrefix(name, "KIND_") || slices.Contains([]string{"http_proxy", "https_proxy", "no_proxy"}, strings.ToLower(name))
+	return strings.HasPrefix(name, "KIND_") || slices.Contains([]string{"http_proxy", "https_proxy", "no_proxy"},
+		strings.ToLower(name))
 }
 
-// host has the settings of kind's own worker nodes, except that nothing restarts the container: a node that powers itself off stays off. What
-// depends on the machine is taken from the control plane, for which kind has found it out.
+// host has the settings of kind's own worker nodes, except that nothing restarts the container: a
+// node that powers itself off stays off. What depends on the machine is taken from the control
+// plane, for which kind has found it out.
 func (n newNode) host() *container.HostConfig {
 	init := false
 	host := &container.HostConfig{
@@ -200,7 +207,8 @@ func (p *Provider) undo(ctx context.Context, n node) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoPatience)
 	defer cancel()
 	now, err := p.find(ctx, string(n.id))
-	// Another launch of the same token may have started it meanwhile. One that is left behind is found by its tags and terminated.
+	// Another launch of the same token may have started it meanwhile. One that is left behind is found
+	// by its tags and terminated.
 	if err == nil && now.State == container.StateCreated {
 		_ = p.docker.ContainerRemove(ctx, n.ID, container.RemoveOptions{Force: true, RemoveVolumes: true})
 	}

@@ -18,38 +18,47 @@ import (
 
 func launched(t *testing.T, p *Provider, class *v1alpha1.KindNodeClass, token string) *provider.Instance {
 	t.Helper()
-	instance, err := p.LaunchInstance(t.Context(), class, provider.LaunchRequest{ClientToken: token, Tags: map[string]string{"stratos.sh/pool": "a"}})
+	instance, err := p.LaunchInstance(t.Context(), class, provider.LaunchRequest{ClientToken: token,
+		Tags: map[string]string{"stratos.sh/pool": "a"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return instance
 }
 
-// TestTheContainerIsOneOfKindsWorkers: as kind v0.33 makes them, but for the restart policy, and with what kind found out for the machine.
+// TestTheContainerIsOneOfKindsWorkers: as kind v0.33 makes them, but for the restart policy, and
+// with what kind found out for the machine.
 func TestTheContainerIsOneOfKindsWorkers(t *testing.T) {
 	d := newDaemon(t)
 	class := testClass()
-	class.Spec.ExtraMounts = []v1alpha1.KindMount{{HostPath: "/srv", ContainerPath: "/data"}, {HostPath: "/etc/ssl", ContainerPath: "/ssl", ReadOnly: true}}
+	class.Spec.ExtraMounts = []v1alpha1.KindMount{{HostPath: "/srv", ContainerPath: "/data"},
+		{HostPath: "/etc/ssl", ContainerPath: "/ssl", ReadOnly: true}}
 	made := d.box(string(launched(t, d.provider(t), class, "one").ID))
 	init := false
 	want := container.HostConfig{
-		Privileged: true, SecurityOpt: []string{"seccomp=unconfined", "apparmor=unconfined"}, Tmpfs: map[string]string{"/tmp": "", "/run": ""},
+		Privileged: true, SecurityOpt: []string{"seccomp=unconfined", "apparmor=unconfined"},
+		Tmpfs:       map[string]string{"/tmp": "", "/run": ""},
 		Binds:       []string{"/lib/modules:/lib/modules:ro", devMapper, "/srv:/data", "/etc/ssl:/ssl:ro"},
-		NetworkMode: "kind", RestartPolicy: container.RestartPolicy{Name: "no"}, CgroupnsMode: "private", UsernsMode: "host", Init: &init,
-		Resources: container.Resources{Devices: []container.DeviceMapping{{PathOnHost: "/dev/fuse", PathInContainer: "/dev/fuse", CgroupPermissions: "rwm"}}},
+		NetworkMode: "kind", RestartPolicy: container.RestartPolicy{Name: "no"}, CgroupnsMode: "private", UsernsMode: "host",
+		Init: &init,
+		Resources: container.Resources{Devices: []container.DeviceMapping{{PathOnHost: "/dev/fuse",
+			PathInContainer: "/dev/fuse", CgroupPermissions: "rwm"}}},
 	}
 	if diff := cmp.Diff(want, made.host); diff != "" {
 		t.Errorf("host configuration (-want +got):\n%s", diff)
 	}
-	wantLabels := map[string]string{labelCluster: "lab", labelRole: "worker", labelClass: "small", labelToken: "one", "stratos.sh/pool": "a"}
+	wantLabels := map[string]string{labelCluster: "lab", labelRole: "worker", labelClass: "small", labelToken: "one",
+		"stratos.sh/pool": "a"}
 	if diff := cmp.Diff(wantLabels, made.config.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"KIND_DNS_SEARCH=", "HTTPS_PROXY=http://proxy:1"}, made.config.Env); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
 	}
-	if _, ok := made.config.Volumes["/var"]; !ok || !made.config.Tty || made.config.Hostname != made.name || made.networks["kind"] == nil {
-		t.Errorf("volumes %v, tty %v, host name %q of %q, networks %v", made.config.Volumes, made.config.Tty, made.config.Hostname, made.name, made.networks)
+	if _, ok := made.config.Volumes["/var"]; !ok || !made.config.Tty || made.config.Hostname != made.name ||
+		made.networks["kind"] == nil {
+		t.Errorf("volumes %v, tty %v, host name %q of %q, networks %v", made.config.Volumes, made.config.Tty,
+			made.config.Hostname, made.name, made.networks)
 	}
 	if len(made.name) > 63 {
 		t.Errorf("%q is longer than a host name may be", made.name)
@@ -92,14 +101,16 @@ func TestTheFirstBootJoinsByItself(t *testing.T) {
 	want := map[string]any{
 		"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "JoinConfiguration", "skipPhases": []any{"preflight"},
 		"discovery": map[string]any{"bootstrapToken": map[string]any{
-			"apiServerEndpoint": "lab-control-plane:6443", "token": "abcdef.0000000000000001", "caCertHashes": []any{"sha256:" + strings.Repeat("0", 63) + "7"}}},
+			"apiServerEndpoint": "lab-control-plane:6443", "token": "abcdef.0000000000000001",
+			"caCertHashes": []any{"sha256:" + strings.Repeat("0", 63) + "7"}}},
 		"nodeRegistration": map[string]any{
 			"name": made.name, "criSocket": "unix:///run/containerd/containerd.sock",
 			"taints": []any{map[string]any{"key": "stratos.sh/standby", "effect": "NoSchedule"}},
 			"kubeletExtraArgs": []any{
 				map[string]any{"name": "node-ip", "value": "@ADDRESS@"},
 				map[string]any{"name": "provider-id", "value": "kind://docker/lab/" + made.name},
-				map[string]any{"name": "node-labels", "value": "topology.kubernetes.io/zone=lab,node.kubernetes.io/instance-type=small"},
+				map[string]any{"name": "node-labels",
+					"value": "topology.kubernetes.io/zone=lab,node.kubernetes.io/instance-type=small"},
 			}},
 		"patches": map[string]any{"directory": "/kind/stratos/patches"},
 	}
@@ -115,7 +126,9 @@ func TestTheFirstBootJoinsByItself(t *testing.T) {
 			t.Errorf("%s holds %q, want %q", path, got, want)
 		}
 	}
-	if !strings.HasPrefix(made.files["/kind/stratos/first-boot"], "755 #!/bin/bash\n") || !strings.Contains(made.files["/etc/systemd/system/stratos-first-boot.service"], "\nExecStart=/kind/stratos/first-boot\n") {
+	if !strings.HasPrefix(made.files["/kind/stratos/first-boot"], "755 #!/bin/bash\n") ||
+		!strings.Contains(made.files["/etc/systemd/system/stratos-first-boot.service"],
+			"\nExecStart=/kind/stratos/first-boot\n") {
 		t.Error("the unit and the program it runs are not both there")
 	}
 	wantOrder := []string{"PUT /containers/" + made.id + "/archive", "POST /containers/" + made.id + "/start"}
@@ -153,12 +166,14 @@ func TestLaunchesShareAKeyUntilItGrowsOld(t *testing.T) {
 	p.keys[controlID] = old
 	p.mu.Unlock()
 	made := d.box(string(launched(t, p, testClass(), "three").ID))
-	if n := d.count("POST /exec/"); n != 2 || !strings.Contains(made.files["/kind/stratos/join.json"], "abcdef.0000000000000002") {
+	if n := d.count("POST /exec/"); n != 2 || !strings.Contains(made.files["/kind/stratos/join.json"],
+		"abcdef.0000000000000002") {
 		t.Errorf("after %s there are %d tokens, and the node joins by %s", keyUse, n, made.files["/kind/stratos/join.json"])
 	}
 }
 
-// TestALaunchGoesOnWhereAnotherEnded: a process that was killed between making and starting leaves a container that runs nothing.
+// TestALaunchGoesOnWhereAnotherEnded: a process that was killed between making and starting leaves
+// a container that runs nothing.
 func TestALaunchGoesOnWhereAnotherEnded(t *testing.T) {
 	d := newDaemon(t)
 	first, second := d.provider(t), d.provider(t)
@@ -174,7 +189,8 @@ func TestALaunchGoesOnWhereAnotherEnded(t *testing.T) {
 		t.Errorf("stop: %v, want an IncorrectStateError: nothing runs", err)
 	}
 	again := launched(t, second, testClass(), "one")
-	if again.ID != id || again.State != provider.InstanceRunning || again.Unfinished || d.box(string(id)).files["/kind/stratos/join.json"] == "" {
+	if again.ID != id || again.State != provider.InstanceRunning || again.Unfinished ||
+		d.box(string(id)).files["/kind/stratos/join.json"] == "" {
 		t.Errorf("launched again it is %s, %s, with files %v", again.ID, again.State, d.box(string(id)).files)
 	}
 }
@@ -189,17 +205,29 @@ func TestALaunchThatFails(t *testing.T) {
 		"no kind cluster of that name": {func(_ *daemon, class *v1alpha1.KindNodeClass) { class.Spec.Cluster = "nobody" },
 			provider.IsInvalidConfig, `spec.cluster: this Docker daemon runs no kind cluster "nobody"`},
 		"another zone": {func(d *daemon, _ *v1alpha1.KindNodeClass) {}, provider.IsInvalidConfig, `zone: must be "lab"`},
-		"an image that Docker does not have": {func(_ *daemon, class *v1alpha1.KindNodeClass) { class.Spec.Image = "kindest/node:v9" },
+		"an image that Docker does not have": {func(_ *daemon,
+			class *v1alpha1.KindNodeClass) {
+			class.Spec.Image = "kindest/node:v9"
+		},
 			provider.IsInvalidConfig, "spec.image: Docker does not have kindest/node:v9; pull it there first"},
 		"a mount that Docker refuses": {func(d *daemon, _ *v1alpha1.KindNodeClass) {
 			d.refuse = refusing("POST", "/containers/create", &refusal{http.StatusBadRequest, "invalid mount config"})
 		}, provider.IsInvalidConfig, "invalid mount config"},
-		"the control plane is stopped": {func(d *daemon, _ *v1alpha1.KindNodeClass) { d.find("lab-control-plane").state = container.StateExited },
+		"the control plane is stopped": {func(d *daemon,
+			_ *v1alpha1.KindNodeClass) {
+			d.find("lab-control-plane").state = container.StateExited
+		},
 			isPlain, "the control plane of the kind cluster lab is exited"},
-		"no room to make it":   {func(d *daemon, _ *v1alpha1.KindNodeClass) { d.refuse = refusing("POST", "/containers/create", full) }, provider.IsInsufficientCapacity, "no space left"},
-		"no room to start it":  {func(d *daemon, _ *v1alpha1.KindNodeClass) { d.refuse = refusing("POST", "/start", full) }, provider.IsInsufficientCapacity, "no space left"},
-		"no room for files":    {func(d *daemon, _ *v1alpha1.KindNodeClass) { d.refuse = refusing("PUT", "/archive", full) }, provider.IsInsufficientCapacity, "no space left"},
-		"kubeadm has no token": {func(d *daemon, _ *v1alpha1.KindNodeClass) { d.tokenFails = true }, isPlain, "kubeadm ended with 1: a warning"},
+		"no room to make it": {func(d *daemon, _ *v1alpha1.KindNodeClass) {
+			d.refuse = refusing("POST",
+				"/containers/create", full)
+		}, provider.IsInsufficientCapacity, "no space left"},
+		"no room to start it": {func(d *daemon, _ *v1alpha1.KindNodeClass) { d.refuse = refusing("POST", "/start", full) },
+			provider.IsInsufficientCapacity, "no space left"},
+		"no room for files": {func(d *daemon, _ *v1alpha1.KindNodeClass) { d.refuse = refusing("PUT", "/archive", full) },
+			provider.IsInsufficientCapacity, "no space left"},
+		"kubeadm has no token": {func(d *daemon, _ *v1alpha1.KindNodeClass) { d.tokenFails = true }, isPlain,
+			"kubeadm ended with 1: a warning"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, class, request := newDaemon(t), testClass(), provider.LaunchRequest{ClientToken: "one"}
@@ -255,7 +283,8 @@ func TestResolve(t *testing.T) {
 	} {
 		class := testClass()
 		change(&class.Spec)
-		if _, err := p.ResolveNodeClass(t.Context(), class); !provider.IsInvalidConfig(err) || !strings.Contains(err.Error(), field) {
+		if _, err := p.ResolveNodeClass(t.Context(), class); !provider.IsInvalidConfig(err) ||
+			!strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}

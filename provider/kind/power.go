@@ -18,14 +18,14 @@ type stop struct {
 	forced bool
 }
 
-// start is a start under way. Whoever asks for one meanwhile waits for its end.
+// start is a start under way. A caller that asks for one meanwhile waits for its end.
 type start struct {
 	done chan struct{}
 	err  error
 }
 
-// StartInstance implements provider.CloudProvider. It returns when Docker has started the container, or says why it cannot. A caller that
-// goes away earlier leaves the start under way.
+// StartInstance implements provider.CloudProvider. It returns when Docker has started the
+// container, or says why it cannot. A caller that goes away earlier leaves the start under way.
 func (p *Provider) StartInstance(ctx context.Context, instanceID string) error {
 	n, err := p.living(ctx, instanceID, "start")
 	if err != nil {
@@ -65,8 +65,8 @@ func (p *Provider) join(ctx context.Context, containerID string) error {
 	}
 }
 
-// beginStart has the container started, once for all who ask. The stop before it is over, and is told so: it must not take the container
-// for one that its try left running.
+// beginStart has the container started, once for all who ask. The stop before it is over, and is
+// told so: it must not take the container for one that its try left running.
 func (p *Provider) beginStart(n node) *start {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,8 +101,9 @@ func (p *Provider) startFailure(err error, n node) error {
 	return nil
 }
 
-// StopInstance implements provider.CloudProvider. The node gets the stop signal of its image, and is killed where it does not end within
-// stopGrace; force kills it at once. The stop is repeated until the container has ended: Docker may fail to pass the signal on.
+// StopInstance implements provider.CloudProvider. The node gets the stop signal of its image, and
+// is killed where it does not end within stopGrace; force kills it at once. The stop is repeated
+// until the container has ended: Docker may fail to pass the signal on.
 func (p *Provider) StopInstance(ctx context.Context, instanceID string, force bool) error {
 	n, err := p.living(ctx, instanceID, "stop")
 	if err != nil {
@@ -112,7 +113,8 @@ func (p *Provider) StopInstance(ctx context.Context, instanceID string, force bo
 	case state == provider.InstanceStopped:
 		return nil
 	case state == provider.InstancePending && n.State == container.StateCreated:
-		return &provider.IncorrectStateError{ID: instanceID, State: state, Op: "stop"} // nothing runs yet; its launch starts it
+		// nothing runs yet; its launch starts it
+		return &provider.IncorrectStateError{ID: instanceID, State: state, Op: "stop"}
 	}
 	if force {
 		// Said at once and by the caller's own context, so that Docker's refusal is the caller's to see.
@@ -146,7 +148,8 @@ func (p *Provider) beginStop(n node, force bool) {
 	}()
 }
 
-// finishStop tries until the container has ended. Docker's errors are not looked at: what counts is whether it runs.
+// finishStop tries until the container has ended. Docker's errors are not looked at: what counts is
+// whether it runs.
 func (p *Provider) finishStop(ctx context.Context, containerID string, s *stop) {
 	// Another replica may start it again as soon as it has ended, and that run is not the one to stop.
 	run := p.runOf(ctx, containerID)
@@ -170,8 +173,8 @@ func (p *Provider) finishStop(ctx context.Context, containerID string, s *stop) 
 	}
 }
 
-// stopOnce returns when the container has ended or Docker says that it could not stop it. A connection that Docker leaves without an answer
-// is given up some time after the grace.
+// stopOnce returns when the container has ended or Docker says that it could not stop it. A
+// connection that Docker leaves without an answer is given up some time after the grace.
 func (p *Provider) stopOnce(ctx context.Context, containerID string) {
 	ctx, cancel := context.WithTimeout(ctx, 2*p.stopGrace+10*time.Second)
 	defer cancel()
@@ -188,7 +191,8 @@ func (p *Provider) kill(ctx context.Context, containerID string) error {
 	return err
 }
 
-// runOf returns when the container was last started, in Docker's words; empty where Docker does not answer.
+// runOf returns when the container was last started, in Docker's words; empty where Docker does not
+// answer.
 func (p *Provider) runOf(ctx context.Context, containerID string) string {
 	now, err := p.docker.ContainerInspect(ctx, containerID)
 	if err != nil || now.State == nil {
@@ -197,7 +201,8 @@ func (p *Provider) runOf(ctx context.Context, containerID string) string {
 	return now.State.StartedAt
 }
 
-// ended reports whether Docker says that this run of the container is over, any run where none is named. While it says nothing, it may run.
+// ended reports whether Docker says that this run of the container is over, any run where none is
+// named. While it says nothing, it may run.
 func (p *Provider) ended(ctx context.Context, containerID, run string) bool {
 	now, err := p.docker.ContainerInspect(ctx, containerID)
 	if err != nil {
@@ -206,7 +211,8 @@ func (p *Provider) ended(ctx context.Context, containerID, run string) bool {
 	return now.State != nil && (!now.State.Running || run != "" && now.State.StartedAt != run)
 }
 
-// TerminateInstance implements provider.CloudProvider: the container goes, and with it its disk and what was kept of its tags.
+// TerminateInstance implements provider.CloudProvider: the container goes, and with it its disk and
+// what was kept of its tags.
 func (p *Provider) TerminateInstance(ctx context.Context, instanceID string) error {
 	n, err := p.find(ctx, instanceID)
 	if provider.IsNotFound(err) {
@@ -225,7 +231,7 @@ func (p *Provider) TerminateInstance(ctx context.Context, instanceID string) err
 	switch {
 	case err == nil || gone(err):
 	case leaving(err):
-		return nil // accepted from somebody else; it is buried by whoever removes it
+		return nil // accepted from somebody else; the caller that removes it buries it
 	default:
 		return fmt.Errorf("docker: removing %s: %w", n.id, err)
 	}
@@ -235,7 +241,8 @@ func (p *Provider) TerminateInstance(ctx context.Context, instanceID string) err
 	return nil
 }
 
-// living returns the container of an instance that is not terminated. Errors: NotFound, IncorrectState (terminated).
+// living returns the container of an instance that is not terminated. Errors: NotFound,
+// IncorrectState (terminated).
 func (p *Provider) living(ctx context.Context, instanceID, op string) (node, error) {
 	n, err := p.find(ctx, instanceID)
 	if provider.IsNotFound(err) {

@@ -15,10 +15,12 @@ import (
 	"github.com/stratos-sh/stratos/provider/providertest"
 )
 
-// TestAStopThatDockerLostIsRepeated: Docker 20.10 was seen to fail to pass the signal on, and the warm-up waited for ever.
+// TestAStopThatDockerLostIsRepeated: Docker 20.10 was seen to fail to pass the signal on, and the
+// warm-up waited forever.
 func TestAStopThatDockerLostIsRepeated(t *testing.T) {
 	for name, answered := range map[string]*refusal{
-		"with an error":                 {http.StatusInternalServerError, "cannot stop container: tried to kill container, but did not receive an exit event"},
+		"with an error": {http.StatusInternalServerError,
+			"cannot stop container: tried to kill container, but did not receive an exit event"},
 		"as if it had ended":            {http.StatusNoContent, ""},
 		"as if it had not been running": {http.StatusNotModified, ""},
 	} {
@@ -46,12 +48,14 @@ func TestAStopThatDockerLostIsRepeated(t *testing.T) {
 	}
 }
 
-// TestAStopTouchesTheRunItWasMeantForOnly: another replica may start the node as soon as it has ended.
+// TestAStopTouchesTheRunItWasMeantForOnly: another replica may start the node as soon as it has
+// ended.
 func TestAStopTouchesTheRunItWasMeantForOnly(t *testing.T) {
 	d := newDaemon(t)
 	p, other := d.provider(t), d.provider(t)
 	id := launched(t, p, testClass(), "one").ID
-	// Docker loses the first stop; before the second comes, the node has powered itself off and was started again.
+	// Docker loses the first stop; before the second comes, the node has powered itself off and was
+	// started again.
 	var restarted atomic.Bool
 	d.mu.Lock()
 	d.refuse = func(_, path string) *refusal {
@@ -86,7 +90,8 @@ func TestAPlainStopEndsByDockersKillWhenTheGraceIsOver(t *testing.T) {
 	providertest.Poll(p)(t, id, provider.InstanceStopped)
 }
 
-// TestANodeThatPowersItselfOffStaysOff, and says how it ended: systemd in a container dies of SIGINT.
+// TestANodeThatPowersItselfOffStaysOff, and says how it ended: systemd in a container dies of
+// SIGINT.
 func TestANodeThatPowersItselfOffStaysOff(t *testing.T) {
 	d := newDaemon(t)
 	p := d.provider(t)
@@ -118,7 +123,8 @@ func TestStatesInDockersWords(t *testing.T) {
 	}
 }
 
-// TestAStartGoesOnWithoutItsCaller: all who ask share one start, and one who gives up takes it from nobody.
+// TestAStartGoesOnWithoutItsCaller: all who ask share one start, and one who gives up takes it from
+// nobody.
 func TestAStartGoesOnWithoutItsCaller(t *testing.T) {
 	d := newDaemon(t)
 	p := d.provider(t)
@@ -160,7 +166,8 @@ func TestARefusedStart(t *testing.T) {
 		answer *refusal
 		is     func(error) bool
 	}{
-		"the disk is full":        {&refusal{http.StatusInternalServerError, "no space left on device"}, provider.IsInsufficientCapacity},
+		"the disk is full": {&refusal{http.StatusInternalServerError, "no space left on device"},
+			provider.IsInsufficientCapacity},
 		"it was removed just now": {&refusal{http.StatusNotFound, "No such container"}, provider.IsNotFound},
 		"Docker's own trouble":    {&refusal{http.StatusInternalServerError, "driver failed"}, isPlain},
 	} {
@@ -182,17 +189,21 @@ func TestARefusedStart(t *testing.T) {
 	}
 }
 
-// TestContainersOfOthersAreNoInstances: the control plane, a worker that kind made, one that has our tags only.
+// TestContainersOfOthersAreNoInstances: the control plane, a worker that kind made, one that has
+// our tags only.
 func TestContainersOfOthersAreNoInstances(t *testing.T) {
 	d := newDaemon(t)
 	p := d.provider(t)
 	d.mu.Lock()
-	d.containers = append(d.containers, &box{id: "beef", name: "lab-worker", state: container.StateRunning, ended: make(chan struct{}),
-		config: container.Config{Labels: map[string]string{labelCluster: "lab", labelRole: roleWorker, "managed-by": "stratos"}}})
+	d.containers = append(d.containers, &box{id: "beef", name: "lab-worker", state: container.StateRunning,
+		ended: make(chan struct{}),
+		config: container.Config{Labels: map[string]string{labelCluster: "lab", labelRole: roleWorker,
+			"managed-by": "stratos"}}})
 	d.mu.Unlock()
 	for _, name := range []string{"lab-control-plane", "lab-worker", "beef", controlID} {
 		for what, call := range map[string]func() error{
-			"start": func() error { return p.StartInstance(t.Context(), name) }, "stop": func() error { return p.StopInstance(t.Context(), name, true) },
+			"start":     func() error { return p.StartInstance(t.Context(), name) },
+			"stop":      func() error { return p.StopInstance(t.Context(), name, true) },
 			"terminate": func() error { return p.TerminateInstance(t.Context(), name) },
 			"tag":       func() error { return p.UpdateInstanceTags(t.Context(), name, map[string]string{"a": "b"}) },
 		} {
@@ -209,7 +220,8 @@ func TestContainersOfOthersAreNoInstances(t *testing.T) {
 	}
 }
 
-// TestAReplicaKnowsTheTerminatedOfItsOwnOnly: to another the instance is not found, which says as much.
+// TestAReplicaKnowsTheTerminatedOfItsOwnOnly: to another the instance is not found, which says as
+// much.
 func TestAReplicaKnowsTheTerminatedOfItsOwnOnly(t *testing.T) {
 	d := newDaemon(t)
 	p, other := d.provider(t), d.provider(t)

@@ -41,8 +41,8 @@ func (p *Provider) GetInstance(ctx context.Context, instanceID string) (*provide
 	return p.instance(n, changed[n.ID].tags), nil
 }
 
-// ListInstances implements provider.CloudProvider. Docker matches no tags: those that were changed are not labels. It is two calls, whatever
-// the number of nodes.
+// ListInstances implements provider.CloudProvider. Docker matches no tags: those that were changed
+// are not labels. It is two calls, whatever the number of nodes.
 func (p *Provider) ListInstances(ctx context.Context, tags map[string]string) ([]*provider.Instance, error) {
 	found, err := p.nodes(ctx)
 	if err != nil {

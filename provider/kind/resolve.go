@@ -13,23 +13,27 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// ResolveNodeClass returns what the class's spec stands for now. Nothing is pulled: the daemon may reach no registry, and a gigabyte would
-// come without anybody having asked for it.
-// Errors: InvalidConfig (image or cluster do not exist, more is reserved than the machine has), Docker's own.
-func (p *Provider) ResolveNodeClass(ctx context.Context, class *v1alpha1.KindNodeClass) (v1alpha1.KindNodeClassStatus, error) {
+// ResolveNodeClass returns what the class's spec stands for now. Nothing is pulled: the daemon may
+// reach no registry, and a gigabyte would come without anybody having asked for it. Errors:
+// InvalidConfig (image or cluster do not exist, more is reserved than the machine has), Docker's
+// own.
+func (p *Provider) ResolveNodeClass(ctx context.Context, class *v1alpha1.KindNodeClass) (v1alpha1.KindNodeClassStatus,
+	error) {
 	var none v1alpha1.KindNodeClassStatus
 	control, err := p.controlPlane(ctx, class.Spec.Cluster)
 	if err != nil {
 		return none, err
 	}
-	// Of an unset image the control plane's own id is taken: its name may stand for a newer image by now, of another version.
+	// Of an unset image the control plane's own id is taken: its name may stand for a newer image by
+	// now, of another version.
 	image := control.Image
 	if class.Spec.Image != "" {
 		image = class.Spec.Image
 	}
 	found, err := p.docker.ImageInspect(ctx, image)
 	if errdefs.IsNotFound(err) {
-		return none, &provider.InvalidConfigError{Field: "spec.image", Reason: fmt.Sprintf("Docker does not have %s; pull it there first", image)}
+		return none, &provider.InvalidConfigError{Field: "spec.image",
+			Reason: fmt.Sprintf("Docker does not have %s; pull it there first", image)}
 	}
 	if err != nil {
 		return none, fmt.Errorf("docker: reading image %s: %w", image, err)
@@ -45,10 +49,12 @@ func (p *Provider) ResolveNodeClass(ctx context.Context, class *v1alpha1.KindNod
 	if err != nil {
 		return none, err
 	}
-	return v1alpha1.KindNodeClassStatus{Image: found.ID, ControlPlane: strings.TrimPrefix(control.Name, "/"), Capacity: capacity}, nil
+	return v1alpha1.KindNodeClassStatus{Image: found.ID, ControlPlane: strings.TrimPrefix(control.Name, "/"),
+		Capacity: capacity}, nil
 }
 
-// left is what the machine has less what is reserved. A kubelet that reserves all there is does not start.
+// left is what the machine has less what is reserved. A kubelet that reserves all there is does not
+// start.
 func left(machine, reserved corev1.ResourceList) (corev1.ResourceList, error) {
 	out := corev1.ResourceList{}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {

@@ -12,12 +12,14 @@ import (
 	"github.com/docker/docker/api/types/volume"
 )
 
-// Docker cannot change the labels of a container, so a tag that is changed is kept beside it: each change is a volume without content whose
-// labels hold all tags that were set since the launch, and a generation. Making a volume is atomic, Docker keeps it over its own restart, and
-// all of them are read by one call. The highest generation counts. Two writers that meet are told apart by what they wrote: making a volume
-// that exists returns that one.
+// Docker cannot change the labels of a container, so a tag that is changed is kept beside it: each
+// change is a volume without content whose labels hold all tags that were set since the launch, and
+// a generation. Making a volume is atomic, Docker keeps it over its own restart, and all of them
+// are read by one call. The highest generation counts. Two writers that meet are told apart by what
+// they wrote: making a volume that exists returns that one.
 const (
-	// labelTagsOf is the Docker id of the container: another one that takes its name later does not inherit.
+	// labelTagsOf is the Docker id of the container: another one that takes its name later does not
+	// inherit.
 	labelTagsOf = labelPrefix + "tags-of"
 	// labelGeneration counts the changes.
 	labelGeneration = labelPrefix + "generation"
@@ -37,7 +39,8 @@ type changed struct {
 
 // changedTags returns the changed tags by the Docker id of the container.
 func (p *Provider) changedTags(ctx context.Context, more ...filters.KeyValuePair) (map[string]changed, error) {
-	listed, err := p.docker.VolumeList(ctx, volume.ListOptions{Filters: filters.NewArgs(append(more, filters.Arg("label", labelTagsOf))...)})
+	listed, err := p.docker.VolumeList(ctx, volume.ListOptions{Filters: filters.NewArgs(append(more,
+		filters.Arg("label", labelTagsOf))...)})
 	if err != nil {
 		return nil, fmt.Errorf("docker: listing volumes: %w", err)
 	}
@@ -73,7 +76,8 @@ func (p *Provider) UpdateInstanceTags(ctx context.Context, instanceID string, ta
 		if err != nil || won {
 			return err
 		}
-		// Somebody else was first: theirs is the ground that ours goes on. It ends, because each round somebody gets through.
+		// Somebody else was first: theirs is the ground that ours goes on. It ends, because each round
+		// somebody gets through.
 	}
 }
 
@@ -100,8 +104,9 @@ func (p *Provider) changeTags(ctx context.Context, n node, tags map[string]strin
 	}
 	generation, writer := strconv.Itoa(now.generation+1), rand.Text()
 	made, err := p.docker.VolumeCreate(ctx, volume.CreateOptions{
-		Name:   fmt.Sprintf("stratos-tags-%.12s-%s", n.ID, generation),
-		Labels: map[string]string{labelTagsOf: n.ID, labelGeneration: generation, labelTags: string(text), labelWriter: writer},
+		Name: fmt.Sprintf("stratos-tags-%.12s-%s", n.ID, generation),
+		Labels: map[string]string{labelTagsOf: n.ID, labelGeneration: generation, labelTags: string(text),
+			labelWriter: writer},
 	})
 	if err != nil {
 		return false, fmt.Errorf("docker: making a volume for the tags of %s: %w", n.id, failure(err, n.Labels))
@@ -118,15 +123,16 @@ func (p *Provider) changeTags(ctx context.Context, n node, tags map[string]strin
 	return after[n.ID].generation == now.generation+1, nil
 }
 
-// removeVolumes removes what no longer counts. One that stays does no harm: it is removed with the next change, or with the node.
+// removeVolumes removes what no longer counts. One that stays does no harm: it is removed with the
+// next change, or with the node.
 func (p *Provider) removeVolumes(ctx context.Context, names []string) {
 	for _, name := range names {
 		_ = p.docker.VolumeRemove(ctx, name, true)
 	}
 }
 
-// sweepTags removes the volumes of containers that are gone. The volumes are listed first, so that one that belongs to a container made
-// meanwhile is not among them.
+// sweepTags removes the volumes of containers that are gone. The volumes are listed first, so that
+// one that belongs to a container made meanwhile is not among them.
 func (p *Provider) sweepTags(ctx context.Context) error {
 	all, err := p.changedTags(ctx)
 	if err != nil || len(all) == 0 {

@@ -33,7 +33,8 @@ func (d *daemon) volumeNames() []string {
 	return names
 }
 
-// TestNoChangeOfTagsIsLost: three replicas change tags at once, each through a provider of its own, as processes do.
+// TestNoChangeOfTagsIsLost: three replicas change tags at once, each through a provider of its own,
+// as processes do.
 func TestNoChangeOfTagsIsLost(t *testing.T) {
 	d := newDaemon(t)
 	p := d.provider(t)
@@ -58,7 +59,8 @@ func TestNoChangeOfTagsIsLost(t *testing.T) {
 	}
 }
 
-// TestTagsOutliveTheProcessAndAnInterruptedChange: the highest generation counts, whatever was left beside it.
+// TestTagsOutliveTheProcessAndAnInterruptedChange: the highest generation counts, whatever was left
+// beside it.
 func TestTagsOutliveTheProcessAndAnInterruptedChange(t *testing.T) {
 	d := newDaemon(t)
 	p := d.provider(t)
@@ -116,7 +118,8 @@ func TestTagsGoWithTheirNode(t *testing.T) {
 	}
 	left := map[string]string{labelTagsOf: "a container that kind removed", labelGeneration: "4", labelTags: "{}"}
 	d.mu.Lock()
-	d.volumes = append(d.volumes, &volume.Volume{Name: "somebody's"}, &volume.Volume{Name: "left", Labels: maps.Clone(left)})
+	d.volumes = append(d.volumes, &volume.Volume{Name: "somebody's"}, &volume.Volume{Name: "left",
+		Labels: maps.Clone(left)})
 	d.mu.Unlock()
 	if err := p.TerminateInstance(t.Context(), gone); err != nil {
 		t.Fatal(err)
@@ -142,7 +145,8 @@ func TestTagsThatCannotBeReadAreAnError(t *testing.T) {
 			id := string(launched(t, p, testClass(), "one").ID)
 			labels[labelTagsOf] = d.box(id).id
 			d.volumes = append(d.volumes, &volume.Volume{Name: "broken", Labels: labels})
-			if list, err := p.ListInstances(t.Context(), nil); err == nil || len(list) > 0 || !strings.Contains(err.Error(), "volume broken") {
+			if list, err := p.ListInstances(t.Context(), nil); err == nil || len(list) > 0 ||
+				!strings.Contains(err.Error(), "volume broken") {
 				t.Errorf("%d instances, error %v: without its tags nobody knows whose it is", len(list), err)
 			}
 		})

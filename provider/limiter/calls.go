@@ -11,7 +11,8 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// Calls makes calls to one cloud: each waits for its limit, is timed and counted, and a refusal for its rate slows those that follow.
+// Calls makes calls to one cloud: each waits for its limit, is timed and counted, and a refusal for
+// its rate slows those that follow.
 type Calls struct {
 	provider string
 	limiter  *Limiter
@@ -46,14 +47,16 @@ func NewCalls(name string, l *Limiter, registerer prometheus.Registerer) (*Calls
 	return c, nil
 }
 
-// Under returns Calls that count in the same metrics and wait for the limits of another limiter: a cloud's limits are often those of a region.
+// Under returns Calls that count in the same metrics and wait for the limits of another limiter: a
+// cloud's limits are often those of a region.
 func (c *Calls) Under(l *Limiter) *Calls {
 	other := *c
 	other.limiter = l
 	return &other
 }
 
-// Do makes one call. Where the context ends before the limit allows it, the call is not made and the error is the context's.
+// Do makes one call. Where the context ends before the limit allows it, the call is not made and
+// the error is the context's.
 func (c *Calls) Do(ctx context.Context, op Operation, call func() error) error {
 	if err := c.Wait(ctx, op); err != nil {
 		return err
@@ -61,8 +64,8 @@ func (c *Calls) Do(ctx context.Context, op Operation, call func() error) error {
 	return c.Make(op, call)
 }
 
-// Wait is the first half of Do: it returns when the limit allows one call, which is then made by Make. Who gathers what goes into the call
-// gathers until Wait returns.
+// Wait is the first half of Do: it returns when the limit allows one call, which is then made by
+// Make. Who gathers what goes into the call gathers until Wait returns.
 func (c *Calls) Wait(ctx context.Context, op Operation) error {
 	asked := time.Now()
 	err := c.limiter.Wait(ctx, op)

@@ -66,7 +66,8 @@ func TestWaitIsMeasuredApartFromTheCall(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if waited := testutil.ToFloat64(c.waited.WithLabelValues("fake", "StartInstances")); waited < 3.799 || waited > 3.801 {
+		if waited := testutil.ToFloat64(c.waited.WithLabelValues("fake", "StartInstances")); waited < 3.799 ||
+			waited > 3.801 {
 			t.Errorf("waited %v s, want 3.8: two tokens of 2 s, less the calls' 0.1 s", waited)
 		}
 		if sum := latencySum(t, registry); sum < 0.299 || sum > 0.301 {
@@ -113,10 +114,12 @@ func TestACallWhoseCallerGivesUpIsNotMade(t *testing.T) {
 func account(t *testing.T, n int) (*fake.Cloud, []string) {
 	t.Helper()
 	cloud := fake.New(fake.Options{Seed: 1})
-	class := &v1alpha1.AWSNodeClass{Spec: v1alpha1.AWSNodeClassSpec{InstanceType: "m5.large", SubnetIDs: []string{"subnet-1"}}}
+	class := &v1alpha1.AWSNodeClass{Spec: v1alpha1.AWSNodeClassSpec{InstanceType: "m5.large",
+		SubnetIDs: []string{"subnet-1"}}}
 	var ids []string
 	for i := range n {
-		instance, err := cloud.LaunchInstance(t.Context(), class, provider.LaunchRequest{ClientToken: strings.Repeat("t", i+1)})
+		instance, err := cloud.LaunchInstance(t.Context(), class, provider.LaunchRequest{ClientToken: strings.Repeat("t",
+			i+1)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,8 +166,9 @@ func startAll(t *testing.T, cloud *fake.Cloud, ids []string, replicas []*Calls) 
 	return refused, time.Since(began)
 }
 
-// TestTwoReplicasStayWithinTheAccountsBucket: the cloud is the judge. Each replica uses half, and none of 45 starts is refused; they
-// take as long as the account's bucket demands, and hardly longer.
+// TestTwoReplicasStayWithinTheAccountsBucket: the cloud is the judge. Each replica uses half, and
+// none of 45 starts is refused; they take as long as the account's bucket demands, and hardly
+// longer.
 func TestTwoReplicasStayWithinTheAccountsBucket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud, ids := account(t, 45)
@@ -177,14 +181,15 @@ func TestTwoReplicasStayWithinTheAccountsBucket(t *testing.T) {
 		if refused > 0 {
 			t.Errorf("the cloud refused %d calls", refused)
 		}
-		if took < 20*time.Second || took > 22*time.Second { // (45 - 5) / 2 a second; rounding a burst down costs up to a second
+		// (45 - 5) / 2 a second; rounding a burst down costs up to a second
+		if took < 20*time.Second || took > 22*time.Second {
 			t.Errorf("took %s", took)
 		}
 	})
 }
 
-// TestOneThatTakesTooMuchGivesWay: two replicas each believe to have the whole account. The cloud refuses calls, both slow down, and in
-// the end everything has started with few refusals.
+// TestOneThatTakesTooMuchGivesWay: two replicas each believe to have the whole account. The cloud
+// refuses calls, both slow down, and in the end everything has started with few refusals.
 func TestOneThatTakesTooMuchGivesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud, ids := account(t, 45)
@@ -203,14 +208,16 @@ func TestOneThatTakesTooMuchGivesWay(t *testing.T) {
 	})
 }
 
-// TestWrappedCallsCountWhereTheyBelong: each method's call goes to the cloud and counts for its operation.
+// TestWrappedCallsCountWhereTheyBelong: each method's call goes to the cloud and counts for its
+// operation.
 func TestWrappedCallsCountWhereTheyBelong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud, ids := account(t, 1)
 		c, _ := newCalls(t, New(nil))
 		w := Wrap(cloud, c)
 		id, ctx := ids[0], t.Context()
-		class := &v1alpha1.AWSNodeClass{Spec: v1alpha1.AWSNodeClassSpec{InstanceType: "m5.large", SubnetIDs: []string{"subnet-1"}}}
+		class := &v1alpha1.AWSNodeClass{Spec: v1alpha1.AWSNodeClassSpec{InstanceType: "m5.large",
+			SubnetIDs: []string{"subnet-1"}}}
 		_, launchErr := w.LaunchInstance(ctx, class, provider.LaunchRequest{ClientToken: "another"})
 		state, stateErr := w.GetInstanceState(ctx, id)
 		instance, getErr := w.GetInstance(ctx, id)
@@ -221,13 +228,15 @@ func TestWrappedCallsCountWhereTheyBelong(t *testing.T) {
 		}
 		startErr := w.StartInstance(ctx, id)
 		<-time.After(time.Minute) // a pending instance cannot be stopped
-		err := errors.Join(launchErr, resolveErr, stateErr, getErr, listErr, startErr, w.UpdateInstanceTags(ctx, id, map[string]string{"a": "b"}),
+		err := errors.Join(launchErr, resolveErr, stateErr, getErr, listErr, startErr,
+			w.UpdateInstanceTags(ctx, id, map[string]string{"a": "b"}),
 			w.StopInstance(ctx, id, true), w.TerminateInstance(ctx, id))
 		if err != nil || state != provider.InstanceStopped || string(instance.ID) != id || len(list) != 2 {
 			t.Errorf("state %s, instance %v, %d listed, %v", state, instance, len(list), err)
 		}
 		for op, want := range map[Operation]float64{
-			RunInstances: 1, StartInstances: 1, StopInstances: 1, TerminateInstances: 1, DescribeInstances: 3, CreateTags: 1, ResolveNodeClass: 1,
+			RunInstances: 1, StartInstances: 1, StopInstances: 1, TerminateInstances: 1, DescribeInstances: 3, CreateTags: 1,
+			ResolveNodeClass: 1,
 		} {
 			if got := testutil.ToFloat64(c.calls.WithLabelValues("fake", string(op), "ok")); got != want {
 				t.Errorf("%v calls of %s, want %v", got, op, want)

@@ -12,12 +12,15 @@ import (
 )
 
 const (
-	// halveAgain is how long after a refusal others do not halve the rate once more: they answer calls of the same rush.
+	// halveAgain is how long after a refusal others do not halve the rate once more: they answer calls
+	// of the same rush.
 	halveAgain = time.Second
-	// recoverEvery is the time without a refusal after which the rate gains one recoverStep, a part of the whole.
+	// recoverEvery is the time without a refusal after which the rate gains one recoverStep, a part of
+	// the whole.
 	recoverEvery = 5 * time.Second
 	recoverStep  = 1.0 / 8
-	// leastPart keeps calls coming, however often the cloud refuses: only a call can show that it accepts again.
+	// leastPart keeps calls coming, however often the cloud refuses: only a call can show that it
+	// accepts again.
 	leastPart = 1.0 / 16
 )
 
@@ -37,7 +40,8 @@ func New(limits map[Operation]Limit) *Limiter {
 	return l
 }
 
-// Wait returns when one call may be made; whoever asked first goes first. It ends early, with the context's error, when the context does.
+// Wait returns when one call may be made; the first to ask goes first. It ends early, with the
+// context's error, when the context does.
 func (l *Limiter) Wait(ctx context.Context, op Operation) error {
 	b := l.buckets[op]
 	if b == nil {
@@ -49,7 +53,8 @@ func (l *Limiter) Wait(ctx context.Context, op Operation) error {
 	return nil
 }
 
-// Throttled tells that the cloud refused a call for its rate: somebody else uses the account too, or its limits are lower than we think.
+// Throttled tells that the cloud refused a call for its rate: somebody else uses the account too,
+// or its limits are lower than we think.
 func (l *Limiter) Throttled(op Operation) {
 	if b := l.buckets[op]; b != nil {
 		b.halve(time.Now())
@@ -59,8 +64,8 @@ func (l *Limiter) Throttled(op Operation) {
 // bucket is one limit at work.
 type bucket struct {
 	whole Limit
-	// turn lets one caller at a time wait for the next token. Without it each would hold a time of its own far ahead, and a rate that
-	// changes would change nothing for those who wait already.
+	// turn lets one caller at a time wait for the next token. Without it each would hold a time of its
+	// own far ahead, and a rate that changes would change nothing for those who wait already.
 	turn *semaphore.Weighted
 	// tokens has its own lock. Its rate is whole times part.
 	tokens *rate.Limiter
@@ -76,7 +81,8 @@ type bucket struct {
 }
 
 func newBucket(l Limit) *bucket {
-	return &bucket{whole: l, turn: semaphore.NewWeighted(1), tokens: rate.NewLimiter(rate.Limit(l.PerSecond), l.Burst), part: 1}
+	return &bucket{whole: l, turn: semaphore.NewWeighted(1), tokens: rate.NewLimiter(rate.Limit(l.PerSecond), l.Burst),
+		part: 1}
 }
 
 func (b *bucket) wait(ctx context.Context) error {
@@ -101,7 +107,8 @@ func (b *bucket) wait(ctx context.Context) error {
 	}
 }
 
-// halve uses half of the rate from now on. What the bucket still holds goes too: the cloud's is empty, or it had not refused.
+// halve uses half of the rate from now on. What the bucket still holds goes too: the cloud's is
+// empty, or it had not refused.
 func (b *bucket) halve(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,7 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// admitted are the times, from the start, at which n callers that all ask now, one after the other, may call.
+// admitted are the times, from the start, at which n callers that all ask now, one after the other,
+// may call.
 func admitted(t *testing.T, l *Limiter, n int) []time.Duration {
 	t.Helper()
 	var mu sync.Mutex
@@ -56,7 +57,8 @@ func TestOperationsDoNotHoldEachOtherUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(map[Operation]Limit{StartInstances: {1, 0.001}, StopInstances: {1, 1}, CreateTags: {}})
 		zero := time.Now()
-		for _, op := range []Operation{StartInstances, StopInstances, CreateTags, CreateTags, DescribeInstances, DescribeInstances} {
+		for _, op := range []Operation{StartInstances, StopInstances, CreateTags, CreateTags, DescribeInstances,
+			DescribeInstances} {
 			if err := l.Wait(t.Context(), op); err != nil {
 				t.Error(err)
 			}
@@ -93,7 +95,8 @@ func TestWhoAskedFirstGoesFirst(t *testing.T) {
 	})
 }
 
-// A caller that gives up, in the queue or at its head, takes no token along and lets the next one go.
+// A caller that gives up, in the queue or at its head, takes no token along and lets the next one
+// go.
 func TestGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := starts(1, 0.1)
@@ -121,7 +124,8 @@ func TestGivingUp(t *testing.T) {
 	})
 }
 
-// partAfter is the part of its rate that the bucket uses after the refusals at the given times and a while without any.
+// partAfter is the part of its rate that the bucket uses after the refusals at the given times and
+// a while without any.
 func partAfter(t *testing.T, quiet time.Duration, refusals ...time.Duration) float64 {
 	t.Helper()
 	b := newBucket(Limit{Burst: 16, PerSecond: 16})
@@ -184,7 +188,8 @@ func TestARefusalEmptiesTheBucket(t *testing.T) {
 	})
 }
 
-// The first in the queue has its time already, and what it still owes then is paid at the new rate; those behind it go at half the rate.
+// The first in the queue has its time already, and what it still owes then is paid at the new rate;
+// those behind it go at half the rate.
 func TestARefusalReachesThoseWhoWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := starts(1, 1)

@@ -1,6 +1,7 @@
-// Package limiter keeps the calls to a cloud below the rates at which the cloud refuses them: a token bucket for each operation, which
-// gives way when the cloud refuses all the same. It counts calls, not instances: a provider that puts many instances into one call uses
-// Calls below its batches; one that does not is wrapped as a whole by Wrap.
+// Package limiter keeps the calls to a cloud below the rates at which the cloud refuses them: a
+// token bucket for each operation, which gives way when the cloud refuses all the same. It counts
+// calls, not instances: a provider that puts many instances into one call uses Calls below its
+// batches; one that does not is wrapped as a whole by Wrap.
 package limiter
 
 import (
@@ -23,7 +24,8 @@ const (
 	CreateTags         Operation = "CreateTags"
 )
 
-// ResolveNodeClass is what a cloud that is asked for a class as a whole calls it. It is measured, not limited.
+// ResolveNodeClass is what a cloud that is asked for a class as a whole calls it. It is measured,
+// not limited.
 const ResolveNodeClass Operation = "ResolveNodeClass"
 
 // Operations are all of them, in the order in which people are told of them.
@@ -43,8 +45,9 @@ const most = 10000
 // off is how a flag says that there is no limit.
 const off = "off"
 
-// Default is what one account and region may do. The bursts are those that Stratos has always documented; each second refills what EC2
-// publishes ("Request throttling for the Amazon EC2 API"), but no more than the burst.
+// Default is what one account and region may do. The bursts are those that Stratos has always
+// documented; each second refills what EC2 publishes ("Request throttling for the Amazon EC2 API"),
+// but no more than the burst.
 func Default() map[Operation]Limit {
 	return map[Operation]Limit{
 		RunInstances:       {Burst: 5, PerSecond: 2},
@@ -66,7 +69,8 @@ func Resources() map[Operation]Limit {
 	}
 }
 
-// Parse reads "burst/perSecond", such as 5/2, or "off", which is the zero Limit. The error says what is allowed.
+// Parse reads "burst/perSecond", such as 5/2, or "off", which is the zero Limit. The error says
+// what is allowed.
 func Parse(text string) (Limit, error) {
 	if text == off {
 		return Limit{}, nil
@@ -76,7 +80,12 @@ func Parse(text string) (Limit, error) {
 	perSecond, err2 := strconv.ParseFloat(second, 64)
 	if !both || err != nil || err2 != nil || burst < 1 || burst > most || !(perSecond > 0 && perSecond <= most) {
 		return Limit{}, fmt.Errorf(
-			"%q is not burst/perSecond, a whole number from 1 to %d and a number above 0 and at most %d, such as 5/2, and not %s", text, most, most, off)
+			"%q is not burst/perSecond, a whole number from 1 to %d and a number above 0 and at most %d, such as 5/2, and not %s",
+			text,
+			most,
+			most,
+			off,
+		)
 	}
 	return Limit{Burst: burst, PerSecond: perSecond}, nil
 }
@@ -89,8 +98,9 @@ func (l Limit) String() string {
 	return strconv.Itoa(l.Burst) + "/" + strconv.FormatFloat(l.PerSecond, 'g', -1, 64)
 }
 
-// Share is the part of the limit that one of several replicas may use. Its burst is rounded down, so that the shares together are no more
-// than the whole, but never to nothing: a replica that may not call at all is no replica.
+// Share is the part of the limit that one of several replicas may use. Its burst is rounded down,
+// so that the shares together are no more than the whole, but never to nothing: a replica that may
+// not call at all is no replica.
 func (l Limit) Share(share float64) Limit {
 	if l.none() {
 		return l

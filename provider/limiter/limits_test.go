@@ -27,14 +27,17 @@ func TestParse(t *testing.T) {
 			}
 		})
 	}
-	for _, text := range []string{"", "5", "/", "5/", "/2", "0/2", "-1/2", "5/0", "5/-2", "5/NaN", "5/Inf", "1.5/2", "5/2/1", "10001/1", "1/10001", "OFF", "5 / 2"} {
-		if got, err := Parse(text); err == nil || !strings.Contains(err.Error(), "5/2") || !strings.Contains(err.Error(), `"`+text+`"`) {
+	for _, text := range []string{"", "5", "/", "5/", "/2", "0/2", "-1/2", "5/0", "5/-2", "5/NaN", "5/Inf", "1.5/2",
+		"5/2/1", "10001/1", "1/10001", "OFF", "5 / 2"} {
+		if got, err := Parse(text); err == nil || !strings.Contains(err.Error(), "5/2") ||
+			!strings.Contains(err.Error(), `"`+text+`"`) {
 			t.Errorf("Parse(%q) is %v, %v; it must be refused with what is allowed", text, got, err)
 		}
 	}
 }
 
-// However many replicas share a limit, together they have no more of it, as long as each can have a token.
+// However many replicas share a limit, together they have no more of it, as long as each can have a
+// token.
 func TestSharesAreNoMoreThanTheWhole(t *testing.T) {
 	for op, whole := range Default() {
 		for replicas := 1; replicas <= 10; replicas++ {

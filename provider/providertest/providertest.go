@@ -1,5 +1,5 @@
-// Package providertest is the conformance suite of provider.CloudProvider. Every provider runs it: what the scaler may
-// conclude from an answer must hold on each of them.
+// Package providertest is the conformance suite of provider.CloudProvider. Every provider runs it:
+// what the scaler may conclude from an answer must hold on each of them.
 package providertest
 
 import (
@@ -24,7 +24,8 @@ type Subject struct {
 	Provider provider.CloudProvider
 	// Launch launches one instance; equal requests are equal launches.
 	Launch func(ctx context.Context, req provider.LaunchRequest) (*provider.Instance, error)
-	// WaitFor returns when the instance is in the state, and fails the test when that takes too long. See Poll.
+	// WaitFor returns when the instance is in the state, and fails the test when that takes too long.
+	// See Poll.
 	WaitFor func(t *testing.T, id v1alpha1.InstanceID, state provider.InstanceState)
 	// HoldStop makes the next stop of the instance stay in stopping until the test ends.
 	HoldStop func(t *testing.T, id v1alpha1.InstanceID)
@@ -69,7 +70,8 @@ func Run(t *testing.T, create func(t *testing.T) Subject) {
 	}
 }
 
-// Poll returns a WaitFor that asks the provider every few milliseconds for at most a minute, which is a hang guard: a busy machine takes its time.
+// Poll returns a WaitFor that asks the provider every few milliseconds for at most a minute, which
+// is a hang guard: a busy machine takes its time.
 func Poll(p provider.CloudProvider) func(*testing.T, v1alpha1.InstanceID, provider.InstanceState) {
 	return func(t *testing.T, id v1alpha1.InstanceID, want provider.InstanceState) {
 		t.Helper()
@@ -111,7 +113,8 @@ func must(t *testing.T, what string, err error) {
 
 func launchComesUp(t *testing.T, s Subject) {
 	tags := map[string]string{
-		v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "here", v1alpha1.TagClusterUID: "uid-here", "team": "a",
+		v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "here", v1alpha1.TagClusterUID: "uid-here",
+		"team": "a",
 	}
 	launched, err := s.Launch(t.Context(), provider.LaunchRequest{ClientToken: "up", Tags: tags})
 	must(t, "launch", err)
@@ -310,7 +313,8 @@ func listByTags(t *testing.T, s Subject) {
 		tags := map[string]string{"pool": "web", "cluster": "a", "odd name=/&": "ü?#"}
 		web = append(web, launch(t, s, provider.LaunchRequest{ClientToken: fmt.Sprint("web", i), Tags: tags}).ID)
 	}
-	launch(t, s, provider.LaunchRequest{ClientToken: "same pool, other cluster", Tags: map[string]string{"pool": "web", "cluster": "b"}})
+	launch(t, s, provider.LaunchRequest{ClientToken: "same pool, other cluster",
+		Tags: map[string]string{"pool": "web", "cluster": "b"}})
 	launch(t, s, provider.LaunchRequest{ClientToken: "part of the tags", Tags: map[string]string{"cluster": "a"}})
 	slices.Sort(web)
 	for name, tags := range map[string]map[string]string{

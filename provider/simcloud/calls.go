@@ -21,7 +21,8 @@ type Call struct {
 	Err string
 }
 
-// MaxCalls bounds the log: an hour of a busy test fits, a demonstration left running does not fill the memory.
+// MaxCalls bounds the log: an hour of a busy test fits, a demonstration left running does not fill
+// the memory.
 const MaxCalls = 100_000
 
 // CountCalls counts the calls per operation.

@@ -17,7 +17,8 @@ import (
 // DefaultRegion is where launches that name no region go.
 const DefaultRegion = "us-east-1"
 
-// Cloud is a cloud in memory. It is safe for concurrent use. Its clock is package time, so it runs in a synctest bubble.
+// Cloud is a cloud in memory. It is safe for concurrent use. Its clock is package time, so it runs
+// in a synctest bubble.
 type Cloud struct {
 	types  map[string]InstanceType
 	prefix string
@@ -27,7 +28,8 @@ type Cloud struct {
 	book *Book
 }
 
-// Book is everything that changes in a Cloud. Whoever has one, in a function given to Write, has it alone; it is not to be kept.
+// Book is everything that changes in a Cloud. A function given to Write has it
+// alone and does not keep it.
 type Book struct {
 	prefix    string
 	write     func(func(*Book))
@@ -52,7 +54,8 @@ type Observer interface {
 	Quiet(id v1alpha1.InstanceID)
 }
 
-// Options configure a Cloud. The zero value has the built-in types, default times, no limits and no faults.
+// Options configure a Cloud. The zero value has the built-in types, default times, no limits and no
+// faults.
 type Options struct {
 	// Types are added to the built-in table and win over it.
 	Types []InstanceType
@@ -60,7 +63,8 @@ type Options struct {
 	Times Times
 	// Capacity limits; an offering without a limit has no end.
 	Capacity []Capacity
-	// ProviderPrefix begins every Node's spec.providerID, which goes on with /ZONE/ID: "aws://" for EC2. Required.
+	// ProviderPrefix begins every Node's spec.providerID, which goes on with /ZONE/ID: "aws://" for
+	// EC2. Required.
 	ProviderPrefix string
 	// Seed makes ids, names and chance reproducible; 0 takes a random one.
 	Seed uint64
@@ -140,8 +144,8 @@ func (c *Cloud) Latency(ctx context.Context, t Target) error {
 	}
 }
 
-// Answer runs the effect of a call unless an armed fault comes before it, and loses the answer of a successful one where one says so. A fault
-// hides what the call would have said.
+// Answer runs the effect of a call unless an armed fault comes before it, and loses the answer of a
+// successful one where one says so. A fault hides what the call would have said.
 func (b *Book) Answer(t Target, effect func() error) error {
 	if err := b.Down(t); err != nil {
 		return err
@@ -157,7 +161,8 @@ func (b *Book) Answer(t Target, effect func() error) error {
 	return err
 }
 
-// Down is the error of an outage; nil while there is none. An API that is down does not count its calls either.
+// Down is the error of an outage; nil while there is none. An API that is down does not count its
+// calls either.
 func (b *Book) Down(t Target) error {
 	t = b.complete(t)
 	if f := b.Strike(t, FaultOutage); f != nil {
@@ -166,7 +171,8 @@ func (b *Book) Down(t Target) error {
 	return nil
 }
 
-// Refused is the error of the fault, other than an outage, that keeps the call from its effect; nil for none.
+// Refused is the error of the fault, other than an outage, that keeps the call from its effect; nil
+// for none.
 func (b *Book) Refused(t Target) error {
 	t = b.complete(t)
 	kinds := []FaultKind{FaultRateLimit, FaultInvalidConfig, FaultNotFound, FaultIncorrectState}

@@ -14,7 +14,8 @@ func (c *Cloud) AddFault(_ context.Context, f Fault) (string, error) {
 		return "", &provider.InvalidConfigError{Field: "kind", Reason: fmt.Sprintf("unknown fault kind %q", f.Kind)}
 	}
 	if f.Count < 0 || f.Skip < 0 || f.Delay < 0 || f.Probability < 0 || f.Probability > 1 {
-		return "", &provider.InvalidConfigError{Field: "fault", Reason: "numbers must not be negative, and probability at most 1"}
+		return "", &provider.InvalidConfigError{Field: "fault",
+			Reason: "numbers must not be negative, and probability at most 1"}
 	}
 	c.Write(func(b *Book) {
 		b.faultSeq++

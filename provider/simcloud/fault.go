@@ -19,7 +19,8 @@ const (
 	FaultRateLimit            FaultKind = "RateLimit"
 	FaultIncorrectState       FaultKind = "IncorrectState"
 	FaultNotFound             FaultKind = "NotFound"
-	// FaultInvalidConfig: wrong region, expired credentials, AMI gone; Reason carries the cloud's words.
+	// FaultInvalidConfig: wrong region, expired credentials, AMI gone; Reason carries the cloud's
+	// words.
 	FaultInvalidConfig FaultKind = "InvalidConfig"
 	// FaultOutage: the API answers nothing but ErrUnavailable.
 	FaultOutage FaultKind = "Outage"
@@ -31,9 +32,11 @@ const (
 	FaultNoAddresses FaultKind = "NoAddresses"
 )
 
-// Faults of an instance: the call that sets them off succeeds. They strike once per start, launch or stop.
+// Faults of an instance: the call that sets them off succeeds. They strike once per start, launch
+// or stop.
 const (
-	// FaultStartFallsBack: pending, then stopped again (a launch: terminated), with Reason as its state reason.
+	// FaultStartFallsBack: pending, then stopped again (a launch: terminated), with Reason as its
+	// state reason.
 	FaultStartFallsBack FaultKind = "StartFallsBack"
 	// FaultKubeletSilent: the instance runs, its kubelet never reports in this boot.
 	FaultKubeletSilent FaultKind = "KubeletSilent"
@@ -45,12 +48,13 @@ const (
 	FaultDevicesLate FaultKind = "DevicesLate"
 	// FaultStopHangs: stays stopping until a stop by force, or until the faults are cleared.
 	FaultStopHangs FaultKind = "StopHangs"
-	// FaultUnseen: lists and looks do not show the instance, as if it did not exist. Calls that change it
-	// work. It has neither Count nor Probability.
+	// FaultUnseen: lists and looks do not show the instance, as if it did not exist. Calls that change
+	// it work. It has neither Count nor Probability.
 	FaultUnseen FaultKind = "Unseen"
 )
 
-// ErrUnavailable is what the cloud answers in an outage. It is none of provider's typed errors, as in the real world.
+// ErrUnavailable is what the cloud answers in an outage. It is none of provider's typed errors, as
+// in the real world.
 var ErrUnavailable = errors.New("service unavailable")
 
 // Fault is something that goes wrong. Empty match fields match everything.
@@ -79,7 +83,8 @@ type armed struct {
 	skip int
 }
 
-// Target is what a call, or a part of one, is about. Empty fields are unknown, and no fault that names one strikes.
+// Target is what a call, or a part of one, is about. Empty fields are unknown, and no fault that
+// names one strikes.
 type Target struct {
 	Op         Op
 	ID         v1alpha1.InstanceID
@@ -112,7 +117,8 @@ func (k FaultKind) known() bool {
 	return false
 }
 
-// Strike returns the first armed fault of the kind that hits the target and counts it down; nil for none.
+// Strike returns the first armed fault of the kind that hits the target and counts it down; nil for
+// none.
 func (b *Book) Strike(t Target, kinds ...FaultKind) *Fault {
 	for _, kind := range kinds {
 		for i := range b.faults {

@@ -68,7 +68,8 @@ func (c *Cloud) Observe(o Observer) {
 	c.book.observer = o
 }
 
-// ShutDown is the guest powering itself off: what `poweroff` in user data does. In a later boot than that it does nothing.
+// ShutDown is the guest powering itself off: what `poweroff` in user data does. In a later boot
+// than that it does nothing.
 func (c *Cloud) ShutDown(id v1alpha1.InstanceID, bootNumber int) {
 	c.Write(func(b *Book) {
 		inst, err := b.Find(id)

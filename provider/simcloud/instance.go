@@ -51,7 +51,8 @@ type version struct {
 	view *provider.Instance
 }
 
-// Disk is what a machine keeps while it is off. Its lock guards the fields: the machine writes them, the Cloud's snapshot reads them.
+// Disk is what a machine keeps while it is off. Its lock guards the fields: the machine writes
+// them, the Cloud's snapshot reads them.
 type Disk struct {
 	sync.Mutex
 	// Registered: a kubelet of it has registered a Node once.
@@ -96,7 +97,8 @@ func (b *Book) remember(inst *Instance, view *provider.Instance) {
 	inst.history = append(inst.history[old:], version{at: now, view: view})
 }
 
-// Seen returns the instance as reads see it now, and since when it has been so; nil for absent. The result is not to be changed.
+// Seen returns the instance as reads see it now, and since when it has been so; nil for absent. The
+// result is not to be changed.
 func (b *Book) Seen(id v1alpha1.InstanceID) (*provider.Instance, time.Time) {
 	inst := b.instances[id]
 	if inst == nil || b.unseen(inst) {
@@ -132,7 +134,8 @@ func (b *Book) later(inst *Instance, d time.Duration, f func()) {
 	})
 }
 
-// powerOn begins a boot: pending, running after a third of the boot time, the kubelet reports at its end.
+// powerOn begins a boot: pending, running after a third of the boot time, the kubelet reports at
+// its end.
 func (b *Book) powerOn(inst *Instance, op Op) {
 	t := Target{Op: op, ID: inst.ID, Zone: inst.Zone, Type: inst.Type}
 	inst.boots++
@@ -169,7 +172,8 @@ func (b *Book) powerOn(inst *Instance, op Op) {
 	})
 }
 
-// fallBack ends a boot that the cloud gave up: a start goes back to stopped, a launch ends terminated, as in EC2.
+// fallBack ends a boot that the cloud gave up: a start goes back to stopped, a launch ends
+// terminated, as in EC2.
 func (b *Book) fallBack(inst *Instance, op Op, reason string) {
 	if reason == "" {
 		reason = reasonFellBack
@@ -191,8 +195,9 @@ func (b *Book) powerOff(inst *Instance, op Op, reason string) {
 	}
 }
 
-// stopAfter completes a stop after d. Before the cloud says stopped, a report that was in flight when the power went has
-// landed: heartbeats that are recorded at "stopped" would otherwise be surpassed by one from before.
+// stopAfter completes a stop after d. Before the cloud says stopped, a report that was in flight
+// when the power went has landed: heartbeats that are recorded at "stopped" would otherwise be
+// surpassed by one from before.
 func (b *Book) stopAfter(inst *Instance, d time.Duration) {
 	turn, id := inst.turn, inst.ID
 	told := b.observer

@@ -19,8 +19,8 @@ type LaunchSpec struct {
 	EndsBySelfStop bool
 }
 
-// LaunchRefusal is why no instance of the type can be launched into the subnet of the zone now; nil where one can. addresses bounds the instances
-// of the subnet, negative for no bound.
+// LaunchRefusal is why no instance of the type can be launched into the subnet of the zone now; nil
+// where one can. addresses bounds the instances of the subnet, negative for no bound.
 func (b *Book) LaunchRefusal(kind, zone, subnet string, addresses int) error {
 	t := Target{Op: OpLaunch, Zone: zone, Type: kind}
 	if f := b.Strike(t, FaultNoAddresses, FaultInsufficientCapacity); f != nil {
@@ -35,7 +35,8 @@ func (b *Book) LaunchRefusal(kind, zone, subnet string, addresses int) error {
 	return nil
 }
 
-// Launch makes an instance and begins its first boot. What could refuse it is the caller's to ask before.
+// Launch makes an instance and begins its first boot. What could refuse it is the caller's to ask
+// before.
 func (b *Book) Launch(spec LaunchSpec) *Instance {
 	inst := b.newInstance(spec)
 	maps.Copy(inst.Tags, spec.Tags)

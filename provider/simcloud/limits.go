@@ -20,7 +20,8 @@ func NewBucket(l Limit, now time.Time) *Bucket {
 	return &Bucket{limit: l, tokens: float64(l.Burst), at: now}
 }
 
-// grain is what a bucket may lack: a client that waits for whole nanoseconds is not to be refused for the rest of one.
+// grain is what a bucket may lack: a client that waits for whole nanoseconds is not to be refused
+// for the rest of one.
 const grain = 1e-6
 
 // Take removes n tokens and reports whether there were as many; otherwise it removes none.

@@ -9,8 +9,8 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// Startable is why the instance cannot be started, without regard to room: nil for one that is stopped, or has power already.
-// Errors: IncorrectState.
+// Startable is why the instance cannot be started, without regard to room: nil for one that is
+// stopped, or has power already. Errors: IncorrectState.
 func Startable(inst *Instance) error {
 	if inst.on() || inst.State == provider.InstanceStopped {
 		return nil
@@ -18,7 +18,8 @@ func Startable(inst *Instance) error {
 	return &provider.IncorrectStateError{ID: string(inst.ID), State: inst.State, Op: verb(OpStart)}
 }
 
-// Start begins a boot of a stopped instance; one that has power stays as it is. Errors: IncorrectState, InsufficientCapacity.
+// Start begins a boot of a stopped instance; one that has power stays as it is. Errors:
+// IncorrectState, InsufficientCapacity.
 func (b *Book) Start(inst *Instance) error {
 	if err := Startable(inst); err != nil || inst.on() {
 		return err
@@ -30,8 +31,8 @@ func (b *Book) Start(inst *Instance) error {
 	return nil
 }
 
-// Stoppable is why the instance cannot be stopped: it is pending, shuts down, or is terminated. Errors:
-// IncorrectState.
+// Stoppable is why the instance cannot be stopped: it is pending, shuts down, or is terminated.
+// Errors: IncorrectState.
 func Stoppable(inst *Instance) error {
 	switch inst.State {
 	case provider.InstancePending, provider.InstanceShuttingDown, provider.InstanceTerminated:
@@ -97,13 +98,16 @@ const (
 	ActTerminate Action = "terminate"
 	// ActReboot: the guest restarts; the instance stays running.
 	ActReboot Action = "reboot"
-	// ActAge: the instance was launched a day earlier than it was. What depends on its age can be seen without waiting for it.
+	// ActAge: the instance was launched a day earlier than it was. What depends on its age can be seen
+	// without waiting for it.
 	ActAge Action = "age"
-	// ActCollectImages: the kubelet's garbage collection takes every image from the disk, those of running pods too.
+	// ActCollectImages: the kubelet's garbage collection takes every image from the disk, those of
+	// running pods too.
 	ActCollectImages Action = "collect-images"
 )
 
-// Behind acts on an instance behind Stratos's back. Errors: NotFound, IncorrectState, InsufficientCapacity, InvalidConfig.
+// Behind acts on an instance behind Stratos's back. Errors: NotFound, IncorrectState,
+// InsufficientCapacity, InvalidConfig.
 func (c *Cloud) Behind(_ context.Context, instanceID string, action Action) error {
 	var err error
 	c.Write(func(b *Book) {

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Times say how long things take. A zero field means the default, a negative one means no time at all.
-// In JSON each is a number of nanoseconds.
+// Times say how long things take. A zero field means the default, a negative one means no time at
+// all. In JSON each is a number of nanoseconds.
 type Times struct {
-	// Boot is the time from the accepted start or launch until the kubelet reports Ready. Default 3 s. The instance is
-	// pending for the first third of it.
+	// Boot is the time from the accepted start or launch until the kubelet reports Ready. Default 3 s.
+	// The instance is pending for the first third of it.
 	Boot time.Duration
 	// BootSpread is added to Boot at random, between nothing and all of it. Default none.
 	BootSpread time.Duration
@@ -19,8 +19,8 @@ type Times struct {
 	RegisterDelay time.Duration
 	// Stop is the time from the accepted stop until stopped. Default 1 s.
 	Stop time.Duration
-	// ShuttingDown is the time from the accepted termination until terminated; a guest that ran goes on
-	// meanwhile. Default 1 s (EC2: up to minutes).
+	// ShuttingDown is the time from the accepted termination until terminated; a guest that ran goes
+	// on meanwhile. Default 1 s (EC2: up to minutes).
 	ShuttingDown time.Duration
 	// Pull is the time to pull one image; images are pulled in parallel. Default 500 ms.
 	Pull time.Duration
@@ -28,7 +28,8 @@ type Times struct {
 	DeviceDelay time.Duration
 	// NetworkDelay is the time from Ready until the CNI reports. Default none: in the same report.
 	NetworkDelay time.Duration
-	// SelfStopAfter is the time from the first Ready until user data with a power-off command ends. Default 500 ms.
+	// SelfStopAfter is the time from the first Ready until user data with a power-off command ends.
+	// Default 500 ms.
 	SelfStopAfter time.Duration
 	// PodStop is the time a deleted pod takes to end. Default 100 ms.
 	PodStop time.Duration
@@ -77,8 +78,8 @@ func (t Times) over(base Times) Times {
 	return base
 }
 
-// Capacity limits how many instances of a type may be pending, running or stopping in a zone. "*" is any, each counted on
-// its own: {"*", "m5.large", 3} allows three per zone.
+// Capacity limits how many instances of a type may be pending, running or stopping in a zone. "*"
+// is any, each counted on its own: {"*", "m5.large", 3} allows three per zone.
 type Capacity struct {
 	Zone, Type string
 	Count      int

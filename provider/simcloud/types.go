@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// InstanceType is a size. Allocatable equals Capacity: nothing is reserved, so that tests can compute what fits.
+// InstanceType is a size. Allocatable equals Capacity: nothing is reserved, so that tests can
+// compute what fits.
 type InstanceType struct {
 	Name     string
 	Capacity corev1.ResourceList
@@ -21,7 +22,8 @@ type InstanceType struct {
 // GPUResource is the extended resource of the built-in GPU types.
 const GPUResource corev1.ResourceName = "nvidia.com/gpu"
 
-// builtinTypes is the table of the types that the docs use: cpu, memory in GiB, pods as the VPC CNI counts addresses.
+// builtinTypes is the table of the types that the docs use: cpu, memory in GiB, pods as the VPC CNI
+// counts addresses.
 func builtinTypes() map[string]InstanceType {
 	table := map[string]InstanceType{}
 	add := func(name string, cpu, memory, pods, gpus int64) {
@@ -67,8 +69,8 @@ func builtinTypes() map[string]InstanceType {
 	return table
 }
 
-// ParseTypes reads "small=cpu:4,memory:16Gi,pods:110;gpu=cpu:8,memory:32Gi,example.com/gpu:1". Missing pods means 110,
-// missing ephemeral-storage 50Gi; cpu and memory are required.
+// ParseTypes reads "small=cpu:4,memory:16Gi,pods:110;gpu=cpu:8,memory:32Gi,example.com/gpu:1".
+// Missing pods means 110, missing ephemeral-storage 50Gi; cpu and memory are required.
 func ParseTypes(text string) ([]InstanceType, error) {
 	var types []InstanceType
 	for _, part := range Parts(text, ";") {
@@ -109,13 +111,15 @@ func parseResources(text string) (corev1.ResourceList, error) {
 	return capacity, nil
 }
 
-// IsExtended reports whether a device plugin brings the resource: a domain in its name that is not Kubernetes' own.
+// IsExtended reports whether a device plugin brings the resource: a domain in its name that is not
+// Kubernetes' own.
 func IsExtended(name corev1.ResourceName) bool {
 	domain, _, ok := strings.Cut(string(name), "/")
 	return ok && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io")
 }
 
-// WithoutDevices returns the resources with 0 of each extended one, which is what a kubelet reports after a restart.
+// WithoutDevices returns the resources with 0 of each extended one, which is what a kubelet reports
+// after a restart.
 func WithoutDevices(full corev1.ResourceList) corev1.ResourceList {
 	reduced := maps.Clone(full)
 	for name := range reduced {

@@ -19,7 +19,7 @@ func DrainBackoff(failures int, drainTimeout time.Duration) time.Duration {
 
 // drainsAgain is when the node may be drained again, after a drain that did not end. It is zero
 // where none has failed.
-func drainsAgain(o Observation) time.Time {
+func drainsAgain(o *Observation) time.Time {
 	if o.Node.DrainFailed.IsZero() {
 		return time.Time{}
 	}

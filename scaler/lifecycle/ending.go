@@ -7,9 +7,9 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// shuttingDown: the instance ends for good, and its guest may go on for minutes. Its Node stays, closed to pods, as
-// long as its kubelet reports.
-func shuttingDown(o Observation) Decision {
+// shuttingDown: the instance ends for good, and its guest may go on for minutes. Its Node stays,
+// closed to pods, as long as its kubelet reports.
+func shuttingDown(o *Observation) Decision {
 	switch {
 	case o.Node == nil:
 		return wait("instance is shutting down", 0)
@@ -27,8 +27,19 @@ func shuttingDown(o Observation) Decision {
 	return d
 }
 
-// vanished: somebody else, or the cloud, has terminated the instance.
-func vanished(o Observation) Decision {
+// instanceGone: the cloud has ended the instance, or does not know it any more.
+func instanceGone(o *Observation) Decision {
+	switch {
+	case o.Node != nil:
+		return vanished(o)
+	case o.Unexplained:
+		return Decision{Action: RecordFailure, Failure: Vanished, Reason: "terminated before its Node registered"}
+	}
+	return wait("instance is terminated", 0)
+}
+
+// vanished removes the Node of an instance that has ended.
+func vanished(o *Observation) Decision {
 	d := do(DeleteNode, "instance is terminated")
 	if o.Node.State == v1alpha1.StateWarmup {
 		d.Failure = Vanished
@@ -39,9 +50,55 @@ func vanished(o Observation) Decision {
 	return d
 }
 
-// dead reports whether the machine of a running node died: nothing was heard of its kubelet for scaleUp.readyTimeout, and
-// every pod on it was asked to end and has not ended.
-func dead(o Observation, now time.Time) bool {
-	return o.Instance.State == provider.InstanceRunning && o.Node.Silent && o.Counting > 0 && o.Overdue == o.Counting &&
+// dead reports whether the machine of a running node died: its kubelet has not reported for
+// scaleUp.readyTimeout, and every workload pod on it is past its grace.
+func dead(o *Observation, now time.Time) bool {
+	overdue := o.Counting > 0 && o.Overdue == o.Counting
+	return o.Instance.State == provider.InstanceRunning && o.Node.Silent && overdue &&
 		!o.Unreported.IsZero() && now.Sub(o.Unreported) >= o.Policy.ReadyTimeout
+}
+
+func terminating(o *Observation, now time.Time) Decision {
+	over := o.Policy.Bounded && drainsFor(o, now) >= o.Policy.TerminationGrace
+	late := drainsFor(o, now) >= o.Policy.DrainTimeout
+	switch {
+	case o.Counting == 0 && o.Attached > 0 && !late:
+		return wait("volumes are still attached", time.Second)
+	case o.Counting == 0:
+		return do(Terminate, "drained")
+	case o.Overdue == o.Counting && silent(o):
+		return do(Terminate, "its pods have outstayed their grace, and no kubelet is there to end them")
+	case over && o.Overdue == o.Counting:
+		return do(Terminate, "disruption.terminationGracePeriod has passed, and its pods do not end")
+	case over:
+		return Decision{
+			Action: DeletePods, Reason: "disruption.terminationGracePeriod has passed", After: 2 * time.Second,
+		}
+	case late && !o.Policy.Bounded && spared(o):
+		return do(AbandonDrain, "not drained within scaleDown.drainTimeout")
+	}
+	return Decision{Action: Drain, Reason: "draining before termination", After: 2 * time.Second}
+}
+
+// drainsFor is how long the node has been terminating; negative where that is not recorded.
+func drainsFor(o *Observation, now time.Time) time.Duration {
+	if o.Node.StoppingSince.IsZero() {
+		return -1
+	}
+	return now.Sub(o.since(o.Node.StoppingSince))
+}
+
+// silent reports whether no kubelet can end the node's pods: the instance is stopped, or its
+// kubelet does not report. Stratos does not wait for pods past their grace then, because no kubelet
+// would ever report their end.
+func silent(o *Observation) bool {
+	return o.Instance.State == provider.InstanceStopped || o.Node.Silent
+}
+
+// spared reports whether a node that cannot be drained goes back to running, to be drained again
+// later: one that is replaced for its age or its template. The drains of nodes of a deleted pool
+// and of failed instances go on.
+func spared(o *Observation) bool {
+	r := o.Node.StopReason
+	return !o.Policy.ends() && (r == v1alpha1.StopRuntime || r == v1alpha1.StopDrift)
 }

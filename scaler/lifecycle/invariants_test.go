@@ -12,8 +12,10 @@ import (
 func every(f func(Observation)) {
 	marks := []time.Time{{}, ago(100 * time.Millisecond), ago(20 * time.Second), ago(time.Hour)}
 	bools := []bool{false, true}
-	imageStates := []ImageState{ImagesPresent, ImagesUnknown, ImagesPulling, ImagesFailing, ImagesFailingTold, ImagesSettled}
-	states := []v1alpha1.NodeState{noNode, "", v1alpha1.StateWarmup, v1alpha1.StateStandby, v1alpha1.StateStarting, v1alpha1.StateRunning, v1alpha1.StateStopping, v1alpha1.StateTerminating}
+	imageStates := []ImageState{ImagesPresent, ImagesUnknown, ImagesPulling, ImagesFailing, ImagesFailingTold,
+		ImagesSettled}
+	states := []v1alpha1.NodeState{noNode, "", v1alpha1.StateWarmup, v1alpha1.StateStandby, v1alpha1.StateStarting,
+		v1alpha1.StateRunning, v1alpha1.StateStopping, v1alpha1.StateTerminating}
 	for _, s := range states {
 		images := imageStates
 		if s != v1alpha1.StateWarmup && s != v1alpha1.StateStopping { // nothing depends on them
@@ -51,7 +53,8 @@ func every(f func(Observation)) {
 	}
 }
 
-// TestStandbyHasItsImages is invariant 6, but for nodes that were standby already: those keep what they had.
+// TestStandbyHasItsImages is invariant 6, but for nodes that were standby already: those keep what
+// they had.
 func TestStandbyHasItsImages(t *testing.T) {
 	seen := 0
 	every(func(o Observation) {
@@ -79,12 +82,12 @@ func TestNothingIsTakenFromUnderAPod(t *testing.T) {
 		d := Decide(o, epoch())
 		hangs := d.Action == ForceStop && o.Instance.State == stopping_
 		if d.Action == BeginTerminate && d.StopReason == v1alpha1.StopDrift {
-			t.Fatalf("replaced for drift with a pod that counts on it: %+v %+v", o, o.Node)
+			t.Fatalf("replaced for drift with a workload pod on it: %+v %+v", o, o.Node)
 		}
 		switch d.Action {
 		case StopWarmed, ForceStop, StopAgain, VerifyAndStop, Terminate, BeginStop:
 			if !hangs {
-				t.Fatalf("%s with a pod that counts on it: %+v %+v", d.Action, o, o.Node)
+				t.Fatalf("%s with a workload pod on it: %+v %+v", d.Action, o, o.Node)
 			}
 		}
 		seen++

@@ -1,5 +1,6 @@
-// Package lifecycle is the state machine of a node: a function of what is observed, the pool's policy and the time.
-// docs/lifecycle.md is its transition table, and a test walks every row of it. It is pure: no client, logger or clock.
+// Package lifecycle is the state machine of a node: a function of what is observed, the pool's
+// policy and the time. docs/lifecycle.md is its transition table, and a test walks every row of it.
+// It is pure: no client, logger or clock.
 package lifecycle
 
 import (
@@ -18,10 +19,11 @@ type Observation struct {
 	Counting int
 	// Claims is the number of waiting pods that are promised room on the node.
 	Claims int
-	// Attached is the number of volumes of pods that have left the node and that are still attached to it. Of a running node
-	// it is known where a drain has failed.
+	// Attached is the number of volumes of pods that have left the node and that are still attached to
+	// it. Of a running node it is known where a drain has failed.
 	Attached int
-	// Leaving is the number of pods that do not count and are being deleted: on a stopped node no kubelet is there to end them.
+	// Leaving is the number of pods that do not count and are being deleted: on a stopped node no
+	// kubelet is there to end them.
 	Leaving int
 	// Wanted: pods wait for a new instance of the pool, and need this one.
 	Wanted bool
@@ -29,23 +31,27 @@ type Observation struct {
 	Serving int
 	// OthersFail: the last starts of other nodes of the pool failed too.
 	OthersFail bool
-	// Unexplained: the instance ended before a Node registered, this process did not end it, and nobody was told.
+	// Unexplained: the instance ended before a Node registered, this process did not end it, and
+	// nobody was told.
 	Unexplained bool
-	// Overdue is how many of the counting pods are being deleted and have outstayed the grace that they were given for it.
+	// Overdue is how many of the counting pods are being deleted and have outstayed the grace that
+	// they were given for it.
 	Overdue int
-	// Recycle is why it is the node's turn to go, as the pool decided within its budget; empty when it is not. Why are the words for it.
+	// Recycle is why it is the node's turn to go, as the pool decided within its budget; empty when it
+	// is not. Why are the words for it.
 	Recycle v1alpha1.StopReason
 	Why     string
-	// Refresh: the pool decided, within the same budget, that the standby node's images are to be pulled now.
+	// Refresh: the pool decided, within the same budget, that the standby node's images are to be
+	// pulled now.
 	Refresh bool
 	Policy  Policy
 	// Born is when this process began. Calls that follow from older intents were another's to make.
 	Born time.Time
-	// Unreported is since when this process has seen that Ready is Unknown and its heartbeat stays as it is, by the same
-	// clock as Witnessed; zero where the kubelet reports.
+	// Unreported is since when this process has seen that Ready is Unknown and its heartbeat stays as
+	// it is, by the same clock as Witnessed; zero where the kubelet reports.
 	Unreported time.Time
-	// Witnessed is since when this process has seen the instance in its present step, by a clock that nobody steps. Deadlines count from
-	// then; where it is zero they count from what is written.
+	// Witnessed is since when this process has seen the instance in its present step, by a clock that
+	// nobody steps. Deadlines count from then; where it is zero they count from what is written.
 	Witnessed time.Time
 }
 
@@ -81,25 +87,30 @@ type Node struct {
 	// ImagesOptional: all required images are there. One that is missing at preWarm.timeout does
 	// not keep the node from standby.
 	ImagesOptional bool
-	// Silent: the kubelet has not been heard of since the last stop, or is heard of no more. One that reports that it is not Ready is there.
+	// Silent: the kubelet has not been heard of since the last stop, or is heard of no more. One that
+	// reports that it is not Ready is there.
 	Silent bool
 	// Reports: the Node's Ready is True or False. Unlike Silent it does not ask since when.
 	Reports bool
-	// EverReady: some Ready report was true in the life of the Node, also one left over from before a stop.
+	// EverReady: some Ready report was true in the life of the Node, also one left over from before a
+	// stop.
 	EverReady bool
 	// ReadySeen, NetworkSeen: it was Ready, and its network was up, at some look in this warm-up.
 	ReadySeen, NetworkSeen bool
-	// AgentTaint is the key of a taint by which an agent says that it is down on the node; empty for none.
+	// AgentTaint is the key of a taint by which an agent says that it is down on the node; empty for
+	// none.
 	AgentTaint string
 	// Devices says which devices are not back, for people; empty where Complete is true.
 	Devices string
 
-	// WarmupStarted is the intent of a start to warm up once more, of which we end the warm-up; zero in the one that follows the launch.
-	// ImagesChecked is when its images were looked at before the stop that is under way.
+	// WarmupStarted is the intent of a start to warm up once more, of which we end the warm-up; zero
+	// in the one that follows the launch. ImagesChecked is when its images were looked at before the
+	// stop that is under way.
 	WarmupStarted, ImagesChecked time.Time
 
 	Warmed, Started, Running, EmptySince, StoppingSince, StopIntent time.Time
-	// StopAsked is when a stop whose intent stands was last asked for again; zero where it was asked for once.
+	// StopAsked is when a stop whose intent stands was last asked for again; zero where it was asked
+	// for once.
 	StopAsked  time.Time
 	StopReason v1alpha1.StopReason
 	Failures   int
@@ -108,7 +119,7 @@ type Node struct {
 	// DrainFailed is when the last drain was given up, DrainFailures how many in a row were.
 	DrainFailed   time.Time
 	DrainFailures int
-	// DoNotDisrupt: a person wants the node, or a pod that counts on it, to stay.
+	// DoNotDisrupt: a person wants the node, or a workload pod on it, to stay.
 	DoNotDisrupt bool
 }
 
@@ -117,13 +128,15 @@ type ImageState string
 
 // The states of images.
 const (
-	// ImagesPresent: recorded for the set that the pool wants now, in the stopping state since the drain began; or none is wanted.
+	// ImagesPresent: recorded for the set that the pool wants now, in the stopping state since the
+	// drain began; or none is wanted.
 	ImagesPresent ImageState = ""
 	// ImagesUnknown: the kubelet has not been asked.
 	ImagesUnknown ImageState = "unknown"
 	// ImagesPulling: the kubelet is at it.
 	ImagesPulling ImageState = "pulling"
-	// ImagesFailing: some cannot be pulled, and nobody has been told. ImagesFailingTold: it was told, and the kubelet goes on trying.
+	// ImagesFailing: some cannot be pulled, and nobody has been told. ImagesFailingTold: it was told,
+	// and the kubelet goes on trying.
 	ImagesFailing     ImageState = "failing"
 	ImagesFailingTold ImageState = "failing, told"
 	// ImagesSettled: the kubelet has tried them all, and the required ones are there, or nobody
@@ -136,14 +149,16 @@ type Policy struct {
 	// Exists is false when the pool is gone, Deleting true while it goes. Either way its nodes go too.
 	Exists, Deleting bool
 	SelfStop         bool
-	// TerminateOnTimeout: an instance that is not warm in time is terminated even if it could be rescued.
+	// TerminateOnTimeout: an instance that is not warm in time is terminated even if it could be
+	// rescued.
 	TerminateOnTimeout bool
 	WarmupTimeout      time.Duration
 	ReadyTimeout       time.Duration
 	ScaleDown          bool
 	EmptyTTL           time.Duration
 	DrainTimeout       time.Duration
-	// TerminationGrace bounds the drain before a termination where Bounded is true; else the pods are waited for.
+	// TerminationGrace bounds the drain before a termination where Bounded is true; else the pods are
+	// waited for.
 	TerminationGrace time.Duration
 	Bounded          bool
 }
@@ -167,7 +182,8 @@ const (
 	TellImages Action = "TellImages"
 	// RecordImages: write down what is there, and stop pulling.
 	RecordImages Action = "RecordImages"
-	// WarmAgain: have a stopped instance started for a warm-up that we end: one that ended incomplete, or a standby node without its images.
+	// WarmAgain: have a stopped instance started for a warm-up that we end: one that ended incomplete,
+	// or a standby node without its images.
 	WarmAgain Action = "WarmAgain"
 	// Fence: stop by force the instance of a running node whose machine died.
 	Fence Action = "Fence"
@@ -185,7 +201,8 @@ const (
 	FailStart Action = "FailStart"
 	// ReturnStart: give the start of a node up that is none the worse for it; claims move.
 	ReturnStart Action = "ReturnStart"
-	// DeclineStart: take a start back that the cloud never accepted. The node stands by and backs off; claims move.
+	// DeclineStart: take a start back that the cloud never accepted. The node stands by and backs off;
+	// claims move.
 	DeclineStart Action = "DeclineStart"
 	// ToRunning: open the node to pods.
 	ToRunning Action = "ToRunning"
@@ -208,7 +225,7 @@ const (
 	TakeBackStop Action = "TakeBackStop"
 	// BeginTerminate: close the node to pods and mark it terminating.
 	BeginTerminate Action = "BeginTerminate"
-	// Drain: evict the pods that count.
+	// Drain: evict the workload pods.
 	Drain Action = "Drain"
 	// DeletePods that count: the time in which they could be evicted is over.
 	DeletePods Action = "DeletePods"
@@ -251,17 +268,23 @@ const (
 
 // Times that are the same for every pool.
 const (
-	// SettleTime is how long the cloud's reads may lag behind what we did: a state older than that says nothing.
+	// SettleTime is how long the cloud's reads may lag behind what we did: a state older than that
+	// says nothing.
 	SettleTime = 10 * time.Second
-	// CallTime is how long after its mark on the Node a call that stops an instance may reach the cloud.
+	// CallTime is how long after its mark on the Node a call that stops an instance may reach the
+	// cloud.
 	CallTime = 10 * time.Second
-	// AbsentAgain is when a Node that is kept although the cloud does not know its instance is looked at again.
+	// AbsentAgain is when a Node that is kept although the cloud does not know its instance is looked
+	// at again.
 	AbsentAgain = 30 * time.Second
-	// LaunchUnseen is how long a launch that no list shows counts as pending at most: descriptions lag for minutes.
+	// LaunchUnseen is how long a launch that no list shows counts as pending at most: descriptions lag
+	// for minutes.
 	LaunchUnseen = 5 * time.Minute
-	// UnknownGrace is for how long an instance without a Node and a pool is left alone after this process first saw it.
+	// UnknownGrace is for how long an instance without a Node and a pool is left alone after this
+	// process first saw it.
 	UnknownGrace = 10 * time.Minute
-	// CordonTime lets the scheduler's binds in flight show up after the cordon and before the pods are counted.
+	// CordonTime lets the scheduler's binds in flight show up after the cordon and before the pods are
+	// counted.
 	CordonTime = time.Second
 	// ForceStopAfter is how long a stop may take before it is forced.
 	ForceStopAfter = 5 * time.Minute

@@ -6,60 +6,84 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-func starting(o Observation, now time.Time) Decision {
+func starting(o *Observation, now time.Time) Decision {
 	n := o.Node
 	deadline := o.since(n.Started).Add(o.Policy.ReadyTimeout)
 	switch {
-	case opens(n):
-		// A fresh report is proof that the machine runs, whatever an older look at the cloud says.
+	case opens(n) && !goingDown(o):
+		// A fresh report is proof that the machine runs, though an older look at the cloud says that it
+		// is stopped.
 		return do(ToRunning, "node is Ready")
 	case !now.Before(deadline):
 		return startTooLate(o)
+	case o.Instance.State == provider.InstanceStopped && goingDown(o) && (n.Ready || n.NetworkReady):
+		return startEnded(o)
 	case o.Instance.State == provider.InstanceStopped && startNotSeen(o):
 		return do(ResumeStart, "start was not carried out")
 	}
 	return wait("starting", until(deadline, now))
 }
 
-// startNotSeen reports whether a stopped instance shows that the last call to start it did nothing, or that nobody made
-// one.
-func startNotSeen(o Observation) bool {
+// goingDown reports whether somebody has stopped the instance since its start, so that a kubelet
+// which reported, or still does, proves nothing.
+func goingDown(o *Observation) bool {
+	i := o.Instance
+	return i.State == provider.InstanceStopping && !i.Accepted.After(i.Seen) ||
+		i.State == provider.InstanceStopped && i.Up.After(o.since(o.Node.Started))
+}
+
+// startEnded: the machine has come up, and the cloud shows it stopped. What was reported meanwhile
+// is recorded on the way to standby. Else it would count after the next start.
+func startEnded(o *Observation) Decision {
+	if !settled(o, o.Instance.Up) {
+		return wait("starting, or stopped by somebody else: reads of the cloud contradict each other", SettleTime)
+	}
+	return do(ReturnStart, "stopped by somebody else since its start")
+}
+
+// startNotSeen reports whether a stopped instance shows that the last call to start it had no
+// effect, or was never made.
+func startNotSeen(o *Observation) bool {
 	if o.Instance.Accepted.After(o.Node.Started) {
 		return settled(o, o.Instance.Accepted)
 	}
 	return settled(o, o.Node.Started) || inherited(o, o.Node.Started)
 }
 
-// startAccepted reports whether the cloud is known to have accepted the start. Which process made the call does not
-// matter: what it led to shows in the sweeps. The last sweep needs no comparison with a clock that may have been stepped.
-func startAccepted(o Observation) bool {
+// startAccepted reports whether the cloud is known to have accepted the start. Which process made
+// the call does not matter: its effect shows in the sweeps. The last sweep needs no comparison with
+// a clock that may have been stepped.
+func startAccepted(o *Observation) bool {
 	i := o.Instance
-	shown := !i.Up.IsZero() && (i.Up.After(o.Node.Started) || !i.Up.Before(i.Seen))
+	shown := !i.Up.IsZero() && (i.Up.After(o.since(o.Node.Started)) || !i.Up.Before(i.Seen))
 	return shown || i.Accepted.After(o.Node.Started)
 }
 
 // fellBack reports whether the cloud accepted the start and the instance is stopped all the same.
-func fellBack(o Observation) bool {
+func fellBack(o *Observation) bool {
 	return o.Instance.State == provider.InstanceStopped && startAccepted(o)
 }
 
 // opens reports whether a node that starts has all that pods need of it.
-func opens(n *Node) bool { return n.Ready && n.NetworkReady && n.Complete && n.AgentTaint == "" }
+func opens(n *Node) bool { return n.up() && n.Complete && n.AgentTaint == "" }
 
 // startTooLate is a start that lacks something at scaleUp.readyTimeout.
-func startTooLate(o Observation) Decision {
+func startTooLate(o *Observation) Decision {
 	n := o.Node
-	up := n.Ready && n.NetworkReady
+	down := goingDown(o)
+	up := n.up() && !down
 	switch {
-	case !n.Silent && o.Serving > 0:
+	case down && o.Instance.State == provider.InstanceStopping:
+		return do(ReturnStart, "still stopping at scaleUp.readyTimeout")
+	case !n.Silent && o.Serving > 0 && !down:
 		return do(ToRunning, "pods run on it, and it lacks at scaleUp.readyTimeout: "+lacks(n))
 	case up && n.AgentTaint == "":
-		// The plugin was removed, or offers fewer devices than before. Another start would lack them too.
-		return do(ToRunning, "Ready, with fewer devices than before its stop at scaleUp.readyTimeout: "+n.Devices+" are back")
+		// The plugin was removed, or offers fewer devices than before. Another start would lack
+		// them too.
+		reason := "Ready, with fewer devices than before its stop at scaleUp.readyTimeout: "
+		return do(ToRunning, reason+n.Devices+" are back")
 	case up:
 		return do(ReturnStart, "taint "+n.AgentTaint+" of an agent that is not ready stands at scaleUp.readyTimeout")
-	case !startAccepted(o) && o.Instance.State == provider.InstanceStopping:
-		return do(ReturnStart, "still stopping at scaleUp.readyTimeout")
 	case !startAccepted(o):
 		return do(DeclineStart, "the cloud did not accept the start within scaleUp.readyTimeout")
 	case n.Failures+1 >= MaxStartFailures && !(fellBack(o) && o.OthersFail):
@@ -69,7 +93,7 @@ func startTooLate(o Observation) Decision {
 }
 
 // fallBack words an accepted start whose instance is stopped again; empty for any other.
-func fallBack(o Observation) string {
+func fallBack(o *Observation) string {
 	if !fellBack(o) {
 		return ""
 	}

@@ -1,5 +1,6 @@
-// Package network tells whether pods can use the network of a node that starts or warms up. docs/lifecycle.md has the
-// table. The package is pure: no client, logger or clock, and only stamps of the node's own clock are compared.
+// Package network tells whether pods can use the network of a node that starts or warms up.
+// docs/lifecycle.md has the table. The package is pure: no client, logger or clock, and only stamps
+// of the node's own clock are compared.
 package network
 
 import (
@@ -20,17 +21,19 @@ import (
 // Agent is a network agent of one node: a DaemonSet and what its pod on the node shows.
 type Agent struct {
 	Set types.NamespacedName
-	// Probed: a container has a readiness probe. Without one the pod is Ready as soon as its containers run.
+	// Probed: a container has a readiness probe. Without one the pod is Ready as soon as its
+	// containers run.
 	Probed bool
 	// Ready is the pod's Ready condition. It may be left from before the last stop.
 	Ready bool
-	// Started is the newest start of a container that runs, a stamp of the node's own clock. It is zero where no pod
-	// shows one: the pod is missing, pending, deleted or finished.
+	// Started is the newest start of a container that runs, a stamp of the node's own clock. It is
+	// zero where no pod shows one: the pod is missing, pending, deleted or finished.
 	Started time.Time
 }
 
-// AgentsOf lists the network agents of the pool's node, by namespace and name. pods are those on the node. They are the
-// DaemonSets that the pool names, or else those whose pods run on the node and mount the folders of the CNI.
+// AgentsOf lists the network agents of the pool's node, by namespace and name. pods are those on
+// the node. They are the DaemonSets that the pool names, or else those whose pods run on the node
+// and mount the folders of the CNI.
 func AgentsOf(pool *v1alpha1.NodePool, node *corev1.Node, sets []*appsv1.DaemonSet, pods []corev1.Pod) []Agent {
 	if pool == nil {
 		return nil
@@ -60,8 +63,9 @@ func setNamed(sets []*appsv1.DaemonSet, ref v1alpha1.NetworkAgent) *appsv1.Daemo
 	return nil
 }
 
-// recognised reports whether the DaemonSet is a network agent that runs on the node. One whose pod comes only once the
-// node is open is none: the node would wait for the pod, and the pod for the node.
+// recognised reports whether the DaemonSet is a network agent that runs on the node. One whose pod
+// comes only once the node is open is none: the node would wait for the pod, and the pod for the
+// node.
 func recognised(pool *v1alpha1.NodePool, node *corev1.Node, set *appsv1.DaemonSet, pods []corev1.Pod) bool {
 	mounts, present := MountsCNI(&set.Spec.Template.Spec), false
 	for i := range pods {
@@ -75,19 +79,22 @@ func recognised(pool *v1alpha1.NodePool, node *corev1.Node, set *appsv1.DaemonSe
 // closedTaints are the taints that stand on the node until it is opened.
 func closedTaints(pool *v1alpha1.NodePool) []corev1.Taint {
 	t := &pool.Spec.Template
-	taints := append(slices.Clone(t.Taints), corev1.Taint{Key: v1alpha1.TaintStandby, Effect: corev1.TaintEffectNoSchedule})
+	taints := append(slices.Clone(t.Taints), corev1.Taint{Key: v1alpha1.TaintStandby,
+		Effect: corev1.TaintEffectNoSchedule})
 	if t.StartupTaintRemovalOrDefault() == v1alpha1.RemoveWhenNetworkReady {
 		taints = append(taints, t.StartupTaints...)
 	}
 	return taints
 }
 
-// MountsCNI reports whether the pod mounts a folder of the host in which CNI plugins or their configuration lie.
+// MountsCNI reports whether the pod mounts a folder of the host in which CNI plugins or their
+// configuration lie.
 func MountsCNI(spec *corev1.PodSpec) bool {
 	return slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return IsCNIFolder(&v) })
 }
 
-// IsCNIFolder reports whether the volume is a folder of the host in which CNI plugins or their configuration lie.
+// IsCNIFolder reports whether the volume is a folder of the host in which CNI plugins or their
+// configuration lie.
 func IsCNIFolder(v *corev1.Volume) bool {
 	if v.HostPath == nil {
 		return false
@@ -103,7 +110,7 @@ func belongs(p *corev1.Pod, set *appsv1.DaemonSet) bool {
 
 // alive reports whether the pod is one that its kubelet runs, or will run.
 func alive(p *corev1.Pod) bool {
-	return p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodFailed && p.Status.Phase != corev1.PodSucceeded
+	return p.DeletionTimestamp == nil && !fit.Finished(p)
 }
 
 // agentOf reads what the pods of the DaemonSet show; nil is a DaemonSet that does not exist.
@@ -149,7 +156,8 @@ func NewestStart(p *corev1.Pod) time.Time {
 	return newest
 }
 
-// FormatStarts writes the newest container start of each agent, to be recorded when the cloud says stopped; "" for none.
+// FormatStarts writes the newest container start of each agent, to be recorded when the cloud says
+// stopped; "" for none.
 func FormatStarts(agents []Agent) string {
 	starts := map[string]string{}
 	for _, a := range agents {
@@ -167,7 +175,8 @@ func FormatStarts(agents []Agent) string {
 	return string(out)
 }
 
-// startAtStop is the newest container start of the agent as it was recorded at the last stop; false where none was.
+// startAtStop is the newest container start of the agent as it was recorded at the last stop; false
+// where none was.
 func startAtStop(n *corev1.Node, set types.NamespacedName) (time.Time, bool) {
 	starts := map[string]string{}
 	if err := json.Unmarshal([]byte(n.Annotations[v1alpha1.AnnotationAgentsAtStop]), &starts); err != nil {

@@ -19,7 +19,8 @@ type Status struct {
 	Up bool
 	// Held: startup taints stand that another controller removes. No time limit ends that.
 	Held bool
-	// Missing says what has not been reported since the node started, for people. It is empty where Up is true.
+	// Missing says what has not been reported since the node started, for people. It is empty where Up
+	// is true.
 	Missing string
 }
 
@@ -34,8 +35,8 @@ func Of(n *corev1.Node, t transition.Template, agents []Agent) Status {
 	return Status{Up: true}
 }
 
-// held: with External a start is over when the startup taints are gone, because a node that runs with them takes none of
-// the pods it was started for. A warm-up does not wait for that.
+// held: with External a start is over when the startup taints are gone, because a node that runs
+// with them takes none of the pods it was started for. A warm-up does not wait for that.
 func held(n *corev1.Node, t transition.Template) bool {
 	return !t.RemoveStartupTaints && !warmsUp(n) && startupTaintStands(n, t)
 }
@@ -66,17 +67,19 @@ func missing(n *corev1.Node, t transition.Template, agents []Agent) string {
 	return "network agents that are not Ready since this start: " + strings.Join(names, ", ")
 }
 
-// upSinceStart reports whether the agent's pod is Ready with a container that started since this start. The pod of an
-// agent without a readiness probe says less than the condition that it writes, where the Node has that.
+// upSinceStart reports whether the agent's pod is Ready with a container that started since this
+// start. The pod of an agent without a readiness probe says less than the condition that it writes,
+// where the Node has that.
 func (a *Agent) upSinceStart(n *corev1.Node) bool {
-	if !a.Probed && condition(n, corev1.NodeNetworkUnavailable) != nil {
+	if !a.Probed && transition.Condition(n, corev1.NodeNetworkUnavailable) != nil {
 		return availableSinceStart(n)
 	}
 	return a.Ready && a.startedSince(n)
 }
 
-// startedSince: the status of a pod survives the stop until its kubelet looks at it. So its newest start must not be the
-// one recorded at the stop. Where none was recorded, it must be later than the recorded heartbeat of the kubelet.
+// startedSince: the status of a pod survives the stop until its kubelet looks at it. So its newest
+// start must not be the one recorded at the stop. Where none was recorded, it must be later than
+// the recorded heartbeat of the kubelet.
 func (a *Agent) startedSince(n *corev1.Node) bool {
 	if a.Started.IsZero() {
 		return false
@@ -109,23 +112,16 @@ func reportedDown(n *corev1.Node) string {
 }
 
 func reported(n *corev1.Node, kind corev1.NodeConditionType, status corev1.ConditionStatus) bool {
-	c := condition(n, kind)
+	c := transition.Condition(n, kind)
 	return c != nil && c.Status == status && transition.FreshNetwork(n, c)
 }
 
-func condition(n *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
-	for i := range n.Status.Conditions {
-		if n.Status.Conditions[i].Type == kind {
-			return &n.Status.Conditions[i]
-		}
-	}
-	return nil
-}
-
-// removedByOthers reports whether another controller has removed the startup taints that stood on the Node. A start of
-// ours puts back those that are missing. In a first warm-up only a taint that was seen counts.
+// removedByOthers reports whether another controller has removed the startup taints that stood on
+// the Node. A start of ours puts back those that are missing. In a first warm-up only a taint that
+// was seen counts.
 func removedByOthers(n *corev1.Node, t transition.Template) bool {
-	stood := n.Annotations[v1alpha1.AnnotationScaleUpStarted] != "" || n.Annotations[v1alpha1.AnnotationWarmupStarted] != "" ||
+	stood := n.Annotations[v1alpha1.AnnotationScaleUpStarted] != "" ||
+		n.Annotations[v1alpha1.AnnotationWarmupStarted] != "" ||
 		n.Annotations[v1alpha1.AnnotationStartupTaintsSeen] != ""
 	return stood && !startupTaintStands(n, t)
 }

@@ -25,7 +25,7 @@ func BenchmarkNodesFor(b *testing.B) {
 				node := &claim.Node{Node: fit.Node{Name: "n", Allocatable: fit.Resources{MilliCPU: 4000, Pods: 110}}}
 				b.ReportAllocs()
 				for b.Loop() {
-					if NodesFor(pods, node) == 0 {
+					if nodesFor(pods, node) == 0 {
 						b.Fatal("no node")
 					}
 				}

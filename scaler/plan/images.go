@@ -70,7 +70,8 @@ func Images(pool *v1alpha1.NodePool, node *corev1.Node, sets []*appsv1.DaemonSet
 		is[image] = strict
 	}
 	for _, set := range sets {
-		// The other taints on a Node are Stratos's own, pass with the start, or are a person's: an image too many does no harm.
+		// The other taints on a Node are Stratos's own, pass with the start, or are a person's: an image
+		// too many does no harm.
 		if !fit.RunsOn(pool, node, set, pool.Spec.Template.Taints) {
 			continue
 		}

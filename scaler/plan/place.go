@@ -10,20 +10,8 @@ import (
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// NodesFor is how many empty nodes like the pattern the pods need. The pods are placed one by one as claims are: on the
-// first node with room, else on a new one. Pods that the pattern refuses when it is empty need none: it would not help.
-func NodesFor(pods []*corev1.Pod, pattern *claim.Node) int32 {
-	placed := &placement{world: &fit.World{}}
-	for _, p := range pods {
-		pod := fit.NewPod(p, pattern.Defaults)
-		if !placed.fits(pod) {
-			placed.open(pod, pattern)
-		}
-	}
-	return int32(len(placed.world.Nodes)) //nolint:gosec // at most one per pod
-}
-
-// placement are the nodes opened so far.
+// placement are the nodes opened so far. Pods are placed one by one as claims are: on the first
+// node with room, else on a new one.
 type placement struct {
 	world *fit.World
 	room  room

@@ -18,8 +18,11 @@ func cpuPods(n int, cpu string, change ...func(*corev1.Pod)) []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range n {
 		name := fmt.Sprintf("%s-%d", cpu, i)
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), Labels: map[string]string{"app": "web"}}}
-		p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}}
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name),
+			Labels: map[string]string{"app": "web"}}}
+		p.Spec.Containers = []corev1.Container{
+			{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}},
+		}
 		for _, f := range change {
 			f(p)
 		}
@@ -34,6 +37,15 @@ func apart(p *corev1.Pod) {
 			TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels},
 		}},
 	}}
+}
+
+// nodesFor is how many empty nodes like the pattern the pods need, in any zone.
+func nodesFor(pods []*corev1.Pod, pattern *claim.Node) int32 {
+	var waiting []Waiting
+	for _, p := range pods {
+		waiting = append(waiting, Waiting{Pod: p})
+	}
+	return openedFor(waiting, pattern, Supply{}, nil)[""]
 }
 
 func onPort(p *corev1.Pod) { p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80}} }
@@ -67,7 +79,7 @@ func TestNodesFor(t *testing.T) {
 				Name: "n", Labels: map[string]string{corev1.LabelHostname: "n"}, Used: fit.Resources{MilliCPU: 4000, Pods: 9},
 				Allocatable: fit.Resources{MilliCPU: 4000, Pods: 10},
 			}}
-			if got := NodesFor(c.pods, pattern); got != c.want {
+			if got := nodesFor(c.pods, pattern); got != c.want {
 				t.Errorf("%d nodes, want %d", got, c.want)
 			}
 			if pattern.Used.Pods != 9 || pattern.Labels[corev1.LabelHostname] != "n" || len(pattern.Pods) != 0 {
@@ -77,7 +89,8 @@ func TestNodesFor(t *testing.T) {
 	}
 }
 
-// TestNodesForBesideDaemonSets: each new node of 4 cpu and 10 places also holds the pods of DaemonSets.
+// TestNodesForBesideDaemonSets: each new node of 4 cpu and 10 places also holds the pods of
+// DaemonSets.
 func TestNodesForBesideDaemonSets(t *testing.T) {
 	for name, c := range map[string]struct {
 		daemon *corev1.Pod
@@ -96,7 +109,7 @@ func TestNodesForBesideDaemonSets(t *testing.T) {
 				Node:    fit.Node{Name: "n", Labels: map[string]string{}, Allocatable: fit.Resources{MilliCPU: 4000, Pods: 10}},
 				Daemons: []*fit.Daemon{fit.NewDaemon(set)},
 			}
-			if got := NodesFor(c.pods, pattern); got != c.want {
+			if got := nodesFor(c.pods, pattern); got != c.want {
 				t.Errorf("%d nodes, want %d", got, c.want)
 			}
 		})

@@ -32,8 +32,10 @@ func TestPromote(t *testing.T) {
 		"those that keep apart need one each": {cpuPods(2, "1", apart), nil, warm, []v1alpha1.NodeName{"a", "b"}},
 		"one that fits none promotes none":    {cpuPods(1, "5"), nil, warm, nil},
 		"one was promoted a moment ago":       {cpuPods(2, "1"), []*claim.Node{node("z", 0)}, warm, nil},
-		"and has filled up since":             {cpuPods(2, "1"), []*claim.Node{node("z", 3000)}, warm, []v1alpha1.NodeName{"a"}},
-		"what runs on a warm one counts":      {cpuPods(1, "4"), nil, []*claim.Node{node("a", 100), node("b", 0)}, []v1alpha1.NodeName{"b"}},
+		"and has filled up since": {cpuPods(2, "1"), []*claim.Node{node("z", 3000)}, warm,
+			[]v1alpha1.NodeName{"a"}},
+		"what runs on a warm one counts": {cpuPods(1, "4"), nil, []*claim.Node{node("a", 100), node("b", 0)},
+			[]v1alpha1.NodeName{"b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 2 { // what was given is not changed

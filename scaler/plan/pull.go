@@ -10,6 +10,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/fit"
 )
 
 // pullsPerPod bounds the size of one pod. The kubelet takes a pod's containers one after the other
@@ -175,7 +176,7 @@ func stuckBefore(pod *corev1.Pod) string {
 
 // refusal is why the pod has ended, "" of one that has not.
 func refusal(pod *corev1.Pod) string {
-	if pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded {
+	if !fit.Finished(pod) {
 		return ""
 	}
 	for i := range pod.Status.InitContainerStatuses {
@@ -229,7 +230,8 @@ func judge(s *corev1.ContainerStatus) (verdict, string) {
 	case "CreateContainerError", "CreateContainerConfigError", "RunContainerError", "StartError", "CrashLoopBackOff",
 		"PreCreateHookError", "PreStartHookError", "PostStartHookError":
 		return present, ""
-	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
+	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError",
+		"RegistryUnavailable", "SignatureValidationFailed":
 		return failed, s.State.Waiting.Reason + ": " + s.State.Waiting.Message
 	}
 	return open, "" // ContainerCreating, PodInitializing, or a word that we do not know

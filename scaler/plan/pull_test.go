@@ -16,8 +16,9 @@ import (
 
 func pullOf(images ...string) Pull {
 	return Pull{
-		Namespace: "here", Pool: "p", Instance: "i-c", Images: Wanted{Required: images}, Secrets: []v1alpha1.ImagePullSecret{{Name: "registry"}},
-		Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: types.UID("uid-c")}},
+		Namespace: "here", Pool: "p", Instance: "i-c", Images: Wanted{Required: images},
+		Secrets: []v1alpha1.ImagePullSecret{{Name: "registry"}},
+		Node:    &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: types.UID("uid-c")}},
 	}
 }
 
@@ -37,12 +38,14 @@ func TestPullPods(t *testing.T) {
 		if claim.Counts(p, "here") {
 			t.Errorf("pod %s would keep the node from stopping", p.Name)
 		}
-		if p.Namespace != "here" || p.Spec.NodeName != "c" || *p.Spec.AutomountServiceAccountToken || *p.Spec.EnableServiceLinks || p.Spec.HostNetwork {
+		if p.Namespace != "here" || p.Spec.NodeName != "c" || *p.Spec.AutomountServiceAccountToken ||
+			*p.Spec.EnableServiceLinks || p.Spec.HostNetwork {
 			t.Errorf("pod %+v", p.Spec)
 		}
 		for _, c := range p.Spec.Containers {
 			got = append(got, c.Image)
-			if len(c.Env) > 0 || len(c.Resources.Requests) > 0 || c.ImagePullPolicy != corev1.PullIfNotPresent || c.Command[0] != v1alpha1.NoSuchCommand {
+			if len(c.Env) > 0 || len(c.Resources.Requests) > 0 || c.ImagePullPolicy != corev1.PullIfNotPresent ||
+				c.Command[0] != v1alpha1.NoSuchCommand {
 				t.Errorf("container %+v", c)
 			}
 		}
@@ -56,11 +59,13 @@ func TestPullPods(t *testing.T) {
 }
 
 func waitsFor(reason, message string) corev1.ContainerStatus {
-	return corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
+	return corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason,
+		Message: message}}}
 }
 
 func endedWith(reason string) corev1.ContainerStatus {
-	return corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, ExitCode: 128}}}
+	return corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason,
+		ExitCode: 128}}}
 }
 
 func TestJudgeReadsOneImage(t *testing.T) {
@@ -82,9 +87,10 @@ func TestJudgeReadsOneImage(t *testing.T) {
 		"the image has an id":                 {withID, there},
 		"thrown out before the pull":          {endedWith("ContainerStatusUnknown"), unknown},
 		"the registry says no":                {waitsFor("ErrImagePull", "not found"), failing("ErrImagePull: not found")},
-		"the kubelet waits":                   {waitsFor("ImagePullBackOff", "back-off"), failing("ImagePullBackOff: back-off")},
-		"no such name":                        {waitsFor("InvalidImageName", "x"), failing("InvalidImageName: x")},
-		"never to be pulled":                  {waitsFor("ErrImageNeverPull", "x"), failing("ErrImageNeverPull: x")},
+		"the kubelet waits": {waitsFor("ImagePullBackOff", "back-off"),
+			failing("ImagePullBackOff: back-off")},
+		"no such name":       {waitsFor("InvalidImageName", "x"), failing("InvalidImageName: x")},
+		"never to be pulled": {waitsFor("ErrImageNeverPull", "x"), failing("ErrImageNeverPull: x")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pods := pullOf("a").Pods()
@@ -123,10 +129,12 @@ func TestJudgeReadsEachImage(t *testing.T) {
 	say(pods[0], "image-11", waitsFor("ErrImagePull", "no"))
 	say(pods[1], "image-1", waitsFor("ImagePullBackOff", "no"))
 	required, bestEffort := Judge(pull.Images, []*corev1.Pod{pods[1], pods[0], pullOf("another").Pods()[0]})
-	if diff := cmp.Diff(Pulled{Present: 1, Failed: []Failure{{"r:11", "ErrImagePull: no"}}, Open: slices.Concat(images[:1], images[2:11])}, required); diff != "" {
+	if diff := cmp.Diff(Pulled{Present: 1, Failed: []Failure{{"r:11", "ErrImagePull: no"}},
+		Open: slices.Concat(images[:1], images[2:11])}, required); diff != "" {
 		t.Errorf("required (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(Pulled{Failed: []Failure{{"b:1", "ImagePullBackOff: no"}}, Open: []string{"b:0"}}, bestEffort); diff != "" {
+	if diff := cmp.Diff(Pulled{Failed: []Failure{{"b:1", "ImagePullBackOff: no"}}, Open: []string{"b:0"}},
+		bestEffort); diff != "" {
 		t.Errorf("best effort (-want +got):\n%s", diff)
 	}
 	if pulled, all := Progress(pods[0]); pulled != 1 || all != 12 {
@@ -143,10 +151,14 @@ func TestJudgeReadsThePod(t *testing.T) {
 		status corev1.PodStatus
 		want   Pulled
 	}{
-		"refused":                            {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfpods", Message: "no room"}, Pulled{Refused: []Failure{{"a", "kubelet ended the pod that pulls: OutOfpods: no room"}}}},
-		"an init container runs":             {corev1.PodStatus{InitContainerStatuses: init(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})}, Pulled{Open: []string{"a"}}},
-		"an init container cannot be pulled": {corev1.PodStatus{InitContainerStatuses: init(waitsFor("ImagePullBackOff", "no"))}, Pulled{Failed: []Failure{{"a", "init container mesh-init: ImagePullBackOff: no"}}}},
-		"an init container failed":           {corev1.PodStatus{Phase: corev1.PodFailed, InitContainerStatuses: init(endedWith("Error"))}, Pulled{Refused: []Failure{{"a", "init container mesh-init of the pod that pulls failed: Error (exit code 128) "}}}},
+		"refused": {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfpods",
+			Message: "no room"}, Pulled{Refused: []Failure{{"a", "kubelet ended the pod that pulls: OutOfpods: no room"}}}},
+		"an init container runs": {corev1.PodStatus{InitContainerStatuses: init(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})}, Pulled{Open: []string{"a"}}},
+		"an init container cannot be pulled": {corev1.PodStatus{InitContainerStatuses: init(waitsFor("ImagePullBackOff",
+			"no"))}, Pulled{Failed: []Failure{{"a", "init container mesh-init: ImagePullBackOff: no"}}}},
+		"an init container failed": {corev1.PodStatus{Phase: corev1.PodFailed,
+			InitContainerStatuses: init(endedWith("Error"))}, Pulled{Refused: []Failure{{"a",
+			"init container mesh-init of the pod that pulls failed: Error (exit code 128) "}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pods := pullOf("a").Pods()

@@ -16,19 +16,23 @@ type Member struct {
 	State v1alpha1.NodeState
 	// Leaving is why a terminating node goes.
 	Leaving v1alpha1.StopReason
-	// Launched is when the instance began, Running when the node last became running, SurplusSince since when it is marked as surplus.
+	// Launched is when the instance began, Running when the node last became running, SurplusSince
+	// since when it is marked as surplus.
 	Launched, Running, SurplusSince time.Time
 	// Drift says how the node differs from what would be launched now; empty for one that does not.
 	Drift string
-	// Empty: no pod that counts is on the node and none is promised room there.
+	// Empty: no workload pod is on the node and none is promised room there.
 	Empty bool
-	// Withheld: a person has kept the standby node from starting for so long that it does not count as standby.
+	// Withheld: a person has kept the standby node from starting for so long that it does not count as
+	// standby.
 	Withheld bool
-	// Held: the node must not be taken now. A standby one is promised to a pod, a running one is not to be disrupted.
+	// Held: the node must not be taken now. A standby one is promised to a pod, a running one is not
+	// to be disrupted.
 	Held bool
 	// Turn: it was the node's turn already, and that does not show in its state yet.
 	Turn bool
-	// Stale: images that the pool wants are not on the node, and nothing keeps it from being started to pull them.
+	// Stale: images that the pool wants are not on the node, and nothing keeps it from being started
+	// to pull them.
 	Stale bool
 	// Refreshing: a node that was complete before is warming up to pull images.
 	Refreshing bool
@@ -48,7 +52,8 @@ type Recycling struct {
 // Turn says that a node is to go now, or to pull images, and why.
 type Turn struct {
 	Node v1alpha1.NodeName
-	// Reason is why the node goes; empty for one that stays and only pulls images, where Refresh is true.
+	// Reason is why the node goes; empty for one that stays and only pulls images, where Refresh is
+	// true.
 	Reason  v1alpha1.StopReason
 	Refresh bool
 	Why     string
@@ -57,9 +62,10 @@ type Turn struct {
 // None reports whether it is not the node's turn.
 func (t Turn) None() bool { return t.Reason == "" && !t.Refresh }
 
-// Recycle lists the nodes whose turn it is to go or to pull images, sorted by name. Surplus goes without a budget, because nothing is launched in its place
-// and it never takes standby below minStandby. What is replaced or refreshed goes within the budget, standby nodes first, and only while standby stays
-// at minStandby, as far as poolSize allows it, less the budget.
+// Recycle lists the nodes whose turn it is to go or to pull images, sorted by name. Surplus goes
+// without a budget, because nothing is launched in its place and it never takes standby below
+// minStandby. What is replaced or refreshed goes within the budget, standby nodes first, and only
+// while standby stays at minStandby, as far as poolSize allows it, less the budget.
 func Recycle(members []Member, p Recycling, now time.Time) []Turn {
 	members = inOrder(members)
 	turns := excess(members, p)
@@ -69,7 +75,8 @@ func Recycle(members []Member, p Recycling, now time.Time) []Turn {
 	return turns
 }
 
-// excess are the nodes above poolSize: standby ones at once, then running ones that are empty. Those in use stay until they are.
+// excess are the nodes above poolSize: standby ones at once, then running ones that are empty.
+// Those in use stay until they are.
 func excess(members []Member, p Recycling) []Turn {
 	over := -int(p.PoolSize)
 	for i := range members {
@@ -84,13 +91,15 @@ func excess(members []Member, p Recycling) []Turn {
 			if len(turns) >= over || m.State != state || m.Held || state == v1alpha1.StateRunning && !m.Empty {
 				continue
 			}
-			turns = append(turns, Turn{Node: m.Node, Reason: v1alpha1.StopSurplus, Why: fmt.Sprintf("the pool has more nodes than its poolSize of %d", p.PoolSize)})
+			turns = append(turns, Turn{Node: m.Node, Reason: v1alpha1.StopSurplus,
+				Why: fmt.Sprintf("the pool has more nodes than its poolSize of %d", p.PoolSize)})
 		}
 	}
 	return turns
 }
 
-// Surplus lists the standby nodes above minStandby, those that are marked as surplus longest first, so that a mark stays where it is.
+// Surplus lists the standby nodes above minStandby, those that are marked as surplus longest first,
+// so that a mark stays where it is.
 func Surplus(members []Member, p Recycling) []v1alpha1.NodeName {
 	var out []v1alpha1.NodeName
 	for _, m := range surplus(members, p) {
@@ -115,7 +124,8 @@ func surplus(members []Member, p Recycling) []Member {
 	return free[:max(0, len(free)-int(p.MinStandby))]
 }
 
-// outlived are as many standby nodes as were surplus for the time that surplus is kept: drifted ones go first, then the oldest.
+// outlived are as many standby nodes as were surplus for the time that surplus is kept: drifted
+// ones go first, then the oldest.
 func outlived(members []Member, p Recycling, now time.Time) []Turn {
 	due := 0
 	for _, m := range surplus(members, p) {
@@ -125,12 +135,14 @@ func outlived(members []Member, p Recycling, now time.Time) []Turn {
 	}
 	var turns []Turn
 	for _, m := range standing(members)[:due] {
-		turns = append(turns, Turn{Node: m.Node, Reason: v1alpha1.StopSurplus, Why: fmt.Sprintf("standby was above minStandby for %s", p.SurplusTTL)})
+		turns = append(turns, Turn{Node: m.Node, Reason: v1alpha1.StopSurplus,
+			Why: fmt.Sprintf("standby was above minStandby for %s", p.SurplusTTL)})
 	}
 	return turns
 }
 
-// replaced are the nodes for which others are launched, and those that leave standby for a while to pull images.
+// replaced are the nodes for which others are launched, and those that leave standby for a while to
+// pull images.
 func replaced(members []Member, p Recycling, now time.Time) []Turn {
 	left := int(p.Budget)
 	for i := range members {
@@ -157,15 +169,17 @@ func replaced(members []Member, p Recycling, now time.Time) []Turn {
 	return turns
 }
 
-// keeps reports whether a standby node that drifted stays. A pool with standbySurplusTTL 0s keeps what stands by above
-// minStandby for ever, and nothing would be launched in its place: one new image would take all of its warm nodes.
+// keeps reports whether a standby node that drifted stays. A pool with standbySurplusTTL 0s keeps
+// what stands by above minStandby forever, and nothing would be launched in its place: one new
+// image would take all of its warm nodes.
 func (m *Member) keeps(p Recycling, stood int, now time.Time) bool {
 	expired := p.ExpireAfter > 0 && now.Sub(m.Launched) >= p.ExpireAfter
 	drifted := m.State == v1alpha1.StateStandby && m.turn(p, now).Reason == v1alpha1.StopDrift
 	return drifted && !expired && p.SurplusTTL == 0 && stood > int(p.MinStandby)
 }
 
-// floor is how many standby nodes stay: minStandby, as far as the nodes in use leave room for it in poolSize, less the budget.
+// floor is how many standby nodes stay: minStandby, as far as the nodes in use leave room for it in
+// poolSize, less the budget.
 func floor(members []Member, p Recycling) int {
 	room := int(p.PoolSize)
 	for i := range members {
@@ -177,8 +191,9 @@ func floor(members []Member, p Recycling) int {
 	return min(int(p.MinStandby), room) - int(p.Budget)
 }
 
-// candidates are the nodes that are to be replaced or refreshed, in the order of their turns: those whose turn it was already, whose place in the
-// budget is taken; standby ones, those to be refreshed last; running ones above their time; running ones that drifted.
+// candidates are the nodes that are to be replaced or refreshed, in the order of their turns: those
+// whose turn it was already, whose place in the budget is taken; standby ones, those to be
+// refreshed last; running ones above their time; running ones that drifted.
 func candidates(members []Member, p Recycling, now time.Time) []Member {
 	var out []Member
 	for _, m := range members {
@@ -211,21 +226,25 @@ func (m *Member) turn(p Recycling, now time.Time) Turn {
 	case m.State == v1alpha1.StateStandby && drifted, m.State == v1alpha1.StateRunning && drifted && m.Empty:
 		return Turn{Node: m.Node, Reason: v1alpha1.StopDrift, Why: m.Drift}
 	case m.State == v1alpha1.StateStandby && p.ExpireAfter > 0 && now.Sub(m.Launched) >= p.ExpireAfter:
-		return Turn{Node: m.Node, Reason: v1alpha1.StopExpired, Why: fmt.Sprintf("launched %s ago or more (disruption.expireAfter)", p.ExpireAfter)}
+		return Turn{Node: m.Node, Reason: v1alpha1.StopExpired,
+			Why: fmt.Sprintf("launched %s ago or more (disruption.expireAfter)", p.ExpireAfter)}
 	case m.State == v1alpha1.StateStandby && m.Stale:
 		return Turn{Node: m.Node, Refresh: true, Why: "images have changed or are missing"}
 	case m.State == v1alpha1.StateRunning && p.MaxRuntime > 0 && !m.Running.IsZero() && now.Sub(m.Running) >= p.MaxRuntime:
-		return Turn{Node: m.Node, Reason: v1alpha1.StopRuntime, Why: fmt.Sprintf("running for %s or more (maxNodeRuntime)", p.MaxRuntime)}
+		return Turn{Node: m.Node, Reason: v1alpha1.StopRuntime, Why: fmt.Sprintf("running for %s or more (maxNodeRuntime)",
+			p.MaxRuntime)}
 	}
 	return Turn{}
 }
 
-// IsReplacement reports whether a node that goes for the reason is replaced and so counts against the budget.
+// IsReplacement reports whether a node that goes for the reason is replaced and so counts against
+// the budget.
 func IsReplacement(r v1alpha1.StopReason) bool {
 	return r == v1alpha1.StopDrift || r == v1alpha1.StopExpired || r == v1alpha1.StopRuntime
 }
 
-// inOrder sorts a copy: drifted nodes first, then the oldest, names last so that equal input gives equal output.
+// inOrder sorts a copy: drifted nodes first, then the oldest, names last so that equal input gives
+// equal output.
 func inOrder(members []Member) []Member {
 	out := slices.Clone(members)
 	slices.SortFunc(out, func(a, b Member) int {

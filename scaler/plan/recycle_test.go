@@ -52,9 +52,11 @@ func launched(d time.Duration) func(*Member) {
 func ran(d time.Duration) func(*Member)        { return func(m *Member) { m.Running = ago(d) } }
 func surplusFor(d time.Duration) func(*Member) { return func(m *Member) { m.SurplusSince = ago(d) } }
 
-// hourly is a pool of 10, whose nodes may run, stand by and be surplus for an hour, one replaced at a time.
+// hourly is a pool of 10, whose nodes may run, stand by and be surplus for an hour, one replaced at
+// a time.
 func hourly(least int32) Recycling {
-	return Recycling{PoolSize: 10, MinStandby: least, Budget: 1, MaxRuntime: time.Hour, ExpireAfter: 2 * time.Hour, SurplusTTL: time.Hour, Drift: true}
+	return Recycling{PoolSize: 10, MinStandby: least, Budget: 1, MaxRuntime: time.Hour, ExpireAfter: 2 * time.Hour,
+		SurplusTTL: time.Hour, Drift: true}
 }
 
 // told writes turns as "name reason".
@@ -77,64 +79,107 @@ func TestRecycle(t *testing.T) {
 		policy  Recycling
 		want    string
 	}{
-		"nothing to do":                          {[]Member{standby("a"), running("b")}, hourly(1), ""},
-		"one drifted standby node at a time":     {[]Member{standby("a", drifted), standby("b", drifted)}, hourly(2), "a drift"},
-		"the oldest of drifted ones first":       {[]Member{standby("a", drifted), standby("b", drifted, launched(3*time.Hour))}, hourly(2), "b drift"},
-		"standby at the floor already":           {[]Member{standby("a", drifted)}, hourly(2), ""},
-		"no minStandby, nothing kept back":       {[]Member{standby("a", drifted)}, hourly(0), "a drift"},
-		"the budget is taken":                    {[]Member{standby("a", drifted), standby("b"), leaving("c", v1alpha1.StopRuntime)}, hourly(1), ""},
-		"who goes as surplus takes no budget":    {[]Member{standby("a", drifted), standby("b"), leaving("c", v1alpha1.StopSurplus)}, hourly(2), "a drift"},
-		"who failed takes no budget":             {[]Member{standby("a", drifted), standby("b"), leaving("c", v1alpha1.StopFailed)}, hourly(2), "a drift"},
-		"a larger budget":                        {[]Member{standby("a", drifted), standby("b", drifted), standby("c", drifted)}, with(hourly(3), func(p *Recycling) { p.Budget = 2 }), "a drift, b drift"},
-		"whose turn it was keeps it":             {[]Member{standby("a", drifted, launched(9*time.Hour)), standby("b", drifted, turn)}, hourly(2), "b drift"},
-		"a turn that has lost its reason":        {[]Member{standby("a", turn), standby("b", drifted)}, hourly(2), "b drift"},
-		"drift is ignored":                       {[]Member{standby("a", drifted)}, with(hourly(0), func(p *Recycling) { p.Drift = false }), ""},
-		"expired":                                {[]Member{standby("a"), standby("b", launched(2*time.Hour))}, hourly(2), "b expired"},
-		"expiry is for standby nodes only":       {[]Member{running("a", launched(9*time.Hour))}, hourly(0), ""},
-		"expiry switched off":                    {[]Member{standby("a", launched(9*time.Hour))}, with(hourly(1), func(p *Recycling) { p.ExpireAfter = 0 }), ""},
-		"drifted before expired":                 {[]Member{standby("a", launched(9*time.Hour)), standby("b", drifted)}, hourly(2), "b drift"},
-		"standby before running":                 {[]Member{running("a", ran(9*time.Hour)), standby("b", drifted), standby("c")}, hourly(2), "b drift"},
-		"standby at the floor, running may go":   {[]Member{running("a", ran(9*time.Hour)), standby("b", drifted)}, hourly(2), "a runtime"},
-		"running too long":                       {[]Member{running("a", ran(time.Hour)), running("b")}, hourly(0), "a runtime"},
-		"not too long by a second":               {[]Member{running("a", ran(time.Hour-time.Second))}, hourly(0), ""},
-		"no limit":                               {[]Member{running("a", ran(9*time.Hour))}, with(hourly(0), func(p *Recycling) { p.MaxRuntime = 0 }), ""},
-		"nobody knows since when it runs":        {[]Member{running("a", func(m *Member) { m.Running = time.Time{} })}, hourly(0), ""},
-		"running too long, not to be disrupted":  {[]Member{running("a", ran(9*time.Hour), held)}, hourly(0), ""},
-		"runtime before drift":                   {[]Member{running("a", drifted, empty), running("b", ran(time.Hour))}, hourly(0), "b runtime"},
-		"drifted and in use":                     {[]Member{running("a", drifted)}, hourly(0), ""},
-		"drifted and empty":                      {[]Member{running("a", drifted, empty)}, hourly(0), "a drift"},
-		"drifted and promised":                   {[]Member{standby("a", drifted, held)}, hourly(0), ""},
-		"starting and stopping ones stay":        {[]Member{in(v1alpha1.StateStarting, "a", drifted), in(v1alpha1.StateStopping, "b", drifted), in(v1alpha1.StateWarmup, "c", drifted)}, hourly(0), ""},
-		"all of a full pool standby":             {[]Member{standby("a", drifted), standby("b", drifted)}, with(hourly(2), func(p *Recycling) { p.PoolSize = 2 }), "a drift"},
-		"running nodes leave less room for it":   {[]Member{standby("a", drifted), running("b"), running("c")}, with(hourly(3), func(p *Recycling) { p.PoolSize = 3 }), "a drift"},
-		"one with stale images at a time":        {[]Member{standby("a", stale), standby("b", stale)}, hourly(2), "a refresh"},
-		"stale images, standby at the floor":     {[]Member{standby("a", stale)}, hourly(2), ""},
-		"stale images, no minStandby":            {[]Member{standby("a", stale)}, hourly(0), "a refresh"},
-		"stale images, a budget of two, one on":  {[]Member{refreshing("a"), standby("b", stale), standby("c", stale)}, with(hourly(2), func(p *Recycling) { p.Budget = 2 }), "b refresh"},
-		"stale images, one is being replaced":    {[]Member{standby("a", stale), standby("b"), leaving("c", v1alpha1.StopDrift)}, hourly(1), ""},
-		"drifted, one is being refreshed":        {[]Member{standby("a", drifted), standby("b"), refreshing("c")}, hourly(1), ""},
-		"more under way than a lowered budget":   {[]Member{standby("a", stale), refreshing("b"), refreshing("c"), refreshing("d")}, hourly(0), ""},
-		"stale images, promised":                 {[]Member{standby("a", stale, held)}, hourly(0), ""},
-		"stale images, and drifted":              {[]Member{standby("a", stale, drifted)}, hourly(0), "a drift"},
-		"stale images, another drifted":          {[]Member{standby("a", stale), standby("b", drifted)}, hourly(1), "b drift"},
-		"stale images, whose turn it was":        {[]Member{standby("a", stale), standby("b", stale, turn)}, hourly(1), "b refresh"},
-		"stale images, another runs too long":    {[]Member{standby("a", stale), running("b", ran(time.Hour))}, hourly(1), "a refresh"},
-		"stale images, surplus for its time":     {[]Member{standby("a", stale, surplusFor(time.Hour))}, hourly(0), "a surplus"},
-		"stale images in use":                    {[]Member{running("a", stale, empty)}, hourly(0), ""},
-		"surplus, not long enough":               {[]Member{standby("a", surplusFor(time.Minute)), standby("b")}, hourly(1), ""},
-		"surplus for its time":                   {[]Member{standby("a", surplusFor(time.Hour)), standby("b")}, hourly(1), "a surplus"},
-		"surplus: drifted goes first":            {[]Member{standby("a", surplusFor(time.Hour)), standby("b", drifted), standby("c")}, with(hourly(2), func(p *Recycling) { p.Budget = 1 }), "b surplus"},
-		"surplus: the oldest goes first":         {[]Member{standby("a", surplusFor(time.Hour)), standby("b", launched(90*time.Minute))}, hourly(1), "b surplus"},
-		"surplus knows no budget":                {[]Member{standby("a", surplusFor(time.Hour)), standby("b", surplusFor(time.Hour)), standby("c", surplusFor(time.Hour))}, hourly(0), "a surplus, b surplus, c surplus"},
-		"surplus for ever":                       {[]Member{standby("a", surplusFor(99*time.Hour))}, with(hourly(0), func(p *Recycling) { p.SurplusTTL = 0 }), ""},
-		"a mark without surplus":                 {[]Member{standby("a", surplusFor(time.Hour))}, hourly(1), ""},
-		"above poolSize: standby, oldest first":  {[]Member{standby("a"), standby("b", launched(90*time.Minute)), running("c")}, with(hourly(1), func(p *Recycling) { p.PoolSize = 2 }), "b surplus"},
-		"above poolSize: running in use stays":   {[]Member{running("a"), running("b"), running("c")}, with(hourly(1), func(p *Recycling) { p.PoolSize = 1 }), ""},
-		"above poolSize: empty running goes":     {[]Member{running("a"), running("b", empty), running("c")}, with(hourly(1), func(p *Recycling) { p.PoolSize = 1 }), "b surplus"},
-		"above poolSize: no more than that":      {[]Member{running("a", empty), running("b", empty), standby("c")}, with(hourly(1), func(p *Recycling) { p.PoolSize = 1 }), "a surplus, c surplus"},
-		"above poolSize: promised ones stay":     {[]Member{standby("a", held), standby("b", held)}, with(hourly(1), func(p *Recycling) { p.PoolSize = 1 }), ""},
-		"above poolSize: who goes counts":        {[]Member{standby("a"), leaving("b", v1alpha1.StopDrift)}, with(hourly(1), func(p *Recycling) { p.PoolSize = 1 }), ""},
-		"above poolSize: instances without Node": {[]Member{in(v1alpha1.StateWarmup, ""), in(v1alpha1.StateWarmup, ""), standby("a")}, with(hourly(1), func(p *Recycling) { p.PoolSize = 2 }), "a surplus"},
+		"nothing to do": {[]Member{standby("a"), running("b")}, hourly(1), ""},
+		"one drifted standby node at a time": {[]Member{standby("a", drifted), standby("b", drifted)}, hourly(2),
+			"a drift"},
+		"the oldest of drifted ones first": {[]Member{standby("a", drifted),
+			standby("b", drifted, launched(3*time.Hour))}, hourly(2), "b drift"},
+		"standby at the floor already":     {[]Member{standby("a", drifted)}, hourly(2), ""},
+		"no minStandby, nothing kept back": {[]Member{standby("a", drifted)}, hourly(0), "a drift"},
+		"the budget is taken": {[]Member{standby("a", drifted), standby("b"),
+			leaving("c", v1alpha1.StopRuntime)}, hourly(1), ""},
+		"who goes as surplus takes no budget": {[]Member{standby("a", drifted), standby("b"),
+			leaving("c", v1alpha1.StopSurplus)}, hourly(2), "a drift"},
+		"who failed takes no budget": {[]Member{standby("a", drifted), standby("b"),
+			leaving("c", v1alpha1.StopFailed)}, hourly(2), "a drift"},
+		"a larger budget": {[]Member{standby("a", drifted), standby("b", drifted),
+			standby("c", drifted)}, with(hourly(3), func(p *Recycling) { p.Budget = 2 }), "a drift, b drift"},
+		"whose turn it was keeps it": {[]Member{standby("a", drifted, launched(9*time.Hour)),
+			standby("b", drifted, turn)}, hourly(2), "b drift"},
+		"a turn that has lost its reason": {[]Member{standby("a", turn), standby("b", drifted)}, hourly(2), "b drift"},
+		"drift is ignored": {[]Member{standby("a", drifted)},
+			with(hourly(0), func(p *Recycling) { p.Drift = false }), ""},
+		"expired": {[]Member{standby("a"), standby("b", launched(2*time.Hour))}, hourly(2),
+			"b expired"},
+		"expiry is for standby nodes only": {[]Member{running("a", launched(9*time.Hour))}, hourly(0), ""},
+		"expiry switched off": {[]Member{standby("a", launched(9*time.Hour))},
+			with(hourly(1), func(p *Recycling) { p.ExpireAfter = 0 }), ""},
+		"drifted before expired": {[]Member{standby("a", launched(9*time.Hour)), standby("b", drifted)},
+			hourly(2), "b drift"},
+		"standby before running": {[]Member{running("a", ran(9*time.Hour)), standby("b", drifted),
+			standby("c")}, hourly(2), "b drift"},
+		"standby at the floor, running may go": {[]Member{running("a", ran(9*time.Hour)), standby("b", drifted)}, hourly(2),
+			"a runtime"},
+		"running too long": {[]Member{running("a", ran(time.Hour)), running("b")}, hourly(0),
+			"a runtime"},
+		"not too long by a second": {[]Member{running("a", ran(time.Hour-time.Second))}, hourly(0), ""},
+		"no limit": {[]Member{running("a", ran(9*time.Hour))},
+			with(hourly(0), func(p *Recycling) { p.MaxRuntime = 0 }), ""},
+		"nobody knows since when it runs": {[]Member{running("a", func(m *Member) { m.Running = time.Time{} })},
+			hourly(0), ""},
+		"running too long, not to be disrupted": {[]Member{running("a", ran(9*time.Hour), held)}, hourly(0), ""},
+		"runtime before drift": {[]Member{running("a", drifted, empty), running("b", ran(time.Hour))},
+			hourly(0), "b runtime"},
+		"drifted and in use":   {[]Member{running("a", drifted)}, hourly(0), ""},
+		"drifted and empty":    {[]Member{running("a", drifted, empty)}, hourly(0), "a drift"},
+		"drifted and promised": {[]Member{standby("a", drifted, held)}, hourly(0), ""},
+		"starting and stopping ones stay": {[]Member{in(v1alpha1.StateStarting, "a", drifted),
+			in(v1alpha1.StateStopping, "b", drifted), in(v1alpha1.StateWarmup, "c", drifted)}, hourly(0), ""},
+		"all of a full pool standby": {[]Member{standby("a", drifted), standby("b", drifted)},
+			with(hourly(2), func(p *Recycling) { p.PoolSize = 2 }), "a drift"},
+		"running nodes leave less room for it": {[]Member{standby("a", drifted), running("b"), running("c")},
+			with(hourly(3), func(p *Recycling) { p.PoolSize = 3 }), "a drift"},
+		"one with stale images at a time": {[]Member{standby("a", stale), standby("b", stale)}, hourly(2),
+			"a refresh"},
+		"stale images, standby at the floor": {[]Member{standby("a", stale)}, hourly(2), ""},
+		"stale images, no minStandby":        {[]Member{standby("a", stale)}, hourly(0), "a refresh"},
+		"stale images, a budget of two, one on": {[]Member{refreshing("a"), standby("b", stale), standby("c", stale)},
+			with(hourly(2), func(p *Recycling) { p.Budget = 2 }), "b refresh"},
+		"stale images, one is being replaced": {[]Member{standby("a", stale), standby("b"),
+			leaving("c", v1alpha1.StopDrift)}, hourly(1), ""},
+		"drifted, one is being refreshed": {[]Member{standby("a", drifted), standby("b"), refreshing("c")}, hourly(1),
+			""},
+		"more under way than a lowered budget": {[]Member{standby("a", stale), refreshing("b"), refreshing("c"),
+			refreshing("d")}, hourly(0), ""},
+		"stale images, promised":    {[]Member{standby("a", stale, held)}, hourly(0), ""},
+		"stale images, and drifted": {[]Member{standby("a", stale, drifted)}, hourly(0), "a drift"},
+		"stale images, another drifted": {[]Member{standby("a", stale), standby("b", drifted)}, hourly(1),
+			"b drift"},
+		"stale images, whose turn it was": {[]Member{standby("a", stale), standby("b", stale, turn)}, hourly(1),
+			"b refresh"},
+		"stale images, another runs too long": {[]Member{standby("a", stale), running("b", ran(time.Hour))}, hourly(1),
+			"a refresh"},
+		"stale images, surplus for its time": {[]Member{standby("a", stale, surplusFor(time.Hour))}, hourly(0),
+			"a surplus"},
+		"stale images in use": {[]Member{running("a", stale, empty)}, hourly(0), ""},
+		"surplus, not long enough": {[]Member{standby("a", surplusFor(time.Minute)), standby("b")}, hourly(1),
+			""},
+		"surplus for its time": {[]Member{standby("a", surplusFor(time.Hour)), standby("b")}, hourly(1),
+			"a surplus"},
+		"surplus: drifted goes first": {[]Member{standby("a", surplusFor(time.Hour)), standby("b", drifted),
+			standby("c")}, with(hourly(2), func(p *Recycling) { p.Budget = 1 }), "b surplus"},
+		"surplus: the oldest goes first": {[]Member{standby("a", surplusFor(time.Hour)),
+			standby("b", launched(90*time.Minute))}, hourly(1), "b surplus"},
+		"surplus knows no budget": {[]Member{standby("a", surplusFor(time.Hour)),
+			standby("b", surplusFor(time.Hour)), standby("c", surplusFor(time.Hour))}, hourly(0),
+			"a surplus, b surplus, c surplus"},
+		"surplus forever": {[]Member{standby("a", surplusFor(99*time.Hour))},
+			with(hourly(0), func(p *Recycling) { p.SurplusTTL = 0 }), ""},
+		"a mark without surplus": {[]Member{standby("a", surplusFor(time.Hour))}, hourly(1), ""},
+		"above poolSize: standby, oldest first": {[]Member{standby("a"), standby("b", launched(90*time.Minute)),
+			running("c")}, with(hourly(1), func(p *Recycling) { p.PoolSize = 2 }), "b surplus"},
+		"above poolSize: running in use stays": {[]Member{running("a"), running("b"), running("c")},
+			with(hourly(1), func(p *Recycling) { p.PoolSize = 1 }), ""},
+		"above poolSize: empty running goes": {[]Member{running("a"), running("b", empty), running("c")},
+			with(hourly(1), func(p *Recycling) { p.PoolSize = 1 }), "b surplus"},
+		"above poolSize: no more than that": {[]Member{running("a", empty), running("b", empty), standby("c")},
+			with(hourly(1), func(p *Recycling) { p.PoolSize = 1 }), "a surplus, c surplus"},
+		"above poolSize: promised ones stay": {[]Member{standby("a", held), standby("b", held)},
+			with(hourly(1), func(p *Recycling) { p.PoolSize = 1 }), ""},
+		"above poolSize: who goes counts": {[]Member{standby("a"), leaving("b", v1alpha1.StopDrift)},
+			with(hourly(1), func(p *Recycling) { p.PoolSize = 1 }), ""},
+		"above poolSize: instances without Node": {[]Member{in(v1alpha1.StateWarmup, ""), in(v1alpha1.StateWarmup, ""),
+			standby("a")}, with(hourly(1), func(p *Recycling) { p.PoolSize = 2 }), "a surplus"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Recycle(c.members, c.policy, epoch())
@@ -156,12 +201,16 @@ func TestSurplusMarksStayWhereTheyAre(t *testing.T) {
 		least   int32
 		want    []v1alpha1.NodeName
 	}{
-		"none":                              {[]Member{standby("a")}, 1, nil},
-		"the oldest":                        {[]Member{standby("a"), standby("b", launched(2*time.Hour))}, 1, []v1alpha1.NodeName{"b"}},
-		"the one that is marked":            {[]Member{standby("a", surplusFor(time.Minute)), standby("b", launched(2*time.Hour))}, 1, []v1alpha1.NodeName{"a"}},
-		"the one that is marked longest":    {[]Member{standby("a", surplusFor(time.Minute)), standby("b", surplusFor(time.Hour)), standby("c")}, 2, []v1alpha1.NodeName{"b"}},
+		"none": {[]Member{standby("a")}, 1, nil},
+		"the oldest": {[]Member{standby("a"), standby("b", launched(2*time.Hour))}, 1,
+			[]v1alpha1.NodeName{"b"}},
+		"the one that is marked": {[]Member{standby("a", surplusFor(time.Minute)),
+			standby("b", launched(2*time.Hour))}, 1, []v1alpha1.NodeName{"a"}},
+		"the one that is marked longest": {[]Member{standby("a", surplusFor(time.Minute)),
+			standby("b", surplusFor(time.Hour)), standby("c")}, 2, []v1alpha1.NodeName{"b"}},
 		"one that is promised is no longer": {[]Member{standby("a", held), standby("b")}, 1, nil},
-		"drift moves no mark":               {[]Member{standby("a", surplusFor(time.Minute)), standby("b", drifted)}, 1, []v1alpha1.NodeName{"a"}},
+		"drift moves no mark": {[]Member{standby("a", surplusFor(time.Minute)), standby("b", drifted)}, 1,
+			[]v1alpha1.NodeName{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, Surplus(c.members, hourly(c.least)), cmpopts.EquateEmpty()); diff != "" {
@@ -178,12 +227,17 @@ func anyPool(r *rand.Rand) ([]Member, Recycling) {
 	for _, d := range []*time.Duration{&p.MaxRuntime, &p.ExpireAfter, &p.SurplusTTL} {
 		*d = time.Duration(r.IntN(3)) * time.Hour
 	}
-	states := []v1alpha1.NodeState{v1alpha1.StateStandby, v1alpha1.StateStandby, v1alpha1.StateRunning, v1alpha1.StateRunning, v1alpha1.StateStarting, v1alpha1.StateStopping, v1alpha1.StateWarmup, v1alpha1.StateTerminating}
-	reasons := []v1alpha1.StopReason{v1alpha1.StopDrift, v1alpha1.StopRuntime, v1alpha1.StopExpired, v1alpha1.StopSurplus, v1alpha1.StopFailed}
+	states := []v1alpha1.NodeState{v1alpha1.StateStandby, v1alpha1.StateStandby, v1alpha1.StateRunning,
+		v1alpha1.StateRunning, v1alpha1.StateStarting, v1alpha1.StateStopping, v1alpha1.StateWarmup,
+		v1alpha1.StateTerminating}
+	reasons := []v1alpha1.StopReason{v1alpha1.StopDrift, v1alpha1.StopRuntime, v1alpha1.StopExpired, v1alpha1.StopSurplus,
+		v1alpha1.StopFailed}
 	var members []Member
 	for i := range r.IntN(12) {
-		m := Member{Node: v1alpha1.NodeName(rune('a' + i)), State: states[r.IntN(len(states))], Launched: ago(time.Duration(r.IntN(4)) * time.Hour)}
-		m.Running, m.Empty, m.Held, m.Turn = ago(time.Duration(r.IntN(4))*time.Hour), r.IntN(2) == 0, r.IntN(4) == 0, r.IntN(5) == 0
+		m := Member{Node: v1alpha1.NodeName(rune('a' + i)), State: states[r.IntN(len(states))],
+			Launched: ago(time.Duration(r.IntN(4)) * time.Hour)}
+		m.Running, m.Empty, m.Held, m.Turn = ago(time.Duration(r.IntN(4))*time.Hour), r.IntN(2) == 0, r.IntN(4) == 0,
+			r.IntN(5) == 0
 		if r.IntN(2) == 0 {
 			m.Drift = "drifted"
 		}
@@ -222,7 +276,8 @@ func count(t *testing.T, members []Member, turns []Turn) tally {
 		case i < 0 && isStandby && !m.Held:
 			c.standby++
 		case i < 0:
-		case m.Held || m.State == v1alpha1.StateStarting || m.State == v1alpha1.StateStopping || m.State == v1alpha1.StateWarmup:
+		case m.Held || m.State == v1alpha1.StateStarting || m.State == v1alpha1.StateStopping ||
+			m.State == v1alpha1.StateWarmup:
 			t.Fatalf("%+v was taken for %+v", m, turns[i])
 		case m.State == v1alpha1.StateRunning && !m.Empty && turns[i].Reason != v1alpha1.StopRuntime:
 			t.Fatalf("%+v was taken in use for %+v", m, turns[i])
@@ -236,8 +291,9 @@ func count(t *testing.T, members []Member, turns []Turn) tally {
 	return c
 }
 
-// Whatever the pool looks like: no more are replaced at once than the budget, standby stays at minStandby less the budget as far as
-// poolSize allows, surplus goes no further than minStandby and poolSize, and the order of the members says nothing.
+// Whatever the pool looks like: no more are replaced at once than the budget, standby stays at
+// minStandby less the budget as far as poolSize allows, surplus goes no further than minStandby and
+// poolSize, and the order of the members says nothing.
 func TestRecyclingKeepsWithinBounds(t *testing.T) {
 	seen := tally{}
 	for seed := range uint64(20000) {
@@ -246,13 +302,16 @@ func TestRecyclingKeepsWithinBounds(t *testing.T) {
 		turns := Recycle(members, p, epoch())
 		before, after := count(t, members, nil), count(t, members, turns)
 		if after.replaced > max(int(p.Budget), before.replaced) {
-			t.Fatalf("seed %d: %d replaced at once with a budget of %d: %s of %+v", seed, after.replaced, p.Budget, told(turns), members)
+			t.Fatalf("seed %d: %d replaced at once with a budget of %d: %s of %+v", seed, after.replaced, p.Budget, told(turns),
+				members)
 		}
 		if after.replacedStandby > 0 && after.standby < floor(members, p) {
-			t.Fatalf("seed %d: %d standby left, floor %d: %s of %+v %+v", seed, after.standby, floor(members, p), told(turns), members, p)
+			t.Fatalf("seed %d: %d standby left, floor %d: %s of %+v %+v", seed, after.standby, floor(members, p), told(turns),
+				members, p)
 		}
 		surplus := len(turns) - (after.replaced - before.replaced)
-		if over := max(0, before.total-int(p.PoolSize)); surplus > over && after.standby+after.replacedStandby < int(p.MinStandby) {
+		if over := max(0, before.total-int(p.PoolSize)); surplus > over &&
+			after.standby+after.replacedStandby < int(p.MinStandby) {
 			t.Fatalf("seed %d: surplus went below minStandby %d: %s of %+v", seed, p.MinStandby, told(turns), members)
 		}
 		r.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })

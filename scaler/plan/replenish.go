@@ -13,23 +13,26 @@ type Pool struct {
 	PoolSize, MinStandby int32
 	// Demand are the nodes that waiting pods need and that no standby node can be.
 	Demand int32
-	// Zoned are the launches that waiting pods need in zones where nothing comes up for them. Served is how much of what
-	// comes up serves such pods alone.
+	// Zoned are the launches that waiting pods need in zones where nothing comes up for them. Served
+	// is how much of what comes up serves such pods alone.
 	Zoned, Served int32
-	// Standby and Warmup are the nodes that are ready to start or will be; Total counts every instance in every state.
+	// Standby and Warmup are the nodes that are ready to start or will be; Total counts every instance
+	// in every state.
 	Standby, Warmup, Total int32
-	// Unstartable are the standby nodes that a person keeps from starting: they serve no pod. Withheld are those of them that
-	// have been kept back for so long that they do not count towards minStandby either.
+	// Unstartable are the standby nodes that a person keeps from starting: they serve no pod. Withheld
+	// are those of them that have been kept back for so long that they do not count towards minStandby
+	// either.
 	Unstartable, Withheld int32
 	// Pending are launches that were asked for and that no sweep has shown yet.
 	Pending int32
-	// Held: launches back off after a failed warm-up. Probe: they did, and go on with one instance at a time until one
-	// completes its warm-up.
+	// Held: launches back off after a failed warm-up. Probe: they did, and go on with one instance at
+	// a time until one completes its warm-up.
 	Held, Probe bool
 }
 
-// Launches is how many instances to launch now: as many as standby lacks of minStandby and of what pods wait for,
-// warming ones and pending launches counted as standby to be, and never past poolSize.
+// Launches is how many instances to launch now: as many as standby lacks of minStandby and of what
+// pods wait for, warming ones and pending launches counted as standby to be, and never past
+// poolSize.
 func Launches(p Pool) int32 {
 	if p.Held {
 		return 0
@@ -59,13 +62,15 @@ func lack(p Pool) int32 {
 	return max(p.MinStandby+p.Demand-(supply-p.Withheld), p.Demand-(supply-p.Unstartable))
 }
 
-// Slots are a pool's launch numbers, recorded on the NodePool before the cloud is called. A slot makes the client token
-// of its launch, so a launch that a crash left open is asked for again under the same token and yields the same
-// instance. Numbers are never used twice: the cloud would answer a used token with an instance that may be long gone.
+// Slots are a pool's launch numbers, recorded on the NodePool before the cloud is called. A slot
+// makes the client token of its launch, so a launch that a crash left open is asked for again under
+// the same token and yields the same instance. Numbers are never used twice: the cloud would answer
+// a used token with an instance that may be long gone.
 type Slots struct {
 	Next    int64   `json:"next"`
 	Pending []int64 `json:"pending,omitempty"`
-	// Zones are the zones of the pending launches that go to a certain one: asked for again, a launch goes where it went.
+	// Zones are the zones of the pending launches that go to a certain one: asked for again, a launch
+	// goes where it went.
 	Zones map[int64]string `json:"zones,omitempty"`
 }
 
@@ -98,7 +103,8 @@ func (s Slots) Settle(seen map[int64]bool) Slots {
 	return s
 }
 
-// InZones has the last of the pending slots launch in the zones, one each, as far as there are slots.
+// InZones has the last of the pending slots launch in the zones, one each, as far as there are
+// slots.
 func (s Slots) InZones(zones []string) Slots {
 	if len(zones) == 0 {
 		return s

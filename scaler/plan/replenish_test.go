@@ -34,7 +34,8 @@ func TestLaunches(t *testing.T) {
 	}
 }
 
-// Whatever stands, launches never take the pool past its size, and asking again after them asks for none.
+// Whatever stands, launches never take the pool past its size, and asking again after them asks for
+// none.
 func TestLaunchesNeverPassPoolSize(t *testing.T) {
 	for size := int32(1); size <= 5; size++ {
 		for least := int32(0); least <= size; least++ {

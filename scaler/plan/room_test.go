@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,14 +12,14 @@ import (
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// byLooking is NodesFor by a look at each node for each pod: what it means, and too slow.
+// byLooking is nodesFor by a look at each node for each pod: what it means, and too slow.
 func byLooking(pods []*corev1.Pod, pattern *claim.Node) int32 {
 	world := &fit.World{}
 next:
 	for _, p := range pods {
 		pod := fit.NewPod(p, pattern.Defaults)
 		for _, n := range world.Nodes {
-			if fit.Fits(pod, n, world) == nil {
+			if world.View(pod).Fits(n) == nil {
 				n.Place(pod)
 				continue next
 			}
@@ -29,9 +30,10 @@ next:
 			fresh.Name += "+"
 		}
 		fresh.Labels = withHostname(pattern.Labels, string(fresh.Name))
-		if fit.Fits(pod, &fresh, world) == nil {
+		with := &fit.World{Nodes: append(slices.Clone(world.Nodes), &fresh)}
+		if with.View(pod).Fits(&fresh) == nil {
 			fresh.Place(pod)
-			world.Nodes = append(world.Nodes, &fresh)
+			world = with
 		}
 	}
 	return int32(len(world.Nodes))
@@ -54,15 +56,16 @@ func TestNodesForSkipsNoNode(t *testing.T) {
 			}
 			pods = append(pods, p)
 		}
-		pattern := &claim.Node{Node: fit.Node{Name: "n", Allocatable: fit.Resources{MilliCPU: 4000, Pods: int64(2 + dice.IntN(9))}}}
-		if got, want := NodesFor(pods, pattern), byLooking(pods, pattern); got != want {
+		pattern := &claim.Node{Node: fit.Node{Name: "n", Allocatable: fit.Resources{MilliCPU: 4000,
+			Pods: int64(2 + dice.IntN(9))}}}
+		if got, want := nodesFor(pods, pattern), byLooking(pods, pattern); got != want {
 			t.Fatalf("seed %d: %d nodes, want %d", seed, got, want)
 		}
 	}
 }
 
-// TestRoomFindsTheFirst compares the tree with a look at each node. That the most of each resource is below one place does not mean that one
-// node has it all.
+// TestRoomFindsTheFirst compares the tree with a look at each node. That the most of each resource
+// is below one place does not mean that one node has it all.
 func TestRoomFindsTheFirst(t *testing.T) {
 	dice, r, nodes := rand.New(rand.NewPCG(1, 0)), room{}, []left(nil)
 	some := func() left { return left{dice.Int64N(5) - 1, dice.Int64N(5) - 1, dice.Int64N(3), dice.Int64N(3)} }
@@ -76,10 +79,12 @@ func TestRoomFindsTheFirst(t *testing.T) {
 			nodes[i] = some()
 			r.set(i, nodes[i])
 		}
-		need := fit.Resources{MilliCPU: dice.Int64N(4), Memory: dice.Int64N(4), EphemeralStorage: dice.Int64N(2), Pods: dice.Int64N(2)}
+		need := fit.Resources{MilliCPU: dice.Int64N(4), Memory: dice.Int64N(4), EphemeralStorage: dice.Int64N(2),
+			Pods: dice.Int64N(2)}
 		from, want := dice.IntN(len(nodes)+1), -1
 		for i := from; i < len(nodes) && want < 0; i++ {
-			offered := fit.Resources{MilliCPU: nodes[i].cpu, Memory: nodes[i].memory, EphemeralStorage: nodes[i].storage, Pods: nodes[i].pods}
+			offered := fit.Resources{MilliCPU: nodes[i].cpu, Memory: nodes[i].memory, EphemeralStorage: nodes[i].storage,
+				Pods: nodes[i].pods}
 			if offered.Short(need) == "" {
 				want = i
 			}

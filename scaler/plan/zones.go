@@ -38,7 +38,8 @@ type Need struct {
 // NeedOf places the pods on empty nodes like the pattern, those of few zones first. relabel gives
 // the labels of a node like the pattern in a zone. Where the pattern is nil, or refuses them all,
 // each zone needs one node: it will tell.
-func NeedOf(pods []Waiting, pattern *claim.Node, supply Supply, relabel func(labels map[string]string, zone string) map[string]string) Need {
+func NeedOf(pods []Waiting, pattern *claim.Node, supply Supply, relabel func(labels map[string]string,
+	zone string) map[string]string) Need {
 	opened := map[string]int32{}
 	if pattern != nil {
 		opened = openedFor(bound(pods), pattern, supply, relabel)
@@ -65,7 +66,8 @@ func NeedOf(pods []Waiting, pattern *claim.Node, supply Supply, relabel func(lab
 }
 
 // openedFor is how many nodes the pods need, by zone, "" for any.
-func openedFor(pods []Waiting, pattern *claim.Node, supply Supply, relabel func(map[string]string, string) map[string]string) map[string]int32 {
+func openedFor(pods []Waiting, pattern *claim.Node, supply Supply, relabel func(map[string]string,
+	string) map[string]string) map[string]int32 {
 	placed, opened := &placement{world: &fit.World{}}, map[string]int32{}
 	for _, w := range pods {
 		pod := fit.NewPod(w.Pod, pattern.Defaults)

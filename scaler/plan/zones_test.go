@@ -11,7 +11,8 @@ func TestASlotKeepsItsZoneUntilItSettles(t *testing.T) {
 	if want := `{"next":7,"pending":[2,4,5,6],"zones":{"5":"a","6":"b"}}`; s.String() != want {
 		t.Errorf("%s, want %s", s, want)
 	}
-	if got, want := s.Settle(map[int64]bool{4: true, 6: true}).String(), `{"next":7,"pending":[2,5],"zones":{"5":"a"}}`; got != want {
+	if got, want := s.Settle(map[int64]bool{4: true, 6: true}).String(),
+		`{"next":7,"pending":[2,5],"zones":{"5":"a"}}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if s.Zones[6] != "b" {
@@ -24,16 +25,22 @@ func TestLaunchesInZonesAndBesideNodesThatAreKeptBack(t *testing.T) {
 		pool Pool
 		want int32
 	}{
-		"a zone without supply, standby elsewhere":      {Pool{PoolSize: 5, Standby: 1, Total: 1, Zoned: 1}, 1},
-		"a zone with supply":                            {Pool{PoolSize: 5, Warmup: 1, Total: 1, Served: 1}, 0},
-		"what serves a zone is no standby":              {Pool{PoolSize: 5, MinStandby: 1, Warmup: 1, Total: 1, Served: 1}, 1},
-		"zones in addition to the rest":                 {Pool{PoolSize: 5, MinStandby: 1, Demand: 1, Zoned: 1}, 3},
-		"within poolSize":                               {Pool{PoolSize: 2, Standby: 1, Total: 1, Zoned: 3}, 1},
-		"kept back a moment ago":                        {Pool{PoolSize: 5, MinStandby: 1, Standby: 1, Total: 1, Unstartable: 1}, 0},
-		"kept back for long":                            {Pool{PoolSize: 5, MinStandby: 1, Standby: 1, Total: 1, Unstartable: 1, Withheld: 1}, 1},
-		"kept back, and a pod waits":                    {Pool{PoolSize: 5, Standby: 1, Total: 1, Unstartable: 1, Demand: 1}, 1},
-		"kept back for long, and a pod waits":           {Pool{PoolSize: 5, MinStandby: 1, Standby: 1, Total: 1, Unstartable: 1, Withheld: 1, Demand: 1}, 2},
-		"kept back for long, and another is on its way": {Pool{PoolSize: 5, MinStandby: 1, Standby: 1, Total: 2, Pending: 1, Unstartable: 1, Withheld: 1}, 0},
+		"a zone without supply, standby elsewhere": {Pool{PoolSize: 5, Standby: 1, Total: 1, Zoned: 1}, 1},
+		"a zone with supply":                       {Pool{PoolSize: 5, Warmup: 1, Total: 1, Served: 1}, 0},
+		"what serves a zone is no standby": {Pool{PoolSize: 5, MinStandby: 1, Warmup: 1, Total: 1, Served: 1},
+			1},
+		"zones in addition to the rest": {Pool{PoolSize: 5, MinStandby: 1, Demand: 1, Zoned: 1}, 3},
+		"within poolSize":               {Pool{PoolSize: 2, Standby: 1, Total: 1, Zoned: 3}, 1},
+		"kept back a moment ago": {Pool{PoolSize: 5, MinStandby: 1, Standby: 1, Total: 1,
+			Unstartable: 1}, 0},
+		"kept back for long": {Pool{PoolSize: 5, MinStandby: 1, Standby: 1, Total: 1,
+			Unstartable: 1, Withheld: 1}, 1},
+		"kept back, and a pod waits": {Pool{PoolSize: 5, Standby: 1, Total: 1, Unstartable: 1, Demand: 1},
+			1},
+		"kept back for long, and a pod waits": {Pool{PoolSize: 5, MinStandby: 1, Standby: 1, Total: 1,
+			Unstartable: 1, Withheld: 1, Demand: 1}, 2},
+		"kept back for long, and another is on its way": {Pool{PoolSize: 5, MinStandby: 1, Standby: 1, Total: 2, Pending: 1,
+			Unstartable: 1, Withheld: 1}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Launches(c.pool); got != c.want {
@@ -54,11 +61,13 @@ func TestAPoolThatKeepsItsSurplusKeepsDriftedNodes(t *testing.T) {
 		policy  Recycling
 		want    string
 	}{
-		"minStandby 0":                    {[]Member{standby("a", drifted), standby("b", drifted)}, forever(0), ""},
-		"more than minStandby":            {[]Member{standby("a", drifted), standby("b", drifted)}, forever(1), ""},
-		"as many as minStandby":           {[]Member{standby("a", drifted), standby("b", drifted)}, forever(2), "a drift"},
-		"drifted and expired":             {[]Member{standby("a", drifted, launched(3*time.Hour))}, expiring(forever(0)), "a drift"},
-		"one that runs and is empty":      {[]Member{running("a", drifted, empty), standby("b", drifted)}, forever(0), "a drift"},
+		"minStandby 0":          {[]Member{standby("a", drifted), standby("b", drifted)}, forever(0), ""},
+		"more than minStandby":  {[]Member{standby("a", drifted), standby("b", drifted)}, forever(1), ""},
+		"as many as minStandby": {[]Member{standby("a", drifted), standby("b", drifted)}, forever(2), "a drift"},
+		"drifted and expired": {[]Member{standby("a", drifted, launched(3*time.Hour))}, expiring(forever(0)),
+			"a drift"},
+		"one that runs and is empty": {[]Member{running("a", drifted, empty), standby("b", drifted)}, forever(0),
+			"a drift"},
 		"a pool whose surplus goes":       {[]Member{standby("a", drifted), standby("b", drifted)}, hourlyOf(0), "a drift"},
 		"a node that a person keeps back": {[]Member{standby("a", withheld), standby("b", drifted)}, forever(1), "b drift"},
 	} {
@@ -70,7 +79,8 @@ func TestAPoolThatKeepsItsSurplusKeepsDriftedNodes(t *testing.T) {
 	}
 }
 
-// TestAKeptBackNodeIsNoSurplus: else the nodes that stand in for it would be terminated and launched again.
+// TestAKeptBackNodeIsNoSurplus: else the nodes that stand in for it would be terminated and
+// launched again.
 func TestAKeptBackNodeIsNoSurplus(t *testing.T) {
 	members := []Member{standby("a", func(m *Member) { m.Withheld = true }), standby("b")}
 	if got := Surplus(members, hourly(1)); len(got) > 0 {

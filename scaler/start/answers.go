@@ -7,7 +7,8 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// answerKept is how long a cloud's answer is remembered: longer than any start takes whose answer somebody asks for.
+// answerKept is how long a cloud's answer is remembered: longer than any start takes whose answer
+// somebody asks for.
 const answerKept = time.Hour
 
 // Answer is what the cloud last said to this process's calls to start a node.
@@ -27,8 +28,8 @@ func (s *Starter) AnswerOf(node v1alpha1.NodeName) Answer {
 	return s.answers[node]
 }
 
-// answered remembers the cloud's answer to a call. An accepted start is no longer to be called for. Both happen under
-// one lock, so that Resume cannot come between them.
+// answered remembers the cloud's answer to a call. An accepted start is no longer to be called for.
+// Both happen under one lock, so that Resume cannot come between them.
 func (s *Starter) answered(node v1alpha1.NodeName, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,8 +9,9 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// TestAnAcceptedStartIsNotAskedForAgain: while the API server is away the leader decides again and again, by one list of
-// the cloud, that the start was not carried out. What it decided before the call was accepted asks for nothing after it.
+// TestAnAcceptedStartIsNotAskedForAgain: while the API server is away the leader decides again and
+// again, by one list of the cloud, that the start was not carried out. What it decided before the
+// call was accepted asks for nothing after it.
 func TestAnAcceptedStartIsNotAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nodeIn(v1alpha1.StateStarting))

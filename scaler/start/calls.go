@@ -14,12 +14,14 @@ import (
 // openCall is a call that the cloud has not accepted yet.
 type openCall struct {
 	trigger Trigger
-	// node is the Node on which the intent was written at the given time, for the first call; nil for any other.
+	// node is the Node on which the intent was written at the given time, for the first call; nil for
+	// any other.
 	node *corev1.Node
 	at   time.Time
 }
 
-// sureFor is how long after its intent a call is made without another look at the Node: nobody gives a start up sooner.
+// sureFor is how long after its intent a call is made without another look at the Node: nobody
+// gives a start up sooner.
 const sureFor = time.Second
 
 // intended takes in that the intent stands, and has the cloud called.
@@ -31,11 +33,12 @@ func (s *Starter) intended(node *corev1.Node, trigger Trigger) {
 	s.callQueue.Add(name)
 }
 
-// StepCall makes the next call of the queue, as Start's workers do all the time. It waits while there is none.
+// StepCall makes the next call of the queue, as Start's workers do all the time. It waits while
+// there is none.
 func (s *Starter) StepCall(ctx context.Context) { s.nextCall(ctx, ctx) }
 
-// nextCall makes one call. ctx is the Starter's, step that of the call. Once ctx has ended only first calls are made:
-// the others are the next process's.
+// nextCall makes one call. ctx is the Starter's, step that of the call. Once ctx has ended only
+// first calls are made: the others are the next process's.
 func (s *Starter) nextCall(ctx, step context.Context) bool {
 	name, shutdown := s.callQueue.Get()
 	if shutdown {
@@ -63,8 +66,9 @@ func (s *Starter) callOpen(ctx context.Context, name v1alpha1.NodeName, open ope
 	return s.again(ctx, name, open.trigger)
 }
 
-// again makes a call that was refused, or that another process left open. The Node is read from the API server: the
-// leader may have given the start up since, and no instance must start behind a Node that says standby.
+// again makes a call that was refused, or that another process left open. The Node is read from the
+// API server: the leader may have given the start up since, and no instance must start behind a
+// Node that says standby.
 func (s *Starter) again(ctx context.Context, name v1alpha1.NodeName, trigger Trigger) error {
 	node := &corev1.Node{}
 	err := s.live.Get(ctx, client.ObjectKey{Name: string(name)}, node)

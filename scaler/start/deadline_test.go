@@ -19,7 +19,8 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// denied is the answer of an admission policy: one that names no reason answers 422, as a failed test of a patch does.
+// denied is the answer of an admission policy: one that names no reason answers 422, as a failed
+// test of a patch does.
 func denied(code int32) error {
 	reason := metav1.StatusReasonForbidden
 	if code == http.StatusUnprocessableEntity {
@@ -33,8 +34,8 @@ func denied(code int32) error {
 // errUnreachable is no answer of the API server.
 var errUnreachable = errors.New("connection refused")
 
-// runWithUpkeep has the Starter and the Placer work while f runs. As the extender's upkeep does, it asks again for
-// starts that are late.
+// runWithUpkeep has the Starter and the Placer work while f runs. As the extender's upkeep does, it
+// asks again for starts that are late.
 func (r *placerRig) runWithUpkeep(f func()) {
 	ctx, stop := context.WithCancel(r.t.Context())
 	ended := make(chan struct{})
@@ -65,7 +66,8 @@ func (r *placerRig) warnings() []string {
 	return slices.DeleteFunc(r.said(), func(e string) bool { return !strings.HasPrefix(e, "Warning") })
 }
 
-// TestAnIntentThatIsRefusedHasADeadline: the claim moves 30 s after it was made, with the API server's words.
+// TestAnIntentThatIsRefusedHasADeadline: the claim moves 30 s after it was made, with the API
+// server's words.
 func TestAnIntentThatIsRefusedHasADeadline(t *testing.T) {
 	for name, c := range map[string]struct {
 		node *corev1.Node
@@ -123,8 +125,8 @@ func drainingOne(name string) *corev1.Node {
 	return n
 }
 
-// TestClaimsStayWhileTheAPIServerIsGone: another node would not help, and an intent whose answer was lost may have been
-// written.
+// TestClaimsStayWhileTheAPIServerIsGone: another node would not help, and an intent whose answer
+// was lost may have been written.
 func TestClaimsStayWhileTheAPIServerIsGone(t *testing.T) {
 	for name, err := range map[string]error{
 		"no connection": errUnreachable,
@@ -160,8 +162,8 @@ func TestClaimsStayWhileTheAPIServerIsGone(t *testing.T) {
 	}
 }
 
-// TestAMissedTransitionEndsTheClaims: the leader gave the start up while our watch was interrupted. What the watch shows
-// afterwards is a standby node, as before.
+// TestAMissedTransitionEndsTheClaims: the leader gave the start up while our watch was interrupted.
+// What the watch shows afterwards is a standby node, as before.
 func TestAMissedTransitionEndsTheClaims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newPlacerRig(t, ofOneCPU("a"), ofOneCPU("b"))
@@ -209,8 +211,8 @@ func TestAWatchThatIsBehindEndsNoClaim(t *testing.T) {
 	})
 }
 
-// TestNotReadyWhileNoIntentCanBeWritten: the scheduler is to turn to another replica, whose way to the API server may be
-// open.
+// TestNotReadyWhileNoIntentCanBeWritten: the scheduler is to turn to another replica, whose way to
+// the API server may be open.
 func TestNotReadyWhileNoIntentCanBeWritten(t *testing.T) {
 	gone := func(d time.Duration) func(time.Duration, string) error {
 		return func(since time.Duration, _ string) error {
@@ -222,7 +224,8 @@ func TestNotReadyWhileNoIntentCanBeWritten(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		denying func(since time.Duration, node string) error
-		// The replica is not ready from the first until the second time, and ready after the third. 0 is never.
+		// The replica is not ready from the first until the second time, and ready after the third. 0 is
+		// never.
 		from, until, ready time.Duration
 	}{
 		"all is well": {denying: func(time.Duration, string) error { return nil }},

@@ -16,9 +16,9 @@ import (
 	"github.com/stratos-sh/stratos/extender/claim"
 )
 
-// notWritten is about a failed write for the claims on a node. An error has it tried again. A refusal ends the claims
-// once one is IntentTime old: another node may do. Without an answer they stay: no other node could be written either,
-// and this one may have been.
+// notWritten is about a failed write for the claims on a node. An error has it tried again. A
+// refusal ends the claims once one is IntentTime old: another node may do. Without an answer they
+// stay: no other node could be written either, and this one may have been.
 func (s *Starter) notWritten(ctx context.Context, node *corev1.Node, err error) error {
 	name := v1alpha1.NodeName(node.Name)
 	if !refused(err) || !s.late(name) {
@@ -45,8 +45,8 @@ func (s *Starter) late(name v1alpha1.NodeName) bool {
 	return false
 }
 
-// move ends the claims on a node that nobody starts, for their pods to be placed anew. The node backs off in the ledger
-// alone: on the Node that could not be written.
+// move ends the claims on a node that nobody starts, for their pods to be placed anew. The node
+// backs off in the ledger alone: on the Node that could not be written.
 func (s *Starter) move(name v1alpha1.NodeName, until time.Time, why string) {
 	s.ledger.Rest(name, until)
 	claims := s.ledger.Failed(name)
@@ -57,8 +57,8 @@ func (s *Starter) move(name v1alpha1.NodeName, until time.Time, why string) {
 	s.ended(claims)
 }
 
-// refused reports whether the API server has answered that it does not want the write. What passes by itself, or would
-// be the same for any other node, is no refusal.
+// refused reports whether the API server has answered that it does not want the write. What passes
+// by itself, or would be the same for any other node, is no refusal.
 func refused(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -73,7 +73,8 @@ func refused(err error) bool {
 }
 
 const (
-	// unreadyAfter is for how long intents may be due, and none be written, until this replica is not ready.
+	// unreadyAfter is for how long intents may be due, and none be written, until this replica is not
+	// ready.
 	unreadyAfter = 2 * time.Minute
 	// dueGap is the longest pause between two attempts of one such time: more than retryMost.
 	dueGap = 30 * time.Second
@@ -138,5 +139,6 @@ func (i *intents) overdue() error {
 	return fmt.Errorf("no start could be written to a Node for %s", now.Sub(i.since).Round(time.Second))
 }
 
-// Ready is an error while starts are due and none can be written: the scheduler is to ask another replica.
+// Ready is an error while starts are due and none can be written: the scheduler is to ask another
+// replica.
 func (s *Starter) Ready() error { return s.intents.overdue() }

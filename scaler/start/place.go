@@ -15,11 +15,13 @@ import (
 	"github.com/stratos-sh/stratos/extender/view"
 )
 
-// placeWorkers: a placement is computation under the ledger's lock, so more would only wait for each other.
+// placeWorkers: a placement is computation under the ledger's lock, so more would only wait for
+// each other.
 const placeWorkers = 2
 
-// Placer promises room to pods that no scheduler asks about now: those whose node will not run after all, at once and
-// without waiting for the scheduler's next ask, and those of a scheduler without the extender.
+// Placer promises room to pods that no scheduler asks about now: those whose node will not run
+// after all, at once and without waiting for the scheduler's next ask, and those of a scheduler
+// without the extender.
 type Placer struct {
 	ledger  *claim.Ledger
 	view    *view.View
@@ -30,8 +32,10 @@ type Placer struct {
 }
 
 // NewPlacer returns a Placer; it works once its Start runs.
-func NewPlacer(ledger *claim.Ledger, v *view.View, starter *Starter, recorder events.EventRecorder, now func() time.Time) *Placer {
-	return &Placer{ledger: ledger, view: v, starter: starter, events: recorder, now: now, queue: workqueue.NewTyped[types.UID]()}
+func NewPlacer(ledger *claim.Ledger, v *view.View, starter *Starter, recorder events.EventRecorder,
+	now func() time.Time) *Placer {
+	return &Placer{ledger: ledger, view: v, starter: starter, events: recorder, now: now,
+		queue: workqueue.NewTyped[types.UID]()}
 }
 
 // NeedLeaderElection is false: a replica moves its own claims.
@@ -52,7 +56,8 @@ func (p *Placer) Start(ctx context.Context) error {
 	return nil
 }
 
-// Step places the next pod of the queue, and is false when the queue has ended. It waits while there is none.
+// Step places the next pod of the queue, and is false when the queue has ended. It waits while
+// there is none.
 func (p *Placer) Step() bool {
 	uid, shutdown := p.queue.Get()
 	if shutdown {
@@ -68,14 +73,16 @@ func (p *Placer) Step() bool {
 // Len is how many pods are in the queue.
 func (p *Placer) Len() int { return p.queue.Len() }
 
-// Homeless takes claims of this replica that ended although their pods still wait. It returns at once.
+// Homeless takes claims of this replica that ended although their pods still wait. It returns at
+// once.
 func (p *Placer) Homeless(claims []claim.Claim) {
 	for i := range claims {
 		p.queue.Add(claims[i].Pod)
 	}
 }
 
-// Startable returns the first standby node by name that fit finds room on for the pod and that nothing keeps from being started.
+// Startable returns the first standby node by name that fit finds room on for the pod and that
+// nothing keeps from being started.
 func (p *Placer) Startable(pod *corev1.Pod) (v1alpha1.NodeName, bool) {
 	now := p.now()
 	for _, n := range p.view.Fitting(pod) {
@@ -89,15 +96,16 @@ func (p *Placer) Startable(pod *corev1.Pod) (v1alpha1.NodeName, bool) {
 	return "", false
 }
 
-// startable reports whether the node stands by and nothing but a start budget may keep it from being started.
+// startable reports whether the node stands by and nothing but a start budget may keep it from
+// being started.
 func (p *Placer) startable(n *claim.Node, now time.Time) bool {
 	return n.Ours() && n.State == v1alpha1.StateStandby && n.KeptBack == "" && !now.Before(n.UnavailableUntil) &&
 		p.ledger.ScarceUntil(claim.OfferingOf(n.Labels), now).IsZero() && len(p.ledger.On(n.Name)) == 0
 }
 
-// HeldBack returns why no node is started for the pod on purpose, and until when: because the last start for it
-// was futile, or because only start budgets keep the standby nodes that it fits from being started. "" where
-// nothing of that is so.
+// HeldBack returns why no node is started for the pod on purpose, and until when: because the last
+// start for it was futile, or because only start budgets keep the standby nodes that it fits from
+// being started. "" where nothing of that is so.
 func (p *Placer) HeldBack(pod *corev1.Pod) (why string, until time.Time) {
 	now := p.now()
 	if why, until = p.ledger.HeldBack(pod, now); why != "" {
@@ -123,7 +131,8 @@ func (p *Placer) Place(pod *corev1.Pod) claim.Decision {
 	return p.place(pod, nil)
 }
 
-// place is Place for a pod of which over says when it waits no more; nil where the view may not know yet that it waits.
+// place is Place for a pod of which over says when it waits no more; nil where the view may not
+// know yet that it waits.
 func (p *Placer) place(pod *corev1.Pod, over func() bool) claim.Decision {
 	at := p.view.Now()
 	ask := p.view.Ask(pod, p.view.Fitting(pod), at)
@@ -131,11 +140,6 @@ func (p *Placer) place(pod *corev1.Pod, over func() bool) claim.Decision {
 		ask.Over = over
 	}
 	d := p.ledger.Decide(ask, p.now())
-	p.view.Ended(d.Displaced)
-	switch d.Verdict {
-	case claim.Started, claim.Joined, claim.Reclaimed:
-		p.starter.startFor(d.Claim.Node, TriggerPending)
-		p.events.Eventf(pod, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonStandbyStarting), "Start", "%s", d.Claim.Message)
-	}
+	p.view.Act(pod, d, func(node v1alpha1.NodeName) { p.starter.startFor(node, TriggerPending) }, p.events)
 	return d
 }

@@ -14,11 +14,13 @@ import (
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
-// gathering is how long claims on a starting node wait after the last write to it. Its pods are asked about one after the other within that time, and
-// each write to a Node has the scheduler ask about every waiting pod again: in a burst that is what it would do most of the time.
+// gathering is how long claims on a starting node wait after the last write to it. Its pods are
+// asked about one after the other within that time, and each write to a Node has the scheduler ask
+// about every waiting pod again: in a burst that is what it would do most of the time.
 const gathering = 200 * time.Millisecond
 
-// publish writes the claims on a starting node to it, where they are not there yet; what comes soon after the last write waits, for more to come.
+// publish writes the claims on a starting node to it, where they are not there yet; what comes soon
+// after the last write waits, for more to come.
 func (s *Starter) publish(ctx context.Context, node *corev1.Node) error {
 	name := v1alpha1.NodeName(node.Name)
 	p := transition.Claims(node, s.named(node))
@@ -45,15 +47,16 @@ func (s *Starter) wrote(name v1alpha1.NodeName) {
 	s.written[name] = now
 }
 
-// gathers is how long more claims on the node are waited for; not above 0 where nothing was written to it lately.
+// gathers is how long more claims on the node are waited for; not above 0 where nothing was written
+// to it lately.
 func (s *Starter) gathers(name v1alpha1.NodeName) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.written[name].Add(gathering).Sub(s.now())
 }
 
-// named are the pods to name on a starting node: those with claims, and those that another replica has named
-// there and that our view does not know yet. To leave these out would end their claims.
+// named are the pods to name on a starting node: those with claims, and those that another replica
+// has named there and that our view does not know yet. To leave these out would end their claims.
 func (s *Starter) named(node *corev1.Node) []types.UID {
 	pods := s.claimed(v1alpha1.NodeName(node.Name))
 	for uid := range strings.SplitSeq(node.Annotations[v1alpha1.AnnotationClaims], ",") {

@@ -1,5 +1,6 @@
-// Package start is the only code that starts instances. A start is an intent on the Node first and a call to the cloud
-// second, so that a process that dies in between leaves a Node that says starting, which the scaler finishes.
+// Package start is the only code that starts instances. A start is an intent on the Node first and
+// a call to the cloud second, so that a process that dies in between leaves a Node that says
+// starting, which the scaler finishes.
 package start
 
 import (
@@ -13,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -32,13 +34,16 @@ type Trigger string
 const (
 	// TriggerFilter: the extender answered a scheduler.
 	TriggerFilter Trigger = "filter"
-	// TriggerPending: Stratos found a pod that waits, or one that is bound to a node that does not run.
+	// TriggerPending: Stratos found a pod that waits, or one that is bound to a node that does not
+	// run.
 	TriggerPending Trigger = "pending"
-	// TriggerCold: an instance was launched for waiting pods. The pools count it, a Starter launches nothing.
+	// TriggerCold: an instance was launched for waiting pods. The pools count it, a Starter launches
+	// nothing.
 	TriggerCold Trigger = "cold"
 )
 
-// Refusal is why the cloud refused a start; the metric label of stratos_nodepool_start_failures_total.
+// Refusal is why the cloud refused a start; the metric label of
+// stratos_nodepool_start_failures_total.
 type Refusal string
 
 // The refusals.
@@ -49,9 +54,11 @@ const (
 )
 
 const (
-	// workers bounds writes under way at once: enough to keep the API server busy, few enough not to crowd it.
+	// workers bounds writes under way at once: enough to keep the API server busy, few enough not to
+	// crowd it.
 	workers = 32
-	// callWorkers bounds the calls under way. They have workers of their own: a cloud that hangs holds up no write.
+	// callWorkers bounds the calls under way. They have workers of their own: a cloud that hangs holds
+	// up no write.
 	callWorkers = 32
 	// retryFirst and retryMost bound the pause before a refused call is made again.
 	retryFirst = 100 * time.Millisecond
@@ -59,8 +66,8 @@ const (
 	// backoffFirst and backoffMost bound how long a node rests after a failed start.
 	backoffFirst = 3 * time.Minute
 	backoffMost  = lifecycle.MaxBackoff
-	// patience is how often a start is refused because the instance is still stopping, within about 1.5 s, before its claims move to
-	// another node.
+	// patience is how often a start is refused because the instance is still stopping, within about
+	// 1.5 s, before its claims move to another node.
 	patience = 4
 	// giveUpTries is how often a failed start is written down while others write to the node.
 	giveUpTries = 3
@@ -120,14 +127,15 @@ type Options struct {
 	Count func(pool v1alpha1.PoolName, trigger Trigger)
 	// Refused is told of every start that the cloud refused for good.
 	Refused func(pool v1alpha1.PoolName, why Refusal)
-	// Ended is told of claims whose node will not run. Those that this replica made are to be placed anew.
+	// Ended is told of claims whose node will not run. Those that this replica made are to be placed
+	// anew.
 	Ended func([]claim.Claim)
 	// Unknown reports whether the view does not know the pod.
 	Unknown func(types.UID) bool
 	Now     func() time.Time
 	Log     logr.Logger
-	// Queue is where nodes wait for their step, Calls where they wait for their call; nil for one that waits by the
-	// clock of the machine.
+	// Queue is where nodes wait for their step, Calls where they wait for their call; nil for one that
+	// waits by the clock of the machine.
 	Queue, Calls workqueue.TypedRateLimitingInterface[v1alpha1.NodeName]
 }
 
@@ -140,9 +148,12 @@ func New(o Options) *Starter {
 		o.Calls = newQueue()
 	}
 	return &Starter{
-		reader: o.Reader, live: o.Live, writer: o.Writer, cloud: o.Cloud, ledger: o.Ledger, events: o.Events, count: o.Count, refused: o.Refused,
-		ended: o.Ended, unknown: o.Unknown, now: o.Now, log: o.Log, queue: o.Queue, callQueue: o.Calls, intents: intents{now: o.Now},
-		calls: map[v1alpha1.NodeName]openCall{}, asked: map[v1alpha1.NodeName]Trigger{}, written: map[v1alpha1.NodeName]time.Time{},
+		reader: o.Reader, live: o.Live, writer: o.Writer, cloud: o.Cloud, ledger: o.Ledger, events: o.Events, count: o.Count,
+		refused: o.Refused,
+		ended:   o.Ended, unknown: o.Unknown, now: o.Now, log: o.Log, queue: o.Queue, callQueue: o.Calls,
+		intents: intents{now: o.Now},
+		calls:   map[v1alpha1.NodeName]openCall{}, asked: map[v1alpha1.NodeName]Trigger{},
+		written: map[v1alpha1.NodeName]time.Time{},
 		answers: map[v1alpha1.NodeName]Answer{},
 	}
 }
@@ -155,8 +166,9 @@ func newQueue() workqueue.TypedRateLimitingInterface[v1alpha1.NodeName] {
 // NeedLeaderElection is false: a replica starts what its own extender promised.
 func (s *Starter) NeedLeaderElection() bool { return false }
 
-// Start works until ctx ends. What is queued then is lost on purpose: intents are on the Nodes, and claims are made
-// again by the scheduler's next ask. A step under way is finished, so that a planned end leaves no intent without its call.
+// Start works until ctx ends. What is queued then is lost on purpose: intents are on the Nodes, and
+// claims are made again by the scheduler's next ask. A step under way is finished, so that a
+// planned end leaves no intent without its call.
 func (s *Starter) Start(ctx context.Context) error {
 	step, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -182,11 +194,12 @@ func work(group *sync.WaitGroup, workers int, step func() bool) {
 	}
 }
 
-// StartNode makes sure that the node is being started, if it is standby, and that the claims on it are published. It
-// returns at once and may be called again at will.
+// StartNode makes sure that the node is being started, if it is standby, and that the claims on it
+// are published. It returns at once and may be called again at will.
 func (s *Starter) StartNode(node v1alpha1.NodeName) { s.startFor(node, TriggerFilter) }
 
-// startFor is StartNode with what asked for it. Where a node is in the queue already, what asked first stands.
+// startFor is StartNode with what asked for it. Where a node is in the queue already, what asked
+// first stands.
 func (s *Starter) startFor(node v1alpha1.NodeName, trigger Trigger) {
 	s.mu.Lock()
 	if _, queued := s.asked[node]; !queued {
@@ -196,7 +209,8 @@ func (s *Starter) startFor(node v1alpha1.NodeName, trigger Trigger) {
 	s.queue.Add(node)
 }
 
-// takeAsked forgets what asked for the node, and returns it. Filter is for a node that is in the queue for its claims.
+// takeAsked forgets what asked for the node, and returns it. Filter is for a node that is in the
+// queue for its claims.
 func (s *Starter) takeAsked(node v1alpha1.NodeName) Trigger {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,9 +219,10 @@ func (s *Starter) takeAsked(node v1alpha1.NodeName) Trigger {
 	return trigger
 }
 
-// Resume asks the cloud again for a start whose intent stands on the Node. seen is when the cloud was asked for the state
-// by which the caller decided: where a call was accepted since, nothing is asked. A call of this process's own that the
-// cloud has not accepted yet keeps its trigger: it is one start.
+// Resume asks the cloud again for a start whose intent stands on the Node. seen is when the cloud
+// was asked for the state by which the caller decided: where a call was accepted since, nothing is
+// asked. A call of this process's own that the cloud has not accepted yet keeps its trigger: it is
+// one start.
 func (s *Starter) Resume(node v1alpha1.NodeName, trigger Trigger, seen time.Time) {
 	s.mu.Lock()
 	if s.answers[node].Accepted.After(seen) {
@@ -221,8 +236,8 @@ func (s *Starter) Resume(node v1alpha1.NodeName, trigger Trigger, seen time.Time
 	s.callQueue.Add(node)
 }
 
-// Step takes the next node of the queue one step further, as Start's workers do all the time. It waits while there is
-// none. It calls no cloud.
+// Step takes the next node of the queue one step further, as Start's workers do all the time. It
+// waits while there is none. It calls no cloud.
 func (s *Starter) Step(ctx context.Context) { s.next(ctx, ctx) }
 
 // next takes one node a step further. ctx is the Starter's, step that of the calls it makes.
@@ -245,8 +260,8 @@ func (s *Starter) next(ctx, step context.Context) bool {
 	return true
 }
 
-// advance takes the node one step further: intent, publication of claims, or the end of its drain. asked is what a new
-// start is counted by.
+// advance takes the node one step further: intent, publication of claims, or the end of its drain.
+// asked is what a new start is counted by.
 func (s *Starter) advance(ctx context.Context, name v1alpha1.NodeName, asked Trigger) error {
 	node := &corev1.Node{}
 	if err := s.reader.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil {
@@ -266,8 +281,8 @@ func (s *Starter) advance(ctx context.Context, name v1alpha1.NodeName, asked Tri
 	return nil // running or on its way out: nothing to start, and claims on it are not ours to publish
 }
 
-// intend writes the start intent and has the cloud called. Where the Node is no longer as the cache shows it, the next
-// event of the Node decides what becomes of the claims.
+// intend writes the start intent and has the cloud called. Where the Node is no longer as the cache
+// shows it, the next event of the Node decides what becomes of the claims.
 func (s *Starter) intend(ctx context.Context, node *corev1.Node, asked Trigger) error {
 	name := v1alpha1.NodeName(node.Name)
 	uids := s.claimed(name)
@@ -315,10 +330,12 @@ func (s *Starter) writeIntent(ctx context.Context, node *corev1.Node, claims []t
 	return err
 }
 
-// takeBack cancels the drain of an empty node for the pods that claimed it. Once the stop intent stands it cannot: the
-// patch tests that. Then the pods that are bound here start the node again after its stop.
+// takeBack cancels the drain of an empty node for the pods that claimed it. Once the stop intent
+// stands it cannot: the patch tests that. Then the pods that are bound here start the node again
+// after its stop.
 func (s *Starter) takeBack(ctx context.Context, node *corev1.Node) error {
-	if len(s.claimed(v1alpha1.NodeName(node.Name))) == 0 || v1alpha1.StopReason(node.Annotations[v1alpha1.AnnotationStopReason]) != v1alpha1.StopEmpty {
+	if len(s.claimed(v1alpha1.NodeName(node.Name))) == 0 ||
+		v1alpha1.StopReason(node.Annotations[v1alpha1.AnnotationStopReason]) != v1alpha1.StopEmpty {
 		return nil
 	}
 	pool := &v1alpha1.NodePool{}
@@ -337,14 +354,16 @@ func (s *Starter) takeBack(ctx context.Context, node *corev1.Node) error {
 	if err := s.live.Get(ctx, client.ObjectKeyFromObject(node), live); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if live.Annotations[v1alpha1.AnnotationStopIntent] != "" || v1alpha1.NodeState(live.Labels[v1alpha1.LabelState]) != v1alpha1.StateStopping {
+	if live.Annotations[v1alpha1.AnnotationStopIntent] != "" ||
+		v1alpha1.NodeState(live.Labels[v1alpha1.LabelState]) != v1alpha1.StateStopping {
 		s.ended(s.ledger.Failed(v1alpha1.NodeName(node.Name)))
 		return nil
 	}
 	return s.notWritten(ctx, node, err) // maybe only its taints have changed: once more
 }
 
-// call asks the cloud. A refusal that can pass is an error, which comes again; any other ends the start.
+// call asks the cloud. A refusal that can pass is an error, which is retried; any other ends the
+// start.
 func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) error {
 	name := v1alpha1.NodeName(node.Name)
 	pool := v1alpha1.PoolName(node.Labels[v1alpha1.LabelPool])
@@ -354,7 +373,8 @@ func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) 
 	case err == nil:
 		s.ledger.Plenty(claim.OfferingOf(node.Labels))
 		s.count(pool, trigger)
-		s.events.Eventf(node, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonScaleUp), "Start", "starting for waiting pods")
+		s.events.Eventf(node, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonScaleUp), "Start",
+			"starting for waiting pods")
 		return nil
 	case provider.IsRateLimit(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return err
@@ -365,17 +385,19 @@ func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) 
 		if len(s.claimed(name)) == 0 || s.callQueue.NumRequeues(name) < patience {
 			return err
 		}
-		return s.decline(ctx, name, declined{RefusedStopping, v1alpha1.ReasonStartFailed, err.Error(), s.now().Add(claim.RestAfterRefusal)})
+		return s.decline(ctx, name, declined{RefusedStopping, v1alpha1.ReasonStartFailed, err.Error(),
+			s.now().Add(claim.RestAfterRefusal)})
 	case provider.IsIncorrectState(err), provider.IsNotFound(err), provider.IsInvalidConfig(err):
 		s.forget(name)
 		s.refused(pool, RefusedOther)
 		return s.fail(ctx, name, err.Error(), transition.StartFailed)
 	}
-	return err // the network or the cloud's own trouble: readyTimeout bounds how long it comes again
+	return err // the network or the cloud's own trouble: readyTimeout bounds how long it is retried
 }
 
-// Fail gives a start up that the cloud accepted: the intent to stop the instance is written, the node rests, its claims end, and their pods
-// claim anew. The stop is the caller's. It is a conflict where the node is not starting any more: then nothing was written, and nothing is to be stopped.
+// Fail gives a start up that the cloud accepted: the intent to stop the instance is written, the
+// node rests, its claims end, and their pods claim anew. The stop is the caller's. It is a conflict
+// where the node is not starting any more: then nothing was written, and nothing is to be stopped.
 // strike counts the failure against the node.
 func (s *Starter) Fail(ctx context.Context, name v1alpha1.NodeName, strike bool, why string) error {
 	s.forget(name)
@@ -390,28 +412,34 @@ func (s *Starter) Fail(ctx context.Context, name v1alpha1.NodeName, strike bool,
 
 var errMovedOn = errors.New("the node is not starting any more")
 
-// fail writes what the given step says of a start that failed. Where somebody else has moved the node on, that stands.
-func (s *Starter) fail(ctx context.Context, name v1alpha1.NodeName, why string, step func(n *corev1.Node, until time.Time) transition.Patch) error {
+// fail writes what the given step says of a start that failed. Where somebody else has moved the
+// node on, that stands.
+func (s *Starter) fail(ctx context.Context, name v1alpha1.NodeName, why string,
+	step func(n *corev1.Node, until time.Time) transition.Patch) error {
 	_, err := s.giveUp(ctx, name, why, step)
 	return err
 }
 
-// giveUp reports whether the step was written. What is published on the node meanwhile is no reason not to write it: then it is tried again.
-func (s *Starter) giveUp(ctx context.Context, name v1alpha1.NodeName, why string, step func(n *corev1.Node, until time.Time) transition.Patch) (written bool, err error) {
+// giveUp reports whether the step was written. What is published on the node meanwhile is no reason
+// not to write it: then it is tried again.
+func (s *Starter) giveUp(ctx context.Context, name v1alpha1.NodeName, why string,
+	step func(n *corev1.Node, until time.Time) transition.Patch) (written bool, err error) {
 	s.ledger.Rest(name, s.now().Add(backoffFirst)) // no further pod is promised room here meanwhile
-	// After the patch: a pod that is asked about before it would start another node while this one names it still.
+	// After the patch: a pod that is asked about before it would start another node while this one
+	// names it still.
 	defer func() { s.ended(s.ledger.Failed(name)) }()
 	said := false
 	for range giveUpTries {
 		node := &corev1.Node{}
-		// Live, because a cache may not show our own intent yet, and then its marks would stay on the Node.
+		// Live, because a cache may not show our own intent yet, and then its marks would stay on the
+		// Node.
 		if err := s.live.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil {
 			return false, client.IgnoreNotFound(err)
 		}
 		if v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) != v1alpha1.StateStarting {
 			return false, nil
 		}
-		rest := min(backoffFirst<<min(transition.Failures(node), 10), backoffMost)
+		rest := claim.Backoff{First: backoffFirst, Most: backoffMost}.After(transition.Failures(node) + 1)
 		s.ledger.Rest(name, s.now().Add(rest))
 		if !said {
 			s.events.Eventf(node, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonStartFailed), "Start", "%s", why)
@@ -424,18 +452,19 @@ func (s *Starter) giveUp(ctx context.Context, name v1alpha1.NodeName, why string
 	return false, err
 }
 
-// Decline takes a start back that the cloud never accepted: the node stands by again and backs off, nothing is held
-// against it, and its claims move. why is for its event.
+// Decline takes a start back that the cloud never accepted: the node stands by again and backs off,
+// nothing is held against it, and its claims move. why is for its event.
 func (s *Starter) Decline(ctx context.Context, name v1alpha1.NodeName, why string) error {
 	until := s.now().Add(backoffFirst)
 	return s.decline(ctx, name, declined{RefusedOther, v1alpha1.ReasonStartFailed, why, until})
 }
 
-// stillStopping reports whether the instance will take the start in a moment. One that is terminated, or shuts down for
-// good, never will.
+// stillStopping reports whether the instance will take the start in a moment. One that is
+// terminated, or shuts down for good, never will.
 func stillStopping(err error) bool {
 	var wrong *provider.IncorrectStateError
-	return errors.As(err, &wrong) && wrong.State != provider.InstanceTerminated && wrong.State != provider.InstanceShuttingDown
+	return errors.As(err, &wrong) && wrong.State != provider.InstanceTerminated &&
+		wrong.State != provider.InstanceShuttingDown
 }
 
 // declined is a start that the cloud refused for no fault of the node's.
@@ -446,8 +475,8 @@ type declined struct {
 	until  time.Time
 }
 
-// decline takes a start back that the cloud refused for no fault of the node's: it rests, but nothing is held against it. Its claims move
-// in the same step.
+// decline takes a start back that the cloud refused for no fault of the node's: it rests, but
+// nothing is held against it. Its claims move in the same step.
 func (s *Starter) decline(ctx context.Context, name v1alpha1.NodeName, why declined) error {
 	s.forget(name)
 	s.ledger.Rest(name, why.until) // the view may show the intent a moment longer, as room on a starting node
@@ -477,13 +506,21 @@ func (s *Starter) decline(ctx context.Context, name v1alpha1.NodeName, why decli
 // +kubebuilder:rbac:groups=stratos.sh,resources=nodepools,verbs=list;watch
 
 func (s *Starter) patch(ctx context.Context, node *corev1.Node, p transition.Patch) error {
-	// The answer is thrown away: the cache brings the Node as it is.
-	target := &corev1.Node{}
-	target.Name = node.Name
-	return s.writer.Patch(ctx, target, client.RawPatch(types.JSONPatchType, p.JSON()))
+	return PatchNode(ctx, s.writer, node, p)
 }
 
-// InstanceOf is the instance that the Node's provider id names: its last part. "" where the Node has none.
+// PatchNode writes a step to the Node, as far as that still is as the step tests it: otherwise the
+// error is Invalid. The answer is thrown away: the cache brings the Node as it is.
+func PatchNode(ctx context.Context, writer client.Writer, node *corev1.Node, p transition.Patch) error {
+	if p.Empty() {
+		return nil
+	}
+	target := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}
+	return writer.Patch(ctx, target, client.RawPatch(types.JSONPatchType, p.JSON()))
+}
+
+// InstanceOf is the instance that the Node's provider id names: its last part. "" where the Node
+// has none.
 func InstanceOf(node *corev1.Node) v1alpha1.InstanceID {
 	id := node.Spec.ProviderID
 	return v1alpha1.InstanceID(id[strings.LastIndexByte(id, '/')+1:])

@@ -31,10 +31,12 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/claim"
 	"github.com/stratos-sh/stratos/extender/fit"
+	"github.com/stratos-sh/stratos/extender/view"
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// rig is a Starter over an API server in memory and a scripted cloud. Both write what they are asked to one log.
+// rig is a Starter over an API server in memory and a scripted cloud. Both write what they are
+// asked to one log.
 type rig struct {
 	t       *testing.T
 	starter *Starter
@@ -58,12 +60,17 @@ type rig struct {
 }
 
 func newRig(t *testing.T, nodes ...*corev1.Node) *rig {
-	r := &rig{t: t, ledger: claim.NewLedger(), events: events.NewFakeRecorder(100), answer: func(int) error { return nil }, patching: func() error { return nil }}
+	r := &rig{t: t, ledger: claim.NewLedger(), events: events.NewFakeRecorder(100), answer: func(int) error { return nil },
+		patching: func() error { return nil }}
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p"}})
+	b := fake.NewClientBuilder().WithScheme(
+		scheme,
+	).WithObjects(
+		&v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p"}},
+	)
 	for _, n := range nodes {
 		b = b.WithObjects(n)
 	}
@@ -77,7 +84,8 @@ func newRig(t *testing.T, nodes ...*corev1.Node) *rig {
 				r.homeless = append(r.homeless, string(claims[i].Pod))
 			}
 		},
-		Reader: cache{r}, Live: r.api, Writer: r.api, Cloud: r, Ledger: r.ledger, Events: r.events, Now: time.Now, Log: logr.Discard(),
+		Reader: cache{r}, Live: r.api, Writer: r.api, Cloud: r, Ledger: r.ledger, Events: r.events, Now: time.Now,
+		Log: logr.Discard(),
 		Count: func(pool v1alpha1.PoolName, trigger Trigger) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -92,7 +100,8 @@ func newRig(t *testing.T, nodes ...*corev1.Node) *rig {
 	return r
 }
 
-// run has the Starter work while f runs, which ends when everything that was asked for is done or waits for time.
+// run has the Starter work while f runs, which ends when everything that was asked for is done or
+// waits for time.
 func (r *rig) run(f func()) {
 	ctx, stop := context.WithCancel(r.t.Context())
 	done := make(chan error)
@@ -143,7 +152,8 @@ func (r *rig) starts(id string) int {
 }
 
 // patch answers as the API server does: a test that fails is 422.
-func (r *rig) patch(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+func (r *rig) patch(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+	opts ...client.PatchOption) error {
 	if err := r.patching(); err != nil {
 		return err
 	}
@@ -154,7 +164,8 @@ func (r *rig) patch(ctx context.Context, c client.WithWatch, o client.Object, p 
 	}
 	err := c.Patch(ctx, o, p, opts...)
 	if err != nil && strings.Contains(err.Error(), "test") {
-		err = apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", schema.GroupResource{Resource: "nodes"}, o.GetName(), err.Error(), 0, false)
+		err = apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch",
+			schema.GroupResource{Resource: "nodes"}, o.GetName(), err.Error(), 0, false)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,7 +173,10 @@ func (r *rig) patch(ctx context.Context, c client.WithWatch, o client.Object, p 
 	case err != nil:
 		r.log = append(r.log, "patch refused")
 	default:
-		r.log = append(r.log, "patch "+o.GetName()+" "+o.GetLabels()[v1alpha1.LabelState]+" claims "+o.GetAnnotations()[v1alpha1.AnnotationClaims])
+		r.log = append(
+			r.log,
+			"patch "+o.GetName()+" "+o.GetLabels()[v1alpha1.LabelState]+" claims "+o.GetAnnotations()[v1alpha1.AnnotationClaims],
+		)
 	}
 	return err
 }
@@ -171,9 +185,10 @@ func (r *rig) promise(pods ...string) {
 	r.t.Helper()
 	for _, name := range pods {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}}
-		n := &claim.Node{Node: fit.Node{Name: "c", Allocatable: fit.Resources{Pods: 10}}, Pool: "p", State: v1alpha1.StateStandby}
+		n := &claim.Node{Node: fit.Node{Name: "c", Allocatable: fit.Resources{Pods: 10}}, Pool: "p",
+			State: v1alpha1.StateStandby}
 		if d := r.ledger.Decide(claim.Ask{Pod: p, Nodes: []*claim.Node{n}}, time.Now()); d.Claim == nil {
-			r.t.Fatalf("set-up: no claim for %s: %s", name, d.Reason)
+			r.t.Fatalf("set-up: no claim for %s: %q", name, d.Refused)
 		}
 	}
 }
@@ -215,7 +230,8 @@ func (r *rig) want(log ...string) {
 
 func nodeIn(state v1alpha1.NodeState, change ...func(*corev1.Node)) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-		Name: "c", UID: "uid-c", Labels: map[string]string{v1alpha1.LabelPool: "p", v1alpha1.LabelState: string(state)}, Annotations: map[string]string{"x": "y"},
+		Name: "c", UID: "uid-c", Labels: map[string]string{v1alpha1.LabelPool: "p", v1alpha1.LabelState: string(state)},
+		Annotations: map[string]string{"x": "y"},
 	}}
 	n.Spec.ProviderID = "fake:///zone-a/i-c"
 	for _, f := range change {
@@ -289,8 +305,9 @@ func TestAsksWhileACallIsInFlight(t *testing.T) {
 	})
 }
 
-// Each write to a Node has the scheduler ask about all waiting pods again, so claims that follow each other are written together: at most one write in
-// each time of gathering, and none is left out.
+// Each write to a Node has the scheduler ask about all waiting pods again, so claims that follow
+// each other are written together: at most one write in each time of gathering, and none is left
+// out.
 func TestClaimsThatFollowEachOtherAreWrittenTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nodeIn(v1alpha1.StateStandby))
@@ -306,7 +323,8 @@ func TestClaimsThatFollowEachOtherAreWrittenTogether(t *testing.T) {
 			r.promise("g") // long after the last write: there is nothing to wait for
 			r.starter.StartNode("c")
 			synctest.Wait()
-			r.want("patch c starting claims a", "start i-c", "patch c starting claims a,b,d", "patch c starting claims a,b,d,e,f", "patch c starting claims a,b,d,e,f,g")
+			r.want("patch c starting claims a", "start i-c", "patch c starting claims a,b,d",
+				"patch c starting claims a,b,d,e,f", "patch c starting claims a,b,d,e,f,g")
 		})
 	})
 }
@@ -326,7 +344,8 @@ func (s slow) StartInstance(ctx context.Context, id string) error {
 	}
 }
 
-// A planned end leaves no intent without its call: nobody would make it for ten seconds. A call that hangs does not keep the process.
+// A planned end leaves no intent without its call: nobody would make it for ten seconds. A call
+// that hangs does not keep the process.
 func TestAStepUnderWayIsFinished(t *testing.T) {
 	for name, c := range map[string]struct {
 		takes, ends time.Duration
@@ -362,7 +381,8 @@ func TestPublishingAgainWritesNothing(t *testing.T) {
 	})
 }
 
-// The cache still shows standby when the second pod joins: its intent is refused, and nothing is started twice.
+// The cache still shows standby when the second pod joins: its intent is refused, and nothing is
+// started twice.
 func TestALaggingCacheStartsNothingTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nodeIn(v1alpha1.StateStandby))
@@ -412,7 +432,8 @@ func TestRefusalsThatPassAreTriedAgain(t *testing.T) {
 	}
 }
 
-// The leader gives a start up while another replica still tries: that replica must not start the instance behind it.
+// The leader gives a start up while another replica still tries: that replica must not start the
+// instance behind it.
 func TestAStartThatWasGivenUpIsNotTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nodeIn(v1alpha1.StateStandby))
@@ -457,13 +478,15 @@ func TestRefusalsThatStayEndTheStart(t *testing.T) {
 					t.Errorf("%d claims left, want them to move", r.ledger.Len())
 				}
 				n := r.node()
-				if got, want := n.Annotations[v1alpha1.AnnotationUnavailableUntil], began.Add(3*time.Minute).UTC().Format(time.RFC3339); got != want {
+				if got, want := n.Annotations[v1alpha1.AnnotationUnavailableUntil],
+					began.Add(3*time.Minute).UTC().Format(time.RFC3339); got != want {
 					t.Errorf("unavailable until %s, want %s", got, want)
 				}
 				if got := n.Annotations[v1alpha1.AnnotationStartFailures]; got != "1" {
 					t.Errorf("%s failures, want 1", got)
 				}
-				if got := r.said(); len(got) != 1 || !strings.Contains(got[0], "StartFailed") || !strings.Contains(got[0], refusal.Error()) {
+				if got := r.said(); len(got) != 1 || !strings.Contains(got[0], "StartFailed") ||
+					!strings.Contains(got[0], refusal.Error()) {
 					t.Errorf("events %q, want one StartFailed with the cloud's words", got)
 				}
 			})
@@ -471,8 +494,8 @@ func TestRefusalsThatStayEndTheStart(t *testing.T) {
 	}
 }
 
-// TestADeclinedStartIsNotHeldAgainstTheNode: what the cloud lacks, or has not finished, says nothing of the node. It rests a moment,
-// no strike is counted, and its claims move.
+// TestADeclinedStartIsNotHeldAgainstTheNode: what the cloud lacks, or has not finished, says
+// nothing of the node. It rests a moment, no strike is counted, and its claims move.
 func TestADeclinedStartIsNotHeldAgainstTheNode(t *testing.T) {
 	offered := func(n *corev1.Node) {
 		n.Labels[corev1.LabelTopologyZone], n.Labels[corev1.LabelInstanceTypeStable] = "a", "m5.large"
@@ -485,9 +508,12 @@ func TestADeclinedStartIsNotHeldAgainstTheNode(t *testing.T) {
 		event   string
 		counted Refusal
 	}{
-		"no capacity":                        {offered, &provider.InsufficientCapacityError{Type: "m5.large", Zone: "a"}, 1, 10 * time.Second, "InsufficientCapacity", RefusedCapacity},
-		"no capacity, zone and type unknown": {func(*corev1.Node) {}, &provider.InsufficientCapacityError{Type: "m5.large", Zone: "a"}, 1, 3 * time.Minute, "InsufficientCapacity", RefusedCapacity},
-		"still stopping after several tries": {offered, &provider.IncorrectStateError{ID: "i-c", State: provider.InstanceStopping, Op: "start"}, 5, 11500 * time.Millisecond, "StartFailed", RefusedStopping},
+		"no capacity": {offered, &provider.InsufficientCapacityError{Type: "m5.large", Zone: "a"}, 1,
+			10 * time.Second, "InsufficientCapacity", RefusedCapacity},
+		"no capacity, zone and type unknown": {func(*corev1.Node) {}, &provider.InsufficientCapacityError{Type: "m5.large",
+			Zone: "a"}, 1, 3 * time.Minute, "InsufficientCapacity", RefusedCapacity},
+		"still stopping after several tries": {offered, &provider.IncorrectStateError{ID: "i-c",
+			State: provider.InstanceStopping, Op: "start"}, 5, 11500 * time.Millisecond, "StartFailed", RefusedStopping},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -505,13 +531,16 @@ func TestADeclinedStartIsNotHeldAgainstTheNode(t *testing.T) {
 				if got := n.Annotations[v1alpha1.AnnotationStartFailures]; got != "2" {
 					t.Errorf("%s strikes, want the 2 it had", got)
 				}
-				if got, want := n.Annotations[v1alpha1.AnnotationUnavailableUntil], began.Add(c.rest).UTC().Format(time.RFC3339); got != want {
+				if got, want := n.Annotations[v1alpha1.AnnotationUnavailableUntil],
+					began.Add(c.rest).UTC().Format(time.RFC3339); got != want {
 					t.Errorf("unavailable until %s, want %s", got, want)
 				}
-				if got := r.said(); len(got) != 1 || !strings.Contains(got[0], c.event) || !strings.Contains(got[0], c.refusal.Error()) {
+				if got := r.said(); len(got) != 1 || !strings.Contains(got[0], c.event) ||
+					!strings.Contains(got[0], c.refusal.Error()) {
 					t.Errorf("events %q, want one %s with the cloud's words", got, c.event)
 				}
-				if !slices.Equal(r.homeless, []string{"x"}) || !slices.Equal(r.counted, []string{"p refused " + string(c.counted)}) {
+				if !slices.Equal(r.homeless, []string{"x"}) || !slices.Equal(r.counted,
+					[]string{"p refused " + string(c.counted)}) {
 					t.Errorf("homeless %q, counted %q", r.homeless, r.counted)
 				}
 			})
@@ -590,8 +619,9 @@ func TestFailLeavesANodeThatHasMovedOn(t *testing.T) {
 	})
 }
 
-// TestFailIsWrittenThoughClaimsAreToo: claims are published on the node between the look at it and the patch. The start is given up all the same: its
-// caller stops the instance next, and without the intent a kubelet that reports late would open a node that goes down.
+// TestFailIsWrittenThoughClaimsAreToo: claims are published on the node between the look at it and
+// the patch. The start is given up all the same: its caller stops the instance next, and without
+// the intent a kubelet that reports late would open a node that goes down.
 func TestFailIsWrittenThoughClaimsAreToo(t *testing.T) {
 	for name, test := range map[string]struct {
 		refused int
@@ -603,12 +633,14 @@ func TestFailIsWrittenThoughClaimsAreToo(t *testing.T) {
 				refusals := 0
 				r.patching = func() error {
 					if refusals++; refusals <= test.refused {
-						return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", schema.GroupResource{Resource: "nodes"}, "c", "test", 0, false)
+						return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch",
+							schema.GroupResource{Resource: "nodes"}, "c", "test", 0, false)
 					}
 					return nil
 				}
 				err := r.starter.Fail(t.Context(), "c", true, "late")
-				if written := r.node().Annotations[v1alpha1.AnnotationStopIntent] != ""; written != test.written || (err == nil) != test.written {
+				if written := r.node().Annotations[v1alpha1.AnnotationStopIntent] != ""; written != test.written ||
+					(err == nil) != test.written {
 					t.Errorf("intent written: %t, error %v", written, err)
 				}
 				if got := r.said(); len(got) != 1 {
@@ -660,7 +692,8 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// The leader finds the start not carried out while this replica is still being refused: it is one start, the filter's.
+// The leader finds the start not carried out while this replica is still being refused: it is one
+// start, the filter's.
 func TestResumeKeepsTheTriggerOfACallUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nodeIn(v1alpha1.StateStandby))
@@ -746,8 +779,9 @@ func (h hanging) StartInstance(ctx context.Context, id string) error {
 	}
 }
 
-// TestACloudThatHangsHoldsUpNoWrite: more calls hang than there are workers. Intents of other nodes, publications of further
-// claims and cancelled drains go out all the same, and each call is made once.
+// TestACloudThatHangsHoldsUpNoWrite: more calls hang than there are workers. Intents of other
+// nodes, publications of further claims and cancelled drains go out all the same, and each call is
+// made once.
 func TestACloudThatHangsHoldsUpNoWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var nodes []*corev1.Node
@@ -793,10 +827,12 @@ func TestACloudThatHangsHoldsUpNoWrite(t *testing.T) {
 func (r *placerRig) claim(t *testing.T, node, pod string) {
 	t.Helper()
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: pod, UID: types.UID(pod)}}
-	n := *r.view.Candidates([]string{node})[0]
+	var found view.Looked
+	r.view.Look([][]byte{[]byte(node)}, &found)
+	n := *found.Known()[0]
 	n.StartBudget = 0
 	if d := r.ledger.Decide(claim.Ask{Pod: p, Nodes: []*claim.Node{&n}}, time.Now()); d.Claim == nil {
-		t.Errorf("set-up: no claim on %s: %s", node, d.Reason)
+		t.Errorf("set-up: no claim on %s: %q", node, d.Refused)
 	}
 }
 

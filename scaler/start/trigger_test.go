@@ -11,7 +11,8 @@ import (
 	"github.com/stratos-sh/stratos/extender/claim"
 )
 
-// TestStartsAreCountedByWhatAskedForThem: by the extender's answer to a scheduler, or by Stratos's own look at waiting pods.
+// TestStartsAreCountedByWhatAskedForThem: by the extender's answer to a scheduler, or by Stratos's
+// own look at waiting pods.
 func TestStartsAreCountedByWhatAskedForThem(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask  func(*placerRig)

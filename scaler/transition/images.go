@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
@@ -12,16 +13,19 @@ import (
 // maxWords bounds what of a registry's answer is kept on the Node.
 const maxWords = 512
 
-// WarmAgain is the intent to start a stopped instance for a warm-up that we end ourselves: the one before ended incomplete, or the node stands
-// by and lacks images. What its kubelet reported until now says nothing about the new try, so n must be read from the API server, as for Standby.
+// WarmAgain is the intent to start a stopped instance for a warm-up that we end ourselves: the one
+// before ended incomplete, or the node stands by and lacks images. What its kubelet reported until
+// now says nothing about the new try, so n must be read from the API server, as for Standby.
 func WarmAgain(n *corev1.Node, t Template, agents string, now time.Time) Patch {
-	recorded := v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) == v1alpha1.StateStandby && n.Annotations[v1alpha1.AnnotationHeartbeatAtStop] != ""
+	recorded := v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) == v1alpha1.StateStandby &&
+		n.Annotations[v1alpha1.AnnotationHeartbeatAtStop] != ""
 	is := enter(n, v1alpha1.StateWarmup)
 	if !recorded { // Standby has recorded it when the cloud said stopped; what came since may be a report of that boot
 		recordReports(n, is, agents)
 	}
-	// With its fraction, as the start intent has: whoever comes after a crash has to tell whether it is older than he is.
-	set(&is.Annotations, v1alpha1.AnnotationWarmupStarted, now.UTC().Format(time.RFC3339Nano))
+	// With its fraction, as the start intent has: a process that begins after a crash has to tell
+	// whether it is older than itself.
+	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationWarmupStarted, now.UTC().Format(time.RFC3339Nano))
 	for i := range t.StartupTaints {
 		addTaint(is, t.StartupTaints[i])
 	}
@@ -51,7 +55,7 @@ func (f ImageFailure) String() string {
 // ImagePullFailed remembers which image could not be pulled.
 func ImagePullFailed(n *corev1.Node, f ImageFailure) Patch {
 	is := draft(n)
-	set(&is.Annotations, v1alpha1.AnnotationImagePullFailed, f.String())
+	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationImagePullFailed, f.String())
 	return between(n, is)
 }
 
@@ -69,18 +73,18 @@ func ImagesRecorded(n *corev1.Node, found ImagesFound, now time.Time) Patch {
 	is := draft(n)
 	delete(is.Annotations, v1alpha1.AnnotationImagePullFailed)
 	if found.Failure != nil {
-		set(&is.Annotations, v1alpha1.AnnotationImagePullFailed, found.Failure.String())
+		metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationImagePullFailed, found.Failure.String())
 	}
 	for key, hash := range map[string]string{
 		v1alpha1.AnnotationImagesHash: found.Hash, v1alpha1.AnnotationRequiredImagesHash: found.RequiredHash,
 	} {
 		delete(is.Annotations, key)
 		if hash != "" {
-			set(&is.Annotations, key, hash)
+			metav1.SetMetaDataAnnotation(&is.ObjectMeta, key, hash)
 		}
 	}
 	if v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) == v1alpha1.StateStopping { // each stop asks anew
-		set(&is.Annotations, v1alpha1.AnnotationImagesChecked, now.UTC().Format(time.RFC3339Nano))
+		metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationImagesChecked, now.UTC().Format(time.RFC3339Nano))
 	}
 	return between(n, is)
 }

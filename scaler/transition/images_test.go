@@ -18,7 +18,8 @@ func TestWarmAgainRecordsWhatTheStartMustSurpass(t *testing.T) {
 	if Fresh(n, &n.Status.Conditions[0]) {
 		t.Error("the Ready from before the stop counts as fresh")
 	}
-	if n.Labels[v1alpha1.LabelState] != "warmup" || !n.Spec.Unschedulable || timeOf(n, v1alpha1.AnnotationWarmupStarted) != epoch() {
+	if n.Labels[v1alpha1.LabelState] != "warmup" || !n.Spec.Unschedulable ||
+		timeOf(n, v1alpha1.AnnotationWarmupStarted) != epoch() {
 		t.Errorf("state %s, cordoned %v, annotations %v", n.Labels[v1alpha1.LabelState], n.Spec.Unschedulable, n.Annotations)
 	}
 	keys := ""
@@ -34,7 +35,8 @@ func TestWarmAgainRecordsWhatTheStartMustSurpass(t *testing.T) {
 	}
 }
 
-// A standby node's record is from the moment at which the cloud said stopped. A report that came since is of another boot.
+// A standby node's record is from the moment at which the cloud said stopped. A report that came
+// since is of another boot.
 func TestWarmAgainKeepsTheRecordOfAStandbyNode(t *testing.T) {
 	n := apply(t, registered(), Warmup(registered(), template()))
 	n = apply(t, n, Standby(n, template(), true, ""))
@@ -65,12 +67,14 @@ func TestImagesRecorded(t *testing.T) {
 	if n.Annotations[v1alpha1.AnnotationRequiredImagesHash] != "required" {
 		t.Errorf("annotations %v, want the set of required images", n.Annotations)
 	}
-	if _, ok := ImageFailureOf(n); ok || n.Annotations[v1alpha1.AnnotationImagesHash] != "hash" || n.Annotations[v1alpha1.AnnotationImagesChecked] != "" {
+	if _, ok := ImageFailureOf(n); ok || n.Annotations[v1alpha1.AnnotationImagesHash] != "hash" ||
+		n.Annotations[v1alpha1.AnnotationImagesChecked] != "" {
 		t.Errorf("annotations %v", n.Annotations)
 	}
 	n = apply(t, n, Stopping(n, v1alpha1.StopEmpty, epoch()))
 	n = apply(t, n, ImagesRecorded(n, ImagesFound{Failure: &failure}, epoch()))
-	if n.Annotations[v1alpha1.AnnotationImagesHash]+n.Annotations[v1alpha1.AnnotationRequiredImagesHash] != "" || timeOf(n, v1alpha1.AnnotationImagesChecked) != epoch() {
+	if n.Annotations[v1alpha1.AnnotationImagesHash]+n.Annotations[v1alpha1.AnnotationRequiredImagesHash] != "" ||
+		timeOf(n, v1alpha1.AnnotationImagesChecked) != epoch() {
 		t.Errorf("annotations of a stopping node %v", n.Annotations)
 	}
 	n = apply(t, n, Running(n, template(), epoch()))
@@ -84,7 +88,8 @@ func TestImageFailureOf(t *testing.T) {
 	if got := len(long.String()); got > 600 {
 		t.Errorf("%d bytes of a registry's words are kept", got)
 	}
-	for name, text := range map[string]string{"nothing": "", "no time": "soon a:1: no", "no words": "2026-03-01T12:00:00Z a"} {
+	for name, text := range map[string]string{"nothing": "", "no time": "soon a:1: no",
+		"no words": "2026-03-01T12:00:00Z a"} {
 		t.Run(name, func(t *testing.T) {
 			n := bare()
 			n.Annotations = map[string]string{v1alpha1.AnnotationImagePullFailed: text}
@@ -93,7 +98,8 @@ func TestImageFailureOf(t *testing.T) {
 			}
 		})
 	}
-	if diff := cmp.Diff("2026-03-01T12:00:00Z a:1: no", ImageFailure{Since: epoch(), Image: "a:1", Words: "no"}.String()); diff != "" {
+	if diff := cmp.Diff("2026-03-01T12:00:00Z a:1: no", ImageFailure{Since: epoch(), Image: "a:1",
+		Words: "no"}.String()); diff != "" {
 		t.Error(diff)
 	}
 }

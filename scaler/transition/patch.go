@@ -1,6 +1,7 @@
-// Package transition says what each step of a node's life writes to its Node. It is pure: a step takes the Node as it
-// is and gives a JSON patch that tests what the step relies on. Every step clears the marks of the steps before it in
-// one place, so that no life of a node carries a mark of an earlier one.
+// Package transition says what each step of a node's life writes to its Node. It is pure: a step
+// takes the Node as it is and gives a JSON patch that tests what the step relies on. Every step
+// clears the marks of the steps before it in one place, so that no life of a node carries a mark of
+// an earlier one.
 package transition
 
 import (
@@ -23,8 +24,8 @@ type Op struct {
 	Value any `json:"value"`
 }
 
-// Patch is a JSON patch. Kubelets and controllers write to Nodes all the time, so a patch tests only what its step
-// relies on, never the resource version.
+// Patch is a JSON patch. Kubelets and controllers write to Nodes all the time, so a patch tests
+// only what its step relies on, never the resource version.
 type Patch []Op
 
 // Empty reports whether the patch would change nothing.
@@ -41,16 +42,18 @@ func (p Patch) JSON() []byte {
 	return out
 }
 
-// draft is a copy of what a step may change of a Node. Its status, the larger part, is left out: no step writes it.
+// draft is a copy of what a step may change of a Node. Its status, the larger part, is left out: no
+// step writes it.
 func draft(n *corev1.Node) *corev1.Node {
 	is := &corev1.Node{ObjectMeta: *n.ObjectMeta.DeepCopy()}
 	n.Spec.DeepCopyInto(&is.Spec)
 	return is
 }
 
-// between is the patch from one Node to another, as far as labels, annotations, taints and cordon go. It tests the
-// uid (a Node of the same name may be another one), the state that the step starts from, the claims where it changes
-// them, the taints where it replaces them, and a cordon that it relies upon.
+// between is the patch from one Node to another, as far as labels, annotations, taints and cordon
+// go. It tests the uid (a Node of the same name may be another one), the state that the step starts
+// from, the claims where it changes them, the taints where it replaces them, and a cordon that it
+// relies upon.
 func between(was, is *corev1.Node) Patch {
 	p := Patch{{Op: "test", Path: "/metadata/uid", Value: was.UID}}
 	if state, ok := was.Labels[v1alpha1.LabelState]; ok {

@@ -31,7 +31,8 @@ func recorded(t *testing.T, n *corev1.Node) string {
 	return quantity.String()
 }
 
-// TestDevicesAreRecordedBeforeTheStop: a kubelet that shuts down in order reports 0 devices before the cloud says stopped.
+// TestDevicesAreRecordedBeforeTheStop: a kubelet that shuts down in order reports 0 devices before
+// the cloud says stopped.
 func TestDevicesAreRecordedBeforeTheStop(t *testing.T) {
 	warming := apply(t, registered(), Warmup(registered(), template()))
 	running := apply(t, warming, Running(warming, template(), epoch()))
@@ -99,14 +100,19 @@ func TestMissingDevices(t *testing.T) {
 		now    map[corev1.ResourceName]string
 		want   []string
 	}{
-		"no record":                     {"", map[corev1.ResourceName]string{"cpu": "4"}, nil},
-		"all there":                     {`{"cpu":"4","example.com/gpu":"2"}`, map[corev1.ResourceName]string{"cpu": "4", "example.com/gpu": "2"}, nil},
+		"no record": {"", map[corev1.ResourceName]string{"cpu": "4"}, nil},
+		"all there": {`{"cpu":"4","example.com/gpu":"2"}`,
+			map[corev1.ResourceName]string{"cpu": "4", "example.com/gpu": "2"}, nil},
 		"the plugin has not registered": {`{"example.com/gpu":"2"}`, nil, []string{"0 of 2 example.com/gpu"}},
-		"it has registered nothing yet": {`{"example.com/gpu":"2"}`, map[corev1.ResourceName]string{"example.com/gpu": "0"}, []string{"0 of 2 example.com/gpu"}},
-		"one device of two":             {`{"example.com/gpu":"2"}`, map[corev1.ResourceName]string{"example.com/gpu": "1"}, []string{"1 of 2 example.com/gpu"}},
-		"more than before":              {`{"example.com/gpu":"2"}`, map[corev1.ResourceName]string{"example.com/gpu": "3"}, nil},
-		"a little less cpu and memory":  {`{"cpu":"4","memory":"16Gi"}`, map[corev1.ResourceName]string{"cpu": "3900m", "memory": "15Gi"}, nil},
-		"a garbled record":              {`{`, nil, nil},
+		"it has registered nothing yet": {`{"example.com/gpu":"2"}`, map[corev1.ResourceName]string{"example.com/gpu": "0"},
+			[]string{"0 of 2 example.com/gpu"}},
+		"one device of two": {`{"example.com/gpu":"2"}`, map[corev1.ResourceName]string{"example.com/gpu": "1"},
+			[]string{"1 of 2 example.com/gpu"}},
+		"more than before": {`{"example.com/gpu":"2"}`, map[corev1.ResourceName]string{"example.com/gpu": "3"},
+			nil},
+		"a little less cpu and memory": {`{"cpu":"4","memory":"16Gi"}`, map[corev1.ResourceName]string{"cpu": "3900m",
+			"memory": "15Gi"}, nil},
+		"a garbled record": {`{`, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := bare()
@@ -122,7 +128,8 @@ func TestMissingDevices(t *testing.T) {
 	}
 }
 
-// TestStartPutsStartupTaintsBack: what an operator removed while the node stood by says nothing about this start.
+// TestStartPutsStartupTaintsBack: what an operator removed while the node stood by says nothing
+// about this start.
 func TestStartPutsStartupTaintsBack(t *testing.T) {
 	n := apply(t, registered(), Warmup(registered(), template()))
 	n = apply(t, n, Standby(n, template(), true, ""))
@@ -148,20 +155,23 @@ func TestWhatWasSeenInAWarmUp(t *testing.T) {
 		t.Error("the startup taint that stood at the adoption was not noted")
 	}
 	n = apply(t, n, Seen(n, false, epoch()))
-	if n.Annotations[v1alpha1.AnnotationReadySeen] != "2026-03-01T12:00:00Z" || n.Annotations[v1alpha1.AnnotationNetworkSeen] != "" {
+	if n.Annotations[v1alpha1.AnnotationReadySeen] != "2026-03-01T12:00:00Z" ||
+		n.Annotations[v1alpha1.AnnotationNetworkSeen] != "" {
 		t.Errorf("annotations %v, want Ready alone", n.Annotations)
 	}
 	n = apply(t, n, Seen(n, true, epoch().Add(time.Minute)))
 	n = apply(t, n, Warmup(n, template()))
 	for key, want := range map[string]string{
-		v1alpha1.AnnotationReadySeen: "2026-03-01T12:00:00Z", v1alpha1.AnnotationNetworkSeen: "2026-03-01T12:01:00Z", v1alpha1.AnnotationStartupTaintsSeen: "true",
+		v1alpha1.AnnotationReadySeen: "2026-03-01T12:00:00Z", v1alpha1.AnnotationNetworkSeen: "2026-03-01T12:01:00Z",
+		v1alpha1.AnnotationStartupTaintsSeen: "true",
 	} {
 		if got := n.Annotations[key]; got != want {
 			t.Errorf("%s is %q after another adoption, want %q", key, got, want)
 		}
 	}
 	n = apply(t, n, Standby(n, template(), true, `{"a/b":"2026-03-01T12:00:00Z"}`))
-	for _, key := range []string{v1alpha1.AnnotationReadySeen, v1alpha1.AnnotationNetworkSeen, v1alpha1.AnnotationStartupTaintsSeen} {
+	for _, key := range []string{v1alpha1.AnnotationReadySeen, v1alpha1.AnnotationNetworkSeen,
+		v1alpha1.AnnotationStartupTaintsSeen} {
 		if got := n.Annotations[key]; got != "" {
 			t.Errorf("%s is %q on a standby node", key, got)
 		}
@@ -179,7 +189,8 @@ func TestAStartGivenUpWithoutAStrike(t *testing.T) {
 	n := apply(t, registered(), Warmup(registered(), template()))
 	n.Annotations[v1alpha1.AnnotationStartFailures] = "1"
 	n = apply(t, n, StartGivenUp(n, false, epoch(), epoch().Add(time.Minute)))
-	if Failures(n) != 1 || n.Annotations[v1alpha1.AnnotationUnavailableUntil] == "" || n.Annotations[v1alpha1.AnnotationStopIntent] == "" {
+	if Failures(n) != 1 || n.Annotations[v1alpha1.AnnotationUnavailableUntil] == "" ||
+		n.Annotations[v1alpha1.AnnotationStopIntent] == "" {
 		t.Errorf("annotations %v, want one failure, a back-off and the intent to stop", n.Annotations)
 	}
 }

@@ -7,20 +7,24 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/claim"
 )
 
-// marks are the annotations that belong to one stretch of a node's life. Every step clears them all and writes those
-// that hold from then on. Left alone: what a person wrote, what describes the instance, and what counts failures.
+// marks are the annotations that belong to one stretch of a node's life. Every step clears them all
+// and writes those that hold from then on. Left alone: what a person wrote, what describes the
+// instance, and what counts failures.
 func marks() []string {
 	return []string{
 		v1alpha1.AnnotationScaleUpStarted, v1alpha1.AnnotationScaleDownCandidateSince, v1alpha1.AnnotationClaims,
 		v1alpha1.AnnotationStopReason, v1alpha1.AnnotationStopIntent, v1alpha1.AnnotationStoppingSince,
-		v1alpha1.AnnotationNudgedAt, v1alpha1.AnnotationRunningSince, v1alpha1.AnnotationDrainFailedAt, v1alpha1.AnnotationDrainFailures,
-		v1alpha1.AnnotationSurplusSince, v1alpha1.AnnotationWarmupStarted, v1alpha1.AnnotationImagesChecked, v1alpha1.AnnotationStopAsked,
+		v1alpha1.AnnotationNudgedAt, v1alpha1.AnnotationRunningSince, v1alpha1.AnnotationDrainFailedAt,
+		v1alpha1.AnnotationDrainFailures,
+		v1alpha1.AnnotationSurplusSince, v1alpha1.AnnotationWarmupStarted, v1alpha1.AnnotationImagesChecked,
+		v1alpha1.AnnotationStopAsked,
 		v1alpha1.AnnotationReadySeen, v1alpha1.AnnotationNetworkSeen, v1alpha1.AnnotationStartupTaintsSeen,
 	}
 }
@@ -54,24 +58,24 @@ func TemplateOf(p *v1alpha1.NodePool, pool v1alpha1.PoolName, id v1alpha1.Instan
 // Warmup adopts a Node that registered: it gets the pool's labels and taints and is closed to pods.
 func Warmup(n *corev1.Node, t Template) Patch { return between(n, warmup(n, t)) }
 
-// Reregistered adopts the Node under which the kubelet of an instance registers that had another Node before. User data
-// does not run again, so Stratos ends this warm-up.
+// Reregistered adopts the Node under which the kubelet of an instance registers that had another
+// Node before. User data does not run again, so Stratos ends this warm-up.
 func Reregistered(n *corev1.Node, t Template, now time.Time) Patch {
 	is := warmup(n, t)
-	set(&is.Annotations, v1alpha1.AnnotationWarmupStarted, now.UTC().Format(time.RFC3339Nano))
+	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationWarmupStarted, now.UTC().Format(time.RFC3339Nano))
 	return between(n, is)
 }
 
 func warmup(n *corev1.Node, t Template) *corev1.Node {
 	is := enter(n, v1alpha1.StateWarmup)
-	set(&is.Labels, v1alpha1.LabelPool, string(t.Pool))
-	set(&is.Annotations, v1alpha1.AnnotationInstanceID, string(t.Instance))
+	metav1.SetMetaDataLabel(&is.ObjectMeta, v1alpha1.LabelPool, string(t.Pool))
+	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationInstanceID, string(t.Instance))
 	keepSeen(n, is, t)
 	for k, v := range t.Origin {
-		set(&is.Annotations, k, v)
+		metav1.SetMetaDataAnnotation(&is.ObjectMeta, k, v)
 	}
 	for k, v := range t.Labels {
-		set(&is.Labels, k, v)
+		metav1.SetMetaDataLabel(&is.ObjectMeta, k, v)
 	}
 	for i := range t.Taints {
 		addTaint(is, t.Taints[i])
@@ -80,12 +84,13 @@ func warmup(n *corev1.Node, t Template) *corev1.Node {
 	return is
 }
 
-// Mended puts back what somebody took from a Node that Stratos has adopted: whose it is, and, while it is not running, what keeps pods off it.
-// On a running node labels, taints and cordon are the users' to change.
+// Mended puts back what somebody took from a Node that Stratos has adopted: whose it is, and, while
+// it is not running, what keeps pods off it. On a running node labels, taints and cordon are the
+// users' to change.
 func Mended(n *corev1.Node, t Template) Patch {
 	is := draft(n)
-	set(&is.Labels, v1alpha1.LabelPool, string(t.Pool))
-	set(&is.Annotations, v1alpha1.AnnotationInstanceID, string(t.Instance))
+	metav1.SetMetaDataLabel(&is.ObjectMeta, v1alpha1.LabelPool, string(t.Pool))
+	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationInstanceID, string(t.Instance))
 	if v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) != v1alpha1.StateRunning {
 		shut(is)
 	}
@@ -95,7 +100,7 @@ func Mended(n *corev1.Node, t Template) Patch {
 // Warmed records that a warming node was seen complete.
 func Warmed(n *corev1.Node, now time.Time) Patch {
 	is := draft(n)
-	set(&is.Annotations, v1alpha1.AnnotationWarmedAt, now.UTC().Format(time.RFC3339))
+	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationWarmedAt, now.UTC().Format(time.RFC3339))
 	seen(is, true, now)
 	raiseAllocatable(n, is)
 	return between(n, is)
@@ -108,38 +113,42 @@ func Stamp(n *corev1.Node, origin map[string]string) Patch {
 	}
 	is := draft(n)
 	for k, v := range origin {
-		set(&is.Annotations, k, v)
+		metav1.SetMetaDataAnnotation(&is.ObjectMeta, k, v)
 	}
 	return between(n, is)
 }
 
-// Surplus marks a standby node as one above minStandby since the given time; the zero time takes the mark away.
+// Surplus marks a standby node as one above minStandby since the given time; the zero time takes
+// the mark away.
 func Surplus(n *corev1.Node, since time.Time) Patch {
 	is := draft(n)
 	delete(is.Annotations, v1alpha1.AnnotationSurplusSince)
 	if !since.IsZero() {
-		set(&is.Annotations, v1alpha1.AnnotationSurplusSince, since.UTC().Format(time.RFC3339))
+		metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationSurplusSince, since.UTC().Format(time.RFC3339))
 	}
 	return between(n, is)
 }
 
-// WarmStop is the intent to stop an instance at the end of its warm-up. From then on the node is not promoted: the cloud's reads may show it
-// running for a while, and a pod would land on a machine that goes down.
+// WarmStop is the intent to stop an instance at the end of its warm-up. From then on the node is
+// not promoted: the cloud's reads may show it running for a while, and a pod would land on a
+// machine that goes down.
 func WarmStop(n *corev1.Node, now time.Time) Patch {
 	is := draft(n)
 	raiseAllocatable(n, is)
-	set(&is.Annotations, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
+	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
 	return between(n, is)
 }
 
-// Standby says that the instance is stopped and can be started. It records what a start must surpass: the heartbeats of
-// the kubelet and the container starts of the network agents as they are now that the cloud says stopped, and the
-// allocatable resources of a node that had been whole, unless an intent to stop has recorded them before.
-// n must be read from the API server, not from a cache: a heartbeat that a cache missed would count as fresh later.
+// Standby says that the instance is stopped and can be started. It records what a start must
+// surpass: the heartbeats of the kubelet and the container starts of the network agents as they are
+// now that the cloud says stopped, and the allocatable resources of a node that had been whole,
+// unless an intent to stop has recorded them before. n must be read from the API server, not from a
+// cache: a heartbeat that a cache missed would count as fresh later.
 func Standby(n *corev1.Node, t Template, whole bool, agents string) Patch {
 	is := enter(n, v1alpha1.StateStandby)
 	recordReports(n, is, agents)
-	recorded := n.Annotations[v1alpha1.AnnotationStopIntent] != "" && n.Annotations[v1alpha1.AnnotationAllocatableAtStop] != ""
+	recorded := n.Annotations[v1alpha1.AnnotationStopIntent] != "" &&
+		n.Annotations[v1alpha1.AnnotationAllocatableAtStop] != ""
 	if whole && !recorded {
 		raiseAllocatable(n, is)
 	}
@@ -150,15 +159,16 @@ func Standby(n *corev1.Node, t Template, whole bool, agents string) Patch {
 	return between(n, is)
 }
 
-// Starting is the start intent, written before the cloud is called. It puts back the startup taints that are missing: that
-// one is gone later says that another controller removed it since.
+// Starting is the start intent, written before the cloud is called. It puts back the startup taints
+// that are missing: that one is gone later says that another controller removed it since.
 func Starting(n *corev1.Node, startup []corev1.Taint, claims []types.UID, now time.Time) Patch {
 	is := enter(n, v1alpha1.StateStarting)
 	for i := range startup {
 		addTaint(is, startup[i])
 	}
-	// With its fraction: whoever comes after a crash has to tell whether the intent is older than he is.
-	set(&is.Annotations, v1alpha1.AnnotationScaleUpStarted, now.UTC().Format(time.RFC3339Nano))
+	// With its fraction: a process that begins after a crash has to tell whether the intent is older
+	// than itself.
+	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationScaleUpStarted, now.UTC().Format(time.RFC3339Nano))
 	setClaims(is, claims)
 	return between(n, is)
 }
@@ -170,53 +180,56 @@ func Claims(n *corev1.Node, claims []types.UID) Patch {
 	return between(n, is)
 }
 
-// StartFailed takes the start intent back: the node is standby again and backs off until the given time.
+// StartFailed takes the start intent back: the node is standby again and backs off until the given
+// time.
 func StartFailed(n *corev1.Node, until time.Time) Patch {
 	is := enter(n, v1alpha1.StateStandby)
-	set(&is.Annotations, v1alpha1.AnnotationStartFailures, strconv.Itoa(Failures(n)+1))
+	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStartFailures, strconv.Itoa(Failures(n)+1))
 	setUntil(is, until)
 	return between(n, is)
 }
 
-// StartGivenUp ends a start of which nobody knows how far it came: the machine may yet report while it goes down. So the node is stopping, by an
-// intent that nobody cancels, until the cloud says stopped; then it backs off until the given time.
-// strike counts against the node.
+// StartGivenUp ends a start of which nobody knows how far it came: the machine may yet report while
+// it goes down. So the node is stopping, by an intent that nobody cancels, until the cloud says
+// stopped; then it backs off until the given time. strike counts against the node.
 func StartGivenUp(n *corev1.Node, strike bool, now, until time.Time) Patch {
 	is := leave(n, v1alpha1.StateStopping, v1alpha1.StopFailed, now)
-	set(&is.Annotations, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
+	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
 	if strike {
-		set(&is.Annotations, v1alpha1.AnnotationStartFailures, strconv.Itoa(Failures(n)+1))
+		metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStartFailures, strconv.Itoa(Failures(n)+1))
 	}
 	setUntil(is, until)
 	return between(n, is)
 }
 
-// StopAstray is the intent to stop an instance that stands by, that somebody else started and whose kubelet does not report. Like StopIntent it tests
-// that no claim was published on the node.
+// StopAstray is the intent to stop an instance that stands by, that somebody else started and whose
+// kubelet does not report. Like StopIntent it tests that no claim was published on the node.
 func StopAstray(n *corev1.Node, now time.Time) Patch {
 	is := leave(n, v1alpha1.StateStopping, v1alpha1.StopFailed, now)
-	set(&is.Annotations, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
+	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
 	return append(between(n, is), Op{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationClaims)})
 }
 
 // Fence is the intent to stop the instance of a running node whose machine died. Its claims move.
 func Fence(n *corev1.Node, now time.Time) Patch {
 	is := leave(n, v1alpha1.StateStopping, v1alpha1.StopFailed, now)
-	set(&is.Annotations, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
+	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
 	return between(n, is)
 }
 
-// StartDeclined takes the start intent back of a node that is none the worse: it rests until the given time, and its strikes stay as they are.
+// StartDeclined takes the start intent back of a node that is none the worse: it rests until the
+// given time, and its strikes stay as they are.
 func StartDeclined(n *corev1.Node, until time.Time) Patch {
 	is := enter(n, v1alpha1.StateStandby)
 	setUntil(is, until)
 	return between(n, is)
 }
 
-// Running opens the node to pods: our cordon and all lifecycle taints go in one patch, also those that the node and
-// cloud controllers would take away in their 5 s loops. That is safe because the kubelet has reported anew; where it
-// is wrong they come back. A person's cordon and taints stay. It tests that no stop intent stands: a cache that lags, or another leader, may not
-// have seen it yet, and after it nobody cancels.
+// Running opens the node to pods: our cordon and all lifecycle taints go in one patch, also those
+// that the node and cloud controllers would take away in their 5 s loops. That is safe because the
+// kubelet has reported anew; where it is wrong they come back. A person's cordon and taints stay.
+// It tests that no stop intent stands: a cache that lags, or another leader, may not have seen it
+// yet, and after it nobody cancels.
 func Running(n *corev1.Node, t Template, now time.Time) Patch {
 	is := enter(n, v1alpha1.StateRunning)
 	delete(is.Labels, v1alpha1.LabelExcludeDisruption)
@@ -230,15 +243,17 @@ func Running(n *corev1.Node, t Template, now time.Time) Patch {
 		recordAllocatable(n, is)
 	}
 	since := now.UTC().Format(time.RFC3339)
-	if before := n.Annotations[v1alpha1.AnnotationRunningSince]; before != "" { // a stop was cancelled: max runtime counts on
+	// a stop was cancelled: max runtime counts on
+	if before := n.Annotations[v1alpha1.AnnotationRunningSince]; before != "" {
 		since = before
 	}
-	set(&is.Annotations, v1alpha1.AnnotationRunningSince, since)
+	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationRunningSince, since)
 	is.Spec.Taints = slices.DeleteFunc(slices.Clone(is.Spec.Taints), func(taint corev1.Taint) bool {
 		return goesWhenRunning(&taint, t)
 	})
 	open(is)
-	return append(Patch{{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationStopIntent)}}, between(n, is)...)
+	return append(Patch{{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationStopIntent)}},
+		between(n, is)...)
 }
 
 // Backoff lets the back-off of a node end at the given time.
@@ -249,13 +264,14 @@ func Backoff(n *corev1.Node, until time.Time) Patch {
 }
 
 func setUntil(is *corev1.Node, until time.Time) {
-	set(&is.Annotations, v1alpha1.AnnotationUnavailableUntil, until.UTC().Format(time.RFC3339))
+	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationUnavailableUntil, until.UTC().Format(time.RFC3339))
 }
 
 // Empty marks a running node as empty since now.
 func Empty(n *corev1.Node, now time.Time) Patch {
 	is := draft(n)
-	set(&is.Annotations, v1alpha1.AnnotationScaleDownCandidateSince, now.UTC().Format(time.RFC3339))
+	metav1.SetMetaDataAnnotation(
+		&is.ObjectMeta, v1alpha1.AnnotationScaleDownCandidateSince, now.UTC().Format(time.RFC3339))
 	return between(n, is)
 }
 
@@ -278,26 +294,29 @@ func Terminating(n *corev1.Node, reason v1alpha1.StopReason, now time.Time) Patc
 	return between(n, is)
 }
 
-// StopIntent is the point after which nobody cancels the stop. It tests that no claim was published on the node.
+// StopIntent is the point after which nobody cancels the stop. It tests that no claim was published
+// on the node.
 func StopIntent(n *corev1.Node, now time.Time) Patch {
 	is := draft(n)
 	if v1alpha1.StopReason(n.Annotations[v1alpha1.AnnotationStopReason]) != v1alpha1.StopFailed {
 		recordAllocatable(n, is)
 	}
-	set(&is.Annotations, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
-	// Last, when annotations are surely there: a test below a path that is missing fails, also one for nothing.
+	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
+	// Last, when annotations are surely there: a test below a path that is missing fails, also one for
+	// nothing.
 	return append(between(n, is), Op{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationClaims)})
 }
 
-// StopAsked says that the cloud is about to be asked again for a stop whose intent stands. It tests that it stands: another leader may have taken
-// it back for a pod.
+// StopAsked says that the cloud is about to be asked again for a stop whose intent stands. It tests
+// that it stands: another leader may have taken it back for a pod.
 func StopAsked(n *corev1.Node, now time.Time) Patch {
 	is := draft(n)
-	set(&is.Annotations, v1alpha1.AnnotationStopAsked, now.UTC().Format(time.RFC3339Nano))
+	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStopAsked, now.UTC().Format(time.RFC3339Nano))
 	return append(stillIntended(n), between(n, is)...)
 }
 
-// StopTakenBack removes an intent of which nothing came. It tests that nobody has asked for the stop again since.
+// StopTakenBack removes an intent of which nothing came. It tests that nobody has asked for the
+// stop again since.
 func StopTakenBack(n *corev1.Node) Patch {
 	is := draft(n)
 	delete(is.Annotations, v1alpha1.AnnotationStopIntent)
@@ -309,7 +328,8 @@ func stillIntended(n *corev1.Node) Patch {
 	return Patch{testAnnotation(n, v1alpha1.AnnotationStopIntent)}
 }
 
-// testAnnotation tests that the annotation is as the Node has it, or that there is none. The Node must have some annotation.
+// testAnnotation tests that the annotation is as the Node has it, or that there is none. The Node
+// must have some annotation.
 func testAnnotation(n *corev1.Node, key string) Op {
 	op := Op{Op: "test", Path: "/metadata/annotations/" + escape(key)}
 	if value, ok := n.Annotations[key]; ok {
@@ -321,14 +341,15 @@ func testAnnotation(n *corev1.Node, key string) Op {
 func leave(n *corev1.Node, s v1alpha1.NodeState, reason v1alpha1.StopReason, now time.Time) *corev1.Node {
 	running, failures := n.Annotations[v1alpha1.AnnotationRunningSince], n.Annotations[v1alpha1.AnnotationDrainFailures]
 	is := enter(n, s)
-	set(&is.Annotations, v1alpha1.AnnotationStopReason, string(reason))
-	// With its fraction: cut to the second, the time for binds in flight would be anything from nothing to lifecycle.CordonTime.
-	set(&is.Annotations, v1alpha1.AnnotationStoppingSince, now.UTC().Format(time.RFC3339Nano))
+	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStopReason, string(reason))
+	// With its fraction: cut to the second, the time for binds in flight would be anything from
+	// nothing to lifecycle.CordonTime.
+	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStoppingSince, now.UTC().Format(time.RFC3339Nano))
 	if running != "" { // max runtime counts on if the stop is cancelled
-		set(&is.Annotations, v1alpha1.AnnotationRunningSince, running)
+		metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationRunningSince, running)
 	}
 	if failures != "" { // this drain may fail too
-		set(&is.Annotations, v1alpha1.AnnotationDrainFailures, failures)
+		metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationDrainFailures, failures)
 	}
 	shut(is)
 	return is
@@ -337,7 +358,7 @@ func leave(n *corev1.Node, s v1alpha1.NodeState, reason v1alpha1.StopReason, now
 // enter copies the Node into another state without the marks of the one before.
 func enter(n *corev1.Node, s v1alpha1.NodeState) *corev1.Node {
 	is := draft(n)
-	set(&is.Labels, v1alpha1.LabelState, string(s))
+	metav1.SetMetaDataLabel(&is.ObjectMeta, v1alpha1.LabelState, string(s))
 	for _, k := range marks() {
 		delete(is.Annotations, k)
 	}
@@ -346,11 +367,11 @@ func enter(n *corev1.Node, s v1alpha1.NodeState) *corev1.Node {
 
 // shut closes a node to pods. A cordon that stands already is somebody else's and stays theirs.
 func shut(n *corev1.Node) {
-	set(&n.Labels, v1alpha1.LabelExcludeDisruption, "true")
+	metav1.SetMetaDataLabel(&n.ObjectMeta, v1alpha1.LabelExcludeDisruption, "true")
 	addTaint(n, corev1.Taint{Key: v1alpha1.TaintStandby, Effect: corev1.TaintEffectNoSchedule})
 	if !n.Spec.Unschedulable {
 		n.Spec.Unschedulable = true
-		set(&n.Annotations, v1alpha1.AnnotationCordoned, "true")
+		metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationCordoned, "true")
 	}
 }
 
@@ -366,28 +387,24 @@ func open(n *corev1.Node) {
 	}
 }
 
-// taintShutdown is what cloud controllers put on the Node of a stopped instance (k8s.io/cloud-provider/api).
+// taintShutdown is what cloud controllers put on the Node of a stopped instance
+// (k8s.io/cloud-provider/api).
 const taintShutdown = "node.cloudprovider.kubernetes.io/shutdown"
 
 func goesWhenRunning(taint *corev1.Taint, t Template) bool {
 	switch taint.Key {
-	case v1alpha1.TaintStandby, corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable, taintShutdown:
+	case v1alpha1.TaintStandby, corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable,
+		taintShutdown:
 		return true
 	}
-	return t.RemoveStartupTaints && slices.ContainsFunc(t.StartupTaints, func(s corev1.Taint) bool { return s.MatchTaint(taint) })
+	return t.RemoveStartupTaints && slices.ContainsFunc(t.StartupTaints,
+		func(s corev1.Taint) bool { return s.MatchTaint(taint) })
 }
 
 func addTaint(n *corev1.Node, t corev1.Taint) {
 	if !slices.ContainsFunc(n.Spec.Taints, func(o corev1.Taint) bool { return o.MatchTaint(&t) }) {
 		n.Spec.Taints = append(n.Spec.Taints, t)
 	}
-}
-
-func set(m *map[string]string, k, v string) {
-	if *m == nil {
-		*m = map[string]string{}
-	}
-	(*m)[k] = v
 }
 
 func setClaims(n *corev1.Node, claims []types.UID) {
@@ -400,7 +417,7 @@ func setClaims(n *corev1.Node, claims []types.UID) {
 		uids[i] = string(claims[i])
 	}
 	slices.Sort(uids)
-	set(&n.Annotations, v1alpha1.AnnotationClaims, strings.Join(uids, ","))
+	metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationClaims, strings.Join(uids, ","))
 }
 
 // Failures reads how many starts in a row have failed.
@@ -426,8 +443,9 @@ func Counting(node string, ours claim.Namespace, pods []corev1.Pod) []*corev1.Po
 	return out
 }
 
-// Leaving lists the pods on a node that do not count and are being deleted, static ones left out: those are their kubelet's. Once the
-// instance is stopped none of them runs any more, and nobody but us knows that.
+// Leaving lists the pods on a node that do not count and are being deleted, static ones left out:
+// those are their kubelet's. Once the instance is stopped none of them runs any more, and nobody
+// but us knows that.
 func Leaving(node string, ours claim.Namespace, pods []corev1.Pod) []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range pods {

@@ -96,9 +96,11 @@ func diff(t *testing.T, what string, got, want any) {
 	}
 }
 
-// A node that lives five lives carries in each of them exactly the marks of its state, as in the first.
+// A node that lives five lives carries in each of them exactly the marks of its state, as in the
+// first.
 func TestFiveLivesLeaveNoMarks(t *testing.T) {
-	for name, tmpl := range map[string]Template{"startup taints are ours": template(), "startup taints are others'": template(external)} {
+	for name, tmpl := range map[string]Template{"startup taints are ours": template(),
+		"startup taints are others'": template(external)} {
 		t.Run(name, func(t *testing.T) {
 			n := apply(t, registered(), Warmup(registered(), tmpl))
 			n = apply(t, n, Warmed(n, epoch()))
@@ -107,7 +109,8 @@ func TestFiveLivesLeaveNoMarks(t *testing.T) {
 			for life := range 5 {
 				see := func(step string, is *corev1.Node) {
 					n = is
-					marks := map[string]string{"taints": strings.Join(taintKeys(n), " "), "cordoned": map[bool]string{true: "yes"}[n.Spec.Unschedulable]}
+					marks := map[string]string{"taints": strings.Join(taintKeys(n), " "),
+						"cordoned": map[bool]string{true: "yes"}[n.Spec.Unschedulable]}
 					for k := range n.Annotations {
 						marks[k] = "there" // times differ from life to life, marks must not
 					}
@@ -126,7 +129,8 @@ func TestFiveLivesLeaveNoMarks(t *testing.T) {
 					n = apply(t, n, Starting(n, nil, []types.UID{"x"}, tick()))
 					n = apply(t, n, StartFailed(n, tick()))
 				}
-				see("starting", apply(t, apply(t, n, clean(n)), Starting(apply(t, n, clean(n)), nil, []types.UID{"b", "a"}, tick())))
+				see("starting", apply(t, apply(t, n, clean(n)), Starting(apply(t, n, clean(n)), nil, []types.UID{"b", "a"},
+					tick())))
 				see("claimed", apply(t, n, Claims(n, []types.UID{"a"})))
 				see("running", apply(t, n, Running(n, tmpl, tick())))
 				see("empty", apply(t, n, Empty(n, tick())))
@@ -143,14 +147,17 @@ func TestFiveLivesLeaveNoMarks(t *testing.T) {
 			}
 			see := first["standby"]
 			for _, mark := range []string{
-				v1alpha1.AnnotationScaleUpStarted, v1alpha1.AnnotationScaleDownCandidateSince, v1alpha1.AnnotationClaims, v1alpha1.AnnotationStopReason,
-				v1alpha1.AnnotationStopIntent, v1alpha1.AnnotationStoppingSince, v1alpha1.AnnotationRunningSince, v1alpha1.AnnotationNudgedAt,
+				v1alpha1.AnnotationScaleUpStarted, v1alpha1.AnnotationScaleDownCandidateSince, v1alpha1.AnnotationClaims,
+				v1alpha1.AnnotationStopReason,
+				v1alpha1.AnnotationStopIntent, v1alpha1.AnnotationStoppingSince, v1alpha1.AnnotationRunningSince,
+				v1alpha1.AnnotationNudgedAt,
 			} {
 				if see[mark] != "" {
 					t.Errorf("a standby node carries %s", mark)
 				}
 			}
-			if first["running"][v1alpha1.AnnotationScaleDownCandidateSince] != "" || first["running"][v1alpha1.AnnotationClaims] != "" {
+			if first["running"][v1alpha1.AnnotationScaleDownCandidateSince] != "" ||
+				first["running"][v1alpha1.AnnotationClaims] != "" {
 				t.Error("a running node carries the marks of a start or of an earlier stop")
 			}
 		})
@@ -192,8 +199,10 @@ func TestWhatEachStateLooksLike(t *testing.T) {
 			if got := c.node.Labels[v1alpha1.LabelExcludeDisruption] == "true"; got != c.excluded {
 				t.Errorf("excluded from disruption %v, want %v", got, c.excluded)
 			}
-			if c.node.Spec.Unschedulable != c.excluded || (c.node.Annotations[v1alpha1.AnnotationCordoned] == "true") != c.excluded {
-				t.Errorf("cordoned %v by %q, want ours: %v", c.node.Spec.Unschedulable, c.node.Annotations[v1alpha1.AnnotationCordoned], c.excluded)
+			if c.node.Spec.Unschedulable != c.excluded ||
+				(c.node.Annotations[v1alpha1.AnnotationCordoned] == "true") != c.excluded {
+				t.Errorf("cordoned %v by %q, want ours: %v", c.node.Spec.Unschedulable,
+					c.node.Annotations[v1alpha1.AnnotationCordoned], c.excluded)
 			}
 			if c.node.Labels["team"] != "web" || c.node.Labels[v1alpha1.LabelPool] != "p" {
 				t.Errorf("labels of the pool are missing: %v", c.node.Labels)
@@ -212,15 +221,19 @@ func TestRunningTakesEveryLifecycleTaintAway(t *testing.T) {
 	warm := apply(t, registered(), Warmup(registered(), template()))
 	n := apply(t, warm, Standby(warm, template(), true, ""))
 	n.Spec.Taints = append(n.Spec.Taints,
-		taint(corev1.TaintNodeNotReady, corev1.TaintEffectNoSchedule), taint(corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute),
-		taint(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule), taint("node.cloudprovider.kubernetes.io/shutdown", corev1.TaintEffectNoSchedule),
+		taint(corev1.TaintNodeNotReady, corev1.TaintEffectNoSchedule), taint(corev1.TaintNodeUnreachable,
+			corev1.TaintEffectNoExecute),
+		taint(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule),
+		taint("node.cloudprovider.kubernetes.io/shutdown", corev1.TaintEffectNoSchedule),
 		taint(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule), taint("person", corev1.TaintEffectNoExecute))
 	for name, c := range map[string]struct {
 		template Template
 		want     []string
 	}{
-		"WhenNetworkReady takes startup taints too": {template(), []string{"node.kubernetes.io/memory-pressure:NoSchedule", "person:NoExecute", "team:NoSchedule"}},
-		"External leaves them to their owner":       {template(external), []string{"cni:NoExecute", "node.kubernetes.io/memory-pressure:NoSchedule", "person:NoExecute", "team:NoSchedule"}},
+		"WhenNetworkReady takes startup taints too": {template(), []string{"node.kubernetes.io/memory-pressure:NoSchedule",
+			"person:NoExecute", "team:NoSchedule"}},
+		"External leaves them to their owner": {template(external),
+			[]string{"cni:NoExecute", "node.kubernetes.io/memory-pressure:NoSchedule", "person:NoExecute", "team:NoSchedule"}},
 	} {
 		t.Run(name, func(t *testing.T) { diff(t, "taints", taintKeys(apply(t, n, Running(n, c.template, epoch()))), c.want) })
 	}
@@ -231,7 +244,8 @@ func TestAPersonsCordonAndTaintsOutliveEveryStep(t *testing.T) {
 	standby := apply(t, warm, Standby(warm, template(), true, ""))
 	n := apply(t, standby, Running(standby, template(), epoch()))
 	n.Spec.Unschedulable = true // kubectl cordon
-	n.Spec.Taints = append(n.Spec.Taints, taint(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule), taint("person", corev1.TaintEffectNoSchedule))
+	n.Spec.Taints = append(n.Spec.Taints, taint(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule),
+		taint("person", corev1.TaintEffectNoSchedule))
 	steps := []struct {
 		name string
 		step func(*corev1.Node) Patch
@@ -260,7 +274,8 @@ func TestAPersonsCordonAndTaintsOutliveEveryStep(t *testing.T) {
 	}
 }
 
-// Max runtime counts from the time the node last came from standby, not from a stop that was called off.
+// Max runtime counts from the time the node last came from standby, not from a stop that was called
+// off.
 func TestACancelledStopKeepsTheRuntime(t *testing.T) {
 	warm := apply(t, registered(), Warmup(registered(), template()))
 	standby := apply(t, warm, Standby(warm, template(), true, ""))
@@ -277,7 +292,8 @@ func TestACancelledStopKeepsTheRuntime(t *testing.T) {
 	}
 }
 
-// Each patch fails where the Node has moved on in a way that its step relies on, and passes where it has not.
+// Each patch fails where the Node has moved on in a way that its step relies on, and passes where
+// it has not.
 func TestPatchesFailOnANodeThatHasMovedOn(t *testing.T) {
 	warm := apply(t, registered(), Warmup(registered(), template()))
 	standby := apply(t, warm, Standby(warm, template(), true, ""))
@@ -290,20 +306,33 @@ func TestPatchesFailOnANodeThatHasMovedOn(t *testing.T) {
 		moved func(*corev1.Node)
 		fails bool
 	}{
-		"nothing has changed":             {standby, Starting(standby, nil, nil, epoch()), func(*corev1.Node) {}, false},
-		"a kubelet wrote something else":  {standby, Starting(standby, nil, nil, epoch()), func(n *corev1.Node) { n.Annotations["x"] = "y"; n.ResourceVersion = "9" }, false},
-		"the state is another":            {standby, Starting(standby, nil, nil, epoch()), func(n *corev1.Node) { n.Labels[v1alpha1.LabelState] = "running" }, true},
-		"the state is gone":               {standby, Starting(standby, nil, nil, epoch()), func(n *corev1.Node) { delete(n.Labels, v1alpha1.LabelState) }, true},
-		"it is another Node of that name": {standby, Starting(standby, nil, nil, epoch()), func(n *corev1.Node) { n.UID = "uid-2" }, true},
-		"taints that it replaces":         {standby, Running(standby, template(), epoch()), func(n *corev1.Node) { n.Spec.Taints = n.Spec.Taints[1:] }, true},
-		"taints that it leaves alone":     {standby, Starting(standby, nil, nil, epoch()), func(n *corev1.Node) { n.Spec.Taints = n.Spec.Taints[1:] }, false},
-		"claims that it changes":          {claimed, Claims(claimed, []types.UID{"b"}), func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationClaims] = "a,c" }, true},
-		"a claim came before the intent":  {stopping, StopIntent(stopping, epoch()), func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationClaims] = "a" }, true},
-		"a cancel came before the intent": {stopping, StopIntent(stopping, epoch()), func(n *corev1.Node) { n.Labels[v1alpha1.LabelState] = "running" }, true},
-		"nothing came before the intent":  {stopping, StopIntent(stopping, epoch()), func(*corev1.Node) {}, false},
-		"somebody uncordoned meanwhile":   {standby, Running(standby, template(), epoch()), func(n *corev1.Node) { n.Spec.Unschedulable = false }, true},
+		"nothing has changed": {standby, Starting(standby, nil, nil, epoch()), func(*corev1.Node) {}, false},
+		"a kubelet wrote something else": {standby, Starting(standby, nil, nil, epoch()),
+			func(n *corev1.Node) { n.Annotations["x"] = "y"; n.ResourceVersion = "9" }, false},
+		"the state is another": {standby, Starting(standby, nil, nil, epoch()),
+			func(n *corev1.Node) { n.Labels[v1alpha1.LabelState] = "running" }, true},
+		"the state is gone": {standby, Starting(standby, nil, nil, epoch()),
+			func(n *corev1.Node) { delete(n.Labels, v1alpha1.LabelState) }, true},
+		"it is another Node of that name": {standby, Starting(standby, nil, nil, epoch()),
+			func(n *corev1.Node) { n.UID = "uid-2" }, true},
+		"taints that it replaces": {standby, Running(standby, template(), epoch()),
+			func(n *corev1.Node) { n.Spec.Taints = n.Spec.Taints[1:] }, true},
+		"taints that it leaves alone": {standby, Starting(standby, nil, nil, epoch()),
+			func(n *corev1.Node) { n.Spec.Taints = n.Spec.Taints[1:] }, false},
+		"claims that it changes": {claimed, Claims(claimed, []types.UID{"b"}),
+			func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationClaims] = "a,c" }, true},
+		"a claim came before the intent": {stopping, StopIntent(stopping, epoch()),
+			func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationClaims] = "a" }, true},
+		"a cancel came before the intent": {stopping, StopIntent(stopping, epoch()),
+			func(n *corev1.Node) { n.Labels[v1alpha1.LabelState] = "running" }, true},
+		"nothing came before the intent": {stopping, StopIntent(stopping, epoch()), func(*corev1.Node) {}, false},
+		"somebody uncordoned meanwhile": {standby, Running(standby, template(), epoch()),
+			func(n *corev1.Node) { n.Spec.Unschedulable = false }, true},
 		"a taint came where there was none": {
-			bare(), Warmup(bare(), template()), func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{taint("person", corev1.TaintEffectNoSchedule)} }, true,
+			bare(), Warmup(bare(), template()), func(n *corev1.Node) {
+				n.Spec.Taints = []corev1.Taint{taint("person",
+					corev1.TaintEffectNoSchedule)}
+			}, true,
 		},
 		"none came": {bare(), Warmup(bare(), template()), func(*corev1.Node) {}, false},
 	} {
@@ -320,7 +349,8 @@ func TestPatchesFailOnANodeThatHasMovedOn(t *testing.T) {
 // bare is a Node that nobody has labelled, annotated or tainted.
 func bare() *corev1.Node { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "uid-1"}} }
 
-// The stop intent relies on a test for nothing. It has to refuse also a Node that was seen with a claim on it.
+// The stop intent relies on a test for nothing. It has to refuse also a Node that was seen with a
+// claim on it.
 func TestStopIntentRefusesANodeWithClaims(t *testing.T) {
 	n := apply(t, bare(), Warmup(bare(), template()))
 	n = apply(t, n, Stopping(n, v1alpha1.StopEmpty, epoch()))
@@ -366,13 +396,15 @@ func TestEmpty(t *testing.T) {
 	if p := Claims(n, []types.UID{"a"}); p.Empty() {
 		t.Error("publishing a claim writes nothing")
 	}
-	if (Patch{}).Empty() != true || (Patch{{Op: "test"}}).Empty() != true || (Patch{{Op: "test"}, {Op: "remove"}}).Empty() != false {
+	if (Patch{}).Empty() != true || (Patch{{Op: "test"}}).Empty() != true ||
+		(Patch{{Op: "test"}, {Op: "remove"}}).Empty() != false {
 		t.Error("Empty is about what a patch changes, not about what it tests")
 	}
 }
 
 func TestEscape(t *testing.T) {
-	for key, want := range map[string]string{"plain": "plain", "stratos.sh/state": "stratos.sh~1state", "a~b": "a~0b", "~/~1": "~0~1~01"} {
+	for key, want := range map[string]string{"plain": "plain", "stratos.sh/state": "stratos.sh~1state", "a~b": "a~0b",
+		"~/~1": "~0~1~01"} {
 		if got := escape(key); got != want {
 			t.Errorf("escape(%q) = %q, want %q", key, got, want)
 		}
@@ -390,7 +422,8 @@ func TestFresh(t *testing.T) {
 	at := func(d time.Duration) corev1.NodeCondition {
 		return corev1.NodeCondition{Type: corev1.NodeReady, LastHeartbeatTime: metav1.NewTime(epoch().Add(d))}
 	}
-	recorded := FormatHeartbeats([]corev1.NodeCondition{at(0), {Type: v1alpha1.ConditionStandby, LastHeartbeatTime: metav1.NewTime(epoch())}})
+	recorded := FormatHeartbeats([]corev1.NodeCondition{at(0), {Type: v1alpha1.ConditionStandby,
+		LastHeartbeatTime: metav1.NewTime(epoch())}})
 	if want := `{"Ready":"2026-03-01T12:00:00Z"}`; recorded != want {
 		t.Errorf("recorded %s, want %s: our own condition is no heartbeat", recorded, want)
 	}
@@ -422,12 +455,14 @@ func TestFresh(t *testing.T) {
 func TestStandbyRecordsWhatAStartMustReach(t *testing.T) {
 	n := apply(t, registered(), Warmup(registered(), template()))
 	whole := apply(t, n, Standby(n, template(), true, ""))
-	if got, want := whole.Annotations[v1alpha1.AnnotationAllocatableAtStop], `{"cpu":"4","example.com/gpu":"1"}`; got != want {
+	if got, want := whole.Annotations[v1alpha1.AnnotationAllocatableAtStop],
+		`{"cpu":"4","example.com/gpu":"1"}`; got != want {
 		t.Errorf("allocatable recorded as %s, want %s", got, want)
 	}
 	whole.Status.Allocatable["example.com/gpu"] = resource.MustParse("0") // its start failed before the plugin was back
 	part := apply(t, whole, Standby(whole, template(), false, ""))
-	if got, want := part.Annotations[v1alpha1.AnnotationAllocatableAtStop], `{"cpu":"4","example.com/gpu":"1"}`; got != want {
+	if got, want := part.Annotations[v1alpha1.AnnotationAllocatableAtStop],
+		`{"cpu":"4","example.com/gpu":"1"}`; got != want {
 		t.Errorf("after a failed start %s stands, want %s", got, want)
 	}
 	if Fresh(whole, &whole.Status.Conditions[0]) {
@@ -441,8 +476,10 @@ func TestStartFailedCounts(t *testing.T) {
 	for want := 1; want <= 3; want++ {
 		n = apply(t, n, Starting(n, nil, []types.UID{"a"}, epoch()))
 		n = apply(t, n, StartFailed(n, epoch().Add(time.Minute)))
-		if Failures(n) != want || n.Labels[v1alpha1.LabelState] != "standby" || n.Annotations[v1alpha1.AnnotationClaims] != "" {
-			t.Errorf("after %d failures: %d counted, state %s, claims %q", want, Failures(n), n.Labels[v1alpha1.LabelState], n.Annotations[v1alpha1.AnnotationClaims])
+		if Failures(n) != want || n.Labels[v1alpha1.LabelState] != "standby" ||
+			n.Annotations[v1alpha1.AnnotationClaims] != "" {
+			t.Errorf("after %d failures: %d counted, state %s, claims %q", want, Failures(n), n.Labels[v1alpha1.LabelState],
+				n.Annotations[v1alpha1.AnnotationClaims])
 		}
 		if got := n.Annotations[v1alpha1.AnnotationUnavailableUntil]; got != "2026-03-01T12:01:00Z" {
 			t.Errorf("unavailable until %s", got)
@@ -466,18 +503,23 @@ func TestCounting(t *testing.T) {
 		pod  corev1.Pod
 		want bool
 	}{
-		"bound here":                      {corev1.Pod{Spec: corev1.PodSpec{NodeName: "c"}}, true},
-		"bound elsewhere":                 {corev1.Pod{Spec: corev1.PodSpec{NodeName: "d"}}, false},
-		"on its way here":                 {corev1.Pod{Status: corev1.PodStatus{NominatedNodeName: "c"}}, true},
-		"bound elsewhere, nominated here": {corev1.Pod{Spec: corev1.PodSpec{NodeName: "d"}, Status: corev1.PodStatus{NominatedNodeName: "c"}}, false},
-		"neither":                         {corev1.Pod{}, false},
-		"finished":                        {corev1.Pod{Spec: corev1.PodSpec{NodeName: "c"}, Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}, false},
-		"failed":                          {corev1.Pod{Spec: corev1.PodSpec{NodeName: "c"}, Status: corev1.PodStatus{Phase: corev1.PodFailed}}, false},
+		"bound here":      {corev1.Pod{Spec: corev1.PodSpec{NodeName: "c"}}, true},
+		"bound elsewhere": {corev1.Pod{Spec: corev1.PodSpec{NodeName: "d"}}, false},
+		"on its way here": {corev1.Pod{Status: corev1.PodStatus{NominatedNodeName: "c"}}, true},
+		"bound elsewhere, nominated here": {corev1.Pod{Spec: corev1.PodSpec{NodeName: "d"},
+			Status: corev1.PodStatus{NominatedNodeName: "c"}}, false},
+		"neither": {corev1.Pod{}, false},
+		"finished": {corev1.Pod{Spec: corev1.PodSpec{NodeName: "c"},
+			Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}, false},
+		"failed": {corev1.Pod{Spec: corev1.PodSpec{NodeName: "c"},
+			Status: corev1.PodStatus{Phase: corev1.PodFailed}}, false},
 		"of a DaemonSet": {corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet", Controller: &yes}}}, Spec: corev1.PodSpec{NodeName: "c"},
+			ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet", Controller: &yes}}},
+			Spec:       corev1.PodSpec{NodeName: "c"},
 		}, false},
 		"static": {corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "x"}}, Spec: corev1.PodSpec{NodeName: "c"},
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "x"}},
+			Spec:       corev1.PodSpec{NodeName: "c"},
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -491,27 +533,33 @@ func TestCounting(t *testing.T) {
 func TestAStartThatIsGivenUpStopsByAnIntent(t *testing.T) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: "n", UID: "u", Labels: map[string]string{v1alpha1.LabelState: "starting"},
-		Annotations: map[string]string{v1alpha1.AnnotationStartFailures: "1", v1alpha1.AnnotationScaleUpStarted: "x", v1alpha1.AnnotationClaims: "a"},
+		Annotations: map[string]string{v1alpha1.AnnotationStartFailures: "1", v1alpha1.AnnotationScaleUpStarted: "x",
+			v1alpha1.AnnotationClaims: "a"},
 	}}
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	is := apply(t, n, StartGivenUp(n, true, now, now.Add(time.Hour)))
-	if is.Labels[v1alpha1.LabelState] != "stopping" || is.Annotations[v1alpha1.AnnotationStopIntent] == "" || is.Annotations[v1alpha1.AnnotationStopReason] != "failed" {
+	if is.Labels[v1alpha1.LabelState] != "stopping" || is.Annotations[v1alpha1.AnnotationStopIntent] == "" ||
+		is.Annotations[v1alpha1.AnnotationStopReason] != "failed" {
 		t.Errorf("labels %v, annotations %v, want stopping, by an intent, for a failure", is.Labels, is.Annotations)
 	}
-	if Failures(is) != 2 || is.Annotations[v1alpha1.AnnotationUnavailableUntil] == "" || is.Annotations[v1alpha1.AnnotationClaims] != "" {
+	if Failures(is) != 2 || is.Annotations[v1alpha1.AnnotationUnavailableUntil] == "" ||
+		is.Annotations[v1alpha1.AnnotationClaims] != "" {
 		t.Errorf("annotations %v, want a second strike, a rest and no claims", is.Annotations)
 	}
 	stopped := apply(t, n, WarmStop(n, now))
-	if again := apply(t, stopped, WarmAgain(stopped, Template{}, "", now)); again.Annotations[v1alpha1.AnnotationStopIntent] != "" {
+	if again := apply(t, stopped, WarmAgain(stopped, Template{}, "",
+		now)); again.Annotations[v1alpha1.AnnotationStopIntent] != "" {
 		t.Error("the second warm-up carries the stop intent of the first")
 	}
 }
 
-// TestACordonThatIsReliedUponIsTested: a person's cordon closes the node, and goes before the node is shut.
+// TestACordonThatIsReliedUponIsTested: a person's cordon closes the node, and goes before the node
+// is shut.
 func TestACordonThatIsReliedUponIsTested(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	running := func(cordoned bool) *corev1.Node {
-		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", Labels: map[string]string{v1alpha1.LabelState: "running"}}}
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u",
+			Labels: map[string]string{v1alpha1.LabelState: "running"}}}
 		n.Spec.Unschedulable = cordoned
 		return n
 	}
@@ -524,7 +572,8 @@ func TestACordonThatIsReliedUponIsTested(t *testing.T) {
 	}
 }
 
-// TestStopMarks: who asks again relies on the intent, who takes it back on nobody asking again meanwhile.
+// TestStopMarks: who asks again relies on the intent, who takes it back on nobody asking again
+// meanwhile.
 func TestStopMarks(t *testing.T) {
 	const first, second = "2026-03-01T11:00:00Z", "2026-03-01T11:59:00Z"
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -544,7 +593,8 @@ func TestStopMarks(t *testing.T) {
 	}
 	for _, asked := range []string{"", first} {
 		back := apply(t, stopping(asked), StopTakenBack(stopping(asked)))
-		diff(t, "after the intent was taken back", back.Annotations, map[string]string{v1alpha1.AnnotationStopReason: "empty"})
+		diff(t, "after the intent was taken back", back.Annotations,
+			map[string]string{v1alpha1.AnnotationStopReason: "empty"})
 		if _, err := try(stopping(second), StopTakenBack(stopping(asked))); err == nil {
 			t.Errorf("taken back although somebody has asked again since %q", asked)
 		}
@@ -559,10 +609,12 @@ func TestStopMarks(t *testing.T) {
 
 func TestAStandbyNodeThatSomebodyStartedStopsByAnIntent(t *testing.T) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-		Name: "n", UID: "u", Labels: map[string]string{v1alpha1.LabelState: "standby"}, Annotations: map[string]string{v1alpha1.AnnotationHeartbeatAtStop: "{}"},
+		Name: "n", UID: "u", Labels: map[string]string{v1alpha1.LabelState: "standby"},
+		Annotations: map[string]string{v1alpha1.AnnotationHeartbeatAtStop: "{}"},
 	}}
 	is := apply(t, n, StopAstray(n, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)))
-	if is.Labels[v1alpha1.LabelState] != "stopping" || is.Annotations[v1alpha1.AnnotationStopIntent] == "" || is.Annotations[v1alpha1.AnnotationStopReason] != "failed" {
+	if is.Labels[v1alpha1.LabelState] != "stopping" || is.Annotations[v1alpha1.AnnotationStopIntent] == "" ||
+		is.Annotations[v1alpha1.AnnotationStopReason] != "failed" {
 		t.Errorf("labels %v, annotations %v, want stopping, by an intent, for a failure", is.Labels, is.Annotations)
 	}
 	if is.Annotations[v1alpha1.AnnotationHeartbeatAtStop] != "{}" || Failures(is) != 0 {

@@ -1,5 +1,6 @@
-// Command manifests completes the webhook configurations that controller-gen writes: its markers know neither matchConditions nor
-// namespaceSelector. It reads them from standard input and writes them to standard output; make generate runs it.
+// Command manifests completes the webhook configurations that controller-gen writes: its markers
+// know neither matchConditions nor namespaceSelector. It reads them from standard input and writes
+// them to standard output; make generate runs it.
 package main
 
 import (
@@ -35,8 +36,10 @@ func run(in io.Reader, out io.Writer) error {
 	if len(documents) != 2 {
 		return fmt.Errorf("%d documents, want the mutating and the validating configuration", len(documents))
 	}
-	mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	if err := errors.Join(yaml.UnmarshalStrict(documents[0], mutating), yaml.UnmarshalStrict(documents[1], validating)); err != nil {
+	mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{},
+		&admissionregistrationv1.ValidatingWebhookConfiguration{}
+	if err := errors.Join(yaml.UnmarshalStrict(documents[0], mutating),
+		yaml.UnmarshalStrict(documents[1], validating)); err != nil {
 		return err
 	}
 	complete(mutating, validating)
@@ -52,7 +55,8 @@ func run(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-func complete(mutating *admissionregistrationv1.MutatingWebhookConfiguration, validating *admissionregistrationv1.ValidatingWebhookConfiguration) {
+func complete(mutating *admissionregistrationv1.MutatingWebhookConfiguration,
+	validating *admissionregistrationv1.ValidatingWebhookConfiguration) {
 	for i := range mutating.Webhooks {
 		w := &mutating.Webhooks[i]
 		if w.Name == podWebhook {
@@ -66,21 +70,26 @@ func complete(mutating *admissionregistrationv1.MutatingWebhookConfiguration, va
 	}
 }
 
-// specChanges leaves out updates that change no spec. The scaler writes finalizers and the annotation stratos.sh/launches to pools:
-// they must go through while the webhook cannot be reached, else running pools would stall with it.
+// specChanges leaves out updates that change no spec. The scaler writes finalizers and the
+// annotation stratos.sh/launches to pools: they must go through while the webhook cannot be
+// reached, else running pools would stall with it.
 func specChanges() []admissionregistrationv1.MatchCondition {
-	return []admissionregistrationv1.MatchCondition{{
-		Name:       "spec-changes",
-		Expression: `request.operation != "UPDATE" || !has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec`,
-	}}
+	return []admissionregistrationv1.MatchCondition{
+		{
+			Name:       "spec-changes",
+			Expression: `request.operation != "UPDATE" || !has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec`,
+		},
+	}
 }
 
-// optedIn selects the namespaces with the label, without those that Stratos itself depends on. The webhook checks both once more.
+// optedIn selects the namespaces with the label, without those that Stratos itself depends on. The
+// webhook checks both once more.
 func optedIn() *metav1.LabelSelector {
 	return &metav1.LabelSelector{
 		MatchLabels: map[string]string{v1alpha1.LabelScheduler: v1alpha1.SchedulerEnabled},
 		MatchExpressions: []metav1.LabelSelectorRequirement{{
-			Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"kube-system", "cert-manager"},
+			Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn,
+			Values: []string{"kube-system", "cert-manager"},
 		}},
 	}
 }

@@ -21,7 +21,8 @@ import (
 	"github.com/stratos-sh/stratos/scaler"
 )
 
-// ec2 makes the provider that keeps instances in EC2. Its limits are those of each region, so it gets them and not a limiter.
+// ec2 makes the provider that keeps instances in EC2. Its limits are those of each region, so it
+// gets them and not a limiter.
 func ec2(
 	ctx context.Context, config *rest.Config, limits, resources map[limiter.Operation]limiter.Limit,
 	calls *limiter.Calls, registerer prometheus.Registerer,
@@ -57,11 +58,13 @@ func ec2(
 	return &Cloud{Provider: cloud, Classes: []scaler.ClassKind{scaler.AWSNodeClasses(cloud)}}, nil
 }
 
-// regionOfZone is the region that the name of a zone begins with, that of local zones (us-west-2-lax-1a) included.
+// regionOfZone is the region that the name of a zone begins with, that of local zones
+// (us-west-2-lax-1a) included.
 var regionOfZone = regexp.MustCompile(`^[a-z]+(-[a-z]+)+-[0-9]+`)
 
-// regionsInUse are the regions that classes name, "" for those that name none, and those in which nodes of pools are: a
-// class may have been changed since. It needs the permissions to list awsnodeclasses and nodes, which the scaler has.
+// regionsInUse are the regions that classes name, "" for those that name none, and those in which
+// nodes of pools are: a class may have been changed since. It needs the permissions to list
+// awsnodeclasses and nodes, which the scaler has.
 func regionsInUse(ctx context.Context, reader client.Reader) ([]string, error) {
 	classes := &v1alpha1.AWSNodeClassList{}
 	if err := reader.List(ctx, classes); err != nil {

@@ -24,10 +24,12 @@ func TestRegionsInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	class := func(name, region string) client.Object {
-		return &v1alpha1.AWSNodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.AWSNodeClassSpec{Region: region}}
+		return &v1alpha1.AWSNodeClass{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: v1alpha1.AWSNodeClassSpec{Region: region}}
 	}
 	node := func(name, zone string, pool bool) client.Object {
-		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelTopologyZone: zone}}}
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+			Labels: map[string]string{corev1.LabelTopologyZone: zone}}}
 		if pool {
 			n.Labels[v1alpha1.LabelPool] = "p"
 		}
@@ -35,7 +37,8 @@ func TestRegionsInUse(t *testing.T) {
 	}
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
 		class("a", "eu-west-1"), class("b", ""), class("c", "eu-west-1"),
-		node("moved", "us-gov-east-1b", true), node("local", "us-west-2-lax-1a", true), node("not-ours", "ap-south-1a", false), node("elsewhere", "rack-7", true),
+		node("moved", "us-gov-east-1b", true), node("local", "us-west-2-lax-1a", true),
+		node("not-ours", "ap-south-1a", false), node("elsewhere", "rack-7", true),
 	).Build()
 	got, err := regionsInUse(t.Context(), reader)
 	if err != nil {
@@ -56,7 +59,8 @@ func TestMinorOfAManagedCluster(t *testing.T) {
 	}
 }
 
-// TestTheCloudIsTheOneThatWasChosen: each provider registers its metrics once and says which classes it serves.
+// TestTheCloudIsTheOneThatWasChosen: each provider registers its metrics once and says which
+// classes it serves.
 func TestTheCloudIsTheOneThatWasChosen(t *testing.T) {
 	t.Setenv("AWS_REGION", "us-east-1")
 	t.Setenv("AWS_CONFIG_FILE", "/nonexistent")
@@ -73,7 +77,8 @@ func TestTheCloudIsTheOneThatWasChosen(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if len(cloud.Classes) != 1 || cloud.Classes[0].Name != v1alpha1.KindAWSNodeClass || cloud.Provider == nil || (cloud.Beside == nil) != (name == CloudAWS) {
+		if len(cloud.Classes) != 1 || cloud.Classes[0].Name != v1alpha1.KindAWSNodeClass || cloud.Provider == nil ||
+			(cloud.Beside == nil) != (name == CloudAWS) {
 			t.Errorf("%s: %+v", name, cloud)
 		}
 	}

@@ -10,7 +10,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// maxNote is the longest note of an event in bytes. The API server refuses longer ones, which the recorder only logs.
+// maxNote is the longest note of an event in bytes. The API server refuses longer ones, which the
+// recorder only logs.
 const maxNote = 1024
 
 // ShortNotes returns the manager with event recorders that cut notes at maxNote.
@@ -30,8 +31,8 @@ func (c cutting) Eventf(regarding, related runtime.Object, kind, reason, action,
 	c.recorder.Eventf(regarding, related, kind, reason, action, "%s", cut(fmt.Sprintf(note, args...)))
 }
 
-// cut shortens the note to maxNote bytes without splitting a rune. Invalid bytes are replaced before, because the encoding
-// of the request does that too and makes the note longer.
+// cut shortens the note to maxNote bytes without splitting a rune. Invalid bytes are replaced
+// before, because the encoding of the request does that too and makes the note longer.
 func cut(note string) string {
 	note = strings.ToValidUTF8(note, string(utf8.RuneError))
 	if len(note) <= maxNote {

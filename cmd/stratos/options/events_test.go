@@ -27,7 +27,8 @@ type recording struct {
 
 func (m recording) GetEventRecorder(string) events.EventRecorder { return m.recorder }
 
-// TestEventNotesAreCut: the API server refuses an event whose note has more than 1024 bytes, and says so nowhere.
+// TestEventNotesAreCut: the API server refuses an event whose note has more than 1024 bytes, and
+// says so nowhere.
 func TestEventNotesAreCut(t *testing.T) {
 	for name, c := range map[string]struct{ note, want string }{
 		"short":                  {"a pod waits", "a pod waits"},
@@ -43,7 +44,8 @@ func TestEventNotesAreCut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &recorded{}
 			mgr := ShortNotes(recording{recorder: r})
-			mgr.GetEventRecorder("any").Eventf(&corev1.Pod{}, nil, corev1.EventTypeWarning, "StandbyUnavailable", "Explain", "%s", c.note)
+			mgr.GetEventRecorder("any").Eventf(&corev1.Pod{}, nil, corev1.EventTypeWarning, "StandbyUnavailable", "Explain",
+				"%s", c.note)
 			if r.note != c.want || !utf8.ValidString(r.note) || len(r.note) > 1024 {
 				t.Errorf("%d bytes: %q, want %d bytes: %q", len(r.note), r.note, len(c.want), c.want)
 			}

@@ -13,8 +13,8 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// TestKindIsTheDaemonOfDockerHost: the daemon is the one that DOCKER_HOST names, it serves KindNodeClass alone, and every call is counted, those
-// that know the class too.
+// TestKindIsTheDaemonOfDockerHost: the daemon is the one that DOCKER_HOST names, it serves
+// KindNodeClass alone, and every call is counted, those that know the class too.
 func TestKindIsTheDaemonOfDockerHost(t *testing.T) {
 	docker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Api-Version", "1.41")
@@ -60,7 +60,8 @@ func TestAWrongDockerHostIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.Cloud(t.Context(), nil, prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), "DOCKER_HOST") {
+	if _, err := o.Cloud(t.Context(), nil, prometheus.NewRegistry()); err == nil ||
+		!strings.Contains(err.Error(), "DOCKER_HOST") {
 		t.Errorf("error %v, want DOCKER_HOST in it", err)
 	}
 }

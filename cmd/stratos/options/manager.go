@@ -7,24 +7,22 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/stratos-sh/stratos/extender"
 	"github.com/stratos-sh/stratos/webhook"
 )
 
-// The leader's lease, as short as that of the scheduler beside it: after a crash pods wait at most leaseDuration until somebody looks after
-// their nodes again. A leader that stops gives the lease back at once.
-const (
-	leaseName     = "stratos"
-	leaseDuration = 6 * time.Second
-	renewDeadline = 4 * time.Second
-	retryPeriod   = time.Second
-)
+// leaseName is the leader's lease. It is as short as that of the scheduler in the same pod, and a
+// leader that stops releases it.
+const leaseName = "stratos"
 
-// shutdownTime is how long the parts may take to end: longer than any of them needs (the extender's last answers and a start under way take
-// five seconds), shorter than a pod's grace. The lease is given back after that, so a part that hangs must not hold it.
+// shutdownTime is how long the parts may take to end: longer than any of them needs (the extender's
+// last answers and a start under way take five seconds), shorter than a pod's grace. The lease is
+// given back after that, so a part that hangs must not hold it.
 const shutdownTime = 10 * time.Second
 
-// The manager elects a leader on a lease of its own, in the release's namespace (the chart puts its name there), and reports in events of the core
-// group who leads. The create cannot be limited to a name: the object has none yet when it is judged.
+// The manager elects a leader on a lease of its own, in the release's namespace (the chart puts its
+// name there), and reports in events of the core group who leads. The create cannot be limited to a
+// name: the object has none yet when it is judged.
 //
 // +kubebuilder:rbac:namespace=release,groups=coordination.k8s.io,resources=leases,verbs=create
 // +kubebuilder:rbac:namespace=release,groups=coordination.k8s.io,resources=leases,resourceNames=stratos,verbs=get;update
@@ -32,7 +30,8 @@ const shutdownTime = 10 * time.Second
 
 // Manager translates the settings for controller-runtime.
 func (o *Options) Manager(scheme *runtime.Scheme) ctrl.Options {
-	// Nothing is registered with the server where there is no certificate, and the manager starts it only if something is.
+	// Nothing is registered with the server where there is no certificate, and the manager starts it
+	// only if something is.
 	return ctrl.Options{
 		WebhookServer:                 webhook.NewServer(o.WebhookPort, o.CertDir),
 		Scheme:                        scheme,
@@ -43,9 +42,9 @@ func (o *Options) Manager(scheme *runtime.Scheme) ctrl.Options {
 		LeaderElectionID:              leaseName,
 		LeaderElectionNamespace:       o.Namespace,
 		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 new(leaseDuration),
-		RenewDeadline:                 new(renewDeadline),
-		RetryPeriod:                   new(retryPeriod),
+		LeaseDuration:                 new(extender.LeaseDuration),
+		RenewDeadline:                 new(extender.RenewDeadline),
+		RetryPeriod:                   new(extender.RetryPeriod),
 		GracefulShutdownTimeout:       new(shutdownTime),
 		Cache:                         slimmed(),
 	}

@@ -1,11 +1,11 @@
-// Package options holds the command line of stratos: flags, each of which can also be given as an environment variable.
+// Package options holds the command line of stratos: flags, each of which can also be given as an
+// environment variable.
 package options
 
 import (
 	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"regexp"
 	"slices"
@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
@@ -72,24 +73,37 @@ type Fake struct {
 
 // AddFlags registers the flags of the main command.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.ClusterName, "cluster-name", "", "name of this cluster; separates its instances from those of other clusters (required)")
+	fs.StringVar(&o.ClusterName, "cluster-name", "",
+		"name of this cluster; separates its instances from those of other clusters (required)")
 	fs.StringVar(&o.CloudProvider, "cloud-provider", "", "cloud to keep pools in: aws, fake or kind (required)")
-	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file; default: in-cluster, else KUBECONFIG, else ~/.kube/config")
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", "",
+		"kubeconfig file; default: in-cluster, else KUBECONFIG, else ~/.kube/config")
 	fs.StringVar(&o.Namespace, "namespace", "stratos-system", "namespace of Stratos's own objects, such as its lease")
 	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 turns it off")
-	fs.StringVar(&o.ProbeBindAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 turns them off")
-	fs.IntVar(&o.WebhookPort, "webhook-port", 9443, "port of the admission webhooks, which are served only with --cert-dir")
-	fs.StringVar(&o.ExtenderBindAddress, "extender-bind-address", "127.0.0.1:9444", "address of /filter, /prioritize and /preempt; loopback only without --cert-dir")
-	fs.StringVar(&o.CertDir, "cert-dir", "", "folder with tls.crt and tls.key for webhooks and extender; without it the extender is plain HTTP and admission is not served")
-	fs.StringVar(&o.ClientCA, "client-ca", "", "file with the CA certificates whose clients the extender accepts; needs --cert-dir")
-	fs.StringSliceVar(&o.SchedulerNames, "extender-scheduler-names", []string{v1alpha1.SchedulerName}, "schedulers that call the extender")
+	fs.StringVar(&o.ProbeBindAddress, "health-probe-bind-address", ":8081",
+		"address of /healthz and /readyz; 0 turns them off")
+	fs.IntVar(&o.WebhookPort, "webhook-port", 9443,
+		"port of the admission webhooks, which are served only with --cert-dir")
+	fs.StringVar(&o.ExtenderBindAddress, "extender-bind-address", "127.0.0.1:9444",
+		"address of /filter, /prioritize and /preempt; loopback only without --cert-dir")
+	fs.StringVar(
+		&o.CertDir,
+		"cert-dir",
+		"",
+		"folder with tls.crt and tls.key for webhooks and extender; without it the extender is plain HTTP and admission is not served",
+	)
+	fs.StringVar(&o.ClientCA, "client-ca", "",
+		"file with the CA certificates whose clients the extender accepts; needs --cert-dir")
+	fs.StringSliceVar(&o.SchedulerNames, "extender-scheduler-names", []string{v1alpha1.SchedulerName},
+		"schedulers that call the extender")
 	fs.StringSliceVar(&o.RequiredDaemonSetNamespaces, "required-daemonset-namespaces", nil,
 		"namespaces without the images of whose DaemonSets no node stands by, such as kube-system; "+
 			"images of other DaemonSets are best effort")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", false, "let replicas agree on one that runs the scaler")
 	fs.BoolVar(&o.InstallCRDs, "install-crds", false, "apply the CRDs at start; default true with --cloud-provider=fake")
 	fs.StringVar(&o.PprofBindAddress, "pprof", "", "address of the profiler; off by default")
-	fs.StringVar(&o.Fake.Endpoint, "fake-endpoint", "", "URL of a fake cloud in a process of its own (stratos fake-cloud); default: in this process")
+	fs.StringVar(&o.Fake.Endpoint, "fake-endpoint", "",
+		"URL of a fake cloud in a process of its own (stratos fake-cloud); default: in this process")
 	o.Fake.AddFlags(fs)
 	o.RateLimits.AddFlags(fs)
 	gofs := flag.NewFlagSet("zap", flag.ContinueOnError)
@@ -100,7 +114,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 // AddFlags registers the flags that say what a fake cloud is like.
 func (f *Fake) AddFlags(fs *pflag.FlagSet) {
 	times := fake.DefaultTimes()
-	fs.StringVar(&f.InstanceTypes, "fake-instance-types", "", "instance types beside the built-in ones, as name=cpu:4,memory:16Gi,pods:110;...")
+	fs.StringVar(&f.InstanceTypes, "fake-instance-types", "",
+		"instance types beside the built-in ones, as name=cpu:4,memory:16Gi,pods:110;...")
 	fs.DurationVar(&f.BootTime, "fake-boot-time", times.Boot, "time from a start to the kubelet's Ready")
 	fs.DurationVar(&f.StopTime, "fake-stop-time", times.Stop, "time from a stop to stopped")
 	fs.DurationVar(&f.PullTime, "fake-pull-time", times.Pull, "time to pull an image")
@@ -120,22 +135,13 @@ func (f *Fake) Cloud() (fake.Options, error) {
 	return o, nil
 }
 
-// ExtenderCertDir is the folder of the extender's certificate: none for the scheduler of the same pod, which comes over
-// loopback in plain HTTP also where admission has a certificate.
+// ExtenderCertDir is the folder of the extender's certificate: none for the scheduler of the same
+// pod, which comes over loopback in plain HTTP also where admission has a certificate.
 func (o *Options) ExtenderCertDir() string {
-	if loopback(o.ExtenderBindAddress) && o.ClientCA == "" {
+	if extender.IsLoopback(o.ExtenderBindAddress) && o.ClientCA == "" {
 		return ""
 	}
 	return o.CertDir
-}
-
-func loopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // orNone: on the command line 0 means no time at all, which fake.Times writes as a negative one.
@@ -146,8 +152,9 @@ func orNone(d time.Duration) time.Duration {
 	return d
 }
 
-// FromEnv sets the flags that the command line left alone from their environment variables. Errors name the variable. An
-// address such as tcp://10.96.0.7:443 is the kubelet's: a Service named stratos-webhook has it set STRATOS_WEBHOOK_PORT.
+// FromEnv sets the flags that the command line left alone from their environment variables. Errors
+// name the variable. An address such as tcp://10.96.0.7:443 is the kubelet's: a Service named
+// stratos-webhook has it set STRATOS_WEBHOOK_PORT.
 func FromEnv(fs *pflag.FlagSet, lookup func(string) (string, bool)) error {
 	var errs []error
 	fs.VisitAll(func(f *pflag.Flag) {
@@ -173,26 +180,29 @@ func (o *Options) Complete(fs *pflag.FlagSet) {
 	}
 }
 
-// Validate checks the settings. All errors are reported at once, each naming its flag and what is allowed.
+// Validate checks the settings. All errors are reported at once, each naming its flag and what is
+// allowed.
 func (o *Options) Validate() error {
 	var errs []error
 	if o.ClusterName == "" {
-		errs = append(errs, errors.New("--cluster-name is required: it separates this cluster's instances from those of others"))
+		errs = append(
+			errs,
+			errors.New("--cluster-name is required: it separates this cluster's instances from those of others"),
+		)
 	}
 	switch clouds := []string{CloudAWS, CloudFake, CloudKind}; {
 	case o.CloudProvider == "":
 		errs = append(errs, fmt.Errorf("--cloud-provider is required; it is one of: %s", strings.Join(clouds, ", ")))
 	case !slices.Contains(clouds, o.CloudProvider):
-		errs = append(errs, fmt.Errorf("--cloud-provider %q is not supported; it is one of: %s", o.CloudProvider, strings.Join(clouds, ", ")))
+		errs = append(errs, fmt.Errorf("--cloud-provider %q is not supported; it is one of: %s", o.CloudProvider,
+			strings.Join(clouds, ", ")))
 	}
-	if err := o.validateExposure(); err != nil {
+	exposure := extender.Options{BindAddress: o.ExtenderBindAddress, CertDir: o.CertDir, ClientCA: o.ClientCA}
+	if err := exposure.Validate(); err != nil {
 		errs = append(errs, err)
 	}
 	if o.WebhookPort < 1 || o.WebhookPort > 65535 {
 		errs = append(errs, fmt.Errorf("--webhook-port %d must be 1 to 65535", o.WebhookPort))
-	}
-	if o.ClientCA != "" && o.CertDir == "" {
-		errs = append(errs, errors.New("--client-ca needs --cert-dir: without a certificate of its own the extender speaks plain HTTP"))
 	}
 	if len(o.SchedulerNames) == 0 || slices.Contains(o.SchedulerNames, "") {
 		errs = append(errs, errors.New("--extender-scheduler-names must name at least one scheduler and no empty one"))
@@ -210,21 +220,4 @@ func (o *Options) Validate() error {
 		errs = append(errs, errors.New("--fake-boot-time, --fake-stop-time and --fake-pull-time must not be negative"))
 	}
 	return errors.Join(errs...)
-}
-
-// validateExposure refuses an extender that the network reaches without TLS and client certificates.
-func (o *Options) validateExposure() error {
-	address := o.ExtenderBindAddress
-	if _, _, err := net.SplitHostPort(address); err != nil {
-		return fmt.Errorf("--extender-bind-address %q is not host:port", address)
-	}
-	switch {
-	case loopback(address):
-		return nil
-	case o.CertDir == "":
-		return fmt.Errorf("--extender-bind-address %q is not loopback, so --cert-dir is required: plain HTTP is served on loopback only", address)
-	case o.ClientCA == "":
-		return fmt.Errorf("--extender-bind-address %q is not loopback, so --client-ca is required: whoever reaches the extender can start nodes", address)
-	}
-	return nil
 }

@@ -49,7 +49,8 @@ func (o *Options) Cloud(ctx context.Context, config *rest.Config, registerer pro
 	return &Cloud{Provider: cloud, Classes: []scaler.ClassKind{scaler.AWSNodeClasses(cloud)}, Beside: beside}, nil
 }
 
-// Provider returns the fake cloud, in this process or over HTTP, and in the first case the machines to run beside it.
+// Provider returns the fake cloud, in this process or over HTTP, and in the first case the machines
+// to run beside it.
 func (f *Fake) Provider(config *rest.Config) (fake.API, manager.Runnable, error) {
 	if f.Endpoint != "" {
 		return fake.NewClient(f.Endpoint), nil, nil
@@ -74,5 +75,6 @@ func (f *Fake) InProcess(config *rest.Config) (*fake.Cloud, *fake.Machines, erro
 		return nil, nil, fmt.Errorf("fake machines: %w", err)
 	}
 	cloud := fake.New(o)
-	return cloud, fake.NewMachines(cloud, fake.MachinesOptions{Client: clientset, Log: ctrl.Log.WithName("fake-machines")}), nil
+	return cloud, fake.NewMachines(cloud, fake.MachinesOptions{Client: clientset,
+		Log: ctrl.Log.WithName("fake-machines")}), nil
 }

@@ -22,12 +22,14 @@ type RateLimits struct {
 
 // AddFlags registers --rate-limit-share and a flag for each operation.
 func (r *RateLimits) AddFlags(fs *pflag.FlagSet) {
-	fs.Float64Var(&r.Share, "rate-limit-share", 1, "part of the cloud's rate limits that this process may use, such as 0.5 where two replicas share an account")
+	fs.Float64Var(&r.Share, "rate-limit-share", 1,
+		"part of the cloud's rate limits that this process may use, such as 0.5 where two replicas share an account")
 	r.Of = map[limiter.Operation]*string{}
 	defaults := limiter.Default()
 	for _, op := range limiter.Operations() {
 		r.Of[op] = fs.String(rateLimitFlag(op), "", fmt.Sprintf(
-			"limit on %s calls as burst/perSecond, or off; default %s, with --cloud-provider=fake or kind off", op, defaults[op]))
+			"limit on %s calls as burst/perSecond, or off; default %s, with --cloud-provider=fake or kind off", op,
+			defaults[op]))
 	}
 }
 
@@ -44,8 +46,9 @@ func rateLimitFlag(op limiter.Operation) string {
 	return name.String()
 }
 
-// Limits are the limits of this process. The fake cloud and Docker have none but those that were given: they refuse nothing for its rate
-// (the fake cloud unless it is told to), and a demonstration or test would only wait.
+// Limits are the limits of this process. The fake cloud and Docker have none but those that were
+// given: they refuse nothing for its rate (the fake cloud unless it is told to), and a
+// demonstration or test would only wait.
 func (r *RateLimits) Limits(cloudProvider string) (map[limiter.Operation]limiter.Limit, error) {
 	limits := map[limiter.Operation]limiter.Limit{}
 	if cloudProvider != CloudFake && cloudProvider != CloudKind {

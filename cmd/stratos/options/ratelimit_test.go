@@ -25,15 +25,19 @@ func TestRateLimits(t *testing.T) {
 		environment map[string]string
 		want        limits
 	}{
-		"the fake cloud has none":              {CloudFake, nil, nil, limits{}},
-		"Docker has none":                      {CloudKind, nil, nil, limits{}},
-		"nor by a share of none":               {CloudFake, []string{"--rate-limit-share=0.5"}, nil, limits{}},
-		"unless one is given":                  {CloudFake, []string{"--rate-limit-start-instances=5/2"}, nil, limits{limiter.StartInstances: {Burst: 5, PerSecond: 2}}},
-		"of what is given one takes its share": {CloudFake, []string{"--rate-limit-stop-instances=9/3", "--rate-limit-share=0.5"}, nil, limits{limiter.StopInstances: {Burst: 4, PerSecond: 1.5}}},
-		"a real cloud has the published ones":  {"aws", nil, nil, limiter.Default()},
-		"of which one may take a part":         {"aws", []string{"--rate-limit-share=0.5"}, nil, half},
-		"each can be changed or turned off":    {"aws", []string{"--rate-limit-start-instances=1/0.5", "--rate-limit-describe-instances=off"}, nil, slow},
-		"also by the environment":              {"aws", nil, map[string]string{"STRATOS_RATE_LIMIT_START_INSTANCES": "1/0.5", "STRATOS_RATE_LIMIT_DESCRIBE_INSTANCES": "off"}, slow},
+		"the fake cloud has none": {CloudFake, nil, nil, limits{}},
+		"Docker has none":         {CloudKind, nil, nil, limits{}},
+		"nor by a share of none":  {CloudFake, []string{"--rate-limit-share=0.5"}, nil, limits{}},
+		"unless one is given": {CloudFake, []string{"--rate-limit-start-instances=5/2"}, nil,
+			limits{limiter.StartInstances: {Burst: 5, PerSecond: 2}}},
+		"of what is given one takes its share": {CloudFake, []string{"--rate-limit-stop-instances=9/3",
+			"--rate-limit-share=0.5"}, nil, limits{limiter.StopInstances: {Burst: 4, PerSecond: 1.5}}},
+		"a real cloud has the published ones": {"aws", nil, nil, limiter.Default()},
+		"of which one may take a part":        {"aws", []string{"--rate-limit-share=0.5"}, nil, half},
+		"each can be changed or turned off": {"aws", []string{"--rate-limit-start-instances=1/0.5",
+			"--rate-limit-describe-instances=off"}, nil, slow},
+		"also by the environment": {"aws", nil, map[string]string{"STRATOS_RATE_LIMIT_START_INSTANCES": "1/0.5",
+			"STRATOS_RATE_LIMIT_DESCRIBE_INSTANCES": "off"}, slow},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, err := parse(t, c.environment, valid(c.args...)...)
@@ -85,7 +89,8 @@ func TestWrongRateLimitsAreNamed(t *testing.T) {
 				t.Fatal(err)
 			}
 			flag, _, _ := strings.Cut(arg, "=")
-			if err := o.Validate(); err == nil || !strings.Contains(err.Error(), flag) || !strings.Contains(err.Error(), allowed) {
+			if err := o.Validate(); err == nil || !strings.Contains(err.Error(), flag) ||
+				!strings.Contains(err.Error(), allowed) {
 				t.Errorf("error %v, want one that names %s and says %q", err, flag, allowed)
 			}
 		})

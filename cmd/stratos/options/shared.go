@@ -9,11 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// sharedMost bounds what is remembered to be shared. When it is reached, all is forgotten and begins anew: what is cached already is not touched.
+// sharedMost bounds what is remembered to be shared. When it is reached, all is forgotten and
+// begins anew: what is cached already is not touched.
 const sharedMost = 1 << 14
 
-// shared lets cached objects have equal parts in common. Each is decoded on its own, so a thousand pods of a ReplicaSet would hold the same labels
-// and containers a thousand times. Nobody changes a cached object, so nobody changes what is shared.
+// shared lets cached objects have equal parts in common. Each is decoded on its own, so a thousand
+// pods of a ReplicaSet would hold the same labels and containers a thousand times. Nobody changes a
+// cached object, so nobody changes what is shared.
 type shared struct {
 	// mu guards the maps: each informer transforms on a goroutine of its own.
 	mu     sync.Mutex
@@ -42,7 +44,8 @@ func newShared() *shared {
 func (s *shared) share(pod *corev1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	pod.Namespace, pod.Spec.NodeName, pod.Spec.SchedulerName = s.text(pod.Namespace), s.text(pod.Spec.NodeName), s.text(pod.Spec.SchedulerName)
+	pod.Namespace, pod.Spec.NodeName, pod.Spec.SchedulerName = s.text(pod.Namespace), s.text(pod.Spec.NodeName),
+		s.text(pod.Spec.SchedulerName)
 	pod.Status.Phase = corev1.PodPhase(s.text(string(pod.Status.Phase)))
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil {
@@ -105,8 +108,9 @@ func (s *shared) text(t string) string {
 	return t
 }
 
-// same makes the two one where they are equal; else the newer is what the next is compared with. A quantity that was asked for its text remembers
-// it, and then counts as another: that costs memory for one pod, no more.
+// same makes the two one where they are equal; else the newer is what the next is compared with. A
+// quantity that was asked for its text remembers it, and then counts as another: that costs memory
+// for one pod, no more.
 func same[T any](part, last *T) {
 	if reflect.DeepEqual(*part, *last) {
 		*part = *last

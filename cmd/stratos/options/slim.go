@@ -15,8 +15,9 @@ import (
 	"github.com/stratos-sh/stratos/scaler/network"
 )
 
-// slimmed is the cache's configuration: objects lose what no decision reads before they are cached, and pods of one owner share what they have in
-// common. With 5000 nodes and 50,000 pods the difference is hundreds of MiB. Whoever reads a new field has to keep it here.
+// slimmed is the cache's configuration: objects lose what no decision reads before they are cached,
+// and pods of one owner share what they have in common. With 5000 nodes and 50,000 pods the
+// difference is hundreds of MiB. Code that reads a new field has to keep it here.
 func slimmed() cache.Options {
 	common := newShared()
 	return cache.Options{
@@ -31,7 +32,8 @@ func slimmed() cache.Options {
 	}
 }
 
-// transform adapts a typed function to an informer. Anything else, such as a tombstone, is left as it is.
+// transform adapts a typed function to an informer. Anything else, such as a tombstone, is left as
+// it is.
 func transform[T any](slim func(T)) func(any) (any, error) {
 	return func(o any) (any, error) {
 		if object, ok := o.(T); ok {
@@ -41,9 +43,9 @@ func transform[T any](slim func(T)) func(any) (any, error) {
 	}
 }
 
-// slimMeta keeps of the annotations those of Stratos, the one that marks static pods, and those by which Karpenter and
-// Cluster Autoscaler are told not to disrupt. An empty map is kept: a patch is made from what is cached,
-// and where it took annotations for absent it would write the whole map.
+// slimMeta keeps of the annotations those of Stratos, the one that marks static pods, and those by
+// which Karpenter and Cluster Autoscaler are told not to disrupt. An empty map is kept: a patch is
+// made from what is cached, and where it took annotations for absent it would write the whole map.
 func slimMeta(m *metav1.ObjectMeta) {
 	m.ManagedFields, m.GenerateName, m.Finalizers = nil, "", nil
 	for key := range m.Annotations {
@@ -62,7 +64,8 @@ func isRead(key string) bool {
 	return false
 }
 
-// slimPod keeps what is read of a pod. One that pulls images is read by its statuses, and there are few of them.
+// slimPod keeps what is read of a pod. One that pulls images is read by its statuses, and there are
+// few of them.
 func slimPod(pod *corev1.Pod) {
 	slimMeta(&pod.ObjectMeta)
 	if pod.Labels[v1alpha1.LabelPull] != "" {
@@ -71,9 +74,11 @@ func slimPod(pod *corev1.Pod) {
 	resizing := !reflect.DeepEqual(fit.Occupied(pod), fit.Requests(pod, nil))
 	s := pod.Spec
 	pod.Spec = corev1.PodSpec{
-		NodeName: s.NodeName, SchedulerName: s.SchedulerName, SchedulingGroup: s.SchedulingGroup, ResourceClaims: s.ResourceClaims,
-		Containers: slimContainers(s.Containers), InitContainers: slimContainers(s.InitContainers), Overhead: s.Overhead, Resources: s.Resources,
-		Priority: s.Priority, Tolerations: s.Tolerations, Affinity: s.Affinity, NodeSelector: s.NodeSelector,
+		NodeName: s.NodeName, SchedulerName: s.SchedulerName, SchedulingGroup: s.SchedulingGroup,
+		ResourceClaims: s.ResourceClaims,
+		Containers:     slimContainers(s.Containers), InitContainers: slimContainers(s.InitContainers), Overhead: s.Overhead,
+		Resources: s.Resources,
+		Priority:  s.Priority, Tolerations: s.Tolerations, Affinity: s.Affinity, NodeSelector: s.NodeSelector,
 		TopologySpreadConstraints: s.TopologySpreadConstraints, Volumes: slimVolumes(s.Volumes), HostNetwork: s.HostNetwork,
 	}
 	status := pod.Status
@@ -85,13 +90,16 @@ func slimPod(pod *corev1.Pod) {
 		pod.Status.Conditions = status.Conditions
 		return
 	}
-	pod.Spec.Tolerations, pod.Spec.NodeSelector, pod.Spec.TopologySpreadConstraints = nil, nil, nil // they have had their say
+	// they have had their say
+	pod.Spec.Tolerations, pod.Spec.NodeSelector, pod.Spec.TopologySpreadConstraints = nil, nil, nil
 	if pod.Spec.Affinity != nil {
 		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: s.Affinity.PodAntiAffinity} // it keeps others away
 	}
 	if resizing {
-		pod.Status.Conditions, pod.Status.Resources, pod.Status.AllocatedResources = status.Conditions, status.Resources, status.AllocatedResources
-		pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses = status.ContainerStatuses, status.InitContainerStatuses
+		pod.Status.Conditions, pod.Status.Resources, pod.Status.AllocatedResources = status.Conditions, status.Resources,
+			status.AllocatedResources
+		pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses = status.ContainerStatuses,
+			status.InitContainerStatuses
 	}
 }
 
@@ -100,8 +108,9 @@ func isDaemonPod(pod *corev1.Pod) bool {
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
-// keepAgent keeps of a pod what tells whether a network agent is up: its Ready condition, the newest start of a container,
-// whether it has a readiness probe, and whether it mounts the folders of the CNI.
+// keepAgent keeps of a pod what tells whether a network agent is up: its Ready condition, the
+// newest start of a container, whether it has a readiness probe, and whether it mounts the folders
+// of the CNI.
 func keepAgent(pod *corev1.Pod, spec *corev1.PodSpec, status *corev1.PodStatus) {
 	pod.Spec.Volumes = append(pod.Spec.Volumes, cniFolders(spec.Volumes)...)
 	keepProbes(pod.Spec.Containers, spec.Containers)
@@ -122,7 +131,8 @@ func cniFolders(volumes []corev1.Volume) []corev1.Volume {
 	var kept []corev1.Volume
 	for i := range volumes {
 		if v := &volumes[i]; network.IsCNIFolder(v) {
-			kept = append(kept, corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: v.HostPath.Path}}})
+			kept = append(kept, corev1.Volume{Name: v.Name,
+				VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: v.HostPath.Path}}})
 		}
 	}
 	return kept
@@ -145,7 +155,8 @@ func slimContainers(containers []corev1.Container) []corev1.Container {
 	kept := make([]corev1.Container, len(containers))
 	for i := range containers {
 		c := &containers[i]
-		kept[i] = corev1.Container{Name: c.Name, Image: c.Image, Resources: c.Resources, Ports: slimPorts(c.Ports), RestartPolicy: c.RestartPolicy}
+		kept[i] = corev1.Container{Name: c.Name, Image: c.Image, Resources: c.Resources, Ports: slimPorts(c.Ports),
+			RestartPolicy: c.RestartPolicy}
 	}
 	return kept
 }
@@ -161,16 +172,19 @@ func slimPorts(ports []corev1.ContainerPort) []corev1.ContainerPort {
 	return kept
 }
 
-// slimVolumes keeps which volume claims a pod uses; those of generic ephemeral volumes follow from the volume's name.
+// slimVolumes keeps which volume claims a pod uses; those of generic ephemeral volumes follow from
+// the volume's name.
 func slimVolumes(volumes []corev1.Volume) []corev1.Volume {
 	var kept []corev1.Volume
 	for i := range volumes {
 		v := &volumes[i]
 		switch {
 		case v.PersistentVolumeClaim != nil:
-			kept = append(kept, corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: v.PersistentVolumeClaim}})
+			kept = append(kept, corev1.Volume{Name: v.Name,
+				VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: v.PersistentVolumeClaim}})
 		case v.Ephemeral != nil:
-			kept = append(kept, corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}})
+			kept = append(kept, corev1.Volume{Name: v.Name,
+				VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}})
 		}
 	}
 	return kept
@@ -183,13 +197,15 @@ func slimNode(n *corev1.Node) {
 	n.Status = corev1.NodeStatus{Allocatable: n.Status.Allocatable, Conditions: n.Status.Conditions}
 }
 
-// slimDaemonSet keeps where its pods run, what they take of a node, with which images, and what tells a network agent.
+// slimDaemonSet keeps where its pods run, what they take of a node, with which images, and what
+// tells a network agent.
 func slimDaemonSet(set *appsv1.DaemonSet) {
 	slimMeta(&set.ObjectMeta)
 	s := &set.Spec.Template.Spec
 	set.Spec = appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-		NodeName: s.NodeName, NodeSelector: s.NodeSelector, Affinity: s.Affinity, Tolerations: s.Tolerations, HostNetwork: s.HostNetwork,
-		Containers: daemonContainers(s, s.Containers), InitContainers: daemonContainers(s, s.InitContainers),
+		NodeName: s.NodeName, NodeSelector: s.NodeSelector, Affinity: s.Affinity, Tolerations: s.Tolerations,
+		HostNetwork: s.HostNetwork,
+		Containers:  daemonContainers(s, s.Containers), InitContainers: daemonContainers(s, s.InitContainers),
 		Volumes: cniFolders(s.Volumes), Overhead: s.Overhead, Resources: s.Resources,
 	}}}
 	keepProbes(set.Spec.Template.Spec.Containers, s.Containers)

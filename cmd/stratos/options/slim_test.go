@@ -26,33 +26,48 @@ func cpu(amount string) corev1.ResourceList {
 // fatContainer says all that a container can say which matters to nobody here, and what matters.
 func fatContainer() corev1.Container {
 	return corev1.Container{
-		Name: "c", Image: "i", Command: []string{"x"}, Args: []string{"y"}, Env: []corev1.EnvVar{{Name: "z"}}, LivenessProbe: &corev1.Probe{},
-		VolumeMounts: []corev1.VolumeMount{{Name: "v"}}, Ports: []corev1.ContainerPort{{ContainerPort: 8080}, {HostPort: 80}},
-		RestartPolicy: new(corev1.ContainerRestartPolicyAlways), Resources: corev1.ResourceRequirements{Requests: cpu("1")},
+		Name:          "c",
+		Image:         "i",
+		Command:       []string{"x"},
+		Args:          []string{"y"},
+		Env:           []corev1.EnvVar{{Name: "z"}},
+		LivenessProbe: &corev1.Probe{},
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: "v"},
+		},
+		Ports:           []corev1.ContainerPort{{ContainerPort: 8080}, {HostPort: 80}},
+		RestartPolicy:   new(corev1.ContainerRestartPolicyAlways),
+		Resources:       corev1.ResourceRequirements{Requests: cpu("1")},
 		SecurityContext: &corev1.SecurityContext{},
 	}
 }
 
 func slimContainer() corev1.Container {
 	return corev1.Container{
-		Name: "c", Image: "i", Ports: []corev1.ContainerPort{{HostPort: 80}}, RestartPolicy: new(corev1.ContainerRestartPolicyAlways),
-		Resources: corev1.ResourceRequirements{Requests: cpu("1")},
+		Name: "c", Image: "i", Ports: []corev1.ContainerPort{{HostPort: 80}},
+		RestartPolicy: new(corev1.ContainerRestartPolicyAlways),
+		Resources:     corev1.ResourceRequirements{Requests: cpu("1")},
 	}
 }
 
 func fatMeta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: "n", Name: "p", UID: "u", GenerateName: "p-", ManagedFields: []metav1.ManagedFieldsEntry{{}}, Finalizers: []string{"f"},
-		Labels: map[string]string{"a": "b"}, Generation: 3, CreationTimestamp: metav1.NewTime(time.Unix(1, 0)), OwnerReferences: []metav1.OwnerReference{{UID: "o"}},
-		Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}", v1alpha1.AnnotationIgnore: "true", corev1.MirrorPodAnnotationKey: "m",
+		Namespace: "n", Name: "p", UID: "u", GenerateName: "p-", ManagedFields: []metav1.ManagedFieldsEntry{{}},
+		Finalizers: []string{"f"},
+		Labels:     map[string]string{"a": "b"}, Generation: 3, CreationTimestamp: metav1.NewTime(time.Unix(1, 0)),
+		OwnerReferences: []metav1.OwnerReference{{UID: "o"}},
+		Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}",
+			v1alpha1.AnnotationIgnore: "true", corev1.MirrorPodAnnotationKey: "m",
 			"karpenter.sh/do-not-disrupt": "true", "cluster-autoscaler.kubernetes.io/safe-to-evict": "false"},
 	}
 }
 
 func slimmedMeta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: "n", Name: "p", UID: "u", Labels: map[string]string{"a": "b"}, Generation: 3, CreationTimestamp: metav1.NewTime(time.Unix(1, 0)),
-		OwnerReferences: []metav1.OwnerReference{{UID: "o"}}, Annotations: map[string]string{v1alpha1.AnnotationIgnore: "true", corev1.MirrorPodAnnotationKey: "m",
+		Namespace: "n", Name: "p", UID: "u", Labels: map[string]string{"a": "b"}, Generation: 3,
+		CreationTimestamp: metav1.NewTime(time.Unix(1, 0)),
+		OwnerReferences:   []metav1.OwnerReference{{UID: "o"}},
+		Annotations: map[string]string{v1alpha1.AnnotationIgnore: "true", corev1.MirrorPodAnnotationKey: "m",
 			"karpenter.sh/do-not-disrupt": "true", "cluster-autoscaler.kubernetes.io/safe-to-evict": "false"},
 	}
 }
@@ -62,21 +77,45 @@ func fatPod(node string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: fatMeta(),
 		Spec: corev1.PodSpec{
-			InitContainers: []corev1.Container{fatContainer()}, Containers: []corev1.Container{fatContainer()}, NodeName: node, SchedulerName: "s",
-			Priority: new(int32(7)), Tolerations: []corev1.Toleration{{Key: "t"}}, NodeSelector: map[string]string{"d": "e"}, Overhead: cpu("1m"), HostNetwork: true,
-			Affinity:                  &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}, PodAntiAffinity: &corev1.PodAntiAffinity{}},
-			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{MaxSkew: 1}}, ResourceClaims: []corev1.PodResourceClaim{{Name: "gpu"}},
-			ServiceAccountName: "default", SecurityContext: &corev1.PodSecurityContext{}, ImagePullSecrets: []corev1.LocalObjectReference{{Name: "x"}},
+			InitContainers: []corev1.Container{fatContainer()},
+			Containers:     []corev1.Container{fatContainer()},
+			NodeName:       node,
+			SchedulerName:  "s",
+			Priority: new(
+				int32(7),
+			),
+			Tolerations:  []corev1.Toleration{{Key: "t"}},
+			NodeSelector: map[string]string{"d": "e"},
+			Overhead:     cpu("1m"),
+			HostNetwork:  true,
+			Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{},
+				PodAntiAffinity: &corev1.PodAntiAffinity{}},
+			TopologySpreadConstraints:     []corev1.TopologySpreadConstraint{{MaxSkew: 1}},
+			ResourceClaims:                []corev1.PodResourceClaim{{Name: "gpu"}},
+			ServiceAccountName:            "default",
+			SecurityContext:               &corev1.PodSecurityContext{},
+			ImagePullSecrets:              []corev1.LocalObjectReference{{Name: "x"}},
 			TerminationGracePeriodSeconds: new(int64(30)),
 			Volumes: []corev1.Volume{
 				{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}}},
-				{Name: "claimed", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}},
-				{Name: "made", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{}}}},
+				{
+					Name: "claimed",
+					VolumeSource: corev1.VolumeSource{
+						PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+					},
+				},
+				{
+					Name: "made",
+					VolumeSource: corev1.VolumeSource{
+						Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{}},
+					},
+				},
 			},
 		},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodPending, NominatedNodeName: "m", PodIP: "10.0.0.1", StartTime: &metav1.Time{},
-			Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled}}, ContainerStatuses: []corev1.ContainerStatus{{Name: "c", ImageID: "sha"}},
+			Conditions:        []corev1.PodCondition{{Type: corev1.PodScheduled}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "c", ImageID: "sha"}},
 		},
 	}
 }
@@ -87,11 +126,18 @@ func TestSlimPodKeepsWhatDecisionsRead(t *testing.T) {
 		return &corev1.Pod{
 			ObjectMeta: slimmedMeta(),
 			Spec: corev1.PodSpec{
-				InitContainers: []corev1.Container{slimContainer()}, Containers: []corev1.Container{slimContainer()}, NodeName: "n", SchedulerName: "s",
-				Priority: new(int32(7)), Overhead: cpu("1m"), HostNetwork: true, Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}},
+				InitContainers: []corev1.Container{slimContainer()}, Containers: []corev1.Container{slimContainer()}, NodeName: "n",
+				SchedulerName: "s",
+				Priority:      new(int32(7)), Overhead: cpu("1m"), HostNetwork: true,
+				Affinity:       &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}},
 				ResourceClaims: []corev1.PodResourceClaim{{Name: "gpu"}},
 				Volumes: []corev1.Volume{
-					{Name: "claimed", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}},
+					{
+						Name: "claimed",
+						VolumeSource: corev1.VolumeSource{
+							PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+						},
+					},
 					{Name: "made", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}},
 				},
 			},
@@ -99,7 +145,8 @@ func TestSlimPodKeepsWhatDecisionsRead(t *testing.T) {
 		}
 	}
 	waiting := bound()
-	waiting.Spec.NodeName, waiting.Spec.Affinity = "", &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}, PodAntiAffinity: &corev1.PodAntiAffinity{}}
+	waiting.Spec.NodeName, waiting.Spec.Affinity = "", &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{},
+		PodAntiAffinity: &corev1.PodAntiAffinity{}}
 	waiting.Spec.Tolerations, waiting.Spec.NodeSelector = []corev1.Toleration{{Key: "t"}}, map[string]string{"d": "e"}
 	waiting.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1}}
 	waiting.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled}}
@@ -120,7 +167,8 @@ func TestSlimPodKeepsWhatDecisionsRead(t *testing.T) {
 	}
 }
 
-// While a pod is being resized its statuses say what it takes; otherwise they say nothing that its spec does not.
+// While a pod is being resized its statuses say what it takes; otherwise they say nothing that its
+// spec does not.
 func TestSlimPodTakesWhatTheFatOneTakes(t *testing.T) {
 	for name, c := range map[string]struct {
 		allocated string // "" for a kubelet that does not tell
@@ -147,7 +195,8 @@ func TestSlimPodTakesWhatTheFatOneTakes(t *testing.T) {
 			}
 		})
 	}
-	bare := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c"}}}, Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "c"}}}}
+	bare := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c"}}},
+		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "c"}}}}
 	slimPod(bare)
 	if len(bare.Status.ContainerStatuses) > 0 {
 		t.Error("the statuses of a pod that asks for nothing are kept")
@@ -158,7 +207,8 @@ func TestSlimPodTakesWhatTheFatOneTakes(t *testing.T) {
 // its statuses what came of it.
 func TestSlimPodLeavesPodsThatPull(t *testing.T) {
 	wanted := plan.Wanted{Required: []string{"a:1"}}
-	request := plan.Pull{Namespace: "s", Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, Pool: "p", Instance: "i", Images: wanted}
+	request := plan.Pull{Namespace: "s", Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, Pool: "p",
+		Instance: "i", Images: wanted}
 	pod := request.Pods()[0]
 	pod.Spec.InitContainers = []corev1.Container{{Name: "mesh-init"}}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "image-0", ImageID: "sha"}}
@@ -175,10 +225,12 @@ func TestSlimPodLeavesPodsThatPull(t *testing.T) {
 func TestSlimNodeKeepsWhatDecisionsRead(t *testing.T) {
 	got := &corev1.Node{
 		ObjectMeta: fatMeta(),
-		Spec:       corev1.NodeSpec{ProviderID: "i", Unschedulable: true, Taints: []corev1.Taint{{Key: "t"}}, PodCIDR: "10.0.0.0/24", PodCIDRs: []string{"10.0.0.0/24"}},
+		Spec: corev1.NodeSpec{ProviderID: "i", Unschedulable: true, Taints: []corev1.Taint{{Key: "t"}},
+			PodCIDR: "10.0.0.0/24", PodCIDRs: []string{"10.0.0.0/24"}},
 		Status: corev1.NodeStatus{
 			Allocatable: cpu("3"), Capacity: cpu("4"), Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady}},
-			Images: []corev1.ContainerImage{{Names: []string{"a"}}}, Addresses: []corev1.NodeAddress{{Address: "10.0.0.1"}}, NodeInfo: corev1.NodeSystemInfo{MachineID: "m"},
+			Images: []corev1.ContainerImage{{Names: []string{"a"}}}, Addresses: []corev1.NodeAddress{{Address: "10.0.0.1"}},
+			NodeInfo:     corev1.NodeSystemInfo{MachineID: "m"},
 			VolumesInUse: []corev1.UniqueVolumeName{"v"},
 		},
 	}
@@ -191,7 +243,8 @@ func TestSlimNodeKeepsWhatDecisionsRead(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("slim node (-want +got):\n%s", diff)
 	}
-	// A patch that is made from a Node without annotations writes the whole map: one that has lost its last one must not look so.
+	// A patch that is made from a Node without annotations writes the whole map: one that has lost its
+	// last one must not look so.
 	others := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"somebody's": "x"}}}
 	if slimNode(others); others.Annotations == nil {
 		t.Error("annotations of others look like none")
@@ -208,7 +261,8 @@ func TestSlimDaemonSetKeepsWhereItRunsAndItsImages(t *testing.T) {
 	container.Ports = fatContainer().Ports // on the host's network
 	want.Spec.Template.Spec = corev1.PodSpec{
 		NodeName: "n", NodeSelector: s.NodeSelector, Affinity: s.Affinity, Tolerations: s.Tolerations, HostNetwork: true,
-		Containers: []corev1.Container{container}, InitContainers: []corev1.Container{container}, Overhead: s.Overhead, Resources: s.Resources,
+		Containers: []corev1.Container{container}, InitContainers: []corev1.Container{container}, Overhead: s.Overhead,
+		Resources: s.Resources,
 	}
 	slimDaemonSet(got)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -216,14 +270,16 @@ func TestSlimDaemonSetKeepsWhereItRunsAndItsImages(t *testing.T) {
 	}
 }
 
-// TestSlimKeepsWhatDaemonsTake: a DaemonSet's pods take the same of a node whether it comes from the cache or not.
+// TestSlimKeepsWhatDaemonsTake: a DaemonSet's pods take the same of a node whether it comes from
+// the cache or not.
 func TestSlimKeepsWhatDaemonsTake(t *testing.T) {
 	for name, hostNetwork := range map[string]bool{"on the host's network": true, "on the pods' network": false} {
 		t.Run(name, func(t *testing.T) {
 			set := &appsv1.DaemonSet{ObjectMeta: fatMeta()}
 			set.Spec.Template.Spec = fatPod("").Spec
 			s := &set.Spec.Template.Spec
-			s.HostNetwork, s.Overhead, s.Containers[0].Resources = hostNetwork, cpu("1"), corev1.ResourceRequirements{Limits: cpu("2")}
+			s.HostNetwork, s.Overhead, s.Containers[0].Resources = hostNetwork, cpu("1"),
+				corev1.ResourceRequirements{Limits: cpu("2")}
 			s.Resources = &corev1.ResourceRequirements{Requests: cpu("5")}
 			want := fit.NewDaemon(set)
 			if want.Requests.MilliCPU != 6000 || len(want.Ports) == 0 {
@@ -241,13 +297,15 @@ func TestSlimKeepsWhatDaemonsTake(t *testing.T) {
 	}
 }
 
-// TestSlimKeepsWhatTellsANetworkAgent: the agents of a node are the same whether its objects come from the cache or not.
+// TestSlimKeepsWhatTellsANetworkAgent: the agents of a node are the same whether its objects come
+// from the cache or not.
 func TestSlimKeepsWhatTellsANetworkAgent(t *testing.T) {
 	probed := fatContainer()
 	probed.ReadinessProbe = &corev1.Probe{PeriodSeconds: 10}
 	pool := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
-	for name, container := range map[string]corev1.Container{"with a readiness probe": probed, "without one": fatContainer()} {
+	for name, container := range map[string]corev1.Container{"with a readiness probe": probed,
+		"without one": fatContainer()} {
 		t.Run(name, func(t *testing.T) {
 			set := &appsv1.DaemonSet{ObjectMeta: fatMeta()}
 			set.Spec.Template.Spec = corev1.PodSpec{
@@ -258,13 +316,18 @@ func TestSlimKeepsWhatTellsANetworkAgent(t *testing.T) {
 				},
 			}
 			pod := fatPod("n")
-			pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: set.Name, UID: set.UID, Controller: new(true)}}
+			pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: set.Name, UID: set.UID,
+				Controller: new(true)}}
 			pod.Spec.Containers, pod.Spec.Volumes = []corev1.Container{container}, set.Spec.Template.Spec.Volumes
 			pod.Status.Phase = corev1.PodRunning
-			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled}, {Type: corev1.PodReady, Status: corev1.ConditionTrue, Reason: "x"}}
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled},
+				{Type: corev1.PodReady, Status: corev1.ConditionTrue, Reason: "x"}}
 			for _, second := range []int64{7, 9, 8} {
 				pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
-					Name: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(time.Unix(second, 0))}},
+					Name: "c",
+					State: corev1.ContainerState{
+						Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(time.Unix(second, 0))},
+					},
 				})
 			}
 			want := network.AgentsOf(pool, node, []*appsv1.DaemonSet{set}, []corev1.Pod{*pod})
@@ -278,7 +341,8 @@ func TestSlimKeepsWhatTellsANetworkAgent(t *testing.T) {
 				t.Errorf("agents (-want +got):\n%s", diff)
 			}
 			if len(pod.Spec.Volumes)+len(set.Spec.Template.Spec.Volumes) != 2 || len(pod.Status.ContainerStatuses) != 1 {
-				t.Errorf("more is kept than needed: volumes %v and %v, statuses %v", pod.Spec.Volumes, set.Spec.Template.Spec.Volumes, pod.Status.ContainerStatuses)
+				t.Errorf("more is kept than needed: volumes %v and %v, statuses %v", pod.Spec.Volumes,
+					set.Spec.Template.Spec.Volumes, pod.Status.ContainerStatuses)
 			}
 		})
 	}
@@ -288,7 +352,8 @@ func TestSlimVolumeKeepsFromWhereItIsReached(t *testing.T) {
 	pv := func() *corev1.PersistentVolume {
 		return &corev1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: "v", Labels: map[string]string{corev1.LabelTopologyZone: "a"}},
-			Spec:       corev1.PersistentVolumeSpec{StorageClassName: "fast", NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{}}},
+			Spec: corev1.PersistentVolumeSpec{StorageClassName: "fast",
+				NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{}}},
 		}
 	}
 	fat := pv()
@@ -331,7 +396,8 @@ func TestPodsOfOneOwnerShareWhatIsEqual(t *testing.T) {
 	if &first.Spec.Containers[0] != &second.Spec.Containers[0] {
 		t.Error("equal containers of one owner are two")
 	}
-	if &first.Spec.Containers[0] == &third.Spec.Containers[0] || &first.Spec.InitContainers[0] != &third.Spec.InitContainers[0] {
+	if &first.Spec.Containers[0] == &third.Spec.Containers[0] ||
+		&first.Spec.InitContainers[0] != &third.Spec.InitContainers[0] {
 		t.Error("of a changed pod the equal parts are to be shared, and no others")
 	}
 	if &first.Spec.Containers[0] == &stranger.Spec.Containers[0] {
@@ -341,8 +407,10 @@ func TestPodsOfOneOwnerShareWhatIsEqual(t *testing.T) {
 
 func TestNodesShareWordsAndKeepTheirLabels(t *testing.T) {
 	s := newShared()
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "t", Value: "v", Effect: "NoSchedule"}}},
-		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: "Ready", Status: "True", Reason: "r", Message: "m"}}}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}},
+		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "t", Value: "v", Effect: "NoSchedule"}}},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: "Ready", Status: "True", Reason: "r",
+			Message: "m"}}}}
 	want := n.DeepCopy()
 	s.shareNode(n)
 	if diff := cmp.Diff(want, n); diff != "" {
@@ -358,7 +426,8 @@ func TestNodesShareWordsAndKeepTheirLabels(t *testing.T) {
 func TestSharedForgets(t *testing.T) {
 	s := newShared()
 	for i := range 3 * sharedMost {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: string(rune(i)), OwnerReferences: []metav1.OwnerReference{{UID: types.UID(rune(i)), Controller: new(true)}}}}
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: string(rune(i)),
+			OwnerReferences: []metav1.OwnerReference{{UID: types.UID(rune(i)), Controller: new(true)}}}}
 		s.share(p)
 	}
 	if len(s.texts) > sharedMost || len(s.owners) > sharedMost {

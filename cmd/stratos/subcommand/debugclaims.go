@@ -60,12 +60,14 @@ func debugClaims() *cobra.Command {
 	return cmd
 }
 
-// explainClaims prints a line for each pod that waits. It reads what Stratos publishes: the claims on Nodes, and its
-// events. So it needs no way to the processes, and says the same whichever replica made the claim.
+// explainClaims prints a line for each pod that waits. It reads what Stratos publishes: the claims
+// on Nodes, and its events. So it needs no way to the processes, and says the same whichever
+// replica made the claim.
 func explainClaims(ctx context.Context, c client.Reader, out io.Writer, namespace, name string, now time.Time) error {
 	pods, nodes, events := &corev1.PodList{}, &corev1.NodeList{}, &eventsv1.EventList{}
 	in := client.InNamespace(namespace)
-	err := errors.Join(c.List(ctx, pods, in), c.List(ctx, nodes, client.HasLabels{v1alpha1.LabelPool}), c.List(ctx, events, in))
+	err := errors.Join(c.List(ctx, pods, in), c.List(ctx, nodes, client.HasLabels{v1alpha1.LabelPool}),
+		c.List(ctx, events, in))
 	if err != nil {
 		return err
 	}
@@ -86,7 +88,8 @@ func explainClaims(ctx context.Context, c client.Reader, out io.Writer, namespac
 			node, state = n.Name, n.Labels[v1alpha1.LabelState]
 			why = "promised, " + since(n, now)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", pod.Namespace, pod.Name, waits, node, state, cmp.Or(why, schedulerSays(pod)))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", pod.Namespace, pod.Name, waits, node, state,
+			cmp.Or(why, schedulerSays(pod)))
 	}
 	if !found && name != "" {
 		return fmt.Errorf("no pod named %s waits", name)

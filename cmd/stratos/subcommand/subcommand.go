@@ -57,15 +57,21 @@ func schedulerConfig() *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&wiring, "wiring", string(extender.WiringDedicated), "how the scheduler reaches Stratos: dedicated or control-plane")
-	fs.StringVar(&o.KubernetesMinor, "kubernetes-version", "", "the cluster's minor version, one of "+strings.Join(extender.SupportedMinors(), ", ")+" (required)")
+	fs.StringVar(&wiring, "wiring", string(extender.WiringDedicated),
+		"how the scheduler reaches Stratos: dedicated or control-plane")
+	fs.StringVar(&o.KubernetesMinor, "kubernetes-version", "",
+		"the cluster's minor version, one of "+strings.Join(extender.SupportedMinors(), ", ")+" (required)")
 	fs.StringVar(&o.SchedulerName, "scheduler-name", "", "what pods name in spec.schedulerName; default stratos-scheduler")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", true, "let replicas take turns on a lease of their own")
 	fs.StringVar(&o.LeaseNamespace, "lease-namespace", "stratos-system", "namespace of the lease")
-	fs.StringVar(&o.LeaseName, "lease-name", "stratos-scheduler", "name of the lease; never that of the cluster's own scheduler")
-	fs.StringVar(&o.Kubeconfig, "scheduler-kubeconfig", "", "kubeconfig path in the scheduler's file system; default: its service account")
-	fs.StringVar(&o.ExtenderURL, "extender-url", "", "the extender's URL; default for dedicated: "+extender.DefaultExtenderURL)
-	fs.StringVar(&o.TLS.CAFile, "extender-ca-file", "", "CA of the extender's certificate, a path in the scheduler's file system")
+	fs.StringVar(&o.LeaseName, "lease-name", "stratos-scheduler",
+		"name of the lease; never that of the cluster's own scheduler")
+	fs.StringVar(&o.Kubeconfig, "scheduler-kubeconfig", "",
+		"kubeconfig path in the scheduler's file system; default: its service account")
+	fs.StringVar(&o.ExtenderURL, "extender-url", "",
+		"the extender's URL; default for dedicated: "+extender.DefaultExtenderURL)
+	fs.StringVar(&o.TLS.CAFile, "extender-ca-file", "",
+		"CA of the extender's certificate, a path in the scheduler's file system")
 	fs.StringVar(&o.TLS.CertFile, "extender-cert-file", "", "the scheduler's client certificate")
 	fs.StringVar(&o.TLS.KeyFile, "extender-key-file", "", "the key of the scheduler's client certificate")
 	fs.StringVar(&o.TLS.ServerName, "extender-server-name", "", "the name in the extender's certificate")
@@ -102,7 +108,8 @@ func fakeCloud() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:9555", "address of the API; loopback, since it asks nobody who he is")
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:9555",
+		"address of the API; loopback, since it asks nobody who he is")
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the cluster that the machines join")
 	f.AddFlags(cmd.Flags())
 	gofs := flag.NewFlagSet("zap", flag.ContinueOnError)

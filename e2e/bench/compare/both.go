@@ -23,7 +23,8 @@ const (
 	poolName = "bench"
 	// maxPods is what the largest pool of Stratos's, of 1000 nodes, surely holds.
 	maxPods = 3000
-	// podCPU: three of them fill a machine of four cpu, Stratos's and Karpenter's alike, whose provider keeps a part for the system.
+	// podCPU: three of them fill a machine of four cpu, Stratos's and Karpenter's alike, whose
+	// provider keeps a part for the system.
 	podCPU, podsPerNode = "1200m", 3
 )
 
@@ -36,7 +37,8 @@ type both struct {
 }
 
 // compare plays the plan, Stratos and Karpenter in turn.
-func compare(ctx context.Context, plan []stage, idle time.Duration, report *figures.Report, progress io.Writer) (err error) {
+func compare(ctx context.Context, plan []stage, idle time.Duration, report *figures.Report,
+	progress io.Writer) (err error) {
 	s, err := stand.New(ctx, stand.Options{Progress: progress})
 	if err != nil {
 		return err
@@ -67,19 +69,24 @@ func nodesFor(pods int) int { return (pods + podsPerNode - 1) / podsPerNode }
 // settings are those of both.
 func (b *both) settings() []figures.Setting {
 	return []figures.Setting{
-		{Name: "Stratos", Value: "this checkout, started with " + fmt.Sprint(b.StratosArgs()) + ", all else at its defaults; its scheduler has the generated profile"},
-		{Name: "Karpenter", Value: b.version + ", its own provider for KWOK, at its defaults: it collects pods until none came for 1 s, at most 10 s (batch-idle-duration, batch-max-duration); " +
+		{Name: "Stratos", Value: "this checkout, started with " + fmt.Sprint(b.StratosArgs()) +
+			", all else at its defaults; its scheduler has the generated profile"},
+		{Name: "Karpenter", Value: b.version +
+			", its own provider for KWOK, at its defaults: it collects pods until none came for 1 s, at most 10 s (batch-idle-duration, batch-max-duration); " +
 			"one NodePool, machines of 4 cpu, no consolidation; its pods' scheduler has all filters and no extender, and is throttled as little as the other"},
-		{Name: "pods", Value: fmt.Sprintf("%s cpu each, %d to a node; created by %d clients at once", podCPU, podsPerNode, stand.Clients)},
+		{Name: "pods", Value: fmt.Sprintf("%s cpu each, %d to a node; created by %d clients at once", podCPU, podsPerNode,
+			stand.Clients)},
 	}
 }
 
-// prepare starts schedulers and Karpenter, with the separation that docs/karpenter.md tells people to make.
+// prepare starts schedulers and Karpenter, with the separation that docs/karpenter.md tells people
+// to make.
 func (b *both) prepare(ctx context.Context, standby int) error {
 	if _, err := b.StartOurs(ctx); err != nil {
 		return err
 	}
-	// Not the stock configuration: its client's limit of 50 requests a second would be what Karpenter waits for.
+	// Not the stock configuration: its client's limit of 50 requests a second would be what Karpenter
+	// waits for.
 	if _, err := b.StartPlain(ctx); err != nil {
 		return err
 	}
@@ -92,7 +99,8 @@ func (b *both) prepare(ctx context.Context, standby int) error {
 		return err
 	}
 	taint := corev1.Taint{Key: v1alpha1.TaintDedicated, Value: poolName, Effect: corev1.TaintEffectNoSchedule}
-	if err := b.Warm(ctx, poolName, standby, func(p *v1alpha1.NodePool) { p.Spec.Template.Taints = []corev1.Taint{taint} }); err != nil {
+	if err := b.Warm(ctx, poolName, standby,
+		func(p *v1alpha1.NodePool) { p.Spec.Template.Taints = []corev1.Taint{taint} }); err != nil {
 		return err
 	}
 	return b.offerKarpentersNodes(ctx)
@@ -110,7 +118,8 @@ func (b *both) offerKarpentersNodes(ctx context.Context) error {
 			"template": map[string]any{"spec": map[string]any{
 				"nodeClassRef": map[string]any{"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "general"},
 				"requirements": []any{
-					map[string]any{"key": "karpenter.kwok.sh/instance-cpu", "operator": "In", "values": []any{fmt.Sprint(stand.NodeCPU)}},
+					map[string]any{"key": "karpenter.kwok.sh/instance-cpu", "operator": "In",
+						"values": []any{fmt.Sprint(stand.NodeCPU)}},
 					map[string]any{"key": corev1.LabelArchStable, "operator": "In", "values": []any{"amd64"}},
 					map[string]any{"key": corev1.LabelOSStable, "operator": "In", "values": []any{"linux"}},
 				},

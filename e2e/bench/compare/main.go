@@ -1,6 +1,8 @@
-// Command compare has the same pods wait for a node twice on one control plane: once for a stopped node of Stratos's, once for a new one of Karpenter's.
-// It tells how long after the pod's creation each asked for the machine, and what each process used meanwhile. docs/performance.md says how it measures.
-// The exit status is 1 if anything was not measured, or if for one pod Stratos was not at least twenty times sooner.
+// Command compare has the same pods wait for a node twice on one control plane: once for a stopped
+// node of Stratos's, once for a new one of Karpenter's. It tells how long after the pod's creation
+// each asked for the machine, and what each process used meanwhile. docs/performance.md says how it
+// measures. The exit status is 1 if anything was not measured, or if for one pod Stratos was not at
+// least twenty times sooner.
 package main
 
 import (
@@ -27,7 +29,10 @@ const sooner = 20
 // limit is the hang guard of all.
 const limit = 20 * time.Minute
 
-var errNotSooner = fmt.Errorf("for one pod the start was not asked for %d times sooner than Karpenter's first NodeClaim", sooner)
+var errNotSooner = fmt.Errorf(
+	"for one pod the start was not asked for %d times sooner than Karpenter's first NodeClaim",
+	sooner,
+)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -58,7 +63,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if err != nil {
 		report.Rows = append(report.Rows, figures.Row{Scenario: "compare", Name: "the comparison", Failure: err.Error()})
 	}
-	report.Settings = append(report.Settings, figures.Setting{Name: "took", Value: time.Since(report.Began).Round(time.Second).String()})
+	report.Settings = append(report.Settings, figures.Setting{Name: "took",
+		Value: time.Since(report.Began).Round(time.Second).String()})
 	err = errors.Join(err, report.WriteText(out), stand.Keep(report, *folder, "compare.json", *page, "compare"))
 	return errors.Join(err, verdict(report))
 }

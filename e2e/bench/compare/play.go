@@ -19,7 +19,8 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// asked is when the first and the last machine were asked for, after the first pod's creation, and how many there were.
+// asked is when the first and the last machine were asked for, after the first pod's creation, and
+// how many there were.
 type asked struct {
 	first, last time.Duration
 	machines    int
@@ -55,12 +56,15 @@ func usageRows(window string, before, after used) []figures.Row {
 	}
 	mib := func(v float64) *figures.Figure { return &figures.Figure{Value: v, Unit: figures.MiB} }
 	return []figures.Row{
-		{Scenario: "compare", Name: "processor time, " + window, Floor: cpu(before.karpenter, after.karpenter), Ours: cpu(before.stratos, after.stratos), Note: "floor is Karpenter"},
-		{Scenario: "compare", Name: "resident memory, " + window, Floor: mib(after.karpenter.Resident), Ours: mib(after.stratos.Resident), Note: "floor is Karpenter"},
+		{Scenario: "compare", Name: "processor time, " + window, Floor: cpu(before.karpenter, after.karpenter),
+			Ours: cpu(before.stratos, after.stratos), Note: "floor is Karpenter"},
+		{Scenario: "compare", Name: "resident memory, " + window, Floor: mib(after.karpenter.Resident),
+			Ours: mib(after.stratos.Resident), Note: "floor is Karpenter"},
 	}
 }
 
-// play plays the rounds of one stage, Stratos and Karpenter in turn, and counts over all of them what both use.
+// play plays the rounds of one stage, Stratos and Karpenter in turn, and counts over all of them
+// what both use.
 func (b *both) play(ctx context.Context, st stage, report *figures.Report) error {
 	before, err := b.usage()
 	if err != nil {
@@ -77,8 +81,10 @@ func (b *both) play(ctx context.Context, st stage, report *figures.Report) error
 		if err != nil {
 			return fmt.Errorf("karpenter: %w", err)
 		}
-		fmt.Fprintf(b.progress, "  %d pods: Stratos %s to %s, %d machines; Karpenter %s to %s, %d\n", st.pods, ours.first.Round(100*time.Microsecond),
-			ours.last.Round(100*time.Microsecond), ours.machines, theirs.first.Round(time.Millisecond), theirs.last.Round(time.Millisecond), theirs.machines)
+		fmt.Fprintf(b.progress, "  %d pods: Stratos %s to %s, %d machines; Karpenter %s to %s, %d\n", st.pods,
+			ours.first.Round(100*time.Microsecond),
+			ours.last.Round(100*time.Microsecond), ours.machines, theirs.first.Round(time.Millisecond),
+			theirs.last.Round(time.Millisecond), theirs.machines)
 		first, last = append(first, ours.first), append(last, ours.last)
 		theirFirst, theirLast = append(theirFirst, theirs.first), append(theirLast, theirs.last)
 		machines, theirMachines = max(machines, ours.machines), max(theirMachines, theirs.machines)
@@ -90,7 +96,8 @@ func (b *both) play(ctx context.Context, st stage, report *figures.Report) error
 	head := figures.Row{
 		Scenario: "compare", Name: fmt.Sprintf("%d pods created -> first machine asked for, p50", st.pods),
 		Floor: secs(theirFirst.Quantile(0.5)), Ours: secs(first.Quantile(0.5)),
-		Note: fmt.Sprintf("floor is Karpenter; %d rounds, in turn; largest %s, Karpenter's smallest %s", st.rounds, figures.Millis(first.Max()), figures.Secs(theirFirst.Quantile(0))),
+		Note: fmt.Sprintf("floor is Karpenter; %d rounds, in turn; largest %s, Karpenter's smallest %s", st.rounds,
+			figures.Millis(first.Max()), figures.Secs(theirFirst.Quantile(0))),
 	}
 	if st.pods == 1 {
 		most := theirFirst.Quantile(0.5).Seconds() / sooner
@@ -101,7 +108,8 @@ func (b *both) play(ctx context.Context, st stage, report *figures.Report) error
 		Floor: secs(theirLast.Quantile(0.5)), Ours: secs(last.Quantile(0.5)),
 		Note: fmt.Sprintf("at most %d machines, Karpenter %d", machines, theirMachines),
 	})
-	report.Rows = append(report.Rows, usageRows(fmt.Sprintf("%d rounds of %d pods for each", st.rounds, st.pods), before, after)...)
+	report.Rows = append(report.Rows, usageRows(fmt.Sprintf("%d rounds of %d pods for each", st.rounds, st.pods), before,
+		after)...)
 	return nil
 }
 
@@ -166,7 +174,8 @@ func (b *both) theirs(ctx context.Context, count, round int) (asked, error) {
 	defer claims.Stop()
 	seen, done := make(chan []time.Time), make(chan struct{})
 	go func() { seen <- created(claims, done) }()
-	began, err := stand.CreateAll(ctx, b.Client, stand.Pods(fmt.Sprintf("karpenter-%d-%d", count, round), stand.PlainScheduler, podCPU, count))
+	began, err := stand.CreateAll(ctx, b.Client, stand.Pods(fmt.Sprintf("karpenter-%d-%d", count, round),
+		stand.PlainScheduler, podCPU, count))
 	if err == nil {
 		err = b.Seen.Await(ctx, "every pod bound", func(v *stand.View) bool { return v.BoundPods == count })
 	}
@@ -204,7 +213,8 @@ func created(w watch.Interface, done <-chan struct{}) []time.Time {
 	}
 }
 
-// removeClaims deletes all NodeClaims, and waits until Karpenter has let go of them and their Nodes are gone.
+// removeClaims deletes all NodeClaims, and waits until Karpenter has let go of them and their Nodes
+// are gone.
 func (b *both) removeClaims(ctx context.Context) error {
 	list := nodeClaims()
 	if err := b.Client.List(ctx, list); err != nil {
@@ -218,7 +228,8 @@ func (b *both) removeClaims(ctx context.Context) error {
 	if err := b.awaitNoClaims(ctx, patience); err == nil {
 		return nil
 	}
-	// What is left over is cut off: it is not what is measured, and the next round must not find a node with room.
+	// What is left over is cut off: it is not what is measured, and the next round must not find a
+	// node with room.
 	if err := b.cutOff(ctx); err != nil {
 		return err
 	}
@@ -231,7 +242,8 @@ const patience = 45 * time.Second
 func (b *both) awaitNoClaims(ctx context.Context, limit time.Duration) error {
 	return rig.Until(ctx, limit, func(ctx context.Context) (bool, error) {
 		list, nodes := nodeClaims(), &corev1.NodeList{}
-		if err := errors.Join(b.Client.List(ctx, list), b.Client.List(ctx, nodes, client.HasLabels{karpenterPool})); err != nil {
+		if err := errors.Join(b.Client.List(ctx, list), b.Client.List(ctx, nodes,
+			client.HasLabels{karpenterPool})); err != nil {
 			return false, err
 		}
 		if len(list.Items)+len(nodes.Items) == 0 {
@@ -247,7 +259,8 @@ const karpenterPool = "karpenter.sh/nodepool"
 // cutOff takes the finalizers from Karpenter's Nodes and NodeClaims and deletes them.
 func (b *both) cutOff(ctx context.Context) error {
 	list, nodes := nodeClaims(), &corev1.NodeList{}
-	if err := errors.Join(b.Client.List(ctx, list), b.Client.List(ctx, nodes, client.HasLabels{karpenterPool})); err != nil {
+	if err := errors.Join(b.Client.List(ctx, list), b.Client.List(ctx, nodes,
+		client.HasLabels{karpenterPool})); err != nil {
 		return err
 	}
 	var left []client.Object
@@ -259,7 +272,8 @@ func (b *both) cutOff(ctx context.Context) error {
 	}
 	free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
 	for _, o := range left {
-		err := errors.Join(client.IgnoreNotFound(b.Client.Patch(ctx, o, free)), client.IgnoreNotFound(b.Client.Delete(ctx, o)))
+		err := errors.Join(client.IgnoreNotFound(b.Client.Patch(ctx, o, free)),
+			client.IgnoreNotFound(b.Client.Delete(ctx, o)))
 		if err != nil {
 			return err
 		}

@@ -97,17 +97,19 @@ func TestVerdict(t *testing.T) {
 		want  Verdict
 		ratio string
 	}{
-		"at most, kept to":              {row: Row{Ours: ours(5), Floor: ours(4), Target: &Target{Limit: 5}}, want: Met, ratio: "1.25"},
-		"at most, passed":               {row: Row{Ours: ours(5.1), Target: &Target{Limit: 5}}, want: Missed},
-		"at least, reached":             {row: Row{Ours: ours(90), Target: &Target{Limit: 90, Least: true}}, want: Met},
-		"at least, not reached":         {row: Row{Ours: ours(89), Target: &Target{Limit: 90, Least: true}}, want: Missed},
-		"no target":                     {row: Row{Ours: ours(5)}, want: Shown},
-		"nothing measured":              {row: Row{Target: &Target{Limit: 5}}, want: NotMeasured},
-		"a failure outweighs a figure":  {row: Row{Ours: ours(5), Failure: "hung"}, want: NotMeasured},
-		"no number misses at most":      {row: Row{Ours: ours(math.NaN()), Target: &Target{Limit: 5}}, want: Missed},
-		"no number misses at least too": {row: Row{Ours: ours(math.NaN()), Target: &Target{Limit: 5, Least: true}}, want: Missed},
-		"a floor of another unit":       {row: Row{Ours: ours(5), Floor: &Figure{1, Seconds}}, want: Shown},
-		"a floor of nothing":            {row: Row{Ours: ours(5), Floor: ours(0)}, want: Shown},
+		"at most, kept to": {row: Row{Ours: ours(5), Floor: ours(4), Target: &Target{Limit: 5}}, want: Met,
+			ratio: "1.25"},
+		"at most, passed":              {row: Row{Ours: ours(5.1), Target: &Target{Limit: 5}}, want: Missed},
+		"at least, reached":            {row: Row{Ours: ours(90), Target: &Target{Limit: 90, Least: true}}, want: Met},
+		"at least, not reached":        {row: Row{Ours: ours(89), Target: &Target{Limit: 90, Least: true}}, want: Missed},
+		"no target":                    {row: Row{Ours: ours(5)}, want: Shown},
+		"nothing measured":             {row: Row{Target: &Target{Limit: 5}}, want: NotMeasured},
+		"a failure outweighs a figure": {row: Row{Ours: ours(5), Failure: "hung"}, want: NotMeasured},
+		"no number misses at most":     {row: Row{Ours: ours(math.NaN()), Target: &Target{Limit: 5}}, want: Missed},
+		"no number misses at least too": {row: Row{Ours: ours(math.NaN()), Target: &Target{Limit: 5, Least: true}},
+			want: Missed},
+		"a floor of another unit": {row: Row{Ours: ours(5), Floor: &Figure{1, Seconds}}, want: Shown},
+		"a floor of nothing":      {row: Row{Ours: ours(5), Floor: ours(0)}, want: Shown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := test.row.Verdict(); got != test.want {
@@ -155,9 +157,10 @@ func sample() Report {
 		Began: time.Date(2026, 11, 22, 17, 40, 0, 0, time.UTC), Machine: "linux/amd64, 2 cores",
 		Settings: []Setting{{"scale", "1"}},
 		Rows: []Row{
-			{Scenario: "pod", Name: "p50", Floor: &Figure{5, Milliseconds}, Ours: &Figure{8, Milliseconds}, Target: &Target{Words: "floor + 5 ms", Limit: 10}},
+			{Scenario: "pod", Name: "p50", Floor: &Figure{5, Milliseconds}, Ours: &Figure{8, Milliseconds},
+				Target: &Target{Words: "floor + 5 ms", Limit: 10}},
 			{Scenario: "pod", Name: "starts", Ours: &Figure{3, Count}, Target: &Target{Words: "2", Limit: 2}, Note: "a | b"},
-			{Scenario: "rate", Name: "pods per second", Failure: "hung\nfor ever"},
+			{Scenario: "rate", Name: "pods per second", Failure: "hung\nforever"},
 		},
 	}
 }
@@ -171,7 +174,7 @@ func TestMarkdown(t *testing.T) {
 | --- | --- | --- | --- | --- | --- | --- | --- |
 | pod | p50 | 5 ms | 8 ms | 1.60 | floor + 5 ms | met |  |
 | pod | starts | - | 3 | - | 2 | missed | a / b |
-| rate | pods per second | - | - | - | - | NOT MEASURED: hung for ever |  |
+| rate | pods per second | - | - | - | - | NOT MEASURED: hung forever |  |
 `
 	if diff := cmp.Diff(want, sample().Markdown()); diff != "" {
 		t.Error(diff)
@@ -183,7 +186,8 @@ func TestText(t *testing.T) {
 	if err := sample().WriteText(&out); err != nil {
 		t.Fatal(err)
 	}
-	if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); len(lines) != 4 || !strings.Contains(lines[3], "NOT MEASURED: hung for ever") {
+	if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); len(lines) != 4 ||
+		!strings.Contains(lines[3], "NOT MEASURED: hung forever") {
 		t.Errorf("got\n%s", out.String())
 	}
 }

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Insert puts the text between the markers of the name in the page, in place of what stood there: the lines "<!-- NAME:begin -->" and
-// "<!-- NAME:end -->". A page that has not each of them once, in that order, is an error, and is returned as it was.
+// Insert puts the text between the markers of the name in the page, in place of what stood there:
+// the lines "<!-- NAME:begin -->" and "<!-- NAME:end -->". A page that has not each of them once,
+// in that order, is an error, and is returned as it was.
 func Insert(page, name, text string) (string, error) {
 	begin, end := "<!-- "+name+":begin -->\n", "<!-- "+name+":end -->"
 	if strings.Count(page, begin) != 1 || strings.Count(page, end) != 1 {

@@ -90,7 +90,8 @@ const (
 type Row struct {
 	Scenario string `json:"scenario"`
 	Name     string `json:"name"`
-	// Floor is what the same would take without Stratos, from the same run; nil where there is none. Ours is nil where nothing was measured.
+	// Floor is what the same would take without Stratos, from the same run; nil where there is none.
+	// Ours is nil where nothing was measured.
 	Floor  *Figure `json:"floor,omitempty"`
 	Ours   *Figure `json:"ours,omitempty"`
 	Target *Target `json:"target,omitempty"`

@@ -9,8 +9,8 @@ import (
 // Samples are durations of one kind, in any order.
 type Samples []time.Duration
 
-// Quantile is the smallest sample that at least the share q of all samples does not exceed (nearest rank, so it is always one that was measured). Of
-// no samples it is 0.
+// Quantile is the smallest sample that at least the share q of all samples does not exceed (nearest
+// rank, so it is always one that was measured). Of no samples it is 0.
 func (s Samples) Quantile(q float64) time.Duration {
 	if len(s) == 0 {
 		return 0

@@ -15,10 +15,11 @@ import (
 const (
 	// burstCPU is what a pod of a burst asks for: NodeCPU of them fill a node.
 	burstCPU = "1"
-	// startBurst and startRate are EC2's published limit on StartInstances calls, which Stratos keeps to by itself.
+	// startBurst and startRate are EC2's published limit on StartInstances calls, which Stratos keeps
+	// to by itself.
 	startBurst, startRate = 5, 2.0
-	// burstRounds is how often each size is played at full scale: of the account's 1000 starts at once (EC2's published limit on instances) three times 313
-	// are left over for nobody.
+	// burstRounds is how often each size is played at full scale: of the account's 1000 starts at once
+	// (EC2's published limit on instances) three times 313 are left over for nobody.
 	burstRounds = 3
 )
 
@@ -58,11 +59,13 @@ func burstScenario(ctx context.Context, r *Run) error {
 	})
 }
 
-// burstBoot is how long machines boot here: longer than the burst takes. Nodes that come up are reported, opened and have their pods bound on the same
-// few cores while the rest is still asked about, and boot time is not what is measured.
+// burstBoot is how long machines boot here: longer than the burst takes. Nodes that come up are
+// reported, opened and have their pods bound on the same few cores while the rest is still asked
+// about, and boot time is not what is measured.
 func burstBoot(r *Run) time.Duration { return time.Duration(r.n(13_000, 1_000)) * time.Millisecond }
 
-func burstsOf(ctx context.Context, r *Run, s *stand.Stand, size, pool int) (floor figures.Samples, ours []burstTimes, err error) {
+func burstsOf(ctx context.Context, r *Run, s *stand.Stand, size, pool int) (floor figures.Samples, ours []burstTimes,
+	err error) {
 	for round := range r.n(burstRounds, 1) {
 		f, err := floorBurst(ctx, s, size, round)
 		if err != nil {
@@ -72,7 +75,8 @@ func burstsOf(ctx context.Context, r *Run, s *stand.Stand, size, pool int) (floo
 		if err != nil {
 			return nil, nil, err
 		}
-		r.say("%d pods: floor %s, ours %s, %d starts in %d calls", size, f.Round(time.Millisecond), o.last.Round(time.Millisecond), o.starts, o.requests)
+		r.say("%d pods: floor %s, ours %s, %d starts in %d calls", size, f.Round(time.Millisecond),
+			o.last.Round(time.Millisecond), o.starts, o.requests)
 		floor, ours = append(floor, f), append(ours, o)
 		if err := s.AwaitStandby(ctx, poolName, pool); err != nil {
 			return nil, nil, err
@@ -95,13 +99,15 @@ func floorBurst(ctx context.Context, s *stand.Stand, size, round int) (time.Dura
 	return latest(asked).Sub(earliest(began)), s.RemovePods(ctx)
 }
 
-// ourBurst is how long it takes until the last start is sent. It returns when all pods were bound and have been removed.
+// ourBurst is how long it takes until the last start is sent. It returns when all pods were bound
+// and have been removed.
 func ourBurst(ctx context.Context, s *stand.Stand, size, round int) (burstTimes, error) {
 	before, requestsBefore, err := s.Starts(ctx)
 	if err != nil {
 		return burstTimes{}, err
 	}
-	began, err := stand.CreateAll(ctx, s.Client, stand.Pods(fmt.Sprintf("ours%d-%d", size, round), v1alpha1.SchedulerName, burstCPU, size))
+	began, err := stand.CreateAll(ctx, s.Client, stand.Pods(fmt.Sprintf("ours%d-%d", size, round), v1alpha1.SchedulerName,
+		burstCPU, size))
 	if err != nil {
 		return burstTimes{}, err
 	}
@@ -125,7 +131,8 @@ func ourBurst(ctx context.Context, s *stand.Stand, size, round int) (burstTimes,
 func burstRows(size, pool int, floor figures.Samples, ours []burstTimes) []figures.Row {
 	need := (size + stand.NodeCPU - 1) / stand.NodeCPU
 	floorMedian := floor.Quantile(0.5)
-	// A start that is decided while the bucket is empty waits for the next call, which is half a second away at most.
+	// A start that is decided while the bucket is empty waits for the next call, which is half a
+	// second away at most.
 	limit := floorMedian.Seconds()*1.2 + 1/startRate
 	last := medianLast(ours)
 	worst := ours[0]
@@ -140,7 +147,8 @@ func burstRows(size, pool int, floor figures.Samples, ours []burstTimes) []figur
 	}
 	return []figures.Row{
 		{
-			Name: fmt.Sprintf("%d pods created -> last start sent", size), Floor: figure(figures.Secs(floorMedian)), Ours: figure(figures.Secs(last)),
+			Name: fmt.Sprintf("%d pods created -> last start sent", size), Floor: figure(figures.Secs(floorMedian)),
+			Ours:   figure(figures.Secs(last)),
 			Target: atMost(limit, "1.2 x floor + %.1f s of the cloud's limit = %.2f s", 1/startRate, limit),
 			Note:   fmt.Sprintf("median of %d rounds, on %d standby nodes", len(ours), pool),
 		},
@@ -231,7 +239,8 @@ func trickle(ctx context.Context, s *stand.Stand, pods []*corev1.Pod, gap time.D
 	return created, s.Seen.Await(ctx, "every pod bound", func(v *stand.View) bool { return v.BoundPods == len(pods) })
 }
 
-// trickleRows: who found room on a running node waits for the scheduler alone, who needed a start for the boot too.
+// trickleRows: who found room on a running node waits for the scheduler alone, who needed a start
+// for the boot too.
 func trickleRows(s *stand.Stand, pods []*corev1.Pod, created []time.Time, gap time.Duration) []figures.Row {
 	var waited figures.Samples
 	s.Seen.Look(func(v *stand.View) {

@@ -18,14 +18,16 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// targetCandidates is the number that the design's target is about, and serverBound its 5 ms as the metric writes them.
+// targetCandidates is the number that the design's target is about, and serverBound its 5 ms as the
+// metric writes them.
 const (
 	targetCandidates = 5000
 	serverBound      = "0.005"
 )
 
-// filterScenario asks over HTTPS, Stratos and the floor in turn, with ever more candidates. All nodes are ordinary and tainted: one pod tolerates
-// the taint, so that all are kept, another does not, so that each is refused.
+// filterScenario asks over HTTPS, Stratos and the floor in turn, with ever more candidates. All
+// nodes are ordinary and tainted: one pod tolerates the taint, so that all are kept, another does
+// not, so that each is refused.
 func filterScenario(ctx context.Context, r *Run) (err error) {
 	dir, err := os.MkdirTemp("", "stratos-bench-tls-")
 	if err != nil {
@@ -46,7 +48,8 @@ func filterScenario(ctx context.Context, r *Run) (err error) {
 				return err
 			}
 			nodes = size
-			if err := stand.Pause(ctx, settled); err != nil { // thousands of new nodes keep kube-controller-manager and all watches busy for seconds
+			// thousands of new nodes keep kube-controller-manager and all watches busy for seconds
+			if err := stand.Pause(ctx, settled); err != nil {
 				return err
 			}
 			r.say("%d nodes", size)
@@ -55,7 +58,8 @@ func filterScenario(ctx context.Context, r *Run) (err error) {
 			}
 		}
 		for _, name := range []string{"/filter, all kept", "/filter, all refused", "/prioritize"} {
-			r.add(figures.Grown("growth of "+name+" with its candidates", figures.Milliseconds, growth[name], 1.15, "at most linear (n^1.15)"))
+			r.add(figures.Grown("growth of "+name+" with its candidates", figures.Milliseconds, growth[name], 1.15,
+				"at most linear (n^1.15)"))
 		}
 		return nil
 	})
@@ -92,7 +96,8 @@ func askAll(ctx context.Context, r *Run, s *stand.Stand, a asked, growth map[str
 		name, verb string
 		pod        *corev1.Pod
 		kept       int
-	}{{"/filter, all kept", rig.Filter, tolerant, a.size}, {"/filter, all refused", rig.Filter, refused, 0}, {"/prioritize", rig.Prioritize, tolerant, -1}} {
+	}{{"/filter, all kept", rig.Filter, tolerant, a.size}, {"/filter, all refused", rig.Filter, refused, 0},
+		{"/prioritize", rig.Prioritize, tolerant, -1}} {
 		kind.pod.Spec.SchedulerName = v1alpha1.SchedulerName
 		question, err := stand.Question(kind.pod, names)
 		if err != nil {
@@ -110,7 +115,8 @@ func askAll(ctx context.Context, r *Run, s *stand.Stand, a asked, growth map[str
 	return nil
 }
 
-// awaitAnswer asks until so many nodes are kept: our watch may be behind the nodes that were just created.
+// awaitAnswer asks until so many nodes are kept: our watch may be behind the nodes that were just
+// created.
 func awaitAnswer(ctx context.Context, a *stand.Asker, verb string, question []byte, kept int) error {
 	return rig.Until(ctx, stand.HangGuard, func(ctx context.Context) (bool, error) {
 		answer, _, err := a.Ask(ctx, verb, question)
@@ -136,7 +142,8 @@ func awaitAnswer(ctx context.Context, a *stand.Asker, verb string, question []by
 const asks = 300
 
 // askMany returns our median in milliseconds.
-func askMany(ctx context.Context, r *Run, s *stand.Stand, a asked, name, verb string, question []byte) (float64, error) {
+func askMany(ctx context.Context, r *Run, s *stand.Stand, a asked, name, verb string, question []byte) (float64,
+	error) {
 	var ours, floor figures.Samples
 	before, err := served(ctx, s, verb)
 	if err != nil {
@@ -160,8 +167,10 @@ func askMany(ctx context.Context, r *Run, s *stand.Stand, a asked, name, verb st
 	}
 	name = fmt.Sprintf("%s, %d candidates", name, a.size)
 	r.add(figures.Row{
-		Name: name + ", client's p50", Floor: figure(figures.Millis(floor.Quantile(0.5))), Ours: figure(figures.Millis(ours.Quantile(0.5))),
-		Note: fmt.Sprintf("over HTTPS, %d asks, floor and ours in turn; p99 %s, floor's %s", asks, figures.Millis(ours.Quantile(0.99)), figures.Millis(floor.Quantile(0.99))),
+		Name: name + ", client's p50", Floor: figure(figures.Millis(floor.Quantile(0.5))),
+		Ours: figure(figures.Millis(ours.Quantile(0.5))),
+		Note: fmt.Sprintf("over HTTPS, %d asks, floor and ours in turn; p99 %s, floor's %s", asks,
+			figures.Millis(ours.Quantile(0.99)), figures.Millis(floor.Quantile(0.99))),
 	})
 	for i, what := range []string{"within 5 ms, server side", "decided within 5 ms"} {
 		share := 100 * (after[i].within - before[i].within) / (after[i].all - before[i].all)

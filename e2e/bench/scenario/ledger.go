@@ -16,8 +16,9 @@ import (
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
-// ledgerScenario asks /filter about one pod after the other, without a scheduler, so that each ask makes a claim and starts a node. No machine that
-// starts ever gets up, so that the ledger holds ever more starting nodes. Then it asks about all the pods again.
+// ledgerScenario asks /filter about one pod after the other, without a scheduler, so that each ask
+// makes a claim and starts a node. No machine that starts ever gets up, so that the ledger holds
+// ever more starting nodes. Then it asks about all the pods again.
 func ledgerScenario(ctx context.Context, r *Run) error {
 	steps := r.steps(1000, 16)
 	pool := steps[len(steps)-1]
@@ -25,7 +26,8 @@ func ledgerScenario(ctx context.Context, r *Run) error {
 		if err := s.Warm(ctx, poolName, pool); err != nil {
 			return err
 		}
-		if _, err := s.Cloud.AddFault(ctx, fake.Fault{Kind: fake.FaultKubeletSilent, Op: fake.OpStart, Type: stand.InstanceType}); err != nil {
+		if _, err := s.Cloud.AddFault(ctx, fake.Fault{Kind: fake.FaultKubeletSilent, Op: fake.OpStart,
+			Type: stand.InstanceType}); err != nil {
 			return err
 		}
 		pods := stand.Pods("ledger", v1alpha1.SchedulerName, wholeNode, pool)
@@ -59,10 +61,13 @@ func ledgerScenario(ctx context.Context, r *Run) error {
 			figures.Row{
 				Name:  fmt.Sprintf("/filter that claims and starts, up to %d starting nodes, p50", pool),
 				Floor: figure(figures.Millis(firstP50)), Ours: figure(figures.Millis(lastP50)),
-				Note: fmt.Sprintf("%d candidates; floor is the same with at most %d starting nodes; p99 %s", len(names), steps[0], figures.Millis(lastP99)),
+				Note: fmt.Sprintf("%d candidates; floor is the same with at most %d starting nodes; p99 %s", len(names), steps[0],
+					figures.Millis(lastP99)),
 			},
-			figures.Grown("growth of a new claim with the starting nodes", figures.Milliseconds, fresh, 1.15, "at most linear (n^1.15)"),
-			figures.Grown("growth of a repeated ask with the starting nodes", figures.Milliseconds, again, 1.15, "at most linear (n^1.15)"),
+			figures.Grown("growth of a new claim with the starting nodes", figures.Milliseconds, fresh, 1.15,
+				"at most linear (n^1.15)"),
+			figures.Grown("growth of a repeated ask with the starting nodes", figures.Milliseconds, again, 1.15,
+				"at most linear (n^1.15)"),
 		)
 		return startsOf(ctx, r, s, pool)
 	})
@@ -113,7 +118,8 @@ func askAbout(ctx context.Context, a *stand.Asker, pods []*corev1.Pod, names []s
 // callsWindow is how long Describe calls are counted.
 const callsWindow = 60 * time.Second
 
-// callsScenario counts what EC2 is asked in a minute in which nothing happens, with few nodes and with many.
+// callsScenario counts what EC2 is asked in a minute in which nothing happens, with few nodes and
+// with many.
 func callsScenario(ctx context.Context, r *Run) error {
 	return r.on(ctx, onEC2(), func(s *stand.Stand) error {
 		sizes := []int{r.n(10, 2), r.n(800, 20)}
@@ -137,8 +143,9 @@ func callsScenario(ctx context.Context, r *Run) error {
 			rates = append(rates, rate)
 		}
 		r.add(figures.Row{
-			Name:  fmt.Sprintf("Describe calls per minute, %d nodes", sizes[1]),
-			Floor: figure(figures.Figure{Value: rates[0], Unit: figures.PerMinute}), Ours: figure(figures.Figure{Value: rates[1], Unit: figures.PerMinute}),
+			Name:   fmt.Sprintf("Describe calls per minute, %d nodes", sizes[1]),
+			Floor:  figure(figures.Figure{Value: rates[0], Unit: figures.PerMinute}),
+			Ours:   figure(figures.Figure{Value: rates[1], Unit: figures.PerMinute}),
 			Target: atMost(rates[0]+1, "as many as with %d nodes, and 1 for where the minute begins", sizes[0]),
 			Note:   fmt.Sprintf("floor is the same pool with %d nodes", sizes[0]),
 		})

@@ -5,17 +5,17 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/bench/figures"
 	"github.com/stratos-sh/stratos/e2e/bench/stand"
 )
 
-// settled is how long a process is left alone before its memory is read, window how long its processor time is counted.
+// settled is how long a process is left alone before its memory is read, window how long its
+// processor time is counted.
 const (
 	settled = 8 * time.Second
 	window  = 20 * time.Second
@@ -56,16 +56,19 @@ func memoryScenario(ctx context.Context, r *Run) error {
 			r.say("%v", err)
 		}
 		r.add(figures.Row{
-			Name:  fmt.Sprintf("resident memory with %d nodes and %d pods", nodes, 10*nodes),
-			Floor: figure(figures.Figure{Value: empty.Resident, Unit: figures.MiB}), Ours: figure(figures.Figure{Value: last.Resident, Unit: figures.MiB}),
-			Target: atMost(400, "400 MiB"), Note: fmt.Sprintf("floor is the same process before, with 5 nodes; most while they were made %.0f MiB", last.Peak),
+			Name:   fmt.Sprintf("resident memory with %d nodes and %d pods", nodes, 10*nodes),
+			Floor:  figure(figures.Figure{Value: empty.Resident, Unit: figures.MiB}),
+			Ours:   figure(figures.Figure{Value: last.Resident, Unit: figures.MiB}),
+			Target: atMost(400, "400 MiB"),
+			Note:   fmt.Sprintf("floor is the same process before, with 5 nodes; most while they were made %.0f MiB", last.Peak),
 		})
 		r.add(figures.Grown("growth of memory with its nodes", figures.MiB, growth, 1.15, "at most linear (n^1.15)"))
 		return cpuRow(ctx, r, s, nodes)
 	})
 }
 
-// cpuRow counts the processor time while the nodes report as often as kubelets do and nothing else happens.
+// cpuRow counts the processor time while the nodes report as often as kubelets do and nothing else
+// happens.
 func cpuRow(ctx context.Context, r *Run, s *stand.Stand, nodes int) error {
 	before, err := usage(s.Ours.Process)
 	if err != nil {
@@ -88,14 +91,16 @@ func cpuRow(ctx context.Context, r *Run, s *stand.Stand, nodes int) error {
 	r.add(figures.Row{
 		Name: fmt.Sprintf("processor with %d nodes and %d pods, nothing to do", nodes, 10*nodes),
 		Ours: figure(figures.Figure{Value: 100 * (after.CPU - before.CPU).Seconds() / took.Seconds(), Unit: figures.Percent}),
-		Note: fmt.Sprintf("of one core, over %s; %d nodes reported meanwhile, each every %s", took.Round(time.Second), reports, reportEvery),
+		Note: fmt.Sprintf("of one core, over %s; %d nodes reported meanwhile, each every %s", took.Round(time.Second),
+			reports, reportEvery),
 	})
 	return nil
 }
 
 // report is a kubelet's heartbeat in the Node's status.
 func report(ctx context.Context, c client.Client, node string) error {
-	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","lastHeartbeatTime":%q}]}}`, time.Now().UTC().Format(time.RFC3339))
+	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","lastHeartbeatTime":%q}]}}`,
+		time.Now().UTC().Format(time.RFC3339))
 	n := &corev1.Node{}
 	n.Name = node
 	return c.Status().Patch(ctx, n, client.RawPatch(types.StrategicMergePatchType, []byte(patch)))
@@ -129,9 +134,11 @@ func restartScenario(ctx context.Context, r *Run) error {
 		r.add(figures.Row{
 			Name:  fmt.Sprintf("process started -> ready, %d nodes", nodes),
 			Floor: figure(figures.Secs(floor.Quantile(0.5))), Ours: figure(figures.Secs(ours.Quantile(0.5))),
-			Note: fmt.Sprintf("median of %d; floor is one list of the same nodes by a client; most memory meanwhile %.0f MiB", len(ours), used.Peak),
+			Note: fmt.Sprintf("median of %d; floor is one list of the same nodes by a client; most memory meanwhile %.0f MiB",
+				len(ours), used.Peak),
 		})
-		r.add(figures.Grown("growth of the restart with its nodes", figures.Seconds, growth, 1.15, "at most n log n (n^1.15)"))
+		r.add(figures.Grown("growth of the restart with its nodes", figures.Seconds, growth, 1.15,
+			"at most n log n (n^1.15)"))
 		return nil
 	})
 }
@@ -191,10 +198,12 @@ func scaledownScenario(ctx context.Context, r *Run) error {
 			growth = append(growth, figures.Point{Size: float64(size), Cost: took.Seconds()})
 		}
 		r.add(figures.Row{
-			Name: fmt.Sprintf("last pods of %d nodes deleted -> all standby", pool), Floor: figure(figures.Secs(floor)), Ours: figure(figures.Secs(took)),
+			Name: fmt.Sprintf("last pods of %d nodes deleted -> all standby", pool), Floor: figure(figures.Secs(floor)),
+			Ours: figure(figures.Secs(took)),
 			Note: "floor is the time to live, the second after the cordon and the machine's stop",
 		})
-		r.add(figures.Grown("growth of the scale-down with its nodes", figures.Seconds, growth, 1.15, "at most n log n (n^1.15)"))
+		r.add(figures.Grown("growth of the scale-down with its nodes", figures.Seconds, growth, 1.15,
+			"at most n log n (n^1.15)"))
 		return nil
 	})
 }

@@ -17,9 +17,11 @@ const (
 	wholeNode = "3"
 	// between is the quiet after each pod, so that rounds are of one pod each.
 	between = 20 * time.Millisecond
-	// podBatch is how many rounds follow each other before all nodes go back to standby, podBoot how long machines boot meanwhile: longer than the
-	// batch takes. A machine that comes up has its node reported, opened and its pod bound, on the same few cores, and boot time is not what is measured.
-	// The batch is small because the pods of earlier rounds wait, and each start has the scheduler ask about all of them again.
+	// podBatch is how many rounds follow each other before all nodes go back to standby, podBoot how
+	// long machines boot meanwhile: longer than the batch takes. A machine that comes up has its node
+	// reported, opened and its pod bound, on the same few cores, and boot time is not what is
+	// measured. The batch is small because the pods of earlier rounds wait, and each start has the
+	// scheduler ask about all of them again.
 	podBatch = 25
 	podBoot  = 3 * time.Second
 	// afterStops is until everybody has taken note of a batch that has stopped.
@@ -30,15 +32,16 @@ const (
 
 // podTimes are those of many rounds of one pod.
 type podTimes struct {
-	// Start is from the pod's creation to the start, Floor to the first ask of the do-nothing extender, Ready from the kubelet's Ready to the
-	// bound pod.
+	// Start is from the pod's creation to the start, Floor to the first ask of the do-nothing
+	// extender, Ready from the kubelet's Ready to the bound pod.
 	start, floor, ready figures.Samples
 	// starts is how many there were.
 	starts int
 }
 
-// podScenario: rounds of one pod for Stratos and one for the floor, taking turns. As many rounds as the pool has nodes make a batch, after which all
-// stop again, so that no round meets a node that the round before has left up.
+// podScenario: rounds of one pod for Stratos and one for the floor, taking turns. As many rounds as
+// the pool has nodes make a batch, after which all stop again, so that no round meets a node that
+// the round before has left up.
 func podScenario(ctx context.Context, r *Run) error {
 	rounds := r.n(1000, 5)
 	return r.on(ctx, stand.Options{Cloud: bootsIn(podBoot)}, func(s *stand.Stand) error {
@@ -56,9 +59,11 @@ func podScenario(ctx context.Context, r *Run) error {
 		}{{0.5, 5 * time.Millisecond, "p50"}, {0.99, 30 * time.Millisecond, "p99"}} {
 			floor, ours := times.floor.Quantile(q.share), times.start.Quantile(q.share)
 			r.add(figures.Row{
-				Name: "one pod created -> StartInstances sent, " + q.name, Floor: figure(figures.Millis(floor)), Ours: figure(figures.Millis(ours)),
+				Name: "one pod created -> StartInstances sent, " + q.name, Floor: figure(figures.Millis(floor)),
+				Ours:   figure(figures.Millis(ours)),
 				Target: atMost(figures.Millis(floor+q.extra).Value, "floor + %s = %s", q.extra, figures.Millis(floor+q.extra)),
-				Note:   fmt.Sprintf("%d rounds, floor and ours taking turns; largest %s, floor's %s", len(times.start), figures.Millis(times.start.Max()), figures.Millis(times.floor.Max())),
+				Note: fmt.Sprintf("%d rounds, floor and ours taking turns; largest %s, floor's %s", len(times.start),
+					figures.Millis(times.start.Max()), figures.Millis(times.floor.Max())),
 			})
 		}
 		r.add(exactly("starts for single pods", times.starts, rounds, "one for each round"))
@@ -66,8 +71,9 @@ func podScenario(ctx context.Context, r *Run) error {
 	})
 }
 
-// readyScenario is the other end of such rounds, without the floor's pods between them. Each round waits until its pod is bound: pods that wait beside it
-// are asked about before it, each as often as any node changes, and a burst is what scenario burst measures.
+// readyScenario is the other end of such rounds, without the floor's pods between them. Each round
+// waits until its pod is bound: pods that wait beside it are asked about before it, each as often
+// as any node changes, and a burst is what scenario burst measures.
 func readyScenario(ctx context.Context, r *Run) error {
 	rounds := r.n(400, 5)
 	return r.on(ctx, stand.Options{Cloud: bootsIn(200 * time.Millisecond)}, func(s *stand.Stand) error {
@@ -82,8 +88,9 @@ func readyScenario(ctx context.Context, r *Run) error {
 		r.add(
 			figures.Row{Name: "kubelet reports Ready -> first waiting pod bound, p50", Ours: figure(figures.Millis(p50))},
 			figures.Row{
-				Name: "kubelet reports Ready -> first waiting pod bound, p99", Ours: figure(figures.Millis(p99)), Target: atMost(250, "250 ms"),
-				Note: fmt.Sprintf("%d nodes; largest %s", len(times.ready), figures.Millis(times.ready.Max())),
+				Name: "kubelet reports Ready -> first waiting pod bound, p99", Ours: figure(figures.Millis(p99)),
+				Target: atMost(250, "250 ms"),
+				Note:   fmt.Sprintf("%d nodes; largest %s", len(times.ready), figures.Millis(times.ready.Max())),
 			},
 		)
 		return nil

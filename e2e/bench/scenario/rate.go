@@ -23,8 +23,8 @@ type side struct {
 	rates     []float64
 }
 
-// rateScenario: the same pods on the same nodes, bound by a scheduler with the extender, by one with an extender that does nothing, and by one without,
-// in turn. A few nodes are standby.
+// rateScenario: the same pods on the same nodes, bound by a scheduler with the extender, by one
+// with an extender that does nothing, and by one without, in turn. A few nodes are standby.
 func rateScenario(ctx context.Context, r *Run) error {
 	return r.on(ctx, stand.Options{Load: true}, func(s *stand.Stand) error {
 		if err := s.Warm(ctx, poolName, 5); err != nil {
@@ -49,7 +49,8 @@ func rateScenario(ctx context.Context, r *Run) error {
 				return err
 			}
 			nodes = size
-			sides := []*side{{name: v1alpha1.SchedulerName, scheduler: with}, {name: stand.FloorScheduler, scheduler: idle}, {name: stand.PlainScheduler, scheduler: without}}
+			sides := []*side{{name: v1alpha1.SchedulerName, scheduler: with}, {name: stand.FloorScheduler, scheduler: idle},
+				{name: stand.PlainScheduler, scheduler: without}}
 			rows, err := rateOn(ctx, r, s, size, sides)
 			if err != nil {
 				return fmt.Errorf("%d nodes: %w", size, err)
@@ -60,7 +61,8 @@ func rateScenario(ctx context.Context, r *Run) error {
 	})
 }
 
-// rateOn plays the sides in turn, each first as often as the others, and says what the first and the second of them lose against the last.
+// rateOn plays the sides in turn, each first as often as the others, and says what the first and
+// the second of them lose against the last.
 func rateOn(ctx context.Context, r *Run, s *stand.Stand, nodes int, sides []*side) ([]figures.Row, error) {
 	pods := r.n(1000, 40)
 	for round := range rateRounds {
@@ -78,17 +80,23 @@ func rateOn(ctx context.Context, r *Run, s *stand.Stand, nodes int, sides []*sid
 	row := func(name string, of *side) figures.Row {
 		return figures.Row{
 			Name:  fmt.Sprintf(name, nodes),
-			Floor: figure(figures.Figure{Value: floor, Unit: figures.PerSecond}), Ours: figure(figures.Figure{Value: figures.Median(of.rates), Unit: figures.PerSecond}),
-			Note: fmt.Sprintf("median of %d rounds of %d pods; floor is the same profile without an extender", rateRounds, pods),
+			Floor: figure(figures.Figure{Value: floor, Unit: figures.PerSecond}),
+			Ours:  figure(figures.Figure{Value: figures.Median(of.rates), Unit: figures.PerSecond}),
+			Note: fmt.Sprintf(
+				"median of %d rounds of %d pods; floor is the same profile without an extender",
+				rateRounds,
+				pods,
+			),
 		}
 	}
 	ours := row("pods bound per second on %d running nodes", sides[0])
 	ours.Target = atLeast(0.9*floor, "0.9 x without the extender")
-	return []figures.Row{ours, row("pods bound per second on %d running nodes, with an extender that does nothing", sides[1])}, nil
+	return []figures.Row{ours, row("pods bound per second on %d running nodes, with an extender that does nothing",
+		sides[1])}, nil
 }
 
-// rateOf has all pods wait before the scheduler sees the first: it is stopped by a signal while they are created. What counts is the time from the
-// first bound pod to the last.
+// rateOf has all pods wait before the scheduler sees the first: it is stopped by a signal while
+// they are created. What counts is the time from the first bound pod to the last.
 func rateOf(ctx context.Context, s *stand.Stand, t *side, name string, count int) (rate float64, err error) {
 	if err := t.scheduler.Signal(syscall.SIGSTOP); err != nil {
 		return 0, err

@@ -1,5 +1,5 @@
-// Package scenario has the scenarios of the benchmark. Each stands on a stand of its own, measures, and adds rows; docs/performance.md says what each of
-// them shows.
+// Package scenario has the scenarios of the benchmark. Each stands on a stand of its own, measures,
+// and adds rows; docs/performance.md says what each of them shows.
 package scenario
 
 import (
@@ -38,7 +38,8 @@ func All() []Scenario {
 	return []Scenario{
 		{"pod", "one pod: created until StartInstances is sent", 15 * time.Minute, podScenario},
 		{"ready", "a kubelet's Ready until the first waiting pod is bound", 12 * time.Minute, readyScenario},
-		{"burst", "bursts of pods: created until the last start is sent, and how many starts and calls", 12 * time.Minute, burstScenario},
+		{"burst", "bursts of pods: created until the last start is sent, and how many starts and calls", 12 * time.Minute,
+			burstScenario},
 		{"trickle", "a steady trickle of pods: starts, calls and latencies", 3 * time.Minute, trickleScenario},
 		{"rate", "pods per second on running nodes, with the extender and without", 8 * time.Minute, rateScenario},
 		{"filter", "/filter and /prioritize over HTTPS, by the number of candidates", 5 * time.Minute, filterScenario},
@@ -81,7 +82,8 @@ type Run struct {
 	rows []figures.Row
 }
 
-// Play plays a scenario as the run says and returns its rows. What went wrong is a row too: the others are played all the same.
+// Play plays a scenario as the run says and returns its rows. What went wrong is a row too: the
+// others are played all the same.
 func Play(ctx context.Context, s Scenario, with Run) []figures.Row {
 	r := &with
 	r.name = s.Name
@@ -120,7 +122,8 @@ func (r *Run) n(full, least int) int {
 	return min(full, max(least, int(math.Round(float64(full)*r.Scale))))
 }
 
-// steps are an eighth, a quarter, half and all of the size: by them a scenario shows how its cost grows.
+// steps are an eighth, a quarter, half and all of the size: by them a scenario shows how its cost
+// grows.
 func (r *Run) steps(full, least int) []int {
 	whole := r.n(full, least)
 	steps := []int{whole / 8, whole / 4, whole / 2, whole}

@@ -13,8 +13,8 @@ import (
 	"github.com/stratos-sh/stratos/e2e/bench/figures"
 )
 
-// TestSmallRuns plays two scenarios in small on the real control plane: everything is measured, and each burst starts just the nodes that it needs. How
-// long anything took is not judged.
+// TestSmallRuns plays two scenarios in small on the real control plane: everything is measured, and
+// each burst starts just the nodes that it needs. How long anything took is not judged.
 func TestSmallRuns(t *testing.T) {
 	for name, test := range map[string]struct {
 		scale float64
@@ -54,17 +54,26 @@ func TestWhatFailsIsARow(t *testing.T) {
 		play func(context.Context, *Run) error
 		want string
 	}{
-		"an error":         {func(_ context.Context, r *Run) error { measured(r); return errors.New("no control plane") }, "no control plane"},
-		"a panic":          {func(_ context.Context, r *Run) error { measured(r); panic("index out of range") }, "panic: index out of range"},
-		"a hang":           {func(ctx context.Context, r *Run) error { measured(r); <-ctx.Done(); return ctx.Err() }, "not over within"},
-		"words of a novel": {func(_ context.Context, r *Run) error { measured(r); return errors.New(strings.Repeat("long ", 1000)) }, "long long"},
+		"an error": {func(_ context.Context, r *Run) error { measured(r); return errors.New("no control plane") },
+			"no control plane"},
+		"a panic": {func(_ context.Context, r *Run) error { measured(r); panic("index out of range") },
+			"panic: index out of range"},
+		"a hang": {func(ctx context.Context, r *Run) error { measured(r); <-ctx.Done(); return ctx.Err() },
+			"not over within"},
+		"words of a novel": {func(_ context.Context, r *Run) error {
+			measured(r)
+			return errors.New(strings.Repeat("long ",
+				1000))
+		}, "long long"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rows := Play(t.Context(), Scenario{Name: "x", What: "what", Limit: 100 * time.Millisecond, Play: test.play}, Run{Scale: 1})
+			rows := Play(t.Context(), Scenario{Name: "x", What: "what", Limit: 100 * time.Millisecond, Play: test.play},
+				Run{Scale: 1})
 			if len(rows) != 2 || rows[0].Verdict() != figures.Shown || rows[1].Verdict() != figures.NotMeasured {
 				t.Fatalf("rows %+v", rows)
 			}
-			if got := rows[1]; got.Scenario != "x" || got.Name != "what" || !strings.Contains(got.Failure, test.want) || len(got.Failure) > 250 {
+			if got := rows[1]; got.Scenario != "x" || got.Name != "what" || !strings.Contains(got.Failure, test.want) ||
+				len(got.Failure) > 250 {
 				t.Errorf("got %+v", got)
 			}
 		})
@@ -123,12 +132,17 @@ func TestBurstRowsJudgeByTheWorst(t *testing.T) {
 		second burstTimes
 		want   string
 	}{
-		"as good":                      {good, "met met met"},
-		"one start too many":           {burstTimes{last: time.Second, starts: 26, requests: 6, span: time.Second}, "met missed met"},
-		"one start too few":            {burstTimes{last: time.Second, starts: 24, requests: 6, span: time.Second}, "met missed met"},
-		"a call too many for its time": {burstTimes{last: time.Second, starts: 25, requests: 8, span: time.Second}, "met met missed"},
-		"more calls in a longer time":  {burstTimes{last: time.Second, starts: 25, requests: 8, span: 2 * time.Second}, "met met met"},
-		"one slow round is not judged": {burstTimes{last: time.Minute, starts: 25, requests: 6, span: time.Second}, "met met met"},
+		"as good": {good, "met met met"},
+		"one start too many": {burstTimes{last: time.Second, starts: 26, requests: 6, span: time.Second},
+			"met missed met"},
+		"one start too few": {burstTimes{last: time.Second, starts: 24, requests: 6, span: time.Second},
+			"met missed met"},
+		"a call too many for its time": {burstTimes{last: time.Second, starts: 25, requests: 8, span: time.Second},
+			"met met missed"},
+		"more calls in a longer time": {burstTimes{last: time.Second, starts: 25, requests: 8, span: 2 * time.Second},
+			"met met met"},
+		"one slow round is not judged": {burstTimes{last: time.Minute, starts: 25, requests: 6, span: time.Second},
+			"met met met"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := verdicts(good, test.second, good); got != test.want {

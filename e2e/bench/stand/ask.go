@@ -26,11 +26,12 @@ type Asker struct {
 	url  string
 }
 
-// NewAsker asks at the URL, over TLS with the certificates of the authority where it is https. A server that wants to know who asks is shown the
-// certificates.
+// NewAsker asks at the URL, over TLS with the certificates of the authority where it is https. A
+// server that wants to know who asks is shown the certificates.
 func NewAsker(url string, authority *x509.CertPool, mine ...tls.Certificate) *Asker {
 	transport := &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: authority, Certificates: mine, MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 1,
+		TLSClientConfig:     &tls.Config{RootCAs: authority, Certificates: mine, MinVersion: tls.VersionTLS12},
+		MaxIdleConnsPerHost: 1,
 	}
 	return &Asker{http: http.Client{Transport: transport, Timeout: HangGuard}, url: url}
 }
@@ -40,7 +41,8 @@ func Question(pod *corev1.Pod, candidates []string) ([]byte, error) {
 	return json.Marshal(extenderv1.ExtenderArgs{Pod: pod, NodeNames: &candidates})
 }
 
-// Ask sends a question to the verb, such as /filter, and returns the answer and the time from before the request until the answer was read.
+// Ask sends a question to the verb, such as /filter, and returns the answer and the time from
+// before the request until the answer was read.
 func (a *Asker) Ask(ctx context.Context, verb string, question []byte) ([]byte, time.Duration, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url+verb, bytes.NewReader(question))
 	if err != nil {
@@ -64,14 +66,15 @@ func (a *Asker) Ask(ctx context.Context, verb string, question []byte) ([]byte, 
 // Close ends its connection.
 func (a *Asker) Close() { a.http.CloseIdleConnections() }
 
-// StartTLS starts Stratos with the extender over mutual TLS, as a scheduler on the control plane asks it, and returns what asks it. The folder takes
-// the certificates.
+// StartTLS starts Stratos with the extender over mutual TLS, as a scheduler on the control plane
+// asks it, and returns what asks it. The folder takes the certificates.
 func (s *Stand) StartTLS(ctx context.Context, dir string, args ...string) (*Asker, error) {
 	serving, asking := filepath.Join(dir, "serving"), filepath.Join(dir, "asking")
 	if err := errors.Join(os.Mkdir(serving, 0o700), os.Mkdir(asking, 0o700)); err != nil {
 		return nil, err
 	}
-	err := errors.Join(s.ControlPlane.WriteServingCertificate(serving, "stratos"), s.ControlPlane.WriteClientCertificate(asking, "scheduler"))
+	err := errors.Join(s.ControlPlane.WriteServingCertificate(serving, "stratos"),
+		s.ControlPlane.WriteClientCertificate(asking, "scheduler"))
 	if err != nil {
 		return nil, err
 	}
@@ -92,17 +95,20 @@ func (s *Stand) StartTLS(ctx context.Context, dir string, args ...string) (*Aske
 	if s.Ours, err = s.StartStratos(ctx, "stratos", s.StratosArgs(args...)...); err != nil {
 		return nil, err
 	}
-	return NewAsker("https://localhost"+s.Ours.Extender[strings.LastIndexByte(s.Ours.Extender, ':'):], authority, pair), nil
+	return NewAsker("https://localhost"+s.Ours.Extender[strings.LastIndexByte(s.Ours.Extender, ':'):], authority, pair),
+		nil
 }
 
-// RequestSeconds is the extender's metric of how long a request took with its way over the network, DecisionSeconds without.
+// RequestSeconds is the extender's metric of how long a request took with its way over the network,
+// DecisionSeconds without.
 const (
 	RequestSeconds  = "stratos_extender_request_duration_seconds"
 	DecisionSeconds = "stratos_extender_decision_duration_seconds"
 )
 
-// Timed are the requests that the extender has counted for a verb in the metric: how many, and how many of them took at most so many seconds. bound must
-// be the bound of a bucket of the metric, as it is written there.
+// Timed are the requests that the extender has counted for a verb in the metric: how many, and how
+// many of them took at most so many seconds. bound must be the bound of a bucket of the metric, as
+// it is written there.
 func (s *Stand) Timed(ctx context.Context, metric, verb, bound string) (all, within float64, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Ours.Metrics+"/metrics", nil)
 	if err != nil {

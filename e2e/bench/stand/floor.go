@@ -9,8 +9,8 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 )
 
-// Floor is the least that an extender can do: it rejects the nodes that it was told are standby and keeps the others, without a look at any cache. It
-// notes when it was first asked about each pod.
+// Floor is the least that an extender can do: it rejects the nodes that it was told are standby and
+// keeps the others, without a look at any cache. It notes when it was first asked about each pod.
 type Floor struct {
 	// mu guards the fields below.
 	mu      sync.Mutex
@@ -31,7 +31,8 @@ func (f *Floor) KeepAll() {
 	f.standby = func(string) bool { return false }
 }
 
-// Asked are the times at which the first request about each of the pods arrived, in their order, and whether all have one.
+// Asked are the times at which the first request about each of the pods arrived, in their order,
+// and whether all have one.
 func (f *Floor) Asked(pods []string) ([]time.Time, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

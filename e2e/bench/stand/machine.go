@@ -25,7 +25,8 @@ func Machine() string {
 	return fmt.Sprintf("%s/%s, %d cores (%s), %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), name, runtime.Version())
 }
 
-// Settings are what all figures depend on. The load is read when the run begins: it says whether the machine was quiet.
+// Settings are what all figures depend on. The load is read when the run begins: it says whether
+// the machine was quiet.
 func Settings() []figures.Setting {
 	load := "unknown"
 	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
@@ -33,13 +34,21 @@ func Settings() []figures.Setting {
 	}
 	return []figures.Setting{
 		{Name: "load average at the beginning", Value: load},
-		{Name: "machines", Value: fmt.Sprintf("played, %d cpu, boot %s, stop %s; an empty node stops after %s", NodeCPU, BootTime, StopTime, EmptyTTL)},
-		{Name: "schedulers", Value: fmt.Sprintf("the generated profile, percentageOfNodesToScore 100, clients with qps and burst %d, so that none is throttled", unthrottled)},
+		{Name: "machines", Value: fmt.Sprintf("played, %d cpu, boot %s, stop %s; an empty node stops after %s", NodeCPU,
+			BootTime, StopTime, EmptyTTL)},
+		{
+			Name: "schedulers",
+			Value: fmt.Sprintf(
+				"the generated profile, percentageOfNodesToScore 100, clients with qps and burst %d, so that none is throttled",
+				unthrottled,
+			),
+		},
 		{Name: "etcd", Value: "without fsync, so that no figure is that of a disk"},
 	}
 }
 
-// Keep writes the report as JSON into the folder and, where a page is named, its table between the page's markers.
+// Keep writes the report as JSON into the folder and, where a page is named, its table between the
+// page's markers.
 func Keep(report figures.Report, folder, file, page, marker string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err

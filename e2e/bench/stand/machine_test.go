@@ -15,12 +15,14 @@ func TestKeep(t *testing.T) {
 	if err := os.WriteFile(page, []byte("<!-- bench:begin -->\nold\n<!-- bench:end -->\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	report := figures.Report{Machine: Machine(), Settings: Settings(), Rows: []figures.Row{{Scenario: "pod", Name: "starts", Ours: &figures.Figure{Value: 7}}}}
+	report := figures.Report{Machine: Machine(), Settings: Settings(),
+		Rows: []figures.Row{{Scenario: "pod", Name: "starts", Ours: &figures.Figure{Value: 7}}}}
 	folder := filepath.Join(dir, "dist", "bench")
 	if err := Keep(report, folder, "bench.json", page, "bench"); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{page: "| pod | starts | - | 7 |", filepath.Join(folder, "bench.json"): `"name": "starts"`} {
+	for path, want := range map[string]string{page: "| pod | starts | - | 7 |",
+		filepath.Join(folder, "bench.json"): `"name": "starts"`} {
 		text, err := os.ReadFile(path)
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s: %v, no %q in\n%s", path, err, want, text)

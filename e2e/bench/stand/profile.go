@@ -41,7 +41,8 @@ type profiler struct {
 	errs   []error
 }
 
-// newProfiler writes into the folder; the kubeconfig is that of who may read the schedulers' profiles.
+// newProfiler writes into the folder; the kubeconfig is that of who may read the schedulers'
+// profiles.
 func newProfiler(folder, kubeconfig string) (*profiler, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, err
@@ -67,7 +68,7 @@ func (p *profiler) watch(process, url string) {
 			if p.ctx.Err() != nil {
 				return
 			}
-			if err != nil { // the process has been stopped, and may come again
+			if err != nil { // the process has been stopped, and may be started again
 				p.keep(process, nil, err)
 				_ = Pause(p.ctx, time.Second)
 				continue
@@ -116,7 +117,8 @@ func (p *profiler) heap(process, url string) error {
 	return p.write(process+"-heap", one, "inuse_space", 1<<20, "MiB")
 }
 
-// close ends the slices and writes, for each process, what all of them say: as a profile, and as text.
+// close ends the slices and writes, for each process, what all of them say: as a profile, and as
+// text.
 func (p *profiler) close() error {
 	p.stop()
 	p.wg.Wait()
@@ -149,8 +151,8 @@ func (p *profiler) write(name string, whole *profile.Profile, sample string, uni
 	return os.WriteFile(filepath.Join(p.folder, name+".txt"), []byte(text), 0o644)
 }
 
-// Told is what a profile says: the functions in which most was spent, by themselves and with all that they call. sample names what is counted, unit is
-// how much of that one unit of the text has.
+// Told is what a profile says: the functions in which most was spent, by themselves and with all
+// that they call. sample names what is counted, unit is how much of that one unit of the text has.
 func Told(p *profile.Profile, sample string, unit float64, unitName string) (string, error) {
 	at := slices.IndexFunc(p.SampleType, func(t *profile.ValueType) bool { return t.Type == sample })
 	if at < 0 {

@@ -7,10 +7,11 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// TestTold: a function counts once with all that it calls, however often it stands in a stack, and by itself only where it is the innermost, inlined ones
-// included.
+// TestTold: a function counts once with all that it calls, however often it stands in a stack, and
+// by itself only where it is the innermost, inlined ones included.
 func TestTold(t *testing.T) {
-	work, loop, inlined := &profile.Function{ID: 1, Name: "work"}, &profile.Function{ID: 2, Name: "loop"}, &profile.Function{ID: 3, Name: "inlined"}
+	work, loop, inlined := &profile.Function{ID: 1, Name: "work"}, &profile.Function{ID: 2, Name: "loop"},
+		&profile.Function{ID: 3, Name: "inlined"}
 	inner := &profile.Location{ID: 1, Line: []profile.Line{{Function: inlined}, {Function: work}}}
 	outer := &profile.Location{ID: 2, Line: []profile.Line{{Function: loop}}}
 	p := &profile.Profile{

@@ -15,7 +15,8 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// HangGuard ends a wait that will never end. It is far above what anything here takes, because machines are shared.
+// HangGuard ends a wait that will never end. It is far above what anything here takes, because
+// machines are shared.
 const HangGuard = 2 * time.Minute
 
 // SeenPod is what was seen of a pod of the namespace default that exists.
@@ -91,11 +92,13 @@ func (s *Seen) stop() {
 	s.watches.Wait()
 }
 
-// follow takes every event. The API server ends the watch of a client that is too slow for a moment, which on a busy machine happens; it is resumed at
-// once where it ended, so that no event is lost and none is much later.
+// follow takes every event. The API server ends the watch of a client that is too slow for a
+// moment, which on a busy machine happens; it is resumed at once where it ended, so that no event
+// is lost and none is much later.
 func (s *Seen) follow(ctx context.Context, what followed, version string) {
 	for failures := 0; ctx.Err() == nil; {
-		w, err := what.client.Watch(ctx, what.list(), what.of, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true}})
+		w, err := what.client.Watch(ctx, what.list(), what.of,
+			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true}})
 		if err == nil {
 			failures = 0
 			version, err = s.drink(ctx, w, version)
@@ -213,7 +216,8 @@ func (v *View) Awake(pool string) int {
 	return v.States[pool][v1alpha1.StateStarting] + v.States[pool][v1alpha1.StateRunning]
 }
 
-// Await waits until the condition holds, which is asked after each event and must not keep the View. The error says what was seen last.
+// Await waits until the condition holds, which is asked after each event and must not keep the
+// View. The error says what was seen last.
 func (s *Seen) Await(ctx context.Context, what string, so func(*View) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, HangGuard)
 	defer cancel()

@@ -1,5 +1,6 @@
-// Package stand is what the benchmarks stand on: a real control plane, a played cloud and Stratos as processes, kube-schedulers that reach the extender
-// without anything between, one that asks an extender which does nothing (the floor), and watches that note when what was seen.
+// Package stand is what the benchmarks stand on: a real control plane, a played cloud and Stratos
+// as processes, kube-schedulers that reach the extender without anything between, one that asks an
+// extender which does nothing (the floor), and watches that note when what was seen.
 package stand
 
 import (
@@ -24,7 +25,8 @@ import (
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
-// FloorScheduler is the schedulerName of the pods that the do-nothing extender is asked about, PlainScheduler of those that no extender is asked about.
+// FloorScheduler is the schedulerName of the pods that the do-nothing extender is asked about,
+// PlainScheduler of those that no extender is asked about.
 const (
 	FloorScheduler = "floor-scheduler"
 	PlainScheduler = "plain-scheduler"
@@ -41,25 +43,29 @@ const (
 	EmptyTTL = time.Second
 )
 
-// unthrottled is far above what any scheduler here sends, so that no client waits for a limit of its own.
+// unthrottled is far above what any scheduler here sends, so that no client waits for a limit of
+// its own.
 const unthrottled = 100_000
 
 // Options of New.
 type Options struct {
-	// Provider is ProviderFake where it is empty. On ProviderAWS everything but StartInstances is without a rate limit on both sides, so that to
-	// warm up costs no minutes; starts have the published one.
+	// Provider is ProviderFake where it is empty. On ProviderAWS everything but StartInstances is
+	// without a rate limit on both sides, so that to warm up costs no minutes; starts have the
+	// published one.
 	Provider rig.Provider
 	// ControlPlane, Cloud and Stratos are more of what rig.Options has.
 	ControlPlane controlplane.Options
 	Cloud        []string
 	Stratos      []string
-	// Load: AddNodes will be called. No new node gets the taint by which admission keeps pods away until kube-controller-manager has seen it: on one
-	// machine thousands of nodes would wait minutes for that, and it is not what is measured. Nor is the garbage collector there: the owners of AddPods'
-	// pods are names only.
+	// Load: AddNodes will be called. No new node gets the taint by which admission keeps pods away
+	// until kube-controller-manager has seen it: on one machine thousands of nodes would wait minutes
+	// for that, and it is not what is measured. Nor is the garbage collector there: the owners of
+	// AddPods' pods are names only.
 	Load bool
 	// NoStratos leaves it to the caller to start it.
 	NoStratos bool
-	// Profiles is the folder for profiles of Stratos and of the schedulers; empty for none. To take them costs a little of what is measured.
+	// Profiles is the folder for profiles of Stratos and of the schedulers; empty for none. To take
+	// them costs a little of what is measured.
 	Profiles string
 	Progress io.Writer
 }
@@ -80,7 +86,8 @@ type Stand struct {
 	pprof string
 }
 
-// New starts control plane, cloud and Stratos, and begins to watch. No scheduler runs yet. On an error nothing stays behind.
+// New starts control plane, cloud and Stratos, and begins to watch. No scheduler runs yet. On an
+// error nothing stays behind.
 func New(ctx context.Context, o Options) (_ *Stand, err error) {
 	s := &Stand{Floor: NewFloor(), provider: o.Provider}
 	defer func() {
@@ -91,8 +98,10 @@ func New(ctx context.Context, o Options) (_ *Stand, err error) {
 	// Hand-made nodes have no kubelet, and nobody renews their leases.
 	o.ControlPlane.NodeMonitorGracePeriod = time.Hour
 	if o.Load {
-		o.ControlPlane.APIServerArgs = append(o.ControlPlane.APIServerArgs, "--disable-admission-plugins=TaintNodesByCondition")
-		o.ControlPlane.ControllerManagerArgs = append(o.ControlPlane.ControllerManagerArgs, "--controllers=*,-garbage-collector-controller")
+		o.ControlPlane.APIServerArgs = append(o.ControlPlane.APIServerArgs,
+			"--disable-admission-plugins=TaintNodesByCondition")
+		o.ControlPlane.ControllerManagerArgs = append(o.ControlPlane.ControllerManagerArgs,
+			"--controllers=*,-garbage-collector-controller")
 	}
 	cloud := []string{
 		"--fake-boot-time=" + BootTime.String(), "--fake-stop-time=" + StopTime.String(), "--fake-pull-time=0s",
@@ -123,11 +132,12 @@ func New(ctx context.Context, o Options) (_ *Stand, err error) {
 	return s, err
 }
 
-// StratosArgs are those of the Stratos that New starts. Pods of the floor's scheduler count as asked about, so that the pending-pod watch starts
-// nothing for them.
+// StratosArgs are those of the Stratos that New starts. Pods of the floor's scheduler count as
+// asked about, so that the pending-pod watch starts nothing for them.
 func (s *Stand) StratosArgs(more ...string) []string {
 	// The rig's Stratos tells everything that it does; here it tells what a release's does.
-	args := []string{"--zap-devel=false", "--extender-scheduler-names=" + v1alpha1.SchedulerName + "," + FloorScheduler + "," + PlainScheduler}
+	args := []string{"--zap-devel=false", "--extender-scheduler-names=" + v1alpha1.SchedulerName + "," + FloorScheduler +
+		"," + PlainScheduler}
 	if s.provider == rig.ProviderAWS {
 		for _, op := range []string{"run-instances", "stop-instances", "terminate-instances", "create-tags"} {
 			args = append(args, "--rate-limit-"+op+"=off")
@@ -210,7 +220,8 @@ func (s *Stand) schedulerConfig(name, url string) ([]byte, error) {
 	})
 }
 
-// StartPlain starts one with the same profile but for the extender, so that the filters that the extender has taken over are its own again.
+// StartPlain starts one with the same profile but for the extender, so that the filters that the
+// extender has taken over are its own again.
 func (s *Stand) StartPlain(ctx context.Context) (*controlplane.Process, error) {
 	config, err := s.schedulerConfig(PlainScheduler, s.floorProxy.URL)
 	if err != nil {
@@ -222,7 +233,8 @@ func (s *Stand) StartPlain(ctx context.Context) (*controlplane.Process, error) {
 	return s.startScheduler(ctx, PlainScheduler, config)
 }
 
-// WithoutExtender takes the extender out of a generated configuration, and with it what is disabled because the extender does it.
+// WithoutExtender takes the extender out of a generated configuration, and with it what is disabled
+// because the extender does it.
 func WithoutExtender(config []byte) ([]byte, error) {
 	fields := map[string]any{}
 	if err := yaml.Unmarshal(config, &fields); err != nil {
@@ -241,9 +253,11 @@ func WithoutExtender(config []byte) ([]byte, error) {
 	return yaml.Marshal(fields)
 }
 
-// Warm makes a pool of the size, of the stand's instance type, with the changes, and waits until all of it is standby.
+// Warm makes a pool of the size, of the stand's instance type, with the changes, and waits until
+// all of it is standby.
 func (s *Stand) Warm(ctx context.Context, name string, size int, changes ...func(*v1alpha1.NodePool)) error {
-	pool, class := rig.Pool(name, int32(size)), rig.Class(name, InstanceType) //nolint:gosec // a pool has 1000 nodes at most
+	pool, class := rig.Pool(name, int32(size)),
+		rig.Class(name, InstanceType) //nolint:gosec // a pool has 1000 nodes at most
 	pool.Spec.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: EmptyTTL}
 	for _, change := range changes {
 		change(pool)
@@ -289,7 +303,8 @@ type Start struct {
 	Instance v1alpha1.InstanceID
 }
 
-// Starts are the accepted starts so far, oldest first, and the requests that asked for them, refused ones included.
+// Starts are the accepted starts so far, oldest first, and the requests that asked for them,
+// refused ones included.
 func (s *Stand) Starts(ctx context.Context) (starts []Start, requests []time.Time, err error) {
 	if s.provider == rig.ProviderAWS {
 		return s.ec2Starts(ctx)
@@ -331,7 +346,8 @@ func (s *Stand) ec2Starts(ctx context.Context) (starts []Start, requests []time.
 
 // RemovePods deletes all pods of the namespace default at once and waits until they are gone.
 func (s *Stand) RemovePods(ctx context.Context) error {
-	err := s.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(metav1.NamespaceDefault), client.GracePeriodSeconds(0))
+	err := s.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(metav1.NamespaceDefault),
+		client.GracePeriodSeconds(0))
 	if err != nil {
 		return fmt.Errorf("delete the pods: %w", err)
 	}

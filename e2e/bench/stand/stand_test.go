@@ -119,7 +119,8 @@ stratos_extender_request_duration_seconds_count{verb="prioritize"} 5
 	if all, within, err := timed(metrics, RequestSeconds, "filter", "0.005"); err != nil || all != 300 || within != 297 {
 		t.Errorf("got %v of %v, %v", within, all, err)
 	}
-	for name, asked := range map[string][2]string{"a verb nobody called": {"preempt", "0.005"}, "a bucket that is none": {"filter", "0.004"}} {
+	for name, asked := range map[string][2]string{"a verb nobody called": {"preempt", "0.005"},
+		"a bucket that is none": {"filter", "0.004"}} {
 		t.Run(name, func(t *testing.T) {
 			if _, _, err := timed(metrics, RequestSeconds, asked[0], asked[1]); err == nil {
 				t.Error("want an error: a figure of nothing would be met")
@@ -129,7 +130,8 @@ stratos_extender_request_duration_seconds_count{verb="prioritize"} 5
 }
 
 func TestWithoutExtender(t *testing.T) {
-	generated, err := extender.SchedulerConfig(extender.SchedulerConfigOptions{Wiring: extender.WiringDedicated, KubernetesMinor: "1.36", QPS: 7, Burst: 8})
+	generated, err := extender.SchedulerConfig(extender.SchedulerConfigOptions{Wiring: extender.WiringDedicated,
+		KubernetesMinor: "1.36", QPS: 7, Burst: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,8 +162,9 @@ func TestViewFollowsEvents(t *testing.T) {
 	v := &View{Pods: map[string]*SeenPod{}, Nodes: map[string]*SeenNode{}, States: map[string]map[v1alpha1.NodeState]int{}}
 	node := func(state v1alpha1.NodeState, boot string, ready corev1.ConditionStatus) *corev1.Node {
 		return &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{v1alpha1.LabelPool: "p", v1alpha1.LabelState: string(state)}},
-			Spec:       corev1.NodeSpec{ProviderID: "fake:///zone/i-1"},
+			ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{v1alpha1.LabelPool: "p",
+				v1alpha1.LabelState: string(state)}},
+			Spec: corev1.NodeSpec{ProviderID: "fake:///zone/i-1"},
 			Status: corev1.NodeStatus{
 				NodeInfo:   corev1.NodeSystemInfo{BootID: boot},
 				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}},
@@ -170,7 +173,8 @@ func TestViewFollowsEvents(t *testing.T) {
 	}
 	v.takeNode(node(v1alpha1.StateStandby, "1", corev1.ConditionTrue), false, at)
 	v.takeNode(node(v1alpha1.StateStarting, "1", corev1.ConditionTrue), false, at.Add(1))
-	if v.Awake("p") != 1 || v.States["p"][v1alpha1.StateStandby] != 0 || !v.Nodes["n"].Ready.Equal(at) || v.Nodes["n"].Instance != "i-1" {
+	if v.Awake("p") != 1 || v.States["p"][v1alpha1.StateStandby] != 0 || !v.Nodes["n"].Ready.Equal(at) ||
+		v.Nodes["n"].Instance != "i-1" {
 		t.Errorf("starting: %+v, %v", v.Nodes["n"], v.States)
 	}
 	v.takeNode(node(v1alpha1.StateStarting, "2", corev1.ConditionFalse), false, at.Add(2))
@@ -194,14 +198,17 @@ func TestViewFollowsEvents(t *testing.T) {
 	}
 }
 
-// TestAWatchThatEndsIsResumed: events come in two watches of one list; none is lost, and what is waited for comes.
+// TestAWatchThatEndsIsResumed: events come in two watches of one list; none is lost, and what is
+// waited for comes.
 func TestAWatchThatEndsIsResumed(t *testing.T) {
 	var versions []string
 	pod := func(name, version string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name, ResourceVersion: version}}
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name,
+			ResourceVersion: version}}
 	}
 	c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
-		Watch: func(_ context.Context, _ client.WithWatch, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+		Watch: func(_ context.Context, _ client.WithWatch, list client.ObjectList,
+			options ...client.ListOption) (watch.Interface, error) {
 			w := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 5})
 			if _, isPods := list.(*corev1.PodList); !isPods {
 				return w, nil

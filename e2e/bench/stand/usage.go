@@ -33,7 +33,8 @@ func UsageOf(pid int) (Usage, error) {
 }
 
 func parseUsage(stat, status string) (Usage, error) {
-	// The name in parentheses may hold anything; after it come the state and, twelfth and thirteenth, user and system time.
+	// The name in parentheses may hold anything; after it come the state and, twelfth and thirteenth,
+	// user and system time.
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 13 {
 		return Usage{}, fmt.Errorf("no times in %q", stat)

@@ -22,7 +22,8 @@ const startInstances = ec2test.StartInstances
 // Clients is how many create objects at once: enough that the API server is what limits it.
 const Clients = 16
 
-// CreateAll creates the objects, several at a time, and returns when each was about to be sent, in their order.
+// CreateAll creates the objects, several at a time, and returns when each was about to be sent, in
+// their order.
 func CreateAll[T client.Object](ctx context.Context, c client.Client, objects []T) ([]time.Time, error) {
 	at := make([]time.Time, len(objects))
 	next := make(chan int)

@@ -1,5 +1,6 @@
-// Command agent plays the agent of a CNI: it mounts the CNI's folders, writes nothing into them, and its
-// readiness probe succeeds once a file is there. That lies below /run, which no boot of a node keeps.
+// Command agent plays the agent of a CNI: it mounts the CNI's folders, writes nothing into them,
+// and its readiness probe succeeds once a file is there. That lies below /run, which no boot of a
+// node keeps.
 package main
 
 import (

@@ -1,6 +1,8 @@
-// Command boundedrunc is runc for machines on which root itself lacks capabilities, as in some sandboxes. Docker gives a privileged container every
-// capability that the kernel knows, and runc fails where one of them is beyond the bounding set. This takes those out of the specification that Docker
-// wrote, then becomes runc. Docker calls it as a runtime of its own name; kind.sh says so to the daemon only where it is needed.
+// Command boundedrunc is runc for machines on which root itself lacks capabilities, as in some
+// sandboxes. Docker gives a privileged container every capability that the kernel knows, and runc
+// fails where one of them is beyond the bounding set. This takes those out of the specification
+// that Docker wrote, then becomes runc. Docker calls it as a runtime of its own name; kind.sh says
+// so to the daemon only where it is needed.
 package main
 
 import (
@@ -68,7 +70,8 @@ func option(args []string, long, short string) string {
 	return ""
 }
 
-// boundFile edits the process that lies at the path of keys in the file. A file that is not there is runc's to complain about.
+// boundFile edits the process that lies at the path of keys in the file. A file that is not there
+// is runc's to complain about.
 func boundFile(name string, bounding uint64, path ...string) error {
 	text, err := os.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {
@@ -121,7 +124,8 @@ func bound(text []byte, bounding uint64, path ...string) ([]byte, error) {
 	return json.Marshal(object)
 }
 
-// beyond reports whether the capability is known and not in the set; one without a number here is runc's to judge.
+// beyond reports whether the capability is known and not in the set; one without a number here is
+// runc's to judge.
 func beyond(name string, bounding uint64) bool {
 	number := slices.Index(capabilities(), strings.TrimPrefix(name, "CAP_"))
 	return number >= 0 && bounding&(1<<number) == 0
@@ -139,9 +143,13 @@ func boundingSet(status string) (uint64, error) {
 
 // capabilities by their numbers in linux/capability.h.
 func capabilities() []string {
-	return []string{"CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP", "LINUX_IMMUTABLE",
-		"NET_BIND_SERVICE", "NET_BROADCAST", "NET_ADMIN", "NET_RAW", "IPC_LOCK", "IPC_OWNER", "SYS_MODULE", "SYS_RAWIO", "SYS_CHROOT", "SYS_PTRACE",
-		"SYS_PACCT", "SYS_ADMIN", "SYS_BOOT", "SYS_NICE", "SYS_RESOURCE", "SYS_TIME", "SYS_TTY_CONFIG", "MKNOD", "LEASE", "AUDIT_WRITE",
-		"AUDIT_CONTROL", "SETFCAP", "MAC_OVERRIDE", "MAC_ADMIN", "SYSLOG", "WAKE_ALARM", "BLOCK_SUSPEND", "AUDIT_READ", "PERFMON", "BPF",
+	return []string{"CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP",
+		"LINUX_IMMUTABLE",
+		"NET_BIND_SERVICE", "NET_BROADCAST", "NET_ADMIN", "NET_RAW", "IPC_LOCK", "IPC_OWNER", "SYS_MODULE", "SYS_RAWIO",
+		"SYS_CHROOT", "SYS_PTRACE",
+		"SYS_PACCT", "SYS_ADMIN", "SYS_BOOT", "SYS_NICE", "SYS_RESOURCE", "SYS_TIME", "SYS_TTY_CONFIG", "MKNOD", "LEASE",
+		"AUDIT_WRITE",
+		"AUDIT_CONTROL", "SETFCAP", "MAC_OVERRIDE", "MAC_ADMIN", "SYSLOG", "WAKE_ALARM", "BLOCK_SUSPEND", "AUDIT_READ",
+		"PERFMON", "BPF",
 		"CHECKPOINT_RESTORE"}
 }

@@ -25,9 +25,11 @@ func TestBound(t *testing.T) {
 			text: `{"args":["sh"],"capabilities":{"permitted":["CAP_SYS_RESOURCE","CAP_KILL"]}}`,
 			want: `{"args":["sh"],"capabilities":{"permitted":["CAP_KILL"]}}`,
 		},
-		"numbers stay exact":              {text: `{"limit":9223372036854775807}`, want: `{"limit":9223372036854775807}`},
-		"a capability of a newer kernel":  {text: `{"capabilities":{"bounding":["CAP_NEWER"]}}`, want: `{"capabilities":{"bounding":["CAP_NEWER"]}}`},
-		"a specification without process": {text: `{"ociVersion":"1.0"}`, path: []string{"process"}, want: `{"ociVersion":"1.0"}`},
+		"numbers stay exact": {text: `{"limit":9223372036854775807}`, want: `{"limit":9223372036854775807}`},
+		"a capability of a newer kernel": {text: `{"capabilities":{"bounding":["CAP_NEWER"]}}`,
+			want: `{"capabilities":{"bounding":["CAP_NEWER"]}}`},
+		"a specification without process": {text: `{"ociVersion":"1.0"}`, path: []string{"process"},
+			want: `{"ociVersion":"1.0"}`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

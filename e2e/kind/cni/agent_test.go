@@ -14,8 +14,9 @@ import (
 	"github.com/stratos-sh/stratos/e2e/kind/lab"
 )
 
-// agent is a DaemonSet in kube-system on a pool's nodes that plays the agent of a CNI, as the CNI's own
-// manifest has it: its labels, the host's network, the folders of the CNI, and a readiness probe.
+// agent is a DaemonSet in kube-system on a pool's nodes that plays the agent of a CNI, as the CNI's
+// own manifest has it: its labels, the host's network, the folders of the CNI, and a readiness
+// probe.
 func agent(t *testing.T, name, pool string, port int) *appsv1.DaemonSet {
 	t.Helper()
 	image := os.Getenv("STRATOS_KIND_AGENT_IMAGE")
@@ -64,8 +65,8 @@ func folder(name, path string) corev1.Volume {
 	}}
 }
 
-// turnReadyLate makes the agent Ready only once the node's kubelet says Ready in this life and the agent's
-// container runs: whatever opened the node by these alone would have done so by then.
+// turnReadyLate makes the agent Ready only once the node's kubelet says Ready in this life and the
+// agent's container runs: whatever opened the node by these alone would have done so by then.
 func turnReadyLate(t *testing.T, s *lab.Story, node string, began int64, last lab.Last) {
 	t.Helper()
 	s.AwaitNode(t, "its kubelet says Ready", node, began, lab.NodeReady)

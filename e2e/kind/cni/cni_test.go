@@ -15,8 +15,8 @@ import (
 // agentNotReady is the taint of Cilium's operator.
 const agentNotReady = "node.cilium.io/agent-not-ready"
 
-// TestAWSNode: five lives of a node whose DaemonSet aws-node writes no condition and turns Ready late. It
-// is recognised by the folders that it mounts, beside the cluster's own network.
+// TestAWSNode: five lives of a node whose DaemonSet aws-node writes no condition and turns Ready
+// late. It is recognised by the folders that it mounts, beside the cluster's own network.
 func TestAWSNode(t *testing.T) {
 	l := lab.New(t)
 	image := l.Push(t, "aws/web:1")
@@ -32,10 +32,10 @@ func TestAWSNode(t *testing.T) {
 	}, l.Class("aws", reserve(t, l)))
 }
 
-// TestCilium: five lives of a node that the real controller of Cilium's operator taints while the agent's
-// pod is not Ready. It writes its condition once in the node's life, and takes its taint away while the
-// pod's Ready is still that of the life before: neither opens the node. The pool has Cilium's taint as its
-// startup taint, as the README's, and names the agent.
+// TestCilium: five lives of a node that the real controller of Cilium's operator taints while the
+// agent's pod is not Ready. It writes its condition once in the node's life, and takes its taint
+// away while the pod's Ready is still that of the life before: neither opens the node. The pool has
+// Cilium's taint as its startup taint, as the README's, and names the agent.
 func TestCilium(t *testing.T) {
 	l := lab.New(t)
 	image := l.Push(t, "cilium/web:1")

@@ -1,3 +1,3 @@
-// Package flannel shows the product in a cluster whose network is flannel: kind.sh brings it up with
-// STRATOS_KIND_SUITE=flannel.
+// Package flannel shows the product in a cluster whose network is flannel: kind.sh brings it up
+// with STRATOS_KIND_SUITE=flannel.
 package flannel

@@ -11,8 +11,9 @@ import (
 	"github.com/stratos-sh/stratos/e2e/kind/lab"
 )
 
-// TestFlannel: five lives of a node whose network is the real flannel. Its pod says that it is Ready, and
-// it writes NetworkUnavailable=False, reason FlannelIsUp: the node opens after the earlier of the two.
+// TestFlannel: five lives of a node whose network is the real flannel. Its pod says that it is
+// Ready, and it writes NetworkUnavailable=False, reason FlannelIsUp: the node opens after the
+// earlier of the two.
 func TestFlannel(t *testing.T) {
 	l := lab.New(t)
 	image := l.Push(t, "flannel/web:1")

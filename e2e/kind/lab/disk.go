@@ -23,7 +23,8 @@ func (l *Lab) ImagesOnDisk(t *testing.T, container string) []string {
 	return names
 }
 
-// ReadImagesOnDisk returns the names of the images that a stopped node's containerd has, sorted, by its own database: nobody can ask it while it does not run.
+// ReadImagesOnDisk returns the names of the images that a stopped node's containerd has, sorted, by
+// its own database: nobody can ask it while it does not run.
 func (l *Lab) ReadImagesOnDisk(ctx context.Context, container string) (names []string, err error) {
 	folder, err := os.MkdirTemp("", "containerd")
 	if err != nil {
@@ -34,7 +35,8 @@ func (l *Lab) ReadImagesOnDisk(ctx context.Context, container string) (names []s
 	if _, err := Docker(ctx, "cp", container+":"+containerdMetadata, file); err != nil {
 		return nil, err
 	}
-	// Of a node that was started meanwhile the copy may be torn, and its lock is not taken over: this waits for nobody.
+	// Of a node that was started meanwhile the copy may be torn, and its lock is not taken over: this
+	// waits for nobody.
 	database, err := bbolt.Open(file, 0o600, &bbolt.Options{ReadOnly: true})
 	if err != nil {
 		return nil, err

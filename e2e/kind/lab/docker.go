@@ -52,11 +52,13 @@ func (l *Lab) Stopped(ctx context.Context, pool string) ([]string, error) {
 	return l.containers(ctx, "-a", "--filter", "status=exited", "--filter", "label=stratos.sh/pool="+pool)
 }
 
-// Instances are the names of all node containers that Stratos made for this cluster, in all states, sorted.
+// Instances are the names of all node containers that Stratos made for this cluster, in all states,
+// sorted.
 func (l *Lab) Instances(ctx context.Context) ([]string, error) { return l.containers(ctx, "-a") }
 
 func (l *Lab) containers(ctx context.Context, filter ...string) ([]string, error) {
-	args := append([]string{"ps", "--format", "{{.Names}}", "--filter", "label=managed-by=stratos", "--filter", "label=stratos.sh/cluster=" + l.Cluster}, filter...)
+	args := append([]string{"ps", "--format", "{{.Names}}", "--filter", "label=managed-by=stratos", "--filter",
+		"label=stratos.sh/cluster=" + l.Cluster}, filter...)
 	out, err := Docker(ctx, args...)
 	names := strings.Fields(out)
 	slices.Sort(names)
@@ -84,8 +86,10 @@ func (l *Lab) WatchContainers(t *testing.T) *Events {
 	now := MustDocker(t, "info", "-f", "{{.SystemTime}}")
 	ctx, stop := context.WithCancel(context.Background())
 	// What happens before the daemon has taken the request is in its buffer, hence --since.
-	cmd := exec.CommandContext(ctx, "docker", "events", "--since", now, "--filter", "type=container", "--filter", "label=managed-by=stratos",
-		"--filter", "label=stratos.sh/cluster="+l.Cluster, "--filter", "event=start", "--filter", "event=die", "--filter", "event=create",
+	cmd := exec.CommandContext(ctx, "docker", "events", "--since", now, "--filter", "type=container", "--filter",
+		"label=managed-by=stratos",
+		"--filter", "label=stratos.sh/cluster="+l.Cluster, "--filter", "event=start", "--filter", "event=die", "--filter",
+		"event=create",
 		"--filter", "event=destroy", "--format", "{{json .}}")
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {
@@ -120,7 +124,8 @@ func (e *Events) add(line []byte) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.all = append(e.all, Event{Action: read.Action, Node: read.Actor.Attributes["name"], Pool: read.Actor.Attributes["stratos.sh/pool"], At: time.Unix(0, read.TimeNano)})
+	e.all = append(e.all, Event{Action: read.Action, Node: read.Actor.Attributes["name"],
+		Pool: read.Actor.Attributes["stratos.sh/pool"], At: time.Unix(0, read.TimeNano)})
 }
 
 // Of returns the recorded events of an action about a pool's nodes, oldest first.
@@ -136,7 +141,8 @@ func (e *Events) Of(action, pool string) []Event {
 	return found
 }
 
-// Push tags the suite's web server as an image of the registry and pushes it. It returns the name by which nodes pull it.
+// Push tags the suite's web server as an image of the registry and pushes it. It returns the name
+// by which nodes pull it.
 func (l *Lab) Push(t *testing.T, name string) string {
 	t.Helper()
 	port := MustDocker(t, "port", l.registry, "5000/tcp")
@@ -147,7 +153,8 @@ func (l *Lab) Push(t *testing.T, name string) string {
 	return path.Join(l.registry+":5000", name)
 }
 
-// Pulls counts how often a containerd asked the registry for the image: once for each pull. What it has already, a kubelet does not pull.
+// Pulls counts how often a containerd asked the registry for the image: once for each pull. What it
+// has already, a kubelet does not pull.
 func (l *Lab) Pulls(t *testing.T, name string) int {
 	t.Helper()
 	repository, _, _ := strings.Cut(name, ":")

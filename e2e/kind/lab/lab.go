@@ -1,5 +1,5 @@
-// Package lab is the kind cluster that e2e/kind/kind.sh has brought up, as the suite sees it: the API server, the node containers in Docker, and the
-// registry that the nodes pull from.
+// Package lab is the kind cluster that e2e/kind/kind.sh has brought up, as the suite sees it: the
+// API server, the node containers in Docker, and the registry that the nodes pull from.
 package lab
 
 import (
@@ -54,7 +54,8 @@ type Lab struct {
 func New(t *testing.T) *Lab {
 	t.Helper()
 	l := &Lab{
-		Cluster: required(t, "STRATOS_KIND_CLUSTER"), State: required(t, "STRATOS_KIND_STATE"), Logs: required(t, "STRATOS_KIND_LOGS"),
+		Cluster: required(t, "STRATOS_KIND_CLUSTER"), State: required(t, "STRATOS_KIND_STATE"),
+		Logs: required(t, "STRATOS_KIND_LOGS"),
 		Helm: required(t, "STRATOS_KIND_HELM"), DaemonPID: os.Getenv("STRATOS_KIND_DAEMON"),
 		registry: required(t, "STRATOS_KIND_REGISTRY"), webImage: required(t, "STRATOS_KIND_WEB_IMAGE"),
 	}
@@ -90,18 +91,20 @@ func required(t *testing.T, name string) string {
 func Await(t *testing.T, what string, condition func(context.Context) (bool, error)) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), pollInterval, Patience, true, func(ctx context.Context) (bool, error) {
-		done, err := condition(ctx)
-		last = err
-		return done && err == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), pollInterval, Patience, true,
+		func(ctx context.Context) (bool, error) {
+			done, err := condition(ctx)
+			last = err
+			return done && err == nil, nil
+		})
 	if err != nil {
 		t.Fatalf("%s: %v; last: %v", what, err, last)
 	}
 }
 
-// Create creates the objects and deletes them when the test ends. What only ends with its pods, a DaemonSet or a namespace, is not waited for: pods of a
-// node that has been removed stay for a minute, until kube-controller-manager collects them. No test uses such a name again.
+// Create creates the objects and deletes them when the test ends. What only ends with its pods, a
+// DaemonSet or a namespace, is not waited for: pods of a node that has been removed stay for a
+// minute, until kube-controller-manager collects them. No test uses such a name again.
 func (l *Lab) Create(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	for _, o := range objects {
@@ -112,7 +115,8 @@ func (l *Lab) Create(t *testing.T, objects ...client.Object) {
 	}
 }
 
-// remove deletes the object and, where nothing holds it, waits until it is gone, so that the next test begins on clean ground.
+// remove deletes the object and, where nothing holds it, waits until it is gone, so that the next
+// test begins on clean ground.
 func (l *Lab) remove(t *testing.T, o client.Object) {
 	ctx, stop := context.WithTimeout(context.Background(), Patience)
 	defer stop()

@@ -25,11 +25,11 @@ type Network struct {
 	Namespace string
 	Pods      client.MatchingLabels
 	Workload  Workload
-	// OthersRemoveTaints: the network's own controller takes the startup taints away, and may do so at the
-	// wrong time, because the Ready condition of the agent's pod is of the life before.
+	// OthersRemoveTaints: the network's own controller takes the startup taints away, and may do so at
+	// the wrong time, because the Ready condition of the agent's pod is of the life before.
 	OthersRemoveTaints bool
-	// Signal is the version of the network's real signal in the life that began after the given version,
-	// 0 for none so far. last is what the life before has left.
+	// Signal is the version of the network's real signal in the life that began after the given
+	// version, 0 for none so far. last is what the life before has left.
 	Signal func(t *testing.T, s *Story, node string, began int64, last Last) int64
 	// Boot, where it is set, is called in each life once the machine has been asked for. It waits for
 	// what it needs.
@@ -44,8 +44,8 @@ type Last struct {
 	Container time.Time
 }
 
-// PlayLives makes the pool, stops its node and starts it for a pod, five lives in all. In each, the node
-// opens after the network's signal of that life, and never because a limit was reached.
+// PlayLives makes the pool, stops its node and starts it for a pod, five lives in all. In each, the
+// node opens after the network's signal of that life, and never because a limit was reached.
 func (l *Lab) PlayLives(t *testing.T, network Network, class *v1alpha1.KindNodeClass) {
 	t.Helper()
 	l.AwaitRelease(t)
@@ -100,8 +100,8 @@ func (network *Network) check(t *testing.T, s *Story, life int, began int64, ope
 	}
 }
 
-// openedEarly finds a version before the signal in which a node that starts can take pods, or has lost
-// the startup taints that nobody but Stratos removes.
+// openedEarly finds a version before the signal in which a node that starts can take pods, or has
+// lost the startup taints that nobody but Stratos removes.
 func (network *Network) openedEarly(n *corev1.Node) bool {
 	has := func(n *corev1.Node, taint corev1.Taint) bool {
 		return slices.ContainsFunc(n.Spec.Taints, func(other corev1.Taint) bool { return other.MatchTaint(&taint) })
@@ -116,7 +116,8 @@ func (network *Network) openedEarly(n *corev1.Node) bool {
 	return lost && !network.OthersRemoveTaints || !n.Spec.Unschedulable && !has(n, standby)
 }
 
-// NodeReady reports whether the Node is, by its condition. A stopped one is not: Stratos writes that.
+// NodeReady reports whether the Node is, by its condition. A stopped one is not: Stratos writes
+// that.
 func NodeReady(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
@@ -185,8 +186,8 @@ func Earlier(a, b int64) int64 {
 	return a
 }
 
-// catchUp writes a pod of the agent and waits until the watch shows that: it has shown then what was
-// written before. The watch of Nodes has shown the version that opened the node already.
+// catchUp writes a pod of the agent and waits until the watch shows that: it has shown then what
+// was written before. The watch of Nodes has shown the version that opened the node already.
 func (l *Lab) catchUp(t *testing.T, s *Story, network Network) {
 	t.Helper()
 	pods := &corev1.PodList{}

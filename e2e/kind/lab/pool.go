@@ -17,14 +17,16 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// Class is a KindNodeClass of nodes with about the cpu given for pods, which pull from the lab's registry.
+// Class is a KindNodeClass of nodes with about the cpu given for pods, which pull from the lab's
+// registry.
 func (l *Lab) Class(name string, reservedCPU string) *v1alpha1.KindNodeClass {
 	return &v1alpha1.KindNodeClass{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.KindNodeClassSpec{
-			Cluster:     l.Cluster,
-			Reserved:    v1alpha1.Requests{corev1.ResourceCPU: resource.MustParse(reservedCPU)},
-			ExtraMounts: []v1alpha1.KindMount{{HostPath: filepath.Join(l.State, "certs.d"), ContainerPath: "/etc/containerd/certs.d", ReadOnly: true}},
+			Cluster:  l.Cluster,
+			Reserved: v1alpha1.Requests{corev1.ResourceCPU: resource.MustParse(reservedCPU)},
+			ExtraMounts: []v1alpha1.KindMount{{HostPath: filepath.Join(l.State, "certs.d"),
+				ContainerPath: "/etc/containerd/certs.d", ReadOnly: true}},
 		},
 	}
 }
@@ -42,7 +44,8 @@ func (l *Lab) States(ctx context.Context, pool string) (map[string]v1alpha1.Node
 	return states, nil
 }
 
-// AwaitStandby waits until the pool has exactly that many nodes, all of them standby by label and by status, and their containers stopped.
+// AwaitStandby waits until the pool has exactly that many nodes, all of them standby by label and
+// by status, and their containers stopped.
 func (l *Lab) AwaitStandby(t *testing.T, pool string, count int) []string {
 	t.Helper()
 	var containers []string

@@ -20,7 +20,8 @@ import (
 // StratosPods are those of the release that are not ending.
 func (l *Lab) StratosPods(ctx context.Context) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
-	if err := l.Client.List(ctx, pods, client.InNamespace(ReleaseNamespace), client.MatchingLabels{"app.kubernetes.io/name": Release}); err != nil {
+	if err := l.Client.List(ctx, pods, client.InNamespace(ReleaseNamespace),
+		client.MatchingLabels{"app.kubernetes.io/name": Release}); err != nil {
 		return nil, err
 	}
 	var live []corev1.Pod
@@ -45,7 +46,8 @@ func (l *Lab) Metric(t *testing.T, name, label string) float64 {
 	}
 	sum := 0.0
 	for _, p := range pods {
-		text, err := clients.CoreV1().RESTClient().Get().Namespace(p.Namespace).Resource("pods").Name(p.Name + ":8080").SubResource("proxy").Suffix("metrics").DoRaw(t.Context())
+		text, err := clients.CoreV1().RESTClient().Get().Namespace(p.Namespace).Resource("pods").Name(p.Name +
+			":8080").SubResource("proxy").Suffix("metrics").DoRaw(t.Context())
 		if err != nil {
 			t.Fatalf("metrics of pod %s: %v", p.Name, err)
 		}
@@ -83,8 +85,9 @@ func (l *Lab) RunHelm(ctx context.Context, args ...string) (string, error) {
 	return string(out), err
 }
 
-// AwaitRelease waits until all replicas of the Deployment are there and Ready, no older one is, one of them leads, and the API server gets answers from the
-// webhooks: a Pod that is Ready is behind its Service only once kube-proxy has heard of it, on the node that the API server runs on too.
+// AwaitRelease waits until all replicas of the Deployment are there and Ready, no older one is, one
+// of them leads, and the API server gets answers from the webhooks: a Pod that is Ready is behind
+// its Service only once kube-proxy has heard of it, on the node that the API server runs on too.
 func (l *Lab) AwaitRelease(t *testing.T) {
 	t.Helper()
 	Await(t, "the release's Deployment", func(ctx context.Context) (bool, error) {
@@ -93,7 +96,8 @@ func (l *Lab) AwaitRelease(t *testing.T) {
 			return false, err
 		}
 		s := d.Status
-		if s.ObservedGeneration != d.Generation || s.ReadyReplicas != *d.Spec.Replicas || s.UpdatedReplicas != *d.Spec.Replicas || s.Replicas != *d.Spec.Replicas {
+		if s.ObservedGeneration != d.Generation || s.ReadyReplicas != *d.Spec.Replicas ||
+			s.UpdatedReplicas != *d.Spec.Replicas || s.Replicas != *d.Spec.Replicas {
 			return false, fmt.Errorf("status %+v", s)
 		}
 		leader, err := l.Holder(ctx, Release)
@@ -116,5 +120,6 @@ func (l *Lab) AwaitRelease(t *testing.T) {
 	})
 }
 
-// webhookAnswers is how many calls in a row must be answered: the Service spreads them over two replicas, each of which is asked but with a chance of 1 in 500.
+// webhookAnswers is how many calls in a row must be answered: the Service spreads them over two
+// replicas, each of which is asked but with a chance of 1 in 500.
 const webhookAnswers = 10

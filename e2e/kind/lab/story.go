@@ -13,8 +13,8 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// Story keeps every version of a pool's Nodes and of the pods of its network agent, as the API server
-// wrote them. Resource versions give the order of all of them: no clock is read.
+// Story keeps every version of a pool's Nodes and of the pods of its network agent, as the API
+// server wrote them. Resource versions give the order of all of them: no clock is read.
 type Story struct {
 	mu    sync.Mutex // guards both: two watches append
 	nodes []*corev1.Node
@@ -69,7 +69,8 @@ func Version(t *testing.T, o client.Object) int64 {
 	return version
 }
 
-// Node returns the first version of the Node after the given one that the condition holds for, else nil.
+// Node returns the first version of the Node after the given one that the condition holds for, else
+// nil.
 func (s *Story) Node(t *testing.T, name string, after int64, holds func(*corev1.Node) bool) *corev1.Node {
 	t.Helper()
 	s.mu.Lock()
@@ -82,8 +83,8 @@ func (s *Story) Node(t *testing.T, name string, after int64, holds func(*corev1.
 	return nil
 }
 
-// Pod returns the first version of a pod on the node after the given one that the condition holds for,
-// else nil.
+// Pod returns the first version of a pod on the node after the given one that the condition holds
+// for, else nil.
 func (s *Story) Pod(t *testing.T, node string, after int64, holds func(*corev1.Pod) bool) *corev1.Pod {
 	t.Helper()
 	s.mu.Lock()

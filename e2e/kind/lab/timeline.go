@@ -14,7 +14,8 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// Timeline records when watches first showed each step, by this machine's clock, which everything here runs by.
+// Timeline records when watches first showed each step, by this machine's clock, which everything
+// here runs by.
 type Timeline struct {
 	mu sync.Mutex // guards the maps: two watches write them
 	// pods by UID, nodes by name
@@ -115,7 +116,8 @@ func (line *Timeline) seeNode(event watch.Event, now time.Time) {
 	times.ready = ready
 }
 
-// AwaitPod waits until the watches have shown that the pod runs, which another client may know earlier.
+// AwaitPod waits until the watches have shown that the pod runs, which another client may know
+// earlier.
 func (line *Timeline) AwaitPod(t *testing.T, uid types.UID) (PodTimes, NodeTimes) {
 	t.Helper()
 	Await(t, "the watches", func(context.Context) (bool, error) {

@@ -28,7 +28,8 @@ type Workload struct {
 // Namespace creates one whose pods Stratos's scheduler takes, by its label.
 func (l *Lab) Namespace(t *testing.T, name string) {
 	t.Helper()
-	l.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.LabelScheduler: v1alpha1.SchedulerEnabled}}})
+	l.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name,
+		Labels: map[string]string{v1alpha1.LabelScheduler: v1alpha1.SchedulerEnabled}}})
 }
 
 // Deployment of the workload. Its pods go at once when they are deleted.
@@ -60,17 +61,20 @@ func (w Workload) pod() corev1.PodSpec {
 	}
 }
 
-// Everywhere is a DaemonSet on a pool's nodes, as a node agent is one: it tolerates everything, and by the documented affinity is not due on standby nodes.
+// Everywhere is a DaemonSet on a pool's nodes, as a node agent is one: it tolerates everything, and
+// by the documented affinity is not due on standby nodes.
 func Everywhere(name, namespace, pool, image string) *appsv1.DaemonSet {
 	w := Workload{Name: name, Namespace: namespace, Pool: pool, Image: image, CPU: "10m"}
 	labels := map[string]string{"app": name}
 	pod := w.pod()
 	pod.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
-	pod.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{
-			Key: v1alpha1.LabelState, Operator: corev1.NodeSelectorOpNotIn, Values: []string{string(v1alpha1.StateStandby)},
-		}}}},
-	}}}
+	pod.Affinity = &corev1.Affinity{
+		NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{
+				Key: v1alpha1.LabelState, Operator: corev1.NodeSelectorOpNotIn, Values: []string{string(v1alpha1.StateStandby)},
+			}}}},
+		}},
+	}
 	return &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
 		Spec: appsv1.DaemonSetSpec{
@@ -83,13 +87,15 @@ func Everywhere(name, namespace, pool, image string) *appsv1.DaemonSet {
 // Roll gives a DaemonSet another image.
 func (l *Lab) Roll(t *testing.T, d *appsv1.DaemonSet, image string) {
 	t.Helper()
-	patch := fmt.Appendf(nil, `{"spec":{"template":{"spec":{"containers":[{"name":%q,"image":%q}]}}}}`, d.Spec.Template.Spec.Containers[0].Name, image)
+	patch := fmt.Appendf(nil, `{"spec":{"template":{"spec":{"containers":[{"name":%q,"image":%q}]}}}}`,
+		d.Spec.Template.Spec.Containers[0].Name, image)
 	if err := l.Client.Patch(t.Context(), d, client.RawPatch(types.StrategicMergePatchType, patch)); err != nil {
 		t.Fatalf("roll %s: %v", d.Name, err)
 	}
 }
 
-// AwaitRolledOut waits until the DaemonSet controller counts every pod that is due as updated and available, and has that many of them.
+// AwaitRolledOut waits until the DaemonSet controller counts every pod that is due as updated and
+// available, and has that many of them.
 func (l *Lab) AwaitRolledOut(t *testing.T, d *appsv1.DaemonSet, due int32) {
 	t.Helper()
 	Await(t, fmt.Sprintf("DaemonSet %s rolled out on %d nodes", d.Name, due), func(ctx context.Context) (bool, error) {
@@ -98,7 +104,8 @@ func (l *Lab) AwaitRolledOut(t *testing.T, d *appsv1.DaemonSet, due int32) {
 			return false, err
 		}
 		s := now.Status
-		ok := s.ObservedGeneration == now.Generation && s.DesiredNumberScheduled == due && s.UpdatedNumberScheduled == due && s.NumberAvailable == due && s.NumberUnavailable == 0
+		ok := s.ObservedGeneration == now.Generation && s.DesiredNumberScheduled == due && s.UpdatedNumberScheduled == due &&
+			s.NumberAvailable == due && s.NumberUnavailable == 0
 		return ok, problem(ok, "generation %d, status %+v", now.Generation, s)
 	})
 }
@@ -122,7 +129,8 @@ func (l *Lab) AnswersHTTP(t *testing.T, pods []corev1.Pod) {
 	}
 	for _, p := range pods {
 		Await(t, "HTTP answer of pod "+p.Name, func(ctx context.Context) (bool, error) {
-			body, err := clients.CoreV1().RESTClient().Get().Namespace(p.Namespace).Resource("pods").Name(p.Name + ":8080").SubResource("proxy").DoRaw(ctx)
+			body, err := clients.CoreV1().RESTClient().Get().Namespace(p.Namespace).Resource("pods").Name(p.Name +
+				":8080").SubResource("proxy").DoRaw(ctx)
 			if err != nil {
 				return false, err
 			}

@@ -1,5 +1,6 @@
-// Command minicni gives pods of a small cluster their network, where the network that kind brings cannot be pulled: it writes the configuration of the
-// CNI plugins from the node's pod range, and keeps a route to the pod range of each other node. All nodes have to be on one network.
+// Command minicni gives pods of a small cluster their network, where the network that kind brings
+// cannot be pulled: it writes the configuration of the CNI plugins from the node's pod range, and
+// keeps a route to the pod range of each other node. All nodes have to be on one network.
 package main
 
 import (
@@ -37,7 +38,8 @@ func main() {
 	}
 }
 
-// run follows the cluster's nodes until the context ends. The API server's address is kind's own when it is given, because Services work only once kube-proxy runs.
+// run follows the cluster's nodes until the context ends. The API server's address is kind's own
+// when it is given, because Services work only once kube-proxy runs.
 func run(ctx context.Context, node, endpoint string) error {
 	if node == "" {
 		return errors.New("NODE_NAME is not set")

@@ -1,5 +1,6 @@
-// Command registry is an image registry in one process, of the distribution project's own packages: the images that the suites let nodes pull come from
-// here, and its log of requests shows who pulled what. It keeps everything in memory.
+// Command registry is an image registry in one process, of the distribution project's own packages:
+// the images that the suites let nodes pull come from here, and its log of requests shows who
+// pulled what. It keeps everything in memory.
 package main
 
 import (
@@ -26,6 +27,7 @@ func run(ctx context.Context, address string) error {
 	config.Log.Level = "error"
 	config.Log.AccessLog.Disabled = true
 	config.Catalog.MaxEntries = 1000
-	server := &http.Server{Addr: address, ReadHeaderTimeout: 10 * time.Second, Handler: logged(os.Stdout, handlers.NewApp(ctx, config))}
+	server := &http.Server{Addr: address, ReadHeaderTimeout: 10 * time.Second,
+		Handler: logged(os.Stdout, handlers.NewApp(ctx, config))}
 	return server.ListenAndServe()
 }

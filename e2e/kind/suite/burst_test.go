@@ -7,8 +7,9 @@ import (
 	"github.com/stratos-sh/stratos/e2e/kind/lab"
 )
 
-// TestBurstStartsStoppedNodes: pods that fit nowhere start as many stopped nodes as they need, run there without a pull, and answer; without them the
-// nodes stop again, and serve the next burst, five times.
+// TestBurstStartsStoppedNodes: pods that fit nowhere start as many stopped nodes as they need, run
+// there without a pull, and answer; without them the nodes stop again, and serve the next burst,
+// five times.
 func TestBurstStartsStoppedNodes(t *testing.T) {
 	const lives = 5
 	t.Parallel()

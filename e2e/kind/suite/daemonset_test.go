@@ -10,8 +10,9 @@ import (
 	"github.com/stratos-sh/stratos/e2e/kind/lab"
 )
 
-// TestDaemonSetRollsOutBesideStandby: a DaemonSet that tolerates everything, with the documented affinity and its default of one unavailable pod, rolls out on the
-// node that runs while others of its pool are standby; afterwards the standby nodes get the new image, one after the other.
+// TestDaemonSetRollsOutBesideStandby: a DaemonSet that tolerates everything, with the documented
+// affinity and its default of one unavailable pod, rolls out on the node that runs while others of
+// its pool are standby; afterwards the standby nodes get the new image, one after the other.
 func TestDaemonSetRollsOutBesideStandby(t *testing.T) {
 	const nodes = 3
 	t.Parallel()

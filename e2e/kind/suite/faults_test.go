@@ -15,7 +15,8 @@ import (
 	"github.com/stratos-sh/stratos/e2e/kind/lab"
 )
 
-// TestBurstSurvives: whatever is taken away in mid-burst, the burst completes: each pod runs and answers, on the pool's nodes.
+// TestBurstSurvives: whatever is taken away in mid-burst, the burst completes: each pod runs and
+// answers, on the pool's nodes.
 func TestBurstSurvives(t *testing.T) {
 	const nodes = 3
 	l := lab.New(t)
@@ -29,8 +30,14 @@ func TestBurstSurvives(t *testing.T) {
 		inject func(*testing.T, *lab.Lab, *lab.Events)
 	}{
 		{"a helm upgrade", upgrade},
-		{"the death of the leading scheduler", func(t *testing.T, l *lab.Lab, _ *lab.Events) { killLeading(t, l, "scheduler", "stratos-scheduler") }},
-		{"the death of the leading Stratos", func(t *testing.T, l *lab.Lab, _ *lab.Events) { killLeading(t, l, "stratos", "stratos") }},
+		{"the death of the leading scheduler", func(t *testing.T, l *lab.Lab,
+			_ *lab.Events) {
+			killLeading(t, l, "scheduler", "stratos-scheduler")
+		}},
+		{"the death of the leading Stratos", func(t *testing.T, l *lab.Lab,
+			_ *lab.Events) {
+			killLeading(t, l, "stratos", "stratos")
+		}},
 		{"the death of a node that starts", killStartingNode},
 		{"a Docker that answers nobody for 20 s", pauseDocker},
 	}
@@ -53,7 +60,8 @@ func TestBurstSurvives(t *testing.T) {
 }
 
 func upgrade(t *testing.T, l *lab.Lab, _ *lab.Events) {
-	out, err := l.RunHelm(t.Context(), "upgrade", lab.Release, "../../../charts/stratos", "--namespace", lab.ReleaseNamespace, "--reset-then-reuse-values",
+	out, err := l.RunHelm(t.Context(), "upgrade", lab.Release, "../../../charts/stratos", "--namespace",
+		lab.ReleaseNamespace, "--reset-then-reuse-values",
 		"--set-string", "podAnnotations.upgraded="+strconv.FormatInt(time.Now().Unix(), 10), "--wait", "--timeout=4m")
 	if err != nil {
 		t.Fatalf("helm upgrade: %v\n%s", err, out)
@@ -94,14 +102,19 @@ func containerID(p corev1.Pod, container string) string {
 	return ""
 }
 
-// killStartingNode waits for the first container of the burst to start, and kills it before its kubelet can be Ready.
+// killStartingNode waits for the first container of the burst to start, and kills it before its
+// kubelet can be Ready.
 func killStartingNode(t *testing.T, l *lab.Lab, events *lab.Events) {
 	t.Helper()
-	lab.Await(t, "the first start", func(context.Context) (bool, error) { return len(events.Of("start", "faults")) > 0, nil })
+	lab.Await(t, "the first start", func(context.Context) (bool, error) {
+		return len(events.Of("start", "faults")) > 0,
+			nil
+	})
 	lab.MustDocker(t, "kill", events.Of("start", "faults")[0].Node)
 }
 
-// pauseDocker stops the daemon's process, not the containers, which run on. Where the daemon is not ours, nobody may stop it, and the test says that it could not show this.
+// pauseDocker stops the daemon's process, not the containers, which run on. Where the daemon is not
+// ours, nobody may stop it, and the test says that it could not show this.
 func pauseDocker(t *testing.T, l *lab.Lab, _ *lab.Events) {
 	t.Helper()
 	if l.DaemonPID == "" {

@@ -14,7 +14,8 @@ import (
 // podCPU is what each pod of a workload asks for: a node of the suite has room for one of them.
 const podCPU = "150m"
 
-// poolOf returns a pool of nodes with room for one pod each, which stop as soon as they are seen empty.
+// poolOf returns a pool of nodes with room for one pod each, which stop as soon as they are seen
+// empty.
 func poolOf(name string, size, standby int32, images ...string) *v1alpha1.NodePool {
 	budget := int32(1000)
 	return &v1alpha1.NodePool{
@@ -30,7 +31,8 @@ func poolOf(name string, size, standby int32, images ...string) *v1alpha1.NodePo
 	}
 }
 
-// makePool makes a class and a pool of it once Stratos has settled, and waits until all its nodes are standby. Both go when the test ends, the pool first.
+// makePool makes a class and a pool of it once Stratos has settled, and waits until all its nodes
+// are standby. Both go when the test ends, the pool first.
 func makePool(t *testing.T, l *lab.Lab, pool *v1alpha1.NodePool) []string {
 	t.Helper()
 	l.AwaitRelease(t)
@@ -38,7 +40,8 @@ func makePool(t *testing.T, l *lab.Lab, pool *v1alpha1.NodePool) []string {
 	return l.AwaitStandby(t, pool.Name, int(pool.Spec.MinStandby))
 }
 
-// reserve is what a class must keep from pods so that about 250m of cpu are left: every node reports the whole machine.
+// reserve is what a class must keep from pods so that about 250m of cpu are left: every node
+// reports the whole machine.
 func reserve(t *testing.T, l *lab.Lab) string {
 	t.Helper()
 	return fmt.Sprintf("%dm", l.MachineCPU(t)-250)

@@ -24,7 +24,8 @@ func TestInstalledByHelm(t *testing.T) {
 
 func certificatesAreReady(t *testing.T, l *lab.Lab) {
 	certificates := &unstructured.UnstructuredList{}
-	certificates.SetGroupVersionKind(schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: "CertificateList"})
+	certificates.SetGroupVersionKind(schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1",
+		Kind: "CertificateList"})
 	lab.Await(t, "certificates", func(ctx context.Context) (bool, error) {
 		if err := l.Client.List(ctx, certificates, client.InNamespace(lab.ReleaseNamespace)); err != nil {
 			return false, err
@@ -48,11 +49,13 @@ func isReady(object unstructured.Unstructured) bool {
 	return false
 }
 
-// admissionAnswers: the defaults are written by the webhook, and a pool of a class that does not exist is taken with its warning or refused by it; what no rule
-// of the CRD can know is found by the webhook alone.
+// admissionAnswers: the defaults are written by the webhook, and a pool of a class that does not
+// exist is taken with its warning or refused by it; what no rule of the CRD can know is found by
+// the webhook alone.
 func admissionAnswers(t *testing.T, l *lab.Lab) {
 	l.Namespace(t, "opted-in")
-	l.Create(t, lab.Workload{Name: "defaulted", Namespace: "opted-in", Pool: "none", Image: "none", CPU: "10m", Replicas: 1}.Deployment())
+	l.Create(t, lab.Workload{Name: "defaulted", Namespace: "opted-in", Pool: "none", Image: "none", CPU: "10m",
+		Replicas: 1}.Deployment())
 	lab.Await(t, "a pod of the opted-in namespace", func(ctx context.Context) (bool, error) {
 		pods, err := l.Pods(ctx, "opted-in", "defaulted")
 		if err != nil || len(pods) == 0 {
@@ -74,12 +77,14 @@ func admissionAnswers(t *testing.T, l *lab.Lab) {
 	}
 }
 
-// schedulerAsks: a pod that in-tree filters let onto the control plane alone is asked about, and it is the extender that refuses, by the node's taint.
+// schedulerAsks: a pod that in-tree filters let onto the control plane alone is asked about, and it
+// is the extender that refuses, by the node's taint.
 func schedulerAsks(t *testing.T, l *lab.Lab) {
 	asked := func() float64 { return l.Metric(t, "stratos_extender_requests_total", `verb="filter"`) }
 	before := asked()
 	l.Namespace(t, "asked")
-	w := lab.Workload{Name: "untolerated", Namespace: "asked", Image: "none", CPU: "10m", Replicas: 1, Selector: map[string]string{"node-role.kubernetes.io/control-plane": ""}}
+	w := lab.Workload{Name: "untolerated", Namespace: "asked", Image: "none", CPU: "10m", Replicas: 1,
+		Selector: map[string]string{"node-role.kubernetes.io/control-plane": ""}}
 	l.Create(t, w.Deployment())
 	lab.Await(t, "a call of /filter", func(context.Context) (bool, error) { return asked() > before, nil })
 	lab.Await(t, "the extender's refusal on the pod", func(ctx context.Context) (bool, error) {

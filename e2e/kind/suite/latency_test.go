@@ -13,25 +13,33 @@ import (
 	"github.com/stratos-sh/stratos/e2e/kind/lab"
 )
 
-// startLatencies prints how long each step takes for one pod, of a stopped node and of a new one, and stores it beside the logs. It checks order, not
-// speed. The nodes are those of pool eight, all standby.
+// startLatencies prints how long each step takes for one pod, of a stopped node and of a new one,
+// and stores it beside the logs. It checks order, not speed. The nodes are those of pool eight, all
+// standby.
 func startLatencies(t *testing.T, l *lab.Lab, image string) {
 	const (
 		rounds = 20
 		joins  = 2
-		// batch is how many rounds follow each other before all nodes stop again: fewer take longer, more crowd the machine.
+		// batch is how many rounds follow each other before all nodes stop again: fewer take longer, more
+		// crowd the machine.
 		batch = eight
 	)
 	settle := func() { l.AwaitStandby(t, "eight", eight) }
-	stopped := measure(t, l, lab.Workload{Name: "stopped", Namespace: "eight", Pool: "eight", Image: image, CPU: podCPU}, rounds, batch, settle)
+	stopped := measure(t, l, lab.Workload{Name: "stopped", Namespace: "eight", Pool: "eight", Image: image, CPU: podCPU},
+		rounds, batch, settle)
 
 	// No standby node is kept, so each pod waits for a node to be made.
 	cold := poolOf("cold", joins, 0)
 	cold.Spec.ScaleDown.StandbySurplusTTL = duration(time.Second)
 	l.Create(t, l.Class("cold", reserve(t, l)), cold)
-	joined := measure(t, l, lab.Workload{Name: "joined", Namespace: "eight", Pool: "cold", Image: image, CPU: podCPU}, joins, joins, func() { l.AwaitStandby(t, "cold", 0) })
+	joined := measure(t, l, lab.Workload{Name: "joined", Namespace: "eight", Pool: "cold", Image: image, CPU: podCPU},
+		joins, joins, func() { l.AwaitStandby(t, "cold", 0) })
 
-	report := fmt.Sprintf("| pod created until | stopped node, %d rounds: p50 | p99 | new node, %d rounds: p50 | p99 |\n|---|---|---|---|---|\n", rounds, joins)
+	report := fmt.Sprintf(
+		"| pod created until | stopped node, %d rounds: p50 | p99 | new node, %d rounds: p50 | p99 |\n|---|---|---|---|---|\n",
+		rounds,
+		joins,
+	)
 	for _, step := range []struct {
 		name string
 		of   func(steps) time.Duration
@@ -41,7 +49,8 @@ func startLatencies(t *testing.T, l *lab.Lab, image string) {
 		{"pod bound", func(s steps) time.Duration { return s.bound }},
 		{"pod Running", func(s steps) time.Duration { return s.running }},
 	} {
-		report += fmt.Sprintf("| %s | %s | %s | %s | %s |\n", step.name, quantile(stopped, 50, step.of), quantile(stopped, 99, step.of), quantile(joined, 50, step.of), quantile(joined, 99, step.of))
+		report += fmt.Sprintf("| %s | %s | %s | %s | %s |\n", step.name, quantile(stopped, 50, step.of),
+			quantile(stopped, 99, step.of), quantile(joined, 50, step.of), quantile(joined, 99, step.of))
 	}
 	t.Log("\n" + report)
 	if err := os.WriteFile(filepath.Join(l.Logs, "latencies.md"), []byte(report), 0o600); err != nil {
@@ -52,7 +61,8 @@ func startLatencies(t *testing.T, l *lab.Lab, image string) {
 // steps are times since the pod was created; requested is 0 where the node was made for the pod.
 type steps struct{ requested, ready, bound, running time.Duration }
 
-// measure adds one pod at a time, each of which waits for a node of its own; after as many pods as there are nodes all of them go.
+// measure adds one pod at a time, each of which waits for a node of its own; after as many pods as
+// there are nodes all of them go.
 func measure(t *testing.T, l *lab.Lab, w lab.Workload, rounds, nodes int, settle func()) []steps {
 	t.Helper()
 	timeline := l.Record(t, w.Namespace, w.Pool)
@@ -81,7 +91,8 @@ func measure(t *testing.T, l *lab.Lab, w lab.Workload, rounds, nodes int, settle
 func stepsOf(t *testing.T, timeline *lab.Timeline, pod types.UID) steps {
 	t.Helper()
 	seen, node := timeline.AwaitPod(t, pod)
-	s := steps{ready: node.Ready.Sub(seen.Created), bound: seen.Bound.Sub(seen.Created), running: seen.Running.Sub(seen.Created)}
+	s := steps{ready: node.Ready.Sub(seen.Created), bound: seen.Bound.Sub(seen.Created),
+		running: seen.Running.Sub(seen.Created)}
 	if !node.StartRequested.IsZero() {
 		s.requested = node.StartRequested.Sub(seen.Created)
 	}

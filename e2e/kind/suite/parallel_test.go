@@ -22,8 +22,10 @@ func TestEightNodes(t *testing.T) {
 	t.Run("Latencies", func(t *testing.T) { startLatencies(t, l, image) })
 }
 
-// startAtOnce: a burst for eight nodes starts them side by side. Shown by order, all are asked for before the first container has started; and by
-// a ratio, their boots overlap: on average at least two are under way. How many is for Docker, which starts one container after the other, and for the machine.
+// startAtOnce: a burst for eight nodes starts them side by side. Shown by order, all are asked for
+// before the first container has started; and by a ratio, their boots overlap: on average at least
+// two are under way. How many is for Docker, which starts one container after the other, and for
+// the machine.
 func startAtOnce(t *testing.T, l *lab.Lab, image string, standby []string) {
 	const nodes = eight
 	events := l.WatchContainers(t)
@@ -56,10 +58,18 @@ func startAtOnce(t *testing.T, l *lab.Lab, image string, standby []string) {
 	}
 	span := lastReady.Sub(first)
 	since := func(at time.Time) time.Duration { return at.Sub(requested[0]).Round(time.Millisecond) }
-	t.Logf("since the first node was asked for: all asked %s, first container started %s, last %s, last node Ready %s; boots of %s in %s",
-		since(requested[nodes-1]), since(first), since(starts[nodes-1].At), since(lastReady), boots.Round(time.Millisecond), span.Round(time.Millisecond))
+	t.Logf(
+		"since the first node was asked for: all asked %s, first container started %s, last %s, last node Ready %s; boots of %s in %s",
+		since(requested[nodes-1]),
+		since(first),
+		since(starts[nodes-1].At),
+		since(lastReady),
+		boots.Round(time.Millisecond),
+		span.Round(time.Millisecond),
+	)
 	if requested[nodes-1].After(first) {
-		t.Errorf("the last node was asked for %s after the first container had started: the burst was not asked for at once", requested[nodes-1].Sub(first))
+		t.Errorf("the last node was asked for %s after the first container had started: the burst was not asked for at once",
+			requested[nodes-1].Sub(first))
 	}
 	if boots < 2*span {
 		t.Errorf("the nodes took %s to boot, all together, within %s: they waited for each other", boots, span)

@@ -11,9 +11,9 @@ import (
 	"github.com/stratos-sh/stratos/e2e/kind/lab"
 )
 
-// shutsDownInOrder turns graceful node shutdown on and powers the node off when Stratos has seen its
-// warm-up complete: before that the images of DaemonSets may be missing, and another warm-up would be
-// right. The kubelet delays the shutdown by a lock of systemd-logind.
+// shutsDownInOrder turns graceful node shutdown on and powers the node off when Stratos has seen
+// its warm-up complete: before that the images of DaemonSets may be missing, and another warm-up
+// would be right. The kubelet delays the shutdown by a lock of systemd-logind.
 const shutsDownInOrder = `#!/bin/bash
 set -e
 sed -i -e 's/^shutdownGracePeriod: .*/shutdownGracePeriod: 4s/' \
@@ -25,8 +25,9 @@ until kubectl get node "$(hostname)" -o yaml | grep -q stratos.sh/warmed-at; do 
 systemctl poweroff
 `
 
-// TestGracefulNodeShutdown: the first act of a real kubelet with graceful node shutdown at a power-off is
-// Ready=False. The warm-up is complete all the same, because the node was seen Ready with its network up.
+// TestGracefulNodeShutdown: the first act of a real kubelet with graceful node shutdown at a
+// power-off is Ready=False. The warm-up is complete all the same, because the node was seen Ready
+// with its network up.
 func TestGracefulNodeShutdown(t *testing.T) {
 	l := lab.New(t)
 	l.AwaitRelease(t)

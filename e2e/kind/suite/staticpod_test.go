@@ -14,14 +14,16 @@ import (
 	"github.com/stratos-sh/stratos/e2e/kind/lab"
 )
 
-// TestStaticPodScheduler is the second wiring, on a real control plane by the files of docs/scheduler.md: a kube-scheduler that its kubelet runs asks the
-// extender over mutual TLS.
+// TestStaticPodScheduler is the second wiring, on a real control plane by the files of
+// docs/scheduler.md: a kube-scheduler that its kubelet runs asks the extender over mutual TLS.
 func TestStaticPodScheduler(t *testing.T) {
 	const clusterIP = "10.96.0.50"
 	l := lab.New(t)
 	t.Cleanup(func() { reinstall(t, l) })
-	out, err := l.RunHelm(t.Context(), "upgrade", lab.Release, "../../../charts/stratos", "--namespace", lab.ReleaseNamespace, "--reset-then-reuse-values",
-		"--set", "scheduler.enabled=false", "--set", "extender.expose=true", "--set", "extender.service.clusterIP="+clusterIP, "--wait", "--timeout=4m")
+	out, err := l.RunHelm(t.Context(), "upgrade", lab.Release, "../../../charts/stratos", "--namespace",
+		lab.ReleaseNamespace, "--reset-then-reuse-values",
+		"--set", "scheduler.enabled=false", "--set", "extender.expose=true", "--set", "extender.service.clusterIP="+clusterIP,
+		"--wait", "--timeout=4m")
 	if err != nil {
 		t.Fatalf("helm upgrade: %v\n%s", err, out)
 	}
@@ -30,7 +32,8 @@ func TestStaticPodScheduler(t *testing.T) {
 	controlPlane := l.Cluster + "-control-plane"
 	const manifest = "/etc/kubernetes/manifests/stratos-scheduler.yaml"
 	t.Cleanup(func() {
-		if _, err := lab.Docker(context.Background(), "exec", controlPlane, "rm", "-rf", manifest, "/etc/kubernetes/stratos"); err != nil {
+		if _, err := lab.Docker(context.Background(), "exec", controlPlane, "rm", "-rf", manifest,
+			"/etc/kubernetes/stratos"); err != nil {
 			t.Error(err)
 		}
 	})
@@ -41,7 +44,8 @@ func TestStaticPodScheduler(t *testing.T) {
 	lab.Await(t, "the static pod's lease", func(ctx context.Context) (bool, error) {
 		lease := &coordinationv1.Lease{}
 		err := l.Client.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "stratos-scheduler"}, lease)
-		return err == nil && lease.Spec.HolderIdentity != nil && strings.HasPrefix(*lease.Spec.HolderIdentity, controlPlane), err
+		return err == nil && lease.Spec.HolderIdentity != nil && strings.HasPrefix(*lease.Spec.HolderIdentity, controlPlane),
+			err
 	})
 	image := l.Push(t, "static/web:1")
 	makePool(t, l, poolOf("static", 1, 1, image))
@@ -59,7 +63,8 @@ func TestStaticPodScheduler(t *testing.T) {
 	}
 }
 
-// filesOfScheduler writes the five files: certificates from the Secret, the configuration as the program prints it, the manifest as the page has it.
+// filesOfScheduler writes the five files: certificates from the Secret, the configuration as the
+// program prints it, the manifest as the page has it.
 func filesOfScheduler(t *testing.T, l *lab.Lab, clusterIP string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -84,10 +89,13 @@ func filesOfScheduler(t *testing.T, l *lab.Lab, clusterIP string) string {
 	if err != nil || len(pods) == 0 {
 		t.Fatalf("%d Stratos pods: %v", len(pods), err)
 	}
-	config := lab.MustDocker(t, "run", "--rm", "--network", "none", pods[0].Spec.Containers[0].Image, "scheduler-config", "--wiring", "control-plane", "--kubernetes-version", "1.36",
-		"--lease-namespace", "kube-system", "--lease-name", "stratos-scheduler", "--scheduler-kubeconfig", "/etc/kubernetes/scheduler.conf",
+	config := lab.MustDocker(t, "run", "--rm", "--network", "none", pods[0].Spec.Containers[0].Image, "scheduler-config",
+		"--wiring", "control-plane", "--kubernetes-version", "1.36",
+		"--lease-namespace", "kube-system", "--lease-name", "stratos-scheduler", "--scheduler-kubeconfig",
+		"/etc/kubernetes/scheduler.conf",
 		"--extender-url", "https://"+clusterIP+":9444", "--extender-server-name", "stratos-extender.stratos-system.svc",
-		"--extender-ca-file", "/etc/kubernetes/stratos/ca.crt", "--extender-cert-file", "/etc/kubernetes/stratos/tls.crt", "--extender-key-file", "/etc/kubernetes/stratos/tls.key")
+		"--extender-ca-file", "/etc/kubernetes/stratos/ca.crt", "--extender-cert-file", "/etc/kubernetes/stratos/tls.crt",
+		"--extender-key-file", "/etc/kubernetes/stratos/tls.key")
 	write("stratos/scheduler.yaml", []byte(config))
 	page, err := os.ReadFile("../../../docs/scheduler.md")
 	if err != nil {

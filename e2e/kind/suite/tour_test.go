@@ -12,8 +12,9 @@ import (
 	"github.com/stratos-sh/stratos/e2e/kind/lab"
 )
 
-// TestTourOfTheReadme does what `make try` does once the cluster is up, and then types what its tour says: the first command only shows, the second wakes a
-// stopped node, the third lets it stop again.
+// TestTourOfTheReadme does what `make try` does once the cluster is up, and then types what its
+// tour says: the first command only shows, the second wakes a stopped node, the third lets it stop
+// again.
 func TestTourOfTheReadme(t *testing.T) {
 	t.Parallel()
 	l := lab.New(t)
@@ -50,7 +51,8 @@ func TestTourOfTheReadme(t *testing.T) {
 	}
 }
 
-// typed returns the arguments of the command of the tour that scales to so many replicas, without what follows it on the line.
+// typed returns the arguments of the command of the tour that scales to so many replicas, without
+// what follows it on the line.
 func typed(t *testing.T, script, replicas string) []string {
 	t.Helper()
 	for line := range strings.Lines(script) {
@@ -63,12 +65,14 @@ func typed(t *testing.T, script, replicas string) []string {
 	return nil
 }
 
-// TestPageOnKind: the class and the pool of docs/kind.md are taken as they stand, defaults written and no warning given, and the class says what its nodes will have.
+// TestPageOnKind: the class and the pool of docs/kind.md are taken as they stand, defaults written
+// and no warning given, and the class says what its nodes will have.
 func TestPageOnKind(t *testing.T) {
 	l := lab.New(t)
 	l.AwaitRelease(t)
 	text := ""
-	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(read(t, "../../../docs/kind.md"), -1) {
+	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(read(t,
+		"../../../docs/kind.md"), -1) {
 		if strings.Contains(block[1], "kind: KindNodeClass") {
 			text = block[1]
 		}
@@ -77,8 +81,10 @@ func TestPageOnKind(t *testing.T) {
 		t.Fatal("docs/kind.md shows no KindNodeClass any more")
 	}
 	file := t.TempDir() + "/page.yaml"
-	// The suite's cluster has another name, and its pool must not make nodes: two names and a number are not the page's.
-	text = strings.NewReplacer("cluster: kind\n", "cluster: "+l.Cluster+"\n", "name: small", "name: page", "minStandby: 3", "minStandby: 0").Replace(text)
+	// The suite's cluster has another name, and its pool must not make nodes: two names and a number
+	// are not the page's.
+	text = strings.NewReplacer("cluster: kind\n", "cluster: "+l.Cluster+"\n", "name: small", "name: page", "minStandby: 3",
+		"minStandby: 0").Replace(text)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -91,12 +97,14 @@ func TestPageOnKind(t *testing.T) {
 	if want := fmt.Sprintf("%d", l.MachineCPU(t)/1000-1); capacity != want {
 		t.Errorf("a node of the page's class has %s cpu, want %s: all of the machine but what is reserved", capacity, want)
 	}
-	if got := mustKubectl(t, "get", "nodepools.stratos.sh/page", "-o", "jsonpath={.spec.scaleUp.readyTimeout}"); got != "5m" && got != "5m0s" {
+	if got := mustKubectl(t, "get", "nodepools.stratos.sh/page", "-o",
+		"jsonpath={.spec.scaleUp.readyTimeout}"); got != "5m" && got != "5m0s" {
 		t.Errorf("the default of readyTimeout is %q: admission did not answer", got)
 	}
 }
 
-// TestPagesLeadToKind: whoever reads the README or the install page finds the tour and the page on kind, and the targets that they name exist.
+// TestPagesLeadToKind: a reader of the README or the install page finds the tour and the page on
+// kind, and the targets that they name exist.
 func TestPagesLeadToKind(t *testing.T) {
 	makefile := read(t, "../../../Makefile")
 	for page, wanted := range map[string][]string{
@@ -116,7 +124,8 @@ func TestPagesLeadToKind(t *testing.T) {
 	}
 }
 
-// removeAfter removes what a file made when the test ends. First the pool: admission keeps a class that one uses.
+// removeAfter removes what a file made when the test ends. First the pool: admission keeps a class
+// that one uses.
 func removeAfter(t *testing.T, file, pool string) {
 	t.Cleanup(func() {
 		mustKubectl(t, "delete", "--ignore-not-found", "--wait", "nodepools.stratos.sh/"+pool)

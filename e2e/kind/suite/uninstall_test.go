@@ -13,7 +13,8 @@ import (
 	"github.com/stratos-sh/stratos/e2e/kind/lab"
 )
 
-// TestUninstallLeavesNothing follows docs/install.md, "Clean up": the pools first, then the release, then the definitions. Afterwards it installs Stratos again, for the other tests.
+// TestUninstallLeavesNothing follows docs/install.md, "Clean up": the pools first, then the
+// release, then the definitions. Afterwards it installs Stratos again, for the other tests.
 func TestUninstallLeavesNothing(t *testing.T) {
 	l := lab.New(t)
 	t.Cleanup(func() { reinstall(t, l) })
@@ -22,22 +23,26 @@ func TestUninstallLeavesNothing(t *testing.T) {
 	}) // its end deletes pool and class, and waits until they are gone
 	noInstances(t, l)
 
-	if out, err := l.RunHelm(t.Context(), "uninstall", lab.Release, "--namespace", lab.ReleaseNamespace, "--wait"); err != nil {
+	if out, err := l.RunHelm(t.Context(), "uninstall", lab.Release, "--namespace", lab.ReleaseNamespace,
+		"--wait"); err != nil {
 		t.Fatalf("helm uninstall: %v\n%s", err, out)
 	}
 	noInstances(t, l)
-	err := l.Client.Get(t.Context(), client.ObjectKey{Namespace: lab.ReleaseNamespace, Name: lab.Release}, &appsv1.Deployment{})
+	err := l.Client.Get(t.Context(), client.ObjectKey{Namespace: lab.ReleaseNamespace, Name: lab.Release},
+		&appsv1.Deployment{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("the Deployment is still there: %v", err)
 	}
 	definitions := []string{"nodepools.stratos.sh", "awsnodeclasses.stratos.sh", "kindnodeclasses.stratos.sh"}
-	if out, err := kubectl(t.Context(), append([]string{"delete", "crd", "--wait", "--timeout=60s"}, definitions...)...); err != nil {
+	if out, err := kubectl(t.Context(), append([]string{"delete", "crd", "--wait", "--timeout=60s"},
+		definitions...)...); err != nil {
 		t.Errorf("the definitions cannot be deleted: %v\n%s", err, out)
 	}
 	noInstances(t, l)
 }
 
-// TestUninstallWithLivePools is docs/operate.md, "Uninstall with live pools": everything stays as it is, and Stratos finds it again.
+// TestUninstallWithLivePools is docs/operate.md, "Uninstall with live pools": everything stays as
+// it is, and Stratos finds it again.
 func TestUninstallWithLivePools(t *testing.T) {
 	l := lab.New(t)
 	standby := makePool(t, l, poolOf("live", 1, 1))
@@ -47,7 +52,8 @@ func TestUninstallWithLivePools(t *testing.T) {
 			reinstall(t, l)
 		}
 	})
-	if out, err := l.RunHelm(t.Context(), "uninstall", lab.Release, "--namespace", lab.ReleaseNamespace, "--wait"); err != nil {
+	if out, err := l.RunHelm(t.Context(), "uninstall", lab.Release, "--namespace", lab.ReleaseNamespace,
+		"--wait"); err != nil {
 		t.Fatalf("helm uninstall: %v\n%s", err, out)
 	}
 	left, err := l.Containers(t.Context(), "live")

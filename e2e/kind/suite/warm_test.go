@@ -7,7 +7,8 @@ import (
 	"github.com/stratos-sh/stratos/e2e/kind/lab"
 )
 
-// TestPoolWarms: nodes join, what a pool wants on their disks gets there by their own kubelets, and their containers stop.
+// TestPoolWarms: nodes join, what a pool wants on their disks gets there by their own kubelets, and
+// their containers stop.
 func TestPoolWarms(t *testing.T) {
 	t.Parallel()
 	l := lab.New(t)
@@ -29,7 +30,8 @@ func TestPoolWarms(t *testing.T) {
 	// By the log of the registry each node pulled for itself, and nobody else brought it.
 	for _, image := range []string{"warm/wanted:1", "warm/everywhere:1"} {
 		if got := l.Pulls(t, image); got < len(containers) {
-			t.Errorf("the registry was asked %d times for %s, want at least once for each of %d nodes", got, image, len(containers))
+			t.Errorf("the registry was asked %d times for %s, want at least once for each of %d nodes", got, image,
+				len(containers))
 		}
 	}
 }

@@ -1,4 +1,5 @@
-// Command web is what the suite's pods run: it answers every request with the pod's own name, so that a test knows who answered.
+// Command web is what the suite's pods run: it answers every request with the pod's own name, so
+// that a test knows who answered.
 package main
 
 import (

@@ -16,10 +16,12 @@ import (
 	"github.com/stratos-sh/stratos/e2e/model/mutants/patch"
 )
 
-// hung is how long all seeds may take at the very most: a planted bug may have a world go on for ever.
+// hung is how long all seeds may take at the very most: a planted bug may have a world go on
+// forever .
 const hung = 10 * time.Minute
 
-// finding is what the soak says of a broken promise, in one line: when, which, how, and the seed or trace.
+// finding is what the soak says of a broken promise, in one line: when, which, how, and the seed or
+// trace.
 var finding = regexp.MustCompile(`(?m)^broken:\s+\S+ (\w+): .* \((?:seed (\d+)|(\S+\.trace))\)$`)
 
 // find is a broken promise.
@@ -37,7 +39,8 @@ type judge struct {
 	sound string
 }
 
-// prepare builds the sound program and plays the stored traces: with one that breaks a promise by itself every bug would be found.
+// prepare builds the sound program and plays the stored traces: with one that breaks a promise by
+// itself every bug would be found.
 func (j *judge) prepare(ctx context.Context) error {
 	if err := j.build(ctx, j.sound); err != nil {
 		return err
@@ -49,7 +52,8 @@ func (j *judge) prepare(ctx context.Context) error {
 	return err
 }
 
-// judge plants one bug. It returns how the bug was found, and an error where it was not found as its patch says.
+// judge plants one bug. It returns how the bug was found, and an error where it was not found as
+// its patch says.
 func (j *judge) judge(ctx context.Context, p patch.Patch) (string, error) {
 	folder := filepath.Join(j.work, p.Name)
 	files, err := patch.Plant(ctx, j.root, folder, p.File)
@@ -80,8 +84,8 @@ func (j *judge) judge(ctx context.Context, p patch.Patch) (string, error) {
 	return f.words, err
 }
 
-// overlay writes down for the go command which files of the tree are others. So the tree stays as it is, and what the bug does not touch comes
-// from the build cache.
+// overlay writes down for the go command which files of the tree are others. So the tree stays as
+// it is, and what the bug does not touch comes from the build cache.
 func (j *judge) overlay(folder string, files []string) (string, error) {
 	replace := map[string]string{}
 	for _, f := range files {
@@ -105,8 +109,9 @@ func (j *judge) build(ctx context.Context, program string, flags ...string) erro
 	return nil
 }
 
-// search plays until the bug is found: the seed that the patch remembers, the stored traces, then all seeds in their order. A promise that the sound
-// program breaks as well is not the bug's doing. Where a seed is to be remembered no trace counts: the model has to find the bug by itself.
+// search plays until the bug is found: the seed that the patch remembers, the stored traces, then
+// all seeds in their order. A promise that the sound program breaks as well is not the bug's doing.
+// Where a seed is to be remembered no trace counts: the model has to find the bug by itself.
 func (j *judge) search(ctx context.Context, program string, p patch.Patch) (*find, error) {
 	if p.Seed != 0 && j.fast {
 		if f, err := j.play(ctx, program, false, p.Seed, 1); err != nil || f != nil && j.holds(ctx, f.seed) {
@@ -114,7 +119,8 @@ func (j *judge) search(ctx context.Context, program string, p patch.Patch) (*fin
 		}
 	}
 	if !j.remember {
-		if f, err := j.play(ctx, program, true, 1, 1); f != nil && f.seed == 0 || err != nil { // traces hold in the sound program
+		// traces hold in the sound program
+		if f, err := j.play(ctx, program, true, 1, 1); f != nil && f.seed == 0 || err != nil {
 			return f, err
 		}
 	}
@@ -138,7 +144,8 @@ func (j *judge) holds(ctx context.Context, seed uint64) bool {
 func (j *judge) play(ctx context.Context, program string, traces bool, seed, runs uint64) (*find, error) {
 	ctx, cancel := context.WithTimeout(ctx, hung)
 	defer cancel()
-	args := []string{"-shrink=false", "-workers", strconv.Itoa(j.workers), "-seed", strconv.FormatUint(seed, 10), "-runs", strconv.FormatUint(runs, 10)}
+	args := []string{"-shrink=false", "-workers", strconv.Itoa(j.workers), "-seed", strconv.FormatUint(seed, 10), "-runs",
+		strconv.FormatUint(runs, 10)}
 	if traces {
 		args = append(args, "-traces", filepath.Join(j.root, "e2e", "model", "testdata", "traces"))
 	}

@@ -1,5 +1,6 @@
-// Command mutants plants one bug after the other and expects the model to find each: it fails when one is not found, breaks another promise than
-// its patch says, or does not apply any more, and when the tree breaks a promise without any of them. The tree itself is not changed.
+// Command mutants plants one bug after the other and expects the model to find each: it fails when
+// one is not found, breaks another promise than its patch says, or does not apply any more, and
+// when the tree breaks a promise without any of them. The tree itself is not changed.
 package main
 
 import (
@@ -79,10 +80,12 @@ func run(ctx context.Context, out io.Writer, root string, o options) error {
 		}
 		fmt.Fprintf(out, "%-9s  %-44s %3.0fs  %s\n", word, p.Name, time.Since(from).Seconds(), verdict)
 	}
-	fmt.Fprintf(out, "%d planted bugs, %d found, in %s\n", planted, planted-len(survivors), time.Since(began).Round(time.Second))
+	fmt.Fprintf(out, "%d planted bugs, %d found, in %s\n", planted, planted-len(survivors),
+		time.Since(began).Round(time.Second))
 	switch {
 	case len(survivors) > 0:
-		return fmt.Errorf("%d planted bugs were not found as their patches say: %s", len(survivors), strings.Join(survivors, ", "))
+		return fmt.Errorf("%d planted bugs were not found as their patches say: %s", len(survivors),
+			strings.Join(survivors, ", "))
 	case planted == 0:
 		return errors.New("no patch has such a name")
 	}

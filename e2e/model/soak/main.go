@@ -1,4 +1,5 @@
-// Command soak plays random worlds until one breaks a promise, prints its trace, and ends with status 1.
+// Command soak plays random worlds until one breaks a promise, prints its trace, and ends with
+// status 1.
 package main
 
 import (
@@ -96,7 +97,8 @@ func read(file string) (model.Trace, error) {
 
 // found is the broken promise of the lowest seed that breaks one. It is safe for concurrent use.
 type found struct {
-	// all: each one is told of at once, and the rest is played too. shrink: it is told of with a short trace.
+	// all: each one is told of at once, and the rest is played too. shrink: it is told of with a short
+	// trace.
 	all, shrink bool
 	// mu guards the fields below.
 	mu    sync.Mutex
@@ -131,7 +133,8 @@ func (f *found) tell(t model.Trace, err error) {
 	}
 }
 
-// soak reports whether every promise held. Where several seeds break one it tells of the lowest, however many are played at once.
+// soak reports whether every promise held. Where several seeds break one it tells of the lowest,
+// however many are played at once.
 func soak(seed, runs uint64, workers int, broken *found) bool {
 	var next atomic.Uint64
 	var group sync.WaitGroup

@@ -14,13 +14,15 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// TestChangesSayWhatTheyDo changes a pool that has nodes, its class, and the certificate of the webhooks, all in one running Stratos.
+// TestChangesSayWhatTheyDo changes a pool that has nodes, its class, and the certificate of the
+// webhooks, all in one running Stratos.
 func TestChangesSayWhatTheyDo(t *testing.T) {
 	g := newSite(t)
 	class, pool := good(t, "AWSNodeClass", nil), good(t, "NodePool", nil)
 	// The pool has a startup taint, so its machines need a network that tells when it is up.
 	script, _, err := unstructured.NestedString(class.Object, "spec", "userData")
-	if err != nil || unstructured.SetNestedField(class.Object, "#!/bin/bash\nCNI=calico\n"+script, "spec", "userData") != nil {
+	if err != nil || unstructured.SetNestedField(class.Object, "#!/bin/bash\nCNI=calico\n"+script, "spec",
+		"userData") != nil {
 		t.Fatal("set-up: the class has no user data", err)
 	}
 	for _, o := range []client.Object{class, pool} {
@@ -31,7 +33,8 @@ func TestChangesSayWhatTheyDo(t *testing.T) {
 	if said := g.heard.take(); len(said) > 0 {
 		t.Errorf("class and pool in one go: warned %q", said)
 	}
-	if err = g.AwaitPool(t.Context(), "workers", func(s v1alpha1.NodePoolStatus) bool { return s.Standby == 3 }); err != nil {
+	if err = g.AwaitPool(t.Context(), "workers",
+		func(s v1alpha1.NodePoolStatus) bool { return s.Standby == 3 }); err != nil {
 		t.Fatal(err)
 	}
 	t.Run("what was applied stays as it was written", func(t *testing.T) {
@@ -40,8 +43,13 @@ func TestChangesSayWhatTheyDo(t *testing.T) {
 		}
 		ttl, _, err := unstructured.NestedString(pool.Object, "spec", "scaleDown", "emptyNodeTTL")
 		if err != nil || ttl != "60m" || len(pool.GetFinalizers()) != 1 || pool.GetGeneration() != 1 {
-			t.Errorf("emptyNodeTTL %q, error %v, finalizers %v, generation %d: want 60m as it was applied, one finalizer, no change of the spec",
-				ttl, err, pool.GetFinalizers(), pool.GetGeneration())
+			t.Errorf(
+				"emptyNodeTTL %q, error %v, finalizers %v, generation %d: want 60m as it was applied, one finalizer, no change of the spec",
+				ttl,
+				err,
+				pool.GetFinalizers(),
+				pool.GetGeneration(),
+			)
 		}
 	})
 	for name, c := range map[string]struct {
@@ -51,7 +59,8 @@ func TestChangesSayWhatTheyDo(t *testing.T) {
 	}{
 		"another label": {pool, `{"spec": {"template": {"labels": {"team": "a"}}}}`,
 			"spec.template: 3 nodes were launched from the template as it was"},
-		"drift that is ignored": {pool, `{"spec": {"template": {"labels": {"team": "a"}}, "disruption": {"drift": "Ignore"}}}`, ""},
+		"drift that is ignored": {pool,
+			`{"spec": {"template": {"labels": {"team": "a"}}, "disruption": {"drift": "Ignore"}}}`, ""},
 		"a smaller pool": {pool, `{"spec": {"poolSize": 1, "minStandby": 1}}`,
 			"spec.poolSize: 1 is below the 3 nodes of the pool: 2 nodes of standby are terminated at once"},
 		"a policy that no node shows": {pool, `{"spec": {"scaleDown": {"emptyNodeTTL": "10m"}}}`, ""},
@@ -78,7 +87,8 @@ func (g *site) testChange(t *testing.T, object *unstructured.Unstructured, chang
 	}
 }
 
-// testDeletion: kubectl delete -f with both in one file works, because a pool that goes needs its class no more.
+// testDeletion: kubectl delete -f with both in one file works, because a pool that goes needs its
+// class no more.
 func (g *site) testDeletion(t *testing.T, class, pool *unstructured.Unstructured) {
 	err := g.client.Delete(t.Context(), class)
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "it is in use by NodePool workers") {
@@ -113,7 +123,8 @@ func (g *site) testCertificate(t *testing.T) {
 
 func (g *site) serial(t *testing.T) string {
 	t.Helper()
-	conn, err := tls.Dial("tcp", g.address, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // which certificate it is, is the question
+	conn, err := tls.Dial("tcp", g.address,
+		&tls.Config{InsecureSkipVerify: true}) //nolint:gosec // which certificate it is, is the question
 	if err != nil {
 		t.Fatal(err)
 	}

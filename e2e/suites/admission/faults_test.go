@@ -17,7 +17,8 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// fault is a row of webhook/testdata/faults.yaml: one fault over a good object, which the CRD's own rules accept.
+// fault is a row of webhook/testdata/faults.yaml: one fault over a good object, which the CRD's own
+// rules accept.
 type fault struct {
 	Kind    string         `json:"kind"`
 	Refused bool           `json:"refused"`
@@ -31,8 +32,9 @@ const (
 	staticFolder = "../../../crds/testdata/faulty"
 )
 
-// TestSixtyFaults applies faulty objects, one fault each: those that only the webhook knows with kubectl, as a person does, and those
-// that the CRDs' own rules know, with the webhook up, out of reach, and absent.
+// TestSixtyFaults applies faulty objects, one fault each: those that only the webhook knows with
+// kubectl, as a person does, and those that the CRDs' own rules know, with the webhook up, out of
+// reach, and absent.
 func TestSixtyFaults(t *testing.T) {
 	g := newSite(t)
 	faults := read[map[string]fault](t, "faults.yaml")
@@ -59,7 +61,8 @@ func TestSixtyFaults(t *testing.T) {
 	})
 }
 
-// applyFaults applies all with one kubectl. It prints an object's warnings before what became of the object.
+// applyFaults applies all with one kubectl. It prints an object's warnings before what became of
+// the object.
 func (g *site) applyFaults(t *testing.T, faults map[string]fault) {
 	folder, names := t.TempDir(), slices.Sorted(maps.Keys(faults))
 	for i, name := range names {
@@ -121,7 +124,8 @@ func checkAnswer(t *testing.T, f fault, refusal string, warnings []string) {
 	}
 }
 
-// refuseStatic wants the schema's own words: our defaulting, which comes first, must not put Go's in their place.
+// refuseStatic wants the schema's own words: our defaulting, which comes first, must not put Go's
+// in their place.
 func (g *site) refuseStatic(t *testing.T, faults map[string]static) {
 	for name, f := range faults {
 		err := g.client.Create(t.Context(), f.object.DeepCopy())
@@ -134,7 +138,8 @@ func (g *site) refuseStatic(t *testing.T, faults map[string]static) {
 	}
 }
 
-// testDown: the mutating webhook is asked before the schema, so while it is down its error is all that people see, whatever else is wrong.
+// testDown: the mutating webhook is asked before the schema, so while it is down its error is all
+// that people see, whatever else is wrong.
 func (g *site) testDown(t *testing.T, faults map[string]static) {
 	g.awaitUnreached(t)
 	for _, name := range slices.Sorted(maps.Keys(faults))[:3] {
@@ -147,7 +152,8 @@ func (g *site) testDown(t *testing.T, faults map[string]static) {
 
 // testLongUserData counts bytes where the schema counts characters.
 func (g *site) testLongUserData(t *testing.T) {
-	change := map[string]any{"metadata": map[string]any{"name": "long"}, "spec": map[string]any{"userData": "#!/bin/bash\n#" + strings.Repeat("ä", 10000) + "\npoweroff\n"}}
+	change := map[string]any{"metadata": map[string]any{"name": "long"},
+		"spec": map[string]any{"userData": "#!/bin/bash\n#" + strings.Repeat("ä", 10000) + "\npoweroff\n"}}
 	err := g.client.Create(t.Context(), good(t, "AWSNodeClass", change))
 	if err == nil || !strings.Contains(err.Error(), "spec.userData: Too long: may not be more than 16384 bytes") {
 		t.Errorf("20 KiB of user data: %v", err)
@@ -202,7 +208,8 @@ func good(t *testing.T, kind string, change map[string]any) *unstructured.Unstru
 	return &unstructured.Unstructured{Object: merge(object, change)}
 }
 
-// faulty is the object of a row under a name of its own. Its pool keeps no standby nodes, so that the warned ones launch nothing.
+// faulty is the object of a row under a name of its own. Its pool keeps no standby nodes, so that
+// the warned ones launch nothing.
 func faulty(t *testing.T, f fault, name string) *unstructured.Unstructured {
 	t.Helper()
 	object := good(t, f.Kind, f.Change)

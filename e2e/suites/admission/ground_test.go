@@ -1,4 +1,5 @@
-// Package admission proves on a real API server what the webhooks refuse, warn of and write, and what goes on without them.
+// Package admission proves on a real API server what the webhooks refuse, warn of and write, and
+// what goes on without them.
 package admission
 
 import (
@@ -29,7 +30,8 @@ import (
 	"github.com/stratos-sh/stratos/webhook"
 )
 
-// site is a control plane with a Stratos that serves admission, and the configurations that make the API server ask it.
+// site is a control plane with a Stratos that serves admission, and the configurations that make
+// the API server ask it.
 type site struct {
 	*rig.Rig
 	client     client.Client
@@ -94,8 +96,8 @@ func newClient(kubeconfig string, warnings *heard) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: scheme})
 }
 
-// register has the API server ask for admission at the address, as the chart does, but by a URL in place of the Service: no Service
-// leads anywhere here.
+// register has the API server ask for admission at the address, as the chart does, but by a URL in
+// place of the Service: no Service leads anywhere here.
 func (g *site) register(t *testing.T, address string) {
 	t.Helper()
 	ca, err := os.ReadFile(g.ControlPlane.CAFile())
@@ -116,10 +118,14 @@ func (g *site) register(t *testing.T, address string) {
 	}
 }
 
-// awaitAsked waits until the API server asks all webhooks: it learns of validating and mutating ones by a watch each.
+// awaitAsked waits until the API server asks all webhooks: it learns of validating and mutating
+// ones by a watch each.
 func (g *site) awaitAsked(t *testing.T) {
 	t.Helper()
-	awaitAnswer(t, g, "webhooks asked", func(err error) bool { return err != nil && strings.Contains(err.Error(), "webhook \"validate.") })
+	awaitAnswer(t, g, "webhooks asked", func(err error) bool {
+		return err != nil &&
+			strings.Contains(err.Error(), "webhook \"validate.")
+	})
 }
 
 // awaitUnreached waits until the API server asks where nobody answers.
@@ -179,14 +185,17 @@ func (g *site) unregister(t *testing.T) {
 }
 
 // configurations are those that make generate writes.
-func configurations(t *testing.T) (*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration) {
+func configurations(t *testing.T) (*admissionregistrationv1.MutatingWebhookConfiguration,
+	*admissionregistrationv1.ValidatingWebhookConfiguration) {
 	t.Helper()
-	mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{},
+		&admissionregistrationv1.ValidatingWebhookConfiguration{}
 	documents := bytes.Split(bytes.TrimPrefix(webhook.Manifests, []byte("---\n")), []byte("\n---\n"))
 	if len(documents) != 2 {
 		t.Fatalf("%d documents", len(documents))
 	}
-	if err := errors.Join(yaml.UnmarshalStrict(documents[0], mutating), yaml.UnmarshalStrict(documents[1], validating)); err != nil {
+	if err := errors.Join(yaml.UnmarshalStrict(documents[0], mutating),
+		yaml.UnmarshalStrict(documents[1], validating)); err != nil {
 		t.Fatal(err)
 	}
 	return mutating, validating

@@ -14,7 +14,8 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// optIn labels the namespace, which is made if it does not exist, and returns once pods can be created in it.
+// optIn labels the namespace, which is made if it does not exist, and returns once pods can be
+// created in it.
 func (g *site) optIn(t *testing.T, name string) {
 	t.Helper()
 	g.namespace(t, name, map[string]string{v1alpha1.LabelScheduler: v1alpha1.SchedulerEnabled})
@@ -44,7 +45,8 @@ type seen struct {
 	Tolerations []corev1.Toleration
 }
 
-// created returns what the API server makes of the pod, without what its own admission adds to every pod.
+// created returns what the API server makes of the pod, without what its own admission adds to
+// every pod.
 func (g *site) created(ctx context.Context, pod *corev1.Pod) (seen, error) {
 	if err := g.client.Create(ctx, pod, client.DryRunAll); err != nil {
 		return seen{}, err
@@ -69,7 +71,8 @@ func TestNamespaceOptIn(t *testing.T) {
 		s, err := g.created(ctx, podIn("opted-in", nil))
 		return s.Scheduler == v1alpha1.SchedulerName, err
 	})
-	dedicated := corev1.Toleration{Key: v1alpha1.TaintDedicated, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}
+	dedicated := corev1.Toleration{Key: v1alpha1.TaintDedicated, Operator: corev1.TolerationOpExists,
+		Effect: corev1.TaintEffectNoSchedule}
 	other := corev1.Toleration{Key: "team", Operator: corev1.TolerationOpExists}
 	untouched := seen{Scheduler: corev1.DefaultSchedulerName}
 	given := seen{Scheduler: v1alpha1.SchedulerName, Tolerations: []corev1.Toleration{dedicated}}
@@ -102,7 +105,8 @@ func TestNamespaceOptIn(t *testing.T) {
 		},
 		"a pod of a DaemonSet": {"opted-in", func(p *corev1.Pod) {
 			yes := true
-			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "1", Controller: &yes}}
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "1",
+				Controller: &yes}}
 		}, untouched},
 		"a pod with its node by name": {"opted-in", func(p *corev1.Pod) { p.Spec.NodeName = "node" }, untouched},
 	} {
@@ -122,7 +126,8 @@ func TestNamespaceOptIn(t *testing.T) {
 // testDedicatedPool: nothing in the pod's own YAML knows of Stratos.
 func (g *site) testDedicatedPool(t *testing.T) {
 	pool := rig.Pool("dedicated", 1)
-	pool.Spec.Template.Taints = []corev1.Taint{{Key: v1alpha1.TaintDedicated, Value: "team-a", Effect: corev1.TaintEffectNoSchedule}}
+	pool.Spec.Template.Taints = []corev1.Taint{{Key: v1alpha1.TaintDedicated, Value: "team-a",
+		Effect: corev1.TaintEffectNoSchedule}}
 	if err := g.Warm(t.Context(), pool, rig.Class("dedicated", "m5.large")); err != nil {
 		t.Fatal(err)
 	}

@@ -19,12 +19,13 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// TestWebhookUnreachable has the API server ask where nobody answers, while Stratos itself runs on: the fault of a network policy or of
-// a CA that was not injected.
+// TestWebhookUnreachable has the API server ask where nobody answers, while Stratos itself runs on:
+// the fault of a network policy or of a CA that was not injected.
 func TestWebhookUnreachable(t *testing.T) {
 	g := newSite(t)
 	g.optIn(t, "opted-in")
-	// One standby of at most three: a start is followed by a launch, which writes the pool's annotation before it.
+	// One standby of at most three: a start is followed by a launch, which writes the pool's
+	// annotation before it.
 	pool := rig.Pool("workers", 3)
 	pool.Spec.MinStandby = 1
 	if err := g.Warm(t.Context(), pool, rig.Class("workers", "m5.large")); err != nil {
@@ -82,7 +83,8 @@ func (g *site) testPoolGoesOn(t *testing.T, pool string) {
 		t.Fatal(err)
 	}
 	if before.Annotations[v1alpha1.AnnotationLaunches] == after.Annotations[v1alpha1.AnnotationLaunches] {
-		t.Errorf("%s is still %q, so no write to the pool was needed", v1alpha1.AnnotationLaunches, after.Annotations[v1alpha1.AnnotationLaunches])
+		t.Errorf("%s is still %q, so no write to the pool was needed", v1alpha1.AnnotationLaunches,
+			after.Annotations[v1alpha1.AnnotationLaunches])
 	}
 }
 

@@ -1,5 +1,6 @@
-// Package beside proves that Stratos and another autoscaler can share a cluster: a real control plane, Karpenter as it is released, with its
-// provider that launches nodes in no cloud, and the separation that docs/karpenter.md tells people to make.
+// Package beside proves that Stratos and another autoscaler can share a cluster: a real control
+// plane, Karpenter as it is released, with its provider that launches nodes in no cloud, and the
+// separation that docs/karpenter.md tells people to make.
 package beside
 
 import (
@@ -38,7 +39,8 @@ type cluster struct {
 	page      *examples
 }
 
-// newCluster starts everything with the page's NodePool of Karpenter in it, whose nodes register so long after their launch.
+// newCluster starts everything with the page's NodePool of Karpenter in it, whose nodes register so
+// long after their launch.
 func newCluster(t *testing.T, page *examples, registration time.Duration) *cluster {
 	t.Helper()
 	r := ground.NewRig(t, rig.Options{
@@ -59,11 +61,13 @@ func newCluster(t *testing.T, page *examples, registration time.Duration) *clust
 	return c
 }
 
-// offerKarpentersNodes creates what the page shows, with the class of the provider that needs no cloud.
+// offerKarpentersNodes creates what the page shows, with the class of the provider that needs no
+// cloud.
 func (c *cluster) offerKarpentersNodes(t *testing.T, registration time.Duration) {
 	t.Helper()
 	class := &unstructured.Unstructured{}
-	class.SetGroupVersionKind(schema.GroupVersionKind{Group: "karpenter.kwok.sh", Version: "v1alpha1", Kind: "KWOKNodeClass"})
+	class.SetGroupVersionKind(schema.GroupVersionKind{Group: "karpenter.kwok.sh", Version: "v1alpha1",
+		Kind: "KWOKNodeClass"})
 	class.SetName("general")
 	set(registration.String(), "spec", "nodeRegistrationDelay")(class)
 	pool := c.page.take(t, "NodePool.karpenter.sh/general", ofKwok())
@@ -84,7 +88,8 @@ func (c *cluster) offerKarpentersNodes(t *testing.T, registration time.Duration)
 
 // ofKwok is the one change to the page's NodePool of Karpenter: its nodes are launched in no cloud.
 func ofKwok() func(*unstructured.Unstructured) {
-	return set(map[string]any{"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "general"}, "spec", "template", "spec", "nodeClassRef")
+	return set(map[string]any{"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "general"}, "spec",
+		"template", "spec", "nodeClassRef")
 }
 
 // warm creates Stratos's pools and waits for their standby nodes.
@@ -99,7 +104,8 @@ func (c *cluster) warm(t *testing.T, objects ...*unstructured.Unstructured) {
 		if err != nil || want == 0 {
 			t.Fatalf("%s: minStandby %d, %v", keyOf(o), want, err)
 		}
-		if err := c.AwaitPool(t.Context(), o.GetName(), func(s v1alpha1.NodePoolStatus) bool { return int64(s.Standby) >= want }); err != nil {
+		if err := c.AwaitPool(t.Context(), o.GetName(),
+			func(s v1alpha1.NodePoolStatus) bool { return int64(s.Standby) >= want }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -123,7 +129,8 @@ func (c *cluster) pods(t *testing.T, deployment *unstructured.Unstructured) []*c
 	}
 	list := &corev1.PodList{}
 	ground.Await(t, "pods of "+keyOf(deployment), func(ctx context.Context) (bool, error) {
-		err := c.Client.List(ctx, list, client.InNamespace(deployment.GetNamespace()), client.MatchingLabels{"app": deployment.GetName()})
+		err := c.Client.List(ctx, list, client.InNamespace(deployment.GetNamespace()),
+			client.MatchingLabels{"app": deployment.GetName()})
 		if err != nil || int64(len(list.Items)) == want {
 			return err == nil, err
 		}
@@ -163,19 +170,20 @@ func (c *cluster) awaitStarts(t *testing.T, want int) []string {
 func (c *cluster) awaitWord(t *testing.T, pod *corev1.Pod, by, reason, contains string) string {
 	t.Helper()
 	words := ""
-	ground.Await(t, fmt.Sprintf("event %s by %s about pod %s with %q", reason, by, pod.Name, contains), func(ctx context.Context) (bool, error) {
-		said, err := c.words(ctx, pod, by)
-		if err != nil {
-			return false, err
-		}
-		for _, w := range said[reason] {
-			if strings.Contains(w, contains) {
-				words = w
-				return true, nil
+	ground.Await(t, fmt.Sprintf("event %s by %s about pod %s with %q", reason, by, pod.Name, contains),
+		func(ctx context.Context) (bool, error) {
+			said, err := c.words(ctx, pod, by)
+			if err != nil {
+				return false, err
 			}
-		}
-		return false, fmt.Errorf("events of %s about it: %v", by, said)
-	})
+			for _, w := range said[reason] {
+				if strings.Contains(w, contains) {
+					words = w
+					return true, nil
+				}
+			}
+			return false, fmt.Errorf("events of %s about it: %v", by, said)
+		})
 	return words
 }
 

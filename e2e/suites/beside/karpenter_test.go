@@ -31,8 +31,8 @@ func TestKarpenterBesideStratos(t *testing.T) {
 	t.Run("without it both launch for the same pods", unseparated)
 }
 
-// separated plays a burst for Stratos that Karpenter sees and refuses, and then a pod for Karpenter, which shows that Karpenter was there and
-// able all the time.
+// separated plays a burst for Stratos that Karpenter sees and refuses, and then a pod for
+// Karpenter, which shows that Karpenter was there and able all the time.
 func separated(t *testing.T) {
 	page := readPage(t)
 	c := newCluster(t, page, 0)
@@ -43,7 +43,8 @@ func separated(t *testing.T) {
 	web, anyPool := page.take(t, "Deployment.apps/web"), page.take(t, "Deployment.apps/any-pool")
 	c.create(t, web, anyPool)
 	for _, pod := range c.pods(t, web) {
-		t.Logf("Karpenter of %s: %s", pod.Name, c.awaitWord(t, pod, karpenter, refused, `label "stratos.sh/pool" does not have known values`))
+		t.Logf("Karpenter of %s: %s", pod.Name, c.awaitWord(t, pod, karpenter, refused,
+			`label "stratos.sh/pool" does not have known values`))
 	}
 	// Six pods of 0.6 and one of 0.2 cpu need two nodes of two cpu.
 	started := c.awaitStarts(t, 2)
@@ -61,7 +62,8 @@ func separated(t *testing.T) {
 	c.create(t, batch)
 	theirs := c.pods(t, batch)
 	c.awaitWord(t, theirs[0], karpenter, nominated, "nodeclaim/general-")
-	t.Logf("Stratos of %s: %s", theirs[0].Name, c.awaitWord(t, theirs[0], stratosScaler, string(v1alpha1.ReasonStandbyUnavailable), "stratos.sh/dedicated"))
+	t.Logf("Stratos of %s: %s", theirs[0].Name, c.awaitWord(t, theirs[0], stratosScaler,
+		string(v1alpha1.ReasonStandbyUnavailable), "stratos.sh/dedicated"))
 	if n := c.nodeClaims(t); n != 1 {
 		t.Errorf("Karpenter created %d NodeClaims, want the one for its own pod", n)
 	}
@@ -77,7 +79,8 @@ func separated(t *testing.T) {
 	page.mustAllBeTaken(t)
 }
 
-// mustRunOnStratosNodes also sees to it that nothing was started in vain: each node that runs has one of the pods.
+// mustRunOnStratosNodes also sees to it that nothing was started in vain: each node that runs has
+// one of the pods.
 func (c *cluster) mustRunOnStratosNodes(t *testing.T, pods []*corev1.Pod) {
 	t.Helper()
 	nodes, used := c.stratosNodes(t), map[string]bool{}
@@ -112,7 +115,8 @@ func (c *cluster) stratosNodes(t *testing.T) map[string]*corev1.Node {
 // nodeClaims counts all that Karpenter ever created, those that are gone again too.
 func (c *cluster) nodeClaims(t *testing.T) int {
 	t.Helper()
-	return len(c.written(t, rig.UserKarpenter, controlplane.ByVerb("create"), controlplane.ByResource("nodeclaims", ""), controlplane.Accepted()))
+	return len(c.written(t, rig.UserKarpenter, controlplane.ByVerb("create"), controlplane.ByResource("nodeclaims", ""),
+		controlplane.Accepted()))
 }
 
 func (c *cluster) written(t *testing.T, user string, filters ...controlplane.AuditFilter) []controlplane.AuditEvent {
@@ -139,8 +143,8 @@ func (c *cluster) mustBePassedOver(t *testing.T, pods []*corev1.Pod) {
 	}
 }
 
-// createStranger creates a Node of somebody else's that bears the label of Stratos's pool, as a NodePool of Karpenter's that names the label
-// would make them. It has no room.
+// createStranger creates a Node of somebody else's that bears the label of Stratos's pool, as a
+// NodePool of Karpenter's that names the label would make them. It has no room.
 func (c *cluster) createStranger(t *testing.T) *corev1.Node {
 	t.Helper()
 	n := &corev1.Node{
@@ -174,7 +178,8 @@ func (c *cluster) mustLeaveEachOtherAlone(t *testing.T, theirs []*corev1.Node, p
 		t.Fatalf("the audit log has %d writes of Karpenter and %d of Stratos", len(byKarpenter), len(byStratos))
 	}
 	for _, w := range byKarpenter {
-		if w.Group == v1alpha1.GroupVersion().Group || w.Resource == "nodes" && ours[w.Name] != nil || w.Resource == "pods" && podNames[w.Name] {
+		if w.Group == v1alpha1.GroupVersion().Group || w.Resource == "nodes" && ours[w.Name] != nil || w.Resource == "pods" &&
+			podNames[w.Name] {
 			t.Errorf("Karpenter: %s", described(w))
 		}
 	}
@@ -185,11 +190,13 @@ func (c *cluster) mustLeaveEachOtherAlone(t *testing.T, theirs []*corev1.Node, p
 	}
 }
 
-// mustStand wants the Node there still, without a mark of Stratos's but the label that it was created with.
+// mustStand wants the Node there still, without a mark of Stratos's but the label that it was
+// created with.
 func (c *cluster) mustStand(t *testing.T, n *corev1.Node) {
 	t.Helper()
 	now := &corev1.Node{}
-	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(n), now); err != nil || now.UID != n.UID || now.DeletionTimestamp != nil {
+	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(n), now); err != nil || now.UID != n.UID ||
+		now.DeletionTimestamp != nil {
 		t.Errorf("node %s, which is not of Stratos: deletion %v, %v", n.Name, now.DeletionTimestamp, err)
 	}
 	delete(now.Labels, v1alpha1.LabelPool)
@@ -202,12 +209,14 @@ func described(w controlplane.AuditEvent) string {
 	return fmt.Sprintf("%s %s.%s/%s %s, answered %d", w.Verb, w.Resource, w.Group, w.Name, w.Subresource, w.Code)
 }
 
-// awaitKarpentersNode waits until Karpenter has registered its node, which is when it writes labels, taints and its finalizer.
+// awaitKarpentersNode waits until Karpenter has registered its node, which is when it writes
+// labels, taints and its finalizer.
 func (c *cluster) awaitKarpentersNode(t *testing.T) *corev1.Node {
 	t.Helper()
 	list := &corev1.NodeList{}
 	ground.Await(t, "node of Karpenter", func(ctx context.Context) (bool, error) {
-		if err := c.Client.List(ctx, list, client.MatchingLabels{"karpenter.sh/nodepool": "general", "karpenter.sh/registered": "true"}); err != nil {
+		if err := c.Client.List(ctx, list, client.MatchingLabels{"karpenter.sh/nodepool": "general",
+			"karpenter.sh/registered": "true"}); err != nil {
 			return false, err
 		}
 		return len(list.Items) == 1, nil
@@ -215,7 +224,8 @@ func (c *cluster) awaitKarpentersNode(t *testing.T) *corev1.Node {
 	return &list.Items[0]
 }
 
-// marksOf are the labels, annotations, taints and finalizers of a Node whose key has the word in it.
+// marksOf are the labels, annotations, taints and finalizers of a Node whose key has the word in
+// it.
 func marksOf(n *corev1.Node, word string) []string {
 	keys := append([]string{}, n.Finalizers...)
 	for key := range n.Labels {
@@ -236,8 +246,8 @@ func marksOf(n *corev1.Node, word string) []string {
 	return marks
 }
 
-// unseparated leaves out one part of the separation after another. No node of either side comes up in the meantime, so that each finds all
-// pods waiting: which would be first is not the question.
+// unseparated leaves out one part of the separation after another. No node of either side comes up
+// in the meantime, so that each finds all pods waiting: which would be first is not the question.
 func unseparated(t *testing.T) {
 	page := readPage(t)
 	c := newCluster(t, page, time.Hour)
@@ -245,13 +255,15 @@ func unseparated(t *testing.T) {
 	c.warm(t, page.take(t, "NodePool.stratos.sh/standby", named("untainted"), without(t, "spec", "template", "taints")))
 	ground.HoldStarts(t, c.Rig, instanceType, 0)
 
-	selector, tolerations := []string{"spec", "template", "spec", "nodeSelector"}, []string{"spec", "template", "spec", "tolerations"}
+	selector, tolerations := []string{"spec", "template", "spec", "nodeSelector"},
+		[]string{"spec", "template", "spec", "tolerations"}
 	one := set(int64(1), "spec", "replicas")
 	rows := map[string]struct {
 		deployment *unstructured.Unstructured
 		starter    string
 	}{
-		"without the label": {page.take(t, "Deployment.apps/web", labelled("unlabelled"), one, without(t, selector...)), stratosExtender},
+		"without the label": {page.take(t, "Deployment.apps/web", labelled("unlabelled"), one, without(t, selector...)),
+			stratosExtender},
 		"without label and taint": {page.take(t, "Deployment.apps/web", labelled("plain"), one,
 			without(t, selector...), without(t, tolerations...)), stratosExtender},
 		"without the taint": {page.take(t, "Deployment.apps/batch"), stratosScaler},
@@ -269,7 +281,8 @@ func unseparated(t *testing.T) {
 	}
 }
 
-// mustLaunchTwice wants a node started and a NodeClaim of the NodePool created for the Deployment's first pod.
+// mustLaunchTwice wants a node started and a NodeClaim of the NodePool created for the Deployment's
+// first pod.
 func (c *cluster) mustLaunchTwice(t *testing.T, deployment *unstructured.Unstructured, starter, nodePool string) {
 	t.Helper()
 	before := c.nodeClaims(t)
@@ -284,7 +297,8 @@ func (c *cluster) mustLaunchTwice(t *testing.T, deployment *unstructured.Unstruc
 	c.mustExist(t, claim)
 }
 
-// mustExist wants the NodeClaim that the event names, for example "Pod should schedule on: nodeclaim/general-x7k2p, node/...".
+// mustExist wants the NodeClaim that the event names, for example "Pod should schedule on:
+// nodeclaim/general-x7k2p, node/...".
 func (c *cluster) mustExist(t *testing.T, event string) {
 	t.Helper()
 	_, rest, _ := strings.Cut(event, "nodeclaim/")

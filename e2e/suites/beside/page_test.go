@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// page is the document whose examples the suite applies, so that the two cannot say different things.
+// page is the document whose examples the suite applies, so that the two cannot say different
+// things.
 const page = "../../../docs/karpenter.md"
 
 var fence = regexp.MustCompile("(?s)```yaml\n(.*?)```")
@@ -50,7 +51,8 @@ func keyOf(o *unstructured.Unstructured) string {
 }
 
 // take returns a copy of an example, changed as the caller says.
-func (e *examples) take(t *testing.T, key string, changes ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
+func (e *examples) take(t *testing.T, key string,
+	changes ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
 	t.Helper()
 	if e.objects[key] == nil {
 		t.Fatalf("%s has no %s, only %q", page, key, slices.Sorted(maps.Keys(e.objects)))
@@ -96,7 +98,8 @@ func named(name string) func(*unstructured.Unstructured) {
 	return func(o *unstructured.Unstructured) { o.SetName(name) }
 }
 
-// labelled gives a Deployment's pods a label of their own, so that it does not count those of its original.
+// labelled gives a Deployment's pods a label of their own, so that it does not count those of its
+// original.
 func labelled(app string) func(*unstructured.Unstructured) {
 	return func(o *unstructured.Unstructured) {
 		named(app)(o)

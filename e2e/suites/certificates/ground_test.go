@@ -17,8 +17,8 @@ import (
 	"github.com/stratos-sh/stratos/extender"
 )
 
-// site is a cluster in which cert-manager has issued everything, Stratos serves with it, and a kube-scheduler with the generated configuration
-// of the control plane asks with it.
+// site is a cluster in which cert-manager has issued everything, Stratos serves with it, and a
+// kube-scheduler with the generated configuration of the control plane asks with it.
 type site struct {
 	*rig.Rig
 	installed installation
@@ -33,7 +33,8 @@ type site struct {
 func newSite(t *testing.T) *site {
 	t.Helper()
 	// The mounts come before the rest, so that they are removed after it.
-	g := &site{extender: freeAddress(t), webhook: freeAddress(t), serving: &mount{dir: t.TempDir()}, scheduler: &mount{dir: t.TempDir()}}
+	g := &site{extender: freeAddress(t), webhook: freeAddress(t), serving: &mount{dir: t.TempDir()},
+		scheduler: &mount{dir: t.TempDir()}}
 	var egress string
 	g.egress, egress = newEgress(t, g.webhook)
 	g.Rig = ground.NewRig(t, rig.Options{
@@ -75,7 +76,8 @@ func portOf(t *testing.T, address string) string {
 	return port
 }
 
-// startStratos gives it the flags of the rendered Deployment that concern certificates. The extender listens on every interface, as in a pod.
+// startStratos gives it the flags of the rendered Deployment that concern certificates. The
+// extender listens on every interface, as in a pod.
 func (g *site) startStratos(t *testing.T) {
 	t.Helper()
 	args := append(g.installed.certificateFlags(t, g.serving.dir),
@@ -95,7 +97,8 @@ func (g *site) startScheduler(t *testing.T) {
 	g.asking = newRelay(t, listener, g.extender, false)
 	minors := extender.SupportedMinors()
 	config, err := extender.SchedulerConfig(extender.SchedulerConfigOptions{
-		Wiring: extender.WiringControlPlane, KubernetesMinor: minors[len(minors)-1], Kubeconfig: controlplane.KubeconfigPlaceholder,
+		Wiring: extender.WiringControlPlane, KubernetesMinor: minors[len(minors)-1],
+		Kubeconfig:  controlplane.KubeconfigPlaceholder,
 		ExtenderURL: "https://" + listener.Addr().String(),
 		TLS: extender.SchedulerTLS{
 			CAFile: g.scheduler.path("ca.crt"), CertFile: g.scheduler.path("tls.crt"), KeyFile: g.scheduler.path("tls.key"),
@@ -105,12 +108,14 @@ func (g *site) startScheduler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.ControlPlane.StartScheduler(t.Context(), controlplane.SchedulerOptions{Name: "stratos-scheduler", ConfigYAML: config}); err != nil {
+	if _, err := g.ControlPlane.StartScheduler(t.Context(), controlplane.SchedulerOptions{Name: "stratos-scheduler",
+		ConfigYAML: config}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// warm creates a pool of that many nodes, which goes through the webhooks, and waits until all stand by.
+// warm creates a pool of that many nodes, which goes through the webhooks, and waits until all
+// stand by.
 func (g *site) warm(t *testing.T, size int32) {
 	t.Helper()
 	if err := g.Warm(t.Context(), rig.Pool("warm", size), rig.Class("warm", "test.four")); err != nil {
@@ -148,7 +153,8 @@ func (g *site) starts(t *testing.T) int {
 	return len(ids)
 }
 
-// wake creates a pod that fits on no running node and waits until it is bound to one that was started for it.
+// wake creates a pod that fits on no running node and waits until it is bound to one that was
+// started for it.
 func (g *site) wake(t *testing.T, name string) {
 	t.Helper()
 	before := g.starts(t)
@@ -164,7 +170,8 @@ func (g *site) wake(t *testing.T, name string) {
 	}
 }
 
-// await fails the test if done does not come true. What done returns as an error is what it last saw.
+// await fails the test if done does not come true. What done returns as an error is what it last
+// saw.
 func await(t *testing.T, what string, done func(context.Context) (bool, error)) {
 	t.Helper()
 	if err := rig.Until(t.Context(), rig.HangGuard, done); err != nil {

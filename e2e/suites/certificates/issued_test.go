@@ -19,12 +19,14 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// TestCertificatesByCertManager: what cert-manager issues for the rendered chart makes everything work that it is for, and nobody else gets in.
+// TestCertificatesByCertManager: what cert-manager issues for the rendered chart makes everything
+// work that it is for, and nobody else gets in.
 func TestCertificatesByCertManager(t *testing.T) {
 	g := newSite(t)
 	checkBundles(t, g)
 	checkRefusals(t, g)
-	// The chart's webhooks fail closed: without an answer over TLS there would be no class and no pool.
+	// The chart's webhooks fail closed: without an answer over TLS there would be no class and no
+	// pool.
 	g.warm(t, 2)
 	checkAdmission(t, g)
 	if asked := g.filtered(t); asked != "0" {
@@ -32,21 +34,25 @@ func TestCertificatesByCertManager(t *testing.T) {
 	}
 	g.wake(t, "first")
 	if asked := g.filtered(t); asked == "0" || g.asking.connections() == 0 {
-		t.Errorf("%s questions were answered in %d connections: the node was not started by a question over mutual TLS", asked, g.asking.connections())
+		t.Errorf("%s questions were answered in %d connections: the node was not started by a question over mutual TLS",
+			asked, g.asking.connections())
 	}
 }
 
-// checkAdmission: the API server has asked at the Service of the chart, and a fault that no schema knows comes back as Stratos's own words.
+// checkAdmission: the API server has asked at the Service of the chart, and a fault that no schema
+// knows comes back as Stratos's own words.
 func checkAdmission(t *testing.T, g *site) {
 	t.Helper()
 	service := &corev1.Service{}
-	if err := g.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: strings.Split(webhookName, ".")[0]}, service); err != nil {
+	if err := g.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: strings.Split(webhookName, ".")[0]},
+		service); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := g.egress.destinations(), []string{service.Spec.ClusterIP + ":443"}; !slices.Equal(got, want) {
 		t.Errorf("the API server asked for %v, want %v", got, want)
 	}
-	if err := g.admit(t, "registry.example//app"); err == nil || !strings.Contains(err.Error(), `admission webhook "validate.nodepool.stratos.sh" denied`) {
+	if err := g.admit(t, "registry.example//app"); err == nil || !strings.Contains(err.Error(),
+		`admission webhook "validate.nodepool.stratos.sh" denied`) {
 		t.Errorf("a pool with an image that is none: %v, want a refusal by the webhook", err)
 	}
 	if err := g.admit(t, "registry.example/app"); err != nil {
@@ -63,7 +69,8 @@ func (g *site) admit(t *testing.T, image string) error {
 	return g.Client.Create(t.Context(), pool, client.DryRunAll)
 }
 
-// checkBundles: with what the CA injector wrote, the API server can verify the certificate that Stratos shows.
+// checkBundles: with what the CA injector wrote, the API server can verify the certificate that
+// Stratos shows.
 func checkBundles(t *testing.T, g *site) {
 	t.Helper()
 	checked := 0
@@ -102,7 +109,8 @@ func awaitBundles(t *testing.T, r *rig.Rig, kind, name string) map[string][]byte
 	return bundles
 }
 
-func clientConfigs(ctx context.Context, r *rig.Rig, kind, name string) (map[string]admissionv1.WebhookClientConfig, error) {
+func clientConfigs(ctx context.Context, r *rig.Rig, kind, name string) (map[string]admissionv1.WebhookClientConfig,
+	error) {
 	configs := map[string]admissionv1.WebhookClientConfig{}
 	key := client.ObjectKey{Name: name}
 	switch kind {
@@ -136,7 +144,8 @@ func checkVerifies(t *testing.T, what string, bundle, certificate []byte) {
 	}
 	leaf := parse(t, certificate)
 	for _, name := range []string{webhookName, extenderName} {
-		_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: name, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+		_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: name,
+			KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 		if err != nil {
 			t.Errorf("%s: %s: %v", what, name, err)
 		}
@@ -159,7 +168,8 @@ func parse(t *testing.T, text []byte) *x509.Certificate {
 // checkRefusals: who is refused reads why, and is refused before the extender has read a question.
 func checkRefusals(t *testing.T, g *site) {
 	t.Helper()
-	root, scheduler, serving := secret(t, g.Rig, rootSecret), secret(t, g.Rig, schedulerSecret), secret(t, g.Rig, servingSecret)
+	root, scheduler, serving := secret(t, g.Rig, rootSecret), secret(t, g.Rig, schedulerSecret),
+		secret(t, g.Rig, servingSecret)
 	foreign := namesake(t, parse(t, root["tls.crt"]))
 	mine := ours(t, root)
 	for name, tc := range map[string]struct {
@@ -169,8 +179,9 @@ func checkRefusals(t *testing.T, g *site) {
 		says     string
 	}{
 		// An empty question of who may ask is read, and answered by what is wrong with it.
-		"the scheduler's certificate":            {"https", scheduler, http.StatusBadRequest, "Pod is missing"},
-		"another certificate of our CA":          {"https", mine.client(t, time.Hour), http.StatusBadRequest, "Pod is missing"},
+		"the scheduler's certificate": {"https", scheduler, http.StatusBadRequest, "Pod is missing"},
+		"another certificate of our CA": {"https", mine.client(t, time.Hour), http.StatusBadRequest,
+			"Pod is missing"},
 		"no certificate":                         {"https", nil, 0, "certificate required"},
 		"a certificate of a CA of the same name": {"https", foreign.client(t, time.Hour), 0, "unknown certificate authority"},
 		"an expired certificate of our CA":       {"https", mine.client(t, -time.Hour), 0, "expired certificate"},

@@ -27,8 +27,9 @@ const (
 	extenderName    = "stratos-extender." + namespace + ".svc"
 )
 
-// install applies the chart whose extender is exposed and waits until every Certificate among them is Ready. The Deployment is left out: nobody here runs pods, and the
-// process that a test starts stands for its container.
+// install applies the chart whose extender is exposed and waits until every Certificate among them
+// is Ready. The Deployment is left out: nobody here runs pods, and the process that a test starts
+// stands for its container.
 func install(t *testing.T, r *rig.Rig) installation {
 	t.Helper()
 	i := installation{chart: ground.ReadChart(t, "exposed")}
@@ -44,8 +45,8 @@ func install(t *testing.T, r *rig.Rig) installation {
 	return i
 }
 
-// certificateFlags are the flags of the Deployment's container that name certificates, with the folder of the test in place of the one
-// that the serving Secret is mounted at.
+// certificateFlags are the flags of the Deployment's container that name certificates, with the
+// folder of the test in place of the one that the serving Secret is mounted at.
 func (i installation) certificateFlags(t *testing.T, dir string) []string {
 	t.Helper()
 	pod := i.chart.Deployment(t).Spec.Template.Spec
@@ -76,7 +77,8 @@ func mountOf(t *testing.T, pod corev1.PodSpec, secret string) string {
 	return ""
 }
 
-// awaitIssued waits until the Certificate is Ready with at least that revision, and nothing is being issued any more.
+// awaitIssued waits until the Certificate is Ready with at least that revision, and nothing is
+// being issued any more.
 func awaitIssued(t *testing.T, r *rig.Rig, c *unstructured.Unstructured, revision int64) {
 	t.Helper()
 	await(t, "certificate "+c.GetName(), func(ctx context.Context) (bool, error) {
@@ -102,7 +104,8 @@ func conditionOf(o *unstructured.Unstructured, kind string) string {
 	return ""
 }
 
-// renew has cert-manager issue the Certificate anew, in the way of `cmctl renew`, and waits until it has.
+// renew has cert-manager issue the Certificate anew, in the way of `cmctl renew`, and waits until
+// it has.
 func renew(t *testing.T, r *rig.Rig, certificates ...*unstructured.Unstructured) {
 	t.Helper()
 	for _, c := range certificates {
@@ -111,7 +114,8 @@ func renew(t *testing.T, r *rig.Rig, certificates ...*unstructured.Unstructured)
 	}
 }
 
-// triggerRenewal returns the revision that is to be surpassed. A controller may write the status at any time, so it tries until its own write counts.
+// triggerRenewal returns the revision that is to be surpassed. A controller may write the status at
+// any time, so it tries until its own write counts.
 func triggerRenewal(t *testing.T, r *rig.Rig, c *unstructured.Unstructured) (revision int64) {
 	t.Helper()
 	await(t, "renewal of certificate "+c.GetName(), func(ctx context.Context) (bool, error) {
@@ -126,7 +130,8 @@ func triggerRenewal(t *testing.T, r *rig.Rig, c *unstructured.Unstructured) (rev
 		if err != nil {
 			return false, err
 		}
-		conditions = append(conditions, map[string]any{"type": "Issuing", "status": "True", "reason": "ManuallyTriggered", "message": "renewed by a test"})
+		conditions = append(conditions, map[string]any{"type": "Issuing", "status": "True", "reason": "ManuallyTriggered",
+			"message": "renewed by a test"})
 		if err := unstructured.SetNestedSlice(c.Object, conditions, "status", "conditions"); err != nil {
 			return false, err
 		}

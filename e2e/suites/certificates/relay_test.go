@@ -13,8 +13,9 @@ import (
 	"testing"
 )
 
-// relay stands between two programs, carries bytes, and can cut the connections: TLS shows certificates only when a connection begins, and
-// both kube-scheduler and the API server keep theirs for as long as they are of use.
+// relay stands between two programs, carries bytes, and can cut the connections: TLS shows
+// certificates only when a connection begins, and both kube-scheduler and the API server keep
+// theirs for as long as they are of use.
 type relay struct {
 	to string
 	// asks: each connection begins with an HTTP CONNECT, which says where the client means to go.
@@ -68,7 +69,8 @@ func (r *relay) carry(near net.Conn) {
 	_, _ = io.Copy(far, near)
 }
 
-// accept answers a CONNECT. Whoever asks waits for the answer before it says more, so that nothing of the tunnel is in the reader's buffer.
+// accept answers a CONNECT. The client waits for the answer before it says more, so that nothing
+// of the tunnel is in the reader's buffer.
 func (r *relay) accept(near net.Conn) bool {
 	request, err := http.ReadRequest(bufio.NewReader(near))
 	if err != nil || request.Method != http.MethodConnect {
@@ -105,8 +107,9 @@ func (r *relay) destinations() []string {
 	return slices.Compact(slices.Sorted(slices.Values(r.asked)))
 }
 
-// newEgress is the way from the API server into the cluster's network, which here leads to the webhook server alone. With it the API server
-// calls webhooks by their Service, as in a cluster, and verifies the Service's name. It returns the argument that the API server needs.
+// newEgress is the way from the API server into the cluster's network, which here leads to the
+// webhook server alone. With it the API server calls webhooks by their Service, as in a cluster,
+// and verifies the Service's name. It returns the argument that the API server needs.
 func newEgress(t *testing.T, webhook string) (*relay, string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "egress-") // a socket's path has room for a hundred characters only

@@ -13,8 +13,8 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// TestRenewalWithoutRestart: Stratos, kube-scheduler and the API server go on through the renewal of every certificate, also of the root, which
-// keeps its key, as the processes that they are.
+// TestRenewalWithoutRestart: Stratos, kube-scheduler and the API server go on through the renewal
+// of every certificate, also of the root, which keeps its key, as the processes that they are.
 func TestRenewalWithoutRestart(t *testing.T) {
 	g := newSite(t)
 	g.warm(t, 3)
@@ -43,7 +43,8 @@ func TestRenewalWithoutRestart(t *testing.T) {
 	}
 }
 
-// renewLeaves has every certificate but the root's issued anew and waits until Stratos shows the new one.
+// renewLeaves has every certificate but the root's issued anew and waits until Stratos shows the
+// new one.
 func (g *site) renewLeaves(t *testing.T) {
 	t.Helper()
 	before := g.secrets(t)
@@ -52,8 +53,8 @@ func (g *site) renewLeaves(t *testing.T) {
 	g.serveRenewed(t)
 }
 
-// checkReconnects: in connections that begin now, the API server and kube-scheduler still find each what it asks for. The pod of that name is a
-// small one, which fits on a node that runs.
+// checkReconnects: in connections that begin now, the API server and kube-scheduler still find each
+// what it asks for. The pod of that name is a small one, which fits on a node that runs.
 func (g *site) checkReconnects(t *testing.T, name string) {
 	t.Helper()
 	asked, admitted := g.asking.cut(), g.egress.cut()
@@ -80,7 +81,8 @@ func (g *site) pids() [2]int {
 // secrets are the leaves' files, by the name of the Secret.
 func (g *site) secrets(t *testing.T) map[string]map[string][]byte {
 	t.Helper()
-	return map[string]map[string][]byte{servingSecret: secret(t, g.Rig, servingSecret), schedulerSecret: secret(t, g.Rig, schedulerSecret)}
+	return map[string]map[string][]byte{servingSecret: secret(t, g.Rig, servingSecret),
+		schedulerSecret: secret(t, g.Rig, schedulerSecret)}
 }
 
 func checkReplaced(t *testing.T, before, after map[string]map[string][]byte) {
@@ -94,7 +96,8 @@ func checkReplaced(t *testing.T, before, after map[string]map[string][]byte) {
 	}
 }
 
-// serveRenewed brings the serving Secret to Stratos and waits until both of its servers show the new certificate.
+// serveRenewed brings the serving Secret to Stratos and waits until both of its servers show the
+// new certificate.
 func (g *site) serveRenewed(t *testing.T) {
 	t.Helper()
 	serving := secret(t, g.Rig, servingSecret)
@@ -111,8 +114,9 @@ func (g *site) serveRenewed(t *testing.T) {
 	}
 }
 
-// proveReread shows that kube-scheduler reads its client certificate again: with a stranger's in the files its questions are refused, with the
-// renewed one they are answered, and it is one process throughout.
+// proveReread shows that kube-scheduler reads its client certificate again: with a stranger's in
+// the files its questions are refused, with the renewed one they are answered, and it is one
+// process throughout.
 func (g *site) proveReread(t *testing.T) {
 	t.Helper()
 	g.scheduler.update(t, namesake(t, parse(t, secret(t, g.Rig, rootSecret)["tls.crt"])).client(t, rig.HangGuard))
@@ -123,8 +127,9 @@ func (g *site) proveReread(t *testing.T) {
 	}
 }
 
-// awaitRefusal cuts the scheduler's connections and has it ask about small pods until its certificate is refused, and returns that pod. The first
-// ones may be answered, because kube-scheduler keeps what it has read for a second.
+// awaitRefusal cuts the scheduler's connections and has it ask about small pods until its
+// certificate is refused, and returns that pod. The first ones may be answered, because
+// kube-scheduler keeps what it has read for a second.
 func (g *site) awaitRefusal(t *testing.T) *corev1.Pod {
 	t.Helper()
 	var pod *corev1.Pod

@@ -32,8 +32,9 @@ func namesake(t *testing.T, of *x509.Certificate) *authority {
 	t.Helper()
 	key := newKey(t)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), RawSubject: of.RawSubject, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(1), RawSubject: of.RawSubject, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -56,7 +57,8 @@ func ours(t *testing.T, files map[string][]byte) *authority {
 	return &authority{certificate: pair.Leaf, key: pair.PrivateKey.(crypto.Signer)}
 }
 
-// client signs a certificate that ends after the given time, which may be negative, and returns the files of its Secret.
+// client signs a certificate that ends after the given time, which may be negative, and returns the
+// files of its Secret.
 func (a *authority) client(t *testing.T, lasts time.Duration) map[string][]byte {
 	t.Helper()
 	key := newKey(t)
@@ -89,14 +91,16 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// answer is what the extender had to say to a client, or the error that kept it from saying anything.
+// answer is what the extender had to say to a client, or the error that kept it from saying
+// anything.
 type answer struct {
 	code int
 	text string
 }
 
-// ask posts an empty question to the extender, in a connection of its own. identity are the files of a client's Secret, nil for a client
-// without a certificate; what is shown does not depend on what the server says it accepts.
+// ask posts an empty question to the extender, in a connection of its own. identity are the files
+// of a client's Secret, nil for a client without a certificate; what is shown does not depend on
+// what the server says it accepts.
 func (g *site) ask(ctx context.Context, scheme string, trusted, identity map[string][]byte) answer {
 	config := trusting(trusted, extenderName)
 	if identity != nil {
@@ -106,8 +110,10 @@ func (g *site) ask(ctx context.Context, scheme string, trusted, identity map[str
 		}
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
-	client := &http.Client{Timeout: rig.HangGuard, Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, scheme+"://"+g.extender+"/filter", strings.NewReader("{}"))
+	client := &http.Client{Timeout: rig.HangGuard, Transport: &http.Transport{TLSClientConfig: config,
+		DisableKeepAlives: true}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, scheme+"://"+g.extender+"/filter",
+		strings.NewReader("{}"))
 	if err != nil {
 		return answer{text: err.Error()}
 	}
@@ -127,9 +133,11 @@ func trusting(files map[string][]byte, name string) *tls.Config {
 	return &tls.Config{RootCAs: roots, ServerName: name}
 }
 
-// shown is the certificate that is served at the address under the name, verified by the CA of the files.
+// shown is the certificate that is served at the address under the name, verified by the CA of the
+// files.
 func shown(ctx context.Context, address, name string, trusted map[string][]byte) (*x509.Certificate, error) {
-	// Of the verdict on the client the client learns only when it reads, so that none has to be shown to see the server's.
+	// Of the verdict on the client the client learns only when it reads, so that none has to be shown
+	// to see the server's.
 	conn, err := (&tls.Dialer{Config: trusting(trusted, name)}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err

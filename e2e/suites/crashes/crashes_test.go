@@ -16,23 +16,28 @@ import (
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
-// sideBySide is how many lives there are at a time. Each dies at every so-manieth write, and of the others' deaths too.
+// sideBySide is how many lives there are at a time. Each dies at every so-manieth write, and of the
+// others' deaths too.
 const sideBySide = 20
 
-// decisive are the writes without which a life would not be one. Whatever else is recorded, Stratos dies on both sides of these.
+// decisive are the writes without which a life would not be one. Whatever else is recorded, Stratos
+// dies on both sides of these.
 func decisive() []meaning {
 	state := func(s v1alpha1.NodeState) meaning { return meaning("node: state " + s) }
 	return []meaning{
 		"pool: finalizer added", "pool: launch reserved", launched, state(v1alpha1.StateWarmup), state(v1alpha1.StateStandby),
-		"node status: InstanceStopped,Stopped", state(v1alpha1.StateStarting), started, state(v1alpha1.StateRunning), "node status: Running",
-		state(v1alpha1.StateStopping), stopped, state(v1alpha1.StateTerminating), "pod: evict", terminated, "node: delete", "pool: finalizer removed",
+		"node status: InstanceStopped,Stopped", state(v1alpha1.StateStarting), started, state(v1alpha1.StateRunning),
+		"node status: Running",
+		state(v1alpha1.StateStopping), stopped, state(v1alpha1.StateTerminating), "pod: evict", terminated, "node: delete",
+		"pool: finalizer removed",
 	}
 }
 
 const settled meaning = "pool: launch settled"
 
-// TestKilledAtEveryWriteOfALife records a life write by write. Then Stratos, a process, is killed at each of these writes twice: when it has left Stratos
-// and not reached its server, and when it took effect and its answer has not come back. Every life ends as it would have, with exactly the
+// TestKilledAtEveryWriteOfALife records a life write by write. Then Stratos, a process, is killed
+// at each of these writes twice: when it has left Stratos and not reached its server, and when it
+// took effect and its answer has not come back. Every life ends as it would have, with exactly the
 // launches and starts that are due.
 func TestKilledAtEveryWriteOfALife(t *testing.T) {
 	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud(), NoStratos: true})
@@ -60,7 +65,8 @@ func TestKilledAtEveryWriteOfALife(t *testing.T) {
 			t.Errorf("no write %q in the recorded life", m)
 		}
 	}
-	// A slot is settled 45 s after its launch, which a life is too short for unless it is held up by its deaths.
+	// A slot is settled 45 s after its launch, which a life is too short for unless it is held up by
+	// its deaths.
 	lives := shareOut(r, f, append(slices.Clone(recorded.written), settled))
 	liveAll(t, lives...)
 	left := slices.DeleteFunc(leftOver(lives), func(d death) bool { return d.write == settled })
@@ -74,7 +80,8 @@ func TestKilledAtEveryWriteOfALife(t *testing.T) {
 			t.Errorf("Stratos was never killed %s", d)
 		}
 	}
-	t.Logf("Stratos died on both sides of %d writes, %d times; never reached: %q", len(recorded.written), reaper.count(), leftOver(lives))
+	t.Logf("Stratos died on both sides of %d writes, %d times; never reached: %q", len(recorded.written), reaper.count(),
+		leftOver(lives))
 	accounted(t, r)
 }
 
@@ -163,7 +170,8 @@ func inspect(ctx context.Context, r *rig.Rig, f *front) error {
 	var errs []error
 	for _, v := range views {
 		pool := v.Tags[v1alpha1.LabelPool]
-		if v.Tags[v1alpha1.TagManagedBy] != v1alpha1.ManagedByStratos || v.Tags[v1alpha1.TagCluster] != "e2e" || pool == "" || v.Tags[v1alpha1.LabelState] == "" {
+		if v.Tags[v1alpha1.TagManagedBy] != v1alpha1.ManagedByStratos || v.Tags[v1alpha1.TagCluster] != "e2e" || pool == "" ||
+			v.Tags[v1alpha1.LabelState] == "" {
 			errs = append(errs, fmt.Errorf("instance %s bears %v", v.ID, v.Tags))
 			continue
 		}
@@ -178,7 +186,8 @@ func inspect(ctx context.Context, r *rig.Rig, f *front) error {
 	return errors.Join(errs...)
 }
 
-// accounted: in all lives together no instance is left, none was started twice without a stop between, and each of the first was started twice in all.
+// accounted: in all lives together no instance is left, none was started twice without a stop
+// between, and each of the first was started twice in all.
 func accounted(t *testing.T, r *rig.Rig) {
 	t.Helper()
 	calls, err := r.Cloud.Calls(t.Context())
@@ -245,7 +254,8 @@ func (r *reaper) count() int {
 	return r.kills
 }
 
-// gathered waits until lives are to die and no more of them come soon: they die together. It is false when ctx ended.
+// gathered waits until lives are to die and no more of them come soon: they die together. It is
+// false when ctx ended.
 func gathered(ctx context.Context, f *front) bool {
 	const soon, latest = 700 * time.Millisecond, 4 * time.Second
 	select {

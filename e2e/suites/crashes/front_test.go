@@ -40,7 +40,8 @@ type death struct {
 
 func (d death) String() string { return string(d.side) + " " + string(d.write) }
 
-// front stands between Stratos and both of its servers. It records every write, and holds those at which Stratos is to die.
+// front stands between Stratos and both of its servers. It records every write, and holds those at
+// which Stratos is to die.
 type front struct {
 	api, cloud *httptest.Server
 	// mu guards the fields below.
@@ -48,17 +49,20 @@ type front struct {
 	// lives are by pool, owners tell the pool of a Node and of an instance.
 	lives  map[string]*life
 	owners map[string]string
-	// held are the lives whose write is being held; dead is closed when Stratos has died of them, and made anew.
+	// held are the lives whose write is being held; dead is closed when Stratos has died of them, and
+	// made anew.
 	held []*life
 	dead chan struct{}
 	// news tells that one more is held.
 	news chan struct{}
 }
 
-// openFront returns a front before the rig's servers, and the path of a kubeconfig that leads to it.
+// openFront returns a front before the rig's servers, and the path of a kubeconfig that leads to
+// it.
 func openFront(t *testing.T, r *rig.Rig) (*front, string) {
 	t.Helper()
-	f := &front{lives: map[string]*life{}, owners: map[string]string{}, dead: make(chan struct{}), news: make(chan struct{}, 1)}
+	f := &front{lives: map[string]*life{}, owners: map[string]string{}, dead: make(chan struct{}),
+		news: make(chan struct{}, 1)}
 	user, err := r.ControlPlane.UserKubeconfig(rig.UserStratos, "system:masters")
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +97,8 @@ func writeKubeconfig(t *testing.T, server string) string {
 
 type writeKey struct{}
 
-func (f *front) serve(t *testing.T, to string, transport http.RoundTripper, read func(method, path string, body []byte) write) *httptest.Server {
+func (f *front) serve(t *testing.T, to string, transport http.RoundTripper,
+	read func(method, path string, body []byte) write) *httptest.Server {
 	t.Helper()
 	target, err := url.Parse(to)
 	if err != nil {
@@ -108,7 +113,8 @@ func (f *front) serve(t *testing.T, to string, transport http.RoundTripper, read
 		}
 		return f.took(answer, w)
 	}
-	proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) } // the caller is dead
+	// the caller is dead
+	proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(answer http.ResponseWriter, req *http.Request) {
 		if req.Method == http.MethodGet {
 			proxy.ServeHTTP(answer, req)
@@ -181,7 +187,8 @@ func (f *front) lifeOf(w write) *life {
 	return f.lives[pool]
 }
 
-// hold holds the write until Stratos is dead, if this is where the write's life has it die. It reports whether it did.
+// hold holds the write until Stratos is dead, if this is where the write's life has it die. It
+// reports whether it did.
 func (f *front) hold(ctx context.Context, s side, w write) bool {
 	l := f.lifeOf(w)
 	if l == nil || !l.dies(death{s, l.phased(w.meaning)}) {

@@ -26,7 +26,8 @@ const (
 	poolSize = 4
 	// dueLaunches of a life: the first node, and the one that replaces it.
 	dueLaunches = 2
-	// patience is the hang guard of one step: each death of another life holds this one up for as long as a process takes to start.
+	// patience is the hang guard of one step: each death of another life holds this one up for as long
+	// as a process takes to start.
 	patience = 5 * time.Minute
 )
 
@@ -42,8 +43,8 @@ const (
 	deleting phase = "deletion"
 )
 
-// life is a pool from its creation to its deletion, with one node that is warmed up, used, stopped, used again, and replaced because it has
-// run too long, which drains it.
+// life is a pool from its creation to its deletion, with one node that is warmed up, used, stopped,
+// used again, and replaced because it has run too long, which drains it.
 type life struct {
 	name string
 	r    *rig.Rig
@@ -204,7 +205,10 @@ func (l *life) leave(ctx context.Context) error {
 	if err := l.awaitStandby(ctx); err != nil {
 		return err
 	}
-	return l.change(ctx, func(s *v1alpha1.NodePoolSpec) { s.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: time.Hour} })
+	return l.change(
+		ctx,
+		func(s *v1alpha1.NodePoolSpec) { s.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: time.Hour} },
+	)
 }
 
 // dismiss ends the peace of the pod.
@@ -244,7 +248,8 @@ func (l *life) wear(ctx context.Context) error {
 	if err := l.awaitStandby(ctx); err != nil {
 		return err
 	}
-	long := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationRunningSince, time.Now().Add(-2*time.Hour).UTC().Format(time.RFC3339))
+	long := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationRunningSince,
+		time.Now().Add(-2*time.Hour).UTC().Format(time.RFC3339))
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: worn}}
 	if err := l.r.Client.Patch(ctx, n, client.RawPatch("application/merge-patch+json", []byte(long))); err != nil {
 		return err

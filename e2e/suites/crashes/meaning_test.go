@@ -11,7 +11,8 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// meaning says in words what a write does, without names and times, so that the write of one life can be found again in another.
+// meaning says in words what a write does, without names and times, so that the write of one life
+// can be found again in another.
 type meaning string
 
 // write is a call of Stratos's that changes something.
@@ -21,7 +22,8 @@ type write struct {
 	pool, node, instance, pod string
 }
 
-// apiWrite reads a call of the API server. The zero write is one that belongs to no life: a read, an event, a definition.
+// apiWrite reads a call of the API server. The zero write is one that belongs to no life: a read,
+// an event, a definition.
 func apiWrite(method, path string, body []byte) write {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	sub := func(after int) string { return strings.Join(parts[min(after, len(parts)):], "/") }

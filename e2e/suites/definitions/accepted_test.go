@@ -8,14 +8,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // doc is the page that documents the defaults.
 const doc = "../../../docs/api.md"
 
-// documented is a default and the beginning of its row in doc. Paths are below spec, without the indexes of lists.
+// documented is a default and the beginning of its row in doc. Paths are below spec, without the
+// indexes of lists.
 type documented struct {
 	value any
 	row   string
@@ -72,8 +72,8 @@ func TestSeedsAccepted(t *testing.T) {
 	}
 }
 
-// TestEveryDefaultIsDocumented ties the tables of TestSeedsAccepted to the page that people read, and shows each default on an object
-// that says as little as possible.
+// TestEveryDefaultIsDocumented ties the tables of TestSeedsAccepted to the page that people read,
+// and shows each default on an object that says as little as possible.
 func TestEveryDefaultIsDocumented(t *testing.T) {
 	page, err := os.ReadFile(doc)
 	if err != nil {
@@ -88,7 +88,8 @@ func TestEveryDefaultIsDocumented(t *testing.T) {
 	}
 }
 
-// withDefaults is what the API server should store: what the object says, and the documented default of what it does not say.
+// withDefaults is what the API server should store: what the object says, and the documented
+// default of what it does not say.
 func withDefaults(t *testing.T, object *unstructured.Unstructured) map[string]any {
 	t.Helper()
 	want := specLeaves(t, object)
@@ -115,7 +116,8 @@ func withDefaults(t *testing.T, object *unstructured.Unstructured) map[string]an
 	return want
 }
 
-// places are where a default belongs: its path, or, below a list, its path in each element that there is.
+// places are where a default belongs: its path, or, below a list, its path in each element that
+// there is.
 func places(path string, said map[string]any) []string {
 	list, field, found := strings.Cut(path, "blockDeviceMappings.")
 	if !found {

@@ -69,7 +69,8 @@ func fieldPaths(tree string) []string {
 	return paths
 }
 
-// explains reports whether kubectl's text of a level has a line of the field with a text of several words below it.
+// explains reports whether kubectl's text of a level has a line of the field with a text of several
+// words below it.
 func explains(text, field string) bool {
 	lines := strings.Split(text, "\n")
 	i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "  "+field+"\t<") })
@@ -181,7 +182,8 @@ func testColumns(t *testing.T, s *server) {
 		})
 	}
 	both := s.kubectl(t, "get", "stratos", "-o", "name")
-	if diff := cmp.Diff([]string{"awsnodeclass.stratos.sh/workers", "nodepool.stratos.sh/workers"}, table(both)); diff != "" {
+	if diff := cmp.Diff([]string{"awsnodeclass.stratos.sh/workers", "nodepool.stratos.sh/workers"},
+		table(both)); diff != "" {
 		t.Errorf("kubectl get stratos (-want +got):\n%s", diff)
 	}
 }

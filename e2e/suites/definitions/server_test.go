@@ -22,7 +22,8 @@ import (
 // testdata is the folder of the objects, which belongs to package crds.
 const testdata = "../../../crds/testdata"
 
-// server is a real API server with the CRDs and without a Stratos: what it says is what the schema says.
+// server is a real API server with the CRDs and without a Stratos: what it says is what the schema
+// says.
 type server struct {
 	plane  *controlplane.ControlPlane
 	client client.Client
@@ -72,7 +73,8 @@ func (s *server) try(t *testing.T, args ...string) (string, error) {
 	return string(out), err
 }
 
-// awaitPublished waits for the schemas that kubectl explains from: the API server publishes them a moment after it serves the types.
+// awaitPublished waits for the schemas that kubectl explains from: the API server publishes them a
+// moment after it serves the types.
 func (s *server) awaitPublished(t *testing.T) {
 	t.Helper()
 	err := rig.Until(t.Context(), rig.HangGuard, func(context.Context) (bool, error) {
@@ -94,8 +96,8 @@ type file struct {
 	object  *unstructured.Unstructured
 }
 
-// files reads the objects of a folder under testdata by file name; fewer than least is an error, since a folder that has moved would
-// make every test pass.
+// files reads the objects of a folder under testdata by file name; fewer than least is an error,
+// since a folder that has moved would make every test pass.
 func files(t *testing.T, folder string, least int) map[string]file {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(testdata, folder, "*.yaml"))
@@ -130,7 +132,8 @@ func read(path string) (file, error) {
 	return file{comment: first, object: object}, object.UnmarshalJSON(data)
 }
 
-// leaves are the values of an object by their path, as "disruption.budget" or "taints[0].key". Empty lists and objects are leaves too.
+// leaves are the values of an object by their path, as "disruption.budget" or "taints[0].key".
+// Empty lists and objects are leaves too.
 func leaves(at string, value any, into map[string]any) {
 	switch v := value.(type) {
 	case map[string]any:

@@ -31,8 +31,8 @@ const (
 	classImage = "ami-0123456789abcdef0"
 )
 
-// TestMainJobOnEC2: warm-up, burst, exact starts, scale-down and the end of the pool, all of it over EC2's protocol, beside the instances of
-// another cluster whose pool has the same name.
+// TestMainJobOnEC2: warm-up, burst, exact starts, scale-down and the end of the pool, all of it
+// over EC2's protocol, beside the instances of another cluster whose pool has the same name.
 func TestMainJobOnEC2(t *testing.T) {
 	t.Parallel()
 	r := ground.NewRig(t, rig.Options{Provider: rig.ProviderAWS, Cloud: ground.FastCloud()})
@@ -54,7 +54,8 @@ func TestMainJobOnEC2(t *testing.T) {
 	checkStarts(t, r, nodes, used)
 
 	ground.Remove(t, r, ground.Objects(pods)...)
-	if err := r.AwaitPool(t.Context(), poolName, func(s v1alpha1.NodePoolStatus) bool { return s.Standby == poolSize && s.Total == poolSize }); err != nil {
+	if err := r.AwaitPool(t.Context(), poolName,
+		func(s v1alpha1.NodePoolStatus) bool { return s.Standby == poolSize && s.Total == poolSize }); err != nil {
 		t.Fatal(err)
 	}
 	checkStandbyAgain(t, r, nodes, used)
@@ -63,23 +64,27 @@ func TestMainJobOnEC2(t *testing.T) {
 	checkGone(t, r, nodes)
 	checkForeign(t, r, foreign)
 	checkRequests(t, r, nodes)
-	if moved, err := ground.MovedMetrics(t.Context(), r.Metrics+"/metrics"); err != nil || !moved["stratos_cloud_provider_batch_size"] {
+	if moved, err := ground.MovedMetrics(t.Context(), r.Metrics+"/metrics"); err != nil ||
+		!moved["stratos_cloud_provider_batch_size"] {
 		t.Errorf("the sizes of batches are not measured: %v, error %v", moved, err)
 	}
 }
 
-// launchForeign puts two instances of another cluster into the account, one that runs and one that is stopped. Their machines belong to that
-// cluster, so that none registers here.
+// launchForeign puts two instances of another cluster into the account, one that runs and one that
+// is stopped. Their machines belong to that cluster, so that none registers here.
 func launchForeign(t *testing.T, r *rig.Rig) map[v1alpha1.InstanceID]fake.View {
 	t.Helper()
 	ids := map[v1alpha1.InstanceID]bool{}
-	if _, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultKubeletSilent, Op: fake.OpLaunch, Count: 2}); err != nil {
+	if _, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultKubeletSilent, Op: fake.OpLaunch,
+		Count: 2}); err != nil {
 		t.Fatal(err)
 	}
 	for _, state := range []v1alpha1.NodeState{v1alpha1.StateRunning, v1alpha1.StateStandby} {
-		launched, err := r.Cloud.LaunchInstance(t.Context(), rig.Class(poolName, "m5.large"), provider.LaunchRequest{Tags: map[string]string{
-			v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "another", v1alpha1.LabelPool: poolName, v1alpha1.LabelState: string(state),
-		}})
+		launched, err := r.Cloud.LaunchInstance(t.Context(), rig.Class(poolName, "m5.large"),
+			provider.LaunchRequest{Tags: map[string]string{
+				v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "another", v1alpha1.LabelPool: poolName,
+				v1alpha1.LabelState: string(state),
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +123,8 @@ func checkClass(t *testing.T, r *rig.Rig, class *v1alpha1.AWSNodeClass) {
 		return false, fmt.Errorf("status %+v", class.Status)
 	})
 	subnets := []v1alpha1.ResolvedSubnet{{ID: "subnet-12345678", Zone: "us-east-1a"}}
-	if s := class.Status; s.AMI != classImage || !slices.Equal(s.Subnets, subnets) || !slices.Equal(s.SecurityGroups, []string{"sg-12345678"}) ||
+	if s := class.Status; s.AMI != classImage || !slices.Equal(s.Subnets, subnets) ||
+		!slices.Equal(s.SecurityGroups, []string{"sg-12345678"}) ||
 		s.Capacity.Cpu().Value() != 2 || s.Capacity.Pods().Value() != 29 {
 		t.Errorf("status of the class: %+v", s)
 	}
@@ -133,7 +139,8 @@ func checkWarm(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node) {
 	}
 	for name, n := range nodes {
 		view := mine[ground.InstanceOf(n)]
-		if view.State != provider.InstanceStopped || view.Boots != 1 || !strings.HasPrefix(n.Spec.ProviderID, "aws:///us-east-1a/i-") || view.PrivateDNSName != name {
+		if view.State != provider.InstanceStopped || view.Boots != 1 || !strings.HasPrefix(n.Spec.ProviderID,
+			"aws:///us-east-1a/i-") || view.PrivateDNSName != name {
 			t.Errorf("node %s (%s): instance %+v", name, n.Spec.ProviderID, view)
 		}
 		if view.Tags[v1alpha1.TagManagedBy] != v1alpha1.ManagedByStratos || view.Tags[v1alpha1.LabelPool] != poolName {
@@ -223,7 +230,8 @@ func checkGone(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node) {
 	})
 }
 
-// checkForeign: nothing that was done to "all instances of pool web" was done to those of the other cluster.
+// checkForeign: nothing that was done to "all instances of pool web" was done to those of the other
+// cluster.
 func checkForeign(t *testing.T, r *rig.Rig, before map[v1alpha1.InstanceID]fake.View) {
 	t.Helper()
 	after, err := ground.Instances(t.Context(), r, v1alpha1.TagCluster, "another")
@@ -245,7 +253,8 @@ func requests(t *testing.T, r *rig.Rig, action ec2test.Action) []ec2test.Request
 	return slices.DeleteFunc(all, func(q ec2test.Request) bool { return q.Action != action })
 }
 
-// checkRequests: EC2 understood every request, and each call that changes something named our instances alone.
+// checkRequests: EC2 understood every request, and each call that changes something named our
+// instances alone.
 func checkRequests(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node) {
 	t.Helper()
 	mine := map[v1alpha1.InstanceID]bool{}

@@ -17,9 +17,10 @@ import (
 // grace is how long kube-controller-manager waits for a heartbeat.
 const grace = 10 * time.Second
 
-// TestControllerManagerTrustsAnUnknownNode shows why Stratos writes the pods' Ready conditions itself. kube-controller-manager
-// turns the pods of a node to not ready when it turns the Node's Ready to Unknown itself. Where another client wrote
-// Unknown first, it leaves the pods at Ready=True, and they stay endpoints.
+// TestControllerManagerTrustsAnUnknownNode shows why Stratos writes the pods' Ready conditions
+// itself. kube-controller-manager turns the pods of a node to not ready when it turns the Node's
+// Ready to Unknown itself. Where another client wrote Unknown first, it leaves the pods at
+// Ready=True, and they stay endpoints.
 func TestControllerManagerTrustsAnUnknownNode(t *testing.T) {
 	t.Parallel()
 	r := ground.NewRig(t, rig.Options{
@@ -37,7 +38,8 @@ func TestControllerManagerTrustsAnUnknownNode(t *testing.T) {
 	awaitEndpoint(t, r, onSilent, false)
 	ground.AwaitNode(t, r, silent.Name, "called unknown", func(n *corev1.Node) bool { return !ground.IsReady(n) })
 	if p := ground.PodNow(t, r, onTold); !isReady(p) {
-		t.Errorf("kube-controller-manager turned the pod to not ready: Stratos need not do it; conditions %v", p.Status.Conditions)
+		t.Errorf("kube-controller-manager turned the pod to not ready: Stratos need not do it; conditions %v",
+			p.Status.Conditions)
 	}
 	awaitEndpoint(t, r, onTold, true)
 }
@@ -50,9 +52,10 @@ func readyPod(t *testing.T, r *rig.Rig, name, node string) *corev1.Pod {
 	p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	ground.Create(t, r, p)
 	ip := map[string]string{"on-silent": "100.64.0.1", "on-told": "100.64.0.2"}[name]
-	p.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}}, Conditions: []corev1.PodCondition{
-		{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()},
-	}}
+	p.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
+		Conditions: []corev1.PodCondition{
+			{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()},
+		}}
 	if err := r.Client.Status().Update(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}

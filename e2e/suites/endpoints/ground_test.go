@@ -29,7 +29,8 @@ func service() *corev1.Service {
 	}
 }
 
-// agents is a DaemonSet on the pool's nodes that tolerates everything, so that its pods stay bound to stopped nodes.
+// agents is a DaemonSet on the pool's nodes that tolerates everything, so that its pods stay bound
+// to stopped nodes.
 func agents(pool string) *appsv1.DaemonSet {
 	d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "agents"}}
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: agentLabels()}
@@ -61,7 +62,8 @@ func onlyAgent(ctx context.Context, r *rig.Rig, node string) (*corev1.Pod, error
 	return &list.Items[0], nil
 }
 
-// awaitEndpoint waits until the pod's address takes connections by the EndpointSlices of the Service, or takes none.
+// awaitEndpoint waits until the pod's address takes connections by the EndpointSlices of the
+// Service, or takes none.
 func awaitEndpoint(t *testing.T, r *rig.Rig, pod *corev1.Pod, want bool) {
 	t.Helper()
 	ground.Await(t, fmt.Sprintf("endpoint of %s ready=%t", pod.Name, want), func(ctx context.Context) (bool, error) {

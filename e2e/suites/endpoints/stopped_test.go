@@ -14,9 +14,10 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// TestPodsOfAStoppedNodeAreNotEndpoints: a DaemonSet whose pods stay bound to standby nodes stands behind a Service. Its pod
-// on a node is an endpoint while the node runs, and none while the node stands by: after the warm-up and after each life.
-// kube-controller-manager does not help, because its grace period is an hour here.
+// TestPodsOfAStoppedNodeAreNotEndpoints: a DaemonSet whose pods stay bound to standby nodes stands
+// behind a Service. Its pod on a node is an endpoint while the node runs, and none while the node
+// stands by: after the warm-up and after each life. kube-controller-manager does not help, because
+// its grace period is an hour here.
 func TestPodsOfAStoppedNodeAreNotEndpoints(t *testing.T) {
 	t.Parallel()
 	const pool = "served"
@@ -60,10 +61,12 @@ func agentOn(t *testing.T, r *rig.Rig, node string) *corev1.Pod {
 	return agent
 }
 
-// wasReady requires that the kubelet called the pod ready after the revision: without it a pod that is no endpoint shows nothing.
+// wasReady requires that the kubelet called the pod ready after the revision: without it a pod that
+// is no endpoint shows nothing.
 func wasReady(t *testing.T, j *ground.Journal, pod *corev1.Pod, since int64) {
 	t.Helper()
-	ground.First(t, "pod "+pod.Name+" ready", since, func() []ground.Version[*corev1.Pod] { return j.PodVersions(pod.UID) }, isReady)
+	ground.First(t, "pod "+pod.Name+" ready", since,
+		func() []ground.Version[*corev1.Pod] { return j.PodVersions(pod.UID) }, isReady)
 }
 
 func lastOf(j *ground.Journal, pod *corev1.Pod) int64 {

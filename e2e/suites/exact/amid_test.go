@@ -24,7 +24,8 @@ func TestExactStartsAmidDisturbances(t *testing.T) {
 		later []*corev1.Pod
 	}{
 		"deletions": {
-			row{[]pool{{four, 11, 10}}, pods(8, "cpu", "2500m"), 8, "4 cpu hold one pod of 2.5, and the later pods take the room of the deleted ones"},
+			row{[]pool{{four, 11, 10}}, pods(8, "cpu", "2500m"), 8,
+				"4 cpu hold one pod of 2.5, and the later pods take the room of the deleted ones"},
 			deleteHalf, named("later", pods(4, "cpu", "2500m")),
 		},
 		"a relist": {
@@ -70,7 +71,8 @@ func deleteHalf(t *testing.T, r *rig.Rig) {
 	}
 }
 
-// relist ends the API server with all its watches. The next one knows no earlier version of anything, so a watch that is behind begins with a list.
+// relist ends the API server with all its watches. The next one knows no earlier version of
+// anything, so a watch that is behind begins with a list.
 func relist(t *testing.T, r *rig.Rig) {
 	if err := errors.Join(r.ControlPlane.StopAPIServer(), r.ControlPlane.StartAPIServer(t.Context())); err != nil {
 		t.Fatal(err)

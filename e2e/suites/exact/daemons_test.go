@@ -12,8 +12,8 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// TestExactStartsBesideDaemonSets: an agent of 100m comes with each start, or once the node is open. A
-// pod that has no room beside it waits all the while, and starts nothing.
+// TestExactStartsBesideDaemonSets: an agent of 100m comes with each start, or once the node is
+// open. A pod that has no room beside it waits all the while, and starts nothing.
 func TestExactStartsBesideDaemonSets(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, rig.Options{}, corev1.PreemptLowerPriority)
@@ -22,7 +22,8 @@ func TestExactStartsBesideDaemonSets(t *testing.T) {
 		agent *appsv1.DaemonSet
 	}{
 		"with the affinity of the docs": {
-			row{[]pool{{four, 6, 10}}, pods(4, "cpu", "2"), 4, "beside 100m there is room for one pod of 2 cpu"}, agent(offStandby),
+			row{[]pool{{four, 6, 10}}, pods(4, "cpu", "2"), 4, "beside 100m there is room for one pod of 2 cpu"},
+			agent(offStandby),
 		},
 		"one that does not tolerate that a node stands by": {
 			row{[]pool{{four, 6, 10}}, pods(4, "cpu", "2"), 4, "beside 100m there is room for one pod of 2 cpu"}, agent(),
@@ -31,7 +32,8 @@ func TestExactStartsBesideDaemonSets(t *testing.T) {
 			row{[]pool{{four, 4, 10}}, pods(4, "cpu", "1950m"), 2, "100m and twice 1950m are 4 cpu"}, agent(offStandby),
 		},
 		"a host port that the agent takes": {
-			row{[]pool{{four, 4, 10}}, pods(8, "cpu", "1950m"), 4, "100m and twice 1950m are 4 cpu"}, agent(offStandby, func(s *corev1.PodSpec) {
+			row{[]pool{{four, 4, 10}}, pods(8, "cpu", "1950m"), 4, "100m and twice 1950m are 4 cpu"},
+			agent(offStandby, func(s *corev1.PodSpec) {
 				s.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 8080, HostPort: 8080}}
 			}),
 		},
@@ -83,9 +85,11 @@ func agent(change ...func(*corev1.PodSpec)) *appsv1.DaemonSet {
 // offStandby tolerates everything and has the affinity of docs/operate.md.
 func offStandby(spec *corev1.PodSpec) {
 	spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
-	spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
-			{Key: v1alpha1.LabelState, Operator: corev1.NodeSelectorOpNotIn, Values: []string{string(v1alpha1.StateStandby)}},
-		}}},
-	}}}
+	spec.Affinity = &corev1.Affinity{
+		NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: v1alpha1.LabelState, Operator: corev1.NodeSelectorOpNotIn, Values: []string{string(v1alpha1.StateStandby)}},
+			}}},
+		}},
+	}
 }

@@ -31,7 +31,8 @@ func newRig(t *testing.T, o rig.Options, preemption corev1.PreemptionPolicy) *ri
 	t.Helper()
 	// Hand-made nodes have no kubelet, and nobody renews their leases.
 	o.ControlPlane.NodeMonitorGracePeriod = time.Hour
-	o.Cloud = []string{"--fake-boot-time=2s", "--fake-stop-time=100ms", "--fake-pull-time=0s", "--fake-instance-types=" + types}
+	o.Cloud = []string{"--fake-boot-time=2s", "--fake-stop-time=100ms", "--fake-pull-time=0s", "--fake-instance-types=" +
+		types}
 	r, err := rig.New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +47,8 @@ func newRig(t *testing.T, o rig.Options, preemption corev1.PreemptionPolicy) *ri
 			ObjectMeta: metav1.ObjectMeta{Name: runtimeClass}, Handler: "any",
 			Overhead: &nodev1.Overhead{PodFixed: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
 		},
-		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: priorityClass}, Value: 1000, PreemptionPolicy: &preemption},
+		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: priorityClass}, Value: 1000,
+			PreemptionPolicy: &preemption},
 	} {
 		if err := r.Client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -57,6 +59,7 @@ func newRig(t *testing.T, o rig.Options, preemption corev1.PreemptionPolicy) *ri
 
 func TestExactStarts(t *testing.T) {
 	t.Parallel()
+	nothingAfterwards := playBesideEachOther(t)
 	r := newRig(t, rig.Options{}, corev1.PreemptLowerPriority)
 	for _, name := range slices.Sorted(maps.Keys(rows())) {
 		t.Run(name, func(t *testing.T) {
@@ -70,9 +73,11 @@ func TestExactStarts(t *testing.T) {
 			promisedOnce(t, r, row.pods)
 		})
 	}
+	t.Run("nothing is started afterwards", nothingAfterwards)
 }
 
-// burst creates the pods, waits until all are bound, and returns the instances that were started for them.
+// burst creates the pods, waits until all are bound, and returns the instances that were started
+// for them.
 func burst(t *testing.T, r *rig.Rig, pods []*corev1.Pod) []string {
 	t.Helper()
 	before, since := starts(t, r), time.Now()
@@ -137,8 +142,8 @@ func unbound(ctx context.Context, r *rig.Rig, pods []*corev1.Pod) (names []strin
 	return append(names, slices.Sorted(maps.Keys(mine))...), why, nil
 }
 
-// promisedOnce checks that no pod waited for a second start: whatever the scheduler was told of a pod named one node. Only pods to which
-// higher ones came may have been moved: they give way.
+// promisedOnce checks that no pod waited for a second start: whatever the scheduler was told of a
+// pod named one node. Only pods to which higher ones came may have been moved: they give way.
 func promisedOnce(t *testing.T, r *rig.Rig, pods []*corev1.Pod) {
 	t.Helper()
 	nodes := promises(r)
@@ -187,7 +192,8 @@ func warm(t *testing.T, r *rig.Rig, pools []pool) {
 		}
 	}
 	for _, p := range pools {
-		if err := r.AwaitPool(t.Context(), p.kind, func(s v1alpha1.NodePoolStatus) bool { return s.Standby == p.size }); err != nil {
+		if err := r.AwaitPool(t.Context(), p.kind,
+			func(s v1alpha1.NodePoolStatus) bool { return s.Standby == p.size }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -202,13 +208,16 @@ func tidy(t *testing.T, r *rig.Rig, row row) {
 		errs = append(errs, r.Client.Delete(ctx, rig.Pool(p.kind, p.size)), r.Client.Delete(ctx, rig.Class(p.kind, p.kind)))
 	}
 	errs = append(errs, rig.Until(ctx, longGuard, func(ctx context.Context) (bool, error) {
-		// Classes last: Stratos lets go of one only when no pool refers to it, and the next row makes them anew.
+		// Classes last: Stratos lets go of one only when no pool refers to it, and the next row makes
+		// them anew.
 		pools, nodes, classes := &v1alpha1.NodePoolList{}, &corev1.NodeList{}, &v1alpha1.AWSNodeClassList{}
-		err := errors.Join(r.Client.List(ctx, pools), r.Client.List(ctx, nodes, client.HasLabels{v1alpha1.LabelPool}), r.Client.List(ctx, classes))
+		err := errors.Join(r.Client.List(ctx, pools), r.Client.List(ctx, nodes, client.HasLabels{v1alpha1.LabelPool}),
+			r.Client.List(ctx, classes))
 		if err != nil || len(pools.Items)+len(nodes.Items)+len(classes.Items) == 0 {
 			return err == nil, err
 		}
-		return false, fmt.Errorf("%d pools, %d nodes and %d classes are left", len(pools.Items), len(nodes.Items), len(classes.Items))
+		return false, fmt.Errorf("%d pools, %d nodes and %d classes are left", len(pools.Items), len(nodes.Items),
+			len(classes.Items))
 	}))
 	if err := errors.Join(errs...); err != nil {
 		t.Error(err)
@@ -216,7 +225,8 @@ func tidy(t *testing.T, r *rig.Rig, row row) {
 }
 
 func removePods(ctx context.Context, r *rig.Rig) error {
-	err := r.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(metav1.NamespaceDefault), client.GracePeriodSeconds(0))
+	err := r.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(metav1.NamespaceDefault),
+		client.GracePeriodSeconds(0))
 	return errors.Join(err, rig.Until(ctx, longGuard, func(ctx context.Context) (bool, error) {
 		list := &corev1.PodList{}
 		if err := r.Client.List(ctx, list, client.InNamespace(metav1.NamespaceDefault)); err != nil || len(list.Items) == 0 {

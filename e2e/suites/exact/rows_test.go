@@ -41,7 +41,8 @@ type row struct {
 func rows() map[string]row {
 	return map[string]row{
 		"five pods of 2.5 cpu": {
-			[]pool{{four, 7, 10}}, pods(5, "cpu", "2500m"), 5, "4 cpu hold one pod of 2.5, though the sum of 12.5 would fit in 4 nodes",
+			[]pool{{four, 7, 10}}, pods(5, "cpu", "2500m"), 5,
+			"4 cpu hold one pod of 2.5, though the sum of 12.5 would fit in 4 nodes",
 		},
 		"bound by memory": {
 			[]pool{{four, 7, 10}}, pods(10, "cpu", "100m", "memory", "6Gi"), 5, "16 GiB hold two pods of 6",
@@ -58,10 +59,12 @@ func rows() map[string]row {
 			"the devices' two nodes hold two of their pods each and no other beside them, a node of 4 cpu one pod of 2.5",
 		},
 		"an init container larger than the main one": {
-			[]pool{{four, 5, 10}}, each(pods(3, "cpu", "1"), initContainer("3", false)), 3, "a pod needs the larger of 1 and 3 cpu",
+			[]pool{{four, 5, 10}}, each(pods(3, "cpu", "1"), initContainer("3", false)), 3,
+			"a pod needs the larger of 1 and 3 cpu",
 		},
 		"a sidecar": {
-			[]pool{{four, 5, 10}}, each(pods(5, "cpu", "1"), initContainer("1", true)), 3, "a pod needs 1 + 1 cpu, so a node holds two",
+			[]pool{{four, 5, 10}}, each(pods(5, "cpu", "1"), initContainer("1", true)), 3,
+			"a pod needs 1 + 1 cpu, so a node holds two",
 		},
 		"pod overhead": {
 			[]pool{{four, 5, 10}}, each(pods(5, "cpu", "1"), overhead), 3, "a pod needs 1 + 1 cpu, so a node holds two",
@@ -76,22 +79,27 @@ func rows() map[string]row {
 			[]pool{{four, 5, 10}}, each(pods(4, "cpu", "100m"), apart(corev1.LabelHostname)), 4, "one pod to a node",
 		},
 		"anti-affinity by zone": {
-			[]pool{{four, 6, 10}}, each(pods(3, "cpu", "100m"), apart(corev1.LabelTopologyZone)), 3, "one pod to a zone, three zones",
+			[]pool{{four, 6, 10}}, each(pods(3, "cpu", "100m"), apart(corev1.LabelTopologyZone)), 3,
+			"one pod to a zone, three zones",
 		},
 		"hard spread by host, standby nodes counting as empty": {
-			[]pool{{four, 4, 10}}, each(pods(4, "cpu", "100m"), spread(corev1.LabelHostname, corev1.NodeInclusionPolicyIgnore)), 4,
+			[]pool{{four, 4, 10}}, each(pods(4, "cpu", "100m"), spread(corev1.LabelHostname, corev1.NodeInclusionPolicyIgnore)),
+			4,
 			"a stopped node is a domain without pods, so the next pod has to go there",
 		},
 		"hard spread by host that honours taints": {
-			[]pool{{four, 4, 10}}, each(pods(4, "cpu", "100m"), spread(corev1.LabelHostname, corev1.NodeInclusionPolicyHonor)), 1,
+			[]pool{{four, 4, 10}}, each(pods(4, "cpu", "100m"), spread(corev1.LabelHostname, corev1.NodeInclusionPolicyHonor)),
+			1,
 			"a stopped node is tainted and no domain, so one node holds all",
 		},
 		"hard spread by zone": {
-			[]pool{{four, 6, 10}}, each(pods(6, "cpu", "1500m"), spread(corev1.LabelTopologyZone, corev1.NodeInclusionPolicyIgnore)), 3,
+			[]pool{{four, 6, 10}}, each(pods(6, "cpu", "1500m"), spread(corev1.LabelTopologyZone,
+				corev1.NodeInclusionPolicyIgnore)), 3,
 			"two pods to a node, and two to each of three zones",
 		},
 		"hard spread by zone that honours taints, over three domains": {
-			[]pool{{four, 6, 10}}, each(pods(6, "cpu", "1500m"), spread(corev1.LabelTopologyZone, corev1.NodeInclusionPolicyHonor), domains(3)), 3,
+			[]pool{{four, 6, 10}}, each(pods(6, "cpu", "1500m"), spread(corev1.LabelTopologyZone,
+				corev1.NodeInclusionPolicyHonor), domains(3)), 3,
 			"with fewer than three zones each takes one pod, with three of them the other half follows, two pods to a node",
 		},
 		"pod affinity by zone": {
@@ -99,13 +107,16 @@ func rows() map[string]row {
 			"one pod to a node, and three nodes in the zone of the first",
 		},
 		"pod affinity by host": {
-			[]pool{{four, 4, 10}}, each(pods(4, "cpu", "1"), near(corev1.LabelHostname)), 1, "the node of the first takes four pods",
+			[]pool{{four, 4, 10}}, each(pods(4, "cpu", "1"), near(corev1.LabelHostname)), 1,
+			"the node of the first takes four pods",
 		},
 		"two pools of different size and weight": {
-			[]pool{{eight, 2, 20}, {four, 4, 10}}, pods(6, "cpu", "3"), 4, "the heavier pool's two nodes hold two pods each, two more hold one each",
+			[]pool{{eight, 2, 20}, {four, 4, 10}}, pods(6, "cpu", "3"), 4,
+			"the heavier pool's two nodes hold two pods each, two more hold one each",
 		},
 		"priorities": {
-			[]pool{{four, 6, 10}}, mix(pods(4, "cpu", "2"), each(named("high", pods(4, "cpu", "2")), priority)), 4, "two pods to a node, whoever comes first",
+			[]pool{{four, 6, 10}}, mix(pods(4, "cpu", "2"), each(named("high", pods(4, "cpu", "2")), priority)), 4,
+			"two pods to a node, in any order",
 		},
 		"a thousand pods": {
 			[]pool{{four, 252, 10}}, pods(1000, "cpu", "1"), 250, "four pods to a node",
@@ -178,7 +189,9 @@ func overhead(p *corev1.Pod) {
 
 func podLevel(cpu string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
-		p.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
+		p.Spec.Resources = &corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)},
+		}
 	}
 }
 

@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	// labelRank numbers the nodes of the search. A try with n nodes has the pods ask for ranks below n: so the nodes stay, and to the
-	// scheduler the others are neither candidates nor topology domains.
+	// labelRank numbers the nodes of the search. A try with n nodes has the pods ask for ranks below
+	// n: so the nodes stay, and to the scheduler the others are neither candidates nor topology
+	// domains.
 	labelRank = "stratos.test/rank"
 	// tries for each number of nodes: the stock scheduler breaks ties by chance.
 	tries = 5
@@ -28,7 +29,8 @@ const (
 	slack = 30
 )
 
-// stockConfig is the stock profile. Only the client's limits and the back-off differ, which decide when a pod is looked at, not where it goes.
+// stockConfig is the stock profile. Only the client's limits and the back-off differ, which decide
+// when a pod is looked at, not where it goes.
 const stockConfig = `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection: {leaderElect: false}
@@ -40,20 +42,23 @@ profiles:
 - schedulerName: ` + watched + `
 `
 
-// watched is the stock profile under a name that Stratos has not been told to have the extender, so the watch serves its pods.
+// watched is the stock profile under a name that Stratos has not been told to have the extender, so
+// the watch serves its pods.
 const watched = "watched-scheduler"
 
 func startStock(t *testing.T, r *rig.Rig) {
 	t.Helper()
-	_, err := r.ControlPlane.StartScheduler(t.Context(), controlplane.SchedulerOptions{Name: "stock-scheduler", ConfigYAML: []byte(stockConfig)})
+	_, err := r.ControlPlane.StartScheduler(t.Context(), controlplane.SchedulerOptions{Name: "stock-scheduler",
+		ConfigYAML: []byte(stockConfig)})
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// stockNeedsLess reports whether the stock profile binds all pods, created in the same order, on fewer than so many empty running nodes,
-// and on how few. It begins at a bound that no scheduler can be below, so where the pods fill that many nodes nothing has to be tried.
-// It leaves nothing behind.
+// stockNeedsLess reports whether the stock profile binds all pods, created in the same order, on
+// fewer than so many empty running nodes, and on how few. It begins at a bound that no scheduler
+// can be below, so where the pods fill that many nodes nothing has to be tried. It leaves nothing
+// behind.
 func stockNeedsLess(t *testing.T, r *rig.Rig, m mixed, than int) (n int, less bool) {
 	t.Helper()
 	least := atLeast(m)
@@ -93,7 +98,8 @@ func makeNodes(t *testing.T, r *rig.Rig, kind string, n int) {
 func size(kind string) corev1.ResourceList {
 	places := map[string]string{four: "110", few: "5"}
 	return corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi"), corev1.ResourcePods: resource.MustParse(places[kind]),
+		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi"),
+		corev1.ResourcePods: resource.MustParse(places[kind]),
 	}
 }
 
@@ -112,8 +118,8 @@ func atLeast(m mixed) int {
 	return int(most)
 }
 
-// requested is what a pod with at most one init container takes of a node, in thousandths: a sidecar runs beside the main container, any
-// other before it.
+// requested is what a pod with at most one init container takes of a node, in thousandths: a
+// sidecar runs beside the main container, any other before it.
 func requested(p *corev1.Pod, name corev1.ResourceName) int64 {
 	of := func(c *corev1.Container) int64 {
 		q := c.Resources.Requests[name]
@@ -146,8 +152,10 @@ func stockFits(t *testing.T, r *rig.Rig, pods []*corev1.Pod, n int) bool {
 	}
 	fits := false
 	err := rig.Until(ctx, longGuard, func(ctx context.Context) (decided bool, err error) {
-		left := &corev1.PodList{} // only those without a node: a list of all, 20 times a second, costs more than the scheduling
-		if err := r.Client.List(ctx, left, client.InNamespace(metav1.NamespaceDefault), client.MatchingFields{"spec.nodeName": ""}); err != nil {
+		// only those without a node: a list of all, 20 times a second, costs more than the scheduling
+		left := &corev1.PodList{}
+		if err := r.Client.List(ctx, left, client.InNamespace(metav1.NamespaceDefault),
+			client.MatchingFields{"spec.nodeName": ""}); err != nil {
 			return false, err
 		}
 		fits = len(left.Items) == 0
@@ -182,24 +190,28 @@ func amongFirst(n int, to *corev1.Affinity) *corev1.Affinity {
 	return to
 }
 
-// createNode makes an empty running node by hand, in one of three zones in turn as a pool's nodes are.
+// createNode makes an empty running node by hand, in one of three zones in turn as a pool's nodes
+// are.
 func createNode(ctx context.Context, r *rig.Rig, kind string, rank int) error {
 	name, now := fmt.Sprintf("stock-%03d", rank), metav1.Now()
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
-			labelRank: strconv.Itoa(rank), corev1.LabelHostname: name, corev1.LabelTopologyZone: "us-east-1" + string("abc"[rank%3]),
+			labelRank: strconv.Itoa(rank), corev1.LabelHostname: name, corev1.LabelTopologyZone: "us-east-1" +
+				string("abc"[rank%3]),
 		}},
 		Status: corev1.NodeStatus{
 			Capacity: size(kind), Allocatable: size(kind),
 			Conditions: []corev1.NodeCondition{{
-				Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: now, LastTransitionTime: now,
+				Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: now,
+				LastTransitionTime: now,
 			}},
 		},
 	}
 	if err := r.Client.Create(ctx, node); err != nil {
 		return err
 	}
-	// The API server gave the new Node its not-ready taint, and kube-controller-manager takes it away because it is Ready.
+	// The API server gave the new Node its not-ready taint, and kube-controller-manager takes it away
+	// because it is Ready.
 	return rig.Until(ctx, longGuard, func(ctx context.Context) (bool, error) {
 		got := &corev1.Node{}
 		if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, got); err != nil || len(got.Spec.Taints) == 0 {

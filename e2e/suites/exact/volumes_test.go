@@ -27,7 +27,8 @@ const (
 	annotationSelected = "volume.kubernetes.io/selected-node"
 )
 
-// TestWatchHonoursVolumes: a pool with two standby nodes in each of three zones, and pods whose volumes are, or can only be made, in one.
+// TestWatchHonoursVolumes: a pool with two standby nodes in each of three zones, and pods whose
+// volumes are, or can only be made, in one.
 func TestWatchHonoursVolumes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, rig.Options{NoScheduler: true}, corev1.PreemptNever)
@@ -37,10 +38,12 @@ func TestWatchHonoursVolumes(t *testing.T) {
 		&storagev1.StorageClass{
 			ObjectMeta: metav1.ObjectMeta{Name: classLate}, Provisioner: "example.com/disks", VolumeBindingMode: &late,
 			AllowedTopologies: []corev1.TopologySelectorTerm{{
-				MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: corev1.LabelTopologyZone, Values: []string{zoneC}}},
+				MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: corev1.LabelTopologyZone,
+					Values: []string{zoneC}}},
 			}},
 		},
-		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: classEarly}, Provisioner: "example.com/disks", VolumeBindingMode: &early},
+		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: classEarly}, Provisioner: "example.com/disks",
+			VolumeBindingMode: &early},
 	)
 	pools := []pool{{four, 6, 10}}
 	warm(t, r, pools)
@@ -73,7 +76,12 @@ func TestWatchHonoursVolumes(t *testing.T) {
 		mount(pods[0], "early")
 		before := starts(t, r)
 		startsIn(t, r, zoneC, pods, func() {
-			awaitReason(t, r, pods[0], "volume claim early cannot be used there: pod has unbound immediate PersistentVolumeClaims")
+			awaitReason(
+				t,
+				r,
+				pods[0],
+				"volume claim early cannot be used there: pod has unbound immediate PersistentVolumeClaims",
+			)
 			if got := starts(t, r); len(got) != len(before) {
 				t.Errorf("%d nodes were started for a pod whose volume does not exist", len(got)-len(before))
 			}
@@ -82,7 +90,8 @@ func TestWatchHonoursVolumes(t *testing.T) {
 	})
 }
 
-// startsIn creates the pods, waits until they are bound, and checks that one node was started for each, in the zone.
+// startsIn creates the pods, waits until they are bound, and checks that one node was started for
+// each, in the zone.
 func startsIn(t *testing.T, r *rig.Rig, zone string, pods []*corev1.Pod, meanwhile func()) {
 	t.Helper()
 	before := starts(t, r)
@@ -118,7 +127,8 @@ func awaitReason(t *testing.T, r *rig.Rig, pod *corev1.Pod, words string) {
 		events := &corev1.EventList{}
 		err := r.Client.List(ctx, events, client.InNamespace(metav1.NamespaceDefault))
 		return slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
-			return e.InvolvedObject.UID == pod.UID && e.Reason == string(v1alpha1.ReasonStandbyUnavailable) && strings.Contains(e.Message, words)
+			return e.InvolvedObject.UID == pod.UID && e.Reason == string(v1alpha1.ReasonStandbyUnavailable) &&
+				strings.Contains(e.Message, words)
 		}), err
 	})
 }
@@ -143,8 +153,11 @@ func claimOf(name, class string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name},
 		Spec: corev1.PersistentVolumeClaimSpec{
-			StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			StorageClassName: &class,
+			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			},
 		},
 	}
 }
@@ -154,14 +167,19 @@ func volumeFor(name, class, zone string) *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PersistentVolumeSpec{
-			StorageClassName: class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			StorageClassName:              class,
+			AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
 			PersistentVolumeSource:        corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/data"}},
-			ClaimRef:                      &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: metav1.NamespaceDefault, Name: name},
-			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}},
-			}}}},
+			ClaimRef: &corev1.ObjectReference{Kind: "PersistentVolumeClaim",
+				Namespace: metav1.NamespaceDefault, Name: name},
+			NodeAffinity: &corev1.VolumeNodeAffinity{
+				Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone,
+						Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}},
+				}}},
+			},
 		},
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// watchRows are the rows for the pending-pod watch: the same, with 400 pods where the extender's has a thousand.
+// watchRows are the rows for the pending-pod watch: the same, with 400 pods where the extender's
+// has a thousand.
 func watchRows() map[string]row {
 	out := rows()
 	delete(out, "a thousand pods")
@@ -21,7 +22,8 @@ func watchRows() map[string]row {
 	return out
 }
 
-// TestWatchStartsExactly has no extender anywhere: a stock scheduler calls the pods unschedulable, and the watch starts nodes for them.
+// TestWatchStartsExactly has no extender anywhere: a stock scheduler calls the pods unschedulable,
+// and the watch starts nodes for them.
 func TestWatchStartsExactly(t *testing.T) {
 	t.Parallel()
 	// No preemption: the stock scheduler asks nobody before it evicts, see docs/scheduler.md.

@@ -16,11 +16,13 @@ import (
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
-// partialLaunch: of four launches the cloud refuses two, and of another it takes note and does not answer. Four instances come of it. Of the
-// terminations one is refused and one is not answered, and nothing is left.
+// partialLaunch: of four launches the cloud refuses two, and of another it takes note and does not
+// answer. Four instances come of it. Of the terminations one is refused and one is not answered,
+// and nothing is left.
 func partialLaunch(t *testing.T, r *rig.Rig) {
 	const kind = "m5.2xlarge"
-	addFault(t, r, fake.Fault{Kind: fake.FaultInsufficientCapacity, Op: fake.OpLaunch, Type: kind, Count: 2, Reason: "InsufficientInstanceCapacity"})
+	addFault(t, r, fake.Fault{Kind: fake.FaultInsufficientCapacity, Op: fake.OpLaunch, Type: kind, Count: 2,
+		Reason: "InsufficientInstanceCapacity"})
 	addFault(t, r, fake.Fault{Kind: fake.FaultLostAnswer, Op: fake.OpLaunch, Type: kind, Count: 1})
 	p := rig.Pool("partial", 6)
 	p.Spec.MinStandby = 4
@@ -78,8 +80,8 @@ func respec(t *testing.T, r *rig.Rig, pool *v1alpha1.NodePool, how func(*v1alpha
 	})
 }
 
-// expiredCredentials: the cloud refuses launches. The pool says so in the cloud's words, a standby node starts all the same, and when launches go
-// through again the pool comes to its size.
+// expiredCredentials: the cloud refuses launches. The pool says so in the cloud's words, a standby
+// node starts all the same, and when launches go through again the pool comes to its size.
 func expiredCredentials(t *testing.T, r *rig.Rig) {
 	const kind, words = "m6i.2xlarge", "ExpiredToken: the security token included in the request is expired"
 	p := pool(t, r, "expired", kind, 1)
@@ -114,7 +116,8 @@ func awaitHealthy(t *testing.T, r *rig.Rig, of *v1alpha1.NodePool) {
 	})
 }
 
-// fullSubnet: one of two subnets has no address left, so launches go to the other; then neither has, which the pool says.
+// fullSubnet: one of two subnets has no address left, so launches go to the other; then neither
+// has, which the pool says.
 func fullSubnet(t *testing.T, r *rig.Rig) {
 	const kind, words = "r5.xlarge", "InsufficientFreeAddressesInSubnet"
 	class := rig.Class("subnets", kind)

@@ -16,8 +16,9 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// rollOut: a DaemonSet that tolerates everything and replaces one pod at a time, with the affinity of docs/operate.md. Its roll-out ends while nodes stand
-// by, and a node that starts after it gets the new pod.
+// rollOut: a DaemonSet that tolerates everything and replaces one pod at a time, with the affinity
+// of docs/operate.md. Its roll-out ends while nodes stand by, and a node that starts after it gets
+// the new pod.
 func rollOut(t *testing.T, r *rig.Rig) {
 	pool(t, r, "agents", "t3.medium", 3)
 	agent := agentOn("agents")
@@ -50,11 +51,13 @@ func agentOn(pool string) *appsv1.DaemonSet {
 	spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
 	spec.NodeSelector = map[string]string{v1alpha1.LabelPool: pool}
 	spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
-	spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
-			{Key: v1alpha1.LabelState, Operator: corev1.NodeSelectorOpNotIn, Values: []string{string(v1alpha1.StateStandby)}},
-		}}},
-	}}}
+	spec.Affinity = &corev1.Affinity{
+		NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: v1alpha1.LabelState, Operator: corev1.NodeSelectorOpNotIn, Values: []string{string(v1alpha1.StateStandby)}},
+			}}},
+		}},
+	}
 	agent.Spec.Template.Spec = spec
 	return agent
 }
@@ -68,7 +71,8 @@ func awaitRolledOut(t *testing.T, r *rig.Rig, of *appsv1.DaemonSet, nodes int32)
 			return false, err
 		}
 		s := d.Status
-		if s.ObservedGeneration >= d.Generation && s.DesiredNumberScheduled == nodes && s.UpdatedNumberScheduled == nodes && s.NumberAvailable == nodes {
+		if s.ObservedGeneration >= d.Generation && s.DesiredNumberScheduled == nodes && s.UpdatedNumberScheduled == nodes &&
+			s.NumberAvailable == nodes {
 			return true, nil
 		}
 		return false, fmt.Errorf("generation %d, status %+v", d.Generation, s)

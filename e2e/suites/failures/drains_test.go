@@ -16,7 +16,8 @@ import (
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
-// attachedVolume: a volume that is never detached keeps the instance from being stopped; once it is gone the node stops.
+// attachedVolume: a volume that is never detached keeps the instance from being stopped; once it is
+// gone the node stops.
 func attachedVolume(t *testing.T, r *rig.Rig) {
 	pool(t, r, "volumes", "m5.xlarge", 1, emptiesAtOnce, drainsBriefly)
 	node := ground.OnlyNode(t, r, "volumes")
@@ -26,7 +27,8 @@ func attachedVolume(t *testing.T, r *rig.Rig) {
 	volume := "pv-of-nobody"
 	left := &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: "left-behind"},
-		Spec:       storagev1.VolumeAttachmentSpec{Attacher: "csi.example.com", NodeName: node.Name, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume}},
+		Spec: storagev1.VolumeAttachmentSpec{Attacher: "csi.example.com", NodeName: node.Name,
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume}},
 	}
 	ground.Create(t, r, left)
 	nodes := ground.PoolNodes(t, r, "volumes")
@@ -39,7 +41,8 @@ func attachedVolume(t *testing.T, r *rig.Rig) {
 	awaitStandby(t, r, "volumes", 1)
 }
 
-// disruptionBudget: a drain for a replacement that a budget blocks goes back to running, with the pod untouched.
+// disruptionBudget: a drain for a replacement that a budget blocks goes back to running, with the
+// pod untouched.
 func disruptionBudget(t *testing.T, r *rig.Rig) {
 	pool(t, r, "budget", "m6i.xlarge", 1, drainsBriefly)
 	pod := podOn("budget-1", "budget")
@@ -47,7 +50,8 @@ func disruptionBudget(t *testing.T, r *rig.Rig) {
 	none := intstr.FromInt32(0)
 	budget := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: "guarded"},
-		Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &none, Selector: &metav1.LabelSelector{MatchLabels: pod.Labels}},
+		Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &none,
+			Selector: &metav1.LabelSelector{MatchLabels: pod.Labels}},
 	}
 	ground.Create(t, r, budget, pod)
 	name := ground.AwaitBound(t, r, pod)[0]

@@ -6,7 +6,8 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// TestFailures plays each fault on a pool of its own; they share one control plane and go on side by side. Afterwards every metric has moved.
+// TestFailures plays each fault on a pool of its own; they share one control plane and go on side
+// by side. Afterwards every metric has moved.
 func TestFailures(t *testing.T) {
 	r := newRig(t)
 	t.Run("faults", func(t *testing.T) {

@@ -18,15 +18,17 @@ import (
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
-// newRig starts a rig whose machines are fast. So few tags may be written at once that their calls wait, for the metric of that.
+// newRig starts a rig whose machines are fast. So few tags may be written at once that their calls
+// wait, for the metric of that.
 func newRig(t *testing.T) *rig.Rig {
 	t.Helper()
 	return ground.NewRig(t, rig.Options{Cloud: ground.FastCloud(), Stratos: []string{"--rate-limit-create-tags=2/5"}})
 }
 
-// pool creates a pool of the instance type with a class of its own and waits until it stands by. No two pools of a test have one type, so
-// that faults can tell them apart.
-func pool(t *testing.T, r *rig.Rig, name, instanceType string, size int32, change ...func(*v1alpha1.NodePoolSpec)) *v1alpha1.NodePool {
+// pool creates a pool of the instance type with a class of its own and waits until it stands by. No
+// two pools of a test have one type, so that faults can tell them apart.
+func pool(t *testing.T, r *rig.Rig, name, instanceType string, size int32,
+	change ...func(*v1alpha1.NodePoolSpec)) *v1alpha1.NodePool {
 	t.Helper()
 	p := rig.Pool(name, size)
 	for _, f := range change {
@@ -49,7 +51,8 @@ func weighs(w int32) func(*v1alpha1.NodePoolSpec) {
 	return func(s *v1alpha1.NodePoolSpec) { s.Weight = &w }
 }
 
-// podOn is a pod that fills half of a node of 2 cpus in the pool and more, so that each needs a node of its own.
+// podOn is a pod that fills half of a node of 2 cpus in the pool and more, so that each needs a
+// node of its own.
 func podOn(name, pool string) *corev1.Pod {
 	return ground.OnPool(rig.Pod(name, "cpu", "1500m"), pool)
 }
@@ -79,15 +82,16 @@ func change(t *testing.T, r *rig.Rig, node string, how func(*corev1.Node)) {
 // awaitWords waits for an event about the object with the reason and words.
 func awaitWords(t *testing.T, r *rig.Rig, of client.Object, reason v1alpha1.Reason, words string) {
 	t.Helper()
-	ground.Await(t, fmt.Sprintf("event %s with %q about %s", reason, words, of.GetName()), func(ctx context.Context) (bool, error) {
-		notes, err := ground.EventsAbout(ctx, r, of)
-		for _, note := range notes[reason] {
-			if strings.Contains(note, words) {
-				return true, nil
+	ground.Await(t, fmt.Sprintf("event %s with %q about %s", reason, words, of.GetName()),
+		func(ctx context.Context) (bool, error) {
+			notes, err := ground.EventsAbout(ctx, r, of)
+			for _, note := range notes[reason] {
+				if strings.Contains(note, words) {
+					return true, nil
+				}
 			}
-		}
-		return false, errors.Join(err, fmt.Errorf("events so far: %v", notes))
-	})
+			return false, errors.Join(err, fmt.Errorf("events so far: %v", notes))
+		})
 }
 
 // awaitStandby waits until the pool has that many standby nodes.

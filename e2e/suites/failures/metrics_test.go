@@ -20,7 +20,8 @@ import (
 // agentTooMuch is more cpu than any node here has.
 func agentTooMuch() *resource.Quantity { return resource.NewQuantity(500, resource.DecimalSI) }
 
-// noSilentMetric has a pod wait, for the gauges that stand at zero again when nothing waits, and looks at everything in docs/metrics.md.
+// noSilentMetric has a pod wait, for the gauges that stand at zero again when nothing waits, and
+// looks at everything in docs/metrics.md.
 func noSilentMetric(t *testing.T, r *rig.Rig) {
 	pool(t, r, "measured", "t3.xlarge", 1)
 	ground.HoldStarts(t, r, "t3.xlarge", 0)
@@ -47,10 +48,12 @@ func noSilentMetric(t *testing.T, r *rig.Rig) {
 	})
 }
 
-// endsAtOnce makes a pool whose instances the cloud terminates at once, so that a warm-up has failed.
+// endsAtOnce makes a pool whose instances the cloud terminates at once, so that a warm-up has
+// failed.
 func endsAtOnce(t *testing.T, r *rig.Rig) {
 	t.Helper()
-	addFault(t, r, fake.Fault{Kind: fake.FaultStartFallsBack, Op: fake.OpLaunch, Type: "m6i.4xlarge", Reason: "Client.InternalError"})
+	addFault(t, r, fake.Fault{Kind: fake.FaultStartFallsBack, Op: fake.OpLaunch, Type: "m6i.4xlarge",
+		Reason: "Client.InternalError"})
 	ground.Create(t, r, rig.Class("doomed", "m6i.4xlarge"))
 	ground.Create(t, r, rig.Pool("doomed", 1))
 }
@@ -63,7 +66,8 @@ func schedulerError(t *testing.T, r *rig.Rig) {
 	ground.Create(t, r, pod)
 	before := pod.DeepCopy()
 	pod.Status.Conditions = []corev1.PodCondition{{
-		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulerError, Message: "played", LastTransitionTime: metav1.Now(),
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulerError, Message: "played",
+		LastTransitionTime: metav1.Now(),
 	}}
 	if err := r.Client.Status().Patch(t.Context(), pod, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
@@ -80,7 +84,8 @@ func documented(t *testing.T) []string {
 	}
 	var names []string
 	for _, m := range documentedName.FindAllStringSubmatch(string(text), -1) {
-		if m[1] != "stratos_cloud_provider_batch_size" { // the fake cloud takes one instance at a time; TestMainJobOnEC2 sees this one move
+		// the fake cloud takes one instance at a time; TestMainJobOnEC2 sees this one move
+		if m[1] != "stratos_cloud_provider_batch_size" {
 			names = append(names, m[1])
 		}
 	}

@@ -32,12 +32,14 @@ func marksTaken(t *testing.T, r *rig.Rig) {
 				delete(n.Labels, v1alpha1.LabelExcludeDisruption)
 			})
 			ground.AwaitNode(t, r, name, "closed again", func(n *corev1.Node) bool {
-				return n.Spec.Unschedulable && n.Labels[v1alpha1.LabelExcludeDisruption] == "true" && hasTaint(n, v1alpha1.TaintStandby)
+				return n.Spec.Unschedulable && n.Labels[v1alpha1.LabelExcludeDisruption] == "true" &&
+					hasTaint(n, v1alpha1.TaintStandby)
 			})
 		}
 	}
 	change(t, r, running, func(n *corev1.Node) { delete(n.Labels, v1alpha1.LabelPool) })
-	ground.AwaitNode(t, r, running, "labelled again", func(n *corev1.Node) bool { return n.Labels[v1alpha1.LabelPool] == "marks" })
+	ground.AwaitNode(t, r, running, "labelled again",
+		func(n *corev1.Node) bool { return n.Labels[v1alpha1.LabelPool] == "marks" })
 	id := ground.InstanceOf(nodes[running])
 	for _, tag := range []string{v1alpha1.LabelPool, v1alpha1.TagCluster, v1alpha1.LabelState} {
 		if err := r.Cloud.UpdateInstanceTags(t.Context(), string(id), map[string]string{tag: ""}); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
-// noCapacity: the cloud has no instance of the better pool's type. Pods move to the other pool at once, the better pool is asked of the cloud
-// once only, and no strike is counted.
+// noCapacity: the cloud has no instance of the better pool's type. Pods move to the other pool at
+// once, the better pool is asked of the cloud once only, and no strike is counted.
 func noCapacity(t *testing.T, r *rig.Rig) {
 	pool(t, r, "dear", "m5.large", 2, weighs(50))
 	pool(t, r, "cheap", "m6i.large", 2, weighs(20))
@@ -36,7 +36,8 @@ func noCapacity(t *testing.T, r *rig.Rig) {
 	}
 	for name, n := range ground.PoolNodes(t, r, "dear") {
 		if ground.StateOf(n) != v1alpha1.StateStandby || n.Annotations[v1alpha1.AnnotationStartFailures] != "" {
-			t.Errorf("node %s is %s with %q strikes, want standby without any", name, ground.StateOf(n), n.Annotations[v1alpha1.AnnotationStartFailures])
+			t.Errorf("node %s is %s with %q strikes, want standby without any", name, ground.StateOf(n),
+				n.Annotations[v1alpha1.AnnotationStartFailures])
 		}
 		if len(calls) == 1 && calls[0].Instance == ground.InstanceOf(n) {
 			ground.AwaitEvent(t, r, n, v1alpha1.ReasonInsufficientCapacity)
@@ -45,14 +46,17 @@ func noCapacity(t *testing.T, r *rig.Rig) {
 }
 
 func inPools(names ...string) *corev1.Affinity {
-	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
-			{Key: v1alpha1.LabelPool, Operator: corev1.NodeSelectorOpIn, Values: names},
-		}}},
-	}}}
+	return &corev1.Affinity{
+		NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: v1alpha1.LabelPool, Operator: corev1.NodeSelectorOpIn, Values: names},
+			}}},
+		}},
+	}
 }
 
-// silentKubelet: an instance runs and never reports. The pod moves to another node at the deadline; a node with two strikes is replaced.
+// silentKubelet: an instance runs and never reports. The pod moves to another node at the deadline;
+// a node with two strikes is replaced.
 func silentKubelet(t *testing.T, r *rig.Rig) {
 	pool(t, r, "silent", "m7i.large", 2, givesUpStarts)
 	before := ground.PoolNodes(t, r, "silent")
@@ -72,7 +76,8 @@ func silentKubelet(t *testing.T, r *rig.Rig) {
 	ground.Await(t, "end of node "+struck, func(ctx context.Context) (bool, error) {
 		return apierrors.IsNotFound(r.Client.Get(ctx, client.ObjectKey{Name: struck}, &corev1.Node{})), nil
 	})
-	n := ground.AwaitNode(t, r, on, "running without strikes", func(n *corev1.Node) bool { return n.Annotations[v1alpha1.AnnotationStartFailures] == "" })
+	n := ground.AwaitNode(t, r, on, "running without strikes",
+		func(n *corev1.Node) bool { return n.Annotations[v1alpha1.AnnotationStartFailures] == "" })
 	if before[n.Name] == nil {
 		t.Errorf("the pod is on %s, a node that was not there before", on)
 	}
@@ -82,11 +87,13 @@ func silentKubelet(t *testing.T, r *rig.Rig) {
 	}
 }
 
-// fallsBack: the cloud accepts a start and stops the instance again. It is asked once more, and the pod runs on that very node.
+// fallsBack: the cloud accepts a start and stops the instance again. It is asked once more, and the
+// pod runs on that very node.
 func fallsBack(t *testing.T, r *rig.Rig) {
 	pool(t, r, "falling", "c5.large", 1)
 	nodes := ground.PoolNodes(t, r, "falling")
-	addFault(t, r, fake.Fault{Kind: fake.FaultStartFallsBack, Op: fake.OpStart, Type: "c5.large", Count: 1, Reason: "Client.InternalError"})
+	addFault(t, r, fake.Fault{Kind: fake.FaultStartFallsBack, Op: fake.OpStart, Type: "c5.large", Count: 1,
+		Reason: "Client.InternalError"})
 	pod := podOn("falling-1", "falling")
 	ground.Create(t, r, pod)
 	if on := ground.AwaitBound(t, r, pod)[0]; nodes[on] == nil {
@@ -97,14 +104,16 @@ func fallsBack(t *testing.T, r *rig.Rig) {
 	}
 }
 
-// neverRegisters: a new instance whose Node never appears is terminated at preWarm.timeout, and another is launched.
+// neverRegisters: a new instance whose Node never appears is terminated at preWarm.timeout, and
+// another is launched.
 func neverRegisters(t *testing.T, r *rig.Rig) {
 	addFault(t, r, fake.Fault{Kind: fake.FaultKubeletSilent, Op: fake.OpLaunch, Type: "c6i.large", Count: 1})
 	p := pool(t, r, "mute", "c6i.large", 1, func(s *v1alpha1.NodePoolSpec) { s.PreWarm.Timeout = seconds(15) })
 	awaitWords(t, r, p, v1alpha1.ReasonWarmupFailed, "no Node registered within preWarm.timeout")
 }
 
-// startupTaints are on the node whenever it is stopped, and gone when it runs; those that others remove hold the start up until they are gone.
+// startupTaints are on the node whenever it is stopped, and gone when it runs; those that others
+// remove hold the start up until they are gone.
 func startupTaints(t *testing.T, r *rig.Rig) {
 	taint := corev1.Taint{Key: "example.com/agent-not-ready", Effect: corev1.TaintEffectNoSchedule}
 	tainted := func(n *corev1.Node) bool {

@@ -23,19 +23,23 @@ type wiring struct {
 	scheduler string
 	// static: a second scheduler on the control plane, which stays when Stratos goes.
 	static bool
-	// said is what the scheduler says of a pod that waits meanwhile; "" where there is none to say anything.
+	// said is what the scheduler says of a pod that waits meanwhile; "" where there is none to say
+	// anything.
 	said string
 	// optsIn: pods of namespaces that have opted in are given to stratos-scheduler.
 	optsIn bool
 }
 
-// TestAllReplicasGone kills every process of Stratos's pods at once and has the pods' node lost. Everything else in the cluster goes on, Stratos's
-// pods and cert-manager's come back by themselves, and whoever waited for a pool gets a node once Stratos is back.
+// TestAllReplicasGone kills every process of Stratos's pods at once and has the pods' node lost.
+// Everything else in the cluster goes on, Stratos's pods and cert-manager's come back by
+// themselves, and pods that waited for a pool get a node once Stratos is back.
 func TestAllReplicasGone(t *testing.T) {
 	for name, w := range map[string]wiring{
-		"dedicated scheduler":        {set: "default", scheduler: v1alpha1.SchedulerName, optsIn: true},
-		"static pod, control plane":  {set: "exposed", scheduler: v1alpha1.SchedulerName, optsIn: true, static: true, said: corev1.PodReasonSchedulerError},
-		"no change of any scheduler": {set: "no-scheduler", scheduler: corev1.DefaultSchedulerName, said: corev1.PodReasonUnschedulable},
+		"dedicated scheduler": {set: "default", scheduler: v1alpha1.SchedulerName, optsIn: true},
+		"static pod, control plane": {set: "exposed", scheduler: v1alpha1.SchedulerName, optsIn: true, static: true,
+			said: corev1.PodReasonSchedulerError},
+		"no change of any scheduler": {set: "no-scheduler", scheduler: corev1.DefaultSchedulerName,
+			said: corev1.PodReasonUnschedulable},
 	} {
 		t.Run(name, w.test)
 	}
@@ -96,8 +100,9 @@ func (w wiring) test(t *testing.T) {
 	})
 }
 
-// awaitOptIn waits until the API server asks the webhook about pods of the team, which is never said to have happened otherwise. Those of the namespaces
-// that must not depend on Stratos are not given to it though they have opted in.
+// awaitOptIn waits until the API server asks the webhook about pods of the team, which is never
+// said to have happened otherwise. Those of the namespaces that must not depend on Stratos are not
+// given to it though they have opted in.
 func (w wiring) awaitOptIn(t *testing.T, s *site) {
 	t.Helper()
 	want := map[bool]string{true: v1alpha1.SchedulerName, false: corev1.DefaultSchedulerName}[w.optsIn]
@@ -111,13 +116,15 @@ func (w wiring) awaitOptIn(t *testing.T, s *site) {
 	})
 	for _, namespace := range []string{certManager, ground.ReleaseNamespace, metav1.NamespaceSystem} {
 		pod := plain("probe", namespace)
-		if err := s.Client.Create(t.Context(), pod, client.DryRunAll); err != nil || pod.Spec.SchedulerName != corev1.DefaultSchedulerName {
+		if err := s.Client.Create(t.Context(), pod, client.DryRunAll); err != nil ||
+			pod.Spec.SchedulerName != corev1.DefaultSchedulerName {
 			t.Errorf("a pod of %s is given to %s, %v", namespace, pod.Spec.SchedulerName, err)
 		}
 	}
 }
 
-// startStatic starts the scheduler of docs/scheduler.md's static pod: with the control plane's identity and a lease of its own, asking over mutual TLS.
+// startStatic starts the scheduler of docs/scheduler.md's static pod: with the control plane's
+// identity and a lease of its own, asking over mutual TLS.
 func (s *site) startStatic(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
@@ -126,7 +133,8 @@ func (s *site) startStatic(t *testing.T) {
 	}
 	minors := extender.SupportedMinors()
 	config, err := extender.SchedulerConfig(extender.SchedulerConfigOptions{
-		Wiring: extender.WiringControlPlane, KubernetesMinor: minors[len(minors)-1], Kubeconfig: controlplane.KubeconfigPlaceholder,
+		Wiring: extender.WiringControlPlane, KubernetesMinor: minors[len(minors)-1],
+		Kubeconfig:  controlplane.KubeconfigPlaceholder,
 		LeaderElect: true, LeaseNamespace: metav1.NamespaceSystem, LeaseName: "stratos-scheduler",
 		ExtenderURL: "https://" + strings.TrimPrefix(s.first.Extender, "http://"),
 		TLS: extender.SchedulerTLS{
@@ -136,7 +144,8 @@ func (s *site) startStatic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.ControlPlane.StartScheduler(t.Context(), controlplane.SchedulerOptions{Name: "static-scheduler", ConfigYAML: config}); err != nil {
+	if _, err := s.ControlPlane.StartScheduler(t.Context(), controlplane.SchedulerOptions{Name: "static-scheduler",
+		ConfigYAML: config}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -37,17 +37,20 @@ type site struct {
 	first, second *ground.Replica
 }
 
-// newSite applies the chart; the replicas do not run yet. Somebody careless has opted in the very namespaces that must not depend on Stratos.
+// newSite applies the chart; the replicas do not run yet. Somebody careless has opted in the very
+// namespaces that must not depend on Stratos.
 func newSite(t *testing.T, set string) *site {
 	t.Helper()
 	s := &site{chart: ground.ReadChart(t, set)}
 	s.Rig = ground.NewRig(t, rig.Options{
-		ControlPlane: controlplane.Options{DefaultScheduler: true}, Cloud: ground.FastCloud(), NoStratos: true, NoScheduler: true,
+		ControlPlane: controlplane.Options{DefaultScheduler: true}, Cloud: ground.FastCloud(), NoStratos: true,
+		NoScheduler: true,
 	})
 	ground.Join(t, s.Rig, ground.Ordinary("ordinary-1", 8), ground.Ordinary("ordinary-2", 8))
 	s.first, s.second = s.chart.Replica(t, s.Rig, "stratos-1"), s.chart.Replica(t, s.Rig, "stratos-2")
 	s.chart.AnswerAt(t, s.second.Webhook, ground.CA(t, s.Rig))
-	if !slices.ContainsFunc(s.chart.Objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "CustomResourceDefinition" }) {
+	if !slices.ContainsFunc(s.chart.Objects,
+		func(o *unstructured.Unstructured) bool { return o.GetKind() == "CustomResourceDefinition" }) {
 		if err := crds.Install(t.Context(), s.Client); err != nil { // as docs/install.md has it for this set
 			t.Fatal(err)
 		}
@@ -129,13 +132,15 @@ func awaitReason(t *testing.T, s *site, pod *corev1.Pod, reason string) {
 	})
 }
 
-// awaitPods waits until the Deployment has its pods and all are bound to ordinary nodes. None is one of the UIDs.
+// awaitPods waits until the Deployment has its pods and all are bound to ordinary nodes. None is
+// one of the UIDs.
 func (s *site) awaitPods(t *testing.T, d *appsv1.Deployment, but map[string]bool) map[string]bool {
 	t.Helper()
 	uids := map[string]bool{}
 	ground.Await(t, "pods of "+d.Name, func(ctx context.Context) (bool, error) {
 		list := &corev1.PodList{}
-		if err := s.Client.List(ctx, list, client.InNamespace(d.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels)); err != nil {
+		if err := s.Client.List(ctx, list, client.InNamespace(d.Namespace),
+			client.MatchingLabels(d.Spec.Selector.MatchLabels)); err != nil {
 			return false, err
 		}
 		clear(uids)
@@ -145,7 +150,8 @@ func (s *site) awaitPods(t *testing.T, d *appsv1.Deployment, but map[string]bool
 				continue
 			}
 			if !strings.HasPrefix(p.Spec.NodeName, "ordinary-") || p.Spec.SchedulerName != corev1.DefaultSchedulerName {
-				return false, fmt.Errorf("pod %s of scheduler %s is on node %q: %s", p.Name, p.Spec.SchedulerName, p.Spec.NodeName, rig.WhyPending(p))
+				return false, fmt.Errorf("pod %s of scheduler %s is on node %q: %s", p.Name, p.Spec.SchedulerName, p.Spec.NodeName,
+					rig.WhyPending(p))
 			}
 			uids[string(p.UID)] = true
 		}
@@ -167,7 +173,8 @@ func (s *site) lose(t *testing.T, d *appsv1.Deployment) {
 	}
 }
 
-// ofCertManager stands for cert-manager: pods without a word on scheduling, in the namespace that the chart leaves out.
+// ofCertManager stands for cert-manager: pods without a word on scheduling, in the namespace that
+// the chart leaves out.
 func ofCertManager() *appsv1.Deployment {
 	labels := map[string]string{"app": certManager}
 	one := int32(1)

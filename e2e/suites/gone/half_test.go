@@ -12,8 +12,9 @@ import (
 	"github.com/stratos-sh/stratos/e2e/ground"
 )
 
-// TestStratosGoneBesideItsScheduler kills the Stratos container of the pod whose scheduler is active. That scheduler can decide nothing any more: the
-// pods it fails over are counted and told, its liveness probe makes it give up its lease, and the other pod's scheduler does the work.
+// TestStratosGoneBesideItsScheduler kills the Stratos container of the pod whose scheduler is
+// active. That scheduler can decide nothing any more: the pods it fails over are counted and told,
+// its liveness probe makes it give up its lease, and the other pod's scheduler does the work.
 func TestStratosGoneBesideItsScheduler(t *testing.T) {
 	s := newSite(t, "default")
 	schedules := ground.WatchLease(t, s.Rig, ground.ReleaseNamespace, "stratos-scheduler")
@@ -35,7 +36,8 @@ func TestStratosGoneBesideItsScheduler(t *testing.T) {
 	ground.Create(t, s.Rig, failed)
 	awaitReason(t, s, failed, corev1.PodReasonSchedulerError)
 	t.Run("the pods it fails over are counted and told", func(t *testing.T) {
-		if words := ground.AwaitEvent(t, s.Rig, failed, v1alpha1.ReasonStandbyUnavailable); !strings.HasPrefix(words, "the scheduler fails: ") {
+		if words := ground.AwaitEvent(t, s.Rig, failed, v1alpha1.ReasonStandbyUnavailable); !strings.HasPrefix(words,
+			"the scheduler fails: ") {
 			t.Errorf("event %q", words)
 		}
 		s.awaitErrors(t, 1)
@@ -64,19 +66,23 @@ func TestStratosGoneBesideItsScheduler(t *testing.T) {
 	t.Logf("holders of the schedulers' lease %q, restarts %d", schedules.Holders(), ofFirst.restarts.Load())
 }
 
-// awaitErrors waits until the remaining Stratos counts so many pods over which their scheduler fails.
+// awaitErrors waits until the remaining Stratos counts so many pods over which their scheduler
+// fails.
 func (s *site) awaitErrors(t *testing.T, want float64) {
 	t.Helper()
-	ground.Await(t, fmt.Sprintf("%v pods with SchedulerError in the metrics", want), func(ctx context.Context) (bool, error) {
-		got, err := ground.Metric(ctx, s.second.Metrics, "stratos_scheduler_error_pods", `scheduler="`+v1alpha1.SchedulerName+`"`)
-		if err != nil || got != want {
-			return false, fmt.Errorf("%v pods, %w", got, err)
-		}
-		return true, nil
-	})
+	ground.Await(t, fmt.Sprintf("%v pods with SchedulerError in the metrics", want),
+		func(ctx context.Context) (bool, error) {
+			got, err := ground.Metric(ctx, s.second.Metrics, "stratos_scheduler_error_pods",
+				`scheduler="`+v1alpha1.SchedulerName+`"`)
+			if err != nil || got != want {
+				return false, fmt.Errorf("%v pods, %w", got, err)
+			}
+			return true, nil
+		})
 }
 
-// awaitScheduling waits until the replica's scheduler has asked the replica: only the one that holds the lease asks.
+// awaitScheduling waits until the replica's scheduler has asked the replica: only the one that
+// holds the lease asks.
 func (s *site) awaitScheduling(t *testing.T, of *ground.Replica) {
 	t.Helper()
 	ground.Await(t, "questions of "+of.Scheduler.Name(), func(ctx context.Context) (bool, error) {

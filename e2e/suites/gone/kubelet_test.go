@@ -16,8 +16,8 @@ import (
 	"github.com/stratos-sh/stratos/e2e/ground"
 )
 
-// kubelet plays one part of a kubelet: it asks the liveness probe of the scheduler's container as the chart has it, and restarts the
-// container where the probe fails as often as that says.
+// kubelet plays one part of a kubelet: it asks the liveness probe of the scheduler's container as
+// the chart has it, and restarts the container where the probe fails as often as that says.
 type kubelet struct {
 	probe     *corev1.Probe
 	url       string
@@ -30,7 +30,8 @@ type kubelet struct {
 // firstPause is a kubelet's after the first restart.
 const firstPause = 10 * time.Second
 
-// newKubelet reads the probe. It asks a port of the pod, which must be the one that Stratos's container calls its probes'.
+// newKubelet reads the probe. It asks a port of the pod, which must be the one that Stratos's
+// container calls its probes'.
 func newKubelet(t *testing.T, chart *ground.Chart, of *ground.Replica) *kubelet {
 	t.Helper()
 	probe := chart.Container(t, ground.SchedulerContainer).LivenessProbe
@@ -41,7 +42,8 @@ func newKubelet(t *testing.T, chart *ground.Chart, of *ground.Replica) *kubelet 
 		return p.Name == "probes" && p.ContainerPort == probe.HTTPGet.Port.IntVal
 	}
 	if ports := chart.Container(t, ground.StratosContainer).Ports; !slices.ContainsFunc(ports, isAsked) {
-		t.Fatalf("the scheduler's liveness probe asks port %s, Stratos serves its probes at one of %v", probe.HTTPGet.Port.String(), ports)
+		t.Fatalf("the scheduler's liveness probe asks port %s, Stratos serves its probes at one of %v",
+			probe.HTTPGet.Port.String(), ports)
 	}
 	return &kubelet{probe: probe, url: of.Probe + probe.HTTPGet.Path, container: of.Scheduler}
 }
@@ -90,7 +92,8 @@ func (k *kubelet) ask(ctx context.Context) error {
 	return nil
 }
 
-// restart ends the container and starts it again after the pause, as a kubelet does with one that crashes again and again.
+// restart ends the container and starts it again after the pause, as a kubelet does with one that
+// crashes again and again.
 func (k *kubelet) restart(t *testing.T) {
 	if t.Context().Err() != nil {
 		return

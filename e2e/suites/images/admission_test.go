@@ -70,7 +70,8 @@ func TestImagesArePulledThroughAdmission(t *testing.T) {
 	p, class := pool(name, 1, v1alpha1.ControllerStop, "example.com/app:1", "example.com/other:1")
 	ground.Create(t, r, agents("agent", "example.com/agent:1", nil), class, p)
 	awaitStandby(t, r, name, 1)
-	checkDisks(t, r, name, "mirror.invalid/example.com/app:1", "mirror.invalid/example.com/other:1", "mirror.invalid/example.com/agent:1",
+	checkDisks(t, r, name, "mirror.invalid/example.com/app:1", "mirror.invalid/example.com/other:1",
+		"mirror.invalid/example.com/agent:1",
 		"mesh.invalid/init:1", "mesh.invalid/proxy:1")
 	awaitCondition(t, r, name, metav1.ConditionTrue, v1alpha1.ReasonImagesPresent)
 	awaitNoPulls(t, r)

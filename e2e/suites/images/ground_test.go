@@ -1,5 +1,6 @@
-// Package images proves on a real control plane that nodes have their images before they stand by: those that the pool names and those of
-// DaemonSets. No scheduler binds the DaemonSets' pods here, so whatever a machine has pulled, it has pulled because Stratos asked for it.
+// Package images proves on a real control plane that nodes have their images before they stand by:
+// those that the pool names and those of DaemonSets. No scheduler binds the DaemonSets' pods here,
+// so whatever a machine has pulled, it has pulled because Stratos asked for it.
 package images
 
 import (
@@ -20,7 +21,8 @@ import (
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
-// newRig starts a rig whose API server admits into Stratos's namespace only what the restricted standard allows.
+// newRig starts a rig whose API server admits into Stratos's namespace only what the restricted
+// standard allows.
 func newRig(t *testing.T, cloud ...string) *rig.Rig {
 	t.Helper()
 	r := ground.NewRig(t, rig.Options{Cloud: append(ground.FastCloud(), cloud...)})
@@ -33,8 +35,10 @@ func newRig(t *testing.T, cloud ...string) *rig.Rig {
 	return r
 }
 
-// pool is a pool that wants the images, and its class: SelfStop, or ControllerStop with user data that does not power off.
-func pool(name string, size int32, mode v1alpha1.CompletionMode, images ...string) (*v1alpha1.NodePool, *v1alpha1.AWSNodeClass) {
+// pool is a pool that wants the images, and its class: SelfStop, or ControllerStop with user data
+// that does not power off.
+func pool(name string, size int32, mode v1alpha1.CompletionMode, images ...string) (*v1alpha1.NodePool,
+	*v1alpha1.AWSNodeClass) {
 	p, class := rig.Pool(name, size), rig.Class(name, "m5.large")
 	p.Spec.PreWarm.CompletionMode, p.Spec.PreWarm.ImagesToPull = mode, images
 	if mode == v1alpha1.ControllerStop {
@@ -87,7 +91,8 @@ func checkDisks(t *testing.T, r *rig.Rig, pool string, images ...string) {
 }
 
 // awaitCondition waits until ImagesPulled is so, and returns its message.
-func awaitCondition(t *testing.T, r *rig.Rig, pool string, status metav1.ConditionStatus, reason v1alpha1.Reason) string {
+func awaitCondition(t *testing.T, r *rig.Rig, pool string, status metav1.ConditionStatus,
+	reason v1alpha1.Reason) string {
 	t.Helper()
 	message := ""
 	ground.Await(t, fmt.Sprintf("ImagesPulled=%s of pool %s", status, pool), func(ctx context.Context) (bool, error) {
@@ -107,7 +112,8 @@ func awaitCondition(t *testing.T, r *rig.Rig, pool string, status metav1.Conditi
 
 func awaitStandby(t *testing.T, r *rig.Rig, pool string, count int32) {
 	t.Helper()
-	if err := r.AwaitPool(t.Context(), pool, func(s v1alpha1.NodePoolStatus) bool { return s.Standby == count }); err != nil {
+	if err := r.AwaitPool(t.Context(), pool,
+		func(s v1alpha1.NodePoolStatus) bool { return s.Standby == count }); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -11,14 +11,16 @@ import (
 	"github.com/stratos-sh/stratos/e2e/ground"
 )
 
-// TestImagesArePulledBeforeStandby: the images of the pool and of the DaemonSet for its nodes, and none of another's. A pull takes longer than
-// it takes a SelfStop instance to switch itself off, so those need a second boot.
+// TestImagesArePulledBeforeStandby: the images of the pool and of the DaemonSet for its nodes, and
+// none of another's. A pull takes longer than it takes a SelfStop instance to switch itself off, so
+// those need a second boot.
 func TestImagesArePulledBeforeStandby(t *testing.T) {
 	r := newRig(t, "--fake-pull-time=2s")
 	j := ground.OpenJournal(t, r)
 	here := agents("here", "example.com/agent:1", map[string]string{corev1.LabelOSStable: "linux"})
 	here.Spec.Template.Spec.InitContainers = []corev1.Container{{Name: "init", Image: "example.com/init:1"}}
-	ground.Create(t, r, here, agents("elsewhere", "example.com/elsewhere:1", map[string]string{corev1.LabelOSStable: "windows"}))
+	ground.Create(t, r, here, agents("elsewhere", "example.com/elsewhere:1",
+		map[string]string{corev1.LabelOSStable: "windows"}))
 	for name, row := range map[string]struct {
 		mode  v1alpha1.CompletionMode
 		boots int
@@ -43,7 +45,8 @@ func TestImagesArePulledBeforeStandby(t *testing.T) {
 					}
 				}
 			}
-			if words := awaitCondition(t, r, name, metav1.ConditionTrue, v1alpha1.ReasonImagesPresent); !strings.Contains(words, "2 of 2") {
+			if words := awaitCondition(t, r, name, metav1.ConditionTrue, v1alpha1.ReasonImagesPresent); !strings.Contains(words,
+				"2 of 2") {
 				t.Errorf("condition says %q", words)
 			}
 			awaitNoPulls(t, r)
@@ -51,8 +54,9 @@ func TestImagesArePulledBeforeStandby(t *testing.T) {
 	}
 }
 
-// TestImagePullFailureIsTold: of a pool that requires its images no node stands by, of one that does not its nodes do; both say why. The
-// condition turns again when the image is no longer wanted.
+// TestImagePullFailureIsTold: of a pool that requires its images no node stands by, of one that
+// does not its nodes do; both say why. The condition turns again when the image is no longer
+// wanted.
 func TestImagePullFailureIsTold(t *testing.T) {
 	const gone, good = "missing.invalid/gone:1", "example.com/good:1"
 	r := newRig(t)

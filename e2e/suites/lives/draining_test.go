@@ -13,8 +13,9 @@ import (
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
-// TestDrainingNodeTakesANewPod has a pod come at different moments of a drain: while it can be cancelled, when it cannot, and about the
-// moment that parts the two. What came first is read from the API server's revisions, and for either order there is one right outcome.
+// TestDrainingNodeTakesANewPod has a pod come at different moments of a drain: while it can be
+// cancelled, when it cannot, and about the moment that parts the two. What came first is read from
+// the API server's revisions, and for either order there is one right outcome.
 func TestDrainingNodeTakesANewPod(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -47,7 +48,8 @@ type stage struct {
 
 func (d drains) run(t *testing.T, r *rig.Rig, j *ground.Journal) {
 	warm(t, r, shortLived(d.pool, d.size), d.instanceType)
-	// The waits steer towards the moment of the stop intent, about a second after the cordon. They prove nothing.
+	// The waits steer towards the moment of the stop intent, about a second after the cordon. They
+	// prove nothing.
 	stages := []stage{{name: "cordoned"}, {name: "intended", intended: true}}
 	for _, ms := range []int{600, 900, 960, 990, 1000, 1010, 1040, 1100} {
 		stages = append(stages, stage{name: fmt.Sprintf("after-%d", ms), after: time.Duration(ms) * time.Millisecond})
@@ -65,7 +67,8 @@ func (d drains) run(t *testing.T, r *rig.Rig, j *ground.Journal) {
 	}
 }
 
-// round drains a node, has a pod come, and checks where it went. It reports whether the drain was cancelled.
+// round drains a node, has a pod come, and checks where it went. It reports whether the drain was
+// cancelled.
 func (d drains) round(t *testing.T, r *rig.Rig, j *ground.Journal, s stage) bool {
 	t.Helper()
 	nodes := ground.PoolNodes(t, r, d.pool)
@@ -104,10 +107,12 @@ func (d drains) round(t *testing.T, r *rig.Rig, j *ground.Journal, s stage) bool
 		}
 	}
 	checkNeverStoppedUnder(t, j, on, bind.Revision, after.Revision, s.name)
-	t.Logf("%s: drain of %s at %d, bind to %s at %d, cancelled: %t", s.name, name, drain.Revision, on, bind.Revision, cancelled)
+	t.Logf("%s: drain of %s at %d, bind to %s at %d, cancelled: %t", s.name, name, drain.Revision, on, bind.Revision,
+		cancelled)
 
 	ground.Remove(t, r, pod)
-	if err := r.AwaitPool(t.Context(), d.pool, func(s v1alpha1.NodePoolStatus) bool { return s.Standby == d.size }); err != nil {
+	if err := r.AwaitPool(t.Context(), d.pool,
+		func(s v1alpha1.NodePoolStatus) bool { return s.Standby == d.size }); err != nil {
 		t.Fatal(err)
 	}
 	return cancelled
@@ -119,7 +124,8 @@ func (d drains) pod(name string) *corev1.Pod {
 
 func isIntended(n *corev1.Node) bool { return n.Annotations[v1alpha1.AnnotationStopIntent] != "" }
 
-// withFloor drops the versions that a later one had replaced by the revision, and lifts the one in force to it.
+// withFloor drops the versions that a later one had replaced by the revision, and lifts the one in
+// force to it.
 func withFloor(versions []ground.Version[*corev1.Node], revision int64) []ground.Version[*corev1.Node] {
 	var out []ground.Version[*corev1.Node]
 	for _, v := range versions {
@@ -142,8 +148,8 @@ func intendedBetween(versions []ground.Version[*corev1.Node], from, to int64) bo
 	return false
 }
 
-// checkNeverStoppedUnder: from the bind until the node runs for the pod no stop intent stood on the node. Without an intent nothing stops
-// an instance.
+// checkNeverStoppedUnder: from the bind until the node runs for the pod no stop intent stood on the
+// node. Without an intent nothing stops an instance.
 func checkNeverStoppedUnder(t *testing.T, j *ground.Journal, node string, bind, running int64, stage string) {
 	t.Helper()
 	for _, v := range withFloor(j.NodeVersions(node), bind) {

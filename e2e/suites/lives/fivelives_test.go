@@ -35,7 +35,8 @@ func TestFiveLives(t *testing.T) {
 		ground.AwaitRunning(t, r, pod)
 		if life == 1 {
 			running = rig.BearingOf(ground.AwaitNode(t, r, name, "settled", func(n *corev1.Node) bool {
-				return ground.StateOf(n) == v1alpha1.StateRunning && len(n.Spec.Taints) == 0 && rig.StandbyCondition(n) == corev1.ConditionFalse
+				return ground.StateOf(n) == v1alpha1.StateRunning && len(n.Spec.Taints) == 0 &&
+					rig.StandbyCondition(n) == corev1.ConditionFalse
 			}))
 		}
 		awaitBearing(t, r, name, fmt.Sprintf("running in life %d", life), running)
@@ -50,8 +51,8 @@ func TestFiveLives(t *testing.T) {
 	}
 }
 
-// awaitBearing waits until the Node bears just what is wanted: its steps are writes of several controllers. A mark that stays is a
-// difference that never goes.
+// awaitBearing waits until the Node bears just what is wanted: its steps are writes of several
+// controllers. A mark that stays is a difference that never goes.
 func awaitBearing(t *testing.T, r *rig.Rig, name, what string, want rig.Bearing) {
 	t.Helper()
 	ground.Await(t, "node "+name+" "+what, func(ctx context.Context) (bool, error) {

@@ -18,8 +18,9 @@ import (
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
-// TestFutileStartBacksOff: while the node boots it stops being what the pod asked for, as a node does whose zone cannot attach the pod's
-// volume. The pod has woken one node in vain, and does not wake the next one.
+// TestFutileStartBacksOff: while the node boots it stops being what the pod asked for, as a node
+// does whose zone cannot attach the pod's volume. The pod has woken one node in vain, and does not
+// wake the next one.
 func TestFutileStartBacksOff(t *testing.T) {
 	t.Parallel()
 	const pool, instanceType, label = "futile", "m5.large", "e2e.example/disk"
@@ -44,7 +45,8 @@ func TestFutileStartBacksOff(t *testing.T) {
 	if !strings.Contains(words, names[0]) {
 		t.Errorf("event does not name the node %s: %s", names[0], words)
 	}
-	// Something happens in the cluster, so the scheduler asks about the pod again, and is refused in words that say why.
+	// Something happens in the cluster, so the scheduler asks about the pod again, and is refused in
+	// words that say why.
 	asked := len(r.Recorder.About(rig.Filter, choosy.UID))
 	other := ground.OnPool(rig.Pod("other", "cpu", "1500m"), pool)
 	other.Spec.NodeSelector[label] = "attachable"
@@ -88,8 +90,8 @@ func relabel(t *testing.T, r *rig.Rig, name, key, value string) {
 	}
 }
 
-// TestStartBudget: with a budget of one the second pod, which needs a second node, waits, and is told why. A larger budget lets it start
-// at once, without anything else happening.
+// TestStartBudget: with a budget of one the second pod, which needs a second node, waits, and is
+// told why. A larger budget lets it start at once, without anything else happening.
 func TestStartBudget(t *testing.T) {
 	t.Parallel()
 	const pool = "frugal"
@@ -139,17 +141,18 @@ func TestStartBudget(t *testing.T) {
 func awaitLimited(t *testing.T, r *rig.Rig, pool string, want metav1.ConditionStatus) metav1.Condition {
 	t.Helper()
 	var found metav1.Condition
-	ground.Await(t, fmt.Sprintf("condition %s=%s of pool %s", v1alpha1.ConditionStartsLimited, want, pool), func(ctx context.Context) (bool, error) {
-		p := &v1alpha1.NodePool{}
-		if err := r.Client.Get(ctx, keyOf(pool), p); err != nil {
-			return false, err
-		}
-		c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStartsLimited)
-		if c != nil && c.Status == want {
-			found = *c
-			return true, nil
-		}
-		return false, fmt.Errorf("it is %+v", c)
-	})
+	ground.Await(t, fmt.Sprintf("condition %s=%s of pool %s", v1alpha1.ConditionStartsLimited, want, pool),
+		func(ctx context.Context) (bool, error) {
+			p := &v1alpha1.NodePool{}
+			if err := r.Client.Get(ctx, keyOf(pool), p); err != nil {
+				return false, err
+			}
+			c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStartsLimited)
+			if c != nil && c.Status == want {
+				found = *c
+				return true, nil
+			}
+			return false, fmt.Errorf("it is %+v", c)
+		})
 	return found
 }

@@ -1,5 +1,6 @@
-// Package lives proves on a real control plane what becomes of nodes over time: bursts that come while nodes boot, nodes that live again
-// and again, drains that are cancelled, starts that were for nothing.
+// Package lives proves on a real control plane what becomes of nodes over time: bursts that come
+// while nodes boot, nodes that live again and again, drains that are cancelled, starts that were
+// for nothing.
 package lives
 
 import (
@@ -22,7 +23,8 @@ func warm(t *testing.T, r *rig.Rig, pool *v1alpha1.NodePool, instanceType string
 	}
 }
 
-// shortLived is a pool whose nodes stop a second after they are empty, and whose start budget no test meets.
+// shortLived is a pool whose nodes stop a second after they are empty, and whose start budget no
+// test meets.
 func shortLived(name string, size int32) *v1alpha1.NodePool {
 	pool := rig.Pool(name, size)
 	pool.Spec.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: time.Second}

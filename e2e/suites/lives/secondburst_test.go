@@ -16,8 +16,9 @@ import (
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
-// TestSecondBurstStartsOnlyWhatIsMissing: nodes of 4 cpu hold two pods of 1.5 cpu and one of 1 cpu. Five large pods need three nodes, ten
-// need five, one fewer than twice the three; and five small ones more fit into what those leave over.
+// TestSecondBurstStartsOnlyWhatIsMissing: nodes of 4 cpu hold two pods of 1.5 cpu and one of 1 cpu.
+// Five large pods need three nodes, ten need five, one fewer than twice the three; and five small
+// ones more fit into what those leave over.
 func TestSecondBurstStartsOnlyWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	const pool, instanceType = "bursts", "m5.xlarge"
@@ -43,13 +44,15 @@ func TestSecondBurstStartsOnlyWhatIsMissing(t *testing.T) {
 		ground.Create(t, r, ground.Objects(pods)...)
 		all = append(all, pods...)
 		promised := awaitPromised(t, r, pods)
-		// A start that is one too many shows here at the latest at the end, where the calls are counted again.
+		// A start that is one too many shows here at the latest at the end, where the calls are counted
+		// again.
 		ground.Await(t, fmt.Sprintf("starts after burst %d", i+1), func(context.Context) (bool, error) {
 			started := ground.Accepted(t, r, fake.OpStart, nodes)
 			if len(started) >= burst.need {
 				return true, nil
 			}
-			return false, fmt.Errorf("%d nodes are started, want %d: %s; promised: %v", len(started), burst.need, burst.why, promised)
+			return false, fmt.Errorf("%d nodes are started, want %d: %s; promised: %v", len(started), burst.need, burst.why,
+				promised)
 		})
 		if got := len(ground.Accepted(t, r, fake.OpStart, nodes)); got != burst.need {
 			t.Errorf("after burst %d %d nodes are started, want %d: %s", i+1, got, burst.need, burst.why)

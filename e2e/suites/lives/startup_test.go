@@ -15,8 +15,8 @@ import (
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
-// TestPodStartupIsMeasuredByItsPath: stratos_pod_startup_seconds has each of its values for the path, for the pod that took it
-// and for no other.
+// TestPodStartupIsMeasuredByItsPath: stratos_pod_startup_seconds has each of its values for the
+// path, for the pod that took it and for no other.
 func TestPodStartupIsMeasuredByItsPath(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -61,7 +61,8 @@ func onReclaimed(t *testing.T, r *rig.Rig, pool string) {
 	volume := "pv-of-" + pool
 	ground.Create(t, r, &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: "attached-on-" + pool},
-		Spec:       storagev1.VolumeAttachmentSpec{Attacher: "csi.example.com", NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume}},
+		Spec: storagev1.VolumeAttachmentSpec{Attacher: "csi.example.com", NodeName: node,
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume}},
 	})
 	awaitObserved(t, r, pool, "standby", 1)
 	ground.Remove(t, r, first)
@@ -74,7 +75,8 @@ func onReclaimed(t *testing.T, r *rig.Rig, pool string) {
 // onPromoted has an instance of the pool's own warm up, silent until a pod waits.
 func onPromoted(t *testing.T, r *rig.Rig, pool string) {
 	const kind = "m5.2xlarge"
-	if _, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultKubeletSilent, Op: fake.OpLaunch, Type: kind}); err != nil {
+	if _, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultKubeletSilent, Op: fake.OpLaunch,
+		Type: kind}); err != nil {
 		t.Fatal(err)
 	}
 	p, class := rig.Pool(pool, 2), rig.Class(pool, kind)
@@ -93,7 +95,8 @@ func onPromoted(t *testing.T, r *rig.Rig, pool string) {
 	ground.AwaitBound(t, r, pod)
 }
 
-// onlyInstance waits for the pool's first instance, and until a pod that is created now is younger by the API's whole seconds.
+// onlyInstance waits for the pool's first instance, and until a pod that is created now is younger
+// by the API's whole seconds.
 func onlyInstance(t *testing.T, r *rig.Rig, pool string) v1alpha1.InstanceID {
 	t.Helper()
 	var first v1alpha1.InstanceID

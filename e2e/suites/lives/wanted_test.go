@@ -13,8 +13,9 @@ import (
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
-// TestDevicesReportedLate: a kubelet that has restarted reports no devices until their plugin has registered. The node opens once they
-// are back, so the scheduler finds room at its first look and nothing is started twice.
+// TestDevicesReportedLate: a kubelet that has restarted reports no devices until their plugin has
+// registered. The node opens once they are back, so the scheduler finds room at its first look and
+// nothing is started twice.
 func TestDevicesReportedLate(t *testing.T) {
 	t.Parallel()
 	const pool, instanceType, gpu = "gpus", "e2e.gpu", "example.com/gpu"
@@ -40,7 +41,8 @@ func TestDevicesReportedLate(t *testing.T) {
 	})
 	running := ground.First(t, "running of "+on, starting.Revision, versions, ground.InState(v1alpha1.StateRunning))
 	if left := running.Object.Status.Allocatable[gpu]; left.Value() != 2 || running.Revision < bare.Revision {
-		t.Errorf("node %s opened at revision %d with %s devices; it was Ready without any at %d", on, running.Revision, left.String(), bare.Revision)
+		t.Errorf("node %s opened at revision %d with %s devices; it was Ready without any at %d", on, running.Revision,
+			left.String(), bare.Revision)
 	}
 	if starts := ground.Accepted(t, r, fake.OpStart, nodes); len(starts) != 1 {
 		t.Errorf("%d starts, want 1: %+v", len(starts), starts)
@@ -59,7 +61,8 @@ func TestDevicesReportedLate(t *testing.T) {
 	}
 }
 
-// TestPodBoundByNameStartsAStandbyNode: spec.nodeName passes every scheduler by, and the pod would wait for a stopped kubelet.
+// TestPodBoundByNameStartsAStandbyNode: spec.nodeName passes every scheduler by, and the pod would
+// wait for a stopped kubelet.
 func TestPodBoundByNameStartsAStandbyNode(t *testing.T) {
 	t.Parallel()
 	const pool = "named"
@@ -75,14 +78,16 @@ func TestPodBoundByNameStartsAStandbyNode(t *testing.T) {
 	ground.Create(t, r, pod)
 	ground.AwaitRunning(t, r, pod)
 	ground.AwaitNode(t, r, name, "running", ground.InState(v1alpha1.StateRunning))
-	if starts := ground.Accepted(t, r, fake.OpStart, nodes); len(starts) != 1 || starts[0].Instance != ground.InstanceOf(nodes[name]) {
+	if starts := ground.Accepted(t, r, fake.OpStart, nodes); len(starts) != 1 ||
+		starts[0].Instance != ground.InstanceOf(nodes[name]) {
 		t.Errorf("starts %+v, want one, of %s", starts, ground.InstanceOf(nodes[name]))
 	}
 	ground.Remove(t, r, pod)
 	ground.AwaitNode(t, r, name, "standby again", ground.InState(v1alpha1.StateStandby))
 }
 
-// TestPersonsCordonStays: whatever Stratos does with a node, a cordon that it did not set is not its to take away.
+// TestPersonsCordonStays: whatever Stratos does with a node, a cordon that it did not set is not
+// its to take away.
 func TestPersonsCordonStays(t *testing.T) {
 	t.Parallel()
 	const pool = "cordoned"
@@ -111,7 +116,8 @@ func TestPersonsCordonStays(t *testing.T) {
 	cordon(true)
 	ground.Remove(t, r, first)
 	ground.AwaitNode(t, r, name, "stopped under the person's cordon", func(n *corev1.Node) bool {
-		return ground.StateOf(n) == v1alpha1.StateStandby && n.Spec.Unschedulable && n.Annotations[v1alpha1.AnnotationCordoned] == ""
+		return ground.StateOf(n) == v1alpha1.StateStandby && n.Spec.Unschedulable &&
+			n.Annotations[v1alpha1.AnnotationCordoned] == ""
 	})
 
 	waiting := ground.OnPool(rig.Pod("waiting", "cpu", "1"), pool)
@@ -126,7 +132,8 @@ func TestPersonsCordonStays(t *testing.T) {
 	ground.Create(t, r, named)
 	ground.AwaitRunning(t, r, named)
 	ground.AwaitNode(t, r, name, "running under the person's cordon", func(n *corev1.Node) bool {
-		return ground.StateOf(n) == v1alpha1.StateRunning && n.Spec.Unschedulable && n.Annotations[v1alpha1.AnnotationCordoned] == ""
+		return ground.StateOf(n) == v1alpha1.StateRunning && n.Spec.Unschedulable &&
+			n.Annotations[v1alpha1.AnnotationCordoned] == ""
 	})
 	if p := ground.PodNow(t, r, waiting); p.Spec.NodeName != "" {
 		t.Errorf("pod %s was bound to the cordoned node", p.Name)

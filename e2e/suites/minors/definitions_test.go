@@ -19,8 +19,9 @@ import (
 // testdata is the folder of the objects, which belongs to package crds.
 const testdata = "../../../crds/testdata"
 
-// testDefinitions: this minor's API server knows every CEL function and format of the definitions, and affords them. Nothing is stored,
-// because Stratos runs and would fill the pools of the examples.
+// testDefinitions: this minor's API server knows every CEL function and format of the definitions,
+// and affords them. Nothing is stored, because Stratos runs and would fill the pools of the
+// examples.
 func testDefinitions(t *testing.T, r *rig.Rig) {
 	dry := client.NewDryRunClient(client.WithFieldValidation(r.Client, metav1.FieldValidationStrict))
 	for folder, least := range map[string]int{"seeds": 20, "edges": 11} {
@@ -33,19 +34,22 @@ func testDefinitions(t *testing.T, r *rig.Rig) {
 	}
 	for _, path := range paths(t, "faulty", 40) {
 		object, want := read(t, path)
-		if err := dry.Create(t.Context(), object); !apierrors.IsInvalid(err) || !strings.Contains(withoutValue(err.Error()), withoutValue(want)) {
+		if err := dry.Create(t.Context(), object); !apierrors.IsInvalid(err) ||
+			!strings.Contains(withoutValue(err.Error()), withoutValue(want)) {
 			t.Errorf("%s: %v, want it refused as invalid with %q", path, err, want)
 		}
 	}
 }
 
-// quoted is what a message says the bad value is. Where a CEL rule refuses, the API server of 1.34 quotes the type there.
+// quoted is what a message says the bad value is. Where a CEL rule refuses, the API server of 1.34
+// quotes the type there.
 var quoted = regexp.MustCompile(`(Invalid value: )("(?:[^"\\]|\\.)*"|-?[0-9]+): `)
 
 // withoutValue leaves field and rule.
 func withoutValue(message string) string { return quoted.ReplaceAllString(message, "$1") }
 
-// paths are the objects of a folder of package crds; fewer than least is an error, since a folder that has moved would hide everything.
+// paths are the objects of a folder of package crds; fewer than least is an error, since a folder
+// that has moved would hide everything.
 func paths(t *testing.T, folder string, least int) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(testdata, folder, "*.yaml"))

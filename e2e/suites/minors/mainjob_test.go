@@ -36,7 +36,8 @@ func warmPool(t *testing.T, r *rig.Rig) pool {
 	t.Helper()
 	cordoned := ground.Ordinary(cordonedNode, 8)
 	cordoned.Spec.Unschedulable = true
-	ground.Join(t, r, cordoned, ground.Ordinary(taintedNode, 8, corev1.Taint{Key: "reserved", Value: "batch", Effect: corev1.TaintEffectNoSchedule}))
+	ground.Join(t, r, cordoned, ground.Ordinary(taintedNode, 8, corev1.Taint{Key: "reserved", Value: "batch",
+		Effect: corev1.TaintEffectNoSchedule}))
 	nodes := rig.Pool(poolName, 2)
 	nodes.Spec.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: time.Second}
 	if err := r.Warm(t.Context(), nodes, rig.Class(poolName, "m5.large")); err != nil {
@@ -47,14 +48,15 @@ func warmPool(t *testing.T, r *rig.Rig) pool {
 	return p
 }
 
-// testDedicated is the main job with the configuration that rig.StartScheduler generates for the control plane's minor.
+// testDedicated is the main job with the configuration that rig.StartScheduler generates for the
+// control plane's minor.
 func testDedicated(t *testing.T, r *rig.Rig, p pool) {
 	p.checkOneStart(t, r, v1alpha1.SchedulerName, 1)
 	p.checkTaints(t, r)
 }
 
-// checkOneStart: a pod that fits nowhere wakes one node, is bound to it, and the node goes back to standby when the pod is gone.
-// total is how many starts there have been by then.
+// checkOneStart: a pod that fits nowhere wakes one node, is bound to it, and the node goes back to
+// standby when the pod is gone. total is how many starts there have been by then.
 func (p pool) checkOneStart(t *testing.T, r *rig.Rig, scheduler string, total int) {
 	t.Helper()
 	pod := rig.Pod("wakes-one-"+scheduler, "cpu", "1")
@@ -73,7 +75,8 @@ func (p pool) checkOneStart(t *testing.T, r *rig.Rig, scheduler string, total in
 	}
 	ground.AwaitRunning(t, r, pod)
 	ground.Remove(t, r, pod)
-	if err := r.AwaitPool(t.Context(), poolName, func(s v1alpha1.NodePoolStatus) bool { return s.Standby == 2 && s.Total == 2 }); err != nil {
+	if err := r.AwaitPool(t.Context(), poolName,
+		func(s v1alpha1.NodePoolStatus) bool { return s.Standby == 2 && s.Total == 2 }); err != nil {
 		t.Fatal(err)
 	}
 	p.checkStandby(t, r, total)
@@ -88,7 +91,8 @@ func (p pool) checkStandby(t *testing.T, r *rig.Rig, starts int) {
 			t.Errorf("node %s is gone", name)
 			continue
 		}
-		if state := ground.InstanceState(t, r, ground.InstanceOf(n)); state != provider.InstanceStopped || !n.Spec.Unschedulable {
+		if state := ground.InstanceState(t, r, ground.InstanceOf(n)); state != provider.InstanceStopped ||
+			!n.Spec.Unschedulable {
 			t.Errorf("node %s: instance %s, cordoned %t; want it stopped and closed", name, state, n.Spec.Unschedulable)
 		}
 	}
@@ -127,7 +131,8 @@ func promisedNode(t *testing.T, a rig.Asked) string {
 	return named[0]
 }
 
-// checkTaints: two pods too large for the pool, for which an ordinary node has room. Only the one that tolerates its taint gets there.
+// checkTaints: two pods too large for the pool, for which an ordinary node has room. Only the one
+// that tolerates its taint gets there.
 func (p pool) checkTaints(t *testing.T, r *rig.Rig) {
 	t.Helper()
 	shutOut, tolerant := rig.Pod("shut-out", "cpu", "4"), rig.Pod("tolerant", "cpu", "4")

@@ -1,5 +1,6 @@
-// Package minors runs the control planes of the older Kubernetes minors that a scheduler configuration is generated for: what Stratos
-// promises has to hold with the scheduler and the API server of each, not only with those that it was written against.
+// Package minors runs the control planes of the older Kubernetes minors that a scheduler
+// configuration is generated for: what Stratos promises has to hold with the scheduler and the API
+// server of each, not only with those that it was written against.
 package minors
 
 import (
@@ -65,7 +66,8 @@ func testDocumented(t *testing.T, supported []string) {
 	}
 }
 
-// checkVersions asks the running processes, since a binary of another minor would pass everything below.
+// checkVersions asks the running processes, since a binary of another minor would pass everything
+// below.
 func checkVersions(t *testing.T, r *rig.Rig, minor string) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", r.ControlPlane.Kubeconfig())

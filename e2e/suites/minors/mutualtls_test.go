@@ -33,13 +33,15 @@ const (
 	// secondScheduler is what pods name whose scheduler has the wiring of the control plane.
 	secondScheduler = "stratos-control-plane"
 	leaseName       = "stratos-scheduler"
-	// serviceName is in the certificate, the address is not: it is checked through serverName or not at all.
+	// serviceName is in the certificate, the address is not: it is checked through serverName or not
+	// at all.
 	serviceName = "stratos-extender.stratos-system.svc"
 	clientName  = "stratos-scheduler"
 )
 
-// testControlPlane is the main job with the other configuration: own lease, mutual TLS, the identity of the control plane's scheduler. Who
-// ends the TLS is a front of the test, because what differs between minors is the scheduler's side.
+// testControlPlane is the main job with the other configuration: own lease, mutual TLS, the
+// identity of the control plane's scheduler. Who ends the TLS is a front of the test, because what
+// differs between minors is the scheduler's side.
 func testControlPlane(t *testing.T, r *rig.Rig, p pool, minor string) {
 	f := newFront(t, r.Recorder)
 	config, err := extender.SchedulerConfig(extender.SchedulerConfigOptions{
@@ -50,7 +52,8 @@ func testControlPlane(t *testing.T, r *rig.Rig, p pool, minor string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.ControlPlane.StartScheduler(t.Context(), controlplane.SchedulerOptions{Name: secondScheduler, ConfigYAML: config}); err != nil {
+	if _, err := r.ControlPlane.StartScheduler(t.Context(), controlplane.SchedulerOptions{Name: secondScheduler,
+		ConfigYAML: config}); err != nil {
 		t.Fatal(err)
 	}
 	ground.Await(t, "the scheduler's lease", func(ctx context.Context) (bool, error) {
@@ -76,7 +79,8 @@ type front struct {
 func newFront(t *testing.T, behind http.Handler) *front {
 	t.Helper()
 	ca := newAuthority(t)
-	serving, err := tls.X509KeyPair(ca.issue(t, &x509.Certificate{DNSNames: []string{serviceName}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}))
+	serving, err := tls.X509KeyPair(ca.issue(t, &x509.Certificate{DNSNames: []string{serviceName},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +95,8 @@ func newFront(t *testing.T, behind http.Handler) *front {
 	}))
 	clients := x509.NewCertPool()
 	clients.AddCert(ca.certificate)
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{serving}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients, MinVersion: tls.VersionTLS12}
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{serving}, ClientAuth: tls.RequireAndVerifyClientCert,
+		ClientCAs: clients, MinVersion: tls.VersionTLS12}
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	f.url = server.URL
@@ -134,7 +139,8 @@ func (a *authority) issue(t *testing.T, template *x509.Certificate) (certificate
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
 }
 
 // clientFiles are what lies beside a static pod's configuration.
@@ -142,11 +148,14 @@ func (a *authority) clientFiles(t *testing.T) extender.SchedulerTLS {
 	t.Helper()
 	dir := t.TempDir()
 	files := extender.SchedulerTLS{
-		CAFile: filepath.Join(dir, "ca.crt"), CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key"), ServerName: serviceName,
+		CAFile: filepath.Join(dir, "ca.crt"), CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key"),
+		ServerName: serviceName,
 	}
-	certificate, key := a.issue(t, &x509.Certificate{Subject: pkix.Name{CommonName: clientName}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	certificate, key := a.issue(t, &x509.Certificate{Subject: pkix.Name{CommonName: clientName},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	for path, text := range map[string][]byte{
-		files.CAFile: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw}), files.CertFile: certificate, files.KeyFile: key,
+		files.CAFile:   pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw}),
+		files.CertFile: certificate, files.KeyFile: key,
 	} {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)

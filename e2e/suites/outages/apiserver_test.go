@@ -23,7 +23,8 @@ import (
 )
 
 const (
-	// A burst needs fewer nodes than stand by, and poolSize has room for more instances: a start or a launch too many is possible.
+	// A burst needs fewer nodes than stand by, and poolSize has room for more instances: a start or a
+	// launch too many is possible.
 	burstPods    = 12
 	burstNodes   = 6
 	standbyNodes = 8
@@ -32,9 +33,11 @@ const (
 	minute = time.Minute
 )
 
-// TestAPIServerGoneForAMinute: the API server hangs in the middle of a burst, when the intents are written and half of the instances are started.
-// The leader cannot renew its lease, so its process ends, and is started again when the server is back. The other replica goes on telling the pods
-// of the burst what it told them before, and promises nothing twice. Then the burst ends as if nothing had been, with one replica too.
+// TestAPIServerGoneForAMinute: the API server hangs in the middle of a burst, when the intents are
+// written and half of the instances are started. The leader cannot renew its lease, so its process
+// ends, and is started again when the server is back. The other replica goes on telling the pods of
+// the burst what it told them before, and promises nothing twice. Then the burst ends as if nothing
+// had been, with one replica too.
 func TestAPIServerGoneForAMinute(t *testing.T) {
 	t.Parallel()
 	for name, replicas := range map[string]int{"one replica": 1, "two replicas": 2} {
@@ -63,10 +66,28 @@ func elect(t *testing.T, r *rig.Rig, replicas int) (leader, serving rig.Running)
 			leader = s
 			lease.AwaitHolder(t)
 		}
+		answersFor(t, s, "starts") // it says later whether intents can be written
 		serving = s
 	}
 	r.Recorder.Forward(serving.Extender)
 	return leader, serving
+}
+
+// answersFor checks that the readiness of a replica has a check of the name, and that it passes.
+func answersFor(t *testing.T, s rig.Running, check string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.Probe+"/readyz/"+check, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("%s answers %d", request.URL, answer.StatusCode)
+	}
 }
 
 func goneForAMinute(t *testing.T, replicas int) {
@@ -77,7 +98,8 @@ func goneForAMinute(t *testing.T, replicas int) {
 	if err := r.Cloud.SetTimes(t.Context(), fake.Times{Boot: 45 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultOutage, Op: fake.OpStart, Skip: burstNodes / 2}); err != nil {
+	if _, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultOutage, Op: fake.OpStart,
+		Skip: burstNodes / 2}); err != nil {
 		t.Fatal(err)
 	}
 	var pods []*corev1.Pod
@@ -130,7 +152,8 @@ func goneForAMinute(t *testing.T, replicas int) {
 	exact(t, r, nodes)
 }
 
-// exact: as many starts as the pods need, none of them twice, and no instance that was not there before.
+// exact: as many starts as the pods need, none of them twice, and no instance that was not there
+// before.
 func exact(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node) {
 	t.Helper()
 	starts := map[v1alpha1.InstanceID]int{}

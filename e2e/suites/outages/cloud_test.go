@@ -14,8 +14,9 @@ import (
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
-// TestCloudGone: the cloud's API answers nothing. Running nodes and their pods are left alone and no Node is taken for gone; what pods ask for meanwhile
-// is written down, and carried out exactly when the cloud is back.
+// TestCloudGone: the cloud's API answers nothing. Running nodes and their pods are left alone and
+// no Node is taken for gone; what pods ask for meanwhile is written down, and carried out exactly
+// when the cloud is back.
 func TestCloudGone(t *testing.T) {
 	t.Parallel()
 	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud()})
@@ -36,7 +37,8 @@ func TestCloudGone(t *testing.T) {
 	for i := 1; i < burstNodes; i++ {
 		waiting = append(waiting, onPool(fmt.Sprintf("waiting-%d", i)))
 	}
-	// Long enough for three lists of instances that fail, and for each start to be refused more than once.
+	// Long enough for three lists of instances that fail, and for each start to be refused more than
+	// once.
 	ground.Await(t, "refusals", func(context.Context) (bool, error) {
 		now := refused(t, r)
 		lists, starts := now[fake.OpList]-before[fake.OpList], now[fake.OpStart]-before[fake.OpStart]

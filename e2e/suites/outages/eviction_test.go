@@ -25,20 +25,23 @@ const (
 	// asleep nodes are 80 % of the zone.
 	asleep     = 20
 	podsOnDead = 5
-	// grace is how long kube-controller-manager waits for a heartbeat. The fake kubelets renew their leases every 10 s.
+	// grace is how long kube-controller-manager waits for a heartbeat. The fake kubelets renew their
+	// leases every 10 s.
 	grace = 30 * time.Second
 )
 
 // eviction is what became of the pods of a node that died.
 type eviction struct {
-	// after is when the pods were deleted, counted from the moment at which the node was called unreachable, the last of them.
+	// after is when the pods were deleted, counted from the moment at which the node was called
+	// unreachable, the last of them.
 	after time.Duration
 	count int
 }
 
-// TestEvictionBesideStandbyNodes: a node of a zone dies, of which four nodes in five are standby. kube-controller-manager evicts its pods as it does
-// where there are no standby nodes: as many, and after the same time. Counted as unhealthy they would have it evict nobody, since a zone with that many
-// has trouble of its own.
+// TestEvictionBesideStandbyNodes: a node of a zone dies, of which four nodes in five are standby.
+// kube-controller-manager evicts its pods as it does where there are no standby nodes: as many, and
+// after the same time. Counted as unhealthy they would have it evict nobody, since a zone with that
+// many has trouble of its own.
 func TestEvictionBesideStandbyNodes(t *testing.T) {
 	t.Parallel()
 	runs := map[int]*eviction{0: {}, asleep: {}}
@@ -51,11 +54,14 @@ func TestEvictionBesideStandbyNodes(t *testing.T) {
 		}
 	})
 	control, beside := runs[0], runs[asleep]
-	t.Logf("evicted without standby nodes: %d, the last after %s; beside them: %d, after %s", control.count, control.after, beside.count, beside.after)
+	t.Logf("evicted without standby nodes: %d, the last after %s; beside them: %d, after %s", control.count, control.after,
+		beside.count, beside.after)
 	if control.count != podsOnDead || beside.count != podsOnDead {
-		t.Errorf("%d pods were evicted without standby nodes and %d beside them, want %d", control.count, beside.count, podsOnDead)
+		t.Errorf("%d pods were evicted without standby nodes and %d beside them, want %d", control.count, beside.count,
+			podsOnDead)
 	}
-	// Both wait for the same tolerations. The slower of kube-controller-manager's paces, one node in 100 s, would be ten times that.
+	// Both wait for the same tolerations. The slower of kube-controller-manager's paces, one node in
+	// 100 s, would be ten times that.
 	if beside.after > 3*control.after+20*time.Second {
 		t.Errorf("the last pod was evicted after %s beside standby nodes, without them after %s", beside.after, control.after)
 	}
@@ -63,8 +69,9 @@ func TestEvictionBesideStandbyNodes(t *testing.T) {
 
 func evict(t *testing.T, standby int32) eviction {
 	r := ground.NewRig(t, rig.Options{
-		ControlPlane: controlplane.Options{NodeMonitorGracePeriod: grace, NodeMonitorPeriod: time.Second, ControllerManagerArgs: []string{"--node-eviction-rate=2"}},
-		Cloud:        ground.FastCloud(),
+		ControlPlane: controlplane.Options{NodeMonitorGracePeriod: grace, NodeMonitorPeriod: time.Second,
+			ControllerManagerArgs: []string{"--node-eviction-rate=2"}},
+		Cloud: ground.FastCloud(),
 	})
 	zone := warmZone(t, r, standby)
 	var nodes []*corev1.Node
@@ -116,7 +123,8 @@ func warmZone(t *testing.T, r *rig.Rig, standby int32) map[string]string {
 			t.Fatal(err)
 		}
 		for _, n := range ground.PoolNodes(t, r, "asleep") {
-			zone[corev1.LabelTopologyRegion], zone[corev1.LabelTopologyZone] = n.Labels[corev1.LabelTopologyRegion], n.Labels[corev1.LabelTopologyZone]
+			zone[corev1.LabelTopologyRegion], zone[corev1.LabelTopologyZone] = n.Labels[corev1.LabelTopologyRegion],
+				n.Labels[corev1.LabelTopologyZone]
 			if n.Labels[v1alpha1.LabelExcludeDisruption] == "" {
 				t.Errorf("standby node %s counts when the zone is judged", n.Name)
 			}
@@ -125,11 +133,13 @@ func warmZone(t *testing.T, r *rig.Rig, standby int32) map[string]string {
 	return zone
 }
 
-// hasTurnedOut reports whether kube-controller-manager has called the node unfit for the pods on it. It does so with unready nodes one after another, so many in
-// a second for each zone; a node that dies meanwhile has its turn among them.
+// hasTurnedOut reports whether kube-controller-manager has called the node unfit for the pods on
+// it. It does so with unready nodes one after another, so many in a second for each zone; a node
+// that dies meanwhile has its turn among them.
 func hasTurnedOut(n *corev1.Node) bool {
 	for _, taint := range n.Spec.Taints {
-		if taint.Effect == corev1.TaintEffectNoExecute && (taint.Key == corev1.TaintNodeUnreachable || taint.Key == corev1.TaintNodeNotReady) {
+		if taint.Effect == corev1.TaintEffectNoExecute && (taint.Key == corev1.TaintNodeUnreachable ||
+			taint.Key == corev1.TaintNodeNotReady) {
 			return true
 		}
 	}
@@ -155,7 +165,8 @@ func transition(n *corev1.Node) time.Time {
 	return time.Time{}
 }
 
-// guests creates the pods of the node that is to die, which leave an unreachable node after 2 s, and one on each of the others.
+// guests creates the pods of the node that is to die, which leave an unreachable node after 2 s,
+// and one on each of the others.
 func guests(t *testing.T, r *rig.Rig, nodes []*corev1.Node) (on, others []*corev1.Pod) {
 	t.Helper()
 	soon := int64(2)

@@ -19,8 +19,9 @@ import (
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
-// TestTwoLeaders: two processes lead at once, for the whole of a life, and every asking of the scheduler goes to the other one. Whatever both
-// want has one effect: instances are launched, started and replaced as if there were one.
+// TestTwoLeaders: two processes lead at once, for the whole of a life, and every asking of the
+// scheduler goes to the other one. Whatever both want has one effect: instances are launched,
+// started and replaced as if there were one.
 func TestTwoLeaders(t *testing.T) {
 	t.Parallel()
 	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud(), NoStratos: true})
@@ -80,13 +81,15 @@ func TestTwoLeaders(t *testing.T) {
 	launched(t, r, 2*standbyNodes)
 	remove(t, r)
 	for _, s := range both {
-		if worked, err := ground.Metric(t.Context(), s.Metrics, "stratos_cloud_provider_calls_total", ""); err != nil || worked == 0 {
+		if worked, err := ground.Metric(t.Context(), s.Metrics, "stratos_cloud_provider_calls_total", ""); err != nil ||
+			worked == 0 {
 			t.Errorf("%s led and made %v calls of the cloud, %v", s.Process.Name(), worked, err)
 		}
 	}
 }
 
-// warm creates the pool and waits until its nodes stand by. Then it asks for none: whatever is launched after that is one too many.
+// warm creates the pool and waits until its nodes stand by. Then it asks for none: whatever is
+// launched after that is one too many.
 func warm(t *testing.T, r *rig.Rig, name, instanceType string) {
 	t.Helper()
 	pool := rig.Pool(name, poolSize)

@@ -11,7 +11,8 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// driftReplacesStandbyNodesFirst changes a label of the template of a full pool, three of whose nodes stand by while one runs a pod.
+// driftReplacesStandbyNodesFirst changes a label of the template of a full pool, three of whose
+// nodes stand by while one runs a pod.
 func driftReplacesStandbyNodesFirst(t *testing.T, r *rig.Rig, j *ground.Journal) {
 	const pool, label = "drift", "team"
 	p := newPool(pool, 4, 3)
@@ -19,7 +20,10 @@ func driftReplacesStandbyNodesFirst(t *testing.T, r *rig.Rig, j *ground.Journal)
 	warm(t, r, p)
 	pod := bigPod("busy")
 	busy := occupy(t, r, pool, pod)
-	awaitPool(t, r, pool, "three standby again", func(nodes map[string]*corev1.Node) bool { return in(nodes, v1alpha1.StateStandby) == 3 })
+	awaitPool(t, r, pool, "three standby again", func(nodes map[string]*corev1.Node) bool {
+		return in(nodes,
+			v1alpha1.StateStandby) == 3
+	})
 	before := ground.PoolNodes(t, r, pool)
 	changed := change(t, r, pool, func(s *v1alpha1.NodePoolSpec) { s.Template.Labels[label] = "b" })
 

@@ -1,5 +1,6 @@
-// Package recycling proves on a real control plane how nodes are replaced: within the budget, standby nodes first, none taken from under its
-// pods but after a drain by the rules; how surplus goes, and how a warm-up that stopped incomplete is tried again.
+// Package recycling proves on a real control plane how nodes are replaced: within the budget,
+// standby nodes first, none taken from under its pods but after a drain by the rules; how surplus
+// goes, and how a warm-up that stopped incomplete is tried again.
 package recycling
 
 import (
@@ -24,7 +25,8 @@ import (
 
 const instanceType = "m5.large"
 
-// TestRecycling gives each test a pool of its own on one rig. They run side by side, so one pool's budget must not be another's.
+// TestRecycling gives each test a pool of its own on one rig. They run side by side, so one pool's
+// budget must not be another's.
 func TestRecycling(t *testing.T) {
 	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud()})
 	j := ground.OpenJournal(t, r)
@@ -98,9 +100,10 @@ func annotate(t *testing.T, r *rig.Rig, node, key, value string) {
 	}
 }
 
-// ranSince brings the clock forward for one node, by bringing its beginning back: maxNodeRuntime counts from this annotation, and its
-// shortest allowed value is a minute. From the same annotation Stratos reckons whether its last look at the cloud can show the start, so it
-// has to have looked: when it lists for the second time it has taken in what the first told.
+// ranSince brings the clock forward for one node, by bringing its beginning back: maxNodeRuntime
+// counts from this annotation, and its shortest allowed value is a minute. From the same annotation
+// Stratos reckons whether its last look at the cloud can show the start, so it has to have looked:
+// when it lists for the second time it has taken in what the first told.
 func ranSince(t *testing.T, r *rig.Rig, node string, ago time.Duration) {
 	t.Helper()
 	before := lists(t, r)
@@ -170,7 +173,8 @@ type moment struct {
 	nodes    map[string]*corev1.Node
 }
 
-// history is what the journal tells of the pool's nodes, one moment for each version of each, from the revision on.
+// history is what the journal tells of the pool's nodes, one moment for each version of each, from
+// the revision on.
 func history(j *ground.Journal, pool string, from int64) []moment {
 	type event struct {
 		name string
@@ -200,7 +204,8 @@ func history(j *ground.Journal, pool string, from int64) []moment {
 	return out
 }
 
-// checkBounds holds every moment against the budget and against the fewest standby nodes that there may be.
+// checkBounds holds every moment against the budget and against the fewest standby nodes that there
+// may be.
 func checkBounds(t *testing.T, moments []moment, budget, least int) {
 	t.Helper()
 	if len(moments) == 0 {
@@ -216,7 +221,8 @@ func checkBounds(t *testing.T, moments []moment, budget, least int) {
 	}
 }
 
-// terminated are the Nodes' instances that the cloud was asked to terminate, in order, each once: asking again does nothing.
+// terminated are the Nodes' instances that the cloud was asked to terminate, in order, each once:
+// asking again does nothing.
 func terminated(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node) []v1alpha1.InstanceID {
 	t.Helper()
 	var ids []v1alpha1.InstanceID
@@ -228,7 +234,8 @@ func terminated(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node) []v1alp
 	return ids
 }
 
-// checkSize replays the cloud's calls about the pool's instances: there were never more than poolSize.
+// checkSize replays the cloud's calls about the pool's instances: there were never more than
+// poolSize.
 func checkSize(t *testing.T, r *rig.Rig, pool string, size int) {
 	t.Helper()
 	ours, err := ground.Instances(t.Context(), r, v1alpha1.LabelPool, pool)

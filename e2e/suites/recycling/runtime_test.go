@@ -15,8 +15,9 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// maxNodeRuntime: two nodes have run too long. The pod on one is not to be disrupted, so that node stays. The other is drained, which
-// waits for the disruption budget of its pod, and only then terminated and replaced.
+// maxNodeRuntime: two nodes have run too long. The pod on one is not to be disrupted, so that node
+// stays. The other is drained, which waits for the disruption budget of its pod, and only then
+// terminated and replaced.
 func maxNodeRuntime(t *testing.T, r *rig.Rig, _ *ground.Journal) {
 	const pool = "runtime"
 	p := newPool(pool, 3, 1)
@@ -26,18 +27,20 @@ func maxNodeRuntime(t *testing.T, r *rig.Rig, _ *ground.Journal) {
 	one := intstr.FromInt32(1)
 	ground.Create(t, r, &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "guard"},
-		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &one, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"guarded": "yes"}}},
+		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &one,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"guarded": "yes"}}},
 	})
 	precious, guarded := bigPod("precious"), bigPod("guarded")
 	precious.Annotations = map[string]string{v1alpha1.AnnotationDoNotDisrupt: "true"}
 	guarded.Labels = map[string]string{"guarded": "yes"}
 	kept, worn := occupy(t, r, pool, precious), occupy(t, r, pool, guarded)
 	nodes := ground.PoolNodes(t, r, pool)
-	ranSince(t, r, kept, 3*time.Hour) // first, so that whoever sees the other sees this one too
+	ranSince(t, r, kept, 3*time.Hour) // first, so that a reader who sees the other sees this one too
 	ranSince(t, r, worn, 2*time.Hour)
 
 	ground.AwaitNode(t, r, worn, "terminating", func(n *corev1.Node) bool {
-		return ground.StateOf(n) == v1alpha1.StateTerminating && n.Annotations[v1alpha1.AnnotationStopReason] == string(v1alpha1.StopRuntime)
+		return ground.StateOf(n) == v1alpha1.StateTerminating &&
+			n.Annotations[v1alpha1.AnnotationStopReason] == string(v1alpha1.StopRuntime)
 	})
 	ground.AwaitEvent(t, r, nodes[worn], v1alpha1.ReasonRecycled)
 	ground.AwaitEvent(t, r, nodes[worn], v1alpha1.ReasonDrainFailed)
@@ -47,7 +50,8 @@ func maxNodeRuntime(t *testing.T, r *rig.Rig, _ *ground.Journal) {
 	if state := ground.InstanceState(t, r, ground.InstanceOf(nodes[worn])); state != provider.InstanceRunning {
 		t.Fatalf("the instance is %s under its pod", state)
 	}
-	ground.Remove(t, r, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "guard"}})
+	ground.Remove(t, r, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault,
+		Name: "guard"}})
 	awaitGone(t, r, worn)
 	awaitPool(t, r, pool, "one standby, one running", func(now map[string]*corev1.Node) bool {
 		return in(now, v1alpha1.StateStandby) == 1 && in(now, v1alpha1.StateRunning) == 1
@@ -60,7 +64,8 @@ func maxNodeRuntime(t *testing.T, r *rig.Rig, _ *ground.Journal) {
 	}
 }
 
-// terminationGracePeriod: the drain is bounded. The disruption budget never gives way, and the pod is deleted all the same.
+// terminationGracePeriod: the drain is bounded. The disruption budget never gives way, and the pod
+// is deleted all the same.
 func terminationGracePeriod(t *testing.T, r *rig.Rig, _ *ground.Journal) {
 	const pool = "bounded"
 	p := newPool(pool, 2, 0)
@@ -70,7 +75,8 @@ func terminationGracePeriod(t *testing.T, r *rig.Rig, _ *ground.Journal) {
 	warm(t, r, p)
 	ground.Create(t, r, &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "bound-guard"},
-		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &one, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"bounded": "yes"}}},
+		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &one,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"bounded": "yes"}}},
 	})
 	guarded := bigPod("bounded")
 	guarded.Labels = map[string]string{"bounded": "yes"}

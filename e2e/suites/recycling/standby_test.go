@@ -15,7 +15,8 @@ import (
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
-// expireAfter: two of three standby nodes turn old at the same moment. They are replaced one after the other.
+// expireAfter: two of three standby nodes turn old at the same moment. They are replaced one after
+// the other.
 func expireAfter(t *testing.T, r *rig.Rig, j *ground.Journal) {
 	const pool = "expire"
 	p := newPool(pool, 3, 3)
@@ -36,7 +37,10 @@ func expireAfter(t *testing.T, r *rig.Rig, j *ground.Journal) {
 		}
 	}
 	awaitGone(t, r, old...)
-	awaitPool(t, r, pool, "three standby", func(now map[string]*corev1.Node) bool { return in(now, v1alpha1.StateStandby) == 3 })
+	awaitPool(t, r, pool, "three standby", func(now map[string]*corev1.Node) bool {
+		return in(now,
+			v1alpha1.StateStandby) == 3
+	})
 	checkBounds(t, history(j, pool, from), 1, 2)
 	checkSize(t, r, pool, 3)
 	if ends := terminated(t, r, nodes); len(ends) != 2 {
@@ -50,7 +54,8 @@ func expireAfter(t *testing.T, r *rig.Rig, j *ground.Journal) {
 	}
 }
 
-// surplusGoes: minStandby is lowered. What is above it is kept for scaleDown.standbySurplusTTL, and goes then.
+// surplusGoes: minStandby is lowered. What is above it is kept for scaleDown.standbySurplusTTL, and
+// goes then.
 func surplusGoes(t *testing.T, r *rig.Rig, _ *ground.Journal) {
 	const pool = "surplus"
 	warm(t, r, newPool(pool, 3, 3))
@@ -79,7 +84,8 @@ func surplusGoes(t *testing.T, r *rig.Rig, _ *ground.Journal) {
 	}
 }
 
-// loweredPoolSize: standby nodes above the new size go at once, nodes in use when they are empty, and as many as are too many.
+// loweredPoolSize: standby nodes above the new size go at once, nodes in use when they are empty,
+// and as many as are too many.
 func loweredPoolSize(t *testing.T, r *rig.Rig, _ *ground.Journal) {
 	const pool = "lowered"
 	warm(t, r, newPool(pool, 4, 2))

@@ -12,11 +12,13 @@ import (
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
-// secondWarmUp: the machine powers itself off at the end of its first boot, before its network was up. It is started once more, and
-// stopped by Stratos when it is complete; until then it is open to no pod.
+// secondWarmUp: the machine powers itself off at the end of its first boot, before its network was
+// up. It is started once more, and stopped by Stratos when it is complete; until then it is open to
+// no pod.
 func secondWarmUp(t *testing.T, r *rig.Rig, j *ground.Journal) {
 	const pool, otherType = "again", "m6i.large" // a type of its own, so that the fault strikes nobody else
-	if _, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultNoNetwork, Op: fake.OpLaunch, Type: otherType, Count: 1}); err != nil {
+	if _, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultNoNetwork, Op: fake.OpLaunch, Type: otherType,
+		Count: 1}); err != nil {
 		t.Fatal(err)
 	}
 	p := newPool(pool, 1, 1)

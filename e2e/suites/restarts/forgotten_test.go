@@ -21,8 +21,9 @@ import (
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
-// forgetsAnAnswer: the scheduler was told to wait for a node, and Stratos dies before anything of that is written. The pod is asked about
-// again, by the scheduler itself or because the leader sees to it; one standby node starts, and no instance is launched.
+// forgetsAnAnswer: the scheduler was told to wait for a node, and Stratos dies before anything of
+// that is written. The pod is asked about again, by the scheduler itself or because the leader sees
+// to it; one standby node starts, and no instance is launched.
 func (tr *truth) forgetsAnAnswer(t *testing.T, stratos rig.Running) {
 	keepEmpty(t, tr.r, time.Hour)
 	tr.refuseStarts(t)
@@ -84,10 +85,15 @@ func (tr *truth) refuseStarts(t *testing.T) {
 					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"nodes"}},
 				},
 			}}},
-			Validations: []admissionv1.Validation{{
-				Expression: fmt.Sprintf(`!has(object.metadata.labels) || !('%[1]s' in object.metadata.labels) || object.metadata.labels['%[1]s'] != '%[2]s'`,
-					v1alpha1.LabelState, v1alpha1.StateStarting),
-			}},
+			Validations: []admissionv1.Validation{
+				{
+					Expression: fmt.Sprintf(
+						`!has(object.metadata.labels) || !('%[1]s' in object.metadata.labels) || object.metadata.labels['%[1]s'] != '%[2]s'`,
+						v1alpha1.LabelState,
+						v1alpha1.StateStarting,
+					),
+				},
+			},
 		},
 	}
 	binding := &admissionv1.ValidatingAdmissionPolicyBinding{

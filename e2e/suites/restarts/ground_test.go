@@ -19,7 +19,8 @@ import (
 const (
 	poolName     = "survivors"
 	instanceType = "m5.xlarge" // 4 cpu: two pods of 1500m
-	// A burst needs fewer nodes than stand by, and poolSize has room for more instances: a start or a launch too many is possible.
+	// A burst needs fewer nodes than stand by, and poolSize has room for more instances: a start or a
+	// launch too many is possible.
 	podsPerBurst  = 12
 	nodesPerBurst = 6
 	standbyNodes  = 8
@@ -47,7 +48,8 @@ func startStratos(t *testing.T, r *rig.Rig, name, cloudURL string, args ...strin
 	return s
 }
 
-// warm creates the pool and waits until its nodes stand by. Then it asks for none: whatever is launched after that is one too many.
+// warm creates the pool and waits until its nodes stand by. Then it asks for none: whatever is
+// launched after that is one too many.
 func warm(t *testing.T, r *rig.Rig) {
 	t.Helper()
 	pool := rig.Pool(poolName, poolSize)
@@ -72,7 +74,8 @@ func change(t *testing.T, r *rig.Rig, how func(*v1alpha1.NodePool)) {
 	})
 }
 
-// keepEmpty says how long empty nodes are kept: for ever while a burst is on, so that whatever stops was in use, and not at all after it.
+// keepEmpty says how long empty nodes are kept: forever while a burst is on, so that whatever
+// stops was in use, and not at all after it.
 func keepEmpty(t *testing.T, r *rig.Rig, ttl time.Duration) {
 	t.Helper()
 	change(t, r, func(p *v1alpha1.NodePool) { p.Spec.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: ttl} })

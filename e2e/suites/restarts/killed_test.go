@@ -15,7 +15,8 @@ import (
 // rounds is how often Stratos is killed.
 const rounds = 20
 
-// TestMain adds the flag. Tests look it up by name, because a variable for a flag would be a global one.
+// TestMain adds the flag. Tests look it up by name, because a variable for a flag would be a global
+// one.
 func TestMain(m *testing.M) {
 	flag.Uint64("seed", 0, "seed of the moments at which Stratos is killed; 0: a new one each time")
 	flag.Parse()
@@ -34,8 +35,9 @@ func seed(t *testing.T) uint64 {
 	return value
 }
 
-// TestKilledAtTwentyMomentsOfABurst: twelve pods need six of eight standby nodes. In each of twenty rounds Stratos dies at another moment,
-// from the first answer to the scheduler to the last node that stands by again, and comes back at once or a little later.
+// TestKilledAtTwentyMomentsOfABurst: twelve pods need six of eight standby nodes. In each of twenty
+// rounds Stratos dies at another moment, from the first answer to the scheduler to the last node
+// that stands by again, and comes back at once or a little later.
 func TestKilledAtTwentyMomentsOfABurst(t *testing.T) {
 	t.Parallel()
 	s := seed(t)
@@ -83,8 +85,10 @@ func comeBack(t *testing.T, stratos rig.Running, pause time.Duration) {
 	}
 }
 
-// liveThrough takes the pool through one burst and back, with die called at the moment and back after it, and checks it at both ends.
-func (tr *truth) liveThrough(t *testing.T, name string, seen *progress, m moment, die func(), back func(sprung <-chan struct{})) {
+// liveThrough takes the pool through one burst and back, with die called at the moment and back
+// after it, and checks it at both ends.
+func (tr *truth) liveThrough(t *testing.T, name string, seen *progress, m moment, die func(),
+	back func(sprung <-chan struct{})) {
 	t.Helper()
 	keepEmpty(t, tr.r, time.Hour)
 	var sprung <-chan struct{}

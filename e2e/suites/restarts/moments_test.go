@@ -21,8 +21,8 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// point is a step of Stratos that somebody outside can see. A burst reaches each of them a known number of times, so the n-th time is a
-// moment of the burst that does not depend on any clock.
+// point is a step of Stratos that somebody outside can see. A burst reaches each of them a known
+// number of times, so the n-th time is a moment of the burst that does not depend on any clock.
 type point string
 
 const (
@@ -30,7 +30,8 @@ const (
 	asked point = "answer to /filter"
 	// intended: the start intent is on the Node.
 	intended point = "start intent"
-	// startSent: the call has left Stratos and not reached the cloud. startDone: the cloud has accepted it, Stratos does not know.
+	// startSent: the call has left Stratos and not reached the cloud. startDone: the cloud has
+	// accepted it, Stratos does not know.
 	startSent point = "start on its way"
 	startDone point = "start accepted"
 	opened    point = "node running"
@@ -68,9 +69,11 @@ func (p point) down() bool {
 	return false
 }
 
-// draw draws n moments: every point comes up as often as every other, as far as n allows, in an order and at an occurrence of chance.
+// draw draws n moments: every point comes up as often as every other, as far as n allows, in an
+// order and at an occurrence of chance.
 func draw(random *rand.Rand, n int) []moment {
-	points := []point{asked, intended, startSent, startDone, opened, bound, closing, stopIntended, stopSent, stopDone, stoodBy}
+	points := []point{asked, intended, startSent, startDone, opened, bound, closing, stopIntended, stopSent, stopDone,
+		stoodBy}
 	var moments []moment
 	for len(moments) < n {
 		random.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
@@ -83,7 +86,8 @@ func draw(random *rand.Rand, n int) []moment {
 
 // progress sees every point being reached, and at the armed moment does what it was armed with.
 type progress struct {
-	// mu guards the fields below. What is done at a moment is done with it held: nothing that it sees overtakes that.
+	// mu guards the fields below. What is done at a moment is done with it held: nothing that it sees
+	// overtakes that.
 	mu    sync.Mutex
 	armed *trap
 	// states, intents and placed are what the watches last showed, to tell a change from a repetition.
@@ -99,7 +103,8 @@ type trap struct {
 	sprung chan struct{}
 }
 
-// openProgress watches the cluster, the recorder and the calls to the cloud. It returns the URL that Stratos has to use as the cloud's.
+// openProgress watches the cluster, the recorder and the calls to the cloud. It returns the URL
+// that Stratos has to use as the cloud's.
 func openProgress(t *testing.T, r *rig.Rig) (*progress, string) {
 	t.Helper()
 	p := &progress{states: map[string]v1alpha1.NodeState{}, intents: map[string]bool{}, placed: map[types.UID]bool{}}
@@ -140,7 +145,8 @@ func (p *progress) proxyTo(cloud *url.URL) http.Handler {
 		}
 		return nil
 	}
-	proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) } // the caller is dead
+	// the caller is dead
+	proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
 	return proxy
 }
 
@@ -204,7 +210,8 @@ func (p *progress) seeNode(n *corev1.Node) {
 	}
 }
 
-// arm has spring called at the moment, counted from now. The channel is closed when it has returned.
+// arm has spring called at the moment, counted from now. The channel is closed when it has
+// returned.
 func (p *progress) arm(m moment, spring func()) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -24,8 +24,9 @@ const (
 	leaseName = "stratos"
 )
 
-// TestTwoReplicas: one replica leads, one serves the scheduler, or one does both; whichever ends in mid-burst, the burst ends as if it had not.
-// The proxy between scheduler and extender then goes to the other, as the scheduler in the other replica's pod would.
+// TestTwoReplicas: one replica leads, one serves the scheduler, or one does both; whichever ends in
+// mid-burst, the burst ends as if it had not. The proxy between scheduler and extender then goes to
+// the other, as the scheduler in the other replica's pod would.
 func TestTwoReplicas(t *testing.T) {
 	t.Parallel()
 	s := seed(t)
@@ -53,7 +54,8 @@ func TestTwoReplicas(t *testing.T) {
 		{name: "the leader is killed while the other serves", leaderEnds: true, end: kill},
 		{name: "the serving one is killed while the other leads", end: kill},
 		{name: "one that leads and serves is killed", leaderServes: true, leaderEnds: true, end: kill},
-		{name: "one that leads and serves is stopped as planned", leaderServes: true, leaderEnds: true, end: both.terminate(t), released: true},
+		{name: "one that leads and serves is stopped as planned", leaderServes: true, leaderEnds: true,
+			end: both.terminate(t), released: true},
 	} {
 		up := slices.DeleteFunc(draw(random, 11), func(m moment) bool { return m.at.down() })
 		m := up[0]
@@ -144,7 +146,8 @@ func (p *replicas) awaitLead(t *testing.T, s rig.Running) {
 	})
 }
 
-// terminate asks a replica to end, as a rolling update does, and does not wait for it: it may be in the middle of a call.
+// terminate asks a replica to end, as a rolling update does, and does not wait for it: it may be in
+// the middle of a call.
 func (p *replicas) terminate(t *testing.T) func(rig.Running) {
 	return func(s rig.Running) {
 		if err := s.Process.Signal(syscall.SIGTERM); err != nil {

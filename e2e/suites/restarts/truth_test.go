@@ -52,7 +52,8 @@ func bearings(ctx context.Context, r *rig.Rig) (map[string]rig.Bearing, error) {
 	out := map[string]rig.Bearing{}
 	for i := range nodes {
 		b := rig.BearingOf(&nodes[i])
-		delete(b.Annotations, v1alpha1.AnnotationNudgedAt) // a touch of any node brings waiting pods back; no life ends with it
+		// a touch of any node brings waiting pods back; no life ends with it
+		delete(b.Annotations, v1alpha1.AnnotationNudgedAt)
 		out[nodes[i].Name] = b
 	}
 	return out, err
@@ -70,10 +71,12 @@ func allCalls(t *testing.T, r *rig.Rig) []fake.Call {
 // since are the accepted calls of one kind since the pool stood by.
 func (tr *truth) since(t *testing.T, op fake.Op) []fake.Call {
 	t.Helper()
-	return slices.DeleteFunc(slices.Clone(allCalls(t, tr.r)[tr.calls:]), func(c fake.Call) bool { return c.Op != op || c.Err != "" })
+	return slices.DeleteFunc(slices.Clone(allCalls(t, tr.r)[tr.calls:]),
+		func(c fake.Call) bool { return c.Op != op || c.Err != "" })
 }
 
-// exact: as many starts as the pods need, no launch, no instance started again without a stop between, and nothing leaked.
+// exact: as many starts as the pods need, no launch, no instance started again without a stop
+// between, and nothing leaked.
 func (tr *truth) exact(t *testing.T, need int) {
 	t.Helper()
 	if starts := tr.since(t, fake.OpStart); len(starts) != need {
@@ -97,7 +100,8 @@ func (tr *truth) exact(t *testing.T, need int) {
 	tr.nothingLeaked(t)
 }
 
-// nothingLeaked: every instance is the pool's by all its tags and has its Node, every Node has its instance.
+// nothingLeaked: every instance is the pool's by all its tags and has its Node, every Node has its
+// instance.
 func (tr *truth) nothingLeaked(t *testing.T) {
 	t.Helper()
 	instances, err := tr.r.Cloud.Snapshot(t.Context())
@@ -123,7 +127,8 @@ func (tr *truth) nothingLeaked(t *testing.T) {
 		maps.DeleteFunc(tags, func(k, _ string) bool {
 			return k != v1alpha1.TagManagedBy && k != v1alpha1.TagCluster && k != v1alpha1.LabelPool
 		})
-		want := map[string]string{v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "e2e", v1alpha1.LabelPool: poolName}
+		want := map[string]string{v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "e2e",
+			v1alpha1.LabelPool: poolName}
 		if diff := cmp.Diff(want, tags); diff != "" || state == "" {
 			t.Errorf("tags of instance %s, state %q (-want +got):\n%s", i.ID, state, diff)
 		}
@@ -140,7 +145,8 @@ func (tr *truth) nothingLeaked(t *testing.T) {
 	}
 }
 
-// awaitStandby waits until every node stands by again just as it did before the burst, and then looks once more at what was called.
+// awaitStandby waits until every node stands by again just as it did before the burst, and then
+// looks once more at what was called.
 func (tr *truth) awaitStandby(t *testing.T, need int) {
 	t.Helper()
 	ground.Await(t, "nodes standing by as before", func(ctx context.Context) (bool, error) {
@@ -176,6 +182,7 @@ func (tr *truth) twoToANode(t *testing.T, pods []*corev1.Pod) {
 		on[n]++
 	}
 	if len(on) != nodesPerBurst {
-		t.Errorf("%d pods are on %d nodes, want %d: %s", len(pods), len(on), nodesPerBurst, strings.Join(slices.Sorted(maps.Keys(on)), " "))
+		t.Errorf("%d pods are on %d nodes, want %d: %s", len(pods), len(on), nodesPerBurst,
+			strings.Join(slices.Sorted(maps.Keys(on)), " "))
 	}
 }

@@ -31,8 +31,8 @@ const (
 	scheduler = "kube-scheduler/"
 )
 
-// checkForbidden: nothing was refused to the processes, by their own words and by the API server's. The one request that is no right of theirs
-// shows that a refusal would be seen.
+// checkForbidden: nothing was refused to the processes, by their own words and by the API server's.
+// The one request that is no right of theirs shows that a refusal would be seen.
 func checkForbidden(t *testing.T, r *rig.Rig, kubeconfig string, processes ...*controlplane.Process) {
 	t.Helper()
 	beRefused(t, kubeconfig)
@@ -61,7 +61,8 @@ func checkForbidden(t *testing.T, r *rig.Rig, kubeconfig string, processes ...*c
 func isStranger(e controlplane.AuditEvent) bool { return strings.HasPrefix(e.UserAgent, stranger) }
 
 func refusals(r *rig.Rig) ([]controlplane.AuditEvent, error) {
-	return controlplane.ReadAuditLog(r.ControlPlane.AuditLogPath(), controlplane.ByUser(user), func(e controlplane.AuditEvent) bool { return e.Code == 403 })
+	return controlplane.ReadAuditLog(r.ControlPlane.AuditLogPath(), controlplane.ByUser(user),
+		func(e controlplane.AuditEvent) bool { return e.Code == 403 })
 }
 
 // beRefused reads Secrets with Stratos's own identity.
@@ -130,7 +131,8 @@ func granted(t *testing.T, chart *ground.Chart, roles ...string) []right {
 	t.Helper()
 	var all []right
 	for _, o := range chart.Objects {
-		if o.GetKind() != "ClusterRole" && o.GetKind() != "Role" || !slices.Contains(roles, strings.TrimPrefix(o.GetName(), ground.ReleaseNamespace+":")) {
+		if o.GetKind() != "ClusterRole" && o.GetKind() != "Role" || !slices.Contains(roles,
+			strings.TrimPrefix(o.GetName(), ground.ReleaseNamespace+":")) {
 			continue
 		}
 		role := &rbacv1.Role{} // a ClusterRole's rules have the same fields
@@ -165,7 +167,8 @@ func rightsOf(rule rbacv1.PolicyRule, namespace string) []right {
 	return all
 }
 
-// checkUsed: each right was made use of, or has its reason why it was not. Everything has ended by now: the audit log has a watch when it ends.
+// checkUsed: each right was made use of, or has its reason why it was not. Everything has ended by
+// now: the audit log has a watch when it ends.
 func checkUsed(t *testing.T, r *rig.Rig, rights []right, reasons map[string]string) {
 	t.Helper()
 	unknown := maps.Clone(reasons)
@@ -194,8 +197,9 @@ func checkUsed(t *testing.T, r *rig.Rig, rights []right, reasons map[string]stri
 	})
 }
 
-// checkOwn: both containers share a ServiceAccount, so that a right of one would hide that the other lacks it; where the chart leaves the scheduler
-// out, its roles are missing. So every request is held against the roles of whoever made it.
+// checkOwn: both containers share a ServiceAccount, so that a right of one would hide that the
+// other lacks it; where the chart leaves the scheduler out, its roles are missing. So every request
+// is compared with the roles of its user.
 func checkOwn(t *testing.T, r *rig.Rig, who string, made controlplane.AuditFilter, rights []right) {
 	t.Helper()
 	requests, err := controlplane.ReadAuditLog(r.ControlPlane.AuditLogPath(), controlplane.ByUser(user), made)

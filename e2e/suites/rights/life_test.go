@@ -28,7 +28,8 @@ func preempts(t *testing.T, r *rig.Rig) {
 	pod.Spec.PriorityClassName = "urgent"
 	ground.Create(t, r, pod)
 	ground.AwaitRunning(t, r, pod)
-	deletions := countRequests(t, r, controlplane.ByUserAgent(scheduler), controlplane.ByVerb("delete"), controlplane.ByResource("pods", ""), controlplane.Accepted())
+	deletions := countRequests(t, r, controlplane.ByUserAgent(scheduler), controlplane.ByVerb("delete"),
+		controlplane.ByResource("pods", ""), controlplane.Accepted())
 	if deletions != 1 {
 		t.Errorf("the scheduler deleted %d pods, want 1", deletions)
 	}
@@ -50,26 +51,34 @@ func withVolume(t *testing.T, r *rig.Rig) {
 	once := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name},
-		Spec:       corev1.PersistentVolumeClaimSpec{StorageClassName: &class, AccessModes: once, Resources: corev1.VolumeResourceRequirements{Requests: size}},
+		Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class, AccessModes: once,
+			Resources: corev1.VolumeResourceRequirements{Requests: size}},
 	}
 	pod := ground.OnPool(rig.Pod("with-volume", "cpu", "3"), "volumes")
 	pod.Spec.Volumes = []corev1.Volume{{Name: name, VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
 	}}}
 	ground.Create(t, r,
-		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: "kubernetes.io/no-provisioner", VolumeBindingMode: &mode},
+		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: "kubernetes.io/no-provisioner",
+			VolumeBindingMode: &mode},
 		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeSpec{
-			StorageClassName: class, AccessModes: once, Capacity: size,
+			StorageClassName:              class,
+			AccessModes:                   once,
+			Capacity:                      size,
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
 			PersistentVolumeSource:        corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/data"}},
-			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}},
-			}}}},
+			NodeAffinity: &corev1.VolumeNodeAffinity{
+				Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone,
+						Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}},
+				}}},
+			},
 		}},
 		claim, pod,
 	)
 	ground.AwaitRunning(t, r, pod)
-	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil || claim.Spec.VolumeName != name {
+	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil ||
+		claim.Spec.VolumeName != name {
 		t.Errorf("the claim has volume %q, %v", claim.Spec.VolumeName, err)
 	}
 }
@@ -92,7 +101,8 @@ func deletion(t *testing.T, r *rig.Rig) {
 	pod.Labels = map[string]string{"app": name}
 	budget := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name},
-		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &intstr.IntOrString{IntVal: 1}, Selector: &metav1.LabelSelector{MatchLabels: pod.Labels}},
+		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &intstr.IntOrString{IntVal: 1},
+			Selector: &metav1.LabelSelector{MatchLabels: pod.Labels}},
 	}
 	ground.Create(t, r, budget, pod)
 	ground.AwaitRunning(t, r, pod)
@@ -140,7 +150,10 @@ func testFake(t *testing.T) {
 	ground.AwaitRunning(t, r, pod)
 	ground.Remove(t, r, pool)
 	stratos.Stop(t)
-	t.Run("nothing was forbidden", func(t *testing.T) { checkForbidden(t, r, identity, stratos.Process, stratos.Scheduler) })
+	t.Run("nothing was forbidden", func(t *testing.T) {
+		checkForbidden(t, r, identity, stratos.Process,
+			stratos.Scheduler)
+	})
 	t.Run("each by a role of its own", func(t *testing.T) {
 		checkOwn(t, r, "Stratos", byStratos, granted(t, chart, "stratos", "stratos-fake"))
 	})

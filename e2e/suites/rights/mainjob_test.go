@@ -25,14 +25,16 @@ const (
 	team = "team"
 )
 
-// TestMainJobUnderTheChartsRights runs Stratos and its scheduler as the ServiceAccount of the rendered chart. The API server knows RBAC and nothing
-// else, so what a role of the chart does not say is forbidden.
+// TestMainJobUnderTheChartsRights runs Stratos and its scheduler as the ServiceAccount of the
+// rendered chart. The API server knows RBAC and nothing else, so what a role of the chart does not
+// say is forbidden.
 func TestMainJobUnderTheChartsRights(t *testing.T) {
 	t.Run("the cloud is apart", testApart)
 	t.Run("Stratos plays the cloud", testFake)
 }
 
-// testApart has two replicas as the chart makes them by default. The cloud is a process with an identity of its own, as a real one is.
+// testApart has two replicas as the chart makes them by default. The cloud is a process with an
+// identity of its own, as a real one is.
 func testApart(t *testing.T) {
 	r := newRig(t)
 	chart := ground.ReadChart(t, "default")
@@ -98,8 +100,9 @@ func unused() map[string]string {
 func newRig(t *testing.T) *rig.Rig {
 	t.Helper()
 	return ground.NewRig(t, rig.Options{
-		ControlPlane: controlplane.Options{DefaultScheduler: true, AuditLog: controlplane.AuditLog{Enabled: true, Reads: true}},
-		Cloud:        append(ground.FastCloud(), types()), NoStratos: true, NoScheduler: true,
+		ControlPlane: controlplane.Options{DefaultScheduler: true, AuditLog: controlplane.AuditLog{Enabled: true,
+			Reads: true}},
+		Cloud: append(ground.FastCloud(), types()), NoStratos: true, NoScheduler: true,
 	})
 }
 
@@ -113,7 +116,8 @@ func newPool(name string, size int32) *v1alpha1.NodePool {
 
 // admitted: what the webhooks look up past their cache, they look up with the chart's rights.
 func admitted(t *testing.T, r *rig.Rig) {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team, Labels: map[string]string{v1alpha1.LabelScheduler: v1alpha1.SchedulerEnabled}}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team,
+		Labels: map[string]string{v1alpha1.LabelScheduler: v1alpha1.SchedulerEnabled}}}
 	ground.Create(t, r, rig.Class(className, instanceType), namespace)
 	faulty := newPool("faulty", 1)
 	faulty.Spec.PreWarm.ImagesToPull = []string{"a//b"} // which the webhook alone refuses
@@ -139,7 +143,8 @@ func warmUp(t *testing.T, r *rig.Rig) {
 		ground.Create(t, r, pool)
 	}
 	for name, size := range sizes {
-		if err := r.AwaitPool(t.Context(), name, func(s v1alpha1.NodePoolStatus) bool { return s.Standby == size }); err != nil {
+		if err := r.AwaitPool(t.Context(), name,
+			func(s v1alpha1.NodePoolStatus) bool { return s.Standby == size }); err != nil {
 			t.Fatal(err)
 		}
 	}

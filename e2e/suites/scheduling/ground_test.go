@@ -1,5 +1,6 @@
-// Package scheduling proves on a real control plane what happens between kube-scheduler and the extender: starts at filter time, taints
-// and cordons judged as the stock profile judges them, and preemption that never evicts in vain.
+// Package scheduling proves on a real control plane what happens between kube-scheduler and the
+// extender: starts at filter time, taints and cordons judged as the stock profile judges them, and
+// preemption that never evicts in vain.
 package scheduling
 
 import (
@@ -13,7 +14,8 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// mustLive fails the test unless the pod is there, on the node, and nobody has asked for its deletion.
+// mustLive fails the test unless the pod is there, on the node, and nobody has asked for its
+// deletion.
 func mustLive(t *testing.T, r *rig.Rig, pod *corev1.Pod, on string) {
 	t.Helper()
 	p, err := ground.PodOf(t.Context(), r, pod)
@@ -21,11 +23,13 @@ func mustLive(t *testing.T, r *rig.Rig, pod *corev1.Pod, on string) {
 	case err != nil:
 		t.Errorf("pod %s: %v", pod.Name, err)
 	case p.DeletionTimestamp != nil, p.Spec.NodeName != on, p.Status.Phase == corev1.PodFailed:
-		t.Errorf("pod %s: deletion %v, node %q (want %q), phase %s %s", p.Name, p.DeletionTimestamp, p.Spec.NodeName, on, p.Status.Phase, p.Status.Reason)
+		t.Errorf("pod %s: deletion %v, node %q (want %q), phase %s %s", p.Name, p.DeletionTimestamp, p.Spec.NodeName, on,
+			p.Status.Phase, p.Status.Reason)
 	}
 }
 
-// awaitUnschedulable waits until the pod's scheduler has called it unschedulable in words that ok accepts, and returns them.
+// awaitUnschedulable waits until the pod's scheduler has called it unschedulable in words that ok
+// accepts, and returns them.
 func awaitUnschedulable(t *testing.T, r *rig.Rig, pod *corev1.Pod, ok func(message string) bool) string {
 	t.Helper()
 	message := ""
@@ -35,7 +39,8 @@ func awaitUnschedulable(t *testing.T, r *rig.Rig, pod *corev1.Pod, ok func(messa
 			return false, err
 		}
 		for _, c := range p.Status.Conditions {
-			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable && ok(c.Message) {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable &&
+				ok(c.Message) {
 				message = c.Message
 				return true, nil
 			}

@@ -25,21 +25,25 @@ import (
 const (
 	stayUpUserData  = "#!/bin/bash\n/etc/eks/bootstrap.sh e2e\n"
 	startupTaint    = "e2e.example/network"
-	startupUserData = "#!/bin/bash\n/etc/eks/bootstrap.sh e2e --kubelet-extra-args '--register-with-taints=" + startupTaint + "=true:NoSchedule'\n"
+	startupUserData = "#!/bin/bash\n/etc/eks/bootstrap.sh e2e --kubelet-extra-args '--register-with-taints=" +
+		startupTaint + "=true:NoSchedule'\n"
 )
 
-// TestStandbyNodeStartsAtFilterTime is the main job, in all the ways a pool can be warmed up. The rows have instance types of their own, so
-// that holding a start in one does not hold it in another.
+// TestStandbyNodeStartsAtFilterTime is the main job, in all the ways a pool can be warmed up. The
+// rows have instance types of their own, so that holding a start in one does not hold it in
+// another.
 func TestStandbyNodeStartsAtFilterTime(t *testing.T) {
 	t.Parallel()
-	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud(), ControlPlane: controlplane.Options{DefaultScheduler: true}})
+	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud(),
+		ControlPlane: controlplane.Options{DefaultScheduler: true}})
 	// Ready alone must not be enough where startup taints wait for the network.
 	if err := r.Cloud.SetTimes(t.Context(), fake.Times{NetworkDelay: 300 * time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
 	j := ground.OpenJournal(t, r)
 	for name, row := range map[string]mainJob{
-		"machines that power themselves off after warm-up": {pool: "selfstop", instanceType: "m5.large", userData: rig.SelfStopUserData},
+		"machines that power themselves off after warm-up": {pool: "selfstop", instanceType: "m5.large",
+			userData: rig.SelfStopUserData},
 		"machines that Stratos stops after warm-up": {
 			pool: "controllerstop", instanceType: "m6i.large", userData: stayUpUserData, mode: v1alpha1.ControllerStop,
 		},
@@ -48,11 +52,13 @@ func TestStandbyNodeStartsAtFilterTime(t *testing.T) {
 			startupTaints: []corev1.Taint{{Key: startupTaint, Value: "true", Effect: corev1.TaintEffectNoSchedule}},
 		},
 		"startup taints that go when the pod of the network agent is Ready": {
-			pool: "vpc-cni", instanceType: "c5.large", userData: startupUserData, mode: v1alpha1.ControllerStop, agent: "aws-node",
+			pool: "vpc-cni", instanceType: "c5.large", userData: startupUserData, mode: v1alpha1.ControllerStop,
+			agent:         "aws-node",
 			startupTaints: []corev1.Taint{{Key: startupTaint, Value: "true", Effect: corev1.TaintEffectNoSchedule}},
 		},
 		"no startup taints, and a network agent": {
-			pool: "untainted", instanceType: "c6i.large", userData: stayUpUserData, mode: v1alpha1.ControllerStop, agent: "kindnet",
+			pool: "untainted", instanceType: "c6i.large", userData: stayUpUserData, mode: v1alpha1.ControllerStop,
+			agent: "kindnet",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +83,8 @@ func (m mainJob) run(t *testing.T, r *rig.Rig, j *ground.Journal) {
 	before := ground.PoolNodes(t, r, m.pool)
 	m.checkStandby(t, r, before)
 	ground.HoldStarts(t, r, m.instanceType, 1)
-	one, two := ground.OnPool(rig.Pod(m.pool+"-one", "cpu", "1"), m.pool), ground.OnPool(rig.Pod(m.pool+"-two", "cpu", "1"), m.pool)
+	one, two := ground.OnPool(rig.Pod(m.pool+"-one", "cpu", "1"), m.pool),
+		ground.OnPool(rig.Pod(m.pool+"-two", "cpu", "1"), m.pool)
 	ground.Create(t, r, one, two)
 
 	promised, asked := m.promise(t, r, before, one, two)
@@ -100,7 +107,8 @@ func (m mainJob) run(t *testing.T, r *rig.Rig, j *ground.Journal) {
 	}
 }
 
-// runAgent creates the DaemonSet of the pool's network agent, whose pods pass their readiness probe a while after each start.
+// runAgent creates the DaemonSet of the pool's network agent, whose pods pass their readiness probe
+// a while after each start.
 func (m mainJob) runAgent(t *testing.T, r *rig.Rig) {
 	t.Helper()
 	if m.agent == "" {
@@ -118,7 +126,8 @@ func (m mainJob) runAgent(t *testing.T, r *rig.Rig) {
 					NodeSelector: map[string]string{v1alpha1.LabelPool: m.pool},
 					Tolerations:  []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 					HostNetwork:  true,
-					Containers:   []corev1.Container{{Name: "agent", Image: "registry.example.com/" + m.agent + ":1", ReadinessProbe: &probe}},
+					Containers: []corev1.Container{{Name: "agent", Image: "registry.example.com/" + m.agent + ":1",
+						ReadinessProbe: &probe}},
 					Volumes: []corev1.Volume{{Name: "cni", VolumeSource: corev1.VolumeSource{
 						HostPath: &corev1.HostPathVolumeSource{Path: "/etc/cni/net.d"},
 					}}},
@@ -173,7 +182,8 @@ func checkClosed(t *testing.T, n *corev1.Node) {
 	}
 	for _, mark := range []string{
 		v1alpha1.AnnotationScaleUpStarted, v1alpha1.AnnotationScaleDownCandidateSince, v1alpha1.AnnotationClaims,
-		v1alpha1.AnnotationStopReason, v1alpha1.AnnotationStopIntent, v1alpha1.AnnotationStoppingSince, v1alpha1.AnnotationRunningSince,
+		v1alpha1.AnnotationStopReason, v1alpha1.AnnotationStopIntent, v1alpha1.AnnotationStoppingSince,
+		v1alpha1.AnnotationRunningSince,
 		v1alpha1.AnnotationNudgedAt, v1alpha1.AnnotationStartFailures, v1alpha1.AnnotationUnavailableUntil,
 	} {
 		if value, left := n.Annotations[mark]; left {
@@ -182,8 +192,10 @@ func checkClosed(t *testing.T, n *corev1.Node) {
 	}
 }
 
-// promise waits until both pods were asked about and returns the node that both answers name, and when the scheduler first asked.
-func (m mainJob) promise(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node, pods ...*corev1.Pod) (string, time.Time) {
+// promise waits until both pods were asked about and returns the node that both answers name, and
+// when the scheduler first asked.
+func (m mainJob) promise(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node, pods ...*corev1.Pod) (string,
+	time.Time) {
 	t.Helper()
 	candidates := slices.Sorted(maps.Keys(nodes))
 	var node string
@@ -218,12 +230,14 @@ func awaitAsked(t *testing.T, recorder *rig.Recorder, verb string, pod *corev1.P
 	return asks
 }
 
-// promisedNode reads which node the answer to /filter says is coming: every candidate is refused so that no eviction helps, and one
-// message, at the node itself, names it.
+// promisedNode reads which node the answer to /filter says is coming: every candidate is refused so
+// that no eviction helps, and one message, at the node itself, names it.
 func promisedNode(t *testing.T, a rig.Asked, pool string) string {
 	t.Helper()
-	if a.Code != 200 || a.Filter.Error != "" || a.Filter.NodeNames == nil || len(*a.Filter.NodeNames) != 0 || len(a.Filter.FailedNodes) != 0 {
-		t.Fatalf("answer about pod %s: %d %+v, want no node and no node that eviction would free", a.Pod.Name, a.Code, a.Filter)
+	if a.Code != 200 || a.Filter.Error != "" || a.Filter.NodeNames == nil || len(*a.Filter.NodeNames) != 0 ||
+		len(a.Filter.FailedNodes) != 0 {
+		t.Fatalf("answer about pod %s: %d %+v, want no node and no node that eviction would free", a.Pod.Name, a.Code,
+			a.Filter)
 	}
 	var named []string
 	for node, message := range a.Filter.FailedAndUnresolvableNodes {
@@ -237,7 +251,8 @@ func promisedNode(t *testing.T, a rig.Asked, pool string) string {
 	return named[0]
 }
 
-// checkOrder: intent, then the kubelet's report, then open to pods, then bound; closed all the time before.
+// checkOrder: intent, then the kubelet's report, then open to pods, then bound; closed all the time
+// before.
 func (m mainJob) checkOrder(t *testing.T, j *ground.Journal, node *corev1.Node, call fake.Call, pods ...*corev1.Pod) {
 	t.Helper()
 	versions := func() []ground.Version[*corev1.Node] { return j.NodeVersions(node.Name) }
@@ -250,25 +265,32 @@ func (m mainJob) checkOrder(t *testing.T, j *ground.Journal, node *corev1.Node, 
 		t.Errorf("a Ready left over from before the stop stood on node %s when its start began", node.Name)
 	}
 	if ready.Revision > running.Revision {
-		t.Errorf("node %s was opened at revision %d, before its kubelet reported Ready at %d", node.Name, running.Revision, ready.Revision)
+		t.Errorf("node %s was opened at revision %d, before its kubelet reported Ready at %d", node.Name, running.Revision,
+			ready.Revision)
 	}
-	if beat := condition(ready.Object, corev1.NodeReady).LastHeartbeatTime; beat.Time.Before(call.At.Truncate(time.Second)) {
+	if beat := condition(ready.Object,
+		corev1.NodeReady).LastHeartbeatTime; beat.Time.Before(call.At.Truncate(time.Second)) {
 		t.Errorf("node %s was Ready at %s, before its start was requested at %s", node.Name, beat, call.At)
 	}
 	for _, v := range versions() {
-		if v.Revision < running.Revision && v.Revision > standby.Revision && (!v.Object.Spec.Unschedulable || !hasTaint(v.Object, v1alpha1.TaintStandby)) {
-			t.Errorf("revision %d of node %s is open before it runs: cordon %t, taints %v", v.Revision, node.Name, v.Object.Spec.Unschedulable, v.Object.Spec.Taints)
+		if v.Revision < running.Revision && v.Revision > standby.Revision &&
+			(!v.Object.Spec.Unschedulable || !hasTaint(v.Object, v1alpha1.TaintStandby)) {
+			t.Errorf("revision %d of node %s is open before it runs: cordon %t, taints %v", v.Revision, node.Name,
+				v.Object.Spec.Unschedulable, v.Object.Spec.Taints)
 		}
 	}
 	for _, p := range pods {
 		bound := ground.First(t, p.Name+" bound", 0, func() []ground.Version[*corev1.Pod] { return j.PodVersions(p.UID) },
 			func(p *corev1.Pod) bool { return p.Spec.NodeName != "" })
 		if bound.Revision < running.Revision {
-			t.Errorf("pod %s was bound at revision %d, before node %s ran at %d", p.Name, bound.Revision, node.Name, running.Revision)
+			t.Errorf("pod %s was bound at revision %d, before node %s ran at %d", p.Name, bound.Revision, node.Name,
+				running.Revision)
 		}
 	}
-	if open := running.Object; open.Spec.Unschedulable || len(open.Spec.Taints) != 0 || open.Labels[v1alpha1.LabelExcludeDisruption] != "" {
-		t.Errorf("running node %s: cordon %t, taints %v, labels %v", node.Name, open.Spec.Unschedulable, open.Spec.Taints, open.Labels)
+	if open := running.Object; open.Spec.Unschedulable || len(open.Spec.Taints) != 0 ||
+		open.Labels[v1alpha1.LabelExcludeDisruption] != "" {
+		t.Errorf("running node %s: cordon %t, taints %v, labels %v", node.Name, open.Spec.Unschedulable, open.Spec.Taints,
+			open.Labels)
 	}
 	if len(m.startupTaints) > 0 {
 		checkStartupTaint(t, versions(), standby, running)
@@ -281,7 +303,8 @@ func (m mainJob) checkOrder(t *testing.T, j *ground.Journal, node *corev1.Node, 
 	}
 }
 
-// checkAgent: the node is opened after the agent's pod has turned Ready with a container of this life.
+// checkAgent: the node is opened after the agent's pod has turned Ready with a container of this
+// life.
 func (m mainJob) checkAgent(t *testing.T, j *ground.Journal, node string, ready, running ground.Version[*corev1.Node]) {
 	t.Helper()
 	boot := condition(ready.Object, corev1.NodeReady).LastHeartbeatTime
@@ -297,7 +320,8 @@ func (m mainJob) checkAgent(t *testing.T, j *ground.Journal, node string, ready,
 		}
 	}
 	if started == 0 || up < started || up > running.Revision {
-		t.Errorf("node %s was opened at revision %d, its agent started at %d and was Ready at %d (0: never)", node, running.Revision, started, up)
+		t.Errorf("node %s was opened at revision %d, its agent started at %d and was Ready at %d (0: never)", node,
+			running.Revision, started, up)
 	}
 }
 
@@ -318,7 +342,8 @@ func podIsReady(p *corev1.Pod) bool {
 }
 
 // checkStartupTaint: it stands until the node is opened, also while the node is Ready already.
-func checkStartupTaint(t *testing.T, versions []ground.Version[*corev1.Node], standby, running ground.Version[*corev1.Node]) {
+func checkStartupTaint(t *testing.T, versions []ground.Version[*corev1.Node], standby,
+	running ground.Version[*corev1.Node]) {
 	t.Helper()
 	for _, v := range versions {
 		if v.Revision >= standby.Revision && v.Revision < running.Revision && !hasTaint(v.Object, startupTaint) {
@@ -339,10 +364,12 @@ func checkNetworkReport(t *testing.T, standby, ready, running ground.Version[*co
 	}
 }
 
-// checkReturn: the empty node is stopped and looks as it did before its life; the others never moved.
+// checkReturn: the empty node is stopped and looks as it did before its life; the others never
+// moved.
 func (m mainJob) checkReturn(t *testing.T, r *rig.Rig, before map[string]*corev1.Node, used string) {
 	t.Helper()
-	if err := r.AwaitPool(t.Context(), m.pool, func(s v1alpha1.NodePoolStatus) bool { return s.Standby == 3 && s.Total == 3 }); err != nil {
+	if err := r.AwaitPool(t.Context(), m.pool,
+		func(s v1alpha1.NodePoolStatus) bool { return s.Standby == 3 && s.Total == 3 }); err != nil {
 		t.Fatal(err)
 	}
 	after := ground.PoolNodes(t, r, m.pool)
@@ -389,8 +416,8 @@ func (m mainJob) awaitClean(t *testing.T, r *rig.Rig, nodes map[string]*corev1.N
 	})
 }
 
-// bearing is what Stratos and people write on a Node. Left out: the taints that the node and cloud controllers set and remove in loops of
-// their own, and the reports recorded at each stop.
+// bearing is what Stratos and people write on a Node. Left out: the taints that the node and cloud
+// controllers set and remove in loops of their own, and the reports recorded at each stop.
 type bearing struct {
 	Labels, Annotations map[string]string
 	Taints              []corev1.Taint
@@ -402,7 +429,8 @@ func bearingOf(n *corev1.Node) bearing {
 	delete(b.Annotations, v1alpha1.AnnotationHeartbeatAtStop)
 	delete(b.Annotations, v1alpha1.AnnotationAgentsAtStop)
 	for _, taint := range n.Spec.Taints {
-		if strings.HasPrefix(taint.Key, "node.kubernetes.io/") || strings.HasPrefix(taint.Key, "node.cloudprovider.kubernetes.io/") {
+		if strings.HasPrefix(taint.Key, "node.kubernetes.io/") || strings.HasPrefix(taint.Key,
+			"node.cloudprovider.kubernetes.io/") {
 			continue
 		}
 		taint.TimeAdded = nil

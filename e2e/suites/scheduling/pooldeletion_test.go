@@ -20,8 +20,8 @@ import (
 // holdFinalizer keeps an evicted pod until the test lets it go, as a slow shutdown would.
 const holdFinalizer = "e2e.example/hold"
 
-// TestPoolDeletion: standby nodes go at once, a running one when its pod has left, the finalizer last; another pool, and another
-// cluster's pool of the same name, are not touched.
+// TestPoolDeletion: standby nodes go at once, a running one when its pod has left, the finalizer
+// last; another pool, and another cluster's pool of the same name, are not touched.
 func TestPoolDeletion(t *testing.T) {
 	t.Parallel()
 	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud()})
@@ -30,7 +30,8 @@ func TestPoolDeletion(t *testing.T) {
 	awaitStandby(t, r, doomed, other)
 	foreign := launchForeign(t, r, "doomed")
 
-	evicted, stays := ground.OnPool(rig.Pod("evicted", "cpu", "2"), "doomed"), ground.OnPool(rig.Pod("stays", "cpu", "2"), "other")
+	evicted, stays := ground.OnPool(rig.Pod("evicted", "cpu", "2"), "doomed"),
+		ground.OnPool(rig.Pod("stays", "cpu", "2"), "other")
 	evicted.Finalizers = []string{holdFinalizer}
 	ground.Create(t, r, evicted, stays)
 	on := ground.AwaitBound(t, r, evicted, stays)
@@ -41,14 +42,16 @@ func TestPoolDeletion(t *testing.T) {
 	if err := r.Client.Delete(t.Context(), doomed); err != nil {
 		t.Fatal(err)
 	}
-	// Its eviction and the end of the standby nodes are events that come after the decision to remove the pool. By then a Stratos that does
-	// not wait for pods would have terminated the running node as well.
+	// Its eviction and the end of the standby nodes are events that come after the decision to remove
+	// the pool. By then a Stratos that does not wait for pods would have terminated the running node
+	// as well.
 	awaitEvicted(t, r, evicted)
 	awaitGone(t, r, ours, on[0])
 	if calls := ground.CallsAbout(t, r, fake.OpTerminate, map[string]*corev1.Node{on[0]: inUse}); len(calls) != 0 {
 		t.Errorf("terminated under its pod: %+v", calls)
 	}
-	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(doomed), doomed); err != nil || len(doomed.Finalizers) == 0 {
+	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(doomed), doomed); err != nil ||
+		len(doomed.Finalizers) == 0 {
 		t.Errorf("the pool is gone, or without its finalizer %v, while an instance is left: %v", doomed.Finalizers, err)
 	}
 	letGo(t, r, evicted)
@@ -67,21 +70,24 @@ func TestPoolDeletion(t *testing.T) {
 func awaitStandby(t *testing.T, r *rig.Rig, pools ...*v1alpha1.NodePool) {
 	t.Helper()
 	for _, p := range pools {
-		if err := r.AwaitPool(t.Context(), p.Name, func(s v1alpha1.NodePoolStatus) bool { return s.Standby == p.Spec.PoolSize }); err != nil {
+		if err := r.AwaitPool(t.Context(), p.Name,
+			func(s v1alpha1.NodePoolStatus) bool { return s.Standby == p.Spec.PoolSize }); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// launchForeign puts an instance into the account that another cluster's Stratos manages in a pool of the same name.
+// launchForeign puts an instance into the account that another cluster's Stratos manages in a pool
+// of the same name.
 func launchForeign(t *testing.T, r *rig.Rig, pool string) v1alpha1.InstanceID {
 	t.Helper()
 	class := rig.Class("foreign", "m5.large")
 	class.Spec.UserData = stayUpUserData
-	instance, err := r.Cloud.LaunchInstance(t.Context(), class, provider.LaunchRequest{ClientToken: "foreign", Tags: map[string]string{
-		v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "another",
-		v1alpha1.LabelPool: pool, v1alpha1.LabelState: string(v1alpha1.StateRunning),
-	}})
+	instance, err := r.Cloud.LaunchInstance(t.Context(), class, provider.LaunchRequest{ClientToken: "foreign",
+		Tags: map[string]string{
+			v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "another",
+			v1alpha1.LabelPool: pool, v1alpha1.LabelState: string(v1alpha1.StateRunning),
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +154,8 @@ func checkEnded(t *testing.T, r *rig.Rig, pool string, foreign v1alpha1.Instance
 	}
 }
 
-// checkUntouched: the other pool's Nodes are the same ones in the same state, its pod runs, and its cloud calls are the one start.
+// checkUntouched: the other pool's Nodes are the same ones in the same state, its pod runs, and its
+// cloud calls are the one start.
 func checkUntouched(t *testing.T, r *rig.Rig, before map[string]*corev1.Node, pod *corev1.Pod, on string) {
 	t.Helper()
 	mustLive(t, r, pod, on)
@@ -169,12 +176,14 @@ func checkUntouched(t *testing.T, r *rig.Rig, before map[string]*corev1.Node, po
 		}
 	}
 	pool := &v1alpha1.NodePool{}
-	if err := r.Client.Get(t.Context(), client.ObjectKey{Name: "other"}, pool); err != nil || pool.DeletionTimestamp != nil {
+	if err := r.Client.Get(t.Context(), client.ObjectKey{Name: "other"}, pool); err != nil ||
+		pool.DeletionTimestamp != nil {
 		t.Errorf("the other pool: deletion %v, %v", pool.DeletionTimestamp, err)
 	}
 }
 
 // identityOf tells one Node from another of the same name, and what state it is in.
 func identityOf(n *corev1.Node) string {
-	return fmt.Sprintf("%s %s, state %s, deletion %v", n.UID, n.Spec.ProviderID, n.Labels[v1alpha1.LabelState], n.DeletionTimestamp)
+	return fmt.Sprintf("%s %s, state %s, deletion %v", n.UID, n.Spec.ProviderID, n.Labels[v1alpha1.LabelState],
+		n.DeletionTimestamp)
 }

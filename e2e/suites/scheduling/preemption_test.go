@@ -20,11 +20,12 @@ import (
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
-// TestPreemption: the generated profile's dry run knows neither taints nor cordons nor what a pool node is about; the extender's /preempt
-// makes good for it.
+// TestPreemption: the generated profile's dry run knows neither taints nor cordons nor what a pool
+// node is about; the extender's /preempt makes good for it.
 func TestPreemption(t *testing.T) {
 	t.Parallel()
-	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud(), ControlPlane: controlplane.Options{DefaultScheduler: true}})
+	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud(),
+		ControlPlane: controlplane.Options{DefaultScheduler: true}})
 	for name, value := range priorities() {
 		ground.Create(t, r, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value})
 	}
@@ -39,7 +40,8 @@ func TestPreemption(t *testing.T) {
 
 	// In this order: the second row needs the full nodes that the first one leaves.
 	t.Run("nobody is evicted while a standby node can take the pod", func(t *testing.T) { standbyBeforeEviction(t, r) })
-	t.Run("a full running node of a pool gives way when no standby node is left", func(t *testing.T) { poolGivesWay(t, r) })
+	t.Run("a full running node of a pool gives way when no standby node is left",
+		func(t *testing.T) { poolGivesWay(t, r) })
 	t.Run("the stock profile's victims when no standby node can take the pod", func(t *testing.T) { stockVictims(t, r) })
 	t.Run("a tainted node never loses a pod", func(t *testing.T) {
 		n := ground.Ordinary("tainted", 2, taint("gpu", "", corev1.TaintEffectNoSchedule))
@@ -105,7 +107,8 @@ func standbyBeforeEviction(t *testing.T, r *rig.Rig) {
 	asks := awaitAsked(t, r.Recorder, rig.Preempt, high)
 	for _, a := range asks {
 		if a.Victims[full] == 0 || len(a.Kept.NodeNameToMetaVictims) != 0 {
-			t.Errorf("asked about evicting %v, answered %v; want the full node and an empty answer", a.Victims, a.Kept.NodeNameToMetaVictims)
+			t.Errorf("asked about evicting %v, answered %v; want the full node and an empty answer", a.Victims,
+				a.Kept.NodeNameToMetaVictims)
 		}
 	}
 	if starts := ground.CallsAbout(t, r, fake.OpStart, nodes); len(starts) != 2 {
@@ -113,7 +116,8 @@ func standbyBeforeEviction(t *testing.T, r *rig.Rig) {
 	}
 }
 
-// poolGivesWay: the low pod's node runs and the other holds a pod of the same priority, so only one eviction is right.
+// poolGivesWay: the low pod's node runs and the other holds a pod of the same priority, so only one
+// eviction is right.
 func poolGivesWay(t *testing.T, r *rig.Rig) {
 	low, high := get(t, r, "low"), get(t, r, "high")
 	next := withPriority(ground.OnPool(rig.Pod("next", "cpu", "2"), "pair"), "high")
@@ -126,8 +130,8 @@ func poolGivesWay(t *testing.T, r *rig.Rig) {
 	mustLive(t, r, high, high.Spec.NodeName)
 }
 
-// refusedThenAllowed: of the full node the low pod is not evicted for a pod that could not run there all the same. Once what kept it off is
-// gone, it is: so nothing else had saved it.
+// refusedThenAllowed: of the full node the low pod is not evicted for a pod that could not run
+// there all the same. Once what kept it off is gone, it is: so nothing else had saved it.
 func refusedThenAllowed(t *testing.T, r *rig.Rig, n *corev1.Node, allow func(*corev1.Node)) {
 	ground.Join(t, r, n)
 	defer ground.Remove(t, r, n)
@@ -154,7 +158,8 @@ func standbyKeeps(t *testing.T, r *rig.Rig, ds *appsv1.DaemonSet) {
 	name := onlyNode(t, nodes)
 	victim := podOf(t, r, ds)
 	if victim.Spec.NodeName != name || nodes[name].Labels[v1alpha1.LabelState] != string(v1alpha1.StateStandby) {
-		t.Fatalf("DaemonSet's pod on %q, pool's node %s is %s", victim.Spec.NodeName, name, nodes[name].Labels[v1alpha1.LabelState])
+		t.Fatalf("DaemonSet's pod on %q, pool's node %s is %s", victim.Spec.NodeName, name,
+			nodes[name].Labels[v1alpha1.LabelState])
 	}
 	high := withPriority(ground.OnPool(rig.Pod("high-daemons", "cpu", "1"), "daemons"), "high")
 	ground.Create(t, r, high)
@@ -169,8 +174,8 @@ func standbyKeeps(t *testing.T, r *rig.Rig, ds *appsv1.DaemonSet) {
 	}
 }
 
-// startingKeeps: a pod that names the standby node itself fills it and starts it. While it starts nobody is evicted there; once it runs it is
-// a node like any other.
+// startingKeeps: a pod that names the standby node itself fills it and starts it. While it starts
+// nobody is evicted there; once it runs it is a node like any other.
 func startingKeeps(t *testing.T, r *rig.Rig, j *ground.Journal) {
 	nodes := ground.PoolNodes(t, r, "slow")
 	name := onlyNode(t, nodes)
@@ -188,16 +193,20 @@ func startingKeeps(t *testing.T, r *rig.Rig, j *ground.Journal) {
 	mustLive(t, r, low, name)
 
 	ground.Reboot(t, r, ground.InstanceOf(nodes[name]))
-	running := ground.First(t, "running", 0, func() []ground.Version[*corev1.Node] { return j.NodeVersions(name) }, ground.InState(v1alpha1.StateRunning))
+	running := ground.First(t, "running", 0, func() []ground.Version[*corev1.Node] { return j.NodeVersions(name) },
+		ground.InState(v1alpha1.StateRunning))
 	askAnew(t, r, high, name)
-	evicted := ground.FirstVersion(t, "eviction", 0, func() []ground.Version[*corev1.Pod] { return j.PodVersions(low.UID) },
+	evicted := ground.FirstVersion(t, "eviction", 0,
+		func() []ground.Version[*corev1.Pod] { return j.PodVersions(low.UID) },
 		func(v ground.Version[*corev1.Pod]) bool { return v.Deleted || v.Object.DeletionTimestamp != nil })
 	if evicted.Revision < running.Revision {
-		t.Errorf("the pod was evicted at revision %d, while its node started; it ran from %d", evicted.Revision, running.Revision)
+		t.Errorf("the pod was evicted at revision %d, while its node started; it ran from %d", evicted.Revision,
+			running.Revision)
 	}
 }
 
-// checkRefused: the scheduler wanted to evict on the node, was told that it must not, and has said that the pod waits.
+// checkRefused: the scheduler wanted to evict on the node, was told that it must not, and has said
+// that the pod waits.
 func checkRefused(t *testing.T, r *rig.Rig, pod *corev1.Pod, node string) {
 	t.Helper()
 	asks := awaitAsked(t, r.Recorder, rig.Preempt, pod)
@@ -215,19 +224,22 @@ func checkRefused(t *testing.T, r *rig.Rig, pod *corev1.Pod, node string) {
 	}
 }
 
-// checkVictims: an entry without victims would be an error to a scheduler whose extender is not ignorable.
+// checkVictims: an entry without victims would be an error to a scheduler whose extender is not
+// ignorable.
 func checkVictims(t *testing.T, a rig.Asked) {
 	t.Helper()
 	for node, victims := range a.Kept.NodeNameToMetaVictims {
-		if victims == nil || len(victims.Pods) == 0 || slices.Contains(victims.Pods, nil) || len(victims.Pods) != a.Victims[node] {
+		if victims == nil || len(victims.Pods) == 0 || slices.Contains(victims.Pods, nil) ||
+			len(victims.Pods) != a.Victims[node] {
 			t.Errorf("answer about pod %s, node %s: %+v, asked about %d victims", a.Pod.Name, node, victims, a.Victims[node])
 		}
 	}
 }
 
-// askAnew replaces the pod until it is bound, and returns the one that is. The scheduler asks /preempt once when a node changes, and may be
-// told what the extender's watch showed a moment before; in a cluster as quiet as this one nothing then brings the pod back for minutes.
-// What is tested here is whom a pod evicts, not when.
+// askAnew replaces the pod until it is bound, and returns the one that is. The scheduler asks
+// /preempt once when a node changes, and may be told what the extender's watch showed a moment
+// before; in a cluster as quiet as this one nothing then brings the pod back for minutes. What is
+// tested here is whom a pod evicts, not when.
 func askAnew(t *testing.T, r *rig.Rig, pod *corev1.Pod, node string) *corev1.Pod {
 	t.Helper()
 	for try := 1; ; try++ {
@@ -255,7 +267,8 @@ func boundOrRefused(t *testing.T, r *rig.Rig, pod *corev1.Pod) string {
 			return false, err
 		}
 		on = p.Spec.NodeName
-		refused := slices.ContainsFunc(r.Recorder.About(rig.Preempt, pod.UID), func(a rig.Asked) bool { return len(a.Kept.NodeNameToMetaVictims) == 0 })
+		refused := slices.ContainsFunc(r.Recorder.About(rig.Preempt, pod.UID),
+			func(a rig.Asked) bool { return len(a.Kept.NodeNameToMetaVictims) == 0 })
 		return on != "" || refused, nil
 	})
 	return on
@@ -275,7 +288,8 @@ func onlyNode(t *testing.T, nodes map[string]*corev1.Node) string {
 func podOf(t *testing.T, r *rig.Rig, ds *appsv1.DaemonSet) *corev1.Pod {
 	t.Helper()
 	list := &corev1.PodList{}
-	if err := r.Client.List(t.Context(), list, client.MatchingLabels(ds.Spec.Template.Labels)); err != nil || len(list.Items) != 1 {
+	if err := r.Client.List(t.Context(), list, client.MatchingLabels(ds.Spec.Template.Labels)); err != nil ||
+		len(list.Items) != 1 {
 		t.Fatalf("pods of DaemonSet %s: %d, %v", ds.Name, len(list.Items), err)
 	}
 	return &list.Items[0]

@@ -17,7 +17,8 @@ import (
 // stockName is the schedulerName of the stock profile that has the extender.
 const stockName = "stock-with-extender"
 
-// stockConfig has the extender of the generated configuration, and nothing else of it: every in-tree filter is on.
+// stockConfig has the extender of the generated configuration, and nothing else of it: every
+// in-tree filter is on.
 const stockConfig = `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection: {leaderElect: false}
@@ -35,12 +36,15 @@ extenders:
   httpTimeout: 2s
 `
 
-// TestStockProfileNeverCallsExtender is the control of TestStandbyNodeStartsAtFilterTime, and the reason for the generated profile: with
-// its filters in place a stopped node is rejected in-tree, and an extender is not asked about pods that no node is left for.
+// TestStockProfileNeverCallsExtender is the control of TestStandbyNodeStartsAtFilterTime, and the
+// reason for the generated profile: with its filters in place a stopped node is rejected in-tree,
+// and an extender is not asked about pods that no node is left for.
 func TestStockProfileNeverCallsExtender(t *testing.T) {
 	t.Parallel()
-	// Stratos takes the stock scheduler for one with the extender, or its watch of pending pods would start a node.
-	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud(), Stratos: []string{"--extender-scheduler-names=" + v1alpha1.SchedulerName + "," + stockName}})
+	// Stratos takes the stock scheduler for one with the extender, or its watch of pending pods would
+	// start a node.
+	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud(), Stratos: []string{"--extender-scheduler-names=" +
+		v1alpha1.SchedulerName + "," + stockName}})
 	recorder := rig.NewRecorder()
 	proxy := httptest.NewServer(recorder)
 	t.Cleanup(proxy.Close)
@@ -59,7 +63,8 @@ func TestStockProfileNeverCallsExtender(t *testing.T) {
 	ground.Create(t, r, waits)
 	awaitUnschedulable(t, r, waits, anyWords)
 
-	// The wiring works: about a pod for which a node is left, the same scheduler asks, and heeds the answer.
+	// The wiring works: about a pod for which a node is left, the same scheduler asks, and heeds the
+	// answer.
 	fits := stockPod("fits", "100m")
 	ground.Create(t, r, fits)
 	if nodes := ground.AwaitBound(t, r, fits); nodes[0] != "small" {
@@ -77,8 +82,8 @@ func TestStockProfileNeverCallsExtender(t *testing.T) {
 		t.Errorf("the stock profile asked about a pod for which only standby nodes are left: %+v", asks)
 	}
 
-	// It is the profile that makes the difference: the same pod of the generated profile starts a node. The first pod goes before that: a
-	// running node is one that is left for it.
+	// It is the profile that makes the difference: the same pod of the generated profile starts a
+	// node. The first pod goes before that: a running node is one that is left for it.
 	ground.Remove(t, r, waits)
 	served := rig.Pod("served", "cpu", "2")
 	ground.Create(t, r, served)

@@ -18,15 +18,16 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// TestTaintParity: where taints and cordons decide, the generated profile with the extender puts pods exactly where the stock profile does,
-// and says the same where there is no such place.
+// TestTaintParity: where taints and cordons decide, the generated profile with the extender puts
+// pods exactly where the stock profile does, and says the same where there is no such place.
 func TestTaintParity(t *testing.T) {
 	t.Parallel()
 	cases := taintCases()
 	if len(cases) < 25 {
 		t.Fatalf("%d cases, want at least 25", len(cases))
 	}
-	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud(), ControlPlane: controlplane.Options{DefaultScheduler: true}})
+	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud(),
+		ControlPlane: controlplane.Options{DefaultScheduler: true}})
 	feasible, none := 0, 0
 	for i, name := range slices.Sorted(maps.Keys(cases)) {
 		t.Run(name, func(t *testing.T) {
@@ -58,8 +59,9 @@ type placement struct {
 	Reasons []string
 }
 
-// verdict is all that one scheduler says: about a pod that may use every node of the case, and about one pod for each node that may use that
-// node alone, which together show the feasible set exactly.
+// verdict is all that one scheduler says: about a pod that may use every node of the case, and
+// about one pod for each node that may use that node alone, which together show the feasible set
+// exactly.
 type verdict struct {
 	Choice placement
 	Alone  map[string]placement
@@ -91,8 +93,9 @@ func (c parity) nodes() []*corev1.Node {
 	return nodes
 }
 
-// ask creates the pods, waits for the scheduler's word on each, and removes them, so that both schedulers find empty nodes. In whatever order
-// the scheduler takes them, the pods that may use one node only do not change which node is the best for the other.
+// ask creates the pods, waits for the scheduler's word on each, and removes them, so that both
+// schedulers find empty nodes. In whatever order the scheduler takes them, the pods that may use
+// one node only do not change which node is the best for the other.
 func (c parity) ask(t *testing.T, nodes []*corev1.Node, scheduler string) verdict {
 	t.Helper()
 	pods := []*corev1.Pod{c.pod("any", scheduler)}
@@ -116,13 +119,16 @@ func (c parity) pod(name, scheduler string) *corev1.Pod {
 	return p
 }
 
-// only confines a pod to a node by its name, before any filter runs: so no other filter's reason stands beside the one that is compared.
+// only confines a pod to a node by its name, before any filter runs: so no other filter's reason
+// stands beside the one that is compared.
 func only(node string) *corev1.Affinity {
-	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{
-			Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node},
-		}}}},
-	}}}
+	return &corev1.Affinity{
+		NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{
+				Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node},
+			}}}},
+		}},
+	}
 }
 
 // outcome waits until the scheduler has said its word on the pod, knowing all the nodes.
@@ -149,14 +155,16 @@ func (c parity) outcome(t *testing.T, pod *corev1.Pod, nodes int) placement {
 	return out
 }
 
-// counted is how the scheduler counts the nodes that one reason holds for. We do not compare the counts: an extender names one node for each
-// reason, so that its answer stays small.
+// counted is how the scheduler counts the nodes that one reason holds for. We do not compare the
+// counts: an extender names one node for each reason, so that its answer stays small.
 var counted = regexp.MustCompile(`^[0-9]+ `)
 
-// ourWords is what Stratos says of itself beside the reasons that it takes over from the stock profile.
+// ourWords is what Stratos says of itself beside the reasons that it takes over from the stock
+// profile.
 const ourWords = "no node of a pool fits this pod"
 
-// reasonsIn lists the distinct reasons of the scheduler's message, sorted, without what preemption says after them.
+// reasonsIn lists the distinct reasons of the scheduler's message, sorted, without what preemption
+// says after them.
 func reasonsIn(message string) []string {
 	message, _, _ = strings.Cut(message, " preemption: ")
 	message, _, _ = strings.Cut(message, " no new claims to deallocate")

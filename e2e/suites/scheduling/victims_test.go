@@ -23,7 +23,8 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// resident is a pod that is there before: its size in cpus, its priority class, whether a disruption budget forbids its eviction.
+// resident is a pod that is there before: its size in cpus, its priority class, whether a
+// disruption budget forbids its eviction.
 type resident struct {
 	cpu, class string
 	guarded    bool
@@ -35,8 +36,8 @@ type estate struct {
 	residents map[string]resident
 }
 
-// estates are layouts in which a pod of three cpus finds no room. Whichever criterion decides is named; it leaves one best choice, so that
-// both profiles must find it.
+// estates are layouts in which a pod of three cpus finds no room. Whichever criterion decides is
+// named; it leaves one best choice, so that both profiles must find it.
 func estates() map[string]map[string]estate {
 	full := func(class string) map[string]resident { return map[string]resident{class: {cpu: "4", class: class}} }
 	gpu := plot{taints: []corev1.Taint{taint("gpu", "", corev1.TaintEffectNoSchedule)}}
@@ -49,7 +50,8 @@ func estates() map[string]map[string]estate {
 			"b": {residents: map[string]resident{"all": {cpu: "4", class: "p10"}}},
 		},
 		"no more victims than needed, the lowest first": {
-			"a": {residents: map[string]resident{"w": {cpu: "1", class: "p40"}, "x": {cpu: "1", class: "p10"}, "y": {cpu: "1", class: "p30"}, "z": {cpu: "1", class: "p20"}}},
+			"a": {residents: map[string]resident{"w": {cpu: "1", class: "p40"}, "x": {cpu: "1", class: "p10"},
+				"y": {cpu: "1", class: "p30"}, "z": {cpu: "1", class: "p20"}}},
 		},
 		"no disruption budget broken where it can be helped": {
 			"a": {residents: map[string]resident{"guarded": {cpu: "4", class: "p10", guarded: true}}},
@@ -88,7 +90,8 @@ func stockVictims(t *testing.T, r *rig.Rig) {
 	}
 }
 
-// playOut settles the residents by the scheduler that is asked, so that it knows of all of them before the pod comes.
+// playOut settles the residents by the scheduler that is asked, so that it knows of all of them
+// before the pod comes.
 func playOut(t *testing.T, r *rig.Rig, prefix string, layout map[string]estate, scheduler string) consequence {
 	t.Helper()
 	var nodes []*corev1.Node
@@ -132,14 +135,15 @@ func residentPod(node, who string, is resident, scheduler string) *corev1.Pod {
 	return p
 }
 
-// guard is a disruption budget that allows nothing. The scheduler counts a victim under it as a violation once
-// kube-controller-manager has written its status.
+// guard is a disruption budget that allows nothing. The scheduler counts a victim under it as a
+// violation once kube-controller-manager has written its status.
 func guard(t *testing.T, r *rig.Rig) *policyv1.PodDisruptionBudget {
 	t.Helper()
 	none := intstr.FromInt32(0)
 	budget := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "guard"},
-		Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &none, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"guarded": "yes"}}},
+		Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &none,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"guarded": "yes"}}},
 	}
 	ground.Create(t, r, budget)
 	ground.Await(t, "status of the disruption budget", func(ctx context.Context) (bool, error) {
@@ -152,8 +156,8 @@ func guard(t *testing.T, r *rig.Rig) *policyv1.PodDisruptionBudget {
 	return budget
 }
 
-// nullLists posts what kube-scheduler's Go types can become in JSON. The node is one that may lose pods, so an entry for it comes back
-// where it has victims.
+// nullLists posts what kube-scheduler's Go types can become in JSON. The node is one that may lose
+// pods, so an entry for it comes back where it has victims.
 func nullLists(t *testing.T, r *rig.Rig) {
 	open := ground.Ordinary("open", 2)
 	ground.Join(t, r, open)
@@ -166,15 +170,17 @@ func nullLists(t *testing.T, r *rig.Rig) {
 		body string
 		want map[string][]string
 	}{
-		"null for every map":           {`"NodeNameToVictims":null,"NodeNameToMetaVictims":null`, nil},
-		"no map at all":                {`"NodeNameToVictims":{}`, nil},
-		"null for a node":              {`"NodeNameToMetaVictims":{"open":null}`, nil},
-		"null for its list":            {`"NodeNameToMetaVictims":{"open":{"Pods":null,"NumPDBViolations":1}}`, nil},
-		"an empty list":                {`"NodeNameToMetaVictims":{"open":{"Pods":[]}}`, nil},
-		"null in the list":             {`"NodeNameToMetaVictims":{"open":{"Pods":[null]}}`, nil},
-		"null beside a victim":         {`"NodeNameToMetaVictims":{"open":{"Pods":[null,{"UID":"a"}]}}`, map[string][]string{"open": {"a"}}},
-		"victims on an unknown node":   {`"NodeNameToMetaVictims":{"nowhere":{"Pods":[{"UID":"a"}]}}`, nil},
-		"whole pods, null among them":  {`"NodeNameToVictims":{"open":{"Pods":[null,{"metadata":{"uid":"a"}}]},"none":null}`, map[string][]string{"open": {"a"}}},
+		"null for every map": {`"NodeNameToVictims":null,"NodeNameToMetaVictims":null`, nil},
+		"no map at all":      {`"NodeNameToVictims":{}`, nil},
+		"null for a node":    {`"NodeNameToMetaVictims":{"open":null}`, nil},
+		"null for its list":  {`"NodeNameToMetaVictims":{"open":{"Pods":null,"NumPDBViolations":1}}`, nil},
+		"an empty list":      {`"NodeNameToMetaVictims":{"open":{"Pods":[]}}`, nil},
+		"null in the list":   {`"NodeNameToMetaVictims":{"open":{"Pods":[null]}}`, nil},
+		"null beside a victim": {`"NodeNameToMetaVictims":{"open":{"Pods":[null,{"UID":"a"}]}}`,
+			map[string][]string{"open": {"a"}}},
+		"victims on an unknown node": {`"NodeNameToMetaVictims":{"nowhere":{"Pods":[{"UID":"a"}]}}`, nil},
+		"whole pods, null among them": {`"NodeNameToVictims":{"open":{"Pods":[null,{"metadata":{"uid":"a"}}]},"none":null}`,
+			map[string][]string{"open": {"a"}}},
 		"whole pods, null for a list":  {`"NodeNameToVictims":{"open":{"Pods":null}}`, nil},
 		"two victims come back as two": {`"NodeNameToMetaVictims":{"open":{"Pods":[{"UID":"a"},{"UID":"b"}],"NumPDBViolations":2}}`, map[string][]string{"open": {"a", "b"}}},
 	} {
@@ -216,7 +222,8 @@ func uidsOf(victims *extenderv1.MetaVictims) []string {
 func postPreempt(ctx context.Context, r *rig.Rig, maps string) (extenderv1.ExtenderPreemptionResult, error) {
 	result := extenderv1.ExtenderPreemptionResult{}
 	pod := `"Pod":{"metadata":{"namespace":"default","name":"asker","uid":"asker"},"spec":{"containers":[{"name":"main"}]}}`
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.ExtenderURL()+rig.Preempt, bytes.NewReader([]byte("{"+pod+","+maps+"}")))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.ExtenderURL()+rig.Preempt,
+		bytes.NewReader([]byte("{"+pod+","+maps+"}")))
 	if err != nil {
 		return result, err
 	}

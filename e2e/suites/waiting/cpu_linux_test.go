@@ -23,17 +23,18 @@ const (
 	// crowd are pods of 100m each, of which at least crowdPerNode fit on a node of 16 cpu.
 	crowd        = 1000
 	crowdPerNode = 150
-	// crowdWaits is how long they wait while they are asked about. It may cost crowdCPU of a core, or as much as the
-	// scheduler itself spends on the same pods meanwhile: the more of a core the scheduler gets, and the slower the core is,
-	// the more both cost.
+	// crowdWaits is how long they wait while they are asked about. It may cost crowdCPU of a core, or
+	// as much as the scheduler itself spends on the same pods meanwhile: the more of a core the
+	// scheduler gets, and the slower the core is, the more both cost.
 	crowdWaits = 20 * time.Second
 	crowdCPU   = 0.2
 	// ticksPerSecond is the unit of /proc/<pid>/stat, the same on every Linux that Go runs on.
 	ticksPerSecond = 100
 )
 
-// TestAThousandWaitingPodsCostLittle: a thousand pods wait for nodes that boot, and the scheduler asks about them again and again, because something happens
-// to some node all the time. What Stratos spends on that is read from the kernel's own account, which counts no other process.
+// TestAThousandWaitingPodsCostLittle: a thousand pods wait for nodes that boot, and the scheduler
+// asks about them again and again, because something happens to some node all the time. What
+// Stratos spends on that is read from the kernel's own account, which counts no other process.
 func TestAThousandWaitingPodsCostLittle(t *testing.T) {
 	r := ground.NewRig(t, rig.Options{Cloud: []string{"--fake-boot-time=500ms", "--fake-stop-time=200ms"}})
 	const size = crowd/crowdPerNode + 2
@@ -57,10 +58,12 @@ func TestAThousandWaitingPodsCostLittle(t *testing.T) {
 	})
 
 	scheduler := r.ControlPlane.Schedulers()[0].PID()
-	asked, used, floor, began := len(r.Recorder.Asked(rig.Filter)), cpuTime(t, r.Stratos.PID()), cpuTime(t, scheduler), time.Now()
+	asked, used, floor, began := len(r.Recorder.Asked(rig.Filter)), cpuTime(t, r.Stratos.PID()), cpuTime(t, scheduler),
+		time.Now()
 	for i := 0; time.Since(began) < crowdWaits; i++ {
 		body := fmt.Sprintf(`{"metadata":{"labels":{"example.com/mark":"%d"}}}`, i)
-		if err := r.Client.Patch(t.Context(), bystander.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+		if err := r.Client.Patch(t.Context(), bystander.DeepCopy(), client.RawPatch(types.MergePatchType,
+			[]byte(body))); err != nil {
 			t.Fatal(err)
 		}
 		select {

@@ -28,8 +28,9 @@ import (
 	"github.com/stratos-sh/stratos/scaler"
 )
 
-// startInProcess runs a Stratos in this process, wired as cmd/stratos does, but for the extender's lagging watch and the nudges, which pass
-// through the given gate. The watch ends with it. There can be one in a test binary: the metrics are registered for the process.
+// startInProcess runs a Stratos in this process, wired as cmd/stratos does, but for the extender's
+// lagging watch and the nudges, which pass through the given gate. The watch ends with it. There
+// can be one in a test binary: the metrics are registered for the process.
 func startInProcess(t *testing.T, r *rig.Rig, watch *lagging, nudges *nudgeGate) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -113,7 +114,8 @@ func (g *nudgeGate) client(config *rest.Config, o client.Options) (client.Client
 	return interceptor.NewClient(c, interceptor.Funcs{Patch: g.patch}), nil
 }
 
-func (g *nudgeGate) patch(ctx context.Context, c client.WithWatch, object client.Object, p client.Patch, opts ...client.PatchOption) error {
+func (g *nudgeGate) patch(ctx context.Context, c client.WithWatch, object client.Object, p client.Patch,
+	opts ...client.PatchOption) error {
 	data, err := p.Data(object)
 	if err != nil {
 		return err

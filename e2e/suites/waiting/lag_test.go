@@ -10,18 +10,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// lagging are informers whose handlers hear of everything late, in order: a watch that is behind the scheduler's.
+// lagging are informers whose handlers hear of everything late, in order: a watch that is behind
+// the scheduler's.
 type lagging struct {
 	cache.Informers
 	lag time.Duration
-	// seen is told of every added or changed object when it arrives, before the lag, and told after it was delivered.
+	// seen is told of every added or changed object when it arrives, before the lag, and told after it
+	// was delivered.
 	seen, told func(object any)
 	// done ends the deliveries.
 	done <-chan struct{}
 }
 
 // GetInformer implements cache.Informers.
-func (l *lagging) GetInformer(ctx context.Context, object client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+func (l *lagging) GetInformer(ctx context.Context, object client.Object,
+	opts ...cache.InformerGetOption) (cache.Informer, error) {
 	informer, err := l.Informers.GetInformer(ctx, object, opts...)
 	if err != nil {
 		return nil, err
@@ -35,8 +38,11 @@ type laggingInformer struct {
 }
 
 // AddEventHandler implements cache.Informer.
-func (i *laggingInformer) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
-	// Far more than a test's objects: an informer that waits for a handler would be another kind of lag.
+func (i *laggingInformer) AddEventHandler(
+	handler toolscache.ResourceEventHandler,
+) (toolscache.ResourceEventHandlerRegistration, error) {
+	// Far more than a test's objects: an informer that waits for a handler would be another kind of
+	// lag.
 	late := &lateHandler{to: handler, lagging: i.lagging, queue: make(chan delivery, 100_000)}
 	go late.run()
 	registration, err := i.Informer.AddEventHandler(late)

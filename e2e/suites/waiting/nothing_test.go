@@ -17,7 +17,8 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// The pools of TestNothingStartsFor. Each of those with a mark has one node, and a person has marked it.
+// The pools of TestNothingStartsFor. Each of those with a mark has one node, and a person has
+// marked it.
 const (
 	poolPlain     = "plain"
 	poolReserved  = "reserved" // its template has the taint reserved
@@ -28,7 +29,8 @@ const (
 )
 
 func poolSizes() map[string]int32 {
-	return map[string]int32{poolPlain: 2, poolReserved: 1, poolCordoned: 1, poolTainted: 1, poolAnnotated: 1, poolAgents: 1}
+	return map[string]int32{poolPlain: 2, poolReserved: 1, poolCordoned: 1, poolTainted: 1, poolAnnotated: 1,
+		poolAgents: 1}
 }
 
 func reserved() corev1.Taint {
@@ -44,19 +46,21 @@ type refusal struct {
 	pod *corev1.Pod
 	// why is what the event has to say.
 	why []string
-	// asked: the pod fits some node but for taints and cordon, so the extender itself has refused it. Else the scheduler asks about it
-	// nothing, and the event comes from the watch alone.
+	// asked: the pod fits some node but for taints and cordon, so the extender itself has refused it.
+	// Else the scheduler asks about it nothing, and the event comes from the watch alone.
 	asked bool
 }
 
 func refusals() map[string]refusal {
 	optedOut := on(poolPlain, rig.Pod("opted-out", "cpu", "1"))
 	optedOut.Annotations = map[string]string{v1alpha1.AnnotationIgnore: "true"}
-	// A DaemonSet of another API (OpenKruise has one): the garbage collector would delete the pod of a stock one that is not there.
-	// On a pool of its own: pods of a DaemonSet go past the room that is promised to others, so it would take the normal pod's.
+	// A DaemonSet of another API (OpenKruise has one): the garbage collector would delete the pod of a
+	// stock one that is not there. On a pool of its own: pods of a DaemonSet go past the room that is
+	// promised to others, so it would take the normal pod's.
 	owned := on(poolAgents, rig.Pod("owned-by-daemonset", "cpu", "1"))
 	owned.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: "apps.kruise.io/v1alpha1", Kind: "DaemonSet", Name: "advanced", UID: "00000000-0000-0000-0000-000000000001", Controller: new(true),
+		APIVersion: "apps.kruise.io/v1alpha1", Kind: "DaemonSet", Name: "advanced",
+		UID: "00000000-0000-0000-0000-000000000001", Controller: new(true),
 	}}
 	elsewhere := rig.Pod("elsewhere", "cpu", "1")
 	elsewhere.Spec.NodeSelector = map[string]string{"example.com/disk": "tape"}
@@ -67,28 +71,41 @@ func refusals() map[string]refusal {
 	lengthy := rig.Pod("lengthy", maker, "1")
 	lengthy.Spec.Containers[0].Resources.Limits = lengthy.Spec.Containers[0].Resources.Requests
 	return map[string]refusal{
-		"a pod with a reason that is longer than a note":       {lengthy, []string{"pool annotated: needs 1 " + maker}, false},
-		"a pod that is opted out":                              {optedOut, []string{"annotated", v1alpha1.AnnotationIgnore}, true},
-		"a pod too large for any pool":                         {rig.Pod("large", "cpu", "64"), []string{"pool plain: needs 64 cpu, node has 2 left", "pool cordoned: needs 64 cpu"}, false},
-		"a pod too large in memory":                            {rig.Pod("large-memory", "memory", "100Gi"), []string{"pool plain: needs 100Gi memory, node has 8Gi left"}, false},
-		"a pod that wants a device that no node has":           {device, []string{"pool plain: needs 1 example.com/gpu, node has 0 left"}, false},
-		"a pod that does not tolerate the pool's taint":        {on(poolReserved, rig.Pod("intolerant", "cpu", "1")), []string{"pool reserved: does not tolerate taint", reserved().Key}, true},
-		"a pod whose node selector matches no node":            {elsewhere, []string{"pool plain", "selector"}, false},
-		"a pod for a pool whose only node a person cordoned":   {on(poolCordoned, rig.Pod("for-cordoned", "cpu", "1")), []string{"pool cordoned", "kept back", "cordoned by somebody else"}, true},
-		"a pod for a pool whose only node a person tainted":    {on(poolTainted, rig.Pod("for-tainted", "cpu", "1")), []string{"pool tainted", persons().Key}, true},
-		"a pod that tolerates the taint that a person set":     {tolerating(persons(), on(poolTainted, rig.Pod("for-tainted-tolerant", "cpu", "1"))), []string{"pool tainted", "kept back", persons().Key}, true},
-		"a pod for a pool whose only node must not be started": {on(poolAnnotated, rig.Pod("for-annotated", "cpu", "1")), []string{"pool annotated", "kept back", v1alpha1.AnnotationDoNotStart}, true},
-		"a pod that names a DaemonSet as its controller":       {owned, []string{"DaemonSet"}, true},
+		"a pod with a reason that is longer than a note": {lengthy, []string{"pool annotated: needs 1 " + maker},
+			false},
+		"a pod that is opted out": {optedOut, []string{"annotated", v1alpha1.AnnotationIgnore},
+			true},
+		"a pod too large for any pool": {rig.Pod("large", "cpu", "64"),
+			[]string{"pool plain: needs 64 cpu, node has 2 left", "pool cordoned: needs 64 cpu"}, false},
+		"a pod too large in memory": {rig.Pod("large-memory", "memory", "100Gi"),
+			[]string{"pool plain: needs 100Gi memory, node has 8Gi left"}, false},
+		"a pod that wants a device that no node has": {device,
+			[]string{"pool plain: needs 1 example.com/gpu, node has 0 left"}, false},
+		"a pod that does not tolerate the pool's taint": {on(poolReserved, rig.Pod("intolerant", "cpu", "1")),
+			[]string{"pool reserved: does not tolerate taint", reserved().Key}, true},
+		"a pod whose node selector matches no node": {elsewhere, []string{"pool plain", "selector"}, false},
+		"a pod for a pool whose only node a person cordoned": {on(poolCordoned, rig.Pod("for-cordoned", "cpu", "1")),
+			[]string{"pool cordoned", "kept back", "cordoned by somebody else"}, true},
+		"a pod for a pool whose only node a person tainted": {on(poolTainted, rig.Pod("for-tainted", "cpu", "1")),
+			[]string{"pool tainted", persons().Key}, true},
+		"a pod that tolerates the taint that a person set": {tolerating(persons(),
+			on(poolTainted, rig.Pod("for-tainted-tolerant", "cpu", "1"))), []string{"pool tainted", "kept back", persons().Key},
+			true},
+		"a pod for a pool whose only node must not be started": {on(poolAnnotated, rig.Pod("for-annotated", "cpu", "1")),
+			[]string{"pool annotated", "kept back", v1alpha1.AnnotationDoNotStart}, true},
+		"a pod that names a DaemonSet as its controller": {owned, []string{"DaemonSet"}, true},
 	}
 }
 
 func tolerating(taint corev1.Taint, pod *corev1.Pod) *corev1.Pod {
-	pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpEqual, Value: taint.Value})
+	pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{Key: taint.Key,
+		Operator: corev1.TolerationOpEqual, Value: taint.Value})
 	return pod
 }
 
-// TestNothingStartsFor has all the pods wait at once, on one rig. That nothing started for them is proved by what comes after: each of
-// them has been told why, and then other pods are served by exactly one start each.
+// TestNothingStartsFor has all the pods wait at once, on one rig. That nothing started for them is
+// proved by what comes after: each of them has been told why, and then other pods are served by
+// exactly one start each.
 func TestNothingStartsFor(t *testing.T) {
 	r := ground.NewRig(t, rig.Options{Cloud: []string{"--fake-boot-time=500ms", "--fake-stop-time=200ms"}})
 	warmAll(t, r)
@@ -115,11 +132,17 @@ func TestNothingStartsFor(t *testing.T) {
 	if got := starts(t, r); len(got) != 0 {
 		t.Fatalf("started %v for pods that no start serves", got)
 	}
-	t.Run("but for a normal pod exactly one", func(t *testing.T) { testServed(t, r, poolPlain, on(poolPlain, rig.Pod("normal", "cpu", "1")), cases) })
+	t.Run("but for a normal pod exactly one", func(t *testing.T) {
+		testServed(t, r, poolPlain,
+			on(poolPlain, rig.Pod("normal", "cpu", "1")), cases)
+	})
 	t.Run("and for one that tolerates the pool's taint", func(t *testing.T) {
 		testServed(t, r, poolReserved, tolerating(reserved(), on(poolReserved, rig.Pod("tolerant", "cpu", "1"))), cases)
 	})
-	t.Run("and for the pods of marked nodes once the marks are gone", func(t *testing.T) { testUnmarked(t, r, marked, cases) })
+	t.Run("and for the pods of marked nodes once the marks are gone", func(t *testing.T) {
+		testUnmarked(t, r, marked,
+			cases)
+	})
 }
 
 func warmAll(t *testing.T, r *rig.Rig) {
@@ -136,14 +159,15 @@ func warmAll(t *testing.T, r *rig.Rig) {
 		ground.Create(t, r, class, pool)
 	}
 	for name, size := range poolSizes() {
-		if err := r.AwaitPool(t.Context(), name, func(s v1alpha1.NodePoolStatus) bool { return s.Standby == size }); err != nil {
+		if err := r.AwaitPool(t.Context(), name,
+			func(s v1alpha1.NodePoolStatus) bool { return s.Standby == size }); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// markAll marks the nodes as a person would and returns them by pool. A standby node is cordoned already, by us; a person's cordon is
-// one without our annotation beside it.
+// markAll marks the nodes as a person would and returns them by pool. A standby node is cordoned
+// already, by us; a person's cordon is one without our annotation beside it.
 func markAll(t *testing.T, r *rig.Rig) map[string]*corev1.Node {
 	t.Helper()
 	marked := map[string]*corev1.Node{}
@@ -159,7 +183,8 @@ func markAll(t *testing.T, r *rig.Rig) map[string]*corev1.Node {
 		edit(t, r, &nodes[0], mark)
 		marked[pool] = &nodes[0]
 	}
-	// The extender hears of changes in their order, so once it knows of this one it knows of the marks.
+	// The extender hears of changes in their order, so once it knows of this one it knows of the
+	// marks.
 	last := nodesOf(t, r, poolAgents)[0]
 	taintSeen(t, r, &last)
 	edit(t, r, &last, untaint)
@@ -170,8 +195,8 @@ func untaint(n *corev1.Node) {
 	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == persons().Key })
 }
 
-// taintSeen taints the node and waits until the extender has heard of it: until it refuses the node to a DaemonSet's pod that tolerates
-// all the rest. To ask about such a pod promises nothing.
+// taintSeen taints the node and waits until the extender has heard of it: until it refuses the node
+// to a DaemonSet's pod that tolerates all the rest. To ask about such a pod promises nothing.
 func taintSeen(t *testing.T, r *rig.Rig, node *corev1.Node) {
 	t.Helper()
 	edit(t, r, node, func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, persons()) })
@@ -180,7 +205,8 @@ func taintSeen(t *testing.T, r *rig.Rig, node *corev1.Node) {
 	probe.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "probe", Controller: new(true)}}
 	for _, taint := range node.Spec.Taints {
 		if taint.Key != persons().Key {
-			probe.Spec.Tolerations = append(probe.Spec.Tolerations, corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpExists})
+			probe.Spec.Tolerations = append(probe.Spec.Tolerations, corev1.Toleration{Key: taint.Key,
+				Operator: corev1.TolerationOpExists})
 		}
 	}
 	until(t, func(context.Context) error {
@@ -204,8 +230,9 @@ func edit(t *testing.T, r *rig.Rig, node *corev1.Node, change func(*corev1.Node)
 	})
 }
 
-// testDaemonSet has the DaemonSet controller make a pod for a standby node, which then turns out not to take it. Without the gate the
-// controller would not make one, or the pod would be bound: a stopped node is a DaemonSet's business too.
+// testDaemonSet has the DaemonSet controller make a pod for a standby node, which then turns out
+// not to take it. Without the gate the controller would not make one, or the pod would be bound: a
+// stopped node is a DaemonSet's business too.
 func testDaemonSet(t *testing.T, r *rig.Rig) {
 	node := nodesOf(t, r, poolAgents)[0]
 	edit(t, r, &node, func(n *corev1.Node) { n.Labels["example.com/agent"] = "wanted" })
@@ -235,14 +262,16 @@ func testDaemonSet(t *testing.T, r *rig.Rig) {
 	}
 }
 
-// daemonSet is one for the labelled node. Its pods tolerate that the node is stopped, nothing else, and wait behind a gate.
+// daemonSet is one for the labelled node. Its pods tolerate that the node is stopped, nothing else,
+// and wait behind a gate.
 func daemonSet() *appsv1.DaemonSet {
 	pod := rig.Pod("agent", "cpu", "100m")
 	pod.Labels = map[string]string{"app": "agent"}
 	pod.Spec.NodeSelector = map[string]string{"example.com/agent": "wanted"}
 	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/not-yet"}}
 	for _, key := range []string{
-		v1alpha1.TaintStandby, "node.cloudprovider.kubernetes.io/shutdown", corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable,
+		v1alpha1.TaintStandby, "node.cloudprovider.kubernetes.io/shutdown", corev1.TaintNodeNotReady,
+		corev1.TaintNodeUnreachable,
 	} {
 		pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
 	}
@@ -272,7 +301,8 @@ func podOf(t *testing.T, r *rig.Rig, owner *appsv1.DaemonSet) *corev1.Pod {
 	return pod
 }
 
-// testServed wants the pod served by exactly one more start, and its event to name the node and the pool.
+// testServed wants the pod served by exactly one more start, and its event to name the node and the
+// pool.
 func testServed(t *testing.T, r *rig.Rig, pool string, pod *corev1.Pod, waiting map[string]refusal) {
 	before := starts(t, r)
 	ground.Create(t, r, pod)
@@ -302,8 +332,8 @@ func stillNothing(t *testing.T, r *rig.Rig, waiting map[string]refusal) {
 	}
 }
 
-// testUnmarked takes the marks away. That the pods are served then, by one start for each node, shows that nothing but the mark had
-// kept them waiting.
+// testUnmarked takes the marks away. That the pods are served then, by one start for each node,
+// shows that nothing but the mark had kept them waiting.
 func testUnmarked(t *testing.T, r *rig.Rig, marked map[string]*corev1.Node, cases map[string]refusal) {
 	before := starts(t, r)
 	for _, node := range marked {

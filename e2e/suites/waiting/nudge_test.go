@@ -18,11 +18,13 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// TestDelayedCacheIsNudged is design fact 11. The extender hears of everything 500 ms late. So when the node runs and the scheduler asks
-// at once, the pod is refused, and in a quiet cluster nothing would make the scheduler ask again.
+// TestDelayedCacheIsNudged is design fact 11. The extender hears of everything 500 ms late. So when
+// the node runs and the scheduler asks at once, the pod is refused, and in a quiet cluster nothing
+// would make the scheduler ask again.
 //
-// The control is in the same run: the first two nudges are swallowed on their way to the API server. Each of them says that Stratos has
-// waited for the scheduler in vain once more; only after the third, which is written, the scheduler asks.
+// The control is in the same run: the first two nudges are swallowed on their way to the API
+// server. Each of them says that Stratos has waited for the scheduler in vain once more; only after
+// the third, which is written, the scheduler asks.
 func TestDelayedCacheIsNudged(t *testing.T) {
 	r := ground.NewRig(t, rig.Options{NoStratos: true, Cloud: []string{"--fake-boot-time=1s", "--fake-stop-time=200ms"}})
 	running, standby := &firstSight{state: v1alpha1.StateRunning}, &firstSight{state: v1alpha1.StateStandby}
@@ -45,8 +47,8 @@ func TestDelayedCacheIsNudged(t *testing.T) {
 	changes.wantOnlyNudge(t, node)
 }
 
-// wantAsked wants the pod asked about and refused once the node ran, not again through two nudges that nobody saw, and once after the
-// third with the node as the answer.
+// wantAsked wants the pod asked about and refused once the node ran, not again through two nudges
+// that nobody saw, and once after the third with the node as the answer.
 func wantAsked(t *testing.T, r *rig.Rig, pod *corev1.Pod, node string, running, nudged time.Time) {
 	t.Helper()
 	var refused, between, after int
@@ -65,7 +67,9 @@ func wantAsked(t *testing.T, r *rig.Rig, pod *corev1.Pod, node string, running, 
 		}
 	}
 	if refused == 0 {
-		t.Error("the pod was not asked about between the node's running and the nudge, so no nudge was needed: nothing is proved")
+		t.Error(
+			"the pod was not asked about between the node's running and the nudge, so no nudge was needed: nothing is proved",
+		)
 	}
 	if between != 0 || after != 1 {
 		t.Errorf("the node was the answer %d times before the nudge and %d times after it, want 0 and 1", between, after)
@@ -96,9 +100,10 @@ func (f *firstSight) at() time.Time {
 	return f.when
 }
 
-// awaitQuiet waits until the cloud and node controllers have said all they have to say of the stopped node: what their loops of 5 s add
-// comes in no other order. The extender must have heard of standby too: a pod that it refuses for want of a standby node has no claim, and
-// for such a pod nobody nudges.
+// awaitQuiet waits until the cloud and node controllers have said all they have to say of the
+// stopped node: what their loops of 5 s add comes in no other order. The extender must have heard
+// of standby too: a pod that it refuses for want of a standby node has no claim, and for such a pod
+// nobody nudges.
 func awaitQuiet(t *testing.T, r *rig.Rig, standby *firstSight) {
 	t.Helper()
 	want := []corev1.Taint{
@@ -149,8 +154,9 @@ func watchNodes(t *testing.T, r *rig.Rig) *nodeChanges {
 	return c
 }
 
-// wantOnlyNudge wants exactly one change of any node after the one that made the node running: its nudge, which changes nothing else.
-// Whatever the scheduler could have been woken by is a change of a node or of another pod, and there is no other pod.
+// wantOnlyNudge wants exactly one change of any node after the one that made the node running: its
+// nudge, which changes nothing else. Whatever the scheduler could have been woken by is a change of
+// a node or of another pod, and there is no other pod.
 func (c *nodeChanges) wantOnlyNudge(t *testing.T, node string) {
 	t.Helper()
 	var later []*corev1.Node
@@ -184,14 +190,19 @@ func (c *nodeChanges) sinceRunning() []*corev1.Node {
 	if i < 0 {
 		return nil
 	}
-	return slices.CompactFunc(slices.Clone(c.versions[i:]), func(a, b *corev1.Node) bool { return cmp.Equal(bare(a), bare(b)) })
+	return slices.CompactFunc(slices.Clone(c.versions[i:]), func(a, b *corev1.Node) bool {
+		return cmp.Equal(bare(a),
+			bare(b))
+	})
 }
 
-// bare leaves out what every write changes, and the condition that Stratos turns right behind the patch that makes the node running: it
-// comes too soon after that patch to wake the scheduler into a view that has caught up.
+// bare leaves out what every write changes, and the condition that Stratos turns right behind the
+// patch that makes the node running: it comes too soon after that patch to wake the scheduler into
+// a view that has caught up.
 func bare(n *corev1.Node) *corev1.Node {
 	n = n.DeepCopy()
 	n.ManagedFields, n.ResourceVersion = nil, ""
-	n.Status.Conditions = slices.DeleteFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == v1alpha1.ConditionStandby })
+	n.Status.Conditions = slices.DeleteFunc(n.Status.Conditions,
+		func(c corev1.NodeCondition) bool { return c.Type == v1alpha1.ConditionStandby })
 	return n
 }

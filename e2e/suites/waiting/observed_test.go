@@ -51,7 +51,8 @@ func notesOn(ctx context.Context, r *rig.Rig, reason v1alpha1.Reason, regarding 
 	return notes, nil
 }
 
-// awaitNote waits for an event with that reason on the pod whose text contains all the words, and returns its text.
+// awaitNote waits for an event with that reason on the pod whose text contains all the words, and
+// returns its text.
 func awaitNote(t *testing.T, r *rig.Rig, pod *corev1.Pod, reason v1alpha1.Reason, words ...string) string {
 	t.Helper()
 	found := ""
@@ -109,7 +110,8 @@ func on(pool string, pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// ask asks /filter as the scheduler does. An answer other than 200 is an error with its code and text.
+// ask asks /filter as the scheduler does. An answer other than 200 is an error with its code and
+// text.
 func ask(url string, pod *corev1.Pod, nodes ...string) (extenderv1.ExtenderFilterResult, error) {
 	var answer extenderv1.ExtenderFilterResult
 	body, err := json.Marshal(extenderv1.ExtenderArgs{Pod: pod, NodeNames: &nodes})

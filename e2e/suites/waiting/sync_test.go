@@ -26,8 +26,9 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// TestNothingServedBeforeSync starts Stratos processes whose view of one kind of objects does not arrive: their list hangs at the API
-// server. From half a cluster they would start nodes that are not needed.
+// TestNothingServedBeforeSync starts Stratos processes whose view of one kind of objects does not
+// arrive: their list hangs at the API server. From half a cluster they would start nodes that are
+// not needed.
 func TestNothingServedBeforeSync(t *testing.T) {
 	r := ground.NewRig(t, rig.Options{Cloud: []string{"--fake-boot-time=500ms", "--fake-stop-time=200ms"}})
 	if err := r.Warm(t.Context(), rig.Pool("early", 3), rig.Class("early", "m5.large")); err != nil {
@@ -62,7 +63,8 @@ func testBeforeSync(t *testing.T, r *rig.Rig, kind string, c unsynced) {
 	r.Recorder.Forward("http://" + address)
 	started := make(chan started, 1)
 	go func() { // it returns once /readyz says yes
-		s, err := r.StartStratos(t.Context(), "early-"+kind, "--kubeconfig="+api.kubeconfig, "--install-crds=false", "--extender-bind-address="+address)
+		s, err := r.StartStratos(t.Context(), "early-"+kind, "--kubeconfig="+api.kubeconfig, "--install-crds=false",
+			"--extender-bind-address="+address)
 		started <- startedOf(s, err)
 	}()
 	until(t, func(context.Context) error {
@@ -117,13 +119,15 @@ type started struct {
 
 func startedOf(s rig.Running, err error) started { return started{process: s.Process, err: err} }
 
-// refused asks as the scheduler does. It is nil when nothing listens, or, where something should, when that refuses in words.
+// refused asks as the scheduler does. It is nil when nothing listens, or, where something should,
+// when that refuses in words.
 func refused(url string, listens bool) error {
 	_, err := ask(url, rig.Pod("somebody"), "some-node")
 	switch {
 	case err == nil:
 		return fmt.Errorf("POST %s was answered", url)
-	case !listens && errors.Is(err, syscall.ECONNREFUSED), strings.Contains(err.Error(), "503") && strings.Contains(err.Error(), "caches are not synced yet"):
+	case !listens && errors.Is(err, syscall.ECONNREFUSED), strings.Contains(err.Error(), "503") &&
+		strings.Contains(err.Error(), "caches are not synced yet"):
 		return nil
 	}
 	return err
@@ -155,7 +159,8 @@ func hold(t *testing.T, r *rig.Rig, path string) *holding {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &holding{open: make(chan struct{}), held: make(chan struct{}, 1000), kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	h := &holding{open: make(chan struct{}), held: make(chan struct{}, 1000),
+		kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
 	proxy := &httputil.ReverseProxy{
 		Transport: transport, FlushInterval: -1, Rewrite: func(p *httputil.ProxyRequest) { p.SetURL(target) },
 		ErrorLog: log.New(io.Discard, "", 0), // a client that goes away is no news

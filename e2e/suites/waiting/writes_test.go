@@ -23,7 +23,8 @@ import (
 )
 
 const (
-	// waitingPods of 700m each: perNode fit the 16 cpu of a node, so needed nodes start and the others of the pool do not.
+	// waitingPods of 700m each: perNode fit the 16 cpu of a node, so needed nodes start and the others
+	// of the pool do not.
 	waitingPods = 200
 	perNode     = 22
 	needed      = (waitingPods + perNode - 1) / perNode
@@ -34,8 +35,9 @@ const (
 
 const schedulerUser = "system:kube-scheduler"
 
-// TestWaitingPodsCostNoWrites has nodes that start and do not get ready until the test says so: their kubelets are silent until a
-// reboot. Meanwhile the scheduler is made to ask about all pods again and again.
+// TestWaitingPodsCostNoWrites has nodes that start and do not get ready until the test says so:
+// their kubelets are silent until a reboot. Meanwhile the scheduler is made to ask about all pods
+// again and again.
 func TestWaitingPodsCostNoWrites(t *testing.T) {
 	r := ground.NewRig(t, rig.Options{
 		ControlPlane: controlplane.Options{AuditLog: controlplane.AuditLog{Enabled: true}},
@@ -76,8 +78,9 @@ func TestWaitingPodsCostNoWrites(t *testing.T) {
 	}
 }
 
-// awaitAllPromised waits until everything that the arrival of the pods brings about has been written: each pod's event, the claims and
-// the event on each starting node, the pool's status. From there on nothing happens but asking.
+// awaitAllPromised waits until everything that the arrival of the pods brings about has been
+// written: each pod's event, the claims and the event on each starting node, the pool's status.
+// From there on nothing happens but asking.
 func awaitAllPromised(t *testing.T, r *rig.Rig, pods []*corev1.Pod) {
 	t.Helper()
 	until(t, func(ctx context.Context) error {
@@ -108,7 +111,8 @@ func awaitAllPromised(t *testing.T, r *rig.Rig, pods []*corev1.Pod) {
 
 func allPromised(ctx context.Context, r *rig.Rig, pods []*corev1.Pod) error {
 	nodes := &corev1.NodeList{}
-	if err := r.Client.List(ctx, nodes, client.MatchingLabels{v1alpha1.LabelState: string(v1alpha1.StateStarting)}); err != nil {
+	if err := r.Client.List(ctx, nodes,
+		client.MatchingLabels{v1alpha1.LabelState: string(v1alpha1.StateStarting)}); err != nil {
 		return err
 	}
 	published := map[string]bool{}
@@ -132,12 +136,14 @@ func allPromised(ctx context.Context, r *rig.Rig, pods []*corev1.Pod) error {
 	return nil
 }
 
-// askAgain touches a node that has nothing to do with the pods, and waits until the scheduler has asked about each of them after that.
+// askAgain touches a node that has nothing to do with the pods, and waits until the scheduler has
+// asked about each of them after that.
 func askAgain(t *testing.T, r *rig.Rig, bystander *corev1.Node, mark string, pods []*corev1.Pod) {
 	t.Helper()
 	before := countByPod(r)
 	body := fmt.Sprintf(`{"metadata":{"labels":{"example.com/mark":%q}}}`, mark)
-	if err := r.Client.Patch(t.Context(), bystander.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(body)), client.FieldOwner(mark)); err != nil {
+	if err := r.Client.Patch(t.Context(), bystander.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(body)),
+		client.FieldOwner(mark)); err != nil {
 		t.Fatal(err)
 	}
 	until(t, func(context.Context) error {
@@ -162,8 +168,8 @@ func countByPod(r *rig.Rig) map[types.UID]int {
 	return count
 }
 
-// wantNoWrites reads the audit log between the marks. The rounds before the first mark and after the last belong to neither side:
-// there, the log need not be in the order of things.
+// wantNoWrites reads the audit log between the marks. The rounds before the first mark and after
+// the last belong to neither side: there, the log need not be in the order of things.
 func wantNoWrites(t *testing.T, r *rig.Rig, bystander *corev1.Node, asks int) {
 	t.Helper()
 	events := between(t, r, bystander, "first", "last")
@@ -182,7 +188,8 @@ func wantNoWrites(t *testing.T, r *rig.Rig, bystander *corev1.Node, asks int) {
 	}
 }
 
-// between are the writes from the one mark on the bystander to the other, in the order of the audit log.
+// between are the writes from the one mark on the bystander to the other, in the order of the audit
+// log.
 func between(t *testing.T, r *rig.Rig, bystander *corev1.Node, first, last string) []controlplane.AuditEvent {
 	t.Helper()
 	var events []controlplane.AuditEvent
@@ -206,8 +213,8 @@ func between(t *testing.T, r *rig.Rig, bystander *corev1.Node, first, last strin
 	return events
 }
 
-// wantSameWords wants Stratos's part of the message the same, byte for byte, in every answer about a pod, and the pod's condition to
-// have that text too.
+// wantSameWords wants Stratos's part of the message the same, byte for byte, in every answer about
+// a pod, and the pod's condition to have that text too.
 func wantSameWords(t *testing.T, r *rig.Rig, pods []*corev1.Pod) {
 	t.Helper()
 	for _, p := range pods {

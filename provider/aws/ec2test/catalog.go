@@ -52,13 +52,16 @@ type gpu struct {
 	MemoryMiB    int    `xml:"memoryInfo>sizeInMiB"`
 }
 
-// info is what EC2 says of the type. The pods of a type are what the VPC CNI makes of its interfaces: interfaces x (addresses - 1) + 2.
+// info is what EC2 says of the type. The pods of a type are what the VPC CNI makes of its
+// interfaces: interfaces x (addresses - 1) + 2.
 func info(t simcloud.InstanceType) typeInfo {
 	interfaces, addresses := network(t.Capacity.Pods().Value())
 	i := typeInfo{
-		Name: t.Name, Current: true, Hypervisor: "nitro", Architectures: []string{architecture(t)}, RootDevices: []string{"ebs"},
-		VCPUs: t.Capacity.Cpu().Value(), MemoryMiB: t.Capacity.Memory().Value() >> 20, Interfaces: interfaces, Addresses: addresses,
-		Cards: 1, CardList: []card{{Interfaces: interfaces}},
+		Name: t.Name, Current: true, Hypervisor: "nitro", Architectures: []string{architecture(t)},
+		RootDevices: []string{"ebs"},
+		VCPUs:       t.Capacity.Cpu().Value(), MemoryMiB: t.Capacity.Memory().Value() >> 20, Interfaces: interfaces,
+		Addresses: addresses,
+		Cards:     1, CardList: []card{{Interfaces: interfaces}},
 	}
 	if devices, ok := t.Capacity[simcloud.GPUResource]; ok {
 		i.GPUs = &gpuInfo{Items: []gpu{{Name: "T4", Manufacturer: "NVIDIA", Count: devices.Value(), MemoryMiB: 15360}}}
@@ -67,7 +70,8 @@ func info(t simcloud.InstanceType) typeInfo {
 	return i
 }
 
-// network finds interfaces and addresses per interface for that many pods: EC2's own figures for the sizes that it has.
+// network finds interfaces and addresses per interface for that many pods: EC2's own figures for
+// the sizes that it has.
 func network(pods int64) (interfaces, addresses int) {
 	known := map[int64][2]int{8: {2, 4}, 11: {3, 4}, 17: {3, 6}, 29: {3, 10}, 35: {3, 12}, 58: {4, 15}, 234: {8, 30}}
 	if n, ok := known[pods]; ok {
@@ -82,7 +86,8 @@ var (
 )
 
 func (s *Server) parseTypes(p *params, c *call) {
-	names, filters := p.list("InstanceType"), p.filters("instance-type", "processor-info.supported-architecture", "current-generation")
+	names, filters := p.list("InstanceType"), p.filters("instance-type", "processor-info.supported-architecture",
+		"current-generation")
 	p.flag("IncludeUnsupportedInRegion")
 	if len(names) > 100 {
 		p.refuse(fail(codeInvalid, "At most 100 instance types can be named, not %d", len(names)))
@@ -97,7 +102,8 @@ func (s *Server) parseTypes(p *params, c *call) {
 			}
 		}
 		if len(unknown) > 0 {
-			return answer{}, fail("InvalidInstanceType", "The following supplied instance types do not exist: [%s]", strings.Join(unknown, ", "))
+			return answer{}, fail("InvalidInstanceType", "The following supplied instance types do not exist: [%s]",
+				strings.Join(unknown, ", "))
 		}
 		return s.types(names, filters, pg), nil
 	}
@@ -153,7 +159,8 @@ type imageDevice struct {
 func (s *Server) parseImages(p *params, c *call) {
 	ids, owners := p.list("ImageId"), p.list("Owner")
 	p.list("ExecutableBy")
-	filters := p.filters("name", "state", "architecture", "owner-alias", "owner-id", "image-id", "image-type", "is-public", "root-device-type",
+	filters := p.filters("name", "state", "architecture", "owner-alias", "owner-id", "image-id", "image-type", "is-public",
+		"root-device-type",
 		"virtualization-type")
 	deprecated := p.flag("IncludeDeprecated")
 	p.flag("IncludeDisabled")
@@ -179,19 +186,24 @@ func (s *Server) images(ids, owners []string, filters []filter, deprecated bool,
 	for _, image := range s.account.Images {
 		i := imageInfo{
 			ID: image.ID, Location: image.Owner + "/" + image.Name, State: image.state(), Owner: image.Owner, Alias: image.Alias,
-			Public: image.Public || image.Alias != "", Architecture: image.Architecture, Kind: "machine", Name: image.Name, Created: image.Created,
+			Public: image.Public || image.Alias != "", Architecture: image.Architecture, Kind: "machine", Name: image.Name,
+			Created:  image.Created,
 			RootType: "ebs", RootName: image.RootDevice, Tags: tagSet(image.Tags), Virtual: "hvm",
-			Devices: []imageDevice{{Name: image.RootDevice, Size: image.RootGiB, Snapshot: "snap-" + image.ID[len("ami-"):], Kind: "gp3"}},
+			Devices: []imageDevice{{Name: image.RootDevice, Size: image.RootGiB, Snapshot: "snap-" + image.ID[len("ami-"):],
+				Kind: "gp3"}},
 		}
 		own := slices.Contains(owners, "self") && image.Owner == s.account.ID
 		if (len(ids) > 0 && !slices.Contains(ids, image.ID)) ||
-			(len(owners) > 0 && !own && !slices.Contains(owners, image.Owner) && (image.Alias == "" || !slices.Contains(owners, image.Alias))) ||
+			(len(owners) > 0 && !own && !slices.Contains(owners, image.Owner) &&
+				(image.Alias == "" || !slices.Contains(owners, image.Alias))) ||
 			(image.Deprecated && !deprecated && len(ids) == 0 && image.Owner != s.account.ID) {
 			continue
 		}
 		if match(filters, attributes{tags: image.Tags, values: map[string]string{
-			"name": i.Name, "state": i.State, "architecture": i.Architecture, "owner-alias": i.Alias, "owner-id": i.Owner, "image-id": i.ID,
-			"image-type": i.Kind, "is-public": boolText(i.Public), "root-device-type": i.RootType, "virtualization-type": i.Virtual,
+			"name": i.Name, "state": i.State, "architecture": i.Architecture, "owner-alias": i.Alias, "owner-id": i.Owner,
+			"image-id":   i.ID,
+			"image-type": i.Kind, "is-public": boolText(i.Public), "root-device-type": i.RootType,
+			"virtualization-type": i.Virtual,
 		}}) {
 			found = append(found, i)
 		}
@@ -218,7 +230,8 @@ type subnetInfo struct {
 }
 
 func (s *Server) parseSubnets(p *params, c *call) {
-	ids, filters := p.list("SubnetId"), p.filters("subnet-id", "vpc-id", "availability-zone", "state", "cidr-block", "default-for-az", "owner-id")
+	ids, filters := p.list("SubnetId"), p.filters("subnet-id", "vpc-id", "availability-zone", "state", "cidr-block",
+		"default-for-az", "owner-id")
 	pg := p.page(5, 1000)
 	c.op, c.unpaged = simcloud.OpResolve, len(ids) == 0 && (len(filters) == 0 || pg.size == 0)
 	region := c.region
@@ -236,15 +249,18 @@ func (s *Server) subnets(b *simcloud.Book, region string, ids []string, filters 
 	var found []subnetInfo
 	for _, subnet := range s.account.Subnets {
 		i := subnetInfo{
-			ID: subnet.ID, ARN: fmt.Sprintf("arn:aws:ec2:%s:%s:subnet/%s", region, s.account.ID, subnet.ID), State: "available", VPC: subnet.VPC,
-			CIDR: subnet.CIDR, Free: max(0, subnet.Addresses-b.InSubnet(subnet.ID)), Zone: subnet.Zone, Owner: s.account.ID, Tags: tagSet(subnet.Tags),
+			ID: subnet.ID, ARN: fmt.Sprintf("arn:aws:ec2:%s:%s:subnet/%s", region, s.account.ID, subnet.ID), State: "available",
+			VPC:  subnet.VPC,
+			CIDR: subnet.CIDR, Free: max(0, subnet.Addresses-b.InSubnet(subnet.ID)), Zone: subnet.Zone, Owner: s.account.ID,
+			Tags: tagSet(subnet.Tags),
 		}
 		if subnet.region() != region || (len(ids) > 0 && !slices.Contains(ids, subnet.ID)) {
 			continue
 		}
 		if match(filters, attributes{tags: subnet.Tags, values: map[string]string{
-			"subnet-id": i.ID, "vpc-id": i.VPC, "availability-zone": i.Zone, "state": i.State, "cidr-block": i.CIDR, "default-for-az": "false",
-			"owner-id": i.Owner,
+			"subnet-id": i.ID, "vpc-id": i.VPC, "availability-zone": i.Zone, "state": i.State, "cidr-block": i.CIDR,
+			"default-for-az": "false",
+			"owner-id":       i.Owner,
 		}}) {
 			found = append(found, i)
 		}

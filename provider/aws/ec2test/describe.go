@@ -130,11 +130,13 @@ func (s *Server) attach(i *instance, inst *simcloud.Instance, seen *provider.Ins
 	}
 	first := stamp(seen.LaunchTime)
 	for _, v := range d.devices {
-		i.Devices = append(i.Devices, attachedDevice{Name: v.name, Volume: v.volume, Status: "attached", At: first, Deletes: !v.keeps})
+		i.Devices = append(i.Devices, attachedDevice{Name: v.name, Volume: v.volume, Status: "attached", At: first,
+			Deletes: !v.keeps})
 	}
 	i.Interfaces = []networkInterface{{
-		ID: "eni-" + string(seen.ID[2:]), Subnet: inst.Subnet, VPC: i.VPC, Status: "in-use", Address: inst.Address, Groups: i.Groups,
-		At: first, Attach: "attached",
+		ID: "eni-" + string(seen.ID[2:]), Subnet: inst.Subnet, VPC: i.VPC, Status: "in-use", Address: inst.Address,
+		Groups: i.Groups,
+		At:     first, Attach: "attached",
 	}}
 	if d.metadata.State != "" {
 		i.Metadata = &d.metadata
@@ -143,7 +145,8 @@ func (s *Server) attach(i *instance, inst *simcloud.Instance, seen *provider.Ins
 
 // instanceFilters are the filters of DescribeInstances that the server knows.
 func instanceFilters() []string {
-	return []string{"instance-id", "instance-type", "instance-state-name", "instance-state-code", "availability-zone", "subnet-id", "vpc-id",
+	return []string{"instance-id", "instance-type", "instance-state-name", "instance-state-code", "availability-zone",
+		"subnet-id", "vpc-id",
 		"image-id", "client-token", "private-dns-name", "private-ip-address", "architecture"}
 }
 
@@ -153,8 +156,10 @@ func (i instance) attributes() attributes {
 		tags[t.Key] = t.Value
 	}
 	return attributes{tags: tags, values: map[string]string{
-		"instance-id": i.ID, "instance-type": i.Type, "instance-state-name": i.State.Name, "instance-state-code": strconv.Itoa(i.State.Code),
-		"availability-zone": i.Zone, "subnet-id": i.Subnet, "vpc-id": i.VPC, "image-id": i.Image, "client-token": i.ClientToken,
+		"instance-id": i.ID, "instance-type": i.Type, "instance-state-name": i.State.Name,
+		"instance-state-code": strconv.Itoa(i.State.Code),
+		"availability-zone":   i.Zone, "subnet-id": i.Subnet, "vpc-id": i.VPC, "image-id": i.Image,
+		"client-token":     i.ClientToken,
 		"private-dns-name": i.PrivateDNSName, "private-ip-address": i.Address, "architecture": i.Architecture,
 	}}
 }
@@ -180,7 +185,8 @@ type reservations struct {
 	Next  string        `xml:"nextToken,omitempty"`
 }
 
-func (s *Server) list(b *simcloud.Book, region string, ids []v1alpha1.InstanceID, filters []filter, pg page) (answer, error) {
+func (s *Server) list(b *simcloud.Book, region string, ids []v1alpha1.InstanceID, filters []filter, pg page) (answer,
+	error) {
 	wanted := ids
 	if len(ids) == 0 {
 		wanted = b.IDs()

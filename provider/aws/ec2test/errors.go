@@ -61,7 +61,8 @@ func answerTo(err error) *Error {
 	case errors.As(err, &capacity):
 		return noRoom(capacity)
 	case errors.As(err, &config):
-		// A fault carries its code in front of its words: "UnauthorizedOperation: You are not authorized".
+		// A fault carries its code in front of its words: "UnauthorizedOperation: You are not
+		// authorized".
 		if code, words, ok := strings.Cut(config.Reason, ": "); ok && !strings.Contains(code, " ") {
 			return fail(code, "%s", words)
 		}
@@ -69,7 +70,8 @@ func answerTo(err error) *Error {
 	case errors.As(err, &state):
 		return wrongState(state)
 	case errors.Is(err, simcloud.ErrUnavailable):
-		return &Error{Code: codeUnavailable, Message: "The service is unavailable. Please try again shortly.", Status: http.StatusServiceUnavailable}
+		return &Error{Code: codeUnavailable, Message: "The service is unavailable. Please try again shortly.",
+			Status: http.StatusServiceUnavailable}
 	}
 	return &Error{Code: codeInternalError, Message: err.Error(), Status: http.StatusInternalServerError}
 }
@@ -80,11 +82,13 @@ func throttled() *Error {
 
 func noRoom(e *provider.InsufficientCapacityError) *Error {
 	if e.Err != nil && e.Err.Error() == simcloud.NoAddresses {
-		return fail(simcloud.NoAddresses, "There are not enough free addresses in the subnet to satisfy the requested number of instances.")
+		return fail(simcloud.NoAddresses,
+			"There are not enough free addresses in the subnet to satisfy the requested number of instances.")
 	}
 	return &Error{
 		Code: codeCapacity, Status: http.StatusInternalServerError, // EC2 answers its own shortages as errors of the server
-		Message: fmt.Sprintf("We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).", e.Type, e.Zone),
+		Message: fmt.Sprintf("We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).",
+			e.Type, e.Zone),
 	}
 }
 

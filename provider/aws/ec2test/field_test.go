@@ -116,7 +116,8 @@ func TestATerminationOverZonesSucceedsInPart(t *testing.T) {
 		there := *out.Instances[0].InstanceId
 		a.after(4 * time.Second)
 		a.server.Protect(here[0], Protection{Termination: true})
-		_, err = a.client.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: append(slices.Clone(here), there)})
+		_, err = a.client.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: append(slices.Clone(here),
+			there)})
 		if code := codeOf(t, err); code != codeNotPermitted || !strings.Contains(err.Error(), here[0]) {
 			t.Errorf("terminate: %v", err)
 		}

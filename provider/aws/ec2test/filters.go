@@ -47,12 +47,14 @@ func (p *params) filters(names ...string) []filter {
 		filters = append(filters, f)
 	}
 	if total > maxFilterValues {
-		p.refuse(fail("FilterLimitExceeded", "The maximum number of filter values specified on a single call is %d", maxFilterValues))
+		p.refuse(fail("FilterLimitExceeded", "The maximum number of filter values specified on a single call is %d",
+			maxFilterValues))
 	}
 	return filters
 }
 
-// wildcard is a filter's value: * stands for any text, ? for one character, and a backslash takes that meaning away.
+// wildcard is a filter's value: * stands for any text, ? for one character, and a backslash takes
+// that meaning away.
 func wildcard(value string) *regexp.Regexp {
 	var pattern strings.Builder
 	pattern.WriteString("^(?s)")
@@ -122,7 +124,8 @@ func (p *params) page(least, most int) page {
 	return pg
 }
 
-// cut returns the page of the items, which are sorted by id, and the token of the next one; empty for none.
+// cut returns the page of the items, which are sorted by id, and the token of the next one; empty
+// for none.
 func cut[T any](pg page, items []T, id func(T) string) ([]T, string) {
 	if pg.after != "" {
 		items = slices.DeleteFunc(items, func(i T) bool { return id(i) <= pg.after })

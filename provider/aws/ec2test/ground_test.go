@@ -47,7 +47,8 @@ func inAccount(t *testing.T, so simcloud.Options, o Options, f func(*testing.T, 
 // in returns a client of the region.
 func (a *testAccount) in(region string) *ec2.Client {
 	return ec2.New(ec2.Options{
-		Region: region, BaseEndpoint: aws.String("http://ec2.test.invalid"), HTTPClient: a.server.HTTPClient(), Retryer: aws.NopRetryer{},
+		Region: region, BaseEndpoint: aws.String("http://ec2.test.invalid"), HTTPClient: a.server.HTTPClient(),
+		Retryer:     aws.NopRetryer{},
 		Credentials: credentials.NewStaticCredentialsProvider("AKIDTEST", "secret", ""),
 	})
 }
@@ -60,7 +61,8 @@ func (a *testAccount) after(d time.Duration) {
 // runInput is a launch of one instance.
 func runInput() *ec2.RunInstancesInput {
 	return &ec2.RunInstancesInput{
-		ImageId: aws.String(testImage), InstanceType: "m5.large", MinCount: aws.Int32(1), MaxCount: aws.Int32(1), SubnetId: aws.String(testSubnet),
+		ImageId: aws.String(testImage), InstanceType: "m5.large", MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
+		SubnetId:         aws.String(testSubnet),
 		SecurityGroupIds: []string{testGroup}, InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorStop,
 		UserData:        aws.String(base64.StdEncoding.EncodeToString([]byte("#!/bin/bash\n"))),
 		MetadataOptions: &types.InstanceMetadataOptionsRequest{InstanceMetadataTags: types.InstanceMetadataTagsStateDisabled},

@@ -15,7 +15,8 @@ import (
 	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
-// TestEveryParameterOfALaunchIsUnderstood: what the SDK sends is read under its own name, and shows where EC2 shows it.
+// TestEveryParameterOfALaunchIsUnderstood: what the SDK sends is read under its own name, and shows
+// where EC2 shows it.
 func TestEveryParameterOfALaunchIsUnderstood(t *testing.T) {
 	t.Parallel()
 	inAccount(t, simcloud.Options{}, Options{}, func(t *testing.T, a *testAccount) {
@@ -24,17 +25,22 @@ func TestEveryParameterOfALaunchIsUnderstood(t *testing.T) {
 		input.IamInstanceProfile = &types.IamInstanceProfileSpecification{Name: aws.String("nodes")}
 		input.HibernationOptions = &types.HibernationOptionsRequest{Configured: aws.Bool(true)}
 		input.MetadataOptions = &types.InstanceMetadataOptionsRequest{
-			HttpTokens: types.HttpTokensStateRequired, HttpPutResponseHopLimit: aws.Int32(2), HttpEndpoint: types.InstanceMetadataEndpointStateEnabled,
+			HttpTokens: types.HttpTokensStateRequired, HttpPutResponseHopLimit: aws.Int32(2),
+			HttpEndpoint:         types.InstanceMetadataEndpointStateEnabled,
 			InstanceMetadataTags: types.InstanceMetadataTagsStateDisabled,
 		}
 		input.BlockDeviceMappings = []types.BlockDeviceMapping{
 			{DeviceName: aws.String("/dev/xvda"), Ebs: &types.EbsBlockDevice{
-				VolumeSize: aws.Int32(50), VolumeType: types.VolumeTypeGp3, Encrypted: aws.Bool(true), KmsKeyId: aws.String("alias/x"),
-				Iops: aws.Int32(4000), Throughput: aws.Int32(250), SnapshotId: aws.String("snap-12345678"), DeleteOnTermination: aws.Bool(true),
+				VolumeSize: aws.Int32(50), VolumeType: types.VolumeTypeGp3, Encrypted: aws.Bool(true),
+				KmsKeyId: aws.String("alias/x"),
+				Iops:     aws.Int32(4000), Throughput: aws.Int32(250), SnapshotId: aws.String("snap-12345678"),
+				DeleteOnTermination: aws.Bool(true),
 			}},
-			{DeviceName: aws.String("/dev/xvdb"), Ebs: &types.EbsBlockDevice{VolumeSize: aws.Int32(1), DeleteOnTermination: aws.Bool(false)}},
+			{DeviceName: aws.String("/dev/xvdb"), Ebs: &types.EbsBlockDevice{VolumeSize: aws.Int32(1),
+				DeleteOnTermination: aws.Bool(false)}},
 		}
-		for _, kind := range []types.ResourceType{types.ResourceTypeInstance, types.ResourceTypeVolume, types.ResourceTypeNetworkInterface} {
+		for _, kind := range []types.ResourceType{types.ResourceTypeInstance, types.ResourceTypeVolume,
+			types.ResourceTypeNetworkInterface} {
 			input.TagSpecifications = append(input.TagSpecifications, types.TagSpecification{
 				ResourceType: kind, Tags: []types.Tag{{Key: aws.String("for"), Value: aws.String(string(kind))}},
 			})
@@ -45,15 +51,18 @@ func TestEveryParameterOfALaunchIsUnderstood(t *testing.T) {
 		}
 		i := a.get(*out.Instances[0].InstanceId)
 		for name, ok := range map[string]bool{
-			"profile":       *i.IamInstanceProfile.Arn == "arn:aws:iam::123456789012:instance-profile/nodes",
-			"hibernation":   *i.HibernationOptions.Configured,
-			"tokens":        i.MetadataOptions.HttpTokens == types.HttpTokensStateRequired && *i.MetadataOptions.HttpPutResponseHopLimit == 2,
-			"devices":       len(i.BlockDeviceMappings) == 2 && !*i.BlockDeviceMappings[1].Ebs.DeleteOnTermination && *i.BlockDeviceMappings[0].Ebs.DeleteOnTermination,
-			"tag":           len(i.Tags) == 1 && *i.Tags[0].Value == "instance",
-			"token":         *i.ClientToken == "pool-uid-3",
-			"image, groups": *i.ImageId == testImage && *i.SecurityGroups[0].GroupId == testGroup && *i.NetworkInterfaces[0].Groups[0].GroupId == testGroup,
-			"subnet":        *i.SubnetId == testSubnet && *i.NetworkInterfaces[0].SubnetId == testSubnet,
-			"architecture":  i.Architecture == types.ArchitectureValuesX8664,
+			"profile":     *i.IamInstanceProfile.Arn == "arn:aws:iam::123456789012:instance-profile/nodes",
+			"hibernation": *i.HibernationOptions.Configured,
+			"tokens": i.MetadataOptions.HttpTokens == types.HttpTokensStateRequired &&
+				*i.MetadataOptions.HttpPutResponseHopLimit == 2,
+			"devices": len(i.BlockDeviceMappings) == 2 && !*i.BlockDeviceMappings[1].Ebs.DeleteOnTermination &&
+				*i.BlockDeviceMappings[0].Ebs.DeleteOnTermination,
+			"tag":   len(i.Tags) == 1 && *i.Tags[0].Value == "instance",
+			"token": *i.ClientToken == "pool-uid-3",
+			"image, groups": *i.ImageId == testImage && *i.SecurityGroups[0].GroupId == testGroup &&
+				*i.NetworkInterfaces[0].Groups[0].GroupId == testGroup,
+			"subnet":       *i.SubnetId == testSubnet && *i.NetworkInterfaces[0].SubnetId == testSubnet,
+			"architecture": i.Architecture == types.ArchitectureValuesX8664,
 		} {
 			if !ok {
 				t.Errorf("%s is not as asked: %+v", name, i)
@@ -64,7 +73,8 @@ func TestEveryParameterOfALaunchIsUnderstood(t *testing.T) {
 			t.Errorf("the guest has user data %q and provider id %s", g.UserData, g.ProviderID)
 		}
 		last := a.server.Requests()[0]
-		if last.Params["BlockDeviceMapping.1.Ebs.Throughput"] != "250" || last.Params["TagSpecification.3.Tag.1.Value"] != "network-interface" || last.Region != testRegion {
+		if last.Params["BlockDeviceMapping.1.Ebs.Throughput"] != "250" ||
+			last.Params["TagSpecification.3.Tag.1.Value"] != "network-interface" || last.Region != testRegion {
 			t.Errorf("logged %+v", last)
 		}
 	})
@@ -79,16 +89,26 @@ func TestLaunchRefusals(t *testing.T) {
 		change func(*ec2.RunInstancesInput)
 		code   string
 	}{
-		"an unknown type":                  {func(i *ec2.RunInstancesInput) { i.InstanceType = "m5.tiny" }, codeInvalid},
-		"an unknown image":                 {func(i *ec2.RunInstancesInput) { i.ImageId = aws.String("ami-00000000") }, "InvalidAMIID.NotFound"},
-		"an image that is not ready":       {func(i *ec2.RunInstancesInput) { i.ImageId = aws.String("ami-0123456789abcdef6") }, "InvalidAMIID.Unavailable"},
-		"an image of another architecture": {func(i *ec2.RunInstancesInput) { i.ImageId = aws.String("ami-0123456789abcdef1") }, codeInvalid},
-		"an unknown subnet":                {func(i *ec2.RunInstancesInput) { i.SubnetId = aws.String("subnet-00000000") }, "InvalidSubnetID.NotFound"},
-		"an unknown security group":        {func(i *ec2.RunInstancesInput) { i.SecurityGroupIds = []string{"sg-00000000"} }, "InvalidGroup.NotFound"},
+		"an unknown type": {func(i *ec2.RunInstancesInput) { i.InstanceType = "m5.tiny" }, codeInvalid},
+		"an unknown image": {func(i *ec2.RunInstancesInput) { i.ImageId = aws.String("ami-00000000") },
+			"InvalidAMIID.NotFound"},
+		"an image that is not ready": {
+			func(i *ec2.RunInstancesInput) { i.ImageId = aws.String("ami-0123456789abcdef6") },
+			"InvalidAMIID.Unavailable",
+		},
+		"an image of another architecture": {
+			func(i *ec2.RunInstancesInput) { i.ImageId = aws.String("ami-0123456789abcdef1") },
+			codeInvalid,
+		},
+		"an unknown subnet": {func(i *ec2.RunInstancesInput) { i.SubnetId = aws.String("subnet-00000000") },
+			"InvalidSubnetID.NotFound"},
+		"an unknown security group": {func(i *ec2.RunInstancesInput) { i.SecurityGroupIds = []string{"sg-00000000"} },
+			"InvalidGroup.NotFound"},
 		"a zone that is not the subnet's": {func(i *ec2.RunInstancesInput) {
 			i.Placement = &types.Placement{AvailabilityZone: aws.String("us-east-1b")}
 		}, codeInvalid},
-		"user data that is not base64": {func(i *ec2.RunInstancesInput) { i.UserData = aws.String("#!/bin/bash") }, "InvalidUserData.Malformed"},
+		"user data that is not base64": {func(i *ec2.RunInstancesInput) { i.UserData = aws.String("#!/bin/bash") },
+			"InvalidUserData.Malformed"},
 		"user data of more than 16 KiB": {func(i *ec2.RunInstancesInput) {
 			i.UserData = aws.String(base64.StdEncoding.EncodeToString(make([]byte, maxUserData+1)))
 		}, codeInvalid},
@@ -107,10 +127,17 @@ func TestLaunchRefusals(t *testing.T) {
 		"iops of a gp2 volume": {func(i *ec2.RunInstancesInput) {
 			i.BlockDeviceMappings = root(types.EbsBlockDevice{VolumeType: types.VolumeTypeGp2, Iops: aws.Int32(250)})
 		}, codeCombination},
-		"more wanted than possible":   {func(i *ec2.RunInstancesInput) { i.MinCount, i.MaxCount = aws.Int32(2), aws.Int32(1) }, codeInvalid},
-		"a token that is too long":    {func(i *ec2.RunInstancesInput) { i.ClientToken = aws.String(string(make([]byte, maxToken+1))) }, codeInvalid},
-		"a parameter nobody modelled": {func(i *ec2.RunInstancesInput) { i.EnablePrimaryIpv6 = aws.Bool(true) }, "UnknownParameter"},
-		"a dry run":                   {func(i *ec2.RunInstancesInput) { i.DryRun = aws.Bool(true) }, codeDryRun},
+		"more wanted than possible": {func(i *ec2.RunInstancesInput) {
+			i.MinCount, i.MaxCount = aws.Int32(2),
+				aws.Int32(1)
+		}, codeInvalid},
+		"a token that is too long": {func(i *ec2.RunInstancesInput) {
+			i.ClientToken = aws.String(string(make([]byte,
+				maxToken+1)))
+		}, codeInvalid},
+		"a parameter nobody modelled": {func(i *ec2.RunInstancesInput) { i.EnablePrimaryIpv6 = aws.Bool(true) },
+			"UnknownParameter"},
+		"a dry run": {func(i *ec2.RunInstancesInput) { i.DryRun = aws.Bool(true) }, codeDryRun},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +167,8 @@ func TestClientTokensOverTheWire(t *testing.T) {
 		}
 		a.after(4 * time.Second)
 		second, err := a.client.RunInstances(t.Context(), input)
-		if err != nil || *second.Instances[0].InstanceId != *first.Instances[0].InstanceId || *second.ReservationId != *first.ReservationId {
+		if err != nil || *second.Instances[0].InstanceId != *first.Instances[0].InstanceId ||
+			*second.ReservationId != *first.ReservationId {
 			t.Fatalf("the same again: %v", err)
 		}
 		if state := second.Instances[0].State.Name; state != types.InstanceStateNameRunning {
@@ -164,7 +192,8 @@ func TestClientTokensOverTheWire(t *testing.T) {
 	})
 }
 
-// TestLaunchesMeetRoom: capacity and addresses by subnet, all or as many as there are between MinCount and MaxCount.
+// TestLaunchesMeetRoom: capacity and addresses by subnet, all or as many as there are between
+// MinCount and MaxCount.
 func TestLaunchesMeetRoom(t *testing.T) {
 	t.Parallel()
 	small := DefaultAccount()
@@ -176,27 +205,31 @@ func TestLaunchesMeetRoom(t *testing.T) {
 		got         int
 		code        string
 	}{
-		"room for all":             {least: 3, most: 3, got: 3},
-		"room for some":            {capacity: []simcloud.Capacity{{Zone: "us-east-1a", Type: "*", Count: 2}}, least: 1, most: 5, got: 2},
-		"room for too few":         {capacity: []simcloud.Capacity{{Zone: "us-east-1a", Type: "*", Count: 2}}, least: 3, most: 5, code: codeCapacity},
-		"addresses for some":       {account: small, least: 1, most: 9, got: 4},
-		"addresses for too few":    {account: small, least: 5, most: 9, code: simcloud.NoAddresses},
-		"another zone is not ours": {capacity: []simcloud.Capacity{{Zone: "us-east-1b", Type: "*", Count: 0}}, least: 2, most: 2, got: 2},
+		"room for all": {least: 3, most: 3, got: 3},
+		"room for some": {capacity: []simcloud.Capacity{{Zone: "us-east-1a", Type: "*", Count: 2}}, least: 1,
+			most: 5, got: 2},
+		"room for too few": {capacity: []simcloud.Capacity{{Zone: "us-east-1a", Type: "*", Count: 2}}, least: 3,
+			most: 5, code: codeCapacity},
+		"addresses for some":    {account: small, least: 1, most: 9, got: 4},
+		"addresses for too few": {account: small, least: 5, most: 9, code: simcloud.NoAddresses},
+		"another zone is not ours": {capacity: []simcloud.Capacity{{Zone: "us-east-1b", Type: "*", Count: 0}}, least: 2,
+			most: 2, got: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inAccount(t, simcloud.Options{Capacity: tt.capacity}, Options{Account: tt.account}, func(t *testing.T, a *testAccount) {
-				input := runInput()
-				input.MinCount, input.MaxCount = aws.Int32(tt.least), aws.Int32(tt.most)
-				_, err := a.client.RunInstances(t.Context(), input)
-				if code := codeOf(t, err); code != tt.code {
-					t.Errorf("code %q, want %q", code, tt.code)
-				}
-				all, err := a.sim.Snapshot(t.Context())
-				if err != nil || len(all) != tt.got {
-					t.Errorf("%d instances, want %d, error %v", len(all), tt.got, err)
-				}
-			})
+			inAccount(t, simcloud.Options{Capacity: tt.capacity}, Options{Account: tt.account},
+				func(t *testing.T, a *testAccount) {
+					input := runInput()
+					input.MinCount, input.MaxCount = aws.Int32(tt.least), aws.Int32(tt.most)
+					_, err := a.client.RunInstances(t.Context(), input)
+					if code := codeOf(t, err); code != tt.code {
+						t.Errorf("code %q, want %q", code, tt.code)
+					}
+					all, err := a.sim.Snapshot(t.Context())
+					if err != nil || len(all) != tt.got {
+						t.Errorf("%d instances, want %d, error %v", len(all), tt.got, err)
+					}
+				})
 		})
 	}
 }
@@ -218,7 +251,8 @@ func TestAnAddressIsKeptWhileStopped(t *testing.T) {
 		if n := free(); n != 1 {
 			t.Errorf("%d free addresses beside two stopped instances, want 1", n)
 		}
-		if _, err := a.client.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: ids[:1]}); err != nil {
+		if _, err := a.client.TerminateInstances(t.Context(),
+			&ec2.TerminateInstancesInput{InstanceIds: ids[:1]}); err != nil {
 			t.Fatal(err)
 		}
 		a.after(time.Second) // it shuts down
@@ -231,7 +265,8 @@ func TestAnAddressIsKeptWhileStopped(t *testing.T) {
 func TestCatalog(t *testing.T) {
 	t.Parallel()
 	inAccount(t, simcloud.Options{}, Options{}, func(t *testing.T, a *testAccount) {
-		out, err := a.client.DescribeInstanceTypes(t.Context(), &ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{"m5.xlarge", "g4dn.12xlarge", "m7g.large"}})
+		out, err := a.client.DescribeInstanceTypes(t.Context(),
+			&ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{"m5.xlarge", "g4dn.12xlarge", "m7g.large"}})
 		if err != nil || len(out.InstanceTypes) != 3 {
 			t.Fatalf("%d types, error %v", len(out.InstanceTypes), err)
 		}
@@ -254,12 +289,16 @@ func TestCatalog(t *testing.T) {
 			if got.GpuInfo != nil {
 				gpus = *got.GpuInfo.Gpus[0].Count
 			}
-			if got.InstanceType != want.name || *got.VCpuInfo.DefaultVCpus != want.cpu || *got.MemoryInfo.SizeInMiB != want.memory || pods != want.pods ||
+			if got.InstanceType != want.name || *got.VCpuInfo.DefaultVCpus != want.cpu ||
+				*got.MemoryInfo.SizeInMiB != want.memory || pods != want.pods ||
 				gpus != want.gpus || got.ProcessorInfo.SupportedArchitectures[0] != want.processor {
-				t.Errorf("%s: %d cpu, %d MiB, %d pods, %d GPUs, %v", got.InstanceType, *got.VCpuInfo.DefaultVCpus, *got.MemoryInfo.SizeInMiB, pods, gpus, got.ProcessorInfo.SupportedArchitectures)
+				t.Errorf("%s: %d cpu, %d MiB, %d pods, %d GPUs, %v", got.InstanceType, *got.VCpuInfo.DefaultVCpus,
+					*got.MemoryInfo.SizeInMiB, pods, gpus, got.ProcessorInfo.SupportedArchitectures)
 			}
 		}
-		if _, err := a.client.DescribeInstanceTypes(t.Context(), &ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{"m5.tiny"}}); codeOf(t, err) != "InvalidInstanceType" {
+		if _, err := a.client.DescribeInstanceTypes(t.Context(),
+			&ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{"m5.tiny"}}); codeOf(t,
+			err) != "InvalidInstanceType" {
 			t.Errorf("an unknown type: %v", err)
 		}
 		checkImages(t, a)
@@ -277,13 +316,19 @@ func checkImages(t *testing.T, a *testAccount) {
 		want  []string
 		code  string
 	}{
-		"by id":              {input: &ec2.DescribeImagesInput{ImageIds: []string{testImage}}, want: []string{testImage}},
-		"by owner and name":  {input: &ec2.DescribeImagesInput{Owners: []string{"amazon"}, Filters: name("amazon-eks-node-al2023-x86_64-standard-1.36-*")}, want: []string{testImage, "ami-0123456789abcdef2"}},
-		"our own":            {input: &ec2.DescribeImagesInput{Owners: []string{"self"}}, want: []string{"ami-0123456789abcdef5", "ami-0123456789abcdef6"}},
-		"our own, available": {input: &ec2.DescribeImagesInput{Owners: []string{defaultAccountID}, Filters: []types.Filter{{Name: aws.String("state"), Values: []string{"available"}}}}, want: []string{"ami-0123456789abcdef5"}},
-		"by tag":             {input: &ec2.DescribeImagesInput{Filters: []types.Filter{{Name: aws.String("tag:team"), Values: []string{"platform"}}}}, want: []string{"ami-0123456789abcdef5", "ami-0123456789abcdef6"}},
-		"an unknown id":      {input: &ec2.DescribeImagesInput{ImageIds: []string{"ami-00000000"}}, code: "InvalidAMIID.NotFound"},
-		"no id":              {input: &ec2.DescribeImagesInput{ImageIds: []string{"image"}}, code: "InvalidAMIID.Malformed"},
+		"by id": {input: &ec2.DescribeImagesInput{ImageIds: []string{testImage}}, want: []string{testImage}},
+		"by owner and name": {input: &ec2.DescribeImagesInput{Owners: []string{"amazon"},
+			Filters: name("amazon-eks-node-al2023-x86_64-standard-1.36-*")}, want: []string{testImage, "ami-0123456789abcdef2"}},
+		"our own": {input: &ec2.DescribeImagesInput{Owners: []string{"self"}},
+			want: []string{"ami-0123456789abcdef5", "ami-0123456789abcdef6"}},
+		"our own, available": {input: &ec2.DescribeImagesInput{Owners: []string{defaultAccountID},
+			Filters: []types.Filter{{Name: aws.String("state"), Values: []string{"available"}}}},
+			want: []string{"ami-0123456789abcdef5"}},
+		"by tag": {input: &ec2.DescribeImagesInput{Filters: []types.Filter{{Name: aws.String("tag:team"),
+			Values: []string{"platform"}}}}, want: []string{"ami-0123456789abcdef5", "ami-0123456789abcdef6"}},
+		"an unknown id": {input: &ec2.DescribeImagesInput{ImageIds: []string{"ami-00000000"}},
+			code: "InvalidAMIID.NotFound"},
+		"no id": {input: &ec2.DescribeImagesInput{ImageIds: []string{"image"}}, code: "InvalidAMIID.Malformed"},
 	} {
 		out, err := a.client.DescribeImages(t.Context(), tt.input)
 		if code := codeOf(t, err); code != tt.code {
@@ -313,10 +358,12 @@ func checkNetwork(t *testing.T, a *testAccount) {
 	if err != nil || len(groups.SecurityGroups) != 1 || *groups.SecurityGroups[0].GroupId != testGroup {
 		t.Errorf("security groups of the region: %+v, error %v", groups, err)
 	}
-	if _, err := a.client.DescribeSubnets(t.Context(), &ec2.DescribeSubnetsInput{SubnetIds: []string{"subnet-00000000"}}); codeOf(t, err) != "InvalidSubnetID.NotFound" {
+	if _, err := a.client.DescribeSubnets(t.Context(),
+		&ec2.DescribeSubnetsInput{SubnetIds: []string{"subnet-00000000"}}); codeOf(t, err) != "InvalidSubnetID.NotFound" {
 		t.Errorf("an unknown subnet: %v", err)
 	}
-	if _, err := a.client.DescribeSecurityGroups(t.Context(), &ec2.DescribeSecurityGroupsInput{GroupIds: []string{"sg-00000000"}}); codeOf(t, err) != "InvalidGroup.NotFound" {
+	if _, err := a.client.DescribeSecurityGroups(t.Context(),
+		&ec2.DescribeSecurityGroupsInput{GroupIds: []string{"sg-00000000"}}); codeOf(t, err) != "InvalidGroup.NotFound" {
 		t.Errorf("an unknown security group: %v", err)
 	}
 }
@@ -326,7 +373,8 @@ func TestFallsBack(t *testing.T) {
 	t.Parallel()
 	inAccount(t, simcloud.Options{}, Options{}, func(t *testing.T, a *testAccount) {
 		id := a.standby(1)[0]
-		a.arm(simcloud.Fault{Kind: simcloud.FaultStartFallsBack, Count: 1, Reason: "Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state"})
+		a.arm(simcloud.Fault{Kind: simcloud.FaultStartFallsBack, Count: 1,
+			Reason: "Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state"})
 		if err := a.start(id); err != nil {
 			t.Fatal(err)
 		}

@@ -15,52 +15,64 @@ import (
 	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
-// TestALifeAsTheSDKSeesIt: every state with its number, what a stopped instance keeps and what a terminated one loses.
+// TestALifeAsTheSDKSeesIt: every state with its number, what a stopped instance keeps and what a
+// terminated one loses.
 func TestALifeAsTheSDKSeesIt(t *testing.T) {
 	t.Parallel()
-	inAccount(t, simcloud.Options{Times: simcloud.Times{ShuttingDown: 10 * time.Second}}, Options{}, func(t *testing.T, a *testAccount) {
-		id := a.run(1, map[string]string{"team": "a"})[0]
-		launched := a.get(id)
-		a.is(types.InstanceStateNamePending, id)
-		a.after(3 * time.Second)
-		a.is(types.InstanceStateNameRunning, id)
-		stopped, err := a.client.StopInstances(t.Context(), &ec2.StopInstancesInput{InstanceIds: []string{id}, Force: aws.Bool(true)})
-		if err != nil || *stopped.StoppingInstances[0].CurrentState.Code != 64 || *stopped.StoppingInstances[0].PreviousState.Code != 16 {
-			t.Fatalf("stop: %+v, error %v", stopped, err)
-		}
-		a.is(types.InstanceStateNameStopping, id)
-		a.after(time.Hour)
-		standby := a.get(id)
-		if standby.State.Name != types.InstanceStateNameStopped || *standby.StateReason.Code != "Client.UserInitiatedShutdown" {
-			t.Errorf("stopped: state %s, reason %v", standby.State.Name, standby.StateReason)
-		}
-		started, err := a.client.StartInstances(t.Context(), &ec2.StartInstancesInput{InstanceIds: []string{id}})
-		if err != nil || *started.StartingInstances[0].CurrentState.Code != 0 || *started.StartingInstances[0].PreviousState.Code != 80 {
-			t.Fatalf("start: %+v, error %v", started, err)
-		}
-		again := a.get(id)
-		checkKept(t, launched, again)
-		if _, err := a.client.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{id}}); err != nil {
-			t.Fatal(err)
-		}
-		a.is(types.InstanceStateNameShuttingDown, id)
-		a.after(10 * time.Second)
-		a.is(types.InstanceStateNameTerminated, id)
-		if gone := a.get(id); aws.ToString(gone.PrivateDnsName) != "" || gone.SubnetId != nil || len(gone.NetworkInterfaces) != 0 {
-			t.Errorf("a terminated instance has name %q, subnet %v, %d interfaces", *gone.PrivateDnsName, gone.SubnetId, len(gone.NetworkInterfaces))
-		}
-	})
+	inAccount(t, simcloud.Options{Times: simcloud.Times{ShuttingDown: 10 * time.Second}}, Options{},
+		func(t *testing.T, a *testAccount) {
+			id := a.run(1, map[string]string{"team": "a"})[0]
+			launched := a.get(id)
+			a.is(types.InstanceStateNamePending, id)
+			a.after(3 * time.Second)
+			a.is(types.InstanceStateNameRunning, id)
+			stopped, err := a.client.StopInstances(t.Context(), &ec2.StopInstancesInput{InstanceIds: []string{id},
+				Force: aws.Bool(true)})
+			if err != nil || *stopped.StoppingInstances[0].CurrentState.Code != 64 ||
+				*stopped.StoppingInstances[0].PreviousState.Code != 16 {
+				t.Fatalf("stop: %+v, error %v", stopped, err)
+			}
+			a.is(types.InstanceStateNameStopping, id)
+			a.after(time.Hour)
+			standby := a.get(id)
+			if standby.State.Name != types.InstanceStateNameStopped ||
+				*standby.StateReason.Code != "Client.UserInitiatedShutdown" {
+				t.Errorf("stopped: state %s, reason %v", standby.State.Name, standby.StateReason)
+			}
+			started, err := a.client.StartInstances(t.Context(), &ec2.StartInstancesInput{InstanceIds: []string{id}})
+			if err != nil || *started.StartingInstances[0].CurrentState.Code != 0 ||
+				*started.StartingInstances[0].PreviousState.Code != 80 {
+				t.Fatalf("start: %+v, error %v", started, err)
+			}
+			again := a.get(id)
+			checkKept(t, launched, again)
+			if _, err := a.client.TerminateInstances(t.Context(),
+				&ec2.TerminateInstancesInput{InstanceIds: []string{id}}); err != nil {
+				t.Fatal(err)
+			}
+			a.is(types.InstanceStateNameShuttingDown, id)
+			a.after(10 * time.Second)
+			a.is(types.InstanceStateNameTerminated, id)
+			if gone := a.get(id); aws.ToString(gone.PrivateDnsName) != "" || gone.SubnetId != nil ||
+				len(gone.NetworkInterfaces) != 0 {
+				t.Errorf("a terminated instance has name %q, subnet %v, %d interfaces", *gone.PrivateDnsName, gone.SubnetId,
+					len(gone.NetworkInterfaces))
+			}
+		})
 }
 
-// checkKept: the launch time is the last start's, the first launch stands at the interface, and the rest is the same.
+// checkKept: the launch time is the last start's, the first launch stands at the interface, and the
+// rest is the same.
 func checkKept(t *testing.T, launched, again types.Instance) {
 	t.Helper()
 	if !again.LaunchTime.After(*launched.LaunchTime) {
-		t.Errorf("launch time %v after the start, %v before: EC2's is that of the last start", again.LaunchTime, launched.LaunchTime)
+		t.Errorf("launch time %v after the start, %v before: EC2's is that of the last start", again.LaunchTime,
+			launched.LaunchTime)
 	}
 	first := func(i types.Instance) time.Time { return *i.NetworkInterfaces[0].Attachment.AttachTime }
 	if !first(again).Equal(first(launched)) || !first(launched).Equal(*launched.LaunchTime) {
-		t.Errorf("the interface was attached at %v, before %v, launched %v", first(again), first(launched), launched.LaunchTime)
+		t.Errorf("the interface was attached at %v, before %v, launched %v", first(again), first(launched),
+			launched.LaunchTime)
 	}
 	for name, same := range map[string]bool{
 		"private name": *again.PrivateDnsName == *launched.PrivateDnsName && *again.PrivateDnsName != "",
@@ -78,7 +90,8 @@ func checkKept(t *testing.T, launched, again types.Instance) {
 func TestSelfStop(t *testing.T) {
 	t.Parallel()
 	for behaviour, want := range map[types.ShutdownBehavior]types.InstanceStateName{
-		types.ShutdownBehaviorStop: types.InstanceStateNameStopped, types.ShutdownBehaviorTerminate: types.InstanceStateNameTerminated,
+		types.ShutdownBehaviorStop:      types.InstanceStateNameStopped,
+		types.ShutdownBehaviorTerminate: types.InstanceStateNameTerminated,
 	} {
 		t.Run(string(behaviour), func(t *testing.T) {
 			t.Parallel()
@@ -102,7 +115,8 @@ func TestSelfStop(t *testing.T) {
 	}
 }
 
-// TestStartFailsAsAWhole: one instance that cannot start keeps the others from starting, wherever it stands in the list.
+// TestStartFailsAsAWhole: one instance that cannot start keeps the others from starting, wherever
+// it stands in the list.
 func TestStartFailsAsAWhole(t *testing.T) {
 	t.Parallel()
 	const all = 4
@@ -111,11 +125,13 @@ func TestStartFailsAsAWhole(t *testing.T) {
 		code  string
 	}{
 		"no capacity for one": {code: codeCapacity, spoil: func(a *testAccount, id string) string {
-			a.arm(simcloud.Fault{Kind: simcloud.FaultInsufficientCapacity, Op: simcloud.OpStart, Instance: v1alpha1.InstanceID(id)})
+			a.arm(simcloud.Fault{Kind: simcloud.FaultInsufficientCapacity, Op: simcloud.OpStart,
+				Instance: v1alpha1.InstanceID(id)})
 			return id
 		}},
 		"no room for all of them": {code: codeCapacity, spoil: func(a *testAccount, id string) string {
-			if err := a.sim.SetCapacity(a.t.Context(), []simcloud.Capacity{{Zone: "*", Type: "m5.large", Count: all - 1}}); err != nil {
+			if err := a.sim.SetCapacity(a.t.Context(), []simcloud.Capacity{{Zone: "*", Type: "m5.large",
+				Count: all - 1}}); err != nil {
 				a.t.Fatal(err)
 			}
 			return id
@@ -157,7 +173,8 @@ func TestStateRefusals(t *testing.T) {
 		}
 		a.after(4 * time.Second)
 		stop := func(id string, force bool) string {
-			_, err := a.client.StopInstances(t.Context(), &ec2.StopInstancesInput{InstanceIds: []string{id}, Force: aws.Bool(force)})
+			_, err := a.client.StopInstances(t.Context(), &ec2.StopInstancesInput{InstanceIds: []string{id},
+				Force: aws.Bool(force)})
 			return codeOf(t, err)
 		}
 		a.arm(simcloud.Fault{Kind: simcloud.FaultStopHangs, Count: 1})
@@ -174,50 +191,55 @@ func TestStateRefusals(t *testing.T) {
 		}
 		a.after(2 * time.Second)
 		a.is(types.InstanceStateNameStopped, ids[0])
-		if _, err := a.client.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: ids[1:2]}); err != nil {
+		if _, err := a.client.TerminateInstances(t.Context(),
+			&ec2.TerminateInstancesInput{InstanceIds: ids[1:2]}); err != nil {
 			t.Fatal(err)
 		}
 		if code := stop(ids[1], false); code != codeState {
 			t.Errorf("stop of a terminated instance: %q", code)
 		}
-		if _, err := a.client.StopInstances(t.Context(), &ec2.StopInstancesInput{InstanceIds: ids[2:], Hibernate: aws.Bool(true)}); codeOf(t, err) != "UnsupportedHibernationConfiguration" {
+		if _, err := a.client.StopInstances(t.Context(), &ec2.StopInstancesInput{InstanceIds: ids[2:],
+			Hibernate: aws.Bool(true)}); codeOf(t, err) != "UnsupportedHibernationConfiguration" {
 			t.Errorf("hibernation of an instance that has none: %v", err)
 		}
 	})
 }
 
-// TestReadsLagBehindWrites: what was written a moment ago is not there yet, for reads by id, in lists and by tag.
+// TestReadsLagBehindWrites: what was written a moment ago is not there yet, for reads by id, in
+// lists and by tag.
 func TestReadsLagBehindWrites(t *testing.T) {
 	t.Parallel()
-	inAccount(t, simcloud.Options{Times: simcloud.Times{Lag: 5 * time.Second}}, Options{}, func(t *testing.T, a *testAccount) {
-		id := a.run(1, map[string]string{"v": "1"})[0]
-		byID := func() string {
-			_, err := a.client.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{InstanceIds: []string{id}})
-			return codeOf(t, err)
-		}
-		if code := byID(); code != codeNotFound {
-			t.Errorf("read by id at once: %q", code)
-		}
-		if n := len(a.list(&ec2.DescribeInstancesInput{})); n != 0 {
-			t.Errorf("the list holds %d", n)
-		}
-		a.after(5 * time.Second)
-		if code := byID(); code != "" {
-			t.Errorf("read by id after the lag: %q", code)
-		}
-		_, err := a.client.CreateTags(t.Context(), &ec2.CreateTagsInput{Resources: []string{id}, Tags: []types.Tag{{Key: aws.String("v"), Value: aws.String("2")}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		byTag := func(value string) int { return len(a.list(filtered("tag:v", value))) }
-		if byTag("1") != 1 || byTag("2") != 0 {
-			t.Errorf("at once %d have the old tag, %d the new one", byTag("1"), byTag("2"))
-		}
-		a.after(5 * time.Second)
-		if byTag("1") != 0 || byTag("2") != 1 {
-			t.Errorf("after the lag %d have the old tag, %d the new one", byTag("1"), byTag("2"))
-		}
-	})
+	inAccount(t, simcloud.Options{Times: simcloud.Times{Lag: 5 * time.Second}}, Options{},
+		func(t *testing.T, a *testAccount) {
+			id := a.run(1, map[string]string{"v": "1"})[0]
+			byID := func() string {
+				_, err := a.client.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{InstanceIds: []string{id}})
+				return codeOf(t, err)
+			}
+			if code := byID(); code != codeNotFound {
+				t.Errorf("read by id at once: %q", code)
+			}
+			if n := len(a.list(&ec2.DescribeInstancesInput{})); n != 0 {
+				t.Errorf("the list holds %d", n)
+			}
+			a.after(5 * time.Second)
+			if code := byID(); code != "" {
+				t.Errorf("read by id after the lag: %q", code)
+			}
+			_, err := a.client.CreateTags(t.Context(), &ec2.CreateTagsInput{Resources: []string{id},
+				Tags: []types.Tag{{Key: aws.String("v"), Value: aws.String("2")}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			byTag := func(value string) int { return len(a.list(filtered("tag:v", value))) }
+			if byTag("1") != 1 || byTag("2") != 0 {
+				t.Errorf("at once %d have the old tag, %d the new one", byTag("1"), byTag("2"))
+			}
+			a.after(5 * time.Second)
+			if byTag("1") != 0 || byTag("2") != 1 {
+				t.Errorf("after the lag %d have the old tag, %d the new one", byTag("1"), byTag("2"))
+			}
+		})
 }
 
 func filtered(pairs ...string) *ec2.DescribeInstancesInput {
@@ -258,18 +280,19 @@ func TestFiltersAndPages(t *testing.T) {
 			input *ec2.DescribeInstancesInput
 			want  []string
 		}{
-			"everything":                      {&ec2.DescribeInstancesInput{}, all},
-			"pages of five":                   {&ec2.DescribeInstancesInput{MaxResults: aws.Int32(5)}, all},
-			"two tags":                        {filtered("tag:pool", "web", "tag:cluster", "a"), web},
-			"a tag's value with odd text":     {filtered("tag:odd=/&", `ü\?\*`), web},
-			"a wildcard":                      {filtered("tag:pool", "w*"), slices.Concat(web, other)},
-			"a tag's key":                     {filtered("tag-key", "cluster"), slices.Concat(web, other)},
-			"no such tag":                     {filtered("tag:pool", "none"), nil},
-			"a state that all have":           {filtered("instance-state-name", "pending"), all},
-			"a state that none has":           {filtered("instance-state-name", "stopped"), nil},
-			"a type and a zone":               {filtered("instance-type", "m5.large", "availability-zone", "us-east-1a"), all},
-			"one of two values":               {&ec2.DescribeInstancesInput{Filters: []types.Filter{{Name: aws.String("tag:cluster"), Values: []string{"a", "b"}}}}, slices.Concat(web, other)},
-			"ids, of which a filter keeps":    {&ec2.DescribeInstancesInput{InstanceIds: all, Filters: filtered("tag:cluster", "b").Filters}, other},
+			"everything":                  {&ec2.DescribeInstancesInput{}, all},
+			"pages of five":               {&ec2.DescribeInstancesInput{MaxResults: aws.Int32(5)}, all},
+			"two tags":                    {filtered("tag:pool", "web", "tag:cluster", "a"), web},
+			"a tag's value with odd text": {filtered("tag:odd=/&", `ü\?\*`), web},
+			"a wildcard":                  {filtered("tag:pool", "w*"), slices.Concat(web, other)},
+			"a tag's key":                 {filtered("tag-key", "cluster"), slices.Concat(web, other)},
+			"no such tag":                 {filtered("tag:pool", "none"), nil},
+			"a state that all have":       {filtered("instance-state-name", "pending"), all},
+			"a state that none has":       {filtered("instance-state-name", "stopped"), nil},
+			"a type and a zone":           {filtered("instance-type", "m5.large", "availability-zone", "us-east-1a"), all},
+			"one of two values":           {&ec2.DescribeInstancesInput{Filters: []types.Filter{{Name: aws.String("tag:cluster"), Values: []string{"a", "b"}}}}, slices.Concat(web, other)},
+			"ids, of which a filter keeps": {&ec2.DescribeInstancesInput{InstanceIds: all,
+				Filters: filtered("tag:cluster", "b").Filters}, other},
 			"a value that is a regexp's word": {filtered("tag:pool", "w.b"), nil},
 		} {
 			got := a.list(tt.input)
@@ -302,7 +325,8 @@ func TestRegionsAreApart(t *testing.T) {
 	inAccount(t, simcloud.Options{}, Options{}, func(t *testing.T, a *testAccount) {
 		id := a.run(1, nil)[0]
 		abroad := a.in("eu-west-1")
-		if _, err := abroad.StartInstances(t.Context(), &ec2.StartInstancesInput{InstanceIds: []string{id}}); codeOf(t, err) != codeNotFound {
+		if _, err := abroad.StartInstances(t.Context(), &ec2.StartInstancesInput{InstanceIds: []string{id}}); codeOf(t,
+			err) != codeNotFound {
 			t.Errorf("start from abroad: %v", err)
 		}
 		out, err := abroad.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{})

@@ -25,7 +25,8 @@ const (
 
 // Limits are the token buckets of an account and region. An action without one is unlimited.
 type Limits struct {
-	// Requests lose a token per call; of the calls that describe, these are the filtered and paged ones.
+	// Requests lose a token per call; of the calls that describe, these are the filtered and paged
+	// ones.
 	Requests map[Action]simcloud.Limit
 	// Resources lose a token per instance that a call names or launches.
 	Resources map[Action]simcloud.Limit
@@ -72,7 +73,8 @@ func newBuckets(l *Limits, now time.Time) *buckets {
 	return b
 }
 
-// take takes what the call costs, or reports that there is not enough. The request's own token is lost also where the resources' are missing.
+// take takes what the call costs, or reports that there is not enough. The request's own token is
+// lost also where the resources' are missing.
 func (b *buckets) take(c call, now time.Time) bool {
 	bucket := b.requests[c.action]
 	if c.unpaged && b.unpaged != nil {

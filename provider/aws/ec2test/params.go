@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// params are the form values of one request. What is read is crossed off, so that what nobody knows remains.
+// params are the form values of one request. What is read is crossed off, so that what nobody knows
+// remains.
 type params struct {
 	values map[string]string
 	unread map[string]bool
@@ -61,7 +62,8 @@ func (p *params) number(key string, least, most int) *int {
 	text := p.text(key)
 	n, err := strconv.Atoi(text)
 	if err != nil || n < least || n > most {
-		p.refuse(fail("InvalidParameterValue", "Value (%s) for parameter %s is invalid. Expecting a whole number from %d to %d", text, key, least, most))
+		p.refuse(fail("InvalidParameterValue",
+			"Value (%s) for parameter %s is invalid. Expecting a whole number from %d to %d", text, key, least, most))
 	}
 	return &n
 }
@@ -70,7 +72,8 @@ func (p *params) number(key string, least, most int) *int {
 func (p *params) oneOf(key string, words ...string) string {
 	text := p.text(key)
 	if text != "" && !slices.Contains(words, text) {
-		p.refuse(fail("InvalidParameterValue", "Value (%s) for parameter %s is invalid. It must be one of: %s", text, key, strings.Join(words, ", ")))
+		p.refuse(fail("InvalidParameterValue", "Value (%s) for parameter %s is invalid. It must be one of: %s", text, key,
+			strings.Join(words, ", ")))
 	}
 	return text
 }
@@ -84,7 +87,8 @@ func (p *params) list(key string) []string {
 	return values
 }
 
-// items returns the prefixes of a list's items, key.1, key.2 and so on, in the order of their numbers.
+// items returns the prefixes of a list's items, key.1, key.2 and so on, in the order of their
+// numbers.
 func (p *params) items(key string) []string {
 	numbers := map[int]bool{}
 	for _, name := range slices.Sorted(maps.Keys(p.values)) {

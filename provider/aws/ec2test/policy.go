@@ -12,8 +12,8 @@ import (
 	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
-// Policy is an IAM policy of the caller, as far as the server plays one: statements that allow, with
-// the conditions StringEquals and Null on tags of the request and of instances.
+// Policy is an IAM policy of the caller, as far as the server plays one: statements that allow,
+// with the conditions StringEquals and Null on tags of the request and of instances.
 type Policy struct {
 	Statement []Statement
 }

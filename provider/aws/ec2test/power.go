@@ -81,7 +81,8 @@ func (s *Server) parseStop(p *params, c *call) {
 	c.run = func(b *simcloud.Book) (answer, error) { return s.stop(b, region, ids, force, hibernate) }
 }
 
-func (s *Server) stop(b *simcloud.Book, region string, ids []v1alpha1.InstanceID, force, hibernate bool) (answer, error) {
+func (s *Server) stop(b *simcloud.Book, region string, ids []v1alpha1.InstanceID, force, hibernate bool) (answer,
+	error) {
 	instances, err := exists(b, region, ids)
 	if err != nil {
 		return answer{}, err
@@ -94,7 +95,8 @@ func (s *Server) stop(b *simcloud.Book, region string, ids []v1alpha1.InstanceID
 			return answer{}, err
 		}
 		if hibernate && !s.details[inst.ID].hibernation {
-			return answer{}, fail("UnsupportedHibernationConfiguration", "The instance '%s' is not configured for hibernation", inst.ID)
+			return answer{}, fail("UnsupportedHibernationConfiguration", "The instance '%s' is not configured for hibernation",
+				inst.ID)
 		}
 	}
 	return s.changeAll(instances, func(inst *simcloud.Instance) error { return b.Stop(inst, force) })
@@ -108,7 +110,8 @@ func (s *Server) parseTerminate(p *params, c *call) {
 	c.run = func(b *simcloud.Book) (answer, error) { return s.terminate(b, region, ids) }
 }
 
-// changeAll changes the instances and answers what became of each. Nothing is left that could refuse one.
+// changeAll changes the instances and answers what became of each. Nothing is left that could
+// refuse one.
 func (s *Server) changeAll(instances []*simcloud.Instance, change func(*simcloud.Instance) error) (answer, error) {
 	var changes struct {
 		Items []stateChange `xml:"instancesSet>item"`
@@ -184,7 +187,8 @@ func (s *Server) parseTags(p *params, c *call) {
 				}
 			}
 			if union(inst.Tags, tags) > maxTags {
-				return answer{}, fail("TagLimitExceeded", "The maximum number of %d tags for resource %s has been reached", maxTags, inst.ID)
+				return answer{}, fail("TagLimitExceeded", "The maximum number of %d tags for resource %s has been reached", maxTags,
+					inst.ID)
 			}
 		}
 		for _, inst := range instances {

@@ -119,12 +119,18 @@ func fingerprint(p *params) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// parseNetwork reads where the instance goes: on the request itself, or on its first network interface, never on both.
+// parseNetwork reads where the instance goes: on the request itself, or on its first network
+// interface, never on both.
 func (r *runRequest) parseNetwork(p *params) {
 	r.subnet, r.groups = p.text("SubnetId"), p.list("SecurityGroupId")
 	for i, prefix := range p.items("NetworkInterface") {
 		if r.subnet != "" || len(r.groups) > 0 && i == 0 {
-			p.refuse(fail(codeCombination, "Network interfaces and an instance-level subnet ID or security groups may not be specified on the same request"))
+			p.refuse(
+				fail(
+					codeCombination,
+					"Network interfaces and an instance-level subnet ID or security groups may not be specified on the same request",
+				),
+			)
 		}
 		if index := p.number(prefix+".DeviceIndex", 0, 15); index == nil || *index != i {
 			p.refuse(fail(codeInvalid, "Network interfaces are numbered from 0 by DeviceIndex"))
@@ -140,7 +146,12 @@ func (r *runRequest) parseNetwork(p *params) {
 func (r *runRequest) parseProfile(p *params) {
 	name, arn := p.text("IamInstanceProfile.Name"), p.text("IamInstanceProfile.Arn")
 	if name != "" && arn != "" {
-		p.refuse(fail(codeCombination, "The parameter 'iamInstanceProfile.name' may not be used in combination with 'iamInstanceProfile.arn'"))
+		p.refuse(
+			fail(
+				codeCombination,
+				"The parameter 'iamInstanceProfile.name' may not be used in combination with 'iamInstanceProfile.arn'",
+			),
+		)
 	}
 	r.details.profile = arn
 	if name != "" {
@@ -216,7 +227,8 @@ func (r *runRequest) parseDevices(p *params) {
 func (r *runRequest) parseTagSpecifications(p *params) {
 	r.tags = map[string]map[string]string{}
 	for _, prefix := range p.items("TagSpecification") {
-		kind := p.oneOf(prefix+".ResourceType", "instance", "volume", "network-interface", "spot-instances-request", "elastic-gpu")
+		kind := p.oneOf(prefix+".ResourceType", "instance", "volume", "network-interface", "spot-instances-request",
+			"elastic-gpu")
 		if kind == "" || r.tags[kind] != nil {
 			p.refuse(fail(codeInvalid, "Each resource type may be tagged once: %q", kind))
 		}
@@ -283,7 +295,8 @@ func (s *Server) launchRefusal(b *simcloud.Book, r *runRequest, spec simcloud.La
 	return nil
 }
 
-func (s *Server) launchOne(b *simcloud.Book, r *runRequest, spec simcloud.LaunchSpec, reservation string) v1alpha1.InstanceID {
+func (s *Server) launchOne(b *simcloud.Book, r *runRequest, spec simcloud.LaunchSpec,
+	reservation string) v1alpha1.InstanceID {
 	inst := b.Launch(spec)
 	d := r.details
 	d.reservation, d.launched = reservation, inst.StartedAt
@@ -318,8 +331,12 @@ func (s *Server) check(_ *simcloud.Book, region string, r *runRequest) (simcloud
 	case image.state() != "available":
 		return none, fail("InvalidAMIID.Unavailable", "The image ID '%s' is not available", r.imageID)
 	case image.Architecture != architecture(size):
-		return none, fail(codeInvalid, "The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI.",
-			architecture(size), image.Architecture)
+		return none, fail(
+			codeInvalid,
+			"The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI.",
+			architecture(size),
+			image.Architecture,
+		)
 	case subnet == nil:
 		return none, fail("InvalidSubnetID.NotFound", "The subnet ID '%s' does not exist", r.subnet)
 	case r.zone != "" && r.zone != subnet.Zone:

@@ -53,8 +53,8 @@ func flat(form url.Values) map[string]string {
 	return params
 }
 
-// Failure is an error that the server answers because a test wants it to. The played cloud's faults (simcloud.Fault) work too; these are for
-// codes that it knows nothing of.
+// Failure is an error that the server answers because a test wants it to. The played cloud's faults
+// (simcloud.Fault) work too; these are for codes that it knows nothing of.
 type Failure struct {
 	// Action that fails; empty: any.
 	Action Action
@@ -110,8 +110,9 @@ func (f *scripted) hits(c call) bool {
 	return right && (f.Count == 0 || f.left > 0)
 }
 
-// HTTPClient returns a client whose requests reach the server without a socket: nothing but the server's own waits takes time, so it works in a
-// synctest bubble. A cut connection is io.ErrUnexpectedEOF.
+// HTTPClient returns a client whose requests reach the server without a socket: nothing but the
+// server's own waits takes time, so it works in a synctest bubble. A cut connection is
+// io.ErrUnexpectedEOF.
 func (s *Server) HTTPClient() *http.Client {
 	return &http.Client{Transport: direct{s}}
 }

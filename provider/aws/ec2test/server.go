@@ -30,7 +30,8 @@ const (
 
 // signature is the form of a request signed by Signature Version 4 for EC2.
 var signature = regexp.MustCompile(
-	`^AWS4-HMAC-SHA256 Credential=[^/,\s]+/\d{8}/([a-z0-9-]+)/ec2/aws4_request, ?SignedHeaders=[a-z0-9;-]+, ?Signature=[0-9a-f]{64}$`)
+	`^AWS4-HMAC-SHA256 Credential=[^/,\s]+/\d{8}/([a-z0-9-]+)/ec2/aws4_request, ?SignedHeaders=[a-z0-9;-]+, ?Signature=[0-9a-f]{64}$`,
+)
 
 // Options configure a Server. The zero value is the default account with the published limits.
 type Options struct {
@@ -92,7 +93,8 @@ type call struct {
 	refused func()
 }
 
-// answer is what goes back: the content of the response's element, and the instances that it launched.
+// answer is what goes back: the content of the response's element, and the instances that it
+// launched.
 type answer struct {
 	content  any
 	launched []v1alpha1.InstanceID
@@ -141,7 +143,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// understand reads the request as far as its own words go. Errors leave out what was not understood.
+// understand reads the request as far as its own words go. Errors leave out what was not
+// understood.
 func (s *Server) understand(w http.ResponseWriter, r *http.Request) (call, url.Values, error) {
 	var c call
 	if r.Method != http.MethodPost || r.URL.Path != "/" {
@@ -181,7 +184,8 @@ func (s *Server) understand(w http.ResponseWriter, r *http.Request) (call, url.V
 	return c, r.PostForm, nil
 }
 
-// parser reads the parameters of an action into the call; nil for an action that is not known. What is wrong with them is told to the params.
+// parser reads the parameters of an action into the call; nil for an action that is not known. What
+// is wrong with them is told to the params.
 func (s *Server) parser(action Action) func(*params, *call) {
 	switch action {
 	case RunInstances:
@@ -208,7 +212,8 @@ func (s *Server) parser(action Action) func(*params, *call) {
 	return nil
 }
 
-// perform lets what comes before the effect have its say: limits, scripted failures, the cloud's faults for each instance that is named.
+// perform lets what comes before the effect have its say: limits, scripted failures, the cloud's
+// faults for each instance that is named.
 func (s *Server) perform(b *simcloud.Book, c call) (answer, error) {
 	targets := []simcloud.Target{{Op: c.op}}
 	if len(c.ids) > 0 {
@@ -314,7 +319,8 @@ func (s *Server) requestID() string {
 	return fmt.Sprintf("00000000-0000-4000-8000-%012d", n)
 }
 
-// exists is the error of ids that name no instance of the region, in EC2's order: ids that cannot be ids come first.
+// exists is the error of ids that name no instance of the region, in EC2's order: ids that cannot
+// be ids come first.
 func exists(b *simcloud.Book, region string, ids []v1alpha1.InstanceID) ([]*simcloud.Instance, error) {
 	var found []*simcloud.Instance
 	var unknown []v1alpha1.InstanceID

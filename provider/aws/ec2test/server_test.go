@@ -40,22 +40,24 @@ func TestRequestsThatAreNoneOfEC2s(t *testing.T) {
 		status                      int
 		code                        string
 	}{
-		"one that is":                   {form: good, status: 200},
-		"not signed":                    {form: good, authorization: "-", status: 401, code: "AuthFailure"},
-		"signed for another service":    {form: good, authorization: strings.Replace(signedBySomebody, "/ec2/", "/s3/", 1), status: 401, code: "AuthFailure"},
-		"a signature that is too short": {form: good, authorization: signedBySomebody[:len(signedBySomebody)-1], status: 401, code: "AuthFailure"},
-		"by GET":                        {method: http.MethodGet, form: good, status: 400, code: "InvalidAction"},
-		"another path":                  {path: "/v1/instances", form: good, status: 400, code: "InvalidAction"},
-		"another version":               {form: with("Version", "2014-01-01"), status: 400, code: "NoSuchVersion"},
-		"an unknown action":             {form: with("Action", "RunInstance"), status: 400, code: "InvalidAction"},
-		"an unknown parameter":          {form: with("MaxResult", "5"), status: 400, code: "UnknownParameter"},
-		"a filter's misspelt part":      {form: with("Filter.1.Nam", "x"), status: 400, code: codeInvalid},
-		"an unknown filter":             {form: with("Filter.1.Name", "instance-stat-name"), status: 400, code: codeInvalid},
-		"a page that is too small":      {form: with("MaxResults", "4"), status: 400, code: codeInvalid},
-		"a page that is too large":      {form: with("MaxResults", "1001"), status: 400, code: codeInvalid},
-		"a token that is none":          {form: with("NextToken", "%%"), status: 400, code: "InvalidNextToken"},
-		"a parameter twice":             {form: with("MaxResults", "5", "6"), status: 400, code: codeInvalid},
-		"a flag that is none":           {form: with("DryRun", "yes"), status: 400, code: codeInvalid},
+		"one that is": {form: good, status: 200},
+		"not signed":  {form: good, authorization: "-", status: 401, code: "AuthFailure"},
+		"signed for another service": {form: good, authorization: strings.Replace(signedBySomebody, "/ec2/", "/s3/", 1),
+			status: 401, code: "AuthFailure"},
+		"a signature that is too short": {form: good, authorization: signedBySomebody[:len(signedBySomebody)-1], status: 401,
+			code: "AuthFailure"},
+		"by GET":                   {method: http.MethodGet, form: good, status: 400, code: "InvalidAction"},
+		"another path":             {path: "/v1/instances", form: good, status: 400, code: "InvalidAction"},
+		"another version":          {form: with("Version", "2014-01-01"), status: 400, code: "NoSuchVersion"},
+		"an unknown action":        {form: with("Action", "RunInstance"), status: 400, code: "InvalidAction"},
+		"an unknown parameter":     {form: with("MaxResult", "5"), status: 400, code: "UnknownParameter"},
+		"a filter's misspelt part": {form: with("Filter.1.Nam", "x"), status: 400, code: codeInvalid},
+		"an unknown filter":        {form: with("Filter.1.Name", "instance-stat-name"), status: 400, code: codeInvalid},
+		"a page that is too small": {form: with("MaxResults", "4"), status: 400, code: codeInvalid},
+		"a page that is too large": {form: with("MaxResults", "1001"), status: 400, code: codeInvalid},
+		"a token that is none":     {form: with("NextToken", "%%"), status: 400, code: "InvalidNextToken"},
+		"a parameter twice":        {form: with("MaxResults", "5", "6"), status: 400, code: codeInvalid},
+		"a flag that is none":      {form: with("DryRun", "yes"), status: 400, code: codeInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -196,7 +198,8 @@ func TestScriptedFailuresAndOutages(t *testing.T) {
 	t.Parallel()
 	inAccount(t, simcloud.Options{}, Options{}, func(t *testing.T, a *testAccount) {
 		ids := a.standby(1)
-		a.server.Script(Failure{Action: StartInstances, Error: Error{Code: "UnauthorizedOperation", Message: "You are not authorized", Status: 403}, Skip: 1, Count: 1})
+		a.server.Script(Failure{Action: StartInstances, Error: Error{Code: "UnauthorizedOperation",
+			Message: "You are not authorized", Status: 403}, Skip: 1, Count: 1})
 		var codes []string
 		for range 3 {
 			codes = append(codes, codeOf(t, a.start(ids...)))
@@ -205,7 +208,8 @@ func TestScriptedFailuresAndOutages(t *testing.T) {
 			t.Errorf("codes (-want +got):\n%s", diff)
 		}
 		a.server.Script(Failure{Error: Error{Code: "InternalError", Message: "odd", Status: 500}, AfterEffect: true})
-		if _, err := a.client.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: ids}); codeOf(t, err) != "InternalError" {
+		if _, err := a.client.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: ids}); codeOf(t,
+			err) != "InternalError" {
 			t.Errorf("terminate: %v", err)
 		}
 		a.server.Unscript()
@@ -213,14 +217,16 @@ func TestScriptedFailuresAndOutages(t *testing.T) {
 			t.Errorf("a failure after the effect left it %s", state)
 		}
 		a.arm(simcloud.Fault{Kind: simcloud.FaultOutage})
-		if _, err := a.client.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{}); codeOf(t, err) != codeUnavailable {
+		if _, err := a.client.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{}); codeOf(t,
+			err) != codeUnavailable {
 			t.Errorf("in an outage: %v", err)
 		}
 		if err := a.sim.ClearFaults(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		a.arm(simcloud.Fault{Kind: simcloud.FaultInvalidConfig, Reason: "RequestExpired: Request has expired."})
-		if _, err := a.client.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{}); codeOf(t, err) != "RequestExpired" {
+		if _, err := a.client.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{}); codeOf(t,
+			err) != "RequestExpired" {
 			t.Errorf("the code of a fault: %v", err)
 		}
 	})

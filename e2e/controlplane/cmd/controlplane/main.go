@@ -1,8 +1,11 @@
 // Command controlplane builds and runs the control plane of package controlplane by hand:
 //
-//	controlplane build [-all]      build the binaries if needed, with -all those of older minors too, and print their folders
-//	controlplane build -node       build kubelet, kubeadm and kube-proxy if needed and print their folder
-//	controlplane up [-minor 1.34]  start a control plane with a default scheduler and run it until SIGINT or SIGTERM
+//	controlplane build [-all]      build the binaries if needed and print their folders; with -all
+//	                               those of older minors too
+//	controlplane build -node       build kubelet, kubeadm and kube-proxy if needed and print their
+//	                               folder
+//	controlplane up [-minor 1.34]  start a control plane with a default scheduler and run it until
+//	                               SIGINT or SIGTERM
 package main
 
 import (
@@ -19,7 +22,9 @@ import (
 	"github.com/stratos-sh/stratos/e2e/controlplane"
 )
 
-var errUsage = errors.New("usage: controlplane build [-all | -node] | up [-minor minor] [-logs folder] [-audit] [-scheduler=false]")
+var errUsage = errors.New(
+	"usage: controlplane build [-all | -node] | up [-minor minor] [-logs folder] [-audit] [-scheduler=false]",
+)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -82,7 +87,8 @@ func up(ctx context.Context, args []string, out, progress io.Writer) error {
 	options := controlplane.Options{Progress: progress}
 	flags := flag.NewFlagSet("up", flag.ContinueOnError)
 	flags.SetOutput(progress)
-	flags.StringVar(&options.Minor, "minor", "", "Kubernetes minor, one of "+strings.Join(controlplane.Minors(), ", ")+"; empty: the newest")
+	flags.StringVar(&options.Minor, "minor", "", "Kubernetes minor, one of "+strings.Join(controlplane.Minors(),
+		", ")+"; empty: the newest")
 	flags.StringVar(&options.LogDir, "logs", "", "folder that keeps the logs; empty: they are removed at the end")
 	flags.BoolVar(&options.AuditLog.Enabled, "audit", false, "record every write in audit.log beside the other logs")
 	flags.BoolVar(&options.DefaultScheduler, "scheduler", true, "start a kube-scheduler with the default configuration")
@@ -93,7 +99,8 @@ func up(ctx context.Context, args []string, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "export KUBECONFIG=%s\nkubectl: %s\nlogs: %s\n", plane.Kubeconfig(), plane.KubectlPath(), plane.LogDir())
+	fmt.Fprintf(out, "export KUBECONFIG=%s\nkubectl: %s\nlogs: %s\n", plane.Kubeconfig(), plane.KubectlPath(),
+		plane.LogDir())
 	<-ctx.Done()
 	fmt.Fprintln(progress, "controlplane: stopping")
 	return plane.Stop()

@@ -24,7 +24,8 @@ type upCommand struct {
 	kubeconfig string
 }
 
-// buildCommand compiles the command: what happens when a process dies can only be seen on a process.
+// buildCommand compiles the command: what happens when a process dies can only be seen on a
+// process.
 func buildCommand(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "controlplane")
@@ -58,14 +59,16 @@ func startUp(t *testing.T, path, temporary string) *upCommand {
 	}
 	up.children = childrenOf(t, cmd.Process.Pid)
 	if len(up.children) != 3 || up.kubeconfig == "" {
-		t.Fatalf("children %v, kubeconfig %q; want etcd, kube-apiserver and kube-controller-manager", up.children, up.kubeconfig)
+		t.Fatalf("children %v, kubeconfig %q; want etcd, kube-apiserver and kube-controller-manager", up.children,
+			up.kubeconfig)
 	}
 	return up
 }
 
 func childrenOf(t *testing.T, parent int) []int {
 	t.Helper()
-	paths, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent)) // a child belongs to the thread that forked it
+	// a child belongs to the thread that forked it
+	paths, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
 	if err != nil {
 		t.Fatal(err)
 	}

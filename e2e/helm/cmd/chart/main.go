@@ -1,4 +1,5 @@
-// Command chart writes the generated files of the chart (generate), or renders it (render <set>) by Helm 3 or 4.
+// Command chart writes the generated files of the chart (generate), or renders it (render <set>) by
+// Helm 3 or 4.
 package main
 
 import (

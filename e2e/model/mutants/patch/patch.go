@@ -72,7 +72,8 @@ func read(file string) (Patch, error) {
 		}
 	}
 	if len(p.Breaks) == 0 || p.What == "" {
-		return p, fmt.Errorf("%s does not say %q with the promises that it breaks, and in a sentence what it is", file, breaks)
+		return p, fmt.Errorf("%s does not say %q with the promises that it breaks, and in a sentence what it is", file,
+			breaks)
 	}
 	return p, nil
 }
@@ -95,7 +96,8 @@ func (p Patch) Remember(found uint64) error {
 	return os.WriteFile(p.File, []byte(strings.Join(out, "\n")), 0o644) //nolint:gosec // a source
 }
 
-// Plant writes the files that the patch changes into a folder, as they are with it, and returns their paths below root. root is not changed.
+// Plant writes the files that the patch changes into a folder, as they are with it, and returns
+// their paths below root. root is not changed.
 func Plant(ctx context.Context, root, folder, file string) ([]string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -28,7 +28,8 @@ func TestPlantedBugsApply(t *testing.T) {
 	}
 }
 
-const document, begin, end = "../../../../docs/model.md", "<!-- table: UPDATE=1 go test ./model/mutants/patch, in e2e -->\n", "<!-- end of table -->\n"
+const document, begin, end = "../../../../docs/model.md",
+	"<!-- table: UPDATE=1 go test ./model/mutants/patch, in e2e -->\n", "<!-- end of table -->\n"
 
 // TestDocumentNamesThePlantedBugs: docs/model.md has each of them, in the words of its patch.
 func TestDocumentNamesThePlantedBugs(t *testing.T) {

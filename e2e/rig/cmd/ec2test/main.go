@@ -1,5 +1,7 @@
-// Command ec2test runs the EC2 test server and the machines of its instances as a process of its own. At / it speaks EC2's protocol, at /v1 the
-// API of `stratos fake-cloud` about the same instances, by which tests look at the cloud and trouble it, and at /requests it tells what EC2 was asked.
+// Command ec2test runs the EC2 test server and the machines of its instances as a process of its
+// own. At / it speaks EC2's protocol, at /v1 the API of `stratos fake-cloud` about the same
+// instances, by which tests look at the cloud and trouble it, and at /requests it tells what EC2
+// was asked.
 package main
 
 import (
@@ -38,7 +40,8 @@ func run(ctx context.Context, args []string) error {
 	fs := pflag.NewFlagSet("ec2test", pflag.ContinueOnError)
 	listen := fs.String("listen", "127.0.0.1:9555", "address of the API; loopback, since it checks no signature's secret")
 	kubeconfig := fs.String("kubeconfig", "", "kubeconfig of the cluster that the machines join")
-	unlimited := fs.StringSlice("unlimited", nil, "actions without a rate limit, such as RunInstances; the others have EC2's published one")
+	unlimited := fs.StringSlice("unlimited", nil,
+		"actions without a rate limit, such as RunInstances; the others have EC2's published one")
 	f.AddFlags(fs)
 	if err := fs.Parse(args); err != nil {
 		return err
@@ -48,7 +51,8 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	sim := simcloud.New(simcloud.Options{Types: o.Types, Times: o.Times, Capacity: o.Capacity, ProviderPrefix: ec2test.ProviderPrefix})
+	sim := simcloud.New(simcloud.Options{Types: o.Types, Times: o.Times, Capacity: o.Capacity,
+		ProviderPrefix: ec2test.ProviderPrefix})
 	machines, err := machinesOf(sim, *kubeconfig)
 	if err != nil {
 		return err

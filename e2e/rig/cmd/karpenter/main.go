@@ -1,4 +1,5 @@
-// Command karpenter builds the Karpenter of the suites into the cache unless it is there, and prints its path.
+// Command karpenter builds the Karpenter of the suites into the cache unless it is there, and
+// prints its path.
 package main
 
 import (

@@ -1,0 +1,82 @@
+package lifecycle
+
+import (
+	"time"
+
+	"github.com/stratos-sh/stratos/provider"
+)
+
+func standby(o *Observation, now time.Time) Decision {
+	switch o.Instance.State {
+	case provider.InstanceStopped:
+		return standbyStopped(o, now)
+	case provider.InstanceRunning:
+		return standbyRunning(o, now)
+	case provider.InstanceStopping:
+		if o.Counting == 0 && o.Claims == 0 && shownFor(o, now) >= ForceStopAfter {
+			return do(ForceStop, "a stop that somebody else asked for hangs")
+		}
+	}
+	return standingBy(o, now)
+}
+
+func standbyStopped(o *Observation, now time.Time) Decision {
+	switch {
+	case o.Counting > 0:
+		return startForBound(o, now)
+	case o.Recycle != "" && o.Claims == 0:
+		return recycle(o)
+	case o.Refresh && o.Claims == 0:
+		return do(WarmAgain, o.Why)
+	case o.Leaving > 0:
+		return do(DeleteLeft, "pods that are being deleted are on the stopped node")
+	}
+	return standingBy(o, now)
+}
+
+// standbyRunning decides about an instance that Stratos did not start. Its kubelet gets as much
+// time to report as after a start by Stratos.
+func standbyRunning(o *Observation, now time.Time) Decision {
+	late := shownFor(o, now) >= o.Policy.ReadyTimeout
+	switch {
+	case opens(o.Node):
+		return do(ToRunning, "started by somebody else")
+	case late && o.Counting > 0:
+		return do(RequestStart, "a pod is bound to the node, which somebody else started and which does not report")
+	case late && o.Claims == 0:
+		return do(ForceStop, "started by somebody else, and not Ready within scaleUp.readyTimeout")
+	}
+	return standingBy(o, now)
+}
+
+func standingBy(o *Observation, now time.Time) Decision {
+	if backsOffTooLong(o, now) {
+		return do(LimitBackoff, "backs off for longer than any failed start does")
+	}
+	return wait("standing by", 0)
+}
+
+// startForBound starts the stopped node for a pod that is bound to it. The pod cannot go anywhere
+// else. During a back-off the cloud would refuse again, and each attempt writes to the Node.
+func startForBound(o *Observation, now time.Time) Decision {
+	switch left := o.Node.UnavailableUntil.Sub(now); {
+	case backsOffTooLong(o, now):
+		return do(LimitBackoff, "backs off for longer than any failed start does")
+	case left > 0:
+		return wait("a pod is bound to the stopped node, which backs off after a failed start", left)
+	}
+	return do(RequestStart, "a pod is bound to the stopped node")
+}
+
+// backsOffTooLong: the back-off was written by a clock that is ahead of ours.
+func backsOffTooLong(o *Observation, now time.Time) bool {
+	return o.Node.UnavailableUntil.After(now.Add(MaxBackoff))
+}
+
+// shownFor is how long the cloud has shown the instance in its state; negative where no sweep has.
+func shownFor(o *Observation, now time.Time) time.Duration {
+	if o.Instance.Since.IsZero() {
+		return -1
+	}
+	return now.Sub(o.Instance.Since)
+}

@@ -1,0 +1,104 @@
+package lifecycle
+
+import (
+	"time"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
+)
+
+func stopping(o *Observation, now time.Time) Decision {
+	if !o.Node.StopIntent.IsZero() {
+		return stopIntended(o, now)
+	}
+	began := o.since(o.Node.StoppingSince)
+	since := now.Sub(began)
+	pulled := began.Add(CordonTime + o.Policy.WarmupTimeout) // nobody waits for images longer
+	switch {
+	case o.Instance.State == provider.InstanceStopped && settled(o, o.written(o.Node.StoppingSince)):
+		return do(ToStandby, "stopped by somebody else while draining")
+	case o.Counting > 0 || o.Claims > 0:
+		return do(CancelStop, "needed again before it was stopped")
+	case since < CordonTime:
+		return wait("cordoned, letting binds in flight land", CordonTime-since)
+	case o.Node.Images != ImagesPresent && o.Node.Ready && now.Before(pulled):
+		return images(o, now, pulled)
+	case !now.Before(drainDeadline(o)):
+		return do(AbandonDrain, "not drained within scaleDown.drainTimeout")
+	case o.Attached > 0:
+		return wait("volumes are still attached", time.Second)
+	}
+	return do(VerifyAndStop, "empty")
+}
+
+// drainDeadline: the look at the images has its own time and takes none of the drain's.
+func drainDeadline(o *Observation) time.Time {
+	n, drain := o.Node, o.Policy.DrainTimeout
+	began, look := o.since(n.StoppingSince), CordonTime+o.Policy.WarmupTimeout
+	switch {
+	case !n.ImagesChecked.IsZero():
+		// How long the look took, however the clock was stepped meanwhile.
+		took := min(max(n.ImagesChecked.Sub(n.StoppingSince), 0), look)
+		return began.Add(took + drain)
+	case n.Images != ImagesPresent:
+		return began.Add(o.Policy.WarmupTimeout + drain)
+	}
+	return began.Add(drain)
+}
+
+// stopIntended: nobody cancels any more. The way out is the cloud saying stopped.
+func stopIntended(o *Observation, now time.Time) Decision {
+	hangs := o.since(o.Node.StopIntent).Add(ForceStopAfter)
+	switch {
+	case o.Instance.State == provider.InstanceStopped && o.Instance.Seen.After(o.written(o.Node.StopIntent)):
+		return do(ToStandby, "stopped")
+	case o.Instance.State == provider.InstanceStopping && now.Before(hangs):
+		return wait("instance is stopping", until(hangs, now))
+	}
+	return stopNotSeen(o, o.since(o.Node.StopIntent), now)
+}
+
+// stopNotSeen: the stop intent is there since then, and the cloud does not show the stop.
+func stopNotSeen(o *Observation, since, now time.Time) Decision {
+	landed := o.Counting > 0 && o.Instance.State != provider.InstanceStopping && !NeverCameUp(o.Node)
+	switch {
+	case landed && cameToNothing(o):
+		return do(TakeBackStop, "a pod has landed, and nothing came of the stop")
+	case landed:
+		// To ask again would stop the machine under its pod. The first call may still be carried
+		// out.
+		return wait("stop asked, and a pod has landed since", CallTime+SettleTime)
+	case !now.Before(since.Add(ForceStopAfter)):
+		return force(o, now, "stop hangs")
+	case settled(o, o.written(o.Node.StopIntent)), inherited(o, o.Node.StopIntent):
+		return do(StopAgain, "stop was not carried out")
+	}
+	return wait("stop asked", SettleTime)
+}
+
+// force stops by force, and repeats the call after ForceAgain only: a forced stop takes its time
+// too, and each call is written on the Node first.
+func force(o *Observation, now time.Time, reason string) Decision {
+	ago := now.Sub(o.Node.StopAsked) // negative by a clock that was ahead of ours
+	if ago >= 0 && ago < ForceAgain {
+		return wait("a stop was asked for a moment ago", ForceAgain-ago)
+	}
+	return do(ForceStop, reason)
+}
+
+// NeverCameUp reports whether the node is stopped because its start failed, and its kubelet has not
+// come up since. Pods bound to it do not run, and start the node again once it is stopped.
+func NeverCameUp(n *Node) bool {
+	return n.StopReason == v1alpha1.StopFailed && !(n.up() && n.Complete)
+}
+
+// cameToNothing reports whether the instance runs although every stop that was asked for has had
+// the time to reach the cloud and to show. A further stop is written on the Node first, and the
+// patch that removes the intent tests that none was.
+func cameToNothing(o *Observation) bool {
+	asked := o.written(o.Node.StopIntent)
+	if o.Node.StopAsked.After(asked) {
+		asked = o.Node.StopAsked
+	}
+	return settled(o, asked.Add(CallTime))
+}
