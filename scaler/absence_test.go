@@ -286,3 +286,39 @@ func TestAnInstanceThatShutsDown(t *testing.T) {
 		})
 	}
 }
+
+// TestAnEndThatWasAskedForIsNoFailedWarmUp: the cloud controller deletes the Node of an instance
+// that Stratos has just ended, while the last sweep still shows it stopped. It looks like one that
+// never had a Node.
+func TestAnEndThatWasAskedForIsNoFailedWarmUp(t *testing.T) {
+	for name, launched := range map[string]time.Duration{
+		"it stopped": time.Minute, "preWarm.timeout has passed": time.Hour,
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := func(i *provider.Instance) { i.LaunchTime = epoch().Add(-launched) }
+			r := newRig(t, nodeIn(v1alpha1.StateTerminating), nodePool(1, 1))
+			r.sweep(instance(provider.InstanceRunning, old))
+			r.sweep(instance(provider.InstanceStopped, old))
+			r.stepOf("i-c")
+			r.want("terminate i-c")
+			if err := r.api.Delete(t.Context(), r.node("c")); err != nil {
+				t.Fatal(err)
+			}
+			r.stepOf("i-c")
+			r.reconcilePool()
+			if failure := r.pool().Status.LastWarmupFailure; failure != nil {
+				t.Errorf("status shows a failed warm-up: %+v", failure)
+			}
+			if said := r.said(); slices.ContainsFunc(said, func(s string) bool {
+				return strings.Contains(s, "WarmupFailed")
+			}) {
+				t.Errorf("events %q", said)
+			}
+			r.sweep(instance(provider.InstanceTerminated, old))
+			r.reconcilePool()
+			if len(r.launches) != 1 {
+				t.Errorf("%d launches in its place, want 1", len(r.launches))
+			}
+		})
+	}
+}

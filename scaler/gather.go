@@ -79,7 +79,7 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 	g.Witnessed = c.witness.since(id, stepOf(g.node), c.now())
 	g.Unreported = c.witness.unreported(id, g.node, c.now())
 	if g.node == nil {
-		g.Unexplained = g.Policy.Exists && e.unexplained()
+		g.Unexplained, g.EndAsked = g.Policy.Exists && e.unexplained(), e.explained
 		if e.gone() {
 			c.witness.forget(id)
 		}

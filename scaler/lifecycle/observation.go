@@ -34,6 +34,9 @@ type Observation struct {
 	// Unexplained: the instance ended before a Node registered, this process did not end it, and
 	// nobody was told.
 	Unexplained bool
+	// EndAsked: this process has asked the cloud to terminate the instance. Where its Node is gone it
+	// had one, whatever an older answer of the cloud looks like.
+	EndAsked bool
 	// Overdue is how many of the counting pods are being deleted and have outstayed the grace that
 	// they were given for it.
 	Overdue int

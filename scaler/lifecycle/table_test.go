@@ -134,6 +134,9 @@ func failedTwice(o *Observation) { o.Node.Failures = 2 }
 // unexplained: the instance ended, and nobody has been told.
 func unexplained(o *Observation) { o.Unexplained = true }
 
+// endAsked: this process has asked the cloud to terminate the instance.
+func endAsked(o *Observation) { o.EndAsked = true }
+
 // othersFail: the last starts of other nodes of the pool failed too.
 func othersFail(o *Observation) { o.OthersFail = true }
 
@@ -267,6 +270,8 @@ func table() []row {
 		{noNode, running_, "no Node yet, within preWarm.timeout", nil, Wait, stay},
 		{noNode, running_, "no Node within preWarm.timeout", late, Terminate, "gone"},
 		{noNode, stopped, "stopped before a Node registered", selfStopped, Terminate, "gone"},
+		{noNode, stopped, "Stratos has asked for its end, and the Node has gone before the cloud shows it",
+			all(selfStopped, endAsked), Terminate, "gone"},
 		{noNode, stopped, "stopped when this process first saw it, within preWarm.timeout", foundStopped, Wait, stay},
 		{noNode, stopped, "stopped, seen too soon after the launch to be sure",
 			func(o *Observation) { o.Instance.Launched = ago(time.Second) }, Wait, stay},
