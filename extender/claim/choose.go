@@ -209,31 +209,33 @@ func (b *best) before(o *best) bool {
 // waste is how much of the node would be left with the pod on it, in cpu cores plus units of 4 GiB
 // of memory: the proportion in which clouds sell them, so that neither resource hides the other.
 func (j *judgement) waste(n *Node) float64 {
-	taken, _ := j.taken(n, j.Pod.UID, lowest)
+	taken, _ := j.taken(n, lowest)
 	d := j.digest(n)
 	cpu := n.Allocatable.MilliCPU - taken.MilliCPU - d.Requests.MilliCPU
 	memory := n.Allocatable.Memory - taken.Memory - d.Requests.Memory
 	return float64(cpu)/1000 + float64(memory)/(4<<30)
 }
 
-// displace ends claims of lower priority, the least first, until the pod has room. It leaves those
-// alone whose room would not become free by it.
+// displace gives the claims of lower priority that give way, the least first, until the pod has
+// room. It leaves those alone whose room would not become free by it.
 func (j *judgement) displace(n *Node) []Claim {
 	var out []Claim
 	claims := j.claimsOn(n.Name)
+	j.gone = map[types.UID]bool{}
 	slices.SortFunc(claims, func(a, b Claim) int { return yieldsFirst(b, a) })
 	for i := range claims {
 		if j.hasRoom(n, lowest) {
 			break
 		}
 		if c := &claims[i]; c.givesWay(corev1helpers.PodPriority(j.Pod)) && !c.counted(&n.Node) {
-			j.drop(j.byPod[claims[i].Pod])
+			j.gone[c.Pod] = true
 			out = append(out, claims[i])
 		}
 	}
 	return out
 }
 
+// promise is the claim that the pod gets on the node.
 func (j *judgement) promise(n *Node) *Claim {
 	message := fmt.Sprintf("starting standby node %s of pool %s", n.Name, n.Pool)
 	if n.State == v1alpha1.StateRunning {
@@ -243,15 +245,11 @@ func (j *judgement) promise(n *Node) *Claim {
 	} else if d := j.ready[n.Pool]; d > 0 {
 		message += fmt.Sprintf(" (usually ready in %s)", d.Round(time.Second))
 	}
-	c := &Claim{
+	return &Claim{
 		Pod: j.Pod.UID, Ref: PodRef{Namespace: j.Pod.Namespace, Name: j.Pod.Name, UID: j.Pod.UID},
 		Node: n.Name, Pool: n.Pool, Priority: corev1helpers.PodPriority(j.Pod),
 		Path: pathTo(n, j.Pod), Since: j.now, LastAsked: j.now, Message: message, digest: j.digest(n), owner: ownerOf(j.Pod),
-		burst: j.burstAt(j.now),
 	}
-	j.add(c)
-	copied := *c
-	return &copied
 }
 
 // pathTo is how the pod comes to a node on which it has a claim. A node that registered after the
@@ -296,11 +294,12 @@ func (l *Ledger) Adopt(pod *corev1.Pod, look func() *Node, now time.Time) bool {
 	if old != nil {
 		l.drop(old)
 	}
-	j.promise(n)
-	l.byPod[pod.UID].Adopted, l.byPod[pod.UID].published = true, true
+	c := j.promise(n)
+	c.Adopted, c.published, c.burst = true, true, l.burstAt(now)
 	if n.State == v1alpha1.StateRunning {
-		l.byPod[pod.UID].RunningSince = now
+		c.RunningSince = now
 	}
+	l.add(c)
 	return true
 }
 

@@ -73,10 +73,12 @@ type Decision struct {
 	// on purpose: the scheduler takes a candidate it hears nothing of as unresolvable, and the answer
 	// stays small.
 	Refused map[v1alpha1.NodeName]string
+	// Limited are the pools whose start budget refused the pod, and until when. They are only told of
+	// if nothing else took it.
+	Limited map[v1alpha1.PoolName]time.Time
 }
 
-// Decide judges the pod against the candidates and, where no node can take it now, promises it room
-// on one that will. It implements the steps of docs/filter.md in their order.
+// Decide decides and assumes what was decided.
 func (l *Ledger) Decide(ask Ask, now time.Time) Decision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,28 +92,48 @@ func (l *Ledger) Decide(ask Ask, now time.Time) Decision {
 	if ask.Latest != nil {
 		ask.Nodes = ask.Latest(ask.Nodes)
 	}
-	d := l.decide(ask, now)
-	if d.Verdict == Unavailable || d.Verdict == NotOurs {
-		l.unserved[ask.Pod.UID] = now
-	} else {
-		delete(l.unserved, ask.Pod.UID)
-	}
-	l.reindex(ask.Pod.UID, "")
+	d := Decide(l, ask, now)
+	l.assume(ask.Pod.UID, &d, now)
 	return d
 }
 
-func (l *Ledger) decide(ask Ask, now time.Time) Decision {
+// assume takes in a decision: the room that it promises is promised from now on.
+func (l *Ledger) assume(pod types.UID, d *Decision, now time.Time) {
+	for i := range d.Displaced {
+		l.drop(l.byPod[d.Displaced[i].Pod])
+	}
+	switch own := l.byPod[pod]; {
+	case own != nil:
+		own.ask(now)
+		own.passed = d.Verdict == PassClaimed
+	case d.Claim != nil:
+		c := *d.Claim
+		c.burst = l.burstAt(now)
+		l.add(&c)
+	}
+	if d.Verdict == Started {
+		l.asked[d.Claim.Node] = true
+		l.noteStart(d.Claim.Pool, now)
+	}
+	maps.Copy(l.limited, d.Limited)
+	if d.Verdict == Unavailable || d.Verdict == NotOurs {
+		l.unserved[pod] = now
+	} else {
+		delete(l.unserved, pod)
+	}
+	l.reindex(pod, "")
+}
+
+// Decide judges the pod against the candidates and, where no node can take it now, promises it room
+// on one that will. It implements the steps of docs/filter.md in their order, and changes nothing:
+// the ledger assumes the decision.
+func Decide(l *Ledger, ask Ask, now time.Time) Decision {
 	j := l.judge(ask, now)
 	own := l.byPod[ask.Pod.UID]
-	if own != nil {
-		own.ask(now)
-	}
 	open, refused := j.ordinary(own)
-	if own != nil {
-		own.passed = slices.Contains(open.passed, own.Node)
-	}
-	if own != nil && own.passed {
+	if own != nil && slices.Contains(open.passed, own.Node) {
 		claim := *own
+		claim.passed = true
 		return Decision{Verdict: PassClaimed, Nodes: []v1alpha1.NodeName{own.Node}, Claim: &claim}
 	}
 	if len(open.passed) > 0 {
@@ -132,7 +154,7 @@ func (l *Ledger) decide(ask Ask, now time.Time) Decision {
 	return j.promiseRoom(open.contested.node, &refused)
 }
 
-// judgement is one decision in the making. The ledger's mu is held.
+// judgement is one decision in the making. It only reads the ledger.
 type judgement struct {
 	*Ledger
 	Ask
@@ -144,12 +166,13 @@ type judgement struct {
 	lastPool v1alpha1.PoolName
 	// words say of a pool that its start budget is used up.
 	words map[v1alpha1.PoolName]string
-	// limited are the pools whose start budget refused the pod, and until when. They are only told of
-	// if nothing else took it.
+	// limited are the pools whose start budget refused the pod, and until when.
 	limited map[v1alpha1.PoolName]time.Time
 	// within says of each pool whether its start budget has something left; asked once, not for each
 	// of thousands of candidates.
 	within map[v1alpha1.PoolName]bool
+	// gone are the claims that give way to the pod.
+	gone map[types.UID]bool
 	// together judges anti-affinity and spread against the pods that wait; made once, where it is
 	// needed.
 	together *fit.View
@@ -183,13 +206,9 @@ func (j *judgement) promiseRoom(running *Node, refused *refusals) Decision {
 		d.Displaced = displaced
 		return d
 	case options.standby.node != nil:
-		own := j.promise(options.standby.node)
-		j.asked[own.Node] = true
-		j.starts[own.Pool] = append(j.starts[own.Pool], j.now)
-		return waiting(Started, own, j.Ask, refused)
+		return waiting(Started, j.promise(options.standby.node), j.Ask, refused)
 	}
-	maps.Copy(j.Ledger.limited, j.limited)
-	return Decision{Verdict: Unavailable, Refused: refused.orAny(j.Ask, options.why())}
+	return Decision{Verdict: Unavailable, Refused: refused.orAny(j.Ask, options.why()), Limited: j.limited}
 }
 
 // digest is the pod as it would claim room in the node's pool.
@@ -208,7 +227,7 @@ func (j *judgement) digest(n *Node) *fit.Pod {
 
 func (j *judgement) hasRoom(n *Node, prio int32) bool {
 	d := j.digest(n)
-	taken, ports := j.taken(n, j.Pod.UID, prio)
+	taken, ports := j.taken(n, prio)
 	return fit.Shortage(&d.Requests, &n.Allocatable, &taken) == "" && !fit.PortsConflict(d.Ports, ports)
 }
 

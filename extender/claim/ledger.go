@@ -253,7 +253,7 @@ func (l *Ledger) SawStart(node v1alpha1.NodeName, pool v1alpha1.PoolName, now ti
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.asked[node] && !now.Before(l.resting[node]) { // else it is ours, and has failed before the view showed it
-		l.starts[pool] = append(l.starts[pool], now)
+		l.noteStart(pool, now)
 	}
 }
 

@@ -90,10 +90,8 @@ func (j *judgement) besideRefuses(own *Claim, n *Node) reason {
 func (j *judgement) promiseBeside(n *Node) Decision {
 	displaced := j.displace(n)
 	own := j.promise(n)
-	standing := j.byPod[own.Pod]
-	standing.RunningSince, standing.passed = j.now, true
-	claim := *standing
-	return Decision{Verdict: PassClaimed, Nodes: []v1alpha1.NodeName{n.Name}, Claim: &claim, Displaced: displaced}
+	own.RunningSince, own.passed = j.now, true
+	return Decision{Verdict: PassClaimed, Nodes: []v1alpha1.NodeName{n.Name}, Claim: own, Displaced: displaced}
 }
 
 func noRoom() reason { return reason{text: "room is promised to other waiting pods"} }

@@ -141,10 +141,22 @@ func (l *Ledger) Rebudget(pool v1alpha1.PoolName, now time.Time) {
 // budgetLeft reports whether the pool may start one more node, and until when it may not. The
 // caller holds mu.
 func (l *Ledger) budgetLeft(n *Node, now time.Time) (time.Time, bool) {
-	recent := slices.DeleteFunc(l.starts[n.Pool], func(t time.Time) bool { return now.Sub(t) >= BudgetWindow })
-	l.starts[n.Pool] = recent
+	recent := lately(l.starts[n.Pool], now)
 	if n.StartBudget <= 0 || len(recent) < int(n.StartBudget) {
 		return time.Time{}, true
 	}
 	return recent[0].Add(BudgetWindow), false
+}
+
+// noteStart takes in a start of the pool. The caller holds mu.
+func (l *Ledger) noteStart(pool v1alpha1.PoolName, now time.Time) {
+	l.starts[pool] = append(slices.Clone(lately(l.starts[pool], now)), now)
+}
+
+// lately are the starts within BudgetWindow.
+func lately(starts []time.Time, now time.Time) []time.Time {
+	for len(starts) > 0 && now.Sub(starts[0]) >= BudgetWindow {
+		starts = starts[1:]
+	}
+	return starts
 }

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/fit"
 )
@@ -104,17 +102,17 @@ func yieldsFirst(a, b Claim) int {
 	return strings.Compare(string(a.Pod), string(b.Pod))
 }
 
-// taken is what a pod of the given priority finds taken on a node: what is used, and the claims of
-// other pods that do not give way to it. It is the caller's to read only.
-func (l *Ledger) taken(n *Node, pod types.UID, priority int32) (fit.Resources, []fit.HostPort) {
+// taken is what the pod, were it of the given priority, finds taken on a node: what is used, and
+// the claims of other pods that do not give way to it. It is the caller's to read only.
+func (j *judgement) taken(n *Node, priority int32) (fit.Resources, []fit.HostPort) {
 	taken, ports := n.Used, n.Ports
-	claims := l.on(n.Name)
+	claims := j.on(n.Name)
 	if len(claims) == 0 { // of most nodes: this is asked twice of each of thousands
 		return taken, ports
 	}
 	owned := taken.Scalar == nil // whether taken may be added to
 	for uid, c := range claims {
-		if uid == pod || c.givesWay(priority) || c.counted(&n.Node) {
+		if uid == j.Pod.UID || j.gone[uid] || c.givesWay(priority) || c.counted(&n.Node) {
 			continue
 		}
 		if !owned {
