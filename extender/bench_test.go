@@ -38,7 +38,7 @@ type benched struct {
 
 func newBenched(tb testing.TB, size int, node func(i int) *corev1.Node) *benched {
 	tb.Helper()
-	v, l := newTestView(epoch)
+	v, _ := newTestView(epoch)
 	pool := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "uid-p", Generation: 2}}
 	pool.Spec.PoolSize = int32(size)
 	v.SetPool(pool)
@@ -50,7 +50,7 @@ func newBenched(tb testing.TB, size int, node func(i int) *corev1.Node) *benched
 		v.SetNode(n)
 		b.names = append(b.names, n.Name)
 	}
-	b.Extender = &Extender{view: v, ledger: l, starter: unheard{}, events: unheard{}, now: epoch}
+	b.Extender = &Extender{view: v, starter: unheard{}, events: unheard{}, now: epoch}
 	b.Handler = testRouter(tb, synced{b.Extender}, prometheus.NewRegistry(), Options{})
 	return b
 }
@@ -188,7 +188,7 @@ func BenchmarkBurst(b *testing.B) {
 		for _, p := range pods {
 			e.Filter(p, names)
 		}
-		if n := e.ledger.Len(); n != 1000 {
+		if n := e.view.Claims(); n != 1000 {
 			b.Fatalf("%d claims, want 1000", n)
 		}
 	}

@@ -131,7 +131,7 @@ func TestAPodThatIsPushedOffTwiceBacksOff(t *testing.T) {
 		}
 		starts, recorder := recordedStarter{}, events.NewFakeRecorder(100)
 		parts := Parts{
-			View: v, Ledger: l, Starter: &starts, Events: recorder, Now: time.Now, Log: logr.Discard(),
+			View: v, Starter: &starts, Events: recorder, Now: time.Now, Log: logr.Discard(),
 			Client: fake.NewClientBuilder().WithObjects(poolNode(names[0], v1alpha1.StateStandby)).Build(),
 		}
 		e, u := New(parts), NewUpkeep(parts)
@@ -167,7 +167,7 @@ func TestAPodThatIsPushedOffTwiceBacksOff(t *testing.T) {
 			t.Errorf("%d starts and %d more events after the back-off, want 3 and 1", len(starts), n)
 		}
 		p.Spec.NodeName = "elsewhere"
-		if v.SetPod(p); l.Knows(p.UID) {
+		if v.SetPod(p); l.Missed(time.Now().Add(time.Second)) {
 			t.Error("the pod is bound, and the ledger remembers it")
 		}
 	})

@@ -9,7 +9,6 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
 	"github.com/stratos-sh/stratos/extender/view"
 )
 
@@ -19,11 +18,10 @@ type Starter interface {
 	StartNode(node v1alpha1.NodeName)
 }
 
-// Extender answers kube-scheduler from the view and the ledger. It is a Decider: nothing in it
+// Extender answers kube-scheduler from the view. It is a Decider: nothing in it
 // blocks on I/O.
 type Extender struct {
 	view    *view.View
-	ledger  *claim.Ledger
 	starter Starter
 	events  events.EventRecorder
 	now     func() time.Time
@@ -55,9 +53,8 @@ func (e *Extender) Ready() error { return e.view.Ready() }
 func (e *Extender) Filter(pod *corev1.Pod, candidates Names) FilterAnswer {
 	looked := e.nodes.get()
 	defer e.nodes.put(looked)
-	at := e.view.Look(candidates, looked)
-	d := e.ledger.Decide(e.view.Ask(pod, looked.Known(), at), e.now())
-	e.view.Act(pod, d, func(node v1alpha1.NodeName) { e.starter.StartNode(node) }, e.events)
+	d := e.view.Decide(pod, candidates, looked, e.now())
+	view.Act(pod, d, func(node v1alpha1.NodeName) { e.starter.StartNode(node) }, e.events)
 	answer := FilterAnswer{Decision: string(d.Verdict), Nodes: d.Nodes,
 		FailedUnresolvable: make(map[string]string, len(d.Refused))}
 	for n, why := range d.Refused {
@@ -72,7 +69,7 @@ func (e *Extender) Filter(pod *corev1.Pod, candidates Names) FilterAnswer {
 func (e *Extender) Prioritize(pod *corev1.Pod, candidates Names) []int64 {
 	looked := e.nodes.get()
 	defer e.nodes.put(looked)
-	own, claimed := e.ledger.Of(pod.UID)
+	own, claimed := e.view.ClaimOf(pod.UID)
 	e.view.Look(candidates, looked)
 	scores := make([]int64, len(candidates))
 	for i, n := range *looked {
@@ -92,14 +89,14 @@ func (e *Extender) Prioritize(pod *corev1.Pod, candidates Names) []int64 {
 func (e *Extender) Preempt(pod *corev1.Pod,
 	victims map[string]*extenderv1.MetaVictims) map[string]*extenderv1.MetaVictims {
 	kept := map[string]*extenderv1.MetaVictims{}
-	if e.ledger.HasClaim(pod.UID) {
+	if _, claimed := e.view.ClaimOf(pod.UID); claimed {
 		return kept
 	}
 	for name, v := range victims {
 		if v == nil || len(v.Pods) == 0 {
 			continue // an entry without victims is an error to the scheduler
 		}
-		if n := e.view.Without(v1alpha1.NodeName(name), v.Pods); n != nil && e.ledger.Preemptable(pod, n) {
+		if e.view.Preemptable(pod, v1alpha1.NodeName(name), v.Pods) {
 			kept[name] = v
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/claim"
 )
 
 // recordedStarter notes what it is asked to start.
@@ -24,6 +25,7 @@ func (s *recordedStarter) StartNode(n v1alpha1.NodeName) { *s = append(*s, n) }
 
 type decideRig struct {
 	*Extender
+	ledger *claim.Ledger
 	starts recordedStarter
 	events *events.FakeRecorder
 }
@@ -33,8 +35,8 @@ func newDecideRig(nodes ...*corev1.Node) *decideRig {
 	for _, n := range nodes {
 		v.SetNode(n)
 	}
-	r := &decideRig{events: events.NewFakeRecorder(100)}
-	r.Extender = &Extender{view: v, ledger: l, starter: &r.starts, events: r.events, now: epoch}
+	r := &decideRig{ledger: l, events: events.NewFakeRecorder(100)}
+	r.Extender = &Extender{view: v, starter: &r.starts, events: r.events, now: epoch}
 	return r
 }
 
@@ -263,8 +265,8 @@ func TestFilterPromisesNothingToAPodThatIsBoundMeanwhile(t *testing.T) {
 		r.view.SetPod(portless("x", "n"))
 		return epoch()
 	}
-	if got := r.Filter(p, []string{"c"}); got.Decision != "not-ours" || len(r.starts) != 0 || r.ledger.Knows(p.UID) {
-		t.Errorf("decision %q, starts %v, the ledger knows the pod: %t", got.Decision, r.starts, r.ledger.Knows(p.UID))
+	if got := r.Filter(p, []string{"c"}); got.Decision != "not-ours" || len(r.starts) != 0 || r.ledger.Missed(epoch().Add(time.Second)) {
+		t.Errorf("decision %q, starts %v, the ledger knows the pod: %t", got.Decision, r.starts, r.ledger.Missed(epoch().Add(time.Second)))
 	}
 }
 

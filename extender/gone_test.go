@@ -74,7 +74,7 @@ func TestAPodThatIsGoneGetsNoNode(t *testing.T) {
 				if r.ledger.HasClaim("uid-of-x") != started || (len(r.starts) > 0) != started {
 					t.Errorf("claim %t, starts %v, want a start: %t", r.ledger.HasClaim("uid-of-x"), r.starts, started)
 				}
-				if !started && r.ledger.Knows("uid-of-x") {
+				if !started && r.ledger.Missed(epoch().Add(time.Second)) {
 					t.Error("the ledger keeps the refusal of a pod that is gone")
 				}
 			})
@@ -87,8 +87,9 @@ func TestAPodThatIsGoneGetsNoNode(t *testing.T) {
 func TestPodsThatAreGoneAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, l := newTestView(time.Now)
-		u := NewUpkeep(Parts{Ledger: l, View: v, Events: events.NewFakeRecorder(10), Now: time.Now, Log: logr.Discard()})
-		e := &Extender{view: v, ledger: l, now: time.Now, events: events.NewFakeRecorder(10)}
+		u := NewUpkeep(Parts{View: v, Events: events.NewFakeRecorder(10), Now: time.Now, Log: logr.Discard()})
+		e := &Extender{view: v, now: time.Now, events: events.NewFakeRecorder(10)}
+		began := time.Now()
 		v.SetNode(poolNode("a", v1alpha1.StateTerminating))
 		v.SetPod(cpuPod("seen", ""))
 		v.DeletePod(cpuPod("seen", ""))
@@ -96,14 +97,14 @@ func TestPodsThatAreGoneAreForgotten(t *testing.T) {
 		if got := ask("seen"); got != string(claim.NotOurs) {
 			t.Errorf("a pod that is gone: %s", got)
 		}
-		if got := ask("never seen"); got != string(claim.Unavailable) || !l.Knows("uid-of-never seen") {
-			t.Errorf("a pod that our watch does not show: %s, known %t", got, l.Knows("uid-of-never seen"))
+		if got := ask("never seen"); got != string(claim.Unavailable) || !l.Missed(began.Add(time.Second)) {
+			t.Errorf("a pod that our watch does not show: %s, known %t", got, l.Missed(began.Add(time.Second)))
 		}
 		for range 10 {
 			<-time.After(time.Minute)
 			u.Once(t.Context())
 		}
-		if l.Knows("uid-of-never seen") {
+		if l.Missed(began.Add(time.Second)) {
 			t.Error("ten minutes later the refusal is still kept")
 		}
 		if got := ask("seen"); got != string(claim.Unavailable) {

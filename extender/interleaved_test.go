@@ -142,9 +142,7 @@ func (w *interleaved) place() {
 	if pod == nil {
 		return
 	}
-	at := w.view.Now()
-	d := w.ledger.Decide(w.view.Ask(pod, w.view.Fitting(pod), at), w.now())
-	w.view.Ended(d.Displaced)
+	d := w.view.Place(pod, w.now())
 	w.log = append(w.log, fmt.Sprintf("%s is placed anew: %s %+v", pod.Name, d.Verdict, d.Claim))
 	if d.Claim != nil {
 		w.StartNode(d.Claim.Node)

@@ -14,15 +14,15 @@ import (
 
 // observed measures what waiting pods experience.
 type observed struct {
-	ledger  *claim.Ledger
+	view    *view.View
 	claims  *prometheus.Desc
 	startup *prometheus.HistogramVec
 	now     func() time.Time
 }
 
-func newObserved(registerer prometheus.Registerer, ledger *claim.Ledger, now func() time.Time) (*observed, error) {
+func newObserved(registerer prometheus.Registerer, v *view.View, now func() time.Time) (*observed, error) {
 	o := &observed{
-		ledger: ledger, now: now,
+		view: v, now: now,
 		claims: prometheus.NewDesc("stratos_claims", "Pods that wait on a node that is not running yet.", []string{"pool"},
 			nil),
 		startup: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -40,9 +40,9 @@ func newObserved(registerer prometheus.Registerer, ledger *claim.Ledger, now fun
 // Describe implements prometheus.Collector.
 func (o *observed) Describe(ch chan<- *prometheus.Desc) { ch <- o.claims }
 
-// Collect implements prometheus.Collector: the gauge is the ledger itself, so it cannot go stale.
+// Collect implements prometheus.Collector: the gauge is the view itself, so it cannot go stale.
 func (o *observed) Collect(ch chan<- prometheus.Metric) {
-	for pool, n := range o.ledger.Waiting() {
+	for pool, n := range o.view.OnTheWay() {
 		ch <- prometheus.MustNewConstMetric(o.claims, prometheus.GaugeValue, float64(n), string(pool))
 	}
 }

@@ -68,7 +68,7 @@ func TestStartupPathOfAClaim(t *testing.T) {
 			clock := func() time.Time { return now }
 			v, l := newTestView(clock)
 			registry := prometheus.NewRegistry()
-			o, err := newObserved(registry, l, clock)
+			o, err := newObserved(registry, v, clock)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +80,7 @@ func TestStartupPathOfAClaim(t *testing.T) {
 			v.SetNode(c.node)
 			v.SetPod(pod)
 			if !c.adopted {
-				if d := l.Decide(v.Ask(pod, v.Fitting(pod), v.Now()), now); d.Claim == nil {
+				if d := v.Place(pod, now); d.Claim == nil {
 					t.Fatalf("set-up: no claim: %q", d.Refused)
 				}
 			} else if claimed, ok := l.Of(pod.UID); !ok || !claimed.Adopted {
@@ -112,9 +112,9 @@ func TestStartupPathOfAPodWithoutAClaim(t *testing.T) {
 	for _, path := range []claim.Path{claim.PathPromoted, claim.PathCold} {
 		t.Run(string(path), func(t *testing.T) {
 			clock := func() time.Time { return epoch().Add(7 * time.Second) }
-			v, l := newTestView(clock)
+			v, _ := newTestView(clock)
 			registry := prometheus.NewRegistry()
-			o, err := newObserved(registry, l, clock)
+			o, err := newObserved(registry, v, clock)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -51,7 +51,7 @@ func TestAFutileStartIsOneEventAndOneStrike(t *testing.T) {
 					r := &replica{}
 					r.view, r.ledger = newTestView(time.Now)
 					parts := Parts{
-						View: r.view, Ledger: r.ledger, Starter: &r.starts, Events: recorder, Now: time.Now, Log: logr.Discard(),
+						View: r.view, Starter: &r.starts, Events: recorder, Now: time.Now, Log: logr.Discard(),
 						Client: fake.NewClientBuilder().WithObjects(poolNode(names[0], v1alpha1.StateStandby)).Build(),
 					}
 					r.extender, r.upkeep, replicas[i] = New(parts), NewUpkeep(parts), r
@@ -131,7 +131,7 @@ func TestAnotherReplicasPodThatGivesWayIsLeftToIt(t *testing.T) {
 	v.Listen(view.Listener{Homeless: func(claims []claim.Claim) { placed += len(claims) }})
 	starts := recordedStarter{}
 	recorder := events.NewFakeRecorder(10)
-	e := New(Parts{View: v, Ledger: l, Starter: &starts, Events: recorder, Now: time.Now, Log: logr.Discard()})
+	e := New(Parts{View: v, Starter: &starts, Events: recorder, Now: time.Now, Log: logr.Discard()})
 	low, high := cpuPod("low", "", milli(3000)), cpuPod("high", "", milli(3000))
 	high.Spec.Priority = new(int32(1))
 	v.SetPod(low)

@@ -9,14 +9,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/stratos-sh/stratos/extender/claim"
 	"github.com/stratos-sh/stratos/extender/view"
 )
 
 // Setup is what SetupWithManager needs.
 type Setup struct {
 	Server  Options
-	Ledger  *claim.Ledger
 	View    *view.View
 	Starter Starter
 }
@@ -24,7 +22,6 @@ type Setup struct {
 // Parts are what the extender's answers and its upkeep work with.
 type Parts struct {
 	View    *view.View
-	Ledger  *claim.Ledger
 	Starter Starter
 	// Client writes to Nodes.
 	Client client.Writer
@@ -35,7 +32,7 @@ type Parts struct {
 
 // New returns the extender without its server.
 func New(p Parts) *Extender {
-	return &Extender{view: p.View, ledger: p.Ledger, starter: p.Starter, events: p.Events, now: p.Now}
+	return &Extender{view: p.View, starter: p.Starter, events: p.Events, now: p.Now}
 }
 
 // Events about waiting pods.
@@ -45,13 +42,13 @@ func New(p Parts) *Extender {
 // SetupWithManager adds the extender to the manager: the HTTP server and the upkeep of claims. All
 // run on every replica. The returned Server tells its address.
 func SetupWithManager(mgr manager.Manager, s Setup) (*Server, error) {
-	observed, err := newObserved(metrics.Registry, s.Ledger, time.Now)
+	observed, err := newObserved(metrics.Registry, s.View, time.Now)
 	if err != nil {
 		return nil, err
 	}
 	s.View.Listen(view.Listener{Bound: observed.released})
 	recorder := later{mgr.GetEventRecorder("stratos-extender")}
-	parts := Parts{View: s.View, Ledger: s.Ledger, Starter: s.Starter, Client: mgr.GetClient(), Events: recorder,
+	parts := Parts{View: s.View, Starter: s.Starter, Client: mgr.GetClient(), Events: recorder,
 		Now: time.Now, Log: mgr.GetLogger().WithName("extender")}
 	e := New(parts)
 	server, err := NewServer(e, metrics.Registry, s.Server)

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
 	"github.com/stratos-sh/stratos/extender/view"
 )
 
@@ -35,17 +34,15 @@ const (
 )
 
 // Upkeep ends overdue claims, asks again for starts that are late, and touches nodes whose claimed
-// pods the scheduler does not ask about. Every replica does it for its own ledger.
+// pods the scheduler does not ask about. Every replica does it for its own claims.
 type Upkeep struct {
-	ledger  *claim.Ledger
+	view    *view.View
 	starter Starter
 	client  client.Writer
 	events  events.EventRecorder
 	now     func() time.Time
 	log     logr.Logger
-	// view gives some node of a pool: any node's event brings the waiting pods back.
-	view   *view.View
-	nudged map[v1alpha1.NodeName]time.Time
+	nudged  map[v1alpha1.NodeName]time.Time
 	// asked is when late starts were last asked for again.
 	asked map[v1alpha1.NodeName]time.Time
 	// answered is the opening of the view for which pods have been brought back.
@@ -54,10 +51,10 @@ type Upkeep struct {
 	forgot time.Time
 }
 
-// NewUpkeep returns the upkeep of the ledger's claims; it works once its Start runs.
+// NewUpkeep returns the upkeep of the view's claims; it works once its Start runs.
 func NewUpkeep(p Parts) *Upkeep {
 	return &Upkeep{
-		ledger: p.Ledger, view: p.View, starter: p.Starter, client: p.Client, events: p.Events, now: p.Now, log: p.Log,
+		view: p.View, starter: p.Starter, client: p.Client, events: p.Events, now: p.Now, log: p.Log,
 		nudged: map[v1alpha1.NodeName]time.Time{}, asked: map[v1alpha1.NodeName]time.Time{},
 	}
 }
@@ -65,12 +62,12 @@ func NewUpkeep(p Parts) *Upkeep {
 // missed reports, once for each opening of the view, whether a pod was refused because the view was
 // behind.
 func (u *Upkeep) missed(now time.Time) bool {
-	opened := u.view.Opened()
+	missed, opened := u.view.Missed()
 	if !opened.After(u.answered) || now.Sub(opened) < nudgeAfter {
 		return false
 	}
 	u.answered = opened
-	return u.ledger.Missed(opened)
+	return missed
 }
 
 // NeedLeaderElection is false: each replica looks after its own claims.
@@ -93,18 +90,18 @@ func (u *Upkeep) Start(ctx context.Context) error {
 // Once looks at all claims.
 func (u *Upkeep) Once(ctx context.Context) {
 	now := u.now()
-	if u.ledger.Expired(now) || u.missed(now) {
-		if node, ok := u.view.AnyOfOurs(); ok {
+	if u.view.Expired(now) || u.missed(now) {
+		if node, ok := u.view.AnyOfOurs(); ok { // any node's event brings the waiting pods back
 			u.touch(ctx, node, now)
 		}
 	}
 	u.forget(now) // after missed, which may need refusals that are old by now where a touch took long
-	if u.ledger.Len() == 0 {
+	if u.view.Claims() == 0 {
 		clear(u.nudged)
 	}
 	u.askAgain(now)
 	touched := false
-	for _, node := range u.ledger.Unasked(now, nudgeAfter) {
+	for _, node := range u.view.Unasked(now, nudgeAfter) {
 		if now.Sub(u.nudged[node]) < nudgeEvery {
 			continue
 		}
@@ -114,7 +111,7 @@ func (u *Upkeep) Once(ctx context.Context) {
 			touched = true
 		}
 	}
-	for _, c := range u.ledger.Overdue(now) {
+	for _, c := range u.view.Overdue(now) {
 		if c.Adopted {
 			continue // the replica that made the claim tells of it
 		}
@@ -128,8 +125,8 @@ func (u *Upkeep) Once(ctx context.Context) {
 // the node.
 func (u *Upkeep) askAgain(now time.Time) {
 	maps.DeleteFunc(u.asked, func(_ v1alpha1.NodeName, at time.Time) bool { return now.Sub(at) >= askEvery })
-	for _, node := range u.ledger.Late(now) {
-		if _, lately := u.asked[node]; !lately && u.view.AtRest(node) {
+	for _, node := range u.view.Late(now) {
+		if _, lately := u.asked[node]; !lately {
 			u.asked[node] = now
 			u.starter.StartNode(node)
 		}
@@ -141,8 +138,7 @@ func (u *Upkeep) forget(now time.Time) {
 		return
 	}
 	u.forgot = now
-	u.ledger.ForgetRefused(now.Add(-forgetAfter))
-	u.view.ForgetGone(now.Add(-forgetAfter))
+	u.view.Forget(now.Add(-forgetAfter))
 }
 
 func (u *Upkeep) touch(ctx context.Context, node v1alpha1.NodeName, now time.Time) {

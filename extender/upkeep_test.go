@@ -64,7 +64,7 @@ func TestUpkeep(t *testing.T) {
 					},
 				}).Build()
 				recorder := events.NewFakeRecorder(10)
-				u := NewUpkeep(Parts{Ledger: l, View: v, Client: api, Events: recorder, Now: time.Now, Log: logr.Discard()})
+				u := NewUpkeep(Parts{View: v, Client: api, Events: recorder, Now: time.Now, Log: logr.Discard()})
 				ask := func() { l.Decide(claim.Ask{Pod: cpuPod("x", ""), Nodes: lookUp(v, "a")}, time.Now()) }
 				ask()
 				time.AfterFunc(time.Second, func() { v.SetNode(poolNode("a", v1alpha1.StateRunning)) })
@@ -109,7 +109,7 @@ func TestOneTouchForAllNodes(t *testing.T) {
 				return nil
 			},
 		}).Build()
-		u := NewUpkeep(Parts{Ledger: l, View: v, Client: api, Events: events.NewFakeRecorder(10), Now: time.Now,
+		u := NewUpkeep(Parts{View: v, Client: api, Events: events.NewFakeRecorder(10), Now: time.Now,
 			Log: logr.Discard()})
 		<-time.After(time.Second)
 		for _, name := range []string{"a", "b", "c"} {
@@ -148,7 +148,7 @@ func TestLateStartsAreAskedForAgain(t *testing.T) {
 				l.Decide(claim.Ask{Pod: cpuPod("x", ""), Nodes: lookUp(v, "a")}, time.Now())
 				c.then(v)
 				var asked recordedStarter
-				u := NewUpkeep(Parts{Ledger: l, View: v, Starter: &asked, Events: events.NewFakeRecorder(10), Now: time.Now,
+				u := NewUpkeep(Parts{View: v, Starter: &asked, Events: events.NewFakeRecorder(10), Now: time.Now,
 					Log: logr.Discard()})
 				for range 30*50 - 1 {
 					u.Once(t.Context())
@@ -202,7 +202,7 @@ func TestAClaimedPodThatWasRefusedIsNudged(t *testing.T) {
 						return nil
 					},
 				}).Build()
-				u := NewUpkeep(Parts{Ledger: l, View: v, Client: api, Events: events.NewFakeRecorder(10), Now: time.Now,
+				u := NewUpkeep(Parts{View: v, Client: api, Events: events.NewFakeRecorder(10), Now: time.Now,
 					Log: logr.Discard()})
 				ask := func() { l.Decide(claim.Ask{Pod: cpuPod("x", ""), Nodes: lookUp(v, "a")}, time.Now()) }
 				ask()

@@ -98,7 +98,7 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 	g.Serving = servingOf(counting)
 	turn := c.turns.of(g.template.Pool, v1alpha1.NodeName(g.node.Name))
 	g.Recycle, g.Refresh, g.Why = turn.Reason, turn.Refresh, turn.Why
-	g.Claims = len(c.ledger.On(v1alpha1.NodeName(g.node.Name)))
+	g.Claims = len(c.view.ClaimsOn(v1alpha1.NodeName(g.node.Name)))
 	g.Node = observe(g.node, g.template)
 	if err := c.observeStart(ctx, &g); err != nil {
 		return g, err

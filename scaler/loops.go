@@ -74,12 +74,12 @@ func NewLoops(p Parts) (*Loops, error) {
 		now: p.Now, log: p.Log.WithName("sweep"), wake: make(chan struct{}, 1),
 	}
 	l.Starter = l.starter(p, m)
-	l.Placer = start.NewPlacer(p.Ledger, p.View, l.Starter, p.Events, p.Now)
+	l.Placer = start.NewPlacer(p.View, l.Starter, p.Events, p.Now)
 	p.View.Listen(view.Listener{Homeless: l.Placer.Homeless})
 	l.nodes = &nodes{
 		reader: p.Client, live: p.Live, client: p.Client, cloud: p.Cloud, owner: owner, witness: newWitness(p.Elapsed),
 		namespace: claim.Namespace(p.Namespace), requiredDaemonSets: p.RequiredDaemonSetNamespaces,
-		ledger: p.Ledger, starter: l.Starter, events: p.Events, metrics: m, now: p.Now, born: p.Now(), inventory: inventory,
+		view: p.View, starter: l.Starter, events: p.Events, metrics: m, now: p.Now, born: p.Now(), inventory: inventory,
 		warmups: failures, demand: waiting, turns: recycling, poke: l.sweep.poke,
 		daemons: p.View.Daemons,
 	}
@@ -87,14 +87,14 @@ func NewLoops(p Parts) (*Loops, error) {
 		namespace: claim.Namespace(p.Namespace), requiredDaemonSets: p.RequiredDaemonSetNamespaces,
 		client: p.Client, cloud: p.Cloud, owner: owner, launcher: kinds, classes: kinds, launchesAtOnce: p.LaunchesAtOnce,
 		events: p.Events, metrics: m,
-		now: p.Now, inventory: inventory, warmups: failures, ledger: p.Ledger, demand: waiting, turns: recycling,
+		now: p.Now, inventory: inventory, warmups: failures, view: p.View, demand: waiting, turns: recycling,
 		poke:    l.sweep.poke,
 		wake:    func(ctx context.Context, id v1alpha1.InstanceID) { send(ctx, instances, id) },
 		daemons: p.View.Daemons,
 	}
 	l.pending = &pending{
 		classes: kinds,
-		reader:  p.Client, writer: p.Client, ledger: p.Ledger, placer: l.Placer, view: p.View, ready: p.Ready,
+		reader:  p.Client, writer: p.Client, placer: l.Placer, view: p.View, ready: p.Ready,
 		demand: waiting, events: p.Events,
 		schedulers: p.ExtenderSchedulers, recalled: map[podKey]types.UID{}, told: map[podKey]string{},
 		waits: map[podKey]wait{}, now: p.Now,
@@ -107,8 +107,7 @@ func NewLoops(p Parts) (*Loops, error) {
 
 func (l *Loops) starter(p Parts, m *metrics) *start.Starter {
 	return start.New(start.Options{
-		Ended: p.View.Ended, Unknown: p.View.Unknown,
-		Reader: p.Client, Live: p.Live, Writer: p.Client, Cloud: p.Cloud, Ledger: p.Ledger, Queue: p.StartQueue,
+		Reader: p.Client, Live: p.Live, Writer: p.Client, Cloud: p.Cloud, View: p.View, Queue: p.StartQueue,
 		Calls:  p.CallQueue,
 		Events: p.Events, Now: p.Now, Log: p.Log.WithName("start"),
 		Count: func(pool v1alpha1.PoolName, trigger start.Trigger) {

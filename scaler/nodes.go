@@ -23,6 +23,7 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/claim"
 	"github.com/stratos-sh/stratos/extender/fit"
+	"github.com/stratos-sh/stratos/extender/view"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
 	"github.com/stratos-sh/stratos/scaler/start"
@@ -53,7 +54,7 @@ type nodes struct {
 	requiredDaemonSets []string
 	// daemons are the cluster's DaemonSets.
 	daemons func() []*fit.Daemon
-	ledger  *claim.Ledger
+	view    *view.View
 	starter *start.Starter
 	events  events.EventRecorder
 	metrics *metrics

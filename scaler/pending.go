@@ -53,7 +53,6 @@ type podKey = types.NamespacedName
 type pending struct {
 	reader client.Reader
 	writer client.Writer
-	ledger *claim.Ledger
 	placer *start.Placer
 	view   *view.View
 	// classes say into which zones a pool can launch.
@@ -112,7 +111,7 @@ func (c *pending) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 		c.served(ctx, req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	if c.ledger.HasClaim(pod.UID) {
+	if _, claimed := c.view.ClaimOf(pod.UID); claimed {
 		c.demand.leave(req.NamespacedName)
 		c.served(ctx, req.NamespacedName)
 		return ctrl.Result{RequeueAfter: explainAgain}, nil // a claim may end without any event of the pod

@@ -47,11 +47,11 @@ func (r *rig) looksAfter() *pending {
 	clock, seen := func() time.Time { return r.now }, r.view()
 	return &pending{
 		classes: r.pools.classes,
-		reader:  r.api, writer: r.api, ledger: r.ledger, demand: r.demand, events: r.events,
+		reader:  r.api, writer: r.api, demand: r.demand, events: r.events,
 		schedulers: []string{v1alpha1.SchedulerName},
 		recalled:   map[podKey]types.UID{}, told: map[podKey]string{}, waits: map[podKey]wait{},
 		failing: map[podKey]string{}, errors: r.nodes.metrics.schedulerErrors,
-		now: clock, view: seen, ready: func() error { return nil }, placer: start.NewPlacer(r.ledger, seen, r.nodes.starter,
+		now: clock, view: seen, ready: func() error { return nil }, placer: start.NewPlacer(seen, r.nodes.starter,
 			r.events, clock),
 		poolChanged: func(_ context.Context, pool v1alpha1.PoolName) { r.note("pool " + string(pool)) },
 	}

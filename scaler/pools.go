@@ -29,6 +29,7 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/claim"
 	"github.com/stratos-sh/stratos/extender/fit"
+	"github.com/stratos-sh/stratos/extender/view"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/plan"
 	"github.com/stratos-sh/stratos/scaler/start"
@@ -63,7 +64,7 @@ type pools struct {
 	now       func() time.Time
 	inventory *inventory
 	warmups   *warmups
-	ledger    *claim.Ledger
+	view      *view.View
 	demand    *demand
 	turns     *turns
 	poke      func()
@@ -157,7 +158,7 @@ func (c *pools) nextLook(pool *v1alpha1.NodePool, slots slots, again time.Durati
 	if again > 0 {
 		return again
 	}
-	if until, limited := c.ledger.Limited(v1alpha1.PoolName(pool.Name), c.now()); limited {
+	if until, limited := c.view.Limited(v1alpha1.PoolName(pool.Name), c.now()); limited {
 		return until.Sub(c.now()) + time.Second
 	}
 	if len(slots.Pending) > 0 {

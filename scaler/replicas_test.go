@@ -20,7 +20,7 @@ func (r *rig) loops() *Loops {
 	r.t.Helper()
 	clock := func() time.Time { return r.now }
 	l, err := NewLoops(Parts{
-		Setup:  Setup{Cloud: r, Cluster: "here", ClusterUID: "uid-here", Ledger: r.ledger, View: r.view()},
+		Setup:  Setup{Cloud: r, Cluster: "here", ClusterUID: "uid-here", View: r.view()},
 		Client: r.api, Live: r.api, Events: r.events, Metrics: prometheus.NewRegistry(), Log: logr.Discard(),
 		Now: clock, Elapsed: func() time.Duration { return r.now.Sub(epoch()) }, Ready: func() error { return nil },
 		CallQueue: r.starts, LaunchesAtOnce: 1,

@@ -34,6 +34,7 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/claim"
 	"github.com/stratos-sh/stratos/extender/fit"
+	"github.com/stratos-sh/stratos/extender/view"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/start"
 )
@@ -119,15 +120,15 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	r.starts = workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.NodeName](time.Nanosecond, time.Nanosecond),
 	)
+	seen := view.New(r.ledger, clock)
+	seen.Listen(view.Listener{Homeless: func(claims []claim.Claim) { r.homeless = append(r.homeless, claims...) }})
 	r.nodes = &nodes{
 		reader: r.api, live: r.api, client: r.api, cloud: r, owner: owner{cluster: "here", uid: "uid-here"},
-		namespace: "stratos", ledger: r.ledger, events: r.events, metrics: metrics,
+		namespace: "stratos", view: seen, events: r.events, metrics: metrics,
 		now: clock, born: epoch(), inventory: r.inventory, poke: func() {},
 		demand: r.demand, turns: r.turns, warmups: failures, daemons: r.daemonSets,
 		starter: start.New(start.Options{
-			Ended:   func(claims []claim.Claim) { r.homeless = append(r.homeless, claims...) },
-			Unknown: func(types.UID) bool { return false },
-			Reader:  r.api, Live: r.api, Writer: r.api, Cloud: r, Ledger: r.ledger, Events: r.events, Now: clock,
+			Reader: r.api, Live: r.api, Writer: r.api, Cloud: r, View: seen, Events: r.events, Now: clock,
 			Log: logr.Discard(), Calls: r.starts,
 			Count: func(pool v1alpha1.PoolName, trigger start.Trigger) {
 				r.note("count " + string(pool) + " " + string(trigger))
@@ -139,7 +140,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 		client: r.api, cloud: r, owner: owner{cluster: "here", uid: "uid-here"}, launcher: r,
 		classes: classKinds{reader: r.api, kinds: []ClassKind{AWSNodeClasses(r.cloud)}}, launchesAtOnce: launchesAtOnce,
 		events: r.events, metrics: metrics, now: clock, inventory: r.inventory,
-		ledger: r.ledger, demand: r.demand, turns: r.turns, warmups: failures, daemons: r.daemonSets,
+		view: seen, demand: r.demand, turns: r.turns, warmups: failures, daemons: r.daemonSets,
 		namespace: "stratos",
 		poke:      func() {}, wake: func(_ context.Context, id v1alpha1.InstanceID) { r.note("wake " + string(id)) },
 	}

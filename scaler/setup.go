@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/stratos-sh/stratos/extender/claim"
 	"github.com/stratos-sh/stratos/extender/view"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/start"
@@ -38,7 +37,6 @@ type Setup struct {
 	// ClusterUID is the UID of the namespace kube-system. It tells the instances of two clusters with
 	// one name apart. SetupWithManager reads it where it is empty.
 	ClusterUID types.UID
-	Ledger     *claim.Ledger
 	View       *view.View
 	// Namespace is where the pods go that pull images.
 	Namespace string

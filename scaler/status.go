@@ -70,7 +70,7 @@ func (c *pools) conditions(ctx context.Context, pool *v1alpha1.NodePool, launchE
 		set(v1alpha1.ConditionDegraded, false, v1alpha1.ReasonHealthy,
 			"launches, warm-ups, starts, stops and terminations succeed")
 	}
-	if _, limited := c.ledger.Limited(v1alpha1.PoolName(pool.Name), c.now()); limited {
+	if _, limited := c.view.Limited(v1alpha1.PoolName(pool.Name), c.now()); limited {
 		set(v1alpha1.ConditionStartsLimited, true, v1alpha1.ReasonStartBudgetUsedUp,
 			fmt.Sprintf("%d nodes were started within %s", pool.Spec.ScaleUp.StartBudgetOrDefault(pool.Spec.PoolSize),
 				claim.BudgetWindow))

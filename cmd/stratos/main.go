@@ -108,21 +108,20 @@ func run(ctx context.Context, o *options.Options) error {
 			return err
 		}
 	}
-	ledger := claim.NewLedger()
-	seen := view.New(ledger, time.Now)
+	seen := view.New(claim.NewLedger(), time.Now)
 	if err := seen.SetupWithManager(mgr, nil); err != nil {
 		return err
 	}
 	starter, err := scaler.SetupWithManager(ctx, mgr, scaler.Setup{
 		Cloud: cloud.Provider, Classes: cloud.Classes,
-		Cluster: o.ClusterName, Namespace: o.Namespace, Ledger: ledger, View: seen, ExtenderSchedulers: o.SchedulerNames,
+		Cluster: o.ClusterName, Namespace: o.Namespace, View: seen, ExtenderSchedulers: o.SchedulerNames,
 		RequiredDaemonSetNamespaces: o.RequiredDaemonSetNamespaces,
 	})
 	if err != nil {
 		return err
 	}
 	_, err = extender.SetupWithManager(mgr, extender.Setup{
-		Ledger: ledger, View: seen, Starter: starter,
+		View: seen, Starter: starter,
 		Server: extender.Options{
 			BindAddress: o.ExtenderBindAddress, CertDir: o.ExtenderCertDir(), ClientCA: o.ClientCA,
 			Log: ctrl.Log.WithName("extender"),

@@ -38,7 +38,6 @@ type process struct {
 	skew time.Duration
 
 	cache    *watcher
-	ledger   *claim.Ledger
 	view     *view.View
 	loops    *scaler.Loops
 	extender *extender.Extender
@@ -63,9 +62,9 @@ type process struct {
 func (w *World) begin(leader bool) *process {
 	w.rules.forsaken()
 	p := &process{w: w, ctx: context.Background(), leader: leader, born: w.now, skew: w.skew,
-		seen: map[v1alpha1.InstanceID]bool{}, answered: map[string]bool{}, ledger: claim.NewLedger()}
+		seen: map[v1alpha1.InstanceID]bool{}, answered: map[string]bool{}}
 	now := func() time.Time { return w.now.Add(p.skew) }
-	p.view = view.New(p.ledger, now)
+	p.view = view.New(claim.NewLedger(), now)
 	for _, set := range w.daemonSets() {
 		p.view.SetDaemonSet(&set)
 	}
@@ -73,7 +72,7 @@ func (w *World) begin(leader bool) *process {
 	loops, err := scaler.NewLoops(scaler.Parts{
 		Setup: scaler.Setup{
 			Cloud: cloud, Classes: []scaler.ClassKind{scaler.AWSNodeClasses(cloud)}, Namespace: "stratos", Cluster: clusterName,
-			ClusterUID: clusterUID, Ledger: p.ledger, View: p.view, ExtenderSchedulers: []string{ourScheduler},
+			ClusterUID: clusterUID, View: p.view, ExtenderSchedulers: []string{ourScheduler},
 		},
 		Client: api, Live: &apiClient{p: p, live: true}, Events: recorder{p}, Metrics: prometheus.NewRegistry(),
 		Log: logr.Discard(),
@@ -87,7 +86,7 @@ func (w *World) begin(leader bool) *process {
 		panic(err)
 	}
 	p.loops = loops
-	parts := extender.Parts{View: p.view, Ledger: p.ledger, Starter: loops.Starter, Client: api, Events: recorder{p},
+	parts := extender.Parts{View: p.view, Starter: loops.Starter, Client: api, Events: recorder{p},
 		Now: now, Log: logr.Discard()}
 	p.extender, p.upkeep = extender.New(parts), extender.NewUpkeep(parts)
 	p.instances = newWorker(p, 100*time.Millisecond, func(id v1alpha1.InstanceID) (time.Duration, error) {
@@ -251,7 +250,7 @@ func (p *process) keepUp() {
 	}
 	p.upkeep.Once(p.ctx)
 	pause := time.Second
-	if p.ledger.Len() > 0 {
+	if p.view.Claims() > 0 {
 		pause = 150 * time.Millisecond
 	}
 	p.w.after(pause, p.keepUp)

@@ -16,7 +16,7 @@ func (b Backoff) After(failures int) time.Duration {
 	return min(d, b.Most)
 }
 
-// backoffs are back-offs of keys that share their bounds. The ledger's mu guards them.
+// backoffs are back-offs of keys that share their bounds.
 type backoffs[K comparable] struct {
 	Backoff
 	byKey map[K]backoff

@@ -150,10 +150,6 @@ func keptBackFor(why string) func(*Node) { return func(n *Node) { n.KeptBack = w
 func unavailableUntil(t time.Time) func(*Node) { return func(n *Node) { n.UnavailableUntil = t } }
 
 // at looks at a node that does not change.
-func at(n *Node) func() *Node { return func() *Node { return n } }
-
-func nothing() {}
-
 func ask(p *corev1.Pod, nodes ...*Node) Ask { return Ask{Pod: p, Nodes: nodes} }
 
 // startedBy is the node to start now, or to take back, "" for none.

@@ -21,7 +21,7 @@ type burst struct {
 	progress time.Time
 }
 
-// burstAt is the burst of a claim that is made now. The caller holds mu.
+// burstAt is the burst of a claim that is made now.
 func (l *Ledger) burstAt(now time.Time) *burst {
 	if l.burst == nil || now.Sub(l.burst.last) > burstGap {
 		l.burst = &burst{}

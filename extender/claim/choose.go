@@ -137,20 +137,14 @@ func WantsCompany(pod *corev1.Pod) bool {
 
 func (j *judgement) amongWaiting(d *fit.Pod) *fit.View {
 	if j.together == nil {
-		j.together = j.withClaims(j.World()).View(d)
+		j.together = j.WithClaims(j.World()).View(d)
 	}
 	return j.together
 }
 
 // WithClaims is the world as it will be: the claimed pods on their nodes, and those nodes as they
-// will run. No decision is made while world looks at it as it is.
-func (l *Ledger) WithClaims(world func() *fit.World) *fit.World {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.withClaims(world())
-}
-
-func (l *Ledger) withClaims(world *fit.World) *fit.World {
+// will run.
+func (l *Ledger) WithClaims(world *fit.World) *fit.World {
 	out := &fit.World{Nodes: slices.Clone(world.Nodes), Namespaces: world.Namespaces}
 	for i, n := range out.Nodes {
 		if claims := l.on(n.Name); len(claims) > 0 || l.asked[n.Name] {
@@ -269,15 +263,9 @@ func pathTo(n *Node, pod *corev1.Pod) Path {
 // before a restart. It reports false where the pod has a claim already, where the node is not on
 // its way to running, and where it has no room: an annotation may be older than a decision here
 // that gave the room to another pod. A claim on a node that runs was taken over earlier, because
-// such a node names no pods: it has moved. look gives the node as it is now, nil if it is gone or
-// the pod waits no longer.
-func (l *Ledger) Adopt(pod *corev1.Pod, look func() *Node, now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.index.pods.Store(pod.UID, struct{}{}) // as in Decide
-	defer l.reindex(pod.UID, "")
-	n := look()
-	if n == nil || n.State != v1alpha1.StateStarting && n.State != v1alpha1.StateRunning {
+// such a node names no pods: it has moved.
+func (l *Ledger) Adopt(pod *corev1.Pod, n *Node, now time.Time) bool {
+	if n.State != v1alpha1.StateStarting && n.State != v1alpha1.StateRunning {
 		return false
 	}
 	if now.Before(l.resting[n.Name]) {

@@ -303,9 +303,9 @@ func TestSqueeze(t *testing.T) {
 		"it does not run yet: no room is taken": {node: starting("c", using("cpu", "4"))},
 		"claims on other nodes are not its":     {node: running("d", using("cpu", "4"))},
 		"a nominated pod is Used, not crowded": {node: running("c", using("cpu", "2")),
-			then: func(l *Ledger) { l.Nominated("high", "c", nothing) }},
+			then: func(l *Ledger) { l.Nominated("high", "c") }},
 		"one more beside the nominated one": {node: running("c", using("cpu", "3")),
-			then: func(l *Ledger) { l.Nominated("high", "c", nothing) }, want: []types.UID{"young"}},
+			then: func(l *Ledger) { l.Nominated("high", "c") }, want: []types.UID{"young"}},
 		"bound, and its claim is about to end": {node: running("c", holding(pods()[2]))},
 		"bound beside a pod that took one cpu": {node: running("c", holding(pods()[2]), holding(pod("thief"))),
 			want: []types.UID{"young"}},
@@ -319,8 +319,8 @@ func TestSqueeze(t *testing.T) {
 			if c.then != nil {
 				c.then(l)
 			}
-			wantDiff(t, "squeezed out", podsOf(l.Squeeze(at(c.node), epoch())), c.want)
-			wantDiff(t, "squeezed out the second time", podsOf(l.Squeeze(at(c.node), epoch())), []types.UID(nil))
+			wantDiff(t, "squeezed out", podsOf(l.Squeeze(c.node, epoch())), c.want)
+			wantDiff(t, "squeezed out the second time", podsOf(l.Squeeze(c.node, epoch())), []types.UID(nil))
 			if want := 3 - len(c.want); l.Len() != want {
 				t.Errorf("%d claims left, want %d", l.Len(), want)
 			}
@@ -354,7 +354,7 @@ func TestAdopt(t *testing.T) {
 			if c.before != nil {
 				c.before(l)
 			}
-			if got := l.Adopt(pod("a"), at(c.node), epoch()); got != c.want {
+			if got := l.Adopt(pod("a"), c.node, epoch()); got != c.want {
 				t.Errorf("adopted %v, want %v", got, c.want)
 			}
 			claimOn(t, l, "a", c.on)
@@ -366,13 +366,13 @@ func TestAdopt(t *testing.T) {
 // node the grace runs.
 func TestAnAdoptedClaimIsLikeAnyOther(t *testing.T) {
 	l, p := NewLedger(), pod("a", asking("cpu", "3"))
-	l.Adopt(p, at(starting("c")), epoch())
+	l.Adopt(p, starting("c"), epoch())
 	if d := l.Decide(ask(p, starting("c"), standby("d")), epoch()); d.Verdict != Waiting {
 		t.Errorf("verdict %s, want %s: nothing starts a second time", d.Verdict, Waiting)
 	}
 	if d := l.Decide(ask(pod("b", asking("cpu", "2")), starting("c")), epoch()); d.Verdict != Unavailable {
 		t.Errorf("verdict %s for a pod that does not fit beside it, want %s", d.Verdict, Unavailable)
 	}
-	l.Adopt(pod("r"), at(running("d")), epoch())
+	l.Adopt(pod("r"), running("d"), epoch())
 	wantDiff(t, "overdue", podsOf(l.Overdue(epoch().Add(30*time.Second))), []types.UID{"r"})
 }

@@ -296,7 +296,7 @@ func TestANominatedPodCountsOnceForSpread(t *testing.T) {
 	claimOn(t, l, "1", "a")
 	is := running("a", inZone("a"), holding(web("1")))
 	l.Observe("a", v1alpha1.StateStarting, v1alpha1.StateRunning, epoch())
-	l.Nominated("1", "a", nothing)
+	l.Nominated("1", "a")
 	second := ask(web("2"), is)
 	second.World = worldOf(is, b)
 	if d := l.Decide(second, epoch()); d.Verdict != PassClaimed {

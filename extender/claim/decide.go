@@ -44,14 +44,6 @@ type Ask struct {
 	Pod *corev1.Pod
 	// Nodes are the candidates: nodes that passed all in-tree filters but taints and cordon.
 	Nodes []*Node
-	// Latest gives the candidates as they are now, without those that are gone, and may write into the
-	// slice that it gets. It is called when no claim can be made or ended any more before the decision
-	// is: a pod that was bound since Nodes were looked up has lost its claim, and would be neither
-	// promised nor bound on its node as that was. Where nil, Nodes are those of this moment.
-	Latest func(nodes []*Node) []*Node
-	// Over reports, at the same moment, that the pod is bound or gone: no event would ever end a claim
-	// that it got now. May be nil.
-	Over func() bool
 	// World gives all nodes with the pods bound to them, for anti-affinity and spread among pods that
 	// wait together; kube-scheduler has judged the bound ones only. It is called where a decision
 	// depends on it.
@@ -80,18 +72,6 @@ type Decision struct {
 
 // Decide decides and assumes what was decided.
 func (l *Ledger) Decide(ask Ask, now time.Time) Decision {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	// before Over: an event of the pod that comes after it finds the pod known, and waits for us
-	l.index.pods.Store(ask.Pod.UID, struct{}{})
-	if ask.Over != nil && ask.Over() {
-		l.reindex(ask.Pod.UID, "")
-		return Decision{Verdict: NotOurs}
-	}
-	if ask.Latest != nil {
-		ask.Nodes = ask.Latest(ask.Nodes)
-	}
 	d := Decide(l, ask, now)
 	l.assume(ask.Pod.UID, &d, now)
 	return d
@@ -121,7 +101,6 @@ func (l *Ledger) assume(pod types.UID, d *Decision, now time.Time) {
 	} else {
 		delete(l.unserved, pod)
 	}
-	l.reindex(pod, "")
 }
 
 // Decide judges the pod against the candidates and, where no node can take it now, promises it room
@@ -148,7 +127,7 @@ func Decide(l *Ledger, ask Ask, now time.Time) Decision {
 	if why := mayNotStart(ask); why != "" {
 		return Decision{Verdict: NotOurs, Refused: refused.orAny(ask, why)}
 	}
-	if why, _ := l.heldBack(ask.Pod, now); why != "" && open.contested.node == nil {
+	if why, _ := l.HeldBack(ask.Pod, now); why != "" && open.contested.node == nil {
 		return Decision{Verdict: Unavailable, Refused: refused.orAny(ask, why)}
 	}
 	return j.promiseRoom(open.contested.node, &refused)
@@ -298,8 +277,6 @@ func (l *Ledger) Preemptable(pod *corev1.Pod, n *Node) bool {
 	if !n.Ordinary() || fit.Schedulable(pod, n.Taints, n.Unschedulable) != nil {
 		return false
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	return len(l.on(n.Name)) == 0 || l.judge(Ask{Pod: pod}, time.Time{}).hasRoom(n, corev1helpers.PodPriority(pod))
 }
 

@@ -3,7 +3,6 @@ package claim
 import (
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -70,11 +69,9 @@ type PodRef struct {
 	UID             types.UID
 }
 
-// Ledger holds the claims of one process. It is safe for concurrent use.
+// Ledger holds the claims of one process, and what else a decision has to remember. Its owner
+// guards it: see view.View.
 type Ledger struct {
-	// mu guards everything below. It is held for one decision at a time and never across I/O: two pods
-	// that are judged at once could otherwise be promised the same room.
-	mu     sync.Mutex
 	byPod  map[types.UID]*Claim
 	byNode map[v1alpha1.NodeName]*pledged
 	// repelling counts the claims whose pods keep others away: without any, most pods need no look at
@@ -104,9 +101,6 @@ type Ledger struct {
 	ready map[v1alpha1.PoolName]time.Duration
 	// burst is that of the claim that was made last.
 	burst *burst
-
-	// index is read without mu.
-	index index
 }
 
 // pledged are the claims on one node and what they sum up to.
@@ -151,25 +145,14 @@ func NewLedger() *Ledger {
 	}
 }
 
-// Release is Settle for a pod that its node holds already, if it is bound to one.
-func (l *Ledger) Release(pod types.UID, bound v1alpha1.NodeName, now time.Time) (Claim, bool) {
-	return l.Settle(pod, bound, now, func() {})
-}
-
-// Settle ends the pod's claim because the pod is bound to the given node, or gone ("" then). It
+// Release ends the pod's claim because the pod is bound to the given node, or gone ("" then). It
 // reports whether there was one. A pod that went where it was promised clears its owner of futile
-// starts. count makes the pod count on its node. No decision is made in between: one by which the
-// pod counted on two nodes would start a node too many, one by which it counted on none would
-// promise its room to another.
-func (l *Ledger) Settle(pod types.UID, bound v1alpha1.NodeName, now time.Time, count func()) (Claim, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	count()
+// starts.
+func (l *Ledger) Release(pod types.UID, bound v1alpha1.NodeName, now time.Time) (Claim, bool) {
 	delete(l.unserved, pod)
 	delete(l.pushed, pod)
 	c, ok := l.byPod[pod]
 	if !ok {
-		l.reindex(pod, "")
 		return Claim{}, false
 	}
 	if bound == c.Node {
@@ -185,8 +168,6 @@ func (l *Ledger) Settle(pod types.UID, bound v1alpha1.NodeName, now time.Time, c
 // Failed ends all claims on a node because it will not run, and returns them sorted, for their pods
 // to be placed anew.
 func (l *Ledger) Failed(node v1alpha1.NodeName) []Claim {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	delete(l.asked, node)
 	return l.dropAll(node)
 }
@@ -194,8 +175,6 @@ func (l *Ledger) Failed(node v1alpha1.NodeName) []Claim {
 // Observe tells the ledger which state a node shows now, and where it showed another one before. It
 // returns the claims that ended because the node left the way to running.
 func (l *Ledger) Observe(node v1alpha1.NodeName, before, state v1alpha1.NodeState, now time.Time) []Claim {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if state != v1alpha1.StateStandby {
 		delete(l.asked, node)
 	}
@@ -232,8 +211,6 @@ func (l *Ledger) Observe(node v1alpha1.NodeName, before, state v1alpha1.NodeStat
 // claims that it named before and names no more: another replica has released them, or given their
 // room to another pod.
 func (l *Ledger) Published(node v1alpha1.NodeName, pods []types.UID) []Claim {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	var ended []Claim
 	for _, c := range l.claimsOn(node) {
 		named, standing := slices.Contains(pods, c.Pod), l.byPod[c.Pod]
@@ -250,8 +227,6 @@ func (l *Ledger) Published(node v1alpha1.NodeName, pods []types.UID) []Claim {
 // A start that another replica asked for uses up the budget too: each replica has to know what the
 // pool may start.
 func (l *Ledger) SawStart(node v1alpha1.NodeName, pool v1alpha1.PoolName, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if !l.asked[node] && !now.Before(l.resting[node]) { // else it is ours, and has failed before the view showed it
 		l.noteStart(pool, now)
 	}
@@ -263,8 +238,6 @@ func (l *Ledger) SawStart(node v1alpha1.NodeName, pool v1alpha1.PoolName, now ti
 // start nothing for a minute, doubling to half an hour. It returns the ended claims, sorted. Before
 // them come those that Squeeze found futile since the last call.
 func (l *Ledger) Overdue(now time.Time) []Claim {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	var over []Claim
 	for _, c := range l.byPod {
 		if c.overdue(now) {
@@ -281,12 +254,8 @@ func (l *Ledger) Overdue(now time.Time) []Claim {
 }
 
 // Nominated tells the ledger which node a pod that is not bound yet is nominated to, "" for none. A
-// pod that is on its way to its claimed node is neither overdue there nor counted twice. count
-// makes the pod count there; as in Settle no decision is made in between.
-func (l *Ledger) Nominated(pod types.UID, node v1alpha1.NodeName, count func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	count()
+// pod that is on its way to its claimed node is neither overdue there nor counted twice.
+func (l *Ledger) Nominated(pod types.UID, node v1alpha1.NodeName) {
 	if c, ok := l.byPod[pod]; ok {
 		c.nominated = c.Node == node
 	}
@@ -297,8 +266,6 @@ func (l *Ledger) Nominated(pod types.UID, node v1alpha1.NodeName, count func()) 
 // node run sooner than we did: that ask was its answer to the very event, we refused it, and it
 // will not ask again by itself. Such nodes are returned at once.
 func (l *Ledger) Unasked(now time.Time, wait time.Duration) []v1alpha1.NodeName {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	var nodes []v1alpha1.NodeName
 	for name, p := range l.byNode {
 		for _, c := range p.claims {
@@ -318,8 +285,6 @@ func (l *Ledger) Unasked(now time.Time, wait time.Duration) []v1alpha1.NodeName 
 // Late returns the nodes, sorted, with a claim that was made IntentTime ago, and that have not been
 // seen running since.
 func (l *Ledger) Late(now time.Time) []v1alpha1.NodeName {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	var nodes []v1alpha1.NodeName
 	for _, c := range l.byPod {
 		if c.RunningSince.IsZero() && now.Sub(c.Since) >= IntentTime {
@@ -332,15 +297,11 @@ func (l *Ledger) Late(now time.Time) []v1alpha1.NodeName {
 
 // On returns the claims on a node, sorted by pod.
 func (l *Ledger) On(node v1alpha1.NodeName) []Claim {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	return l.claimsOn(node)
 }
 
 // Of returns the pod's claim.
 func (l *Ledger) Of(pod types.UID) (Claim, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if c, ok := l.byPod[pod]; ok {
 		return *c, true
 	}
@@ -349,8 +310,6 @@ func (l *Ledger) Of(pod types.UID) (Claim, bool) {
 
 // Waiting returns how many claims stand on nodes that do not run yet, per pool.
 func (l *Ledger) Waiting() map[v1alpha1.PoolName]int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	out := map[v1alpha1.PoolName]int{}
 	for _, c := range l.byPod {
 		if c.RunningSince.IsZero() {
@@ -362,15 +321,11 @@ func (l *Ledger) Waiting() map[v1alpha1.PoolName]int {
 
 // Len returns the number of claims.
 func (l *Ledger) Len() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	return len(l.byPod)
 }
 
 // SetReadyIn records how long a start of the pool usually takes.
 func (l *Ledger) SetReadyIn(pool v1alpha1.PoolName, d time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.ready[pool] = d
 }
 
@@ -383,7 +338,6 @@ func (l *Ledger) add(c *Claim) {
 	}
 	p.claims[c.Pod] = c
 	p.sum.Add(c.digest.Requests)
-	l.reindex(c.Pod, c.Node)
 	if len(c.digest.AntiAffinity) > 0 {
 		l.repelling++
 	}
@@ -397,13 +351,12 @@ func (l *Ledger) drop(c *Claim) {
 	if len(p.claims) == 0 {
 		delete(l.byNode, c.Node)
 	}
-	l.reindex(c.Pod, c.Node)
 	if len(c.digest.AntiAffinity) > 0 {
 		l.repelling--
 	}
 }
 
-// on gives the claims on a node, in no order. The caller holds mu.
+// on gives the claims on a node, in no order.
 func (l *Ledger) on(node v1alpha1.NodeName) map[types.UID]*Claim {
 	if p := l.byNode[node]; p != nil {
 		return p.claims

@@ -198,35 +198,6 @@ func TestOverdueWaitsForTheFirstPass(t *testing.T) {
 
 func podNamed(uid types.UID) *corev1.Pod { return pod(string(uid)) }
 
-// What the ledger tells without its lock is what it knows.
-func TestIndexFollowsTheLedger(t *testing.T) {
-	l := NewLedger()
-	check := func(when string, knows, promised bool) {
-		t.Helper()
-		if l.Knows("a") != knows || l.Promised("c") != promised {
-			t.Errorf("%s: knows the pod %t, promised the node %t; want %t, %t", when, l.Knows("a"), l.Promised("c"), knows,
-				promised)
-		}
-	}
-	check("at first", false, false)
-	claimed(t, l, []*Node{standby("c")}, pod("a"))
-	check("a claim", true, true)
-	l.Failed("c")
-	check("its node failed", false, false)
-	l.Decide(ask(pod("a")), epoch())
-	check("refused", true, false)
-	l.Decide(ask(pod("a"), running("c")), epoch())
-	check("passed", false, false)
-	l.Decide(ask(pod("a")), epoch())
-	l.Release("a", "c", epoch())
-	check("bound", false, false)
-	claimed(t, l, []*Node{standby("c")}, pod("a"), pod("b"))
-	l.Release("a", "c", epoch())
-	check("bound, and another is promised the node", false, true)
-	l.Release("b", "c", epoch())
-	check("both bound", false, false)
-}
-
 // A Deployment's pods come and go: what is remembered of futile starts is remembered of the owner,
 // until one of its pods goes where it was promised. The second failure rests for twice as long as
 // the first, unless it is forgiven between.
@@ -314,7 +285,7 @@ func TestNominatedClaims(t *testing.T) {
 			claimed(t, l, []*Node{standby("c")}, pod("a"))
 			l.Observe("c", v1alpha1.StateStarting, v1alpha1.StateRunning, epoch())
 			for _, n := range c.nominations {
-				l.Nominated("a", n, nothing)
+				l.Nominated("a", n)
 			}
 			wantDiff(t, "overdue", podsOf(l.Overdue(late)), c.overdue)
 		})
@@ -330,7 +301,7 @@ func TestNominatedClaimIsNotCountedTwice(t *testing.T) {
 	if d := l.Decide(ask(pod("b", asking("cpu", "2")), candidate), epoch()); len(d.Nodes) > 0 {
 		t.Fatalf("verdict %s with the claim still counted", d.Verdict)
 	}
-	l.Nominated("a", "c", nothing)
+	l.Nominated("a", "c")
 	if d := l.Decide(ask(pod("b", asking("cpu", "2")), candidate), epoch()); d.Verdict != PassClaimed {
 		t.Errorf("verdict %s, want %s", d.Verdict, PassClaimed)
 	}

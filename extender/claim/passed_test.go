@@ -34,8 +34,8 @@ func TestAPodThatIsBeingBoundKeepsItsRoom(t *testing.T) {
 			displaced: []types.UID{"young"},
 		},
 		"both are on their way through a slow PreBind": {
-			then: []func(*Ledger){func(l *Ledger) { l.Nominated("old", "c", nothing) },
-				func(l *Ledger) { l.Nominated("young", "c", nothing) }},
+			then: []func(*Ledger){func(l *Ledger) { l.Nominated("old", "c") },
+				func(l *Ledger) { l.Nominated("young", "c") }},
 			node: running("c", holding(old), holding(young)), verdict: Started,
 		},
 		"one is bound, and its claim is about to end": {node: running("c", holding(young)), verdict: PassClaimed,
@@ -69,33 +69,5 @@ func TestSqueezeSparesThePodThatIsBeingBound(t *testing.T) {
 	if d := l.Decide(ask(low, running("c")), epoch()); d.Verdict != PassClaimed {
 		t.Fatalf("set-up: verdict %s", d.Verdict)
 	}
-	wantDiff(t, "squeezed out", podsOf(l.Squeeze(at(running("c", using("cpu", "1"))), epoch())), []types.UID{"high"})
-}
-
-// What a pod takes up is seen and its claim ended in one: a decision in between would count it
-// twice or not at all.
-func TestSettlingIsOneStep(t *testing.T) {
-	for name, settle := range map[string]func(l *Ledger, count func()){
-		"bound":     func(l *Ledger, count func()) { l.Settle("a", "c", epoch(), count) },
-		"nominated": func(l *Ledger, count func()) { l.Nominated("a", "c", count) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := NewLedger()
-			claimed(t, l, []*Node{standby("c")}, pod("a"))
-			counted := false
-			settle(l, func() {
-				counted = true
-				if l.mu.TryLock() {
-					l.mu.Unlock()
-					t.Error("a decision can be made in between")
-				}
-				if l.byPod["a"] == nil {
-					t.Error("the claim has ended already")
-				}
-			})
-			if !counted {
-				t.Error("the pod was not made to count")
-			}
-		})
-	}
+	wantDiff(t, "squeezed out", podsOf(l.Squeeze(running("c", using("cpu", "1")), epoch())), []types.UID{"high"})
 }

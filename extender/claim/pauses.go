@@ -11,8 +11,6 @@ import (
 
 // Rest keeps a node whose start failed from being promised before the given time.
 func (l *Ledger) Rest(node v1alpha1.NodeName, until time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.resting[node] = until
 }
 
@@ -20,13 +18,6 @@ func (l *Ledger) Rest(node v1alpha1.NodeName, until time.Time) {
 // a node that backs off, this holds the pod itself back: an instance launched for it would be
 // another start for nothing.
 func (l *Ledger) HeldBack(pod *corev1.Pod, now time.Time) (why string, until time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.heldBack(pod, now)
-}
-
-// heldBack is HeldBack. The caller holds mu.
-func (l *Ledger) heldBack(pod *corev1.Pod, now time.Time) (why string, until time.Time) {
 	owner := ownerOf(pod)
 	until = l.futile.until(owner, now)
 	if until.IsZero() {
@@ -39,8 +30,6 @@ func (l *Ledger) heldBack(pod *corev1.Pod, now time.Time) (why string, until tim
 // UsedUp returns why the node may not be started because its pool's start budget is used up, and
 // until when; "" where it may.
 func (l *Ledger) UsedUp(n *Node, now time.Time) (why string, until time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	until, left := l.budgetLeft(n, now)
 	if left {
 		return "", until
@@ -54,8 +43,6 @@ func (l *Ledger) UsedUp(n *Node, now time.Time) (why string, until time.Time) {
 // may have opened before: then it has asked already, was refused, and in a quiet cluster never asks
 // again.
 func (l *Ledger) Missed(opened time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for _, asked := range l.unserved {
 		if missedAt(asked, opened) {
 			return true
@@ -82,12 +69,9 @@ func (c *Claim) refusedRunning() bool {
 // ForgetRefused forgets the pods that were last refused before the given time: no Missed asks about
 // them any more, and a pod that our watch never showed has no event by which it would be forgotten.
 func (l *Ledger) ForgetRefused(before time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for pod, asked := range l.unserved {
 		if asked.Before(before) {
 			delete(l.unserved, pod)
-			l.reindex(pod, "")
 		}
 	}
 }
@@ -96,8 +80,6 @@ func (l *Ledger) ForgetRefused(before time.Time) {
 // ended since it was last asked. Pods that it kept waiting are tried again only if something
 // happens in the cluster.
 func (l *Ledger) Expired(now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	ended := l.rested(now)
 	ended = l.scarce.ended(now) || ended
 	ended = l.futile.ended(now) || ended
@@ -112,16 +94,12 @@ func (l *Ledger) Expired(now time.Time) bool {
 
 // Limited reports whether the pool's start budget keeps pods waiting, and until when.
 func (l *Ledger) Limited(pool v1alpha1.PoolName, now time.Time) (time.Time, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	until, ok := l.limited[pool]
 	return until, ok && now.Before(until)
 }
 
 // ForgetPool drops what is remembered of a pool that is gone: a new one of its name starts afresh.
 func (l *Ledger) ForgetPool(pool v1alpha1.PoolName) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	delete(l.starts, pool)
 	delete(l.limited, pool)
 	delete(l.ready, pool)
@@ -130,16 +108,13 @@ func (l *Ledger) ForgetPool(pool v1alpha1.PoolName) {
 // Rebudget tells the ledger that the pool was changed, maybe its start budget: pods that the old
 // one kept waiting are to be tried again.
 func (l *Ledger) Rebudget(pool v1alpha1.PoolName, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if until, ok := l.limited[pool]; ok && now.Before(until) {
 		// Expired tells of it once; where the budget is still used up, the next ask limits the pool again
 		l.limited[pool] = now
 	}
 }
 
-// budgetLeft reports whether the pool may start one more node, and until when it may not. The
-// caller holds mu.
+// budgetLeft reports whether the pool may start one more node, and until when it may not.
 func (l *Ledger) budgetLeft(n *Node, now time.Time) (time.Time, bool) {
 	recent := lately(l.starts[n.Pool], now)
 	if n.StartBudget <= 0 || len(recent) < int(n.StartBudget) {
@@ -148,7 +123,7 @@ func (l *Ledger) budgetLeft(n *Node, now time.Time) (time.Time, bool) {
 	return recent[0].Add(BudgetWindow), false
 }
 
-// noteStart takes in a start of the pool. The caller holds mu.
+// noteStart takes in a start of the pool.
 func (l *Ledger) noteStart(pool v1alpha1.PoolName, now time.Time) {
 	l.starts[pool] = append(slices.Clone(lately(l.starts[pool], now)), now)
 }

@@ -241,8 +241,8 @@ func (w *world) nominate(p *corev1.Pod) {
 	if !ok || w.node(c.Node).State != v1alpha1.StateRunning {
 		return
 	}
-	w.ledger.Nominated(p.UID, c.Node, nothing)
-	w.ledger.Nominated(p.UID, "", nothing)
+	w.ledger.Nominated(p.UID, c.Node)
+	w.ledger.Nominated(p.UID, "")
 	w.logf("nominated %s to %s and back", p.Name, c.Node)
 }
 
@@ -252,7 +252,7 @@ func (w *world) adopt(p *corev1.Pod, n *Node) {
 	if w.isBound(p) || p.Spec.Affinity != nil {
 		return
 	}
-	w.logf("adopt %s on %s: %v", p.Name, n.Name, w.ledger.Adopt(p, at(n), w.now))
+	w.logf("adopt %s on %s: %v", p.Name, n.Name, w.ledger.Adopt(p, n, w.now))
 }
 
 // place binds the pod. Claims that have no room beside it end, as they do when the view sees the
@@ -261,7 +261,7 @@ func (w *world) place(p *corev1.Pod, name v1alpha1.NodeName) {
 	w.ledger.Release(p.UID, name, w.now)
 	w.bound[name] = append(w.bound[name], p)
 	w.recount(name)
-	w.logf("bound %s to %s, squeezed out %v", p.Name, name, podsOf(w.ledger.Squeeze(at(w.node(name)), w.now)))
+	w.logf("bound %s to %s, squeezed out %v", p.Name, name, podsOf(w.ledger.Squeeze(w.node(name), w.now)))
 }
 
 func (w *world) unbind(p *corev1.Pod) {

@@ -11,16 +11,11 @@ import (
 
 // Squeeze ends the claims on a running node for which there is no room any more, because pods that
 // nobody promised it to took it: the lowest priority and the youngest first, and last those whose
-// pods are being bound. It returns them sorted, for their pods to be placed anew. look gives the
-// node as it is now, nil if it is gone: as it was a moment ago it may hold a pod whose room was
-// promised since. A pod that is pushed off for the second time has had two starts for nothing. That
+// pods are being bound. It returns them sorted, for their pods to be placed anew. A pod that is pushed off for the second time has had two starts for nothing. That
 // is held against its owner like any futile start: a pod that fits our nodes only in our view of
 // them would wake one after the other.
-func (l *Ledger) Squeeze(look func() *Node, now time.Time) []Claim {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := look()
-	if n == nil || n.State != v1alpha1.StateRunning {
+func (l *Ledger) Squeeze(n *Node, now time.Time) []Claim {
+	if n.State != v1alpha1.StateRunning {
 		return nil
 	}
 	var out []Claim
@@ -73,9 +68,7 @@ func (l *Ledger) squeezed(n *Node) (Claim, bool) {
 	return slices.MaxFunc(standing, yieldsFirst), true
 }
 
-// counted reports whether the node's Used holds the claimed pod already: it is on its way there, or
-// bound and the claim is about to end. The view places a pod before it tells the ledger, and other
-// events may come in between.
+// counted reports whether the node's Used holds the claimed pod already: it is on its way there.
 func (c *Claim) counted(n *fit.Node) bool {
 	return c.nominated || slices.ContainsFunc(n.Pods, func(p *fit.Placed) bool { return p.UID == c.Pod })
 }

@@ -35,8 +35,6 @@ const (
 // returns until when the refused node itself is to rest: only until every view shows what became of
 // it, so that one success brings it back with the others.
 func (l *Ledger) Scarce(o Offering, now time.Time) time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if o == (Offering{}) {
 		return now.Add(scarceFirst)
 	}
@@ -46,19 +44,15 @@ func (l *Ledger) Scarce(o Offering, now time.Time) time.Time {
 
 // Plenty tells the ledger that the cloud had an instance of the offering.
 func (l *Ledger) Plenty(o Offering) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.scarce.finish(o) // Expired tells of it: pods that the back-off kept waiting are to be tried again
 }
 
 // ScarceUntil is when the node's offering may be tried again; zero where it may be now.
 func (l *Ledger) ScarceUntil(o Offering, now time.Time) time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	return l.scarce.until(o, now)
 }
 
-// rested reports whether the rest of a node has ended since the last call. The caller holds mu.
+// rested reports whether the rest of a node has ended since the last call.
 func (l *Ledger) rested(now time.Time) bool {
 	ended := false
 	for node, until := range l.resting {

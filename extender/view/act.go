@@ -14,12 +14,9 @@ import (
 	"github.com/stratos-sh/stratos/extender/claim"
 )
 
-// Act carries a decision about the pod out: it tells of the claims that gave way, has the claimed
-// node started and reports that on the pod.
-func (v *View) Act(
-	pod *corev1.Pod, d claim.Decision, start func(v1alpha1.NodeName), recorder events.EventRecorder,
-) {
-	v.Ended(d.Displaced)
+// Act carries a decision about the pod out: it has the claimed node started and reports that on the
+// pod.
+func Act(pod *corev1.Pod, d claim.Decision, start func(v1alpha1.NodeName), recorder events.EventRecorder) {
 	switch d.Verdict {
 	case claim.Started, claim.Joined, claim.Reclaimed:
 		start(d.Claim.Node)

@@ -47,8 +47,7 @@ func TestAnObjectMadeAnewIsAnother(t *testing.T) {
 			if l.Len() != 0 {
 				t.Errorf("%d claims stand", l.Len())
 			}
-			at := v.Now()
-			if d := l.Decide(v.Ask(cpuPod("x", ""), lookUp(v, "b"), at), epoch()); d.Verdict != c.verdict {
+			if d := v.Decide(cpuPod("x", ""), [][]byte{[]byte("b")}, &Looked{}, epoch()); d.Verdict != c.verdict {
 				t.Errorf("asked about the first pod again: %s, want %s", d.Verdict, c.verdict)
 			}
 		})

@@ -2,6 +2,7 @@ package view
 
 import (
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -10,38 +11,36 @@ import (
 	"github.com/stratos-sh/stratos/extender/claim"
 )
 
-// Ended tells the listeners of claims that ended although their pods still wait. Every replica sees
-// that, and only the one that made a claim is to place its pod anew: two that did would promise it
-// two nodes, and start both.
-func (v *View) Ended(claims []claim.Claim) {
+// ended has the listeners told of claims that ended although their pods still wait. Every replica
+// sees that, and only the one that made a claim is to place its pod anew: two that did would promise
+// it two nodes, and start both. The caller holds mu.
+func (v *View) ended(claims []claim.Claim, now time.Time) {
 	var own []claim.Claim
 	for i := range claims {
 		if claims[i].Adopted {
-			v.follow(&claims[i])
+			v.follow(&claims[i], now)
 		} else {
 			own = append(own, claims[i])
 		}
 	}
 	for _, l := range v.listeners {
 		if l.Homeless != nil && len(own) > 0 {
-			l.Homeless(own)
+			v.told.add(func() { l.Homeless(own) })
 		}
 	}
 }
 
 // follow takes over the claim that the replica of an ended one has made since, if the Node of that
-// was seen first.
-func (v *View) follow(c *claim.Claim) {
-	v.mu.RLock()
+// was seen first. The caller holds mu.
+func (v *View) follow(c *claim.Claim, now time.Time) {
 	pod, at := v.waiting[c.Pod], v.published[c.Pod]
-	v.mu.RUnlock()
 	if pod != nil && at != "" && at != c.Node {
-		v.adopt(pod, at)
+		v.adopt(pod, at, now)
 		return
 	}
 	for _, l := range v.listeners {
 		if l.Orphaned != nil {
-			l.Orphaned(types.NamespacedName{Namespace: c.Ref.Namespace, Name: c.Ref.Name})
+			v.told.add(func() { l.Orphaned(types.NamespacedName{Namespace: c.Ref.Namespace, Name: c.Ref.Name}) })
 		}
 	}
 }

@@ -127,9 +127,9 @@ func TestTheStatusOfADaemonSetChangesNoNode(t *testing.T) {
 	v, _ := newTestView()
 	v.SetNode(poolNode("a", v1alpha1.StateStandby))
 	v.SetDaemonSet(agents())
-	at := v.Now()
+	before := lookUp(v, "a")[0]
 	v.SetDaemonSet(agents(func(s *appsv1.DaemonSet) { s.Status.NumberReady = 3 }))
-	if v.Now() != at {
+	if lookUp(v, "a")[0] != before {
 		t.Error("nodes were made anew")
 	}
 }

@@ -34,13 +34,13 @@ type poolJudge struct {
 
 // Judge returns the judgement for a pod.
 func (v *View) Judge(pod *corev1.Pod) *Judge {
-	j := &Judge{view: v, pod: pod, world: v.World(), pools: map[v1alpha1.PoolName]*poolJudge{}}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	j := &Judge{view: v, pod: pod, world: v.snapshot(), pools: map[v1alpha1.PoolName]*poolJudge{}}
 	if claim.WantsCompany(pod) {
-		j.promised = v.ledger.WithClaims(v.World)
+		j.promised = v.ledger.WithClaims(j.world)
 	}
 	if len(pod.Spec.Volumes) > 0 {
-		v.mu.RLock()
-		defer v.mu.RUnlock()
 		j.volumes = v.storage.of(pod)
 	}
 	return j
@@ -89,14 +89,19 @@ func (j *Judge) of(n *claim.Node) *poolJudge {
 // as they are, others as they will be.
 func (v *View) Fitting(pod *corev1.Pod) []*claim.Node {
 	judge := v.Judge(pod)
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	var out []*claim.Node
-	for _, e := range v.nodes {
-		if e.node != nil && judge.Refuses(e.node) == nil {
-			out = append(out, e.node)
-		}
-	}
+	out := slices.DeleteFunc(v.all(), func(n *claim.Node) bool { return judge.Refuses(n) != nil })
 	slices.SortFunc(out, func(a, b *claim.Node) int { return strings.Compare(string(a.Name), string(b.Name)) })
 	return out
+}
+
+func (v *View) all() []*claim.Node {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	nodes := make([]*claim.Node, 0, len(v.nodes))
+	for _, e := range v.nodes {
+		if e.node != nil {
+			nodes = append(nodes, e.node)
+		}
+	}
+	return nodes
 }

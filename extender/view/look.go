@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,21 +15,18 @@ import (
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// Moment is when nodes were looked up: a decision about them can tell whether they are still those
-// of now.
-type Moment uint64
-
-// Now is the moment before any later look.
-func (v *View) Now() Moment { return Moment(v.changes.Load()) }
-
 // Looked are nodes in the order in which they were named; nil stands for one that the view does not
 // know: it is newer than our watch, and the scheduler asks again.
 type Looked []*claim.Node
 
 // Look looks up the named nodes into the given memory. The names are not kept.
-func (v *View) Look(names [][]byte, into *Looked) Moment {
+func (v *View) Look(names [][]byte, into *Looked) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
+	v.look(names, into)
+}
+
+func (v *View) look(names [][]byte, into *Looked) {
 	nodes := slices.Grow((*into)[:0], len(names))
 	for _, name := range names {
 		e := v.nodes[v1alpha1.NodeName(name)]
@@ -39,7 +37,6 @@ func (v *View) Look(names [][]byte, into *Looked) Moment {
 		}
 	}
 	*into = nodes
-	return v.Now()
 }
 
 // Known leaves out the nodes that the view does not know.
@@ -48,46 +45,50 @@ func (l *Looked) Known() []*claim.Node {
 	return *l
 }
 
-// Ask is the question where the pod can go among the nodes, which were looked up at the given
-// moment.
-func (v *View) Ask(pod *corev1.Pod, nodes []*claim.Node, at Moment) claim.Ask {
-	return claim.Ask{
-		Pod: pod, Nodes: nodes, World: v.World,
-		Latest: func(nodes []*claim.Node) []*claim.Node { return v.latest(nodes, at) },
-		Over:   func() bool { return v.over(pod) },
-	}
+// Decide answers where the pod can go among the named nodes, and makes the claim that follows. The
+// memory is for the nodes; the decision does not keep it.
+func (v *View) Decide(pod *corev1.Pod, names [][]byte, memory *Looked, now time.Time) claim.Decision {
+	v.mu.Lock()
+	defer v.unlock()
+	v.look(names, memory)
+	return v.decide(pod, memory.Known(), now)
 }
 
-// latest brings nodes up to date. Those of no pool may be of the given moment: no room is promised
-// on them.
-func (v *View) latest(nodes []*claim.Node, at Moment) []*claim.Node {
-	if v.Now() == at {
-		return nodes
-	}
-	v.mu.RLock()
-	defer v.mu.RUnlock()
+// Place is Decide among the nodes that the pod fits by our own judgement. That takes a while, so it
+// is made before, and what has become of the nodes since is looked at anew.
+func (v *View) Place(pod *corev1.Pod, now time.Time) claim.Decision {
+	nodes := v.Fitting(pod)
+	v.mu.Lock()
+	defer v.unlock()
 	kept := nodes[:0]
 	for _, n := range nodes {
 		if is := v.nodeOf(n.Name); is != nil {
 			kept = append(kept, is)
 		}
 	}
-	return kept
+	return v.decide(pod, kept, now)
 }
 
-// newest looks at one node when it is called; nil if it is gone.
-func (v *View) newest(name v1alpha1.NodeName) func() *claim.Node {
-	return func() *claim.Node {
-		v.mu.RLock()
-		defer v.mu.RUnlock()
-		return v.nodeOf(name)
+// decide decides about nodes of this moment. The caller holds mu.
+func (v *View) decide(pod *corev1.Pod, nodes []*claim.Node, now time.Time) claim.Decision {
+	if v.over(pod) { // no event would ever end a claim that it got now
+		return claim.Decision{Verdict: claim.NotOurs}
 	}
+	d := v.ledger.Decide(claim.Ask{Pod: pod, Nodes: nodes, World: v.snapshot}, now)
+	v.ended(d.Displaced, now)
+	return d
 }
 
-// Without is the node once the victims have left it; nil if the view does not know the node.
-func (v *View) Without(name v1alpha1.NodeName, victims []*extenderv1.MetaPod) *claim.Node {
+// Preemptable reports whether the node may lose the victims for the pod.
+func (v *View) Preemptable(pod *corev1.Pod, name v1alpha1.NodeName, victims []*extenderv1.MetaPod) bool {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
+	n := v.without(name, victims)
+	return n != nil && v.ledger.Preemptable(pod, n)
+}
+
+// without is the node once the victims have left it; nil if the view does not know the node.
+func (v *View) without(name v1alpha1.NodeName, victims []*extenderv1.MetaPod) *claim.Node {
 	e := v.nodes[name]
 	if e == nil || e.node == nil {
 		return nil
@@ -104,18 +105,21 @@ func (v *View) Without(name v1alpha1.NodeName, victims []*extenderv1.MetaPod) *c
 // over reports whether the pod is bound, terminating or gone, as the asker or our watch knows it. A
 // pod that our watch does not know yet is not over: the scheduler's watch may be ahead.
 func (v *View) over(pod *corev1.Pod) bool {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
 	_, counts := v.on[pod.UID]
 	_, gone := v.gone[pod.UID]
 	return pod.DeletionTimestamp != nil || (counts || gone) && v.waiting[pod.UID] == nil
 }
 
-// World returns all nodes with the pods on them. It is not changed afterwards. What it costs is one
-// copy of the list, unless nodes have come or gone.
+// World returns all nodes with the pods on them. It is not changed afterwards.
 func (v *View) World() *fit.World {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	return v.snapshot()
+}
+
+// snapshot is World. What it costs is one copy of the list, unless nodes have come or gone. The
+// caller holds mu.
+func (v *View) snapshot() *fit.World {
 	switch {
 	case v.world == nil:
 		v.world = v.makeWorld()
@@ -148,9 +152,6 @@ func byName(n *fit.Node, name v1alpha1.NodeName) int {
 
 // changed takes in that the entry's nodes are new ones. The caller holds mu.
 func (v *View) changed(e *entry, was *claim.Node) {
-	if e.node.Ours() || was != nil && was.Ours() {
-		v.changes.Add(1)
-	}
 	switch {
 	case v.world == nil:
 	// nobody asks any more, and a world that is not asked for would keep old nodes alive

@@ -1,15 +1,15 @@
 package view
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/claim"
-	"github.com/stratos-sh/stratos/extender/fit"
 )
 
 // Decisions come at any moment. A pod that counted on the node that it was promised and on the one
@@ -59,39 +59,71 @@ func TestABoundPodCountsOnce(t *testing.T) {
 	}
 }
 
-// In a cluster with many pods most events are of pods that run. They must not wait until a decision
-// is made, nor decisions for them.
-func TestEventsOfBoundPodsDoNotWaitForDecisions(t *testing.T) {
-	v, l := newTestView()
-	v.SetNode(poolNode("a", v1alpha1.StateStarting))
+// In a cluster with many pods most events are of pods that run, and say nothing that a decision
+// reads. They must not wait until a decision is made, nor decisions for them.
+func TestEventsThatChangeNothingDoNotWaitForDecisions(t *testing.T) {
+	v, _ := newTestView()
 	v.SetNode(poolNode("b", v1alpha1.StateRunning))
-	first, second := cpuPod("x", ""), testPod("y", func(p *corev1.Pod) {
-		p.Spec.Affinity = &corev1.Affinity{
-			PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
-				{TopologyKey: corev1.LabelHostname,
-					LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "y"}}},
-			}},
-		}
-	})
-	claimFor(t, v, l, first, "a")
-	asked := false
-	l.Decide(claim.Ask{Pod: second, Nodes: lookUp(v, "a"), World: func() *fit.World {
-		asked = true // the ledger's lock is held here
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			v.SetPod(cpuPod("z", "b"))
-			v.SetPod(cpuPod("z", "b", inPhase(corev1.PodSucceeded)))
-			v.DeletePod(cpuPod("z", "b"))
-		}()
-		select {
-		case <-done:
-		case <-time.After(time.Minute):
-			t.Error("an event of a bound pod without a claim waits for a decision")
-		}
-		return v.World()
-	}}, epoch())
-	if !asked {
-		t.Fatal("set-up: the decision did not look at the world")
+	v.SetPod(cpuPod("z", "", onItsWay("b")))
+	v.SetPod(cpuPod("z", "b"))
+	v.mu.Lock() // as a decision does
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		v.SetPod(cpuPod("z", "b", inPhase(corev1.PodRunning)))
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Error("an event that changes nothing waits for a decision")
+	}
+	v.mu.Unlock()
+}
+
+// What others see of a bound pod is taken in, also where its last event said nothing new.
+func TestEventsThatChangeSomethingAreTakenIn(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*corev1.Pod)
+		used   int64
+	}{
+		"it has ended":    {inPhase(corev1.PodSucceeded), 0},
+		"it takes more":   {func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("2") }, 2000},
+		"another status":  {func(p *corev1.Pod) { p.Status.HostIP = "10.0.0.1" }, 1000},
+		"it is made anew": {func(p *corev1.Pod) { p.Spec.NodeName = "" }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, _ := newTestView()
+			v.SetNode(poolNode("b", v1alpha1.StateRunning))
+			for range 2 {
+				v.SetPod(cpuPod("z", "b", inPhase(corev1.PodRunning)))
+			}
+			v.SetPod(cpuPod("z", "b", inPhase(corev1.PodRunning), c.change))
+			if used := lookUp(v, "b")[0].Used.MilliCPU; used != c.used {
+				t.Errorf("%d m used, want %d", used, c.used)
+			}
+		})
+	}
+}
+
+// TestListenersAreToldInOrder: a listener that makes a change itself hears of what follows after
+// the others have heard of what was before.
+func TestListenersAreToldInOrder(t *testing.T) {
+	v, l := newTestView()
+	for _, name := range []string{"a", "b"} {
+		v.SetNode(poolNode(name, v1alpha1.StateStarting))
+		v.SetPod(small("on-" + name))
+		claimFor(t, v, l, small("on-"+name), name)
+	}
+	var heard []string
+	v.Listen(Listener{Homeless: func(claims []claim.Claim) {
+		heard = append(heard, "first of "+string(claims[0].Node))
+		v.StartFailed("b")
+	}})
+	v.Listen(Listener{Homeless: func(claims []claim.Claim) {
+		heard = append(heard, "second of "+string(claims[0].Node))
+	}})
+	v.StartFailed("a")
+	if want := []string{"first of a", "second of a", "first of b", "second of b"}; !slices.Equal(heard, want) {
+		t.Errorf("told %v, want %v", heard, want)
 	}
 }

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,52 +21,52 @@ func (v *View) SetPod(p *corev1.Pod) {
 	if fit.Finished(p) {
 		on = ""
 	}
-	var adoptOn v1alpha1.NodeName
-	v.takeIn(p, func() {
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		v.place(p, on)
-		adoptOn = v.wait(p)
-	}, on)
-	if bound := v1alpha1.NodeName(p.Spec.NodeName); bound != "" && v.ledger.Promised(bound) {
-		v.squeeze(bound)
+	if v.settledAs(p, on) {
+		return
 	}
-	if adoptOn != "" {
-		v.adopt(p, adoptOn)
-	}
-}
-
-// takeIn makes the pod count on the node, "" for none, and tells the ledger.
-func (v *View) takeIn(p *corev1.Pod, count func(), on v1alpha1.NodeName) {
-	if !v.ledger.Knows(p.UID) { // most events of most pods: they must not wait for decisions, nor decisions for them
-		count()
-		if !v.ledger.Knows(p.UID) {
-			return
-		}
-		count = func() {} // a decision that began before promises the pod room: it is made, and then told
-	}
+	now := v.now()
+	v.mu.Lock()
+	defer v.unlock()
+	v.place(p, on)
+	adoptOn := v.wait(p, now)
 	if over(p) {
-		v.release(p, count)
+		v.release(p, now)
 	} else {
-		v.ledger.Nominated(p.UID, on, count)
+		v.ledger.Nominated(p.UID, on)
+	}
+	if p.Spec.NodeName != "" {
+		v.squeeze(v.nodeOf(v1alpha1.NodeName(p.Spec.NodeName)), now)
+	}
+	v.adopt(p, adoptOn, now)
+}
+
+// settledAs reports whether the pod is bound, and counts on its node as before. It takes no lock
+// that a decision holds.
+func (v *View) settledAs(p *corev1.Pod, on v1alpha1.NodeName) bool {
+	was, _ := v.settled.Load(p.UID)
+	s, ok := was.(settled)
+	return ok && p.Spec.NodeName != "" && s.on == on && s.takesAsBefore(p)
+}
+
+// settled is a bound pod as it counts on its node.
+type settled struct {
+	on v1alpha1.NodeName
+	occupant
+}
+
+// squeeze ends the claims for which the node has no room any more; nil is a node that is not known.
+// The caller holds mu.
+func (v *View) squeeze(n *claim.Node, now time.Time) {
+	if n != nil {
+		v.ended(v.ledger.Squeeze(n, now), now)
 	}
 }
 
-// squeeze ends the claims for which the node has no room any more.
-func (v *View) squeeze(name v1alpha1.NodeName) {
-	if v.ledger.Promised(name) {
-		v.Ended(v.ledger.Squeeze(v.newest(name), v.now()))
+// adopt takes over the claim of a pod that waits, if a node names it. The caller holds mu.
+func (v *View) adopt(p *corev1.Pod, name v1alpha1.NodeName, now time.Time) {
+	if n := v.nodeOf(name); n != nil {
+		v.ledger.Adopt(p, n, now)
 	}
-}
-
-// adopt takes over the claim of a pod that waits.
-func (v *View) adopt(p *corev1.Pod, name v1alpha1.NodeName) {
-	v.ledger.Adopt(p, func() *claim.Node {
-		if v.Waiting(p.UID) == nil {
-			return nil
-		}
-		return v.newest(name)()
-	}, v.now())
 }
 
 // over reports whether the pod waits no more.
@@ -77,9 +76,9 @@ func over(p *corev1.Pod) bool {
 
 // wait remembers a pod that waits, and returns the node that says it is promised to the pod, if one
 // does.
-func (v *View) wait(p *corev1.Pod) v1alpha1.NodeName {
+func (v *View) wait(p *corev1.Pod, now time.Time) v1alpha1.NodeName {
 	if over(p) {
-		v.leave(p)
+		v.leave(p, now)
 		return ""
 	}
 	_, known := v.waiting[p.UID]
@@ -91,18 +90,11 @@ func (v *View) wait(p *corev1.Pod) v1alpha1.NodeName {
 }
 
 // leave takes in that the pod waits no more. The caller holds mu, and has placed the pod.
-func (v *View) leave(p *corev1.Pod) {
+func (v *View) leave(p *corev1.Pod, now time.Time) {
 	delete(v.waiting, p.UID)
 	if _, counts := v.on[p.UID]; !counts {
-		v.gone[p.UID] = v.now()
+		v.gone[p.UID] = now
 	}
-}
-
-// ForgetGone forgets the pods that went before the given time.
-func (v *View) ForgetGone(before time.Time) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	maps.DeleteFunc(v.gone, func(_ types.UID, at time.Time) bool { return at.Before(before) })
 }
 
 func (v *View) nodeOf(name v1alpha1.NodeName) *claim.Node {
@@ -114,18 +106,18 @@ func (v *View) nodeOf(name v1alpha1.NodeName) *claim.Node {
 
 // DeletePod takes in that a pod is gone.
 func (v *View) DeletePod(p *corev1.Pod) {
+	now := v.now()
 	v.mu.Lock()
+	defer v.unlock()
 	v.place(p, "")
-	v.leave(p)
-	v.mu.Unlock()
-	if v.ledger.Knows(p.UID) {
-		v.release(p, func() {})
-	}
+	v.leave(p, now)
+	v.release(p, now)
 }
 
-func (v *View) release(p *corev1.Pod, count func()) {
-	if c, had := v.ledger.Settle(p.UID, v1alpha1.NodeName(p.Spec.NodeName), v.now(), count); had {
-		v.Served(c, p)
+// release ends the claim of a pod that waits no more. The caller holds mu.
+func (v *View) release(p *corev1.Pod, now time.Time) {
+	if c, had := v.ledger.Release(p.UID, v1alpha1.NodeName(p.Spec.NodeName), now); had {
+		v.told.add(func() { v.Served(c, p) })
 	}
 }
 
@@ -144,6 +136,7 @@ func (v *View) place(p *corev1.Pod, on v1alpha1.NodeName) {
 	was, counted := v.on[p.UID]
 	if counted && was != on {
 		delete(v.on, p.UID)
+		v.settled.Delete(p.UID)
 		if e := v.nodes[was]; e != nil {
 			e.remove(p.UID)
 			v.rebuild(e)
@@ -154,12 +147,14 @@ func (v *View) place(p *corev1.Pod, on v1alpha1.NodeName) {
 		return
 	}
 	e := v.entry(on)
-	if o, ok := e.pods[p.UID]; ok && o.takesAsBefore(p) {
-		return // a new status says nothing that a decision reads
+	if o, ok := e.pods[p.UID]; !ok || !o.takesAsBefore(p) { // else its new status says nothing that a decision reads
+		v.on[p.UID] = on
+		e.add(p)
+		v.rebuild(e)
 	}
-	v.on[p.UID] = on
-	e.add(p)
-	v.rebuild(e)
+	if p.Spec.NodeName != "" {
+		v.settled.Store(p.UID, settled{on, e.pods[p.UID]})
+	}
 }
 
 func (v *View) entry(name v1alpha1.NodeName) *entry {

@@ -99,18 +99,15 @@ func (v *View) DeleteClass(c *storagev1.StorageClass) {
 // differently from now on, perhaps.
 func (v *View) changeStorage(change func(*storage), concerns func(*corev1.Pod) bool) {
 	v.mu.Lock()
+	defer v.unlock()
 	change(&v.storage)
-	var pods []types.NamespacedName
 	for _, p := range v.waiting {
-		if len(p.Spec.Volumes) > 0 && concerns(p) {
-			pods = append(pods, types.NamespacedName{Namespace: p.Namespace, Name: p.Name})
+		if len(p.Spec.Volumes) == 0 || !concerns(p) {
+			continue
 		}
-	}
-	v.mu.Unlock()
-	for _, l := range v.listeners {
-		for _, p := range pods {
+		for _, l := range v.listeners {
 			if l.Storage != nil {
-				l.Storage(p)
+				v.told.add(func() { l.Storage(types.NamespacedName{Namespace: p.Namespace, Name: p.Name}) })
 			}
 		}
 	}

@@ -1,12 +1,11 @@
 // Package view is the cluster as decisions see it, kept current by informer events: one immutable
-// claim.Node for each Node, the pods on it, the pods that wait. Extender and scaler share one, so
-// that both foresee the same.
+// claim.Node for each Node, the pods on it, the pods that wait, and the room that those are
+// promised. Extender and scaler share one, so that both foresee the same.
 package view
 
 import (
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,16 +18,25 @@ import (
 )
 
 // View is safe for concurrent use. A request only looks up in it; what a change of the cluster
-// makes necessary is computed when the change arrives. It tells the ledger what ends claims, and
-// Listener what follows.
+// makes necessary is computed when the change arrives.
+//
+// A pod takes up room exactly once: where it is bound or on its way, else where it has a claim. One
+// lock holds that: a change of a pod moves what it takes up and ends its claim in one step, and a
+// decision looks at the nodes and makes its claim in one step.
 type View struct {
-	ledger *claim.Ledger
-	now    func() time.Time
+	now func() time.Time
 	// listeners are fixed before the first change.
 	listeners []Listener
+	// told is what listeners are still to be told, in the order of the changes.
+	told queue
+	// settled are the bound pods, as they count on their nodes. It is written with mu held and read
+	// without: most events are of such pods, and change nothing that a decision reads.
+	settled sync.Map
 
-	// mu guards the maps and the entries; the claim.Nodes that they point to are never changed.
+	// mu guards the maps, the entries and the ledger; the claim.Nodes that they point to are never
+	// changed. It is never held across I/O or while a listener is told.
 	mu      sync.RWMutex
+	ledger  *claim.Ledger
 	nodes   map[v1alpha1.NodeName]*entry
 	on      map[types.UID]v1alpha1.NodeName
 	waiting map[types.UID]*corev1.Pod
@@ -47,8 +55,6 @@ type View struct {
 	// are the nodes that have changed since.
 	world *fit.World
 	moved map[v1alpha1.NodeName]bool
-	// changes counts the changes of nodes of pools. It is written with mu held and read without.
-	changes atomic.Uint64
 	// opened is when a node last became more open to pods than it was.
 	opened time.Time
 	synced func() bool
@@ -70,10 +76,10 @@ type Listener struct {
 	Storage func(pod types.NamespacedName)
 }
 
-// New returns an empty view.
+// New returns an empty view. From now on it guards the ledger.
 func New(ledger *claim.Ledger, now func() time.Time) *View {
 	return &View{
-		ledger: ledger, now: now,
+		now: now, ledger: ledger,
 		nodes:      map[v1alpha1.NodeName]*entry{},
 		on:         map[types.UID]v1alpha1.NodeName{},
 		waiting:    map[types.UID]*corev1.Pod{},
@@ -115,14 +121,6 @@ func (v *View) AnyOfOurs() (v1alpha1.NodeName, bool) {
 	return first, first != ""
 }
 
-// AtRest reports whether the node stands by or is being stopped, and shows no start.
-func (v *View) AtRest(name v1alpha1.NodeName) bool {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	n := v.nodeOf(name)
-	return n != nil && (n.State == v1alpha1.StateStandby || n.State == v1alpha1.StateStopping)
-}
-
 // Waiting returns a pod that is bound nowhere, nil if it is not known as such.
 func (v *View) Waiting(uid types.UID) *corev1.Pod {
 	v.mu.RLock()
@@ -132,8 +130,9 @@ func (v *View) Waiting(uid types.UID) *corev1.Pod {
 
 // SetNode takes in an added or changed Node.
 func (v *View) SetNode(n *corev1.Node) {
-	name := v1alpha1.NodeName(n.Name)
+	name, now := v1alpha1.NodeName(n.Name), v.now()
 	v.mu.Lock()
+	defer v.unlock()
 	e := v.entry(name)
 	before, wasOurs := v1alpha1.NodeState(""), false
 	if e.node != nil {
@@ -145,32 +144,31 @@ func (v *View) SetNode(n *corev1.Node) {
 	v.remake(e)
 	node := e.node
 	if opens(old, node) {
-		v.opened = v.now()
+		v.opened = now
 	}
 	published, adopt := v.publish(n)
-	v.mu.Unlock()
 	if !node.Ours() {
 		if wasOurs { // somebody took all labels of ours away: nothing will ever be said of the claims again
-			v.Ended(v.ledger.Failed(name))
+			v.ended(v.ledger.Failed(name), now)
 		}
 		return
 	}
-	v.observe(node, before, published)
-	v.squeeze(name)
+	v.observe(node, before, published, now)
+	v.squeeze(node, now)
 	for _, pod := range adopt {
-		v.adopt(pod, name)
+		v.ledger.Adopt(pod, node, now)
 	}
 }
 
-// observe tells the ledger of the node's state, and which pods it names.
-func (v *View) observe(n *claim.Node, before v1alpha1.NodeState, published []types.UID) {
+// observe tells the ledger of the node's state, and which pods it names. The caller holds mu.
+func (v *View) observe(n *claim.Node, before v1alpha1.NodeState, published []types.UID, now time.Time) {
 	starts := n.State == v1alpha1.StateStarting
 	if starts && before == v1alpha1.StateStandby && len(published) > 0 {
-		v.ledger.SawStart(n.Name, n.Pool, v.now())
+		v.ledger.SawStart(n.Name, n.Pool, now)
 	}
-	v.Ended(v.ledger.Observe(n.Name, before, n.State, v.now()))
+	v.ended(v.ledger.Observe(n.Name, before, n.State, now), now)
 	if starts { // a node that runs names no pods any more, and they are bound there
-		v.Ended(v.ledger.Published(n.Name, published))
+		v.ended(v.ledger.Published(n.Name, published), now)
 	}
 }
 
@@ -178,13 +176,6 @@ func (v *View) observe(n *claim.Node, before v1alpha1.NodeState, published []typ
 func opens(old, n *claim.Node) bool {
 	return old == nil || n.State != old.State || old.KeptBack != "" && n.KeptBack == "" ||
 		old.Unschedulable && !n.Unschedulable || len(n.Taints) < len(old.Taints)
-}
-
-// Opened returns when some node last became more open to pods than it was.
-func (v *View) Opened() time.Time {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return v.opened
 }
 
 // SetNamespace takes in an added or changed Namespace.
@@ -204,35 +195,37 @@ func (v *View) DeleteNamespace(n *corev1.Namespace) {
 
 // DeleteNode takes in that a Node is gone.
 func (v *View) DeleteNode(name v1alpha1.NodeName) {
+	now := v.now()
 	v.mu.Lock()
+	defer v.unlock()
 	if e := v.nodes[name]; e != nil {
 		e.object, e.bare, e.node, e.resting, v.world = nil, nil, nil, nil, nil
-		v.changes.Add(1)
 		v.unpublish(name, e)
 		v.forgetIfBare(name, e)
 	}
-	v.mu.Unlock()
-	v.Ended(v.ledger.Failed(name))
+	v.ended(v.ledger.Failed(name), now)
 }
 
 // SetPool takes in an added or changed NodePool: its nodes are judged by its new template.
 func (v *View) SetPool(p *v1alpha1.NodePool) {
-	name := v1alpha1.PoolName(p.Name)
+	name, now := v1alpha1.PoolName(p.Name), v.now()
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	if v.changePool(name, p) {
-		v.ledger.Rebudget(name, v.now()) // without our lock: a decision asks for the World with the ledger's held
+		v.ledger.Rebudget(name, now)
 	}
 }
 
 // DeletePool takes in that a NodePool is gone.
 func (v *View) DeletePool(name v1alpha1.PoolName) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	v.changePool(name, nil)
 	v.ledger.ForgetPool(name)
 }
 
-// changePool reports whether a decision may read what has changed.
+// changePool reports whether a decision may read what has changed. The caller holds mu.
 func (v *View) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
 	old := v.pools[name]
 	if p == nil {
 		delete(v.pools, name)

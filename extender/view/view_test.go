@@ -17,10 +17,9 @@ import (
 func epoch() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
 func newTestView() (*View, *claim.Ledger) {
-	l := claim.NewLedger()
-	v := New(l, epoch)
+	v := New(claim.NewLedger(), epoch)
 	v.SetPool(poolObject("p", 1))
-	return v, l
+	return v, v.ledger
 }
 
 func poolObject(name string, generation int64, change ...func(*v1alpha1.NodePool)) *v1alpha1.NodePool {

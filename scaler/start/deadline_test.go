@@ -42,10 +42,8 @@ func (r *placerRig) runWithUpkeep(f func()) {
 	go func() {
 		defer close(ended)
 		for ctx.Err() == nil {
-			for _, node := range r.ledger.Late(time.Now()) {
-				if r.view.AtRest(node) {
-					r.starter.StartNode(node)
-				}
+			for _, node := range r.view.Late(time.Now()) {
+				r.starter.StartNode(node)
 			}
 			<-time.After(time.Second)
 		}
@@ -57,7 +55,7 @@ func (r *placerRig) runWithUpkeep(f func()) {
 
 // claimOf is the node on which the pod has a claim, "" for none.
 func (r *placerRig) claimOf(pod types.UID) v1alpha1.NodeName {
-	c, _ := r.ledger.Of(pod)
+	c, _ := r.view.ClaimOf(pod)
 	return c.Node
 }
 

@@ -37,7 +37,7 @@ func (s *Starter) notWritten(ctx context.Context, node *corev1.Node, err error) 
 
 // late reports whether some claim on the node has waited for IntentTime.
 func (s *Starter) late(name v1alpha1.NodeName) bool {
-	for _, c := range s.ledger.On(name) {
+	for _, c := range s.view.ClaimsOn(name) {
 		if s.now().Sub(c.Since) >= claim.IntentTime {
 			return true
 		}
@@ -46,15 +46,14 @@ func (s *Starter) late(name v1alpha1.NodeName) bool {
 }
 
 // move ends the claims on a node that nobody starts, for their pods to be placed anew. The node
-// backs off in the ledger alone: on the Node that could not be written.
+// backs off in the view alone: on the Node that could not be written.
 func (s *Starter) move(name v1alpha1.NodeName, until time.Time, why string) {
-	s.ledger.Rest(name, until)
-	claims := s.ledger.Failed(name)
+	s.view.Rest(name, until)
+	claims := s.view.StartFailed(name)
 	for i := range claims {
 		s.events.Eventf(claims[i].Ref.Object(), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonStartFailed), "Start",
 			"node %s of pool %s is not started: %s", name, claims[i].Pool, why)
 	}
-	s.ended(claims)
 }
 
 // refused reports whether the API server has answered that it does not want the write. What passes

@@ -15,15 +15,13 @@ import (
 	"github.com/stratos-sh/stratos/extender/view"
 )
 
-// placeWorkers: a placement is computation under the ledger's lock, so more would only wait for
-// each other.
+// placeWorkers: a placement is computation, and no process has many cores.
 const placeWorkers = 2
 
 // Placer promises room to pods that no scheduler asks about now: those whose node will not run
 // after all, at once and without waiting for the scheduler's next ask, and those of a scheduler
 // without the extender.
 type Placer struct {
-	ledger  *claim.Ledger
 	view    *view.View
 	starter *Starter
 	events  events.EventRecorder
@@ -32,10 +30,8 @@ type Placer struct {
 }
 
 // NewPlacer returns a Placer; it works once its Start runs.
-func NewPlacer(ledger *claim.Ledger, v *view.View, starter *Starter, recorder events.EventRecorder,
-	now func() time.Time) *Placer {
-	return &Placer{ledger: ledger, view: v, starter: starter, events: recorder, now: now,
-		queue: workqueue.NewTyped[types.UID]()}
+func NewPlacer(v *view.View, starter *Starter, recorder events.EventRecorder, now func() time.Time) *Placer {
+	return &Placer{view: v, starter: starter, events: recorder, now: now, queue: workqueue.NewTyped[types.UID]()}
 }
 
 // NeedLeaderElection is false: a replica moves its own claims.
@@ -64,7 +60,7 @@ func (p *Placer) Step() bool {
 		return false
 	}
 	if pod := p.view.Waiting(uid); pod != nil {
-		p.place(pod, func() bool { return p.view.Waiting(uid) == nil })
+		p.Place(pod)
 	}
 	p.queue.Done(uid)
 	return true
@@ -89,7 +85,7 @@ func (p *Placer) Startable(pod *corev1.Pod) (v1alpha1.NodeName, bool) {
 		if !p.startable(n, now) {
 			continue
 		}
-		if why, _ := p.ledger.UsedUp(n, now); why == "" {
+		if why, _ := p.view.UsedUp(n, now); why == "" {
 			return n.Name, true
 		}
 	}
@@ -100,7 +96,7 @@ func (p *Placer) Startable(pod *corev1.Pod) (v1alpha1.NodeName, bool) {
 // being started.
 func (p *Placer) startable(n *claim.Node, now time.Time) bool {
 	return n.Ours() && n.State == v1alpha1.StateStandby && n.KeptBack == "" && !now.Before(n.UnavailableUntil) &&
-		p.ledger.ScarceUntil(claim.OfferingOf(n.Labels), now).IsZero() && len(p.ledger.On(n.Name)) == 0
+		p.view.ScarceUntil(claim.OfferingOf(n.Labels), now).IsZero() && len(p.view.ClaimsOn(n.Name)) == 0
 }
 
 // HeldBack returns why no node is started for the pod on purpose, and until when: because the last
@@ -108,14 +104,14 @@ func (p *Placer) startable(n *claim.Node, now time.Time) bool {
 // being started. "" where nothing of that is so.
 func (p *Placer) HeldBack(pod *corev1.Pod) (why string, until time.Time) {
 	now := p.now()
-	if why, until = p.ledger.HeldBack(pod, now); why != "" {
+	if why, until = p.view.HeldBack(pod, now); why != "" {
 		return why, until
 	}
 	for _, n := range p.view.Fitting(pod) {
 		if !p.startable(n, now) {
 			continue
 		}
-		used, left := p.ledger.UsedUp(n, now)
+		used, left := p.view.UsedUp(n, now)
 		if used == "" {
 			return "", time.Time{}
 		}
@@ -128,18 +124,7 @@ func (p *Placer) HeldBack(pod *corev1.Pod) (why string, until time.Time) {
 
 // Place promises the pod room where fit finds some, and has the node started where that is needed.
 func (p *Placer) Place(pod *corev1.Pod) claim.Decision {
-	return p.place(pod, nil)
-}
-
-// place is Place for a pod of which over says when it waits no more; nil where the view may not
-// know yet that it waits.
-func (p *Placer) place(pod *corev1.Pod, over func() bool) claim.Decision {
-	at := p.view.Now()
-	ask := p.view.Ask(pod, p.view.Fitting(pod), at)
-	if over != nil {
-		ask.Over = over
-	}
-	d := p.ledger.Decide(ask, p.now())
-	p.view.Act(pod, d, func(node v1alpha1.NodeName) { p.starter.startFor(node, TriggerPending) }, p.events)
+	d := p.view.Place(pod, p.now())
+	view.Act(pod, d, func(node v1alpha1.NodeName) { p.starter.startFor(node, TriggerPending) }, p.events)
 	return d
 }

@@ -102,21 +102,18 @@ func ofOneCPU(name string) *corev1.Node {
 type placerRig struct {
 	*rig
 	placer *Placer
-	view   *view.View
 }
 
 func newPlacerRig(t *testing.T, nodes ...*corev1.Node) *placerRig {
 	r := &placerRig{rig: newRig(t, nodes...)}
-	r.view = view.New(r.ledger, time.Now)
 	pool := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 	pool.Spec.PoolSize = 10
 	r.view.SetPool(pool)
 	for _, n := range nodes {
 		r.view.SetNode(n)
 	}
-	r.placer = NewPlacer(r.ledger, r.view, r.starter, r.events, time.Now)
+	r.placer = NewPlacer(r.view, r.starter, r.events, time.Now)
 	r.view.Listen(view.Listener{Homeless: r.placer.Homeless})
-	r.starter.ended, r.starter.unknown = r.view.Ended, r.view.Unknown
 	return r
 }
 
@@ -267,7 +264,7 @@ func TestPlacerDecidesByWhatIsThereThen(t *testing.T) {
 					synctest.Wait()
 				})
 				r.want(c.want...)
-				if c.want == nil && r.ledger.Knows("x") {
+				if c.want == nil && r.ledger.Missed(time.Now().Add(time.Second)) {
 					t.Error("the ledger knows a pod of which it will hear nothing")
 				}
 			})

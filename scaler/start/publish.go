@@ -60,7 +60,7 @@ func (s *Starter) gathers(name v1alpha1.NodeName) time.Duration {
 func (s *Starter) named(node *corev1.Node) []types.UID {
 	pods := s.claimed(v1alpha1.NodeName(node.Name))
 	for uid := range strings.SplitSeq(node.Annotations[v1alpha1.AnnotationClaims], ",") {
-		if uid := types.UID(uid); uid != "" && !slices.Contains(pods, uid) && s.unknown(uid) {
+		if uid := types.UID(uid); uid != "" && !slices.Contains(pods, uid) && s.view.Unknown(uid) {
 			pods = append(pods, uid)
 		}
 	}
@@ -68,7 +68,7 @@ func (s *Starter) named(node *corev1.Node) []types.UID {
 }
 
 func (s *Starter) claimed(name v1alpha1.NodeName) []types.UID {
-	claims := s.ledger.On(name)
+	claims := s.view.ClaimsOn(name)
 	uids := make([]types.UID, len(claims))
 	for i := range claims {
 		uids[i] = claims[i].Pod

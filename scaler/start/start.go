@@ -22,6 +22,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/view"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
 	"github.com/stratos-sh/stratos/scaler/transition"
@@ -86,15 +87,11 @@ type Starter struct {
 	live   client.Reader // the API server itself
 	writer client.Writer
 	cloud  Cloud
-	ledger *claim.Ledger
+	view   *view.View
 	events events.EventRecorder
 	count  func(pool v1alpha1.PoolName, trigger Trigger)
 	// refused is told of every start that the cloud refused for good.
 	refused func(pool v1alpha1.PoolName, why Refusal)
-	// ended is told of claims whose node will not run.
-	ended func([]claim.Claim)
-	// unknown reports whether the view does not know the pod.
-	unknown func(types.UID) bool
 	now     func() time.Time
 	log     logr.Logger
 	// queue are the nodes to write to, callQueue those to call the cloud for.
@@ -121,17 +118,12 @@ type Options struct {
 	Live   client.Reader
 	Writer client.Writer
 	Cloud  Cloud
-	Ledger *claim.Ledger
+	View   *view.View
 	Events events.EventRecorder
 	// Count is told of every start that the cloud accepted.
 	Count func(pool v1alpha1.PoolName, trigger Trigger)
 	// Refused is told of every start that the cloud refused for good.
 	Refused func(pool v1alpha1.PoolName, why Refusal)
-	// Ended is told of claims whose node will not run. Those that this replica made are to be placed
-	// anew.
-	Ended func([]claim.Claim)
-	// Unknown reports whether the view does not know the pod.
-	Unknown func(types.UID) bool
 	Now     func() time.Time
 	Log     logr.Logger
 	// Queue is where nodes wait for their step, Calls where they wait for their call; nil for one that
@@ -148,9 +140,9 @@ func New(o Options) *Starter {
 		o.Calls = newQueue()
 	}
 	return &Starter{
-		reader: o.Reader, live: o.Live, writer: o.Writer, cloud: o.Cloud, ledger: o.Ledger, events: o.Events, count: o.Count,
+		reader: o.Reader, live: o.Live, writer: o.Writer, cloud: o.Cloud, view: o.View, events: o.Events, count: o.Count,
 		refused: o.Refused,
-		ended:   o.Ended, unknown: o.Unknown, now: o.Now, log: o.Log, queue: o.Queue, callQueue: o.Calls,
+		now:     o.Now, log: o.Log, queue: o.Queue, callQueue: o.Calls,
 		intents: intents{now: o.Now},
 		calls:   map[v1alpha1.NodeName]openCall{}, asked: map[v1alpha1.NodeName]Trigger{},
 		written: map[v1alpha1.NodeName]time.Time{},
@@ -266,7 +258,7 @@ func (s *Starter) advance(ctx context.Context, name v1alpha1.NodeName, asked Tri
 	node := &corev1.Node{}
 	if err := s.reader.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil {
 		if apierrors.IsNotFound(err) {
-			s.ended(s.ledger.Failed(name))
+			s.view.StartFailed(name)
 		}
 		return client.IgnoreNotFound(err)
 	}
@@ -293,8 +285,8 @@ func (s *Starter) intend(ctx context.Context, node *corev1.Node, asked Trigger) 
 		s.queue.AddAfter(name, wait)
 		return nil
 	}
-	if !s.ledger.ScarceUntil(claim.OfferingOf(node.Labels), s.now()).IsZero() {
-		s.ended(s.ledger.Failed(name)) // promised before another node of its zone and type was refused
+	if !s.view.ScarceUntil(claim.OfferingOf(node.Labels), s.now()).IsZero() {
+		s.view.StartFailed(name) // promised before another node of its zone and type was refused
 		return nil
 	}
 	if until := claim.NodeOf(node, nil).UnavailableUntil; s.now().Before(until) {
@@ -356,7 +348,7 @@ func (s *Starter) takeBack(ctx context.Context, node *corev1.Node) error {
 	}
 	if live.Annotations[v1alpha1.AnnotationStopIntent] != "" ||
 		v1alpha1.NodeState(live.Labels[v1alpha1.LabelState]) != v1alpha1.StateStopping {
-		s.ended(s.ledger.Failed(v1alpha1.NodeName(node.Name)))
+		s.view.StartFailed(v1alpha1.NodeName(node.Name))
 		return nil
 	}
 	return s.notWritten(ctx, node, err) // maybe only its taints have changed: once more
@@ -371,7 +363,7 @@ func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) 
 	s.answered(name, err)
 	switch {
 	case err == nil:
-		s.ledger.Plenty(claim.OfferingOf(node.Labels))
+		s.view.Plenty(claim.OfferingOf(node.Labels))
 		s.count(pool, trigger)
 		s.events.Eventf(node, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonScaleUp), "Start",
 			"starting for waiting pods")
@@ -379,7 +371,7 @@ func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) 
 	case provider.IsRateLimit(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return err
 	case provider.IsInsufficientCapacity(err):
-		until := s.ledger.Scarce(claim.OfferingOf(node.Labels), s.now())
+		until := s.view.Scarce(claim.OfferingOf(node.Labels), s.now())
 		return s.decline(ctx, name, declined{RefusedCapacity, v1alpha1.ReasonInsufficientCapacity, err.Error(), until})
 	case stillStopping(err):
 		if len(s.claimed(name)) == 0 || s.callQueue.NumRequeues(name) < patience {
@@ -424,10 +416,10 @@ func (s *Starter) fail(ctx context.Context, name v1alpha1.NodeName, why string,
 // not to write it: then it is tried again.
 func (s *Starter) giveUp(ctx context.Context, name v1alpha1.NodeName, why string,
 	step func(n *corev1.Node, until time.Time) transition.Patch) (written bool, err error) {
-	s.ledger.Rest(name, s.now().Add(backoffFirst)) // no further pod is promised room here meanwhile
+	s.view.Rest(name, s.now().Add(backoffFirst)) // no further pod is promised room here meanwhile
 	// After the patch: a pod that is asked about before it would start another node while this one
 	// names it still.
-	defer func() { s.ended(s.ledger.Failed(name)) }()
+	defer s.view.StartFailed(name)
 	said := false
 	for range giveUpTries {
 		node := &corev1.Node{}
@@ -440,7 +432,7 @@ func (s *Starter) giveUp(ctx context.Context, name v1alpha1.NodeName, why string
 			return false, nil
 		}
 		rest := claim.Backoff{First: backoffFirst, Most: backoffMost}.After(transition.Failures(node) + 1)
-		s.ledger.Rest(name, s.now().Add(rest))
+		s.view.Rest(name, s.now().Add(rest))
 		if !said {
 			s.events.Eventf(node, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonStartFailed), "Start", "%s", why)
 			said = true
@@ -479,8 +471,8 @@ type declined struct {
 // nothing is held against it. Its claims move in the same step.
 func (s *Starter) decline(ctx context.Context, name v1alpha1.NodeName, why declined) error {
 	s.forget(name)
-	s.ledger.Rest(name, why.until) // the view may show the intent a moment longer, as room on a starting node
-	defer func() { s.ended(s.ledger.Failed(name)) }()
+	s.view.Rest(name, why.until) // the view may show the intent a moment longer, as room on a starting node
+	defer s.view.StartFailed(name)
 	said := false
 	for range giveUpTries { // claims may be published on the node meanwhile
 		node := &corev1.Node{}

@@ -41,6 +41,7 @@ type rig struct {
 	t       *testing.T
 	starter *Starter
 	ledger  *claim.Ledger
+	view    *view.View
 	api     client.WithWatch
 	events  *events.FakeRecorder
 	// cached, if set, is what the cache shows instead of the truth.
@@ -75,16 +76,16 @@ func newRig(t *testing.T, nodes ...*corev1.Node) *rig {
 		b = b.WithObjects(n)
 	}
 	r.api = b.WithInterceptorFuncs(interceptor.Funcs{Patch: r.patch}).Build()
+	r.view = view.New(r.ledger, time.Now)
+	r.view.Listen(view.Listener{Homeless: func(claims []claim.Claim) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for i := range claims {
+			r.homeless = append(r.homeless, string(claims[i].Pod))
+		}
+	}})
 	r.starter = New(Options{
-		Unknown: func(types.UID) bool { return false },
-		Ended: func(claims []claim.Claim) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			for i := range claims {
-				r.homeless = append(r.homeless, string(claims[i].Pod))
-			}
-		},
-		Reader: cache{r}, Live: r.api, Writer: r.api, Cloud: r, Ledger: r.ledger, Events: r.events, Now: time.Now,
+		Reader: cache{r}, Live: r.api, Writer: r.api, Cloud: r, View: r.view, Events: r.events, Now: time.Now,
 		Log: logr.Discard(),
 		Count: func(pool v1alpha1.PoolName, trigger Trigger) {
 			r.mu.Lock()

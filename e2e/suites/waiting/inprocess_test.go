@@ -38,15 +38,14 @@ func startInProcess(t *testing.T, r *rig.Rig, watch *lagging, nudges *nudgeGate)
 	t.Cleanup(ended.Wait)
 	t.Cleanup(cancel)
 	mgr := newManager(t, r, nudges)
-	ledger := claim.NewLedger()
-	seen := view.New(ledger, time.Now)
+	seen := view.New(claim.NewLedger(), time.Now)
 	watch.Informers, watch.done = mgr.GetCache(), ctx.Done()
 	if err := seen.SetupWithManager(mgr, watch); err != nil {
 		t.Fatal(err)
 	}
 	starter, err := scaler.SetupWithManager(ctx, mgr, scaler.Setup{
 		Cloud: r.Cloud, Classes: []scaler.ClassKind{scaler.AWSNodeClasses(r.Cloud)},
-		Cluster: "e2e", Ledger: ledger, View: seen, ExtenderSchedulers: []string{v1alpha1.SchedulerName},
+		Cluster: "e2e", View: seen, ExtenderSchedulers: []string{v1alpha1.SchedulerName},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +55,7 @@ func startInProcess(t *testing.T, r *rig.Rig, watch *lagging, nudges *nudgeGate)
 		t.Fatal(err)
 	}
 	_, err = extender.SetupWithManager(mgr, extender.Setup{
-		Ledger: ledger, View: seen, Starter: starter, Server: extender.Options{BindAddress: address},
+		View: seen, Starter: starter, Server: extender.Options{BindAddress: address},
 	})
 	if err != nil {
 		t.Fatal(err)
