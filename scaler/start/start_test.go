@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,7 +31,6 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/claim"
-	"github.com/stratos-sh/stratos/extender/fit"
 	"github.com/stratos-sh/stratos/extender/view"
 	"github.com/stratos-sh/stratos/provider"
 )
@@ -40,7 +40,6 @@ import (
 type rig struct {
 	t       *testing.T
 	starter *Starter
-	ledger  *claim.Ledger
 	view    *view.View
 	api     client.WithWatch
 	events  *events.FakeRecorder
@@ -61,7 +60,7 @@ type rig struct {
 }
 
 func newRig(t *testing.T, nodes ...*corev1.Node) *rig {
-	r := &rig{t: t, ledger: claim.NewLedger(), events: events.NewFakeRecorder(100), answer: func(int) error { return nil },
+	r := &rig{t: t, view: view.New(claim.NewLedger(), time.Now), events: events.NewFakeRecorder(100), answer: func(int) error { return nil },
 		patching: func() error { return nil }}
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
@@ -76,7 +75,6 @@ func newRig(t *testing.T, nodes ...*corev1.Node) *rig {
 		b = b.WithObjects(n)
 	}
 	r.api = b.WithInterceptorFuncs(interceptor.Funcs{Patch: r.patch}).Build()
-	r.view = view.New(r.ledger, time.Now)
 	r.view.Listen(view.Listener{Homeless: func(claims []claim.Claim) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -184,11 +182,14 @@ func (r *rig) patch(ctx context.Context, c client.WithWatch, o client.Object, p 
 
 func (r *rig) promise(pods ...string) {
 	r.t.Helper()
+	pool := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.NodePoolSpec{PoolSize: 10}}
+	r.view.SetPool(pool)
+	n := nodeIn(v1alpha1.StateStandby)
+	n.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("10")}
+	r.view.SetNode(n)
 	for _, name := range pods {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}}
-		n := &claim.Node{Node: fit.Node{Name: "c", Allocatable: fit.Resources{Pods: 10}}, Pool: "p",
-			State: v1alpha1.StateStandby}
-		if d := r.ledger.Decide(claim.Ask{Pod: p, Nodes: []*claim.Node{n}}, time.Now()); d.Claim == nil {
+		if d := r.view.Decide(p, [][]byte{[]byte("c")}, &view.Looked{}, time.Now()); d.Claim == nil {
 			r.t.Fatalf("set-up: no claim for %s: %q", name, d.Refused)
 		}
 	}
@@ -425,8 +426,8 @@ func TestRefusalsThatPassAreTriedAgain(t *testing.T) {
 					<-time.After(time.Minute)
 				})
 				r.want("patch c starting claims a", "start i-c", "start i-c", "start i-c", "start i-c")
-				if !r.ledger.HasClaim("a") || len(r.counted) != 1 {
-					t.Errorf("claim kept %v, counted %d times; want true and 1", r.ledger.HasClaim("a"), len(r.counted))
+				if _, kept := r.view.ClaimOf("a"); !kept || len(r.counted) != 1 {
+					t.Errorf("claim kept %v, counted %d times; want true and 1", kept, len(r.counted))
 				}
 			})
 		})
@@ -475,8 +476,8 @@ func TestRefusalsThatStayEndTheStart(t *testing.T) {
 					<-time.After(time.Hour)
 				})
 				r.want("patch c starting claims a,b", "start i-c", "patch c standby claims ")
-				if r.ledger.Len() != 0 {
-					t.Errorf("%d claims left, want them to move", r.ledger.Len())
+				if r.view.Claims() != 0 {
+					t.Errorf("%d claims left, want them to move", r.view.Claims())
 				}
 				n := r.node()
 				if got, want := n.Annotations[v1alpha1.AnnotationUnavailableUntil],
@@ -577,7 +578,7 @@ func TestANodePromisedBeforeItsOfferingWasRefusedIsNotTried(t *testing.T) {
 			n.Labels[corev1.LabelTopologyZone], n.Labels[corev1.LabelInstanceTypeStable] = "a", "m5.large"
 		}))
 		r.promise("x")
-		r.ledger.Scarce(claim.Offering{Zone: "a", Type: "m5.large"}, time.Now())
+		r.view.Scarce(claim.Offering{Zone: "a", Type: "m5.large"}, time.Now())
 		r.run(func() { r.starter.StartNode("c") })
 		r.want()
 		if !slices.Equal(r.homeless, []string{"x"}) {
@@ -673,8 +674,8 @@ func TestNothingToStart(t *testing.T) {
 				}
 				r.run(func() { r.starter.StartNode("c") })
 				r.want()
-				if r.ledger.Len() != c.left {
-					t.Errorf("%d claims left, want %d", r.ledger.Len(), c.left)
+				if r.view.Claims() != c.left {
+					t.Errorf("%d claims left, want %d", r.view.Claims(), c.left)
 				}
 			})
 		})
@@ -723,8 +724,8 @@ func TestResumeOfANodeThatIsGone(t *testing.T) {
 		r.promise("a")
 		r.run(func() { r.starter.Resume("c", TriggerPending, time.Now()) })
 		r.want()
-		if _, pending := r.starter.takeOpen("c"); pending || r.ledger.Len() != 0 {
-			t.Errorf("remembered %v, %d claims; want neither", pending, r.ledger.Len())
+		if _, pending := r.starter.takeOpen("c"); pending || r.view.Claims() != 0 {
+			t.Errorf("remembered %v, %d claims; want neither", pending, r.view.Claims())
 		}
 	})
 }
@@ -828,11 +829,7 @@ func TestACloudThatHangsHoldsUpNoWrite(t *testing.T) {
 func (r *placerRig) claim(t *testing.T, node, pod string) {
 	t.Helper()
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: pod, UID: types.UID(pod)}}
-	var found view.Looked
-	r.view.Look([][]byte{[]byte(node)}, &found)
-	n := *found.Known()[0]
-	n.StartBudget = 0
-	if d := r.ledger.Decide(claim.Ask{Pod: p, Nodes: []*claim.Node{&n}}, time.Now()); d.Claim == nil {
+	if d := r.view.Decide(p, [][]byte{[]byte(node)}, &view.Looked{}, time.Now()); d.Claim == nil {
 		t.Errorf("set-up: no claim on %s: %q", node, d.Refused)
 	}
 }
