@@ -146,7 +146,8 @@ func refreshing(n *corev1.Node) bool {
 func (c *pools) startable(n *corev1.Node) bool {
 	return n.Annotations[v1alpha1.AnnotationDoNotStart] != "true" &&
 		n.Annotations[v1alpha1.AnnotationCordoned] == "true" &&
-		!c.now().Before(timeMark(n, v1alpha1.AnnotationUnavailableUntil)) && len(c.view.ClaimsOn(v1alpha1.NodeName(n.Name))) == 0
+		!c.now().Before(timeMark(n, v1alpha1.AnnotationUnavailableUntil)) &&
+		len(c.view.ClaimsOn(v1alpha1.NodeName(n.Name))) == 0
 }
 
 // imagesCondition says how far the pool's nodes are. A failure counts until the image is there or

@@ -11,9 +11,10 @@ import (
 
 // Squeeze ends the claims on a running node for which there is no room any more, because pods that
 // nobody promised it to took it: the lowest priority and the youngest first, and last those whose
-// pods are being bound. It returns them sorted, for their pods to be placed anew. A pod that is pushed off for the second time has had two starts for nothing. That
-// is held against its owner like any futile start: a pod that fits our nodes only in our view of
-// them would wake one after the other.
+// pods are being bound. It returns them sorted, for their pods to be placed anew. A pod that is
+// pushed off for the second time has had two starts for nothing. That is held against its owner
+// like any futile start: a pod that fits our nodes only in our view of them would wake one after
+// the other.
 func (l *Ledger) Squeeze(n *Node, now time.Time) []Claim {
 	if n.State != v1alpha1.StateRunning {
 		return nil

@@ -12,8 +12,8 @@ import (
 )
 
 // ended has the listeners told of claims that ended although their pods still wait. Every replica
-// sees that, and only the one that made a claim is to place its pod anew: two that did would promise
-// it two nodes, and start both. The caller holds mu.
+// sees that, and only the one that made a claim is to place its pod anew: two that did would
+// promise it two nodes, and start both. The caller holds mu.
 func (v *View) ended(claims []claim.Claim, now time.Time) {
 	var own []claim.Claim
 	for i := range claims {

@@ -60,7 +60,8 @@ type rig struct {
 }
 
 func newRig(t *testing.T, nodes ...*corev1.Node) *rig {
-	r := &rig{t: t, view: view.New(claim.NewLedger(), time.Now), events: events.NewFakeRecorder(100), answer: func(int) error { return nil },
+	r := &rig{t: t, view: view.New(claim.NewLedger(), time.Now), events: events.NewFakeRecorder(100),
+		answer:   func(int) error { return nil },
 		patching: func() error { return nil }}
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
