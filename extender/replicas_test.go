@@ -20,7 +20,6 @@ import (
 // replica is what one process of Stratos knows.
 type replica struct {
 	view     *view.View
-	ledger   *claim.Ledger
 	extender *Extender
 	upkeep   *Upkeep
 	starts   recordedStarter
@@ -49,7 +48,7 @@ func TestAFutileStartIsOneEventAndOneStrike(t *testing.T) {
 				var replicas [2]*replica
 				for i := range replicas {
 					r := &replica{}
-					r.view, r.ledger = newTestView(time.Now)
+					r.view, _ = newTestView(time.Now)
 					parts := Parts{
 						View: r.view, Starter: &r.starts, Events: recorder, Now: time.Now, Log: logr.Discard(),
 						Client: fake.NewClientBuilder().WithObjects(poolNode(names[0], v1alpha1.StateStandby)).Build(),
@@ -100,7 +99,7 @@ func TestAFutileStartIsOneEventAndOneStrike(t *testing.T) {
 					t.Errorf("%d events FutileStart, want 1", n)
 				}
 				for i, r := range replicas {
-					if why, until := r.ledger.HeldBack(p, time.Now()); why == "" || time.Until(until) > time.Minute {
+					if why, until := r.view.HeldBack(p, time.Now()); why == "" || time.Until(until) > time.Minute {
 						t.Errorf("replica %d holds the pod back until %s (%q), want for a minute at most", i, until, why)
 					}
 				}
@@ -114,7 +113,7 @@ func TestAFutileStartIsOneEventAndOneStrike(t *testing.T) {
 					t.Errorf("%d events FutileStart of the second start, want 1", n)
 				}
 				for i, r := range replicas {
-					if why, _ := r.ledger.HeldBack(p, time.Now()); !strings.HasSuffix(why, "for 2m0s") {
+					if why, _ := r.view.HeldBack(p, time.Now()); !strings.HasSuffix(why, "for 2m0s") {
 						t.Errorf("replica %d holds the pod back %q, want for 2 minutes after the second strike", i, why)
 					}
 				}

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
 	"github.com/stratos-sh/stratos/extender/view"
 )
 
@@ -43,7 +42,7 @@ func TestUpkeep(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				v, l := newTestView(time.Now)
+				v, _ := newTestView(time.Now)
 				v.SetNode(poolNode("a", v1alpha1.StateStandby))
 				touched := 0
 				api := fake.NewClientBuilder().WithObjects(poolNode("a",
@@ -65,7 +64,7 @@ func TestUpkeep(t *testing.T) {
 				}).Build()
 				recorder := events.NewFakeRecorder(10)
 				u := NewUpkeep(Parts{View: v, Client: api, Events: recorder, Now: time.Now, Log: logr.Discard()})
-				ask := func() { l.Decide(claim.Ask{Pod: cpuPod("x", ""), Nodes: lookUp(v, "a")}, time.Now()) }
+				ask := func() { v.Decide(cpuPod("x", ""), NamesOf([]string{"a"}), &view.Looked{}, time.Now()) }
 				ask()
 				time.AfterFunc(time.Second, func() { v.SetNode(poolNode("a", v1alpha1.StateRunning)) })
 				if c.asked > 0 {
@@ -95,12 +94,12 @@ func TestUpkeep(t *testing.T) {
 // every waiting pod back to the scheduler; and the next is a second later.
 func TestOneTouchForAllNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v, l := newTestView(time.Now)
+		v, _ := newTestView(time.Now)
 		var nodes []client.Object
 		for _, name := range []string{"a", "b", "c"} {
 			v.SetNode(poolNode(name, v1alpha1.StateStandby))
 			nodes = append(nodes, poolNode(name, v1alpha1.StateRunning))
-			l.Decide(claim.Ask{Pod: cpuPod("pod-"+name, ""), Nodes: lookUp(v, name)}, time.Now())
+			v.Decide(cpuPod("pod-"+name, ""), NamesOf([]string{name}), &view.Looked{}, time.Now())
 		}
 		touched := 0
 		api := fake.NewClientBuilder().WithObjects(nodes...).WithInterceptorFuncs(interceptor.Funcs{
@@ -143,9 +142,9 @@ func TestLateStartsAreAskedForAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				v, l := newTestView(time.Now)
+				v, _ := newTestView(time.Now)
 				v.SetNode(c.node)
-				l.Decide(claim.Ask{Pod: cpuPod("x", ""), Nodes: lookUp(v, "a")}, time.Now())
+				v.Decide(cpuPod("x", ""), NamesOf([]string{"a"}), &view.Looked{}, time.Now())
 				c.then(v)
 				var asked recordedStarter
 				u := NewUpkeep(Parts{View: v, Starter: &asked, Events: events.NewFakeRecorder(10), Now: time.Now,
@@ -192,7 +191,7 @@ func TestAClaimedPodThatWasRefusedIsNudged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				v, l := newTestView(time.Now)
+				v, _ := newTestView(time.Now)
 				v.SetNode(poolNode("a", v1alpha1.StateStandby))
 				touched := 0
 				api := fake.NewClientBuilder().WithObjects(poolNode("a",
@@ -204,7 +203,7 @@ func TestAClaimedPodThatWasRefusedIsNudged(t *testing.T) {
 				}).Build()
 				u := NewUpkeep(Parts{View: v, Client: api, Events: events.NewFakeRecorder(10), Now: time.Now,
 					Log: logr.Discard()})
-				ask := func() { l.Decide(claim.Ask{Pod: cpuPod("x", ""), Nodes: lookUp(v, "a")}, time.Now()) }
+				ask := func() { v.Decide(cpuPod("x", ""), NamesOf([]string{"a"}), &view.Looked{}, time.Now()) }
 				ask()
 				time.AfterFunc(time.Second, func() { v.SetNode(poolNode("a", v1alpha1.StateRunning, closed)) })
 				time.AfterFunc(3050*time.Millisecond, func() { v.SetNode(poolNode("a", v1alpha1.StateRunning)) })
