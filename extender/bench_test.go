@@ -24,7 +24,7 @@ func (unheard) StartNode(v1alpha1.NodeName) {}
 
 func (unheard) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {}
 
-// synced answers although no informer feeds the view.
+// synced answers although no informer feeds the cluster state.
 type synced struct{ *Extender }
 
 func (synced) Ready() error { return nil }
@@ -50,7 +50,7 @@ func newBenched(tb testing.TB, size int, node func(i int) *corev1.Node) *benched
 		v.SetNode(n)
 		b.names = append(b.names, n.Name)
 	}
-	b.Extender = &Extender{view: v, starter: unheard{}, events: unheard{}, now: epoch}
+	b.Extender = &Extender{state: v, starter: unheard{}, events: unheard{}, now: epoch}
 	b.Handler = testRouter(tb, synced{b.Extender}, prometheus.NewRegistry(), Options{})
 	return b
 }
@@ -173,7 +173,7 @@ func measure(b *testing.B, s *sender) {
 }
 
 // BenchmarkBurst is 1000 new pods, each asked about once, on 1000 standby nodes of which they need
-// 250: the ledger and the view are full of starting nodes at the end.
+// 250: the claims and the cluster state are full of starting nodes at the end.
 func BenchmarkBurst(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
@@ -188,7 +188,7 @@ func BenchmarkBurst(b *testing.B) {
 		for _, p := range pods {
 			e.Filter(p, names)
 		}
-		if n := e.view.Claims(); n != 1000 {
+		if n := e.state.ClaimCount(); n != 1000 {
 			b.Fatalf("%d claims, want 1000", n)
 		}
 	}

@@ -9,16 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
-	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/extender/decide"
 )
 
 func epoch() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
 // newTestView knows the pool "p".
-func newTestView(now func() time.Time) (*view.View, *claim.Ledger) {
-	l := claim.NewLedger()
-	v := view.New(l, now)
+func newTestView(now func() time.Time) (*cluster.State, *decide.Claims) {
+	l := decide.NewClaims()
+	v := cluster.New(l, now)
 	p := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: types.UID("uid-p"), Generation: 1}}
 	p.Spec.PoolSize = 10
 	v.SetPool(p)
@@ -55,14 +55,14 @@ func onItsWay(node string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Spec.NodeName, p.Status.NominatedNodeName = "", node }
 }
 
-// lookUp returns the named nodes as the extender finds them, without those that the view does not
-// know.
-func lookUp(v *view.View, names ...string) []*claim.Node {
-	var found view.Looked
+// lookUp returns the named nodes as the extender finds them, without those that the cluster state
+// does not know.
+func lookUp(v *cluster.State, names ...string) []*decide.Node {
+	var found cluster.Candidates
 	raw := make([][]byte, len(names))
 	for i, name := range names {
 		raw[i] = []byte(name)
 	}
-	v.Look(raw, &found)
-	return found.Known()
+	v.Lookup(raw, &found)
+	return found.Present()
 }

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/extender/cluster"
 )
 
 func milli(m int64) func(*corev1.Pod) {
@@ -55,7 +55,7 @@ func agentOn(node v1alpha1.NodeName) *corev1.Pod {
 }
 
 // startNode plays the start of a node as every watch shows it. agent is when the agent's pod comes.
-func startNode(v *view.View, node v1alpha1.NodeName, withAffinity bool) {
+func startNode(v *cluster.State, node v1alpha1.NodeName, withAffinity bool) {
 	v.SetNode(poolNode(string(node), v1alpha1.StateStarting))
 	if withAffinity {
 		v.SetPod(agentOn(node))
@@ -65,11 +65,11 @@ func startNode(v *view.View, node v1alpha1.NodeName, withAffinity bool) {
 }
 
 // candidates are what kube-scheduler's own filters leave: it judges a node as it is.
-func candidates(v *view.View, pod *corev1.Pod, names []string) Names {
-	judge := v.Judge(pod)
+func candidates(v *cluster.State, pod *corev1.Pod, names []string) Names {
+	judge := v.PodFit(pod)
 	var out []string
 	for _, n := range lookUp(v, names...) {
-		if !n.Ordinary() || judge.Refuses(n) == nil {
+		if !n.InService() || judge.Refusal(n) == nil {
 			out = append(out, string(n.Name))
 		}
 	}
@@ -95,13 +95,13 @@ func TestOnePodWakesNoMoreThanOneNode(t *testing.T) {
 					nodes = append(nodes, poolNode(names[i], v1alpha1.StateStandby))
 				}
 				r := newDecideRig(nodes...)
-				r.view.SetDaemonSet(agent(withAffinity))
+				r.state.SetDaemonSet(agent(withAffinity))
 				p := cpuPod("x", "", milli(c.cpu))
 				for range 2 * len(names) {
 					before := len(r.starts)
-					answer := r.Extender.Filter(p, candidates(r.view, p, names))
+					answer := r.Extender.Filter(p, candidates(r.state, p, names))
 					for _, node := range r.starts[before:] {
-						startNode(r.view, node, withAffinity)
+						startNode(r.state, node, withAffinity)
 					}
 					if len(answer.Nodes) > 0 {
 						break
@@ -131,7 +131,7 @@ func TestAPodThatIsPushedOffTwiceBacksOff(t *testing.T) {
 		}
 		starts, recorder := recordedStarter{}, events.NewFakeRecorder(100)
 		parts := Parts{
-			View: v, Starter: &starts, Events: recorder, Now: time.Now, Log: logr.Discard(),
+			State: v, Starter: &starts, Events: recorder, Now: time.Now, Log: logr.Discard(),
 			Client: fake.NewClientBuilder().WithObjects(poolNode(names[0], v1alpha1.StateStandby)).Build(),
 		}
 		e, u := New(parts), NewUpkeep(parts)

@@ -9,7 +9,7 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/extender/cluster"
 )
 
 // Starter starts standby nodes. It returns at once; the start itself happens elsewhere.
@@ -18,10 +18,10 @@ type Starter interface {
 	StartNode(node v1alpha1.NodeName)
 }
 
-// Extender answers kube-scheduler from the view. It is a Decider: nothing in it
+// Extender answers kube-scheduler from the cluster state. It is a Decider: nothing in it
 // blocks on I/O.
 type Extender struct {
-	view    *view.View
+	state   *cluster.State
 	starter Starter
 	events  events.EventRecorder
 	now     func() time.Time
@@ -31,14 +31,14 @@ type Extender struct {
 // lookedPool reuses the memory of looks at candidates. No decision keeps it.
 type lookedPool struct{ pool sync.Pool }
 
-func (p *lookedPool) get() *view.Looked {
-	if looked, ok := p.pool.Get().(*view.Looked); ok {
+func (p *lookedPool) get() *cluster.Candidates {
+	if looked, ok := p.pool.Get().(*cluster.Candidates); ok {
 		return looked
 	}
-	return &view.Looked{}
+	return &cluster.Candidates{}
 }
 
-func (p *lookedPool) put(looked *view.Looked) {
+func (p *lookedPool) put(looked *cluster.Candidates) {
 	if cap(*looked) > maxPooledNames {
 		return
 	}
@@ -47,15 +47,15 @@ func (p *lookedPool) put(looked *view.Looked) {
 }
 
 // Ready is nil once the caches are synced.
-func (e *Extender) Ready() error { return e.view.Ready() }
+func (e *Extender) Ready() error { return e.state.Ready() }
 
 // Filter decides which candidates take the pod now and has a standby node started where none does.
 func (e *Extender) Filter(pod *corev1.Pod, candidates Names) FilterAnswer {
 	looked := e.nodes.get()
 	defer e.nodes.put(looked)
-	d := e.view.Decide(pod, candidates, looked, e.now())
-	view.Act(pod, d, func(node v1alpha1.NodeName) { e.starter.StartNode(node) }, e.events)
-	answer := FilterAnswer{Decision: string(d.Verdict), Nodes: d.Nodes,
+	d := e.state.Decide(pod, candidates, looked, e.now())
+	cluster.Act(pod, d, func(node v1alpha1.NodeName) { e.starter.StartNode(node) }, e.events)
+	answer := FilterAnswer{Decision: string(d.Kind), Nodes: d.Nodes,
 		FailedUnresolvable: make(map[string]string, len(d.Refused))}
 	for n, why := range d.Refused {
 		answer.FailedUnresolvable[string(n)] = why
@@ -69,15 +69,15 @@ func (e *Extender) Filter(pod *corev1.Pod, candidates Names) FilterAnswer {
 func (e *Extender) Prioritize(pod *corev1.Pod, candidates Names) []int64 {
 	looked := e.nodes.get()
 	defer e.nodes.put(looked)
-	own, claimed := e.view.ClaimOf(pod.UID)
-	e.view.Look(candidates, looked)
+	own, claimed := e.state.ClaimOf(pod.UID)
+	e.state.Lookup(candidates, looked)
 	scores := make([]int64, len(candidates))
 	for i, n := range *looked {
 		switch {
 		case n == nil:
 		case claimed && n.Name == own.Node:
 			scores[i] = extenderv1.MaxExtenderPriority
-		case !n.Ours() || n.Used.Pods > 0:
+		case !n.InPool() || n.Used.Pods > 0:
 			scores[i] = extenderv1.MaxExtenderPriority / 2
 		}
 	}
@@ -89,14 +89,14 @@ func (e *Extender) Prioritize(pod *corev1.Pod, candidates Names) []int64 {
 func (e *Extender) Preempt(pod *corev1.Pod,
 	victims map[string]*extenderv1.MetaVictims) map[string]*extenderv1.MetaVictims {
 	kept := map[string]*extenderv1.MetaVictims{}
-	if _, claimed := e.view.ClaimOf(pod.UID); claimed {
+	if _, claimed := e.state.ClaimOf(pod.UID); claimed {
 		return kept
 	}
 	for name, v := range victims {
 		if v == nil || len(v.Pods) == 0 {
 			continue // an entry without victims is an error to the scheduler
 		}
-		if e.view.Preemptable(pod, v1alpha1.NodeName(name), v.Pods) {
+		if e.state.Preemptable(pod, v1alpha1.NodeName(name), v.Pods) {
 			kept[name] = v
 		}
 	}

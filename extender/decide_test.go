@@ -15,7 +15,7 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/decide"
 )
 
 // recordedStarter notes what it is asked to start.
@@ -25,7 +25,7 @@ func (s *recordedStarter) StartNode(n v1alpha1.NodeName) { *s = append(*s, n) }
 
 type decideRig struct {
 	*Extender
-	ledger *claim.Ledger
+	ledger *decide.Claims
 	starts recordedStarter
 	events *events.FakeRecorder
 }
@@ -36,7 +36,7 @@ func newDecideRig(nodes ...*corev1.Node) *decideRig {
 		v.SetNode(n)
 	}
 	r := &decideRig{ledger: l, events: events.NewFakeRecorder(100)}
-	r.Extender = &Extender{view: v, starter: &r.starts, events: r.events, now: epoch}
+	r.Extender = &Extender{state: v, starter: &r.starts, events: r.events, now: epoch}
 	return r
 }
 
@@ -125,9 +125,9 @@ func TestFilterStartsNothing(t *testing.T) {
 func TestPrioritize(t *testing.T) {
 	r := newDecideRig(poolNode("empty", v1alpha1.StateRunning), poolNode("used", v1alpha1.StateRunning),
 		poolNode("foreign", ""), poolNode("mine", v1alpha1.StateStandby))
-	r.view.SetPod(cpuPod("other", "used"))
+	r.state.SetPod(cpuPod("other", "used"))
 	r.Filter(cpuPod("x", ""), []string{"mine"})
-	r.view.SetNode(poolNode("mine", v1alpha1.StateRunning))
+	r.state.SetNode(poolNode("mine", v1alpha1.StateRunning))
 	candidates := []string{"foreign", "mine", "unknown", "empty", "used"}
 	if diff := cmp.Diff([]int64{5, 10, 0, 0, 5}, r.Prioritize(cpuPod("x", ""), NamesOf(candidates))); diff != "" {
 		t.Errorf("scores of the pod whose claim is on mine (-want +got):\n%s", diff)
@@ -154,8 +154,8 @@ func TestPreempt(t *testing.T) {
 		poolNode("starting", v1alpha1.StateStarting), taintedNode, cordonedNode)
 	all := victims("foreign", "running", "standby", "starting", "tainted", "cordoned", "unknown")
 	all["empty"], all["null"] = &extenderv1.MetaVictims{}, nil
-	r.view.SetNode(poolNode("empty", ""))
-	r.view.SetNode(poolNode("null", ""))
+	r.state.SetNode(poolNode("empty", ""))
+	r.state.SetNode(poolNode("null", ""))
 	if diff := cmp.Diff(victims("foreign", "running"), r.Preempt(cpuPod("x", ""), all)); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
 	}
@@ -189,20 +189,20 @@ func TestPreemptLeavesPromisedRoom(t *testing.T) {
 			victims := &extenderv1.MetaVictims{}
 			for n := range 2 {
 				p := portless(fmt.Sprint("victim-", n), "c")
-				r.view.SetPod(p)
+				r.state.SetPod(p)
 				if n < c.victims {
 					victims.Pods = append(victims.Pods, &extenderv1.MetaPod{UID: string(p.UID)})
 				}
 			}
-			r.view.SetNode(poolNode("c", v1alpha1.StateStarting))
+			r.state.SetNode(poolNode("c", v1alpha1.StateStarting))
 			for n := range 2 {
 				p := portless(fmt.Sprint("claims-", n), "", func(p *corev1.Pod) { p.Spec.Priority = &c.priority })
-				r.view.SetPod(p)
+				r.state.SetPod(p)
 				if r.Filter(p, []string{"c"}); !r.ledger.HasClaim(p.UID) {
 					t.Fatal("set-up: no claim")
 				}
 			}
-			r.view.SetNode(poolNode("c", v1alpha1.StateRunning))
+			r.state.SetNode(poolNode("c", v1alpha1.StateRunning))
 			five := int32(5)
 			got := r.Preempt(cpuPod("x", "", milli(c.cpu), func(p *corev1.Pod) { p.Spec.Priority = &five }),
 				map[string]*extenderv1.MetaVictims{"c": victims, "d": victims})
@@ -225,14 +225,14 @@ func TestFilterCountsAPodThatIsBoundMeanwhile(t *testing.T) {
 		decision  string
 	}{
 		"nothing happens: its claim keeps the room": {func(*decideRig) {}, "started"},
-		"it is bound where it was promised":         {func(r *decideRig) { r.view.SetPod(portless("1", "c")) }, "started"},
-		"it is on its way there": {func(r *decideRig) { r.view.SetPod(portless("1", "", onItsWay("c"))) },
+		"it is bound where it was promised":         {func(r *decideRig) { r.state.SetPod(portless("1", "c")) }, "started"},
+		"it is on its way there": {func(r *decideRig) { r.state.SetPod(portless("1", "", onItsWay("c"))) },
 			"started"},
-		"it is deleted: its room is free": {func(r *decideRig) { r.view.DeletePod(portless("1", "")) },
+		"it is deleted: its room is free": {func(r *decideRig) { r.state.DeletePod(portless("1", "")) },
 			"pass-claimed"},
-		"the node goes": {func(r *decideRig) { r.view.DeleteNode("c") }, "started"},
+		"the node goes": {func(r *decideRig) { r.state.DeleteNode("c") }, "started"},
 		"the node stops": {func(r *decideRig) {
-			r.view.SetNode(poolNode("c",
+			r.state.SetNode(poolNode("c",
 				v1alpha1.StateTerminating))
 		}, "started"},
 	} {
@@ -240,10 +240,10 @@ func TestFilterCountsAPodThatIsBoundMeanwhile(t *testing.T) {
 			r := newDecideRig(poolNode("c", v1alpha1.StateStarting), poolNode("d", v1alpha1.StateStandby))
 			for n := range 4 { // of one cpu each: they fill the node
 				p := portless(fmt.Sprint(n), "")
-				r.view.SetPod(p)
+				r.state.SetPod(p)
 				r.Filter(p, []string{"c"})
 			}
-			r.view.SetNode(poolNode("c", v1alpha1.StateRunning))
+			r.state.SetNode(poolNode("c", v1alpha1.StateRunning))
 			r.now = func() time.Time {
 				c.meanwhile(r)
 				return epoch()
@@ -260,9 +260,9 @@ func TestFilterCountsAPodThatIsBoundMeanwhile(t *testing.T) {
 func TestFilterPromisesNothingToAPodThatIsBoundMeanwhile(t *testing.T) {
 	r := newDecideRig(poolNode("c", v1alpha1.StateStandby), poolNode("n", ""))
 	p := portless("x", "")
-	r.view.SetPod(p)
+	r.state.SetPod(p)
 	r.now = func() time.Time {
-		r.view.SetPod(portless("x", "n"))
+		r.state.SetPod(portless("x", "n"))
 		return epoch()
 	}
 	if got := r.Filter(p, []string{"c"}); got.Decision != "not-ours" || len(r.starts) != 0 || r.ledger.Missed(epoch().Add(time.Second)) {

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
-	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/extender/decide"
 )
 
 // interleaved plays a scheduler that assumes at once what it binds, and a watch that shows it
@@ -48,7 +48,7 @@ func newInterleaved(seed uint64) *interleaved {
 		assumed: map[v1alpha1.NodeName]int64{}, bound: map[types.UID]bool{}, named: map[types.UID]map[string]bool{},
 	}
 	w.Extender.starter, w.Extender.events = w, unheard{}
-	w.view.Listen(view.Listener{Homeless: func(claims []claim.Claim) {
+	w.state.Listen(cluster.Listener{ClaimsLost: func(claims []decide.Claim) {
 		for i := range claims {
 			w.homeless = append(w.homeless, claims[i].Pod)
 		}
@@ -61,7 +61,7 @@ func newInterleaved(seed uint64) *interleaved {
 	for i := range 8 {
 		name := v1alpha1.NodeName(fmt.Sprintf("node-%d", i))
 		w.nodes[name] = v1alpha1.StateStandby
-		w.view.SetNode(poolNode(string(name), v1alpha1.StateStandby))
+		w.state.SetNode(poolNode(string(name), v1alpha1.StateStandby))
 	}
 	for i := range 14 {
 		cpu, prio := []string{"1", "1500m", "2"}[w.dice.IntN(3)], int32(i%3/2)
@@ -79,7 +79,7 @@ func (w *interleaved) StartNode(name v1alpha1.NodeName) {
 		return
 	}
 	for _, state := range []v1alpha1.NodeState{v1alpha1.StateStarting, v1alpha1.StateRunning} {
-		w.coming[ofNodes] = append(w.coming[ofNodes], func() { w.view.SetNode(poolNode(string(name), state)) })
+		w.coming[ofNodes] = append(w.coming[ofNodes], func() { w.state.SetNode(poolNode(string(name), state)) })
 	}
 	w.nodes[name] = v1alpha1.StateRunning
 }
@@ -129,7 +129,7 @@ func (w *interleaved) schedule(p *corev1.Pod) {
 	is := p.DeepCopy()
 	is.Spec.NodeName = string(on)
 	w.coming[ofPods] = append(w.coming[ofPods], func() {
-		w.view.SetPod(is)
+		w.state.SetPod(is)
 		w.log = append(w.log, p.Name+" is seen on "+string(on))
 	})
 }
@@ -138,12 +138,12 @@ func (w *interleaved) schedule(p *corev1.Pod) {
 func (w *interleaved) place() {
 	uid := w.homeless[0]
 	w.homeless = w.homeless[1:]
-	pod := w.view.Waiting(uid)
+	pod := w.state.PendingPod(uid)
 	if pod == nil {
 		return
 	}
-	d := w.view.Place(pod, w.now())
-	w.log = append(w.log, fmt.Sprintf("%s is placed anew: %s %+v", pod.Name, d.Verdict, d.Claim))
+	d := w.state.Place(pod, w.now())
+	w.log = append(w.log, fmt.Sprintf("%s is placed anew: %s %+v", pod.Name, d.Kind, d.Claim))
 	if d.Claim != nil {
 		w.StartNode(d.Claim.Node)
 	}
@@ -154,8 +154,8 @@ func (w *interleaved) step() {
 	case 0, 1, 2:
 		p := w.pods[w.dice.IntN(len(w.pods))]
 		if !w.bound[p.UID] {
-			if w.view.Waiting(p.UID) == nil && w.dice.IntN(2) == 0 {
-				w.view.SetPod(p) // the scheduler may have seen the pod before we do
+			if w.state.PendingPod(p.UID) == nil && w.dice.IntN(2) == 0 {
+				w.state.SetPod(p) // the scheduler may have seen the pod before we do
 			}
 			w.schedule(p)
 		}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/stratos-sh/stratos/extender/claim"
-	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/extender/decide"
 )
 
 // requestMetrics are the extender's own. The label verb is one of the three verbs, or verbOther.
@@ -66,6 +66,6 @@ func (m *requestMetrics) observe(verb string, code int, elapsed time.Duration) {
 // RegisterMetrics registers all of the extender's metrics, for their documentation.
 func RegisterMetrics(registerer prometheus.Registerer) error {
 	_, err := newMetrics(registerer)
-	_, observed := newObserved(registerer, view.New(claim.NewLedger(), time.Now), time.Now)
+	_, observed := newObserved(registerer, cluster.New(decide.NewClaims(), time.Now), time.Now)
 	return errors.Join(err, observed)
 }

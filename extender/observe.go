@@ -8,21 +8,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
-	"github.com/stratos-sh/stratos/extender/claim"
-	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/extender/decide"
 )
 
 // observed measures what waiting pods experience.
 type observed struct {
-	view    *view.View
+	state   *cluster.State
 	claims  *prometheus.Desc
 	startup *prometheus.HistogramVec
 	now     func() time.Time
 }
 
-func newObserved(registerer prometheus.Registerer, v *view.View, now func() time.Time) (*observed, error) {
+func newObserved(registerer prometheus.Registerer, v *cluster.State, now func() time.Time) (*observed, error) {
 	o := &observed{
-		view: v, now: now,
+		state: v, now: now,
 		claims: prometheus.NewDesc("stratos_claims", "Pods that wait on a node that is not running yet.", []string{"pool"},
 			nil),
 		startup: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -40,22 +40,23 @@ func newObserved(registerer prometheus.Registerer, v *view.View, now func() time
 // Describe implements prometheus.Collector.
 func (o *observed) Describe(ch chan<- *prometheus.Desc) { ch <- o.claims }
 
-// Collect implements prometheus.Collector: the gauge is the view itself, so it cannot go stale.
+// Collect implements prometheus.Collector: the gauge is the cluster state itself, so it cannot go
+// stale.
 func (o *observed) Collect(ch chan<- prometheus.Metric) {
-	for pool, n := range o.view.OnTheWay() {
+	for pool, n := range o.state.PendingClaims() {
 		ch <- prometheus.MustNewConstMetric(o.claims, prometheus.GaugeValue, float64(n), string(pool))
 	}
 }
 
 // released is told of every pod that had a claim, or for which a warm node was opened, when it is
 // seen bound or gone. Of several replicas the one that made the claim measures.
-func (o *observed) released(c claim.Claim, pod *corev1.Pod) {
+func (o *observed) released(c decide.Claim, pod *corev1.Pod) {
 	if pod.Spec.NodeName == "" || c.Adopted {
 		return // a pod that was deleted while it waited never started up
 	}
 	o.startup.WithLabelValues(string(c.Pool), string(c.Path)).Observe(o.now().Sub(pod.CreationTimestamp.Time).Seconds())
 }
 
-func readyz(view *view.View) healthz.Checker {
+func readyz(view *cluster.State) healthz.Checker {
 	return func(*http.Request) error { return view.Ready() }
 }

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
-	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/extender/decide"
 )
 
 // startups are how many pods the histogram of the registry has seen, by path, and the sum of their
@@ -72,7 +72,7 @@ func TestStartupPathOfAClaim(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			v.Listen(view.Listener{Bound: o.released})
+			v.Listen(cluster.Listener{PodServed: o.released})
 			pod := cpuPod("x", "", func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(epoch()) })
 			if c.adopted {
 				c.node.Annotations[v1alpha1.AnnotationClaims] = string(pod.UID)
@@ -109,7 +109,7 @@ func TestStartupPathOfAClaim(t *testing.T) {
 // TestStartupPathOfAPodWithoutAClaim: the scaler tells of the pods for which a warm node was
 // opened.
 func TestStartupPathOfAPodWithoutAClaim(t *testing.T) {
-	for _, path := range []claim.Path{claim.PathPromoted, claim.PathCold} {
+	for _, path := range []decide.Path{decide.PathPromoted, decide.PathCold} {
 		t.Run(string(path), func(t *testing.T) {
 			clock := func() time.Time { return epoch().Add(7 * time.Second) }
 			v, _ := newTestView(clock)
@@ -118,8 +118,8 @@ func TestStartupPathOfAPodWithoutAClaim(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			v.Listen(view.Listener{Bound: o.released})
-			v.Served(claim.Claim{Pool: "p", Path: path},
+			v.Listen(cluster.Listener{PodServed: o.released})
+			v.Served(decide.Claim{Pool: "p", Path: path},
 				cpuPod("x", "a", func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(epoch()) }))
 			count, seconds := startups(t, registry)
 			if count[string(path)] != 1 || seconds[string(path)] != 7 {

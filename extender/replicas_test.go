@@ -13,13 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
-	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/extender/decide"
 )
 
 // replica is what one process of Stratos knows.
 type replica struct {
-	view     *view.View
+	view     *cluster.State
 	extender *Extender
 	upkeep   *Upkeep
 	starts   recordedStarter
@@ -50,7 +50,7 @@ func TestAFutileStartIsOneEventAndOneStrike(t *testing.T) {
 					r := &replica{}
 					r.view, _ = newTestView(time.Now)
 					parts := Parts{
-						View: r.view, Starter: &r.starts, Events: recorder, Now: time.Now, Log: logr.Discard(),
+						State: r.view, Starter: &r.starts, Events: recorder, Now: time.Now, Log: logr.Discard(),
 						Client: fake.NewClientBuilder().WithObjects(poolNode(names[0], v1alpha1.StateStandby)).Build(),
 					}
 					r.extender, r.upkeep, replicas[i] = New(parts), NewUpkeep(parts), r
@@ -99,7 +99,7 @@ func TestAFutileStartIsOneEventAndOneStrike(t *testing.T) {
 					t.Errorf("%d events FutileStart, want 1", n)
 				}
 				for i, r := range replicas {
-					if why, until := r.view.HeldBack(p, time.Now()); why == "" || time.Until(until) > time.Minute {
+					if why, until := r.view.OwnerBackoff(p, time.Now()); why == "" || time.Until(until) > time.Minute {
 						t.Errorf("replica %d holds the pod back until %s (%q), want for a minute at most", i, until, why)
 					}
 				}
@@ -113,7 +113,7 @@ func TestAFutileStartIsOneEventAndOneStrike(t *testing.T) {
 					t.Errorf("%d events FutileStart of the second start, want 1", n)
 				}
 				for i, r := range replicas {
-					if why, _ := r.view.HeldBack(p, time.Now()); !strings.HasSuffix(why, "for 2m0s") {
+					if why, _ := r.view.OwnerBackoff(p, time.Now()); !strings.HasSuffix(why, "for 2m0s") {
 						t.Errorf("replica %d holds the pod back %q, want for 2 minutes after the second strike", i, why)
 					}
 				}
@@ -127,10 +127,10 @@ func TestAFutileStartIsOneEventAndOneStrike(t *testing.T) {
 func TestAnotherReplicasPodThatGivesWayIsLeftToIt(t *testing.T) {
 	v, l := newTestView(time.Now)
 	placed := 0
-	v.Listen(view.Listener{Homeless: func(claims []claim.Claim) { placed += len(claims) }})
+	v.Listen(cluster.Listener{ClaimsLost: func(claims []decide.Claim) { placed += len(claims) }})
 	starts := recordedStarter{}
 	recorder := events.NewFakeRecorder(10)
-	e := New(Parts{View: v, Starter: &starts, Events: recorder, Now: time.Now, Log: logr.Discard()})
+	e := New(Parts{State: v, Starter: &starts, Events: recorder, Now: time.Now, Log: logr.Discard()})
 	low, high := cpuPod("low", "", milli(3000)), cpuPod("high", "", milli(3000))
 	high.Spec.Priority = new(int32(1))
 	v.SetPod(low)

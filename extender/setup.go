@@ -9,19 +9,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/extender/cluster"
 )
 
 // Setup is what SetupWithManager needs.
 type Setup struct {
 	Server  Options
-	View    *view.View
+	State   *cluster.State
 	Starter Starter
 }
 
 // Parts are what the extender's answers and its upkeep work with.
 type Parts struct {
-	View    *view.View
+	State   *cluster.State
 	Starter Starter
 	// Client writes to Nodes.
 	Client client.Writer
@@ -32,7 +32,7 @@ type Parts struct {
 
 // New returns the extender without its server.
 func New(p Parts) *Extender {
-	return &Extender{view: p.View, starter: p.Starter, events: p.Events, now: p.Now}
+	return &Extender{state: p.State, starter: p.Starter, events: p.Events, now: p.Now}
 }
 
 // Events about waiting pods.
@@ -42,13 +42,13 @@ func New(p Parts) *Extender {
 // SetupWithManager adds the extender to the manager: the HTTP server and the upkeep of claims. All
 // run on every replica. The returned Server tells its address.
 func SetupWithManager(mgr manager.Manager, s Setup) (*Server, error) {
-	observed, err := newObserved(metrics.Registry, s.View, time.Now)
+	observed, err := newObserved(metrics.Registry, s.State, time.Now)
 	if err != nil {
 		return nil, err
 	}
-	s.View.Listen(view.Listener{Bound: observed.released})
+	s.State.Listen(cluster.Listener{PodServed: observed.released})
 	recorder := later{mgr.GetEventRecorder("stratos-extender")}
-	parts := Parts{View: s.View, Starter: s.Starter, Client: mgr.GetClient(), Events: recorder,
+	parts := Parts{State: s.State, Starter: s.Starter, Client: mgr.GetClient(), Events: recorder,
 		Now: time.Now, Log: mgr.GetLogger().WithName("extender")}
 	e := New(parts)
 	server, err := NewServer(e, metrics.Registry, s.Server)
@@ -63,7 +63,7 @@ func SetupWithManager(mgr manager.Manager, s Setup) (*Server, error) {
 			return nil, err
 		}
 	}
-	if err := mgr.AddReadyzCheck("extender", readyz(s.View)); err != nil {
+	if err := mgr.AddReadyzCheck("extender", readyz(s.State)); err != nil {
 		return nil, err
 	}
 	return server, nil

@@ -52,12 +52,12 @@ func TestPodsThatArePendingTogether(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newDecideRig(poolNode("full", v1alpha1.StateRunning, inZone("a")))
-			r.view.SetPod(cpuPod("hog", "full", milli(4000)))
+			r.state.SetPod(cpuPod("hog", "full", milli(4000)))
 			names := []string{"full"}
 			for i := range 9 {
 				zone := string("abc"[i%3])
 				names = append(names, fmt.Sprint(i+1, zone))
-				r.view.SetNode(standbyIn(zone, names[i+1]))
+				r.state.SetNode(standbyIn(zone, names[i+1]))
 			}
 			var pods []*corev1.Pod
 			for i := range c.starts {
@@ -69,7 +69,7 @@ func TestPodsThatArePendingTogether(t *testing.T) {
 				t.Fatalf("started %v, want %v", r.starts, c.starts)
 			}
 			for _, node := range c.starts {
-				r.view.SetNode(poolNode(string(node), v1alpha1.StateRunning, inZone(string(node[1]))))
+				r.state.SetNode(poolNode(string(node), v1alpha1.StateRunning, inZone(string(node[1]))))
 			}
 			for i, p := range pods {
 				answer := r.Extender.Filter(p, inTree(r, p, names))
@@ -78,7 +78,7 @@ func TestPodsThatArePendingTogether(t *testing.T) {
 				}
 				bound := p.DeepCopy()
 				bound.Spec.NodeName = string(c.starts[i])
-				r.view.SetPod(bound)
+				r.state.SetPod(bound)
 			}
 		})
 	}
@@ -87,10 +87,10 @@ func TestPodsThatArePendingTogether(t *testing.T) {
 // inTree are what kube-scheduler's own filters leave. They judge spread and affinity by the bound
 // pods and by the taints that stand.
 func inTree(r *decideRig, pod *corev1.Pod, names []string) Names {
-	judge := r.view.Judge(pod)
+	judge := r.state.PodFit(pod)
 	var out []string
-	for _, n := range lookUp(r.view, names...) {
-		if judge.Refuses(n) == nil {
+	for _, n := range lookUp(r.state, names...) {
+		if judge.Refusal(n) == nil {
 			out = append(out, string(n.Name))
 		}
 	}

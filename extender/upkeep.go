@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/extender/cluster"
 )
 
 const (
@@ -36,7 +36,7 @@ const (
 // Upkeep ends overdue claims, asks again for starts that are late, and touches nodes whose claimed
 // pods the scheduler does not ask about. Every replica does it for its own claims.
 type Upkeep struct {
-	view    *view.View
+	state   *cluster.State
 	starter Starter
 	client  client.Writer
 	events  events.EventRecorder
@@ -45,24 +45,24 @@ type Upkeep struct {
 	nudged  map[v1alpha1.NodeName]time.Time
 	// asked is when late starts were last asked for again.
 	asked map[v1alpha1.NodeName]time.Time
-	// answered is the opening of the view for which pods have been brought back.
+	// answered is the opening of the cluster state for which pods have been brought back.
 	answered time.Time
 	// forgot is when old refusals and pods that are gone were last dropped.
 	forgot time.Time
 }
 
-// NewUpkeep returns the upkeep of the view's claims; it works once its Start runs.
+// NewUpkeep returns the upkeep of the cluster state's claims; it works once its Start runs.
 func NewUpkeep(p Parts) *Upkeep {
 	return &Upkeep{
-		view: p.View, starter: p.Starter, client: p.Client, events: p.Events, now: p.Now, log: p.Log,
+		state: p.State, starter: p.Starter, client: p.Client, events: p.Events, now: p.Now, log: p.Log,
 		nudged: map[v1alpha1.NodeName]time.Time{}, asked: map[v1alpha1.NodeName]time.Time{},
 	}
 }
 
-// missed reports, once for each opening of the view, whether a pod was refused because the view was
-// behind.
+// missed reports, once for each opening of the cluster state, whether a pod was refused because the
+// cluster state was behind.
 func (u *Upkeep) missed(now time.Time) bool {
-	missed, opened := u.view.Missed()
+	missed, opened := u.state.Missed()
 	if !opened.After(u.answered) || now.Sub(opened) < nudgeAfter {
 		return false
 	}
@@ -90,18 +90,18 @@ func (u *Upkeep) Start(ctx context.Context) error {
 // Once looks at all claims.
 func (u *Upkeep) Once(ctx context.Context) {
 	now := u.now()
-	if u.view.Expired(now) || u.missed(now) {
-		if node, ok := u.view.AnyOfOurs(); ok { // any node's event brings the waiting pods back
+	if u.state.ExpireBackoffs(now) || u.missed(now) {
+		if node, ok := u.state.AnyPoolNode(); ok { // any node's event brings the waiting pods back
 			u.touch(ctx, node, now)
 		}
 	}
 	u.forget(now) // after missed, which may need refusals that are old by now where a touch took long
-	if u.view.Claims() == 0 {
+	if u.state.ClaimCount() == 0 {
 		clear(u.nudged)
 	}
 	u.askAgain(now)
 	touched := false
-	for _, node := range u.view.Unasked(now, nudgeAfter) {
+	for _, node := range u.state.Unasked(now, nudgeAfter) {
 		if now.Sub(u.nudged[node]) < nudgeEvery {
 			continue
 		}
@@ -111,7 +111,7 @@ func (u *Upkeep) Once(ctx context.Context) {
 			touched = true
 		}
 	}
-	for _, c := range u.view.Overdue(now) {
+	for _, c := range u.state.Overdue(now) {
 		if c.Adopted {
 			continue // the replica that made the claim tells of it
 		}
@@ -125,7 +125,7 @@ func (u *Upkeep) Once(ctx context.Context) {
 // the node.
 func (u *Upkeep) askAgain(now time.Time) {
 	maps.DeleteFunc(u.asked, func(_ v1alpha1.NodeName, at time.Time) bool { return now.Sub(at) >= askEvery })
-	for _, node := range u.view.Late(now) {
+	for _, node := range u.state.Late(now) {
 		if _, lately := u.asked[node]; !lately {
 			u.asked[node] = now
 			u.starter.StartNode(node)
@@ -138,11 +138,11 @@ func (u *Upkeep) forget(now time.Time) {
 		return
 	}
 	u.forgot = now
-	u.view.Forget(now.Add(-forgetAfter))
+	u.state.Forget(now.Add(-forgetAfter))
 }
 
 func (u *Upkeep) touch(ctx context.Context, node v1alpha1.NodeName, now time.Time) {
-	if err := view.Nudge(ctx, u.client, node, now); err != nil {
+	if err := cluster.Nudge(ctx, u.client, node, now); err != nil {
 		u.log.Error(err, "cannot touch node for waiting pods", "node", node)
 	}
 }

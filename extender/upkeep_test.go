@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/extender/cluster"
 )
 
 // TestUpkeep: a pod has a claim on a node that runs from second 1 on. When is the node touched, and
@@ -63,8 +63,8 @@ func TestUpkeep(t *testing.T) {
 					},
 				}).Build()
 				recorder := events.NewFakeRecorder(10)
-				u := NewUpkeep(Parts{View: v, Client: api, Events: recorder, Now: time.Now, Log: logr.Discard()})
-				ask := func() { v.Decide(cpuPod("x", ""), NamesOf([]string{"a"}), &view.Looked{}, time.Now()) }
+				u := NewUpkeep(Parts{State: v, Client: api, Events: recorder, Now: time.Now, Log: logr.Discard()})
+				ask := func() { v.Decide(cpuPod("x", ""), NamesOf([]string{"a"}), &cluster.Candidates{}, time.Now()) }
 				ask()
 				time.AfterFunc(time.Second, func() { v.SetNode(poolNode("a", v1alpha1.StateRunning)) })
 				if c.asked > 0 {
@@ -99,7 +99,7 @@ func TestOneTouchForAllNodes(t *testing.T) {
 		for _, name := range []string{"a", "b", "c"} {
 			v.SetNode(poolNode(name, v1alpha1.StateStandby))
 			nodes = append(nodes, poolNode(name, v1alpha1.StateRunning))
-			v.Decide(cpuPod("pod-"+name, ""), NamesOf([]string{name}), &view.Looked{}, time.Now())
+			v.Decide(cpuPod("pod-"+name, ""), NamesOf([]string{name}), &cluster.Candidates{}, time.Now())
 		}
 		touched := 0
 		api := fake.NewClientBuilder().WithObjects(nodes...).WithInterceptorFuncs(interceptor.Funcs{
@@ -108,7 +108,7 @@ func TestOneTouchForAllNodes(t *testing.T) {
 				return nil
 			},
 		}).Build()
-		u := NewUpkeep(Parts{View: v, Client: api, Events: events.NewFakeRecorder(10), Now: time.Now,
+		u := NewUpkeep(Parts{State: v, Client: api, Events: events.NewFakeRecorder(10), Now: time.Now,
 			Log: logr.Discard()})
 		<-time.After(time.Second)
 		for _, name := range []string{"a", "b", "c"} {
@@ -130,24 +130,24 @@ func TestOneTouchForAllNodes(t *testing.T) {
 func TestLateStartsAreAskedForAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		node *corev1.Node
-		then func(*view.View)
+		then func(*cluster.State)
 		want int
 	}{
-		"the node still stands by": {poolNode("a", v1alpha1.StateStandby), func(*view.View) {}, 4},
-		"its drain goes on":        {poolNode("a", v1alpha1.StateStopping, drainedEmpty), func(*view.View) {}, 4},
-		"it starts": {poolNode("a", v1alpha1.StateStandby), func(v *view.View) {
+		"the node still stands by": {poolNode("a", v1alpha1.StateStandby), func(*cluster.State) {}, 4},
+		"its drain goes on":        {poolNode("a", v1alpha1.StateStopping, drainedEmpty), func(*cluster.State) {}, 4},
+		"it starts": {poolNode("a", v1alpha1.StateStandby), func(v *cluster.State) {
 			v.SetNode(poolNode("a", v1alpha1.StateStarting))
 		}, 0},
-		"the pod is deleted": {poolNode("a", v1alpha1.StateStandby), func(v *view.View) { v.DeletePod(cpuPod("x", "")) }, 0},
+		"the pod is deleted": {poolNode("a", v1alpha1.StateStandby), func(v *cluster.State) { v.DeletePod(cpuPod("x", "")) }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				v, _ := newTestView(time.Now)
 				v.SetNode(c.node)
-				v.Decide(cpuPod("x", ""), NamesOf([]string{"a"}), &view.Looked{}, time.Now())
+				v.Decide(cpuPod("x", ""), NamesOf([]string{"a"}), &cluster.Candidates{}, time.Now())
 				c.then(v)
 				var asked recordedStarter
-				u := NewUpkeep(Parts{View: v, Starter: &asked, Events: events.NewFakeRecorder(10), Now: time.Now,
+				u := NewUpkeep(Parts{State: v, Starter: &asked, Events: events.NewFakeRecorder(10), Now: time.Now,
 					Log: logr.Discard()})
 				for range 30*50 - 1 {
 					u.Once(t.Context())
@@ -201,9 +201,9 @@ func TestAClaimedPodThatWasRefusedIsNudged(t *testing.T) {
 						return nil
 					},
 				}).Build()
-				u := NewUpkeep(Parts{View: v, Client: api, Events: events.NewFakeRecorder(10), Now: time.Now,
+				u := NewUpkeep(Parts{State: v, Client: api, Events: events.NewFakeRecorder(10), Now: time.Now,
 					Log: logr.Discard()})
-				ask := func() { v.Decide(cpuPod("x", ""), NamesOf([]string{"a"}), &view.Looked{}, time.Now()) }
+				ask := func() { v.Decide(cpuPod("x", ""), NamesOf([]string{"a"}), &cluster.Candidates{}, time.Now()) }
 				ask()
 				time.AfterFunc(time.Second, func() { v.SetNode(poolNode("a", v1alpha1.StateRunning, closed)) })
 				time.AfterFunc(3050*time.Millisecond, func() { v.SetNode(poolNode("a", v1alpha1.StateRunning)) })

@@ -277,7 +277,7 @@ func (c *nodes) ran(g gathered, d lifecycle.Decision) {
 	if len(g.template.StartupTaints) > 0 && g.template.RemoveStartupTaints {
 		c.metrics.startupTaintDuration.WithLabelValues(string(g.template.Pool)).Observe(took.Seconds())
 	}
-	c.view.SetReadyIn(g.template.Pool, took)
+	c.state.SetReadyIn(g.template.Pool, took)
 	c.poke()
 }
 

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/extender/fit"
 	"github.com/stratos-sh/stratos/provider"
 )
@@ -24,9 +24,9 @@ import (
 func (r *rig) useUpBudget() {
 	for _, name := range []string{"first", "second"} {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}}
-		n := &claim.Node{Node: fit.Node{Name: v1alpha1.NodeName(name), Allocatable: fit.Resources{Pods: 1}}, Pool: "p",
+		n := &decide.Node{Node: fit.Node{Name: v1alpha1.NodeName(name), Allocatable: fit.Resources{Pods: 1}}, Pool: "p",
 			State: v1alpha1.StateStandby, StartBudget: 1}
-		r.ledger.Decide(claim.Ask{Pod: p, Nodes: []*claim.Node{n}}, r.now)
+		r.ledger.Decide(decide.Ask{Pod: p, Nodes: []*decide.Node{n}}, r.now)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestEveryConditionGoesBothWays(t *testing.T) {
 			want:  metav1.ConditionFalse, words: "a:1: no such manifest",
 		},
 		v1alpha1.ConditionStartsLimited: {
-			there: (*rig).useUpBudget, back: func(r *rig) { r.now = r.now.Add(claim.BudgetWindow + time.Second) },
+			there: (*rig).useUpBudget, back: func(r *rig) { r.now = r.now.Add(decide.BudgetWindow + time.Second) },
 			want: metav1.ConditionTrue, words: "nodes were started within",
 		},
 	}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/scaler/plan"
 )
 
@@ -60,7 +60,7 @@ func (d *demand) expire(now time.Time) {
 
 // settle forgets a pod that waits no more. For one that was in demand and is bound to a node that
 // opened for it, it returns the pool and the path on which the pod came there.
-func (d *demand) settle(pod *corev1.Pod, now time.Time) (v1alpha1.PoolName, claim.Path, bool) {
+func (d *demand) settle(pod *corev1.Pod, now time.Time) (v1alpha1.PoolName, decide.Path, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.expire(now)
@@ -72,9 +72,9 @@ func (d *demand) settle(pod *corev1.Pod, now time.Time) (v1alpha1.PoolName, clai
 		return "", "", false
 	}
 	if node.launched.Before(pod.CreationTimestamp.Time) {
-		return w.pool, claim.PathPromoted, true
+		return w.pool, decide.PathPromoted, true
 	}
-	return w.pool, claim.PathCold, true
+	return w.pool, decide.PathCold, true
 }
 
 // leave forgets a pod that is gone or has a claim, by whose path it is measured then.
@@ -156,5 +156,5 @@ func (d *demand) need(pool *v1alpha1.NodePool, nodes []corev1.Node, o offer, sup
 	if !whole && len(o.zones) > 0 { // a kubelet keeps some of what is promised for itself: this is never too much
 		n.Labels = inZoneOf(n.Labels, o.zones[0])
 	}
-	return plan.NeedOf(pods, claim.NodeOf(n, pool, o.daemons...), supply, inZoneOf)
+	return plan.NeedOf(pods, decide.NodeOf(n, pool, o.daemons...), supply, inZoneOf)
 }

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
 	"github.com/stratos-sh/stratos/scaler/network"
@@ -98,7 +98,7 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 	g.Serving = servingOf(counting)
 	turn := c.turns.of(g.template.Pool, v1alpha1.NodeName(g.node.Name))
 	g.Recycle, g.Refresh, g.Why = turn.Reason, turn.Refresh, turn.Why
-	g.Claims = len(c.view.ClaimsOn(v1alpha1.NodeName(g.node.Name)))
+	g.Claims = len(c.state.ClaimsOn(v1alpha1.NodeName(g.node.Name)))
 	g.Node = observe(g.node, g.template)
 	if err := c.observeStart(ctx, &g); err != nil {
 		return g, err
@@ -285,7 +285,7 @@ func agentTaint(n *corev1.Node, t transition.Template) string {
 	for i := range n.Spec.Taints {
 		taint := &n.Spec.Taints[i]
 		named := slices.ContainsFunc(t.StartupTaints, func(s corev1.Taint) bool { return s.MatchTaint(taint) })
-		if claim.IsAgentTaint(taint) && !named && taint.Effect != corev1.TaintEffectPreferNoSchedule {
+		if decide.IsAgentTaint(taint) && !named && taint.Effect != corev1.TaintEffectPreferNoSchedule {
 			return taint.Key
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/decide"
 )
 
 // TestWhatIsHeldBackLaunchesNothing: a pod that may have no node started now gets no instance
@@ -34,7 +34,7 @@ func TestWhatIsHeldBackLaunchesNothing(t *testing.T) {
 			objects: []client.Object{nodePool(5, 0, counting(1)), nodeIn(v1alpha1.StateRunning), full},
 			before: func(r *rig) {
 				r.promise("a", "c")
-				r.ledger.Observe("c", v1alpha1.StateStarting, v1alpha1.StateRunning, epoch())
+				r.ledger.ObserveNode("c", v1alpha1.StateStarting, v1alpha1.StateRunning, epoch())
 				r.ledger.Overdue(epoch().Add(time.Minute))
 			},
 			held: 2 * time.Minute, says: "the last node started for this pod did not take it", after: "pool p",
@@ -42,7 +42,7 @@ func TestWhatIsHeldBackLaunchesNothing(t *testing.T) {
 		"the pool's start budget is used up": {
 			objects: []client.Object{nodePool(5, 0, counting(2), once), nodeIn(v1alpha1.StateStandby)},
 			before:  func(r *rig) { r.promise("another", "d") },
-			held:    claim.BudgetWindow, says: "pool p: start budget of 1 in 5m0s is used up",
+			held:    decide.BudgetWindow, says: "pool p: start budget of 1 in 5m0s is used up",
 		},
 	} {
 		for _, scheduler := range []string{v1alpha1.SchedulerName, "default-scheduler"} {
@@ -94,7 +94,7 @@ func TestAPodThatIsHeldBackLeavesTheDemand(t *testing.T) {
 	r.look(look)
 	r.want("pool p")
 	r.promise("a", "c")
-	r.ledger.Observe("c", v1alpha1.StateStarting, v1alpha1.StateRunning, epoch())
+	r.ledger.ObserveNode("c", v1alpha1.StateStarting, v1alpha1.StateRunning, epoch())
 	r.ledger.Overdue(r.now)
 	r.look(look)
 	if n := len(r.demand.of("p")); n > 0 {

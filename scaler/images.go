@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
 	"github.com/stratos-sh/stratos/scaler/plan"
 	"github.com/stratos-sh/stratos/scaler/transition"
@@ -103,7 +103,7 @@ func daemonSets(ctx context.Context, reader client.Reader) ([]*appsv1.DaemonSet,
 func (c *nodes) pullsOf(ctx context.Context, g *gathered, pods []corev1.Pod) (pulls, error) {
 	p := pulls{}
 	for i := range pods {
-		if claim.Pulls(&pods[i], c.namespace) && pods[i].Spec.NodeName == g.node.Name {
+		if decide.IsImagePullPod(&pods[i], c.namespace) && pods[i].Spec.NodeName == g.node.Name {
 			p.pods = append(p.pods, &pods[i])
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
-	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/extender/decide"
 )
 
 // judged is what can be said of a pool for a pod.
@@ -24,7 +24,7 @@ type judged struct {
 // judgePool judges the pod against the pool's nodes as if they were empty, and against a new
 // instance in each zone of its class. All nodes of a pool are alike but for their zones, so the
 // first refusal by name speaks for the pool where every node refuses.
-func judgePool(judge *view.Judge, pool *v1alpha1.NodePool, nodes []corev1.Node, o offer) judged {
+func judgePool(judge *cluster.PodFit, pool *v1alpha1.NodePool, nodes []corev1.Node, o offer) judged {
 	var refusal, apart string
 	var mine, fitting, free int
 	for i := range nodes {
@@ -68,12 +68,12 @@ func judgePool(judge *view.Judge, pool *v1alpha1.NodePool, nodes []corev1.Node, 
 }
 
 // whyNotNode judges by what does not depend on the other pods of the cluster.
-func whyNotNode(judge *view.Judge, n *claim.Node) string {
+func whyNotNode(judge *cluster.PodFit, n *decide.Node) string {
 	if refusal := refusesEmpty(judge, n, true); refusal != nil {
 		return refusal.Words()
 	}
-	if n.State == v1alpha1.StateStandby && n.KeptBack != "" {
-		return "its standby nodes are kept back: " + n.KeptBack
+	if n.State == v1alpha1.StateStandby && n.NotStartable != "" {
+		return "its standby nodes are kept back: " + n.NotStartable
 	}
 	return ""
 }
@@ -81,11 +81,11 @@ func whyNotNode(judge *view.Judge, n *claim.Node) string {
 // whyNotNow is why a standby node does not take the pod all the same: it is empty, so what is left
 // is where other pods are (anti-affinity, spread). A new instance may come up in another zone, so
 // this speaks against none.
-func whyNotNow(judge *view.Judge, n *claim.Node) string {
+func whyNotNow(judge *cluster.PodFit, n *decide.Node) string {
 	if n.State != v1alpha1.StateStandby {
 		return ""
 	}
-	if refusal := judge.Refuses(n); refusal != nil {
+	if refusal := judge.Refusal(n); refusal != nil {
 		return refusal.Words()
 	}
 	return ""

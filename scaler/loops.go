@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
-	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/scaler/start"
 )
 
@@ -33,7 +33,7 @@ type Parts struct {
 	Now     func() time.Time
 	// Elapsed is how long the process has run, by a clock that nobody steps.
 	Elapsed func() time.Duration
-	// Ready says why the view is not whole yet.
+	// Ready says why the cluster state is not whole yet.
 	Ready func() error
 	// StartQueue and CallQueue are the Starter's; nil for ones that wait by the clock of the machine.
 	StartQueue, CallQueue workqueue.TypedRateLimitingInterface[v1alpha1.NodeName]
@@ -56,8 +56,8 @@ type Loops struct {
 	sweep   *sweep
 }
 
-// NewLoops wires the loops to each other and to the view. It registers metrics, so a registry takes
-// one set of loops only.
+// NewLoops wires the loops to each other and to the cluster state. It registers metrics, so a
+// registry takes one set of loops only.
 func NewLoops(p Parts) (*Loops, error) {
 	m, err := newMetrics(p.Metrics)
 	if err != nil {
@@ -74,40 +74,40 @@ func NewLoops(p Parts) (*Loops, error) {
 		now: p.Now, log: p.Log.WithName("sweep"), wake: make(chan struct{}, 1),
 	}
 	l.Starter = l.starter(p, m)
-	l.Placer = start.NewPlacer(p.View, l.Starter, p.Events, p.Now)
-	p.View.Listen(view.Listener{Homeless: l.Placer.Homeless})
+	l.Placer = start.NewPlacer(p.State, l.Starter, p.Events, p.Now)
+	p.State.Listen(cluster.Listener{ClaimsLost: l.Placer.Reschedule})
 	l.nodes = &nodes{
 		reader: p.Client, live: p.Live, client: p.Client, cloud: p.Cloud, owner: owner, witness: newWitness(p.Elapsed),
-		namespace: claim.Namespace(p.Namespace), requiredDaemonSets: p.RequiredDaemonSetNamespaces,
-		view: p.View, starter: l.Starter, events: p.Events, metrics: m, now: p.Now, born: p.Now(), inventory: inventory,
+		namespace: decide.Namespace(p.Namespace), requiredDaemonSets: p.RequiredDaemonSetNamespaces,
+		state: p.State, starter: l.Starter, events: p.Events, metrics: m, now: p.Now, born: p.Now(), inventory: inventory,
 		warmups: failures, demand: waiting, turns: recycling, poke: l.sweep.poke,
-		daemons: p.View.Daemons,
+		daemons: p.State.Daemons,
 	}
 	l.pools = &pools{
-		namespace: claim.Namespace(p.Namespace), requiredDaemonSets: p.RequiredDaemonSetNamespaces,
+		namespace: decide.Namespace(p.Namespace), requiredDaemonSets: p.RequiredDaemonSetNamespaces,
 		client: p.Client, cloud: p.Cloud, owner: owner, launcher: kinds, classes: kinds, launchesAtOnce: p.LaunchesAtOnce,
 		events: p.Events, metrics: m,
-		now: p.Now, inventory: inventory, warmups: failures, view: p.View, demand: waiting, turns: recycling,
+		now: p.Now, inventory: inventory, warmups: failures, state: p.State, demand: waiting, turns: recycling,
 		poke:    l.sweep.poke,
 		wake:    func(ctx context.Context, id v1alpha1.InstanceID) { send(ctx, instances, id) },
-		daemons: p.View.Daemons,
+		daemons: p.State.Daemons,
 	}
 	l.pending = &pending{
 		classes: kinds,
-		reader:  p.Client, writer: p.Client, placer: l.Placer, view: p.View, ready: p.Ready,
+		reader:  p.Client, writer: p.Client, placer: l.Placer, state: p.State, ready: p.Ready,
 		demand: waiting, events: p.Events,
 		schedulers: p.ExtenderSchedulers, recalled: map[podKey]types.UID{}, told: map[podKey]string{},
 		waits: map[podKey]wait{}, now: p.Now,
 		failing: map[podKey]string{}, errors: m.schedulerErrors,
 		poolChanged: func(ctx context.Context, pool v1alpha1.PoolName) { send(ctx, changed, pool) },
 	}
-	p.View.Listen(view.Listener{Storage: l.pending.again, Orphaned: l.pending.againLater})
+	p.State.Listen(cluster.Listener{StorageChanged: l.pending.again, RemoteClaimLost: l.pending.againLater})
 	return l, nil
 }
 
 func (l *Loops) starter(p Parts, m *metrics) *start.Starter {
 	return start.New(start.Options{
-		Reader: p.Client, Live: p.Live, Writer: p.Client, Cloud: p.Cloud, View: p.View, Queue: p.StartQueue,
+		Reader: p.Client, Live: p.Live, Writer: p.Client, Cloud: p.Cloud, State: p.State, Queue: p.StartQueue,
 		Calls:  p.CallQueue,
 		Events: p.Events, Now: p.Now, Log: p.Log.WithName("start"),
 		Count: func(pool v1alpha1.PoolName, trigger start.Trigger) {

@@ -21,9 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/extender/fit"
-	"github.com/stratos-sh/stratos/extender/view"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
 	"github.com/stratos-sh/stratos/scaler/start"
@@ -49,12 +49,12 @@ type nodes struct {
 	cloud  provider.CloudProvider
 	owner  owner
 	// namespace is where the pods go that pull images.
-	namespace claim.Namespace
+	namespace decide.Namespace
 	// requiredDaemonSets are the namespaces whose DaemonSets' images are required.
 	requiredDaemonSets []string
 	// daemons are the cluster's DaemonSets.
 	daemons func() []*fit.Daemon
-	view    *view.View
+	state   *cluster.State
 	starter *start.Starter
 	events  events.EventRecorder
 	metrics *metrics

@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
-	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/scaler/start"
 )
 
@@ -33,7 +33,7 @@ const (
 	explainAfter = 2 * time.Second
 	// explainAgain is how soon the reason of a pod that still waits is looked at again.
 	explainAgain = time.Minute
-	// viewAgain is how soon a pod is looked at that came before the view was there.
+	// viewAgain is how soon a pod is looked at that came before the cluster state was there.
 	viewAgain = 100 * time.Millisecond
 	// pendingWorkers: a look reads caches only.
 	pendingWorkers = 4
@@ -54,10 +54,10 @@ type pending struct {
 	reader client.Reader
 	writer client.Writer
 	placer *start.Placer
-	view   *view.View
+	state  *cluster.State
 	// classes say into which zones a pool can launch.
 	classes classKinds
-	// ready says why the view is not whole yet.
+	// ready says why the cluster state is not whole yet.
 	ready  func() error
 	demand *demand
 	events events.EventRecorder
@@ -111,7 +111,7 @@ func (c *pending) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 		c.served(ctx, req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	if _, claimed := c.view.ClaimOf(pod.UID); claimed {
+	if _, claimed := c.state.ClaimOf(pod.UID); claimed {
 		c.demand.leave(req.NamespacedName)
 		c.served(ctx, req.NamespacedName)
 		return ctrl.Result{RequeueAfter: explainAgain}, nil // a claim may end without any event of the pod
@@ -127,7 +127,7 @@ func (c *pending) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 			c.served(ctx, req.NamespacedName)
 			return ctrl.Result{RequeueAfter: explainAgain}, nil
 		}
-		if placed.Verdict == claim.Pass && c.firstPass(pod) {
+		if placed.Kind == decide.Pass && c.firstPass(pod) {
 			// A node that has come to run in between takes the pod, and its scheduler is about to see that:
 			// nothing is to be launched.
 			return ctrl.Result{RequeueAfter: explainAfter}, nil
@@ -144,7 +144,7 @@ func (c *pending) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 // bring the pod back to the scheduler for minutes. It does so once for a pod: where the scheduler
 // asks again and nothing starts, it knows a reason that we do not know.
 func (c *pending) forgotten(pod *corev1.Pod) (v1alpha1.NodeName, bool) {
-	if !slices.Contains(c.schedulers, pod.Spec.SchedulerName) || claim.MayNotStart(pod) != "" {
+	if !slices.Contains(c.schedulers, pod.Spec.SchedulerName) || decide.MayNotStart(pod) != "" {
 		return "", false
 	}
 	key := client.ObjectKeyFromObject(pod)
@@ -171,7 +171,7 @@ func (c *pending) recall(ctx context.Context, node v1alpha1.NodeName) error {
 	if enough {
 		return nil
 	}
-	return view.Nudge(ctx, c.writer, node, now)
+	return cluster.Nudge(ctx, c.writer, node, now)
 }
 
 // scheduled returns what the scheduler says of a pod that it cannot place; nil where it is placed,
@@ -224,7 +224,7 @@ func (c *pending) unserved(ctx context.Context, pod *corev1.Pod) (time.Duration,
 	if err != nil || found.why == "" {
 		return explainAgain, err
 	}
-	if held, until := c.placer.HeldBack(pod); held != "" && claim.MayNotStart(pod) == "" && !found.coming {
+	if held, until := c.placer.HeldBack(pod); held != "" && decide.MayNotStart(pod) == "" && !found.coming {
 		c.refuse(ctx, pod, held)
 		return min(explainAgain, until.Sub(c.now())), nil
 	}
@@ -259,7 +259,7 @@ func (c *pending) measure(pod *corev1.Pod) {
 		return // nominated: it is bound in a moment
 	}
 	if pool, path, ok := c.demand.settle(pod, c.now()); ok {
-		c.view.Served(claim.Claim{Pod: pod.UID, Node: v1alpha1.NodeName(pod.Spec.NodeName), Pool: pool, Path: path}, pod)
+		c.state.Served(decide.Claim{Pod: pod.UID, Node: v1alpha1.NodeName(pod.Spec.NodeName), Pool: pool, Path: path}, pod)
 	}
 }
 
@@ -314,7 +314,7 @@ type finding struct {
 }
 
 func (c *pending) why(ctx context.Context, pod *corev1.Pod) (finding, error) {
-	if why := claim.MayNotStart(pod); why != "" {
+	if why := decide.MayNotStart(pod); why != "" {
 		return finding{why: why}, nil
 	}
 	pools := &v1alpha1.NodePoolList{}
@@ -341,7 +341,7 @@ func (c *pending) why(ctx context.Context, pod *corev1.Pod) (finding, error) {
 // its poolSize by that very launch would no longer wait for it: its node would be stopped when it
 // is warm and started again for the pod, or a second pool would launch as well.
 func (c *pending) choose(ctx context.Context, pod *corev1.Pod, pools []v1alpha1.NodePool, nodes []corev1.Node) finding {
-	judge, launched, daemons := c.view.Judge(pod), c.demand.poolOf(pod), c.view.Daemons()
+	judge, launched, daemons := c.state.PodFit(pod), c.demand.poolOf(pod), c.state.Daemons()
 	var reasons []string
 	var cold, coming *v1alpha1.NodePool
 	zones := map[*v1alpha1.NodePool][]string{}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/extender/cluster"
 	"github.com/stratos-sh/stratos/scaler/start"
 )
 
@@ -51,16 +51,16 @@ func (r *rig) looksAfter() *pending {
 		schedulers: []string{v1alpha1.SchedulerName},
 		recalled:   map[podKey]types.UID{}, told: map[podKey]string{}, waits: map[podKey]wait{},
 		failing: map[podKey]string{}, errors: r.nodes.metrics.schedulerErrors,
-		now: clock, view: seen, ready: func() error { return nil }, placer: start.NewPlacer(seen, r.nodes.starter,
+		now: clock, state: seen, ready: func() error { return nil }, placer: start.NewPlacer(seen, r.nodes.starter,
 			r.events, clock),
 		poolChanged: func(_ context.Context, pool v1alpha1.PoolName) { r.note("pool " + string(pool)) },
 	}
 }
 
 // view is fed with what the rig's API server holds now.
-func (r *rig) view() *view.View {
+func (r *rig) view() *cluster.State {
 	r.t.Helper()
-	v := view.New(r.ledger, func() time.Time { return r.now })
+	v := cluster.New(r.ledger, func() time.Time { return r.now })
 	pools, nodes, pods := &v1alpha1.NodePoolList{}, &corev1.NodeList{}, &corev1.PodList{}
 	for _, list := range []client.ObjectList{pools, nodes, pods} {
 		if err := r.api.List(r.t.Context(), list); err != nil {
@@ -292,8 +292,8 @@ func TestNoPodIsJudgedByHalfAView(t *testing.T) {
 	r := newRig(t, unschedulable(), nodePool(2, 1))
 	r.now = epoch().Add(time.Minute)
 	c := r.looksAfter()
-	whole := c.view
-	c.view, c.ready = view.New(r.ledger, func() time.Time { return r.now }),
+	whole := c.state
+	c.state, c.ready = cluster.New(r.ledger, func() time.Time { return r.now }),
 		func() error { return errors.New("not synced") }
 	again, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "default",
 		Name: "a"}})
@@ -303,7 +303,7 @@ func TestNoPodIsJudgedByHalfAView(t *testing.T) {
 	if said, pods := r.said(), r.demand.of("p"); len(said) > 0 || len(pods) > 0 {
 		t.Errorf("events %q and demand %v before the view was whole", said, pods)
 	}
-	c.view, c.ready = whole, func() error { return nil }
+	c.state, c.ready = whole, func() error { return nil }
 	r.look(c)
 	if said := r.said(); len(said) == 0 {
 		t.Error("nothing is said of the pod once the view is whole")
@@ -375,7 +375,7 @@ func TestExplainSaysWhereVolumesAre(t *testing.T) {
 	}{
 		{func() {}, `persistentvolumeclaim "data" not found`},
 		{func() {
-			c.view.SetClaim(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data"}})
+			c.state.SetClaim(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data"}})
 		}, "pod has unbound immediate PersistentVolumeClaims"},
 	} {
 		step.event()

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/scaler/plan"
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
@@ -147,7 +147,7 @@ func (c *pools) startable(n *corev1.Node) bool {
 	return n.Annotations[v1alpha1.AnnotationDoNotStart] != "true" &&
 		n.Annotations[v1alpha1.AnnotationCordoned] == "true" &&
 		!c.now().Before(timeMark(n, v1alpha1.AnnotationUnavailableUntil)) &&
-		len(c.view.ClaimsOn(v1alpha1.NodeName(n.Name))) == 0
+		len(c.state.ClaimsOn(v1alpha1.NodeName(n.Name))) == 0
 }
 
 // imagesCondition says how far the pool's nodes are. A failure counts until the image is there or
@@ -198,7 +198,7 @@ func (c *pools) underWay(ctx context.Context, pool *v1alpha1.NodePool) string {
 	}
 	pulled, all := 0, 0
 	for i := range list.Items {
-		if pod := &list.Items[i]; claim.Pulls(pod, c.namespace) {
+		if pod := &list.Items[i]; decide.IsImagePullPod(pod, c.namespace) {
 			there, asked := plan.Progress(pod)
 			pulled, all = pulled+there, all+asked
 		}

@@ -27,9 +27,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/extender/fit"
-	"github.com/stratos-sh/stratos/extender/view"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/plan"
 	"github.com/stratos-sh/stratos/scaler/start"
@@ -64,7 +64,7 @@ type pools struct {
 	now       func() time.Time
 	inventory *inventory
 	warmups   *warmups
-	view      *view.View
+	state     *cluster.State
 	demand    *demand
 	turns     *turns
 	poke      func()
@@ -76,7 +76,7 @@ type pools struct {
 	// wake has one instance looked at again: its pool has changed.
 	wake func(ctx context.Context, id v1alpha1.InstanceID)
 	// namespace is where the pods are that pull images.
-	namespace claim.Namespace
+	namespace decide.Namespace
 	// requiredDaemonSets are the namespaces whose DaemonSets' images are required.
 	requiredDaemonSets []string
 	// daemons are the cluster's DaemonSets.
@@ -158,7 +158,7 @@ func (c *pools) nextLook(pool *v1alpha1.NodePool, slots slots, again time.Durati
 	if again > 0 {
 		return again
 	}
-	if until, limited := c.view.Limited(v1alpha1.PoolName(pool.Name), c.now()); limited {
+	if until, limited := c.state.StartsLimited(v1alpha1.PoolName(pool.Name), c.now()); limited {
 		return until.Sub(c.now()) + time.Second
 	}
 	if len(slots.Pending) > 0 {

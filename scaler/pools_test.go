@@ -227,7 +227,7 @@ func TestAnotherLeaderThatDoesNotSeeALaunchDoesNotRepeatIt(t *testing.T) {
 	other := &pools{
 		client: r.api, cloud: r, owner: owner{cluster: "here", uid: "uid-here"}, launcher: r.pools.launcher,
 		classes: r.pools.classes, events: r.events, metrics: r.pools.metrics, now: r.pools.now,
-		inventory: newInventory(), warmups: &warmups{}, view: r.nodes.view, demand: r.demand, turns: newTurns(),
+		inventory: newInventory(), warmups: &warmups{}, state: r.nodes.state, demand: r.demand, turns: newTurns(),
 		poke: func() {}, wake: r.pools.wake, daemons: r.daemonSets,
 	}
 	r.reconcilePool()

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/extender/fit"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
 	"github.com/stratos-sh/stratos/scaler/plan"
@@ -31,7 +31,7 @@ func (c *nodes) wanted(ctx context.Context, g *gathered) (bool, error) {
 	if err := c.reader.List(ctx, list, client.MatchingLabels{v1alpha1.LabelPool: string(g.template.Pool)}); err != nil {
 		return false, err
 	}
-	var opened, warm []*claim.Node
+	var opened, warm []*decide.Node
 	for i := range list.Items {
 		n := &list.Items[i]
 		o := observe(n, g.template)
@@ -45,7 +45,7 @@ func (c *nodes) wanted(ctx context.Context, g *gathered) (bool, error) {
 			return false, err
 		case lately:
 			opened = append(opened, is)
-		case is.KeptBack == "":
+		case is.NotStartable == "":
 			warm = append(warm, is)
 		}
 	}
@@ -60,8 +60,8 @@ func promotable(n *lifecycle.Node) bool {
 
 // occupied is the node with what the pods on it take, and those of DaemonSets that come when it
 // opens.
-func (c *nodes) occupied(ctx context.Context, n *corev1.Node, pool *v1alpha1.NodePool) (*claim.Node, error) {
-	is := claim.NodeOf(n, pool, c.daemons()...)
+func (c *nodes) occupied(ctx context.Context, n *corev1.Node, pool *v1alpha1.NodePool) (*decide.Node, error) {
+	is := decide.NodeOf(n, pool, c.daemons()...)
 	is.Used, is.Ports = fit.Resources{}, nil
 	sets := map[types.UID]bool{}
 	pods, err := c.podsOn(ctx, n.Name)

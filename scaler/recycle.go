@@ -82,7 +82,7 @@ func memberOf(e entry, n *corev1.Node, drift string) plan.Member {
 // occupancy fills in whether the node is empty and whether it must not be taken now. drain is how
 // long a drain may take.
 func (c *pools) occupancy(ctx context.Context, n *corev1.Node, drain time.Duration, m *plan.Member) error {
-	claims := len(c.view.ClaimsOn(m.Node))
+	claims := len(c.state.ClaimsOn(m.Node))
 	switch m.State {
 	case v1alpha1.StateStandby:
 		m.Held = claims > 0

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
-	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/plan"
 )
@@ -278,7 +278,7 @@ func TestSurplusIsWrittenDown(t *testing.T) {
 	if r.turn() != v1alpha1.StopSurplus {
 		t.Errorf("turn %q a day later, want surplus", r.turn())
 	}
-	r.pools.view = view.New(claim.NewLedger(), func() time.Time { return r.now })
+	r.pools.state = cluster.New(decide.NewClaims(), func() time.Time { return r.now })
 	pool := r.pool()
 	pool.Spec.MinStandby = 1
 	if err := r.api.Update(t.Context(), pool); err != nil {

@@ -20,7 +20,7 @@ func (r *rig) loops() *Loops {
 	r.t.Helper()
 	clock := func() time.Time { return r.now }
 	l, err := NewLoops(Parts{
-		Setup:  Setup{Cloud: r, Cluster: "here", ClusterUID: "uid-here", View: r.view()},
+		Setup:  Setup{Cloud: r, Cluster: "here", ClusterUID: "uid-here", State: r.view()},
 		Client: r.api, Live: r.api, Events: r.events, Metrics: prometheus.NewRegistry(), Log: logr.Discard(),
 		Now: clock, Elapsed: func() time.Duration { return r.now.Sub(epoch()) }, Ready: func() error { return nil },
 		CallQueue: r.starts, LaunchesAtOnce: 1,
@@ -113,8 +113,8 @@ func TestUnknownPodsStayPublished(t *testing.T) {
 	r := newRig(t, unschedulable(needing("1")), nodePool(2, 0), node, boundPod("bound"))
 	l := r.loops()
 	gone := boundPod("gone", func(p *corev1.Pod) { p.Spec.NodeName = "" })
-	l.pending.view.SetPod(gone)
-	l.pending.view.DeletePod(gone)
+	l.pending.state.SetPod(gone)
+	l.pending.state.DeletePod(gone)
 	l.Placer.Place(unschedulable(needing("1")))
 	l.Starter.Step(t.Context())
 	if got := r.node("c").Annotations[v1alpha1.AnnotationClaims]; got != "a,unseen" {

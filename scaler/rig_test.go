@@ -32,9 +32,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/extender/fit"
-	"github.com/stratos-sh/stratos/extender/view"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/start"
 )
@@ -47,14 +47,14 @@ type rig struct {
 	t         *testing.T
 	api       client.WithWatch
 	inventory *inventory
-	ledger    *claim.Ledger
+	ledger    *decide.Claims
 	events    *events.FakeRecorder
 	nodes     *nodes
 	pools     *pools
 	demand    *demand
 	turns     *turns
 	// homeless are the claims that were handed back for another placement.
-	homeless []claim.Claim
+	homeless []decide.Claim
 	now      time.Time
 
 	// patching and the answers stand for faults; nil is none.
@@ -95,7 +95,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 			t.Fatal(err)
 		}
 	}
-	r := &rig{t: t, inventory: newInventory(), ledger: claim.NewLedger(), demand: newDemand(), turns: newTurns(),
+	r := &rig{t: t, inventory: newInventory(), ledger: decide.NewClaims(), demand: newDemand(), turns: newTurns(),
 		events: events.NewFakeRecorder(1000), cloud: &classCloud{}, now: epoch(), known: map[string]*provider.Instance{}}
 	pod := func(f func(*corev1.Pod) string) client.IndexerFunc {
 		return func(o client.Object) []string { return []string{f(o.(*corev1.Pod))} }
@@ -120,15 +120,15 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	r.starts = workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.NodeName](time.Nanosecond, time.Nanosecond),
 	)
-	seen := view.New(r.ledger, clock)
-	seen.Listen(view.Listener{Homeless: func(claims []claim.Claim) { r.homeless = append(r.homeless, claims...) }})
+	seen := cluster.New(r.ledger, clock)
+	seen.Listen(cluster.Listener{ClaimsLost: func(claims []decide.Claim) { r.homeless = append(r.homeless, claims...) }})
 	r.nodes = &nodes{
 		reader: r.api, live: r.api, client: r.api, cloud: r, owner: owner{cluster: "here", uid: "uid-here"},
-		namespace: "stratos", view: seen, events: r.events, metrics: metrics,
+		namespace: "stratos", state: seen, events: r.events, metrics: metrics,
 		now: clock, born: epoch(), inventory: r.inventory, poke: func() {},
 		demand: r.demand, turns: r.turns, warmups: failures, daemons: r.daemonSets,
 		starter: start.New(start.Options{
-			Reader: r.api, Live: r.api, Writer: r.api, Cloud: r, View: seen, Events: r.events, Now: clock,
+			Reader: r.api, Live: r.api, Writer: r.api, Cloud: r, State: seen, Events: r.events, Now: clock,
 			Log: logr.Discard(), Calls: r.starts,
 			Count: func(pool v1alpha1.PoolName, trigger start.Trigger) {
 				r.note("count " + string(pool) + " " + string(trigger))
@@ -140,7 +140,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 		client: r.api, cloud: r, owner: owner{cluster: "here", uid: "uid-here"}, launcher: r,
 		classes: classKinds{reader: r.api, kinds: []ClassKind{AWSNodeClasses(r.cloud)}}, launchesAtOnce: launchesAtOnce,
 		events: r.events, metrics: metrics, now: clock, inventory: r.inventory,
-		view: seen, demand: r.demand, turns: r.turns, warmups: failures, daemons: r.daemonSets,
+		state: seen, demand: r.demand, turns: r.turns, warmups: failures, daemons: r.daemonSets,
 		namespace: "stratos",
 		poke:      func() {}, wake: func(_ context.Context, id v1alpha1.InstanceID) { r.note("wake " + string(id)) },
 	}
@@ -348,9 +348,9 @@ func (r *rig) said() []string {
 func (r *rig) promise(pod, node string) {
 	r.t.Helper()
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: pod, UID: types.UID(pod)}}
-	n := &claim.Node{Node: fit.Node{Name: v1alpha1.NodeName(node), Allocatable: fit.Resources{Pods: 10}}, Pool: "p",
+	n := &decide.Node{Node: fit.Node{Name: v1alpha1.NodeName(node), Allocatable: fit.Resources{Pods: 10}}, Pool: "p",
 		State: v1alpha1.StateStandby}
-	if d := r.ledger.Decide(claim.Ask{Pod: p, Nodes: []*claim.Node{n}}, r.now); d.Claim == nil {
+	if d := r.ledger.Decide(decide.Ask{Pod: p, Nodes: []*decide.Node{n}}, r.now); d.Claim == nil {
 		r.t.Fatalf("set-up: no claim: %q", d.Refused)
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/extender/cluster"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/start"
 )
@@ -37,7 +37,7 @@ type Setup struct {
 	// ClusterUID is the UID of the namespace kube-system. It tells the instances of two clusters with
 	// one name apart. SetupWithManager reads it where it is empty.
 	ClusterUID types.UID
-	View       *view.View
+	State      *cluster.State
 	// Namespace is where the pods go that pull images.
 	Namespace string
 	// RequiredDaemonSetNamespaces are the namespaces without the images of whose DaemonSets no node
@@ -71,7 +71,7 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 	recorder := mgr.GetEventRecorder("stratos-scaler")
 	l, err := NewLoops(Parts{
 		Setup: s, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: recorder,
-		Ready: s.View.Ready, Metrics: ctrlmetrics.Registry, Log: mgr.GetLogger(), Now: time.Now, Elapsed: steady(time.Now()),
+		Ready: s.State.Ready, Metrics: ctrlmetrics.Registry, Log: mgr.GetLogger(), Now: time.Now, Elapsed: steady(time.Now()),
 		LaunchesAtOnce: launchesAtOnce,
 	})
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
-	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/provider"
 )
 
@@ -26,14 +26,14 @@ func TestStartupPathOfAPodInDemand(t *testing.T) {
 		nominated bool
 		claims    bool
 		warm      bool
-		want      claim.Path
+		want      decide.Path
 	}{
-		"the instance was launched for it":        {launched: 3 * time.Second, waits: true, warm: true, want: claim.PathCold},
-		"within the second of the pod's creation": {waits: true, warm: true, want: claim.PathCold},
+		"the instance was launched for it":        {launched: 3 * time.Second, waits: true, warm: true, want: decide.PathCold},
+		"within the second of the pod's creation": {waits: true, warm: true, want: decide.PathCold},
 		"the instance was warming up already": {launched: -time.Second, waits: true, warm: true,
-			want: claim.PathPromoted},
+			want: decide.PathPromoted},
 		"it was nominated first": {launched: 3 * time.Second, waits: true, nominated: true, warm: true,
-			want: claim.PathCold},
+			want: decide.PathCold},
 		"it has not waited":                   {launched: 3 * time.Second, warm: true},
 		"its claim is measured":               {launched: 3 * time.Second, waits: true, claims: true, warm: true},
 		"its node was not opened for anybody": {launched: 3 * time.Second, waits: true},
@@ -46,8 +46,8 @@ func TestStartupPathOfAPodInDemand(t *testing.T) {
 			r.now = epoch().Add(time.Minute)
 			r.sweep(instance(provider.InstanceRunning, launched(c.launched)))
 			watch := r.looksAfter()
-			var got []claim.Path
-			watch.view.Listen(view.Listener{Bound: func(c claim.Claim, p *corev1.Pod) {
+			var got []decide.Path
+			watch.state.Listen(cluster.Listener{PodServed: func(c decide.Claim, p *corev1.Pod) {
 				if p.Name != "a" || c.Pool != "p" {
 					t.Errorf("claim %+v of pod %s", c, p.Name)
 				}

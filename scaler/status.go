@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/decide"
 )
 
 // report writes the pool's status and gauges, where they changed.
@@ -70,10 +70,10 @@ func (c *pools) conditions(ctx context.Context, pool *v1alpha1.NodePool, launchE
 		set(v1alpha1.ConditionDegraded, false, v1alpha1.ReasonHealthy,
 			"launches, warm-ups, starts, stops and terminations succeed")
 	}
-	if _, limited := c.view.Limited(v1alpha1.PoolName(pool.Name), c.now()); limited {
+	if _, limited := c.state.StartsLimited(v1alpha1.PoolName(pool.Name), c.now()); limited {
 		set(v1alpha1.ConditionStartsLimited, true, v1alpha1.ReasonStartBudgetUsedUp,
 			fmt.Sprintf("%d nodes were started within %s", pool.Spec.ScaleUp.StartBudgetOrDefault(pool.Spec.PoolSize),
-				claim.BudgetWindow))
+				decide.BudgetWindow))
 	} else {
 		set(v1alpha1.ConditionStartsLimited, false, v1alpha1.ReasonStartBudgetLeft, "scaleUp.startBudget is not used up")
 	}

@@ -24,7 +24,7 @@ func (c *nodes) verifyAndStop(ctx context.Context, g gathered) error {
 	if err != nil {
 		return err
 	}
-	if len(counting) > 0 || len(c.view.ClaimsOn(v1alpha1.NodeName(g.node.Name))) > 0 {
+	if len(counting) > 0 || len(c.state.ClaimsOn(v1alpha1.NodeName(g.node.Name))) > 0 {
 		return c.toRunning(ctx, g, lifecycle.Decision{Action: lifecycle.CancelStop,
 			Reason: "needed again before it was stopped"})
 	}

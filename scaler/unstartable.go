@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/decide"
 )
 
 // unstartable remembers since when a person keeps standby nodes from starting, by pool. It is lost
@@ -26,8 +26,8 @@ func (u *unstartable) look(pool *v1alpha1.NodePool, nodes []corev1.Node, now tim
 	name := v1alpha1.PoolName(pool.Name)
 	before, is := u.pools[name], map[v1alpha1.NodeName]time.Time{}
 	for i := range nodes {
-		n := claim.NodeOf(&nodes[i], pool)
-		if n.State != v1alpha1.StateStandby || n.KeptBack == "" {
+		n := decide.NodeOf(&nodes[i], pool)
+		if n.State != v1alpha1.StateStandby || n.NotStartable == "" {
 			continue
 		}
 		is[n.Name] = now

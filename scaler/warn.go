@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/decide"
 )
 
 // warnAgain is how long an event about the same thing is kept back: as long as the API server keeps
@@ -89,7 +89,7 @@ func (c *nodes) warnDaemonSets(ctx context.Context, g gathered) error {
 // warnSpread tells a waiting pod that its hard spread over hosts counts stopped nodes: each is a
 // domain without a pod, so such pods wake nodes one by one.
 func (c *pending) warnSpread(ctx context.Context, pod *corev1.Pod) error {
-	if !countsStandby(pod) || claim.MayNotStart(pod) != "" || c.warned.lately(pod.UID, c.now()) {
+	if !countsStandby(pod) || decide.MayNotStart(pod) != "" || c.warned.lately(pod.UID, c.now()) {
 		return nil
 	}
 	list := &corev1.NodeList{}

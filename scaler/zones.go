@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/extender/fit"
-	"github.com/stratos-sh/stratos/extender/view"
 	"github.com/stratos-sh/stratos/scaler/plan"
 )
 
@@ -90,16 +90,16 @@ func newNode(pool *v1alpha1.NodePool, nodes []corev1.Node, o offer) (n *corev1.N
 // serving returns why no new instance of the pool could serve the pod, nil where one could, and
 // then in which of the class's zones: none means any.
 func serving(
-	judge *view.Judge, pool *v1alpha1.NodePool, nodes []corev1.Node, o offer,
+	judge *cluster.PodFit, pool *v1alpha1.NodePool, nodes []corev1.Node, o offer,
 ) (zones []string, refusal *fit.Refusal) {
 	n, whole := newNode(pool, nodes, o)
 	if len(o.zones) == 0 {
-		return nil, refusesEmpty(judge, claim.NodeOf(n, pool, o.daemons...), whole)
+		return nil, refusesEmpty(judge, decide.NodeOf(n, pool, o.daemons...), whole)
 	}
 	for _, zone := range o.zones {
 		there := n.DeepCopy()
 		there.Labels = inZoneOf(n.Labels, zone)
-		why := refusesEmpty(judge, claim.NodeOf(there, pool, o.daemons...), whole)
+		why := refusesEmpty(judge, decide.NodeOf(there, pool, o.daemons...), whole)
 		if why == nil {
 			zones = append(zones, zone)
 		}
@@ -116,7 +116,7 @@ func serving(
 
 // refusesEmpty judges an empty node by what does not depend on the other pods of the cluster.
 // whole: its resources are known.
-func refusesEmpty(judge *view.Judge, n *claim.Node, whole bool) *fit.Refusal {
+func refusesEmpty(judge *cluster.PodFit, n *decide.Node, whole bool) *fit.Refusal {
 	pod := judge.Digest(n)
 	resources := (*fit.Refusal)(nil)
 	if whole {

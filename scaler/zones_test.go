@@ -121,8 +121,8 @@ func TestLaunchesGoWhereThePodIsBound(t *testing.T) {
 			looks := r.looksAfter()
 			if c.volume != "" {
 				claim, volume := volumeIn(c.volume)
-				looks.view.SetClaim(claim)
-				looks.view.SetVolume(volume)
+				looks.state.SetClaim(claim)
+				looks.state.SetVolume(volume)
 			}
 			r.look(looks)
 			r.reconcilePool()

@@ -23,8 +23,8 @@ import (
 	"github.com/stratos-sh/stratos/crds"
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender"
-	"github.com/stratos-sh/stratos/extender/claim"
-	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/scaler"
 	"github.com/stratos-sh/stratos/webhook"
 )
@@ -108,20 +108,20 @@ func run(ctx context.Context, o *options.Options) error {
 			return err
 		}
 	}
-	seen := view.New(claim.NewLedger(), time.Now)
+	seen := cluster.New(decide.NewClaims(), time.Now)
 	if err := seen.SetupWithManager(mgr, nil); err != nil {
 		return err
 	}
 	starter, err := scaler.SetupWithManager(ctx, mgr, scaler.Setup{
 		Cloud: cloud.Provider, Classes: cloud.Classes,
-		Cluster: o.ClusterName, Namespace: o.Namespace, View: seen, ExtenderSchedulers: o.SchedulerNames,
+		Cluster: o.ClusterName, Namespace: o.Namespace, State: seen, ExtenderSchedulers: o.SchedulerNames,
 		RequiredDaemonSetNamespaces: o.RequiredDaemonSetNamespaces,
 	})
 	if err != nil {
 		return err
 	}
 	_, err = extender.SetupWithManager(mgr, extender.Setup{
-		View: seen, Starter: starter,
+		State: seen, Starter: starter,
 		Server: extender.Options{
 			BindAddress: o.ExtenderBindAddress, CertDir: o.ExtenderCertDir(), ClientCA: o.ClientCA,
 			Log: ctrl.Log.WithName("extender"),

@@ -121,7 +121,7 @@ func (w *World) rollOutLogger() {
 	w.logger, w.loggerAt = true, w.now
 	for _, p := range w.processes {
 		for _, set := range w.daemonSets() {
-			p.view.SetDaemonSet(&set)
+			p.state.SetDaemonSet(&set)
 		}
 	}
 	for _, n := range w.api.nodes() {

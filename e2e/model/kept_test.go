@@ -18,7 +18,7 @@ func (p *process) kept() map[string]int {
 	out := map[string]int{}
 	seen := map[reflect.Value]bool{}
 	parts := map[string]any{
-		"Loops": p.loops, "View": p.view, "Extender": p.extender, "Upkeep": p.upkeep,
+		"Loops": p.loops, "View": p.state, "Extender": p.extender, "Upkeep": p.upkeep,
 	}
 	for _, name := range slices.Sorted(maps.Keys(parts)) { // what two parts hold has one path
 		walk(reflect.ValueOf(parts[name]), name, seen, out)

@@ -18,8 +18,8 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender"
-	"github.com/stratos-sh/stratos/extender/claim"
-	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler"
 )
@@ -38,7 +38,7 @@ type process struct {
 	skew time.Duration
 
 	cache    *watcher
-	view     *view.View
+	state    *cluster.State
 	loops    *scaler.Loops
 	extender *extender.Extender
 	upkeep   *extender.Upkeep
@@ -64,15 +64,15 @@ func (w *World) begin(leader bool) *process {
 	p := &process{w: w, ctx: context.Background(), leader: leader, born: w.now, skew: w.skew,
 		seen: map[v1alpha1.InstanceID]bool{}, answered: map[string]bool{}}
 	now := func() time.Time { return w.now.Add(p.skew) }
-	p.view = view.New(claim.NewLedger(), now)
+	p.state = cluster.New(decide.NewClaims(), now)
 	for _, set := range w.daemonSets() {
-		p.view.SetDaemonSet(&set)
+		p.state.SetDaemonSet(&set)
 	}
 	api, cloud := &apiClient{p: p}, &cloudClient{p: p}
 	loops, err := scaler.NewLoops(scaler.Parts{
 		Setup: scaler.Setup{
 			Cloud: cloud, Classes: []scaler.ClassKind{scaler.AWSNodeClasses(cloud)}, Namespace: "stratos", Cluster: clusterName,
-			ClusterUID: clusterUID, View: p.view, ExtenderSchedulers: []string{ourScheduler},
+			ClusterUID: clusterUID, State: p.state, ExtenderSchedulers: []string{ourScheduler},
 		},
 		Client: api, Live: &apiClient{p: p, live: true}, Events: recorder{p}, Metrics: prometheus.NewRegistry(),
 		Log: logr.Discard(),
@@ -86,7 +86,7 @@ func (w *World) begin(leader bool) *process {
 		panic(err)
 	}
 	p.loops = loops
-	parts := extender.Parts{View: p.view, Starter: loops.Starter, Client: api, Events: recorder{p},
+	parts := extender.Parts{State: p.state, Starter: loops.Starter, Client: api, Events: recorder{p},
 		Now: now, Log: logr.Discard()}
 	p.extender, p.upkeep = extender.New(parts), extender.NewUpkeep(parts)
 	p.instances = newWorker(p, 100*time.Millisecond, func(id v1alpha1.InstanceID) (time.Duration, error) {
@@ -143,12 +143,12 @@ func (p *process) hear(k kind, before, after client.Object) {
 	switch o := object.(type) {
 	case *corev1.Node:
 		if after != nil {
-			p.view.SetNode(o)
+			p.state.SetNode(o)
 		}
 		p.hearNode(before, o)
 	case *corev1.Pod:
 		if after != nil {
-			p.view.SetPod(o)
+			p.state.SetPod(o)
 		}
 		for _, id := range p.loops.InstancesOfPod(p.ctx, o) {
 			p.wakeInstance(id)
@@ -158,7 +158,7 @@ func (p *process) hear(k kind, before, after client.Object) {
 		}
 	case *v1alpha1.NodePool:
 		if after != nil {
-			p.view.SetPool(o)
+			p.state.SetPool(o)
 		}
 		if before == nil || after == nil || before.GetGeneration() != o.Generation ||
 			!equality.Semantic.DeepEqual(before.GetAnnotations(), o.Annotations) {
@@ -171,15 +171,15 @@ func (p *process) hear(k kind, before, after client.Object) {
 	}
 }
 
-// unsee takes an object out of the view.
+// unsee takes an object out of the cluster state.
 func (p *process) unsee(object client.Object) {
 	switch o := object.(type) {
 	case *corev1.Node:
-		p.view.DeleteNode(v1alpha1.NodeName(o.Name))
+		p.state.DeleteNode(v1alpha1.NodeName(o.Name))
 	case *corev1.Pod:
-		p.view.DeletePod(o)
+		p.state.DeletePod(o)
 	case *v1alpha1.NodePool:
-		p.view.DeletePool(v1alpha1.PoolName(o.Name))
+		p.state.DeletePool(v1alpha1.PoolName(o.Name))
 	}
 }
 
@@ -250,7 +250,7 @@ func (p *process) keepUp() {
 	}
 	p.upkeep.Once(p.ctx)
 	pause := time.Second
-	if p.view.Claims() > 0 {
+	if p.state.ClaimCount() > 0 {
 		pause = 150 * time.Millisecond
 	}
 	p.w.after(pause, p.keepUp)

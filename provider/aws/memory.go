@@ -12,13 +12,13 @@ type offering struct{ zone, kind string }
 const (
 	// restFirst and restMost bound how long an offering of which EC2 had none is left alone.
 	// Karpenter's provider waits 3 minutes; after a refusal capacity was seen to come back after 1
-	// to 50. The ledger of claims keeps the same times for starts.
+	// to 50. The claims of claims keeps the same times for starts.
 	restFirst = 3 * time.Minute
 	restMost  = 30 * time.Minute
 )
 
 // memory remembers of which offerings EC2 had none for a launch. Starts are remembered apart, by
-// the ledger of claims: what is stopped has a better chance than what is new in neither direction.
+// the claims of claims: what is stopped has a better chance than what is new in neither direction.
 type memory struct {
 	// mu guards rests.
 	mu    sync.Mutex

@@ -3,7 +3,7 @@ package plan
 import (
 	"time"
 
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/decide"
 )
 
 const (
@@ -18,10 +18,10 @@ const (
 
 // WarmupBackoff is how long launches back off after so many failed warm-ups in a row.
 func WarmupBackoff(failures int32) time.Duration {
-	return claim.Backoff{First: warmupBackoffFirst, Most: warmupBackoffMost}.After(int(failures))
+	return decide.Backoff{First: warmupBackoffFirst, Max: warmupBackoffMost}.After(int(failures))
 }
 
 // LaunchBackoff is how long launches back off after so many refusals in a row.
 func LaunchBackoff(refusals int32) time.Duration {
-	return claim.Backoff{First: launchBackoffFirst, Most: launchBackoffMost}.After(int(refusals))
+	return decide.Backoff{First: launchBackoffFirst, Max: launchBackoffMost}.After(int(refusals))
 }

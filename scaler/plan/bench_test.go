@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
@@ -22,7 +22,7 @@ func BenchmarkNodesFor(b *testing.B) {
 				for i, p := range pods {
 					p.Spec.Containers[0].Resources.Requests["cpu"] = *resource.NewMilliQuantity(cpu(i), resource.DecimalSI)
 				}
-				node := &claim.Node{Node: fit.Node{Name: "n", Allocatable: fit.Resources{MilliCPU: 4000, Pods: 110}}}
+				node := &decide.Node{Node: fit.Node{Name: "n", Allocatable: fit.Resources{MilliCPU: 4000, Pods: 110}}}
 				b.ReportAllocs()
 				for b.Loop() {
 					if nodesFor(pods, node) == 0 {

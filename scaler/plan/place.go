@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
@@ -41,7 +41,7 @@ func (p *placement) alone(pod *fit.Pod) bool {
 }
 
 // open places the pod on a new node, unless that refuses it too.
-func (p *placement) open(pod *fit.Pod, pattern *claim.Node) {
+func (p *placement) open(pod *fit.Pod, pattern *decide.Node) {
 	fresh := pattern.Node
 	fresh.Name = v1alpha1.NodeName(fmt.Sprintf("%s+%d", pattern.Name, len(p.world.Nodes)+1))
 	fresh.Used, fresh.Ports, fresh.Pods = fit.Resources{}, nil, nil

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
@@ -40,7 +40,7 @@ func apart(p *corev1.Pod) {
 }
 
 // nodesFor is how many empty nodes like the pattern the pods need, in any zone.
-func nodesFor(pods []*corev1.Pod, pattern *claim.Node) int32 {
+func nodesFor(pods []*corev1.Pod, pattern *decide.Node) int32 {
 	var waiting []Waiting
 	for _, p := range pods {
 		waiting = append(waiting, Waiting{Pod: p})
@@ -75,7 +75,7 @@ func TestNodesFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// The pattern is a node in use: what is counted are empty ones like it.
-			pattern := &claim.Node{Node: fit.Node{
+			pattern := &decide.Node{Node: fit.Node{
 				Name: "n", Labels: map[string]string{corev1.LabelHostname: "n"}, Used: fit.Resources{MilliCPU: 4000, Pods: 9},
 				Allocatable: fit.Resources{MilliCPU: 4000, Pods: 10},
 			}}
@@ -105,7 +105,7 @@ func TestNodesForBesideDaemonSets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := agents("agent", spec(func(s *corev1.PodSpec) { *s = c.daemon.Spec }))
-			pattern := &claim.Node{
+			pattern := &decide.Node{
 				Node:    fit.Node{Name: "n", Labels: map[string]string{}, Allocatable: fit.Resources{MilliCPU: 4000, Pods: 10}},
 				Daemons: []*fit.Daemon{fit.NewDaemon(set)},
 			}

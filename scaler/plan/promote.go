@@ -7,14 +7,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
 // Promote lists the warm nodes that the waiting pods need, sorted by name. The pods are placed one
 // by one: on the opened nodes, which were promoted a moment ago and which their scheduler is about
 // to use, then on the warm ones. A pod that none of them takes promotes none.
-func Promote(pods []*corev1.Pod, opened, warm []*claim.Node) []v1alpha1.NodeName {
+func Promote(pods []*corev1.Pod, opened, warm []*decide.Node) []v1alpha1.NodeName {
 	opened, warm = byName(opened), byName(warm)
 	world := &fit.World{}
 	for _, n := range slices.Concat(opened, warm) {
@@ -39,13 +39,13 @@ func Promote(pods []*corev1.Pod, opened, warm []*claim.Node) []v1alpha1.NodeName
 }
 
 // byName sorts copies: placing changes them.
-func byName(nodes []*claim.Node) []*claim.Node {
-	out := make([]*claim.Node, len(nodes))
+func byName(nodes []*decide.Node) []*decide.Node {
+	out := make([]*decide.Node, len(nodes))
 	for i, n := range nodes {
 		own := *n
 		own.Ports, own.Pods = slices.Clone(n.Ports), slices.Clone(n.Pods)
 		out[i] = &own
 	}
-	slices.SortFunc(out, func(a, b *claim.Node) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b *decide.Node) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }

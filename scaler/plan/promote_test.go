@@ -7,21 +7,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
 func TestPromote(t *testing.T) {
-	node := func(name string, used int64) *claim.Node {
-		return &claim.Node{Node: fit.Node{
+	node := func(name string, used int64) *decide.Node {
+		return &decide.Node{Node: fit.Node{
 			Name: v1alpha1.NodeName(name), Labels: map[string]string{corev1.LabelHostname: name},
 			Allocatable: fit.Resources{MilliCPU: 4000, Pods: 10}, Used: fit.Resources{MilliCPU: used},
 		}}
 	}
-	warm := []*claim.Node{node("c", 0), node("a", 0), node("b", 0)}
+	warm := []*decide.Node{node("c", 0), node("a", 0), node("b", 0)}
 	for name, c := range map[string]struct {
 		pods         []*corev1.Pod
-		opened, warm []*claim.Node
+		opened, warm []*decide.Node
 		want         []v1alpha1.NodeName
 	}{
 		"nobody waits": {nil, nil, warm, nil},
@@ -31,10 +31,10 @@ func TestPromote(t *testing.T) {
 		"as many as there are":                {cpuPods(9, "4"), nil, warm, []v1alpha1.NodeName{"a", "b", "c"}},
 		"those that keep apart need one each": {cpuPods(2, "1", apart), nil, warm, []v1alpha1.NodeName{"a", "b"}},
 		"one that fits none promotes none":    {cpuPods(1, "5"), nil, warm, nil},
-		"one was promoted a moment ago":       {cpuPods(2, "1"), []*claim.Node{node("z", 0)}, warm, nil},
-		"and has filled up since": {cpuPods(2, "1"), []*claim.Node{node("z", 3000)}, warm,
+		"one was promoted a moment ago":       {cpuPods(2, "1"), []*decide.Node{node("z", 0)}, warm, nil},
+		"and has filled up since": {cpuPods(2, "1"), []*decide.Node{node("z", 3000)}, warm,
 			[]v1alpha1.NodeName{"a"}},
-		"what runs on a warm one counts": {cpuPods(1, "4"), nil, []*claim.Node{node("a", 100), node("b", 0)},
+		"what runs on a warm one counts": {cpuPods(1, "4"), nil, []*decide.Node{node("a", 100), node("b", 0)},
 			[]v1alpha1.NodeName{"b"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
@@ -36,7 +36,7 @@ func (p Pull) Pods() []*corev1.Pod {
 	for _, images := range p.Images.layout() {
 		pod := p.pod(len(pods))
 		for i, image := range images {
-			pod.Spec.Containers = append(pod.Spec.Containers, pulling(claim.PullContainerName(i), image))
+			pod.Spec.Containers = append(pod.Spec.Containers, pulling(decide.PullContainerName(i), image))
 		}
 		pods = append(pods, pod)
 	}
@@ -48,7 +48,7 @@ func (p Pull) pod(number int) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: p.Namespace,
-			Name:      claim.PullPodName(p.Instance, hash, number),
+			Name:      decide.PullPodName(p.Instance, hash, number),
 			Labels:    map[string]string{v1alpha1.LabelPull: hash, v1alpha1.LabelPool: string(p.Pool)},
 			// The Node's end is the pod's end, whatever becomes of us.
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: p.Node.Name, UID: p.Node.UID}},
@@ -116,7 +116,7 @@ func (w Wanted) Current(pods []*corev1.Pod) []*corev1.Pod {
 func Judge(w Wanted, pods []*corev1.Pod) (required, bestEffort Pulled) {
 	byNumber := map[int]*corev1.Pod{}
 	for _, pod := range w.Current(pods) {
-		if n, ok := claim.PullPodNumber(pod); ok {
+		if n, ok := decide.PullPodNumber(pod); ok {
 			byNumber[n] = pod
 		}
 	}
@@ -138,7 +138,7 @@ func Judge(w Wanted, pods []*corev1.Pod) (required, bestEffort Pulled) {
 func (p *Pulled) read(images []string, pod *corev1.Pod) {
 	stuck, refused := stuckBefore(pod), refusal(pod)
 	for i, image := range images {
-		switch verdict, words := judge(statusOf(pod, claim.PullContainerName(i))); {
+		switch verdict, words := judge(statusOf(pod, decide.PullContainerName(i))); {
 		case verdict == present:
 			p.Present++
 		case verdict == failed:
@@ -194,7 +194,7 @@ func refusal(pod *corev1.Pod) string {
 func Progress(pod *corev1.Pod) (pulled, all int) {
 	for i := range pod.Spec.Containers {
 		name := pod.Spec.Containers[i].Name
-		if _, ok := claim.PullContainerNumber(name); !ok {
+		if _, ok := decide.PullContainerNumber(name); !ok {
 			continue
 		}
 		all++

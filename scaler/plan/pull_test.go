@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/decide"
 )
 
 func pullOf(images ...string) Pull {
@@ -35,7 +35,7 @@ func TestPullPods(t *testing.T) {
 	names := map[string]bool{}
 	for _, p := range pods {
 		names[p.Name] = true
-		if claim.Counts(p, "here") {
+		if decide.IsWorkloadPod(p, "here") {
 			t.Errorf("pod %s would keep the node from stopping", p.Name)
 		}
 		if p.Namespace != "here" || p.Spec.NodeName != "c" || *p.Spec.AutomountServiceAccountToken ||

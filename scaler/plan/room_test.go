@@ -8,12 +8,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
 // byLooking is nodesFor by a look at each node for each pod: what it means, and too slow.
-func byLooking(pods []*corev1.Pod, pattern *claim.Node) int32 {
+func byLooking(pods []*corev1.Pod, pattern *decide.Node) int32 {
 	world := &fit.World{}
 next:
 	for _, p := range pods {
@@ -56,7 +56,7 @@ func TestNodesForSkipsNoNode(t *testing.T) {
 			}
 			pods = append(pods, p)
 		}
-		pattern := &claim.Node{Node: fit.Node{Name: "n", Allocatable: fit.Resources{MilliCPU: 4000,
+		pattern := &decide.Node{Node: fit.Node{Name: "n", Allocatable: fit.Resources{MilliCPU: 4000,
 			Pods: int64(2 + dice.IntN(9))}}}
 		if got, want := nodesFor(pods, pattern), byLooking(pods, pattern); got != want {
 			t.Fatalf("seed %d: %d nodes, want %d", seed, got, want)

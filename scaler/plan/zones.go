@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
@@ -38,7 +38,7 @@ type Need struct {
 // NeedOf places the pods on empty nodes like the pattern, those of few zones first. relabel gives
 // the labels of a node like the pattern in a zone. Where the pattern is nil, or refuses them all,
 // each zone needs one node: it will tell.
-func NeedOf(pods []Waiting, pattern *claim.Node, supply Supply, relabel func(labels map[string]string,
+func NeedOf(pods []Waiting, pattern *decide.Node, supply Supply, relabel func(labels map[string]string,
 	zone string) map[string]string) Need {
 	opened := map[string]int32{}
 	if pattern != nil {
@@ -66,7 +66,7 @@ func NeedOf(pods []Waiting, pattern *claim.Node, supply Supply, relabel func(lab
 }
 
 // openedFor is how many nodes the pods need, by zone, "" for any.
-func openedFor(pods []Waiting, pattern *claim.Node, supply Supply, relabel func(map[string]string,
+func openedFor(pods []Waiting, pattern *decide.Node, supply Supply, relabel func(map[string]string,
 	string) map[string]string) map[string]int32 {
 	placed, opened := &placement{world: &fit.World{}}, map[string]int32{}
 	for _, w := range pods {

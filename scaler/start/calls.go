@@ -75,7 +75,7 @@ func (s *Starter) again(ctx context.Context, name v1alpha1.NodeName, trigger Tri
 	switch {
 	case apierrors.IsNotFound(err):
 		s.forget(name)
-		s.view.StartFailed(name)
+		s.state.StartFailed(name)
 		return nil
 	case err != nil:
 		return err

@@ -190,7 +190,8 @@ func TestAMissedTransitionEndsTheClaims(t *testing.T) {
 	})
 }
 
-// TestAWatchThatIsBehindEndsNoClaim: the node starts, and only our view does not show it yet.
+// TestAWatchThatIsBehindEndsNoClaim: the node starts, and only our cluster state does not show it
+// yet.
 func TestAWatchThatIsBehindEndsNoClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newPlacerRig(t, ofOneCPU("a"), ofOneCPU("b"))

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/decide"
 )
 
 // notWritten is about a failed write for the claims on a node. An error has it tried again. A
@@ -37,8 +37,8 @@ func (s *Starter) notWritten(ctx context.Context, node *corev1.Node, err error) 
 
 // late reports whether some claim on the node has waited for IntentTime.
 func (s *Starter) late(name v1alpha1.NodeName) bool {
-	for _, c := range s.view.ClaimsOn(name) {
-		if s.now().Sub(c.Since) >= claim.IntentTime {
+	for _, c := range s.state.ClaimsOn(name) {
+		if s.now().Sub(c.Since) >= decide.IntentTime {
 			return true
 		}
 	}
@@ -46,10 +46,10 @@ func (s *Starter) late(name v1alpha1.NodeName) bool {
 }
 
 // move ends the claims on a node that nobody starts, for their pods to be placed anew. The node
-// backs off in the view alone: on the Node that could not be written.
+// backs off in the cluster state alone: on the Node that could not be written.
 func (s *Starter) move(name v1alpha1.NodeName, until time.Time, why string) {
-	s.view.Rest(name, until)
-	claims := s.view.StartFailed(name)
+	s.state.BackOffNode(name, until)
+	claims := s.state.StartFailed(name)
 	for i := range claims {
 		s.events.Eventf(claims[i].Ref.Object(), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonStartFailed), "Start",
 			"node %s of pool %s is not started: %s", name, claims[i].Pool, why)

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
-	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/extender/decide"
 )
 
 // placeWorkers: a placement is computation, and no process has many cores.
@@ -22,7 +22,7 @@ const placeWorkers = 2
 // after all, at once and without waiting for the scheduler's next ask, and those of a scheduler
 // without the extender.
 type Placer struct {
-	view    *view.View
+	state   *cluster.State
 	starter *Starter
 	events  events.EventRecorder
 	now     func() time.Time
@@ -30,8 +30,8 @@ type Placer struct {
 }
 
 // NewPlacer returns a Placer; it works once its Start runs.
-func NewPlacer(v *view.View, starter *Starter, recorder events.EventRecorder, now func() time.Time) *Placer {
-	return &Placer{view: v, starter: starter, events: recorder, now: now, queue: workqueue.NewTyped[types.UID]()}
+func NewPlacer(v *cluster.State, starter *Starter, recorder events.EventRecorder, now func() time.Time) *Placer {
+	return &Placer{state: v, starter: starter, events: recorder, now: now, queue: workqueue.NewTyped[types.UID]()}
 }
 
 // NeedLeaderElection is false: a replica moves its own claims.
@@ -59,7 +59,7 @@ func (p *Placer) Step() bool {
 	if shutdown {
 		return false
 	}
-	if pod := p.view.Waiting(uid); pod != nil {
+	if pod := p.state.PendingPod(uid); pod != nil {
 		p.Place(pod)
 	}
 	p.queue.Done(uid)
@@ -71,7 +71,7 @@ func (p *Placer) Len() int { return p.queue.Len() }
 
 // Homeless takes claims of this replica that ended although their pods still wait. It returns at
 // once.
-func (p *Placer) Homeless(claims []claim.Claim) {
+func (p *Placer) Reschedule(claims []decide.Claim) {
 	for i := range claims {
 		p.queue.Add(claims[i].Pod)
 	}
@@ -81,11 +81,11 @@ func (p *Placer) Homeless(claims []claim.Claim) {
 // nothing keeps from being started.
 func (p *Placer) Startable(pod *corev1.Pod) (v1alpha1.NodeName, bool) {
 	now := p.now()
-	for _, n := range p.view.Fitting(pod) {
+	for _, n := range p.state.Fitting(pod) {
 		if !p.startable(n, now) {
 			continue
 		}
-		if why, _ := p.view.UsedUp(n, now); why == "" {
+		if why, _ := p.state.BudgetExhausted(n, now); why == "" {
 			return n.Name, true
 		}
 	}
@@ -94,9 +94,9 @@ func (p *Placer) Startable(pod *corev1.Pod) (v1alpha1.NodeName, bool) {
 
 // startable reports whether the node stands by and nothing but a start budget may keep it from
 // being started.
-func (p *Placer) startable(n *claim.Node, now time.Time) bool {
-	return n.Ours() && n.State == v1alpha1.StateStandby && n.KeptBack == "" && !now.Before(n.UnavailableUntil) &&
-		p.view.ScarceUntil(claim.OfferingOf(n.Labels), now).IsZero() && len(p.view.ClaimsOn(n.Name)) == 0
+func (p *Placer) startable(n *decide.Node, now time.Time) bool {
+	return n.InPool() && n.State == v1alpha1.StateStandby && n.NotStartable == "" && !now.Before(n.UnavailableUntil) &&
+		p.state.OfferingUnavailableUntil(decide.OfferingOf(n.Labels), now).IsZero() && len(p.state.ClaimsOn(n.Name)) == 0
 }
 
 // HeldBack returns why no node is started for the pod on purpose, and until when: because the last
@@ -104,14 +104,14 @@ func (p *Placer) startable(n *claim.Node, now time.Time) bool {
 // being started. "" where nothing of that is so.
 func (p *Placer) HeldBack(pod *corev1.Pod) (why string, until time.Time) {
 	now := p.now()
-	if why, until = p.view.HeldBack(pod, now); why != "" {
+	if why, until = p.state.OwnerBackoff(pod, now); why != "" {
 		return why, until
 	}
-	for _, n := range p.view.Fitting(pod) {
+	for _, n := range p.state.Fitting(pod) {
 		if !p.startable(n, now) {
 			continue
 		}
-		used, left := p.view.UsedUp(n, now)
+		used, left := p.state.BudgetExhausted(n, now)
 		if used == "" {
 			return "", time.Time{}
 		}
@@ -123,8 +123,8 @@ func (p *Placer) HeldBack(pod *corev1.Pod) (why string, until time.Time) {
 }
 
 // Place promises the pod room where fit finds some, and has the node started where that is needed.
-func (p *Placer) Place(pod *corev1.Pod) claim.Decision {
-	d := p.view.Place(pod, p.now())
-	view.Act(pod, d, func(node v1alpha1.NodeName) { p.starter.startFor(node, TriggerPending) }, p.events)
+func (p *Placer) Place(pod *corev1.Pod) decide.Decision {
+	d := p.state.Place(pod, p.now())
+	cluster.Act(pod, d, func(node v1alpha1.NodeName) { p.starter.startFor(node, TriggerPending) }, p.events)
 	return d
 }

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
-	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/provider"
 )
 
@@ -113,7 +113,7 @@ func newPlacerRig(t *testing.T, nodes ...*corev1.Node) *placerRig {
 		r.view.SetNode(n)
 	}
 	r.placer = NewPlacer(r.view, r.starter, r.events, time.Now)
-	r.view.Listen(view.Listener{Homeless: r.placer.Homeless})
+	r.view.Listen(cluster.Listener{ClaimsLost: r.placer.Reschedule})
 	return r
 }
 
@@ -143,8 +143,8 @@ func TestPlacerMovesPodsWhoseStartFailed(t *testing.T) {
 			return nil
 		}
 		r.runBoth(func() {
-			if d := r.placer.Place(waiter("x")); d.Verdict != claim.Started || d.Claim.Node != "a" {
-				t.Errorf("%s: %+v, want a start of a", d.Verdict, d.Claim)
+			if d := r.placer.Place(waiter("x")); d.Kind != decide.Started || d.Claim.Node != "a" {
+				t.Errorf("%s: %+v, want a start of a", d.Kind, d.Claim)
 			}
 			<-time.After(time.Minute)
 		})
@@ -179,7 +179,7 @@ func TestPlacerPlacesTheHomeless(t *testing.T) {
 					r.view.SetPod(waiter("x"))
 				}
 				r.runBoth(func() {
-					r.placer.Homeless([]claim.Claim{{Pod: "x"}})
+					r.placer.Reschedule([]decide.Claim{{Pod: "x"}})
 					synctest.Wait()
 				})
 				r.want(c.want...)
@@ -220,8 +220,8 @@ func TestPlacerLeavesRoomThatIsThereToTheScheduler(t *testing.T) {
 		n.Labels[v1alpha1.LabelState] = string(v1alpha1.StateRunning)
 		r := newPlacerRig(t, n, ofOneCPU("b"))
 		r.runBoth(func() {
-			if d := r.placer.Place(waiter("x")); d.Verdict != claim.Pass || d.Claim != nil {
-				t.Errorf("verdict %s with claim %v, want %s and none", d.Verdict, d.Claim, claim.Pass)
+			if d := r.placer.Place(waiter("x")); d.Kind != decide.Pass || d.Claim != nil {
+				t.Errorf("verdict %s with claim %v, want %s and none", d.Kind, d.Claim, decide.Pass)
 			}
 		})
 		r.want()
@@ -238,17 +238,17 @@ func TestPlacerDecidesByWhatIsThereThen(t *testing.T) {
 		return p
 	}
 	for name, c := range map[string]struct {
-		meanwhile func(*view.View)
+		meanwhile func(*cluster.State)
 		want      []string
 	}{
-		"nothing happens":    {func(*view.View) {}, []string{"patch a starting claims x", "start i-a"}},
-		"the pod is bound":   {func(v *view.View) { v.SetPod(onNode("x", "elsewhere")) }, nil},
-		"the pod is deleted": {func(v *view.View) { v.DeletePod(waiter("x")) }, nil},
-		"another pod takes the room": {func(v *view.View) { v.SetPod(onNode("y", "a")) },
+		"nothing happens":    {func(*cluster.State) {}, []string{"patch a starting claims x", "start i-a"}},
+		"the pod is bound":   {func(v *cluster.State) { v.SetPod(onNode("x", "elsewhere")) }, nil},
+		"the pod is deleted": {func(v *cluster.State) { v.DeletePod(waiter("x")) }, nil},
+		"another pod takes the room": {func(v *cluster.State) { v.SetPod(onNode("y", "a")) },
 			[]string{"patch b starting claims x", "start i-b"}},
-		"the node is gone": {func(v *view.View) { v.DeleteNode("a") },
+		"the node is gone": {func(v *cluster.State) { v.DeleteNode("a") },
 			[]string{"patch b starting claims x", "start i-b"}},
-		"the node is kept back by a person": {func(v *view.View) { v.SetNode(cordonedByHand(ofOneCPU("a"))) },
+		"the node is kept back by a person": {func(v *cluster.State) { v.SetNode(cordonedByHand(ofOneCPU("a"))) },
 			[]string{"patch b starting claims x", "start i-b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -260,7 +260,7 @@ func TestPlacerDecidesByWhatIsThereThen(t *testing.T) {
 					return time.Now()
 				}
 				r.runBoth(func() {
-					r.placer.Homeless([]claim.Claim{{Pod: "x"}})
+					r.placer.Reschedule([]decide.Claim{{Pod: "x"}})
 					synctest.Wait()
 				})
 				r.want(c.want...)

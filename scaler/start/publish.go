@@ -56,11 +56,12 @@ func (s *Starter) gathers(name v1alpha1.NodeName) time.Duration {
 }
 
 // named are the pods to name on a starting node: those with claims, and those that another replica
-// has named there and that our view does not know yet. To leave these out would end their claims.
+// has named there and that our cluster state does not know yet. To leave these out would end their
+// claims.
 func (s *Starter) named(node *corev1.Node) []types.UID {
 	pods := s.claimed(v1alpha1.NodeName(node.Name))
 	for uid := range strings.SplitSeq(node.Annotations[v1alpha1.AnnotationClaims], ",") {
-		if uid := types.UID(uid); uid != "" && !slices.Contains(pods, uid) && s.view.Unknown(uid) {
+		if uid := types.UID(uid); uid != "" && !slices.Contains(pods, uid) && s.state.IsUnknownPod(uid) {
 			pods = append(pods, uid)
 		}
 	}
@@ -68,7 +69,7 @@ func (s *Starter) named(node *corev1.Node) []types.UID {
 }
 
 func (s *Starter) claimed(name v1alpha1.NodeName) []types.UID {
-	claims := s.view.ClaimsOn(name)
+	claims := s.state.ClaimsOn(name)
 	uids := make([]types.UID, len(claims))
 	for i := range claims {
 		uids[i] = claims[i].Pod

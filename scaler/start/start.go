@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
-	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
 	"github.com/stratos-sh/stratos/scaler/transition"
@@ -87,7 +87,7 @@ type Starter struct {
 	live   client.Reader // the API server itself
 	writer client.Writer
 	cloud  Cloud
-	view   *view.View
+	state  *cluster.State
 	events events.EventRecorder
 	count  func(pool v1alpha1.PoolName, trigger Trigger)
 	// refused is told of every start that the cloud refused for good.
@@ -118,7 +118,7 @@ type Options struct {
 	Live   client.Reader
 	Writer client.Writer
 	Cloud  Cloud
-	View   *view.View
+	State  *cluster.State
 	Events events.EventRecorder
 	// Count is told of every start that the cloud accepted.
 	Count func(pool v1alpha1.PoolName, trigger Trigger)
@@ -140,7 +140,7 @@ func New(o Options) *Starter {
 		o.Calls = newQueue()
 	}
 	return &Starter{
-		reader: o.Reader, live: o.Live, writer: o.Writer, cloud: o.Cloud, view: o.View, events: o.Events, count: o.Count,
+		reader: o.Reader, live: o.Live, writer: o.Writer, cloud: o.Cloud, state: o.State, events: o.Events, count: o.Count,
 		refused: o.Refused,
 		now:     o.Now, log: o.Log, queue: o.Queue, callQueue: o.Calls,
 		intents: intents{now: o.Now},
@@ -258,7 +258,7 @@ func (s *Starter) advance(ctx context.Context, name v1alpha1.NodeName, asked Tri
 	node := &corev1.Node{}
 	if err := s.reader.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil {
 		if apierrors.IsNotFound(err) {
-			s.view.StartFailed(name)
+			s.state.StartFailed(name)
 		}
 		return client.IgnoreNotFound(err)
 	}
@@ -285,11 +285,11 @@ func (s *Starter) intend(ctx context.Context, node *corev1.Node, asked Trigger) 
 		s.queue.AddAfter(name, wait)
 		return nil
 	}
-	if !s.view.ScarceUntil(claim.OfferingOf(node.Labels), s.now()).IsZero() {
-		s.view.StartFailed(name) // promised before another node of its zone and type was refused
+	if !s.state.OfferingUnavailableUntil(decide.OfferingOf(node.Labels), s.now()).IsZero() {
+		s.state.StartFailed(name) // promised before another node of its zone and type was refused
 		return nil
 	}
-	if until := claim.NodeOf(node, nil).UnavailableUntil; s.now().Before(until) {
+	if until := decide.NodeOf(node, nil).UnavailableUntil; s.now().Before(until) {
 		s.move(name, until, "it backs off after a failed start")
 		return nil
 	}
@@ -348,7 +348,7 @@ func (s *Starter) takeBack(ctx context.Context, node *corev1.Node) error {
 	}
 	if live.Annotations[v1alpha1.AnnotationStopIntent] != "" ||
 		v1alpha1.NodeState(live.Labels[v1alpha1.LabelState]) != v1alpha1.StateStopping {
-		s.view.StartFailed(v1alpha1.NodeName(node.Name))
+		s.state.StartFailed(v1alpha1.NodeName(node.Name))
 		return nil
 	}
 	return s.notWritten(ctx, node, err) // maybe only its taints have changed: once more
@@ -363,7 +363,7 @@ func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) 
 	s.answered(name, err)
 	switch {
 	case err == nil:
-		s.view.Plenty(claim.OfferingOf(node.Labels))
+		s.state.MarkOfferingAvailable(decide.OfferingOf(node.Labels))
 		s.count(pool, trigger)
 		s.events.Eventf(node, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonScaleUp), "Start",
 			"starting for waiting pods")
@@ -371,14 +371,14 @@ func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) 
 	case provider.IsRateLimit(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return err
 	case provider.IsInsufficientCapacity(err):
-		until := s.view.Scarce(claim.OfferingOf(node.Labels), s.now())
+		until := s.state.MarkOfferingUnavailable(decide.OfferingOf(node.Labels), s.now())
 		return s.decline(ctx, name, declined{RefusedCapacity, v1alpha1.ReasonInsufficientCapacity, err.Error(), until})
 	case stillStopping(err):
 		if len(s.claimed(name)) == 0 || s.callQueue.NumRequeues(name) < patience {
 			return err
 		}
 		return s.decline(ctx, name, declined{RefusedStopping, v1alpha1.ReasonStartFailed, err.Error(),
-			s.now().Add(claim.RestAfterRefusal)})
+			s.now().Add(decide.BackoffAfterRefusal)})
 	case provider.IsIncorrectState(err), provider.IsNotFound(err), provider.IsInvalidConfig(err):
 		s.forget(name)
 		s.refused(pool, RefusedOther)
@@ -416,10 +416,10 @@ func (s *Starter) fail(ctx context.Context, name v1alpha1.NodeName, why string,
 // not to write it: then it is tried again.
 func (s *Starter) giveUp(ctx context.Context, name v1alpha1.NodeName, why string,
 	step func(n *corev1.Node, until time.Time) transition.Patch) (written bool, err error) {
-	s.view.Rest(name, s.now().Add(backoffFirst)) // no further pod is promised room here meanwhile
+	s.state.BackOffNode(name, s.now().Add(backoffFirst)) // no further pod is promised room here meanwhile
 	// After the patch: a pod that is asked about before it would start another node while this one
 	// names it still.
-	defer s.view.StartFailed(name)
+	defer s.state.StartFailed(name)
 	said := false
 	for range giveUpTries {
 		node := &corev1.Node{}
@@ -431,8 +431,8 @@ func (s *Starter) giveUp(ctx context.Context, name v1alpha1.NodeName, why string
 		if v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) != v1alpha1.StateStarting {
 			return false, nil
 		}
-		rest := claim.Backoff{First: backoffFirst, Most: backoffMost}.After(transition.Failures(node) + 1)
-		s.view.Rest(name, s.now().Add(rest))
+		rest := decide.Backoff{First: backoffFirst, Max: backoffMost}.After(transition.Failures(node) + 1)
+		s.state.BackOffNode(name, s.now().Add(rest))
 		if !said {
 			s.events.Eventf(node, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonStartFailed), "Start", "%s", why)
 			said = true
@@ -471,8 +471,8 @@ type declined struct {
 // nothing is held against it. Its claims move in the same step.
 func (s *Starter) decline(ctx context.Context, name v1alpha1.NodeName, why declined) error {
 	s.forget(name)
-	s.view.Rest(name, why.until) // the view may show the intent a moment longer, as room on a starting node
-	defer s.view.StartFailed(name)
+	s.state.BackOffNode(name, why.until) // the cluster state may show the intent a moment longer, as room on a starting node
+	defer s.state.StartFailed(name)
 	said := false
 	for range giveUpTries { // claims may be published on the node meanwhile
 		node := &corev1.Node{}

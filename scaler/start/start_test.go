@@ -30,8 +30,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
-	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/provider"
 )
 
@@ -40,7 +40,7 @@ import (
 type rig struct {
 	t       *testing.T
 	starter *Starter
-	view    *view.View
+	view    *cluster.State
 	api     client.WithWatch
 	events  *events.FakeRecorder
 	// cached, if set, is what the cache shows instead of the truth.
@@ -60,7 +60,7 @@ type rig struct {
 }
 
 func newRig(t *testing.T, nodes ...*corev1.Node) *rig {
-	r := &rig{t: t, view: view.New(claim.NewLedger(), time.Now), events: events.NewFakeRecorder(100),
+	r := &rig{t: t, view: cluster.New(decide.NewClaims(), time.Now), events: events.NewFakeRecorder(100),
 		answer:   func(int) error { return nil },
 		patching: func() error { return nil }}
 	scheme := runtime.NewScheme()
@@ -76,7 +76,7 @@ func newRig(t *testing.T, nodes ...*corev1.Node) *rig {
 		b = b.WithObjects(n)
 	}
 	r.api = b.WithInterceptorFuncs(interceptor.Funcs{Patch: r.patch}).Build()
-	r.view.Listen(view.Listener{Homeless: func(claims []claim.Claim) {
+	r.view.Listen(cluster.Listener{ClaimsLost: func(claims []decide.Claim) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for i := range claims {
@@ -84,7 +84,7 @@ func newRig(t *testing.T, nodes ...*corev1.Node) *rig {
 		}
 	}})
 	r.starter = New(Options{
-		Reader: cache{r}, Live: r.api, Writer: r.api, Cloud: r, View: r.view, Events: r.events, Now: time.Now,
+		Reader: cache{r}, Live: r.api, Writer: r.api, Cloud: r, State: r.view, Events: r.events, Now: time.Now,
 		Log: logr.Discard(),
 		Count: func(pool v1alpha1.PoolName, trigger Trigger) {
 			r.mu.Lock()
@@ -190,7 +190,7 @@ func (r *rig) promise(pods ...string) {
 	r.view.SetNode(n)
 	for _, name := range pods {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}}
-		if d := r.view.Decide(p, [][]byte{[]byte("c")}, &view.Looked{}, time.Now()); d.Claim == nil {
+		if d := r.view.Decide(p, [][]byte{[]byte("c")}, &cluster.Candidates{}, time.Now()); d.Claim == nil {
 			r.t.Fatalf("set-up: no claim for %s: %q", name, d.Refused)
 		}
 	}
@@ -477,8 +477,8 @@ func TestRefusalsThatStayEndTheStart(t *testing.T) {
 					<-time.After(time.Hour)
 				})
 				r.want("patch c starting claims a,b", "start i-c", "patch c standby claims ")
-				if r.view.Claims() != 0 {
-					t.Errorf("%d claims left, want them to move", r.view.Claims())
+				if r.view.ClaimCount() != 0 {
+					t.Errorf("%d claims left, want them to move", r.view.ClaimCount())
 				}
 				n := r.node()
 				if got, want := n.Annotations[v1alpha1.AnnotationUnavailableUntil],
@@ -579,7 +579,7 @@ func TestANodePromisedBeforeItsOfferingWasRefusedIsNotTried(t *testing.T) {
 			n.Labels[corev1.LabelTopologyZone], n.Labels[corev1.LabelInstanceTypeStable] = "a", "m5.large"
 		}))
 		r.promise("x")
-		r.view.Scarce(claim.Offering{Zone: "a", Type: "m5.large"}, time.Now())
+		r.view.MarkOfferingUnavailable(decide.Offering{Zone: "a", Type: "m5.large"}, time.Now())
 		r.run(func() { r.starter.StartNode("c") })
 		r.want()
 		if !slices.Equal(r.homeless, []string{"x"}) {
@@ -675,8 +675,8 @@ func TestNothingToStart(t *testing.T) {
 				}
 				r.run(func() { r.starter.StartNode("c") })
 				r.want()
-				if r.view.Claims() != c.left {
-					t.Errorf("%d claims left, want %d", r.view.Claims(), c.left)
+				if r.view.ClaimCount() != c.left {
+					t.Errorf("%d claims left, want %d", r.view.ClaimCount(), c.left)
 				}
 			})
 		})
@@ -725,8 +725,8 @@ func TestResumeOfANodeThatIsGone(t *testing.T) {
 		r.promise("a")
 		r.run(func() { r.starter.Resume("c", TriggerPending, time.Now()) })
 		r.want()
-		if _, pending := r.starter.takeOpen("c"); pending || r.view.Claims() != 0 {
-			t.Errorf("remembered %v, %d claims; want neither", pending, r.view.Claims())
+		if _, pending := r.starter.takeOpen("c"); pending || r.view.ClaimCount() != 0 {
+			t.Errorf("remembered %v, %d claims; want neither", pending, r.view.ClaimCount())
 		}
 	})
 }
@@ -830,7 +830,7 @@ func TestACloudThatHangsHoldsUpNoWrite(t *testing.T) {
 func (r *placerRig) claim(t *testing.T, node, pod string) {
 	t.Helper()
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: pod, UID: types.UID(pod)}}
-	if d := r.view.Decide(p, [][]byte{[]byte(node)}, &view.Looked{}, time.Now()); d.Claim == nil {
+	if d := r.view.Decide(p, [][]byte{[]byte(node)}, &cluster.Candidates{}, time.Now()); d.Claim == nil {
 		t.Errorf("set-up: no claim on %s: %q", node, d.Refused)
 	}
 }

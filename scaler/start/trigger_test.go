@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/decide"
 )
 
 // TestStartsAreCountedByWhatAskedForThem: by the extender's answer to a scheduler, or by Stratos's
@@ -28,7 +28,7 @@ func TestStartsAreCountedByWhatAskedForThem(t *testing.T) {
 			func(r *placerRig) { r.placer.Place(waiter("x")) }, []string{"p pending"},
 		},
 		"the claim moved": {
-			func(r *placerRig) { r.placer.Homeless([]claim.Claim{{Pod: "x"}}) }, []string{"p pending"},
+			func(r *placerRig) { r.placer.Reschedule([]decide.Claim{{Pod: "x"}}) }, []string{"p pending"},
 		},
 		"the extender asked first": {
 			func(r *placerRig) {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/decide"
 )
 
 // marks are the annotations that belong to one stretch of a node's life. Every step clears them all
@@ -431,12 +431,12 @@ func Failures(n *corev1.Node) int {
 
 // Counting lists the pods that keep a node from being stopped, those nominated to it included. ours
 // is where Stratos runs.
-func Counting(node string, ours claim.Namespace, pods []corev1.Pod) []*corev1.Pod {
+func Counting(node string, ours decide.Namespace, pods []corev1.Pod) []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range pods {
 		p := &pods[i]
 		here := p.Spec.NodeName == node || p.Spec.NodeName == "" && p.Status.NominatedNodeName == node
-		if here && claim.Counts(p, ours) {
+		if here && decide.IsWorkloadPod(p, ours) {
 			out = append(out, p)
 		}
 	}
@@ -446,12 +446,12 @@ func Counting(node string, ours claim.Namespace, pods []corev1.Pod) []*corev1.Po
 // Leaving lists the pods on a node that do not count and are being deleted, static ones left out:
 // those are their kubelet's. Once the instance is stopped none of them runs any more, and nobody
 // but us knows that.
-func Leaving(node string, ours claim.Namespace, pods []corev1.Pod) []*corev1.Pod {
+func Leaving(node string, ours decide.Namespace, pods []corev1.Pod) []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range pods {
 		p := &pods[i]
 		static := p.Annotations[corev1.MirrorPodAnnotationKey] != ""
-		if p.Spec.NodeName == node && p.DeletionTimestamp != nil && !claim.Counts(p, ours) && !static {
+		if p.Spec.NodeName == node && p.DeletionTimestamp != nil && !decide.IsWorkloadPod(p, ours) && !static {
 			out = append(out, p)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/claim"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/extender/fit"
 	"github.com/stratos-sh/stratos/scaler/network"
 	"github.com/stratos-sh/stratos/scaler/plan"
@@ -214,7 +214,7 @@ func TestSlimPodLeavesPodsThatPull(t *testing.T) {
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "image-0", ImageID: "sha"}}
 	slimPod(pod)
 	newShared().share(pod)
-	if !claim.Pulls(pod, "s") {
+	if !decide.IsImagePullPod(pod, "s") {
 		t.Error("it is no longer known as one")
 	}
 	if got, _ := plan.Judge(wanted, []*corev1.Pod{pod}); got.Present != 1 {

@@ -17,7 +17,7 @@ import (
 )
 
 // ledgerScenario asks /filter about one pod after the other, without a scheduler, so that each ask
-// makes a claim and starts a node. No machine that starts ever gets up, so that the ledger holds
+// makes a claim and starts a node. No machine that starts ever gets up, so that the claims hold
 // ever more starting nodes. Then it asks about all the pods again.
 func ledgerScenario(ctx context.Context, r *Run) error {
 	steps := r.steps(1000, 16)

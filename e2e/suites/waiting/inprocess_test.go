@@ -23,8 +23,8 @@ import (
 	"github.com/stratos-sh/stratos/e2e/controlplane"
 	"github.com/stratos-sh/stratos/e2e/rig"
 	"github.com/stratos-sh/stratos/extender"
-	"github.com/stratos-sh/stratos/extender/claim"
-	"github.com/stratos-sh/stratos/extender/view"
+	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/scaler"
 )
 
@@ -38,14 +38,14 @@ func startInProcess(t *testing.T, r *rig.Rig, watch *lagging, nudges *nudgeGate)
 	t.Cleanup(ended.Wait)
 	t.Cleanup(cancel)
 	mgr := newManager(t, r, nudges)
-	seen := view.New(claim.NewLedger(), time.Now)
+	seen := cluster.New(decide.NewClaims(), time.Now)
 	watch.Informers, watch.done = mgr.GetCache(), ctx.Done()
 	if err := seen.SetupWithManager(mgr, watch); err != nil {
 		t.Fatal(err)
 	}
 	starter, err := scaler.SetupWithManager(ctx, mgr, scaler.Setup{
 		Cloud: r.Cloud, Classes: []scaler.ClassKind{scaler.AWSNodeClasses(r.Cloud)},
-		Cluster: "e2e", View: seen, ExtenderSchedulers: []string{v1alpha1.SchedulerName},
+		Cluster: "e2e", State: seen, ExtenderSchedulers: []string{v1alpha1.SchedulerName},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func startInProcess(t *testing.T, r *rig.Rig, watch *lagging, nudges *nudgeGate)
 		t.Fatal(err)
 	}
 	_, err = extender.SetupWithManager(mgr, extender.Setup{
-		View: seen, Starter: starter, Server: extender.Options{BindAddress: address},
+		State: seen, Starter: starter, Server: extender.Options{BindAddress: address},
 	})
 	if err != nil {
 		t.Fatal(err)

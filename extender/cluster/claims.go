@@ -1,0 +1,98 @@
+package cluster
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/decide"
+)
+
+// claimsEnded has the listeners told of claims that ended although their pods still wait. Every
+// replica sees that, and only the one that made a claim is to place its pod anew: two that did
+// would promise it two nodes, and start both. The caller holds mu.
+func (v *State) claimsEnded(claims []decide.Claim, now time.Time) {
+	var own []decide.Claim
+	for i := range claims {
+		if claims[i].Adopted {
+			v.followRemoteClaim(&claims[i], now)
+		} else {
+			own = append(own, claims[i])
+		}
+	}
+	for _, l := range v.listeners {
+		if l.ClaimsLost != nil && len(own) > 0 {
+			v.notifications.add(func() { l.ClaimsLost(own) })
+		}
+	}
+}
+
+// followRemoteClaim takes over the claim that the replica of an ended one has made since, if the
+// Node of that was seen first. The caller holds mu.
+func (v *State) followRemoteClaim(c *decide.Claim, now time.Time) {
+	pod, at := v.pending[c.Pod], v.published[c.Pod]
+	if pod != nil && at != "" && at != c.Node {
+		v.adopt(pod, at, now)
+		return
+	}
+	for _, l := range v.listeners {
+		if l.RemoteClaimLost != nil {
+			v.notifications.add(func() { l.RemoteClaimLost(types.NamespacedName{Namespace: c.Ref.Namespace, Name: c.Ref.Name}) })
+		}
+	}
+}
+
+// IsUnknownPod reports whether the cluster state has not shown the pod, or not of late: another
+// replica may know it.
+func (v *State) IsUnknownPod(pod types.UID) bool {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	_, counts := v.podNode[pod]
+	_, gone := v.gone[pod]
+	return !counts && !gone && v.pending[pod] == nil
+}
+
+// restorePoolLabel puts back, for us, the pool's label that somebody took from a Node which shows
+// its state. The leader is about to write it again; to give the node up meanwhile would start
+// another for the pods that wait for this one.
+func restorePoolLabel(was, n *corev1.Node) *corev1.Node {
+	if was == nil || was.UID != n.UID || n.Labels[v1alpha1.LabelPool] != "" || n.Labels[v1alpha1.LabelState] == "" ||
+		was.Labels[v1alpha1.LabelPool] == "" {
+		return n
+	}
+	n = n.DeepCopy()
+	n.Labels[v1alpha1.LabelPool] = was.Labels[v1alpha1.LabelPool]
+	return n
+}
+
+// unpublish forgets which pods the Node said are promised room on it.
+func (v *State) unpublish(name v1alpha1.NodeName, e *nodeInfo) {
+	for _, uid := range e.published {
+		if v.published[uid] == name {
+			delete(v.published, uid)
+		}
+	}
+	e.published = nil
+}
+
+// publish takes in which pods the Node says are promised room on it, and returns them and those of
+// them that wait.
+func (v *State) publish(n *corev1.Node) (published []types.UID, waiting []*corev1.Pod) {
+	name := v1alpha1.NodeName(n.Name)
+	e := v.entry(name)
+	v.unpublish(name, e)
+	for uid := range strings.SplitSeq(n.Annotations[v1alpha1.AnnotationClaims], ",") {
+		if uid == "" {
+			continue
+		}
+		v.published[types.UID(uid)] = name
+		e.published = append(e.published, types.UID(uid))
+		if pod := v.pending[types.UID(uid)]; pod != nil {
+			waiting = append(waiting, pod)
+		}
+	}
+	return e.published, waiting
+}

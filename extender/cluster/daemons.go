@@ -1,0 +1,75 @@
+package cluster
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/decide"
+	"github.com/stratos-sh/stratos/extender/fit"
+)
+
+// SetDaemonSet takes in an added or changed DaemonSet: its pods take room on nodes that do not run
+// yet.
+func (v *State) SetDaemonSet(set *appsv1.DaemonSet) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	key := client.ObjectKeyFromObject(set)
+	old := v.sets[key]
+	v.sets[key] = set
+	deleted := func(set *appsv1.DaemonSet) bool { return set.DeletionTimestamp != nil }
+	if old != nil && old.UID == set.UID && old.Generation == set.Generation && deleted(old) == deleted(set) {
+		return // only the status changed, as it does with each of its pods
+	}
+	v.readDaemons()
+}
+
+// DeleteDaemonSet takes in that a DaemonSet is gone.
+func (v *State) DeleteDaemonSet(set *appsv1.DaemonSet) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.sets, client.ObjectKeyFromObject(set))
+	v.readDaemons()
+}
+
+// readDaemons judges all nodes that do not run by the DaemonSets as they are now. The caller holds
+// mu.
+func (v *State) readDaemons() {
+	sets := slices.SortedFunc(maps.Values(v.sets), func(a, b *appsv1.DaemonSet) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	v.daemons = make([]*fit.Daemon, len(sets))
+	for i, set := range sets {
+		v.daemons[i] = fit.NewDaemon(set)
+	}
+	for _, e := range v.nodes {
+		if e.node != nil && !e.node.InService() {
+			v.rebuildFromNode(e)
+		}
+	}
+}
+
+// Daemons are the cluster's DaemonSets, sorted by name. The list is never changed.
+func (v *State) Daemons() []*fit.Daemon {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.daemons
+}
+
+// Empty is the node as a pod would find it that is alone there with the pods of DaemonSets. What is
+// known of the very same Node is not computed again: this is asked of each node for each pod that
+// waits.
+func (v *State) Empty(node *corev1.Node, pool *v1alpha1.NodePool) *decide.Node {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	e := v.nodes[v1alpha1.NodeName(node.Name)]
+	if e != nil && e.base != nil && node.ResourceVersion != "" && e.object.ResourceVersion == node.ResourceVersion {
+		return e.base
+	}
+	return decide.NodeOf(node, pool, v.daemons...)
+}

@@ -1,0 +1,107 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/decide"
+	"github.com/stratos-sh/stratos/extender/fit"
+)
+
+// PodFit judges nodes for one pod by all that fit knows, as the cluster was when it was made. It is
+// for one goroutine.
+type PodFit struct {
+	state *State
+	pod   *corev1.Pod
+	world *fit.World
+	// promised is the world with the claimed pods, for a pod that wants to be with others; nil for one
+	// that does not.
+	promised *fit.World
+	volumes  []fit.VolumeConstraint
+	// pools are judged apart: a pod without requests claims each pool's own defaults.
+	pools map[v1alpha1.PoolName]*poolFit
+}
+
+type poolFit struct {
+	digest *fit.Pod
+	view   *fit.View
+	// promised is nil where the pod wants no company.
+	promised *fit.View
+}
+
+// PodFit returns the judgement for a pod.
+func (v *State) PodFit(pod *corev1.Pod) *PodFit {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	j := &PodFit{state: v, pod: pod, world: v.snapshot(), pools: map[v1alpha1.PoolName]*poolFit{}}
+	if decide.HasPodAffinity(pod) {
+		j.promised = v.claims.WithClaims(j.world)
+	}
+	if len(pod.Spec.Volumes) > 0 {
+		j.volumes = v.storage.of(pod)
+	}
+	return j
+}
+
+// Refusal returns why the node does not take the pod, nil if it does. A partner that is promised
+// room somewhere is as good as one that is bound there.
+func (j *PodFit) Refusal(n *decide.Node) *fit.Refusal {
+	p := j.of(n)
+	refusal := p.view.Fits(&n.Node)
+	if refusal == nil || refusal.Reason != fit.ReasonPodAffinity || p.promised == nil {
+		return refusal
+	}
+	if lonely := p.promised.PodAffinity(&n.Node); lonely != nil {
+		return lonely
+	}
+	return p.view.AntiAffinity(&n.Node) // the one check that comes after
+}
+
+// Empty is View.Empty.
+func (j *PodFit) Empty(node *corev1.Node, pool *v1alpha1.NodePool) *decide.Node {
+	return j.state.Empty(node, pool)
+}
+
+// Digest is the pod as it is judged on the node, its volumes resolved.
+func (j *PodFit) Digest(n *decide.Node) *fit.Pod { return j.of(n).digest }
+
+// Pod is the pod that is judged for.
+func (j *PodFit) Pod() *corev1.Pod { return j.pod }
+
+func (j *PodFit) of(n *decide.Node) *poolFit {
+	p := j.pools[n.Pool]
+	if p == nil {
+		digest := fit.NewPod(j.pod, n.Defaults)
+		digest.Volumes = j.volumes
+		p = &poolFit{digest: digest, view: j.world.View(digest)}
+		if j.promised != nil {
+			p.promised = j.promised.View(digest)
+		}
+		j.pools[n.Pool] = p
+	}
+	return p
+}
+
+// Fitting returns the nodes that the pod fits by all that fit knows, sorted by name: running ones
+// as they are, others as they will be.
+func (v *State) Fitting(pod *corev1.Pod) []*decide.Node {
+	judge := v.PodFit(pod)
+	out := slices.DeleteFunc(v.all(), func(n *decide.Node) bool { return judge.Refusal(n) != nil })
+	slices.SortFunc(out, func(a, b *decide.Node) int { return strings.Compare(string(a.Name), string(b.Name)) })
+	return out
+}
+
+func (v *State) all() []*decide.Node {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	nodes := make([]*decide.Node, 0, len(v.nodes))
+	for _, e := range v.nodes {
+		if e.node != nil {
+			nodes = append(nodes, e.node)
+		}
+	}
+	return nodes
+}

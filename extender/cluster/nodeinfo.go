@@ -1,0 +1,150 @@
+package cluster
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/decide"
+	"github.com/stratos-sh/stratos/extender/fit"
+)
+
+// nodeInfo may exist before its Node does: informers of pods and Nodes keep no order between them.
+type nodeInfo struct {
+	object *corev1.Node
+	pods   map[types.UID]occupant
+	// used and placed are what the pods sum up to, placed sorted by uid: kept up with each pod, so
+	// that an event of one does not cost a look at all. placed is not changed once it is in a node.
+	used   fit.Resources
+	placed []*fit.Placed
+	// hostPortPods is how many of the pods take host ports: few do.
+	hostPortPods int
+	// base is the node without its pods.
+	base *decide.Node
+	node *decide.Node
+	// asStopped is the node with the taints that stand now, as other pods' topology sees it; nil where
+	// node is that.
+	asStopped *fit.Node
+	// published are the pods that the Node says are promised room on it.
+	published []types.UID
+}
+
+type occupant struct {
+	requests fit.Resources
+	ports    []fit.HostPort
+	placed   *fit.Placed
+	// daemon is the DaemonSet that the pod is of, "" for none.
+	daemon types.UID
+}
+
+// newOccupant reads off a pod what it takes up.
+func newOccupant(p *corev1.Pod) occupant {
+	return occupant{requests: fit.Occupied(p), ports: fit.HostPorts(p), placed: fit.NewPlaced(p), daemon: fit.DaemonOf(p)}
+}
+
+// unchanged reports whether nothing has changed that others see. Ports and affinity of a pod
+// cannot.
+func (o *occupant) unchanged(p *corev1.Pod) bool {
+	return o.placed.Terminating == (p.DeletionTimestamp != nil) && maps.Equal(o.placed.Labels, p.Labels) &&
+		o.requests.Equal(fit.Occupied(p))
+}
+
+// add makes the pod count; one that counts already does so by what it takes up now.
+func (e *nodeInfo) add(p *corev1.Pod) {
+	o := newOccupant(p)
+	was, counts := e.pods[p.UID]
+	if counts {
+		e.discount(was)
+	}
+	e.pods[p.UID] = o
+	e.used.Add(o.requests)
+	e.hostPortPods += min(len(o.ports), 1)
+	at, _ := e.at(p.UID)
+	next := make([]*fit.Placed, 0, len(e.placed)+1)
+	next = append(append(next, e.placed[:at]...), o.placed)
+	if counts {
+		at++
+	}
+	e.placed = append(next, e.placed[at:]...)
+}
+
+// remove ends that the pod counts.
+func (e *nodeInfo) remove(uid types.UID) {
+	o, counts := e.pods[uid]
+	if !counts {
+		return
+	}
+	delete(e.pods, uid)
+	e.discount(o)
+	at, _ := e.at(uid)
+	e.placed = append(slices.Clone(e.placed[:at]), e.placed[at+1:]...)
+}
+
+func (e *nodeInfo) at(uid types.UID) (int, bool) {
+	return slices.BinarySearchFunc(e.placed, uid,
+		func(p *fit.Placed, uid types.UID) int { return strings.Compare(string(p.UID), string(uid)) })
+}
+
+func (e *nodeInfo) discount(o occupant) {
+	e.used.Sub(o.requests)
+	e.hostPortPods -= min(len(o.ports), 1)
+}
+
+// ports are the host ports that are taken.
+func (e *nodeInfo) ports() []fit.HostPort {
+	if e.hostPortPods == 0 {
+		return nil
+	}
+	var out []fit.HostPort
+	for _, p := range e.placed {
+		out = append(out, e.pods[p.UID].ports...)
+	}
+	return out
+}
+
+// hasDaemonPod reports whether a pod of the DaemonSet is on the node.
+func (e *nodeInfo) hasDaemonPod(set types.UID) bool {
+	for _, o := range e.pods {
+		if o.daemon == set {
+			return true
+		}
+	}
+	return false
+}
+
+// topologyNode is the node as other pods' topology sees it.
+func (e *nodeInfo) topologyNode() *fit.Node {
+	if e.asStopped != nil {
+		return e.asStopped
+	}
+	return &e.node.Node
+}
+
+// rebuildFromNode makes the entry's nodes anew because the Node or its pool has changed. The caller
+// holds mu.
+func (v *State) rebuildFromNode(e *nodeInfo) {
+	e.base = decide.NodeOf(e.object, v.pools[v1alpha1.PoolName(e.object.Labels[v1alpha1.LabelPool])], v.daemons...)
+	v.rebuildFromPods(e)
+}
+
+// rebuildFromPods makes the entry's nodes anew because the pods on it have changed. The caller
+// holds mu.
+func (v *State) rebuildFromPods(e *nodeInfo) {
+	if e.base == nil {
+		return
+	}
+	was, n := e.node, *e.base
+	n.Used, n.Ports, n.Pods = e.used.Clone(), e.ports(), e.placed
+	n.Expect(n.Daemons, e.hasDaemonPod)
+	e.node, e.asStopped = &n, nil
+	if !n.InService() && n.State != v1alpha1.StateStarting {
+		resting := n.Node
+		resting.Taints, resting.Unschedulable, resting.WhenRunning = n.CurrentTaints, n.Cordoned, &n.Node
+		e.asStopped = &resting
+	}
+	v.changed(e, was)
+}

@@ -1,0 +1,187 @@
+// Package decide is the claims of room promised to waiting pods, and the decision that makes a
+// promise: a function of the pod, the candidate nodes and the claims that stand. It is pure: no
+// client, no logger, no clock.
+//
+// Its invariants: a pod has at most one claim; the claims on a node never exceed the room that is
+// left there; asking again changes nothing; equal input gives equal output. docs/filter.md has the
+// steps of a decision.
+package decide
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/fit"
+)
+
+// Node is what a decision reads of a node. It is immutable once built; the cluster state makes a
+// new one for every change.
+type Node struct {
+	// Node is the node as pods will find it: an ordinary one as it is; one of ours that does not run
+	// yet as it will be then, without the taints and the cordon that go before.
+	fit.Node
+	// CurrentTaints and Cordoned are the taints and the cordon as they stand on the Node now, whatever
+	// its state. They decide about pods of a DaemonSet, which belong on stopped nodes too if they
+	// tolerate that a node is stopped.
+	CurrentTaints []corev1.Taint
+	Cordoned      bool
+	// Pool is empty for a node that is not ours. Such a node is judged by its taints and cordon alone.
+	Pool   v1alpha1.PoolName
+	State  v1alpha1.NodeState
+	Weight int32
+	// StartBudget is how many nodes of the pool may be started in BudgetWindow.
+	StartBudget int32
+	// Defaults stand in for a pod without requests (scaleUp.defaultPodResources).
+	Defaults corev1.ResourceList
+	// Daemons are the DaemonSets whose pods will run on the node once it runs; none where it runs
+	// already.
+	Daemons []*fit.Daemon
+	// NotStartable says why a standby node may not be started; empty when it may.
+	NotStartable string
+	// Created is when the Node was registered.
+	Created time.Time
+	// UnavailableUntil is when the node's start back-off ends; zero when it has none.
+	UnavailableUntil time.Time
+	// StopIntended: nobody cancels the stop any more. Emptied: it stops because it is empty.
+	StopIntended, StoppingEmpty bool
+}
+
+// InPool reports whether the node belongs to a pool.
+func (n *Node) InPool() bool { return n.Pool != "" }
+
+// InService reports whether kube-scheduler's own rules decide about the node: it is not ours, or it
+// is running.
+func (n *Node) InService() bool { return !n.InPool() || n.State == v1alpha1.StateRunning }
+
+// Cancellable reports whether the node is being drained because it is empty and may still be taken
+// back.
+func (n *Node) Cancellable() bool {
+	return n.State == v1alpha1.StateStopping && n.StoppingEmpty && !n.StopIntended && n.NotStartable == ""
+}
+
+// NodeOf reads a Node object. pool is the NodePool that the node's label names, nil where it is
+// gone or the node is not ours, and daemons are the cluster's DaemonSets. Used and Ports are those
+// of an empty node as it will be when it runs: what the pods of DaemonSets take. The caller that
+// knows of pods there fills in Used, Ports and Pods.
+func NodeOf(node *corev1.Node, pool *v1alpha1.NodePool, daemons ...*fit.Daemon) *Node {
+	n := &Node{
+		Node: fit.Node{
+			Name: v1alpha1.NodeName(node.Name), Labels: node.Labels, Taints: node.Spec.Taints,
+			Unschedulable: node.Spec.Unschedulable, Allocatable: fit.FromList(allocatable(node)),
+		},
+		CurrentTaints: node.Spec.Taints, Cordoned: node.Spec.Unschedulable,
+		Pool:  v1alpha1.PoolName(node.Labels[v1alpha1.LabelPool]),
+		State: v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]), Created: node.CreationTimestamp.Time,
+	}
+	if !n.InPool() {
+		return n
+	}
+	var startup, template []corev1.Taint
+	if pool != nil {
+		n.Weight, n.StartBudget = pool.Spec.WeightOrDefault(), pool.Spec.ScaleUp.StartBudgetOrDefault(pool.Spec.PoolSize)
+		startup, template = pool.Spec.Template.StartupTaints, pool.Spec.Template.Taints
+		if pool.Spec.ScaleUp.DefaultPodResources != nil {
+			n.Defaults = pool.Spec.ScaleUp.DefaultPodResources.Requests
+		}
+	}
+	if n.InService() {
+		return n
+	}
+	n.Taints = taintsAfterStart(node.Spec.Taints, startup)
+	n.NotStartable = notStartableReason(node, pool, n.Taints, template)
+	if until, err := time.Parse(time.RFC3339, node.Annotations[v1alpha1.AnnotationUnavailableUntil]); err == nil {
+		n.UnavailableUntil = until
+	}
+	n.StoppingEmpty = v1alpha1.StopReason(node.Annotations[v1alpha1.AnnotationStopReason]) == v1alpha1.StopEmpty
+	n.StopIntended = node.Annotations[v1alpha1.AnnotationStopIntent] != ""
+	// Our cordon goes with the start. A person's stands, and KeptBack names it.
+	n.Unschedulable = false
+	if pool != nil {
+		n.Daemons = fit.DaemonsOn(pool, node, daemons, n.Taints)
+		n.Expect(n.Daemons, nil)
+	}
+	return n
+}
+
+// allocatable is what the node offers when it runs: what was recorded at its stop where that is
+// more than what it says now, because a kubelet reports 0 of each extended resource until the
+// device plugin is back.
+func allocatable(node *corev1.Node) corev1.ResourceList {
+	recorded, err := v1alpha1.ParseResources(node.Annotations[v1alpha1.AnnotationAllocatableAtStop])
+	if err != nil || len(recorded) == 0 || v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) == v1alpha1.StateRunning {
+		return node.Status.Allocatable
+	}
+	for name, quantity := range node.Status.Allocatable {
+		if before, ok := recorded[name]; !ok || before.Cmp(quantity) < 0 {
+			recorded[name] = quantity
+		}
+	}
+	return recorded
+}
+
+// taintsAfterStart leaves out the taints that go before the node is running: the system's own,
+// those of agents that are down with the node, and the pool's startup taints.
+func taintsAfterStart(taints, startup []corev1.Taint) []corev1.Taint {
+	var out []corev1.Taint
+	for i := range taints {
+		if !IsLifecycleTaint(&taints[i]) && !IsAgentTaint(&taints[i]) && !has(startup, &taints[i]) {
+			out = append(out, taints[i])
+		}
+	}
+	return out
+}
+
+// IsLifecycleTaint reports whether the taint follows from the node's state: ours, the node
+// controller's or the cloud controller's. Such a taint says nothing about which pods a person wants
+// there. The one taint of that prefix that people set themselves, out-of-service, is none.
+func IsLifecycleTaint(t *corev1.Taint) bool {
+	return t.Key == v1alpha1.TaintStandby ||
+		strings.HasPrefix(t.Key, "node.kubernetes.io/") && t.Key != corev1.TaintNodeOutOfService ||
+		strings.HasPrefix(t.Key, "node.cloudprovider.kubernetes.io/")
+}
+
+// agentTaintName is the name in the keys of the taints that agents put on a node while they are
+// down there, after any prefix: Cilium's operator (node.cilium.io), and the CSI drivers for EBS and
+// EFS (ebs.csi.aws.com, efs.csi.aws.com).
+const agentTaintName = "agent-not-ready"
+
+// IsAgentTaint reports whether an agent has put the taint on the node because the agent is down
+// there, as on each node that is stopped. No person set it, and it goes when the agent is up.
+func IsAgentTaint(t *corev1.Taint) bool {
+	return t.Key == agentTaintName || strings.HasSuffix(t.Key, "/"+agentTaintName)
+}
+
+// notStartableReason gives the first reason not to start a node that is not running, "" if there is
+// none.
+func notStartableReason(node *corev1.Node, pool *v1alpha1.NodePool, taints, template []corev1.Taint) string {
+	switch {
+	case pool == nil:
+		return "its NodePool is gone"
+	case pool.DeletionTimestamp != nil:
+		return "its NodePool is being deleted"
+	case node.DeletionTimestamp != nil:
+		return "the Node is being deleted"
+	case node.Annotations[v1alpha1.AnnotationDoNotStart] == "true":
+		return "annotated " + v1alpha1.AnnotationDoNotStart
+	case node.Spec.Unschedulable && node.Annotations[v1alpha1.AnnotationCordoned] != "true":
+		return "cordoned by somebody else"
+	}
+	for i := range taints {
+		if taints[i].Effect != corev1.TaintEffectPreferNoSchedule && !has(template, &taints[i]) {
+			return "tainted " + taints[i].Key + " by somebody else"
+		}
+	}
+	return ""
+}
+
+func has(taints []corev1.Taint, t *corev1.Taint) bool {
+	for i := range taints {
+		if taints[i].MatchTaint(t) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,121 @@
+package decide
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/fit"
+)
+
+// ReleaseOverflow ends the claims on a running node for which there is no room any more, because
+// pods that nobody promised it to took it: the lowest priority and the youngest first, and last
+// those whose pods are being bound. It returns them sorted, for their pods to be placed anew. A pod
+// that is pushed off for the second time has had two starts for nothing. That is held against its
+// owner like any futile start: a pod that fits our nodes only in our view of them would wake one
+// after the other.
+func (l *Claims) ReleaseOverflow(n *Node, now time.Time) []Claim {
+	if n.State != v1alpha1.StateRunning {
+		return nil
+	}
+	var out []Claim
+	for {
+		c, ok := l.overflow(n)
+		if !ok {
+			return out
+		}
+		out = append(out, c)
+		l.recordOverflow(c, now)
+		l.drop(l.byPod[c.Pod])
+	}
+}
+
+// recordOverflow takes in that a claim is pushed off its node.
+func (l *Claims) recordOverflow(c Claim, now time.Time) {
+	if l.overflowed[c.Pod] {
+		l.futileOwners.fail(c.owner, now)
+		l.futileOverflows = append(l.futileOverflows, c)
+	}
+	l.overflowed[c.Pod] = true
+}
+
+// overflow gives the claim that has to go first, if the node has no room for all.
+func (l *Claims) overflow(n *Node) (Claim, bool) {
+	p := l.byNode[n.Name]
+	if p == nil {
+		return Claim{}, false
+	}
+	left := n.Allocatable.Clone()
+	left.Sub(n.Used)
+	if len(n.Ports) == 0 && left.Short(p.sum) == "" {
+		return Claim{}, false
+	}
+	var standing []Claim
+	var sum fit.Resources
+	for _, c := range l.claimsOn(n.Name) {
+		if c.isOnNode(&n.Node) {
+			continue
+		}
+		if fit.PortsConflict(c.digest.Ports, n.Ports) {
+			return c, true
+		}
+		sum.Add(c.digest.Requests)
+		standing = append(standing, c)
+	}
+	if len(standing) == 0 || left.Short(sum) == "" {
+		return Claim{}, false
+	}
+	return slices.MaxFunc(standing, preemptionOrder), true
+}
+
+// isOnNode reports whether the node's Used holds the claimed pod already: it is on its way there.
+func (c *Claim) isOnNode(n *fit.Node) bool {
+	return c.nominated || slices.ContainsFunc(n.Pods, func(p *fit.Placed) bool { return p.UID == c.Pod })
+}
+
+// preemptibleBy reports whether a pod of the given priority may take the claimed room. While the
+// claimed pod is being bound it may not: the pod would be there all the same, and the other one be
+// promised room that is not.
+func (c *Claim) preemptibleBy(priority int32) bool { return c.Priority < priority && !c.passed }
+
+// preemptionOrder orders claims by who gives way: the higher in this order the sooner.
+func preemptionOrder(a, b Claim) int {
+	if a.passed != b.passed {
+		if a.passed {
+			return -1
+		}
+		return 1
+	}
+	if a.Priority != b.Priority {
+		return int(b.Priority) - int(a.Priority)
+	}
+	if !a.Since.Equal(b.Since) {
+		return a.Since.Compare(b.Since)
+	}
+	return strings.Compare(string(a.Pod), string(b.Pod))
+}
+
+// taken is what the pod, were it of the given priority, finds taken on a node: what is used, and
+// the claims of other pods that do not give way to it. It is the caller's to read only.
+func (j *attempt) taken(n *Node, priority int32) (fit.Resources, []fit.HostPort) {
+	taken, ports := n.Used, n.Ports
+	claims := j.on(n.Name)
+	if len(claims) == 0 { // of most nodes: this is asked twice of each of thousands
+		return taken, ports
+	}
+	owned := taken.Scalar == nil // whether taken may be added to
+	for uid, c := range claims {
+		if uid == j.Pod.UID || j.displaced[uid] || c.preemptibleBy(priority) || c.isOnNode(&n.Node) {
+			continue
+		}
+		if !owned {
+			taken, owned = taken.Clone(), true
+		}
+		taken.Add(c.digest.Requests)
+		if len(c.digest.Ports) > 0 {
+			ports = append(slices.Clone(ports), c.digest.Ports...)
+		}
+	}
+	return taken, ports
+}
