@@ -218,7 +218,7 @@ bench-compare: controlplane karpenter ## Measure Stratos beside Karpenter on one
 # What bench-diff compares with, and how often each side is measured.
 BASE ?= main
 COUNT ?= 6
-PURE := ./extender ./extender/fit ./extender/claim ./scaler/plan ./scaler/lifecycle
+PURE := ./extender ./extender/fit ./extender/decide ./scaler/plan ./scaler/lifecycle
 
 # Both sides take turns, so that what else the machine does hits both. A package that BASE has not is measured here alone.
 .PHONY: bench-diff

@@ -3,7 +3,7 @@ package house
 // PurePackages are the leaves that turn a value into a value: no client, no logger, no context, no
 // clock.
 func PurePackages() []Pattern {
-	return []Pattern{"./extender/fit", "./extender/claim", "./scaler/lifecycle", "./scaler/network", "./scaler/plan",
+	return []Pattern{"./extender/fit", "./extender/decide", "./scaler/lifecycle", "./scaler/network", "./scaler/plan",
 		"./scaler/transition"}
 }
 
@@ -33,7 +33,7 @@ func siblingRules() []Rule {
 		{
 			From:     []Pattern{"./scaler/..."},
 			To:       []Pattern{"./webhook/...", "./extender/..."},
-			ToExcept: []Pattern{"./extender/fit", "./extender/claim", "./extender/view"},
+			ToExcept: []Pattern{"./extender/fit", "./extender/decide", "./extender/cluster"},
 			Reach:    ThroughOthers,
 			InTests:  true,
 			Reason:   "the siblings meet in cmd/stratos alone; the scaler foresees what the extender will do by calling its two pure leaves on the view that both share",
@@ -68,7 +68,7 @@ func pureRules() []Rule {
 			Reason: "whether a pod fits a node depends on nothing of ours but the names and types of the API",
 		},
 		{
-			From: []Pattern{"./extender/claim"}, To: []Pattern{"./scaler/..."}, Reach: ThroughOthers, InTests: true,
+			From: []Pattern{"./extender/decide"}, To: []Pattern{"./scaler/..."}, Reach: ThroughOthers, InTests: true,
 			Reason: "scaler/plan calls the ledger, never the other way round",
 		},
 	}
