@@ -14,45 +14,45 @@ import (
 // claimsEnded has the listeners told of claims that ended although their pods still wait. Every
 // replica sees that, and only the one that made a claim is to place its pod anew: two that did
 // would promise it two nodes, and start both. The caller holds mu.
-func (v *State) claimsEnded(claims []decide.Claim, now time.Time) {
+func (s *State) claimsEnded(claims []decide.Claim, now time.Time) {
 	var own []decide.Claim
 	for i := range claims {
 		if claims[i].Adopted {
-			v.followRemoteClaim(&claims[i], now)
+			s.followRemoteClaim(&claims[i], now)
 		} else {
 			own = append(own, claims[i])
 		}
 	}
-	for _, l := range v.listeners {
+	for _, l := range s.listeners {
 		if l.ClaimsLost != nil && len(own) > 0 {
-			v.notifications.add(func() { l.ClaimsLost(own) })
+			s.notifications.add(func() { l.ClaimsLost(own) })
 		}
 	}
 }
 
 // followRemoteClaim takes over the claim that the replica of an ended one has made since, if the
 // Node of that was seen first. The caller holds mu.
-func (v *State) followRemoteClaim(c *decide.Claim, now time.Time) {
-	pod, at := v.pending[c.Pod], v.published[c.Pod]
+func (s *State) followRemoteClaim(c *decide.Claim, now time.Time) {
+	pod, at := s.pending[c.Pod], s.published[c.Pod]
 	if pod != nil && at != "" && at != c.Node {
-		v.adopt(pod, at, now)
+		s.adopt(pod, at, now)
 		return
 	}
-	for _, l := range v.listeners {
+	for _, l := range s.listeners {
 		if l.RemoteClaimLost != nil {
-			v.notifications.add(func() { l.RemoteClaimLost(types.NamespacedName{Namespace: c.Ref.Namespace, Name: c.Ref.Name}) })
+			s.notifications.add(func() { l.RemoteClaimLost(types.NamespacedName{Namespace: c.Ref.Namespace, Name: c.Ref.Name}) })
 		}
 	}
 }
 
 // IsUnknownPod reports whether the cluster state has not shown the pod, or not of late: another
 // replica may know it.
-func (v *State) IsUnknownPod(pod types.UID) bool {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	_, counts := v.podNode[pod]
-	_, gone := v.gone[pod]
-	return !counts && !gone && v.pending[pod] == nil
+func (s *State) IsUnknownPod(pod types.UID) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	_, counts := s.podNode[pod]
+	_, gone := s.gone[pod]
+	return !counts && !gone && s.pending[pod] == nil
 }
 
 // restorePoolLabel puts back, for us, the pool's label that somebody took from a Node which shows
@@ -69,10 +69,10 @@ func restorePoolLabel(was, n *corev1.Node) *corev1.Node {
 }
 
 // unpublish forgets which pods the Node said are promised room on it.
-func (v *State) unpublish(name v1alpha1.NodeName, e *nodeInfo) {
+func (s *State) unpublish(name v1alpha1.NodeName, e *nodeInfo) {
 	for _, uid := range e.published {
-		if v.published[uid] == name {
-			delete(v.published, uid)
+		if s.published[uid] == name {
+			delete(s.published, uid)
 		}
 	}
 	e.published = nil
@@ -80,17 +80,17 @@ func (v *State) unpublish(name v1alpha1.NodeName, e *nodeInfo) {
 
 // publish takes in which pods the Node says are promised room on it, and returns them and those of
 // them that wait.
-func (v *State) publish(n *corev1.Node) (published []types.UID, waiting []*corev1.Pod) {
+func (s *State) publish(n *corev1.Node) (published []types.UID, waiting []*corev1.Pod) {
 	name := v1alpha1.NodeName(n.Name)
-	e := v.entry(name)
-	v.unpublish(name, e)
+	e := s.entry(name)
+	s.unpublish(name, e)
 	for uid := range strings.SplitSeq(n.Annotations[v1alpha1.AnnotationClaims], ",") {
 		if uid == "" {
 			continue
 		}
-		v.published[types.UID(uid)] = name
+		s.published[types.UID(uid)] = name
 		e.published = append(e.published, types.UID(uid))
-		if pod := v.pending[types.UID(uid)]; pod != nil {
+		if pod := s.pending[types.UID(uid)]; pod != nil {
 			waiting = append(waiting, pod)
 		}
 	}

@@ -16,60 +16,60 @@ import (
 
 // SetDaemonSet takes in an added or changed DaemonSet: its pods take room on nodes that do not run
 // yet.
-func (v *State) SetDaemonSet(set *appsv1.DaemonSet) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+func (s *State) SetDaemonSet(set *appsv1.DaemonSet) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	key := client.ObjectKeyFromObject(set)
-	old := v.sets[key]
-	v.sets[key] = set
+	old := s.sets[key]
+	s.sets[key] = set
 	deleted := func(set *appsv1.DaemonSet) bool { return set.DeletionTimestamp != nil }
 	if old != nil && old.UID == set.UID && old.Generation == set.Generation && deleted(old) == deleted(set) {
 		return // only the status changed, as it does with each of its pods
 	}
-	v.readDaemons()
+	s.readDaemons()
 }
 
 // DeleteDaemonSet takes in that a DaemonSet is gone.
-func (v *State) DeleteDaemonSet(set *appsv1.DaemonSet) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	delete(v.sets, client.ObjectKeyFromObject(set))
-	v.readDaemons()
+func (s *State) DeleteDaemonSet(set *appsv1.DaemonSet) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sets, client.ObjectKeyFromObject(set))
+	s.readDaemons()
 }
 
 // readDaemons judges all nodes that do not run by the DaemonSets as they are now. The caller holds
 // mu.
-func (v *State) readDaemons() {
-	sets := slices.SortedFunc(maps.Values(v.sets), func(a, b *appsv1.DaemonSet) int {
+func (s *State) readDaemons() {
+	sets := slices.SortedFunc(maps.Values(s.sets), func(a, b *appsv1.DaemonSet) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
-	v.daemons = make([]*fit.Daemon, len(sets))
+	s.daemons = make([]*fit.Daemon, len(sets))
 	for i, set := range sets {
-		v.daemons[i] = fit.NewDaemon(set)
+		s.daemons[i] = fit.NewDaemon(set)
 	}
-	for _, e := range v.nodes {
+	for _, e := range s.nodes {
 		if e.node != nil && !e.node.InService() {
-			v.rebuildFromNode(e)
+			s.rebuildFromNode(e)
 		}
 	}
 }
 
 // Daemons are the cluster's DaemonSets, sorted by name. The list is never changed.
-func (v *State) Daemons() []*fit.Daemon {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return v.daemons
+func (s *State) Daemons() []*fit.Daemon {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.daemons
 }
 
 // Empty is the node as a pod would find it that is alone there with the pods of DaemonSets. What is
 // known of the very same Node is not computed again: this is asked of each node for each pod that
 // waits.
-func (v *State) Empty(node *corev1.Node, pool *v1alpha1.NodePool) *decide.Node {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	e := v.nodes[v1alpha1.NodeName(node.Name)]
+func (s *State) Empty(node *corev1.Node, pool *v1alpha1.NodePool) *decide.Node {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	e := s.nodes[v1alpha1.NodeName(node.Name)]
 	if e != nil && e.base != nil && node.ResourceVersion != "" && e.object.ResourceVersion == node.ResourceVersion {
 		return e.base
 	}
-	return decide.NodeOf(node, pool, v.daemons...)
+	return decide.NodeOf(node, pool, s.daemons...)
 }

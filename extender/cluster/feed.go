@@ -18,11 +18,11 @@ import (
 
 // SetupWithManager feeds the cluster state from informers, on every replica. nil informers are the
 // manager's cache; a test hands in ones that lag.
-func (v *State) SetupWithManager(mgr manager.Manager, informers cache.Informers) error {
+func (s *State) SetupWithManager(mgr manager.Manager, informers cache.Informers) error {
 	if informers == nil {
 		informers = mgr.GetCache()
 	}
-	return mgr.Add(&feed{state: v, informers: informers})
+	return mgr.Add(&feed{state: s, informers: informers})
 }
 
 // feed passes informer events on to the cluster state.

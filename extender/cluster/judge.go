@@ -33,15 +33,15 @@ type poolFit struct {
 }
 
 // PodFit returns the judgement for a pod.
-func (v *State) PodFit(pod *corev1.Pod) *PodFit {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	j := &PodFit{state: v, pod: pod, world: v.snapshot(), pools: map[v1alpha1.PoolName]*poolFit{}}
+func (s *State) PodFit(pod *corev1.Pod) *PodFit {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := &PodFit{state: s, pod: pod, world: s.snapshot(), pools: map[v1alpha1.PoolName]*poolFit{}}
 	if decide.HasPodAffinity(pod) {
-		j.promised = v.claims.WithClaims(j.world)
+		j.promised = s.claims.WithClaims(j.world)
 	}
 	if len(pod.Spec.Volumes) > 0 {
-		j.volumes = v.storage.of(pod)
+		j.volumes = s.storage.constraintsOf(pod)
 	}
 	return j
 }
@@ -87,18 +87,18 @@ func (j *PodFit) of(n *decide.Node) *poolFit {
 
 // Fitting returns the nodes that the pod fits by all that fit knows, sorted by name: running ones
 // as they are, others as they will be.
-func (v *State) Fitting(pod *corev1.Pod) []*decide.Node {
-	judge := v.PodFit(pod)
-	out := slices.DeleteFunc(v.all(), func(n *decide.Node) bool { return judge.Refusal(n) != nil })
+func (s *State) Fitting(pod *corev1.Pod) []*decide.Node {
+	judge := s.PodFit(pod)
+	out := slices.DeleteFunc(s.all(), func(n *decide.Node) bool { return judge.Refusal(n) != nil })
 	slices.SortFunc(out, func(a, b *decide.Node) int { return strings.Compare(string(a.Name), string(b.Name)) })
 	return out
 }
 
-func (v *State) all() []*decide.Node {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	nodes := make([]*decide.Node, 0, len(v.nodes))
-	for _, e := range v.nodes {
+func (s *State) all() []*decide.Node {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	nodes := make([]*decide.Node, 0, len(s.nodes))
+	for _, e := range s.nodes {
 		if e.node != nil {
 			nodes = append(nodes, e.node)
 		}

@@ -20,16 +20,16 @@ import (
 type Candidates []*decide.Node
 
 // Lookup looks up the named nodes into the given memory. The names are not kept.
-func (v *State) Lookup(names [][]byte, into *Candidates) {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	v.lookup(names, into)
+func (s *State) Lookup(names [][]byte, into *Candidates) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	s.lookup(names, into)
 }
 
-func (v *State) lookup(names [][]byte, into *Candidates) {
+func (s *State) lookup(names [][]byte, into *Candidates) {
 	nodes := slices.Grow((*into)[:0], len(names))
 	for _, name := range names {
-		e := v.nodes[v1alpha1.NodeName(name)]
+		e := s.nodes[v1alpha1.NodeName(name)]
 		if e == nil {
 			nodes = append(nodes, nil)
 		} else {
@@ -47,50 +47,50 @@ func (l *Candidates) Present() []*decide.Node {
 
 // Decide answers where the pod can go among the named nodes, and makes the claim that follows. The
 // memory is for the nodes; the decision does not keep it.
-func (v *State) Decide(pod *corev1.Pod, names [][]byte, memory *Candidates, now time.Time) decide.Decision {
-	v.mu.Lock()
-	defer v.unlock()
-	v.lookup(names, memory)
-	return v.decide(pod, memory.Present(), now)
+func (s *State) Decide(pod *corev1.Pod, names [][]byte, memory *Candidates, now time.Time) decide.Decision {
+	s.mu.Lock()
+	defer s.unlock()
+	s.lookup(names, memory)
+	return s.decide(pod, memory.Present(), now)
 }
 
 // Place is Decide among the nodes that the pod fits by our own judgement. That takes a while, so it
 // is made before, and what has become of the nodes since is looked at anew.
-func (v *State) Place(pod *corev1.Pod, now time.Time) decide.Decision {
-	nodes := v.Fitting(pod)
-	v.mu.Lock()
-	defer v.unlock()
+func (s *State) Place(pod *corev1.Pod, now time.Time) decide.Decision {
+	nodes := s.Fitting(pod)
+	s.mu.Lock()
+	defer s.unlock()
 	kept := nodes[:0]
 	for _, n := range nodes {
-		if is := v.nodeOf(n.Name); is != nil {
+		if is := s.nodeOf(n.Name); is != nil {
 			kept = append(kept, is)
 		}
 	}
-	return v.decide(pod, kept, now)
+	return s.decide(pod, kept, now)
 }
 
 // decide decides about nodes of this moment. The caller holds mu.
-func (v *State) decide(pod *corev1.Pod, nodes []*decide.Node, now time.Time) decide.Decision {
-	if v.isDone(pod) { // no event would ever end a claim that it got now
+func (s *State) decide(pod *corev1.Pod, nodes []*decide.Node, now time.Time) decide.Decision {
+	if s.isDone(pod) { // no event would ever end a claim that it got now
 		return decide.Decision{Kind: decide.NotOurs}
 	}
-	d := v.claims.Decide(decide.Ask{Pod: pod, Nodes: nodes, World: v.snapshot}, now)
-	v.claimsEnded(d.Displaced, now)
+	d := s.claims.Decide(decide.Ask{Pod: pod, Nodes: nodes, World: s.snapshot}, now)
+	s.claimsEnded(d.Displaced, now)
 	return d
 }
 
 // Preemptable reports whether the node may lose the victims for the pod.
-func (v *State) Preemptable(pod *corev1.Pod, name v1alpha1.NodeName, victims []*extenderv1.MetaPod) bool {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	n := v.without(name, victims)
-	return n != nil && v.claims.Preemptable(pod, n)
+func (s *State) Preemptable(pod *corev1.Pod, name v1alpha1.NodeName, victims []*extenderv1.MetaPod) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	n := s.without(name, victims)
+	return n != nil && s.claims.Preemptable(pod, n)
 }
 
 // without is the node once the victims have left it; nil if the cluster state does not know the
 // node.
-func (v *State) without(name v1alpha1.NodeName, victims []*extenderv1.MetaPod) *decide.Node {
-	e := v.nodes[name]
+func (s *State) without(name v1alpha1.NodeName, victims []*extenderv1.MetaPod) *decide.Node {
+	e := s.nodes[name]
 	if e == nil || e.node == nil {
 		return nil
 	}
@@ -105,40 +105,40 @@ func (v *State) without(name v1alpha1.NodeName, victims []*extenderv1.MetaPod) *
 
 // isDone reports whether the pod is bound, terminating or gone, as the asker or our watch knows it.
 // A pod that our watch does not know yet is not over: the scheduler's watch may be ahead.
-func (v *State) isDone(pod *corev1.Pod) bool {
-	_, counts := v.podNode[pod.UID]
-	_, gone := v.gone[pod.UID]
-	return pod.DeletionTimestamp != nil || (counts || gone) && v.pending[pod.UID] == nil
+func (s *State) isDone(pod *corev1.Pod) bool {
+	_, counts := s.podNode[pod.UID]
+	_, gone := s.gone[pod.UID]
+	return pod.DeletionTimestamp != nil || (counts || gone) && s.pending[pod.UID] == nil
 }
 
 // World returns all nodes with the pods on them. It is not changed afterwards.
-func (v *State) World() *fit.World {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.snapshot()
+func (s *State) World() *fit.World {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.snapshot()
 }
 
 // snapshot is World. What it costs is one copy of the list, unless nodes have come or gone. The
 // caller holds mu.
-func (v *State) snapshot() *fit.World {
+func (s *State) snapshot() *fit.World {
 	switch {
-	case v.world == nil:
-		v.world = v.makeWorld()
-	case len(v.changedNodes) > 0:
-		v.world = &fit.World{Nodes: slices.Clone(v.world.Nodes), Namespaces: v.world.Namespaces}
-		for name := range v.changedNodes {
-			if at, found := slices.BinarySearchFunc(v.world.Nodes, name, byName); found {
-				v.world.Nodes[at] = v.nodes[name].topologyNode()
+	case s.world == nil:
+		s.world = s.makeWorld()
+	case len(s.changedNodes) > 0:
+		s.world = &fit.World{Nodes: slices.Clone(s.world.Nodes), Namespaces: s.world.Namespaces}
+		for name := range s.changedNodes {
+			if at, found := slices.BinarySearchFunc(s.world.Nodes, name, byName); found {
+				s.world.Nodes[at] = s.nodes[name].topologyNode()
 			}
 		}
 	}
-	clear(v.changedNodes)
-	return v.world
+	clear(s.changedNodes)
+	return s.world
 }
 
-func (v *State) makeWorld() *fit.World {
-	w := &fit.World{Nodes: make([]*fit.Node, 0, len(v.nodes)), Namespaces: maps.Clone(v.namespaces)}
-	for _, e := range v.nodes {
+func (s *State) makeWorld() *fit.World {
+	w := &fit.World{Nodes: make([]*fit.Node, 0, len(s.nodes)), Namespaces: maps.Clone(s.namespaces)}
+	for _, e := range s.nodes {
 		if e.node != nil {
 			w.Nodes = append(w.Nodes, e.topologyNode())
 		}
@@ -152,14 +152,14 @@ func byName(n *fit.Node, name v1alpha1.NodeName) int {
 }
 
 // changed takes in that the entry's nodes are new ones. The caller holds mu.
-func (v *State) changed(e *nodeInfo, was *decide.Node) {
+func (s *State) changed(e *nodeInfo, was *decide.Node) {
 	switch {
-	case v.world == nil:
+	case s.world == nil:
 	// nobody asks any more, and a world that is not asked for would keep old nodes alive
-	case was == nil, len(v.changedNodes) > len(v.nodes)/2:
-		v.world = nil
-		clear(v.changedNodes)
+	case was == nil, len(s.changedNodes) > len(s.nodes)/2:
+		s.world = nil
+		clear(s.changedNodes)
 	default:
-		v.changedNodes[e.node.Name] = true
+		s.changedNodes[e.node.Name] = true
 	}
 }

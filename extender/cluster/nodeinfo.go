@@ -126,14 +126,14 @@ func (e *nodeInfo) topologyNode() *fit.Node {
 
 // rebuildFromNode makes the entry's nodes anew because the Node or its pool has changed. The caller
 // holds mu.
-func (v *State) rebuildFromNode(e *nodeInfo) {
-	e.base = decide.NodeOf(e.object, v.pools[v1alpha1.PoolName(e.object.Labels[v1alpha1.LabelPool])], v.daemons...)
-	v.rebuildFromPods(e)
+func (s *State) rebuildFromNode(e *nodeInfo) {
+	e.base = decide.NodeOf(e.object, s.pools[v1alpha1.PoolName(e.object.Labels[v1alpha1.LabelPool])], s.daemons...)
+	s.rebuildFromPods(e)
 }
 
 // rebuildFromPods makes the entry's nodes anew because the pods on it have changed. The caller
 // holds mu.
-func (v *State) rebuildFromPods(e *nodeInfo) {
+func (s *State) rebuildFromPods(e *nodeInfo) {
 	if e.base == nil {
 		return
 	}
@@ -146,5 +146,5 @@ func (v *State) rebuildFromPods(e *nodeInfo) {
 		resting.Taints, resting.Unschedulable, resting.WhenRunning = n.CurrentTaints, n.Cordoned, &n.Node
 		e.asStopped = &resting
 	}
-	v.changed(e, was)
+	s.changed(e, was)
 }

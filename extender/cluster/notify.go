@@ -54,7 +54,7 @@ func (q *notifyQueue) pop() func() {
 
 // unlock releases the cluster state's lock and tells the listeners what follows from what was done
 // with it.
-func (v *State) unlock() {
-	v.mu.Unlock()
-	v.notifications.deliver()
+func (s *State) unlock() {
+	s.mu.Unlock()
+	s.notifications.deliver()
 }

@@ -26,113 +26,113 @@ func change[T any](v *State, what func(*decide.Claims) T) T {
 }
 
 // ClaimsOn returns the claims on a node, sorted by pod.
-func (v *State) ClaimsOn(node v1alpha1.NodeName) []decide.Claim {
-	return read(v, func(l *decide.Claims) []decide.Claim { return l.On(node) })
+func (s *State) ClaimsOn(node v1alpha1.NodeName) []decide.Claim {
+	return read(s, func(l *decide.Claims) []decide.Claim { return l.On(node) })
 }
 
 // ClaimOf returns the pod's claim; false where it has none.
-func (v *State) ClaimOf(pod types.UID) (decide.Claim, bool) {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return v.claims.Of(pod)
+func (s *State) ClaimOf(pod types.UID) (decide.Claim, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.claims.Of(pod)
 }
 
 // ClaimCount returns how many claims there are.
-func (v *State) ClaimCount() int { return read(v, (*decide.Claims).Count) }
+func (s *State) ClaimCount() int { return read(s, (*decide.Claims).Count) }
 
 // PendingClaims returns how many claims stand on nodes that do not run yet, per pool.
-func (v *State) PendingClaims() map[v1alpha1.PoolName]int {
-	return read(v, (*decide.Claims).PendingPerPool)
+func (s *State) PendingClaims() map[v1alpha1.PoolName]int {
+	return read(s, (*decide.Claims).PendingPerPool)
 }
 
 // StartFailed ends all claims on a node because it will not run, has their pods placed anew, and
 // returns them sorted.
-func (v *State) StartFailed(node v1alpha1.NodeName) []decide.Claim {
-	now := v.now()
-	v.mu.Lock()
-	defer v.unlock()
-	claims := v.claims.ReleaseNode(node)
-	v.claimsEnded(claims, now)
+func (s *State) StartFailed(node v1alpha1.NodeName) []decide.Claim {
+	now := s.now()
+	s.mu.Lock()
+	defer s.unlock()
+	claims := s.claims.ReleaseNode(node)
+	s.claimsEnded(claims, now)
 	return claims
 }
 
 // BackOffNode keeps a node whose start failed from being promised before the given time.
-func (v *State) BackOffNode(node v1alpha1.NodeName, until time.Time) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.claims.BackOffNode(node, until)
+func (s *State) BackOffNode(node v1alpha1.NodeName, until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.claims.BackOffNode(node, until)
 }
 
 // MarkOfferingUnavailable is Claims.MarkOfferingUnavailable.
-func (v *State) MarkOfferingUnavailable(o decide.Offering, now time.Time) time.Time {
-	return change(v, func(l *decide.Claims) time.Time { return l.MarkOfferingUnavailable(o, now) })
+func (s *State) MarkOfferingUnavailable(o decide.Offering, now time.Time) time.Time {
+	return change(s, func(l *decide.Claims) time.Time { return l.MarkOfferingUnavailable(o, now) })
 }
 
 // MarkOfferingAvailable is Claims.MarkOfferingAvailable.
-func (v *State) MarkOfferingAvailable(o decide.Offering) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.claims.MarkOfferingAvailable(o)
+func (s *State) MarkOfferingAvailable(o decide.Offering) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.claims.MarkOfferingAvailable(o)
 }
 
 // OfferingUnavailableUntil is Claims.OfferingUnavailableUntil.
-func (v *State) OfferingUnavailableUntil(o decide.Offering, now time.Time) time.Time {
-	return read(v, func(l *decide.Claims) time.Time { return l.OfferingUnavailableUntil(o, now) })
+func (s *State) OfferingUnavailableUntil(o decide.Offering, now time.Time) time.Time {
+	return read(s, func(l *decide.Claims) time.Time { return l.OfferingUnavailableUntil(o, now) })
 }
 
 // BudgetExhausted is Claims.BudgetExhausted.
-func (v *State) BudgetExhausted(n *decide.Node, now time.Time) (why string, until time.Time) {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return v.claims.BudgetExhausted(n, now)
+func (s *State) BudgetExhausted(n *decide.Node, now time.Time) (why string, until time.Time) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.claims.BudgetExhausted(n, now)
 }
 
 // OwnerBackoff is Claims.OwnerBackoff.
-func (v *State) OwnerBackoff(pod *corev1.Pod, now time.Time) (why string, until time.Time) {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return v.claims.OwnerBackoff(pod, now)
+func (s *State) OwnerBackoff(pod *corev1.Pod, now time.Time) (why string, until time.Time) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.claims.OwnerBackoff(pod, now)
 }
 
 // StartsLimited is Claims.StartsLimited.
-func (v *State) StartsLimited(pool v1alpha1.PoolName, now time.Time) (time.Time, bool) {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return v.claims.StartsLimited(pool, now)
+func (s *State) StartsLimited(pool v1alpha1.PoolName, now time.Time) (time.Time, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.claims.StartsLimited(pool, now)
 }
 
 // SetReadyIn is Ledger.SetReadyIn.
-func (v *State) SetReadyIn(pool v1alpha1.PoolName, d time.Duration) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.claims.SetReadyIn(pool, d)
+func (s *State) SetReadyIn(pool v1alpha1.PoolName, d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.claims.SetReadyIn(pool, d)
 }
 
 // ExpireBackoffs is Claims.ExpireBackoffs.
-func (v *State) ExpireBackoffs(now time.Time) bool {
-	return change(v, func(l *decide.Claims) bool { return l.ExpireBackoffs(now) })
+func (s *State) ExpireBackoffs(now time.Time) bool {
+	return change(s, func(l *decide.Claims) bool { return l.ExpireBackoffs(now) })
 }
 
 // Missed reports whether a pod was refused shortly before some node became more open than it was,
 // and not asked about since; and when that node did.
-func (v *State) Missed() (bool, time.Time) {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return v.claims.Missed(v.opened), v.opened
+func (s *State) Missed() (bool, time.Time) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.claims.Missed(s.opened), s.opened
 }
 
 // Unasked is Ledger.Unasked.
-func (v *State) Unasked(now time.Time, wait time.Duration) []v1alpha1.NodeName {
-	return read(v, func(l *decide.Claims) []v1alpha1.NodeName { return l.Unasked(now, wait) })
+func (s *State) Unasked(now time.Time, wait time.Duration) []v1alpha1.NodeName {
+	return read(s, func(l *decide.Claims) []v1alpha1.NodeName { return l.Unasked(now, wait) })
 }
 
 // Late is Ledger.Late without the nodes that show a start.
-func (v *State) Late(now time.Time) []v1alpha1.NodeName {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
+func (s *State) Late(now time.Time) []v1alpha1.NodeName {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	var late []v1alpha1.NodeName
-	for _, name := range v.claims.Late(now) {
-		if n := v.nodeOf(name); n != nil && (n.State == v1alpha1.StateStandby || n.State == v1alpha1.StateStopping) {
+	for _, name := range s.claims.Late(now) {
+		if n := s.nodeOf(name); n != nil && (n.State == v1alpha1.StateStandby || n.State == v1alpha1.StateStopping) {
 			late = append(late, name)
 		}
 	}
@@ -140,14 +140,14 @@ func (v *State) Late(now time.Time) []v1alpha1.NodeName {
 }
 
 // Overdue is Ledger.Overdue.
-func (v *State) Overdue(now time.Time) []decide.Claim {
-	return change(v, func(l *decide.Claims) []decide.Claim { return l.Overdue(now) })
+func (s *State) Overdue(now time.Time) []decide.Claim {
+	return change(s, func(l *decide.Claims) []decide.Claim { return l.Overdue(now) })
 }
 
 // Forget forgets the pods that went, and those that were last refused, before the given time.
-func (v *State) Forget(before time.Time) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.claims.ForgetRefused(before)
-	maps.DeleteFunc(v.gone, func(_ types.UID, at time.Time) bool { return at.Before(before) })
+func (s *State) Forget(before time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.claims.ForgetRefused(before)
+	maps.DeleteFunc(s.gone, func(_ types.UID, at time.Time) bool { return at.Before(before) })
 }

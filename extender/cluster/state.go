@@ -95,25 +95,25 @@ func New(ledger *decide.Claims, now func() time.Time) *State {
 }
 
 // Listen adds a listener. It is called before the first change arrives.
-func (v *State) Listen(l Listener) { v.listeners = append(v.listeners, l) }
+func (s *State) Listen(l Listener) { s.listeners = append(s.listeners, l) }
 
 // Ready says why the cluster state cannot answer yet: a decision from half a cluster would start
 // nodes that exist.
-func (v *State) Ready() error {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	if !v.synced() {
+func (s *State) Ready() error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if !s.synced() {
 		return errors.New("the extender's caches of nodes, pods, DaemonSets and node pools are not synced yet")
 	}
 	return nil
 }
 
 // AnyPoolNode returns the first node of a pool by name.
-func (v *State) AnyPoolNode() (v1alpha1.NodeName, bool) {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
+func (s *State) AnyPoolNode() (v1alpha1.NodeName, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	var first v1alpha1.NodeName
-	for name, e := range v.nodes {
+	for name, e := range s.nodes {
 		if e.node != nil && e.node.InPool() && (first == "" || name < first) {
 			first = name
 		}
@@ -122,18 +122,18 @@ func (v *State) AnyPoolNode() (v1alpha1.NodeName, bool) {
 }
 
 // PendingPod returns a pod that is bound nowhere, nil if it is not known as such.
-func (v *State) PendingPod(uid types.UID) *corev1.Pod {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return v.pending[uid]
+func (s *State) PendingPod(uid types.UID) *corev1.Pod {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.pending[uid]
 }
 
 // SetNode takes in an added or changed Node.
-func (v *State) SetNode(n *corev1.Node) {
-	name, now := v1alpha1.NodeName(n.Name), v.now()
-	v.mu.Lock()
-	defer v.unlock()
-	e := v.entry(name)
+func (s *State) SetNode(n *corev1.Node) {
+	name, now := v1alpha1.NodeName(n.Name), s.now()
+	s.mu.Lock()
+	defer s.unlock()
+	e := s.entry(name)
 	before, wasOurs := v1alpha1.NodeState(""), false
 	if e.node != nil {
 		before, wasOurs = e.node.State, e.node.InPool()
@@ -141,34 +141,34 @@ func (v *State) SetNode(n *corev1.Node) {
 	old := e.node
 	n = restorePoolLabel(e.object, n)
 	e.object = n
-	v.rebuildFromNode(e)
+	s.rebuildFromNode(e)
 	node := e.node
 	if opens(old, node) {
-		v.opened = now
+		s.opened = now
 	}
-	published, adopt := v.publish(n)
+	published, adopt := s.publish(n)
 	if !node.InPool() {
 		if wasOurs { // somebody took all labels of ours away: nothing will ever be said of the claims again
-			v.claimsEnded(v.claims.ReleaseNode(name), now)
+			s.claimsEnded(s.claims.ReleaseNode(name), now)
 		}
 		return
 	}
-	v.observe(node, before, published, now)
-	v.releaseOverflow(node, now)
+	s.observe(node, before, published, now)
+	s.releaseOverflow(node, now)
 	for _, pod := range adopt {
-		v.claims.Adopt(pod, node, now)
+		s.claims.Adopt(pod, node, now)
 	}
 }
 
 // observe tells the claims the node's state, and which pods it names. The caller holds mu.
-func (v *State) observe(n *decide.Node, before v1alpha1.NodeState, published []types.UID, now time.Time) {
+func (s *State) observe(n *decide.Node, before v1alpha1.NodeState, published []types.UID, now time.Time) {
 	starts := n.State == v1alpha1.StateStarting
 	if starts && before == v1alpha1.StateStandby && len(published) > 0 {
-		v.claims.RecordObservedStart(n.Name, n.Pool, now)
+		s.claims.RecordObservedStart(n.Name, n.Pool, now)
 	}
-	v.claimsEnded(v.claims.ObserveNode(n.Name, before, n.State, now), now)
+	s.claimsEnded(s.claims.ObserveNode(n.Name, before, n.State, now), now)
 	if starts { // a node that runs names no pods any more, and they are bound there
-		v.claimsEnded(v.claims.SetPublished(n.Name, published), now)
+		s.claimsEnded(s.claims.SetPublished(n.Name, published), now)
 	}
 }
 
@@ -179,73 +179,73 @@ func opens(old, n *decide.Node) bool {
 }
 
 // SetNamespace takes in an added or changed Namespace.
-func (v *State) SetNamespace(n *corev1.Namespace) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.namespaces[n.Name], v.world = n.Labels, nil
+func (s *State) SetNamespace(n *corev1.Namespace) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.namespaces[n.Name], s.world = n.Labels, nil
 }
 
 // DeleteNamespace takes in that a Namespace is gone.
-func (v *State) DeleteNamespace(n *corev1.Namespace) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	delete(v.namespaces, n.Name)
-	v.world = nil
+func (s *State) DeleteNamespace(n *corev1.Namespace) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.namespaces, n.Name)
+	s.world = nil
 }
 
 // DeleteNode takes in that a Node is gone.
-func (v *State) DeleteNode(name v1alpha1.NodeName) {
-	now := v.now()
-	v.mu.Lock()
-	defer v.unlock()
-	if e := v.nodes[name]; e != nil {
-		e.object, e.base, e.node, e.asStopped, v.world = nil, nil, nil, nil, nil
-		v.unpublish(name, e)
-		v.forgetIfBare(name, e)
+func (s *State) DeleteNode(name v1alpha1.NodeName) {
+	now := s.now()
+	s.mu.Lock()
+	defer s.unlock()
+	if e := s.nodes[name]; e != nil {
+		e.object, e.base, e.node, e.asStopped, s.world = nil, nil, nil, nil, nil
+		s.unpublish(name, e)
+		s.forgetIfBare(name, e)
 	}
-	v.claimsEnded(v.claims.ReleaseNode(name), now)
+	s.claimsEnded(s.claims.ReleaseNode(name), now)
 }
 
 // SetPool takes in an added or changed NodePool: its nodes are judged by its new template.
-func (v *State) SetPool(p *v1alpha1.NodePool) {
-	name, now := v1alpha1.PoolName(p.Name), v.now()
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.changePool(name, p) {
-		v.claims.Rebudget(name, now)
+func (s *State) SetPool(p *v1alpha1.NodePool) {
+	name, now := v1alpha1.PoolName(p.Name), s.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.changePool(name, p) {
+		s.claims.Rebudget(name, now)
 	}
 }
 
 // DeletePool takes in that a NodePool is gone.
-func (v *State) DeletePool(name v1alpha1.PoolName) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.changePool(name, nil)
-	v.claims.ForgetPool(name)
+func (s *State) DeletePool(name v1alpha1.PoolName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changePool(name, nil)
+	s.claims.ForgetPool(name)
 }
 
 // changePool reports whether a decision may read what has changed. The caller holds mu.
-func (v *State) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) bool {
-	old := v.pools[name]
+func (s *State) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) bool {
+	old := s.pools[name]
 	if p == nil {
-		delete(v.pools, name)
+		delete(s.pools, name)
 	} else {
-		v.pools[name] = p
+		s.pools[name] = p
 		if old != nil && old.UID == p.UID && old.Generation == p.Generation {
 			return false // only the status changed, and no decision reads it
 		}
 	}
-	for _, e := range v.nodes {
+	for _, e := range s.nodes {
 		if e.node != nil && e.node.Pool == name {
-			v.rebuildFromNode(e)
+			s.rebuildFromNode(e)
 		}
 	}
 	return true
 }
 
 // setSynced hands over the test of whether every informer has delivered what it found at first.
-func (v *State) setSynced(synced func() bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.synced = synced
+func (s *State) setSynced(synced func() bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.synced = synced
 }

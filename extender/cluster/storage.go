@@ -32,7 +32,7 @@ func newStorage() storage {
 }
 
 // of resolves the pod's volumes; nil for a pod without volume claims.
-func (s *storage) of(pod *corev1.Pod) []fit.VolumeConstraint {
+func (s *storage) constraintsOf(pod *corev1.Pod) []fit.VolumeConstraint {
 	return fit.VolumesOf(pod, fit.Storage{
 		Claim: func(namespace, name string) *corev1.PersistentVolumeClaim {
 			return s.claims[types.NamespacedName{Namespace: namespace, Name: name}]
@@ -66,48 +66,48 @@ func (s *storage) deleteVolume(name string) {
 }
 
 // SetClaim takes in an added or changed PersistentVolumeClaim.
-func (v *State) SetClaim(c *corev1.PersistentVolumeClaim) {
-	v.changeStorage(func(s *storage) { s.claims[keyOf(c)] = c }, using(keyOf(c)))
+func (s *State) SetClaim(c *corev1.PersistentVolumeClaim) {
+	s.changeStorage(func(s *storage) { s.claims[keyOf(c)] = c }, using(keyOf(c)))
 }
 
 // DeleteClaim takes in that a PersistentVolumeClaim is gone.
-func (v *State) DeleteClaim(c *corev1.PersistentVolumeClaim) {
-	v.changeStorage(func(s *storage) { delete(s.claims, keyOf(c)) }, using(keyOf(c)))
+func (s *State) DeleteClaim(c *corev1.PersistentVolumeClaim) {
+	s.changeStorage(func(s *storage) { delete(s.claims, keyOf(c)) }, using(keyOf(c)))
 }
 
 // SetVolume takes in an added or changed PersistentVolume.
-func (v *State) SetVolume(pv *corev1.PersistentVolume) {
-	v.changeStorage(func(s *storage) { s.setVolume(pv) }, mayUse(pv))
+func (s *State) SetVolume(pv *corev1.PersistentVolume) {
+	s.changeStorage(func(s *storage) { s.setVolume(pv) }, mayUse(pv))
 }
 
 // DeleteVolume takes in that a PersistentVolume is gone.
-func (v *State) DeleteVolume(pv *corev1.PersistentVolume) {
-	v.changeStorage(func(s *storage) { s.deleteVolume(pv.Name) }, mayUse(pv))
+func (s *State) DeleteVolume(pv *corev1.PersistentVolume) {
+	s.changeStorage(func(s *storage) { s.deleteVolume(pv.Name) }, mayUse(pv))
 }
 
 // SetClass takes in an added or changed StorageClass.
-func (v *State) SetClass(c *storagev1.StorageClass) {
-	v.changeStorage(func(s *storage) { s.classes[c.Name] = c }, withClaims)
+func (s *State) SetClass(c *storagev1.StorageClass) {
+	s.changeStorage(func(s *storage) { s.classes[c.Name] = c }, withClaims)
 }
 
 // DeleteClass takes in that a StorageClass is gone.
-func (v *State) DeleteClass(c *storagev1.StorageClass) {
-	v.changeStorage(func(s *storage) { delete(s.classes, c.Name) }, withClaims)
+func (s *State) DeleteClass(c *storagev1.StorageClass) {
+	s.changeStorage(func(s *storage) { delete(s.classes, c.Name) }, withClaims)
 }
 
 // changeStorage makes the change and tells the listeners of the waiting pods that are judged
 // differently from now on, perhaps.
-func (v *State) changeStorage(change func(*storage), concerns func(*corev1.Pod) bool) {
-	v.mu.Lock()
-	defer v.unlock()
-	change(&v.storage)
-	for _, p := range v.pending {
+func (s *State) changeStorage(change func(*storage), concerns func(*corev1.Pod) bool) {
+	s.mu.Lock()
+	defer s.unlock()
+	change(&s.storage)
+	for _, p := range s.pending {
 		if len(p.Spec.Volumes) == 0 || !concerns(p) {
 			continue
 		}
-		for _, l := range v.listeners {
+		for _, l := range s.listeners {
 			if l.StorageChanged != nil {
-				v.notifications.add(func() { l.StorageChanged(types.NamespacedName{Namespace: p.Namespace, Name: p.Name}) })
+				s.notifications.add(func() { l.StorageChanged(types.NamespacedName{Namespace: p.Namespace, Name: p.Name}) })
 			}
 		}
 	}

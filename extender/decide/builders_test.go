@@ -136,7 +136,8 @@ func tainted(key string, effect corev1.TaintEffect) func(*Node) {
 
 // stopped is the taint that stands on a node only while it does not run.
 func stopped(n *Node) {
-	n.CurrentTaints = append(n.CurrentTaints, corev1.Taint{Key: v1alpha1.TaintStandby, Effect: corev1.TaintEffectNoSchedule})
+	n.CurrentTaints = append(n.CurrentTaints,
+		corev1.Taint{Key: v1alpha1.TaintStandby, Effect: corev1.TaintEffectNoSchedule})
 }
 
 func cordoned(n *Node) { n.Unschedulable, n.Cordoned = true, true }

@@ -228,7 +228,8 @@ func (l *Claims) SetPublished(node v1alpha1.NodeName, pods []types.UID) []Claim 
 // have claims. A start that another replica asked for uses up the budget too: each replica has to
 // know what the pool may start.
 func (l *Claims) RecordObservedStart(node v1alpha1.NodeName, pool v1alpha1.PoolName, now time.Time) {
-	if !l.startRequested[node] && !now.Before(l.backingOff[node]) { // else it is ours, and has failed before the cluster state showed it
+	// Otherwise the start is ours, and has failed before the cluster state showed it.
+	if !l.startRequested[node] && !now.Before(l.backingOff[node]) {
 		l.recordStart(pool, now)
 	}
 }

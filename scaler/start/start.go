@@ -471,7 +471,8 @@ type declined struct {
 // nothing is held against it. Its claims move in the same step.
 func (s *Starter) decline(ctx context.Context, name v1alpha1.NodeName, why declined) error {
 	s.forget(name)
-	s.state.BackOffNode(name, why.until) // the cluster state may show the intent a moment longer, as room on a starting node
+	// The cluster state may show the intent a moment longer, as room on a starting node.
+	s.state.BackOffNode(name, why.until)
 	defer s.state.StartFailed(name)
 	said := false
 	for range giveUpTries { // claims may be published on the node meanwhile
