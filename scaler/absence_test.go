@@ -106,7 +106,7 @@ func TestTheSlotOfALaunchThatNoListShows(t *testing.T) {
 	launched := r.launches[0]
 	r.sweep(instance(provider.InstancePending, called(launched.ClientToken), withTag(tagLaunch, launched.Tags[tagLaunch])))
 	r.reconcilePool()
-	r.now = r.now.Add(lingers)
+	r.now = r.now.Add(slotRetention)
 	r.reconcilePool()
 	r.want(`reserve {"next":1}`)
 }

@@ -105,7 +105,7 @@ func (c *nodes) actOnStart(ctx context.Context, g gathered, d lifecycle.Decision
 // recordFailure tells once of an instance that ended before it had a Node.
 func (c *nodes) recordFailure(g gathered, d lifecycle.Decision) error {
 	c.warmupFailed(g, d)
-	c.inventory.note(g.instance.ID, func(e *entry) { e.explained = true })
+	c.inventory.note(g.instance.ID, func(e *entry) { e.endExplained = true })
 	return nil
 }
 
@@ -162,14 +162,14 @@ func (c *nodes) toStandby(ctx context.Context, g gathered) error {
 	if err := c.patch(ctx, n, transition.Standby(n, g.template, whole, network.FormatStarts(agents))); err != nil {
 		return err
 	}
-	return c.sayStopped(ctx, n)
+	return c.writeStandbyConditions(ctx, n)
 }
 
-// sayStopped writes what the cluster cannot see: the instance is stopped on purpose. Without it
-// EndpointSlices would believe the last report of the pods, and zone health that of the node. The
-// heartbeat times stay the kubelet's own. Standby comes last: while it does not stand there,
-// syncCondition tries again.
-func (c *nodes) sayStopped(ctx context.Context, n *corev1.Node, options ...client.MergeFromOption) error {
+// writeStandbyConditions writes what the cluster cannot see: the instance is stopped on purpose.
+// Without it EndpointSlices would believe the last report of the pods, and zone health that of the
+// node. The heartbeat times stay the kubelet's own. Standby comes last: while it does not stand
+// there, syncCondition tries again.
+func (c *nodes) writeStandbyConditions(ctx context.Context, n *corev1.Node, options ...client.MergeFromOption) error {
 	now := metav1.NewTime(c.now())
 	is := n.DeepCopy()
 	standby := corev1.NodeCondition{
@@ -206,8 +206,8 @@ func (c *nodes) toRunning(ctx context.Context, g gathered, d lifecycle.Decision)
 		}
 		err := c.patch(ctx, n, opened)
 		if err == nil {
-			c.ran(g, d)
-			return c.sayRunning(ctx, n)
+			c.recordStart(g, d)
+			return c.writeRunningConditions(ctx, n)
 		}
 		if !apierrors.IsInvalid(err) {
 			return err
@@ -227,10 +227,10 @@ func (c *nodes) toRunning(ctx context.Context, g gathered, d lifecycle.Decision)
 	return apierrors.NewConflict(corev1.Resource("nodes"), g.node.Name, fmt.Errorf("taints keep changing"))
 }
 
-// sayRunning turns the condition that sayStopped wrote. It comes after the patch that opens the
-// node: pods wait for that one, and for this one nobody. Where it fails, the next look at the
-// running node does it.
-func (c *nodes) sayRunning(ctx context.Context, n *corev1.Node) error {
+// writeRunningConditions turns the condition that writeStandbyConditions wrote. It comes after the
+// patch that opens the node: pods wait for that one, and for this one nobody. Where it fails, the
+// next look at the running node does it.
+func (c *nodes) writeRunningConditions(ctx context.Context, n *corev1.Node) error {
 	is := n.DeepCopy()
 	for i := range is.Status.Conditions {
 		cond := &is.Status.Conditions[i]
@@ -245,26 +245,26 @@ func (c *nodes) sayRunning(ctx context.Context, n *corev1.Node) error {
 	return nil
 }
 
-// syncCondition makes up for a sayRunning or sayStopped that failed or died with its process, and
-// for replicas that took the node back without it.
+// syncCondition makes up for a writeRunningConditions or writeStandbyConditions that failed or died
+// with its process, and for replicas that took the node back without it.
 func (c *nodes) syncCondition(ctx context.Context, g gathered) error {
 	switch {
 	case g.Node == nil:
 		return nil
 	case g.Node.State == v1alpha1.StateRunning:
-		return c.sayRunning(ctx, g.node)
+		return c.writeRunningConditions(ctx, g.node)
 	case g.Node.State == v1alpha1.StateStandby && g.Instance.State == provider.InstanceStopped:
 		if said := transition.Condition(g.node, v1alpha1.ConditionStandby); said == nil ||
 			said.Status != corev1.ConditionTrue {
 			// The resource version is tested: said too late it would hide the report of a node that has
 			// started since.
-			return ignoreConflict(c.sayStopped(ctx, g.node, client.MergeFromWithOptimisticLock{}))
+			return ignoreConflict(c.writeStandbyConditions(ctx, g.node, client.MergeFromWithOptimisticLock{}))
 		}
 	}
 	return nil
 }
 
-func (c *nodes) ran(g gathered, d lifecycle.Decision) {
+func (c *nodes) recordStart(g gathered, d lifecycle.Decision) {
 	c.event(g, corev1.EventTypeNormal, v1alpha1.ReasonNodeRunning, d.Reason)
 	if d.Action == lifecycle.ToRunning {
 		c.tellForced(g)
@@ -311,7 +311,7 @@ func (c *nodes) terminate(ctx context.Context, g gathered, d lifecycle.Decision)
 			return err
 		}
 		known := 0 // where the decision knew of pods, it was made about those that outstayed every grace
-		if g.Counting > 0 {
+		if g.WorkloadPods > 0 {
 			known = overdueOf(counting, c.now())
 		}
 		if len(counting) > known {
@@ -319,7 +319,7 @@ func (c *nodes) terminate(ctx context.Context, g gathered, d lifecycle.Decision)
 		}
 	}
 	c.warmupFailed(g, d)
-	c.inventory.note(g.instance.ID, func(e *entry) { e.explained = true })
+	c.inventory.note(g.instance.ID, func(e *entry) { e.endExplained = true })
 	err := c.cloud.TerminateInstance(ctx, string(g.instance.ID))
 	c.answered(g, v1alpha1.ReasonTerminationRefused, err)
 	c.poke()
@@ -333,7 +333,7 @@ func (c *nodes) terminate(ctx context.Context, g gathered, d lifecycle.Decision)
 }
 
 func (c *nodes) beginTerminate(ctx context.Context, g gathered, d lifecycle.Decision) error {
-	if err := c.stillEmpty(ctx, g, d.StopReason); err != nil {
+	if err := c.ensureStillEmpty(ctx, g, d.StopReason); err != nil {
 		return err
 	}
 	if drains, err := c.askFirst(ctx, g, d.StopReason); err != nil || !drains {
@@ -358,9 +358,9 @@ func (c *nodes) beginTerminate(ctx context.Context, g gathered, d lifecycle.Deci
 	return nil
 }
 
-// stillEmpty looks at the pods on the API server itself before a running node goes that must be
-// empty for it.
-func (c *nodes) stillEmpty(ctx context.Context, g gathered, reason v1alpha1.StopReason) error {
+// ensureStillEmpty looks at the pods on the API server itself before a running node goes that must
+// be empty for it.
+func (c *nodes) ensureStillEmpty(ctx context.Context, g gathered, reason v1alpha1.StopReason) error {
 	if g.Node.State != v1alpha1.StateRunning || reason != v1alpha1.StopDrift && reason != v1alpha1.StopSurplus {
 		return nil
 	}

@@ -39,7 +39,7 @@ func (c *nodes) heldBy(ctx context.Context, node string) (string, error) {
 		return "", err
 	}
 	var names []string
-	for _, p := range transition.Counting(node, c.namespace, pods) {
+	for _, p := range transition.WorkloadPods(node, c.namespace, pods) {
 		names = append(names, "pod "+p.Namespace+"/"+p.Name)
 	}
 	volumes, err := c.attached(ctx, node, pods)
@@ -83,7 +83,7 @@ func (c *nodes) attached(ctx context.Context, node string, pods []corev1.Pod) ([
 // volumesOf are the names of the volumes that pods use which do not leave the node: those of
 // DaemonSets, and static ones.
 func (c *nodes) volumesOf(ctx context.Context, node string, pods []corev1.Pod) (map[string]bool, error) {
-	counting := transition.Counting(node, c.namespace, pods)
+	counting := transition.WorkloadPods(node, c.namespace, pods)
 	used := map[string]bool{}
 	for i := range pods {
 		p := &pods[i]

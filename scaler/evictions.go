@@ -48,7 +48,7 @@ func (c *nodes) evictAll(ctx context.Context, g gathered, options ...client.SubR
 		return 0, err
 	}
 	var errs []error
-	for _, p := range transition.Counting(g.node.Name, c.namespace, pods) {
+	for _, p := range transition.WorkloadPods(g.node.Name, c.namespace, pods) {
 		if p.Spec.NodeName == "" || p.DeletionTimestamp != nil {
 			continue
 		}
@@ -102,7 +102,7 @@ func (c *nodes) deletePods(ctx context.Context, g gathered) error {
 		return err
 	}
 	var errs []error
-	for _, p := range transition.Counting(g.node.Name, c.namespace, pods) {
+	for _, p := range transition.WorkloadPods(g.node.Name, c.namespace, pods) {
 		if p.Spec.NodeName == "" || p.DeletionTimestamp != nil {
 			continue
 		}

@@ -19,7 +19,7 @@ const reportSuffix = "/report"
 // unreported is since when this process has seen that Ready of the Node is Unknown with the
 // heartbeat that it has. It is zero where the kubelet reports, or nobody watches. The heartbeat is
 // only compared with itself.
-func (w *witness) unreported(id v1alpha1.InstanceID, n *corev1.Node, now time.Time) time.Time {
+func (w *stepClock) unreported(id v1alpha1.InstanceID, n *corev1.Node, now time.Time) time.Time {
 	if n == nil {
 		return time.Time{}
 	}

@@ -47,7 +47,7 @@ func TestADeadMachineIsFenced(t *testing.T) {
 					objects = append(objects, p.DeepCopy())
 				}
 				r := newRig(t, objects...)
-				r.nodes.witness = newWitness(func() time.Duration { return r.now.Sub(epoch()) })
+				r.nodes.steps = newStepClock(func() time.Duration { return r.now.Sub(epoch()) })
 				look := func(after time.Duration) {
 					r.now = epoch().Add(after)
 					r.sweep(instance(provider.InstanceRunning, withTag(v1alpha1.LabelState, "running")))

@@ -70,18 +70,18 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 		return g, err
 	}
 	g.Policy = policyOf(g.pool)
-	g.Born = c.born
+	g.ProcessStart = c.born
 	g.template = transition.TemplateOf(g.pool, e.pool(), e.ID)
-	g.template.Origin = originOf(e, &corev1.Node{}).written()
+	g.template.Origin = originOf(e, &corev1.Node{}).annotations()
 	if g.node, g.twins, err = c.nodesOf(ctx, e.ProviderID); err != nil {
 		return g, err
 	}
-	g.Witnessed = c.witness.since(id, stepOf(g.node), c.now())
-	g.Unreported = c.witness.unreported(id, g.node, c.now())
+	g.StepObservedAt = c.steps.since(id, stepOf(g.node), c.now())
+	g.Unreported = c.steps.unreported(id, g.node, c.now())
 	if g.node == nil {
-		g.Unexplained, g.EndAsked = g.Policy.Exists && e.unexplained(), e.explained
+		g.EndUnexplained, g.TerminationRequested = g.Policy.Exists && e.endUnexplained(), e.endExplained
 		if e.gone() {
-			c.witness.forget(id)
+			c.steps.forget(id)
 		}
 		return g, nil
 	}
@@ -92,11 +92,11 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 	if err != nil {
 		return g, err
 	}
-	counting := transition.Counting(g.node.Name, c.namespace, pods)
-	g.Counting, g.Overdue = len(counting), overdueOf(counting, c.now())
-	g.Leaving = len(transition.Leaving(g.node.Name, c.namespace, pods))
+	counting := transition.WorkloadPods(g.node.Name, c.namespace, pods)
+	g.WorkloadPods, g.OverduePods = len(counting), overdueOf(counting, c.now())
+	g.DeletingPods = len(transition.DeletingPods(g.node.Name, c.namespace, pods))
 	g.Serving = servingOf(counting)
-	turn := c.turns.of(g.template.Pool, v1alpha1.NodeName(g.node.Name))
+	turn := c.disruptions.of(g.template.Pool, v1alpha1.NodeName(g.node.Name))
 	g.Recycle, g.Refresh, g.Why = turn.Reason, turn.Refresh, turn.Why
 	g.Claims = len(c.state.ClaimsOn(v1alpha1.NodeName(g.node.Name)))
 	g.Node = observe(g.node, g.template)
@@ -151,7 +151,7 @@ func (c *nodes) instance(ctx context.Context, id v1alpha1.InstanceID) (entry, er
 	}
 	instance, err := c.cloud.GetInstance(ctx, string(id))
 	if err == nil {
-		if instance, err = c.regain(ctx, n, instance); err != nil {
+		if instance, err = c.restoreTags(ctx, n, instance); err != nil {
 			return entry{}, err
 		}
 	}
@@ -168,7 +168,7 @@ func (c *nodes) instance(ctx context.Context, id v1alpha1.InstanceID) (entry, er
 	return entry{Instance: provider.Instance{
 		ID: id, State: provider.InstanceTerminated, ProviderID: n.Spec.ProviderID,
 		Tags: map[string]string{v1alpha1.LabelPool: n.Labels[v1alpha1.LabelPool]},
-	}, seen: asked, sure: true, absent: true}, nil
+	}, seen: asked, confirmedGone: true, absent: true}, nil
 }
 
 // managedInstance is the instance of a Node that names a pool and shows a state, "" of any other.

@@ -144,7 +144,7 @@ func (p *pulls) state(g *gathered, now time.Time) lifecycle.ImageState {
 		return lifecycle.ImagesPulling
 	}
 	if _, told := p.failure(g, now); told {
-		return lifecycle.ImagesFailingTold
+		return lifecycle.ImagesFailureReported
 	}
 	return lifecycle.ImagesFailing
 }

@@ -243,7 +243,7 @@ func TestTheLookAtTheImagesTakesNothingOfTheDrain(t *testing.T) {
 	slow := func(p *v1alpha1.NodePool) { p.Spec.PreWarm.Timeout = &metav1.Duration{Duration: time.Hour} }
 	r := newRig(t, drained(having("a:1")), nodePool(5, 0, wanting("a:1"), slow))
 	passed := time.Duration(0)
-	r.nodes.witness = newWitness(func() time.Duration { return passed })
+	r.nodes.steps = newStepClock(func() time.Duration { return passed })
 	look := func(later time.Duration) {
 		r.now, passed = r.now.Add(later), passed+later
 		r.sweep(instance(provider.InstanceRunning, withTag(v1alpha1.LabelState, "stopping")))

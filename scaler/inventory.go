@@ -25,15 +25,15 @@ type entry struct {
 	since time.Time
 	// up is when a sweep last showed it pending or running; zero where none did.
 	up time.Time
-	// was is the pool that its tags named before somebody took that tag away; empty where they name
-	// one.
-	was v1alpha1.PoolName
-	// sure: the cloud was asked about this very instance, and knows it no more.
-	sure bool
+	// lastPool is the pool that its tags named before somebody took that tag away; empty where they
+	// name one.
+	lastPool v1alpha1.PoolName
+	// confirmedGone: the cloud was asked about this very instance, and knows it no more.
+	confirmedGone bool
 	// lived: it was not terminated yet when this process first knew of it.
 	lived bool
 	// registered: a Node of it was seen. explained: this process asked for its end, or has told of it.
-	registered, explained bool
+	registered, endExplained bool
 	// absent: it counts as gone because the cloud does not know it, not because the cloud says so.
 	absent bool
 	// unseenFor is how long its absence from lists proves nothing, for an instance that a launch
@@ -47,14 +47,14 @@ type entry struct {
 // pool is the pool that the instance's tags name.
 func (e entry) pool() v1alpha1.PoolName { return v1alpha1.PoolName(e.Tags[v1alpha1.LabelPool]) }
 
-// home is the pool that the instance counts for: also where somebody has just taken its tag away,
-// which is about to be written again.
-func (e entry) home() v1alpha1.PoolName { return cmp.Or(e.pool(), e.was) }
+// owningPool is the pool that the instance counts for: also where somebody has just taken its tag
+// away, which is about to be written again.
+func (e entry) owningPool() v1alpha1.PoolName { return cmp.Or(e.pool(), e.lastPool) }
 
-// unexplained reports whether the instance ended before it had a Node, not by this process, and
+// endUnexplained reports whether the instance ended before it had a Node, not by this process, and
 // nobody was told. One that had ended when this process first heard of it may have been ended by
 // the process before.
-func (e entry) unexplained() bool { return e.gone() && e.lived && !e.registered && !e.explained }
+func (e entry) endUnexplained() bool { return e.gone() && e.lived && !e.registered && !e.endExplained }
 
 // gone reports whether nothing is left of the instance.
 func (e entry) gone() bool { return e.State == provider.InstanceTerminated }
@@ -109,12 +109,12 @@ func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle t
 			e.refusal = old.refusal
 		}
 		e.lived = old.lived || !e.gone()
-		e.registered, e.explained = old.registered, old.explained
+		e.registered, e.endExplained = old.registered, old.endExplained
 		if e.up = old.up; instance.State == provider.InstancePending || instance.State == provider.InstanceRunning {
 			e.up = asked
 		}
 		if e.pool() == "" {
-			e.was = old.home()
+			e.lastPool = old.owningPool()
 		}
 		next[instance.ID] = e
 	}
@@ -168,8 +168,8 @@ func (i *inventory) expect(pool v1alpha1.PoolName, instance *provider.Instance, 
 		e = entry{Instance: *instance, seen: now, unseenFor: unseenFor}
 		e.lived = !e.gone()
 	}
-	if e.home() == "" {
-		e.was = pool
+	if e.owningPool() == "" {
+		e.lastPool = pool
 	}
 	i.instances[instance.ID] = e
 }
@@ -184,12 +184,12 @@ func (i *inventory) note(id v1alpha1.InstanceID, change func(*entry)) {
 	}
 }
 
-// unexplained reports whether an instance of the pool ended of which nobody was told.
-func (i *inventory) unexplained(pool v1alpha1.PoolName) bool {
+// endUnexplained reports whether an instance of the pool ended of which nobody was told.
+func (i *inventory) endUnexplained(pool v1alpha1.PoolName) bool {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	for _, e := range i.instances {
-		if e.home() == pool && e.unexplained() {
+		if e.owningPool() == pool && e.endUnexplained() {
 			return true
 		}
 	}
@@ -257,8 +257,8 @@ func (i *inventory) settle(pool v1alpha1.PoolName, nodes []corev1.Node) {
 		if !ok || e.ProviderID != nodes[k].Spec.ProviderID {
 			continue
 		}
-		if e.registered = true; e.home() == "" {
-			e.was = pool
+		if e.registered = true; e.owningPool() == "" {
+			e.lastPool = pool
 		}
 		i.instances[id] = e
 	}
@@ -270,7 +270,7 @@ func (i *inventory) of(pool v1alpha1.PoolName) []entry {
 	defer i.mu.RUnlock()
 	var out []entry
 	for _, e := range i.instances {
-		if e.home() == pool && !e.gone() {
+		if e.owningPool() == pool && !e.gone() {
 			out = append(out, e)
 		}
 	}
@@ -328,11 +328,11 @@ func (i *inventory) unseenSlots(pool v1alpha1.PoolName, uid types.UID) map[int64
 func (e entry) slotOf(pool v1alpha1.PoolName, uid types.UID) (int64, bool) {
 	number, of, told := strings.Cut(e.Tags[tagLaunch], ".")
 	slot, err := strconv.ParseInt(number, 10, 64)
-	return slot, err == nil && e.home() == pool && (!told || of == string(uid))
+	return slot, err == nil && e.owningPool() == pool && (!told || of == string(uid))
 }
 
-// restless reports whether some instance is on its way between running and stopped.
-func (i *inventory) restless() bool {
+// inTransition reports whether some instance is on its way between running and stopped.
+func (i *inventory) inTransition() bool {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	for _, e := range i.instances {

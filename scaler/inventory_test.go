@@ -166,11 +166,11 @@ func TestALaunchSaysWhoseItsInstanceIs(t *testing.T) {
 func TestALaunchThatHadEndedHoldsNothing(t *testing.T) {
 	i := newInventory()
 	i.expect("p", instance(provider.InstanceTerminated), epoch(), settle)
-	if i.unexplained("p") {
+	if i.endUnexplained("p") {
 		t.Error("the pool's launches wait for word of an instance that had ended when this process first heard of it")
 	}
 	swept(provider.InstanceTerminated)(i)
-	if i.unexplained("p") {
+	if i.endUnexplained("p") {
 		t.Error("so they do when a sweep has shown it")
 	}
 }
@@ -183,7 +183,7 @@ func TestInventoryRestless(t *testing.T) {
 	} {
 		i := newInventory()
 		swept(state)(i)
-		if got := i.restless(); got != want {
+		if got := i.inTransition(); got != want {
 			t.Errorf("restless with one %s: %v, want %v", state, got, want)
 		}
 	}

@@ -54,7 +54,7 @@ func judgePool(judge *cluster.PodFit, pool *v1alpha1.NodePool, nodes []corev1.No
 	case pool.DeletionTimestamp != nil:
 		return judged{why: fmt.Sprintf("pool %s is being deleted", pool.Name)}
 	case mine == 0 && !serves:
-		return says(": " + never.Words())
+		return says(": " + never.Explain())
 	case mine == 0:
 		return says(" has no node yet")
 	case fitting == 0:
@@ -70,7 +70,7 @@ func judgePool(judge *cluster.PodFit, pool *v1alpha1.NodePool, nodes []corev1.No
 // whyNotNode judges by what does not depend on the other pods of the cluster.
 func whyNotNode(judge *cluster.PodFit, n *decide.Node) string {
 	if refusal := refusesEmpty(judge, n, true); refusal != nil {
-		return refusal.Words()
+		return refusal.Explain()
 	}
 	if n.State == v1alpha1.StateStandby && n.NotStartable != "" {
 		return "its standby nodes are kept back: " + n.NotStartable
@@ -86,7 +86,7 @@ func whyNotNow(judge *cluster.PodFit, n *decide.Node) string {
 		return ""
 	}
 	if refusal := judge.Refusal(n); refusal != nil {
-		return refusal.Words()
+		return refusal.Explain()
 	}
 	return ""
 }

@@ -121,7 +121,7 @@ func (k classKinds) launch(ctx context.Context, ref v1alpha1.NodeClassRef,
 	// Of this very object, not of one that is read before or after: the tags say what the instance was
 	// launched from.
 	req.Tags = maps.Clone(req.Tags)
-	maps.Copy(req.Tags, origin{class: class.SpecHash(), ami: class.ResolvedImage()}.written())
+	maps.Copy(req.Tags, origin{class: class.SpecHash(), ami: class.ResolvedImage()}.annotations())
 	return kind.Launch(ctx, class, req)
 }
 

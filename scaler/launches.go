@@ -11,11 +11,11 @@ import (
 	"github.com/stratos-sh/stratos/scaler/plan"
 )
 
-// lingers is how long a launch slot stays on its pool after this process first knew of its
+// slotRetention is how long a launch slot stays on its pool after this process first knew of its
 // instance: longer than the cloud's lists lag and another process's last sweep is old. Who took
 // over in that time, or leads as well, would see neither the slot nor the instance, and launch one
 // more.
-const lingers = sweepEvery + fastFor
+const slotRetention = sweepEvery + fastFor
 
 // launches remembers since when the instances are known whose slots stand on the pools. It is lost
 // with the process; then the sweeps tell again, and of what they do not show any more the cloud is
@@ -126,7 +126,7 @@ func (l *launches) settle(pool types.UID, all plan.Slots, seen, unseen, interrup
 	p := l.of(pool)
 	known, over, ended := map[int64]bool{}, map[int64]bool{}, map[int64]bool{}
 	for slot, since := range p.known {
-		known[slot], over[slot] = true, now.Sub(since) >= lingers && !unseen[slot]
+		known[slot], over[slot] = true, now.Sub(since) >= slotRetention && !unseen[slot]
 		forgetOld(p.known, slot, since, now)
 	}
 	for slot, since := range p.ended {
@@ -151,7 +151,7 @@ func (l *launches) settle(pool types.UID, all plan.Slots, seen, unseen, interrup
 
 // forgetOld forgets a slot that no cache shows on the pool any more.
 func forgetOld(slots map[int64]time.Time, slot int64, since, now time.Time) {
-	if now.Sub(since) >= 4*lingers {
+	if now.Sub(since) >= 4*slotRetention {
 		delete(slots, slot)
 	}
 }

@@ -17,7 +17,7 @@ func (c *nodes) deleteLeft(ctx context.Context, g gathered) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range transition.Leaving(g.node.Name, c.namespace, pods) {
+	for _, p := range transition.DeletingPods(g.node.Name, c.namespace, pods) {
 		uid := p.UID // not its successor of the same name
 		if err := client.IgnoreNotFound(c.client.Delete(ctx, p, client.Preconditions{UID: &uid},
 			client.GracePeriodSeconds(0))); err != nil {

@@ -64,7 +64,7 @@ func NewLoops(p Parts) (*Loops, error) {
 		return nil, err
 	}
 	kinds := classKinds{reader: p.Client, kinds: p.Classes}
-	inventory, waiting, recycling, failures := newInventory(), newDemand(), newTurns(), &warmups{}
+	inventory, waiting, recycling, failures := newInventory(), newDemand(), newDisruptions(), &warmups{}
 	instances := make(chan event.TypedGenericEvent[v1alpha1.InstanceID], wakeBuffer)
 	changed := make(chan event.TypedGenericEvent[v1alpha1.PoolName], wakeBuffer)
 	owner := owner{cluster: p.Cluster, uid: string(p.ClusterUID)}
@@ -77,17 +77,17 @@ func NewLoops(p Parts) (*Loops, error) {
 	l.Placer = start.NewPlacer(p.State, l.Starter, p.Events, p.Now)
 	p.State.Listen(cluster.Listener{ClaimsLost: l.Placer.Reschedule})
 	l.nodes = &nodes{
-		reader: p.Client, live: p.Live, client: p.Client, cloud: p.Cloud, owner: owner, witness: newWitness(p.Elapsed),
+		reader: p.Client, live: p.Live, client: p.Client, cloud: p.Cloud, owner: owner, steps: newStepClock(p.Elapsed),
 		namespace: decide.Namespace(p.Namespace), requiredDaemonSets: p.RequiredDaemonSetNamespaces,
 		state: p.State, starter: l.Starter, events: p.Events, metrics: m, now: p.Now, born: p.Now(), inventory: inventory,
-		warmups: failures, demand: waiting, turns: recycling, poke: l.sweep.poke,
+		warmups: failures, demand: waiting, disruptions: recycling, poke: l.sweep.poke,
 		daemons: p.State.Daemons,
 	}
 	l.pools = &pools{
 		namespace: decide.Namespace(p.Namespace), requiredDaemonSets: p.RequiredDaemonSetNamespaces,
 		client: p.Client, cloud: p.Cloud, owner: owner, launcher: kinds, classes: kinds, launchesAtOnce: p.LaunchesAtOnce,
 		events: p.Events, metrics: m,
-		now: p.Now, inventory: inventory, warmups: failures, state: p.State, demand: waiting, turns: recycling,
+		now: p.Now, inventory: inventory, warmups: failures, state: p.State, demand: waiting, disruptions: recycling,
 		poke:    l.sweep.poke,
 		wake:    func(ctx context.Context, id v1alpha1.InstanceID) { send(ctx, instances, id) },
 		daemons: p.State.Daemons,

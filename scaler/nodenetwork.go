@@ -31,7 +31,7 @@ func (c *nodes) observeNetwork(ctx context.Context, g *gathered, pods []corev1.P
 	if g.network.Held || g.Node.State == v1alpha1.StateWarmup && g.Instance.State == provider.InstanceStopped {
 		return nil // that the time is over says nothing about a machine that does not run
 	}
-	g.Node.NetworkReady = g.network.Up || networkOverdue(g.node, g.Witnessed, c.now())
+	g.Node.NetworkReady = g.network.Up || networkOverdue(g.node, g.StepObservedAt, c.now())
 	return nil
 }
 

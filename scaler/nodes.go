@@ -62,12 +62,12 @@ type nodes struct {
 	// born is when this process began: what was intended before was another's to carry out.
 	born time.Time
 
-	inventory *inventory
-	warmups   *warmups
-	demand    *demand
-	turns     *turns
-	// witness is nil where deadlines count from what is written.
-	witness *witness
+	inventory   *inventory
+	warmups     *warmups
+	demand      *demand
+	disruptions *disruptions
+	// stepClock is nil where deadlines count from what is written.
+	steps *stepClock
 	// calling is how many steps that call the cloud are under way.
 	calling atomic.Int32
 	// warned are the DaemonSets that were told of their pods on stopped nodes.
@@ -83,7 +83,7 @@ func (c *nodes) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctrl.Res
 	}
 	g, err := c.gather(ctx, id)
 	if errors.Is(err, errNotOurs) {
-		c.witness.forget(id)
+		c.steps.forget(id)
 		c.inventory.absences.release(id)
 		return ctrl.Result{}, nil
 	}
@@ -101,7 +101,7 @@ func (c *nodes) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctrl.Res
 	}
 	d := lifecycle.Decide(g.Observation, c.now())
 	if d.Action == lifecycle.Wait {
-		return ctrl.Result{RequeueAfter: d.After}, errors.Join(c.mend(ctx, g), c.syncCondition(ctx, g),
+		return ctrl.Result{RequeueAfter: d.After}, errors.Join(c.repairNode(ctx, g), c.syncCondition(ctx, g),
 			c.syncStateTag(ctx, g), c.syncPulls(ctx, g), c.warnDaemonSets(ctx, g))
 	}
 	if callsCloud(d.Action) {

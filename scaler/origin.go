@@ -12,8 +12,9 @@ import (
 // known.
 type origin struct{ class, template, ami string }
 
-// present is what would be launched for the pool now. A class that does not exist is not known.
-func present(ctx context.Context, classes classKinds, pool *v1alpha1.NodePool) origin {
+// desiredOrigin is what would be launched for the pool now. A class that does not exist is not
+// known.
+func desiredOrigin(ctx context.Context, classes classKinds, pool *v1alpha1.NodePool) origin {
 	o := origin{template: pool.Spec.Template.Hash()}
 	if class, _, err := classes.get(ctx, pool.Spec.Template.NodeClassRef); err == nil {
 		o.class, o.ami = class.SpecHash(), class.ResolvedImage()
@@ -59,10 +60,10 @@ func (o origin) drift(now origin) string {
 	return ""
 }
 
-// unknown are the annotations that take a node whose launch nobody wrote down, or an older Stratos
-// in another way, for one that was launched from what stands now: it is not replaced for an upgrade
-// of Stratos.
-func (o origin) unknown(now origin) map[string]string {
+// missingFrom are the annotations that take a node whose launch nobody wrote down, or an older
+// Stratos in another way, for one that was launched from what stands now: it is not replaced for an
+// upgrade of Stratos.
+func (o origin) missingFrom(now origin) map[string]string {
 	out := map[string]string{}
 	for key, pair := range map[string][2]string{
 		v1alpha1.AnnotationNodeClassHash: {o.class, now.class}, v1alpha1.AnnotationTemplateHash: {o.template, now.template},
@@ -75,5 +76,5 @@ func (o origin) unknown(now origin) map[string]string {
 	return out
 }
 
-// written are the parts that are known, by the key of their tag and annotation.
-func (o origin) written() map[string]string { return origin{}.unknown(o) }
+// annotations are the parts that are known, by the key of their tag and annotation.
+func (o origin) annotations() map[string]string { return origin{}.missingFrom(o) }

@@ -39,13 +39,13 @@ func (o owner) tags(pool v1alpha1.PoolName) map[string]string {
 
 // owns reports whether the instance's tags say that it is one of this cluster's pools.
 func (o owner) owns(i *provider.Instance) bool {
-	missing, ours := o.lost(i.Tags, v1alpha1.PoolName(i.Tags[v1alpha1.LabelPool]))
+	missing, ours := o.missingTags(i.Tags, v1alpha1.PoolName(i.Tags[v1alpha1.LabelPool]))
 	return ours && len(missing) == 0 && i.Tags[v1alpha1.LabelPool] != ""
 }
 
-// lost are the tags that an instance of the pool lacks. It is false where they name another owner:
-// then it is not ours.
-func (o owner) lost(tags map[string]string, pool v1alpha1.PoolName) (map[string]string, bool) {
+// missingTags are the tags that an instance of the pool lacks. It is false where they name another
+// owner: then it is not ours.
+func (o owner) missingTags(tags map[string]string, pool v1alpha1.PoolName) (map[string]string, bool) {
 	missing := map[string]string{}
 	for key, want := range o.tags(pool) {
 		switch tags[key] {
@@ -148,7 +148,7 @@ func (s *sweep) mark(ctx context.Context, bare []*provider.Instance, asked time.
 		at, done := s.marked[i.ID]
 		switch {
 		case i.State == provider.InstanceTerminated || i.State == provider.InstanceShuttingDown:
-		case done && asked.Sub(at) < lifecycle.SettleTime:
+		case done && asked.Sub(at) < lifecycle.ConsistencyWait:
 			marked[i.ID] = at // the cloud's reads lag
 		case refused || written == marksAtOnce:
 		default:

@@ -54,21 +54,21 @@ const (
 // pools keeps each NodePool at its size, reports its status, and empties it when it is deleted. It
 // runs on the leader.
 type pools struct {
-	client    client.Client
-	cloud     provider.CloudProvider
-	owner     owner
-	launcher  launcher
-	classes   classKinds
-	events    events.EventRecorder
-	metrics   *metrics
-	now       func() time.Time
-	inventory *inventory
-	warmups   *warmups
-	state     *cluster.State
-	demand    *demand
-	turns     *turns
-	poke      func()
-	launches  launches
+	client      client.Client
+	cloud       provider.CloudProvider
+	owner       owner
+	launcher    launcher
+	classes     classKinds
+	events      events.EventRecorder
+	metrics     *metrics
+	now         func() time.Time
+	inventory   *inventory
+	warmups     *warmups
+	state       *cluster.State
+	demand      *demand
+	disruptions *disruptions
+	poke        func()
+	launches    launches
 	// unstartable are the standby nodes that a person keeps from starting.
 	unstartable unstartable
 	// launchesAtOnce bounds one pool's launches under way.
@@ -125,7 +125,7 @@ func (c *pools) step(ctx context.Context, req reconcile.Request) (ctrl.Result, e
 		err := errors.Join(ignoreConflict(c.report(ctx, pool, count, nil, &cond)), recycleErr)
 		return ctrl.Result{RequeueAfter: sweepEvery}, err // a pool without instances is in no sweep
 	}
-	from := present(ctx, c.classes, pool).key()
+	from := desiredOrigin(ctx, c.classes, pool).key()
 	offer := offerOf(ctx, c.classes, pool, c.daemons())
 	needOf := func() plan.Need { return c.demand.need(pool, nodes.Items, offer, c.supply(pool, nodes.Items, slots)) }
 	need := needOf()
@@ -162,7 +162,7 @@ func (c *pools) nextLook(pool *v1alpha1.NodePool, slots slots, again time.Durati
 		return until.Sub(c.now()) + time.Second
 	}
 	if len(slots.Pending) > 0 {
-		return lingers // an instance that ended before any sweep showed it brings no event
+		return slotRetention // an instance that ended before any sweep showed it brings no event
 	}
 	return 0
 }
@@ -201,10 +201,10 @@ func (c *pools) numbers(pool *v1alpha1.NodePool) plan.Slots {
 	return all
 }
 
-// regain writes the tags again that somebody took from an instance before its Node could tell whose
-// it is. Without them no sweep shows it as the pool's, and its launch stays open forever; the
+// restoreTags writes the tags again that somebody took from an instance before its Node could tell
+// whose it is. Without them no sweep shows it as the pool's, and its launch stays open forever; the
 // token of the launch says that it is ours. Tags that name somebody else are left.
-func (c *pools) regain(ctx context.Context, pool *v1alpha1.NodePool, id v1alpha1.InstanceID) error {
+func (c *pools) restoreTags(ctx context.Context, pool *v1alpha1.NodePool, id v1alpha1.InstanceID) error {
 	instance, err := c.cloud.GetInstance(ctx, string(id))
 	if provider.IsNotFound(err) {
 		return nil // the cloud's reads lag

@@ -164,7 +164,7 @@ func TestAnInstanceThatShowsSettlesItsSlot(t *testing.T) {
 	r.sweep(instance(provider.InstanceRunning, withTag(tagLaunch, "4")))
 	r.reconcilePool()
 	r.want()
-	r.now = r.now.Add(lingers)
+	r.now = r.now.Add(slotRetention)
 	r.sweep(instance(provider.InstanceRunning, withTag(tagLaunch, "4")))
 	r.reconcilePool()
 	r.want(`reserve {"next":5}`)
@@ -227,7 +227,7 @@ func TestAnotherLeaderThatDoesNotSeeALaunchDoesNotRepeatIt(t *testing.T) {
 	other := &pools{
 		client: r.api, cloud: r, owner: owner{cluster: "here", uid: "uid-here"}, launcher: r.pools.launcher,
 		classes: r.pools.classes, events: r.events, metrics: r.pools.metrics, now: r.pools.now,
-		inventory: newInventory(), warmups: &warmups{}, state: r.nodes.state, demand: r.demand, turns: newTurns(),
+		inventory: newInventory(), warmups: &warmups{}, state: r.nodes.state, demand: r.demand, disruptions: newDisruptions(),
 		poke: func() {}, wake: r.pools.wake, daemons: r.daemonSets,
 	}
 	r.reconcilePool()
@@ -270,8 +270,8 @@ func TestALaunchOfAnInstanceThatHasEndedLeavesItsSlot(t *testing.T) {
 		}
 		return nil
 	}
-	if again := r.reconcilePool(); again != lingers {
-		t.Errorf("looked at again after %v, want %v: no event tells of what is gone", again, lingers)
+	if again := r.reconcilePool(); again != slotRetention {
+		t.Errorf("looked at again after %v, want %v: no event tells of what is gone", again, slotRetention)
 	}
 	r.reconcilePool()
 	if n := len(r.launches); n != 2 || r.launches[0].ClientToken == r.launches[1].ClientToken {

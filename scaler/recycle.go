@@ -21,24 +21,24 @@ import (
 // look at it. The decision is kept in memory until the node's state shows it, so that a cache that
 // lags lets no more nodes go than the budget allows.
 func (c *pools) recycle(ctx context.Context, pool *v1alpha1.NodePool, nodes []corev1.Node, images poolImages) error {
-	name, policy, now := v1alpha1.PoolName(pool.Name), recyclingOf(pool), present(ctx, c.classes, pool)
+	name, policy, now := v1alpha1.PoolName(pool.Name), recyclingOf(pool), desiredOrigin(ctx, c.classes, pool)
 	byID := byProviderID(nodes)
-	var members []plan.Member
+	var members []plan.Candidate
 	var errs []error
 	byName := map[v1alpha1.NodeName]entry{}
 	for _, e := range c.inventory.of(name) {
 		n := byID[e.ProviderID]
 		if n == nil || n.Labels[v1alpha1.LabelState] == "" {
-			members = append(members, plan.Member{State: stateOf(e, n), Launched: e.LaunchTime})
+			members = append(members, plan.Candidate{State: stateOf(e, n), Launched: e.LaunchTime})
 			continue
 		}
 		was := originOf(e, n)
 		if policy.Drift {
-			errs = append(errs, c.patchNode(ctx, n, transition.Stamp(n, was.unknown(now))))
+			errs = append(errs, c.patchNode(ctx, n, transition.Stamp(n, was.missingFrom(now))))
 		}
 		m := memberOf(e, n, was.drift(now))
 		m.Withheld = c.unstartable.withheld(pool, m.Node, c.now())
-		m.Turn = !c.turns.of(name, m.Node).None()
+		m.Turn = !c.disruptions.of(name, m.Node).None()
 		m.Stale, m.Refreshing = images.stale(m.Node) && c.startable(n), refreshing(n)
 		errs = append(errs, c.occupancy(ctx, n, pool.Spec.ScaleDown.DrainTimeoutOrDefault(), &m))
 		members, byName[m.Node] = append(members, m), e
@@ -46,15 +46,15 @@ func (c *pools) recycle(ctx context.Context, pool *v1alpha1.NodePool, nodes []co
 	if policy.Drift {
 		c.sayDrift(name, members, nodes)
 	}
-	for _, turn := range c.turns.set(name, plan.Recycle(members, policy, c.now())) {
+	for _, turn := range c.disruptions.set(name, plan.Recycle(members, policy, c.now())) {
 		c.wake(ctx, byName[turn.Node].ID)
 	}
 	return errors.Join(append(errs, c.markSurplus(ctx, nodes, members, policy))...)
 }
 
-func recyclingOf(pool *v1alpha1.NodePool) plan.Recycling {
+func recyclingOf(pool *v1alpha1.NodePool) plan.DisruptionPolicy {
 	s := &pool.Spec
-	p := plan.Recycling{
+	p := plan.DisruptionPolicy{
 		PoolSize: s.PoolSize, MinStandby: s.MinStandby, Budget: s.Disruption.BudgetOrDefault(s.PoolSize),
 		MaxRuntime: s.RuntimeLimit(), SurplusTTL: s.ScaleDown.StandbySurplusTTLOrDefault(),
 		Drift: s.Disruption.DriftOrDefault() == v1alpha1.DriftRecycle,
@@ -65,15 +65,15 @@ func recyclingOf(pool *v1alpha1.NodePool) plan.Recycling {
 	return p
 }
 
-func memberOf(e entry, n *corev1.Node, drift string) plan.Member {
+func memberOf(e entry, n *corev1.Node, drift string) plan.Candidate {
 	launched := e.LaunchTime
 	if made := n.CreationTimestamp.Time; !made.IsZero() && made.Before(launched) {
 		launched = made // EC2 tells the time of the last start
 	}
-	return plan.Member{
+	return plan.Candidate{
 		Node: v1alpha1.NodeName(n.Name), State: v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]),
-		Leaving:  v1alpha1.StopReason(n.Annotations[v1alpha1.AnnotationStopReason]),
-		Launched: launched, Running: timeMark(n, v1alpha1.AnnotationRunningSince),
+		StopReason: v1alpha1.StopReason(n.Annotations[v1alpha1.AnnotationStopReason]),
+		Launched:   launched, Running: timeMark(n, v1alpha1.AnnotationRunningSince),
 		SurplusSince: timeMark(n, v1alpha1.AnnotationSurplusSince),
 		Drift:        drift,
 	}
@@ -81,20 +81,20 @@ func memberOf(e entry, n *corev1.Node, drift string) plan.Member {
 
 // occupancy fills in whether the node is empty and whether it must not be taken now. drain is how
 // long a drain may take.
-func (c *pools) occupancy(ctx context.Context, n *corev1.Node, drain time.Duration, m *plan.Member) error {
+func (c *pools) occupancy(ctx context.Context, n *corev1.Node, drain time.Duration, m *plan.Candidate) error {
 	claims := len(c.state.ClaimsOn(m.Node))
 	switch m.State {
 	case v1alpha1.StateStandby:
-		m.Held = claims > 0
+		m.Protected = claims > 0
 	case v1alpha1.StateRunning:
 		pods := &corev1.PodList{}
 		if err := c.client.List(ctx, pods, client.MatchingFields{indexPodNode: n.Name}); err != nil {
-			m.Held = true // what we cannot see is not empty
+			m.Protected = true // what we cannot see is not empty
 			return err
 		}
-		counting := transition.Counting(n.Name, c.namespace, pods.Items)
+		counting := transition.WorkloadPods(n.Name, c.namespace, pods.Items)
 		m.Empty = len(counting) == 0 && claims == 0
-		m.Held = doNotDisrupt(n, counting) || !m.Empty && drainBacksOff(n, drain, c.now())
+		m.Protected = doNotDisrupt(n, counting) || !m.Empty && drainBacksOff(n, drain, c.now())
 	}
 	return nil
 }
@@ -126,8 +126,8 @@ func protectedBy(annotations map[string]string) string {
 }
 
 // sayDrift says once of each node that it drifted.
-func (c *pools) sayDrift(name v1alpha1.PoolName, members []plan.Member, nodes []corev1.Node) {
-	for _, m := range c.turns.noteDrift(name, members) {
+func (c *pools) sayDrift(name v1alpha1.PoolName, members []plan.Candidate, nodes []corev1.Node) {
+	for _, m := range c.disruptions.noteDrift(name, members) {
 		if i := slices.IndexFunc(nodes, func(n corev1.Node) bool { return n.Name == string(m.Node) }); i >= 0 {
 			c.events.Eventf(&nodes[i], nil, corev1.EventTypeNormal, string(v1alpha1.ReasonDrifted), "Recycle",
 				"%s; it is replaced within disruption.budget, a running node when it is empty", m.Drift)
@@ -137,8 +137,8 @@ func (c *pools) sayDrift(name v1alpha1.PoolName, members []plan.Member, nodes []
 
 // markSurplus writes down since when standby nodes are above minStandby, so that a restart does not
 // begin to count anew.
-func (c *pools) markSurplus(ctx context.Context, nodes []corev1.Node, members []plan.Member,
-	policy plan.Recycling) error {
+func (c *pools) markSurplus(ctx context.Context, nodes []corev1.Node, members []plan.Candidate,
+	policy plan.DisruptionPolicy) error {
 	surplus := plan.Surplus(members, policy)
 	var errs []error
 	for i := range nodes {

@@ -150,7 +150,7 @@ func TestATurnIsCarriedOut(t *testing.T) {
 			r := newRig(t, append(c.live, nodePool(5, 0), nodeIn(c.state))...)
 			r.nodes.reader = newRig(t, nodePool(5, 0), nodeIn(c.state)).api
 			r.sweep(instance(c.cloud))
-			r.turns.set("p", []plan.Turn{{Node: "c", Reason: c.turn, Why: "its turn"}})
+			r.turns.set("p", []plan.Disruption{{Node: "c", Reason: c.turn, Why: "its turn"}})
 			r.reconcile()
 			r.want(c.want...)
 			if got := testutil.ToFloat64(r.nodes.metrics.scaledown.WithLabelValues("p", string(c.turn))); got != c.counts {
@@ -272,8 +272,8 @@ func TestSurplusIsWrittenDown(t *testing.T) {
 		t.Errorf("a day later, less an hour: surplus since %q, turn %q", got, r.turn())
 	}
 	r.now = r.now.Add(time.Hour)
-	r.turns = newTurns() // another process
-	r.pools.turns = r.turns
+	r.turns = newDisruptions() // another process
+	r.pools.disruptions = r.turns
 	r.reconcilePool()
 	if r.turn() != v1alpha1.StopSurplus {
 		t.Errorf("turn %q a day later, want surplus", r.turn())
@@ -291,16 +291,19 @@ func TestSurplusIsWrittenDown(t *testing.T) {
 }
 
 func TestTurnsAndDriftAreSaidOnce(t *testing.T) {
-	turns := newTurns()
-	a, b := plan.Turn{Node: "a", Reason: v1alpha1.StopDrift}, plan.Turn{Node: "b", Reason: v1alpha1.StopDrift}
-	for _, c := range []struct{ set, fresh []plan.Turn }{
-		{[]plan.Turn{a}, []plan.Turn{a}}, {[]plan.Turn{a, b}, []plan.Turn{b}}, {nil, nil}, {[]plan.Turn{a}, []plan.Turn{a}},
+	turns := newDisruptions()
+	a, b := plan.Disruption{Node: "a", Reason: v1alpha1.StopDrift}, plan.Disruption{Node: "b", Reason: v1alpha1.StopDrift}
+	for _, c := range []struct{ set, fresh []plan.Disruption }{
+		{[]plan.Disruption{a}, []plan.Disruption{a}},
+		{[]plan.Disruption{a, b}, []plan.Disruption{b}},
+		{nil, nil},
+		{[]plan.Disruption{a}, []plan.Disruption{a}},
 	} {
 		if diff := cmp.Diff(c.fresh, turns.set("p", c.set), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("fresh turns (-want +got):\n%s", diff)
 		}
 	}
-	drifted := []plan.Member{{Node: "a", Drift: "x"}, {Node: "b"}, {Node: "c", Drift: "x",
+	drifted := []plan.Candidate{{Node: "a", Drift: "x"}, {Node: "b"}, {Node: "c", Drift: "x",
 		State: v1alpha1.StateTerminating}}
 	if got := turns.noteDrift("p", drifted); len(got) != 1 || got[0].Node != "a" {
 		t.Errorf("drifted %+v, want a", got)

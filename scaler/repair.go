@@ -17,8 +17,8 @@ import (
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
-// mend puts back the labels, taints and cordon that somebody took from a node of ours.
-func (c *nodes) mend(ctx context.Context, g gathered) error {
+// repairNode puts back the labels, taints and cordon that somebody took from a node of ours.
+func (c *nodes) repairNode(ctx context.Context, g gathered) error {
 	if g.Node == nil || g.Node.State == "" || g.instance.gone() {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (c *nodes) restorePool(ctx context.Context, e entry) (entry, error) {
 	if err != nil {
 		return e, err
 	}
-	name := e.was
+	name := e.lastPool
 	if n != nil && n.Labels[v1alpha1.LabelPool] != "" {
 		name = v1alpha1.PoolName(n.Labels[v1alpha1.LabelPool])
 	}
@@ -80,9 +80,9 @@ func (c *nodes) restorePool(ctx context.Context, e entry) (entry, error) {
 	return e, nil
 }
 
-// regain writes tags again that the instance of a Node lacks, where it carries this cluster's UID
-// and names no other owner. Without them no list shows it.
-func (c *nodes) regain(ctx context.Context, n *corev1.Node, i *provider.Instance) (*provider.Instance, error) {
+// restoreTags writes tags again that the instance of a Node lacks, where it carries this cluster's
+// UID and names no other owner. Without them no list shows it.
+func (c *nodes) restoreTags(ctx context.Context, n *corev1.Node, i *provider.Instance) (*provider.Instance, error) {
 	if i.Tags[v1alpha1.TagClusterUID] != c.owner.uid {
 		return i, nil
 	}
@@ -97,7 +97,7 @@ func (c *nodes) regain(ctx context.Context, n *corev1.Node, i *provider.Instance
 // our lists too, so the cloud is asked about this very one first: then the tags are written again,
 // and the Node stays.
 func (c *nodes) deleteNode(ctx context.Context, g gathered, d lifecycle.Decision) error {
-	if !g.instance.sure {
+	if !g.instance.confirmedGone {
 		instance, err := c.cloud.GetInstance(ctx, string(g.instance.ID))
 		switch {
 		case provider.IsNotFound(err):

@@ -52,7 +52,7 @@ type rig struct {
 	nodes     *nodes
 	pools     *pools
 	demand    *demand
-	turns     *turns
+	turns     *disruptions
 	// homeless are the claims that were handed back for another placement.
 	homeless []decide.Claim
 	now      time.Time
@@ -95,7 +95,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 			t.Fatal(err)
 		}
 	}
-	r := &rig{t: t, inventory: newInventory(), ledger: decide.NewClaims(), demand: newDemand(), turns: newTurns(),
+	r := &rig{t: t, inventory: newInventory(), ledger: decide.NewClaims(), demand: newDemand(), turns: newDisruptions(),
 		events: events.NewFakeRecorder(1000), cloud: &classCloud{}, now: epoch(), known: map[string]*provider.Instance{}}
 	pod := func(f func(*corev1.Pod) string) client.IndexerFunc {
 		return func(o client.Object) []string { return []string{f(o.(*corev1.Pod))} }
@@ -126,7 +126,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 		reader: r.api, live: r.api, client: r.api, cloud: r, owner: owner{cluster: "here", uid: "uid-here"},
 		namespace: "stratos", state: seen, events: r.events, metrics: metrics,
 		now: clock, born: epoch(), inventory: r.inventory, poke: func() {},
-		demand: r.demand, turns: r.turns, warmups: failures, daemons: r.daemonSets,
+		demand: r.demand, disruptions: r.turns, warmups: failures, daemons: r.daemonSets,
 		starter: start.New(start.Options{
 			Reader: r.api, Live: r.api, Writer: r.api, Cloud: r, State: seen, Events: r.events, Now: clock,
 			Log: logr.Discard(), Calls: r.starts,
@@ -140,7 +140,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 		client: r.api, cloud: r, owner: owner{cluster: "here", uid: "uid-here"}, launcher: r,
 		classes: classKinds{reader: r.api, kinds: []ClassKind{AWSNodeClasses(r.cloud)}}, launchesAtOnce: launchesAtOnce,
 		events: r.events, metrics: metrics, now: clock, inventory: r.inventory,
-		state: seen, demand: r.demand, turns: r.turns, warmups: failures, daemons: r.daemonSets,
+		state: seen, demand: r.demand, disruptions: r.turns, warmups: failures, daemons: r.daemonSets,
 		namespace: "stratos",
 		poke:      func() {}, wake: func(_ context.Context, id v1alpha1.InstanceID) { r.note("wake " + string(id)) },
 	}

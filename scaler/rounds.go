@@ -30,7 +30,7 @@ func (c *pools) wants(pool *v1alpha1.NodePool, count map[v1alpha1.NodeState]int3
 		Zoned: int32(len(need.Zones)), Served: need.Served, //nolint:gosec // one per pod at most
 		Standby: count[v1alpha1.StateStandby], Warmup: count[v1alpha1.StateWarmup], Total: total(count),
 		// What an unexplained end means is found out first: a launch in its place may end the same way.
-		Held: c.inventory.unexplained(v1alpha1.PoolName(pool.Name)),
+		Held: c.inventory.endUnexplained(v1alpha1.PoolName(pool.Name)),
 	}
 	p.Unstartable, p.Withheld = c.unstartable.count(pool, c.now())
 	if failing != nil {
@@ -187,7 +187,7 @@ func (c *pools) launchOne(ctx context.Context, pool *v1alpha1.NodePool, slot int
 	c.inventory.expect(v1alpha1.PoolName(pool.Name), instance, c.now(), unseenFor(pool))
 	c.poke()
 	if !first {
-		return c.regain(ctx, pool, instance.ID)
+		return c.restoreTags(ctx, pool, instance.ID)
 	}
 	return nil
 }

@@ -71,7 +71,8 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 	recorder := mgr.GetEventRecorder("stratos-scaler")
 	l, err := NewLoops(Parts{
 		Setup: s, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: recorder,
-		Ready: s.State.Ready, Metrics: ctrlmetrics.Registry, Log: mgr.GetLogger(), Now: time.Now, Elapsed: steady(time.Now()),
+		Ready: s.State.Ready, Metrics: ctrlmetrics.Registry, Log: mgr.GetLogger(), Now: time.Now,
+		Elapsed:        sinceStart(time.Now()),
 		LaunchesAtOnce: launchesAtOnce,
 	})
 	if err != nil {

@@ -180,7 +180,7 @@ func TestAPoolIsReplacedWhileStratosRuns(t *testing.T) {
 	r.now = r.now.Add(lifecycle.LaunchUnseen + time.Second) // no sweep has shown it
 	r.sweep()
 	for id := range r.inventory.instances { // Stratos terminated it
-		r.inventory.note(id, func(e *entry) { e.explained = true })
+		r.inventory.note(id, func(e *entry) { e.endExplained = true })
 	}
 	r.reconcilePool()
 	r.reconcilePool()

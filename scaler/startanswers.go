@@ -35,7 +35,7 @@ func (c *nodes) observeStart(ctx context.Context, g *gathered) error {
 		n := &pool.Items[i]
 		until := timeMark(n, v1alpha1.AnnotationUnavailableUntil)
 		if n.Name != g.node.Name && transition.Failures(n) > 0 && c.now().Before(until.Add(failureHolds)) {
-			g.OthersFail = true
+			g.OtherStartsFail = true
 		}
 	}
 	return nil

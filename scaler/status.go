@@ -20,7 +20,7 @@ func (c *pools) report(ctx context.Context, pool *v1alpha1.NodePool, count map[v
 	launchErr error, images *metav1.Condition) error {
 	c.metrics.states(pool, count)
 	before := pool.DeepCopy()
-	last, failing := c.warmups.last(pool, present(ctx, c.classes, pool).key())
+	last, failing := c.warmups.last(pool, desiredOrigin(ctx, c.classes, pool).key())
 	c.metrics.warmupsFailing(pool, failing)
 	s := &pool.Status
 	s.LastWarmupFailure = last

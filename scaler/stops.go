@@ -43,7 +43,7 @@ func (c *nodes) verifyAndStop(ctx context.Context, g gathered) error {
 // pod that somebody bound here holds it up, but not one that hangs: that machine goes down already,
 // and the pod has it started again.
 func (c *nodes) stopWarmed(ctx context.Context, g gathered, force bool) error {
-	if err := c.stillBare(ctx, g); err != nil {
+	if err := c.ensureNoWorkload(ctx, g); err != nil {
 		return err
 	}
 	return c.markAndStop(ctx, g, transition.WarmStop(g.node, c.now()), force)
@@ -64,7 +64,7 @@ func (c *nodes) actOnStop(ctx context.Context, g gathered, d lifecycle.Decision)
 // stopAgain asks once more for a stop whose intent stands. Pods may have landed since it was
 // written.
 func (c *nodes) stopAgain(ctx context.Context, g gathered, force bool) error {
-	if err := c.stillBare(ctx, g); err != nil {
+	if err := c.ensureNoWorkload(ctx, g); err != nil {
 		return err
 	}
 	return c.markAndStop(ctx, g, transition.StopAsked(g.node, c.now()), force)
@@ -77,7 +77,7 @@ func (c *nodes) forceStop(ctx context.Context, g gathered) error {
 		return c.stopAgain(ctx, g, true)
 	// somebody else started it: until it is stopped nobody is to be promised room on it
 	case g.Node.State == v1alpha1.StateStandby:
-		if err := c.stillBare(ctx, g); err != nil {
+		if err := c.ensureNoWorkload(ctx, g); err != nil {
 			return err
 		}
 		return c.markAndStop(ctx, g, transition.StopAstray(g.node, c.now()), true)
@@ -88,7 +88,7 @@ func (c *nodes) forceStop(ctx context.Context, g gathered) error {
 // takeBackStop ends an intent of which nothing came. What becomes of the node says the next look:
 // it is as if nobody had wanted to stop it.
 func (c *nodes) takeBackStop(ctx context.Context, g gathered, d lifecycle.Decision) error {
-	if err := c.patch(ctx, g.node, transition.StopTakenBack(g.node)); err != nil {
+	if err := c.patch(ctx, g.node, transition.StopCancelled(g.node)); err != nil {
 		return err
 	}
 	c.event(g, corev1.EventTypeNormal, v1alpha1.ReasonNodeRunning, d.Reason)
@@ -131,9 +131,9 @@ func (c *nodes) declineStart(ctx context.Context, g gathered, why string) error 
 	return nil
 }
 
-// stillBare is a conflict where a pod that would be taken down has come to the node; our watch is
-// about to show it.
-func (c *nodes) stillBare(ctx context.Context, g gathered) error {
+// ensureNoWorkload is a conflict where a pod that would be taken down has come to the node; our
+// watch is about to show it.
+func (c *nodes) ensureNoWorkload(ctx context.Context, g gathered) error {
 	if g.Instance.State == provider.InstanceStopping || lifecycle.NeverCameUp(g.Node) {
 		return nil // no pod runs there
 	}
@@ -160,7 +160,7 @@ func (c *nodes) countingLive(ctx context.Context, node string) ([]*corev1.Pod, e
 			bound.Items = append(bound.Items, p)
 		}
 	}
-	return transition.Counting(node, c.namespace, bound.Items), nil
+	return transition.WorkloadPods(node, c.namespace, bound.Items), nil
 }
 
 // markAndStop writes on the Node that the cloud is about to be asked, and asks. The call ends

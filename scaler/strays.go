@@ -9,13 +9,13 @@ import (
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
 )
 
-// strays adds the instances that the list has missed for a while although they are there: one that
-// lost our tags is in no list of ours, and would pass for one that is gone, and be replaced. The
-// cloud is asked about each, and what was taken is written again. One that cannot be described or
-// tagged keeps nothing else from its repair: it stays as it is, and its pool says why.
-func (s *sweep) strays(ctx context.Context, list []*provider.Instance, asked time.Time) []*provider.Instance {
+// recoverUntagged adds the instances that the list has missed for a while although they are there:
+// one that lost our tags is in no list of ours, and would pass for one that is gone, and be
+// replaced. The cloud is asked about each, and what was taken is written again. One that cannot be
+// described or tagged keeps nothing else from its repair: it stays as it is, and its pool says why.
+func (s *sweep) recoverUntagged(ctx context.Context, list []*provider.Instance, asked time.Time) []*provider.Instance {
 	unsure := map[v1alpha1.InstanceID]bool{}
-	for _, e := range s.inventory.missing(list, asked, lifecycle.SettleTime) {
+	for _, e := range s.inventory.missing(list, asked, lifecycle.ConsistencyWait) {
 		instance, err := s.cloud.GetInstance(ctx, string(e.ID))
 		switch {
 		case provider.IsNotFound(err):
@@ -27,7 +27,7 @@ func (s *sweep) strays(ctx context.Context, list []*provider.Instance, asked tim
 		case instance.State == provider.InstanceTerminated:
 			continue
 		}
-		restored, ours, err := s.tagger().restore(ctx, instance, e.home())
+		restored, ours, err := s.tagger().restore(ctx, instance, e.owningPool())
 		if !ours {
 			continue
 		}
@@ -50,7 +50,7 @@ func (s *sweep) stray(ctx context.Context, e entry, what string, err error, aske
 	}
 	words := what + ": " + err.Error()
 	if s.inventory.refused(e.ID, refusal{reason: v1alpha1.ReasonTagsMissing, words: words, at: asked}) {
-		s.log.Error(err, "tags are missing on an instance: "+what, "instance", e.ID, "pool", e.home())
+		s.log.Error(err, "tags are missing on an instance: "+what, "instance", e.ID, "pool", e.owningPool())
 	}
 }
 

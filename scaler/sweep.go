@@ -89,7 +89,7 @@ func (s *sweep) rest(ctx context.Context, asked time.Time) bool {
 
 // pace is how long after one sweep the next is due.
 func (s *sweep) pace() time.Duration {
-	if s.inventory.restless() || s.now().Sub(time.Unix(0, s.poked.Load())) < fastFor {
+	if s.inventory.inTransition() || s.now().Sub(time.Unix(0, s.poked.Load())) < fastFor {
 		return sweepFast
 	}
 	return sweepEvery
@@ -107,8 +107,8 @@ func (s *sweep) once(ctx context.Context, asked time.Time) error {
 	if err != nil {
 		return err
 	}
-	list = s.strays(ctx, list, asked)
-	changed := s.inventory.replace(list, asked, lifecycle.SettleTime)
+	list = s.recoverUntagged(ctx, list, asked)
+	changed := s.inventory.replace(list, asked, lifecycle.ConsistencyWait)
 	pools := map[v1alpha1.PoolName]bool{}
 	for _, pool := range s.inventory.strangers.note(theirs, s.log) {
 		pools[pool] = true
@@ -128,7 +128,7 @@ func (s *sweep) once(ctx context.Context, asked time.Time) error {
 		}
 		pools[v1alpha1.PoolName(instance.Tags[v1alpha1.LabelPool])] = true
 	}
-	s.inventory.eachLacking(func(e entry) { pools[e.home()] = true })
+	s.inventory.eachLacking(func(e entry) { pools[e.owningPool()] = true })
 	for pool := range pools {
 		if !send(ctx, s.pools, pool) {
 			return nil

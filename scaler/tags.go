@@ -51,7 +51,7 @@ func (t tagger) rewrite(ctx context.Context, id v1alpha1.InstanceID, tags map[st
 func (t tagger) restore(
 	ctx context.Context, i *provider.Instance, pool v1alpha1.PoolName,
 ) (restored *provider.Instance, ours bool, err error) {
-	missing, ours := t.owner.lost(i.Tags, pool)
+	missing, ours := t.owner.missingTags(i.Tags, pool)
 	if !ours || len(missing) == 0 || i.State == provider.InstanceTerminated {
 		return i, ours, nil
 	}

@@ -8,27 +8,27 @@ import (
 	"github.com/stratos-sh/stratos/scaler/plan"
 )
 
-// turns are the nodes whose turn it is to go or to pull images: the pools decide, the nodes'
+// disruptions are the nodes whose turn it is to go or to pull images: the pools decide, the nodes'
 // lifecycle carries out. Nothing is lost with them in a crash: the next process decides again from
 // what it observes.
-type turns struct {
+type disruptions struct {
 	// mu guards the fields below.
 	mu    sync.Mutex
-	pools map[v1alpha1.PoolName]map[v1alpha1.NodeName]plan.Turn
+	pools map[v1alpha1.PoolName]map[v1alpha1.NodeName]plan.Disruption
 	// drifted are the nodes of which it was said that they drifted.
 	drifted map[v1alpha1.PoolName]map[v1alpha1.NodeName]bool
 }
 
-func newTurns() *turns {
-	return &turns{pools: map[v1alpha1.PoolName]map[v1alpha1.NodeName]plan.Turn{},
+func newDisruptions() *disruptions {
+	return &disruptions{pools: map[v1alpha1.PoolName]map[v1alpha1.NodeName]plan.Disruption{},
 		drifted: map[v1alpha1.PoolName]map[v1alpha1.NodeName]bool{}}
 }
 
 // set replaces the pool's turns, and returns those that are new.
-func (t *turns) set(pool v1alpha1.PoolName, list []plan.Turn) []plan.Turn {
+func (t *disruptions) set(pool v1alpha1.PoolName, list []plan.Disruption) []plan.Disruption {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	before, now := t.pools[pool], map[v1alpha1.NodeName]plan.Turn{}
+	before, now := t.pools[pool], map[v1alpha1.NodeName]plan.Disruption{}
 	for _, turn := range list {
 		now[turn.Node] = turn
 	}
@@ -36,22 +36,22 @@ func (t *turns) set(pool v1alpha1.PoolName, list []plan.Turn) []plan.Turn {
 	if len(now) == 0 {
 		delete(t.pools, pool)
 	}
-	return slices.DeleteFunc(slices.Clone(list), func(turn plan.Turn) bool { return before[turn.Node] == turn })
+	return slices.DeleteFunc(slices.Clone(list), func(turn plan.Disruption) bool { return before[turn.Node] == turn })
 }
 
 // of is the node's turn, if it has one.
-func (t *turns) of(pool v1alpha1.PoolName, node v1alpha1.NodeName) plan.Turn {
+func (t *disruptions) of(pool v1alpha1.PoolName, node v1alpha1.NodeName) plan.Disruption {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.pools[pool][node]
 }
 
 // noteDrift replaces the pool's drifted nodes, and returns those that are new, sorted.
-func (t *turns) noteDrift(pool v1alpha1.PoolName, members []plan.Member) []plan.Member {
+func (t *disruptions) noteDrift(pool v1alpha1.PoolName, members []plan.Candidate) []plan.Candidate {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before, now := t.drifted[pool], map[v1alpha1.NodeName]bool{}
-	var fresh []plan.Member
+	var fresh []plan.Candidate
 	for _, m := range members {
 		if m.Drift == "" || m.State == v1alpha1.StateTerminating {
 			continue

@@ -10,36 +10,37 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// witness knows since when this process has seen each instance in the step that it is in. Deadlines
-// count from then, by a clock that only ever goes on: the times that are written on Nodes are the
-// wall clock's, which may have been stepped by hours since, here or where they were written.
-type witness struct {
+// stepClock knows since when this process has seen each instance in the step that it is in.
+// Deadlines count from then, by a clock that only ever goes on: the times that are written on Nodes
+// are the wall clock's, which may have been stepped by hours since, here or where they were
+// written.
+type stepClock struct {
 	// elapsed is how long the process has run, by the monotonic clock.
 	elapsed func() time.Duration
 	// mu guards seen.
 	mu   sync.Mutex
-	seen map[v1alpha1.InstanceID]sight
+	seen map[v1alpha1.InstanceID]stepRecord
 }
 
-// sight is when an instance was first seen at all, and in which step since when.
-type sight struct {
+// stepRecord is when an instance was first seen at all, and in which step since when.
+type stepRecord struct {
 	first time.Duration
 	step  string
 	at    time.Duration
 }
 
-func newWitness(elapsed func() time.Duration) *witness {
-	return &witness{elapsed: elapsed, seen: map[v1alpha1.InstanceID]sight{}}
+func newStepClock(elapsed func() time.Duration) *stepClock {
+	return &stepClock{elapsed: elapsed, seen: map[v1alpha1.InstanceID]stepRecord{}}
 }
 
-// steady is how long ago born was, by the monotonic clock that a time of this process carries.
-func steady(born time.Time) func() time.Duration {
+// sinceStart is how long ago born was, by the monotonic clock that a time of this process carries.
+func sinceStart(born time.Time) func() time.Duration {
 	return func() time.Duration { return time.Since(born) }
 }
 
 // since is when the instance was first seen in the step, reckoned back from now; in a first
 // warm-up, when it was first seen. It is zero where nobody watches.
-func (w *witness) since(id v1alpha1.InstanceID, step string, now time.Time) time.Time {
+func (w *stepClock) since(id v1alpha1.InstanceID, step string, now time.Time) time.Time {
 	if w == nil {
 		return time.Time{}
 	}
@@ -49,7 +50,7 @@ func (w *witness) since(id v1alpha1.InstanceID, step string, now time.Time) time
 	s, ok := w.seen[id]
 	switch {
 	case !ok:
-		s = sight{first: at, step: step, at: at}
+		s = stepRecord{first: at, step: step, at: at}
 	case s.step != step:
 		s.step, s.at = step, at
 	}
@@ -61,7 +62,7 @@ func (w *witness) since(id v1alpha1.InstanceID, step string, now time.Time) time
 }
 
 // forget drops an instance that is gone.
-func (w *witness) forget(id v1alpha1.InstanceID) {
+func (w *stepClock) forget(id v1alpha1.InstanceID) {
 	if w == nil {
 		return
 	}

@@ -70,7 +70,7 @@ func TestSteppedClockEndsNothing(t *testing.T) {
 				}
 				r := newRig(t, objects...)
 				passed := time.Duration(0)
-				r.nodes.witness = newWitness(func() time.Duration { return passed })
+				r.nodes.steps = newStepClock(func() time.Duration { return passed })
 				decide := func() lifecycle.Action {
 					t.Helper()
 					r.sweep(instance(c.state, func(i *provider.Instance) { i.LaunchTime = epoch().Add(-2 * time.Second) }))
@@ -114,7 +114,7 @@ func TestSteppedClockForcesNoStartupTaint(t *testing.T) {
 	})
 	r := newRig(t, pool, n)
 	passed := time.Duration(0)
-	r.nodes.witness = newWitness(func() time.Duration { return passed })
+	r.nodes.steps = newStepClock(func() time.Duration { return passed })
 	r.sweep(instance(provider.InstanceRunning))
 	up := func() bool {
 		t.Helper()
@@ -141,7 +141,7 @@ func TestSteppedClockForcesNoStartupTaint(t *testing.T) {
 // too, and what is gone is forgotten.
 func TestWitnessCountsEachStepAnew(t *testing.T) {
 	passed := time.Duration(0)
-	w := newWitness(func() time.Duration { return passed })
+	w := newStepClock(func() time.Duration { return passed })
 	now := epoch()
 	start := func(at time.Time) string {
 		return stepOf(nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, at)))

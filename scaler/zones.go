@@ -120,10 +120,10 @@ func refusesEmpty(judge *cluster.PodFit, n *decide.Node, whole bool) *fit.Refusa
 	pod := judge.Digest(n)
 	resources := (*fit.Refusal)(nil)
 	if whole {
-		resources = fit.ResourcesRefuse(pod, &n.Node)
+		resources = fit.CheckResources(pod, &n.Node)
 	}
 	return cmp.Or(pod.Malformed(), pod.Selects(string(n.Name), n.Labels), pod.Schedulable(n.Taints, false),
-		resources, fit.VolumesRefuse(pod, &n.Node))
+		resources, fit.CheckVolumes(pod, &n.Node))
 }
 
 // supply counts what comes up or stands by, by zone.

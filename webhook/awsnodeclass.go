@@ -26,7 +26,7 @@ type AWSNodeClassContext struct {
 // person should look at.
 func ValidateAWSNodeClass(class *v1alpha1.AWSNodeClass, around AWSNodeClassContext) (field.ErrorList,
 	admission.Warnings) {
-	errs, warnings := awsNodeClassAlone(&class.Spec, capacityOf(class, around.Old))
+	errs, warnings := validateAWSNodeClassSpec(&class.Spec, capacityOf(class, around.Old))
 	if around.PoolsUnread != nil {
 		warnings = append(warnings, unread(around.PoolsUnread)...)
 	}
@@ -34,8 +34,8 @@ func ValidateAWSNodeClass(class *v1alpha1.AWSNodeClass, around AWSNodeClassConte
 	if around.Old == nil {
 		return errs, warnings
 	}
-	before, _ := awsNodeClassAlone(&around.Old.Spec, capacityOf(around.Old, around.Old))
-	errs, kept := introduced(before, errs)
+	before, _ := validateAWSNodeClassSpec(&around.Old.Spec, capacityOf(around.Old, around.Old))
+	errs, kept := ratchet(before, errs)
 	return errs, slices.Concat(kept, warnings, specWarnings(around.Old, class, around.Pools))
 }
 
@@ -69,7 +69,7 @@ func capacityOf(class, old *v1alpha1.AWSNodeClass) corev1.ResourceList {
 	return old.Status.Capacity
 }
 
-func awsNodeClassAlone(spec *v1alpha1.AWSNodeClassSpec, capacity corev1.ResourceList) (field.ErrorList,
+func validateAWSNodeClassSpec(spec *v1alpha1.AWSNodeClassSpec, capacity corev1.ResourceList) (field.ErrorList,
 	admission.Warnings) {
 	at := field.NewPath("spec")
 	warnings := regionWarnings(spec.Region, at.Child("region"))

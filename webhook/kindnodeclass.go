@@ -38,7 +38,7 @@ func ValidateKindNodeClass(class *v1alpha1.KindNodeClass, around KindNodeClassCo
 		return errs, warnings
 	}
 	before, _ := kindNodeClassAlone(&around.Old.Spec)
-	errs, kept := introduced(before, errs)
+	errs, kept := ratchet(before, errs)
 	return errs, append(append(kept, warnings...), specWarnings(around.Old, class, around.Pools)...)
 }
 

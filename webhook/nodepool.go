@@ -32,7 +32,7 @@ func ValidateNodePool(pool *v1alpha1.NodePool, around NodePoolContext) (field.Er
 		// field.
 		before, _ := nodePoolAlone(around.Old)
 		var kept admission.Warnings
-		errs, kept = introduced(before, errs)
+		errs, kept = ratchet(before, errs)
 		warnings = append(kept, warnings...)
 		warnings = append(warnings, sizeWarnings(around.Old, pool)...)
 		warnings = append(warnings, templateWarnings(around.Old, pool)...)

@@ -13,8 +13,8 @@ import (
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// introduced leaves the errors that the object did not have before; those it had become warnings.
-func introduced(before, now field.ErrorList) (field.ErrorList, admission.Warnings) {
+// ratchet leaves the errors that the object did not have before; those it had become warnings.
+func ratchet(before, now field.ErrorList) (field.ErrorList, admission.Warnings) {
 	had := map[string]bool{}
 	for _, err := range before {
 		had[err.Error()] = true

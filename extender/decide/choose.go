@@ -64,7 +64,7 @@ func (j *attempt) notClaimableReason(n *Node, starting bool) reason {
 	if !starting && n.State != v1alpha1.StateStandby && !n.Cancellable() {
 		return reason{text: "node is ", detail: string(n.State)}
 	}
-	if why := fit.KeptOff(j.Pod, n.Taints, n.Unschedulable); why != "" {
+	if why := fit.UntoleratedReason(j.Pod, n.Taints, n.Unschedulable); why != "" {
 		return reason{pool: n.Pool, text: why}
 	}
 	if n.NotStartable != "" {
@@ -88,7 +88,7 @@ func (j *attempt) notClaimableReason(n *Node, starting bool) reason {
 	return reason{}
 }
 
-// usedUp words, once for each pool, that its start budget is used up.
+// budgetMessage says, once for each pool, that its start budget is used up.
 func (j *attempt) usedUp(n *Node) string {
 	if j.budgetMessages[n.Pool] == "" {
 		j.budgetMessages[n.Pool] = budgetMessage(n)

@@ -92,8 +92,8 @@ type Claims struct {
 	limited map[v1alpha1.PoolName]time.Time
 	// futileOwners remembers the owners of pods whose node ran and that were not bound to it.
 	futileOwners backoffs[types.UID]
-	// overflowed are the pods that lost a claim to pods that had none. pushedOff are the claims that
-	// were the second of their pod or a later one to end so, until Overdue tells of them.
+	// overflowed are the pods that lost a claim to pods that had none. futileOverflows are the claims
+	// that were the second of their pod or a later one to end so, until Overdue tells of them.
 	overflowed      map[types.UID]bool
 	futileOverflows []Claim
 	// rejected are the pods that were refused without a promise, and when they were last asked about.

@@ -97,7 +97,7 @@ func NodeOf(node *corev1.Node, pool *v1alpha1.NodePool, daemons ...*fit.Daemon) 
 	}
 	n.StoppingEmpty = v1alpha1.StopReason(node.Annotations[v1alpha1.AnnotationStopReason]) == v1alpha1.StopEmpty
 	n.StopIntended = node.Annotations[v1alpha1.AnnotationStopIntent] != ""
-	// Our cordon goes with the start. A person's stands, and KeptBack names it.
+	// Our cordon goes with the start. A person's stands, and NotStartable names it.
 	n.Unschedulable = false
 	if pool != nil {
 		n.Daemons = fit.DaemonsOn(pool, node, daemons, n.Taints)

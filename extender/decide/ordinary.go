@@ -35,7 +35,7 @@ func (j *attempt) nodesInService(own *Claim) (feasible, refusals) {
 		if daemon {
 			taints, cordoned = n.CurrentTaints, n.Cordoned // its pod comes now, not when the node runs
 		}
-		if why := fit.KeptOff(j.Pod, taints, cordoned); why != "" {
+		if why := fit.UntoleratedReason(j.Pod, taints, cordoned); why != "" {
 			refused.add(n.Name, reason{text: why})
 			continue
 		}

@@ -22,8 +22,8 @@ func OfferingOf(labels map[string]string) Offering {
 }
 
 const (
-	// offeringBackoffFirst and scarceMost bound how long an offering of which the cloud had none is
-	// left alone.
+	// offeringBackoffFirst and offeringBackoffMax bound how long an offering of which the cloud had
+	// none is left alone.
 	offeringBackoffFirst = 3 * time.Minute
 	offeringBackoffMax   = 30 * time.Minute
 	// BackoffAfterRefusal is how long one node is left alone whose start the cloud refused for a

@@ -22,16 +22,16 @@ func Selects(pod *corev1.Pod, nodeName string, labels map[string]string) *Refusa
 	return s.refuses(nodeName, labels)
 }
 
-// choice is where a pod wants to be, parsed.
-type choice struct {
+// nodeSelection is where a pod wants to be, parsed.
+type nodeSelection struct {
 	nodeName string
 	// required is empty for most pods; selective says so, because matching costs a Node.
 	required  nodeaffinity.RequiredNodeAffinity
 	selective bool
 }
 
-func choiceOf(pod *corev1.Pod) choice {
-	return choice{
+func choiceOf(pod *corev1.Pod) nodeSelection {
+	return nodeSelection{
 		nodeName:  pod.Spec.NodeName,
 		required:  nodeaffinity.GetRequiredNodeAffinity(pod),
 		selective: len(pod.Spec.NodeSelector) > 0 || requiresNodes(pod.Spec.Affinity),
@@ -42,14 +42,14 @@ func requiresNodes(a *corev1.Affinity) bool {
 	return a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil
 }
 
-func (s *choice) named(nodeName string) *Refusal {
+func (s *nodeSelection) named(nodeName string) *Refusal {
 	if s.nodeName == "" || s.nodeName == nodeName {
 		return nil
 	}
 	return &Refusal{Reason: ReasonAffinity, Message: messageNodeName, Unresolvable: true}
 }
 
-func (s *choice) refuses(nodeName string, labels map[string]string) *Refusal {
+func (s *nodeSelection) refuses(nodeName string, labels map[string]string) *Refusal {
 	if s.matches(nodeName, labels) {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (s *choice) refuses(nodeName string, labels map[string]string) *Refusal {
 }
 
 // matches ignores terms that do not parse, as the scheduler does: such a term selects nothing.
-func (s *choice) matches(nodeName string, labels map[string]string) bool {
+func (s *nodeSelection) matches(nodeName string, labels map[string]string) bool {
 	if !s.selective {
 		return true
 	}

@@ -28,9 +28,9 @@ func TestConsentAllocatesNothing(t *testing.T) {
 	for name, f := range map[string]func() bool{
 		"Schedulable":     func() bool { return Schedulable(pod, taints, false) == nil },
 		"digest":          func() bool { return digest.Schedulable(taints, false) == nil },
-		"KeptOff":         func() bool { return KeptOff(pod, taints, false) == "" },
+		"KeptOff":         func() bool { return UntoleratedReason(pod, taints, false) == "" },
 		"Short":           func() bool { return left.Short(need) == "" },
-		"ResourcesRefuse": func() bool { return ResourcesRefuse(digest, node) == nil },
+		"ResourcesRefuse": func() bool { return CheckResources(digest, node) == nil },
 		"PortsConflict":   func() bool { return !PortsConflict(digest.Ports, node.Ports) },
 	} {
 		consented := true

@@ -21,7 +21,7 @@ type Daemon struct {
 	Ports    []HostPort
 
 	tolerations []corev1.Toleration
-	choice      choice
+	choice      nodeSelection
 	deleted     bool
 }
 

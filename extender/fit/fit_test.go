@@ -55,8 +55,8 @@ func TestFitsReportsTheFirstRefusalInTheSchedulersOrder(t *testing.T) {
 		if got == nil || got.Reason != step.want {
 			t.Fatalf("refusal %+v, want reason %s", got, step.want)
 		}
-		if got.Message == "" || got.Words() == "" {
-			t.Errorf("%s says nothing: %+v, %q", step.want, got, got.Words())
+		if got.Message == "" || got.Explain() == "" {
+			t.Errorf("%s says nothing: %+v, %q", step.want, got, got.Explain())
 		}
 		step.remedy()
 	}
@@ -192,7 +192,7 @@ func FuzzFits(f *testing.F) {
 func checkConsent(t *testing.T, pod *Pod, node *Node, refusal *Refusal) {
 	t.Helper()
 	if refusal != nil {
-		if refusal.Message == "" || refusal.Words() == "" {
+		if refusal.Message == "" || refusal.Explain() == "" {
 			t.Errorf("a refusal without words: %+v", refusal)
 		}
 		return

@@ -39,9 +39,9 @@ const (
 	messagePorts = "node(s) didn't have free ports for the requested pod ports"
 )
 
-// ResourcesRefuse judges requests and pod count against what is left on the node: NodeResourcesFit.
+// CheckResources judges requests and pod count against what is left on the node: NodeResourcesFit.
 // Of several resources that are short the first is named, in the order of Resources.Short.
-func ResourcesRefuse(pod *Pod, node *Node) *Refusal {
+func CheckResources(pod *Pod, node *Node) *Refusal {
 	short := Shortage(&pod.Requests, &node.Allocatable, &node.Used)
 	if short == "" {
 		return nil
@@ -65,8 +65,8 @@ func tooSmall(need *Resources, node *Node) bool {
 	return Shortage(&amounts, &node.Allocatable, &Resources{}) != ""
 }
 
-// PortsRefuse judges the host ports: NodePorts.
-func PortsRefuse(pod *Pod, node *Node) *Refusal {
+// CheckPorts judges the host ports: NodePorts.
+func CheckPorts(pod *Pod, node *Node) *Refusal {
 	for i := range pod.Ports {
 		if PortsConflict(pod.Ports[i:i+1], node.Ports) {
 			port := pod.Ports[i].Protocol + " " + strconv.Itoa(int(pod.Ports[i].Port))

@@ -23,7 +23,7 @@ type Pod struct {
 	// Volumes is what VolumesOf says; nil for a pod without volume claims.
 	Volumes []VolumeConstraint
 
-	choice choice
+	choice nodeSelection
 	// malformed is set where terms or constraints do not parse: the scheduler then places the pod
 	// nowhere.
 	malformed *Refusal

@@ -61,13 +61,13 @@ func TestPortsRefuseNamesThePort(t *testing.T) {
 	waits := podWith("waits", nil)
 	waits.Spec.Containers = []corev1.Container{containerPort("", "TCP", 80), containerPort("10.0.0.1", "TCP", 443)}
 
-	got := PortsRefuse(NewPod(waits, nil), nodeIn("n", "a", there))
+	got := CheckPorts(NewPod(waits, nil), nodeIn("n", "a", there))
 	want := &Refusal{Reason: ReasonPorts, Message: "node(s) didn't have free ports for the requested pod ports",
 		Subject: "TCP 443"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("refusal (-want +got):\n%s", diff)
 	}
-	if got := PortsRefuse(NewPod(waits, nil), nodeIn("n", "a")); got != nil {
+	if got := CheckPorts(NewPod(waits, nil), nodeIn("n", "a")); got != nil {
 		t.Errorf("an empty node refuses: %v", got)
 	}
 }

@@ -61,10 +61,10 @@ type Refusal struct {
 	Need, Have int64
 }
 
-// Words tells people more than Message does, for events and conditions: "needs 3 cpu, node has 2
+// Explain tells people more than Message does, for events and conditions: "needs 3 cpu, node has 2
 // left". They are made here and not in the check, because thousands of refusals per request are
 // counted and one is shown.
-func (r *Refusal) Words() string {
+func (r *Refusal) Explain() string {
 	if r.Subject == "" && r.Reason != ReasonUnschedulable {
 		return r.Message // of a pod that does not parse: it says where
 	}

@@ -237,12 +237,12 @@ func TestResourcesRefuseSaysWhetherEvictionsCanHelp(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := ResourcesRefuse(NewPod(c.pod, nil), c.node)
+			got := CheckResources(NewPod(c.pod, nil), c.node)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("refusal (-want +got):\n%s", diff)
 			}
-			if got != nil && got.Words() != c.says {
-				t.Errorf("words %q, want %q", got.Words(), c.says)
+			if got != nil && got.Explain() != c.says {
+				t.Errorf("words %q, want %q", got.Explain(), c.says)
 			}
 		})
 	}

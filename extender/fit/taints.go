@@ -15,9 +15,9 @@ func Schedulable(pod *corev1.Pod, taints []corev1.Taint, unschedulable bool) *Re
 	return schedulable(pod.Spec.Tolerations, taints, unschedulable)
 }
 
-// KeptOff is the message of Schedulable, "" where neither filter objects. It allocates nothing: it
-// is asked of every candidate.
-func KeptOff(pod *corev1.Pod, taints []corev1.Taint, unschedulable bool) string {
+// UntoleratedReason is the message of Schedulable, "" where neither filter objects. It allocates
+// nothing: it is asked of every candidate.
+func UntoleratedReason(pod *corev1.Pod, taints []corev1.Taint, unschedulable bool) string {
 	switch {
 	case unschedulable && !toleratesCordon(pod.Spec.Tolerations):
 		return messageUnschedulable

@@ -102,11 +102,11 @@ func TestEveryFormOfTheTaintCheckAgrees(t *testing.T) {
 	}
 	stranger := podWith("stranger", nil)
 	r := Schedulable(stranger, taints, false)
-	if r == nil || r.Subject != "b" || KeptOff(stranger, taints, false) != r.Message {
+	if r == nil || r.Subject != "b" || UntoleratedReason(stranger, taints, false) != r.Message {
 		t.Errorf("stranger: %+v", r)
 	}
 	guest := podWith("guest", nil, tolerating(corev1.Toleration{Key: "b", Operator: corev1.TolerationOpExists}))
-	if r := Schedulable(guest, taints, false); r != nil || KeptOff(guest, taints, false) != "" {
+	if r := Schedulable(guest, taints, false); r != nil || UntoleratedReason(guest, taints, false) != "" {
 		t.Errorf("guest: %+v", r)
 	}
 }

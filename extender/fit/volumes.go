@@ -27,14 +27,14 @@ type VolumeConstraint struct {
 	// lost: blocked because the claim's volume does not exist.
 	lost bool
 	// reach and zones hold for a claim that is bound.
-	reach reach
+	reach volumeNodeAffinity
 	zones []zones
 	// unbound is set for a claim that waits for its first consumer.
 	unbound *unbound
 }
 
-// reach is a volume's node affinity; the zero value reaches everywhere.
-type reach struct {
+// volumeNodeAffinity is a volume's node affinity; the zero value reaches everywhere.
+type volumeNodeAffinity struct {
 	selector *nodeaffinity.LazyErrorNodeSelector
 }
 
@@ -61,12 +61,12 @@ type candidate struct {
 	name string
 	// own: the volume names the claim. Where it does not reach, no other volume is taken.
 	own   bool
-	reach reach
+	reach volumeNodeAffinity
 }
 
-// VolumesRefuse judges the pod's volume claims: the in-tree filters VolumeBinding, without storage
+// CheckVolumes judges the pod's volume claims: the in-tree filters VolumeBinding, without storage
 // capacity, and VolumeZone. No eviction helps: volumes do not move.
-func VolumesRefuse(pod *Pod, node *Node) *Refusal {
+func CheckVolumes(pod *Pod, node *Node) *Refusal {
 	if refusal := blocked(pod.Volumes); refusal != nil {
 		return refusal
 	}
@@ -109,16 +109,16 @@ func blocked(volumes []VolumeConstraint) *Refusal {
 	return refuseVolume(lost.Blocked, lost.Claim)
 }
 
-func reachOf(pv *corev1.PersistentVolume) reach {
+func reachOf(pv *corev1.PersistentVolume) volumeNodeAffinity {
 	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
-		return reach{}
+		return volumeNodeAffinity{}
 	}
-	return reach{nodeaffinity.NewLazyErrorNodeSelector(pv.Spec.NodeAffinity.Required)}
+	return volumeNodeAffinity{nodeaffinity.NewLazyErrorNodeSelector(pv.Spec.NodeAffinity.Required)}
 }
 
 // includes matches by labels alone: volumes know no node names, so the Node given to the selector
 // has none. A selector that does not parse reaches nothing.
-func (r reach) includes(node *Node) bool {
+func (r volumeNodeAffinity) includes(node *Node) bool {
 	if r.selector == nil {
 		return true
 	}

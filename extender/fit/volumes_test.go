@@ -327,7 +327,7 @@ func TestVolumes(t *testing.T) {
 			pod.Volumes = VolumesOf(c.pod, c.disks.storage())
 			got := map[string]string{}
 			for _, node := range []*Node{nodeIn("in-a", "a"), nodeIn("in-b", "b")} {
-				if r := VolumesRefuse(pod, node); r != nil {
+				if r := CheckVolumes(pod, node); r != nil {
 					got[string(node.Name)] = r.Message
 					if r.Reason != ReasonVolume || !r.Unresolvable || r.Subject == "" {
 						t.Errorf("refusal %+v", r)
@@ -353,7 +353,7 @@ func TestANodeWithoutLocationTakesZoneLabelledVolumes(t *testing.T) {
 	digest.Volumes = VolumesOf(pod, d.storage())
 	node := nodeIn("n", "b")
 	node.Labels = set(hostname, "n")
-	if r := VolumesRefuse(digest, node); r != nil {
+	if r := CheckVolumes(digest, node); r != nil {
 		t.Errorf("refused: %s", r.Message)
 	}
 }

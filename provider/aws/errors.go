@@ -151,8 +151,9 @@ const (
 	fieldToken    = "client token"
 )
 
-// judge looks an error up. What EC2 did not say itself (the network, an ended context) means other.
-func judge(err error) entry {
+// classify looks an error up. What EC2 did not say itself (the network, an ended context) means
+// other.
+func classify(err error) entry {
 	var said smithy.APIError
 	if !errors.As(err, &said) {
 		return entry{means: meansOther}
@@ -173,7 +174,7 @@ func aboutOne(err error) bool {
 	if isUnauthorized(err) {
 		return true // a policy bound to tags does not hold for an instance that has lost them
 	}
-	switch judge(err).means {
+	switch classify(err).means {
 	case meansMissing, meansCapacity, meansQuota, meansState, meansForbidden, meansAddresses:
 		return true
 	case meansRate, meansWrong, meansOther:
@@ -214,7 +215,7 @@ func (s subject) typed(err error) error {
 	if err == nil {
 		return nil
 	}
-	found := judge(err)
+	found := classify(err)
 	plain := words(err)
 	switch found.means {
 	case meansMissing:

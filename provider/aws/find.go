@@ -78,7 +78,7 @@ func wrong(field, format string, args ...any) error {
 
 // about gives EC2's refusal of a read the field that the read was for.
 func about(field, operation string, err error) error {
-	if m := judge(err).means; m == meansWrong || m == meansMissing || m == meansForbidden {
+	if m := classify(err).means; m == meansWrong || m == meansMissing || m == meansForbidden {
 		return wrong(field, "%v", words(err))
 	}
 	return subject{operation: operation}.typed(err)

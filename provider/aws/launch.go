@@ -109,7 +109,7 @@ func (r *region) launch(ctx context.Context, spec *v1alpha1.AWSNodeClassSpec, st
 			r.launches.worked(zone, here)
 			return instance, nil
 		}
-		switch judge(err).means {
+		switch classify(err).means {
 		case meansCapacity:
 			r.launches.refused(time.Now(), zone)
 		case meansAddresses:

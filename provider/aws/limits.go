@@ -33,7 +33,7 @@ func retryer() aws.Retryer {
 		// EC2 says some of them with status 500, which the SDK would take for its trouble: each attempt
 		// costs what others wait for.
 		o.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(func(err error) aws.Ternary {
-			if m := judge(err).means; m == meansRate || m == meansOther {
+			if m := classify(err).means; m == meansRate || m == meansOther {
 				return aws.UnknownTernary
 			}
 			return aws.FalseTernary
@@ -92,15 +92,15 @@ func reads() []limiter.Operation {
 	return []limiter.Operation{"DescribeInstanceTypes", "DescribeImages", "DescribeSubnets", "DescribeSecurityGroups"}
 }
 
-// spare is what is left of each refill: the network brings calls closer together than they left,
+// headroom is what is left of each refill: the network brings calls closer together than they left,
 // and one that EC2 refuses for it costs seconds.
-const spare = 0.05
+const headroom = 0.05
 
 // limitsOf are the limits of one region.
 func limitsOf(given map[limiter.Operation]limiter.Limit) map[limiter.Operation]limiter.Limit {
 	all := map[limiter.Operation]limiter.Limit{}
 	for op, limit := range given {
-		limit.PerSecond *= 1 - spare
+		limit.PerSecond *= 1 - headroom
 		all[op] = limit
 	}
 	for _, op := range reads() {

@@ -109,7 +109,7 @@ func (r *region) batcher(op limiter.Operation, call func(context.Context, []stri
 		call: func(ctx context.Context, ids []string) error {
 			bucket.spend(len(ids))
 			err := call(ctx, ids)
-			if judge(err).means == meansRate {
+			if classify(err).means == meansRate {
 				bucket.refused(len(ids))
 			}
 			return err
@@ -140,7 +140,7 @@ func (r *region) refused(ctx context.Context, op limiter.Operation, id string, e
 	done []provider.InstanceState) error {
 	known, _ := r.index.get(id)
 	about := subject{operation: string(op), id: id, kind: known.kind, zone: known.zone}
-	if judge(err).means != meansState {
+	if classify(err).means != meansState {
 		return about.typed(err)
 	}
 	instance, lookErr := r.describe(ctx, id)

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// outThere is how many instances of one offering have to be refused alone until the others that
+// probeLimit is how many instances of one offering have to be refused alone until the others that
 // wait in the same call are taken for refused too: the zone is out of the type, and a probe for
 // each of them would use up the rate of everybody else.
-const outThere = 2
+const probeLimit = 2
 
 // mostDenied bounds the refusals for missing permission by which one search finds the instances
 // that a policy does not cover. After that the permission itself is taken for missing.
@@ -56,12 +56,12 @@ type search struct {
 }
 
 func (s *search) run(ctx context.Context, ids []string, err error) {
-	s.drill(ctx, ids, err)
+	s.bisect(ctx, ids, err)
 	for len(s.untried) > 0 {
 		ids := s.untried
 		s.untried = nil
 		if err := s.try(ctx, ids); err != nil {
-			s.drill(ctx, ids, err)
+			s.bisect(ctx, ids, err)
 		}
 	}
 }
@@ -77,9 +77,9 @@ func (s *search) try(ctx context.Context, ids []string) error {
 	return err
 }
 
-// drill narrows down for which of the ids the call was refused: for those that the refusal names,
+// bisect narrows down for which of the ids the call was refused: for those that the refusal names,
 // else by offering, else by halves.
-func (s *search) drill(ctx context.Context, ids []string, err error) {
+func (s *search) bisect(ctx context.Context, ids []string, err error) {
 	if isUnauthorized(err) {
 		s.denied++
 	}
@@ -99,7 +99,7 @@ func (s *search) drill(ctx context.Context, ids []string, err error) {
 			}
 		}
 	case len(ids) == 1:
-		s.condemn(ctx, ids[0], err)
+		s.markFailed(ctx, ids[0], err)
 	case s.mixed(ids):
 		s.byOffering(ctx, ids, err)
 	default:
@@ -107,13 +107,13 @@ func (s *search) drill(ctx context.Context, ids []string, err error) {
 	}
 }
 
-// condemn reports an instance that was refused alone, and with the last of several those of its
+// markFailed reports an instance that was refused alone, and with the last of several those of its
 // offering that nobody has tried.
-func (s *search) condemn(ctx context.Context, id string, err error) {
+func (s *search) markFailed(ctx context.Context, id string, err error) {
 	s.report(id, s.refused(ctx, id, err))
 	o := s.offering(id)
 	s.alone[o]++
-	if o == "" || s.alone[o] < outThere || !runsOut(err) {
+	if o == "" || s.alone[o] < probeLimit || !runsOut(err) {
 		return
 	}
 	s.untried = slices.DeleteFunc(s.untried, func(other string) bool {
@@ -127,7 +127,7 @@ func (s *search) condemn(ctx context.Context, id string, err error) {
 
 // runsOut reports whether the refusal is one that others of the offering share.
 func runsOut(err error) bool {
-	m := judge(err).means
+	m := classify(err).means
 	return m == meansCapacity || m == meansQuota
 }
 
@@ -159,7 +159,7 @@ func (s *search) byOffering(ctx context.Context, ids []string, err error) {
 	}
 	for _, o := range order {
 		if err := refusals[o]; err != nil {
-			s.drill(ctx, groups[o], err)
+			s.bisect(ctx, groups[o], err)
 		}
 	}
 }
@@ -170,8 +170,8 @@ func (s *search) byHalves(ctx context.Context, ids []string, err error) {
 	first, second := ids[:len(ids)/2], ids[len(ids)/2:]
 	if refusal := s.try(ctx, first); refusal != nil {
 		s.untried = append(s.untried, second...)
-		s.drill(ctx, first, refusal)
+		s.bisect(ctx, first, refusal)
 		return
 	}
-	s.drill(ctx, second, err)
+	s.bisect(ctx, second, err)
 }

@@ -95,7 +95,7 @@ func (t *tokens) ended(key tokenKey, err error) {
 		s.open, s.mismatched = false, time.Time{}
 	case launchedNothing(err, s.open):
 		s.next()
-	case judge(err).means == meansOther, judge(err).means == meansRate:
+	case classify(err).means == meansOther, classify(err).means == meansRate:
 		s.open = true // the SDK may have made it several times, and one answer was lost
 	}
 }
@@ -137,7 +137,7 @@ func (t *tokens) prune(now time.Time) {
 // its token. EC2 answers a token that has launched before it looks for room. It may look at the
 // parameters first, so a refusal for those says nothing where an earlier answer is missing.
 func launchedNothing(err error, open bool) bool {
-	switch judge(err).means {
+	switch classify(err).means {
 	case meansCapacity, meansQuota, meansAddresses:
 		return true
 	case meansWrong, meansForbidden:

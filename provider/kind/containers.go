@@ -62,7 +62,7 @@ func (p *Provider) find(ctx context.Context, instanceID string) (node, error) {
 
 // nodes returns the containers of ours that the filters admit, sorted by id, whatever their state.
 func (p *Provider) nodes(ctx context.Context, more ...filters.KeyValuePair) ([]node, error) {
-	if err := p.agree(ctx); err != nil {
+	if err := p.negotiate(ctx); err != nil {
 		return nil, err
 	}
 	listed, err := p.docker.ContainerList(ctx, container.ListOptions{

@@ -40,7 +40,7 @@ var joinCommand = regexp.MustCompile(
 // controlPlane returns the container of the cluster's control plane, the first by name where there
 // are several. Errors: InvalidConfig where there is none, another where none runs.
 func (p *Provider) controlPlane(ctx context.Context, cluster string) (container.InspectResponse, error) {
-	if err := p.agree(ctx); err != nil {
+	if err := p.negotiate(ctx); err != nil {
 		return container.InspectResponse{}, err
 	}
 	listed, err := p.docker.ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(

@@ -55,13 +55,13 @@ type Provider struct {
 	// stops are the stops under way by the container's Docker id, starts likewise.
 	stops  map[string]*stop
 	starts map[string]*start
-	// buried are the instances that this process terminated.
-	buried map[v1alpha1.InstanceID]burial
+	// terminated are the instances that this process terminated.
+	terminated map[v1alpha1.InstanceID]terminatedInstance
 	// keys are what new nodes join with, by the Docker id of the control plane's container.
 	keys map[string]joinKey
 }
 
-type burial struct {
+type terminatedInstance struct {
 	instance provider.Instance
 	at       time.Time
 }
@@ -73,7 +73,7 @@ func New(o Options) *Provider {
 	p := &Provider{
 		docker: o.Docker, stopGrace: stopGrace, stopPause: stopPause,
 		turn: make(chan struct{}, 1), agreed: make(chan struct{}),
-		stops: map[string]*stop{}, starts: map[string]*start{}, buried: map[v1alpha1.InstanceID]burial{},
+		stops: map[string]*stop{}, starts: map[string]*start{}, terminated: map[v1alpha1.InstanceID]terminatedInstance{},
 		keys: map[string]joinKey{},
 	}
 	if o.StopGrace > 0 {
@@ -101,10 +101,10 @@ func FromEnvironment() (*Provider, error) {
 // Close ends the stops and starts under way: Docker may finish them, but nobody repeats them.
 func (p *Provider) Close() { p.close() }
 
-// agree has the client agree with the daemon on an API version, once. Each operation begins with
-// it, because the client's own way is no way for several at once: it writes the version at its
+// negotiate has the client agree with the daemon on an API version, once. Each operation begins
+// with it, because the client's own way is no way for several at once: it writes the version at its
 // first request while others read it.
-func (p *Provider) agree(ctx context.Context) error {
+func (p *Provider) negotiate(ctx context.Context) error {
 	select {
 	case <-p.agreed:
 		return ctx.Err()
@@ -127,25 +127,25 @@ func (p *Provider) agree(ctx context.Context) error {
 	return nil
 }
 
-// bury remembers a terminated instance, and forgets those of long ago.
-func (p *Provider) bury(instance provider.Instance) {
+// recordTerminated remembers a terminated instance, and forgets those of long ago.
+func (p *Provider) recordTerminated(instance provider.Instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	for id, b := range p.buried {
+	for id, b := range p.terminated {
 		if now.Sub(b.at) > retention {
-			delete(p.buried, id)
+			delete(p.terminated, id)
 		}
 	}
 	instance.State = provider.InstanceTerminated
-	p.buried[instance.ID] = burial{instance: instance, at: now}
+	p.terminated[instance.ID] = terminatedInstance{instance: instance, at: now}
 }
 
-// grave returns a terminated instance that is still remembered.
-func (p *Provider) grave(id v1alpha1.InstanceID) (*provider.Instance, bool) {
+// terminatedByID returns a terminated instance that is still remembered.
+func (p *Provider) terminatedByID(id v1alpha1.InstanceID) (*provider.Instance, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	b, ok := p.buried[id]
+	b, ok := p.terminated[id]
 	if !ok || time.Since(b.at) > retention {
 		return nil, false
 	}

@@ -45,7 +45,7 @@ func (p *Provider) LaunchInstance(ctx context.Context, class *v1alpha1.KindNodeC
 		token = rand.Text()
 	}
 	name := nodeName(class.Spec.Cluster, token)
-	if buried, ok := p.grave(v1alpha1.InstanceID(name)); ok {
+	if buried, ok := p.terminatedByID(v1alpha1.InstanceID(name)); ok {
 		return buried, nil // a token is good for one instance, also when that is gone
 	}
 	control, err := p.controlPlane(ctx, class.Spec.Cluster)

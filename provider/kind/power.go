@@ -27,7 +27,7 @@ type start struct {
 // StartInstance implements provider.CloudProvider. It returns when Docker has started the
 // container, or says why it cannot. A caller that goes away earlier leaves the start under way.
 func (p *Provider) StartInstance(ctx context.Context, instanceID string) error {
-	n, err := p.living(ctx, instanceID, "start")
+	n, err := p.existing(ctx, instanceID, "start")
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (p *Provider) startFailure(err error, n node) error {
 // is killed where it does not end within stopGrace; force kills it at once. The stop is repeated
 // until the container has ended: Docker may fail to pass the signal on.
 func (p *Provider) StopInstance(ctx context.Context, instanceID string, force bool) error {
-	n, err := p.living(ctx, instanceID, "stop")
+	n, err := p.existing(ctx, instanceID, "stop")
 	if err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func (p *Provider) ended(ctx context.Context, containerID, run string) bool {
 func (p *Provider) TerminateInstance(ctx context.Context, instanceID string) error {
 	n, err := p.find(ctx, instanceID)
 	if provider.IsNotFound(err) {
-		if _, buried := p.grave(v1alpha1.InstanceID(instanceID)); buried {
+		if _, buried := p.terminatedByID(v1alpha1.InstanceID(instanceID)); buried {
 			return nil
 		}
 	}
@@ -235,18 +235,18 @@ func (p *Provider) TerminateInstance(ctx context.Context, instanceID string) err
 	default:
 		return fmt.Errorf("docker: removing %s: %w", n.id, err)
 	}
-	p.bury(*p.instance(n, changed[n.ID].tags))
+	p.recordTerminated(*p.instance(n, changed[n.ID].tags))
 	// The instance is gone; what may be left of its tags is removed with the next one.
 	_ = p.sweepTags(ctx)
 	return nil
 }
 
-// living returns the container of an instance that is not terminated. Errors: NotFound,
+// existing returns the container of an instance that is not terminated. Errors: NotFound,
 // IncorrectState (terminated).
-func (p *Provider) living(ctx context.Context, instanceID, op string) (node, error) {
+func (p *Provider) existing(ctx context.Context, instanceID, op string) (node, error) {
 	n, err := p.find(ctx, instanceID)
 	if provider.IsNotFound(err) {
-		if buried, ok := p.grave(v1alpha1.InstanceID(instanceID)); ok {
+		if buried, ok := p.terminatedByID(v1alpha1.InstanceID(instanceID)); ok {
 			return node{}, &provider.IncorrectStateError{ID: instanceID, State: buried.State, Op: op}
 		}
 	}

@@ -16,7 +16,7 @@ func (p *Provider) GetInstanceState(ctx context.Context, instanceID string) (pro
 	case err == nil:
 		return p.state(n), nil
 	case provider.IsNotFound(err):
-		if gone, ok := p.grave(v1alpha1.InstanceID(instanceID)); ok {
+		if gone, ok := p.terminatedByID(v1alpha1.InstanceID(instanceID)); ok {
 			return gone.State, nil
 		}
 	}
@@ -27,7 +27,7 @@ func (p *Provider) GetInstanceState(ctx context.Context, instanceID string) (pro
 func (p *Provider) GetInstance(ctx context.Context, instanceID string) (*provider.Instance, error) {
 	n, err := p.find(ctx, instanceID)
 	if provider.IsNotFound(err) {
-		if gone, ok := p.grave(v1alpha1.InstanceID(instanceID)); ok {
+		if gone, ok := p.terminatedByID(v1alpha1.InstanceID(instanceID)); ok {
 			return gone, nil
 		}
 	}
@@ -71,14 +71,14 @@ func (p *Provider) ListInstances(ctx context.Context, tags map[string]string) ([
 
 func (p *Provider) graves() []*provider.Instance {
 	p.mu.Lock()
-	ids := make([]v1alpha1.InstanceID, 0, len(p.buried))
-	for id := range p.buried {
+	ids := make([]v1alpha1.InstanceID, 0, len(p.terminated))
+	for id := range p.terminated {
 		ids = append(ids, id)
 	}
 	p.mu.Unlock()
 	var out []*provider.Instance
 	for _, id := range ids {
-		if gone, ok := p.grave(id); ok {
+		if gone, ok := p.terminatedByID(id); ok {
 			out = append(out, gone)
 		}
 	}

@@ -70,11 +70,11 @@ func unregistered(o *Observation, now time.Time) Decision {
 		return wait("no pool is known for the instance, and it was first seen lately", left)
 	case o.Policy.ends():
 		return do(Terminate, "its NodePool is being deleted")
-	case o.EndAsked:
+	case o.TerminationRequested:
 		return do(Terminate, "Stratos has asked for its end, and the cloud does not show it yet")
 	case !now.Before(deadline):
 		return neverRegistered("no Node registered within preWarm.timeout")
-	case o.Instance.State == provider.InstanceStopped && !o.Instance.Up.IsZero() && settled(o, o.Instance.Launched):
+	case o.Instance.State == provider.InstanceStopped && !o.Instance.Up.IsZero() && isConsistent(o, o.Instance.Launched):
 		return neverRegistered("stopped itself before its Node registered")
 	}
 	return wait("waiting for the Node to register", until(deadline, now))

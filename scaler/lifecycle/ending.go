@@ -32,7 +32,7 @@ func instanceGone(o *Observation) Decision {
 	switch {
 	case o.Node != nil:
 		return vanished(o)
-	case o.Unexplained:
+	case o.EndUnexplained:
 		return Decision{Action: RecordFailure, Failure: Vanished, Reason: "terminated before its Node registered"}
 	}
 	return wait("instance is terminated", 0)
@@ -53,7 +53,7 @@ func vanished(o *Observation) Decision {
 // dead reports whether the machine of a running node died: its kubelet has not reported for
 // scaleUp.readyTimeout, and every workload pod on it is past its grace.
 func dead(o *Observation, now time.Time) bool {
-	overdue := o.Counting > 0 && o.Overdue == o.Counting
+	overdue := o.WorkloadPods > 0 && o.OverduePods == o.WorkloadPods
 	return o.Instance.State == provider.InstanceRunning && o.Node.Silent && overdue &&
 		!o.Unreported.IsZero() && now.Sub(o.Unreported) >= o.Policy.ReadyTimeout
 }
@@ -62,19 +62,19 @@ func terminating(o *Observation, now time.Time) Decision {
 	over := o.Policy.Bounded && drainsFor(o, now) >= o.Policy.TerminationGrace
 	late := drainsFor(o, now) >= o.Policy.DrainTimeout
 	switch {
-	case o.Counting == 0 && o.Attached > 0 && !late:
+	case o.WorkloadPods == 0 && o.Attached > 0 && !late:
 		return wait("volumes are still attached", time.Second)
-	case o.Counting == 0:
+	case o.WorkloadPods == 0:
 		return do(Terminate, "drained")
-	case o.Overdue == o.Counting && silent(o):
+	case o.OverduePods == o.WorkloadPods && kubeletLost(o):
 		return do(Terminate, "its pods have outstayed their grace, and no kubelet is there to end them")
-	case over && o.Overdue == o.Counting:
+	case over && o.OverduePods == o.WorkloadPods:
 		return do(Terminate, "disruption.terminationGracePeriod has passed, and its pods do not end")
 	case over:
 		return Decision{
 			Action: DeletePods, Reason: "disruption.terminationGracePeriod has passed", After: 2 * time.Second,
 		}
-	case late && !o.Policy.Bounded && spared(o):
+	case late && !o.Policy.Bounded && returnsToRunning(o):
 		return do(AbandonDrain, "not drained within scaleDown.drainTimeout")
 	}
 	return Decision{Action: Drain, Reason: "draining before termination", After: 2 * time.Second}
@@ -88,17 +88,17 @@ func drainsFor(o *Observation, now time.Time) time.Duration {
 	return now.Sub(o.since(o.Node.StoppingSince))
 }
 
-// silent reports whether no kubelet can end the node's pods: the instance is stopped, or its
+// kubeletLost reports whether no kubelet can end the node's pods: the instance is stopped, or its
 // kubelet does not report. Stratos does not wait for pods past their grace then, because no kubelet
 // would ever report their end.
-func silent(o *Observation) bool {
+func kubeletLost(o *Observation) bool {
 	return o.Instance.State == provider.InstanceStopped || o.Node.Silent
 }
 
-// spared reports whether a node that cannot be drained goes back to running, to be drained again
-// later: one that is replaced for its age or its template. The drains of nodes of a deleted pool
-// and of failed instances go on.
-func spared(o *Observation) bool {
+// returnsToRunning reports whether a node that cannot be drained goes back to running, to be
+// drained again later: one that is replaced for its age or its template. The drains of nodes of a
+// deleted pool and of failed instances go on.
+func returnsToRunning(o *Observation) bool {
 	r := o.Node.StopReason
 	return !o.Policy.ends() && (r == v1alpha1.StopRuntime || r == v1alpha1.StopDrift)
 }

@@ -12,7 +12,7 @@ import (
 func every(f func(Observation)) {
 	marks := []time.Time{{}, ago(100 * time.Millisecond), ago(20 * time.Second), ago(time.Hour)}
 	bools := []bool{false, true}
-	imageStates := []ImageState{ImagesPresent, ImagesUnknown, ImagesPulling, ImagesFailing, ImagesFailingTold,
+	imageStates := []ImageState{ImagesPresent, ImagesUnknown, ImagesPulling, ImagesFailing, ImagesFailureReported,
 		ImagesSettled}
 	states := []v1alpha1.NodeState{noNode, "", v1alpha1.StateWarmup, v1alpha1.StateStandby, v1alpha1.StateStarting,
 		v1alpha1.StateRunning, v1alpha1.StateStopping, v1alpha1.StateTerminating}
@@ -31,7 +31,7 @@ func every(f func(Observation)) {
 							o.Instance.Launched = mark
 						}
 						o.Policy.Deleting, o.Policy.SelfStop, o.Policy.ScaleDown = bit(0), bit(1), bit(2)
-						o.Counting, o.Claims, o.Wanted = bits>>3&1, bits>>4&1, bit(8)
+						o.WorkloadPods, o.Claims, o.Wanted = bits>>3&1, bits>>4&1, bit(8)
 						if n := o.Node; n != nil {
 							n.Ready, n.NetworkReady, n.Complete = bit(5), bit(6), bit(7)
 							n.EverReady = n.Ready
@@ -76,7 +76,7 @@ func TestStandbyHasItsImages(t *testing.T) {
 func TestNothingIsTakenFromUnderAPod(t *testing.T) {
 	seen := 0
 	every(func(o Observation) {
-		if o.Node == nil || o.Counting == 0 || o.Instance.State == terminated {
+		if o.Node == nil || o.WorkloadPods == 0 || o.Instance.State == terminated {
 			return
 		}
 		d := Decide(o, epoch())

@@ -15,31 +15,31 @@ type Observation struct {
 	Instance Instance
 	// Node is nil while no Node carries the instance's provider id.
 	Node *Node
-	// Counting is the number of pods that keep the node running, those nominated to it included.
-	Counting int
+	// WorkloadPods is the number of pods that keep the node running, those nominated to it included.
+	WorkloadPods int
 	// Claims is the number of waiting pods that are promised room on the node.
 	Claims int
 	// Attached is the number of volumes of pods that have left the node and that are still attached to
 	// it. Of a running node it is known where a drain has failed.
 	Attached int
-	// Leaving is the number of pods that do not count and are being deleted: on a stopped node no
+	// DeletingPods is the number of pods that do not count and are being deleted: on a stopped node no
 	// kubelet is there to end them.
-	Leaving int
+	DeletingPods int
 	// Wanted: pods wait for a new instance of the pool, and need this one.
 	Wanted bool
 	// Serving is how many of the counting pods run.
 	Serving int
-	// OthersFail: the last starts of other nodes of the pool failed too.
-	OthersFail bool
-	// Unexplained: the instance ended before a Node registered, this process did not end it, and
+	// OtherStartsFail: the last starts of other nodes of the pool failed too.
+	OtherStartsFail bool
+	// EndUnexplained: the instance ended before a Node registered, this process did not end it, and
 	// nobody was told.
-	Unexplained bool
-	// EndAsked: this process has asked the cloud to terminate the instance. Where its Node is gone it
-	// had one, whatever an older answer of the cloud looks like.
-	EndAsked bool
-	// Overdue is how many of the counting pods are being deleted and have outstayed the grace that
+	EndUnexplained bool
+	// TerminationRequested: this process has asked the cloud to terminate the instance. Where its Node
+	// is gone it had one, whatever an older answer of the cloud looks like.
+	TerminationRequested bool
+	// OverduePods is how many of the counting pods are being deleted and have outstayed the grace that
 	// they were given for it.
-	Overdue int
+	OverduePods int
 	// Recycle is why it is the node's turn to go, as the pool decided within its budget; empty when it
 	// is not. Why are the words for it.
 	Recycle v1alpha1.StopReason
@@ -48,14 +48,15 @@ type Observation struct {
 	// pulled now.
 	Refresh bool
 	Policy  Policy
-	// Born is when this process began. Calls that follow from older intents were another's to make.
-	Born time.Time
+	// ProcessStart is when this process began. Calls that follow from older intents were another's to
+	// make.
+	ProcessStart time.Time
 	// Unreported is since when this process has seen that Ready is Unknown and its heartbeat stays as
 	// it is, by the same clock as Witnessed; zero where the kubelet reports.
 	Unreported time.Time
-	// Witnessed is since when this process has seen the instance in its present step, by a clock that
-	// nobody steps. Deadlines count from then; where it is zero they count from what is written.
-	Witnessed time.Time
+	// StepObservedAt is since when this process has seen the instance in its present step, by a clock
+	// that nobody steps. Deadlines count from then; where it is zero they count from what is written.
+	StepObservedAt time.Time
 }
 
 // Instance is the cloud's side.
@@ -138,10 +139,10 @@ const (
 	ImagesUnknown ImageState = "unknown"
 	// ImagesPulling: the kubelet is at it.
 	ImagesPulling ImageState = "pulling"
-	// ImagesFailing: some cannot be pulled, and nobody has been told. ImagesFailingTold: it was told,
-	// and the kubelet goes on trying.
-	ImagesFailing     ImageState = "failing"
-	ImagesFailingTold ImageState = "failing, told"
+	// ImagesFailing: some cannot be pulled, and nobody has been told. ImagesFailureReported: it was
+	// told, and the kubelet goes on trying.
+	ImagesFailing         ImageState = "failing"
+	ImagesFailureReported ImageState = "failing, told"
 	// ImagesSettled: the kubelet has tried them all, and the required ones are there, or nobody
 	// waits for them before a stop. It is to be recorded.
 	ImagesSettled ImageState = "settled"
@@ -271,9 +272,9 @@ const (
 
 // Times that are the same for every pool.
 const (
-	// SettleTime is how long the cloud's reads may lag behind what we did: a state older than that
-	// says nothing.
-	SettleTime = 10 * time.Second
+	// ConsistencyWait is how long the cloud's reads may lag behind what we did: a state older than
+	// that says nothing.
+	ConsistencyWait = 10 * time.Second
 	// CallTime is how long after its mark on the Node a call that stops an instance may reach the
 	// cloud.
 	CallTime = 10 * time.Second

@@ -11,7 +11,7 @@ func running(o *Observation, now time.Time) Decision {
 	n := o.Node
 	inUse := o.inUse()
 	switch {
-	case o.Instance.State == provider.InstanceStopped && settled(o, o.written(n.Running)):
+	case o.Instance.State == provider.InstanceStopped && isConsistent(o, o.written(n.Running)):
 		return do(ToStandby, "stopped by somebody else")
 	case dead(o, now):
 		return do(Fence,
@@ -25,7 +25,7 @@ func running(o *Observation, now time.Time) Decision {
 }
 
 // inUse reports whether pods keep the node running, or are about to.
-func (o *Observation) inUse() bool { return o.Counting > 0 || o.Claims > 0 }
+func (o *Observation) inUse() bool { return o.WorkloadPods > 0 || o.Claims > 0 }
 
 // drainsInUse reports whether workload pods do not keep the node from being replaced now.
 func drainsInUse(o *Observation, now time.Time) bool {
@@ -36,7 +36,7 @@ func runningInUse(o *Observation) Decision {
 	switch {
 	case !o.Node.EmptySince.IsZero():
 		return do(MarkInUse, "in use again")
-	case o.Counting > 0:
+	case o.WorkloadPods > 0:
 		return wait("in use", 0)
 	}
 	// A claim ends without any event on this node: look again.

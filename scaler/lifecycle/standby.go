@@ -13,7 +13,7 @@ func standby(o *Observation, now time.Time) Decision {
 	case provider.InstanceRunning:
 		return standbyRunning(o, now)
 	case provider.InstanceStopping:
-		if o.Counting == 0 && o.Claims == 0 && shownFor(o, now) >= ForceStopAfter {
+		if o.WorkloadPods == 0 && o.Claims == 0 && shownFor(o, now) >= ForceStopAfter {
 			return do(ForceStop, "a stop that somebody else asked for hangs")
 		}
 	}
@@ -22,13 +22,13 @@ func standby(o *Observation, now time.Time) Decision {
 
 func standbyStopped(o *Observation, now time.Time) Decision {
 	switch {
-	case o.Counting > 0:
+	case o.WorkloadPods > 0:
 		return startForBound(o, now)
 	case o.Recycle != "" && o.Claims == 0:
 		return recycle(o)
 	case o.Refresh && o.Claims == 0:
 		return do(WarmAgain, o.Why)
-	case o.Leaving > 0:
+	case o.DeletingPods > 0:
 		return do(DeleteLeft, "pods that are being deleted are on the stopped node")
 	}
 	return standingBy(o, now)
@@ -41,7 +41,7 @@ func standbyRunning(o *Observation, now time.Time) Decision {
 	switch {
 	case opens(o.Node):
 		return do(ToRunning, "started by somebody else")
-	case late && o.Counting > 0:
+	case late && o.WorkloadPods > 0:
 		return do(RequestStart, "a pod is bound to the node, which somebody else started and which does not report")
 	case late && o.Claims == 0:
 		return do(ForceStop, "started by somebody else, and not Ready within scaleUp.readyTimeout")

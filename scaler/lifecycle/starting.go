@@ -35,8 +35,8 @@ func goingDown(o *Observation) bool {
 // startEnded: the machine has come up, and the cloud shows it stopped. What was reported meanwhile
 // is recorded on the way to standby. Else it would count after the next start.
 func startEnded(o *Observation) Decision {
-	if !settled(o, o.Instance.Up) {
-		return wait("starting, or stopped by somebody else: reads of the cloud contradict each other", SettleTime)
+	if !isConsistent(o, o.Instance.Up) {
+		return wait("starting, or stopped by somebody else: reads of the cloud contradict each other", ConsistencyWait)
 	}
 	return do(ReturnStart, "stopped by somebody else since its start")
 }
@@ -45,9 +45,9 @@ func startEnded(o *Observation) Decision {
 // effect, or was never made.
 func startNotSeen(o *Observation) bool {
 	if o.Instance.Accepted.After(o.Node.Started) {
-		return settled(o, o.Instance.Accepted)
+		return isConsistent(o, o.Instance.Accepted)
 	}
-	return settled(o, o.Node.Started) || inherited(o, o.Node.Started)
+	return isConsistent(o, o.Node.Started) || predatesProcess(o, o.Node.Started)
 }
 
 // startAccepted reports whether the cloud is known to have accepted the start. Which process made
@@ -86,7 +86,7 @@ func startTooLate(o *Observation) Decision {
 		return do(ReturnStart, "taint "+n.AgentTaint+" of an agent that is not ready stands at scaleUp.readyTimeout")
 	case !startAccepted(o):
 		return do(DeclineStart, "the cloud did not accept the start within scaleUp.readyTimeout")
-	case n.Failures+1 >= MaxStartFailures && !(fellBack(o) && o.OthersFail):
+	case n.Failures+1 >= MaxStartFailures && !(fellBack(o) && o.OtherStartsFail):
 		return replace("failed to start three times in a row" + fallBack(o))
 	}
 	return do(FailStart, "not running within scaleUp.readyTimeout"+fallBack(o))

@@ -15,9 +15,9 @@ func stopping(o *Observation, now time.Time) Decision {
 	since := now.Sub(began)
 	pulled := began.Add(CordonTime + o.Policy.WarmupTimeout) // nobody waits for images longer
 	switch {
-	case o.Instance.State == provider.InstanceStopped && settled(o, o.written(o.Node.StoppingSince)):
+	case o.Instance.State == provider.InstanceStopped && isConsistent(o, o.written(o.Node.StoppingSince)):
 		return do(ToStandby, "stopped by somebody else while draining")
-	case o.Counting > 0 || o.Claims > 0:
+	case o.WorkloadPods > 0 || o.Claims > 0:
 		return do(CancelStop, "needed again before it was stopped")
 	case since < CordonTime:
 		return wait("cordoned, letting binds in flight land", CordonTime-since)
@@ -60,20 +60,20 @@ func stopIntended(o *Observation, now time.Time) Decision {
 
 // stopNotSeen: the stop intent is there since then, and the cloud does not show the stop.
 func stopNotSeen(o *Observation, since, now time.Time) Decision {
-	landed := o.Counting > 0 && o.Instance.State != provider.InstanceStopping && !NeverCameUp(o.Node)
+	landed := o.WorkloadPods > 0 && o.Instance.State != provider.InstanceStopping && !NeverCameUp(o.Node)
 	switch {
-	case landed && cameToNothing(o):
+	case landed && stopExpired(o):
 		return do(TakeBackStop, "a pod has landed, and nothing came of the stop")
 	case landed:
 		// To ask again would stop the machine under its pod. The first call may still be carried
 		// out.
-		return wait("stop asked, and a pod has landed since", CallTime+SettleTime)
+		return wait("stop asked, and a pod has landed since", CallTime+ConsistencyWait)
 	case !now.Before(since.Add(ForceStopAfter)):
 		return force(o, now, "stop hangs")
-	case settled(o, o.written(o.Node.StopIntent)), inherited(o, o.Node.StopIntent):
+	case isConsistent(o, o.written(o.Node.StopIntent)), predatesProcess(o, o.Node.StopIntent):
 		return do(StopAgain, "stop was not carried out")
 	}
-	return wait("stop asked", SettleTime)
+	return wait("stop asked", ConsistencyWait)
 }
 
 // force stops by force, and repeats the call after ForceAgain only: a forced stop takes its time
@@ -92,13 +92,13 @@ func NeverCameUp(n *Node) bool {
 	return n.StopReason == v1alpha1.StopFailed && !(n.up() && n.Complete)
 }
 
-// cameToNothing reports whether the instance runs although every stop that was asked for has had
+// stopExpired reports whether the instance runs although every stop that was asked for has had
 // the time to reach the cloud and to show. A further stop is written on the Node first, and the
 // patch that removes the intent tests that none was.
-func cameToNothing(o *Observation) bool {
+func stopExpired(o *Observation) bool {
 	asked := o.written(o.Node.StopIntent)
 	if o.Node.StopAsked.After(asked) {
 		asked = o.Node.StopAsked
 	}
-	return settled(o, asked.Add(CallTime))
+	return isConsistent(o, asked.Add(CallTime))
 }

@@ -42,7 +42,7 @@ const (
 )
 
 // bornNow: whatever was intended before was another process's to carry out.
-func bornNow(o *Observation) { o.Born = epoch() }
+func bornNow(o *Observation) { o.ProcessStart = epoch() }
 
 func (r row) observation() Observation {
 	o := Observation{
@@ -108,7 +108,7 @@ func acceptedSince(o *Observation) {
 // foundStopped: the instance was stopped when this process first saw it. selfStopped: it was seen
 // to run before.
 func foundStopped(o *Observation) {
-	o.Instance.Launched, o.Witnessed = ago(2*time.Minute), ago(time.Minute)
+	o.Instance.Launched, o.StepObservedAt = ago(2*time.Minute), ago(time.Minute)
 }
 
 func selfStopped(o *Observation) {
@@ -118,7 +118,7 @@ func selfStopped(o *Observation) {
 
 // orphaned: no pool is known for the instance, which was first seen that long ago.
 func orphaned(firstSeen time.Duration) func(*Observation) {
-	return func(o *Observation) { o.Policy, o.Witnessed = Policy{}, ago(firstSeen) }
+	return func(o *Observation) { o.Policy, o.StepObservedAt = Policy{}, ago(firstSeen) }
 }
 
 // wasUp: a sweep since the start intent showed the instance pending or running.
@@ -132,13 +132,13 @@ func wasUpAgo(d time.Duration) func(*Observation) {
 func failedTwice(o *Observation) { o.Node.Failures = 2 }
 
 // unexplained: the instance ended, and nobody has been told.
-func unexplained(o *Observation) { o.Unexplained = true }
+func unexplained(o *Observation) { o.EndUnexplained = true }
 
 // endAsked: this process has asked the cloud to terminate the instance.
-func endAsked(o *Observation) { o.EndAsked = true }
+func endAsked(o *Observation) { o.TerminationRequested = true }
 
 // othersFail: the last starts of other nodes of the pool failed too.
-func othersFail(o *Observation) { o.OthersFail = true }
+func othersFail(o *Observation) { o.OtherStartsFail = true }
 
 // withoutDevices: one of two devices is back.
 func withoutDevices(o *Observation) {
@@ -149,7 +149,7 @@ func withoutDevices(o *Observation) {
 func agentDown(o *Observation) { o.Node.AgentTaint = "node.cilium.io/agent-not-ready" }
 
 // serving: a workload pod runs on the node.
-func serving(o *Observation) { o.Counting, o.Serving = 1, 1 }
+func serving(o *Observation) { o.WorkloadPods, o.Serving = 1, 1 }
 
 func all(steps ...func(*Observation)) func(*Observation) {
 	return func(o *Observation) {
@@ -186,7 +186,7 @@ func deleting(o *Observation)       { o.Policy.Deleting = true }
 func controllerStop(o *Observation) { o.Policy.SelfStop = false }
 func warmed(o *Observation)         { o.Node.Warmed = ago(30 * time.Second) }
 func late(o *Observation)           { o.Instance.Launched = ago(11 * time.Minute) }
-func inUse(o *Observation)          { o.Counting = 1 }
+func inUse(o *Observation)          { o.WorkloadPods = 1 }
 func wanted(o *Observation)         { o.Wanted = true }
 func claimed(o *Observation)        { o.Claims = 1 }
 func intent(o *Observation)         { o.Node.StopIntent = ago(20 * time.Second) }
@@ -200,7 +200,7 @@ func askedAgain(d time.Duration) func(*Observation) {
 
 // witnessed: this process first saw the node in its step so long ago.
 func witnessed(d time.Duration) func(*Observation) {
-	return func(o *Observation) { o.Witnessed = ago(d) }
+	return func(o *Observation) { o.StepObservedAt = ago(d) }
 }
 func startFailed(o *Observation) {
 	o.Node.StopReason, o.Node.Ready = v1alpha1.StopFailed, false
@@ -210,14 +210,14 @@ func unheard(o *Observation) { o.Node.Silent = true }
 // died: nothing was reported for so long, and so many of two pods have outstayed their grace.
 func died(d time.Duration, overdue int) func(*Observation) {
 	return func(o *Observation) {
-		o.Node.Ready, o.Node.Silent, o.Counting, o.Overdue, o.Unreported = false, true, 2, overdue, ago(d)
+		o.Node.Ready, o.Node.Silent, o.WorkloadPods, o.OverduePods, o.Unreported = false, true, 2, overdue, ago(d)
 	}
 }
 
 func reporting(o *Observation) { o.Node.Reports = true }
 func absent(o *Observation)    { o.Instance.Absent = true }
 func attached(o *Observation)  { o.Attached = 1 }
-func leaving(o *Observation)   { o.Leaving = 1 }
+func leaving(o *Observation)   { o.DeletingPods = 1 }
 func drainingFor(d time.Duration, reason v1alpha1.StopReason) func(*Observation) {
 	return func(o *Observation) { o.Node.StoppingSince, o.Node.StopReason = ago(d), reason }
 }
@@ -362,13 +362,13 @@ func table() []row {
 			stay},
 		{warmup, running_, "images are being pulled", all(ready, imagesAre(ImagesPulling)), Wait, stay},
 		{warmup, running_, "an image cannot be pulled", all(ready, imagesAre(ImagesFailing)), TellImages, stay},
-		{warmup, running_, "an image cannot be pulled, which was told", all(ready, imagesAre(ImagesFailingTold),
+		{warmup, running_, "an image cannot be pulled, which was told", all(ready, imagesAre(ImagesFailureReported),
 			controllerStop), Wait, stay},
 		{warmup, running_, "all images were pulled, or are best effort and were tried", all(ready, imagesAre(ImagesSettled)),
 			RecordImages, stay},
 		{warmup, running_, "complete, and other images are wanted since",
 			all(ready, warmed, controllerStop, imagesAre(ImagesUnknown)), PullImages, stay},
-		{warmup, running_, "images not pulled at preWarm.timeout", all(ready, late, imagesAre(ImagesFailingTold)), ForceStop,
+		{warmup, running_, "images not pulled at preWarm.timeout", all(ready, late, imagesAre(ImagesFailureReported)), ForceStop,
 			stay},
 		{warmup, running_, "best-effort images not pulled at preWarm.timeout",
 			all(ready, late, imagesAre(ImagesPulling), optional), RecordImages, stay},
@@ -378,7 +378,7 @@ func table() []row {
 		{warmup, running_, "images not pulled at preWarm.timeout, a pod was bound in spite of the cordon",
 			all(ready, late, inUse, imagesAre(ImagesPulling)), BeginTerminate, "terminating"},
 		{warmup, running_, "second try: images not pulled at preWarm.timeout",
-			all(ready, secondTry(11*time.Minute), imagesAre(ImagesFailingTold)), BeginTerminate, "terminating"},
+			all(ready, secondTry(11*time.Minute), imagesAre(ImagesFailureReported)), BeginTerminate, "terminating"},
 		{warmup, running_, "refreshed: not Ready anew", refreshed(time.Minute, ImagesUnknown), Wait, stay},
 		{warmup, running_, "refreshed: Ready anew, images not asked for", all(ready, refreshed(time.Minute, ImagesUnknown)),
 			PullImages, stay},
@@ -387,7 +387,7 @@ func table() []row {
 		{warmup, running_, "refreshed: images being pulled, pods wait for a new instance",
 			all(ready, wanted, refreshed(time.Minute, ImagesPulling)), ToRunning, "running"},
 		{warmup, running_, "refreshed: images not pulled at preWarm.timeout",
-			all(ready, refreshed(11*time.Minute, ImagesFailingTold)), ForceStop, stay},
+			all(ready, refreshed(11*time.Minute, ImagesFailureReported)), ForceStop, stay},
 		{warmup, running_, "refreshed: not Ready at preWarm.timeout", refreshed(11*time.Minute, ImagesUnknown), ForceStop,
 			stay},
 		{warmup, stopped, "was Ready and its network up, and stopped itself before its images were there",
@@ -672,15 +672,15 @@ func table() []row {
 		{terminating, running_, "workload pods are there, terminationGracePeriod over", all(inUse, bounded(time.Hour)),
 			DeletePods, stay},
 		{terminating, running_, "terminationGracePeriod over, and the pods' own too",
-			all(inUse, bounded(time.Hour), func(o *Observation) { o.Overdue = 1 }), Terminate, "gone"},
+			all(inUse, bounded(time.Hour), func(o *Observation) { o.OverduePods = 1 }), Terminate, "gone"},
 		{terminating, running_, "pods are past their own grace, terminationGracePeriod unset",
-			all(inUse, func(o *Observation) { o.Overdue = 1 }), Drain, stay},
+			all(inUse, func(o *Observation) { o.OverduePods = 1 }), Drain, stay},
 		{terminating, running_, "the same, and their kubelet is not heard of",
-			all(inUse, unheard, func(o *Observation) { o.Overdue = 1 }), Terminate, "gone"},
-		{terminating, stopped, "the same, and the instance is stopped", all(inUse, func(o *Observation) { o.Overdue = 1 }),
+			all(inUse, unheard, func(o *Observation) { o.OverduePods = 1 }), Terminate, "gone"},
+		{terminating, stopped, "the same, and the instance is stopped", all(inUse, func(o *Observation) { o.OverduePods = 1 }),
 			Terminate, "gone"},
 		{terminating, running_, "their kubelet is not heard of, and one of two pods is within its grace",
-			all(unheard, func(o *Observation) { o.Counting, o.Overdue = 2, 1 }), Drain, stay},
+			all(unheard, func(o *Observation) { o.WorkloadPods, o.OverduePods = 2, 1 }), Drain, stay},
 		{terminating, running_, "pods cannot be evicted within drainTimeout, replaced for its age or template",
 			all(inUse, drainingFor(6*time.Minute, v1alpha1.StopRuntime)), AbandonDrain, "running"},
 		{terminating, running_, "the same with terminationGracePeriod set and not over",

@@ -109,7 +109,7 @@ func warmupComplete(o *Observation, now time.Time) Decision {
 		return do(RecordSeen, firstReport)
 	case promoted != "":
 		return do(ToRunning, promoted)
-	case !stopsItself(o) && o.Counting == 0:
+	case !stopsItself(o) && o.WorkloadPods == 0:
 		return do(StopWarmed, "warm-up complete")
 	case !late:
 		return wait("warming up", until(deadline, now))
@@ -164,7 +164,7 @@ func retryStopped(o *Observation, now time.Time) Decision {
 func refreshStopped(o *Observation, now time.Time) Decision {
 	n := o.Node
 	// A report proves that the stop is later than the start, and so does a later look at the cloud.
-	stoppedSince := n.Ready || n.ReadySeen || settled(o, o.written(n.WarmupStarted))
+	stoppedSince := n.Ready || n.ReadySeen || isConsistent(o, o.written(n.WarmupStarted))
 	switch {
 	case n.Images == ImagesPresent && stoppedSince:
 		return do(ToStandby, "warmed up and stopped")
@@ -177,10 +177,10 @@ func refreshStopped(o *Observation, now time.Time) Decision {
 // startedAgain repeats the start of a second warm-up once it is known to have had no effect.
 func startedAgain(o *Observation) Decision {
 	asked := o.Node.WarmupStarted
-	if settled(o, o.written(asked)) || inherited(o, asked) {
+	if isConsistent(o, o.written(asked)) || predatesProcess(o, asked) {
 		return do(WarmAgain, "start of the second warm-up was not carried out")
 	}
-	return wait("second warm-up asked", SettleTime)
+	return wait("second warm-up asked", ConsistencyWait)
 }
 
 // tooLate is a warm-up whose instance still runs at its deadline.
@@ -190,7 +190,7 @@ func tooLate(o *Observation) Decision {
 	switch {
 	case n.Warmed.IsZero() && !n.EverReady:
 		return failed(NeverReady, "never Ready within preWarm.timeout")
-	case o.Counting > 0:
+	case o.WorkloadPods > 0:
 		return failed(WarmupTimeout, "not warm within preWarm.timeout")
 	case again && !n.Warmed.IsZero():
 		// It was complete before, and is as good as it was then. To terminate such nodes would
@@ -208,7 +208,7 @@ func promotion(o *Observation, late bool) string {
 	switch {
 	case n.Warmed.IsZero() || !n.up() || !n.Complete:
 		return ""
-	case o.Counting > 0 && (late || !stopsItself(o)):
+	case o.WorkloadPods > 0 && (late || !stopsItself(o)):
 		// The pod was bound in spite of cordon and taint. The instance is not stopped under the
 		// pod.
 		return "warm, and a pod is bound to it"

@@ -9,13 +9,13 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// Member is one instance of a pool as recycling sees it.
-type Member struct {
+// Candidate is one instance of a pool as recycling sees it.
+type Candidate struct {
 	// Node is empty while the instance has none.
 	Node  v1alpha1.NodeName
 	State v1alpha1.NodeState
-	// Leaving is why a terminating node goes.
-	Leaving v1alpha1.StopReason
+	// StopReason is why a terminating node goes.
+	StopReason v1alpha1.StopReason
 	// Launched is when the instance began, Running when the node last became running, SurplusSince
 	// since when it is marked as surplus.
 	Launched, Running, SurplusSince time.Time
@@ -26,9 +26,9 @@ type Member struct {
 	// Withheld: a person has kept the standby node from starting for so long that it does not count as
 	// standby.
 	Withheld bool
-	// Held: the node must not be taken now. A standby one is promised to a pod, a running one is not
-	// to be disrupted.
-	Held bool
+	// Protected: the node must not be taken now. A standby one is promised to a pod, a running one is
+	// not to be disrupted.
+	Protected bool
 	// Turn: it was the node's turn already, and that does not show in its state yet.
 	Turn bool
 	// Stale: images that the pool wants are not on the node, and nothing keeps it from being started
@@ -38,8 +38,8 @@ type Member struct {
 	Refreshing bool
 }
 
-// Recycling is what a pool asks for.
-type Recycling struct {
+// DisruptionPolicy is what a pool asks for.
+type DisruptionPolicy struct {
 	PoolSize, MinStandby int32
 	// Budget bounds how many nodes are being replaced at once.
 	Budget int32
@@ -49,8 +49,8 @@ type Recycling struct {
 	Drift bool
 }
 
-// Turn says that a node is to go now, or to pull images, and why.
-type Turn struct {
+// Disruption says that a node is to go now, or to pull images, and why.
+type Disruption struct {
 	Node v1alpha1.NodeName
 	// Reason is why the node goes; empty for one that stays and only pulls images, where Refresh is
 	// true.
@@ -60,38 +60,38 @@ type Turn struct {
 }
 
 // None reports whether it is not the node's turn.
-func (t Turn) None() bool { return t.Reason == "" && !t.Refresh }
+func (t Disruption) None() bool { return t.Reason == "" && !t.Refresh }
 
 // Recycle lists the nodes whose turn it is to go or to pull images, sorted by name. Surplus goes
 // without a budget, because nothing is launched in its place and it never takes standby below
 // minStandby. What is replaced or refreshed goes within the budget, standby nodes first, and only
 // while standby stays at minStandby, as far as poolSize allows it, less the budget.
-func Recycle(members []Member, p Recycling, now time.Time) []Turn {
+func Recycle(members []Candidate, p DisruptionPolicy, now time.Time) []Disruption {
 	members = inOrder(members)
 	turns := excess(members, p)
 	turns = append(turns, outlived(without(members, turns), p, now)...)
 	turns = append(turns, replaced(without(members, turns), p, now)...)
-	slices.SortFunc(turns, func(a, b Turn) int { return cmp.Compare(a.Node, b.Node) })
+	slices.SortFunc(turns, func(a, b Disruption) int { return cmp.Compare(a.Node, b.Node) })
 	return turns
 }
 
 // excess are the nodes above poolSize: standby ones at once, then running ones that are empty.
 // Those in use stay until they are.
-func excess(members []Member, p Recycling) []Turn {
+func excess(members []Candidate, p DisruptionPolicy) []Disruption {
 	over := -int(p.PoolSize)
 	for i := range members {
 		if members[i].State != v1alpha1.StateTerminating {
 			over++
 		}
 	}
-	var turns []Turn
+	var turns []Disruption
 	for _, state := range []v1alpha1.NodeState{v1alpha1.StateStandby, v1alpha1.StateRunning} {
 		for i := range members {
 			m := &members[i]
-			if len(turns) >= over || m.State != state || m.Held || state == v1alpha1.StateRunning && !m.Empty {
+			if len(turns) >= over || m.State != state || m.Protected || state == v1alpha1.StateRunning && !m.Empty {
 				continue
 			}
-			turns = append(turns, Turn{Node: m.Node, Reason: v1alpha1.StopSurplus,
+			turns = append(turns, Disruption{Node: m.Node, Reason: v1alpha1.StopSurplus,
 				Why: fmt.Sprintf("the pool has more nodes than its poolSize of %d", p.PoolSize)})
 		}
 	}
@@ -100,7 +100,7 @@ func excess(members []Member, p Recycling) []Turn {
 
 // Surplus lists the standby nodes above minStandby, those that are marked as surplus longest first,
 // so that a mark stays where it is.
-func Surplus(members []Member, p Recycling) []v1alpha1.NodeName {
+func Surplus(members []Candidate, p DisruptionPolicy) []v1alpha1.NodeName {
 	var out []v1alpha1.NodeName
 	for _, m := range surplus(members, p) {
 		out = append(out, m.Node)
@@ -108,9 +108,9 @@ func Surplus(members []Member, p Recycling) []v1alpha1.NodeName {
 	return out
 }
 
-func surplus(members []Member, p Recycling) []Member {
+func surplus(members []Candidate, p DisruptionPolicy) []Candidate {
 	free := standing(inOrder(members))
-	slices.SortStableFunc(free, func(a, b Member) int {
+	slices.SortStableFunc(free, func(a, b Candidate) int {
 		switch {
 		case a.SurplusSince.Equal(b.SurplusSince):
 			return 0
@@ -126,16 +126,16 @@ func surplus(members []Member, p Recycling) []Member {
 
 // outlived are as many standby nodes as were surplus for the time that surplus is kept: drifted
 // ones go first, then the oldest.
-func outlived(members []Member, p Recycling, now time.Time) []Turn {
+func outlived(members []Candidate, p DisruptionPolicy, now time.Time) []Disruption {
 	due := 0
 	for _, m := range surplus(members, p) {
 		if p.SurplusTTL > 0 && !m.SurplusSince.IsZero() && now.Sub(m.SurplusSince) >= p.SurplusTTL {
 			due++
 		}
 	}
-	var turns []Turn
+	var turns []Disruption
 	for _, m := range standing(members)[:due] {
-		turns = append(turns, Turn{Node: m.Node, Reason: v1alpha1.StopSurplus,
+		turns = append(turns, Disruption{Node: m.Node, Reason: v1alpha1.StopSurplus,
 			Why: fmt.Sprintf("standby was above minStandby for %s", p.SurplusTTL)})
 	}
 	return turns
@@ -143,16 +143,16 @@ func outlived(members []Member, p Recycling, now time.Time) []Turn {
 
 // replaced are the nodes for which others are launched, and those that leave standby for a while to
 // pull images.
-func replaced(members []Member, p Recycling, now time.Time) []Turn {
+func replaced(members []Candidate, p DisruptionPolicy, now time.Time) []Disruption {
 	left := int(p.Budget)
 	for i := range members {
-		if members[i].Refreshing || members[i].State == v1alpha1.StateTerminating && IsReplacement(members[i].Leaving) {
+		if members[i].Refreshing || members[i].State == v1alpha1.StateTerminating && IsReplacement(members[i].StopReason) {
 			left--
 		}
 	}
 	stood, least := len(standing(members)), floor(members, p)
 	standby := stood
-	var turns []Turn
+	var turns []Disruption
 	for _, m := range candidates(members, p, now) {
 		switch {
 		case left <= 0:
@@ -164,7 +164,7 @@ func replaced(members []Member, p Recycling, now time.Time) []Turn {
 			standby--
 		}
 		left--
-		turns = append(turns, m.turn(p, now))
+		turns = append(turns, m.disruption(p, now))
 	}
 	return turns
 }
@@ -172,15 +172,15 @@ func replaced(members []Member, p Recycling, now time.Time) []Turn {
 // keeps reports whether a standby node that drifted stays. A pool with standbySurplusTTL 0s keeps
 // what stands by above minStandby forever, and nothing would be launched in its place: one new
 // image would take all of its warm nodes.
-func (m *Member) keeps(p Recycling, stood int, now time.Time) bool {
+func (m *Candidate) keeps(p DisruptionPolicy, stood int, now time.Time) bool {
 	expired := p.ExpireAfter > 0 && now.Sub(m.Launched) >= p.ExpireAfter
-	drifted := m.State == v1alpha1.StateStandby && m.turn(p, now).Reason == v1alpha1.StopDrift
+	drifted := m.State == v1alpha1.StateStandby && m.disruption(p, now).Reason == v1alpha1.StopDrift
 	return drifted && !expired && p.SurplusTTL == 0 && stood > int(p.MinStandby)
 }
 
 // floor is how many standby nodes stay: minStandby, as far as the nodes in use leave room for it in
 // poolSize, less the budget.
-func floor(members []Member, p Recycling) int {
+func floor(members []Candidate, p DisruptionPolicy) int {
 	room := int(p.PoolSize)
 	for i := range members {
 		switch members[i].State {
@@ -194,47 +194,47 @@ func floor(members []Member, p Recycling) int {
 // candidates are the nodes that are to be replaced or refreshed, in the order of their turns: those
 // whose turn it was already, whose place in the budget is taken; standby ones, those to be
 // refreshed last; running ones above their time; running ones that drifted.
-func candidates(members []Member, p Recycling, now time.Time) []Member {
-	var out []Member
+func candidates(members []Candidate, p DisruptionPolicy, now time.Time) []Candidate {
+	var out []Candidate
 	for _, m := range members {
-		if !m.turn(p, now).None() {
+		if !m.disruption(p, now).None() {
 			out = append(out, m)
 		}
 	}
-	rank := func(m *Member) int {
+	rank := func(m *Candidate) int {
 		switch {
 		case m.Turn:
 			return 0
-		case m.turn(p, now).Refresh:
+		case m.disruption(p, now).Refresh:
 			return 2
 		case m.State == v1alpha1.StateStandby:
 			return 1
-		case m.turn(p, now).Reason == v1alpha1.StopRuntime:
+		case m.disruption(p, now).Reason == v1alpha1.StopRuntime:
 			return 3
 		}
 		return 4
 	}
-	slices.SortStableFunc(out, func(a, b Member) int { return rank(&a) - rank(&b) })
+	slices.SortStableFunc(out, func(a, b Candidate) int { return rank(&a) - rank(&b) })
 	return out
 }
 
-// turn is why the node is to be replaced or refreshed, if it is.
-func (m *Member) turn(p Recycling, now time.Time) Turn {
+// disruption is why the node is to be replaced or refreshed, if it is.
+func (m *Candidate) disruption(p DisruptionPolicy, now time.Time) Disruption {
 	drifted := p.Drift && m.Drift != ""
 	switch {
-	case m.Held:
+	case m.Protected:
 	case m.State == v1alpha1.StateStandby && drifted, m.State == v1alpha1.StateRunning && drifted && m.Empty:
-		return Turn{Node: m.Node, Reason: v1alpha1.StopDrift, Why: m.Drift}
+		return Disruption{Node: m.Node, Reason: v1alpha1.StopDrift, Why: m.Drift}
 	case m.State == v1alpha1.StateStandby && p.ExpireAfter > 0 && now.Sub(m.Launched) >= p.ExpireAfter:
-		return Turn{Node: m.Node, Reason: v1alpha1.StopExpired,
+		return Disruption{Node: m.Node, Reason: v1alpha1.StopExpired,
 			Why: fmt.Sprintf("launched %s ago or more (disruption.expireAfter)", p.ExpireAfter)}
 	case m.State == v1alpha1.StateStandby && m.Stale:
-		return Turn{Node: m.Node, Refresh: true, Why: "images have changed or are missing"}
+		return Disruption{Node: m.Node, Refresh: true, Why: "images have changed or are missing"}
 	case m.State == v1alpha1.StateRunning && p.MaxRuntime > 0 && !m.Running.IsZero() && now.Sub(m.Running) >= p.MaxRuntime:
-		return Turn{Node: m.Node, Reason: v1alpha1.StopRuntime, Why: fmt.Sprintf("running for %s or more (maxNodeRuntime)",
-			p.MaxRuntime)}
+		return Disruption{Node: m.Node, Reason: v1alpha1.StopRuntime,
+			Why: fmt.Sprintf("running for %s or more (maxNodeRuntime)", p.MaxRuntime)}
 	}
-	return Turn{}
+	return Disruption{}
 }
 
 // IsReplacement reports whether a node that goes for the reason is replaced and so counts against
@@ -245,9 +245,9 @@ func IsReplacement(r v1alpha1.StopReason) bool {
 
 // inOrder sorts a copy: drifted nodes first, then the oldest, names last so that equal input gives
 // equal output.
-func inOrder(members []Member) []Member {
+func inOrder(members []Candidate) []Candidate {
 	out := slices.Clone(members)
-	slices.SortFunc(out, func(a, b Member) int {
+	slices.SortFunc(out, func(a, b Candidate) int {
 		if (a.Drift != "") != (b.Drift != "") {
 			return cmp.Compare(b.Drift, a.Drift) // the empty one is the smaller
 		}
@@ -257,10 +257,10 @@ func inOrder(members []Member) []Member {
 }
 
 // standing are the standby nodes that nobody is promised and that may be started.
-func standing(members []Member) []Member {
-	var out []Member
+func standing(members []Candidate) []Candidate {
+	var out []Candidate
 	for _, m := range members {
-		if m.State == v1alpha1.StateStandby && !m.Held && !m.Withheld {
+		if m.State == v1alpha1.StateStandby && !m.Protected && !m.Withheld {
 			out = append(out, m)
 		}
 	}
@@ -268,10 +268,10 @@ func standing(members []Member) []Member {
 }
 
 // without leaves out the nodes whose turn it is.
-func without(members []Member, turns []Turn) []Member {
+func without(members []Candidate, turns []Disruption) []Candidate {
 	leaves := make(map[v1alpha1.NodeName]bool, len(turns))
 	for _, t := range turns {
 		leaves[t.Node] = true
 	}
-	return slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return m.Node != "" && leaves[m.Node] })
+	return slices.DeleteFunc(slices.Clone(members), func(m Candidate) bool { return m.Node != "" && leaves[m.Node] })
 }

@@ -9,7 +9,7 @@ import (
 
 func BenchmarkRecycle(b *testing.B) {
 	for _, nodes := range []int{10, 100, 1000} {
-		members := make([]Member, nodes)
+		members := make([]Candidate, nodes)
 		for i := range members {
 			members[i] = standby(v1alpha1.NodeName(fmt.Sprintf("n%04d", i)), drifted)
 		}

@@ -52,24 +52,26 @@ func TestLaunchesInZonesAndBesideNodesThatAreKeptBack(t *testing.T) {
 
 // TestAPoolThatKeepsItsSurplusKeepsDriftedNodes: nothing would be launched in their place.
 func TestAPoolThatKeepsItsSurplusKeepsDriftedNodes(t *testing.T) {
-	forever := func(least int32) Recycling { return Recycling{PoolSize: 10, MinStandby: least, Budget: 1, Drift: true} }
-	hourlyOf := func(least int32) Recycling { p := forever(least); p.SurplusTTL = time.Hour; return p }
-	expiring := func(p Recycling) Recycling { p.ExpireAfter = 2 * time.Hour; return p }
-	withheld := func(m *Member) { m.Withheld = true }
+	forever := func(least int32) DisruptionPolicy {
+		return DisruptionPolicy{PoolSize: 10, MinStandby: least, Budget: 1, Drift: true}
+	}
+	hourlyOf := func(least int32) DisruptionPolicy { p := forever(least); p.SurplusTTL = time.Hour; return p }
+	expiring := func(p DisruptionPolicy) DisruptionPolicy { p.ExpireAfter = 2 * time.Hour; return p }
+	withheld := func(m *Candidate) { m.Withheld = true }
 	for name, c := range map[string]struct {
-		members []Member
-		policy  Recycling
+		members []Candidate
+		policy  DisruptionPolicy
 		want    string
 	}{
-		"minStandby 0":          {[]Member{standby("a", drifted), standby("b", drifted)}, forever(0), ""},
-		"more than minStandby":  {[]Member{standby("a", drifted), standby("b", drifted)}, forever(1), ""},
-		"as many as minStandby": {[]Member{standby("a", drifted), standby("b", drifted)}, forever(2), "a drift"},
-		"drifted and expired": {[]Member{standby("a", drifted, launched(3*time.Hour))}, expiring(forever(0)),
+		"minStandby 0":          {[]Candidate{standby("a", drifted), standby("b", drifted)}, forever(0), ""},
+		"more than minStandby":  {[]Candidate{standby("a", drifted), standby("b", drifted)}, forever(1), ""},
+		"as many as minStandby": {[]Candidate{standby("a", drifted), standby("b", drifted)}, forever(2), "a drift"},
+		"drifted and expired": {[]Candidate{standby("a", drifted, launched(3*time.Hour))}, expiring(forever(0)),
 			"a drift"},
-		"one that runs and is empty": {[]Member{running("a", drifted, empty), standby("b", drifted)}, forever(0),
+		"one that runs and is empty": {[]Candidate{running("a", drifted, empty), standby("b", drifted)}, forever(0),
 			"a drift"},
-		"a pool whose surplus goes":       {[]Member{standby("a", drifted), standby("b", drifted)}, hourlyOf(0), "a drift"},
-		"a node that a person keeps back": {[]Member{standby("a", withheld), standby("b", drifted)}, forever(1), "b drift"},
+		"a pool whose surplus goes":       {[]Candidate{standby("a", drifted), standby("b", drifted)}, hourlyOf(0), "a drift"},
+		"a node that a person keeps back": {[]Candidate{standby("a", withheld), standby("b", drifted)}, forever(1), "b drift"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := told(Recycle(c.members, c.policy, epoch())); got != c.want {
@@ -82,7 +84,7 @@ func TestAPoolThatKeepsItsSurplusKeepsDriftedNodes(t *testing.T) {
 // TestAKeptBackNodeIsNoSurplus: else the nodes that stand in for it would be terminated and
 // launched again.
 func TestAKeptBackNodeIsNoSurplus(t *testing.T) {
-	members := []Member{standby("a", func(m *Member) { m.Withheld = true }), standby("b")}
+	members := []Candidate{standby("a", func(m *Candidate) { m.Withheld = true }), standby("b")}
 	if got := Surplus(members, hourly(1)); len(got) > 0 {
 		t.Errorf("surplus %v", got)
 	}

@@ -63,13 +63,13 @@ func (s *Starter) callOpen(ctx context.Context, name v1alpha1.NodeName, open ope
 	if open.node != nil && s.now().Sub(open.at) < sureFor {
 		return s.call(ctx, open.node, open.trigger)
 	}
-	return s.again(ctx, name, open.trigger)
+	return s.retryCall(ctx, name, open.trigger)
 }
 
-// again makes a call that was refused, or that another process left open. The Node is read from the
-// API server: the leader may have given the start up since, and no instance must start behind a
+// retryCall makes a call that was refused, or that another process left open. The Node is read from
+// the API server: the leader may have given the start up since, and no instance must start behind a
 // Node that says standby.
-func (s *Starter) again(ctx context.Context, name v1alpha1.NodeName, trigger Trigger) error {
+func (s *Starter) retryCall(ctx context.Context, name v1alpha1.NodeName, trigger Trigger) error {
 	node := &corev1.Node{}
 	err := s.live.Get(ctx, client.ObjectKey{Name: string(name)}, node)
 	switch {

@@ -29,7 +29,7 @@ func (s *Starter) notWritten(ctx context.Context, node *corev1.Node, err error) 
 		return err // also where the Node is gone: its event ends the claims
 	}
 	if live.Labels[v1alpha1.LabelState] == node.Labels[v1alpha1.LabelState] { // else our watch is behind
-		s.move(name, s.now().Add(backoffFirst), err.Error())
+		s.releaseClaims(name, s.now().Add(backoffFirst), err.Error())
 		return nil
 	}
 	return err
@@ -45,9 +45,9 @@ func (s *Starter) late(name v1alpha1.NodeName) bool {
 	return false
 }
 
-// move ends the claims on a node that nobody starts, for their pods to be placed anew. The node
-// backs off in the cluster state alone: on the Node that could not be written.
-func (s *Starter) move(name v1alpha1.NodeName, until time.Time, why string) {
+// releaseClaims ends the claims on a node that nobody starts, for their pods to be placed anew. The
+// node backs off in the cluster state alone: on the Node that could not be written.
+func (s *Starter) releaseClaims(name v1alpha1.NodeName, until time.Time, why string) {
 	s.state.BackOffNode(name, until)
 	claims := s.state.StartFailed(name)
 	for i := range claims {

@@ -23,11 +23,11 @@ const gathering = 200 * time.Millisecond
 // after the last write waits, for more to come.
 func (s *Starter) publish(ctx context.Context, node *corev1.Node) error {
 	name := v1alpha1.NodeName(node.Name)
-	p := transition.Claims(node, s.named(node))
+	p := transition.Claims(node, s.publishedPods(node))
 	if p.Empty() {
 		return nil
 	}
-	if wait := s.gathers(name); wait > 0 {
+	if wait := s.coalesceFor(name); wait > 0 {
 		s.queue.AddAfter(name, wait)
 		return nil
 	}
@@ -47,18 +47,18 @@ func (s *Starter) wrote(name v1alpha1.NodeName) {
 	s.written[name] = now
 }
 
-// gathers is how long more claims on the node are waited for; not above 0 where nothing was written
-// to it lately.
-func (s *Starter) gathers(name v1alpha1.NodeName) time.Duration {
+// coalesceFor is how long more claims on the node are waited for; not above 0 where nothing was
+// written to it lately.
+func (s *Starter) coalesceFor(name v1alpha1.NodeName) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.written[name].Add(gathering).Sub(s.now())
 }
 
-// named are the pods to name on a starting node: those with claims, and those that another replica
-// has named there and that our cluster state does not know yet. To leave these out would end their
-// claims.
-func (s *Starter) named(node *corev1.Node) []types.UID {
+// publishedPods are the pods to name on a starting node: those with claims, and those that another
+// replica has named there and that our cluster state does not know yet. To leave these out would
+// end their claims.
+func (s *Starter) publishedPods(node *corev1.Node) []types.UID {
 	pods := s.claimed(v1alpha1.NodeName(node.Name))
 	for uid := range strings.SplitSeq(node.Annotations[v1alpha1.AnnotationClaims], ",") {
 		if uid := types.UID(uid); uid != "" && !slices.Contains(pods, uid) && s.state.IsUnknownPod(uid) {

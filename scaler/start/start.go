@@ -67,9 +67,9 @@ const (
 	// backoffFirst and backoffMost bound how long a node rests after a failed start.
 	backoffFirst = 3 * time.Minute
 	backoffMost  = lifecycle.MaxBackoff
-	// patience is how often a start is refused because the instance is still stopping, within about
-	// 1.5 s, before its claims move to another node.
-	patience = 4
+	// maxStoppingRetries is how often a start is refused because the instance is still stopping,
+	// within about 1.5 s, before its claims move to another node.
+	maxStoppingRetries = 4
 	// giveUpTries is how often a failed start is written down while others write to the node.
 	giveUpTries = 3
 	// finishTime is how long a step that is under way when the process is told to end may go on.
@@ -264,24 +264,24 @@ func (s *Starter) advance(ctx context.Context, name v1alpha1.NodeName, asked Tri
 	}
 	switch v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) {
 	case v1alpha1.StateStandby:
-		return s.intend(ctx, node, asked)
+		return s.startStandby(ctx, node, asked)
 	case v1alpha1.StateStarting:
 		return s.publish(ctx, node)
 	case v1alpha1.StateStopping:
-		return s.takeBack(ctx, node)
+		return s.cancelDrain(ctx, node)
 	}
 	return nil // running or on its way out: nothing to start, and claims on it are not ours to publish
 }
 
-// intend writes the start intent and has the cloud called. Where the Node is no longer as the cache
-// shows it, the next event of the Node decides what becomes of the claims.
-func (s *Starter) intend(ctx context.Context, node *corev1.Node, asked Trigger) error {
+// startStandby writes the start intent and has the cloud called. Where the Node is no longer as the
+// cache shows it, the next event of the Node decides what becomes of the claims.
+func (s *Starter) startStandby(ctx context.Context, node *corev1.Node, asked Trigger) error {
 	name := v1alpha1.NodeName(node.Name)
 	uids := s.claimed(name)
 	if len(uids) == 0 {
 		return nil // its pods were bound elsewhere or deleted while it waited in the queue
 	}
-	if wait := s.gathers(name); wait > 0 { // the intent was just written, and the cache does not show it yet
+	if wait := s.coalesceFor(name); wait > 0 { // the intent was just written, and the cache does not show it yet
 		s.queue.AddAfter(name, wait)
 		return nil
 	}
@@ -290,7 +290,7 @@ func (s *Starter) intend(ctx context.Context, node *corev1.Node, asked Trigger) 
 		return nil
 	}
 	if until := decide.NodeOf(node, nil).UnavailableUntil; s.now().Before(until) {
-		s.move(name, until, "it backs off after a failed start")
+		s.releaseClaims(name, until, "it backs off after a failed start")
 		return nil
 	}
 	if err := s.writeIntent(ctx, node, uids); err != nil {
@@ -322,10 +322,10 @@ func (s *Starter) writeIntent(ctx context.Context, node *corev1.Node, claims []t
 	return err
 }
 
-// takeBack cancels the drain of an empty node for the pods that claimed it. Once the stop intent
+// cancelDrain cancels the drain of an empty node for the pods that claimed it. Once the stop intent
 // stands it cannot: the patch tests that. Then the pods that are bound here start the node again
 // after its stop.
-func (s *Starter) takeBack(ctx context.Context, node *corev1.Node) error {
+func (s *Starter) cancelDrain(ctx context.Context, node *corev1.Node) error {
 	if len(s.claimed(v1alpha1.NodeName(node.Name))) == 0 ||
 		v1alpha1.StopReason(node.Annotations[v1alpha1.AnnotationStopReason]) != v1alpha1.StopEmpty {
 		return nil
@@ -372,12 +372,13 @@ func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) 
 		return err
 	case provider.IsInsufficientCapacity(err):
 		until := s.state.MarkOfferingUnavailable(decide.OfferingOf(node.Labels), s.now())
-		return s.decline(ctx, name, declined{RefusedCapacity, v1alpha1.ReasonInsufficientCapacity, err.Error(), until})
+		why := refusedStart{RefusedCapacity, v1alpha1.ReasonInsufficientCapacity, err.Error(), until}
+		return s.recordRefusal(ctx, name, why)
 	case stillStopping(err):
-		if len(s.claimed(name)) == 0 || s.callQueue.NumRequeues(name) < patience {
+		if len(s.claimed(name)) == 0 || s.callQueue.NumRequeues(name) < maxStoppingRetries {
 			return err
 		}
-		return s.decline(ctx, name, declined{RefusedStopping, v1alpha1.ReasonStartFailed, err.Error(),
+		return s.recordRefusal(ctx, name, refusedStart{RefusedStopping, v1alpha1.ReasonStartFailed, err.Error(),
 			s.now().Add(decide.BackoffAfterRefusal)})
 	case provider.IsIncorrectState(err), provider.IsNotFound(err), provider.IsInvalidConfig(err):
 		s.forget(name)
@@ -393,7 +394,7 @@ func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) 
 // strike counts the failure against the node.
 func (s *Starter) Fail(ctx context.Context, name v1alpha1.NodeName, strike bool, why string) error {
 	s.forget(name)
-	written, err := s.giveUp(ctx, name, why, func(n *corev1.Node, until time.Time) transition.Patch {
+	written, err := s.recordFailure(ctx, name, why, func(n *corev1.Node, until time.Time) transition.Patch {
 		return transition.StartGivenUp(n, strike, s.now(), until)
 	})
 	if err == nil && !written {
@@ -408,13 +409,13 @@ var errMovedOn = errors.New("the node is not starting any more")
 // node on, that stands.
 func (s *Starter) fail(ctx context.Context, name v1alpha1.NodeName, why string,
 	step func(n *corev1.Node, until time.Time) transition.Patch) error {
-	_, err := s.giveUp(ctx, name, why, step)
+	_, err := s.recordFailure(ctx, name, why, step)
 	return err
 }
 
-// giveUp reports whether the step was written. What is published on the node meanwhile is no reason
-// not to write it: then it is tried again.
-func (s *Starter) giveUp(ctx context.Context, name v1alpha1.NodeName, why string,
+// recordFailure reports whether the step was written. What is published on the node meanwhile is no
+// reason not to write it: then it is tried again.
+func (s *Starter) recordFailure(ctx context.Context, name v1alpha1.NodeName, why string,
 	step func(n *corev1.Node, until time.Time) transition.Patch) (written bool, err error) {
 	s.state.BackOffNode(name, s.now().Add(backoffFirst)) // no further pod is promised room here meanwhile
 	// After the patch: a pod that is asked about before it would start another node while this one
@@ -448,7 +449,7 @@ func (s *Starter) giveUp(ctx context.Context, name v1alpha1.NodeName, why string
 // nothing is held against it, and its claims move. why is for its event.
 func (s *Starter) Decline(ctx context.Context, name v1alpha1.NodeName, why string) error {
 	until := s.now().Add(backoffFirst)
-	return s.decline(ctx, name, declined{RefusedOther, v1alpha1.ReasonStartFailed, why, until})
+	return s.recordRefusal(ctx, name, refusedStart{RefusedOther, v1alpha1.ReasonStartFailed, why, until})
 }
 
 // stillStopping reports whether the instance will take the start in a moment. One that is
@@ -459,17 +460,17 @@ func stillStopping(err error) bool {
 		wrong.State != provider.InstanceShuttingDown
 }
 
-// declined is a start that the cloud refused for no fault of the node's.
-type declined struct {
+// refusedStart is a start that the cloud refused for no fault of the node's.
+type refusedStart struct {
 	why    Refusal
 	reason v1alpha1.Reason
 	words  string
 	until  time.Time
 }
 
-// decline takes a start back that the cloud refused for no fault of the node's: it rests, but
+// recordRefusal takes a start back that the cloud refused for no fault of the node's: it rests, but
 // nothing is held against it. Its claims move in the same step.
-func (s *Starter) decline(ctx context.Context, name v1alpha1.NodeName, why declined) error {
+func (s *Starter) recordRefusal(ctx context.Context, name v1alpha1.NodeName, why refusedStart) error {
 	s.forget(name)
 	// The cluster state may show the intent a moment longer, as room on a starting node.
 	s.state.BackOffNode(name, why.until)

@@ -19,7 +19,7 @@ const maxWords = 512
 func WarmAgain(n *corev1.Node, t Template, agents string, now time.Time) Patch {
 	recorded := v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) == v1alpha1.StateStandby &&
 		n.Annotations[v1alpha1.AnnotationHeartbeatAtStop] != ""
-	is := enter(n, v1alpha1.StateWarmup)
+	is := toState(n, v1alpha1.StateWarmup)
 	if !recorded { // Standby has recorded it when the cloud said stopped; what came since may be a report of that boot
 		recordReports(n, is, agents)
 	}
@@ -29,8 +29,8 @@ func WarmAgain(n *corev1.Node, t Template, agents string, now time.Time) Patch {
 	for i := range t.StartupTaints {
 		addTaint(is, t.StartupTaints[i])
 	}
-	shut(is)
-	return between(n, is)
+	closeNode(is)
+	return patchFromTo(n, is)
 }
 
 // ImageFailure is an image that could not be pulled, as a Node remembers it.
@@ -54,9 +54,9 @@ func (f ImageFailure) String() string {
 
 // ImagePullFailed remembers which image could not be pulled.
 func ImagePullFailed(n *corev1.Node, f ImageFailure) Patch {
-	is := draft(n)
+	is := editable(n)
 	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationImagePullFailed, f.String())
-	return between(n, is)
+	return patchFromTo(n, is)
 }
 
 // ImagesFound is how a look at the images ended.
@@ -70,7 +70,7 @@ type ImagesFound struct {
 
 // ImagesRecorded ends a look at the images.
 func ImagesRecorded(n *corev1.Node, found ImagesFound, now time.Time) Patch {
-	is := draft(n)
+	is := editable(n)
 	delete(is.Annotations, v1alpha1.AnnotationImagePullFailed)
 	if found.Failure != nil {
 		metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationImagePullFailed, found.Failure.String())
@@ -86,5 +86,5 @@ func ImagesRecorded(n *corev1.Node, found ImagesFound, now time.Time) Patch {
 	if v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) == v1alpha1.StateStopping { // each stop asks anew
 		metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationImagesChecked, now.UTC().Format(time.RFC3339Nano))
 	}
-	return between(n, is)
+	return patchFromTo(n, is)
 }

@@ -42,19 +42,19 @@ func (p Patch) JSON() []byte {
 	return out
 }
 
-// draft is a copy of what a step may change of a Node. Its status, the larger part, is left out: no
-// step writes it.
-func draft(n *corev1.Node) *corev1.Node {
+// editable is a copy of what a step may change of a Node. Its status, the larger part, is left out:
+// no step writes it.
+func editable(n *corev1.Node) *corev1.Node {
 	is := &corev1.Node{ObjectMeta: *n.ObjectMeta.DeepCopy()}
 	n.Spec.DeepCopyInto(&is.Spec)
 	return is
 }
 
-// between is the patch from one Node to another, as far as labels, annotations, taints and cordon
-// go. It tests the uid (a Node of the same name may be another one), the state that the step starts
-// from, the claims where it changes them, the taints where it replaces them, and a cordon that it
-// relies upon.
-func between(was, is *corev1.Node) Patch {
+// patchFromTo is the patch from one Node to another, as far as labels, annotations, taints and
+// cordon go. It tests the uid (a Node of the same name may be another one), the state that the step
+// starts from, the claims where it changes them, the taints where it replaces them, and a cordon
+// that it relies upon.
+func patchFromTo(was, is *corev1.Node) Patch {
 	p := Patch{{Op: "test", Path: "/metadata/uid", Value: was.UID}}
 	if state, ok := was.Labels[v1alpha1.LabelState]; ok {
 		p = append(p, Op{Op: "test", Path: "/metadata/labels/" + escape(v1alpha1.LabelState), Value: state})

@@ -34,10 +34,10 @@ func keepSeen(n, is *corev1.Node, t Template) {
 // Ready=False, which a kubelet with graceful node shutdown reports before it ends. The allocatable
 // resources are recorded for the same reason.
 func Seen(n *corev1.Node, network bool, now time.Time) Patch {
-	is := draft(n)
+	is := editable(n)
 	seen(is, network, now)
 	raiseAllocatable(n, is)
-	return between(n, is)
+	return patchFromTo(n, is)
 }
 
 func seen(is *corev1.Node, network bool, now time.Time) {

@@ -56,18 +56,18 @@ func TemplateOf(p *v1alpha1.NodePool, pool v1alpha1.PoolName, id v1alpha1.Instan
 }
 
 // Warmup adopts a Node that registered: it gets the pool's labels and taints and is closed to pods.
-func Warmup(n *corev1.Node, t Template) Patch { return between(n, warmup(n, t)) }
+func Warmup(n *corev1.Node, t Template) Patch { return patchFromTo(n, warmup(n, t)) }
 
 // Reregistered adopts the Node under which the kubelet of an instance registers that had another
 // Node before. User data does not run again, so Stratos ends this warm-up.
 func Reregistered(n *corev1.Node, t Template, now time.Time) Patch {
 	is := warmup(n, t)
 	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationWarmupStarted, now.UTC().Format(time.RFC3339Nano))
-	return between(n, is)
+	return patchFromTo(n, is)
 }
 
 func warmup(n *corev1.Node, t Template) *corev1.Node {
-	is := enter(n, v1alpha1.StateWarmup)
+	is := toState(n, v1alpha1.StateWarmup)
 	metav1.SetMetaDataLabel(&is.ObjectMeta, v1alpha1.LabelPool, string(t.Pool))
 	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationInstanceID, string(t.Instance))
 	keepSeen(n, is, t)
@@ -80,7 +80,7 @@ func warmup(n *corev1.Node, t Template) *corev1.Node {
 	for i := range t.Taints {
 		addTaint(is, t.Taints[i])
 	}
-	shut(is)
+	closeNode(is)
 	return is
 }
 
@@ -88,22 +88,22 @@ func warmup(n *corev1.Node, t Template) *corev1.Node {
 // it is not running, what keeps pods off it. On a running node labels, taints and cordon are the
 // users' to change.
 func Mended(n *corev1.Node, t Template) Patch {
-	is := draft(n)
+	is := editable(n)
 	metav1.SetMetaDataLabel(&is.ObjectMeta, v1alpha1.LabelPool, string(t.Pool))
 	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationInstanceID, string(t.Instance))
 	if v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) != v1alpha1.StateRunning {
-		shut(is)
+		closeNode(is)
 	}
-	return between(n, is)
+	return patchFromTo(n, is)
 }
 
 // Warmed records that a warming node was seen complete.
 func Warmed(n *corev1.Node, now time.Time) Patch {
-	is := draft(n)
+	is := editable(n)
 	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationWarmedAt, now.UTC().Format(time.RFC3339))
 	seen(is, true, now)
 	raiseAllocatable(n, is)
-	return between(n, is)
+	return patchFromTo(n, is)
 }
 
 // Stamp writes what the instance was launched from on a Node that does not say so.
@@ -111,32 +111,32 @@ func Stamp(n *corev1.Node, origin map[string]string) Patch {
 	if len(origin) == 0 {
 		return nil
 	}
-	is := draft(n)
+	is := editable(n)
 	for k, v := range origin {
 		metav1.SetMetaDataAnnotation(&is.ObjectMeta, k, v)
 	}
-	return between(n, is)
+	return patchFromTo(n, is)
 }
 
 // Surplus marks a standby node as one above minStandby since the given time; the zero time takes
 // the mark away.
 func Surplus(n *corev1.Node, since time.Time) Patch {
-	is := draft(n)
+	is := editable(n)
 	delete(is.Annotations, v1alpha1.AnnotationSurplusSince)
 	if !since.IsZero() {
 		metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationSurplusSince, since.UTC().Format(time.RFC3339))
 	}
-	return between(n, is)
+	return patchFromTo(n, is)
 }
 
 // WarmStop is the intent to stop an instance at the end of its warm-up. From then on the node is
 // not promoted: the cloud's reads may show it running for a while, and a pod would land on a
 // machine that goes down.
 func WarmStop(n *corev1.Node, now time.Time) Patch {
-	is := draft(n)
+	is := editable(n)
 	raiseAllocatable(n, is)
 	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
-	return between(n, is)
+	return patchFromTo(n, is)
 }
 
 // Standby says that the instance is stopped and can be started. It records what a start must
@@ -145,7 +145,7 @@ func WarmStop(n *corev1.Node, now time.Time) Patch {
 // unless an intent to stop has recorded them before. n must be read from the API server, not from a
 // cache: a heartbeat that a cache missed would count as fresh later.
 func Standby(n *corev1.Node, t Template, whole bool, agents string) Patch {
-	is := enter(n, v1alpha1.StateStandby)
+	is := toState(n, v1alpha1.StateStandby)
 	recordReports(n, is, agents)
 	recorded := n.Annotations[v1alpha1.AnnotationStopIntent] != "" &&
 		n.Annotations[v1alpha1.AnnotationAllocatableAtStop] != ""
@@ -155,14 +155,14 @@ func Standby(n *corev1.Node, t Template, whole bool, agents string) Patch {
 	for i := range t.StartupTaints {
 		addTaint(is, t.StartupTaints[i])
 	}
-	shut(is)
-	return between(n, is)
+	closeNode(is)
+	return patchFromTo(n, is)
 }
 
 // Starting is the start intent, written before the cloud is called. It puts back the startup taints
 // that are missing: that one is gone later says that another controller removed it since.
 func Starting(n *corev1.Node, startup []corev1.Taint, claims []types.UID, now time.Time) Patch {
-	is := enter(n, v1alpha1.StateStarting)
+	is := toState(n, v1alpha1.StateStarting)
 	for i := range startup {
 		addTaint(is, startup[i])
 	}
@@ -170,59 +170,59 @@ func Starting(n *corev1.Node, startup []corev1.Taint, claims []types.UID, now ti
 	// than itself.
 	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationScaleUpStarted, now.UTC().Format(time.RFC3339Nano))
 	setClaims(is, claims)
-	return between(n, is)
+	return patchFromTo(n, is)
 }
 
 // Claims publishes which pods are promised room on the node.
 func Claims(n *corev1.Node, claims []types.UID) Patch {
-	is := draft(n)
+	is := editable(n)
 	setClaims(is, claims)
-	return between(n, is)
+	return patchFromTo(n, is)
 }
 
 // StartFailed takes the start intent back: the node is standby again and backs off until the given
 // time.
 func StartFailed(n *corev1.Node, until time.Time) Patch {
-	is := enter(n, v1alpha1.StateStandby)
+	is := toState(n, v1alpha1.StateStandby)
 	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStartFailures, strconv.Itoa(Failures(n)+1))
 	setUntil(is, until)
-	return between(n, is)
+	return patchFromTo(n, is)
 }
 
 // StartGivenUp ends a start of which nobody knows how far it came: the machine may yet report while
 // it goes down. So the node is stopping, by an intent that nobody cancels, until the cloud says
 // stopped; then it backs off until the given time. strike counts against the node.
 func StartGivenUp(n *corev1.Node, strike bool, now, until time.Time) Patch {
-	is := leave(n, v1alpha1.StateStopping, v1alpha1.StopFailed, now)
+	is := leaveService(n, v1alpha1.StateStopping, v1alpha1.StopFailed, now)
 	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
 	if strike {
 		metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStartFailures, strconv.Itoa(Failures(n)+1))
 	}
 	setUntil(is, until)
-	return between(n, is)
+	return patchFromTo(n, is)
 }
 
 // StopAstray is the intent to stop an instance that stands by, that somebody else started and whose
 // kubelet does not report. Like StopIntent it tests that no claim was published on the node.
 func StopAstray(n *corev1.Node, now time.Time) Patch {
-	is := leave(n, v1alpha1.StateStopping, v1alpha1.StopFailed, now)
+	is := leaveService(n, v1alpha1.StateStopping, v1alpha1.StopFailed, now)
 	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
-	return append(between(n, is), Op{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationClaims)})
+	return append(patchFromTo(n, is), Op{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationClaims)})
 }
 
 // Fence is the intent to stop the instance of a running node whose machine died. Its claims move.
 func Fence(n *corev1.Node, now time.Time) Patch {
-	is := leave(n, v1alpha1.StateStopping, v1alpha1.StopFailed, now)
+	is := leaveService(n, v1alpha1.StateStopping, v1alpha1.StopFailed, now)
 	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
-	return between(n, is)
+	return patchFromTo(n, is)
 }
 
 // StartDeclined takes the start intent back of a node that is none the worse: it rests until the
 // given time, and its strikes stay as they are.
 func StartDeclined(n *corev1.Node, until time.Time) Patch {
-	is := enter(n, v1alpha1.StateStandby)
+	is := toState(n, v1alpha1.StateStandby)
 	setUntil(is, until)
-	return between(n, is)
+	return patchFromTo(n, is)
 }
 
 // Running opens the node to pods: our cordon and all lifecycle taints go in one patch, also those
@@ -231,7 +231,7 @@ func StartDeclined(n *corev1.Node, until time.Time) Patch {
 // It tests that no stop intent stands: a cache that lags, or another leader, may not have seen it
 // yet, and after it nobody cancels.
 func Running(n *corev1.Node, t Template, now time.Time) Patch {
-	is := enter(n, v1alpha1.StateRunning)
+	is := toState(n, v1alpha1.StateRunning)
 	delete(is.Labels, v1alpha1.LabelExcludeDisruption)
 	for _, k := range []string{
 		v1alpha1.AnnotationStartFailures, v1alpha1.AnnotationUnavailableUntil, v1alpha1.AnnotationHeartbeatAtStop,
@@ -253,14 +253,14 @@ func Running(n *corev1.Node, t Template, now time.Time) Patch {
 	})
 	open(is)
 	return append(Patch{{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationStopIntent)}},
-		between(n, is)...)
+		patchFromTo(n, is)...)
 }
 
 // Backoff lets the back-off of a node end at the given time.
 func Backoff(n *corev1.Node, until time.Time) Patch {
-	is := draft(n)
+	is := editable(n)
 	setUntil(is, until)
-	return between(n, is)
+	return patchFromTo(n, is)
 }
 
 func setUntil(is *corev1.Node, until time.Time) {
@@ -269,59 +269,59 @@ func setUntil(is *corev1.Node, until time.Time) {
 
 // Empty marks a running node as empty since now.
 func Empty(n *corev1.Node, now time.Time) Patch {
-	is := draft(n)
+	is := editable(n)
 	metav1.SetMetaDataAnnotation(
 		&is.ObjectMeta, v1alpha1.AnnotationScaleDownCandidateSince, now.UTC().Format(time.RFC3339))
-	return between(n, is)
+	return patchFromTo(n, is)
 }
 
 // InUse takes the mark of an empty node away.
 func InUse(n *corev1.Node) Patch {
-	is := draft(n)
+	is := editable(n)
 	delete(is.Annotations, v1alpha1.AnnotationScaleDownCandidateSince)
-	return between(n, is)
+	return patchFromTo(n, is)
 }
 
 // Stopping closes the node to pods before it is drained and stopped.
 func Stopping(n *corev1.Node, reason v1alpha1.StopReason, now time.Time) Patch {
-	is := leave(n, v1alpha1.StateStopping, reason, now)
-	return between(n, is)
+	is := leaveService(n, v1alpha1.StateStopping, reason, now)
+	return patchFromTo(n, is)
 }
 
 // Terminating closes the node to pods before it is drained and its instance terminated.
 func Terminating(n *corev1.Node, reason v1alpha1.StopReason, now time.Time) Patch {
-	is := leave(n, v1alpha1.StateTerminating, reason, now)
-	return between(n, is)
+	is := leaveService(n, v1alpha1.StateTerminating, reason, now)
+	return patchFromTo(n, is)
 }
 
 // StopIntent is the point after which nobody cancels the stop. It tests that no claim was published
 // on the node.
 func StopIntent(n *corev1.Node, now time.Time) Patch {
-	is := draft(n)
+	is := editable(n)
 	if v1alpha1.StopReason(n.Annotations[v1alpha1.AnnotationStopReason]) != v1alpha1.StopFailed {
 		recordAllocatable(n, is)
 	}
 	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
 	// Last, when annotations are surely there: a test below a path that is missing fails, also one for
 	// nothing.
-	return append(between(n, is), Op{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationClaims)})
+	return append(patchFromTo(n, is), Op{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationClaims)})
 }
 
 // StopAsked says that the cloud is about to be asked again for a stop whose intent stands. It tests
 // that it stands: another leader may have taken it back for a pod.
 func StopAsked(n *corev1.Node, now time.Time) Patch {
-	is := draft(n)
+	is := editable(n)
 	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStopAsked, now.UTC().Format(time.RFC3339Nano))
-	return append(stillIntended(n), between(n, is)...)
+	return append(stillIntended(n), patchFromTo(n, is)...)
 }
 
-// StopTakenBack removes an intent of which nothing came. It tests that nobody has asked for the
+// StopCancelled removes an intent of which nothing came. It tests that nobody has asked for the
 // stop again since.
-func StopTakenBack(n *corev1.Node) Patch {
-	is := draft(n)
+func StopCancelled(n *corev1.Node) Patch {
+	is := editable(n)
 	delete(is.Annotations, v1alpha1.AnnotationStopIntent)
 	delete(is.Annotations, v1alpha1.AnnotationStopAsked)
-	return append(append(stillIntended(n), testAnnotation(n, v1alpha1.AnnotationStopAsked)), between(n, is)...)
+	return append(append(stillIntended(n), testAnnotation(n, v1alpha1.AnnotationStopAsked)), patchFromTo(n, is)...)
 }
 
 func stillIntended(n *corev1.Node) Patch {
@@ -338,9 +338,9 @@ func testAnnotation(n *corev1.Node, key string) Op {
 	return op
 }
 
-func leave(n *corev1.Node, s v1alpha1.NodeState, reason v1alpha1.StopReason, now time.Time) *corev1.Node {
+func leaveService(n *corev1.Node, s v1alpha1.NodeState, reason v1alpha1.StopReason, now time.Time) *corev1.Node {
 	running, failures := n.Annotations[v1alpha1.AnnotationRunningSince], n.Annotations[v1alpha1.AnnotationDrainFailures]
-	is := enter(n, s)
+	is := toState(n, s)
 	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStopReason, string(reason))
 	// With its fraction: cut to the second, the time for binds in flight would be anything from
 	// nothing to lifecycle.CordonTime.
@@ -351,13 +351,13 @@ func leave(n *corev1.Node, s v1alpha1.NodeState, reason v1alpha1.StopReason, now
 	if failures != "" { // this drain may fail too
 		metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationDrainFailures, failures)
 	}
-	shut(is)
+	closeNode(is)
 	return is
 }
 
-// enter copies the Node into another state without the marks of the one before.
-func enter(n *corev1.Node, s v1alpha1.NodeState) *corev1.Node {
-	is := draft(n)
+// toState copies the Node into another state without the marks of the one before.
+func toState(n *corev1.Node, s v1alpha1.NodeState) *corev1.Node {
+	is := editable(n)
 	metav1.SetMetaDataLabel(&is.ObjectMeta, v1alpha1.LabelState, string(s))
 	for _, k := range marks() {
 		delete(is.Annotations, k)
@@ -365,8 +365,9 @@ func enter(n *corev1.Node, s v1alpha1.NodeState) *corev1.Node {
 	return is
 }
 
-// shut closes a node to pods. A cordon that stands already is somebody else's and stays theirs.
-func shut(n *corev1.Node) {
+// closeNode closes a node to pods. A cordon that stands already is somebody else's and stays
+// theirs.
+func closeNode(n *corev1.Node) {
 	metav1.SetMetaDataLabel(&n.ObjectMeta, v1alpha1.LabelExcludeDisruption, "true")
 	addTaint(n, corev1.Taint{Key: v1alpha1.TaintStandby, Effect: corev1.TaintEffectNoSchedule})
 	if !n.Spec.Unschedulable {
@@ -429,9 +430,9 @@ func Failures(n *corev1.Node) int {
 	return count
 }
 
-// Counting lists the pods that keep a node from being stopped, those nominated to it included. ours
-// is where Stratos runs.
-func Counting(node string, ours decide.Namespace, pods []corev1.Pod) []*corev1.Pod {
+// WorkloadPods lists the pods that keep a node from being stopped, those nominated to it included.
+// ours is where Stratos runs.
+func WorkloadPods(node string, ours decide.Namespace, pods []corev1.Pod) []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range pods {
 		p := &pods[i]
@@ -443,10 +444,10 @@ func Counting(node string, ours decide.Namespace, pods []corev1.Pod) []*corev1.P
 	return out
 }
 
-// Leaving lists the pods on a node that do not count and are being deleted, static ones left out:
-// those are their kubelet's. Once the instance is stopped none of them runs any more, and nobody
-// but us knows that.
-func Leaving(node string, ours decide.Namespace, pods []corev1.Pod) []*corev1.Pod {
+// DeletingPods lists the pods on a node that do not count and are being deleted, static ones left
+// out: those are their kubelet's. Once the instance is stopped none of them runs any more, and
+// nobody but us knows that.
+func DeletingPods(node string, ours decide.Namespace, pods []corev1.Pod) []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range pods {
 		p := &pods[i]

@@ -169,7 +169,7 @@ func clean(n *corev1.Node) Patch {
 	is := n.DeepCopy()
 	delete(is.Annotations, v1alpha1.AnnotationStartFailures)
 	delete(is.Annotations, v1alpha1.AnnotationUnavailableUntil)
-	return between(n, is)
+	return patchFromTo(n, is)
 }
 
 func TestWhatEachStateLooksLike(t *testing.T) {
@@ -413,7 +413,7 @@ func TestEscape(t *testing.T) {
 	n.Labels = map[string]string{"odd~key/x": "1"}
 	is := n.DeepCopy()
 	is.Labels["odd~key/x"] = "2"
-	if got := apply(t, n, between(n, is)).Labels["odd~key/x"]; got != "2" {
+	if got := apply(t, n, patchFromTo(n, is)).Labels["odd~key/x"]; got != "2" {
 		t.Errorf("label %q, want 2", got)
 	}
 }
@@ -523,7 +523,7 @@ func TestCounting(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := len(Counting("c", "stratos", []corev1.Pod{c.pod})) == 1; got != c.want {
+			if got := len(WorkloadPods("c", "stratos", []corev1.Pod{c.pod})) == 1; got != c.want {
 				t.Errorf("counts %v, want %v", got, c.want)
 			}
 		})
@@ -592,10 +592,10 @@ func TestStopMarks(t *testing.T) {
 		t.Errorf("annotations %v, want the intent as it was, and when it was asked for again", is.Annotations)
 	}
 	for _, asked := range []string{"", first} {
-		back := apply(t, stopping(asked), StopTakenBack(stopping(asked)))
+		back := apply(t, stopping(asked), StopCancelled(stopping(asked)))
 		diff(t, "after the intent was taken back", back.Annotations,
 			map[string]string{v1alpha1.AnnotationStopReason: "empty"})
-		if _, err := try(stopping(second), StopTakenBack(stopping(asked))); err == nil {
+		if _, err := try(stopping(second), StopCancelled(stopping(asked))); err == nil {
 			t.Errorf("taken back although somebody has asked again since %q", asked)
 		}
 		if _, err := try(back, StopAsked(stopping(asked), now)); err == nil {
