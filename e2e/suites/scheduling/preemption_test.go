@@ -267,9 +267,13 @@ func boundOrRefused(t *testing.T, r *rig.Rig, pod *corev1.Pod) string {
 			return false, err
 		}
 		on = p.Spec.NodeName
-		refused := slices.ContainsFunc(r.Recorder.About(rig.Preempt, pod.UID),
-			func(a rig.Asked) bool { return len(a.Kept.NodeNameToMetaVictims) == 0 })
-		return on != "" || refused, nil
+		asks := r.Recorder.About(rig.Preempt, pod.UID)
+		refused := slices.ContainsFunc(asks, func(a rig.Asked) bool { return len(a.Kept.NodeNameToMetaVictims) == 0 })
+		if on != "" || refused {
+			return true, nil
+		}
+		return false, fmt.Errorf("nominated to %q, %d asks for victims, %d for nodes: %s", p.Status.NominatedNodeName,
+			len(asks), len(r.Recorder.About(rig.Filter, pod.UID)), rig.WhyPending(p))
 	})
 	return on
 }
