@@ -258,9 +258,9 @@ func askAnew(t *testing.T, r *rig.Rig, pod *corev1.Pod, node string) *corev1.Pod
 }
 
 // boundOrRefused waits for one of the two and returns the node, empty for refused. A pod that may
-// evict on a node counts as bound there: kube-scheduler leaves a pod whose victim was evicted for
-// another one in its queue for 5 minutes (kubernetes/kubernetes#141694), and askAnew replaces the pod
-// for which the scheduler has just evicted.
+// evict on a node counts as bound there. kube-scheduler leaves a pod whose victim was evicted for
+// another one in its queue for 5 minutes (kubernetes/kubernetes#141694), and askAnew replaces the
+// pod for which the scheduler has just evicted.
 func boundOrRefused(t *testing.T, r *rig.Rig, pod *corev1.Pod) string {
 	t.Helper()
 	on := ""
