@@ -59,6 +59,39 @@ func TestABoundPodCountsOnce(t *testing.T) {
 	}
 }
 
+// A pod whose room other workloads take is placed anew, as often as that happens: their scheduler
+// does not see the claims, and each start was of use to some pod. Pods of DaemonSets that take it
+// show that the pod fits our nodes only in our view of them.
+func TestAPodWhoseRoomIsTakenIsHeldBackOnlyForDaemonSets(t *testing.T) {
+	for name, c := range map[string]struct {
+		taker    func(*corev1.Pod)
+		heldBack bool
+	}{
+		"taken by other workloads": {taker: func(*corev1.Pod) {}},
+		"taken by pods of a DaemonSet": {heldBack: true, taker: func(p *corev1.Pod) {
+			p.OwnerReferences = agentPod("").OwnerReferences
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, l := newTestView()
+			waits := cpuPod("x", "")
+			v.SetPod(waits)
+			for _, node := range []string{"first", "second"} {
+				v.SetNode(poolNode(node, v1alpha1.StateStarting))
+				claimFor(t, v, l, waits, node)
+				v.SetNode(poolNode(node, v1alpha1.StateRunning))
+				v.SetPod(cpuPod("taker of "+node, node, c.taker))
+				if l.HasClaim("x") {
+					t.Fatal("the claim stands although its port is taken")
+				}
+			}
+			if why, _ := v.OwnerBackoff(waits, epoch()); (why != "") != c.heldBack {
+				t.Errorf("held back with %q, want that: %v", why, c.heldBack)
+			}
+		})
+	}
+}
+
 // In a cluster with many pods most events are of pods that run, and say nothing that a decision
 // reads. They must not wait until a decision is made, nor decisions for them.
 func TestEventsThatChangeNothingDoNotWaitForDecisions(t *testing.T) {

@@ -27,6 +27,9 @@ func (s *State) SetPod(p *corev1.Pod) {
 	now := s.now()
 	s.mu.Lock()
 	defer s.unlock()
+	if _, known := s.boundPods.Load(p.UID); !known && p.Spec.NodeName != "" {
+		s.claims.RecordBound(p, on)
+	}
 	s.place(p, on)
 	adoptOn := s.trackPending(p, now)
 	if noLongerPending(p) {

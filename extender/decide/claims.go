@@ -92,8 +92,9 @@ type Claims struct {
 	limited map[v1alpha1.PoolName]time.Time
 	// futileOwners remembers the owners of pods whose node ran and that were not bound to it.
 	futileOwners backoffs[types.UID]
-	// overflowed are the pods that lost a claim to pods that had none. futileOverflows are the claims
-	// that were the second of their pod or a later one to end so, until Overdue tells of them.
+	// overflowed are the pods that lost a claim to pods that had none, see recordOverflow.
+	// futileOverflows are the claims that were the second of their pod or a later one to end so, until
+	// Overdue tells of them.
 	overflowed      map[types.UID]bool
 	futileOverflows []Claim
 	// rejected are the pods that were refused without a promise, and when they were last asked about.
@@ -108,6 +109,9 @@ type Claims struct {
 type nodeClaims struct {
 	claims map[types.UID]*Claim
 	sum    fit.Resources
+	// joined: a pod that was promised nothing here was bound to the node since a claim last lost its
+	// room. Pods of DaemonSets do not count.
+	joined bool
 }
 
 const (
@@ -164,6 +168,14 @@ func (l *Claims) Release(pod types.UID, bound v1alpha1.NodeName, now time.Time) 
 	}
 	l.drop(c)
 	return *c, true
+}
+
+// RecordBound takes in that a pod was bound to a node. It is called before the pod's claim ends.
+func (l *Claims) RecordBound(pod *corev1.Pod, node v1alpha1.NodeName) {
+	p := l.byNode[node]
+	if p != nil && p.claims[pod.UID] == nil && !ownedByDaemonSet(pod) {
+		p.joined = true
+	}
 }
 
 // ReleaseNode ends all claims on a node because it will not run, and returns them sorted, for their

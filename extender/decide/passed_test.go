@@ -71,3 +71,50 @@ func TestSqueezeSparesThePodThatIsBeingBound(t *testing.T) {
 	}
 	wantDiff(t, "squeezed out", podsOf(l.ReleaseOverflow(running("c", using("cpu", "1")), epoch())), []types.UID{"high"})
 }
+
+// On a scheduler that does not see the claims, the pods of a burst change places: one takes the room
+// that another was promised. That says nothing about the other's fit, however often it loses its
+// room so. Where pods of DaemonSets take it, the pod fits our nodes only in our view of them.
+func TestPodsThatChangePlacesAreNotHeldBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		taker  func(*corev1.Pod)
+		futile bool
+	}{
+		"room taken by other workloads":     {taker: func(*corev1.Pod) {}},
+		"room taken by pods of a DaemonSet": {taker: ownedBy("DaemonSet"), futile: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := NewClaims()
+			lose := func(at string) {
+				claimed(t, l, []*Node{starting(at)}, pod("a", asking("cpu", "4")))
+				l.ObserveNode(v1alpha1.NodeName(at), v1alpha1.StateStarting, v1alpha1.StateRunning, epoch())
+				l.RecordBound(pod("taker of "+at, c.taker), v1alpha1.NodeName(at))
+				l.ReleaseOverflow(running(at, using("cpu", "1")), epoch())
+				claimOn(t, l, "a", "")
+			}
+			lose("first")
+			lose("second")
+			if !c.futile {
+				lose("third")
+			}
+			if got := len(l.Overdue(epoch())); (got > 0) != c.futile {
+				t.Errorf("%d futile starts, want any: %v", got, c.futile)
+			}
+			if why, _ := l.OwnerBackoff(pod("a"), epoch()); (why != "") != c.futile {
+				t.Errorf("held back with %q, want that: %v", why, c.futile)
+			}
+		})
+	}
+}
+
+// A pod that goes where it was promised takes nobody's room, and neither does one where there are
+// no claims.
+func TestOnlyPodsWithoutAPromiseCountAsJoined(t *testing.T) {
+	l := NewClaims()
+	claimed(t, l, []*Node{starting("c")}, pod("a"), pod("b"))
+	l.RecordBound(pod("a"), "c")
+	l.RecordBound(pod("x"), "d")
+	if l.byNode["c"].joined || l.byNode["d"] != nil {
+		t.Error("counted as a pod that was promised nothing")
+	}
+}

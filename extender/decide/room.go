@@ -11,14 +11,12 @@ import (
 
 // ReleaseOverflow ends the claims on a running node for which there is no room any more, because
 // pods that nobody promised it to took it: the lowest priority and the youngest first, and last
-// those whose pods are being bound. It returns them sorted, for their pods to be placed anew. A pod
-// that is pushed off for the second time has had two starts for nothing. That is held against its
-// owner like any futile start: a pod that fits our nodes only in our view of them would wake one
-// after the other.
+// those whose pods are being bound. It returns them sorted, for their pods to be placed anew.
 func (l *Claims) ReleaseOverflow(n *Node, now time.Time) []Claim {
 	if n.State != v1alpha1.StateRunning {
 		return nil
 	}
+	joined := l.byNode[n.Name] != nil && l.byNode[n.Name].joined
 	var out []Claim
 	for {
 		c, ok := l.overflow(n)
@@ -26,12 +24,20 @@ func (l *Claims) ReleaseOverflow(n *Node, now time.Time) []Claim {
 			return out
 		}
 		out = append(out, c)
-		l.recordOverflow(c, now)
 		l.drop(l.byPod[c.Pod])
+		if !joined {
+			l.recordOverflow(c, now)
+		} else if p := l.byNode[n.Name]; p != nil {
+			p.joined = false
+		}
 	}
 }
 
-// recordOverflow takes in that a claim is pushed off its node.
+// recordOverflow takes in that a claim is pushed off its node. A pod that is pushed off for the
+// second time has had two starts for nothing. That is held against its owner like any futile start:
+// a pod that fits our nodes only in our view of them would wake one after the other. It is not
+// called where another workload took the room, for that start was of use: a scheduler that does not
+// see the claims lets the pods of a burst change places.
 func (l *Claims) recordOverflow(c Claim, now time.Time) {
 	if l.overflowed[c.Pod] {
 		l.futileOwners.fail(c.owner, now)
