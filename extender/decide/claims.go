@@ -322,6 +322,12 @@ func (l *Claims) Of(pod types.UID) (Claim, bool) {
 	return Claim{}, false
 }
 
+// HasClaim reports whether the pod has a claim.
+func (l *Claims) HasClaim(pod types.UID) bool {
+	_, ok := l.Of(pod)
+	return ok
+}
+
 // PendingPerPool returns how many claims stand on nodes that do not run yet, per pool.
 func (l *Claims) PendingPerPool() map[v1alpha1.PoolName]int {
 	out := map[v1alpha1.PoolName]int{}

@@ -2,13 +2,10 @@ package decide
 
 import (
 	"maps"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/fit"
@@ -103,36 +100,6 @@ func (l *Claims) assume(pod types.UID, d *Decision, now time.Time) {
 	}
 }
 
-// Decide judges the pod against the candidates and, where no node can take it now, promises it room
-// on one that will. It implements the steps of docs/filter.md in their order, and changes nothing:
-// the claims assume the decision.
-func Decide(l *Claims, ask Ask, now time.Time) Decision {
-	j := l.newAttempt(ask, now)
-	own := l.byPod[ask.Pod.UID]
-	open, refused := j.nodesInService(own)
-	if own != nil && slices.Contains(open.nodes, own.Node) {
-		claim := *own
-		claim.passed = true
-		return Decision{Kind: PassClaimed, Nodes: []v1alpha1.NodeName{own.Node}, Claim: &claim}
-	}
-	if len(open.nodes) > 0 {
-		return Decision{Kind: Pass, Nodes: open.nodes, Refused: refused.byNode()}
-	}
-	if open.shared.node != nil {
-		return j.claimShared(open.shared.node)
-	}
-	if own != nil {
-		return waiting(Waiting, own, ask, &refused)
-	}
-	if why := mayNotStart(ask); why != "" {
-		return Decision{Kind: NotOurs, Refused: refused.withPodReason(ask, why)}
-	}
-	if why, _ := l.OwnerBackoff(ask.Pod, now); why != "" && open.contested.node == nil {
-		return Decision{Kind: Unavailable, Refused: refused.withPodReason(ask, why)}
-	}
-	return j.claimRoom(open.contested.node, &refused)
-}
-
 // attempt is one decision in the making. It only reads the claims.
 type attempt struct {
 	*Claims
@@ -164,32 +131,6 @@ func (l *Claims) newAttempt(ask Ask, now time.Time) *attempt {
 	}
 }
 
-// claimRoom goes through step 4: a draining node, a starting one, those where lower priorities
-// give way, a standby one. running is the running one of those, nil for none.
-func (j *attempt) claimRoom(running *Node, refused *refusals) Decision {
-	options := j.options()
-	switch {
-	case options.draining.node != nil:
-		own := j.newClaim(options.draining.node)
-		// It is not returned yet: a bind that overtakes the cancellation could land under a stop intent,
-		// and the instance would be stopped with the pod on it. Whether cancellation or intent came first
-		// is for the API server to say.
-		return waiting(Reclaimed, own, j.Ask, refused)
-	case options.starting.node != nil:
-		return waiting(Joined, j.newClaim(options.starting.node), j.Ask, refused)
-	case running != nil:
-		return j.claimShared(running)
-	case options.contested.node != nil:
-		displaced := j.displace(options.contested.node)
-		d := waiting(Joined, j.newClaim(options.contested.node), j.Ask, refused)
-		d.Displaced = displaced
-		return d
-	case options.standby.node != nil:
-		return waiting(Started, j.newClaim(options.standby.node), j.Ask, refused)
-	}
-	return Decision{Kind: Unavailable, Refused: refused.withPodReason(j.Ask, options.why()), Limited: j.limited}
-}
-
 // digest is the pod as it would claim room in the node's pool.
 func (j *attempt) digest(n *Node) *fit.Pod {
 	if j.lastDigest != nil && n.Pool == j.lastPool {
@@ -204,84 +145,11 @@ func (j *attempt) digest(n *Node) *fit.Pod {
 	return d
 }
 
+// noPreemption makes room() count every claim, so that none gives way.
+const noPreemption = -1 << 31
+
 func (j *attempt) hasRoom(n *Node, prio int32) bool {
 	d := j.digest(n)
 	taken, ports := j.taken(n, prio)
 	return fit.Shortage(&d.Requests, &n.Allocatable, &taken) == "" && !fit.PortsConflict(d.Ports, ports)
-}
-
-// waiting refuses every node for a pod whose claim stands. Its message hangs on the claimed node
-// where that is a candidate, else on the first one.
-func waiting(v Kind, own *Claim, ask Ask, refused *refusals) Decision {
-	claim := *own
-	d := Decision{Kind: v, Claim: &claim, Refused: refused.byNode()}
-	at := v1alpha1.NodeName("")
-	for _, n := range ask.Nodes {
-		if n.Name == own.Node {
-			at = n.Name
-			break
-		}
-		if at == "" || n.Name < at {
-			at = n.Name
-		}
-	}
-	if at != "" { // the view knows none of the candidates: no node to hang a message on
-		d.Refused[at] = own.Message
-	}
-	return d
-}
-
-// mayNotStart gives the reason why no node may be started in answer to this ask, "" if one may.
-func mayNotStart(ask Ask) string {
-	if why := MayNotStart(ask.Pod); why != "" {
-		return why
-	}
-	if len(ask.Nodes) == 1 && ask.Pod.Status.NominatedNodeName == string(ask.Nodes[0].Name) {
-		// The scheduler looks at the nominated node alone before it looks at all: another node may still
-		// take the pod.
-		return "only the nominated node was asked about"
-	}
-	return ""
-}
-
-// MayNotStart gives the reason why no node may ever be started for this pod, "" if one may.
-func MayNotStart(pod *corev1.Pod) string {
-	switch {
-	case ownedByDaemonSet(pod):
-		return "pods of a DaemonSet start no node"
-	case pod.Annotations[corev1.MirrorPodAnnotationKey] != "":
-		return "a static pod starts no node"
-	case pod.DeletionTimestamp != nil:
-		return "the pod is being deleted"
-	case pod.Annotations[v1alpha1.AnnotationIgnore] == "true":
-		return "the pod is annotated " + v1alpha1.AnnotationIgnore
-	case pod.Spec.SchedulingGroup != nil:
-		// Pod groups are tried out in simulations; a start in answer to one could be for nothing.
-		return "pods of a scheduling group start no node"
-	}
-	return ""
-}
-
-func ownedByDaemonSet(pod *corev1.Pod) bool {
-	owner := metav1.GetControllerOfNoCopy(pod)
-	return owner != nil && owner.Kind == "DaemonSet"
-}
-
-// Preemptable decides about /preempt: whether the node, which is as the victims leave it, may lose
-// them for this pod. A pod that has a claim evicts nobody. Otherwise a node is kept only if it runs
-// and the pod tolerates its taints and cordon: the in-tree dry run knows neither, because the
-// profile moved those filters here. Nor does it know the claims: the room of those that do not give
-// way stays theirs. Where there are none, what it found stands, because it sees the pods sooner
-// than we do.
-func (l *Claims) Preemptable(pod *corev1.Pod, n *Node) bool {
-	if !n.InService() || fit.Schedulable(pod, n.Taints, n.Unschedulable) != nil {
-		return false
-	}
-	return len(l.on(n.Name)) == 0 || l.newAttempt(Ask{Pod: pod}, time.Time{}).hasRoom(n, corev1helpers.PodPriority(pod))
-}
-
-// HasClaim reports whether the pod has a claim.
-func (l *Claims) HasClaim(pod types.UID) bool {
-	_, ok := l.Of(pod)
-	return ok
 }

@@ -72,9 +72,9 @@ func TestSqueezeSparesThePodThatIsBeingBound(t *testing.T) {
 	wantDiff(t, "squeezed out", podsOf(l.ReleaseOverflow(running("c", using("cpu", "1")), epoch())), []types.UID{"high"})
 }
 
-// On a scheduler that does not see the claims, the pods of a burst change places: one takes the room
-// that another was promised. That says nothing about the other's fit, however often it loses its
-// room so. Where pods of DaemonSets take it, the pod fits our nodes only in our view of them.
+// On a scheduler that does not see the claims, the pods of a burst change places: one takes the
+// room that another was promised. That says nothing about the other's fit, however often it loses
+// its room so. Where pods of DaemonSets take it, the pod fits our nodes only in our view of them.
 func TestPodsThatChangePlacesAreNotHeldBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		taker  func(*corev1.Pod)

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -35,6 +36,30 @@ func (l *Claims) BudgetExhausted(n *Node, now time.Time) (why string, until time
 		return "", until
 	}
 	return reason{pool: n.Pool, text: budgetMessage(n)}.String(), until
+}
+
+// budgetMessage says, once for each pool, that its start budget is used up.
+func (j *attempt) usedUp(n *Node) string {
+	if j.budgetMessages[n.Pool] == "" {
+		j.budgetMessages[n.Pool] = budgetMessage(n)
+	}
+	return j.budgetMessages[n.Pool]
+}
+
+func budgetMessage(n *Node) string {
+	return fmt.Sprintf("start budget of %d in %s is used up", n.StartBudget, BudgetWindow)
+}
+
+func (j *attempt) withinBudget(n *Node) bool {
+	left, known := j.hasBudget[n.Pool]
+	if !known {
+		var until time.Time
+		if until, left = j.budgetLeft(n, j.now); !left {
+			j.limited[n.Pool] = until
+		}
+		j.hasBudget[n.Pool] = left
+	}
+	return left
 }
 
 // Missed reports whether some pod, claimed or not, was refused shortly before the given moment and

@@ -2,7 +2,6 @@ package decide
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
@@ -78,28 +77,6 @@ func (l *Claims) overflow(n *Node) (Claim, bool) {
 // isOnNode reports whether the node's Used holds the claimed pod already: it is on its way there.
 func (c *Claim) isOnNode(n *fit.Node) bool {
 	return c.nominated || slices.ContainsFunc(n.Pods, func(p *fit.Placed) bool { return p.UID == c.Pod })
-}
-
-// preemptibleBy reports whether a pod of the given priority may take the claimed room. While the
-// claimed pod is being bound it may not: the pod would be there all the same, and the other one be
-// promised room that is not.
-func (c *Claim) preemptibleBy(priority int32) bool { return c.Priority < priority && !c.passed }
-
-// preemptionOrder orders claims by who gives way: the higher in this order the sooner.
-func preemptionOrder(a, b Claim) int {
-	if a.passed != b.passed {
-		if a.passed {
-			return -1
-		}
-		return 1
-	}
-	if a.Priority != b.Priority {
-		return int(b.Priority) - int(a.Priority)
-	}
-	if !a.Since.Equal(b.Since) {
-		return a.Since.Compare(b.Since)
-	}
-	return strings.Compare(string(a.Pod), string(b.Pod))
 }
 
 // taken is what the pod, were it of the given priority, finds taken on a node: what is used, and

@@ -1,0 +1,67 @@
+package decide
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+
+	"github.com/stratos-sh/stratos/extender/fit"
+)
+
+// Preemptable decides about /preempt: whether the node, which is as the victims leave it, may lose
+// them for this pod. A pod that has a claim evicts nobody. Otherwise a node is kept only if it runs
+// and the pod tolerates its taints and cordon: the in-tree dry run knows neither, because the
+// profile moved those filters here. Nor does it know the claims: the room of those that do not give
+// way stays theirs. Where there are none, what it found stands, because it sees the pods sooner
+// than we do.
+func (l *Claims) Preemptable(pod *corev1.Pod, n *Node) bool {
+	if !n.InService() || fit.Schedulable(pod, n.Taints, n.Unschedulable) != nil {
+		return false
+	}
+	return len(l.on(n.Name)) == 0 || l.newAttempt(Ask{Pod: pod}, time.Time{}).hasRoom(n, corev1helpers.PodPriority(pod))
+}
+
+// displace gives the claims of lower priority that give way, the least first, until the pod has
+// room. It leaves those alone whose room would not become free by it.
+func (j *attempt) displace(n *Node) []Claim {
+	var out []Claim
+	claims := j.claimsOn(n.Name)
+	j.displaced = map[types.UID]bool{}
+	slices.SortFunc(claims, func(a, b Claim) int { return preemptionOrder(b, a) })
+	for i := range claims {
+		if j.hasRoom(n, noPreemption) {
+			break
+		}
+		if c := &claims[i]; c.preemptibleBy(corev1helpers.PodPriority(j.Pod)) && !c.isOnNode(&n.Node) {
+			j.displaced[c.Pod] = true
+			out = append(out, claims[i])
+		}
+	}
+	return out
+}
+
+// preemptibleBy reports whether a pod of the given priority may take the claimed room. While the
+// claimed pod is being bound it may not: the pod would be there all the same, and the other one be
+// promised room that is not.
+func (c *Claim) preemptibleBy(priority int32) bool { return c.Priority < priority && !c.passed }
+
+// preemptionOrder orders claims by who gives way: the higher in this order the sooner.
+func preemptionOrder(a, b Claim) int {
+	if a.passed != b.passed {
+		if a.passed {
+			return -1
+		}
+		return 1
+	}
+	if a.Priority != b.Priority {
+		return int(b.Priority) - int(a.Priority)
+	}
+	if !a.Since.Equal(b.Since) {
+		return a.Since.Compare(b.Since)
+	}
+	return strings.Compare(string(a.Pod), string(b.Pod))
+}
