@@ -2,14 +2,12 @@ package scaler
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
@@ -152,7 +150,7 @@ func (c *nodes) toStandby(ctx context.Context, g gathered) error {
 	}
 	// A failed start may have seen only a part of the resources; what was recorded before stands.
 	// The same goes for a warm-up after the first, which may have ended before the devices were back.
-	whole := g.Node.State != v1alpha1.StateStarting && g.Node.StopReason != v1alpha1.StopFailed &&
+	whole := g.Node.State != v1alpha1.StateStarting && g.Node.Stop.Reason != v1alpha1.StopFailed &&
 		(g.Node.WarmupStarted.IsZero() || n.Annotations[v1alpha1.AnnotationAllocatableAtStop] == "")
 	agents, err := c.agentsLive(ctx, g.pool, n)
 	if err != nil {
@@ -163,32 +161,6 @@ func (c *nodes) toStandby(ctx context.Context, g gathered) error {
 		return err
 	}
 	return c.writeStandbyConditions(ctx, n)
-}
-
-// writeStandbyConditions writes what the cluster cannot see: the instance is stopped on purpose.
-// Without it EndpointSlices would believe the last report of the pods, and zone health that of the
-// node. The heartbeat times stay the kubelet's own. Standby comes last: while it does not stand
-// there, syncCondition tries again.
-func (c *nodes) writeStandbyConditions(ctx context.Context, n *corev1.Node, options ...client.MergeFromOption) error {
-	now := metav1.NewTime(c.now())
-	is := n.DeepCopy()
-	standby := corev1.NodeCondition{
-		Type: v1alpha1.ConditionStandby, Status: corev1.ConditionTrue, Reason: "Stopped",
-		Message: "instance is stopped and can be started", LastHeartbeatTime: now, LastTransitionTime: now,
-	}
-	changed := notReady(is, "InstanceStopped", "Stratos stopped the instance", now)
-	if err := c.podsNotReady(ctx, n.Name); err != nil {
-		if changed { // zone health does not wait for a pod
-			err = errors.Join(err, c.client.Status().Patch(ctx, is, client.StrategicMergeFrom(n, options...)))
-		}
-		return err
-	}
-	if said := transition.Condition(is, v1alpha1.ConditionStandby); said != nil {
-		*said = standby
-	} else {
-		is.Status.Conditions = append(is.Status.Conditions, standby)
-	}
-	return c.client.Status().Patch(ctx, is, client.StrategicMergeFrom(n, options...))
 }
 
 // toRunning opens the node. The patch replaces the taints and other controllers write them too, so
@@ -217,7 +189,7 @@ func (c *nodes) toRunning(ctx context.Context, g gathered, d lifecycle.Decision)
 			return err
 		}
 		if n.Labels[v1alpha1.LabelState] != g.node.Labels[v1alpha1.LabelState] ||
-			n.Annotations[v1alpha1.AnnotationStopIntent] != "" {
+			v1alpha1.StopIntentOf(n).Stands() {
 			return nil // somebody else has moved it on; their write brings an event
 		}
 		if agentTaint(n, g.template) != g.Node.AgentTaint {
@@ -225,43 +197,6 @@ func (c *nodes) toRunning(ctx context.Context, g gathered, d lifecycle.Decision)
 		}
 	}
 	return apierrors.NewConflict(corev1.Resource("nodes"), g.node.Name, fmt.Errorf("taints keep changing"))
-}
-
-// writeRunningConditions turns the condition that writeStandbyConditions wrote. It comes after the
-// patch that opens the node: pods wait for that one, and for this one nobody. Where it fails, the
-// next look at the running node does it.
-func (c *nodes) writeRunningConditions(ctx context.Context, n *corev1.Node) error {
-	is := n.DeepCopy()
-	for i := range is.Status.Conditions {
-		cond := &is.Status.Conditions[i]
-		if cond.Type != v1alpha1.ConditionStandby || cond.Status == corev1.ConditionFalse {
-			continue
-		}
-		now := metav1.NewTime(c.now())
-		cond.Status, cond.Reason, cond.Message = corev1.ConditionFalse, "Running", "instance was started"
-		cond.LastHeartbeatTime, cond.LastTransitionTime = now, now
-		return client.IgnoreNotFound(c.client.Status().Patch(ctx, is, client.StrategicMergeFrom(n)))
-	}
-	return nil
-}
-
-// syncCondition makes up for a writeRunningConditions or writeStandbyConditions that failed or died
-// with its process, and for replicas that took the node back without it.
-func (c *nodes) syncCondition(ctx context.Context, g gathered) error {
-	switch {
-	case g.Node == nil:
-		return nil
-	case g.Node.State == v1alpha1.StateRunning:
-		return c.writeRunningConditions(ctx, g.node)
-	case g.Node.State == v1alpha1.StateStandby && g.Instance.State == provider.InstanceStopped:
-		if said := transition.Condition(g.node, v1alpha1.ConditionStandby); said == nil ||
-			said.Status != corev1.ConditionTrue {
-			// The resource version is tested: said too late it would hide the report of a node that has
-			// started since.
-			return ignoreConflict(c.writeStandbyConditions(ctx, g.node, client.MergeFromWithOptimisticLock{}))
-		}
-	}
-	return nil
 }
 
 func (c *nodes) recordStart(g gathered, d lifecycle.Decision) {
@@ -298,7 +233,7 @@ func (c *nodes) tellForced(g gathered) {
 // replacing reports whether the node goes only for another in its place: then pods that are not to
 // be disrupted are waited for.
 func replacing(g gathered) bool {
-	return g.Policy.Exists && !g.Policy.Deleting && plan.IsReplacement(g.Node.StopReason)
+	return g.Policy.Exists && !g.Policy.Deleting && plan.IsReplacement(g.Node.Stop.Reason)
 }
 
 func (c *nodes) terminate(ctx context.Context, g gathered, d lifecycle.Decision) error {

@@ -75,7 +75,7 @@ func TestABackoffOfTheFutureEnds(t *testing.T) {
 			r.sweep(instance(provider.InstanceStopped, withTag(v1alpha1.LabelState, string(c.state))))
 			r.reconcile()
 			r.reconcile()
-			if got := timeMark(r.node("c"), v1alpha1.AnnotationUnavailableUntil).Sub(epoch()); got != c.want {
+			if got := v1alpha1.TimeAnnotation(r.node("c"), v1alpha1.AnnotationUnavailableUntil).Sub(epoch()); got != c.want {
 				t.Errorf("the back-off ends in %s, want %s", got, c.want)
 			}
 		})
@@ -87,7 +87,7 @@ func TestANodeEmptySinceTheFutureStops(t *testing.T) {
 		epoch().Add(5*time.Hour))))
 	r.sweep(instance(provider.InstanceRunning, withTag(v1alpha1.LabelState, "running")))
 	r.reconcile()
-	if got := timeMark(r.node("c"), v1alpha1.AnnotationScaleDownCandidateSince); !got.Equal(epoch()) {
+	if got := v1alpha1.TimeAnnotation(r.node("c"), v1alpha1.AnnotationScaleDownCandidateSince); !got.Equal(epoch()) {
 		t.Errorf("empty since %s, want now", got)
 	}
 	ttl := nodePool(5, 0).Spec.ScaleDown.EmptyNodeTTLOrDefault()

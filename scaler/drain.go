@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
@@ -100,26 +99,4 @@ func (c *nodes) volumesOf(ctx context.Context, node string, pods []corev1.Pod) (
 		}
 	}
 	return used, nil
-}
-
-// sayStopping turns the Node's Ready once the cloud has accepted the stop, so that the kubelet's
-// last report is not believed for a grace period. What the kubelet still reports while it goes down
-// is put right when the instance is stopped.
-func (c *nodes) sayStopping(ctx context.Context, n *corev1.Node) error {
-	is := n.DeepCopy()
-	if !notReady(is, "InstanceStopping", "Stratos stops the instance", metav1.NewTime(c.now())) {
-		return nil
-	}
-	return client.IgnoreNotFound(c.client.Status().Patch(ctx, is, client.StrategicMergeFrom(n)))
-}
-
-// notReady turns Ready to Unknown, and reports whether it was anything else. The heartbeat stays
-// the kubelet's own.
-func notReady(n *corev1.Node, reason, message string, now metav1.Time) bool {
-	ready := transition.Condition(n, corev1.NodeReady)
-	if ready == nil || ready.Status == corev1.ConditionUnknown {
-		return false
-	}
-	ready.Status, ready.Reason, ready.Message, ready.LastTransitionTime = corev1.ConditionUnknown, reason, message, now
-	return true
 }

@@ -48,7 +48,7 @@ func (g *gathered) onItsWay() bool {
 		return false
 	}
 	stops := g.Node.State == v1alpha1.StateStopping || g.Node.State == v1alpha1.StateWarmup
-	return g.Node.State == v1alpha1.StateStarting || stops && !g.Node.StopIntent.IsZero()
+	return g.Node.State == v1alpha1.StateStarting || stops && g.Node.Stop.Stands()
 }
 
 // errNotOurs: the id belongs to no instance of this cluster's pools.
@@ -216,7 +216,7 @@ func (c *nodes) podsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
 
 // observe reads the cluster's side of a node.
 func observe(n *corev1.Node, t transition.Template) *lifecycle.Node {
-	started := timeMark(n, v1alpha1.AnnotationScaleUpStarted)
+	started := v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationScaleUpStarted)
 	ready := transition.Condition(n, corev1.NodeReady)
 	missing := transition.MissingDevices(n)
 	return &lifecycle.Node{
@@ -230,21 +230,19 @@ func observe(n *corev1.Node, t transition.Template) *lifecycle.Node {
 		AgentTaint:    agentTaint(n, t),
 		Complete:      len(missing) == 0,
 		Devices:       strings.Join(missing, ", "),
-		Warmed:        timeMark(n, v1alpha1.AnnotationWarmedAt),
+		Warmed:        v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationWarmedAt),
 		Started:       started,
-		Running:       timeMark(n, v1alpha1.AnnotationRunningSince),
-		EmptySince:    timeMark(n, v1alpha1.AnnotationScaleDownCandidateSince),
-		StoppingSince: timeMark(n, v1alpha1.AnnotationStoppingSince),
-		StopIntent:    timeMark(n, v1alpha1.AnnotationStopIntent),
-		StopAsked:     timeMark(n, v1alpha1.AnnotationStopAsked),
-		StopReason:    v1alpha1.StopReason(n.Annotations[v1alpha1.AnnotationStopReason]),
+		Running:       v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationRunningSince),
+		EmptySince:    v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationScaleDownCandidateSince),
+		StoppingSince: v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationStoppingSince),
+		Stop:          v1alpha1.StopIntentOf(n),
 		Failures:      transition.Failures(n),
-		DrainFailed:   timeMark(n, v1alpha1.AnnotationDrainFailedAt),
+		DrainFailed:   v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationDrainFailedAt),
 		DrainFailures: transition.DrainFailures(n),
-		WarmupStarted: timeMark(n, v1alpha1.AnnotationWarmupStarted),
-		ImagesChecked: timeMark(n, v1alpha1.AnnotationImagesChecked),
+		WarmupStarted: v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationWarmupStarted),
+		ImagesChecked: v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationImagesChecked),
 
-		UnavailableUntil: timeMark(n, v1alpha1.AnnotationUnavailableUntil),
+		UnavailableUntil: v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationUnavailableUntil),
 	}
 }
 
@@ -317,15 +315,6 @@ func overdueOf(pods []*corev1.Pod, now time.Time) int {
 		}
 	}
 	return count
-}
-
-// timeMark reads a time annotation; one that cannot be read is as good as none.
-func timeMark(n *corev1.Node, key string) time.Time {
-	t, err := time.Parse(time.RFC3339, n.Annotations[key])
-	if err != nil {
-		return time.Time{}
-	}
-	return t
 }
 
 // policyOf reads what the lifecycle needs of a pool; nil is a pool that is gone.

@@ -80,10 +80,10 @@ func TestPolicyOf(t *testing.T) {
 
 func TestTimeMarkThatCannotBeReadIsNone(t *testing.T) {
 	n := nodeIn(v1alpha1.StateRunning, annotated("a", "yesterday"), markedAt("b", epoch()))
-	if got := timeMark(n, "a"); !got.IsZero() {
+	if got := v1alpha1.TimeAnnotation(n, "a"); !got.IsZero() {
 		t.Errorf("%v, want none", got)
 	}
-	if got := timeMark(n, "b"); !got.Equal(epoch()) {
+	if got := v1alpha1.TimeAnnotation(n, "b"); !got.Equal(epoch()) {
 		t.Errorf("%v, want %v", got, epoch())
 	}
 }

@@ -43,7 +43,7 @@ func asksForNetwork(g *gathered) bool {
 	case v1alpha1.StateStandby: // a person may have started it
 		return g.Instance.State == provider.InstanceRunning
 	case v1alpha1.StateStopping:
-		return g.Node.StopReason == v1alpha1.StopFailed
+		return g.Node.Stop.Reason == v1alpha1.StopFailed
 	}
 	return false
 }
@@ -51,10 +51,10 @@ func asksForNetwork(g *gathered) bool {
 // networkOverdue reports whether a node has waited for its network for networkTimeout. A boot that
 // this process has witnessed is no older than that, whatever the clock says.
 func networkOverdue(n *corev1.Node, witnessed, now time.Time) bool {
-	booted := timeMark(n, v1alpha1.AnnotationScaleUpStarted)
+	booted := v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationScaleUpStarted)
 	if v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) == v1alpha1.StateWarmup {
 		booted = n.CreationTimestamp.Time
-		if again := timeMark(n, v1alpha1.AnnotationWarmupStarted); !again.IsZero() {
+		if again := v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationWarmupStarted); !again.IsZero() {
 			booted = again
 		}
 	}

@@ -287,9 +287,13 @@ func TestNoStopAgainWhenAPodIsThereThatTheCacheDoesNotShow(t *testing.T) {
 func TestDestructiveCallsCheckTheTagsThemselves(t *testing.T) {
 	r := newRig(t, drained(), nodePool(5, 0))
 	g := gathered{instance: entry{Instance: *instance(provider.InstanceRunning, withTag(v1alpha1.TagCluster, "there"))}}
+	written := func(context.Context) error {
+		t.Error("a stop is written down that is not asked for")
+		return nil
+	}
 	for name, call := range map[string]func() error{
-		"stop":       func() error { return r.nodes.stop(t.Context(), g, false) },
-		"force stop": func() error { return r.nodes.stop(t.Context(), g, true) },
+		"stop":       func() error { return r.nodes.requestStop(t.Context(), g, written, false) },
+		"force stop": func() error { return r.nodes.requestStop(t.Context(), g, written, true) },
 		"terminate":  func() error { return r.nodes.terminate(t.Context(), g, lifecycle.Decision{Reason: "why"}) },
 		"fail start": func() error { return r.nodes.failStart(t.Context(), g, true, "why") },
 	} {

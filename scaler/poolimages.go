@@ -146,7 +146,7 @@ func refreshing(n *corev1.Node) bool {
 func (c *pools) startable(n *corev1.Node) bool {
 	return n.Annotations[v1alpha1.AnnotationDoNotStart] != "true" &&
 		n.Annotations[v1alpha1.AnnotationCordoned] == "true" &&
-		!c.now().Before(timeMark(n, v1alpha1.AnnotationUnavailableUntil)) &&
+		!c.now().Before(v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationUnavailableUntil)) &&
 		len(c.state.ClaimsOn(v1alpha1.NodeName(n.Name))) == 0
 }
 

@@ -55,7 +55,7 @@ func (c *nodes) wanted(ctx context.Context, g *gathered) (bool, error) {
 // promotable reports whether a node may be promoted, as far as it shows.
 func promotable(n *lifecycle.Node) bool {
 	return n.State == v1alpha1.StateWarmup && n.Ready && n.NetworkSeen && n.Complete && n.AgentTaint == "" &&
-		!n.Warmed.IsZero() && n.StopIntent.IsZero()
+		!n.Warmed.IsZero() && !n.Stop.Stands()
 }
 
 // occupied is the node with what the pods on it take, and those of DaemonSets that come when it

@@ -72,9 +72,9 @@ func memberOf(e entry, n *corev1.Node, drift string) plan.Candidate {
 	}
 	return plan.Candidate{
 		Node: v1alpha1.NodeName(n.Name), State: v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]),
-		StopReason: v1alpha1.StopReason(n.Annotations[v1alpha1.AnnotationStopReason]),
-		Launched:   launched, Running: timeMark(n, v1alpha1.AnnotationRunningSince),
-		SurplusSince: timeMark(n, v1alpha1.AnnotationSurplusSince),
+		StopReason: v1alpha1.StopIntentOf(n).Reason,
+		Launched:   launched, Running: v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationRunningSince),
+		SurplusSince: v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationSurplusSince),
 		Drift:        drift,
 	}
 }
@@ -101,7 +101,7 @@ func (c *pools) occupancy(ctx context.Context, n *corev1.Node, drain time.Durati
 
 // drainBacksOff reports whether drains of the node that did not end are too recent for another.
 func drainBacksOff(n *corev1.Node, drain time.Duration, now time.Time) bool {
-	failed := timeMark(n, v1alpha1.AnnotationDrainFailedAt)
+	failed := v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationDrainFailedAt)
 	return !failed.IsZero() && now.Sub(failed) < lifecycle.DrainBackoff(transition.DrainFailures(n), drain)
 }
 

@@ -116,7 +116,7 @@ func (c *nodes) deleteNode(ctx context.Context, g gathered, d lifecycle.Decision
 	c.warmupFailed(g, d)
 	uid := g.node.UID // not a Node of the same name that registered since
 	err := c.client.Delete(ctx, g.node, client.Preconditions{UID: &uid})
-	if err == nil && (g.Node.State != v1alpha1.StateTerminating || g.Node.StopReason == v1alpha1.StopTerminated) {
+	if err == nil && (g.Node.State != v1alpha1.StateTerminating || g.Node.Stop.Reason == v1alpha1.StopTerminated) {
 		c.orphan(g, fmt.Sprintf("Node %s deleted: instance %s is gone, and Stratos did not terminate it", g.node.Name,
 			g.instance.ID))
 	}

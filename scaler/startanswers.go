@@ -33,7 +33,7 @@ func (c *nodes) observeStart(ctx context.Context, g *gathered) error {
 	}
 	for i := range pool.Items {
 		n := &pool.Items[i]
-		until := timeMark(n, v1alpha1.AnnotationUnavailableUntil)
+		until := v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationUnavailableUntil)
 		if n.Name != g.node.Name && transition.Failures(n) > 0 && c.now().Before(until.Add(failureHolds)) {
 			g.OtherStartsFail = true
 		}

@@ -28,13 +28,17 @@ func (c *nodes) verifyAndStop(ctx context.Context, g gathered) error {
 		return c.toRunning(ctx, g, lifecycle.Decision{Action: lifecycle.CancelStop,
 			Reason: "needed again before it was stopped"})
 	}
-	drained := func() {
+	write := func(ctx context.Context) error {
+		if err := c.patch(ctx, g.node, transition.StopIntent(g.node, c.now())); err != nil {
+			return err
+		}
 		c.metrics.drainDuration.WithLabelValues(string(g.template.Pool)).Observe(c.now().Sub(g.Node.StoppingSince).Seconds())
+		return nil
 	}
-	if err := c.markAndStop(ctx, g, transition.StopIntent(g.node, c.now()), false, drained); err != nil {
+	if err := c.requestStop(ctx, g, write, false); err != nil {
 		return err // where the intent was written it stands; a later look asks again
 	}
-	c.metrics.scaledown.WithLabelValues(string(g.template.Pool), string(g.Node.StopReason)).Inc()
+	c.metrics.scaledown.WithLabelValues(string(g.template.Pool), string(g.Node.Stop.Reason)).Inc()
 	c.event(g, corev1.EventTypeNormal, v1alpha1.ReasonScaleDown, "empty for emptyNodeTTL")
 	return c.sayStopping(ctx, g.node)
 }
@@ -46,7 +50,7 @@ func (c *nodes) stopWarmed(ctx context.Context, g gathered, force bool) error {
 	if err := c.ensureNoWorkload(ctx, g); err != nil {
 		return err
 	}
-	return c.markAndStop(ctx, g, transition.WarmStop(g.node, c.now()), force)
+	return c.requestStop(ctx, g, c.writing(g, transition.WarmStop(g.node, c.now())), force)
 }
 
 // actOnStop goes on with a stop of which nothing was seen, or ends it, or stops the instance of a
@@ -58,7 +62,7 @@ func (c *nodes) actOnStop(ctx context.Context, g gathered, d lifecycle.Decision)
 	case lifecycle.Fence:
 		return c.fence(ctx, g, d)
 	}
-	return errors.Join(c.stopAgain(ctx, g, g.Node.StopReason == v1alpha1.StopFailed), c.sayStopping(ctx, g.node))
+	return errors.Join(c.stopAgain(ctx, g, g.Node.Stop.Force()), c.sayStopping(ctx, g.node))
 }
 
 // stopAgain asks once more for a stop whose intent stands. Pods may have landed since it was
@@ -67,22 +71,44 @@ func (c *nodes) stopAgain(ctx context.Context, g gathered, force bool) error {
 	if err := c.ensureNoWorkload(ctx, g); err != nil {
 		return err
 	}
-	return c.markAndStop(ctx, g, transition.StopAsked(g.node, c.now()), force)
+	return c.requestStop(ctx, g, c.writing(g, transition.StopAsked(g.node, c.now())), force)
 }
 
 // forceStop stops an instance that has outstayed its deadline.
 func (c *nodes) forceStop(ctx context.Context, g gathered) error {
 	switch {
-	case !g.Node.StopIntent.IsZero():
+	case g.Node.Stop.Stands():
 		return c.stopAgain(ctx, g, true)
 	// somebody else started it: until it is stopped nobody is to be promised room on it
 	case g.Node.State == v1alpha1.StateStandby:
 		if err := c.ensureNoWorkload(ctx, g); err != nil {
 			return err
 		}
-		return c.markAndStop(ctx, g, transition.StopAstray(g.node, c.now()), true)
+		return c.requestStop(ctx, g, c.writing(g, transition.StopAstray(g.node, c.now())), true)
 	}
 	return c.stopWarmed(ctx, g, true)
+}
+
+// fence stops by force the instance of a running node whose machine died. The pods are read from
+// the API server: none may be left that was not asked to end. Once the instance is stopped the pods
+// that are still bound to it have it started.
+func (c *nodes) fence(ctx context.Context, g gathered, d lifecycle.Decision) error {
+	counting, err := c.countingLive(ctx, g.node.Name)
+	if err != nil {
+		return err
+	}
+	if overdueOf(counting, c.now()) < len(counting) {
+		return apierrors.NewConflict(corev1.Resource("nodes"), g.node.Name,
+			fmt.Errorf("a pod is there that was not asked to end"))
+	}
+	return c.requestStop(ctx, g, func(ctx context.Context) error {
+		if err := c.patch(ctx, g.node, transition.Fence(g.node, c.now())); err != nil {
+			return err
+		}
+		c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonNodeFenced, fmt.Sprintf("instance %s is stopped by force: %s",
+			g.instance.ID, d.Reason))
+		return nil
+	}, true)
 }
 
 // takeBackStop ends an intent of which nothing came. What becomes of the node says the next look:
@@ -99,22 +125,22 @@ func (c *nodes) takeBackStop(ctx context.Context, g gathered, d lifecycle.Decisi
 // its machine goes down already, and would pass for one that runs. strike counts the failure
 // against the node.
 func (c *nodes) failStart(ctx context.Context, g gathered, strike bool, why string) error {
-	if !c.owner.owns(&g.instance.Instance) {
-		return fmt.Errorf("instance %s does not carry our tags, not stopping it", g.instance.ID)
+	written := false
+	err := c.requestStop(ctx, g, func(ctx context.Context) error {
+		if err := c.starter.Fail(ctx, v1alpha1.NodeName(g.node.Name), strike, why); err != nil {
+			return err
+		}
+		written = true
+		if g.Instance.State == provider.InstanceStopped { // the cloud says why, and that is for the pool to show
+			c.inventory.refused(g.instance.ID, refusal{reason: v1alpha1.ReasonStartFailed, words: shortened(why), at: c.now()})
+		}
+		c.metrics.startFailures.WithLabelValues(string(g.template.Pool), "timeout").Inc()
+		return nil
+	}, true)
+	if written && provider.IsIncorrectState(err) { // it is going down, or stopped
+		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, lifecycle.CallTime)
-	defer cancel()
-	if err := c.starter.Fail(ctx, v1alpha1.NodeName(g.node.Name), strike, why); err != nil {
-		return err
-	}
-	if g.Instance.State == provider.InstanceStopped { // the cloud says why, and that is for the pool to show
-		c.inventory.refused(g.instance.ID, refusal{reason: v1alpha1.ReasonStartFailed, words: shortened(why), at: c.now()})
-	}
-	c.metrics.startFailures.WithLabelValues(string(g.template.Pool), "timeout").Inc()
-	if err := c.stop(ctx, g, true); err != nil && !provider.IsIncorrectState(err) {
-		return err // the intent stands; the next look asks again
-	}
-	return nil
+	return err // where the intent was written it stands; the next look asks again
 }
 
 // declineStart gives a start up that the cloud never accepted, with the words of its last refusal.
@@ -163,26 +189,22 @@ func (c *nodes) countingLive(ctx context.Context, node string) ([]*corev1.Pod, e
 	return transition.WorkloadPods(node, c.namespace, bound.Items), nil
 }
 
-// markAndStop writes on the Node that the cloud is about to be asked, and asks. The call ends
-// within lifecycle.CallTime of its mark: after that a reader of the mark may believe what the
-// cloud says. marked is called in between.
-func (c *nodes) markAndStop(ctx context.Context, g gathered, mark transition.Patch, force bool,
-	marked ...func()) error {
-	ctx, cancel := context.WithTimeout(ctx, lifecycle.CallTime)
-	defer cancel()
-	if err := c.patch(ctx, g.node, mark); err != nil {
-		return err
-	}
-	for _, f := range marked {
-		f()
-	}
-	return c.stop(ctx, g, force)
+// writing writes a patch of the instance's Node.
+func (c *nodes) writing(g gathered, p transition.Patch) func(context.Context) error {
+	return func(ctx context.Context) error { return c.patch(ctx, g.node, p) }
 }
 
-// stop asks the cloud, after checking once more whose instance it is.
-func (c *nodes) stop(ctx context.Context, g gathered, force bool) error {
+// requestStop is the only code that asks the cloud for a stop. It checks once more whose instance
+// it is, writes on the Node that the cloud is about to be asked, and asks. The call ends within
+// lifecycle.CallTime of that: from then on a reader of the Node may believe what the cloud says.
+func (c *nodes) requestStop(ctx context.Context, g gathered, write func(context.Context) error, force bool) error {
 	if !c.owner.owns(&g.instance.Instance) {
 		return fmt.Errorf("instance %s does not carry our tags, not stopping it", g.instance.ID)
+	}
+	ctx, cancel := context.WithTimeout(ctx, lifecycle.CallTime)
+	defer cancel()
+	if err := write(ctx); err != nil {
+		return err
 	}
 	err := c.cloud.StopInstance(ctx, string(g.instance.ID), force)
 	c.answered(g, v1alpha1.ReasonStopRefused, err)

@@ -1,6 +1,7 @@
 package scaler
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -8,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
 // stepClock knows since when this process has seen each instance in the step that it is in.
@@ -93,4 +95,25 @@ func stepOf(n *corev1.Node) string {
 		}
 	}
 	return strings.Join(began, " ")
+}
+
+// reportSuffix marks what the witness knows of the reports of an instance's kubelet.
+const reportSuffix = "/report"
+
+// unreported is since when this process has seen that Ready of the Node is Unknown with the
+// heartbeat that it has. It is zero where the kubelet reports, or nobody watches. The heartbeat is
+// only compared with itself.
+func (w *stepClock) unreported(id v1alpha1.InstanceID, n *corev1.Node, now time.Time) time.Time {
+	if n == nil {
+		return time.Time{}
+	}
+	ready := transition.Condition(n, corev1.NodeReady)
+	if ready == nil {
+		return time.Time{}
+	}
+	since := w.since(id+reportSuffix, fmt.Sprintf("%s %s %s", n.UID, ready.Status, ready.LastHeartbeatTime), now)
+	if ready.Status != corev1.ConditionUnknown {
+		return time.Time{}
+	}
+	return since
 }

@@ -92,11 +92,9 @@ func NodeOf(node *corev1.Node, pool *v1alpha1.NodePool, daemons ...*fit.Daemon) 
 	}
 	n.Taints = taintsAfterStart(node.Spec.Taints, startup)
 	n.NotStartable = notStartableReason(node, pool, n.Taints, template)
-	if until, err := time.Parse(time.RFC3339, node.Annotations[v1alpha1.AnnotationUnavailableUntil]); err == nil {
-		n.UnavailableUntil = until
-	}
-	n.StoppingEmpty = v1alpha1.StopReason(node.Annotations[v1alpha1.AnnotationStopReason]) == v1alpha1.StopEmpty
-	n.StopIntended = node.Annotations[v1alpha1.AnnotationStopIntent] != ""
+	n.UnavailableUntil = v1alpha1.TimeAnnotation(node, v1alpha1.AnnotationUnavailableUntil)
+	stop := v1alpha1.StopIntentOf(node)
+	n.StoppingEmpty, n.StopIntended = stop.Reason == v1alpha1.StopEmpty, stop.Stands()
 	// Our cordon goes with the start. A person's stands, and NotStartable names it.
 	n.Unschedulable = false
 	if pool != nil {

@@ -99,6 +99,6 @@ func kubeletLost(o *Observation) bool {
 // drained again later: one that is replaced for its age or its template. The drains of nodes of a
 // deleted pool and of failed instances go on.
 func returnsToRunning(o *Observation) bool {
-	r := o.Node.StopReason
+	r := o.Node.Stop.Reason
 	return !o.Policy.ends() && (r == v1alpha1.StopRuntime || r == v1alpha1.StopDrift)
 }

@@ -36,7 +36,7 @@ func every(f func(Observation)) {
 							n.Ready, n.NetworkReady, n.Complete = bit(5), bit(6), bit(7)
 							n.EverReady = n.Ready
 							n.ReadySeen, n.NetworkSeen = n.Ready, n.Ready && n.NetworkReady
-							n.Warmed, n.EmptySince, n.StopIntent = mark, mark, other
+							n.Warmed, n.EmptySince, n.Stop.At = mark, mark, other
 							n.WarmupStarted, n.ImagesChecked = other, other
 							n.Images = images[bits>>10]
 							n.Started, n.Running, n.StoppingSince = mark, mark, mark

@@ -112,12 +112,10 @@ type Node struct {
 	// stop that is under way.
 	WarmupStarted, ImagesChecked time.Time
 
-	Warmed, Started, Running, EmptySince, StoppingSince, StopIntent time.Time
-	// StopAsked is when a stop whose intent stands was last asked for again; zero where it was asked
-	// for once.
-	StopAsked  time.Time
-	StopReason v1alpha1.StopReason
-	Failures   int
+	Warmed, Started, Running, EmptySince, StoppingSince time.Time
+	// Stop is what the Node says of its stop.
+	Stop     v1alpha1.StopIntent
+	Failures int
 	// UnavailableUntil is when the back-off after a failed start ends; zero for none.
 	UnavailableUntil time.Time
 	// DrainFailed is when the last drain was given up, DrainFailures how many in a row were.

@@ -29,7 +29,7 @@ func phases() []phaseRow {
 	recorded := func(o *Observation) bool { return !o.Node.Warmed.IsZero() }
 	up := func(o *Observation) bool { return o.Node.Ready && o.Node.NetworkReady }
 	present := func(o *Observation) bool { return o.Node.Images == ImagesPresent }
-	runs := func(o *Observation) bool { return is(o, pending, running_) && o.Node.StopIntent.IsZero() }
+	runs := func(o *Observation) bool { return is(o, pending, running_) && !o.Node.Stop.Stands() }
 	return []phaseRow{
 		{phaseStopped, "instance stopped, no second warm-up asked for",
 			"the first warm-up has ended",
@@ -47,7 +47,7 @@ func phases() []phaseRow {
 			"a stop is under way",
 			"pods, age of the intent, time of the last call, deadline",
 			func(o *Observation) bool {
-				return is(o, stopping_) || is(o, pending, running_) && !o.Node.StopIntent.IsZero()
+				return is(o, stopping_) || is(o, pending, running_) && o.Node.Stop.Stands()
 			}},
 		{phaseComplete, "images there; Ready and network up, or completion recorded",
 			"nothing is missing, or nothing was when completion was recorded",

@@ -3,12 +3,11 @@ package lifecycle
 import (
 	"time"
 
-	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
 )
 
 func stopping(o *Observation, now time.Time) Decision {
-	if !o.Node.StopIntent.IsZero() {
+	if o.Node.Stop.Stands() {
 		return stopIntended(o, now)
 	}
 	began := o.since(o.Node.StoppingSince)
@@ -48,14 +47,14 @@ func drainDeadline(o *Observation) time.Time {
 
 // stopIntended: nobody cancels any more. The way out is the cloud saying stopped.
 func stopIntended(o *Observation, now time.Time) Decision {
-	hangs := o.since(o.Node.StopIntent).Add(ForceStopAfter)
+	hangs := o.since(o.Node.Stop.At).Add(ForceStopAfter)
 	switch {
-	case o.Instance.State == provider.InstanceStopped && o.Instance.Seen.After(o.written(o.Node.StopIntent)):
+	case o.Instance.State == provider.InstanceStopped && o.Instance.Seen.After(o.written(o.Node.Stop.At)):
 		return do(ToStandby, "stopped")
 	case o.Instance.State == provider.InstanceStopping && now.Before(hangs):
 		return wait("instance is stopping", until(hangs, now))
 	}
-	return stopNotSeen(o, o.since(o.Node.StopIntent), now)
+	return stopNotSeen(o, o.since(o.Node.Stop.At), now)
 }
 
 // stopNotSeen: the stop intent is there since then, and the cloud does not show the stop.
@@ -70,7 +69,7 @@ func stopNotSeen(o *Observation, since, now time.Time) Decision {
 		return wait("stop asked, and a pod has landed since", CallTime+ConsistencyWait)
 	case !now.Before(since.Add(ForceStopAfter)):
 		return force(o, now, "stop hangs")
-	case isConsistent(o, o.written(o.Node.StopIntent)), predatesProcess(o, o.Node.StopIntent):
+	case isConsistent(o, o.written(o.Node.Stop.At)), predatesProcess(o, o.Node.Stop.At):
 		return do(StopAgain, "stop was not carried out")
 	}
 	return wait("stop asked", ConsistencyWait)
@@ -79,7 +78,7 @@ func stopNotSeen(o *Observation, since, now time.Time) Decision {
 // force stops by force, and repeats the call after ForceAgain only: a forced stop takes its time
 // too, and each call is written on the Node first.
 func force(o *Observation, now time.Time, reason string) Decision {
-	ago := now.Sub(o.Node.StopAsked) // negative by a clock that was ahead of ours
+	ago := now.Sub(o.Node.Stop.LastAsked) // negative by a clock that was ahead of ours
 	if ago >= 0 && ago < ForceAgain {
 		return wait("a stop was asked for a moment ago", ForceAgain-ago)
 	}
@@ -89,16 +88,16 @@ func force(o *Observation, now time.Time, reason string) Decision {
 // NeverCameUp reports whether the node is stopped because its start failed, and its kubelet has not
 // come up since. Pods bound to it do not run, and start the node again once it is stopped.
 func NeverCameUp(n *Node) bool {
-	return n.StopReason == v1alpha1.StopFailed && !(n.up() && n.Complete)
+	return n.Stop.Force() && !(n.up() && n.Complete)
 }
 
 // stopExpired reports whether the instance runs although every stop that was asked for has had
 // the time to reach the cloud and to show. A further stop is written on the Node first, and the
 // patch that removes the intent tests that none was.
 func stopExpired(o *Observation) bool {
-	asked := o.written(o.Node.StopIntent)
-	if o.Node.StopAsked.After(asked) {
-		asked = o.Node.StopAsked
+	asked := o.written(o.Node.Stop.At)
+	if o.Node.Stop.LastAsked.After(asked) {
+		asked = o.Node.Stop.LastAsked
 	}
 	return isConsistent(o, asked.Add(CallTime))
 }

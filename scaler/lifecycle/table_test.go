@@ -68,7 +68,7 @@ func (r row) observation() Observation {
 		o.Node.Running = ago(time.Hour)
 	case v1alpha1.StateStopping:
 		ready(&o)
-		o.Node.StopReason, o.Node.StoppingSince = v1alpha1.StopEmpty, ago(10*time.Second)
+		o.Node.Stop.Reason, o.Node.StoppingSince = v1alpha1.StopEmpty, ago(10*time.Second)
 	}
 	if r.with != nil {
 		r.with(&o)
@@ -189,13 +189,13 @@ func late(o *Observation)           { o.Instance.Launched = ago(11 * time.Minute
 func inUse(o *Observation)          { o.WorkloadPods = 1 }
 func wanted(o *Observation)         { o.Wanted = true }
 func claimed(o *Observation)        { o.Claims = 1 }
-func intent(o *Observation)         { o.Node.StopIntent = ago(20 * time.Second) }
-func freshIntent(o *Observation)    { o.Node.StopIntent = ago(time.Second) }
+func intent(o *Observation)         { o.Node.Stop.At = ago(20 * time.Second) }
+func freshIntent(o *Observation)    { o.Node.Stop.At = ago(time.Second) }
 func intended(d time.Duration) func(*Observation) {
-	return func(o *Observation) { o.Node.StopIntent = ago(d) }
+	return func(o *Observation) { o.Node.Stop.At = ago(d) }
 }
 func askedAgain(d time.Duration) func(*Observation) {
-	return func(o *Observation) { o.Node.StopAsked = ago(d) }
+	return func(o *Observation) { o.Node.Stop.LastAsked = ago(d) }
 }
 
 // witnessed: this process first saw the node in its step so long ago.
@@ -203,7 +203,7 @@ func witnessed(d time.Duration) func(*Observation) {
 	return func(o *Observation) { o.StepObservedAt = ago(d) }
 }
 func startFailed(o *Observation) {
-	o.Node.StopReason, o.Node.Ready = v1alpha1.StopFailed, false
+	o.Node.Stop.Reason, o.Node.Ready = v1alpha1.StopFailed, false
 }
 func unheard(o *Observation) { o.Node.Silent = true }
 
@@ -219,7 +219,7 @@ func absent(o *Observation)    { o.Instance.Absent = true }
 func attached(o *Observation)  { o.Attached = 1 }
 func leaving(o *Observation)   { o.DeletingPods = 1 }
 func drainingFor(d time.Duration, reason v1alpha1.StopReason) func(*Observation) {
-	return func(o *Observation) { o.Node.StoppingSince, o.Node.StopReason = ago(d), reason }
+	return func(o *Observation) { o.Node.StoppingSince, o.Node.Stop.Reason = ago(d), reason }
 }
 
 func since(d time.Duration) func(*Observation) {
@@ -649,7 +649,7 @@ func table() []row {
 			stay},
 		{stopping, stopping_, "intent written, stopping", intent, Wait, stay},
 		{stopping, stopping_, "intent written, the stop hangs",
-			func(o *Observation) { o.Node.StopIntent = ago(6 * time.Minute) }, ForceStop, stay},
+			func(o *Observation) { o.Node.Stop.At = ago(6 * time.Minute) }, ForceStop, stay},
 		{stopping, stopping_, "the same, and the stop was asked for again a moment ago",
 			all(intended(6*time.Minute), askedAgain(29*time.Second)), Wait, stay},
 		{stopping, stopping_, "the same, and the stop was asked for again a while ago",

@@ -40,7 +40,7 @@ func phaseOf(o *Observation) warmupPhase {
 		return phaseRetryStopped
 	case stopped:
 		return phaseRefreshStopped
-	case o.Instance.State == provider.InstanceStopping || !n.StopIntent.IsZero():
+	case o.Instance.State == provider.InstanceStopping || n.Stop.Stands():
 		return phaseStopping
 	case n.Images == ImagesPresent && (n.up() || !n.Warmed.IsZero()):
 		return phaseComplete
@@ -119,7 +119,7 @@ func warmupComplete(o *Observation, now time.Time) Decision {
 
 func warmupStopping(o *Observation, now time.Time) Decision {
 	if o.Instance.State != provider.InstanceStopping {
-		return stopNotSeen(o, o.Node.StopIntent, now)
+		return stopNotSeen(o, o.Node.Stop.At, now)
 	}
 	hangs := warmupDeadline(o).Add(ForceStopAfter)
 	if now.Before(hangs) {

@@ -327,7 +327,7 @@ func (s *Starter) writeIntent(ctx context.Context, node *corev1.Node, claims []t
 // after its stop.
 func (s *Starter) cancelDrain(ctx context.Context, node *corev1.Node) error {
 	if len(s.claimed(v1alpha1.NodeName(node.Name))) == 0 ||
-		v1alpha1.StopReason(node.Annotations[v1alpha1.AnnotationStopReason]) != v1alpha1.StopEmpty {
+		v1alpha1.StopIntentOf(node).Reason != v1alpha1.StopEmpty {
 		return nil
 	}
 	pool := &v1alpha1.NodePool{}
@@ -346,7 +346,7 @@ func (s *Starter) cancelDrain(ctx context.Context, node *corev1.Node) error {
 	if err := s.live.Get(ctx, client.ObjectKeyFromObject(node), live); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if live.Annotations[v1alpha1.AnnotationStopIntent] != "" ||
+	if v1alpha1.StopIntentOf(live).Stands() ||
 		v1alpha1.NodeState(live.Labels[v1alpha1.LabelState]) != v1alpha1.StateStopping {
 		s.state.StartFailed(v1alpha1.NodeName(node.Name))
 		return nil

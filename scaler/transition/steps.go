@@ -129,16 +129,6 @@ func Surplus(n *corev1.Node, since time.Time) Patch {
 	return patchFromTo(n, is)
 }
 
-// WarmStop is the intent to stop an instance at the end of its warm-up. From then on the node is
-// not promoted: the cloud's reads may show it running for a while, and a pod would land on a
-// machine that goes down.
-func WarmStop(n *corev1.Node, now time.Time) Patch {
-	is := editable(n)
-	raiseAllocatable(n, is)
-	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
-	return patchFromTo(n, is)
-}
-
 // Standby says that the instance is stopped and can be started. It records what a start must
 // surpass: the heartbeats of the kubelet and the container starts of the network agents as they are
 // now that the cloud says stopped, and the allocatable resources of a node that had been whole,
@@ -147,8 +137,7 @@ func WarmStop(n *corev1.Node, now time.Time) Patch {
 func Standby(n *corev1.Node, t Template, whole bool, agents string) Patch {
 	is := toState(n, v1alpha1.StateStandby)
 	recordReports(n, is, agents)
-	recorded := n.Annotations[v1alpha1.AnnotationStopIntent] != "" &&
-		n.Annotations[v1alpha1.AnnotationAllocatableAtStop] != ""
+	recorded := v1alpha1.StopIntentOf(n).Stands() && n.Annotations[v1alpha1.AnnotationAllocatableAtStop] != ""
 	if whole && !recorded {
 		raiseAllocatable(n, is)
 	}
@@ -186,34 +175,6 @@ func StartFailed(n *corev1.Node, until time.Time) Patch {
 	is := toState(n, v1alpha1.StateStandby)
 	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStartFailures, strconv.Itoa(Failures(n)+1))
 	setUntil(is, until)
-	return patchFromTo(n, is)
-}
-
-// StartGivenUp ends a start of which nobody knows how far it came: the machine may yet report while
-// it goes down. So the node is stopping, by an intent that nobody cancels, until the cloud says
-// stopped; then it backs off until the given time. strike counts against the node.
-func StartGivenUp(n *corev1.Node, strike bool, now, until time.Time) Patch {
-	is := leaveService(n, v1alpha1.StateStopping, v1alpha1.StopFailed, now)
-	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
-	if strike {
-		metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStartFailures, strconv.Itoa(Failures(n)+1))
-	}
-	setUntil(is, until)
-	return patchFromTo(n, is)
-}
-
-// StopAstray is the intent to stop an instance that stands by, that somebody else started and whose
-// kubelet does not report. Like StopIntent it tests that no claim was published on the node.
-func StopAstray(n *corev1.Node, now time.Time) Patch {
-	is := leaveService(n, v1alpha1.StateStopping, v1alpha1.StopFailed, now)
-	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
-	return append(patchFromTo(n, is), Op{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationClaims)})
-}
-
-// Fence is the intent to stop the instance of a running node whose machine died. Its claims move.
-func Fence(n *corev1.Node, now time.Time) Patch {
-	is := leaveService(n, v1alpha1.StateStopping, v1alpha1.StopFailed, now)
-	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
 	return patchFromTo(n, is)
 }
 
@@ -282,52 +243,6 @@ func InUse(n *corev1.Node) Patch {
 	return patchFromTo(n, is)
 }
 
-// Stopping closes the node to pods before it is drained and stopped.
-func Stopping(n *corev1.Node, reason v1alpha1.StopReason, now time.Time) Patch {
-	is := leaveService(n, v1alpha1.StateStopping, reason, now)
-	return patchFromTo(n, is)
-}
-
-// Terminating closes the node to pods before it is drained and its instance terminated.
-func Terminating(n *corev1.Node, reason v1alpha1.StopReason, now time.Time) Patch {
-	is := leaveService(n, v1alpha1.StateTerminating, reason, now)
-	return patchFromTo(n, is)
-}
-
-// StopIntent is the point after which nobody cancels the stop. It tests that no claim was published
-// on the node.
-func StopIntent(n *corev1.Node, now time.Time) Patch {
-	is := editable(n)
-	if v1alpha1.StopReason(n.Annotations[v1alpha1.AnnotationStopReason]) != v1alpha1.StopFailed {
-		recordAllocatable(n, is)
-	}
-	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStopIntent, now.UTC().Format(time.RFC3339Nano))
-	// Last, when annotations are surely there: a test below a path that is missing fails, also one for
-	// nothing.
-	return append(patchFromTo(n, is), Op{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationClaims)})
-}
-
-// StopAsked says that the cloud is about to be asked again for a stop whose intent stands. It tests
-// that it stands: another leader may have taken it back for a pod.
-func StopAsked(n *corev1.Node, now time.Time) Patch {
-	is := editable(n)
-	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStopAsked, now.UTC().Format(time.RFC3339Nano))
-	return append(stillIntended(n), patchFromTo(n, is)...)
-}
-
-// StopCancelled removes an intent of which nothing came. It tests that nobody has asked for the
-// stop again since.
-func StopCancelled(n *corev1.Node) Patch {
-	is := editable(n)
-	delete(is.Annotations, v1alpha1.AnnotationStopIntent)
-	delete(is.Annotations, v1alpha1.AnnotationStopAsked)
-	return append(append(stillIntended(n), testAnnotation(n, v1alpha1.AnnotationStopAsked)), patchFromTo(n, is)...)
-}
-
-func stillIntended(n *corev1.Node) Patch {
-	return Patch{testAnnotation(n, v1alpha1.AnnotationStopIntent)}
-}
-
 // testAnnotation tests that the annotation is as the Node has it, or that there is none. The Node
 // must have some annotation.
 func testAnnotation(n *corev1.Node, key string) Op {
@@ -336,23 +251,6 @@ func testAnnotation(n *corev1.Node, key string) Op {
 		op.Value = value
 	}
 	return op
-}
-
-func leaveService(n *corev1.Node, s v1alpha1.NodeState, reason v1alpha1.StopReason, now time.Time) *corev1.Node {
-	running, failures := n.Annotations[v1alpha1.AnnotationRunningSince], n.Annotations[v1alpha1.AnnotationDrainFailures]
-	is := toState(n, s)
-	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStopReason, string(reason))
-	// With its fraction: cut to the second, the time for binds in flight would be anything from
-	// nothing to lifecycle.CordonTime.
-	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationStoppingSince, now.UTC().Format(time.RFC3339Nano))
-	if running != "" { // max runtime counts on if the stop is cancelled
-		metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationRunningSince, running)
-	}
-	if failures != "" { // this drain may fail too
-		metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationDrainFailures, failures)
-	}
-	closeNode(is)
-	return is
 }
 
 // toState copies the Node into another state without the marks of the one before.
