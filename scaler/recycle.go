@@ -102,7 +102,7 @@ func (c *pools) occupancy(ctx context.Context, n *corev1.Node, drain time.Durati
 // drainBacksOff reports whether drains of the node that did not end are too recent for another.
 func drainBacksOff(n *corev1.Node, drain time.Duration, now time.Time) bool {
 	failed := v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationDrainFailedAt)
-	return !failed.IsZero() && now.Sub(failed) < lifecycle.DrainBackoff(transition.DrainFailures(n), drain)
+	return !failed.IsZero() && now.Sub(failed) < lifecycle.DrainBackoff(drain).After(transition.DrainFailures(n))
 }
 
 // doNotDisrupt reports whether somebody wants the node, or a workload pod on it, to stay.

@@ -1,20 +1,18 @@
 package lifecycle
 
-import "time"
+import (
+	"time"
+
+	"github.com/stratos-sh/stratos/extender/decide"
+)
 
 // MaxDrainBackoff bounds how long a node waits after drains that did not end.
 const MaxDrainBackoff = 24 * time.Hour
 
-// DrainBackoff is how long a node waits after so many failed drains in a row: as long as a drain
-// may take, doubling.
-func DrainBackoff(failures int, drainTimeout time.Duration) time.Duration {
-	backoff := drainTimeout
-	for range failures - 1 {
-		if backoff *= 2; backoff >= MaxDrainBackoff {
-			break
-		}
-	}
-	return min(backoff, MaxDrainBackoff)
+// DrainBackoff is how long a node waits after drains in a row that failed: as long as a drain may
+// take, doubling.
+func DrainBackoff(drainTimeout time.Duration) decide.Backoff {
+	return decide.Backoff{First: drainTimeout, Max: MaxDrainBackoff}
 }
 
 // drainsAgain is when the node may be drained again, after a drain that did not end. It is zero
@@ -23,5 +21,5 @@ func drainsAgain(o *Observation) time.Time {
 	if o.Node.DrainFailed.IsZero() {
 		return time.Time{}
 	}
-	return o.Node.DrainFailed.Add(DrainBackoff(o.Node.DrainFailures, o.Policy.DrainTimeout))
+	return o.Node.DrainFailed.Add(DrainBackoff(o.Policy.DrainTimeout).After(o.Node.DrainFailures))
 }
