@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/stratos-sh/stratos/cmd/stratos/cloud"
 	"github.com/stratos-sh/stratos/cmd/stratos/options"
 	"github.com/stratos-sh/stratos/cmd/stratos/subcommand"
 	"github.com/stratos-sh/stratos/crds"
@@ -85,7 +86,7 @@ func run(ctx context.Context, o *options.Options) error {
 			return err
 		}
 	}
-	cloud, err := o.Cloud(ctx, config, metrics.Registry)
+	chosen, err := cloud.New(ctx, o, config, metrics.Registry)
 	if err != nil {
 		return err
 	}
@@ -97,8 +98,8 @@ func run(ctx context.Context, o *options.Options) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	if cloud.Beside != nil {
-		if err := mgr.Add(cloud.Beside); err != nil {
+	if chosen.Beside != nil {
+		if err := mgr.Add(chosen.Beside); err != nil {
 			return err
 		}
 	}
@@ -113,7 +114,7 @@ func run(ctx context.Context, o *options.Options) error {
 		return err
 	}
 	starter, err := scaler.SetupWithManager(ctx, mgr, scaler.Setup{
-		Cloud: cloud.Provider, Classes: cloud.Classes,
+		Cloud: chosen.Provider, Classes: chosen.Classes,
 		Cluster: o.ClusterName, Namespace: o.Namespace, State: seen, ExtenderSchedulers: o.SchedulerNames,
 		RequiredDaemonSetNamespaces: o.RequiredDaemonSetNamespaces,
 	})

@@ -7,6 +7,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/stratos-sh/stratos/cmd/stratos/slim"
 	"github.com/stratos-sh/stratos/extender"
 	"github.com/stratos-sh/stratos/webhook"
 )
@@ -46,6 +47,6 @@ func (o *Options) Manager(scheme *runtime.Scheme) ctrl.Options {
 		RenewDeadline:                 new(extender.RenewDeadline),
 		RetryPeriod:                   new(extender.RetryPeriod),
 		GracefulShutdownTimeout:       new(shutdownTime),
-		Cache:                         slimmed(),
+		Cache:                         slim.CacheOptions(),
 	}
 }

@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"github.com/stratos-sh/stratos/cmd/stratos/cloud"
 	"github.com/stratos-sh/stratos/cmd/stratos/options"
 	"github.com/stratos-sh/stratos/crds"
 	"github.com/stratos-sh/stratos/extender"
@@ -95,11 +96,11 @@ func fakeCloud() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cloud, machines, err := f.InProcess(config)
+			server, machines, err := cloud.InProcess(&f, config)
 			if err != nil {
 				return err
 			}
-			err = fake.Serve(cmd.Context(), listen, cloud, machines, func(at net.Addr) {
+			err = fake.Serve(cmd.Context(), listen, server, machines, func(at net.Addr) {
 				fmt.Fprintln(cmd.OutOrStdout(), "listening on http://"+at.String())
 			})
 			if errors.Is(err, cmd.Context().Err()) {

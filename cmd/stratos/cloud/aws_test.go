@@ -1,4 +1,4 @@
-package options
+package cloud
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/stratos-sh/stratos/cmd/stratos/options"
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
@@ -59,26 +61,36 @@ func TestMinorOfAManagedCluster(t *testing.T) {
 	}
 }
 
+// parsed are the options of a command line.
+func parsed(t *testing.T, args ...string) *options.Options {
+	t.Helper()
+	o := &options.Options{}
+	fs := pflag.NewFlagSet("stratos", pflag.ContinueOnError)
+	o.AddFlags(fs)
+	if err := fs.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	o.Complete(fs)
+	return o
+}
+
 // TestTheCloudIsTheOneThatWasChosen: each provider registers its metrics once and says which
 // classes it serves.
 func TestTheCloudIsTheOneThatWasChosen(t *testing.T) {
 	t.Setenv("AWS_REGION", "us-east-1")
 	t.Setenv("AWS_CONFIG_FILE", "/nonexistent")
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
-	for _, name := range []string{CloudAWS, CloudFake} {
-		o, err := parse(t, nil, "--cluster-name=test", "--cloud-provider="+name)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, name := range []string{options.CloudAWS, options.CloudFake} {
+		o := parsed(t, "--cluster-name=test", "--cloud-provider="+name)
 		if err := o.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		cloud, err := o.Cloud(t.Context(), &rest.Config{Host: "http://127.0.0.1:1"}, prometheus.NewRegistry())
+		cloud, err := New(t.Context(), o, &rest.Config{Host: "http://127.0.0.1:1"}, prometheus.NewRegistry())
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if len(cloud.Classes) != 1 || cloud.Classes[0].Name != v1alpha1.KindAWSNodeClass || cloud.Provider == nil ||
-			(cloud.Beside == nil) != (name == CloudAWS) {
+			(cloud.Beside == nil) != (name == options.CloudAWS) {
 			t.Errorf("%s: %+v", name, cloud)
 		}
 	}

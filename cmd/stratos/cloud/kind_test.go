@@ -1,4 +1,4 @@
-package options
+package cloud
 
 import (
 	"net/http"
@@ -24,15 +24,12 @@ func TestKindIsTheDaemonOfDockerHost(t *testing.T) {
 	}))
 	defer docker.Close()
 	t.Setenv("DOCKER_HOST", "tcp://"+docker.Listener.Addr().String())
-	o, err := parse(t, nil, "--cluster-name=test", "--cloud-provider=kind")
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := parsed(t, "--cluster-name=test", "--cloud-provider=kind")
 	if err := o.Validate(); err != nil || o.InstallCRDs {
 		t.Errorf("install CRDs %v, %v; want it left to the chart", o.InstallCRDs, err)
 	}
 	registry := prometheus.NewRegistry()
-	cloud, err := o.Cloud(t.Context(), nil, registry)
+	cloud, err := New(t.Context(), o, nil, registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,11 +53,8 @@ func TestKindIsTheDaemonOfDockerHost(t *testing.T) {
 
 func TestAWrongDockerHostIsNamed(t *testing.T) {
 	t.Setenv("DOCKER_HOST", "nowhere")
-	o, err := parse(t, nil, "--cluster-name=test", "--cloud-provider=kind")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := o.Cloud(t.Context(), nil, prometheus.NewRegistry()); err == nil ||
+	o := parsed(t, "--cluster-name=test", "--cloud-provider=kind")
+	if _, err := New(t.Context(), o, nil, prometheus.NewRegistry()); err == nil ||
 		!strings.Contains(err.Error(), "DOCKER_HOST") {
 		t.Errorf("error %v, want DOCKER_HOST in it", err)
 	}

@@ -1,4 +1,5 @@
-package options
+// Package cloud makes the cloud that the flags choose.
+package cloud
 
 import (
 	"context"
@@ -10,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/stratos-sh/stratos/cmd/stratos/options"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/fake"
 	"github.com/stratos-sh/stratos/provider/limiter"
@@ -25,8 +27,8 @@ type Cloud struct {
 	Beside manager.Runnable
 }
 
-// Cloud makes the chosen cloud. The context is for reading its configuration.
-func (o *Options) Cloud(ctx context.Context, config *rest.Config, registerer prometheus.Registerer) (*Cloud, error) {
+// New makes the chosen cloud. The context is for reading its configuration.
+func New(ctx context.Context, o *options.Options, config *rest.Config, registerer prometheus.Registerer) (*Cloud, error) {
 	limits, err := o.RateLimits.Limits(o.CloudProvider)
 	if err != nil {
 		return nil, err
@@ -36,12 +38,12 @@ func (o *Options) Cloud(ctx context.Context, config *rest.Config, registerer pro
 		return nil, err
 	}
 	switch o.CloudProvider {
-	case CloudAWS:
+	case options.CloudAWS:
 		return ec2(ctx, config, limits, o.RateLimits.Resources(limits), calls, registerer)
-	case CloudKind:
+	case options.CloudKind:
 		return kindCloud(calls)
 	}
-	api, beside, err := o.Fake.Provider(config)
+	api, beside, err := fakeCloud(&o.Fake, config)
 	if err != nil {
 		return nil, err
 	}
@@ -49,13 +51,13 @@ func (o *Options) Cloud(ctx context.Context, config *rest.Config, registerer pro
 	return &Cloud{Provider: cloud, Classes: []scaler.ClassKind{scaler.AWSNodeClasses(cloud)}, Beside: beside}, nil
 }
 
-// Provider returns the fake cloud, in this process or over HTTP, and in the first case the machines
+// fakeCloud is the fake cloud, in this process or over HTTP, and in the first case the machines
 // to run beside it.
-func (f *Fake) Provider(config *rest.Config) (fake.API, manager.Runnable, error) {
+func fakeCloud(f *options.Fake, config *rest.Config) (fake.API, manager.Runnable, error) {
 	if f.Endpoint != "" {
 		return fake.NewClient(f.Endpoint), nil, nil
 	}
-	cloud, machines, err := f.InProcess(config)
+	cloud, machines, err := InProcess(f, config)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -63,7 +65,7 @@ func (f *Fake) Provider(config *rest.Config) (fake.API, manager.Runnable, error)
 }
 
 // InProcess makes a fake cloud and its machines.
-func (f *Fake) InProcess(config *rest.Config) (*fake.Cloud, *fake.Machines, error) {
+func InProcess(f *options.Fake, config *rest.Config) (*fake.Cloud, *fake.Machines, error) {
 	o, err := f.Cloud()
 	if err != nil {
 		return nil, nil, err

@@ -1,4 +1,5 @@
-package options
+// Package slim says what the process caches of the cluster's objects: what its decisions read.
+package slim
 
 import (
 	"reflect"
@@ -15,10 +16,10 @@ import (
 	"github.com/stratos-sh/stratos/scaler/network"
 )
 
-// slimmed is the cache's configuration: objects lose what no decision reads before they are cached,
+// CacheOptions is the cache's configuration: objects lose what no decision reads before they are cached,
 // and pods of one owner share what they have in common. With 5000 nodes and 50,000 pods the
 // difference is hundreds of MiB. Code that reads a new field has to keep it here.
-func slimmed() cache.Options {
+func CacheOptions() cache.Options {
 	common := newShared()
 	return cache.Options{
 		// Managed fields are a third of an object's memory and nobody here reads them.

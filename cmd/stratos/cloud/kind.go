@@ -1,4 +1,4 @@
-package options
+package cloud
 
 import (
 	"github.com/stratos-sh/stratos/provider/kind"
