@@ -85,7 +85,7 @@ func (e *Extender) Prioritize(pod *corev1.Pod, candidates Names) []int64 {
 }
 
 // Preempt drops the nodes that may not lose a pod for this one, and echoes the victims of the
-// others. A pod that has a claim evicts nobody: its node is coming.
+// others. A pod that has a claim evicts no pod: its node is coming.
 func (e *Extender) Preempt(pod *corev1.Pod,
 	victims map[string]*extenderv1.MetaVictims) map[string]*extenderv1.MetaVictims {
 	kept := map[string]*extenderv1.MetaVictims{}

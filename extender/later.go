@@ -8,7 +8,7 @@ import (
 )
 
 // eventPause is how long events about waiting pods are held back. The start itself needs the API
-// server just then, for its intent, and nobody reads an event sooner; what kube-scheduler writes
+// server just then, for its intent, and an event is not read sooner; what kube-scheduler writes
 // into the pod's condition says the same at once.
 const eventPause = time.Second
 

@@ -36,7 +36,7 @@ const (
 	// DefaultExtenderURL is where the dedicated scheduler finds the extender of its own pod.
 	DefaultExtenderURL = "http://127.0.0.1:9444"
 	// DefaultHTTPTimeout is how long kube-scheduler waits for an answer that takes milliseconds.
-	// While it waits it schedules nothing else, so longer helps nobody.
+	// While it waits it schedules nothing else, so a longer wait does not help.
 	DefaultHTTPTimeout = 2 * time.Second
 	// DefaultQPS and DefaultBurst keep kube-scheduler's client from being what a burst of pods waits
 	// for: at its own default of 50 and 100 the last of 1000 pods is asked about three times later.

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 )
 
-// Validate refuses what would let anybody on the network start nodes or read pods. Its errors name
-// the flags.
+// Validate refuses what would let any client on the network start nodes or read pods. Its errors
+// name the flags.
 func (o Options) Validate() error {
 	if _, _, err := net.SplitHostPort(o.BindAddress); err != nil {
 		return fmt.Errorf("--extender-bind-address %q is not host:port: %w", o.BindAddress, err)

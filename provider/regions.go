@@ -12,7 +12,7 @@ type FailedRegion struct {
 	Name string
 	// Default: classes that name no region mean this one.
 	Default bool
-	// Unknown: the region has not answered since the process began, so nobody knows what is in it.
+	// Unknown: the region has not answered since the process began, so it is not known what is in it.
 	// It must not be taken for empty.
 	Unknown bool
 	// Err holds the cloud's words.

@@ -143,7 +143,7 @@ func (a *absences) degradedBy(pool v1alpha1.PoolName, lacks func(v1alpha1.Instan
 }
 
 // lacks reports whether the cloud does not know the instance: no sweep has shown it, or it is
-// missing since. One that the cloud knows as somebody else's is not lacking.
+// missing since. One that the cloud knows as another owner's is not lacking.
 func (i *inventory) lacks(id v1alpha1.InstanceID) bool {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
@@ -151,8 +151,8 @@ func (i *inventory) lacks(id v1alpha1.InstanceID) bool {
 	return !ok && !i.foreign[id] || e.absent
 }
 
-// isForeign notes whether the cloud, asked about the instance of a Node, knows it as somebody
-// else's.
+// isForeign notes whether the cloud, asked about the instance of a Node, knows it as another
+// owner's.
 func (i *inventory) isForeign(id v1alpha1.InstanceID, foreign bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

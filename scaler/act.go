@@ -190,7 +190,7 @@ func (c *nodes) toRunning(ctx context.Context, g gathered, d lifecycle.Decision)
 		}
 		if n.Labels[v1alpha1.LabelState] != g.node.Labels[v1alpha1.LabelState] ||
 			v1alpha1.StopIntentOf(n).Stands() {
-			return nil // somebody else has moved it on; their write brings an event
+			return nil // another writer has moved it on, and that write brings an event
 		}
 		if agentTaint(n, g.template) != g.Node.AgentTaint {
 			return nil // an agent has gone down since the decision; the next look decides anew

@@ -53,9 +53,9 @@ type classes struct {
 	mu sync.Mutex
 	// looks are the last looks at the cloud by the class's name, in memory: who leads anew asks anew.
 	looks map[string]look
-	// regions are those of the cloud that do not answer; nil: nobody knows.
+	// regions are those of the cloud that do not answer; nil where that is not known.
 	regions *regions
-	// woken has all classes looked at again; nil: nobody wakes them.
+	// woken has all classes looked at again; nil where nothing does.
 	woken <-chan event.TypedGenericEvent[struct{}]
 }
 
@@ -89,7 +89,7 @@ func (c *classes) step(ctx context.Context, req reconcile.Request) (ctrl.Result,
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if class.GetDeletionTimestamp() != nil && len(pools) == 0 {
-		return ctrl.Result{}, nil // nobody is left to read what would be written
+		return ctrl.Result{}, nil // no object is left to write to
 	}
 	before := class.DeepCopyObject()
 	found := c.resolve(ctx, class)

@@ -62,7 +62,7 @@ func (c *nodes) writeStandbyConditions(ctx context.Context, n *corev1.Node, opti
 }
 
 // writeRunningConditions turns the condition that writeStandbyConditions wrote. It comes after the
-// patch that opens the node: pods wait for that one, and for this one nobody. Where it fails, the
+// patch that opens the node: pods wait for that one, and none for this one. Where it fails, the
 // next look at the running node does it.
 func (c *nodes) writeRunningConditions(ctx context.Context, n *corev1.Node) error {
 	is := n.DeepCopy()

@@ -58,7 +58,7 @@ func (c *nodes) heldBy(ctx context.Context, node string) (string, error) {
 
 // attached lists the VolumeAttachments of the node, sorted, but for those of pods that stay on it
 // until it stops. A volume that is attached to a stopped instance is lost to every other node until
-// somebody detaches it by force.
+// a person detaches it by force.
 func (c *nodes) attached(ctx context.Context, node string, pods []corev1.Pod) ([]string, error) {
 	list := &storagev1.VolumeAttachmentList{}
 	if err := c.reader.List(ctx, list, client.MatchingFields{indexAttachment: node}); err != nil || len(list.Items) == 0 {

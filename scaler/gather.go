@@ -172,7 +172,7 @@ func (c *nodes) instance(ctx context.Context, id v1alpha1.InstanceID) (entry, er
 }
 
 // managedInstance is the instance of a Node that names a pool and shows a state, "" of any other.
-// The pool's label alone may be somebody else's doing, for example a NodePool of Karpenter's that
+// The pool's label alone may be another program's doing, for example a NodePool of Karpenter's that
 // names it, and of such a node our cloud knows nothing: it would pass for one whose instance is
 // gone, and be deleted.
 func managedInstance(n *corev1.Node) v1alpha1.InstanceID {
@@ -255,9 +255,9 @@ func wasReady(n *corev1.Node, ready *corev1.NodeCondition) bool {
 	return ready != nil && (ready.Status == corev1.ConditionTrue || fellSilent(ready) || turnedNotReady(n, ready))
 }
 
-// fellSilent reports whether a kubelet that had reported was heard of no more, so that nobody knows
-// whether it was Ready: its instance may have warmed up and stopped while no Stratos was there to
-// see it.
+// fellSilent reports whether a kubelet that had reported was heard of no more, so that it is not
+// known whether it was Ready: its instance may have warmed up and stopped while no Stratos was
+// there to see it.
 func fellSilent(ready *corev1.NodeCondition) bool {
 	return ready.Status == corev1.ConditionUnknown && ready.Reason == "NodeStatusUnknown"
 }
@@ -301,8 +301,8 @@ func servingOf(counting []*corev1.Pod) int {
 	return count
 }
 
-// podOverdue is how much longer than its grace a pod that is being deleted may take until nobody
-// waits for it any more: its kubelet tells the API server a moment after its end.
+// podOverdue is how much longer than its grace a pod that is being deleted may take until it is
+// not waited for any more: its kubelet tells the API server a moment after its end.
 const podOverdue = 10 * time.Second
 
 // overdueOf counts the pods that are being deleted and have outstayed their grace, at whose end

@@ -137,7 +137,7 @@ func (p *pulls) state(g *gathered, now time.Time) lifecycle.ImageState {
 	case p.toAsk(g, now):
 		return lifecycle.ImagesUnknown
 	case p.tried() && (stopping || p.required.Missing() == 0):
-		// Before a stop nobody waits for a registry: a node without its images is refreshed while it
+		// Before a stop no registry is waited for: a node without its images is refreshed while it
 		// stands by.
 		return lifecycle.ImagesSettled
 	case !failing:
@@ -294,7 +294,7 @@ func (c *nodes) deletePull(ctx context.Context, pod *corev1.Pod) error {
 	return client.IgnoreNotFound(err)
 }
 
-// syncPulls takes away pods that nobody waits for any more: the node was wanted again, or stopped,
+// syncPulls deletes pull pods that are not needed any more: the node was wanted again, or stopped,
 // before they were through.
 func (c *nodes) syncPulls(ctx context.Context, g gathered) error {
 	if g.Node == nil || asksForImages(g.Node.State) && g.Node.Images != lifecycle.ImagesPresent {

@@ -25,7 +25,7 @@ type entry struct {
 	since time.Time
 	// up is when a sweep last showed it pending or running; zero where none did.
 	up time.Time
-	// lastPool is the pool that its tags named before somebody took that tag away; empty where they
+	// lastPool is the pool that its tags named before that tag was removed; empty where they
 	// name one.
 	lastPool v1alpha1.PoolName
 	// confirmedGone: the cloud was asked about this very instance, and knows it no more.
@@ -47,13 +47,13 @@ type entry struct {
 // pool is the pool that the instance's tags name.
 func (e entry) pool() v1alpha1.PoolName { return v1alpha1.PoolName(e.Tags[v1alpha1.LabelPool]) }
 
-// owningPool is the pool that the instance counts for: also where somebody has just taken its tag
+// owningPool is the pool that the instance counts for: also where its tag was just removed
 // away, which is about to be written again.
 func (e entry) owningPool() v1alpha1.PoolName { return cmp.Or(e.pool(), e.lastPool) }
 
 // endUnexplained reports whether the instance ended before it had a Node, not by this process, and
-// nobody was told. One that had ended when this process first heard of it may have been ended by
-// the process before.
+// no event tells of it. One that had ended when this process first heard of it may have been ended
+// by the process before.
 func (e entry) endUnexplained() bool { return e.gone() && e.lived && !e.registered && !e.endExplained }
 
 // gone reports whether nothing is left of the instance.
@@ -68,7 +68,7 @@ type inventory struct {
 	mu        sync.RWMutex
 	instances map[v1alpha1.InstanceID]entry
 	swept     time.Time
-	// foreign are the instances of Nodes that the cloud knows as somebody else's.
+	// foreign are the instances of Nodes that the cloud knows as those of another owner.
 	foreign map[v1alpha1.InstanceID]bool
 	// absences are the Nodes whose instances the cloud does not know. It has a lock of its own.
 	absences *absences
@@ -157,7 +157,7 @@ func (i *inventory) missing(list []*provider.Instance, asked time.Time, settle t
 }
 
 // expect adds an instance that was launched for the pool just now and that the cloud's reads may
-// not show yet. It is the pool's also where somebody has been faster and taken the tag that says
+// not show yet. It is the pool's also where the tag was removed by then that says
 // so: the launch's token is proof. Until a list shows it, it counts for unseenFor.
 func (i *inventory) expect(pool v1alpha1.PoolName, instance *provider.Instance, now time.Time,
 	unseenFor time.Duration) {
@@ -184,7 +184,7 @@ func (i *inventory) note(id v1alpha1.InstanceID, change func(*entry)) {
 	}
 }
 
-// endUnexplained reports whether an instance of the pool ended of which nobody was told.
+// endUnexplained reports whether an instance of the pool ended without an event.
 func (i *inventory) endUnexplained(pool v1alpha1.PoolName) bool {
 	i.mu.RLock()
 	defer i.mu.RUnlock()

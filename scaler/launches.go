@@ -95,8 +95,8 @@ func (l *launches) last(pool types.UID) int64 {
 	return l.of(pool).last
 }
 
-// slots are the launch slots that stand on a pool. Open are those of which nobody here knows an
-// instance, or only one whose launch was interrupted.
+// slots are the launch slots that stand on a pool. Open are those of which no instance is known
+// here, or only one whose launch was interrupted.
 type slots struct {
 	plan.Slots
 	open []int64
@@ -111,7 +111,7 @@ type slots struct {
 // settle drops the slots that have stood there long enough, and tells which of the rest are open.
 // seen are those that the sweeps have shown; unseen those of instances that a launch answered and
 // no sweep has shown yet, which stay, so that the next process asks for them again; interrupted
-// those of instances whose launch nobody has finished: as long as the slot is there, it is asked
+// those of instances whose launch is not finished: as long as the slot is there, it is asked
 // for again.
 func (l *launches) settle(pool types.UID, all plan.Slots, seen, unseen, interrupted map[int64]bool,
 	now time.Time) slots {

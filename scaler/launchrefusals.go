@@ -81,7 +81,8 @@ func (l *launches) reserved(pool types.UID, slots []int64, cold int) {
 	}
 }
 
-// ask remembers that the cloud is asked for the slot, and reports whether nobody did before.
+// ask remembers that the cloud is asked for the slot, and reports whether that is for the first
+// time.
 func (l *launches) ask(pool types.UID, slot int64) (first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -31,7 +31,7 @@ type Parts struct {
 	Metrics prometheus.Registerer
 	Log     logr.Logger
 	Now     func() time.Time
-	// Elapsed is how long the process has run, by a clock that nobody steps.
+	// Elapsed is how long the process has run, by a clock that is never stepped.
 	Elapsed func() time.Duration
 	// Ready says why the cluster state is not whole yet.
 	Ready func() error
@@ -46,7 +46,7 @@ type Parts struct {
 type Loops struct {
 	Starter *start.Starter
 	Placer  *start.Placer
-	// Instances and Pools are those that the loops want looked at. Somebody has to read them.
+	// Instances and Pools are those that the loops want looked at. They have to be read.
 	Instances <-chan event.TypedGenericEvent[v1alpha1.InstanceID]
 	Pools     <-chan event.TypedGenericEvent[v1alpha1.PoolName]
 

@@ -46,7 +46,7 @@ func originOf(e entry, n *corev1.Node) origin {
 func (o origin) key() string { return o.class + "/" + o.template }
 
 // drift words how the node differs from what would be launched now; empty where it does not, or
-// nobody knows.
+// that is not known.
 func (o origin) drift(now origin) string {
 	differ := func(was, is string) bool { return was != "" && is != "" && was != is }
 	switch {
@@ -60,7 +60,7 @@ func (o origin) drift(now origin) string {
 	return ""
 }
 
-// missingFrom are the annotations that take a node whose launch nobody wrote down, or an older
+// missingFrom are the annotations that take a node whose launch was not written down, or an older
 // Stratos in another way, for one that was launched from what stands now: it is not replaced for an
 // upgrade of Stratos.
 func (o origin) missingFrom(now origin) map[string]string {

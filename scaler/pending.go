@@ -47,8 +47,8 @@ type podKey = types.NamespacedName
 
 // pending looks after the pods that wait. Those of a scheduler without the extender it promises
 // room and starts nodes for, at once. Those of a scheduler with it are the extender's: a pod that
-// the scheduler asks nobody about fits no standby node, so none is started for it. Either kind is
-// told why, where no node is on its way, and counts as demand for new instances. It runs on the
+// the scheduler asks no extender about fits no standby node, so none is started for it. Either kind
+// is told why, where no node is on its way, and counts as demand for new instances. It runs on the
 // leader.
 type pending struct {
 	reader client.Reader
@@ -191,7 +191,7 @@ func scheduled(pod *corev1.Pod) *corev1.PodCondition {
 }
 
 // failing is the name of the scheduler that fails over the pod, "" where none does. A pod that has
-// a claim counts too: its node may run, and nobody binds it.
+// a claim counts too: its node may run, and no scheduler binds it.
 func failing(pod *corev1.Pod, verdict *corev1.PodCondition) string {
 	if verdict == nil || verdict.Reason != corev1.PodReasonSchedulerError {
 		return ""
@@ -381,7 +381,7 @@ func claimedOn(nodes []corev1.Node, pod types.UID) bool {
 }
 
 // again has a pod looked at because its volumes have changed. It never blocks: on a replica that is
-// not the leader nobody would ever read.
+// not the leader it would never be read.
 func (c *pending) again(pod podKey) {
 	if q := c.queue.Load(); q != nil {
 		(*q).Add(reconcile.Request{NamespacedName: pod})

@@ -141,7 +141,7 @@ func refreshing(n *corev1.Node) bool {
 		n.Annotations[v1alpha1.AnnotationWarmupStarted] != "" && n.Annotations[v1alpha1.AnnotationWarmedAt] != ""
 }
 
-// startable: nobody has marked the node, it is not resting after a failed start, and no pod is
+// startable: no person has marked the node, it is not resting after a failed start, and no pod is
 // promised room on it.
 func (c *pools) startable(n *corev1.Node) bool {
 	return n.Annotations[v1alpha1.AnnotationDoNotStart] != "true" &&

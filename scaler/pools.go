@@ -201,9 +201,9 @@ func (c *pools) numbers(pool *v1alpha1.NodePool) plan.Slots {
 	return all
 }
 
-// restoreTags writes the tags again that somebody took from an instance before its Node could tell
+// restoreTags writes the tags again that were removed from an instance before its Node could tell
 // whose it is. Without them no sweep shows it as the pool's, and its launch stays open forever; the
-// token of the launch says that it is ours. Tags that name somebody else are left.
+// token of the launch says that it is ours. Tags that name another owner are left.
 func (c *pools) restoreTags(ctx context.Context, pool *v1alpha1.NodePool, id v1alpha1.InstanceID) error {
 	instance, err := c.cloud.GetInstance(ctx, string(id))
 	if provider.IsNotFound(err) {
@@ -311,8 +311,8 @@ func (c *pools) writeFinalizers(ctx context.Context, pool, before *v1alpha1.Node
 }
 
 // managed lists the instances of the Nodes that show a state of ours. A Node may outlive its
-// instance by a moment: its pool stays until the lifecycle has deleted it, so that nobody is left
-// to wonder whose it is.
+// instance by a moment: its pool stays until the lifecycle has deleted it, so that it is
+// known whose it is.
 func managed(nodes []corev1.Node) []v1alpha1.InstanceID {
 	var out []v1alpha1.InstanceID
 	for i := range nodes {

@@ -105,7 +105,7 @@ func drainBacksOff(n *corev1.Node, drain time.Duration, now time.Time) bool {
 	return !failed.IsZero() && now.Sub(failed) < lifecycle.DrainBackoff(drain).After(transition.DrainFailures(n))
 }
 
-// doNotDisrupt reports whether somebody wants the node, or a workload pod on it, to stay.
+// doNotDisrupt reports whether a person wants the node, or a workload pod on it, to stay.
 func doNotDisrupt(n *corev1.Node, counting []*corev1.Pod) bool {
 	return protectedBy(n.Annotations) != "" ||
 		slices.ContainsFunc(counting, func(p *corev1.Pod) bool { return protectedBy(p.Annotations) != "" })

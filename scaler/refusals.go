@@ -16,7 +16,8 @@ import (
 
 const (
 	// refusalHolds is how long a refused stop or termination shows in Degraded after the cloud last
-	// refused it. It is asked for again every 30 s at least, so after that nobody asks any more.
+	// refused it. It is asked for again every 30 s at least, so after that it is not asked for any
+	// more.
 	refusalHolds = 5 * time.Minute
 	// refusalWords bounds the cloud's words in an event, whose note has at most 1024 bytes.
 	refusalWords = 800

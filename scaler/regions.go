@@ -105,7 +105,7 @@ func (r *regions) lacks(i *provider.Instance) bool {
 	return ok
 }
 
-// unknown reports whether nobody knows what is in the region.
+// unknown reports whether it is not known what is in the region.
 func (r *regions) unknown(name string) bool {
 	f, ok := r.get(name)
 	return ok && f.Unknown
@@ -139,7 +139,8 @@ func (c *pools) regionOf(ctx context.Context, pool *v1alpha1.NodePool) (string, 
 	return r.RegionName(), true
 }
 
-// held reports whether the pool must launch nothing because nobody knows what it has in its region.
+// held reports whether the pool must launch nothing because it is not known what it has in its
+// region.
 func (c *pools) held(ctx context.Context, pool *v1alpha1.NodePool) bool {
 	region, ok := c.regionOf(ctx, pool)
 	return ok && c.inventory.regions.unknown(region)
@@ -190,7 +191,7 @@ func (c *pools) wholeFor(ctx context.Context, pool *v1alpha1.NodePool, err error
 	}
 	region, ok := c.regionOf(ctx, pool)
 	if !ok {
-		return false // nobody knows where its instances are
+		return false // it is not known where its instances are
 	}
 	for _, f := range partial.Failed {
 		if f.Name == region || f.Default && region == "" {

@@ -17,7 +17,7 @@ import (
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
-// repairNode puts back the labels, taints and cordon that somebody took from a node of ours.
+// repairNode puts back the labels, taints and cordon that were removed from a node of ours.
 func (c *nodes) repairNode(ctx context.Context, g gathered) error {
 	if g.Node == nil || g.Node.State == "" || g.instance.gone() {
 		return nil
@@ -48,7 +48,7 @@ func (c *nodes) launchedBy(ctx context.Context, e entry) (v1alpha1.PoolName, err
 	return "", nil
 }
 
-// restorePool writes the pool's tag again that somebody took from an instance of this cluster.
+// restorePool writes the pool's tag again that was removed from an instance of this cluster.
 // Whose it was says its Node, or what an earlier sweep of this process showed, or the tag of its
 // launch, and only where that pool exists. Without any the instance is left alone: nothing tells
 // whose it is, and what is not surely ours is not touched.
@@ -123,7 +123,7 @@ func (c *nodes) deleteNode(ctx context.Context, g gathered, d lifecycle.Decision
 	return client.IgnoreNotFound(err)
 }
 
-// reclaim writes the tags again that an instance of ours has lost. Tags that name somebody else are
+// reclaim writes the tags again that an instance of ours has lost. Tags that name another owner are
 // left: then it is his.
 func (c *nodes) reclaim(ctx context.Context, g gathered, instance *provider.Instance) error {
 	_, ours, err := c.tagger(ctx).restore(ctx, instance, g.template.Pool)

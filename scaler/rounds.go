@@ -18,7 +18,7 @@ import (
 )
 
 // A pool's launches go in rounds. Between two rounds the pool, its nodes and the waiting pods are
-// read again, so that nothing is launched that nobody wants any more.
+// read again, so that nothing is launched that is not wanted any more.
 
 // wants is what launches depend on. need is what waiting pods need, from names the class and the
 // template that they are launched from.

@@ -44,7 +44,7 @@ func (c *nodes) verifyAndStop(ctx context.Context, g gathered) error {
 }
 
 // stopWarmed ends a warm-up. Like every stop it is written down before the cloud is asked, and a
-// pod that somebody bound here holds it up, but not one that hangs: that machine goes down already,
+// pod that was bound here holds it up, but not one that hangs: that machine goes down already,
 // and the pod has it started again.
 func (c *nodes) stopWarmed(ctx context.Context, g gathered, force bool) error {
 	if err := c.ensureNoWorkload(ctx, g); err != nil {
@@ -79,7 +79,7 @@ func (c *nodes) forceStop(ctx context.Context, g gathered) error {
 	switch {
 	case g.Node.Stop.Stands():
 		return c.stopAgain(ctx, g, true)
-	// somebody else started it: until it is stopped nobody is to be promised room on it
+	// another program or person started it: until it is stopped it gets no claims
 	case g.Node.State == v1alpha1.StateStandby:
 		if err := c.ensureNoWorkload(ctx, g); err != nil {
 			return err
@@ -112,7 +112,7 @@ func (c *nodes) fence(ctx context.Context, g gathered, d lifecycle.Decision) err
 }
 
 // takeBackStop ends an intent of which nothing came. What becomes of the node says the next look:
-// it is as if nobody had wanted to stop it.
+// it is as if the stop had not been asked for.
 func (c *nodes) takeBackStop(ctx context.Context, g gathered, d lifecycle.Decision) error {
 	if err := c.patch(ctx, g.node, transition.StopCancelled(g.node)); err != nil {
 		return err

@@ -54,7 +54,7 @@ func (s *sweep) stray(ctx context.Context, e entry, what string, err error, aske
 	}
 }
 
-// doubt remembers the instances of which nobody knows whether they are gone.
+// doubt remembers the instances of which it is not known whether they are gone.
 func (i *inventory) doubt(unsure map[v1alpha1.InstanceID]bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

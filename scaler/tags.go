@@ -37,7 +37,7 @@ func (t tagger) write(ctx context.Context, id v1alpha1.InstanceID, tags map[stri
 	return nil
 }
 
-// rewrite is write for tags that somebody removed.
+// rewrite is write for tags that were removed.
 func (t tagger) rewrite(ctx context.Context, id v1alpha1.InstanceID, tags map[string]string) error {
 	err := t.write(ctx, id, tags)
 	if err == nil {

@@ -41,7 +41,7 @@ func sinceStart(born time.Time) func() time.Duration {
 }
 
 // since is when the instance was first seen in the step, reckoned back from now; in a first
-// warm-up, when it was first seen. It is zero where nobody watches.
+// warm-up, when it was first seen. It is zero where no clock runs.
 func (w *stepClock) since(id v1alpha1.InstanceID, step string, now time.Time) time.Time {
 	if w == nil {
 		return time.Time{}
@@ -75,7 +75,7 @@ func (w *stepClock) forget(id v1alpha1.InstanceID) {
 }
 
 // firstWarmup is the step from the launch to the end of the first warm-up, whether there is a Node
-// yet or not: preWarm.timeout is for all of it. An instance whose Node somebody deletes is in it
+// yet or not: preWarm.timeout is for all of it. An instance whose Node is deleted is in it
 // again, with nothing left of its time.
 const firstWarmup = string(v1alpha1.StateWarmup)
 
@@ -101,7 +101,7 @@ func stepOf(n *corev1.Node) string {
 const reportSuffix = "/report"
 
 // unreported is since when this process has seen that Ready of the Node is Unknown with the
-// heartbeat that it has. It is zero where the kubelet reports, or nobody watches. The heartbeat is
+// heartbeat that it has. It is zero where the kubelet reports, or no clock runs. The heartbeat is
 // only compared with itself.
 func (w *stepClock) unreported(id v1alpha1.InstanceID, n *corev1.Node, now time.Time) time.Time {
 	if n == nil {

@@ -47,7 +47,7 @@ func inZoneOf(labels map[string]string, zone string) map[string]string {
 	out := make(map[string]string, len(labels)+2)
 	for key, value := range labels {
 		switch {
-		case key == "topology.k8s.aws/zone-id" && labels[corev1.LabelTopologyZone] != zone: // nobody knows the other zone's
+		case key == "topology.k8s.aws/zone-id" && labels[corev1.LabelTopologyZone] != zone: // the other zone's is not known
 		case strings.HasSuffix(key, "/zone") && value == labels[corev1.LabelTopologyZone]:
 			out[key] = zone
 		default:

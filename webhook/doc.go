@@ -13,7 +13,7 @@ package webhook
 // +kubebuilder:webhook:path=/validate-stratos-sh-v1alpha1-nodepool,mutating=false,failurePolicy=fail,sideEffects=None,groups=stratos.sh,resources=nodepools,verbs=create;update,versions=v1alpha1,name=validate.nodepool.stratos.sh,admissionReviewVersions=v1,timeoutSeconds=10
 // +kubebuilder:webhook:path=/mutate-stratos-sh-v1alpha1-awsnodeclass,mutating=true,failurePolicy=fail,sideEffects=None,groups=stratos.sh,resources=awsnodeclasses,verbs=create;update,versions=v1alpha1,name=default.awsnodeclass.stratos.sh,admissionReviewVersions=v1,timeoutSeconds=10
 // +kubebuilder:webhook:path=/validate-stratos-sh-v1alpha1-awsnodeclass,mutating=false,failurePolicy=fail,sideEffects=None,groups=stratos.sh,resources=awsnodeclasses,verbs=create;update;delete,versions=v1alpha1,name=validate.awsnodeclass.stratos.sh,admissionReviewVersions=v1,timeoutSeconds=10
-// A KindNodeClass has no default to write out, so nobody is asked for one.
+// A KindNodeClass has no default to write out, so none is requested.
 //
 // +kubebuilder:webhook:path=/validate-stratos-sh-v1alpha1-kindnodeclass,mutating=false,failurePolicy=fail,sideEffects=None,groups=stratos.sh,resources=kindnodeclasses,verbs=create;update;delete,versions=v1alpha1,name=validate.kindnodeclass.stratos.sh,admissionReviewVersions=v1,timeoutSeconds=10
 

@@ -46,7 +46,7 @@ func (o optIn) Handle(ctx context.Context, req admission.Request) admission.Resp
 	return admission.Patched("", patch...)
 }
 
-// mayBeGiven reports whether the opt-in is meant for the pod: not one that somebody has decided
+// mayBeGiven reports whether the opt-in is meant for the pod: not one that a user has decided
 // about already (another scheduler, a node by name, stratos.sh/ignore), nor one that belongs to its
 // node (mirror pods, DaemonSets), for which no node is ever started.
 func mayBeGiven(pod *corev1.Pod, schedulerName string) bool {

@@ -69,7 +69,7 @@ func isBottlerocket(data string) bool {
 
 // powersOff reports whether the user data switches the instance off: by a command anywhere outside
 // comments, in a script, a systemd unit or cloud-init's runcmd, or by cloud-init's power_state. It
-// looks at words only: whether the line is ever reached, nobody can say.
+// looks at words only: it cannot tell whether the line is ever reached.
 func powersOff(data string) bool {
 	if isBottlerocket(data) {
 		return false

@@ -239,7 +239,7 @@ type BlockDeviceMapping struct {
 	// +optional
 	SnapshotID string `json:"snapshotId,omitempty"`
 	// DeleteOnTermination says whether the volume is deleted with the instance. Default true. With
-	// false each replaced node leaves a volume behind that nobody deletes and AWS bills.
+	// false each replaced node leaves a volume behind that is not deleted and that AWS bills.
 	// +kubebuilder:default=true
 	// +optional
 	DeleteOnTermination *bool `json:"deleteOnTermination,omitempty"`

@@ -46,7 +46,7 @@ func (s *NodePoolSpec) WeightOrDefault() int32 { return valueOr(s.Weight, Defaul
 
 // RuntimeLimit returns how long a node may run since it last became running; 0 means without limit.
 // A value that the API server would have refused counts as 0: a node is never taken down for a
-// limit that nobody can read.
+// limit that cannot be read.
 func (s *NodePoolSpec) RuntimeLimit() time.Duration {
 	if s.MaxNodeRuntime == nil || s.MaxNodeRuntime.Type == intstr.Int {
 		return 0

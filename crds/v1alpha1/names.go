@@ -40,7 +40,7 @@ const (
 	AnnotationClaims = "stratos.sh/claims"
 	// AnnotationStopReason is why the node is being stopped: a StopReason.
 	AnnotationStopReason = "stratos.sh/stop-reason"
-	// AnnotationStopIntent is the RFC 3339 time from which nobody cancels the stop.
+	// AnnotationStopIntent is the RFC 3339 time from which the stop is not cancelled.
 	AnnotationStopIntent = "stratos.sh/stop-intent"
 	// AnnotationStopAsked is the RFC 3339 time at which the cloud was last about to be asked again for
 	// a stop whose intent stands.

@@ -55,7 +55,7 @@ func (s *State) IsUnknownPod(pod types.UID) bool {
 	return !counts && !gone && s.pending[pod] == nil
 }
 
-// restorePoolLabel puts back, for us, the pool's label that somebody took from a Node which shows
+// restorePoolLabel puts back, for us, the pool's label that was removed from a Node which shows
 // its state. The leader is about to write it again; to give the node up meanwhile would start
 // another for the pods that wait for this one.
 func restorePoolLabel(was, n *corev1.Node) *corev1.Node {

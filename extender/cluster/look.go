@@ -155,7 +155,7 @@ func byName(n *fit.Node, name v1alpha1.NodeName) int {
 func (s *State) changed(e *nodeInfo, was *decide.Node) {
 	switch {
 	case s.world == nil:
-	// nobody asks any more, and a world that is not asked for would keep old nodes alive
+	// it is not asked for any more, and a world that is not asked for would keep old nodes alive
 	case was == nil, len(s.changedNodes) > len(s.nodes)/2:
 		s.world = nil
 		clear(s.changedNodes)

@@ -7,7 +7,7 @@ type notifyQueue struct {
 	// mu guards the fields below, and is held while none is told.
 	mu      sync.Mutex
 	waiting []func()
-	// delivering: somebody is at it, and goes on until nothing waits.
+	// delivering: a goroutine is at it, and goes on until nothing waits.
 	delivering bool
 }
 
@@ -17,8 +17,8 @@ func (q *notifyQueue) add(tell func()) {
 	q.waiting = append(q.waiting, tell)
 }
 
-// deliver tells what waits, unless somebody is at it: a listener may make a change itself, and what
-// follows from that is told when it returns.
+// deliver tells what waits, unless another goroutine does: a listener may make a change itself, and
+// what follows from that is told when it returns.
 func (q *notifyQueue) deliver() {
 	for next := q.begin(); next != nil; next = q.next() {
 		next()

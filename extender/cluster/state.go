@@ -148,7 +148,7 @@ func (s *State) SetNode(n *corev1.Node) {
 	}
 	published, adopt := s.publish(n)
 	if !node.InPool() {
-		if wasOurs { // somebody took all labels of ours away: nothing will ever be said of the claims again
+		if wasOurs { // all our labels were removed: nothing will ever be said of the claims again
 			s.claimsEnded(s.claims.ReleaseNode(name), now)
 		}
 		return

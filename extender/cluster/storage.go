@@ -12,7 +12,7 @@ import (
 )
 
 // storage is what decides where the volumes of pods can be used. kube-scheduler has judged that
-// before it asks the extender; where it asks nobody, or nobody asked, we have to.
+// before it asks the extender; where it does not ask, or was not asked, we have to.
 type storage struct {
 	claims  map[types.NamespacedName]*corev1.PersistentVolumeClaim
 	volumes map[string]*corev1.PersistentVolume

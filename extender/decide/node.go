@@ -45,7 +45,7 @@ type Node struct {
 	Created time.Time
 	// UnavailableUntil is when the node's start back-off ends; zero when it has none.
 	UnavailableUntil time.Time
-	// StopIntended: nobody cancels the stop any more. Emptied: it stops because it is empty.
+	// StopIntended: the stop is not cancelled any more. Emptied: it stops because it is empty.
 	StopIntended, StoppingEmpty bool
 }
 

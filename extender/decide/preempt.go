@@ -13,7 +13,7 @@ import (
 )
 
 // Preemptable decides about /preempt: whether the node, which is as the victims leave it, may lose
-// them for this pod. A pod that has a claim evicts nobody. Otherwise a node is kept only if it runs
+// them for this pod. A pod that has a claim evicts no pod. Otherwise a node is kept only if it runs
 // and the pod tolerates its taints and cordon: the in-tree dry run knows neither, because the
 // profile moved those filters here. Nor does it know the claims: the room of those that do not give
 // way stays theirs. Where there are none, what it found stands, because it sees the pods sooner

@@ -9,7 +9,7 @@ import (
 )
 
 // ReleaseOverflow ends the claims on a running node for which there is no room any more, because
-// pods that nobody promised it to took it: the lowest priority and the youngest first, and last
+// pods without a claim there took it: the lowest priority and the youngest first, and last
 // those whose pods are being bound. It returns them sorted, for their pods to be placed anew.
 func (l *Claims) ReleaseOverflow(n *Node, now time.Time) []Claim {
 	if n.State != v1alpha1.StateRunning {

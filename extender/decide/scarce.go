@@ -32,7 +32,7 @@ const (
 )
 
 // MarkOfferingUnavailable tells the claims that the cloud had no instance of the offering: its
-// nodes are promised to nobody for 3 min, doubling to 30. Refusals of calls that were under way
+// nodes get no claims for 3 min, doubling to 30. Refusals of calls that were under way
 // together are one. It returns until when the refused node itself is to rest: only until every view
 // shows what became of it, so that one success brings it back with the others.
 func (l *Claims) MarkOfferingUnavailable(o Offering, now time.Time) time.Time {

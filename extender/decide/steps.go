@@ -45,7 +45,7 @@ func Decide(l *Claims, ask Ask, now time.Time) Decision {
 
 // feasible are the ordinary nodes that take the pod now.
 type feasible struct {
-	// nodes are those that nobody else waits for.
+	// nodes are those without claims of other pods.
 	nodes []v1alpha1.NodeName
 	// shared is the best of those with room beside what other pods are promised there.
 	shared best
@@ -58,7 +58,7 @@ type feasible struct {
 func (j *attempt) nodesInService(own *Claim) (feasible, refusals) {
 	daemon := ownedByDaemonSet(j.Pod)
 	out, refused := feasible{}, refusals{}
-	alone := len(j.byNode) == 0 // nobody is promised room anywhere
+	alone := len(j.byNode) == 0 // no pod has a claim
 	// Bound where it has no partner, as the first of its group, the pod would keep its claimed
 	// partners from following.
 	follows := !alone && !daemon && j.World != nil && HasPodAffinity(j.Pod)

@@ -213,7 +213,7 @@ func suits(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) boo
 		pv.DeletionTimestamp == nil
 }
 
-// free is what is asked of a volume that nobody made for the claim.
+// free is what is asked of a volume that was not made for the claim.
 func free(claim *corev1.PersistentVolumeClaim, class string, pv *corev1.PersistentVolume) bool {
 	if pv.Status.Phase != corev1.VolumeAvailable || ClassOf(pv) != class {
 		return false

@@ -36,7 +36,7 @@ type Options struct {
 	// Minor is the cluster's minor version, such as 1.36, for images that are made for one. nil:
 	// classes with an alias cannot be resolved.
 	Minor func(ctx context.Context) (string, error)
-	// BatchSize is told how many instances went into a call. nil: nobody wants to know.
+	// BatchSize is told how many instances went into a call. nil: not told.
 	BatchSize func(op limiter.Operation, n int)
 }
 
@@ -113,7 +113,7 @@ func (c *Cloud) in(name regionName) (*region, error) {
 	return r, nil
 }
 
-// of returns the region of an instance. One that nobody has told of yet is looked for everywhere:
+// of returns the region of an instance. One that is not known yet is looked for everywhere:
 // it is found in no region only where every region in use has answered.
 func (c *Cloud) of(ctx context.Context, id string) (*region, error) {
 	if err := ctx.Err(); err != nil && wellFormed(id) {

@@ -27,7 +27,7 @@ type batcher[T any] struct {
 	mu sync.Mutex
 	// waiting are the instances that no call has taken yet, in the order in which they were asked for.
 	waiting []*item[T]
-	// busy: somebody takes what is waiting.
+	// busy: a goroutine takes what is waiting.
 	busy bool
 }
 
@@ -53,7 +53,7 @@ func (i *item[T]) finish(value T, err error) {
 	})
 }
 
-// flight is a call under way. Nobody left who waits for one of its instances: it is given up.
+// flight is a call under way. It is given up when no caller waits for one of its instances.
 type flight struct {
 	callers int
 	cancel  context.CancelFunc

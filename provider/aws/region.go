@@ -150,7 +150,7 @@ func (r *region) refused(ctx context.Context, op limiter.Operation, id string, e
 	case lookErr != nil:
 		return about.typed(err)
 	case slices.Contains(done, instance.State):
-		return nil // somebody else did it
+		return nil // another goroutine did it
 	}
 	state := instance.State
 	if op == limiter.StartInstances && state == provider.InstanceStopped {

@@ -81,7 +81,7 @@ func (c *Cloud) everywhere(ctx context.Context) ([]*region, error) {
 }
 
 // reviewRegions finds out, from time to time, which regions are in use, and drops the others. An
-// error is one that leaves nobody knowing any of them.
+// error is one after which none of them is known.
 func (c *Cloud) reviewRegions(ctx context.Context) error {
 	now := time.Now()
 	c.mu.Lock()
@@ -198,7 +198,7 @@ type health struct {
 	answered bool
 	// failed is the error of the last list, nil where it was answered.
 	failed error
-	// probing: somebody finds out whether the region answers again.
+	// probing: a goroutine finds out whether the region answers again.
 	probing bool
 }
 

@@ -108,7 +108,7 @@ func (s *search) bisect(ctx context.Context, ids []string, err error) {
 }
 
 // markFailed reports an instance that was refused alone, and with the last of several those of its
-// offering that nobody has tried.
+// offering that was not tried.
 func (s *search) markFailed(ctx context.Context, id string, err error) {
 	s.report(id, s.refused(ctx, id, err))
 	o := s.offering(id)

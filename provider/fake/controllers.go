@@ -75,7 +75,7 @@ func statusOf(node *corev1.Node, kind corev1.NodeConditionType) corev1.Condition
 }
 
 // taint writes the taints that change makes of the Node's, if they differ. The list is replaced as
-// a whole, so the patch carries the resource version: a taint that somebody else set meanwhile must
+// a whole, so the patch carries the resource version: a taint that was set meanwhile must
 // not be lost.
 func (m *Machines) taint(ctx context.Context, node *corev1.Node, change func([]corev1.Taint) []corev1.Taint) error {
 	wanted := change(slices.Clone(node.Spec.Taints))
@@ -219,7 +219,7 @@ func (m *Machines) watchHeartbeat(ctx context.Context, node *corev1.Node) error 
 }
 
 // missed reports whether the machine of the Node gave no sign of life for the grace period. A Node
-// without a machine of ours has nobody who could.
+// without a machine of ours has none that could.
 func (m *Machines) missed(node *corev1.Node) bool {
 	mach := m.onNode(v1alpha1.NodeName(node.Name))
 	if mach == nil {

@@ -231,6 +231,6 @@ func answer(w http.ResponseWriter, body any, err error) {
 func write(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	// An error here means that the client has gone: there is nobody to tell.
+	// An error here means that the client has gone: there is no one to tell.
 	_ = json.NewEncoder(w).Encode(body)
 }

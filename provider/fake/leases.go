@@ -29,7 +29,7 @@ func (m *Machines) renew(ctx context.Context, k key) (time.Duration, error) {
 	defer cancel()
 	spoken, err := mach.speak(l.boot.Number, func() error { return m.writeLease(ctx, mach) })
 	if err != nil {
-		// Somebody else wrote or deleted it: begin from what is there.
+		// Another client wrote or deleted it: begin from what is there.
 		mach.lease = nil
 		return 0, fmt.Errorf("renew lease: %w", err)
 	}

@@ -73,7 +73,7 @@ type Power interface {
 	// Guest is the machine inside the instance; false for none. GuestIDs are all instances, sorted.
 	Guest(id v1alpha1.InstanceID) (simcloud.Guest, bool)
 	GuestIDs() []v1alpha1.InstanceID
-	// Observe makes o the one that is told when power comes and goes; nil for nobody.
+	// Observe makes o the one that is told when power comes and goes; nil for none.
 	Observe(o simcloud.Observer)
 	// ShutDown is the guest powering itself off in that boot.
 	ShutDown(id v1alpha1.InstanceID, bootNumber int)

@@ -155,7 +155,7 @@ func (m *machine) nodeInfo() *corev1.NodeSystemInfo {
 	}
 }
 
-// reportStatus writes a report. A Node that somebody deleted under a running kubelet stays deleted:
+// reportStatus writes a report. A Node that was deleted under a running kubelet stays deleted:
 // the real one registers at its start only.
 func (m *Machines) reportStatus(ctx context.Context, mach *machine, bootNumber int, make func() statusReport) (bool,
 	error) {

@@ -158,8 +158,8 @@ func (m *machine) release(uid types.UID, keep bool) {
 	}
 }
 
-// syncPod brings one pod to where it should be by now. Pods of a machine that is off are nobody's:
-// they stay as they are.
+// syncPod brings one pod to where it should be by now. Pods of a machine that is off have no
+// kubelet: they stay as they are.
 func (m *Machines) syncPod(ctx context.Context, k key) (time.Duration, error) {
 	pod := m.cachedPod(k)
 	if pod == nil {

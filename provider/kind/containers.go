@@ -138,7 +138,7 @@ func (p *Provider) state(n node) provider.InstanceState {
 		return provider.InstanceStopping
 	}
 	// Paused by a person, or dead: Docker failed to remove it. Nothing follows from either but that
-	// somebody should look.
+	// a person should look.
 	return provider.InstanceUnknown
 }
 

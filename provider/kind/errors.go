@@ -35,7 +35,7 @@ func failure(err error, labels map[string]string) error {
 // gone reports whether Docker says that the container does not exist.
 func gone(err error) bool { return errdefs.IsNotFound(err) }
 
-// leaving reports whether Docker says that somebody is removing the container already.
+// leaving reports whether Docker says that the container is being removed already.
 func leaving(err error) bool {
 	return errdefs.IsConflict(err) && strings.Contains(err.Error(), "already in progress")
 }

@@ -32,7 +32,7 @@ type joinKey struct {
 }
 
 // joinCommand is what kubeadm prints for a person to type. The hash is that of the cluster's CA, so
-// that the node trusts nobody else.
+// that the node trusts no one else.
 var joinCommand = regexp.MustCompile(
 	`kubeadm join (\S+) --token ([a-z0-9]{6}\.[a-z0-9]{16}) --discovery-token-ca-cert-hash (sha256:[0-9a-f]{64})`,
 )

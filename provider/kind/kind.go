@@ -98,7 +98,7 @@ func FromEnvironment() (*Provider, error) {
 	return New(Options{Docker: docker}), nil
 }
 
-// Close ends the stops and starts under way: Docker may finish them, but nobody repeats them.
+// Close ends the stops and starts under way: Docker may finish them, but they are not repeated.
 func (p *Provider) Close() { p.close() }
 
 // negotiate has the client agree with the daemon on an API version, once. Each operation begins

@@ -231,7 +231,7 @@ func (p *Provider) TerminateInstance(ctx context.Context, instanceID string) err
 	switch {
 	case err == nil || gone(err):
 	case leaving(err):
-		return nil // accepted from somebody else; the caller that removes it buries it
+		return nil // accepted from another caller; the caller that removes it buries it
 	default:
 		return fmt.Errorf("docker: removing %s: %w", n.id, err)
 	}

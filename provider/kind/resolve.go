@@ -14,7 +14,7 @@ import (
 )
 
 // ResolveNodeClass returns what the class's spec stands for now. Nothing is pulled: the daemon may
-// reach no registry, and a gigabyte would come without anybody having asked for it. Errors:
+// reach no registry, and a gigabyte would come without a request for it. Errors:
 // InvalidConfig (image or cluster do not exist, more is reserved than the machine has), Docker's
 // own.
 func (p *Provider) ResolveNodeClass(ctx context.Context, class *v1alpha1.KindNodeClass) (v1alpha1.KindNodeClassStatus,

@@ -76,8 +76,8 @@ func (p *Provider) UpdateInstanceTags(ctx context.Context, instanceID string, ta
 		if err != nil || won {
 			return err
 		}
-		// Somebody else was first: theirs is the ground that ours goes on. It ends, because each round
-		// somebody gets through.
+		// Another writer was first: theirs is the ground that ours goes on. It ends, because each round
+		// some writer gets through.
 	}
 }
 

@@ -53,7 +53,7 @@ func (l *Limiter) Wait(ctx context.Context, op Operation) error {
 	return nil
 }
 
-// Throttled tells that the cloud refused a call for its rate: somebody else uses the account too,
+// Throttled tells that the cloud refused a call for its rate: another client uses the account too,
 // or its limits are lower than we think.
 func (l *Limiter) Throttled(op Operation) {
 	if b := l.buckets[op]; b != nil {

@@ -61,7 +61,7 @@ func (c *Cloud) GuestIDs() []v1alpha1.InstanceID {
 	return c.book.IDs()
 }
 
-// Observe makes o the one that is told about power; nil for nobody.
+// Observe makes o the one that is told about power; nil for none.
 func (c *Cloud) Observe(o Observer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -62,7 +62,7 @@ type Disk struct {
 	Images    map[string]bool
 }
 
-// on reports whether the instance was started and nobody has asked for its end.
+// on reports whether the instance was started and its end was not asked for.
 func (i *Instance) on() bool {
 	return i.State == provider.InstancePending || i.State == provider.InstanceRunning
 }

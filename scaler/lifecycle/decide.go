@@ -92,7 +92,7 @@ func recycle(o *Observation) Decision {
 	return Decision{Action: BeginTerminate, StopReason: o.Recycle, Reason: o.Why}
 }
 
-// replace lets the node go through a drain: somebody may have bound a pod to it all the same.
+// replace lets the node go through a drain: a pod may be bound to it all the same.
 func replace(reason string) Decision {
 	return Decision{Action: BeginTerminate, StopReason: v1alpha1.StopFailed, Reason: reason}
 }

@@ -32,7 +32,7 @@ type Observation struct {
 	// OtherStartsFail: the last starts of other nodes of the pool failed too.
 	OtherStartsFail bool
 	// EndUnexplained: the instance ended before a Node registered, this process did not end it, and
-	// nobody was told.
+	// no event tells of it.
 	EndUnexplained bool
 	// TerminationRequested: this process has asked the cloud to terminate the instance. Where its Node
 	// is gone it had one, whatever an older answer of the cloud looks like.
@@ -54,8 +54,9 @@ type Observation struct {
 	// Unreported is since when this process has seen that Ready is Unknown and its heartbeat stays as
 	// it is, by the same clock as Witnessed; zero where the kubelet reports.
 	Unreported time.Time
-	// StepObservedAt is since when this process has seen the instance in its present step, by a clock
-	// that nobody steps. Deadlines count from then; where it is zero they count from what is written.
+	// StepObservedAt is since when this process has seen the instance in its present step, by a
+	// clock that is never stepped. Deadlines count from then; where it is zero they count from what
+	// is written.
 	StepObservedAt time.Time
 }
 
@@ -137,12 +138,12 @@ const (
 	ImagesUnknown ImageState = "unknown"
 	// ImagesPulling: the kubelet is at it.
 	ImagesPulling ImageState = "pulling"
-	// ImagesFailing: some cannot be pulled, and nobody has been told. ImagesFailureReported: it was
+	// ImagesFailing: some cannot be pulled, and no event says so. ImagesFailureReported: it was
 	// told, and the kubelet goes on trying.
 	ImagesFailing         ImageState = "failing"
 	ImagesFailureReported ImageState = "failing, told"
-	// ImagesSettled: the kubelet has tried them all, and the required ones are there, or nobody
-	// waits for them before a stop. It is to be recorded.
+	// ImagesSettled: the kubelet has tried them all, and the required ones are there, or none
+	// is waited for before a stop. It is to be recorded.
 	ImagesSettled ImageState = "settled"
 )
 
@@ -264,7 +265,7 @@ const (
 	Incomplete WarmupFailure = "incomplete"
 	// WarmupTimeout: it was Ready, and not complete in time.
 	WarmupTimeout WarmupFailure = "timeout"
-	// Vanished: the instance was terminated by somebody else, or by the cloud.
+	// Vanished: the instance was terminated by others, or by the cloud.
 	Vanished WarmupFailure = "vanished"
 )
 

@@ -24,7 +24,7 @@ func starting(o *Observation, now time.Time) Decision {
 	return wait("starting", until(deadline, now))
 }
 
-// goingDown reports whether somebody has stopped the instance since its start, so that a kubelet
+// goingDown reports whether the instance was stopped since its start, so that a kubelet
 // which reported, or still does, proves nothing.
 func goingDown(o *Observation) bool {
 	i := o.Instance

@@ -12,7 +12,7 @@ func stopping(o *Observation, now time.Time) Decision {
 	}
 	began := o.since(o.Node.StoppingSince)
 	since := now.Sub(began)
-	pulled := began.Add(CordonTime + o.Policy.WarmupTimeout) // nobody waits for images longer
+	pulled := began.Add(CordonTime + o.Policy.WarmupTimeout) // images are not waited for longer
 	switch {
 	case o.Instance.State == provider.InstanceStopped && isConsistent(o, o.written(o.Node.StoppingSince)):
 		return do(ToStandby, "stopped by somebody else while draining")
@@ -45,7 +45,7 @@ func drainDeadline(o *Observation) time.Time {
 	return began.Add(drain)
 }
 
-// stopIntended: nobody cancels any more. The way out is the cloud saying stopped.
+// stopIntended: the stop is not cancelled any more. The way out is the cloud saying stopped.
 func stopIntended(o *Observation, now time.Time) Decision {
 	hangs := o.since(o.Node.Stop.At).Add(ForceStopAfter)
 	switch {

@@ -157,7 +157,7 @@ func replaced(members []Candidate, p DisruptionPolicy, now time.Time) []Disrupti
 		switch {
 		case left <= 0:
 			return turns
-		case m.Withheld: // nobody waits for it
+		case m.Withheld: // no pod waits for it
 		case m.State == v1alpha1.StateStandby && standby <= least, m.keeps(p, stood, now):
 			continue
 		case m.State == v1alpha1.StateStandby:
@@ -256,7 +256,7 @@ func inOrder(members []Candidate) []Candidate {
 	return out
 }
 
-// standing are the standby nodes that nobody is promised and that may be started.
+// standing are the standby nodes without claims that may be started.
 func standing(members []Candidate) []Candidate {
 	var out []Candidate
 	for _, m := range members {

@@ -31,7 +31,7 @@ type Need struct {
 	Any int32
 	// Zones has one entry for each launch that they need in a zone where nothing comes up for them.
 	Zones []string
-	// Served is how much of what comes up they take in their zones, so that it serves nobody else.
+	// Served is how much of what comes up they take in their zones, so that it serves no other pod.
 	Served int32
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // answerKept is how long a cloud's answer is remembered: longer than any start takes whose answer
-// somebody asks for.
+// a user asks for.
 const answerKept = time.Hour
 
 // Answer is what the cloud last said to this process's calls to start a node.

@@ -20,8 +20,8 @@ type openCall struct {
 	at   time.Time
 }
 
-// sureFor is how long after its intent a call is made without another look at the Node: nobody
-// gives a start up sooner.
+// sureFor is how long after its intent a call is made without another look at the Node: no
+// start is given up sooner.
 const sureFor = time.Second
 
 // intended takes in that the intent stands, and has the cloud called.

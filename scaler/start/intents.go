@@ -45,8 +45,8 @@ func (s *Starter) late(name v1alpha1.NodeName) bool {
 	return false
 }
 
-// releaseClaims ends the claims on a node that nobody starts, for their pods to be placed anew. The
-// node backs off in the cluster state alone: on the Node that could not be written.
+// releaseClaims ends the claims on a node that is not started, for their pods to be placed anew.
+// The node backs off in the cluster state alone: on the Node that could not be written.
 func (s *Starter) releaseClaims(name v1alpha1.NodeName, until time.Time, why string) {
 	s.state.BackOffNode(name, until)
 	claims := s.state.StartFailed(name)

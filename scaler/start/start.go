@@ -301,7 +301,7 @@ func (s *Starter) startStandby(ctx context.Context, node *corev1.Node, asked Tri
 	return nil
 }
 
-// StartBound starts a standby node that nobody claimed but a pod is bound to.
+// StartBound starts a standby node without a claim but a pod is bound to.
 func (s *Starter) StartBound(ctx context.Context, node *corev1.Node) error {
 	if err := s.writeIntent(ctx, node, s.claimed(v1alpha1.NodeName(node.Name))); err != nil {
 		return err
@@ -405,7 +405,7 @@ func (s *Starter) Fail(ctx context.Context, name v1alpha1.NodeName, strike bool,
 
 var errMovedOn = errors.New("the node is not starting any more")
 
-// fail writes what the given step says of a start that failed. Where somebody else has moved the
+// fail writes what the given step says of a start that failed. Where another writer has moved the
 // node on, that stands.
 func (s *Starter) fail(ctx context.Context, name v1alpha1.NodeName, why string,
 	step func(n *corev1.Node, until time.Time) transition.Patch) error {

@@ -34,7 +34,7 @@ func drainFailed(n *corev1.Node, now time.Time) Patch {
 func DrainFailures(n *corev1.Node) int {
 	count, err := strconv.Atoi(n.Annotations[v1alpha1.AnnotationDrainFailures])
 	if err != nil || count < 0 {
-		return 0 // absent, or written by somebody else
+		return 0 // absent, or written by another program
 	}
 	return count
 }

@@ -84,7 +84,7 @@ func warmup(n *corev1.Node, t Template) *corev1.Node {
 	return is
 }
 
-// Mended puts back what somebody took from a Node that Stratos has adopted: whose it is, and, while
+// Mended puts back what was removed from a Node that Stratos has adopted: whose it is, and, while
 // it is not running, what keeps pods off it. On a running node labels, taints and cordon are the
 // users' to change.
 func Mended(n *corev1.Node, t Template) Patch {
@@ -190,7 +190,7 @@ func StartDeclined(n *corev1.Node, until time.Time) Patch {
 // that the node and cloud controllers would take away in their 5 s loops. That is safe because the
 // kubelet has reported anew; where it is wrong they come back. A person's cordon and taints stay.
 // It tests that no stop intent stands: a cache that lags, or another leader, may not have seen it
-// yet, and after it nobody cancels.
+// yet, and after it the stop is not cancelled.
 func Running(n *corev1.Node, t Template, now time.Time) Patch {
 	is := toState(n, v1alpha1.StateRunning)
 	delete(is.Labels, v1alpha1.LabelExcludeDisruption)
@@ -200,7 +200,7 @@ func Running(n *corev1.Node, t Template, now time.Time) Patch {
 	} {
 		delete(is.Annotations, k)
 	}
-	if len(MissingDevices(n)) > 0 { // nobody waits for them any more, at the next start neither
+	if len(MissingDevices(n)) > 0 { // they are not waited for any more, at the next start neither
 		recordAllocatable(n, is)
 	}
 	since := now.UTC().Format(time.RFC3339)
@@ -263,7 +263,7 @@ func toState(n *corev1.Node, s v1alpha1.NodeState) *corev1.Node {
 	return is
 }
 
-// closeNode closes a node to pods. A cordon that stands already is somebody else's and stays
+// closeNode closes a node to pods. A cordon that stands already is another owner's and stays
 // theirs.
 func closeNode(n *corev1.Node) {
 	metav1.SetMetaDataLabel(&n.ObjectMeta, v1alpha1.LabelExcludeDisruption, "true")
@@ -323,7 +323,7 @@ func setClaims(n *corev1.Node, claims []types.UID) {
 func Failures(n *corev1.Node) int {
 	count, err := strconv.Atoi(n.Annotations[v1alpha1.AnnotationStartFailures])
 	if err != nil || count < 0 {
-		return 0 // absent, or written by somebody else: then it carries no authority
+		return 0 // absent, or written by another program: then it carries no authority
 	}
 	return count
 }
@@ -344,7 +344,7 @@ func WorkloadPods(node string, ours decide.Namespace, pods []corev1.Pod) []*core
 
 // DeletingPods lists the pods on a node that do not count and are being deleted, static ones left
 // out: those are their kubelet's. Once the instance is stopped none of them runs any more, and
-// nobody but us knows that.
+// only Stratos knows that.
 func DeletingPods(node string, ours decide.Namespace, pods []corev1.Pod) []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range pods {

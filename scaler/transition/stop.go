@@ -39,8 +39,8 @@ func leaveService(n *corev1.Node, s v1alpha1.NodeState, reason v1alpha1.StopReas
 	return is
 }
 
-// StopIntent is the point after which nobody cancels the stop. It tests that no claim was published
-// on the node.
+// StopIntent is the point after which the stop is not cancelled. It tests that no claim was
+// published on the node.
 func StopIntent(n *corev1.Node, now time.Time) Patch {
 	is := editable(n)
 	if !v1alpha1.StopIntentOf(n).Force() {
@@ -73,7 +73,7 @@ func StopAsked(n *corev1.Node, now time.Time) Patch {
 	return append(stillIntended(n), patchFromTo(n, is)...)
 }
 
-// StopCancelled removes an intent of which nothing came. It tests that nobody has asked for the
+// StopCancelled removes an intent of which nothing came. It tests that no replica has asked for the
 // stop again since.
 func StopCancelled(n *corev1.Node) Patch {
 	is := editable(n)
@@ -95,7 +95,7 @@ func WarmStop(n *corev1.Node, now time.Time) Patch {
 	return patchFromTo(n, is)
 }
 
-// StopAstray is the intent to stop an instance that stands by, that somebody else started and whose
+// StopAstray is the intent to stop an instance that stands by, that was started by others and whose
 // kubelet does not report. Like StopIntent it tests that no claim was published on the node.
 func StopAstray(n *corev1.Node, now time.Time) Patch {
 	is := leaveService(n, v1alpha1.StateStopping, v1alpha1.StopFailed, now)
@@ -110,9 +110,9 @@ func Fence(n *corev1.Node, now time.Time) Patch {
 	return patchFromTo(n, is)
 }
 
-// StartGivenUp ends a start of which nobody knows how far it came: the machine may yet report while
-// it goes down. So the node is stopping, by an intent that nobody cancels, until the cloud says
-// stopped; then it backs off until the given time. strike counts against the node.
+// StartGivenUp ends a start of which it is not known how far it came: the machine may yet report
+// while it goes down. So the node is stopping, by an intent that is not cancelled, until the cloud
+// says stopped; then it backs off until the given time. strike counts against the node.
 func StartGivenUp(n *corev1.Node, strike bool, now, until time.Time) Patch {
 	is := leaveService(n, v1alpha1.StateStopping, v1alpha1.StopFailed, now)
 	intend(is, now)

@@ -14,8 +14,8 @@ import (
 const sharedMost = 1 << 14
 
 // shared lets cached objects have equal parts in common. Each is decoded on its own, so a thousand
-// pods of a ReplicaSet would hold the same labels and containers a thousand times. Nobody changes a
-// cached object, so nobody changes what is shared.
+// pods of a ReplicaSet would hold the same labels and containers a thousand times. No code changes
+// a cached object, so what is shared stays equal.
 type shared struct {
 	// mu guards the maps: each informer transforms on a goroutine of its own.
 	mu     sync.Mutex

@@ -16,13 +16,13 @@ import (
 	"github.com/stratos-sh/stratos/scaler/network"
 )
 
-// CacheOptions is the cache's configuration: objects lose what no decision reads before they are cached,
-// and pods of one owner share what they have in common. With 5000 nodes and 50,000 pods the
+// CacheOptions is the cache's configuration: objects lose what no decision reads before they are
+// cached, and pods of one owner share what they have in common. With 5000 nodes and 50,000 pods the
 // difference is hundreds of MiB. Code that reads a new field has to keep it here.
 func CacheOptions() cache.Options {
 	common := newShared()
 	return cache.Options{
-		// Managed fields are a third of an object's memory and nobody here reads them.
+		// Managed fields are a third of an object's memory and are not read here.
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}:              {Transform: transform(func(p *corev1.Pod) { slimPod(p); common.share(p) })},

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// params are the form values of one request. What is read is crossed off, so that what nobody knows
+// params are the form values of one request. What is read is crossed off, so that what is unknown
 // remains.
 type params struct {
 	values map[string]string

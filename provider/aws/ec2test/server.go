@@ -135,7 +135,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var lost *simcloud.LostAnswerError
 	switch {
 	case errors.As(err, &lost):
-		panic(http.ErrAbortHandler) // it happened, and nobody hears of it
+		panic(http.ErrAbortHandler) // it happened, and no answer says so
 	case err != nil:
 		s.refuse(w, answerTo(err))
 	default:
