@@ -13,10 +13,10 @@ import (
 )
 
 // What cert-manager checks of a Certificate at admission stands in its
-// internal/apis/certmanager/validation, which Go lets nobody import. What it does with an accepted
-// one is public, in pkg/util/pki: the private key, the template of the certificate, and the signing
-// request, all made from the spec. These tests make them, and check by hand the two rules that only
-// the internal package has: durations, and that an issuer has one configuration.
+// internal/apis/certmanager/validation, which Go does not let others import. What it does with an
+// accepted one is public, in pkg/util/pki: the private key, the template of the certificate, and
+// the signing request, all made from the spec. These tests make them, and check by hand the two
+// rules that only the internal package has: durations, and that an issuer has one configuration.
 
 // TestCertificatesAreValid decodes every Certificate strictly and has cert-manager make of it what
 // its controllers would.

@@ -33,7 +33,7 @@ func roles(t *testing.T) []role {
 	return all
 }
 
-// TestNoRightIsAWildcard: each right is one that somebody has asked for.
+// TestNoRightIsAWildcard: each right is one that a marker asks for.
 func TestNoRightIsAWildcard(t *testing.T) {
 	for _, r := range roles(t) {
 		if len(r.rules) == 0 {

@@ -75,7 +75,7 @@ func TestWebhooksAreThoseOfTheMarkers(t *testing.T) {
 	}
 }
 
-// TestPodsAreNeverRefused: of all webhooks the one of pods must not stand in anybody's way.
+// TestPodsAreNeverRefused: of all webhooks the one of pods must never refuse one.
 func TestPodsAreNeverRefused(t *testing.T) {
 	for _, set := range []string{"default", "exposed", "existing-secret", "everything-on", "name-overrides"} {
 		w, found := webhooks(t, set)[podsWebhook]

@@ -130,7 +130,7 @@ func TestEveryListMapAndTextOfASpecIsBounded(t *testing.T) {
 	}
 }
 
-// A rule without an object that breaks it is a rule that nobody has seen work.
+// A rule without an object that breaks it is a rule that was never seen to work.
 func TestEveryRuleIsBrokenByAFaultyObject(t *testing.T) {
 	s := newServer(t)
 	var said strings.Builder

@@ -25,7 +25,7 @@ func newTestView(now func() time.Time) (*cluster.State, *decide.Claims) {
 	return v, l
 }
 
-// poolNode is a Node of pool "p" with 4 cpu; an empty state makes it nobody's.
+// poolNode is a Node of pool "p" with 4 cpu; with an empty state it is of no pool.
 func poolNode(name string, state v1alpha1.NodeState, change ...func(*corev1.Node)) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{},
 		Annotations: map[string]string{}}}

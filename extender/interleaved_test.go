@@ -168,7 +168,7 @@ func (w *interleaved) step() {
 	}
 }
 
-// Nobody but the scheduler binds, so no promise is ever broken, except to make room for a higher
+// Only the scheduler binds, so no promise is ever broken, except to make room for a higher
 // priority: a pod of the highest is told to wait for one node only, however the events of the
 // watches come between.
 func TestNoPromiseIsBrokenHoweverEventsInterleave(t *testing.T) {

@@ -177,7 +177,7 @@ func TestShutdownLetsTheRequestInFlightFinish(t *testing.T) {
 	}
 }
 
-// waitRefused returns once nobody listens at the address.
+// waitRefused returns once no server listens at the address.
 func waitRefused(t *testing.T, address string) {
 	t.Helper()
 	for deadline := time.Now().Add(testTimeout); ; {

@@ -23,7 +23,7 @@ func evicted(at time.Time) func(*corev1.Pod) {
 }
 
 // TestADeadMachineIsFenced after scaleUp.readyTimeout without a report, and not under a pod that
-// nobody asked to end. How long nothing was reported is measured by our clock alone: the heartbeat
+// was not asked to end. How long nothing was reported is measured by our clock alone: the heartbeat
 // is of a clock that is an hour ahead, or behind.
 func TestADeadMachineIsFenced(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -33,9 +33,9 @@ func TestADeadMachineIsFenced(t *testing.T) {
 	}{
 		"its pods outstayed their grace": {pods: []*corev1.Pod{boundPod("a", evicted(epoch())),
 			boundPod("b", evicted(epoch()))}, fenced: true},
-		"a pod that nobody asked to end": {pods: []*corev1.Pod{boundPod("a", evicted(epoch())), boundPod("b")}},
-		"a pod within its grace":         {pods: []*corev1.Pod{boundPod("a", evicted(epoch().Add(time.Hour)))}},
-		"it reports once more":           {pods: []*corev1.Pod{boundPod("a", evicted(epoch()))}, again: true},
+		"a pod that was not asked to end": {pods: []*corev1.Pod{boundPod("a", evicted(epoch())), boundPod("b")}},
+		"a pod within its grace":          {pods: []*corev1.Pod{boundPod("a", evicted(epoch().Add(time.Hour)))}},
+		"it reports once more":            {pods: []*corev1.Pod{boundPod("a", evicted(epoch()))}, again: true},
 	} {
 		for _, skew := range []time.Duration{-time.Hour, time.Hour} {
 			t.Run(name+", clock off by "+skew.String(), func(t *testing.T) {

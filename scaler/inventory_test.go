@@ -145,7 +145,7 @@ func TestAPoolsNodeSaysWhoseItsInstanceIs(t *testing.T) {
 	}
 }
 
-// TestALaunchSaysWhoseItsInstanceIs: also where somebody takes its tag before a sweep, or even the
+// TestALaunchSaysWhoseItsInstanceIs: also where its tag is removed before a sweep, or even the
 // answer, shows it.
 func TestALaunchSaysWhoseItsInstanceIs(t *testing.T) {
 	bare := instance(provider.InstancePending, withTag(v1alpha1.LabelPool, ""))

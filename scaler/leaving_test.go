@@ -16,7 +16,7 @@ func ofDaemonSet(p *corev1.Pod) {
 		Controller: new(true)}}
 }
 
-// goingAway is being deleted, and somebody holds it.
+// goingAway is being deleted, and a finalizer holds it.
 func goingAway(p *corev1.Pod) {
 	p.DeletionTimestamp, p.Finalizers = &metav1.Time{Time: epoch().Add(time.Minute)}, []string{"example.com/held"}
 }

@@ -504,7 +504,7 @@ func TestCallsThatHangLeaveWorkers(t *testing.T) {
 	})
 }
 
-// Somebody, maybe another replica, has asked for something: the sweep shall not rest.
+// This replica or another has asked for something: the sweep shall not rest.
 func TestWhatIsOnItsWayKeepsTheSweepAwake(t *testing.T) {
 	for name, c := range map[string]struct {
 		node *corev1.Node

@@ -192,7 +192,7 @@ func TestAnInterruptedLaunchIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// Nobody is left to say whose it is but the token of its launch.
+// Only the token of its launch says whose it is.
 func TestTagsTakenBeforeTheNodeRegisteredAreWrittenAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*provider.Instance)

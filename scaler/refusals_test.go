@@ -122,7 +122,7 @@ func TestWhatIsNoRefusal(t *testing.T) {
 	}
 }
 
-// TestARefusalIsForgotten when nobody asks for the stop any more, and with its instance.
+// TestARefusalIsForgotten when the stop is not asked for any more, and with its instance.
 func TestARefusalIsForgotten(t *testing.T) {
 	for name, after := range map[string]func(*rig){
 		"nobody asks any more": func(r *rig) {

@@ -143,7 +143,7 @@ func TestWarmUpFailures(t *testing.T) {
 	}
 }
 
-// Nobody waits for a network any more on a machine that is off: a look two minutes later must not
+// A network is not waited for any more on a machine that is off: a look two minutes later must not
 // call it complete.
 func TestAStoppedWarmUpIsNotCompleteByPatience(t *testing.T) {
 	old := func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(epoch().Add(-5 * time.Minute)) }

@@ -202,7 +202,7 @@ func TestRefusalsThatAreTheSameEverywhere(t *testing.T) {
 }
 
 // TestLaunchesGoInRounds: what changes while a round is under way is seen before the next one, and
-// what nobody wants any more is not asked for.
+// what is not wanted any more is not asked for.
 func TestLaunchesGoInRounds(t *testing.T) {
 	r := newRig(t, nodePool(50, 30))
 	r.sweep()

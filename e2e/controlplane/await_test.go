@@ -34,7 +34,7 @@ func eventually(t *testing.T, what string, check func() error) {
 	}
 }
 
-// processGone reads /proc where there is one, because where nobody reaps orphans a dead process
+// processGone reads /proc where there is one, because where orphans are not reaped a dead process
 // stays as a zombie that signal 0 reaches.
 func processGone(pid int) error {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -242,7 +242,7 @@ func TestTwoControlPlanesSideBySide(t *testing.T) {
 		t.Errorf("the other's object: %v, want NotFound", err)
 	}
 
-	// The grace period is the one asked for: nobody renews this node's heartbeat.
+	// The grace period is the one asked for: this node's heartbeat is not renewed.
 	mustKubectl(t, second, nodeManifest("silent"), "create", "-f", "-")
 	wantOutput(t, second, "Unknown", "get", "node", "silent", "-o",
 		`jsonpath={.status.conditions[?(@.type=="Ready")].status}`)

@@ -24,7 +24,7 @@ func recipeOf(t *testing.T, minor string) Recipe {
 }
 
 // TestModuleFilesPinOneVersion: a staging module that was left behind at another patch, or another
-// minor, would build something that nobody ever released.
+// minor, would build something that was never released.
 func TestModuleFilesPinOneVersion(t *testing.T) {
 	minors := Minors()
 	if len(minors) < 3 || !slices.IsSorted(minors) {

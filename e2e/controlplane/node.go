@@ -16,7 +16,7 @@ var nodeModuleFile string
 var nodeModuleSums string
 
 // BuildNode returns a folder with kubelet, kubeadm and kube-proxy of the version that [Build] has,
-// for those who make a real node: the suites in e2e/kind do so where nobody can pull a node image.
+// for those who make a real node: the suites in e2e/kind do so where no node image can be pulled.
 // It builds and caches them as [Build] does, apart from the control plane, which most people need
 // without nodes.
 func BuildNode(ctx context.Context, progress io.Writer) (string, error) {

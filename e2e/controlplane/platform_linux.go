@@ -19,7 +19,7 @@ func childAttributes() *syscall.SysProcAttr {
 
 // port is a loopback port that stays reserved until it is closed: its socket is bound with
 // SO_REUSEPORT but never listens, so the component (started with its own port-sharing flag) can
-// take the port, also a second time after a stop, while the kernel gives it to nobody else.
+// take the port, also a second time after a stop, while the kernel gives it to no other process.
 type port struct {
 	number int
 	socket *os.File
@@ -40,7 +40,7 @@ func reservePort() (*port, error) {
 }
 
 // bindShared sets the option before it binds, else the bind is exclusive. Asked for any port, the
-// kernel picks one that nobody holds, shared or not.
+// kernel picks one that no process holds, shared or not.
 func bindShared(fd int) (int, error) {
 	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, reusePort, 1); err != nil {
 		return 0, os.NewSyscallError("setsockopt", err)

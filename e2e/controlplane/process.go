@@ -231,7 +231,7 @@ func (r *running) isAlive() bool {
 	}
 }
 
-// exit describes an end that nobody asked for; exit code 0 is no success then.
+// exit describes an end that was not asked for; exit code 0 is no success then.
 func (r *running) exit() error {
 	if r.err == nil {
 		return errors.New("exit status 0")

@@ -27,7 +27,7 @@ const (
 	playLimit  = 10 * time.Minute
 )
 
-// errInterrupted: somebody ended the demo before it was over, so nobody needs the logs.
+// errInterrupted: a person ended the demo before it was over, so the logs are not needed.
 var errInterrupted = errors.New("interrupted")
 
 func main() {
@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// run starts everything, plays and ends everything. Logs stay only where somebody will want to read
+// run starts everything, plays and ends everything. Logs stay only where a person will want to read
 // them.
 func run(ctx context.Context, out *screen, provider rig.Provider, keep bool) (err error) {
 	cloud, err := cloudOf(provider)

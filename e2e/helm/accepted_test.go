@@ -46,7 +46,7 @@ func (c *cluster) unknownFieldIsRefused(t *testing.T) {
 }
 
 // changesNothing applies an object that was applied before. Controllers write status into some
-// kinds meanwhile, so it is asked again until nobody else has written in between; an apply that
+// kinds meanwhile, so it is asked again until no other writer came in between; an apply that
 // does change something changes it each time.
 func (c *cluster) changesNothing(t *testing.T, object *unstructured.Unstructured) {
 	t.Helper()

@@ -1,6 +1,6 @@
 // Package helm renders and lints the chart by the libraries of Helm 3 and Helm 4, writes what make
 // generate writes for it, and holds the chart to a real API server in its tests. It is a module of
-// its own, because nobody else shall inherit what two Helms require.
+// its own, because no other module shall inherit what two Helms require.
 package helm
 
 import (

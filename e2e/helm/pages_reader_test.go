@@ -58,7 +58,7 @@ func (g *ground) reader(t *testing.T) *reader {
 	var err error
 	r.shell, err = interp.New(
 		interp.Env(expand.ListEnviron(g.environment(r.home)...)), interp.Dir(r.home), interp.StdIO(nil, io.Discard, &r.said),
-		interp.Params("-e", "-u", "-o", "pipefail"), // -u: a variable that nobody has set is an error
+		interp.Params("-e", "-u", "-o", "pipefail"), // -u: a variable that is not set is an error
 		interp.CallHandler(r.builtin), interp.ExecHandlers(r.programs), interp.OpenHandler(r.open))
 	if err != nil {
 		t.Fatal(err)

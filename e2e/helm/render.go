@@ -13,7 +13,7 @@ import (
 // Major is a major version of Helm.
 type Major int
 
-// The majors that are supported by somebody.
+// The majors that are supported.
 const (
 	Helm3 Major = 3
 	Helm4 Major = 4

@@ -15,7 +15,7 @@ import (
 
 // TestChartUpgrades takes one release through every wiring with Helm's own actions, as an
 // administrator would: install, upgrades, the same once more, uninstall. Nothing waits, because
-// nobody runs pods here.
+// no kubelet runs pods here.
 func TestChartUpgrades(t *testing.T) {
 	c := newCluster(t)
 	const name, namespace = "stratos", "stratos-system"

@@ -12,7 +12,7 @@ import (
 // Status of an acceptance point.
 type Status string
 
-// Open points name no test that anybody may rely on; of Done points every named test exists, cannot
+// Open points name no test to rely on; of Done points every named test exists, cannot
 // be skipped and ran.
 const (
 	Open Status = "open"

@@ -170,7 +170,7 @@ func (r Results) CheckRerun() []string {
 func passed(action string) bool { return action == "pass" || action == unstable }
 
 // Unstable are the top-level tests that failed beside others and passed when they ran again, alone;
-// sorted. They are no problem of CheckResults, but somebody has to look at them: the product or the
+// sorted. They are no problem of CheckResults, but a person has to look at them: the product or the
 // test has a race.
 func (r Results) Unstable() []string {
 	var names []string

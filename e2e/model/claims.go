@@ -103,7 +103,7 @@ func (s *server) list(o *watcher) {
 }
 
 // setClock has the next process run on a machine whose clock is off. Within a process Go measures
-// by a clock that nobody sets.
+// by a clock that is never set.
 func (w *World) setClock(a [4]int) {
 	w.skew = []time.Duration{-time.Hour, -time.Minute, time.Minute, time.Hour}[a[0]]
 	w.note("the next process's clock is off by %s", w.skew)

@@ -55,7 +55,7 @@ type instance struct {
 	selfStop bool
 	// hangs: its stop does not end unless it is forced. mute: the kubelet of this boot never reports.
 	hangs, mute bool
-	// everReady: some kubelet of it reported Ready. meddled is when somebody else last touched it.
+	// everReady: some kubelet of it reported Ready. meddled is when others last touched it.
 	everReady bool
 	meddled   time.Time
 	// started is when Stratos last had a start of it accepted, refused when one was refused for

@@ -246,7 +246,7 @@ func (w *World) nodeChanged(before, after client.Object) {
 	}
 	if i := w.machineOf(n); i != nil && i.up && i.node() == n.Name && isReady(n) != corev1.ConditionTrue && old != nil &&
 		isReady(old) == corev1.ConditionTrue {
-		boot := i.boot // somebody else wrote over what the kubelet said: it says it again
+		boot := i.boot // another writer replaced what the kubelet said: it says it again
 		w.after(w.between(time.Second, 10*time.Second), func() {
 			if n := w.api.node(i.node()); n != nil && isReady(n) != corev1.ConditionTrue {
 				w.report(i, boot)

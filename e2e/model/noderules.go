@@ -198,7 +198,7 @@ func (r *rules) emptied(p *v1alpha1.NodePool) {
 	}
 }
 
-// deletes checks that pods which count leave by eviction, where nobody has set a time for them.
+// deletes checks that pods which count leave by eviction, where no time is set for them.
 func (r *rules) deletes(p *corev1.Pod) {
 	n := r.w.api.node(p.Spec.NodeName)
 	if !counts(p) || n == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// Operation is one thing that somebody does, a while after the one before. Args mean what the
+// Operation is one thing that happens, a while after the one before. Args mean what the
 // operation says; one that names an object counts through those that are there.
 type Operation struct {
 	Wait time.Duration
@@ -228,7 +228,7 @@ func isPersons(t corev1.Taint) bool { return t.Key == "person" }
 func (w *World) relent() {
 	w.rules.relenting = true
 	defer func() { w.rules.relenting = false }()
-	for _, n := range w.api.nodes() { // those too whose pool's label somebody has taken
+	for _, n := range w.api.nodes() { // those too whose pool's label was removed
 		cordoned := n.Spec.Unschedulable && n.Annotations[v1alpha1.AnnotationCordoned] == ""
 		if !cordoned && !slices.ContainsFunc(n.Spec.Taints, isPersons) {
 			continue

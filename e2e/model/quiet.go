@@ -126,7 +126,7 @@ func (w *World) couldServe(p *corev1.Pod) string {
 	return ""
 }
 
-// restless says what is not as it is to be when nobody wants anything.
+// restless says what is not as it is to be when no pod wants anything.
 func (w *World) restless() string {
 	for _, p := range w.api.pods() {
 		if p.Spec.NodeName != "" && counts(p) {

@@ -145,7 +145,7 @@ func (r *rules) enters(n *corev1.Node) {
 		switch {
 		case !i.everReady:
 			r.w.breaks("standby", "%s was never Ready", n.Name)
-		case i.hangs && !i.meddled.IsZero(): // a start was given back, and the stop that somebody asked for will be forced
+		case i.hangs && !i.meddled.IsZero(): // a start was given back, and the stop that was asked for will be forced
 		case i.state() != provider.InstanceStopped && !lately:
 			r.w.breaks("standby", "%s while its instance is %s", n.Name, i.state())
 		}
@@ -191,7 +191,7 @@ func (r *rules) launched(i *instance) {
 	}
 }
 
-// tagging checks that tags are written on nothing that is somebody else's.
+// tagging checks that tags are written on nothing of another owner.
 func (r *rules) tagging(i *instance, tags map[string]string) {
 	if c := i.tags()[v1alpha1.TagCluster]; i.token == "" || c != "" && c != clusterName {
 		r.w.breaks("strangers", "%s is tagged %v and is not ours: %v", i.id, tags, i.tags())
@@ -257,7 +257,7 @@ func (r *rules) refused(n *corev1.Node) bool {
 }
 
 // overtaken reports whether the pods that the node's start was for may be gone: the start was asked
-// for long ago, while the cloud did not answer, or is repeated because somebody stopped the
+// for long ago, while the cloud did not answer, or is repeated because a person stopped the
 // instance. A start that was asked for is carried out; the node stops again when it has been empty
 // for a while.
 func (r *rules) overtaken(n *corev1.Node) bool {

@@ -178,7 +178,8 @@ func (s *server) drop(k kind, at key) {
 	s.w.changed(k, before, nil)
 }
 
-// remove is a DELETE: pods on a node and pools with finalizers go when somebody has let them go.
+// remove is a DELETE: pods on a node and pools with finalizers go when their kubelet or controller
+// lets them go.
 func (s *server) remove(k kind, at key) {
 	switch object := s.objects[k][at].(type) {
 	case *corev1.Pod:

@@ -8,7 +8,7 @@ import (
 )
 
 // struck checks that a failed start counts against its node only where the cloud had accepted it.
-// What somebody else started may have looked like a start of ours.
+// What others started may have looked like a start of ours.
 func (r *rules) struck(old, n *corev1.Node) {
 	if old == nil || n == nil || transition.Failures(n) <= transition.Failures(old) {
 		return

@@ -173,8 +173,8 @@ func (w *World) launchServes(p *corev1.Pod) bool {
 
 // groupRules watch that starts suit the groups that they are for.
 type groupRules struct {
-	// upset are the groups of which a pod has gone, been evicted or finished: nobody puts the others
-	// right.
+	// upset are the groups of which a pod has gone, been evicted or finished: no controller puts
+	// the others right.
 	upset map[string]bool
 }
 

@@ -44,7 +44,7 @@ type World struct {
 
 	// broken is the first promise that did not hold.
 	broken error
-	// journal takes what happens, where somebody wants to read it.
+	// journal takes what happens, where it is wanted.
 	journal func(string)
 }
 

@@ -193,5 +193,5 @@ func (d dice) requests() corev1.ResourceList {
 	return list
 }
 
-// someTime is when what is being deleted was; nobody compares it with anything.
+// someTime is when what is being deleted was; it is not compared with anything.
 func someTime() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }

@@ -40,7 +40,7 @@ type Scheduler struct {
 // NewScheduler builds the named filters with the arguments and feature gates of a default profile.
 // They live until ctx ends.
 func NewScheduler(ctx context.Context, world *World, filters []string) (*Scheduler, error) {
-	metrics.Register() // the framework observes every call, and asks nobody whether there is anything to observe with
+	metrics.Register() // the framework observes every call, and does not check whether there is anything to observe with
 	client := fake.NewClientset()
 	factory, err := informersOf(world, client)
 	if err != nil {
@@ -63,7 +63,7 @@ func NewScheduler(ctx context.Context, world *World, filters []string) (*Schedul
 
 func registrations(filters []string) []testingframework.RegisterPluginFunc {
 	registry := plugins.NewInTreeRegistry()
-	all := []testingframework.RegisterPluginFunc{ // without these two there is no framework; nobody calls them here
+	all := []testingframework.RegisterPluginFunc{ // without these two there is no framework; they are not called here
 		testingframework.RegisterQueueSortPlugin(queuesort.Name, queuesort.New),
 		testingframework.RegisterBindPlugin(defaultbinder.Name, defaultbinder.New),
 	}

@@ -145,7 +145,7 @@ func TestStartBudget(t *testing.T) {
 	}
 	want(big("1"), at(0), Started, nodes...)
 	want(big("2"), at(time.Minute), Started, nodes...)
-	limited(at(time.Minute), time.Time{}) // used up, but nobody waits for it
+	limited(at(time.Minute), time.Time{}) // used up, but no pod waits for it
 	want(pod("small"), at(time.Minute), Started, other)
 	d := want(big("3"), at(2*time.Minute), Unavailable, nodes...)
 	if want := "pool p: start budget of 2 in 5m0s is used up; room is promised to other waiting pods"; !tells(d, want) {
@@ -281,7 +281,7 @@ func TestReclaimed(t *testing.T) {
 	}
 }
 
-// TestSqueeze: pods that nobody promised the room to take it.
+// TestSqueeze: pods without a claim take the room.
 func TestSqueeze(t *testing.T) {
 	pods := func() []*corev1.Pod {
 		return []*corev1.Pod{pod("old", onPort(80)), pod("young"), pod("high", asking("cpu", "2"), withPriority(5))}

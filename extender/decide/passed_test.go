@@ -107,8 +107,8 @@ func TestPodsThatChangePlacesAreNotHeldBack(t *testing.T) {
 	}
 }
 
-// A pod that goes where it was promised takes nobody's room, and neither does one where there are
-// no claims.
+// A pod that goes where it was promised takes no other pod's room, and neither does one where there
+// are no claims.
 func TestOnlyPodsWithoutAPromiseCountAsJoined(t *testing.T) {
 	l := NewClaims()
 	claimed(t, l, []*Node{starting("c")}, pod("a"), pod("b"))

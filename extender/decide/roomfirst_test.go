@@ -57,7 +57,7 @@ func draining(name string, change ...func(*Node)) *Node {
 func TestRoomFirst(t *testing.T) {
 	for name, c := range map[string]struct {
 		other     []*Node
-		claims    bool // somebody waits for one cpu of the other node
+		claims    bool // a pod waits for one cpu of the other node
 		verdict   Kind
 		on        v1alpha1.NodeName
 		displaced []types.UID

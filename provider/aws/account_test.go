@@ -219,7 +219,7 @@ func checkRate(t *testing.T, calls []ec2test.Request, burst, perSecond float64) 
 	}
 }
 
-// TestThrottledAllTheSame: somebody else uses the account up; nothing is lost, and the rate gives
+// TestThrottledAllTheSame: another client uses the account up; nothing is lost, and the rate gives
 // way.
 func TestThrottledAllTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 )
 
 // TestEveryFieldReachesTheRequest compares all that EC2 reads of a launch, so that a field that is
-// not sent and one that nobody set both show.
+// not sent and one that was never set both show.
 func TestEveryFieldReachesTheRequest(t *testing.T) {
 	const script = "#!/bin/bash\necho 'ünïcode' $HOME\r\n\n"
 	whole := class()

@@ -165,7 +165,7 @@ func (r *rig) heal(t *testing.T) {
 	}
 }
 
-// pass lets time pass in a bubble, whose clock moves when nobody has anything to do.
+// pass lets time pass in a bubble, whose clock moves when no goroutine has anything to do.
 func pass(d time.Duration) { <-time.After(d) }
 
 // unlimitedCalls is an account that refuses nothing for its rate: what makes a test's ground is not

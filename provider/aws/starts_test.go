@@ -314,7 +314,7 @@ func TestAStartThatStillStopsSaysSo(t *testing.T) {
 	})
 }
 
-// TestACallerWhoGivesUpIsTakenOut: its instance is not started, and nobody else notices.
+// TestACallerWhoGivesUpIsTakenOut: its instance is not started, and no other caller notices.
 func TestACallerWhoGivesUpIsTakenOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simcloud.Options{})

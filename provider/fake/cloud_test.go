@@ -32,7 +32,7 @@ func inCloud(t *testing.T, o Options, f func(*testing.T, *account)) {
 }
 
 func (a *account) after(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // the clock of the synctest bubble moves, nobody waits
+	time.Sleep(d) //nolint:forbidigo // the clock of the synctest bubble moves, no time passes
 	synctest.Wait()
 }
 

@@ -67,7 +67,7 @@ func (w *world) play(mo MachinesOptions) func() {
 
 // after lets time pass in the bubble.
 func (w *world) after(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // the clock of the synctest bubble moves, nobody waits
+	time.Sleep(d) //nolint:forbidigo // the clock of the synctest bubble moves, no time passes
 	synctest.Wait()
 }
 
@@ -750,7 +750,7 @@ func TestStoppedIsSaidAfterTheLastReportHasLanded(t *testing.T) {
 	inWorld(t, Options{}, MachinesOptions{}, func(t *testing.T, w *world) {
 		const slow = 4 * time.Second
 		w.client.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
-			time.Sleep(slow) //nolint:forbidigo // the clock of the synctest bubble moves, nobody waits
+			time.Sleep(slow) //nolint:forbidigo // the clock of the synctest bubble moves, no time passes
 			return false, nil, nil
 		})
 		instance := w.launch()

@@ -131,7 +131,7 @@ func wasUpAgo(d time.Duration) func(*Observation) {
 // failedTwice: two starts in a row have failed before.
 func failedTwice(o *Observation) { o.Node.Failures = 2 }
 
-// unexplained: the instance ended, and nobody has been told.
+// unexplained: the instance ended, and no event tells of it.
 func unexplained(o *Observation) { o.EndUnexplained = true }
 
 // endAsked: this process has asked the cloud to terminate the instance.

@@ -33,7 +33,7 @@ func draining(change ...func(*corev1.Node)) *corev1.Node {
 }
 
 // TestTakeBack: a pod has claimed a node that is being drained. Before the stop intent the drain is
-// cancelled; after it nobody cancels, and the pod has to go elsewhere.
+// cancelled; after it the stop is not cancelled, and the pod has to go elsewhere.
 func TestTakeBack(t *testing.T) {
 	intended := annotated(v1alpha1.AnnotationStopIntent, "2026-03-01T12:00:00Z")
 	for name, c := range map[string]struct {

@@ -347,7 +347,7 @@ func (s slow) StartInstance(ctx context.Context, id string) error {
 	}
 }
 
-// A planned end leaves no intent without its call: nobody would make it for ten seconds. A call
+// A planned end leaves no intent without its call: it would not be made for ten seconds. A call
 // that hangs does not keep the process.
 func TestAStepUnderWayIsFinished(t *testing.T) {
 	for name, c := range map[string]struct {

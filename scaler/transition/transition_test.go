@@ -346,7 +346,7 @@ func TestPatchesFailOnANodeThatHasMovedOn(t *testing.T) {
 	}
 }
 
-// bare is a Node that nobody has labelled, annotated or tainted.
+// bare is a Node without labels, annotations or taints.
 func bare() *corev1.Node { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "uid-1"}} }
 
 // The stop intent relies on a test for nothing. It has to refuse also a Node that was seen with a

@@ -23,7 +23,7 @@ func cpu(amount string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}
 }
 
-// fatContainer says all that a container can say which matters to nobody here, and what matters.
+// fatContainer says all that a container can say which is not read here, and what is.
 func fatContainer() corev1.Container {
 	return corev1.Container{
 		Name:          "c",

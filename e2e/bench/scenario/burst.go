@@ -19,7 +19,7 @@ const (
 	// to by itself.
 	startBurst, startRate = 5, 2.0
 	// burstRounds is how often each size is played at full scale: of the account's 1000 starts at once
-	// (EC2's published limit on instances) three times 313 are left over for nobody.
+	// (EC2's published limit on instances) three times 313 are left over.
 	burstRounds = 3
 )
 

@@ -82,7 +82,7 @@ func (f *Floor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer = f.filter(q, at)
 	case "/prioritize":
 		answer = extenderv1.HostPriorityList{}
-	default: // preempt: nobody is to be evicted
+	default: // preempt: no pod is to be evicted
 		answer = extenderv1.ExtenderPreemptionResult{}
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -23,7 +23,7 @@ const LoadTaint = "bench.stratos.sh/load"
 const imagesPerNode = 50
 
 // LoadNodes are ordinary nodes, Ready, as large as those of a real cluster: labels, addresses, 50
-// images. Nobody plays their kubelets.
+// images. Their kubelets are not played.
 func LoadNodes(from, to int, tainted bool) []*corev1.Node {
 	var nodes []*corev1.Node
 	for i := from; i < to; i++ {

@@ -95,7 +95,7 @@ func New(ctx context.Context, o Options) (_ *Stand, err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	// Hand-made nodes have no kubelet, and nobody renews their leases.
+	// Hand-made nodes have no kubelet, so their leases are not renewed.
 	o.ControlPlane.NodeMonitorGracePeriod = time.Hour
 	if o.Load {
 		o.ControlPlane.APIServerArgs = append(o.ControlPlane.APIServerArgs,

@@ -24,7 +24,7 @@ func (l *Lab) ImagesOnDisk(t *testing.T, container string) []string {
 }
 
 // ReadImagesOnDisk returns the names of the images that a stopped node's containerd has, sorted, by
-// its own database: nobody can ask it while it does not run.
+// its own database: it cannot be asked while it does not run.
 func (l *Lab) ReadImagesOnDisk(ctx context.Context, container string) (names []string, err error) {
 	folder, err := os.MkdirTemp("", "containerd")
 	if err != nil {

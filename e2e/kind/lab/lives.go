@@ -101,7 +101,7 @@ func (network *Network) check(t *testing.T, s *Story, life int, began int64, ope
 }
 
 // openedEarly finds a version before the signal in which a node that starts can take pods, or has
-// lost the startup taints that nobody but Stratos removes.
+// lost the startup taints that only Stratos removes.
 func (network *Network) openedEarly(n *corev1.Node) bool {
 	has := func(n *corev1.Node, taint corev1.Taint) bool {
 		return slices.ContainsFunc(n.Spec.Taints, func(other corev1.Taint) bool { return other.MatchTaint(&taint) })

@@ -26,7 +26,7 @@ import (
 // configurationFile is among the first that the container runtime reads, by its name.
 const configurationFile = "/etc/cni/net.d/10-minicni.conflist"
 
-// resync repairs routes that somebody took away.
+// resync repairs routes that were removed.
 const resync = 30 * time.Second
 
 func main() {

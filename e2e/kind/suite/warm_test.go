@@ -27,7 +27,7 @@ func TestPoolWarms(t *testing.T) {
 			}
 		}
 	}
-	// By the log of the registry each node pulled for itself, and nobody else brought it.
+	// By the log of the registry each node pulled for itself, and nothing else brought it.
 	for _, image := range []string{"warm/wanted:1", "warm/everywhere:1"} {
 		if got := l.Pulls(t, image); got < len(containers) {
 			t.Errorf("the registry was asked %d times for %s, want at least once for each of %d nodes", got, image,

@@ -128,7 +128,7 @@ func (g *site) awaitAsked(t *testing.T) {
 	})
 }
 
-// awaitUnreached waits until the API server asks where nobody answers.
+// awaitUnreached waits until the API server asks where no server answers.
 func (g *site) awaitUnreached(t *testing.T) {
 	t.Helper()
 	awaitAnswer(t, g, "webhook not reached", func(err error) bool {
@@ -169,7 +169,7 @@ func (g *site) repoint(t *testing.T, address string) {
 	}
 }
 
-// unregister returns once the API server asks nobody any more.
+// unregister returns once the API server calls no webhook any more.
 func (g *site) unregister(t *testing.T) {
 	t.Helper()
 	if g.mutating == nil {

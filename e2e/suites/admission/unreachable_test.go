@@ -19,8 +19,8 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// TestWebhookUnreachable has the API server ask where nobody answers, while Stratos itself runs on:
-// the fault of a network policy or of a CA that was not injected.
+// TestWebhookUnreachable has the API server ask where no server answers, while Stratos itself runs
+// on: the fault of a network policy or of a CA that was not injected.
 func TestWebhookUnreachable(t *testing.T) {
 	g := newSite(t)
 	g.optIn(t, "opted-in")

@@ -143,7 +143,7 @@ func (c *cluster) mustBePassedOver(t *testing.T, pods []*corev1.Pod) {
 	}
 }
 
-// createStranger creates a Node of somebody else's that bears the label of Stratos's pool, as a
+// createStranger creates a Node of another owner that bears the label of Stratos's pool, as a
 // NodePool of Karpenter's that names the label would make them. It has no room.
 func (c *cluster) createStranger(t *testing.T) *corev1.Node {
 	t.Helper()

@@ -20,7 +20,7 @@ import (
 )
 
 // TestCertificatesByCertManager: what cert-manager issues for the rendered chart makes everything
-// work that it is for, and nobody else gets in.
+// work that it is for, and no other client gets in.
 func TestCertificatesByCertManager(t *testing.T) {
 	g := newSite(t)
 	checkBundles(t, g)

@@ -15,7 +15,7 @@ import (
 
 // mount is a folder with the files of a Secret, kept as a kubelet keeps a volume: each file is a
 // link into ..data, which is a link to a folder that never changes. An update writes a new folder
-// and swaps ..data in one rename, so that nobody sees half of it; then the old one goes.
+// and swaps ..data in one rename, so that no reader sees half of it; then the old one goes.
 type mount struct {
 	dir   string
 	count int

@@ -28,8 +28,8 @@ const (
 )
 
 // install applies the chart whose extender is exposed and waits until every Certificate among them
-// is Ready. The Deployment is left out: nobody here runs pods, and the process that a test starts
-// stands for its container.
+// is Ready. The Deployment is left out: no kubelet here runs pods, and the process that a test
+// starts stands for its container.
 func install(t *testing.T, r *rig.Rig) installation {
 	t.Helper()
 	i := installation{chart: ground.ReadChart(t, "exposed")}

@@ -216,7 +216,7 @@ func (f *front) holding() int {
 	return len(f.held)
 }
 
-// bury lets the writes go that were held until Stratos died: nobody waits for them any more.
+// bury lets the writes go that were held until Stratos died: no process waits for them any more.
 func (f *front) bury() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -29,7 +29,7 @@ const longGuard = 5 * time.Minute
 // newRig starts a rig of fast machines. preemption is the policy of the rows' priority class.
 func newRig(t *testing.T, o rig.Options, preemption corev1.PreemptionPolicy) *rig.Rig {
 	t.Helper()
-	// Hand-made nodes have no kubelet, and nobody renews their leases.
+	// Hand-made nodes have no kubelet, so their leases are not renewed.
 	o.ControlPlane.NodeMonitorGracePeriod = time.Hour
 	o.Cloud = []string{"--fake-boot-time=2s", "--fake-stop-time=100ms", "--fake-pull-time=0s", "--fake-instance-types=" +
 		types}

@@ -26,7 +26,7 @@ func watchRows() map[string]row {
 // and the watch starts nodes for them.
 func TestWatchStartsExactly(t *testing.T) {
 	t.Parallel()
-	// No preemption: the stock scheduler asks nobody before it evicts, see docs/scheduler.md.
+	// No preemption: the stock scheduler asks no extender before it evicts, see docs/scheduler.md.
 	r := newRig(t, rig.Options{NoScheduler: true}, corev1.PreemptNever)
 	startStock(t, r)
 	for _, name := range slices.Sorted(maps.Keys(watchRows())) {

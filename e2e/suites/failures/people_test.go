@@ -78,7 +78,7 @@ func hasTaint(n *corev1.Node, key string) bool {
 	return false
 }
 
-// behindOurBack: instances that somebody else starts, stops and terminates.
+// behindOurBack: instances that others start, stops and terminates.
 func behindOurBack(t *testing.T, r *rig.Rig) {
 	p := pool(t, r, "console", "c5.xlarge", 1)
 	n := ground.OnlyNode(t, r, "console")

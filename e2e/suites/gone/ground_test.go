@@ -37,7 +37,7 @@ type site struct {
 	first, second *ground.Replica
 }
 
-// newSite applies the chart; the replicas do not run yet. Somebody careless has opted in the very
+// newSite applies the chart; the replicas do not run yet. A careless user has opted in the very
 // namespaces that must not depend on Stratos.
 func newSite(t *testing.T, set string) *site {
 	t.Helper()

@@ -226,7 +226,7 @@ func keepAlive(t *testing.T, r *rig.Rig, nodes []*corev1.Node) *living {
 
 func (l *living) renew(ctx context.Context, t *testing.T, r *rig.Rig, name string) {
 	l.mu.Lock()
-	defer l.mu.Unlock() // while the lease is written, so that nobody is renewed after his death
+	defer l.mu.Unlock() // while the lease is written, so that no lease is renewed after its holder's death
 	if !l.names[name] {
 		return
 	}

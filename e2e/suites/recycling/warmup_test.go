@@ -16,7 +16,7 @@ import (
 // up. It is started once more, and stopped by Stratos when it is complete; until then it is open to
 // no pod.
 func secondWarmUp(t *testing.T, r *rig.Rig, j *ground.Journal) {
-	const pool, otherType = "again", "m6i.large" // a type of its own, so that the fault strikes nobody else
+	const pool, otherType = "again", "m6i.large" // a type of its own, so that the fault strikes no other pool
 	if _, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultNoNetwork, Op: fake.OpLaunch, Type: otherType,
 		Count: 1}); err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// point is a step of Stratos that somebody outside can see. A burst reaches each of them a known
+// point is a step of Stratos that can be seen from outside. A burst reaches each of them a known
 // number of times, so the n-th time is a moment of the burst that does not depend on any clock.
 type point string
 

@@ -177,7 +177,7 @@ func leads(ctx context.Context, s rig.Running) (bool, error) {
 	return strings.Contains(string(text), `leader_election_master_status{name="`+leaseName+`"} 1`), err
 }
 
-// checkLasts: while somebody holds the lease, it lasts as long as docs/restarts.md says.
+// checkLasts: while a replica holds the lease, it lasts as long as docs/restarts.md says.
 func checkLasts(t *testing.T) func(*coordinationv1.Lease) {
 	return func(lease *coordinationv1.Lease) {
 		holder, lasts := lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds

@@ -175,7 +175,7 @@ func standbyKeeps(t *testing.T, r *rig.Rig, ds *appsv1.DaemonSet) {
 }
 
 // startingKeeps: a pod that names the standby node itself fills it and starts it. While it starts
-// nobody is evicted there; once it runs it is a node like any other.
+// no pod is evicted there; once it runs it is a node like any other.
 func startingKeeps(t *testing.T, r *rig.Rig, j *ground.Journal) {
 	nodes := ground.PoolNodes(t, r, "slow")
 	name := onlyNode(t, nodes)

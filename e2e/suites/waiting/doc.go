@@ -1,3 +1,3 @@
 // Package waiting holds the tests of pods that wait: those for which nothing starts, those whose
-// node is on its way, and those that nobody asks about.
+// node is on its way, and those that no scheduler asks about.
 package waiting

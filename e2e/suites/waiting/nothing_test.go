@@ -218,7 +218,7 @@ func taintSeen(t *testing.T, r *rig.Rig, node *corev1.Node) {
 	})
 }
 
-// edit changes a node as kubectl edit does, again when somebody else was faster.
+// edit changes a node as kubectl edit does, again when another writer was faster.
 func edit(t *testing.T, r *rig.Rig, node *corev1.Node, change func(*corev1.Node)) {
 	t.Helper()
 	until(t, func(ctx context.Context) error {

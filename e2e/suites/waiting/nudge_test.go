@@ -48,7 +48,7 @@ func TestDelayedCacheIsNudged(t *testing.T) {
 }
 
 // wantAsked wants the pod asked about and refused once the node ran, not again through two nudges
-// that nobody saw, and once after the third with the node as the answer.
+// that was not seen, and once after the third with the node as the answer.
 func wantAsked(t *testing.T, r *rig.Rig, pod *corev1.Pod, node string, running, nudged time.Time) {
 	t.Helper()
 	var refused, between, after int

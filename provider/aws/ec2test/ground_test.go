@@ -54,7 +54,7 @@ func (a *testAccount) in(region string) *ec2.Client {
 }
 
 func (a *testAccount) after(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // the clock of the synctest bubble moves, nobody waits
+	time.Sleep(d) //nolint:forbidigo // the clock of the synctest bubble moves, no time passes
 	synctest.Wait()
 }
 

@@ -89,7 +89,7 @@ func childrenOf(t *testing.T, parent int) []int {
 	return ids
 }
 
-// allGone waits until none runs. Zombies are gone: in a container often nobody reaps them.
+// allGone waits until none runs. Zombies are gone: in a container often no process reaps them.
 func allGone(t *testing.T, ids []int) {
 	t.Helper()
 	deadline := time.NewTimer(10 * time.Second)
