@@ -28,7 +28,9 @@ type Cloud struct {
 }
 
 // New makes the chosen cloud. The context is for reading its configuration.
-func New(ctx context.Context, o *options.Options, config *rest.Config, registerer prometheus.Registerer) (*Cloud, error) {
+func New(
+	ctx context.Context, o *options.Options, config *rest.Config, registerer prometheus.Registerer,
+) (*Cloud, error) {
 	limits, err := o.RateLimits.Limits(o.CloudProvider)
 	if err != nil {
 		return nil, err
