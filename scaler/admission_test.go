@@ -343,20 +343,6 @@ func TestRefreshOfBestEffortImagesBacksOff(t *testing.T) {
 	}
 }
 
-// The pool's back-off is at most six hours: a pool of many nodes would never try again.
-func TestBackOffOfManyNodesIsBounded(t *testing.T) {
-	wanted := plan.Wanted{BestEffort: []string{"gone:1"}}
-	nodes := make([]nodeImages, 100)
-	for i := range nodes {
-		nodes[i] = nodeImages{wanted: wanted, lack: lacksBestEffort, failure: &transition.ImageFailure{Since: epoch(),
-			Image: "gone:1"}}
-	}
-	if !backingOff(nodes, epoch().Add(maxRefreshRest-time.Second))[lacksBestEffort] ||
-		backingOff(nodes, epoch().Add(maxRefreshRest))[lacksBestEffort] {
-		t.Errorf("100 failures do not back off for %s", maxRefreshRest)
-	}
-}
-
 // A node that stood by without an image of best effort pulls it when it is refreshed, though the
 // set is the same.
 func TestRefreshTriesABestEffortImageAgain(t *testing.T) {
@@ -387,44 +373,6 @@ func TestRefreshTriesABestEffortImageAgain(t *testing.T) {
 	}
 }
 
-// What a Node remembers tells which of the pool's images it lacks, also where an earlier version
-// wrote it.
-func TestLackOf(t *testing.T) {
-	wanted := plan.Wanted{Required: []string{"r:1"}, BestEffort: []string{"b:1"}}
-	all := having("b:1", "r:1")
-	required := annotated(v1alpha1.AnnotationRequiredImagesHash, plan.HashImages([]string{"r:1"}))
-	failed := func(image string) func(*corev1.Node) {
-		return annotated(v1alpha1.AnnotationImagePullFailed, "2026-03-01T12:00:00Z "+image+": no")
-	}
-	for name, c := range map[string]struct {
-		node   []func(*corev1.Node)
-		wanted plan.Wanted
-		want   lack
-	}{
-		"all":                                {[]func(*corev1.Node){all, required}, wanted, lacksNothing},
-		"all, by an earlier version":         {[]func(*corev1.Node){all}, wanted, lacksNothing},
-		"none":                               {nil, wanted, lacksRequired},
-		"another set, by an earlier version": {[]func(*corev1.Node){having("b:0", "r:1")}, wanted, lacksRequired},
-		"another set of best-effort images": {[]func(*corev1.Node){having("b:0", "r:1"), required}, wanted,
-			lacksBestEffort},
-		"a best-effort image failed": {[]func(*corev1.Node){all, required, failed("b:1")}, wanted,
-			lacksBestEffort},
-		"an image failed that nobody wants": {[]func(*corev1.Node){all, required, failed("z:1")}, wanted, lacksNothing},
-		"a required image failed":           {[]func(*corev1.Node){required, failed("r:1")}, wanted, lacksRequired},
-		"one failed that is required since": {[]func(*corev1.Node){all, required, failed("b:1")},
-			plan.Wanted{Required: []string{"b:1", "r:1"}}, lacksRequired},
-		"nothing is required, nothing is there": {nil, plan.Wanted{BestEffort: []string{"b:1"}}, lacksBestEffort},
-		"nothing is wanted":                     {nil, plan.Wanted{}, lacksNothing},
-		"nothing is wanted any more":            {[]func(*corev1.Node){all, required}, plan.Wanted{}, lacksNothing},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := lackOf(nodeIn(v1alpha1.StateStandby, c.node...), c.wanted); got != c.want {
-				t.Errorf("lacks %d, want %d", got, c.want)
-			}
-		})
-	}
-}
-
 // A stop waits for no registry, whatever is required.
 func TestStopWithoutABestEffortImage(t *testing.T) {
 	r := newRig(t, drained(having("a:1", "gone:1")), nodePool(5, 0, wanting("a:1")), daemonSet("tenant", "gone:1"))
@@ -436,7 +384,9 @@ func TestStopWithoutABestEffortImage(t *testing.T) {
 	r.reconcile()
 	r.want("patch c stopping", "delete-now "+pods[0], "delete-now "+pods[1], "intent c", "stop i-c")
 	n := r.node("c")
-	if lackOf(n, plan.Wanted{Required: []string{"a:1"}, BestEffort: []string{"gone:1"}}) != lacksBestEffort {
+	failure, failed := transition.ImageFailureOf(n)
+	if n.Annotations[v1alpha1.AnnotationRequiredImagesHash] != plan.HashImages([]string{"a:1"}) ||
+		!failed || failure.Image != "gone:1" {
 		t.Errorf("annotations %v, want a node that has a:1 and lacks gone:1", n.Annotations)
 	}
 }

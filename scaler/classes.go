@@ -143,6 +143,9 @@ func (c *classes) hold(ctx context.Context, class v1alpha1.NodeClass, used bool)
 // stands when one fails.
 func (c *classes) resolve(ctx context.Context, class v1alpha1.NodeClass) look {
 	c.mu.Lock()
+	if c.looks == nil {
+		c.looks = map[string]look{}
+	}
 	last, known := c.looks[class.GetName()]
 	c.mu.Unlock()
 	if known && last.uid == class.GetUID() && last.generation == class.GetGeneration() && c.now().Before(last.next()) {

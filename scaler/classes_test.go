@@ -17,9 +17,9 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// lookAt has the loop look at the class "class" once, and returns the class and when the loop wants
+// lookAtClass has the loop look at the class "class" once, and returns the class and when the loop wants
 // to look again.
-func (c *classes) lookAt(t *testing.T) (*v1alpha1.AWSNodeClass, time.Duration) {
+func lookAtClass(t *testing.T, api client.Reader, c *classes) (*v1alpha1.AWSNodeClass, time.Duration) {
 	t.Helper()
 	key := client.ObjectKey{Name: "class"}
 	result, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
@@ -27,15 +27,14 @@ func (c *classes) lookAt(t *testing.T) (*v1alpha1.AWSNodeClass, time.Duration) {
 		t.Fatal(err)
 	}
 	class := &v1alpha1.AWSNodeClass{}
-	if err := client.IgnoreNotFound(c.client.Get(t.Context(), key, class)); err != nil {
+	if err := client.IgnoreNotFound(api.Get(t.Context(), key, class)); err != nil {
 		t.Fatal(err)
 	}
 	return class, result.RequeueAfter
 }
 
 func (r *rig) classLoop() *classes {
-	return &classes{client: r.api, kind: AWSNodeClasses(r.cloud), events: r.events, now: func() time.Time { return r.now },
-		looks: map[string]look{}}
+	return &classes{client: r.api, kind: AWSNodeClasses(r.cloud), events: r.events, now: func() time.Time { return r.now }}
 }
 
 func awsClass() *v1alpha1.AWSNodeClass {
@@ -49,7 +48,7 @@ func TestAClassShowsWhatTheCloudFinds(t *testing.T) {
 		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
 	}
 	loop := r.classLoop()
-	class, again := loop.lookAt(t)
+	class, again := lookAtClass(t, r.api, loop)
 	want := *r.cloud.found.DeepCopy()
 	want.ObservedGeneration, want.Conditions = 1, class.Status.Conditions
 	if diff := cmp.Diff(want, class.Status); diff != "" {
@@ -59,18 +58,18 @@ func TestAClassShowsWhatTheCloudFinds(t *testing.T) {
 		t.Errorf("conditions %v, next look in %s", class.Status.Conditions, again)
 	}
 
-	if loop.lookAt(t); r.cloud.asked != 1 {
+	if lookAtClass(t, r.api, loop); r.cloud.asked != 1 {
 		t.Errorf("an event a moment later: the cloud was asked %d times, want once", r.cloud.asked)
 	}
 	r.now, r.cloud.found.AMI = r.now.Add(resolveEvery), "ami-2"
-	if class, _ = loop.lookAt(t); class.Status.AMI != "ami-2" {
+	if class, _ = lookAtClass(t, r.api, loop); class.Status.AMI != "ami-2" {
 		t.Errorf("after resolveEvery the image is %s, want the newer one", class.Status.AMI)
 	}
 	class.Generation = 2
 	if err := r.api.Update(t.Context(), class); err != nil {
 		t.Fatal(err)
 	}
-	if class, _ = loop.lookAt(t); r.cloud.asked != 3 || class.Status.ObservedGeneration != class.Generation {
+	if class, _ = lookAtClass(t, r.api, loop); r.cloud.asked != 3 || class.Status.ObservedGeneration != class.Generation {
 		t.Errorf("a changed spec: asked %d times, generation %d observed as %d", r.cloud.asked, class.Generation,
 			class.Status.ObservedGeneration)
 	}
@@ -80,12 +79,12 @@ func TestAClassKeepsTheLastGoodValuesInTheCloudsWords(t *testing.T) {
 	r := newRig(t, awsClass())
 	r.cloud.found = v1alpha1.AWSNodeClassStatus{AMI: "ami-1"}
 	loop := r.classLoop()
-	loop.lookAt(t)
+	lookAtClass(t, r.api, loop)
 	r.said()
 
 	r.cloud.refusal = &provider.InvalidConfigError{Field: "ami", Reason: "InvalidAMIID.NotFound: it does not exist"}
 	r.now = r.now.Add(resolveEvery)
-	class, again := loop.lookAt(t)
+	class, again := lookAtClass(t, r.api, loop)
 	ready := meta.FindStatusCondition(class.Status.Conditions, v1alpha1.ConditionReady)
 	if ready.Status != metav1.ConditionFalse || ready.Reason != string(v1alpha1.ReasonResolveFailed) ||
 		!strings.Contains(ready.Message, "InvalidAMIID.NotFound") {
@@ -98,14 +97,14 @@ func TestAClassKeepsTheLastGoodValuesInTheCloudsWords(t *testing.T) {
 		t.Errorf("events %v, want one with the cloud's words", said)
 	}
 	r.now = r.now.Add(resolveRetry)
-	loop.lookAt(t)
+	lookAtClass(t, r.api, loop)
 	if said := r.said(); len(said) != 0 {
 		t.Errorf("the same refusal once more: events %v", said)
 	}
 
 	r.cloud.refusal = nil
 	r.now = r.now.Add(resolveRetry)
-	if class, _ = loop.lookAt(t); !meta.IsStatusConditionTrue(class.Status.Conditions, v1alpha1.ConditionReady) {
+	if class, _ = lookAtClass(t, r.api, loop); !meta.IsStatusConditionTrue(class.Status.Conditions, v1alpha1.ConditionReady) {
 		t.Errorf("healed: %+v", class.Status.Conditions)
 	}
 }
@@ -114,7 +113,7 @@ func TestAClassInUseIsHeld(t *testing.T) {
 	other := nodePool(1, 1, func(p *v1alpha1.NodePool) { p.Name, p.UID = "q", "uid-q" })
 	r := newRig(t, awsClass(), nodePool(1, 1), other)
 	loop := r.classLoop()
-	class, _ := loop.lookAt(t)
+	class, _ := lookAtClass(t, r.api, loop)
 	use := meta.FindStatusCondition(class.Status.Conditions, v1alpha1.ConditionInUse)
 	if diff := cmp.Diff([]string{v1alpha1.FinalizerInUse}, class.Finalizers); diff != "" ||
 		use.Status != metav1.ConditionTrue || !strings.Contains(use.Message, "p, q") {
@@ -123,7 +122,7 @@ func TestAClassInUseIsHeld(t *testing.T) {
 	if err := r.api.Delete(t.Context(), class); err != nil {
 		t.Fatal(err)
 	}
-	if class, _ = loop.lookAt(t); class.Name == "" {
+	if class, _ = lookAtClass(t, r.api, loop); class.Name == "" {
 		t.Fatal("the class is gone although pools refer to it")
 	}
 	for _, pool := range []string{"p", "q"} {
@@ -136,7 +135,7 @@ func TestAClassInUseIsHeld(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if class, _ = loop.lookAt(t); class.Name != "" {
+	if class, _ = lookAtClass(t, r.api, loop); class.Name != "" {
 		t.Errorf("the class stays with finalizers %v although no pool refers to it", class.Finalizers)
 	}
 }
@@ -145,13 +144,13 @@ func TestAClassThatNobodyUsesHasNoFinalizer(t *testing.T) {
 	pool := nodePool(1, 1)
 	r := newRig(t, awsClass(), pool)
 	loop := r.classLoop()
-	loop.lookAt(t)
+	lookAtClass(t, r.api, loop)
 	pool = r.pool()
 	pool.Spec.Template.NodeClassRef = v1alpha1.NodeClassRef{Kind: "Other", Name: "class"}
 	if err := r.api.Update(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
-	class, _ := loop.lookAt(t)
+	class, _ := lookAtClass(t, r.api, loop)
 	if len(class.Finalizers) > 0 || !meta.IsStatusConditionFalse(class.Status.Conditions, v1alpha1.ConditionInUse) {
 		t.Errorf("finalizers %v, conditions %v", class.Finalizers, class.Status.Conditions)
 	}

@@ -37,7 +37,7 @@ func TestAConflictIsLookedAtAgain(t *testing.T) {
 		pool := nodePool(1, 1, func(p *v1alpha1.NodePool) { p.Spec.Template.NodeClassRef.Name = "class" })
 		r := newRig(t, awsClass(), pool)
 		r.patching = conflict
-		if _, again := r.classLoop().lookAt(t); again <= 0 {
+		if _, again := lookAtClass(t, r.api, r.classLoop()); again <= 0 {
 			t.Error("never looked at again")
 		}
 	})

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -284,30 +283,6 @@ func TestReadyIsKnownFromItsTransition(t *testing.T) {
 			r.sweep(instance(provider.InstanceStopped, minuteOld))
 			r.reconcile()
 			r.want(c.want...)
-		})
-	}
-}
-
-// TestNetworkIsOverdue counts from the boot, by this process's own clock where it has seen it.
-func TestNetworkIsOverdue(t *testing.T) {
-	never := time.Time{}
-	for name, c := range map[string]struct {
-		node      *corev1.Node
-		witnessed time.Time
-		want      bool
-	}{
-		"a start two minutes ago":              {startingSince(2 * time.Minute), never, false},
-		"a start longer ago":                   {startingSince(2*time.Minute + time.Second), never, true},
-		"the same, seen a moment ago":          {startingSince(time.Hour), epoch().Add(-time.Second), false},
-		"a start in the future, seen long ago": {startingSince(-time.Hour), epoch().Add(-time.Hour), true},
-		"a warm-up":                            {nodeIn(v1alpha1.StateWarmup), never, true},
-		"a warm-up that has begun":             {warming(), never, false},
-		"a node that a person started, never":  {nodeIn(v1alpha1.StateStandby), never, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, networkOverdue(c.node, c.witnessed, epoch())); diff != "" {
-				t.Errorf("overdue (-want +got):\n%s", diff)
-			}
 		})
 	}
 }

@@ -10,16 +10,9 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
+	"github.com/stratos-sh/stratos/scaler/scalertest"
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
-
-func reporting(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string,
-	at time.Time) func(*corev1.Node) {
-	return func(n *corev1.Node) {
-		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: status, Reason: reason,
-			LastHeartbeatTime: metav1.NewTime(at)})
-	}
-}
 
 func TestObserveReady(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -36,7 +29,7 @@ func TestObserveReady(t *testing.T) {
 		"silent after it had reported": {"", corev1.ConditionUnknown, false, true, "NodeStatusUnknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := nodeIn(v1alpha1.StateStarting, annotated(v1alpha1.AnnotationHeartbeatAtStop, c.record))
+			n := scalertest.NodeIn(v1alpha1.StateStarting, scalertest.Annotated(v1alpha1.AnnotationHeartbeatAtStop, c.record))
 			n.Status.Conditions[0].Status, n.Status.Conditions[0].Reason = c.status, c.reason
 			o := observe(n, transition.Template{})
 			if o.Ready != c.ready || o.EverReady != c.ever {
@@ -47,17 +40,17 @@ func TestObserveReady(t *testing.T) {
 }
 
 func TestPolicyOf(t *testing.T) {
-	yes, at := false, metav1.NewTime(epoch())
+	yes, at := false, metav1.NewTime(scalertest.Epoch())
 	for name, c := range map[string]struct {
 		pool *v1alpha1.NodePool
 		want lifecycle.Policy
 	}{
 		"gone": {nil, lifecycle.Policy{}},
-		"all defaults": {nodePool(5, 1), lifecycle.Policy{
+		"all defaults": {scalertest.NodePool(5, 1), lifecycle.Policy{
 			Exists: true, SelfStop: true, WarmupTimeout: 10 * time.Minute, ReadyTimeout: 5 * time.Minute, ScaleDown: true,
 			EmptyTTL: 5 * time.Minute, DrainTimeout: 5 * time.Minute,
 		}},
-		"all set": {nodePool(5, 1, func(p *v1alpha1.NodePool) {
+		"all set": {scalertest.NodePool(5, 1, func(p *v1alpha1.NodePool) {
 			p.DeletionTimestamp = &at
 			p.Spec.PreWarm.CompletionMode, p.Spec.PreWarm.TimeoutAction = v1alpha1.ControllerStop, v1alpha1.TimeoutTerminate
 			p.Spec.PreWarm.Timeout = &v1alpha1.Duration{Duration: time.Minute}
@@ -79,11 +72,11 @@ func TestPolicyOf(t *testing.T) {
 }
 
 func TestTimeMarkThatCannotBeReadIsNone(t *testing.T) {
-	n := nodeIn(v1alpha1.StateRunning, annotated("a", "yesterday"), markedAt("b", epoch()))
+	n := scalertest.NodeIn(v1alpha1.StateRunning, scalertest.Annotated("a", "yesterday"), scalertest.MarkedAt("b", scalertest.Epoch()))
 	if got := v1alpha1.TimeAnnotation(n, "a"); !got.IsZero() {
 		t.Errorf("%v, want none", got)
 	}
-	if got := v1alpha1.TimeAnnotation(n, "b"); !got.Equal(epoch()) {
-		t.Errorf("%v, want %v", got, epoch())
+	if got := v1alpha1.TimeAnnotation(n, "b"); !got.Equal(scalertest.Epoch()) {
+		t.Errorf("%v, want %v", got, scalertest.Epoch())
 	}
 }

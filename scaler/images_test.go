@@ -18,6 +18,7 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/plan"
+	"github.com/stratos-sh/stratos/scaler/scalertest"
 )
 
 func wanting(images ...string) func(*v1alpha1.NodePool) {
@@ -30,10 +31,6 @@ func controllerStop(p *v1alpha1.NodePool) {
 
 func bestEffort(p *v1alpha1.NodePool) {
 	p.Spec.PreWarm.ImagePullPolicy = v1alpha1.ImagesBestEffort
-}
-
-func having(images ...string) func(*corev1.Node) {
-	return annotated(v1alpha1.AnnotationImagesHash, plan.HashImages(images))
 }
 
 // asked are the images that the pods in Stratos's namespace pull.
@@ -388,7 +385,7 @@ func TestRefreshOfAStandbyNode(t *testing.T) {
 
 // nothingLaunched: no slot is to be written first.
 func nothingLaunched(p *v1alpha1.NodePool) {
-	metav1SetAnnotation(p, v1alpha1.AnnotationLaunches, `{"next":0}`)
+	metav1.SetMetaDataAnnotation(&p.ObjectMeta, v1alpha1.AnnotationLaunches, `{"next":0}`)
 }
 
 func refreshed(n *corev1.Node) {
@@ -441,3 +438,5 @@ func broken(image string) *corev1.Node {
 	return nodeIn(v1alpha1.StateWarmup, annotated(v1alpha1.AnnotationImagePullFailed,
 		"2026-03-01T12:00:00Z "+image+": no"))
 }
+
+func having(images ...string) func(*corev1.Node) { return scalertest.Having(images...) }

@@ -15,6 +15,9 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
+// tagLaunch holds the launch slot of an instance, and after a dot the UID of its pool.
+const tagLaunch = "stratos.sh/launch"
+
 // entry is an instance as a sweep, or a call of ours, last told of it.
 type entry struct {
 	provider.Instance

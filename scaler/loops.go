@@ -64,13 +64,13 @@ func NewLoops(p Parts) (*Loops, error) {
 		return nil, err
 	}
 	kinds := classKinds{reader: p.Client, kinds: p.Classes}
-	inventory, waiting, recycling, failures := newInventory(), newDemand(), newDisruptions(), &warmups{}
+	known, waiting, recycling, failures := newInventory(), newDemand(), newDisruptions(), &warmups{}
 	instances := make(chan event.TypedGenericEvent[v1alpha1.InstanceID], wakeBuffer)
 	changed := make(chan event.TypedGenericEvent[v1alpha1.PoolName], wakeBuffer)
 	owner := owner{cluster: p.Cluster, uid: string(p.ClusterUID)}
 	l := &Loops{Instances: instances, Pools: changed}
 	l.sweep = &sweep{
-		cloud: p.Cloud, owner: owner, reader: p.Client, inventory: inventory, instances: instances, pools: changed,
+		cloud: p.Cloud, owner: owner, reader: p.Client, inventory: known, instances: instances, pools: changed,
 		now: p.Now, log: p.Log.WithName("sweep"), wake: make(chan struct{}, 1),
 	}
 	l.Starter = l.starter(p, m)
@@ -79,7 +79,7 @@ func NewLoops(p Parts) (*Loops, error) {
 	l.nodes = &nodes{
 		reader: p.Client, live: p.Live, client: p.Client, cloud: p.Cloud, owner: owner, steps: newStepClock(p.Elapsed),
 		namespace: decide.Namespace(p.Namespace), requiredDaemonSets: p.RequiredDaemonSetNamespaces,
-		state: p.State, starter: l.Starter, events: p.Events, metrics: m, now: p.Now, born: p.Now(), inventory: inventory,
+		state: p.State, starter: l.Starter, events: p.Events, metrics: m, now: p.Now, born: p.Now(), inventory: known,
 		warmups: failures, demand: waiting, disruptions: recycling, poke: l.sweep.poke,
 		daemons: p.State.Daemons,
 	}
@@ -87,20 +87,18 @@ func NewLoops(p Parts) (*Loops, error) {
 		namespace: decide.Namespace(p.Namespace), requiredDaemonSets: p.RequiredDaemonSetNamespaces,
 		client: p.Client, cloud: p.Cloud, owner: owner, launcher: kinds, classes: kinds, launchesAtOnce: p.LaunchesAtOnce,
 		events: p.Events, metrics: m,
-		now: p.Now, inventory: inventory, warmups: failures, state: p.State, demand: waiting, disruptions: recycling,
+		now: p.Now, inventory: known, warmups: failures, state: p.State, demand: waiting, disruptions: recycling,
 		poke:    l.sweep.poke,
 		wake:    func(ctx context.Context, id v1alpha1.InstanceID) { send(ctx, instances, id) },
 		daemons: p.State.Daemons,
 	}
-	l.pending = &pending{
+	l.pending = newPending(&pending{
 		classes: kinds,
 		reader:  p.Client, writer: p.Client, placer: l.Placer, state: p.State, ready: p.Ready,
 		demand: waiting, events: p.Events,
-		schedulers: p.ExtenderSchedulers, recalled: map[podKey]types.UID{}, told: map[podKey]string{},
-		waits: map[podKey]wait{}, now: p.Now,
-		failing: map[podKey]string{}, errors: m.schedulerErrors,
+		schedulers: p.ExtenderSchedulers, now: p.Now, errors: m.schedulerErrors,
 		poolChanged: func(ctx context.Context, pool v1alpha1.PoolName) { send(ctx, changed, pool) },
-	}
+	})
 	p.State.Listen(cluster.Listener{StorageChanged: l.pending.again, RemoteClaimLost: l.pending.againLater})
 	return l, nil
 }

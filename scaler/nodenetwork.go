@@ -66,7 +66,7 @@ func networkOverdue(n *corev1.Node, witnessed, now time.Time) bool {
 
 // agentsLive reads the network agents of a stopped node, their pods from the API server itself: a
 // container start that a cache missed would count as one of the next life.
-func (c *nodes) agentsLive(ctx context.Context, pool *v1alpha1.NodePool, n *corev1.Node) ([]network.Agent, error) {
+func (c *nodes) agentsLive(ctx context.Context, p *v1alpha1.NodePool, n *corev1.Node) ([]network.Agent, error) {
 	sets, err := daemonSets(ctx, c.reader)
 	if err != nil {
 		return nil, err
@@ -75,5 +75,5 @@ func (c *nodes) agentsLive(ctx context.Context, pool *v1alpha1.NodePool, n *core
 	if err := c.live.List(ctx, pods, client.MatchingFields{"spec.nodeName": n.Name}); err != nil {
 		return nil, err
 	}
-	return network.AgentsOf(pool, n, sets, pods.Items), nil
+	return network.AgentsOf(p, n, sets, pods.Items), nil
 }

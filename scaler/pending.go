@@ -87,6 +87,13 @@ type pending struct {
 	errors  *prometheus.GaugeVec
 }
 
+// newPending empties the memory of a reconciler that is made of its fields.
+func newPending(c *pending) *pending {
+	c.recalled, c.told, c.waits = map[podKey]types.UID{}, map[podKey]string{}, map[podKey]wait{}
+	c.failing = map[podKey]string{}
+	return c
+}
+
 // Reconcile looks at one pod.
 func (c *pending) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Result, error) {
 	if c.ready() != nil { // with half a cluster in view no node has room, and an instance would be launched for nothing

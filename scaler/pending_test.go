@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -45,16 +44,15 @@ func needing(cpu string) func(*corev1.Pod) {
 func (r *rig) looksAfter() *pending {
 	r.t.Helper()
 	clock, seen := func() time.Time { return r.now }, r.view()
-	return &pending{
+	return newPending(&pending{
 		classes: r.pools.classes,
 		reader:  r.api, writer: r.api, demand: r.demand, events: r.events,
 		schedulers: []string{v1alpha1.SchedulerName},
-		recalled:   map[podKey]types.UID{}, told: map[podKey]string{}, waits: map[podKey]wait{},
-		failing: map[podKey]string{}, errors: r.nodes.metrics.schedulerErrors,
-		now: clock, state: seen, ready: func() error { return nil }, placer: start.NewPlacer(seen, r.nodes.starter,
+		errors:     r.nodes.metrics.schedulerErrors,
+		now:        clock, state: seen, ready: func() error { return nil }, placer: start.NewPlacer(seen, r.nodes.starter,
 			r.events, clock),
 		poolChanged: func(_ context.Context, pool v1alpha1.PoolName) { r.note("pool " + string(pool)) },
-	}
+	})
 }
 
 // view is fed with what the rig's API server holds now.

@@ -165,23 +165,3 @@ func TestAKubeletsNewerReportStands(t *testing.T) {
 		t.Errorf("condition %+v, want none before the pod was looked at again", said)
 	}
 }
-
-// TestPodsOfAStartedNodeStayReady: the cache may show a standby node that another replica has
-// started since.
-func TestPodsOfAStartedNodeStayReady(t *testing.T) {
-	r := newRig(t, nodeIn(v1alpha1.StateStandby), nodePool(5, 0), agent("a"))
-	stale := r.node("c")
-	running := stale.DeepCopy()
-	running.Labels[v1alpha1.LabelState] = string(v1alpha1.StateRunning)
-	if err := r.api.Update(t.Context(), running); err != nil {
-		t.Fatal(err)
-	}
-	g := gathered{node: stale}
-	g.Node, g.Instance.State = observe(stale, g.template), provider.InstanceStopped
-	if err := r.nodes.syncCondition(t.Context(), g); err != nil {
-		t.Fatal(err)
-	}
-	if !r.readyPods()["a"] {
-		t.Error("the pod of a running node was turned to not ready")
-	}
-}

@@ -47,8 +47,6 @@ const (
 	// launchRetry is how soon a launch is tried again for which some zone had no capacity; the
 	// provider knows which.
 	launchRetry = 5 * time.Second
-	// tagLaunch holds the launch slot of an instance, and after a dot the UID of its pool.
-	tagLaunch = "stratos.sh/launch"
 )
 
 // pools keeps each NodePool at its size, reports its status, and empties it when it is deleted. It
@@ -406,15 +404,6 @@ func ignoreConflict(err error) error {
 		return nil
 	}
 	return err
-}
-
-func metav1SetAnnotation(o client.Object, key, value string) {
-	annotations := maps.Clone(o.GetAnnotations())
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[key] = value
-	o.SetAnnotations(annotations)
 }
 
 // launchReason words a failed launch for a condition.

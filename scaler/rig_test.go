@@ -19,7 +19,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -36,10 +35,11 @@ import (
 	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/extender/fit"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/scalertest"
 	"github.com/stratos-sh/stratos/scaler/start"
 )
 
-func epoch() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
+func epoch() time.Time { return scalertest.Epoch() }
 
 // rig is the scaler's two controllers over an API server in memory and a scripted cloud. What both
 // are asked to change goes to one log, in order.
@@ -376,55 +376,10 @@ func withTag(key, value string) func(*provider.Instance) {
 	return func(i *provider.Instance) { i.Tags[key] = value }
 }
 
-// nodeIn is the Node "c" of instance "i-c", Ready, and closed to pods unless it runs.
-func nodeIn(state v1alpha1.NodeState, change ...func(*corev1.Node)) *corev1.Node {
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-		Name: "c", UID: "uid-c", CreationTimestamp: metav1.NewTime(epoch().Add(-time.Hour)),
-		Labels:      map[string]string{v1alpha1.LabelPool: "p", v1alpha1.LabelState: string(state)},
-		Annotations: map[string]string{},
-	}}
-	n.Spec.ProviderID = "fake:///zone-a/i-c"
-	if state != "" {
-		n.Annotations[v1alpha1.AnnotationInstanceID] = "i-c"
-	}
-	if state != "" && state != v1alpha1.StateRunning { // as Stratos leaves it
-		n.Labels[v1alpha1.LabelExcludeDisruption], n.Annotations[v1alpha1.AnnotationCordoned] = "true", "true"
-		n.Spec.Unschedulable, n.Spec.Taints = true, []corev1.Taint{{Key: v1alpha1.TaintStandby,
-			Effect: corev1.TaintEffectNoSchedule}}
-	}
-	n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("16Gi"),
-		"pods": resource.MustParse("110")}
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue,
-		LastHeartbeatTime: metav1.NewTime(epoch())}}
-	for _, f := range change {
-		f(n)
-	}
-	return n
-}
-
 // seenUp: that the node was Ready and its network up in this warm-up is written down.
 func seenUp(n *corev1.Node) {
 	n.Annotations[v1alpha1.AnnotationReadySeen], n.Annotations[v1alpha1.AnnotationNetworkSeen] = "2026-03-01T11:30:00Z",
 		"2026-03-01T11:30:00Z"
-}
-
-func annotated(key, value string) func(*corev1.Node) {
-	return func(n *corev1.Node) { n.Annotations[key] = value }
-}
-
-func markedAt(key string, t time.Time) func(*corev1.Node) {
-	return annotated(key, t.Format(time.RFC3339))
-}
-
-func nodePool(size, least int32, change ...func(*v1alpha1.NodePool)) *v1alpha1.NodePool {
-	p := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "uid-p",
-		Finalizers: []string{v1alpha1.FinalizerNodePool}}}
-	p.Spec.PoolSize, p.Spec.MinStandby = size, least
-	p.Spec.Template.NodeClassRef = v1alpha1.NodeClassRef{Kind: "AWSNodeClass", Name: "class"}
-	for _, f := range change {
-		f(p)
-	}
-	return p
 }
 
 // boundPod is a pod on node "c".
@@ -436,3 +391,15 @@ func boundPod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	}
 	return p
 }
+
+func nodeIn(state v1alpha1.NodeState, change ...func(*corev1.Node)) *corev1.Node {
+	return scalertest.NodeIn(state, change...)
+}
+
+func nodePool(size, least int32, change ...func(*v1alpha1.NodePool)) *v1alpha1.NodePool {
+	return scalertest.NodePool(size, least, change...)
+}
+
+func annotated(key, value string) func(*corev1.Node) { return scalertest.Annotated(key, value) }
+
+func markedAt(key string, t time.Time) func(*corev1.Node) { return scalertest.MarkedAt(key, t) }

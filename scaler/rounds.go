@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
@@ -74,7 +75,7 @@ func (c *pools) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots slot
 		return slots, nil
 	}
 	before := pool.DeepCopy()
-	metav1SetAnnotation(pool, v1alpha1.AnnotationLaunches, text)
+	metav1.SetMetaDataAnnotation(&pool.ObjectMeta, v1alpha1.AnnotationLaunches, text)
 	// The resource version is tested: two leaders for a moment must not take the same slot for two
 	// launches.
 	if err := c.client.Patch(ctx, pool, client.MergeFromWithOptions(before,

@@ -88,7 +88,7 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 		woken := make(chan event.TypedGenericEvent[struct{}], 1)
 		wake = append(wake, woken)
 		c := &classes{
-			client: mgr.GetClient(), kind: kind, events: recorder, now: time.Now, looks: map[string]look{},
+			client: mgr.GetClient(), kind: kind, events: recorder, now: time.Now,
 			regions: &l.sweep.inventory.regions, woken: woken,
 		}
 		errs = append(errs, c.setup(mgr))

@@ -179,9 +179,8 @@ func TestAPoolIsReplacedWhileStratosRuns(t *testing.T) {
 	}
 	r.now = r.now.Add(lifecycle.LaunchUnseen + time.Second) // no sweep has shown it
 	r.sweep()
-	for id := range r.inventory.instances { // Stratos terminated it
-		r.inventory.note(id, func(e *entry) { e.endExplained = true })
-	}
+	ended := v1alpha1.InstanceID(r.launches[0].ClientToken)
+	r.inventory.note(ended, func(e *entry) { e.endExplained = true }) // Stratos terminated it
 	r.reconcilePool()
 	r.reconcilePool()
 	for _, l := range r.launches[1:] {

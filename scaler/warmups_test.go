@@ -18,11 +18,11 @@ import (
 	"github.com/stratos-sh/stratos/scaler/plan"
 )
 
-// lookAt has the nodes controller look at every instance that a sweep has shown.
+// lookAt has the nodes controller look at every instance that was launched.
 func (r *rig) lookAt() {
 	r.t.Helper()
-	for id := range r.inventory.instances {
-		if _, err := r.nodes.Reconcile(r.t.Context(), id); err != nil {
+	for _, l := range r.launches {
+		if _, err := r.nodes.Reconcile(r.t.Context(), v1alpha1.InstanceID(l.ClientToken)); err != nil {
 			r.t.Error(err)
 		}
 	}
@@ -86,44 +86,6 @@ func TestWarmupsThatFailBackOff(t *testing.T) {
 	}
 	if got := strings.Count(strings.Join(r.said(), "\n"), "WarmupFailed"); got != 3 {
 		t.Errorf("%d events, want one for each failure", got)
-	}
-}
-
-// TestWarmupFailuresAreForgotten: by a complete warm-up, and by a change of class or template.
-func TestWarmupFailuresAreForgotten(t *testing.T) {
-	failed := v1alpha1.WarmupFailure{Time: metav1.NewTime(epoch()), InstanceID: "i-x", Reason: "never_ready",
-		Message: "never Ready"}
-	pool := nodePool(5, 1)
-	at := func(hash string) v1alpha1.WarmupFailure {
-		f := failed
-		f.Hash = hash
-		return f
-	}
-	w := &warmups{}
-	w.failed(pool, at("a"), epoch().Add(-time.Minute))
-	w.failed(pool, at("a"), epoch().Add(-time.Minute))
-	if _, f := w.last(pool, "a"); f == nil || f.Count != 1 {
-		t.Fatalf("%+v, want one failure of two instances that were launched together", f)
-	}
-	w.failed(pool, at("a"), epoch().Add(time.Minute))
-	if _, f := w.last(pool, "a"); f.Count != 2 {
-		t.Errorf("%+v, want the second failure counted", f)
-	}
-	if last, f := w.last(pool, "b"); f != nil || last == nil {
-		t.Errorf("another class: failing %+v, last %+v; want the last one alone", f, last)
-	}
-	w.completed(pool, "b")
-	if _, f := w.last(pool, "a"); f == nil {
-		t.Error("a warm-up from another class ended the back-off")
-	}
-	w.completed(pool, "a")
-	if last, _ := w.last(pool, "a"); last != nil {
-		t.Errorf("%+v after a complete warm-up", last)
-	}
-	w.failed(pool, at("a"), epoch())
-	w.failed(pool, at("b"), epoch())
-	if _, f := w.last(pool, "b"); f == nil || f.Count != 1 {
-		t.Errorf("%+v, want the count to begin anew with another class", f)
 	}
 }
 
