@@ -57,7 +57,7 @@ func (a *absences) release(id v1alpha1.InstanceID) {
 // keepAbsent reports whether the Node is kept although the cloud does not know its instance,
 // because too many would go. It says so once per pool.
 func (c *nodes) keepAbsent(ctx context.Context, g gathered) (bool, error) {
-	if err := c.countAbsent(ctx); err != nil {
+	if err := c.inventory.countAbsent(ctx, c.reader); err != nil {
 		return false, err
 	}
 	kept, first := c.inventory.absences.decide(g.instance.ID, g.template.Pool, c.now())
@@ -71,20 +71,20 @@ func (c *nodes) keepAbsent(ctx context.Context, g gathered) (bool, error) {
 
 // countAbsent reads, once per sweep, how many Nodes of Stratos there are and which of their
 // instances no sweep shows.
-func (c *nodes) countAbsent(ctx context.Context) error {
-	a, swept := c.inventory.absences, c.inventory.lastSweep()
+func (i *inventory) countAbsent(ctx context.Context, reader client.Reader) error {
+	a, swept := i.absences, i.lastSweep()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.absent != nil && a.counted.Equal(swept) {
 		return nil
 	}
 	list := &corev1.NodeList{}
-	if err := c.reader.List(ctx, list, client.HasLabels{v1alpha1.LabelPool, v1alpha1.LabelState}); err != nil {
+	if err := reader.List(ctx, list, client.HasLabels{v1alpha1.LabelPool, v1alpha1.LabelState}); err != nil {
 		return err
 	}
 	absent := map[v1alpha1.InstanceID]bool{}
-	for i := range list.Items {
-		if id := instanceOf(&list.Items[i]); c.inventory.lacks(id) {
+	for n := range list.Items {
+		if id := instanceOf(&list.Items[n]); i.lacks(id) {
 			absent[id] = true
 		}
 	}
