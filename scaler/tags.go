@@ -17,12 +17,17 @@ type tagger struct {
 	log       logr.Logger
 }
 
+// newTagger is a tagger that logs as the context says.
+func newTagger(ctx context.Context, cloud provider.CloudProvider, o owner, i *inventory) tagger {
+	return tagger{cloud, o, i, logr.FromContextOrDiscard(ctx)}
+}
+
 func (c *nodes) tagger(ctx context.Context) tagger {
-	return tagger{c.cloud, c.owner, c.inventory, logr.FromContextOrDiscard(ctx)}
+	return newTagger(ctx, c.cloud, c.owner, c.inventory)
 }
 
 func (c *pools) tagger(ctx context.Context) tagger {
-	return tagger{c.cloud, c.owner, c.inventory, logr.FromContextOrDiscard(ctx)}
+	return newTagger(ctx, c.cloud, c.owner, c.inventory)
 }
 
 func (s *sweep) tagger() tagger { return tagger{s.cloud, s.owner, s.inventory, s.log} }
