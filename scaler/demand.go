@@ -41,6 +41,7 @@ type wanted struct {
 	zones []string
 }
 
+// newDemand returns a demand of no pods.
 func newDemand() *demand {
 	return &demand{pods: map[podKey]wanted{}, waited: map[podKey]wanted{}, opened: map[v1alpha1.NodeName]opened{}}
 }

@@ -84,6 +84,7 @@ type inventory struct {
 	regions regions
 }
 
+// newInventory returns an inventory that no sweep has filled yet.
 func newInventory() *inventory {
 	return &inventory{
 		instances: map[v1alpha1.InstanceID]entry{}, foreign: map[v1alpha1.InstanceID]bool{}, absences: newAbsences(),

@@ -18,6 +18,7 @@ type metrics struct {
 	schedulerErrors, failedWarmups      *prometheus.GaugeVec
 }
 
+// newMetrics registers the metrics.
 func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	pool := []string{"pool"}
 	seconds := []float64{.1, .25, .5, 1, 2, 3, 5, 8, 13, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1200}

@@ -163,6 +163,7 @@ func byNode(_ context.Context, n *corev1.Node) []v1alpha1.InstanceID {
 	return nil
 }
 
+// byPod names the instance of the node that the pod is on, or on its way to.
 func (c *nodes) byPod(ctx context.Context, p *corev1.Pod) []v1alpha1.InstanceID {
 	name := nodeOfPod(p)
 	if name == "" {
@@ -183,4 +184,5 @@ func nodeOfPod(p *corev1.Pod) string {
 	return p.Status.NominatedNodeName
 }
 
+// instanceOf is the instance that the Node names; empty where it names none.
 func instanceOf(n *corev1.Node) v1alpha1.InstanceID { return start.InstanceOf(n) }

@@ -214,6 +214,7 @@ func (c *pools) restoreTags(ctx context.Context, pool *v1alpha1.NodePool, id v1a
 	return err
 }
 
+// request is what the cloud is asked for in a slot of the pool.
 func (c *pools) request(pool *v1alpha1.NodePool, slot int64) provider.LaunchRequest {
 	token := sha256.Sum256([]byte(string(pool.UID) + "/" + strconv.FormatInt(slot, 10)))
 	tags := c.owner.tags(v1alpha1.PoolName(pool.Name))

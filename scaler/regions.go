@@ -41,6 +41,7 @@ type failingRegion struct {
 	told bool
 }
 
+// words say which region fails, and why.
 func (f failingRegion) words() string {
 	return fmt.Sprintf("region %s does not answer: %v", f.Name, f.Err)
 }

@@ -128,6 +128,7 @@ func clusterUID(ctx context.Context, live client.Reader, log logr.Logger) (types
 	return namespace.UID, nil
 }
 
+// addIndexes adds the indexes to the manager's cache.
 func addIndexes(ctx context.Context, mgr manager.Manager) error {
 	indexer := mgr.GetFieldIndexer()
 	return errors.Join(

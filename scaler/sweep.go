@@ -95,6 +95,7 @@ func (s *sweep) pace() time.Duration {
 	return sweepEvery
 }
 
+// once lists the instances, and wakes the reconcilers of what has changed.
 func (s *sweep) once(ctx context.Context, asked time.Time) error {
 	list, err := s.cloud.ListInstances(ctx, map[string]string{
 		v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos,
@@ -157,6 +158,7 @@ func (s *sweep) noteRegions(err error, asked time.Time) error {
 	return nil
 }
 
+// send reports whether the event was sent before ctx ended.
 func send[T any](ctx context.Context, to chan<- event.TypedGenericEvent[T], object T) bool {
 	select {
 	case to <- event.TypedGenericEvent[T]{Object: object}:

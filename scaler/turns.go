@@ -19,6 +19,7 @@ type disruptions struct {
 	drifted map[v1alpha1.PoolName]map[v1alpha1.NodeName]bool
 }
 
+// newDisruptions returns a memory of no disruptions.
 func newDisruptions() *disruptions {
 	return &disruptions{pools: map[v1alpha1.PoolName]map[v1alpha1.NodeName]plan.Disruption{},
 		drifted: map[v1alpha1.PoolName]map[v1alpha1.NodeName]bool{}}

@@ -57,6 +57,7 @@ func current(a, b *corev1.Node) int {
 	return 1
 }
 
+// lastReport is the time of the last report of the Node's kubelet.
 func lastReport(n *corev1.Node) (at metav1.Time) {
 	if ready := transition.Condition(n, corev1.NodeReady); ready != nil {
 		return ready.LastHeartbeatTime

@@ -31,6 +31,7 @@ type stepRecord struct {
 	at    time.Duration
 }
 
+// newStepClock returns a clock that goes by the time for which the process has run.
 func newStepClock(elapsed func() time.Duration) *stepClock {
 	return &stepClock{elapsed: elapsed, seen: map[v1alpha1.InstanceID]stepRecord{}}
 }

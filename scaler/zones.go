@@ -29,6 +29,7 @@ type offer struct {
 // zoned is a class whose status says into which zones it launches.
 type zoned interface{ Zones() []string }
 
+// offerOf is what the pool can launch.
 func offerOf(ctx context.Context, classes classKinds, pool *v1alpha1.NodePool, daemons []*fit.Daemon) offer {
 	o := offer{promised: promisedBy(ctx, classes, pool), daemons: daemons}
 	class, _, err := classes.get(ctx, pool.Spec.Template.NodeClassRef)
