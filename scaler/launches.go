@@ -27,30 +27,48 @@ type launches struct {
 	pools map[types.UID]*poolLaunches
 }
 
-// poolLaunches is what is remembered of one pool's launches, by their slots.
+// poolLaunches is what is remembered of one pool's launches.
 type poolLaunches struct {
-	// known is since when the instance is known.
-	known map[int64]time.Time
-	// ended is since when it is known that nothing was launched and nothing will be: the cloud
-	// keeps the token of a refused launch with its parameters, so the next attempt has a new
-	// number.
-	ended map[int64]time.Time
-	// cold are the slots that were reserved for waiting pods and whose instance is not known yet.
-	cold map[int64]bool
-	// unasked are the slots that this process reserved and has not asked the cloud for.
-	unasked map[int64]bool
+	slots map[int64]*slotRecord
 	// refusal is the last refusal that is the same for every launch of the pool.
 	refusal launchRefusal
 	// last is the highest slot that this process saw written on the pool, -1 for none.
 	last int64
 }
 
+// slotRecord is what is remembered of one launch slot.
+type slotRecord struct {
+	// known is since when its instance is known, zero while it is not.
+	known time.Time
+	// ended is since when it is known that nothing was launched and nothing will be: the cloud keeps
+	// the token of a refused launch with its parameters, so the next attempt has a new number. Zero
+	// where that is not known.
+	ended time.Time
+	// cold: it was reserved for pending pods, and its instance is not known yet.
+	cold bool
+	// unasked: this process reserved it, and has not asked the cloud for it.
+	unasked bool
+}
+
+// expire forgets what no decision needs any more. Pending tells whether the slot stands on the
+// pool, newer that it may not show there yet.
+func (r *slotRecord) expire(pending, newer bool, now time.Time) {
+	if now.Sub(r.known) >= 4*slotRetention {
+		r.known = time.Time{}
+	}
+	if !pending && now.Sub(r.ended) >= 4*slotRetention {
+		r.ended = time.Time{}
+	}
+	if !pending && !newer {
+		r.cold, r.unasked = false, false
+	}
+}
+
 // of returns what is remembered of the pool. The caller holds mu.
 func (l *launches) of(pool types.UID) *poolLaunches {
 	p := l.pools[pool]
 	if p == nil {
-		p = &poolLaunches{known: map[int64]time.Time{}, ended: map[int64]time.Time{}, cold: map[int64]bool{},
-			unasked: map[int64]bool{}, last: -1}
+		p = &poolLaunches{slots: map[int64]*slotRecord{}, last: -1}
 		if l.pools == nil {
 			l.pools = map[types.UID]*poolLaunches{}
 		}
@@ -59,16 +77,25 @@ func (l *launches) of(pool types.UID) *poolLaunches {
 	return p
 }
 
+// slot returns what is remembered of the slot. The caller holds the mutex of the launches.
+func (p *poolLaunches) slot(slot int64) *slotRecord {
+	r := p.slots[slot]
+	if r == nil {
+		r = &slotRecord{}
+		p.slots[slot] = r
+	}
+	return r
+}
+
 // note remembers that the slot's instance is known, and reports, once, that it was reserved for
 // waiting pods.
 func (l *launches) note(pool types.UID, slot int64, now time.Time) (cold bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p := l.of(pool)
-	cold = p.cold[slot]
-	delete(p.cold, slot)
-	if _, ok := p.known[slot]; !ok {
-		p.known[slot] = now
+	r := l.of(pool).slot(slot)
+	cold, r.cold = r.cold, false
+	if r.known.IsZero() {
+		r.known = now
 	}
 	return cold
 }
@@ -77,7 +104,7 @@ func (l *launches) note(pool types.UID, slot int64, now time.Time) (cold bool) {
 func (l *launches) end(pool types.UID, slot int64, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.of(pool).ended[slot] = now
+	l.of(pool).slot(slot).ended = now
 }
 
 // used remembers that slots up to this one are written on the pool.
@@ -93,6 +120,43 @@ func (l *launches) last(pool types.UID) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.of(pool).last
+}
+
+// reserved remembers slots that were written on the pool, the last so many of them for waiting
+// pods.
+func (l *launches) reserved(pool types.UID, slots []int64, cold int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.of(pool)
+	for at, slot := range slots {
+		r := p.slot(slot)
+		r.unasked, r.cold = true, at >= len(slots)-cold
+	}
+}
+
+// ask remembers that the cloud is asked for the slot, and reports whether that is for the first
+// time.
+func (l *launches) ask(pool types.UID, slot int64) (first bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.of(pool).slot(slot)
+	first, r.unasked = r.unasked, false
+	return first
+}
+
+// giveBack ends up to n slots that the cloud was not asked for, the newest first, and reports
+// whether there were any.
+func (l *launches) giveBack(pool types.UID, n int, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.of(pool)
+	unasked := slices.Sorted(maps.Keys(p.slots))
+	unasked = slices.DeleteFunc(unasked, func(slot int64) bool { return !p.slots[slot].unasked })
+	newest := unasked[max(0, len(unasked)-max(0, n)):]
+	for _, slot := range newest {
+		p.slots[slot].unasked, p.slots[slot].ended = false, now
+	}
+	return len(newest) > 0
 }
 
 // slots are the launch slots that stand on a pool. Open are those of which no instance is known
@@ -125,20 +189,13 @@ func (l *launches) settle(pool types.UID, all plan.Slots, seen, unseen, interrup
 	defer l.mu.Unlock()
 	p := l.of(pool)
 	known, over, ended := map[int64]bool{}, map[int64]bool{}, map[int64]bool{}
-	for slot, since := range p.known {
-		known[slot], over[slot] = true, now.Sub(since) >= slotRetention && !unseen[slot]
-		forgetOld(p.known, slot, since, now)
-	}
-	for slot, since := range p.ended {
-		ended[slot] = true
-		if !slices.Contains(all.Pending, slot) {
-			forgetOld(p.ended, slot, since, now)
+	for slot, r := range p.slots {
+		known[slot], ended[slot] = !r.known.IsZero(), !r.ended.IsZero()
+		over[slot] = known[slot] && now.Sub(r.known) >= slotRetention && !unseen[slot]
+		r.expire(slices.Contains(all.Pending, slot), slot >= all.Next, now)
+		if *r == (slotRecord{}) {
+			delete(p.slots, slot)
 		}
-	}
-	for _, slots := range []map[int64]bool{p.cold, p.unasked} {
-		maps.DeleteFunc(slots, func(slot int64, _ bool) bool { // a newer slot may not show on the pool yet
-			return slot < all.Next && !slices.Contains(all.Pending, slot)
-		})
 	}
 	kept := all.Settle(ended)
 	dropped := len(all.Pending) - len(kept.Pending)
@@ -147,13 +204,6 @@ func (l *launches) settle(pool types.UID, all plan.Slots, seen, unseen, interrup
 	first := slices.DeleteFunc(slices.Clone(open), func(slot int64) bool { return !interrupted[slot] })
 	rest := slices.DeleteFunc(open, func(slot int64) bool { return interrupted[slot] })
 	return slots{Slots: kept, open: slices.Concat(first, rest), interrupted: len(first), ended: dropped, cold: cold}
-}
-
-// forgetOld forgets a slot that no cache shows on the pool any more.
-func forgetOld(slots map[int64]time.Time, slot int64, since, now time.Time) {
-	if now.Sub(since) >= 4*slotRetention {
-		delete(slots, slot)
-	}
 }
 
 // reserve adds n slots, which are open.

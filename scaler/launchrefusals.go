@@ -1,8 +1,6 @@
 package scaler
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -65,44 +63,4 @@ func (l *launches) accepted(pool types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.of(pool).refusal = launchRefusal{}
-}
-
-// reserved remembers slots that were written on the pool, the last so many of them for waiting
-// pods.
-func (l *launches) reserved(pool types.UID, slots []int64, cold int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p := l.of(pool)
-	for at, slot := range slots {
-		p.unasked[slot] = true
-		if at >= len(slots)-cold {
-			p.cold[slot] = true
-		}
-	}
-}
-
-// ask remembers that the cloud is asked for the slot, and reports whether that is for the first
-// time.
-func (l *launches) ask(pool types.UID, slot int64) (first bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p := l.of(pool)
-	first = p.unasked[slot]
-	delete(p.unasked, slot)
-	return first
-}
-
-// giveBack ends up to n slots that the cloud was not asked for, the newest first, and reports
-// whether there were any.
-func (l *launches) giveBack(pool types.UID, n int, now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p := l.of(pool)
-	newest := slices.SortedFunc(maps.Keys(p.unasked), func(a, b int64) int { return int(b - a) })
-	newest = newest[:min(n, len(newest))]
-	for _, slot := range newest {
-		delete(p.unasked, slot)
-		p.ended[slot] = now
-	}
-	return len(newest) > 0
 }

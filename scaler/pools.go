@@ -1,6 +1,7 @@
 package scaler
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -86,7 +87,17 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 	return afterConflict(c.step(ctx, req))
 }
 
+// snapshot is what one look at a pool goes by.
+type snapshot struct {
+	pool   *v1alpha1.NodePool
+	nodes  []corev1.Node
+	slots  slots
+	images poolImages
+}
+
+// step is one look at a pool, in five phases.
 func (c *pools) step(ctx context.Context, req reconcile.Request) (ctrl.Result, error) {
+	// 1. The pool itself: before the first sweep nothing is known of it, and a deleted one is emptied.
 	pool := &v1alpha1.NodePool{}
 	if err := c.client.Get(ctx, req.NamespacedName, pool); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -97,57 +108,61 @@ func (c *pools) step(ctx context.Context, req reconcile.Request) (ctrl.Result, e
 	if pool.DeletionTimestamp != nil {
 		return c.empty(ctx, pool)
 	}
-	if before := pool.DeepCopy(); controllerutil.AddFinalizer(pool, v1alpha1.FinalizerNodePool) {
-		// We go on at once: a finalizer does not change the generation, so this write brings no event
-		// that would lead back here.
-		if err := c.writeFinalizers(ctx, pool, before); err != nil {
+	if err := c.addFinalizer(ctx, pool); err != nil {
+		return ctrl.Result{}, err
+	}
+	// 2. The snapshot: its Nodes, launch slots and images.
+	s, err := c.snapshot(ctx, pool)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	// 3. Disruptions. The error is returned last: a Node that cannot be written to keeps nothing from
+	// being launched.
+	disruptErr := c.recycle(ctx, pool, s.nodes, s.images)
+	// 4. Launches: none while the pool's region does not answer.
+	held := c.held(ctx, pool)
+	var launched launchResult
+	if !held {
+		if launched, err = c.replenish(ctx, s); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
-	nodes := &corev1.NodeList{}
-	if err := c.client.List(ctx, nodes, client.MatchingLabels{v1alpha1.LabelPool: pool.Name}); err != nil {
+	// 5. The report. The launches of a moment ago are instances now. A condition says why a launch
+	// failed; an error would only be logged beside it.
+	cond := c.imagesCondition(ctx, pool, s.images)
+	err = c.report(ctx, pool, c.count(pool, s.nodes), launched.err, &cond)
+	if held {
+		// A pool without instances is in no sweep.
+		return ctrl.Result{RequeueAfter: sweepEvery}, errors.Join(ignoreConflict(err), disruptErr)
+	}
+	if err = cmp.Or(err, disruptErr); err != nil {
 		return ctrl.Result{}, err
 	}
-	c.inventory.settle(v1alpha1.PoolName(pool.Name), nodes.Items)
-	c.unstartable.look(pool, nodes.Items, c.now())
-	slots := c.settle(pool)
-	images, err := c.images(ctx, pool, nodes.Items)
-	if err != nil {
-		return ctrl.Result{}, err
+	return ctrl.Result{RequeueAfter: c.nextLook(pool, launched.slots, launched.again)}, nil
+}
+
+// addFinalizer writes the pool's finalizer where it is missing. The look goes on at once: a
+// finalizer does not change the generation, so this write brings no event that would lead back here.
+func (c *pools) addFinalizer(ctx context.Context, pool *v1alpha1.NodePool) error {
+	before := pool.DeepCopy()
+	if !controllerutil.AddFinalizer(pool, v1alpha1.FinalizerNodePool) {
+		return nil
 	}
-	// returned last: a Node that cannot be written to keeps nothing from being launched
-	recycleErr := c.recycle(ctx, pool, nodes.Items, images)
-	count := c.count(pool, nodes.Items)
-	if c.held(ctx, pool) {
-		cond := c.imagesCondition(ctx, pool, images)
-		err := errors.Join(ignoreConflict(c.report(ctx, pool, count, nil, &cond)), recycleErr)
-		return ctrl.Result{RequeueAfter: sweepEvery}, err // a pool without instances is in no sweep
+	return c.writeFinalizers(ctx, pool, before)
+}
+
+// snapshot reads what the look goes by, and drops from memory what has ended since the last one.
+func (c *pools) snapshot(ctx context.Context, pool *v1alpha1.NodePool) (snapshot, error) {
+	list := &corev1.NodeList{}
+	if err := c.client.List(ctx, list, client.MatchingLabels{v1alpha1.LabelPool: pool.Name}); err != nil {
+		return snapshot{}, err
 	}
-	from := desiredOrigin(ctx, c.classes, pool).key()
-	offer := offerOf(ctx, c.classes, pool, c.daemons())
-	needOf := func() plan.Need { return c.demand.need(pool, nodes.Items, offer, c.supply(pool, nodes.Items, slots)) }
-	need := needOf()
-	wants := c.wants(pool, count, need, from)
-	if left, given := c.giveBack(pool, slots, wants); given {
-		slots = left
-		need = needOf()
-		wants = c.wants(pool, count, need, from)
-	}
-	slots, err = c.reserve(ctx, pool, slots, wants, need.Zones)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	again, launchErr := c.launch(ctx, pool, slots, wants, from)
-	count = c.count(pool, nodes.Items) // the launches of a moment ago are instances now
-	cond := c.imagesCondition(ctx, pool, images)
-	if err := c.report(ctx, pool, count, launchErr, &cond); err != nil {
-		return ctrl.Result{}, err
-	}
-	if recycleErr != nil {
-		return ctrl.Result{}, recycleErr
-	}
-	// a condition says why a launch failed; an error would only be logged beside it
-	return ctrl.Result{RequeueAfter: c.nextLook(pool, slots, again)}, nil
+	c.inventory.settle(v1alpha1.PoolName(pool.Name), list.Items)
+	c.unstartable.look(pool, list.Items, c.now())
+	s := snapshot{pool: pool, nodes: list.Items, slots: c.settle(pool)}
+	var err error
+	s.images, err = c.images(ctx, pool, list.Items)
+	return s, err
 }
 
 // nextLook is when the pool is to be looked at again though nothing happens. again is when launches

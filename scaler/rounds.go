@@ -21,6 +21,40 @@ import (
 // A pool's launches go in rounds. Between two rounds the pool, its nodes and the waiting pods are
 // read again, so that nothing is launched that is not wanted any more.
 
+// launchResult is how the launches of one look at a pool went.
+type launchResult struct {
+	slots slots
+	// again is when launches go on, 0 for never.
+	again time.Duration
+	// err is the last refusal of the cloud, which a condition shows.
+	err error
+}
+
+// replenish launches what the pool lacks: it gives back launches that are not wanted any more,
+// reserves slots for new ones, and asks for the open slots. The error is that of a write to the
+// pool.
+func (c *pools) replenish(ctx context.Context, s snapshot) (launchResult, error) {
+	from := desiredOrigin(ctx, c.classes, s.pool).key()
+	offer := offerOf(ctx, c.classes, s.pool, c.daemons())
+	count := c.count(s.pool, s.nodes)
+	lacks := func(slots slots) (plan.Need, plan.Pool) {
+		need := c.demand.need(s.pool, s.nodes, offer, c.supply(s.pool, s.nodes, slots))
+		return need, c.wants(s.pool, count, need, from)
+	}
+	need, wants := lacks(s.slots)
+	slots, given := c.giveBack(s.pool, s.slots, wants)
+	if given {
+		need, wants = lacks(slots)
+	}
+	slots, err := c.reserve(ctx, s.pool, slots, wants, need.Zones)
+	if err != nil {
+		return launchResult{}, err
+	}
+	out := launchResult{slots: slots}
+	out.again, out.err = c.launch(ctx, s.pool, slots, wants, from)
+	return out, nil
+}
+
 // wants is what launches depend on. need is what waiting pods need, from names the class and the
 // template that they are launched from.
 func (c *pools) wants(pool *v1alpha1.NodePool, count map[v1alpha1.NodeState]int32, need plan.Need,
