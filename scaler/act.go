@@ -72,6 +72,7 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 		return c.recordFailure(g, d)
 	case lifecycle.DeleteNode:
 		return c.deleteNode(ctx, g, d)
+	case lifecycle.Wait: // not carried out: its time is the next step's
 	}
 	return fmt.Errorf("no such action: %s", d.Action)
 }
@@ -82,8 +83,9 @@ func callsCloud(action lifecycle.Action) bool {
 	case lifecycle.WarmAgain, lifecycle.StopWarmed, lifecycle.VerifyAndStop, lifecycle.StopAgain, lifecycle.ForceStop,
 		lifecycle.Fence, lifecycle.FailStart, lifecycle.ReturnStart, lifecycle.Terminate:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // actOnStart begins a start, goes on with it, or ends it.
@@ -96,8 +98,9 @@ func (c *nodes) actOnStart(ctx context.Context, g gathered, d lifecycle.Decision
 		return nil
 	case lifecycle.DeclineStart:
 		return c.declineStart(ctx, g, d.Reason)
+	default:
+		return c.failStart(ctx, g, d.Action == lifecycle.FailStart, d.Reason)
 	}
-	return c.failStart(ctx, g, d.Action == lifecycle.FailStart, d.Reason)
 }
 
 // recordFailure tells once of an instance that ended before it had a Node.

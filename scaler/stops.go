@@ -61,8 +61,9 @@ func (c *nodes) actOnStop(ctx context.Context, g gathered, d lifecycle.Decision)
 		return c.takeBackStop(ctx, g, d)
 	case lifecycle.Fence:
 		return c.fence(ctx, g, d)
+	default:
+		return errors.Join(c.stopAgain(ctx, g, g.Node.Stop.Force()), c.sayStopping(ctx, g.node))
 	}
-	return errors.Join(c.stopAgain(ctx, g, g.Node.Stop.Force()), c.sayStopping(ctx, g.node))
 }
 
 // stopAgain asks once more for a stop whose intent stands. Pods may have landed since it was

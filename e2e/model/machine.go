@@ -96,25 +96,25 @@ func (w *World) selfStop(i *instance, boot int) {
 // machineChanged: what a change of the instance's state does to its machine and, through the
 // cloud's controllers, to its Node.
 func (w *World) machineChanged(i *instance) {
-	switch i.state() {
-	case provider.InstanceStopped, provider.InstanceTerminated:
-		i.up = false
-		boot := i.boot
-		w.after(50*time.Second, func() {
-			if !i.up && i.boot == boot {
-				w.unreachable(i)
+	if s := i.state(); s != provider.InstanceStopped && s != provider.InstanceTerminated {
+		return
+	}
+	i.up = false
+	boot := i.boot
+	w.after(50*time.Second, func() {
+		if !i.up && i.boot == boot {
+			w.unreachable(i)
+		}
+	})
+	if i.gone() {
+		i.boot++
+		w.after(w.between(5*time.Second, 15*time.Second), func() {
+			for _, n := range w.api.nodes() {
+				if n.Spec.ProviderID == i.providerID() {
+					w.api.drop(kindNode, key{Name: n.Name})
+				}
 			}
 		})
-		if i.gone() {
-			i.boot++
-			w.after(w.between(5*time.Second, 15*time.Second), func() {
-				for _, n := range w.api.nodes() {
-					if n.Spec.ProviderID == i.providerID() {
-						w.api.drop(kindNode, key{Name: n.Name})
-					}
-				}
-			})
-		}
 	}
 }
 

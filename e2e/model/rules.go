@@ -116,6 +116,7 @@ func (r *rules) changed(k kind, before, after client.Object) {
 		}
 	case kindPool:
 		r.resized(before, after)
+	case kindClass:
 	}
 }
 
@@ -153,6 +154,7 @@ func (r *rules) enters(n *corev1.Node) {
 		if (i.state() != provider.InstanceRunning || !i.up && i.died != i.boot) && !lately {
 			r.w.breaks("running", "%s is opened while its instance is %s, kubelet up: %v", n.Name, i.state(), i.up)
 		}
+	case v1alpha1.StateWarmup, v1alpha1.StateStarting, v1alpha1.StateStopping, v1alpha1.StateTerminating:
 	}
 }
 

@@ -186,6 +186,7 @@ func floor(members []Candidate, p DisruptionPolicy) int {
 		switch members[i].State {
 		case v1alpha1.StateStarting, v1alpha1.StateRunning, v1alpha1.StateStopping:
 			room--
+		case v1alpha1.StateWarmup, v1alpha1.StateStandby, v1alpha1.StateTerminating:
 		}
 	}
 	return min(int(p.MinStandby), room) - int(p.Budget)
