@@ -98,25 +98,11 @@ func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle t
 	next := make(map[v1alpha1.InstanceID]entry, len(list))
 	var changed []v1alpha1.InstanceID
 	for _, instance := range list {
-		e := entry{Instance: *instance, seen: asked, since: asked}
 		old, ok := i.instances[instance.ID]
 		if !ok || old.State != instance.State {
 			changed = append(changed, instance.ID)
-		} else if !old.since.IsZero() {
-			e.since = old.since
 		}
-		if old.refusal.holds(old.State, instance.State) {
-			e.refusal = old.refusal
-		}
-		e.lived = old.lived || !e.gone()
-		e.registered, e.endExplained = old.registered, old.endExplained
-		if e.up = old.up; instance.State == provider.InstancePending || instance.State == provider.InstanceRunning {
-			e.up = asked
-		}
-		if e.pool() == "" {
-			e.lastPool = old.owningPool()
-		}
-		next[instance.ID] = e
+		next[instance.ID] = listedEntry(old, instance, asked)
 	}
 	for id, old := range i.instances {
 		if _, ok := next[id]; ok || old.gone() {
@@ -135,6 +121,27 @@ func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle t
 	i.instances = next
 	slices.Sort(changed)
 	return changed
+}
+
+// listedEntry returns the entry of an instance as a sweep shows it. old is the one before, zero for
+// a new instance.
+func listedEntry(old entry, instance *provider.Instance, asked time.Time) entry {
+	e := entry{Instance: *instance, seen: asked, since: asked}
+	if old.State == instance.State && !old.since.IsZero() {
+		e.since = old.since
+	}
+	if old.refusal.holds(old.State, instance.State) {
+		e.refusal = old.refusal
+	}
+	e.lived = old.lived || !e.gone()
+	e.registered, e.endExplained = old.registered, old.endExplained
+	if e.up = old.up; instance.State == provider.InstancePending || instance.State == provider.InstanceRunning {
+		e.up = asked
+	}
+	if e.pool() == "" {
+		e.lastPool = old.owningPool()
+	}
+	return e
 }
 
 // missing returns the instances, sorted by id, that are not in the list although it was asked for
