@@ -13,6 +13,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/lifecycle"
 )
 
 // entry is an instance as a sweep, or a call of ours, last told of it.
@@ -91,7 +92,7 @@ func newInventory() *inventory {
 // instances that are new or changed. An instance that is missing is gone, unless some call told of
 // it so lately that this list may lag behind it. That is measured by our clock alone: the cloud's
 // launch time may be seconds apart from it.
-func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle time.Duration) []v1alpha1.InstanceID {
+func (i *inventory) replace(list []*provider.Instance, asked time.Time) []v1alpha1.InstanceID {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.swept = asked
@@ -112,7 +113,7 @@ func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle t
 			next[id] = old
 			continue
 		}
-		if asked.Sub(old.seen) > max(settle, old.unseenFor) {
+		if asked.Sub(old.seen) > max(lifecycle.ConsistencyWait, old.unseenFor) {
 			old.State, old.seen, old.absent = provider.InstanceTerminated, asked, true
 		}
 		next[id] = old
@@ -146,7 +147,7 @@ func listedEntry(old entry, instance *provider.Instance, asked time.Time) entry 
 
 // missing returns the instances, sorted by id, that are not in the list although it was asked for
 // long enough after the last news of them.
-func (i *inventory) missing(list []*provider.Instance, asked time.Time, settle time.Duration) []entry {
+func (i *inventory) missing(list []*provider.Instance, asked time.Time) []entry {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	listed := make(map[v1alpha1.InstanceID]bool, len(list))
@@ -155,7 +156,7 @@ func (i *inventory) missing(list []*provider.Instance, asked time.Time, settle t
 	}
 	var out []entry
 	for id, e := range i.instances {
-		if !listed[id] && !e.gone() && asked.Sub(e.seen) > settle && !i.regions.lacks(&e.Instance) {
+		if !listed[id] && !e.gone() && asked.Sub(e.seen) > lifecycle.ConsistencyWait && !i.regions.lacks(&e.Instance) {
 			out = append(out, e)
 		}
 	}
