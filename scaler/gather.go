@@ -124,7 +124,8 @@ func (c *nodes) observePods(g *gathered, pods []corev1.Pod) []*corev1.Pod {
 	return counting
 }
 
-// observeAttached counts the volumes on a node that is being drained; on others they decide nothing.
+// observeAttached counts the volumes on a node that is being drained. On other nodes they decide
+// nothing.
 func (c *nodes) observeAttached(ctx context.Context, g *gathered, pods []corev1.Pod) error {
 	if !leaves(g.Node) {
 		return nil
