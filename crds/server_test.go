@@ -99,6 +99,7 @@ func (s *server) create(object map[string]any) field.ErrorList {
 		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany,
 			field.ErrorTypeTypeInvalid:
 			return errs // the API server does not evaluate rules after these
+		default:
 		}
 	}
 	ruleErrs, _ := k.rules.Validate(context.Background(), nil, k.structural, object, nil, celconfig.RuntimeCELCostBudget)

@@ -34,12 +34,9 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 		return c.actOnImages(ctx, g, d.Action)
 	case lifecycle.WarmAgain:
 		return c.warmAgain(ctx, g, d)
-	case lifecycle.StopWarmed:
-		return c.stopWarmed(ctx, g, false)
-	case lifecycle.StopAgain, lifecycle.TakeBackStop, lifecycle.Fence:
+	case lifecycle.StopWarmed, lifecycle.VerifyAndStop, lifecycle.StopAgain, lifecycle.ForceStop, lifecycle.TakeBackStop,
+		lifecycle.Fence:
 		return c.actOnStop(ctx, g, d)
-	case lifecycle.ForceStop:
-		return c.forceStop(ctx, g)
 	case lifecycle.ToStandby:
 		return c.toStandby(ctx, g)
 	case lifecycle.RequestStart, lifecycle.ResumeStart, lifecycle.FailStart, lifecycle.ReturnStart, lifecycle.DeclineStart:
@@ -48,32 +45,63 @@ func (c *nodes) act(ctx context.Context, g gathered, d lifecycle.Decision) error
 		return c.toRunning(ctx, g, d)
 	case lifecycle.AbandonDrain:
 		return c.abandonDrain(ctx, g, d.Reason)
+	case lifecycle.MarkEmpty, lifecycle.MarkInUse, lifecycle.LimitBackoff, lifecycle.BeginStop:
+		return c.recordUse(ctx, g.node, d)
+	case lifecycle.Drain, lifecycle.DeletePods, lifecycle.DeleteLeft:
+		return c.removePods(ctx, g, d.Action)
+	case lifecycle.BeginTerminate, lifecycle.Terminate, lifecycle.RecordFailure, lifecycle.DeleteNode:
+		return c.actOnEnd(ctx, g, d)
+	case lifecycle.Wait: // carries nothing out
+	}
+	return unknownAction(d.Action)
+}
+
+func unknownAction(a lifecycle.Action) error { return fmt.Errorf("no such action: %s", a) }
+
+// recordUse writes to a Node how it is used: what is decided next is decided by that.
+func (c *nodes) recordUse(ctx context.Context, n *corev1.Node, d lifecycle.Decision) error {
+	switch d.Action {
 	case lifecycle.MarkEmpty:
-		return c.patch(ctx, g.node, transition.Empty(g.node, c.now()))
+		return c.patch(ctx, n, transition.Empty(n, c.now()))
 	case lifecycle.MarkInUse:
-		return c.patch(ctx, g.node, transition.InUse(g.node))
+		return c.patch(ctx, n, transition.InUse(n))
 	case lifecycle.LimitBackoff:
-		return c.patch(ctx, g.node, transition.Backoff(g.node, c.now().Add(lifecycle.MaxBackoff)))
+		return c.patch(ctx, n, transition.Backoff(n, c.now().Add(lifecycle.MaxBackoff)))
 	case lifecycle.BeginStop:
-		return c.patch(ctx, g.node, transition.Stopping(g.node, d.StopReason, c.now()))
-	case lifecycle.VerifyAndStop:
-		return c.verifyAndStop(ctx, g)
-	case lifecycle.BeginTerminate:
-		return c.beginTerminate(ctx, g, d)
+		return c.patch(ctx, n, transition.Stopping(n, d.StopReason, c.now()))
+	default:
+		return unknownAction(d.Action)
+	}
+}
+
+// removePods takes pods off a node that is to stop or to be terminated.
+func (c *nodes) removePods(ctx context.Context, g gathered, a lifecycle.Action) error {
+	switch a {
 	case lifecycle.Drain:
 		return c.drain(ctx, g)
 	case lifecycle.DeletePods:
 		return c.deletePods(ctx, g)
 	case lifecycle.DeleteLeft:
 		return c.deleteLeft(ctx, g)
+	default:
+		return unknownAction(a)
+	}
+}
+
+// actOnEnd terminates the instance, or finishes what is left of one that has ended.
+func (c *nodes) actOnEnd(ctx context.Context, g gathered, d lifecycle.Decision) error {
+	switch d.Action {
+	case lifecycle.BeginTerminate:
+		return c.beginTerminate(ctx, g, d)
 	case lifecycle.Terminate:
 		return c.terminate(ctx, g, d)
 	case lifecycle.RecordFailure:
 		return c.recordFailure(g, d)
 	case lifecycle.DeleteNode:
 		return c.deleteNode(ctx, g, d)
+	default:
+		return unknownAction(d.Action)
 	}
-	return fmt.Errorf("no such action: %s", d.Action)
 }
 
 // callsCloud reports whether the action waits for an answer of the cloud.
@@ -82,8 +110,9 @@ func callsCloud(action lifecycle.Action) bool {
 	case lifecycle.WarmAgain, lifecycle.StopWarmed, lifecycle.VerifyAndStop, lifecycle.StopAgain, lifecycle.ForceStop,
 		lifecycle.Fence, lifecycle.FailStart, lifecycle.ReturnStart, lifecycle.Terminate:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // actOnStart begins a start, goes on with it, or ends it.
@@ -96,8 +125,9 @@ func (c *nodes) actOnStart(ctx context.Context, g gathered, d lifecycle.Decision
 		return nil
 	case lifecycle.DeclineStart:
 		return c.declineStart(ctx, g, d.Reason)
+	default:
+		return c.failStart(ctx, g, d.Action == lifecycle.FailStart, d.Reason)
 	}
-	return c.failStart(ctx, g, d.Action == lifecycle.FailStart, d.Reason)
 }
 
 // recordFailure tells once of an instance that ended before it had a Node.

@@ -92,10 +92,7 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 	if err != nil {
 		return g, err
 	}
-	counting := transition.WorkloadPods(g.node.Name, c.namespace, pods)
-	g.WorkloadPods, g.OverduePods = len(counting), overdueOf(counting, c.now())
-	g.DeletingPods = len(transition.DeletingPods(g.node.Name, c.namespace, pods))
-	g.Serving = servingOf(counting)
+	counting := c.observePods(&g, pods)
 	turn := c.disruptions.of(g.template.Pool, v1alpha1.NodeName(g.node.Name))
 	g.Recycle, g.Refresh, g.Why = turn.Reason, turn.Refresh, turn.Why
 	g.Claims = len(c.state.ClaimsOn(v1alpha1.NodeName(g.node.Name)))
@@ -107,12 +104,8 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 		return g, err
 	}
 	g.Node.DoNotDisrupt = doNotDisrupt(g.node, counting)
-	if leaves(g.Node) {
-		volumes, err := c.attached(ctx, g.node.Name, pods)
-		if err != nil {
-			return g, err
-		}
-		g.Attached = len(volumes)
+	if err := c.observeAttached(ctx, &g, pods); err != nil {
+		return g, err
 	}
 	if g.pulls, err = c.pullsOf(ctx, &g, pods); err != nil {
 		return g, err
@@ -120,6 +113,29 @@ func (c *nodes) gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, e
 	g.Node.Images, g.Node.ImagesOptional = g.pulls.state(&g, c.now()), g.pulls.required.Missing() == 0
 	g.Wanted, err = c.wanted(ctx, &g)
 	return g, err
+}
+
+// observePods counts the pods of the node, and returns the workload pods among them.
+func (c *nodes) observePods(g *gathered, pods []corev1.Pod) []*corev1.Pod {
+	counting := transition.WorkloadPods(g.node.Name, c.namespace, pods)
+	g.WorkloadPods, g.OverduePods = len(counting), overdueOf(counting, c.now())
+	g.DeletingPods = len(transition.DeletingPods(g.node.Name, c.namespace, pods))
+	g.Serving = servingOf(counting)
+	return counting
+}
+
+// observeAttached counts the volumes on a node that is being drained. On other nodes they decide
+// nothing.
+func (c *nodes) observeAttached(ctx context.Context, g *gathered, pods []corev1.Pod) error {
+	if !leaves(g.Node) {
+		return nil
+	}
+	volumes, err := c.attached(ctx, g.node.Name, pods)
+	if err != nil {
+		return err
+	}
+	g.Attached = len(volumes)
+	return nil
 }
 
 // leaves reports whether the node is being drained, or was and is to be drained again.

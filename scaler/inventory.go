@@ -13,6 +13,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/lifecycle"
 )
 
 // tagLaunch holds the launch slot of an instance, and after a dot the UID of its pool.
@@ -95,32 +96,18 @@ func newInventory() *inventory {
 // instances that are new or changed. An instance that is missing is gone, unless some call told of
 // it so lately that this list may lag behind it. That is measured by our clock alone: the cloud's
 // launch time may be seconds apart from it.
-func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle time.Duration) []v1alpha1.InstanceID {
+func (i *inventory) replace(list []*provider.Instance, asked time.Time) []v1alpha1.InstanceID {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.swept = asked
 	next := make(map[v1alpha1.InstanceID]entry, len(list))
 	var changed []v1alpha1.InstanceID
 	for _, instance := range list {
-		e := entry{Instance: *instance, seen: asked, since: asked}
 		old, ok := i.instances[instance.ID]
 		if !ok || old.State != instance.State {
 			changed = append(changed, instance.ID)
-		} else if !old.since.IsZero() {
-			e.since = old.since
 		}
-		if old.refusal.holds(old.State, instance.State) {
-			e.refusal = old.refusal
-		}
-		e.lived = old.lived || !e.gone()
-		e.registered, e.endExplained = old.registered, old.endExplained
-		if e.up = old.up; instance.State == provider.InstancePending || instance.State == provider.InstanceRunning {
-			e.up = asked
-		}
-		if e.pool() == "" {
-			e.lastPool = old.owningPool()
-		}
-		next[instance.ID] = e
+		next[instance.ID] = listedEntry(old, instance, asked)
 	}
 	for id, old := range i.instances {
 		if _, ok := next[id]; ok || old.gone() {
@@ -130,7 +117,7 @@ func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle t
 			next[id] = old
 			continue
 		}
-		if asked.Sub(old.seen) > max(settle, old.unseenFor) {
+		if asked.Sub(old.seen) > max(lifecycle.ConsistencyWait, old.unseenFor) {
 			old.State, old.seen, old.absent = provider.InstanceTerminated, asked, true
 		}
 		next[id] = old
@@ -141,9 +128,30 @@ func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle t
 	return changed
 }
 
+// listedEntry returns the entry of an instance as a sweep shows it. old is the one before, zero for
+// a new instance.
+func listedEntry(old entry, instance *provider.Instance, asked time.Time) entry {
+	e := entry{Instance: *instance, seen: asked, since: asked}
+	if old.State == instance.State && !old.since.IsZero() {
+		e.since = old.since
+	}
+	if old.refusal.holds(old.State, instance.State) {
+		e.refusal = old.refusal
+	}
+	e.lived = old.lived || !e.gone()
+	e.registered, e.endExplained = old.registered, old.endExplained
+	if e.up = old.up; instance.State == provider.InstancePending || instance.State == provider.InstanceRunning {
+		e.up = asked
+	}
+	if e.pool() == "" {
+		e.lastPool = old.owningPool()
+	}
+	return e
+}
+
 // missing returns the instances, sorted by id, that are not in the list although it was asked for
 // long enough after the last news of them.
-func (i *inventory) missing(list []*provider.Instance, asked time.Time, settle time.Duration) []entry {
+func (i *inventory) missing(list []*provider.Instance, asked time.Time) []entry {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	listed := make(map[v1alpha1.InstanceID]bool, len(list))
@@ -152,7 +160,7 @@ func (i *inventory) missing(list []*provider.Instance, asked time.Time, settle t
 	}
 	var out []entry
 	for id, e := range i.instances {
-		if !listed[id] && !e.gone() && asked.Sub(e.seen) > settle && !i.regions.lacks(&e.Instance) {
+		if !listed[id] && !e.gone() && asked.Sub(e.seen) > lifecycle.ConsistencyWait && !i.regions.lacks(&e.Instance) {
 			out = append(out, e)
 		}
 	}

@@ -49,7 +49,7 @@ func TestInventoryReplace(t *testing.T) {
 			i := newInventory()
 			c.before(i)
 			at := epoch().Add(c.after)
-			if diff := cmp.Diff(c.changed, i.replace(c.list, at, settle), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(c.changed, i.replace(c.list, at), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("changed (-want +got):\n%s", diff)
 			}
 			e, ok := i.get("i-c")
@@ -64,7 +64,7 @@ func TestInventoryReplace(t *testing.T) {
 }
 
 func swept(state provider.InstanceState) func(*inventory) {
-	return func(i *inventory) { i.replace([]*provider.Instance{instance(state)}, epoch(), settle) }
+	return func(i *inventory) { i.replace([]*provider.Instance{instance(state)}, epoch()) }
 }
 
 func asked(state provider.InstanceState) func(*inventory) {
@@ -116,7 +116,7 @@ func TestInventoryOfAndSlotsOf(t *testing.T) {
 		instance(provider.InstanceTerminated, called("of a pool that was called so before"),
 			withTag(tagLaunch, "8.uid-before")),
 		instance(provider.InstancePending, called("unfinished"), withTag(tagLaunch, "5"), unfinished),
-	}, epoch(), settle)
+	}, epoch())
 	var ids []v1alpha1.InstanceID
 	for _, e := range i.of("p") {
 		ids = append(ids, e.ID)
@@ -152,7 +152,7 @@ func TestALaunchSaysWhoseItsInstanceIs(t *testing.T) {
 	for name, swept := range map[string][]*provider.Instance{"a sweep was faster": {bare}, "no sweep has shown it": nil} {
 		t.Run(name, func(t *testing.T) {
 			i := newInventory()
-			i.replace(swept, epoch(), settle)
+			i.replace(swept, epoch())
 			i.expect("p", bare, epoch(), settle)
 			if got := i.of("p"); len(got) != 1 || got[0].pool() != "" {
 				t.Errorf("%d instances of the pool, want one, whose tag is still to be written", len(got))

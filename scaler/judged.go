@@ -25,25 +25,7 @@ type judged struct {
 // instance in each zone of its class. All nodes of a pool are alike but for their zones, so the
 // first refusal by name speaks for the pool where every node refuses.
 func judgePool(judge *cluster.PodFit, pool *v1alpha1.NodePool, nodes []corev1.Node, o offer) judged {
-	var refusal, apart string
-	var mine, fitting, free int
-	for i := range nodes {
-		n := judge.Empty(&nodes[i], pool)
-		if n.Pool != v1alpha1.PoolName(pool.Name) {
-			continue
-		}
-		mine++
-		why := whyNotNode(judge, n)
-		if why == "" {
-			fitting++
-			if now := whyNotNow(judge, n); now != "" {
-				apart = cmp.Or(apart, now)
-			} else if n.State == v1alpha1.StateStandby {
-				free++
-			}
-		}
-		refusal = cmp.Or(refusal, why)
-	}
+	fits := countFitting(judge, pool, nodes)
 	zones, never := serving(judge, pool, nodes, o)
 	serves := never == nil
 	room, warming := serves && pool.Status.Total < pool.Spec.PoolSize, serves && pool.Status.Warmup > 0
@@ -53,18 +35,50 @@ func judgePool(judge *cluster.PodFit, pool *v1alpha1.NodePool, nodes []corev1.No
 	switch {
 	case pool.DeletionTimestamp != nil:
 		return judged{why: fmt.Sprintf("pool %s is being deleted", pool.Name)}
-	case mine == 0 && !serves:
+	case fits.nodes == 0 && !serves:
 		return says(": " + never.Explain())
-	case mine == 0:
+	case fits.nodes == 0:
 		return says(" has no node yet")
-	case fitting == 0:
-		return says(": " + refusal)
-	case apart != "" && free == 0:
-		return says(": " + apart)
+	case fits.fitting == 0:
+		return says(": " + fits.refusal)
+	case fits.apart != "" && fits.free == 0:
+		return says(": " + fits.apart)
 	case serves && !room:
 		return says(fmt.Sprintf(" is at its poolSize of %d and none of its nodes has room", pool.Spec.PoolSize))
 	}
 	return says(" has no standby node with room now")
+}
+
+// poolFit counts the nodes of a pool: those that fit the pod when they are empty, and of these the
+// standby ones that are free to take it now.
+type poolFit struct {
+	nodes, fitting, free int
+	// refusal is the first reason why a node does not fit, apart the first why one that fits does not
+	// take the pod now.
+	refusal, apart string
+}
+
+func countFitting(judge *cluster.PodFit, pool *v1alpha1.NodePool, nodes []corev1.Node) poolFit {
+	var fits poolFit
+	for i := range nodes {
+		n := judge.Empty(&nodes[i], pool)
+		if n.Pool != v1alpha1.PoolName(pool.Name) {
+			continue
+		}
+		fits.nodes++
+		why := whyNotNode(judge, n)
+		fits.refusal = cmp.Or(fits.refusal, why)
+		if why != "" {
+			continue
+		}
+		fits.fitting++
+		if now := whyNotNow(judge, n); now != "" {
+			fits.apart = cmp.Or(fits.apart, now)
+		} else if n.State == v1alpha1.StateStandby {
+			fits.free++
+		}
+	}
+	return fits
 }
 
 // whyNotNode judges by what does not depend on the other pods of the cluster.

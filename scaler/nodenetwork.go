@@ -44,8 +44,9 @@ func asksForNetwork(g *gathered) bool {
 		return g.Instance.State == provider.InstanceRunning
 	case v1alpha1.StateStopping:
 		return g.Node.Stop.Reason == v1alpha1.StopFailed
+	default:
+		return false
 	}
-	return false
 }
 
 // networkOverdue reports whether a node has waited for its network for networkTimeout. A boot that

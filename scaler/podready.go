@@ -53,8 +53,9 @@ func (c *nodes) startedSince(ctx context.Context, node string) (bool, error) {
 	switch v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) {
 	case v1alpha1.StateStarting, v1alpha1.StateRunning:
 		return true, nil
+	default:
+		return false, nil
 	}
-	return false, nil
 }
 
 func (c *nodes) podNotReady(ctx context.Context, was *corev1.Pod) error {

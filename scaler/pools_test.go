@@ -234,7 +234,7 @@ func TestAnotherLeaderThatDoesNotSeeALaunchDoesNotRepeatIt(t *testing.T) {
 	r.reconcilePool()
 	r.want(`reserve {"next":1,"pending":[0]}`, "launch 0")
 
-	other.inventory.replace(nil, r.now, 10*time.Second)
+	other.inventory.replace(nil, r.now)
 	if _, err := other.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "p"}}); err != nil {
 		t.Fatal(err)
 	}

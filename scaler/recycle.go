@@ -95,6 +95,7 @@ func (c *pools) occupancy(ctx context.Context, n *corev1.Node, drain time.Durati
 		counting := transition.WorkloadPods(n.Name, c.namespace, pods.Items)
 		m.Empty = len(counting) == 0 && claims == 0
 		m.Protected = doNotDisrupt(n, counting) || !m.Empty && drainBacksOff(n, drain, c.now())
+	case v1alpha1.StateWarmup, v1alpha1.StateStarting, v1alpha1.StateStopping, v1alpha1.StateTerminating:
 	}
 	return nil
 }

@@ -322,7 +322,7 @@ func (r *rig) want(log ...string) {
 }
 
 // sweep lets the inventory take in a list at the rig's time.
-func (r *rig) sweep(list ...*provider.Instance) { r.inventory.replace(list, r.now, 10*time.Second) }
+func (r *rig) sweep(list ...*provider.Instance) { r.inventory.replace(list, r.now) }
 
 func (r *rig) node(name string) *corev1.Node {
 	r.t.Helper()

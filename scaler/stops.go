@@ -53,16 +53,23 @@ func (c *nodes) stopWarmed(ctx context.Context, g gathered, force bool) error {
 	return c.requestStop(ctx, g, c.writing(g, transition.WarmStop(g.node, c.now())), force)
 }
 
-// actOnStop goes on with a stop of which nothing was seen, or ends it, or stops the instance of a
-// machine that died.
+// actOnStop asks for a stop, goes on with one of which nothing was seen, or ends it, or stops the
+// instance of a machine that died.
 func (c *nodes) actOnStop(ctx context.Context, g gathered, d lifecycle.Decision) error {
 	switch d.Action {
+	case lifecycle.StopWarmed:
+		return c.stopWarmed(ctx, g, false)
+	case lifecycle.VerifyAndStop:
+		return c.verifyAndStop(ctx, g)
+	case lifecycle.ForceStop:
+		return c.forceStop(ctx, g)
 	case lifecycle.TakeBackStop:
 		return c.takeBackStop(ctx, g, d)
 	case lifecycle.Fence:
 		return c.fence(ctx, g, d)
+	default:
+		return errors.Join(c.stopAgain(ctx, g, g.Node.Stop.Force()), c.sayStopping(ctx, g.node))
 	}
-	return errors.Join(c.stopAgain(ctx, g, g.Node.Stop.Force()), c.sayStopping(ctx, g.node))
 }
 
 // stopAgain asks once more for a stop whose intent stands. Pods may have landed since it was

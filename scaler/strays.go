@@ -6,7 +6,6 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
-	"github.com/stratos-sh/stratos/scaler/lifecycle"
 )
 
 // recoverUntagged adds the instances that the list has missed for a while although they are there:
@@ -15,7 +14,7 @@ import (
 // described or tagged keeps nothing else from its repair: it stays as it is, and its pool says why.
 func (s *sweep) recoverUntagged(ctx context.Context, list []*provider.Instance, asked time.Time) []*provider.Instance {
 	unsure := map[v1alpha1.InstanceID]bool{}
-	for _, e := range s.inventory.missing(list, asked, lifecycle.ConsistencyWait) {
+	for _, e := range s.inventory.missing(list, asked) {
 		instance, err := s.cloud.GetInstance(ctx, string(e.ID))
 		switch {
 		case provider.IsNotFound(err):

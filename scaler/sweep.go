@@ -12,7 +12,6 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
-	"github.com/stratos-sh/stratos/scaler/lifecycle"
 )
 
 const (
@@ -109,7 +108,7 @@ func (s *sweep) once(ctx context.Context, asked time.Time) error {
 		return err
 	}
 	list = s.recoverUntagged(ctx, list, asked)
-	changed := s.inventory.replace(list, asked, lifecycle.ConsistencyWait)
+	changed := s.inventory.replace(list, asked)
 	pools := map[v1alpha1.PoolName]bool{}
 	for _, pool := range s.inventory.strangers.note(theirs, s.log) {
 		pools[pool] = true

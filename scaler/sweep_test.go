@@ -188,7 +188,7 @@ func TestWhatLostItsTagsIsNotGone(t *testing.T) {
 			cloud := &strayed{one: c.now}
 			s := newSweep(&cloud.lister)
 			s.cloud = cloud
-			s.inventory.replace([]*provider.Instance{instance(provider.InstanceStopped)}, epoch(), 10*time.Second)
+			s.inventory.replace([]*provider.Instance{instance(provider.InstanceStopped)}, epoch())
 			if err := s.once(t.Context(), epoch().Add(c.late)); err != nil {
 				t.Fatal(err)
 			}
@@ -215,7 +215,7 @@ func TestAStrayInstanceEndsNothingButItsOwnRepair(t *testing.T) {
 			s.cloud = cloud
 			both := []*provider.Instance{instance(provider.InstancePending, called("other")),
 				instance(provider.InstanceStopped, called("stray"))}
-			s.inventory.replace(both, epoch(), 10*time.Second)
+			s.inventory.replace(both, epoch())
 			cloud.list = []*provider.Instance{instance(provider.InstanceRunning, called("other"))}
 			for n := range 3 {
 				if err := s.once(t.Context(), epoch().Add(time.Duration(n+1)*time.Minute)); err != nil {

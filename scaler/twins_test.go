@@ -12,15 +12,12 @@ import (
 )
 
 // renamed is the Node "c2" under which the kubelet of instance "i-c" registered anew.
-func renamed(status corev1.ConditionStatus, change ...func(*corev1.Node)) *corev1.Node {
+func renamed(status corev1.ConditionStatus) *corev1.Node {
 	n := nodeIn("")
 	n.Name, n.UID, n.Labels = "c2", "uid-c2", map[string]string{}
 	n.CreationTimestamp = metav1.NewTime(epoch().Add(-time.Minute))
 	n.Status.Conditions[0].Status = status
 	n.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(epoch().Add(time.Second))
-	for _, f := range change {
-		f(n)
-	}
 	return n
 }
 

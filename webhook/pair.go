@@ -118,6 +118,7 @@ func taintMismatch(i int, taint corev1.Taint, data string) []mismatch {
 				": nobody would remove that one",
 			"it registers the startup taint " + text +
 				" of NodePool %s with another value or effect: nobody would remove that one"}}
+	case registered:
 	}
 	return nil
 }

@@ -48,12 +48,12 @@ func sizeWarnings(old, pool *v1alpha1.NodePool) admission.Warnings {
 			at,
 			"%d is below the %s in use: those stay until they are empty, all %s of standby are terminated at once",
 			pool.Spec.PoolSize,
-			count(busy, "node"),
-			count(status.Standby, "node"),
+			countNodes(busy),
+			countNodes(status.Standby),
 		)
 	}
 	return warn(at, "%d is below the %s of the pool: %s of standby are terminated at once",
-		pool.Spec.PoolSize, count(nodesOf(status), "node"), count(min(surplus, status.Standby), "node"))
+		pool.Spec.PoolSize, countNodes(nodesOf(status)), countNodes(min(surplus, status.Standby)))
 }
 
 // templateWarnings counts the nodes that a change of the template has replaced.
@@ -66,7 +66,7 @@ func templateWarnings(old, pool *v1alpha1.NodePool) admission.Warnings {
 	return warn(
 		field.NewPath("spec", "template"),
 		"%s were launched from the template as it was and will be replaced (disruption.drift): standby ones at most %d at a time, running ones when they are empty",
-		count(nodes, "node"),
+		countNodes(nodes),
 		pool.Spec.Disruption.BudgetOrDefault(pool.Spec.PoolSize),
 	)
 }
@@ -91,7 +91,7 @@ func specWarnings(old, class v1alpha1.NodeClass, pools []v1alpha1.NodePool) admi
 	return warn(
 		field.NewPath("spec"),
 		"%s of NodePool %s were launched from the class as it was and will be replaced (disruption.drift): standby ones within disruption.budget, running ones when they are empty",
-		count(nodes, "node"),
+		countNodes(nodes),
 		namesOf(names),
 	)
 }

@@ -23,10 +23,10 @@ func namesOf(names []string) string {
 	return v1alpha1.FirstNames(slices.Sorted(slices.Values(names)), namesShown)
 }
 
-// count is "1 node", "2 nodes".
-func count(n int32, what string) string {
+// countNodes is "1 node", "2 nodes".
+func countNodes(n int32) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 node"
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d nodes", n)
 }

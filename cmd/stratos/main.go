@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -78,11 +79,7 @@ func run(ctx context.Context, o *options.Options) error {
 		return err
 	}
 	if o.InstallCRDs {
-		direct, err := client.New(config, client.Options{Scheme: scheme})
-		if err != nil {
-			return err
-		}
-		if err := crds.Install(ctx, direct); err != nil {
+		if err := installCRDs(ctx, config, scheme); err != nil {
 			return err
 		}
 	}
@@ -103,6 +100,23 @@ func run(ctx context.Context, o *options.Options) error {
 			return err
 		}
 	}
+	if err := setUpParts(ctx, mgr, o, chosen); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// installCRDs writes the CRDs with a client of its own: there is no manager yet.
+func installCRDs(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) error {
+	direct, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return err
+	}
+	return crds.Install(ctx, direct)
+}
+
+// setUpParts sets up admission, the cluster state, the scaler and the extender.
+func setUpParts(ctx context.Context, mgr ctrl.Manager, o *options.Options, chosen *cloud.Cloud) error {
 	if o.CertDir != "" {
 		if err := webhook.SetupWithManager(mgr, webhook.Setup{Namespace: o.Namespace,
 			SchedulerName: o.SchedulerNames[0]}); err != nil {
@@ -128,8 +142,5 @@ func run(ctx context.Context, o *options.Options) error {
 			Log: ctrl.Log.WithName("extender"),
 		},
 	})
-	if err != nil {
-		return err
-	}
-	return mgr.Start(ctx)
+	return err
 }

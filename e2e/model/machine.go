@@ -96,25 +96,25 @@ func (w *World) selfStop(i *instance, boot int) {
 // machineChanged: what a change of the instance's state does to its machine and, through the
 // cloud's controllers, to its Node.
 func (w *World) machineChanged(i *instance) {
-	switch i.state() {
-	case provider.InstanceStopped, provider.InstanceTerminated:
-		i.up = false
-		boot := i.boot
-		w.after(50*time.Second, func() {
-			if !i.up && i.boot == boot {
-				w.unreachable(i)
+	if s := i.state(); s != provider.InstanceStopped && s != provider.InstanceTerminated {
+		return
+	}
+	i.up = false
+	boot := i.boot
+	w.after(50*time.Second, func() {
+		if !i.up && i.boot == boot {
+			w.unreachable(i)
+		}
+	})
+	if i.gone() {
+		i.boot++
+		w.after(w.between(5*time.Second, 15*time.Second), func() {
+			for _, n := range w.api.nodes() {
+				if n.Spec.ProviderID == i.providerID() {
+					w.api.drop(kindNode, key{Name: n.Name})
+				}
 			}
 		})
-		if i.gone() {
-			i.boot++
-			w.after(w.between(5*time.Second, 15*time.Second), func() {
-				for _, n := range w.api.nodes() {
-					if n.Spec.ProviderID == i.providerID() {
-						w.api.drop(kindNode, key{Name: n.Name})
-					}
-				}
-			})
-		}
 	}
 }
 
@@ -234,25 +234,40 @@ func (w *World) nodeChanged(before, after client.Object) {
 		w.logs(n.Name)
 	}
 	w.operate(n.Name)
-	if w.untidy(n) != nil {
-		name := n.Name
-		w.after(w.between(100*time.Millisecond, 5*time.Second), func() {
-			if n := w.api.node(name); n != nil {
-				if taints := w.untidy(n); taints != nil {
-					w.api.editNode(name, func(n *corev1.Node) { n.Spec.Taints = *taints })
-				}
-			}
-		})
+	w.tidyLater(n)
+	w.reportAgain(old, n)
+}
+
+// tidyLater has the node controller correct the taints that are not as it would have them.
+func (w *World) tidyLater(n *corev1.Node) {
+	if w.untidy(n) == nil {
+		return
 	}
-	if i := w.machineOf(n); i != nil && i.up && i.node() == n.Name && isReady(n) != corev1.ConditionTrue && old != nil &&
-		isReady(old) == corev1.ConditionTrue {
-		boot := i.boot // another writer replaced what the kubelet said: it says it again
-		w.after(w.between(time.Second, 10*time.Second), func() {
-			if n := w.api.node(i.node()); n != nil && isReady(n) != corev1.ConditionTrue {
-				w.report(i, boot)
+	name := n.Name
+	w.after(w.between(100*time.Millisecond, 5*time.Second), func() {
+		if n := w.api.node(name); n != nil {
+			if taints := w.untidy(n); taints != nil {
+				w.api.editNode(name, func(n *corev1.Node) { n.Spec.Taints = *taints })
 			}
-		})
+		}
+	})
+}
+
+// reportAgain has the kubelet report Ready once more where another writer replaced its report.
+func (w *World) reportAgain(old, n *corev1.Node) {
+	if old == nil || isReady(old) != corev1.ConditionTrue || isReady(n) == corev1.ConditionTrue {
+		return
 	}
+	i := w.machineOf(n)
+	if i == nil || !i.up || i.node() != n.Name {
+		return
+	}
+	boot := i.boot
+	w.after(w.between(time.Second, 10*time.Second), func() {
+		if n := w.api.node(i.node()); n != nil && isReady(n) != corev1.ConditionTrue {
+			w.report(i, boot)
+		}
+	})
 }
 
 func (w *World) machineOf(n *corev1.Node) *instance {

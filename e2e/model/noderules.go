@@ -48,6 +48,7 @@ func (r *rules) nodeChanged(old, n *corev1.Node) {
 		r.idle(old, n)
 	case v1alpha1.StateTerminating:
 		r.budget(n)
+	case v1alpha1.StateWarmup, v1alpha1.StateStandby, v1alpha1.StateStarting:
 	}
 }
 

@@ -150,20 +150,12 @@ func (p *process) hear(k kind, before, after client.Object) {
 		if after != nil {
 			p.state.SetPod(o)
 		}
-		for _, id := range p.loops.InstancesOfPod(p.ctx, o) {
-			p.wakeInstance(id)
-		}
-		if p.leader {
-			p.pods.add(client.ObjectKeyFromObject(o))
-		}
+		p.hearPod(o)
 	case *v1alpha1.NodePool:
 		if after != nil {
 			p.state.SetPool(o)
 		}
-		if before == nil || after == nil || before.GetGeneration() != o.Generation ||
-			!equality.Semantic.DeepEqual(before.GetAnnotations(), o.Annotations) {
-			p.wakePool(v1alpha1.PoolName(o.Name))
-		}
+		p.hearPool(before, after, o)
 	case *v1alpha1.AWSNodeClass:
 		for _, pool := range sorted[*v1alpha1.NodePool](p.w.api.objects, kindPool) {
 			p.wakePool(v1alpha1.PoolName(pool.Name))
@@ -190,6 +182,22 @@ func (p *process) hearNode(before client.Object, n *corev1.Node) {
 	if before == nil || !equality.Semantic.DeepEqual(before.GetLabels(), n.Labels) ||
 		p.cache.objects[kindNode][client.ObjectKeyFromObject(n)] == nil {
 		p.wakePool(v1alpha1.PoolName(poolNameOf(n)))
+	}
+}
+
+func (p *process) hearPod(pod *corev1.Pod) {
+	for _, id := range p.loops.InstancesOfPod(p.ctx, pod) {
+		p.wakeInstance(id)
+	}
+	if p.leader {
+		p.pods.add(client.ObjectKeyFromObject(pod))
+	}
+}
+
+func (p *process) hearPool(before, after client.Object, pool *v1alpha1.NodePool) {
+	if before == nil || after == nil || before.GetGeneration() != pool.Generation ||
+		!equality.Semantic.DeepEqual(before.GetAnnotations(), pool.Annotations) {
+		p.wakePool(v1alpha1.PoolName(pool.Name))
 	}
 }
 

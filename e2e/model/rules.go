@@ -87,35 +87,46 @@ func (r *rules) changed(k kind, before, after client.Object) {
 		old, _ := before.(*corev1.Node)
 		r.nodeChanged(old, n)
 		r.struck(old, n)
-		if n == nil {
-			delete(r.entered, old.Name)
-			return
-		}
-		if old == nil || stateOf(old) != stateOf(n) {
-			r.entered[n.Name] = r.w.now
-			r.w.note("%s: %s", n.Name, stateOf(n))
-			r.enters(n)
-		}
-		if n.Annotations[v1alpha1.AnnotationStopIntent] != "" && (old == nil ||
-			old.Annotations[v1alpha1.AnnotationStopIntent] == "") {
-			r.intent[n.Name] = r.w.now
-		}
+		r.noteNode(old, n)
 	case kindPod:
 		p, _ := after.(*corev1.Pod)
 		old, _ := before.(*corev1.Pod)
 		r.podGone(old, p)
 		r.groupChanged(old, p)
-		switch {
-		case old != nil && old.Spec.NodeName == "" && (p == nil || p.Spec.NodeName != ""):
-			r.waited = append(r.waited, r.w.now)
-			fallthrough
-		case old == nil:
-			if p != nil && p.Spec.NodeName != "" {
-				r.bound[p.UID] = r.w.now
-			}
-		}
+		r.notePod(old, p)
 	case kindPool:
 		r.resized(before, after)
+	case kindClass:
+	}
+}
+
+// noteNode records when a Node entered its state and when its stop intent was written.
+func (r *rules) noteNode(old, n *corev1.Node) {
+	if n == nil {
+		delete(r.entered, old.Name)
+		return
+	}
+	if old == nil || stateOf(old) != stateOf(n) {
+		r.entered[n.Name] = r.w.now
+		r.w.note("%s: %s", n.Name, stateOf(n))
+		r.enters(n)
+	}
+	if n.Annotations[v1alpha1.AnnotationStopIntent] != "" && (old == nil ||
+		old.Annotations[v1alpha1.AnnotationStopIntent] == "") {
+		r.intent[n.Name] = r.w.now
+	}
+}
+
+// notePod records when a pod stopped waiting and when it was bound.
+func (r *rules) notePod(old, p *corev1.Pod) {
+	switch {
+	case old != nil && old.Spec.NodeName == "" && (p == nil || p.Spec.NodeName != ""):
+		r.waited = append(r.waited, r.w.now)
+		fallthrough
+	case old == nil:
+		if p != nil && p.Spec.NodeName != "" {
+			r.bound[p.UID] = r.w.now
+		}
 	}
 }
 
@@ -153,6 +164,7 @@ func (r *rules) enters(n *corev1.Node) {
 		if (i.state() != provider.InstanceRunning || !i.up && i.died != i.boot) && !lately {
 			r.w.breaks("running", "%s is opened while its instance is %s, kubelet up: %v", n.Name, i.state(), i.up)
 		}
+	case v1alpha1.StateWarmup, v1alpha1.StateStarting, v1alpha1.StateStopping, v1alpha1.StateTerminating:
 	}
 }
 
@@ -203,6 +215,19 @@ func (r *rules) tagging(i *instance, tags map[string]string) {
 
 // destructive checks invariants 2 and 3 at each call that starts, stops or terminates.
 func (r *rules) destructive(what string, i *instance) {
+	r.ownership(what, i)
+	n := r.w.api.node(i.node())
+	if what == "start" || n == nil || i.state() == provider.InstanceStopped || i.state() == provider.InstanceStopping {
+		return
+	}
+	if what == "stop" {
+		r.unannounced(what, i, n, n.Annotations[v1alpha1.AnnotationStopIntent] != "" || stateOf(n) == v1alpha1.StateStandby)
+	}
+	r.podsKept(what, i, n)
+}
+
+// ownership checks that the instance is ours.
+func (r *rules) ownership(what string, i *instance) {
 	lately := r.lately(i)
 	mine := ours(i.tags())
 	// the pool's tag says which pool's it is, not whose; while the cloud does not answer nobody can
@@ -213,13 +238,10 @@ func (r *rules) destructive(what string, i *instance) {
 	if i.token == "" || !mine && !lately {
 		r.w.breaks("strangers", "%s of %s, which is not ours: %v", what, i.id, i.tags())
 	}
-	n := r.w.api.node(i.node())
-	if what == "start" || n == nil || i.state() == provider.InstanceStopped || i.state() == provider.InstanceStopping {
-		return
-	}
-	if what == "stop" {
-		r.unannounced(what, i, n, n.Annotations[v1alpha1.AnnotationStopIntent] != "" || stateOf(n) == v1alpha1.StateStandby)
-	}
+}
+
+// podsKept checks that no pod that runs, or could be known of, is on the node.
+func (r *rules) podsKept(what string, i *instance, n *corev1.Node) {
 	for _, p := range r.w.api.on(n.Name) {
 		if !counts(p) || p.DeletionTimestamp != nil && r.w.now.Sub(p.DeletionTimestamp.Time) > 5*time.Second {
 			continue

@@ -69,6 +69,7 @@ func (s *scheduler) hear(k kind, before, after client.Object) {
 		if p == nil && old.Spec.NodeName != "" || p != nil && finished(p) {
 			s.moved++
 		}
+	case kindPool, kindClass:
 	}
 	s.kick()
 }

@@ -262,5 +262,6 @@ func (w *World) changed(k kind, before, after client.Object) {
 		w.nodeChanged(before, after)
 	case kindPod:
 		w.podChanged(before, after)
+	case kindPool, kindClass:
 	}
 }

@@ -139,6 +139,7 @@ func (d dice) nodeRequirement() corev1.NodeSelectorRequirement {
 		requirement.Values = []string{pick(d, "z1", "z2", "n1", "r1"), pick(d, "z1", "z3", "n2", "r1")}
 	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
 		requirement.Values = []string{pick(d, "4", "8", "x")}
+	case corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist:
 	}
 	return requirement
 }

@@ -22,6 +22,7 @@ func Act(pod *corev1.Pod, d decide.Decision, start func(v1alpha1.NodeName), reco
 		start(d.Claim.Node)
 		recorder.Eventf(pod, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonStandbyStarting), "Start",
 			"%s", d.Claim.Message)
+	case decide.Pass, decide.PassClaimed, decide.Waiting, decide.Unavailable, decide.NotOurs:
 	}
 }
 

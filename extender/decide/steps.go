@@ -66,11 +66,7 @@ func (j *attempt) nodesInService(own *Claim) (feasible, refusals) {
 		if !n.InService() && !daemon {
 			continue
 		}
-		taints, cordoned := n.Taints, n.Unschedulable
-		if daemon {
-			taints, cordoned = n.CurrentTaints, n.Cordoned // its pod comes now, not when the node runs
-		}
-		if why := fit.UntoleratedReason(j.Pod, taints, cordoned); why != "" {
+		if why := untoleratedReason(j.Pod, n, daemon); why != "" {
 			refused.add(n.Name, reason{text: why})
 			continue
 		}
@@ -80,28 +76,49 @@ func (j *attempt) nodesInService(own *Claim) (feasible, refusals) {
 				continue
 			}
 		}
-		if !n.InPool() || daemon || alone || len(j.on(n.Name)) == 0 || holds(j.Pod, own, n) {
+		if daemon || alone || j.isFreeOfOtherClaims(own, n) {
 			if out.nodes == nil {
 				out.nodes = make([]v1alpha1.NodeName, 0, len(j.Nodes)-i)
 			}
 			out.nodes = append(out.nodes, n.Name)
 			continue
 		}
-		if why := j.sharedReason(own, n); why != (reason{}) {
-			refused.add(n.Name, why)
-			continue
-		}
-		switch {
-		case MayNotStart(j.Pod) != "": // a pod that is promised nothing
-			out.nodes = append(out.nodes, n.Name)
-		case j.hasRoom(n, noPreemption):
-			j.offer(&out.shared, n)
-		default:
-			j.offer(&out.contested, n)
-			refused.add(n.Name, noRoom()) // the words that a pod hears that has a claim elsewhere by then
-		}
+		j.offerShared(own, n, &out, &refused)
 	}
 	return out, refused
+}
+
+// untoleratedReason gives the reason why the pod does not tolerate a node, "" if it does. A
+// DaemonSet's pod comes now, not when the node runs.
+func untoleratedReason(pod *corev1.Pod, n *Node, daemon bool) string {
+	if daemon {
+		return fit.UntoleratedReason(pod, n.CurrentTaints, n.Cordoned)
+	}
+	return fit.UntoleratedReason(pod, n.Taints, n.Unschedulable)
+}
+
+// isFreeOfOtherClaims reports whether no claim of another pod limits what the pod finds on a
+// running node.
+func (j *attempt) isFreeOfOtherClaims(own *Claim, n *Node) bool {
+	return !n.InPool() || len(j.on(n.Name)) == 0 || holds(j.Pod, own, n)
+}
+
+// offerShared takes a running node on which other pods have claims into account: the pod may use
+// what room they leave.
+func (j *attempt) offerShared(own *Claim, n *Node, out *feasible, refused *refusals) {
+	if why := j.sharedReason(own, n); why != (reason{}) {
+		refused.add(n.Name, why)
+		return
+	}
+	switch {
+	case MayNotStart(j.Pod) != "": // a pod that is promised nothing
+		out.nodes = append(out.nodes, n.Name)
+	case j.hasRoom(n, noPreemption):
+		j.offer(&out.shared, n)
+	default:
+		j.offer(&out.contested, n)
+		refused.add(n.Name, noRoom()) // the words that a pod hears that has a claim elsewhere by then
+	}
 }
 
 // holds reports whether the pod has room of its own on the node: its claim, or a nomination, which

@@ -92,12 +92,14 @@ func (r *Refusal) Explain() string {
 
 // amount writes a quantity as manifests do: 2500m cpu, 2Gi memory, 3 nvidia.com/gpu.
 func amount(name string, value int64, named bool) string {
-	quantity := resource.NewQuantity(value, resource.DecimalSI)
+	var quantity *resource.Quantity
 	switch corev1.ResourceName(name) {
 	case corev1.ResourceCPU:
 		quantity = resource.NewMilliQuantity(value, resource.DecimalSI)
 	case corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
 		quantity = resource.NewQuantity(value, resource.BinarySI)
+	default:
+		quantity = resource.NewQuantity(value, resource.DecimalSI)
 	}
 	if !named {
 		return quantity.String()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"regexp"
 	"strings"
@@ -53,6 +54,13 @@ type entry struct {
 // and other else. Missing rights and expired credentials are other on purpose: they say nothing
 // about an instance or a class, and a start that meets them is to be made again.
 func table() map[code]entry {
+	codes := callCodes()
+	maps.Copy(codes, classCodes())
+	return codes
+}
+
+// callCodes are about the instance that a call is for, the account, or the cloud.
+func callCodes() map[code]entry {
 	return map[code]entry{
 		"InvalidInstanceID.NotFound": {means: meansMissing},
 		// The token of a launch whose instance has been terminated since.
@@ -95,44 +103,51 @@ func table() map[code]entry {
 		"IncorrectInstanceState": {means: meansState},
 		"IncorrectState":         {means: meansState},
 
-		"OperationNotPermitted":                   {means: meansForbidden},
-		"UnsupportedOperation":                    {means: meansForbidden},
-		"UnsupportedHibernationConfiguration":     {means: meansForbidden},
-		"UnsupportedInstanceAttribute":            {means: meansForbidden},
-		"UnsupportedOnOutposts":                   {means: meansForbidden},
-		"InvalidAMIID.NotFound":                   {meansWrong, fieldImage},
-		"InvalidAMIID.Malformed":                  {meansWrong, fieldImage},
-		"InvalidAMIID.Unavailable":                {meansWrong, fieldImage},
-		"InvalidAMIName.Malformed":                {meansWrong, fieldImage},
-		"InvalidSubnetID.NotFound":                {meansWrong, fieldSubnets},
-		"InvalidSubnetID.Malformed":               {meansWrong, fieldSubnets},
-		"InvalidSubnet":                           {meansWrong, fieldSubnets},
-		"InvalidGroup.NotFound":                   {meansWrong, fieldGroups},
-		"InvalidGroupId.Malformed":                {meansWrong, fieldGroups},
-		"InvalidSecurityGroupID.NotFound":         {meansWrong, fieldGroups},
-		"InvalidSecurityGroupID.Malformed":        {meansWrong, fieldGroups},
-		"SecurityGroupLimitExceeded":              {meansWrong, fieldGroups},
-		"InvalidInstanceType":                     {meansWrong, fieldType},
-		"InvalidIamInstanceProfileArn.Malformed":  {meansWrong, fieldProfile},
-		"InvalidBlockDeviceMapping":               {meansWrong, fieldVolumes},
-		"InvalidSnapshot.NotFound":                {meansWrong, fieldVolumes},
-		"InvalidSnapshotID.Malformed":             {meansWrong, fieldVolumes},
-		"InvalidVolume.ZoneMismatch":              {meansWrong, fieldVolumes},
-		"InvalidUserData.Malformed":               {meansWrong, fieldUserData},
-		"TagLimitExceeded":                        {meansWrong, fieldTags},
-		"IdempotentParameterMismatch":             {meansWrong, fieldToken},
-		"UnknownVolumeType":                       {meansWrong, fieldVolumes},
-		"VolumeTypeNotAvailableInZone":            {meansWrong, fieldVolumes},
-		"OptInRequired":                           {means: meansWrong},
-		"VPCIdNotSpecified":                       {meansWrong, fieldSubnets},
-		"UnsupportedTenancy":                      {means: meansWrong},
-		"UnknownParameter":                        {means: meansWrong},
+		"OperationNotPermitted":               {means: meansForbidden},
+		"UnsupportedOperation":                {means: meansForbidden},
+		"UnsupportedHibernationConfiguration": {means: meansForbidden},
+		"UnsupportedInstanceAttribute":        {means: meansForbidden},
+		"UnsupportedOnOutposts":               {means: meansForbidden},
+
 		"InvalidClientTokenId":                    {means: meansOther}, // of the credentials, not of the launch
 		"InvalidAction":                           {means: meansOther},
 		"InvalidSecurity.RequestHasExpired":       {means: meansOther},
 		"MissingAuthenticationToken":              {means: meansOther},
 		"InvalidIdentityToken":                    {means: meansOther},
 		"InvalidAuthenticationCredentialsFailure": {means: meansOther},
+	}
+}
+
+// classCodes are about what the class asks for.
+func classCodes() map[code]entry {
+	return map[code]entry{
+		"InvalidAMIID.NotFound":                  {meansWrong, fieldImage},
+		"InvalidAMIID.Malformed":                 {meansWrong, fieldImage},
+		"InvalidAMIID.Unavailable":               {meansWrong, fieldImage},
+		"InvalidAMIName.Malformed":               {meansWrong, fieldImage},
+		"InvalidSubnetID.NotFound":               {meansWrong, fieldSubnets},
+		"InvalidSubnetID.Malformed":              {meansWrong, fieldSubnets},
+		"InvalidSubnet":                          {meansWrong, fieldSubnets},
+		"InvalidGroup.NotFound":                  {meansWrong, fieldGroups},
+		"InvalidGroupId.Malformed":               {meansWrong, fieldGroups},
+		"InvalidSecurityGroupID.NotFound":        {meansWrong, fieldGroups},
+		"InvalidSecurityGroupID.Malformed":       {meansWrong, fieldGroups},
+		"SecurityGroupLimitExceeded":             {meansWrong, fieldGroups},
+		"InvalidInstanceType":                    {meansWrong, fieldType},
+		"InvalidIamInstanceProfileArn.Malformed": {meansWrong, fieldProfile},
+		"InvalidBlockDeviceMapping":              {meansWrong, fieldVolumes},
+		"InvalidSnapshot.NotFound":               {meansWrong, fieldVolumes},
+		"InvalidSnapshotID.Malformed":            {meansWrong, fieldVolumes},
+		"InvalidVolume.ZoneMismatch":             {meansWrong, fieldVolumes},
+		"InvalidUserData.Malformed":              {meansWrong, fieldUserData},
+		"TagLimitExceeded":                       {meansWrong, fieldTags},
+		"IdempotentParameterMismatch":            {meansWrong, fieldToken},
+		"UnknownVolumeType":                      {meansWrong, fieldVolumes},
+		"VolumeTypeNotAvailableInZone":           {meansWrong, fieldVolumes},
+		"OptInRequired":                          {means: meansWrong},
+		"VPCIdNotSpecified":                      {meansWrong, fieldSubnets},
+		"UnsupportedTenancy":                     {means: meansWrong},
+		"UnknownParameter":                       {means: meansWrong},
 	}
 }
 

@@ -78,6 +78,15 @@ func TestWhatEC2sCodesMean(t *testing.T) {
 	}
 }
 
+func TestACodeHasOneMeaning(t *testing.T) {
+	class := classCodes()
+	for code := range callCodes() {
+		if _, again := class[code]; again {
+			t.Errorf("%s stands in both tables", code)
+		}
+	}
+}
+
 func TestAnEndedContextStaysOne(t *testing.T) {
 	for _, cause := range []error{context.Canceled, context.DeadlineExceeded} {
 		if err := (subject{operation: "StartInstances"}).typed(fmt.Errorf("operation error EC2: %w", cause)); !errors.Is(err,

@@ -44,7 +44,7 @@ func (m *Machines) ourNodes() []*corev1.Node {
 }
 
 func (m *Machines) judgeNode(ctx context.Context, node *corev1.Node) error {
-	if statusOf(node, corev1.NodeReady) == corev1.ConditionTrue {
+	if readyStatus(node) == corev1.ConditionTrue {
 		return m.taint(ctx, node, func(taints []corev1.Taint) []corev1.Taint { return without(taints, shutdownTaint, "") })
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -67,8 +67,8 @@ func (m *Machines) judgeNode(ctx context.Context, node *corev1.Node) error {
 	return nil
 }
 
-func statusOf(node *corev1.Node, kind corev1.NodeConditionType) corev1.ConditionStatus {
-	if _, c := nodeutil.GetNodeCondition(&node.Status, kind); c != nil {
+func readyStatus(node *corev1.Node) corev1.ConditionStatus {
+	if _, c := nodeutil.GetNodeCondition(&node.Status, corev1.NodeReady); c != nil {
 		return c.Status
 	}
 	return corev1.ConditionUnknown
@@ -169,11 +169,12 @@ func scheduleTaints(node *corev1.Node) []corev1.Taint {
 	add := func(key string) {
 		taints = append(taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
 	}
-	switch statusOf(node, corev1.NodeReady) {
+	switch readyStatus(node) {
 	case corev1.ConditionFalse:
 		add(corev1.TaintNodeNotReady)
 	case corev1.ConditionUnknown:
 		add(corev1.TaintNodeUnreachable)
+	case corev1.ConditionTrue:
 	}
 	if node.Spec.Unschedulable {
 		add(corev1.TaintNodeUnschedulable)
@@ -199,20 +200,21 @@ func (m *Machines) runNodeController(ctx context.Context) {
 func (m *Machines) watchHeartbeat(ctx context.Context, node *corev1.Node) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if m.missed(node) && statusOf(node, corev1.NodeReady) != corev1.ConditionUnknown {
+	if m.missed(node) && readyStatus(node) != corev1.ConditionUnknown {
 		return m.markUnknown(ctx, node)
 	}
 	return m.taint(ctx, node, func(taints []corev1.Taint) []corev1.Taint {
 		taints = without(taints, corev1.TaintNodeNotReady, corev1.TaintEffectNoExecute)
 		taints = without(taints, corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute)
 		now := metav1.Now()
-		switch statusOf(node, corev1.NodeReady) {
+		switch readyStatus(node) {
 		case corev1.ConditionFalse:
 			taints = append(taints, corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute,
 				TimeAdded: &now})
 		case corev1.ConditionUnknown:
 			taints = append(taints, corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute,
 				TimeAdded: &now})
+		case corev1.ConditionTrue:
 		}
 		return taints
 	})

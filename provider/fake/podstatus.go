@@ -36,20 +36,8 @@ type scene struct {
 func podStatus(pod *corev1.Pod, r *run, s scene) (corev1.PodStatus, time.Time) {
 	next := agenda{now: s.now}
 	status := corev1.PodStatus{HostIP: s.hostIP, HostIPs: []corev1.HostIP{{IP: s.hostIP}}}
-	initialised := true
-	for _, c := range pod.Spec.InitContainers {
-		if !initialised { // one after the other
-			status.InitContainerStatuses = append(status.InitContainerStatuses, waiting(c, r, "PodInitializing", ""))
-			continue
-		}
-		cs := containerStatus(pod, c, r, s, &next)
-		if cs.State.Running != nil && (c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways) {
-			cs.State = exited(cs.State.Running.StartedAt.Time)
-			cs.Ready = true
-		}
-		initialised = initialised && cs.Ready
-		status.InitContainerStatuses = append(status.InitContainerStatuses, cs)
-	}
+	initStatuses, initialised := initContainerStatuses(pod, r, s, &next)
+	status.InitContainerStatuses = initStatuses
 	var started time.Time
 	for _, c := range pod.Spec.Containers {
 		if !initialised {
@@ -78,10 +66,7 @@ func podStatus(pod *corev1.Pod, r *run, s scene) (corev1.PodStatus, time.Time) {
 		return strings.Compare(a.Name,
 			b.Name)
 	})
-	status.Phase = phaseOf(pod, status.ContainerStatuses)
-	if pod.Spec.RestartPolicy == corev1.RestartPolicyNever && count(status.InitContainerStatuses, hasFailed) > 0 {
-		status.Phase = corev1.PodFailed
-	}
+	status.Phase = phaseOf(pod, &status)
 	status.Conditions = podConditions(status, initialised)
 	if !pod.CreationTimestamp.IsZero() {
 		began := metav1.NewTime(s.now)
@@ -91,6 +76,27 @@ func podStatus(pod *corev1.Pod, r *run, s scene) (corev1.PodStatus, time.Time) {
 		status.PodIP, status.PodIPs = r.ip, []corev1.PodIP{{IP: r.ip}}
 	}
 	return status, next.next
+}
+
+// initContainerStatuses returns the states of the init containers, which run one after the other,
+// and whether the pod's containers may run.
+func initContainerStatuses(pod *corev1.Pod, r *run, s scene, next *agenda) ([]corev1.ContainerStatus, bool) {
+	var statuses []corev1.ContainerStatus
+	initialised := true
+	for _, c := range pod.Spec.InitContainers {
+		if !initialised {
+			statuses = append(statuses, waiting(c, r, "PodInitializing", ""))
+			continue
+		}
+		cs := containerStatus(pod, c, r, s, next)
+		if cs.State.Running != nil && (c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways) {
+			cs.State = exited(cs.State.Running.StartedAt.Time)
+			cs.Ready = true
+		}
+		initialised = initialised && cs.Ready
+		statuses = append(statuses, cs)
+	}
+	return statuses, initialised
 }
 
 // probePasses reports whether the containers pass their readiness probe; without
@@ -226,8 +232,11 @@ func count(statuses []corev1.ContainerStatus, is func(corev1.ContainerStatus) bo
 }
 
 // phaseOf follows the kubelet's rule.
-func phaseOf(pod *corev1.Pod, statuses []corev1.ContainerStatus) corev1.PodPhase {
+func phaseOf(pod *corev1.Pod, status *corev1.PodStatus) corev1.PodPhase {
+	statuses := status.ContainerStatuses
 	switch {
+	case pod.Spec.RestartPolicy == corev1.RestartPolicyNever && count(status.InitContainerStatuses, hasFailed) > 0:
+		return corev1.PodFailed
 	case count(statuses, neverStarted) > 0:
 		return corev1.PodPending
 	case pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || !all(statuses, hasEnded):

@@ -30,7 +30,7 @@ func TestAKubeletRegistersUnderAnotherName(t *testing.T) {
 			if n.Spec.ProviderID != instance.ProviderID {
 				t.Errorf("%s has providerID %s", n.Name, n.Spec.ProviderID)
 			}
-			ready[n.Name] = statusOf(n, corev1.NodeReady)
+			ready[n.Name] = readyStatus(n)
 		}
 		name := instance.PrivateDNSName
 		if len(ready) != 2 || ready[name] != corev1.ConditionUnknown || ready[name+"-renamed"] != corev1.ConditionTrue {
@@ -50,7 +50,7 @@ func TestAnInstanceShutsDownBeforeItIsTerminated(t *testing.T) {
 		}
 		w.after(11 * time.Minute)
 		w.isState(instance, provider.InstanceShuttingDown)
-		if n := w.node(instance); n == nil || statusOf(n, corev1.NodeReady) != corev1.ConditionTrue {
+		if n := w.node(instance); n == nil || readyStatus(n) != corev1.ConditionTrue {
 			t.Errorf("Node %v, want one whose kubelet reports", n)
 		}
 		if err := w.cloud.StartInstance(t.Context(), string(instance.ID)); !provider.IsIncorrectState(err) {

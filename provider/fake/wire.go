@@ -123,6 +123,7 @@ func (b errorBody) decode(status int) error {
 			return ErrUnavailable
 		}
 		return fmt.Errorf("%w: %s", ErrUnavailable, b.Message)
+	case codeBadRequest, codeInternal:
 	}
 	return fmt.Errorf("fake cloud answered %d %s: %s", status, http.StatusText(status), b.Message)
 }

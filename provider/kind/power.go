@@ -40,7 +40,7 @@ func (p *Provider) StartInstance(ctx context.Context, instanceID string) error {
 	default:
 		return &provider.IncorrectStateError{ID: instanceID, State: state, Op: "start"}
 	}
-	s := p.beginStart(n)
+	s := p.beginStart(n) //nolint:contextcheck // the start outlives the call that asked for it: it runs in p.life
 	select {
 	case <-s.done:
 		return s.err
@@ -122,7 +122,7 @@ func (p *Provider) StopInstance(ctx context.Context, instanceID string, force bo
 			return fmt.Errorf("docker: killing %s: %w", n.id, err)
 		}
 	}
-	p.beginStop(n, force)
+	p.beginStop(n, force) //nolint:contextcheck // the stop outlives the call that asked for it: it runs in p.life
 	return nil
 }
 

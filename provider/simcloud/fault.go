@@ -166,11 +166,12 @@ func (f *Fault) failure(t Target, state provider.InstanceState) error {
 		return &provider.InstanceNotFoundError{ID: string(t.ID)}
 	case FaultInvalidConfig:
 		return &provider.InvalidConfigError{Field: "cloud", Reason: words("the cloud refuses the configuration").Error()}
+	default:
+		if f.Reason != "" {
+			return fmt.Errorf("%w: %s", ErrUnavailable, f.Reason)
+		}
+		return ErrUnavailable
 	}
-	if f.Reason != "" {
-		return fmt.Errorf("%w: %s", ErrUnavailable, f.Reason)
-	}
-	return ErrUnavailable
 }
 
 // verb is the word for an operation in an IncorrectStateError.
@@ -182,6 +183,7 @@ func verb(op Op) string {
 		return "stop"
 	case OpTerminate:
 		return "terminate"
+	default:
+		return string(op)
 	}
-	return string(op)
 }

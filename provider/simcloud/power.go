@@ -37,8 +37,9 @@ func Stoppable(inst *Instance) error {
 	switch inst.State {
 	case provider.InstancePending, provider.InstanceShuttingDown, provider.InstanceTerminated:
 		return &provider.IncorrectStateError{ID: string(inst.ID), State: inst.State, Op: verb(OpStop)}
+	default:
+		return nil
 	}
-	return nil
 }
 
 // Stop begins a stop; a stop by force also ends one that hangs. Errors: IncorrectState.
@@ -55,6 +56,7 @@ func (b *Book) Stop(inst *Instance, force bool) error {
 			b.stopAfter(inst, b.times.Stop)
 		}
 		return nil
+	default:
 	}
 	inst.inOrder = !force
 	b.powerOff(inst, OpStop, reasonUserStop)
@@ -145,8 +147,7 @@ func (b *Book) act(inst *Instance, action Action) error {
 		inst.LaunchTime = inst.LaunchTime.Add(-24 * time.Hour)
 		b.remember(inst, CopyOf(&inst.Instance))
 		return nil
-	}
-	if action == ActCollectImages {
+	case ActCollectImages:
 		inst.disk.Lock()
 		defer inst.disk.Unlock()
 		clear(inst.disk.Images)

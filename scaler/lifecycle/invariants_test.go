@@ -89,6 +89,7 @@ func TestNothingIsTakenFromUnderAPod(t *testing.T) {
 			if !hangs {
 				t.Fatalf("%s with a workload pod on it: %+v %+v", d.Action, o, o.Node)
 			}
+		default:
 		}
 		seen++
 	})

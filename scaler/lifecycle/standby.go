@@ -16,6 +16,7 @@ func standby(o *Observation, now time.Time) Decision {
 		if o.WorkloadPods == 0 && o.Claims == 0 && shownFor(o, now) >= ForceStopAfter {
 			return do(ForceStop, "a stop that somebody else asked for hangs")
 		}
+	default:
 	}
 	return standingBy(o, now)
 }

@@ -69,6 +69,7 @@ func (r row) observation() Observation {
 	case v1alpha1.StateStopping:
 		ready(&o)
 		o.Node.Stop.Reason, o.Node.StoppingSince = v1alpha1.StopEmpty, ago(10*time.Second)
+	case v1alpha1.StateStandby, v1alpha1.StateTerminating:
 	}
 	if r.with != nil {
 		r.with(&o)

@@ -64,6 +64,7 @@ func warmup(o *Observation, now time.Time) Decision {
 		return warmupComplete(o, now)
 	case phasePulling:
 		return warmupPulling(o, now)
+	case phaseBooting:
 	}
 	return warmupBooting(o, now)
 }
@@ -253,6 +254,7 @@ func images(o *Observation, now, deadline time.Time) Decision {
 		return do(TellImages, "an image cannot be pulled")
 	case ImagesSettled:
 		return do(RecordImages, "images were pulled")
+	default:
+		return wait("images are being pulled", until(deadline, now))
 	}
-	return wait("images are being pulled", until(deadline, now))
 }

@@ -173,9 +173,8 @@ func replaced(members []Candidate, p DisruptionPolicy, now time.Time) []Disrupti
 // what stands by above minStandby forever, and nothing would be launched in its place: one new
 // image would take all of its warm nodes.
 func (m *Candidate) keeps(p DisruptionPolicy, stood int, now time.Time) bool {
-	expired := p.ExpireAfter > 0 && now.Sub(m.Launched) >= p.ExpireAfter
 	drifted := m.State == v1alpha1.StateStandby && m.disruption(p, now).Reason == v1alpha1.StopDrift
-	return drifted && !expired && p.SurplusTTL == 0 && stood > int(p.MinStandby)
+	return drifted && !m.expired(p, now) && p.SurplusTTL == 0 && stood > int(p.MinStandby)
 }
 
 // floor is how many standby nodes stay: minStandby, as far as the nodes in use leave room for it in
@@ -186,6 +185,7 @@ func floor(members []Candidate, p DisruptionPolicy) int {
 		switch members[i].State {
 		case v1alpha1.StateStarting, v1alpha1.StateRunning, v1alpha1.StateStopping:
 			room--
+		case v1alpha1.StateWarmup, v1alpha1.StateStandby, v1alpha1.StateTerminating:
 		}
 	}
 	return min(int(p.MinStandby), room) - int(p.Budget)
@@ -225,16 +225,24 @@ func (m *Candidate) disruption(p DisruptionPolicy, now time.Time) Disruption {
 	case m.Protected:
 	case m.State == v1alpha1.StateStandby && drifted, m.State == v1alpha1.StateRunning && drifted && m.Empty:
 		return Disruption{Node: m.Node, Reason: v1alpha1.StopDrift, Why: m.Drift}
-	case m.State == v1alpha1.StateStandby && p.ExpireAfter > 0 && now.Sub(m.Launched) >= p.ExpireAfter:
+	case m.State == v1alpha1.StateStandby && m.expired(p, now):
 		return Disruption{Node: m.Node, Reason: v1alpha1.StopExpired,
 			Why: fmt.Sprintf("launched %s ago or more (disruption.expireAfter)", p.ExpireAfter)}
 	case m.State == v1alpha1.StateStandby && m.Stale:
 		return Disruption{Node: m.Node, Refresh: true, Why: "images have changed or are missing"}
-	case m.State == v1alpha1.StateRunning && p.MaxRuntime > 0 && !m.Running.IsZero() && now.Sub(m.Running) >= p.MaxRuntime:
+	case m.State == v1alpha1.StateRunning && m.pastMaxRuntime(p, now):
 		return Disruption{Node: m.Node, Reason: v1alpha1.StopRuntime,
 			Why: fmt.Sprintf("running for %s or more (maxNodeRuntime)", p.MaxRuntime)}
 	}
 	return Disruption{}
+}
+
+func (m *Candidate) expired(p DisruptionPolicy, now time.Time) bool {
+	return p.ExpireAfter > 0 && now.Sub(m.Launched) >= p.ExpireAfter
+}
+
+func (m *Candidate) pastMaxRuntime(p DisruptionPolicy, now time.Time) bool {
+	return p.MaxRuntime > 0 && !m.Running.IsZero() && now.Sub(m.Running) >= p.MaxRuntime
 }
 
 // IsReplacement reports whether a node that goes for the reason is replaced and so counts against

@@ -269,8 +269,9 @@ func (s *Starter) advance(ctx context.Context, name v1alpha1.NodeName, asked Tri
 		return s.publish(ctx, node)
 	case v1alpha1.StateStopping:
 		return s.cancelDrain(ctx, node)
+	default:
+		return nil // running or on its way out: nothing to start, and claims on it are not ours to publish
 	}
-	return nil // running or on its way out: nothing to start, and claims on it are not ours to publish
 }
 
 // startStandby writes the start intent and has the cloud called. Where the Node is no longer as the

@@ -49,8 +49,9 @@ func (f Figure) String() string {
 		return text + string(f.Unit)
 	case Exponents:
 		return "n^" + strconv.FormatFloat(f.Value, 'f', 2, 64)
+	default:
+		return text + " " + string(f.Unit)
 	}
-	return text + " " + string(f.Unit)
 }
 
 func digits(v float64) string {

@@ -65,8 +65,9 @@ func (p point) down() bool {
 	switch p {
 	case closing, stopIntended, stopSent, stopDone, stoodBy:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // draw draws n moments: every point comes up as often as every other, as far as n allows, in an
@@ -207,6 +208,7 @@ func (p *progress) seeNode(n *corev1.Node) {
 		p.reach(closing)
 	case v1alpha1.StateStandby:
 		p.reach(stoodBy)
+	case v1alpha1.StateWarmup, v1alpha1.StateTerminating:
 	}
 }
 

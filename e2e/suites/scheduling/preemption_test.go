@@ -210,7 +210,7 @@ func startingKeeps(t *testing.T, r *rig.Rig, j *ground.Journal) {
 func checkRefused(t *testing.T, r *rig.Rig, pod *corev1.Pod, node string) {
 	t.Helper()
 	asks := awaitAsked(t, r.Recorder, rig.Preempt, pod)
-	awaitUnschedulable(t, r, pod, anyWords)
+	awaitUnschedulable(t, r, pod)
 	for _, a := range asks {
 		if a.Victims[node] == 0 || a.Code != 200 {
 			t.Errorf("/preempt about pod %s: candidates %v, code %d; want node %s among them", pod.Name, a.Victims, a.Code, node)

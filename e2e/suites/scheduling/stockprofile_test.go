@@ -61,7 +61,7 @@ func TestStockProfileNeverCallsExtender(t *testing.T) {
 
 	waits := stockPod("waits", "2")
 	ground.Create(t, r, waits)
-	awaitUnschedulable(t, r, waits, anyWords)
+	awaitUnschedulable(t, r, waits)
 
 	// The wiring works: about a pod for which a node is left, the same scheduler asks, and heeds the
 	// answer.

@@ -114,7 +114,7 @@ func defaultImages(own string) []Image {
 		if image.Owner == "" {
 			image.Owner, image.Alias = amazonEKS, "amazon"
 		}
-		image.Architecture, image.RootDevice, image.RootGiB = "x86_64", "/dev/xvda", 20
+		image.Architecture, image.RootDevice, image.RootGiB = "x86_64", rootDevice, 20
 		if strings.Contains(image.Name, "arm64") {
 			image.Architecture = "arm64"
 		}

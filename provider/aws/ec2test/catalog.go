@@ -184,21 +184,12 @@ func (s *Server) parseImages(p *params, c *call) {
 func (s *Server) images(ids, owners []string, filters []filter, deprecated bool, pg page) answer {
 	var found []imageInfo
 	for _, image := range s.account.Images {
-		i := imageInfo{
-			ID: image.ID, Location: image.Owner + "/" + image.Name, State: image.state(), Owner: image.Owner, Alias: image.Alias,
-			Public: image.Public || image.Alias != "", Architecture: image.Architecture, Kind: "machine", Name: image.Name,
-			Created:  image.Created,
-			RootType: "ebs", RootName: image.RootDevice, Tags: tagSet(image.Tags), Virtual: "hvm",
-			Devices: []imageDevice{{Name: image.RootDevice, Size: image.RootGiB, Snapshot: "snap-" + image.ID[len("ami-"):],
-				Kind: "gp3"}},
-		}
-		own := slices.Contains(owners, "self") && image.Owner == s.account.ID
 		if (len(ids) > 0 && !slices.Contains(ids, image.ID)) ||
-			(len(owners) > 0 && !own && !slices.Contains(owners, image.Owner) &&
-				(image.Alias == "" || !slices.Contains(owners, image.Alias))) ||
+			(len(owners) > 0 && !s.isOwned(image, owners)) ||
 			(image.Deprecated && !deprecated && len(ids) == 0 && image.Owner != s.account.ID) {
 			continue
 		}
+		i := imageInfoOf(image)
 		if match(filters, attributes{tags: image.Tags, values: map[string]string{
 			"name": i.Name, "state": i.State, "architecture": i.Architecture, "owner-alias": i.Alias, "owner-id": i.Owner,
 			"image-id":   i.ID,
@@ -215,6 +206,24 @@ func (s *Server) images(ids, owners []string, filters []filter, deprecated bool,
 	}
 	out.Items, out.Next = cut(pg, found, func(i imageInfo) string { return i.ID })
 	return answer{content: out}
+}
+
+// isOwned reports whether one of the owners has the image: an account, an alias, or "self".
+func (s *Server) isOwned(image Image, owners []string) bool {
+	return image.Owner == s.account.ID && slices.Contains(owners, "self") ||
+		slices.Contains(owners, image.Owner) ||
+		image.Alias != "" && slices.Contains(owners, image.Alias)
+}
+
+func imageInfoOf(image Image) imageInfo {
+	return imageInfo{
+		ID: image.ID, Location: image.Owner + "/" + image.Name, State: image.state(), Owner: image.Owner, Alias: image.Alias,
+		Public: image.Public || image.Alias != "", Architecture: image.Architecture, Kind: "machine", Name: image.Name,
+		Created:  image.Created,
+		RootType: "ebs", RootName: image.RootDevice, Tags: tagSet(image.Tags), Virtual: "hvm",
+		Devices: []imageDevice{{Name: image.RootDevice, Size: image.RootGiB, Snapshot: "snap-" + image.ID[len("ami-"):],
+			Kind: "gp3"}},
+	}
 }
 
 type subnetInfo struct {

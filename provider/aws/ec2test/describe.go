@@ -105,7 +105,7 @@ func (s *Server) describe(inst *simcloud.Instance, seen *provider.Instance) inst
 	i := instance{
 		ID: string(seen.ID), Image: d.image, Type: seen.Type, Zone: seen.Zone, Tenancy: "default", KeyName: d.key,
 		State:      stateOf(seen.State),
-		LaunchTime: stamp(inst.StartedAt), Architecture: architecture(size), RootType: "ebs", RootName: "/dev/xvda",
+		LaunchTime: stamp(inst.StartedAt), Architecture: architecture(size), RootType: "ebs", RootName: rootDevice,
 		ClientToken: d.token, Tags: tagSet(seen.Tags), EBSOptimized: d.ebsOptimized, Hibernation: d.hibernation,
 	}
 	if seen.StateReason != "" {

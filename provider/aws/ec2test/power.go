@@ -154,8 +154,9 @@ func stateOf(of provider.InstanceState) state {
 		return state{48, stateTerminated}
 	case provider.InstanceStopping:
 		return state{64, "stopping"}
+	default:
+		return state{80, "stopped"}
 	}
-	return state{80, "stopped"}
 }
 
 // maxTags is how many tags a resource may have.

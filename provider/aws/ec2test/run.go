@@ -202,26 +202,34 @@ func (r *runRequest) parseDevices(p *params) {
 			p.refuse(fail("InvalidBlockDeviceMapping", "Device names are required, each once: %q", d.name))
 		}
 		names[d.name] = true
-		ebs := prefix + ".Ebs."
-		size := p.number(ebs+"VolumeSize", 1, 65536)
-		kind := p.oneOf(ebs+"VolumeType", "standard", "gp2", "gp3", "io1", "io2", "st1", "sc1")
-		encrypted, key := p.flag(ebs+"Encrypted"), p.text(ebs+"KmsKeyId")
-		iops, throughput := p.number(ebs+"Iops", 100, 256000), p.number(ebs+"Throughput", 125, 2000)
-		snapshot := p.text(ebs + "SnapshotId")
-		d.keeps = p.has(ebs+"DeleteOnTermination") && !p.flag(ebs+"DeleteOnTermination")
-		switch {
-		case key != "" && !encrypted:
-			p.refuse(fail(codeCombination, "The parameter KmsKeyId requires the parameter Encrypted to be set."))
-		case iops != nil && !slices.Contains([]string{"gp3", "io1", "io2"}, kind):
-			p.refuse(fail(codeCombination, "The parameter iops is not supported for %s volumes.", kind))
-		case throughput != nil && kind != "gp3":
-			p.refuse(fail(codeCombination, "The parameter throughput is not supported for %s volumes.", kind))
-		case size == nil && snapshot == "" && d.name != "/dev/xvda":
-			p.refuse(fail("MissingParameter", "The request must contain the parameter size or snapshotId"))
-		}
-		r.encryptedRoot = r.encryptedRoot || encrypted && d.name == "/dev/xvda"
+		encrypted := d.parseVolume(p, prefix+".Ebs.")
+		r.encryptedRoot = r.encryptedRoot || encrypted && d.name == rootDevice
 		r.details.devices = append(r.details.devices, d)
 	}
+}
+
+// rootDevice is the device of the root volume, whose size the image may give.
+const rootDevice = "/dev/xvda"
+
+// parseVolume reads the device's volume and returns whether it is encrypted.
+func (d *device) parseVolume(p *params, ebs string) bool {
+	size := p.number(ebs+"VolumeSize", 1, 65536)
+	kind := p.oneOf(ebs+"VolumeType", "standard", "gp2", "gp3", "io1", "io2", "st1", "sc1")
+	encrypted, key := p.flag(ebs+"Encrypted"), p.text(ebs+"KmsKeyId")
+	iops, throughput := p.number(ebs+"Iops", 100, 256000), p.number(ebs+"Throughput", 125, 2000)
+	snapshot := p.text(ebs + "SnapshotId")
+	d.keeps = p.has(ebs+"DeleteOnTermination") && !p.flag(ebs+"DeleteOnTermination")
+	switch {
+	case key != "" && !encrypted:
+		p.refuse(fail(codeCombination, "The parameter KmsKeyId requires the parameter Encrypted to be set."))
+	case iops != nil && !slices.Contains([]string{"gp3", "io1", "io2"}, kind):
+		p.refuse(fail(codeCombination, "The parameter iops is not supported for %s volumes.", kind))
+	case throughput != nil && kind != "gp3":
+		p.refuse(fail(codeCombination, "The parameter throughput is not supported for %s volumes.", kind))
+	case size == nil && snapshot == "" && d.name != rootDevice:
+		p.refuse(fail("MissingParameter", "The request must contain the parameter size or snapshotId"))
+	}
+	return encrypted
 }
 
 func (r *runRequest) parseTagSpecifications(p *params) {
