@@ -45,7 +45,7 @@ func ReadWords(file string) ([]Word, error) {
 }
 
 // Misused names the places below root, as "file:line: phrase", at which a page or a comment uses
-// one of the words. Code in pages and generated files are left out.
+// one of the words. Code, which stands in backticks, and generated files are left out.
 func Misused(root string, words []Word) ([]string, error) {
 	var found []string
 	err := eachText(root, func(file, text string) (err error) {
@@ -53,6 +53,7 @@ func Misused(root string, words []Word) ([]string, error) {
 		if filepath.Ext(file) == ".go" {
 			prose, err = commentProse(text)
 		}
+		prose = codeSpan.ReplaceAllStringFunc(prose, blankOut)
 		for _, w := range words {
 			for _, at := range w.pattern.FindAllStringIndex(prose, -1) {
 				line := strings.Count(prose[:at[0]], "\n") + 1
@@ -62,6 +63,19 @@ func Misused(root string, words []Word) ([]string, error) {
 		return err
 	})
 	return found, err
+}
+
+// codeSpan is text within backticks, which may be broken over lines but not over paragraphs.
+var codeSpan = regexp.MustCompile("`(?:[^`\n]|\n[^`\n])*`")
+
+// blankOut replaces all but the line breaks by what is part of no phrase.
+func blankOut(code string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' {
+			return r
+		}
+		return '`'
+	}, code)
 }
 
 // pageProse is the page with its blocks of code blanked out, line for line.
