@@ -2,12 +2,15 @@ package house
 
 import (
 	"fmt"
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Word is a word or phrase that pages and comments do not use.
@@ -95,16 +98,19 @@ func pageProse(text string) string {
 	return out.String()
 }
 
-// commentProse is the file with all but its comments blanked out, line for line.
+// commentProse is the file with all but its comments blanked out, line for line. The name with
+// which the comment of a declaration begins is blanked out too.
 func commentProse(text string) (string, error) {
 	set := token.NewFileSet()
 	tree, err := parser.ParseFile(set, "", text, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return "", err
 	}
+	names := declaredNames(tree)
 	lines := make([]string, strings.Count(text, "\n")+1)
 	for _, group := range tree.Comments {
 		for _, comment := range group.List {
+			comment.Text = withoutName(comment.Text, names[comment])
 			first := set.Position(comment.Pos()).Line - 1
 			for i, line := range strings.Split(comment.Text, "\n") {
 				lines[first+i] += line
@@ -112,4 +118,53 @@ func commentProse(text string) (string, error) {
 		}
 	}
 	return strings.Join(lines, "\n"), nil
+}
+
+// declaredNames maps the first lines of the comments of declarations to the declared names.
+func declaredNames(tree *ast.File) map[*ast.Comment][]*ast.Ident {
+	names := map[*ast.Comment][]*ast.Ident{}
+	add := func(doc *ast.CommentGroup, declared ...*ast.Ident) {
+		if doc != nil {
+			names[doc.List[0]] = append(names[doc.List[0]], declared...)
+		}
+	}
+	ast.Inspect(tree, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			add(n.Doc, n.Name)
+		case *ast.Field:
+			add(n.Doc, n.Names...)
+		case *ast.GenDecl:
+			for _, spec := range n.Specs {
+				add(n.Doc, specNames(spec)...)
+			}
+		case *ast.TypeSpec:
+			add(n.Doc, n.Name)
+		case *ast.ValueSpec:
+			add(n.Doc, n.Names...)
+		}
+		return true
+	})
+	return names
+}
+
+func specNames(spec ast.Spec) []*ast.Ident {
+	switch spec := spec.(type) {
+	case *ast.TypeSpec:
+		return []*ast.Ident{spec.Name}
+	case *ast.ValueSpec:
+		return spec.Names
+	}
+	return nil
+}
+
+// withoutName blanks out the name with which the comment begins, if it is one of those.
+func withoutName(comment string, names []*ast.Ident) string {
+	for _, name := range names {
+		after, ok := strings.CutPrefix(comment, "// "+name.Name)
+		if next, _ := utf8.DecodeRuneInString(after); ok && !unicode.IsLetter(next) && !unicode.IsDigit(next) {
+			return "// " + strings.Repeat("`", len(name.Name)) + after
+		}
+	}
+	return comment
 }
