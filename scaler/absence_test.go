@@ -239,7 +239,7 @@ func TestNodesOfAnUnknownAccount(t *testing.T) {
 }
 
 // TestAnInstanceThatShutsDown is not gone: it takes no pods and no start, and counts until it is
-// terminated. Its Node stays until then, or until its kubelet is silent.
+// terminated. Its Node stays until then, or until its kubelet does not report any more.
 func TestAnInstanceThatShutsDown(t *testing.T) {
 	ends := func() *provider.Instance {
 		return instance(provider.InstanceShuttingDown, withTag(v1alpha1.LabelState, "terminating"))

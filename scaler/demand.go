@@ -58,8 +58,8 @@ func (d *demand) expire(now time.Time) {
 	maps.DeleteFunc(d.opened, func(_ v1alpha1.NodeName, o opened) bool { return now.Sub(o.at) > openedFor })
 }
 
-// settle forgets a pod that waits no more. For one that was in demand and is bound to a node that
-// opened for it, it returns the pool and the path on which the pod came there.
+// settle forgets a pod that is not pending any more. For one that was in demand and is bound to a
+// node that opened for it, it returns the pool and the path on which the pod came there.
 func (d *demand) settle(pod *corev1.Pod, now time.Time) (v1alpha1.PoolName, decide.Path, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

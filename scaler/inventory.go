@@ -293,7 +293,7 @@ func (i *inventory) lastSlot(pool v1alpha1.PoolName, uid types.UID) int64 {
 
 // slotsOf returns the launch slots of the pool's instances, those that are gone included, by
 // whether the launch is finished. Instances of an earlier pool of the same name, which may still be
-// listed, had slots of the same numbers: they settle none. Of one whose tag names no UID we only
+// listed, had slots of the same numbers, which are left out. Of one whose tag names no UID we only
 // know the name.
 func (i *inventory) slotsOf(pool v1alpha1.PoolName, uid types.UID) (finished, unfinished map[int64]bool) {
 	i.mu.RLock()

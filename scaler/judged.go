@@ -22,8 +22,8 @@ type judged struct {
 }
 
 // judgePool judges the pod against the pool's nodes as if they were empty, and against a new
-// instance in each zone of its class. All nodes of a pool are alike but for their zones, so the
-// first refusal by name speaks for the pool where every node refuses.
+// instance in each zone of its class. All nodes of a pool are alike but for their zones, so where
+// every node refuses, the first refusal by name holds for the pool.
 func judgePool(judge *cluster.PodFit, pool *v1alpha1.NodePool, nodes []corev1.Node, o offer) judged {
 	var refusal, apart string
 	var mine, fitting, free int
@@ -80,7 +80,7 @@ func whyNotNode(judge *cluster.PodFit, n *decide.Node) string {
 
 // whyNotNow is why a standby node does not take the pod all the same: it is empty, so what is left
 // is where other pods are (anti-affinity, spread). A new instance may come up in another zone, so
-// this speaks against none.
+// this rules out no new instance.
 func whyNotNow(judge *cluster.PodFit, n *decide.Node) string {
 	if n.State != v1alpha1.StateStandby {
 		return ""

@@ -14,8 +14,8 @@ import (
 	"github.com/stratos-sh/stratos/extender/decide"
 )
 
-// warnAgain is how long an event about the same thing is kept back: as long as the API server keeps
-// events.
+// warnAgain is how long an event about the same thing is not repeated: as long as the API server
+// keeps events.
 const warnAgain = time.Hour
 
 // warned remembers what was warned of. It is safe for concurrent use.

@@ -163,7 +163,7 @@ func withoutName(comment string, names []*ast.Ident) string {
 	for _, name := range names {
 		after, ok := strings.CutPrefix(comment, "// "+name.Name)
 		if next, _ := utf8.DecodeRuneInString(after); ok && !unicode.IsLetter(next) && !unicode.IsDigit(next) {
-			return "// " + strings.Repeat("`", len(name.Name)) + after
+			return "// " + strings.Repeat("_", len(name.Name)) + after
 		}
 	}
 	return comment

@@ -16,7 +16,7 @@ type Verdict struct {
 	Messages []string
 	// Unresolvable: evicting pods would not help.
 	Unresolvable bool
-	// Plugin is whose word it is; "" where fit speaks.
+	// Plugin names the plugin that refuses; it is "" where fit decides.
 	Plugin string
 	// Early: said of the pod before any node was looked at. The scheduler then asks no filter about
 	// the node.

@@ -16,7 +16,7 @@ type Kind string
 
 // The verdicts of Decide.
 const (
-	// Pass: an ordinary node takes the pod.
+	// Pass: a node in service takes the pod.
 	Pass Kind = "pass"
 	// PassClaimed: the pod's claimed node runs, or the pod was promised room on a running node now; it
 	// is returned alone.

@@ -43,7 +43,7 @@ func Decide(l *Claims, ask Ask, now time.Time) Decision {
 	return j.claimRoom(open.contested.node, &refused)
 }
 
-// feasible are the ordinary nodes that take the pod now.
+// feasible are the nodes in service that take the pod now.
 type feasible struct {
 	// nodes are those without claims of other pods.
 	nodes []v1alpha1.NodeName

@@ -21,8 +21,8 @@ type machine struct {
 
 	// mu guards what follows.
 	mu sync.Mutex
-	// inFlight counts the API calls that speak for the machine just now; idle is signalled when there
-	// is none. A condition and not a lock, because a lock that is waited for stops the clock of a
+	// inFlight counts the API calls of the machine that are in flight; idle is signalled when there is
+	// none. A condition and not a lock, because a lock that is waited for stops the clock of a
 	// synctest bubble.
 	inFlight int
 	idle     *sync.Cond

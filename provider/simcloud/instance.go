@@ -185,7 +185,7 @@ func (b *Book) fallBack(inst *Instance, op Op, reason string) {
 	b.change(inst, provider.InstanceStopped, reason)
 }
 
-// powerOff begins a stop. The guest is silent from here on.
+// powerOff begins a stop. The guest reports nothing from here on.
 func (b *Book) powerOff(inst *Instance, op Op, reason string) {
 	t := Target{Op: op, ID: inst.ID, Zone: inst.Zone, Type: inst.Type}
 	inst.hung = b.Strike(t, FaultStopHangs) != nil

@@ -52,7 +52,7 @@ type Observation struct {
 	// make.
 	ProcessStart time.Time
 	// Unreported is since when this process has seen that Ready is Unknown and its heartbeat stays as
-	// it is, by the same clock as Witnessed; zero where the kubelet reports.
+	// it is, by the same clock as `Witnessed`; zero where the kubelet reports.
 	Unreported time.Time
 	// StepObservedAt is since when this process has seen the instance in its present step, by a
 	// clock that is never stepped. Deadlines count from then; where it is zero they count from what
@@ -95,7 +95,7 @@ type Node struct {
 	// Silent: the kubelet has not been heard of since the last stop, or is heard of no more. One that
 	// reports that it is not Ready is there.
 	Silent bool
-	// Reports: the Node's Ready is True or False. Unlike Silent it does not ask since when.
+	// Reports: the Node's Ready is True or False. Unlike `Silent` it does not depend on since when.
 	Reports bool
 	// EverReady: some Ready report was true in the life of the Node, also one left over from before a
 	// stop.

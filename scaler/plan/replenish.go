@@ -20,8 +20,8 @@ type Pool struct {
 	// in every state.
 	Standby, Warmup, Total int32
 	// Unstartable are the standby nodes that a person keeps from starting: they serve no pod. Withheld
-	// are those of them that have been kept back for so long that they do not count towards minStandby
-	// either.
+	// are those of them that have not been startable for so long that they do not count towards
+	// minStandby either.
 	Unstartable, Withheld int32
 	// Pending are launches that were asked for and that no sweep has shown yet.
 	Pending int32

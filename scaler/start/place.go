@@ -69,8 +69,8 @@ func (p *Placer) Step() bool {
 // Len is how many pods are in the queue.
 func (p *Placer) Len() int { return p.queue.Len() }
 
-// Homeless takes claims of this replica that ended although their pods still wait. It returns at
-// once.
+// Reschedule queues the pods of claims of this replica that ended although the pods are still
+// pending. It returns at once.
 func (p *Placer) Reschedule(claims []decide.Claim) {
 	for i := range claims {
 		p.queue.Add(claims[i].Pod)

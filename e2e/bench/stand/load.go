@@ -22,8 +22,8 @@ const LoadTaint = "bench.stratos.sh/load"
 // imagesPerNode is what a kubelet reports at most.
 const imagesPerNode = 50
 
-// LoadNodes are ordinary nodes, Ready, as large as those of a real cluster: labels, addresses, 50
-// images. Their kubelets are not played.
+// LoadNodes are nodes without Stratos, Ready, as large as those of a real cluster: labels,
+// addresses, 50 images. Their kubelets are not played.
 func LoadNodes(from, to int, tainted bool) []*corev1.Node {
 	var nodes []*corev1.Node
 	for i := from; i < to; i++ {

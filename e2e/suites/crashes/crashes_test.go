@@ -65,8 +65,8 @@ func TestKilledAtEveryWriteOfALife(t *testing.T) {
 			t.Errorf("no write %q in the recorded life", m)
 		}
 	}
-	// A slot is settled 45 s after its launch, which a life is too short for unless it is held up by
-	// its deaths.
+	// A slot is released 45 s after its launch. A life is too short for that unless its deaths delay
+	// it.
 	lives := shareOut(r, f, append(slices.Clone(recorded.written), settled))
 	liveAll(t, lives...)
 	left := slices.DeleteFunc(leftOver(lives), func(d death) bool { return d.write == settled })
