@@ -76,7 +76,7 @@ func candidates(v *cluster.State, pod *corev1.Pod, names []string) Names {
 	return NamesOf(out)
 }
 
-// TestOnePodWakesNoMoreThanOneNode: six nodes of 4 cpu stand by, and an agent of 100m comes with
+// TestOnePodWakesNoMoreThanOneNode: six nodes of 4 cpu are standby, and an agent of 100m comes with
 // each start.
 func TestOnePodWakesNoMoreThanOneNode(t *testing.T) {
 	for name, c := range map[string]struct {

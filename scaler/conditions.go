@@ -80,7 +80,7 @@ func (c *nodes) writeRunningConditions(ctx context.Context, n *corev1.Node) erro
 }
 
 // syncCondition makes up for a writeRunningConditions or writeStandbyConditions that failed or died
-// with its process, and for replicas that took the node back without it.
+// with its process, and for replicas that cancelled the drain without it.
 func (c *nodes) syncCondition(ctx context.Context, g gathered) error {
 	switch {
 	case g.Node == nil:

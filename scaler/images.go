@@ -137,8 +137,8 @@ func (p *pulls) state(g *gathered, now time.Time) lifecycle.ImageState {
 	case p.toAsk(g, now):
 		return lifecycle.ImagesUnknown
 	case p.tried() && (stopping || p.required.Missing() == 0):
-		// Before a stop no registry is waited for: a node without its images is refreshed while it
-		// stands by.
+		// Before a stop no registry is waited for: a node without its images is refreshed while it is
+		// standby.
 		return lifecycle.ImagesSettled
 	case !failing:
 		return lifecycle.ImagesPulling

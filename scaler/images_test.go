@@ -374,7 +374,7 @@ func TestRefreshOfAStandbyNode(t *testing.T) {
 	if got := r.failures("incomplete"); got != 0 {
 		t.Errorf("%v failures counted: it is none", got)
 	}
-	r.reconcilePool() // its place in the budget is taken; the turn is over
+	r.reconcilePool() // its place in the budget is taken; the disruption is over
 	r.woke()
 	if turn := r.turns.of("p", "c"); !turn.None() {
 		t.Errorf("its turn still: %+v", turn)

@@ -59,7 +59,7 @@ func (e entry) endUnexplained() bool { return e.gone() && e.lived && !e.register
 // gone reports whether nothing is left of the instance.
 func (e entry) gone() bool { return e.State == provider.InstanceTerminated }
 
-// ending reports whether the instance is gone or shuts down for good.
+// ending reports whether the instance is gone or being terminated.
 func (e entry) ending() bool { return e.gone() || e.State == provider.InstanceShuttingDown }
 
 // inventory is what the sweeps have shown. It is safe for concurrent use.

@@ -73,7 +73,7 @@ func (l *launches) note(pool types.UID, slot int64, now time.Time) (cold bool) {
 	return cold
 }
 
-// end remembers that the slot's launch was refused for good.
+// end remembers that the slot's launch was refused and is not retried.
 func (l *launches) end(pool types.UID, slot int64, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

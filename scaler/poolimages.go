@@ -141,8 +141,8 @@ func refreshing(n *corev1.Node) bool {
 		n.Annotations[v1alpha1.AnnotationWarmupStarted] != "" && n.Annotations[v1alpha1.AnnotationWarmedAt] != ""
 }
 
-// startable: no person has marked the node, it is not resting after a failed start, and no pod is
-// promised room on it.
+// startable: no person has marked the node, it does not back off after a failed start, and no pod
+// has a claim on it.
 func (c *pools) startable(n *corev1.Node) bool {
 	return n.Annotations[v1alpha1.AnnotationDoNotStart] != "true" &&
 		n.Annotations[v1alpha1.AnnotationCordoned] == "true" &&

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// sweepEvery is the pace at rest, sweepFast while something is on its way: one call for all pools
-	// of the cluster.
+	// sweepEvery is the pace while nothing is on its way, sweepFast while something is: one call for
+	// all pools of the cluster.
 	sweepEvery = 15 * time.Second
 	sweepFast  = 2 * time.Second
 	// fastFor is how long something that we did counts as on its way. Longer than the cloud's reads

@@ -126,7 +126,7 @@ func refusesEmpty(judge *cluster.PodFit, n *decide.Node, whole bool) *fit.Refusa
 		resources, fit.CheckVolumes(pod, &n.Node))
 }
 
-// supply counts what comes up or stands by, by zone.
+// supply counts what comes up or is standby, by zone.
 func (c *pools) supply(pool *v1alpha1.NodePool, nodes []corev1.Node, s slots) plan.Supply {
 	states := map[string]v1alpha1.NodeState{}
 	for i := range nodes {

@@ -162,7 +162,7 @@ const (
 	StopExpired StopReason = "expired"
 	StopSurplus StopReason = "surplus"
 	StopFailed  StopReason = "failed"
-	// StopTerminated: the instance shuts down for good, and Stratos did not ask for it.
+	// StopTerminated: the instance is being terminated, and Stratos did not ask for it.
 	StopTerminated StopReason = "terminated"
 )
 

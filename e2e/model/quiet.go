@@ -44,8 +44,9 @@ func (w *World) calm() {
 	w.rules.disturb()
 }
 
-// finish lets the world come to rest and checks the promises that hold then: every pod that fits is
-// served; without pods all pools stand by as they are to; without pools nothing is left.
+// finish runs the world until nothing changes and checks what holds then: every pod that fits is
+// served; without pods all pools have the standby nodes that they ask for; without pools nothing is
+// left.
 func (w *World) finish() {
 	w.calm()
 	w.until("served", w.unserved)

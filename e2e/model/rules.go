@@ -232,8 +232,8 @@ func (r *rules) destructive(what string, i *instance) {
 	}
 }
 
-// unannounced breaks where the cloud is called though no intent stands on the Node. One that stood
-// a moment ago may have been taken back while the call was on its way.
+// unannounced breaks where the cloud is called though the Node has no intent. One that was there a
+// moment ago may have been cancelled while the call was on its way.
 func (r *rules) unannounced(what string, i *instance, n *corev1.Node, intended bool) {
 	if n != nil && !intended && r.w.now.Sub(r.entered[n.Name]) > 2*time.Second {
 		r.w.breaks("intent", "%s of %s, whose node is %s without an intent", what, i.id, stateOf(n))

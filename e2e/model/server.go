@@ -166,7 +166,7 @@ func (s *server) put(k kind, object client.Object) {
 	s.w.changed(k, before, object)
 }
 
-// drop removes an object for good.
+// drop removes an object from the store.
 func (s *server) drop(k kind, at key) {
 	before := s.objects[k][at]
 	if before == nil {

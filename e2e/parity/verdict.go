@@ -69,7 +69,7 @@ func (d Disagreement) String() string {
 }
 
 // same reports whether a smaller world still shows this disagreement and not another one, which is
-// left for its turn.
+// shrunk separately.
 func (d Disagreement) same(other Disagreement) bool {
 	return d.Pod == other.Pod && d.Node == other.Node && d.What == other.What &&
 		d.Scheduler.String() == other.Scheduler.String() && d.Fit.String() == other.Fit.String()

@@ -199,8 +199,8 @@ func TestOverdueWaitsForTheFirstPass(t *testing.T) {
 func podNamed(uid types.UID) *corev1.Pod { return pod(string(uid)) }
 
 // A Deployment's pods come and go: what is remembered of futile starts is remembered of the owner,
-// until one of its pods goes where it was promised. The second failure rests for twice as long as
-// the first, unless it is forgiven between.
+// until one of its pods is bound to its claimed node. The backoff after the second failure is twice
+// as long as after the first, unless the first was forgotten in between.
 func TestBackOffIsTheOwners(t *testing.T) {
 	replica := func(name string) *corev1.Pod { return pod(name, controlledBy("rs")) }
 	stranger := pod("stranger", controlledBy("other"))

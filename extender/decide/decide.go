@@ -27,8 +27,8 @@ const (
 	Joined Kind = "joined"
 	// Started: the pod was promised room on a standby node, which is to be started now.
 	Started Kind = "started"
-	// Reclaimed: the pod was promised room on a node that is drained because it is empty, which is to
-	// be taken back now.
+	// Reclaimed: the pod has a claim on a node that is drained because it is empty. That drain is to
+	// be cancelled now.
 	Reclaimed Kind = "reclaimed"
 	// Unavailable: Stratos would start a node, but has none that fits.
 	Unavailable Kind = "unavailable"
@@ -54,7 +54,7 @@ type Decision struct {
 	// Nodes are those that take the pod now, in the order of the candidates.
 	Nodes []v1alpha1.NodeName
 	// Claim is the pod's claim after the decision, nil if it has none. Its node is the standby node to
-	// start now (Started) or the draining node to take back (Reclaimed).
+	// start now (Started) or the node whose drain is to be cancelled (Reclaimed).
 	Claim *Claim
 	// Displaced are the claims of lower priority that gave way, for their pods to be placed anew.
 	Displaced []Claim

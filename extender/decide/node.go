@@ -56,8 +56,8 @@ func (n *Node) InPool() bool { return n.Pool != "" }
 // is running.
 func (n *Node) InService() bool { return !n.InPool() || n.State == v1alpha1.StateRunning }
 
-// Cancellable reports whether the node is being drained because it is empty and may still be taken
-// back.
+// Cancellable reports whether the node is being drained because it is empty and its drain may still
+// be cancelled.
 func (n *Node) Cancellable() bool {
 	return n.State == v1alpha1.StateStopping && n.StoppingEmpty && !n.StopIntended && n.NotStartable == ""
 }

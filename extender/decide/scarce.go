@@ -12,7 +12,7 @@ import (
 type Offering struct{ Zone, Type string }
 
 // OfferingOf reads the offering off a Node's labels; the zero Offering where one of them is
-// missing: about that nothing is remembered, and the refused node rests alone.
+// missing: about that nothing is remembered, and only the refused node backs off.
 func OfferingOf(labels map[string]string) Offering {
 	o := Offering{Zone: labels[corev1.LabelTopologyZone], Type: labels[corev1.LabelInstanceTypeStable]}
 	if o.Zone == "" || o.Type == "" {

@@ -138,7 +138,7 @@ func account(t *testing.T, n int) (*fake.Cloud, []string) {
 	return cloud, ids
 }
 
-// startAll has the instances started, each by the replica whose turn it is, all asked for at once.
+// startAll has the instances started by the replicas in rotation, all asked for at once.
 func startAll(t *testing.T, cloud *fake.Cloud, ids []string, replicas []*Calls) (refused int, took time.Duration) {
 	t.Helper()
 	var wg sync.WaitGroup

@@ -67,7 +67,7 @@ func (i *Instance) on() bool {
 	return i.State == provider.InstancePending || i.State == provider.InstanceRunning
 }
 
-// up reports whether the guest runs. It does so while the instance shuts down for good.
+// up reports whether the guest runs. It does so while the instance is being terminated.
 func (i *Instance) up() bool {
 	return i.State == provider.InstanceRunning || i.State == provider.InstanceShuttingDown && i.ranOn
 }

@@ -204,8 +204,8 @@ const (
 	FailStart Action = "FailStart"
 	// ReturnStart: give the start of a node up that is none the worse for it; claims move.
 	ReturnStart Action = "ReturnStart"
-	// DeclineStart: take a start back that the cloud never accepted. The node stands by and backs off;
-	// claims move.
+	// DeclineStart: cancel a start that the cloud never accepted. The node is standby again and backs
+	// off; claims move.
 	DeclineStart Action = "DeclineStart"
 	// ToRunning: open the node to pods.
 	ToRunning Action = "ToRunning"
@@ -232,7 +232,7 @@ const (
 	Drain Action = "Drain"
 	// DeletePods that count: the time in which they could be evicted is over.
 	DeletePods Action = "DeletePods"
-	// DeleteLeft: delete for good the pods that were being deleted when their kubelet went down.
+	// DeleteLeft: delete without grace the pods that were being deleted when their kubelet went down.
 	DeleteLeft Action = "DeleteLeft"
 	// Terminate the instance.
 	Terminate Action = "Terminate"

@@ -92,7 +92,7 @@ func (p *Placer) Startable(pod *corev1.Pod) (v1alpha1.NodeName, bool) {
 	return "", false
 }
 
-// startable reports whether the node stands by and nothing but a start budget may keep it from
+// startable reports whether the node is standby and nothing but a start budget may keep it from
 // being started.
 func (p *Placer) startable(n *decide.Node, now time.Time) bool {
 	return n.InPool() && n.State == v1alpha1.StateStandby && n.NotStartable == "" && !now.Before(n.UnavailableUntil) &&

@@ -64,7 +64,7 @@ const (
 	// retryFirst and retryMost bound the pause before a refused call is made again.
 	retryFirst = 100 * time.Millisecond
 	retryMost  = 10 * time.Second
-	// backoffFirst and backoffMost bound how long a node rests after a failed start.
+	// backoffFirst and backoffMost bound how long a node backs off after a failed start.
 	backoffFirst = 3 * time.Minute
 	backoffMost  = lifecycle.MaxBackoff
 	// maxStoppingRetries is how often a start is refused because the instance is still stopping,
@@ -90,7 +90,7 @@ type Starter struct {
 	state  *cluster.State
 	events events.EventRecorder
 	count  func(pool v1alpha1.PoolName, trigger Trigger)
-	// refused is told of every start that the cloud refused for good.
+	// refused is called for each start that the cloud refused and that is not retried.
 	refused func(pool v1alpha1.PoolName, why Refusal)
 	now     func() time.Time
 	log     logr.Logger
@@ -122,7 +122,7 @@ type Options struct {
 	Events events.EventRecorder
 	// Count is told of every start that the cloud accepted.
 	Count func(pool v1alpha1.PoolName, trigger Trigger)
-	// Refused is told of every start that the cloud refused for good.
+	// Refused is called for each start that the cloud refused and that is not retried.
 	Refused func(pool v1alpha1.PoolName, why Refusal)
 	Now     func() time.Time
 	Log     logr.Logger
@@ -389,9 +389,9 @@ func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) 
 }
 
 // Fail gives a start up that the cloud accepted: the intent to stop the instance is written, the
-// node rests, its claims end, and their pods claim anew. The stop is the caller's. It is a conflict
-// where the node is not starting any more: then nothing was written, and nothing is to be stopped.
-// strike counts the failure against the node.
+// node backs off, its claims end, and their pods claim anew. The stop is the caller's. It is a
+// conflict where the node is not starting any more: then nothing was written, and nothing is to be
+// stopped. strike counts the failure against the node.
 func (s *Starter) Fail(ctx context.Context, name v1alpha1.NodeName, strike bool, why string) error {
 	s.forget(name)
 	written, err := s.recordFailure(ctx, name, why, func(n *corev1.Node, until time.Time) transition.Patch {
@@ -445,7 +445,7 @@ func (s *Starter) recordFailure(ctx context.Context, name v1alpha1.NodeName, why
 	return false, err
 }
 
-// Decline takes a start back that the cloud never accepted: the node stands by again and backs off,
+// Decline cancels a start that the cloud never accepted: the node is standby again and backs off,
 // nothing is held against it, and its claims move. why is for its event.
 func (s *Starter) Decline(ctx context.Context, name v1alpha1.NodeName, why string) error {
 	until := s.now().Add(backoffFirst)
@@ -453,7 +453,7 @@ func (s *Starter) Decline(ctx context.Context, name v1alpha1.NodeName, why strin
 }
 
 // stillStopping reports whether the instance will take the start in a moment. One that is
-// terminated, or shuts down for good, never will.
+// terminated, or is being terminated, never will.
 func stillStopping(err error) bool {
 	var wrong *provider.IncorrectStateError
 	return errors.As(err, &wrong) && wrong.State != provider.InstanceTerminated &&
@@ -468,8 +468,8 @@ type refusedStart struct {
 	until  time.Time
 }
 
-// recordRefusal takes a start back that the cloud refused for no fault of the node's: it rests, but
-// nothing is held against it. Its claims move in the same step.
+// recordRefusal cancels a start that the cloud refused for no fault of the node's: the node backs
+// off without a strike. Its claims move in the same step.
 func (s *Starter) recordRefusal(ctx context.Context, name v1alpha1.NodeName, why refusedStart) error {
 	s.forget(name)
 	// The cluster state may show the intent a moment longer, as room on a starting node.

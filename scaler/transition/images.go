@@ -14,7 +14,7 @@ import (
 const maxWords = 512
 
 // WarmAgain is the intent to start a stopped instance for a warm-up that we end ourselves: the one
-// before ended incomplete, or the node stands by and lacks images. What its kubelet reported until
+// before ended incomplete, or the node is standby and lacks images. What its kubelet reported until
 // now says nothing about the new try, so n must be read from the API server, as for Standby.
 func WarmAgain(n *corev1.Node, t Template, agents string, now time.Time) Patch {
 	recorded := v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) == v1alpha1.StateStandby &&

@@ -128,7 +128,7 @@ func TestMissingDevices(t *testing.T) {
 	}
 }
 
-// TestStartPutsStartupTaintsBack: what an operator removed while the node stood by says nothing
+// TestStartPutsStartupTaintsBack: what an operator removed while the node was standby says nothing
 // about this start.
 func TestStartPutsStartupTaintsBack(t *testing.T) {
 	n := apply(t, registered(), Warmup(registered(), template()))

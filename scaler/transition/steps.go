@@ -169,7 +169,7 @@ func Claims(n *corev1.Node, claims []types.UID) Patch {
 	return patchFromTo(n, is)
 }
 
-// StartFailed takes the start intent back: the node is standby again and backs off until the given
+// StartFailed cancels the start intent: the node is standby again and backs off until the given
 // time.
 func StartFailed(n *corev1.Node, until time.Time) Patch {
 	is := toState(n, v1alpha1.StateStandby)

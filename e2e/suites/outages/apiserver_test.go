@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// A burst needs fewer nodes than stand by, and poolSize has room for more instances: a start or a
-	// launch too many is possible.
+	// A burst needs fewer nodes than are standby, and poolSize has room for more instances: a start or
+	// a launch too many is possible.
 	burstPods    = 12
 	burstNodes   = 6
 	standbyNodes = 8

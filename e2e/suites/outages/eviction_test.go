@@ -135,7 +135,7 @@ func warmZone(t *testing.T, r *rig.Rig, standby int32) map[string]string {
 
 // hasTurnedOut reports whether kube-controller-manager has called the node unfit for the pods on
 // it. It does so with unready nodes one after another, so many in a second for each zone; a node
-// that dies meanwhile has its turn among them.
+// that dies meanwhile is queued among them.
 func hasTurnedOut(n *corev1.Node) bool {
 	for _, taint := range n.Spec.Taints {
 		if taint.Effect == corev1.TaintEffectNoExecute && (taint.Key == corev1.TaintNodeUnreachable ||
