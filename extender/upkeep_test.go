@@ -174,8 +174,8 @@ func drainedEmpty(n *corev1.Node) {
 	n.Spec.Unschedulable = true
 }
 
-// TestAClaimedPodThatWasRefusedIsNudged: the claimed node runs from second 1 on, and somebody's
-// taint keeps it closed. The scheduler sees the taint go in second 3, and our watch 50 ms later.
+// TestAClaimedPodThatWasRefusedIsNudged: the claimed node runs from second 1 on, and a user's taint
+// keeps it closed. The scheduler sees the taint go in second 3, and our watch 50 ms later.
 func TestAClaimedPodThatWasRefusedIsNudged(t *testing.T) {
 	closed := func(n *corev1.Node) {
 		n.Spec.Taints = []corev1.Taint{{Key: "closed", Effect: corev1.TaintEffectNoSchedule}}

@@ -33,7 +33,8 @@ func (c *ControlPlane) NewCompanion(o Companion) *Process {
 }
 
 // FreeAddress returns a loopback address for a companion. No other call gets it, in this process or
-// another, while this process lives, and the kernel gives its port to nobody who asks for any port.
+// another, while this process lives, and the kernel gives its port to no process that asks for any
+// port.
 func FreeAddress() (string, error) {
 	const tries = 1000
 	for range tries {

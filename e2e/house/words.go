@@ -128,6 +128,7 @@ func declaredNames(tree *ast.File) map[*ast.Comment][]*ast.Ident {
 			names[doc.List[0]] = append(names[doc.List[0]], declared...)
 		}
 	}
+	add(tree.Doc, tree.Name)
 	ast.Inspect(tree, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncDecl:
@@ -161,7 +162,10 @@ func specNames(spec ast.Spec) []*ast.Ident {
 // withoutName blanks out the name with which the comment begins, if it is one of those.
 func withoutName(comment string, names []*ast.Ident) string {
 	for _, name := range names {
-		after, ok := strings.CutPrefix(comment, "// "+name.Name)
+		after, ok := strings.CutPrefix(strings.TrimPrefix(comment, "// Package "), name.Name)
+		if !ok {
+			after, ok = strings.CutPrefix(comment, "// "+name.Name)
+		}
 		if next, _ := utf8.DecodeRuneInString(after); ok && !unicode.IsLetter(next) && !unicode.IsDigit(next) {
 			return "// " + strings.Repeat("_", len(name.Name)) + after
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// The longest that the world may take to come to rest once nothing is wrong any more. Back-offs go
-// up to half an hour, and one may follow another.
+// The longest that the world may take until nothing changes once all faults have ended. A backoff
+// lasts up to half an hour, and one may follow another.
 const (
 	patience = 3 * time.Hour
 	look     = 20 * time.Second

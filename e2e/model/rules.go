@@ -156,8 +156,8 @@ func (r *rules) enters(n *corev1.Node) {
 	}
 }
 
-// lately reports whether nobody can know yet that somebody has touched the instance: it was a
-// moment ago, or the cloud did not answer a moment ago.
+// lately reports whether Stratos cannot know yet that another client changed the instance: that was
+// a moment ago, or the cloud did not answer a moment ago.
 func (r *rules) lately(i *instance) bool {
 	known := later(i.meddled, r.silent)
 	return !i.meddled.IsZero() && r.w.now.Sub(known) < time.Minute
@@ -205,8 +205,8 @@ func (r *rules) tagging(i *instance, tags map[string]string) {
 func (r *rules) destructive(what string, i *instance) {
 	lately := r.lately(i)
 	mine := ours(i.tags())
-	// the pool's tag says which pool's it is, not whose; while the cloud does not answer nobody can
-	// write it again
+	// a start needs only the cluster's tag: the pool's tag may be missing, and it cannot be restored
+	// while the cloud does not answer
 	if what == "start" {
 		mine = ofThisCluster(i.tags())
 	}

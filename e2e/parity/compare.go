@@ -20,7 +20,7 @@ type Question struct {
 func DoesItFit() Question { return Question{Filters: filters(), Ours: everything} }
 
 // MayItBeScheduled asks for the two filters that the dedicated profile moves into the extender:
-// there nobody else looks any more, so whatever fit says there is what happens.
+// kube-scheduler does not run them there any more, so only fit decides.
 func MayItBeScheduled() Question { return Question{Filters: moved(), Ours: taintsAndCordons} }
 
 // Tally counts the scheduler's verdicts by plugin and first message, so that a test can show what

@@ -180,8 +180,8 @@ func (r *region) launchedUnder(ctx context.Context, token string) (*provider.Ins
 }
 
 // inOrder returns the subnets in the order in which the launch of that number tries them: each
-// number begins one zone later and, when all zones had their turn, one subnet later. It depends on
-// nothing else, so that a launch that is asked for again goes where it went.
+// number begins one zone later and, after all zones, one subnet later. It depends on nothing else,
+// so that a launch that is asked for again goes where it went.
 func inOrder(subnets []v1alpha1.ResolvedSubnet, number int64) []v1alpha1.ResolvedSubnet {
 	sorted := slices.Clone(subnets)
 	slices.SortFunc(sorted, func(a, b v1alpha1.ResolvedSubnet) int {

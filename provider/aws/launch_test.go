@@ -333,7 +333,7 @@ func TestALaunchThatIsWrongNamesItsField(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoFaultOfTheClass: missing rights say nothing about a class, and a launch that is
+// TestWhatIsNoFaultOfTheClass: missing permissions say nothing about a class, and a launch that is
 // refused for them goes to no other subnet.
 func TestWhatIsNoFaultOfTheClass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -116,8 +116,8 @@ type key struct {
 	uid     types.UID
 }
 
-// What kubelets, the cloud controller and the node controller may do. The chart gives these rights
-// only where the fake cloud runs in the Stratos process.
+// What kubelets, the cloud controller and the node controller may do. The chart grants these
+// permissions only where the fake cloud runs in the Stratos process.
 //
 // +kubebuilder:rbac:roleName=fake,groups="",resources=nodes,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:roleName=fake,groups="",resources=nodes/status,verbs=patch

@@ -40,8 +40,8 @@ type eviction struct {
 
 // TestEvictionBesideStandbyNodes: a node of a zone dies, of which four nodes in five are standby.
 // kube-controller-manager evicts its pods as it does where there are no standby nodes: as many, and
-// after the same time. Counted as unhealthy they would have it evict nobody, since a zone with that
-// many has trouble of its own.
+// after the same time. If it counted standby nodes as unhealthy, it would evict no pods: it stops
+// evictions in a zone with that many unhealthy nodes.
 func TestEvictionBesideStandbyNodes(t *testing.T) {
 	t.Parallel()
 	runs := map[int]*eviction{0: {}, asleep: {}}

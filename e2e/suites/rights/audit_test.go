@@ -126,7 +126,7 @@ func (r right) covers(e controlplane.AuditEvent) bool {
 		(r.namespace == "" || r.namespace == e.Namespace) && (r.name == "" || r.name == e.Name)
 }
 
-// granted are the rights of the chart's roles that have one of the names.
+// granted are the permissions of the chart's roles that have one of the names.
 func granted(t *testing.T, chart *ground.Chart, roles ...string) []right {
 	t.Helper()
 	var all []right

@@ -102,8 +102,8 @@ func (f *firstSight) at() time.Time {
 
 // awaitQuiet waits until the cloud and node controllers have said all they have to say of the
 // stopped node: what their loops of 5 s add comes in no other order. The extender must have heard
-// of standby too: a pod that it refuses for want of a standby node has no claim, and for such a pod
-// nobody nudges.
+// of standby too: a pod that it refuses for want of a standby node has no claim, and Stratos nudges
+// no pod without one.
 func awaitQuiet(t *testing.T, r *rig.Rig, standby *firstSight) {
 	t.Helper()
 	want := []corev1.Taint{
