@@ -64,7 +64,7 @@ func startNode(v *cluster.State, node v1alpha1.NodeName, withAffinity bool) {
 	v.SetPod(agentOn(node))
 }
 
-// candidates are what kube-scheduler's own filters leave: it judges a node as it is.
+// candidates are what kube-scheduler's own filters leave: it checks a node as it is.
 func candidates(v *cluster.State, pod *corev1.Pod, names []string) Names {
 	judge := v.PodFit(pod)
 	var out []string

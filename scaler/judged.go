@@ -21,7 +21,7 @@ type judged struct {
 	zones []string
 }
 
-// judgePool judges the pod against the pool's nodes as if they were empty, and against a new
+// judgePool checks the pod against the pool's nodes as if they were empty, and against a new
 // instance in each zone of its class. All nodes of a pool are alike but for their zones, so where
 // every node refuses, the first refusal by name holds for the pool.
 func judgePool(judge *cluster.PodFit, pool *v1alpha1.NodePool, nodes []corev1.Node, o offer) judged {
@@ -67,7 +67,7 @@ func judgePool(judge *cluster.PodFit, pool *v1alpha1.NodePool, nodes []corev1.No
 	return says(" has no standby node with room now")
 }
 
-// whyNotNode judges by what does not depend on the other pods of the cluster.
+// whyNotNode checks what does not depend on the other pods of the cluster.
 func whyNotNode(judge *cluster.PodFit, n *decide.Node) string {
 	if refusal := refusesEmpty(judge, n, true); refusal != nil {
 		return refusal.Explain()

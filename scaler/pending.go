@@ -175,7 +175,7 @@ func (c *pending) recall(ctx context.Context, node v1alpha1.NodeName) error {
 }
 
 // scheduled returns what the scheduler says of a pod that it cannot place; nil where it is placed,
-// nominated or not judged yet.
+// nominated or not tried yet.
 func scheduled(pod *corev1.Pod) *corev1.PodCondition {
 	if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || pod.Status.NominatedNodeName != "" {
 		return nil

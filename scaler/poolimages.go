@@ -75,7 +75,7 @@ type poolImages struct {
 	backingOff map[lack]bool
 }
 
-// images judges the pool's nodes.
+// images returns the state of the images on the pool's nodes.
 func (c *pools) images(ctx context.Context, pool *v1alpha1.NodePool, nodes []corev1.Node) (poolImages, error) {
 	sets, err := daemonSets(ctx, c.client)
 	if err != nil {

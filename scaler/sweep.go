@@ -121,7 +121,7 @@ func (s *sweep) once(ctx context.Context, asked time.Time) error {
 			return nil
 		}
 	}
-	// unchanged ones too: their deadlines and our unfinished calls are judged by a new look
+	// unchanged ones too: their deadlines and our unfinished calls depend on the time of the sweep
 	for _, instance := range list {
 		if instance.State != provider.InstanceTerminated && !send(ctx, s.instances, instance.ID) {
 			return nil

@@ -114,7 +114,7 @@ func serving(
 	return zones, nil
 }
 
-// refusesEmpty judges an empty node by what does not depend on the other pods of the cluster.
+// refusesEmpty checks on an empty node what does not depend on the other pods of the cluster.
 // whole: its resources are known.
 func refusesEmpty(judge *cluster.PodFit, n *decide.Node, whole bool) *fit.Refusal {
 	pod := judge.Digest(n)

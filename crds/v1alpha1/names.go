@@ -20,7 +20,8 @@ const (
 	LabelScheduler = "stratos.sh/scheduler"
 	// SchedulerEnabled is the value of LabelScheduler that opts in.
 	SchedulerEnabled = "enabled"
-	// LabelExcludeDisruption takes a node out of kube-controller-manager's judgement of a zone.
+	// LabelExcludeDisruption takes a node out of the count by which kube-controller-manager decides
+	// about a zone's health.
 	LabelExcludeDisruption = "node.kubernetes.io/exclude-disruption"
 
 	// LabelPull on a Pod of Stratos's own: it makes a node's kubelet pull images. The value tells

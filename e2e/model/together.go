@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Pods that are judged together: a group belongs in one domain (required pod affinity), or is
+// Pods that are checked together: a group belongs in one domain (required pod affinity), or is
 // spread over domains (hard topology spread). All pods of a group are made at once and are alike.
 
 // labelGroup names the group of a pod.

@@ -52,7 +52,8 @@ func ofRefusal(refusal *fit.Refusal) Verdict {
 	return Verdict{Messages: []string{refusal.Message}, Unresolvable: refusal.Unresolvable}
 }
 
-// Opinion is one side: its verdicts on a pod, one for each node of the world in the world's order.
+// Opinion is one side: its decisions about a pod, one for each node of the world in the world's
+// order.
 type Opinion func(pod *corev1.Pod) ([]Verdict, error)
 
 // Disagreement is a pod and a node of which the two sides say different things.
@@ -75,7 +76,7 @@ func (d Disagreement) same(other Disagreement) bool {
 		d.Scheduler.String() == other.Scheduler.String() && d.Fit.String() == other.Fit.String()
 }
 
-// difference names what two verdicts differ in, "" for nothing.
+// difference names what two decisions differ in, "" for nothing.
 func difference(scheduler, ours Verdict) string {
 	switch {
 	case scheduler.fits() != ours.fits():

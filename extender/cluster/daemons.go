@@ -37,8 +37,8 @@ func (s *State) DeleteDaemonSet(set *appsv1.DaemonSet) {
 	s.readDaemons()
 }
 
-// readDaemons judges all nodes that do not run by the DaemonSets as they are now. The caller holds
-// mu.
+// readDaemons recomputes what the pods of DaemonSets take on nodes that do not run. The caller
+// holds mu.
 func (s *State) readDaemons() {
 	sets := slices.SortedFunc(maps.Values(s.sets), func(a, b *appsv1.DaemonSet) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)

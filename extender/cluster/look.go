@@ -54,8 +54,8 @@ func (s *State) Decide(pod *corev1.Pod, names [][]byte, memory *Candidates, now 
 	return s.decide(pod, memory.Present(), now)
 }
 
-// Place is Decide among the nodes that the pod fits by our own judgement. That takes a while, so it
-// is made before, and what has become of the nodes since is looked at anew.
+// Place is Decide among the nodes that the pod fits by our own check. That check takes a while, so
+// it runs before, and what has become of the nodes since is read again.
 func (s *State) Place(pod *corev1.Pod, now time.Time) decide.Decision {
 	nodes := s.Fitting(pod)
 	s.mu.Lock()

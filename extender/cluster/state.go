@@ -206,7 +206,7 @@ func (s *State) DeleteNode(name v1alpha1.NodeName) {
 	s.claimsEnded(s.claims.ReleaseNode(name), now)
 }
 
-// SetPool takes in an added or changed NodePool: its nodes are judged by its new template.
+// SetPool takes in an added or changed NodePool: its nodes are checked with its new template.
 func (s *State) SetPool(p *v1alpha1.NodePool) {
 	name, now := v1alpha1.PoolName(p.Name), s.now()
 	s.mu.Lock()

@@ -14,7 +14,7 @@ import (
 // Kind is what a decision amounts to; also the metric label of stratos_extender_decisions_total.
 type Kind string
 
-// The verdicts of Decide.
+// The kinds of decision.
 const (
 	// Pass: a node in service takes the pod.
 	Pass Kind = "pass"
@@ -42,8 +42,8 @@ type Ask struct {
 	// Nodes are the candidates: nodes that passed all in-tree filters but taints and cordon.
 	Nodes []*Node
 	// World gives all nodes with the pods bound to them, for anti-affinity and spread among pods that
-	// wait together; kube-scheduler has judged the bound ones only. It is called where a decision
-	// depends on it.
+	// are pending together; kube-scheduler has checked the bound ones only. It is called where a
+	// decision depends on it.
 	World func() *fit.World
 }
 
@@ -119,7 +119,7 @@ type attempt struct {
 	hasBudget map[v1alpha1.PoolName]bool
 	// displaced are the claims that give way to the pod.
 	displaced map[types.UID]bool
-	// together judges anti-affinity and spread against the pods that wait; made once, where it is
+	// together checks anti-affinity and spread against the pending pods; made once, where it is
 	// needed.
 	together *fit.View
 }

@@ -28,7 +28,7 @@ type Node struct {
 	// tolerate that a node is stopped.
 	CurrentTaints []corev1.Taint
 	Cordoned      bool
-	// Pool is empty for a node that is not ours. Such a node is judged by its taints and cordon alone.
+	// Pool is empty for a node that is not ours. Of such a node only taints and cordon are checked.
 	Pool   v1alpha1.PoolName
 	State  v1alpha1.NodeState
 	Weight int32

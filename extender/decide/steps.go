@@ -12,9 +12,9 @@ import (
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// Decide judges the pod against the candidates and, where no node can take it now, promises it room
-// on one that will. It changes nothing: the claims assume the decision. The numbers are those of
-// the steps of docs/filter.md, and what belongs to them stands below in their order.
+// Decide checks the pod against the candidates and, where no node can take it now, claims room on
+// one that will. It changes nothing: the claims assume the decision. The numbers are those of the
+// steps of docs/filter.md; their functions follow below in that order.
 func Decide(l *Claims, ask Ask, now time.Time) Decision {
 	j := l.newAttempt(ask, now)
 	own := l.byPod[ask.Pod.UID]
@@ -127,9 +127,9 @@ func (j *attempt) sharedReason(own *Claim, n *Node) reason {
 
 func noRoom() reason { return reason{text: "room is promised to other waiting pods"} }
 
-// claimShared promises the pod room on a running node on which others wait for theirs, and passes
-// that node alone. Without a promise of its own, the next pod would be judged by a view that has
-// not seen this one bound yet, and both together would take promised room.
+// claimShared claims room for the pod on a running node on which other pods have claims, and passes
+// that node alone. Without a claim, the next pod would be checked against a snapshot in which this
+// one is not bound yet, and both together would take claimed room.
 func (j *attempt) claimShared(n *Node) Decision {
 	displaced := j.displace(n)
 	own := j.newClaim(n)

@@ -39,7 +39,7 @@ const (
 	messagePorts = "node(s) didn't have free ports for the requested pod ports"
 )
 
-// CheckResources judges requests and pod count against what is left on the node: NodeResourcesFit.
+// CheckResources checks requests and pod count against what is left on the node: NodeResourcesFit.
 // Of several resources that are short the first is named, in the order of Resources.Short.
 func CheckResources(pod *Pod, node *Node) *Refusal {
 	short := Shortage(&pod.Requests, &node.Allocatable, &node.Used)
@@ -65,7 +65,7 @@ func tooSmall(need *Resources, node *Node) bool {
 	return Shortage(&amounts, &node.Allocatable, &Resources{}) != ""
 }
 
-// CheckPorts judges the host ports: NodePorts.
+// CheckPorts checks the host ports: NodePorts.
 func CheckPorts(pod *Pod, node *Node) *Refusal {
 	for i := range pod.Ports {
 		if PortsConflict(pod.Ports[i:i+1], node.Ports) {

@@ -81,7 +81,7 @@ func limited(calls *limiter.Calls) func(*middleware.Stack) error {
 					out, data, err = next.HandleFinalize(attempt, in)
 					return subject{operation: string(op)}.typed(err)
 				})
-				return out, data, err // EC2's own error, which the retries judge
+				return out, data, err // EC2's own error, on which the retries decide
 			}), "Retry", middleware.After)
 	}
 }
