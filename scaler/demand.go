@@ -142,8 +142,9 @@ func (d *demand) waiting(pool v1alpha1.PoolName) []plan.Waiting {
 }
 
 // need is what the pool's waiting pods need, placed on empty nodes like one that the pool has.
-// While it has none to take as a pattern, they are placed on what the class promises. Where that
-// says nothing one node is asked for: it will tell.
+// While it has none to take as a pattern, they are placed on a node with the capacity in the
+// class's status. Where the status has none, one node is asked for, which then serves as the
+// pattern.
 func (d *demand) need(pool *v1alpha1.NodePool, nodes []corev1.Node, o offer, supply plan.Supply) plan.Need {
 	pods := d.waiting(v1alpha1.PoolName(pool.Name))
 	if len(pods) == 0 {
@@ -153,7 +154,7 @@ func (d *demand) need(pool *v1alpha1.NodePool, nodes []corev1.Node, o offer, sup
 	if !whole && o.promised == nil {
 		return plan.NeedOf(pods, nil, supply, inZoneOf)
 	}
-	if !whole && len(o.zones) > 0 { // a kubelet keeps some of what is promised for itself: this is never too much
+	if !whole && len(o.zones) > 0 { // a kubelet reserves some of the capacity for itself: this is never too much
 		n.Labels = inZoneOf(n.Labels, o.zones[0])
 	}
 	return plan.NeedOf(pods, decide.NodeOf(n, pool, o.daemons...), supply, inZoneOf)

@@ -45,11 +45,10 @@ type podQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // podKey names a pod, not its uid: a pod that is gone is known by its name only.
 type podKey = types.NamespacedName
 
-// pending looks after the pods that wait. Those of a scheduler without the extender it promises
-// room and starts nodes for, at once. Those of a scheduler with it are the extender's: a pod that
-// the scheduler asks no extender about fits no standby node, so none is started for it. Either kind
-// is told why, where no node is on its way, and counts as demand for new instances. It runs on the
-// leader.
+// pending reconciles pending pods. For those of a scheduler without the extender it claims room and
+// starts nodes, at once. Those of a scheduler with it are the extender's: a pod that the scheduler
+// asks no extender about fits no standby node, so none is started for it. Either kind is told why,
+// where no node is on its way, and counts as demand for new instances. It runs on the leader.
 type pending struct {
 	reader client.Reader
 	writer client.Writer
@@ -139,10 +138,10 @@ func (c *pending) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 	return ctrl.Result{RequeueAfter: again}, err
 }
 
-// forgotten returns a standby node that would take a pod of the extender's which has no claim: the
-// replica that promised it room may have died before it wrote that down, and nothing else would
-// bring the pod back to the scheduler for minutes. It does so once for a pod: where the scheduler
-// asks again and nothing starts, it knows a reason that we do not know.
+// forgotten returns a standby node that would take a pod of the extender's which has no claim. The
+// replica that made its claim may have died before it published that, and the scheduler would not
+// retry the pod for minutes. It does so once for a pod: where the scheduler asks again and nothing
+// starts, it knows a reason that we do not know.
 func (c *pending) forgotten(pod *corev1.Pod) (v1alpha1.NodeName, bool) {
 	if !slices.Contains(c.schedulers, pod.Spec.SchedulerName) || decide.MayNotStart(pod) != "" {
 		return "", false

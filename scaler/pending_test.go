@@ -176,9 +176,9 @@ func TestExplainSays(t *testing.T) {
 	}
 }
 
-// The replica that promised a pod room may have died before it wrote that down. The scheduler,
-// which was told to wait, is made to ask again instead of an instance being launched beside a
-// standby node; once, for it may know a reason that we do not.
+// The replica that made a pod's claim may have died before it published that. Stratos makes the
+// scheduler, which was told to wait, ask again, and launches no instance while there is a standby
+// node. It does so once, because the scheduler may know a reason that we do not.
 func TestAForgottenPodIsAskedAboutAgain(t *testing.T) {
 	standby := func(change ...func(*corev1.Node)) *corev1.Node {
 		return nodeIn(v1alpha1.StateStandby, append([]func(*corev1.Node){func(n *corev1.Node) { n.Spec.Unschedulable = true },
@@ -246,7 +246,7 @@ func TestPodsOverWhichTheSchedulerFailsAreCounted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := unschedulable(failed)
 			r := newRig(t, pod, nodePool(2, 1))
-			r.promise("a", "c") // room that it was promised does not help it
+			r.promise("a", "c") // its claim does not help it
 			look := r.looksAfter()
 			count := func() float64 {
 				return testutil.ToFloat64(r.nodes.metrics.schedulerErrors.WithLabelValues(v1alpha1.SchedulerName))

@@ -308,8 +308,8 @@ type AWSNodeClassStatus struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +optional
 	Architecture string `json:"architecture,omitempty"`
-	// Capacity of one instance by resource name, as the instance type promises it. What a kubelet
-	// reports is somewhat less.
+	// Capacity of one instance by resource name, as the instance type has it. A kubelet reports
+	// somewhat less.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 	// ObservedGeneration is the metadata.generation that this status describes.

@@ -37,7 +37,7 @@ const (
 	AnnotationScaleUpStarted = "stratos.sh/scale-up-started"
 	// AnnotationScaleDownCandidateSince is the RFC 3339 time since which the node is empty.
 	AnnotationScaleDownCandidateSince = "stratos.sh/scale-down-candidate-since"
-	// AnnotationClaims holds the UIDs of the pods that are promised room on the node.
+	// AnnotationClaims holds the UIDs of the pods that have claims on the node.
 	AnnotationClaims = "stratos.sh/claims"
 	// AnnotationStopReason is why the node is being stopped: a StopReason.
 	AnnotationStopReason = "stratos.sh/stop-reason"

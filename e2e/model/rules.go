@@ -13,8 +13,7 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// rules watches what happens and says where a promise is broken: the invariants 1 to 6 of the
-// project.
+// rules observes the run and reports a broken invariant, of the invariants 1 to 6 of the project.
 type rules struct {
 	w *World
 	// bound is when a pod was bound, intent when the last stop intent was written on a node.
@@ -273,7 +272,7 @@ func (r *rules) started(i *instance) {
 		return
 	}
 	if r.w.logger && r.w.now.Sub(r.w.loggerAt) < time.Minute {
-		return // what was promised before the DaemonSet came may fit no more, and another node is started for it
+		return // a claim from before the DaemonSet came may not fit any more, and another node is started for it
 	}
 	claims := claimsOn(n)
 	starting := 0

@@ -204,7 +204,7 @@ func (r *rules) grouped(n *corev1.Node) {
 	}
 }
 
-// places are the nodes that pods are bound to, or promised.
+// places are the nodes that pods are bound to, or have claims on.
 func (r *rules) places() map[types.UID]string {
 	out := map[types.UID]string{}
 	for _, n := range r.w.api.nodes() {

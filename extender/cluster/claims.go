@@ -11,9 +11,9 @@ import (
 	"github.com/stratos-sh/stratos/extender/decide"
 )
 
-// claimsEnded has the listeners told of claims that ended although their pods still wait. Every
-// replica sees that, and only the one that made a claim is to place its pod anew: two that did
-// would promise it two nodes, and start both. The caller holds mu.
+// claimsEnded queues the listeners' calls for claims that ended although their pods are still
+// pending. Every replica sees that, and only the one that made a claim is to place its pod anew:
+// two that did would claim two nodes for it, and start both. The caller holds mu.
 func (s *State) claimsEnded(claims []decide.Claim, now time.Time) {
 	var own []decide.Claim
 	for i := range claims {
@@ -68,7 +68,7 @@ func restorePoolLabel(was, n *corev1.Node) *corev1.Node {
 	return n
 }
 
-// unpublish forgets which pods the Node said are promised room on it.
+// unpublish forgets the claims that the Node's annotation had named.
 func (s *State) unpublish(name v1alpha1.NodeName, e *nodeInfo) {
 	for _, uid := range e.published {
 		if s.published[uid] == name {
@@ -78,8 +78,8 @@ func (s *State) unpublish(name v1alpha1.NodeName, e *nodeInfo) {
 	e.published = nil
 }
 
-// publish takes in which pods the Node says are promised room on it, and returns them and those of
-// them that wait.
+// publish reads the claims that the Node's annotation names, and returns their pods and those of
+// them that are pending.
 func (s *State) publish(n *corev1.Node) (published []types.UID, waiting []*corev1.Pod) {
 	name := v1alpha1.NodeName(n.Name)
 	e := s.entry(name)

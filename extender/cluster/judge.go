@@ -46,8 +46,8 @@ func (s *State) PodFit(pod *corev1.Pod) *PodFit {
 	return j
 }
 
-// Refusal returns why the node does not take the pod, nil if it does. A partner that is promised
-// room somewhere is as good as one that is bound there.
+// Refusal returns why the node does not take the pod, nil if it does. A partner with a claim on a
+// node counts like one that is bound there.
 func (j *PodFit) Refusal(n *decide.Node) *fit.Refusal {
 	p := j.of(n)
 	refusal := p.view.Fits(&n.Node)

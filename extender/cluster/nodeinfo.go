@@ -29,7 +29,7 @@ type nodeInfo struct {
 	// asStopped is the node with the taints that stand now, as other pods' topology sees it; nil where
 	// node is that.
 	asStopped *fit.Node
-	// published are the pods that the Node says are promised room on it.
+	// published are the pods whose claims the Node's annotation names.
 	published []types.UID
 }
 

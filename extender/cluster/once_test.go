@@ -12,8 +12,8 @@ import (
 	"github.com/stratos-sh/stratos/extender/decide"
 )
 
-// Decisions come at any moment. A pod that counted on the node that it was promised and on the one
-// that it is bound to cost a start too many; one that counts nowhere has its room promised to
+// Decisions come at any moment. A pod takes up room once: counted on its claimed node and on the
+// one that it is bound to, it costs a start too many. Counted nowhere, its room is claimed for
 // another.
 func TestABoundPodCountsOnce(t *testing.T) {
 	for name, c := range map[string]struct {

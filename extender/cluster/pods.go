@@ -77,8 +77,8 @@ func noLongerPending(p *corev1.Pod) bool {
 	return p.Spec.NodeName != "" || p.DeletionTimestamp != nil || fit.Finished(p)
 }
 
-// trackPending remembers a pod that waits, and returns the node that says it is promised to the
-// pod, if one does.
+// trackPending remembers a pending pod, and returns the node whose annotation names a claim of the
+// pod, if there is one.
 func (s *State) trackPending(p *corev1.Pod, now time.Time) v1alpha1.NodeName {
 	if noLongerPending(p) {
 		s.dropPending(p, now)

@@ -28,7 +28,7 @@ const (
 	PathCold Path = "cold"
 )
 
-// Claim is room on a node that is promised to a waiting pod.
+// Claim is room on a node that is reserved for a pending pod.
 type Claim struct {
 	Pod      types.UID
 	Ref      PodRef
@@ -97,7 +97,7 @@ type Claims struct {
 	// Overdue tells of them.
 	overflowed      map[types.UID]bool
 	futileOverflows []Claim
-	// rejected are the pods that were refused without a promise, and when they were last asked about.
+	// rejected are the pods that were refused and got no claim, and when they were last asked about.
 	rejected map[types.UID]time.Time
 	// readyIn is how long a start usually takes, per pool; it only words messages.
 	readyIn map[v1alpha1.PoolName]time.Duration
@@ -109,8 +109,8 @@ type Claims struct {
 type nodeClaims struct {
 	claims map[types.UID]*Claim
 	sum    fit.Resources
-	// joined: a pod that was promised nothing here was bound to the node since a claim last lost its
-	// room. Pods of DaemonSets do not count.
+	// joined: a pod without a claim here was bound to the node since a claim last lost its room. Pods
+	// of DaemonSets do not count.
 	joined bool
 }
 
@@ -151,8 +151,8 @@ func NewClaims() *Claims {
 }
 
 // Release ends the pod's claim because the pod is bound to the given node, or gone ("" then). It
-// reports whether there was one. A pod that went where it was promised clears its owner of futile
-// starts.
+// reports whether there was one. A pod that was bound to its claimed node ends the backoff of its
+// owner after futile starts.
 func (l *Claims) Release(pod types.UID, bound v1alpha1.NodeName, now time.Time) (Claim, bool) {
 	delete(l.rejected, pod)
 	delete(l.overflowed, pod)
@@ -220,9 +220,9 @@ func (l *Claims) ObserveNode(node v1alpha1.NodeName, before, state v1alpha1.Node
 	return nil
 }
 
-// SetPublished takes in which pods a Node that starts says are promised room on it. It returns the
-// claims that it named before and names no more: another replica has released them, or given their
-// room to another pod.
+// SetPublished takes in the claims that the annotation of a starting Node names. It returns the
+// claims that it named before and does not name any more: another replica has released them, or
+// given their room to another pod.
 func (l *Claims) SetPublished(node v1alpha1.NodeName, pods []types.UID) []Claim {
 	var ended []Claim
 	for _, c := range l.claimsOn(node) {

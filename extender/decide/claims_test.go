@@ -205,7 +205,7 @@ func TestBackOffIsTheOwners(t *testing.T) {
 	replica := func(name string) *corev1.Pod { return pod(name, controlledBy("rs")) }
 	stranger := pod("stranger", controlledBy("other"))
 	for name, c := range map[string]struct {
-		bound v1alpha1.NodeName // of the pod that is promised room after the first back-off
+		bound v1alpha1.NodeName // of the pod that gets a claim after the first backoff
 		step  time.Duration
 	}{
 		"its pod goes where it was promised: forgiven": {"c", time.Minute},

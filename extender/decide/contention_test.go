@@ -77,7 +77,7 @@ func TestHigherPriorityTakesPromisedRoom(t *testing.T) {
 }
 
 // Two pods are asked about before the cluster state shows the first of them bound: together they
-// would take the room that a third was promised, and it would wait for a second node.
+// would take the room claimed for a third, which would wait for a second node.
 func TestPodsInFlightLeavePromisedRoom(t *testing.T) {
 	for name, c := range map[string]struct {
 		second  *corev1.Pod

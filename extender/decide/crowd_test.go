@@ -223,8 +223,8 @@ func TestClaimedPartnersDecide(t *testing.T) {
 }
 
 // TestASpreadThatHonoursTaintsSeesTheNodeAsItWillRun: no watch shows the start of a node yet, so
-// that its taints stand and it is no domain. It is one for the pods that wait once a pod is
-// promised room there.
+// that its taints stand and it is no domain. For pending pods it is one once a pod has a claim
+// there.
 func TestASpreadThatHonoursTaintsSeesTheNodeAsItWillRun(t *testing.T) {
 	honour := func(name string) *corev1.Pod {
 		p := pod(name, labelled("web"), spreadOver("web", corev1.LabelHostname, corev1.DoNotSchedule))

@@ -18,16 +18,16 @@ type Kind string
 const (
 	// Pass: a node in service takes the pod.
 	Pass Kind = "pass"
-	// PassClaimed: the pod's claimed node runs, or the pod was promised room on a running node now; it
-	// is returned alone.
+	// PassClaimed: the pod's claimed node runs, or the decision claims room on a running node; it is
+	// returned alone.
 	PassClaimed Kind = "pass-claimed"
 	// Waiting: the pod's claim stands, its node is on its way.
 	Waiting Kind = "waiting"
-	// Joined: the pod was promised room on a node that is starting already.
+	// Joined: the pod gets a claim on a node that is starting already.
 	Joined Kind = "joined"
-	// Started: the pod was promised room on a standby node, which is to be started now.
+	// Started: the pod gets a claim on a standby node, which is to be started now.
 	Started Kind = "started"
-	// Reclaimed: the pod has a claim on a node that is drained because it is empty. That drain is to
+	// Reclaimed: the pod gets a claim on a node that is drained because it is empty. That drain is to
 	// be cancelled now.
 	Reclaimed Kind = "reclaimed"
 	// Unavailable: Stratos would start a node, but has none that fits.
@@ -74,7 +74,7 @@ func (l *Claims) Decide(ask Ask, now time.Time) Decision {
 	return d
 }
 
-// assume takes in a decision: the room that it promises is promised from now on.
+// assume takes in a decision: its claim counts from now on.
 func (l *Claims) assume(pod types.UID, d *Decision, now time.Time) {
 	for i := range d.Displaced {
 		l.drop(l.byPod[d.Displaced[i].Pod])

@@ -220,7 +220,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestDecideRoom: which pods find room on a node that others are promised.
+// TestDecideRoom: which pods find room on a node on which others have claims.
 func TestDecideRoom(t *testing.T) {
 	gpus := offering("cpu", "4", "memory", "16Gi", "pods", "110", "example.com/gpu", "2")
 	for name, c := range map[string]struct {

@@ -1,6 +1,5 @@
-// Package decide is the claims of room promised to waiting pods, and the decision that makes a
-// promise: a function of the pod, the candidate nodes and the claims that stand. It is pure: no
-// client, no logger, no clock.
+// Package decide is the claims of pending pods, and the decision that makes a claim: a function of
+// the pod, the candidate nodes and the present claims. It is pure: no client, no logger, no clock.
 //
 // Its invariants: a pod has at most one claim; the claims on a node never exceed the room that is
 // left there; asking again changes nothing; equal input gives equal output. docs/filter.md has the

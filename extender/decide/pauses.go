@@ -10,7 +10,7 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// BackOffNode keeps a node whose start failed from being promised before the given time.
+// BackOffNode lets no claim be made before the given time on a node whose start failed.
 func (l *Claims) BackOffNode(node v1alpha1.NodeName, until time.Time) {
 	l.backingOff[node] = until
 }

@@ -45,8 +45,8 @@ func (j *attempt) displace(n *Node) []Claim {
 }
 
 // preemptibleBy reports whether a pod of the given priority may take the claimed room. While the
-// claimed pod is being bound it may not: the pod would be there all the same, and the other one be
-// promised room that is not.
+// claimed pod is being bound it may not: the pod would be bound there all the same, and the other
+// pod would claim room that does not exist.
 func (c *Claim) preemptibleBy(priority int32) bool { return c.Priority < priority && !c.passed }
 
 // preemptionOrder orders claims by who gives way: the higher in this order the sooner.

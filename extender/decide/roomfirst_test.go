@@ -52,8 +52,8 @@ func draining(name string, change ...func(*Node)) *Node {
 	return ours(name, v1alpha1.StateStopping, append(change, func(n *Node) { n.StoppingEmpty = true })...)
 }
 
-// TestRoomFirst: node a runs, and all its room is promised to pods of low priority. Where does a
-// pod of high priority go, and who gives way?
+// TestRoomFirst: node a runs, and pods of low priority have claimed all its room. Where does a pod
+// of high priority go, and which claims are released?
 func TestRoomFirst(t *testing.T) {
 	for name, c := range map[string]struct {
 		other     []*Node

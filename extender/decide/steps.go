@@ -47,7 +47,7 @@ func Decide(l *Claims, ask Ask, now time.Time) Decision {
 type feasible struct {
 	// nodes are those without claims of other pods.
 	nodes []v1alpha1.NodeName
-	// shared is the best of those with room beside what other pods are promised there.
+	// shared is the best of those with room in addition to the claims of other pods there.
 	shared best
 	// contested is the best of those with room only where claims of lower priority give way.
 	contested best
@@ -92,7 +92,7 @@ func (j *attempt) nodesInService(own *Claim) (feasible, refusals) {
 			continue
 		}
 		switch {
-		case MayNotStart(j.Pod) != "": // a pod that is promised nothing
+		case MayNotStart(j.Pod) != "": // a pod that gets no claim
 			out.nodes = append(out.nodes, n.Name)
 		case j.hasRoom(n, noPreemption):
 			j.offer(&out.shared, n)
@@ -110,8 +110,8 @@ func holds(pod *corev1.Pod, own *Claim, n *Node) bool {
 	return own != nil && own.Node == n.Name || pod.Status.NominatedNodeName == string(n.Name)
 }
 
-// sharedReason gives the reason why a running node has no room for the pod beside what others are
-// promised. A pod with a claim elsewhere stays out: its own node is coming.
+// sharedReason gives the reason why a running node has no room for the pod in addition to the
+// claims of others. A pod with a claim elsewhere is not placed there: its own node is coming.
 func (j *attempt) sharedReason(own *Claim, n *Node) reason {
 	if !j.hasRoom(n, corev1helpers.PodPriority(j.Pod)) {
 		return noRoom()
@@ -221,7 +221,7 @@ func (j *attempt) claimRoom(running *Node, refused *refusals) Decision {
 	return Decision{Kind: Unavailable, Refused: refused.withPodReason(j.Ask, options.why()), Limited: j.limited}
 }
 
-// options are the best nodes of each kind on which room could be promised.
+// options are the best nodes of each kind on which room could be claimed.
 type options struct {
 	draining, starting, contested, standby best
 	refused                                refusals
@@ -262,8 +262,8 @@ func (j *attempt) options() *options {
 	return o
 }
 
-// notClaimableReason gives the reason why room on a node that does not run cannot be promised to
-// the pod, none if it can.
+// notClaimableReason gives the reason why the pod cannot claim room on a node that does not run,
+// none if it can.
 func (j *attempt) notClaimableReason(n *Node, starting bool) reason {
 	if !starting && n.State != v1alpha1.StateStandby && !n.Cancellable() {
 		return reason{text: "node is ", detail: string(n.State)}

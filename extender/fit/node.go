@@ -20,14 +20,14 @@ type Node struct {
 	Used Resources
 	// Ports are the host ports of Pods.
 	Ports []HostPort
-	// Pods are those bound, nominated or promised here, terminating ones included. Finished ones
+	// Pods are those bound, nominated or with a claim here, terminating ones included. Finished ones
 	// (Succeeded, Failed) are left out, as from the scheduler's cache.
 	Pods []*Placed
 	// WhenRunning is the node as it will run, where this is how it stands now; nil otherwise.
 	WhenRunning *Node
 }
 
-// Place adds a pod that is promised room here, so that the next pod finds it.
+// Place adds a pod that claims room here, so that it counts for the next pod.
 func (n *Node) Place(pod *Pod) {
 	n.Used.Add(pod.Requests)
 	n.Ports = append(n.Ports, pod.Ports...)

@@ -89,12 +89,12 @@ func (p *Pod) Schedulable(taints []corev1.Taint, unschedulable bool) *Refusal {
 	return schedulable(p.Tolerations, taints, unschedulable)
 }
 
-// Placed is the pod as others see it once it is promised room on a node.
+// Placed is the pod as others see it once it has a claim on a node.
 func (p *Pod) Placed() *Placed {
 	return &Placed{UID: p.UID, Namespace: p.Key.Namespace, Labels: p.Labels, AntiAffinity: p.AntiAffinity}
 }
 
-// Placed is what the checks read of a pod that is bound to a node, nominated to it or promised room
+// Placed is what the checks read of a pod that is bound to a node, nominated to it or has a claim
 // there.
 type Placed struct {
 	UID       types.UID

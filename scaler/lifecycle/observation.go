@@ -17,7 +17,7 @@ type Observation struct {
 	Node *Node
 	// WorkloadPods is the number of pods that keep the node running, those nominated to it included.
 	WorkloadPods int
-	// Claims is the number of waiting pods that are promised room on the node.
+	// Claims is the number of pending pods that have claims on the node.
 	Claims int
 	// Attached is the number of volumes of pods that have left the node and that are still attached to
 	// it. Of a running node it is known where a drain has failed.

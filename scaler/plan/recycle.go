@@ -21,13 +21,13 @@ type Candidate struct {
 	Launched, Running, SurplusSince time.Time
 	// Drift says how the node differs from what would be launched now; empty for one that does not.
 	Drift string
-	// Empty: no workload pod is on the node and none is promised room there.
+	// Empty: no workload pod is on the node and none has a claim there.
 	Empty bool
 	// Withheld: a person has kept the standby node from starting for so long that it does not count as
 	// standby.
 	Withheld bool
-	// Protected: the node must not be taken now. A standby one is promised to a pod, a running one is
-	// not to be disrupted.
+	// Protected: the node must not be disrupted now. A pod has a claim on a standby one; a running one
+	// or a pod on it is annotated so, or its drain backs off.
 	Protected bool
 	// Turn: it was the node's turn already, and that does not show in its state yet.
 	Turn bool

@@ -213,7 +213,7 @@ func TestPlacerPlacesTheDisplaced(t *testing.T) {
 	})
 }
 
-// A node that runs takes the pod: its scheduler will find it, and nothing is started or promised.
+// A node that runs takes the pod: its scheduler will find it, and nothing is started or claimed.
 func TestPlacerLeavesRoomThatIsThereToTheScheduler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := ofOneCPU("a")

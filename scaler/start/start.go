@@ -155,7 +155,7 @@ func newQueue() workqueue.TypedRateLimitingInterface[v1alpha1.NodeName] {
 		workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.NodeName](retryFirst, retryMost))
 }
 
-// NeedLeaderElection is false: a replica starts what its own extender promised.
+// NeedLeaderElection is false: a replica starts the nodes of its own extender's claims.
 func (s *Starter) NeedLeaderElection() bool { return false }
 
 // Start works until ctx ends. What is queued then is lost on purpose: intents are on the Nodes, and
@@ -286,7 +286,7 @@ func (s *Starter) startStandby(ctx context.Context, node *corev1.Node, asked Tri
 		return nil
 	}
 	if !s.state.OfferingUnavailableUntil(decide.OfferingOf(node.Labels), s.now()).IsZero() {
-		s.state.StartFailed(name) // promised before another node of its zone and type was refused
+		s.state.StartFailed(name) // claimed before another node of its zone and type was refused
 		return nil
 	}
 	if until := decide.NodeOf(node, nil).UnavailableUntil; s.now().Before(until) {
@@ -417,7 +417,7 @@ func (s *Starter) fail(ctx context.Context, name v1alpha1.NodeName, why string,
 // reason not to write it: then it is tried again.
 func (s *Starter) recordFailure(ctx context.Context, name v1alpha1.NodeName, why string,
 	step func(n *corev1.Node, until time.Time) transition.Patch) (written bool, err error) {
-	s.state.BackOffNode(name, s.now().Add(backoffFirst)) // no further pod is promised room here meanwhile
+	s.state.BackOffNode(name, s.now().Add(backoffFirst)) // no further pod gets a claim here meanwhile
 	// After the patch: a pod that is asked about before it would start another node while this one
 	// names it still.
 	defer s.state.StartFailed(name)

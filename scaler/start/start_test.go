@@ -826,7 +826,7 @@ func TestACloudThatHangsHoldsUpNoWrite(t *testing.T) {
 	})
 }
 
-// claim promises a pod that asks for nothing room on the node.
+// claim claims room on the node for a pod without requests.
 func (r *placerRig) claim(t *testing.T, node, pod string) {
 	t.Helper()
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: pod, UID: types.UID(pod)}}

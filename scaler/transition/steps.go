@@ -162,7 +162,7 @@ func Starting(n *corev1.Node, startup []corev1.Taint, claims []types.UID, now ti
 	return patchFromTo(n, is)
 }
 
-// Claims publishes which pods are promised room on the node.
+// Claims publishes which pods have claims on the node.
 func Claims(n *corev1.Node, claims []types.UID) Patch {
 	is := editable(n)
 	setClaims(is, claims)

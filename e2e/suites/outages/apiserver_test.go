@@ -35,9 +35,9 @@ const (
 
 // TestAPIServerGoneForAMinute: the API server hangs in the middle of a burst, when the intents are
 // written and half of the instances are started. The leader cannot renew its lease, so its process
-// ends, and is started again when the server is back. The other replica goes on telling the pods of
-// the burst what it told them before, and promises nothing twice. Then the burst ends as if nothing
-// had been, with one replica too.
+// ends, and is started again when the server is back. The other replica repeats its answers about
+// the pods of the burst, and claims nothing twice. Then the burst ends as if nothing had happened,
+// with one replica too.
 func TestAPIServerGoneForAMinute(t *testing.T) {
 	t.Parallel()
 	for name, replicas := range map[string]int{"one replica": 1, "two replicas": 2} {

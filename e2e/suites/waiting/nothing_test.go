@@ -55,8 +55,8 @@ func refusals() map[string]refusal {
 	optedOut := on(poolPlain, rig.Pod("opted-out", "cpu", "1"))
 	optedOut.Annotations = map[string]string{v1alpha1.AnnotationIgnore: "true"}
 	// A DaemonSet of another API (OpenKruise has one): the garbage collector would delete the pod of a
-	// stock one that is not there. On a pool of its own: pods of a DaemonSet go past the room that is
-	// promised to others, so it would take the normal pod's.
+	// stock one that is not there. On a pool of its own: pods of a DaemonSet ignore the claims of
+	// others, so it would take the normal pod's room.
 	owned := on(poolAgents, rig.Pod("owned-by-daemonset", "cpu", "1"))
 	owned.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: "apps.kruise.io/v1alpha1", Kind: "DaemonSet", Name: "advanced",
@@ -196,7 +196,7 @@ func untaint(n *corev1.Node) {
 }
 
 // taintSeen taints the node and waits until the extender has heard of it: until it refuses the node
-// to a DaemonSet's pod that tolerates all the rest. To ask about such a pod promises nothing.
+// to a DaemonSet's pod that tolerates all the rest. To ask about such a pod makes no claim.
 func taintSeen(t *testing.T, r *rig.Rig, node *corev1.Node) {
 	t.Helper()
 	edit(t, r, node, func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, persons()) })
