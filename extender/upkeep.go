@@ -70,7 +70,7 @@ func (u *Upkeep) missed(now time.Time) bool {
 	return missed
 }
 
-// NeedLeaderElection is false: each replica looks after its own claims.
+// NeedLeaderElection is false: each replica maintains its own claims.
 func (u *Upkeep) NeedLeaderElection() bool { return false }
 
 // Start runs until ctx ends.

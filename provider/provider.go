@@ -93,7 +93,7 @@ type Locator interface {
 	Locate(instanceID, providerID string)
 }
 
-// LaunchRequest is what a launch needs beside the cloud's node class.
+// LaunchRequest is what a launch needs in addition to the cloud's node class.
 type LaunchRequest struct {
 	// ClientToken makes the launch idempotent: the same token returns the same instance. After a
 	// refusal for which LaunchedNothing holds, the token may be used again with another class.

@@ -23,7 +23,7 @@ type demand struct {
 	// waited are the pods that have been in demand and are not bound yet, those that are nominated by
 	// now included.
 	waited map[podKey]wanted
-	// opened are the nodes that opened at the end of their warm-up of late.
+	// opened are the nodes that opened at the end of their warm-up recently.
 	opened map[v1alpha1.NodeName]opened
 }
 

@@ -174,7 +174,7 @@ func (i *inventory) expect(pool v1alpha1.PoolName, instance *provider.Instance, 
 	i.instances[instance.ID] = e
 }
 
-// note changes what is known of the instance beside the cloud's own words.
+// note changes what is known of the instance in addition to what the cloud says.
 func (i *inventory) note(id v1alpha1.InstanceID, change func(*entry)) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

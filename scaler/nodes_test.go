@@ -253,8 +253,7 @@ func TestNoStopWhenTheIntentIsRefused(t *testing.T) {
 	r.want("patch refused")
 }
 
-// The stop was not accepted: the intent stands, and the next look asks again, and writes that
-// beside it.
+// The stop was not accepted: the intent stays, and the next reconcile asks again and records that.
 func TestAStopThatFailsIsAskedAgain(t *testing.T) {
 	r := newRig(t, drained(), nodePool(5, 0))
 	r.sweep(instance(provider.InstanceRunning))

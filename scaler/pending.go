@@ -321,7 +321,7 @@ func (c *pending) why(ctx context.Context, pod *corev1.Pod) (finding, error) {
 		return finding{}, err
 	}
 	nodes := &corev1.NodeList{}
-	// Not copied, because all of them are looked at for each pod that waits; they are only read.
+	// Not copied, because all of them are read for each pending pod; they are not changed.
 	if err := c.reader.List(ctx, nodes, client.HasLabels{v1alpha1.LabelPool}, client.UnsafeDisableDeepCopy); err != nil {
 		return finding{}, err
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/stratos-sh/stratos/scaler/start"
 )
 
-// unschedulable is a pod that waits since epoch.
+// unschedulable is a pod that is pending since epoch.
 func unschedulable(change ...func(*corev1.Pod)) *corev1.Pod {
 	return boundPod("a", append([]func(*corev1.Pod){func(p *corev1.Pod) {
 		p.Spec.NodeName, p.Spec.SchedulerName = "", v1alpha1.SchedulerName

@@ -148,7 +148,7 @@ func (c *pools) step(ctx context.Context, req reconcile.Request) (ctrl.Result, e
 	if recycleErr != nil {
 		return ctrl.Result{}, recycleErr
 	}
-	// a condition says why a launch failed; an error would only be logged beside it
+	// a condition says why a launch failed; an error would only be logged too
 	return ctrl.Result{RequeueAfter: c.nextLook(pool, slots, again)}, nil
 }
 

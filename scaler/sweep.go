@@ -45,7 +45,7 @@ type sweep struct {
 	regionsChanged func()
 }
 
-// NeedLeaderElection is true: one process looks after the instances.
+// NeedLeaderElection is true: one process manages the instances.
 func (s *sweep) NeedLeaderElection() bool { return true }
 
 // poke makes the next sweeps come fast: something is on its way.

@@ -15,7 +15,7 @@ type Companion struct {
 	// Path of the executable.
 	Path string
 	Args []string
-	// Env are variables, as NAME=value, beside those of this process.
+	// Env are variables, as NAME=value, in addition to those of this process.
 	Env []string
 	// URL is the address it serves at, ReadyPath the path below it that answers 200 once it is ready.
 	URL, ReadyPath string

@@ -222,7 +222,7 @@ func (r *rules) unwanted(n *corev1.Node) {
 	}
 }
 
-// crowdOf is how many nodes may be starting for the pods that wait while nothing is wrong, or was:
+// crowdOf is how many nodes may be starting for the pending pods while nothing is wrong, or was:
 // pods join nodes that start already, so of two nodes that were opened for pods of one kind both
 // cannot be half empty. Where that says nothing it is many.
 func (r *rules) crowdOf() int {

@@ -80,8 +80,8 @@ func (w *World) until(what string, wrong func() string) {
 	w.note("%s", what)
 }
 
-// unserved names a pod that waits though a node could take it, or that is on a node and does not
-// run.
+// unserved names a pod that is pending though a node could take it, or that is on a node and does
+// not run.
 func (w *World) unserved() string {
 	for _, p := range w.api.pods() {
 		if !counts(p) {

@@ -45,7 +45,7 @@ func (s *State) followRemoteClaim(c *decide.Claim, now time.Time) {
 	}
 }
 
-// IsUnknownPod reports whether the cluster state has not shown the pod, or not of late: another
+// IsUnknownPod reports whether the cluster state has not shown the pod, or not recently: another
 // replica may know it.
 func (s *State) IsUnknownPod(pod types.UID) bool {
 	s.mu.RLock()
@@ -55,9 +55,9 @@ func (s *State) IsUnknownPod(pod types.UID) bool {
 	return !counts && !gone && s.pending[pod] == nil
 }
 
-// restorePoolLabel puts back, for us, the pool's label that was removed from a Node which shows
-// its state. The leader is about to write it again; to give the node up meanwhile would start
-// another for the pods that wait for this one.
+// restorePoolLabel puts back, for us, the pool's label that was removed from a Node which shows its
+// state. The leader is about to write it again. Without the node in the meantime, another one would
+// be started for the pods with claims on this one.
 func restorePoolLabel(was, n *corev1.Node) *corev1.Node {
 	if was == nil || was.UID != n.UID || n.Labels[v1alpha1.LabelPool] != "" || n.Labels[v1alpha1.LabelState] == "" ||
 		was.Labels[v1alpha1.LabelPool] == "" {

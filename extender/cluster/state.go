@@ -40,7 +40,7 @@ type State struct {
 	nodes   map[v1alpha1.NodeName]*nodeInfo
 	podNode map[types.UID]v1alpha1.NodeName
 	pending map[types.UID]*corev1.Pod
-	// gone are the pods that were seen terminating, finished or deleted of late, and when. The
+	// gone are the pods that were seen terminating, finished or deleted recently, and when. The
 	// scheduler's watch may be behind ours, so it may still ask about them.
 	gone       map[types.UID]time.Time
 	published  map[types.UID]v1alpha1.NodeName

@@ -51,7 +51,7 @@ type Claim struct {
 
 	// published: the Node was seen to name the pod.
 	published bool
-	// digest is the pod with the pool's defaults; owner is whom a futile start is held against.
+	// digest is the pod with the pool's defaults; owner is what backs off after a futile start.
 	digest *fit.Pod
 	owner  types.UID
 	// passed: the scheduler was told last that the claimed node takes the pod now, so it is being

@@ -56,7 +56,7 @@ type Decision struct {
 	// Claim is the pod's claim after the decision, nil if it has none. Its node is the standby node to
 	// start now (Started) or the node whose drain is to be cancelled (Reclaimed).
 	Claim *Claim
-	// Displaced are the claims of lower priority that gave way, for their pods to be placed anew.
+	// Displaced are the claims of lower priority that were released, for their pods to be placed anew.
 	Displaced []Claim
 	// Refused has one node for each distinct reason. The other candidates are left out of the answer
 	// on purpose: the scheduler takes a candidate it hears nothing of as unresolvable, and the answer
@@ -117,7 +117,7 @@ type attempt struct {
 	// hasBudget says of each pool whether its start budget has something left; asked once, not for
 	// each of thousands of candidates.
 	hasBudget map[v1alpha1.PoolName]bool
-	// displaced are the claims that give way to the pod.
+	// displaced are the claims that are to be released for the pod.
 	displaced map[types.UID]bool
 	// together checks anti-affinity and spread against the pending pods; made once, where it is
 	// needed.
@@ -145,7 +145,7 @@ func (j *attempt) digest(n *Node) *fit.Pod {
 	return d
 }
 
-// noPreemption makes room() count every claim, so that none gives way.
+// noPreemption makes room() count every claim, so that none is released.
 const noPreemption = -1 << 31
 
 func (j *attempt) hasRoom(n *Node, prio int32) bool {

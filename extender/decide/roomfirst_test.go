@@ -10,7 +10,7 @@ import (
 )
 
 // TestDevicesAreForPodsThatAskForThem: which of two standby nodes is started. The one with devices
-// is first by name and has less left beside the pod.
+// is first by name and has less room left with the pod.
 func TestDevicesAreForPodsThatAskForThem(t *testing.T) {
 	gpu := offering("cpu", "2", "memory", "8Gi", "pods", "110", "example.com/gpu", "2")
 	for name, c := range map[string]struct {

@@ -49,7 +49,7 @@ type feasible struct {
 	nodes []v1alpha1.NodeName
 	// shared is the best of those with room in addition to the claims of other pods there.
 	shared best
-	// contested is the best of those with room only where claims of lower priority give way.
+	// contested is the best of those with room only if claims of lower priority are released.
 	contested best
 }
 
@@ -194,8 +194,8 @@ func ownedByDaemonSet(pod *corev1.Pod) bool {
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
-// claimRoom goes through the rest of step 4. running is the best running node where lower
-// priorities give way, nil for none.
+// claimRoom goes through the rest of step 4. running is the best running node if claims of lower
+// priority are released, nil for none.
 func (j *attempt) claimRoom(running *Node, refused *refusals) Decision {
 	options := j.options()
 	switch {

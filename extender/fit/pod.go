@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Pod is what the checks read of a pod that waits, parsed once. It is immutable but for Volumes,
-// which the caller sets before the first check.
+// Pod is what the checks read of a pending pod, parsed once. It is immutable but for Volumes, which
+// the caller sets before the first check.
 type Pod struct {
 	Key         types.NamespacedName
 	UID         types.UID
@@ -39,8 +39,7 @@ type Term struct {
 	NamespaceSelector labels.Selector
 }
 
-// NewPod digests a pod that waits. defaults are what a pod without any requests claims; see
-// Requests.
+// NewPod digests a pending pod. defaults are what a pod without any requests claims; see Requests.
 func NewPod(pod *corev1.Pod, defaults corev1.ResourceList) *Pod {
 	p := &Pod{
 		Key:         types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name},

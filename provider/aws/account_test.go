@@ -219,8 +219,8 @@ func checkRate(t *testing.T, calls []ec2test.Request, burst, perSecond float64) 
 	}
 }
 
-// TestThrottledAllTheSame: another client uses the account up; nothing is lost, and the rate gives
-// way.
+// TestThrottledAllTheSame: another client uses the account up; nothing is lost, and the rate is
+// lowered.
 func TestThrottledAllTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simcloud.Options{})

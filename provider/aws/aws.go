@@ -26,8 +26,8 @@ type Options struct {
 	// Calls measures the calls; the limits of each region are made from Limits.
 	Calls  *limiter.Calls
 	Limits map[limiter.Operation]limiter.Limit
-	// Resources bound the instances that the calls of each region name, beside Limits. Operations
-	// without one have no bound.
+	// Resources bound the instances that the calls of each region name, in addition to Limits.
+	// Operations without one have no bound.
 	Resources map[limiter.Operation]limiter.Limit
 	// Regions returns the regions that classes name and those in which Nodes of pools are; "" is that
 	// of Config. It is asked until it has answered once, and again to find out which regions nothing

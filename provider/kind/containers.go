@@ -16,7 +16,7 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// The labels of a node container beside its tags. kind's own make `kind delete cluster` and
+// The labels of a node container other than its tags. kind's own make `kind delete cluster` and
 // `kind get nodes` see our nodes.
 const (
 	labelCluster = "io.x-k8s.kind.cluster"

@@ -113,7 +113,7 @@ func (b *Book) Seen(id v1alpha1.InstanceID) (*provider.Instance, time.Time) {
 	return nil, time.Time{}
 }
 
-// Look returns the instance beside what Seen says of it. All nil where reads see none.
+// Look returns the instance and what Seen says of it. All nil where reads see none.
 func (b *Book) Look(id v1alpha1.InstanceID) (*Instance, *provider.Instance, time.Time) {
 	seen, since := b.Seen(id)
 	if seen == nil {

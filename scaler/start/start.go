@@ -35,8 +35,7 @@ type Trigger string
 const (
 	// TriggerFilter: the extender answered a scheduler.
 	TriggerFilter Trigger = "filter"
-	// TriggerPending: Stratos found a pod that waits, or one that is bound to a node that does not
-	// run.
+	// TriggerPending: Stratos found a pending pod, or one that is bound to a node that does not run.
 	TriggerPending Trigger = "pending"
 	// TriggerCold: an instance was launched for waiting pods. The pools count it, a Starter launches
 	// nothing.
@@ -445,8 +444,8 @@ func (s *Starter) recordFailure(ctx context.Context, name v1alpha1.NodeName, why
 	return false, err
 }
 
-// Decline cancels a start that the cloud never accepted: the node is standby again and backs off,
-// nothing is held against it, and its claims move. why is for its event.
+// Decline cancels a start that the cloud never accepted: the node is standby again and backs off
+// without a strike, and its claims move. why is for its event.
 func (s *Starter) Decline(ctx context.Context, name v1alpha1.NodeName, why string) error {
 	until := s.now().Add(backoffFirst)
 	return s.recordRefusal(ctx, name, refusedStart{RefusedOther, v1alpha1.ReasonStartFailed, why, until})

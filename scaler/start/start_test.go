@@ -497,8 +497,8 @@ func TestRefusalsThatStayEndTheStart(t *testing.T) {
 	}
 }
 
-// TestADeclinedStartIsNotHeldAgainstTheNode: what the cloud lacks, or has not finished, says
-// nothing of the node. It backs off briefly, no strike is counted, and its claims move.
+// TestADeclinedStartIsNotHeldAgainstTheNode: what the cloud lacks, or has not finished, is no fault
+// of the node. It backs off briefly, no strike is counted, and its claims move.
 func TestADeclinedStartIsNotHeldAgainstTheNode(t *testing.T) {
 	offered := func(n *corev1.Node) {
 		n.Labels[corev1.LabelTopologyZone], n.Labels[corev1.LabelInstanceTypeStable] = "a", "m5.large"

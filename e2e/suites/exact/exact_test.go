@@ -143,7 +143,8 @@ func unbound(ctx context.Context, r *rig.Rig, pods []*corev1.Pod) (names []strin
 }
 
 // promisedOnce checks that no pod waited for a second start: whatever the scheduler was told of a
-// pod named one node. Only pods to which higher ones came may have been moved: they give way.
+// pod named one node. Only pods whose claims were released for pods of higher priority may have
+// been moved.
 func promisedOnce(t *testing.T, r *rig.Rig, pods []*corev1.Pod) {
 	t.Helper()
 	nodes := promises(r)

@@ -167,7 +167,7 @@ func warmAll(t *testing.T, r *rig.Rig) {
 }
 
 // markAll marks the nodes as a person would and returns them by pool. A standby node is cordoned
-// already, by us; a person's cordon is one without our annotation beside it.
+// already, by us; a person's cordon is one without our annotation.
 func markAll(t *testing.T, r *rig.Rig) map[string]*corev1.Node {
 	t.Helper()
 	marked := map[string]*corev1.Node{}

@@ -35,7 +35,7 @@ var signature = regexp.MustCompile(
 
 // Options configure a Server. The zero value is the default account with the published limits.
 type Options struct {
-	// Account is what there is beside instances; nil: DefaultAccount.
+	// Account is what there is apart from instances; nil: DefaultAccount.
 	Account *Account
 	// Limits of each region; nil: Published. Empty ones are none.
 	Limits *Limits
