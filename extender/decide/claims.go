@@ -248,9 +248,9 @@ func (l *Claims) RecordObservedStart(node v1alpha1.NodeName, pool v1alpha1.PoolN
 
 // Overdue ends the claims whose node has been running for claimGrace without their pod being bound:
 // the start was futile. While pods of the same burst are still being asked about for the first time
-// or bound, the others' turn may still come: their time goes on, to graceMost at most. Their pods
-// start nothing for a minute, doubling to half an hour. It returns the ended claims, sorted. Before
-// them come those that Squeeze found futile since the last call.
+// or bound, the scheduler may not have reached the others yet: their time is extended, to graceMost
+// at most. The owners of the pods back off for a minute, doubling to half an hour. It returns the
+// claims that ReleaseOverflow found futile since the last call, then the ended claims, sorted.
 func (l *Claims) Overdue(now time.Time) []Claim {
 	var over []Claim
 	for _, c := range l.byPod {

@@ -19,8 +19,8 @@ import (
 // Node is what a decision reads of a node. It is immutable once built; the cluster state makes a
 // new one for every change.
 type Node struct {
-	// Node is the node as pods will find it: an ordinary one as it is; one of ours that does not run
-	// yet as it will be then, without the taints and the cordon that go before.
+	// Node is the node as pods will find it. A node in service is as it is. One of ours that does not
+	// run yet is as it will be then, without the taints and the cordon that are removed before.
 	fit.Node
 	// CurrentTaints and Cordoned are the taints and the cordon as they stand on the Node now, whatever
 	// its state. They decide about pods of a DaemonSet, which belong on stopped nodes too if they
@@ -42,9 +42,9 @@ type Node struct {
 	NotStartable string
 	// Created is when the Node was registered.
 	Created time.Time
-	// UnavailableUntil is when the node's start back-off ends; zero when it has none.
+	// UnavailableUntil is when the node's backoff after a failed start ends; zero when it has none.
 	UnavailableUntil time.Time
-	// StopIntended: the stop is not cancelled any more. Emptied: it stops because it is empty.
+	// StopIntended: the stop is not cancelled any more. StoppingEmpty: it stops because it is empty.
 	StopIntended, StoppingEmpty bool
 }
 

@@ -141,7 +141,7 @@ func TestAListIsWholeOrNone(t *testing.T) {
 	}
 }
 
-// untilDone calls as the scaler does: again and again, with growing pauses, until it works.
+// untilDone calls as the scaler does: with backoff, until it works.
 func untilDone(call func() error) {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 10*time.Second) {
 		if call() == nil {

@@ -27,7 +27,7 @@ type Observation struct {
 	DeletingPods int
 	// Wanted: pods wait for a new instance of the pool, and need this one.
 	Wanted bool
-	// Serving is how many of the counting pods run.
+	// Serving is how many of the workload pods run.
 	Serving int
 	// OtherStartsFail: the last starts of other nodes of the pool failed too.
 	OtherStartsFail bool
@@ -181,7 +181,7 @@ const (
 	RecordWarmed Action = "RecordWarmed"
 	// PullImages: have the node's kubelet pull what the pool wants.
 	PullImages Action = "PullImages"
-	// TellImages: say which image cannot be pulled.
+	// TellImages: report which image cannot be pulled.
 	TellImages Action = "TellImages"
 	// RecordImages: write down what is there, and stop pulling.
 	RecordImages Action = "RecordImages"
