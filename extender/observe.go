@@ -12,7 +12,7 @@ import (
 	"github.com/stratos-sh/stratos/extender/decide"
 )
 
-// observed measures what waiting pods experience.
+// observed measures what pending pods experience.
 type observed struct {
 	state   *cluster.State
 	claims  *prometheus.Desc

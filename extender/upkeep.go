@@ -91,7 +91,7 @@ func (u *Upkeep) Start(ctx context.Context) error {
 func (u *Upkeep) Once(ctx context.Context) {
 	now := u.now()
 	if u.state.ExpireBackoffs(now) || u.missed(now) {
-		if node, ok := u.state.AnyPoolNode(); ok { // any node's event brings the waiting pods back
+		if node, ok := u.state.AnyPoolNode(); ok { // any node's event brings the pending pods back
 			u.touch(ctx, node, now)
 		}
 	}
@@ -106,7 +106,7 @@ func (u *Upkeep) Once(ctx context.Context) {
 			continue
 		}
 		u.nudged[node] = now
-		if !touched { // one is enough: it brings all waiting pods back
+		if !touched { // one is enough: it brings all pending pods back
 			u.touch(ctx, node, now)
 			touched = true
 		}

@@ -91,7 +91,7 @@ func TestUpkeep(t *testing.T) {
 }
 
 // TestOneTouchForAllNodes: nodes that began to run together share a touch, because each brings
-// every waiting pod back to the scheduler; and the next is a second later.
+// every pending pod back to the scheduler; and the next is a second later.
 func TestOneTouchForAllNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, _ := newTestView(time.Now)

@@ -333,7 +333,7 @@ func (c *nodes) noteFailure(g *gathered, d lifecycle.Decision) {
 	c.warmups.failed(g.pool, failureOf(g, string(d.Failure), d.Reason, c.now()), g.instance.LaunchTime)
 }
 
-// noteComplete ends the back-off of the pool's launches where the instance completes its first
+// noteComplete ends the backoff of the pool's launches where the instance completes its first
 // warm-up.
 func (c *nodes) noteComplete(g *gathered) {
 	if g.pool != nil && g.Node.State == v1alpha1.StateWarmup && g.Node.Warmed.IsZero() {

@@ -343,7 +343,7 @@ func TestRefreshOfBestEffortImagesBacksOff(t *testing.T) {
 	}
 }
 
-// The pool's back-off is at most six hours: a pool of many nodes would never try again.
+// The pool's backoff is at most six hours: a pool of many nodes would never try again.
 func TestBackOffOfManyNodesIsBounded(t *testing.T) {
 	wanted := plan.Wanted{BestEffort: []string{"gone:1"}}
 	nodes := make([]nodeImages, 100)

@@ -141,7 +141,7 @@ func (d *demand) waiting(pool v1alpha1.PoolName) []plan.Waiting {
 	return out
 }
 
-// need is what the pool's waiting pods need, placed on empty nodes like one that the pool has.
+// need is what the pool's pending pods need, placed on empty nodes like one that the pool has.
 // While it has none to take as a pattern, they are placed on a node with the capacity in the
 // class's status. Where the status has none, one node is asked for, which then serves as the
 // pattern.

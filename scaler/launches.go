@@ -35,7 +35,7 @@ type poolLaunches struct {
 	// keeps the token of a refused launch with its parameters, so the next attempt has a new
 	// number.
 	ended map[int64]time.Time
-	// cold are the slots that were reserved for waiting pods and whose instance is not known yet.
+	// cold are the slots that were reserved for pending pods and whose instance is not known yet.
 	cold map[int64]bool
 	// unasked are the slots that this process reserved and has not asked the cloud for.
 	unasked map[int64]bool
@@ -60,7 +60,7 @@ func (l *launches) of(pool types.UID) *poolLaunches {
 }
 
 // note remembers that the slot's instance is known, and reports, once, that it was reserved for
-// waiting pods.
+// pending pods.
 func (l *launches) note(pool types.UID, slot int64, now time.Time) (cold bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,7 +104,7 @@ type slots struct {
 	interrupted int
 	// ended counts the slots of refused launches that were dropped.
 	ended int
-	// cold is how many instances of waiting pods a sweep has shown whose launch had no answer.
+	// cold is how many instances of pending pods a sweep has shown whose launch had no answer.
 	cold int
 }
 

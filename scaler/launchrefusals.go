@@ -67,7 +67,7 @@ func (l *launches) accepted(pool types.UID) {
 	l.of(pool).refusal = launchRefusal{}
 }
 
-// reserved remembers slots that were written on the pool, the last so many of them for waiting
+// reserved remembers slots that were written on the pool, the last so many of them for pending
 // pods.
 func (l *launches) reserved(pool types.UID, slots []int64, cold int) {
 	l.mu.Lock()

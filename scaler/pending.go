@@ -157,7 +157,7 @@ func (c *pending) forgotten(pod *corev1.Pod) (v1alpha1.NodeName, bool) {
 	return c.placer.Startable(pod)
 }
 
-// recall touches the Node: any event of one has the scheduler ask about all its waiting pods again.
+// recall touches the Node: any event of one has the scheduler ask about all its pending pods again.
 // So one touch does for the many pods that were forgotten at the same time.
 func (c *pending) recall(ctx context.Context, node v1alpha1.NodeName) error {
 	now := c.now()

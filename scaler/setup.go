@@ -108,7 +108,7 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 
 // clusterUID reads the UID of the namespace kube-system, which lives as long as its cluster. It
 // waits for an API server that does not answer: nothing can be done without it, and a process that
-// ended would come back after a back-off only.
+// ended would come back after a backoff only.
 func clusterUID(ctx context.Context, live client.Reader, log logr.Logger) (types.UID, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))

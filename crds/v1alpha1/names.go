@@ -103,7 +103,7 @@ const (
 	// AnnotationSurplusSince is the RFC 3339 time since which the standby node is above the pool's
 	// minStandby.
 	AnnotationSurplusSince = "stratos.sh/surplus-since"
-	// AnnotationNudgedAt is written to make the scheduler look at the node's waiting pods again.
+	// AnnotationNudgedAt is written to make the scheduler look at the node's pending pods again.
 	AnnotationNudgedAt = "stratos.sh/nudged-at"
 	// AnnotationIgnore on a Pod, "true": never start a node for it.
 	AnnotationIgnore = "stratos.sh/ignore"

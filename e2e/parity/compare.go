@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Question is what both sides are asked about every waiting pod and every node of a world.
+// Question is what both sides are asked about every pending pod and every node of a world.
 type Question struct {
 	// Filters are the scheduler's side.
 	Filters []string

@@ -68,10 +68,10 @@ type Listener struct {
 	// ClaimsLost is told of this replica's claims that ended although their pods still wait, for it to
 	// place them anew.
 	ClaimsLost func([]decide.Claim)
-	// RemoteClaimLost is told of each waiting pod whose claim ended that another replica had made:
+	// RemoteClaimLost is told of each pending pod whose claim ended that another replica had made:
 	// that one places it anew, if it is still there.
 	RemoteClaimLost func(pod types.NamespacedName)
-	// StorageChanged is told of each waiting pod that may fit elsewhere now, because a volume claim, a
+	// StorageChanged is told of each pending pod that may fit elsewhere now, because a volume claim, a
 	// volume or a class has changed.
 	StorageChanged func(pod types.NamespacedName)
 }

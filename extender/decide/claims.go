@@ -13,7 +13,7 @@ import (
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// Path is how a waiting pod comes to its node; the metric label of stratos_pod_startup_seconds.
+// Path is how a pending pod comes to its node; the metric label of stratos_pod_startup_seconds.
 type Path string
 
 // The paths.
@@ -118,7 +118,7 @@ const (
 	// claimGrace is how long a claimed pod may stay unbound on its running node before the start
 	// counts as futile, unless others of its burst are still being served.
 	claimGrace = 30 * time.Second
-	// futileFirst and futileMost bound the back-off of a pod whose start was futile.
+	// futileFirst and futileMost bound the backoff of a pod whose start was futile.
 	futileFirst = time.Minute
 	futileMost  = 30 * time.Minute
 	// IntentTime is how long a claim may wait for a write to its Node: the start intent, or the end of

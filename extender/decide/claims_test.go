@@ -255,7 +255,7 @@ func TestPodsOfOneOwnerThatAreOverdueTogetherAreOneFailure(t *testing.T) {
 	}
 }
 
-// A back-off keeps a pod from waking nodes, not from nodes that run.
+// A backoff keeps a pod from waking nodes, not from nodes that run.
 func TestBackOffStillPasses(t *testing.T) {
 	l, p := NewClaims(), pod("a")
 	claimed(t, l, []*Node{standby("c")}, p)

@@ -340,7 +340,7 @@ func TestDecideAskingAgainChangesNothing(t *testing.T) {
 	}
 }
 
-// A waiting pod's message needs a node to hang on, and the claimed one may have fallen out of the
+// A pending pod's message needs a node to hang on, and the claimed one may have fallen out of the
 // candidates.
 func TestDecideWaitingMessageFindsANode(t *testing.T) {
 	const message = "starting standby node c of pool p"

@@ -101,7 +101,7 @@ func (l *Claims) ForgetRefused(before time.Time) {
 	}
 }
 
-// ExpireBackoffs reports whether a back-off (of a pod, a node or an offering) or a used-up budget
+// ExpireBackoffs reports whether a backoff (of a pod, a node or an offering) or a used-up budget
 // has ended since it was last asked. Pods that it kept waiting are tried again only if something
 // happens in the cluster.
 func (l *Claims) ExpireBackoffs(now time.Time) bool {

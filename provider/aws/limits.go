@@ -23,7 +23,7 @@ const (
 	attemptTime = 20 * time.Second
 )
 
-// retryer makes calls again with exponential back-off and jitter. It has no quota of retries of its
+// retryer makes calls again with exponential backoff and jitter. It has no quota of retries of its
 // own: our limits already hold each attempt, and a quota that an outage has used up would turn the
 // first throttled call after it into an error.
 func retryer() aws.Retryer {

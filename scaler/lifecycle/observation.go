@@ -117,7 +117,7 @@ type Node struct {
 	// Stop is what the Node says of its stop.
 	Stop     v1alpha1.StopIntent
 	Failures int
-	// UnavailableUntil is when the back-off after a failed start ends; zero for none.
+	// UnavailableUntil is when the backoff after a failed start ends; zero for none.
 	UnavailableUntil time.Time
 	// DrainFailed is when the last drain was given up, DrainFailures how many in a row were.
 	DrainFailed   time.Time
@@ -212,7 +212,7 @@ const (
 	// MarkEmpty, MarkInUse: write or remove the time since which the node is empty.
 	MarkEmpty Action = "MarkEmpty"
 	MarkInUse Action = "MarkInUse"
-	// LimitBackoff: let the back-off end MaxBackoff from now.
+	// LimitBackoff: let the backoff end MaxBackoff from now.
 	LimitBackoff Action = "LimitBackoff"
 	// BeginStop: close the node to pods.
 	BeginStop Action = "BeginStop"
@@ -295,6 +295,6 @@ const (
 	ForceAgain = 30 * time.Second
 	// MaxStartFailures in a row replace the node.
 	MaxStartFailures = 3
-	// MaxBackoff is the longest back-off after a failed start.
+	// MaxBackoff is the longest backoff after a failed start.
 	MaxBackoff = 30 * time.Minute
 )

@@ -243,7 +243,7 @@ func emptySince(d time.Duration) func(*Observation) {
 	return func(o *Observation) { o.Node.EmptySince = ago(d) }
 }
 
-// backsOff: its back-off after a failed start goes on for so long.
+// backsOff: its backoff after a failed start goes on for so long.
 func backsOff(d time.Duration) func(*Observation) {
 	return func(o *Observation) { o.Node.UnavailableUntil = epoch().Add(d) }
 }
@@ -452,7 +452,7 @@ func table() []row {
 			stay},
 		{standby, stopped, "backs off, and a workload pod is bound to it: the cloud would refuse again",
 			all(backsOff(time.Minute), inUse), Wait, stay},
-		{standby, stopped, "the back-off is over, and a workload pod is bound to it", all(backsOff(0), inUse),
+		{standby, stopped, "the backoff is over, and a workload pod is bound to it", all(backsOff(0), inUse),
 			RequestStart, "starting"},
 		{standby, stopped, "a DaemonSet's pod on it is being deleted: no kubelet is there to end it", leaving, DeleteLeft,
 			stay},
@@ -566,7 +566,7 @@ func table() []row {
 			all(claimed, turn(v1alpha1.StopRuntime)), BeginTerminate, "terminating"},
 		{running, running_, "disruption: maxNodeRuntime has passed, and its last drain failed a while ago",
 			all(inUse, turn(v1alpha1.StopRuntime), drainFailed(time.Minute)), Wait, stay},
-		{running, running_, "the same, and its back-off is over", all(inUse, turn(v1alpha1.StopRuntime),
+		{running, running_, "the same, and its backoff is over", all(inUse, turn(v1alpha1.StopRuntime),
 			drainFailed(time.Hour)), BeginTerminate, "terminating"},
 		{running, running_, "empty for emptyNodeTTL, its last drain failed, and volumes are still attached",
 			all(emptySince(time.Hour), drainFailed(time.Minute), attached), Wait, stay},

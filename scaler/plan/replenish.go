@@ -11,9 +11,9 @@ import (
 // Pool is what replenishment depends on.
 type Pool struct {
 	PoolSize, MinStandby int32
-	// Demand are the nodes that waiting pods need and that no standby node can be.
+	// Demand are the nodes that pending pods need and that no standby node can be.
 	Demand int32
-	// Zoned are the launches that waiting pods need in zones where nothing comes up for them. Served
+	// Zoned are the launches that pending pods need in zones where nothing comes up for them. Served
 	// is how much of what comes up serves such pods alone.
 	Zoned, Served int32
 	// Standby and Warmup are the nodes that are ready to start or will be; Total counts every instance

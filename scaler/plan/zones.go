@@ -25,7 +25,7 @@ type Supply struct {
 	Next int64
 }
 
-// Need is what waiting pods need.
+// Need is what pending pods need.
 type Need struct {
 	// Any is how many nodes they need in any zone.
 	Any int32

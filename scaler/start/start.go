@@ -37,7 +37,7 @@ const (
 	TriggerFilter Trigger = "filter"
 	// TriggerPending: Stratos found a pending pod, or one that is bound to a node that does not run.
 	TriggerPending Trigger = "pending"
-	// TriggerCold: an instance was launched for waiting pods. The pools count it, a Starter launches
+	// TriggerCold: an instance was launched for pending pods. The pools count it, a Starter launches
 	// nothing.
 	TriggerCold Trigger = "cold"
 )

@@ -308,7 +308,7 @@ func TestAsksWhileACallIsInFlight(t *testing.T) {
 	})
 }
 
-// Each write to a Node has the scheduler ask about all waiting pods again, so claims that follow
+// Each write to a Node has the scheduler ask about all pending pods again, so claims that follow
 // each other are written together: at most one write in each time of gathering, and none is left
 // out.
 func TestClaimsThatFollowEachOtherAreWrittenTogether(t *testing.T) {

@@ -217,7 +217,7 @@ func Running(n *corev1.Node, t Template, now time.Time) Patch {
 		patchFromTo(n, is)...)
 }
 
-// Backoff lets the back-off of a node end at the given time.
+// Backoff lets the backoff of a node end at the given time.
 func Backoff(n *corev1.Node, until time.Time) Patch {
 	is := editable(n)
 	setUntil(is, until)

@@ -52,7 +52,7 @@ func bearings(ctx context.Context, r *rig.Rig) (map[string]rig.Bearing, error) {
 	out := map[string]rig.Bearing{}
 	for i := range nodes {
 		b := rig.BearingOf(&nodes[i])
-		// a touch of any node brings waiting pods back; no life ends with it
+		// a touch of any node brings pending pods back; no life ends with it
 		delete(b.Annotations, v1alpha1.AnnotationNudgedAt)
 		out[nodes[i].Name] = b
 	}
