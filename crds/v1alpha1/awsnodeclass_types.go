@@ -154,8 +154,8 @@ type AWSNodeClassSpec struct {
 	// +kubebuilder:validation:MaxLength=16384
 	// +optional
 	UserData string `json:"userData,omitempty"`
-	// BlockDeviceMappings are the EBS volumes of the instance, beside or in place of those of the AMI;
-	// at most 20, each deviceName once.
+	// BlockDeviceMappings are the EBS volumes of the instance, in addition to or in place of those of
+	// the AMI; at most 20, each deviceName once.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=map
 	// +listMapKey=deviceName
