@@ -113,7 +113,7 @@ func (u *Upkeep) Once(ctx context.Context) {
 	}
 	for _, c := range u.state.Overdue(now) {
 		if c.Adopted {
-			continue // the replica that made the claim tells of it
+			continue // the replica that made the claim reports it
 		}
 		u.events.Eventf(c.Ref.Object(), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonFutileStart), "Start",
 			"node %s of pool %s runs, but the pod was not bound to it; not starting another for a while", c.Node, c.Pool)

@@ -73,7 +73,7 @@ func TestWarmupPullsImagesThroughAdmission(t *testing.T) {
 	}
 }
 
-// What the kubelet says of a mirrored image is told of the image that was asked for.
+// What the kubelet says of a mirrored image is reported about the image that was asked for.
 func TestFailureOfAMirroredImageIsTold(t *testing.T) {
 	r := newRig(t, nodeIn(v1alpha1.StateWarmup, seenUp), nodePool(5, 0, controllerStop, wanting("a:1", "b:1")))
 	r.admitting = mirroredAndMeshed

@@ -37,8 +37,8 @@ type pulls struct {
 	denied *transition.ImageFailure
 }
 
-// failure is the first image that could not be pulled, and whether that was told of this try; nil
-// for none.
+// failure is the first image that could not be pulled, and whether that was reported for this try;
+// nil for none.
 func (p *pulls) failure(g *gathered, now time.Time) (*transition.ImageFailure, bool) {
 	return p.firstOf(g, slices.Concat(p.requiredFailures(), p.bestEffortFailures()), now)
 }

@@ -187,7 +187,7 @@ func TestImageThatCannotBePulled(t *testing.T) {
 	}
 }
 
-// Each try of a node tells of a failure once, and dates it anew: the pool's rest counts from the
+// Each try of a node reports a failure once, and dates it anew: the pool's backoff counts from the
 // last.
 func TestFailureOfALaterTryIsToldAgain(t *testing.T) {
 	again := func(n *corev1.Node) {

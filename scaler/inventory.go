@@ -15,13 +15,13 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// entry is an instance as a sweep, or a call of ours, last told of it.
+// entry is an instance as a sweep, or a call of ours, last showed it.
 type entry struct {
 	provider.Instance
-	// seen is when the call that told of it was made.
+	// seen is when the call that showed it was made.
 	seen time.Time
-	// since is when a sweep first showed the state that it is in; zero where only a call of ours told
-	// of it.
+	// since is when a sweep first showed the state that it is in; zero where only a call of ours
+	// showed it.
 	since time.Time
 	// up is when a sweep last showed it pending or running; zero where none did.
 	up time.Time
@@ -32,7 +32,8 @@ type entry struct {
 	confirmedGone bool
 	// lived: it was not terminated yet when this process first knew of it.
 	lived bool
-	// registered: a Node of it was seen. explained: this process asked for its end, or has told of it.
+	// registered: a Node of it was seen. endExplained: this process asked for its end, or has reported
+	// it.
 	registered, endExplained bool
 	// absent: it counts as gone because the cloud does not know it, not because the cloud says so.
 	absent bool
@@ -52,8 +53,8 @@ func (e entry) pool() v1alpha1.PoolName { return v1alpha1.PoolName(e.Tags[v1alph
 func (e entry) owningPool() v1alpha1.PoolName { return cmp.Or(e.pool(), e.lastPool) }
 
 // endUnexplained reports whether the instance ended before it had a Node, not by this process, and
-// no event tells of it. One that had ended when this process first heard of it may have been ended
-// by the process before.
+// no event reports it. One that had ended when this process first saw it may have been ended by the
+// process before.
 func (e entry) endUnexplained() bool { return e.gone() && e.lived && !e.registered && !e.endExplained }
 
 // gone reports whether nothing is left of the instance.
@@ -88,8 +89,8 @@ func newInventory() *inventory {
 }
 
 // replace takes in a whole sweep that was asked for at the given time, and returns the ids of
-// instances that are new or changed. An instance that is missing is gone, unless some call told of
-// it so lately that this list may lag behind it. That is measured by our clock alone: the cloud's
+// instances that are new or changed. An instance that is missing is gone, unless a call showed it
+// so recently that this list may lag behind it. That is measured by our clock alone: the cloud's
 // launch time may be seconds apart from it.
 func (i *inventory) replace(list []*provider.Instance, asked time.Time, settle time.Duration) []v1alpha1.InstanceID {
 	i.mu.Lock()

@@ -66,7 +66,7 @@ type pending struct {
 	// poolChanged has a pool looked at again: the demand for it has changed.
 	poolChanged func(ctx context.Context, pool v1alpha1.PoolName)
 
-	// warned are the pods that were told of their spread.
+	// warned are the pods that have an event about their spread.
 	warned warned
 	// queue is the controller's, once it runs.
 	queue atomic.Pointer[podQueue]
@@ -237,7 +237,7 @@ func (c *pending) unserved(ctx context.Context, pod *corev1.Pod) (time.Duration,
 	if c.demand.add(pod, found.pool, found.zones...) {
 		c.poolChanged(ctx, found.pool)
 	}
-	if !found.coming { // else it was told of its launch
+	if !found.coming { // else it has an event about its launch
 		c.say(pod, v1alpha1.ReasonColdLaunch,
 			found.why+": launching a new instance in pool "+string(found.pool)+inWords(found.zones))
 	}

@@ -100,8 +100,8 @@ func (c *pools) images(ctx context.Context, pool *v1alpha1.NodePool, nodes []cor
 	return out, nil
 }
 
-// backingOff tells of which kind no images are pulled to standby nodes now. While a required image
-// fails, those of best effort wait too; the other way round they do not.
+// backingOff returns the kinds of which no images are pulled to standby nodes now. While a required
+// image fails, those of best effort wait too; the other way round they do not.
 func backingOff(nodes []nodeImages, now time.Time) map[lack]bool {
 	var required, bestEffort time.Time
 	rest := refreshRest
@@ -188,7 +188,7 @@ func (c *pools) imagesCondition(ctx context.Context, pool *v1alpha1.NodePool, im
 	return cond
 }
 
-// underWay tells of the pulls that kubelets are at.
+// underWay describes the pulls that kubelets are at.
 func (c *pools) underWay(ctx context.Context, pool *v1alpha1.NodePool) string {
 	list := &corev1.PodList{}
 	err := c.client.List(ctx, list, client.InNamespace(c.namespace), client.MatchingLabels{v1alpha1.LabelPool: pool.Name},

@@ -78,7 +78,7 @@ func (r *rules) troubled() bool {
 	return t.fallbacks+t.mutes+t.shorts+t.hangs+t.lost > 0 || len(t.scarce) > 0
 }
 
-// changed hears of each write to the API server.
+// changed is called for each write to the API server.
 func (r *rules) changed(k kind, before, after client.Object) {
 	switch k {
 	case kindNode:
@@ -248,8 +248,8 @@ func (r *rules) since(n *corev1.Node) time.Time {
 	return r.w.now.Add(-time.Second - r.w.trouble.watch)
 }
 
-// refused reports whether the start that the Node tells of was refused, which is about to be
-// written: its claims have moved.
+// refused reports whether the start that the Node's annotations record was refused, which is about
+// to be written: its claims have moved.
 func (r *rules) refused(n *corev1.Node) bool {
 	i := r.w.machineOf(n)
 	return i != nil && i.refused.After(r.entered[n.Name]) && i.refused.After(i.started)

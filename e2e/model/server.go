@@ -75,7 +75,7 @@ func newServer(w *World) *server { return &server{w: w, objects: newObjects()} }
 // own lag.
 type watcher struct {
 	objects objects
-	// on is told of each change: before is nil for a new object, after for one that is gone.
+	// on is called for each change: before is nil for a new object, after for one that is gone.
 	on   func(k kind, before, after client.Object)
 	last map[kind]time.Time
 	gone bool

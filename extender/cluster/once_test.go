@@ -138,8 +138,8 @@ func TestEventsThatChangeSomethingAreTakenIn(t *testing.T) {
 	}
 }
 
-// TestListenersAreToldInOrder: a listener that makes a change itself hears of what follows after
-// the others have heard of what was before.
+// TestListenersAreToldInOrder: a listener that makes a change itself is called for what follows
+// after the others were called for what was before.
 func TestListenersAreToldInOrder(t *testing.T) {
 	v, l := newTestView()
 	for _, name := range []string{"a", "b"} {

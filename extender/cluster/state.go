@@ -63,16 +63,17 @@ type State struct {
 // Listener is told what follows from a change. Its functions may be nil and are called without a
 // lock held.
 type Listener struct {
-	// PodServed is told of every pod that waited, when it was seen bound or gone: see State.Served.
+	// PodServed is called for every pod that was pending, when it was seen bound or gone: see
+	// State.Served.
 	PodServed func(decide.Claim, *corev1.Pod)
-	// ClaimsLost is told of this replica's claims that ended although their pods still wait, for it to
-	// place them anew.
+	// ClaimsLost is called with this replica's claims that ended although their pods are still
+	// pending, to place them anew.
 	ClaimsLost func([]decide.Claim)
-	// RemoteClaimLost is told of each pending pod whose claim ended that another replica had made:
-	// that one places it anew, if it is still there.
+	// RemoteClaimLost is called for each pending pod whose claim ended that another replica had made:
+	// that replica places it anew, if it still runs.
 	RemoteClaimLost func(pod types.NamespacedName)
-	// StorageChanged is told of each pending pod that may fit elsewhere now, because a volume claim, a
-	// volume or a class has changed.
+	// StorageChanged is called for each pending pod that may fit elsewhere now, because a volume
+	// claim, a volume or a class has changed.
 	StorageChanged func(pod types.NamespacedName)
 }
 

@@ -25,7 +25,7 @@ type backoffs[K comparable] struct {
 type backoff struct {
 	until    time.Time
 	failures int
-	// over: ended has told of its end. The failures are remembered for a while, so that the next one
+	// over: ended has reported its end. The failures are remembered for a while, so that the next one
 	// doubles the wait.
 	over bool
 }
@@ -53,7 +53,7 @@ func (b *backoffs[K]) until(key K, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// finish ends the key's backoff early. The next call of ended tells of it, unless an earlier one
+// finish ends the key's backoff early. The next call of ended reports it, unless an earlier one
 // did.
 func (b *backoffs[K]) finish(key K) {
 	is, known := b.byKey[key]

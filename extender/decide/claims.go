@@ -94,7 +94,7 @@ type Claims struct {
 	futileOwners backoffs[types.UID]
 	// overflowed are the pods that lost a claim to pods that had none, see recordOverflow.
 	// futileOverflows are the claims that were the second of their pod or a later one to end so, until
-	// Overdue tells of them.
+	// Overdue returns them.
 	overflowed      map[types.UID]bool
 	futileOverflows []Claim
 	// rejected are the pods that were refused and got no claim, and when they were last asked about.

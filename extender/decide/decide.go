@@ -62,7 +62,7 @@ type Decision struct {
 	// on purpose: the scheduler takes a candidate it hears nothing of as unresolvable, and the answer
 	// stays small.
 	Refused map[v1alpha1.NodeName]string
-	// Limited are the pools whose start budget refused the pod, and until when. They are only told of
+	// Limited are the pools whose start budget refused the pod, and until when. They are only reported
 	// if nothing else took it.
 	Limited map[v1alpha1.PoolName]time.Time
 }

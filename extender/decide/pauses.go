@@ -134,7 +134,8 @@ func (l *Claims) ForgetPool(pool v1alpha1.PoolName) {
 // one kept waiting are to be tried again.
 func (l *Claims) Rebudget(pool v1alpha1.PoolName, now time.Time) {
 	if until, ok := l.limited[pool]; ok && now.Before(until) {
-		// Expired tells of it once; where the budget is still used up, the next ask limits the pool again
+		// ExpireBackoffs reports it once; where the budget is still used up, the next ask limits the pool
+		// again
 		l.limited[pool] = now
 	}
 }

@@ -45,7 +45,7 @@ func (l *Claims) MarkOfferingUnavailable(o Offering, now time.Time) time.Time {
 
 // MarkOfferingAvailable tells the claims that the cloud had an instance of the offering.
 func (l *Claims) MarkOfferingAvailable(o Offering) {
-	l.unavailable.finish(o) // Expired tells of it: pods that the backoff kept waiting are to be tried again
+	l.unavailable.finish(o) // ExpireBackoffs reports it: pods that the backoff kept waiting are to be tried again
 }
 
 // OfferingUnavailableUntil is when the node's offering may be tried again; zero where it may be

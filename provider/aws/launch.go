@@ -244,7 +244,7 @@ func (r *region) request(spec *v1alpha1.AWSNodeClassSpec, status v1alpha1.AWSNod
 }
 
 // tagSpecifications puts tags on the instance and on what is made with it. Ours win over the
-// class's. What changes in the life of an instance, or tells of its launch, is on the instance
+// class's. What changes in the life of an instance, or records its launch, is on the instance
 // alone: on a volume it would not be kept true.
 func tagSpecifications(class map[string]v1alpha1.TagValue, ours map[string]string,
 	image string) []types.TagSpecification {

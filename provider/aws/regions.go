@@ -131,7 +131,7 @@ func (c *Cloud) usedLocked(r *region) bool {
 		return true
 	}
 	for _, n := range c.review.named {
-		// Who asks the API server hears of a class that was there before from it.
+		// A caller that reads from the API server finds a class that was there before.
 		current := c.options.Regions == nil || !n.at.Before(c.review.done)
 		if n.region == r.name && current {
 			return true

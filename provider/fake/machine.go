@@ -28,7 +28,7 @@ type machine struct {
 	idle     *sync.Cond
 	// life is the current boot; reset by each.
 	life life
-	// lastSign is when the API last heard of the machine, for the node controller.
+	// lastSign is when the machine last called the API, for the node controller.
 	lastSign time.Time
 	// lease is the last one we wrote. Only the lease's worker touches it.
 	lease *coordinationv1.Lease

@@ -28,7 +28,7 @@ const (
 // not limited.
 const ResolveNodeClass Operation = "ResolveNodeClass"
 
-// Operations are all of them, in the order in which people are told of them.
+// Operations are all of them, in the order in which they are printed.
 func Operations() []Operation {
 	return []Operation{RunInstances, StartInstances, StopInstances, TerminateInstances, DescribeInstances, CreateTags}
 }

@@ -31,8 +31,8 @@ type Observation struct {
 	Serving int
 	// OtherStartsFail: the last starts of other nodes of the pool failed too.
 	OtherStartsFail bool
-	// EndUnexplained: the instance ended before a Node registered, this process did not end it, and
-	// no event tells of it.
+	// EndUnexplained: the instance ended before a Node registered, this process did not end it, and no
+	// event reports it.
 	EndUnexplained bool
 	// TerminationRequested: this process has asked the cloud to terminate the instance. Where its Node
 	// is gone it had one, whatever an older answer of the cloud looks like.
@@ -92,7 +92,7 @@ type Node struct {
 	// ImagesOptional: all required images are there. One that is missing at preWarm.timeout does
 	// not keep the node from standby.
 	ImagesOptional bool
-	// Silent: the kubelet has not been heard of since the last stop, or is heard of no more. One that
+	// Silent: the kubelet has not reported since the last stop, or does not report any more. One that
 	// reports that it is not Ready is there.
 	Silent bool
 	// Reports: the Node's Ready is True or False. Unlike `Silent` it does not depend on since when.

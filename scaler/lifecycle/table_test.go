@@ -131,7 +131,7 @@ func wasUpAgo(d time.Duration) func(*Observation) {
 // failedTwice: two starts in a row have failed before.
 func failedTwice(o *Observation) { o.Node.Failures = 2 }
 
-// unexplained: the instance ended, and no event tells of it.
+// unexplained: the instance ended, and no event reports it.
 func unexplained(o *Observation) { o.EndUnexplained = true }
 
 // endAsked: this process has asked the cloud to terminate the instance.
@@ -675,11 +675,11 @@ func table() []row {
 			all(inUse, bounded(time.Hour), func(o *Observation) { o.OverduePods = 1 }), Terminate, "gone"},
 		{terminating, running_, "pods are past their own grace, terminationGracePeriod unset",
 			all(inUse, func(o *Observation) { o.OverduePods = 1 }), Drain, stay},
-		{terminating, running_, "the same, and their kubelet is not heard of",
+		{terminating, running_, "the same, and their kubelet does not report",
 			all(inUse, unheard, func(o *Observation) { o.OverduePods = 1 }), Terminate, "gone"},
 		{terminating, stopped, "the same, and the instance is stopped", all(inUse, func(o *Observation) { o.OverduePods = 1 }),
 			Terminate, "gone"},
-		{terminating, running_, "their kubelet is not heard of, and one of two pods is within its grace",
+		{terminating, running_, "their kubelet does not report, and one of two pods is within its grace",
 			all(unheard, func(o *Observation) { o.WorkloadPods, o.OverduePods = 2, 1 }), Drain, stay},
 		{terminating, running_, "pods cannot be evicted within drainTimeout, replaced for its age or template",
 			all(inUse, drainingFor(6*time.Minute, v1alpha1.StopRuntime)), AbandonDrain, "running"},

@@ -119,7 +119,7 @@ type Options struct {
 	Cloud  Cloud
 	State  *cluster.State
 	Events events.EventRecorder
-	// Count is told of every start that the cloud accepted.
+	// Count is called for every start that the cloud accepted.
 	Count func(pool v1alpha1.PoolName, trigger Trigger)
 	// Refused is called for each start that the cloud refused and that is not retried.
 	Refused func(pool v1alpha1.PoolName, why Refusal)

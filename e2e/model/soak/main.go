@@ -97,7 +97,7 @@ func read(file string) (model.Trace, error) {
 
 // found is the broken invariant of the lowest seed that breaks one. It is safe for concurrent use.
 type found struct {
-	// all: each one is told of at once, and the rest is played too. shrink: it is told of with a short
+	// all: each one is printed at once, and the rest is played too. shrink: it is printed with a short
 	// trace.
 	all, shrink bool
 	// mu guards the fields below.

@@ -138,7 +138,7 @@ func (f *front) serve(t *testing.T, to string, transport http.RoundTripper,
 	return server
 }
 
-// took sees a write that took effect before Stratos hears of it.
+// took sees a write that took effect before Stratos gets its answer.
 func (f *front) took(answer *http.Response, w write) error {
 	if w.meaning == launched {
 		body, err := io.ReadAll(answer.Body)

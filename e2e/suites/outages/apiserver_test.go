@@ -185,7 +185,7 @@ func exact(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node) {
 	}
 }
 
-// awaitPromised waits until every pod has been told of a node that starts for it.
+// awaitPromised waits until for every pod an answer has named a node that starts for it.
 func awaitPromised(t *testing.T, r *rig.Rig, pods []*corev1.Pod) {
 	t.Helper()
 	for _, pod := range pods {

@@ -183,8 +183,7 @@ func markAll(t *testing.T, r *rig.Rig) map[string]*corev1.Node {
 		edit(t, r, &nodes[0], mark)
 		marked[pool] = &nodes[0]
 	}
-	// The extender hears of changes in their order, so once it knows of this one it knows of the
-	// marks.
+	// The extender sees changes in their order, so once it knows of this one it knows of the marks.
 	last := nodesOf(t, r, poolAgents)[0]
 	taintSeen(t, r, &last)
 	edit(t, r, &last, untaint)
@@ -195,8 +194,8 @@ func untaint(n *corev1.Node) {
 	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == persons().Key })
 }
 
-// taintSeen taints the node and waits until the extender has heard of it: until it refuses the node
-// to a DaemonSet's pod that tolerates all the rest. To ask about such a pod makes no claim.
+// taintSeen taints the node and waits until the extender has seen it: until it refuses the node to
+// a DaemonSet's pod that tolerates all the rest. To ask about such a pod makes no claim.
 func taintSeen(t *testing.T, r *rig.Rig, node *corev1.Node) {
 	t.Helper()
 	edit(t, r, node, func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, persons()) })

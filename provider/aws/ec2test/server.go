@@ -89,7 +89,7 @@ type call struct {
 	unpaged bool
 	// run has the effect and returns the answer. It is called with the cloud's book open.
 	run func(*simcloud.Book) (answer, error)
-	// refused is told of a refusal for another reason than the rate. May be nil.
+	// refused is called for a refusal for another reason than the rate. May be nil.
 	refused func()
 }
 
