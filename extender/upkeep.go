@@ -24,8 +24,7 @@ const (
 	nudgeEvery = time.Second
 	// askEvery spaces repeated starts of a node whose claims are late.
 	askEvery = 10 * time.Second
-	// upkeepEvery is how often Stratos looks at its claims. Without claims a look is a few
-	// comparisons.
+	// upkeepEvery is how often Stratos checks its claims. Without claims a check is a few comparisons.
 	upkeepEvery = 20 * time.Millisecond
 	// forgetAfter is how long pods that are gone, and refusals, are remembered, and how often the old
 	// ones are dropped. The scheduler's watch is not behind ours for longer: its client gives up a

@@ -143,7 +143,7 @@ func TestANodeThatReportsStays(t *testing.T) {
 	}
 }
 
-// TestManyNodesThatTheCloudDoesNotKnow: a cloud that forgets many at once is not believed.
+// TestManyNodesThatTheCloudDoesNotKnow: Stratos does not trust a cloud that forgets many at once.
 func TestManyNodesThatTheCloudDoesNotKnow(t *testing.T) {
 	for name, c := range map[string]struct {
 		nodes, unknown int

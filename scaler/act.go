@@ -193,7 +193,7 @@ func (c *nodes) toRunning(ctx context.Context, g gathered, d lifecycle.Decision)
 			return nil // another writer has moved it on, and that write brings an event
 		}
 		if agentTaint(n, g.template) != g.Node.AgentTaint {
-			return nil // an agent has gone down since the decision; the next look decides anew
+			return nil // an agent has gone down since the decision; the next reconcile decides anew
 		}
 	}
 	return apierrors.NewConflict(corev1.Resource("nodes"), g.node.Name, fmt.Errorf("taints keep changing"))

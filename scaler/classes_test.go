@@ -17,8 +17,8 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// lookAt has the loop look at the class "class" once, and returns the class and when the loop wants
-// to look again.
+// lookAt has the loop reconcile the class "class" once, and returns the class and when the loop
+// wants to do so again.
 func (c *classes) lookAt(t *testing.T) (*v1alpha1.AWSNodeClass, time.Duration) {
 	t.Helper()
 	key := client.ObjectKey{Name: "class"}

@@ -237,8 +237,8 @@ func TestStopLooksAtTheImagesAgain(t *testing.T) {
 	}
 }
 
-// A look at the images that takes longer than scaleDown.drainTimeout leaves the drain all of its
-// own time.
+// A check of the images that takes longer than scaleDown.drainTimeout takes nothing of the drain's
+// time.
 func TestTheLookAtTheImagesTakesNothingOfTheDrain(t *testing.T) {
 	slow := func(p *v1alpha1.NodePool) { p.Spec.PreWarm.Timeout = &metav1.Duration{Duration: time.Hour} }
 	r := newRig(t, drained(having("a:1")), nodePool(5, 0, wanting("a:1"), slow))
@@ -346,7 +346,7 @@ func TestRefreshKeepsTheBudget(t *testing.T) {
 	}
 }
 
-// woke fails the test if other instances were to be looked at again.
+// woke fails the test if other instances were queued again.
 func (r *rig) woke(want ...string) {
 	r.t.Helper()
 	r.mu.Lock()

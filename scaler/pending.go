@@ -31,11 +31,11 @@ const (
 	// explainAfter gives the extender, maybe in another replica, the time to claim a node for the pod
 	// and to publish it.
 	explainAfter = 2 * time.Second
-	// explainAgain is how soon the reason of a pod that still waits is looked at again.
+	// explainAgain is how soon the reason of a pod that is still pending is checked again.
 	explainAgain = time.Minute
 	// viewAgain is how soon a pod is looked at that came before the cluster state was there.
 	viewAgain = 100 * time.Millisecond
-	// pendingWorkers: a look reads caches only.
+	// pendingWorkers: a reconcile reads caches only.
 	pendingWorkers = 4
 )
 
@@ -63,7 +63,7 @@ type pending struct {
 	// schedulers are those with the extender.
 	schedulers []string
 	now        func() time.Time
-	// poolChanged has a pool looked at again: the demand for it has changed.
+	// poolChanged queues a pool again: the demand for it has changed.
 	poolChanged func(ctx context.Context, pool v1alpha1.PoolName)
 
 	// warned are the pods that have an event about their spread.
@@ -216,8 +216,8 @@ func (c *pending) fails(pod podKey, scheduler string) {
 	}
 }
 
-// unserved counts the pod as demand for a new instance where one could serve it, and says so, or
-// why not. It returns when to look again.
+// unserved counts the pod as demand for a new instance where one could serve it, and reports that,
+// or why not. It returns when to reconcile again.
 func (c *pending) unserved(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
 	found, err := c.why(ctx, pod)
 	if err != nil || found.why == "" {

@@ -41,7 +41,7 @@ func needing(cpu string) func(*corev1.Pod) {
 }
 
 // looksAfter is the watch of pending pods over what the rig's API server holds now; the pools that
-// it has looked at again go to the rig's log.
+// it queues again go to the rig's log.
 func (r *rig) looksAfter() *pending {
 	r.t.Helper()
 	clock, seen := func() time.Time { return r.now }, r.view()

@@ -40,9 +40,9 @@ const (
 	poolWorkers = 8
 	// launchesAtOnce bounds one pool's launches under way.
 	launchesAtOnce = 10
-	// gathering is how long what changes on a pool's Nodes is gathered before the pool is looked at. A
-	// look costs as much as the pool has nodes, and in a burst each of them changes several times
-	// while starts wait for the processor; nothing that a pool decides is more urgent.
+	// gathering is how long changes of a pool's Nodes are gathered before the pool is reconciled. The
+	// cost of that grows with the pool's nodes, and in a burst each of them changes several times
+	// while starts wait for the processor. Nothing that a pool decides is more urgent.
 	gathering = 200 * time.Millisecond
 	// launchRetry is how soon a launch is tried again for which some zone had no capacity; the
 	// provider knows which.
@@ -73,7 +73,7 @@ type pools struct {
 	unstartable unstartable
 	// launchesAtOnce bounds one pool's launches under way.
 	launchesAtOnce int
-	// wake has one instance looked at again: its pool has changed.
+	// wake queues one instance again: its pool has changed.
 	wake func(ctx context.Context, id v1alpha1.InstanceID)
 	// namespace is where the pods are that pull images.
 	namespace decide.Namespace
@@ -152,8 +152,8 @@ func (c *pools) step(ctx context.Context, req reconcile.Request) (ctrl.Result, e
 	return ctrl.Result{RequeueAfter: c.nextLook(pool, slots, again)}, nil
 }
 
-// nextLook is when the pool is to be looked at again though nothing happens. again is when launches
-// go on, 0 for never.
+// nextLook is when the pool is to be reconciled again though nothing happens. again is when
+// launches go on, 0 for never.
 func (c *pools) nextLook(pool *v1alpha1.NodePool, slots slots, again time.Duration) time.Duration {
 	if again > 0 {
 		return again
@@ -391,8 +391,8 @@ func (c *pools) byClass(kind ClassKind) handler.MapFunc {
 // conflictPause is how long a cache has to catch up with a write.
 const conflictPause = 50 * time.Millisecond
 
-// afterConflict has an object looked at again that is not as the cache showed it. What has changed
-// may bring no event: our own write of its status brings none.
+// afterConflict queues an object again that is not as the cache showed it. What has changed may
+// bring no event: our own write of its status brings none.
 func afterConflict(r ctrl.Result, err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: conflictPause}, nil
@@ -400,7 +400,7 @@ func afterConflict(r ctrl.Result, err error) (ctrl.Result, error) {
 	return r, err
 }
 
-// ignoreConflict is for what is looked at again in any case.
+// ignoreConflict is for what is queued again in any case.
 func ignoreConflict(err error) error {
 	if apierrors.IsConflict(err) {
 		return nil

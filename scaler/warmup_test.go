@@ -143,8 +143,8 @@ func TestWarmUpFailures(t *testing.T) {
 	}
 }
 
-// A network is not waited for any more on a machine that is off: a look two minutes later must not
-// call it complete.
+// A network is not waited for any more on a machine that is off: a reconcile two minutes later must
+// not call it complete.
 func TestAStoppedWarmUpIsNotCompleteByPatience(t *testing.T) {
 	old := func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(epoch().Add(-5 * time.Minute)) }
 	r := newRig(t, warming(old), nodePool(5, 1, withStartupTaint))

@@ -21,7 +21,7 @@ type rules struct {
 	intent map[string]time.Time
 	// entered is when a node came into the state that it is in.
 	entered map[string]time.Time
-	// sizes are the sizes of a pool that a process may still believe in.
+	// sizes are the sizes of a pool that a process may still have in its cache.
 	sizes map[string][]sized
 	// unrest is when a fault was last on, or a process ended.
 	unrest time.Time

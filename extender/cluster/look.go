@@ -69,7 +69,7 @@ func (s *State) Place(pod *corev1.Pod, now time.Time) decide.Decision {
 	return s.decide(pod, kept, now)
 }
 
-// decide decides about nodes of this moment. The caller holds mu.
+// decide decides about the present nodes. The caller holds mu.
 func (s *State) decide(pod *corev1.Pod, nodes []*decide.Node, now time.Time) decide.Decision {
 	if s.isDone(pod) { // no event would ever end a claim that it got now
 		return decide.Decision{Kind: decide.NotOurs}

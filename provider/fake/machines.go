@@ -91,8 +91,8 @@ var _ Power = (*simcloud.Cloud)(nil)
 // cloud controller.
 //
 // There is no goroutine and no watch per machine. Each machine, pod and lease is a key in a
-// delaying queue; working on a key brings the API to where it should be by now and says when to
-// look again.
+// delaying queue; working on a key brings the API to where it should be by now and returns when to
+// do so again.
 type Machines struct {
 	power  Power
 	o      MachinesOptions

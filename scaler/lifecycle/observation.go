@@ -250,7 +250,7 @@ type Decision struct {
 	StopReason v1alpha1.StopReason
 	// Failure goes with each decision about a warm-up that failed.
 	Failure WarmupFailure
-	// After is when to look again even if nothing changes; 0 means the next event or sweep.
+	// After is when to reconcile again even if nothing changes; 0 means the next event or sweep.
 	After time.Duration
 }
 
@@ -277,8 +277,8 @@ const (
 	// CallTime is how long after its mark on the Node a call that stops an instance may reach the
 	// cloud.
 	CallTime = 10 * time.Second
-	// AbsentAgain is when a Node that is kept although the cloud does not know its instance is looked
-	// at again.
+	// AbsentAgain is when a Node that is kept although the cloud does not know its instance is
+	// reconciled again.
 	AbsentAgain = 30 * time.Second
 	// LaunchUnseen is how long a launch that no list shows counts as pending at most: descriptions lag
 	// for minutes.

@@ -622,9 +622,9 @@ func TestFailLeavesANodeThatHasMovedOn(t *testing.T) {
 	})
 }
 
-// TestFailIsWrittenThoughClaimsAreToo: claims are published on the node between the look at it and
-// the patch. The start is given up all the same: its caller stops the instance next, and without
-// the intent a kubelet that reports late would open a node that goes down.
+// TestFailIsWrittenThoughClaimsAreToo: claims are published on the node between the read and the
+// patch. The start is given up all the same: its caller stops the instance next, and without the
+// intent a kubelet that reports late would open a node that goes down.
 func TestFailIsWrittenThoughClaimsAreToo(t *testing.T) {
 	for name, test := range map[string]struct {
 		refused int

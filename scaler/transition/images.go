@@ -59,7 +59,7 @@ func ImagePullFailed(n *corev1.Node, f ImageFailure) Patch {
 	return patchFromTo(n, is)
 }
 
-// ImagesFound is how a look at the images ended.
+// ImagesFound is the result of a check of the images.
 type ImagesFound struct {
 	// Hash is the set of all images, "" where a required one is missing. RequiredHash is that of
 	// the required ones.
@@ -68,7 +68,7 @@ type ImagesFound struct {
 	Failure *ImageFailure
 }
 
-// ImagesRecorded ends a look at the images.
+// ImagesRecorded ends a check of the images.
 func ImagesRecorded(n *corev1.Node, found ImagesFound, now time.Time) Patch {
 	is := editable(n)
 	delete(is.Annotations, v1alpha1.AnnotationImagePullFailed)
