@@ -472,7 +472,7 @@ func table() []row {
 		{standby, running_, "the same, and claimed by a pending pod", all(since(6*time.Minute), claimed), Wait, stay},
 		{standby, terminated, "the instance is gone", nil, DeleteNode, "gone"},
 		{standby, unknown, "the cloud does not say", nil, Wait, stay},
-		{standby, stopped, "disruption: drifted, expired or surplus", turn(v1alpha1.StopDrift), BeginTerminate, "terminating"},
+		{standby, stopped, "disruption: drift, expiry or surplus", turn(v1alpha1.StopDrift), BeginTerminate, "terminating"},
 		{standby, stopped, "disruption, and claimed by a pending pod", all(turn(v1alpha1.StopExpired), claimed), Wait, stay},
 		{standby, stopped, "disruption, and a workload pod is bound to it", all(turn(v1alpha1.StopSurplus), inUse),
 			RequestStart, "starting"},
