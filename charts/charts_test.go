@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// leastSets is what the project promises to render.
+// leastSets is how many sets the project has to render.
 const leastSets = 12
 
 // object is what every Kubernetes object has, and the document it was read from.

@@ -33,7 +33,7 @@ func roles(t *testing.T) []role {
 	return all
 }
 
-// TestNoRightIsAWildcard: each right is one that a marker asks for.
+// TestNoRightIsAWildcard: each permission is one that a marker asks for.
 func TestNoRightIsAWildcard(t *testing.T) {
 	for _, r := range roles(t) {
 		if len(r.rules) == 0 {
@@ -52,9 +52,9 @@ func TestNoRightIsAWildcard(t *testing.T) {
 	}
 }
 
-// TestLeasesAreOurOwn: no right on leases in kube-system, where the control plane's schedulers and
-// controllers agree on theirs. A cluster role would reach there; a role of the release reaches the
-// two leases that it names. The kubelets' own leases are the fake cloud's.
+// TestLeasesAreOurOwn: no permission on leases in kube-system, where the control plane's schedulers
+// and controllers agree on theirs. A cluster role would reach there; a role of the release reaches
+// the two leases that it names. The kubelets' own leases are the fake cloud's.
 func TestLeasesAreOurOwn(t *testing.T) {
 	for _, r := range roles(t) {
 		for _, rule := range r.rules {

@@ -64,7 +64,7 @@ func startNode(v *cluster.State, node v1alpha1.NodeName, withAffinity bool) {
 	v.SetPod(agentOn(node))
 }
 
-// candidates are what kube-scheduler's own filters leave: it judges a node as it is.
+// candidates are what kube-scheduler's own filters leave: it checks a node as it is.
 func candidates(v *cluster.State, pod *corev1.Pod, names []string) Names {
 	judge := v.PodFit(pod)
 	var out []string
@@ -76,7 +76,7 @@ func candidates(v *cluster.State, pod *corev1.Pod, names []string) Names {
 	return NamesOf(out)
 }
 
-// TestOnePodWakesNoMoreThanOneNode: six nodes of 4 cpu stand by, and an agent of 100m comes with
+// TestOnePodWakesNoMoreThanOneNode: six nodes of 4 cpu are standby, and an agent of 100m comes with
 // each start.
 func TestOnePodWakesNoMoreThanOneNode(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -169,7 +169,7 @@ func TestPreempt(t *testing.T) {
 }
 
 // TestPreemptLeavesPromisedRoom: node c of 4 cpu runs two pods of one cpu that may be evicted, and
-// two cpu of it are promised. Is it kept for a pod that would evict both?
+// two cpu of it are claimed. Is it kept for a pod that would evict both?
 func TestPreemptLeavesPromisedRoom(t *testing.T) {
 	for name, c := range map[string]struct {
 		cpu      int64
@@ -216,9 +216,9 @@ func TestPreemptLeavesPromisedRoom(t *testing.T) {
 	}
 }
 
-// Between the look at the candidates and the decision a pod is seen bound, and its claim ends. It
-// counts on its node all the same: else another pod would get the room that a third was promised,
-// and that one start a second node.
+// Between the lookup of the candidates and the decision a pod is seen bound, and its claim ends. It
+// counts on its node all the same: else another pod would get the room claimed for a third, which
+// would start a second node.
 func TestFilterCountsAPodThatIsBoundMeanwhile(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(*decideRig)

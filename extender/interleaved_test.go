@@ -134,7 +134,7 @@ func (w *interleaved) schedule(p *corev1.Pod) {
 	})
 }
 
-// place promises room to a pod that has lost its own, as package start does.
+// place claims room for a pod that has lost its claim, as package start does.
 func (w *interleaved) place() {
 	uid := w.homeless[0]
 	w.homeless = w.homeless[1:]
@@ -168,9 +168,9 @@ func (w *interleaved) step() {
 	}
 }
 
-// Only the scheduler binds, so no promise is ever broken, except to make room for a higher
-// priority: a pod of the highest is told to wait for one node only, however the events of the
-// watches come between.
+// Only the scheduler binds, so no claim is ever lost, except to make room for a higher priority. A
+// pod of the highest priority is told to wait for one node only, however the events of the watches
+// interleave.
 func TestNoPromiseIsBrokenHoweverEventsInterleave(t *testing.T) {
 	for seed := range uint64(500) {
 		w := newInterleaved(seed)

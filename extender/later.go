@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// eventPause is how long events about waiting pods are held back. The start itself needs the API
+// eventPause is how long events about pending pods are held back. The start itself needs the API
 // server just then, for its intent, and an event is not read sooner; what kube-scheduler writes
 // into the pod's condition says the same at once.
 const eventPause = time.Second

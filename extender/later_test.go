@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// An event about a waiting pod leaves the API server to the start, and is not lost.
+// An event about a pending pod leaves the API server to the start, and is not lost.
 func TestEventsComeAfterTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recorder := events.NewFakeRecorder(1)

@@ -12,7 +12,7 @@ import (
 	"github.com/stratos-sh/stratos/extender/decide"
 )
 
-// observed measures what waiting pods experience.
+// observed measures what pending pods experience.
 type observed struct {
 	state   *cluster.State
 	claims  *prometheus.Desc
@@ -48,8 +48,8 @@ func (o *observed) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// released is told of every pod that had a claim, or for which a warm node was opened, when it is
-// seen bound or gone. Of several replicas the one that made the claim measures.
+// released is called for every pod that had a claim, or for which a warm node was opened, when it
+// is seen bound or gone. Of several replicas the one that made the claim measures.
 func (o *observed) released(c decide.Claim, pod *corev1.Pod) {
 	if pod.Spec.NodeName == "" || c.Adopted {
 		return // a pod that was deleted while it waited never started up

@@ -106,8 +106,7 @@ func TestStartupPathOfAClaim(t *testing.T) {
 	}
 }
 
-// TestStartupPathOfAPodWithoutAClaim: the scaler tells of the pods for which a warm node was
-// opened.
+// TestStartupPathOfAPodWithoutAClaim: the scaler reports the pods for which a warm node was opened.
 func TestStartupPathOfAPodWithoutAClaim(t *testing.T) {
 	for _, path := range []decide.Path{decide.PathPromoted, decide.PathCold} {
 		t.Run(string(path), func(t *testing.T) {

@@ -31,7 +31,7 @@ func naming(p *corev1.Pod) func(*corev1.Node) {
 }
 
 // TestAFutileStartIsOneEventAndOneStrike, whatever the number of replicas. Each of them holds the
-// owner back, whichever the scheduler asks, and the next strike doubles the back-off once.
+// owner back, whichever the scheduler asks, and the next strike doubles the backoff once.
 func TestAFutileStartIsOneEventAndOneStrike(t *testing.T) {
 	for name, c := range map[string]struct {
 		// cpu is what the nodes have once they run; the pod asks for 3950m.

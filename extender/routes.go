@@ -198,7 +198,7 @@ func (r *routes) read(w http.ResponseWriter, req *http.Request, body *bytes.Buff
 		w.Header().Set("Connection", "close")
 		return r.tooLarge()
 	}
-	// What a client says of its length is believed up to what is kept anyway.
+	// The client's Content-Length is used only up to the size of kept buffers.
 	body.Grow(int(min(max(req.ContentLength, 0), maxPooledBytes/2)) + bytes.MinRead)
 	_, err := io.Copy(body, http.MaxBytesReader(w, req.Body, r.maxBodyBytes))
 	var tooLarge *http.MaxBytesError

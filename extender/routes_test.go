@@ -393,7 +393,7 @@ func TestOversizedBodyIsRefusedWithoutReadingItAll(t *testing.T) {
 	}
 }
 
-// failures.md 44: 10,000 names of the greatest length beside a big pod.
+// failures.md 44: 10,000 names of the greatest length and a big pod.
 func TestTenThousandLongNamesAndABigPodAreAnswered(t *testing.T) {
 	pod := testPod("big")
 	pod.Annotations = map[string]string{"payload": strings.Repeat("x", 1<<20)}

@@ -60,8 +60,8 @@ const (
 	maxBackoffSeconds int64 = 2
 )
 
-// SchedulerTLS are the files with which kube-scheduler speaks to the extender over https, as paths
-// in kube-scheduler's own file system.
+// SchedulerTLS are the files with which kube-scheduler connects to the extender over https, as
+// paths in kube-scheduler's own file system.
 type SchedulerTLS struct {
 	CAFile     string
 	CertFile   string

@@ -35,7 +35,7 @@ func New(p Parts) *Extender {
 	return &Extender{state: p.State, starter: p.Starter, events: p.Events, now: p.Now}
 }
 
-// Events about waiting pods.
+// Events about pending pods.
 //
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 

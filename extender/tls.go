@@ -104,9 +104,9 @@ func (c *certificates) tlsConfig() *tls.Config {
 	}
 	config.ClientAuth = tls.RequireAndVerifyClientCert
 	config.ClientCAs = c.clients.current()
-	// A resumed session carries the verdict of an earlier handshake. We do not rely on how a Go
-	// release compares that with a CA replaced meanwhile: connections are kept alive, so full
-	// handshakes are rare and cost nothing that matters.
+	// A resumed session carries the result of an earlier handshake. We do not rely on how a Go release
+	// compares that with a CA replaced meanwhile: connections are kept alive, so full handshakes are
+	// rare and cost nothing that matters.
 	config.SessionTicketsDisabled = true
 	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		fresh := config.Clone()

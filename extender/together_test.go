@@ -84,8 +84,8 @@ func TestPodsThatArePendingTogether(t *testing.T) {
 	}
 }
 
-// inTree are what kube-scheduler's own filters leave. They judge spread and affinity by the bound
-// pods and by the taints that stand.
+// inTree are what kube-scheduler's own filters leave. They check spread and affinity against the
+// bound pods and the present taints.
 func inTree(r *decideRig, pod *corev1.Pod, names []string) Names {
 	judge := r.state.PodFit(pod)
 	var out []string

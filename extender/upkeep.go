@@ -24,8 +24,7 @@ const (
 	nudgeEvery = time.Second
 	// askEvery spaces repeated starts of a node whose claims are late.
 	askEvery = 10 * time.Second
-	// upkeepEvery is how often Stratos looks at its claims. Without claims a look is a few
-	// comparisons.
+	// upkeepEvery is how often Stratos checks its claims. Without claims a check is a few comparisons.
 	upkeepEvery = 20 * time.Millisecond
 	// forgetAfter is how long pods that are gone, and refusals, are remembered, and how often the old
 	// ones are dropped. The scheduler's watch is not behind ours for longer: its client gives up a
@@ -70,7 +69,7 @@ func (u *Upkeep) missed(now time.Time) bool {
 	return missed
 }
 
-// NeedLeaderElection is false: each replica looks after its own claims.
+// NeedLeaderElection is false: each replica maintains its own claims.
 func (u *Upkeep) NeedLeaderElection() bool { return false }
 
 // Start runs until ctx ends.
@@ -91,7 +90,7 @@ func (u *Upkeep) Start(ctx context.Context) error {
 func (u *Upkeep) Once(ctx context.Context) {
 	now := u.now()
 	if u.state.ExpireBackoffs(now) || u.missed(now) {
-		if node, ok := u.state.AnyPoolNode(); ok { // any node's event brings the waiting pods back
+		if node, ok := u.state.AnyPoolNode(); ok { // any node's event brings the pending pods back
 			u.touch(ctx, node, now)
 		}
 	}
@@ -106,14 +105,14 @@ func (u *Upkeep) Once(ctx context.Context) {
 			continue
 		}
 		u.nudged[node] = now
-		if !touched { // one is enough: it brings all waiting pods back
+		if !touched { // one is enough: it brings all pending pods back
 			u.touch(ctx, node, now)
 			touched = true
 		}
 	}
 	for _, c := range u.state.Overdue(now) {
 		if c.Adopted {
-			continue // the replica that made the claim tells of it
+			continue // the replica that made the claim reports it
 		}
 		u.events.Eventf(c.Ref.Object(), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonFutileStart), "Start",
 			"node %s of pool %s runs, but the pod was not bound to it; not starting another for a while", c.Node, c.Pool)

@@ -91,7 +91,7 @@ func TestUpkeep(t *testing.T) {
 }
 
 // TestOneTouchForAllNodes: nodes that began to run together share a touch, because each brings
-// every waiting pod back to the scheduler; and the next is a second later.
+// every pending pod back to the scheduler; and the next is a second later.
 func TestOneTouchForAllNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, _ := newTestView(time.Now)
@@ -174,8 +174,8 @@ func drainedEmpty(n *corev1.Node) {
 	n.Spec.Unschedulable = true
 }
 
-// TestAClaimedPodThatWasRefusedIsNudged: the claimed node runs from second 1 on, and somebody's
-// taint keeps it closed. The scheduler sees the taint go in second 3, and our watch 50 ms later.
+// TestAClaimedPodThatWasRefusedIsNudged: the claimed node runs from second 1 on, and a user's taint
+// keeps it closed. The scheduler sees the taint go in second 3, and our watch 50 ms later.
 func TestAClaimedPodThatWasRefusedIsNudged(t *testing.T) {
 	closed := func(n *corev1.Node) {
 		n.Spec.Taints = []corev1.Taint{{Key: "closed", Effect: corev1.TaintEffectNoSchedule}}

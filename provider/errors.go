@@ -10,7 +10,7 @@ type InstanceNotFoundError struct{ ID string }
 
 func (e *InstanceNotFoundError) Error() string { return fmt.Sprintf("instance %s not found", e.ID) }
 
-// RateLimitError: the cloud refused the call for its rate. Nothing happened; retry with back-off.
+// RateLimitError: the cloud refused the call for its rate. Nothing happened; retry with backoff.
 type RateLimitError struct {
 	Operation string
 	Err       error

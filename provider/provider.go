@@ -21,7 +21,7 @@ const (
 	InstanceRunning  InstanceState = "running"
 	InstanceStopping InstanceState = "stopping"
 	InstanceStopped  InstanceState = "stopped"
-	// InstanceShuttingDown: it ends for good and cannot be started again. Its guest, and so its
+	// InstanceShuttingDown: it is being terminated and cannot be started again. Its guest, and so its
 	// kubelet, may go on for minutes.
 	InstanceShuttingDown InstanceState = "shutting-down"
 	InstanceTerminated   InstanceState = "terminated"
@@ -66,9 +66,9 @@ type CloudProvider interface {
 	// IncorrectState (pending: wait and retry; shutting down, terminated: never), InvalidConfig (the
 	// instance is protected from it), RateLimit.
 	StopInstance(ctx context.Context, instanceID string, force bool) error
-	// TerminateInstance ends an instance for good. Terminating a terminated instance, or one that is
-	// shutting down, is nil. Errors: NotFound (also nothing left to do), InvalidConfig (the instance
-	// is protected from it), RateLimit.
+	// TerminateInstance ends an instance permanently. Terminating a terminated instance, or one that
+	// is shutting down, is nil. Errors: NotFound (also nothing left to do), InvalidConfig (the
+	// instance is protected from it), RateLimit.
 	TerminateInstance(ctx context.Context, instanceID string) error
 	// GetInstanceState returns the state now, as far as the cloud's reads are consistent. Errors:
 	// NotFound, RateLimit.
@@ -93,7 +93,7 @@ type Locator interface {
 	Locate(instanceID, providerID string)
 }
 
-// LaunchRequest is what a launch needs beside the cloud's node class.
+// LaunchRequest is what a launch needs in addition to the cloud's node class.
 type LaunchRequest struct {
 	// ClientToken makes the launch idempotent: the same token returns the same instance. After a
 	// refusal for which LaunchedNothing holds, the token may be used again with another class.

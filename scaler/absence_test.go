@@ -143,7 +143,7 @@ func TestANodeThatReportsStays(t *testing.T) {
 	}
 }
 
-// TestManyNodesThatTheCloudDoesNotKnow: a cloud that forgets many at once is not believed.
+// TestManyNodesThatTheCloudDoesNotKnow: Stratos does not trust a cloud that forgets many at once.
 func TestManyNodesThatTheCloudDoesNotKnow(t *testing.T) {
 	for name, c := range map[string]struct {
 		nodes, unknown int
@@ -239,7 +239,7 @@ func TestNodesOfAnUnknownAccount(t *testing.T) {
 }
 
 // TestAnInstanceThatShutsDown is not gone: it takes no pods and no start, and counts until it is
-// terminated. Its Node stays until then, or until its kubelet is silent.
+// terminated. Its Node stays until then, or until its kubelet does not report any more.
 func TestAnInstanceThatShutsDown(t *testing.T) {
 	ends := func() *provider.Instance {
 		return instance(provider.InstanceShuttingDown, withTag(v1alpha1.LabelState, "terminating"))

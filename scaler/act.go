@@ -223,7 +223,7 @@ func (c *nodes) toRunning(ctx context.Context, g gathered, d lifecycle.Decision)
 			return nil // another writer has moved it on, and that write brings an event
 		}
 		if agentTaint(n, g.template) != g.Node.AgentTaint {
-			return nil // an agent has gone down since the decision; the next look decides anew
+			return nil // an agent has gone down since the decision; the next reconcile decides anew
 		}
 	}
 	return apierrors.NewConflict(corev1.Resource("nodes"), g.node.Name, fmt.Errorf("taints keep changing"))
@@ -363,7 +363,7 @@ func (c *nodes) noteFailure(g *gathered, d lifecycle.Decision) {
 	c.warmups.failed(g.pool, failureOf(g, string(d.Failure), d.Reason, c.now()), g.instance.LaunchTime)
 }
 
-// noteComplete ends the back-off of the pool's launches where the instance completes its first
+// noteComplete ends the backoff of the pool's launches where the instance completes its first
 // warm-up.
 func (c *nodes) noteComplete(g *gathered) {
 	if g.pool != nil && g.Node.State == v1alpha1.StateWarmup && g.Node.Warmed.IsZero() {

@@ -73,7 +73,7 @@ func TestWarmupPullsImagesThroughAdmission(t *testing.T) {
 	}
 }
 
-// What the kubelet says of a mirrored image is told of the image that was asked for.
+// What the kubelet says of a mirrored image is reported about the image that was asked for.
 func TestFailureOfAMirroredImageIsTold(t *testing.T) {
 	r := newRig(t, nodeIn(v1alpha1.StateWarmup, seenUp), nodePool(5, 0, controllerStop, wanting("a:1", "b:1")))
 	r.admitting = mirroredAndMeshed
@@ -240,7 +240,7 @@ func TestPodsThatAreMissingAreMadeLater(t *testing.T) {
 	}
 }
 
-// An administrator may name namespaces without the images of whose DaemonSets no node stands by.
+// An administrator may name namespaces without the images of whose DaemonSets no node is standby.
 func TestRequiredDaemonSetNamespaces(t *testing.T) {
 	r := newRig(t, nodeIn(v1alpha1.StateWarmup, seenUp), nodePool(5, 0, controllerStop, bestEffort, wanting("a:1")),
 		daemonSet("kube-system", "cni:1"))
@@ -343,7 +343,7 @@ func TestRefreshOfBestEffortImagesBacksOff(t *testing.T) {
 	}
 }
 
-// A node that stood by without an image of best effort pulls it when it is refreshed, though the
+// A node that was standby without an image of best effort pulls it when it is refreshed, though the
 // set is the same.
 func TestRefreshTriesABestEffortImageAgain(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -55,7 +55,7 @@ type classes struct {
 	looks map[string]look
 	// regions are those of the cloud that do not answer; nil where that is not known.
 	regions *regions
-	// woken has all classes looked at again; nil where nothing does.
+	// woken queues all classes again; nil where nothing does.
 	woken <-chan event.TypedGenericEvent[struct{}]
 }
 

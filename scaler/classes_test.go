@@ -17,8 +17,8 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// lookAtClass has the loop look at the class "class" once, and returns the class and when the loop wants
-// to look again.
+// lookAtClass has the loop reconcile the class "class" once, and returns the class and when the
+// loop wants to do so again.
 func lookAtClass(t *testing.T, api client.Reader, c *classes) (*v1alpha1.AWSNodeClass, time.Duration) {
 	t.Helper()
 	key := client.ObjectKey{Name: "class"}

@@ -13,9 +13,9 @@ import (
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
-// sayStopping turns the Node's Ready once the cloud has accepted the stop, so that the kubelet's
-// last report is not believed for a grace period. What the kubelet still reports while it goes down
-// is put right when the instance is stopped.
+// sayStopping turns the Node's Ready once the cloud has accepted the stop, so that no controller
+// relies on the kubelet's last report for a grace period. What the kubelet still reports while it
+// goes down is put right when the instance is stopped.
 func (c *nodes) sayStopping(ctx context.Context, n *corev1.Node) error {
 	is := n.DeepCopy()
 	if !notReady(is, "InstanceStopping", "Stratos stops the instance", metav1.NewTime(c.now())) {
@@ -36,8 +36,8 @@ func notReady(n *corev1.Node, reason, message string, now metav1.Time) bool {
 }
 
 // writeStandbyConditions writes what the cluster cannot see: the instance is stopped on purpose.
-// Without it EndpointSlices would believe the last report of the pods, and zone health that of the
-// node. The heartbeat times stay the kubelet's own. Standby comes last: while it does not stand
+// Without it EndpointSlices would rely on the last report of the pods, and zone health on that of
+// the node. The heartbeat times stay the kubelet's own. Standby comes last: while it does not stand
 // there, syncCondition tries again.
 func (c *nodes) writeStandbyConditions(ctx context.Context, n *corev1.Node, options ...client.MergeFromOption) error {
 	now := metav1.NewTime(c.now())
@@ -63,7 +63,7 @@ func (c *nodes) writeStandbyConditions(ctx context.Context, n *corev1.Node, opti
 
 // writeRunningConditions turns the condition that writeStandbyConditions wrote. It comes after the
 // patch that opens the node: pods wait for that one, and none for this one. Where it fails, the
-// next look at the running node does it.
+// next reconcile of the running node does it.
 func (c *nodes) writeRunningConditions(ctx context.Context, n *corev1.Node) error {
 	is := n.DeepCopy()
 	for i := range is.Status.Conditions {
@@ -80,7 +80,7 @@ func (c *nodes) writeRunningConditions(ctx context.Context, n *corev1.Node) erro
 }
 
 // syncCondition makes up for a writeRunningConditions or writeStandbyConditions that failed or died
-// with its process, and for replicas that took the node back without it.
+// with its process, and for replicas that cancelled the drain without it.
 func (c *nodes) syncCondition(ctx context.Context, g gathered) error {
 	switch {
 	case g.Node == nil:

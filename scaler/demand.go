@@ -23,7 +23,7 @@ type demand struct {
 	// waited are the pods that have been in demand and are not bound yet, those that are nominated by
 	// now included.
 	waited map[podKey]wanted
-	// opened are the nodes that opened at the end of their warm-up of late.
+	// opened are the nodes that opened at the end of their warm-up recently.
 	opened map[v1alpha1.NodeName]opened
 }
 
@@ -59,8 +59,8 @@ func (d *demand) expire(now time.Time) {
 	maps.DeleteFunc(d.opened, func(_ v1alpha1.NodeName, o opened) bool { return now.Sub(o.at) > openedFor })
 }
 
-// settle forgets a pod that waits no more. For one that was in demand and is bound to a node that
-// opened for it, it returns the pool and the path on which the pod came there.
+// settle forgets a pod that is not pending any more. For one that was in demand and is bound to a
+// node that opened for it, it returns the pool and the path on which the pod came there.
 func (d *demand) settle(pod *corev1.Pod, now time.Time) (v1alpha1.PoolName, decide.Path, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -142,9 +142,10 @@ func (d *demand) waiting(pool v1alpha1.PoolName) []plan.Waiting {
 	return out
 }
 
-// need is what the pool's waiting pods need, placed on empty nodes like one that the pool has.
-// While it has none to take as a pattern, they are placed on what the class promises. Where that
-// says nothing one node is asked for: it will tell.
+// need is what the pool's pending pods need, placed on empty nodes like one that the pool has.
+// While it has none to take as a pattern, they are placed on a node with the capacity in the
+// class's status. Where the status has none, one node is asked for, which then serves as the
+// pattern.
 func (d *demand) need(pool *v1alpha1.NodePool, nodes []corev1.Node, o offer, supply plan.Supply) plan.Need {
 	pods := d.waiting(v1alpha1.PoolName(pool.Name))
 	if len(pods) == 0 {
@@ -154,7 +155,7 @@ func (d *demand) need(pool *v1alpha1.NodePool, nodes []corev1.Node, o offer, sup
 	if !whole && o.promised == nil {
 		return plan.NeedOf(pods, nil, supply, inZoneOf)
 	}
-	if !whole && len(o.zones) > 0 { // a kubelet keeps some of what is promised for itself: this is never too much
+	if !whole && len(o.zones) > 0 { // a kubelet reserves some of the capacity for itself: this is never too much
 		n.Labels = inZoneOf(n.Labels, o.zones[0])
 	}
 	return plan.NeedOf(pods, decide.NodeOf(n, pool, o.daemons...), supply, inZoneOf)

@@ -52,7 +52,7 @@ func TestDemandIsByPodAndPool(t *testing.T) {
 	}
 }
 
-// promise is a node as a class of so many cpus promises it.
+// promise is a node as a class of so many cpus describes it.
 func promise(cpus string) *corev1.Node {
 	n := nodeIn("")
 	n.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse(cpus)

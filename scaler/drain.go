@@ -17,7 +17,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=volumeattachments,verbs=list;watch
 
-// abandonDrain takes a node back whose drain does not end.
+// abandonDrain cancels a drain that does not end.
 func (c *nodes) abandonDrain(ctx context.Context, g gathered, why string) error {
 	held, err := c.heldBy(ctx, g.node.Name)
 	if err != nil {

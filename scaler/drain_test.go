@@ -141,7 +141,8 @@ func TestReadyTurnsWithTheAcceptedStop(t *testing.T) {
 	}
 }
 
-// TestStartupTaintsThatAreForcedAreReported after two minutes without a word of the network agent.
+// TestStartupTaintsThatAreForcedAreReported after two minutes without a report of the network
+// agent.
 func TestStartupTaintsThatAreForcedAreReported(t *testing.T) {
 	taint := corev1.Taint{Key: "cni", Effect: corev1.TaintEffectNoSchedule}
 	pool := nodePool(5, 0, func(p *v1alpha1.NodePool) { p.Spec.Template.StartupTaints = []corev1.Taint{taint} })

@@ -39,8 +39,8 @@ func (c *nodes) askFirst(ctx context.Context, g gathered, reason v1alpha1.StopRe
 	return false, c.patch(ctx, g.node, transition.DrainRefused(g.node, c.now()))
 }
 
-// evictAll asks for the eviction of each workload pod, and tells of each that is refused. An
-// error of one keeps no other.
+// evictAll asks for the eviction of each workload pod, and reports each refusal. An error of one
+// keeps no other.
 func (c *nodes) evictAll(ctx context.Context, g gathered, options ...client.SubResourceCreateOption) (refused int,
 	err error) {
 	pods, err := c.podsOn(ctx, g.node.Name)

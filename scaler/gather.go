@@ -271,8 +271,8 @@ func wasReady(n *corev1.Node, ready *corev1.NodeCondition) bool {
 	return ready != nil && (ready.Status == corev1.ConditionTrue || fellSilent(ready) || turnedNotReady(n, ready))
 }
 
-// fellSilent reports whether a kubelet that had reported was heard of no more, so that it is not
-// known whether it was Ready: its instance may have warmed up and stopped while no Stratos was
+// fellSilent reports whether a kubelet that had reported does not report any more, so that it is
+// not known whether it was Ready: its instance may have warmed up and stopped while no Stratos was
 // there to see it.
 func fellSilent(ready *corev1.NodeCondition) bool {
 	return ready.Status == corev1.ConditionUnknown && ready.Reason == "NodeStatusUnknown"

@@ -73,7 +73,7 @@ func TestWhatIsHeldBackLaunchesNothing(t *testing.T) {
 	}
 }
 
-// lookAgain looks at the pod and returns when it is looked at again.
+// lookAgain reconciles the pod and returns when it is reconciled again.
 func (r *rig) lookAgain(c *pending) time.Duration {
 	r.t.Helper()
 	pod := client.ObjectKey{Namespace: "default", Name: "a"}

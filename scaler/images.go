@@ -37,8 +37,8 @@ type pulls struct {
 	denied *transition.ImageFailure
 }
 
-// failure is the first image that could not be pulled, and whether that was told of this try; nil
-// for none.
+// failure is the first image that could not be pulled, and whether that was reported for this try;
+// nil for none.
 func (p *pulls) failure(g *gathered, now time.Time) (*transition.ImageFailure, bool) {
 	return p.firstOf(g, slices.Concat(p.requiredFailures(), p.bestEffortFailures()), now)
 }
@@ -137,8 +137,8 @@ func (p *pulls) state(g *gathered, now time.Time) lifecycle.ImageState {
 	case p.toAsk(g, now):
 		return lifecycle.ImagesUnknown
 	case p.tried() && (stopping || p.required.Missing() == 0):
-		// Before a stop no registry is waited for: a node without its images is refreshed while it
-		// stands by.
+		// Before a stop no registry is waited for: a node without its images is refreshed while it is
+		// standby.
 		return lifecycle.ImagesSettled
 	case !failing:
 		return lifecycle.ImagesPulling

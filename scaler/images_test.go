@@ -184,7 +184,7 @@ func TestImageThatCannotBePulled(t *testing.T) {
 	}
 }
 
-// Each try of a node tells of a failure once, and dates it anew: the pool's rest counts from the
+// Each try of a node reports a failure once, and dates it anew: the pool's backoff counts from the
 // last.
 func TestFailureOfALaterTryIsToldAgain(t *testing.T) {
 	again := func(n *corev1.Node) {
@@ -234,8 +234,8 @@ func TestStopLooksAtTheImagesAgain(t *testing.T) {
 	}
 }
 
-// A look at the images that takes longer than scaleDown.drainTimeout leaves the drain all of its
-// own time.
+// A check of the images that takes longer than scaleDown.drainTimeout takes nothing of the drain's
+// time.
 func TestTheLookAtTheImagesTakesNothingOfTheDrain(t *testing.T) {
 	slow := func(p *v1alpha1.NodePool) { p.Spec.PreWarm.Timeout = &metav1.Duration{Duration: time.Hour} }
 	r := newRig(t, drained(having("a:1")), nodePool(5, 0, wanting("a:1"), slow))
@@ -343,7 +343,7 @@ func TestRefreshKeepsTheBudget(t *testing.T) {
 	}
 }
 
-// woke fails the test if other instances were to be looked at again.
+// woke fails the test if other instances were queued again.
 func (r *rig) woke(want ...string) {
 	r.t.Helper()
 	r.mu.Lock()
@@ -371,7 +371,7 @@ func TestRefreshOfAStandbyNode(t *testing.T) {
 	if got := r.failures("incomplete"); got != 0 {
 		t.Errorf("%v failures counted: it is none", got)
 	}
-	r.reconcilePool() // its place in the budget is taken; the turn is over
+	r.reconcilePool() // its place in the budget is taken; the disruption is over
 	r.woke()
 	if turn := r.turns.of("p", "c"); !turn.None() {
 		t.Errorf("its turn still: %+v", turn)

@@ -19,13 +19,13 @@ import (
 // tagLaunch holds the launch slot of an instance, and after a dot the UID of its pool.
 const tagLaunch = "stratos.sh/launch"
 
-// entry is an instance as a sweep, or a call of ours, last told of it.
+// entry is an instance as a sweep, or a call of ours, last showed it.
 type entry struct {
 	provider.Instance
-	// seen is when the call that told of it was made.
+	// seen is when the call that showed it was made.
 	seen time.Time
-	// since is when a sweep first showed the state that it is in; zero where only a call of ours told
-	// of it.
+	// since is when a sweep first showed the state that it is in; zero where only a call of ours
+	// showed it.
 	since time.Time
 	// up is when a sweep last showed it pending or running; zero where none did.
 	up time.Time
@@ -36,7 +36,8 @@ type entry struct {
 	confirmedGone bool
 	// lived: it was not terminated yet when this process first knew of it.
 	lived bool
-	// registered: a Node of it was seen. explained: this process asked for its end, or has told of it.
+	// registered: a Node of it was seen. endExplained: this process asked for its end, or has reported
+	// it.
 	registered, endExplained bool
 	// absent: it counts as gone because the cloud does not know it, not because the cloud says so.
 	absent bool
@@ -56,14 +57,14 @@ func (e entry) pool() v1alpha1.PoolName { return v1alpha1.PoolName(e.Tags[v1alph
 func (e entry) owningPool() v1alpha1.PoolName { return cmp.Or(e.pool(), e.lastPool) }
 
 // endUnexplained reports whether the instance ended before it had a Node, not by this process, and
-// no event tells of it. One that had ended when this process first heard of it may have been ended
-// by the process before.
+// no event reports it. One that had ended when this process first saw it may have been ended by the
+// process before.
 func (e entry) endUnexplained() bool { return e.gone() && e.lived && !e.registered && !e.endExplained }
 
 // gone reports whether nothing is left of the instance.
 func (e entry) gone() bool { return e.State == provider.InstanceTerminated }
 
-// ending reports whether the instance is gone or shuts down for good.
+// ending reports whether the instance is gone or being terminated.
 func (e entry) ending() bool { return e.gone() || e.State == provider.InstanceShuttingDown }
 
 // inventory is what the sweeps have shown. It is safe for concurrent use.
@@ -93,8 +94,8 @@ func newInventory() *inventory {
 }
 
 // replace takes in a whole sweep that was asked for at the given time, and returns the ids of
-// instances that are new or changed. An instance that is missing is gone, unless some call told of
-// it so lately that this list may lag behind it. That is measured by our clock alone: the cloud's
+// instances that are new or changed. An instance that is missing is gone, unless a call showed it
+// so recently that this list may lag behind it. That is measured by our clock alone: the cloud's
 // launch time may be seconds apart from it.
 func (i *inventory) replace(list []*provider.Instance, asked time.Time) []v1alpha1.InstanceID {
 	i.mu.Lock()
@@ -186,7 +187,7 @@ func (i *inventory) expect(pool v1alpha1.PoolName, instance *provider.Instance, 
 	i.instances[instance.ID] = e
 }
 
-// note changes what is known of the instance beside the cloud's own words.
+// note changes what is known of the instance in addition to what the cloud says.
 func (i *inventory) note(id v1alpha1.InstanceID, change func(*entry)) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -305,7 +306,7 @@ func (i *inventory) lastSlot(pool v1alpha1.PoolName, uid types.UID) int64 {
 
 // slotsOf returns the launch slots of the pool's instances, those that are gone included, by
 // whether the launch is finished. Instances of an earlier pool of the same name, which may still be
-// listed, had slots of the same numbers: they settle none. Of one whose tag names no UID we only
+// listed, had slots of the same numbers, which are left out. Of one whose tag names no UID we only
 // know the name.
 func (i *inventory) slotsOf(pool v1alpha1.PoolName, uid types.UID) (finished, unfinished map[int64]bool) {
 	i.mu.RLock()

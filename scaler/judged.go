@@ -21,9 +21,9 @@ type judged struct {
 	zones []string
 }
 
-// judgePool judges the pod against the pool's nodes as if they were empty, and against a new
-// instance in each zone of its class. All nodes of a pool are alike but for their zones, so the
-// first refusal by name speaks for the pool where every node refuses.
+// judgePool checks the pod against the pool's nodes as if they were empty, and against a new
+// instance in each zone of its class. All nodes of a pool are alike but for their zones, so where
+// every node refuses, the first refusal by name holds for the pool.
 func judgePool(judge *cluster.PodFit, pool *v1alpha1.NodePool, nodes []corev1.Node, o offer) judged {
 	fits := countFitting(judge, pool, nodes)
 	zones, never := serving(judge, pool, nodes, o)
@@ -81,7 +81,7 @@ func countFitting(judge *cluster.PodFit, pool *v1alpha1.NodePool, nodes []corev1
 	return fits
 }
 
-// whyNotNode judges by what does not depend on the other pods of the cluster.
+// whyNotNode checks what does not depend on the other pods of the cluster.
 func whyNotNode(judge *cluster.PodFit, n *decide.Node) string {
 	if refusal := refusesEmpty(judge, n, true); refusal != nil {
 		return refusal.Explain()
@@ -94,7 +94,7 @@ func whyNotNode(judge *cluster.PodFit, n *decide.Node) string {
 
 // whyNotNow is why a standby node does not take the pod all the same: it is empty, so what is left
 // is where other pods are (anti-affinity, spread). A new instance may come up in another zone, so
-// this speaks against none.
+// this rules out no new instance.
 func whyNotNow(judge *cluster.PodFit, n *decide.Node) string {
 	if n.State != v1alpha1.StateStandby {
 		return ""

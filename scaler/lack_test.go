@@ -12,7 +12,7 @@ import (
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
-// The pool's back-off is at most six hours: a pool of many nodes would never try again.
+// The pool's backoff is at most six hours: a pool of many nodes would never try again.
 func TestBackOffOfManyNodesIsBounded(t *testing.T) {
 	wanted := plan.Wanted{BestEffort: []string{"gone:1"}}
 	nodes := make([]nodeImages, 100)

@@ -130,7 +130,7 @@ type promising interface {
 	Promised() (capacity corev1.ResourceList, labels map[string]string)
 }
 
-// promisedBy is a node of the pool as its class promises it, nil where the class says nothing.
+// promisedBy is a node of the pool as its class describes it, nil where the class says nothing.
 func promisedBy(ctx context.Context, classes classKinds, pool *v1alpha1.NodePool) *corev1.Node {
 	class, _, err := classes.get(ctx, pool.Spec.Template.NodeClassRef)
 	if err != nil {

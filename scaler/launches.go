@@ -88,7 +88,7 @@ func (p *poolLaunches) slot(slot int64) *slotRecord {
 }
 
 // note remembers that the slot's instance is known, and reports, once, that it was reserved for
-// waiting pods.
+// pending pods.
 func (l *launches) note(pool types.UID, slot int64, now time.Time) (cold bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,7 +100,7 @@ func (l *launches) note(pool types.UID, slot int64, now time.Time) (cold bool) {
 	return cold
 }
 
-// end remembers that the slot's launch was refused for good.
+// end remembers that the slot's launch was refused and is not retried.
 func (l *launches) end(pool types.UID, slot int64, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,7 +122,7 @@ func (l *launches) last(pool types.UID) int64 {
 	return l.of(pool).last
 }
 
-// reserved remembers slots that were written on the pool, the last so many of them for waiting
+// reserved remembers slots that were written on the pool, the last so many of them for pending
 // pods.
 func (l *launches) reserved(pool types.UID, slots []int64, cold int) {
 	l.mu.Lock()
@@ -168,7 +168,7 @@ type slots struct {
 	interrupted int
 	// ended counts the slots of refused launches that were dropped.
 	ended int
-	// cold is how many instances of waiting pods a sweep has shown whose launch had no answer.
+	// cold is how many instances of pending pods a sweep has shown whose launch had no answer.
 	cold int
 }
 

@@ -8,10 +8,10 @@ import (
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
-// deleteLeft deletes for good the pods that were being deleted when their kubelet went down, or
-// since. They do not run: the cloud says that the instance is stopped. Left alone they would stay
-// until the next start, and the DaemonSet controller, which counts them as unavailable, would hold
-// up a roll-out in the whole cluster.
+// deleteLeft deletes without grace the pods that were being deleted when their kubelet went down,
+// or since. They do not run: the cloud says that the instance is stopped. Left alone they would
+// stay until the next start, and the DaemonSet controller, which counts them as unavailable, would
+// hold up a roll-out in the whole cluster.
 func (c *nodes) deleteLeft(ctx context.Context, g gathered) error {
 	pods, err := c.podsOn(ctx, g.node.Name)
 	if err != nil {

@@ -50,7 +50,7 @@ func asksForNetwork(g *gathered) bool {
 }
 
 // networkOverdue reports whether a node has waited for its network for networkTimeout. A boot that
-// this process has witnessed is no older than that, whatever the clock says.
+// this process has observed is no older than that, whatever the clock says.
 func networkOverdue(n *corev1.Node, witnessed, now time.Time) bool {
 	booted := v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationScaleUpStarted)
 	if v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) == v1alpha1.StateWarmup {

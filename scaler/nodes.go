@@ -70,7 +70,7 @@ type nodes struct {
 	steps *stepClock
 	// calling is how many steps that call the cloud are under way.
 	calling atomic.Int32
-	// warned are the DaemonSets that were told of their pods on stopped nodes.
+	// warned are the DaemonSets that have an event about their pods on stopped nodes.
 	warned warned
 	// poke makes the next sweeps come fast, after each call that changes an instance.
 	poke func()

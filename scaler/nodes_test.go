@@ -249,8 +249,7 @@ func TestNoStopWhenTheIntentIsRefused(t *testing.T) {
 	r.want("patch refused")
 }
 
-// The stop was not accepted: the intent stands, and the next look asks again, and writes that
-// beside it.
+// The stop was not accepted: the intent stays, and the next reconcile asks again and records that.
 func TestAStopThatFailsIsAskedAgain(t *testing.T) {
 	r := newRig(t, drained(), nodePool(5, 0))
 	r.sweep(instance(provider.InstanceRunning))
@@ -335,7 +334,7 @@ func TestToRunningIsTriedAgainOnTheLiveNode(t *testing.T) {
 	}
 }
 
-// EndpointSlices and zone health believe the last report for 50 s: Stratos says otherwise, with the
+// EndpointSlices and zone health rely on the last report for 50 s: Stratos overwrites it, with the
 // kubelet's own time.
 func TestToStandbySaysThatTheInstanceIsStopped(t *testing.T) {
 	r := newRig(t, drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-time.Minute))), nodePool(5, 0))
@@ -351,8 +350,8 @@ func TestToStandbySaysThatTheInstanceIsStopped(t *testing.T) {
 	}
 }
 
-// The process may die between the two writes of a stop, or the second may fail: the next look makes
-// up for it, on a Node that has not changed since.
+// The process may die between the two writes of a stop, or the second may fail: the next reconcile
+// repeats it, on a Node that has not changed since.
 func TestAStandbyNodeThatDoesNotSayStoppedIsMadeTo(t *testing.T) {
 	stale := reporting(v1alpha1.ConditionStandby, corev1.ConditionFalse, "Running", epoch().Add(-time.Hour))
 	for name, c := range map[string]struct {

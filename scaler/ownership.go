@@ -67,7 +67,7 @@ func launchedFor(tags map[string]string) string {
 }
 
 // claims reports whether the pool claims an instance that carries no cluster's UID: it was launched
-// for the pool, or carries the pool's name where nothing tells of its launch.
+// for the pool, or carries the pool's name where no tag says what launched it.
 func claims(pool *v1alpha1.NodePool, tags map[string]string) bool {
 	if uid := launchedFor(tags); uid != "" {
 		return uid == string(pool.UID)

@@ -31,11 +31,11 @@ const (
 	// explainAfter gives the extender, maybe in another replica, the time to claim a node for the pod
 	// and to publish it.
 	explainAfter = 2 * time.Second
-	// explainAgain is how soon the reason of a pod that still waits is looked at again.
+	// explainAgain is how soon the reason of a pod that is still pending is checked again.
 	explainAgain = time.Minute
 	// viewAgain is how soon a pod is looked at that came before the cluster state was there.
 	viewAgain = 100 * time.Millisecond
-	// pendingWorkers: a look reads caches only.
+	// pendingWorkers: a reconcile reads caches only.
 	pendingWorkers = 4
 )
 
@@ -45,11 +45,10 @@ type podQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // podKey names a pod, not its uid: a pod that is gone is known by its name only.
 type podKey = types.NamespacedName
 
-// pending looks after the pods that wait. Those of a scheduler without the extender it promises
-// room and starts nodes for, at once. Those of a scheduler with it are the extender's: a pod that
-// the scheduler asks no extender about fits no standby node, so none is started for it. Either kind
-// is told why, where no node is on its way, and counts as demand for new instances. It runs on the
-// leader.
+// pending reconciles pending pods. For those of a scheduler without the extender it claims room and
+// starts nodes, at once. Those of a scheduler with it are the extender's: a pod that the scheduler
+// asks no extender about fits no standby node, so none is started for it. Either kind is told why,
+// where no node is on its way, and counts as demand for new instances. It runs on the leader.
 type pending struct {
 	reader client.Reader
 	writer client.Writer
@@ -64,10 +63,10 @@ type pending struct {
 	// schedulers are those with the extender.
 	schedulers []string
 	now        func() time.Time
-	// poolChanged has a pool looked at again: the demand for it has changed.
+	// poolChanged queues a pool again: the demand for it has changed.
 	poolChanged func(ctx context.Context, pool v1alpha1.PoolName)
 
-	// warned are the pods that were told of their spread.
+	// warned are the pods that have an event about their spread.
 	warned warned
 	// queue is the controller's, once it runs.
 	queue atomic.Pointer[podQueue]
@@ -146,10 +145,10 @@ func (c *pending) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 	return ctrl.Result{RequeueAfter: again}, err
 }
 
-// forgotten returns a standby node that would take a pod of the extender's which has no claim: the
-// replica that promised it room may have died before it wrote that down, and nothing else would
-// bring the pod back to the scheduler for minutes. It does so once for a pod: where the scheduler
-// asks again and nothing starts, it knows a reason that we do not know.
+// forgotten returns a standby node that would take a pod of the extender's which has no claim. The
+// replica that made its claim may have died before it published that, and the scheduler would not
+// retry the pod for minutes. It does so once for a pod: where the scheduler asks again and nothing
+// starts, it knows a reason that we do not know.
 func (c *pending) forgotten(pod *corev1.Pod) (v1alpha1.NodeName, bool) {
 	if !slices.Contains(c.schedulers, pod.Spec.SchedulerName) || decide.MayNotStart(pod) != "" {
 		return "", false
@@ -165,7 +164,7 @@ func (c *pending) forgotten(pod *corev1.Pod) (v1alpha1.NodeName, bool) {
 	return c.placer.Startable(pod)
 }
 
-// recall touches the Node: any event of one has the scheduler ask about all its waiting pods again.
+// recall touches the Node: any event of one has the scheduler ask about all its pending pods again.
 // So one touch does for the many pods that were forgotten at the same time.
 func (c *pending) recall(ctx context.Context, node v1alpha1.NodeName) error {
 	now := c.now()
@@ -182,7 +181,7 @@ func (c *pending) recall(ctx context.Context, node v1alpha1.NodeName) error {
 }
 
 // scheduled returns what the scheduler says of a pod that it cannot place; nil where it is placed,
-// nominated or not judged yet.
+// nominated or not tried yet.
 func scheduled(pod *corev1.Pod) *corev1.PodCondition {
 	if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || pod.Status.NominatedNodeName != "" {
 		return nil
@@ -224,8 +223,8 @@ func (c *pending) fails(pod podKey, scheduler string) {
 	}
 }
 
-// unserved counts the pod as demand for a new instance where one could serve it, and says so, or
-// why not. It returns when to look again.
+// unserved counts the pod as demand for a new instance where one could serve it, and reports that,
+// or why not. It returns when to reconcile again.
 func (c *pending) unserved(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
 	found, err := c.why(ctx, pod)
 	if err != nil || found.why == "" {
@@ -245,7 +244,7 @@ func (c *pending) unserved(ctx context.Context, pod *corev1.Pod) (time.Duration,
 	if c.demand.add(pod, found.pool, found.zones...) {
 		c.poolChanged(ctx, found.pool)
 	}
-	if !found.coming { // else it was told of its launch
+	if !found.coming { // else it has an event about its launch
 		c.say(pod, v1alpha1.ReasonColdLaunch,
 			found.why+": launching a new instance in pool "+string(found.pool)+inWords(found.zones))
 	}
@@ -329,7 +328,7 @@ func (c *pending) why(ctx context.Context, pod *corev1.Pod) (finding, error) {
 		return finding{}, err
 	}
 	nodes := &corev1.NodeList{}
-	// Not copied, because all of them are looked at for each pod that waits; they are only read.
+	// Not copied, because all of them are read for each pending pod; they are not changed.
 	if err := c.reader.List(ctx, nodes, client.HasLabels{v1alpha1.LabelPool}, client.UnsafeDisableDeepCopy); err != nil {
 		return finding{}, err
 	}

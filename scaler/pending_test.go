@@ -20,7 +20,7 @@ import (
 	"github.com/stratos-sh/stratos/scaler/start"
 )
 
-// unschedulable is a pod that waits since epoch.
+// unschedulable is a pod that is pending since epoch.
 func unschedulable(change ...func(*corev1.Pod)) *corev1.Pod {
 	return boundPod("a", append([]func(*corev1.Pod){func(p *corev1.Pod) {
 		p.Spec.NodeName, p.Spec.SchedulerName = "", v1alpha1.SchedulerName
@@ -40,7 +40,7 @@ func needing(cpu string) func(*corev1.Pod) {
 }
 
 // looksAfter is the watch of pending pods over what the rig's API server holds now; the pools that
-// it has looked at again go to the rig's log.
+// it queues again go to the rig's log.
 func (r *rig) looksAfter() *pending {
 	r.t.Helper()
 	clock, seen := func() time.Time { return r.now }, r.view()
@@ -174,9 +174,9 @@ func TestExplainSays(t *testing.T) {
 	}
 }
 
-// The replica that promised a pod room may have died before it wrote that down. The scheduler,
-// which was told to wait, is made to ask again instead of an instance being launched beside a
-// standby node; once, for it may know a reason that we do not.
+// The replica that made a pod's claim may have died before it published that. Stratos makes the
+// scheduler, which was told to wait, ask again, and launches no instance while there is a standby
+// node. It does so once, because the scheduler may know a reason that we do not.
 func TestAForgottenPodIsAskedAboutAgain(t *testing.T) {
 	standby := func(change ...func(*corev1.Node)) *corev1.Node {
 		return nodeIn(v1alpha1.StateStandby, append([]func(*corev1.Node){func(n *corev1.Node) { n.Spec.Unschedulable = true },
@@ -244,7 +244,7 @@ func TestPodsOverWhichTheSchedulerFailsAreCounted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := unschedulable(failed)
 			r := newRig(t, pod, nodePool(2, 1))
-			r.promise("a", "c") // room that it was promised does not help it
+			r.promise("a", "c") // its claim does not help it
 			look := r.looksAfter()
 			count := func() float64 {
 				return testutil.ToFloat64(r.nodes.metrics.schedulerErrors.WithLabelValues(v1alpha1.SchedulerName))

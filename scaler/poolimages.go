@@ -75,7 +75,7 @@ type poolImages struct {
 	backingOff map[lack]bool
 }
 
-// images judges the pool's nodes.
+// images returns the state of the images on the pool's nodes.
 func (c *pools) images(ctx context.Context, pool *v1alpha1.NodePool, nodes []corev1.Node) (poolImages, error) {
 	sets, err := daemonSets(ctx, c.client)
 	if err != nil {
@@ -100,8 +100,8 @@ func (c *pools) images(ctx context.Context, pool *v1alpha1.NodePool, nodes []cor
 	return out, nil
 }
 
-// backingOff tells of which kind no images are pulled to standby nodes now. While a required image
-// fails, those of best effort wait too; the other way round they do not.
+// backingOff returns the kinds of which no images are pulled to standby nodes now. While a required
+// image fails, those of best effort wait too; the other way round they do not.
 func backingOff(nodes []nodeImages, now time.Time) map[lack]bool {
 	var required, bestEffort time.Time
 	rest := refreshRest
@@ -141,8 +141,8 @@ func refreshing(n *corev1.Node) bool {
 		n.Annotations[v1alpha1.AnnotationWarmupStarted] != "" && n.Annotations[v1alpha1.AnnotationWarmedAt] != ""
 }
 
-// startable: no person has marked the node, it is not resting after a failed start, and no pod is
-// promised room on it.
+// startable: no person has marked the node, it does not back off after a failed start, and no pod
+// has a claim on it.
 func (c *pools) startable(n *corev1.Node) bool {
 	return n.Annotations[v1alpha1.AnnotationDoNotStart] != "true" &&
 		n.Annotations[v1alpha1.AnnotationCordoned] == "true" &&
@@ -188,7 +188,7 @@ func (c *pools) imagesCondition(ctx context.Context, pool *v1alpha1.NodePool, im
 	return cond
 }
 
-// underWay tells of the pulls that kubelets are at.
+// underWay describes the pulls that kubelets are at.
 func (c *pools) underWay(ctx context.Context, pool *v1alpha1.NodePool) string {
 	list := &corev1.PodList{}
 	err := c.client.List(ctx, list, client.InNamespace(c.namespace), client.MatchingLabels{v1alpha1.LabelPool: pool.Name},

@@ -41,9 +41,9 @@ const (
 	poolWorkers = 8
 	// launchesAtOnce bounds one pool's launches under way.
 	launchesAtOnce = 10
-	// gathering is how long what changes on a pool's Nodes is gathered before the pool is looked at. A
-	// look costs as much as the pool has nodes, and in a burst each of them changes several times
-	// while starts wait for the processor; nothing that a pool decides is more urgent.
+	// gathering is how long changes of a pool's Nodes are gathered before the pool is reconciled. The
+	// cost of that grows with the pool's nodes, and in a burst each of them changes several times
+	// while starts wait for the processor. Nothing that a pool decides is more urgent.
 	gathering = 200 * time.Millisecond
 	// launchRetry is how soon a launch is tried again for which some zone had no capacity; the
 	// provider knows which.
@@ -72,7 +72,7 @@ type pools struct {
 	unstartable unstartable
 	// launchesAtOnce bounds one pool's launches under way.
 	launchesAtOnce int
-	// wake has one instance looked at again: its pool has changed.
+	// wake queues one instance again: its pool has changed.
 	wake func(ctx context.Context, id v1alpha1.InstanceID)
 	// namespace is where the pods are that pull images.
 	namespace decide.Namespace
@@ -87,7 +87,7 @@ func (c *pools) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 	return afterConflict(c.step(ctx, req))
 }
 
-// snapshot is what one look at a pool goes by.
+// snapshot is what one reconcile of a pool goes by.
 type snapshot struct {
 	pool   *v1alpha1.NodePool
 	nodes  []corev1.Node
@@ -95,7 +95,7 @@ type snapshot struct {
 	images poolImages
 }
 
-// step is one look at a pool, in five phases.
+// step is one reconcile of a pool, in five phases.
 func (c *pools) step(ctx context.Context, req reconcile.Request) (ctrl.Result, error) {
 	// 1. The pool itself: before the first sweep nothing is known of it, and a deleted one is emptied.
 	pool := &v1alpha1.NodePool{}
@@ -128,7 +128,7 @@ func (c *pools) step(ctx context.Context, req reconcile.Request) (ctrl.Result, e
 		}
 	}
 	// 5. The report. The launches of a moment ago are instances now. A condition says why a launch
-	// failed; an error would only be logged beside it.
+	// failed; an error would only be logged too.
 	cond := c.imagesCondition(ctx, pool, s.images)
 	err = c.report(ctx, pool, c.count(pool, s.nodes), launched.err, &cond)
 	if held {
@@ -141,8 +141,9 @@ func (c *pools) step(ctx context.Context, req reconcile.Request) (ctrl.Result, e
 	return ctrl.Result{RequeueAfter: c.nextLook(pool, launched.slots, launched.again)}, nil
 }
 
-// addFinalizer writes the pool's finalizer where it is missing. The look goes on at once: a
-// finalizer does not change the generation, so this write brings no event that would lead back here.
+// addFinalizer writes the pool's finalizer where it is missing. The reconcile goes on at once: a
+// finalizer does not change the generation, so this write brings no event that would lead back
+// here.
 func (c *pools) addFinalizer(ctx context.Context, pool *v1alpha1.NodePool) error {
 	before := pool.DeepCopy()
 	if !controllerutil.AddFinalizer(pool, v1alpha1.FinalizerNodePool) {
@@ -151,7 +152,8 @@ func (c *pools) addFinalizer(ctx context.Context, pool *v1alpha1.NodePool) error
 	return c.writeFinalizers(ctx, pool, before)
 }
 
-// snapshot reads what the look goes by, and drops from memory what has ended since the last one.
+// snapshot reads what the reconcile goes by, and drops from memory what has ended since the last
+// one.
 func (c *pools) snapshot(ctx context.Context, pool *v1alpha1.NodePool) (snapshot, error) {
 	list := &corev1.NodeList{}
 	if err := c.client.List(ctx, list, client.MatchingLabels{v1alpha1.LabelPool: pool.Name}); err != nil {
@@ -165,8 +167,8 @@ func (c *pools) snapshot(ctx context.Context, pool *v1alpha1.NodePool) (snapshot
 	return s, err
 }
 
-// nextLook is when the pool is to be looked at again though nothing happens. again is when launches
-// go on, 0 for never.
+// nextLook is when the pool is to be reconciled again though nothing happens. again is when
+// launches go on, 0 for never.
 func (c *pools) nextLook(pool *v1alpha1.NodePool, slots slots, again time.Duration) time.Duration {
 	if again > 0 {
 		return again
@@ -405,8 +407,8 @@ func (c *pools) byClass(kind ClassKind) handler.MapFunc {
 // conflictPause is how long a cache has to catch up with a write.
 const conflictPause = 50 * time.Millisecond
 
-// afterConflict has an object looked at again that is not as the cache showed it. What has changed
-// may bring no event: our own write of its status brings none.
+// afterConflict queues an object again that is not as the cache showed it. What has changed may
+// bring no event: our own write of its status brings none.
 func afterConflict(r ctrl.Result, err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: conflictPause}, nil
@@ -414,7 +416,7 @@ func afterConflict(r ctrl.Result, err error) (ctrl.Result, error) {
 	return r, err
 }
 
-// ignoreConflict is for what is looked at again in any case.
+// ignoreConflict is for what is queued again in any case.
 func ignoreConflict(err error) error {
 	if apierrors.IsConflict(err) {
 		return nil

@@ -17,10 +17,10 @@ import (
 )
 
 // bindTime is how long the pods for which a node was promoted may take until they are seen on it.
-// Later they are no longer expected there: their scheduler knows a reason that we do not judge.
+// Later they are no longer expected there: their scheduler knows a reason that we do not check.
 const bindTime = 10 * time.Second
 
-// wanted reports whether waiting pods need this very node, which is warming up: of a pool's warm
+// wanted reports whether pending pods need this very node, which is warming up: of a pool's warm
 // nodes as many are promoted as the pods need.
 func (c *nodes) wanted(ctx context.Context, g *gathered) (bool, error) {
 	pods := c.demand.of(g.template.Pool)

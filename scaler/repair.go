@@ -124,7 +124,7 @@ func (c *nodes) deleteNode(ctx context.Context, g gathered, d lifecycle.Decision
 }
 
 // reclaim writes the tags again that an instance of ours has lost. Tags that name another owner are
-// left: then it is his.
+// not changed: the instance is not ours then.
 func (c *nodes) reclaim(ctx context.Context, g gathered, instance *provider.Instance) error {
 	_, ours, err := c.tagger(ctx).restore(ctx, instance, g.template.Pool)
 	if !ours {

@@ -153,7 +153,7 @@ func TestOrphansOfADeletedPoolAreReported(t *testing.T) {
 	}
 }
 
-// TestSinceWhenAnInstanceIsInItsState is what a start by others is judged by.
+// TestSinceWhenAnInstanceIsInItsState: the deadline of a start by another client counts from there.
 func TestSinceWhenAnInstanceIsInItsState(t *testing.T) {
 	r := newRig(t, nodeIn(v1alpha1.StateStandby,
 		func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }), nodePool(5, 0))

@@ -106,8 +106,8 @@ func TestTheOthersLeaveThePodOfALostClaim(t *testing.T) {
 	}
 }
 
-// TestUnknownPodsStayPublished: another replica has seen a pod that we have not, and has promised
-// it room here.
+// TestUnknownPodsStayPublished: another replica has seen a pod that we have not, and has made a
+// claim for it here.
 func TestUnknownPodsStayPublished(t *testing.T) {
 	node := nodeIn(v1alpha1.StateStarting, annotated(v1alpha1.AnnotationClaims, "bound,gone,unseen"))
 	r := newRig(t, unschedulable(needing("1")), nodePool(2, 0), node, boundPod("bound"))

@@ -77,7 +77,7 @@ type rig struct {
 	// answering is what an eviction is answered, where it is set.
 	answering func(pod string, e *policyv1.Eviction) error
 	listed    []*provider.Instance
-	listing   error                         // beside what is listed
+	listing   error                         // in addition to what is listed
 	known     map[string]*provider.Instance // what GetInstance answers with
 
 	cloud *classCloud

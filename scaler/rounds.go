@@ -18,10 +18,10 @@ import (
 	"github.com/stratos-sh/stratos/scaler/start"
 )
 
-// A pool's launches go in rounds. Between two rounds the pool, its nodes and the waiting pods are
+// A pool's launches go in rounds. Between two rounds the pool, its nodes and the pending pods are
 // read again, so that nothing is launched that is not wanted any more.
 
-// launchResult is how the launches of one look at a pool went.
+// launchResult is how the launches of one reconcile of a pool went.
 type launchResult struct {
 	slots slots
 	// again is when launches go on, 0 for never.
@@ -55,7 +55,7 @@ func (c *pools) replenish(ctx context.Context, s snapshot) (launchResult, error)
 	return out, nil
 }
 
-// wants is what launches depend on. need is what waiting pods need, from names the class and the
+// wants is what launches depend on. need is what pending pods need, from names the class and the
 // template that they are launched from.
 func (c *pools) wants(pool *v1alpha1.NodePool, count map[v1alpha1.NodeState]int32, need plan.Need,
 	from string) plan.Pool {
@@ -74,7 +74,7 @@ func (c *pools) wants(pool *v1alpha1.NodePool, count map[v1alpha1.NodeState]int3
 	return p
 }
 
-// backsOff reports whether the back-off after the failure stands. One that begins in the future was
+// backsOff reports whether the backoff after the failure stands. One that begins in the future was
 // written before the clock was stepped back.
 func backsOff(f *v1alpha1.WarmupFailure, now time.Time) bool {
 	return now.Before(backoffUntil(f)) && !now.Before(f.Time.Time)

@@ -40,8 +40,8 @@ type Setup struct {
 	State      *cluster.State
 	// Namespace is where the pods go that pull images.
 	Namespace string
-	// RequiredDaemonSetNamespaces are the namespaces without the images of whose DaemonSets no node
-	// stands by. Those of other namespaces are best effort.
+	// RequiredDaemonSetNamespaces are the namespaces without the images of whose DaemonSets no node is
+	// standby. Those of other namespaces are best effort.
 	RequiredDaemonSetNamespaces []string
 	// ExtenderSchedulers are the schedulerNames whose pods the extender serves.
 	ExtenderSchedulers []string
@@ -51,7 +51,7 @@ type Setup struct {
 // the controllers.
 const wakeBuffer = 1024
 
-// askAgain is how long the API server rests between two questions for the cluster's UID.
+// askAgain is the time between two requests for the cluster's UID.
 const askAgain = 2 * time.Second
 
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -108,7 +108,7 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 
 // clusterUID reads the UID of the namespace kube-system, which lives as long as its cluster. It
 // waits for an API server that does not answer: nothing can be done without it, and a process that
-// ended would come back after a back-off only.
+// ended would come back after a backoff only.
 func clusterUID(ctx context.Context, live client.Reader, log logr.Logger) (types.UID, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))

@@ -58,8 +58,8 @@ func TestARefusedLaunchTakesANewNumber(t *testing.T) {
 	}
 }
 
-// TestNoCapacityIsAskedAboutEveryFiveSeconds: what a look at the pool writes on it has the pool
-// looked at again.
+// TestNoCapacityIsAskedAboutEveryFiveSeconds: a write to the pool by its own reconcile queues it
+// again.
 func TestNoCapacityIsAskedAboutEveryFiveSeconds(t *testing.T) {
 	r := newRig(t, nodePool(5, 2))
 	r.sweep()

@@ -13,8 +13,8 @@ import (
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
-// failureHolds is how long after the end of its back-off a node's failed start tells something
-// about the others of its pool: longer than a start that follows on it takes.
+// failureHolds is how long after the end of its backoff a node's failed start tells something about
+// the others of its pool: longer than a start that follows on it takes.
 const failureHolds = time.Hour
 
 // observeStart adds what is known of the start of a node that starts: the cloud's answer to this

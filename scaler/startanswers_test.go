@@ -28,8 +28,8 @@ func (r *rig) startsFor(t *testing.T, d time.Duration, state provider.InstanceSt
 }
 
 // TestAStartThatTheCloudNeverAccepted: throttled, unauthorised or failing within the cloud. The
-// node stands by again, no strike is held against it, nothing is stopped or terminated, and the
-// pool shows the cloud's words.
+// node is standby again without a strike, nothing is stopped or terminated, and the pool shows the
+// cloud's words.
 func TestAStartThatTheCloudNeverAccepted(t *testing.T) {
 	for name, refusal := range map[string]error{
 		"throttled":      &provider.RateLimitError{Operation: "StartInstances", Err: errors.New("RequestLimitExceeded")},

@@ -128,8 +128,8 @@ func (c *pools) degraded(ctx context.Context, pool *v1alpha1.NodePool, launchErr
 	return c.inventory.strangers.degradedBy(v1alpha1.PoolName(pool.Name))
 }
 
-// class judges the pool's node class: it exists, and does not say of itself that it is not ready.
-// One that says nothing is not judged yet.
+// class reports whether the pool's node class exists and does not say that it is not ready. A class
+// without the condition passes: it was not checked yet.
 func (c *pools) class(ctx context.Context, ref v1alpha1.NodeClassRef) (bool, v1alpha1.Reason, string) {
 	class, _, err := c.classes.get(ctx, ref)
 	switch {

@@ -118,8 +118,8 @@ func (c *nodes) fence(ctx context.Context, g gathered, d lifecycle.Decision) err
 	}, true)
 }
 
-// takeBackStop ends an intent of which nothing came. What becomes of the node says the next look:
-// it is as if the stop had not been asked for.
+// takeBackStop removes an intent that had no effect. The next reconcile decides about the node as
+// if the stop had not been asked for.
 func (c *nodes) takeBackStop(ctx context.Context, g gathered, d lifecycle.Decision) error {
 	if err := c.patch(ctx, g.node, transition.StopCancelled(g.node)); err != nil {
 		return err
@@ -147,7 +147,7 @@ func (c *nodes) failStart(ctx context.Context, g gathered, strike bool, why stri
 	if written && provider.IsIncorrectState(err) { // it is going down, or stopped
 		return nil
 	}
-	return err // where the intent was written it stands; the next look asks again
+	return err // where the intent was written it stays; the next reconcile asks again
 }
 
 // declineStart gives a start up that the cloud never accepted, with the words of its last refusal.
@@ -203,7 +203,7 @@ func (c *nodes) writing(g gathered, p transition.Patch) func(context.Context) er
 
 // requestStop is the only code that asks the cloud for a stop. It checks once more whose instance
 // it is, writes on the Node that the cloud is about to be asked, and asks. The call ends within
-// lifecycle.CallTime of that: from then on a reader of the Node may believe what the cloud says.
+// lifecycle.CallTime of that: from then on a reader of the Node may rely on what the cloud says.
 func (c *nodes) requestStop(ctx context.Context, g gathered, write func(context.Context) error, force bool) error {
 	if !c.owner.owns(&g.instance.Instance) {
 		return fmt.Errorf("instance %s does not carry our tags, not stopping it", g.instance.ID)

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// sweepEvery is the pace at rest, sweepFast while something is on its way: one call for all pools
-	// of the cluster.
+	// sweepEvery is the pace while nothing is on its way, sweepFast while something is: one call for
+	// all pools of the cluster.
 	sweepEvery = 15 * time.Second
 	sweepFast  = 2 * time.Second
 	// fastFor is how long something that we did counts as on its way. Longer than the cloud's reads
@@ -44,7 +44,7 @@ type sweep struct {
 	regionsChanged func()
 }
 
-// NeedLeaderElection is true: one process looks after the instances.
+// NeedLeaderElection is true: one process manages the instances.
 func (s *sweep) NeedLeaderElection() bool { return true }
 
 // poke makes the next sweeps come fast: something is on its way.
@@ -121,7 +121,7 @@ func (s *sweep) once(ctx context.Context, asked time.Time) error {
 			return nil
 		}
 	}
-	// unchanged ones too: their deadlines and our unfinished calls are judged by a new look
+	// unchanged ones too: their deadlines and our unfinished calls depend on the time of the sweep
 	for _, instance := range list {
 		if instance.State != provider.InstanceTerminated && !send(ctx, s.instances, instance.ID) {
 			return nil

@@ -8,9 +8,9 @@ import (
 	"github.com/stratos-sh/stratos/scaler/plan"
 )
 
-// disruptions are the nodes whose turn it is to go or to pull images: the pools decide, the nodes'
-// lifecycle carries out. Nothing is lost with them in a crash: the next process decides again from
-// what it observes.
+// disruptions are the nodes that are to be terminated or refreshed now: the pools decide, the
+// nodes' lifecycle carries out. Nothing is lost with them in a crash: the next process decides
+// again from what it observes.
 type disruptions struct {
 	// mu guards the fields below.
 	mu    sync.Mutex

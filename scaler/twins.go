@@ -65,7 +65,7 @@ func lastReport(n *corev1.Node) (at metav1.Time) {
 	return at
 }
 
-// reports reports whether the Node's Ready is True or False: its kubelet is heard of, or was a
+// reports reports whether the Node's Ready is True or False: its kubelet reports, or did so a
 // moment ago.
 func reports(n *corev1.Node) bool {
 	ready := transition.Condition(n, corev1.NodeReady)

@@ -14,7 +14,7 @@ type wait struct {
 	// refused is the time of the pod's condition, and since when this process first saw that one, by
 	// its own clock.
 	refused, since time.Time
-	// passed: a running node took the pod by our judgement, though its scheduler had not bound it yet.
+	// passed: a running node took the pod by our check, though its scheduler had not bound it yet.
 	passed bool
 }
 
@@ -45,7 +45,7 @@ func (c *pending) explainIn(pod *corev1.Pod, refused *corev1.PodCondition) time.
 }
 
 // firstPass reports, once for each wait, that the pod passes. One that passes and still waits is
-// refused for something that we do not judge.
+// refused for something that we do not check.
 func (c *pending) firstPass(pod *corev1.Pod) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -70,8 +70,8 @@ func TestAWarmUpThatStopsIncompleteIsTriedOnceMore(t *testing.T) {
 }
 
 // No Stratos was there while the machine warmed up and stopped itself, for longer than the grace
-// period: kube-controller-manager has called the node unreachable, and whether it was Ready nobody
-// can say.
+// period: kube-controller-manager has called the node unreachable, and whether it was Ready is
+// unknown.
 func TestAWarmUpThatNobodySawIsNotThrownAway(t *testing.T) {
 	r := newRig(t, nodePool(5, 1), warming(func(n *corev1.Node) {
 		n.Status.Conditions[0].Status, n.Status.Conditions[0].Reason = corev1.ConditionUnknown, "NodeStatusUnknown"
@@ -143,8 +143,8 @@ func TestWarmUpFailures(t *testing.T) {
 	}
 }
 
-// A network is not waited for any more on a machine that is off: a look two minutes later must not
-// call it complete.
+// A network is not waited for any more on a machine that is off: a reconcile two minutes later must
+// not call it complete.
 func TestAStoppedWarmUpIsNotCompleteByPatience(t *testing.T) {
 	old := func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(epoch().Add(-5 * time.Minute)) }
 	r := newRig(t, warming(old), nodePool(5, 1, withStartupTaint))

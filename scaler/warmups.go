@@ -12,9 +12,9 @@ import (
 	"github.com/stratos-sh/stratos/scaler/plan"
 )
 
-// warmups remembers the warm-ups that failed, for launches to back off. The nodes controller tells
-// of them, the pools controller asks, and writes them to the status of the pool, where the next
-// process goes on from. The zero value is ready.
+// warmups remembers the warm-ups that failed, for launches to back off. The nodes controller
+// records them. The pools controller reads them and writes them to the status of the pool, from
+// which the next process goes on. The zero value is ready.
 type warmups struct {
 	// mu guards pools.
 	mu    sync.Mutex

@@ -14,8 +14,8 @@ import (
 	"github.com/stratos-sh/stratos/extender/decide"
 )
 
-// warnAgain is how long an event about the same thing is kept back: as long as the API server keeps
-// events.
+// warnAgain is how long an event about the same thing is not repeated: as long as the API server
+// keeps events.
 const warnAgain = time.Hour
 
 // warned remembers what was warned of. It is safe for concurrent use.
@@ -86,7 +86,7 @@ func (c *nodes) warnDaemonSets(ctx context.Context, g gathered) error {
 	return nil
 }
 
-// warnSpread tells a waiting pod that its hard spread over hosts counts stopped nodes: each is a
+// warnSpread tells a pending pod that its hard spread over hosts counts stopped nodes: each is a
 // domain without a pod, so such pods wake nodes one by one.
 func (c *pending) warnSpread(ctx context.Context, pod *corev1.Pod) error {
 	if !countsStandby(pod) || decide.MayNotStart(pod) != "" || c.warned.lately(pod.UID, c.now()) {

@@ -98,7 +98,7 @@ func stepOf(n *corev1.Node) string {
 	return strings.Join(began, " ")
 }
 
-// reportSuffix marks what the witness knows of the reports of an instance's kubelet.
+// reportSuffix marks what the clock knows of the reports of an instance's kubelet.
 const reportSuffix = "/report"
 
 // unreported is since when this process has seen that Ready of the Node is Unknown with the

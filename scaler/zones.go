@@ -18,7 +18,7 @@ import (
 
 // offer is what a pool's class offers for a new instance.
 type offer struct {
-	// promised is a node as the class promises it, nil where it says nothing.
+	// promised is a node as the class describes it, nil where it says nothing.
 	promised *corev1.Node
 	// zones are those that the class launches into; none where the class does not say.
 	zones []string
@@ -60,7 +60,7 @@ func inZoneOf(labels map[string]string, zone string) map[string]string {
 }
 
 // newNode is a new node of the pool as pods will find it, like the first that the pool has or else
-// as its class promises it. whole reports whether its resources are known.
+// as its class describes it. whole reports whether its resources are known.
 func newNode(pool *v1alpha1.NodePool, nodes []corev1.Node, o offer) (n *corev1.Node, whole bool) {
 	n = &corev1.Node{}
 	like := slices.IndexFunc(nodes, func(n corev1.Node) bool {
@@ -115,7 +115,7 @@ func serving(
 	return zones, nil
 }
 
-// refusesEmpty judges an empty node by what does not depend on the other pods of the cluster.
+// refusesEmpty checks on an empty node what does not depend on the other pods of the cluster.
 // whole: its resources are known.
 func refusesEmpty(judge *cluster.PodFit, n *decide.Node, whole bool) *fit.Refusal {
 	pod := judge.Digest(n)
@@ -127,7 +127,7 @@ func refusesEmpty(judge *cluster.PodFit, n *decide.Node, whole bool) *fit.Refusa
 		resources, fit.CheckVolumes(pod, &n.Node))
 }
 
-// supply counts what comes up or stands by, by zone.
+// supply counts what comes up or is standby, by zone.
 func (c *pools) supply(pool *v1alpha1.NodePool, nodes []corev1.Node, s slots) plan.Supply {
 	states := map[string]v1alpha1.NodeState{}
 	for i := range nodes {

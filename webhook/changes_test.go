@@ -79,8 +79,8 @@ func TestAFaultThatIsNewIsRefusedAtAChangeToo(t *testing.T) {
 	}
 }
 
-// TestPoolsOfAClass tells of the pools that use a class: the ones that it does not fit, and the
-// nodes that a change replaces.
+// TestPoolsOfAClass: warnings about the pools that use a class: the ones that it does not fit, and
+// the nodes that a change replaces.
 func TestPoolsOfAClass(t *testing.T) {
 	pool := func(name string, status v1alpha1.NodePoolStatus, change string) v1alpha1.NodePool {
 		p := good[v1alpha1.NodePool](t, change)

@@ -7,7 +7,7 @@
 package webhook
 
 // Objects of ours: a webhook that cannot be reached is an error at apply, because a default that
-// was not written and a fault that was not seen stay for good.
+// was not written and a fault that was not seen stay.
 //
 // +kubebuilder:webhook:path=/mutate-stratos-sh-v1alpha1-nodepool,mutating=true,failurePolicy=fail,sideEffects=None,groups=stratos.sh,resources=nodepools,verbs=create;update,versions=v1alpha1,name=default.nodepool.stratos.sh,admissionReviewVersions=v1,timeoutSeconds=10
 // +kubebuilder:webhook:path=/validate-stratos-sh-v1alpha1-nodepool,mutating=false,failurePolicy=fail,sideEffects=None,groups=stratos.sh,resources=nodepools,verbs=create;update,versions=v1alpha1,name=validate.nodepool.stratos.sh,admissionReviewVersions=v1,timeoutSeconds=10

@@ -16,8 +16,8 @@ import (
 // +kubebuilder:rbac:groups=stratos.sh,resources=awsnodeclasses;kindnodeclasses,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 
-// lookup reads what stands around the object of a request. The cache answers first; the API server
-// is asked where the cache may only be late and its answer would be held against a person.
+// lookup reads what stands around the object of a request. The cache answers first. The API server
+// is asked before a refusal that only a stale cache may have caused.
 type lookup struct {
 	cached client.Reader
 	live   client.Reader

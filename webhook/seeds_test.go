@@ -40,7 +40,7 @@ func warned() map[string][]string {
 }
 
 // TestExamplesAreAccepted holds the examples of the seeds, and the edges of every field, to what
-// the webhook says of them beside the classes of the seeds.
+// the webhook says of them in a cluster with the classes of the seeds.
 func TestExamplesAreAccepted(t *testing.T) {
 	classes := seedClasses(t)
 	expected := warned()

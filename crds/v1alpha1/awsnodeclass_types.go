@@ -154,8 +154,8 @@ type AWSNodeClassSpec struct {
 	// +kubebuilder:validation:MaxLength=16384
 	// +optional
 	UserData string `json:"userData,omitempty"`
-	// BlockDeviceMappings are the EBS volumes of the instance, beside or in place of those of the AMI;
-	// at most 20, each deviceName once.
+	// BlockDeviceMappings are the EBS volumes of the instance, in addition to or in place of those of
+	// the AMI; at most 20, each deviceName once.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=map
 	// +listMapKey=deviceName
@@ -308,8 +308,8 @@ type AWSNodeClassStatus struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +optional
 	Architecture string `json:"architecture,omitempty"`
-	// Capacity of one instance by resource name, as the instance type promises it. What a kubelet
-	// reports is somewhat less.
+	// Capacity of one instance by resource name, as the instance type has it. A kubelet reports
+	// somewhat less.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 	// ObservedGeneration is the metadata.generation that this status describes.

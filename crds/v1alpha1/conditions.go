@@ -79,7 +79,7 @@ const (
 	ReasonDaemonSetCountsStandby Reason = "DaemonSetCountsStandby"
 )
 
-// The reasons of conditions, beside those of events, which conditions use as well.
+// The reasons of conditions. Conditions also use those of events.
 const (
 	// ReasonPoolReady: Ready is True.
 	ReasonPoolReady Reason = "PoolReady"

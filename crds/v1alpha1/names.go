@@ -20,7 +20,8 @@ const (
 	LabelScheduler = "stratos.sh/scheduler"
 	// SchedulerEnabled is the value of LabelScheduler that opts in.
 	SchedulerEnabled = "enabled"
-	// LabelExcludeDisruption takes a node out of kube-controller-manager's judgement of a zone.
+	// LabelExcludeDisruption takes a node out of the count by which kube-controller-manager decides
+	// about a zone's health.
 	LabelExcludeDisruption = "node.kubernetes.io/exclude-disruption"
 
 	// LabelPull on a Pod of Stratos's own: it makes a node's kubelet pull images. The value tells
@@ -36,7 +37,7 @@ const (
 	AnnotationScaleUpStarted = "stratos.sh/scale-up-started"
 	// AnnotationScaleDownCandidateSince is the RFC 3339 time since which the node is empty.
 	AnnotationScaleDownCandidateSince = "stratos.sh/scale-down-candidate-since"
-	// AnnotationClaims holds the UIDs of the pods that are promised room on the node.
+	// AnnotationClaims holds the UIDs of the pods that have claims on the node.
 	AnnotationClaims = "stratos.sh/claims"
 	// AnnotationStopReason is why the node is being stopped: a StopReason.
 	AnnotationStopReason = "stratos.sh/stop-reason"
@@ -102,7 +103,7 @@ const (
 	// AnnotationSurplusSince is the RFC 3339 time since which the standby node is above the pool's
 	// minStandby.
 	AnnotationSurplusSince = "stratos.sh/surplus-since"
-	// AnnotationNudgedAt is written to make the scheduler look at the node's waiting pods again.
+	// AnnotationNudgedAt is written to make the scheduler look at the node's pending pods again.
 	AnnotationNudgedAt = "stratos.sh/nudged-at"
 	// AnnotationIgnore on a Pod, "true": never start a node for it.
 	AnnotationIgnore = "stratos.sh/ignore"
@@ -162,7 +163,7 @@ const (
 	StopExpired StopReason = "expired"
 	StopSurplus StopReason = "surplus"
 	StopFailed  StopReason = "failed"
-	// StopTerminated: the instance shuts down for good, and Stratos did not ask for it.
+	// StopTerminated: the instance is being terminated, and Stratos did not ask for it.
 	StopTerminated StopReason = "terminated"
 )
 

@@ -136,7 +136,7 @@ func Accepted() AuditFilter {
 
 // CountWrites counts the writes in the audit log at path that pass every filter. The server writes
 // the line right after the answer, so a request that was answered a moment ago may be missing;
-// tests that expect a number poll, those that expect silence wait first.
+// tests that expect a number poll, those that expect no writes wait first.
 func CountWrites(path string, filters ...AuditFilter) (int, error) {
 	events, err := ReadAuditLog(path, append([]AuditFilter{AuditEvent.IsWrite}, filters...)...)
 	return len(events), err

@@ -15,7 +15,7 @@ type Companion struct {
 	// Path of the executable.
 	Path string
 	Args []string
-	// Env are variables, as NAME=value, beside those of this process.
+	// Env are variables, as NAME=value, in addition to those of this process.
 	Env []string
 	// URL is the address it serves at, ReadyPath the path below it that answers 200 once it is ready.
 	URL, ReadyPath string
@@ -33,7 +33,8 @@ func (c *ControlPlane) NewCompanion(o Companion) *Process {
 }
 
 // FreeAddress returns a loopback address for a companion. No other call gets it, in this process or
-// another, while this process lives, and the kernel gives its port to nobody who asks for any port.
+// another, while this process lives, and the kernel gives its port to no process that asks for any
+// port.
 func FreeAddress() (string, error) {
 	const tries = 1000
 	for range tries {

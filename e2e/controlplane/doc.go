@@ -3,7 +3,7 @@
 // operating-system process of its own, made from unmodified upstream modules at the versions that
 // this module's go.mod pins.
 //
-// It exists because what Stratos promises is decided by code that no fake client runs: admission,
+// It exists because what Stratos guarantees depends on code that no fake client runs: admission,
 // RBAC, the scheduler's queues, the node lifecycle controller. Demo, tests and benchmarks use it;
 // nothing that is shipped does.
 //

@@ -152,7 +152,7 @@ func (p *Process) Stop() error {
 	}
 }
 
-// retire stops the process for good.
+// retire stops the process; it is not started again.
 func (p *Process) retire() error {
 	p.mu.Lock()
 	p.retired = true

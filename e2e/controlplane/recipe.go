@@ -36,8 +36,8 @@ type Command struct {
 	LDFlags string
 }
 
-// ModuleFile is a file of a module that is wanted beside the programs, such as a CRD; it keeps its
-// name.
+// ModuleFile is a file of a module that is wanted in addition to the programs, such as a CRD; it
+// keeps its name.
 type ModuleFile struct{ Module, Path string }
 
 // Recipe says what to build from which modules, and under which name of the cache. [Build] has that

@@ -2,7 +2,7 @@
 // measures it: a pool warms up to standby, a burst of pods starts stopped nodes, the pods run, and
 // the empty nodes go back to standby. docs/demo.md says what its numbers mean.
 //
-// PROVIDER=aws in the environment lets Stratos speak to the cloud as it speaks to EC2. With KEEP=1
+// PROVIDER=aws in the environment lets Stratos call the cloud through EC2's API. With KEEP=1
 // everything stays up at the end, until Ctrl-C. The exit status is 0 only if all of it happened.
 package main
 

@@ -221,7 +221,7 @@ func startsAfter(calls []fake.Call, seq int64) []started {
 	return starts
 }
 
-// allReady says whether every promised node was Ready in a boot after the promise.
+// allReady reports whether every claimed node was Ready in a boot after the claim.
 func (t *timeline) allReady(promises []promise) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -234,9 +234,9 @@ func (t *timeline) allReady(promises []promise) bool {
 	return len(promises) > 0
 }
 
-// toStart is, for each start, the time since the creation of the first pod that the node was
-// promised to, and the part of it since the scheduler asked about that pod. A start without such a
-// pod has no sample.
+// toStart is, for each start, the time since the creation of the first pod with a claim on the
+// node, and the part of it since the scheduler asked about that pod. A start without such a pod has
+// no sample.
 func (t *timeline) toStart(promises []promise, starts []started) (sinceCreated, sinceAsked []time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -98,7 +98,7 @@ func TestLatenciesAreTakenOncePerStart(t *testing.T) {
 	if got := promisedPods(promises); got != 3 {
 		t.Errorf("%d pods have a promise, want 3: %v", got, promises)
 	}
-	// Node a was first promised to p2, created at 101; node b to p3, created at 102.
+	// The first claim on node a was for p2, created at 101; on node b for p3, created at 102.
 	sinceCreated, sinceAsked := line.toStart(promises, starts)
 	if diff := cmp.Diff(milli(12, 18), sinceCreated); diff != "" {
 		t.Errorf("pod created -> start requested (-want +got):\n%s", diff)

@@ -71,7 +71,7 @@ func (j *Journal) write(e watch.Event) {
 func versionOf[T client.Object](e watch.Event, o T) Version[T] {
 	revision, err := strconv.ParseInt(o.GetResourceVersion(), 10, 64)
 	if err != nil {
-		panic("resource version of a watched object: " + err.Error()) // the API promises a number
+		panic("resource version of a watched object: " + err.Error()) // the API guarantees a number
 	}
 	return Version[T]{Revision: revision, Deleted: e.Type == watch.Deleted, Object: o}
 }

@@ -70,7 +70,7 @@ func (l *Lease) Holders() []string {
 	return slices.Clone(l.holders)
 }
 
-// AwaitHolder waits until somebody holds the lease who is not one of those, and returns him.
+// AwaitHolder waits until the lease has a holder that is not one of those, and returns it.
 func (l *Lease) AwaitHolder(t *testing.T, not ...string) string {
 	t.Helper()
 	holder := ""

@@ -75,7 +75,7 @@ func InState(s v1alpha1.NodeState) func(*corev1.Node) bool {
 	return func(n *corev1.Node) bool { return StateOf(n) == s }
 }
 
-// IsReady reports the kubelet's own verdict.
+// IsReady reports whether the kubelet says that the node is Ready.
 func IsReady(n *corev1.Node) bool {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {

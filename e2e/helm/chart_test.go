@@ -14,7 +14,7 @@ import (
 // tree is the repository, seen from this package's folder.
 const tree = Tree("../..")
 
-// leastSets is what the project promises to render.
+// leastSets is how many sets the project has to render.
 const leastSets = 12
 
 func sets(t *testing.T) []Set {

@@ -33,7 +33,7 @@ func newGround(t *testing.T) *ground {
 	run(t, g.environment(t.TempDir()), g.helms[0], "install", "stratos", tree.ChartDir(), "--namespace", "stratos-system",
 		"--create-namespace",
 		"--set", "clusterName=my-cluster", "--set", "cloudProvider=aws")
-	// Nobody serves them here; what they would say is asked of package webhook.
+	// No server answers them here; the test calls package webhook instead.
 	g.kubectl(t, "delete", "validatingwebhookconfigurations,mutatingwebhookconfigurations", "--all")
 	g.likeControllers(t)
 	return g

@@ -78,7 +78,7 @@ func (r *reader) emptyChart(name string) (string, error) {
 		"apiVersion: v2\nname: %s\nversion: 0.0.1\n", name), 0o600)
 }
 
-// rendered has Helm render and the API server judge every object.
+// rendered has Helm render and the API server validate every object.
 func (r *reader) rendered(ctx context.Context, shell interp.HandlerContext, args []string) error {
 	out, err := r.bothHelms(ctx, shell, args)
 	if err != nil {

@@ -28,7 +28,7 @@ type named struct {
 }
 
 // foreignKinds are documents of programs that are no part of the API server, with the fields that
-// the pages use. They are read strictly: a field that is not here is an error until somebody has
+// the pages use. They are read strictly: a field that is not here is an error until a developer has
 // looked it up.
 func foreignKinds() map[string]any {
 	return map[string]any{

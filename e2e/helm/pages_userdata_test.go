@@ -80,8 +80,8 @@ func checkNodeConfig(body []byte) error {
 	return nil
 }
 
-// checkScript parses a script and the scripts that it writes, and looks for variables that nobody
-// sets.
+// checkScript parses a script and the scripts that it writes, and looks for variables that are
+// never set.
 func checkScript(text string) error {
 	if !strings.HasPrefix(text, "#!/bin/bash\n") {
 		return fmt.Errorf("a script begins with #!/bin/bash, not with %.20q", text)

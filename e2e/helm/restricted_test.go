@@ -9,7 +9,7 @@ import (
 	"k8s.io/pod-security-admission/policy"
 )
 
-// TestPodsAreRestricted judges the pods of every set as a namespace with
+// TestPodsAreRestricted checks the pods of every set as a namespace with
 // pod-security.kubernetes.io/enforce=restricted would.
 func TestPodsAreRestricted(t *testing.T) {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)

@@ -1,6 +1,6 @@
-// Package house checks what the project promises about itself: which package may import which (the
-// import law), that every acceptance point in docs/acceptance.md names a test which exists, cannot
-// be skipped and really ran, and that the repository keeps its floor plan.
+// Package house checks the rules that the project has for itself: which package may import which
+// (the import law), that every acceptance point in docs/acceptance.md names a test which exists,
+// cannot be skipped and really ran, and that the repository keeps its floor plan.
 //
 // It needs the standard library and the go command only, because it also runs before anything else
 // is built. The command in house/check gives the Makefile access to it; `go test ./house` runs the

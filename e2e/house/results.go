@@ -32,7 +32,7 @@ type Event struct {
 type Results map[testKey]string
 
 const (
-	// unstable is a test that failed beside others and passed alone.
+	// unstable is a test that failed together with others and passed alone.
 	unstable = "unstable"
 	// cutShort is a test that had not ended when its package had. The tests after it did not run,
 	// so it stays cut short when it passes in another run.
@@ -169,9 +169,9 @@ func (r Results) CheckRerun() []string {
 
 func passed(action string) bool { return action == "pass" || action == unstable }
 
-// Unstable are the top-level tests that failed beside others and passed when they ran again, alone;
-// sorted. They are no problem of CheckResults, but a person has to look at them: the product or the
-// test has a race.
+// Unstable are the top-level tests that failed together with others and passed when they ran again,
+// alone; sorted. They are no problem of CheckResults, but a person has to look at them: the product
+// or the test has a race.
 func (r Results) Unstable() []string {
 	var names []string
 	for key, action := range r {

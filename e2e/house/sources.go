@@ -18,7 +18,7 @@ import (
 type Sources struct {
 	tests map[string][]TestFunction
 	// Skips are the places, as "file:line: t.Skip", where a test, fuzz target or benchmark can end
-	// without a verdict.
+	// without a result.
 	Skips []string
 }
 

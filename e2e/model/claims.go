@@ -51,8 +51,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// recreate deletes a pod for good and makes another of its name, as the controller of a StatefulSet
-// does.
+// recreate deletes a pod without grace and makes another of its name, as the controller of a
+// StatefulSet does.
 func (w *World) recreate(k int) {
 	picked := pick(w.userPods(), k)
 	if picked == nil {
@@ -154,7 +154,7 @@ func loggerSpec() corev1.PodSpec {
 }
 
 // logs has the controller of the DaemonSet look at a node in a while: its pod comes where there is
-// room and goes where the node stands by.
+// room and goes where the node is standby.
 func (w *World) logs(node string) {
 	if !w.logger {
 		return

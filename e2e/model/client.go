@@ -22,8 +22,8 @@ import (
 )
 
 // apiClient is a process's way to the API server: it reads from the process's cache, or from the
-// server itself where live is set. What it does not implement nobody calls; if somebody does, the
-// run panics.
+// server itself where live is set. Stratos does not call the methods that it does not implement;
+// such a call panics.
 type apiClient struct {
 	client.Client
 	p    *process

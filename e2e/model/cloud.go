@@ -169,7 +169,7 @@ func (c *cloud) retag(i *instance, change func(map[string]string)) {
 	i.moments = append(i.moments, moment{at: c.w.now, state: i.state(), tags: tags})
 }
 
-// remembered is how long the cloud tells of a terminated instance.
+// remembered is how long the cloud lists a terminated instance.
 const remembered = 10 * time.Minute
 
 // seen is the instance as a read shows it now, nil where it does not.

@@ -22,7 +22,7 @@ func (w *World) within(least, most time.Duration) time.Duration {
 	return least + time.Duration(w.field.Int64N(int64(most-least)+1))
 }
 
-// ending reports whether the instance is terminated or shuts down for good.
+// ending reports whether the instance is terminated or being terminated.
 func (i *instance) ending() bool { return i.gone() || i.state() == provider.InstanceShuttingDown }
 
 // end terminates an instance. It shuts down first, and its kubelet may go on meanwhile.

@@ -203,7 +203,7 @@ func isReady(n *corev1.Node) corev1.ConditionStatus {
 	return corev1.ConditionUnknown
 }
 
-// unreachable is the node controller after its grace period: the kubelet has been silent.
+// unreachable is the node controller after its grace period: the kubelet has not renewed its lease.
 func (w *World) unreachable(i *instance) { w.unreachableNode(i.node()) }
 
 func (w *World) unreachableNode(node string) {

@@ -32,7 +32,7 @@ func number(t *testing.T, name string) uint64 {
 	return value
 }
 
-// TestStoredTraces plays what once broke a promise.
+// TestStoredTraces plays what once broke an invariant.
 func TestStoredTraces(t *testing.T) {
 	files, err := filepath.Glob("testdata/traces/*.trace")
 	if err != nil || len(files) == 0 {

@@ -49,7 +49,7 @@ func networks() []network {
 	}
 }
 
-// shows reports whether anything but the kubelet tells of the network.
+// shows reports whether anything but the kubelet reports on the network.
 func (n *network) shows() bool { return n.agent || n.up != "" || n.monitoring }
 
 // daemonSets are those of the world.

@@ -13,7 +13,8 @@ import (
 type nodeRules struct {
 	// used is when a workload pod last left the node, or the node came to run.
 	used map[string]time.Time
-	// marked is when a person put a cordon or a taint on the node, relenting while he takes them away.
+	// marked is when a person put a cordon or a taint on the node, relenting while the person removes
+	// them.
 	marked    map[string]time.Time
 	relenting bool
 	// stoodBy is when nodes of a pool ceased to be standby.
@@ -52,7 +53,7 @@ func (r *rules) nodeChanged(old, n *corev1.Node) {
 	}
 }
 
-// persons checks that what a person put on a Node stays until he takes it away.
+// persons checks that what a person put on a Node stays until the person removes it.
 func (r *rules) persons(old, n *corev1.Node) {
 	if old == nil {
 		return
@@ -170,8 +171,8 @@ func replaced(n *corev1.Node) bool {
 	return why == v1alpha1.StopDrift || why == v1alpha1.StopRuntime
 }
 
-// status checks that a pool tells of no more standby nodes than there were a moment ago (invariant
-// 6).
+// status checks that a pool's status has no more standby nodes than there were a moment ago
+// (invariant 6).
 func (r *rules) status(old, p *v1alpha1.NodePool) {
 	if old == nil || old.Status.Standby == p.Status.Standby {
 		return
@@ -223,7 +224,7 @@ func (r *rules) unwanted(n *corev1.Node) {
 	}
 }
 
-// crowdOf is how many nodes may be starting for the pods that wait while nothing is wrong, or was:
+// crowdOf is how many nodes may be starting for the pending pods while nothing is wrong, or was:
 // pods join nodes that start already, so of two nodes that were opened for pods of one kind both
 // cannot be half empty. Where that says nothing it is many.
 func (r *rules) crowdOf() int {

@@ -205,7 +205,7 @@ func (w *World) driftPool(a [4]int) {
 	})
 }
 
-// cordon is a person's: the node carries it until he relents.
+// cordon is a person's: the node keeps it until the person removes it.
 func (w *World) cordon(a [4]int) {
 	if n := pick(w.poolNodes(), a[0]); n != nil && !(*n).Spec.Unschedulable {
 		w.api.editNode((*n).Name, func(n *corev1.Node) { n.Spec.Unschedulable = true })

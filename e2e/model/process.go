@@ -213,7 +213,8 @@ func (p *process) wakePool(name v1alpha1.PoolName) {
 	}
 }
 
-// settle takes up what the loops want looked at. It is called after each step of the world.
+// settle moves the wake-ups that the loops have sent into the queues. It is called after each step
+// of the world.
 func (p *process) settle() {
 	for len(p.loops.Instances) > 0 {
 		p.wakeInstance((<-p.loops.Instances).Object)

@@ -13,8 +13,8 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// The longest that the world may take to come to rest once nothing is wrong any more. Back-offs go
-// up to half an hour, and one may follow another.
+// The longest that the world may take until nothing changes once all faults have ended. A backoff
+// lasts up to half an hour, and one may follow another.
 const (
 	patience = 3 * time.Hour
 	look     = 20 * time.Second
@@ -44,8 +44,9 @@ func (w *World) calm() {
 	w.rules.disturb()
 }
 
-// finish lets the world come to rest and checks the promises that hold then: every pod that fits is
-// served; without pods all pools stand by as they are to; without pools nothing is left.
+// finish runs the world until nothing changes and checks what holds then: every pod that fits is
+// served; without pods all pools have the standby nodes that they ask for; without pools nothing is
+// left.
 func (w *World) finish() {
 	w.calm()
 	w.until("served", w.unserved)
@@ -79,8 +80,8 @@ func (w *World) until(what string, wrong func() string) {
 	w.note("%s", what)
 }
 
-// unserved names a pod that waits though a node could take it, or that is on a node and does not
-// run.
+// unserved names a pod that is pending though a node could take it, or that is on a node and does
+// not run.
 func (w *World) unserved() string {
 	for _, p := range w.api.pods() {
 		if !counts(p) {

@@ -13,8 +13,7 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// rules watches what happens and says where a promise is broken: the invariants 1 to 6 of the
-// project.
+// rules observes the run and reports a broken invariant, of the invariants 1 to 6 of the project.
 type rules struct {
 	w *World
 	// bound is when a pod was bound, intent when the last stop intent was written on a node.
@@ -22,7 +21,7 @@ type rules struct {
 	intent map[string]time.Time
 	// entered is when a node came into the state that it is in.
 	entered map[string]time.Time
-	// sizes are the sizes of a pool that a process may still believe in.
+	// sizes are the sizes of a pool that a process may still have in its cache.
 	sizes map[string][]sized
 	// unrest is when a fault was last on, or a process ended.
 	unrest time.Time
@@ -79,7 +78,7 @@ func (r *rules) troubled() bool {
 	return t.fallbacks+t.mutes+t.shorts+t.hangs+t.lost > 0 || len(t.scarce) > 0
 }
 
-// changed hears of each write to the API server.
+// changed is called for each write to the API server.
 func (r *rules) changed(k kind, before, after client.Object) {
 	switch k {
 	case kindNode:
@@ -168,8 +167,8 @@ func (r *rules) enters(n *corev1.Node) {
 	}
 }
 
-// lately reports whether nobody can know yet that somebody has touched the instance: it was a
-// moment ago, or the cloud did not answer a moment ago.
+// lately reports whether Stratos cannot know yet that another client changed the instance: that was
+// a moment ago, or the cloud did not answer a moment ago.
 func (r *rules) lately(i *instance) bool {
 	known := later(i.meddled, r.silent)
 	return !i.meddled.IsZero() && r.w.now.Sub(known) < time.Minute
@@ -230,8 +229,8 @@ func (r *rules) destructive(what string, i *instance) {
 func (r *rules) ownership(what string, i *instance) {
 	lately := r.lately(i)
 	mine := ours(i.tags())
-	// the pool's tag says which pool's it is, not whose; while the cloud does not answer nobody can
-	// write it again
+	// a start needs only the cluster's tag: the pool's tag may be missing, and it cannot be restored
+	// while the cloud does not answer
 	if what == "start" {
 		mine = ofThisCluster(i.tags())
 	}
@@ -254,8 +253,8 @@ func (r *rules) podsKept(what string, i *instance, n *corev1.Node) {
 	}
 }
 
-// unannounced breaks where the cloud is called though no intent stands on the Node. One that stood
-// a moment ago may have been taken back while the call was on its way.
+// unannounced breaks where the cloud is called though the Node has no intent. One that was there a
+// moment ago may have been cancelled while the call was on its way.
 func (r *rules) unannounced(what string, i *instance, n *corev1.Node, intended bool) {
 	if n != nil && !intended && r.w.now.Sub(r.entered[n.Name]) > 2*time.Second {
 		r.w.breaks("intent", "%s of %s, whose node is %s without an intent", what, i.id, stateOf(n))
@@ -271,8 +270,8 @@ func (r *rules) since(n *corev1.Node) time.Time {
 	return r.w.now.Add(-time.Second - r.w.trouble.watch)
 }
 
-// refused reports whether the start that the Node tells of was refused, which is about to be
-// written: its claims have moved.
+// refused reports whether the start that the Node's annotations record was refused, which is about
+// to be written: its claims have moved.
 func (r *rules) refused(n *corev1.Node) bool {
 	i := r.w.machineOf(n)
 	return i != nil && i.refused.After(r.entered[n.Name]) && i.refused.After(i.started)
@@ -295,7 +294,7 @@ func (r *rules) started(i *instance) {
 		return
 	}
 	if r.w.logger && r.w.now.Sub(r.w.loggerAt) < time.Minute {
-		return // what was promised before the DaemonSet came may fit no more, and another node is started for it
+		return // a claim from before the DaemonSet came may not fit any more, and another node is started for it
 	}
 	claims := claimsOn(n)
 	starting := 0

@@ -28,7 +28,7 @@ type scheduler struct {
 	w     *World
 	name  string
 	cache *watcher
-	// moved counts the events that bring waiting pods back; tried is its value at each pod's last
+	// moved counts the events that bring pending pods back; tried is its value at each pod's last
 	// attempt, and when that was.
 	moved   int
 	tried   map[types.UID]attempt

@@ -75,7 +75,7 @@ func newServer(w *World) *server { return &server{w: w, objects: newObjects()} }
 // own lag.
 type watcher struct {
 	objects objects
-	// on is told of each change: before is nil for a new object, after for one that is gone.
+	// on is called for each change: before is nil for a new object, after for one that is gone.
 	on   func(k kind, before, after client.Object)
 	last map[kind]time.Time
 	gone bool
@@ -166,7 +166,7 @@ func (s *server) put(k kind, object client.Object) {
 	s.w.changed(k, before, object)
 }
 
-// drop removes an object for good.
+// drop removes an object from the store.
 func (s *server) drop(k kind, at key) {
 	before := s.objects[k][at]
 	if before == nil {

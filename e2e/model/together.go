@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Pods that are judged together: a group belongs in one domain (required pod affinity), or is
+// Pods that are checked together: a group belongs in one domain (required pod affinity), or is
 // spread over domains (hard topology spread). All pods of a group are made at once and are alike.
 
 // labelGroup names the group of a pod.
@@ -204,7 +204,7 @@ func (r *rules) grouped(n *corev1.Node) {
 	}
 }
 
-// places are the nodes that pods are bound to, or promised.
+// places are the nodes that pods are bound to, or have claims on.
 func (r *rules) places() map[types.UID]string {
 	out := map[types.UID]string{}
 	for _, n := range r.w.api.nodes() {

@@ -54,8 +54,8 @@ func Generate(seed uint64) Trace {
 	return t
 }
 
-// Play runs a trace to its end and returns the promise that it breaks, nil for none. journal may be
-// nil.
+// Play runs a trace to its end and returns the invariant that it breaks, nil for none. journal may
+// be nil.
 func Play(t Trace, journal func(string)) error {
 	w := NewWorld(t.Seed, journal)
 	all := operations()
@@ -102,7 +102,8 @@ func Shrink(t Trace, plays int, breaks func(Trace) bool) Trace {
 	return t
 }
 
-// Report shrinks the trace of a run that broke a promise and words what is needed to play it again.
+// Report shrinks the trace of a run that broke an invariant and prints what is needed to play it
+// again.
 func Report(t Trace, err error) string {
 	const plays = 300 // some seconds
 	promise := promiseOf(err)
@@ -111,7 +112,7 @@ func Report(t Trace, err error) string {
 		t.Seed, err, Play(short, nil), short)
 }
 
-// promiseOf is the name of the promise that the error says was broken.
+// promiseOf is the name of the invariant that the error says was broken.
 func promiseOf(err error) string {
 	if err == nil {
 		return ""

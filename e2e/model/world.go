@@ -42,7 +42,7 @@ type World struct {
 	// refusedLaunches counts the calls that a refused class has cost.
 	refusedLaunches int
 
-	// broken is the first promise that did not hold.
+	// broken is the first invariant that did not hold.
 	broken error
 	// journal takes what happens, where it is wanted.
 	journal func(string)
@@ -130,7 +130,7 @@ func (w *World) after(d time.Duration, do func()) {
 	heap.Push(&w.tasks, task{at: w.now.Add(d), serial: w.serial, do: do})
 }
 
-// runUntil lets the world go on until the given time, or until a promise is broken.
+// runUntil lets the world go on until the given time, or until an invariant is broken.
 func (w *World) runUntil(until time.Time) {
 	for w.broken == nil && len(w.tasks) > 0 && !w.tasks[0].at.After(until) {
 		next, _ := heap.Pop(&w.tasks).(task)
@@ -164,7 +164,7 @@ func (w *World) between(least, most time.Duration) time.Duration {
 // chance is true in so many of a hundred cases.
 func (w *World) chance(percent int) bool { return w.dice.IntN(100) < percent }
 
-// Break notes that a promise does not hold. The first one counts.
+// Break records that an invariant does not hold. The first one counts.
 func (w *World) breaks(rule, format string, args ...any) {
 	if w.broken == nil {
 		w.broken = fmt.Errorf("%s %s: %s", w.stamp(), rule, fmt.Sprintf(format, args...))

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Question is what both sides are asked about every waiting pod and every node of a world.
+// Question is what both sides are asked about every pending pod and every node of a world.
 type Question struct {
 	// Filters are the scheduler's side.
 	Filters []string
@@ -20,10 +20,10 @@ type Question struct {
 func DoesItFit() Question { return Question{Filters: filters(), Ours: everything} }
 
 // MayItBeScheduled asks for the two filters that the dedicated profile moves into the extender:
-// there nobody else looks any more, so whatever fit says there is what happens.
+// kube-scheduler does not run them there any more, so only fit decides.
 func MayItBeScheduled() Question { return Question{Filters: moved(), Ours: taintsAndCordons} }
 
-// Tally counts the scheduler's verdicts by plugin and first message, so that a test can show what
+// Tally counts the scheduler's decisions by plugin and first message, so that a test can show what
 // it looked at.
 type Tally map[string]int
 
@@ -41,7 +41,7 @@ func (t Tally) note(verdict Verdict) {
 	t[quoted.ReplaceAllString(verdict.String(), `"..."`)]++
 }
 
-// Compare puts the question to both sides and returns where they disagree. It adds the verdicts to
+// Compare puts the question to both sides and returns where they disagree. It adds the decisions to
 // the tally, which may be nil. An error says that a side could not be asked.
 func Compare(ctx context.Context, world *World, question Question, tally Tally) ([]Disagreement, error) {
 	ctx, cancel := context.WithCancel(ctx)

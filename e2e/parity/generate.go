@@ -99,7 +99,7 @@ func (d dice) taint() corev1.Taint {
 	}
 }
 
-// occupy puts a pod on the node. What is promised has never run, so it is neither ending nor being
+// occupy puts a pod on the node. A claimed pod has never run, so it is neither ending nor being
 // resized.
 func (d dice) occupy(world *World, node, name string) {
 	pod := d.pod(name)

@@ -34,8 +34,7 @@ func taintsAndCordons(world *World) Opinion {
 	}
 }
 
-// digest reads the world as Stratos does: bound pods as they are, promised ones by the claim that
-// was made for them.
+// digest reads the world as Stratos does: bound pods as they are, claimed ones by their claims.
 func digest(world *World) *fit.World {
 	digested := &fit.World{Namespaces: map[string]map[string]string{}}
 	for _, namespace := range world.Namespaces {

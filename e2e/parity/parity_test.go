@@ -125,10 +125,10 @@ func timeLeft(t *testing.T) bool {
 	return !limited || time.Until(deadline) > goodbye
 }
 
-// seldom is fewer times than any verdict that matters is given in manyWorlds.
+// seldom is fewer times than any decision that matters is made in manyWorlds.
 const seldom = 10
 
-// wantSeen fails when the worlds never led to some verdict: that part of the comparison would
+// wantSeen fails when the worlds never led to some decision: that part of the comparison would
 // compare nothing.
 func wantSeen(t *testing.T, tally Tally, verdicts ...string) {
 	t.Helper()

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// tolerationsAndTaints is a world with a waiting pod for each toleration that can be written with a
+// tolerationsAndTaints is a world with a pending pod for each toleration that can be written with a
 // few words, and a cordoned and an open node for each such taint.
 func tolerationsAndTaints() *World {
 	world := &World{}

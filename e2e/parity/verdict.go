@@ -16,7 +16,7 @@ type Verdict struct {
 	Messages []string
 	// Unresolvable: evicting pods would not help.
 	Unresolvable bool
-	// Plugin is whose word it is; "" where fit speaks.
+	// Plugin names the plugin that refuses; it is "" where fit decides.
 	Plugin string
 	// Early: said of the pod before any node was looked at. The scheduler then asks no filter about
 	// the node.
@@ -52,7 +52,8 @@ func ofRefusal(refusal *fit.Refusal) Verdict {
 	return Verdict{Messages: []string{refusal.Message}, Unresolvable: refusal.Unresolvable}
 }
 
-// Opinion is one side: its verdicts on a pod, one for each node of the world in the world's order.
+// Opinion is one side: its decisions about a pod, one for each node of the world in the world's
+// order.
 type Opinion func(pod *corev1.Pod) ([]Verdict, error)
 
 // Disagreement is a pod and a node of which the two sides say different things.
@@ -69,13 +70,13 @@ func (d Disagreement) String() string {
 }
 
 // same reports whether a smaller world still shows this disagreement and not another one, which is
-// left for its turn.
+// shrunk separately.
 func (d Disagreement) same(other Disagreement) bool {
 	return d.Pod == other.Pod && d.Node == other.Node && d.What == other.What &&
 		d.Scheduler.String() == other.Scheduler.String() && d.Fit.String() == other.Fit.String()
 }
 
-// difference names what two verdicts differ in, "" for nothing.
+// difference names what two decisions differ in, "" for nothing.
 func difference(scheduler, ours Verdict) string {
 	switch {
 	case scheduler.fits() != ours.fits():

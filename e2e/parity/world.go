@@ -21,7 +21,7 @@ type World struct {
 	// Promised are pods that the scheduler counts on a node, and that Stratos knows by its own claim
 	// alone.
 	Promised []*corev1.Pod `json:"promised,omitempty"`
-	// Waiting are the pods that are judged against every node.
+	// Waiting are the pods that are checked against every node.
 	Waiting    []*corev1.Pod                   `json:"waiting,omitempty"`
 	Namespaces []*corev1.Namespace             `json:"namespaces,omitempty"`
 	Claims     []*corev1.PersistentVolumeClaim `json:"claims,omitempty"`

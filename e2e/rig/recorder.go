@@ -61,7 +61,7 @@ func (r *Recorder) Forward(url string) {
 }
 
 // Tell has f called with each call from now on, once the extender has answered and before the
-// scheduler hears of it.
+// scheduler gets the answer.
 func (r *Recorder) Tell(f func(Asked)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

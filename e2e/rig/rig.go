@@ -54,7 +54,7 @@ type Options struct {
 	Provider Provider
 	// Cloud are arguments of the cloud's process, for example --fake-boot-time=1s.
 	Cloud []string
-	// Stratos are arguments of stratos beside those that the rig sets.
+	// Stratos are arguments of stratos in addition to those that the rig sets.
 	Stratos []string
 	// NoStratos leaves it to the caller to start one (see StartStratos), NoScheduler to start a
 	// scheduler (see StartScheduler).

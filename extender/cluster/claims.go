@@ -11,9 +11,9 @@ import (
 	"github.com/stratos-sh/stratos/extender/decide"
 )
 
-// claimsEnded has the listeners told of claims that ended although their pods still wait. Every
-// replica sees that, and only the one that made a claim is to place its pod anew: two that did
-// would promise it two nodes, and start both. The caller holds mu.
+// claimsEnded queues the listeners' calls for claims that ended although their pods are still
+// pending. Every replica sees that, and only the one that made a claim is to place its pod anew:
+// two that did would claim two nodes for it, and start both. The caller holds mu.
 func (s *State) claimsEnded(claims []decide.Claim, now time.Time) {
 	var own []decide.Claim
 	for i := range claims {
@@ -45,7 +45,7 @@ func (s *State) followRemoteClaim(c *decide.Claim, now time.Time) {
 	}
 }
 
-// IsUnknownPod reports whether the cluster state has not shown the pod, or not of late: another
+// IsUnknownPod reports whether the cluster state has not shown the pod, or not recently: another
 // replica may know it.
 func (s *State) IsUnknownPod(pod types.UID) bool {
 	s.mu.RLock()
@@ -55,9 +55,9 @@ func (s *State) IsUnknownPod(pod types.UID) bool {
 	return !counts && !gone && s.pending[pod] == nil
 }
 
-// restorePoolLabel puts back, for us, the pool's label that was removed from a Node which shows
-// its state. The leader is about to write it again; to give the node up meanwhile would start
-// another for the pods that wait for this one.
+// restorePoolLabel puts back, for us, the pool's label that was removed from a Node which shows its
+// state. The leader is about to write it again. Without the node in the meantime, another one would
+// be started for the pods with claims on this one.
 func restorePoolLabel(was, n *corev1.Node) *corev1.Node {
 	if was == nil || was.UID != n.UID || n.Labels[v1alpha1.LabelPool] != "" || n.Labels[v1alpha1.LabelState] == "" ||
 		was.Labels[v1alpha1.LabelPool] == "" {
@@ -68,7 +68,7 @@ func restorePoolLabel(was, n *corev1.Node) *corev1.Node {
 	return n
 }
 
-// unpublish forgets which pods the Node said are promised room on it.
+// unpublish forgets the claims that the Node's annotation had named.
 func (s *State) unpublish(name v1alpha1.NodeName, e *nodeInfo) {
 	for _, uid := range e.published {
 		if s.published[uid] == name {
@@ -78,8 +78,8 @@ func (s *State) unpublish(name v1alpha1.NodeName, e *nodeInfo) {
 	e.published = nil
 }
 
-// publish takes in which pods the Node says are promised room on it, and returns them and those of
-// them that wait.
+// publish reads the claims that the Node's annotation names, and returns their pods and those of
+// them that are pending.
 func (s *State) publish(n *corev1.Node) (published []types.UID, waiting []*corev1.Pod) {
 	name := v1alpha1.NodeName(n.Name)
 	e := s.entry(name)

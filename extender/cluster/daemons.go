@@ -37,8 +37,8 @@ func (s *State) DeleteDaemonSet(set *appsv1.DaemonSet) {
 	s.readDaemons()
 }
 
-// readDaemons judges all nodes that do not run by the DaemonSets as they are now. The caller holds
-// mu.
+// readDaemons recomputes what the pods of DaemonSets take on nodes that do not run. The caller
+// holds mu.
 func (s *State) readDaemons() {
 	sets := slices.SortedFunc(maps.Values(s.sets), func(a, b *appsv1.DaemonSet) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
@@ -62,8 +62,8 @@ func (s *State) Daemons() []*fit.Daemon {
 }
 
 // Empty is the node as a pod would find it that is alone there with the pods of DaemonSets. What is
-// known of the very same Node is not computed again: this is asked of each node for each pod that
-// waits.
+// known of the very same Node is not computed again: this is called for each node and each pending
+// pod.
 func (s *State) Empty(node *corev1.Node, pool *v1alpha1.NodePool) *decide.Node {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

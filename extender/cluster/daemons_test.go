@@ -160,7 +160,7 @@ func TestEmptyIsTheNodeBesideItsDaemons(t *testing.T) {
 	}
 }
 
-// TestNotReadyBeforeDaemonSetsAreThere: a decision without them would promise room that they take.
+// TestNotReadyBeforeDaemonSetsAreThere: a decision without them would claim room that they take.
 func TestNotReadyBeforeDaemonSetsAreThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, _ := newTestView()

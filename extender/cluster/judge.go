@@ -11,8 +11,8 @@ import (
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// PodFit judges nodes for one pod by all that fit knows, as the cluster was when it was made. It is
-// for one goroutine.
+// PodFit checks nodes for one pod by all rules of fit, with the cluster state of when it was made.
+// It is for one goroutine.
 type PodFit struct {
 	state *State
 	pod   *corev1.Pod
@@ -21,7 +21,7 @@ type PodFit struct {
 	// that does not.
 	promised *fit.World
 	volumes  []fit.VolumeConstraint
-	// pools are judged apart: a pod without requests claims each pool's own defaults.
+	// pools are checked separately: a pod without requests claims each pool's own defaults.
 	pools map[v1alpha1.PoolName]*poolFit
 }
 
@@ -32,7 +32,7 @@ type poolFit struct {
 	promised *fit.View
 }
 
-// PodFit returns the judgement for a pod.
+// PodFit returns a check of nodes for the pod.
 func (s *State) PodFit(pod *corev1.Pod) *PodFit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,8 +46,8 @@ func (s *State) PodFit(pod *corev1.Pod) *PodFit {
 	return j
 }
 
-// Refusal returns why the node does not take the pod, nil if it does. A partner that is promised
-// room somewhere is as good as one that is bound there.
+// Refusal returns why the node does not take the pod, nil if it does. A partner with a claim on a
+// node counts like one that is bound there.
 func (j *PodFit) Refusal(n *decide.Node) *fit.Refusal {
 	p := j.of(n)
 	refusal := p.view.Fits(&n.Node)
@@ -65,10 +65,10 @@ func (j *PodFit) Empty(node *corev1.Node, pool *v1alpha1.NodePool) *decide.Node 
 	return j.state.Empty(node, pool)
 }
 
-// Digest is the pod as it is judged on the node, its volumes resolved.
+// Digest is the pod as it is checked on the node, its volumes resolved.
 func (j *PodFit) Digest(n *decide.Node) *fit.Pod { return j.of(n).digest }
 
-// Pod is the pod that is judged for.
+// Pod is the pod that nodes are checked for.
 func (j *PodFit) Pod() *corev1.Pod { return j.pod }
 
 func (j *PodFit) of(n *decide.Node) *poolFit {

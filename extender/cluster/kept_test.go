@@ -18,7 +18,7 @@ import (
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// changing are a view that is told of changes, and the objects as they are.
+// changing are a cluster state that gets changes, and the objects as they are.
 type changing struct {
 	view  *State
 	dice  *rand.Rand
@@ -26,7 +26,7 @@ type changing struct {
 	pods  map[string]*corev1.Pod
 }
 
-// afresh is a view that is told of the objects as they are now, and of nothing before.
+// afresh is a cluster state that gets the objects as they are now, and nothing before.
 func (c *changing) afresh() *State {
 	v, _ := newTestView()
 	for _, n := range c.nodes {

@@ -54,8 +54,8 @@ func (s *State) Decide(pod *corev1.Pod, names [][]byte, memory *Candidates, now 
 	return s.decide(pod, memory.Present(), now)
 }
 
-// Place is Decide among the nodes that the pod fits by our own judgement. That takes a while, so it
-// is made before, and what has become of the nodes since is looked at anew.
+// Place is Decide among the nodes that the pod fits by our own check. That check takes a while, so
+// it runs before, and what has become of the nodes since is read again.
 func (s *State) Place(pod *corev1.Pod, now time.Time) decide.Decision {
 	nodes := s.Fitting(pod)
 	s.mu.Lock()
@@ -69,7 +69,7 @@ func (s *State) Place(pod *corev1.Pod, now time.Time) decide.Decision {
 	return s.decide(pod, kept, now)
 }
 
-// decide decides about nodes of this moment. The caller holds mu.
+// decide decides about the present nodes. The caller holds mu.
 func (s *State) decide(pod *corev1.Pod, nodes []*decide.Node, now time.Time) decide.Decision {
 	if s.isDone(pod) { // no event would ever end a claim that it got now
 		return decide.Decision{Kind: decide.NotOurs}

@@ -18,7 +18,7 @@ type nodeInfo struct {
 	object *corev1.Node
 	pods   map[types.UID]occupant
 	// used and placed are what the pods sum up to, placed sorted by uid: kept up with each pod, so
-	// that an event of one does not cost a look at all. placed is not changed once it is in a node.
+	// that an event of one does not have all read. placed is not changed once it is in a node.
 	used   fit.Resources
 	placed []*fit.Placed
 	// hostPortPods is how many of the pods take host ports: few do.
@@ -29,7 +29,7 @@ type nodeInfo struct {
 	// asStopped is the node with the taints that stand now, as other pods' topology sees it; nil where
 	// node is that.
 	asStopped *fit.Node
-	// published are the pods that the Node says are promised room on it.
+	// published are the pods whose claims the Node's annotation names.
 	published []types.UID
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/stratos-sh/stratos/extender/decide"
 )
 
-// Decisions come at any moment. A pod that counted on the node that it was promised and on the one
-// that it is bound to cost a start too many; one that counts nowhere has its room promised to
+// Decisions come at any moment. A pod takes up room once: counted on its claimed node and on the
+// one that it is bound to, it costs a start too many. Counted nowhere, its room is claimed for
 // another.
 func TestABoundPodCountsOnce(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -138,8 +138,8 @@ func TestEventsThatChangeSomethingAreTakenIn(t *testing.T) {
 	}
 }
 
-// TestListenersAreToldInOrder: a listener that makes a change itself hears of what follows after
-// the others have heard of what was before.
+// TestListenersAreToldInOrder: a listener that makes a change itself is called for what follows
+// after the others were called for what was before.
 func TestListenersAreToldInOrder(t *testing.T) {
 	v, l := newTestView()
 	for _, name := range []string{"a", "b"} {

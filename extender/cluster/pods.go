@@ -65,20 +65,20 @@ func (s *State) releaseOverflow(n *decide.Node, now time.Time) {
 	}
 }
 
-// adopt takes over the claim of a pod that waits, if a node names it. The caller holds mu.
+// adopt takes over the claim of a pending pod, if a node names it. The caller holds mu.
 func (s *State) adopt(p *corev1.Pod, name v1alpha1.NodeName, now time.Time) {
 	if n := s.nodeOf(name); n != nil {
 		s.claims.Adopt(p, n, now)
 	}
 }
 
-// noLongerPending reports whether the pod waits no more.
+// noLongerPending reports whether the pod is not pending any more.
 func noLongerPending(p *corev1.Pod) bool {
 	return p.Spec.NodeName != "" || p.DeletionTimestamp != nil || fit.Finished(p)
 }
 
-// trackPending remembers a pod that waits, and returns the node that says it is promised to the
-// pod, if one does.
+// trackPending remembers a pending pod, and returns the node whose annotation names a claim of the
+// pod, if there is one.
 func (s *State) trackPending(p *corev1.Pod, now time.Time) v1alpha1.NodeName {
 	if noLongerPending(p) {
 		s.dropPending(p, now)
@@ -92,7 +92,8 @@ func (s *State) trackPending(p *corev1.Pod, now time.Time) v1alpha1.NodeName {
 	return s.published[p.UID]
 }
 
-// dropPending takes in that the pod waits no more. The caller holds mu, and has placed the pod.
+// dropPending takes in that the pod is not pending any more. The caller holds mu, and has placed
+// the pod.
 func (s *State) dropPending(p *corev1.Pod, now time.Time) {
 	delete(s.pending, p.UID)
 	if _, counts := s.podNode[p.UID]; !counts {
@@ -117,7 +118,7 @@ func (s *State) DeletePod(p *corev1.Pod) {
 	s.release(p, now)
 }
 
-// release ends the claim of a pod that waits no more. The caller holds mu.
+// release ends the claim of a pod that is not pending any more. The caller holds mu.
 func (s *State) release(p *corev1.Pod, now time.Time) {
 	if c, had := s.claims.Release(p.UID, v1alpha1.NodeName(p.Spec.NodeName), now); had {
 		s.notifications.add(func() { s.Served(c, p) })

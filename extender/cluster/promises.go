@@ -56,7 +56,7 @@ func (s *State) StartFailed(node v1alpha1.NodeName) []decide.Claim {
 	return claims
 }
 
-// BackOffNode keeps a node whose start failed from being promised before the given time.
+// BackOffNode lets no claim be made before the given time on a node whose start failed.
 func (s *State) BackOffNode(node v1alpha1.NodeName, until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
 // Package view is the cluster as decisions see it, kept current by informer events: one immutable
-// decide.Node for each Node, the pods on it, the pods that wait, and the room that those are
-// promised. Extender and scaler share one, so that both foresee the same.
+// decide.Node for each Node, the pods on it, the pending pods, and their claims. Extender and
+// scaler share one, so that both foresee the same.
 package cluster
 
 import (
@@ -40,7 +40,7 @@ type State struct {
 	nodes   map[v1alpha1.NodeName]*nodeInfo
 	podNode map[types.UID]v1alpha1.NodeName
 	pending map[types.UID]*corev1.Pod
-	// gone are the pods that were seen terminating, finished or deleted of late, and when. The
+	// gone are the pods that were seen terminating, finished or deleted recently, and when. The
 	// scheduler's watch may be behind ours, so it may still ask about them.
 	gone       map[types.UID]time.Time
 	published  map[types.UID]v1alpha1.NodeName
@@ -63,16 +63,17 @@ type State struct {
 // Listener is told what follows from a change. Its functions may be nil and are called without a
 // lock held.
 type Listener struct {
-	// PodServed is told of every pod that waited, when it was seen bound or gone: see State.Served.
+	// PodServed is called for every pod that was pending, when it was seen bound or gone: see
+	// State.Served.
 	PodServed func(decide.Claim, *corev1.Pod)
-	// ClaimsLost is told of this replica's claims that ended although their pods still wait, for it to
-	// place them anew.
+	// ClaimsLost is called with this replica's claims that ended although their pods are still
+	// pending, to place them anew.
 	ClaimsLost func([]decide.Claim)
-	// RemoteClaimLost is told of each waiting pod whose claim ended that another replica had made:
-	// that one places it anew, if it is still there.
+	// RemoteClaimLost is called for each pending pod whose claim ended that another replica had made:
+	// that replica places it anew, if it still runs.
 	RemoteClaimLost func(pod types.NamespacedName)
-	// StorageChanged is told of each waiting pod that may fit elsewhere now, because a volume claim, a
-	// volume or a class has changed.
+	// StorageChanged is called for each pending pod that may fit elsewhere now, because a volume
+	// claim, a volume or a class has changed.
 	StorageChanged func(pod types.NamespacedName)
 }
 
@@ -206,7 +207,7 @@ func (s *State) DeleteNode(name v1alpha1.NodeName) {
 	s.claimsEnded(s.claims.ReleaseNode(name), now)
 }
 
-// SetPool takes in an added or changed NodePool: its nodes are judged by its new template.
+// SetPool takes in an added or changed NodePool: its nodes are checked with its new template.
 func (s *State) SetPool(p *v1alpha1.NodePool) {
 	name, now := v1alpha1.PoolName(p.Name), s.now()
 	s.mu.Lock()

@@ -321,7 +321,7 @@ func TestViewAdoptsPublishedClaims(t *testing.T) {
 	}
 }
 
-// What was given up here is not taken back from an annotation that is older than that: the pod has
+// A claim that was released here is not adopted from an annotation that is older: the pod has
 // moved.
 func TestViewDoesNotAdoptWhatItGaveAway(t *testing.T) {
 	v, l := newTestView()

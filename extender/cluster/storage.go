@@ -11,7 +11,7 @@ import (
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// storage is what decides where the volumes of pods can be used. kube-scheduler has judged that
+// storage is what decides where the volumes of pods can be used. kube-scheduler has checked that
 // before it asks the extender; where it does not ask, or was not asked, we have to.
 type storage struct {
 	claims  map[types.NamespacedName]*corev1.PersistentVolumeClaim
@@ -95,8 +95,8 @@ func (s *State) DeleteClass(c *storagev1.StorageClass) {
 	s.changeStorage(func(s *storage) { delete(s.classes, c.Name) }, withClaims)
 }
 
-// changeStorage makes the change and tells the listeners of the waiting pods that are judged
-// differently from now on, perhaps.
+// changeStorage makes the change and tells the listeners which pending pods may fit differently
+// now.
 func (s *State) changeStorage(change func(*storage), concerns func(*corev1.Pod) bool) {
 	s.mu.Lock()
 	defer s.unlock()

@@ -171,7 +171,7 @@ func TestJudgeSaysWhyAVolumeCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestViewTellsOfStorage: whose waiting pods are to be judged anew.
+// TestViewTellsOfStorage: which pending pods are to be checked anew.
 func TestViewTellsOfStorage(t *testing.T) {
 	const first = storagev1.VolumeBindingWaitForFirstConsumer
 	bound := volumeIn("v", "", "b")

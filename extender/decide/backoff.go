@@ -16,7 +16,7 @@ func (b Backoff) After(failures int) time.Duration {
 	return min(d, b.Max)
 }
 
-// backoffs are back-offs of keys that share their bounds.
+// backoffs are backoffs of keys that share their bounds.
 type backoffs[K comparable] struct {
 	Backoff
 	byKey map[K]backoff
@@ -25,7 +25,7 @@ type backoffs[K comparable] struct {
 type backoff struct {
 	until    time.Time
 	failures int
-	// over: ended has told of its end. The failures are remembered for a while, so that the next one
+	// over: ended has reported its end. The failures are remembered for a while, so that the next one
 	// doubles the wait.
 	over bool
 }
@@ -34,7 +34,7 @@ func newBackoffs[K comparable](first, most time.Duration) backoffs[K] {
 	return backoffs[K]{Backoff{first, most}, map[K]backoff{}}
 }
 
-// fail takes in a failure of the key. Failures while its back-off lasts are one.
+// fail takes in a failure of the key. Failures while its backoff lasts are one.
 func (b *backoffs[K]) fail(key K, now time.Time) {
 	is := b.byKey[key]
 	if now.Before(is.until) {
@@ -45,7 +45,7 @@ func (b *backoffs[K]) fail(key K, now time.Time) {
 	b.byKey[key] = is
 }
 
-// until is when the key's back-off ends, zero where none holds.
+// until is when the key's backoff ends, zero where none holds.
 func (b *backoffs[K]) until(key K, now time.Time) time.Time {
 	if is := b.byKey[key]; now.Before(is.until) {
 		return is.until
@@ -53,7 +53,7 @@ func (b *backoffs[K]) until(key K, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// finish ends the key's back-off early. The next call of ended tells of it, unless an earlier one
+// finish ends the key's backoff early. The next call of ended reports it, unless an earlier one
 // did.
 func (b *backoffs[K]) finish(key K) {
 	is, known := b.byKey[key]
@@ -65,7 +65,7 @@ func (b *backoffs[K]) finish(key K) {
 	b.byKey[key] = is
 }
 
-// ended reports whether a back-off has ended since the last call, and forgets the old ones.
+// ended reports whether a backoff has ended since the last call, and forgets the old ones.
 func (b *backoffs[K]) ended(now time.Time) bool {
 	ended := false
 	for key, is := range b.byKey {

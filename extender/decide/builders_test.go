@@ -153,7 +153,7 @@ func unavailableUntil(t time.Time) func(*Node) { return func(n *Node) { n.Unavai
 // at looks at a node that does not change.
 func ask(p *corev1.Pod, nodes ...*Node) Ask { return Ask{Pod: p, Nodes: nodes} }
 
-// startedBy is the node to start now, or to take back, "" for none.
+// startedBy is the node to start now, or whose drain is to be cancelled, "" for none.
 func startedBy(d Decision) v1alpha1.NodeName {
 	if d.Kind == Started || d.Kind == Reclaimed {
 		return d.Claim.Node

@@ -3,7 +3,7 @@ package decide
 import "time"
 
 const (
-	// burstGap is the longest pause between two promises of one burst.
+	// burstGap is the longest time between two claims of one burst.
 	burstGap = 10 * time.Second
 	// graceMost bounds for how long a scheduler that is still at its first pass over a burst keeps
 	// claims from being overdue.

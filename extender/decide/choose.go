@@ -115,7 +115,7 @@ func (l *Claims) Adopt(pod *corev1.Pod, n *Node, now time.Time) bool {
 	return true
 }
 
-// ownerOf is whom a futile start is held against: the pod's controller, else the pod itself.
+// ownerOf is what backs off after a futile start: the pod's controller, else the pod itself.
 func ownerOf(pod *corev1.Pod) types.UID {
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		return owner.UID

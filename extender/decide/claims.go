@@ -13,7 +13,7 @@ import (
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// Path is how a waiting pod comes to its node; the metric label of stratos_pod_startup_seconds.
+// Path is how a pending pod comes to its node; the metric label of stratos_pod_startup_seconds.
 type Path string
 
 // The paths.
@@ -28,7 +28,7 @@ const (
 	PathCold Path = "cold"
 )
 
-// Claim is room on a node that is promised to a waiting pod.
+// Claim is room on a node that is reserved for a pending pod.
 type Claim struct {
 	Pod      types.UID
 	Ref      PodRef
@@ -51,7 +51,7 @@ type Claim struct {
 
 	// published: the Node was seen to name the pod.
 	published bool
-	// digest is the pod with the pool's defaults; owner is whom a futile start is held against.
+	// digest is the pod with the pool's defaults; owner is what backs off after a futile start.
 	digest *fit.Pod
 	owner  types.UID
 	// passed: the scheduler was told last that the claimed node takes the pod now, so it is being
@@ -94,10 +94,10 @@ type Claims struct {
 	futileOwners backoffs[types.UID]
 	// overflowed are the pods that lost a claim to pods that had none, see recordOverflow.
 	// futileOverflows are the claims that were the second of their pod or a later one to end so, until
-	// Overdue tells of them.
+	// Overdue returns them.
 	overflowed      map[types.UID]bool
 	futileOverflows []Claim
-	// rejected are the pods that were refused without a promise, and when they were last asked about.
+	// rejected are the pods that were refused and got no claim, and when they were last asked about.
 	rejected map[types.UID]time.Time
 	// readyIn is how long a start usually takes, per pool; it only words messages.
 	readyIn map[v1alpha1.PoolName]time.Duration
@@ -109,8 +109,8 @@ type Claims struct {
 type nodeClaims struct {
 	claims map[types.UID]*Claim
 	sum    fit.Resources
-	// joined: a pod that was promised nothing here was bound to the node since a claim last lost its
-	// room. Pods of DaemonSets do not count.
+	// joined: a pod without a claim here was bound to the node since a claim last lost its room. Pods
+	// of DaemonSets do not count.
 	joined bool
 }
 
@@ -118,7 +118,7 @@ const (
 	// claimGrace is how long a claimed pod may stay unbound on its running node before the start
 	// counts as futile, unless others of its burst are still being served.
 	claimGrace = 30 * time.Second
-	// futileFirst and futileMost bound the back-off of a pod whose start was futile.
+	// futileFirst and futileMost bound the backoff of a pod whose start was futile.
 	futileFirst = time.Minute
 	futileMost  = 30 * time.Minute
 	// IntentTime is how long a claim may wait for a write to its Node: the start intent, or the end of
@@ -151,8 +151,8 @@ func NewClaims() *Claims {
 }
 
 // Release ends the pod's claim because the pod is bound to the given node, or gone ("" then). It
-// reports whether there was one. A pod that went where it was promised clears its owner of futile
-// starts.
+// reports whether there was one. A pod that was bound to its claimed node ends the backoff of its
+// owner after futile starts.
 func (l *Claims) Release(pod types.UID, bound v1alpha1.NodeName, now time.Time) (Claim, bool) {
 	delete(l.rejected, pod)
 	delete(l.overflowed, pod)
@@ -220,9 +220,9 @@ func (l *Claims) ObserveNode(node v1alpha1.NodeName, before, state v1alpha1.Node
 	return nil
 }
 
-// SetPublished takes in which pods a Node that starts says are promised room on it. It returns the
-// claims that it named before and names no more: another replica has released them, or given their
-// room to another pod.
+// SetPublished takes in the claims that the annotation of a starting Node names. It returns the
+// claims that it named before and does not name any more: another replica has released them, or
+// given their room to another pod.
 func (l *Claims) SetPublished(node v1alpha1.NodeName, pods []types.UID) []Claim {
 	var ended []Claim
 	for _, c := range l.claimsOn(node) {
@@ -248,9 +248,9 @@ func (l *Claims) RecordObservedStart(node v1alpha1.NodeName, pool v1alpha1.PoolN
 
 // Overdue ends the claims whose node has been running for claimGrace without their pod being bound:
 // the start was futile. While pods of the same burst are still being asked about for the first time
-// or bound, the others' turn may still come: their time goes on, to graceMost at most. Their pods
-// start nothing for a minute, doubling to half an hour. It returns the ended claims, sorted. Before
-// them come those that Squeeze found futile since the last call.
+// or bound, the scheduler may not have reached the others yet: their time is extended, to graceMost
+// at most. The owners of the pods back off for a minute, doubling to half an hour. It returns the
+// claims that ReleaseOverflow found futile since the last call, then the ended claims, sorted.
 func (l *Claims) Overdue(now time.Time) []Claim {
 	var over []Claim
 	for _, c := range l.byPod {

@@ -199,13 +199,13 @@ func TestOverdueWaitsForTheFirstPass(t *testing.T) {
 func podNamed(uid types.UID) *corev1.Pod { return pod(string(uid)) }
 
 // A Deployment's pods come and go: what is remembered of futile starts is remembered of the owner,
-// until one of its pods goes where it was promised. The second failure rests for twice as long as
-// the first, unless it is forgiven between.
+// until one of its pods is bound to its claimed node. The backoff after the second failure is twice
+// as long as after the first, unless the first was forgotten in between.
 func TestBackOffIsTheOwners(t *testing.T) {
 	replica := func(name string) *corev1.Pod { return pod(name, controlledBy("rs")) }
 	stranger := pod("stranger", controlledBy("other"))
 	for name, c := range map[string]struct {
-		bound v1alpha1.NodeName // of the pod that is promised room after the first back-off
+		bound v1alpha1.NodeName // of the pod that gets a claim after the first backoff
 		step  time.Duration
 	}{
 		"its pod goes where it was promised: forgiven": {"c", time.Minute},
@@ -255,7 +255,7 @@ func TestPodsOfOneOwnerThatAreOverdueTogetherAreOneFailure(t *testing.T) {
 	}
 }
 
-// A back-off keeps a pod from waking nodes, not from nodes that run.
+// A backoff keeps a pod from waking nodes, not from nodes that run.
 func TestBackOffStillPasses(t *testing.T) {
 	l, p := NewClaims(), pod("a")
 	claimed(t, l, []*Node{standby("c")}, p)

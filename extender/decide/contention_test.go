@@ -77,7 +77,7 @@ func TestHigherPriorityTakesPromisedRoom(t *testing.T) {
 }
 
 // Two pods are asked about before the cluster state shows the first of them bound: together they
-// would take the room that a third was promised, and it would wait for a second node.
+// would take the room claimed for a third, which would wait for a second node.
 func TestPodsInFlightLeavePromisedRoom(t *testing.T) {
 	for name, c := range map[string]struct {
 		second  *corev1.Pod
@@ -192,8 +192,8 @@ func TestRebudget(t *testing.T) {
 	}
 }
 
-// Joining, taking back and running nodes cost nothing, and a pod that another node serves does not
-// wait for the budget.
+// Joining a start, cancelling a drain and running nodes cost nothing, and a pod that another node
+// serves does not wait for the budget.
 func TestBudgetBoundsStartsOnly(t *testing.T) {
 	for name, node := range map[string]*Node{
 		"a starting node": starting("x", budgetOf(1)), "a draining node": ours("x", v1alpha1.StateStopping, emptied,
@@ -236,8 +236,7 @@ func TestExpiredTellsOnceOfABackOffThatEnds(t *testing.T) {
 
 func emptied(n *Node) { n.StoppingEmpty = true }
 
-// TestReclaimed: a node that is drained because it is empty is taken back before anything is
-// started.
+// TestReclaimed: the drain of a node that is empty is cancelled before anything is started.
 func TestReclaimed(t *testing.T) {
 	for name, c := range map[string]struct {
 		draining *Node

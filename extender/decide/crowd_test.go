@@ -77,9 +77,9 @@ func worldOf(nodes ...*Node) func() *fit.World {
 	}
 }
 
-// TestWaitingPodsKeepTheirDistance: kube-scheduler judges anti-affinity and spread against bound
-// pods only. Pods that wait together, asked about one after the other, have to be told apart here.
-// want is the node that each is promised.
+// TestWaitingPodsKeepTheirDistance: kube-scheduler checks anti-affinity and spread against bound
+// pods only. Pods that are pending together, asked about one after the other, have to be kept apart
+// here. want is the node that each claims.
 func TestWaitingPodsKeepTheirDistance(t *testing.T) {
 	host, zone := corev1.LabelHostname, corev1.LabelTopologyZone
 	four := func() []*Node {
@@ -131,8 +131,8 @@ func TestWaitingPodsKeepTheirDistance(t *testing.T) {
 				web("1", spreadOver("web", zone, corev1.DoNotSchedule)), web("2", spreadOver("web", zone, corev1.DoNotSchedule)),
 				web("3", spreadOver("web", zone, corev1.DoNotSchedule)),
 			},
-			// In-tree both standby nodes may be candidates of each pod: this judges what waits together with
-			// what runs.
+			// In-tree both standby nodes may be candidates of each pod: this checks pending pods together
+			// with running ones.
 			[]v1alpha1.NodeName{"a1", "b1", "b1"},
 		},
 	} {
@@ -223,8 +223,8 @@ func TestClaimedPartnersDecide(t *testing.T) {
 }
 
 // TestASpreadThatHonoursTaintsSeesTheNodeAsItWillRun: no watch shows the start of a node yet, so
-// that its taints stand and it is no domain. It is one for the pods that wait once a pod is
-// promised room there.
+// that its taints stand and it is no domain. For pending pods it is one once a pod has a claim
+// there.
 func TestASpreadThatHonoursTaintsSeesTheNodeAsItWillRun(t *testing.T) {
 	honour := func(name string) *corev1.Pod {
 		p := pod(name, labelled("web"), spreadOver("web", corev1.LabelHostname, corev1.DoNotSchedule))

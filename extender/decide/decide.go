@@ -14,21 +14,21 @@ import (
 // Kind is what a decision amounts to; also the metric label of stratos_extender_decisions_total.
 type Kind string
 
-// The verdicts of Decide.
+// The kinds of decision.
 const (
-	// Pass: an ordinary node takes the pod.
+	// Pass: a node in service takes the pod.
 	Pass Kind = "pass"
-	// PassClaimed: the pod's claimed node runs, or the pod was promised room on a running node now; it
-	// is returned alone.
+	// PassClaimed: the pod's claimed node runs, or the decision claims room on a running node; it is
+	// returned alone.
 	PassClaimed Kind = "pass-claimed"
 	// Waiting: the pod's claim stands, its node is on its way.
 	Waiting Kind = "waiting"
-	// Joined: the pod was promised room on a node that is starting already.
+	// Joined: the pod gets a claim on a node that is starting already.
 	Joined Kind = "joined"
-	// Started: the pod was promised room on a standby node, which is to be started now.
+	// Started: the pod gets a claim on a standby node, which is to be started now.
 	Started Kind = "started"
-	// Reclaimed: the pod was promised room on a node that is drained because it is empty, which is to
-	// be taken back now.
+	// Reclaimed: the pod gets a claim on a node that is drained because it is empty. That drain is to
+	// be cancelled now.
 	Reclaimed Kind = "reclaimed"
 	// Unavailable: Stratos would start a node, but has none that fits.
 	Unavailable Kind = "unavailable"
@@ -42,8 +42,8 @@ type Ask struct {
 	// Nodes are the candidates: nodes that passed all in-tree filters but taints and cordon.
 	Nodes []*Node
 	// World gives all nodes with the pods bound to them, for anti-affinity and spread among pods that
-	// wait together; kube-scheduler has judged the bound ones only. It is called where a decision
-	// depends on it.
+	// are pending together; kube-scheduler has checked the bound ones only. It is called where a
+	// decision depends on it.
 	World func() *fit.World
 }
 
@@ -54,15 +54,15 @@ type Decision struct {
 	// Nodes are those that take the pod now, in the order of the candidates.
 	Nodes []v1alpha1.NodeName
 	// Claim is the pod's claim after the decision, nil if it has none. Its node is the standby node to
-	// start now (Started) or the draining node to take back (Reclaimed).
+	// start now (Started) or the node whose drain is to be cancelled (Reclaimed).
 	Claim *Claim
-	// Displaced are the claims of lower priority that gave way, for their pods to be placed anew.
+	// Displaced are the claims of lower priority that were released, for their pods to be placed anew.
 	Displaced []Claim
 	// Refused has one node for each distinct reason. The other candidates are left out of the answer
 	// on purpose: the scheduler takes a candidate it hears nothing of as unresolvable, and the answer
 	// stays small.
 	Refused map[v1alpha1.NodeName]string
-	// Limited are the pools whose start budget refused the pod, and until when. They are only told of
+	// Limited are the pools whose start budget refused the pod, and until when. They are only reported
 	// if nothing else took it.
 	Limited map[v1alpha1.PoolName]time.Time
 }
@@ -74,7 +74,7 @@ func (l *Claims) Decide(ask Ask, now time.Time) Decision {
 	return d
 }
 
-// assume takes in a decision: the room that it promises is promised from now on.
+// assume takes in a decision: its claim counts from now on.
 func (l *Claims) assume(pod types.UID, d *Decision, now time.Time) {
 	for i := range d.Displaced {
 		l.drop(l.byPod[d.Displaced[i].Pod])
@@ -117,9 +117,9 @@ type attempt struct {
 	// hasBudget says of each pool whether its start budget has something left; asked once, not for
 	// each of thousands of candidates.
 	hasBudget map[v1alpha1.PoolName]bool
-	// displaced are the claims that give way to the pod.
+	// displaced are the claims that are to be released for the pod.
 	displaced map[types.UID]bool
-	// together judges anti-affinity and spread against the pods that wait; made once, where it is
+	// together checks anti-affinity and spread against the pending pods; made once, where it is
 	// needed.
 	together *fit.View
 }
@@ -145,7 +145,7 @@ func (j *attempt) digest(n *Node) *fit.Pod {
 	return d
 }
 
-// noPreemption makes room() count every claim, so that none gives way.
+// noPreemption makes room() count every claim, so that none is released.
 const noPreemption = -1 << 31
 
 func (j *attempt) hasRoom(n *Node, prio int32) bool {

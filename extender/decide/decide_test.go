@@ -220,7 +220,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestDecideRoom: which pods find room on a node that others are promised.
+// TestDecideRoom: which pods find room on a node on which others have claims.
 func TestDecideRoom(t *testing.T) {
 	gpus := offering("cpu", "4", "memory", "16Gi", "pods", "110", "example.com/gpu", "2")
 	for name, c := range map[string]struct {
@@ -340,7 +340,7 @@ func TestDecideAskingAgainChangesNothing(t *testing.T) {
 	}
 }
 
-// A waiting pod's message needs a node to hang on, and the claimed one may have fallen out of the
+// A pending pod's message needs a node to hang on, and the claimed one may have fallen out of the
 // candidates.
 func TestDecideWaitingMessageFindsANode(t *testing.T) {
 	const message = "starting standby node c of pool p"

@@ -1,6 +1,5 @@
-// Package decide is the claims of room promised to waiting pods, and the decision that makes a
-// promise: a function of the pod, the candidate nodes and the claims that stand. It is pure: no
-// client, no logger, no clock.
+// Package decide is the claims of pending pods, and the decision that makes a claim: a function of
+// the pod, the candidate nodes and the present claims. It is pure: no client, no logger, no clock.
 //
 // Its invariants: a pod has at most one claim; the claims on a node never exceed the room that is
 // left there; asking again changes nothing; equal input gives equal output. docs/filter.md has the
@@ -20,15 +19,15 @@ import (
 // Node is what a decision reads of a node. It is immutable once built; the cluster state makes a
 // new one for every change.
 type Node struct {
-	// Node is the node as pods will find it: an ordinary one as it is; one of ours that does not run
-	// yet as it will be then, without the taints and the cordon that go before.
+	// Node is the node as pods will find it. A node in service is as it is. One of ours that does not
+	// run yet is as it will be then, without the taints and the cordon that are removed before.
 	fit.Node
 	// CurrentTaints and Cordoned are the taints and the cordon as they stand on the Node now, whatever
 	// its state. They decide about pods of a DaemonSet, which belong on stopped nodes too if they
 	// tolerate that a node is stopped.
 	CurrentTaints []corev1.Taint
 	Cordoned      bool
-	// Pool is empty for a node that is not ours. Such a node is judged by its taints and cordon alone.
+	// Pool is empty for a node that is not ours. Of such a node only taints and cordon are checked.
 	Pool   v1alpha1.PoolName
 	State  v1alpha1.NodeState
 	Weight int32
@@ -43,9 +42,9 @@ type Node struct {
 	NotStartable string
 	// Created is when the Node was registered.
 	Created time.Time
-	// UnavailableUntil is when the node's start back-off ends; zero when it has none.
+	// UnavailableUntil is when the node's backoff after a failed start ends; zero when it has none.
 	UnavailableUntil time.Time
-	// StopIntended: the stop is not cancelled any more. Emptied: it stops because it is empty.
+	// StopIntended: the stop is not cancelled any more. StoppingEmpty: it stops because it is empty.
 	StopIntended, StoppingEmpty bool
 }
 
@@ -56,8 +55,8 @@ func (n *Node) InPool() bool { return n.Pool != "" }
 // is running.
 func (n *Node) InService() bool { return !n.InPool() || n.State == v1alpha1.StateRunning }
 
-// Cancellable reports whether the node is being drained because it is empty and may still be taken
-// back.
+// Cancellable reports whether the node is being drained because it is empty and its drain may still
+// be cancelled.
 func (n *Node) Cancellable() bool {
 	return n.State == v1alpha1.StateStopping && n.StoppingEmpty && !n.StopIntended && n.NotStartable == ""
 }

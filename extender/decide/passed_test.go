@@ -10,8 +10,8 @@ import (
 )
 
 // A scheduler that was told that a pod's node takes it binds the pod there, whatever is decided
-// until the bind is seen. Would another pod be promised that room, it would lose it again, and wait
-// for a second node.
+// until the bind is seen. If another pod claimed that room, it would lose it again, and wait for a
+// second node.
 func TestAPodThatIsBeingBoundKeepsItsRoom(t *testing.T) {
 	old, young := pod("old", asking("cpu", "2")), pod("young", asking("cpu", "2"))
 	high := pod("high", asking("cpu", "2"), withPriority(10))
@@ -73,8 +73,8 @@ func TestSqueezeSparesThePodThatIsBeingBound(t *testing.T) {
 }
 
 // On a scheduler that does not see the claims, the pods of a burst change places: one takes the
-// room that another was promised. That says nothing about the other's fit, however often it loses
-// its room so. Where pods of DaemonSets take it, the pod fits our nodes only in our view of them.
+// room claimed for another. That says nothing about the other's fit, however often it loses its
+// room so. Where pods of DaemonSets take it, the pod fits our nodes only in our view of them.
 func TestPodsThatChangePlacesAreNotHeldBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		taker  func(*corev1.Pod)
@@ -107,8 +107,8 @@ func TestPodsThatChangePlacesAreNotHeldBack(t *testing.T) {
 	}
 }
 
-// A pod that goes where it was promised takes no other pod's room, and neither does one where there
-// are no claims.
+// A pod that is bound to its claimed node takes no other pod's room, and neither does one on a node
+// without claims.
 func TestOnlyPodsWithoutAPromiseCountAsJoined(t *testing.T) {
 	l := NewClaims()
 	claimed(t, l, []*Node{starting("c")}, pod("a"), pod("b"))

@@ -10,7 +10,7 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// BackOffNode keeps a node whose start failed from being promised before the given time.
+// BackOffNode lets no claim be made before the given time on a node whose start failed.
 func (l *Claims) BackOffNode(node v1alpha1.NodeName, until time.Time) {
 	l.backingOff[node] = until
 }
@@ -101,7 +101,7 @@ func (l *Claims) ForgetRefused(before time.Time) {
 	}
 }
 
-// ExpireBackoffs reports whether a back-off (of a pod, a node or an offering) or a used-up budget
+// ExpireBackoffs reports whether a backoff (of a pod, a node or an offering) or a used-up budget
 // has ended since it was last asked. Pods that it kept waiting are tried again only if something
 // happens in the cluster.
 func (l *Claims) ExpireBackoffs(now time.Time) bool {
@@ -134,7 +134,8 @@ func (l *Claims) ForgetPool(pool v1alpha1.PoolName) {
 // one kept waiting are to be tried again.
 func (l *Claims) Rebudget(pool v1alpha1.PoolName, now time.Time) {
 	if until, ok := l.limited[pool]; ok && now.Before(until) {
-		// Expired tells of it once; where the budget is still used up, the next ask limits the pool again
+		// ExpireBackoffs reports it once; where the budget is still used up, the next ask limits the pool
+		// again
 		l.limited[pool] = now
 	}
 }

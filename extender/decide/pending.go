@@ -9,8 +9,8 @@ import (
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// pendingPodConflict judges anti-affinity, hard spread and pod affinity against the pods that wait,
-// which kube-scheduler cannot see.
+// pendingPodConflict checks anti-affinity, hard spread and pod affinity against the claims of
+// pending pods, which kube-scheduler cannot see.
 func (j *attempt) pendingPodConflict(n *Node) *fit.Refusal {
 	d := j.digest(n)
 	alone := len(d.AntiAffinity) == 0 && len(d.Spread) == 0 && len(d.Affinity) == 0 && j.antiAffinityClaims == 0

@@ -15,9 +15,9 @@ import (
 // Preemptable decides about /preempt: whether the node, which is as the victims leave it, may lose
 // them for this pod. A pod that has a claim evicts no pod. Otherwise a node is kept only if it runs
 // and the pod tolerates its taints and cordon: the in-tree dry run knows neither, because the
-// profile moved those filters here. Nor does it know the claims: the room of those that do not give
-// way stays theirs. Where there are none, what it found stands, because it sees the pods sooner
-// than we do.
+// profile moved those filters here. Nor does it know the claims: those that the pod cannot preempt
+// keep their room. Without such claims its result is kept, because it sees the pods sooner than we
+// do.
 func (l *Claims) Preemptable(pod *corev1.Pod, n *Node) bool {
 	if !n.InService() || fit.Schedulable(pod, n.Taints, n.Unschedulable) != nil {
 		return false
@@ -25,8 +25,8 @@ func (l *Claims) Preemptable(pod *corev1.Pod, n *Node) bool {
 	return len(l.on(n.Name)) == 0 || l.newAttempt(Ask{Pod: pod}, time.Time{}).hasRoom(n, corev1helpers.PodPriority(pod))
 }
 
-// displace gives the claims of lower priority that give way, the least first, until the pod has
-// room. It leaves those alone whose room would not become free by it.
+// displace returns the claims of lower priority to release, the lowest first, until the pod has
+// room. It skips claims whose pods are on the node already, because their release frees no room.
 func (j *attempt) displace(n *Node) []Claim {
 	var out []Claim
 	claims := j.claimsOn(n.Name)
@@ -45,11 +45,11 @@ func (j *attempt) displace(n *Node) []Claim {
 }
 
 // preemptibleBy reports whether a pod of the given priority may take the claimed room. While the
-// claimed pod is being bound it may not: the pod would be there all the same, and the other one be
-// promised room that is not.
+// claimed pod is being bound it may not: the pod would be bound there all the same, and the other
+// pod would claim room that does not exist.
 func (c *Claim) preemptibleBy(priority int32) bool { return c.Priority < priority && !c.passed }
 
-// preemptionOrder orders claims by who gives way: the higher in this order the sooner.
+// preemptionOrder orders claims for their release: the highest in this order is released first.
 func preemptionOrder(a, b Claim) int {
 	if a.passed != b.passed {
 		if a.passed {

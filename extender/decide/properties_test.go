@@ -255,8 +255,8 @@ func (w *world) adopt(p *corev1.Pod, n *Node) {
 	w.logf("adopt %s on %s: %v", p.Name, n.Name, w.ledger.Adopt(p, n, w.now))
 }
 
-// place binds the pod. Claims that have no room beside it end, as they do when the cluster state
-// sees the binding.
+// place binds the pod. Claims that then have no room end, as they do when the cluster state sees
+// the binding.
 func (w *world) place(p *corev1.Pod, name v1alpha1.NodeName) {
 	w.ledger.Release(p.UID, name, w.now)
 	w.bound[name] = append(w.bound[name], p)

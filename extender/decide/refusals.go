@@ -7,8 +7,8 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// reason is why a node refuses; pool is set where the reason speaks for the node's pool. It is made
-// for thousands of nodes and put into words for few, so text and detail, which follows it, are
+// reason is why a node refuses; pool is set where the reason holds for the node's whole pool. It is
+// built for thousands of nodes and printed for few, so text and detail, which follows it, are
 // strings that exist already.
 type reason struct {
 	pool         v1alpha1.PoolName
@@ -55,8 +55,8 @@ func (r *refusals) byNode() map[v1alpha1.NodeName]string {
 }
 
 // withPodReason adds a reason that holds for the pod as a whole, at the first candidate that could
-// be started: on an ordinary node it would read as that node's own. Where there is no such
-// candidate, the pod's event alone tells it.
+// be started: on a node in service it would read as that node's own. Where there is no such
+// candidate, only the pod's event has the reason.
 func (r *refusals) withPodReason(ask Ask, why string) map[v1alpha1.NodeName]string {
 	out := r.byNode()
 	first := v1alpha1.NodeName("")

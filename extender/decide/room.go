@@ -32,11 +32,11 @@ func (l *Claims) ReleaseOverflow(n *Node, now time.Time) []Claim {
 	}
 }
 
-// recordOverflow takes in that a claim is pushed off its node. A pod that is pushed off for the
-// second time has had two starts for nothing. That is held against its owner like any futile start:
-// a pod that fits our nodes only in our view of them would wake one after the other. It is not
-// called where another workload took the room, for that start was of use: a scheduler that does not
-// see the claims lets the pods of a burst change places.
+// recordOverflow takes in that a claim lost its room on its node. When that happens to a pod for
+// the second time, two starts were futile, and its owner backs off as after any futile start: a pod
+// that fits our nodes only in our view of them would wake one after the other. It is not called
+// where another workload took the room, for that start was of use: a scheduler that does not see
+// the claims lets the pods of a burst change places.
 func (l *Claims) recordOverflow(c Claim, now time.Time) {
 	if l.overflowed[c.Pod] {
 		l.futileOwners.fail(c.owner, now)
@@ -80,7 +80,7 @@ func (c *Claim) isOnNode(n *fit.Node) bool {
 }
 
 // taken is what the pod, were it of the given priority, finds taken on a node: what is used, and
-// the claims of other pods that do not give way to it. It is the caller's to read only.
+// the claims of other pods that it cannot preempt. The caller must not change it.
 func (j *attempt) taken(n *Node, priority int32) (fit.Resources, []fit.HostPort) {
 	taken, ports := n.Used, n.Ports
 	claims := j.on(n.Name)

@@ -10,7 +10,7 @@ import (
 )
 
 // TestDevicesAreForPodsThatAskForThem: which of two standby nodes is started. The one with devices
-// is first by name and has less left beside the pod.
+// is first by name and has less room left with the pod.
 func TestDevicesAreForPodsThatAskForThem(t *testing.T) {
 	gpu := offering("cpu", "2", "memory", "8Gi", "pods", "110", "example.com/gpu", "2")
 	for name, c := range map[string]struct {
@@ -52,8 +52,8 @@ func draining(name string, change ...func(*Node)) *Node {
 	return ours(name, v1alpha1.StateStopping, append(change, func(n *Node) { n.StoppingEmpty = true })...)
 }
 
-// TestRoomFirst: node a runs, and all its room is promised to pods of low priority. Where does a
-// pod of high priority go, and who gives way?
+// TestRoomFirst: node a runs, and pods of low priority have claimed all its room. Where does a pod
+// of high priority go, and which claims are released?
 func TestRoomFirst(t *testing.T) {
 	for name, c := range map[string]struct {
 		other     []*Node

@@ -12,7 +12,7 @@ import (
 type Offering struct{ Zone, Type string }
 
 // OfferingOf reads the offering off a Node's labels; the zero Offering where one of them is
-// missing: about that nothing is remembered, and the refused node rests alone.
+// missing: about that nothing is remembered, and only the refused node backs off.
 func OfferingOf(labels map[string]string) Offering {
 	o := Offering{Zone: labels[corev1.LabelTopologyZone], Type: labels[corev1.LabelInstanceTypeStable]}
 	if o.Zone == "" || o.Type == "" {
@@ -45,7 +45,7 @@ func (l *Claims) MarkOfferingUnavailable(o Offering, now time.Time) time.Time {
 
 // MarkOfferingAvailable tells the claims that the cloud had an instance of the offering.
 func (l *Claims) MarkOfferingAvailable(o Offering) {
-	l.unavailable.finish(o) // Expired tells of it: pods that the back-off kept waiting are to be tried again
+	l.unavailable.finish(o) // ExpireBackoffs reports it: pods that the backoff kept waiting are to be tried again
 }
 
 // OfferingUnavailableUntil is when the node's offering may be tried again; zero where it may be

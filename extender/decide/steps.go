@@ -12,9 +12,9 @@ import (
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// Decide judges the pod against the candidates and, where no node can take it now, promises it room
-// on one that will. It changes nothing: the claims assume the decision. The numbers are those of
-// the steps of docs/filter.md, and what belongs to them stands below in their order.
+// Decide checks the pod against the candidates and, where no node can take it now, claims room on
+// one that will. It changes nothing: the claims assume the decision. The numbers are those of the
+// steps of docs/filter.md; their functions follow below in that order.
 func Decide(l *Claims, ask Ask, now time.Time) Decision {
 	j := l.newAttempt(ask, now)
 	own := l.byPod[ask.Pod.UID]
@@ -43,13 +43,13 @@ func Decide(l *Claims, ask Ask, now time.Time) Decision {
 	return j.claimRoom(open.contested.node, &refused)
 }
 
-// feasible are the ordinary nodes that take the pod now.
+// feasible are the nodes in service that take the pod now.
 type feasible struct {
 	// nodes are those without claims of other pods.
 	nodes []v1alpha1.NodeName
-	// shared is the best of those with room beside what other pods are promised there.
+	// shared is the best of those with room in addition to the claims of other pods there.
 	shared best
-	// contested is the best of those with room only where claims of lower priority give way.
+	// contested is the best of those with room only if claims of lower priority are released.
 	contested best
 }
 
@@ -111,7 +111,7 @@ func (j *attempt) offerShared(own *Claim, n *Node, out *feasible, refused *refus
 		return
 	}
 	switch {
-	case MayNotStart(j.Pod) != "": // a pod that is promised nothing
+	case MayNotStart(j.Pod) != "": // a pod that gets no claim
 		out.nodes = append(out.nodes, n.Name)
 	case j.hasRoom(n, noPreemption):
 		j.offer(&out.shared, n)
@@ -127,8 +127,8 @@ func holds(pod *corev1.Pod, own *Claim, n *Node) bool {
 	return own != nil && own.Node == n.Name || pod.Status.NominatedNodeName == string(n.Name)
 }
 
-// sharedReason gives the reason why a running node has no room for the pod beside what others are
-// promised. A pod with a claim elsewhere stays out: its own node is coming.
+// sharedReason gives the reason why a running node has no room for the pod in addition to the
+// claims of others. A pod with a claim elsewhere is not placed there: its own node is coming.
 func (j *attempt) sharedReason(own *Claim, n *Node) reason {
 	if !j.hasRoom(n, corev1helpers.PodPriority(j.Pod)) {
 		return noRoom()
@@ -144,9 +144,9 @@ func (j *attempt) sharedReason(own *Claim, n *Node) reason {
 
 func noRoom() reason { return reason{text: "room is promised to other waiting pods"} }
 
-// claimShared promises the pod room on a running node on which others wait for theirs, and passes
-// that node alone. Without a promise of its own, the next pod would be judged by a view that has
-// not seen this one bound yet, and both together would take promised room.
+// claimShared claims room for the pod on a running node on which other pods have claims, and passes
+// that node alone. Without a claim, the next pod would be checked against a snapshot in which this
+// one is not bound yet, and both together would take claimed room.
 func (j *attempt) claimShared(n *Node) Decision {
 	displaced := j.displace(n)
 	own := j.newClaim(n)
@@ -211,8 +211,8 @@ func ownedByDaemonSet(pod *corev1.Pod) bool {
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
-// claimRoom goes through the rest of step 4. running is the best running node where lower
-// priorities give way, nil for none.
+// claimRoom goes through the rest of step 4. running is the best running node if claims of lower
+// priority are released, nil for none.
 func (j *attempt) claimRoom(running *Node, refused *refusals) Decision {
 	options := j.options()
 	switch {
@@ -238,7 +238,7 @@ func (j *attempt) claimRoom(running *Node, refused *refusals) Decision {
 	return Decision{Kind: Unavailable, Refused: refused.withPodReason(j.Ask, options.why()), Limited: j.limited}
 }
 
-// options are the best nodes of each kind on which room could be promised.
+// options are the best nodes of each kind on which room could be claimed.
 type options struct {
 	draining, starting, contested, standby best
 	refused                                refusals
@@ -279,8 +279,8 @@ func (j *attempt) options() *options {
 	return o
 }
 
-// notClaimableReason gives the reason why room on a node that does not run cannot be promised to
-// the pod, none if it can.
+// notClaimableReason gives the reason why the pod cannot claim room on a node that does not run,
+// none if it can.
 func (j *attempt) notClaimableReason(n *Node, starting bool) reason {
 	if !starting && n.State != v1alpha1.StateStandby && !n.Cancellable() {
 		return reason{text: "node is ", detail: string(n.State)}

@@ -11,7 +11,7 @@ const (
 	messageNodeAffinity = "node(s) didn't match Pod's node affinity/selector"
 )
 
-// Selects judges the pod's spec.nodeName, nodeSelector and required node affinity, match fields
+// Selects checks the pod's spec.nodeName, nodeSelector and required node affinity, match fields
 // included, against a node's name and labels: the in-tree filters NodeName and NodeAffinity.
 // Callers that ask about many nodes use the digest's method, which parses once.
 func Selects(pod *corev1.Pod, nodeName string, labels map[string]string) *Refusal {

@@ -20,14 +20,14 @@ type Node struct {
 	Used Resources
 	// Ports are the host ports of Pods.
 	Ports []HostPort
-	// Pods are those bound, nominated or promised here, terminating ones included. Finished ones
+	// Pods are those bound, nominated or with a claim here, terminating ones included. Finished ones
 	// (Succeeded, Failed) are left out, as from the scheduler's cache.
 	Pods []*Placed
 	// WhenRunning is the node as it will run, where this is how it stands now; nil otherwise.
 	WhenRunning *Node
 }
 
-// Place adds a pod that is promised room here, so that the next pod finds it.
+// Place adds a pod that claims room here, so that it counts for the next pod.
 func (n *Node) Place(pod *Pod) {
 	n.Used.Add(pod.Requests)
 	n.Ports = append(n.Ports, pod.Ports...)
@@ -39,7 +39,7 @@ const (
 	messagePorts = "node(s) didn't have free ports for the requested pod ports"
 )
 
-// CheckResources judges requests and pod count against what is left on the node: NodeResourcesFit.
+// CheckResources checks requests and pod count against what is left on the node: NodeResourcesFit.
 // Of several resources that are short the first is named, in the order of Resources.Short.
 func CheckResources(pod *Pod, node *Node) *Refusal {
 	short := Shortage(&pod.Requests, &node.Allocatable, &node.Used)
@@ -65,7 +65,7 @@ func tooSmall(need *Resources, node *Node) bool {
 	return Shortage(&amounts, &node.Allocatable, &Resources{}) != ""
 }
 
-// CheckPorts judges the host ports: NodePorts.
+// CheckPorts checks the host ports: NodePorts.
 func CheckPorts(pod *Pod, node *Node) *Refusal {
 	for i := range pod.Ports {
 		if PortsConflict(pod.Ports[i:i+1], node.Ports) {

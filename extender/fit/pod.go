@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Pod is what the checks read of a pod that waits, parsed once. It is immutable but for Volumes,
-// which the caller sets before the first check.
+// Pod is what the checks read of a pending pod, parsed once. It is immutable but for Volumes, which
+// the caller sets before the first check.
 type Pod struct {
 	Key         types.NamespacedName
 	UID         types.UID
@@ -39,8 +39,7 @@ type Term struct {
 	NamespaceSelector labels.Selector
 }
 
-// NewPod digests a pod that waits. defaults are what a pod without any requests claims; see
-// Requests.
+// NewPod digests a pending pod. defaults are what a pod without any requests claims; see Requests.
 func NewPod(pod *corev1.Pod, defaults corev1.ResourceList) *Pod {
 	p := &Pod{
 		Key:         types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name},
@@ -89,12 +88,12 @@ func (p *Pod) Schedulable(taints []corev1.Taint, unschedulable bool) *Refusal {
 	return schedulable(p.Tolerations, taints, unschedulable)
 }
 
-// Placed is the pod as others see it once it is promised room on a node.
+// Placed is the pod as others see it once it has a claim on a node.
 func (p *Pod) Placed() *Placed {
 	return &Placed{UID: p.UID, Namespace: p.Key.Namespace, Labels: p.Labels, AntiAffinity: p.AntiAffinity}
 }
 
-// Placed is what the checks read of a pod that is bound to a node, nominated to it or promised room
+// Placed is what the checks read of a pod that is bound to a node, nominated to it or has a claim
 // there.
 type Placed struct {
 	UID       types.UID

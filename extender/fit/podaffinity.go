@@ -22,7 +22,7 @@ type podCounts struct {
 	existing map[domain]int
 }
 
-// AntiAffinity judges required anti-affinity in both directions.
+// AntiAffinity checks required anti-affinity in both directions.
 func (v *View) AntiAffinity(node *Node) *Refusal {
 	if v.pod.malformed != nil {
 		return v.pod.malformed
@@ -40,7 +40,7 @@ func (v *View) AntiAffinity(node *Node) *Refusal {
 	return nil
 }
 
-// PodAffinity judges required pod affinity. A node without the topology label never satisfies it.
+// PodAffinity checks required pod affinity. A node without the topology label never satisfies it.
 func (v *View) PodAffinity(node *Node) *Refusal {
 	if v.pod.malformed != nil {
 		return v.pod.malformed

@@ -161,7 +161,7 @@ func (r *Resources) addScalar(name corev1.ResourceName, quantity int64) {
 
 func exceeds(need, have int64) bool { return need > 0 && need > have }
 
-// Requests is what the scheduler counts for a pod that waits: the larger of its init containers and
+// Requests is what the scheduler counts for a pending pod: the larger of its init containers and
 // the sum of its containers and sidecars, pod-level requests where set, plus overhead, and one pod.
 // defaults stand in for a pod that requests nothing at all (NodePool scaleUp.defaultPodResources);
 // nil means that such a pod needs its place only.

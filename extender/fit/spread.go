@@ -78,7 +78,7 @@ type spreadCount struct {
 	least int
 }
 
-// SpreadOver judges the topology spread: on the node's domain there may be at most maxSkew matching
+// SpreadOver checks the topology spread: on the node's domain there may be at most maxSkew matching
 // pods more than on the emptiest, the pod itself included if it matches.
 func (v *View) SpreadOver(node *Node) *Refusal {
 	if v.pod.malformed != nil {

@@ -111,7 +111,7 @@ func TestEveryFormOfTheTaintCheckAgrees(t *testing.T) {
 	}
 }
 
-// original is the API's own judgement with the comparison operators off. The type of its logger is
+// original is the API's own check with the comparison operators off. The type of its logger is
 // inferred: this package names none.
 func original[L any](judge func(*corev1.Toleration, L, *corev1.Taint, bool) bool) func(*corev1.Toleration,
 	*corev1.Taint) bool {

@@ -64,7 +64,7 @@ type candidate struct {
 	reach volumeNodeAffinity
 }
 
-// CheckVolumes judges the pod's volume claims: the in-tree filters VolumeBinding, without storage
+// CheckVolumes checks the pod's volume claims: the in-tree filters VolumeBinding, without storage
 // capacity, and VolumeZone. No eviction helps: volumes do not move.
 func CheckVolumes(pod *Pod, node *Node) *Refusal {
 	if refusal := blocked(pod.Volumes); refusal != nil {

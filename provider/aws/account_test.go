@@ -141,7 +141,7 @@ func TestAListIsWholeOrNone(t *testing.T) {
 	}
 }
 
-// untilDone calls as the scaler does: again and again, with growing pauses, until it works.
+// untilDone calls as the scaler does: with backoff, until it works.
 func untilDone(call func() error) {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 10*time.Second) {
 		if call() == nil {
@@ -219,8 +219,8 @@ func checkRate(t *testing.T, calls []ec2test.Request, burst, perSecond float64) 
 	}
 }
 
-// TestThrottledAllTheSame: another client uses the account up; nothing is lost, and the rate gives
-// way.
+// TestThrottledAllTheSame: another client uses the account up; nothing is lost, and the rate is
+// lowered.
 func TestThrottledAllTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simcloud.Options{})

@@ -63,7 +63,7 @@ type startsAtOnce struct {
 	every, callTime time.Duration
 	// throttled calls are refused although we keep to the limits.
 	throttled int
-	// most calls there may be, beside what the limits allow.
+	// most calls there may be, in addition to what the limits allow.
 	most int
 }
 

@@ -26,8 +26,8 @@ type Options struct {
 	// Calls measures the calls; the limits of each region are made from Limits.
 	Calls  *limiter.Calls
 	Limits map[limiter.Operation]limiter.Limit
-	// Resources bound the instances that the calls of each region name, beside Limits. Operations
-	// without one have no bound.
+	// Resources bound the instances that the calls of each region name, in addition to Limits.
+	// Operations without one have no bound.
 	Resources map[limiter.Operation]limiter.Limit
 	// Regions returns the regions that classes name and those in which Nodes of pools are; "" is that
 	// of Config. It is asked until it has answered once, and again to find out which regions nothing
@@ -222,13 +222,12 @@ func wellFormed(id string) bool {
 	return ok && rest != "" && strings.Trim(rest, "0123456789abcdefghijklmnopqrstuvwxyz") == ""
 }
 
-// index remembers what instances are, by what the calls told of them: where they live does not
-// change.
+// index remembers what the calls returned about instances: their region does not change.
 type index struct {
 	// mu guards known.
 	mu    sync.Mutex
 	known map[string]traits
-	// places are the regions of instances that only their Nodes have told of.
+	// places are the regions of instances that are known only by their Nodes.
 	places map[string]place
 }
 
@@ -236,13 +235,13 @@ type traits struct {
 	region     regionName
 	kind, zone string
 	hibernates bool
-	// seen is when a call last told of the instance; gone: that it is terminated.
+	// seen is when a call last returned the instance; gone: as terminated.
 	seen time.Time
 	gone bool
 }
 
-// forgetAfter is how long an instance is remembered that no call tells of any more: EC2 itself
-// lists a terminated one for an hour.
+// forgetAfter is how long an instance is remembered that no call returns any more: EC2 itself lists
+// a terminated one for an hour.
 const forgetAfter = 2 * time.Hour
 
 func newIndex() *index { return &index{known: map[string]traits{}, places: map[string]place{}} }

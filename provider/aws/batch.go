@@ -112,7 +112,7 @@ func (b *batcher[T]) leave(i *item[T]) {
 // run makes calls until nothing is waiting.
 func (b *batcher[T]) run() {
 	for b.anyone() {
-		ctx, cancel := context.WithCancel(context.Background()) //nolint:gosec // settle cancels it
+		ctx, cancel := context.WithCancel(context.Background()) //nolint:gosec // `settle` cancels it
 		err := b.admit(ctx)
 		items := b.take(cancel)
 		if len(items) == 0 {

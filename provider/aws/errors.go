@@ -37,8 +37,8 @@ const (
 	meansForbidden meaning = "forbidden"
 	// meansWrong: what was asked for is wrong, and stays so until a person changes it.
 	meansWrong meaning = "wrong"
-	// meansOther: EC2's own trouble, the network's, or missing rights: it may be gone at the next
-	// call.
+	// meansOther: a failure of EC2 or of the network, or missing permissions: it may be gone at the
+	// next call.
 	meansOther meaning = "other"
 )
 
@@ -51,8 +51,8 @@ type entry struct {
 
 // table is the one place that knows EC2's error codes (AWS documentation, "Error codes for the
 // Amazon EC2 API"). Codes that are not in it mean wrong where they begin with Invalid or Missing,
-// and other else. Missing rights and expired credentials are other on purpose: they say nothing
-// about an instance or a class, and a start that meets them is to be made again.
+// and other else. Missing permissions and expired credentials are other on purpose: they say
+// nothing about an instance or a class, and a start that meets them is to be made again.
 func table() map[code]entry {
 	codes := callCodes()
 	maps.Copy(codes, classCodes())

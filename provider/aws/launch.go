@@ -180,8 +180,8 @@ func (r *region) launchedUnder(ctx context.Context, token string) (*provider.Ins
 }
 
 // inOrder returns the subnets in the order in which the launch of that number tries them: each
-// number begins one zone later and, when all zones had their turn, one subnet later. It depends on
-// nothing else, so that a launch that is asked for again goes where it went.
+// number begins one zone later and, after all zones, one subnet later. It depends on nothing else,
+// so that a launch that is asked for again goes where it went.
 func inOrder(subnets []v1alpha1.ResolvedSubnet, number int64) []v1alpha1.ResolvedSubnet {
 	sorted := slices.Clone(subnets)
 	slices.SortFunc(sorted, func(a, b v1alpha1.ResolvedSubnet) int {
@@ -244,7 +244,7 @@ func (r *region) request(spec *v1alpha1.AWSNodeClassSpec, status v1alpha1.AWSNod
 }
 
 // tagSpecifications puts tags on the instance and on what is made with it. Ours win over the
-// class's. What changes in the life of an instance, or tells of its launch, is on the instance
+// class's. What changes in the life of an instance, or records its launch, is on the instance
 // alone: on a volume it would not be kept true.
 func tagSpecifications(class map[string]v1alpha1.TagValue, ours map[string]string,
 	image string) []types.TagSpecification {

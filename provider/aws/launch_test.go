@@ -148,8 +148,8 @@ func TestUserTagsCannotOverrideOurs(t *testing.T) {
 	})
 }
 
-// killed is a transport of a process that ends after EC2 has done what was asked and before it
-// hears of it.
+// killed is a transport of a process that ends after EC2 has done what was asked and before the
+// answer arrives.
 type killed struct{ direct http.RoundTripper }
 
 func (k killed) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -333,7 +333,7 @@ func TestALaunchThatIsWrongNamesItsField(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoFaultOfTheClass: missing rights say nothing about a class, and a launch that is
+// TestWhatIsNoFaultOfTheClass: missing permissions say nothing about a class, and a launch that is
 // refused for them goes to no other subnet.
 func TestWhatIsNoFaultOfTheClass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -23,7 +23,7 @@ const (
 	attemptTime = 20 * time.Second
 )
 
-// retryer makes calls again with exponential back-off and jitter. It has no quota of retries of its
+// retryer makes calls again with exponential backoff and jitter. It has no quota of retries of its
 // own: our limits already hold each attempt, and a quota that an outage has used up would turn the
 // first throttled call after it into an error.
 func retryer() aws.Retryer {
@@ -81,7 +81,7 @@ func limited(calls *limiter.Calls) func(*middleware.Stack) error {
 					out, data, err = next.HandleFinalize(attempt, in)
 					return subject{operation: string(op)}.typed(err)
 				})
-				return out, data, err // EC2's own error, which the retries judge
+				return out, data, err // EC2's own error, on which the retries decide
 			}), "Retry", middleware.After)
 	}
 }

@@ -20,10 +20,10 @@ const (
 // memory remembers of which offerings EC2 had none for a launch. Starts are remembered apart, by
 // the claims of claims: what is stopped has a better chance than what is new in neither direction.
 type memory struct {
-	// mu guards rests.
+	// mu guards `rests`.
 	mu    sync.Mutex
 	rests map[offering]rest
-	// first and most bound a rest.
+	// first and most bound a backoff.
 	first, most time.Duration
 }
 

@@ -41,7 +41,7 @@ func (q *quotas) check(kind, zone string, now time.Time) error {
 	return &provider.InsufficientCapacityError{Type: kind, Zone: zone, Quota: true, Err: q.words[familyOf(kind)]}
 }
 
-// answered remembers what a call for the type told of the quota.
+// answered remembers what a call for the type showed about the quota.
 func (q *quotas) answered(kind string, err error, now time.Time) {
 	var full *provider.InsufficientCapacityError
 	switch {

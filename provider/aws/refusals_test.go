@@ -77,8 +77,8 @@ func TestAProtectedInstanceKeepsNoOtherFromStopping(t *testing.T) {
 	}
 }
 
-// TestAPendingInstanceIsStoppedLater: EC2 refuses to stop it, the error says so, and those beside
-// it stop.
+// TestAPendingInstanceIsStoppedLater: EC2 refuses to stop it, the error says so, and the others of
+// the call stop.
 func TestAPendingInstanceIsStoppedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simcloud.Options{Times: simcloud.Times{Boot: time.Minute}}, unlimitedCalls)

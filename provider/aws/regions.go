@@ -131,7 +131,7 @@ func (c *Cloud) usedLocked(r *region) bool {
 		return true
 	}
 	for _, n := range c.review.named {
-		// Who asks the API server hears of a class that was there before from it.
+		// A caller that reads from the API server finds a class that was there before.
 		current := c.options.Regions == nil || !n.at.Before(c.review.done)
 		if n.region == r.name && current {
 			return true
@@ -230,8 +230,8 @@ func (h *health) probed(err error) {
 	h.probing, h.failed = false, err
 }
 
-// listBeside lists the region, beside others where there are any. Then a region that failed the
-// last time is not waited for: it is listed again once a small call has been answered.
+// listBeside lists the region, concurrently with others where there are any. Then a region that
+// failed the last time is not waited for: it is listed again once a small call has been answered.
 func (r *region) listBeside(ctx context.Context, tags map[string]string, others bool) ([]*provider.Instance, error) {
 	limit := ctx
 	if others {

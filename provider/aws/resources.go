@@ -9,8 +9,8 @@ import (
 )
 
 // resources is how many instances the calls of one operation may still name. EC2 counts them in a
-// bucket beside that of the calls, and refuses a call as a whole that names more than the bucket
-// holds. A nil resources has no end.
+// separate bucket from that of the calls, and refuses a call as a whole that names more than the
+// bucket holds. A nil resources has no end.
 type resources struct {
 	limit limiter.Limit
 

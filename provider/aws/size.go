@@ -40,7 +40,7 @@ func kubernetesArchitecture(a types.ArchitectureValues) string {
 	return ""
 }
 
-// capacityOf is what one instance has, as EC2 promises it.
+// capacityOf is what one instance has, by EC2's description of its type.
 func capacityOf(size *types.InstanceTypeInfo, spec *v1alpha1.AWSNodeClassSpec, image *types.Image) corev1.ResourceList {
 	capacity := corev1.ResourceList{}
 	set := func(name corev1.ResourceName, n int64, format resource.Format) {

@@ -14,7 +14,7 @@ const probeLimit = 2
 // that a policy does not cover. After that the permission itself is taken for missing.
 const mostDenied = 16
 
-// nothing is what a call that changes an instance returns beside its error.
+// nothing is what a call that changes an instance returns in addition to its error.
 type nothing struct{}
 
 // many makes one call for several instances; where EC2 refuses it for one of them, and so for all,

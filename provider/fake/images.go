@@ -67,7 +67,7 @@ func (m *machine) hasImage(image string) bool {
 	return m.Disk.Images[image]
 }
 
-// wantImages begins the pulls of the containers whose turn it is. An image that was pulled in this
+// wantImages begins the pulls of the containers that are next. An image that was pulled in this
 // boot and has gone since is pulled again. The caller holds m.mu.
 func (m *machine) wantImages(pod *corev1.Pod, now time.Time, pull time.Duration) {
 	for _, c := range pod.Spec.InitContainers {

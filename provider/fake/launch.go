@@ -177,7 +177,7 @@ func (c *Cloud) subnetsOf(class *v1alpha1.AWSNodeClass) []v1alpha1.ResolvedSubne
 	return subnets
 }
 
-// zoneOf maps subnets to zones round robin in the order in which the cloud first hears of them.
+// zoneOf maps subnets to zones round robin in the order in which the cloud first sees them.
 func (c *Cloud) zoneOf(region string, zones []string, subnet string) string {
 	key := region + "/" + subnet
 	if zone, ok := c.subnets[key]; ok {

@@ -21,14 +21,14 @@ type machine struct {
 
 	// mu guards what follows.
 	mu sync.Mutex
-	// inFlight counts the API calls that speak for the machine just now; idle is signalled when there
-	// is none. A condition and not a lock, because a lock that is waited for stops the clock of a
+	// inFlight counts the API calls of the machine that are in flight; idle is signalled when there is
+	// none. A condition and not a lock, because a lock that is waited for stops the clock of a
 	// synctest bubble.
 	inFlight int
 	idle     *sync.Cond
 	// life is the current boot; reset by each.
 	life life
-	// lastSign is when the API last heard of the machine, for the node controller.
+	// lastSign is when the machine last called the API, for the node controller.
 	lastSign time.Time
 	// lease is the last one we wrote. Only the lease's worker touches it.
 	lease *coordinationv1.Lease

@@ -91,8 +91,8 @@ var _ Power = (*simcloud.Cloud)(nil)
 // cloud controller.
 //
 // There is no goroutine and no watch per machine. Each machine, pod and lease is a key in a
-// delaying queue; working on a key brings the API to where it should be by now and says when to
-// look again.
+// delaying queue; working on a key brings the API to where it should be by now and returns when to
+// do so again.
 type Machines struct {
 	power  Power
 	o      MachinesOptions
@@ -116,8 +116,8 @@ type key struct {
 	uid     types.UID
 }
 
-// What kubelets, the cloud controller and the node controller may do. The chart gives these rights
-// only where the fake cloud runs in the Stratos process.
+// What kubelets, the cloud controller and the node controller may do. The chart grants these
+// permissions only where the fake cloud runs in the Stratos process.
 //
 // +kubebuilder:rbac:roleName=fake,groups="",resources=nodes,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:roleName=fake,groups="",resources=nodes/status,verbs=patch

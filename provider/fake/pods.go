@@ -289,7 +289,7 @@ func (m *machine) started(status corev1.PodStatus) {
 	}
 }
 
-// podIP returns an address of 100.64.0.0/10 that no other pod of late has; the node's own with
+// podIP returns an address of 100.64.0.0/10 that no other pod has had recently; the node's own with
 // hostNetwork.
 func (m *Machines) podIP(mach *machine, pod *corev1.Pod) string {
 	if pod.Spec.HostNetwork {

@@ -21,7 +21,7 @@ const (
 	startErrorCode = 128
 )
 
-// scene is what a pod's status follows from, beside the pod.
+// scene is what a pod's status depends on, apart from the pod.
 type scene struct {
 	now    time.Time
 	pulls  map[string]time.Time

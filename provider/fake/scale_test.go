@@ -20,7 +20,7 @@ import (
 )
 
 // stubServer answers as an API server that believes everything: what is written is echoed, watches
-// are silent. It costs next to nothing, so what a test measures is the machines and client-go.
+// send nothing. It costs next to nothing, so what a test measures is the machines and client-go.
 type stubServer struct {
 	registered, reports, renewals atomic.Int64
 }
@@ -49,7 +49,7 @@ func (s *stubServer) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answerOf(request, http.StatusOK, string(body)), nil
 }
 
-// watch says that there is nothing, and stays silent until the request ends.
+// watch answers with an empty list and sends no event until the request ends.
 func (s *stubServer) watch(request *http.Request) *http.Response {
 	kind := "Pod"
 	if strings.HasSuffix(request.URL.Path, "/nodes") {

@@ -16,7 +16,7 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// The labels of a node container beside its tags. kind's own make `kind delete cluster` and
+// The labels of a node container other than its tags. kind's own make `kind delete cluster` and
 // `kind get nodes` see our nodes.
 const (
 	labelCluster = "io.x-k8s.kind.cluster"
@@ -73,8 +73,7 @@ func (p *Provider) nodes(ctx context.Context, more ...filters.KeyValuePair) ([]n
 	}
 	var out []node
 	for i := range listed {
-		// A container that is being made or removed may be listed without a name; the next look knows
-		// more.
+		// A container that is being made or removed may be listed without a name; the next list has it.
 		if len(listed[i].Names) > 0 {
 			out = append(out, node{Summary: listed[i], id: v1alpha1.InstanceID(strings.TrimPrefix(listed[i].Names[0], "/"))})
 		}

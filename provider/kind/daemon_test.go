@@ -98,7 +98,7 @@ func newDaemon(t *testing.T) *daemon {
 	return d
 }
 
-// provider returns a provider that speaks to the daemon.
+// provider returns a provider that calls the daemon.
 func (d *daemon) provider(t *testing.T) *Provider {
 	t.Helper()
 	docker, err := client.NewClientWithOpts(client.WithHost("tcp://"+d.server.Listener.Addr().String()),

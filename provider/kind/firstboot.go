@@ -73,7 +73,7 @@ func joinConfig(name string, class *v1alpha1.KindNodeClass, key joinKey) joinCon
 	cluster := class.Spec.Cluster
 	return joinConfiguration{
 		APIVersion: "kubeadm.k8s.io/v1beta4", Kind: "JoinConfiguration",
-		SkipPhases: []string{"preflight"}, // it judges machines, and a node container is none
+		SkipPhases: []string{"preflight"}, // it checks machines, and a node container is none
 		Discovery: discovery{bootstrapToken{
 			APIServerEndpoint: key.endpoint, Token: key.token, CACertHashes: []string{key.caHash},
 		}},

@@ -90,7 +90,7 @@ func New(o Options) *Provider {
 // DOCKER_TLS_VERIFY name, as for the docker command: /var/run/docker.sock where they are unset.
 // Errors: an address that cannot be read, certificates that cannot.
 func FromEnvironment() (*Provider, error) {
-	// Without negotiation the client would speak a newer version than an older daemon understands.
+	// Without negotiation the client would use a newer version of the API than an older daemon has.
 	docker, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
 	if err != nil {
 		return nil, fmt.Errorf("DOCKER_HOST: %w", err)

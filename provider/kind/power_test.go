@@ -123,8 +123,8 @@ func TestStatesInDockersWords(t *testing.T) {
 	}
 }
 
-// TestAStartGoesOnWithoutItsCaller: all who ask share one start, and one who gives up takes it from
-// nobody.
+// TestAStartGoesOnWithoutItsCaller: all callers share one start, and one that gives up does not
+// cancel it for the others.
 func TestAStartGoesOnWithoutItsCaller(t *testing.T) {
 	d := newDaemon(t)
 	p := d.provider(t)

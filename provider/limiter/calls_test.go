@@ -138,7 +138,7 @@ func account(t *testing.T, n int) (*fake.Cloud, []string) {
 	return cloud, ids
 }
 
-// startAll has the instances started, each by the replica whose turn it is, all asked for at once.
+// startAll has the instances started by the replicas in rotation, all asked for at once.
 func startAll(t *testing.T, cloud *fake.Cloud, ids []string, replicas []*Calls) (refused int, took time.Duration) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -166,8 +166,8 @@ func startAll(t *testing.T, cloud *fake.Cloud, ids []string, replicas []*Calls) 
 	return refused, time.Since(began)
 }
 
-// TestTwoReplicasStayWithinTheAccountsBucket: the cloud is the judge. Each replica uses half, and
-// none of 45 starts is refused; they take as long as the account's bucket demands, and hardly
+// TestTwoReplicasStayWithinTheAccountsBucket: the cloud's bucket checks. Each replica uses half,
+// and none of 45 starts is refused; they take as long as the account's bucket demands, and hardly
 // longer.
 func TestTwoReplicasStayWithinTheAccountsBucket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

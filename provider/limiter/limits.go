@@ -1,7 +1,7 @@
 // Package limiter keeps the calls to a cloud below the rates at which the cloud refuses them: a
-// token bucket for each operation, which gives way when the cloud refuses all the same. It counts
-// calls, not instances: a provider that puts many instances into one call uses Calls below its
-// batches; one that does not is wrapped as a whole by Wrap.
+// token bucket for each operation, which lowers its rate when the cloud refuses all the same. It
+// counts calls, not instances: a provider that puts many instances into one call uses Calls below
+// its batches; one that does not is wrapped as a whole by Wrap.
 package limiter
 
 import (
@@ -28,7 +28,7 @@ const (
 // not limited.
 const ResolveNodeClass Operation = "ResolveNodeClass"
 
-// Operations are all of them, in the order in which people are told of them.
+// Operations are all of them, in the order in which they are printed.
 func Operations() []Operation {
 	return []Operation{RunInstances, StartInstances, StopInstances, TerminateInstances, DescribeInstances, CreateTags}
 }
@@ -60,7 +60,7 @@ func Default() map[Operation]Limit {
 }
 
 // Resources is how many instances the calls of one account and region may name, as EC2 publishes it
-// beside the limits on the calls themselves.
+// in addition to the limits on the calls themselves.
 func Resources() map[Operation]Limit {
 	return map[Operation]Limit{
 		StartInstances:     {Burst: 1000, PerSecond: 2},

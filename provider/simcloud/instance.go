@@ -67,7 +67,7 @@ func (i *Instance) on() bool {
 	return i.State == provider.InstancePending || i.State == provider.InstanceRunning
 }
 
-// up reports whether the guest runs. It does so while the instance shuts down for good.
+// up reports whether the guest runs. It does so while the instance is being terminated.
 func (i *Instance) up() bool {
 	return i.State == provider.InstanceRunning || i.State == provider.InstanceShuttingDown && i.ranOn
 }
@@ -113,7 +113,7 @@ func (b *Book) Seen(id v1alpha1.InstanceID) (*provider.Instance, time.Time) {
 	return nil, time.Time{}
 }
 
-// Look returns the instance beside what Seen says of it. All nil where reads see none.
+// Look returns the instance and what Seen says of it. All nil where reads see none.
 func (b *Book) Look(id v1alpha1.InstanceID) (*Instance, *provider.Instance, time.Time) {
 	seen, since := b.Seen(id)
 	if seen == nil {
@@ -185,7 +185,7 @@ func (b *Book) fallBack(inst *Instance, op Op, reason string) {
 	b.change(inst, provider.InstanceStopped, reason)
 }
 
-// powerOff begins a stop. The guest is silent from here on.
+// powerOff begins a stop. The guest reports nothing from here on.
 func (b *Book) powerOff(inst *Instance, op Op, reason string) {
 	t := Target{Op: op, ID: inst.ID, Zone: inst.Zone, Type: inst.Type}
 	inst.hung = b.Strike(t, FaultStopHangs) != nil

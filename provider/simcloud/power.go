@@ -68,7 +68,7 @@ func (b *Book) Stop(inst *Instance, force bool) error {
 	return nil
 }
 
-// Terminate ends the instance for good; one that has ended stays as it is.
+// Terminate ends the instance permanently; one that has ended stays as it is.
 func (b *Book) Terminate(inst *Instance) {
 	switch inst.State {
 	case provider.InstanceShuttingDown, provider.InstanceTerminated:

@@ -97,7 +97,7 @@ func replace(reason string) Decision {
 	return Decision{Action: BeginTerminate, StopReason: v1alpha1.StopFailed, Reason: reason}
 }
 
-// failed ends a warm-up for good, like replace.
+// failed ends a warm-up and replaces the instance, like replace.
 func failed(kind WarmupFailure, reason string) Decision {
 	d := replace(reason)
 	d.Failure = kind

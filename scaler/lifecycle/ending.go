@@ -7,8 +7,8 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// shuttingDown: the instance ends for good, and its guest may go on for minutes. Its Node stays,
-// closed to pods, as long as its kubelet reports.
+// shuttingDown: the instance is being terminated, and its guest may go on for minutes. Its Node
+// stays, closed to pods, as long as its kubelet reports.
 func shuttingDown(o *Observation) Decision {
 	switch {
 	case o.Node == nil:

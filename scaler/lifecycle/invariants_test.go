@@ -105,7 +105,7 @@ func TestNoStateWithoutAWayOut(t *testing.T) {
 			return
 		}
 		if s := state(o); s == v1alpha1.StateRunning || s == v1alpha1.StateStandby {
-			return // resting states: they end by demand, not by a deadline
+			return // states without a deadline: they end by demand
 		}
 		o.Instance.Seen = later
 		if d := Decide(o, later); d.Action == Wait {

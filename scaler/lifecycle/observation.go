@@ -17,7 +17,7 @@ type Observation struct {
 	Node *Node
 	// WorkloadPods is the number of pods that keep the node running, those nominated to it included.
 	WorkloadPods int
-	// Claims is the number of waiting pods that are promised room on the node.
+	// Claims is the number of pending pods that have claims on the node.
 	Claims int
 	// Attached is the number of volumes of pods that have left the node and that are still attached to
 	// it. Of a running node it is known where a drain has failed.
@@ -27,12 +27,12 @@ type Observation struct {
 	DeletingPods int
 	// Wanted: pods wait for a new instance of the pool, and need this one.
 	Wanted bool
-	// Serving is how many of the counting pods run.
+	// Serving is how many of the workload pods run.
 	Serving int
 	// OtherStartsFail: the last starts of other nodes of the pool failed too.
 	OtherStartsFail bool
-	// EndUnexplained: the instance ended before a Node registered, this process did not end it, and
-	// no event tells of it.
+	// EndUnexplained: the instance ended before a Node registered, this process did not end it, and no
+	// event reports it.
 	EndUnexplained bool
 	// TerminationRequested: this process has asked the cloud to terminate the instance. Where its Node
 	// is gone it had one, whatever an older answer of the cloud looks like.
@@ -52,7 +52,7 @@ type Observation struct {
 	// make.
 	ProcessStart time.Time
 	// Unreported is since when this process has seen that Ready is Unknown and its heartbeat stays as
-	// it is, by the same clock as Witnessed; zero where the kubelet reports.
+	// it is, by the same clock as `Witnessed`; zero where the kubelet reports.
 	Unreported time.Time
 	// StepObservedAt is since when this process has seen the instance in its present step, by a
 	// clock that is never stepped. Deadlines count from then; where it is zero they count from what
@@ -92,10 +92,10 @@ type Node struct {
 	// ImagesOptional: all required images are there. One that is missing at preWarm.timeout does
 	// not keep the node from standby.
 	ImagesOptional bool
-	// Silent: the kubelet has not been heard of since the last stop, or is heard of no more. One that
+	// Silent: the kubelet has not reported since the last stop, or does not report any more. One that
 	// reports that it is not Ready is there.
 	Silent bool
-	// Reports: the Node's Ready is True or False. Unlike Silent it does not ask since when.
+	// Reports: the Node's Ready is True or False. Unlike `Silent` it does not depend on since when.
 	Reports bool
 	// EverReady: some Ready report was true in the life of the Node, also one left over from before a
 	// stop.
@@ -117,7 +117,7 @@ type Node struct {
 	// Stop is what the Node says of its stop.
 	Stop     v1alpha1.StopIntent
 	Failures int
-	// UnavailableUntil is when the back-off after a failed start ends; zero for none.
+	// UnavailableUntil is when the backoff after a failed start ends; zero for none.
 	UnavailableUntil time.Time
 	// DrainFailed is when the last drain was given up, DrainFailures how many in a row were.
 	DrainFailed   time.Time
@@ -181,7 +181,7 @@ const (
 	RecordWarmed Action = "RecordWarmed"
 	// PullImages: have the node's kubelet pull what the pool wants.
 	PullImages Action = "PullImages"
-	// TellImages: say which image cannot be pulled.
+	// TellImages: report which image cannot be pulled.
 	TellImages Action = "TellImages"
 	// RecordImages: write down what is there, and stop pulling.
 	RecordImages Action = "RecordImages"
@@ -204,15 +204,15 @@ const (
 	FailStart Action = "FailStart"
 	// ReturnStart: give the start of a node up that is none the worse for it; claims move.
 	ReturnStart Action = "ReturnStart"
-	// DeclineStart: take a start back that the cloud never accepted. The node stands by and backs off;
-	// claims move.
+	// DeclineStart: cancel a start that the cloud never accepted. The node is standby again and backs
+	// off; claims move.
 	DeclineStart Action = "DeclineStart"
 	// ToRunning: open the node to pods.
 	ToRunning Action = "ToRunning"
 	// MarkEmpty, MarkInUse: write or remove the time since which the node is empty.
 	MarkEmpty Action = "MarkEmpty"
 	MarkInUse Action = "MarkInUse"
-	// LimitBackoff: let the back-off end MaxBackoff from now.
+	// LimitBackoff: let the backoff end MaxBackoff from now.
 	LimitBackoff Action = "LimitBackoff"
 	// BeginStop: close the node to pods.
 	BeginStop Action = "BeginStop"
@@ -232,7 +232,7 @@ const (
 	Drain Action = "Drain"
 	// DeletePods that count: the time in which they could be evicted is over.
 	DeletePods Action = "DeletePods"
-	// DeleteLeft: delete for good the pods that were being deleted when their kubelet went down.
+	// DeleteLeft: delete without grace the pods that were being deleted when their kubelet went down.
 	DeleteLeft Action = "DeleteLeft"
 	// Terminate the instance.
 	Terminate Action = "Terminate"
@@ -250,7 +250,7 @@ type Decision struct {
 	StopReason v1alpha1.StopReason
 	// Failure goes with each decision about a warm-up that failed.
 	Failure WarmupFailure
-	// After is when to look again even if nothing changes; 0 means the next event or sweep.
+	// After is when to reconcile again even if nothing changes; 0 means the next event or sweep.
 	After time.Duration
 }
 
@@ -277,8 +277,8 @@ const (
 	// CallTime is how long after its mark on the Node a call that stops an instance may reach the
 	// cloud.
 	CallTime = 10 * time.Second
-	// AbsentAgain is when a Node that is kept although the cloud does not know its instance is looked
-	// at again.
+	// AbsentAgain is when a Node that is kept although the cloud does not know its instance is
+	// reconciled again.
 	AbsentAgain = 30 * time.Second
 	// LaunchUnseen is how long a launch that no list shows counts as pending at most: descriptions lag
 	// for minutes.
@@ -295,6 +295,6 @@ const (
 	ForceAgain = 30 * time.Second
 	// MaxStartFailures in a row replace the node.
 	MaxStartFailures = 3
-	// MaxBackoff is the longest back-off after a failed start.
+	// MaxBackoff is the longest backoff after a failed start.
 	MaxBackoff = 30 * time.Minute
 )

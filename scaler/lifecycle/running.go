@@ -39,7 +39,7 @@ func runningInUse(o *Observation) Decision {
 	case o.WorkloadPods > 0:
 		return wait("in use", 0)
 	}
-	// A claim ends without any event on this node: look again.
+	// A claim ends without any event on this node: reconcile again.
 	return wait("promised to waiting pods", 5*time.Second)
 }
 

@@ -58,7 +58,7 @@ func standingBy(o *Observation, now time.Time) Decision {
 }
 
 // startForBound starts the stopped node for a pod that is bound to it. The pod cannot go anywhere
-// else. During a back-off the cloud would refuse again, and each attempt writes to the Node.
+// else. During a backoff the cloud would refuse again, and each attempt writes to the Node.
 func startForBound(o *Observation, now time.Time) Decision {
 	switch left := o.Node.UnavailableUntil.Sub(now); {
 	case backsOffTooLong(o, now):
@@ -69,7 +69,7 @@ func startForBound(o *Observation, now time.Time) Decision {
 	return do(RequestStart, "a pod is bound to the stopped node")
 }
 
-// backsOffTooLong: the back-off was written by a clock that is ahead of ours.
+// backsOffTooLong: the backoff was written by a clock that is ahead of ours.
 func backsOffTooLong(o *Observation, now time.Time) bool {
 	return o.Node.UnavailableUntil.After(now.Add(MaxBackoff))
 }

@@ -30,13 +30,13 @@ func stopping(o *Observation, now time.Time) Decision {
 	return do(VerifyAndStop, "empty")
 }
 
-// drainDeadline: the look at the images has its own time and takes none of the drain's.
+// drainDeadline: the check of the images has its own time and takes none of the drain's.
 func drainDeadline(o *Observation) time.Time {
 	n, drain := o.Node, o.Policy.DrainTimeout
 	began, look := o.since(n.StoppingSince), CordonTime+o.Policy.WarmupTimeout
 	switch {
 	case !n.ImagesChecked.IsZero():
-		// How long the look took, however the clock was stepped meanwhile.
+		// How long the check took, however the clock was stepped meanwhile.
 		took := min(max(n.ImagesChecked.Sub(n.StoppingSince), 0), look)
 		return began.Add(took + drain)
 	case n.Images != ImagesPresent:

@@ -24,7 +24,8 @@ type Status struct {
 	Missing string
 }
 
-// Of judges the network of a node that starts or warms up by the table in docs/lifecycle.md.
+// Of returns the network status of a node that starts or warms up, by the table in
+// docs/lifecycle.md.
 func Of(n *corev1.Node, t transition.Template, agents []Agent) Status {
 	switch missing := missing(n, t, agents); {
 	case held(n, t):

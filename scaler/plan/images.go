@@ -14,12 +14,12 @@ import (
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// Wanted are the images that a node shall have before it stands by. Both lists are sorted, and an
+// Wanted are the images that a node shall have before it is standby. Both lists are sorted, and an
 // image is in one of them.
 type Wanted struct {
 	// Required: a node without one of these is not complete.
 	Required []string
-	// BestEffort: a node waits for these while they are being pulled, and stands by without those
+	// BestEffort: a node waits for these while they are being pulled, and is standby without those
 	// that cannot be.
 	BestEffort []string
 }

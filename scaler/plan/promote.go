@@ -11,7 +11,7 @@ import (
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// Promote lists the warm nodes that the waiting pods need, sorted by name. The pods are placed one
+// Promote lists the warm nodes that the pending pods need, sorted by name. The pods are placed one
 // by one: on the opened nodes, which were promoted a moment ago and which their scheduler is about
 // to use, then on the warm ones. A pod that none of them takes promotes none.
 func Promote(pods []*corev1.Pod, opened, warm []*decide.Node) []v1alpha1.NodeName {

@@ -21,13 +21,13 @@ type Candidate struct {
 	Launched, Running, SurplusSince time.Time
 	// Drift says how the node differs from what would be launched now; empty for one that does not.
 	Drift string
-	// Empty: no workload pod is on the node and none is promised room there.
+	// Empty: no workload pod is on the node and none has a claim there.
 	Empty bool
 	// Withheld: a person has kept the standby node from starting for so long that it does not count as
 	// standby.
 	Withheld bool
-	// Protected: the node must not be taken now. A standby one is promised to a pod, a running one is
-	// not to be disrupted.
+	// Protected: the node must not be disrupted now. A pod has a claim on a standby one; a running one
+	// or a pod on it is annotated so, or its drain backs off.
 	Protected bool
 	// Turn: it was the node's turn already, and that does not show in its state yet.
 	Turn bool
@@ -59,13 +59,13 @@ type Disruption struct {
 	Why     string
 }
 
-// None reports whether it is not the node's turn.
+// None reports whether the node is not disrupted.
 func (t Disruption) None() bool { return t.Reason == "" && !t.Refresh }
 
-// Recycle lists the nodes whose turn it is to go or to pull images, sorted by name. Surplus goes
-// without a budget, because nothing is launched in its place and it never takes standby below
-// minStandby. What is replaced or refreshed goes within the budget, standby nodes first, and only
-// while standby stays at minStandby, as far as poolSize allows it, less the budget.
+// Recycle lists the nodes to terminate or to refresh now, sorted by name. Surplus goes without a
+// budget, because nothing is launched in its place and it never takes standby below minStandby.
+// What is replaced or refreshed goes within the budget, standby nodes first, and only while standby
+// stays at minStandby, as far as poolSize allows it, less the budget.
 func Recycle(members []Candidate, p DisruptionPolicy, now time.Time) []Disruption {
 	members = inOrder(members)
 	turns := excess(members, p)
@@ -170,7 +170,7 @@ func replaced(members []Candidate, p DisruptionPolicy, now time.Time) []Disrupti
 }
 
 // keeps reports whether a standby node that drifted stays. A pool with standbySurplusTTL 0s keeps
-// what stands by above minStandby forever, and nothing would be launched in its place: one new
+// what is standby above minStandby forever, and nothing would be launched in its place: one new
 // image would take all of its warm nodes.
 func (m *Candidate) keeps(p DisruptionPolicy, stood int, now time.Time) bool {
 	drifted := m.State == v1alpha1.StateStandby && m.disruption(p, now).Reason == v1alpha1.StopDrift
@@ -191,9 +191,9 @@ func floor(members []Candidate, p DisruptionPolicy) int {
 	return min(int(p.MinStandby), room) - int(p.Budget)
 }
 
-// candidates are the nodes that are to be replaced or refreshed, in the order of their turns: those
-// whose turn it was already, whose place in the budget is taken; standby ones, those to be
-// refreshed last; running ones above their time; running ones that drifted.
+// candidates are the nodes that are to be replaced or refreshed, in order: those chosen already,
+// whose place in the budget is taken; standby ones, those to be refreshed last; running ones above
+// their time; running ones that drifted.
 func candidates(members []Candidate, p DisruptionPolicy, now time.Time) []Candidate {
 	var out []Candidate
 	for _, m := range members {
@@ -275,7 +275,7 @@ func standing(members []Candidate) []Candidate {
 	return out
 }
 
-// without leaves out the nodes whose turn it is.
+// without leaves out the nodes of the disruptions.
 func without(members []Candidate, turns []Disruption) []Candidate {
 	leaves := make(map[v1alpha1.NodeName]bool, len(turns))
 	for _, t := range turns {

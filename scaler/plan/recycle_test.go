@@ -54,8 +54,8 @@ func surplusFor(d time.Duration) func(*Candidate) {
 	return func(m *Candidate) { m.SurplusSince = ago(d) }
 }
 
-// hourly is a pool of 10, whose nodes may run, stand by and be surplus for an hour, one replaced at
-// a time.
+// hourly is a pool of 10, whose nodes may run, be standby and be surplus for an hour, one replaced
+// at a time.
 func hourly(least int32) DisruptionPolicy {
 	return DisruptionPolicy{PoolSize: 10, MinStandby: least, Budget: 1, MaxRuntime: time.Hour, ExpireAfter: 2 * time.Hour,
 		SurplusTTL: time.Hour, Drift: true}

@@ -11,17 +11,17 @@ import (
 // Pool is what replenishment depends on.
 type Pool struct {
 	PoolSize, MinStandby int32
-	// Demand are the nodes that waiting pods need and that no standby node can be.
+	// Demand are the nodes that pending pods need and that no standby node can be.
 	Demand int32
-	// Zoned are the launches that waiting pods need in zones where nothing comes up for them. Served
+	// Zoned are the launches that pending pods need in zones where nothing comes up for them. Served
 	// is how much of what comes up serves such pods alone.
 	Zoned, Served int32
 	// Standby and Warmup are the nodes that are ready to start or will be; Total counts every instance
 	// in every state.
 	Standby, Warmup, Total int32
 	// Unstartable are the standby nodes that a person keeps from starting: they serve no pod. Withheld
-	// are those of them that have been kept back for so long that they do not count towards minStandby
-	// either.
+	// are those of them that have not been startable for so long that they do not count towards
+	// minStandby either.
 	Unstartable, Withheld int32
 	// Pending are launches that were asked for and that no sweep has shown yet.
 	Pending int32

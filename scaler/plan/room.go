@@ -2,9 +2,9 @@ package plan
 
 import "github.com/stratos-sh/stratos/extender/fit"
 
-// room finds the first of many nodes with room for some resources, without a look at each: a tree
-// in whose inner places stands the most that any node below has left of each resource. Extended
-// resources are not in it, so what it finds is only worth a closer look.
+// room finds the first of many nodes with room for some resources, without reading each: a tree
+// whose inner places hold the most that any node below has left of each resource. Extended
+// resources are not in it, so what it finds has to be checked.
 type room struct {
 	// most has the root at 1 and the nodes from leaves on.
 	most   []left

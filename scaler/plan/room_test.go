@@ -12,7 +12,7 @@ import (
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// byLooking is nodesFor by a look at each node for each pod: what it means, and too slow.
+// byLooking is nodesFor by a check of each node for each pod: the specification, and too slow.
 func byLooking(pods []*corev1.Pod, pattern *decide.Node) int32 {
 	world := &fit.World{}
 next:
@@ -64,7 +64,7 @@ func TestNodesForSkipsNoNode(t *testing.T) {
 	}
 }
 
-// TestRoomFindsTheFirst compares the tree with a look at each node. That the most of each resource
+// TestRoomFindsTheFirst compares the tree with a check of each node. That the most of each resource
 // is below one place does not mean that one node has it all.
 func TestRoomFindsTheFirst(t *testing.T) {
 	dice, r, nodes := rand.New(rand.NewPCG(1, 0)), room{}, []left(nil)

@@ -10,8 +10,8 @@ import (
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// Waiting is a pod that waits for an instance, and the zones in which one would help. None means
-// any zone.
+// Waiting is a pending pod that needs an instance, and the zones in which one would help. None
+// means any zone.
 type Waiting struct {
 	Pod   *corev1.Pod
 	Zones []string
@@ -25,7 +25,7 @@ type Supply struct {
 	Next int64
 }
 
-// Need is what waiting pods need.
+// Need is what pending pods need.
 type Need struct {
 	// Any is how many nodes they need in any zone.
 	Any int32

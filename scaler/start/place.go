@@ -18,9 +18,9 @@ import (
 // placeWorkers: a placement is computation, and no process has many cores.
 const placeWorkers = 2
 
-// Placer promises room to pods that no scheduler asks about now: those whose node will not run
-// after all, at once and without waiting for the scheduler's next ask, and those of a scheduler
-// without the extender.
+// Placer claims room for pods that no scheduler asks about now. These are pods whose claimed node
+// will not run after all, at once and without waiting for the scheduler's next request, and pods of
+// a scheduler without the extender.
 type Placer struct {
 	state   *cluster.State
 	starter *Starter
@@ -69,8 +69,8 @@ func (p *Placer) Step() bool {
 // Len is how many pods are in the queue.
 func (p *Placer) Len() int { return p.queue.Len() }
 
-// Homeless takes claims of this replica that ended although their pods still wait. It returns at
-// once.
+// Reschedule queues the pods of claims of this replica that ended although the pods are still
+// pending. It returns at once.
 func (p *Placer) Reschedule(claims []decide.Claim) {
 	for i := range claims {
 		p.queue.Add(claims[i].Pod)
@@ -92,7 +92,7 @@ func (p *Placer) Startable(pod *corev1.Pod) (v1alpha1.NodeName, bool) {
 	return "", false
 }
 
-// startable reports whether the node stands by and nothing but a start budget may keep it from
+// startable reports whether the node is standby and nothing but a start budget may keep it from
 // being started.
 func (p *Placer) startable(n *decide.Node, now time.Time) bool {
 	return n.InPool() && n.State == v1alpha1.StateStandby && n.NotStartable == "" && !now.Before(n.UnavailableUntil) &&
@@ -122,7 +122,7 @@ func (p *Placer) HeldBack(pod *corev1.Pod) (why string, until time.Time) {
 	return why, until
 }
 
-// Place promises the pod room where fit finds some, and has the node started where that is needed.
+// Place claims room for the pod where fit finds some, and starts the node where that is needed.
 func (p *Placer) Place(pod *corev1.Pod) decide.Decision {
 	d := p.state.Place(pod, p.now())
 	cluster.Act(pod, d, func(node v1alpha1.NodeName) { p.starter.startFor(node, TriggerPending) }, p.events)

@@ -213,7 +213,7 @@ func TestPlacerPlacesTheDisplaced(t *testing.T) {
 	})
 }
 
-// A node that runs takes the pod: its scheduler will find it, and nothing is started or promised.
+// A node that runs takes the pod: its scheduler will find it, and nothing is started or claimed.
 func TestPlacerLeavesRoomThatIsThereToTheScheduler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := ofOneCPU("a")
@@ -228,9 +228,8 @@ func TestPlacerLeavesRoomThatIsThereToTheScheduler(t *testing.T) {
 	})
 }
 
-// Between the look at the nodes and the decision things happen. A pod that is bound or gone by then
-// gets no promise, which no event would ever end; and room that was taken meanwhile is promised to
-// nobody.
+// The cluster may change between the snapshot and the decision. A pod that is bound or gone by then
+// gets no claim, because no event would ever end it. Room that was taken meanwhile is not claimed.
 func TestPlacerDecidesByWhatIsThereThen(t *testing.T) {
 	onNode := func(name, node string) *corev1.Pod {
 		p := waiter(name)

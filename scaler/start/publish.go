@@ -16,7 +16,7 @@ import (
 
 // gathering is how long claims on a starting node wait after the last write to it. Its pods are
 // asked about one after the other within that time, and each write to a Node has the scheduler ask
-// about every waiting pod again: in a burst that is what it would do most of the time.
+// about every pending pod again: in a burst that is what it would do most of the time.
 const gathering = 200 * time.Millisecond
 
 // publish writes the claims on a starting node to it, where they are not there yet; what comes soon

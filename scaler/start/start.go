@@ -35,10 +35,9 @@ type Trigger string
 const (
 	// TriggerFilter: the extender answered a scheduler.
 	TriggerFilter Trigger = "filter"
-	// TriggerPending: Stratos found a pod that waits, or one that is bound to a node that does not
-	// run.
+	// TriggerPending: Stratos found a pending pod, or one that is bound to a node that does not run.
 	TriggerPending Trigger = "pending"
-	// TriggerCold: an instance was launched for waiting pods. The pools count it, a Starter launches
+	// TriggerCold: an instance was launched for pending pods. The pools count it, a Starter launches
 	// nothing.
 	TriggerCold Trigger = "cold"
 )
@@ -64,7 +63,7 @@ const (
 	// retryFirst and retryMost bound the pause before a refused call is made again.
 	retryFirst = 100 * time.Millisecond
 	retryMost  = 10 * time.Second
-	// backoffFirst and backoffMost bound how long a node rests after a failed start.
+	// backoffFirst and backoffMost bound how long a node backs off after a failed start.
 	backoffFirst = 3 * time.Minute
 	backoffMost  = lifecycle.MaxBackoff
 	// maxStoppingRetries is how often a start is refused because the instance is still stopping,
@@ -90,7 +89,7 @@ type Starter struct {
 	state  *cluster.State
 	events events.EventRecorder
 	count  func(pool v1alpha1.PoolName, trigger Trigger)
-	// refused is told of every start that the cloud refused for good.
+	// refused is called for each start that the cloud refused and that is not retried.
 	refused func(pool v1alpha1.PoolName, why Refusal)
 	now     func() time.Time
 	log     logr.Logger
@@ -120,9 +119,9 @@ type Options struct {
 	Cloud  Cloud
 	State  *cluster.State
 	Events events.EventRecorder
-	// Count is told of every start that the cloud accepted.
+	// Count is called for every start that the cloud accepted.
 	Count func(pool v1alpha1.PoolName, trigger Trigger)
-	// Refused is told of every start that the cloud refused for good.
+	// Refused is called for each start that the cloud refused and that is not retried.
 	Refused func(pool v1alpha1.PoolName, why Refusal)
 	Now     func() time.Time
 	Log     logr.Logger
@@ -155,7 +154,7 @@ func newQueue() workqueue.TypedRateLimitingInterface[v1alpha1.NodeName] {
 		workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.NodeName](retryFirst, retryMost))
 }
 
-// NeedLeaderElection is false: a replica starts what its own extender promised.
+// NeedLeaderElection is false: a replica starts the nodes of its own extender's claims.
 func (s *Starter) NeedLeaderElection() bool { return false }
 
 // Start works until ctx ends. What is queued then is lost on purpose: intents are on the Nodes, and
@@ -287,7 +286,7 @@ func (s *Starter) startStandby(ctx context.Context, node *corev1.Node, asked Tri
 		return nil
 	}
 	if !s.state.OfferingUnavailableUntil(decide.OfferingOf(node.Labels), s.now()).IsZero() {
-		s.state.StartFailed(name) // promised before another node of its zone and type was refused
+		s.state.StartFailed(name) // claimed before another node of its zone and type was refused
 		return nil
 	}
 	if until := decide.NodeOf(node, nil).UnavailableUntil; s.now().Before(until) {
@@ -390,9 +389,9 @@ func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) 
 }
 
 // Fail gives a start up that the cloud accepted: the intent to stop the instance is written, the
-// node rests, its claims end, and their pods claim anew. The stop is the caller's. It is a conflict
-// where the node is not starting any more: then nothing was written, and nothing is to be stopped.
-// strike counts the failure against the node.
+// node backs off, its claims end, and their pods claim anew. The stop is the caller's. It is a
+// conflict where the node is not starting any more: then nothing was written, and nothing is to be
+// stopped. strike counts the failure against the node.
 func (s *Starter) Fail(ctx context.Context, name v1alpha1.NodeName, strike bool, why string) error {
 	s.forget(name)
 	written, err := s.recordFailure(ctx, name, why, func(n *corev1.Node, until time.Time) transition.Patch {
@@ -418,7 +417,7 @@ func (s *Starter) fail(ctx context.Context, name v1alpha1.NodeName, why string,
 // reason not to write it: then it is tried again.
 func (s *Starter) recordFailure(ctx context.Context, name v1alpha1.NodeName, why string,
 	step func(n *corev1.Node, until time.Time) transition.Patch) (written bool, err error) {
-	s.state.BackOffNode(name, s.now().Add(backoffFirst)) // no further pod is promised room here meanwhile
+	s.state.BackOffNode(name, s.now().Add(backoffFirst)) // no further pod gets a claim here meanwhile
 	// After the patch: a pod that is asked about before it would start another node while this one
 	// names it still.
 	defer s.state.StartFailed(name)
@@ -446,15 +445,15 @@ func (s *Starter) recordFailure(ctx context.Context, name v1alpha1.NodeName, why
 	return false, err
 }
 
-// Decline takes a start back that the cloud never accepted: the node stands by again and backs off,
-// nothing is held against it, and its claims move. why is for its event.
+// Decline cancels a start that the cloud never accepted: the node is standby again and backs off
+// without a strike, and its claims move. why is for its event.
 func (s *Starter) Decline(ctx context.Context, name v1alpha1.NodeName, why string) error {
 	until := s.now().Add(backoffFirst)
 	return s.recordRefusal(ctx, name, refusedStart{RefusedOther, v1alpha1.ReasonStartFailed, why, until})
 }
 
 // stillStopping reports whether the instance will take the start in a moment. One that is
-// terminated, or shuts down for good, never will.
+// terminated, or is being terminated, never will.
 func stillStopping(err error) bool {
 	var wrong *provider.IncorrectStateError
 	return errors.As(err, &wrong) && wrong.State != provider.InstanceTerminated &&
@@ -469,8 +468,8 @@ type refusedStart struct {
 	until  time.Time
 }
 
-// recordRefusal takes a start back that the cloud refused for no fault of the node's: it rests, but
-// nothing is held against it. Its claims move in the same step.
+// recordRefusal cancels a start that the cloud refused for no fault of the node's: the node backs
+// off without a strike. Its claims move in the same step.
 func (s *Starter) recordRefusal(ctx context.Context, name v1alpha1.NodeName, why refusedStart) error {
 	s.forget(name)
 	// The cluster state may show the intent a moment longer, as room on a starting node.

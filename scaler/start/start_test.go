@@ -308,7 +308,7 @@ func TestAsksWhileACallIsInFlight(t *testing.T) {
 	})
 }
 
-// Each write to a Node has the scheduler ask about all waiting pods again, so claims that follow
+// Each write to a Node has the scheduler ask about all pending pods again, so claims that follow
 // each other are written together: at most one write in each time of gathering, and none is left
 // out.
 func TestClaimsThatFollowEachOtherAreWrittenTogether(t *testing.T) {
@@ -497,8 +497,8 @@ func TestRefusalsThatStayEndTheStart(t *testing.T) {
 	}
 }
 
-// TestADeclinedStartIsNotHeldAgainstTheNode: what the cloud lacks, or has not finished, says
-// nothing of the node. It rests a moment, no strike is counted, and its claims move.
+// TestADeclinedStartIsNotHeldAgainstTheNode: what the cloud lacks, or has not finished, is no fault
+// of the node. It backs off briefly, no strike is counted, and its claims move.
 func TestADeclinedStartIsNotHeldAgainstTheNode(t *testing.T) {
 	offered := func(n *corev1.Node) {
 		n.Labels[corev1.LabelTopologyZone], n.Labels[corev1.LabelInstanceTypeStable] = "a", "m5.large"
@@ -622,9 +622,9 @@ func TestFailLeavesANodeThatHasMovedOn(t *testing.T) {
 	})
 }
 
-// TestFailIsWrittenThoughClaimsAreToo: claims are published on the node between the look at it and
-// the patch. The start is given up all the same: its caller stops the instance next, and without
-// the intent a kubelet that reports late would open a node that goes down.
+// TestFailIsWrittenThoughClaimsAreToo: claims are published on the node between the read and the
+// patch. The start is given up all the same: its caller stops the instance next, and without the
+// intent a kubelet that reports late would open a node that goes down.
 func TestFailIsWrittenThoughClaimsAreToo(t *testing.T) {
 	for name, test := range map[string]struct {
 		refused int
@@ -826,7 +826,7 @@ func TestACloudThatHangsHoldsUpNoWrite(t *testing.T) {
 	})
 }
 
-// claim promises a pod that asks for nothing room on the node.
+// claim claims room on the node for a pod without requests.
 func (r *placerRig) claim(t *testing.T, node, pod string) {
 	t.Helper()
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: pod, UID: types.UID(pod)}}

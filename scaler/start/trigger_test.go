@@ -12,7 +12,7 @@ import (
 )
 
 // TestStartsAreCountedByWhatAskedForThem: by the extender's answer to a scheduler, or by Stratos's
-// own look at waiting pods.
+// own look at pending pods.
 func TestStartsAreCountedByWhatAskedForThem(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask  func(*placerRig)

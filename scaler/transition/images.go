@@ -14,7 +14,7 @@ import (
 const maxWords = 512
 
 // WarmAgain is the intent to start a stopped instance for a warm-up that we end ourselves: the one
-// before ended incomplete, or the node stands by and lacks images. What its kubelet reported until
+// before ended incomplete, or the node is standby and lacks images. What its kubelet reported until
 // now says nothing about the new try, so n must be read from the API server, as for Standby.
 func WarmAgain(n *corev1.Node, t Template, agents string, now time.Time) Patch {
 	recorded := v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) == v1alpha1.StateStandby &&
@@ -59,7 +59,7 @@ func ImagePullFailed(n *corev1.Node, f ImageFailure) Patch {
 	return patchFromTo(n, is)
 }
 
-// ImagesFound is how a look at the images ended.
+// ImagesFound is the result of a check of the images.
 type ImagesFound struct {
 	// Hash is the set of all images, "" where a required one is missing. RequiredHash is that of
 	// the required ones.
@@ -68,7 +68,7 @@ type ImagesFound struct {
 	Failure *ImageFailure
 }
 
-// ImagesRecorded ends a look at the images.
+// ImagesRecorded ends a check of the images.
 func ImagesRecorded(n *corev1.Node, found ImagesFound, now time.Time) Patch {
 	is := editable(n)
 	delete(is.Annotations, v1alpha1.AnnotationImagePullFailed)

@@ -85,8 +85,8 @@ func raiseAllocatable(n, is *corev1.Node) {
 	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationAllocatableAtStop, v1alpha1.FormatResources(most))
 }
 
-// isDevice reports whether a device plugin offers the resource. Of cpu, memory and disk the kubelet
-// may keep back a little more or less than before. Devices come whole.
+// isDevice reports whether a device plugin offers the resource. The kubelet may reserve a little
+// more or less cpu, memory and disk than before. Devices come whole.
 func isDevice(name corev1.ResourceName) bool { return strings.Contains(string(name), "/") }
 
 // MissingDevices lists the devices of which the node offers less than was recorded, sorted, as "4

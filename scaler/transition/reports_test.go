@@ -128,7 +128,7 @@ func TestMissingDevices(t *testing.T) {
 	}
 }
 
-// TestStartPutsStartupTaintsBack: what an operator removed while the node stood by says nothing
+// TestStartPutsStartupTaintsBack: what an operator removed while the node was standby says nothing
 // about this start.
 func TestStartPutsStartupTaintsBack(t *testing.T) {
 	n := apply(t, registered(), Warmup(registered(), template()))
@@ -184,7 +184,7 @@ func TestWhatWasSeenInAWarmUp(t *testing.T) {
 	}
 }
 
-// TestAStartGivenUpWithoutAStrike is not held against the node.
+// TestAStartGivenUpWithoutAStrike: the node's strikes stay as they are.
 func TestAStartGivenUpWithoutAStrike(t *testing.T) {
 	n := apply(t, registered(), Warmup(registered(), template()))
 	n.Annotations[v1alpha1.AnnotationStartFailures] = "1"

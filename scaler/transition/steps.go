@@ -84,9 +84,9 @@ func warmup(n *corev1.Node, t Template) *corev1.Node {
 	return is
 }
 
-// Mended puts back what was removed from a Node that Stratos has adopted: whose it is, and, while
-// it is not running, what keeps pods off it. On a running node labels, taints and cordon are the
-// users' to change.
+// Mended restores what was removed from a Node that Stratos adopted: pool and instance, and, while
+// it is not running, what keeps pods off it. On a running node users may change labels, taints and
+// the cordon.
 func Mended(n *corev1.Node, t Template) Patch {
 	is := editable(n)
 	metav1.SetMetaDataLabel(&is.ObjectMeta, v1alpha1.LabelPool, string(t.Pool))
@@ -162,14 +162,14 @@ func Starting(n *corev1.Node, startup []corev1.Taint, claims []types.UID, now ti
 	return patchFromTo(n, is)
 }
 
-// Claims publishes which pods are promised room on the node.
+// Claims publishes which pods have claims on the node.
 func Claims(n *corev1.Node, claims []types.UID) Patch {
 	is := editable(n)
 	setClaims(is, claims)
 	return patchFromTo(n, is)
 }
 
-// StartFailed takes the start intent back: the node is standby again and backs off until the given
+// StartFailed cancels the start intent: the node is standby again and backs off until the given
 // time.
 func StartFailed(n *corev1.Node, until time.Time) Patch {
 	is := toState(n, v1alpha1.StateStandby)
@@ -178,7 +178,7 @@ func StartFailed(n *corev1.Node, until time.Time) Patch {
 	return patchFromTo(n, is)
 }
 
-// StartDeclined takes the start intent back of a node that is none the worse: it rests until the
+// StartDeclined cancels the start intent of a node that is not at fault: it backs off until the
 // given time, and its strikes stay as they are.
 func StartDeclined(n *corev1.Node, until time.Time) Patch {
 	is := toState(n, v1alpha1.StateStandby)
@@ -217,7 +217,7 @@ func Running(n *corev1.Node, t Template, now time.Time) Patch {
 		patchFromTo(n, is)...)
 }
 
-// Backoff lets the back-off of a node end at the given time.
+// Backoff lets the backoff of a node end at the given time.
 func Backoff(n *corev1.Node, until time.Time) Patch {
 	is := editable(n)
 	setUntil(is, until)

@@ -50,7 +50,7 @@ func StopIntent(n *corev1.Node, now time.Time) Patch {
 	return unlessClaimed(patchFromTo(n, is))
 }
 
-// intend writes that the stop is about to be asked for.
+// intend records that Stratos is about to ask for the stop.
 func intend(is *corev1.Node, now time.Time) {
 	intent := v1alpha1.StopIntentOf(is)
 	intent.At = now
@@ -95,8 +95,8 @@ func WarmStop(n *corev1.Node, now time.Time) Patch {
 	return patchFromTo(n, is)
 }
 
-// StopAstray is the intent to stop an instance that stands by, that was started by others and whose
-// kubelet does not report. Like StopIntent it tests that no claim was published on the node.
+// StopAstray is the intent to stop the instance of a standby node that another client started and
+// whose kubelet does not report. Like StopIntent it tests that no claim was published on the node.
 func StopAstray(n *corev1.Node, now time.Time) Patch {
 	is := leaveService(n, v1alpha1.StateStopping, v1alpha1.StopFailed, now)
 	intend(is, now)

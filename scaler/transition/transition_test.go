@@ -572,8 +572,8 @@ func TestACordonThatIsReliedUponIsTested(t *testing.T) {
 	}
 }
 
-// TestStopMarks: who asks again relies on the intent, who takes it back on nobody asking again
-// meanwhile.
+// TestStopMarks: a process that asks again relies on the intent. One that cancels the stop relies
+// on no process asking again meanwhile.
 func TestStopMarks(t *testing.T) {
 	const first, second = "2026-03-01T11:00:00Z", "2026-03-01T11:59:00Z"
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -23,7 +23,7 @@ type Cloud struct {
 	Provider provider.CloudProvider
 	// Classes are the kinds of node classes that it launches from.
 	Classes []scaler.ClassKind
-	// Beside is what has to run beside it, nil where nothing has.
+	// Beside is what has to run together with it, nil where nothing has.
 	Beside manager.Runnable
 }
 

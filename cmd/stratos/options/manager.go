@@ -23,7 +23,7 @@ const shutdownTime = 10 * time.Second
 
 // The manager elects a leader on a lease of its own, in the release's namespace (the chart puts its
 // name there), and reports in events of the core group who leads. The create cannot be limited to a
-// name: the object has none yet when it is judged.
+// name: the object has none yet when RBAC checks the request.
 //
 // +kubebuilder:rbac:namespace=release,groups=coordination.k8s.io,resources=leases,verbs=create
 // +kubebuilder:rbac:namespace=release,groups=coordination.k8s.io,resources=leases,resourceNames=stratos,verbs=get;update

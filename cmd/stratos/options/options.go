@@ -52,8 +52,8 @@ type Options struct {
 	InstallCRDs         bool
 	PprofBindAddress    string
 
-	// RequiredDaemonSetNamespaces are the namespaces without the images of whose DaemonSets no node
-	// stands by.
+	// RequiredDaemonSetNamespaces are the namespaces without the images of whose DaemonSets no node is
+	// standby.
 	RequiredDaemonSetNamespaces []string
 
 	RateLimits RateLimits

@@ -72,7 +72,7 @@ func slimmedMeta() metav1.ObjectMeta {
 	}
 }
 
-// fatPod is a pod that waits, or runs where node is not "".
+// fatPod is a pending pod, or a running one where node is not "".
 func fatPod(node string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: fatMeta(),

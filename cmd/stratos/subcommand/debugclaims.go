@@ -60,9 +60,9 @@ func debugClaims() *cobra.Command {
 	return cmd
 }
 
-// explainClaims prints a line for each pod that waits. It reads what Stratos publishes: the claims
-// on Nodes, and its events. So it needs no way to the processes, and says the same whichever
-// replica made the claim.
+// explainClaims prints a line for each pending pod. It reads what Stratos publishes: the claims on
+// Nodes, and its events. So it needs no way to the processes, and says the same whichever replica
+// made the claim.
 func explainClaims(ctx context.Context, c client.Reader, out io.Writer, namespace, name string, now time.Time) error {
 	pods, nodes, events := &corev1.PodList{}, &corev1.NodeList{}, &eventsv1.EventList{}
 	in := client.InNamespace(namespace)

@@ -1,4 +1,4 @@
-// Package subcommand holds the commands of stratos beside the main one.
+// Package subcommand holds the commands of stratos other than the main one.
 package subcommand
 
 import (

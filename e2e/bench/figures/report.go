@@ -65,7 +65,7 @@ func (r Report) WriteText(w io.Writer) error {
 	return columns.Flush()
 }
 
-// WriteJSON writes the report with each row's verdict and ratio.
+// WriteJSON writes the report with each row's `Verdict` and ratio.
 func (r Report) WriteJSON(w io.Writer) error {
 	type judged struct {
 		Row
@@ -88,7 +88,7 @@ func (r Report) WriteJSON(w io.Writer) error {
 	return encoder.Encode(out)
 }
 
-// Count is how many rows have the verdict.
+// Count is how many rows have the `Verdict`.
 func (r Report) Count(v Verdict) int {
 	n := 0
 	for _, row := range r.Rows {

@@ -79,7 +79,7 @@ type Target struct {
 // Verdict is what a row says in the end.
 type Verdict string
 
-// The verdicts.
+// The values of `Verdict`.
 const (
 	Met         Verdict = "met"
 	Missed      Verdict = "missed"

@@ -127,7 +127,7 @@ func ourBurst(ctx context.Context, s *stand.Stand, size, round int) (burstTimes,
 	return t, s.RemovePods(ctx)
 }
 
-// burstRows judge by the median round; starts and calls by the worst.
+// burstRows compare the median round; starts and calls the worst.
 func burstRows(size, pool int, floor figures.Samples, ours []burstTimes) []figures.Row {
 	need := (size + stand.NodeCPU - 1) / stand.NodeCPU
 	floorMedian := floor.Quantile(0.5)

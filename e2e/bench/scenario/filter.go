@@ -25,9 +25,9 @@ const (
 	serverBound      = "0.005"
 )
 
-// filterScenario asks over HTTPS, Stratos and the floor in turn, with ever more candidates. All
-// nodes are ordinary and tainted: one pod tolerates the taint, so that all are kept, another does
-// not, so that each is refused.
+// filterScenario asks over HTTPS, Stratos and the floor in turn, with ever more candidates. No node
+// is of a pool, and all are tainted: one pod tolerates the taint, so that all are kept, another
+// does not, so that each is refused.
 func filterScenario(ctx context.Context, r *Run) (err error) {
 	dir, err := os.MkdirTemp("", "stratos-bench-tls-")
 	if err != nil {

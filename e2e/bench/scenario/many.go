@@ -167,7 +167,7 @@ func restarts(ctx context.Context, s *stand.Stand) (floor, ours figures.Samples,
 func scaledownScenario(ctx context.Context, r *Run) error {
 	steps := r.steps(500, 10)
 	pool := steps[len(steps)-1]
-	// What Stratos promises to wait for and what the machines take.
+	// The time that Stratos has to wait and that the machines take.
 	floor := stand.EmptyTTL + time.Second + stand.StopTime
 	return r.on(ctx, stand.Options{}, func(s *stand.Stand) error {
 		if _, err := s.StartOurs(ctx); err != nil {

@@ -72,8 +72,8 @@ func podScenario(ctx context.Context, r *Run) error {
 }
 
 // readyScenario is the other end of such rounds, without the floor's pods between them. Each round
-// waits until its pod is bound: pods that wait beside it are asked about before it, each as often
-// as any node changes, and a burst is what scenario burst measures.
+// waits until its pod is bound: other pending pods would be asked about before it, each as often as
+// any node changes. Scenario burst measures bursts.
 func readyScenario(ctx context.Context, r *Run) error {
 	rounds := r.n(400, 5)
 	return r.on(ctx, stand.Options{Cloud: bootsIn(200 * time.Millisecond)}, func(s *stand.Stand) error {

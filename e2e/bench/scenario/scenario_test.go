@@ -14,7 +14,7 @@ import (
 )
 
 // TestSmallRuns plays two scenarios in small on the real control plane: everything is measured, and
-// each burst starts just the nodes that it needs. How long anything took is not judged.
+// each burst starts just the nodes that it needs. Durations are not checked.
 func TestSmallRuns(t *testing.T) {
 	for name, test := range map[string]struct {
 		scale float64

@@ -10,7 +10,7 @@ import (
 )
 
 // Floor is the least that an extender can do: it rejects the nodes that it was told are standby and
-// keeps the others, without a look at any cache. It notes when it was first asked about each pod.
+// keeps the others, without reading any cache. It notes when it was first asked about each pod.
 type Floor struct {
 	// mu guards the fields below.
 	mu      sync.Mutex

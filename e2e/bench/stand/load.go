@@ -22,8 +22,8 @@ const LoadTaint = "bench.stratos.sh/load"
 // imagesPerNode is what a kubelet reports at most.
 const imagesPerNode = 50
 
-// LoadNodes are ordinary nodes, Ready, as large as those of a real cluster: labels, addresses, 50
-// images. Their kubelets are not played.
+// LoadNodes are nodes without Stratos, Ready, as large as those of a real cluster: labels,
+// addresses, 50 images. Their kubelets are not played.
 func LoadNodes(from, to int, tainted bool) []*corev1.Node {
 	var nodes []*corev1.Node
 	for i := from; i < to; i++ {
@@ -110,8 +110,8 @@ func loadPod(i int, node string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: LoadNamespace, Name: fmt.Sprintf("service-%d-7d9c5b8f6c-%05d", i%imagesPerNode, i),
-			// As of a Deployment. There is no such ReplicaSet, so on a stand with Load nobody collects
-			// garbage.
+			// As of a Deployment. There is no such ReplicaSet, so a stand with Load runs no garbage
+			// collector.
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: "apps/v1", Kind: "ReplicaSet", Name: fmt.Sprintf("service-%d-7d9c5b8f6c", i%imagesPerNode),
 				UID: types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", i%imagesPerNode)), Controller: ptr.To(true),

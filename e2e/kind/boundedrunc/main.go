@@ -124,8 +124,8 @@ func bound(text []byte, bounding uint64, path ...string) ([]byte, error) {
 	return json.Marshal(object)
 }
 
-// beyond reports whether the capability is known and not in the set; one without a number here is
-// runc's to judge.
+// beyond reports whether the capability is known and not in the set; runc decides about one without
+// a number here.
 func beyond(name string, bounding uint64) bool {
 	number := slices.Index(capabilities(), strings.TrimPrefix(name, "CAP_"))
 	return number >= 0 && bounding&(1<<number) == 0

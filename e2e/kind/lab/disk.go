@@ -35,8 +35,8 @@ func (l *Lab) ReadImagesOnDisk(ctx context.Context, container string) (names []s
 	if _, err := Docker(ctx, "cp", container+":"+containerdMetadata, file); err != nil {
 		return nil, err
 	}
-	// Of a node that was started meanwhile the copy may be torn, and its lock is not taken over: this
-	// waits for nobody.
+	// The copy of a node that was started meanwhile may be torn. This does not take the database's
+	// lock, so it does not wait.
 	database, err := bbolt.Open(file, 0o600, &bbolt.Options{ReadOnly: true})
 	if err != nil {
 		return nil, err

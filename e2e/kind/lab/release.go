@@ -87,7 +87,7 @@ func (l *Lab) RunHelm(ctx context.Context, args ...string) (string, error) {
 
 // AwaitRelease waits until all replicas of the Deployment are there and Ready, no older one is, one
 // of them leads, and the API server gets answers from the webhooks: a Pod that is Ready is behind
-// its Service only once kube-proxy has heard of it, on the node that the API server runs on too.
+// its Service only once kube-proxy has seen it, on the node that the API server runs on too.
 func (l *Lab) AwaitRelease(t *testing.T) {
 	t.Helper()
 	Await(t, "the release's Deployment", func(ctx context.Context) (bool, error) {

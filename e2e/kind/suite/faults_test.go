@@ -114,7 +114,7 @@ func killStartingNode(t *testing.T, l *lab.Lab, events *lab.Events) {
 }
 
 // pauseDocker stops the daemon's process, not the containers, which run on. Where the daemon is not
-// ours, nobody may stop it, and the test says that it could not show this.
+// ours, the test may not stop it, and says that it could not show this.
 func pauseDocker(t *testing.T, l *lab.Lab, _ *lab.Events) {
 	t.Helper()
 	if l.DaemonPID == "" {

@@ -31,8 +31,8 @@ func poolOf(name string, size, standby int32, images ...string) *v1alpha1.NodePo
 	}
 }
 
-// makePool makes a class and a pool of it once Stratos has settled, and waits until all its nodes
-// are standby. Both go when the test ends, the pool first.
+// makePool makes a class and a pool of it once Stratos is idle, and waits until all its nodes are
+// standby. Both go when the test ends, the pool first.
 func makePool(t *testing.T, l *lab.Lab, pool *v1alpha1.NodePool) []string {
 	t.Helper()
 	l.AwaitRelease(t)

@@ -20,11 +20,11 @@ import (
 // forever .
 const hung = 10 * time.Minute
 
-// finding is what the soak says of a broken promise, in one line: when, which, how, and the seed or
+// finding is the line of the soak about a broken invariant: when, which, how, and the seed or
 // trace.
 var finding = regexp.MustCompile(`(?m)^broken:\s+\S+ (\w+): .* \((?:seed (\d+)|(\S+\.trace))\)$`)
 
-// find is a broken promise.
+// find is a broken invariant.
 type find struct {
 	promise, words string
 	// seed is that of the world, where it was no stored trace.
@@ -39,8 +39,8 @@ type judge struct {
 	sound string
 }
 
-// prepare builds the sound program and plays the stored traces: with one that breaks a promise by
-// itself every bug would be found.
+// prepare builds the sound program and plays the stored traces: with one that breaks an invariant
+// by itself every bug would be found.
 func (j *judge) prepare(ctx context.Context) error {
 	if err := j.build(ctx, j.sound); err != nil {
 		return err
@@ -110,8 +110,8 @@ func (j *judge) build(ctx context.Context, program string, flags ...string) erro
 }
 
 // search plays until the bug is found: the seed that the patch remembers, the stored traces, then
-// all seeds in their order. A promise that the sound program breaks as well is not the bug's doing.
-// Where a seed is to be remembered no trace counts: the model has to find the bug by itself.
+// all seeds in their order. An invariant that the sound program breaks too is not broken by the
+// bug. Where a seed is to be remembered no trace counts: the model has to find the bug by itself.
 func (j *judge) search(ctx context.Context, program string, p patch.Patch) (*find, error) {
 	if p.Seed != 0 && j.fast {
 		if f, err := j.play(ctx, program, false, p.Seed, 1); err != nil || f != nil && j.holds(ctx, f.seed) {
@@ -134,13 +134,13 @@ func (j *judge) search(ctx context.Context, program string, p patch.Patch) (*fin
 	return nil, nil
 }
 
-// holds reports whether the sound program breaks no promise in the seed.
+// holds reports whether the sound program breaks no invariant in the seed.
 func (j *judge) holds(ctx context.Context, seed uint64) bool {
 	f, err := j.play(ctx, j.sound, false, seed, 1)
 	return f == nil && err == nil
 }
 
-// play plays the seeds, and returns the promise that breaks, nil where all hold.
+// play plays the seeds, and returns the invariant that breaks, nil where all hold.
 func (j *judge) play(ctx context.Context, program string, traces bool, seed, runs uint64) (*find, error) {
 	ctx, cancel := context.WithTimeout(ctx, hung)
 	defer cancel()

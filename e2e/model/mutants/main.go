@@ -1,6 +1,6 @@
 // Command mutants plants one bug after the other and expects the model to find each: it fails when
-// one is not found, breaks another promise than its patch says, or does not apply any more, and
-// when the tree breaks a promise without any of them. The tree itself is not changed.
+// one is not found, breaks another invariant than its patch says, or does not apply any more, and
+// when the tree breaks an invariant without any of them. The tree itself is not changed.
 package main
 
 import (

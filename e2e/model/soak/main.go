@@ -1,4 +1,4 @@
-// Command soak plays random worlds until one breaks a promise, prints its trace, and ends with
+// Command soak plays random worlds until one breaks an invariant, prints its trace, and ends with
 // status 1.
 package main
 
@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// stored plays the traces of a folder and reports whether one breaks a promise.
+// stored plays the traces of a folder and reports whether one breaks an invariant.
 func stored(folder string) (bool, error) {
 	if folder == "" {
 		return false, nil
@@ -95,9 +95,9 @@ func read(file string) (model.Trace, error) {
 	return trace, nil
 }
 
-// found is the broken promise of the lowest seed that breaks one. It is safe for concurrent use.
+// found is the broken invariant of the lowest seed that breaks one. It is safe for concurrent use.
 type found struct {
-	// all: each one is told of at once, and the rest is played too. shrink: it is told of with a short
+	// all: each one is printed at once, and the rest is played too. shrink: it is printed with a short
 	// trace.
 	all, shrink bool
 	// mu guards the fields below.
@@ -133,7 +133,7 @@ func (f *found) tell(t model.Trace, err error) {
 	}
 }
 
-// soak reports whether every promise held. Where several seeds break one it tells of the lowest,
+// soak reports whether every invariant held. Where several seeds break one it reports the lowest,
 // however many are played at once.
 func soak(seed, runs uint64, workers int, broken *found) bool {
 	var next atomic.Uint64

@@ -129,7 +129,7 @@ func (c *cluster) written(t *testing.T, user string, filters ...controlplane.Aud
 	return events
 }
 
-// mustBePassedOver wants no word of Karpenter about pods that rule its nodes out by name.
+// mustBePassedOver wants no event of Karpenter about pods that rule its nodes out by name.
 func (c *cluster) mustBePassedOver(t *testing.T, pods []*corev1.Pod) {
 	t.Helper()
 	for _, p := range pods {

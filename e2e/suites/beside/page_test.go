@@ -65,7 +65,7 @@ func (e *examples) take(t *testing.T, key string,
 	return o
 }
 
-// mustAllBeTaken fails for an example that nothing has applied: nobody would know whether it works.
+// mustAllBeTaken fails for an example that no test has applied: it would be untested.
 func (e *examples) mustAllBeTaken(t *testing.T) {
 	t.Helper()
 	for _, key := range slices.Sorted(maps.Keys(e.objects)) {

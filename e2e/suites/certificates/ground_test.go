@@ -114,8 +114,8 @@ func (g *site) startScheduler(t *testing.T) {
 	}
 }
 
-// warm creates a pool of that many nodes, which goes through the webhooks, and waits until all
-// stand by.
+// warm creates a pool of that many nodes, which goes through the webhooks, and waits until all are
+// standby.
 func (g *site) warm(t *testing.T, size int32) {
 	t.Helper()
 	if err := g.Warm(t.Context(), rig.Pool("warm", size), rig.Class("warm", "test.four")); err != nil {

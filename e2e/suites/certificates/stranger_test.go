@@ -136,8 +136,8 @@ func trusting(files map[string][]byte, name string) *tls.Config {
 // shown is the certificate that is served at the address under the name, verified by the CA of the
 // files.
 func shown(ctx context.Context, address, name string, trusted map[string][]byte) (*x509.Certificate, error) {
-	// Of the verdict on the client the client learns only when it reads, so that none has to be shown
-	// to see the server's.
+	// The client learns only when it reads whether the server accepts its certificate. So it needs
+	// none to see the server's.
 	conn, err := (&tls.Dialer{Config: trusting(trusted, name)}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err

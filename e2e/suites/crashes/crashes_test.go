@@ -65,13 +65,13 @@ func TestKilledAtEveryWriteOfALife(t *testing.T) {
 			t.Errorf("no write %q in the recorded life", m)
 		}
 	}
-	// A slot is settled 45 s after its launch, which a life is too short for unless it is held up by
-	// its deaths.
+	// A slot is released 45 s after its launch. A life is too short for that unless its deaths delay
+	// it.
 	lives := shareOut(r, f, append(slices.Clone(recorded.written), settled))
 	liveAll(t, lives...)
 	left := slices.DeleteFunc(leftOver(lives), func(d death) bool { return d.write == settled })
 	lives = lives[:0]
-	for i, d := range left { // reached in the recorded life and not in the life whose turn it was: once more, alone
+	for i, d := range left { // reached in the recorded life and not in the life that was to reach it: once more, alone
 		lives = append(lives, newLife(r, f, fmt.Sprintf("again-%02d", i), d))
 	}
 	liveAll(t, lives...)
@@ -263,7 +263,7 @@ func gathered(ctx context.Context, f *front) bool {
 		return false
 	case <-f.news:
 	}
-	if f.holding() == 0 { // buried meanwhile
+	if f.holding() == 0 { // its Node was deleted meanwhile
 		return gathered(ctx, f)
 	}
 	over := time.After(latest)

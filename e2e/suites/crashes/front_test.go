@@ -80,7 +80,7 @@ func openFront(t *testing.T, r *rig.Rig) (*front, string) {
 	return f, writeKubeconfig(t, f.api.URL)
 }
 
-// writeKubeconfig: the front asks nobody who he is, and is Stratos towards the API server.
+// writeKubeconfig: the front authenticates no client, and calls the API server as Stratos.
 func writeKubeconfig(t *testing.T, server string) string {
 	t.Helper()
 	config := clientcmdapi.NewConfig()
@@ -138,7 +138,7 @@ func (f *front) serve(t *testing.T, to string, transport http.RoundTripper,
 	return server
 }
 
-// took sees a write that took effect before Stratos hears of it.
+// took sees a write that took effect before Stratos gets its answer.
 func (f *front) took(answer *http.Response, w write) error {
 	if w.meaning == launched {
 		body, err := io.ReadAll(answer.Body)

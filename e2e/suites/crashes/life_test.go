@@ -190,7 +190,7 @@ func (l *life) use(ctx context.Context, name string) error {
 	return err
 }
 
-// leave deletes the pod, so that the node stops, and keeps empty nodes again once it stands by.
+// leave deletes the pod, so that the node stops, and keeps empty nodes again once it is standby.
 func (l *life) leave(ctx context.Context) error {
 	guest := l.dismiss()
 	if err := l.undisturbed(ctx, guest); err != nil {
@@ -278,7 +278,7 @@ func (l *life) delete(ctx context.Context) error {
 	})
 }
 
-// awaitStandby waits until one node stands by, in the truth and in the status.
+// awaitStandby waits until one node is standby, in the truth and in the status.
 func (l *life) awaitStandby(ctx context.Context) error {
 	return rig.Until(ctx, patience, func(ctx context.Context) (bool, error) {
 		nodes, err := l.nodes(ctx)

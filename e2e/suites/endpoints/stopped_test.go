@@ -16,7 +16,7 @@ import (
 
 // TestPodsOfAStoppedNodeAreNotEndpoints: a DaemonSet whose pods stay bound to standby nodes stands
 // behind a Service. Its pod on a node is an endpoint while the node runs, and none while the node
-// stands by: after the warm-up and after each life. kube-controller-manager does not help, because
+// is standby: after the warm-up and after each life. kube-controller-manager does not help, because
 // its grace period is an hour here.
 func TestPodsOfAStoppedNodeAreNotEndpoints(t *testing.T) {
 	t.Parallel()

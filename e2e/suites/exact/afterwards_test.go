@@ -30,8 +30,8 @@ func besideEachOther() []row {
 	}
 }
 
-// playBesideEachOther plays those bursts at once, beside a node that runs and is full, and a pod
-// that has room nowhere. The test that it returns is for later: nothing more was started since.
+// playBesideEachOther plays those bursts at once. A running node is full, and one pod has room
+// nowhere. The test that it returns is for later: nothing more was started since.
 func playBesideEachOther(t *testing.T) (nothingAfterwards func(*testing.T)) {
 	t.Helper()
 	r := newRig(t, rig.Options{}, corev1.PreemptLowerPriority)

@@ -50,7 +50,7 @@ func TestExactStartsAmidDisturbances(t *testing.T) {
 	}
 }
 
-// awaitPromises waits until the scheduler was told of a node for each of the pods.
+// awaitPromises waits until an answer to the scheduler named a node for each of the pods.
 func awaitPromises(t *testing.T, r *rig.Rig, pods []*corev1.Pod) {
 	t.Helper()
 	await(t, "promises", func(context.Context) (bool, error) {

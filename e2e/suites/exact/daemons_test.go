@@ -13,7 +13,7 @@ import (
 )
 
 // TestExactStartsBesideDaemonSets: an agent of 100m comes with each start, or once the node is
-// open. A pod that has no room beside it waits all the while, and starts nothing.
+// open. A pod that has no room in addition to it stays pending, and starts nothing.
 func TestExactStartsBesideDaemonSets(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, rig.Options{}, corev1.PreemptLowerPriority)

@@ -142,8 +142,9 @@ func unbound(ctx context.Context, r *rig.Rig, pods []*corev1.Pod) (names []strin
 	return append(names, slices.Sorted(maps.Keys(mine))...), why, nil
 }
 
-// promisedOnce checks that no pod waited for a second start: whatever the scheduler was told of a
-// pod named one node. Only pods to which higher ones came may have been moved: they give way.
+// promisedOnce checks that no pod waited for a second start: all answers to the scheduler about a
+// pod named one node. Only pods whose claims were released for pods of higher priority may have
+// been moved.
 func promisedOnce(t *testing.T, r *rig.Rig, pods []*corev1.Pod) {
 	t.Helper()
 	nodes := promises(r)
@@ -160,7 +161,7 @@ func promisedOnce(t *testing.T, r *rig.Rig, pods []*corev1.Pod) {
 	}
 }
 
-// promises are the nodes that the scheduler was told of, by the name of the pod.
+// promises are the nodes that answers to the scheduler named, by the name of the pod.
 func promises(r *rig.Rig) map[string]map[string]bool {
 	named := regexp.MustCompile(`starting standby node (\S+) of pool`)
 	nodes := map[string]map[string]bool{}

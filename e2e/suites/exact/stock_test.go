@@ -29,7 +29,7 @@ const (
 	slack = 30
 )
 
-// stockConfig is the stock profile. Only the client's limits and the back-off differ, which decide
+// stockConfig is the stock profile. Only the client's limits and the backoff differ, which decide
 // when a pod is looked at, not where it goes.
 const stockConfig = `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration

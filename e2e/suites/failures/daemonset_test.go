@@ -17,8 +17,8 @@ import (
 )
 
 // rollOut: a DaemonSet that tolerates everything and replaces one pod at a time, with the affinity
-// of docs/operate.md. Its roll-out ends while nodes stand by, and a node that starts after it gets
-// the new pod.
+// of docs/operate.md. Its roll-out ends while nodes are standby, and a node that starts after it
+// gets the new pod.
 func rollOut(t *testing.T, r *rig.Rig) {
 	pool(t, r, "agents", "t3.medium", 3)
 	agent := agentOn("agents")
@@ -40,7 +40,7 @@ func rollOut(t *testing.T, r *rig.Rig) {
 	ground.Remove(t, r, agent)
 }
 
-// agentOn is a DaemonSet on the pool's nodes that do not stand by.
+// agentOn is a DaemonSet on the pool's nodes that are not standby.
 func agentOn(pool string) *appsv1.DaemonSet {
 	labels := map[string]string{"app": "agent-of-" + pool}
 	agent := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "agent-of-" + pool}}

@@ -25,8 +25,8 @@ func newRig(t *testing.T) *rig.Rig {
 	return ground.NewRig(t, rig.Options{Cloud: ground.FastCloud(), Stratos: []string{"--rate-limit-create-tags=2/5"}})
 }
 
-// pool creates a pool of the instance type with a class of its own and waits until it stands by. No
-// two pools of a test have one type, so that faults can tell them apart.
+// pool creates a pool of the instance type with a class of its own and waits until it is standby.
+// No two pools of a test have one type, so that faults can tell them apart.
 func pool(t *testing.T, r *rig.Rig, name, instanceType string, size int32,
 	change ...func(*v1alpha1.NodePoolSpec)) *v1alpha1.NodePool {
 	t.Helper()

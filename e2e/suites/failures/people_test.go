@@ -125,7 +125,7 @@ func countedStandby(t *testing.T, r *rig.Rig) {
 		LabelSelector: &metav1.LabelSelector{MatchLabels: pod.Labels},
 	}}
 	pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = *agentTooMuch()
-	ground.Create(t, r, agent, pod) // the pod fits no node, so the node goes on standing by
+	ground.Create(t, r, agent, pod) // the pod fits no node, so the node stays standby
 	awaitWords(t, r, agent, v1alpha1.ReasonDaemonSetCountsStandby, "stratos.sh/state NotIn [standby]")
 	awaitWords(t, r, pod, v1alpha1.ReasonSpreadCountsStandby, "nodeTaintsPolicy: Honor")
 	ground.Remove(t, r, pod, agent)

@@ -23,7 +23,7 @@ type wiring struct {
 	scheduler string
 	// static: a second scheduler on the control plane, which stays when Stratos goes.
 	static bool
-	// said is what the scheduler says of a pod that waits meanwhile; "" where there is none to say
+	// said is what the scheduler says of a pending pod meanwhile; "" where there is none to say
 	// anything.
 	said string
 	// optsIn: pods of namespaces that have opted in are given to stratos-scheduler.

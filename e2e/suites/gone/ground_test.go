@@ -100,7 +100,7 @@ func poolPod(name, scheduler string) *corev1.Pod {
 	return pod
 }
 
-// plain is a pod that names no scheduler and fits on an ordinary node.
+// plain is a pod that names no scheduler and fits on a node without Stratos.
 func plain(name, namespace string) *corev1.Pod {
 	pod := rig.Pod(name, "cpu", "100m")
 	pod.Namespace, pod.Spec.SchedulerName = namespace, ""
@@ -132,8 +132,8 @@ func awaitReason(t *testing.T, s *site, pod *corev1.Pod, reason string) {
 	})
 }
 
-// awaitPods waits until the Deployment has its pods and all are bound to ordinary nodes. None is
-// one of the UIDs.
+// awaitPods waits until the Deployment has its pods and all are bound to nodes without Stratos.
+// None is one of the UIDs.
 func (s *site) awaitPods(t *testing.T, d *appsv1.Deployment, but map[string]bool) map[string]bool {
 	t.Helper()
 	uids := map[string]bool{}

@@ -1,6 +1,6 @@
-// Package images proves on a real control plane that nodes have their images before they stand by:
-// those that the pool names and those of DaemonSets. No scheduler binds the DaemonSets' pods here,
-// so whatever a machine has pulled, it has pulled because Stratos asked for it.
+// Package images proves on a real control plane that nodes have their images before they are
+// standby: those that the pool names and those of DaemonSets. No scheduler binds the DaemonSets'
+// pods here, so whatever a machine has pulled, it has pulled because Stratos asked for it.
 package images
 
 import (

@@ -35,8 +35,8 @@ func wants(t *testing.T, r *rig.Rig, pool string, images ...string) {
 	})
 }
 
-// TestChangedDaemonSetImageRefreshesGradually: each standby node is started once, pulls and stands
-// by again, never more at a time than the budget allows.
+// TestChangedDaemonSetImageRefreshesGradually: each standby node is started once, pulls and is
+// standby again, never more at a time than the budget allows.
 func TestChangedDaemonSetImageRefreshesGradually(t *testing.T) {
 	const name, size, budget = "gradual", 5, 2
 	r := newRig(t)
@@ -112,7 +112,7 @@ func change(t *testing.T, r *rig.Rig, set *appsv1.DaemonSet, image string) {
 }
 
 // TestMissingImageIsPulledAtTheNextStop: the kubelet's garbage collection takes the images of a
-// running node. Before it stands by again they are back, without another start.
+// running node. Before it is standby again they are back, without another start.
 func TestMissingImageIsPulledAtTheNextStop(t *testing.T) {
 	const name, image = "collected", "example.com/app:1"
 	r := newRig(t)

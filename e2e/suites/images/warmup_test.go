@@ -54,7 +54,7 @@ func TestImagesArePulledBeforeStandby(t *testing.T) {
 	}
 }
 
-// TestImagePullFailureIsTold: of a pool that requires its images no node stands by, of one that
+// TestImagePullFailureIsTold: of a pool that requires its images no node is standby, of one that
 // does not its nodes do; both say why. The condition turns again when the image is no longer
 // wanted.
 func TestImagePullFailureIsTold(t *testing.T) {

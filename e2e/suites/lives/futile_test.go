@@ -68,7 +68,7 @@ func TestFutileStartBacksOff(t *testing.T) {
 	if !strings.Contains(strings.Join(said, "\n"), "did not take it") {
 		t.Errorf("the scheduler was told %q, want the back-off", said)
 	}
-	// One start for each pod: the third node, which the choosy pod could have had, still stands by.
+	// One start for each pod: the third node, which the choosy pod could have had, is still standby.
 	if starts := ground.Accepted(t, r, fake.OpStart, nodes); len(starts) != 2 {
 		t.Errorf("%d starts, want 2: %+v", len(starts), starts)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// warm creates the pool with its class and waits until all of it stands by.
+// warm creates the pool with its class and waits until all of it is standby.
 func warm(t *testing.T, r *rig.Rig, pool *v1alpha1.NodePool, instanceType string) {
 	t.Helper()
 	if err := r.Warm(t.Context(), pool, rig.Class(pool.Name, instanceType)); err != nil {

@@ -81,7 +81,7 @@ func TestSecondBurstStartsOnlyWhatIsMissing(t *testing.T) {
 	}
 }
 
-// awaitPromised waits until every pod is promised a node, and returns the nodes.
+// awaitPromised waits until every pod has a claim, and returns the nodes.
 func awaitPromised(t *testing.T, r *rig.Rig, pods []*corev1.Pod) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}

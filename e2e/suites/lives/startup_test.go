@@ -72,7 +72,8 @@ func onReclaimed(t *testing.T, r *rig.Rig, pool string) {
 	ground.AwaitBound(t, r, second)
 }
 
-// onPromoted has an instance of the pool's own warm up, silent until a pod waits.
+// onPromoted has an instance of the pool's own warm up. Its kubelet does not report until a pod
+// waits.
 func onPromoted(t *testing.T, r *rig.Rig, pool string) {
 	const kind = "m5.2xlarge"
 	if _, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultKubeletSilent, Op: fake.OpLaunch,
@@ -86,7 +87,8 @@ func onPromoted(t *testing.T, r *rig.Rig, pool string) {
 	first := onlyInstance(t, r, pool)
 	pod := ground.OnPool(rig.Pod(pool, "cpu", "1"), pool)
 	ground.Create(t, r, pod)
-	// The launch for the pod is silent too: were it not, its instance could be warm first.
+	// The kubelet of the launch for the pod does not report either: else its instance could be warm
+	// first.
 	ground.Await(t, "the launch for the pod", func(ctx context.Context) (bool, error) {
 		instances, err := ground.Instances(ctx, r, v1alpha1.LabelPool, pool)
 		return len(instances) == 2, err

@@ -31,7 +31,7 @@ func TestDevicesReportedLate(t *testing.T) {
 	pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{gpu: resource.MustParse("2")}
 	ground.Create(t, r, pod)
 	on := ground.AwaitBound(t, r, pod)[0]
-	ground.AwaitRunning(t, r, pod) // a kubelet without devices would reject it, for good
+	ground.AwaitRunning(t, r, pod) // a kubelet without devices would reject it, and never retry
 
 	versions := func() []ground.Version[*corev1.Node] { return j.NodeVersions(on) }
 	starting := ground.First(t, "start of "+on, 0, versions, ground.InState(v1alpha1.StateStarting))

@@ -21,11 +21,11 @@ import (
 
 const (
 	poolName = "minors"
-	// Ordinary nodes with room, which only taint and cordon keep pods off.
+	// Nodes without Stratos that have room: only a taint and a cordon keep pods off.
 	taintedNode, cordonedNode = "tainted", "cordoned"
 )
 
-// pool is a warm pool of two nodes of 2 cpu, beside the ordinary nodes.
+// pool is a warm pool of two nodes of 2 cpu, in addition to the nodes without Stratos.
 type pool struct {
 	standby map[string]*corev1.Node
 	// all are the names of every node that the scheduler may ask about.
@@ -131,8 +131,8 @@ func promisedNode(t *testing.T, a rig.Asked) string {
 	return named[0]
 }
 
-// checkTaints: two pods too large for the pool, for which an ordinary node has room. Only the one
-// that tolerates its taint gets there.
+// checkTaints: two pods too large for the pool, for which a node without Stratos has room. Only the
+// one that tolerates its taint gets there.
 func (p pool) checkTaints(t *testing.T, r *rig.Rig) {
 	t.Helper()
 	shutOut, tolerant := rig.Pod("shut-out", "cpu", "4"), rig.Pod("tolerant", "cpu", "4")

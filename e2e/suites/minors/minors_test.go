@@ -1,6 +1,6 @@
 // Package minors runs the control planes of the older Kubernetes minors that a scheduler
-// configuration is generated for: what Stratos promises has to hold with the scheduler and the API
-// server of each, not only with those that it was written against.
+// configuration is generated for: what Stratos guarantees has to hold with the scheduler and the
+// API server of each, not only with those that it was written against.
 package minors
 
 import (

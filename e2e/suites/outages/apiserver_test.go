@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// A burst needs fewer nodes than stand by, and poolSize has room for more instances: a start or a
-	// launch too many is possible.
+	// A burst needs fewer nodes than are standby, and poolSize has room for more instances: a start or
+	// a launch too many is possible.
 	burstPods    = 12
 	burstNodes   = 6
 	standbyNodes = 8
@@ -35,9 +35,9 @@ const (
 
 // TestAPIServerGoneForAMinute: the API server hangs in the middle of a burst, when the intents are
 // written and half of the instances are started. The leader cannot renew its lease, so its process
-// ends, and is started again when the server is back. The other replica goes on telling the pods of
-// the burst what it told them before, and promises nothing twice. Then the burst ends as if nothing
-// had been, with one replica too.
+// ends, and is started again when the server is back. The other replica repeats its answers about
+// the pods of the burst, and claims nothing twice. Then the burst ends as if nothing had happened,
+// with one replica too.
 func TestAPIServerGoneForAMinute(t *testing.T) {
 	t.Parallel()
 	for name, replicas := range map[string]int{"one replica": 1, "two replicas": 2} {
@@ -185,7 +185,7 @@ func exact(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node) {
 	}
 }
 
-// awaitPromised waits until every pod has been told of a node that starts for it.
+// awaitPromised waits until for every pod an answer has named a node that starts for it.
 func awaitPromised(t *testing.T, r *rig.Rig, pods []*corev1.Pod) {
 	t.Helper()
 	for _, pod := range pods {

@@ -40,8 +40,8 @@ type eviction struct {
 
 // TestEvictionBesideStandbyNodes: a node of a zone dies, of which four nodes in five are standby.
 // kube-controller-manager evicts its pods as it does where there are no standby nodes: as many, and
-// after the same time. Counted as unhealthy they would have it evict nobody, since a zone with that
-// many has trouble of its own.
+// after the same time. If it counted standby nodes as unhealthy, it would evict no pods: it stops
+// evictions in a zone with that many unhealthy nodes.
 func TestEvictionBesideStandbyNodes(t *testing.T) {
 	t.Parallel()
 	runs := map[int]*eviction{0: {}, asleep: {}}
@@ -135,7 +135,7 @@ func warmZone(t *testing.T, r *rig.Rig, standby int32) map[string]string {
 
 // hasTurnedOut reports whether kube-controller-manager has called the node unfit for the pods on
 // it. It does so with unready nodes one after another, so many in a second for each zone; a node
-// that dies meanwhile has its turn among them.
+// that dies meanwhile is queued among them.
 func hasTurnedOut(n *corev1.Node) bool {
 	for _, taint := range n.Spec.Taints {
 		if taint.Effect == corev1.TaintEffectNoExecute && (taint.Key == corev1.TaintNodeUnreachable ||

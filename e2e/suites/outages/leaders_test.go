@@ -88,7 +88,7 @@ func TestTwoLeaders(t *testing.T) {
 	}
 }
 
-// warm creates the pool and waits until its nodes stand by. Then it asks for none: whatever is
+// warm creates the pool and waits until its nodes are standby. Then it asks for none: whatever is
 // launched after that is one too many.
 func warm(t *testing.T, r *rig.Rig, name, instanceType string) {
 	t.Helper()
@@ -118,7 +118,7 @@ func launched(t *testing.T, r *rig.Rig, want int) {
 	}
 }
 
-// awaitAll waits until every one of the nodes stands by.
+// awaitAll waits until every one of the nodes is standby.
 func awaitAll(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node) {
 	t.Helper()
 	for name := range nodes {

@@ -12,7 +12,7 @@ import (
 )
 
 // driftReplacesStandbyNodesFirst changes a label of the template of a full pool, three of whose
-// nodes stand by while one runs a pod.
+// nodes are standby while one runs a pod.
 func driftReplacesStandbyNodesFirst(t *testing.T, r *rig.Rig, j *ground.Journal) {
 	const pool, label = "drift", "team"
 	p := newPool(pool, 4, 3)

@@ -173,7 +173,7 @@ type moment struct {
 	nodes    map[string]*corev1.Node
 }
 
-// history is what the journal tells of the pool's nodes, one moment for each version of each, from
+// history is what the journal has of the pool's nodes, one moment for each version of each, from
 // the revision on.
 func history(j *ground.Journal, pool string, from int64) []moment {
 	type event struct {

@@ -64,8 +64,8 @@ func maxNodeRuntime(t *testing.T, r *rig.Rig, _ *ground.Journal) {
 	}
 }
 
-// terminationGracePeriod: the drain is bounded. The disruption budget never gives way, and the pod
-// is deleted all the same.
+// terminationGracePeriod: the drain is bounded. The disruption budget never allows an eviction, and
+// the pod is deleted all the same.
 func terminationGracePeriod(t *testing.T, r *rig.Rig, _ *ground.Journal) {
 	const pool = "bounded"
 	p := newPool(pool, 2, 0)

@@ -19,8 +19,8 @@ import (
 const (
 	poolName     = "survivors"
 	instanceType = "m5.xlarge" // 4 cpu: two pods of 1500m
-	// A burst needs fewer nodes than stand by, and poolSize has room for more instances: a start or a
-	// launch too many is possible.
+	// A burst needs fewer nodes than are standby, and poolSize has room for more instances: a start or
+	// a launch too many is possible.
 	podsPerBurst  = 12
 	nodesPerBurst = 6
 	standbyNodes  = 8
@@ -48,7 +48,7 @@ func startStratos(t *testing.T, r *rig.Rig, name, cloudURL string, args ...strin
 	return s
 }
 
-// warm creates the pool and waits until its nodes stand by. Then it asks for none: whatever is
+// warm creates the pool and waits until its nodes are standby. Then it asks for none: whatever is
 // launched after that is one too many.
 func warm(t *testing.T, r *rig.Rig) {
 	t.Helper()

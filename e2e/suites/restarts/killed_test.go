@@ -37,7 +37,7 @@ func seed(t *testing.T) uint64 {
 
 // TestKilledAtTwentyMomentsOfABurst: twelve pods need six of eight standby nodes. In each of twenty
 // rounds Stratos dies at another moment, from the first answer to the scheduler to the last node
-// that stands by again, and comes back at once or a little later.
+// that is standby again, and comes back at once or a little later.
 func TestKilledAtTwentyMomentsOfABurst(t *testing.T) {
 	t.Parallel()
 	s := seed(t)

@@ -19,14 +19,14 @@ import (
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
-// truth is how the pool was when it stood by, and how far the cloud's log of calls had come.
+// truth is how the pool was when it was standby, and how far the cloud's log of calls had come.
 type truth struct {
 	r       *rig.Rig
 	bearing map[string]rig.Bearing
 	calls   int
 }
 
-// newTruth is taken while the whole pool stands by.
+// newTruth is taken while the whole pool is standby.
 func newTruth(t *testing.T, r *rig.Rig) *truth {
 	t.Helper()
 	tr := &truth{r: r}
@@ -52,7 +52,7 @@ func bearings(ctx context.Context, r *rig.Rig) (map[string]rig.Bearing, error) {
 	out := map[string]rig.Bearing{}
 	for i := range nodes {
 		b := rig.BearingOf(&nodes[i])
-		// a touch of any node brings waiting pods back; no life ends with it
+		// a touch of any node brings pending pods back; no life ends with it
 		delete(b.Annotations, v1alpha1.AnnotationNudgedAt)
 		out[nodes[i].Name] = b
 	}
@@ -68,7 +68,7 @@ func allCalls(t *testing.T, r *rig.Rig) []fake.Call {
 	return calls
 }
 
-// since are the accepted calls of one kind since the pool stood by.
+// since are the accepted calls of one kind since the pool was standby.
 func (tr *truth) since(t *testing.T, op fake.Op) []fake.Call {
 	t.Helper()
 	return slices.DeleteFunc(slices.Clone(allCalls(t, tr.r)[tr.calls:]),
@@ -145,7 +145,7 @@ func (tr *truth) nothingLeaked(t *testing.T) {
 	}
 }
 
-// awaitStandby waits until every node stands by again just as it did before the burst, and then
+// awaitStandby waits until every node is standby again just as it did before the burst, and then
 // looks once more at what was called.
 func (tr *truth) awaitStandby(t *testing.T, need int) {
 	t.Helper()

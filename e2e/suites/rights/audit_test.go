@@ -32,7 +32,7 @@ const (
 )
 
 // checkForbidden: nothing was refused to the processes, by their own words and by the API server's.
-// The one request that is no right of theirs shows that a refusal would be seen.
+// The one request that they have no permission for shows that a refusal would be seen.
 func checkForbidden(t *testing.T, r *rig.Rig, kubeconfig string, processes ...*controlplane.Process) {
 	t.Helper()
 	beRefused(t, kubeconfig)
@@ -101,7 +101,7 @@ func checkLog(t *testing.T, p *controlplane.Process) {
 // right is one verb on one resource, somewhere.
 type right struct {
 	group, resource, verb string
-	// namespace is "" for a right in the whole cluster, name "" for one on objects of any name.
+	// namespace is "" for a permission in the whole cluster, name "" for one on objects of any name.
 	namespace, name string
 }
 
@@ -116,7 +116,7 @@ func (r right) String() string {
 	return text
 }
 
-// covers reports whether the request makes use of the right.
+// covers reports whether the request uses the permission.
 func (r right) covers(e controlplane.AuditEvent) bool {
 	resource := e.Resource
 	if e.Subresource != "" {
@@ -126,7 +126,7 @@ func (r right) covers(e controlplane.AuditEvent) bool {
 		(r.namespace == "" || r.namespace == e.Namespace) && (r.name == "" || r.name == e.Name)
 }
 
-// granted are the rights of the chart's roles that have one of the names.
+// granted are the permissions of the chart's roles that have one of the names.
 func granted(t *testing.T, chart *ground.Chart, roles ...string) []right {
 	t.Helper()
 	var all []right
@@ -167,7 +167,7 @@ func rightsOf(rule rbacv1.PolicyRule, namespace string) []right {
 	return all
 }
 
-// checkUsed: each right was made use of, or has its reason why it was not. Everything has ended by
+// checkUsed: each permission was used, or has its reason why it was not. Everything has ended by
 // now: the audit log has a watch when it ends.
 func checkUsed(t *testing.T, r *rig.Rig, rights []right, reasons map[string]string) {
 	t.Helper()
@@ -197,7 +197,7 @@ func checkUsed(t *testing.T, r *rig.Rig, rights []right, reasons map[string]stri
 	})
 }
 
-// checkOwn: both containers share a ServiceAccount, so that a right of one would hide that the
+// checkOwn: both containers share a ServiceAccount, so that a permission of one would hide that the
 // other lacks it; where the chart leaves the scheduler out, its roles are missing. So every request
 // is compared with the roles of its user.
 func checkOwn(t *testing.T, r *rig.Rig, who string, made controlplane.AuditFilter, rights []right) {

@@ -21,7 +21,7 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// preempts: pool main is full, so one of its pods gives way.
+// preempts: pool main is full, so one of its pods is evicted.
 func preempts(t *testing.T, r *rig.Rig) {
 	ground.Create(t, r, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent"}, Value: 1000})
 	pod := ground.OnPool(rig.Pod("urgent", "cpu", "3"), "main")

@@ -82,7 +82,7 @@ func testApart(t *testing.T) {
 	t.Run("every right was used", func(t *testing.T) { checkUsed(t, r, granted(t, chart, "stratos"), unused()) })
 }
 
-// unused are the rights that this job does not bring the use of about, and why.
+// unused are the permissions that this job does not use, and why.
 func unused() map[string]string {
 	const byKind = "only where a pool names a KindNodeClass, which --cloud-provider=fake does not serve"
 	return map[string]string{
@@ -114,7 +114,7 @@ func newPool(name string, size int32) *v1alpha1.NodePool {
 	return pool
 }
 
-// admitted: what the webhooks look up past their cache, they look up with the chart's rights.
+// admitted: the webhooks look up with the chart's permissions what is not in their cache.
 func admitted(t *testing.T, r *rig.Rig) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team,
 		Labels: map[string]string{v1alpha1.LabelScheduler: v1alpha1.SchedulerEnabled}}}

@@ -1,5 +1,5 @@
 // Package scheduling proves on a real control plane what happens between kube-scheduler and the
-// extender: starts at filter time, taints and cordons judged as the stock profile judges them, and
+// extender: starts at filter time, taints and cordons checked as the stock profile checks them, and
 // preemption that never evicts in vain.
 package scheduling
 
@@ -14,8 +14,7 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// mustLive fails the test unless the pod is there, on the node, and nobody has asked for its
-// deletion.
+// mustLive fails the test unless the pod is there, on the node, and is not being deleted.
 func mustLive(t *testing.T, r *rig.Rig, pod *corev1.Pod, on string) {
 	t.Helper()
 	p, err := ground.PodOf(t.Context(), r, pod)

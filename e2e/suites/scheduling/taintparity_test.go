@@ -119,8 +119,8 @@ func (c parity) pod(name, scheduler string) *corev1.Pod {
 	return p
 }
 
-// only confines a pod to a node by its name, before any filter runs: so no other filter's reason
-// stands beside the one that is compared.
+// only confines a pod to a node by its name, before any filter runs: so the message has no other
+// filter's reason than the compared one.
 func only(node string) *corev1.Affinity {
 	return &corev1.Affinity{
 		NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
@@ -159,8 +159,7 @@ func (c parity) outcome(t *testing.T, pod *corev1.Pod, nodes int) placement {
 // counts: an extender names one node for each reason, so that its answer stays small.
 var counted = regexp.MustCompile(`^[0-9]+ `)
 
-// ourWords is what Stratos says of itself beside the reasons that it takes over from the stock
-// profile.
+// ourWords is Stratos's own reason, in addition to those of the stock profile.
 const ourWords = "no node of a pool fits this pod"
 
 // reasonsIn lists the distinct reasons of the scheduler's message, sorted, without what preemption

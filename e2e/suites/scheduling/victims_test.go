@@ -90,8 +90,8 @@ func stockVictims(t *testing.T, r *rig.Rig) {
 	}
 }
 
-// playOut settles the residents by the scheduler that is asked, so that it knows of all of them
-// before the pod comes.
+// playOut has the tested scheduler bind the residents, so that it knows all of them before the pod
+// comes.
 func playOut(t *testing.T, r *rig.Rig, prefix string, layout map[string]estate, scheduler string) consequence {
 	t.Helper()
 	var nodes []*corev1.Node

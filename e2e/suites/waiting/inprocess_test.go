@@ -95,7 +95,7 @@ func newManager(t *testing.T, r *rig.Rig, nudges *nudgeGate) manager.Manager {
 	return mgr
 }
 
-// nudgeGate swallows the first nudges: their writer believes that they were written.
+// nudgeGate drops the first nudges, and answers their writer with success.
 type nudgeGate struct {
 	// swallow is how many are swallowed.
 	swallow int

@@ -15,8 +15,8 @@ import (
 type lagging struct {
 	cache.Informers
 	lag time.Duration
-	// seen is told of every added or changed object when it arrives, before the lag, and told after it
-	// was delivered.
+	// seen is called for every added or changed object when it arrives, before the lag, and told after
+	// it was delivered.
 	seen, told func(object any)
 	// done ends the deliveries.
 	done <-chan struct{}

@@ -55,8 +55,8 @@ func refusals() map[string]refusal {
 	optedOut := on(poolPlain, rig.Pod("opted-out", "cpu", "1"))
 	optedOut.Annotations = map[string]string{v1alpha1.AnnotationIgnore: "true"}
 	// A DaemonSet of another API (OpenKruise has one): the garbage collector would delete the pod of a
-	// stock one that is not there. On a pool of its own: pods of a DaemonSet go past the room that is
-	// promised to others, so it would take the normal pod's.
+	// stock one that is not there. On a pool of its own: pods of a DaemonSet ignore the claims of
+	// others, so it would take the normal pod's room.
 	owned := on(poolAgents, rig.Pod("owned-by-daemonset", "cpu", "1"))
 	owned.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: "apps.kruise.io/v1alpha1", Kind: "DaemonSet", Name: "advanced",
@@ -167,7 +167,7 @@ func warmAll(t *testing.T, r *rig.Rig) {
 }
 
 // markAll marks the nodes as a person would and returns them by pool. A standby node is cordoned
-// already, by us; a person's cordon is one without our annotation beside it.
+// already, by us; a person's cordon is one without our annotation.
 func markAll(t *testing.T, r *rig.Rig) map[string]*corev1.Node {
 	t.Helper()
 	marked := map[string]*corev1.Node{}
@@ -183,8 +183,7 @@ func markAll(t *testing.T, r *rig.Rig) map[string]*corev1.Node {
 		edit(t, r, &nodes[0], mark)
 		marked[pool] = &nodes[0]
 	}
-	// The extender hears of changes in their order, so once it knows of this one it knows of the
-	// marks.
+	// The extender sees changes in their order, so once it knows of this one it knows of the marks.
 	last := nodesOf(t, r, poolAgents)[0]
 	taintSeen(t, r, &last)
 	edit(t, r, &last, untaint)
@@ -195,8 +194,8 @@ func untaint(n *corev1.Node) {
 	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == persons().Key })
 }
 
-// taintSeen taints the node and waits until the extender has heard of it: until it refuses the node
-// to a DaemonSet's pod that tolerates all the rest. To ask about such a pod promises nothing.
+// taintSeen taints the node and waits until the extender has seen it: until it refuses the node to
+// a DaemonSet's pod that tolerates all the rest. To ask about such a pod makes no claim.
 func taintSeen(t *testing.T, r *rig.Rig, node *corev1.Node) {
 	t.Helper()
 	edit(t, r, node, func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, persons()) })

@@ -18,8 +18,8 @@ import (
 	"github.com/stratos-sh/stratos/e2e/rig"
 )
 
-// TestDelayedCacheIsNudged is design fact 11. The extender hears of everything 500 ms late. So when
-// the node runs and the scheduler asks at once, the pod is refused, and in a quiet cluster nothing
+// TestDelayedCacheIsNudged is design fact 11. The extender sees everything 500 ms late. So when the
+// node runs and the scheduler asks at once, the pod is refused, and in a quiet cluster nothing
 // would make the scheduler ask again.
 //
 // The control is in the same run: the first two nudges are swallowed on their way to the API
@@ -101,9 +101,9 @@ func (f *firstSight) at() time.Time {
 }
 
 // awaitQuiet waits until the cloud and node controllers have said all they have to say of the
-// stopped node: what their loops of 5 s add comes in no other order. The extender must have heard
-// of standby too: a pod that it refuses for want of a standby node has no claim, and for such a pod
-// nobody nudges.
+// stopped node: what their loops of 5 s add comes in no other order. The extender must have seen
+// standby too: a pod that it refuses for want of a standby node has no claim, and Stratos nudges no
+// pod without one.
 func awaitQuiet(t *testing.T, r *rig.Rig, standby *firstSight) {
 	t.Helper()
 	want := []corev1.Taint{

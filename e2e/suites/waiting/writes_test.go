@@ -36,8 +36,8 @@ const (
 const schedulerUser = "system:kube-scheduler"
 
 // TestWaitingPodsCostNoWrites has nodes that start and do not get ready until the test says so:
-// their kubelets are silent until a reboot. Meanwhile the scheduler is made to ask about all pods
-// again and again.
+// their kubelets do not report until a reboot. Meanwhile the scheduler is made to ask about all
+// pods again and again.
 func TestWaitingPodsCostNoWrites(t *testing.T) {
 	r := ground.NewRig(t, rig.Options{
 		ControlPlane: controlplane.Options{AuditLog: controlplane.AuditLog{Enabled: true}},
@@ -242,7 +242,7 @@ func wantSameWords(t *testing.T, r *rig.Rig, pods []*corev1.Pod) {
 	}
 }
 
-// release lets the kubelets that have been silent report.
+// release lets the kubelets report that have not done so.
 func release(t *testing.T, r *rig.Rig) {
 	t.Helper()
 	if err := r.Cloud.ClearFaults(t.Context()); err != nil {

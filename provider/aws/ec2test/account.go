@@ -7,7 +7,7 @@ import (
 	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
-// Account is what there is beside instances.
+// Account is what there is apart from instances.
 type Account struct {
 	// ID is the owner of everything that names no other.
 	ID             string

@@ -27,7 +27,7 @@ const (
 	maxFilterValues = 200
 )
 
-// filters reads Filter.N. names are those that the action knows beside tags.
+// filters reads Filter.N. names are those that the action knows in addition to tags.
 func (p *params) filters(names ...string) []filter {
 	var filters []filter
 	total := 0

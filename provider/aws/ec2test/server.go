@@ -35,7 +35,7 @@ var signature = regexp.MustCompile(
 
 // Options configure a Server. The zero value is the default account with the published limits.
 type Options struct {
-	// Account is what there is beside instances; nil: DefaultAccount.
+	// Account is what there is apart from instances; nil: DefaultAccount.
 	Account *Account
 	// Limits of each region; nil: Published. Empty ones are none.
 	Limits *Limits
@@ -89,7 +89,7 @@ type call struct {
 	unpaged bool
 	// run has the effect and returns the answer. It is called with the cloud's book open.
 	run func(*simcloud.Book) (answer, error)
-	// refused is told of a refusal for another reason than the rate. May be nil.
+	// refused is called for a refusal for another reason than the rate. May be nil.
 	refused func()
 }
 

@@ -15,7 +15,7 @@ import (
 // Patch is one planted bug.
 type Patch struct {
 	Name, File string
-	// Breaks are the promises, one of which is to be found broken.
+	// Breaks are the invariants, one of which is to be found broken.
 	Breaks []string
 	// What says what the bug is, in a sentence.
 	What string
