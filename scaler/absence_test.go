@@ -16,7 +16,9 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/inventory"
 	"github.com/stratos-sh/stratos/scaler/plan"
+	"github.com/stratos-sh/stratos/scaler/pool"
 )
 
 // numbered makes a Node of instance "i-N" named "n-N".
@@ -104,9 +106,10 @@ func TestTheSlotOfALaunchThatNoListShows(t *testing.T) {
 	r.reconcilePool()
 	r.want(`reserve {"next":1,"pending":[0]}`, "launch 0")
 	launched := r.launches[0]
-	r.sweep(instance(provider.InstancePending, called(launched.ClientToken), withTag(tagLaunch, launched.Tags[tagLaunch])))
+	r.sweep(instance(provider.InstancePending, called(launched.ClientToken),
+		withTag(inventory.TagLaunch, launched.Tags[inventory.TagLaunch])))
 	r.reconcilePool()
-	r.now = r.now.Add(slotRetention)
+	r.now = r.now.Add(pool.SlotRetention)
 	r.reconcilePool()
 	r.want(`reserve {"next":1}`)
 }

@@ -244,7 +244,7 @@ func TestPodsThatAreMissingAreMadeLater(t *testing.T) {
 func TestRequiredDaemonSetNamespaces(t *testing.T) {
 	r := newRig(t, nodeIn(v1alpha1.StateWarmup, seenUp), nodePool(5, 0, controllerStop, bestEffort, wanting("a:1")),
 		daemonSet("kube-system", "cni:1"))
-	r.nodes.requiredDaemonSets = []string{"kube-system"}
+	r.nodes.RequiredDaemonSets = []string{"kube-system"}
 	r.sweep(instance(provider.InstanceRunning, justLaunched))
 	r.reconcile()
 	r.kubelet(map[string]string{"cni:1": "no such host", "a:1": "not found"})

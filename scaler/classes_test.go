@@ -15,11 +15,12 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/nodeclass"
 )
 
 // lookAtClass has the loop reconcile the class "class" once, and returns the class and when the
 // loop wants to do so again.
-func lookAtClass(t *testing.T, api client.Reader, c *classes) (*v1alpha1.AWSNodeClass, time.Duration) {
+func lookAtClass(t *testing.T, api client.Reader, c *nodeclass.Reconciler) (*v1alpha1.AWSNodeClass, time.Duration) {
 	t.Helper()
 	key := client.ObjectKey{Name: "class"}
 	result, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
@@ -33,8 +34,9 @@ func lookAtClass(t *testing.T, api client.Reader, c *classes) (*v1alpha1.AWSNode
 	return class, result.RequeueAfter
 }
 
-func (r *rig) classLoop() *classes {
-	return &classes{client: r.api, kind: AWSNodeClasses(r.cloud), events: r.events, now: func() time.Time { return r.now }}
+func (r *rig) classLoop() *nodeclass.Reconciler {
+	return &nodeclass.Reconciler{Client: r.api, Kind: nodeclass.AWSNodeClasses(r.cloud), Events: r.events,
+		Now: func() time.Time { return r.now }}
 }
 
 func awsClass() *v1alpha1.AWSNodeClass {
@@ -54,14 +56,14 @@ func TestAClassShowsWhatTheCloudFinds(t *testing.T) {
 	if diff := cmp.Diff(want, class.Status); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
-	if !meta.IsStatusConditionTrue(class.Status.Conditions, v1alpha1.ConditionReady) || again != resolveEvery {
+	if !meta.IsStatusConditionTrue(class.Status.Conditions, v1alpha1.ConditionReady) || again != nodeclass.ResolveEvery {
 		t.Errorf("conditions %v, next look in %s", class.Status.Conditions, again)
 	}
 
 	if lookAtClass(t, r.api, loop); r.cloud.asked != 1 {
 		t.Errorf("an event a moment later: the cloud was asked %d times, want once", r.cloud.asked)
 	}
-	r.now, r.cloud.found.AMI = r.now.Add(resolveEvery), "ami-2"
+	r.now, r.cloud.found.AMI = r.now.Add(nodeclass.ResolveEvery), "ami-2"
 	if class, _ = lookAtClass(t, r.api, loop); class.Status.AMI != "ami-2" {
 		t.Errorf("after resolveEvery the image is %s, want the newer one", class.Status.AMI)
 	}
@@ -83,28 +85,29 @@ func TestAClassKeepsTheLastGoodValuesInTheCloudsWords(t *testing.T) {
 	r.said()
 
 	r.cloud.refusal = &provider.InvalidConfigError{Field: "ami", Reason: "InvalidAMIID.NotFound: it does not exist"}
-	r.now = r.now.Add(resolveEvery)
+	r.now = r.now.Add(nodeclass.ResolveEvery)
 	class, again := lookAtClass(t, r.api, loop)
 	ready := meta.FindStatusCondition(class.Status.Conditions, v1alpha1.ConditionReady)
 	if ready.Status != metav1.ConditionFalse || ready.Reason != string(v1alpha1.ReasonResolveFailed) ||
 		!strings.Contains(ready.Message, "InvalidAMIID.NotFound") {
 		t.Errorf("Ready is %+v", ready)
 	}
-	if class.Status.AMI != "ami-1" || again != resolveRetry {
+	if class.Status.AMI != "ami-1" || again != nodeclass.ResolveRetry {
 		t.Errorf("image %q, next look in %s, want the last good image and a soon retry", class.Status.AMI, again)
 	}
 	if said := r.said(); len(said) != 1 || !strings.Contains(said[0], "InvalidAMIID.NotFound") {
 		t.Errorf("events %v, want one with the cloud's words", said)
 	}
-	r.now = r.now.Add(resolveRetry)
+	r.now = r.now.Add(nodeclass.ResolveRetry)
 	lookAtClass(t, r.api, loop)
 	if said := r.said(); len(said) != 0 {
 		t.Errorf("the same refusal once more: events %v", said)
 	}
 
 	r.cloud.refusal = nil
-	r.now = r.now.Add(resolveRetry)
-	if class, _ = lookAtClass(t, r.api, loop); !meta.IsStatusConditionTrue(class.Status.Conditions, v1alpha1.ConditionReady) {
+	r.now = r.now.Add(nodeclass.ResolveRetry)
+	class, _ = lookAtClass(t, r.api, loop)
+	if !meta.IsStatusConditionTrue(class.Status.Conditions, v1alpha1.ConditionReady) {
 		t.Errorf("healed: %+v", class.Status.Conditions)
 	}
 }

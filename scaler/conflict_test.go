@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/scaler/inventory"
 )
 
 // TestAConflictIsLookedAtAgain: the cache is behind our own write of a status, of which no event
@@ -23,7 +24,7 @@ func TestAConflictIsLookedAtAgain(t *testing.T) {
 			r := newRig(t, pool)
 			r.patching = conflict
 			r.sweep()
-			if again := r.reconcilePool(); again <= 0 || again > sweepEvery {
+			if again := r.reconcilePool(); again <= 0 || again > inventory.SweepEvery {
 				t.Errorf("looked at again after %s, want soon", again)
 			}
 			r.patching = nil

@@ -13,6 +13,8 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/fit"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/nodeclass"
+	"github.com/stratos-sh/stratos/scaler/pending"
 	"github.com/stratos-sh/stratos/scaler/plan"
 )
 
@@ -21,7 +23,7 @@ func waits(name, cpu string) *corev1.Pod {
 }
 
 func TestDemandIsByPodAndPool(t *testing.T) {
-	d := newDemand()
+	d := pending.NewDemand()
 	again := waits("a", "1")
 	again.UID = "another"
 	for i, step := range []struct {
@@ -32,22 +34,22 @@ func TestDemandIsByPodAndPool(t *testing.T) {
 		{waits("b", "1"), "p", true}, {waits("a", "1"), "p", true}, {waits("a", "1"), "p", false},
 		{waits("a", "1"), "q", true}, {again, "q", true}, {again, "p", true},
 	} {
-		if got := d.add(step.pod, step.pool); got != step.news {
+		if got := d.Add(step.pod, step.pool); got != step.news {
 			t.Errorf("step %d: news %v, want %v", i, got, step.news)
 		}
 	}
 	var names []string
-	for _, p := range d.of("p") {
+	for _, p := range d.Of("p") {
 		names = append(names, p.Name)
 	}
-	if len(names) != 2 || names[0] != "a" || names[1] != "b" || len(d.of("q")) != 0 {
-		t.Errorf("p wants %v, q %d; want a and b, none", names, len(d.of("q")))
+	if len(names) != 2 || names[0] != "a" || names[1] != "b" || len(d.Of("q")) != 0 {
+		t.Errorf("p wants %v, q %d; want a and b, none", names, len(d.Of("q")))
 	}
 	key := types.NamespacedName{Namespace: "default", Name: "a"}
-	if pool, was := d.remove(key); !was || pool != "p" {
+	if pool, was := d.Remove(key); !was || pool != "p" {
 		t.Errorf("removed from %q, %v", pool, was)
 	}
-	if _, was := d.remove(key); was {
+	if _, was := d.Remove(key); was {
 		t.Error("removed twice")
 	}
 }
@@ -68,7 +70,7 @@ func TestWhatAClassPromises(t *testing.T) {
 		p.Spec.Template.Labels = map[string]string{"team": "a"}
 		p.Spec.Template.Taints = []corev1.Taint{{Key: "only", Effect: corev1.TaintEffectNoSchedule}}
 	})
-	if got := promisedBy(t.Context(), r.pools.classes, pool); got != nil {
+	if got := nodeclass.PromisedBy(t.Context(), r.pools.Classes, pool); got != nil {
 		t.Errorf("before the cloud has said anything: %v", got)
 	}
 	class.Status = v1alpha1.AWSNodeClassStatus{Architecture: "arm64",
@@ -77,7 +79,7 @@ func TestWhatAClassPromises(t *testing.T) {
 	if err := errors.Join(r.api.Update(t.Context(), class.DeepCopy()), r.setStatus(class)); err != nil {
 		t.Fatal(err)
 	}
-	got := promisedBy(t.Context(), r.pools.classes, pool)
+	got := nodeclass.PromisedBy(t.Context(), r.pools.Classes, pool)
 	if got == nil {
 		t.Fatal("nothing is promised")
 	}
@@ -143,11 +145,12 @@ func TestDemandInNodes(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDemand()
+			d := pending.NewDemand()
 			for _, p := range c.pods {
-				d.add(p, "p")
+				d.Add(p, "p")
 			}
-			if got := d.need(pool, c.nodes, offer{promised: c.promised, daemons: c.daemons}, plan.Supply{}).Any; got != c.want {
+			offer := pending.Offer{Promised: c.promised, Daemons: c.daemons}
+			if got := d.Need(pool, c.nodes, offer, plan.Supply{}).Any; got != c.want {
 				t.Errorf("%d nodes, want %d", got, c.want)
 			}
 		})
@@ -159,7 +162,7 @@ func TestDemandInNodes(t *testing.T) {
 func TestAWaitingPodHasAnInstanceLaunched(t *testing.T) {
 	r := newRig(t, nodePool(2, 0, counting(1)), nodeIn(v1alpha1.StateRunning), unschedulable(needing("1")))
 	r.sweep(instance(provider.InstanceRunning))
-	r.now = epoch().Add(explainAfter)
+	r.now = epoch().Add(pending.ExplainAfter)
 	c := r.looksAfter()
 	r.look(c)
 	r.look(c)
@@ -171,7 +174,7 @@ func TestAWaitingPodHasAnInstanceLaunched(t *testing.T) {
 	r.promise("a", "c")
 	r.look(c)
 	r.want("pool p")
-	if len(r.demand.of("p")) != 0 {
+	if len(r.demand.Of("p")) != 0 {
 		t.Error("the demand outlives the pod's wait")
 	}
 }

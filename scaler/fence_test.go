@@ -12,6 +12,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/node"
 )
 
 // evicted was asked to end by the taint eviction, its grace ended at that time, and no kubelet ends
@@ -47,7 +48,7 @@ func TestADeadMachineIsFenced(t *testing.T) {
 					objects = append(objects, p.DeepCopy())
 				}
 				r := newRig(t, objects...)
-				r.nodes.steps = newStepClock(func() time.Duration { return r.now.Sub(epoch()) })
+				r.nodes.Steps = node.NewStepClock(func() time.Duration { return r.now.Sub(epoch()) })
 				look := func(after time.Duration) {
 					r.now = epoch().Add(after)
 					r.sweep(instance(provider.InstanceRunning, withTag(v1alpha1.LabelState, "running")))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/decide"
+	"github.com/stratos-sh/stratos/scaler/pending"
 )
 
 // TestWhatIsHeldBackLaunchesNothing: a pod that may have no node started now gets no instance
@@ -55,7 +56,7 @@ func TestWhatIsHeldBackLaunchesNothing(t *testing.T) {
 				if said := r.said(); len(said) != 1 || !strings.Contains(said[0], "StandbyUnavailable "+c.says) {
 					t.Errorf("events %q, want %q", said, c.says)
 				}
-				if n := len(r.demand.of("p")); n > 0 {
+				if n := len(r.demand.Of("p")); n > 0 {
 					t.Errorf("%d pods have an instance launched", n)
 				}
 				r.want()
@@ -65,7 +66,7 @@ func TestWhatIsHeldBackLaunchesNothing(t *testing.T) {
 
 				r.now = epoch().Add(c.held)
 				r.look(look)
-				if n := len(r.demand.of("p")); c.after != "" && n != 1 {
+				if n := len(r.demand.Of("p")); c.after != "" && n != 1 {
 					t.Errorf("%d pods have an instance launched when nothing holds them back any more, want 1", n)
 				}
 			})
@@ -74,7 +75,7 @@ func TestWhatIsHeldBackLaunchesNothing(t *testing.T) {
 }
 
 // lookAgain reconciles the pod and returns when it is reconciled again.
-func (r *rig) lookAgain(c *pending) time.Duration {
+func (r *rig) lookAgain(c *pending.Reconciler) time.Duration {
 	r.t.Helper()
 	pod := client.ObjectKey{Namespace: "default", Name: "a"}
 	again, err := c.Reconcile(r.t.Context(), reconcile.Request{NamespacedName: pod})
@@ -97,7 +98,7 @@ func TestAPodThatIsHeldBackLeavesTheDemand(t *testing.T) {
 	r.ledger.ObserveNode("c", v1alpha1.StateStarting, v1alpha1.StateRunning, epoch())
 	r.ledger.Overdue(r.now)
 	r.look(look)
-	if n := len(r.demand.of("p")); n > 0 {
+	if n := len(r.demand.Of("p")); n > 0 {
 		t.Errorf("%d pods have an instance launched, want none", n)
 	}
 	r.want("pool p")
@@ -149,7 +150,7 @@ func TestNothingIsLaunchedForAPodThatNoNodeHelps(t *testing.T) {
 					r := newRig(t, append(slices.Clone(objects), pod)...)
 					r.now = epoch().Add(time.Minute)
 					r.look(r.looksAfter())
-					if n := len(r.demand.of("p")); n > 0 {
+					if n := len(r.demand.Of("p")); n > 0 {
 						t.Error("an instance is to be launched, and would not help")
 					}
 					said := strings.Join(r.said(), "\n")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/node"
 	"github.com/stratos-sh/stratos/scaler/plan"
 	"github.com/stratos-sh/stratos/scaler/scalertest"
 )
@@ -240,7 +241,7 @@ func TestTheLookAtTheImagesTakesNothingOfTheDrain(t *testing.T) {
 	slow := func(p *v1alpha1.NodePool) { p.Spec.PreWarm.Timeout = &metav1.Duration{Duration: time.Hour} }
 	r := newRig(t, drained(having("a:1")), nodePool(5, 0, wanting("a:1"), slow))
 	passed := time.Duration(0)
-	r.nodes.steps = newStepClock(func() time.Duration { return passed })
+	r.nodes.Steps = node.NewStepClock(func() time.Duration { return passed })
 	look := func(later time.Duration) {
 		r.now, passed = r.now.Add(later), passed+later
 		r.sweep(instance(provider.InstanceRunning, withTag(v1alpha1.LabelState, "stopping")))
@@ -373,7 +374,7 @@ func TestRefreshOfAStandbyNode(t *testing.T) {
 	}
 	r.reconcilePool() // its place in the budget is taken; the disruption is over
 	r.woke()
-	if turn := r.turns.of("p", "c"); !turn.None() {
+	if turn := r.turns.Of("p", "c"); !turn.None() {
 		t.Errorf("its turn still: %+v", turn)
 	}
 	r.reconcile()

@@ -41,9 +41,9 @@ func TestALaunchIsTaggedWithWhatItIsMadeFrom(t *testing.T) {
 		Status: v1alpha1.AWSNodeClassStatus{AMI: "ami-1"},
 	}
 	r := newRig(t, class)
-	kinds := r.pools.classes
+	kinds := r.pools.Classes
 	tags := map[string]string{"a": "b"}
-	if _, err := kinds.launch(t.Context(), v1alpha1.NodeClassRef{Kind: v1alpha1.KindAWSNodeClass, Name: "class"},
+	if _, err := kinds.Launch(t.Context(), v1alpha1.NodeClassRef{Kind: v1alpha1.KindAWSNodeClass, Name: "class"},
 		provider.LaunchRequest{Tags: tags}); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestALaunchIsTaggedWithWhatItIsMadeFrom(t *testing.T) {
 	if len(tags) != 1 {
 		t.Errorf("the caller's tags became %v", tags)
 	}
-	_, err := kinds.launch(t.Context(), v1alpha1.NodeClassRef{Kind: "Other", Name: "class"}, provider.LaunchRequest{})
+	_, err := kinds.Launch(t.Context(), v1alpha1.NodeClassRef{Kind: "Other", Name: "class"}, provider.LaunchRequest{})
 	if !provider.IsInvalidConfig(err) || !strings.Contains(err.Error(),
 		"Other is not served by the running cloud provider, which launches from AWSNodeClass") {
 		t.Errorf("a class of another cloud: error %v", err)

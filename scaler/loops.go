@@ -18,6 +18,12 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/cluster"
 	"github.com/stratos-sh/stratos/extender/decide"
+	"github.com/stratos-sh/stratos/scaler/inventory"
+	"github.com/stratos-sh/stratos/scaler/metrics"
+	"github.com/stratos-sh/stratos/scaler/node"
+	"github.com/stratos-sh/stratos/scaler/nodeclass"
+	"github.com/stratos-sh/stratos/scaler/pending"
+	"github.com/stratos-sh/stratos/scaler/pool"
 	"github.com/stratos-sh/stratos/scaler/start"
 )
 
@@ -50,70 +56,71 @@ type Loops struct {
 	Instances <-chan event.TypedGenericEvent[v1alpha1.InstanceID]
 	Pools     <-chan event.TypedGenericEvent[v1alpha1.PoolName]
 
-	nodes   *nodes
-	pools   *pools
-	pending *pending
-	sweep   *sweep
+	nodes   *node.Reconciler
+	pools   *pool.Reconciler
+	pending *pending.Reconciler
+	sweep   *inventory.Sweep
 }
 
 // NewLoops wires the loops to each other and to the cluster state. It registers metrics, so a
 // registry takes one set of loops only.
 func NewLoops(p Parts) (*Loops, error) {
-	m, err := newMetrics(p.Metrics)
+	m, err := metrics.New(p.Metrics)
 	if err != nil {
 		return nil, err
 	}
-	kinds := classKinds{reader: p.Client, kinds: p.Classes}
-	known, waiting, recycling, failures := newInventory(), newDemand(), newDisruptions(), &warmups{}
+	kinds := nodeclass.Kinds{Reader: p.Client, Served: p.Classes}
+	known, waiting := inventory.New(), pending.NewDemand()
+	recycling, failures := pool.NewDisruptions(), &pool.WarmupFailures{}
 	instances := make(chan event.TypedGenericEvent[v1alpha1.InstanceID], wakeBuffer)
 	changed := make(chan event.TypedGenericEvent[v1alpha1.PoolName], wakeBuffer)
-	owner := owner{cluster: p.Cluster, uid: string(p.ClusterUID)}
+	owner := inventory.Owner{Cluster: p.Cluster, UID: string(p.ClusterUID)}
 	l := &Loops{Instances: instances, Pools: changed}
-	l.sweep = &sweep{
-		cloud: p.Cloud, owner: owner, reader: p.Client, inventory: known, instances: instances, pools: changed,
-		now: p.Now, log: p.Log.WithName("sweep"), wake: make(chan struct{}, 1),
+	l.sweep = &inventory.Sweep{
+		Cloud: p.Cloud, Owner: owner, Reader: p.Client, Inventory: known, Instances: instances, Pools: changed,
+		Now: p.Now, Log: p.Log.WithName("sweep"), Wake: make(chan struct{}, 1),
 	}
 	l.Starter = l.starter(p, m)
 	l.Placer = start.NewPlacer(p.State, l.Starter, p.Events, p.Now)
 	p.State.Listen(cluster.Listener{ClaimsLost: l.Placer.Reschedule})
-	l.nodes = &nodes{
-		reader: p.Client, live: p.Live, client: p.Client, cloud: p.Cloud, owner: owner, steps: newStepClock(p.Elapsed),
-		namespace: decide.Namespace(p.Namespace), requiredDaemonSets: p.RequiredDaemonSetNamespaces,
-		state: p.State, starter: l.Starter, events: p.Events, metrics: m, now: p.Now, born: p.Now(), inventory: known,
-		warmups: failures, demand: waiting, disruptions: recycling, poke: l.sweep.poke,
-		daemons: p.State.Daemons,
+	l.nodes = &node.Reconciler{
+		Reader: p.Client, Live: p.Live, Client: p.Client, Cloud: p.Cloud, Owner: owner, Steps: node.NewStepClock(p.Elapsed),
+		Namespace: decide.Namespace(p.Namespace), RequiredDaemonSets: p.RequiredDaemonSetNamespaces,
+		State: p.State, Starter: l.Starter, Events: p.Events, Metrics: m, Now: p.Now, Born: p.Now(), Inventory: known,
+		Warmups: failures, Demand: waiting, Disruptions: recycling, Poke: l.sweep.Poke,
+		Daemons: p.State.Daemons,
 	}
-	l.pools = &pools{
-		namespace: decide.Namespace(p.Namespace), requiredDaemonSets: p.RequiredDaemonSetNamespaces,
-		client: p.Client, cloud: p.Cloud, owner: owner, launcher: kinds, classes: kinds, launchesAtOnce: p.LaunchesAtOnce,
-		events: p.Events, metrics: m,
-		now: p.Now, inventory: known, warmups: failures, state: p.State, demand: waiting, disruptions: recycling,
-		poke:    l.sweep.poke,
-		wake:    func(ctx context.Context, id v1alpha1.InstanceID) { send(ctx, instances, id) },
-		daemons: p.State.Daemons,
+	l.pools = &pool.Reconciler{
+		Namespace: decide.Namespace(p.Namespace), RequiredDaemonSets: p.RequiredDaemonSetNamespaces,
+		Client: p.Client, Cloud: p.Cloud, Owner: owner, Launcher: kinds, Classes: kinds, LaunchesAtOnce: p.LaunchesAtOnce,
+		Events: p.Events, Metrics: m,
+		Now: p.Now, Inventory: known, Warmups: failures, State: p.State, Demand: waiting, Disruptions: recycling,
+		Poke:    l.sweep.Poke,
+		Wake:    func(ctx context.Context, id v1alpha1.InstanceID) { inventory.Send(ctx, instances, id) },
+		Daemons: p.State.Daemons,
 	}
-	l.pending = newPending(&pending{
-		classes: kinds,
-		reader:  p.Client, writer: p.Client, placer: l.Placer, state: p.State, ready: p.Ready,
-		demand: waiting, events: p.Events,
-		schedulers: p.ExtenderSchedulers, now: p.Now, errors: m.schedulerErrors,
-		poolChanged: func(ctx context.Context, pool v1alpha1.PoolName) { send(ctx, changed, pool) },
+	l.pending = pending.New(&pending.Reconciler{
+		Classes: kinds,
+		Reader:  p.Client, Writer: p.Client, Placer: l.Placer, State: p.State, Ready: p.Ready,
+		Demand: waiting, Events: p.Events,
+		Schedulers: p.ExtenderSchedulers, Now: p.Now, Errors: m.SchedulerErrors,
+		PoolChanged: func(ctx context.Context, pool v1alpha1.PoolName) { inventory.Send(ctx, changed, pool) },
 	})
-	p.State.Listen(cluster.Listener{StorageChanged: l.pending.again, RemoteClaimLost: l.pending.againLater})
+	p.State.Listen(cluster.Listener{StorageChanged: l.pending.LookAgain, RemoteClaimLost: l.pending.LookAgainLater})
 	return l, nil
 }
 
-func (l *Loops) starter(p Parts, m *metrics) *start.Starter {
+func (l *Loops) starter(p Parts, m *metrics.Metrics) *start.Starter {
 	return start.New(start.Options{
 		Reader: p.Client, Live: p.Live, Writer: p.Client, Cloud: p.Cloud, State: p.State, Queue: p.StartQueue,
 		Calls:  p.CallQueue,
 		Events: p.Events, Now: p.Now, Log: p.Log.WithName("start"),
 		Count: func(pool v1alpha1.PoolName, trigger start.Trigger) {
-			m.scaleup.WithLabelValues(string(pool), string(trigger)).Inc()
-			l.sweep.poke()
+			m.Scaleup.WithLabelValues(string(pool), string(trigger)).Inc()
+			l.sweep.Poke()
 		},
 		Refused: func(pool v1alpha1.PoolName, why start.Refusal) {
-			m.startFailures.WithLabelValues(string(pool), string(why)).Inc()
+			m.StartFailures.WithLabelValues(string(pool), string(why)).Inc()
 		},
 	})
 }
@@ -136,19 +143,19 @@ func (l *Loops) StepPod(ctx context.Context, pod types.NamespacedName) (ctrl.Res
 // Sweep lists the cloud's instances once. It returns how long to rest at most until the next sweep,
 // less where something is on its way by then.
 func (l *Loops) Sweep(ctx context.Context) (time.Duration, error) {
-	err := l.sweep.once(ctx, l.sweep.now())
-	return l.sweep.pace(), err
+	err := l.sweep.Once(ctx, l.sweep.Now())
+	return l.sweep.Pace(), err
 }
 
 // SweepPace is how long after the last sweep the next one is due, as things are now.
-func (l *Loops) SweepPace() time.Duration { return l.sweep.pace() }
+func (l *Loops) SweepPace() time.Duration { return l.sweep.Pace() }
 
 // InstanceOfNode and InstancesOfPod name the instances to look at when a Node or a pod has changed.
 func (l *Loops) InstanceOfNode(ctx context.Context, n *corev1.Node) []v1alpha1.InstanceID {
-	return byNode(ctx, n)
+	return node.InstancesOfNode(ctx, n)
 }
 
 // InstancesOfPod is InstanceOfNode for a pod that is on a node, or on its way to one.
 func (l *Loops) InstancesOfPod(ctx context.Context, p *corev1.Pod) []v1alpha1.InstanceID {
-	return l.nodes.byPod(ctx, p)
+	return l.nodes.InstancesOfPod(ctx, p)
 }

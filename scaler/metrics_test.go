@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/inventory"
+	"github.com/stratos-sh/stratos/scaler/pool"
 	"github.com/stratos-sh/stratos/scaler/start"
 )
 
@@ -32,7 +34,7 @@ func TestLaunchesForWaitingPodsAreColdStarts(t *testing.T) {
 			r := newRig(t, nodePool(5, c.least), nodeIn("running"))
 			r.sweep(instance(provider.InstanceRunning))
 			for _, p := range c.pods {
-				r.demand.add(p, "p")
+				r.demand.Add(p, "p")
 			}
 			r.launching = func(n int) error {
 				if n <= c.refused {
@@ -42,12 +44,12 @@ func TestLaunchesForWaitingPodsAreColdStarts(t *testing.T) {
 			}
 			for range c.refused + 2 { // once more than needed: a launch is counted once
 				r.reconcilePool()
-				r.now = r.now.Add(launchRetry)
+				r.now = r.now.Add(pool.LaunchRetry)
 			}
 			if len(r.launches) != c.launched {
 				t.Fatalf("%d launches, want %d", len(r.launches), c.launched)
 			}
-			if got := testutil.ToFloat64(r.pools.metrics.scaleup.WithLabelValues("p",
+			if got := testutil.ToFloat64(r.pools.Metrics.Scaleup.WithLabelValues("p",
 				string(start.TriggerCold))); got != c.want {
 				t.Errorf("%v cold starts of %d launches, want %v", got, c.launched, c.want)
 			}
@@ -61,7 +63,7 @@ func TestAPoolWithoutStartsHasItsHistogram(t *testing.T) {
 	r := newRig(t, nodePool(5, 0))
 	r.sweep()
 	r.reconcilePool()
-	if n := testutil.CollectAndCount(r.pools.metrics.scaleupDuration,
+	if n := testutil.CollectAndCount(r.pools.Metrics.ScaleupDuration,
 		"stratos_nodepool_scaleup_duration_seconds"); n != 1 {
 		t.Errorf("%d series of the pool, want 1", n)
 	}
@@ -71,13 +73,13 @@ func TestAPoolWithoutStartsHasItsHistogram(t *testing.T) {
 func TestALaunchWhoseAnswerIsLostIsACountedStart(t *testing.T) {
 	r := newRig(t, nodePool(5, 0))
 	r.sweep()
-	r.demand.add(waits("a", "1"), "p")
+	r.demand.Add(waits("a", "1"), "p")
 	r.launching = func(int) error { return context.DeadlineExceeded }
 	r.reconcilePool()
-	r.sweep(instance(provider.InstancePending, withTag(tagLaunch, "0.uid-p")))
+	r.sweep(instance(provider.InstancePending, withTag(inventory.TagLaunch, "0.uid-p")))
 	r.reconcilePool()
 	r.reconcilePool()
-	if got := testutil.ToFloat64(r.pools.metrics.scaleup.WithLabelValues("p", string(start.TriggerCold))); got != 1 ||
+	if got := testutil.ToFloat64(r.pools.Metrics.Scaleup.WithLabelValues("p", string(start.TriggerCold))); got != 1 ||
 		len(r.launches) != 1 {
 		t.Errorf("%v cold starts of %d launches, want 1 of 1", got, len(r.launches))
 	}

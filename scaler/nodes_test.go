@@ -21,6 +21,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/node"
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
@@ -185,7 +186,7 @@ func TestNodeStep(t *testing.T) {
 			switch {
 			case c.instance == nil:
 				r.sweep()
-			case r.nodes.owner.owns(c.instance):
+			case r.nodes.Owner.Owns(c.instance):
 				r.sweep(c.instance)
 			default:
 				r.sweep()
@@ -223,7 +224,7 @@ func TestNoStopWhenAPodIsThereThatTheCacheDoesNotShow(t *testing.T) {
 	r := newRig(t, drained(), nodePool(5, 0))
 	r.sweep(instance(provider.InstanceRunning))
 	live := newRig(t, drained(), nodePool(5, 0), boundPod("late"))
-	r.nodes.live = live.api
+	r.nodes.Live = live.api
 	r.reconcile()
 	r.want("patch c running")
 }
@@ -272,7 +273,7 @@ func TestNoStopAgainWhenAPodIsThereThatTheCacheDoesNotShow(t *testing.T) {
 	r := newRig(t, drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-time.Minute))), nodePool(5, 0))
 	r.sweep(instance(provider.InstanceRunning))
 	live := newRig(t, nodePool(5, 0), boundPod("late"))
-	r.nodes.live = live.api
+	r.nodes.Live = live.api
 	if again := r.reconcile(); again != 50*time.Millisecond {
 		t.Errorf("looked at again after %v, want 50ms", again)
 	}
@@ -285,7 +286,7 @@ func TestTerminateWaitsForPods(t *testing.T) {
 	r.reconcile()
 	r.want("eviction a")
 	cached := newRig(t, nodeIn(v1alpha1.StateTerminating), nodePool(5, 0)) // a cache that shows no pod
-	r.nodes.reader = cached.api
+	r.nodes.Reader = cached.api
 	if again := r.reconcile(); again != 50*time.Millisecond {
 		t.Errorf("looked at again after %v, want 50ms", again)
 	}
@@ -408,7 +409,7 @@ func TestIntentsOfAnEarlierProcessAreCarriedOutAtOnce(t *testing.T) {
 				r.sweep(c.instance)
 				ctx, stop := context.WithCancel(t.Context())
 				done := make(chan error)
-				go func() { done <- r.nodes.starter.Start(ctx) }()
+				go func() { done <- r.nodes.Starter.Start(ctx) }()
 				for range 3 { // what the sweep showed is old after the first
 					r.reconcile()
 					synctest.Wait()
@@ -430,7 +431,7 @@ func TestCallsThatHangLeaveWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var objects []client.Object
 		var list []*provider.Instance
-		for i := range nodeWorkers + 8 {
+		for i := range node.NodeWorkers + 8 {
 			id := fmt.Sprintf("i-%02d", i)
 			objects = append(objects, drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-2*time.Second)),
 				func(n *corev1.Node) {
@@ -441,7 +442,7 @@ func TestCallsThatHangLeaveWorkers(t *testing.T) {
 		r := newRig(t, append(objects, nodePool(100, 0))...)
 		ctx, stop := context.WithCancel(t.Context())
 		defer func() { stop(); synctest.Wait() }()
-		go func() { _ = r.nodes.starter.Start(ctx) }()
+		go func() { _ = r.nodes.Starter.Start(ctx) }()
 		r.sweep(list...)
 		r.hangs = make(chan struct{})
 		stops := func() int {
@@ -453,14 +454,14 @@ func TestCallsThatHangLeaveWorkers(t *testing.T) {
 		var again sync.Map
 		for _, i := range list {
 			wg.Go(func() {
-				if result, err := r.nodes.Reconcile(ctx, i.ID); err != nil || result.RequeueAfter == callAgain {
+				if result, err := r.nodes.Reconcile(ctx, i.ID); err != nil || result.RequeueAfter == node.CallAgain {
 					again.Store(i.ID, err)
 				}
 			})
 		}
 		synctest.Wait()
-		if n := stops(); n >= nodeWorkers || n == 0 {
-			t.Errorf("%d calls hang at once, want fewer than the %d workers", n, nodeWorkers)
+		if n := stops(); n >= node.NodeWorkers || n == 0 {
+			t.Errorf("%d calls hang at once, want fewer than the %d workers", n, node.NodeWorkers)
 		}
 		close(r.hangs)
 		wg.Wait()
@@ -497,7 +498,7 @@ func TestWhatIsOnItsWayKeepsTheSweepAwake(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, c.node, nodePool(5, 0))
 			poked := false
-			r.nodes.poke = func() { poked = true }
+			r.nodes.Poke = func() { poked = true }
 			r.sweep(instance(provider.InstancePending))
 			r.reconcile()
 			if poked != c.want {
@@ -546,7 +547,7 @@ func TestAResumedStartIsCounted(t *testing.T) {
 		r.reconcile()
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error)
-		go func() { done <- r.nodes.starter.Start(ctx) }()
+		go func() { done <- r.nodes.Starter.Start(ctx) }()
 		synctest.Wait()
 		stop()
 		if err := <-done; err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/inventory"
 )
 
 // marking is a cloud that notes which instances are tagged, and with what.
@@ -45,15 +46,15 @@ func withoutUID(i *provider.Instance) { delete(i.Tags, v1alpha1.TagClusterUID) }
 func ofOtherCluster(i *provider.Instance) { i.Tags[v1alpha1.TagClusterUID] = "uid-there" }
 
 // sweeps has the rig's pools look at what sweeps of the cloud show.
-func (r *rig) sweeps(cloud *marking) *sweep {
+func (r *rig) sweeps(cloud *marking) *inventory.Sweep {
 	s := newSweep(&cloud.lister)
-	s.cloud, s.reader, s.inventory = cloud, r.api, r.inventory
+	s.Cloud, s.Reader, s.Inventory = cloud, r.api, r.inventory
 	return s
 }
 
-func (r *rig) once(s *sweep) {
+func (r *rig) once(s *inventory.Sweep) {
 	r.t.Helper()
-	if err := s.once(r.t.Context(), r.now); err != nil {
+	if err := s.Once(r.t.Context(), r.now); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -61,7 +62,7 @@ func (r *rig) once(s *sweep) {
 // inventoried are the ids of the instances that the inventory has of the pool.
 func (r *rig) inventoried() []string {
 	var ids []string
-	for _, e := range r.inventory.of("p") {
+	for _, e := range r.inventory.Of("p") {
 		ids = append(ids, string(e.ID))
 	}
 	return ids
@@ -87,11 +88,12 @@ func TestTwoClustersWithOneName(t *testing.T) {
 		"terminated, of another cluster": {[]*provider.Instance{instance(provider.InstanceTerminated, ofOtherCluster)}, nil,
 			nil, "Healthy"},
 		"no UID, its Node is here": {[]*provider.Instance{stopped("i-c", withoutUID,
-			withTag(tagLaunch, "0.uid-there"))}, []string{"i-c"}, []string{"i-c stratos.sh/cluster-uid=uid-here"}, "Healthy"},
-		"no UID, launched for this pool": {[]*provider.Instance{stopped("a", withoutUID, withTag(tagLaunch, "0.uid-p"))},
+			withTag(inventory.TagLaunch, "0.uid-there"))}, []string{"i-c"},
+			[]string{"i-c stratos.sh/cluster-uid=uid-here"}, "Healthy"},
+		"no UID, launched for this pool": {[]*provider.Instance{stopped("a", withoutUID, withTag(inventory.TagLaunch, "0.uid-p"))},
 			[]string{"a"}, []string{"a stratos.sh/cluster-uid=uid-here"}, "Healthy"},
 		"no UID, launched for other pools": {[]*provider.Instance{stopped("a", withoutUID,
-			withTag(tagLaunch, "0.uid-there"))}, nil, nil, "no Node or pool of this cluster claims it"},
+			withTag(inventory.TagLaunch, "0.uid-there"))}, nil, nil, "no Node or pool of this cluster claims it"},
 		"no UID, only a pool's name": {[]*provider.Instance{stopped("a", withoutUID)}, []string{"a"},
 			[]string{"a stratos.sh/cluster-uid=uid-here"}, "Healthy"},
 	} {
@@ -118,7 +120,7 @@ func TestTheOtherClusterGoesAway(t *testing.T) {
 	r := newRig(t, nodePool(0, 0))
 	cloud := &marking{lister: lister{list: []*provider.Instance{instance(provider.InstanceStopped, ofOtherCluster)}}}
 	s, woken := r.sweeps(cloud), make(chan event.TypedGenericEvent[v1alpha1.PoolName], 10)
-	s.pools = woken
+	s.Pools = woken
 	for _, want := range []string{"ClusterNameConflict", "Healthy"} {
 		r.once(s)
 		if n := len(woken); n != 1 {
@@ -139,7 +141,7 @@ func TestTheOtherClusterGoesAway(t *testing.T) {
 func TestInstancesOfAnEarlierVersionAreMarked(t *testing.T) {
 	r := newRig(t, nodePool(100, 0))
 	cloud := &marking{}
-	for i := range 2 * marksAtOnce {
+	for i := range 2 * inventory.MarksAtOnce {
 		cloud.list = append(cloud.list, instance(provider.InstanceStopped, called("i-"+string(rune('a'+i))), withoutUID))
 	}
 	s := r.sweeps(cloud)
@@ -147,12 +149,12 @@ func TestInstancesOfAnEarlierVersionAreMarked(t *testing.T) {
 		r.once(s)
 		r.now = r.now.Add(2 * time.Second)
 	}
-	if n := len(r.inventoried()); n != 2*marksAtOnce {
+	if n := len(r.inventoried()); n != 2*inventory.MarksAtOnce {
 		t.Errorf("the pool has %d instances", n)
 	}
-	if got := slices.Compact(slices.Sorted(slices.Values(cloud.tagged))); len(got) != 2*marksAtOnce ||
+	if got := slices.Compact(slices.Sorted(slices.Values(cloud.tagged))); len(got) != 2*inventory.MarksAtOnce ||
 		len(cloud.tagged) != len(got) {
-		t.Errorf("%d calls tag %d instances, want one for each of %d", len(cloud.tagged), len(got), 2*marksAtOnce)
+		t.Errorf("%d calls tag %d instances, want one for each of %d", len(cloud.tagged), len(got), 2*inventory.MarksAtOnce)
 	}
 }
 
@@ -185,7 +187,7 @@ func TestAPoolIsDeletedBesideAnotherCluster(t *testing.T) {
 		"another UID": ofOtherCluster,
 		"no UID": func(i *provider.Instance) {
 			withoutUID(i)
-			i.Tags[tagLaunch] = "0.uid-there"
+			i.Tags[inventory.TagLaunch] = "0.uid-there"
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -276,8 +278,8 @@ func TestASweepListsThePoolsOnce(t *testing.T) {
 				cloud.list = append(cloud.list, instance(provider.InstanceStopped, called(id), c.change))
 			}
 			s, counting := r.sweeps(cloud), &countingPools{Reader: r.api}
-			s.reader = counting
-			if _, _, err := s.ours(t.Context(), cloud.list, r.now); err != nil {
+			s.Reader = counting
+			if _, _, err := s.Ours(t.Context(), cloud.list, r.now); err != nil {
 				t.Fatal(err)
 			}
 			if counting.lists != c.want {

@@ -17,6 +17,8 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/scaler/pending"
+	"github.com/stratos-sh/stratos/scaler/pool"
 	"github.com/stratos-sh/stratos/scaler/start"
 )
 
@@ -41,17 +43,17 @@ func needing(cpu string) func(*corev1.Pod) {
 
 // looksAfter is the watch of pending pods over what the rig's API server holds now; the pools that
 // it queues again go to the rig's log.
-func (r *rig) looksAfter() *pending {
+func (r *rig) looksAfter() *pending.Reconciler {
 	r.t.Helper()
 	clock, seen := func() time.Time { return r.now }, r.view()
-	return newPending(&pending{
-		classes: r.pools.classes,
-		reader:  r.api, writer: r.api, demand: r.demand, events: r.events,
-		schedulers: []string{v1alpha1.SchedulerName},
-		errors:     r.nodes.metrics.schedulerErrors,
-		now:        clock, state: seen, ready: func() error { return nil }, placer: start.NewPlacer(seen, r.nodes.starter,
+	return pending.New(&pending.Reconciler{
+		Classes: r.pools.Classes,
+		Reader:  r.api, Writer: r.api, Demand: r.demand, Events: r.events,
+		Schedulers: []string{v1alpha1.SchedulerName},
+		Errors:     r.nodes.Metrics.SchedulerErrors,
+		Now:        clock, State: seen, Ready: func() error { return nil }, Placer: start.NewPlacer(seen, r.nodes.Starter,
 			r.events, clock),
-		poolChanged: func(_ context.Context, pool v1alpha1.PoolName) { r.note("pool " + string(pool)) },
+		PoolChanged: func(_ context.Context, pool v1alpha1.PoolName) { r.note("pool " + string(pool)) },
 	})
 }
 
@@ -74,7 +76,7 @@ func (r *rig) view() *cluster.State {
 	for i := range pods.Items {
 		v.SetPod(&pods.Items[i])
 	}
-	sets, err := daemonSets(r.t.Context(), r.api)
+	sets, err := pool.DaemonSets(r.t.Context(), r.api)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -89,7 +91,7 @@ func counting(total int32) func(*v1alpha1.NodePool) {
 	return func(p *v1alpha1.NodePool) { p.Status.Total = total }
 }
 
-func (r *rig) look(c *pending) {
+func (r *rig) look(c *pending.Reconciler) {
 	r.t.Helper()
 	if _, err := c.Reconcile(r.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "default",
 		Name: "a"}}); err != nil {
@@ -212,8 +214,8 @@ func TestAForgottenPodIsAskedAboutAgain(t *testing.T) {
 			r.look(look)
 			r.want(c.want...)
 			if slices.Contains(c.want, "patch c standby") {
-				if said := r.said(); len(said) > 0 || len(r.demand.of("p")) > 0 {
-					t.Errorf("events %q, demand %v: too early", said, r.demand.of("p"))
+				if said := r.said(); len(said) > 0 || len(r.demand.Of("p")) > 0 {
+					t.Errorf("events %q, demand %v: too early", said, r.demand.Of("p"))
 				}
 			}
 			r.now = r.now.Add(time.Hour)
@@ -247,7 +249,7 @@ func TestPodsOverWhichTheSchedulerFailsAreCounted(t *testing.T) {
 			r.promise("a", "c") // its claim does not help it
 			look := r.looksAfter()
 			count := func() float64 {
-				return testutil.ToFloat64(r.nodes.metrics.schedulerErrors.WithLabelValues(v1alpha1.SchedulerName))
+				return testutil.ToFloat64(r.nodes.Metrics.SchedulerErrors.WithLabelValues(v1alpha1.SchedulerName))
 			}
 			for range 2 {
 				r.look(look)
@@ -276,12 +278,12 @@ func TestNothingIsLaunchedForAPodThatARunningNodeTakes(t *testing.T) {
 		nodePool(2, 1, counting(1)), nodeIn(v1alpha1.StateRunning))
 	c := r.looksAfter()
 	r.look(c)
-	if got := r.said(); len(got) > 0 || len(r.demand.of("p")) > 0 {
-		t.Errorf("events %q and demand %v at first, want none", got, r.demand.of("p"))
+	if got := r.said(); len(got) > 0 || len(r.demand.Of("p")) > 0 {
+		t.Errorf("events %q and demand %v at first, want none", got, r.demand.Of("p"))
 	}
 	r.look(c)
-	if got := r.said(); len(got) != 1 || !strings.Contains(got[0], "ColdLaunch") || len(r.demand.of("p")) != 1 {
-		t.Errorf("events %q and demand %v, want a launch for a pod that its scheduler refuses still", got, r.demand.of("p"))
+	if got := r.said(); len(got) != 1 || !strings.Contains(got[0], "ColdLaunch") || len(r.demand.Of("p")) != 1 {
+		t.Errorf("events %q and demand %v, want a launch for a pod that its scheduler refuses still", got, r.demand.Of("p"))
 	}
 }
 
@@ -290,18 +292,18 @@ func TestNoPodIsJudgedByHalfAView(t *testing.T) {
 	r := newRig(t, unschedulable(), nodePool(2, 1))
 	r.now = epoch().Add(time.Minute)
 	c := r.looksAfter()
-	whole := c.state
-	c.state, c.ready = cluster.New(r.ledger, func() time.Time { return r.now }),
+	whole := c.State
+	c.State, c.Ready = cluster.New(r.ledger, func() time.Time { return r.now }),
 		func() error { return errors.New("not synced") }
 	again, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "default",
 		Name: "a"}})
 	if err != nil || again.RequeueAfter <= 0 || again.RequeueAfter > time.Second {
 		t.Errorf("%+v, %v: want another look soon", again, err)
 	}
-	if said, pods := r.said(), r.demand.of("p"); len(said) > 0 || len(pods) > 0 {
+	if said, pods := r.said(), r.demand.Of("p"); len(said) > 0 || len(pods) > 0 {
 		t.Errorf("events %q and demand %v before the view was whole", said, pods)
 	}
-	c.state, c.ready = whole, func() error { return nil }
+	c.State, c.Ready = whole, func() error { return nil }
 	r.look(c)
 	if said := r.said(); len(said) == 0 {
 		t.Error("nothing is said of the pod once the view is whole")
@@ -329,7 +331,7 @@ func TestDemandLastsUntilTheLaunchedNodeIsThere(t *testing.T) {
 			r := newRig(t, append([]client.Object{unschedulable(needing("1")), pool}, c.before...)...)
 			r.now = epoch().Add(time.Minute)
 			r.look(r.looksAfter())
-			if got := len(r.demand.of("p")); got != 1 {
+			if got := len(r.demand.Of("p")); got != 1 {
 				t.Fatalf("set-up: %d pods in demand, want 1", got)
 			}
 			r.said()
@@ -343,7 +345,7 @@ func TestDemandLastsUntilTheLaunchedNodeIsThere(t *testing.T) {
 				}
 			}
 			r.look(r.looksAfter())
-			if p, q := len(r.demand.of("p")), len(r.demand.of("q")); p != c.want || q != 1-c.want {
+			if p, q := len(r.demand.Of("p")), len(r.demand.Of("q")); p != c.want || q != 1-c.want {
 				t.Errorf("demand of %d in p and %d in q, want %d and %d", p, q, c.want, 1-c.want)
 			}
 			if said := r.said(); c.want == 1 && len(said) > 0 {
@@ -373,7 +375,7 @@ func TestExplainSaysWhereVolumesAre(t *testing.T) {
 	}{
 		{func() {}, `persistentvolumeclaim "data" not found`},
 		{func() {
-			c.state.SetClaim(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data"}})
+			c.State.SetClaim(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data"}})
 		}, "pod has unbound immediate PersistentVolumeClaims"},
 	} {
 		step.event()
@@ -383,7 +385,7 @@ func TestExplainSaysWhereVolumesAre(t *testing.T) {
 			t.Errorf("events %q, want %q", got, step.want)
 		}
 	}
-	if len(r.demand.of("p")) > 0 {
+	if len(r.demand.Of("p")) > 0 {
 		t.Error("an instance is to be launched, and would not help")
 	}
 }

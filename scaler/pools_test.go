@@ -14,6 +14,8 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/inventory"
+	"github.com/stratos-sh/stratos/scaler/pool"
 )
 
 func (r *rig) reconcilePool() time.Duration {
@@ -51,7 +53,7 @@ func TestSlotsAreReservedBeforeTheCloudIsAsked(t *testing.T) {
 	tags := r.launches[0].Tags
 	for key, want := range map[string]string{
 		v1alpha1.TagManagedBy: "stratos", v1alpha1.TagCluster: "here", v1alpha1.TagClusterUID: "uid-here",
-		v1alpha1.LabelPool: "p", v1alpha1.LabelState: "warmup", tagLaunch: "0.uid-p",
+		v1alpha1.LabelPool: "p", v1alpha1.LabelState: "warmup", inventory.TagLaunch: "0.uid-p",
 		v1alpha1.AnnotationTemplateHash: nodePool(5, 1).Spec.Template.Hash(),
 	} {
 		if tags[key] != want {
@@ -87,15 +89,15 @@ func TestAPendingSlotIsAskedForAgainUnderItsToken(t *testing.T) {
 		}
 		return nil
 	}
-	if again := r.reconcilePool(); again != launchRetry {
-		t.Errorf("looked at again after %v, want %v", again, launchRetry)
+	if again := r.reconcilePool(); again != pool.LaunchRetry {
+		t.Errorf("looked at again after %v, want %v", again, pool.LaunchRetry)
 	}
 	degraded := meta.FindStatusCondition(r.pool().Status.Conditions, v1alpha1.ConditionDegraded)
 	if degraded == nil || degraded.Status != metav1.ConditionTrue || degraded.Reason != "LaunchFailed" ||
 		!strings.Contains(degraded.Message, "connection reset") {
 		t.Errorf("condition %+v, want Degraded with the cloud's words", degraded)
 	}
-	r.now = r.now.Add(launchRetry)
+	r.now = r.now.Add(pool.LaunchRetry)
 	r.reconcilePool()
 	r.want(`reserve {"next":1,"pending":[0]}`, "launch 0", "launch 0", "get "+r.launches[0].ClientToken)
 	if r.launches[0].ClientToken != r.launches[1].ClientToken {
@@ -112,8 +114,8 @@ func TestTokensDifferByPoolAndSlot(t *testing.T) {
 	other.UID = "uid-of-the-same-name-made-anew"
 	seen := map[string]bool{}
 	for _, token := range []string{
-		r.pools.request(nodePool(1, 1), 0).ClientToken, r.pools.request(nodePool(1, 1), 1).ClientToken,
-		r.pools.request(other, 0).ClientToken,
+		r.pools.LaunchRequest(nodePool(1, 1), 0).ClientToken, r.pools.LaunchRequest(nodePool(1, 1), 1).ClientToken,
+		r.pools.LaunchRequest(other, 0).ClientToken,
 	} {
 		if seen[token] || len(token) == 0 || len(token) > 64 {
 			t.Errorf("token %q is taken, or not of 1 to 64 characters", token)
@@ -161,11 +163,11 @@ func TestPendingSlotsDoNotPassALoweredPoolSize(t *testing.T) {
 
 func TestAnInstanceThatShowsSettlesItsSlot(t *testing.T) {
 	r := newRig(t, nodePool(2, 1, holding(`{"next":5,"pending":[4]}`)))
-	r.sweep(instance(provider.InstanceRunning, withTag(tagLaunch, "4")))
+	r.sweep(instance(provider.InstanceRunning, withTag(inventory.TagLaunch, "4")))
 	r.reconcilePool()
 	r.want()
-	r.now = r.now.Add(slotRetention)
-	r.sweep(instance(provider.InstanceRunning, withTag(tagLaunch, "4")))
+	r.now = r.now.Add(pool.SlotRetention)
+	r.sweep(instance(provider.InstanceRunning, withTag(inventory.TagLaunch, "4")))
 	r.reconcilePool()
 	r.want(`reserve {"next":5}`)
 }
@@ -176,10 +178,10 @@ func unfinished(i *provider.Instance) { i.Unfinished = true }
 // same token, in no further room, and once.
 func TestAnInterruptedLaunchIsAskedForAgain(t *testing.T) {
 	r := newRig(t, nodePool(2, 2, holding(`{"next":6,"pending":[4,5]}`)))
-	token := r.pools.request(r.pool(), 5).ClientToken
-	half := instance(provider.InstancePending, called(token), withTag(tagLaunch, "5"), unfinished)
+	token := r.pools.LaunchRequest(r.pool(), 5).ClientToken
+	half := instance(provider.InstancePending, called(token), withTag(inventory.TagLaunch, "5"), unfinished)
 	r.known[token] = half
-	r.sweep(half, instance(provider.InstanceStopped, called("whole"), withTag(tagLaunch, "3")))
+	r.sweep(half, instance(provider.InstanceStopped, called("whole"), withTag(inventory.TagLaunch, "3")))
 	r.reconcilePool()
 	r.want("launch 5", "get "+token)
 	if got := r.launches[0].ClientToken; got != token {
@@ -206,7 +208,7 @@ func TestTagsTakenBeforeTheNodeRegisteredAreWrittenAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, nodePool(2, 1, holding(`{"next":5,"pending":[4]}`)))
 			r.sweep()
-			token := r.pools.request(r.pool(), 4).ClientToken
+			token := r.pools.LaunchRequest(r.pool(), 4).ClientToken
 			r.known[token] = instance(provider.InstanceRunning, called(token), c.change)
 			r.reconcilePool()
 			want := []string{"launch 4", "get " + token}
@@ -224,17 +226,18 @@ func TestTagsTakenBeforeTheNodeRegisteredAreWrittenAgain(t *testing.T) {
 func TestAnotherLeaderThatDoesNotSeeALaunchDoesNotRepeatIt(t *testing.T) {
 	r := newRig(t, nodePool(5, 1))
 	r.sweep()
-	other := &pools{
-		client: r.api, cloud: r, owner: owner{cluster: "here", uid: "uid-here"}, launcher: r.pools.launcher,
-		classes: r.pools.classes, events: r.events, metrics: r.pools.metrics, now: r.pools.now,
-		inventory: newInventory(), warmups: &warmups{}, state: r.nodes.state, demand: r.demand, disruptions: newDisruptions(),
-		poke: func() {}, wake: r.pools.wake, daemons: r.daemonSets,
+	other := &pool.Reconciler{
+		Client: r.api, Cloud: r, Owner: inventory.Owner{Cluster: "here", UID: "uid-here"}, Launcher: r.pools.Launcher,
+		Classes: r.pools.Classes, Events: r.events, Metrics: r.pools.Metrics, Now: r.pools.Now,
+		Inventory: inventory.New(), Warmups: &pool.WarmupFailures{}, State: r.nodes.State, Demand: r.demand,
+		Disruptions: pool.NewDisruptions(),
+		Poke:        func() {}, Wake: r.pools.Wake, Daemons: r.daemonSets,
 	}
 	r.reconcilePool()
 	r.reconcilePool()
 	r.want(`reserve {"next":1,"pending":[0]}`, "launch 0")
 
-	other.inventory.replace(nil, r.now)
+	other.Inventory.Replace(nil, r.now)
 	if _, err := other.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "p"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +255,8 @@ func TestALaunchWhoseInstanceHasVanishedIsNotAskedForAgain(t *testing.T) {
 	r.reconcilePool()
 	r.want(`reserve {"next":1,"pending":[0]}`, "launch 0")
 	launched := r.launches[0]
-	r.sweep(instance(provider.InstancePending, called(launched.ClientToken), withTag(tagLaunch, launched.Tags[tagLaunch])))
+	r.sweep(instance(provider.InstancePending, called(launched.ClientToken),
+		withTag(inventory.TagLaunch, launched.Tags[inventory.TagLaunch])))
 	r.now = r.now.Add(20 * time.Second) // past what the list may lag
 	r.sweep()
 	r.sweep()
@@ -270,8 +274,8 @@ func TestALaunchOfAnInstanceThatHasEndedLeavesItsSlot(t *testing.T) {
 		}
 		return nil
 	}
-	if again := r.reconcilePool(); again != slotRetention {
-		t.Errorf("looked at again after %v, want %v: no event tells of what is gone", again, slotRetention)
+	if again := r.reconcilePool(); again != pool.SlotRetention {
+		t.Errorf("looked at again after %v, want %v: no event tells of what is gone", again, pool.SlotRetention)
 	}
 	r.reconcilePool()
 	if n := len(r.launches); n != 2 || r.launches[0].ClientToken == r.launches[1].ClientToken {

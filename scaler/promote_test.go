@@ -51,7 +51,7 @@ func TestOnlyTheNodesThatPodsNeedArePromoted(t *testing.T) {
 				func(p *v1alpha1.NodePool) { p.Spec.PreWarm.CompletionMode = v1alpha1.ControllerStop }))...)
 			r.sweep(instance(provider.InstanceRunning, minuteOld), instance(provider.InstanceRunning, minuteOld, called("i-d")))
 			for _, p := range c.pods {
-				r.demand.add(p, "p")
+				r.demand.Add(p, "p")
 			}
 			for _, id := range []v1alpha1.InstanceID{"i-c", "i-d"} {
 				if _, err := r.nodes.Reconcile(t.Context(), id); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/plan"
+	"github.com/stratos-sh/stratos/scaler/pool"
 )
 
 // launchedFrom is the tag of an instance that was launched from another template, or from the
@@ -28,7 +29,7 @@ func launchedFrom(hash string) func(*provider.Instance) {
 
 const otherTemplate = "v1.0123456789abcdef"
 
-func (r *rig) turn() v1alpha1.StopReason { return r.turns.of("p", "c").Reason }
+func (r *rig) turn() v1alpha1.StopReason { return r.turns.Of("p", "c").Reason }
 
 func TestWhoseTurnItIs(t *testing.T) {
 	limit := intstr.FromString("1h")
@@ -117,8 +118,8 @@ func TestTheBudgetHoldsWhileTheCacheLags(t *testing.T) {
 			instance(provider.InstanceStopped, called("i-d"), launchedFrom(otherTemplate),
 				func(i *provider.Instance) { i.LaunchTime = epoch().Add(-9 * time.Hour) }))
 	}
-	if got := r.turn(); got != v1alpha1.StopDrift || r.turns.of("p", "d").Reason != "" {
-		t.Errorf("turns %q and %q, want the first's alone", got, r.turns.of("p", "d").Reason)
+	if got := r.turn(); got != v1alpha1.StopDrift || r.turns.Of("p", "d").Reason != "" {
+		t.Errorf("turns %q and %q, want the first's alone", got, r.turns.Of("p", "d").Reason)
 	}
 	if got := strings.Count(strings.Join(r.log, "\n"), "wake i-c"); got != 1 {
 		t.Errorf("woken %d times, want once", got)
@@ -147,12 +148,12 @@ func TestATurnIsCarriedOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, append(c.live, nodePool(5, 0), nodeIn(c.state))...)
-			r.nodes.reader = newRig(t, nodePool(5, 0), nodeIn(c.state)).api
+			r.nodes.Reader = newRig(t, nodePool(5, 0), nodeIn(c.state)).api
 			r.sweep(instance(c.cloud))
-			r.turns.set("p", []plan.Disruption{{Node: "c", Reason: c.turn, Why: "its turn"}})
+			r.turns.Set("p", []plan.Disruption{{Node: "c", Reason: c.turn, Why: "its turn"}})
 			r.reconcile()
 			r.want(c.want...)
-			if got := testutil.ToFloat64(r.nodes.metrics.scaledown.WithLabelValues("p", string(c.turn))); got != c.counts {
+			if got := testutil.ToFloat64(r.nodes.Metrics.Scaledown.WithLabelValues("p", string(c.turn))); got != c.counts {
 				t.Errorf("%v counted for %s, want %v", got, c.turn, c.counts)
 			}
 			if said := strings.Join(r.said(), "\n"); strings.Contains(said, "Recycled its turn") != (len(c.want) > 0) {
@@ -242,7 +243,7 @@ func TestAPodThatTheCacheLacksIsNeverOverdue(t *testing.T) {
 	node := nodeIn(v1alpha1.StateTerminating, annotated(v1alpha1.AnnotationStopReason, "runtime"),
 		markedAt(v1alpha1.AnnotationStoppingSince, epoch()))
 	r := newRig(t, pool, node, boundPod("a", ending(-time.Minute)))
-	r.nodes.reader = newRig(t, pool, node).api
+	r.nodes.Reader = newRig(t, pool, node).api
 	r.sweep(instance(provider.InstanceRunning))
 	r.reconcile()
 	r.want()
@@ -271,13 +272,13 @@ func TestSurplusIsWrittenDown(t *testing.T) {
 		t.Errorf("a day later, less an hour: surplus since %q, turn %q", got, r.turn())
 	}
 	r.now = r.now.Add(time.Hour)
-	r.turns = newDisruptions() // another process
-	r.pools.disruptions = r.turns
+	r.turns = pool.NewDisruptions() // another process
+	r.pools.Disruptions = r.turns
 	r.reconcilePool()
 	if r.turn() != v1alpha1.StopSurplus {
 		t.Errorf("turn %q a day later, want surplus", r.turn())
 	}
-	r.pools.state = cluster.New(decide.NewClaims(), func() time.Time { return r.now })
+	r.pools.State = cluster.New(decide.NewClaims(), func() time.Time { return r.now })
 	pool := r.pool()
 	pool.Spec.MinStandby = 1
 	if err := r.api.Update(t.Context(), pool); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/inventory"
 )
 
 // lacking is the error of a list that lacks the regions.
@@ -38,8 +39,8 @@ func named(name string) reconcile.Request {
 
 // lacks has the sweeps lack the regions for long enough to say so.
 func (r *rig) lacks(failed ...provider.FailedRegion) {
-	for _, at := range []time.Time{r.now.Add(-regionGrace), r.now} {
-		r.inventory.regions.note(&provider.PartialListError{Failed: failed, Answered: 1}, at)
+	for _, at := range []time.Time{r.now.Add(-inventory.RegionGrace), r.now} {
+		r.inventory.Regions.Note(&provider.PartialListError{Failed: failed, Answered: 1}, at)
 	}
 }
 
@@ -53,7 +54,7 @@ func TestARegionThatFailsIsItsOwnFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := &strayed{}
 		s := newSweep(&cloud.lister)
-		s.cloud = cloud
+		s.Cloud = cloud
 		near := func(state provider.InstanceState, id string) *provider.Instance {
 			return instance(state, called(id), inRegion("near"))
 		}
@@ -65,7 +66,7 @@ func TestARegionThatFailsIsItsOwnFailure(t *testing.T) {
 		sweepAt := func() {
 			t.Helper()
 			at = at.Add(time.Minute)
-			if err := s.once(t.Context(), at); err != nil {
+			if err := s.Once(t.Context(), at); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -77,7 +78,7 @@ func TestARegionThatFailsIsItsOwnFailure(t *testing.T) {
 		}
 		got := map[string]provider.InstanceState{}
 		for id := range want {
-			e, _ := s.inventory.get(v1alpha1.InstanceID(id))
+			e, _ := s.Inventory.Get(v1alpha1.InstanceID(id))
 			got[id] = e.State
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -85,7 +86,7 @@ func TestARegionThatFailsIsItsOwnFailure(t *testing.T) {
 		}
 		cloud.err = nil
 		sweepAt()
-		if e, _ := s.inventory.get("c"); e.State != provider.InstanceTerminated {
+		if e, _ := s.Inventory.Get("c"); e.State != provider.InstanceTerminated {
 			t.Errorf("c is %s once its region has answered without it", e.State)
 		}
 	})
@@ -169,7 +170,7 @@ func TestClassesOfARegionThatFailsSaySo(t *testing.T) {
 		class.Spec.Region = region
 		r := newRig(t, class)
 		c := r.classLoop()
-		c.regions = &r.inventory.regions
+		c.Regions = &r.inventory.Regions
 		ready := func() *metav1.Condition {
 			t.Helper()
 			if _, err := c.Reconcile(t.Context(), named("class")); err != nil {
@@ -198,7 +199,7 @@ func TestClassesOfARegionThatFailsSaySo(t *testing.T) {
 // One list that failed is not told: clouds have short troubles. Where nothing is known it is told
 // at once.
 func TestAShortTroubleOfARegionIsNotTold(t *testing.T) {
-	var rs regions
+	var rs inventory.Regions
 	at := epoch()
 	steps := []struct {
 		after   time.Duration
@@ -209,22 +210,22 @@ func TestAShortTroubleOfARegionIsNotTold(t *testing.T) {
 		{0, []provider.FailedRegion{failed("far")}, false, false},
 		{2 * time.Second, nil, false, false},
 		{2 * time.Second, []provider.FailedRegion{failed("far")}, false, false},
-		{regionGrace, []provider.FailedRegion{failed("far")}, true, true},
-		{regionGrace, []provider.FailedRegion{failed("far")}, false, true},
+		{inventory.RegionGrace, []provider.FailedRegion{failed("far")}, true, true},
+		{inventory.RegionGrace, []provider.FailedRegion{failed("far")}, false, true},
 		{2 * time.Second, nil, true, false},
 		{2 * time.Second, []provider.FailedRegion{unknown("far")}, true, true},
 		{2 * time.Second, []provider.FailedRegion{failed("far")}, false, true}, // another list was answered, no sweep
 	}
 	for n, step := range steps {
 		at = at.Add(step.after)
-		if got := rs.note(&provider.PartialListError{Failed: step.failed}, at); got != step.changed {
+		if got := rs.Note(&provider.PartialListError{Failed: step.failed}, at); got != step.changed {
 			t.Errorf("step %d: changed %v", n, got)
 		}
-		if _, told := rs.told("far"); told != step.told {
+		if _, told := rs.Told("far"); told != step.told {
 			t.Errorf("step %d: told %v", n, told)
 		}
 	}
-	if !rs.unknown("far") {
+	if !rs.Unknown("far") {
 		t.Error("a region is known although no sweep has shown what is in it")
 	}
 }

@@ -96,8 +96,8 @@ func TestAnInstanceWithoutItsPoolTag(t *testing.T) {
 			r.sweep(untagged())
 			r.reconcile()
 			r.want(c.want...)
-			if e, _ := r.inventory.get("i-c"); len(c.want) > 0 && e.pool() != "p" {
-				t.Errorf("pool tag %q, want p", e.pool())
+			if e, _ := r.inventory.Get("i-c"); len(c.want) > 0 && e.Pool() != "p" {
+				t.Errorf("pool tag %q, want p", e.Pool())
 			}
 		})
 	}

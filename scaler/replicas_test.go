@@ -113,8 +113,8 @@ func TestUnknownPodsStayPublished(t *testing.T) {
 	r := newRig(t, unschedulable(needing("1")), nodePool(2, 0), node, boundPod("bound"))
 	l := r.loops()
 	gone := boundPod("gone", func(p *corev1.Pod) { p.Spec.NodeName = "" })
-	l.pending.state.SetPod(gone)
-	l.pending.state.DeletePod(gone)
+	l.pending.State.SetPod(gone)
+	l.pending.State.DeletePod(gone)
 	l.Placer.Place(unschedulable(needing("1")))
 	l.Starter.Step(t.Context())
 	if got := r.node("c").Annotations[v1alpha1.AnnotationClaims]; got != "a,unseen" {

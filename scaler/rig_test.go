@@ -35,6 +35,12 @@ import (
 	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/extender/fit"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/inventory"
+	"github.com/stratos-sh/stratos/scaler/metrics"
+	"github.com/stratos-sh/stratos/scaler/node"
+	"github.com/stratos-sh/stratos/scaler/nodeclass"
+	"github.com/stratos-sh/stratos/scaler/pending"
+	"github.com/stratos-sh/stratos/scaler/pool"
 	"github.com/stratos-sh/stratos/scaler/scalertest"
 	"github.com/stratos-sh/stratos/scaler/start"
 )
@@ -46,13 +52,13 @@ func epoch() time.Time { return scalertest.Epoch() }
 type rig struct {
 	t         *testing.T
 	api       client.WithWatch
-	inventory *inventory
+	inventory *inventory.Inventory
 	ledger    *decide.Claims
 	events    *events.FakeRecorder
-	nodes     *nodes
-	pools     *pools
-	demand    *demand
-	turns     *disruptions
+	nodes     *node.Reconciler
+	pools     *pool.Reconciler
+	demand    *pending.Demand
+	turns     *pool.Disruptions
 	// homeless are the claims that were handed back for another placement.
 	homeless []decide.Claim
 	now      time.Time
@@ -95,39 +101,40 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 			t.Fatal(err)
 		}
 	}
-	r := &rig{t: t, inventory: newInventory(), ledger: decide.NewClaims(), demand: newDemand(), turns: newDisruptions(),
+	r := &rig{t: t, inventory: inventory.New(), ledger: decide.NewClaims(), demand: pending.NewDemand(),
+		turns:  pool.NewDisruptions(),
 		events: events.NewFakeRecorder(1000), cloud: &classCloud{}, now: epoch(), known: map[string]*provider.Instance{}}
 	pod := func(f func(*corev1.Pod) string) client.IndexerFunc {
 		return func(o client.Object) []string { return []string{f(o.(*corev1.Pod))} }
 	}
 	r.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&corev1.Node{},
 		&corev1.Pod{}, &v1alpha1.NodePool{}, &v1alpha1.AWSNodeClass{}).
-		WithIndex(&corev1.Node{}, indexProviderID,
+		WithIndex(&corev1.Node{}, inventory.IndexProviderID,
 			func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).
-		WithIndex(&corev1.Node{}, indexManaged,
-			func(o client.Object) []string { return []string{string(managedInstance(o.(*corev1.Node)))} }).
-		WithIndex(&storagev1.VolumeAttachment{}, indexAttachment,
+		WithIndex(&corev1.Node{}, inventory.IndexManaged,
+			func(o client.Object) []string { return []string{string(inventory.ManagedInstance(o.(*corev1.Node)))} }).
+		WithIndex(&storagev1.VolumeAttachment{}, inventory.IndexAttachment,
 			func(o client.Object) []string { return []string{o.(*storagev1.VolumeAttachment).Spec.NodeName} }).
-		WithIndex(&corev1.Pod{}, indexPodNode, pod(nodeOfPod)).
+		WithIndex(&corev1.Pod{}, inventory.IndexPodNode, pod(inventory.NodeOfPod)).
 		WithIndex(&corev1.Pod{}, "spec.nodeName", pod(func(p *corev1.Pod) string { return p.Spec.NodeName })).
 		WithInterceptorFuncs(interceptor.Funcs{Create: r.create, Patch: r.patch, Delete: r.delete, SubResourceCreate: r.evict,
 			SubResourcePatch: r.patchStatus}).Build()
-	metrics, err := newMetrics(prometheus.NewRegistry())
+	metrics, err := metrics.New(prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
-	clock, failures := func() time.Time { return r.now }, &warmups{}
+	clock, failures := func() time.Time { return r.now }, &pool.WarmupFailures{}
 	r.starts = workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.NodeName](time.Nanosecond, time.Nanosecond),
 	)
 	seen := cluster.New(r.ledger, clock)
 	seen.Listen(cluster.Listener{ClaimsLost: func(claims []decide.Claim) { r.homeless = append(r.homeless, claims...) }})
-	r.nodes = &nodes{
-		reader: r.api, live: r.api, client: r.api, cloud: r, owner: owner{cluster: "here", uid: "uid-here"},
-		namespace: "stratos", state: seen, events: r.events, metrics: metrics,
-		now: clock, born: epoch(), inventory: r.inventory, poke: func() {},
-		demand: r.demand, disruptions: r.turns, warmups: failures, daemons: r.daemonSets,
-		starter: start.New(start.Options{
+	r.nodes = &node.Reconciler{
+		Reader: r.api, Live: r.api, Client: r.api, Cloud: r, Owner: inventory.Owner{Cluster: "here", UID: "uid-here"},
+		Namespace: "stratos", State: seen, Events: r.events, Metrics: metrics,
+		Now: clock, Born: epoch(), Inventory: r.inventory, Poke: func() {},
+		Demand: r.demand, Disruptions: r.turns, Warmups: failures, Daemons: r.daemonSets,
+		Starter: start.New(start.Options{
 			Reader: r.api, Live: r.api, Writer: r.api, Cloud: r, State: seen, Events: r.events, Now: clock,
 			Log: logr.Discard(), Calls: r.starts,
 			Count: func(pool v1alpha1.PoolName, trigger start.Trigger) {
@@ -136,13 +143,14 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 			Refused: func(v1alpha1.PoolName, start.Refusal) {},
 		}),
 	}
-	r.pools = &pools{
-		client: r.api, cloud: r, owner: owner{cluster: "here", uid: "uid-here"}, launcher: r,
-		classes: classKinds{reader: r.api, kinds: []ClassKind{AWSNodeClasses(r.cloud)}}, launchesAtOnce: launchesAtOnce,
-		events: r.events, metrics: metrics, now: clock, inventory: r.inventory,
-		state: seen, demand: r.demand, disruptions: r.turns, warmups: failures, daemons: r.daemonSets,
-		namespace: "stratos",
-		poke:      func() {}, wake: func(_ context.Context, id v1alpha1.InstanceID) { r.note("wake " + string(id)) },
+	r.pools = &pool.Reconciler{
+		Client: r.api, Cloud: r, Owner: inventory.Owner{Cluster: "here", UID: "uid-here"}, Launcher: r,
+		Classes:        nodeclass.Kinds{Reader: r.api, Served: []nodeclass.Kind{nodeclass.AWSNodeClasses(r.cloud)}},
+		LaunchesAtOnce: pool.LaunchesAtOnce,
+		Events:         r.events, Metrics: metrics, Now: clock, Inventory: r.inventory,
+		State: seen, Demand: r.demand, Disruptions: r.turns, Warmups: failures, Daemons: r.daemonSets,
+		Namespace: "stratos",
+		Poke:      func() {}, Wake: func(_ context.Context, id v1alpha1.InstanceID) { r.note("wake " + string(id)) },
 	}
 	return r
 }
@@ -150,7 +158,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 // daemonSets are those that the rig's API server holds now.
 func (r *rig) daemonSets() []*fit.Daemon {
 	var out []*fit.Daemon
-	sets, err := daemonSets(r.t.Context(), r.api)
+	sets, err := pool.DaemonSets(r.t.Context(), r.api)
 	if err != nil {
 		r.t.Error(err)
 	}
@@ -294,9 +302,9 @@ func (r *rig) UpdateInstanceTags(_ context.Context, id string, tags map[string]s
 	return nil
 }
 
-// launch implements launcher. The instance's id is its client token, as for a cloud the same token
+// Launch implements launcher. The instance's id is its client token, as for a cloud the same token
 // is the same instance.
-func (r *rig) launch(_ context.Context, _ v1alpha1.NodeClassRef, req provider.LaunchRequest) (*provider.Instance,
+func (r *rig) Launch(_ context.Context, _ v1alpha1.NodeClassRef, req provider.LaunchRequest) (*provider.Instance,
 	error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -322,7 +330,7 @@ func (r *rig) want(log ...string) {
 }
 
 // sweep lets the inventory take in a list at the rig's time.
-func (r *rig) sweep(list ...*provider.Instance) { r.inventory.replace(list, r.now) }
+func (r *rig) sweep(list ...*provider.Instance) { r.inventory.Replace(list, r.now) }
 
 func (r *rig) node(name string) *corev1.Node {
 	r.t.Helper()

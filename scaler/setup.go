@@ -1,6 +1,7 @@
 // Package scaler runs in the background on the leader: it warms instances up, keeps pools at their
 // size, completes starts, stops empty nodes and empties deleted pools. What it decides stands in
-// lifecycle and plan, what it writes to Nodes in transition; this package reads, calls and listens.
+// lifecycle and plan, what it writes to Nodes in transition; the packages node, pool, pending,
+// nodeclass and inventory read and act. This package makes the loops and wires them to each other.
 package scaler
 
 import (
@@ -11,8 +12,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,14 +25,24 @@ import (
 
 	"github.com/stratos-sh/stratos/extender/cluster"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/inventory"
+	"github.com/stratos-sh/stratos/scaler/metrics"
+	"github.com/stratos-sh/stratos/scaler/nodeclass"
+	"github.com/stratos-sh/stratos/scaler/pool"
 	"github.com/stratos-sh/stratos/scaler/start"
 )
+
+// RegisterMetrics registers all of the scaler's metrics, for their documentation.
+func RegisterMetrics(registerer prometheus.Registerer) error {
+	_, err := metrics.New(registerer)
+	return err
+}
 
 // Setup is what SetupWithManager needs.
 type Setup struct {
 	Cloud provider.CloudProvider
 	// Classes are the kinds of node classes that the cloud serves.
-	Classes []ClassKind
+	Classes []nodeclass.Kind
 	// Cluster is the value of the tag that separates this cluster's instances from all others.
 	Cluster string
 	// ClusterUID is the UID of the namespace kube-system. It tells the instances of two clusters with
@@ -59,7 +70,7 @@ const askAgain = 2 * time.Second
 // SetupWithManager adds the scaler to the manager and returns the Starter, which runs on every
 // replica and which the extender asks for starts.
 func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start.Starter, error) {
-	if err := addIndexes(ctx, mgr); err != nil {
+	if err := inventory.AddIndexes(ctx, mgr); err != nil {
 		return nil, err
 	}
 	if s.ClusterUID == "" {
@@ -73,27 +84,28 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 		Setup: s, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: recorder,
 		Ready: s.State.Ready, Metrics: ctrlmetrics.Registry, Log: mgr.GetLogger(), Now: time.Now,
 		Elapsed:        sinceStart(time.Now()),
-		LaunchesAtOnce: launchesAtOnce,
+		LaunchesAtOnce: pool.LaunchesAtOnce,
 	})
 	if err != nil {
 		return nil, err
 	}
 	errs := []error{
 		mgr.AddReadyzCheck("starts", func(*http.Request) error { return l.Starter.Ready() }),
-		mgr.Add(l.Starter), mgr.Add(l.Placer), mgr.Add(l.sweep), l.nodes.setup(mgr, l.Instances), l.pools.setup(mgr, l.Pools),
-		l.pending.setup(mgr),
+		mgr.Add(l.Starter), mgr.Add(l.Placer), mgr.Add(l.sweep),
+		l.nodes.SetupWithManager(mgr, l.Instances), l.pools.SetupWithManager(mgr, l.Pools),
+		l.pending.SetupWithManager(mgr),
 	}
 	var wake []chan<- event.TypedGenericEvent[struct{}]
 	for _, kind := range s.Classes {
 		woken := make(chan event.TypedGenericEvent[struct{}], 1)
 		wake = append(wake, woken)
-		c := &classes{
-			client: mgr.GetClient(), kind: kind, events: recorder, now: time.Now,
-			regions: &l.sweep.inventory.regions, woken: woken,
+		c := &nodeclass.Reconciler{
+			Client: mgr.GetClient(), Kind: kind, Events: recorder, Now: time.Now,
+			Regions: &l.sweep.Inventory.Regions, Woken: woken,
 		}
-		errs = append(errs, c.setup(mgr))
+		errs = append(errs, c.SetupWithManager(mgr))
 	}
-	l.sweep.regionsChanged = func() {
+	l.sweep.RegionsChanged = func() {
 		for _, w := range wake {
 			select {
 			case w <- event.TypedGenericEvent[struct{}]{}:
@@ -128,33 +140,7 @@ func clusterUID(ctx context.Context, live client.Reader, log logr.Logger) (types
 	return namespace.UID, nil
 }
 
-// addIndexes adds the indexes to the manager's cache.
-func addIndexes(ctx context.Context, mgr manager.Manager) error {
-	indexer := mgr.GetFieldIndexer()
-	return errors.Join(
-		indexer.IndexField(ctx, &storagev1.VolumeAttachment{}, indexAttachment, func(o client.Object) []string {
-			if a, ok := o.(*storagev1.VolumeAttachment); ok {
-				return []string{a.Spec.NodeName}
-			}
-			return nil
-		}),
-		indexer.IndexField(ctx, &corev1.Node{}, indexProviderID, func(o client.Object) []string {
-			if n, ok := o.(*corev1.Node); ok && n.Spec.ProviderID != "" {
-				return []string{n.Spec.ProviderID}
-			}
-			return nil
-		}),
-		indexer.IndexField(ctx, &corev1.Node{}, indexManaged, func(o client.Object) []string {
-			if n, ok := o.(*corev1.Node); ok && managedInstance(n) != "" {
-				return []string{string(managedInstance(n))}
-			}
-			return nil
-		}),
-		indexer.IndexField(ctx, &corev1.Pod{}, indexPodNode, func(o client.Object) []string {
-			if p, ok := o.(*corev1.Pod); ok && nodeOfPod(p) != "" {
-				return []string{nodeOfPod(p)}
-			}
-			return nil
-		}),
-	)
+// sinceStart is how long ago born was, by the monotonic clock that a time of this process carries.
+func sinceStart(born time.Time) func() time.Duration {
+	return func() time.Duration { return time.Since(born) }
 }

@@ -10,8 +10,10 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/inventory"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
 	"github.com/stratos-sh/stratos/scaler/plan"
+	"github.com/stratos-sh/stratos/scaler/pool"
 )
 
 // TestARefusedLaunchTakesANewNumber: the cloud keeps the token of a refused launch with its
@@ -30,8 +32,8 @@ func TestARefusedLaunchTakesANewNumber(t *testing.T) {
 				}
 				return nil
 			}
-			if again := r.reconcilePool(); again != launchRetry {
-				t.Errorf("looked at again after %v, want %v", again, launchRetry)
+			if again := r.reconcilePool(); again != pool.LaunchRetry {
+				t.Errorf("looked at again after %v, want %v", again, pool.LaunchRetry)
 			}
 			for range 2 {
 				r.now = r.now.Add(plan.LaunchBackoff(2))
@@ -68,17 +70,17 @@ func TestNoCapacityIsAskedAboutEveryFiveSeconds(t *testing.T) {
 	}
 	r.reconcilePool()
 	once := len(r.launches)
-	r.now = r.now.Add(launchRetry - time.Second)
+	r.now = r.now.Add(pool.LaunchRetry - time.Second)
 	if again := r.reconcilePool(); again != time.Second {
 		t.Errorf("looked at again after %v, want 1s", again)
 	}
 	if len(r.launches) != once {
-		t.Errorf("%d launches within %v, want %d", len(r.launches), launchRetry, once)
+		t.Errorf("%d launches within %v, want %d", len(r.launches), pool.LaunchRetry, once)
 	}
 	r.now = r.now.Add(time.Second)
 	r.reconcilePool()
 	if len(r.launches) != 2*once {
-		t.Errorf("%d launches after %v, want %d: each may be for another zone", len(r.launches), launchRetry, 2*once)
+		t.Errorf("%d launches after %v, want %d: each may be for another zone", len(r.launches), pool.LaunchRetry, 2*once)
 	}
 }
 
@@ -122,7 +124,7 @@ func TestALaunchThatMayHaveHappenedKeepsItsNumber(t *testing.T) {
 			r.sweep()
 			r.launching = func(int) error { return c.refusal }
 			r.reconcilePool()
-			r.now = r.now.Add(launchRetry)
+			r.now = r.now.Add(pool.LaunchRetry)
 			r.reconcilePool()
 			r.want(c.want...)
 		})
@@ -135,7 +137,7 @@ func TestLaunchNumbersAreNeverUsedAgain(t *testing.T) {
 	reported := func(p *v1alpha1.NodePool) {
 		meta.SetStatusCondition(&p.Status.Conditions, metav1Condition(v1alpha1.ConditionReady))
 	}
-	launched := instance(provider.InstanceStopped, withTag(tagLaunch, "7.uid-p"))
+	launched := instance(provider.InstanceStopped, withTag(inventory.TagLaunch, "7.uid-p"))
 	fromTime := `reserve {"next":1772366400001,"pending":[1772366400000]}`
 	for name, c := range map[string]struct {
 		pool  *v1alpha1.NodePool
@@ -150,7 +152,7 @@ func TestLaunchNumbersAreNeverUsedAgain(t *testing.T) {
 		"as it was written": {nodePool(5, 2, reported, holding(`{"next":8}`)),
 			[]*provider.Instance{launched}, `reserve {"next":9,"pending":[8]}`},
 		"numbers of an earlier pool of that name": {
-			nodePool(5, 2), []*provider.Instance{instance(provider.InstanceStopped, withTag(tagLaunch, "7.another"))},
+			nodePool(5, 2), []*provider.Instance{instance(provider.InstanceStopped, withTag(inventory.TagLaunch, "7.another"))},
 			`reserve {"next":1,"pending":[0]}`,
 		},
 	} {
@@ -180,7 +182,7 @@ func TestAPoolIsReplacedWhileStratosRuns(t *testing.T) {
 	r.now = r.now.Add(lifecycle.LaunchUnseen + time.Second) // no sweep has shown it
 	r.sweep()
 	ended := v1alpha1.InstanceID(r.launches[0].ClientToken)
-	r.inventory.note(ended, func(e *entry) { e.endExplained = true }) // Stratos terminated it
+	r.inventory.Note(ended, func(e *inventory.Entry) { e.EndExplained = true }) // Stratos terminated it
 	r.reconcilePool()
 	r.reconcilePool()
 	for _, l := range r.launches[1:] {

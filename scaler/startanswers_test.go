@@ -22,7 +22,7 @@ func (r *rig) startsFor(t *testing.T, d time.Duration, state provider.InstanceSt
 		r.sweep(instance(state, change...))
 		r.reconcile()
 		if r.starts.Len() > 0 {
-			r.nodes.starter.StepCall(t.Context())
+			r.nodes.Starter.StepCall(t.Context())
 		}
 	}
 }

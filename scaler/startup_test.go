@@ -47,17 +47,17 @@ func TestStartupPathOfAPodInDemand(t *testing.T) {
 			r.sweep(instance(provider.InstanceRunning, launched(c.launched)))
 			watch := r.looksAfter()
 			var got []decide.Path
-			watch.state.Listen(cluster.Listener{PodServed: func(c decide.Claim, p *corev1.Pod) {
+			watch.State.Listen(cluster.Listener{PodServed: func(c decide.Claim, p *corev1.Pod) {
 				if p.Name != "a" || c.Pool != "p" {
 					t.Errorf("claim %+v of pod %s", c, p.Name)
 				}
 				got = append(got, c.Path)
 			}})
 			if c.waits {
-				r.demand.add(pod, "p")
+				r.demand.Add(pod, "p")
 			}
 			if c.warm {
-				r.demand.add(waits("other", "1"), "p") // opens the node in any case
+				r.demand.Add(waits("other", "1"), "p") // opens the node in any case
 				r.reconcile()
 				r.want("patch c running")
 			}

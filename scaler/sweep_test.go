@@ -14,6 +14,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/inventory"
 )
 
 // lister is a cloud that lists what it is told and notes when.
@@ -31,13 +32,13 @@ func (l *lister) ListInstances(_ context.Context, tags map[string]string) ([]*pr
 	return l.list, l.err
 }
 
-func newSweep(l *lister) *sweep {
+func newSweep(l *lister) *inventory.Sweep {
 	l.zero = time.Now()
-	return &sweep{
-		cloud: l, owner: owner{cluster: "here", uid: "uid-here"}, inventory: newInventory(), now: time.Now,
-		log: logr.Discard(), wake: make(chan struct{}, 1),
-		instances: make(chan event.TypedGenericEvent[v1alpha1.InstanceID], 1000),
-		pools:     make(chan event.TypedGenericEvent[v1alpha1.PoolName], 1000),
+	return &inventory.Sweep{
+		Cloud: l, Owner: inventory.Owner{Cluster: "here", UID: "uid-here"}, Inventory: inventory.New(), Now: time.Now,
+		Log: logr.Discard(), Wake: make(chan struct{}, 1),
+		Instances: make(chan event.TypedGenericEvent[v1alpha1.InstanceID], 1000),
+		Pools:     make(chan event.TypedGenericEvent[v1alpha1.PoolName], 1000),
 	}
 }
 
@@ -72,7 +73,7 @@ func TestSweepPace(t *testing.T) {
 				ctx, stop := context.WithTimeout(t.Context(), c.until)
 				defer stop()
 				if c.poke > 0 {
-					time.AfterFunc(c.poke, sweep.poke)
+					time.AfterFunc(c.poke, sweep.Poke)
 				}
 				if err := sweep.Start(ctx); err != nil {
 					t.Errorf("Start ended with %v", err)
@@ -101,9 +102,9 @@ func TestSweepAsksForOursOnlyAndWakesAll(t *testing.T) {
 		}}
 		s := newSweep(l)
 		instances := make(chan event.TypedGenericEvent[v1alpha1.InstanceID], 100)
-		s.instances = instances
+		s.Instances = instances
 		for range 2 {
-			if err := s.once(t.Context(), time.Now()); err != nil {
+			if err := s.Once(t.Context(), time.Now()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -127,14 +128,14 @@ func TestSweepKeepsWhatItKnewWhenTheCloudFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &lister{list: []*provider.Instance{instance(provider.InstanceRunning)}}
 		s := newSweep(l)
-		if err := s.once(t.Context(), time.Now()); err != nil {
+		if err := s.Once(t.Context(), time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		l.list, l.err = nil, errors.New("down")
-		if err := s.once(t.Context(), time.Now().Add(time.Hour)); err == nil {
+		if err := s.Once(t.Context(), time.Now().Add(time.Hour)); err == nil {
 			t.Error("the failure is swallowed")
 		}
-		if e, ok := s.inventory.get("i-c"); !ok || e.State != provider.InstanceRunning {
+		if e, ok := s.Inventory.Get("i-c"); !ok || e.State != provider.InstanceRunning {
 			t.Errorf("state %q, want running", e.State)
 		}
 	})
@@ -187,12 +188,12 @@ func TestWhatLostItsTagsIsNotGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cloud := &strayed{one: c.now}
 			s := newSweep(&cloud.lister)
-			s.cloud = cloud
-			s.inventory.replace([]*provider.Instance{instance(provider.InstanceStopped)}, epoch())
-			if err := s.once(t.Context(), epoch().Add(c.late)); err != nil {
+			s.Cloud = cloud
+			s.Inventory.Replace([]*provider.Instance{instance(provider.InstanceStopped)}, epoch())
+			if err := s.Once(t.Context(), epoch().Add(c.late)); err != nil {
 				t.Fatal(err)
 			}
-			if e, _ := s.inventory.get("i-c"); e.State != c.want {
+			if e, _ := s.Inventory.Get("i-c"); e.State != c.want {
 				t.Errorf("%s, want %s", e.State, c.want)
 			}
 			if diff := cmp.Diff(c.tags, cloud.tags); diff != "" {
@@ -212,34 +213,34 @@ func TestAStrayInstanceEndsNothingButItsOwnRepair(t *testing.T) {
 					v1alpha1.TagManagedBy)
 			})
 			s := newSweep(&cloud.lister)
-			s.cloud = cloud
+			s.Cloud = cloud
 			both := []*provider.Instance{instance(provider.InstancePending, called("other")),
 				instance(provider.InstanceStopped, called("stray"))}
-			s.inventory.replace(both, epoch())
+			s.Inventory.Replace(both, epoch())
 			cloud.list = []*provider.Instance{instance(provider.InstanceRunning, called("other"))}
 			for n := range 3 {
-				if err := s.once(t.Context(), epoch().Add(time.Duration(n+1)*time.Minute)); err != nil {
+				if err := s.Once(t.Context(), epoch().Add(time.Duration(n+1)*time.Minute)); err != nil {
 					t.Fatal(err)
 				}
 			}
 			want := map[v1alpha1.InstanceID]provider.InstanceState{"other": provider.InstanceRunning,
 				"stray": provider.InstanceStopped}
 			got := map[v1alpha1.InstanceID]provider.InstanceState{}
-			for _, e := range s.inventory.of("p") {
+			for _, e := range s.Inventory.Of("p") {
 				got[e.ID] = e.State
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("instances of the pool (-want +got):\n%s", diff)
 			}
-			reason, words := s.inventory.degradedBy("p", epoch().Add(3*time.Minute))
+			reason, words := s.Inventory.DegradedBy("p", epoch().Add(3*time.Minute))
 			if reason != v1alpha1.ReasonTagsMissing || !strings.Contains(words, "UnauthorizedOperation") {
 				t.Errorf("the pool says %s: %s", reason, words)
 			}
 			cloud.describing, cloud.tagging = nil, nil
-			if err := s.once(t.Context(), epoch().Add(4*time.Minute)); err != nil {
+			if err := s.Once(t.Context(), epoch().Add(4*time.Minute)); err != nil {
 				t.Fatal(err)
 			}
-			if reason, words := s.inventory.degradedBy("p", epoch().Add(4*time.Minute)); reason != "" {
+			if reason, words := s.Inventory.DegradedBy("p", epoch().Add(4*time.Minute)); reason != "" {
 				t.Errorf("once it is mended the pool says %s: %s", reason, words)
 			}
 		})
@@ -253,11 +254,11 @@ func TestWhatLostItsPoolIsCountedForIt(t *testing.T) {
 	r.sweep(instance(provider.InstanceRunning))
 	r.now = r.now.Add(15 * time.Second)
 	r.sweep(instance(provider.InstanceRunning, func(i *provider.Instance) { delete(i.Tags, v1alpha1.LabelPool) }))
-	if got := len(r.inventory.of("p")); got != 1 {
+	if got := len(r.inventory.Of("p")); got != 1 {
 		t.Errorf("%d instances of the pool, want 1", got)
 	}
 	r.reconcile()
-	if e, _ := r.inventory.get("i-c"); e.pool() != "p" {
+	if e, _ := r.inventory.Get("i-c"); e.Pool() != "p" {
 		t.Errorf("tags %v, want the pool's written again", e.Tags)
 	}
 }

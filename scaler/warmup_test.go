@@ -12,6 +12,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/node"
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
@@ -35,7 +36,7 @@ func warming(change ...func(*corev1.Node)) *corev1.Node {
 func minuteOld(i *provider.Instance) { i.LaunchTime = epoch().Add(-time.Minute) }
 
 func (r *rig) failures(reason string) float64 {
-	return testutil.ToFloat64(r.nodes.metrics.warmupFailures.WithLabelValues("p", reason))
+	return testutil.ToFloat64(r.nodes.Metrics.WarmupFailures.WithLabelValues("p", reason))
 }
 
 func TestAWarmUpThatStopsIncompleteIsTriedOnceMore(t *testing.T) {
@@ -51,7 +52,7 @@ func TestAWarmUpThatStopsIncompleteIsTriedOnceMore(t *testing.T) {
 	if intent == "" {
 		t.Errorf("annotations %v, want the start", n.Annotations)
 	}
-	if o := observe(n, transition.Template{}); o.Ready || !o.EverReady {
+	if o := node.Observe(n, transition.Template{}); o.Ready || !o.EverReady {
 		t.Errorf("Ready %t, once Ready %t: what was said before counts for the second try", o.Ready, o.EverReady)
 	}
 

@@ -16,6 +16,7 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/plan"
+	"github.com/stratos-sh/stratos/scaler/pool"
 )
 
 // lookAt has the nodes controller look at every instance that was launched.
@@ -33,7 +34,7 @@ func (r *rig) endsAtOnce() {
 	r.t.Helper()
 	r.reconcilePool()
 	var list []*provider.Instance
-	for _, e := range r.inventory.of("p") {
+	for _, e := range r.inventory.Of("p") {
 		i := e.Instance
 		i.State, i.StateReason, i.LaunchTime = provider.InstanceTerminated, "Client.InternalError", r.now
 		i.Tags = maps.Clone(i.Tags)
@@ -69,7 +70,7 @@ func TestWarmupsThatFailBackOff(t *testing.T) {
 				t.Errorf("%s %s: %s", kind, got.Reason, got.Message)
 			}
 		}
-		if got := testutil.ToFloat64(r.nodes.metrics.failedWarmups.WithLabelValues("p")); got != float64(count) {
+		if got := testutil.ToFloat64(r.nodes.Metrics.FailedWarmups.WithLabelValues("p")); got != float64(count) {
 			t.Errorf("metric %v, want %d", got, count)
 		}
 		if len(r.launches) != int(count) {
@@ -81,8 +82,8 @@ func TestWarmupsThatFailBackOff(t *testing.T) {
 			t.Errorf("before the end of the back-off: %d launches, next look after %s", len(r.launches), next)
 		}
 		r.now = r.now.Add(4 * time.Second)
-		failures := &warmups{} // another process
-		r.nodes.warmups, r.pools.warmups = failures, failures
+		failures := &pool.WarmupFailures{} // another process
+		r.nodes.Warmups, r.pools.Warmups = failures, failures
 	}
 	if got := strings.Count(strings.Join(r.said(), "\n"), "WarmupFailed"); got != 3 {
 		t.Errorf("%d events, want one for each failure", got)
@@ -133,8 +134,8 @@ func TestRefusalsThatAreTheSameEverywhere(t *testing.T) {
 			r.sweep()
 			r.launching = func(int) error { return refusal }
 			r.reconcilePool()
-			if calls := len(r.launches); calls != launchesAtOnce {
-				t.Fatalf("%d calls, want one round of %d", calls, launchesAtOnce)
+			if calls := len(r.launches); calls != pool.LaunchesAtOnce {
+				t.Fatalf("%d calls, want one round of %d", calls, pool.LaunchesAtOnce)
 			}
 			for step := int32(1); step <= 4; step++ {
 				calls := len(r.launches)
@@ -168,7 +169,7 @@ func TestRefusalsThatAreTheSameEverywhere(t *testing.T) {
 func TestLaunchesGoInRounds(t *testing.T) {
 	r := newRig(t, nodePool(50, 30))
 	r.sweep()
-	if next := r.reconcilePool(); next != time.Millisecond || len(r.launches) != launchesAtOnce {
+	if next := r.reconcilePool(); next != time.Millisecond || len(r.launches) != pool.LaunchesAtOnce {
 		t.Fatalf("%d launches, next round after %s", len(r.launches), next)
 	}
 	pool := r.pool()
@@ -199,7 +200,7 @@ func TestADeletedPoolLaunchesNoFurtherRound(t *testing.T) {
 		reconcile.Request{NamespacedName: client.ObjectKey{Name: "p"}}); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.launches) != launchesAtOnce {
+	if len(r.launches) != pool.LaunchesAtOnce {
 		t.Errorf("%d launches, want those of the first round", len(r.launches))
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/pending"
 )
 
 // among counts the events that contain the words.
@@ -88,12 +89,12 @@ func TestStandbyNodesAreListedForAWarningOnly(t *testing.T) {
 	r := newRig(t, pod, nodeIn(v1alpha1.StateRunning), nodePool(5, 0))
 	c := r.looksAfter()
 	lists := &nodeLists{Reader: r.api}
-	c.reader = lists
+	c.Reader = lists
 	warn := func(when string, wantLists, wantEvents int) {
 		t.Helper()
 		lists.read = 0
 		for range 10 {
-			if err := c.warnSpread(t.Context(), pod); err != nil {
+			if err := c.WarnSpread(t.Context(), pod); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -110,7 +111,7 @@ func TestStandbyNodesAreListedForAWarningOnly(t *testing.T) {
 	}
 	warn("when one does", 1, 1)
 	warn("within the hour", 0, 0)
-	r.now = r.now.Add(warnAgain)
+	r.now = r.now.Add(pending.WarnAgain)
 	warn("an hour later", 1, 1)
 }
 
@@ -148,7 +149,7 @@ func TestDaemonSetsWithPodsOnStandbyNodesAreWarned(t *testing.T) {
 			if among(said, "DaemonSetCountsStandby") != c.want {
 				t.Errorf("events %q, want DaemonSetCountsStandby %d times", said, c.want)
 			}
-			r.now = r.now.Add(warnAgain)
+			r.now = r.now.Add(pending.WarnAgain)
 			r.reconcile()
 			if said := r.said(); among(said, "DaemonSetCountsStandby") != c.want {
 				t.Errorf("an hour later, when the first is forgotten: events %q", said)

@@ -11,6 +11,7 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
+	"github.com/stratos-sh/stratos/scaler/node"
 )
 
 // underWay are the steps that have a deadline, each begun a moment ago, with the action that its
@@ -70,15 +71,15 @@ func TestSteppedClockEndsNothing(t *testing.T) {
 				}
 				r := newRig(t, objects...)
 				passed := time.Duration(0)
-				r.nodes.steps = newStepClock(func() time.Duration { return passed })
+				r.nodes.Steps = node.NewStepClock(func() time.Duration { return passed })
 				decide := func() lifecycle.Action {
 					t.Helper()
 					r.sweep(instance(c.state, func(i *provider.Instance) { i.LaunchTime = epoch().Add(-2 * time.Second) }))
-					g, err := r.nodes.gather(t.Context(), "i-c")
+					g, err := r.nodes.Gather(t.Context(), "i-c")
 					if err != nil {
 						t.Fatal(err)
 					}
-					return lifecycle.Decide(g.Observation, r.nodes.now()).Action
+					return lifecycle.Decide(g.Observation, r.nodes.Now()).Action
 				}
 				goOn := func(d time.Duration) { r.now, passed = r.now.Add(d), passed+d }
 
@@ -114,11 +115,11 @@ func TestSteppedClockForcesNoStartupTaint(t *testing.T) {
 	})
 	r := newRig(t, pool, n)
 	passed := time.Duration(0)
-	r.nodes.steps = newStepClock(func() time.Duration { return passed })
+	r.nodes.Steps = node.NewStepClock(func() time.Duration { return passed })
 	r.sweep(instance(provider.InstanceRunning))
 	up := func() bool {
 		t.Helper()
-		g, err := r.nodes.gather(t.Context(), "i-c")
+		g, err := r.nodes.Gather(t.Context(), "i-c")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +132,7 @@ func TestSteppedClockForcesNoStartupTaint(t *testing.T) {
 	if up() {
 		t.Error("the network is taken for up because the clock was stepped")
 	}
-	r.now, passed = r.now.Add(networkTimeout+time.Second), passed+networkTimeout+time.Second
+	r.now, passed = r.now.Add(node.NetworkTimeout+time.Second), passed+node.NetworkTimeout+time.Second
 	if !up() {
 		t.Error("the agent is waited for after its time")
 	}

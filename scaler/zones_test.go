@@ -121,8 +121,8 @@ func TestLaunchesGoWhereThePodIsBound(t *testing.T) {
 			looks := r.looksAfter()
 			if c.volume != "" {
 				claim, volume := volumeIn(c.volume)
-				looks.state.SetClaim(claim)
-				looks.state.SetVolume(volume)
+				looks.State.SetClaim(claim)
+				looks.State.SetVolume(volume)
 			}
 			r.look(looks)
 			r.reconcilePool()

@@ -199,7 +199,7 @@ func (i *instance) as(m *moment) *provider.Instance {
 }
 
 // cloudClient is a process's way to the cloud. It implements provider.CloudProvider and
-// scaler.AWSCloud.
+// nodeclass.AWSCloud.
 type cloudClient struct{ p *process }
 
 func (c *cloudClient) instance(id string) (*instance, error) {
@@ -213,12 +213,12 @@ func (c *cloudClient) instance(id string) (*instance, error) {
 	return i, nil
 }
 
-// ResolveNodeClass implements scaler.AWSCloud. Nothing runs the loop that asks for it.
+// ResolveNodeClass implements nodeclass.AWSCloud. Nothing runs the loop that asks for it.
 func (c *cloudClient) ResolveNodeClass(context.Context, *v1alpha1.AWSNodeClass) (v1alpha1.AWSNodeClassStatus, error) {
 	return v1alpha1.AWSNodeClassStatus{}, nil
 }
 
-// LaunchInstance implements scaler.AWSCloud.
+// LaunchInstance implements nodeclass.AWSCloud.
 func (c *cloudClient) LaunchInstance(_ context.Context, class *v1alpha1.AWSNodeClass,
 	req provider.LaunchRequest) (*provider.Instance, error) {
 	w := c.p.w

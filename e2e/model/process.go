@@ -22,6 +22,7 @@ import (
 	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler"
+	"github.com/stratos-sh/stratos/scaler/nodeclass"
 )
 
 var errDead = errors.New("the process has ended")
@@ -71,7 +72,7 @@ func (w *World) begin(leader bool) *process {
 	api, cloud := &apiClient{p: p}, &cloudClient{p: p}
 	loops, err := scaler.NewLoops(scaler.Parts{
 		Setup: scaler.Setup{
-			Cloud: cloud, Classes: []scaler.ClassKind{scaler.AWSNodeClasses(cloud)}, Namespace: "stratos", Cluster: clusterName,
+			Cloud: cloud, Classes: []nodeclass.Kind{nodeclass.AWSNodeClasses(cloud)}, Namespace: "stratos", Cluster: clusterName,
 			ClusterUID: clusterUID, State: p.state, ExtenderSchedulers: []string{ourScheduler},
 		},
 		Client: api, Live: &apiClient{p: p, live: true}, Events: recorder{p}, Metrics: prometheus.NewRegistry(),

@@ -18,7 +18,7 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider/aws"
 	"github.com/stratos-sh/stratos/provider/limiter"
-	"github.com/stratos-sh/stratos/scaler"
+	"github.com/stratos-sh/stratos/scaler/nodeclass"
 )
 
 // ec2 makes the provider that keeps instances in EC2. Its limits are those of each region, so it
@@ -55,7 +55,7 @@ func ec2(
 		Regions: func(ctx context.Context) ([]string, error) { return regionsInUse(ctx, reader) },
 		Minor:   func(context.Context) (string, error) { return minorOf(server) },
 	})
-	return &Cloud{Provider: cloud, Classes: []scaler.ClassKind{scaler.AWSNodeClasses(cloud)}}, nil
+	return &Cloud{Provider: cloud, Classes: []nodeclass.Kind{nodeclass.AWSNodeClasses(cloud)}}, nil
 }
 
 // regionOfZone is the region that the name of a zone begins with, that of local zones

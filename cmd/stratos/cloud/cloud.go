@@ -15,14 +15,14 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/fake"
 	"github.com/stratos-sh/stratos/provider/limiter"
-	"github.com/stratos-sh/stratos/scaler"
+	"github.com/stratos-sh/stratos/scaler/nodeclass"
 )
 
 // Cloud is the chosen cloud, its calls limited and measured.
 type Cloud struct {
 	Provider provider.CloudProvider
 	// Classes are the kinds of node classes that it launches from.
-	Classes []scaler.ClassKind
+	Classes []nodeclass.Kind
 	// Beside is what has to run together with it, nil where nothing has.
 	Beside manager.Runnable
 }
@@ -50,7 +50,7 @@ func New(
 		return nil, err
 	}
 	cloud := limiter.Wrap(api, calls)
-	return &Cloud{Provider: cloud, Classes: []scaler.ClassKind{scaler.AWSNodeClasses(cloud)}, Beside: beside}, nil
+	return &Cloud{Provider: cloud, Classes: []nodeclass.Kind{nodeclass.AWSNodeClasses(cloud)}, Beside: beside}, nil
 }
 
 // fakeCloud is the fake cloud, in this process or over HTTP, and in the first case the machines

@@ -3,7 +3,7 @@ package cloud
 import (
 	"github.com/stratos-sh/stratos/provider/kind"
 	"github.com/stratos-sh/stratos/provider/limiter"
-	"github.com/stratos-sh/stratos/scaler"
+	"github.com/stratos-sh/stratos/scaler/nodeclass"
 )
 
 // kindCloud is the Docker daemon that runs the kind cluster, as DOCKER_HOST names it.
@@ -13,5 +13,5 @@ func kindCloud(calls *limiter.Calls) (*Cloud, error) {
 		return nil, err
 	}
 	cloud := limiter.Wrap(docker, calls)
-	return &Cloud{Provider: cloud, Classes: []scaler.ClassKind{scaler.KindNodeClasses(cloud)}}, nil
+	return &Cloud{Provider: cloud, Classes: []nodeclass.Kind{nodeclass.KindNodeClasses(cloud)}}, nil
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/stratos-sh/stratos/extender/cluster"
 	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/scaler"
+	"github.com/stratos-sh/stratos/scaler/nodeclass"
 )
 
 // startInProcess runs a Stratos in this process, wired as cmd/stratos does, but for the extender's
@@ -44,7 +45,7 @@ func startInProcess(t *testing.T, r *rig.Rig, watch *lagging, nudges *nudgeGate)
 		t.Fatal(err)
 	}
 	starter, err := scaler.SetupWithManager(ctx, mgr, scaler.Setup{
-		Cloud: r.Cloud, Classes: []scaler.ClassKind{scaler.AWSNodeClasses(r.Cloud)},
+		Cloud: r.Cloud, Classes: []nodeclass.Kind{nodeclass.AWSNodeClasses(r.Cloud)},
 		Cluster: "e2e", State: seen, ExtenderSchedulers: []string{v1alpha1.SchedulerName},
 	})
 	if err != nil {

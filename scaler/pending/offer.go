@@ -1,0 +1,128 @@
+package pending
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/extender/decide"
+	"github.com/stratos-sh/stratos/extender/fit"
+	"github.com/stratos-sh/stratos/scaler/nodeclass"
+)
+
+// Offer is what a pool's class offers for a new instance.
+type Offer struct {
+	// Promised is a node as the class describes it, nil where it says nothing.
+	Promised *corev1.Node
+	// zones are those that the class launches into; none where the class does not say.
+	zones []string
+	// Daemons are the cluster's DaemonSets, whose pods take room on a new node.
+	Daemons []*fit.Daemon
+}
+
+// zoned is a class whose status says into which zones it launches.
+type zoned interface{ Zones() []string }
+
+// OfferOf is what the pool can launch.
+func OfferOf(ctx context.Context, classes nodeclass.Kinds, pool *v1alpha1.NodePool, daemons []*fit.Daemon) Offer {
+	o := Offer{Promised: nodeclass.PromisedBy(ctx, classes, pool), Daemons: daemons}
+	class, _, err := classes.Get(ctx, pool.Spec.Template.NodeClassRef)
+	if z, ok := class.(zoned); ok && err == nil {
+		o.zones = z.Zones()
+	}
+	return o
+}
+
+// zoneLabelEBS is the label by which volumes of the EBS CSI driver say where they are. The driver
+// puts it on its nodes.
+const zoneLabelEBS = "topology.ebs.csi.aws.com/zone"
+
+// inZoneOf are the labels of a node like the one that has these, in another zone.
+func inZoneOf(labels map[string]string, zone string) map[string]string {
+	out := make(map[string]string, len(labels)+2)
+	for key, value := range labels {
+		switch {
+		case key == "topology.k8s.aws/zone-id" && labels[corev1.LabelTopologyZone] != zone: // the other zone's is not known
+		case strings.HasSuffix(key, "/zone") && value == labels[corev1.LabelTopologyZone]:
+			out[key] = zone
+		default:
+			out[key] = value
+		}
+	}
+	out[corev1.LabelTopologyZone], out[zoneLabelEBS] = zone, zone
+	return out
+}
+
+// newNode is a new node of the pool as pods will find it, like the first that the pool has or else
+// as its class describes it. whole reports whether its resources are known.
+func newNode(pool *v1alpha1.NodePool, nodes []corev1.Node, o Offer) (n *corev1.Node, whole bool) {
+	n = &corev1.Node{}
+	like := slices.IndexFunc(nodes, func(n corev1.Node) bool {
+		return n.Labels[v1alpha1.LabelPool] == pool.Name && len(n.Status.Allocatable) > 0
+	})
+	switch {
+	case like >= 0:
+		is := &nodes[like]
+		n.Labels, n.Status.Allocatable, whole = maps.Clone(is.Labels), is.Status.Allocatable, true
+		if recorded := is.Annotations[v1alpha1.AnnotationAllocatableAtStop]; recorded != "" {
+			n.Annotations = map[string]string{v1alpha1.AnnotationAllocatableAtStop: recorded}
+		}
+	case o.Promised != nil:
+		n.Labels, n.Status.Allocatable = maps.Clone(o.Promised.Labels), o.Promised.Status.Allocatable
+	default:
+		n.Labels = map[string]string{}
+	}
+	maps.Copy(n.Labels, pool.Spec.Template.Labels)
+	n.Name = pool.Name + "-new"
+	n.Labels[v1alpha1.LabelPool], n.Labels[v1alpha1.LabelState] = pool.Name, string(v1alpha1.StateStandby)
+	if n.Labels[corev1.LabelHostname] != "" {
+		n.Labels[corev1.LabelHostname] = n.Name
+	}
+	n.Spec.Taints = pool.Spec.Template.Taints
+	return n, whole
+}
+
+// serving returns why no new instance of the pool could serve the pod, nil where one could, and
+// then in which of the class's zones: none means any.
+func serving(
+	judge *cluster.PodFit, pool *v1alpha1.NodePool, nodes []corev1.Node, o Offer,
+) (zones []string, refusal *fit.Refusal) {
+	n, whole := newNode(pool, nodes, o)
+	if len(o.zones) == 0 {
+		return nil, refusesEmpty(judge, decide.NodeOf(n, pool, o.Daemons...), whole)
+	}
+	for _, zone := range o.zones {
+		there := n.DeepCopy()
+		there.Labels = inZoneOf(n.Labels, zone)
+		why := refusesEmpty(judge, decide.NodeOf(there, pool, o.Daemons...), whole)
+		if why == nil {
+			zones = append(zones, zone)
+		}
+		refusal = cmp.Or(refusal, why)
+	}
+	switch len(zones) {
+	case 0:
+		return nil, refusal
+	case len(o.zones):
+		return nil, nil
+	}
+	return zones, nil
+}
+
+// refusesEmpty checks on an empty node what does not depend on the other pods of the cluster.
+// whole: its resources are known.
+func refusesEmpty(judge *cluster.PodFit, n *decide.Node, whole bool) *fit.Refusal {
+	pod := judge.Digest(n)
+	resources := (*fit.Refusal)(nil)
+	if whole {
+		resources = fit.CheckResources(pod, &n.Node)
+	}
+	return cmp.Or(pod.Malformed(), pod.Selects(string(n.Name), n.Labels), pod.Schedulable(n.Taints, false),
+		resources, fit.CheckVolumes(pod, &n.Node))
+}

@@ -1,0 +1,92 @@
+package pending
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/decide"
+)
+
+// WarnAgain is how long an event about the same thing is not repeated: as long as the API server
+// keeps events.
+const WarnAgain = time.Hour
+
+// Warned remembers what was warned of. It is safe for concurrent use.
+type Warned struct {
+	// mu guards at.
+	mu sync.Mutex
+	at map[types.UID]time.Time
+}
+
+// lately reports whether the object was warned of within warnAgain. Unlike due it changes nothing:
+// whether there is something to warn of may take a list to find out.
+func (w *Warned) lately(of types.UID, now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, known := w.at[of]
+	return known && now.Sub(at) < WarnAgain
+}
+
+// Due reports whether it is time to warn of the object, and takes it that this is done.
+func (w *Warned) Due(of types.UID, now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for uid, at := range w.at {
+		if now.Sub(at) >= WarnAgain {
+			delete(w.at, uid)
+		}
+	}
+	if _, lately := w.at[of]; lately {
+		return false
+	}
+	if w.at == nil {
+		w.at = map[types.UID]time.Time{}
+	}
+	w.at[of] = now
+	return true
+}
+
+// WarnSpread tells a pending pod that its hard spread over hosts counts stopped nodes: each is a
+// domain without a pod, so such pods wake nodes one by one.
+func (c *Reconciler) WarnSpread(ctx context.Context, pod *corev1.Pod) error {
+	if !countsStandby(pod) || decide.MayNotStart(pod) != "" || c.warned.lately(pod.UID, c.Now()) {
+		return nil
+	}
+	list := &corev1.NodeList{}
+	if err := c.Reader.List(ctx, list,
+		client.MatchingLabels{v1alpha1.LabelState: string(v1alpha1.StateStandby)}); err != nil {
+		return err
+	}
+	if len(list.Items) == 0 || !c.warned.Due(pod.UID, c.Now()) {
+		return nil
+	}
+	c.Events.Eventf(
+		pod,
+		nil,
+		corev1.EventTypeWarning,
+		string(v1alpha1.ReasonSpreadCountsStandby),
+		"Explain",
+		"its topology spread over %s counts standby nodes as empty domains and so wakes them one by one; set nodeTaintsPolicy: Honor (docs/operate.md)",
+		corev1.LabelHostname,
+	)
+	return nil
+}
+
+// countsStandby reports whether the pod has a hard spread over hosts for which tainted nodes are
+// domains, as is the default.
+func countsStandby(pod *corev1.Pod) bool {
+	for i := range pod.Spec.TopologySpreadConstraints {
+		s := &pod.Spec.TopologySpreadConstraints[i]
+		honors := s.NodeTaintsPolicy != nil && *s.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor
+		if s.TopologyKey == corev1.LabelHostname && s.WhenUnsatisfiable == corev1.DoNotSchedule && !honors {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,148 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/decide"
+	"github.com/stratos-sh/stratos/scaler/nodeclass"
+)
+
+// report writes the pool's status and gauges, where they changed.
+func (c *Reconciler) report(ctx context.Context, pool *v1alpha1.NodePool, count map[v1alpha1.NodeState]int32,
+	launchErr error, images *metav1.Condition) error {
+	c.Metrics.States(pool, count)
+	before := pool.DeepCopy()
+	last, failing := c.Warmups.last(pool, nodeclass.DesiredOrigin(ctx, c.Classes, pool).Key())
+	c.Metrics.WarmupsFailing(pool, failing)
+	s := &pool.Status
+	s.LastWarmupFailure = last
+	s.Standby, s.Warmup, s.Starting = count[v1alpha1.StateStandby], count[v1alpha1.StateWarmup],
+		count[v1alpha1.StateStarting]
+	s.Running, s.Stopping, s.Terminating = count[v1alpha1.StateRunning], count[v1alpha1.StateStopping],
+		count[v1alpha1.StateTerminating]
+	s.Total = total(count)
+	s.ObservedGeneration = pool.Generation
+	s.Initialized = initialized(pool)
+	c.conditions(ctx, pool, launchErr, failing)
+	setCondition(pool, images)
+	if equality.Semantic.DeepEqual(before.Status, pool.Status) {
+		return nil
+	}
+	if launchErr != nil && meta.IsStatusConditionTrue(pool.Status.Conditions, v1alpha1.ConditionDegraded) &&
+		!meta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.ConditionDegraded) {
+		c.Events.Eventf(pool, nil, corev1.EventTypeWarning, string(launchReason(launchErr)), "Launch", "%v", launchErr)
+	}
+	return client.IgnoreNotFound(c.Client.Status().Update(ctx, pool))
+}
+
+// initialized reports whether minStandby was reached once, now or before. A pool that an earlier
+// version called Ready was.
+func initialized(pool *v1alpha1.NodePool) bool {
+	s := &pool.Status
+	return s.Initialized || meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady) ||
+		s.Standby >= pool.Spec.MinStandby || s.Standby+s.Starting+s.Running >= pool.Spec.PoolSize
+}
+
+func (c *Reconciler) conditions(ctx context.Context, pool *v1alpha1.NodePool, launchErr error,
+	failing *v1alpha1.WarmupFailure) {
+	set := func(kind string, ok bool, reason v1alpha1.Reason, message string) {
+		status := metav1.ConditionFalse
+		if ok {
+			status = metav1.ConditionTrue
+		}
+		meta.SetStatusCondition(&pool.Status.Conditions, metav1.Condition{
+			Type: kind, Status: status, Reason: string(reason), Message: message, ObservedGeneration: pool.Generation,
+		})
+	}
+	found, reason, words := c.class(ctx, pool.Spec.Template.NodeClassRef)
+	set(v1alpha1.ConditionNodeClassReady, found, reason, words)
+	if why, cause := c.degraded(ctx, pool, launchErr, failing); why != "" {
+		set(v1alpha1.ConditionDegraded, true, why, cause)
+	} else {
+		set(v1alpha1.ConditionDegraded, false, v1alpha1.ReasonHealthy,
+			"launches, warm-ups, starts, stops and terminations succeed")
+	}
+	if _, limited := c.State.StartsLimited(v1alpha1.PoolName(pool.Name), c.Now()); limited {
+		set(v1alpha1.ConditionStartsLimited, true, v1alpha1.ReasonStartBudgetUsedUp,
+			fmt.Sprintf("%d nodes were started within %s", pool.Spec.ScaleUp.StartBudgetOrDefault(pool.Spec.PoolSize),
+				decide.BudgetWindow))
+	} else {
+		set(v1alpha1.ConditionStartsLimited, false, v1alpha1.ReasonStartBudgetLeft, "scaleUp.startBudget is not used up")
+	}
+	if found || pool.DeletionTimestamp != nil {
+		held, withheld := c.unstartable.count(pool, c.Now())
+		ready, why, message := readiness(pool, failing, withheld)
+		set(v1alpha1.ConditionReady, ready, why, message+notStartable(held))
+	} else {
+		set(v1alpha1.ConditionReady, false, reason, words)
+	}
+}
+
+// readiness is the condition Ready of a pool whose class is ready. withheld are the standby nodes
+// that do not count towards minStandby.
+func readiness(pool *v1alpha1.NodePool, failing *v1alpha1.WarmupFailure, withheld int32) (bool, v1alpha1.Reason,
+	string) {
+	s := pool.Status
+	short := s.Standby-withheld < pool.Spec.MinStandby && s.Standby+s.Starting+s.Running < pool.Spec.PoolSize
+	filling := fmt.Sprintf("%d of %d standby, %d warming up", s.Standby, pool.Spec.MinStandby, s.Warmup)
+	switch {
+	case pool.DeletionTimestamp != nil:
+		return false, v1alpha1.ReasonDeleting, fmt.Sprintf("%d instances left", s.Total)
+	case failing != nil && short:
+		return false, v1alpha1.ReasonWarmupFailing, filling + "; " + explain(failing)
+	case !s.Initialized:
+		return false, v1alpha1.ReasonWarmingUp, filling
+	case short:
+		return true, v1alpha1.ReasonPoolReady, filling
+	}
+	return true, v1alpha1.ReasonPoolReady, fmt.Sprintf("%d standby, %d running", s.Standby, s.Running)
+}
+
+// degraded is why the pool needs attention, "" where it does not. A launch that fails outweighs
+// warm-ups that fail, and those a refused start, stop or termination, whose event is on its Node.
+func (c *Reconciler) degraded(ctx context.Context, pool *v1alpha1.NodePool, launchErr error,
+	failing *v1alpha1.WarmupFailure) (v1alpha1.Reason, string) {
+	switch {
+	case launchErr != nil:
+		return launchReason(launchErr), launchErr.Error()
+	case failing != nil:
+		return v1alpha1.ReasonWarmupFailing, explain(failing)
+	}
+	if reason, words := c.Inventory.Absences.DegradedBy(v1alpha1.PoolName(pool.Name), c.Inventory.Lacks); reason != "" {
+		return reason, words
+	}
+	if reason, words := c.Inventory.DegradedBy(v1alpha1.PoolName(pool.Name), c.Now()); reason != "" {
+		return reason, words
+	}
+	if reason, words := c.regionDegraded(ctx, pool); reason != "" {
+		return reason, words
+	}
+	return c.Inventory.Strangers.DegradedBy(v1alpha1.PoolName(pool.Name))
+}
+
+// class reports whether the pool's node class exists and does not say that it is not ready. A class
+// without the condition passes: it was not checked yet.
+func (c *Reconciler) class(ctx context.Context, ref v1alpha1.NodeClassRef) (bool, v1alpha1.Reason, string) {
+	class, _, err := c.Classes.Get(ctx, ref)
+	switch {
+	case errors.Is(err, nodeclass.ErrNotServed):
+		return false, v1alpha1.ReasonNodeClassNotServed, err.Error()
+	case err != nil:
+		return false, v1alpha1.ReasonNodeClassNotFound, "no " + ref.Kind + " named " + ref.Name
+	}
+	_, conditions := class.StatusParts()
+	if ready := meta.FindStatusCondition(*conditions, v1alpha1.ConditionReady); ready != nil &&
+		ready.Status == metav1.ConditionFalse {
+		return false, v1alpha1.ReasonNodeClassNotReady, ready.Message
+	}
+	return true, v1alpha1.ReasonNodeClassFound, ref.Kind + " " + ref.Name + " exists"
+}
