@@ -142,6 +142,6 @@ func (u *Upkeep) forget(now time.Time) {
 
 func (u *Upkeep) touch(ctx context.Context, node v1alpha1.NodeName, now time.Time) {
 	if err := cluster.Nudge(ctx, u.client, node, now); err != nil {
-		u.log.Error(err, "cannot touch node for waiting pods", "node", node)
+		u.log.Error(err, "cannot touch node for pending pods", "node", node)
 	}
 }

@@ -306,7 +306,7 @@ func TestToRunningIsTriedAgainOnTheLiveNode(t *testing.T) {
 	}{
 		"twice refused":             {refusals: 2, state: "running"},
 		"refused five times":        {refusals: 5, state: "starting", again: 50 * time.Millisecond},
-		"moved on by somebody else": {refusals: 1, moved: true, state: "terminating"},
+		"moved on by another client": {refusals: 1, moved: true, state: "terminating"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch())), nodePool(5, 0))

@@ -126,11 +126,11 @@ func TestExplainSays(t *testing.T) {
 			nodeIn(v1alpha1.StateRunning)}, time.Minute, "StandbyUnavailable pool p is being deleted"},
 		"a person keeps the node back": {[]client.Object{unschedulable(needing("1")), nodePool(2, 1),
 			standby(annotated(v1alpha1.AnnotationDoNotStart, "true"))}, time.Minute,
-			"ColdLaunch pool p: its standby nodes are kept back: annotated stratos.sh/do-not-start: launching"},
+			"ColdLaunch pool p: its standby nodes are not startable: annotated stratos.sh/do-not-start: launching"},
 		"of two reasons the first node's, by name": {
 			[]client.Object{unschedulable(needing("1")), nodePool(2, 1), standby(annotated(v1alpha1.AnnotationDoNotStart,
 				"true")), standby(second, annotated(v1alpha1.AnnotationCordoned, ""))},
-			time.Minute, "ColdLaunch pool p: its standby nodes are kept back: cordoned by somebody else: launching",
+			time.Minute, "ColdLaunch pool p: its standby nodes are not startable: cordoned by another client: launching",
 		},
 		"no room beside the pods of DaemonSets": {
 			[]client.Object{unschedulable(needing("3950m")), nodePool(2, 1), standby(), agents()}, time.Minute,

@@ -117,7 +117,7 @@ func TestWarmUpFailures(t *testing.T) {
 			[]string{"patch c terminating"}},
 		"second try too slow": {warming(startupTainted, second(11*time.Minute)), instance(provider.InstanceStopped),
 			"incomplete", []string{"patch c terminating"}},
-		"terminated by somebody else": {
+		"terminated by another client": {
 			warming(), instance(provider.InstanceTerminated), "vanished", []string{"get i-c", "delete c"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -115,9 +115,9 @@ func taintMismatch(i int, taint corev1.Taint, data string) []mismatch {
 	case registeredOtherwise:
 		return []mismatch{{at,
 			"the user data of AWSNodeClass %q registers this taint with another value or effect than " + text +
-				": nobody would remove that one",
+				": no controller would remove that one",
 			"it registers the startup taint " + text +
-				" of NodePool %s with another value or effect: nobody would remove that one"}}
+				" of NodePool %s with another value or effect: no controller would remove that one"}}
 	case registered:
 	}
 	return nil

@@ -51,7 +51,7 @@ func volumeWarnings(mapping *v1alpha1.BlockDeviceMapping, at *field.Path) admiss
 	}
 	if !mapping.DeleteOnTerminationOrDefault() {
 		warnings = append(warnings, warn(at.Child("deleteOnTermination"),
-			"with false each replaced node leaves a volume behind that nobody deletes and AWS bills")...)
+			"with false each replaced node leaves a volume behind that no controller deletes and AWS bills")...)
 	}
 	return warnings
 }

@@ -26,7 +26,7 @@ func BenchmarkDecide(b *testing.B) {
 		"foreign nodes are all tainted":         {nodes: nodes(foreign, tainted("gpu", corev1.TaintEffectNoSchedule))},
 		"standby nodes, one is started":         {nodes: nodes(standby)},
 		"standby nodes with a taint, none fits": {nodes: nodes(standby, tainted("gpu", corev1.TaintEffectNoSchedule))},
-		"standby nodes kept back":               {nodes: nodes(standby, keptBackFor("cordoned by somebody else"))},
+		"standby nodes kept back":               {nodes: nodes(standby, keptBackFor("cordoned by another client"))},
 		"standby nodes without room":            {nodes: nodes(standby, using("cpu", "4"))},
 		"asked again about a waiting pod":       {nodes: nodes(standby), again: true},
 	} {

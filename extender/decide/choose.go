@@ -57,9 +57,9 @@ func (j *attempt) waste(n *Node) float64 {
 func (j *attempt) newClaim(n *Node) *Claim {
 	message := fmt.Sprintf("starting standby node %s of pool %s", n.Name, n.Pool)
 	if n.State == v1alpha1.StateRunning {
-		message = fmt.Sprintf("room is promised on running node %s of pool %s", n.Name, n.Pool)
+		message = fmt.Sprintf("room is claimed on running node %s of pool %s", n.Name, n.Pool)
 	} else if n.Cancellable() {
-		message = fmt.Sprintf("taking back node %s of pool %s, which was about to stop", n.Name, n.Pool)
+		message = fmt.Sprintf("canceling the stop of node %s of pool %s", n.Name, n.Pool)
 	} else if d := j.readyIn[n.Pool]; d > 0 {
 		message += fmt.Sprintf(" (usually ready in %s)", d.Round(time.Second))
 	}

@@ -148,7 +148,7 @@ func TestStartBudget(t *testing.T) {
 	limited(at(time.Minute), time.Time{}) // used up, but no pod waits for it
 	want(pod("small"), at(time.Minute), Started, other)
 	d := want(big("3"), at(2*time.Minute), Unavailable, nodes...)
-	if want := "pool p: start budget of 2 in 5m0s is used up; room is promised to other waiting pods"; !tells(d, want) {
+	if want := "pool p: start budget of 2 in 5m0s is used up; room is claimed by other pending pods"; !tells(d, want) {
 		t.Errorf("refused %q, want %q", d.Refused, want)
 	}
 	limited(at(2*time.Minute), at(5*time.Minute))
@@ -267,7 +267,7 @@ func TestReclaimed(t *testing.T) {
 				t.Errorf("nodes %v are returned before the drain is known to be cancelled", d.Nodes)
 			}
 			claimOn(t, l, "a", "c")
-			if want := "taking back node c of pool p, which was about to stop"; d.Claim.Message != want || startedBy(d) != "c" {
+			if want := "canceling the stop of node c of pool p"; d.Claim.Message != want || startedBy(d) != "c" {
 				t.Errorf("starts %q, message %q; want c, %q", startedBy(d), d.Claim.Message, want)
 			}
 			l.ObserveNode("c", v1alpha1.StateStopping, v1alpha1.StateStopping, epoch())

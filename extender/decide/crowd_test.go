@@ -312,7 +312,7 @@ func TestARefusalAmongWaitingPodsSaysSo(t *testing.T) {
 	first.World, second.World = worldOf(n), worldOf(n)
 	l.Decide(first, epoch())
 	d := l.Decide(second, epoch())
-	const want = "among the waiting pods: node(s) didn't match pod anti-affinity rules"
+	const want = "among the pending pods: node(s) didn't match pod anti-affinity rules"
 	if d.Refused["c"] != want {
 		t.Errorf("node c %q; want %q", d.Refused["c"], want)
 	}

@@ -13,7 +13,7 @@ import (
 const (
 	unscheduled = "node(s) were unschedulable"
 	untolerated = "node(s) had untolerated taint(s)"
-	promised    = "room is promised to other waiting pods"
+	promised    = "room is claimed by other pending pods"
 )
 
 // TestDecide asks once, with no claim standing unless before makes some.
@@ -117,8 +117,8 @@ func TestDecide(t *testing.T) {
 			want: want{verdict: Started, start: "c", claim: "c", refused: refused{"c": startingC}},
 		},
 		"a standby node that a person keeps back": {
-			ask:  ask(pod("a"), standby("c", keptBackFor("cordoned by somebody else"))),
-			want: want{verdict: Unavailable, refused: refused{"c": "standby node kept back: cordoned by somebody else"}},
+			ask:  ask(pod("a"), standby("c", keptBackFor("cordoned by another client"))),
+			want: want{verdict: Unavailable, refused: refused{"c": "standby node not startable: cordoned by another client"}},
 		},
 		"a standby node in back-off": {
 			ask: ask(pod("a"), standby("c", unavailableUntil(epoch().Add(time.Second)))),

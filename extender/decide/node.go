@@ -164,11 +164,11 @@ func notStartableReason(node *corev1.Node, pool *v1alpha1.NodePool, taints, temp
 	case node.Annotations[v1alpha1.AnnotationDoNotStart] == "true":
 		return "annotated " + v1alpha1.AnnotationDoNotStart
 	case node.Spec.Unschedulable && node.Annotations[v1alpha1.AnnotationCordoned] != "true":
-		return "cordoned by somebody else"
+		return "cordoned by another client"
 	}
 	for i := range taints {
 		if taints[i].Effect != corev1.TaintEffectPreferNoSchedule && !has(template, &taints[i]) {
-			return "tainted " + taints[i].Key + " by somebody else"
+			return "tainted " + taints[i].Key + " by another client"
 		}
 	}
 	return ""

@@ -73,10 +73,10 @@ func TestNodeOfKeepsBack(t *testing.T) {
 			object(v1alpha1.StateStandby, annotated(v1alpha1.AnnotationDoNotStart, "false")), nodePool(), "",
 		},
 		"a person cordoned it": {
-			object(v1alpha1.StateStandby, annotated(v1alpha1.AnnotationCordoned, "")), nodePool(), "cordoned by somebody else",
+			object(v1alpha1.StateStandby, annotated(v1alpha1.AnnotationCordoned, "")), nodePool(), "cordoned by another client",
 		},
 		"a person tainted it": {
-			object(v1alpha1.StateStandby, carrying(noSchedule("broken"))), nodePool(), "tainted broken by somebody else",
+			object(v1alpha1.StateStandby, carrying(noSchedule("broken"))), nodePool(), "tainted broken by another client",
 		},
 		"Cilium's operator tainted it": {
 			object(v1alpha1.StateStandby, carrying(noSchedule("node.cilium.io/agent-not-ready"))), nodePool(), "",
@@ -86,12 +86,12 @@ func TestNodeOfKeepsBack(t *testing.T) {
 		},
 		"a person tainted it by a similar name": {
 			object(v1alpha1.StateStandby, carrying(noSchedule("example.com/my-agent-not-ready"))), nodePool(),
-			"tainted example.com/my-agent-not-ready by somebody else",
+			"tainted example.com/my-agent-not-ready by another client",
 		},
 		"a person tainted it out of service": {
 			object(v1alpha1.StateStandby, carrying(corev1.Taint{Key: corev1.TaintNodeOutOfService,
 				Effect: corev1.TaintEffectNoExecute})),
-			nodePool(), "tainted " + corev1.TaintNodeOutOfService + " by somebody else",
+			nodePool(), "tainted " + corev1.TaintNodeOutOfService + " by another client",
 		},
 		"a taint that only advises": {
 			object(v1alpha1.StateStandby, carrying(corev1.Taint{Key: "slow", Effect: corev1.TaintEffectPreferNoSchedule})),
@@ -105,7 +105,7 @@ func TestNodeOfKeepsBack(t *testing.T) {
 		},
 		"the template's taint with another effect is a person's": {
 			object(v1alpha1.StateStandby, carrying(corev1.Taint{Key: "team", Effect: corev1.TaintEffectNoExecute})), nodePool(),
-			"tainted team by somebody else",
+			"tainted team by another client",
 		},
 		"a running node is never kept back": {
 			object(v1alpha1.StateRunning, carrying(noSchedule("broken"))), nil, "",

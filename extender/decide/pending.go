@@ -28,7 +28,7 @@ func (j *attempt) pendingPodConflict(n *Node) *fit.Refusal {
 }
 
 func pendingPodReason(r *fit.Refusal) reason {
-	return reason{text: "among the waiting pods: " + r.Message}
+	return reason{text: "among the pending pods: " + r.Message}
 }
 
 // HasPodAffinity reports whether the pod must be where certain other pods are.

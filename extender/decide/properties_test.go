@@ -354,7 +354,7 @@ func TestInvariantsHoldOverRandomLives(t *testing.T) {
 	for _, what := range []string{
 		": pass ", "pass-claimed", ": joined", ": started", ": reclaimed", ": waiting", "squeezed out [pod", "overdue [pod",
 		"expired true", ": false",
-		": true", "nominated", "start budget of 4", "among the waiting pods", "displaced [pod",
+		": true", "nominated", "start budget of 4", "among the pending pods", "displaced [pod",
 	} {
 		if !strings.Contains(lived, what) {
 			t.Errorf("no life had %q in it", what)

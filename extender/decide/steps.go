@@ -142,7 +142,7 @@ func (j *attempt) sharedReason(own *Claim, n *Node) reason {
 	return reason{}
 }
 
-func noRoom() reason { return reason{text: "room is promised to other waiting pods"} }
+func noRoom() reason { return reason{text: "room is claimed by other pending pods"} }
 
 // claimShared claims room for the pod on a running node on which other pods have claims, and passes
 // that node alone. Without a claim, the next pod would be checked against a snapshot in which this
@@ -289,7 +289,7 @@ func (j *attempt) notClaimableReason(n *Node, starting bool) reason {
 		return reason{pool: n.Pool, text: why}
 	}
 	if n.NotStartable != "" {
-		return reason{text: "standby node kept back: ", detail: n.NotStartable}
+		return reason{text: "standby node not startable: ", detail: n.NotStartable}
 	}
 	if !starting && j.now.Before(n.UnavailableUntil) || j.now.Before(j.backingOff[n.Name]) {
 		return reason{text: "standby node backs off after a failed start"}

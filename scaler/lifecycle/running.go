@@ -12,7 +12,7 @@ func running(o *Observation, now time.Time) Decision {
 	inUse := o.inUse()
 	switch {
 	case o.Instance.State == provider.InstanceStopped && isConsistent(o, o.written(n.Running)):
-		return do(ToStandby, "stopped by somebody else")
+		return do(ToStandby, "stopped by another client")
 	case dead(o, now):
 		return do(Fence,
 			"its kubelet has not reported for scaleUp.readyTimeout, and its pods have outstayed their grace")
@@ -40,7 +40,7 @@ func runningInUse(o *Observation) Decision {
 		return wait("in use", 0)
 	}
 	// A claim ends without any event on this node: reconcile again.
-	return wait("promised to waiting pods", 5*time.Second)
+	return wait("claimed by pending pods", 5*time.Second)
 }
 
 func runningEmpty(o *Observation, now time.Time) Decision {

@@ -14,7 +14,7 @@ func standby(o *Observation, now time.Time) Decision {
 		return standbyRunning(o, now)
 	case provider.InstanceStopping:
 		if o.WorkloadPods == 0 && o.Claims == 0 && shownFor(o, now) >= ForceStopAfter {
-			return do(ForceStop, "a stop that somebody else asked for hangs")
+			return do(ForceStop, "a stop that another client asked for hangs")
 		}
 	default:
 	}
@@ -41,11 +41,11 @@ func standbyRunning(o *Observation, now time.Time) Decision {
 	late := shownFor(o, now) >= o.Policy.ReadyTimeout
 	switch {
 	case opens(o.Node):
-		return do(ToRunning, "started by somebody else")
+		return do(ToRunning, "started by another client")
 	case late && o.WorkloadPods > 0:
-		return do(RequestStart, "a pod is bound to the node, which somebody else started and which does not report")
+		return do(RequestStart, "a pod is bound to the node, which another client started and which does not report")
 	case late && o.Claims == 0:
-		return do(ForceStop, "started by somebody else, and not Ready within scaleUp.readyTimeout")
+		return do(ForceStop, "started by another client, and not Ready within scaleUp.readyTimeout")
 	}
 	return standingBy(o, now)
 }

@@ -36,9 +36,9 @@ func goingDown(o *Observation) bool {
 // is recorded on the way to standby. Else it would count after the next start.
 func startEnded(o *Observation) Decision {
 	if !isConsistent(o, o.Instance.Up) {
-		return wait("starting, or stopped by somebody else: reads of the cloud contradict each other", ConsistencyWait)
+		return wait("starting, or stopped by another client: reads of the cloud contradict each other", ConsistencyWait)
 	}
-	return do(ReturnStart, "stopped by somebody else since its start")
+	return do(ReturnStart, "stopped by another client since its start")
 }
 
 // startNotSeen reports whether a stopped instance shows that the last call to start it had no

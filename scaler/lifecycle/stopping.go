@@ -15,7 +15,7 @@ func stopping(o *Observation, now time.Time) Decision {
 	pulled := began.Add(CordonTime + o.Policy.WarmupTimeout) // images are not waited for longer
 	switch {
 	case o.Instance.State == provider.InstanceStopped && isConsistent(o, o.written(o.Node.StoppingSince)):
-		return do(ToStandby, "stopped by somebody else while draining")
+		return do(ToStandby, "stopped by another client while draining")
 	case o.WorkloadPods > 0 || o.Claims > 0:
 		return do(CancelStop, "needed again before it was stopped")
 	case since < CordonTime:

@@ -131,7 +131,7 @@ func (c *Reconciler) deleteNode(ctx context.Context, g gathered, d lifecycle.Dec
 func (c *Reconciler) reclaim(ctx context.Context, g gathered, instance *provider.Instance) error {
 	_, ours, err := c.tagger(ctx).Restore(ctx, instance, g.template.Pool)
 	if !ours {
-		logr.FromContextOrDiscard(ctx).Info("instance of a Node of ours carries somebody else's tags; leaving both alone",
+		logr.FromContextOrDiscard(ctx).Info("instance of a Node of ours carries another owner's tags; leaving both alone",
 			"tags", instance.Tags)
 		return nil
 	}

@@ -87,7 +87,7 @@ func whyNotNode(judge *cluster.PodFit, n *decide.Node) string {
 		return refusal.Explain()
 	}
 	if n.State == v1alpha1.StateStandby && n.NotStartable != "" {
-		return "its standby nodes are kept back: " + n.NotStartable
+		return "its standby nodes are not startable: " + n.NotStartable
 	}
 	return ""
 }

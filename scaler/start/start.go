@@ -366,7 +366,7 @@ func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) 
 		s.state.MarkOfferingAvailable(decide.OfferingOf(node.Labels))
 		s.count(pool, trigger)
 		s.events.Eventf(node, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonScaleUp), "Start",
-			"starting for waiting pods")
+			"starting for pending pods")
 		return nil
 	case provider.IsRateLimit(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return err

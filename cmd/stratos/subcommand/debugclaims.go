@@ -33,7 +33,7 @@ func debugClaims() *cobra.Command {
 	var kubeconfig, namespace string
 	cmd := &cobra.Command{
 		Use:   "claims [pod]",
-		Short: "Say of each waiting pod which node it is promised, or why it waits",
+		Short: "Show the claimed node of each pending pod, or why it waits",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			config, err := options.RESTConfig(kubeconfig)
@@ -86,7 +86,7 @@ func explainClaims(ctx context.Context, c client.Reader, out io.Writer, namespac
 		node, state, why := "-", "-", said[pod.UID]
 		if n := promised[pod.UID]; n != nil {
 			node, state = n.Name, n.Labels[v1alpha1.LabelState]
-			why = "promised, " + since(n, now)
+			why = "claimed, " + since(n, now)
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", pod.Namespace, pod.Name, waits, node, state,
 			cmp.Or(why, schedulerSays(pod)))

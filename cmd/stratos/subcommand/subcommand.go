@@ -110,7 +110,7 @@ func fakeCloud() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:9555",
-		"address of the API; loopback, since it asks nobody who he is")
+		"address of the API; loopback, because it asks no client for its identity")
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the cluster that the machines join")
 	f.AddFlags(cmd.Flags())
 	gofs := flag.NewFlagSet("zap", flag.ContinueOnError)

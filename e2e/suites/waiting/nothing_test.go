@@ -85,14 +85,14 @@ func refusals() map[string]refusal {
 			[]string{"pool reserved: does not tolerate taint", reserved().Key}, true},
 		"a pod whose node selector matches no node": {elsewhere, []string{"pool plain", "selector"}, false},
 		"a pod for a pool whose only node a person cordoned": {on(poolCordoned, rig.Pod("for-cordoned", "cpu", "1")),
-			[]string{"pool cordoned", "kept back", "cordoned by somebody else"}, true},
+			[]string{"pool cordoned", "not startable", "cordoned by another client"}, true},
 		"a pod for a pool whose only node a person tainted": {on(poolTainted, rig.Pod("for-tainted", "cpu", "1")),
 			[]string{"pool tainted", persons().Key}, true},
 		"a pod that tolerates the taint that a person set": {tolerating(persons(),
-			on(poolTainted, rig.Pod("for-tainted-tolerant", "cpu", "1"))), []string{"pool tainted", "kept back", persons().Key},
+			on(poolTainted, rig.Pod("for-tainted-tolerant", "cpu", "1"))), []string{"pool tainted", "not startable", persons().Key},
 			true},
 		"a pod for a pool whose only node must not be started": {on(poolAnnotated, rig.Pod("for-annotated", "cpu", "1")),
-			[]string{"pool annotated", "kept back", v1alpha1.AnnotationDoNotStart}, true},
+			[]string{"pool annotated", "not startable", v1alpha1.AnnotationDoNotStart}, true},
 		"a pod that names a DaemonSet as its controller": {owned, []string{"DaemonSet"}, true},
 	}
 }
