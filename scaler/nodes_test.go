@@ -304,8 +304,8 @@ func TestToRunningIsTriedAgainOnTheLiveNode(t *testing.T) {
 		state    string
 		again    time.Duration
 	}{
-		"twice refused":             {refusals: 2, state: "running"},
-		"refused five times":        {refusals: 5, state: "starting", again: 50 * time.Millisecond},
+		"twice refused":              {refusals: 2, state: "running"},
+		"refused five times":         {refusals: 5, state: "starting", again: 50 * time.Millisecond},
 		"moved on by another client": {refusals: 1, moved: true, state: "terminating"},
 	} {
 		t.Run(name, func(t *testing.T) {
