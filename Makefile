@@ -152,12 +152,15 @@ test-controlplane: controlplane ## Run the tests of the control plane itself
 test-helm: controlplane ## Render, lint and apply the chart by Helm 3 and Helm 4
 	@$(call RUN,e2e/helm,helm) -- -p 1 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 
+# How many suites run at a time. Each waits for its own control planes more than half of the time.
+SUITES ?= 3
+
 # Each package runs control planes of its own, and mostly waits for them: what is proved is order, not duration.
-# -count=1 because the go command cannot see the processes that the result depends on.
+# -count=1 because the go command cannot see the processes that the result depends on. The longest package begins first.
 .PHONY: test-e2e
 test-e2e: bin/check controlplane minors karpenter ## Run the suites, the demo's test and the house's own tests
-	@packages=$$(cd e2e && go list ./... | grep -v '/e2e/model'); \
-	$(call RUN,e2e,e2e) $(RERUN) --packages "$$packages" -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)
+	@packages=$$(cd e2e && go list ./... | grep -v '/e2e/model' | awk '/suites[/]exact$$/ {print; next} {rest = rest $$0 "\n"} END {printf "%s", rest}'); \
+	$(call RUN,e2e,e2e) $(RERUN) --packages "$$packages" -- -p $(SUITES) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)
 
 .PHONY: test-integration
 test-integration: controlplane minors karpenter ## Run only the suites on the real control plane
