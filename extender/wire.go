@@ -10,8 +10,8 @@ import (
 )
 
 // decodeArgs reads extenderv1.ExtenderArgs: what kube-scheduler sends by cutting it into pieces
-// (BenchmarkJSON says why), anything else by encoding/json. Every error is a refusal with a 4xx. The
-// names of the answer are pieces of body, or of what takes its place.
+// (BenchmarkJSON says why), anything else by encoding/json. Every error is a refusal with a 4xx.
+// The names of the answer are pieces of body, or of what takes its place.
 func decodeArgs(body []byte, pods *podCache, into Names) (args, error) {
 	if a, ok := cutArgs(body, pods, into); ok {
 		return a, checkPod(a.pod)

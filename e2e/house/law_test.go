@@ -88,7 +88,7 @@ func TestLawCatches(t *testing.T) {
 		"a room uses one behind it":            {from: ours + "scaler/pool", to: ours + "scaler/node"},
 		"what starts instances knows a loop":   {from: ours + "scaler/start", to: ours + "scaler/inventory"},
 		"the extender uses a room":             {from: ours + "extender", to: ours + "scaler/inventory"},
-		"the scaler knows one cloud": {from: ours + "scaler", to: ours + "provider/fake"},
+		"the scaler knows one cloud":           {from: ours + "scaler", to: ours + "provider/fake"},
 		"a test of the scaler plays a cloud": {from: ours + "scaler", to: ours + "provider/fake",
 			inTest: true, allowed: true},
 		"the scaler knows the contract": {from: ours + "scaler", to: ours + "provider", allowed: true},

@@ -73,7 +73,7 @@ type Reconciler struct {
 	Warmups     *pool.WarmupFailures
 	Demand      *pending.Demand
 	Disruptions *pool.Disruptions
-	// stepClock is nil where deadlines count from what is written.
+	// Steps is nil where deadlines count from what is written.
 	Steps *stepClock
 	// calling is how many steps that call the cloud are under way.
 	calling atomic.Int32
