@@ -53,7 +53,7 @@ func rows() map[string]row {
 		"an extended resource": {
 			[]pool{{gpus, 5, 10}}, limited(pods(5, "cpu", "100m", "example.com/gpu", "1")), 3, "a node has 2 devices",
 		},
-		"devices beside a pool without": {
+		devicesBeside: {
 			[]pool{{gpus, 2, 10}, {four, 7, 10}},
 			mix(pods(4, "cpu", "2500m"), named("device", limited(pods(4, "cpu", "2", "example.com/gpu", "1")))), 6,
 			"the devices' two nodes hold two of their pods each and no other beside them, a node of 4 cpu one pod of 2.5",
