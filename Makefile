@@ -26,7 +26,7 @@ LDFLAGS = -s -w -X main.version=$(VERSION)
 P ?= 2
 # The race detector for the unit tests; RACE= leaves it out where there is no time or no C compiler.
 RACE ?= -race
-# Per test binary. The longest (suites/exact) takes a third of it; what hangs shall say so.
+# Per test binary. The longest (suites/exactstarts) takes a third of it; what hangs shall say so.
 TIMEOUT ?= 30m
 # More arguments of go test, such as TESTFLAGS='-run TestTaintParity'; V=1 shows what passing tests print.
 TESTFLAGS ?=
@@ -160,7 +160,7 @@ SUITES ?= 2
 # -count=1 because the go command cannot see the processes that the result depends on. The longest package begins first.
 .PHONY: test-e2e
 test-e2e: bin/check controlplane minors karpenter ## Run the suites, the demo's test and the house's own tests
-	@packages=$$(cd e2e && go list ./... | grep -v '/e2e/model' | awk '/suites[/]exact$$/ {print; next} {rest = rest $$0 "\n"} END {printf "%s", rest}'); \
+	@packages=$$(cd e2e && go list ./... | grep -v '/e2e/model' | awk '/suites[/]exactstarts$$/ {print; next} {rest = rest $$0 "\n"} END {printf "%s", rest}'); \
 	$(call RUN,e2e,e2e) $(RERUN) --packages "$$packages" -- -p $(SUITES) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)
 
 .PHONY: test-integration
@@ -192,13 +192,13 @@ minors: ## Build the control planes of the older supported Kubernetes minors int
 
 .PHONY: karpenter
 karpenter: ## Build the Karpenter that the suites run beside Stratos into the cache unless it is there
-	@cd e2e && go run ./rig/cmd/karpenter >/dev/null
+	@cd e2e && go run ./framework/cmd/karpenter >/dev/null
 
 ##@ Figures
 
 .PHONY: measures
 measures: ## Measure the code of the product and write the row into docs/measures.md
-	@cd e2e && go run ./house/measure -root .. -write
+	@cd e2e && go run ./repocheck/measure -root .. -write
 
 # None of these is part of `make test`, which proves no time. docs/performance.md says how they measure and holds their last tables.
 SCENARIO ?=
@@ -285,12 +285,12 @@ try-down: ## Remove what try has brought up
 # Always asked for: the go command knows better than make whether it is up to date.
 .PHONY: bin/check
 bin/check:
-	@go build -C e2e -buildvcs=false -o ../bin/check ./house/check
+	@go build -C e2e -buildvcs=false -o ../bin/check ./repocheck/check
 
 ##@ Checks
 
 .PHONY: verify
-verify: verify-generated verify-modules verify-format verify-vet verify-house ## Fail when generated files, modules, format or the house are off
+verify: verify-generated verify-modules verify-format verify-vet verify-repo ## Fail when generated files, modules, format or the house are off
 	@echo "verify: all is well"
 
 # In a copy, so that checking never changes the tree; with untracked files, so that a forgotten `git add` shows too.
@@ -323,9 +323,9 @@ verify-vet:
 	@$(STRICT); for module in $(MODULES); do (cd "$$module" && go vet -p $(P) ./...); done
 
 # The import law, the floor plan, and docs/acceptance.md against the sources.
-.PHONY: verify-house
-verify-house:
-	@cd e2e && go test -count=1 ./house/...
+.PHONY: verify-repo
+verify-repo:
+	@cd e2e && go test -count=1 ./repocheck/...
 
 .PHONY: lint
 lint: ## Run golangci-lint, the import law included, on every module (its first build takes a minute or more)

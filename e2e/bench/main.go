@@ -19,9 +19,9 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/stratos-sh/stratos/e2e/bench/env"
 	"github.com/stratos-sh/stratos/e2e/bench/figures"
 	"github.com/stratos-sh/stratos/e2e/bench/scenario"
-	"github.com/stratos-sh/stratos/e2e/bench/stand"
 )
 
 func main() {
@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if err := report.WriteText(out); err != nil {
 		return err
 	}
-	if err := stand.Keep(report, *folder, "bench.json", *page, "bench"); err != nil {
+	if err := env.Keep(report, *folder, "bench.json", *page, "bench"); err != nil {
 		return err
 	}
 	if n := report.Count(figures.NotMeasured); n > 0 {
@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 }
 
 func play(ctx context.Context, chosen []scenario.Scenario, with scenario.Run) figures.Report {
-	report := figures.Report{Began: time.Now(), Machine: stand.Machine(), Settings: stand.Settings(),
+	report := figures.Report{Began: time.Now(), Machine: env.Machine(), Settings: env.Settings(),
 		Took: map[string]string{}}
 	for _, s := range chosen {
 		if ctx.Err() != nil {

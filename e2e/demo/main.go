@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/stratos-sh/stratos/e2e/controlplane"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
 )
 
 const (
@@ -34,7 +34,7 @@ func main() {
 	// SIGPIPE too: `make demo | head` shall end everything cleanly instead of dying in the middle.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait for the clean end
-	err := run(ctx, newScreen(os.Stdout), rig.Provider(os.Getenv("PROVIDER")), os.Getenv("KEEP") == "1")
+	err := run(ctx, newScreen(os.Stdout), framework.Provider(os.Getenv("PROVIDER")), os.Getenv("KEEP") == "1")
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "\ndemo: %v\n", err)
 		os.Exit(1)
@@ -43,7 +43,7 @@ func main() {
 
 // run starts everything, plays and ends everything. Logs stay only where a person will want to read
 // them.
-func run(ctx context.Context, out *screen, provider rig.Provider, keep bool) (err error) {
+func run(ctx context.Context, out *screen, provider framework.Provider, keep bool) (err error) {
 	cloud, err := cloudOf(provider)
 	if err != nil {
 		return err
@@ -90,20 +90,20 @@ func run(ctx context.Context, out *screen, provider rig.Provider, keep bool) (er
 }
 
 // cloudOf says what plays the cloud.
-func cloudOf(provider rig.Provider) (string, error) {
+func cloudOf(provider framework.Provider) (string, error) {
 	switch provider {
-	case "", rig.ProviderFake:
+	case "", framework.ProviderFake:
 		return "a fake cloud", nil
-	case rig.ProviderAWS:
+	case framework.ProviderAWS:
 		return "a server that speaks EC2", nil
 	}
-	return "", fmt.Errorf("PROVIDER=%s: the demo can play %s and %s", provider, rig.ProviderFake, rig.ProviderAWS)
+	return "", fmt.Errorf("PROVIDER=%s: the demo can play %s and %s", provider, framework.ProviderFake, framework.ProviderAWS)
 }
 
-func start(ctx context.Context, out *screen, provider rig.Provider, logs string) (*rig.Rig, error) {
+func start(ctx context.Context, out *screen, provider framework.Provider, logs string) (*framework.Rig, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not up within %s", startLimit))
 	defer cancel()
-	r, err := rig.New(ctx, rig.Options{ControlPlane: controlplane.Options{LogDir: logs}, Provider: provider,
+	r, err := framework.New(ctx, framework.Options{ControlPlane: controlplane.Options{LogDir: logs}, Provider: provider,
 		Progress: out})
 	if err != nil {
 		return nil, fmt.Errorf("start (logs in %s): %w", logs, err)

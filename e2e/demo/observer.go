@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
 	"github.com/stratos-sh/stratos/provider"
 )
 
@@ -23,7 +23,7 @@ var errWatchEnded = errors.New("the API server ended a watch")
 
 // observer looks at a rig from outside: as a client of the API server and of the cloud.
 type observer struct {
-	rig      *rig.Rig
+	rig      *framework.Rig
 	timeline *timeline
 	cancel   context.CancelFunc
 	watches  sync.WaitGroup
@@ -32,7 +32,7 @@ type observer struct {
 }
 
 // observe begins to watch Nodes and the pods of the namespace default. Call stop to end it.
-func observe(ctx context.Context, r *rig.Rig) (*observer, error) {
+func observe(ctx context.Context, r *framework.Rig) (*observer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	o := &observer{rig: r, timeline: newTimeline(), cancel: cancel, broken: make(chan error, 1)}
 	nodes, err := r.Client.Watch(ctx, &corev1.NodeList{})

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
 	"github.com/stratos-sh/stratos/provider"
 )
 
@@ -38,7 +38,7 @@ type step struct {
 
 // stage plays on a rig and watches it.
 type stage struct {
-	rig      *rig.Rig
+	rig      *framework.Rig
 	out      *screen
 	observer *observer
 	began    time.Time
@@ -49,7 +49,7 @@ type stage struct {
 }
 
 // play plays all steps in order and returns the report even when one of them fails.
-func play(ctx context.Context, out *screen, r *rig.Rig) (report, error) {
+func play(ctx context.Context, out *screen, r *framework.Rig) (report, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, playLimit, fmt.Errorf("the play took more than %s", playLimit))
 	defer cancel()
 	s := &stage{rig: r, out: out, began: time.Now(), report: report{Pods: burst, PoolSize: poolSize}}
@@ -90,9 +90,9 @@ func (s *stage) steps() []step {
 }
 
 func (s *stage) warmUp(ctx context.Context) error {
-	pool := rig.Pool(poolName, poolSize)
+	pool := framework.Pool(poolName, poolSize)
 	pool.Spec.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: emptyNodeTTL}
-	if err := s.rig.Client.Create(ctx, rig.Class(poolName, instanceType)); err != nil {
+	if err := s.rig.Client.Create(ctx, framework.Class(poolName, instanceType)); err != nil {
 		return err
 	}
 	if err := s.rig.Client.Create(ctx, pool); err != nil {
@@ -130,18 +130,20 @@ func (s *stage) burst(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return s.await(ctx, func(scene) bool { return promisedPods(promisesOf(s.rig.Recorder.Asked(rig.Filter))) == burst })
+	return s.await(ctx, func(scene) bool {
+		return promisedPods(promisesOf(s.rig.Recorder.Asked(framework.Filter))) == burst
+	})
 }
 
 // post takes the time before the request is sent: from there on the user waits.
 func (s *stage) post(ctx context.Context, name string) error {
 	s.observer.timeline.creating(podName(name), time.Now())
-	return s.rig.Client.Create(ctx, rig.Pod(name, string(corev1.ResourceCPU), podCPU))
+	return s.rig.Client.Create(ctx, framework.Pod(name, string(corev1.ResourceCPU), podCPU))
 }
 
 func (s *stage) start(ctx context.Context) error {
 	return s.await(ctx, func(scene) bool {
-		return s.observer.timeline.allReady(promisesOf(s.rig.Recorder.Asked(rig.Filter)))
+		return s.observer.timeline.allReady(promisesOf(s.rig.Recorder.Asked(framework.Filter)))
 	})
 }
 
@@ -151,7 +153,7 @@ func (s *stage) run(ctx context.Context) error {
 
 func (s *stage) empty(ctx context.Context) error {
 	for i := range burst {
-		pod := rig.Pod(fmt.Sprintf("burst-%02d", i))
+		pod := framework.Pod(fmt.Sprintf("burst-%02d", i))
 		if err := s.rig.Client.Delete(ctx, pod); err != nil {
 			return err
 		}
@@ -161,7 +163,7 @@ func (s *stage) empty(ctx context.Context) error {
 
 // await draws what happens until the step is over. The error says what was seen last.
 func (s *stage) await(ctx context.Context, over func(scene) bool) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, rig.HangGuard, fmt.Errorf("not within %s", rig.HangGuard))
+	ctx, cancel := context.WithTimeoutCause(ctx, framework.HangGuard, fmt.Errorf("not within %s", framework.HangGuard))
 	defer cancel()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -213,7 +215,7 @@ func (s *stage) measure(ctx context.Context) error {
 	s.report.Started = len(starts)
 	t := s.observer.timeline
 	s.report.Ran = t.ranPods()
-	s.report.ToStart, s.report.SinceAsked = t.toStart(promisesOf(s.rig.Recorder.Asked(rig.Filter)), starts)
+	s.report.ToStart, s.report.SinceAsked = t.toStart(promisesOf(s.rig.Recorder.Asked(framework.Filter)), starts)
 	s.report.ToBound = t.toBound(starts)
 	return nil
 }

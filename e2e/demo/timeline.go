@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
@@ -162,7 +162,7 @@ type promise struct {
 }
 
 // promisesOf reads the extender's answers, oldest first; of each pod and node the first one counts.
-func promisesOf(asked []rig.Asked) []promise {
+func promisesOf(asked []framework.Asked) []promise {
 	type pair struct {
 		node v1alpha1.NodeName
 		pod  podName
@@ -183,7 +183,7 @@ func promisesOf(asked []rig.Asked) []promise {
 
 // namedIn are the nodes that the answer says are starting for the pod: one at most, unless the
 // extender is wrong.
-func namedIn(a rig.Asked) []v1alpha1.NodeName {
+func namedIn(a framework.Asked) []v1alpha1.NodeName {
 	named := map[v1alpha1.NodeName]bool{}
 	for _, refused := range []map[string]string{a.Filter.FailedNodes, a.Filter.FailedAndUnresolvableNodes} {
 		for _, message := range refused {

@@ -14,7 +14,7 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
@@ -41,9 +41,9 @@ func pod(name, node string, phase corev1.PodPhase) watch.Event {
 }
 
 // answer is one of /filter about the pod, which says on the first node that another one starts.
-func answer(ms int, pod, starting string) rig.Asked {
-	return rig.Asked{
-		Verb: rig.Filter, At: at(ms - 4), Answered: at(ms), Pod: types.NamespacedName{Name: pod},
+func answer(ms int, pod, starting string) framework.Asked {
+	return framework.Asked{
+		Verb: framework.Filter, At: at(ms - 4), Answered: at(ms), Pod: types.NamespacedName{Name: pod},
 		Filter: extenderv1.ExtenderFilterResult{FailedAndUnresolvableNodes: extenderv1.FailedNodesMap{
 			starting: "starting standby node " + starting + " of pool demo (usually ready in 3s)", "other": "node is standby",
 		}},
@@ -73,10 +73,10 @@ func played() *timeline {
 	return t
 }
 
-func playedAnswers() []rig.Asked {
-	return []rig.Asked{
+func playedAnswers() []framework.Asked {
+	return []framework.Asked{
 		answer(110, "p2", "a"), answer(112, "p1", "a"), answer(114, "p3", "b"), answer(900, "p1", "a"), // asked again
-		{Verb: rig.Filter, Answered: at(950), Filter: extenderv1.ExtenderFilterResult{NodeNames: &[]string{"a"}}},
+		{Verb: framework.Filter, Answered: at(950), Filter: extenderv1.ExtenderFilterResult{NodeNames: &[]string{"a"}}},
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // brokenOnesAreRefused shows that the test can fail, for each way in which it looks at a block.
-func (g *ground) brokenOnesAreRefused(t *testing.T) {
+func (g *site) brokenOnesAreRefused(t *testing.T) {
 	for name, row := range map[string]struct {
 		language, text, want string
 	}{

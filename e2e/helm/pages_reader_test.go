@@ -27,7 +27,7 @@ const stratosFolder = "/etc/kubernetes/stratos"
 
 // reader follows one page in one shell. Absolute paths are folders of its own root.
 type reader struct {
-	*ground
+	*site
 	root, home string
 	shell      *interp.Runner
 
@@ -47,10 +47,10 @@ type reader struct {
 	refusals []error
 }
 
-func (g *ground) reader(t *testing.T) *reader {
+func (g *site) reader(t *testing.T) *reader {
 	t.Helper()
 	root := t.TempDir()
-	r := &reader{ground: g, root: root, home: filepath.Join(root, "root"),
+	r := &reader{site: g, root: root, home: filepath.Join(root, "root"),
 		classes: map[string]v1alpha1.NodeClass{}, secrets: map[string][]string{}, checked: map[string]string{}}
 	if err := r.bring(); err != nil {
 		t.Fatal(err)

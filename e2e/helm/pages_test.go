@@ -74,7 +74,7 @@ func (p page) blocks(text string) ([]block, error) {
 // real API server, and what cannot be here (AWS, kubeadm, kind) is checked by its arguments and
 // files.
 func TestEveryFencedCommand(t *testing.T) {
-	ground := newGround(t)
+	site := newSite(t)
 	for _, p := range pages() {
 		t.Run(filepath.Base(filepath.Dir(p.file))+"/"+filepath.Base(p.file), func(t *testing.T) {
 			text, err := os.ReadFile(tree.path(p.file))
@@ -85,7 +85,7 @@ func TestEveryFencedCommand(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			reader := ground.reader(t)
+			reader := site.reader(t)
 			for _, b := range blocks {
 				if err := reader.follow(t.Context(), b); err != nil {
 					t.Errorf("%s, %s, line %d: %v\n%s", p.file, cmp.Or(p.section, "whole page"), b.line, err, b.text)
@@ -93,5 +93,5 @@ func TestEveryFencedCommand(t *testing.T) {
 			}
 		})
 	}
-	t.Run("broken ones are refused", ground.brokenOnesAreRefused)
+	t.Run("broken ones are refused", site.brokenOnesAreRefused)
 }

@@ -18,8 +18,8 @@ set -euo pipefail
 shopt -s inherit_errexit
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/settings.sh"
-. "$here/docker.sh"
-. "$here/nodeimage.sh"
+. "$here/offline/docker.sh"
+. "$here/offline/nodeimage.sh"
 . "$here/flannel.sh"
 . "$here/cluster.sh"
 . "$here/try.sh"

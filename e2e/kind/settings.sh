@@ -4,7 +4,7 @@
 # "cni" has other network agents beside the cluster's own network.
 suite=${STRATOS_KIND_SUITE:-}
 case $suite in
-  '') packages=(./boundedrunc ./lab ./minicni ./registry ./suite ./web) ;;
+  '') packages=(./cluster ./offline/boundedrunc ./offline/minicni ./registry ./suite ./web) ;;
   flannel | cni) packages=("./$suite") ;;
   *) echo "STRATOS_KIND_SUITE: \"$suite\" is no suite: flannel, cni or nothing" >&2; exit 2 ;;
 esac

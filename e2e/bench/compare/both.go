@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/bench/env"
 	"github.com/stratos-sh/stratos/e2e/bench/figures"
-	"github.com/stratos-sh/stratos/e2e/bench/stand"
 	"github.com/stratos-sh/stratos/e2e/controlplane"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
 )
 
 const (
@@ -30,7 +30,7 @@ const (
 
 // both is a cluster with both autoscalers.
 type both struct {
-	*stand.Stand
+	*env.Env
 	karpenter *controlplane.Process
 	version   string
 	progress  io.Writer
@@ -39,12 +39,12 @@ type both struct {
 // compare plays the plan, Stratos and Karpenter in turn.
 func compare(ctx context.Context, plan []stage, idle time.Duration, report *figures.Report,
 	progress io.Writer) (err error) {
-	s, err := stand.New(ctx, stand.Options{Progress: progress})
+	s, err := env.New(ctx, env.Options{Progress: progress})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	b := &both{Stand: s, progress: progress}
+	b := &both{Env: s, progress: progress}
 	most := 0
 	for _, st := range plan {
 		most = max(most, st.pods)
@@ -75,7 +75,7 @@ func (b *both) settings() []figures.Setting {
 			", its own provider for KWOK, at its defaults: it collects pods until none came for 1 s, at most 10 s (batch-idle-duration, batch-max-duration); " +
 			"one NodePool, machines of 4 cpu, no consolidation; its pods' scheduler has all filters and no extender, and is throttled as little as the other"},
 		{Name: "pods", Value: fmt.Sprintf("%s cpu each, %d to a node; created by %d clients at once", podCPU, podsPerNode,
-			stand.Clients)},
+			env.Clients)},
 	}
 }
 
@@ -90,7 +90,7 @@ func (b *both) prepare(ctx context.Context, standby int) error {
 	if _, err := b.StartPlain(ctx); err != nil {
 		return err
 	}
-	built, err := rig.BuildKarpenter(ctx, b.progress)
+	built, err := framework.BuildKarpenter(ctx, b.progress)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (b *both) offerKarpentersNodes(ctx context.Context) error {
 				"nodeClassRef": map[string]any{"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "general"},
 				"requirements": []any{
 					map[string]any{"key": "karpenter.kwok.sh/instance-cpu", "operator": "In",
-						"values": []any{fmt.Sprint(stand.NodeCPU)}},
+						"values": []any{fmt.Sprint(env.NodeCPU)}},
 					map[string]any{"key": corev1.LabelArchStable, "operator": "In", "values": []any{"amd64"}},
 					map[string]any{"key": corev1.LabelOSStable, "operator": "In", "values": []any{"linux"}},
 				},
@@ -131,7 +131,7 @@ func (b *both) offerKarpentersNodes(ctx context.Context) error {
 			return fmt.Errorf("create Karpenter's %s: %w", o.GetObjectKind().GroupVersionKind().Kind, err)
 		}
 	}
-	return rig.Until(ctx, stand.HangGuard, func(ctx context.Context) (bool, error) {
+	return framework.Until(ctx, env.HangGuard, func(ctx context.Context) (bool, error) {
 		if err := b.Client.Get(ctx, client.ObjectKeyFromObject(pool), pool); err != nil {
 			return false, err
 		}

@@ -19,8 +19,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/stratos-sh/stratos/e2e/bench/env"
 	"github.com/stratos-sh/stratos/e2e/bench/figures"
-	"github.com/stratos-sh/stratos/e2e/bench/stand"
 )
 
 // sooner is how many times sooner the start for one pod must be asked for, at p50.
@@ -58,14 +58,14 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not over within %s", limit))
 	defer cancel()
-	report := figures.Report{Began: time.Now(), Machine: stand.Machine(), Settings: stand.Settings()}
+	report := figures.Report{Began: time.Now(), Machine: env.Machine(), Settings: env.Settings()}
 	err = compare(ctx, plan, *idle, &report, progress)
 	if err != nil {
 		report.Rows = append(report.Rows, figures.Row{Scenario: "compare", Name: "the comparison", Failure: err.Error()})
 	}
 	report.Settings = append(report.Settings, figures.Setting{Name: "took",
 		Value: time.Since(report.Began).Round(time.Second).String()})
-	err = errors.Join(err, report.WriteText(out), stand.Keep(report, *folder, "compare.json", *page, "compare"))
+	err = errors.Join(err, report.WriteText(out), env.Keep(report, *folder, "compare.json", *page, "compare"))
 	return errors.Join(err, verdict(report))
 }
 

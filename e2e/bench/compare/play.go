@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/bench/env"
 	"github.com/stratos-sh/stratos/e2e/bench/figures"
-	"github.com/stratos-sh/stratos/e2e/bench/stand"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
 )
 
 // asked is when the first and the last machine were asked for, after the first pod's creation, and
@@ -27,11 +27,11 @@ type asked struct {
 }
 
 // used is what both processes used in one window.
-type used struct{ stratos, karpenter stand.Usage }
+type used struct{ stratos, karpenter env.Usage }
 
 func (b *both) usage() (used, error) {
-	stratos, err := stand.UsageOf(b.Ours.Process.PID())
-	karpenter, err2 := stand.UsageOf(b.karpenter.PID())
+	stratos, err := env.UsageOf(b.Ours.Process.PID())
+	karpenter, err2 := env.UsageOf(b.karpenter.PID())
 	return used{stratos, karpenter}, errors.Join(err, err2)
 }
 
@@ -41,7 +41,7 @@ func (b *both) idle(ctx context.Context, d time.Duration, report *figures.Report
 	if err != nil {
 		return err
 	}
-	if err := stand.Pause(ctx, d); err != nil {
+	if err := env.Pause(ctx, d); err != nil {
 		return err
 	}
 	after, err := b.usage()
@@ -51,7 +51,7 @@ func (b *both) idle(ctx context.Context, d time.Duration, report *figures.Report
 
 // usageRows have Karpenter's figures in the column of the floor.
 func usageRows(window string, before, after used) []figures.Row {
-	cpu := func(from, to stand.Usage) *figures.Figure {
+	cpu := func(from, to env.Usage) *figures.Figure {
 		return &figures.Figure{Value: (to.CPU - from.CPU).Seconds(), Unit: figures.CPUSeconds}
 	}
 	mib := func(v float64) *figures.Figure { return &figures.Figure{Value: v, Unit: figures.MiB} }
@@ -124,16 +124,16 @@ func (b *both) ours(ctx context.Context, count, round int) (asked, error) {
 	if err != nil {
 		return asked{}, err
 	}
-	pods := stand.Pods(fmt.Sprintf("stratos-%d-%d", count, round), v1alpha1.SchedulerName, podCPU, count)
+	pods := env.Pods(fmt.Sprintf("stratos-%d-%d", count, round), v1alpha1.SchedulerName, podCPU, count)
 	for _, p := range pods {
 		p.Spec.NodeSelector = map[string]string{v1alpha1.LabelPool: poolName}
 		p.Spec.Tolerations = []corev1.Toleration{{Key: v1alpha1.TaintDedicated, Operator: corev1.TolerationOpExists}}
 	}
-	began, err := stand.CreateAll(ctx, b.Client, pods)
+	began, err := env.CreateAll(ctx, b.Client, pods)
 	if err != nil {
 		return asked{}, err
 	}
-	if err := b.Seen.Await(ctx, "every pod bound", func(v *stand.View) bool { return v.BoundPods == count }); err != nil {
+	if err := b.Seen.Await(ctx, "every pod bound", func(v *env.View) bool { return v.BoundPods == count }); err != nil {
 		return asked{}, err
 	}
 	starts, _, err := b.Starts(ctx)
@@ -155,7 +155,7 @@ func (b *both) putBack(ctx context.Context) error {
 		return err
 	}
 	nodes := 0
-	b.Seen.Look(func(v *stand.View) {
+	b.Seen.Look(func(v *env.View) {
 		for _, n := range v.Nodes {
 			if n.Pool == poolName {
 				nodes++
@@ -174,10 +174,10 @@ func (b *both) theirs(ctx context.Context, count, round int) (asked, error) {
 	defer claims.Stop()
 	seen, done := make(chan []time.Time), make(chan struct{})
 	go func() { seen <- created(claims, done) }()
-	began, err := stand.CreateAll(ctx, b.Client, stand.Pods(fmt.Sprintf("karpenter-%d-%d", count, round),
-		stand.PlainScheduler, podCPU, count))
+	began, err := env.CreateAll(ctx, b.Client, env.Pods(fmt.Sprintf("karpenter-%d-%d", count, round),
+		env.PlainScheduler, podCPU, count))
 	if err == nil {
-		err = b.Seen.Await(ctx, "every pod bound", func(v *stand.View) bool { return v.BoundPods == count })
+		err = b.Seen.Await(ctx, "every pod bound", func(v *env.View) bool { return v.BoundPods == count })
 	}
 	close(done)
 	at := <-seen
@@ -233,14 +233,14 @@ func (b *both) removeClaims(ctx context.Context) error {
 	if err := b.cutOff(ctx); err != nil {
 		return err
 	}
-	return b.awaitNoClaims(ctx, stand.HangGuard)
+	return b.awaitNoClaims(ctx, env.HangGuard)
 }
 
 // patience is how long Karpenter has to let go of NodeClaims in its own order.
 const patience = 45 * time.Second
 
 func (b *both) awaitNoClaims(ctx context.Context, limit time.Duration) error {
-	return rig.Until(ctx, limit, func(ctx context.Context) (bool, error) {
+	return framework.Until(ctx, limit, func(ctx context.Context) (bool, error) {
 		list, nodes := nodeClaims(), &corev1.NodeList{}
 		if err := errors.Join(b.Client.List(ctx, list), b.Client.List(ctx, nodes,
 			client.HasLabels{karpenterPool})); err != nil {

@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/bench/env"
 	"github.com/stratos-sh/stratos/e2e/bench/figures"
-	"github.com/stratos-sh/stratos/e2e/bench/stand"
 )
 
 const (
@@ -35,10 +35,10 @@ type burstTimes struct {
 // burstScenario: bursts of three sizes on EC2's protocol, the floor's and ours taking turns.
 func burstScenario(ctx context.Context, r *Run) error {
 	sizes := []int{r.n(50, 5), r.n(200, 10), r.n(1000, 20)}
-	pool := (sizes[2]+stand.NodeCPU-1)/stand.NodeCPU + 2
+	pool := (sizes[2]+env.NodeCPU-1)/env.NodeCPU + 2
 	options := onEC2()
 	options.Cloud = bootsIn(burstBoot(r))
-	return r.on(ctx, options, func(s *stand.Stand) error {
+	return r.on(ctx, options, func(s *env.Env) error {
 		if err := withFloor(ctx, s); err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func burstScenario(ctx context.Context, r *Run) error {
 // about, and boot time is not what is measured.
 func burstBoot(r *Run) time.Duration { return time.Duration(r.n(13_000, 1_000)) * time.Millisecond }
 
-func burstsOf(ctx context.Context, r *Run, s *stand.Stand, size, pool int) (floor figures.Samples, ours []burstTimes,
+func burstsOf(ctx context.Context, r *Run, s *env.Env, size, pool int) (floor figures.Samples, ours []burstTimes,
 	err error) {
 	for round := range r.n(burstRounds, 1) {
 		f, err := floorBurst(ctx, s, size, round)
@@ -86,9 +86,9 @@ func burstsOf(ctx context.Context, r *Run, s *stand.Stand, size, pool int) (floo
 }
 
 // floorBurst is how long it takes until the do-nothing extender was asked about every pod.
-func floorBurst(ctx context.Context, s *stand.Stand, size, round int) (time.Duration, error) {
-	pods := stand.Pods(fmt.Sprintf("floor%d-%d", size, round), stand.FloorScheduler, burstCPU, size)
-	began, err := stand.CreateAll(ctx, s.Client, pods)
+func floorBurst(ctx context.Context, s *env.Env, size, round int) (time.Duration, error) {
+	pods := env.Pods(fmt.Sprintf("floor%d-%d", size, round), env.FloorScheduler, burstCPU, size)
+	began, err := env.CreateAll(ctx, s.Client, pods)
 	if err != nil {
 		return 0, err
 	}
@@ -101,17 +101,17 @@ func floorBurst(ctx context.Context, s *stand.Stand, size, round int) (time.Dura
 
 // ourBurst is how long it takes until the last start is sent. It returns when all pods were bound
 // and have been removed.
-func ourBurst(ctx context.Context, s *stand.Stand, size, round int) (burstTimes, error) {
+func ourBurst(ctx context.Context, s *env.Env, size, round int) (burstTimes, error) {
 	before, requestsBefore, err := s.Starts(ctx)
 	if err != nil {
 		return burstTimes{}, err
 	}
-	began, err := stand.CreateAll(ctx, s.Client, stand.Pods(fmt.Sprintf("ours%d-%d", size, round), v1alpha1.SchedulerName,
+	began, err := env.CreateAll(ctx, s.Client, env.Pods(fmt.Sprintf("ours%d-%d", size, round), v1alpha1.SchedulerName,
 		burstCPU, size))
 	if err != nil {
 		return burstTimes{}, err
 	}
-	if err := s.Seen.Await(ctx, "every pod bound", func(v *stand.View) bool { return v.BoundPods == size }); err != nil {
+	if err := s.Seen.Await(ctx, "every pod bound", func(v *env.View) bool { return v.BoundPods == size }); err != nil {
 		return burstTimes{}, err
 	}
 	starts, requests, err := s.Starts(ctx)
@@ -129,7 +129,7 @@ func ourBurst(ctx context.Context, s *stand.Stand, size, round int) (burstTimes,
 
 // burstRows compare the median round; starts and calls the worst.
 func burstRows(size, pool int, floor figures.Samples, ours []burstTimes) []figures.Row {
-	need := (size + stand.NodeCPU - 1) / stand.NodeCPU
+	need := (size + env.NodeCPU - 1) / env.NodeCPU
 	floorMedian := floor.Quantile(0.5)
 	// A start that is decided while the bucket is empty waits for the next call, which is half a
 	// second away at most.
@@ -194,15 +194,15 @@ func latest(times []time.Time) time.Time {
 func trickleScenario(ctx context.Context, r *Run) error {
 	const gap = 400 * time.Millisecond
 	count := r.n(100, 8)
-	need := (count + stand.NodeCPU - 1) / stand.NodeCPU
-	return r.on(ctx, onEC2(), func(s *stand.Stand) error {
+	need := (count + env.NodeCPU - 1) / env.NodeCPU
+	return r.on(ctx, onEC2(), func(s *env.Env) error {
 		if _, err := s.StartOurs(ctx); err != nil {
 			return err
 		}
 		if err := s.Warm(ctx, poolName, need+2); err != nil {
 			return err
 		}
-		pods := stand.Pods("trickle", v1alpha1.SchedulerName, burstCPU, count)
+		pods := env.Pods("trickle", v1alpha1.SchedulerName, burstCPU, count)
 		created, err := trickle(ctx, s, pods, gap)
 		if err != nil {
 			return err
@@ -225,25 +225,25 @@ func trickleScenario(ctx context.Context, r *Run) error {
 	})
 }
 
-func trickle(ctx context.Context, s *stand.Stand, pods []*corev1.Pod, gap time.Duration) ([]time.Time, error) {
+func trickle(ctx context.Context, s *env.Env, pods []*corev1.Pod, gap time.Duration) ([]time.Time, error) {
 	created := make([]time.Time, len(pods))
 	for i, p := range pods {
 		created[i] = time.Now()
 		if err := s.Client.Create(ctx, p); err != nil {
 			return nil, err
 		}
-		if err := stand.Pause(ctx, gap); err != nil {
+		if err := env.Pause(ctx, gap); err != nil {
 			return nil, err
 		}
 	}
-	return created, s.Seen.Await(ctx, "every pod bound", func(v *stand.View) bool { return v.BoundPods == len(pods) })
+	return created, s.Seen.Await(ctx, "every pod bound", func(v *env.View) bool { return v.BoundPods == len(pods) })
 }
 
 // trickleRows: who found room on a running node waits for the scheduler alone, who needed a start
 // for the boot too.
-func trickleRows(s *stand.Stand, pods []*corev1.Pod, created []time.Time, gap time.Duration) []figures.Row {
+func trickleRows(s *env.Env, pods []*corev1.Pod, created []time.Time, gap time.Duration) []figures.Row {
 	var waited figures.Samples
-	s.Seen.Look(func(v *stand.View) {
+	s.Seen.Look(func(v *env.View) {
 		for i, p := range pods {
 			if seen := v.Pods[p.Name]; seen != nil {
 				waited = append(waited, seen.Bound.Sub(created[i]))
@@ -254,7 +254,7 @@ func trickleRows(s *stand.Stand, pods []*corev1.Pod, created []time.Time, gap ti
 		{Name: "pod of the trickle created -> bound, p50", Ours: figure(figures.Millis(waited.Quantile(0.5)))},
 		{
 			Name: "pod of the trickle created -> bound, p99", Ours: figure(figures.Millis(waited.Quantile(0.99))),
-			Note: fmt.Sprintf("a machine boots in %s; one pod every %s", stand.BootTime, gap),
+			Note: fmt.Sprintf("a machine boots in %s; one pod every %s", env.BootTime, gap),
 		},
 	}
 }

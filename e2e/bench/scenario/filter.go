@@ -13,9 +13,9 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/bench/env"
 	"github.com/stratos-sh/stratos/e2e/bench/figures"
-	"github.com/stratos-sh/stratos/e2e/bench/stand"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
 )
 
 // targetCandidates is the number that the design's target is about, and serverBound its 5 ms as the
@@ -34,7 +34,7 @@ func filterScenario(ctx context.Context, r *Run) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	return r.on(ctx, stand.Options{Load: true, NoStratos: true}, func(s *stand.Stand) error {
+	return r.on(ctx, env.Options{Load: true, NoStratos: true}, func(s *env.Env) error {
 		ours, err := s.StartTLS(ctx, dir)
 		if err != nil {
 			return err
@@ -44,12 +44,12 @@ func filterScenario(ctx context.Context, r *Run) (err error) {
 		defer end()
 		growth, nodes := map[string][]figures.Point{}, 0
 		for _, size := range []int{r.n(100, 10), r.n(1000, 20), r.n(5000, 40), r.n(10000, 80)} {
-			if err := s.AddNodes(ctx, stand.LoadNodes(nodes, size, true)); err != nil {
+			if err := s.AddNodes(ctx, env.LoadNodes(nodes, size, true)); err != nil {
 				return err
 			}
 			nodes = size
 			// thousands of new nodes keep kube-controller-manager and all watches busy for seconds
-			if err := stand.Pause(ctx, settled); err != nil {
+			if err := env.Pause(ctx, settled); err != nil {
 				return err
 			}
 			r.say("%d nodes", size)
@@ -66,12 +66,12 @@ func filterScenario(ctx context.Context, r *Run) (err error) {
 }
 
 // tlsFloor serves the floor over HTTPS; it keeps all nodes.
-func tlsFloor(s *stand.Stand) (*stand.Asker, func()) {
+func tlsFloor(s *env.Env) (*env.Asker, func()) {
 	s.Floor.KeepAll()
 	server := httptest.NewTLSServer(s.Floor)
 	authority := x509.NewCertPool()
 	authority.AddCert(server.Certificate())
-	floor := stand.NewAsker(server.URL, authority)
+	floor := env.NewAsker(server.URL, authority)
 	return floor, func() {
 		floor.Close()
 		server.Close()
@@ -80,26 +80,26 @@ func tlsFloor(s *stand.Stand) (*stand.Asker, func()) {
 
 // asked is who is asked, and with how many candidates.
 type asked struct {
-	ours, floor *stand.Asker
+	ours, floor *env.Asker
 	size        int
 }
 
-func askAll(ctx context.Context, r *Run, s *stand.Stand, a asked, growth map[string][]figures.Point) error {
+func askAll(ctx context.Context, r *Run, s *env.Env, a asked, growth map[string][]figures.Point) error {
 	names := make([]string, a.size)
 	for i := range names {
-		names[i] = stand.LoadName(i)
+		names[i] = env.LoadName(i)
 	}
-	tolerant, refused := rig.Pod("tolerant", "cpu", "1"), rig.Pod("refused", "cpu", "1")
+	tolerant, refused := framework.Pod("tolerant", "cpu", "1"), framework.Pod("refused", "cpu", "1")
 	tolerant.UID, refused.UID = "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002"
-	tolerant.Spec.Tolerations = []corev1.Toleration{{Key: stand.LoadTaint, Operator: corev1.TolerationOpExists}}
+	tolerant.Spec.Tolerations = []corev1.Toleration{{Key: env.LoadTaint, Operator: corev1.TolerationOpExists}}
 	for _, kind := range []struct {
 		name, verb string
 		pod        *corev1.Pod
 		kept       int
-	}{{"/filter, all kept", rig.Filter, tolerant, a.size}, {"/filter, all refused", rig.Filter, refused, 0},
-		{"/prioritize", rig.Prioritize, tolerant, -1}} {
+	}{{"/filter, all kept", framework.Filter, tolerant, a.size}, {"/filter, all refused", framework.Filter, refused, 0},
+		{"/prioritize", framework.Prioritize, tolerant, -1}} {
 		kind.pod.Spec.SchedulerName = v1alpha1.SchedulerName
-		question, err := stand.Question(kind.pod, names)
+		question, err := env.Question(kind.pod, names)
 		if err != nil {
 			return err
 		}
@@ -117,8 +117,8 @@ func askAll(ctx context.Context, r *Run, s *stand.Stand, a asked, growth map[str
 
 // awaitAnswer asks until so many nodes are kept: our watch may be behind the nodes that were just
 // created.
-func awaitAnswer(ctx context.Context, a *stand.Asker, verb string, question []byte, kept int) error {
-	return rig.Until(ctx, stand.HangGuard, func(ctx context.Context) (bool, error) {
+func awaitAnswer(ctx context.Context, a *env.Asker, verb string, question []byte, kept int) error {
+	return framework.Until(ctx, env.HangGuard, func(ctx context.Context) (bool, error) {
 		answer, _, err := a.Ask(ctx, verb, question)
 		if err != nil || kept < 0 {
 			return err == nil, err
@@ -142,7 +142,7 @@ func awaitAnswer(ctx context.Context, a *stand.Asker, verb string, question []by
 const asks = 300
 
 // askMany returns our median in milliseconds.
-func askMany(ctx context.Context, r *Run, s *stand.Stand, a asked, name, verb string, question []byte) (float64,
+func askMany(ctx context.Context, r *Run, s *env.Env, a asked, name, verb string, question []byte) (float64,
 	error) {
 	var ours, floor figures.Samples
 	before, err := served(ctx, s, verb)
@@ -151,7 +151,7 @@ func askMany(ctx context.Context, r *Run, s *stand.Stand, a asked, name, verb st
 	}
 	for range asks {
 		for _, side := range []struct {
-			asker *stand.Asker
+			asker *env.Asker
 			into  *figures.Samples
 		}{{a.floor, &floor}, {a.ours, &ours}} {
 			_, took, err := side.asker.Ask(ctx, verb, question)
@@ -175,7 +175,7 @@ func askMany(ctx context.Context, r *Run, s *stand.Stand, a asked, name, verb st
 	for i, what := range []string{"within 5 ms, server side", "decided within 5 ms"} {
 		share := 100 * (after[i].within - before[i].within) / (after[i].all - before[i].all)
 		row := figures.Row{Name: name + ", " + what, Ours: figure(figures.Figure{Value: share, Unit: figures.Percent})}
-		if a.size <= targetCandidates && verb == rig.Filter {
+		if a.size <= targetCandidates && verb == framework.Filter {
 			row.Target = atLeast(99, "p99 <= 5 ms, so 99 %%")
 		}
 		if i > 0 {
@@ -190,8 +190,8 @@ func askMany(ctx context.Context, r *Run, s *stand.Stand, a asked, name, verb st
 type count struct{ all, within float64 }
 
 // served counts requests with their way over the network, and without.
-func served(ctx context.Context, s *stand.Stand, verb string) (counts [2]count, err error) {
-	for i, metric := range []string{stand.RequestSeconds, stand.DecisionSeconds} {
+func served(ctx context.Context, s *env.Env, verb string) (counts [2]count, err error) {
+	for i, metric := range []string{env.RequestSeconds, env.DecisionSeconds} {
 		if counts[i].all, counts[i].within, err = s.Timed(ctx, metric, verb[1:], serverBound); err != nil {
 			return counts, err
 		}

@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/bench/env"
 	"github.com/stratos-sh/stratos/e2e/bench/figures"
-	"github.com/stratos-sh/stratos/e2e/bench/stand"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
@@ -22,20 +22,20 @@ import (
 func ledgerScenario(ctx context.Context, r *Run) error {
 	steps := r.steps(1000, 16)
 	pool := steps[len(steps)-1]
-	return r.on(ctx, stand.Options{}, func(s *stand.Stand) error {
+	return r.on(ctx, env.Options{}, func(s *env.Env) error {
 		if err := s.Warm(ctx, poolName, pool); err != nil {
 			return err
 		}
 		if _, err := s.Cloud.AddFault(ctx, fake.Fault{Kind: fake.FaultKubeletSilent, Op: fake.OpStart,
-			Type: stand.InstanceType}); err != nil {
+			Type: env.InstanceType}); err != nil {
 			return err
 		}
-		pods := stand.Pods("ledger", v1alpha1.SchedulerName, wholeNode, pool)
-		if _, err := stand.CreateAll(ctx, s.Client, pods); err != nil {
+		pods := env.Pods("ledger", v1alpha1.SchedulerName, wholeNode, pool)
+		if _, err := env.CreateAll(ctx, s.Client, pods); err != nil {
 			return err
 		}
 		names := standbyNames(s)
-		asker := stand.NewAsker(s.Ours.Extender, nil)
+		asker := env.NewAsker(s.Ours.Extender, nil)
 		defer asker.Close()
 		var fresh, again []figures.Point
 		var firstP50, lastP50, lastP99 time.Duration
@@ -74,9 +74,9 @@ func ledgerScenario(ctx context.Context, r *Run) error {
 }
 
 // startsOf waits until every claim has led to its start.
-func startsOf(ctx context.Context, r *Run, s *stand.Stand, want int) error {
+func startsOf(ctx context.Context, r *Run, s *env.Env, want int) error {
 	got := 0
-	err := rig.Until(ctx, stand.HangGuard, func(ctx context.Context) (bool, error) {
+	err := framework.Until(ctx, env.HangGuard, func(ctx context.Context) (bool, error) {
 		starts, _, err := s.Starts(ctx)
 		got = len(starts)
 		return got >= want, err
@@ -88,9 +88,9 @@ func startsOf(ctx context.Context, r *Run, s *stand.Stand, want int) error {
 	return nil
 }
 
-func standbyNames(s *stand.Stand) []string {
+func standbyNames(s *env.Env) []string {
 	var names []string
-	s.Seen.Look(func(v *stand.View) {
+	s.Seen.Look(func(v *env.View) {
 		for name := range v.Nodes {
 			names = append(names, name)
 		}
@@ -99,14 +99,14 @@ func standbyNames(s *stand.Stand) []string {
 	return names
 }
 
-func askAbout(ctx context.Context, a *stand.Asker, pods []*corev1.Pod, names []string) (figures.Samples, error) {
+func askAbout(ctx context.Context, a *env.Asker, pods []*corev1.Pod, names []string) (figures.Samples, error) {
 	var took figures.Samples
 	for _, p := range pods {
-		question, err := stand.Question(p, names)
+		question, err := env.Question(p, names)
 		if err != nil {
 			return nil, err
 		}
-		_, t, err := a.Ask(ctx, rig.Filter, question)
+		_, t, err := a.Ask(ctx, framework.Filter, question)
 		if err != nil {
 			return nil, err
 		}
@@ -121,7 +121,7 @@ const callsWindow = 60 * time.Second
 // callsScenario counts what EC2 is asked in a minute in which nothing happens, with few nodes and
 // with many.
 func callsScenario(ctx context.Context, r *Run) error {
-	return r.on(ctx, onEC2(), func(s *stand.Stand) error {
+	return r.on(ctx, onEC2(), func(s *env.Env) error {
 		sizes := []int{r.n(10, 2), r.n(800, 20)}
 		var rates []float64
 		for i, size := range sizes {
@@ -132,7 +132,7 @@ func callsScenario(ctx context.Context, r *Run) error {
 			if err := toSize(ctx, poolName, size); err != nil {
 				return err
 			}
-			if err := stand.Pause(ctx, settled); err != nil { // what the warm-up has in flight is over
+			if err := env.Pause(ctx, settled); err != nil { // what the warm-up has in flight is over
 				return err
 			}
 			rate, err := describesPerMinute(ctx, s)
@@ -153,19 +153,19 @@ func callsScenario(ctx context.Context, r *Run) error {
 	})
 }
 
-func describesPerMinute(ctx context.Context, s *stand.Stand) (float64, error) {
+func describesPerMinute(ctx context.Context, s *env.Env) (float64, error) {
 	before, err := describes(ctx, s)
 	if err != nil {
 		return 0, err
 	}
-	if err := stand.Pause(ctx, callsWindow); err != nil {
+	if err := env.Pause(ctx, callsWindow); err != nil {
 		return 0, err
 	}
 	after, err := describes(ctx, s)
 	return float64(after-before) / callsWindow.Minutes(), err
 }
 
-func describes(ctx context.Context, s *stand.Stand) (int, error) {
+func describes(ctx context.Context, s *env.Env) (int, error) {
 	all, err := s.EC2Requests(ctx)
 	n := 0
 	for _, q := range all {

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/bench/env"
 	"github.com/stratos-sh/stratos/e2e/bench/figures"
-	"github.com/stratos-sh/stratos/e2e/bench/stand"
 )
 
 // settled is how long a process is left alone before its memory is read, window how long its
@@ -25,7 +25,7 @@ const (
 
 // memoryScenario: many nodes and ten times as many pods, by steps.
 func memoryScenario(ctx context.Context, r *Run) error {
-	return r.on(ctx, stand.Options{Load: true}, func(s *stand.Stand) error {
+	return r.on(ctx, env.Options{Load: true}, func(s *env.Env) error {
 		if err := s.Warm(ctx, poolName, 5); err != nil {
 			return err
 		}
@@ -34,16 +34,16 @@ func memoryScenario(ctx context.Context, r *Run) error {
 			return err
 		}
 		var growth []figures.Point
-		nodes, last := 0, stand.Usage{}
+		nodes, last := 0, env.Usage{}
 		for _, size := range r.steps(5000, 40) {
-			if err := s.AddNodes(ctx, stand.LoadNodes(nodes, size, false)); err != nil {
+			if err := s.AddNodes(ctx, env.LoadNodes(nodes, size, false)); err != nil {
 				return err
 			}
-			if err := s.AddPods(ctx, stand.LoadPods(10*nodes, 10*size, size)); err != nil {
+			if err := s.AddPods(ctx, env.LoadPods(10*nodes, 10*size, size)); err != nil {
 				return err
 			}
 			nodes = size
-			if err := stand.Pause(ctx, settled); err != nil {
+			if err := env.Pause(ctx, settled); err != nil {
 				return err
 			}
 			if last, err = usage(s.Ours.Process); err != nil {
@@ -69,17 +69,17 @@ func memoryScenario(ctx context.Context, r *Run) error {
 
 // cpuRow counts the processor time while the nodes report as often as kubelets do and nothing else
 // happens.
-func cpuRow(ctx context.Context, r *Run, s *stand.Stand, nodes int) error {
+func cpuRow(ctx context.Context, r *Run, s *env.Env, nodes int) error {
 	before, err := usage(s.Ours.Process)
 	if err != nil {
 		return err
 	}
 	began, reports := time.Now(), 0
 	for every := reportEvery / time.Duration(nodes); time.Since(began) < window; reports++ {
-		if err := report(ctx, s.Client, stand.LoadName(reports%nodes)); err != nil {
+		if err := report(ctx, s.Client, env.LoadName(reports%nodes)); err != nil {
 			return err
 		}
-		if err := stand.Pause(ctx, every); err != nil {
+		if err := env.Pause(ctx, every); err != nil {
 			return err
 		}
 	}
@@ -108,7 +108,7 @@ func report(ctx context.Context, c client.Client, node string) error {
 
 // restartScenario: how long from the start of the process until it is ready, by steps.
 func restartScenario(ctx context.Context, r *Run) error {
-	return r.on(ctx, stand.Options{Load: true}, func(s *stand.Stand) error {
+	return r.on(ctx, env.Options{Load: true}, func(s *env.Env) error {
 		if err := s.Warm(ctx, poolName, 5); err != nil {
 			return err
 		}
@@ -116,7 +116,7 @@ func restartScenario(ctx context.Context, r *Run) error {
 		nodes := 0
 		var floor, ours figures.Samples
 		for _, size := range r.steps(5000, 40) {
-			if err := s.AddNodes(ctx, stand.LoadNodes(nodes, size, false)); err != nil {
+			if err := s.AddNodes(ctx, env.LoadNodes(nodes, size, false)); err != nil {
 				return err
 			}
 			nodes = size
@@ -144,7 +144,7 @@ func restartScenario(ctx context.Context, r *Run) error {
 }
 
 // restarts ends Stratos as planned and starts it again, beside a list of the same nodes.
-func restarts(ctx context.Context, s *stand.Stand) (floor, ours figures.Samples, err error) {
+func restarts(ctx context.Context, s *env.Env) (floor, ours figures.Samples, err error) {
 	for range 3 {
 		began := time.Now()
 		if err := s.Client.List(ctx, &corev1.NodeList{}); err != nil {
@@ -168,8 +168,8 @@ func scaledownScenario(ctx context.Context, r *Run) error {
 	steps := r.steps(500, 10)
 	pool := steps[len(steps)-1]
 	// The time that Stratos has to wait and that the machines take.
-	floor := stand.EmptyTTL + time.Second + stand.StopTime
-	return r.on(ctx, stand.Options{}, func(s *stand.Stand) error {
+	floor := env.EmptyTTL + time.Second + env.StopTime
+	return r.on(ctx, env.Options{}, func(s *env.Env) error {
 		if _, err := s.StartOurs(ctx); err != nil {
 			return err
 		}
@@ -179,11 +179,11 @@ func scaledownScenario(ctx context.Context, r *Run) error {
 		var growth []figures.Point
 		var took time.Duration
 		for _, size := range steps {
-			pods := stand.Pods(fmt.Sprintf("up%d", size), v1alpha1.SchedulerName, wholeNode, size)
-			if _, err := stand.CreateAll(ctx, s.Client, pods); err != nil {
+			pods := env.Pods(fmt.Sprintf("up%d", size), v1alpha1.SchedulerName, wholeNode, size)
+			if _, err := env.CreateAll(ctx, s.Client, pods); err != nil {
 				return err
 			}
-			if err := s.Seen.Await(ctx, "every pod bound", func(v *stand.View) bool { return v.BoundPods == size }); err != nil {
+			if err := s.Seen.Await(ctx, "every pod bound", func(v *env.View) bool { return v.BoundPods == size }); err != nil {
 				return err
 			}
 			began := time.Now()

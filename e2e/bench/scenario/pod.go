@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/bench/env"
 	"github.com/stratos-sh/stratos/e2e/bench/figures"
-	"github.com/stratos-sh/stratos/e2e/bench/stand"
 )
 
 const (
@@ -44,7 +44,7 @@ type podTimes struct {
 // the round before has left up.
 func podScenario(ctx context.Context, r *Run) error {
 	rounds := r.n(1000, 5)
-	return r.on(ctx, stand.Options{Cloud: bootsIn(podBoot)}, func(s *stand.Stand) error {
+	return r.on(ctx, env.Options{Cloud: bootsIn(podBoot)}, func(s *env.Env) error {
 		if err := withFloor(ctx, s); err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func podScenario(ctx context.Context, r *Run) error {
 // any node changes. Scenario burst measures bursts.
 func readyScenario(ctx context.Context, r *Run) error {
 	rounds := r.n(400, 5)
-	return r.on(ctx, stand.Options{Cloud: bootsIn(200 * time.Millisecond)}, func(s *stand.Stand) error {
+	return r.on(ctx, env.Options{Cloud: bootsIn(200 * time.Millisecond)}, func(s *env.Env) error {
 		if _, err := s.StartOurs(ctx); err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func readyScenario(ctx context.Context, r *Run) error {
 func bootsIn(d time.Duration) []string { return []string{"--fake-boot-time=" + d.String()} }
 
 // podRounds plays the rounds in batches.
-func podRounds(ctx context.Context, r *Run, s *stand.Stand, rounds, batch int, withFloor bool) (*podTimes, error) {
+func podRounds(ctx context.Context, r *Run, s *env.Env, rounds, batch int, withFloor bool) (*podTimes, error) {
 	pool := min(batch, rounds)
 	if err := s.Warm(ctx, poolName, pool); err != nil {
 		return nil, err
@@ -118,20 +118,20 @@ func podRounds(ctx context.Context, r *Run, s *stand.Stand, rounds, batch int, w
 		if err := s.AwaitStandby(ctx, poolName, pool); err != nil {
 			return nil, err
 		}
-		if err := stand.Pause(ctx, afterStops); err != nil {
+		if err := env.Pause(ctx, afterStops); err != nil {
 			return nil, err
 		}
 	}
 	return times, nil
 }
 
-func playBatch(ctx context.Context, s *stand.Stand, times *podTimes, name string, rounds int, withFloor bool) error {
+func playBatch(ctx context.Context, s *env.Env, times *podTimes, name string, rounds int, withFloor bool) error {
 	before, _, err := s.Starts(ctx)
 	if err != nil {
 		return err
 	}
-	ours := stand.Pods(name, v1alpha1.SchedulerName, wholeNode, rounds)
-	floors := stand.Pods(name+"-floor", stand.FloorScheduler, wholeNode, rounds)
+	ours := env.Pods(name, v1alpha1.SchedulerName, wholeNode, rounds)
+	floors := env.Pods(name+"-floor", env.FloorScheduler, wholeNode, rounds)
 	created := make([]time.Time, rounds)
 	for i := range rounds {
 		turns := []func() error{func() error { return oneOfOurs(ctx, s, ours[i], i+1, &created[i]) }}
@@ -148,7 +148,7 @@ func playBatch(ctx context.Context, s *stand.Stand, times *podTimes, name string
 			if err := turn(); err != nil {
 				return err
 			}
-			if err := stand.Pause(ctx, between); err != nil {
+			if err := env.Pause(ctx, between); err != nil {
 				return err
 			}
 		}
@@ -164,21 +164,21 @@ func playBatch(ctx context.Context, s *stand.Stand, times *podTimes, name string
 	return times.take(s, ours, created, starts[len(before):])
 }
 
-func awaitBound(ctx context.Context, s *stand.Stand, pods int) error {
-	return s.Seen.Await(ctx, "every pod bound", func(v *stand.View) bool { return v.BoundPods == pods })
+func awaitBound(ctx context.Context, s *env.Env, pods int) error {
+	return s.Seen.Await(ctx, "every pod bound", func(v *env.View) bool { return v.BoundPods == pods })
 }
 
 // oneOfOurs creates the pod and waits until the next node of the pool is awake.
-func oneOfOurs(ctx context.Context, s *stand.Stand, pod *corev1.Pod, awake int, created *time.Time) error {
+func oneOfOurs(ctx context.Context, s *env.Env, pod *corev1.Pod, awake int, created *time.Time) error {
 	*created = time.Now()
 	if err := s.Client.Create(ctx, pod); err != nil {
 		return err
 	}
-	return s.Seen.Await(ctx, "a node started", func(v *stand.View) bool { return v.Awake(poolName) >= awake })
+	return s.Seen.Await(ctx, "a node started", func(v *env.View) bool { return v.Awake(poolName) >= awake })
 }
 
 // oneOfFloor creates a pod for the floor, waits until it was asked about and removes it.
-func oneOfFloor(ctx context.Context, s *stand.Stand, pod *corev1.Pod, times *podTimes) error {
+func oneOfFloor(ctx context.Context, s *env.Env, pod *corev1.Pod, times *podTimes) error {
 	created := time.Now()
 	if err := s.Client.Create(ctx, pod); err != nil {
 		return err
@@ -192,10 +192,10 @@ func oneOfFloor(ctx context.Context, s *stand.Stand, pod *corev1.Pod, times *pod
 }
 
 // awaitAsked waits until the floor was asked about all of the pods.
-func awaitAsked(ctx context.Context, s *stand.Stand, pods []*corev1.Pod) ([]time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, stand.HangGuard)
+func awaitAsked(ctx context.Context, s *env.Env, pods []*corev1.Pod) ([]time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, env.HangGuard)
 	defer cancel()
-	names := stand.Names(pods)
+	names := env.Names(pods)
 	for {
 		changed := s.Floor.Changed()
 		asked, all := s.Floor.Asked(names)
@@ -211,7 +211,7 @@ func awaitAsked(ctx context.Context, s *stand.Stand, pods []*corev1.Pod) ([]time
 }
 
 // take pairs each pod with the start of the node that it was bound to.
-func (t *podTimes) take(s *stand.Stand, pods []*corev1.Pod, created []time.Time, starts []stand.Start) error {
+func (t *podTimes) take(s *env.Env, pods []*corev1.Pod, created []time.Time, starts []env.Start) error {
 	at := map[v1alpha1.InstanceID]time.Time{}
 	for _, start := range starts {
 		if at[start.Instance].IsZero() {
@@ -219,7 +219,7 @@ func (t *podTimes) take(s *stand.Stand, pods []*corev1.Pod, created []time.Time,
 		}
 	}
 	var err error
-	s.Seen.Look(func(v *stand.View) {
+	s.Seen.Look(func(v *env.View) {
 		for i, p := range pods {
 			seen := v.Pods[p.Name]
 			if seen == nil || v.Nodes[seen.Node] == nil || at[v.Nodes[seen.Node].Instance].IsZero() {

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/bench/env"
 	"github.com/stratos-sh/stratos/e2e/bench/figures"
-	"github.com/stratos-sh/stratos/e2e/bench/stand"
 	"github.com/stratos-sh/stratos/e2e/controlplane"
 )
 
@@ -26,7 +26,7 @@ type side struct {
 // rateScenario: the same pods on the same nodes, bound by a scheduler with the extender, by one
 // with an extender that does nothing, and by one without, in turn. A few nodes are standby.
 func rateScenario(ctx context.Context, r *Run) error {
-	return r.on(ctx, stand.Options{Load: true}, func(s *stand.Stand) error {
+	return r.on(ctx, env.Options{Load: true}, func(s *env.Env) error {
 		if err := s.Warm(ctx, poolName, 5); err != nil {
 			return err
 		}
@@ -45,12 +45,12 @@ func rateScenario(ctx context.Context, r *Run) error {
 		}
 		nodes := 0
 		for _, size := range []int{r.n(100, 10), r.n(1000, 20)} {
-			if err := s.AddNodes(ctx, stand.LoadNodes(nodes, size, false)); err != nil {
+			if err := s.AddNodes(ctx, env.LoadNodes(nodes, size, false)); err != nil {
 				return err
 			}
 			nodes = size
-			sides := []*side{{name: v1alpha1.SchedulerName, scheduler: with}, {name: stand.FloorScheduler, scheduler: idle},
-				{name: stand.PlainScheduler, scheduler: without}}
+			sides := []*side{{name: v1alpha1.SchedulerName, scheduler: with}, {name: env.FloorScheduler, scheduler: idle},
+				{name: env.PlainScheduler, scheduler: without}}
 			rows, err := rateOn(ctx, r, s, size, sides)
 			if err != nil {
 				return fmt.Errorf("%d nodes: %w", size, err)
@@ -63,7 +63,7 @@ func rateScenario(ctx context.Context, r *Run) error {
 
 // rateOn plays the sides in turn, each first as often as the others, and says what the first and
 // the second of them lose against the last.
-func rateOn(ctx context.Context, r *Run, s *stand.Stand, nodes int, sides []*side) ([]figures.Row, error) {
+func rateOn(ctx context.Context, r *Run, s *env.Env, nodes int, sides []*side) ([]figures.Row, error) {
 	pods := r.n(1000, 40)
 	for round := range rateRounds {
 		for turn := range sides {
@@ -97,22 +97,22 @@ func rateOn(ctx context.Context, r *Run, s *stand.Stand, nodes int, sides []*sid
 
 // rateOf has all pods wait before the scheduler sees the first: it is stopped by a signal while
 // they are created. What counts is the time from the first bound pod to the last.
-func rateOf(ctx context.Context, s *stand.Stand, t *side, name string, count int) (rate float64, err error) {
+func rateOf(ctx context.Context, s *env.Env, t *side, name string, count int) (rate float64, err error) {
 	if err := t.scheduler.Signal(syscall.SIGSTOP); err != nil {
 		return 0, err
 	}
-	_, err = stand.CreateAll(ctx, s.Client, stand.Pods(name, t.name, "10m", count))
+	_, err = env.CreateAll(ctx, s.Client, env.Pods(name, t.name, "10m", count))
 	if err == nil {
-		err = stand.Pause(ctx, time.Second) // until the others have taken note of the pods
+		err = env.Pause(ctx, time.Second) // until the others have taken note of the pods
 	}
 	if err := errors.Join(err, t.scheduler.Signal(syscall.SIGCONT)); err != nil {
 		return 0, err
 	}
-	if err := s.Seen.Await(ctx, "every pod bound", func(v *stand.View) bool { return v.BoundPods == count }); err != nil {
+	if err := s.Seen.Await(ctx, "every pod bound", func(v *env.View) bool { return v.BoundPods == count }); err != nil {
 		return 0, err
 	}
 	var bound []time.Time
-	s.Seen.Look(func(v *stand.View) {
+	s.Seen.Look(func(v *env.View) {
 		for _, p := range v.Pods {
 			bound = append(bound, p.Bound)
 		}

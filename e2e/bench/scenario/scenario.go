@@ -1,5 +1,5 @@
-// Package scenario has the scenarios of the benchmark. Each stands on a stand of its own, measures,
-// and adds rows; docs/performance.md says what each of them shows.
+// Package scenario has the scenarios of the benchmark. Each stands on an environment of its own,
+// measures, and adds rows; docs/performance.md says what each of them shows.
 package scenario
 
 import (
@@ -14,10 +14,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stratos-sh/stratos/e2e/bench/env"
 	"github.com/stratos-sh/stratos/e2e/bench/figures"
-	"github.com/stratos-sh/stratos/e2e/bench/stand"
 	"github.com/stratos-sh/stratos/e2e/controlplane"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
 )
 
 // poolName is that of the scenarios' pool.
@@ -144,14 +144,14 @@ func (r *Run) say(format string, args ...any) {
 	}
 }
 
-// on plays on a stand, which ends with the scenario.
-func (r *Run) on(ctx context.Context, o stand.Options, play func(*stand.Stand) error) error {
+// on plays on an environment, which ends with the scenario.
+func (r *Run) on(ctx context.Context, o env.Options, play func(*env.Env) error) error {
 	o.Progress = r.Progress
 	if r.Profiles != "" {
 		o.Profiles = filepath.Join(r.Profiles, r.name)
 	}
-	o.ControlPlane.LogDir = "" // ends with the stand
-	s, err := stand.New(ctx, o)
+	o.ControlPlane.LogDir = "" // ends with the environment
+	s, err := env.New(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (r *Run) on(ctx context.Context, o stand.Options, play func(*stand.Stand) e
 }
 
 // withFloor starts the scheduler that asks Stratos and the one that asks the floor.
-func withFloor(ctx context.Context, s *stand.Stand) error {
+func withFloor(ctx context.Context, s *env.Env) error {
 	_, err := s.StartOurs(ctx)
 	if err != nil {
 		return err
@@ -173,10 +173,10 @@ func withFloor(ctx context.Context, s *stand.Stand) error {
 	return err
 }
 
-// onEC2 is a stand whose cloud takes EC2's protocol, with EC2's published limit on starts.
-func onEC2() stand.Options { return stand.Options{Provider: rig.ProviderAWS} }
+// onEC2 is an environment whose cloud takes EC2's protocol, with EC2's published limit on starts.
+func onEC2() env.Options { return env.Options{Provider: framework.ProviderAWS} }
 
-func usage(p *controlplane.Process) (stand.Usage, error) { return stand.UsageOf(p.PID()) }
+func usage(p *controlplane.Process) (env.Usage, error) { return env.UsageOf(p.PID()) }
 
 // exactly is the row that a number has to be one figure; more is missed, and so is less.
 func exactly(name string, got, want int, note string) figures.Row {

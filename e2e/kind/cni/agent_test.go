@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/kind/lab"
+	"github.com/stratos-sh/stratos/e2e/kind/cluster"
 )
 
 // agent is a DaemonSet in kube-system on a pool's nodes that plays the agent of a CNI, as the CNI's
@@ -67,17 +67,17 @@ func folder(name, path string) corev1.Volume {
 
 // turnReadyLate makes the agent Ready only once the node's kubelet says Ready in this life and the
 // agent's container runs: whatever opened the node by these alone would have done so by then.
-func turnReadyLate(t *testing.T, s *lab.Story, node string, began int64, last lab.Last) {
+func turnReadyLate(t *testing.T, s *cluster.Story, node string, began int64, last cluster.Last) {
 	t.Helper()
-	s.AwaitNode(t, "its kubelet says Ready", node, began, lab.NodeReady)
+	s.AwaitNode(t, "its kubelet says Ready", node, began, cluster.NodeReady)
 	s.AwaitPod(t, "its container runs", node, began, func(p *corev1.Pod) bool {
-		return lab.ContainerStart(p).After(last.Container)
+		return cluster.ContainerStart(p).After(last.Container)
 	})
-	lab.MustDocker(t, "exec", node, "touch", "/run/cni-agent/up")
+	cluster.MustDocker(t, "exec", node, "touch", "/run/cni-agent/up")
 }
 
 // reserve leaves about 250m of cpu.
-func reserve(t *testing.T, l *lab.Lab) string {
+func reserve(t *testing.T, l *cluster.Cluster) string {
 	t.Helper()
 	return fmt.Sprintf("%dm", l.MachineCPU(t)-250)
 }

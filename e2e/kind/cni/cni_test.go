@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/kind/lab"
+	"github.com/stratos-sh/stratos/e2e/kind/cluster"
 )
 
 // agentNotReady is the taint of Cilium's operator.
@@ -18,16 +18,16 @@ const agentNotReady = "node.cilium.io/agent-not-ready"
 // TestAWSNode: five lives of a node whose DaemonSet aws-node writes no condition and turns Ready
 // late. It is recognised by the folders that it mounts, beside the cluster's own network.
 func TestAWSNode(t *testing.T) {
-	l := lab.New(t)
+	l := cluster.New(t)
 	image := l.Push(t, "aws/web:1")
 	l.Namespace(t, "aws")
 	l.Create(t, agent(t, "aws-node", "aws", 18081))
-	l.PlayLives(t, lab.Network{
-		Pool:      lab.PoolOfOne("aws", corev1.Taint{Key: "example.com/network", Effect: corev1.TaintEffectNoSchedule}),
+	l.PlayLives(t, cluster.Network{
+		Pool:      cluster.PoolOfOne("aws", corev1.Taint{Key: "example.com/network", Effect: corev1.TaintEffectNoSchedule}),
 		Namespace: metav1.NamespaceSystem,
 		Pods:      client.MatchingLabels{"k8s-app": "aws-node"},
-		Workload:  lab.Workload{Name: "web", Namespace: "aws", Pool: "aws", Image: image, CPU: "150m"},
-		Signal:    lab.AgentReady,
+		Workload:  cluster.Workload{Name: "web", Namespace: "aws", Pool: "aws", Image: image, CPU: "150m"},
+		Signal:    cluster.AgentReady,
 		Boot:      turnReadyLate,
 	}, l.Class("aws", reserve(t, l)))
 }
@@ -37,18 +37,18 @@ func TestAWSNode(t *testing.T) {
 // away while the pod's Ready is still that of the life before: neither opens the node. The pool has
 // Cilium's taint as its startup taint, as the README's, and names the agent.
 func TestCilium(t *testing.T) {
-	l := lab.New(t)
+	l := cluster.New(t)
 	image := l.Push(t, "cilium/web:1")
 	l.Namespace(t, "cilium")
 	l.Create(t, agent(t, "cilium", "cilium", 18082))
-	pool := lab.PoolOfOne("cilium", corev1.Taint{Key: agentNotReady, Effect: corev1.TaintEffectNoSchedule})
+	pool := cluster.PoolOfOne("cilium", corev1.Taint{Key: agentNotReady, Effect: corev1.TaintEffectNoSchedule})
 	pool.Spec.Template.NetworkAgents = []v1alpha1.NetworkAgent{{Namespace: metav1.NamespaceSystem, Name: "cilium"}}
-	l.PlayLives(t, lab.Network{
+	l.PlayLives(t, cluster.Network{
 		Pool:      pool,
 		Namespace: metav1.NamespaceSystem,
 		Pods:      client.MatchingLabels{"k8s-app": "cilium"},
-		Workload:  lab.Workload{Name: "web", Namespace: "cilium", Pool: "cilium", Image: image, CPU: "150m"},
-		Signal:    lab.AgentReady,
+		Workload:  cluster.Workload{Name: "web", Namespace: "cilium", Pool: "cilium", Image: image, CPU: "150m"},
+		Signal:    cluster.AgentReady,
 
 		OthersRemoveTaints: true,
 		Boot:               turnReadyLate,
@@ -57,7 +57,7 @@ func TestCilium(t *testing.T) {
 }
 
 // marked: the condition is from Cilium's operator, written once.
-func marked(t *testing.T, l *lab.Lab) {
+func marked(t *testing.T, l *cluster.Cluster) {
 	t.Helper()
 	nodes := &corev1.NodeList{}
 	if err := l.Client.List(t.Context(), nodes, client.MatchingLabels{v1alpha1.LabelPool: "cilium"}); err != nil {

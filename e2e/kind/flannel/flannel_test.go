@@ -8,36 +8,37 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stratos-sh/stratos/e2e/kind/lab"
+	"github.com/stratos-sh/stratos/e2e/kind/cluster"
 )
 
 // TestFlannel: five lives of a node whose network is the real flannel. Its pod says that it is
 // Ready, and it writes NetworkUnavailable=False, reason FlannelIsUp: the node opens after the
 // earlier of the two.
 func TestFlannel(t *testing.T) {
-	l := lab.New(t)
+	l := cluster.New(t)
 	image := l.Push(t, "flannel/web:1")
 	l.Namespace(t, "flannel")
-	l.PlayLives(t, lab.Network{
-		Pool:      lab.PoolOfOne("flannel", corev1.Taint{Key: "example.com/network", Effect: corev1.TaintEffectNoSchedule}),
+	l.PlayLives(t, cluster.Network{
+		Pool: cluster.PoolOfOne("flannel", corev1.Taint{Key: "example.com/network",
+			Effect: corev1.TaintEffectNoSchedule}),
 		Namespace: "kube-flannel",
 		Pods:      client.MatchingLabels{"app": "flannel"},
-		Workload:  lab.Workload{Name: "web", Namespace: "flannel", Pool: "flannel", Image: image, CPU: "100m"},
-		Signal: func(t *testing.T, s *lab.Story, node string, began int64, last lab.Last) int64 {
-			return lab.Earlier(lab.Condition(t, s, node, began, last), lab.AgentReady(t, s, node, began, last))
+		Workload:  cluster.Workload{Name: "web", Namespace: "flannel", Pool: "flannel", Image: image, CPU: "100m"},
+		Signal: func(t *testing.T, s *cluster.Story, node string, began int64, last cluster.Last) int64 {
+			return cluster.Earlier(cluster.Condition(t, s, node, began, last), cluster.AgentReady(t, s, node, began, last))
 		},
 	}, l.Class("flannel", reserve(t, l)))
 	isFlannel(t, l)
 }
 
 // reserve leaves about 400m of cpu for flannel's pod and one of the workload.
-func reserve(t *testing.T, l *lab.Lab) string {
+func reserve(t *testing.T, l *cluster.Cluster) string {
 	t.Helper()
 	return fmt.Sprintf("%dm", l.MachineCPU(t)-400)
 }
 
 // isFlannel: the condition of each node is flannel's, and flannel is the only network.
-func isFlannel(t *testing.T, l *lab.Lab) {
+func isFlannel(t *testing.T, l *cluster.Cluster) {
 	t.Helper()
 	nodes, sets := &corev1.NodeList{}, &appsv1.DaemonSetList{}
 	for _, list := range []client.ObjectList{nodes, sets} {

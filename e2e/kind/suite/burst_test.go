@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stratos-sh/stratos/e2e/kind/lab"
+	"github.com/stratos-sh/stratos/e2e/kind/cluster"
 )
 
 // TestBurstStartsStoppedNodes: pods that fit nowhere start as many stopped nodes as they need, run
@@ -13,20 +13,20 @@ import (
 func TestBurstStartsStoppedNodes(t *testing.T) {
 	const lives = 5
 	t.Parallel()
-	l := lab.New(t)
+	l := cluster.New(t)
 	image := l.Push(t, "burst/web:1")
 	standby := makePool(t, l, poolOf("burst", 3, 3, image))
 	pulled := l.Pulls(t, "burst/web:1")
 	l.Namespace(t, "burst")
 	events := l.WatchContainers(t)
-	w := lab.Workload{Name: "web", Namespace: "burst", Pool: "burst", Image: image, CPU: podCPU}
+	w := cluster.Workload{Name: "web", Namespace: "burst", Pool: "burst", Image: image, CPU: podCPU}
 	l.Create(t, w.Deployment())
 
 	for life := 1; life <= lives; life++ {
 		l.Scale(t, w, 3)
 		pods := l.AwaitReady(t, "burst", "web", 3)
 		l.AnswersHTTP(t, pods)
-		if got := lab.Nodes(pods); !slices.Equal(got, standby) {
+		if got := cluster.Nodes(pods); !slices.Equal(got, standby) {
 			t.Errorf("life %d: the pods run on %v, want one on each of %v", life, got, standby)
 		}
 		if got := len(events.Of("start", "burst")); got != 3*life {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stratos-sh/stratos/e2e/kind/lab"
+	"github.com/stratos-sh/stratos/e2e/kind/cluster"
 )
 
 // TestDaemonSetRollsOutBesideStandby: a DaemonSet that tolerates everything, with the documented
@@ -16,34 +16,34 @@ import (
 func TestDaemonSetRollsOutBesideStandby(t *testing.T) {
 	const nodes = 3
 	t.Parallel()
-	l := lab.New(t)
+	l := cluster.New(t)
 	web := l.Push(t, "roll/web:1")
 	before, after := l.Push(t, "roll/everywhere:1"), l.Push(t, "roll/everywhere:2")
 	l.Namespace(t, "roll")
-	daemons := lab.Everywhere("everywhere", "roll", "roll", before)
+	daemons := cluster.Everywhere("everywhere", "roll", "roll", before)
 	l.Create(t, daemons)
 	containers := makePool(t, l, poolOf("roll", nodes, nodes, web))
-	w := lab.Workload{Name: "web", Namespace: "roll", Pool: "roll", Image: web, CPU: podCPU}
+	w := cluster.Workload{Name: "web", Namespace: "roll", Pool: "roll", Image: web, CPU: podCPU}
 	l.Create(t, w.Deployment())
 	l.Scale(t, w, 1)
-	running := lab.Nodes(l.AwaitReady(t, "roll", "web", 1))
+	running := cluster.Nodes(l.AwaitReady(t, "roll", "web", 1))
 	l.AwaitRolledOut(t, daemons, 1)
 
 	l.Roll(t, daemons, after)
-	lab.Await(t, "the new pod on the running node", func(ctx context.Context) (bool, error) {
+	cluster.Await(t, "the new pod on the running node", func(ctx context.Context) (bool, error) {
 		pods, err := l.Pods(ctx, "roll", "everywhere")
 		for _, p := range pods {
-			if p.Spec.NodeName == running[0] && p.Spec.Containers[0].Image == after && lab.Ready(&p) {
+			if p.Spec.NodeName == running[0] && p.Spec.Containers[0].Image == after && cluster.Ready(&p) {
 				return true, err
 			}
 		}
 		return false, err
 	})
-	if now := lab.Nodes(l.AwaitReady(t, "roll", "web", 1)); !slices.Equal(now, running) {
+	if now := cluster.Nodes(l.AwaitReady(t, "roll", "web", 1)); !slices.Equal(now, running) {
 		t.Errorf("the workload's pod is on %v, want it left on %v", now, running)
 	}
 	l.Scale(t, w, 0)
-	lab.Await(t, "the new image on each stopped node", func(ctx context.Context) (bool, error) {
+	cluster.Await(t, "the new image on each stopped node", func(ctx context.Context) (bool, error) {
 		stopped, err := l.Stopped(ctx, "roll")
 		if err != nil || len(stopped) != nodes {
 			return false, errors.Join(err, fmt.Errorf("stopped: %v", stopped))

@@ -12,30 +12,30 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/stratos-sh/stratos/e2e/kind/lab"
+	"github.com/stratos-sh/stratos/e2e/kind/cluster"
 )
 
 // TestBurstSurvives: whatever is taken away in mid-burst, the burst completes: each pod runs and
 // answers, on the pool's nodes.
 func TestBurstSurvives(t *testing.T) {
 	const nodes = 3
-	l := lab.New(t)
+	l := cluster.New(t)
 	image := l.Push(t, "faults/web:1")
 	makePool(t, l, poolOf("faults", nodes, nodes, image))
 	l.Namespace(t, "faults")
-	w := lab.Workload{Name: "web", Namespace: "faults", Pool: "faults", Image: image, CPU: podCPU}
+	w := cluster.Workload{Name: "web", Namespace: "faults", Pool: "faults", Image: image, CPU: podCPU}
 	l.Create(t, w.Deployment())
 	faults := []struct {
 		name   string
-		inject func(*testing.T, *lab.Lab, *lab.Events)
+		inject func(*testing.T, *cluster.Cluster, *cluster.Events)
 	}{
 		{"a helm upgrade", upgrade},
-		{"the death of the leading scheduler", func(t *testing.T, l *lab.Lab,
-			_ *lab.Events) {
+		{"the death of the leading scheduler", func(t *testing.T, l *cluster.Cluster,
+			_ *cluster.Events) {
 			killLeading(t, l, "scheduler", "stratos-scheduler")
 		}},
-		{"the death of the leading Stratos", func(t *testing.T, l *lab.Lab,
-			_ *lab.Events) {
+		{"the death of the leading Stratos", func(t *testing.T, l *cluster.Cluster,
+			_ *cluster.Events) {
 			killLeading(t, l, "stratos", "stratos")
 		}},
 		{"the death of a node that starts", killStartingNode},
@@ -50,7 +50,7 @@ func TestBurstSurvives(t *testing.T) {
 			fault.inject(t, l, events)
 			pods := l.AwaitReady(t, "faults", "web", nodes)
 			l.AnswersHTTP(t, pods)
-			if got := lab.Nodes(pods); len(got) != nodes {
+			if got := cluster.Nodes(pods); len(got) != nodes {
 				t.Errorf("the pods run on %v, want one on each of %d nodes", got, nodes)
 			}
 			l.Scale(t, w, 0)
@@ -59,9 +59,9 @@ func TestBurstSurvives(t *testing.T) {
 	}
 }
 
-func upgrade(t *testing.T, l *lab.Lab, _ *lab.Events) {
-	out, err := l.RunHelm(t.Context(), "upgrade", lab.Release, "../../../charts/stratos", "--namespace",
-		lab.ReleaseNamespace, "--reset-then-reuse-values",
+func upgrade(t *testing.T, l *cluster.Cluster, _ *cluster.Events) {
+	out, err := l.RunHelm(t.Context(), "upgrade", cluster.Release, "../../../charts/stratos", "--namespace",
+		cluster.ReleaseNamespace, "--reset-then-reuse-values",
 		"--set-string", "podAnnotations.upgraded="+strconv.FormatInt(time.Now().Unix(), 10), "--wait", "--timeout=4m")
 	if err != nil {
 		t.Fatalf("helm upgrade: %v\n%s", err, out)
@@ -69,7 +69,7 @@ func upgrade(t *testing.T, l *lab.Lab, _ *lab.Events) {
 }
 
 // killLeading kills a container of the pod that holds the lease.
-func killLeading(t *testing.T, l *lab.Lab, container, lease string) {
+func killLeading(t *testing.T, l *cluster.Cluster, container, lease string) {
 	t.Helper()
 	holder, err := l.Holder(t.Context(), lease)
 	if err != nil {
@@ -87,7 +87,7 @@ func killLeading(t *testing.T, l *lab.Lab, container, lease string) {
 		if id == "" {
 			t.Fatalf("pod %s has no running container %s", p.Name, container)
 		}
-		lab.MustDocker(t, "exec", p.Spec.NodeName, "ctr", "-n", "k8s.io", "tasks", "kill", "-s", "SIGKILL", id)
+		cluster.MustDocker(t, "exec", p.Spec.NodeName, "ctr", "-n", "k8s.io", "tasks", "kill", "-s", "SIGKILL", id)
 		return
 	}
 	t.Fatalf("lease %s is held by %q, which is no pod of the release", lease, holder)
@@ -104,18 +104,18 @@ func containerID(p corev1.Pod, container string) string {
 
 // killStartingNode waits for the first container of the burst to start, and kills it before its
 // kubelet can be Ready.
-func killStartingNode(t *testing.T, l *lab.Lab, events *lab.Events) {
+func killStartingNode(t *testing.T, l *cluster.Cluster, events *cluster.Events) {
 	t.Helper()
-	lab.Await(t, "the first start", func(context.Context) (bool, error) {
+	cluster.Await(t, "the first start", func(context.Context) (bool, error) {
 		return len(events.Of("start", "faults")) > 0,
 			nil
 	})
-	lab.MustDocker(t, "kill", events.Of("start", "faults")[0].Node)
+	cluster.MustDocker(t, "kill", events.Of("start", "faults")[0].Node)
 }
 
 // pauseDocker stops the daemon's process, not the containers, which run on. Where the daemon is not
 // ours, the test may not stop it, and says that it could not show this.
-func pauseDocker(t *testing.T, l *lab.Lab, _ *lab.Events) {
+func pauseDocker(t *testing.T, l *cluster.Cluster, _ *cluster.Events) {
 	t.Helper()
 	if l.DaemonPID == "" {
 		t.Log("not shown: the Docker daemon is not ours, so it is left alone")

@@ -11,23 +11,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stratos-sh/stratos/e2e/kind/lab"
+	"github.com/stratos-sh/stratos/e2e/kind/cluster"
 )
 
 // TestInstalledByHelm: what kind.sh installed as the README says works as a whole.
 func TestInstalledByHelm(t *testing.T) {
-	l := lab.New(t)
+	l := cluster.New(t)
 	t.Run("certificates are Ready", func(t *testing.T) { certificatesAreReady(t, l) })
 	t.Run("admission answers", func(t *testing.T) { admissionAnswers(t, l) })
 	t.Run("the dedicated scheduler asks the extender", func(t *testing.T) { schedulerAsks(t, l) })
 }
 
-func certificatesAreReady(t *testing.T, l *lab.Lab) {
+func certificatesAreReady(t *testing.T, l *cluster.Cluster) {
 	certificates := &unstructured.UnstructuredList{}
 	certificates.SetGroupVersionKind(schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1",
 		Kind: "CertificateList"})
-	lab.Await(t, "certificates", func(ctx context.Context) (bool, error) {
-		if err := l.Client.List(ctx, certificates, client.InNamespace(lab.ReleaseNamespace)); err != nil {
+	cluster.Await(t, "certificates", func(ctx context.Context) (bool, error) {
+		if err := l.Client.List(ctx, certificates, client.InNamespace(cluster.ReleaseNamespace)); err != nil {
 			return false, err
 		}
 		for _, c := range certificates.Items {
@@ -52,11 +52,11 @@ func isReady(object unstructured.Unstructured) bool {
 // admissionAnswers: the defaults are written by the webhook, and a pool of a class that does not
 // exist is taken with its warning or refused by it; what no rule of the CRD can know is found by
 // the webhook alone.
-func admissionAnswers(t *testing.T, l *lab.Lab) {
+func admissionAnswers(t *testing.T, l *cluster.Cluster) {
 	l.Namespace(t, "opted-in")
-	l.Create(t, lab.Workload{Name: "defaulted", Namespace: "opted-in", Pool: "none", Image: "none", CPU: "10m",
+	l.Create(t, cluster.Workload{Name: "defaulted", Namespace: "opted-in", Pool: "none", Image: "none", CPU: "10m",
 		Replicas: 1}.Deployment())
-	lab.Await(t, "a pod of the opted-in namespace", func(ctx context.Context) (bool, error) {
+	cluster.Await(t, "a pod of the opted-in namespace", func(ctx context.Context) (bool, error) {
 		pods, err := l.Pods(ctx, "opted-in", "defaulted")
 		if err != nil || len(pods) == 0 {
 			return false, err
@@ -79,15 +79,15 @@ func admissionAnswers(t *testing.T, l *lab.Lab) {
 
 // schedulerAsks: a pod that in-tree filters let onto the control plane alone is asked about, and it
 // is the extender that refuses, by the node's taint.
-func schedulerAsks(t *testing.T, l *lab.Lab) {
+func schedulerAsks(t *testing.T, l *cluster.Cluster) {
 	asked := func() float64 { return l.Metric(t, "stratos_extender_requests_total", `verb="filter"`) }
 	before := asked()
 	l.Namespace(t, "asked")
-	w := lab.Workload{Name: "untolerated", Namespace: "asked", Image: "none", CPU: "10m", Replicas: 1,
+	w := cluster.Workload{Name: "untolerated", Namespace: "asked", Image: "none", CPU: "10m", Replicas: 1,
 		Selector: map[string]string{"node-role.kubernetes.io/control-plane": ""}}
 	l.Create(t, w.Deployment())
-	lab.Await(t, "a call of /filter", func(context.Context) (bool, error) { return asked() > before, nil })
-	lab.Await(t, "the extender's refusal on the pod", func(ctx context.Context) (bool, error) {
+	cluster.Await(t, "a call of /filter", func(context.Context) (bool, error) { return asked() > before, nil })
+	cluster.Await(t, "the extender's refusal on the pod", func(ctx context.Context) (bool, error) {
 		pods, err := l.Pods(ctx, "asked", "untolerated")
 		if err != nil || len(pods) == 0 {
 			return false, err

@@ -10,13 +10,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/stratos-sh/stratos/e2e/kind/lab"
+	"github.com/stratos-sh/stratos/e2e/kind/cluster"
 )
 
 // startLatencies prints how long each step takes for one pod, of a stopped node and of a new one,
 // and stores it beside the logs. It checks order, not speed. The nodes are those of pool eight, all
 // standby.
-func startLatencies(t *testing.T, l *lab.Lab, image string) {
+func startLatencies(t *testing.T, l *cluster.Cluster, image string) {
 	const (
 		rounds = 20
 		joins  = 2
@@ -25,14 +25,15 @@ func startLatencies(t *testing.T, l *lab.Lab, image string) {
 		batch = eight
 	)
 	settle := func() { l.AwaitStandby(t, "eight", eight) }
-	stopped := measure(t, l, lab.Workload{Name: "stopped", Namespace: "eight", Pool: "eight", Image: image, CPU: podCPU},
+	stopped := measure(t, l, cluster.Workload{Name: "stopped", Namespace: "eight", Pool: "eight", Image: image,
+		CPU: podCPU},
 		rounds, batch, settle)
 
 	// No standby node is kept, so each pod waits for a node to be made.
 	cold := poolOf("cold", joins, 0)
 	cold.Spec.ScaleDown.StandbySurplusTTL = duration(time.Second)
 	l.Create(t, l.Class("cold", reserve(t, l)), cold)
-	joined := measure(t, l, lab.Workload{Name: "joined", Namespace: "eight", Pool: "cold", Image: image, CPU: podCPU},
+	joined := measure(t, l, cluster.Workload{Name: "joined", Namespace: "eight", Pool: "cold", Image: image, CPU: podCPU},
 		joins, joins, func() { l.AwaitStandby(t, "cold", 0) })
 
 	report := fmt.Sprintf(
@@ -63,7 +64,7 @@ type steps struct{ requested, ready, bound, running time.Duration }
 
 // measure adds one pod at a time, each of which waits for a node of its own; after as many pods as
 // there are nodes all of them go.
-func measure(t *testing.T, l *lab.Lab, w lab.Workload, rounds, nodes int, settle func()) []steps {
+func measure(t *testing.T, l *cluster.Cluster, w cluster.Workload, rounds, nodes int, settle func()) []steps {
 	t.Helper()
 	timeline := l.Record(t, w.Namespace, w.Pool)
 	l.Create(t, w.Deployment())
@@ -88,7 +89,7 @@ func measure(t *testing.T, l *lab.Lab, w lab.Workload, rounds, nodes int, settle
 	return all
 }
 
-func stepsOf(t *testing.T, timeline *lab.Timeline, pod types.UID) steps {
+func stepsOf(t *testing.T, timeline *cluster.Timeline, pod types.UID) steps {
 	t.Helper()
 	seen, node := timeline.AwaitPod(t, pod)
 	s := steps{ready: node.Ready.Sub(seen.Created), bound: seen.Bound.Sub(seen.Created),

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stratos-sh/stratos/e2e/kind/lab"
+	"github.com/stratos-sh/stratos/e2e/kind/cluster"
 )
 
 // eight is the size of the pool of TestEightNodes.
@@ -13,7 +13,7 @@ const eight = 8
 
 // TestEightNodes makes a pool of eight and uses it twice, because to warm it takes longest.
 func TestEightNodes(t *testing.T) {
-	l := lab.New(t)
+	l := cluster.New(t)
 	image := l.Push(t, "eight/web:1")
 	standby := makePool(t, l, poolOf("eight", eight, eight, image))
 	l.Namespace(t, "eight")
@@ -26,16 +26,16 @@ func TestEightNodes(t *testing.T) {
 // before the first container has started; and by a ratio, their boots overlap: on average at least
 // two are under way. How many is for Docker, which starts one container after the other, and for
 // the machine.
-func startAtOnce(t *testing.T, l *lab.Lab, image string, standby []string) {
+func startAtOnce(t *testing.T, l *cluster.Cluster, image string, standby []string) {
 	const nodes = eight
 	events := l.WatchContainers(t)
 	timeline := l.Record(t, "eight", "eight")
-	w := lab.Workload{Name: "web", Namespace: "eight", Pool: "eight", Image: image, CPU: podCPU, Replicas: nodes}
+	w := cluster.Workload{Name: "web", Namespace: "eight", Pool: "eight", Image: image, CPU: podCPU, Replicas: nodes}
 	l.Create(t, w.Deployment())
 
 	pods := l.AwaitReady(t, "eight", "web", nodes)
 	l.AnswersHTTP(t, pods)
-	if got := lab.Nodes(pods); !slices.Equal(got, standby) {
+	if got := cluster.Nodes(pods); !slices.Equal(got, standby) {
 		t.Errorf("the pods run on %v, want one on each of %v", got, standby)
 	}
 	var requested []time.Time

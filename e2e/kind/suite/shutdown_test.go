@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/kind/lab"
+	"github.com/stratos-sh/stratos/e2e/kind/cluster"
 )
 
 // shutsDownInOrder turns graceful node shutdown on and powers the node off when Stratos has seen
@@ -29,7 +29,7 @@ systemctl poweroff
 // power-off is Ready=False. The warm-up is complete all the same, because the node was seen Ready
 // with its network up.
 func TestGracefulNodeShutdown(t *testing.T) {
-	l := lab.New(t)
+	l := cluster.New(t)
 	l.AwaitRelease(t)
 	pool := poolOf("shutdown", 1, 1)
 	pool.Spec.PreWarm.CompletionMode = v1alpha1.SelfStop

@@ -11,17 +11,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stratos-sh/stratos/e2e/kind/lab"
+	"github.com/stratos-sh/stratos/e2e/kind/cluster"
 )
 
 // TestStaticPodScheduler is the second wiring, on a real control plane by the files of
 // docs/scheduler.md: a kube-scheduler that its kubelet runs asks the extender over mutual TLS.
 func TestStaticPodScheduler(t *testing.T) {
 	const clusterIP = "10.96.0.50"
-	l := lab.New(t)
+	l := cluster.New(t)
 	t.Cleanup(func() { reinstall(t, l) })
-	out, err := l.RunHelm(t.Context(), "upgrade", lab.Release, "../../../charts/stratos", "--namespace",
-		lab.ReleaseNamespace, "--reset-then-reuse-values",
+	out, err := l.RunHelm(t.Context(), "upgrade", cluster.Release, "../../../charts/stratos", "--namespace",
+		cluster.ReleaseNamespace, "--reset-then-reuse-values",
 		"--set", "scheduler.enabled=false", "--set", "extender.expose=true", "--set", "extender.service.clusterIP="+clusterIP,
 		"--wait", "--timeout=4m")
 	if err != nil {
@@ -29,19 +29,19 @@ func TestStaticPodScheduler(t *testing.T) {
 	}
 	l.AwaitRelease(t)
 	install := filesOfScheduler(t, l, clusterIP)
-	controlPlane := l.Cluster + "-control-plane"
+	controlPlane := l.Name + "-control-plane"
 	const manifest = "/etc/kubernetes/manifests/stratos-scheduler.yaml"
 	t.Cleanup(func() {
-		if _, err := lab.Docker(context.Background(), "exec", controlPlane, "rm", "-rf", manifest,
+		if _, err := cluster.Docker(context.Background(), "exec", controlPlane, "rm", "-rf", manifest,
 			"/etc/kubernetes/stratos"); err != nil {
 			t.Error(err)
 		}
 	})
-	lab.MustDocker(t, "exec", controlPlane, "mkdir", "-p", "/etc/kubernetes/stratos")
-	lab.MustDocker(t, "cp", filepath.Join(install, "stratos")+"/.", controlPlane+":/etc/kubernetes/stratos")
-	lab.MustDocker(t, "cp", filepath.Join(install, "stratos-scheduler.yaml"), controlPlane+":"+manifest)
+	cluster.MustDocker(t, "exec", controlPlane, "mkdir", "-p", "/etc/kubernetes/stratos")
+	cluster.MustDocker(t, "cp", filepath.Join(install, "stratos")+"/.", controlPlane+":/etc/kubernetes/stratos")
+	cluster.MustDocker(t, "cp", filepath.Join(install, "stratos-scheduler.yaml"), controlPlane+":"+manifest)
 
-	lab.Await(t, "the static pod's lease", func(ctx context.Context) (bool, error) {
+	cluster.Await(t, "the static pod's lease", func(ctx context.Context) (bool, error) {
 		lease := &coordinationv1.Lease{}
 		err := l.Client.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "stratos-scheduler"}, lease)
 		return err == nil && lease.Spec.HolderIdentity != nil && strings.HasPrefix(*lease.Spec.HolderIdentity, controlPlane),
@@ -52,7 +52,7 @@ func TestStaticPodScheduler(t *testing.T) {
 	l.Namespace(t, "static")
 	events := l.WatchContainers(t)
 	before := l.Metric(t, "stratos_extender_requests_total", `verb="filter"`)
-	w := lab.Workload{Name: "web", Namespace: "static", Pool: "static", Image: image, CPU: podCPU, Replicas: 1}
+	w := cluster.Workload{Name: "web", Namespace: "static", Pool: "static", Image: image, CPU: podCPU, Replicas: 1}
 	l.Create(t, w.Deployment())
 	l.AnswersHTTP(t, l.AwaitReady(t, "static", "web", 1))
 	if after := l.Metric(t, "stratos_extender_requests_total", `verb="filter"`); after <= before {
@@ -65,7 +65,7 @@ func TestStaticPodScheduler(t *testing.T) {
 
 // filesOfScheduler writes the five files: certificates from the Secret, the configuration as the
 // program prints it, the manifest as the page has it.
-func filesOfScheduler(t *testing.T, l *lab.Lab, clusterIP string) string {
+func filesOfScheduler(t *testing.T, l *cluster.Cluster, clusterIP string) string {
 	t.Helper()
 	folder := t.TempDir()
 	write := func(name string, text []byte) {
@@ -78,8 +78,9 @@ func filesOfScheduler(t *testing.T, l *lab.Lab, clusterIP string) string {
 		}
 	}
 	secret := &corev1.Secret{}
-	lab.Await(t, "the scheduler's client certificate", func(ctx context.Context) (bool, error) {
-		err := l.Client.Get(ctx, client.ObjectKey{Namespace: lab.ReleaseNamespace, Name: "stratos-scheduler-client"}, secret)
+	cluster.Await(t, "the scheduler's client certificate", func(ctx context.Context) (bool, error) {
+		err := l.Client.Get(ctx, client.ObjectKey{Namespace: cluster.ReleaseNamespace, Name: "stratos-scheduler-client"},
+			secret)
 		return err == nil && len(secret.Data["tls.crt"]) > 0, err
 	})
 	for _, name := range []string{"ca.crt", "tls.crt", "tls.key"} {
@@ -89,7 +90,8 @@ func filesOfScheduler(t *testing.T, l *lab.Lab, clusterIP string) string {
 	if err != nil || len(pods) == 0 {
 		t.Fatalf("%d Stratos pods: %v", len(pods), err)
 	}
-	config := lab.MustDocker(t, "run", "--rm", "--network", "none", pods[0].Spec.Containers[0].Image, "scheduler-config",
+	config := cluster.MustDocker(t, "run", "--rm", "--network", "none", pods[0].Spec.Containers[0].Image,
+		"scheduler-config",
 		"--wiring", "control-plane", "--kubernetes-version", "1.36",
 		"--lease-namespace", "kube-system", "--lease-name", "stratos-scheduler", "--scheduler-kubeconfig",
 		"/etc/kubernetes/scheduler.conf",

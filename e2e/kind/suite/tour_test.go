@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stratos-sh/stratos/e2e/kind/lab"
+	"github.com/stratos-sh/stratos/e2e/kind/cluster"
 )
 
 // TestTourOfTheReadme does what `make try` does once the cluster is up, and then types what its
@@ -17,10 +17,10 @@ import (
 // again.
 func TestTourOfTheReadme(t *testing.T) {
 	t.Parallel()
-	l := lab.New(t)
+	l := cluster.New(t)
 	l.AwaitRelease(t)
 	script := read(t, "../try.sh")
-	apply := strings.NewReplacer("CLUSTER", l.Cluster, "RESERVED", reserve(t, l)).Replace(read(t, "../manifests/try.yaml"))
+	apply := strings.NewReplacer("CLUSTER", l.Name, "RESERVED", reserve(t, l)).Replace(read(t, "../manifests/try.yaml"))
 	file := t.TempDir() + "/try.yaml"
 	if err := os.WriteFile(file, []byte(apply), 0o600); err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func typed(t *testing.T, script, replicas string) []string {
 // TestPageOnKind: the class and the pool of docs/kind.md are taken as they stand, defaults written
 // and no warning given, and the class says what its nodes will have.
 func TestPageOnKind(t *testing.T) {
-	l := lab.New(t)
+	l := cluster.New(t)
 	l.AwaitRelease(t)
 	text := ""
 	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(read(t,
@@ -83,7 +83,7 @@ func TestPageOnKind(t *testing.T) {
 	file := t.TempDir() + "/page.yaml"
 	// The suite's cluster has another name, and its pool must not make nodes: two names and a number
 	// are not the page's.
-	text = strings.NewReplacer("cluster: kind\n", "cluster: "+l.Cluster+"\n", "name: small", "name: page", "minStandby: 3",
+	text = strings.NewReplacer("cluster: kind\n", "cluster: "+l.Name+"\n", "name: small", "name: page", "minStandby: 3",
 		"minStandby: 0").Replace(text)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ func removeAfter(t *testing.T, file, pool string) {
 func mustKubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	// Not the test's context: in a cleanup that has ended.
-	ctx, stop := context.WithTimeout(context.Background(), 2*lab.Patience)
+	ctx, stop := context.WithTimeout(context.Background(), 2*cluster.Patience)
 	defer stop()
 	out, err := kubectl(ctx, args...)
 	if err != nil {

@@ -10,25 +10,25 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stratos-sh/stratos/e2e/kind/lab"
+	"github.com/stratos-sh/stratos/e2e/kind/cluster"
 )
 
 // TestUninstallLeavesNothing follows docs/install.md, "Clean up": the pools first, then the
 // release, then the definitions. Afterwards it installs Stratos again, for the other tests.
 func TestUninstallLeavesNothing(t *testing.T) {
-	l := lab.New(t)
+	l := cluster.New(t)
 	t.Cleanup(func() { reinstall(t, l) })
 	t.Run("pools are deleted", func(t *testing.T) {
 		makePool(t, l, poolOf("leaving", 2, 2))
 	}) // its end deletes pool and class, and waits until they are gone
 	noInstances(t, l)
 
-	if out, err := l.RunHelm(t.Context(), "uninstall", lab.Release, "--namespace", lab.ReleaseNamespace,
+	if out, err := l.RunHelm(t.Context(), "uninstall", cluster.Release, "--namespace", cluster.ReleaseNamespace,
 		"--wait"); err != nil {
 		t.Fatalf("helm uninstall: %v\n%s", err, out)
 	}
 	noInstances(t, l)
-	err := l.Client.Get(t.Context(), client.ObjectKey{Namespace: lab.ReleaseNamespace, Name: lab.Release},
+	err := l.Client.Get(t.Context(), client.ObjectKey{Namespace: cluster.ReleaseNamespace, Name: cluster.Release},
 		&appsv1.Deployment{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("the Deployment is still there: %v", err)
@@ -44,7 +44,7 @@ func TestUninstallLeavesNothing(t *testing.T) {
 // TestUninstallWithLivePools is docs/operate.md, "Uninstall with live pools": everything stays as
 // it is, and Stratos finds it again.
 func TestUninstallWithLivePools(t *testing.T) {
-	l := lab.New(t)
+	l := cluster.New(t)
 	standby := makePool(t, l, poolOf("live", 1, 1))
 	reinstalled := false
 	t.Cleanup(func() {
@@ -52,7 +52,7 @@ func TestUninstallWithLivePools(t *testing.T) {
 			reinstall(t, l)
 		}
 	})
-	if out, err := l.RunHelm(t.Context(), "uninstall", lab.Release, "--namespace", lab.ReleaseNamespace,
+	if out, err := l.RunHelm(t.Context(), "uninstall", cluster.Release, "--namespace", cluster.ReleaseNamespace,
 		"--wait"); err != nil {
 		t.Fatalf("helm uninstall: %v\n%s", err, out)
 	}
@@ -70,7 +70,7 @@ func TestUninstallWithLivePools(t *testing.T) {
 	}
 }
 
-func noInstances(t *testing.T, l *lab.Lab) {
+func noInstances(t *testing.T, l *cluster.Cluster) {
 	t.Helper()
 	left, err := l.Instances(t.Context())
 	if err != nil {
@@ -81,7 +81,7 @@ func noInstances(t *testing.T, l *lab.Lab) {
 	}
 }
 
-func reinstall(t *testing.T, l *lab.Lab) {
+func reinstall(t *testing.T, l *cluster.Cluster) {
 	if out, err := exec.Command("../kind.sh", "install").CombinedOutput(); err != nil {
 		t.Fatalf("install it again: %v\n%s", err, out)
 	}

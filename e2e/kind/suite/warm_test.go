@@ -4,19 +4,19 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stratos-sh/stratos/e2e/kind/lab"
+	"github.com/stratos-sh/stratos/e2e/kind/cluster"
 )
 
 // TestPoolWarms: nodes join, what a pool wants on their disks gets there by their own kubelets, and
 // their containers stop.
 func TestPoolWarms(t *testing.T) {
 	t.Parallel()
-	l := lab.New(t)
+	l := cluster.New(t)
 	wanted := l.Push(t, "warm/wanted:1")
 	everywhere := l.Push(t, "warm/everywhere:1")
 	l.Namespace(t, "warm")
 	// Before the pool, so that it goes after it: the kubelets of stopped nodes cannot end pods.
-	l.Create(t, lab.Everywhere("everywhere", "warm", "warm", everywhere))
+	l.Create(t, cluster.Everywhere("everywhere", "warm", "warm", everywhere))
 	containers := makePool(t, l, poolOf("warm", 3, 3, wanted))
 
 	for _, container := range containers {

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
 )
 
 // optIn labels the namespace, which is made if it does not exist, and returns once pods can be
@@ -125,10 +125,10 @@ func TestNamespaceOptIn(t *testing.T) {
 
 // testDedicatedPool: nothing in the pod's own YAML knows of Stratos.
 func (g *site) testDedicatedPool(t *testing.T) {
-	pool := rig.Pool("dedicated", 1)
+	pool := framework.Pool("dedicated", 1)
 	pool.Spec.Template.Taints = []corev1.Taint{{Key: v1alpha1.TaintDedicated, Value: "team-a",
 		Effect: corev1.TaintEffectNoSchedule}}
-	if err := g.Warm(t.Context(), pool, rig.Class("dedicated", "m5.large")); err != nil {
+	if err := g.Warm(t.Context(), pool, framework.Class("dedicated", "m5.large")); err != nil {
 		t.Fatal(err)
 	}
 	pod := podIn("opted-in", nil)
@@ -142,7 +142,7 @@ func (g *site) testDedicatedPool(t *testing.T) {
 
 // podIn is a pod as people write it, without a scheduler.
 func podIn(namespace string, change func(*corev1.Pod)) *corev1.Pod {
-	pod := rig.Pod("main", "cpu", "1")
+	pod := framework.Pod("main", "cpu", "1")
 	pod.Namespace, pod.Spec.SchedulerName = namespace, ""
 	if change != nil {
 		change(pod)

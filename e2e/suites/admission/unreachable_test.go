@@ -16,7 +16,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/controlplane"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
 )
 
 // TestWebhookUnreachable has the API server ask where no server answers, while Stratos itself runs
@@ -26,9 +26,9 @@ func TestWebhookUnreachable(t *testing.T) {
 	g.optIn(t, "opted-in")
 	// One standby of at most three: a start is followed by a launch, which writes the pool's
 	// annotation before it.
-	pool := rig.Pool("workers", 3)
+	pool := framework.Pool("workers", 3)
 	pool.Spec.MinStandby = 1
-	if err := g.Warm(t.Context(), pool, rig.Class("workers", "m5.large")); err != nil {
+	if err := g.Warm(t.Context(), pool, framework.Class("workers", "m5.large")); err != nil {
 		t.Fatal(err)
 	}
 	nowhere, err := controlplane.FreeAddress()
@@ -56,7 +56,7 @@ func TestWebhookUnreachable(t *testing.T) {
 	t.Run("and back", func(t *testing.T) {
 		g.repoint(t, g.address)
 		g.awaitAsked(t)
-		if err := g.client.Create(t.Context(), rig.Pool("again", 1)); err != nil {
+		if err := g.client.Create(t.Context(), framework.Pool("again", 1)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -67,7 +67,7 @@ func (g *site) testPoolGoesOn(t *testing.T, pool string) {
 	if err := g.client.Get(t.Context(), client.ObjectKey{Name: pool}, before); err != nil {
 		t.Fatal(err)
 	}
-	pod := rig.Pod("waiting", "cpu", "1")
+	pod := framework.Pod("waiting", "cpu", "1")
 	if err := g.client.Create(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func (g *site) testPoolGoesOn(t *testing.T, pool string) {
 
 func (g *site) testPodsAreCreated(t *testing.T) {
 	for _, namespace := range []string{metav1.NamespaceDefault, "opted-in"} {
-		pod := rig.Pod("created", "cpu", "1")
+		pod := framework.Pod("created", "cpu", "1")
 		pod.Namespace, pod.Spec.SchedulerName = namespace, ""
 		if err := g.client.Create(t.Context(), pod); err != nil {
 			t.Errorf("%s: %v", namespace, err)

@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
 )
 
 // TestCertificatesByCertManager: what cert-manager issues for the rendered chart makes everything
@@ -63,7 +63,7 @@ func checkAdmission(t *testing.T, g *site) {
 // admit asks for a pool whose nodes pull the image, as a dry run.
 func (g *site) admit(t *testing.T, image string) error {
 	t.Helper()
-	pool := rig.Pool("tried", 1)
+	pool := framework.Pool("tried", 1)
 	pool.Spec.Template.NodeClassRef.Name = "warm"
 	pool.Spec.PreWarm.ImagesToPull = []string{image}
 	return g.Client.Create(t.Context(), pool, client.DryRunAll)
@@ -89,7 +89,7 @@ func checkBundles(t *testing.T, g *site) {
 }
 
 // awaitBundles returns the CA bundle of each webhook once all have one.
-func awaitBundles(t *testing.T, r *rig.Rig, kind, name string) map[string][]byte {
+func awaitBundles(t *testing.T, r *framework.Rig, kind, name string) map[string][]byte {
 	t.Helper()
 	var bundles map[string][]byte
 	await(t, kind+" "+name, func(ctx context.Context) (bool, error) {
@@ -109,7 +109,8 @@ func awaitBundles(t *testing.T, r *rig.Rig, kind, name string) map[string][]byte
 	return bundles
 }
 
-func clientConfigs(ctx context.Context, r *rig.Rig, kind, name string) (map[string]admissionv1.WebhookClientConfig,
+func clientConfigs(ctx context.Context, r *framework.Rig, kind,
+	name string) (map[string]admissionv1.WebhookClientConfig,
 	error) {
 	configs := map[string]admissionv1.WebhookClientConfig{}
 	key := client.ObjectKey{Name: name}

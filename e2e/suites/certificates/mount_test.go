@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
 )
 
 // mount is a folder with the files of a Secret, kept as a kubelet keeps a volume: each file is a
@@ -70,7 +70,7 @@ func (m *mount) write(version string, files map[string][]byte) error {
 	return nil
 }
 
-func secret(t *testing.T, r *rig.Rig, name string) map[string][]byte {
+func secret(t *testing.T, r *framework.Rig, name string) map[string][]byte {
 	t.Helper()
 	s := &corev1.Secret{}
 	if err := r.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, s); err != nil {

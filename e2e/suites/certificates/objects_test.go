@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
 
 // Names in the documents.
 const (
-	namespace       = ground.ReleaseNamespace
+	namespace       = assert.ReleaseNamespace
 	rootSecret      = "stratos-ca"
 	servingSecret   = "stratos-serving"
 	schedulerSecret = "stratos-scheduler-client"
@@ -30,9 +30,9 @@ const (
 // install applies the chart whose extender is exposed and waits until every Certificate among them
 // is Ready. The Deployment is left out: no kubelet here runs pods, and the process that a test
 // starts stands for its container.
-func install(t *testing.T, r *rig.Rig) installation {
+func install(t *testing.T, r *framework.Rig) installation {
 	t.Helper()
-	i := installation{chart: ground.ReadChart(t, "exposed")}
+	i := installation{chart: assert.ReadChart(t, "exposed")}
 	i.chart.Apply(t, r, "Deployment")
 	for _, o := range i.chart.Objects {
 		if o.GetKind() == "Certificate" {
@@ -79,7 +79,7 @@ func mountOf(t *testing.T, pod corev1.PodSpec, secret string) string {
 
 // awaitIssued waits until the Certificate is Ready with at least that revision, and nothing is
 // being issued any more.
-func awaitIssued(t *testing.T, r *rig.Rig, c *unstructured.Unstructured, revision int64) {
+func awaitIssued(t *testing.T, r *framework.Rig, c *unstructured.Unstructured, revision int64) {
 	t.Helper()
 	await(t, "certificate "+c.GetName(), func(ctx context.Context) (bool, error) {
 		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(c), c); err != nil {
@@ -106,7 +106,7 @@ func conditionOf(o *unstructured.Unstructured, kind string) string {
 
 // renew has cert-manager issue the Certificate anew, in the way of `cmctl renew`, and waits until
 // it has.
-func renew(t *testing.T, r *rig.Rig, certificates ...*unstructured.Unstructured) {
+func renew(t *testing.T, r *framework.Rig, certificates ...*unstructured.Unstructured) {
 	t.Helper()
 	for _, c := range certificates {
 		revision := triggerRenewal(t, r, c)
@@ -116,7 +116,7 @@ func renew(t *testing.T, r *rig.Rig, certificates ...*unstructured.Unstructured)
 
 // triggerRenewal returns the revision that is to be surpassed. A controller may write the status at
 // any time, so it tries until its own write counts.
-func triggerRenewal(t *testing.T, r *rig.Rig, c *unstructured.Unstructured) (revision int64) {
+func triggerRenewal(t *testing.T, r *framework.Rig, c *unstructured.Unstructured) (revision int64) {
 	t.Helper()
 	await(t, "renewal of certificate "+c.GetName(), func(ctx context.Context) (bool, error) {
 		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(c), c); err != nil {

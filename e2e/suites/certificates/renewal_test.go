@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
 )
 
 // TestRenewalWithoutRestart: Stratos, kube-scheduler and the API server go on through the renewal
@@ -61,7 +61,7 @@ func (g *site) checkReconnects(t *testing.T, name string) {
 	if err := g.admit(t, "registry.example/app"); err != nil {
 		t.Errorf("admission of a pool: %v", err)
 	}
-	pod := rig.Pod(name, "cpu", "1m")
+	pod := framework.Pod(name, "cpu", "1m")
 	if err := g.Client.Create(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func (g *site) serveRenewed(t *testing.T) {
 // process throughout.
 func (g *site) proveReread(t *testing.T) {
 	t.Helper()
-	g.scheduler.update(t, namesake(t, parse(t, secret(t, g.Rig, rootSecret)["tls.crt"])).client(t, rig.HangGuard))
+	g.scheduler.update(t, namesake(t, parse(t, secret(t, g.Rig, rootSecret)["tls.crt"])).client(t, framework.HangGuard))
 	refused := g.awaitRefusal(t)
 	g.scheduler.update(t, secret(t, g.Rig, schedulerSecret))
 	if _, err := g.AwaitBound(t.Context(), refused); err != nil {
@@ -137,7 +137,7 @@ func (g *site) awaitRefusal(t *testing.T) *corev1.Pod {
 	await(t, "refusal of a stranger's certificate", func(ctx context.Context) (bool, error) {
 		g.asking.cut()
 		asked++
-		pod = rig.Pod(fmt.Sprintf("asked-about-%d", asked), "cpu", "1m")
+		pod = framework.Pod(fmt.Sprintf("asked-about-%d", asked), "cpu", "1m")
 		if err := g.Client.Create(ctx, pod); err != nil {
 			return false, err
 		}
@@ -148,11 +148,11 @@ func (g *site) awaitRefusal(t *testing.T) *corev1.Pod {
 
 // isRefused waits until the pod is bound or says that kube-scheduler's certificate was refused.
 func (g *site) isRefused(ctx context.Context, pod *corev1.Pod) (refused bool, err error) {
-	err = rig.Until(ctx, rig.HangGuard, func(ctx context.Context) (bool, error) {
+	err = framework.Until(ctx, framework.HangGuard, func(ctx context.Context) (bool, error) {
 		if err := g.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 			return false, err
 		}
-		why := rig.WhyPending(pod)
+		why := framework.WhyPending(pod)
 		if refused = strings.Contains(why, "unknown certificate authority"); refused || pod.Spec.NodeName != "" {
 			return true, nil
 		}

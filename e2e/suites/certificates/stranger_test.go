@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
 )
 
 // authority signs client certificates that cert-manager would not issue.
@@ -110,7 +110,7 @@ func (g *site) ask(ctx context.Context, scheme string, trusted, identity map[str
 		}
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
-	client := &http.Client{Timeout: rig.HangGuard, Transport: &http.Transport{TLSClientConfig: config,
+	client := &http.Client{Timeout: framework.HangGuard, Transport: &http.Transport{TLSClientConfig: config,
 		DisableKeepAlives: true}}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, scheme+"://"+g.extender+"/filter",
 		strings.NewReader("{}"))

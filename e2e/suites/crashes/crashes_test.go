@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
@@ -40,7 +40,7 @@ const settled meaning = "pool: launch settled"
 // took effect and its answer has not come back. Every life ends as it would have, with exactly the
 // launches and starts that are due.
 func TestKilledAtEveryWriteOfALife(t *testing.T) {
-	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud(), NoStratos: true})
+	r := assert.NewRig(t, framework.Options{Cloud: assert.FastCloud(), NoStratos: true})
 	f, kubeconfig := openFront(t, r)
 	stratos, err := r.StartStratos(t.Context(), "stratos", "--kubeconfig="+kubeconfig, "--fake-endpoint="+f.cloud.URL)
 	if err != nil {
@@ -49,7 +49,7 @@ func TestKilledAtEveryWriteOfALife(t *testing.T) {
 	t.Cleanup(func() {
 		stratos.Process.Kill() // the front ends when its callers have gone
 		if t.Failed() {
-			ground.LogTail(t, stratos.Process)
+			assert.LogTail(t, stratos.Process)
 		}
 	})
 	r.Recorder.Forward(stratos.Extender)
@@ -86,7 +86,7 @@ func TestKilledAtEveryWriteOfALife(t *testing.T) {
 }
 
 // shareOut spreads the deaths over lives, so that those of one life are far apart.
-func shareOut(r *rig.Rig, f *front, writes []meaning) []*life {
+func shareOut(r *framework.Rig, f *front, writes []meaning) []*life {
 	deaths := make([][]death, sideBySide)
 	i := 0
 	for _, s := range []side{before, after} {
@@ -140,7 +140,7 @@ func liveAll(t *testing.T, lives ...*life) {
 }
 
 // look checks what must hold at every moment, until the test ends.
-func look(t *testing.T, r *rig.Rig, f *front) {
+func look(t *testing.T, r *framework.Rig, f *front) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	var wg sync.WaitGroup
 	t.Cleanup(wg.Wait)
@@ -161,7 +161,7 @@ func look(t *testing.T, r *rig.Rig, f *front) {
 }
 
 // inspect: every living instance carries our tags, all of them, and no pool has more than its size.
-func inspect(ctx context.Context, r *rig.Rig, f *front) error {
+func inspect(ctx context.Context, r *framework.Rig, f *front) error {
 	views, err := r.Cloud.Snapshot(ctx)
 	if err != nil {
 		return err
@@ -188,7 +188,7 @@ func inspect(ctx context.Context, r *rig.Rig, f *front) error {
 
 // accounted: in all lives together no instance is left, none was started twice without a stop
 // between, and each of the first was started twice in all.
-func accounted(t *testing.T, r *rig.Rig) {
+func accounted(t *testing.T, r *framework.Rig) {
 	t.Helper()
 	calls, err := r.Cloud.Calls(t.Context())
 	if err != nil {
@@ -225,7 +225,7 @@ type reaper struct {
 	kills int
 }
 
-func newReaper(t *testing.T, f *front, stratos rig.Running) *reaper {
+func newReaper(t *testing.T, f *front, stratos framework.Running) *reaper {
 	t.Helper()
 	re := &reaper{}
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))

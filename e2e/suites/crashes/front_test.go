@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
 	"github.com/stratos-sh/stratos/provider"
 )
 
@@ -59,11 +59,11 @@ type front struct {
 
 // openFront returns a front before the rig's servers, and the path of a kubeconfig that leads to
 // it.
-func openFront(t *testing.T, r *rig.Rig) (*front, string) {
+func openFront(t *testing.T, r *framework.Rig) (*front, string) {
 	t.Helper()
 	f := &front{lives: map[string]*life{}, owners: map[string]string{}, dead: make(chan struct{}),
 		news: make(chan struct{}, 1)}
-	user, err := r.ControlPlane.UserKubeconfig(rig.UserStratos, "system:masters")
+	user, err := r.ControlPlane.UserKubeconfig(framework.UserStratos, "system:masters")
 	if err != nil {
 		t.Fatal(err)
 	}

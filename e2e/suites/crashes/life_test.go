@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider"
 )
 
@@ -47,7 +47,7 @@ const (
 // used again, and replaced because it has run too long, which drains it.
 type life struct {
 	name string
-	r    *rig.Rig
+	r    *framework.Rig
 	f    *front
 	// mu guards the fields below.
 	mu    sync.Mutex
@@ -62,7 +62,7 @@ type life struct {
 	faults []error
 }
 
-func newLife(r *rig.Rig, f *front, name string, deaths ...death) *life {
+func newLife(r *framework.Rig, f *front, name string, deaths ...death) *life {
 	l := &life{name: name, r: r, f: f, phase: warming, deaths: deaths, guests: map[string]*corev1.Pod{}}
 	f.enter(l)
 	return l
@@ -153,10 +153,10 @@ func (l *life) live(ctx context.Context) error {
 }
 
 func (l *life) warm(ctx context.Context) error {
-	pool := rig.Pool(l.name, poolSize)
+	pool := framework.Pool(l.name, poolSize)
 	hour, one := intstr.FromString("1h"), intstr.FromInt32(1)
 	pool.Spec.MinStandby, pool.Spec.MaxNodeRuntime, pool.Spec.Disruption.Budget = 1, &hour, &one
-	for _, o := range []client.Object{rig.Class(l.name, instanceType), pool} {
+	for _, o := range []client.Object{framework.Class(l.name, instanceType), pool} {
 		if err := l.r.Client.Create(ctx, o); err != nil {
 			return err
 		}
@@ -169,17 +169,17 @@ func (l *life) warm(ctx context.Context) error {
 
 // use has a pod run on the pool's node.
 func (l *life) use(ctx context.Context, name string) error {
-	pod := ground.OnPool(rig.Pod(l.name+name, "cpu", "1500m"), l.name)
+	pod := assert.OnPool(framework.Pod(l.name+name, "cpu", "1500m"), l.name)
 	if err := l.r.Client.Create(ctx, pod); err != nil {
 		return err
 	}
-	err := rig.Until(ctx, patience, func(ctx context.Context) (bool, error) {
-		p, err := ground.PodOf(ctx, l.r, pod)
+	err := framework.Until(ctx, patience, func(ctx context.Context) (bool, error) {
+		p, err := assert.PodOf(ctx, l.r, pod)
 		if err != nil {
 			return false, err
 		}
 		if p.Status.Phase != corev1.PodRunning {
-			return false, fmt.Errorf("pod %s is %s on %q: %s", p.Name, p.Status.Phase, p.Spec.NodeName, rig.WhyPending(p))
+			return false, fmt.Errorf("pod %s is %s on %q: %s", p.Name, p.Status.Phase, p.Spec.NodeName, framework.WhyPending(p))
 		}
 		pod = p
 		return true, nil
@@ -224,7 +224,7 @@ func (l *life) dismiss() *corev1.Pod {
 
 // undisturbed: the pod runs as it did.
 func (l *life) undisturbed(ctx context.Context, guest *corev1.Pod) error {
-	p, err := ground.PodOf(ctx, l.r, guest)
+	p, err := assert.PodOf(ctx, l.r, guest)
 	if err != nil {
 		return err
 	}
@@ -254,12 +254,12 @@ func (l *life) wear(ctx context.Context) error {
 	if err := l.r.Client.Patch(ctx, n, client.RawPatch("application/merge-patch+json", []byte(long))); err != nil {
 		return err
 	}
-	return rig.Until(ctx, patience, func(ctx context.Context) (bool, error) {
+	return framework.Until(ctx, patience, func(ctx context.Context) (bool, error) {
 		nodes, err := l.nodes(ctx)
 		if err != nil || len(nodes) != 1 || nodes[0].Name == worn {
 			return false, errors.Join(err, fmt.Errorf("%d nodes, one of which is replaced", len(nodes)))
 		}
-		_, err = ground.PodOf(ctx, l.r, guest)
+		_, err = assert.PodOf(ctx, l.r, guest)
 		return apierrors.IsNotFound(err), nil
 	})
 }
@@ -269,7 +269,7 @@ func (l *life) delete(ctx context.Context) error {
 	if err := l.r.Client.Delete(ctx, pool); err != nil {
 		return err
 	}
-	return rig.Until(ctx, patience, func(ctx context.Context) (bool, error) {
+	return framework.Until(ctx, patience, func(ctx context.Context) (bool, error) {
 		err := l.r.Client.Get(ctx, client.ObjectKeyFromObject(pool), pool)
 		if apierrors.IsNotFound(err) {
 			return true, nil
@@ -280,7 +280,7 @@ func (l *life) delete(ctx context.Context) error {
 
 // awaitStandby waits until one node is standby, in the truth and in the status.
 func (l *life) awaitStandby(ctx context.Context) error {
-	return rig.Until(ctx, patience, func(ctx context.Context) (bool, error) {
+	return framework.Until(ctx, patience, func(ctx context.Context) (bool, error) {
 		nodes, err := l.nodes(ctx)
 		if err != nil {
 			return false, err
@@ -291,7 +291,8 @@ func (l *life) awaitStandby(ctx context.Context) error {
 		}
 		standby := 0
 		for i := range nodes {
-			if ground.StateOf(&nodes[i]) == v1alpha1.StateStandby && rig.StandbyCondition(&nodes[i]) == corev1.ConditionTrue {
+			if assert.StateOf(&nodes[i]) == v1alpha1.StateStandby &&
+				framework.StandbyCondition(&nodes[i]) == corev1.ConditionTrue {
 				standby++
 			}
 		}
@@ -310,7 +311,7 @@ func (l *life) nodes(ctx context.Context) ([]corev1.Node, error) {
 
 // change changes the pool's spec.
 func (l *life) change(ctx context.Context, how func(*v1alpha1.NodePoolSpec)) error {
-	return rig.Until(ctx, patience, func(ctx context.Context) (bool, error) {
+	return framework.Until(ctx, patience, func(ctx context.Context) (bool, error) {
 		p := &v1alpha1.NodePool{}
 		if err := l.r.Client.Get(ctx, client.ObjectKey{Name: l.name}, p); err != nil {
 			return false, err

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds"
 	"github.com/stratos-sh/stratos/e2e/controlplane"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
 )
 
 // testdata is the folder of the objects, which belongs to package crds.
@@ -77,7 +77,7 @@ func (s *server) try(t *testing.T, args ...string) (string, error) {
 // moment after it serves the types.
 func (s *server) awaitPublished(t *testing.T) {
 	t.Helper()
-	err := rig.Until(t.Context(), rig.HangGuard, func(context.Context) (bool, error) {
+	err := framework.Until(t.Context(), framework.HangGuard, func(context.Context) (bool, error) {
 		for _, kind := range []string{"nodepools", "awsnodeclasses"} {
 			if out, err := s.try(t, "explain", kind+".stratos.sh"); err != nil {
 				return false, fmt.Errorf("%w: %s", err, out)

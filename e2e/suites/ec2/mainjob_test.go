@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/aws/ec2test"
 	"github.com/stratos-sh/stratos/provider/fake"
@@ -35,36 +35,36 @@ const (
 // over EC2's protocol, beside the instances of another cluster whose pool has the same name.
 func TestMainJobOnEC2(t *testing.T) {
 	t.Parallel()
-	r := ground.NewRig(t, rig.Options{Provider: rig.ProviderAWS, Cloud: ground.FastCloud()})
+	r := assert.NewRig(t, framework.Options{Provider: framework.ProviderAWS, Cloud: assert.FastCloud()})
 	foreign := launchForeign(t, r)
 
-	pool, class := rig.Pool(poolName, poolSize), rig.Class(poolName, "m5.large")
+	pool, class := framework.Pool(poolName, poolSize), framework.Class(poolName, "m5.large")
 	pool.Spec.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: time.Second}
 	if err := r.Warm(t.Context(), pool, class); err != nil {
 		t.Fatal(err)
 	}
 	checkClass(t, r, class)
-	nodes := ground.PoolNodes(t, r, poolName)
+	nodes := assert.PoolNodes(t, r, poolName)
 	checkWarm(t, r, nodes)
 
 	pods := burst()
-	ground.Create(t, r, ground.Objects(pods)...)
-	used := distinct(ground.AwaitBound(t, r, pods...))
-	ground.AwaitRunning(t, r, pods...)
+	assert.Create(t, r, assert.Objects(pods)...)
+	used := distinct(assert.AwaitBound(t, r, pods...))
+	assert.AwaitRunning(t, r, pods...)
 	checkStarts(t, r, nodes, used)
 
-	ground.Remove(t, r, ground.Objects(pods)...)
+	assert.Remove(t, r, assert.Objects(pods)...)
 	if err := r.AwaitPool(t.Context(), poolName,
 		func(s v1alpha1.NodePoolStatus) bool { return s.Standby == poolSize && s.Total == poolSize }); err != nil {
 		t.Fatal(err)
 	}
 	checkStandbyAgain(t, r, nodes, used)
 
-	ground.Remove(t, r, pool, class)
+	assert.Remove(t, r, pool, class)
 	checkGone(t, r, nodes)
 	checkForeign(t, r, foreign)
 	checkRequests(t, r, nodes)
-	if moved, err := ground.MovedMetrics(t.Context(), r.Metrics+"/metrics"); err != nil ||
+	if moved, err := assert.MovedMetrics(t.Context(), r.Metrics+"/metrics"); err != nil ||
 		!moved["stratos_cloud_provider_batch_size"] {
 		t.Errorf("the sizes of batches are not measured: %v, error %v", moved, err)
 	}
@@ -72,7 +72,7 @@ func TestMainJobOnEC2(t *testing.T) {
 
 // launchForeign puts two instances of another cluster into the account, one that runs and one that
 // is stopped. Their machines belong to that cluster, so that none registers here.
-func launchForeign(t *testing.T, r *rig.Rig) map[v1alpha1.InstanceID]fake.View {
+func launchForeign(t *testing.T, r *framework.Rig) map[v1alpha1.InstanceID]fake.View {
 	t.Helper()
 	ids := map[v1alpha1.InstanceID]bool{}
 	if _, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultKubeletSilent, Op: fake.OpLaunch,
@@ -80,7 +80,7 @@ func launchForeign(t *testing.T, r *rig.Rig) map[v1alpha1.InstanceID]fake.View {
 		t.Fatal(err)
 	}
 	for _, state := range []v1alpha1.NodeState{v1alpha1.StateRunning, v1alpha1.StateStandby} {
-		launched, err := r.Cloud.LaunchInstance(t.Context(), rig.Class(poolName, "m5.large"),
+		launched, err := r.Cloud.LaunchInstance(t.Context(), framework.Class(poolName, "m5.large"),
 			provider.LaunchRequest{Tags: map[string]string{
 				v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "another", v1alpha1.LabelPool: poolName,
 				v1alpha1.LabelState: string(state),
@@ -90,7 +90,7 @@ func launchForeign(t *testing.T, r *rig.Rig) map[v1alpha1.InstanceID]fake.View {
 		}
 		ids[launched.ID] = true
 		await := func(want provider.InstanceState) {
-			ground.Await(t, "foreign instance "+string(want), func(ctx context.Context) (bool, error) {
+			assert.Await(t, "foreign instance "+string(want), func(ctx context.Context) (bool, error) {
 				now, err := r.Cloud.GetInstanceState(ctx, string(launched.ID))
 				return now == want, err
 			})
@@ -103,7 +103,7 @@ func launchForeign(t *testing.T, r *rig.Rig) map[v1alpha1.InstanceID]fake.View {
 			await(provider.InstanceStopped)
 		}
 	}
-	all, err := ground.Instances(t.Context(), r, v1alpha1.TagCluster, "another")
+	all, err := assert.Instances(t.Context(), r, v1alpha1.TagCluster, "another")
 	if err != nil || len(all) != len(ids) {
 		t.Fatalf("%d foreign instances, error %v", len(all), err)
 	}
@@ -111,9 +111,9 @@ func launchForeign(t *testing.T, r *rig.Rig) map[v1alpha1.InstanceID]fake.View {
 }
 
 // checkClass: what the class names was looked up in EC2.
-func checkClass(t *testing.T, r *rig.Rig, class *v1alpha1.AWSNodeClass) {
+func checkClass(t *testing.T, r *framework.Rig, class *v1alpha1.AWSNodeClass) {
 	t.Helper()
-	ground.Await(t, "class Ready", func(ctx context.Context) (bool, error) {
+	assert.Await(t, "class Ready", func(ctx context.Context) (bool, error) {
 		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(class), class); err != nil {
 			return false, err
 		}
@@ -131,14 +131,14 @@ func checkClass(t *testing.T, r *rig.Rig, class *v1alpha1.AWSNodeClass) {
 }
 
 // checkWarm: every node of the pool is a stopped instance of EC2's with our tags, launched once.
-func checkWarm(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node) {
+func checkWarm(t *testing.T, r *framework.Rig, nodes map[string]*corev1.Node) {
 	t.Helper()
-	mine, err := ground.Instances(t.Context(), r, v1alpha1.TagCluster, "e2e")
+	mine, err := assert.Instances(t.Context(), r, v1alpha1.TagCluster, "e2e")
 	if err != nil || len(nodes) != poolSize || len(mine) != poolSize {
 		t.Fatalf("%d nodes, %d instances, error %v", len(nodes), len(mine), err)
 	}
 	for name, n := range nodes {
-		view := mine[ground.InstanceOf(n)]
+		view := mine[assert.InstanceOf(n)]
 		if view.State != provider.InstanceStopped || view.Boots != 1 || !strings.HasPrefix(n.Spec.ProviderID,
 			"aws:///us-east-1a/i-") || view.PrivateDNSName != name {
 			t.Errorf("node %s (%s): instance %+v", name, n.Spec.ProviderID, view)
@@ -159,7 +159,7 @@ func checkWarm(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node) {
 func burst() []*corev1.Pod {
 	var pods []*corev1.Pod
 	for i := range podCount {
-		pods = append(pods, rig.Pod(fmt.Sprintf("burst-%d", i), "cpu", "1"))
+		pods = append(pods, framework.Pod(fmt.Sprintf("burst-%d", i), "cpu", "1"))
 	}
 	return pods
 }
@@ -170,7 +170,7 @@ func distinct(names []string) []string {
 }
 
 // checkStarts: as many instances as the pods need, each once, and no more calls than instances.
-func checkStarts(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node, used []string) {
+func checkStarts(t *testing.T, r *framework.Rig, nodes map[string]*corev1.Node, used []string) {
 	t.Helper()
 	if len(used) != needed {
 		t.Errorf("%d pods run on %v, want %d nodes", podCount, used, needed)
@@ -180,7 +180,7 @@ func checkStarts(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node, used [
 		if nodes[name] == nil {
 			t.Fatalf("a pod runs on %s, which is no node of the pool", name)
 		}
-		want = append(want, string(ground.InstanceOf(nodes[name])))
+		want = append(want, string(assert.InstanceOf(nodes[name])))
 	}
 	started, err := r.Starts(t.Context())
 	if err != nil {
@@ -194,9 +194,9 @@ func checkStarts(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node, used [
 	}
 }
 
-func checkStandbyAgain(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node, used []string) {
+func checkStandbyAgain(t *testing.T, r *framework.Rig, nodes map[string]*corev1.Node, used []string) {
 	t.Helper()
-	mine, err := ground.Instances(t.Context(), r, v1alpha1.TagCluster, "e2e")
+	mine, err := assert.Instances(t.Context(), r, v1alpha1.TagCluster, "e2e")
 	if err != nil || len(mine) != poolSize {
 		t.Fatalf("%d instances, error %v", len(mine), err)
 	}
@@ -205,25 +205,25 @@ func checkStandbyAgain(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node, 
 		if slices.Contains(used, name) {
 			boots = 2
 		}
-		if view := mine[ground.InstanceOf(n)]; view.State != provider.InstanceStopped || view.Boots != boots {
+		if view := mine[assert.InstanceOf(n)]; view.State != provider.InstanceStopped || view.Boots != boots {
 			t.Errorf("node %s: instance is %s after %d boots, want stopped after %d", name, view.State, view.Boots, boots)
 		}
 	}
 }
 
 // checkGone: with the pool its instances have ended, and their Nodes are gone.
-func checkGone(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node) {
+func checkGone(t *testing.T, r *framework.Rig, nodes map[string]*corev1.Node) {
 	t.Helper()
-	mine, err := ground.Instances(t.Context(), r, v1alpha1.TagCluster, "e2e")
+	mine, err := assert.Instances(t.Context(), r, v1alpha1.TagCluster, "e2e")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range nodes {
-		if view, listed := mine[ground.InstanceOf(n)]; listed && view.State != provider.InstanceTerminated {
+		if view, listed := mine[assert.InstanceOf(n)]; listed && view.State != provider.InstanceTerminated {
 			t.Errorf("instance %s is %s after its pool's deletion", view.ID, view.State)
 		}
 	}
-	ground.Await(t, "Nodes of the pool gone", func(ctx context.Context) (bool, error) {
+	assert.Await(t, "Nodes of the pool gone", func(ctx context.Context) (bool, error) {
 		list := &corev1.NodeList{}
 		err := r.Client.List(ctx, list, client.MatchingLabels{v1alpha1.LabelPool: poolName})
 		return err == nil && len(list.Items) == 0, err
@@ -232,9 +232,9 @@ func checkGone(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node) {
 
 // checkForeign: nothing that was done to "all instances of pool web" was done to those of the other
 // cluster.
-func checkForeign(t *testing.T, r *rig.Rig, before map[v1alpha1.InstanceID]fake.View) {
+func checkForeign(t *testing.T, r *framework.Rig, before map[v1alpha1.InstanceID]fake.View) {
 	t.Helper()
-	after, err := ground.Instances(t.Context(), r, v1alpha1.TagCluster, "another")
+	after, err := assert.Instances(t.Context(), r, v1alpha1.TagCluster, "another")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +244,7 @@ func checkForeign(t *testing.T, r *rig.Rig, before map[v1alpha1.InstanceID]fake.
 }
 
 // requests are those of the action.
-func requests(t *testing.T, r *rig.Rig, action ec2test.Action) []ec2test.Request {
+func requests(t *testing.T, r *framework.Rig, action ec2test.Action) []ec2test.Request {
 	t.Helper()
 	all, err := r.EC2Requests(t.Context())
 	if err != nil {
@@ -255,11 +255,11 @@ func requests(t *testing.T, r *rig.Rig, action ec2test.Action) []ec2test.Request
 
 // checkRequests: EC2 understood every request, and each call that changes something named our
 // instances alone.
-func checkRequests(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node) {
+func checkRequests(t *testing.T, r *framework.Rig, nodes map[string]*corev1.Node) {
 	t.Helper()
 	mine := map[v1alpha1.InstanceID]bool{}
 	for _, n := range nodes {
-		mine[ground.InstanceOf(n)] = true
+		mine[assert.InstanceOf(n)] = true
 	}
 	all, err := r.EC2Requests(t.Context())
 	if err != nil || len(all) == 0 {

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stratos-sh/stratos/e2e/controlplane"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
 
 // grace is how long kube-controller-manager waits for a heartbeat.
@@ -23,21 +23,21 @@ const grace = 10 * time.Second
 // Ready=True, and they stay endpoints.
 func TestControllerManagerTrustsAnUnknownNode(t *testing.T) {
 	t.Parallel()
-	r := ground.NewRig(t, rig.Options{
+	r := assert.NewRig(t, framework.Options{
 		ControlPlane: controlplane.Options{NodeMonitorGracePeriod: grace, NodeMonitorPeriod: time.Second},
 		NoStratos:    true, NoScheduler: true,
 	})
-	silent, told := ground.Ordinary("silent", 4), ground.Ordinary("told", 4)
-	ground.Join(t, r, silent, told)
-	ground.Create(t, r, service())
+	silent, told := assert.Ordinary("silent", 4), assert.Ordinary("told", 4)
+	assert.Join(t, r, silent, told)
+	assert.Create(t, r, service())
 	onSilent, onTold := readyPod(t, r, "on-silent", silent.Name), readyPod(t, r, "on-told", told.Name)
 	awaitEndpoint(t, r, onSilent, true)
 	awaitEndpoint(t, r, onTold, true)
 
 	writeUnknown(t, r, told.Name)
 	awaitEndpoint(t, r, onSilent, false)
-	ground.AwaitNode(t, r, silent.Name, "called unknown", func(n *corev1.Node) bool { return !ground.IsReady(n) })
-	if p := ground.PodNow(t, r, onTold); !isReady(p) {
+	assert.AwaitNode(t, r, silent.Name, "called unknown", func(n *corev1.Node) bool { return !assert.IsReady(n) })
+	if p := assert.PodNow(t, r, onTold); !isReady(p) {
 		t.Errorf("kube-controller-manager turned the pod to not ready: Stratos need not do it; conditions %v",
 			p.Status.Conditions)
 	}
@@ -45,12 +45,12 @@ func TestControllerManagerTrustsAnUnknownNode(t *testing.T) {
 }
 
 // readyPod is a pod of the Service on the node, with the status that a kubelet would write.
-func readyPod(t *testing.T, r *rig.Rig, name, node string) *corev1.Pod {
+func readyPod(t *testing.T, r *framework.Rig, name, node string) *corev1.Pod {
 	t.Helper()
-	p := rig.Pod(name)
+	p := framework.Pod(name)
 	p.Labels, p.Spec.NodeName = agentLabels(), node
 	p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
-	ground.Create(t, r, p)
+	assert.Create(t, r, p)
 	ip := map[string]string{"on-silent": "100.64.0.1", "on-told": "100.64.0.2"}[name]
 	p.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
 		Conditions: []corev1.PodCondition{
@@ -63,14 +63,14 @@ func readyPod(t *testing.T, r *rig.Rig, name, node string) *corev1.Pod {
 }
 
 // writeUnknown turns the Node's Ready to Unknown, before kube-controller-manager does.
-func writeUnknown(t *testing.T, r *rig.Rig, node string) {
+func writeUnknown(t *testing.T, r *framework.Rig, node string) {
 	t.Helper()
-	ground.Await(t, "Ready=Unknown on "+node, func(ctx context.Context) (bool, error) {
+	assert.Await(t, "Ready=Unknown on "+node, func(ctx context.Context) (bool, error) {
 		n := &corev1.Node{}
 		if err := r.Client.Get(ctx, keyOf(node), n); err != nil {
 			return false, err
 		}
-		if !ground.IsReady(n) {
+		if !assert.IsReady(n) {
 			return false, fmt.Errorf("kube-controller-manager was first: this shows nothing: %v", n.Status.Conditions)
 		}
 		n.Status.Conditions[0].Status, n.Status.Conditions[0].Reason = corev1.ConditionUnknown, "InstanceStopping"

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
 
 // TestPodsOfAStoppedNodeAreNotEndpoints: a DaemonSet whose pods stay bound to standby nodes stands
@@ -21,28 +21,28 @@ import (
 func TestPodsOfAStoppedNodeAreNotEndpoints(t *testing.T) {
 	t.Parallel()
 	const pool = "served"
-	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud()})
-	j := ground.OpenJournal(t, r)
-	ground.Create(t, r, service(), agents(pool))
-	p, class := rig.Pool(pool, 1), rig.Class(pool, "m5.large")
+	r := assert.NewRig(t, framework.Options{Cloud: assert.FastCloud()})
+	j := assert.OpenJournal(t, r)
+	assert.Create(t, r, service(), agents(pool))
+	p, class := framework.Pool(pool, 1), framework.Class(pool, "m5.large")
 	p.Spec.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: time.Second}
-	rig.StayUp(p, class, rig.PodImage)
+	framework.StayUp(p, class, framework.PodImage)
 	if err := r.Warm(t.Context(), p, class); err != nil {
 		t.Fatal(err)
 	}
-	node := ground.OnlyNode(t, r, pool).Name
+	node := assert.OnlyNode(t, r, pool).Name
 	agent := agentOn(t, r, node)
 	wasReady(t, j, agent, 0)
 	awaitEndpoint(t, r, agent, false)
 	for life := 1; life <= 2; life++ {
 		since := lastOf(j, agent)
-		pod := ground.OnPool(rig.Pod(fmt.Sprintf("life-%d", life), "cpu", "1"), pool)
-		ground.Create(t, r, pod)
-		ground.AwaitRunning(t, r, pod)
+		pod := assert.OnPool(framework.Pod(fmt.Sprintf("life-%d", life), "cpu", "1"), pool)
+		assert.Create(t, r, pod)
+		assert.AwaitRunning(t, r, pod)
 		wasReady(t, j, agent, since)
 		awaitEndpoint(t, r, agent, true)
-		ground.Remove(t, r, pod)
-		ground.AwaitNode(t, r, node, "standing by", ground.InState(v1alpha1.StateStandby))
+		assert.Remove(t, r, pod)
+		assert.AwaitNode(t, r, node, "standing by", assert.InState(v1alpha1.StateStandby))
 		awaitEndpoint(t, r, agent, false)
 	}
 	if now := agentOn(t, r, node); now.UID != agent.UID {
@@ -50,10 +50,10 @@ func TestPodsOfAStoppedNodeAreNotEndpoints(t *testing.T) {
 	}
 }
 
-func agentOn(t *testing.T, r *rig.Rig, node string) *corev1.Pod {
+func agentOn(t *testing.T, r *framework.Rig, node string) *corev1.Pod {
 	t.Helper()
 	var agent *corev1.Pod
-	ground.Await(t, "the agent on "+node, func(ctx context.Context) (bool, error) {
+	assert.Await(t, "the agent on "+node, func(ctx context.Context) (bool, error) {
 		var err error
 		agent, err = onlyAgent(ctx, r, node)
 		return err == nil, err
@@ -63,13 +63,13 @@ func agentOn(t *testing.T, r *rig.Rig, node string) *corev1.Pod {
 
 // wasReady requires that the kubelet called the pod ready after the revision: without it a pod that
 // is no endpoint shows nothing.
-func wasReady(t *testing.T, j *ground.Journal, pod *corev1.Pod, since int64) {
+func wasReady(t *testing.T, j *assert.Journal, pod *corev1.Pod, since int64) {
 	t.Helper()
-	ground.First(t, "pod "+pod.Name+" ready", since,
-		func() []ground.Version[*corev1.Pod] { return j.PodVersions(pod.UID) }, isReady)
+	assert.First(t, "pod "+pod.Name+" ready", since,
+		func() []assert.Version[*corev1.Pod] { return j.PodVersions(pod.UID) }, isReady)
 }
 
-func lastOf(j *ground.Journal, pod *corev1.Pod) int64 {
+func lastOf(j *assert.Journal, pod *corev1.Pod) int64 {
 	versions := j.PodVersions(pod.UID)
 	return versions[len(versions)-1].Revision
 }

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
@@ -19,14 +19,14 @@ import (
 // partialLaunch: of four launches the cloud refuses two, and of another it takes note and does not
 // answer. Four instances come of it. Of the terminations one is refused and one is not answered,
 // and nothing is left.
-func partialLaunch(t *testing.T, r *rig.Rig) {
+func partialLaunch(t *testing.T, r *framework.Rig) {
 	const kind = "m5.2xlarge"
 	addFault(t, r, fake.Fault{Kind: fake.FaultInsufficientCapacity, Op: fake.OpLaunch, Type: kind, Count: 2,
 		Reason: "InsufficientInstanceCapacity"})
 	addFault(t, r, fake.Fault{Kind: fake.FaultLostAnswer, Op: fake.OpLaunch, Type: kind, Count: 1})
-	p := rig.Pool("partial", 6)
+	p := framework.Pool("partial", 6)
 	p.Spec.MinStandby = 4
-	if err := r.Warm(t.Context(), p, rig.Class("partial", kind)); err != nil {
+	if err := r.Warm(t.Context(), p, framework.Class("partial", kind)); err != nil {
 		t.Fatal(err)
 	}
 	instances := ofPool(t, r, "partial")
@@ -42,7 +42,7 @@ func partialLaunch(t *testing.T, r *rig.Rig) {
 	if err := r.Client.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	ground.Await(t, "deletion of the pool", func(ctx context.Context) (bool, error) {
+	assert.Await(t, "deletion of the pool", func(ctx context.Context) (bool, error) {
 		err := r.Client.Get(ctx, client.ObjectKeyFromObject(p), p)
 		if apierrors.IsNotFound(err) {
 			return true, nil
@@ -57,9 +57,9 @@ func partialLaunch(t *testing.T, r *rig.Rig) {
 }
 
 // ofPool are the pool's instances, those that are gone included.
-func ofPool(t *testing.T, r *rig.Rig, pool string) map[v1alpha1.InstanceID]fake.View {
+func ofPool(t *testing.T, r *framework.Rig, pool string) map[v1alpha1.InstanceID]fake.View {
 	t.Helper()
-	instances, err := ground.Instances(t.Context(), r, v1alpha1.LabelPool, pool)
+	instances, err := assert.Instances(t.Context(), r, v1alpha1.LabelPool, pool)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,9 +67,9 @@ func ofPool(t *testing.T, r *rig.Rig, pool string) map[v1alpha1.InstanceID]fake.
 }
 
 // respec changes the pool's spec.
-func respec(t *testing.T, r *rig.Rig, pool *v1alpha1.NodePool, how func(*v1alpha1.NodePoolSpec)) {
+func respec(t *testing.T, r *framework.Rig, pool *v1alpha1.NodePool, how func(*v1alpha1.NodePoolSpec)) {
 	t.Helper()
-	ground.Await(t, "change of pool "+pool.Name, func(ctx context.Context) (bool, error) {
+	assert.Await(t, "change of pool "+pool.Name, func(ctx context.Context) (bool, error) {
 		p := &v1alpha1.NodePool{}
 		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(pool), p); err != nil {
 			return false, err
@@ -82,17 +82,17 @@ func respec(t *testing.T, r *rig.Rig, pool *v1alpha1.NodePool, how func(*v1alpha
 
 // expiredCredentials: the cloud refuses launches. The pool says so in the cloud's words, a standby
 // node starts all the same, and when launches go through again the pool comes to its size.
-func expiredCredentials(t *testing.T, r *rig.Rig) {
+func expiredCredentials(t *testing.T, r *framework.Rig) {
 	const kind, words = "m6i.2xlarge", "ExpiredToken: the security token included in the request is expired"
 	p := pool(t, r, "expired", kind, 1)
 	addFault(t, r, fake.Fault{Kind: fake.FaultInvalidConfig, Op: fake.OpLaunch, Type: kind, Count: 2, Reason: words})
 	respec(t, r, p, func(s *v1alpha1.NodePoolSpec) { s.PoolSize, s.MinStandby = 3, 2 })
 	awaitWords(t, r, p, "LaunchFailed", words)
-	before := ground.PoolNodes(t, r, "expired")
+	before := assert.PoolNodes(t, r, "expired")
 	pod := podOn("expired-1", "expired")
-	ground.Create(t, r, pod)
-	ground.AwaitRunning(t, r, pod)
-	if starts := ground.Accepted(t, r, fake.OpStart, before); len(starts) != 1 {
+	assert.Create(t, r, pod)
+	assert.AwaitRunning(t, r, pod)
+	if starts := assert.Accepted(t, r, fake.OpStart, before); len(starts) != 1 {
 		t.Errorf("%d starts of the nodes that stood by, want 1", len(starts))
 	}
 	awaitStandby(t, r, "expired", 2)
@@ -100,9 +100,9 @@ func expiredCredentials(t *testing.T, r *rig.Rig) {
 }
 
 // awaitHealthy waits until the pool is not Degraded.
-func awaitHealthy(t *testing.T, r *rig.Rig, of *v1alpha1.NodePool) {
+func awaitHealthy(t *testing.T, r *framework.Rig, of *v1alpha1.NodePool) {
 	t.Helper()
-	ground.Await(t, "health of pool "+of.Name, func(ctx context.Context) (bool, error) {
+	assert.Await(t, "health of pool "+of.Name, func(ctx context.Context) (bool, error) {
 		p := &v1alpha1.NodePool{}
 		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(of), p); err != nil {
 			return false, err
@@ -118,11 +118,11 @@ func awaitHealthy(t *testing.T, r *rig.Rig, of *v1alpha1.NodePool) {
 
 // fullSubnet: one of two subnets has no address left, so launches go to the other; then neither
 // has, which the pool says.
-func fullSubnet(t *testing.T, r *rig.Rig) {
+func fullSubnet(t *testing.T, r *framework.Rig) {
 	const kind, words = "r5.xlarge", "InsufficientFreeAddressesInSubnet"
-	class := rig.Class("subnets", kind)
+	class := framework.Class("subnets", kind)
 	class.Spec.SubnetIDs = []string{"subnet-0000000a", "subnet-0000000b"}
-	p := rig.Pool("subnets", 6)
+	p := framework.Pool("subnets", 6)
 	p.Spec.MinStandby = 2
 	if err := r.Warm(t.Context(), p, class); err != nil {
 		t.Fatal(err)

@@ -12,19 +12,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
 
 // rollOut: a DaemonSet that tolerates everything and replaces one pod at a time, with the affinity
 // of docs/operate.md. Its roll-out ends while nodes are standby, and a node that starts after it
 // gets the new pod.
-func rollOut(t *testing.T, r *rig.Rig) {
+func rollOut(t *testing.T, r *framework.Rig) {
 	pool(t, r, "agents", "t3.medium", 3)
 	agent := agentOn("agents")
 	first := podOn("agents-1", "agents")
-	ground.Create(t, r, agent, first)
-	ground.AwaitRunning(t, r, first)
+	assert.Create(t, r, agent, first)
+	assert.AwaitRunning(t, r, first)
 	awaitRolledOut(t, r, agent, 1)
 	was := agent.DeepCopy()
 	agent.Spec.Template.Spec.Containers[0].Image = "registry.example/agent:2"
@@ -34,10 +34,10 @@ func rollOut(t *testing.T, r *rig.Rig) {
 	awaitRolledOut(t, r, agent, 1)
 	awaitStandby(t, r, "agents", 2)
 	second := podOn("agents-2", "agents")
-	ground.Create(t, r, second)
-	ground.AwaitRunning(t, r, second)
+	assert.Create(t, r, second)
+	assert.AwaitRunning(t, r, second)
 	awaitRolledOut(t, r, agent, 2)
-	ground.Remove(t, r, agent)
+	assert.Remove(t, r, agent)
 }
 
 // agentOn is a DaemonSet on the pool's nodes that are not standby.
@@ -46,7 +46,7 @@ func agentOn(pool string) *appsv1.DaemonSet {
 	agent := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "agent-of-" + pool}}
 	agent.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	agent.Spec.Template.Labels = labels
-	spec := rig.Pod("agent").Spec // its scheduler is the only one of this rig
+	spec := framework.Pod("agent").Spec // its scheduler is the only one of this rig
 	spec.Containers[0].Image = "registry.example/agent:1"
 	spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
 	spec.NodeSelector = map[string]string{v1alpha1.LabelPool: pool}
@@ -63,9 +63,9 @@ func agentOn(pool string) *appsv1.DaemonSet {
 }
 
 // awaitRolledOut waits until the present template is on so many nodes, and nothing else.
-func awaitRolledOut(t *testing.T, r *rig.Rig, of *appsv1.DaemonSet, nodes int32) {
+func awaitRolledOut(t *testing.T, r *framework.Rig, of *appsv1.DaemonSet, nodes int32) {
 	t.Helper()
-	ground.Await(t, fmt.Sprintf("roll-out of %s on %d nodes", of.Name, nodes), func(ctx context.Context) (bool, error) {
+	assert.Await(t, fmt.Sprintf("roll-out of %s on %d nodes", of.Name, nodes), func(ctx context.Context) (bool, error) {
 		d := &appsv1.DaemonSet{}
 		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(of), d); err != nil {
 			return false, err

@@ -3,7 +3,7 @@ package failures
 import (
 	"testing"
 
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
 )
 
 // TestFailures plays each fault on a pool of its own; they share one control plane and go on side
@@ -11,7 +11,7 @@ import (
 func TestFailures(t *testing.T) {
 	r := newRig(t)
 	t.Run("faults", func(t *testing.T) {
-		for name, play := range map[string]func(*testing.T, *rig.Rig){
+		for name, play := range map[string]func(*testing.T, *framework.Rig){
 			"no capacity moves the claims, once for a zone and type": noCapacity,
 			"a kubelet that never reports is replaced":               silentKubelet,
 			"a start that falls back is asked again":                 fallsBack,

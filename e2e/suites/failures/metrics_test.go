@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
@@ -22,16 +22,16 @@ func agentTooMuch() *resource.Quantity { return resource.NewQuantity(500, resour
 
 // noSilentMetric has a pod wait, for the gauges that stand at zero again when nothing waits, and
 // looks at everything in docs/metrics.md.
-func noSilentMetric(t *testing.T, r *rig.Rig) {
+func noSilentMetric(t *testing.T, r *framework.Rig) {
 	pool(t, r, "measured", "t3.xlarge", 1)
-	ground.HoldStarts(t, r, "t3.xlarge", 0)
+	assert.HoldStarts(t, r, "t3.xlarge", 0)
 	pod := podOn("measured-1", "measured")
-	ground.Create(t, r, pod)
+	assert.Create(t, r, pod)
 	schedulerError(t, r)
 	endsAtOnce(t, r)
 	names := documented(t)
-	ground.Await(t, "all metrics of docs/metrics.md", func(ctx context.Context) (bool, error) {
-		moved, err := ground.MovedMetrics(ctx, r.Metrics+"/metrics")
+	assert.Await(t, "all metrics of docs/metrics.md", func(ctx context.Context) (bool, error) {
+		moved, err := assert.MovedMetrics(ctx, r.Metrics+"/metrics")
 		if err != nil {
 			return false, err
 		}
@@ -50,20 +50,20 @@ func noSilentMetric(t *testing.T, r *rig.Rig) {
 
 // endsAtOnce makes a pool whose instances the cloud terminates at once, so that a warm-up has
 // failed.
-func endsAtOnce(t *testing.T, r *rig.Rig) {
+func endsAtOnce(t *testing.T, r *framework.Rig) {
 	t.Helper()
 	addFault(t, r, fake.Fault{Kind: fake.FaultStartFallsBack, Op: fake.OpLaunch, Type: "m6i.4xlarge",
 		Reason: "Client.InternalError"})
-	ground.Create(t, r, rig.Class("doomed", "m6i.4xlarge"))
-	ground.Create(t, r, rig.Pool("doomed", 1))
+	assert.Create(t, r, framework.Class("doomed", "m6i.4xlarge"))
+	assert.Create(t, r, framework.Pool("doomed", 1))
 }
 
 // schedulerError plays a scheduler that fails over a pod, because none here does.
-func schedulerError(t *testing.T, r *rig.Rig) {
+func schedulerError(t *testing.T, r *framework.Rig) {
 	t.Helper()
-	pod := rig.Pod("failed-over", "cpu", "1")
+	pod := framework.Pod("failed-over", "cpu", "1")
 	pod.Spec.SchedulerName = "failing-scheduler"
-	ground.Create(t, r, pod)
+	assert.Create(t, r, pod)
 	before := pod.DeepCopy()
 	pod.Status.Conditions = []corev1.PodCondition{{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulerError, Message: "played",

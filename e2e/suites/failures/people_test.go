@@ -12,40 +12,40 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
 // marksTaken: what people take from Nodes and instances comes back, and no pod notices.
-func marksTaken(t *testing.T, r *rig.Rig) {
+func marksTaken(t *testing.T, r *framework.Rig) {
 	pool(t, r, "marks", "m7i.xlarge", 2)
 	pod := podOn("marks-1", "marks")
-	ground.Create(t, r, pod)
-	running := ground.AwaitBound(t, r, pod)[0]
-	nodes := ground.PoolNodes(t, r, "marks")
+	assert.Create(t, r, pod)
+	running := assert.AwaitBound(t, r, pod)[0]
+	nodes := assert.PoolNodes(t, r, "marks")
 	for name := range nodes {
 		if name != running {
 			change(t, r, name, func(n *corev1.Node) {
 				n.Spec.Unschedulable, n.Spec.Taints = false, nil
 				delete(n.Labels, v1alpha1.LabelExcludeDisruption)
 			})
-			ground.AwaitNode(t, r, name, "closed again", func(n *corev1.Node) bool {
+			assert.AwaitNode(t, r, name, "closed again", func(n *corev1.Node) bool {
 				return n.Spec.Unschedulable && n.Labels[v1alpha1.LabelExcludeDisruption] == "true" &&
 					hasTaint(n, v1alpha1.TaintStandby)
 			})
 		}
 	}
 	change(t, r, running, func(n *corev1.Node) { delete(n.Labels, v1alpha1.LabelPool) })
-	ground.AwaitNode(t, r, running, "labelled again",
+	assert.AwaitNode(t, r, running, "labelled again",
 		func(n *corev1.Node) bool { return n.Labels[v1alpha1.LabelPool] == "marks" })
-	id := ground.InstanceOf(nodes[running])
+	id := assert.InstanceOf(nodes[running])
 	for _, tag := range []string{v1alpha1.LabelPool, v1alpha1.TagCluster, v1alpha1.LabelState} {
 		if err := r.Cloud.UpdateInstanceTags(t.Context(), string(id), map[string]string{tag: ""}); err != nil {
 			t.Fatal(err)
 		}
-		ground.Await(t, "tag "+tag+" of "+string(id), func(ctx context.Context) (bool, error) {
+		assert.Await(t, "tag "+tag+" of "+string(id), func(ctx context.Context) (bool, error) {
 			i, err := r.Cloud.GetInstance(ctx, string(id))
 			if err != nil {
 				return false, err
@@ -56,14 +56,14 @@ func marksTaken(t *testing.T, r *rig.Rig) {
 			return false, fmt.Errorf("tags %v", i.Tags)
 		})
 	}
-	if n := ground.PoolNodes(t, r, "marks")[running]; n == nil || ground.StateOf(n) != v1alpha1.StateRunning {
+	if n := assert.PoolNodes(t, r, "marks")[running]; n == nil || assert.StateOf(n) != v1alpha1.StateRunning {
 		t.Errorf("node %s no longer runs: %v", running, n)
 	}
-	if p := ground.PodNow(t, r, pod); p.DeletionTimestamp != nil || p.Spec.NodeName != running {
+	if p := assert.PodNow(t, r, pod); p.DeletionTimestamp != nil || p.Spec.NodeName != running {
 		t.Error("the pod was disturbed")
 	}
 	for _, op := range []fake.Op{fake.OpStop, fake.OpTerminate} {
-		if calls := ground.CallsAbout(t, r, op, map[string]*corev1.Node{running: nodes[running]}); len(calls) != 0 {
+		if calls := assert.CallsAbout(t, r, op, map[string]*corev1.Node{running: nodes[running]}); len(calls) != 0 {
 			t.Errorf("%v", calls)
 		}
 	}
@@ -79,41 +79,41 @@ func hasTaint(n *corev1.Node, key string) bool {
 }
 
 // behindOurBack: instances that others start, stops and terminates.
-func behindOurBack(t *testing.T, r *rig.Rig) {
+func behindOurBack(t *testing.T, r *framework.Rig) {
 	p := pool(t, r, "console", "c5.xlarge", 1)
-	n := ground.OnlyNode(t, r, "console")
+	n := assert.OnlyNode(t, r, "console")
 	act := func(what fake.Action) {
 		t.Helper()
-		if err := r.Cloud.Behind(t.Context(), string(ground.InstanceOf(n)), what); err != nil {
+		if err := r.Cloud.Behind(t.Context(), string(assert.InstanceOf(n)), what); err != nil {
 			t.Fatal(err)
 		}
 	}
 	act(fake.ActStart)
-	ground.AwaitNode(t, r, n.Name, "running", ground.InState(v1alpha1.StateRunning))
+	assert.AwaitNode(t, r, n.Name, "running", assert.InState(v1alpha1.StateRunning))
 	pod := podOn("console-1", "console")
-	ground.Create(t, r, pod)
-	ground.AwaitRunning(t, r, pod)
+	assert.Create(t, r, pod)
+	assert.AwaitRunning(t, r, pod)
 	act(fake.ActStop)
-	ground.AwaitCall(t, r, fake.OpStart, ground.InstanceOf(n)) // a pod is bound to it
-	ground.AwaitNode(t, r, n.Name, "running for its pod", ground.InState(v1alpha1.StateRunning))
-	if got := ground.InstanceState(t, r, ground.InstanceOf(n)); got != provider.InstanceRunning {
+	assert.AwaitCall(t, r, fake.OpStart, assert.InstanceOf(n)) // a pod is bound to it
+	assert.AwaitNode(t, r, n.Name, "running for its pod", assert.InState(v1alpha1.StateRunning))
+	if got := assert.InstanceState(t, r, assert.InstanceOf(n)); got != provider.InstanceRunning {
 		t.Errorf("instance is %s", got)
 	}
 	act(fake.ActTerminate)
-	ground.Await(t, "end of node "+n.Name, func(ctx context.Context) (bool, error) {
+	assert.Await(t, "end of node "+n.Name, func(ctx context.Context) (bool, error) {
 		return apierrors.IsNotFound(r.Client.Get(ctx, client.ObjectKey{Name: n.Name}, &corev1.Node{})), nil
 	})
 	awaitStandby(t, r, p.Name, 1)
 }
 
 // countedStandby: pods and DaemonSets for which stopped nodes count where they should not are told.
-func countedStandby(t *testing.T, r *rig.Rig) {
+func countedStandby(t *testing.T, r *framework.Rig) {
 	pool(t, r, "counted", "c6i.xlarge", 1)
 	labels := map[string]string{"app": "agent"}
 	agent := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "agent"}}
 	agent.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	agent.Spec.Template.Labels = labels
-	agent.Spec.Template.Spec = rig.Pod("agent").Spec
+	agent.Spec.Template.Spec = framework.Pod("agent").Spec
 	agent.Spec.Template.Spec.SchedulerName = corev1.DefaultSchedulerName
 	agent.Spec.Template.Spec.NodeSelector = map[string]string{v1alpha1.LabelPool: "counted"}
 	agent.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
@@ -125,8 +125,8 @@ func countedStandby(t *testing.T, r *rig.Rig) {
 		LabelSelector: &metav1.LabelSelector{MatchLabels: pod.Labels},
 	}}
 	pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = *agentTooMuch()
-	ground.Create(t, r, agent, pod) // the pod fits no node, so the node stays standby
+	assert.Create(t, r, agent, pod) // the pod fits no node, so the node stays standby
 	awaitWords(t, r, agent, v1alpha1.ReasonDaemonSetCountsStandby, "stratos.sh/state NotIn [standby]")
 	awaitWords(t, r, pod, v1alpha1.ReasonSpreadCountsStandby, "nodeTaintsPolicy: Honor")
-	ground.Remove(t, r, pod, agent)
+	assert.Remove(t, r, pod, agent)
 }

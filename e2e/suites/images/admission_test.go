@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
 
 // mutation has every pod of Stratos's namespace pull from a mirror, and gives it an init container
@@ -24,9 +24,9 @@ const mutation = `Object{spec: Object.spec{
 }}`
 
 // mutate installs the policy and waits until the API server follows it.
-func mutate(t *testing.T, r *rig.Rig) {
+func mutate(t *testing.T, r *framework.Rig) {
 	t.Helper()
-	here := metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: rig.Namespace}}
+	here := metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: framework.Namespace}}
 	policy := &admissionv1.MutatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "mesh"},
 		Spec: admissionv1.MutatingAdmissionPolicySpec{
@@ -47,10 +47,10 @@ func mutate(t *testing.T, r *rig.Rig) {
 	binding := &admissionv1.MutatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "mesh"}, Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: "mesh"},
 	}
-	ground.Create(t, r, policy, binding)
-	ground.Await(t, "the policy", func(ctx context.Context) (bool, error) {
-		pod := rig.Pod("harmless", "cpu", "100m")
-		pod.Namespace = rig.Namespace
+	assert.Create(t, r, policy, binding)
+	assert.Await(t, "the policy", func(ctx context.Context) (bool, error) {
+		pod := framework.Pod("harmless", "cpu", "100m")
+		pod.Namespace = framework.Namespace
 		if err := r.Client.Create(ctx, pod, client.DryRunAll); err != nil {
 			return false, err
 		}
@@ -65,10 +65,10 @@ func mutate(t *testing.T, r *rig.Rig) {
 // come all the same, the node stops, and nothing of the mesh keeps it running.
 func TestImagesArePulledThroughAdmission(t *testing.T) {
 	const name = "meshed"
-	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud()}) // the mesh is not for the restricted standard
+	r := assert.NewRig(t, framework.Options{Cloud: assert.FastCloud()}) // the mesh is not for the restricted standard
 	mutate(t, r)
 	p, class := pool(name, 1, v1alpha1.ControllerStop, "example.com/app:1", "example.com/other:1")
-	ground.Create(t, r, agents("agent", "example.com/agent:1", nil), class, p)
+	assert.Create(t, r, agents("agent", "example.com/agent:1", nil), class, p)
 	awaitStandby(t, r, name, 1)
 	checkDisks(t, r, name, "mirror.invalid/example.com/app:1", "mirror.invalid/example.com/other:1",
 		"mirror.invalid/example.com/agent:1",
@@ -83,7 +83,7 @@ func TestDaemonSetImageThatCannotBePulled(t *testing.T) {
 	const name, gone, app = "tenant", "missing.invalid/gone:1", "example.com/app:1"
 	r := newRig(t)
 	p, class := pool(name, 2, v1alpha1.ControllerStop, app)
-	ground.Create(t, r, agents("agent", gone, nil), class, p)
+	assert.Create(t, r, agents("agent", gone, nil), class, p)
 	awaitStandby(t, r, name, 2)
 	checkDisks(t, r, name, app)
 	awaitCondition(t, r, name, metav1.ConditionFalse, v1alpha1.ReasonImagePullFailed)

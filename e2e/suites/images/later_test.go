@@ -15,15 +15,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
 // wants changes which images the pool names.
-func wants(t *testing.T, r *rig.Rig, pool string, images ...string) {
+func wants(t *testing.T, r *framework.Rig, pool string, images ...string) {
 	t.Helper()
-	ground.Await(t, "change of pool "+pool, func(ctx context.Context) (bool, error) {
+	assert.Await(t, "change of pool "+pool, func(ctx context.Context) (bool, error) {
 		p := &v1alpha1.NodePool{}
 		if err := r.Client.Get(ctx, client.ObjectKey{Name: pool}, p); err != nil {
 			return false, err
@@ -40,14 +40,14 @@ func wants(t *testing.T, r *rig.Rig, pool string, images ...string) {
 func TestChangedDaemonSetImageRefreshesGradually(t *testing.T) {
 	const name, size, budget = "gradual", 5, 2
 	r := newRig(t)
-	j := ground.OpenJournal(t, r)
+	j := assert.OpenJournal(t, r)
 	set := agents("agent", "example.com/agent:1", nil)
 	p, class := pool(name, size, v1alpha1.SelfStop, "example.com/app:1")
 	p.Spec.Disruption.Budget = new(intstr.FromInt32(budget))
-	ground.Create(t, r, set, class, p)
+	assert.Create(t, r, set, class, p)
 	awaitStandby(t, r, name, size)
 	awaitCondition(t, r, name, metav1.ConditionTrue, v1alpha1.ReasonImagesPresent)
-	nodes := ground.PoolNodes(t, r, name)
+	nodes := assert.PoolNodes(t, r, name)
 	before := starts(t, r, name)
 	since := int64(0)
 	for node := range nodes {
@@ -55,7 +55,7 @@ func TestChangedDaemonSetImageRefreshesGradually(t *testing.T) {
 	}
 
 	change(t, r, set, "example.com/agent:2")
-	ground.Await(t, "the new image on every node", func(ctx context.Context) (bool, error) {
+	assert.Await(t, "the new image on every node", func(ctx context.Context) (bool, error) {
 		on, err := disks(ctx, r, name)
 		for id, images := range on {
 			if !slices.Contains(images, "example.com/agent:2") {
@@ -76,8 +76,8 @@ func TestChangedDaemonSetImageRefreshesGradually(t *testing.T) {
 }
 
 // leastStandby is the lowest number of nodes that said standby at one time, from the revision on.
-func leastStandby(j *ground.Journal, nodes map[string]*corev1.Node, since int64) int {
-	var all []ground.Version[*corev1.Node]
+func leastStandby(j *assert.Journal, nodes map[string]*corev1.Node, since int64) int {
+	var all []assert.Version[*corev1.Node]
 	states := map[string]v1alpha1.NodeState{}
 	for name := range nodes {
 		states[name] = v1alpha1.StateStandby
@@ -87,10 +87,10 @@ func leastStandby(j *ground.Journal, nodes map[string]*corev1.Node, since int64)
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b ground.Version[*corev1.Node]) int { return cmp.Compare(a.Revision, b.Revision) })
+	slices.SortFunc(all, func(a, b assert.Version[*corev1.Node]) int { return cmp.Compare(a.Revision, b.Revision) })
 	least := len(nodes)
 	for _, v := range all {
-		states[v.Object.Name] = ground.StateOf(v.Object)
+		states[v.Object.Name] = assert.StateOf(v.Object)
 		standby := 0
 		for _, s := range states {
 			if s == v1alpha1.StateStandby {
@@ -102,7 +102,7 @@ func leastStandby(j *ground.Journal, nodes map[string]*corev1.Node, since int64)
 	return least
 }
 
-func change(t *testing.T, r *rig.Rig, set *appsv1.DaemonSet, image string) {
+func change(t *testing.T, r *framework.Rig, set *appsv1.DaemonSet, image string) {
 	t.Helper()
 	now := set.DeepCopy()
 	now.Spec.Template.Spec.Containers[0].Image = image
@@ -118,18 +118,18 @@ func TestMissingImageIsPulledAtTheNextStop(t *testing.T) {
 	r := newRig(t)
 	p, class := pool(name, 1, v1alpha1.ControllerStop, image)
 	p.Spec.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: time.Second}
-	ground.Create(t, r, class, p)
+	assert.Create(t, r, class, p)
 	awaitStandby(t, r, name, 1)
 
-	pod := ground.OnPool(rig.Pod("user", "cpu", "100m"), name)
-	ground.Create(t, r, pod)
-	ground.AwaitRunning(t, r, pod)
-	node := ground.OnlyNode(t, r, name)
-	if err := r.Cloud.Behind(t.Context(), string(ground.InstanceOf(node)), fake.ActCollectImages); err != nil {
+	pod := assert.OnPool(framework.Pod("user", "cpu", "100m"), name)
+	assert.Create(t, r, pod)
+	assert.AwaitRunning(t, r, pod)
+	node := assert.OnlyNode(t, r, name)
+	if err := r.Cloud.Behind(t.Context(), string(assert.InstanceOf(node)), fake.ActCollectImages); err != nil {
 		t.Fatal(err)
 	}
 	checkDisks(t, r, name)
-	ground.Remove(t, r, pod)
+	assert.Remove(t, r, pod)
 	awaitStandby(t, r, name, 1)
 	checkDisks(t, r, name, image)
 	if got := starts(t, r, name); got != 1 {

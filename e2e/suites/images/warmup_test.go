@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/ground"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
 
 // TestImagesArePulledBeforeStandby: the images of the pool and of the DaemonSet for its nodes, and
@@ -16,10 +16,10 @@ import (
 // those need a second boot.
 func TestImagesArePulledBeforeStandby(t *testing.T) {
 	r := newRig(t, "--fake-pull-time=2s")
-	j := ground.OpenJournal(t, r)
+	j := assert.OpenJournal(t, r)
 	here := agents("here", "example.com/agent:1", map[string]string{corev1.LabelOSStable: "linux"})
 	here.Spec.Template.Spec.InitContainers = []corev1.Container{{Name: "init", Image: "example.com/init:1"}}
-	ground.Create(t, r, here, agents("elsewhere", "example.com/elsewhere:1",
+	assert.Create(t, r, here, agents("elsewhere", "example.com/elsewhere:1",
 		map[string]string{corev1.LabelOSStable: "windows"}))
 	for name, row := range map[string]struct {
 		mode  v1alpha1.CompletionMode
@@ -30,7 +30,7 @@ func TestImagesArePulledBeforeStandby(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, class := pool(name, 2, row.mode, "example.com/app:1", "example.com/agent:1")
-			ground.Create(t, r, class, p)
+			assert.Create(t, r, class, p)
 			awaitStandby(t, r, name, 2)
 			checkDisks(t, r, name, "example.com/app:1", "example.com/agent:1", "example.com/init:1")
 			for id, n := range boots(t, r, name) {
@@ -38,9 +38,9 @@ func TestImagesArePulledBeforeStandby(t *testing.T) {
 					t.Errorf("instance %s has booted %d times, want %d at most", id, n, row.boots)
 				}
 			}
-			for node := range ground.PoolNodes(t, r, name) {
+			for node := range assert.PoolNodes(t, r, name) {
 				for _, v := range j.NodeVersions(node) {
-					if ground.StateOf(v.Object) == v1alpha1.StateStandby && v.Object.Annotations[v1alpha1.AnnotationImagesHash] == "" {
+					if assert.StateOf(v.Object) == v1alpha1.StateStandby && v.Object.Annotations[v1alpha1.AnnotationImagesHash] == "" {
 						t.Errorf("node %s stood by at revision %d without its images", node, v.Revision)
 					}
 				}
@@ -60,29 +60,29 @@ func TestImagesArePulledBeforeStandby(t *testing.T) {
 func TestImagePullFailureIsTold(t *testing.T) {
 	const gone, good = "missing.invalid/gone:1", "example.com/good:1"
 	r := newRig(t)
-	j := ground.OpenJournal(t, r)
+	j := assert.OpenJournal(t, r)
 	strict, strictClass := pool("strict", 1, v1alpha1.ControllerStop, gone, good)
 	lenient, lenientClass := pool("lenient", 1, v1alpha1.ControllerStop, gone, good)
 	lenient.Spec.PreWarm.ImagePullPolicy = v1alpha1.ImagesBestEffort
-	ground.Create(t, r, strictClass, strict, lenientClass, lenient)
+	assert.Create(t, r, strictClass, strict, lenientClass, lenient)
 
 	awaitStandby(t, r, "lenient", 1)
 	for _, p := range []*v1alpha1.NodePool{strict, lenient} {
-		node := ground.OnlyNode(t, r, p.Name)
+		node := assert.OnlyNode(t, r, p.Name)
 		for where, words := range map[string]string{
 			"condition":         awaitCondition(t, r, p.Name, metav1.ConditionFalse, v1alpha1.ReasonImagePullFailed),
-			"event on the pool": ground.AwaitEvent(t, r, p, v1alpha1.ReasonImagePullFailed),
-			"event on the Node": ground.AwaitEvent(t, r, node, v1alpha1.ReasonImagePullFailed),
+			"event on the pool": assert.AwaitEvent(t, r, p, v1alpha1.ReasonImagePullFailed),
+			"event on the Node": assert.AwaitEvent(t, r, node, v1alpha1.ReasonImagePullFailed),
 		} {
 			if !strings.Contains(words, gone) || !strings.Contains(words, "not found") || strings.Contains(words, good) {
 				t.Errorf("%s of pool %s says %q", where, p.Name, words)
 			}
 		}
 	}
-	node := ground.OnlyNode(t, r, "strict").Name
+	node := assert.OnlyNode(t, r, "strict").Name
 	for _, v := range j.NodeVersions(node) {
-		if ground.StateOf(v.Object) != v1alpha1.StateWarmup && ground.StateOf(v.Object) != "" {
-			t.Errorf("node %s was %s at revision %d without its images", node, ground.StateOf(v.Object), v.Revision)
+		if assert.StateOf(v.Object) != v1alpha1.StateWarmup && assert.StateOf(v.Object) != "" {
+			t.Errorf("node %s was %s at revision %d without its images", node, assert.StateOf(v.Object), v.Revision)
 		}
 	}
 	checkDisks(t, r, "lenient", good)

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
 )
 
 // testdata is the folder of the objects, which belongs to package crds.
@@ -22,7 +22,7 @@ const testdata = "../../../crds/testdata"
 // testDefinitions: this minor's API server knows every CEL function and format of the definitions,
 // and affords them. Nothing is stored, because Stratos runs and would fill the pools of the
 // examples.
-func testDefinitions(t *testing.T, r *rig.Rig) {
+func testDefinitions(t *testing.T, r *framework.Rig) {
 	dry := client.NewDryRunClient(client.WithFieldValidation(r.Client, metav1.FieldValidationStrict))
 	for folder, least := range map[string]int{"seeds": 20, "edges": 11} {
 		for _, path := range paths(t, folder, least) {

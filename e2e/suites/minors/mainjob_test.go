@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider"
 )
 
@@ -32,37 +32,37 @@ type pool struct {
 	all []string
 }
 
-func warmPool(t *testing.T, r *rig.Rig) pool {
+func warmPool(t *testing.T, r *framework.Rig) pool {
 	t.Helper()
-	cordoned := ground.Ordinary(cordonedNode, 8)
+	cordoned := assert.Ordinary(cordonedNode, 8)
 	cordoned.Spec.Unschedulable = true
-	ground.Join(t, r, cordoned, ground.Ordinary(taintedNode, 8, corev1.Taint{Key: "reserved", Value: "batch",
+	assert.Join(t, r, cordoned, assert.Ordinary(taintedNode, 8, corev1.Taint{Key: "reserved", Value: "batch",
 		Effect: corev1.TaintEffectNoSchedule}))
-	nodes := rig.Pool(poolName, 2)
+	nodes := framework.Pool(poolName, 2)
 	nodes.Spec.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: time.Second}
-	if err := r.Warm(t.Context(), nodes, rig.Class(poolName, "m5.large")); err != nil {
+	if err := r.Warm(t.Context(), nodes, framework.Class(poolName, "m5.large")); err != nil {
 		t.Fatal(err)
 	}
-	p := pool{standby: ground.PoolNodes(t, r, poolName)}
+	p := pool{standby: assert.PoolNodes(t, r, poolName)}
 	p.all = slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(p.standby)), taintedNode, cordonedNode)))
 	return p
 }
 
-// testDedicated is the main job with the configuration that rig.StartScheduler generates for the
-// control plane's minor.
-func testDedicated(t *testing.T, r *rig.Rig, p pool) {
+// testDedicated is the main job with the configuration that framework.StartScheduler generates for
+// the control plane's minor.
+func testDedicated(t *testing.T, r *framework.Rig, p pool) {
 	p.checkOneStart(t, r, v1alpha1.SchedulerName, 1)
 	p.checkTaints(t, r)
 }
 
 // checkOneStart: a pod that fits nowhere wakes one node, is bound to it, and the node goes back to
 // standby when the pod is gone. total is how many starts there have been by then.
-func (p pool) checkOneStart(t *testing.T, r *rig.Rig, scheduler string, total int) {
+func (p pool) checkOneStart(t *testing.T, r *framework.Rig, scheduler string, total int) {
 	t.Helper()
-	pod := rig.Pod("wakes-one-"+scheduler, "cpu", "1")
+	pod := framework.Pod("wakes-one-"+scheduler, "cpu", "1")
 	pod.Spec.SchedulerName = scheduler
 	created := time.Now()
-	ground.Create(t, r, pod)
+	assert.Create(t, r, pod)
 	first := firstAsked(t, r, pod)
 	t.Logf("asked %s after the pod was created", first.At.Sub(created).Round(time.Millisecond))
 	// With the two filters in the extender the scheduler itself keeps no node of these away.
@@ -70,11 +70,11 @@ func (p pool) checkOneStart(t *testing.T, r *rig.Rig, scheduler string, total in
 		t.Errorf("candidates (-every node +asked about):\n%s", diff)
 	}
 	promised := promisedNode(t, first)
-	if diff := cmp.Diff([]string{promised}, ground.AwaitBound(t, r, pod)); diff != "" {
+	if diff := cmp.Diff([]string{promised}, assert.AwaitBound(t, r, pod)); diff != "" {
 		t.Fatalf("node of the pod (-promised +bound):\n%s", diff)
 	}
-	ground.AwaitRunning(t, r, pod)
-	ground.Remove(t, r, pod)
+	assert.AwaitRunning(t, r, pod)
+	assert.Remove(t, r, pod)
 	if err := r.AwaitPool(t.Context(), poolName,
 		func(s v1alpha1.NodePoolStatus) bool { return s.Standby == 2 && s.Total == 2 }); err != nil {
 		t.Fatal(err)
@@ -82,16 +82,16 @@ func (p pool) checkOneStart(t *testing.T, r *rig.Rig, scheduler string, total in
 	p.checkStandby(t, r, total)
 }
 
-func (p pool) checkStandby(t *testing.T, r *rig.Rig, starts int) {
+func (p pool) checkStandby(t *testing.T, r *framework.Rig, starts int) {
 	t.Helper()
-	after := ground.PoolNodes(t, r, poolName)
+	after := assert.PoolNodes(t, r, poolName)
 	for name := range p.standby {
 		n := after[name]
 		if n == nil {
 			t.Errorf("node %s is gone", name)
 			continue
 		}
-		if state := ground.InstanceState(t, r, ground.InstanceOf(n)); state != provider.InstanceStopped ||
+		if state := assert.InstanceState(t, r, assert.InstanceOf(n)); state != provider.InstanceStopped ||
 			!n.Spec.Unschedulable {
 			t.Errorf("node %s: instance %s, cordoned %t; want it stopped and closed", name, state, n.Spec.Unschedulable)
 		}
@@ -106,18 +106,18 @@ func (p pool) checkStandby(t *testing.T, r *rig.Rig, starts int) {
 }
 
 // firstAsked waits until the scheduler has asked about the pod.
-func firstAsked(t *testing.T, r *rig.Rig, pod *corev1.Pod) rig.Asked {
+func firstAsked(t *testing.T, r *framework.Rig, pod *corev1.Pod) framework.Asked {
 	t.Helper()
-	var asks []rig.Asked
-	ground.Await(t, "/filter about pod "+pod.Name, func(context.Context) (bool, error) {
-		asks = r.Recorder.About(rig.Filter, pod.UID)
+	var asks []framework.Asked
+	assert.Await(t, "/filter about pod "+pod.Name, func(context.Context) (bool, error) {
+		asks = r.Recorder.About(framework.Filter, pod.UID)
 		return len(asks) > 0, nil
 	})
 	return asks[0]
 }
 
 // promisedNode is the one node that the answer says is coming.
-func promisedNode(t *testing.T, a rig.Asked) string {
+func promisedNode(t *testing.T, a framework.Asked) string {
 	t.Helper()
 	var named []string
 	for node, message := range a.Filter.FailedAndUnresolvableNodes {
@@ -133,17 +133,17 @@ func promisedNode(t *testing.T, a rig.Asked) string {
 
 // checkTaints: two pods too large for the pool, for which a node without Stratos has room. Only the
 // one that tolerates its taint gets there.
-func (p pool) checkTaints(t *testing.T, r *rig.Rig) {
+func (p pool) checkTaints(t *testing.T, r *framework.Rig) {
 	t.Helper()
-	shutOut, tolerant := rig.Pod("shut-out", "cpu", "4"), rig.Pod("tolerant", "cpu", "4")
+	shutOut, tolerant := framework.Pod("shut-out", "cpu", "4"), framework.Pod("tolerant", "cpu", "4")
 	tolerant.Spec.Tolerations = []corev1.Toleration{{Key: "reserved", Operator: corev1.TolerationOpExists}}
-	ground.Create(t, r, shutOut)
-	ground.Await(t, "the reasons of pod "+shutOut.Name, func(ctx context.Context) (bool, error) {
-		now, err := ground.PodOf(ctx, r, shutOut)
+	assert.Create(t, r, shutOut)
+	assert.Await(t, "the reasons of pod "+shutOut.Name, func(ctx context.Context) (bool, error) {
+		now, err := assert.PodOf(ctx, r, shutOut)
 		if err != nil {
 			return false, err
 		}
-		why := rig.WhyPending(now)
+		why := framework.WhyPending(now)
 		if strings.Contains(why, "node(s) had untolerated taint(s)") && strings.Contains(why, "node(s) were unschedulable") {
 			return true, nil
 		}
@@ -152,13 +152,13 @@ func (p pool) checkTaints(t *testing.T, r *rig.Rig) {
 	if asked := firstAsked(t, r, shutOut); !cmp.Equal(asked.Nodes, []string{cordonedNode, taintedNode}) {
 		t.Errorf("candidates %v, want the two nodes with room", asked.Nodes)
 	}
-	ground.Create(t, r, tolerant)
-	if diff := cmp.Diff([]string{taintedNode}, ground.AwaitBound(t, r, tolerant)); diff != "" {
+	assert.Create(t, r, tolerant)
+	if diff := cmp.Diff([]string{taintedNode}, assert.AwaitBound(t, r, tolerant)); diff != "" {
 		t.Errorf("node of the pod that tolerates the taint (-want +bound):\n%s", diff)
 	}
-	if on := ground.PodNow(t, r, shutOut).Spec.NodeName; on != "" {
+	if on := assert.PodNow(t, r, shutOut).Spec.NodeName; on != "" {
 		t.Errorf("the pod without a toleration is on node %s", on)
 	}
-	ground.Remove(t, r, shutOut, tolerant)
+	assert.Remove(t, r, shutOut, tolerant)
 	p.checkStandby(t, r, 1)
 }

@@ -15,8 +15,8 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/controlplane"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/extender"
 )
 
@@ -36,9 +36,9 @@ func TestOlderMinors(t *testing.T) {
 }
 
 func testMinor(t *testing.T, minor string) {
-	r := ground.NewRig(t, rig.Options{
+	r := assert.NewRig(t, framework.Options{
 		ControlPlane: controlplane.Options{Minor: minor},
-		Cloud:        ground.FastCloud(),
+		Cloud:        assert.FastCloud(),
 		Stratos:      []string{"--extender-scheduler-names=" + v1alpha1.SchedulerName + "," + secondScheduler},
 		Progress:     os.Stderr, // the first run on a machine builds for minutes
 	})
@@ -68,7 +68,7 @@ func testDocumented(t *testing.T, supported []string) {
 
 // checkVersions asks the running processes, since a binary of another minor would pass everything
 // below.
-func checkVersions(t *testing.T, r *rig.Rig, minor string) {
+func checkVersions(t *testing.T, r *framework.Rig, minor string) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", r.ControlPlane.Kubeconfig())
 	if err != nil {

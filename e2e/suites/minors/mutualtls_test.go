@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/e2e/controlplane"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/extender"
 )
 
@@ -42,7 +42,7 @@ const (
 // testControlPlane is the main job with the other configuration: own lease, mutual TLS, the
 // identity of the control plane's scheduler. Who ends the TLS is a front of the test, because what
 // differs between minors is the scheduler's side.
-func testControlPlane(t *testing.T, r *rig.Rig, p pool, minor string) {
+func testControlPlane(t *testing.T, r *framework.Rig, p pool, minor string) {
 	f := newFront(t, r.Recorder)
 	config, err := extender.SchedulerConfig(extender.SchedulerConfigOptions{
 		Wiring: extender.WiringControlPlane, KubernetesMinor: minor, SchedulerName: secondScheduler,
@@ -56,7 +56,7 @@ func testControlPlane(t *testing.T, r *rig.Rig, p pool, minor string) {
 		ConfigYAML: config}); err != nil {
 		t.Fatal(err)
 	}
-	ground.Await(t, "the scheduler's lease", func(ctx context.Context) (bool, error) {
+	assert.Await(t, "the scheduler's lease", func(ctx context.Context) (bool, error) {
 		lease := &coordinationv1.Lease{}
 		if err := r.Client.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: leaseName}, lease); err != nil {
 			return false, err

@@ -16,8 +16,8 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
@@ -49,9 +49,9 @@ func TestAPIServerGoneForAMinute(t *testing.T) {
 }
 
 // elect starts so many replicas, of which the first leads. The scheduler asks the last.
-func elect(t *testing.T, r *rig.Rig, replicas int) (leader, serving rig.Running) {
+func elect(t *testing.T, r *framework.Rig, replicas int) (leader, serving framework.Running) {
 	t.Helper()
-	lease := ground.WatchLease(t, r, rig.Namespace, "stratos")
+	lease := assert.WatchLease(t, r, framework.Namespace, "stratos")
 	for i := range replicas {
 		s, err := r.StartStratos(t.Context(), fmt.Sprintf("stratos-%d", i+1), "--leader-elect")
 		if err != nil {
@@ -59,7 +59,7 @@ func elect(t *testing.T, r *rig.Rig, replicas int) (leader, serving rig.Running)
 		}
 		t.Cleanup(func() {
 			if t.Failed() {
-				ground.LogTail(t, s.Process)
+				assert.LogTail(t, s.Process)
 			}
 		})
 		if i == 0 {
@@ -74,7 +74,7 @@ func elect(t *testing.T, r *rig.Rig, replicas int) (leader, serving rig.Running)
 }
 
 // answersFor checks that the readiness of a replica has a check of the name, and that it passes.
-func answersFor(t *testing.T, s rig.Running, check string) {
+func answersFor(t *testing.T, s framework.Running, check string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.Probe+"/readyz/"+check, nil)
 	if err != nil {
@@ -91,7 +91,7 @@ func answersFor(t *testing.T, s rig.Running, check string) {
 }
 
 func goneForAMinute(t *testing.T, replicas int) {
-	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud(), NoStratos: true})
+	r := assert.NewRig(t, framework.Options{Cloud: assert.FastCloud(), NoStratos: true})
 	leader, serving := elect(t, r, replicas)
 	warm(t, r, "outage", "m5.xlarge") // 4 cpu: two pods of 1500m
 	// No node of the burst runs before the server hangs, and half of them are not started before.
@@ -104,16 +104,16 @@ func goneForAMinute(t *testing.T, replicas int) {
 	}
 	var pods []*corev1.Pod
 	for i := range burstPods {
-		pods = append(pods, ground.OnPool(rig.Pod(fmt.Sprintf("burst-%02d", i), "cpu", "1500m"), "outage"))
-		ground.Create(t, r, pods[i])
+		pods = append(pods, assert.OnPool(framework.Pod(fmt.Sprintf("burst-%02d", i), "cpu", "1500m"), "outage"))
+		assert.Create(t, r, pods[i])
 	}
 	awaitPromised(t, r, pods)
-	nodes := ground.PoolNodes(t, r, "outage")
+	nodes := assert.PoolNodes(t, r, "outage")
 	names, said := candidates(nodes), map[string]string{}
 	for _, p := range pods {
 		said[p.Name] = told(t, r, p, names)
 	}
-	if n := len(ground.Accepted(t, r, fake.OpStart, nodes)); n != burstNodes/2 {
+	if n := len(assert.Accepted(t, r, fake.OpStart, nodes)); n != burstNodes/2 {
 		t.Fatalf("%d starts were accepted, want %d: this is not the middle of the burst", n, burstNodes/2)
 	}
 
@@ -124,7 +124,7 @@ func goneForAMinute(t *testing.T, replicas int) {
 		t.Fatal(err)
 	}
 	back := time.Now().Add(minute)
-	ground.Await(t, "end of the leader", func(context.Context) (bool, error) { return leader.Process.PID() == 0, nil })
+	assert.Await(t, "end of the leader", func(context.Context) (bool, error) { return leader.Process.PID() == 0, nil })
 	answers := 0
 	for ; time.Now().Before(back); pause(t, time.Second) {
 		if serving == leader {
@@ -148,16 +148,16 @@ func goneForAMinute(t *testing.T, replicas int) {
 	}
 	t.Logf("%d answers about each pod in the minute", answers)
 
-	ground.AwaitRunning(t, r, pods...)
+	assert.AwaitRunning(t, r, pods...)
 	exact(t, r, nodes)
 }
 
 // exact: as many starts as the pods need, none of them twice, and no instance that was not there
 // before.
-func exact(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node) {
+func exact(t *testing.T, r *framework.Rig, nodes map[string]*corev1.Node) {
 	t.Helper()
 	starts := map[v1alpha1.InstanceID]int{}
-	for _, c := range ground.Accepted(t, r, fake.OpStart, nodes) {
+	for _, c := range assert.Accepted(t, r, fake.OpStart, nodes) {
 		starts[c.Instance]++
 	}
 	for id, n := range starts {
@@ -168,7 +168,7 @@ func exact(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node) {
 	if len(starts) != burstNodes {
 		t.Errorf("%d nodes were started, the pods need %d", len(starts), burstNodes)
 	}
-	living, err := ground.Instances(t.Context(), r, v1alpha1.TagManagedBy, v1alpha1.ManagedByStratos)
+	living, err := assert.Instances(t.Context(), r, v1alpha1.TagManagedBy, v1alpha1.ManagedByStratos)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,21 +180,21 @@ func exact(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node) {
 	if len(living) != len(nodes) {
 		t.Errorf("%d instances, want the %d of before", len(living), len(nodes))
 	}
-	if n := len(ground.CallsAbout(t, r, fake.OpStop, nodes)); n != 0 {
+	if n := len(assert.CallsAbout(t, r, fake.OpStop, nodes)); n != 0 {
 		t.Errorf("%d stops in a burst", n)
 	}
 }
 
 // awaitPromised waits until for every pod an answer has named a node that starts for it.
-func awaitPromised(t *testing.T, r *rig.Rig, pods []*corev1.Pod) {
+func awaitPromised(t *testing.T, r *framework.Rig, pods []*corev1.Pod) {
 	t.Helper()
 	for _, pod := range pods {
-		ground.Await(t, "promise to "+pod.Name, func(ctx context.Context) (bool, error) {
-			p, err := ground.PodOf(ctx, r, pod)
+		assert.Await(t, "promise to "+pod.Name, func(ctx context.Context) (bool, error) {
+			p, err := assert.PodOf(ctx, r, pod)
 			if err != nil {
 				return false, err
 			}
-			if why := rig.WhyPending(p); !strings.Contains(why, "starting standby node") {
+			if why := framework.WhyPending(p); !strings.Contains(why, "starting standby node") {
 				return false, errors.New(why)
 			}
 			return true, nil
@@ -211,15 +211,15 @@ func candidates(nodes map[string]*corev1.Node) []string {
 }
 
 // told asks the extender as the scheduler does, and returns what the pod is told.
-func told(t *testing.T, r *rig.Rig, pod *corev1.Pod, names []string) string {
+func told(t *testing.T, r *framework.Rig, pod *corev1.Pod, names []string) string {
 	t.Helper()
 	body, err := json.Marshal(extenderv1.ExtenderArgs{Pod: pod, NodeNames: &names})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), rig.HangGuard)
+	ctx, cancel := context.WithTimeout(t.Context(), framework.HangGuard)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.ExtenderURL()+rig.Filter, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.ExtenderURL()+framework.Filter, bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

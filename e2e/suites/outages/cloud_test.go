@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
@@ -19,16 +19,16 @@ import (
 // when the cloud is back.
 func TestCloudGone(t *testing.T) {
 	t.Parallel()
-	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud()})
+	r := assert.NewRig(t, framework.Options{Cloud: assert.FastCloud()})
 	warm(t, r, "cloudless", "m5.large")
-	nodes := ground.PoolNodes(t, r, "cloudless")
+	nodes := assert.PoolNodes(t, r, "cloudless")
 	onPool := func(name string) *corev1.Pod {
-		p := ground.OnPool(rig.Pod(name, "cpu", "1500m"), "cloudless")
-		ground.Create(t, r, p)
+		p := assert.OnPool(framework.Pod(name, "cpu", "1500m"), "cloudless")
+		assert.Create(t, r, p)
 		return p
 	}
 	served := onPool("served")
-	ground.AwaitRunning(t, r, served)
+	assert.AwaitRunning(t, r, served)
 	before := refused(t, r)
 	if _, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultOutage}); err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestCloudGone(t *testing.T) {
 	}
 	// Long enough for three lists of instances that fail, and for each start to be refused more than
 	// once.
-	ground.Await(t, "refusals", func(context.Context) (bool, error) {
+	assert.Await(t, "refusals", func(context.Context) (bool, error) {
 		now := refused(t, r)
 		lists, starts := now[fake.OpList]-before[fake.OpList], now[fake.OpStart]-before[fake.OpStart]
 		if lists >= 3 && starts >= 3*(burstNodes-1) {
@@ -47,16 +47,16 @@ func TestCloudGone(t *testing.T) {
 		}
 		return false, fmt.Errorf("%d lists and %d starts refused", lists, starts)
 	})
-	if p := ground.PodNow(t, r, served); p.DeletionTimestamp != nil || p.Status.Phase != corev1.PodRunning {
+	if p := assert.PodNow(t, r, served); p.DeletionTimestamp != nil || p.Status.Phase != corev1.PodRunning {
 		t.Errorf("the pod of a running node is %s, deletion %v", p.Status.Phase, p.DeletionTimestamp)
 	}
-	now := ground.PoolNodes(t, r, "cloudless")
+	now := assert.PoolNodes(t, r, "cloudless")
 	for name := range nodes {
 		if now[name] == nil {
 			t.Errorf("node %s is gone", name)
 		}
 	}
-	living, err := ground.Instances(t.Context(), r, v1alpha1.LabelPool, "cloudless")
+	living, err := assert.Instances(t.Context(), r, v1alpha1.LabelPool, "cloudless")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,12 +69,12 @@ func TestCloudGone(t *testing.T) {
 	if err := r.Cloud.ClearFaults(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ground.AwaitRunning(t, r, append(waiting, served)...)
+	assert.AwaitRunning(t, r, append(waiting, served)...)
 	exact(t, r, nodes)
 }
 
 // refused counts the calls that failed so far, by kind.
-func refused(t *testing.T, r *rig.Rig) map[fake.Op]int {
+func refused(t *testing.T, r *framework.Rig) map[fake.Op]int {
 	t.Helper()
 	calls, err := r.Cloud.Calls(t.Context())
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/controlplane"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
 
 const (
@@ -68,36 +68,36 @@ func TestEvictionBesideStandbyNodes(t *testing.T) {
 }
 
 func evict(t *testing.T, standby int32) eviction {
-	r := ground.NewRig(t, rig.Options{
+	r := assert.NewRig(t, framework.Options{
 		ControlPlane: controlplane.Options{NodeMonitorGracePeriod: grace, NodeMonitorPeriod: time.Second,
 			ControllerManagerArgs: []string{"--node-eviction-rate=2"}},
-		Cloud: ground.FastCloud(),
+		Cloud: assert.FastCloud(),
 	})
 	zone := warmZone(t, r, standby)
 	var nodes []*corev1.Node
 	for i := range ordinaryNodes {
-		n := ground.Ordinary(fmt.Sprintf("ordinary-%d", i), 8)
+		n := assert.Ordinary(fmt.Sprintf("ordinary-%d", i), 8)
 		for k, v := range zone {
 			n.Labels[k] = v
 		}
 		nodes = append(nodes, n)
 	}
 	alive := keepAlive(t, r, nodes)
-	ground.Join(t, r, nodes...)
+	assert.Join(t, r, nodes...)
 	pods, others := guests(t, r, nodes)
-	for name := range ground.PoolNodes(t, r, "asleep") {
-		ground.AwaitNode(t, r, name, "standing by, with its own turn over", func(n *corev1.Node) bool {
-			return ground.StateOf(n) == v1alpha1.StateStandby && !ground.IsReady(n) && hasTurnedOut(n)
+	for name := range assert.PoolNodes(t, r, "asleep") {
+		assert.AwaitNode(t, r, name, "standing by, with its own turn over", func(n *corev1.Node) bool {
+			return assert.StateOf(n) == v1alpha1.StateStandby && !assert.IsReady(n) && hasTurnedOut(n)
 		})
 	}
 
 	alive.dies(nodes[0].Name)
-	dead := ground.AwaitNode(t, r, nodes[0].Name, "called unreachable", unknown)
+	dead := assert.AwaitNode(t, r, nodes[0].Name, "called unreachable", unknown)
 	since := transition(dead)
 	result := eviction{}
 	for _, p := range pods {
-		ground.Await(t, "eviction of "+p.Name, func(ctx context.Context) (bool, error) {
-			got, err := ground.PodOf(ctx, r, p)
+		assert.Await(t, "eviction of "+p.Name, func(ctx context.Context) (bool, error) {
+			got, err := assert.PodOf(ctx, r, p)
 			if err != nil && !apierrors.IsNotFound(err) || err == nil && got.DeletionTimestamp == nil {
 				return false, errors.Join(err, fmt.Errorf("pod %s is left", p.Name))
 			}
@@ -107,7 +107,7 @@ func evict(t *testing.T, standby int32) eviction {
 	}
 	result.after = time.Since(since)
 	for _, p := range others {
-		if got := ground.PodNow(t, r, p); got.DeletionTimestamp != nil {
+		if got := assert.PodNow(t, r, p); got.DeletionTimestamp != nil {
 			t.Errorf("pod %s of a living node was evicted", p.Name)
 		}
 	}
@@ -115,14 +115,14 @@ func evict(t *testing.T, standby int32) eviction {
 }
 
 // warmZone warms so many standby nodes and returns the labels of their zone.
-func warmZone(t *testing.T, r *rig.Rig, standby int32) map[string]string {
+func warmZone(t *testing.T, r *framework.Rig, standby int32) map[string]string {
 	t.Helper()
 	zone := map[string]string{corev1.LabelTopologyRegion: "us-east-1", corev1.LabelTopologyZone: "us-east-1a"}
 	if standby > 0 {
-		if err := r.Warm(t.Context(), rig.Pool("asleep", standby), rig.Class("asleep", "m5.large")); err != nil {
+		if err := r.Warm(t.Context(), framework.Pool("asleep", standby), framework.Class("asleep", "m5.large")); err != nil {
 			t.Fatal(err)
 		}
-		for _, n := range ground.PoolNodes(t, r, "asleep") {
+		for _, n := range assert.PoolNodes(t, r, "asleep") {
 			zone[corev1.LabelTopologyRegion], zone[corev1.LabelTopologyZone] = n.Labels[corev1.LabelTopologyRegion],
 				n.Labels[corev1.LabelTopologyZone]
 			if n.Labels[v1alpha1.LabelExcludeDisruption] == "" {
@@ -167,18 +167,18 @@ func transition(n *corev1.Node) time.Time {
 
 // guests creates the pods of the node that is to die, which leave an unreachable node after 2 s,
 // and one on each of the others.
-func guests(t *testing.T, r *rig.Rig, nodes []*corev1.Node) (on, others []*corev1.Pod) {
+func guests(t *testing.T, r *framework.Rig, nodes []*corev1.Node) (on, others []*corev1.Pod) {
 	t.Helper()
 	soon := int64(2)
 	bound := func(name, node string) *corev1.Pod {
-		p := rig.Pod(name, "cpu", "100m")
+		p := framework.Pod(name, "cpu", "100m")
 		p.Spec.NodeName = node
 		for _, key := range []string{corev1.TaintNodeUnreachable, corev1.TaintNodeNotReady} {
 			p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{
 				Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &soon,
 			})
 		}
-		ground.Create(t, r, p)
+		assert.Create(t, r, p)
 		return p
 	}
 	for i := range podsOnDead {
@@ -196,12 +196,12 @@ type living struct {
 	names map[string]bool
 }
 
-func keepAlive(t *testing.T, r *rig.Rig, nodes []*corev1.Node) *living {
+func keepAlive(t *testing.T, r *framework.Rig, nodes []*corev1.Node) *living {
 	t.Helper()
 	l := &living{names: map[string]bool{}}
 	for _, n := range nodes {
 		l.names[n.Name] = true
-		ground.Create(t, r, &coordinationv1.Lease{
+		assert.Create(t, r, &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: n.Name},
 			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &n.Name, RenewTime: &metav1.MicroTime{Time: time.Now()}},
 		})
@@ -224,7 +224,7 @@ func keepAlive(t *testing.T, r *rig.Rig, nodes []*corev1.Node) *living {
 	return l
 }
 
-func (l *living) renew(ctx context.Context, t *testing.T, r *rig.Rig, name string) {
+func (l *living) renew(ctx context.Context, t *testing.T, r *framework.Rig, name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock() // while the lease is written, so that no lease is renewed after its holder's death
 	if !l.names[name] {

@@ -10,22 +10,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider"
 )
 
 // maxNodeRuntime: two nodes have run too long. The pod on one is not to be disrupted, so that node
 // stays. The other is drained, which waits for the disruption budget of its pod, and only then
 // terminated and replaced.
-func maxNodeRuntime(t *testing.T, r *rig.Rig, _ *ground.Journal) {
+func maxNodeRuntime(t *testing.T, r *framework.Rig, _ *assert.Journal) {
 	const pool = "runtime"
 	p := newPool(pool, 3, 1)
 	limit := intstr.FromString("1h")
 	p.Spec.MaxNodeRuntime = &limit
 	warm(t, r, p)
 	one := intstr.FromInt32(1)
-	ground.Create(t, r, &policyv1.PodDisruptionBudget{
+	assert.Create(t, r, &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "guard"},
 		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &one,
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"guarded": "yes"}}},
@@ -34,46 +34,46 @@ func maxNodeRuntime(t *testing.T, r *rig.Rig, _ *ground.Journal) {
 	precious.Annotations = map[string]string{v1alpha1.AnnotationDoNotDisrupt: "true"}
 	guarded.Labels = map[string]string{"guarded": "yes"}
 	kept, worn := occupy(t, r, pool, precious), occupy(t, r, pool, guarded)
-	nodes := ground.PoolNodes(t, r, pool)
+	nodes := assert.PoolNodes(t, r, pool)
 	ranSince(t, r, kept, 3*time.Hour) // first, so that a reader who sees the other sees this one too
 	ranSince(t, r, worn, 2*time.Hour)
 
-	ground.AwaitNode(t, r, worn, "terminating", func(n *corev1.Node) bool {
-		return ground.StateOf(n) == v1alpha1.StateTerminating &&
+	assert.AwaitNode(t, r, worn, "terminating", func(n *corev1.Node) bool {
+		return assert.StateOf(n) == v1alpha1.StateTerminating &&
 			n.Annotations[v1alpha1.AnnotationStopReason] == string(v1alpha1.StopRuntime)
 	})
-	ground.AwaitEvent(t, r, nodes[worn], v1alpha1.ReasonRecycled)
-	ground.AwaitEvent(t, r, nodes[worn], v1alpha1.ReasonDrainFailed)
-	if got := ground.PodNow(t, r, guarded); got.DeletionTimestamp != nil {
+	assert.AwaitEvent(t, r, nodes[worn], v1alpha1.ReasonRecycled)
+	assert.AwaitEvent(t, r, nodes[worn], v1alpha1.ReasonDrainFailed)
+	if got := assert.PodNow(t, r, guarded); got.DeletionTimestamp != nil {
 		t.Fatal("the pod was deleted in spite of its disruption budget")
 	}
-	if state := ground.InstanceState(t, r, ground.InstanceOf(nodes[worn])); state != provider.InstanceRunning {
+	if state := assert.InstanceState(t, r, assert.InstanceOf(nodes[worn])); state != provider.InstanceRunning {
 		t.Fatalf("the instance is %s under its pod", state)
 	}
-	ground.Remove(t, r, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault,
+	assert.Remove(t, r, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault,
 		Name: "guard"}})
 	awaitGone(t, r, worn)
 	awaitPool(t, r, pool, "one standby, one running", func(now map[string]*corev1.Node) bool {
 		return in(now, v1alpha1.StateStandby) == 1 && in(now, v1alpha1.StateRunning) == 1
 	})
-	if n := ground.PoolNodes(t, r, pool)[kept]; n == nil || ground.StateOf(n) != v1alpha1.StateRunning {
+	if n := assert.PoolNodes(t, r, pool)[kept]; n == nil || assert.StateOf(n) != v1alpha1.StateRunning {
 		t.Errorf("node %s, whose pod is not to be disrupted, is %v", kept, n)
 	}
-	if ends := terminated(t, r, nodes); len(ends) != 1 || ends[0] != ground.InstanceOf(nodes[worn]) {
+	if ends := terminated(t, r, nodes); len(ends) != 1 || ends[0] != assert.InstanceOf(nodes[worn]) {
 		t.Errorf("terminations %+v, want one, of %s", ends, worn)
 	}
 }
 
 // terminationGracePeriod: the drain is bounded. The disruption budget never allows an eviction, and
 // the pod is deleted all the same.
-func terminationGracePeriod(t *testing.T, r *rig.Rig, _ *ground.Journal) {
+func terminationGracePeriod(t *testing.T, r *framework.Rig, _ *assert.Journal) {
 	const pool = "bounded"
 	p := newPool(pool, 2, 0)
 	limit, one := intstr.FromString("1h"), intstr.FromInt32(1)
 	p.Spec.MaxNodeRuntime, p.Spec.MinStandby = &limit, 1
 	p.Spec.Disruption.TerminationGracePeriod = &metav1.Duration{Duration: time.Second}
 	warm(t, r, p)
-	ground.Create(t, r, &policyv1.PodDisruptionBudget{
+	assert.Create(t, r, &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "bound-guard"},
 		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &one,
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"bounded": "yes"}}},

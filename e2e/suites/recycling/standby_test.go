@@ -10,20 +10,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
 // expireAfter: two of three standby nodes turn old at the same moment. They are replaced one after
 // the other.
-func expireAfter(t *testing.T, r *rig.Rig, j *ground.Journal) {
+func expireAfter(t *testing.T, r *framework.Rig, j *assert.Journal) {
 	const pool = "expire"
 	p := newPool(pool, 3, 3)
 	p.Spec.PreWarm.Timeout = &metav1.Duration{Duration: 5 * time.Minute}
 	p.Spec.Disruption.ExpireAfter = &metav1.Duration{Duration: time.Hour}
 	warm(t, r, p)
-	nodes := ground.PoolNodes(t, r, pool)
+	nodes := assert.PoolNodes(t, r, pool)
 	var old []string
 	var from int64
 	for name, n := range nodes {
@@ -32,7 +32,7 @@ func expireAfter(t *testing.T, r *rig.Rig, j *ground.Journal) {
 			continue
 		}
 		old = append(old, name)
-		if err := r.Cloud.Behind(t.Context(), string(ground.InstanceOf(n)), fake.ActAge); err != nil {
+		if err := r.Cloud.Behind(t.Context(), string(assert.InstanceOf(n)), fake.ActAge); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -47,7 +47,7 @@ func expireAfter(t *testing.T, r *rig.Rig, j *ground.Journal) {
 		t.Errorf("terminations %+v, want the two old ones", ends)
 	}
 	for _, name := range old {
-		words := ground.AwaitEvent(t, r, nodes[name], v1alpha1.ReasonRecycled)
+		words := assert.AwaitEvent(t, r, nodes[name], v1alpha1.ReasonRecycled)
 		if words == "" {
 			t.Error("an event without words")
 		}
@@ -56,10 +56,10 @@ func expireAfter(t *testing.T, r *rig.Rig, j *ground.Journal) {
 
 // surplusGoes: minStandby is lowered. What is above it is kept for scaleDown.standbySurplusTTL, and
 // goes then.
-func surplusGoes(t *testing.T, r *rig.Rig, _ *ground.Journal) {
+func surplusGoes(t *testing.T, r *framework.Rig, _ *assert.Journal) {
 	const pool = "surplus"
 	warm(t, r, newPool(pool, 3, 3))
-	nodes := ground.PoolNodes(t, r, pool)
+	nodes := assert.PoolNodes(t, r, pool)
 	change(t, r, pool, func(s *v1alpha1.NodePoolSpec) { s.MinStandby = 1 })
 	awaitPool(t, r, pool, "two marked as surplus", func(now map[string]*corev1.Node) bool {
 		marked := 0
@@ -86,7 +86,7 @@ func surplusGoes(t *testing.T, r *rig.Rig, _ *ground.Journal) {
 
 // loweredPoolSize: standby nodes above the new size go at once, nodes in use when they are empty,
 // and as many as are too many.
-func loweredPoolSize(t *testing.T, r *rig.Rig, _ *ground.Journal) {
+func loweredPoolSize(t *testing.T, r *framework.Rig, _ *assert.Journal) {
 	const pool = "lowered"
 	warm(t, r, newPool(pool, 4, 2))
 	first, second := bigPod("first"), bigPod("second")
@@ -99,21 +99,21 @@ func loweredPoolSize(t *testing.T, r *rig.Rig, _ *ground.Journal) {
 		return len(now) == 2 && in(now, v1alpha1.StateRunning) == 2
 	})
 	for _, pod := range []*corev1.Pod{first, second} {
-		if got := ground.PodNow(t, r, pod); got.Status.Phase != corev1.PodRunning || got.DeletionTimestamp != nil {
+		if got := assert.PodNow(t, r, pod); got.Status.Phase != corev1.PodRunning || got.DeletionTimestamp != nil {
 			t.Errorf("pod %s is %s", pod.Name, got.Status.Phase)
 		}
 	}
-	ground.Remove(t, r, first)
+	assert.Remove(t, r, first)
 	awaitGone(t, r, on)
-	ground.Remove(t, r, second)
-	ground.Await(t, "the last node of the pool empty", func(ctx context.Context) (bool, error) {
-		n := ground.PoolNodes(t, r, pool)[other]
+	assert.Remove(t, r, second)
+	assert.Await(t, "the last node of the pool empty", func(ctx context.Context) (bool, error) {
+		n := assert.PoolNodes(t, r, pool)[other]
 		if n == nil {
 			return false, fmt.Errorf("node %s is gone, though the pool has room for it", other)
 		}
 		return n.Annotations[v1alpha1.AnnotationScaleDownCandidateSince] != "", nil
 	})
-	if got := len(ground.PoolNodes(t, r, pool)); got != 1 {
+	if got := len(assert.PoolNodes(t, r, pool)); got != 1 {
 		t.Errorf("%d nodes, want 1", got)
 	}
 }

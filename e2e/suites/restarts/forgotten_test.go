@@ -16,27 +16,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
 // forgetsAnAnswer: the scheduler was told to wait for a node, and Stratos dies before anything of
 // that is written. The pod is asked about again, by the scheduler itself or because the leader sees
 // to it; one standby node starts, and no instance is launched.
-func (tr *truth) forgetsAnAnswer(t *testing.T, stratos rig.Running) {
+func (tr *truth) forgetsAnAnswer(t *testing.T, stratos framework.Running) {
 	keepEmpty(t, tr.r, time.Hour)
 	tr.refuseStarts(t)
-	pod := rig.Pod("forgotten", "cpu", "1500m")
+	pod := framework.Pod("forgotten", "cpu", "1500m")
 	if err := tr.r.Client.Create(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	ground.Await(t, "pod put aside", func(ctx context.Context) (bool, error) {
+	assert.Await(t, "pod put aside", func(ctx context.Context) (bool, error) {
 		p := &corev1.Pod{}
 		if err := tr.r.Client.Get(ctx, client.ObjectKeyFromObject(pod), p); err != nil {
 			return false, err
 		}
-		if why := rig.WhyPending(p); !strings.Contains(why, "starting standby node") {
+		if why := framework.WhyPending(p); !strings.Contains(why, "starting standby node") {
 			return false, errors.New(why)
 		}
 		return true, nil
@@ -49,11 +49,11 @@ func (tr *truth) forgetsAnAnswer(t *testing.T, stratos rig.Running) {
 	if err := stratos.Process.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ground.AwaitRunning(t, tr.r, pod)
+	assert.AwaitRunning(t, tr.r, pod)
 	tr.exact(t, 1)
 	tr.nothingColdFor(t, pod)
 	keepEmpty(t, tr.r, 0)
-	ground.Remove(t, tr.r, pod)
+	assert.Remove(t, tr.r, pod)
 	tr.awaitStandby(t, 1)
 }
 
@@ -107,7 +107,7 @@ func (tr *truth) refuseStarts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ground.Await(t, "starts refused", func(ctx context.Context) (bool, error) {
+	assert.Await(t, "starts refused", func(ctx context.Context) (bool, error) {
 		err := tr.tryIntent(ctx)
 		return apierrors.IsInvalid(err) || apierrors.IsForbidden(err), nil
 	})
@@ -124,7 +124,7 @@ func (tr *truth) allowStarts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ground.Await(t, "starts allowed", func(ctx context.Context) (bool, error) {
+	assert.Await(t, "starts allowed", func(ctx context.Context) (bool, error) {
 		err := tr.tryIntent(ctx)
 		return err == nil, err
 	})

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
 
 // rounds is how often Stratos is killed.
@@ -74,7 +74,7 @@ func TestKilledAtTwentyMomentsOfABurst(t *testing.T) {
 }
 
 // comeBack starts the process again after the pause.
-func comeBack(t *testing.T, stratos rig.Running, pause time.Duration) {
+func comeBack(t *testing.T, stratos framework.Running, pause time.Duration) {
 	t.Helper()
 	select {
 	case <-time.After(pause):
@@ -99,14 +99,14 @@ func (tr *truth) liveThrough(t *testing.T, name string, seen *progress, m moment
 	if !m.at.down() {
 		back(sprung)
 	}
-	ground.AwaitRunning(t, tr.r, pods...)
+	assert.AwaitRunning(t, tr.r, pods...)
 	tr.twoToANode(t, pods)
 	tr.exact(t, nodesPerBurst)
 	if m.at.down() {
 		sprung = seen.arm(m, die)
 	}
 	keepEmpty(t, tr.r, 0)
-	ground.Remove(t, tr.r, ground.Objects(pods)...)
+	assert.Remove(t, tr.r, assert.Objects(pods)...)
 	if m.at.down() {
 		back(sprung)
 	}

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
 )
 
 // point is a step of Stratos that can be seen from outside. A burst reaches each of them a known
@@ -106,11 +106,11 @@ type trap struct {
 
 // openProgress watches the cluster, the recorder and the calls to the cloud. It returns the URL
 // that Stratos has to use as the cloud's.
-func openProgress(t *testing.T, r *rig.Rig) (*progress, string) {
+func openProgress(t *testing.T, r *framework.Rig) (*progress, string) {
 	t.Helper()
 	p := &progress{states: map[string]v1alpha1.NodeState{}, intents: map[string]bool{}, placed: map[types.UID]bool{}}
-	r.Recorder.Tell(func(a rig.Asked) {
-		if a.Verb == rig.Filter && a.Code == http.StatusOK {
+	r.Recorder.Tell(func(a framework.Asked) {
+		if a.Verb == framework.Filter && a.Code == http.StatusOK {
 			p.reach(asked)
 		}
 	})

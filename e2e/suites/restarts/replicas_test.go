@@ -15,12 +15,12 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
 
 const (
-	namespace = rig.Namespace
+	namespace = framework.Namespace
 	leaseName = "stratos"
 )
 
@@ -33,14 +33,14 @@ func TestTwoReplicas(t *testing.T) {
 	random := rand.New(rand.NewPCG(s, s))
 	r := newRig(t)
 	seen, cloudURL := openProgress(t, r)
-	both := &replicas{r: r, leases: ground.WatchLease(t, r, namespace, leaseName, checkLasts(t))}
+	both := &replicas{r: r, leases: assert.WatchLease(t, r, namespace, leaseName, checkLasts(t))}
 	for i := range both.of {
 		both.of[i] = startStratos(t, r, fmt.Sprintf("stratos-%d", i+1), cloudURL, "--leader-elect", "--namespace="+namespace)
 	}
 	r.Recorder.Forward(both.of[0].Extender)
 	warm(t, r)
 	tr := newTruth(t, r)
-	kill := func(p rig.Running) { p.Process.Kill() }
+	kill := func(p framework.Running) { p.Process.Kill() }
 
 	for i, c := range []struct {
 		name string
@@ -48,7 +48,7 @@ func TestTwoReplicas(t *testing.T) {
 		leaderServes bool
 		// leaderEnds: the replica that leads ends, else the one that serves.
 		leaderEnds bool
-		end        func(rig.Running)
+		end        func(framework.Running)
 		released   bool
 	}{
 		{name: "the leader is killed while the other serves", leaderEnds: true, end: kill},
@@ -108,15 +108,15 @@ func isEmpty(s string) bool { return s == "" }
 
 // replicas are the two processes.
 type replicas struct {
-	r      *rig.Rig
-	of     [2]rig.Running
-	leases *ground.Lease
+	r      *framework.Rig
+	of     [2]framework.Running
+	leases *assert.Lease
 }
 
 // roles returns the replica that leads, and the other.
-func (p *replicas) roles(t *testing.T) (leader, other rig.Running) {
+func (p *replicas) roles(t *testing.T) (leader, other framework.Running) {
 	t.Helper()
-	ground.Await(t, "one leader", func(ctx context.Context) (bool, error) {
+	assert.Await(t, "one leader", func(ctx context.Context) (bool, error) {
 		first, err1 := leads(ctx, p.of[0])
 		second, err2 := leads(ctx, p.of[1])
 		if err1 != nil || err2 != nil || first == second {
@@ -131,7 +131,7 @@ func (p *replicas) roles(t *testing.T) (leader, other rig.Running) {
 	return leader, other
 }
 
-func (p *replicas) otherThan(s rig.Running) rig.Running {
+func (p *replicas) otherThan(s framework.Running) framework.Running {
 	if p.of[0] == s {
 		return p.of[1]
 	}
@@ -139,17 +139,17 @@ func (p *replicas) otherThan(s rig.Running) rig.Running {
 }
 
 // awaitLead waits until the replica leads.
-func (p *replicas) awaitLead(t *testing.T, s rig.Running) {
+func (p *replicas) awaitLead(t *testing.T, s framework.Running) {
 	t.Helper()
-	ground.Await(t, s.Process.Name()+" leading", func(ctx context.Context) (bool, error) {
+	assert.Await(t, s.Process.Name()+" leading", func(ctx context.Context) (bool, error) {
 		return leads(ctx, s)
 	})
 }
 
 // terminate asks a replica to end, as a rolling update does, and does not wait for it: it may be in
 // the middle of a call.
-func (p *replicas) terminate(t *testing.T) func(rig.Running) {
-	return func(s rig.Running) {
+func (p *replicas) terminate(t *testing.T) func(framework.Running) {
+	return func(s framework.Running) {
 		if err := s.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Error(err)
 		}
@@ -157,13 +157,13 @@ func (p *replicas) terminate(t *testing.T) func(rig.Running) {
 }
 
 // awaitEnd waits until the process is gone.
-func (p *replicas) awaitEnd(t *testing.T, s rig.Running) {
+func (p *replicas) awaitEnd(t *testing.T, s framework.Running) {
 	t.Helper()
-	ground.Await(t, "end of "+s.Process.Name(), func(context.Context) (bool, error) { return s.Process.PID() == 0, nil })
+	assert.Await(t, "end of "+s.Process.Name(), func(context.Context) (bool, error) { return s.Process.PID() == 0, nil })
 }
 
 // leads reads from the replica's own metrics whether it leads.
-func leads(ctx context.Context, s rig.Running) (bool, error) {
+func leads(ctx context.Context, s framework.Running) (bool, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Metrics+"/metrics", nil)
 	if err != nil {
 		return false, err

@@ -13,24 +13,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
 // truth is how the pool was when it was standby, and how far the cloud's log of calls had come.
 type truth struct {
-	r       *rig.Rig
-	bearing map[string]rig.Bearing
+	r       *framework.Rig
+	bearing map[string]framework.Bearing
 	calls   int
 }
 
 // newTruth is taken while the whole pool is standby.
-func newTruth(t *testing.T, r *rig.Rig) *truth {
+func newTruth(t *testing.T, r *framework.Rig) *truth {
 	t.Helper()
 	tr := &truth{r: r}
-	ground.Await(t, "pool standing by", func(ctx context.Context) (bool, error) {
+	assert.Await(t, "pool standing by", func(ctx context.Context) (bool, error) {
 		var err error
 		tr.bearing, err = bearings(ctx, r)
 		if err != nil || len(tr.bearing) != standbyNodes {
@@ -47,11 +47,11 @@ func newTruth(t *testing.T, r *rig.Rig) *truth {
 	return tr
 }
 
-func bearings(ctx context.Context, r *rig.Rig) (map[string]rig.Bearing, error) {
+func bearings(ctx context.Context, r *framework.Rig) (map[string]framework.Bearing, error) {
 	nodes, err := poolNodes(ctx, r)
-	out := map[string]rig.Bearing{}
+	out := map[string]framework.Bearing{}
 	for i := range nodes {
-		b := rig.BearingOf(&nodes[i])
+		b := framework.BearingOf(&nodes[i])
 		// a touch of any node brings pending pods back; no life ends with it
 		delete(b.Annotations, v1alpha1.AnnotationNudgedAt)
 		out[nodes[i].Name] = b
@@ -59,7 +59,7 @@ func bearings(ctx context.Context, r *rig.Rig) (map[string]rig.Bearing, error) {
 	return out, err
 }
 
-func allCalls(t *testing.T, r *rig.Rig) []fake.Call {
+func allCalls(t *testing.T, r *framework.Rig) []fake.Call {
 	t.Helper()
 	calls, err := r.Cloud.Calls(t.Context())
 	if err != nil {
@@ -149,7 +149,7 @@ func (tr *truth) nothingLeaked(t *testing.T) {
 // looks once more at what was called.
 func (tr *truth) awaitStandby(t *testing.T, need int) {
 	t.Helper()
-	ground.Await(t, "nodes standing by as before", func(ctx context.Context) (bool, error) {
+	assert.Await(t, "nodes standing by as before", func(ctx context.Context) (bool, error) {
 		now, err := bearings(ctx, tr.r)
 		if err != nil {
 			return false, err

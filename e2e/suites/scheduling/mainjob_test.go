@@ -16,8 +16,8 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/controlplane"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
@@ -34,16 +34,16 @@ const (
 // another.
 func TestStandbyNodeStartsAtFilterTime(t *testing.T) {
 	t.Parallel()
-	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud(),
+	r := assert.NewRig(t, framework.Options{Cloud: assert.FastCloud(),
 		ControlPlane: controlplane.Options{DefaultScheduler: true}})
 	// Ready alone must not be enough where startup taints wait for the network.
 	if err := r.Cloud.SetTimes(t.Context(), fake.Times{NetworkDelay: 300 * time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
-	j := ground.OpenJournal(t, r)
+	j := assert.OpenJournal(t, r)
 	for name, row := range map[string]mainJob{
 		"machines that power themselves off after warm-up": {pool: "selfstop", instanceType: "m5.large",
-			userData: rig.SelfStopUserData},
+			userData: framework.SelfStopUserData},
 		"machines that Stratos stops after warm-up": {
 			pool: "controllerstop", instanceType: "m6i.large", userData: stayUpUserData, mode: v1alpha1.ControllerStop,
 		},
@@ -77,46 +77,46 @@ type mainJob struct {
 	agent string
 }
 
-func (m mainJob) run(t *testing.T, r *rig.Rig, j *ground.Journal) {
+func (m mainJob) run(t *testing.T, r *framework.Rig, j *assert.Journal) {
 	m.runAgent(t, r)
 	m.warm(t, r)
-	before := ground.PoolNodes(t, r, m.pool)
+	before := assert.PoolNodes(t, r, m.pool)
 	m.checkStandby(t, r, before)
-	ground.HoldStarts(t, r, m.instanceType, 1)
-	one, two := ground.OnPool(rig.Pod(m.pool+"-one", "cpu", "1"), m.pool),
-		ground.OnPool(rig.Pod(m.pool+"-two", "cpu", "1"), m.pool)
-	ground.Create(t, r, one, two)
+	assert.HoldStarts(t, r, m.instanceType, 1)
+	one, two := assert.OnPool(framework.Pod(m.pool+"-one", "cpu", "1"), m.pool),
+		assert.OnPool(framework.Pod(m.pool+"-two", "cpu", "1"), m.pool)
+	assert.Create(t, r, one, two)
 
 	promised, asked := m.promise(t, r, before, one, two)
 	node := before[promised]
-	call := ground.AwaitCall(t, r, fake.OpStart, ground.InstanceOf(node))
-	ground.Reboot(t, r, ground.InstanceOf(node))
-	if diff := cmp.Diff([]string{promised, promised}, ground.AwaitBound(t, r, one, two)); diff != "" {
+	call := assert.AwaitCall(t, r, fake.OpStart, assert.InstanceOf(node))
+	assert.Reboot(t, r, assert.InstanceOf(node))
+	if diff := cmp.Diff([]string{promised, promised}, assert.AwaitBound(t, r, one, two)); diff != "" {
 		t.Fatalf("nodes of the pods (-promised +bound):\n%s", diff)
 	}
-	ground.AwaitRunning(t, r, one, two)
+	assert.AwaitRunning(t, r, one, two)
 	if call.At.Before(asked) {
 		t.Errorf("start requested at %s, before the scheduler asked at %s", call.At, asked)
 	}
 	m.checkOrder(t, j, node, call, one, two)
 
-	ground.Remove(t, r, one, two)
+	assert.Remove(t, r, one, two)
 	m.checkReturn(t, r, before, promised)
-	if starts := ground.CallsAbout(t, r, fake.OpStart, before); len(starts) != 1 || starts[0].Err != "" {
+	if starts := assert.CallsAbout(t, r, fake.OpStart, before); len(starts) != 1 || starts[0].Err != "" {
 		t.Errorf("StartInstance calls for two pods that share a node: %+v, want exactly one", starts)
 	}
 }
 
 // runAgent creates the DaemonSet of the pool's network agent, whose pods pass their readiness probe
 // a while after each start.
-func (m mainJob) runAgent(t *testing.T, r *rig.Rig) {
+func (m mainJob) runAgent(t *testing.T, r *framework.Rig) {
 	t.Helper()
 	if m.agent == "" {
 		return
 	}
 	labels := map[string]string{"k8s-app": m.agent}
 	probe := corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}}
-	ground.Create(t, r, &appsv1.DaemonSet{
+	assert.Create(t, r, &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: m.agent},
 		Spec: appsv1.DaemonSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -137,11 +137,11 @@ func (m mainJob) runAgent(t *testing.T, r *rig.Rig) {
 	})
 }
 
-func (m mainJob) warm(t *testing.T, r *rig.Rig) {
+func (m mainJob) warm(t *testing.T, r *framework.Rig) {
 	t.Helper()
-	class := rig.Class(m.pool, m.instanceType)
+	class := framework.Class(m.pool, m.instanceType)
 	class.Spec.UserData = m.userData
-	pool := rig.Pool(m.pool, 3)
+	pool := framework.Pool(m.pool, 3)
 	pool.Spec.PreWarm.CompletionMode = m.mode
 	pool.Spec.Template.StartupTaints = m.startupTaints
 	pool.Spec.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: time.Second}
@@ -151,20 +151,20 @@ func (m mainJob) warm(t *testing.T, r *rig.Rig) {
 }
 
 // checkStandby: stopped in the cloud by whom the mode says, and closed to pods in the cluster.
-func (m mainJob) checkStandby(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node) {
+func (m mainJob) checkStandby(t *testing.T, r *framework.Rig, nodes map[string]*corev1.Node) {
 	t.Helper()
 	if len(nodes) != 3 {
 		t.Fatalf("%d nodes, want 3", len(nodes))
 	}
 	stopped := map[v1alpha1.InstanceID]bool{} // a stop may be asked twice: only the sweep shows that it was taken
-	for _, c := range ground.CallsAbout(t, r, fake.OpStop, nodes) {
+	for _, c := range assert.CallsAbout(t, r, fake.OpStop, nodes) {
 		stopped[c.Instance] = true
 	}
 	if want := map[bool]int{true: 3}[m.mode == v1alpha1.ControllerStop]; len(stopped) != want {
 		t.Errorf("StopInstance was called for %d instances during warm-up, want %d", len(stopped), want)
 	}
 	for name, n := range nodes {
-		if state := ground.InstanceState(t, r, ground.InstanceOf(n)); state != provider.InstanceStopped {
+		if state := assert.InstanceState(t, r, assert.InstanceOf(n)); state != provider.InstanceStopped {
 			t.Errorf("instance of standby node %s is %s", name, state)
 		}
 		checkClosed(t, n)
@@ -194,14 +194,14 @@ func checkClosed(t *testing.T, n *corev1.Node) {
 
 // promise waits until both pods were asked about and returns the node that both answers name, and
 // when the scheduler first asked.
-func (m mainJob) promise(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node, pods ...*corev1.Pod) (string,
+func (m mainJob) promise(t *testing.T, r *framework.Rig, nodes map[string]*corev1.Node, pods ...*corev1.Pod) (string,
 	time.Time) {
 	t.Helper()
 	candidates := slices.Sorted(maps.Keys(nodes))
 	var node string
 	var at time.Time
 	for _, pod := range pods {
-		asks := awaitAsked(t, r.Recorder, rig.Filter, pod)
+		asks := awaitAsked(t, r.Recorder, framework.Filter, pod)
 		if diff := cmp.Diff(candidates, asks[0].Nodes); diff != "" {
 			t.Fatalf("candidates for pod %s (-the standby nodes +asked):\n%s", pod.Name, diff)
 		}
@@ -220,10 +220,10 @@ func (m mainJob) promise(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node
 }
 
 // awaitAsked waits until the scheduler has asked about the pod and returns what it asked so far.
-func awaitAsked(t *testing.T, recorder *rig.Recorder, verb string, pod *corev1.Pod) []rig.Asked {
+func awaitAsked(t *testing.T, recorder *framework.Recorder, verb string, pod *corev1.Pod) []framework.Asked {
 	t.Helper()
-	var asks []rig.Asked
-	ground.Await(t, verb+" about pod "+pod.Name, func(context.Context) (bool, error) {
+	var asks []framework.Asked
+	assert.Await(t, verb+" about pod "+pod.Name, func(context.Context) (bool, error) {
 		asks = recorder.About(verb, pod.UID)
 		return len(asks) > 0, nil
 	})
@@ -232,7 +232,7 @@ func awaitAsked(t *testing.T, recorder *rig.Recorder, verb string, pod *corev1.P
 
 // promisedNode reads which node the answer to /filter says is coming: every candidate is refused so
 // that no eviction helps, and one message, at the node itself, names it.
-func promisedNode(t *testing.T, a rig.Asked, pool string) string {
+func promisedNode(t *testing.T, a framework.Asked, pool string) string {
 	t.Helper()
 	if a.Code != 200 || a.Filter.Error != "" || a.Filter.NodeNames == nil || len(*a.Filter.NodeNames) != 0 ||
 		len(a.Filter.FailedNodes) != 0 {
@@ -253,15 +253,15 @@ func promisedNode(t *testing.T, a rig.Asked, pool string) string {
 
 // checkOrder: intent, then the kubelet's report, then open to pods, then bound; closed all the time
 // before.
-func (m mainJob) checkOrder(t *testing.T, j *ground.Journal, node *corev1.Node, call fake.Call, pods ...*corev1.Pod) {
+func (m mainJob) checkOrder(t *testing.T, j *assert.Journal, node *corev1.Node, call fake.Call, pods ...*corev1.Pod) {
 	t.Helper()
-	versions := func() []ground.Version[*corev1.Node] { return j.NodeVersions(node.Name) }
-	standby := ground.First(t, "standby", 0, versions, ground.InState(v1alpha1.StateStandby))
-	intent := ground.First(t, "start intent", standby.Revision, versions, ground.InState(v1alpha1.StateStarting))
-	ready := ground.First(t, "Ready again", intent.Revision, versions, ground.IsReady)
-	running := ground.First(t, "running", intent.Revision, versions, ground.InState(v1alpha1.StateRunning))
+	versions := func() []assert.Version[*corev1.Node] { return j.NodeVersions(node.Name) }
+	standby := assert.First(t, "standby", 0, versions, assert.InState(v1alpha1.StateStandby))
+	intent := assert.First(t, "start intent", standby.Revision, versions, assert.InState(v1alpha1.StateStarting))
+	ready := assert.First(t, "Ready again", intent.Revision, versions, assert.IsReady)
+	running := assert.First(t, "running", intent.Revision, versions, assert.InState(v1alpha1.StateRunning))
 
-	if ground.IsReady(intent.Object) {
+	if assert.IsReady(intent.Object) {
 		t.Errorf("a Ready left over from before the stop stood on node %s when its start began", node.Name)
 	}
 	if ready.Revision > running.Revision {
@@ -280,7 +280,7 @@ func (m mainJob) checkOrder(t *testing.T, j *ground.Journal, node *corev1.Node, 
 		}
 	}
 	for _, p := range pods {
-		bound := ground.First(t, p.Name+" bound", 0, func() []ground.Version[*corev1.Pod] { return j.PodVersions(p.UID) },
+		bound := assert.First(t, p.Name+" bound", 0, func() []assert.Version[*corev1.Pod] { return j.PodVersions(p.UID) },
 			func(p *corev1.Pod) bool { return p.Spec.NodeName != "" })
 		if bound.Revision < running.Revision {
 			t.Errorf("pod %s was bound at revision %d, before node %s ran at %d", p.Name, bound.Revision, node.Name,
@@ -305,7 +305,7 @@ func (m mainJob) checkOrder(t *testing.T, j *ground.Journal, node *corev1.Node, 
 
 // checkAgent: the node is opened after the agent's pod has turned Ready with a container of this
 // life.
-func (m mainJob) checkAgent(t *testing.T, j *ground.Journal, node string, ready, running ground.Version[*corev1.Node]) {
+func (m mainJob) checkAgent(t *testing.T, j *assert.Journal, node string, ready, running assert.Version[*corev1.Node]) {
 	t.Helper()
 	boot := condition(ready.Object, corev1.NodeReady).LastHeartbeatTime
 	var started, up int64
@@ -342,8 +342,8 @@ func podIsReady(p *corev1.Pod) bool {
 }
 
 // checkStartupTaint: it stands until the node is opened, also while the node is Ready already.
-func checkStartupTaint(t *testing.T, versions []ground.Version[*corev1.Node], standby,
-	running ground.Version[*corev1.Node]) {
+func checkStartupTaint(t *testing.T, versions []assert.Version[*corev1.Node], standby,
+	running assert.Version[*corev1.Node]) {
 	t.Helper()
 	for _, v := range versions {
 		if v.Revision >= standby.Revision && v.Revision < running.Revision && !hasTaint(v.Object, startupTaint) {
@@ -353,7 +353,7 @@ func checkStartupTaint(t *testing.T, versions []ground.Version[*corev1.Node], st
 }
 
 // checkNetworkReport: the node is opened after the CNI has reported in this boot.
-func checkNetworkReport(t *testing.T, standby, ready, running ground.Version[*corev1.Node]) {
+func checkNetworkReport(t *testing.T, standby, ready, running assert.Version[*corev1.Node]) {
 	t.Helper()
 	was := condition(standby.Object, corev1.NodeNetworkUnavailable).LastHeartbeatTime
 	if beat := condition(ready.Object, corev1.NodeNetworkUnavailable).LastHeartbeatTime; beat.After(was.Time) {
@@ -366,17 +366,17 @@ func checkNetworkReport(t *testing.T, standby, ready, running ground.Version[*co
 
 // checkReturn: the empty node is stopped and looks as it did before its life; the others never
 // moved.
-func (m mainJob) checkReturn(t *testing.T, r *rig.Rig, before map[string]*corev1.Node, used string) {
+func (m mainJob) checkReturn(t *testing.T, r *framework.Rig, before map[string]*corev1.Node, used string) {
 	t.Helper()
 	if err := r.AwaitPool(t.Context(), m.pool,
 		func(s v1alpha1.NodePoolStatus) bool { return s.Standby == 3 && s.Total == 3 }); err != nil {
 		t.Fatal(err)
 	}
-	after := ground.PoolNodes(t, r, m.pool)
+	after := assert.PoolNodes(t, r, m.pool)
 	m.awaitClean(t, r, before)
 	for name, n := range after {
 		checkClosed(t, n)
-		if state := ground.InstanceState(t, r, ground.InstanceOf(n)); state != provider.InstanceStopped {
+		if state := assert.InstanceState(t, r, assert.InstanceOf(n)); state != provider.InstanceStopped {
 			t.Errorf("instance of standby node %s is %s", name, state)
 		}
 		if before[name] == nil {
@@ -387,29 +387,29 @@ func (m mainJob) checkReturn(t *testing.T, r *rig.Rig, before map[string]*corev1
 			t.Errorf("node %s (used: %t) after its return to standby (-before +after):\n%s", name, name == used, diff)
 		}
 	}
-	views, err := ground.Instances(t.Context(), r, v1alpha1.LabelPool, m.pool)
+	views, err := assert.Instances(t.Context(), r, v1alpha1.LabelPool, m.pool)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, n := range before {
 		// Warm-up, the held start, the reboot that released it.
-		if boots, want := views[ground.InstanceOf(n)].Boots, map[bool]int{true: 3, false: 1}[name == used]; boots != want {
+		if boots, want := views[assert.InstanceOf(n)].Boots, map[bool]int{true: 3, false: 1}[name == used]; boots != want {
 			t.Errorf("instance of node %s booted %d times, want %d", name, boots, want)
 		}
 	}
 }
 
 // awaitClean waits for the tag that people read, which follows the Node's label.
-func (m mainJob) awaitClean(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node) {
+func (m mainJob) awaitClean(t *testing.T, r *framework.Rig, nodes map[string]*corev1.Node) {
 	t.Helper()
-	ground.Await(t, "state tags of pool "+m.pool, func(ctx context.Context) (bool, error) {
-		views, err := ground.Instances(ctx, r, v1alpha1.LabelPool, m.pool)
+	assert.Await(t, "state tags of pool "+m.pool, func(ctx context.Context) (bool, error) {
+		views, err := assert.Instances(ctx, r, v1alpha1.LabelPool, m.pool)
 		if err != nil {
 			return false, err
 		}
 		for _, n := range nodes {
-			if got := views[ground.InstanceOf(n)].Tags[v1alpha1.LabelState]; got != string(v1alpha1.StateStandby) {
-				return false, fmt.Errorf("instance %s is tagged %q", ground.InstanceOf(n), got)
+			if got := views[assert.InstanceOf(n)].Tags[v1alpha1.LabelState]; got != string(v1alpha1.StateStandby) {
+				return false, fmt.Errorf("instance %s is tagged %q", assert.InstanceOf(n), got)
 			}
 		}
 		return true, nil

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
@@ -24,19 +24,19 @@ const holdFinalizer = "e2e.example/hold"
 // last; another pool, and another cluster's pool of the same name, are not touched.
 func TestPoolDeletion(t *testing.T) {
 	t.Parallel()
-	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud()})
-	doomed, other := rig.Pool("doomed", 3), rig.Pool("other", 2)
-	ground.Create(t, r, rig.Class("doomed", "m5.large"), rig.Class("other", "m5.large"), doomed, other)
+	r := assert.NewRig(t, framework.Options{Cloud: assert.FastCloud()})
+	doomed, other := framework.Pool("doomed", 3), framework.Pool("other", 2)
+	assert.Create(t, r, framework.Class("doomed", "m5.large"), framework.Class("other", "m5.large"), doomed, other)
 	awaitStandby(t, r, doomed, other)
 	foreign := launchForeign(t, r, "doomed")
 
-	evicted, stays := ground.OnPool(rig.Pod("evicted", "cpu", "2"), "doomed"),
-		ground.OnPool(rig.Pod("stays", "cpu", "2"), "other")
+	evicted, stays := assert.OnPool(framework.Pod("evicted", "cpu", "2"), "doomed"),
+		assert.OnPool(framework.Pod("stays", "cpu", "2"), "other")
 	evicted.Finalizers = []string{holdFinalizer}
-	ground.Create(t, r, evicted, stays)
-	on := ground.AwaitBound(t, r, evicted, stays)
-	ground.AwaitRunning(t, r, evicted, stays)
-	ours, others := ground.PoolNodes(t, r, "doomed"), ground.PoolNodes(t, r, "other")
+	assert.Create(t, r, evicted, stays)
+	on := assert.AwaitBound(t, r, evicted, stays)
+	assert.AwaitRunning(t, r, evicted, stays)
+	ours, others := assert.PoolNodes(t, r, "doomed"), assert.PoolNodes(t, r, "other")
 	inUse := ours[on[0]]
 
 	if err := r.Client.Delete(t.Context(), doomed); err != nil {
@@ -47,7 +47,7 @@ func TestPoolDeletion(t *testing.T) {
 	// as well.
 	awaitEvicted(t, r, evicted)
 	awaitGone(t, r, ours, on[0])
-	if calls := ground.CallsAbout(t, r, fake.OpTerminate, map[string]*corev1.Node{on[0]: inUse}); len(calls) != 0 {
+	if calls := assert.CallsAbout(t, r, fake.OpTerminate, map[string]*corev1.Node{on[0]: inUse}); len(calls) != 0 {
 		t.Errorf("terminated under its pod: %+v", calls)
 	}
 	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(doomed), doomed); err != nil ||
@@ -56,18 +56,18 @@ func TestPoolDeletion(t *testing.T) {
 	}
 	letGo(t, r, evicted)
 
-	ground.Await(t, "end of the pool", func(ctx context.Context) (bool, error) {
+	assert.Await(t, "end of the pool", func(ctx context.Context) (bool, error) {
 		return apierrors.IsNotFound(r.Client.Get(ctx, client.ObjectKeyFromObject(doomed), doomed)), nil
 	})
 	awaitGone(t, r, ours, "")
-	if left := ground.PoolNodes(t, r, "doomed"); len(left) != 0 {
+	if left := assert.PoolNodes(t, r, "doomed"); len(left) != 0 {
 		t.Errorf("Nodes left: %v", left)
 	}
 	checkEnded(t, r, "doomed", foreign)
 	checkUntouched(t, r, others, stays, on[1])
 }
 
-func awaitStandby(t *testing.T, r *rig.Rig, pools ...*v1alpha1.NodePool) {
+func awaitStandby(t *testing.T, r *framework.Rig, pools ...*v1alpha1.NodePool) {
 	t.Helper()
 	for _, p := range pools {
 		if err := r.AwaitPool(t.Context(), p.Name,
@@ -79,9 +79,9 @@ func awaitStandby(t *testing.T, r *rig.Rig, pools ...*v1alpha1.NodePool) {
 
 // launchForeign puts an instance into the account that another cluster's Stratos manages in a pool
 // of the same name.
-func launchForeign(t *testing.T, r *rig.Rig, pool string) v1alpha1.InstanceID {
+func launchForeign(t *testing.T, r *framework.Rig, pool string) v1alpha1.InstanceID {
 	t.Helper()
-	class := rig.Class("foreign", "m5.large")
+	class := framework.Class("foreign", "m5.large")
 	class.Spec.UserData = stayUpUserData
 	instance, err := r.Cloud.LaunchInstance(t.Context(), class, provider.LaunchRequest{ClientToken: "foreign",
 		Tags: map[string]string{
@@ -94,34 +94,34 @@ func launchForeign(t *testing.T, r *rig.Rig, pool string) v1alpha1.InstanceID {
 	return instance.ID
 }
 
-func awaitEvicted(t *testing.T, r *rig.Rig, pod *corev1.Pod) {
+func awaitEvicted(t *testing.T, r *framework.Rig, pod *corev1.Pod) {
 	t.Helper()
-	ground.Await(t, "eviction of pod "+pod.Name, func(ctx context.Context) (bool, error) {
-		p, err := ground.PodOf(ctx, r, pod)
+	assert.Await(t, "eviction of pod "+pod.Name, func(ctx context.Context) (bool, error) {
+		p, err := assert.PodOf(ctx, r, pod)
 		return err == nil && p.DeletionTimestamp != nil, err
 	})
 }
 
 // awaitGone waits until every Node but one is gone, and their instances with them.
-func awaitGone(t *testing.T, r *rig.Rig, nodes map[string]*corev1.Node, but string) {
+func awaitGone(t *testing.T, r *framework.Rig, nodes map[string]*corev1.Node, but string) {
 	t.Helper()
 	for name, n := range nodes {
 		if name == but {
 			continue
 		}
-		ground.Await(t, "removal of node "+name, func(ctx context.Context) (bool, error) {
+		assert.Await(t, "removal of node "+name, func(ctx context.Context) (bool, error) {
 			err := r.Client.Get(ctx, client.ObjectKey{Name: name}, &corev1.Node{})
 			return apierrors.IsNotFound(err), nil
 		})
-		if calls := ground.CallsAbout(t, r, fake.OpTerminate, map[string]*corev1.Node{name: n}); len(calls) == 0 {
+		if calls := assert.CallsAbout(t, r, fake.OpTerminate, map[string]*corev1.Node{name: n}); len(calls) == 0 {
 			t.Errorf("node %s was removed and its instance not terminated", name)
 		}
 	}
 }
 
-func letGo(t *testing.T, r *rig.Rig, pod *corev1.Pod) {
+func letGo(t *testing.T, r *framework.Rig, pod *corev1.Pod) {
 	t.Helper()
-	p, err := ground.PodOf(t.Context(), r, pod)
+	p, err := assert.PodOf(t.Context(), r, pod)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,9 +132,9 @@ func letGo(t *testing.T, r *rig.Rig, pod *corev1.Pod) {
 }
 
 // checkEnded: of everything tagged with the pool only the foreign instance lives.
-func checkEnded(t *testing.T, r *rig.Rig, pool string, foreign v1alpha1.InstanceID) {
+func checkEnded(t *testing.T, r *framework.Rig, pool string, foreign v1alpha1.InstanceID) {
 	t.Helper()
-	views, err := ground.Instances(t.Context(), r, v1alpha1.LabelPool, pool)
+	views, err := assert.Instances(t.Context(), r, v1alpha1.LabelPool, pool)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,10 +156,10 @@ func checkEnded(t *testing.T, r *rig.Rig, pool string, foreign v1alpha1.Instance
 
 // checkUntouched: the other pool's Nodes are the same ones in the same state, its pod runs, and its
 // cloud calls are the one start.
-func checkUntouched(t *testing.T, r *rig.Rig, before map[string]*corev1.Node, pod *corev1.Pod, on string) {
+func checkUntouched(t *testing.T, r *framework.Rig, before map[string]*corev1.Node, pod *corev1.Pod, on string) {
 	t.Helper()
 	mustLive(t, r, pod, on)
-	after := ground.PoolNodes(t, r, "other")
+	after := assert.PoolNodes(t, r, "other")
 	for name, n := range before {
 		now := after[name]
 		if now == nil {
@@ -171,7 +171,7 @@ func checkUntouched(t *testing.T, r *rig.Rig, before map[string]*corev1.Node, po
 		}
 	}
 	for _, op := range []fake.Op{fake.OpStop, fake.OpTerminate} {
-		if calls := ground.CallsAbout(t, r, op, before); len(calls) != 0 {
+		if calls := assert.CallsAbout(t, r, op, before); len(calls) != 0 {
 			t.Errorf("calls about the other pool: %+v", calls)
 		}
 	}

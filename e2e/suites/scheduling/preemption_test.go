@@ -14,8 +14,8 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/controlplane"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
@@ -24,19 +24,19 @@ import (
 // node is about; the extender's /preempt makes good for it.
 func TestPreemption(t *testing.T) {
 	t.Parallel()
-	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud(),
+	r := assert.NewRig(t, framework.Options{Cloud: assert.FastCloud(),
 		ControlPlane: controlplane.Options{DefaultScheduler: true}})
 	for name, value := range priorities() {
-		ground.Create(t, r, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value})
+		assert.Create(t, r, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value})
 	}
 	daemons := daemonSet("filler", "daemons")
-	pools := []*v1alpha1.NodePool{rig.Pool("pair", 2), rig.Pool("daemons", 1), rig.Pool("slow", 1)}
-	class := rig.Class("daemons", "m6i.large")
-	rig.StayUp(pools[1], class)
-	ground.Create(t, r, daemons, class, rig.Class("pair", "m5.large"), rig.Class("slow", "m7i.large"))
-	ground.Create(t, r, ground.Objects(pools)...)
+	pools := []*v1alpha1.NodePool{framework.Pool("pair", 2), framework.Pool("daemons", 1), framework.Pool("slow", 1)}
+	class := framework.Class("daemons", "m6i.large")
+	framework.StayUp(pools[1], class)
+	assert.Create(t, r, daemons, class, framework.Class("pair", "m5.large"), framework.Class("slow", "m7i.large"))
+	assert.Create(t, r, assert.Objects(pools)...)
 	awaitStandby(t, r, pools...)
-	j := ground.OpenJournal(t, r)
+	j := assert.OpenJournal(t, r)
 
 	// In this order: the second row needs the full nodes that the first one leaves.
 	t.Run("nobody is evicted while a standby node can take the pod", func(t *testing.T) { standbyBeforeEviction(t, r) })
@@ -44,18 +44,18 @@ func TestPreemption(t *testing.T) {
 		func(t *testing.T) { poolGivesWay(t, r) })
 	t.Run("the stock profile's victims when no standby node can take the pod", func(t *testing.T) { stockVictims(t, r) })
 	t.Run("a tainted node never loses a pod", func(t *testing.T) {
-		n := ground.Ordinary("tainted", 2, taint("gpu", "", corev1.TaintEffectNoSchedule))
+		n := assert.Ordinary("tainted", 2, taint("gpu", "", corev1.TaintEffectNoSchedule))
 		refusedThenAllowed(t, r, n, func(n *corev1.Node) { n.Spec.Taints = nil })
 	})
 	t.Run("a cordoned node never loses a pod", func(t *testing.T) {
-		n := ground.Ordinary("cordoned", 2)
+		n := assert.Ordinary("cordoned", 2)
 		n.Spec.Unschedulable = true
 		refusedThenAllowed(t, r, n, func(n *corev1.Node) { n.Spec.Unschedulable = false })
 	})
 	t.Run("a standby node never loses a pod", func(t *testing.T) { standbyKeeps(t, r, daemons) })
 	t.Run("a starting node never loses a pod", func(t *testing.T) { startingKeeps(t, r, j) })
 	t.Run("no answer to a scheduler had an entry without victims", func(t *testing.T) {
-		for _, a := range r.Recorder.Asked(rig.Preempt) {
+		for _, a := range r.Recorder.Asked(framework.Preempt) {
 			checkVictims(t, a)
 		}
 	})
@@ -74,7 +74,7 @@ func withPriority(pod *corev1.Pod, class string) *corev1.Pod {
 
 // daemonSet fills the pool's nodes, also the stopped ones, with pods that tolerate everything.
 func daemonSet(name, pool string) *appsv1.DaemonSet {
-	pod := ground.OnPool(rig.Pod(name, "cpu", "1500m"), pool)
+	pod := assert.OnPool(framework.Pod(name, "cpu", "1500m"), pool)
 	pod.Spec.SchedulerName = corev1.DefaultSchedulerName
 	pod.Spec.PriorityClassName = "p10"
 	pod.Spec.Tolerations = tolerate(exists("", ""))
@@ -88,117 +88,117 @@ func daemonSet(name, pool string) *appsv1.DaemonSet {
 	}
 }
 
-func standbyBeforeEviction(t *testing.T, r *rig.Rig) {
-	nodes := ground.PoolNodes(t, r, "pair")
-	low := withPriority(ground.OnPool(rig.Pod("low", "cpu", "2"), "pair"), "p10")
-	ground.Create(t, r, low)
-	full := ground.AwaitBound(t, r, low)[0]
-	ground.AwaitRunning(t, r, low)
+func standbyBeforeEviction(t *testing.T, r *framework.Rig) {
+	nodes := assert.PoolNodes(t, r, "pair")
+	low := withPriority(assert.OnPool(framework.Pod("low", "cpu", "2"), "pair"), "p10")
+	assert.Create(t, r, low)
+	full := assert.AwaitBound(t, r, low)[0]
+	assert.AwaitRunning(t, r, low)
 
-	high := withPriority(ground.OnPool(rig.Pod("high", "cpu", "2"), "pair"), "high")
-	ground.Create(t, r, high)
-	on := ground.AwaitBound(t, r, high)[0]
-	ground.AwaitRunning(t, r, high)
+	high := withPriority(assert.OnPool(framework.Pod("high", "cpu", "2"), "pair"), "high")
+	assert.Create(t, r, high)
+	on := assert.AwaitBound(t, r, high)[0]
+	assert.AwaitRunning(t, r, high)
 	if on == full {
 		t.Errorf("the pod runs on %s, the full node, and not on the standby one", on)
 	}
 	mustLive(t, r, low, full)
 	// The test would show nothing if the scheduler had not had the eviction in mind.
-	asks := awaitAsked(t, r.Recorder, rig.Preempt, high)
+	asks := awaitAsked(t, r.Recorder, framework.Preempt, high)
 	for _, a := range asks {
 		if a.Victims[full] == 0 || len(a.Kept.NodeNameToMetaVictims) != 0 {
 			t.Errorf("asked about evicting %v, answered %v; want the full node and an empty answer", a.Victims,
 				a.Kept.NodeNameToMetaVictims)
 		}
 	}
-	if starts := ground.CallsAbout(t, r, fake.OpStart, nodes); len(starts) != 2 {
+	if starts := assert.CallsAbout(t, r, fake.OpStart, nodes); len(starts) != 2 {
 		t.Errorf("StartInstance calls for two pods of a node's size: %+v", starts)
 	}
 }
 
 // poolGivesWay: the low pod's node runs and the other holds a pod of the same priority, so only one
 // eviction is right.
-func poolGivesWay(t *testing.T, r *rig.Rig) {
+func poolGivesWay(t *testing.T, r *framework.Rig) {
 	low, high := get(t, r, "low"), get(t, r, "high")
-	next := withPriority(ground.OnPool(rig.Pod("next", "cpu", "2"), "pair"), "high")
-	ground.Create(t, r, next)
-	if on := ground.AwaitBound(t, r, next)[0]; on != low.Spec.NodeName {
+	next := withPriority(assert.OnPool(framework.Pod("next", "cpu", "2"), "pair"), "high")
+	assert.Create(t, r, next)
+	if on := assert.AwaitBound(t, r, next)[0]; on != low.Spec.NodeName {
 		t.Errorf("bound to %s, want %s, where the victim was", on, low.Spec.NodeName)
 	}
-	ground.AwaitRunning(t, r, next)
+	assert.AwaitRunning(t, r, next)
 	awaitDeleted(t, r, low)
 	mustLive(t, r, high, high.Spec.NodeName)
 }
 
 // refusedThenAllowed: of the full node the low pod is not evicted for a pod that could not run
 // there all the same. Once what kept it off is gone, it is: so nothing else had saved it.
-func refusedThenAllowed(t *testing.T, r *rig.Rig, n *corev1.Node, allow func(*corev1.Node)) {
-	ground.Join(t, r, n)
-	defer ground.Remove(t, r, n)
-	low := withPriority(rig.Pod("low-"+n.Name, "cpu", "2"), "p10")
+func refusedThenAllowed(t *testing.T, r *framework.Rig, n *corev1.Node, allow func(*corev1.Node)) {
+	assert.Join(t, r, n)
+	defer assert.Remove(t, r, n)
+	low := withPriority(framework.Pod("low-"+n.Name, "cpu", "2"), "p10")
 	low.Spec.Affinity, low.Spec.Tolerations = only(n.Name), tolerate(exists("", ""))
-	ground.Create(t, r, low)
-	ground.AwaitBound(t, r, low)
+	assert.Create(t, r, low)
+	assert.AwaitBound(t, r, low)
 
-	high := withPriority(rig.Pod("high-"+n.Name, "cpu", "2"), "high")
+	high := withPriority(framework.Pod("high-"+n.Name, "cpu", "2"), "high")
 	high.Spec.NodeSelector = map[string]string{corev1.LabelHostname: n.Name}
-	ground.Create(t, r, high)
+	assert.Create(t, r, high)
 	checkRefused(t, r, high, n.Name)
 	mustLive(t, r, low, n.Name)
 
 	update(t, r, n, allow)
 	high = askAnew(t, r, high, n.Name)
-	defer ground.Remove(t, r, high)
+	defer assert.Remove(t, r, high)
 	awaitDeleted(t, r, low)
 }
 
 // standbyKeeps: a DaemonSet's pods fill a stopped node.
-func standbyKeeps(t *testing.T, r *rig.Rig, ds *appsv1.DaemonSet) {
-	nodes := ground.PoolNodes(t, r, "daemons")
+func standbyKeeps(t *testing.T, r *framework.Rig, ds *appsv1.DaemonSet) {
+	nodes := assert.PoolNodes(t, r, "daemons")
 	name := onlyNode(t, nodes)
 	victim := podOf(t, r, ds)
 	if victim.Spec.NodeName != name || nodes[name].Labels[v1alpha1.LabelState] != string(v1alpha1.StateStandby) {
 		t.Fatalf("DaemonSet's pod on %q, pool's node %s is %s", victim.Spec.NodeName, name,
 			nodes[name].Labels[v1alpha1.LabelState])
 	}
-	high := withPriority(ground.OnPool(rig.Pod("high-daemons", "cpu", "1"), "daemons"), "high")
-	ground.Create(t, r, high)
-	defer ground.Remove(t, r, high)
+	high := withPriority(assert.OnPool(framework.Pod("high-daemons", "cpu", "1"), "daemons"), "high")
+	assert.Create(t, r, high)
+	defer assert.Remove(t, r, high)
 	checkRefused(t, r, high, name)
 	mustLive(t, r, victim, name)
-	if state := ground.InstanceState(t, r, ground.InstanceOf(nodes[name])); state != provider.InstanceStopped {
+	if state := assert.InstanceState(t, r, assert.InstanceOf(nodes[name])); state != provider.InstanceStopped {
 		t.Errorf("the instance is %s", state)
 	}
-	if starts := ground.CallsAbout(t, r, fake.OpStart, nodes); len(starts) != 0 {
+	if starts := assert.CallsAbout(t, r, fake.OpStart, nodes); len(starts) != 0 {
 		t.Errorf("started for a pod that does not fit: %+v", starts)
 	}
 }
 
 // startingKeeps: a pod that names the standby node itself fills it and starts it. While it starts
 // no pod is evicted there; once it runs it is a node like any other.
-func startingKeeps(t *testing.T, r *rig.Rig, j *ground.Journal) {
-	nodes := ground.PoolNodes(t, r, "slow")
+func startingKeeps(t *testing.T, r *framework.Rig, j *assert.Journal) {
+	nodes := assert.PoolNodes(t, r, "slow")
 	name := onlyNode(t, nodes)
-	ground.HoldStarts(t, r, "m7i.large", 1)
-	low := withPriority(rig.Pod("low-slow", "cpu", "2"), "p10")
+	assert.HoldStarts(t, r, "m7i.large", 1)
+	low := withPriority(framework.Pod("low-slow", "cpu", "2"), "p10")
 	low.Spec.NodeName = name
-	ground.Create(t, r, low)
-	ground.AwaitCall(t, r, fake.OpStart, ground.InstanceOf(nodes[name]))
-	if state := ground.PoolNodes(t, r, "slow")[name].Labels[v1alpha1.LabelState]; state != string(v1alpha1.StateStarting) {
+	assert.Create(t, r, low)
+	assert.AwaitCall(t, r, fake.OpStart, assert.InstanceOf(nodes[name]))
+	if state := assert.PoolNodes(t, r, "slow")[name].Labels[v1alpha1.LabelState]; state != string(v1alpha1.StateStarting) {
 		t.Fatalf("node %s is %s", name, state)
 	}
-	high := withPriority(ground.OnPool(rig.Pod("high-slow", "cpu", "2"), "slow"), "high")
-	ground.Create(t, r, high)
+	high := withPriority(assert.OnPool(framework.Pod("high-slow", "cpu", "2"), "slow"), "high")
+	assert.Create(t, r, high)
 	checkRefused(t, r, high, name)
 	mustLive(t, r, low, name)
 
-	ground.Reboot(t, r, ground.InstanceOf(nodes[name]))
-	running := ground.First(t, "running", 0, func() []ground.Version[*corev1.Node] { return j.NodeVersions(name) },
-		ground.InState(v1alpha1.StateRunning))
+	assert.Reboot(t, r, assert.InstanceOf(nodes[name]))
+	running := assert.First(t, "running", 0, func() []assert.Version[*corev1.Node] { return j.NodeVersions(name) },
+		assert.InState(v1alpha1.StateRunning))
 	askAnew(t, r, high, name)
-	evicted := ground.FirstVersion(t, "eviction", 0,
-		func() []ground.Version[*corev1.Pod] { return j.PodVersions(low.UID) },
-		func(v ground.Version[*corev1.Pod]) bool { return v.Deleted || v.Object.DeletionTimestamp != nil })
+	evicted := assert.FirstVersion(t, "eviction", 0,
+		func() []assert.Version[*corev1.Pod] { return j.PodVersions(low.UID) },
+		func(v assert.Version[*corev1.Pod]) bool { return v.Deleted || v.Object.DeletionTimestamp != nil })
 	if evicted.Revision < running.Revision {
 		t.Errorf("the pod was evicted at revision %d, while its node started; it ran from %d", evicted.Revision,
 			running.Revision)
@@ -207,9 +207,9 @@ func startingKeeps(t *testing.T, r *rig.Rig, j *ground.Journal) {
 
 // checkRefused: the scheduler wanted to evict on the node, was told that it must not, and has said
 // that the pod waits.
-func checkRefused(t *testing.T, r *rig.Rig, pod *corev1.Pod, node string) {
+func checkRefused(t *testing.T, r *framework.Rig, pod *corev1.Pod, node string) {
 	t.Helper()
-	asks := awaitAsked(t, r.Recorder, rig.Preempt, pod)
+	asks := awaitAsked(t, r.Recorder, framework.Preempt, pod)
 	awaitUnschedulable(t, r, pod)
 	for _, a := range asks {
 		if a.Victims[node] == 0 || a.Code != 200 {
@@ -219,14 +219,14 @@ func checkRefused(t *testing.T, r *rig.Rig, pod *corev1.Pod, node string) {
 			t.Errorf("/preempt about pod %s lets evict on %v", pod.Name, a.Kept.NodeNameToMetaVictims)
 		}
 	}
-	if p, err := ground.PodOf(t.Context(), r, pod); err != nil || p.Status.NominatedNodeName != "" {
+	if p, err := assert.PodOf(t.Context(), r, pod); err != nil || p.Status.NominatedNodeName != "" {
 		t.Errorf("pod %s: nominated to %q, %v", pod.Name, p.Status.NominatedNodeName, err)
 	}
 }
 
 // checkVictims: an entry without victims would be an error to a scheduler whose extender is not
 // ignorable.
-func checkVictims(t *testing.T, a rig.Asked) {
+func checkVictims(t *testing.T, a framework.Asked) {
 	t.Helper()
 	for node, victims := range a.Kept.NodeNameToMetaVictims {
 		if victims == nil || len(victims.Pods) == 0 || slices.Contains(victims.Pods, nil) ||
@@ -240,20 +240,20 @@ func checkVictims(t *testing.T, a rig.Asked) {
 // /preempt once when a node changes, and may be told what the extender's watch showed a moment
 // before; in a cluster as quiet as this one nothing then brings the pod back for minutes. What is
 // tested here is whom a pod evicts, not when.
-func askAnew(t *testing.T, r *rig.Rig, pod *corev1.Pod, node string) *corev1.Pod {
+func askAnew(t *testing.T, r *framework.Rig, pod *corev1.Pod, node string) *corev1.Pod {
 	t.Helper()
 	for try := 1; ; try++ {
-		ground.Remove(t, r, pod.DeepCopy())
+		assert.Remove(t, r, pod.DeepCopy())
 		next := pod.DeepCopy()
 		next.ObjectMeta = metav1.ObjectMeta{Namespace: pod.Namespace, Name: fmt.Sprintf("%s-%d", pod.Name, try)}
 		next.Status = corev1.PodStatus{}
-		ground.Create(t, r, next)
+		assert.Create(t, r, next)
 		if on := boundOrRefused(t, r, next); on == node {
 			return next
 		} else if on != "" {
 			t.Fatalf("pod %s is bound to %s, want %s", next.Name, on, node)
 		}
-		ground.Remove(t, r, next)
+		assert.Remove(t, r, next)
 	}
 }
 
@@ -261,15 +261,15 @@ func askAnew(t *testing.T, r *rig.Rig, pod *corev1.Pod, node string) *corev1.Pod
 // evict on a node counts as bound there. kube-scheduler leaves a pod whose victim was evicted for
 // another one in its queue for 5 minutes (kubernetes/kubernetes#141694), and askAnew replaces the
 // pod for which the scheduler has just evicted.
-func boundOrRefused(t *testing.T, r *rig.Rig, pod *corev1.Pod) string {
+func boundOrRefused(t *testing.T, r *framework.Rig, pod *corev1.Pod) string {
 	t.Helper()
 	on := ""
-	ground.Await(t, "pod "+pod.Name+" bound or refused", func(ctx context.Context) (bool, error) {
-		p, err := ground.PodOf(ctx, r, pod)
+	assert.Await(t, "pod "+pod.Name+" bound or refused", func(ctx context.Context) (bool, error) {
+		p, err := assert.PodOf(ctx, r, pod)
 		if err != nil {
 			return false, err
 		}
-		asks := r.Recorder.About(rig.Preempt, pod.UID)
+		asks := r.Recorder.About(framework.Preempt, pod.UID)
 		for _, a := range asks {
 			for node := range a.Kept.NodeNameToMetaVictims {
 				on = node
@@ -281,7 +281,7 @@ func boundOrRefused(t *testing.T, r *rig.Rig, pod *corev1.Pod) string {
 		if on != "" || len(asks) > 0 {
 			return true, nil
 		}
-		return false, fmt.Errorf("%d asks for nodes: %s", len(r.Recorder.About(rig.Filter, pod.UID)), rig.WhyPending(p))
+		return false, fmt.Errorf("%d asks for nodes: %s", len(r.Recorder.About(framework.Filter, pod.UID)), framework.WhyPending(p))
 	})
 	return on
 }
@@ -297,7 +297,7 @@ func onlyNode(t *testing.T, nodes map[string]*corev1.Node) string {
 	return ""
 }
 
-func podOf(t *testing.T, r *rig.Rig, ds *appsv1.DaemonSet) *corev1.Pod {
+func podOf(t *testing.T, r *framework.Rig, ds *appsv1.DaemonSet) *corev1.Pod {
 	t.Helper()
 	list := &corev1.PodList{}
 	if err := r.Client.List(t.Context(), list, client.MatchingLabels(ds.Spec.Template.Labels)); err != nil ||
@@ -307,7 +307,7 @@ func podOf(t *testing.T, r *rig.Rig, ds *appsv1.DaemonSet) *corev1.Pod {
 	return &list.Items[0]
 }
 
-func get(t *testing.T, r *rig.Rig, name string) *corev1.Pod {
+func get(t *testing.T, r *framework.Rig, name string) *corev1.Pod {
 	t.Helper()
 	p := &corev1.Pod{}
 	if err := r.Client.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name}, p); err != nil {
@@ -316,10 +316,10 @@ func get(t *testing.T, r *rig.Rig, name string) *corev1.Pod {
 	return p
 }
 
-func awaitDeleted(t *testing.T, r *rig.Rig, pod *corev1.Pod) {
+func awaitDeleted(t *testing.T, r *framework.Rig, pod *corev1.Pod) {
 	t.Helper()
-	ground.Await(t, "end of pod "+pod.Name, func(ctx context.Context) (bool, error) {
-		p, err := ground.PodOf(ctx, r, pod)
+	assert.Await(t, "end of pod "+pod.Name, func(ctx context.Context) (bool, error) {
+		p, err := assert.PodOf(ctx, r, pod)
 		if client.IgnoreNotFound(err) != nil {
 			return false, err
 		}
@@ -331,9 +331,9 @@ func awaitDeleted(t *testing.T, r *rig.Rig, pod *corev1.Pod) {
 }
 
 // update changes the Node as it is now: controllers write to it too.
-func update(t *testing.T, r *rig.Rig, n *corev1.Node, change func(*corev1.Node)) {
+func update(t *testing.T, r *framework.Rig, n *corev1.Node, change func(*corev1.Node)) {
 	t.Helper()
-	ground.Await(t, "update of node "+n.Name, func(ctx context.Context) (bool, error) {
+	assert.Await(t, "update of node "+n.Name, func(ctx context.Context) (bool, error) {
 		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(n), n); err != nil {
 			return false, err
 		}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/controlplane"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
@@ -43,9 +43,9 @@ func TestStockProfileNeverCallsExtender(t *testing.T) {
 	t.Parallel()
 	// Stratos takes the stock scheduler for one with the extender, or its watch of pending pods would
 	// start a node.
-	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud(), Stratos: []string{"--extender-scheduler-names=" +
+	r := assert.NewRig(t, framework.Options{Cloud: assert.FastCloud(), Stratos: []string{"--extender-scheduler-names=" +
 		v1alpha1.SchedulerName + "," + stockName}})
-	recorder := rig.NewRecorder()
+	recorder := framework.NewRecorder()
 	proxy := httptest.NewServer(recorder)
 	t.Cleanup(proxy.Close)
 	recorder.Forward(r.ExtenderURL()) // through the other recorder: the same extender
@@ -54,45 +54,45 @@ func TestStockProfileNeverCallsExtender(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	ground.Join(t, r, ground.Ordinary("small", 1))
-	if err := r.Warm(t.Context(), rig.Pool("two", 2), rig.Class("two", "m5.large")); err != nil {
+	assert.Join(t, r, assert.Ordinary("small", 1))
+	if err := r.Warm(t.Context(), framework.Pool("two", 2), framework.Class("two", "m5.large")); err != nil {
 		t.Fatal(err)
 	}
 
 	waits := stockPod("waits", "2")
-	ground.Create(t, r, waits)
+	assert.Create(t, r, waits)
 	awaitUnschedulable(t, r, waits)
 
 	// The wiring works: about a pod for which a node is left, the same scheduler asks, and heeds the
 	// answer.
 	fits := stockPod("fits", "100m")
-	ground.Create(t, r, fits)
-	if nodes := ground.AwaitBound(t, r, fits); nodes[0] != "small" {
+	assert.Create(t, r, fits)
+	if nodes := assert.AwaitBound(t, r, fits); nodes[0] != "small" {
 		t.Errorf("pod bound to %s, want the ordinary node", nodes[0])
 	}
-	asks := awaitAsked(t, recorder, rig.Filter, fits)
+	asks := awaitAsked(t, recorder, framework.Filter, fits)
 	if asks[0].Code != 200 || len(asks[0].Nodes) != 1 || asks[0].Nodes[0] != "small" {
 		t.Errorf("asked about %v, answer %d %+v; want the ordinary node alone", asks[0].Nodes, asks[0].Code, asks[0].Filter)
 	}
-	if starts := ground.CallsAbout(t, r, fake.OpStart, ground.PoolNodes(t, r, "two")); len(starts) != 0 {
+	if starts := assert.CallsAbout(t, r, fake.OpStart, assert.PoolNodes(t, r, "two")); len(starts) != 0 {
 		t.Errorf("started without having been asked: %+v", starts)
 	}
 
-	if asks := recorder.About(rig.Filter, waits.UID); len(asks) != 0 {
+	if asks := recorder.About(framework.Filter, waits.UID); len(asks) != 0 {
 		t.Errorf("the stock profile asked about a pod for which only standby nodes are left: %+v", asks)
 	}
 
 	// It is the profile that makes the difference: the same pod of the generated profile starts a
 	// node. The first pod goes before that: a running node is one that is left for it.
-	ground.Remove(t, r, waits)
-	served := rig.Pod("served", "cpu", "2")
-	ground.Create(t, r, served)
-	ground.AwaitRunning(t, r, served)
-	awaitAsked(t, r.Recorder, rig.Filter, served)
+	assert.Remove(t, r, waits)
+	served := framework.Pod("served", "cpu", "2")
+	assert.Create(t, r, served)
+	assert.AwaitRunning(t, r, served)
+	awaitAsked(t, r.Recorder, framework.Filter, served)
 }
 
 func stockPod(name, cpu string) *corev1.Pod {
-	pod := rig.Pod(name, "cpu", cpu)
+	pod := framework.Pod(name, "cpu", cpu)
 	pod.Spec.SchedulerName = stockName
 	return pod
 }

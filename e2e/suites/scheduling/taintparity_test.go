@@ -14,8 +14,8 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/controlplane"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
 
 // TestTaintParity: where taints and cordons decide, the generated profile with the extender puts
@@ -26,7 +26,7 @@ func TestTaintParity(t *testing.T) {
 	if len(cases) < 25 {
 		t.Fatalf("%d cases, want at least 25", len(cases))
 	}
-	r := ground.NewRig(t, rig.Options{Cloud: ground.FastCloud(),
+	r := assert.NewRig(t, framework.Options{Cloud: assert.FastCloud(),
 		ControlPlane: controlplane.Options{DefaultScheduler: true}})
 	feasible, none := 0, 0
 	for i, name := range slices.Sorted(maps.Keys(cases)) {
@@ -48,7 +48,7 @@ func TestTaintParity(t *testing.T) {
 
 // parity asks both schedulers the same.
 type parity struct {
-	r *rig.Rig
+	r *framework.Rig
 	taintCase
 	prefix string
 }
@@ -69,8 +69,8 @@ type verdict struct {
 
 func (c parity) compare(t *testing.T) verdict {
 	nodes := c.nodes()
-	ground.Join(t, c.r, nodes...)
-	defer func() { ground.Remove(t, c.r, ground.Objects(nodes)...) }()
+	assert.Join(t, c.r, nodes...)
+	defer func() { assert.Remove(t, c.r, assert.Objects(nodes)...) }()
 
 	stock, generated := c.ask(t, nodes, corev1.DefaultSchedulerName), c.ask(t, nodes, v1alpha1.SchedulerName)
 	if diff := cmp.Diff(stock, generated); diff != "" {
@@ -86,7 +86,7 @@ func (c parity) compare(t *testing.T) verdict {
 func (c parity) nodes() []*corev1.Node {
 	var nodes []*corev1.Node
 	for i, g := range c.taintCase.nodes {
-		n := ground.Ordinary(fmt.Sprintf("%s-%d", c.prefix, i), 64>>(2*i), g.taints...)
+		n := assert.Ordinary(fmt.Sprintf("%s-%d", c.prefix, i), 64>>(2*i), g.taints...)
 		n.Spec.Unschedulable = g.cordoned
 		nodes = append(nodes, n)
 	}
@@ -104,17 +104,17 @@ func (c parity) ask(t *testing.T, nodes []*corev1.Node, scheduler string) verdic
 		p.Spec.Affinity = only(n.Name)
 		pods = append(pods, p)
 	}
-	ground.Create(t, c.r, ground.Objects(pods)...)
+	assert.Create(t, c.r, assert.Objects(pods)...)
 	v := verdict{Choice: c.outcome(t, pods[0], len(nodes)), Alone: map[string]placement{}}
 	for i, n := range nodes {
 		v.Alone[n.Name] = c.outcome(t, pods[i+1], len(nodes))
 	}
-	ground.Remove(t, c.r, ground.Objects(pods)...)
+	assert.Remove(t, c.r, assert.Objects(pods)...)
 	return v
 }
 
 func (c parity) pod(name, scheduler string) *corev1.Pod {
-	p := rig.Pod(name+"-"+scheduler, "cpu", "1", "memory", "4Gi")
+	p := framework.Pod(name+"-"+scheduler, "cpu", "1", "memory", "4Gi")
 	p.Spec.SchedulerName, p.Spec.Tolerations = scheduler, c.tolerations
 	return p
 }
@@ -136,8 +136,8 @@ func (c parity) outcome(t *testing.T, pod *corev1.Pod, nodes int) placement {
 	t.Helper()
 	all := fmt.Sprintf("0/%d nodes are available", nodes)
 	var out placement
-	ground.Await(t, "a word on pod "+pod.Name, func(ctx context.Context) (bool, error) {
-		p, err := ground.PodOf(ctx, c.r, pod)
+	assert.Await(t, "a word on pod "+pod.Name, func(ctx context.Context) (bool, error) {
+		p, err := assert.PodOf(ctx, c.r, pod)
 		if err != nil {
 			return false, err
 		}
@@ -145,9 +145,9 @@ func (c parity) outcome(t *testing.T, pod *corev1.Pod, nodes int) placement {
 			out = placement{Node: p.Spec.NodeName}
 			return true, nil
 		}
-		why, waits := strings.CutPrefix(rig.WhyPending(p), corev1.PodReasonUnschedulable+": "+all+": ")
+		why, waits := strings.CutPrefix(framework.WhyPending(p), corev1.PodReasonUnschedulable+": "+all+": ")
 		if !waits {
-			return false, fmt.Errorf("pod %s: %s", p.Name, rig.WhyPending(p))
+			return false, fmt.Errorf("pod %s: %s", p.Name, framework.WhyPending(p))
 		}
 		out = placement{Reasons: reasonsIn(why)}
 		return true, nil

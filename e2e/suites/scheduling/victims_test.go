@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
 
 // resident is a pod that is there before: its size in cpus, its priority class, whether a
@@ -76,7 +76,7 @@ type consequence struct {
 }
 
 // stockVictims plays each layout twice, once for each scheduler.
-func stockVictims(t *testing.T, r *rig.Rig) {
+func stockVictims(t *testing.T, r *framework.Rig) {
 	layouts := estates()
 	for i, name := range slices.Sorted(maps.Keys(layouts)) {
 		t.Run(name, func(t *testing.T) {
@@ -92,42 +92,42 @@ func stockVictims(t *testing.T, r *rig.Rig) {
 
 // playOut has the tested scheduler bind the residents, so that it knows all of them before the pod
 // comes.
-func playOut(t *testing.T, r *rig.Rig, prefix string, layout map[string]estate, scheduler string) consequence {
+func playOut(t *testing.T, r *framework.Rig, prefix string, layout map[string]estate, scheduler string) consequence {
 	t.Helper()
 	var nodes []*corev1.Node
 	var residents []*corev1.Pod
 	for _, name := range slices.Sorted(maps.Keys(layout)) {
 		e := layout[name]
-		n := ground.Ordinary(prefix+name, 4, e.taints...)
+		n := assert.Ordinary(prefix+name, 4, e.taints...)
 		n.Spec.Unschedulable = e.cordoned
 		nodes = append(nodes, n)
 		for _, who := range slices.Sorted(maps.Keys(e.residents)) {
 			residents = append(residents, residentPod(n.Name, who, e.residents[who], scheduler))
 		}
 	}
-	ground.Join(t, r, nodes...)
+	assert.Join(t, r, nodes...)
 	budget := guard(t, r)
-	ground.Create(t, r, ground.Objects(residents)...)
-	ground.AwaitBound(t, r, residents...)
+	assert.Create(t, r, assert.Objects(residents)...)
+	assert.AwaitBound(t, r, residents...)
 
-	high := withPriority(rig.Pod(prefix+"pod", "cpu", "3"), "high")
+	high := withPriority(framework.Pod(prefix+"pod", "cpu", "3"), "high")
 	high.Spec.SchedulerName = scheduler
-	ground.Create(t, r, high)
-	out := consequence{Node: ground.AwaitBound(t, r, high)[0]}
+	assert.Create(t, r, high)
+	out := consequence{Node: assert.AwaitBound(t, r, high)[0]}
 	for _, p := range residents {
-		if now, err := ground.PodOf(t.Context(), r, p); err == nil && now.DeletionTimestamp == nil {
+		if now, err := assert.PodOf(t.Context(), r, p); err == nil && now.DeletionTimestamp == nil {
 			out.Left = append(out.Left, p.Name)
 		}
 	}
 	if len(out.Left) == len(residents) {
 		t.Errorf("scheduler %s put the pod on %s without a victim: the layout has room", scheduler, out.Node)
 	}
-	ground.Remove(t, r, append(append(ground.Objects(residents), high, budget), ground.Objects(nodes)...)...)
+	assert.Remove(t, r, append(append(assert.Objects(residents), high, budget), assert.Objects(nodes)...)...)
 	return out
 }
 
 func residentPod(node, who string, is resident, scheduler string) *corev1.Pod {
-	p := withPriority(rig.Pod(node+"-"+who, "cpu", is.cpu), is.class)
+	p := withPriority(framework.Pod(node+"-"+who, "cpu", is.cpu), is.class)
 	p.Spec.SchedulerName, p.Spec.Affinity, p.Spec.Tolerations = scheduler, only(node), tolerate(exists("", ""))
 	if is.guarded {
 		p.Labels = map[string]string{"guarded": "yes"}
@@ -137,7 +137,7 @@ func residentPod(node, who string, is resident, scheduler string) *corev1.Pod {
 
 // guard is a disruption budget that allows nothing. The scheduler counts a victim under it as a
 // violation once kube-controller-manager has written its status.
-func guard(t *testing.T, r *rig.Rig) *policyv1.PodDisruptionBudget {
+func guard(t *testing.T, r *framework.Rig) *policyv1.PodDisruptionBudget {
 	t.Helper()
 	none := intstr.FromInt32(0)
 	budget := &policyv1.PodDisruptionBudget{
@@ -145,8 +145,8 @@ func guard(t *testing.T, r *rig.Rig) *policyv1.PodDisruptionBudget {
 		Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &none,
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"guarded": "yes"}}},
 	}
-	ground.Create(t, r, budget)
-	ground.Await(t, "status of the disruption budget", func(ctx context.Context) (bool, error) {
+	assert.Create(t, r, budget)
+	assert.Await(t, "status of the disruption budget", func(ctx context.Context) (bool, error) {
 		now := &policyv1.PodDisruptionBudget{}
 		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(budget), now); err != nil {
 			return false, err
@@ -158,11 +158,11 @@ func guard(t *testing.T, r *rig.Rig) *policyv1.PodDisruptionBudget {
 
 // nullLists posts what kube-scheduler's Go types can become in JSON. The node is one that may lose
 // pods, so an entry for it comes back where it has victims.
-func nullLists(t *testing.T, r *rig.Rig) {
-	open := ground.Ordinary("open", 2)
-	ground.Join(t, r, open)
-	defer ground.Remove(t, r, open)
-	ground.Await(t, "the extender's view of node open", func(ctx context.Context) (bool, error) {
+func nullLists(t *testing.T, r *framework.Rig) {
+	open := assert.Ordinary("open", 2)
+	assert.Join(t, r, open)
+	defer assert.Remove(t, r, open)
+	assert.Await(t, "the extender's view of node open", func(ctx context.Context) (bool, error) {
 		kept, err := postPreempt(ctx, r, `"NodeNameToMetaVictims":{"open":{"Pods":[{"UID":"a"}]}}`)
 		return err == nil && len(kept.NodeNameToMetaVictims) == 1, err
 	})
@@ -219,10 +219,10 @@ func uidsOf(victims *extenderv1.MetaVictims) []string {
 }
 
 // postPreempt asks about evictions for a pod that exists nowhere else.
-func postPreempt(ctx context.Context, r *rig.Rig, maps string) (extenderv1.ExtenderPreemptionResult, error) {
+func postPreempt(ctx context.Context, r *framework.Rig, maps string) (extenderv1.ExtenderPreemptionResult, error) {
 	result := extenderv1.ExtenderPreemptionResult{}
 	pod := `"Pod":{"metadata":{"namespace":"default","name":"asker","uid":"asker"},"spec":{"containers":[{"name":"main"}]}}`
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.ExtenderURL()+rig.Preempt,
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.ExtenderURL()+framework.Preempt,
 		bytes.NewReader([]byte("{"+pod+","+maps+"}")))
 	if err != nil {
 		return result, err

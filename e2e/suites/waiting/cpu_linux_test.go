@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
@@ -36,21 +36,21 @@ const (
 // asks about them again and again, because something happens to some node all the time. What
 // Stratos spends on that is read from the kernel's own account, which counts no other process.
 func TestAThousandWaitingPodsCostLittle(t *testing.T) {
-	r := ground.NewRig(t, rig.Options{Cloud: []string{"--fake-boot-time=500ms", "--fake-stop-time=200ms"}})
+	r := assert.NewRig(t, framework.Options{Cloud: []string{"--fake-boot-time=500ms", "--fake-stop-time=200ms"}})
 	const size = crowd/crowdPerNode + 2
-	if err := r.Warm(t.Context(), rig.Pool("waiting", size), rig.Class("waiting", "m5.4xlarge")); err != nil {
+	if err := r.Warm(t.Context(), framework.Pool("waiting", size), framework.Class("waiting", "m5.4xlarge")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultKubeletSilent}); err != nil {
 		t.Fatal(err)
 	}
 	bystander := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bystander"}}
-	ground.Create(t, r, bystander)
+	assert.Create(t, r, bystander)
 	for i := range crowd {
-		ground.Create(t, r, rig.Pod(fmt.Sprintf("crowd-%04d", i), "cpu", "100m"))
+		assert.Create(t, r, framework.Pod(fmt.Sprintf("crowd-%04d", i), "cpu", "100m"))
 	}
 	until(t, func(ctx context.Context) error {
-		promised, err := ground.Metric(ctx, r.Metrics, "stratos_claims", `pool="waiting"`)
+		promised, err := assert.Metric(ctx, r.Metrics, "stratos_claims", `pool="waiting"`)
 		if err != nil || promised != crowd {
 			return fmt.Errorf("%v pods are promised a node, %w", promised, err)
 		}
@@ -58,8 +58,8 @@ func TestAThousandWaitingPodsCostLittle(t *testing.T) {
 	})
 
 	scheduler := r.ControlPlane.Schedulers()[0].PID()
-	asked, used, floor, began := len(r.Recorder.Asked(rig.Filter)), cpuTime(t, r.Stratos.PID()), cpuTime(t, scheduler),
-		time.Now()
+	asked, began := len(r.Recorder.Asked(framework.Filter)), time.Now()
+	used, floor := cpuTime(t, r.Stratos.PID()), cpuTime(t, scheduler)
 	for i := 0; time.Since(began) < crowdWaits; i++ {
 		body := fmt.Sprintf(`{"metadata":{"labels":{"example.com/mark":"%d"}}}`, i)
 		if err := r.Client.Patch(t.Context(), bystander.DeepCopy(), client.RawPatch(types.MergePatchType,
@@ -72,7 +72,8 @@ func TestAThousandWaitingPodsCostLittle(t *testing.T) {
 		}
 	}
 	took := time.Since(began)
-	asks, share := len(r.Recorder.Asked(rig.Filter))-asked, (cpuTime(t, r.Stratos.PID())-used).Seconds()/took.Seconds()
+	asks := len(r.Recorder.Asked(framework.Filter)) - asked
+	share := (cpuTime(t, r.Stratos.PID())-used).Seconds()/took.Seconds()
 	least := (cpuTime(t, scheduler) - floor).Seconds() / took.Seconds()
 	t.Logf("%d asks in %s cost %.3f of a core, and the scheduler %.3f", asks, took.Round(time.Millisecond), share, least)
 	if asks < 2*crowd {

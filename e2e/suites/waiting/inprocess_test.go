@@ -21,7 +21,7 @@ import (
 	"github.com/stratos-sh/stratos/crds"
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/controlplane"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
 	"github.com/stratos-sh/stratos/extender"
 	"github.com/stratos-sh/stratos/extender/cluster"
 	"github.com/stratos-sh/stratos/extender/decide"
@@ -32,7 +32,7 @@ import (
 // startInProcess runs a Stratos in this process, wired as cmd/stratos does, but for the extender's
 // lagging watch and the nudges, which pass through the given gate. The watch ends with it. There
 // can be one in a test binary: the metrics are registered for the process.
-func startInProcess(t *testing.T, r *rig.Rig, watch *lagging, nudges *nudgeGate) {
+func startInProcess(t *testing.T, r *framework.Rig, watch *lagging, nudges *nudgeGate) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
@@ -69,9 +69,9 @@ func startInProcess(t *testing.T, r *rig.Rig, watch *lagging, nudges *nudgeGate)
 	r.Recorder.Forward("http://" + address)
 }
 
-func newManager(t *testing.T, r *rig.Rig, nudges *nudgeGate) manager.Manager {
+func newManager(t *testing.T, r *framework.Rig, nudges *nudgeGate) manager.Manager {
 	t.Helper()
-	path, err := r.ControlPlane.UserKubeconfig(rig.UserStratos, "system:masters")
+	path, err := r.ControlPlane.UserKubeconfig(framework.UserStratos, "system:masters")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
 
 // The pools of TestNothingStartsFor. Each of those with a mark has one node, and a person has
@@ -52,47 +52,47 @@ type refusal struct {
 }
 
 func refusals() map[string]refusal {
-	optedOut := on(poolPlain, rig.Pod("opted-out", "cpu", "1"))
+	optedOut := on(poolPlain, framework.Pod("opted-out", "cpu", "1"))
 	optedOut.Annotations = map[string]string{v1alpha1.AnnotationIgnore: "true"}
 	// A DaemonSet of another API (OpenKruise has one): the garbage collector would delete the pod of a
 	// stock one that is not there. On a pool of its own: pods of a DaemonSet ignore the claims of
 	// others, so it would take the normal pod's room.
-	owned := on(poolAgents, rig.Pod("owned-by-daemonset", "cpu", "1"))
+	owned := on(poolAgents, framework.Pod("owned-by-daemonset", "cpu", "1"))
 	owned.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: "apps.kruise.io/v1alpha1", Kind: "DaemonSet", Name: "advanced",
 		UID: "00000000-0000-0000-0000-000000000001", Controller: new(true),
 	}}
-	elsewhere := rig.Pod("elsewhere", "cpu", "1")
+	elsewhere := framework.Pod("elsewhere", "cpu", "1")
 	elsewhere.Spec.NodeSelector = map[string]string{"example.com/disk": "tape"}
-	device := rig.Pod("device", "example.com/gpu", "1")
+	device := framework.Pod("device", "example.com/gpu", "1")
 	device.Spec.Containers[0].Resources.Limits = device.Spec.Containers[0].Resources.Requests
 	// Each pool's reason names it, which together is more than an event's note holds.
 	maker := strings.Repeat("device-maker.", 17) + "example.com/gpu"
-	lengthy := rig.Pod("lengthy", maker, "1")
+	lengthy := framework.Pod("lengthy", maker, "1")
 	lengthy.Spec.Containers[0].Resources.Limits = lengthy.Spec.Containers[0].Resources.Requests
 	return map[string]refusal{
 		"a pod with a reason that is longer than a note": {lengthy, []string{"pool annotated: needs 1 " + maker},
 			false},
 		"a pod that is opted out": {optedOut, []string{"annotated", v1alpha1.AnnotationIgnore},
 			true},
-		"a pod too large for any pool": {rig.Pod("large", "cpu", "64"),
+		"a pod too large for any pool": {framework.Pod("large", "cpu", "64"),
 			[]string{"pool plain: needs 64 cpu, node has 2 left", "pool cordoned: needs 64 cpu"}, false},
-		"a pod too large in memory": {rig.Pod("large-memory", "memory", "100Gi"),
+		"a pod too large in memory": {framework.Pod("large-memory", "memory", "100Gi"),
 			[]string{"pool plain: needs 100Gi memory, node has 8Gi left"}, false},
 		"a pod that wants a device that no node has": {device,
 			[]string{"pool plain: needs 1 example.com/gpu, node has 0 left"}, false},
-		"a pod that does not tolerate the pool's taint": {on(poolReserved, rig.Pod("intolerant", "cpu", "1")),
+		"a pod that does not tolerate the pool's taint": {on(poolReserved, framework.Pod("intolerant", "cpu", "1")),
 			[]string{"pool reserved: does not tolerate taint", reserved().Key}, true},
 		"a pod whose node selector matches no node": {elsewhere, []string{"pool plain", "selector"}, false},
-		"a pod for a pool whose only node a person cordoned": {on(poolCordoned, rig.Pod("for-cordoned", "cpu", "1")),
+		"a pod for a pool whose only node a person cordoned": {on(poolCordoned, framework.Pod("for-cordoned", "cpu", "1")),
 			[]string{"pool cordoned", "not startable", "cordoned by another client"}, true},
-		"a pod for a pool whose only node a person tainted": {on(poolTainted, rig.Pod("for-tainted", "cpu", "1")),
+		"a pod for a pool whose only node a person tainted": {on(poolTainted, framework.Pod("for-tainted", "cpu", "1")),
 			[]string{"pool tainted", persons().Key}, true},
 		"a pod that tolerates the taint that a person set": {tolerating(persons(),
-			on(poolTainted, rig.Pod("for-tainted-tolerant", "cpu", "1"))),
+			on(poolTainted, framework.Pod("for-tainted-tolerant", "cpu", "1"))),
 			[]string{"pool tainted", "not startable", persons().Key},
 			true},
-		"a pod for a pool whose only node must not be started": {on(poolAnnotated, rig.Pod("for-annotated", "cpu", "1")),
+		"a pod for a pool whose only node must not be started": {on(poolAnnotated, framework.Pod("for-annotated", "cpu", "1")),
 			[]string{"pool annotated", "not startable", v1alpha1.AnnotationDoNotStart}, true},
 		"a pod that names a DaemonSet as its controller": {owned, []string{"DaemonSet"}, true},
 	}
@@ -108,18 +108,18 @@ func tolerating(taint corev1.Taint, pod *corev1.Pod) *corev1.Pod {
 // proved by what comes after: each of them has been told why, and then other pods are served by
 // exactly one start each.
 func TestNothingStartsFor(t *testing.T) {
-	r := ground.NewRig(t, rig.Options{Cloud: []string{"--fake-boot-time=500ms", "--fake-stop-time=200ms"}})
+	r := assert.NewRig(t, framework.Options{Cloud: []string{"--fake-boot-time=500ms", "--fake-stop-time=200ms"}})
 	warmAll(t, r)
 	marked := markAll(t, r)
 	cases := refusals()
 	for _, c := range cases {
-		ground.Create(t, r, c.pod)
+		assert.Create(t, r, c.pod)
 	}
 	t.Run("a DaemonSet's pod that cannot run", func(t *testing.T) { testDaemonSet(t, r) })
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Logf("event: %s", awaitNote(t, r, c.pod, v1alpha1.ReasonStandbyUnavailable, c.why...))
-			asked := r.Recorder.About(rig.Filter, c.pod.UID)
+			asked := r.Recorder.About(framework.Filter, c.pod.UID)
 			if c.asked != (len(asked) > 0) {
 				t.Errorf("the extender was asked %d times, want it asked: %v", len(asked), c.asked)
 			}
@@ -135,10 +135,10 @@ func TestNothingStartsFor(t *testing.T) {
 	}
 	t.Run("but for a normal pod exactly one", func(t *testing.T) {
 		testServed(t, r, poolPlain,
-			on(poolPlain, rig.Pod("normal", "cpu", "1")), cases)
+			on(poolPlain, framework.Pod("normal", "cpu", "1")), cases)
 	})
 	t.Run("and for one that tolerates the pool's taint", func(t *testing.T) {
-		testServed(t, r, poolReserved, tolerating(reserved(), on(poolReserved, rig.Pod("tolerant", "cpu", "1"))), cases)
+		testServed(t, r, poolReserved, tolerating(reserved(), on(poolReserved, framework.Pod("tolerant", "cpu", "1"))), cases)
 	})
 	t.Run("and for the pods of marked nodes once the marks are gone", func(t *testing.T) {
 		testUnmarked(t, r, marked,
@@ -146,18 +146,18 @@ func TestNothingStartsFor(t *testing.T) {
 	})
 }
 
-func warmAll(t *testing.T, r *rig.Rig) {
+func warmAll(t *testing.T, r *framework.Rig) {
 	t.Helper()
 	for name, size := range poolSizes() {
-		pool := rig.Pool(name, size)
+		pool := framework.Pool(name, size)
 		if name == poolReserved {
 			pool.Spec.Template.Taints = []corev1.Taint{reserved()}
 		}
-		class := rig.Class(name, "m5.large")
+		class := framework.Class(name, "m5.large")
 		if name == poolAgents {
-			rig.StayUp(pool, class, rig.PodImage) // which the DaemonSet wants later
+			framework.StayUp(pool, class, framework.PodImage) // which the DaemonSet wants later
 		}
-		ground.Create(t, r, class, pool)
+		assert.Create(t, r, class, pool)
 	}
 	for name, size := range poolSizes() {
 		if err := r.AwaitPool(t.Context(), name,
@@ -169,7 +169,7 @@ func warmAll(t *testing.T, r *rig.Rig) {
 
 // markAll marks the nodes as a person would and returns them by pool. A standby node is cordoned
 // already, by us; a person's cordon is one without our annotation.
-func markAll(t *testing.T, r *rig.Rig) map[string]*corev1.Node {
+func markAll(t *testing.T, r *framework.Rig) map[string]*corev1.Node {
 	t.Helper()
 	marked := map[string]*corev1.Node{}
 	for pool, mark := range map[string]func(*corev1.Node){
@@ -197,10 +197,10 @@ func untaint(n *corev1.Node) {
 
 // taintSeen taints the node and waits until the extender has seen it: until it refuses the node to
 // a DaemonSet's pod that tolerates all the rest. To ask about such a pod makes no claim.
-func taintSeen(t *testing.T, r *rig.Rig, node *corev1.Node) {
+func taintSeen(t *testing.T, r *framework.Rig, node *corev1.Node) {
 	t.Helper()
 	edit(t, r, node, func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, persons()) })
-	probe := rig.Pod("probe")
+	probe := framework.Pod("probe")
 	probe.UID = "probe"
 	probe.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "probe", Controller: new(true)}}
 	for _, taint := range node.Spec.Taints {
@@ -210,7 +210,7 @@ func taintSeen(t *testing.T, r *rig.Rig, node *corev1.Node) {
 		}
 	}
 	until(t, func(context.Context) error {
-		answer, err := ask(r.ExtenderURL()+rig.Filter, probe, node.Name)
+		answer, err := ask(r.ExtenderURL()+framework.Filter, probe, node.Name)
 		if err == nil && answer.NodeNames != nil && len(*answer.NodeNames) > 0 {
 			return fmt.Errorf("the extender does not know yet that node %s is tainted", node.Name)
 		}
@@ -219,7 +219,7 @@ func taintSeen(t *testing.T, r *rig.Rig, node *corev1.Node) {
 }
 
 // edit changes a node as kubectl edit does, again when another writer was faster.
-func edit(t *testing.T, r *rig.Rig, node *corev1.Node, change func(*corev1.Node)) {
+func edit(t *testing.T, r *framework.Rig, node *corev1.Node, change func(*corev1.Node)) {
 	t.Helper()
 	until(t, func(ctx context.Context) error {
 		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
@@ -233,11 +233,11 @@ func edit(t *testing.T, r *rig.Rig, node *corev1.Node, change func(*corev1.Node)
 // testDaemonSet has the DaemonSet controller make a pod for a standby node, which then turns out
 // not to take it. Without the gate the controller would not make one, or the pod would be bound: a
 // stopped node is a DaemonSet's business too.
-func testDaemonSet(t *testing.T, r *rig.Rig) {
+func testDaemonSet(t *testing.T, r *framework.Rig) {
 	node := nodesOf(t, r, poolAgents)[0]
 	edit(t, r, &node, func(n *corev1.Node) { n.Labels["example.com/agent"] = "wanted" })
 	agents := daemonSet()
-	ground.Create(t, r, agents)
+	assert.Create(t, r, agents)
 	pod := podOf(t, r, agents)
 	taintSeen(t, r, &node)
 	pod.Spec.SchedulingGates = nil
@@ -245,7 +245,7 @@ func testDaemonSet(t *testing.T, r *rig.Rig) {
 		t.Fatal(err)
 	}
 	t.Logf("event: %s", awaitNote(t, r, pod, v1alpha1.ReasonStandbyUnavailable, "DaemonSet"))
-	asked := r.Recorder.About(rig.Filter, pod.UID)
+	asked := r.Recorder.About(framework.Filter, pod.UID)
 	if len(asked) == 0 || !slices.Equal(asked[0].Nodes, []string{node.Name}) {
 		t.Errorf("want the extender asked about the pod and node %s, got %v", node.Name, asked)
 	}
@@ -254,7 +254,7 @@ func testDaemonSet(t *testing.T, r *rig.Rig) {
 	}
 	// The same pod belongs on the node once the person is done, stopped as it is.
 	edit(t, r, &node, untaint)
-	if got := ground.AwaitBound(t, r, pod); got[0] != node.Name {
+	if got := assert.AwaitBound(t, r, pod); got[0] != node.Name {
 		t.Errorf("bound to %v, want %s", got, node.Name)
 	}
 	if got := starts(t, r); len(got) != 0 {
@@ -265,7 +265,7 @@ func testDaemonSet(t *testing.T, r *rig.Rig) {
 // daemonSet is one for the labelled node. Its pods tolerate that the node is stopped, nothing else,
 // and wait behind a gate.
 func daemonSet() *appsv1.DaemonSet {
-	pod := rig.Pod("agent", "cpu", "100m")
+	pod := framework.Pod("agent", "cpu", "100m")
 	pod.Labels = map[string]string{"app": "agent"}
 	pod.Spec.NodeSelector = map[string]string{"example.com/agent": "wanted"}
 	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/not-yet"}}
@@ -284,7 +284,7 @@ func daemonSet() *appsv1.DaemonSet {
 	}
 }
 
-func podOf(t *testing.T, r *rig.Rig, owner *appsv1.DaemonSet) *corev1.Pod {
+func podOf(t *testing.T, r *framework.Rig, owner *appsv1.DaemonSet) *corev1.Pod {
 	t.Helper()
 	var pod *corev1.Pod
 	until(t, func(ctx context.Context) error {
@@ -303,10 +303,10 @@ func podOf(t *testing.T, r *rig.Rig, owner *appsv1.DaemonSet) *corev1.Pod {
 
 // testServed wants the pod served by exactly one more start, and its event to name the node and the
 // pool.
-func testServed(t *testing.T, r *rig.Rig, pool string, pod *corev1.Pod, waiting map[string]refusal) {
+func testServed(t *testing.T, r *framework.Rig, pool string, pod *corev1.Pod, waiting map[string]refusal) {
 	before := starts(t, r)
-	ground.Create(t, r, pod)
-	node := ground.AwaitBound(t, r, pod)[0]
+	assert.Create(t, r, pod)
+	node := assert.AwaitBound(t, r, pod)[0]
 	note := awaitNote(t, r, pod, v1alpha1.ReasonStandbyStarting, "node "+node, "pool "+pool)
 	t.Logf("event: %s", note)
 	if !slices.ContainsFunc(nodesOf(t, r, pool), func(n corev1.Node) bool { return n.Name == node }) {
@@ -319,7 +319,7 @@ func testServed(t *testing.T, r *rig.Rig, pool string, pod *corev1.Pod, waiting 
 }
 
 // stillNothing wants no start announced for any pod that is refused.
-func stillNothing(t *testing.T, r *rig.Rig, waiting map[string]refusal) {
+func stillNothing(t *testing.T, r *framework.Rig, waiting map[string]refusal) {
 	t.Helper()
 	for name, c := range waiting {
 		notes, err := notesOn(t.Context(), r, v1alpha1.ReasonStandbyStarting, c.pod.UID)
@@ -334,7 +334,7 @@ func stillNothing(t *testing.T, r *rig.Rig, waiting map[string]refusal) {
 
 // testUnmarked takes the marks away. That the pods are served then, by one start for each node,
 // shows that nothing but the mark had kept them waiting.
-func testUnmarked(t *testing.T, r *rig.Rig, marked map[string]*corev1.Node, cases map[string]refusal) {
+func testUnmarked(t *testing.T, r *framework.Rig, marked map[string]*corev1.Node, cases map[string]refusal) {
 	before := starts(t, r)
 	for _, node := range marked {
 		edit(t, r, node, func(n *corev1.Node) {
@@ -345,7 +345,7 @@ func testUnmarked(t *testing.T, r *rig.Rig, marked map[string]*corev1.Node, case
 	}
 	for name, c := range cases {
 		if node := marked[c.pod.Spec.NodeSelector[v1alpha1.LabelPool]]; node != nil {
-			if got := ground.AwaitBound(t, r, c.pod); got[0] != node.Name {
+			if got := assert.AwaitBound(t, r, c.pod); got[0] != node.Name {
 				t.Errorf("%s: bound to %v, want %s", name, got, node.Name)
 			}
 		}

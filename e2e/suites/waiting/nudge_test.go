@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
 
 // TestDelayedCacheIsNudged is design fact 11. The extender sees everything 500 ms late. So when the
@@ -26,18 +26,19 @@ import (
 // server. Each of them says that Stratos has waited for the scheduler in vain once more; only after
 // the third, which is written, the scheduler asks.
 func TestDelayedCacheIsNudged(t *testing.T) {
-	r := ground.NewRig(t, rig.Options{NoStratos: true, Cloud: []string{"--fake-boot-time=1s", "--fake-stop-time=200ms"}})
+	r := assert.NewRig(t, framework.Options{NoStratos: true, Cloud: []string{"--fake-boot-time=1s",
+		"--fake-stop-time=200ms"}})
 	running, standby := &firstSight{state: v1alpha1.StateRunning}, &firstSight{state: v1alpha1.StateStandby}
 	nudges := &nudgeGate{swallow: 2}
 	startInProcess(t, r, &lagging{lag: 500 * time.Millisecond, seen: running.look, told: standby.look}, nudges)
-	if err := r.Warm(t.Context(), rig.Pool("quiet", 1), rig.Class("quiet", "m5.large")); err != nil {
+	if err := r.Warm(t.Context(), framework.Pool("quiet", 1), framework.Class("quiet", "m5.large")); err != nil {
 		t.Fatal(err)
 	}
 	awaitQuiet(t, r, standby)
 	changes := watchNodes(t, r)
-	pod := rig.Pod("claimed", "cpu", "1")
-	ground.Create(t, r, pod)
-	node := ground.AwaitBound(t, r, pod)[0]
+	pod := framework.Pod("claimed", "cpu", "1")
+	assert.Create(t, r, pod)
+	node := assert.AwaitBound(t, r, pod)[0]
 
 	swallowed, passed := nudges.times()
 	if len(swallowed) != 2 || len(passed) != 1 {
@@ -49,10 +50,10 @@ func TestDelayedCacheIsNudged(t *testing.T) {
 
 // wantAsked wants the pod asked about and refused once the node ran, not again through two nudges
 // that was not seen, and once after the third with the node as the answer.
-func wantAsked(t *testing.T, r *rig.Rig, pod *corev1.Pod, node string, running, nudged time.Time) {
+func wantAsked(t *testing.T, r *framework.Rig, pod *corev1.Pod, node string, running, nudged time.Time) {
 	t.Helper()
 	var refused, between, after int
-	for _, a := range r.Recorder.About(rig.Filter, pod.UID) {
+	for _, a := range r.Recorder.About(framework.Filter, pod.UID) {
 		takes := a.Filter.NodeNames != nil && slices.Equal(*a.Filter.NodeNames, []string{node})
 		t.Logf("asked %s after the node ran, %s after the nudge: takes it: %v, %v",
 			a.At.Sub(running), a.At.Sub(nudged), takes, a.Filter.FailedAndUnresolvableNodes)
@@ -104,7 +105,7 @@ func (f *firstSight) at() time.Time {
 // stopped node: what their loops of 5 s add comes in no other order. The extender must have seen
 // standby too: a pod that it refuses for want of a standby node has no claim, and Stratos nudges no
 // pod without one.
-func awaitQuiet(t *testing.T, r *rig.Rig, standby *firstSight) {
+func awaitQuiet(t *testing.T, r *framework.Rig, standby *firstSight) {
 	t.Helper()
 	want := []corev1.Taint{
 		{Key: "node.cloudprovider.kubernetes.io/shutdown", Effect: corev1.TaintEffectNoSchedule},
@@ -134,7 +135,7 @@ type nodeChanges struct {
 	versions []*corev1.Node
 }
 
-func watchNodes(t *testing.T, r *rig.Rig) *nodeChanges {
+func watchNodes(t *testing.T, r *framework.Rig) *nodeChanges {
 	t.Helper()
 	w, err := r.Client.Watch(t.Context(), &corev1.NodeList{})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
 )
 
 // hangGuard ends a wait that will never end.
@@ -27,7 +27,7 @@ const hangGuard = time.Minute
 // until waits for a condition; an error of the condition says what is still missing.
 func until(t *testing.T, done func(context.Context) error) {
 	t.Helper()
-	err := rig.Until(t.Context(), hangGuard, func(ctx context.Context) (bool, error) {
+	err := framework.Until(t.Context(), hangGuard, func(ctx context.Context) (bool, error) {
 		err := done(ctx)
 		return err == nil, err
 	})
@@ -37,7 +37,7 @@ func until(t *testing.T, done func(context.Context) error) {
 }
 
 // notesOn are the texts of the events with that reason on the object, oldest first.
-func notesOn(ctx context.Context, r *rig.Rig, reason v1alpha1.Reason, regarding types.UID) ([]string, error) {
+func notesOn(ctx context.Context, r *framework.Rig, reason v1alpha1.Reason, regarding types.UID) ([]string, error) {
 	list := &eventsv1.EventList{}
 	if err := r.Client.List(ctx, list); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func notesOn(ctx context.Context, r *rig.Rig, reason v1alpha1.Reason, regarding 
 
 // awaitNote waits for an event with that reason on the pod whose text contains all the words, and
 // returns its text.
-func awaitNote(t *testing.T, r *rig.Rig, pod *corev1.Pod, reason v1alpha1.Reason, words ...string) string {
+func awaitNote(t *testing.T, r *framework.Rig, pod *corev1.Pod, reason v1alpha1.Reason, words ...string) string {
 	t.Helper()
 	found := ""
 	until(t, func(ctx context.Context) error {
@@ -82,7 +82,7 @@ func containsAll(text string, words []string) bool {
 }
 
 // starts are the instances started so far, in order.
-func starts(t *testing.T, r *rig.Rig) []string {
+func starts(t *testing.T, r *framework.Rig) []string {
 	t.Helper()
 	ids, err := r.Starts(t.Context())
 	if err != nil {
@@ -92,7 +92,7 @@ func starts(t *testing.T, r *rig.Rig) []string {
 }
 
 // nodesOf are the nodes of a pool.
-func nodesOf(t *testing.T, r *rig.Rig, pool string) []corev1.Node {
+func nodesOf(t *testing.T, r *framework.Rig, pool string) []corev1.Node {
 	t.Helper()
 	list := &corev1.NodeList{}
 	if err := r.Client.List(t.Context(), list, client.MatchingLabels{v1alpha1.LabelPool: pool}); err != nil {

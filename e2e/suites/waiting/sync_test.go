@@ -22,16 +22,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/e2e/controlplane"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
 
 // TestNothingServedBeforeSync starts Stratos processes whose view of one kind of objects does not
 // arrive: their list hangs at the API server. From half a cluster they would start nodes that are
 // not needed.
 func TestNothingServedBeforeSync(t *testing.T) {
-	r := ground.NewRig(t, rig.Options{Cloud: []string{"--fake-boot-time=500ms", "--fake-stop-time=200ms"}})
-	if err := r.Warm(t.Context(), rig.Pool("early", 3), rig.Class("early", "m5.large")); err != nil {
+	r := assert.NewRig(t, framework.Options{Cloud: []string{"--fake-boot-time=500ms", "--fake-stop-time=200ms"}})
+	if err := r.Warm(t.Context(), framework.Pool("early", 3), framework.Class("early", "m5.large")); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Stratos.Stop(); err != nil {
@@ -53,7 +53,7 @@ type unsynced struct {
 	listens bool
 }
 
-func testBeforeSync(t *testing.T, r *rig.Rig, kind string, c unsynced) {
+func testBeforeSync(t *testing.T, r *framework.Rig, kind string, c unsynced) {
 	path := c.path
 	api := hold(t, r, path)
 	address, err := controlplane.FreeAddress()
@@ -71,22 +71,22 @@ func testBeforeSync(t *testing.T, r *rig.Rig, kind string, c unsynced) {
 		if api.waiting() == 0 {
 			return fmt.Errorf("nobody has asked for the %s yet", kind)
 		}
-		return refused("http://"+address+rig.Filter, c.listens)
+		return refused("http://"+address+framework.Filter, c.listens)
 	})
 	before := starts(t, r)
-	pod := rig.Pod("early-"+kind, "cpu", "2")
-	ground.Create(t, r, pod)
+	pod := framework.Pod("early-"+kind, "cpu", "2")
+	assert.Create(t, r, pod)
 	until(t, func(ctx context.Context) error {
 		got := &corev1.Pod{}
 		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(pod), got); err != nil {
 			return err
 		}
-		if why := rig.WhyPending(got); !strings.HasPrefix(why, corev1.PodReasonSchedulerError+": ") {
+		if why := framework.WhyPending(got); !strings.HasPrefix(why, corev1.PodReasonSchedulerError+": ") {
 			return fmt.Errorf("want the scheduler's error on the pod, got: %s", why)
 		}
 		return nil
 	})
-	if err := refused("http://"+address+rig.Filter, c.listens); err != nil {
+	if err := refused("http://"+address+framework.Filter, c.listens); err != nil {
 		t.Error(err)
 	}
 	select {
@@ -103,7 +103,7 @@ func testBeforeSync(t *testing.T, r *rig.Rig, kind string, c unsynced) {
 	if s.err != nil {
 		t.Fatal(s.err)
 	}
-	ground.AwaitBound(t, r, pod)
+	assert.AwaitBound(t, r, pod)
 	if got := starts(t, r); len(got) != len(before)+1 {
 		t.Errorf("started %v, want one", got[len(before):])
 	}
@@ -117,12 +117,12 @@ type started struct {
 	err     error
 }
 
-func startedOf(s rig.Running, err error) started { return started{process: s.Process, err: err} }
+func startedOf(s framework.Running, err error) started { return started{process: s.Process, err: err} }
 
 // refused asks as the scheduler does. It is nil when nothing listens, or, where something should,
 // when that refuses in words.
 func refused(url string, listens bool) error {
-	_, err := ask(url, rig.Pod("somebody"), "some-node")
+	_, err := ask(url, framework.Pod("somebody"), "some-node")
 	switch {
 	case err == nil:
 		return fmt.Errorf("POST %s was answered", url)
@@ -141,9 +141,9 @@ type holding struct {
 }
 
 // hold puts a proxy before the API server, with the identity of Stratos.
-func hold(t *testing.T, r *rig.Rig, path string) *holding {
+func hold(t *testing.T, r *framework.Rig, path string) *holding {
 	t.Helper()
-	original, err := r.ControlPlane.UserKubeconfig(rig.UserStratos, "system:masters")
+	original, err := r.ControlPlane.UserKubeconfig(framework.UserStratos, "system:masters")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,8 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/controlplane"
-	"github.com/stratos-sh/stratos/e2e/ground"
-	"github.com/stratos-sh/stratos/e2e/rig"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
@@ -39,31 +39,32 @@ const schedulerUser = "system:kube-scheduler"
 // their kubelets do not report until a reboot. Meanwhile the scheduler is made to ask about all
 // pods again and again.
 func TestWaitingPodsCostNoWrites(t *testing.T) {
-	r := ground.NewRig(t, rig.Options{
+	r := assert.NewRig(t, framework.Options{
 		ControlPlane: controlplane.Options{AuditLog: controlplane.AuditLog{Enabled: true}},
 		Cloud:        []string{"--fake-boot-time=500ms", "--fake-stop-time=200ms"},
 	})
-	if err := r.Warm(t.Context(), rig.Pool("waiting", poolSize), rig.Class("waiting", "m5.4xlarge")); err != nil {
+	if err := r.Warm(t.Context(), framework.Pool("waiting", poolSize), framework.Class("waiting",
+		"m5.4xlarge")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultKubeletSilent}); err != nil {
 		t.Fatal(err)
 	}
 	bystander := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bystander"}}
-	ground.Create(t, r, bystander)
+	assert.Create(t, r, bystander)
 	var pods []*corev1.Pod
 	for i := range waitingPods {
-		pods = append(pods, rig.Pod(fmt.Sprintf("waiting-%03d", i), "cpu", "700m"))
-		ground.Create(t, r, pods[i])
+		pods = append(pods, framework.Pod(fmt.Sprintf("waiting-%03d", i), "cpu", "700m"))
+		assert.Create(t, r, pods[i])
 	}
 	awaitAllPromised(t, r, pods)
 
 	askAgain(t, r, bystander, "first", pods)
-	asked := len(r.Recorder.Asked(rig.Filter))
+	asked := len(r.Recorder.Asked(framework.Filter))
 	for round := range rounds {
 		askAgain(t, r, bystander, fmt.Sprintf("round-%d", round), pods)
 	}
-	more := len(r.Recorder.Asked(rig.Filter)) - asked
+	more := len(r.Recorder.Asked(framework.Filter)) - asked
 	askAgain(t, r, bystander, "last", pods)
 	if more < 1000 {
 		t.Errorf("the scheduler asked %d times in the measured stretch, want at least 1000", more)
@@ -81,7 +82,7 @@ func TestWaitingPodsCostNoWrites(t *testing.T) {
 // awaitAllPromised waits until everything that the arrival of the pods brings about has been
 // written: each pod's event, the claims and the event on each starting node, the pool's status.
 // From there on nothing happens but asking.
-func awaitAllPromised(t *testing.T, r *rig.Rig, pods []*corev1.Pod) {
+func awaitAllPromised(t *testing.T, r *framework.Rig, pods []*corev1.Pod) {
 	t.Helper()
 	until(t, func(ctx context.Context) error {
 		if err := allPromised(ctx, r, pods); err != nil {
@@ -109,7 +110,7 @@ func awaitAllPromised(t *testing.T, r *rig.Rig, pods []*corev1.Pod) {
 	}
 }
 
-func allPromised(ctx context.Context, r *rig.Rig, pods []*corev1.Pod) error {
+func allPromised(ctx context.Context, r *framework.Rig, pods []*corev1.Pod) error {
 	nodes := &corev1.NodeList{}
 	if err := r.Client.List(ctx, nodes,
 		client.MatchingLabels{v1alpha1.LabelState: string(v1alpha1.StateStarting)}); err != nil {
@@ -138,7 +139,7 @@ func allPromised(ctx context.Context, r *rig.Rig, pods []*corev1.Pod) error {
 
 // askAgain touches a node that has nothing to do with the pods, and waits until the scheduler has
 // asked about each of them after that.
-func askAgain(t *testing.T, r *rig.Rig, bystander *corev1.Node, mark string, pods []*corev1.Pod) {
+func askAgain(t *testing.T, r *framework.Rig, bystander *corev1.Node, mark string, pods []*corev1.Pod) {
 	t.Helper()
 	before := countByPod(r)
 	body := fmt.Sprintf(`{"metadata":{"labels":{"example.com/mark":%q}}}`, mark)
@@ -160,9 +161,9 @@ func askAgain(t *testing.T, r *rig.Rig, bystander *corev1.Node, mark string, pod
 	})
 }
 
-func countByPod(r *rig.Rig) map[types.UID]int {
+func countByPod(r *framework.Rig) map[types.UID]int {
 	count := map[types.UID]int{}
-	for _, a := range r.Recorder.Asked(rig.Filter) {
+	for _, a := range r.Recorder.Asked(framework.Filter) {
 		count[a.UID]++
 	}
 	return count
@@ -170,14 +171,14 @@ func countByPod(r *rig.Rig) map[types.UID]int {
 
 // wantNoWrites reads the audit log between the marks. The rounds before the first mark and after
 // the last belong to neither side: there, the log need not be in the order of things.
-func wantNoWrites(t *testing.T, r *rig.Rig, bystander *corev1.Node, asks int) {
+func wantNoWrites(t *testing.T, r *framework.Rig, bystander *corev1.Node, asks int) {
 	t.Helper()
 	events := between(t, r, bystander, "first", "last")
 	written := map[string]int{}
 	for _, e := range events {
 		written[fmt.Sprintf("%s %s %s %s", e.User, e.Verb, e.Resource, e.Subresource)]++
 		switch {
-		case e.User == rig.UserStratos:
+		case e.User == framework.UserStratos:
 			t.Errorf("Stratos wrote while nothing happened: %s %s/%s %s (%d)", e.Verb, e.Resource, e.Subresource, e.Name, e.Code)
 		case e.User == schedulerUser && e.Resource == "pods":
 			t.Errorf("the scheduler wrote to a pod: %s %s %s (%d)", e.Verb, e.Name, e.Subresource, e.Code)
@@ -190,7 +191,7 @@ func wantNoWrites(t *testing.T, r *rig.Rig, bystander *corev1.Node, asks int) {
 
 // between are the writes from the one mark on the bystander to the other, in the order of the audit
 // log.
-func between(t *testing.T, r *rig.Rig, bystander *corev1.Node, first, last string) []controlplane.AuditEvent {
+func between(t *testing.T, r *framework.Rig, bystander *corev1.Node, first, last string) []controlplane.AuditEvent {
 	t.Helper()
 	var events []controlplane.AuditEvent
 	until(t, func(context.Context) error {
@@ -215,11 +216,11 @@ func between(t *testing.T, r *rig.Rig, bystander *corev1.Node, first, last strin
 
 // wantSameWords wants Stratos's part of the message the same, byte for byte, in every answer about
 // a pod, and the pod's condition to have that text too.
-func wantSameWords(t *testing.T, r *rig.Rig, pods []*corev1.Pod) {
+func wantSameWords(t *testing.T, r *framework.Rig, pods []*corev1.Pod) {
 	t.Helper()
 	for _, p := range pods {
 		words := map[string]int{}
-		for _, a := range r.Recorder.About(rig.Filter, p.UID) {
+		for _, a := range r.Recorder.About(framework.Filter, p.UID) {
 			for node, text := range a.Filter.FailedAndUnresolvableNodes {
 				words[node+": "+text]++
 			}
@@ -235,15 +236,15 @@ func wantSameWords(t *testing.T, r *rig.Rig, pods []*corev1.Pod) {
 			t.Fatal(err)
 		}
 		for text := range words {
-			if _, message, _ := strings.Cut(text, ": "); !strings.Contains(rig.WhyPending(got), message) {
-				t.Errorf("pod %s: condition %q lacks %q", p.Name, rig.WhyPending(got), message)
+			if _, message, _ := strings.Cut(text, ": "); !strings.Contains(framework.WhyPending(got), message) {
+				t.Errorf("pod %s: condition %q lacks %q", p.Name, framework.WhyPending(got), message)
 			}
 		}
 	}
 }
 
 // release lets the kubelets report that have not done so.
-func release(t *testing.T, r *rig.Rig) {
+func release(t *testing.T, r *framework.Rig) {
 	t.Helper()
 	if err := r.Cloud.ClearFaults(t.Context()); err != nil {
 		t.Fatal(err)
@@ -255,7 +256,7 @@ func release(t *testing.T, r *rig.Rig) {
 	}
 }
 
-func awaitAllRun(t *testing.T, r *rig.Rig, pods []*corev1.Pod) {
+func awaitAllRun(t *testing.T, r *framework.Rig, pods []*corev1.Pod) {
 	t.Helper()
 	until(t, func(ctx context.Context) error {
 		list := &corev1.PodList{}

@@ -1,0 +1,151 @@
+package env
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+)
+
+// Asker asks an extender as kube-scheduler does: HTTP/1.1, one connection that is kept.
+type Asker struct {
+	http http.Client
+	url  string
+}
+
+// NewAsker asks at the URL, over TLS with the certificates of the authority where it is https. A
+// server that wants to know who asks is shown the certificates.
+func NewAsker(url string, authority *x509.CertPool, mine ...tls.Certificate) *Asker {
+	transport := &http.Transport{
+		TLSClientConfig:     &tls.Config{RootCAs: authority, Certificates: mine, MinVersion: tls.VersionTLS12},
+		MaxIdleConnsPerHost: 1,
+	}
+	return &Asker{http: http.Client{Transport: transport, Timeout: HangGuard}, url: url}
+}
+
+// Question is the body of a request about the pod and the candidates.
+func Question(pod *corev1.Pod, candidates []string) ([]byte, error) {
+	return json.Marshal(extenderv1.ExtenderArgs{Pod: pod, NodeNames: &candidates})
+}
+
+// Ask sends a question to the verb, such as /filter, and returns the answer and the time from
+// before the request until the answer was read.
+func (a *Asker) Ask(ctx context.Context, verb string, question []byte) ([]byte, time.Duration, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url+verb, bytes.NewReader(question))
+	if err != nil {
+		return nil, 0, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	began := time.Now()
+	response, err := a.http.Do(request)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	took := time.Since(began)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s answers %s: %s", verb, response.Status, answer)
+	}
+	return answer, took, err
+}
+
+// Close ends its connection.
+func (a *Asker) Close() { a.http.CloseIdleConnections() }
+
+// StartTLS starts Stratos with the extender over mutual TLS, as a scheduler on the control plane
+// asks it, and returns what asks it. The folder takes the certificates.
+func (s *Env) StartTLS(ctx context.Context, dir string, args ...string) (*Asker, error) {
+	serving, asking := filepath.Join(dir, "serving"), filepath.Join(dir, "asking")
+	if err := errors.Join(os.Mkdir(serving, 0o700), os.Mkdir(asking, 0o700)); err != nil {
+		return nil, err
+	}
+	err := errors.Join(s.ControlPlane.WriteServingCertificate(serving, "stratos"),
+		s.ControlPlane.WriteClientCertificate(asking, "scheduler"))
+	if err != nil {
+		return nil, err
+	}
+	authority := x509.NewCertPool()
+	ca, err := os.ReadFile(filepath.Join(serving, "ca.crt"))
+	if err != nil || !authority.AppendCertsFromPEM(ca) {
+		return nil, errors.Join(err, errors.New("no certificate of the authority"))
+	}
+	pair, err := tls.LoadX509KeyPair(filepath.Join(asking, "tls.crt"), filepath.Join(asking, "tls.key"))
+	if err != nil {
+		return nil, err
+	}
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	args = append(args, "--cert-dir="+serving, "--client-ca="+filepath.Join(serving, "ca.crt"), "--webhook-port="+port)
+	if s.Ours, err = s.StartStratos(ctx, "stratos", s.StratosArgs(args...)...); err != nil {
+		return nil, err
+	}
+	return NewAsker("https://localhost"+s.Ours.Extender[strings.LastIndexByte(s.Ours.Extender, ':'):], authority, pair),
+		nil
+}
+
+// RequestSeconds is the extender's metric of how long a request took with its way over the network,
+// DecisionSeconds without.
+const (
+	RequestSeconds  = "stratos_extender_request_duration_seconds"
+	DecisionSeconds = "stratos_extender_decision_duration_seconds"
+)
+
+// Timed are the requests that the extender has counted for a verb in the metric: how many, and how
+// many of them took at most so many seconds. bound must be the bound of a bucket of the metric, as
+// it is written there.
+func (s *Env) Timed(ctx context.Context, metric, verb, bound string) (all, within float64, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Ours.Metrics+"/metrics", nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, 0, err
+	}
+	return timed(string(text), metric, verb, bound)
+}
+
+func timed(metrics, name, verb, bound string) (all, within float64, err error) {
+	found := 0
+	for line := range strings.Lines(metrics) {
+		series, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		var into *float64
+		switch series {
+		case fmt.Sprintf(`%s_count{verb=%q}`, name, verb):
+			into = &all
+		case fmt.Sprintf(`%s_bucket{verb=%q,le=%q}`, name, verb, bound):
+			into = &within
+		default:
+			continue
+		}
+		found++
+		if *into, err = strconv.ParseFloat(value, 64); err != nil {
+			return 0, 0, err
+		}
+	}
+	if found != 2 {
+		return 0, 0, fmt.Errorf("there is no metric %s of verb %s with a bucket to %s s", name, verb, bound)
+	}
+	return all, within, nil
+}

@@ -1,0 +1,248 @@
+package env
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+)
+
+// HangGuard ends a wait that will never end. It is far above what anything here takes, because
+// machines are shared.
+const HangGuard = 2 * time.Minute
+
+// SeenPod is what was seen of a pod of the namespace default that exists.
+type SeenPod struct {
+	// Bound is when the event arrived that said so.
+	Bound time.Time
+	Node  string
+}
+
+// SeenNode is what was seen of a Node of a pool.
+type SeenNode struct {
+	Pool     string
+	State    v1alpha1.NodeState
+	Instance v1alpha1.InstanceID
+	// Ready is when the event arrived that first said Ready=True in the boot.
+	Ready time.Time
+	boot  string
+}
+
+// View is the cluster as far as it was seen.
+type View struct {
+	// Pods are those of the namespace default, Nodes those of pools, by name.
+	Pods  map[string]*SeenPod
+	Nodes map[string]*SeenNode
+	// States counts the nodes of each pool, BoundPods the pods that are bound.
+	States    map[string]map[v1alpha1.NodeState]int
+	BoundPods int
+}
+
+// Seen remembers what watches told, and when.
+type Seen struct {
+	cancel  context.CancelFunc
+	watches sync.WaitGroup
+
+	// mu guards the fields below.
+	mu   sync.Mutex
+	view View
+	// changed is closed and replaced at each event.
+	changed chan struct{}
+	broken  error
+}
+
+// watchAll begins to watch the Nodes of pools and the pods of the namespace default.
+func watchAll(ctx context.Context, c client.WithWatch) (*Seen, error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s := &Seen{cancel: cancel, changed: make(chan struct{}), view: View{
+		Pods: map[string]*SeenPod{}, Nodes: map[string]*SeenNode{}, States: map[string]map[v1alpha1.NodeState]int{},
+	}}
+	for _, what := range []followed{
+		{c, func() client.ObjectList { return &corev1.NodeList{} }, client.HasLabels{v1alpha1.LabelPool}},
+		{c, func() client.ObjectList { return &corev1.PodList{} }, client.InNamespace(metav1.NamespaceDefault)},
+	} {
+		// The environment is new, so the list is empty; it is there for its version.
+		list := what.list()
+		if err := c.List(ctx, list, what.of); err != nil {
+			cancel()
+			return nil, fmt.Errorf("list %T: %w", list, err)
+		}
+		s.watches.Go(func() { s.follow(ctx, what, list.GetResourceVersion()) })
+	}
+	return s, nil
+}
+
+// followed is what one watch is about.
+type followed struct {
+	client client.WithWatch
+	list   func() client.ObjectList
+	of     client.ListOption
+}
+
+func (s *Seen) stop() {
+	s.cancel()
+	s.watches.Wait()
+}
+
+// follow takes every event. The API server ends the watch of a client that is too slow for a
+// moment, which on a busy machine happens; it is resumed at once where it ended, so that no event
+// is lost and none is much later.
+func (s *Seen) follow(ctx context.Context, what followed, version string) {
+	for failures := 0; ctx.Err() == nil; {
+		w, err := what.client.Watch(ctx, what.list(), what.of,
+			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true}})
+		if err == nil {
+			failures = 0
+			version, err = s.drink(ctx, w, version)
+			w.Stop()
+		}
+		if failures++; err != nil && (failures > watchTries || apierrors.IsGone(err) || apierrors.IsResourceExpired(err)) {
+			s.breakOff(err)
+			return
+		}
+		if err != nil && Pause(ctx, watchAgain) != nil {
+			return
+		}
+	}
+}
+
+const (
+	// watchTries is how often a watch that fails is tried again in a row, watchAgain how long after.
+	watchTries = 20
+	watchAgain = 250 * time.Millisecond
+)
+
+// drink takes the events of one watch and returns the version of the last.
+func (s *Seen) drink(ctx context.Context, w watch.Interface, version string) (string, error) {
+	for {
+		select {
+		case <-ctx.Done():
+			return version, nil
+		case event, open := <-w.ResultChan():
+			switch {
+			case !open:
+				return version, nil
+			case event.Type == watch.Error:
+				return version, apierrors.FromObject(event.Object)
+			}
+			if o, ok := event.Object.(client.Object); ok {
+				version = o.GetResourceVersion()
+			}
+			if event.Type != watch.Bookmark {
+				s.take(event, time.Now())
+			}
+		}
+	}
+}
+
+func (s *Seen) breakOff(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken = fmt.Errorf("watch: %w", err)
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (s *Seen) take(event watch.Event, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch o := event.Object.(type) {
+	case *corev1.Node:
+		s.view.takeNode(o, event.Type == watch.Deleted, at)
+	case *corev1.Pod:
+		s.view.takePod(o, event.Type == watch.Deleted, at)
+	}
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (v *View) takePod(p *corev1.Pod, gone bool, at time.Time) {
+	old := v.Pods[p.Name]
+	if old == nil {
+		old = &SeenPod{}
+		v.Pods[p.Name] = old
+	}
+	if p.Spec.NodeName != "" && old.Node == "" {
+		old.Node, old.Bound = p.Spec.NodeName, at
+		v.BoundPods++
+	}
+	if gone {
+		if old.Node != "" {
+			v.BoundPods--
+		}
+		delete(v.Pods, p.Name)
+	}
+}
+
+func (v *View) takeNode(n *corev1.Node, gone bool, at time.Time) {
+	old := v.Nodes[n.Name]
+	if old == nil {
+		old = &SeenNode{}
+		v.Nodes[n.Name] = old
+	} else {
+		v.count(old, -1)
+	}
+	if gone {
+		delete(v.Nodes, n.Name)
+		return
+	}
+	old.Pool, old.State = n.Labels[v1alpha1.LabelPool], v1alpha1.NodeState(n.Labels[v1alpha1.LabelState])
+	old.Instance = instanceOf(n)
+	v.count(old, 1)
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue && n.Status.NodeInfo.BootID != old.boot {
+			old.Ready, old.boot = at, n.Status.NodeInfo.BootID
+		}
+	}
+}
+
+func (v *View) count(n *SeenNode, by int) {
+	if v.States[n.Pool] == nil {
+		v.States[n.Pool] = map[v1alpha1.NodeState]int{}
+	}
+	v.States[n.Pool][n.State] += by
+}
+
+// Awake counts the pool's nodes that are starting or running.
+func (v *View) Awake(pool string) int {
+	return v.States[pool][v1alpha1.StateStarting] + v.States[pool][v1alpha1.StateRunning]
+}
+
+// Await waits until the condition holds, which is asked after each event and must not keep the
+// View. The error says what was seen last.
+func (s *Seen) Await(ctx context.Context, what string, so func(*View) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, HangGuard)
+	defer cancel()
+	for {
+		s.mu.Lock()
+		ok, changed, broken := so(&s.view), s.changed, s.broken
+		seen := fmt.Sprintf("%d pods, %d bound, nodes %v", len(s.view.Pods), s.view.BoundPods, s.view.States)
+		s.mu.Unlock()
+		switch {
+		case ok:
+			return nil
+		case broken != nil:
+			return broken
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w; seen: %s", what, ctx.Err(), seen)
+		}
+	}
+}
+
+// Look reads the View, which must not be kept.
+func (s *Seen) Look(f func(*View)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(&s.view)
+}

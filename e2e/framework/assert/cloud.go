@@ -1,0 +1,118 @@
+package assert
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/provider/fake"
+)
+
+// CallsAbout are the cloud calls of one kind about the Nodes' instances, refused ones included, in
+// order.
+func CallsAbout(t *testing.T, r *framework.Rig, op fake.Op, nodes map[string]*corev1.Node) []fake.Call {
+	t.Helper()
+	ids := map[v1alpha1.InstanceID]bool{}
+	for _, n := range nodes {
+		ids[InstanceOf(n)] = true
+	}
+	all, err := r.Cloud.Calls(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calls []fake.Call
+	for _, c := range all {
+		if c.Op == op && ids[c.Instance] {
+			calls = append(calls, c)
+		}
+	}
+	return calls
+}
+
+// Accepted are the calls of one kind that the cloud accepted for the Nodes' instances, in order.
+func Accepted(t *testing.T, r *framework.Rig, op fake.Op, nodes map[string]*corev1.Node) []fake.Call {
+	t.Helper()
+	return slices.DeleteFunc(CallsAbout(t, r, op, nodes), func(c fake.Call) bool { return c.Err != "" })
+}
+
+// Instances are the truth about the instances with the tag, by id.
+func Instances(ctx context.Context, r *framework.Rig, tag, value string) (map[v1alpha1.InstanceID]fake.View, error) {
+	views, err := r.Cloud.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := map[v1alpha1.InstanceID]fake.View{}
+	for _, v := range views {
+		if v.Tags[tag] == value {
+			found[v.ID] = v
+		}
+	}
+	return found, nil
+}
+
+// InstanceState is what the cloud says of the instance.
+func InstanceState(t *testing.T, r *framework.Rig, id v1alpha1.InstanceID) provider.InstanceState {
+	t.Helper()
+	state, err := r.Cloud.GetInstanceState(t.Context(), string(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+// HoldStarts keeps the instances of the type that are started from now on from ever reporting,
+// until Release: count of them, all if 0. So a test decides how long a node is starting.
+func HoldStarts(t *testing.T, r *framework.Rig, instanceType string, count int) {
+	t.Helper()
+	_, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultKubeletSilent, Op: fake.OpStart, Type: instanceType,
+		Count: count})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Release ends every fault of the cloud and reboots the guests, whose kubelets then report.
+func Release(t *testing.T, r *framework.Rig, ids ...v1alpha1.InstanceID) {
+	t.Helper()
+	if err := r.Cloud.ClearFaults(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	Reboot(t, r, ids...)
+}
+
+// Reboot reboots the guests of instances that have left pending.
+func Reboot(t *testing.T, r *framework.Rig, ids ...v1alpha1.InstanceID) {
+	t.Helper()
+	for _, id := range ids {
+		Await(t, "reboot of "+string(id), func(ctx context.Context) (bool, error) {
+			err := r.Cloud.Behind(ctx, string(id), fake.ActReboot)
+			if provider.IsIncorrectState(err) { // still pending
+				return false, err
+			}
+			return err == nil, err
+		})
+	}
+}
+
+// AwaitCall waits for the cloud call and returns the first.
+func AwaitCall(t *testing.T, r *framework.Rig, op fake.Op, id v1alpha1.InstanceID) fake.Call {
+	t.Helper()
+	var found fake.Call
+	Await(t, fmt.Sprintf("%s of %s", op, id), func(ctx context.Context) (bool, error) {
+		calls, err := r.Cloud.Calls(ctx)
+		for _, c := range calls {
+			if c.Op == op && c.Instance == id {
+				found = c
+				return true, nil
+			}
+		}
+		return false, err
+	})
+	return found
+}

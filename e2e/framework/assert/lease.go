@@ -1,0 +1,119 @@
+package assert
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/e2e/framework"
+)
+
+// Lease remembers who held a lease, in order; "" is a lease that was given back.
+type Lease struct {
+	name string
+	// mu guards holders.
+	mu      sync.Mutex
+	holders []string
+}
+
+// WatchLease returns when the watch is set up, and hands every version of the lease to the checks.
+// The namespace must exist.
+func WatchLease(t *testing.T, r *framework.Rig, namespace, name string, checks ...func(*coordinationv1.Lease)) *Lease {
+	t.Helper()
+	l := &Lease{name: name}
+	w, err := r.Client.Watch(context.WithoutCancel(t.Context()), &coordinationv1.LeaseList{},
+		client.InNamespace(namespace))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	t.Cleanup(wg.Wait)
+	t.Cleanup(w.Stop)
+	wg.Go(func() {
+		for e := range w.ResultChan() {
+			if lease, ok := e.Object.(*coordinationv1.Lease); ok && lease.Name == name {
+				l.see(lease)
+				for _, check := range checks {
+					check(lease)
+				}
+			}
+		}
+	})
+	return l
+}
+
+func (l *Lease) see(lease *coordinationv1.Lease) {
+	holder := ""
+	if lease.Spec.HolderIdentity != nil {
+		holder = *lease.Spec.HolderIdentity
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.holders) == 0 || l.holders[len(l.holders)-1] != holder {
+		l.holders = append(l.holders, holder)
+	}
+}
+
+// Holders are those so far.
+func (l *Lease) Holders() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.holders)
+}
+
+// AwaitHolder waits until the lease has a holder that is not one of those, and returns it.
+func (l *Lease) AwaitHolder(t *testing.T, not ...string) string {
+	t.Helper()
+	holder := ""
+	Await(t, "a holder of lease "+l.name, func(context.Context) (bool, error) {
+		all := l.Holders()
+		if len(all) > 0 {
+			holder = all[len(all)-1]
+		}
+		if holder != "" && !slices.Contains(not, holder) {
+			return true, nil
+		}
+		return false, fmt.Errorf("holders %q", all)
+	})
+	return holder
+}
+
+// Metric sums the series of the metric whose labels contain the text, 0 if there is none.
+func Metric(ctx context.Context, url, name, labels string) (float64, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return 0, err
+	}
+	sum := 0.0
+	for line := range strings.Lines(string(text)) {
+		series, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
+		of, with, _ := strings.Cut(series, "{")
+		if of != name || !strings.Contains(with, labels) {
+			continue
+		}
+		number, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return 0, err
+		}
+		sum += number
+	}
+	return sum, nil
+}

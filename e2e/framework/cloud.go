@@ -1,0 +1,96 @@
+package framework
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+
+	"github.com/stratos-sh/stratos/e2e/controlplane"
+	"github.com/stratos-sh/stratos/provider/aws/ec2test"
+	"github.com/stratos-sh/stratos/provider/fake"
+)
+
+// errNotEC2: the rig's cloud speaks no EC2.
+var errNotEC2 = errors.New("the rig runs without Provider: ProviderAWS")
+
+func (r *Rig) onEC2() bool { return r.options.Provider == ProviderAWS }
+
+// providerArgs are the flags by which Stratos finds the cloud.
+func (r *Rig) providerArgs() []string {
+	if r.onEC2() {
+		return []string{"--cloud-provider=aws", "--install-crds"}
+	}
+	return []string{"--cloud-provider=fake", "--fake-endpoint=" + r.cloudProcess.URL()}
+}
+
+// providerEnv is what the SDK reads to find the cloud; the server checks that requests are signed,
+// not by whom.
+func (r *Rig) providerEnv() []string {
+	if !r.onEC2() {
+		return nil
+	}
+	return []string{
+		"AWS_ENDPOINT_URL_EC2=" + r.cloudProcess.URL(), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=AKIDTEST",
+		"AWS_SECRET_ACCESS_KEY=secret",
+		"AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null",
+	}
+}
+
+func (r *Rig) startCloud(ctx context.Context) error {
+	kubeconfig, err := r.ControlPlane.UserKubeconfig(UserCloud, "system:masters")
+	if err != nil {
+		return err
+	}
+	address, err := controlplane.FreeAddress()
+	if err != nil {
+		return err
+	}
+	o := controlplane.Companion{
+		Name: "fake-cloud", Path: r.binary, URL: "http://" + address, ReadyPath: "/healthz",
+		Args: []string{"fake-cloud", "--zap-devel"},
+	}
+	if r.onEC2() {
+		o.Name, o.Args = "ec2test", nil
+		if o.Path, err = build(ctx, filepath.Base(r.dir), ec2Program(), r.options.Progress); err != nil {
+			return err
+		}
+	}
+	o.Args = append(append(o.Args, "--listen="+address, "--kubeconfig="+kubeconfig), r.options.Cloud...)
+	r.cloudProcess = r.ControlPlane.NewCompanion(o)
+	r.companions = append(r.companions, r.cloudProcess)
+	if err := r.cloudProcess.Start(ctx); err != nil {
+		return err
+	}
+	r.Cloud = fake.NewClient(r.cloudProcess.URL())
+	return nil
+}
+
+// StopCloud ends the rig's cloud and the machines and controllers that it plays. A caller needs it
+// before another cloud plays in the same cluster: a Node that is not Ready and whose instance the
+// rig's cloud does not know is deleted by its cloud controller.
+func (r *Rig) StopCloud() error { return r.cloudProcess.Stop() }
+
+// EC2Requests is what EC2 was asked, oldest first. It needs ProviderAWS.
+func (r *Rig) EC2Requests(ctx context.Context) ([]ec2test.Request, error) {
+	if !r.onEC2() {
+		return nil, errNotEC2
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.cloudProcess.URL()+"/requests", nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the EC2 test server answers %s", response.Status)
+	}
+	var requests []ec2test.Request
+	err = json.NewDecoder(response.Body).Decode(&requests)
+	return requests, err
+}

@@ -1,0 +1,50 @@
+package suite
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/kind/cluster"
+)
+
+// podCPU is what each pod of a workload asks for: a node of the suite has room for one of them.
+const podCPU = "150m"
+
+// poolOf returns a pool of nodes with room for one pod each, which stop as soon as they are seen
+// empty.
+func poolOf(name string, size, standby int32, images ...string) *v1alpha1.NodePool {
+	budget := int32(1000)
+	return &v1alpha1.NodePool{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.NodePoolSpec{
+			PoolSize: size, MinStandby: standby,
+			Template: v1alpha1.NodeTemplate{NodeClassRef: v1alpha1.NodeClassRef{Kind: "KindNodeClass", Name: name}},
+			PreWarm:  v1alpha1.PreWarm{CompletionMode: v1alpha1.ControllerStop, ImagesToPull: images},
+			// Rounds follow each other faster than pods of a healthy cluster come and go.
+			ScaleUp:   v1alpha1.ScaleUp{StartBudget: &budget},
+			ScaleDown: v1alpha1.ScaleDown{EmptyNodeTTL: duration(time.Second)},
+		},
+	}
+}
+
+// makePool makes a class and a pool of it once Stratos is idle, and waits until all its nodes are
+// standby. Both go when the test ends, the pool first.
+func makePool(t *testing.T, l *cluster.Cluster, pool *v1alpha1.NodePool) []string {
+	t.Helper()
+	l.AwaitRelease(t)
+	l.Create(t, l.Class(pool.Name, reserve(t, l)), pool)
+	return l.AwaitStandby(t, pool.Name, int(pool.Spec.MinStandby))
+}
+
+// reserve is what a class must keep from pods so that about 250m of cpu are left: every node
+// reports the whole machine.
+func reserve(t *testing.T, l *cluster.Cluster) string {
+	t.Helper()
+	return fmt.Sprintf("%dm", l.MachineCPU(t)-250)
+}
+
+func duration(d time.Duration) *v1alpha1.Duration { return &v1alpha1.Duration{Duration: d} }

@@ -1,0 +1,240 @@
+// Package exactstarts shows that a burst starts just the nodes that it needs, on the real control
+// plane.
+package exactstarts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
+)
+
+// longGuard ends a wait of the largest row that will never end.
+const longGuard = 5 * time.Minute
+
+// newRig starts a rig of fast machines. preemption is the policy of the rows' priority class.
+func newRig(t *testing.T, o framework.Options, preemption corev1.PreemptionPolicy) *framework.Rig {
+	t.Helper()
+	// Hand-made nodes have no kubelet, so their leases are not renewed.
+	o.ControlPlane.NodeMonitorGracePeriod = time.Hour
+	o.Cloud = []string{"--fake-boot-time=2s", "--fake-stop-time=100ms", "--fake-pull-time=0s", "--fake-instance-types=" +
+		types}
+	r, err := framework.New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, o := range []client.Object{
+		&nodev1.RuntimeClass{
+			ObjectMeta: metav1.ObjectMeta{Name: runtimeClass}, Handler: "any",
+			Overhead: &nodev1.Overhead{PodFixed: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
+		},
+		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: priorityClass}, Value: 1000,
+			PreemptionPolicy: &preemption},
+	} {
+		if err := r.Client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+func TestExactStarts(t *testing.T) {
+	t.Parallel()
+	nothingAfterwards := playBesideEachOther(t)
+	r := newRig(t, framework.Options{}, corev1.PreemptLowerPriority)
+	for _, name := range slices.Sorted(maps.Keys(rows())) {
+		t.Run(name, func(t *testing.T) {
+			row := rows()[name]
+			warm(t, r, row.pools)
+			defer tidy(t, r, row)
+			started := burst(t, r, row.pods)
+			if len(started) != row.need {
+				t.Errorf("%d nodes were started, want %d: %s", len(started), row.need, row.why)
+			}
+			promisedOnce(t, r, row.pods)
+		})
+	}
+	t.Run("nothing is started afterwards", nothingAfterwards)
+}
+
+// burst creates the pods, waits until all are bound, and returns the instances that were started
+// for them.
+func burst(t *testing.T, r *framework.Rig, pods []*corev1.Pod) []string {
+	t.Helper()
+	before, since := starts(t, r), time.Now()
+	r.Recorder.Reset()
+	create(t, r, assert.Objects(pods)...)
+	awaitBound(t, r, pods)
+	t.Logf("%d pods were bound within %s, with a boot of 2 s", len(pods), time.Since(since).Round(time.Millisecond))
+	started := starts(t, r)[len(before):]
+	if distinct := slices.Compact(slices.Sorted(slices.Values(started))); len(distinct) != len(started) {
+		t.Errorf("some instance was started twice: %v", started)
+	}
+	return started
+}
+
+func starts(t *testing.T, r *framework.Rig) []string {
+	t.Helper()
+	ids, err := r.Starts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+func awaitBound(t *testing.T, r *framework.Rig, pods []*corev1.Pod) {
+	t.Helper()
+	err := framework.Until(t.Context(), longGuard, func(ctx context.Context) (bool, error) {
+		unbound, why, err := unbound(ctx, r, pods)
+		if err != nil || len(unbound) == 0 {
+			return err == nil, err
+		}
+		return false, fmt.Errorf("%d of %d pods are not bound, %s: %s", len(unbound), len(pods), unbound[0], why)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func unbound(ctx context.Context, r *framework.Rig, pods []*corev1.Pod) (names []string, why string, err error) {
+	list := &corev1.PodList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+		return nil, "", err
+	}
+	mine := map[string]bool{}
+	for _, p := range pods {
+		mine[p.Name] = true
+	}
+	for i := range list.Items {
+		p := &list.Items[i]
+		if !mine[p.Name] {
+			continue
+		}
+		delete(mine, p.Name)
+		if p.Status.Phase == corev1.PodFailed {
+			return nil, "", fmt.Errorf("the kubelet rejected pod %s: %s %s", p.Name, p.Status.Reason, p.Status.Message)
+		}
+		if p.Spec.NodeName == "" {
+			if names = append(names, p.Name); why == "" {
+				why = framework.WhyPending(p)
+			}
+		}
+	}
+	return append(names, slices.Sorted(maps.Keys(mine))...), why, nil
+}
+
+// promisedOnce checks that no pod waited for a second start: all answers to the scheduler about a
+// pod named one node. Only pods whose claims were released for pods of higher priority may have
+// been moved.
+func promisedOnce(t *testing.T, r *framework.Rig, pods []*corev1.Pod) {
+	t.Helper()
+	nodes := promises(r)
+	contested := slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Spec.PriorityClassName != "" })
+	promised := 0
+	for _, p := range pods {
+		if len(nodes[p.Name]) > 1 && (!contested || p.Spec.PriorityClassName != "") {
+			t.Errorf("pod %s was promised %d nodes: %v", p.Name, len(nodes[p.Name]), slices.Sorted(maps.Keys(nodes[p.Name])))
+		}
+		promised += len(nodes[p.Name])
+	}
+	if promised == 0 {
+		t.Error("no pod was promised any node, so this shows nothing")
+	}
+}
+
+// promises are the nodes that answers to the scheduler named, by the name of the pod.
+func promises(r *framework.Rig) map[string]map[string]bool {
+	named := regexp.MustCompile(`starting standby node (\S+) of pool`)
+	nodes := map[string]map[string]bool{}
+	for _, a := range r.Recorder.Asked(framework.Filter) {
+		for _, message := range a.Filter.FailedAndUnresolvableNodes {
+			if m := named.FindStringSubmatch(message); m != nil {
+				if nodes[a.Pod.Name] == nil {
+					nodes[a.Pod.Name] = map[string]bool{}
+				}
+				nodes[a.Pod.Name][m[1]] = true
+			}
+		}
+	}
+	return nodes
+}
+
+func warm(t *testing.T, r *framework.Rig, pools []pool) {
+	t.Helper()
+	for _, p := range pools {
+		o := framework.Pool(p.kind, p.size)
+		o.Spec.Weight = &p.weight
+		class := framework.Class(p.kind, family+p.kind)
+		class.Spec.SubnetIDs = []string{"subnet-11111111", "subnet-22222222", "subnet-33333333"} // one in each zone
+		if err := r.Client.Create(t.Context(), class); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, p := range pools {
+		if err := r.AwaitPool(t.Context(), p.kind,
+			func(s v1alpha1.NodePoolStatus) bool { return s.Standby == p.size }); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// tidy removes the row's pods, pools and classes, and waits until nothing is left of them.
+func tidy(t *testing.T, r *framework.Rig, row row) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	errs := []error{removePods(ctx, r)}
+	for _, p := range row.pools {
+		errs = append(errs, r.Client.Delete(ctx, framework.Pool(p.kind, p.size)), r.Client.Delete(ctx,
+			framework.Class(p.kind, p.kind)))
+	}
+	errs = append(errs, framework.Until(ctx, longGuard, func(ctx context.Context) (bool, error) {
+		// Classes last: Stratos lets go of one only when no pool refers to it, and the next row makes
+		// them anew.
+		pools, nodes, classes := &v1alpha1.NodePoolList{}, &corev1.NodeList{}, &v1alpha1.AWSNodeClassList{}
+		err := errors.Join(r.Client.List(ctx, pools), r.Client.List(ctx, nodes, client.HasLabels{v1alpha1.LabelPool}),
+			r.Client.List(ctx, classes))
+		if err != nil || len(pools.Items)+len(nodes.Items)+len(classes.Items) == 0 {
+			return err == nil, err
+		}
+		return false, fmt.Errorf("%d pools, %d nodes and %d classes are left", len(pools.Items), len(nodes.Items),
+			len(classes.Items))
+	}))
+	if err := errors.Join(errs...); err != nil {
+		t.Error(err)
+	}
+}
+
+func removePods(ctx context.Context, r *framework.Rig) error {
+	err := r.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(metav1.NamespaceDefault),
+		client.GracePeriodSeconds(0))
+	return errors.Join(err, framework.Until(ctx, longGuard, func(ctx context.Context) (bool, error) {
+		list := &corev1.PodList{}
+		if err := r.Client.List(ctx, list, client.InNamespace(metav1.NamespaceDefault)); err != nil || len(list.Items) == 0 {
+			return err == nil, err
+		}
+		return false, fmt.Errorf("%d pods are left", len(list.Items))
+	}))
+}

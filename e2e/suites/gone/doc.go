@@ -1,3 +1,0 @@
-// Package gone proves what goes on while Stratos is gone, what comes back by itself, and what
-// happens when it is back, in each way that a cluster can use it.
-package gone

@@ -1,0 +1,68 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
+	"github.com/stratos-sh/stratos/provider/fake"
+)
+
+// TestFiveLives: whatever one life writes on its Node is gone in the next.
+func TestFiveLives(t *testing.T) {
+	t.Parallel()
+	const pool = "phoenix"
+	r := newRig(t)
+	warm(t, r, shortLived(pool, 1), "m5.large")
+	nodes := assert.PoolNodes(t, r, pool)
+	standby := framework.BearingOf(assert.OnlyNode(t, r, pool))
+	name := assert.OnlyNode(t, r, pool).Name
+
+	var running framework.Bearing
+	for life := 1; life <= 5; life++ {
+		pod := assert.OnPool(framework.Pod(fmt.Sprintf("life-%d", life), "cpu", "1"), pool)
+		assert.Create(t, r, pod)
+		if on := assert.AwaitBound(t, r, pod); on[0] != name {
+			t.Fatalf("life %d: pod is on %s, the pool's node is %s", life, on[0], name)
+		}
+		assert.AwaitRunning(t, r, pod)
+		if life == 1 {
+			running = framework.BearingOf(assert.AwaitNode(t, r, name, "settled", func(n *corev1.Node) bool {
+				return assert.StateOf(n) == v1alpha1.StateRunning && len(n.Spec.Taints) == 0 &&
+					framework.StandbyCondition(n) == corev1.ConditionFalse
+			}))
+		}
+		awaitBearing(t, r, name, fmt.Sprintf("running in life %d", life), running)
+		assert.Remove(t, r, pod)
+		awaitBearing(t, r, name, fmt.Sprintf("standby after life %d", life), standby)
+		if starts := assert.Accepted(t, r, fake.OpStart, nodes); len(starts) != life {
+			t.Fatalf("%d starts in %d lives", len(starts), life)
+		}
+	}
+	if after := assert.OnlyNode(t, r, pool); after.UID != nodes[name].UID {
+		t.Error("the Node is another object than in its first life")
+	}
+}
+
+// awaitBearing waits until the Node bears just what is wanted: its steps are writes of several
+// controllers. A mark that stays is a difference that never goes.
+func awaitBearing(t *testing.T, r *framework.Rig, name, what string, want framework.Bearing) {
+	t.Helper()
+	assert.Await(t, "node "+name+" "+what, func(ctx context.Context) (bool, error) {
+		n := &corev1.Node{}
+		if err := r.Client.Get(ctx, keyOf(name), n); err != nil {
+			return false, err
+		}
+		if diff := cmp.Diff(want, framework.BearingOf(n)); diff != "" {
+			return false, errors.New("(-first life +now)\n" + diff)
+		}
+		return true, nil
+	})
+}

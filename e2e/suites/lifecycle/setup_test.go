@@ -1,0 +1,44 @@
+// Package lifecycle proves on a real control plane what becomes of nodes over time: bursts that
+// come while nodes boot, nodes that live again and again, drains that are cancelled, starts that
+// were for nothing.
+package lifecycle
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
+)
+
+// warm creates the pool with its class and waits until all of it is standby.
+func warm(t *testing.T, r *framework.Rig, pool *v1alpha1.NodePool, instanceType string) {
+	t.Helper()
+	if err := r.Warm(t.Context(), pool, framework.Class(pool.Name, instanceType)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// shortLived is a pool whose nodes stop a second after they are empty, and whose start budget no
+// test meets.
+func shortLived(name string, size int32) *v1alpha1.NodePool {
+	pool := framework.Pool(name, size)
+	pool.Spec.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: time.Second}
+	pool.Spec.ScaleUp.StartBudget = new(int32)
+	*pool.Spec.ScaleUp.StartBudget = 1000
+	return pool
+}
+
+func keyOf(name string) client.ObjectKey { return client.ObjectKey{Name: name} }
+
+func mergeFrom(o client.Object) client.Patch { return client.MergeFrom(o) }
+
+// newRig starts a rig whose machines are fast.
+func newRig(t *testing.T, cloud ...string) *framework.Rig {
+	t.Helper()
+	return assert.NewRig(t, framework.Options{Cloud: append(assert.FastCloud(), cloud...)})
+}

@@ -1,3 +1,0 @@
-// Package rights proves that what the chart allows Stratos and its scheduler is enough for a whole
-// life of pools, and not more than they use.
-package rights

@@ -1,0 +1,95 @@
+package stratosdown
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
+)
+
+// TestStratosGoneBesideItsScheduler kills the Stratos container of the pod whose scheduler is
+// active. That scheduler can decide nothing any more: the pods it fails over are counted and told,
+// its liveness probe makes it give up its lease, and the other pod's scheduler does the work.
+func TestStratosGoneBesideItsScheduler(t *testing.T) {
+	s := newSite(t, "default")
+	schedules := assert.WatchLease(t, s.Rig, assert.ReleaseNamespace, "stratos-scheduler")
+	s.first.Start(t, s.Rig, s.identity)
+	active := schedules.AwaitHolder(t)
+	s.second.Start(t, s.Rig, s.identity)
+	s.warm(t, 4)
+	before := poolPod("before", v1alpha1.SchedulerName)
+	assert.Create(t, s.Rig, before)
+	assert.AwaitRunning(t, s.Rig, before)
+	if holder := schedules.AwaitHolder(t); holder != active {
+		t.Fatalf("the first pod's scheduler lost its lease from the start: %q", schedules.Holders())
+	}
+	ofFirst, ofSecond := newKubelet(t, s.chart, s.first), newKubelet(t, s.chart, s.second)
+	ofSecond.watch(t)
+
+	s.first.Process.Kill()
+	failed := poolPod("failed", v1alpha1.SchedulerName)
+	assert.Create(t, s.Rig, failed)
+	awaitReason(t, s, failed, corev1.PodReasonSchedulerError)
+	t.Run("the pods it fails over are counted and told", func(t *testing.T) {
+		if words := assert.AwaitEvent(t, s.Rig, failed, v1alpha1.ReasonStandbyUnavailable); !strings.HasPrefix(words,
+			"the scheduler fails: ") {
+			t.Errorf("event %q", words)
+		}
+		s.awaitErrors(t, 1)
+	})
+	// A kubelet may be as late as it likes. This one waits until the failure has been seen.
+	ofFirst.watch(t)
+	t.Run("its lease goes to the other pod's scheduler", func(t *testing.T) {
+		schedules.AwaitHolder(t, active)
+		s.awaitScheduling(t, s.second)
+	})
+	t.Run("which serves", func(t *testing.T) {
+		burst := []*corev1.Pod{poolPod("burst-1", v1alpha1.SchedulerName), poolPod("burst-2", v1alpha1.SchedulerName)}
+		assert.Create(t, s.Rig, assert.Objects(burst)...)
+		assert.AwaitRunning(t, s.Rig, append(burst, failed)...)
+		if n := s.starts(t); n != 4 {
+			t.Errorf("%d starts for four pods of a node's size", n)
+		}
+		s.awaitErrors(t, 0)
+	})
+	if n := ofFirst.restarts.Load(); n == 0 {
+		t.Error("the scheduler without its extender was never restarted")
+	}
+	if n := ofSecond.restarts.Load(); n != 0 {
+		t.Errorf("the scheduler with its extender was restarted %d times", n)
+	}
+	t.Logf("holders of the schedulers' lease %q, restarts %d", schedules.Holders(), ofFirst.restarts.Load())
+}
+
+// awaitErrors waits until the remaining Stratos counts so many pods over which their scheduler
+// fails.
+func (s *site) awaitErrors(t *testing.T, want float64) {
+	t.Helper()
+	assert.Await(t, fmt.Sprintf("%v pods with SchedulerError in the metrics", want),
+		func(ctx context.Context) (bool, error) {
+			got, err := assert.Metric(ctx, s.second.Metrics, "stratos_scheduler_error_pods",
+				`scheduler="`+v1alpha1.SchedulerName+`"`)
+			if err != nil || got != want {
+				return false, fmt.Errorf("%v pods, %w", got, err)
+			}
+			return true, nil
+		})
+}
+
+// awaitScheduling waits until the replica's scheduler has asked the replica: only the one that
+// holds the lease asks.
+func (s *site) awaitScheduling(t *testing.T, of *assert.Replica) {
+	t.Helper()
+	assert.Await(t, "questions of "+of.Scheduler.Name(), func(ctx context.Context) (bool, error) {
+		got, err := assert.Metric(ctx, of.Metrics, "stratos_extender_requests_total", `verb="filter"`)
+		if err != nil || got == 0 {
+			return false, fmt.Errorf("%v questions, %w", got, err)
+		}
+		return true, nil
+	})
+}
