@@ -73,7 +73,7 @@ func TestAThousandWaitingPodsCostLittle(t *testing.T) {
 	}
 	took := time.Since(began)
 	asks := len(r.Recorder.Asked(framework.Filter)) - asked
-	share := (cpuTime(t, r.Stratos.PID())-used).Seconds()/took.Seconds()
+	share := (cpuTime(t, r.Stratos.PID()) - used).Seconds() / took.Seconds()
 	least := (cpuTime(t, scheduler) - floor).Seconds() / took.Seconds()
 	t.Logf("%d asks in %s cost %.3f of a core, and the scheduler %.3f", asks, took.Round(time.Millisecond), share, least)
 	if asks < 2*crowd {
