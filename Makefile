@@ -26,6 +26,10 @@ LDFLAGS = -s -w -X main.version=$(VERSION)
 P ?= 2
 # The race detector for the unit tests; RACE= leaves it out where there is no time or no C compiler.
 RACE ?= -race
+# Tested without it, because nothing in them runs at the same time as something else: the pure packages,
+# and those that only read and render files.
+SERIAL := ./charts/... ./crds/... ./extender/fit ./extender/decide ./scaler/lifecycle ./scaler/network \
+  ./scaler/plan ./scaler/transition
 # Per test binary. The longest (suites/exactstarts) takes a third of it; what hangs shall say so.
 TIMEOUT ?= 30m
 # More arguments of go test, such as TESTFLAGS='-run TestTaintParity'; V=1 shows what passing tests print.
@@ -115,7 +119,9 @@ RERUN = --rerun-fails=1 --rerun-fails-run-root-test --rerun-fails-max-failures $
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no control plane
-	@$(call RUN,.,unit) -- -p $(P) $(RACE) -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+	@$(call RUN,.,unit-serial) -- -p $(P) -timeout $(TIMEOUT) $(TESTFLAGS) $(SERIAL)
+	@others=$$(go list ./... | grep -vxF "$$(go list $(SERIAL))"); \
+	$(call RUN,.,unit) --packages "$$others" -- -p $(P) $(RACE) -timeout $(TIMEOUT) $(TESTFLAGS)
 
 # What random worlds the scheduler's own filters and ours are compared in: as many as the test says, from its first seed.
 # WORLDS=0 goes on until a minute before TIMEOUT.
@@ -152,16 +158,16 @@ test-controlplane: controlplane ## Run the tests of the control plane itself
 test-helm: controlplane ## Render, lint and apply the chart by Helm 3 and Helm 4
 	@$(call RUN,e2e/helm,helm) -- -p 1 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 
-# How many suites run at a time. Each waits for its own control planes more than half of the time: 3 at a time take a
-# quarter less time on two quiet cores.
+# How many suites run at a time, and how many tests in each: they mostly wait for their machines.
 SUITES ?= 2
+PARALLEL ?= 4
 
 # Each package runs control planes of its own, and mostly waits for them: what is proved is order, not duration.
 # -count=1 because the go command cannot see the processes that the result depends on. The longest package begins first.
 .PHONY: test-e2e
 test-e2e: bin/check controlplane minors karpenter ## Run the suites, the demo's test and the house's own tests
 	@packages=$$(cd e2e && go list ./... | grep -v '/e2e/model' | awk '/suites[/]exactstarts$$/ {print; next} {rest = rest $$0 "\n"} END {printf "%s", rest}'); \
-	$(call RUN,e2e,e2e) $(RERUN) --packages "$$packages" -- -p $(SUITES) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)
+	$(call RUN,e2e,e2e) $(RERUN) --packages "$$packages" -- -p $(SUITES) -parallel $(PARALLEL) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)
 
 .PHONY: test-integration
 test-integration: controlplane minors karpenter ## Run only the suites on the real control plane

@@ -17,6 +17,18 @@ import (
 	"time"
 )
 
+// asDemo in the environment makes this test's binary the demo.
+const asDemo = "STRATOS_TEST_IS_DEMO"
+
+// TestMain lets the binary be the demo as well, which saves linking another one.
+func TestMain(m *testing.M) {
+	if os.Getenv(asDemo) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
 // demoLimit is a hang guard; the demo takes less than a minute.
 const demoLimit = 10 * time.Minute
 
@@ -41,25 +53,24 @@ type playing struct {
 	text      strings.Builder
 }
 
-// startDemo builds and starts the demo with a folder for temporary files of its own, by which its
-// processes are known.
+// startDemo starts the demo with a folder for temporary files of its own, by which its processes
+// are known.
 func startDemo(t *testing.T, environment ...string) *playing {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "demo")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", binary,
-		".").CombinedOutput(); err != nil {
-		t.Fatalf("build the demo: %v\n%s", err, out)
-	}
 	// Not t.TempDir, whose name holds the test's: paths of sockets are short.
 	temporary, err := os.MkdirTemp("", "demo-test-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(temporary) })
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), demoLimit) // not the test's, which ends before the clean-up
 	t.Cleanup(cancel)
-	p := &playing{cmd: exec.CommandContext(ctx, binary), temporary: temporary}
-	p.cmd.Env = append(append(os.Environ(), "TMPDIR="+temporary, "KEEP=", "PROVIDER="), environment...)
+	p := &playing{cmd: exec.CommandContext(ctx, self), temporary: temporary}
+	p.cmd.Env = append(append(os.Environ(), asDemo+"=1", "TMPDIR="+temporary, "KEEP=", "PROVIDER="), environment...)
 	p.cmd.Stderr = &p.errors
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -191,16 +202,19 @@ func listProcesses(t *testing.T) []process {
 
 // TestDemo: the whole play, as `make demo` runs it where there is no terminal.
 func TestDemo(t *testing.T) {
+	t.Parallel()
 	wholePlay(t, startDemo(t), fakeCloud)
 }
 
 // TestDemoOnEC2: the same play with `make demo PROVIDER=aws`, over EC2's protocol.
 func TestDemoOnEC2(t *testing.T) {
+	t.Parallel()
 	wholePlay(t, startDemo(t, "PROVIDER=aws"), ec2Cloud)
 }
 
 // TestDemoOfAnUnknownProvider ends at once and says which there are.
 func TestDemoOfAnUnknownProvider(t *testing.T) {
+	t.Parallel()
 	p := startDemo(t, "PROVIDER=azure")
 	if err := p.end(); err == nil || !strings.Contains(p.errors.String(),
 		"PROVIDER=azure: the demo can play fake and aws") {
@@ -240,6 +254,7 @@ func wholePlay(t *testing.T, p *playing, cloud string) {
 
 // TestDemoInterrupted: Ctrl-C in the middle is no success, and leaves nothing behind.
 func TestDemoInterrupted(t *testing.T) {
+	t.Parallel()
 	p := startDemo(t)
 	p.readTo(t, "warm up")
 	p.allThere(t, fakeCloud)
@@ -258,6 +273,7 @@ func TestDemoInterrupted(t *testing.T) {
 // TestDemoFails: a cloud that dies in the middle is no success; the demo says what is missing and
 // keeps the logs.
 func TestDemoFails(t *testing.T) {
+	t.Parallel()
 	p := startDemo(t)
 	p.readTo(t, "warm up")
 	if err := syscall.Kill(p.find(t, fakeCloud).id, syscall.SIGKILL); err != nil {
@@ -279,6 +295,7 @@ func TestDemoFails(t *testing.T) {
 
 // TestDemoKept: with KEEP=1 it stays up until Ctrl-C and is a success all the same.
 func TestDemoKept(t *testing.T) {
+	t.Parallel()
 	p := startDemo(t, "KEEP=1")
 	p.readTo(t, "PASS: all of it happened")
 	p.readTo(t, "export KUBECONFIG=")

@@ -25,6 +25,7 @@ func TestSmallRuns(t *testing.T) {
 		"burst": {0.02, []string{"starts for 5 pods", "starts for 10 pods", "starts for 20 pods"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			chosen, err := Chosen(name)
 			if err != nil {
 				t.Fatal(err)

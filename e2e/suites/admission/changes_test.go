@@ -17,6 +17,7 @@ import (
 // TestChangesSayWhatTheyDo changes a pool that has nodes, its class, and the certificate of the
 // webhooks, all in one running Stratos.
 func TestChangesSayWhatTheyDo(t *testing.T) {
+	t.Parallel()
 	g := newSite(t)
 	class, pool := good(t, "AWSNodeClass", nil), good(t, "NodePool", nil)
 	// The pool has a startup taint, so its machines need a network that tells when it is up.

@@ -36,6 +36,7 @@ const (
 // kubectl, as a person does, and those that the CRDs' own rules know, with the webhook up, out of
 // reach, and absent.
 func TestSixtyFaults(t *testing.T) {
+	t.Parallel()
 	g := newSite(t)
 	faults := read[map[string]fault](t, "faults.yaml")
 	if len(faults) < 60 {

@@ -61,6 +61,7 @@ func (g *site) created(ctx context.Context, pod *corev1.Pod) (seen, error) {
 }
 
 func TestNamespaceOptIn(t *testing.T) {
+	t.Parallel()
 	g := newSite(t)
 	for _, name := range []string{"opted-in", "kube-system", "cert-manager", "stratos-system"} {
 		g.optIn(t, name)

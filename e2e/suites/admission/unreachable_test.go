@@ -22,6 +22,7 @@ import (
 // TestWebhookUnreachable has the API server ask where no server answers, while Stratos itself runs
 // on: the fault of a network policy or of a CA that was not injected.
 func TestWebhookUnreachable(t *testing.T) {
+	t.Parallel()
 	g := newSite(t)
 	g.optIn(t, "opted-in")
 	// One standby of at most three: a start is followed by a launch, which writes the pool's

@@ -22,6 +22,7 @@ import (
 // TestCertificatesByCertManager: what cert-manager issues for the rendered chart makes everything
 // work that it is for, and no other client gets in.
 func TestCertificatesByCertManager(t *testing.T) {
+	t.Parallel()
 	g := newSite(t)
 	checkBundles(t, g)
 	checkRefusals(t, g)

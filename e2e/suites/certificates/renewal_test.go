@@ -16,6 +16,7 @@ import (
 // TestRenewalWithoutRestart: Stratos, kube-scheduler and the API server go on through the renewal
 // of every certificate, also of the root, which keeps its key, as the processes that they are.
 func TestRenewalWithoutRestart(t *testing.T) {
+	t.Parallel()
 	g := newSite(t)
 	g.warm(t, 3)
 	processes := g.pids()

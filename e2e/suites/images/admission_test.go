@@ -64,6 +64,7 @@ func mutate(t *testing.T, r *framework.Rig) {
 // TestImagesArePulledThroughAdmission: a mirror and a mesh change the pods that pull. The images
 // come all the same, the node stops, and nothing of the mesh keeps it running.
 func TestImagesArePulledThroughAdmission(t *testing.T) {
+	t.Parallel()
 	const name = "meshed"
 	r := assert.NewRig(t, framework.Options{Cloud: assert.FastCloud()}) // the mesh is not for the restricted standard
 	mutate(t, r)
@@ -80,6 +81,7 @@ func TestImagesArePulledThroughAdmission(t *testing.T) {
 // TestDaemonSetImageThatCannotBePulled: a DaemonSet of any tenant may name an image that no
 // registry has. The pool warms up without it, and says so.
 func TestDaemonSetImageThatCannotBePulled(t *testing.T) {
+	t.Parallel()
 	const name, gone, app = "tenant", "missing.invalid/gone:1", "example.com/app:1"
 	r := newRig(t)
 	p, class := pool(name, 2, v1alpha1.ControllerStop, app)

@@ -38,6 +38,7 @@ func wants(t *testing.T, r *framework.Rig, pool string, images ...string) {
 // TestChangedDaemonSetImageRefreshesGradually: each standby node is started once, pulls and is
 // standby again, never more at a time than the budget allows.
 func TestChangedDaemonSetImageRefreshesGradually(t *testing.T) {
+	t.Parallel()
 	const name, size, budget = "gradual", 5, 2
 	r := newRig(t)
 	j := assert.OpenJournal(t, r)
@@ -114,6 +115,7 @@ func change(t *testing.T, r *framework.Rig, set *appsv1.DaemonSet, image string)
 // TestMissingImageIsPulledAtTheNextStop: the kubelet's garbage collection takes the images of a
 // running node. Before it is standby again they are back, without another start.
 func TestMissingImageIsPulledAtTheNextStop(t *testing.T) {
+	t.Parallel()
 	const name, image = "collected", "example.com/app:1"
 	r := newRig(t)
 	p, class := pool(name, 1, v1alpha1.ControllerStop, image)

@@ -15,6 +15,7 @@ import (
 // none of another's. A pull takes longer than it takes a SelfStop instance to switch itself off, so
 // those need a second boot.
 func TestImagesArePulledBeforeStandby(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "--fake-pull-time=2s")
 	j := assert.OpenJournal(t, r)
 	here := agents("here", "example.com/agent:1", map[string]string{corev1.LabelOSStable: "linux"})
@@ -58,6 +59,7 @@ func TestImagesArePulledBeforeStandby(t *testing.T) {
 // does not its nodes do; both say why. The condition turns again when the image is no longer
 // wanted.
 func TestImagePullFailureIsTold(t *testing.T) {
+	t.Parallel()
 	const gone, good = "missing.invalid/gone:1", "example.com/good:1"
 	r := newRig(t)
 	j := assert.OpenJournal(t, r)

@@ -34,6 +34,7 @@ func TestKarpenterBesideStratos(t *testing.T) {
 // separated plays a burst for Stratos that Karpenter sees and refuses, and then a pod for
 // Karpenter, which shows that Karpenter was there and able all the time.
 func separated(t *testing.T) {
+	t.Parallel()
 	page := readPage(t)
 	c := newCluster(t, page, 0)
 	c.warm(t, page.take(t, "AWSNodeClass.stratos.sh/standby"), page.take(t, "NodePool.stratos.sh/standby"))
@@ -250,6 +251,7 @@ func marksOf(n *corev1.Node, word string) []string {
 // unseparated leaves out one part of the separation after another. No node of either side comes up
 // in the meantime, so that each finds all pods waiting: which would be first is not the question.
 func unseparated(t *testing.T) {
+	t.Parallel()
 	page := readPage(t)
 	c := newCluster(t, page, time.Hour)
 	c.warm(t, page.take(t, "AWSNodeClass.stratos.sh/standby"), page.take(t, "NodePool.stratos.sh/standby"))

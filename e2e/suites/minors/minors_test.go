@@ -30,7 +30,10 @@ func TestOlderMinors(t *testing.T) {
 		t.Fatalf("minors that configurations are generated for, and those with a module file (-generated +built):\n%s", diff)
 	}
 	for _, minor := range supported[:len(supported)-1] {
-		t.Run(minor, func(t *testing.T) { testMinor(t, minor) })
+		t.Run(minor, func(t *testing.T) {
+			t.Parallel()
+			testMinor(t, minor)
+		})
 	}
 	t.Run("the page says so", func(t *testing.T) { testDocumented(t, supported) })
 }

@@ -34,6 +34,7 @@ type wiring struct {
 // Everything else in the cluster goes on, Stratos's pods and cert-manager's come back by
 // themselves, and pods that waited for a pool get a node once Stratos is back.
 func TestAllReplicasGone(t *testing.T) {
+	t.Parallel()
 	for name, w := range map[string]wiring{
 		"dedicated scheduler": {set: "default", scheduler: v1alpha1.SchedulerName, optsIn: true},
 		"static pod, control plane": {set: "exposed", scheduler: v1alpha1.SchedulerName, optsIn: true, static: true,
@@ -46,6 +47,7 @@ func TestAllReplicasGone(t *testing.T) {
 }
 
 func (w wiring) test(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, w.set)
 	s.start(t)
 	if w.static {

@@ -16,6 +16,7 @@ import (
 // active. That scheduler can decide nothing any more: the pods it fails over are counted and told,
 // its liveness probe makes it give up its lease, and the other pod's scheduler does the work.
 func TestStratosGoneBesideItsScheduler(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "default")
 	schedules := assert.WatchLease(t, s.Rig, assert.ReleaseNamespace, "stratos-scheduler")
 	s.first.Start(t, s.Rig, s.identity)
