@@ -98,11 +98,20 @@ clean-cache: ## Remove the built control-plane binaries as well (minutes to buil
 
 ##@ Tests
 
+# The suites mostly wait for their machines, so all other tests run beside them, with less priority. What those
+# say is shown when they have ended.
 .PHONY: test
-test: bin/check ## Run everything that proves the promises, then check that each accepted point's tests ran
+test: bin/check controlplane minors karpenter ## Run everything that proves the promises, then check that each accepted point's tests ran
 	@rm -rf $(RECORDS)/test
-	$(MAKE) --no-print-directory test-unit test-parity test-model controlplane minors karpenter test-controlplane test-helm test-e2e RECORD_IN=$(RECORDS)/test
+	@$(STRICT); mkdir -p $(RECORDS)/test; others=$(RECORDS)/test/others.log failed=; \
+	nice -n 10 $(MAKE) --no-print-directory $(OTHER_TESTS) RECORD_IN=$(RECORDS)/test >$$others 2>&1 & beside=$$!; \
+	$(MAKE) --no-print-directory test-e2e RECORD_IN=$(RECORDS)/test || failed=1; \
+	wait $$beside || failed=1; \
+	cat $$others; \
+	[ -z "$$failed" ]
 	bin/check results -command 'make test' -records $(RECORDS)/test
+
+OTHER_TESTS := test-unit test-parity test-model test-controlplane test-helm
 
 # The inner loop: a minute and a half at most on two cores once all is built. `make test` proves more.
 .PHONY: test-fast
@@ -158,16 +167,15 @@ test-controlplane: controlplane ## Run the tests of the control plane itself
 test-helm: controlplane ## Render, lint and apply the chart by Helm 3 and Helm 4
 	@$(call RUN,e2e/helm,helm) -- -p 1 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 
-# How many suites run at a time, and how many tests in each: they mostly wait for their machines.
+# How many suites run at a time, each with as many tests at a time as there are cores.
 SUITES ?= 2
-PARALLEL ?= 4
 
 # Each package runs control planes of its own, and mostly waits for them: what is proved is order, not duration.
 # -count=1 because the go command cannot see the processes that the result depends on. The longest package begins first.
 .PHONY: test-e2e
 test-e2e: bin/check controlplane minors karpenter ## Run the suites, the demo's test and the house's own tests
 	@packages=$$(cd e2e && go list ./... | grep -v '/e2e/model' | awk '/suites[/]exactstarts$$/ {print; next} {rest = rest $$0 "\n"} END {printf "%s", rest}'); \
-	$(call RUN,e2e,e2e) $(RERUN) --packages "$$packages" -- -p $(SUITES) -parallel $(PARALLEL) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)
+	$(call RUN,e2e,e2e) $(RERUN) --packages "$$packages" -- -p $(SUITES) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)
 
 .PHONY: test-integration
 test-integration: controlplane minors karpenter ## Run only the suites on the real control plane
