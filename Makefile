@@ -65,7 +65,7 @@ build: ## Build bin/stratos, static, with its version
 	CGO_ENABLED=0 go build -p $(P) -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/stratos ./cmd/stratos
 
 .PHONY: generate
-generate: ## Write the generated files: deep copies, CRDs, webhook configurations, docs/metrics.md, and what the chart takes from the sources
+generate: ## Write the generated files: deep copies, CRDs, webhook configurations, docs/metrics.md, docs/acceptance.md, docs/reliability.md, and what the chart takes from the sources
 	$(TOOL) controller-gen object paths=./crds/v1alpha1/...
 	@rm -rf dist/crds dist/webhook dist/rbac
 	$(TOOL) controller-gen crd paths=./crds/v1alpha1/... output:crd:dir=dist/crds
@@ -83,6 +83,7 @@ generate: ## Write the generated files: deep copies, CRDs, webhook configuration
 	@rm -rf dist/rbac
 	@cd e2e/helm && go run ./cmd/chart generate
 	@go run ./cmd/metrics >dist/metrics.md && mv dist/metrics.md docs/metrics.md
+	@cd e2e && go run ./repocheck/check pages ..
 
 # What the chart reads by .Files, and where its webhook configurations come from.
 GENERATED := charts/stratos/files/generated
@@ -336,7 +337,7 @@ verify-format:
 verify-vet:
 	@$(STRICT); for module in $(MODULES); do (cd "$$module" && go vet -p $(P) ./...); done
 
-# The import law, the floor plan, and docs/acceptance.md against the sources.
+# The import law, the floor plan, and docs/guarantees.yaml against the sources.
 .PHONY: verify-repo
 verify-repo:
 	@cd e2e && go test -count=1 ./repocheck/...

@@ -1,65 +1,43 @@
 package repocheck
 
 import (
-	"bufio"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
-// allowList is one strict list of depguard in .golangci.yml.
-type allowList struct {
-	name         string
-	files, allow []string
-}
+// allowList is one list of depguard in .golangci.yml. Only strict ones allow anything.
+type allowList struct{ Files, Allow []string }
 
-var (
-	listName  = regexp.MustCompile(`^        ([a-z0-9-]+):`)
-	listFiles = regexp.MustCompile(`^          files: \[(.*)\]`)
-	listEntry = regexp.MustCompile(`^            - ([^ {]+)`)
-)
-
-// allowLists reads the strict lists by their lines: a parser of YAML would be a dependency of what
-// runs before all else.
-func allowLists(t *testing.T) []allowList {
+func allowLists(t *testing.T) map[string]allowList {
 	t.Helper()
-	f, err := os.Open(filepath.Join(repository, ".golangci.yml"))
+	text, err := os.ReadFile(filepath.Join(repository, ".golangci.yml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	var lists []allowList
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		line := lines.Text()
-		if m := listName.FindStringSubmatch(line); m != nil {
-			lists = append(lists, allowList{name: m[1]})
-		}
-		if len(lists) == 0 {
-			continue
-		}
-		last := &lists[len(lists)-1]
-		if m := listFiles.FindStringSubmatch(line); m != nil {
-			for glob := range strings.SplitSeq(m[1], ",") {
-				last.files = append(last.files, strings.Trim(glob, ` "`))
+	var config struct {
+		Linters struct {
+			Settings struct {
+				Depguard struct{ Rules map[string]allowList }
 			}
 		}
-		if m := listEntry.FindStringSubmatch(line); m != nil {
-			last.allow = append(last.allow, m[1])
-		}
 	}
-	return lists
+	if err := yaml.Unmarshal(text, &config); err != nil {
+		t.Fatal(err)
+	}
+	return config.Linters.Settings.Depguard.Rules
 }
 
 // holds reports whether the file, relative to the root, is one that the list is about.
 func (l allowList) holds(file string) bool {
 	in := false
-	for _, glob := range l.files {
+	for _, glob := range l.Files {
 		not := strings.HasPrefix(glob, "!")
 		glob, own := strings.CutPrefix(strings.TrimPrefix(glob, "!"), "${config-path}/")
 		switch folder, below := strings.CutSuffix(glob, "/**"); {
@@ -79,14 +57,14 @@ func (l allowList) holds(file string) bool {
 func TestAllowListsAreUsed(t *testing.T) {
 	imports := importsByFile(t)
 	checked := 0
-	for _, list := range allowLists(t) {
-		for _, entry := range list.allow {
+	for name, list := range allowLists(t) {
+		for _, entry := range list.Allow {
 			if entry == "$gostd" || strings.HasPrefix(entry, ModulePath) {
 				continue
 			}
 			checked++
 			if !imported(imports, list, entry) {
-				t.Errorf(".golangci.yml: list %s allows %s, which none of its files imports", list.name, entry)
+				t.Errorf(".golangci.yml: list %s allows %s, which none of its files imports", name, entry)
 			}
 		}
 	}
@@ -114,28 +92,22 @@ func imported(imports map[string][]string, list allowList, entry string) bool {
 func importsByFile(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
-	err := filepath.WalkDir(repository, func(file string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && file != repository && leftOut(entry.Name()):
-			return filepath.SkipDir
-		case entry.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go"):
+	err := eachFile(repository, func(file string) error {
+		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
 			return nil
 		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(repository, file), nil, parser.ImportsOnly)
 		if err != nil {
 			return err
 		}
-		from, err := filepath.Rel(repository, file)
 		for _, i := range parsed.Imports {
-			path, unquoteErr := strconv.Unquote(i.Path.Value)
-			if unquoteErr != nil {
-				return unquoteErr
+			path, err := strconv.Unquote(i.Path.Value)
+			if err != nil {
+				return err
 			}
-			found[filepath.ToSlash(from)] = append(found[filepath.ToSlash(from)], path)
+			found[file] = append(found[file], path)
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)

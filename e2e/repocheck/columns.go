@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -35,9 +36,9 @@ func WideLines(root string) ([]string, error) {
 	return wide, err
 }
 
-// eachText calls visit for each page and each Go file below root that is not generated, with its
-// path below root.
-func eachText(root string, visit func(file, text string) error) error {
+// eachFile calls visit for each file below root with its path from there. Folders of build output,
+// hidden ones and testdata are left out.
+func eachFile(root string, visit func(file string) error) error {
 	return filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -48,16 +49,28 @@ func eachText(root string, visit func(file, text string) error) error {
 			}
 			return nil
 		}
-		text, err := read(file)
-		if err != nil || text == "" {
-			return err
-		}
 		below, err := filepath.Rel(root, file)
 		if err != nil {
 			return err
 		}
-		if err := visit(filepath.ToSlash(below), text); err != nil {
-			return fmt.Errorf("%s: %w", below, err)
+		return visit(filepath.ToSlash(below))
+	})
+}
+
+func leftOut(folder string) bool {
+	return strings.HasPrefix(folder, ".") || slices.Contains([]string{"bin", "dist", "testdata", "node_modules"}, folder)
+}
+
+// eachText calls visit for each page and each Go file below root that is not generated, with its
+// path below root.
+func eachText(root string, visit func(file, text string) error) error {
+	return eachFile(root, func(file string) error {
+		text, err := read(filepath.Join(root, file))
+		if err != nil || text == "" {
+			return err
+		}
+		if err := visit(file, text); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
 		}
 		return nil
 	})

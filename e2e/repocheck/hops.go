@@ -37,7 +37,10 @@ func readHops(page string) ([]hop, error) {
 	section, _, _ = strings.Cut(section, "\n## ")
 	var hops []hop
 	for line := range strings.Lines(section) {
-		cells := splitCells(line)
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
 		if len(cells) != 3 || !strings.HasPrefix(cells[1], "`") {
 			continue
 		}

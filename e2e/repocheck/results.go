@@ -1,7 +1,6 @@
 package repocheck
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,19 +10,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Event is a line of `go test -json`; see `go doc test2json`.
 type Event struct {
-	Time       time.Time
-	Action     string
-	Package    string
-	ImportPath string
-	Test       string
-	Output     string
-	// Elapsed is in seconds.
-	Elapsed float64
+	Action  string
+	Package string
+	Test    string
 }
 
 // Results is what became of each test, by import path and test name: "pass", "fail", "skip", ""
@@ -75,22 +68,14 @@ func (r Results) ReadFile(file string) error {
 }
 
 func (r Results) read(in io.Reader) error {
-	reader := bufio.NewReader(in)
-	for {
-		line, err := reader.ReadBytes('\n')
-		if len(line) > 0 {
-			var event Event
-			if err := json.Unmarshal(line, &event); err != nil {
-				return err
-			}
-			r.note(event)
-		}
-		if errors.Is(err, io.EOF) {
+	for decoder := json.NewDecoder(in); ; {
+		var event Event
+		if err := decoder.Decode(&event); errors.Is(err, io.EOF) {
 			return nil
-		}
-		if err != nil {
+		} else if err != nil {
 			return err
 		}
+		r.note(event)
 	}
 }
 
@@ -129,18 +114,18 @@ func (r Results) notePackageFailed(importPath string) {
 	}
 }
 
-// CheckResults returns what is wrong between the done rows of the command and what ran: a named
+// CheckResults returns what is wrong between the done points of the command and what ran: a named
 // test that did not run or did not pass, and any test at all, named or not, that was skipped or
 // never ended.
-func CheckResults(rows []Row, command string, sources *Sources, results Results) []string {
+func CheckResults(list *Guarantees, command string, sources *Sources, results Results) []string {
 	problems := results.problems(func(_ testKey, action string) bool { return !passed(action) })
-	for _, row := range rows {
+	for _, row := range list.rows() {
 		if row.Status != Done || row.Command != command {
 			continue
 		}
 		for _, name := range row.Tests {
 			if problem := checkRan(name, sources, results); problem != "" {
-				problems = append(problems, fmt.Sprintf("point %d.%d: %s", row.Issue, row.Point, problem))
+				problems = append(problems, fmt.Sprintf("row %s: %s", row.Key, problem))
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package repocheck
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,53 +22,47 @@ func ran(test, action string) string {
 func TestResultsAreChecked(t *testing.T) {
 	sources := someTests(t)
 	tests := map[string]struct {
-		tests  string
-		status string
+		test   TestName
+		status Status
 		record string
 		want   string
 	}{
-		"the test passed": {tests: "`TestOne`", record: lines(ran("TestOne", "pass"))},
-		"the subtest passed": {tests: "`TestOne/a taint without a key`",
+		"the test passed": {test: "TestOne", record: lines(ran("TestOne", "pass"))},
+		"the subtest passed": {test: "TestOne/a taint without a key",
 			record: lines(ran("TestOne/a_taint_without_a_key", "pass"))},
-		"the test did not run": {tests: "`TestOne`", record: lines(ran("TestTwice", "pass")),
+		"the test did not run": {test: "TestOne", record: lines(ran("TestTwice", "pass")),
 			want: "did not run"},
-		"the subtest did not run": {tests: "`TestOne/inner`", record: lines(ran("TestOne", "pass")),
+		"the subtest did not run": {test: "TestOne/inner", record: lines(ran("TestOne", "pass")),
 			want: "did not run"},
-		"the same name ran in another package": {tests: "`b/TestTwice`", record: lines(ran("TestTwice", "pass")),
+		"the same name ran in another package": {test: "b/TestTwice", record: lines(ran("TestTwice", "pass")),
 			want: "did not run"},
-		"an open point's test did not run": {tests: "`TestOne`", status: "open",
+		"an open point's test did not run": {test: "TestOne", status: Open,
 			record: lines(ran("TestTwice", "pass"))},
-		"some other test was skipped": {tests: "`TestOne`", record: lines(ran("TestOne", "pass"),
+		"some other test was skipped": {test: "TestOne", record: lines(ran("TestOne", "pass"),
 			ran("TestTwice", "skip")), want: "TestTwice: was skipped"},
-		"some other test failed": {tests: "`TestOne`", record: lines(ran("TestOne", "pass"),
+		"some other test failed": {test: "TestOne", record: lines(ran("TestOne", "pass"),
 			ran("TestTwice", "fail")), want: "TestTwice: failed"},
-		"a test passed when it ran again": {tests: "`TestOne`", record: lines(ran("TestOne", "fail"),
+		"a test passed when it ran again": {test: "TestOne", record: lines(ran("TestOne", "fail"),
 			ran("TestOne", "pass"))},
-		"a test failed twice": {tests: "`TestOne`", record: lines(ran("TestOne", "pass"),
+		"a test failed twice": {test: "TestOne", record: lines(ran("TestOne", "pass"),
 			ran("TestTwice", "fail"), ran("TestTwice", "fail")), want: "TestTwice: failed"},
-		"a test never ended when it ran again": {tests: "`TestOne`", record: lines(ran("TestOne", "pass"),
+		"a test never ended when it ran again": {test: "TestOne", record: lines(ran("TestOne", "pass"),
 			ran("TestTwice", "fail"), `{"Action":"run"`+inA+`,"Test":"TestTwice"}`), want: "TestTwice: failed"},
-		"some other test never ended": {tests: "`TestOne`", record: lines(ran("TestOne", "pass"),
+		"some other test never ended": {test: "TestOne", record: lines(ran("TestOne", "pass"),
 			`{"Action":"run"`+inA+`,"Test":"TestTwice"}`), want: "TestTwice: never ended"},
-		"a package without tests is not skipped": {tests: "`TestOne`", record: lines(ran("TestOne", "pass"),
+		"a package without tests is not skipped": {test: "TestOne", record: lines(ran("TestOne", "pass"),
 			`{"Action":"skip","Package":"`+ModulePath+`/c"}`)},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			status := tt.status
-			if status == "" {
-				status = "done"
-			}
-			rows, err := parseRows("| 2 | 1 | x | " + status + " | `make test` | " + tt.tests + " |")
-			if err != nil {
-				t.Fatal(err)
-			}
+			row := Row{Status: cmp.Or(tt.status, Done), Command: "make test", Tests: []TestName{tt.test}}
+			list := &Guarantees{Acceptance: []Section{{Rows: []Row{row}}}}
 			results := Results{}
 			if err := results.read(strings.NewReader(tt.record)); err != nil {
 				t.Fatal(err)
 			}
-			wantProblem(t, CheckResults(rows, "make test", sources, results), tt.want)
-			if problems := CheckResults(rows, "make e2e-kind", sources, Results{}); len(problems) > 0 {
+			wantProblem(t, CheckResults(list, "make test", sources, results), tt.want)
+			if problems := CheckResults(list, "make e2e-kind", sources, Results{}); len(problems) > 0 {
 				t.Errorf("another command's run is asked for this point: %q", problems)
 			}
 		})
@@ -138,7 +133,7 @@ func TestRerunHidesNothing(t *testing.T) {
 				t.Errorf("left out: %q, want %q", got, tt.want)
 			}
 			for _, problem := range tt.want {
-				if !slices.Contains(CheckResults(nil, "make test", nil, results), problem) {
+				if !slices.Contains(CheckResults(&Guarantees{}, "make test", nil, results), problem) {
 					t.Errorf("CheckResults does not say %q", problem)
 				}
 			}

@@ -5,7 +5,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"path"
 	"path/filepath"
 	"slices"
@@ -17,143 +16,74 @@ import (
 // Sources knows the test functions of a tree and every place where a test could skip itself.
 type Sources struct {
 	tests map[string][]TestFunction
+	// declared is by folder.
+	declared map[string]declarations
 	// Skips are the places, as "file:line: t.Skip", where a test, fuzz target or benchmark can end
 	// without a result.
 	Skips []string
 }
 
-// TestFunction is one TestX or FuzzX.
-type TestFunction struct {
-	// Folder is the package's folder relative to the tree's root, with slashes.
-	Folder string
-	Name   string
-	// literals are the string literals of the function and of what it calls in its folder: names of
-	// subtests are among them.
-	literals map[string]bool
-}
+// TestFunction is one TestX or FuzzX. Folder is relative to the tree's root, with slashes.
+type TestFunction struct{ Folder, Name string }
 
-// ReadSources parses every Go file below root. Folders of build output, hidden ones and testdata
-// are left out.
+// ReadSources parses every Go file below root.
 func ReadSources(root string) (*Sources, error) {
-	sources := &Sources{tests: map[string][]TestFunction{}}
-	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.IsDir() {
-			return err
+	sources := &Sources{tests: map[string][]TestFunction{}, declared: map[string]declarations{}}
+	return sources, eachFile(root, func(file string) error {
+		if path.Ext(file) != ".go" {
+			return nil
 		}
-		if file != root && leftOut(entry.Name()) {
-			return filepath.SkipDir
-		}
-		folder, err := filepath.Rel(root, file)
-		if err != nil {
-			return err
-		}
-		return sources.readFolder(root, filepath.ToSlash(folder))
-	})
-	return sources, err
-}
-
-func leftOut(folder string) bool {
-	return strings.HasPrefix(folder, ".") || slices.Contains([]string{"bin", "dist", "testdata", "node_modules"}, folder)
-}
-
-func (s *Sources) readFolder(root, folder string) error {
-	names, err := goFiles(filepath.Join(root, folder))
-	if err != nil {
-		return err
-	}
-	functions := folderFunctions{}
-	for _, name := range names {
 		positions := token.NewFileSet()
-		file := path.Join(folder, name)
 		tree, err := parser.ParseFile(positions, filepath.Join(root, file), nil, parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
-		functions.add(tree)
-		s.Skips = append(s.Skips, skipsIn(file, tree, positions)...)
-		if !strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		for _, decl := range tree.Decls {
-			if f, ok := decl.(*ast.FuncDecl); ok && isTest(f) {
-				s.tests[f.Name.Name] = append(s.tests[f.Name.Name], TestFunction{Folder: folder, Name: f.Name.Name})
-			}
-		}
-	}
-	for _, tests := range s.tests {
-		for i := range tests {
-			if tests[i].Folder == folder {
-				tests[i].literals = functions.literals(tests[i].Name)
-			}
-		}
-	}
-	return nil
+		sources.add(file, tree, positions)
+		return nil
+	})
 }
 
-// isTest wants the one parameter that the go command wants; a body without statements proves
-// nothing and does not count.
+func (s *Sources) add(file string, tree *ast.File, positions *token.FileSet) {
+	s.Skips = append(s.Skips, skipsIn(file, tree, positions)...)
+	folder := path.Dir(file)
+	if s.declared[folder] == nil {
+		s.declared[folder] = declarations{}
+	}
+	for _, decl := range tree.Decls {
+		s.declared[folder].add(decl)
+		if f, ok := decl.(*ast.FuncDecl); ok && isTest(f) && strings.HasSuffix(file, "_test.go") {
+			s.tests[f.Name.Name] = append(s.tests[f.Name.Name], TestFunction{folder, f.Name.Name})
+		}
+	}
+}
+
+// isTest reports whether a function of a test file is a test or fuzz target; the go command holds
+// its parameters to that. A body without statements proves nothing and does not count.
 func isTest(f *ast.FuncDecl) bool {
-	if f.Recv != nil || f.Body == nil || len(f.Body.List) == 0 || len(f.Type.Params.List) != 1 {
-		return false
-	}
-	switch testingType(f.Type.Params.List[0].Type) {
-	case "T":
-		return strings.HasPrefix(f.Name.Name, "Test")
-	case "F":
-		return strings.HasPrefix(f.Name.Name, "Fuzz")
-	}
-	return false
+	_, function, _ := TestName(f.Name.Name).Split()
+	return function != "" && function != "TestMain" && f.Recv == nil && f.Body != nil && len(f.Body.List) > 0
 }
 
-// testingType returns T, B, F or TB for a parameter of such a type of package testing, "" for any
-// other.
-func testingType(e ast.Expr) string {
-	if star, ok := e.(*ast.StarExpr); ok {
-		e = star.X
-	}
-	selector, ok := e.(*ast.SelectorExpr)
-	if !ok || !isIdent(selector.X, "testing") {
-		return ""
-	}
-	return selector.Sel.Name
-}
-
-// skipsIn looks for Skip, Skipf, SkipNow and testing.Short in a file that imports testing. What is
-// called t, b, f or tb counts as a test even when the type is not visible here; a decoder's Skip
-// does not.
+// skipsIn looks for Skip, Skipf, SkipNow and testing.Short in a file that imports testing.
 func skipsIn(file string, tree *ast.File, positions *token.FileSet) []string {
-	if importedAs(tree, "testing") == "" {
+	testing := importedAs(tree, "testing")
+	if testing == "" {
 		return nil
 	}
-	tests := map[string]bool{"t": true, "tb": true, "b": true, "f": true}
 	var found []string
 	ast.Inspect(tree, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.Field:
-			if slices.Contains([]string{"T", "B", "F", "TB"}, testingType(n.Type)) {
-				for _, name := range n.Names {
-					tests[name.Name] = true
-				}
-			}
-		case *ast.SelectorExpr:
-			if isSkip(n, tests) {
-				at := positions.Position(n.Pos())
-				found = append(found, fmt.Sprintf("%s:%d: %s.%s", file, at.Line, lastName(n.X), n.Sel.Name))
-			}
+		selector, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		switch name := selector.Sel.Name; {
+		case name == "Skip", name == "Skipf", name == "SkipNow", name == "Short" && isIdent(selector.X, testing):
+			line := positions.Position(n.Pos()).Line
+			found = append(found, fmt.Sprintf("%s:%d: %s.%s", file, line, lastName(selector.X), name))
 		}
 		return true
 	})
 	return found
-}
-
-func isSkip(selector *ast.SelectorExpr, tests map[string]bool) bool {
-	switch selector.Sel.Name {
-	case "Skip", "Skipf", "SkipNow":
-		return tests[strings.ToLower(lastName(selector.X))] || tests[lastName(selector.X)]
-	case "Short":
-		return isIdent(selector.X, "testing")
-	}
-	return false
 }
 
 func lastName(e ast.Expr) string {
@@ -166,22 +96,20 @@ func lastName(e ast.Expr) string {
 	return ""
 }
 
-// folderFunctions are the functions, methods and package-level declarations of one folder by name.
-// Two methods of one name fall together: that finds too many literals rather than too few, and the
-// run itself has the last word.
-type folderFunctions map[string][]ast.Node
+// declarations are the functions, methods, variables and constants of one folder by name. Two
+// methods of one name fall together: that finds too many literals rather than too few, and the run
+// itself has the last word.
+type declarations map[string][]ast.Node
 
-func (f folderFunctions) add(tree *ast.File) {
-	for _, decl := range tree.Decls {
-		switch decl := decl.(type) {
-		case *ast.FuncDecl:
-			f[decl.Name.Name] = append(f[decl.Name.Name], decl)
-		case *ast.GenDecl:
-			for _, spec := range decl.Specs {
-				if values, ok := spec.(*ast.ValueSpec); ok {
-					for _, name := range values.Names {
-						f[name.Name] = append(f[name.Name], values)
-					}
+func (d declarations) add(decl ast.Decl) {
+	switch decl := decl.(type) {
+	case *ast.FuncDecl:
+		d[decl.Name.Name] = append(d[decl.Name.Name], decl)
+	case *ast.GenDecl:
+		for _, spec := range decl.Specs {
+			if values, ok := spec.(*ast.ValueSpec); ok {
+				for _, name := range values.Names {
+					d[name.Name] = append(d[name.Name], values)
 				}
 			}
 		}
@@ -190,14 +118,15 @@ func (f folderFunctions) add(tree *ast.File) {
 
 // literals returns the string literals, as subtest names are written, of the function and of all it
 // leads to.
-func (f folderFunctions) literals(function string) map[string]bool {
-	found := map[string]bool{}
-	seen := map[string]bool{function: true}
-	queue := []string{function}
-	for len(queue) > 0 {
-		nodes := f[queue[0]]
-		queue = queue[1:]
-		for _, node := range nodes {
+func (d declarations) literals(function string) map[string]bool {
+	found, seen := map[string]bool{}, map[string]bool{}
+	var visit func(name string)
+	visit = func(name string) {
+		if seen[name] {
+			return
+		}
+		seen[name] = true
+		for _, node := range d[name] {
 			ast.Inspect(node, func(n ast.Node) bool {
 				switch n := n.(type) {
 				case *ast.BasicLit:
@@ -205,15 +134,13 @@ func (f folderFunctions) literals(function string) map[string]bool {
 						found[subtestName(text)] = true
 					}
 				case *ast.Ident:
-					if !seen[n.Name] {
-						seen[n.Name] = true
-						queue = append(queue, n.Name)
-					}
+					visit(n.Name)
 				}
 				return true
 			})
 		}
 	}
+	visit(function)
 	return found
 }
 
@@ -242,17 +169,17 @@ func (s *Sources) Find(name TestName) (TestFunction, error) {
 			candidates[0].Folder, candidates[1].Folder)
 	}
 	found := candidates[0]
-	if subtest != "" && !found.hasSubtest(subtest) {
+	if subtest != "" && !hasSubtest(s.declared[found.Folder].literals(function), subtest) {
 		return TestFunction{}, fmt.Errorf("test %s: no string in %s names the subtest", name, function)
 	}
 	return found, nil
 }
 
 // hasSubtest also takes a path of several names, each of which must be visible.
-func (t TestFunction) hasSubtest(subtest string) bool {
-	if t.literals[subtestName(subtest)] {
+func hasSubtest(literals map[string]bool, subtest string) bool {
+	if literals[subtestName(subtest)] {
 		return true
 	}
 	first, rest, nested := strings.Cut(subtest, "/")
-	return nested && t.literals[subtestName(first)] && t.hasSubtest(rest)
+	return nested && literals[subtestName(first)] && hasSubtest(literals, rest)
 }

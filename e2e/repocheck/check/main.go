@@ -5,6 +5,8 @@
 //		names what passed only then, fails when tests were left out
 //	check results -command "make test" -records FOLDER [-root ..]
 //		the done acceptance points of that command ran and passed
+//	check pages ROOT
+//		writes docs/acceptance.md and docs/reliability.md from docs/guarantees.yaml
 package main
 
 import (
@@ -13,13 +15,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/stratos-sh/stratos/e2e/repocheck"
 )
 
 var errUsage = errors.New("usage: check rerun, with GOTESTSUM_JSONFILE set | " +
-	"check results -command COMMAND -records FOLDER [-root FOLDER]")
+	"check results -command COMMAND -records FOLDER [-root FOLDER] | check pages ROOT")
 
 func main() {
 	if err := run(os.Args[1:], os.Getenv("GOTESTSUM_JSONFILE"), os.Stdout); err != nil {
@@ -37,6 +38,12 @@ func run(args []string, record string, out io.Writer) error {
 		return rerun(record, out)
 	case args[0] == "results":
 		return results(args[1:], out)
+	case args[0] == "pages" && len(args) == 2:
+		list, err := repocheck.ReadGuarantees(args[1])
+		if err != nil {
+			return err
+		}
+		return list.WritePages(args[1])
 	}
 	return errUsage
 }
@@ -76,7 +83,7 @@ func results(args []string, out io.Writer) error {
 	if *command == "" || *records == "" {
 		return errUsage
 	}
-	rows, err := repocheck.ReadRows(filepath.Join(*root, "docs", "acceptance.md"))
+	list, err := repocheck.ReadGuarantees(*root)
 	if err != nil {
 		return err
 	}
@@ -88,7 +95,7 @@ func results(args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	problems := repocheck.CheckResults(rows, *command, sources, ran)
+	problems := repocheck.CheckResults(list, *command, sources, ran)
 	for _, problem := range problems {
 		fmt.Fprintln(out, problem)
 	}
