@@ -226,8 +226,9 @@ func newClient(kubeconfig string) (client.WithWatch, error) {
 }
 
 // Until polls until done says so, and returns its last error when the time is over. It is a hang
-// guard: what is tested is never how long something takes. It waits four times as long as done took,
-// because to list a thousand pods 20 times a second costs more than all that the test looks at.
+// guard: what is tested is never how long something takes. It waits four times as long as done
+// took, because to list a thousand pods 20 times a second costs more than all that the test looks
+// at.
 func Until(ctx context.Context, limit time.Duration, done func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
