@@ -1,5 +1,5 @@
 // Package node takes every instance and its Node through their life: gather what is known of it,
-// decide by package lifecycle, act.
+// observe, decide by package lifecycle, act.
 package node
 
 import (
@@ -88,7 +88,7 @@ func (c *Reconciler) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctr
 	if c.Inventory.LastSweep().IsZero() {
 		return ctrl.Result{RequeueAfter: 200 * time.Millisecond}, nil // what we do not see yet is not gone
 	}
-	g, err := c.Gather(ctx, id)
+	r, err := c.gather(ctx, id)
 	if errors.Is(err, errNotOurs) {
 		c.Steps.forget(id)
 		c.Inventory.Absences.Release(id)
@@ -97,6 +97,8 @@ func (c *Reconciler) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctr
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	now := c.Now()
+	g := gathered{raw: r, Observation: observe(r, now)}
 	if g.onItsWay() { // also where another replica, or this one in an earlier life, has asked for it
 		c.Poke()
 	}
@@ -106,7 +108,7 @@ func (c *Reconciler) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctr
 	if err := c.deleteTwins(ctx, g); err != nil {
 		return ctrl.Result{}, err
 	}
-	d := lifecycle.Decide(g.Observation, c.Now())
+	d := lifecycle.Decide(g.Observation, now)
 	if d.Action == lifecycle.Wait {
 		return ctrl.Result{RequeueAfter: d.After}, errors.Join(c.repairNode(ctx, g), c.syncCondition(ctx, g),
 			c.syncStateTag(ctx, g), c.syncPulls(ctx, g), c.warnDaemonSets(ctx, g))
