@@ -169,3 +169,47 @@ func TestAPoolOfAKindThatIsNotServedSaysSo(t *testing.T) {
 		t.Errorf("NodeClassReady is %+v", got)
 	}
 }
+
+// TestAPoolIsReadyOnceItsClassIs: a class that was created a moment ago says nothing about itself
+// yet. The pool passes on what is known, and no more.
+func TestAPoolIsReadyOnceItsClassIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		class metav1.ConditionStatus
+		want  metav1.ConditionStatus
+		// why is the reason of NodeClassReady, ready that of the pool's own Ready.
+		why, ready v1alpha1.Reason
+	}{
+		"the class has no condition Ready yet": {"", metav1.ConditionUnknown, v1alpha1.ReasonNodeClassNotResolved,
+			v1alpha1.ReasonNodeClassNotResolved},
+		"the class does not know": {metav1.ConditionUnknown, metav1.ConditionUnknown, v1alpha1.ReasonNodeClassNotResolved,
+			v1alpha1.ReasonNodeClassNotResolved},
+		"the class is not ready": {metav1.ConditionFalse, metav1.ConditionFalse, v1alpha1.ReasonNodeClassNotReady,
+			v1alpha1.ReasonNodeClassNotReady},
+		"the class is ready": {metav1.ConditionTrue, metav1.ConditionTrue, v1alpha1.ReasonNodeClassFound,
+			v1alpha1.ReasonPoolReady},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, nodePool(5, 0))
+			if c.class == "" {
+				if err := r.api.Create(t.Context(), awsClass()); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				r.class(c.class, "words of the class")
+			}
+			r.sweep()
+			r.reconcilePool()
+			got := map[string]metav1.Condition{}
+			for _, is := range r.pool().Status.Conditions {
+				got[is.Type] = is
+			}
+			class, ready := got[v1alpha1.ConditionNodeClassReady], got[v1alpha1.ConditionReady]
+			if class.Status != c.want || class.Reason != string(c.why) {
+				t.Errorf("NodeClassReady is %+v, want %s for %s", class, c.want, c.why)
+			}
+			if ready.Status != c.want || ready.Reason != string(c.ready) {
+				t.Errorf("Ready is %+v, want %s for %s", ready, c.want, c.ready)
+			}
+		})
+	}
+}

@@ -52,7 +52,7 @@ func asksForNetwork(n *lifecycle.Node, state provider.InstanceState) bool {
 
 // networkOverdue reports whether a node has waited for its network for networkTimeout. A boot that
 // this process has observed is no older than that, whatever the clock says.
-func networkOverdue(n *corev1.Node, witnessed, now time.Time) bool {
+func networkOverdue(n *corev1.Node, observed, now time.Time) bool {
 	booted := v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationScaleUpStarted)
 	if v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) == v1alpha1.StateWarmup {
 		booted = n.CreationTimestamp.Time
@@ -60,8 +60,8 @@ func networkOverdue(n *corev1.Node, witnessed, now time.Time) bool {
 			booted = again
 		}
 	}
-	if witnessed.After(booted) || booted.After(now) && !witnessed.IsZero() {
-		booted = witnessed
+	if observed.After(booted) || booted.After(now) && !observed.IsZero() {
+		booted = observed
 	}
 	return !booted.IsZero() && now.Sub(booted) > networkTimeout
 }
