@@ -56,14 +56,14 @@ func TestAClassShowsWhatTheCloudFinds(t *testing.T) {
 	if diff := cmp.Diff(want, class.Status); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
-	if !meta.IsStatusConditionTrue(class.Status.Conditions, v1alpha1.ConditionReady) || again != nodeclass.ResolveEvery {
+	if !meta.IsStatusConditionTrue(class.Status.Conditions, v1alpha1.ConditionReady) || again != resolveEvery {
 		t.Errorf("conditions %v, next look in %s", class.Status.Conditions, again)
 	}
 
 	if lookAtClass(t, r.api, loop); r.cloud.asked != 1 {
 		t.Errorf("an event a moment later: the cloud was asked %d times, want once", r.cloud.asked)
 	}
-	r.now, r.cloud.found.AMI = r.now.Add(nodeclass.ResolveEvery), "ami-2"
+	r.now, r.cloud.found.AMI = r.now.Add(resolveEvery), "ami-2"
 	if class, _ = lookAtClass(t, r.api, loop); class.Status.AMI != "ami-2" {
 		t.Errorf("after resolveEvery the image is %s, want the newer one", class.Status.AMI)
 	}
@@ -85,27 +85,27 @@ func TestAClassKeepsTheLastGoodValuesInTheCloudsWords(t *testing.T) {
 	r.said()
 
 	r.cloud.refusal = &provider.InvalidConfigError{Field: "ami", Reason: "InvalidAMIID.NotFound: it does not exist"}
-	r.now = r.now.Add(nodeclass.ResolveEvery)
+	r.now = r.now.Add(resolveEvery)
 	class, again := lookAtClass(t, r.api, loop)
 	ready := meta.FindStatusCondition(class.Status.Conditions, v1alpha1.ConditionReady)
 	if ready.Status != metav1.ConditionFalse || ready.Reason != string(v1alpha1.ReasonResolveFailed) ||
 		!strings.Contains(ready.Message, "InvalidAMIID.NotFound") {
 		t.Errorf("Ready is %+v", ready)
 	}
-	if class.Status.AMI != "ami-1" || again != nodeclass.ResolveRetry {
+	if class.Status.AMI != "ami-1" || again != resolveRetry {
 		t.Errorf("image %q, next look in %s, want the last good image and a soon retry", class.Status.AMI, again)
 	}
 	if said := r.said(); len(said) != 1 || !strings.Contains(said[0], "InvalidAMIID.NotFound") {
 		t.Errorf("events %v, want one with the cloud's words", said)
 	}
-	r.now = r.now.Add(nodeclass.ResolveRetry)
+	r.now = r.now.Add(resolveRetry)
 	lookAtClass(t, r.api, loop)
 	if said := r.said(); len(said) != 0 {
 		t.Errorf("the same refusal once more: events %v", said)
 	}
 
 	r.cloud.refusal = nil
-	r.now = r.now.Add(nodeclass.ResolveRetry)
+	r.now = r.now.Add(resolveRetry)
 	class, _ = lookAtClass(t, r.api, loop)
 	if !meta.IsStatusConditionTrue(class.Status.Conditions, v1alpha1.ConditionReady) {
 		t.Errorf("healed: %+v", class.Status.Conditions)

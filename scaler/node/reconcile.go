@@ -37,14 +37,14 @@ import (
 )
 
 const (
-	// NodeWorkers: an instance's step is one or two short calls, never a wait, so many can be under
+	// nodeWorkers: an instance's step is one or two short calls, never a wait, so many can be under
 	// way and no pool's slow node holds up another's.
-	NodeWorkers = 32
+	nodeWorkers = 32
 	// nodeCalls is how many of the workers may be in steps that call the cloud: one that hangs holds
 	// up no other step.
 	nodeCalls = 24
-	// CallAgain is when a step is tried again that found too many others calling.
-	CallAgain = time.Second
+	// callAgain is when a step is tried again that found too many others calling.
+	callAgain = time.Second
 )
 
 // Reconciler takes every instance and its Node through their life: gather, decide, act. It runs on
@@ -116,7 +116,7 @@ func (c *Reconciler) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctr
 	if callsCloud(d.Action) {
 		defer c.calling.Add(-1)
 		if c.calling.Add(1) > nodeCalls {
-			return ctrl.Result{RequeueAfter: CallAgain}, nil
+			return ctrl.Result{RequeueAfter: callAgain}, nil
 		}
 	}
 	log := logr.FromContextOrDiscard(ctx)
@@ -142,7 +142,7 @@ func (c *Reconciler) SetupWithManager(
 ) error {
 	ctl, err := controller.NewTyped("node", mgr, controller.TypedOptions[v1alpha1.InstanceID]{
 		Reconciler:              reconcile.TypedFunc[v1alpha1.InstanceID](c.Reconcile),
-		MaxConcurrentReconciles: NodeWorkers,
+		MaxConcurrentReconciles: nodeWorkers,
 		LogConstructor: func(id *v1alpha1.InstanceID) logr.Logger {
 			log := mgr.GetLogger().WithName("node")
 			if id != nil {
