@@ -18,7 +18,6 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/inventory"
 	"github.com/stratos-sh/stratos/scaler/plan"
-	"github.com/stratos-sh/stratos/scaler/pool"
 )
 
 // numbered makes a Node of instance "i-N" named "n-N".
@@ -109,7 +108,7 @@ func TestTheSlotOfALaunchThatNoListShows(t *testing.T) {
 	r.sweep(instance(provider.InstancePending, called(launched.ClientToken),
 		withTag(inventory.TagLaunch, launched.Tags[inventory.TagLaunch])))
 	r.reconcilePool()
-	r.now = r.now.Add(pool.SlotRetention)
+	r.now = r.now.Add(slotRetention)
 	r.reconcilePool()
 	r.want(`reserve {"next":1}`)
 }

@@ -56,14 +56,14 @@ func TestAClassShowsWhatTheCloudFinds(t *testing.T) {
 	if diff := cmp.Diff(want, class.Status); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
-	if !meta.IsStatusConditionTrue(class.Status.Conditions, v1alpha1.ConditionReady) || again != nodeclass.ResolveEvery {
+	if !meta.IsStatusConditionTrue(class.Status.Conditions, v1alpha1.ConditionReady) || again != resolveEvery {
 		t.Errorf("conditions %v, next look in %s", class.Status.Conditions, again)
 	}
 
 	if lookAtClass(t, r.api, loop); r.cloud.asked != 1 {
 		t.Errorf("an event a moment later: the cloud was asked %d times, want once", r.cloud.asked)
 	}
-	r.now, r.cloud.found.AMI = r.now.Add(nodeclass.ResolveEvery), "ami-2"
+	r.now, r.cloud.found.AMI = r.now.Add(resolveEvery), "ami-2"
 	if class, _ = lookAtClass(t, r.api, loop); class.Status.AMI != "ami-2" {
 		t.Errorf("after resolveEvery the image is %s, want the newer one", class.Status.AMI)
 	}
@@ -85,27 +85,27 @@ func TestAClassKeepsTheLastGoodValuesInTheCloudsWords(t *testing.T) {
 	r.said()
 
 	r.cloud.refusal = &provider.InvalidConfigError{Field: "ami", Reason: "InvalidAMIID.NotFound: it does not exist"}
-	r.now = r.now.Add(nodeclass.ResolveEvery)
+	r.now = r.now.Add(resolveEvery)
 	class, again := lookAtClass(t, r.api, loop)
 	ready := meta.FindStatusCondition(class.Status.Conditions, v1alpha1.ConditionReady)
 	if ready.Status != metav1.ConditionFalse || ready.Reason != string(v1alpha1.ReasonResolveFailed) ||
 		!strings.Contains(ready.Message, "InvalidAMIID.NotFound") {
 		t.Errorf("Ready is %+v", ready)
 	}
-	if class.Status.AMI != "ami-1" || again != nodeclass.ResolveRetry {
+	if class.Status.AMI != "ami-1" || again != resolveRetry {
 		t.Errorf("image %q, next look in %s, want the last good image and a soon retry", class.Status.AMI, again)
 	}
 	if said := r.said(); len(said) != 1 || !strings.Contains(said[0], "InvalidAMIID.NotFound") {
 		t.Errorf("events %v, want one with the cloud's words", said)
 	}
-	r.now = r.now.Add(nodeclass.ResolveRetry)
+	r.now = r.now.Add(resolveRetry)
 	lookAtClass(t, r.api, loop)
 	if said := r.said(); len(said) != 0 {
 		t.Errorf("the same refusal once more: events %v", said)
 	}
 
 	r.cloud.refusal = nil
-	r.now = r.now.Add(nodeclass.ResolveRetry)
+	r.now = r.now.Add(resolveRetry)
 	class, _ = lookAtClass(t, r.api, loop)
 	if !meta.IsStatusConditionTrue(class.Status.Conditions, v1alpha1.ConditionReady) {
 		t.Errorf("healed: %+v", class.Status.Conditions)
@@ -167,5 +167,49 @@ func TestAPoolOfAKindThatIsNotServedSaysSo(t *testing.T) {
 	if got.Status != metav1.ConditionFalse || got.Reason != string(v1alpha1.ReasonNodeClassNotServed) ||
 		!strings.Contains(got.Message, "launches from AWSNodeClass") {
 		t.Errorf("NodeClassReady is %+v", got)
+	}
+}
+
+// TestAPoolIsReadyOnceItsClassIs: a class that was created a moment ago says nothing about itself
+// yet. The pool passes on what is known, and no more.
+func TestAPoolIsReadyOnceItsClassIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		class metav1.ConditionStatus
+		want  metav1.ConditionStatus
+		// why is the reason of NodeClassReady, ready that of the pool's own Ready.
+		why, ready v1alpha1.Reason
+	}{
+		"the class has no condition Ready yet": {"", metav1.ConditionUnknown, v1alpha1.ReasonNodeClassNotResolved,
+			v1alpha1.ReasonNodeClassNotResolved},
+		"the class does not know": {metav1.ConditionUnknown, metav1.ConditionUnknown, v1alpha1.ReasonNodeClassNotResolved,
+			v1alpha1.ReasonNodeClassNotResolved},
+		"the class is not ready": {metav1.ConditionFalse, metav1.ConditionFalse, v1alpha1.ReasonNodeClassNotReady,
+			v1alpha1.ReasonNodeClassNotReady},
+		"the class is ready": {metav1.ConditionTrue, metav1.ConditionTrue, v1alpha1.ReasonNodeClassFound,
+			v1alpha1.ReasonPoolReady},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, nodePool(5, 0))
+			if c.class == "" {
+				if err := r.api.Create(t.Context(), awsClass()); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				r.class(c.class, "words of the class")
+			}
+			r.sweep()
+			r.reconcilePool()
+			got := map[string]metav1.Condition{}
+			for _, is := range r.pool().Status.Conditions {
+				got[is.Type] = is
+			}
+			class, ready := got[v1alpha1.ConditionNodeClassReady], got[v1alpha1.ConditionReady]
+			if class.Status != c.want || class.Reason != string(c.why) {
+				t.Errorf("NodeClassReady is %+v, want %s for %s", class, c.want, c.why)
+			}
+			if ready.Status != c.want || ready.Reason != string(c.ready) {
+				t.Errorf("Ready is %+v, want %s for %s", ready, c.want, c.ready)
+			}
+		})
 	}
 }

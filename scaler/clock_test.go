@@ -11,7 +11,6 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
-	"github.com/stratos-sh/stratos/scaler/pending"
 )
 
 // Our clock was set back by hours, or theirs is ahead: marks are in the future. Each of these tests
@@ -33,8 +32,8 @@ func TestAConditionOfTheFutureIsWaitedForTwoSeconds(t *testing.T) {
 					}
 					return result.RequeueAfter
 				}
-				if in := look(); in != pending.ExplainAfter {
-					t.Errorf("looks again in %s, want %s", in, pending.ExplainAfter)
+				if in := look(); in != explainAfter {
+					t.Errorf("looks again in %s, want %s", in, explainAfter)
 				}
 				r.now = r.now.Add(time.Second)
 				if in := look(); in != time.Second {
@@ -42,8 +41,8 @@ func TestAConditionOfTheFutureIsWaitedForTwoSeconds(t *testing.T) {
 				}
 				if back > 0 {
 					r.now = r.now.Add(-back)
-					if in := look(); in != pending.ExplainAfter {
-						t.Errorf("after the step: looks again in %s, want %s", in, pending.ExplainAfter)
+					if in := look(); in != explainAfter {
+						t.Errorf("after the step: looks again in %s, want %s", in, explainAfter)
 					}
 					r.now = r.now.Add(time.Second)
 				}
@@ -111,7 +110,7 @@ func TestARecreatedPodPassesAnew(t *testing.T) {
 		}
 		return result.RequeueAfter
 	}
-	if in := look(); in != pending.ExplainAfter {
+	if in := look(); in != explainAfter {
 		t.Fatalf("a pod that a running node takes: looks again in %s", in)
 	}
 	second := unschedulable(needing("1"), foreign, func(p *corev1.Pod) { p.UID = "second" })
@@ -121,8 +120,8 @@ func TestARecreatedPodPassesAnew(t *testing.T) {
 	if err := r.api.Create(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}
-	if in := look(); in != pending.ExplainAfter {
-		t.Errorf("its successor: looks again in %s, want %s", in, pending.ExplainAfter)
+	if in := look(); in != explainAfter {
+		t.Errorf("its successor: looks again in %s, want %s", in, explainAfter)
 	}
 }
 

@@ -18,7 +18,6 @@ import (
 	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/extender/fit"
 	"github.com/stratos-sh/stratos/provider"
-	"github.com/stratos-sh/stratos/scaler/pool"
 )
 
 // useUpBudget has a pod wait for the pool's start budget of one.
@@ -85,7 +84,7 @@ func TestEveryConditionGoesBothWays(t *testing.T) {
 				r.sweep(instance(provider.InstanceTerminated))
 				r.launching = func(int) error { return failing }
 			},
-			back: func(r *rig) { r.launching, r.now = nil, r.now.Add(pool.LaunchRetry) }, want: metav1.ConditionTrue,
+			back: func(r *rig) { r.launching, r.now = nil, r.now.Add(launchRetry) }, want: metav1.ConditionTrue,
 			words: "expired",
 		},
 		v1alpha1.ConditionNodeClassReady: {

@@ -162,7 +162,7 @@ func TestDemandInNodes(t *testing.T) {
 func TestAWaitingPodHasAnInstanceLaunched(t *testing.T) {
 	r := newRig(t, nodePool(2, 0, counting(1)), nodeIn(v1alpha1.StateRunning), unschedulable(needing("1")))
 	r.sweep(instance(provider.InstanceRunning))
-	r.now = epoch().Add(pending.ExplainAfter)
+	r.now = epoch().Add(explainAfter)
 	c := r.looksAfter()
 	r.look(c)
 	r.look(c)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/inventory"
-	"github.com/stratos-sh/stratos/scaler/pool"
 	"github.com/stratos-sh/stratos/scaler/start"
 )
 
@@ -44,7 +43,7 @@ func TestLaunchesForWaitingPodsAreColdStarts(t *testing.T) {
 			}
 			for range c.refused + 2 { // once more than needed: a launch is counted once
 				r.reconcilePool()
-				r.now = r.now.Add(pool.LaunchRetry)
+				r.now = r.now.Add(launchRetry)
 			}
 			if len(r.launches) != c.launched {
 				t.Fatalf("%d launches, want %d", len(r.launches), c.launched)

@@ -3,11 +3,9 @@ package scaler
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,12 +14,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
-	"github.com/stratos-sh/stratos/scaler/node"
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
@@ -422,62 +418,6 @@ func TestIntentsOfAnEarlierProcessAreCarriedOutAtOnce(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestCallsThatHangLeaveWorkers: more instances are to be stopped than there are workers, and the
-// cloud answers none of the calls. A part of the workers stays for what needs no cloud; the other
-// calls are made once these have ended.
-func TestCallsThatHangLeaveWorkers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var objects []client.Object
-		var list []*provider.Instance
-		for i := range node.NodeWorkers + 8 {
-			id := fmt.Sprintf("i-%02d", i)
-			objects = append(objects, drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-2*time.Second)),
-				func(n *corev1.Node) {
-					n.Name, n.UID, n.Spec.ProviderID = "n"+id, types.UID(id), "fake:///zone-a/"+id
-				}))
-			list = append(list, instance(provider.InstanceRunning, withTag(v1alpha1.LabelState, "stopping"), called(id)))
-		}
-		r := newRig(t, append(objects, nodePool(100, 0))...)
-		ctx, stop := context.WithCancel(t.Context())
-		defer func() { stop(); synctest.Wait() }()
-		go func() { _ = r.nodes.Starter.Start(ctx) }()
-		r.sweep(list...)
-		r.hangs = make(chan struct{})
-		stops := func() int {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			return len(slices.DeleteFunc(slices.Clone(r.log), func(s string) bool { return !strings.HasPrefix(s, "stop ") }))
-		}
-		var wg sync.WaitGroup
-		var again sync.Map
-		for _, i := range list {
-			wg.Go(func() {
-				if result, err := r.nodes.Reconcile(ctx, i.ID); err != nil || result.RequeueAfter == node.CallAgain {
-					again.Store(i.ID, err)
-				}
-			})
-		}
-		synctest.Wait()
-		if n := stops(); n >= node.NodeWorkers || n == 0 {
-			t.Errorf("%d calls hang at once, want fewer than the %d workers", n, node.NodeWorkers)
-		}
-		close(r.hangs)
-		wg.Wait()
-		again.Range(func(id, err any) bool {
-			if err != nil {
-				t.Errorf("%s: %v", id, err)
-			}
-			if _, err := r.nodes.Reconcile(ctx, id.(v1alpha1.InstanceID)); err != nil {
-				t.Errorf("%s: %v", id, err)
-			}
-			return true
-		})
-		if n := stops(); n != len(list) {
-			t.Errorf("%d instances were stopped, want %d", n, len(list))
-		}
-	})
 }
 
 // This replica or another has asked for something: the sweep shall not rest.

@@ -141,7 +141,7 @@ func TestTheOtherClusterGoesAway(t *testing.T) {
 func TestInstancesOfAnEarlierVersionAreMarked(t *testing.T) {
 	r := newRig(t, nodePool(100, 0))
 	cloud := &marking{}
-	for i := range 2 * inventory.MarksAtOnce {
+	for i := range 2 * marksAtOnce {
 		cloud.list = append(cloud.list, instance(provider.InstanceStopped, called("i-"+string(rune('a'+i))), withoutUID))
 	}
 	s := r.sweeps(cloud)
@@ -149,12 +149,12 @@ func TestInstancesOfAnEarlierVersionAreMarked(t *testing.T) {
 		r.once(s)
 		r.now = r.now.Add(2 * time.Second)
 	}
-	if n := len(r.inventoried()); n != 2*inventory.MarksAtOnce {
+	if n := len(r.inventoried()); n != 2*marksAtOnce {
 		t.Errorf("the pool has %d instances", n)
 	}
-	if got := slices.Compact(slices.Sorted(slices.Values(cloud.tagged))); len(got) != 2*inventory.MarksAtOnce ||
+	if got := slices.Compact(slices.Sorted(slices.Values(cloud.tagged))); len(got) != 2*marksAtOnce ||
 		len(cloud.tagged) != len(got) {
-		t.Errorf("%d calls tag %d instances, want one for each of %d", len(cloud.tagged), len(got), 2*inventory.MarksAtOnce)
+		t.Errorf("%d calls tag %d instances, want one for each of %d", len(cloud.tagged), len(got), 2*marksAtOnce)
 	}
 }
 
@@ -279,9 +279,7 @@ func TestASweepListsThePoolsOnce(t *testing.T) {
 			}
 			s, counting := r.sweeps(cloud), &countingPools{Reader: r.api}
 			s.Reader = counting
-			if _, _, err := s.Ours(t.Context(), cloud.list, r.now); err != nil {
-				t.Fatal(err)
-			}
+			r.once(s)
 			if counting.lists != c.want {
 				t.Errorf("the pools are listed %d times, want %d", counting.lists, c.want)
 			}

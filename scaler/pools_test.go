@@ -89,15 +89,15 @@ func TestAPendingSlotIsAskedForAgainUnderItsToken(t *testing.T) {
 		}
 		return nil
 	}
-	if again := r.reconcilePool(); again != pool.LaunchRetry {
-		t.Errorf("looked at again after %v, want %v", again, pool.LaunchRetry)
+	if again := r.reconcilePool(); again != launchRetry {
+		t.Errorf("looked at again after %v, want %v", again, launchRetry)
 	}
 	degraded := meta.FindStatusCondition(r.pool().Status.Conditions, v1alpha1.ConditionDegraded)
 	if degraded == nil || degraded.Status != metav1.ConditionTrue || degraded.Reason != "LaunchFailed" ||
 		!strings.Contains(degraded.Message, "connection reset") {
 		t.Errorf("condition %+v, want Degraded with the cloud's words", degraded)
 	}
-	r.now = r.now.Add(pool.LaunchRetry)
+	r.now = r.now.Add(launchRetry)
 	r.reconcilePool()
 	r.want(`reserve {"next":1,"pending":[0]}`, "launch 0", "launch 0", "get "+r.launches[0].ClientToken)
 	if r.launches[0].ClientToken != r.launches[1].ClientToken {
@@ -166,7 +166,7 @@ func TestAnInstanceThatShowsSettlesItsSlot(t *testing.T) {
 	r.sweep(instance(provider.InstanceRunning, withTag(inventory.TagLaunch, "4")))
 	r.reconcilePool()
 	r.want()
-	r.now = r.now.Add(pool.SlotRetention)
+	r.now = r.now.Add(slotRetention)
 	r.sweep(instance(provider.InstanceRunning, withTag(inventory.TagLaunch, "4")))
 	r.reconcilePool()
 	r.want(`reserve {"next":5}`)
@@ -274,8 +274,8 @@ func TestALaunchOfAnInstanceThatHasEndedLeavesItsSlot(t *testing.T) {
 		}
 		return nil
 	}
-	if again := r.reconcilePool(); again != pool.SlotRetention {
-		t.Errorf("looked at again after %v, want %v: no event tells of what is gone", again, pool.SlotRetention)
+	if again := r.reconcilePool(); again != slotRetention {
+		t.Errorf("looked at again after %v, want %v: no event tells of what is gone", again, slotRetention)
 	}
 	r.reconcilePool()
 	if n := len(r.launches); n != 2 || r.launches[0].ClientToken == r.launches[1].ClientToken {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
-	"github.com/stratos-sh/stratos/scaler/inventory"
 )
 
 func metav1Condition(kind string) metav1.Condition {
@@ -127,7 +126,7 @@ func TestWhatIsNoRefusal(t *testing.T) {
 func TestARefusalIsForgotten(t *testing.T) {
 	for name, after := range map[string]func(*rig){
 		"nobody asks any more": func(r *rig) {
-			r.now = r.now.Add(inventory.RefusalHolds + time.Second)
+			r.now = r.now.Add(refusalHolds + time.Second)
 			r.sweep(instance(provider.InstanceRunning))
 		},
 		"the instance stops by itself": func(r *rig) {

@@ -39,7 +39,7 @@ func named(name string) reconcile.Request {
 
 // lacks has the sweeps lack the regions for long enough to say so.
 func (r *rig) lacks(failed ...provider.FailedRegion) {
-	for _, at := range []time.Time{r.now.Add(-inventory.RegionGrace), r.now} {
+	for _, at := range []time.Time{r.now.Add(-regionGrace), r.now} {
 		r.inventory.Regions.Note(&provider.PartialListError{Failed: failed, Answered: 1}, at)
 	}
 }
@@ -210,8 +210,8 @@ func TestAShortTroubleOfARegionIsNotTold(t *testing.T) {
 		{0, []provider.FailedRegion{failed("far")}, false, false},
 		{2 * time.Second, nil, false, false},
 		{2 * time.Second, []provider.FailedRegion{failed("far")}, false, false},
-		{inventory.RegionGrace, []provider.FailedRegion{failed("far")}, true, true},
-		{inventory.RegionGrace, []provider.FailedRegion{failed("far")}, false, true},
+		{regionGrace, []provider.FailedRegion{failed("far")}, true, true},
+		{regionGrace, []provider.FailedRegion{failed("far")}, false, true},
 		{2 * time.Second, nil, true, false},
 		{2 * time.Second, []provider.FailedRegion{unknown("far")}, true, true},
 		{2 * time.Second, []provider.FailedRegion{failed("far")}, false, true}, // another list was answered, no sweep

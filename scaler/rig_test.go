@@ -45,6 +45,20 @@ import (
 	"github.com/stratos-sh/stratos/scaler/start"
 )
 
+// Times of the product. Tests here see what they bring about, as users do.
+const (
+	launchRetry   = 5 * time.Second
+	slotRetention = inventory.SweepEvery + inventory.FastFor
+	explainAfter  = 2 * time.Second
+	warnAgain     = time.Hour
+	refusalHolds  = 5 * time.Minute
+	regionGrace   = 30 * time.Second
+	resolveRetry  = 30 * time.Second
+	resolveEvery  = 5 * time.Minute
+	// marksAtOnce is how many instances one sweep marks as this cluster's.
+	marksAtOnce = 20
+)
+
 func epoch() time.Time { return scalertest.Epoch() }
 
 // rig is the scaler's two controllers over an API server in memory and a scripted cloud. What both
@@ -71,8 +85,6 @@ type rig struct {
 	statusingPod func(*corev1.Pod) error
 	launching    func(n int) error
 	stopping     error
-	// hangs, if set, holds up each call to stop an instance until it is closed.
-	hangs chan struct{}
 	// starting is what StartInstance answers.
 	starting error
 	// starts is where nodes wait for the Starter's next step.
@@ -270,9 +282,6 @@ func (r *rig) StartInstance(_ context.Context, id string) error {
 
 func (r *rig) StopInstance(_ context.Context, id string, force bool) error {
 	r.note(map[bool]string{true: "force-stop ", false: "stop "}[force] + id)
-	if r.hangs != nil {
-		<-r.hangs
-	}
 	return r.stopping
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/stratos-sh/stratos/scaler/inventory"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
 	"github.com/stratos-sh/stratos/scaler/plan"
-	"github.com/stratos-sh/stratos/scaler/pool"
 )
 
 // TestARefusedLaunchTakesANewNumber: the cloud keeps the token of a refused launch with its
@@ -32,8 +31,8 @@ func TestARefusedLaunchTakesANewNumber(t *testing.T) {
 				}
 				return nil
 			}
-			if again := r.reconcilePool(); again != pool.LaunchRetry {
-				t.Errorf("looked at again after %v, want %v", again, pool.LaunchRetry)
+			if again := r.reconcilePool(); again != launchRetry {
+				t.Errorf("looked at again after %v, want %v", again, launchRetry)
 			}
 			for range 2 {
 				r.now = r.now.Add(plan.LaunchBackoff(2))
@@ -70,17 +69,17 @@ func TestNoCapacityIsAskedAboutEveryFiveSeconds(t *testing.T) {
 	}
 	r.reconcilePool()
 	once := len(r.launches)
-	r.now = r.now.Add(pool.LaunchRetry - time.Second)
+	r.now = r.now.Add(launchRetry - time.Second)
 	if again := r.reconcilePool(); again != time.Second {
 		t.Errorf("looked at again after %v, want 1s", again)
 	}
 	if len(r.launches) != once {
-		t.Errorf("%d launches within %v, want %d", len(r.launches), pool.LaunchRetry, once)
+		t.Errorf("%d launches within %v, want %d", len(r.launches), launchRetry, once)
 	}
 	r.now = r.now.Add(time.Second)
 	r.reconcilePool()
 	if len(r.launches) != 2*once {
-		t.Errorf("%d launches after %v, want %d: each may be for another zone", len(r.launches), pool.LaunchRetry, 2*once)
+		t.Errorf("%d launches after %v, want %d: each may be for another zone", len(r.launches), launchRetry, 2*once)
 	}
 }
 
@@ -124,7 +123,7 @@ func TestALaunchThatMayHaveHappenedKeepsItsNumber(t *testing.T) {
 			r.sweep()
 			r.launching = func(int) error { return c.refusal }
 			r.reconcilePool()
-			r.now = r.now.Add(pool.LaunchRetry)
+			r.now = r.now.Add(launchRetry)
 			r.reconcilePool()
 			r.want(c.want...)
 		})

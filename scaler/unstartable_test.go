@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
@@ -55,11 +56,12 @@ func TestNodesThatAPersonKeepsFromStarting(t *testing.T) {
 			if c.keep != nil {
 				c.keep(node)
 			}
-			objects := []client.Object{awsClass(), node, nodePool(c.size, c.least, counting(1))}
+			objects := []client.Object{node, nodePool(c.size, c.least, counting(1))}
 			if c.pod {
 				objects = append(objects, unschedulable(needing("1")))
 			}
 			r := newRig(t, objects...)
+			r.class(metav1.ConditionTrue, "")
 			r.sweep(instance(provider.InstanceStopped))
 			r.reconcilePool()
 			r.now = epoch().Add(time.Minute + c.after)

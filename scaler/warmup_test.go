@@ -12,7 +12,6 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
-	"github.com/stratos-sh/stratos/scaler/node"
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
@@ -52,8 +51,8 @@ func TestAWarmUpThatStopsIncompleteIsTriedOnceMore(t *testing.T) {
 	if intent == "" {
 		t.Errorf("annotations %v, want the start", n.Annotations)
 	}
-	if o := node.Observe(n, transition.Template{}); o.Ready || !o.EverReady {
-		t.Errorf("Ready %t, once Ready %t: what was said before counts for the second try", o.Ready, o.EverReady)
+	if transition.Fresh(n, transition.Condition(n, corev1.NodeReady)) {
+		t.Error("what the kubelet reported before counts for the second try")
 	}
 
 	r.reconcile() // accepted: not asked again before a sweep says otherwise

@@ -1,7 +1,6 @@
 package scaler
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
-	"github.com/stratos-sh/stratos/scaler/pending"
 )
 
 // among counts the events that contain the words.
@@ -65,56 +63,6 @@ func TestSpreadOverHostsThatCountsStandbyIsWarnedOf(t *testing.T) {
 	}
 }
 
-// nodeLists counts the lists of Nodes that are read.
-type nodeLists struct {
-	client.Reader
-	read int
-}
-
-func (l *nodeLists) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	if _, ok := list.(*corev1.NodeList); ok {
-		l.read++
-	}
-	return l.Reader.List(ctx, list, opts...)
-}
-
-// TestStandbyNodesAreListedForAWarningOnly: each event of each pending pod asks, and the list is of
-// all Nodes.
-func TestStandbyNodesAreListedForAWarningOnly(t *testing.T) {
-	pod := unschedulable(func(p *corev1.Pod) {
-		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
-			{TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule, MaxSkew: 1},
-		}
-	})
-	r := newRig(t, pod, nodeIn(v1alpha1.StateRunning), nodePool(5, 0))
-	c := r.looksAfter()
-	lists := &nodeLists{Reader: r.api}
-	c.Reader = lists
-	warn := func(when string, wantLists, wantEvents int) {
-		t.Helper()
-		lists.read = 0
-		for range 10 {
-			if err := c.WarnSpread(t.Context(), pod); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if said := r.said(); lists.read != wantLists || len(said) != wantEvents {
-			t.Errorf("%s: %d lists and events %q, want %d and %d", when, lists.read, said, wantLists, wantEvents)
-		}
-	}
-	warn("while no node stands by", 10, 0)
-	if err := r.api.Create(t.Context(), nodeIn(v1alpha1.StateStandby, func(n *corev1.Node) {
-		n.Name, n.UID = "b",
-			"uid-b"
-	})); err != nil {
-		t.Fatal(err)
-	}
-	warn("when one does", 1, 1)
-	warn("within the hour", 0, 0)
-	r.now = r.now.Add(pending.WarnAgain)
-	warn("an hour later", 1, 1)
-}
-
 func TestDaemonSetsWithPodsOnStandbyNodesAreWarned(t *testing.T) {
 	ownedBy := func(kind string) *corev1.Pod {
 		return boundPod("agent", func(p *corev1.Pod) {
@@ -149,7 +97,7 @@ func TestDaemonSetsWithPodsOnStandbyNodesAreWarned(t *testing.T) {
 			if among(said, "DaemonSetCountsStandby") != c.want {
 				t.Errorf("events %q, want DaemonSetCountsStandby %d times", said, c.want)
 			}
-			r.now = r.now.Add(pending.WarnAgain)
+			r.now = r.now.Add(warnAgain)
 			r.reconcile()
 			if said := r.said(); among(said, "DaemonSetCountsStandby") != c.want {
 				t.Errorf("an hour later, when the first is forgotten: events %q", said)

@@ -42,7 +42,8 @@ func (l allowList) holds(file string) bool {
 		glob, own := strings.CutPrefix(strings.TrimPrefix(glob, "!"), "${config-path}/")
 		switch folder, below := strings.CutSuffix(glob, "/**"); {
 		case !own:
-		case below && strings.HasPrefix(file, folder+"/"), strings.TrimSuffix(glob, "/*.go") == filepath.Dir(file):
+		case below && strings.HasPrefix(file, folder+"/"), strings.TrimSuffix(glob, "/*.go") == filepath.Dir(file),
+			glob == file:
 			if not {
 				return false
 			}

@@ -18,9 +18,9 @@ import (
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
 )
 
-// MarksAtOnce bounds the tags that one sweep writes on instances of an earlier version: a sweep is
+// marksAtOnce bounds the tags that one sweep writes on instances of an earlier version: a sweep is
 // one call for all pools, and stays short.
-const MarksAtOnce = 20
+const marksAtOnce = 20
 
 // Owner tells this cluster's instances from all others.
 type Owner struct {
@@ -82,10 +82,10 @@ func (o Owner) Foreign(i *provider.Instance, pool *v1alpha1.NodePool) bool {
 	return uid != o.UID && (uid != "" || !claims(pool, i.Tags))
 }
 
-// Ours parts a list of what carries this cluster's name. What has another cluster's UID, or none
+// ours parts a list of what carries this cluster's name. What has another cluster's UID, or none
 // and nothing here claims it, is another's. What is claimed and has none, from an earlier version,
 // gets it.
-func (s *Sweep) Ours(
+func (s *Sweep) ours(
 	ctx context.Context, list []*provider.Instance, asked time.Time,
 ) (mine []*provider.Instance, theirs map[v1alpha1.PoolName]others, err error) {
 	var bare []*provider.Instance
@@ -150,7 +150,7 @@ func (s *Sweep) mark(ctx context.Context, bare []*provider.Instance, asked time.
 		case i.State == provider.InstanceTerminated || i.State == provider.InstanceShuttingDown:
 		case done && asked.Sub(at) < lifecycle.ConsistencyWait:
 			marked[i.ID] = at // the cloud's reads lag
-		case refused || written == MarksAtOnce:
+		case refused || written == marksAtOnce:
 		default:
 			tag := map[string]string{v1alpha1.TagClusterUID: s.Owner.UID}
 			if err := s.tagger().Write(ctx, i.ID, tag); err != nil {

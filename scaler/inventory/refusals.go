@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// RefusalHolds is how long a refused stop or termination shows in Degraded after the cloud last
+	// refusalHolds is how long a refused stop or termination shows in Degraded after the cloud last
 	// refused it. It is asked for again every 30 s at least, so after that it is not asked for any
 	// more.
-	RefusalHolds = 5 * time.Minute
+	refusalHolds = 5 * time.Minute
 	// refusalWords bounds the cloud's words in an event, whose note has at most 1024 bytes.
 	refusalWords = 800
 )
@@ -80,7 +80,7 @@ func (i *Inventory) Accepted(id v1alpha1.InstanceID) {
 // for none.
 func (i *Inventory) DegradedBy(pool v1alpha1.PoolName, now time.Time) (v1alpha1.Reason, string) {
 	refused := slices.DeleteFunc(i.Of(pool), func(e Entry) bool {
-		return e.refusal.Reason == "" || now.Sub(e.refusal.At) > RefusalHolds
+		return e.refusal.Reason == "" || now.Sub(e.refusal.At) > refusalHolds
 	})
 	if len(refused) == 0 {
 		return "", ""

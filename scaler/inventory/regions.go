@@ -8,9 +8,9 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// RegionGrace is how long a region that has answered before may fail until its classes and pools
+// regionGrace is how long a region that has answered before may fail until its classes and pools
 // say so: clouds have troubles of a few seconds.
-const RegionGrace = 30 * time.Second
+const regionGrace = 30 * time.Second
 
 // Regions remembers which regions of the cloud do not answer. The zero value is ready.
 type Regions struct {
@@ -47,7 +47,7 @@ func (r *Regions) Note(partial *provider.PartialListError, now time.Time) bool {
 				// That some other list of the region was answered tells the sweeps nothing.
 				n.since, n.Unknown = last.since, last.Unknown || f.Unknown
 			}
-			n.told = last.told || n.Unknown || now.Sub(n.since) >= RegionGrace
+			n.told = last.told || n.Unknown || now.Sub(n.since) >= regionGrace
 			changed = changed || n.told != last.told
 			next[f.Name] = n
 		}

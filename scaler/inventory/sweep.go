@@ -103,7 +103,7 @@ func (s *Sweep) Once(ctx context.Context, asked time.Time) error {
 	if failed := s.noteRegions(err, asked); failed != nil {
 		return failed
 	}
-	list, theirs, err := s.Ours(ctx, list, asked)
+	list, theirs, err := s.ours(ctx, list, asked)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ type Observation struct {
 	// make.
 	ProcessStart time.Time
 	// Unreported is since when this process has seen that Ready is Unknown and its heartbeat stays as
-	// it is, by the same clock as `Witnessed`; zero where the kubelet reports.
+	// it is, by the same clock as `StepObservedAt`; zero where the kubelet reports.
 	Unreported time.Time
 	// StepObservedAt is since when this process has seen the instance in its present step, by a
 	// clock that is never stepped. Deadlines count from then; where it is zero they count from what

@@ -14,9 +14,9 @@ func (c *Reconciler) keepAbsent(ctx context.Context, g gathered) (bool, error) {
 	if err := c.Inventory.CountAbsent(ctx, c.Reader); err != nil {
 		return false, err
 	}
-	kept, first := c.Inventory.Absences.Decide(g.instance.ID, g.template.Pool, c.Now())
+	kept, first := c.Inventory.Absences.Decide(g.instance.ID, g.instance.Pool(), c.Now())
 	if kept && first {
-		_, words := c.Inventory.Absences.DegradedBy(g.template.Pool, c.Inventory.Lacks)
+		_, words := c.Inventory.Absences.DegradedBy(g.instance.Pool(), c.Inventory.Lacks)
 		c.Events.Eventf(poolOrName(g), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonInstancesNotFound), "Repair", "%s",
 			words)
 	}

@@ -145,9 +145,9 @@ func (c *Reconciler) resumeStart(g gathered) {
 }
 
 func (c *Reconciler) adopt(ctx context.Context, g gathered) error {
-	patch := transition.Warmup(g.node, g.template)
+	patch := transition.Warmup(g.node, g.template())
 	if slices.ContainsFunc(g.twins, func(n corev1.Node) bool { return inventory.ManagedInstance(&n) != "" }) {
-		patch = transition.Reregistered(g.node, g.template, c.Now())
+		patch = transition.Reregistered(g.node, g.template(), c.Now())
 	}
 	if err := c.patch(ctx, g.node, patch); err != nil {
 		return err
@@ -164,7 +164,8 @@ func (c *Reconciler) recordWarmup(ctx context.Context, g gathered, step lifecycl
 		return err
 	}
 	c.noteComplete(&g)
-	c.Metrics.WarmupDuration.WithLabelValues(string(g.template.Pool)).Observe(c.Now().Sub(g.instance.LaunchTime).Seconds())
+	took := c.Now().Sub(g.instance.LaunchTime)
+	c.Metrics.WarmupDuration.WithLabelValues(string(g.instance.Pool())).Observe(took.Seconds())
 	c.event(g, corev1.EventTypeNormal, v1alpha1.ReasonWarmupCompleted, "node was Ready")
 	c.tellForced(g)
 	c.Poke()
@@ -188,7 +189,7 @@ func (c *Reconciler) toStandby(ctx context.Context, g gathered) error {
 		return err
 	}
 	c.noteComplete(&g)
-	if err := c.patch(ctx, n, transition.Standby(n, g.template, whole, network.FormatStarts(agents))); err != nil {
+	if err := c.patch(ctx, n, transition.Standby(n, g.template(), whole, network.FormatStarts(agents))); err != nil {
 		return err
 	}
 	return c.writeStandbyConditions(ctx, n)
@@ -203,9 +204,9 @@ func (c *Reconciler) toRunning(ctx context.Context, g gathered, d lifecycle.Deci
 		c.Demand.Open(v1alpha1.NodeName(n.Name), g.instance.LaunchTime, c.Now())
 	}
 	for range 5 {
-		opened := transition.Running(n, g.template, c.Now())
+		opened := transition.Running(n, g.template(), c.Now())
 		if d.Action == lifecycle.AbandonDrain {
-			opened = transition.DrainAbandoned(n, g.template, c.Now())
+			opened = transition.DrainAbandoned(n, g.template(), c.Now())
 		}
 		err := c.patch(ctx, n, opened)
 		if err == nil {
@@ -223,7 +224,7 @@ func (c *Reconciler) toRunning(ctx context.Context, g gathered, d lifecycle.Deci
 			v1alpha1.StopIntentOf(n).Stands() {
 			return nil // another writer has moved it on, and that write brings an event
 		}
-		if agentTaint(n, g.template) != g.Node.AgentTaint {
+		if agentTaint(n, g.template()) != g.Node.AgentTaint {
 			return nil // an agent has gone down since the decision; the next reconcile decides anew
 		}
 	}
@@ -239,26 +240,33 @@ func (c *Reconciler) recordStart(g gathered, d lifecycle.Decision) {
 		return
 	}
 	took := c.Now().Sub(g.Node.Started)
-	c.Metrics.ScaleupDuration.WithLabelValues(string(g.template.Pool)).Observe(took.Seconds())
-	if len(g.template.StartupTaints) > 0 && g.template.RemoveStartupTaints {
-		c.Metrics.StartupTaintDuration.WithLabelValues(string(g.template.Pool)).Observe(took.Seconds())
+	c.Metrics.ScaleupDuration.WithLabelValues(string(g.instance.Pool())).Observe(took.Seconds())
+	if g.removesStartupTaints() {
+		c.Metrics.StartupTaintDuration.WithLabelValues(string(g.instance.Pool())).Observe(took.Seconds())
 	}
-	c.State.SetReadyIn(g.template.Pool, took)
+	c.State.SetReadyIn(g.instance.Pool(), took)
 	c.Poke()
 }
 
 // tellForced says that a node was taken for connected because the time was over, and what was
 // missing.
 func (c *Reconciler) tellForced(g gathered) {
+	status := g.networkStatus(g.Node)
 	switch {
-	case g.network.Up:
-	case len(g.template.StartupTaints) > 0 && g.template.RemoveStartupTaints:
+	case status.Up:
+	case g.removesStartupTaints():
 		c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonStartupTaintsForced,
-			fmt.Sprintf("startup taints removed after %s: %s", NetworkTimeout, g.network.Missing))
+			fmt.Sprintf("startup taints removed after %s: %s", networkTimeout, status.Missing))
 	default:
 		c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonNetworkNotReported,
-			fmt.Sprintf("network taken for up after %s: %s", NetworkTimeout, g.network.Missing))
+			fmt.Sprintf("network taken for up after %s: %s", networkTimeout, status.Missing))
 	}
+}
+
+// removesStartupTaints reports whether it is Stratos that takes startup taints off the node.
+func (g *gathered) removesStartupTaints() bool {
+	t := g.template()
+	return len(t.StartupTaints) > 0 && t.RemoveStartupTaints
 }
 
 // replacing reports whether the node goes only for another in its place: then pods that are not to
@@ -318,7 +326,7 @@ func (c *Reconciler) beginTerminate(ctx context.Context, g gathered, d lifecycle
 	case g.Node.State == v1alpha1.StateWarmup:
 		c.warmupFailed(g, d)
 	default:
-		c.Metrics.StartFailures.WithLabelValues(string(g.template.Pool), "replaced").Inc()
+		c.Metrics.StartFailures.WithLabelValues(string(g.instance.Pool()), "replaced").Inc()
 		c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonStartFailed, d.Reason)
 	}
 	return nil
@@ -339,7 +347,7 @@ func (c *Reconciler) ensureStillEmpty(ctx context.Context, g gathered, reason v1
 
 func (c *Reconciler) recycled(g gathered, d lifecycle.Decision) {
 	if g.Node.State == v1alpha1.StateRunning {
-		c.Metrics.Scaledown.WithLabelValues(string(g.template.Pool), string(d.StopReason)).Inc()
+		c.Metrics.Scaledown.WithLabelValues(string(g.instance.Pool()), string(d.StopReason)).Inc()
 	}
 	c.event(g, corev1.EventTypeNormal, v1alpha1.ReasonRecycled, d.Reason)
 }
@@ -350,7 +358,7 @@ func (c *Reconciler) warmupFailed(g gathered, d lifecycle.Decision) {
 		return
 	}
 	c.noteFailure(&g, d)
-	c.Metrics.WarmupFailures.WithLabelValues(string(g.template.Pool), string(d.Failure)).Inc()
+	c.Metrics.WarmupFailures.WithLabelValues(string(g.instance.Pool()), string(d.Failure)).Inc()
 	message := failureOf(&g, string(d.Failure), d.Reason, c.Now()).Message
 	c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonWarmupFailed, message)
 }

@@ -3,37 +3,80 @@ package node
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/decide"
+	"github.com/stratos-sh/stratos/extender/fit"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/inventory"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
-	"github.com/stratos-sh/stratos/scaler/network"
-	"github.com/stratos-sh/stratos/scaler/nodeclass"
+	"github.com/stratos-sh/stratos/scaler/plan"
 	"github.com/stratos-sh/stratos/scaler/pool"
-	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
-// gathered is an observation and the objects that it was made from.
-type gathered struct {
-	lifecycle.Observation
+// raw is what gather has read about one instance: observe makes the observation of it. A field that
+// nothing depends on in the state of the Node is not read, and is empty.
+type raw struct {
 	instance inventory.Entry
-	node     *corev1.Node
+	// pool is nil where it is gone.
+	pool *v1alpha1.NodePool
+	// node is nil while no Node carries the instance's providerID. Then there are no twins, pods and
+	// so on either.
+	node *corev1.Node
 	// twins are other Nodes with the same providerID.
-	twins    []corev1.Node
-	pool     *v1alpha1.NodePool
-	template transition.Template
-	// network is zero in states in which nothing follows from it.
-	network network.Status
-	pulls   pulls
+	twins []corev1.Node
+	// pods are bound or nominated to the node.
+	pods []corev1.Pod
+	// daemonSets are those of the cluster, for the node's network and its images.
+	daemonSets []*appsv1.DaemonSet
+	// volumes are those of a node that is being drained.
+	volumes nodeVolumes
+	// poolNodes are the Nodes of the pool on which the decision about this one depends. This one may
+	// be among them.
+	poolNodes []poolNode
+
+	memory
+	settings
+}
+
+// memory is what this process knows of the instance and its node. It is not written anywhere.
+type memory struct {
+	// stepObservedAt and unreported are those of lifecycle.Observation.
+	stepObservedAt, unreported time.Time
+	// startAccepted is when the cloud last accepted a start of the node.
+	startAccepted time.Time
+	disruption    plan.Disruption
+	// claims is the number of claims on the node.
+	claims int
+	// pending are the pods that wait for an instance of the pool.
+	pending []*corev1.Pod
+	// daemons are the cluster's DaemonSets, for the nodes that pending pods may need.
+	daemons []*fit.Daemon
+}
+
+// settings are the same for all instances.
+type settings struct {
+	namespace          decide.Namespace
+	requiredDaemonSets []string
+	processStart       time.Time
+}
+
+// poolNode is a Node of the pool, and its pods where they are needed.
+type poolNode struct {
+	node *corev1.Node
+	pods []corev1.Pod
+}
+
+// gathered is an observation and what it was made from.
+type gathered struct {
+	raw
+	lifecycle.Observation
 }
 
 // onItsWay reports whether the instance is to start or to stop now, so that the cloud will soon
@@ -49,93 +92,91 @@ func (g *gathered) onItsWay() bool {
 // errNotOurs: the id belongs to no instance of this cluster's pools.
 var errNotOurs = errors.New("not an instance of ours")
 
-// Gather does all the reading for a decision about one instance.
-func (c *Reconciler) Gather(ctx context.Context, id v1alpha1.InstanceID) (gathered, error) {
-	g := gathered{}
-	e, err := c.instance(ctx, id)
-	if err != nil {
-		return g, err
+// gather does all the reading for a decision about one instance.
+func (c *Reconciler) gather(ctx context.Context, id v1alpha1.InstanceID) (raw, error) {
+	r := raw{settings: settings{
+		namespace: c.Namespace, requiredDaemonSets: c.RequiredDaemonSets, processStart: c.Born,
+	}}
+	var err error
+	if r.instance, err = c.instance(ctx, id); err != nil {
+		return r, err
 	}
-	g.instance = e
-	g.Instance = lifecycle.Instance{
-		State: e.State, Launched: e.LaunchTime, Seen: e.Seen, Since: e.Since, Up: e.Up, Absent: e.Absent,
-		Reason: e.StateReason,
+	if r.pool, err = c.poolOf(ctx, r.instance.Pool()); err != nil {
+		return r, err
 	}
-	if g.pool, err = c.poolOf(ctx, e.Pool()); err != nil {
-		return g, err
+	if r.node, r.twins, err = c.nodesOf(ctx, r.instance.ProviderID); err != nil {
+		return r, err
 	}
-	g.Policy = policyOf(g.pool)
-	g.ProcessStart = c.Born
-	g.template = transition.TemplateOf(g.pool, e.Pool(), e.ID)
-	g.template.Origin = nodeclass.OriginOf(e, &corev1.Node{}).Annotations()
-	if g.node, g.twins, err = c.nodesOf(ctx, e.ProviderID); err != nil {
-		return g, err
-	}
-	g.StepObservedAt = c.Steps.since(id, stepOf(g.node), c.Now())
-	g.Unreported = c.Steps.unreported(id, g.node, c.Now())
-	if g.node == nil {
-		g.EndUnexplained, g.TerminationRequested = g.Policy.Exists && e.EndUnexplained(), e.EndExplained
-		if e.Gone() {
+	r.stepObservedAt = c.Steps.since(id, stepOf(r.node), c.Now())
+	r.unreported = c.Steps.unreported(id, r.node, c.Now())
+	if r.node == nil {
+		if r.instance.Gone() {
 			c.Steps.forget(id)
 		}
-		return g, nil
+		return r, nil
 	}
-	if !e.Registered {
+	if !r.instance.Registered {
 		c.Inventory.Note(id, func(e *inventory.Entry) { e.Registered = true })
 	}
-	pods, err := c.podsOn(ctx, g.node.Name)
-	if err != nil {
-		return g, err
+	if r.pods, err = c.podsOn(ctx, r.node.Name); err != nil {
+		return r, err
 	}
-	counting := c.observePods(&g, pods)
-	turn := c.Disruptions.Of(g.template.Pool, v1alpha1.NodeName(g.node.Name))
-	g.Recycle, g.Refresh, g.Why = turn.Reason, turn.Refresh, turn.Why
-	g.Claims = len(c.State.ClaimsOn(v1alpha1.NodeName(g.node.Name)))
-	g.Node = Observe(g.node, g.template)
-	if err := c.observeStart(ctx, &g); err != nil {
-		return g, err
-	}
-	if err := c.observeNetwork(ctx, &g, pods); err != nil {
-		return g, err
-	}
-	g.Node.DoNotDisrupt = pool.DoNotDisrupt(g.node, counting)
-	if err := c.observeAttached(ctx, &g, pods); err != nil {
-		return g, err
-	}
-	if g.pulls, err = c.pullsOf(ctx, &g, pods); err != nil {
-		return g, err
-	}
-	g.Node.Images, g.Node.ImagesOptional = g.pulls.state(&g, c.Now()), g.pulls.required.Missing() == 0
-	g.Wanted, err = c.wanted(ctx, &g)
-	return g, err
+	name := v1alpha1.NodeName(r.node.Name)
+	r.disruption, r.claims = c.Disruptions.Of(r.instance.Pool(), name), len(c.State.ClaimsOn(name))
+	err = c.gatherByState(ctx, &r)
+	return r, err
 }
 
-// observePods counts the pods of the node, and returns the workload pods among them.
-func (c *Reconciler) observePods(g *gathered, pods []corev1.Pod) []*corev1.Pod {
-	counting := transition.WorkloadPods(g.node.Name, c.Namespace, pods)
-	g.WorkloadPods, g.OverduePods = len(counting), overdueOf(counting, c.Now())
-	g.DeletingPods = len(transition.DeletingPods(g.node.Name, c.Namespace, pods))
-	g.Serving = servingOf(counting)
-	return counting
+// gatherByState reads what is needed in this state of the node. Most nodes are standby or running,
+// and need nothing of it.
+func (c *Reconciler) gatherByState(ctx context.Context, r *raw) error {
+	n := observeNode(r.node, r.template())
+	if n.State == v1alpha1.StateStarting {
+		r.startAccepted = c.Starter.AnswerOf(v1alpha1.NodeName(r.node.Name)).Accepted
+	}
+	var err error
+	if asksForNetwork(n, r.instance.State) || asksForImages(n.State) {
+		if r.daemonSets, err = pool.DaemonSets(ctx, c.Reader); err != nil {
+			return err
+		}
+	}
+	if leaves(n) {
+		if r.volumes, err = c.volumesOf(ctx, r.node.Name, r.pods); err != nil {
+			return err
+		}
+	}
+	switch {
+	case isLastStart(n, r.instance.State):
+		r.poolNodes, err = c.nodesOfPool(ctx, r.instance.Pool())
+	case promotable(n):
+		err = c.gatherPromotion(ctx, r)
+	}
+	return err
 }
 
-// observeAttached counts the volumes on a node that is being drained. On other nodes they decide
-// nothing.
-func (c *Reconciler) observeAttached(ctx context.Context, g *gathered, pods []corev1.Pod) error {
-	if !leaves(g.Node) {
+// gatherPromotion reads the pods that wait for an instance of the pool, and the nodes that they may
+// go to.
+func (c *Reconciler) gatherPromotion(ctx context.Context, r *raw) error {
+	r.pending = c.Demand.Of(r.instance.Pool())
+	if len(r.pending) == 0 {
 		return nil
 	}
-	volumes, err := c.attached(ctx, g.node.Name, pods)
+	nodes, err := c.nodesOfPool(ctx, r.instance.Pool())
 	if err != nil {
 		return err
 	}
-	g.Attached = len(volumes)
+	for _, n := range nodes {
+		o := observeNode(n.node, r.template())
+		if !promotable(o) && !openedLately(o, c.Now()) {
+			continue
+		}
+		if n.pods, err = c.podsOn(ctx, n.node.Name); err != nil {
+			return err
+		}
+		r.poolNodes = append(r.poolNodes, n)
+	}
+	r.daemons = c.Daemons()
 	return nil
-}
-
-// leaves reports whether the node is being drained, or was and is to be drained again.
-func leaves(n *lifecycle.Node) bool {
-	return n.State == v1alpha1.StateStopping || n.State == v1alpha1.StateTerminating || !n.DrainFailed.IsZero()
 }
 
 // instance looks the id up in the inventory. One that no sweep has shown is asked for where its
@@ -202,6 +243,19 @@ func (c *Reconciler) poolOf(ctx context.Context, name v1alpha1.PoolName) (*v1alp
 	return pool, err
 }
 
+// nodesOfPool lists the Nodes of the pool, without their pods.
+func (c *Reconciler) nodesOfPool(ctx context.Context, name v1alpha1.PoolName) ([]poolNode, error) {
+	list := &corev1.NodeList{}
+	if err := c.Reader.List(ctx, list, client.MatchingLabels{v1alpha1.LabelPool: string(name)}); err != nil {
+		return nil, err
+	}
+	nodes := make([]poolNode, len(list.Items))
+	for i := range list.Items {
+		nodes[i].node = &list.Items[i]
+	}
+	return nodes, nil
+}
+
 // podsOn lists the pods that are bound or nominated to the node.
 func (c *Reconciler) podsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
 	list := &corev1.PodList{}
@@ -209,131 +263,4 @@ func (c *Reconciler) podsOn(ctx context.Context, node string) ([]corev1.Pod, err
 		return nil, err
 	}
 	return list.Items, nil
-}
-
-// Observe reads the cluster's side of a node.
-func Observe(n *corev1.Node, t transition.Template) *lifecycle.Node {
-	started := v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationScaleUpStarted)
-	ready := transition.Condition(n, corev1.NodeReady)
-	missing := transition.MissingDevices(n)
-	return &lifecycle.Node{
-		State:         v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]),
-		Ready:         ready != nil && ready.Status == corev1.ConditionTrue && transition.Fresh(n, ready),
-		Reports:       inventory.Reports(n),
-		Silent:        ready == nil || ready.Status == corev1.ConditionUnknown || !transition.Fresh(n, ready),
-		EverReady:     wasReady(n, ready),
-		ReadySeen:     n.Annotations[v1alpha1.AnnotationReadySeen] != "",
-		NetworkSeen:   n.Annotations[v1alpha1.AnnotationNetworkSeen] != "",
-		AgentTaint:    agentTaint(n, t),
-		Complete:      len(missing) == 0,
-		Devices:       strings.Join(missing, ", "),
-		Warmed:        v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationWarmedAt),
-		Started:       started,
-		Running:       v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationRunningSince),
-		EmptySince:    v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationScaleDownCandidateSince),
-		StoppingSince: v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationStoppingSince),
-		Stop:          v1alpha1.StopIntentOf(n),
-		Failures:      transition.Failures(n),
-		DrainFailed:   v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationDrainFailedAt),
-		DrainFailures: transition.DrainFailures(n),
-		WarmupStarted: v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationWarmupStarted),
-		ImagesChecked: v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationImagesChecked),
-
-		UnavailableUntil: v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationUnavailableUntil),
-	}
-}
-
-// wasReady reports whether some Ready report was true in the life of the Node, also one left over
-// from before a stop.
-func wasReady(n *corev1.Node, ready *corev1.NodeCondition) bool {
-	if n.Annotations[v1alpha1.AnnotationReadySeen] != "" {
-		return true
-	}
-	return ready != nil && (ready.Status == corev1.ConditionTrue || fellSilent(ready) || turnedNotReady(n, ready))
-}
-
-// fellSilent reports whether a kubelet that had reported does not report any more, so that it is
-// not known whether it was Ready: its instance may have warmed up and stopped while no Stratos was
-// there to see it.
-func fellSilent(ready *corev1.NodeCondition) bool {
-	return ready.Status == corev1.ConditionUnknown && ready.Reason == "NodeStatusUnknown"
-}
-
-// turnedNotReady reports whether the kubelet of a first warm-up said NotReady later than it
-// registered: it was Ready in between. Both stamps are of the node's own clock: the conditions
-// other than Ready do not change in a warm-up.
-func turnedNotReady(n *corev1.Node, ready *corev1.NodeCondition) bool {
-	pressure := transition.Condition(n, corev1.NodeMemoryPressure)
-	if ready.Status != corev1.ConditionFalse || pressure == nil || n.Annotations[v1alpha1.AnnotationWarmupStarted] != "" {
-		return false
-	}
-	return ready.LastTransitionTime.Sub(pressure.LastTransitionTime.Time) > registrationSkew
-}
-
-// registrationSkew is how far the stamps that one report puts on two conditions may lie apart: they
-// have whole seconds.
-const registrationSkew = time.Second
-
-// agentTaint is the key of the first taint by which an agent says that it is down on the node, ""
-// for none. Taints that the pool names in its startup taints are waited for with those.
-func agentTaint(n *corev1.Node, t transition.Template) string {
-	for i := range n.Spec.Taints {
-		taint := &n.Spec.Taints[i]
-		named := slices.ContainsFunc(t.StartupTaints, func(s corev1.Taint) bool { return s.MatchTaint(taint) })
-		if decide.IsAgentTaint(taint) && !named && taint.Effect != corev1.TaintEffectPreferNoSchedule {
-			return taint.Key
-		}
-	}
-	return ""
-}
-
-// servingOf counts the pods that run.
-func servingOf(counting []*corev1.Pod) int {
-	count := 0
-	for _, p := range counting {
-		if p.Spec.NodeName != "" && p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
-			count++
-		}
-	}
-	return count
-}
-
-// podOverdue is how much longer than its grace a pod that is being deleted may take until it is
-// not waited for any more: its kubelet tells the API server a moment after its end.
-const podOverdue = 10 * time.Second
-
-// overdueOf counts the pods that are being deleted and have outstayed their grace, at whose end
-// their deletion time is.
-func overdueOf(pods []*corev1.Pod, now time.Time) int {
-	count := 0
-	for _, p := range pods {
-		if p.DeletionTimestamp != nil && now.After(p.DeletionTimestamp.Add(podOverdue)) {
-			count++
-		}
-	}
-	return count
-}
-
-// policyOf reads what the lifecycle needs of a pool; nil is a pool that is gone.
-func policyOf(p *v1alpha1.NodePool) lifecycle.Policy {
-	if p == nil {
-		return lifecycle.Policy{}
-	}
-	s := &p.Spec
-	grace := time.Duration(0)
-	if s.Disruption.TerminationGracePeriod != nil {
-		grace = s.Disruption.TerminationGracePeriod.Duration
-	}
-	return lifecycle.Policy{
-		Exists: true, Deleting: p.DeletionTimestamp != nil,
-		SelfStop:           s.PreWarm.CompletionModeOrDefault() == v1alpha1.SelfStop,
-		TerminateOnTimeout: s.PreWarm.TimeoutActionOrDefault() == v1alpha1.TimeoutTerminate,
-		WarmupTimeout:      s.PreWarm.TimeoutOrDefault(),
-		ReadyTimeout:       s.ScaleUp.ReadyTimeoutOrDefault(),
-		ScaleDown:          s.ScaleDown.EnabledOrDefault(),
-		EmptyTTL:           s.ScaleDown.EmptyNodeTTLOrDefault(),
-		DrainTimeout:       s.ScaleDown.DrainTimeoutOrDefault(),
-		TerminationGrace:   grace,
-		Bounded:            s.Disruption.TerminationGracePeriod != nil,
-	}
 }

@@ -19,9 +19,9 @@ func TestNetworkIsOverdue(t *testing.T) {
 		n.CreationTimestamp = metav1.NewTime(scalertest.Epoch().Add(-time.Minute))
 	})
 	for name, c := range map[string]struct {
-		node      *corev1.Node
-		witnessed time.Time
-		want      bool
+		node     *corev1.Node
+		observed time.Time
+		want     bool
 	}{
 		"a start two minutes ago":              {startedBefore(2 * time.Minute), never, false},
 		"a start longer ago":                   {startedBefore(2*time.Minute + time.Second), never, true},
@@ -32,7 +32,7 @@ func TestNetworkIsOverdue(t *testing.T) {
 		"a node that a person started, never":  {scalertest.NodeIn(v1alpha1.StateStandby), never, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, networkOverdue(c.node, c.witnessed, scalertest.Epoch())); diff != "" {
+			if diff := cmp.Diff(c.want, networkOverdue(c.node, c.observed, scalertest.Epoch())); diff != "" {
 				t.Errorf("overdue (-want +got):\n%s", diff)
 			}
 		})

@@ -1,13 +1,10 @@
 package node
 
 import (
-	"context"
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/decide"
@@ -22,34 +19,28 @@ const bindTime = 10 * time.Second
 
 // wanted reports whether pending pods need this very node, which is warming up: of a pool's warm
 // nodes as many are promoted as the pods need.
-func (c *Reconciler) wanted(ctx context.Context, g *gathered) (bool, error) {
-	pods := c.Demand.Of(g.template.Pool)
-	if len(pods) == 0 || !promotable(g.Node) {
-		return false, nil
-	}
-	list := &corev1.NodeList{}
-	if err := c.Reader.List(ctx, list, client.MatchingLabels{v1alpha1.LabelPool: string(g.template.Pool)}); err != nil {
-		return false, err
+func wanted(r *raw, now time.Time) bool {
+	if len(r.pending) == 0 {
+		return false
 	}
 	var opened, warm []*decide.Node
-	for i := range list.Items {
-		n := &list.Items[i]
-		o := Observe(n, g.template)
-		lately := o.State == v1alpha1.StateRunning && c.Now().Sub(o.Running) < bindTime
-		if !lately && n.Name != g.node.Name && !promotable(o) {
-			continue
-		}
-		is, err := c.occupied(ctx, n, g.pool)
-		switch {
-		case err != nil:
-			return false, err
+	for _, p := range r.poolNodes {
+		o := observeNode(p.node, r.template())
+		switch lately := openedLately(o, now); {
 		case lately:
-			opened = append(opened, is)
-		case is.NotStartable == "":
-			warm = append(warm, is)
+			opened = append(opened, occupied(r, p))
+		case p.node.Name == r.node.Name || promotable(o):
+			if is := occupied(r, p); is.NotStartable == "" {
+				warm = append(warm, is)
+			}
 		}
 	}
-	return slices.Contains(plan.Promote(pods, opened, warm), v1alpha1.NodeName(g.node.Name)), nil
+	return slices.Contains(plan.Promote(r.pending, opened, warm), v1alpha1.NodeName(r.node.Name))
+}
+
+// openedLately reports whether pods may still be on their way to a node that began to run.
+func openedLately(n *lifecycle.Node, now time.Time) bool {
+	return n.State == v1alpha1.StateRunning && now.Sub(n.Running) < bindTime
 }
 
 // promotable reports whether a node may be promoted, as far as it shows.
@@ -58,20 +49,20 @@ func promotable(n *lifecycle.Node) bool {
 		!n.Warmed.IsZero() && !n.Stop.Stands()
 }
 
-// occupied is the node with what the pods on it take, and those of DaemonSets that come when it
-// opens.
-func (c *Reconciler) occupied(ctx context.Context, n *corev1.Node, pool *v1alpha1.NodePool) (*decide.Node, error) {
-	is := decide.NodeOf(n, pool, c.Daemons()...)
+// occupied is a node of the pool with what the pods on it take, and those of DaemonSets that come
+// when it opens.
+func occupied(r *raw, p poolNode) *decide.Node {
+	is := decide.NodeOf(p.node, r.pool, r.daemons...)
 	is.Used, is.Ports = fit.Resources{}, nil
 	sets := map[types.UID]bool{}
-	pods, err := c.podsOn(ctx, n.Name)
-	for i := range pods {
-		if !fit.Finished(&pods[i]) {
-			is.Used.Add(fit.Occupied(&pods[i]))
-			is.Ports, is.Pods = append(is.Ports, fit.HostPorts(&pods[i])...), append(is.Pods, fit.NewPlaced(&pods[i]))
-			sets[fit.DaemonOf(&pods[i])] = true
+	for i := range p.pods {
+		pod := &p.pods[i]
+		if !fit.Finished(pod) {
+			is.Used.Add(fit.Occupied(pod))
+			is.Ports, is.Pods = append(is.Ports, fit.HostPorts(pod)...), append(is.Pods, fit.NewPlaced(pod))
+			sets[fit.DaemonOf(pod)] = true
 		}
 	}
 	is.Expect(is.Daemons, func(set types.UID) bool { return sets[set] })
-	return is, err
+	return is
 }

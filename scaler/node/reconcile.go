@@ -1,5 +1,5 @@
 // Package node takes every instance and its Node through their life: gather what is known of it,
-// decide by package lifecycle, act.
+// observe, decide by package lifecycle, act.
 package node
 
 import (
@@ -37,14 +37,14 @@ import (
 )
 
 const (
-	// NodeWorkers: an instance's step is one or two short calls, never a wait, so many can be under
+	// nodeWorkers: an instance's step is one or two short calls, never a wait, so many can be under
 	// way and no pool's slow node holds up another's.
-	NodeWorkers = 32
+	nodeWorkers = 32
 	// nodeCalls is how many of the workers may be in steps that call the cloud: one that hangs holds
 	// up no other step.
 	nodeCalls = 24
-	// CallAgain is when a step is tried again that found too many others calling.
-	CallAgain = time.Second
+	// callAgain is when a step is tried again that found too many others calling.
+	callAgain = time.Second
 )
 
 // Reconciler takes every instance and its Node through their life: gather, decide, act. It runs on
@@ -88,7 +88,7 @@ func (c *Reconciler) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctr
 	if c.Inventory.LastSweep().IsZero() {
 		return ctrl.Result{RequeueAfter: 200 * time.Millisecond}, nil // what we do not see yet is not gone
 	}
-	g, err := c.Gather(ctx, id)
+	r, err := c.gather(ctx, id)
 	if errors.Is(err, errNotOurs) {
 		c.Steps.forget(id)
 		c.Inventory.Absences.Release(id)
@@ -97,6 +97,8 @@ func (c *Reconciler) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctr
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	now := c.Now()
+	g := gathered{raw: r, Observation: observe(r, now)}
 	if g.onItsWay() { // also where another replica, or this one in an earlier life, has asked for it
 		c.Poke()
 	}
@@ -106,7 +108,7 @@ func (c *Reconciler) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctr
 	if err := c.deleteTwins(ctx, g); err != nil {
 		return ctrl.Result{}, err
 	}
-	d := lifecycle.Decide(g.Observation, c.Now())
+	d := lifecycle.Decide(g.Observation, now)
 	if d.Action == lifecycle.Wait {
 		return ctrl.Result{RequeueAfter: d.After}, errors.Join(c.repairNode(ctx, g), c.syncCondition(ctx, g),
 			c.syncStateTag(ctx, g), c.syncPulls(ctx, g), c.warnDaemonSets(ctx, g))
@@ -114,7 +116,7 @@ func (c *Reconciler) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctr
 	if callsCloud(d.Action) {
 		defer c.calling.Add(-1)
 		if c.calling.Add(1) > nodeCalls {
-			return ctrl.Result{RequeueAfter: CallAgain}, nil
+			return ctrl.Result{RequeueAfter: callAgain}, nil
 		}
 	}
 	log := logr.FromContextOrDiscard(ctx)
@@ -140,7 +142,7 @@ func (c *Reconciler) SetupWithManager(
 ) error {
 	ctl, err := controller.NewTyped("node", mgr, controller.TypedOptions[v1alpha1.InstanceID]{
 		Reconciler:              reconcile.TypedFunc[v1alpha1.InstanceID](c.Reconcile),
-		MaxConcurrentReconciles: NodeWorkers,
+		MaxConcurrentReconciles: nodeWorkers,
 		LogConstructor: func(id *v1alpha1.InstanceID) logr.Logger {
 			log := mgr.GetLogger().WithName("node")
 			if id != nil {

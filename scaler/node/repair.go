@@ -23,7 +23,7 @@ func (c *Reconciler) repairNode(ctx context.Context, g gathered) error {
 	if g.Node == nil || g.Node.State == "" || g.instance.Gone() {
 		return nil
 	}
-	err := c.patch(ctx, g.node, transition.Mended(g.node, g.template))
+	err := c.patch(ctx, g.node, transition.Mended(g.node, g.template()))
 	if apierrors.IsInvalid(err) {
 		return nil // the Node is not as the cache shows it; what changed it brings an event
 	}
@@ -129,7 +129,7 @@ func (c *Reconciler) deleteNode(ctx context.Context, g gathered, d lifecycle.Dec
 // reclaim writes the tags again that an instance of ours has lost. Tags that name another owner are
 // not changed: the instance is not ours then.
 func (c *Reconciler) reclaim(ctx context.Context, g gathered, instance *provider.Instance) error {
-	_, ours, err := c.tagger(ctx).Restore(ctx, instance, g.template.Pool)
+	_, ours, err := c.tagger(ctx).Restore(ctx, instance, g.instance.Pool())
 	if !ours {
 		logr.FromContextOrDiscard(ctx).Info("instance of a Node of ours carries another owner's tags; leaving both alone",
 			"tags", instance.Tags)
@@ -146,7 +146,7 @@ func poolOrName(g gathered) *v1alpha1.NodePool {
 	}
 	return &v1alpha1.NodePool{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "NodePool"},
-		ObjectMeta: metav1.ObjectMeta{Name: string(g.template.Pool)},
+		ObjectMeta: metav1.ObjectMeta{Name: string(g.instance.Pool())},
 	}
 }
 

@@ -33,13 +33,14 @@ func (c *Reconciler) verifyAndStop(ctx context.Context, g gathered) error {
 		if err := c.patch(ctx, g.node, transition.StopIntent(g.node, c.Now())); err != nil {
 			return err
 		}
-		c.Metrics.DrainDuration.WithLabelValues(string(g.template.Pool)).Observe(c.Now().Sub(g.Node.StoppingSince).Seconds())
+		took := c.Now().Sub(g.Node.StoppingSince)
+		c.Metrics.DrainDuration.WithLabelValues(string(g.instance.Pool())).Observe(took.Seconds())
 		return nil
 	}
 	if err := c.requestStop(ctx, g, write, false); err != nil {
 		return err // where the intent was written it stands; a later look asks again
 	}
-	c.Metrics.Scaledown.WithLabelValues(string(g.template.Pool), string(g.Node.Stop.Reason)).Inc()
+	c.Metrics.Scaledown.WithLabelValues(string(g.instance.Pool()), string(g.Node.Stop.Reason)).Inc()
 	c.event(g, corev1.EventTypeNormal, v1alpha1.ReasonScaleDown, "empty for emptyNodeTTL")
 	return c.sayStopping(ctx, g.node)
 }
@@ -143,7 +144,7 @@ func (c *Reconciler) failStart(ctx context.Context, g gathered, strike bool, why
 			c.Inventory.Refused(g.instance.ID, inventory.Refusal{Reason: v1alpha1.ReasonStartFailed,
 				Message: inventory.Shortened(why), At: c.Now()})
 		}
-		c.Metrics.StartFailures.WithLabelValues(string(g.template.Pool), "timeout").Inc()
+		c.Metrics.StartFailures.WithLabelValues(string(g.instance.Pool()), "timeout").Inc()
 		return nil
 	}, true)
 	if written && provider.IsIncorrectState(err) { // it is going down, or stopped

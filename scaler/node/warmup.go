@@ -15,6 +15,7 @@ import (
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
 	"github.com/stratos-sh/stratos/scaler/network"
 	"github.com/stratos-sh/stratos/scaler/nodeclass"
+	"github.com/stratos-sh/stratos/scaler/pool"
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
@@ -36,7 +37,7 @@ func (c *Reconciler) warmAgain(ctx context.Context, g gathered, d lifecycle.Deci
 		if err != nil {
 			return err
 		}
-		if err := c.patch(ctx, n, transition.WarmAgain(n, g.template, network.FormatStarts(agents), c.Now())); err != nil {
+		if err := c.patch(ctx, n, transition.WarmAgain(n, g.template(), network.FormatStarts(agents), c.Now())); err != nil {
 			return err
 		}
 		c.sayWarmAgain(g, d)
@@ -47,6 +48,20 @@ func (c *Reconciler) warmAgain(ctx context.Context, g gathered, d lifecycle.Deci
 	c.Inventory.Starting(g.instance.ID, c.Now())
 	c.Poke()
 	return nil
+}
+
+// agentsLive reads the network agents of a stopped node, their pods from the API server itself: a
+// container start that a cache missed would count as one of the next life.
+func (c *Reconciler) agentsLive(ctx context.Context, p *v1alpha1.NodePool, n *corev1.Node) ([]network.Agent, error) {
+	sets, err := pool.DaemonSets(ctx, c.Reader)
+	if err != nil {
+		return nil, err
+	}
+	pods := &corev1.PodList{}
+	if err := c.Live.List(ctx, pods, client.MatchingFields{"spec.nodeName": n.Name}); err != nil {
+		return nil, err
+	}
+	return network.AgentsOf(p, n, sets, pods.Items), nil
 }
 
 func (c *Reconciler) sayWarmAgain(g gathered, d lifecycle.Decision) {

@@ -32,11 +32,11 @@ import (
 )
 
 const (
-	// ResolveEvery is how old what the cloud said of a class may grow: a newer image is found within
+	// resolveEvery is how old what the cloud said of a class may grow: a newer image is found within
 	// it.
-	ResolveEvery = 5 * time.Minute
-	// ResolveRetry is how soon a cloud that could not answer is asked again.
-	ResolveRetry = 30 * time.Second
+	resolveEvery = 5 * time.Minute
+	// resolveRetry is how soon a cloud that could not answer is asked again.
+	resolveRetry = 30 * time.Second
 	// resolveTimeout bounds one look at the cloud, so that a class of a region that does not answer
 	// does not hold up the others for long.
 	resolveTimeout = time.Minute
@@ -166,9 +166,9 @@ func (c *Reconciler) resolve(ctx context.Context, class v1alpha1.NodeClass) look
 // next is when the cloud is to be asked again.
 func (l look) next() time.Time {
 	if l.failed != nil {
-		return l.at.Add(ResolveRetry)
+		return l.at.Add(resolveRetry)
 	}
-	return l.at.Add(ResolveEvery)
+	return l.at.Add(resolveEvery)
 }
 
 func (c *Reconciler) forget(name string) {

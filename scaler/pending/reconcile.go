@@ -31,9 +31,9 @@ import (
 )
 
 const (
-	// ExplainAfter gives the extender, maybe in another replica, the time to claim a node for the pod
+	// explainAfter gives the extender, maybe in another replica, the time to claim a node for the pod
 	// and to publish it.
-	ExplainAfter = 2 * time.Second
+	explainAfter = 2 * time.Second
 	// explainAgain is how soon the reason of a pod that is still pending is checked again.
 	explainAgain = time.Minute
 	// viewAgain is how soon a pod is looked at that came before the cluster state was there.
@@ -112,7 +112,7 @@ func (c *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 	verdict := scheduled(pod)
 	c.fails(req.NamespacedName, failing(pod, verdict))
 	if verdict != nil {
-		if err := c.WarnSpread(ctx, pod); err != nil {
+		if err := c.warnSpread(ctx, pod); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -140,7 +140,7 @@ func (c *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 		if placed.Kind == decide.Pass && c.firstPass(pod) {
 			// A node that has come to run in between takes the pod, and its scheduler is about to see that:
 			// nothing is to be launched.
-			return ctrl.Result{RequeueAfter: ExplainAfter}, nil
+			return ctrl.Result{RequeueAfter: explainAfter}, nil
 		}
 	} else if left := c.explainIn(pod, verdict); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
@@ -239,7 +239,7 @@ func (c *Reconciler) unserved(ctx context.Context, pod *corev1.Pod) (time.Durati
 		return min(explainAgain, until.Sub(c.Now())), nil
 	}
 	if node, ok := c.forgotten(pod); ok {
-		return ExplainAfter, c.recall(ctx, node)
+		return explainAfter, c.recall(ctx, node)
 	}
 	if found.pool == "" {
 		c.refuse(ctx, pod, found.why)
@@ -404,7 +404,7 @@ func (c *Reconciler) LookAgain(pod podKey) {
 // replica is gone. It never blocks.
 func (c *Reconciler) LookAgainLater(pod podKey) {
 	if q := c.queue.Load(); q != nil {
-		(*q).AddAfter(reconcile.Request{NamespacedName: pod}, ExplainAfter)
+		(*q).AddAfter(reconcile.Request{NamespacedName: pod}, explainAfter)
 	}
 }
 

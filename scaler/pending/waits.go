@@ -41,7 +41,7 @@ func (c *Reconciler) explainIn(pod *corev1.Pod, refused *corev1.PodCondition) ti
 		w.refused, w.since = at, now
 	}
 	c.waits[client.ObjectKeyFromObject(pod)] = w
-	return ExplainAfter - max(now.Sub(at), now.Sub(w.since))
+	return explainAfter - max(now.Sub(at), now.Sub(w.since))
 }
 
 // firstPass reports, once for each wait, that the pod passes. One that passes and still waits is

@@ -13,9 +13,9 @@ import (
 	"github.com/stratos-sh/stratos/extender/decide"
 )
 
-// WarnAgain is how long an event about the same thing is not repeated: as long as the API server
+// warnAgain is how long an event about the same thing is not repeated: as long as the API server
 // keeps events.
-const WarnAgain = time.Hour
+const warnAgain = time.Hour
 
 // Warned remembers what was warned of. It is safe for concurrent use.
 type Warned struct {
@@ -30,7 +30,7 @@ func (w *Warned) lately(of types.UID, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at, known := w.at[of]
-	return known && now.Sub(at) < WarnAgain
+	return known && now.Sub(at) < warnAgain
 }
 
 // Due reports whether it is time to warn of the object, and takes it that this is done.
@@ -38,7 +38,7 @@ func (w *Warned) Due(of types.UID, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for uid, at := range w.at {
-		if now.Sub(at) >= WarnAgain {
+		if now.Sub(at) >= warnAgain {
 			delete(w.at, uid)
 		}
 	}
@@ -52,9 +52,9 @@ func (w *Warned) Due(of types.UID, now time.Time) bool {
 	return true
 }
 
-// WarnSpread tells a pending pod that its hard spread over hosts counts stopped nodes: each is a
+// warnSpread tells a pending pod that its hard spread over hosts counts stopped nodes: each is a
 // domain without a pod, so such pods wake nodes one by one.
-func (c *Reconciler) WarnSpread(ctx context.Context, pod *corev1.Pod) error {
+func (c *Reconciler) warnSpread(ctx context.Context, pod *corev1.Pod) error {
 	if !countsStandby(pod) || decide.MayNotStart(pod) != "" || c.warned.lately(pod.UID, c.Now()) {
 		return nil
 	}

@@ -12,11 +12,11 @@ import (
 	"github.com/stratos-sh/stratos/scaler/plan"
 )
 
-// SlotRetention is how long a launch slot stays on its pool after this process first knew of its
+// slotRetention is how long a launch slot stays on its pool after this process first knew of its
 // instance: longer than the cloud's lists lag and another process's last sweep is old. Who took
 // over in that time, or leads as well, would see neither the slot nor the instance, and launch one
 // more.
-const SlotRetention = inventory.SweepEvery + inventory.FastFor
+const slotRetention = inventory.SweepEvery + inventory.FastFor
 
 // launches remembers since when the instances are known whose slots stand on the pools. It is lost
 // with the process; then the sweeps tell again, and of what they do not show any more the cloud is
@@ -54,10 +54,10 @@ type slotRecord struct {
 // expire forgets what no decision needs any more. Pending tells whether the slot stands on the
 // pool, newer that it may not show there yet.
 func (r *slotRecord) expire(pending, newer bool, now time.Time) {
-	if now.Sub(r.known) >= 4*SlotRetention {
+	if now.Sub(r.known) >= 4*slotRetention {
 		r.known = time.Time{}
 	}
-	if !pending && now.Sub(r.ended) >= 4*SlotRetention {
+	if !pending && now.Sub(r.ended) >= 4*slotRetention {
 		r.ended = time.Time{}
 	}
 	if !pending && !newer {
@@ -192,7 +192,7 @@ func (l *launches) settle(pool types.UID, all plan.Slots, seen, unseen, interrup
 	known, over, ended := map[int64]bool{}, map[int64]bool{}, map[int64]bool{}
 	for slot, r := range p.slots {
 		known[slot], ended[slot] = !r.known.IsZero(), !r.ended.IsZero()
-		over[slot] = known[slot] && now.Sub(r.known) >= SlotRetention && !unseen[slot]
+		over[slot] = known[slot] && now.Sub(r.known) >= slotRetention && !unseen[slot]
 		r.expire(slices.Contains(all.Pending, slot), slot >= all.Next, now)
 		if *r == (slotRecord{}) {
 			delete(p.slots, slot)

@@ -52,9 +52,9 @@ const (
 	// cost of that grows with the pool's nodes, and in a burst each of them changes several times
 	// while starts wait for the processor. Nothing that a pool decides is more urgent.
 	gathering = 200 * time.Millisecond
-	// LaunchRetry is how soon a launch is tried again for which some zone had no capacity; the
+	// launchRetry is how soon a launch is tried again for which some zone had no capacity; the
 	// provider knows which.
-	LaunchRetry = 5 * time.Second
+	launchRetry = 5 * time.Second
 )
 
 // Reconciler keeps each NodePool at its size, reports its status, and empties it when it is
@@ -184,7 +184,7 @@ func (c *Reconciler) nextLook(pool *v1alpha1.NodePool, slots slots, again time.D
 		return until.Sub(c.Now()) + time.Second
 	}
 	if len(slots.Pending) > 0 {
-		return SlotRetention // an instance that ended before any sweep showed it brings no event
+		return slotRetention // an instance that ended before any sweep showed it brings no event
 	}
 	return 0
 }

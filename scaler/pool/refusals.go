@@ -30,7 +30,7 @@ func (l *launches) heldBy(pool types.UID, from string, now time.Time) launchRefu
 	if r.from != from {
 		return launchRefusal{}
 	}
-	if r.until.Sub(now) > max(plan.LaunchBackoff(r.count), LaunchRetry) { // the clock was stepped back
+	if r.until.Sub(now) > max(plan.LaunchBackoff(r.count), launchRetry) { // the clock was stepped back
 		r.until = now
 	}
 	return r

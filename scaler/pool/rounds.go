@@ -164,8 +164,8 @@ func (c *Reconciler) launch(ctx context.Context, pool *v1alpha1.NodePool, s slot
 	case isEverywhere(err):
 		return c.launches.refuse(pool.UID, from, err, c.Now()).Sub(c.Now()), err
 	case err != nil:
-		c.launches.pause(pool.UID, from, err, c.Now().Add(LaunchRetry))
-		return LaunchRetry, err
+		c.launches.pause(pool.UID, from, err, c.Now().Add(launchRetry))
+		return launchRetry, err
 	case len(round) < len(open):
 		again = time.Millisecond
 	}

@@ -54,17 +54,20 @@ func initialized(pool *v1alpha1.NodePool) bool {
 
 func (c *Reconciler) conditions(ctx context.Context, pool *v1alpha1.NodePool, launchErr error,
 	failing *v1alpha1.WarmupFailure) {
+	setStatus := func(kind string, status metav1.ConditionStatus, reason v1alpha1.Reason, message string) {
+		meta.SetStatusCondition(&pool.Status.Conditions, metav1.Condition{
+			Type: kind, Status: status, Reason: string(reason), Message: message, ObservedGeneration: pool.Generation,
+		})
+	}
 	set := func(kind string, ok bool, reason v1alpha1.Reason, message string) {
 		status := metav1.ConditionFalse
 		if ok {
 			status = metav1.ConditionTrue
 		}
-		meta.SetStatusCondition(&pool.Status.Conditions, metav1.Condition{
-			Type: kind, Status: status, Reason: string(reason), Message: message, ObservedGeneration: pool.Generation,
-		})
+		setStatus(kind, status, reason, message)
 	}
-	found, reason, words := c.class(ctx, pool.Spec.Template.NodeClassRef)
-	set(v1alpha1.ConditionNodeClassReady, found, reason, words)
+	class, reason, words := c.class(ctx, pool.Spec.Template.NodeClassRef)
+	setStatus(v1alpha1.ConditionNodeClassReady, class, reason, words)
 	if why, cause := c.degraded(ctx, pool, launchErr, failing); why != "" {
 		set(v1alpha1.ConditionDegraded, true, why, cause)
 	} else {
@@ -78,12 +81,12 @@ func (c *Reconciler) conditions(ctx context.Context, pool *v1alpha1.NodePool, la
 	} else {
 		set(v1alpha1.ConditionStartsLimited, false, v1alpha1.ReasonStartBudgetLeft, "scaleUp.startBudget is not used up")
 	}
-	if found || pool.DeletionTimestamp != nil {
+	if class == metav1.ConditionTrue || pool.DeletionTimestamp != nil {
 		held, withheld := c.unstartable.count(pool, c.Now())
 		ready, why, message := readiness(pool, failing, withheld)
 		set(v1alpha1.ConditionReady, ready, why, message+notStartable(held))
 	} else {
-		set(v1alpha1.ConditionReady, false, reason, words)
+		setStatus(v1alpha1.ConditionReady, class, reason, words)
 	}
 }
 
@@ -129,20 +132,25 @@ func (c *Reconciler) degraded(ctx context.Context, pool *v1alpha1.NodePool, laun
 	return c.Inventory.Strangers.DegradedBy(v1alpha1.PoolName(pool.Name))
 }
 
-// class reports whether the pool's node class exists and does not say that it is not ready. A class
-// without the condition passes: it was not checked yet.
-func (c *Reconciler) class(ctx context.Context, ref v1alpha1.NodeClassRef) (bool, v1alpha1.Reason, string) {
+// class reports whether the pool's node class exists and is ready. A class that was created a moment
+// ago does not say so yet.
+func (c *Reconciler) class(ctx context.Context, ref v1alpha1.NodeClassRef) (metav1.ConditionStatus, v1alpha1.Reason,
+	string) {
 	class, _, err := c.Classes.Get(ctx, ref)
 	switch {
 	case errors.Is(err, nodeclass.ErrNotServed):
-		return false, v1alpha1.ReasonNodeClassNotServed, err.Error()
+		return metav1.ConditionFalse, v1alpha1.ReasonNodeClassNotServed, err.Error()
 	case err != nil:
-		return false, v1alpha1.ReasonNodeClassNotFound, "no " + ref.Kind + " named " + ref.Name
+		return metav1.ConditionFalse, v1alpha1.ReasonNodeClassNotFound, "no " + ref.Kind + " named " + ref.Name
 	}
 	_, conditions := class.StatusParts()
-	if ready := meta.FindStatusCondition(*conditions, v1alpha1.ConditionReady); ready != nil &&
-		ready.Status == metav1.ConditionFalse {
-		return false, v1alpha1.ReasonNodeClassNotReady, ready.Message
+	ready := meta.FindStatusCondition(*conditions, v1alpha1.ConditionReady)
+	switch {
+	case ready == nil || ready.Status == metav1.ConditionUnknown:
+		return metav1.ConditionUnknown, v1alpha1.ReasonNodeClassNotResolved,
+			ref.Kind + " " + ref.Name + " does not say yet whether it is ready"
+	case ready.Status == metav1.ConditionFalse:
+		return metav1.ConditionFalse, v1alpha1.ReasonNodeClassNotReady, ready.Message
 	}
-	return true, v1alpha1.ReasonNodeClassFound, ref.Kind + " " + ref.Name + " exists"
+	return metav1.ConditionTrue, v1alpha1.ReasonNodeClassFound, ref.Kind + " " + ref.Name + " is ready"
 }
