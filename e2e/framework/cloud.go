@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"net/http"
 	"path/filepath"
 
 	"github.com/stratos-sh/stratos/e2e/controlplane"
@@ -78,19 +76,11 @@ func (r *Rig) EC2Requests(ctx context.Context) ([]ec2test.Request, error) {
 	if !r.onEC2() {
 		return nil, errNotEC2
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.cloudProcess.URL()+"/requests", nil)
+	text, err := call(ctx, r.cloudProcess.URL()+"/requests", nil)
 	if err != nil {
 		return nil, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the EC2 test server answers %s", response.Status)
 	}
 	var requests []ec2test.Request
-	err = json.NewDecoder(response.Body).Decode(&requests)
+	err = json.Unmarshal(text, &requests)
 	return requests, err
 }

@@ -2,7 +2,6 @@ package waiting
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -31,9 +30,7 @@ func TestDelayedCacheIsNudged(t *testing.T) {
 	running, standby := &firstSight{state: v1alpha1.StateRunning}, &firstSight{state: v1alpha1.StateStandby}
 	nudges := &nudgeGate{swallow: 2}
 	startInProcess(t, r, &lagging{lag: 500 * time.Millisecond, seen: running.look, told: standby.look}, nudges)
-	if err := r.Warm(t.Context(), framework.Pool("quiet", 1), framework.Class("quiet", "m5.large")); err != nil {
-		t.Fatal(err)
-	}
+	assert.Warm(t, r, framework.Pool("quiet", 1), framework.Class("quiet", "m5.large"))
 	awaitQuiet(t, r, standby)
 	changes := watchNodes(t, r)
 	pod := framework.Pod("claimed", "cpu", "1")
@@ -113,18 +110,13 @@ func awaitQuiet(t *testing.T, r *framework.Rig, standby *firstSight) {
 		{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute},
 		{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule},
 	}
-	until(t, func(context.Context) error {
-		if standby.at().IsZero() {
-			return errors.New("the extender has not heard of a standby node")
-		}
-		for _, n := range nodesOf(t, r, "quiet") {
-			for i := range want {
-				if !slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.MatchTaint(&want[i]) }) {
-					return fmt.Errorf("node %s has taints %v, want %v", n.Name, n.Spec.Taints, want[i])
-				}
-			}
-		}
-		return nil
+	assert.Eventually(t, "standby node in the extender's watch", func(context.Context) (time.Time, error) {
+		return standby.at(), nil
+	}, func(at time.Time) bool { return !at.IsZero() })
+	assert.AwaitNode(t, r, assert.OnlyNode(t, r, "quiet").Name, fmt.Sprintf("taints %v", want), func(n *corev1.Node) bool {
+		return !slices.ContainsFunc(want, func(w corev1.Taint) bool {
+			return !slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.MatchTaint(&w) })
+		})
 	})
 }
 
@@ -160,14 +152,9 @@ func watchNodes(t *testing.T, r *framework.Rig) *nodeChanges {
 // a node or of another pod, and there is no other pod.
 func (c *nodeChanges) wantOnlyNudge(t *testing.T, node string) {
 	t.Helper()
-	var later []*corev1.Node
-	until(t, func(context.Context) error {
-		later = c.sinceRunning()
-		if len(later) < 2 {
-			return fmt.Errorf("%d versions since the node runs, want 2", len(later))
-		}
-		return nil
-	})
+	later := assert.Eventually(t, "two versions since the node runs", func(context.Context) ([]*corev1.Node, error) {
+		return c.sinceRunning(), nil
+	}, func(versions []*corev1.Node) bool { return len(versions) >= 2 })
 	if len(later) != 2 || later[1].Name != node || later[1].Annotations[v1alpha1.AnnotationNudgedAt] == "" {
 		for i := 1; i < len(later); i++ {
 			t.Logf("change %d (-before +after):\n%s", i, cmp.Diff(bare(later[i-1]), bare(later[i])))
