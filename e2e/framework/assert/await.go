@@ -281,6 +281,17 @@ func AwaitEnd(t *testing.T, p *controlplane.Process) {
 		func(pid int) bool { return pid == 0 })
 }
 
+// MustRun fails the test unless the pods, which ran before, still do and are not being deleted.
+func MustRun(t *testing.T, r *framework.Rig, pods ...*corev1.Pod) {
+	t.Helper()
+	for _, pod := range pods {
+		p, err := framework.Read(t.Context(), r, pod)
+		if err != nil || p.DeletionTimestamp != nil || p.Status.Phase != corev1.PodRunning {
+			t.Errorf("pod %s should run on: %s, %v", pod.Name, seen(p), err)
+		}
+	}
+}
+
 // MustLive fails the test unless the pod is on the node, as the object that it was, and not being
 // deleted.
 func MustLive(t *testing.T, r *framework.Rig, pod *corev1.Pod, on string) {

@@ -5,7 +5,6 @@ package admission
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stratos-sh/stratos/e2e/controlplane"
 	"github.com/stratos-sh/stratos/e2e/framework"
 	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
@@ -36,41 +34,22 @@ func newSite(t *testing.T) *site {
 	t.Helper()
 	g := &site{certDir: t.TempDir(), heard: &heard{}}
 	g.Rig = assert.NewRig(t, framework.Options{Cloud: assert.FastCloud(), NoStratos: true})
-	t.Cleanup(func() {
-		if t.Failed() && g.stratos.Process != nil {
-			assert.LogTail(t, g.stratos.Process)
-		}
-	})
-	if err := g.start(t.Context()); err != nil {
+	if err := g.ControlPlane.WriteServingCertificate(g.certDir, "stratos-webhook"); err != nil {
 		t.Fatal(err)
 	}
+	listen := func(c *rest.Config) { c.WarningHandler = g.heard }
+	var err error
+	if g.client, err = framework.NewClient(g.ControlPlane.Kubeconfig(), listen); err != nil {
+		t.Fatal(err)
+	}
+	g.address = assert.FreeAddress(t)
+	_, port, _ := strings.Cut(g.address, ":")
+	g.stratos = assert.StartStratos(t, g.Rig, "stratos", "--cert-dir="+g.certDir, "--webhook-port="+port)
+	g.Recorder.Forward(g.stratos.Extender)
 	g.register(t, g.address)
 	g.awaitAsked(t)
 	g.heard.take() // what the waiting heard
 	return g
-}
-
-func (g *site) start(ctx context.Context) error {
-	if err := g.ControlPlane.WriteServingCertificate(g.certDir, "stratos-webhook"); err != nil {
-		return err
-	}
-	var err error
-	listen := func(c *rest.Config) { c.WarningHandler = g.heard }
-	if g.client, err = framework.NewClient(g.ControlPlane.Kubeconfig(), listen); err != nil {
-		return err
-	}
-	if g.address, err = controlplane.FreeAddress(); err != nil {
-		return err
-	}
-	_, port, err := net.SplitHostPort(g.address)
-	if err != nil {
-		return err
-	}
-	if g.stratos, err = g.StartStratos(ctx, "stratos", "--cert-dir="+g.certDir, "--webhook-port="+port); err != nil {
-		return err
-	}
-	g.Recorder.Forward(g.stratos.Extender)
-	return nil
 }
 
 // register has the API server ask for admission at the address, as the chart does, but by a URL in

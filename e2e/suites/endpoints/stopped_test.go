@@ -34,8 +34,7 @@ func TestPodsOfAStoppedNodeAreNotEndpoints(t *testing.T) {
 	for life := 1; life <= 2; life++ {
 		since := lastOf(j, agent)
 		pod := framework.PoolPod(fmt.Sprintf("life-%d", life), pool, "cpu", "1")
-		assert.Create(t, r, pod)
-		assert.AwaitRunning(t, r, pod)
+		assert.Serve(t, r, pod)
 		wasReady(t, j, agent, since)
 		awaitEndpoint(t, r, agent, true)
 		assert.Remove(t, r, pod)

@@ -51,8 +51,7 @@ func expiredCredentials(t *testing.T, r *framework.Rig) {
 	assert.AwaitEvent(t, r, p, "LaunchFailed", words)
 	before := assert.PoolNodes(t, r, "expired")
 	pod := podOn("expired-1", "expired")
-	assert.Create(t, r, pod)
-	assert.AwaitRunning(t, r, pod)
+	assert.Serve(t, r, pod)
 	if starts := assert.Accepted(t, r, fake.OpStart, before); len(starts) != 1 {
 		t.Errorf("%d starts of the nodes that stood by, want 1", len(starts))
 	}

@@ -26,8 +26,7 @@ func rollOut(t *testing.T, r *framework.Rig) {
 	awaitRolledOut(t, r, agent, 1)
 	assert.AwaitStandby(t, r, "agents", 2)
 	second := podOn("agents-2", "agents")
-	assert.Create(t, r, second)
-	assert.AwaitRunning(t, r, second)
+	assert.Serve(t, r, second)
 	awaitRolledOut(t, r, agent, 2)
 	assert.Remove(t, r, agent)
 }

@@ -65,8 +65,7 @@ func behindOurBack(t *testing.T, r *framework.Rig) {
 	act(fake.ActStart)
 	assert.AwaitState(t, r, n.Name, v1alpha1.StateRunning)
 	pod := podOn("console-1", "console")
-	assert.Create(t, r, pod)
-	assert.AwaitRunning(t, r, pod)
+	assert.Serve(t, r, pod)
 	act(fake.ActStop)
 	assert.AwaitCall(t, r, fake.OpStart, assert.InstanceOf(n)) // a pod is bound to it
 	assert.AwaitState(t, r, n.Name, v1alpha1.StateRunning)

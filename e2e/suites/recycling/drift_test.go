@@ -38,9 +38,7 @@ func driftReplacesStandbyNodesFirst(t *testing.T, r *framework.Rig, j *assert.Jo
 	if n := assert.PoolNodes(t, r, pool)[busy]; n == nil || assert.StateOf(n) != v1alpha1.StateRunning {
 		t.Fatalf("node %s with its pod is %v, want running as it was", busy, n)
 	}
-	if got := assert.Now(t, r, pod); got.DeletionTimestamp != nil || got.Status.Phase != corev1.PodRunning {
-		t.Fatalf("pod %s is %s", pod.Name, got.Status.Phase)
-	}
+	assert.MustRun(t, r, pod)
 	assert.Remove(t, r, pod)
 	assert.AwaitGone(t, r, assert.Node(busy))
 

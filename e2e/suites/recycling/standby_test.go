@@ -95,11 +95,7 @@ func loweredPoolSize(t *testing.T, r *framework.Rig, _ *assert.Journal) {
 	assert.AwaitNodes(t, r, pool, "the two in use", func(now map[string]*corev1.Node) bool {
 		return len(now) == 2 && assert.In(now, v1alpha1.StateRunning) == 2
 	})
-	for _, pod := range []*corev1.Pod{first, second} {
-		if got := assert.Now(t, r, pod); got.Status.Phase != corev1.PodRunning || got.DeletionTimestamp != nil {
-			t.Errorf("pod %s is %s", pod.Name, got.Status.Phase)
-		}
-	}
+	assert.MustRun(t, r, first, second)
 	assert.Remove(t, r, first)
 	assert.AwaitGone(t, r, assert.Node(on))
 	assert.Remove(t, r, second)

@@ -84,8 +84,7 @@ func TestStockProfileNeverCallsExtender(t *testing.T) {
 	// node. The first pod goes before that: a running node is one that is left for it.
 	assert.Remove(t, r, waits)
 	served := framework.Pod("served", "cpu", "2")
-	assert.Create(t, r, served)
-	assert.AwaitRunning(t, r, served)
+	assert.Serve(t, r, served)
 	assert.AwaitAsked(t, r.Recorder, framework.Filter, served)
 }
 

@@ -54,8 +54,7 @@ func (w wiring) test(t *testing.T) {
 	assert.Create(t, s.Rig, issuer)
 	s.warm(t, 2)
 	served := poolPod("served", w.scheduler)
-	assert.Create(t, s.Rig, served)
-	assert.AwaitRunning(t, s.Rig, served)
+	assert.Serve(t, s.Rig, served)
 	w.awaitOptIn(t, s)
 	stratosPods, issuerPods := s.awaitPods(t, stratos, nil), s.awaitPods(t, issuer, nil)
 
@@ -83,9 +82,7 @@ func (w wiring) test(t *testing.T) {
 			assert.AwaitPending(t, s.Rig, waiting, w.said)
 		}
 	})
-	if p := assert.Now(t, s.Rig, served); p.DeletionTimestamp != nil || p.Status.Phase != corev1.PodRunning {
-		t.Errorf("the pod of a running node: %s, deletion %v", p.Status.Phase, p.DeletionTimestamp)
-	}
+	assert.MustRun(t, s.Rig, served)
 	if n := len(assert.Starts(t, s.Rig)); n != 1 {
 		t.Fatalf("%d starts while Stratos was gone", n-1)
 	}

@@ -27,8 +27,7 @@ func TestStratosGoneBesideItsScheduler(t *testing.T) {
 	s.second.Start(t, s.Rig, s.identity)
 	s.warm(t, 4)
 	before := poolPod("before", v1alpha1.SchedulerName)
-	assert.Create(t, s.Rig, before)
-	assert.AwaitRunning(t, s.Rig, before)
+	assert.Serve(t, s.Rig, before)
 	if holder := schedules.AwaitHolder(t); holder != active {
 		t.Fatalf("the first pod's scheduler lost its lease from the start: %q", schedules.Holders())
 	}
