@@ -1,7 +1,6 @@
 package images
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -63,19 +62,15 @@ func TestChangedDaemonSetImageRefreshesGradually(t *testing.T) {
 
 // leastStandby is the lowest number of nodes that said standby at one time, from the revision on.
 func leastStandby(j *assert.Journal, nodes map[string]*corev1.Node, since int64) int {
-	var all []assert.Version[*corev1.Node]
 	states := map[string]v1alpha1.NodeState{}
 	for name := range nodes {
 		states[name] = v1alpha1.StateStandby
-		for _, v := range j.NodeVersions(name) {
-			if v.Revision > since {
-				all = append(all, v)
-			}
-		}
 	}
-	slices.SortFunc(all, func(a, b assert.Version[*corev1.Node]) int { return cmp.Compare(a.Revision, b.Revision) })
 	least := len(nodes)
-	for _, v := range all {
+	for _, v := range j.AllNodes() {
+		if v.Revision <= since || nodes[v.Object.Name] == nil {
+			continue
+		}
 		states[v.Object.Name] = assert.StateOf(v.Object)
 		standby := 0
 		for _, s := range states {

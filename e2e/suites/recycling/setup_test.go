@@ -5,6 +5,7 @@ package recycling
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"testing"
@@ -88,29 +89,14 @@ type moment struct {
 // history is what the journal has of the pool's nodes, one moment for each version of each, from
 // the revision on.
 func history(j *assert.Journal, pool string, from int64) []moment {
-	type event struct {
-		name string
-		assert.Version[*corev1.Node]
-	}
-	var events []event
-	for _, name := range j.NodeNames() {
-		for _, v := range j.NodeVersions(name) {
-			events = append(events, event{name, v})
-		}
-	}
-	slices.SortFunc(events, func(a, b event) int { return int(a.Revision - b.Revision) })
 	now, out := map[string]*corev1.Node{}, []moment{}
-	for _, e := range events {
-		delete(now, e.name)
+	for _, e := range j.AllNodes() {
+		delete(now, e.Object.Name)
 		if !e.Deleted && e.Object.Labels[v1alpha1.LabelPool] == pool {
-			now[e.name] = e.Object
+			now[e.Object.Name] = e.Object
 		}
 		if e.Revision >= from {
-			m := moment{revision: e.Revision, nodes: map[string]*corev1.Node{}}
-			for name, n := range now {
-				m.nodes[name] = n
-			}
-			out = append(out, m)
+			out = append(out, moment{e.Revision, maps.Clone(now)})
 		}
 	}
 	return out
