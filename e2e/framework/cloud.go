@@ -57,9 +57,7 @@ func (r *Rig) startCloud(ctx context.Context) error {
 		}
 	}
 	o.Args = append(append(o.Args, "--listen="+address, "--kubeconfig="+kubeconfig), r.options.Cloud...)
-	r.cloudProcess = r.ControlPlane.NewCompanion(o)
-	r.companions = append(r.companions, r.cloudProcess)
-	if err := r.cloudProcess.Start(ctx); err != nil {
+	if r.cloudProcess, err = r.start(ctx, o); err != nil {
 		return err
 	}
 	r.Cloud = fake.NewClient(r.cloudProcess.URL())

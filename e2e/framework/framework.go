@@ -179,7 +179,7 @@ func (r *Rig) StartStratos(ctx context.Context, name string, args ...string) (Ru
 		}
 	}
 	s := Running{Extender: "http://" + addresses[0], Metrics: "http://" + addresses[1], Probe: "http://" + addresses[2]}
-	s.Process = r.ControlPlane.NewCompanion(controlplane.Companion{
+	s.Process, err = r.start(ctx, controlplane.Companion{
 		Name: name, Path: r.binary, URL: s.Probe, ReadyPath: "/readyz", Env: r.providerEnv(),
 		Args: slices.Concat(r.providerArgs(), []string{
 			"--cluster-name=e2e", "--kubeconfig=" + kubeconfig,
@@ -188,8 +188,14 @@ func (r *Rig) StartStratos(ctx context.Context, name string, args ...string) (Ru
 			"--zap-devel",
 		}, args),
 	})
-	r.companions = append(r.companions, s.Process)
-	return s, s.Process.Start(ctx)
+	return s, err
+}
+
+// start starts a process beside the control plane, which ends with Close.
+func (r *Rig) start(ctx context.Context, o controlplane.Companion) (*controlplane.Process, error) {
+	p := r.ControlPlane.NewCompanion(o)
+	r.companions = append(r.companions, p)
+	return p, p.Start(ctx)
 }
 
 // StartScheduler starts a kube-scheduler with the profile generated for the control plane's minor,

@@ -84,6 +84,20 @@ func PoolInstances(t *testing.T, r *framework.Rig, pool string) map[v1alpha1.Ins
 	return instances
 }
 
+// LaunchForeign launches an instance that another cluster's Stratos manages in a pool of that name.
+func LaunchForeign(t *testing.T, r *framework.Rig, class *v1alpha1.AWSNodeClass, pool string,
+	state v1alpha1.NodeState) v1alpha1.InstanceID {
+	t.Helper()
+	instance, err := r.Cloud.LaunchInstance(t.Context(), class, provider.LaunchRequest{Tags: map[string]string{
+		v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "another", v1alpha1.LabelPool: pool,
+		v1alpha1.LabelState: string(state),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return instance.ID
+}
+
 // AddFault has the cloud fail as the fault says.
 func AddFault(t *testing.T, r *framework.Rig, f fake.Fault) {
 	t.Helper()

@@ -71,23 +71,16 @@ func launchForeign(t *testing.T, r *framework.Rig) map[v1alpha1.InstanceID]fake.
 	assert.AddFault(t, r, fake.Fault{Kind: fake.FaultKubeletSilent, Op: fake.OpLaunch,
 		Count: 2})
 	for _, state := range []v1alpha1.NodeState{v1alpha1.StateRunning, v1alpha1.StateStandby} {
-		launched, err := r.Cloud.LaunchInstance(t.Context(), framework.Class(poolName, "m5.large"),
-			provider.LaunchRequest{Tags: map[string]string{
-				v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "another", v1alpha1.LabelPool: poolName,
-				v1alpha1.LabelState: string(state),
-			}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids[launched.ID] = true
+		launched := assert.LaunchForeign(t, r, framework.Class(poolName, "m5.large"), poolName, state)
+		ids[launched] = true
 		await := func(want provider.InstanceState) {
 			assert.Eventually(t, "foreign instance "+string(want), func(ctx context.Context) (provider.InstanceState, error) {
-				return r.Cloud.GetInstanceState(ctx, string(launched.ID))
+				return r.Cloud.GetInstanceState(ctx, string(launched))
 			}, func(now provider.InstanceState) bool { return now == want })
 		}
 		await(provider.InstanceRunning)
 		if state == v1alpha1.StateStandby {
-			assert.Behind(t, r, launched.ID, fake.ActStop)
+			assert.Behind(t, r, launched, fake.ActStop)
 			await(provider.InstanceStopped)
 		}
 	}

@@ -27,7 +27,9 @@ func TestPoolDeletion(t *testing.T) {
 	assert.Create(t, r, framework.Class("doomed", "m5.large"), framework.Class("other", "m5.large"), doomed, other)
 	assert.AwaitStandby(t, r, "doomed", 3)
 	assert.AwaitStandby(t, r, "other", 2)
-	foreign := launchForeign(t, r, "doomed")
+	class := framework.Class("foreign", "m5.large")
+	class.Spec.UserData = framework.StayUpUserData
+	foreign := assert.LaunchForeign(t, r, class, "doomed", v1alpha1.StateRunning)
 
 	evicted, stays := framework.PoolPod("evicted", "doomed", "cpu", "2"),
 		framework.PoolPod("stays", "other", "cpu", "2")
@@ -60,23 +62,6 @@ func TestPoolDeletion(t *testing.T) {
 	}
 	checkEnded(t, r, "doomed", foreign)
 	checkUntouched(t, r, others, stays, on[1])
-}
-
-// launchForeign puts an instance into the account that another cluster's Stratos manages in a pool
-// of the same name.
-func launchForeign(t *testing.T, r *framework.Rig, pool string) v1alpha1.InstanceID {
-	t.Helper()
-	class := framework.Class("foreign", "m5.large")
-	class.Spec.UserData = framework.StayUpUserData
-	instance, err := r.Cloud.LaunchInstance(t.Context(), class, provider.LaunchRequest{ClientToken: "foreign",
-		Tags: map[string]string{
-			v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "another",
-			v1alpha1.LabelPool: pool, v1alpha1.LabelState: string(v1alpha1.StateRunning),
-		}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return instance.ID
 }
 
 // awaitGone waits until every Node but one is gone, and their instances with them.
