@@ -39,7 +39,7 @@ func TestSixtyFaults(t *testing.T) {
 	if len(faults) < 60 {
 		t.Fatalf("%d faults, want at least 60", len(faults))
 	}
-	static := assert.TestObjects(t, "faulty", 100)
+	static := assert.Examples(t, "faulty", 100)
 	if err := g.client.Create(t.Context(), good(t, "AWSNodeClass", nil)); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func checkAnswer(t *testing.T, f fault, refusal string, warnings []string) {
 
 // refuseStatic wants the schema's own words: our defaulting, which comes first, must not put Go's
 // in their place.
-func (g *site) refuseStatic(t *testing.T, faults map[string]assert.TestObject) {
+func (g *site) refuseStatic(t *testing.T, faults map[string]assert.Example) {
 	for name, f := range faults {
 		err := g.client.Create(t.Context(), f.DeepCopy())
 		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), f.Want) {
@@ -138,7 +138,7 @@ func (g *site) refuseStatic(t *testing.T, faults map[string]assert.TestObject) {
 
 // testDown: the mutating webhook is asked before the schema, so while it is down its error is all
 // that people see, whatever else is wrong.
-func (g *site) testDown(t *testing.T, faults map[string]assert.TestObject) {
+func (g *site) testDown(t *testing.T, faults map[string]assert.Example) {
 	g.awaitUnreached(t)
 	for _, name := range slices.Sorted(maps.Keys(faults))[:3] {
 		err := g.client.Create(t.Context(), faults[name].DeepCopy())

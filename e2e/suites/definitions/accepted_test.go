@@ -54,7 +54,7 @@ func classDefaults() map[string]documented {
 func TestSeedsAccepted(t *testing.T) {
 	s := newServer(t)
 	for folder, least := range map[string]int{"seeds": 20, "edges": 11} {
-		for name, f := range assert.TestObjects(t, folder, least) {
+		for name, f := range assert.Examples(t, folder, least) {
 			t.Run(folder+"/"+name, func(t *testing.T) {
 				stored := f.DeepCopy()
 				if err := s.client.Create(t.Context(), stored); err != nil {

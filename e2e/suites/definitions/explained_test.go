@@ -143,9 +143,9 @@ func testNames(t *testing.T, s *server) {
 }
 
 func testColumns(t *testing.T, s *server) {
-	seeds := assert.TestObjects(t, "seeds", 20)
+	seeds := assert.Examples(t, "seeds", 20)
 	pool, class := seeds["readme-nodepool"], seeds["readme-awsnodeclass"]
-	for _, f := range []assert.TestObject{pool, class} {
+	for _, f := range []assert.Example{pool, class} {
 		if err := s.client.Create(t.Context(), f.DeepCopy()); err != nil {
 			t.Fatal(err)
 		}

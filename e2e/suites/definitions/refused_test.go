@@ -11,7 +11,7 @@ import (
 
 func TestFaultyRefused(t *testing.T) {
 	s := newServer(t)
-	for name, f := range assert.TestObjects(t, "faulty", 40) {
+	for name, f := range assert.Examples(t, "faulty", 40) {
 		t.Run(name, func(t *testing.T) {
 			if f.Want == "" {
 				t.Fatal(`the first line is not "# want: <part of the message>"`)

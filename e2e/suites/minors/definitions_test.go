@@ -19,13 +19,13 @@ import (
 func testDefinitions(t *testing.T, r *framework.Rig) {
 	dry := client.NewDryRunClient(client.WithFieldValidation(r.Client, metav1.FieldValidationStrict))
 	for folder, least := range map[string]int{"seeds": 20, "edges": 11} {
-		for name, o := range assert.TestObjects(t, folder, least) {
+		for name, o := range assert.Examples(t, folder, least) {
 			if err := dry.Create(t.Context(), o.Unstructured); err != nil {
 				t.Errorf("%s is refused: %v", name, err)
 			}
 		}
 	}
-	for name, o := range assert.TestObjects(t, "faulty", 40) {
+	for name, o := range assert.Examples(t, "faulty", 40) {
 		if err := dry.Create(t.Context(), o.Unstructured); !apierrors.IsInvalid(err) ||
 			!strings.Contains(withoutValue(err.Error()), withoutValue(o.Want)) {
 			t.Errorf("%s: %v, want it refused as invalid with %q", name, err, o.Want)

@@ -10,22 +10,22 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestObject is one of those in crds/testdata.
-type TestObject struct {
+// Example is one of those in crds/testdata.
+type Example struct {
 	*unstructured.Unstructured
 	// Want is what the first line of a faulty one says that the refusal contains.
 	Want string
 }
 
-// TestObjects reads the objects of a folder of crds/testdata by file name. Fewer than least end the
+// Examples reads the objects of a folder of crds/testdata by file name. Fewer than least end the
 // test: a folder that has moved would make every test pass. Tests run in their package's folder.
-func TestObjects(t *testing.T, folder string, least int) map[string]TestObject {
+func Examples(t *testing.T, folder string, least int) map[string]Example {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("..", "..", "..", "crds", "testdata", folder, "*.yaml"))
 	if err != nil || len(paths) < least {
 		t.Fatalf("%d files in crds/testdata/%s, want at least %d, error %v", len(paths), folder, least, err)
 	}
-	found := map[string]TestObject{}
+	found := map[string]Example{}
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -37,7 +37,7 @@ func TestObjects(t *testing.T, folder string, least int) map[string]TestObject {
 		}
 		first, _, _ := strings.Cut(string(text), "\n")
 		want, _ := strings.CutPrefix(first, "# want: ")
-		o := TestObject{Unstructured: &unstructured.Unstructured{}, Want: want}
+		o := Example{Unstructured: &unstructured.Unstructured{}, Want: want}
 		if err := o.UnmarshalJSON(data); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
