@@ -170,8 +170,8 @@ func promisesOf(asked []framework.Asked) []promise {
 	known := map[pair]bool{}
 	var promises []promise
 	for _, a := range asked {
-		for _, node := range namedIn(a) {
-			p := pair{node: node, pod: podName(a.Pod.Name)}
+		for _, node := range a.Starting() {
+			p := pair{node: v1alpha1.NodeName(node), pod: podName(a.Pod.Name)}
 			if !known[p] {
 				known[p] = true
 				promises = append(promises, promise{node: p.node, pod: p.pod, asked: a.At, at: a.Answered})
@@ -179,21 +179,6 @@ func promisesOf(asked []framework.Asked) []promise {
 		}
 	}
 	return promises
-}
-
-// namedIn are the nodes that the answer says are starting for the pod: one at most, unless the
-// extender is wrong.
-func namedIn(a framework.Asked) []v1alpha1.NodeName {
-	named := map[v1alpha1.NodeName]bool{}
-	for _, refused := range []map[string]string{a.Filter.FailedNodes, a.Filter.FailedAndUnresolvableNodes} {
-		for _, message := range refused {
-			if rest, found := strings.CutPrefix(message, "starting standby node "); found {
-				name, _, _ := strings.Cut(rest, " ")
-				named[v1alpha1.NodeName(name)] = true
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(named))
 }
 
 func promisedPods(promises []promise) int {

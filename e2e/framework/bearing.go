@@ -61,3 +61,8 @@ func StandbyCondition(n *corev1.Node) corev1.ConditionStatus {
 	}
 	return ""
 }
+
+// InstanceOf is the instance that the Node's provider id names.
+func InstanceOf(n *corev1.Node) v1alpha1.InstanceID {
+	return v1alpha1.InstanceID(n.Spec.ProviderID[strings.LastIndex(n.Spec.ProviderID, "/")+1:])
+}

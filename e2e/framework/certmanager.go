@@ -28,10 +28,11 @@ var certManagerRequirement = regexp.MustCompile(`(?m)^\s*github\.com/cert-manage
 // StartCertManager builds cert-manager's controllers if need be, installs its definitions and
 // starts it. It runs until Close.
 func (r *Rig) StartCertManager(ctx context.Context) (*controlplane.Process, error) {
-	module, err := certManagerFolder()
+	root, err := checkout()
 	if err != nil {
 		return nil, err
 	}
+	module := filepath.Join(root, "e2e", "certmanager")
 	path, err := buildCertManager(ctx, module, filepath.Dir(filepath.Dir(r.ControlPlane.KubectlPath())),
 		r.options.Progress)
 	if err != nil {
@@ -48,27 +49,10 @@ func (r *Rig) StartCertManager(ctx context.Context) (*controlplane.Process, erro
 	if err != nil {
 		return nil, err
 	}
-	p := r.ControlPlane.NewCompanion(controlplane.Companion{
+	return r.start(ctx, controlplane.Companion{
 		Name: "cert-manager", Path: path, URL: "http://" + address, ReadyPath: "/readyz",
 		Args: []string{"--kubeconfig=" + kubeconfig, "--health-probe-bind-address=" + address, "-v=2"},
 	})
-	r.companions = append(r.companions, p)
-	if err := p.Start(ctx); err != nil {
-		return nil, err
-	}
-	return p, nil
-}
-
-// certManagerFolder is that of the module e2e/certmanager in the checkout that this source file
-// belongs to.
-func certManagerFolder() (string, error) {
-	_, file, _, ok := runtime.Caller(0)
-	if !ok || !filepath.IsAbs(file) {
-		return "", errors.New(
-			"build cert-manager: the rig was compiled with -trimpath, so it does not know where the sources are",
-		)
-	}
-	return filepath.Join(filepath.Dir(filepath.Dir(file)), "certmanager"), nil
 }
 
 // buildCertManager builds the program of the module into a folder of the cache that is named by its

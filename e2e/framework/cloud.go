@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"net/http"
 	"path/filepath"
 
 	"github.com/stratos-sh/stratos/e2e/controlplane"
@@ -59,9 +57,7 @@ func (r *Rig) startCloud(ctx context.Context) error {
 		}
 	}
 	o.Args = append(append(o.Args, "--listen="+address, "--kubeconfig="+kubeconfig), r.options.Cloud...)
-	r.cloudProcess = r.ControlPlane.NewCompanion(o)
-	r.companions = append(r.companions, r.cloudProcess)
-	if err := r.cloudProcess.Start(ctx); err != nil {
+	if r.cloudProcess, err = r.start(ctx, o); err != nil {
 		return err
 	}
 	r.Cloud = fake.NewClient(r.cloudProcess.URL())
@@ -78,19 +74,11 @@ func (r *Rig) EC2Requests(ctx context.Context) ([]ec2test.Request, error) {
 	if !r.onEC2() {
 		return nil, errNotEC2
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.cloudProcess.URL()+"/requests", nil)
+	text, err := call(ctx, r.cloudProcess.URL()+"/requests", nil)
 	if err != nil {
 		return nil, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the EC2 test server answers %s", response.Status)
 	}
 	var requests []ec2test.Request
-	err = json.NewDecoder(response.Body).Decode(&requests)
+	err = json.Unmarshal(text, &requests)
 	return requests, err
 }

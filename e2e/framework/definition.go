@@ -3,13 +3,10 @@ package framework
 import (
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"os"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // defineFile creates the definition in the file and waits until the API server serves it.
@@ -26,16 +23,5 @@ func (r *Rig) defineFile(ctx context.Context, path string) error {
 	if err := r.Client.Create(ctx, definition); err != nil {
 		return err
 	}
-	return Until(ctx, HangGuard, func(ctx context.Context) (bool, error) {
-		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(definition), definition); err != nil {
-			return false, err
-		}
-		conditions, _, err := unstructured.NestedSlice(definition.Object, "status", "conditions")
-		for _, c := range conditions {
-			if c, ok := c.(map[string]any); ok && c["type"] == "Established" && c["status"] == "True" {
-				return true, err
-			}
-		}
-		return false, errors.Join(err, fmt.Errorf("conditions %v", conditions))
-	})
+	return r.AwaitTrue(ctx, definition, "Established")
 }

@@ -6,18 +6,17 @@ package framework
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -103,7 +102,7 @@ func New(ctx context.Context, o Options) (_ *Rig, err error) {
 	if r.ControlPlane, err = controlplane.Start(ctx, o.ControlPlane); err != nil {
 		return nil, err
 	}
-	if r.Client, err = newClient(r.ControlPlane.Kubeconfig()); err != nil {
+	if r.Client, err = NewClient(r.ControlPlane.Kubeconfig(), nil); err != nil {
 		return nil, err
 	}
 	if err := r.Client.Create(ctx, releaseNamespace()); err != nil {
@@ -180,7 +179,7 @@ func (r *Rig) StartStratos(ctx context.Context, name string, args ...string) (Ru
 		}
 	}
 	s := Running{Extender: "http://" + addresses[0], Metrics: "http://" + addresses[1], Probe: "http://" + addresses[2]}
-	s.Process = r.ControlPlane.NewCompanion(controlplane.Companion{
+	s.Process, err = r.start(ctx, controlplane.Companion{
 		Name: name, Path: r.binary, URL: s.Probe, ReadyPath: "/readyz", Env: r.providerEnv(),
 		Args: slices.Concat(r.providerArgs(), []string{
 			"--cluster-name=e2e", "--kubeconfig=" + kubeconfig,
@@ -189,8 +188,14 @@ func (r *Rig) StartStratos(ctx context.Context, name string, args ...string) (Ru
 			"--zap-devel",
 		}, args),
 	})
-	r.companions = append(r.companions, s.Process)
-	return s, s.Process.Start(ctx)
+	return s, err
+}
+
+// start starts a process beside the control plane, which ends with Close.
+func (r *Rig) start(ctx context.Context, o controlplane.Companion) (*controlplane.Process, error) {
+	p := r.ControlPlane.NewCompanion(o)
+	r.companions = append(r.companions, p)
+	return p, p.Start(ctx)
 }
 
 // StartScheduler starts a kube-scheduler with the profile generated for the control plane's minor,
@@ -212,40 +217,26 @@ func (r *Rig) CloudURL() string { return r.cloudProcess.URL() }
 // ExtenderURL is where a scheduler reaches the extender through the Recorder.
 func (r *Rig) ExtenderURL() string { return r.proxy.URL }
 
-func newClient(kubeconfig string) (client.WithWatch, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+// NewClient is one without a cache and without a limit of its own that knows the types of
+// Kubernetes and Stratos. configure may be nil.
+func NewClient(kubeconfig string, configure func(*rest.Config)) (client.WithWatch, error) {
+	config, scheme, err := ClientConfig(kubeconfig)
 	if err != nil {
 		return nil, err
 	}
-	config.QPS = -1
-	scheme := apiruntime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		return nil, err
+	if configure != nil {
+		configure(config)
 	}
 	return client.NewWithWatch(config, client.Options{Scheme: scheme})
 }
 
-// Until polls until done says so, and returns its last error when the time is over. It is a hang
-// guard: what is tested is never how long something takes. It waits four times as long as done
-// took, because to list a thousand pods 20 times a second costs more than all that the test looks
-// at.
-func Until(ctx context.Context, limit time.Duration, done func(context.Context) (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	var last error
-	for {
-		began := time.Now()
-		ok, err := done(ctx)
-		if ok && err == nil {
-			return nil
-		}
-		if err != nil {
-			last = err
-		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("not within %s", limit), last)
-		case <-time.After(max(50*time.Millisecond, 4*time.Since(began))):
-		}
+// ClientConfig is what NewClient makes its clients of.
+func ClientConfig(kubeconfig string) (*rest.Config, *apiruntime.Scheme, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, nil, err
 	}
+	config.QPS = -1
+	scheme := apiruntime.NewScheme()
+	return config, scheme, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
 }

@@ -110,16 +110,11 @@ func (r *Rig) StartKarpenter(ctx context.Context, args ...string) (*controlplane
 			return nil, err
 		}
 	}
-	p := r.ControlPlane.NewCompanion(controlplane.Companion{
+	return r.start(ctx, controlplane.Companion{
 		Name: "karpenter", Path: k.Path, URL: "http://127.0.0.1:" + ports[0], ReadyPath: "/readyz",
 		Args: append([]string{"--health-probe-port=" + ports[0], "--metrics-port=" + ports[1],
 			"--disable-leader-election=true",
 			"--log-level=debug"}, args...),
 		Env: []string{"KUBECONFIG=" + kubeconfig}, // it knows no flag for it
 	})
-	r.companions = append(r.companions, p)
-	if err := p.Start(ctx); err != nil {
-		return nil, err
-	}
-	return p, nil
 }

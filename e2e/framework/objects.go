@@ -14,13 +14,12 @@ import (
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
-// HangGuard ends a wait that will never end. It is far above what anything here takes, because
-// machines are shared.
-const HangGuard = 2 * time.Minute
-
 // SelfStopUserData is user data that powers the machine off at the end of its first boot. Its
 // network is Calico's, which reports at each boot.
 const SelfStopUserData = "#!/bin/bash\nCNI=calico\n/etc/eks/bootstrap.sh e2e\nuntil curl -sf http://localhost:10248/healthz; do sleep 5; done\npoweroff\n"
+
+// StayUpUserData is user data that lets the machine run on after its first boot.
+const StayUpUserData = "#!/bin/bash\n/etc/eks/bootstrap.sh e2e\n"
 
 // Class is an AWSNodeClass of the instance type whose machines stop themselves after their first
 // boot.
@@ -86,12 +85,9 @@ func (r *Rig) Warm(ctx context.Context, pool *v1alpha1.NodePool, objects ...clie
 // AwaitPool waits until the pool's status satisfies the condition. The error holds the last status.
 func (r *Rig) AwaitPool(ctx context.Context, name string, ok func(v1alpha1.NodePoolStatus) bool) error {
 	return Until(ctx, HangGuard, func(ctx context.Context) (bool, error) {
-		pool := &v1alpha1.NodePool{}
-		if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, pool); err != nil {
-			return false, err
-		}
-		if ok(pool.Status) {
-			return true, nil
+		pool, err := Read(ctx, r, &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		if err != nil || ok(pool.Status) {
+			return err == nil, err
 		}
 		return false, fmt.Errorf("status of pool %s: %+v", name, pool.Status)
 	})
@@ -102,13 +98,9 @@ func (r *Rig) AwaitBound(ctx context.Context, pods ...*corev1.Pod) ([]string, er
 	nodes := make([]string, len(pods))
 	for i, p := range pods {
 		err := Until(ctx, HangGuard, func(ctx context.Context) (bool, error) {
-			got := &corev1.Pod{}
-			if err := r.Client.Get(ctx, client.ObjectKeyFromObject(p), got); err != nil {
-				return false, err
-			}
-			nodes[i] = got.Spec.NodeName
-			if nodes[i] != "" {
-				return true, nil
+			got, err := Read(ctx, r, p)
+			if nodes[i] = got.Spec.NodeName; err != nil || nodes[i] != "" {
+				return err == nil, err
 			}
 			return false, fmt.Errorf("pod %s is not bound: %s", p.Name, WhyPending(got))
 		})
@@ -153,5 +145,5 @@ const PodImage = "registry.example/app:1"
 // that count starts would see that.
 func StayUp(pool *v1alpha1.NodePool, class *v1alpha1.AWSNodeClass, images ...string) {
 	pool.Spec.PreWarm.CompletionMode, pool.Spec.PreWarm.ImagesToPull = v1alpha1.ControllerStop, images
-	class.Spec.UserData = "#!/bin/bash\n/etc/eks/bootstrap.sh e2e\n"
+	class.Spec.UserData = StayUpUserData
 }

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,6 +37,20 @@ type Asked struct {
 	// Filter is the answer of /filter, Kept that of /preempt.
 	Filter extenderv1.ExtenderFilterResult
 	Kept   extenderv1.ExtenderPreemptionResult
+}
+
+// Starting are the nodes that the answer of /filter says are starting for the pod, sorted.
+func (a *Asked) Starting() []string {
+	named := map[string]bool{}
+	for _, refused := range []map[string]string{a.Filter.FailedNodes, a.Filter.FailedAndUnresolvableNodes} {
+		for _, message := range refused {
+			if rest, found := strings.CutPrefix(message, "starting standby node "); found {
+				name, _, _ := strings.Cut(rest, " ")
+				named[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(named))
 }
 
 // Recorder is a proxy that remembers what went through it. Until it forwards somewhere it
@@ -78,6 +94,16 @@ func (r *Recorder) Asked(verb string) []Asked {
 // About returns the calls of one verb about one pod, oldest first.
 func (r *Recorder) About(verb string, pod types.UID) []Asked {
 	return slices.DeleteFunc(r.Asked(verb), func(a Asked) bool { return a.UID != pod })
+}
+
+// Starting are the nodes that the answers so far named as starting for the pod, sorted.
+func (r *Recorder) Starting(pod types.UID) []string {
+	var nodes []string
+	for _, a := range r.About(Filter, pod) {
+		nodes = append(nodes, a.Starting()...)
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
 }
 
 // Reset forgets the calls so far.

@@ -131,18 +131,7 @@ func (b *both) offerKarpentersNodes(ctx context.Context) error {
 			return fmt.Errorf("create Karpenter's %s: %w", o.GetObjectKind().GroupVersionKind().Kind, err)
 		}
 	}
-	return framework.Until(ctx, env.HangGuard, func(ctx context.Context) (bool, error) {
-		if err := b.Client.Get(ctx, client.ObjectKeyFromObject(pool), pool); err != nil {
-			return false, err
-		}
-		conditions, _, err := unstructured.NestedSlice(pool.Object, "status", "conditions")
-		for _, c := range conditions {
-			if c, ok := c.(map[string]any); ok && c["type"] == "Ready" && c["status"] == "True" {
-				return true, err
-			}
-		}
-		return false, errors.Join(err, fmt.Errorf("the NodePool of Karpenter is not Ready: %v", conditions))
-	})
+	return b.AwaitTrue(ctx, pool, "Ready")
 }
 
 // nodeClaims is an empty list of them.

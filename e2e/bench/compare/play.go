@@ -133,7 +133,7 @@ func (b *both) ours(ctx context.Context, count, round int) (asked, error) {
 	if err != nil {
 		return asked{}, err
 	}
-	if err := b.Seen.Await(ctx, "every pod bound", func(v *env.View) bool { return v.BoundPods == count }); err != nil {
+	if err := b.AwaitAllBound(ctx, count); err != nil {
 		return asked{}, err
 	}
 	starts, _, err := b.Starts(ctx)
@@ -177,7 +177,7 @@ func (b *both) theirs(ctx context.Context, count, round int) (asked, error) {
 	began, err := env.CreateAll(ctx, b.Client, env.Pods(fmt.Sprintf("karpenter-%d-%d", count, round),
 		env.PlainScheduler, podCPU, count))
 	if err == nil {
-		err = b.Seen.Await(ctx, "every pod bound", func(v *env.View) bool { return v.BoundPods == count })
+		err = b.AwaitAllBound(ctx, count)
 	}
 	close(done)
 	at := <-seen
@@ -233,7 +233,7 @@ func (b *both) removeClaims(ctx context.Context) error {
 	if err := b.cutOff(ctx); err != nil {
 		return err
 	}
-	return b.awaitNoClaims(ctx, env.HangGuard)
+	return b.awaitNoClaims(ctx, framework.HangGuard)
 }
 
 // patience is how long Karpenter has to let go of NodeClaims in its own order.

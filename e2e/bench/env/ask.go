@@ -12,12 +12,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/stratos-sh/stratos/e2e/framework"
 )
 
 // Asker asks an extender as kube-scheduler does: HTTP/1.1, one connection that is kept.
@@ -33,7 +34,7 @@ func NewAsker(url string, authority *x509.CertPool, mine ...tls.Certificate) *As
 		TLSClientConfig:     &tls.Config{RootCAs: authority, Certificates: mine, MinVersion: tls.VersionTLS12},
 		MaxIdleConnsPerHost: 1,
 	}
-	return &Asker{http: http.Client{Transport: transport, Timeout: HangGuard}, url: url}
+	return &Asker{http: http.Client{Transport: transport, Timeout: framework.HangGuard}, url: url}
 }
 
 // Question is the body of a request about the pod and the candidates.
@@ -110,41 +111,17 @@ const (
 // many of them took at most so many seconds. bound must be the bound of a bucket of the metric, as
 // it is written there.
 func (s *Env) Timed(ctx context.Context, metric, verb, bound string) (all, within float64, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Ours.Metrics+"/metrics", nil)
+	samples, err := framework.Samples(ctx, s.Ours.Metrics, metric)
 	if err != nil {
 		return 0, 0, err
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		return 0, 0, err
-	}
-	return timed(string(text), metric, verb, bound)
+	return timed(samples, metric, verb, bound)
 }
 
-func timed(metrics, name, verb, bound string) (all, within float64, err error) {
-	found := 0
-	for line := range strings.Lines(metrics) {
-		series, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		var into *float64
-		switch series {
-		case fmt.Sprintf(`%s_count{verb=%q}`, name, verb):
-			into = &all
-		case fmt.Sprintf(`%s_bucket{verb=%q,le=%q}`, name, verb, bound):
-			into = &within
-		default:
-			continue
-		}
-		found++
-		if *into, err = strconv.ParseFloat(value, 64); err != nil {
-			return 0, 0, err
-		}
-	}
-	if found != 2 {
+func timed(samples map[string]float64, name, verb, bound string) (all, within float64, err error) {
+	all, counted := samples[fmt.Sprintf(`%s_count{verb=%q}`, name, verb)]
+	within, bounded := samples[fmt.Sprintf(`%s_bucket{verb=%q,le=%q}`, name, verb, bound)]
+	if !counted || !bounded {
 		return 0, 0, fmt.Errorf("there is no metric %s of verb %s with a bucket to %s s", name, verb, bound)
 	}
 	return all, within, nil

@@ -262,11 +262,10 @@ func (s *Env) Warm(ctx context.Context, name string, size int, changes ...func(*
 	for _, change := range changes {
 		change(pool)
 	}
-	if err := s.Client.Create(ctx, class); err != nil {
-		return fmt.Errorf("create the class: %w", err)
-	}
-	if err := s.Client.Create(ctx, pool); err != nil {
-		return fmt.Errorf("create the pool: %w", err)
+	for _, o := range []client.Object{class, pool} {
+		if err := s.Client.Create(ctx, o); err != nil {
+			return fmt.Errorf("create %T %s: %w", o, name, err)
+		}
 	}
 	return s.AwaitStandby(ctx, name, size)
 }
@@ -287,6 +286,11 @@ func (s *Env) AwaitStandby(ctx context.Context, pool string, size int) error {
 		states := v.States[pool]
 		return states[v1alpha1.StateStandby] == size && sum(states) == size
 	})
+}
+
+// AwaitAllBound waits until so many pods are bound.
+func (s *Env) AwaitAllBound(ctx context.Context, pods int) error {
+	return s.Seen.Await(ctx, "every pod bound", func(v *View) bool { return v.BoundPods == pods })
 }
 
 func sum(states map[v1alpha1.NodeState]int) int {

@@ -116,13 +116,14 @@ stratos_extender_request_duration_seconds_sum{verb="filter"} 0.3
 stratos_extender_request_duration_seconds_count{verb="filter"} 300
 stratos_extender_request_duration_seconds_count{verb="prioritize"} 5
 `
-	if all, within, err := timed(metrics, RequestSeconds, "filter", "0.005"); err != nil || all != 300 || within != 297 {
+	samples := framework.ParseSamples(metrics, "stratos_")
+	if all, within, err := timed(samples, RequestSeconds, "filter", "0.005"); err != nil || all != 300 || within != 297 {
 		t.Errorf("got %v of %v, %v", within, all, err)
 	}
 	for name, asked := range map[string][2]string{"a verb nobody called": {"preempt", "0.005"},
 		"a bucket that is none": {"filter", "0.004"}} {
 		t.Run(name, func(t *testing.T) {
-			if _, _, err := timed(metrics, RequestSeconds, asked[0], asked[1]); err == nil {
+			if _, _, err := timed(samples, RequestSeconds, asked[0], asked[1]); err == nil {
 				t.Error("want an error: a figure of nothing would be met")
 			}
 		})

@@ -13,11 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/framework"
 )
-
-// HangGuard ends a wait that will never end. It is far above what anything here takes, because
-// machines are shared.
-const HangGuard = 2 * time.Minute
 
 // SeenPod is what was seen of a pod of the namespace default that exists.
 type SeenPod struct {
@@ -195,7 +192,7 @@ func (v *View) takeNode(n *corev1.Node, gone bool, at time.Time) {
 		return
 	}
 	old.Pool, old.State = n.Labels[v1alpha1.LabelPool], v1alpha1.NodeState(n.Labels[v1alpha1.LabelState])
-	old.Instance = instanceOf(n)
+	old.Instance = framework.InstanceOf(n)
 	v.count(old, 1)
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue && n.Status.NodeInfo.BootID != old.boot {
@@ -219,7 +216,7 @@ func (v *View) Awake(pool string) int {
 // Await waits until the condition holds, which is asked after each event and must not keep the
 // View. The error says what was seen last.
 func (s *Seen) Await(ctx context.Context, what string, so func(*View) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, HangGuard)
+	ctx, cancel := context.WithTimeout(ctx, framework.HangGuard)
 	defer cancel()
 	for {
 		s.mu.Lock()

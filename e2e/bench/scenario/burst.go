@@ -111,7 +111,7 @@ func ourBurst(ctx context.Context, s *env.Env, size, round int) (burstTimes, err
 	if err != nil {
 		return burstTimes{}, err
 	}
-	if err := s.Seen.Await(ctx, "every pod bound", func(v *env.View) bool { return v.BoundPods == size }); err != nil {
+	if err := s.AwaitAllBound(ctx, size); err != nil {
 		return burstTimes{}, err
 	}
 	starts, requests, err := s.Starts(ctx)
@@ -236,7 +236,7 @@ func trickle(ctx context.Context, s *env.Env, pods []*corev1.Pod, gap time.Durat
 			return nil, err
 		}
 	}
-	return created, s.Seen.Await(ctx, "every pod bound", func(v *env.View) bool { return v.BoundPods == len(pods) })
+	return created, s.AwaitAllBound(ctx, len(pods))
 }
 
 // trickleRows: who found room on a running node waits for the scheduler alone, who needed a start

@@ -118,7 +118,7 @@ func askAll(ctx context.Context, r *Run, s *env.Env, a asked, growth map[string]
 // awaitAnswer asks until so many nodes are kept: our watch may be behind the nodes that were just
 // created.
 func awaitAnswer(ctx context.Context, a *env.Asker, verb string, question []byte, kept int) error {
-	return framework.Until(ctx, env.HangGuard, func(ctx context.Context) (bool, error) {
+	return framework.Until(ctx, framework.HangGuard, func(ctx context.Context) (bool, error) {
 		answer, _, err := a.Ask(ctx, verb, question)
 		if err != nil || kept < 0 {
 			return err == nil, err

@@ -76,7 +76,7 @@ func ledgerScenario(ctx context.Context, r *Run) error {
 // startsOf waits until every claim has led to its start.
 func startsOf(ctx context.Context, r *Run, s *env.Env, want int) error {
 	got := 0
-	err := framework.Until(ctx, env.HangGuard, func(ctx context.Context) (bool, error) {
+	err := framework.Until(ctx, framework.HangGuard, func(ctx context.Context) (bool, error) {
 		starts, _, err := s.Starts(ctx)
 		got = len(starts)
 		return got >= want, err

@@ -183,7 +183,7 @@ func scaledownScenario(ctx context.Context, r *Run) error {
 			if _, err := env.CreateAll(ctx, s.Client, pods); err != nil {
 				return err
 			}
-			if err := s.Seen.Await(ctx, "every pod bound", func(v *env.View) bool { return v.BoundPods == size }); err != nil {
+			if err := s.AwaitAllBound(ctx, size); err != nil {
 				return err
 			}
 			began := time.Now()

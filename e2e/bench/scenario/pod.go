@@ -10,6 +10,7 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/bench/env"
 	"github.com/stratos-sh/stratos/e2e/bench/figures"
+	"github.com/stratos-sh/stratos/e2e/framework"
 )
 
 const (
@@ -142,7 +143,7 @@ func playBatch(ctx context.Context, s *env.Env, times *podTimes, name string, ro
 			turns[0], turns[1] = turns[1], turns[0]
 		}
 		if !withFloor {
-			turns = append(turns, func() error { return awaitBound(ctx, s, i+1) })
+			turns = append(turns, func() error { return s.AwaitAllBound(ctx, i+1) })
 		}
 		for _, turn := range turns {
 			if err := turn(); err != nil {
@@ -153,7 +154,7 @@ func playBatch(ctx context.Context, s *env.Env, times *podTimes, name string, ro
 			}
 		}
 	}
-	if err := awaitBound(ctx, s, rounds); err != nil {
+	if err := s.AwaitAllBound(ctx, rounds); err != nil {
 		return err
 	}
 	starts, _, err := s.Starts(ctx)
@@ -162,10 +163,6 @@ func playBatch(ctx context.Context, s *env.Env, times *podTimes, name string, ro
 	}
 	times.starts += len(starts) - len(before)
 	return times.take(s, ours, created, starts[len(before):])
-}
-
-func awaitBound(ctx context.Context, s *env.Env, pods int) error {
-	return s.Seen.Await(ctx, "every pod bound", func(v *env.View) bool { return v.BoundPods == pods })
 }
 
 // oneOfOurs creates the pod and waits until the next node of the pool is awake.
@@ -193,7 +190,7 @@ func oneOfFloor(ctx context.Context, s *env.Env, pod *corev1.Pod, times *podTime
 
 // awaitAsked waits until the floor was asked about all of the pods.
 func awaitAsked(ctx context.Context, s *env.Env, pods []*corev1.Pod) ([]time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, env.HangGuard)
+	ctx, cancel := context.WithTimeout(ctx, framework.HangGuard)
 	defer cancel()
 	names := env.Names(pods)
 	for {

@@ -108,7 +108,7 @@ func rateOf(ctx context.Context, s *env.Env, t *side, name string, count int) (r
 	if err := errors.Join(err, t.scheduler.Signal(syscall.SIGCONT)); err != nil {
 		return 0, err
 	}
-	if err := s.Seen.Await(ctx, "every pod bound", func(v *env.View) bool { return v.BoundPods == count }); err != nil {
+	if err := s.AwaitAllBound(ctx, count); err != nil {
 		return 0, err
 	}
 	var bound []time.Time

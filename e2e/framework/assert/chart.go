@@ -2,7 +2,6 @@ package assert
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/stratos-sh/stratos/e2e/controlplane"
 	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/webhook"
 )
 
 // What the rendered charts call things.
@@ -51,6 +51,17 @@ func ReadChart(t *testing.T, set string) *Chart {
 	)
 	if err != nil {
 		t.Fatalf("set %s: %v", set, err)
+	}
+	return &Chart{Objects: objects}
+}
+
+// ReadWebhooks are the configurations of webhooks that make generate writes, as a chart of their
+// own.
+func ReadWebhooks(t *testing.T) *Chart {
+	t.Helper()
+	objects, err := decode(webhook.Manifests)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return &Chart{Objects: objects}
 }
@@ -88,22 +99,11 @@ func (c *Chart) Apply(t *testing.T, r *framework.Rig, but ...string) {
 			t.Fatalf("apply %s %s: %v", o.GetKind(), o.GetName(), err)
 		}
 		if o.GetKind() == "CustomResourceDefinition" {
-			awaitEstablished(t, r, o)
+			if err := r.AwaitTrue(t.Context(), o, "Established"); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-}
-
-func awaitEstablished(t *testing.T, r *framework.Rig, definition *unstructured.Unstructured) {
-	t.Helper()
-	Await(t, definition.GetName()+" served", func(ctx context.Context) (bool, error) {
-		err := r.Client.Get(ctx, client.ObjectKeyFromObject(definition), definition)
-		conditions, _, _ := unstructured.NestedSlice(definition.Object, "status", "conditions")
-		established := slices.ContainsFunc(conditions, func(c any) bool {
-			condition, ok := c.(map[string]any)
-			return ok && condition["type"] == "Established" && condition["status"] == "True"
-		})
-		return established, errors.Join(err)
-	})
 }
 
 // read converts the one object of the kind that has the name; the name "" is that of any.
@@ -185,10 +185,10 @@ func (c *Chart) AnswerAt(t *testing.T, address string, ca []byte) {
 	}
 }
 
-func point(webhook any, address string, ca []byte) error {
-	fields, ok := webhook.(map[string]any)
+func point(hook any, address string, ca []byte) error {
+	fields, ok := hook.(map[string]any)
 	if !ok {
-		return fmt.Errorf("a webhook is a %T", webhook)
+		return fmt.Errorf("a webhook is a %T", hook)
 	}
 	path, found, err := unstructured.NestedString(fields, "clientConfig", "service", "path")
 	if err != nil || !found {

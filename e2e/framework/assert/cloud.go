@@ -14,6 +14,28 @@ import (
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
+// Calls are all calls of the cloud so far, in order.
+func Calls(t *testing.T, r *framework.Rig) []fake.Call {
+	t.Helper()
+	calls, err := r.Cloud.Calls(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return calls
+}
+
+// Starts are the instances of the starts that the cloud accepted, in order.
+func Starts(t *testing.T, r *framework.Rig) []v1alpha1.InstanceID {
+	t.Helper()
+	var ids []v1alpha1.InstanceID
+	for _, c := range Calls(t, r) {
+		if c.Op == fake.OpStart && c.Err == "" {
+			ids = append(ids, c.Instance)
+		}
+	}
+	return ids
+}
+
 // CallsAbout are the cloud calls of one kind about the Nodes' instances, refused ones included, in
 // order.
 func CallsAbout(t *testing.T, r *framework.Rig, op fake.Op, nodes map[string]*corev1.Node) []fake.Call {
@@ -22,12 +44,8 @@ func CallsAbout(t *testing.T, r *framework.Rig, op fake.Op, nodes map[string]*co
 	for _, n := range nodes {
 		ids[InstanceOf(n)] = true
 	}
-	all, err := r.Cloud.Calls(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	var calls []fake.Call
-	for _, c := range all {
+	for _, c := range Calls(t, r) {
 		if c.Op == op && ids[c.Instance] {
 			calls = append(calls, c)
 		}
@@ -56,6 +74,54 @@ func Instances(ctx context.Context, r *framework.Rig, tag, value string) (map[v1
 	return found, nil
 }
 
+// PoolInstances are the truth about the pool's instances, those that have ended included, by id.
+func PoolInstances(t *testing.T, r *framework.Rig, pool string) map[v1alpha1.InstanceID]fake.View {
+	t.Helper()
+	instances, err := Instances(t.Context(), r, v1alpha1.LabelPool, pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return instances
+}
+
+// LaunchForeign launches an instance that another cluster's Stratos manages in a pool of that name.
+func LaunchForeign(t *testing.T, r *framework.Rig, class *v1alpha1.AWSNodeClass, pool string,
+	state v1alpha1.NodeState) v1alpha1.InstanceID {
+	t.Helper()
+	instance, err := r.Cloud.LaunchInstance(t.Context(), class, provider.LaunchRequest{Tags: map[string]string{
+		v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "another", v1alpha1.LabelPool: pool,
+		v1alpha1.LabelState: string(state),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return instance.ID
+}
+
+// AddFault has the cloud fail as the fault says.
+func AddFault(t *testing.T, r *framework.Rig, f fake.Fault) {
+	t.Helper()
+	if _, err := r.Cloud.AddFault(t.Context(), f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// SetTimes changes how long the machines take for what.
+func SetTimes(t *testing.T, r *framework.Rig, times fake.Times) {
+	t.Helper()
+	if err := r.Cloud.SetTimes(t.Context(), times); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Behind does something to the instance that Stratos has not asked for.
+func Behind(t *testing.T, r *framework.Rig, id v1alpha1.InstanceID, what fake.Action) {
+	t.Helper()
+	if err := r.Cloud.Behind(t.Context(), string(id), what); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // InstanceState is what the cloud says of the instance.
 func InstanceState(t *testing.T, r *framework.Rig, id v1alpha1.InstanceID) provider.InstanceState {
 	t.Helper()
@@ -70,11 +136,7 @@ func InstanceState(t *testing.T, r *framework.Rig, id v1alpha1.InstanceID) provi
 // until Release: count of them, all if 0. So a test decides how long a node is starting.
 func HoldStarts(t *testing.T, r *framework.Rig, instanceType string, count int) {
 	t.Helper()
-	_, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultKubeletSilent, Op: fake.OpStart, Type: instanceType,
-		Count: count})
-	if err != nil {
-		t.Fatal(err)
-	}
+	AddFault(t, r, fake.Fault{Kind: fake.FaultKubeletSilent, Op: fake.OpStart, Type: instanceType, Count: count})
 }
 
 // Release ends every fault of the cloud and reboots the guests, whose kubelets then report.

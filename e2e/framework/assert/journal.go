@@ -83,11 +83,13 @@ func (j *Journal) NodeVersions(name string) []Version[*corev1.Node] {
 	return slices.Clone(j.nodes[name])
 }
 
-// NodeNames are the Nodes that the journal has seen, those that are gone included, sorted.
-func (j *Journal) NodeNames() []string {
+// AllNodes are the versions of all Nodes so far, oldest first.
+func (j *Journal) AllNodes() []Version[*corev1.Node] {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return slices.Sorted(maps.Keys(j.nodes))
+	all := slices.Concat(slices.Collect(maps.Values(j.nodes))...)
+	slices.SortFunc(all, func(a, b Version[*corev1.Node]) int { return cmp.Compare(a.Revision, b.Revision) })
+	return all
 }
 
 // PodVersions are the versions of the pod so far, oldest first.

@@ -2,12 +2,7 @@ package assert
 
 import (
 	"context"
-	"fmt"
-	"io"
-	"net/http"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 
@@ -73,47 +68,9 @@ func (l *Lease) Holders() []string {
 // AwaitHolder waits until the lease has a holder that is not one of those, and returns it.
 func (l *Lease) AwaitHolder(t *testing.T, not ...string) string {
 	t.Helper()
-	holder := ""
-	Await(t, "a holder of lease "+l.name, func(context.Context) (bool, error) {
-		all := l.Holders()
-		if len(all) > 0 {
-			holder = all[len(all)-1]
-		}
-		if holder != "" && !slices.Contains(not, holder) {
-			return true, nil
-		}
-		return false, fmt.Errorf("holders %q", all)
-	})
-	return holder
-}
-
-// Metric sums the series of the metric whose labels contain the text, 0 if there is none.
-func Metric(ctx context.Context, url, name, labels string) (float64, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/metrics", nil)
-	if err != nil {
-		return 0, err
-	}
-	answer, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0, err
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return 0, err
-	}
-	sum := 0.0
-	for line := range strings.Lines(string(text)) {
-		series, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
-		of, with, _ := strings.Cut(series, "{")
-		if of != name || !strings.Contains(with, labels) {
-			continue
-		}
-		number, err := strconv.ParseFloat(value, 64)
-		if err != nil {
-			return 0, err
-		}
-		sum += number
-	}
-	return sum, nil
+	all := Eventually(t, "a holder of lease "+l.name, func(context.Context) ([]string, error) { return l.Holders(), nil },
+		func(all []string) bool {
+			return len(all) > 0 && all[len(all)-1] != "" && !slices.Contains(not, all[len(all)-1])
+		})
+	return all[len(all)-1]
 }

@@ -1,7 +1,6 @@
 package assert
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -9,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/e2e/framework"
 )
@@ -48,22 +46,9 @@ func Join(t *testing.T, r *framework.Rig, nodes ...*corev1.Node) {
 		if n.Spec.Unschedulable {
 			want = append(want, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
 		}
-		awaitTaints(t, r, n.Name, want)
+		AwaitNode(t, r, n.Name, fmt.Sprintf("taints %v", want),
+			func(n *corev1.Node) bool { return sameTaints(n.Spec.Taints, want) })
 	}
-}
-
-func awaitTaints(t *testing.T, r *framework.Rig, node string, want []corev1.Taint) {
-	t.Helper()
-	Await(t, "taints of node "+node, func(ctx context.Context) (bool, error) {
-		now := &corev1.Node{}
-		if err := r.Client.Get(ctx, client.ObjectKey{Name: node}, now); err != nil {
-			return false, err
-		}
-		if sameTaints(now.Spec.Taints, want) {
-			return true, nil
-		}
-		return false, fmt.Errorf("taints %v, want %v", now.Spec.Taints, want)
-	})
 }
 
 func sameTaints(a, b []corev1.Taint) bool {

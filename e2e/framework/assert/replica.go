@@ -3,7 +3,10 @@ package assert
 import (
 	"encoding/base64"
 	"net"
+	"net/http"
+	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +15,9 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/stratos-sh/stratos/e2e/controlplane"
 	"github.com/stratos-sh/stratos/e2e/framework"
@@ -177,4 +183,52 @@ func CA(t *testing.T, r *framework.Rig) []byte {
 		t.Fatal(err)
 	}
 	return ca
+}
+
+// APIServer is the address of the API server, and what calls it with Stratos's identity: for a
+// proxy between the two.
+func APIServer(t *testing.T, r *framework.Rig) (*url.URL, http.RoundTripper) {
+	t.Helper()
+	path, err := r.ControlPlane.UserKubeconfig(framework.UserStratos, "system:masters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := url.Parse(config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server, transport
+}
+
+// Kubeconfig writes a kubeconfig for a server that authenticates no client, and returns its path.
+func Kubeconfig(t *testing.T, server string) string {
+	t.Helper()
+	config := clientcmdapi.NewConfig()
+	config.Clusters["proxy"] = &clientcmdapi.Cluster{Server: server}
+	config.AuthInfos["anyone"] = clientcmdapi.NewAuthInfo()
+	config.Contexts["proxy"] = &clientcmdapi.Context{Cluster: "proxy", AuthInfo: "anyone"}
+	config.CurrentContext = "proxy"
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Kubectl runs the control plane's own kubectl and returns all that it prints.
+func Kubectl(t *testing.T, plane *controlplane.ControlPlane, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), plane.KubectlPath(), args...)
+	// Its discovery cache would outlive the plane.
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+plane.Kubeconfig(), "HOME="+t.TempDir())
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }

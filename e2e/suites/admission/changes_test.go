@@ -3,7 +3,6 @@ package admission
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -11,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
 
 // TestChangesSayWhatTheyDo changes a pool that has nodes, its class, and the certificate of the
@@ -34,10 +33,7 @@ func TestChangesSayWhatTheyDo(t *testing.T) {
 	if said := g.heard.take(); len(said) > 0 {
 		t.Errorf("class and pool in one go: warned %q", said)
 	}
-	if err = g.AwaitPool(t.Context(), "workers",
-		func(s v1alpha1.NodePoolStatus) bool { return s.Standby == 3 }); err != nil {
-		t.Fatal(err)
-	}
+	assert.AwaitStandby(t, g.Rig, "workers", 3)
 	t.Run("what was applied stays as it was written", func(t *testing.T) {
 		if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(pool), pool); err != nil {
 			t.Fatal(err)
@@ -109,13 +105,9 @@ func (g *site) testCertificate(t *testing.T) {
 	if err := g.ControlPlane.WriteServingCertificate(g.certDir, "stratos-webhook"); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the new certificate served", func(context.Context) (bool, error) {
-		now := g.serial(t)
-		if now != before {
-			return true, nil
-		}
-		return false, fmt.Errorf("serial number %s", now)
-	})
+	assert.Eventually(t, "another certificate than "+before, func(context.Context) (string, error) {
+		return g.serial(t), nil
+	}, func(now string) bool { return now != before })
 	g.awaitAsked(t)
 	if now := g.stratos.Process.PID(); now != pid || pid == 0 {
 		t.Errorf("process %d, before %d: want the same", now, pid)

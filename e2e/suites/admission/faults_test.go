@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
 
 // fault is a row of webhook/testdata/faults.yaml: one fault over a good object, which the CRD's own
@@ -27,10 +28,7 @@ type fault struct {
 	Says    []string       `json:"says"`
 }
 
-const (
-	faultsFolder = "../../../webhook/testdata"
-	staticFolder = "../../../crds/testdata/faulty"
-)
+const faultsFolder = "../../../webhook/testdata"
 
 // TestSixtyFaults applies faulty objects, one fault each: those that only the webhook knows with
 // kubectl, as a person does, and those that the CRDs' own rules know, with the webhook up, out of
@@ -42,7 +40,7 @@ func TestSixtyFaults(t *testing.T) {
 	if len(faults) < 60 {
 		t.Fatalf("%d faults, want at least 60", len(faults))
 	}
-	static := staticFaults(t)
+	static := assert.Examples(t, "faulty", 100)
 	if err := g.client.Create(t.Context(), good(t, "AWSNodeClass", nil)); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +73,7 @@ func (g *site) applyFaults(t *testing.T, faults map[string]fault) {
 			t.Fatal(err)
 		}
 	}
-	out, _ := g.kubectl(t, "apply", "-f", folder) // it fails, because of those that are refused
+	out, _ := assert.Kubectl(t, g.ControlPlane, "apply", "-f", folder) // it fails, because of those that are refused
 	lines := strings.Split(out, "\n")
 	for i, name := range names {
 		t.Run(name, func(t *testing.T) {
@@ -127,11 +125,11 @@ func checkAnswer(t *testing.T, f fault, refusal string, warnings []string) {
 
 // refuseStatic wants the schema's own words: our defaulting, which comes first, must not put Go's
 // in their place.
-func (g *site) refuseStatic(t *testing.T, faults map[string]static) {
+func (g *site) refuseStatic(t *testing.T, faults map[string]assert.Example) {
 	for name, f := range faults {
-		err := g.client.Create(t.Context(), f.object.DeepCopy())
-		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), f.want) {
-			t.Errorf("%s: want it refused as invalid with %q, got: %v", name, f.want, err)
+		err := g.client.Create(t.Context(), f.DeepCopy())
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), f.Want) {
+			t.Errorf("%s: want it refused as invalid with %q, got: %v", name, f.Want, err)
 		}
 		if err != nil && strings.Contains(err.Error(), "webhook") {
 			t.Errorf("%s: the webhook speaks where the CRD's own rule should: %v", name, err)
@@ -141,10 +139,10 @@ func (g *site) refuseStatic(t *testing.T, faults map[string]static) {
 
 // testDown: the mutating webhook is asked before the schema, so while it is down its error is all
 // that people see, whatever else is wrong.
-func (g *site) testDown(t *testing.T, faults map[string]static) {
+func (g *site) testDown(t *testing.T, faults map[string]assert.Example) {
 	g.awaitUnreached(t)
 	for _, name := range slices.Sorted(maps.Keys(faults))[:3] {
-		err := g.client.Create(t.Context(), faults[name].object.DeepCopy())
+		err := g.client.Create(t.Context(), faults[name].DeepCopy())
 		if err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -159,34 +157,6 @@ func (g *site) testLongUserData(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "spec.userData: Too long: may not be more than 16384 bytes") {
 		t.Errorf("20 KiB of user data: %v", err)
 	}
-}
-
-// static is an object that the CRD refuses, and words of its message.
-type static struct {
-	object *unstructured.Unstructured
-	want   string
-}
-
-func staticFaults(t *testing.T) map[string]static {
-	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(staticFolder, "*.yaml"))
-	if err != nil || len(paths) < 100 {
-		t.Fatalf("%d files in %s, error %v", len(paths), staticFolder, err)
-	}
-	faults := map[string]static{}
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		first, _, _ := strings.Cut(string(text), "\n")
-		f := static{object: &unstructured.Unstructured{}, want: strings.TrimPrefix(first, "# want: ")}
-		if err := yaml.Unmarshal(text, f.object); err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-		faults[filepath.Base(path)] = f
-	}
-	return faults
 }
 
 func read[T any](t *testing.T, file string) T {

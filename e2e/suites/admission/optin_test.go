@@ -6,38 +6,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
-
-// optIn labels the namespace, which is made if it does not exist, and returns once pods can be
-// created in it.
-func (g *site) optIn(t *testing.T, name string) {
-	t.Helper()
-	g.namespace(t, name, map[string]string{v1alpha1.LabelScheduler: v1alpha1.SchedulerEnabled})
-}
-
-func (g *site) namespace(t *testing.T, name string, labels map[string]string) {
-	t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
-	err := g.client.Create(t.Context(), namespace)
-	if apierrors.IsAlreadyExists(err) {
-		before := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		namespace = before.DeepCopy()
-		namespace.Labels = labels
-		err = g.client.Patch(t.Context(), namespace, client.MergeFrom(before))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	await(t, "service account of "+name, func(ctx context.Context) (bool, error) {
-		return true, g.client.Get(ctx, client.ObjectKey{Namespace: name, Name: "default"}, &corev1.ServiceAccount{})
-	})
-}
 
 // seen is what the webhook may change of a pod.
 type seen struct {
@@ -64,11 +39,11 @@ func TestNamespaceOptIn(t *testing.T) {
 	t.Parallel()
 	g := newSite(t)
 	for _, name := range []string{"opted-in", "kube-system", "cert-manager", "stratos-system"} {
-		g.optIn(t, name)
+		assert.OptIn(t, g.Rig, name)
 	}
-	g.namespace(t, "plain", nil)
-	g.namespace(t, "declined", map[string]string{v1alpha1.LabelScheduler: "disabled"})
-	await(t, "the webhook of pods asked", func(ctx context.Context) (bool, error) {
+	assert.Namespace(t, g.Rig, "plain", nil)
+	assert.Namespace(t, g.Rig, "declined", map[string]string{v1alpha1.LabelScheduler: "disabled"})
+	assert.Await(t, "the webhook of pods asked", func(ctx context.Context) (bool, error) {
 		s, err := g.created(ctx, podIn("opted-in", nil))
 		return s.Scheduler == v1alpha1.SchedulerName, err
 	})
@@ -129,16 +104,10 @@ func (g *site) testDedicatedPool(t *testing.T) {
 	pool := framework.Pool("dedicated", 1)
 	pool.Spec.Template.Taints = []corev1.Taint{{Key: v1alpha1.TaintDedicated, Value: "team-a",
 		Effect: corev1.TaintEffectNoSchedule}}
-	if err := g.Warm(t.Context(), pool, framework.Class("dedicated", "m5.large")); err != nil {
-		t.Fatal(err)
-	}
+	assert.Warm(t, g.Rig, pool, framework.Class("dedicated", "m5.large"))
 	pod := podIn("opted-in", nil)
-	if err := g.client.Create(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := g.AwaitBound(t.Context(), pod); err != nil {
-		t.Error(err)
-	}
+	assert.Create(t, g.Rig, pod)
+	assert.AwaitBound(t, g.Rig, pod)
 }
 
 // podIn is a pod as people write it, without a scheduler.

@@ -1,22 +1,18 @@
 package admission
 
 import (
-	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/controlplane"
 	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
 
 // TestWebhookUnreachable has the API server ask where no server answers, while Stratos itself runs
@@ -24,38 +20,23 @@ import (
 func TestWebhookUnreachable(t *testing.T) {
 	t.Parallel()
 	g := newSite(t)
-	g.optIn(t, "opted-in")
+	assert.OptIn(t, g.Rig, "opted-in")
 	// One standby of at most three: a start is followed by a launch, which writes the pool's
 	// annotation before it.
 	pool := framework.Pool("workers", 3)
 	pool.Spec.MinStandby = 1
-	if err := g.Warm(t.Context(), pool, framework.Class("workers", "m5.large")); err != nil {
-		t.Fatal(err)
-	}
-	nowhere, err := controlplane.FreeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.repoint(t, nowhere)
+	assert.Warm(t, g.Rig, pool, framework.Class("workers", "m5.large"))
+	g.register(t, assert.FreeAddress(t))
 	g.awaitUnreached(t)
 
 	t.Run("a running pool goes on", func(t *testing.T) { g.testPoolGoesOn(t, pool.Name) })
 	t.Run("pods are created", g.testPodsAreCreated)
 	t.Run("the error at apply is clear", g.testErrorAtApply)
 	t.Run("a pool can be deleted", func(t *testing.T) {
-		if err := g.client.Delete(t.Context(), pool); err != nil {
-			t.Fatal(err)
-		}
-		await(t, "the pool's finalizer gone", func(ctx context.Context) (bool, error) {
-			err := g.client.Get(ctx, client.ObjectKeyFromObject(pool), pool.DeepCopy())
-			if apierrors.IsNotFound(err) {
-				return true, nil
-			}
-			return false, fmt.Errorf("the pool is still there, or cannot be read: %w", err)
-		})
+		assert.Remove(t, g.Rig, pool)
 	})
 	t.Run("and back", func(t *testing.T) {
-		g.repoint(t, g.address)
+		g.register(t, g.address)
 		g.awaitAsked(t)
 		if err := g.client.Create(t.Context(), framework.Pool("again", 1)); err != nil {
 			t.Error(err)
@@ -64,25 +45,13 @@ func TestWebhookUnreachable(t *testing.T) {
 }
 
 func (g *site) testPoolGoesOn(t *testing.T, pool string) {
-	before := &v1alpha1.NodePool{}
-	if err := g.client.Get(t.Context(), client.ObjectKey{Name: pool}, before); err != nil {
-		t.Fatal(err)
-	}
+	before := assert.Now(t, g.Rig, assert.Pool(pool))
 	pod := framework.Pod("waiting", "cpu", "1")
-	if err := g.client.Create(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := g.AwaitBound(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	err := g.AwaitPool(t.Context(), pool, func(s v1alpha1.NodePoolStatus) bool { return s.Running >= 1 && s.Standby >= 1 })
-	if err != nil {
-		t.Errorf("the standby node was not replaced: %v", err)
-	}
-	after := &v1alpha1.NodePool{}
-	if err := g.client.Get(t.Context(), client.ObjectKey{Name: pool}, after); err != nil {
-		t.Fatal(err)
-	}
+	assert.Create(t, g.Rig, pod)
+	assert.AwaitBound(t, g.Rig, pod)
+	assert.AwaitPool(t, g.Rig, pool, "standby node replaced",
+		func(s v1alpha1.NodePoolStatus) bool { return s.Running >= 1 && s.Standby >= 1 })
+	after := assert.Now(t, g.Rig, assert.Pool(pool))
 	if before.Annotations[v1alpha1.AnnotationLaunches] == after.Annotations[v1alpha1.AnnotationLaunches] {
 		t.Errorf("%s is still %q, so no write to the pool was needed", v1alpha1.AnnotationLaunches,
 			after.Annotations[v1alpha1.AnnotationLaunches])
@@ -112,7 +81,7 @@ func (g *site) testErrorAtApply(t *testing.T) {
 	if err := os.WriteFile(file, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := g.kubectl(t, "apply", "-f", file)
+	out, err := assert.Kubectl(t, g.ControlPlane, "apply", "-f", file)
 	if err == nil {
 		t.Fatalf("applied: %s", out)
 	}

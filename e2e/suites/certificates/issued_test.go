@@ -2,10 +2,9 @@ package certificates
 
 import (
 	"bytes"
-	"context"
 	"crypto/x509"
 	"encoding/pem"
-	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,9 +13,13 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
 
 // TestCertificatesByCertManager: what cert-manager issues for the rendered chart makes everything
@@ -30,12 +33,12 @@ func TestCertificatesByCertManager(t *testing.T) {
 	// pool.
 	g.warm(t, 2)
 	checkAdmission(t, g)
-	if asked := g.filtered(t); asked != "0" {
-		t.Fatalf("%s questions were answered before there was a pod", asked)
+	if asked := g.filtered(t); asked != 0 {
+		t.Fatalf("%v questions were answered before there was a pod", asked)
 	}
 	g.wake(t, "first")
-	if asked := g.filtered(t); asked == "0" || g.asking.connections() == 0 {
-		t.Errorf("%s questions were answered in %d connections: the node was not started by a question over mutual TLS",
+	if asked := g.filtered(t); asked == 0 || g.asking.connections() == 0 {
+		t.Errorf("%v questions were answered in %d connections: the node was not started by a question over mutual TLS",
 			asked, g.asking.connections())
 	}
 }
@@ -44,11 +47,8 @@ func TestCertificatesByCertManager(t *testing.T) {
 // knows comes back as Stratos's own words.
 func checkAdmission(t *testing.T, g *site) {
 	t.Helper()
-	service := &corev1.Service{}
-	if err := g.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: strings.Split(webhookName, ".")[0]},
-		service); err != nil {
-		t.Fatal(err)
-	}
+	service := assert.Now(t, g.Rig, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
+		Name: strings.Split(webhookName, ".")[0]}})
 	if got, want := g.egress.destinations(), []string{service.Spec.ClusterIP + ":443"}; !slices.Equal(got, want) {
 		t.Errorf("the API server asked for %v, want %v", got, want)
 	}
@@ -79,7 +79,7 @@ func checkBundles(t *testing.T, g *site) {
 		if o.GetAnnotations()["cert-manager.io/inject-ca-from"] == "" {
 			continue
 		}
-		for name, bundle := range awaitBundles(t, g.Rig, o.GetKind(), o.GetName()) {
+		for name, bundle := range awaitBundles(t, g.Rig, o) {
 			checkVerifies(t, o.GetName()+" "+name, bundle, secret(t, g.Rig, servingSecret)["tls.crt"])
 			checked++
 		}
@@ -90,52 +90,24 @@ func checkBundles(t *testing.T, g *site) {
 }
 
 // awaitBundles returns the CA bundle of each webhook once all have one.
-func awaitBundles(t *testing.T, r *framework.Rig, kind, name string) map[string][]byte {
+func awaitBundles(t *testing.T, r *framework.Rig, o *unstructured.Unstructured) map[string][]byte {
 	t.Helper()
-	var bundles map[string][]byte
-	await(t, kind+" "+name, func(ctx context.Context) (bool, error) {
-		configs, err := clientConfigs(ctx, r, kind, name)
-		if err != nil {
-			return false, err
+	bundles := func(o *unstructured.Unstructured) map[string][]byte {
+		// Both kinds of configurations have these fields.
+		configuration := &admissionv1.ValidatingWebhookConfiguration{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, configuration); err != nil {
+			t.Fatalf("a CA is injected into a %s, which this test does not know: %v", o.GetKind(), err)
 		}
-		bundles = map[string][]byte{}
-		for webhook, config := range configs {
-			if len(config.CABundle) == 0 {
-				return false, fmt.Errorf("webhook %s has no CA bundle", webhook)
-			}
-			bundles[webhook] = config.CABundle
+		found := map[string][]byte{}
+		for _, w := range configuration.Webhooks {
+			found[w.Name] = w.ClientConfig.CABundle
 		}
-		return len(bundles) > 0, nil
-	})
-	return bundles
-}
-
-func clientConfigs(ctx context.Context, r *framework.Rig, kind,
-	name string) (map[string]admissionv1.WebhookClientConfig,
-	error) {
-	configs := map[string]admissionv1.WebhookClientConfig{}
-	key := client.ObjectKey{Name: name}
-	switch kind {
-	case "ValidatingWebhookConfiguration":
-		o := &admissionv1.ValidatingWebhookConfiguration{}
-		if err := r.Client.Get(ctx, key, o); err != nil {
-			return nil, err
-		}
-		for _, w := range o.Webhooks {
-			configs[w.Name] = w.ClientConfig
-		}
-	case "MutatingWebhookConfiguration":
-		o := &admissionv1.MutatingWebhookConfiguration{}
-		if err := r.Client.Get(ctx, key, o); err != nil {
-			return nil, err
-		}
-		for _, w := range o.Webhooks {
-			configs[w.Name] = w.ClientConfig
-		}
-	default:
-		return nil, fmt.Errorf("a CA is injected into a %s, which this test does not know", kind)
+		return found
 	}
-	return configs, nil
+	return bundles(assert.AwaitObject(t, r, o, "CA bundles", func(o *unstructured.Unstructured) bool {
+		all := slices.Collect(maps.Values(bundles(o)))
+		return len(all) > 0 && !slices.ContainsFunc(all, func(b []byte) bool { return len(b) == 0 })
+	}))
 }
 
 func checkVerifies(t *testing.T, what string, bundle, certificate []byte) {

@@ -2,7 +2,6 @@ package certificates
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -81,27 +80,10 @@ func mountOf(t *testing.T, pod corev1.PodSpec, secret string) string {
 // being issued any more.
 func awaitIssued(t *testing.T, r *framework.Rig, c *unstructured.Unstructured, revision int64) {
 	t.Helper()
-	await(t, "certificate "+c.GetName(), func(ctx context.Context) (bool, error) {
-		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(c), c); err != nil {
-			return false, err
-		}
-		got, _, err := unstructured.NestedInt64(c.Object, "status", "revision")
-		if err == nil && got >= revision && conditionOf(c, "Ready") == "True" && conditionOf(c, "Issuing") != "True" {
-			return true, nil
-		}
-		return false, errors.Join(err, fmt.Errorf("status %v", c.Object["status"]))
+	assert.AwaitObject(t, r, c, fmt.Sprintf("issued with revision %d", revision), func(c *unstructured.Unstructured) bool {
+		got, _, _ := unstructured.NestedInt64(c.Object, "status", "revision")
+		return got >= revision && framework.ConditionOf(c, "Ready") == "True" && framework.ConditionOf(c, "Issuing") != "True"
 	})
-}
-
-func conditionOf(o *unstructured.Unstructured, kind string) string {
-	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
-	for _, c := range conditions {
-		if c, ok := c.(map[string]any); ok && c["type"] == kind {
-			status, _ := c["status"].(string)
-			return status
-		}
-	}
-	return ""
 }
 
 // renew has cert-manager issue the Certificate anew, in the way of `cmctl renew`, and waits until
@@ -118,7 +100,7 @@ func renew(t *testing.T, r *framework.Rig, certificates ...*unstructured.Unstruc
 // any time, so it tries until its own write counts.
 func triggerRenewal(t *testing.T, r *framework.Rig, c *unstructured.Unstructured) (revision int64) {
 	t.Helper()
-	await(t, "renewal of certificate "+c.GetName(), func(ctx context.Context) (bool, error) {
+	assert.Await(t, "renewal of certificate "+c.GetName(), func(ctx context.Context) (bool, error) {
 		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(c), c); err != nil {
 			return false, err
 		}
@@ -143,22 +125,19 @@ func triggerRenewal(t *testing.T, r *framework.Rig, c *unstructured.Unstructured
 
 // leaves are the Certificates that are no CA.
 func leaves(certificates []*unstructured.Unstructured) []*unstructured.Unstructured {
-	var found []*unstructured.Unstructured
-	for _, c := range certificates {
-		if isCA, _, _ := unstructured.NestedBool(c.Object, "spec", "isCA"); !isCA {
-			found = append(found, c)
-		}
-	}
-	return found
+	return slices.DeleteFunc(slices.Clone(certificates), isCA)
+}
+
+func isCA(c *unstructured.Unstructured) bool {
+	is, _, _ := unstructured.NestedBool(c.Object, "spec", "isCA")
+	return is
 }
 
 func root(t *testing.T, certificates []*unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
-	for _, c := range certificates {
-		if isCA, _, _ := unstructured.NestedBool(c.Object, "spec", "isCA"); isCA {
-			return c
-		}
+	at := slices.IndexFunc(certificates, isCA)
+	if at < 0 {
+		t.Fatal("no certificate is a CA")
 	}
-	t.Fatal("no certificate is a CA")
-	return nil
+	return certificates[at]
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
 
 // TestRenewalWithoutRestart: Stratos, kube-scheduler and the API server go on through the renewal
@@ -63,12 +64,8 @@ func (g *site) checkReconnects(t *testing.T, name string) {
 		t.Errorf("admission of a pool: %v", err)
 	}
 	pod := framework.Pod(name, "cpu", "1m")
-	if err := g.Client.Create(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := g.AwaitBound(t.Context(), pod); err != nil {
-		t.Error(err)
-	}
+	assert.Create(t, g.Rig, pod)
+	assert.AwaitBound(t, g.Rig, pod)
 	if g.asking.connections() == asked || g.egress.connections() == admitted {
 		t.Error("no new connection was made: no certificate was shown")
 	}
@@ -105,7 +102,7 @@ func (g *site) serveRenewed(t *testing.T) {
 	g.serving.update(t, serving)
 	want := parse(t, serving["tls.crt"])
 	for name, address := range map[string]string{extenderName: g.extender, webhookName: g.webhook} {
-		await(t, "the renewed certificate of "+name, func(ctx context.Context) (bool, error) {
+		assert.Await(t, "the renewed certificate of "+name, func(ctx context.Context) (bool, error) {
 			got, err := shown(ctx, address, name, serving)
 			if err != nil || got.Equal(want) {
 				return err == nil, err
@@ -123,9 +120,7 @@ func (g *site) proveReread(t *testing.T) {
 	g.scheduler.update(t, namesake(t, parse(t, secret(t, g.Rig, rootSecret)["tls.crt"])).client(t, framework.HangGuard))
 	refused := g.awaitRefusal(t)
 	g.scheduler.update(t, secret(t, g.Rig, schedulerSecret))
-	if _, err := g.AwaitBound(t.Context(), refused); err != nil {
-		t.Fatal(err)
-	}
+	assert.AwaitBound(t, g.Rig, refused)
 }
 
 // awaitRefusal cuts the scheduler's connections and has it ask about small pods until its
@@ -135,7 +130,7 @@ func (g *site) awaitRefusal(t *testing.T) *corev1.Pod {
 	t.Helper()
 	var pod *corev1.Pod
 	asked := 0
-	await(t, "refusal of a stranger's certificate", func(ctx context.Context) (bool, error) {
+	assert.Await(t, "refusal of a stranger's certificate", func(ctx context.Context) (bool, error) {
 		g.asking.cut()
 		asked++
 		pod = framework.Pod(fmt.Sprintf("asked-about-%d", asked), "cpu", "1m")

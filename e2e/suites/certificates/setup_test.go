@@ -1,11 +1,7 @@
 package certificates
 
 import (
-	"context"
-	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -33,7 +29,7 @@ type site struct {
 func newSite(t *testing.T) *site {
 	t.Helper()
 	// The mounts come before the rest, so that they are removed after it.
-	g := &site{extender: freeAddress(t), webhook: freeAddress(t), serving: &mount{dir: t.TempDir()},
+	g := &site{extender: assert.FreeAddress(t), webhook: assert.FreeAddress(t), serving: &mount{dir: t.TempDir()},
 		scheduler: &mount{dir: t.TempDir()}}
 	var egress string
 	g.egress, egress = newEgress(t, g.webhook)
@@ -41,11 +37,6 @@ func newSite(t *testing.T) *site {
 		ControlPlane: controlplane.Options{APIServerArgs: []string{egress}},
 		Cloud:        append(assert.FastCloud(), "--fake-instance-types=test.four=cpu:4,memory:16Gi,pods:110"),
 		NoStratos:    true, NoScheduler: true,
-	})
-	t.Cleanup(func() {
-		if t.Failed() && g.stratos.Process != nil {
-			assert.LogTail(t, g.stratos.Process)
-		}
 	})
 	if _, err := g.StartCertManager(t.Context()); err != nil {
 		t.Fatal(err)
@@ -58,34 +49,15 @@ func newSite(t *testing.T) *site {
 	return g
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	address, err := controlplane.FreeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return address
-}
-
-func portOf(t *testing.T, address string) string {
-	t.Helper()
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
-}
+func portOf(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
 
 // startStratos gives it the flags of the rendered Deployment that concern certificates. The
 // extender listens on every interface, as in a pod.
 func (g *site) startStratos(t *testing.T) {
 	t.Helper()
 	args := append(g.installed.certificateFlags(t, g.serving.dir),
-		"--extender-bind-address=:"+portOf(t, g.extender), "--webhook-port="+portOf(t, g.webhook))
-	var err error
-	if g.stratos, err = g.StartStratos(t.Context(), "stratos", args...); err != nil {
-		t.Fatal(err)
-	}
+		"--extender-bind-address=:"+portOf(g.extender), "--webhook-port="+portOf(g.webhook))
+	g.stratos = assert.StartStratos(t, g.Rig, "stratos", args...)
 }
 
 func (g *site) startScheduler(t *testing.T) {
@@ -118,64 +90,29 @@ func (g *site) startScheduler(t *testing.T) {
 // standby.
 func (g *site) warm(t *testing.T, size int32) {
 	t.Helper()
-	if err := g.Warm(t.Context(), framework.Pool("warm", size), framework.Class("warm", "test.four")); err != nil {
-		t.Fatal(err)
-	}
+	assert.Warm(t, g.Rig, framework.Pool("warm", size), framework.Class("warm", "test.four"))
 }
 
 // filtered is how many /filter calls Stratos has answered.
-func (g *site) filtered(t *testing.T) string {
+func (g *site) filtered(t *testing.T) float64 {
 	t.Helper()
-	response, err := http.Get(g.stratos.Metrics + "/metrics")
+	n, err := framework.Metric(t.Context(), g.stratos.Metrics, "stratos_extender_requests_total", `code="200",verb="filter"`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		if count, found := strings.CutPrefix(line, `stratos_extender_requests_total{code="200",verb="filter"} `); found {
-			return strings.TrimSpace(count)
-		}
-	}
-	return "0"
-}
-
-// starts is how many starts the cloud has accepted.
-func (g *site) starts(t *testing.T) int {
-	t.Helper()
-	ids, err := g.Starts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(ids)
+	return n
 }
 
 // wake creates a pod that fits on no running node and waits until it is bound to one that was
 // started for it.
 func (g *site) wake(t *testing.T, name string) {
 	t.Helper()
-	before := g.starts(t)
+	before := len(assert.Starts(t, g.Rig))
 	pod := framework.Pod(name, "cpu", "3")
-	if err := g.Client.Create(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := g.AwaitBound(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	if started := g.starts(t) - before; started != 1 {
+	assert.Create(t, g.Rig, pod)
+	assert.AwaitBound(t, g.Rig, pod)
+	if started := len(assert.Starts(t, g.Rig)) - before; started != 1 {
 		t.Errorf("%d instances were started for pod %s, want 1", started, name)
-	}
-}
-
-// await fails the test if done does not come true. What done returns as an error is what it last
-// saw.
-func await(t *testing.T, what string, done func(context.Context) (bool, error)) {
-	t.Helper()
-	if err := framework.Until(t.Context(), framework.HangGuard, done); err != nil {
-		t.Fatal(fmt.Errorf("%s: %w", what, err))
 	}
 }
 

@@ -3,48 +3,27 @@ package certificates
 import (
 	"context"
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
 
 // authority signs client certificates that cert-manager would not issue.
-type authority struct {
-	certificate *x509.Certificate
-	key         crypto.Signer
-}
+type authority struct{ *assert.Authority }
 
 // namesake is a CA of a stranger that bears the name of ours.
 func namesake(t *testing.T, of *x509.Certificate) *authority {
 	t.Helper()
-	key := newKey(t)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), RawSubject: of.RawSubject, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(time.Hour),
-		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &authority{certificate: certificate, key: key}
+	return &authority{assert.NewAuthority(t, of.RawSubject)}
 }
 
 // ours is the CA that cert-manager signs with.
@@ -54,41 +33,19 @@ func ours(t *testing.T, files map[string][]byte) *authority {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &authority{certificate: pair.Leaf, key: pair.PrivateKey.(crypto.Signer)}
+	return &authority{&assert.Authority{Certificate: pair.Leaf, Key: pair.PrivateKey.(crypto.Signer)}}
 }
 
 // client signs a certificate that ends after the given time, which may be negative, and returns the
 // files of its Secret.
 func (a *authority) client(t *testing.T, lasts time.Duration) map[string][]byte {
 	t.Helper()
-	key := newKey(t)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "stratos-scheduler"},
+	certificate, key := a.Issue(t, &x509.Certificate{
+		Subject:   pkix.Name{CommonName: "stratos-scheduler"},
 		NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: time.Now().Add(lasts),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return map[string][]byte{
-		"tls.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		"tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
-		"ca.crt":  pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw}),
-	}
-}
-
-func newKey(t *testing.T) *ecdsa.PrivateKey {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
+	})
+	return map[string][]byte{"tls.crt": certificate, "tls.key": key, "ca.crt": a.PEM()}
 }
 
 // answer is what the extender had to say to a client, or the error that kept it from saying

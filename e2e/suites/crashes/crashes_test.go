@@ -42,16 +42,8 @@ const settled meaning = "pool: launch settled"
 func TestKilledAtEveryWriteOfALife(t *testing.T) {
 	r := assert.NewRig(t, framework.Options{Cloud: assert.FastCloud(), NoStratos: true})
 	f, kubeconfig := openFront(t, r)
-	stratos, err := r.StartStratos(t.Context(), "stratos", "--kubeconfig="+kubeconfig, "--fake-endpoint="+f.cloud.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		stratos.Process.Kill() // the front ends when its callers have gone
-		if t.Failed() {
-			assert.LogTail(t, stratos.Process)
-		}
-	})
+	stratos := assert.StartStratos(t, r, "stratos", "--kubeconfig="+kubeconfig, "--fake-endpoint="+f.cloud.URL)
+	t.Cleanup(stratos.Process.Kill) // the front ends when its callers have gone
 	r.Recorder.Forward(stratos.Extender)
 	look(t, r, f)
 	reaper := newReaper(t, f, stratos)
@@ -190,12 +182,8 @@ func inspect(ctx context.Context, r *framework.Rig, f *front) error {
 // between, and each of the first was started twice in all.
 func accounted(t *testing.T, r *framework.Rig) {
 	t.Helper()
-	calls, err := r.Cloud.Calls(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	runs, starts, ended := map[v1alpha1.InstanceID]bool{}, map[v1alpha1.InstanceID]int{}, map[v1alpha1.InstanceID]bool{}
-	for _, c := range calls {
+	for _, c := range assert.Calls(t, r) {
 		switch {
 		case c.Err != "":
 		case c.Op == fake.OpLaunch:

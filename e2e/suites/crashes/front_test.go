@@ -9,16 +9,12 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-
 	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider"
 )
 
@@ -63,36 +59,10 @@ func openFront(t *testing.T, r *framework.Rig) (*front, string) {
 	t.Helper()
 	f := &front{lives: map[string]*life{}, owners: map[string]string{}, dead: make(chan struct{}),
 		news: make(chan struct{}, 1)}
-	user, err := r.ControlPlane.UserKubeconfig(framework.UserStratos, "system:masters")
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", user)
-	if err != nil {
-		t.Fatal(err)
-	}
-	transport, err := rest.TransportFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.api = f.serve(t, config.Host, transport, apiWrite)
+	server, transport := assert.APIServer(t, r)
+	f.api = f.serve(t, server.String(), transport, apiWrite)
 	f.cloud = f.serve(t, r.CloudURL(), &http.Transport{MaxIdleConnsPerHost: 64}, cloudWrite)
-	return f, writeKubeconfig(t, f.api.URL)
-}
-
-// writeKubeconfig: the front authenticates no client, and calls the API server as Stratos.
-func writeKubeconfig(t *testing.T, server string) string {
-	t.Helper()
-	config := clientcmdapi.NewConfig()
-	config.Clusters["front"] = &clientcmdapi.Cluster{Server: server}
-	config.AuthInfos["stratos"] = clientcmdapi.NewAuthInfo()
-	config.Contexts["front"] = &clientcmdapi.Context{Cluster: "front", AuthInfo: "stratos"}
-	config.CurrentContext = "front"
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, path); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return f, assert.Kubeconfig(t, f.api.URL)
 }
 
 type writeKey struct{}

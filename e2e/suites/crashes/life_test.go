@@ -169,12 +169,12 @@ func (l *life) warm(ctx context.Context) error {
 
 // use has a pod run on the pool's node.
 func (l *life) use(ctx context.Context, name string) error {
-	pod := assert.OnPool(framework.Pod(l.name+name, "cpu", "1500m"), l.name)
+	pod := framework.PoolPod(l.name+name, l.name, "cpu", "1500m")
 	if err := l.r.Client.Create(ctx, pod); err != nil {
 		return err
 	}
 	err := framework.Until(ctx, patience, func(ctx context.Context) (bool, error) {
-		p, err := assert.PodOf(ctx, l.r, pod)
+		p, err := framework.Read(ctx, l.r, pod)
 		if err != nil {
 			return false, err
 		}
@@ -205,10 +205,9 @@ func (l *life) leave(ctx context.Context) error {
 	if err := l.awaitStandby(ctx); err != nil {
 		return err
 	}
-	return l.change(
-		ctx,
-		func(s *v1alpha1.NodePoolSpec) { s.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: time.Hour} },
-	)
+	return l.change(ctx, func(s *v1alpha1.NodePoolSpec) {
+		s.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: time.Hour}
+	})
 }
 
 // dismiss ends the peace of the pod.
@@ -224,7 +223,7 @@ func (l *life) dismiss() *corev1.Pod {
 
 // undisturbed: the pod runs as it did.
 func (l *life) undisturbed(ctx context.Context, guest *corev1.Pod) error {
-	p, err := assert.PodOf(ctx, l.r, guest)
+	p, err := framework.Read(ctx, l.r, guest)
 	if err != nil {
 		return err
 	}
@@ -248,10 +247,10 @@ func (l *life) wear(ctx context.Context) error {
 	if err := l.awaitStandby(ctx); err != nil {
 		return err
 	}
-	long := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationRunningSince,
-		time.Now().Add(-2*time.Hour).UTC().Format(time.RFC3339))
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: worn}}
-	if err := l.r.Client.Patch(ctx, n, client.RawPatch("application/merge-patch+json", []byte(long))); err != nil {
+	long := time.Now().Add(-2 * time.Hour).UTC().Format(time.RFC3339)
+	if _, err := framework.Change(ctx, l.r, assert.Node(worn), func(n *corev1.Node) {
+		n.Annotations[v1alpha1.AnnotationRunningSince] = long
+	}); err != nil {
 		return err
 	}
 	return framework.Until(ctx, patience, func(ctx context.Context) (bool, error) {
@@ -259,7 +258,7 @@ func (l *life) wear(ctx context.Context) error {
 		if err != nil || len(nodes) != 1 || nodes[0].Name == worn {
 			return false, errors.Join(err, fmt.Errorf("%d nodes, one of which is replaced", len(nodes)))
 		}
-		_, err = assert.PodOf(ctx, l.r, guest)
+		_, err = framework.Read(ctx, l.r, guest)
 		return apierrors.IsNotFound(err), nil
 	})
 }
@@ -303,21 +302,14 @@ func (l *life) awaitStandby(ctx context.Context) error {
 	})
 }
 
+// change changes the pool's spec.
+func (l *life) change(ctx context.Context, how func(*v1alpha1.NodePoolSpec)) error {
+	_, err := framework.Change(ctx, l.r, assert.Pool(l.name), func(p *v1alpha1.NodePool) { how(&p.Spec) })
+	return err
+}
+
 func (l *life) nodes(ctx context.Context) ([]corev1.Node, error) {
 	list := &corev1.NodeList{}
 	err := l.r.Client.List(ctx, list, client.MatchingLabels{v1alpha1.LabelPool: l.name})
 	return list.Items, err
-}
-
-// change changes the pool's spec.
-func (l *life) change(ctx context.Context, how func(*v1alpha1.NodePoolSpec)) error {
-	return framework.Until(ctx, patience, func(ctx context.Context) (bool, error) {
-		p := &v1alpha1.NodePool{}
-		if err := l.r.Client.Get(ctx, client.ObjectKey{Name: l.name}, p); err != nil {
-			return false, err
-		}
-		how(&p.Spec)
-		err := l.r.Client.Update(ctx, p)
-		return err == nil, err
-	})
 }

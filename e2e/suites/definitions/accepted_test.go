@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
 
 // doc is the page that documents the defaults.
@@ -52,9 +54,9 @@ func classDefaults() map[string]documented {
 func TestSeedsAccepted(t *testing.T) {
 	s := newServer(t)
 	for folder, least := range map[string]int{"seeds": 20, "edges": 11} {
-		for name, f := range files(t, folder, least) {
+		for name, f := range assert.Examples(t, folder, least) {
 			t.Run(folder+"/"+name, func(t *testing.T) {
-				stored := f.object.DeepCopy()
+				stored := f.DeepCopy()
 				if err := s.client.Create(t.Context(), stored); err != nil {
 					t.Fatalf("refused: %v", err)
 				}
@@ -64,7 +66,7 @@ func TestSeedsAccepted(t *testing.T) {
 						t.Error(err)
 					}
 				}()
-				if diff := cmp.Diff(withDefaults(t, f.object), specLeaves(t, stored)); diff != "" {
+				if diff := cmp.Diff(withDefaults(t, f.Unstructured), specLeaves(t, stored)); diff != "" {
 					t.Errorf("spec as stored (-what was written and the documented defaults +got):\n%s", diff)
 				}
 			})

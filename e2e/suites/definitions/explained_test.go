@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
 
 func TestCRDsExplain(t *testing.T) {
@@ -141,13 +143,14 @@ func testNames(t *testing.T, s *server) {
 }
 
 func testColumns(t *testing.T, s *server) {
-	pool, class := files(t, "seeds", 20)["readme-nodepool"], files(t, "seeds", 20)["readme-awsnodeclass"]
-	for _, f := range []file{pool, class} {
-		if err := s.client.Create(t.Context(), f.object.DeepCopy()); err != nil {
+	seeds := assert.Examples(t, "seeds", 20)
+	pool, class := seeds["readme-nodepool"], seeds["readme-awsnodeclass"]
+	for _, f := range []assert.Example{pool, class} {
+		if err := s.client.Create(t.Context(), f.DeepCopy()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.kubectl(t, "patch", "snp", pool.object.GetName(), "--subresource=status", "--type=merge", "--patch", `{"status": {
+	s.kubectl(t, "patch", "snp", pool.GetName(), "--subresource=status", "--type=merge", "--patch", `{"status": {
 		"standby": 3, "warmup": 1, "starting": 2, "running": 4, "stopping": 5, "terminating": 6, "total": 21,
 		"conditions": [{"type": "Ready", "status": "True", "reason": "PoolReady", "message": "", "lastTransitionTime": "2026-01-02T03:04:05Z"}]}}`)
 	tests := map[string]struct {

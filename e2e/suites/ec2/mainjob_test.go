@@ -2,7 +2,6 @@ package ec2
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/framework"
@@ -40,31 +38,26 @@ func TestMainJobOnEC2(t *testing.T) {
 
 	pool, class := framework.Pool(poolName, poolSize), framework.Class(poolName, "m5.large")
 	pool.Spec.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: time.Second}
-	if err := r.Warm(t.Context(), pool, class); err != nil {
-		t.Fatal(err)
-	}
+	assert.Warm(t, r, pool, class)
 	checkClass(t, r, class)
 	nodes := assert.PoolNodes(t, r, poolName)
 	checkWarm(t, r, nodes)
 
-	pods := burst()
+	pods := framework.Pods(podCount, "burst", "cpu", "1")
 	assert.Create(t, r, assert.Objects(pods)...)
-	used := distinct(assert.AwaitBound(t, r, pods...))
+	used := slices.Compact(slices.Sorted(slices.Values(assert.AwaitBound(t, r, pods...))))
 	assert.AwaitRunning(t, r, pods...)
 	checkStarts(t, r, nodes, used)
 
 	assert.Remove(t, r, assert.Objects(pods)...)
-	if err := r.AwaitPool(t.Context(), poolName,
-		func(s v1alpha1.NodePoolStatus) bool { return s.Standby == poolSize && s.Total == poolSize }); err != nil {
-		t.Fatal(err)
-	}
+	assert.AwaitAllStandby(t, r, poolName, poolSize)
 	checkStandbyAgain(t, r, nodes, used)
 
 	assert.Remove(t, r, pool, class)
 	checkGone(t, r, nodes)
 	checkForeign(t, r, foreign)
 	checkRequests(t, r, nodes)
-	if moved, err := assert.MovedMetrics(t.Context(), r.Metrics+"/metrics"); err != nil ||
+	if moved, err := assert.MovedMetrics(t.Context(), r.Metrics); err != nil ||
 		!moved["stratos_cloud_provider_batch_size"] {
 		t.Errorf("the sizes of batches are not measured: %v, error %v", moved, err)
 	}
@@ -75,31 +68,19 @@ func TestMainJobOnEC2(t *testing.T) {
 func launchForeign(t *testing.T, r *framework.Rig) map[v1alpha1.InstanceID]fake.View {
 	t.Helper()
 	ids := map[v1alpha1.InstanceID]bool{}
-	if _, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultKubeletSilent, Op: fake.OpLaunch,
-		Count: 2}); err != nil {
-		t.Fatal(err)
-	}
+	assert.AddFault(t, r, fake.Fault{Kind: fake.FaultKubeletSilent, Op: fake.OpLaunch,
+		Count: 2})
 	for _, state := range []v1alpha1.NodeState{v1alpha1.StateRunning, v1alpha1.StateStandby} {
-		launched, err := r.Cloud.LaunchInstance(t.Context(), framework.Class(poolName, "m5.large"),
-			provider.LaunchRequest{Tags: map[string]string{
-				v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "another", v1alpha1.LabelPool: poolName,
-				v1alpha1.LabelState: string(state),
-			}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids[launched.ID] = true
+		launched := assert.LaunchForeign(t, r, framework.Class(poolName, "m5.large"), poolName, state)
+		ids[launched] = true
 		await := func(want provider.InstanceState) {
-			assert.Await(t, "foreign instance "+string(want), func(ctx context.Context) (bool, error) {
-				now, err := r.Cloud.GetInstanceState(ctx, string(launched.ID))
-				return now == want, err
-			})
+			assert.Eventually(t, "foreign instance "+string(want), func(ctx context.Context) (provider.InstanceState, error) {
+				return r.Cloud.GetInstanceState(ctx, string(launched))
+			}, func(now provider.InstanceState) bool { return now == want })
 		}
 		await(provider.InstanceRunning)
 		if state == v1alpha1.StateStandby {
-			if err := r.Cloud.Behind(t.Context(), string(launched.ID), fake.ActStop); err != nil {
-				t.Fatal(err)
-			}
+			assert.Behind(t, r, launched, fake.ActStop)
 			await(provider.InstanceStopped)
 		}
 	}
@@ -113,14 +94,8 @@ func launchForeign(t *testing.T, r *framework.Rig) map[v1alpha1.InstanceID]fake.
 // checkClass: what the class names was looked up in EC2.
 func checkClass(t *testing.T, r *framework.Rig, class *v1alpha1.AWSNodeClass) {
 	t.Helper()
-	assert.Await(t, "class Ready", func(ctx context.Context) (bool, error) {
-		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(class), class); err != nil {
-			return false, err
-		}
-		if meta.IsStatusConditionTrue(class.Status.Conditions, v1alpha1.ConditionReady) {
-			return true, nil
-		}
-		return false, fmt.Errorf("status %+v", class.Status)
+	class = assert.AwaitObject(t, r, class, "Ready", func(c *v1alpha1.AWSNodeClass) bool {
+		return meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady)
 	})
 	subnets := []v1alpha1.ResolvedSubnet{{ID: "subnet-12345678", Zone: "us-east-1a"}}
 	if s := class.Status; s.AMI != classImage || !slices.Equal(s.Subnets, subnets) ||
@@ -156,36 +131,20 @@ func checkWarm(t *testing.T, r *framework.Rig, nodes map[string]*corev1.Node) {
 	}
 }
 
-func burst() []*corev1.Pod {
-	var pods []*corev1.Pod
-	for i := range podCount {
-		pods = append(pods, framework.Pod(fmt.Sprintf("burst-%d", i), "cpu", "1"))
-	}
-	return pods
-}
-
-func distinct(names []string) []string {
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
 // checkStarts: as many instances as the pods need, each once, and no more calls than instances.
 func checkStarts(t *testing.T, r *framework.Rig, nodes map[string]*corev1.Node, used []string) {
 	t.Helper()
 	if len(used) != needed {
 		t.Errorf("%d pods run on %v, want %d nodes", podCount, used, needed)
 	}
-	var want []string
+	var want []v1alpha1.InstanceID
 	for _, name := range used {
 		if nodes[name] == nil {
 			t.Fatalf("a pod runs on %s, which is no node of the pool", name)
 		}
-		want = append(want, string(assert.InstanceOf(nodes[name])))
+		want = append(want, assert.InstanceOf(nodes[name]))
 	}
-	started, err := r.Starts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	started := assert.Starts(t, r)
 	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(started))); diff != "" {
 		t.Errorf("started instances (-those of the pods +those that EC2 started):\n%s", diff)
 	}
@@ -223,11 +182,7 @@ func checkGone(t *testing.T, r *framework.Rig, nodes map[string]*corev1.Node) {
 			t.Errorf("instance %s is %s after its pool's deletion", view.ID, view.State)
 		}
 	}
-	assert.Await(t, "Nodes of the pool gone", func(ctx context.Context) (bool, error) {
-		list := &corev1.NodeList{}
-		err := r.Client.List(ctx, list, client.MatchingLabels{v1alpha1.LabelPool: poolName})
-		return err == nil && len(list.Items) == 0, err
-	})
+	assert.AwaitNodes(t, r, poolName, "gone", func(nodes map[string]*corev1.Node) bool { return len(nodes) == 0 })
 }
 
 // checkForeign: nothing that was done to "all instances of pool web" was done to those of the other

@@ -37,7 +37,7 @@ func TestControllerManagerTrustsAnUnknownNode(t *testing.T) {
 	writeUnknown(t, r, told.Name)
 	awaitEndpoint(t, r, onSilent, false)
 	assert.AwaitNode(t, r, silent.Name, "called unknown", func(n *corev1.Node) bool { return !assert.IsReady(n) })
-	if p := assert.PodNow(t, r, onTold); !isReady(p) {
+	if p := assert.Now(t, r, onTold); !assert.PodIsReady(p) {
 		t.Errorf("kube-controller-manager turned the pod to not ready: Stratos need not do it; conditions %v",
 			p.Status.Conditions)
 	}
@@ -49,7 +49,7 @@ func readyPod(t *testing.T, r *framework.Rig, name, node string) *corev1.Pod {
 	t.Helper()
 	p := framework.Pod(name)
 	p.Labels, p.Spec.NodeName = agentLabels(), node
-	p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	p.Spec.Tolerations = framework.TolerateAll()
 	assert.Create(t, r, p)
 	ip := map[string]string{"on-silent": "100.64.0.1", "on-told": "100.64.0.2"}[name]
 	p.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
@@ -66,15 +66,15 @@ func readyPod(t *testing.T, r *framework.Rig, name, node string) *corev1.Pod {
 func writeUnknown(t *testing.T, r *framework.Rig, node string) {
 	t.Helper()
 	assert.Await(t, "Ready=Unknown on "+node, func(ctx context.Context) (bool, error) {
-		n := &corev1.Node{}
-		if err := r.Client.Get(ctx, keyOf(node), n); err != nil {
+		n, err := framework.Read(ctx, r, assert.Node(node))
+		if err != nil {
 			return false, err
 		}
 		if !assert.IsReady(n) {
 			return false, fmt.Errorf("kube-controller-manager was first: this shows nothing: %v", n.Status.Conditions)
 		}
 		n.Status.Conditions[0].Status, n.Status.Conditions[0].Reason = corev1.ConditionUnknown, "InstanceStopping"
-		err := r.Client.Status().Update(ctx, n)
+		err = r.Client.Status().Update(ctx, n)
 		return err == nil, err
 	})
 }

@@ -1,7 +1,6 @@
 package endpoints
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -27,22 +26,19 @@ func TestPodsOfAStoppedNodeAreNotEndpoints(t *testing.T) {
 	p, class := framework.Pool(pool, 1), framework.Class(pool, "m5.large")
 	p.Spec.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: time.Second}
 	framework.StayUp(p, class, framework.PodImage)
-	if err := r.Warm(t.Context(), p, class); err != nil {
-		t.Fatal(err)
-	}
+	assert.Warm(t, r, p, class)
 	node := assert.OnlyNode(t, r, pool).Name
 	agent := agentOn(t, r, node)
 	wasReady(t, j, agent, 0)
 	awaitEndpoint(t, r, agent, false)
 	for life := 1; life <= 2; life++ {
 		since := lastOf(j, agent)
-		pod := assert.OnPool(framework.Pod(fmt.Sprintf("life-%d", life), "cpu", "1"), pool)
-		assert.Create(t, r, pod)
-		assert.AwaitRunning(t, r, pod)
+		pod := framework.PoolPod(fmt.Sprintf("life-%d", life), pool, "cpu", "1")
+		assert.Serve(t, r, pod)
 		wasReady(t, j, agent, since)
 		awaitEndpoint(t, r, agent, true)
 		assert.Remove(t, r, pod)
-		assert.AwaitNode(t, r, node, "standing by", assert.InState(v1alpha1.StateStandby))
+		assert.AwaitState(t, r, node, v1alpha1.StateStandby)
 		awaitEndpoint(t, r, agent, false)
 	}
 	if now := agentOn(t, r, node); now.UID != agent.UID {
@@ -50,23 +46,12 @@ func TestPodsOfAStoppedNodeAreNotEndpoints(t *testing.T) {
 	}
 }
 
-func agentOn(t *testing.T, r *framework.Rig, node string) *corev1.Pod {
-	t.Helper()
-	var agent *corev1.Pod
-	assert.Await(t, "the agent on "+node, func(ctx context.Context) (bool, error) {
-		var err error
-		agent, err = onlyAgent(ctx, r, node)
-		return err == nil, err
-	})
-	return agent
-}
-
 // wasReady requires that the kubelet called the pod ready after the revision: without it a pod that
 // is no endpoint shows nothing.
 func wasReady(t *testing.T, j *assert.Journal, pod *corev1.Pod, since int64) {
 	t.Helper()
 	assert.First(t, "pod "+pod.Name+" ready", since,
-		func() []assert.Version[*corev1.Pod] { return j.PodVersions(pod.UID) }, isReady)
+		func() []assert.Version[*corev1.Pod] { return j.PodVersions(pod.UID) }, assert.PodIsReady)
 }
 
 func lastOf(j *assert.Journal, pod *corev1.Pod) int64 {

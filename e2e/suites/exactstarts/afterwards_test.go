@@ -84,5 +84,5 @@ func labelled(app string) func(*corev1.Pod) {
 }
 
 func only(pool string) func(*corev1.Pod) {
-	return func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{v1alpha1.LabelPool: pool} }
+	return func(p *corev1.Pod) { framework.OnPool(p, pool) }
 }

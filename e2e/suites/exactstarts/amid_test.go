@@ -1,7 +1,6 @@
 package exactstarts
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -39,7 +38,7 @@ func TestExactStartsAmidDisturbances(t *testing.T) {
 			before := len(starts(t, r))
 			r.Recorder.Reset()
 			create(t, r, assert.Objects(row.row.pods)...)
-			awaitPromises(t, r, row.row.pods)
+			assert.AwaitClaims(t, r, row.row.pods...)
 			row.amid(t, r)
 			create(t, r, assert.Objects(row.later)...)
 			awaitBound(t, r, slices.Concat(present(t, r, row.row.pods), row.later))
@@ -48,17 +47,6 @@ func TestExactStartsAmidDisturbances(t *testing.T) {
 			}
 		})
 	}
-}
-
-// awaitPromises waits until an answer to the scheduler named a node for each of the pods.
-func awaitPromises(t *testing.T, r *framework.Rig, pods []*corev1.Pod) {
-	t.Helper()
-	await(t, "promises", func(context.Context) (bool, error) {
-		if n := len(promises(r)); n < len(pods) {
-			return false, fmt.Errorf("%d of %d pods are promised a node", n, len(pods))
-		}
-		return true, nil
-	})
 }
 
 // deleteHalf deletes every other pod of the burst, at once.

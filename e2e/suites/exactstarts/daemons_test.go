@@ -5,11 +5,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
 
 // TestExactStartsBesideDaemonSets: an agent of 100m comes with each start, or once the node is
@@ -42,9 +40,7 @@ func TestExactStartsBesideDaemonSets(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := r.Client.Create(t.Context(), row.agent); err != nil { // first, so that its image is part of the warm-up
-				t.Fatal(err)
-			}
+			create(t, r, row.agent) // first, so that its image is part of the warm-up
 			warm(t, r, row.pools)
 			defer func() {
 				if err := r.Client.Delete(t.Context(), row.agent); err != nil {
@@ -54,9 +50,7 @@ func TestExactStartsBesideDaemonSets(t *testing.T) {
 			}()
 			before := len(starts(t, r))
 			never := each(named("never", pods(1, "cpu", "3950m")), hostPort)
-			if err := r.Client.Create(t.Context(), never[0]); err != nil {
-				t.Fatal(err)
-			}
+			assert.Create(t, r, never[0])
 			burst(t, r, row.row.pods)
 			if n := len(starts(t, r)) - before; n != row.need {
 				t.Errorf("%d nodes were started, want %d: %s", n, row.need, row.why)
@@ -68,28 +62,15 @@ func TestExactStartsBesideDaemonSets(t *testing.T) {
 
 // agent is a DaemonSet of 100m.
 func agent(change ...func(*corev1.PodSpec)) *appsv1.DaemonSet {
-	labels := map[string]string{"app": "agent"}
-	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "agent"}}
-	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
-	set.Spec.Template.Labels = labels
-	spec := framework.Pod("agent").Spec // its scheduler is the only one of this rig
+	spec := framework.Pod("agent", "cpu", "100m").Spec // its scheduler is the only one of this rig
 	spec.Containers[0].Image = "registry.example/agent:1"
-	spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
 	for _, f := range change {
 		f(&spec)
 	}
-	set.Spec.Template.Spec = spec
-	return set
+	return framework.DaemonSet("agent", spec)
 }
 
 // offStandby tolerates everything and has the affinity of docs/operate.md.
 func offStandby(spec *corev1.PodSpec) {
-	spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
-	spec.Affinity = &corev1.Affinity{
-		NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
-				{Key: v1alpha1.LabelState, Operator: corev1.NodeSelectorOpNotIn, Values: []string{string(v1alpha1.StateStandby)}},
-			}}},
-		}},
-	}
+	spec.Tolerations, spec.Affinity = framework.TolerateAll(), framework.NotOnStandby()
 }

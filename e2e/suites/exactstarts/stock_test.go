@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -169,12 +170,7 @@ func stockFits(t *testing.T, r *framework.Rig, pods []*corev1.Pod, n int) bool {
 
 // unschedulable pods of the search stay so: nothing that they wait for is yet to come.
 func unschedulable(p corev1.Pod) bool {
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return true
-		}
-	}
-	return false
+	return strings.HasPrefix(framework.WhyPending(&p), corev1.PodReasonUnschedulable+": ")
 }
 
 // amongFirst adds to the affinity that the node is one of the first n.
@@ -182,11 +178,7 @@ func amongFirst(n int, to *corev1.Affinity) *corev1.Affinity {
 	if to == nil {
 		to = &corev1.Affinity{}
 	}
-	to.NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
-			{Key: labelRank, Operator: corev1.NodeSelectorOpLt, Values: []string{strconv.Itoa(n)}},
-		}}},
-	}}
+	to.NodeAffinity = framework.OnNodes(labelRank, corev1.NodeSelectorOpLt, strconv.Itoa(n)).NodeAffinity
 	return to
 }
 
@@ -213,8 +205,8 @@ func createNode(ctx context.Context, r *framework.Rig, kind string, rank int) er
 	// The API server gave the new Node its not-ready taint, and kube-controller-manager takes it away
 	// because it is Ready.
 	return framework.Until(ctx, longGuard, func(ctx context.Context) (bool, error) {
-		got := &corev1.Node{}
-		if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, got); err != nil || len(got.Spec.Taints) == 0 {
+		got, err := framework.Read(ctx, r, node)
+		if err != nil || len(got.Spec.Taints) == 0 {
 			return err == nil, err
 		}
 		return false, fmt.Errorf("node %s is tainted: %v", name, got.Spec.Taints)

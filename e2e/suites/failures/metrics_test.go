@@ -2,9 +2,9 @@ package failures
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,32 +30,19 @@ func noSilentMetric(t *testing.T, r *framework.Rig) {
 	schedulerError(t, r)
 	endsAtOnce(t, r)
 	names := documented(t)
-	assert.Await(t, "all metrics of docs/metrics.md", func(ctx context.Context) (bool, error) {
-		moved, err := assert.MovedMetrics(ctx, r.Metrics+"/metrics")
-		if err != nil {
-			return false, err
-		}
-		var silent []string
-		for _, name := range names {
-			if !moved[name] {
-				silent = append(silent, name)
-			}
-		}
-		if len(silent) > 0 {
-			return false, fmt.Errorf("silent: %q", silent)
-		}
-		return true, nil
-	})
+	assert.Eventually(t, "metrics of docs/metrics.md that are silent", func(ctx context.Context) ([]string, error) {
+		moved, err := assert.MovedMetrics(ctx, r.Metrics)
+		return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return moved[name] }), err
+	}, func(silent []string) bool { return len(silent) == 0 })
 }
 
 // endsAtOnce makes a pool whose instances the cloud terminates at once, so that a warm-up has
 // failed.
 func endsAtOnce(t *testing.T, r *framework.Rig) {
 	t.Helper()
-	addFault(t, r, fake.Fault{Kind: fake.FaultStartFallsBack, Op: fake.OpLaunch, Type: "m6i.4xlarge",
+	assert.AddFault(t, r, fake.Fault{Kind: fake.FaultStartFallsBack, Op: fake.OpLaunch, Type: "m6i.4xlarge",
 		Reason: "Client.InternalError"})
-	assert.Create(t, r, framework.Class("doomed", "m6i.4xlarge"))
-	assert.Create(t, r, framework.Pool("doomed", 1))
+	assert.Create(t, r, framework.Class("doomed", "m6i.4xlarge"), framework.Pool("doomed", 1))
 }
 
 // schedulerError plays a scheduler that fails over a pod, because none here does.

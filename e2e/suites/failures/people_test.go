@@ -2,14 +2,10 @@ package failures
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/framework"
@@ -27,17 +23,17 @@ func marksTaken(t *testing.T, r *framework.Rig) {
 	nodes := assert.PoolNodes(t, r, "marks")
 	for name := range nodes {
 		if name != running {
-			change(t, r, name, func(n *corev1.Node) {
+			assert.Change(t, r, assert.Node(name), func(n *corev1.Node) {
 				n.Spec.Unschedulable, n.Spec.Taints = false, nil
 				delete(n.Labels, v1alpha1.LabelExcludeDisruption)
 			})
 			assert.AwaitNode(t, r, name, "closed again", func(n *corev1.Node) bool {
 				return n.Spec.Unschedulable && n.Labels[v1alpha1.LabelExcludeDisruption] == "true" &&
-					hasTaint(n, v1alpha1.TaintStandby)
+					assert.HasTaint(n, v1alpha1.TaintStandby)
 			})
 		}
 	}
-	change(t, r, running, func(n *corev1.Node) { delete(n.Labels, v1alpha1.LabelPool) })
+	assert.Change(t, r, assert.Node(running), func(n *corev1.Node) { delete(n.Labels, v1alpha1.LabelPool) })
 	assert.AwaitNode(t, r, running, "labelled again",
 		func(n *corev1.Node) bool { return n.Labels[v1alpha1.LabelPool] == "marks" })
 	id := assert.InstanceOf(nodes[running])
@@ -45,23 +41,15 @@ func marksTaken(t *testing.T, r *framework.Rig) {
 		if err := r.Cloud.UpdateInstanceTags(t.Context(), string(id), map[string]string{tag: ""}); err != nil {
 			t.Fatal(err)
 		}
-		assert.Await(t, "tag "+tag+" of "+string(id), func(ctx context.Context) (bool, error) {
+		assert.Eventually(t, "tag "+tag+" of "+string(id), func(ctx context.Context) (map[string]string, error) {
 			i, err := r.Cloud.GetInstance(ctx, string(id))
-			if err != nil {
-				return false, err
-			}
-			if i.Tags[tag] != "" {
-				return true, nil
-			}
-			return false, fmt.Errorf("tags %v", i.Tags)
-		})
+			return i.Tags, err
+		}, func(tags map[string]string) bool { return tags[tag] != "" })
 	}
 	if n := assert.PoolNodes(t, r, "marks")[running]; n == nil || assert.StateOf(n) != v1alpha1.StateRunning {
 		t.Errorf("node %s no longer runs: %v", running, n)
 	}
-	if p := assert.PodNow(t, r, pod); p.DeletionTimestamp != nil || p.Spec.NodeName != running {
-		t.Error("the pod was disturbed")
-	}
+	assert.MustLive(t, r, pod, running)
 	for _, op := range []fake.Op{fake.OpStop, fake.OpTerminate} {
 		if calls := assert.CallsAbout(t, r, op, map[string]*corev1.Node{running: nodes[running]}); len(calls) != 0 {
 			t.Errorf("%v", calls)
@@ -69,55 +57,32 @@ func marksTaken(t *testing.T, r *framework.Rig) {
 	}
 }
 
-func hasTaint(n *corev1.Node, key string) bool {
-	for _, taint := range n.Spec.Taints {
-		if taint.Key == key {
-			return true
-		}
-	}
-	return false
-}
-
 // behindOurBack: instances that others start, stops and terminates.
 func behindOurBack(t *testing.T, r *framework.Rig) {
 	p := pool(t, r, "console", "c5.xlarge", 1)
 	n := assert.OnlyNode(t, r, "console")
-	act := func(what fake.Action) {
-		t.Helper()
-		if err := r.Cloud.Behind(t.Context(), string(assert.InstanceOf(n)), what); err != nil {
-			t.Fatal(err)
-		}
-	}
+	act := func(what fake.Action) { assert.Behind(t, r, assert.InstanceOf(n), what) }
 	act(fake.ActStart)
-	assert.AwaitNode(t, r, n.Name, "running", assert.InState(v1alpha1.StateRunning))
+	assert.AwaitState(t, r, n.Name, v1alpha1.StateRunning)
 	pod := podOn("console-1", "console")
-	assert.Create(t, r, pod)
-	assert.AwaitRunning(t, r, pod)
+	assert.Serve(t, r, pod)
 	act(fake.ActStop)
 	assert.AwaitCall(t, r, fake.OpStart, assert.InstanceOf(n)) // a pod is bound to it
-	assert.AwaitNode(t, r, n.Name, "running for its pod", assert.InState(v1alpha1.StateRunning))
+	assert.AwaitState(t, r, n.Name, v1alpha1.StateRunning)
 	if got := assert.InstanceState(t, r, assert.InstanceOf(n)); got != provider.InstanceRunning {
 		t.Errorf("instance is %s", got)
 	}
 	act(fake.ActTerminate)
-	assert.Await(t, "end of node "+n.Name, func(ctx context.Context) (bool, error) {
-		return apierrors.IsNotFound(r.Client.Get(ctx, client.ObjectKey{Name: n.Name}, &corev1.Node{})), nil
-	})
-	awaitStandby(t, r, p.Name, 1)
+	assert.AwaitGone(t, r, n)
+	assert.AwaitStandby(t, r, p.Name, 1)
 }
 
 // countedStandby: pods and DaemonSets for which stopped nodes count where they should not are told.
 func countedStandby(t *testing.T, r *framework.Rig) {
 	pool(t, r, "counted", "c6i.xlarge", 1)
-	labels := map[string]string{"app": "agent"}
-	agent := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "agent"}}
-	agent.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
-	agent.Spec.Template.Labels = labels
-	agent.Spec.Template.Spec = framework.Pod("agent").Spec
-	agent.Spec.Template.Spec.SchedulerName = corev1.DefaultSchedulerName
-	agent.Spec.Template.Spec.NodeSelector = map[string]string{v1alpha1.LabelPool: "counted"}
-	agent.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
-	agent.Spec.Template.Spec.SchedulerName = v1alpha1.SchedulerName // the one scheduler of this rig
+	spec := framework.PoolPod("agent", "counted").Spec // its scheduler is the only one of this rig
+	spec.Tolerations = framework.TolerateAll()
+	agent := framework.DaemonSet("agent", spec)
 	pod := podOn("counted-1", "counted")
 	pod.Labels = map[string]string{"app": "spread"}
 	pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
@@ -126,7 +91,7 @@ func countedStandby(t *testing.T, r *framework.Rig) {
 	}}
 	pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = *agentTooMuch()
 	assert.Create(t, r, agent, pod) // the pod fits no node, so the node stays standby
-	awaitWords(t, r, agent, v1alpha1.ReasonDaemonSetCountsStandby, "stratos.sh/state NotIn [standby]")
-	awaitWords(t, r, pod, v1alpha1.ReasonSpreadCountsStandby, "nodeTaintsPolicy: Honor")
+	assert.AwaitEvent(t, r, agent, v1alpha1.ReasonDaemonSetCountsStandby, "stratos.sh/state NotIn [standby]")
+	assert.AwaitEvent(t, r, pod, v1alpha1.ReasonSpreadCountsStandby, "nodeTaintsPolicy: Honor")
 	assert.Remove(t, r, pod, agent)
 }

@@ -1,12 +1,10 @@
 package failures
 
 import (
-	"context"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/framework"
@@ -20,11 +18,11 @@ func noCapacity(t *testing.T, r *framework.Rig) {
 	pool(t, r, "dear", "m5.large", 2, weighs(50))
 	pool(t, r, "cheap", "m6i.large", 2, weighs(20))
 	dear := assert.PoolNodes(t, r, "dear")
-	addFault(t, r, fake.Fault{Kind: fake.FaultInsufficientCapacity, Op: fake.OpStart, Type: "m5.large"})
+	assert.AddFault(t, r, fake.Fault{Kind: fake.FaultInsufficientCapacity, Op: fake.OpStart, Type: "m5.large"})
 	cheap := assert.PoolNodes(t, r, "cheap")
 	for _, name := range []string{"capacity-1", "capacity-2"} {
 		pod := framework.Pod(name, "cpu", "1500m")
-		pod.Spec.Affinity = inPools("dear", "cheap")
+		pod.Spec.Affinity = framework.OnNodes(v1alpha1.LabelPool, corev1.NodeSelectorOpIn, "dear", "cheap")
 		assert.Create(t, r, pod)
 		if on := assert.AwaitBound(t, r, pod)[0]; cheap[on] == nil {
 			t.Errorf("pod %s is on %s, want a node of the pool whose type the cloud has", name, on)
@@ -45,23 +43,13 @@ func noCapacity(t *testing.T, r *framework.Rig) {
 	}
 }
 
-func inPools(names ...string) *corev1.Affinity {
-	return &corev1.Affinity{
-		NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
-				{Key: v1alpha1.LabelPool, Operator: corev1.NodeSelectorOpIn, Values: names},
-			}}},
-		}},
-	}
-}
-
 // silentKubelet: an instance runs and never reports. The pod moves to another node at the deadline;
 // a node with two strikes is replaced.
 func silentKubelet(t *testing.T, r *framework.Rig) {
 	pool(t, r, "silent", "m7i.large", 2, givesUpStarts)
 	before := assert.PoolNodes(t, r, "silent")
 	for name := range before {
-		change(t, r, name, func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationStartFailures] = "2" })
+		assert.Change(t, r, assert.Node(name), func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationStartFailures] = "2" })
 	}
 	assert.HoldStarts(t, r, "m7i.large", 1)
 	pod := podOn("silent-1", "silent")
@@ -73,15 +61,13 @@ func silentKubelet(t *testing.T, r *framework.Rig) {
 			struck = name
 		}
 	}
-	assert.Await(t, "end of node "+struck, func(ctx context.Context) (bool, error) {
-		return apierrors.IsNotFound(r.Client.Get(ctx, client.ObjectKey{Name: struck}, &corev1.Node{})), nil
-	})
+	assert.AwaitGone(t, r, assert.Node(struck))
 	n := assert.AwaitNode(t, r, on, "running without strikes",
 		func(n *corev1.Node) bool { return n.Annotations[v1alpha1.AnnotationStartFailures] == "" })
 	if before[n.Name] == nil {
 		t.Errorf("the pod is on %s, a node that was not there before", on)
 	}
-	awaitStandby(t, r, "silent", 1)
+	assert.AwaitStandby(t, r, "silent", 1)
 	if got := len(assert.PoolNodes(t, r, "silent")); got != 2 {
 		t.Errorf("%d nodes after the replacement, want 2", got)
 	}
@@ -92,7 +78,7 @@ func silentKubelet(t *testing.T, r *framework.Rig) {
 func fallsBack(t *testing.T, r *framework.Rig) {
 	pool(t, r, "falling", "c5.large", 1)
 	nodes := assert.PoolNodes(t, r, "falling")
-	addFault(t, r, fake.Fault{Kind: fake.FaultStartFallsBack, Op: fake.OpStart, Type: "c5.large", Count: 1,
+	assert.AddFault(t, r, fake.Fault{Kind: fake.FaultStartFallsBack, Op: fake.OpStart, Type: "c5.large", Count: 1,
 		Reason: "Client.InternalError"})
 	pod := podOn("falling-1", "falling")
 	assert.Create(t, r, pod)
@@ -107,23 +93,16 @@ func fallsBack(t *testing.T, r *framework.Rig) {
 // neverRegisters: a new instance whose Node never appears is terminated at preWarm.timeout, and
 // another is launched.
 func neverRegisters(t *testing.T, r *framework.Rig) {
-	addFault(t, r, fake.Fault{Kind: fake.FaultKubeletSilent, Op: fake.OpLaunch, Type: "c6i.large", Count: 1})
+	assert.AddFault(t, r, fake.Fault{Kind: fake.FaultKubeletSilent, Op: fake.OpLaunch, Type: "c6i.large", Count: 1})
 	p := pool(t, r, "mute", "c6i.large", 1, func(s *v1alpha1.NodePoolSpec) { s.PreWarm.Timeout = seconds(15) })
-	awaitWords(t, r, p, v1alpha1.ReasonWarmupFailed, "no Node registered within preWarm.timeout")
+	assert.AwaitEvent(t, r, p, v1alpha1.ReasonWarmupFailed, "no Node registered within preWarm.timeout")
 }
 
 // startupTaints are on the node whenever it is stopped, and gone when it runs; those that others
 // remove hold the start up until they are gone.
 func startupTaints(t *testing.T, r *framework.Rig) {
 	taint := corev1.Taint{Key: "example.com/agent-not-ready", Effect: corev1.TaintEffectNoSchedule}
-	tainted := func(n *corev1.Node) bool {
-		for i := range n.Spec.Taints {
-			if n.Spec.Taints[i].MatchTaint(&taint) {
-				return true
-			}
-		}
-		return false
-	}
+	tainted := func(n *corev1.Node) bool { return assert.HasTaint(n, taint.Key) }
 	for name, c := range map[string]struct {
 		instanceType string
 		removal      v1alpha1.StartupTaintRemoval
@@ -146,13 +125,8 @@ func startupTaints(t *testing.T, r *framework.Rig) {
 				if assert.StateOf(held) != v1alpha1.StateStarting {
 					t.Errorf("node %s is %s with its startup taint on", n.Name, assert.StateOf(held))
 				}
-				change(t, r, n.Name, func(n *corev1.Node) {
-					for i := range n.Spec.Taints {
-						if n.Spec.Taints[i].MatchTaint(&taint) {
-							n.Spec.Taints = append(n.Spec.Taints[:i:i], n.Spec.Taints[i+1:]...)
-							return
-						}
-					}
+				assert.Change(t, r, n, func(n *corev1.Node) {
+					n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taint.Key })
 				})
 			}
 			assert.AwaitBound(t, r, pod)
@@ -160,7 +134,7 @@ func startupTaints(t *testing.T, r *framework.Rig) {
 				t.Errorf("running node %s has its startup taint: %v", n.Name, n.Spec.Taints)
 			}
 			assert.Remove(t, r, pod)
-			awaitStandby(t, r, name, 1)
+			assert.AwaitStandby(t, r, name, 1)
 		}
 	}
 }

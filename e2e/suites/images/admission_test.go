@@ -69,12 +69,12 @@ func TestImagesArePulledThroughAdmission(t *testing.T) {
 	r := assert.NewRig(t, framework.Options{Cloud: assert.FastCloud()}) // the mesh is not for the restricted standard
 	mutate(t, r)
 	p, class := pool(name, 1, v1alpha1.ControllerStop, "example.com/app:1", "example.com/other:1")
-	assert.Create(t, r, agents("agent", "example.com/agent:1", nil), class, p)
-	awaitStandby(t, r, name, 1)
+	assert.Create(t, r, agents("agent", "example.com/agent:1"), class, p)
+	assert.AwaitStandby(t, r, name, 1)
 	checkDisks(t, r, name, "mirror.invalid/example.com/app:1", "mirror.invalid/example.com/other:1",
 		"mirror.invalid/example.com/agent:1",
 		"mesh.invalid/init:1", "mesh.invalid/proxy:1")
-	awaitCondition(t, r, name, metav1.ConditionTrue, v1alpha1.ReasonImagesPresent)
+	imagesPulled(t, r, name, metav1.ConditionTrue, v1alpha1.ReasonImagesPresent)
 	awaitNoPulls(t, r)
 }
 
@@ -85,10 +85,10 @@ func TestDaemonSetImageThatCannotBePulled(t *testing.T) {
 	const name, gone, app = "tenant", "missing.invalid/gone:1", "example.com/app:1"
 	r := newRig(t)
 	p, class := pool(name, 2, v1alpha1.ControllerStop, app)
-	assert.Create(t, r, agents("agent", gone, nil), class, p)
-	awaitStandby(t, r, name, 2)
+	assert.Create(t, r, agents("agent", gone), class, p)
+	assert.AwaitStandby(t, r, name, 2)
 	checkDisks(t, r, name, app)
-	awaitCondition(t, r, name, metav1.ConditionFalse, v1alpha1.ReasonImagePullFailed)
+	imagesPulled(t, r, name, metav1.ConditionFalse, v1alpha1.ReasonImagePullFailed)
 	awaitNoPulls(t, r)
 	if got := starts(t, r, name); got != 0 {
 		t.Errorf("%d starts, want none: what could not be pulled backs off", got)

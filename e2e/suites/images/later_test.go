@@ -1,9 +1,8 @@
 package images
 
 import (
-	"cmp"
 	"context"
-	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -12,28 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/framework"
 	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
-
-// wants changes which images the pool names.
-func wants(t *testing.T, r *framework.Rig, pool string, images ...string) {
-	t.Helper()
-	assert.Await(t, "change of pool "+pool, func(ctx context.Context) (bool, error) {
-		p := &v1alpha1.NodePool{}
-		if err := r.Client.Get(ctx, client.ObjectKey{Name: pool}, p); err != nil {
-			return false, err
-		}
-		before := p.DeepCopy()
-		p.Spec.PreWarm.ImagesToPull = images
-		err := r.Client.Patch(ctx, p, client.MergeFrom(before))
-		return err == nil, err
-	})
-}
 
 // TestChangedDaemonSetImageRefreshesGradually: each standby node is started once, pulls and is
 // standby again, never more at a time than the budget allows.
@@ -42,12 +25,12 @@ func TestChangedDaemonSetImageRefreshesGradually(t *testing.T) {
 	const name, size, budget = "gradual", 5, 2
 	r := newRig(t)
 	j := assert.OpenJournal(t, r)
-	set := agents("agent", "example.com/agent:1", nil)
+	set := agents("agent", "example.com/agent:1")
 	p, class := pool(name, size, v1alpha1.SelfStop, "example.com/app:1")
 	p.Spec.Disruption.Budget = new(intstr.FromInt32(budget))
 	assert.Create(t, r, set, class, p)
-	awaitStandby(t, r, name, size)
-	awaitCondition(t, r, name, metav1.ConditionTrue, v1alpha1.ReasonImagesPresent)
+	assert.AwaitStandby(t, r, name, size)
+	imagesPulled(t, r, name, metav1.ConditionTrue, v1alpha1.ReasonImagesPresent)
 	nodes := assert.PoolNodes(t, r, name)
 	before := starts(t, r, name)
 	since := int64(0)
@@ -55,18 +38,20 @@ func TestChangedDaemonSetImageRefreshesGradually(t *testing.T) {
 		since = max(since, j.Last(node))
 	}
 
-	change(t, r, set, "example.com/agent:2")
-	assert.Await(t, "the new image on every node", func(ctx context.Context) (bool, error) {
-		on, err := disks(ctx, r, name)
-		for id, images := range on {
-			if !slices.Contains(images, "example.com/agent:2") {
-				return false, fmt.Errorf("instance %s has %q", id, images)
-			}
-		}
-		return len(on) == size, err
+	assert.Change(t, r, set, func(d *appsv1.DaemonSet) {
+		d.Spec.Template.Spec.Containers[0].Image = "example.com/agent:2"
 	})
-	awaitStandby(t, r, name, size)
-	awaitCondition(t, r, name, metav1.ConditionTrue, v1alpha1.ReasonImagesPresent)
+	assert.Eventually(t, "the new image on every node", func(context.Context) (map[v1alpha1.InstanceID]fake.View, error) {
+		return assert.PoolInstances(t, r, name), nil
+	}, func(instances map[v1alpha1.InstanceID]fake.View) bool {
+		lacking := maps.Clone(instances)
+		maps.DeleteFunc(lacking, func(_ v1alpha1.InstanceID, v fake.View) bool {
+			return slices.Contains(v.Images, "example.com/agent:2")
+		})
+		return len(instances) == size && len(lacking) == 0
+	})
+	assert.AwaitStandby(t, r, name, size)
+	imagesPulled(t, r, name, metav1.ConditionTrue, v1alpha1.ReasonImagesPresent)
 	if got := starts(t, r, name) - before; got != size {
 		t.Errorf("%d starts, want one for each of %d nodes", got, size)
 	}
@@ -78,19 +63,15 @@ func TestChangedDaemonSetImageRefreshesGradually(t *testing.T) {
 
 // leastStandby is the lowest number of nodes that said standby at one time, from the revision on.
 func leastStandby(j *assert.Journal, nodes map[string]*corev1.Node, since int64) int {
-	var all []assert.Version[*corev1.Node]
 	states := map[string]v1alpha1.NodeState{}
 	for name := range nodes {
 		states[name] = v1alpha1.StateStandby
-		for _, v := range j.NodeVersions(name) {
-			if v.Revision > since {
-				all = append(all, v)
-			}
-		}
 	}
-	slices.SortFunc(all, func(a, b assert.Version[*corev1.Node]) int { return cmp.Compare(a.Revision, b.Revision) })
 	least := len(nodes)
-	for _, v := range all {
+	for _, v := range j.AllNodes() {
+		if v.Revision <= since || nodes[v.Object.Name] == nil {
+			continue
+		}
 		states[v.Object.Name] = assert.StateOf(v.Object)
 		standby := 0
 		for _, s := range states {
@@ -103,15 +84,6 @@ func leastStandby(j *assert.Journal, nodes map[string]*corev1.Node, since int64)
 	return least
 }
 
-func change(t *testing.T, r *framework.Rig, set *appsv1.DaemonSet, image string) {
-	t.Helper()
-	now := set.DeepCopy()
-	now.Spec.Template.Spec.Containers[0].Image = image
-	if err := r.Client.Patch(t.Context(), now, client.MergeFrom(set)); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestMissingImageIsPulledAtTheNextStop: the kubelet's garbage collection takes the images of a
 // running node. Before it is standby again they are back, without another start.
 func TestMissingImageIsPulledAtTheNextStop(t *testing.T) {
@@ -121,22 +93,19 @@ func TestMissingImageIsPulledAtTheNextStop(t *testing.T) {
 	p, class := pool(name, 1, v1alpha1.ControllerStop, image)
 	p.Spec.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: time.Second}
 	assert.Create(t, r, class, p)
-	awaitStandby(t, r, name, 1)
+	assert.AwaitStandby(t, r, name, 1)
 
-	pod := assert.OnPool(framework.Pod("user", "cpu", "100m"), name)
-	assert.Create(t, r, pod)
-	assert.AwaitRunning(t, r, pod)
+	pod := framework.PoolPod("user", name, "cpu", "100m")
+	assert.Serve(t, r, pod)
 	node := assert.OnlyNode(t, r, name)
-	if err := r.Cloud.Behind(t.Context(), string(assert.InstanceOf(node)), fake.ActCollectImages); err != nil {
-		t.Fatal(err)
-	}
+	assert.Behind(t, r, assert.InstanceOf(node), fake.ActCollectImages)
 	checkDisks(t, r, name)
 	assert.Remove(t, r, pod)
-	awaitStandby(t, r, name, 1)
+	assert.AwaitStandby(t, r, name, 1)
 	checkDisks(t, r, name, image)
 	if got := starts(t, r, name); got != 1 {
 		t.Errorf("%d starts, want 1: the image is pulled before the stop, not by another start", got)
 	}
-	awaitCondition(t, r, name, metav1.ConditionTrue, v1alpha1.ReasonImagesPresent)
+	imagesPulled(t, r, name, metav1.ConditionTrue, v1alpha1.ReasonImagesPresent)
 	awaitNoPulls(t, r)
 }

@@ -5,13 +5,11 @@ package images
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,11 +25,9 @@ func newRig(t *testing.T, cloud ...string) *framework.Rig {
 	t.Helper()
 	r := assert.NewRig(t, framework.Options{Cloud: append(assert.FastCloud(), cloud...)})
 	own := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: framework.Namespace}}
-	restricted := own.DeepCopy()
-	restricted.Labels = map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
-	if err := r.Client.Patch(t.Context(), restricted, client.MergeFrom(own)); err != nil {
-		t.Fatal(err)
-	}
+	assert.Change(t, r, own, func(n *corev1.Namespace) {
+		n.Labels["pod-security.kubernetes.io/enforce"] = "restricted"
+	})
 	return r
 }
 
@@ -47,42 +43,26 @@ func pool(name string, size int32, mode v1alpha1.CompletionMode, images ...strin
 	return p, class
 }
 
-// agents is a DaemonSet for the nodes with the labels.
-func agents(name, image string, nodes map[string]string) *appsv1.DaemonSet {
-	labels := map[string]string{"app": name}
-	return &appsv1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name},
-		Spec: appsv1.DaemonSetSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{NodeSelector: nodes, Containers: []corev1.Container{{Name: "agent", Image: image}}},
-			},
-		},
-	}
+// agents is a DaemonSet for all nodes.
+func agents(name, image string) *appsv1.DaemonSet {
+	return framework.DaemonSet(name, corev1.PodSpec{Containers: []corev1.Container{{Name: "agent", Image: image}}})
 }
 
-// disks are the images on the disks of the pool's instances, by instance.
-func disks(ctx context.Context, r *framework.Rig, pool string) (map[v1alpha1.InstanceID][]string, error) {
-	instances, err := assert.Instances(ctx, r, v1alpha1.LabelPool, pool)
-	out := map[v1alpha1.InstanceID][]string{}
-	for id, v := range instances {
-		out[id] = v.Images
-	}
-	return out, err
+// imagesPulled waits until ImagesPulled has the status and the reason, and returns its message.
+func imagesPulled(t *testing.T, r *framework.Rig, pool string, status metav1.ConditionStatus,
+	reason v1alpha1.Reason) string {
+	t.Helper()
+	return assert.AwaitCondition(t, r, pool, v1alpha1.ConditionImagesPulled, status, reason).Message
 }
 
 // checkDisks fails the test if an instance of the pool lacks one of the images or has another.
 func checkDisks(t *testing.T, r *framework.Rig, pool string, images ...string) {
 	t.Helper()
-	got, err := disks(t.Context(), r, pool)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := assert.PoolInstances(t, r, pool)
 	slices.Sort(images)
-	for id, on := range got {
-		if !slices.Equal(on, images) {
-			t.Errorf("instance %s of pool %s has %q, want %q", id, pool, on, images)
+	for id, v := range got {
+		if !slices.Equal(v.Images, images) {
+			t.Errorf("instance %s of pool %s has %q, want %q", id, pool, v.Images, images)
 		}
 	}
 	if len(got) == 0 {
@@ -90,58 +70,14 @@ func checkDisks(t *testing.T, r *framework.Rig, pool string, images ...string) {
 	}
 }
 
-// awaitCondition waits until ImagesPulled is so, and returns its message.
-func awaitCondition(t *testing.T, r *framework.Rig, pool string, status metav1.ConditionStatus,
-	reason v1alpha1.Reason) string {
-	t.Helper()
-	message := ""
-	assert.Await(t, fmt.Sprintf("ImagesPulled=%s of pool %s", status, pool), func(ctx context.Context) (bool, error) {
-		p := &v1alpha1.NodePool{}
-		if err := r.Client.Get(ctx, client.ObjectKey{Name: pool}, p); err != nil {
-			return false, err
-		}
-		c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionImagesPulled)
-		if c != nil && c.Status == status && c.Reason == string(reason) {
-			message = c.Message
-			return true, nil
-		}
-		return false, fmt.Errorf("condition %+v, status %+v", c, p.Status)
-	})
-	return message
-}
-
-func awaitStandby(t *testing.T, r *framework.Rig, pool string, count int32) {
-	t.Helper()
-	if err := r.AwaitPool(t.Context(), pool,
-		func(s v1alpha1.NodePoolStatus) bool { return s.Standby == count }); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // awaitNoPulls waits until no pod that pulls is left.
 func awaitNoPulls(t *testing.T, r *framework.Rig) {
 	t.Helper()
-	assert.Await(t, "the end of the pods that pull", func(ctx context.Context) (bool, error) {
+	assert.Eventually(t, "pods that pull", func(ctx context.Context) (int, error) {
 		list := &corev1.PodList{}
-		if err := r.Client.List(ctx, list, client.InNamespace(framework.Namespace)); err != nil || len(list.Items) == 0 {
-			return err == nil, err
-		}
-		return false, fmt.Errorf("%d pods are left", len(list.Items))
-	})
-}
-
-// boots are how often the pool's instances have booted, by instance.
-func boots(t *testing.T, r *framework.Rig, pool string) map[v1alpha1.InstanceID]int {
-	t.Helper()
-	instances, err := assert.Instances(t.Context(), r, v1alpha1.LabelPool, pool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := map[v1alpha1.InstanceID]int{}
-	for id, v := range instances {
-		out[id] = v.Boots
-	}
-	return out
+		err := r.Client.List(ctx, list, client.InNamespace(framework.Namespace))
+		return len(list.Items), err
+	}, func(n int) bool { return n == 0 })
 }
 
 // starts is the number of starts of the pool's instances that the cloud accepted.

@@ -18,10 +18,11 @@ func TestImagesArePulledBeforeStandby(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "--fake-pull-time=2s")
 	j := assert.OpenJournal(t, r)
-	here := agents("here", "example.com/agent:1", map[string]string{corev1.LabelOSStable: "linux"})
+	here, elsewhere := agents("here", "example.com/agent:1"), agents("elsewhere", "example.com/elsewhere:1")
+	here.Spec.Template.Spec.NodeSelector = map[string]string{corev1.LabelOSStable: "linux"}
+	elsewhere.Spec.Template.Spec.NodeSelector = map[string]string{corev1.LabelOSStable: "windows"}
 	here.Spec.Template.Spec.InitContainers = []corev1.Container{{Name: "init", Image: "example.com/init:1"}}
-	assert.Create(t, r, here, agents("elsewhere", "example.com/elsewhere:1",
-		map[string]string{corev1.LabelOSStable: "windows"}))
+	assert.Create(t, r, here, elsewhere)
 	for name, row := range map[string]struct {
 		mode  v1alpha1.CompletionMode
 		boots int
@@ -32,11 +33,11 @@ func TestImagesArePulledBeforeStandby(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, class := pool(name, 2, row.mode, "example.com/app:1", "example.com/agent:1")
 			assert.Create(t, r, class, p)
-			awaitStandby(t, r, name, 2)
+			assert.AwaitStandby(t, r, name, 2)
 			checkDisks(t, r, name, "example.com/app:1", "example.com/agent:1", "example.com/init:1")
-			for id, n := range boots(t, r, name) {
-				if n > row.boots { // on a machine that stalls, a pull may be over before the guest gets to switch itself off
-					t.Errorf("instance %s has booted %d times, want %d at most", id, n, row.boots)
+			for id, v := range assert.PoolInstances(t, r, name) {
+				if v.Boots > row.boots { // on a machine that stalls, a pull may be over before the guest gets to switch itself off
+					t.Errorf("instance %s has booted %d times, want %d at most", id, v.Boots, row.boots)
 				}
 			}
 			for node := range assert.PoolNodes(t, r, name) {
@@ -46,9 +47,9 @@ func TestImagesArePulledBeforeStandby(t *testing.T) {
 					}
 				}
 			}
-			if words := awaitCondition(t, r, name, metav1.ConditionTrue, v1alpha1.ReasonImagesPresent); !strings.Contains(words,
-				"2 of 2") {
-				t.Errorf("condition says %q", words)
+			told := imagesPulled(t, r, name, metav1.ConditionTrue, v1alpha1.ReasonImagesPresent)
+			if !strings.Contains(told, "2 of 2") {
+				t.Errorf("condition says %q", told)
 			}
 			awaitNoPulls(t, r)
 		})
@@ -68,11 +69,11 @@ func TestImagePullFailureIsTold(t *testing.T) {
 	lenient.Spec.PreWarm.ImagePullPolicy = v1alpha1.ImagesBestEffort
 	assert.Create(t, r, strictClass, strict, lenientClass, lenient)
 
-	awaitStandby(t, r, "lenient", 1)
+	assert.AwaitStandby(t, r, "lenient", 1)
 	for _, p := range []*v1alpha1.NodePool{strict, lenient} {
 		node := assert.OnlyNode(t, r, p.Name)
 		for where, words := range map[string]string{
-			"condition":         awaitCondition(t, r, p.Name, metav1.ConditionFalse, v1alpha1.ReasonImagePullFailed),
+			"condition":         imagesPulled(t, r, p.Name, metav1.ConditionFalse, v1alpha1.ReasonImagePullFailed),
 			"event on the pool": assert.AwaitEvent(t, r, p, v1alpha1.ReasonImagePullFailed),
 			"event on the Node": assert.AwaitEvent(t, r, node, v1alpha1.ReasonImagePullFailed),
 		} {
@@ -89,9 +90,9 @@ func TestImagePullFailureIsTold(t *testing.T) {
 	}
 	checkDisks(t, r, "lenient", good)
 
-	wants(t, r, "strict", good)
-	awaitStandby(t, r, "strict", 1)
+	assert.ChangePool(t, r, "strict", func(s *v1alpha1.NodePoolSpec) { s.PreWarm.ImagesToPull = []string{good} })
+	assert.AwaitStandby(t, r, "strict", 1)
 	checkDisks(t, r, "strict", good)
-	awaitCondition(t, r, "strict", metav1.ConditionTrue, v1alpha1.ReasonImagesPresent)
+	imagesPulled(t, r, "strict", metav1.ConditionTrue, v1alpha1.ReasonImagesPresent)
 	awaitNoPulls(t, r)
 }

@@ -42,37 +42,43 @@ func separated(t *testing.T) {
 	stranger := c.createStranger(t)
 	assert.HoldStarts(t, c.Rig, instanceType, 0)
 	web, anyPool := page.take(t, "Deployment.apps/web"), page.take(t, "Deployment.apps/any-pool")
-	c.create(t, web, anyPool)
+	assert.Create(t, c.Rig, web, anyPool)
 	for _, pod := range c.pods(t, web) {
-		t.Logf("Karpenter of %s: %s", pod.Name, c.awaitWord(t, pod, karpenter, refused,
+		t.Logf("Karpenter of %s: %s", pod.Name, assert.AwaitEventBy(t, c.Rig, karpenter, pod, refused,
 			`label "stratos.sh/pool" does not have known values`))
 	}
 	// Six pods of 0.6 and one of 0.2 cpu need two nodes of two cpu.
-	started := c.awaitStarts(t, 2)
-	assert.Release(t, c.Rig, instanceIDs(started)...)
+	started := assert.Eventually(t, "two starts", func(context.Context) ([]v1alpha1.InstanceID, error) {
+		return assert.Starts(t, c.Rig), nil
+	}, func(ids []v1alpha1.InstanceID) bool { return len(ids) >= 2 })
+	assert.Release(t, c.Rig, started...)
 	ours := append(c.pods(t, web), c.pods(t, anyPool)...)
-	if _, err := c.AwaitBound(t.Context(), ours...); err != nil {
-		t.Fatal(err)
-	}
+	assert.AwaitBound(t, c.Rig, ours...)
 	c.mustRunOnStratosNodes(t, ours)
 	if n := c.nodeClaims(t); n != 0 {
 		t.Errorf("Karpenter created %d NodeClaims for the pods of Stratos", n)
 	}
 
 	batch := page.take(t, "Deployment.apps/batch")
-	c.create(t, batch)
+	assert.Create(t, c.Rig, batch)
 	theirs := c.pods(t, batch)
-	c.awaitWord(t, theirs[0], karpenter, nominated, "nodeclaim/general-")
-	t.Logf("Stratos of %s: %s", theirs[0].Name, c.awaitWord(t, theirs[0], stratosScaler,
-		string(v1alpha1.ReasonStandbyUnavailable), "stratos.sh/dedicated"))
+	assert.AwaitEventBy(t, c.Rig, karpenter, theirs[0], nominated, "nodeclaim/general-")
+	t.Logf("Stratos of %s: %s", theirs[0].Name, assert.AwaitEventBy(t, c.Rig, stratosScaler, theirs[0],
+		v1alpha1.ReasonStandbyUnavailable, "stratos.sh/dedicated"))
 	if n := c.nodeClaims(t); n != 1 {
 		t.Errorf("Karpenter created %d NodeClaims, want the one for its own pod", n)
 	}
-	if now := c.started(t); len(now) != 2 {
+	if now := assert.Starts(t, c.Rig); len(now) != 2 {
 		t.Errorf("Stratos started %v, want the two nodes for its own pods", now)
 	}
 	c.mustBePassedOver(t, c.pods(t, anyPool))
-	node := c.awaitKarpentersNode(t)
+	// It writes labels, taints and its finalizer when the node registers.
+	node := &assert.Eventually(t, "a registered node of Karpenter", func(ctx context.Context) ([]corev1.Node, error) {
+		list := &corev1.NodeList{}
+		err := c.Client.List(ctx, list, client.MatchingLabels{"karpenter.sh/nodepool": "general",
+			"karpenter.sh/registered": "true"})
+		return list.Items, err
+	}, func(nodes []corev1.Node) bool { return len(nodes) == 1 })[0]
 	if on, err := c.AwaitBound(t.Context(), theirs...); err != nil || on[0] != node.Name {
 		t.Errorf("the pod for Karpenter is on %q, want its node %s: %v", on, node.Name, err)
 	}
@@ -86,16 +92,13 @@ func (c *cluster) mustRunOnStratosNodes(t *testing.T, pods []*corev1.Pod) {
 	t.Helper()
 	nodes, used := c.stratosNodes(t), map[string]bool{}
 	for _, p := range pods {
-		now := &corev1.Pod{}
-		if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(p), now); err != nil {
-			t.Fatal(err)
-		}
+		now := assert.Now(t, c.Rig, p)
 		if nodes[now.Spec.NodeName] == nil {
 			t.Errorf("pod %s is on %q, which is no node of a pool of Stratos", p.Name, now.Spec.NodeName)
 		}
 		used[now.Spec.NodeName] = true
 	}
-	if started := c.started(t); len(started) != len(used) {
+	if started := assert.Starts(t, c.Rig); len(started) != len(used) {
 		t.Errorf("%d nodes were started, %d are used", len(started), len(used))
 	}
 }
@@ -135,7 +138,7 @@ func (c *cluster) written(t *testing.T, user string, filters ...controlplane.Aud
 func (c *cluster) mustBePassedOver(t *testing.T, pods []*corev1.Pod) {
 	t.Helper()
 	for _, p := range pods {
-		said, err := c.words(t.Context(), p, karpenter)
+		said, err := assert.EventsAbout(t.Context(), c.Rig, karpenter, p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,9 +156,7 @@ func (c *cluster) createStranger(t *testing.T) *corev1.Node {
 		ObjectMeta: metav1.ObjectMeta{Name: "stranger", Labels: map[string]string{v1alpha1.LabelPool: "standby"}},
 		Spec:       corev1.NodeSpec{ProviderID: "kwok://stranger"},
 	}
-	if err := c.Client.Create(t.Context(), n); err != nil {
-		t.Fatal(err)
-	}
+	assert.Create(t, c.Rig, n)
 	return n
 }
 
@@ -211,21 +212,6 @@ func described(w controlplane.AuditEvent) string {
 	return fmt.Sprintf("%s %s.%s/%s %s, answered %d", w.Verb, w.Resource, w.Group, w.Name, w.Subresource, w.Code)
 }
 
-// awaitKarpentersNode waits until Karpenter has registered its node, which is when it writes
-// labels, taints and its finalizer.
-func (c *cluster) awaitKarpentersNode(t *testing.T) *corev1.Node {
-	t.Helper()
-	list := &corev1.NodeList{}
-	assert.Await(t, "node of Karpenter", func(ctx context.Context) (bool, error) {
-		if err := c.Client.List(ctx, list, client.MatchingLabels{"karpenter.sh/nodepool": "general",
-			"karpenter.sh/registered": "true"}); err != nil {
-			return false, err
-		}
-		return len(list.Items) == 1, nil
-	})
-	return &list.Items[0]
-}
-
 // marksOf are the labels, annotations, taints and finalizers of a Node whose key has the word in
 // it.
 func marksOf(n *corev1.Node, word string) []string {
@@ -275,11 +261,11 @@ func unseparated(t *testing.T) {
 		t.Run(name, func(t *testing.T) { c.mustLaunchTwice(t, row.deployment, row.starter, "general") })
 	}
 	t.Run("with a NodePool of Karpenter that names the label", func(t *testing.T) {
-		c.create(t, page.take(t, "NodePool.karpenter.sh/general", ofKwok(), named("greedy"), set([]any{
+		assert.Create(t, c.Rig, page.take(t, "NodePool.karpenter.sh/general", ofKwok(), named("greedy"), set([]any{
 			map[string]any{"key": v1alpha1.LabelPool, "operator": "Exists"}}, "spec", "template", "spec", "requirements")))
 		c.mustLaunchTwice(t, page.take(t, "Deployment.apps/web", one), stratosExtender, "greedy")
 	})
-	if n := len(c.started(t)); n == 0 {
+	if n := len(assert.Starts(t, c.Rig)); n == 0 {
 		t.Error("Stratos started nothing, so nothing was launched twice")
 	}
 }
@@ -289,10 +275,10 @@ func unseparated(t *testing.T) {
 func (c *cluster) mustLaunchTwice(t *testing.T, deployment *unstructured.Unstructured, starter, nodePool string) {
 	t.Helper()
 	before := c.nodeClaims(t)
-	c.create(t, deployment)
+	assert.Create(t, c.Rig, deployment)
 	pod := c.pods(t, deployment)[0]
-	t.Logf("Stratos: %s", c.awaitWord(t, pod, starter, string(v1alpha1.ReasonStandbyStarting), ""))
-	claim := c.awaitWord(t, pod, karpenter, nominated, "nodeclaim/"+nodePool+"-")
+	t.Logf("Stratos: %s", assert.AwaitEventBy(t, c.Rig, starter, pod, v1alpha1.ReasonStandbyStarting))
+	claim := assert.AwaitEventBy(t, c.Rig, karpenter, pod, nominated, "nodeclaim/"+nodePool+"-")
 	t.Logf("Karpenter: %s", claim)
 	if after := c.nodeClaims(t); after <= before {
 		t.Errorf("Karpenter has created %d NodeClaims, %d before this pod", after, before)

@@ -4,18 +4,14 @@
 package karpenter
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/controlplane"
@@ -71,19 +67,10 @@ func (c *cluster) offerKarpentersNodes(t *testing.T, registration time.Duration)
 	class.SetName("general")
 	set(registration.String(), "spec", "nodeRegistrationDelay")(class)
 	pool := c.page.take(t, "NodePool.karpenter.sh/general", ofKwok())
-	c.create(t, class, pool)
-	assert.Await(t, "Karpenter's NodePool ready", func(ctx context.Context) (bool, error) {
-		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(pool), pool); err != nil {
-			return false, err
-		}
-		conditions, _, err := unstructured.NestedSlice(pool.Object, "status", "conditions")
-		for _, condition := range conditions {
-			if condition, ok := condition.(map[string]any); ok && condition["type"] == "Ready" && condition["status"] == "True" {
-				return true, err
-			}
-		}
-		return false, errors.Join(err, fmt.Errorf("conditions %v", conditions))
-	})
+	assert.Create(t, c.Rig, class, pool)
+	if err := c.AwaitTrue(t.Context(), pool, "Ready"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // ofKwok is the one change to the page's NodePool of Karpenter: its nodes are launched in no cloud.
@@ -95,7 +82,7 @@ func ofKwok() func(*unstructured.Unstructured) {
 // warm creates Stratos's pools and waits for their standby nodes.
 func (c *cluster) warm(t *testing.T, objects ...*unstructured.Unstructured) {
 	t.Helper()
-	c.create(t, objects...)
+	assert.Create(t, c.Rig, assert.Objects(objects)...)
 	for _, o := range objects {
 		if o.GetKind() != "NodePool" {
 			continue
@@ -104,19 +91,8 @@ func (c *cluster) warm(t *testing.T, objects ...*unstructured.Unstructured) {
 		if err != nil || want == 0 {
 			t.Fatalf("%s: minStandby %d, %v", keyOf(o), want, err)
 		}
-		if err := c.AwaitPool(t.Context(), o.GetName(),
-			func(s v1alpha1.NodePoolStatus) bool { return int64(s.Standby) >= want }); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func (c *cluster) create(t *testing.T, objects ...*unstructured.Unstructured) {
-	t.Helper()
-	for _, o := range objects {
-		if err := c.Client.Create(t.Context(), o); err != nil {
-			t.Fatalf("create %s: %v", keyOf(o), err)
-		}
+		assert.AwaitPool(t, c.Rig, o.GetName(), fmt.Sprintf("%d standby", want),
+			func(s v1alpha1.NodePoolStatus) bool { return int64(s.Standby) >= want })
 	}
 }
 
@@ -127,85 +103,10 @@ func (c *cluster) pods(t *testing.T, deployment *unstructured.Unstructured) []*c
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := &corev1.PodList{}
-	assert.Await(t, "pods of "+keyOf(deployment), func(ctx context.Context) (bool, error) {
-		err := c.Client.List(ctx, list, client.InNamespace(deployment.GetNamespace()),
-			client.MatchingLabels{"app": deployment.GetName()})
-		if err != nil || int64(len(list.Items)) == want {
-			return err == nil, err
-		}
-		return false, fmt.Errorf("%d pods, want %d", len(list.Items), want)
-	})
-	pods := make([]*corev1.Pod, len(list.Items))
-	for i := range list.Items {
-		pods[i] = &list.Items[i]
+	list := assert.AwaitPods(t, c.Rig, map[string]string{"app": deployment.GetName()}, int(want))
+	pods := make([]*corev1.Pod, len(list))
+	for i := range list {
+		pods[i] = &list[i]
 	}
 	return pods
-}
-
-func (c *cluster) started(t *testing.T) []string {
-	t.Helper()
-	ids, err := c.Starts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ids
-}
-
-// awaitStarts waits until that many instances were started in all, and returns them.
-func (c *cluster) awaitStarts(t *testing.T, want int) []string {
-	t.Helper()
-	var ids []string
-	assert.Await(t, fmt.Sprintf("%d starts", want), func(ctx context.Context) (bool, error) {
-		var err error
-		if ids, err = c.Starts(ctx); err != nil || len(ids) >= want {
-			return err == nil, err
-		}
-		return false, fmt.Errorf("started so far: %v", ids)
-	})
-	return ids
-}
-
-// awaitWord waits for an event of Stratos or Karpenter about the pod and returns its words.
-func (c *cluster) awaitWord(t *testing.T, pod *corev1.Pod, by, reason, contains string) string {
-	t.Helper()
-	words := ""
-	assert.Await(t, fmt.Sprintf("event %s by %s about pod %s with %q", reason, by, pod.Name, contains),
-		func(ctx context.Context) (bool, error) {
-			said, err := c.words(ctx, pod, by)
-			if err != nil {
-				return false, err
-			}
-			for _, w := range said[reason] {
-				if strings.Contains(w, contains) {
-					words = w
-					return true, nil
-				}
-			}
-			return false, fmt.Errorf("events of %s about it: %v", by, said)
-		})
-	return words
-}
-
-// words are the messages of the component's events about the pod, by reason.
-func (c *cluster) words(ctx context.Context, pod *corev1.Pod, by string) (map[string][]string, error) {
-	list := &corev1.EventList{}
-	if err := c.Client.List(ctx, list, client.InNamespace(pod.Namespace)); err != nil {
-		return nil, err
-	}
-	said := map[string][]string{}
-	for _, e := range list.Items {
-		if e.InvolvedObject.UID == pod.UID && (e.Source.Component == by || e.ReportingController == by) {
-			said[e.Reason] = append(said[e.Reason], e.Message)
-		}
-	}
-	return said, nil
-}
-
-func instanceIDs(names []string) []v1alpha1.InstanceID {
-	ids := make([]v1alpha1.InstanceID, len(names))
-	for i, name := range names {
-		ids[i] = v1alpha1.InstanceID(name)
-	}
-	return ids
 }

@@ -73,9 +73,7 @@ func (d drains) round(t *testing.T, r *framework.Rig, j *assert.Journal, s stage
 	t.Helper()
 	nodes := assert.PoolNodes(t, r, d.pool)
 	before := d.pod(fmt.Sprintf("%s-%s-before", d.pool, s.name))
-	assert.Create(t, r, before)
-	name := assert.AwaitBound(t, r, before)[0]
-	assert.AwaitRunning(t, r, before)
+	name := assert.Serve(t, r, before)
 	since := j.Last(name)
 	stops := len(assert.Accepted(t, r, fake.OpStop, nodes))
 	assert.Remove(t, r, before)
@@ -91,9 +89,7 @@ func (d drains) round(t *testing.T, r *framework.Rig, j *assert.Journal, s stage
 		<-steer.C
 	}
 	pod := d.pod(fmt.Sprintf("%s-%s-new", d.pool, s.name))
-	assert.Create(t, r, pod)
-	on := assert.AwaitBound(t, r, pod)[0]
-	assert.AwaitRunning(t, r, pod)
+	on := assert.Serve(t, r, pod)
 
 	bind := assert.First(t, "bind of "+pod.Name, 0, func() []assert.Version[*corev1.Pod] { return j.PodVersions(pod.UID) },
 		func(p *corev1.Pod) bool { return p.Spec.NodeName != "" })
@@ -111,16 +107,11 @@ func (d drains) round(t *testing.T, r *framework.Rig, j *assert.Journal, s stage
 		cancelled)
 
 	assert.Remove(t, r, pod)
-	if err := r.AwaitPool(t.Context(), d.pool,
-		func(s v1alpha1.NodePoolStatus) bool { return s.Standby == d.size }); err != nil {
-		t.Fatal(err)
-	}
+	assert.AwaitStandby(t, r, d.pool, d.size)
 	return cancelled
 }
 
-func (d drains) pod(name string) *corev1.Pod {
-	return assert.OnPool(framework.Pod(name, "cpu", "1500m"), d.pool)
-}
+func (d drains) pod(name string) *corev1.Pod { return framework.PoolPod(name, d.pool, "cpu", "1500m") }
 
 func isIntended(n *corev1.Node) bool { return n.Annotations[v1alpha1.AnnotationStopIntent] != "" }
 

@@ -27,12 +27,10 @@ func TestFiveLives(t *testing.T) {
 
 	var running framework.Bearing
 	for life := 1; life <= 5; life++ {
-		pod := assert.OnPool(framework.Pod(fmt.Sprintf("life-%d", life), "cpu", "1"), pool)
-		assert.Create(t, r, pod)
-		if on := assert.AwaitBound(t, r, pod); on[0] != name {
-			t.Fatalf("life %d: pod is on %s, the pool's node is %s", life, on[0], name)
+		pod := framework.PoolPod(fmt.Sprintf("life-%d", life), pool, "cpu", "1")
+		if on := assert.Serve(t, r, pod); on != name {
+			t.Fatalf("life %d: pod is on %s, the pool's node is %s", life, on, name)
 		}
-		assert.AwaitRunning(t, r, pod)
 		if life == 1 {
 			running = framework.BearingOf(assert.AwaitNode(t, r, name, "settled", func(n *corev1.Node) bool {
 				return assert.StateOf(n) == v1alpha1.StateRunning && len(n.Spec.Taints) == 0 &&
@@ -56,8 +54,8 @@ func TestFiveLives(t *testing.T) {
 func awaitBearing(t *testing.T, r *framework.Rig, name, what string, want framework.Bearing) {
 	t.Helper()
 	assert.Await(t, "node "+name+" "+what, func(ctx context.Context) (bool, error) {
-		n := &corev1.Node{}
-		if err := r.Client.Get(ctx, keyOf(name), n); err != nil {
+		n, err := framework.Read(ctx, r, assert.Node(name))
+		if err != nil {
 			return false, err
 		}
 		if diff := cmp.Diff(want, framework.BearingOf(n)); diff != "" {

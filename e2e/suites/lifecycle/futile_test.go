@@ -2,14 +2,12 @@ package lifecycle
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
@@ -30,40 +28,30 @@ func TestFutileStartBacksOff(t *testing.T) {
 	warm(t, r, p, instanceType)
 	nodes := assert.PoolNodes(t, r, pool)
 	assert.HoldStarts(t, r, instanceType, 0)
-	choosy := assert.OnPool(framework.Pod("choosy", "cpu", "1500m"), pool)
+	choosy := framework.PoolPod("choosy", pool, "cpu", "1500m")
 	choosy.Spec.NodeSelector[label] = "attachable"
 	assert.Create(t, r, choosy)
-	names := awaitPromised(t, r, []*corev1.Pod{choosy})[choosy.Name]
+	assert.AwaitClaims(t, r, choosy)
+	names := r.Recorder.Starting(choosy.UID)
 	if len(names) != 1 {
-		t.Fatalf("pod %s was promised %v", choosy.Name, names)
+		t.Fatalf("pod %s was told of %v", choosy.Name, names)
 	}
-	relabel(t, r, names[0], label, "elsewhere")
+	assert.Change(t, r, assert.Node(names[0]), func(n *corev1.Node) { n.Labels[label] = "elsewhere" })
 	assert.Release(t, r, assert.InstanceOf(nodes[names[0]]))
-	assert.AwaitNode(t, r, names[0], "running", assert.InState(v1alpha1.StateRunning))
+	assert.AwaitState(t, r, names[0], v1alpha1.StateRunning)
 
-	words := assert.AwaitEvent(t, r, choosy, v1alpha1.ReasonFutileStart)
-	if !strings.Contains(words, names[0]) {
-		t.Errorf("event does not name the node %s: %s", names[0], words)
-	}
+	assert.AwaitEvent(t, r, choosy, v1alpha1.ReasonFutileStart, names[0])
 	// Something happens in the cluster, so the scheduler asks about the pod again, and is refused in
 	// words that say why.
 	asked := len(r.Recorder.About(framework.Filter, choosy.UID))
-	other := assert.OnPool(framework.Pod("other", "cpu", "1500m"), pool)
+	other := framework.PoolPod("other", pool, "cpu", "1500m")
 	other.Spec.NodeSelector[label] = "attachable"
-	assert.Create(t, r, other)
-	on := assert.AwaitBound(t, r, other)[0]
-	assert.AwaitRunning(t, r, other)
-	if on == names[0] {
+	if on := assert.Serve(t, r, other); on == names[0] {
 		t.Fatalf("pod %s is on %s, which it does not select", other.Name, on)
 	}
-	assert.Await(t, "another look at pod "+choosy.Name, func(context.Context) (bool, error) {
-		now := r.Recorder.About(framework.Filter, choosy.UID)
-		if len(now) > asked {
-			return true, nil
-		}
-		return false, fmt.Errorf("asked %d times", len(now))
-	})
-	last := r.Recorder.About(framework.Filter, choosy.UID)
+	last := assert.Eventually(t, "another look at pod "+choosy.Name, func(context.Context) ([]framework.Asked, error) {
+		return r.Recorder.About(framework.Filter, choosy.UID), nil
+	}, func(now []framework.Asked) bool { return len(now) > asked })
 	said := slices.Sorted(maps.Values(last[len(last)-1].Filter.FailedAndUnresolvableNodes))
 	if !strings.Contains(strings.Join(said, "\n"), "did not take it") {
 		t.Errorf("the scheduler was told %q, want the back-off", said)
@@ -72,21 +60,8 @@ func TestFutileStartBacksOff(t *testing.T) {
 	if starts := assert.Accepted(t, r, fake.OpStart, nodes); len(starts) != 2 {
 		t.Errorf("%d starts, want 2: %+v", len(starts), starts)
 	}
-	if got := assert.PodNow(t, r, choosy); got.Spec.NodeName != "" {
+	if got := assert.Now(t, r, choosy); got.Spec.NodeName != "" {
 		t.Errorf("pod %s is on %s", got.Name, got.Spec.NodeName)
-	}
-}
-
-func relabel(t *testing.T, r *framework.Rig, name, key, value string) {
-	t.Helper()
-	n := &corev1.Node{}
-	if err := r.Client.Get(t.Context(), keyOf(name), n); err != nil {
-		t.Fatal(err)
-	}
-	before := n.DeepCopy()
-	n.Labels[key] = value
-	if err := r.Client.Patch(t.Context(), n, mergeFrom(before)); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -101,20 +76,14 @@ func TestStartBudget(t *testing.T) {
 	*p.Spec.ScaleUp.StartBudget = 1
 	warm(t, r, p, "m5.large")
 	nodes := assert.PoolNodes(t, r, pool)
-	awaitLimited(t, r, pool, metav1.ConditionFalse)
-	first := assert.OnPool(framework.Pod("first", "cpu", "1500m"), pool)
-	assert.Create(t, r, first)
-	assert.AwaitRunning(t, r, first)
+	assert.AwaitCondition(t, r, pool, v1alpha1.ConditionStartsLimited, metav1.ConditionFalse)
+	first := framework.PoolPod("first", pool, "cpu", "1500m")
+	assert.Serve(t, r, first)
 
-	second := assert.OnPool(framework.Pod("second", "cpu", "1500m"), pool)
+	second := framework.PoolPod("second", pool, "cpu", "1500m")
 	assert.Create(t, r, second)
-	assert.Await(t, "pod "+second.Name+" told of the budget", func(ctx context.Context) (bool, error) {
-		if why := framework.WhyPending(assert.PodNow(t, r, second)); !strings.Contains(why, "start budget of 1") {
-			return false, fmt.Errorf("the scheduler says: %s", why)
-		}
-		return true, nil
-	})
-	limited := awaitLimited(t, r, pool, metav1.ConditionTrue)
+	assert.AwaitPending(t, r, second, corev1.PodReasonUnschedulable, "start budget of 1")
+	limited := assert.AwaitCondition(t, r, pool, v1alpha1.ConditionStartsLimited, metav1.ConditionTrue)
 	if limited.Reason != string(v1alpha1.ReasonStartBudgetUsedUp) || limited.Message == "" {
 		t.Errorf("condition %s: reason %q, message %q", limited.Type, limited.Reason, limited.Message)
 	}
@@ -122,37 +91,10 @@ func TestStartBudget(t *testing.T) {
 		t.Fatalf("%d starts with a budget of 1: %+v", len(starts), starts)
 	}
 
-	now := &v1alpha1.NodePool{}
-	if err := r.Client.Get(t.Context(), keyOf(pool), now); err != nil {
-		t.Fatal(err)
-	}
-	before := now.DeepCopy()
-	*now.Spec.ScaleUp.StartBudget = 2
-	if err := r.Client.Patch(t.Context(), now, mergeFrom(before)); err != nil {
-		t.Fatal(err)
-	}
+	assert.ChangePool(t, r, pool, func(s *v1alpha1.NodePoolSpec) { *s.ScaleUp.StartBudget = 2 })
 	assert.AwaitRunning(t, r, second)
-	awaitLimited(t, r, pool, metav1.ConditionFalse)
+	assert.AwaitCondition(t, r, pool, v1alpha1.ConditionStartsLimited, metav1.ConditionFalse)
 	if starts := assert.Accepted(t, r, fake.OpStart, nodes); len(starts) != 2 {
 		t.Errorf("%d starts, want 2: %+v", len(starts), starts)
 	}
-}
-
-func awaitLimited(t *testing.T, r *framework.Rig, pool string, want metav1.ConditionStatus) metav1.Condition {
-	t.Helper()
-	var found metav1.Condition
-	assert.Await(t, fmt.Sprintf("condition %s=%s of pool %s", v1alpha1.ConditionStartsLimited, want, pool),
-		func(ctx context.Context) (bool, error) {
-			p := &v1alpha1.NodePool{}
-			if err := r.Client.Get(ctx, keyOf(pool), p); err != nil {
-				return false, err
-			}
-			c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStartsLimited)
-			if c != nil && c.Status == want {
-				found = *c
-				return true, nil
-			}
-			return false, fmt.Errorf("it is %+v", c)
-		})
-	return found
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/framework"
@@ -18,9 +17,7 @@ import (
 // warm creates the pool with its class and waits until all of it is standby.
 func warm(t *testing.T, r *framework.Rig, pool *v1alpha1.NodePool, instanceType string) {
 	t.Helper()
-	if err := r.Warm(t.Context(), pool, framework.Class(pool.Name, instanceType)); err != nil {
-		t.Fatal(err)
-	}
+	assert.Warm(t, r, pool, framework.Class(pool.Name, instanceType))
 }
 
 // shortLived is a pool whose nodes stop a second after they are empty, and whose start budget no
@@ -32,10 +29,6 @@ func shortLived(name string, size int32) *v1alpha1.NodePool {
 	*pool.Spec.ScaleUp.StartBudget = 1000
 	return pool
 }
-
-func keyOf(name string) client.ObjectKey { return client.ObjectKey{Name: name} }
-
-func mergeFrom(o client.Object) client.Patch { return client.MergeFrom(o) }
 
 // newRig starts a rig whose machines are fast.
 func newRig(t *testing.T, cloud ...string) *framework.Rig {

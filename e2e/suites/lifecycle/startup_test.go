@@ -6,9 +6,6 @@ import (
 	"testing"
 	"time"
 
-	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/framework"
 	"github.com/stratos-sh/stratos/e2e/framework/assert"
@@ -26,27 +23,21 @@ func TestPodStartupIsMeasuredByItsPath(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			pool := "by-" + path
 			run(t, r, pool)
-			awaitObserved(t, r, pool, path, 1)
+			observedOnce(t, r, pool, path)
 		})
 	}
 }
 
-// awaitObserved waits until the histogram has so many pods of the pool with the path.
-func awaitObserved(t *testing.T, r *framework.Rig, pool, path string, want float64) {
+// observedOnce waits until the histogram has one pod of the pool with the path.
+func observedOnce(t *testing.T, r *framework.Rig, pool, path string) {
 	t.Helper()
-	series := fmt.Sprintf("stratos_pod_startup_seconds_count{path=%q,pool=%q}", path, pool)
-	assert.Await(t, series, func(ctx context.Context) (bool, error) {
-		of, err := assert.Samples(ctx, r.Metrics+"/metrics", "stratos_pod_startup_seconds_count")
-		if err == nil && of[series] != want {
-			err = fmt.Errorf("want %v, found %v", want, of)
-		}
-		return err == nil, err
-	})
+	assert.AwaitMetric(t, r.Metrics, "stratos_pod_startup_seconds_count", fmt.Sprintf("path=%q,pool=%q", path, pool),
+		func(n float64) bool { return n == 1 })
 }
 
 func onStandby(t *testing.T, r *framework.Rig, pool string) {
 	warm(t, r, shortLived(pool, 1), "m5.large")
-	pod := assert.OnPool(framework.Pod(pool, "cpu", "1"), pool)
+	pod := framework.PoolPod(pool, pool, "cpu", "1")
 	assert.Create(t, r, pod)
 	assert.AwaitBound(t, r, pod)
 }
@@ -54,20 +45,13 @@ func onStandby(t *testing.T, r *framework.Rig, pool string) {
 // onReclaimed has a volume hold up the stop of a node, so that a pod comes while it is drained.
 func onReclaimed(t *testing.T, r *framework.Rig, pool string) {
 	warm(t, r, shortLived(pool, 1), "m5.xlarge")
-	first := assert.OnPool(framework.Pod(pool+"-first", "cpu", "1"), pool)
-	assert.Create(t, r, first)
-	node := assert.AwaitBound(t, r, first)[0]
-	assert.AwaitRunning(t, r, first)
-	volume := "pv-of-" + pool
-	assert.Create(t, r, &storagev1.VolumeAttachment{
-		ObjectMeta: metav1.ObjectMeta{Name: "attached-on-" + pool},
-		Spec: storagev1.VolumeAttachmentSpec{Attacher: "csi.example.com", NodeName: node,
-			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume}},
-	})
-	awaitObserved(t, r, pool, "standby", 1)
+	first := framework.PoolPod(pool+"-first", pool, "cpu", "1")
+	node := assert.Serve(t, r, first)
+	assert.Create(t, r, framework.Attachment("attached-on-"+pool, node))
+	observedOnce(t, r, pool, "standby")
 	assert.Remove(t, r, first)
-	assert.AwaitNode(t, r, node, "drained", assert.InState(v1alpha1.StateStopping))
-	second := assert.OnPool(framework.Pod(pool+"-second", "cpu", "1"), pool)
+	assert.AwaitState(t, r, node, v1alpha1.StateStopping)
+	second := framework.PoolPod(pool+"-second", pool, "cpu", "1")
 	assert.Create(t, r, second)
 	assert.AwaitBound(t, r, second)
 }
@@ -76,23 +60,20 @@ func onReclaimed(t *testing.T, r *framework.Rig, pool string) {
 // waits.
 func onPromoted(t *testing.T, r *framework.Rig, pool string) {
 	const kind = "m5.2xlarge"
-	if _, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultKubeletSilent, Op: fake.OpLaunch,
-		Type: kind}); err != nil {
-		t.Fatal(err)
-	}
+	assert.AddFault(t, r, fake.Fault{Kind: fake.FaultKubeletSilent, Op: fake.OpLaunch,
+		Type: kind})
 	p, class := framework.Pool(pool, 2), framework.Class(pool, kind)
 	p.Spec.MinStandby = 1
 	framework.StayUp(p, class, framework.PodImage)
 	assert.Create(t, r, class, p)
 	first := onlyInstance(t, r, pool)
-	pod := assert.OnPool(framework.Pod(pool, "cpu", "1"), pool)
+	pod := framework.PoolPod(pool, pool, "cpu", "1")
 	assert.Create(t, r, pod)
 	// The kubelet of the launch for the pod does not report either: else its instance could be warm
 	// first.
-	assert.Await(t, "the launch for the pod", func(ctx context.Context) (bool, error) {
-		instances, err := assert.Instances(ctx, r, v1alpha1.LabelPool, pool)
-		return len(instances) == 2, err
-	})
+	assert.Eventually(t, "the launch for the pod", func(context.Context) (int, error) {
+		return len(assert.PoolInstances(t, r, pool)), nil
+	}, func(n int) bool { return n == 2 })
 	assert.Release(t, r, first)
 	assert.AwaitBound(t, r, pod)
 }
@@ -121,7 +102,7 @@ func onCold(t *testing.T, r *framework.Rig, pool string) {
 	p.Spec.MinStandby = 0
 	framework.StayUp(p, class, framework.PodImage)
 	assert.Create(t, r, class, p)
-	pod := assert.OnPool(framework.Pod(pool, "cpu", "1"), pool)
+	pod := framework.PoolPod(pool, pool, "cpu", "1")
 	assert.Create(t, r, pod)
 	assert.AwaitBound(t, r, pod)
 	onlyCold(t, r, pool)
@@ -130,9 +111,9 @@ func onCold(t *testing.T, r *framework.Rig, pool string) {
 // onlyCold requires that the launch for the pod is counted as a cold start.
 func onlyCold(t *testing.T, r *framework.Rig, pool string) {
 	t.Helper()
-	want := fmt.Sprintf("stratos_nodepool_scaleup_total{pool=%q,trigger=%q}", pool, "cold")
-	of, err := assert.Samples(t.Context(), r.Metrics+"/metrics", "stratos_nodepool_scaleup_total")
-	if err != nil || of[want] != 1 {
-		t.Errorf("starts %v, want 1 of %s: %v", of, want, err)
+	n, err := framework.Metric(t.Context(), r.Metrics, "stratos_nodepool_scaleup_total",
+		fmt.Sprintf("pool=%q,trigger=%q", pool, "cold"))
+	if err != nil || n != 1 {
+		t.Errorf("%v cold starts, want 1: %v", n, err)
 	}
 }

@@ -21,17 +21,13 @@ func TestDevicesReportedLate(t *testing.T) {
 	const pool, instanceType, gpu = "gpus", "e2e.gpu", "example.com/gpu"
 	r := newRig(t, "--fake-instance-types="+instanceType+"=cpu:4,memory:16Gi,"+gpu+":2")
 	warm(t, r, framework.Pool(pool, 2), instanceType)
-	if err := r.Cloud.SetTimes(t.Context(), fake.Times{DeviceDelay: 3 * time.Second}); err != nil {
-		t.Fatal(err)
-	}
+	assert.SetTimes(t, r, fake.Times{DeviceDelay: 3 * time.Second})
 	j := assert.OpenJournal(t, r)
 	nodes := assert.PoolNodes(t, r, pool)
-	pod := assert.OnPool(framework.Pod("trainer", "cpu", "1"), pool)
+	pod := framework.PoolPod("trainer", pool, "cpu", "1")
 	// Kubernetes wants extended resources as limits; the requests follow.
 	pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{gpu: resource.MustParse("2")}
-	assert.Create(t, r, pod)
-	on := assert.AwaitBound(t, r, pod)[0]
-	assert.AwaitRunning(t, r, pod) // a kubelet without devices would reject it, and never retry
+	on := assert.Serve(t, r, pod) // a kubelet without devices would reject it, and never retry
 
 	versions := func() []assert.Version[*corev1.Node] { return j.NodeVersions(on) }
 	starting := assert.First(t, "start of "+on, 0, versions, assert.InState(v1alpha1.StateStarting))
@@ -56,8 +52,8 @@ func TestDevicesReportedLate(t *testing.T) {
 	if len(bound) != 1 || !bound[on] {
 		t.Errorf("the pod was bound to %v, want %s alone", bound, on)
 	}
-	if names := promises(r, pod); len(names) != 1 || names[0] != on {
-		t.Errorf("the pod was promised %v and bound to %s", names, on)
+	if names := r.Recorder.Starting(pod.UID); len(names) != 1 || names[0] != on {
+		t.Errorf("the pod was told of %v and bound to %s", names, on)
 	}
 }
 
@@ -75,15 +71,14 @@ func TestPodBoundByNameStartsAStandbyNode(t *testing.T) {
 	}
 	pod := framework.Pod("by-name", "cpu", "1")
 	pod.Spec.NodeName = name
-	assert.Create(t, r, pod)
-	assert.AwaitRunning(t, r, pod)
-	assert.AwaitNode(t, r, name, "running", assert.InState(v1alpha1.StateRunning))
+	assert.Serve(t, r, pod)
+	assert.AwaitState(t, r, name, v1alpha1.StateRunning)
 	if starts := assert.Accepted(t, r, fake.OpStart, nodes); len(starts) != 1 ||
 		starts[0].Instance != assert.InstanceOf(nodes[name]) {
 		t.Errorf("starts %+v, want one, of %s", starts, assert.InstanceOf(nodes[name]))
 	}
 	assert.Remove(t, r, pod)
-	assert.AwaitNode(t, r, name, "standby again", assert.InState(v1alpha1.StateStandby))
+	assert.AwaitState(t, r, name, v1alpha1.StateStandby)
 }
 
 // TestPersonsCordonStays: whatever Stratos does with a node, a cordon that it did not set is not
@@ -97,19 +92,10 @@ func TestPersonsCordonStays(t *testing.T) {
 	name := assert.OnlyNode(t, r, pool).Name
 	cordon := func(is bool) {
 		t.Helper()
-		n := &corev1.Node{}
-		if err := r.Client.Get(t.Context(), keyOf(name), n); err != nil {
-			t.Fatal(err)
-		}
-		before := n.DeepCopy()
-		n.Spec.Unschedulable = is
-		if err := r.Client.Patch(t.Context(), n, mergeFrom(before)); err != nil {
-			t.Fatal(err)
-		}
+		assert.Change(t, r, assert.Node(name), func(n *corev1.Node) { n.Spec.Unschedulable = is })
 	}
-	first := assert.OnPool(framework.Pod("first", "cpu", "1"), pool)
-	assert.Create(t, r, first)
-	assert.AwaitRunning(t, r, first)
+	first := framework.PoolPod("first", pool, "cpu", "1")
+	assert.Serve(t, r, first)
 	assert.AwaitNode(t, r, name, "open", func(n *corev1.Node) bool {
 		return assert.StateOf(n) == v1alpha1.StateRunning && !n.Spec.Unschedulable
 	})
@@ -120,7 +106,7 @@ func TestPersonsCordonStays(t *testing.T) {
 			n.Annotations[v1alpha1.AnnotationCordoned] == ""
 	})
 
-	waiting := assert.OnPool(framework.Pod("waiting", "cpu", "1"), pool)
+	waiting := framework.PoolPod("waiting", pool, "cpu", "1")
 	assert.Create(t, r, waiting)
 	words := assert.AwaitEvent(t, r, waiting, v1alpha1.ReasonStandbyUnavailable)
 	if starts := assert.Accepted(t, r, fake.OpStart, nodes); len(starts) != 1 {
@@ -129,13 +115,12 @@ func TestPersonsCordonStays(t *testing.T) {
 	// Bound by name a pod does not ask; the cordon outlives the start all the same.
 	named := framework.Pod("by-name", "cpu", "100m")
 	named.Spec.NodeName = name
-	assert.Create(t, r, named)
-	assert.AwaitRunning(t, r, named)
+	assert.Serve(t, r, named)
 	assert.AwaitNode(t, r, name, "running under the person's cordon", func(n *corev1.Node) bool {
 		return assert.StateOf(n) == v1alpha1.StateRunning && n.Spec.Unschedulable &&
 			n.Annotations[v1alpha1.AnnotationCordoned] == ""
 	})
-	if p := assert.PodNow(t, r, waiting); p.Spec.NodeName != "" {
+	if p := assert.Now(t, r, waiting); p.Spec.NodeName != "" {
 		t.Errorf("pod %s was bound to the cordoned node", p.Name)
 	}
 	cordon(false)

@@ -1,11 +1,8 @@
 package minors
 
 import (
-	"context"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -40,9 +37,7 @@ func warmPool(t *testing.T, r *framework.Rig) pool {
 		Effect: corev1.TaintEffectNoSchedule}))
 	nodes := framework.Pool(poolName, 2)
 	nodes.Spec.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: time.Second}
-	if err := r.Warm(t.Context(), nodes, framework.Class(poolName, "m5.large")); err != nil {
-		t.Fatal(err)
-	}
+	assert.Warm(t, r, nodes, framework.Class(poolName, "m5.large"))
 	p := pool{standby: assert.PoolNodes(t, r, poolName)}
 	p.all = slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(p.standby)), taintedNode, cordonedNode)))
 	return p
@@ -63,22 +58,19 @@ func (p pool) checkOneStart(t *testing.T, r *framework.Rig, scheduler string, to
 	pod.Spec.SchedulerName = scheduler
 	created := time.Now()
 	assert.Create(t, r, pod)
-	first := firstAsked(t, r, pod)
+	first := &assert.AwaitAsked(t, r.Recorder, framework.Filter, pod)[0]
 	t.Logf("asked %s after the pod was created", first.At.Sub(created).Round(time.Millisecond))
 	// With the two filters in the extender the scheduler itself keeps no node of these away.
 	if diff := cmp.Diff(p.all, first.Nodes); diff != "" {
 		t.Errorf("candidates (-every node +asked about):\n%s", diff)
 	}
-	promised := promisedNode(t, first)
+	promised := assert.ClaimedNode(t, first, poolName)
 	if diff := cmp.Diff([]string{promised}, assert.AwaitBound(t, r, pod)); diff != "" {
 		t.Fatalf("node of the pod (-promised +bound):\n%s", diff)
 	}
 	assert.AwaitRunning(t, r, pod)
 	assert.Remove(t, r, pod)
-	if err := r.AwaitPool(t.Context(), poolName,
-		func(s v1alpha1.NodePoolStatus) bool { return s.Standby == 2 && s.Total == 2 }); err != nil {
-		t.Fatal(err)
-	}
+	assert.AwaitAllStandby(t, r, poolName, 2)
 	p.checkStandby(t, r, total)
 }
 
@@ -96,39 +88,9 @@ func (p pool) checkStandby(t *testing.T, r *framework.Rig, starts int) {
 			t.Errorf("node %s: instance %s, cordoned %t; want it stopped and closed", name, state, n.Spec.Unschedulable)
 		}
 	}
-	ids, err := r.Starts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(ids) != starts {
+	if ids := assert.Starts(t, r); len(ids) != starts {
 		t.Errorf("starts of %v, want %d in all", ids, starts)
 	}
-}
-
-// firstAsked waits until the scheduler has asked about the pod.
-func firstAsked(t *testing.T, r *framework.Rig, pod *corev1.Pod) framework.Asked {
-	t.Helper()
-	var asks []framework.Asked
-	assert.Await(t, "/filter about pod "+pod.Name, func(context.Context) (bool, error) {
-		asks = r.Recorder.About(framework.Filter, pod.UID)
-		return len(asks) > 0, nil
-	})
-	return asks[0]
-}
-
-// promisedNode is the one node that the answer says is coming.
-func promisedNode(t *testing.T, a framework.Asked) string {
-	t.Helper()
-	var named []string
-	for node, message := range a.Filter.FailedAndUnresolvableNodes {
-		if strings.HasPrefix(message, "starting standby node "+node+" of pool "+poolName) {
-			named = append(named, node)
-		}
-	}
-	if len(named) != 1 || a.Filter.NodeNames == nil || len(*a.Filter.NodeNames) != 0 {
-		t.Fatalf("the answer names %v as starting: %+v", named, a.Filter)
-	}
-	return named[0]
 }
 
 // checkTaints: two pods too large for the pool, for which a node without Stratos has room. Only the
@@ -138,25 +100,17 @@ func (p pool) checkTaints(t *testing.T, r *framework.Rig) {
 	shutOut, tolerant := framework.Pod("shut-out", "cpu", "4"), framework.Pod("tolerant", "cpu", "4")
 	tolerant.Spec.Tolerations = []corev1.Toleration{{Key: "reserved", Operator: corev1.TolerationOpExists}}
 	assert.Create(t, r, shutOut)
-	assert.Await(t, "the reasons of pod "+shutOut.Name, func(ctx context.Context) (bool, error) {
-		now, err := assert.PodOf(ctx, r, shutOut)
-		if err != nil {
-			return false, err
-		}
-		why := framework.WhyPending(now)
-		if strings.Contains(why, "node(s) had untolerated taint(s)") && strings.Contains(why, "node(s) were unschedulable") {
-			return true, nil
-		}
-		return false, fmt.Errorf("node %q, %s", now.Spec.NodeName, why)
-	})
-	if asked := firstAsked(t, r, shutOut); !cmp.Equal(asked.Nodes, []string{cordonedNode, taintedNode}) {
+	assert.AwaitPending(t, r, shutOut, corev1.PodReasonUnschedulable, "node(s) had untolerated taint(s)",
+		"node(s) were unschedulable")
+	asked := assert.AwaitAsked(t, r.Recorder, framework.Filter, shutOut)[0]
+	if !cmp.Equal(asked.Nodes, []string{cordonedNode, taintedNode}) {
 		t.Errorf("candidates %v, want the two nodes with room", asked.Nodes)
 	}
 	assert.Create(t, r, tolerant)
 	if diff := cmp.Diff([]string{taintedNode}, assert.AwaitBound(t, r, tolerant)); diff != "" {
 		t.Errorf("node of the pod that tolerates the taint (-want +bound):\n%s", diff)
 	}
-	if on := assert.PodNow(t, r, shutOut).Spec.NodeName; on != "" {
+	if on := assert.Now(t, r, shutOut).Spec.NodeName; on != "" {
 		t.Errorf("the pod without a toleration is on node %s", on)
 	}
 	assert.Remove(t, r, shutOut, tolerant)

@@ -1,19 +1,16 @@
 package outages
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/framework"
@@ -53,15 +50,7 @@ func elect(t *testing.T, r *framework.Rig, replicas int) (leader, serving framew
 	t.Helper()
 	lease := assert.WatchLease(t, r, framework.Namespace, "stratos")
 	for i := range replicas {
-		s, err := r.StartStratos(t.Context(), fmt.Sprintf("stratos-%d", i+1), "--leader-elect")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if t.Failed() {
-				assert.LogTail(t, s.Process)
-			}
-		})
+		s := assert.StartStratos(t, r, fmt.Sprintf("stratos-%d", i+1), "--leader-elect")
 		if i == 0 {
 			leader = s
 			lease.AwaitHolder(t)
@@ -95,21 +84,16 @@ func goneForAMinute(t *testing.T, replicas int) {
 	leader, serving := elect(t, r, replicas)
 	warm(t, r, "outage", "m5.xlarge") // 4 cpu: two pods of 1500m
 	// No node of the burst runs before the server hangs, and half of them are not started before.
-	if err := r.Cloud.SetTimes(t.Context(), fake.Times{Boot: 45 * time.Second}); err != nil {
-		t.Fatal(err)
+	assert.SetTimes(t, r, fake.Times{Boot: 45 * time.Second})
+	assert.AddFault(t, r, fake.Fault{Kind: fake.FaultOutage, Op: fake.OpStart,
+		Skip: burstNodes / 2})
+	pods := framework.PoolPods(burstPods, "burst", "outage", "cpu", "1500m")
+	assert.Create(t, r, assert.Objects(pods)...)
+	for _, p := range pods {
+		assert.AwaitPending(t, r, p, corev1.PodReasonUnschedulable, "starting standby node")
 	}
-	if _, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultOutage, Op: fake.OpStart,
-		Skip: burstNodes / 2}); err != nil {
-		t.Fatal(err)
-	}
-	var pods []*corev1.Pod
-	for i := range burstPods {
-		pods = append(pods, assert.OnPool(framework.Pod(fmt.Sprintf("burst-%02d", i), "cpu", "1500m"), "outage"))
-		assert.Create(t, r, pods[i])
-	}
-	awaitPromised(t, r, pods)
 	nodes := assert.PoolNodes(t, r, "outage")
-	names, said := candidates(nodes), map[string]string{}
+	names, said := slices.Collect(maps.Keys(nodes)), map[string]string{}
 	for _, p := range pods {
 		said[p.Name] = told(t, r, p, names)
 	}
@@ -120,11 +104,9 @@ func goneForAMinute(t *testing.T, replicas int) {
 	if err := r.ControlPlane.APIServer().Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Cloud.ClearFaults(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.Release(t, r)
 	back := time.Now().Add(minute)
-	assert.Await(t, "end of the leader", func(context.Context) (bool, error) { return leader.Process.PID() == 0, nil })
+	assert.AwaitEnd(t, leader.Process)
 	answers := 0
 	for ; time.Now().Before(back); pause(t, time.Second) {
 		if serving == leader {
@@ -137,9 +119,7 @@ func goneForAMinute(t *testing.T, replicas int) {
 			}
 		}
 	}
-	if err := r.Cloud.SetTimes(t.Context(), fake.Times{Boot: 500 * time.Millisecond}); err != nil {
-		t.Fatal(err)
-	}
+	assert.SetTimes(t, r, fake.Times{Boot: 500 * time.Millisecond})
 	if err := r.ControlPlane.APIServer().Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
@@ -185,53 +165,12 @@ func exact(t *testing.T, r *framework.Rig, nodes map[string]*corev1.Node) {
 	}
 }
 
-// awaitPromised waits until for every pod an answer has named a node that starts for it.
-func awaitPromised(t *testing.T, r *framework.Rig, pods []*corev1.Pod) {
-	t.Helper()
-	for _, pod := range pods {
-		assert.Await(t, "promise to "+pod.Name, func(ctx context.Context) (bool, error) {
-			p, err := assert.PodOf(ctx, r, pod)
-			if err != nil {
-				return false, err
-			}
-			if why := framework.WhyPending(p); !strings.Contains(why, "starting standby node") {
-				return false, errors.New(why)
-			}
-			return true, nil
-		})
-	}
-}
-
-func candidates(nodes map[string]*corev1.Node) []string {
-	var names []string
-	for name := range nodes {
-		names = append(names, name)
-	}
-	return names
-}
-
 // told asks the extender as the scheduler does, and returns what the pod is told.
 func told(t *testing.T, r *framework.Rig, pod *corev1.Pod, names []string) string {
 	t.Helper()
-	body, err := json.Marshal(extenderv1.ExtenderArgs{Pod: pod, NodeNames: &names})
+	result, err := framework.AskFilter(t.Context(), r.ExtenderURL(), pod, names...)
 	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), framework.HangGuard)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.ExtenderURL()+framework.Filter, bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	result := extenderv1.ExtenderFilterResult{}
-	if err := json.NewDecoder(answer.Body).Decode(&result); err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatalf("answer %d about pod %s: %v", answer.StatusCode, pod.Name, err)
+		t.Fatalf("answer about pod %s: %v", pod.Name, err)
 	}
 	if result.Error != "" || result.NodeNames != nil && len(*result.NodeNames) > 0 || len(result.FailedNodes) > 0 {
 		t.Fatalf("answer about pod %s: %+v", pod.Name, result)

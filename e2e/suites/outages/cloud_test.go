@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/framework"
 	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider"
@@ -23,16 +22,14 @@ func TestCloudGone(t *testing.T) {
 	warm(t, r, "cloudless", "m5.large")
 	nodes := assert.PoolNodes(t, r, "cloudless")
 	onPool := func(name string) *corev1.Pod {
-		p := assert.OnPool(framework.Pod(name, "cpu", "1500m"), "cloudless")
+		p := framework.PoolPod(name, "cloudless", "cpu", "1500m")
 		assert.Create(t, r, p)
 		return p
 	}
 	served := onPool("served")
 	assert.AwaitRunning(t, r, served)
 	before := refused(t, r)
-	if _, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultOutage}); err != nil {
-		t.Fatal(err)
-	}
+	assert.AddFault(t, r, fake.Fault{Kind: fake.FaultOutage})
 	var waiting []*corev1.Pod
 	for i := 1; i < burstNodes; i++ {
 		waiting = append(waiting, onPool(fmt.Sprintf("waiting-%d", i)))
@@ -47,28 +44,20 @@ func TestCloudGone(t *testing.T) {
 		}
 		return false, fmt.Errorf("%d lists and %d starts refused", lists, starts)
 	})
-	if p := assert.PodNow(t, r, served); p.DeletionTimestamp != nil || p.Status.Phase != corev1.PodRunning {
-		t.Errorf("the pod of a running node is %s, deletion %v", p.Status.Phase, p.DeletionTimestamp)
-	}
+	assert.MustRun(t, r, served)
 	now := assert.PoolNodes(t, r, "cloudless")
 	for name := range nodes {
 		if now[name] == nil {
 			t.Errorf("node %s is gone", name)
 		}
 	}
-	living, err := assert.Instances(t.Context(), r, v1alpha1.LabelPool, "cloudless")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for id, v := range living {
+	for id, v := range assert.PoolInstances(t, r, "cloudless") {
 		if v.State == provider.InstanceTerminated {
 			t.Errorf("instance %s was terminated", id)
 		}
 	}
 
-	if err := r.Cloud.ClearFaults(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.Release(t, r)
 	assert.AwaitRunning(t, r, append(waiting, served)...)
 	exact(t, r, nodes)
 }
@@ -76,12 +65,8 @@ func TestCloudGone(t *testing.T) {
 // refused counts the calls that failed so far, by kind.
 func refused(t *testing.T, r *framework.Rig) map[fake.Op]int {
 	t.Helper()
-	calls, err := r.Cloud.Calls(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	counts := map[fake.Op]int{}
-	for _, c := range calls {
+	for _, c := range assert.Calls(t, r) {
 		if c.Err != "" {
 			counts[c.Op]++
 		}

@@ -92,12 +92,15 @@ func evict(t *testing.T, standby int32) eviction {
 	}
 
 	alive.dies(nodes[0].Name)
-	dead := assert.AwaitNode(t, r, nodes[0].Name, "called unreachable", unknown)
-	since := transition(dead)
+	ready := func(n *corev1.Node) corev1.NodeCondition { return assert.NodeCondition(n, corev1.NodeReady) }
+	dead := assert.AwaitNode(t, r, nodes[0].Name, "called unreachable", func(n *corev1.Node) bool {
+		return ready(n).Status == corev1.ConditionUnknown
+	})
+	since := ready(dead).LastTransitionTime.Time
 	result := eviction{}
 	for _, p := range pods {
 		assert.Await(t, "eviction of "+p.Name, func(ctx context.Context) (bool, error) {
-			got, err := assert.PodOf(ctx, r, p)
+			got, err := framework.Read(ctx, r, p)
 			if err != nil && !apierrors.IsNotFound(err) || err == nil && got.DeletionTimestamp == nil {
 				return false, errors.Join(err, fmt.Errorf("pod %s is left", p.Name))
 			}
@@ -107,7 +110,7 @@ func evict(t *testing.T, standby int32) eviction {
 	}
 	result.after = time.Since(since)
 	for _, p := range others {
-		if got := assert.PodNow(t, r, p); got.DeletionTimestamp != nil {
+		if got := assert.Now(t, r, p); got.DeletionTimestamp != nil {
 			t.Errorf("pod %s of a living node was evicted", p.Name)
 		}
 	}
@@ -119,9 +122,7 @@ func warmZone(t *testing.T, r *framework.Rig, standby int32) map[string]string {
 	t.Helper()
 	zone := map[string]string{corev1.LabelTopologyRegion: "us-east-1", corev1.LabelTopologyZone: "us-east-1a"}
 	if standby > 0 {
-		if err := r.Warm(t.Context(), framework.Pool("asleep", standby), framework.Class("asleep", "m5.large")); err != nil {
-			t.Fatal(err)
-		}
+		assert.Warm(t, r, framework.Pool("asleep", standby), framework.Class("asleep", "m5.large"))
 		for _, n := range assert.PoolNodes(t, r, "asleep") {
 			zone[corev1.LabelTopologyRegion], zone[corev1.LabelTopologyZone] = n.Labels[corev1.LabelTopologyRegion],
 				n.Labels[corev1.LabelTopologyZone]
@@ -144,25 +145,6 @@ func hasTurnedOut(n *corev1.Node) bool {
 		}
 	}
 	return false
-}
-
-func unknown(n *corev1.Node) bool {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionUnknown
-		}
-	}
-	return false
-}
-
-// transition is when the node was called unreachable.
-func transition(n *corev1.Node) time.Time {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.LastTransitionTime.Time
-		}
-	}
-	return time.Time{}
 }
 
 // guests creates the pods of the node that is to die, which leave an unreachable node after 2 s,

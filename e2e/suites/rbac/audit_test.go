@@ -14,8 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/client-go/rest"
 
 	"github.com/stratos-sh/stratos/e2e/controlplane"
 	"github.com/stratos-sh/stratos/e2e/framework"
@@ -36,14 +35,9 @@ const (
 func checkForbidden(t *testing.T, r *framework.Rig, kubeconfig string, processes ...*controlplane.Process) {
 	t.Helper()
 	beRefused(t, kubeconfig)
-	assert.Await(t, "the refusal in the audit log", func(context.Context) (bool, error) {
-		refused, err := refusals(r)
-		return slices.ContainsFunc(refused, isStranger), err
-	})
-	refused, err := refusals(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	refused := assert.Eventually(t, "the refusal in the audit log",
+		func(context.Context) ([]controlplane.AuditEvent, error) { return refusals(r) },
+		func(refused []controlplane.AuditEvent) bool { return slices.ContainsFunc(refused, isStranger) })
 	for _, e := range refused {
 		if !isStranger(e) {
 			t.Errorf("forbidden: %s %s by %s", e.Verb, e.RequestURI, e.UserAgent)
@@ -68,12 +62,7 @@ func refusals(r *framework.Rig) ([]controlplane.AuditEvent, error) {
 // beRefused reads Secrets with Stratos's own identity.
 func beRefused(t *testing.T, kubeconfig string) {
 	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.UserAgent = stranger
-	c, err := client.New(config, client.Options{})
+	c, err := framework.NewClient(kubeconfig, func(config *rest.Config) { config.UserAgent = stranger })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,9 +116,8 @@ func newPool(name string, size int32) *v1alpha1.NodePool {
 
 // admitted: the webhooks look up with the chart's permissions what is not in their cache.
 func admitted(t *testing.T, r *framework.Rig) {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team,
-		Labels: map[string]string{v1alpha1.LabelScheduler: v1alpha1.SchedulerEnabled}}}
-	assert.Create(t, r, framework.Class(className, instanceType), namespace)
+	assert.Create(t, r, framework.Class(className, instanceType))
+	assert.OptIn(t, r, team)
 	faulty := newPool("faulty", 1)
 	faulty.Spec.PreWarm.ImagesToPull = []string{"a//b"} // which the webhook alone refuses
 	assert.Await(t, "the webhook asked", func(ctx context.Context) (bool, error) {
@@ -143,10 +142,7 @@ func warmUp(t *testing.T, r *framework.Rig) {
 		assert.Create(t, r, pool)
 	}
 	for name, size := range sizes {
-		if err := r.AwaitPool(t.Context(), name,
-			func(s v1alpha1.NodePoolStatus) bool { return s.Standby == size }); err != nil {
-			t.Fatal(err)
-		}
+		assert.AwaitStandby(t, r, name, size)
 	}
 	if err := r.Client.Delete(t.Context(), framework.Class(className, instanceType)); err == nil {
 		t.Error("a class was deleted that pools use")
@@ -169,7 +165,7 @@ func bursts(t *testing.T, r *framework.Rig) {
 
 // opted is a pod of the team that takes a node of pool main for itself.
 func opted(name string) *corev1.Pod {
-	pod := assert.OnPool(framework.Pod(name, "cpu", "3"), "main")
+	pod := framework.PoolPod(name, "main", "cpu", "3")
 	pod.Namespace, pod.Spec.SchedulerName = team, ""
 	return pod
 }
@@ -179,7 +175,5 @@ func handOver(t *testing.T, r *framework.Rig, first *assert.Replica, leads, sche
 	first.Stop(t)
 	leads.AwaitHolder(t, leader)
 	schedules.AwaitHolder(t, active)
-	pod := assert.OnPool(framework.Pod("late", "cpu", "3"), "late")
-	assert.Create(t, r, pod)
-	assert.AwaitRunning(t, r, pod)
+	assert.Serve(t, r, framework.PoolPod("late", "late", "cpu", "3"))
 }

@@ -1,7 +1,6 @@
 package recycling
 
 import (
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,15 +18,14 @@ func driftReplacesStandbyNodesFirst(t *testing.T, r *framework.Rig, j *assert.Jo
 	p.Spec.Template.Labels = map[string]v1alpha1.LabelValue{label: "a"}
 	warm(t, r, p)
 	pod := bigPod("busy")
-	busy := occupy(t, r, pool, pod)
-	awaitPool(t, r, pool, "three standby again", func(nodes map[string]*corev1.Node) bool {
-		return in(nodes,
-			v1alpha1.StateStandby) == 3
+	busy := assert.Serve(t, r, framework.OnPool(pod, pool))
+	assert.AwaitNodes(t, r, pool, "three standby again", func(nodes map[string]*corev1.Node) bool {
+		return assert.In(nodes, v1alpha1.StateStandby) == 3
 	})
 	before := assert.PoolNodes(t, r, pool)
-	changed := change(t, r, pool, func(s *v1alpha1.NodePoolSpec) { s.Template.Labels[label] = "b" })
+	changed := revisionOf(assert.ChangePool(t, r, pool, func(s *v1alpha1.NodePoolSpec) { s.Template.Labels[label] = "b" }))
 
-	awaitPool(t, r, pool, "three standby nodes of the new template", func(nodes map[string]*corev1.Node) bool {
+	assert.AwaitNodes(t, r, pool, "three standby nodes of the new template", func(nodes map[string]*corev1.Node) bool {
 		renewed := 0
 		for _, n := range nodes {
 			if assert.StateOf(n) == v1alpha1.StateStandby && n.Labels[label] == "b" {
@@ -36,18 +34,13 @@ func driftReplacesStandbyNodesFirst(t *testing.T, r *framework.Rig, j *assert.Jo
 		}
 		return renewed == 3
 	})
-	words := assert.AwaitEvent(t, r, before[busy], v1alpha1.ReasonDrifted)
-	if !strings.Contains(words, "spec.template") {
-		t.Errorf("event %s: %q does not say what has changed", v1alpha1.ReasonDrifted, words)
-	}
+	assert.AwaitEvent(t, r, before[busy], v1alpha1.ReasonDrifted, "spec.template")
 	if n := assert.PoolNodes(t, r, pool)[busy]; n == nil || assert.StateOf(n) != v1alpha1.StateRunning {
 		t.Fatalf("node %s with its pod is %v, want running as it was", busy, n)
 	}
-	if got := assert.PodNow(t, r, pod); got.DeletionTimestamp != nil || got.Status.Phase != corev1.PodRunning {
-		t.Fatalf("pod %s is %s", pod.Name, got.Status.Phase)
-	}
+	assert.MustRun(t, r, pod)
 	assert.Remove(t, r, pod)
-	awaitGone(t, r, busy)
+	assert.AwaitGone(t, r, assert.Node(busy))
 
 	checkBounds(t, history(j, pool, changed), 1, 2)
 	checkSize(t, r, pool, 4)

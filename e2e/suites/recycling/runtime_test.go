@@ -5,7 +5,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -24,16 +23,12 @@ func maxNodeRuntime(t *testing.T, r *framework.Rig, _ *assert.Journal) {
 	limit := intstr.FromString("1h")
 	p.Spec.MaxNodeRuntime = &limit
 	warm(t, r, p)
-	one := intstr.FromInt32(1)
-	assert.Create(t, r, &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "guard"},
-		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &one,
-			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"guarded": "yes"}}},
-	})
+	budget := framework.Budget("guard", map[string]string{"guarded": "yes"})
+	assert.Create(t, r, budget)
 	precious, guarded := bigPod("precious"), bigPod("guarded")
 	precious.Annotations = map[string]string{v1alpha1.AnnotationDoNotDisrupt: "true"}
 	guarded.Labels = map[string]string{"guarded": "yes"}
-	kept, worn := occupy(t, r, pool, precious), occupy(t, r, pool, guarded)
+	kept, worn := assert.Serve(t, r, framework.OnPool(precious, pool)), assert.Serve(t, r, framework.OnPool(guarded, pool))
 	nodes := assert.PoolNodes(t, r, pool)
 	ranSince(t, r, kept, 3*time.Hour) // first, so that a reader who sees the other sees this one too
 	ranSince(t, r, worn, 2*time.Hour)
@@ -44,17 +39,16 @@ func maxNodeRuntime(t *testing.T, r *framework.Rig, _ *assert.Journal) {
 	})
 	assert.AwaitEvent(t, r, nodes[worn], v1alpha1.ReasonRecycled)
 	assert.AwaitEvent(t, r, nodes[worn], v1alpha1.ReasonDrainFailed)
-	if got := assert.PodNow(t, r, guarded); got.DeletionTimestamp != nil {
+	if got := assert.Now(t, r, guarded); got.DeletionTimestamp != nil {
 		t.Fatal("the pod was deleted in spite of its disruption budget")
 	}
 	if state := assert.InstanceState(t, r, assert.InstanceOf(nodes[worn])); state != provider.InstanceRunning {
 		t.Fatalf("the instance is %s under its pod", state)
 	}
-	assert.Remove(t, r, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault,
-		Name: "guard"}})
-	awaitGone(t, r, worn)
-	awaitPool(t, r, pool, "one standby, one running", func(now map[string]*corev1.Node) bool {
-		return in(now, v1alpha1.StateStandby) == 1 && in(now, v1alpha1.StateRunning) == 1
+	assert.Remove(t, r, budget)
+	assert.AwaitGone(t, r, assert.Node(worn))
+	assert.AwaitNodes(t, r, pool, "one standby, one running", func(now map[string]*corev1.Node) bool {
+		return assert.In(now, v1alpha1.StateStandby) == 1 && assert.In(now, v1alpha1.StateRunning) == 1
 	})
 	if n := assert.PoolNodes(t, r, pool)[kept]; n == nil || assert.StateOf(n) != v1alpha1.StateRunning {
 		t.Errorf("node %s, whose pod is not to be disrupted, is %v", kept, n)
@@ -69,18 +63,14 @@ func maxNodeRuntime(t *testing.T, r *framework.Rig, _ *assert.Journal) {
 func terminationGracePeriod(t *testing.T, r *framework.Rig, _ *assert.Journal) {
 	const pool = "bounded"
 	p := newPool(pool, 2, 0)
-	limit, one := intstr.FromString("1h"), intstr.FromInt32(1)
+	limit := intstr.FromString("1h")
 	p.Spec.MaxNodeRuntime, p.Spec.MinStandby = &limit, 1
 	p.Spec.Disruption.TerminationGracePeriod = &metav1.Duration{Duration: time.Second}
 	warm(t, r, p)
-	assert.Create(t, r, &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "bound-guard"},
-		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &one,
-			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"bounded": "yes"}}},
-	})
+	assert.Create(t, r, framework.Budget("bound-guard", map[string]string{"bounded": "yes"}))
 	guarded := bigPod("bounded")
 	guarded.Labels = map[string]string{"bounded": "yes"}
-	worn := occupy(t, r, pool, guarded)
+	worn := assert.Serve(t, r, framework.OnPool(guarded, pool))
 	ranSince(t, r, worn, 2*time.Hour)
-	awaitGone(t, r, worn)
+	assert.AwaitGone(t, r, assert.Node(worn))
 }

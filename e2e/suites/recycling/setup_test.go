@@ -5,17 +5,14 @@ package recycling
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/framework"
@@ -56,49 +53,10 @@ func newPool(name string, size, least int32) *v1alpha1.NodePool {
 
 func warm(t *testing.T, r *framework.Rig, pool *v1alpha1.NodePool) {
 	t.Helper()
-	if err := r.Warm(t.Context(), pool, framework.Class(pool.Name, instanceType)); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// occupy creates a pod that fills a node of the pool, and returns its node once it runs there.
-func occupy(t *testing.T, r *framework.Rig, pool string, pod *corev1.Pod) string {
-	t.Helper()
-	assert.Create(t, r, assert.OnPool(pod, pool))
-	assert.AwaitRunning(t, r, pod)
-	return assert.PodNow(t, r, pod).Spec.NodeName
+	assert.Warm(t, r, pool, framework.Class(pool.Name, instanceType))
 }
 
 func bigPod(name string) *corev1.Pod { return framework.Pod(name, "cpu", "1500m") }
-
-// change patches the pool's spec and returns the revision from which it holds.
-func change(t *testing.T, r *framework.Rig, pool string, f func(*v1alpha1.NodePoolSpec)) int64 {
-	t.Helper()
-	p := &v1alpha1.NodePool{}
-	if err := r.Client.Get(t.Context(), client.ObjectKey{Name: pool}, p); err != nil {
-		t.Fatal(err)
-	}
-	before := p.DeepCopy()
-	f(&p.Spec)
-	if err := r.Client.Patch(t.Context(), p, client.MergeFrom(before)); err != nil {
-		t.Fatal(err)
-	}
-	var revision int64
-	if _, err := fmt.Sscan(p.ResourceVersion, &revision); err != nil {
-		t.Fatal(err)
-	}
-	return revision
-}
-
-// annotate writes an annotation on the Node as its administrator may.
-func annotate(t *testing.T, r *framework.Rig, node, key, value string) {
-	t.Helper()
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value)
-	if err := r.Client.Patch(t.Context(), n, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // ranSince brings the clock forward for one node, by bringing its beginning back: maxNodeRuntime
 // counts from this annotation, and its shortest allowed value is a minute. From the same annotation
@@ -106,65 +64,20 @@ func annotate(t *testing.T, r *framework.Rig, node, key, value string) {
 // when it lists for the second time it has taken in what the first told.
 func ranSince(t *testing.T, r *framework.Rig, node string, ago time.Duration) {
 	t.Helper()
-	before := lists(t, r)
-	assert.Await(t, "two looks at the cloud", func(context.Context) (bool, error) { return lists(t, r) >= before+2, nil })
-	annotate(t, r, node, v1alpha1.AnnotationRunningSince, time.Now().Add(-ago).UTC().Format(time.RFC3339))
-}
-
-func lists(t *testing.T, r *framework.Rig) int {
-	t.Helper()
-	calls, err := r.Cloud.Calls(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	lists := func(context.Context) (int, error) {
+		return len(slices.DeleteFunc(assert.Calls(t, r), func(c fake.Call) bool { return c.Op != fake.OpList })), nil
 	}
-	count := 0
-	for _, c := range calls {
-		if c.Op == fake.OpList {
-			count++
-		}
-	}
-	return count
-}
-
-// awaitPool waits until the pool's Nodes are so.
-func awaitPool(t *testing.T, r *framework.Rig, pool, what string, so func(map[string]*corev1.Node) bool) {
-	t.Helper()
-	assert.Await(t, "pool "+pool+": "+what, func(context.Context) (bool, error) {
-		nodes := assert.PoolNodes(t, r, pool)
-		if so(nodes) {
-			return true, nil
-		}
-		var are []string
-		for name, n := range nodes {
-			are = append(are, fmt.Sprintf("%s %s %v", name, assert.StateOf(n), n.Labels["team"]))
-		}
-		slices.Sort(are)
-		return false, fmt.Errorf("nodes %v", are)
+	before, _ := lists(t.Context())
+	assert.Eventually(t, "two looks at the cloud", lists, func(n int) bool { return n >= before+2 })
+	assert.Change(t, r, assert.Node(node), func(n *corev1.Node) {
+		n.Annotations[v1alpha1.AnnotationRunningSince] = time.Now().Add(-ago).UTC().Format(time.RFC3339)
 	})
 }
 
-func in(nodes map[string]*corev1.Node, state v1alpha1.NodeState) int {
-	count := 0
-	for _, n := range nodes {
-		if assert.StateOf(n) == state {
-			count++
-		}
-	}
-	return count
-}
-
-func awaitGone(t *testing.T, r *framework.Rig, nodes ...string) {
-	t.Helper()
-	for _, name := range nodes {
-		assert.Await(t, "deletion of node "+name, func(ctx context.Context) (bool, error) {
-			n := &corev1.Node{}
-			err := r.Client.Get(ctx, client.ObjectKey{Name: name}, n)
-			if apierrors.IsNotFound(err) {
-				return true, nil
-			}
-			return false, errors.Join(err, fmt.Errorf("it is %s, annotations %v", assert.StateOf(n), n.Annotations))
-		})
-	}
+// revisionOf is that of the last write of the pool.
+func revisionOf(p *v1alpha1.NodePool) (revision int64) {
+	revision, _ = strconv.ParseInt(p.ResourceVersion, 10, 64) // the API guarantees a number
+	return revision
 }
 
 // moment is the pool's nodes as they were with one revision.
@@ -176,29 +89,14 @@ type moment struct {
 // history is what the journal has of the pool's nodes, one moment for each version of each, from
 // the revision on.
 func history(j *assert.Journal, pool string, from int64) []moment {
-	type event struct {
-		name string
-		assert.Version[*corev1.Node]
-	}
-	var events []event
-	for _, name := range j.NodeNames() {
-		for _, v := range j.NodeVersions(name) {
-			events = append(events, event{name, v})
-		}
-	}
-	slices.SortFunc(events, func(a, b event) int { return int(a.Revision - b.Revision) })
 	now, out := map[string]*corev1.Node{}, []moment{}
-	for _, e := range events {
-		delete(now, e.name)
+	for _, e := range j.AllNodes() {
+		delete(now, e.Object.Name)
 		if !e.Deleted && e.Object.Labels[v1alpha1.LabelPool] == pool {
-			now[e.name] = e.Object
+			now[e.Object.Name] = e.Object
 		}
 		if e.Revision >= from {
-			m := moment{revision: e.Revision, nodes: map[string]*corev1.Node{}}
-			for name, n := range now {
-				m.nodes[name] = n
-			}
-			out = append(out, m)
+			out = append(out, moment{e.Revision, maps.Clone(now)})
 		}
 	}
 	return out
@@ -212,10 +110,10 @@ func checkBounds(t *testing.T, moments []moment, budget, least int) {
 		t.Fatal("the journal has nothing to check")
 	}
 	for _, m := range moments {
-		if got := in(m.nodes, v1alpha1.StateTerminating); got > budget {
+		if got := assert.In(m.nodes, v1alpha1.StateTerminating); got > budget {
 			t.Errorf("revision %d: %d nodes are being replaced, the budget is %d", m.revision, got, budget)
 		}
-		if got := in(m.nodes, v1alpha1.StateStandby); got < least {
+		if got := assert.In(m.nodes, v1alpha1.StateStandby); got < least {
 			t.Errorf("revision %d: %d nodes stand by, at least %d must", m.revision, got, least)
 		}
 	}
@@ -238,16 +136,9 @@ func terminated(t *testing.T, r *framework.Rig, nodes map[string]*corev1.Node) [
 // poolSize.
 func checkSize(t *testing.T, r *framework.Rig, pool string, size int) {
 	t.Helper()
-	ours, err := assert.Instances(t.Context(), r, v1alpha1.LabelPool, pool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	calls, err := r.Cloud.Calls(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ours := assert.PoolInstances(t, r, pool)
 	there, launched := map[v1alpha1.InstanceID]bool{}, 0
-	for _, c := range calls {
+	for _, c := range assert.Calls(t, r) {
 		_, pools := ours[c.Instance]
 		switch {
 		case c.Err != "" || !pools:

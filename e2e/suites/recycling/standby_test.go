@@ -1,8 +1,6 @@
 package recycling
 
 import (
-	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -32,14 +30,13 @@ func expireAfter(t *testing.T, r *framework.Rig, j *assert.Journal) {
 			continue
 		}
 		old = append(old, name)
-		if err := r.Cloud.Behind(t.Context(), string(assert.InstanceOf(n)), fake.ActAge); err != nil {
-			t.Fatal(err)
-		}
+		assert.Behind(t, r, assert.InstanceOf(n), fake.ActAge)
 	}
-	awaitGone(t, r, old...)
-	awaitPool(t, r, pool, "three standby", func(now map[string]*corev1.Node) bool {
-		return in(now,
-			v1alpha1.StateStandby) == 3
+	for _, name := range old {
+		assert.AwaitGone(t, r, assert.Node(name))
+	}
+	assert.AwaitNodes(t, r, pool, "three standby", func(nodes map[string]*corev1.Node) bool {
+		return assert.In(nodes, v1alpha1.StateStandby) == 3
 	})
 	checkBounds(t, history(j, pool, from), 1, 2)
 	checkSize(t, r, pool, 3)
@@ -60,24 +57,24 @@ func surplusGoes(t *testing.T, r *framework.Rig, _ *assert.Journal) {
 	const pool = "surplus"
 	warm(t, r, newPool(pool, 3, 3))
 	nodes := assert.PoolNodes(t, r, pool)
-	change(t, r, pool, func(s *v1alpha1.NodePoolSpec) { s.MinStandby = 1 })
-	awaitPool(t, r, pool, "two marked as surplus", func(now map[string]*corev1.Node) bool {
+	assert.ChangePool(t, r, pool, func(s *v1alpha1.NodePoolSpec) { s.MinStandby = 1 })
+	assert.AwaitNodes(t, r, pool, "two marked as surplus", func(now map[string]*corev1.Node) bool {
 		marked := 0
 		for _, n := range now {
 			if n.Annotations[v1alpha1.AnnotationSurplusSince] != "" {
 				marked++
 			}
 		}
-		return marked == 2 && in(now, v1alpha1.StateStandby) == 3
+		return marked == 2 && assert.In(now, v1alpha1.StateStandby) == 3
 	})
 	if ends := terminated(t, r, nodes); len(ends) > 0 {
 		t.Fatalf("terminations %+v before standbySurplusTTL", ends)
 	}
-	change(t, r, pool, func(s *v1alpha1.NodePoolSpec) {
+	assert.ChangePool(t, r, pool, func(s *v1alpha1.NodePoolSpec) {
 		s.ScaleDown.StandbySurplusTTL = &metav1.Duration{Duration: time.Second}
 	})
-	awaitPool(t, r, pool, "one standby left", func(now map[string]*corev1.Node) bool {
-		return len(now) == 1 && in(now, v1alpha1.StateStandby) == 1
+	assert.AwaitNodes(t, r, pool, "one standby left", func(now map[string]*corev1.Node) bool {
+		return len(now) == 1 && assert.In(now, v1alpha1.StateStandby) == 1
 	})
 	if ends := terminated(t, r, nodes); len(ends) != 2 {
 		t.Errorf("terminations %+v, want two", ends)
@@ -90,30 +87,22 @@ func loweredPoolSize(t *testing.T, r *framework.Rig, _ *assert.Journal) {
 	const pool = "lowered"
 	warm(t, r, newPool(pool, 4, 2))
 	first, second := bigPod("first"), bigPod("second")
-	on, other := occupy(t, r, pool, first), occupy(t, r, pool, second)
-	awaitPool(t, r, pool, "two standby, two running", func(now map[string]*corev1.Node) bool {
-		return in(now, v1alpha1.StateStandby) == 2 && in(now, v1alpha1.StateRunning) == 2
+	on, other := assert.Serve(t, r, framework.OnPool(first, pool)), assert.Serve(t, r, framework.OnPool(second, pool))
+	assert.AwaitNodes(t, r, pool, "two standby, two running", func(now map[string]*corev1.Node) bool {
+		return assert.In(now, v1alpha1.StateStandby) == 2 && assert.In(now, v1alpha1.StateRunning) == 2
 	})
-	change(t, r, pool, func(s *v1alpha1.NodePoolSpec) { s.PoolSize, s.MinStandby = 1, 0 })
-	awaitPool(t, r, pool, "the two in use", func(now map[string]*corev1.Node) bool {
-		return len(now) == 2 && in(now, v1alpha1.StateRunning) == 2
+	assert.ChangePool(t, r, pool, func(s *v1alpha1.NodePoolSpec) { s.PoolSize, s.MinStandby = 1, 0 })
+	assert.AwaitNodes(t, r, pool, "the two in use", func(now map[string]*corev1.Node) bool {
+		return len(now) == 2 && assert.In(now, v1alpha1.StateRunning) == 2
 	})
-	for _, pod := range []*corev1.Pod{first, second} {
-		if got := assert.PodNow(t, r, pod); got.Status.Phase != corev1.PodRunning || got.DeletionTimestamp != nil {
-			t.Errorf("pod %s is %s", pod.Name, got.Status.Phase)
-		}
-	}
+	assert.MustRun(t, r, first, second)
 	assert.Remove(t, r, first)
-	awaitGone(t, r, on)
+	assert.AwaitGone(t, r, assert.Node(on))
 	assert.Remove(t, r, second)
-	assert.Await(t, "the last node of the pool empty", func(ctx context.Context) (bool, error) {
-		n := assert.PoolNodes(t, r, pool)[other]
-		if n == nil {
-			return false, fmt.Errorf("node %s is gone, though the pool has room for it", other)
-		}
-		return n.Annotations[v1alpha1.AnnotationScaleDownCandidateSince] != "", nil
+	nodes := assert.AwaitNodes(t, r, pool, "the last node is empty", func(nodes map[string]*corev1.Node) bool {
+		return nodes[other] != nil && nodes[other].Annotations[v1alpha1.AnnotationScaleDownCandidateSince] != ""
 	})
-	if got := len(assert.PoolNodes(t, r, pool)); got != 1 {
-		t.Errorf("%d nodes, want 1", got)
+	if len(nodes) != 1 {
+		t.Errorf("%d nodes, want 1", len(nodes))
 	}
 }

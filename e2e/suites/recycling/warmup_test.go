@@ -1,7 +1,6 @@
 package recycling
 
 import (
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,15 +16,11 @@ import (
 // no pod.
 func secondWarmUp(t *testing.T, r *framework.Rig, j *assert.Journal) {
 	const pool, otherType = "again", "m6i.large" // a type of its own, so that the fault strikes no other pool
-	if _, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultNoNetwork, Op: fake.OpLaunch, Type: otherType,
-		Count: 1}); err != nil {
-		t.Fatal(err)
-	}
+	assert.AddFault(t, r, fake.Fault{Kind: fake.FaultNoNetwork, Op: fake.OpLaunch, Type: otherType,
+		Count: 1})
 	p := newPool(pool, 1, 1)
 	p.Spec.Template.StartupTaints = []v1alpha1.Taint{{Key: "e2e.example/cni", Effect: corev1.TaintEffectNoSchedule}}
-	if err := r.Warm(t.Context(), p, framework.Class(pool, otherType)); err != nil {
-		t.Fatal(err)
-	}
+	assert.Warm(t, r, p, framework.Class(pool, otherType))
 
 	node := assert.OnlyNode(t, r, pool)
 	nodes := map[string]*corev1.Node{node.Name: node}
@@ -34,9 +29,7 @@ func secondWarmUp(t *testing.T, r *framework.Rig, j *assert.Journal) {
 			t.Errorf("%s: %+v, want %d", op, calls, want)
 		}
 	}
-	if words := assert.AwaitEvent(t, r, node, v1alpha1.ReasonWarmupFailed); !strings.Contains(words, "once more") {
-		t.Errorf("event %s says %q, want the second try", v1alpha1.ReasonWarmupFailed, words)
-	}
+	assert.AwaitEvent(t, r, node, v1alpha1.ReasonWarmupFailed, "once more")
 	tried := false
 	for _, v := range j.NodeVersions(node.Name) {
 		state := assert.StateOf(v.Object)
@@ -56,7 +49,7 @@ func secondWarmUp(t *testing.T, r *framework.Rig, j *assert.Journal) {
 	}
 	// It serves: the same machine starts for a pod.
 	pod := framework.Pod("served", "cpu", "1")
-	if on := occupy(t, r, pool, pod); on != node.Name {
+	if on := assert.Serve(t, r, framework.OnPool(pod, pool)); on != node.Name {
 		t.Errorf("pod %s is on %s", pod.Name, on)
 	}
 }

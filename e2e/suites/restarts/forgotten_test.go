@@ -2,9 +2,7 @@ package restarts
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -28,19 +26,8 @@ func (tr *truth) forgetsAnAnswer(t *testing.T, stratos framework.Running) {
 	keepEmpty(t, tr.r, time.Hour)
 	tr.refuseStarts(t)
 	pod := framework.Pod("forgotten", "cpu", "1500m")
-	if err := tr.r.Client.Create(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	assert.Await(t, "pod put aside", func(ctx context.Context) (bool, error) {
-		p := &corev1.Pod{}
-		if err := tr.r.Client.Get(ctx, client.ObjectKeyFromObject(pod), p); err != nil {
-			return false, err
-		}
-		if why := framework.WhyPending(p); !strings.Contains(why, "starting standby node") {
-			return false, errors.New(why)
-		}
-		return true, nil
-	})
+	assert.Create(t, tr.r, pod)
+	assert.AwaitPending(t, tr.r, pod, corev1.PodReasonUnschedulable, "starting standby node")
 	stratos.Process.Kill()
 	tr.allowStarts(t)
 	if starts := len(tr.since(t, fake.OpStart)); starts > 0 {
@@ -51,27 +38,13 @@ func (tr *truth) forgetsAnAnswer(t *testing.T, stratos framework.Running) {
 	}
 	assert.AwaitRunning(t, tr.r, pod)
 	tr.exact(t, 1)
-	tr.nothingColdFor(t, pod)
+	assert.MustHaveNoEvent(t, tr.r, pod, v1alpha1.ReasonColdLaunch)
 	keepEmpty(t, tr.r, 0)
 	assert.Remove(t, tr.r, pod)
 	tr.awaitStandby(t, 1)
 }
 
 const refusal = "no-starts"
-
-// nothingColdFor: no new instance was asked for on behalf of the pod.
-func (tr *truth) nothingColdFor(t *testing.T, pod *corev1.Pod) {
-	t.Helper()
-	list := &corev1.EventList{}
-	if err := tr.r.Client.List(t.Context(), list, client.InNamespace(pod.Namespace)); err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range list.Items {
-		if e.InvolvedObject.UID == pod.UID && e.Reason == string(v1alpha1.ReasonColdLaunch) {
-			t.Errorf("a standby node would take the pod, and yet: %s", e.Message)
-		}
-	}
-}
 
 // refuseStarts has the API server refuse every start intent, and returns when it does.
 func (tr *truth) refuseStarts(t *testing.T) {
@@ -102,11 +75,7 @@ func (tr *truth) refuseStarts(t *testing.T) {
 			PolicyName: refusal, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
 		},
 	}
-	for _, o := range []client.Object{policy, binding} {
-		if err := tr.r.Client.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-	}
+	assert.Create(t, tr.r, policy, binding)
 	assert.Await(t, "starts refused", func(ctx context.Context) (bool, error) {
 		err := tr.tryIntent(ctx)
 		return apierrors.IsInvalid(err) || apierrors.IsForbidden(err), nil
@@ -116,14 +85,8 @@ func (tr *truth) refuseStarts(t *testing.T) {
 // allowStarts ends the refusal, and returns when it has ended.
 func (tr *truth) allowStarts(t *testing.T) {
 	t.Helper()
-	for _, o := range []client.Object{
-		&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: refusal}},
-		&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: refusal}},
-	} {
-		if err := tr.r.Client.Delete(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-	}
+	assert.Delete(t, tr.r, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: refusal}},
+		&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: refusal}})
 	assert.Await(t, "starts allowed", func(ctx context.Context) (bool, error) {
 		err := tr.tryIntent(ctx)
 		return err == nil, err
@@ -132,10 +95,10 @@ func (tr *truth) allowStarts(t *testing.T) {
 
 // tryIntent asks the API server what it would say of a start intent.
 func (tr *truth) tryIntent(ctx context.Context) error {
-	nodes, err := poolNodes(ctx, tr.r)
-	if err != nil {
+	list := &corev1.NodeList{}
+	if err := tr.r.Client.List(ctx, list, client.MatchingLabels{v1alpha1.LabelPool: poolName}); err != nil {
 		return err
 	}
 	body := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, v1alpha1.LabelState, v1alpha1.StateStarting)
-	return tr.r.Client.Patch(ctx, &nodes[0], client.RawPatch(types.MergePatchType, []byte(body)), client.DryRunAll)
+	return tr.r.Client.Patch(ctx, &list.Items[0], client.RawPatch(types.MergePatchType, []byte(body)), client.DryRunAll)
 }

@@ -44,7 +44,7 @@ func TestKilledAtTwentyMomentsOfABurst(t *testing.T) {
 	random := rand.New(rand.NewPCG(s, s))
 	r := newRig(t)
 	seen, cloudURL := openProgress(t, r)
-	stratos := startStratos(t, r, "stratos", cloudURL)
+	stratos := assert.StartStratos(t, r, "stratos", "--fake-endpoint="+cloudURL)
 	r.Recorder.Forward(stratos.Extender)
 	warm(t, r)
 	tr := newTruth(t, r)

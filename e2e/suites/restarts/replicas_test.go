@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -22,6 +19,9 @@ import (
 const (
 	namespace = framework.Namespace
 	leaseName = "stratos"
+	// leading is 1 for the lease in a replica that holds it.
+	leading = "leader_election_master_status"
+	ofLease = `name="` + leaseName + `"`
 )
 
 // TestTwoReplicas: one replica leads, one serves the scheduler, or one does both; whichever ends in
@@ -35,7 +35,8 @@ func TestTwoReplicas(t *testing.T) {
 	seen, cloudURL := openProgress(t, r)
 	both := &replicas{r: r, leases: assert.WatchLease(t, r, namespace, leaseName, checkLasts(t))}
 	for i := range both.of {
-		both.of[i] = startStratos(t, r, fmt.Sprintf("stratos-%d", i+1), cloudURL, "--leader-elect", "--namespace="+namespace)
+		both.of[i] = assert.StartStratos(t, r, fmt.Sprintf("stratos-%d", i+1), "--fake-endpoint="+cloudURL, "--leader-elect",
+			"--namespace="+namespace)
 	}
 	r.Recorder.Forward(both.of[0].Extender)
 	warm(t, r)
@@ -81,7 +82,7 @@ func TestTwoReplicas(t *testing.T) {
 				r.Recorder.Forward(staying.Extender)
 			}, func(sprung <-chan struct{}) {
 				awaitSprung(t, m, sprung)
-				both.awaitLead(t, staying)
+				assert.AwaitMetric(t, staying.Metrics, leading, ofLease, func(n float64) bool { return n == 1 })
 			})
 			after := both.leases.Holders()[len(before)-1:]
 			switch released := slices.Contains(after, ""); {
@@ -92,7 +93,7 @@ func TestTwoReplicas(t *testing.T) {
 			case released != c.released:
 				t.Errorf("the lease was held by %q; given back: %t, want %t", after, released, c.released)
 			}
-			both.awaitEnd(t, ending)
+			assert.AwaitEnd(t, ending.Process)
 			if err := ending.Process.Start(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -138,14 +139,6 @@ func (p *replicas) otherThan(s framework.Running) framework.Running {
 	return p.of[0]
 }
 
-// awaitLead waits until the replica leads.
-func (p *replicas) awaitLead(t *testing.T, s framework.Running) {
-	t.Helper()
-	assert.Await(t, s.Process.Name()+" leading", func(ctx context.Context) (bool, error) {
-		return leads(ctx, s)
-	})
-}
-
 // terminate asks a replica to end, as a rolling update does, and does not wait for it: it may be in
 // the middle of a call.
 func (p *replicas) terminate(t *testing.T) func(framework.Running) {
@@ -156,25 +149,10 @@ func (p *replicas) terminate(t *testing.T) func(framework.Running) {
 	}
 }
 
-// awaitEnd waits until the process is gone.
-func (p *replicas) awaitEnd(t *testing.T, s framework.Running) {
-	t.Helper()
-	assert.Await(t, "end of "+s.Process.Name(), func(context.Context) (bool, error) { return s.Process.PID() == 0, nil })
-}
-
 // leads reads from the replica's own metrics whether it leads.
 func leads(ctx context.Context, s framework.Running) (bool, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Metrics+"/metrics", nil)
-	if err != nil {
-		return false, err
-	}
-	answer, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return false, err
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	return strings.Contains(string(text), `leader_election_master_status{name="`+leaseName+`"} 1`), err
+	n, err := framework.Metric(ctx, s.Metrics, leading, ofLease)
+	return n == 1, err
 }
 
 // checkLasts: while a replica holds the lease, it lasts as long as docs/restarts.md says.

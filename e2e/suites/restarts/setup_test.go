@@ -3,13 +3,11 @@ package restarts
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/framework"
@@ -33,73 +31,31 @@ func newRig(t *testing.T) *framework.Rig {
 	return assert.NewRig(t, framework.Options{Cloud: assert.FastCloud(), NoStratos: true})
 }
 
-// startStratos starts a Stratos that reaches the cloud through the URL.
-func startStratos(t *testing.T, r *framework.Rig, name, cloudURL string, args ...string) framework.Running {
-	t.Helper()
-	s, err := r.StartStratos(t.Context(), name, append([]string{"--fake-endpoint=" + cloudURL}, args...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			assert.LogTail(t, s.Process)
-		}
-	})
-	return s
-}
-
 // warm creates the pool and waits until its nodes are standby. Then it asks for none: whatever is
 // launched after that is one too many.
 func warm(t *testing.T, r *framework.Rig) {
 	t.Helper()
 	pool := framework.Pool(poolName, poolSize)
 	pool.Spec.MinStandby = standbyNodes
-	if err := r.Warm(t.Context(), pool, framework.Class(poolName, instanceType)); err != nil {
-		t.Fatal(err)
-	}
-	change(t, r, func(p *v1alpha1.NodePool) { p.Spec.MinStandby = 0 })
-}
-
-// change changes the pool.
-func change(t *testing.T, r *framework.Rig, how func(*v1alpha1.NodePool)) {
-	t.Helper()
-	assert.Await(t, "change of the pool", func(ctx context.Context) (bool, error) {
-		p := &v1alpha1.NodePool{}
-		if err := r.Client.Get(ctx, client.ObjectKey{Name: poolName}, p); err != nil {
-			return false, err
-		}
-		how(p)
-		err := r.Client.Update(ctx, p)
-		return err == nil, err
-	})
+	assert.Warm(t, r, pool, framework.Class(poolName, instanceType))
+	assert.ChangePool(t, r, poolName, func(s *v1alpha1.NodePoolSpec) { s.MinStandby = 0 })
 }
 
 // keepEmpty says how long empty nodes are kept: forever while a burst is on, so that whatever
 // stops was in use, and not at all after it.
 func keepEmpty(t *testing.T, r *framework.Rig, ttl time.Duration) {
 	t.Helper()
-	change(t, r, func(p *v1alpha1.NodePool) { p.Spec.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: ttl} })
+	assert.ChangePool(t, r, poolName, func(s *v1alpha1.NodePoolSpec) {
+		s.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: ttl}
+	})
 }
 
 // burst creates the pods of one burst.
 func burst(t *testing.T, r *framework.Rig, name string) []*corev1.Pod {
 	t.Helper()
-	var pods []*corev1.Pod
-	for i := range podsPerBurst {
-		pod := framework.Pod(fmt.Sprintf("%s-%02d", name, i+1), "cpu", "1500m")
-		if err := r.Client.Create(t.Context(), pod); err != nil {
-			t.Fatal(err)
-		}
-		pods = append(pods, pod)
-	}
+	pods := framework.Pods(podsPerBurst, name, "cpu", "1500m")
+	assert.Create(t, r, assert.Objects(pods)...)
 	return pods
-}
-
-// poolNodes returns the pool's Nodes.
-func poolNodes(ctx context.Context, r *framework.Rig) ([]corev1.Node, error) {
-	list := &corev1.NodeList{}
-	err := r.Client.List(ctx, list, client.MatchingLabels{v1alpha1.LabelPool: poolName})
-	return list.Items, err
 }
 
 // awaitSprung waits for the armed moment.

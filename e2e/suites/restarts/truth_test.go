@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/framework"
@@ -43,35 +44,27 @@ func newTruth(t *testing.T, r *framework.Rig) *truth {
 		}
 		return true, nil
 	})
-	tr.calls = len(allCalls(t, r))
+	tr.calls = len(assert.Calls(t, r))
 	return tr
 }
 
 func bearings(ctx context.Context, r *framework.Rig) (map[string]framework.Bearing, error) {
-	nodes, err := poolNodes(ctx, r)
+	list := &corev1.NodeList{}
+	err := r.Client.List(ctx, list, client.MatchingLabels{v1alpha1.LabelPool: poolName})
 	out := map[string]framework.Bearing{}
-	for i := range nodes {
-		b := framework.BearingOf(&nodes[i])
+	for i := range list.Items {
+		b := framework.BearingOf(&list.Items[i])
 		// a touch of any node brings pending pods back; no life ends with it
 		delete(b.Annotations, v1alpha1.AnnotationNudgedAt)
-		out[nodes[i].Name] = b
+		out[list.Items[i].Name] = b
 	}
 	return out, err
-}
-
-func allCalls(t *testing.T, r *framework.Rig) []fake.Call {
-	t.Helper()
-	calls, err := r.Cloud.Calls(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return calls
 }
 
 // since are the accepted calls of one kind since the pool was standby.
 func (tr *truth) since(t *testing.T, op fake.Op) []fake.Call {
 	t.Helper()
-	return slices.DeleteFunc(slices.Clone(allCalls(t, tr.r)[tr.calls:]),
+	return slices.DeleteFunc(slices.Clone(assert.Calls(t, tr.r)[tr.calls:]),
 		func(c fake.Call) bool { return c.Op != op || c.Err != "" })
 }
 
@@ -86,7 +79,7 @@ func (tr *truth) exact(t *testing.T, need int) {
 		t.Errorf("%d instances were launched, standby nodes were enough: %+v", len(launches), launches)
 	}
 	started := map[v1alpha1.InstanceID]bool{}
-	for _, c := range allCalls(t, tr.r) {
+	for _, c := range assert.Calls(t, tr.r) {
 		switch {
 		case c.Err != "":
 		case c.Op == fake.OpStop:
@@ -108,13 +101,9 @@ func (tr *truth) nothingLeaked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nodes, err := poolNodes(t.Context(), tr.r)
-	if err != nil {
-		t.Fatal(err)
-	}
 	without := map[string]bool{}
-	for i := range nodes {
-		without[nodes[i].Spec.ProviderID] = true
+	for _, n := range assert.PoolNodes(t, tr.r, poolName) {
+		without[n.Spec.ProviderID] = true
 	}
 	living := 0
 	for _, i := range instances {
@@ -167,18 +156,14 @@ func (tr *truth) awaitStandby(t *testing.T, need int) {
 	if len(stopped) != need {
 		t.Errorf("%d instances were stopped, %d had been started: %v", len(stopped), need, stopped)
 	}
-	tr.calls = len(allCalls(t, tr.r))
+	tr.calls = len(assert.Calls(t, tr.r))
 }
 
 // twoToANode: the pods are where there is room for them, and nowhere else.
 func (tr *truth) twoToANode(t *testing.T, pods []*corev1.Pod) {
 	t.Helper()
-	nodes, err := tr.r.AwaitBound(t.Context(), pods...)
-	if err != nil {
-		t.Fatal(err)
-	}
 	on := map[string]int{}
-	for _, n := range nodes {
+	for _, n := range assert.AwaitBound(t, tr.r, pods...) {
 		on[n]++
 	}
 	if len(on) != nodesPerBurst {

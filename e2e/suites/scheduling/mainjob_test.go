@@ -2,7 +2,6 @@ package scheduling
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -23,7 +21,6 @@ import (
 )
 
 const (
-	stayUpUserData  = "#!/bin/bash\n/etc/eks/bootstrap.sh e2e\n"
 	startupTaint    = "e2e.example/network"
 	startupUserData = "#!/bin/bash\n/etc/eks/bootstrap.sh e2e --kubelet-extra-args '--register-with-taints=" +
 		startupTaint + "=true:NoSchedule'\n"
@@ -37,15 +34,13 @@ func TestStandbyNodeStartsAtFilterTime(t *testing.T) {
 	r := assert.NewRig(t, framework.Options{Cloud: assert.FastCloud(),
 		ControlPlane: controlplane.Options{DefaultScheduler: true}})
 	// Ready alone must not be enough where startup taints wait for the network.
-	if err := r.Cloud.SetTimes(t.Context(), fake.Times{NetworkDelay: 300 * time.Millisecond}); err != nil {
-		t.Fatal(err)
-	}
+	assert.SetTimes(t, r, fake.Times{NetworkDelay: 300 * time.Millisecond})
 	j := assert.OpenJournal(t, r)
 	for name, row := range map[string]mainJob{
 		"machines that power themselves off after warm-up": {pool: "selfstop", instanceType: "m5.large",
 			userData: framework.SelfStopUserData},
 		"machines that Stratos stops after warm-up": {
-			pool: "controllerstop", instanceType: "m6i.large", userData: stayUpUserData, mode: v1alpha1.ControllerStop,
+			pool: "controllerstop", instanceType: "m6i.large", userData: framework.StayUpUserData, mode: v1alpha1.ControllerStop,
 		},
 		"startup taints that go when a condition says that the network is up": {
 			pool: "calico", instanceType: "m7i.large", userData: startupUserData + "CNI=calico\npoweroff\n",
@@ -57,7 +52,7 @@ func TestStandbyNodeStartsAtFilterTime(t *testing.T) {
 			startupTaints: []corev1.Taint{{Key: startupTaint, Value: "true", Effect: corev1.TaintEffectNoSchedule}},
 		},
 		"no startup taints, and a network agent": {
-			pool: "untainted", instanceType: "c6i.large", userData: stayUpUserData, mode: v1alpha1.ControllerStop,
+			pool: "untainted", instanceType: "c6i.large", userData: framework.StayUpUserData, mode: v1alpha1.ControllerStop,
 			agent: "kindnet",
 		},
 	} {
@@ -83,8 +78,8 @@ func (m mainJob) run(t *testing.T, r *framework.Rig, j *assert.Journal) {
 	before := assert.PoolNodes(t, r, m.pool)
 	m.checkStandby(t, r, before)
 	assert.HoldStarts(t, r, m.instanceType, 1)
-	one, two := assert.OnPool(framework.Pod(m.pool+"-one", "cpu", "1"), m.pool),
-		assert.OnPool(framework.Pod(m.pool+"-two", "cpu", "1"), m.pool)
+	one, two := framework.PoolPod(m.pool+"-one", m.pool, "cpu", "1"),
+		framework.PoolPod(m.pool+"-two", m.pool, "cpu", "1")
 	assert.Create(t, r, one, two)
 
 	promised, asked := m.promise(t, r, before, one, two)
@@ -114,27 +109,20 @@ func (m mainJob) runAgent(t *testing.T, r *framework.Rig) {
 	if m.agent == "" {
 		return
 	}
-	labels := map[string]string{"k8s-app": m.agent}
 	probe := corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}}
-	assert.Create(t, r, &appsv1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: m.agent},
-		Spec: appsv1.DaemonSetSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{fake.AnnotationReadyAfter: "2s"}},
-				Spec: corev1.PodSpec{
-					NodeSelector: map[string]string{v1alpha1.LabelPool: m.pool},
-					Tolerations:  []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-					HostNetwork:  true,
-					Containers: []corev1.Container{{Name: "agent", Image: "registry.example.com/" + m.agent + ":1",
-						ReadinessProbe: &probe}},
-					Volumes: []corev1.Volume{{Name: "cni", VolumeSource: corev1.VolumeSource{
-						HostPath: &corev1.HostPathVolumeSource{Path: "/etc/cni/net.d"},
-					}}},
-				},
-			},
-		},
+	agent := framework.DaemonSet(m.agent, corev1.PodSpec{
+		NodeSelector: map[string]string{v1alpha1.LabelPool: m.pool},
+		Tolerations:  framework.TolerateAll(),
+		HostNetwork:  true,
+		Containers: []corev1.Container{{Name: "agent", Image: "registry.example.com/" + m.agent + ":1",
+			ReadinessProbe: &probe}},
+		Volumes: []corev1.Volume{{Name: "cni", VolumeSource: corev1.VolumeSource{
+			HostPath: &corev1.HostPathVolumeSource{Path: "/etc/cni/net.d"},
+		}}},
 	})
+	agent.Namespace = metav1.NamespaceSystem
+	agent.Spec.Template.Annotations = map[string]string{fake.AnnotationReadyAfter: "2s"}
+	assert.Create(t, r, agent)
 }
 
 func (m mainJob) warm(t *testing.T, r *framework.Rig) {
@@ -145,9 +133,7 @@ func (m mainJob) warm(t *testing.T, r *framework.Rig) {
 	pool.Spec.PreWarm.CompletionMode = m.mode
 	pool.Spec.Template.StartupTaints = m.startupTaints
 	pool.Spec.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: time.Second}
-	if err := r.Warm(t.Context(), pool, class); err != nil {
-		t.Fatal(err)
-	}
+	assert.Warm(t, r, pool, class)
 }
 
 // checkStandby: stopped in the cloud by whom the mode says, and closed to pods in the cluster.
@@ -174,7 +160,7 @@ func (m mainJob) checkStandby(t *testing.T, r *framework.Rig, nodes map[string]*
 // checkClosed: what a standby Node must look like.
 func checkClosed(t *testing.T, n *corev1.Node) {
 	t.Helper()
-	if !n.Spec.Unschedulable || !hasTaint(n, v1alpha1.TaintStandby) {
+	if !n.Spec.Unschedulable || !assert.HasTaint(n, v1alpha1.TaintStandby) {
 		t.Errorf("node %s: unschedulable %t, taints %v", n.Name, n.Spec.Unschedulable, n.Spec.Taints)
 	}
 	if n.Labels[v1alpha1.LabelState] != string(v1alpha1.StateStandby) || n.Labels[v1alpha1.LabelExcludeDisruption] == "" {
@@ -201,12 +187,12 @@ func (m mainJob) promise(t *testing.T, r *framework.Rig, nodes map[string]*corev
 	var node string
 	var at time.Time
 	for _, pod := range pods {
-		asks := awaitAsked(t, r.Recorder, framework.Filter, pod)
+		asks := assert.AwaitAsked(t, r.Recorder, framework.Filter, pod)
 		if diff := cmp.Diff(candidates, asks[0].Nodes); diff != "" {
 			t.Fatalf("candidates for pod %s (-the standby nodes +asked):\n%s", pod.Name, diff)
 		}
 		for _, a := range asks {
-			named := promisedNode(t, a, m.pool)
+			named := assert.ClaimedNode(t, &a, m.pool)
 			if node != "" && named != node {
 				t.Fatalf("pods of one node's size were promised %s and %s", node, named)
 			}
@@ -217,38 +203,6 @@ func (m mainJob) promise(t *testing.T, r *framework.Rig, nodes map[string]*corev
 		}
 	}
 	return node, at
-}
-
-// awaitAsked waits until the scheduler has asked about the pod and returns what it asked so far.
-func awaitAsked(t *testing.T, recorder *framework.Recorder, verb string, pod *corev1.Pod) []framework.Asked {
-	t.Helper()
-	var asks []framework.Asked
-	assert.Await(t, verb+" about pod "+pod.Name, func(context.Context) (bool, error) {
-		asks = recorder.About(verb, pod.UID)
-		return len(asks) > 0, nil
-	})
-	return asks
-}
-
-// promisedNode reads which node the answer to /filter says is coming: every candidate is refused so
-// that no eviction helps, and one message, at the node itself, names it.
-func promisedNode(t *testing.T, a framework.Asked, pool string) string {
-	t.Helper()
-	if a.Code != 200 || a.Filter.Error != "" || a.Filter.NodeNames == nil || len(*a.Filter.NodeNames) != 0 ||
-		len(a.Filter.FailedNodes) != 0 {
-		t.Fatalf("answer about pod %s: %d %+v, want no node and no node that eviction would free", a.Pod.Name, a.Code,
-			a.Filter)
-	}
-	var named []string
-	for node, message := range a.Filter.FailedAndUnresolvableNodes {
-		if strings.HasPrefix(message, "starting standby node "+node+" of pool "+pool) {
-			named = append(named, node)
-		}
-	}
-	if len(named) != 1 {
-		t.Fatalf("answer about pod %s names %v as starting: %+v", a.Pod.Name, named, a.Filter.FailedAndUnresolvableNodes)
-	}
-	return named[0]
 }
 
 // checkOrder: intent, then the kubelet's report, then open to pods, then bound; closed all the time
@@ -268,13 +222,13 @@ func (m mainJob) checkOrder(t *testing.T, j *assert.Journal, node *corev1.Node, 
 		t.Errorf("node %s was opened at revision %d, before its kubelet reported Ready at %d", node.Name, running.Revision,
 			ready.Revision)
 	}
-	if beat := condition(ready.Object,
+	if beat := assert.NodeCondition(ready.Object,
 		corev1.NodeReady).LastHeartbeatTime; beat.Time.Before(call.At.Truncate(time.Second)) {
 		t.Errorf("node %s was Ready at %s, before its start was requested at %s", node.Name, beat, call.At)
 	}
 	for _, v := range versions() {
 		if v.Revision < running.Revision && v.Revision > standby.Revision &&
-			(!v.Object.Spec.Unschedulable || !hasTaint(v.Object, v1alpha1.TaintStandby)) {
+			(!v.Object.Spec.Unschedulable || !assert.HasTaint(v.Object, v1alpha1.TaintStandby)) {
 			t.Errorf("revision %d of node %s is open before it runs: cordon %t, taints %v", v.Revision, node.Name,
 				v.Object.Spec.Unschedulable, v.Object.Spec.Taints)
 		}
@@ -307,15 +261,15 @@ func (m mainJob) checkOrder(t *testing.T, j *assert.Journal, node *corev1.Node, 
 // life.
 func (m mainJob) checkAgent(t *testing.T, j *assert.Journal, node string, ready, running assert.Version[*corev1.Node]) {
 	t.Helper()
-	boot := condition(ready.Object, corev1.NodeReady).LastHeartbeatTime
+	boot := assert.NodeCondition(ready.Object, corev1.NodeReady).LastHeartbeatTime
 	var started, up int64
 	for _, v := range j.PodsOf(metav1.NamespaceSystem, m.agent, node) {
 		run := newestStart(v.Object)
 		switch {
 		case run.Before(&boot): // the last life
-		case !podIsReady(v.Object) && started == 0:
+		case !assert.PodIsReady(v.Object) && started == 0:
 			started = v.Revision
-		case podIsReady(v.Object) && up == 0:
+		case assert.PodIsReady(v.Object) && up == 0:
 			up = v.Revision
 		}
 	}
@@ -335,18 +289,12 @@ func newestStart(p *corev1.Pod) *metav1.Time {
 	return newest
 }
 
-func podIsReady(p *corev1.Pod) bool {
-	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
-}
-
 // checkStartupTaint: it stands until the node is opened, also while the node is Ready already.
 func checkStartupTaint(t *testing.T, versions []assert.Version[*corev1.Node], standby,
 	running assert.Version[*corev1.Node]) {
 	t.Helper()
 	for _, v := range versions {
-		if v.Revision >= standby.Revision && v.Revision < running.Revision && !hasTaint(v.Object, startupTaint) {
+		if v.Revision >= standby.Revision && v.Revision < running.Revision && !assert.HasTaint(v.Object, startupTaint) {
 			t.Errorf("revision %d: the startup taint is gone before the node runs at %d", v.Revision, running.Revision)
 		}
 	}
@@ -355,11 +303,12 @@ func checkStartupTaint(t *testing.T, versions []assert.Version[*corev1.Node], st
 // checkNetworkReport: the node is opened after the CNI has reported in this boot.
 func checkNetworkReport(t *testing.T, standby, ready, running assert.Version[*corev1.Node]) {
 	t.Helper()
-	was := condition(standby.Object, corev1.NodeNetworkUnavailable).LastHeartbeatTime
-	if beat := condition(ready.Object, corev1.NodeNetworkUnavailable).LastHeartbeatTime; beat.After(was.Time) {
+	was := assert.NodeCondition(standby.Object, corev1.NodeNetworkUnavailable).LastHeartbeatTime
+	if beat := assert.NodeCondition(ready.Object, corev1.NodeNetworkUnavailable).LastHeartbeatTime; beat.After(was.Time) {
 		t.Errorf("the network was up with the first Ready (%s after %s), so that this row shows nothing", beat, was)
 	}
-	if beat := condition(running.Object, corev1.NodeNetworkUnavailable).LastHeartbeatTime; !beat.After(was.Time) {
+	beat := assert.NodeCondition(running.Object, corev1.NodeNetworkUnavailable).LastHeartbeatTime
+	if !beat.After(was.Time) {
 		t.Errorf("the node was opened on a network report of %s, which is from before the stop (%s)", beat, was)
 	}
 }
@@ -368,12 +317,19 @@ func checkNetworkReport(t *testing.T, standby, ready, running assert.Version[*co
 // moved.
 func (m mainJob) checkReturn(t *testing.T, r *framework.Rig, before map[string]*corev1.Node, used string) {
 	t.Helper()
-	if err := r.AwaitPool(t.Context(), m.pool,
-		func(s v1alpha1.NodePoolStatus) bool { return s.Standby == 3 && s.Total == 3 }); err != nil {
-		t.Fatal(err)
-	}
+	assert.AwaitAllStandby(t, r, m.pool, 3)
 	after := assert.PoolNodes(t, r, m.pool)
-	m.awaitClean(t, r, before)
+	// The tag that people read follows the Node's label.
+	assert.Eventually(t, "state tags", func(context.Context) (map[v1alpha1.InstanceID]fake.View, error) {
+		return assert.PoolInstances(t, r, m.pool), nil
+	}, func(views map[v1alpha1.InstanceID]fake.View) bool {
+		for _, n := range before {
+			if views[assert.InstanceOf(n)].Tags[v1alpha1.LabelState] != string(v1alpha1.StateStandby) {
+				return false
+			}
+		}
+		return true
+	})
 	for name, n := range after {
 		checkClosed(t, n)
 		if state := assert.InstanceState(t, r, assert.InstanceOf(n)); state != provider.InstanceStopped {
@@ -387,33 +343,13 @@ func (m mainJob) checkReturn(t *testing.T, r *framework.Rig, before map[string]*
 			t.Errorf("node %s (used: %t) after its return to standby (-before +after):\n%s", name, name == used, diff)
 		}
 	}
-	views, err := assert.Instances(t.Context(), r, v1alpha1.LabelPool, m.pool)
-	if err != nil {
-		t.Fatal(err)
-	}
+	views := assert.PoolInstances(t, r, m.pool)
 	for name, n := range before {
 		// Warm-up, the held start, the reboot that released it.
 		if boots, want := views[assert.InstanceOf(n)].Boots, map[bool]int{true: 3, false: 1}[name == used]; boots != want {
 			t.Errorf("instance of node %s booted %d times, want %d", name, boots, want)
 		}
 	}
-}
-
-// awaitClean waits for the tag that people read, which follows the Node's label.
-func (m mainJob) awaitClean(t *testing.T, r *framework.Rig, nodes map[string]*corev1.Node) {
-	t.Helper()
-	assert.Await(t, "state tags of pool "+m.pool, func(ctx context.Context) (bool, error) {
-		views, err := assert.Instances(ctx, r, v1alpha1.LabelPool, m.pool)
-		if err != nil {
-			return false, err
-		}
-		for _, n := range nodes {
-			if got := views[assert.InstanceOf(n)].Tags[v1alpha1.LabelState]; got != string(v1alpha1.StateStandby) {
-				return false, fmt.Errorf("instance %s is tagged %q", assert.InstanceOf(n), got)
-			}
-		}
-		return true, nil
-	})
 }
 
 // bearing is what Stratos and people write on a Node. Left out: the taints that the node and cloud
@@ -438,17 +374,4 @@ func bearingOf(n *corev1.Node) bearing {
 	}
 	slices.SortFunc(b.Taints, func(x, y corev1.Taint) int { return strings.Compare(x.ToString(), y.ToString()) })
 	return b
-}
-
-func condition(n *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
-	for _, c := range n.Status.Conditions {
-		if c.Type == kind {
-			return c
-		}
-	}
-	return corev1.NodeCondition{}
-}
-
-func hasTaint(n *corev1.Node, key string) bool {
-	return slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == key })
 }

@@ -1,13 +1,11 @@
 package scheduling
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
@@ -27,11 +25,14 @@ func TestPoolDeletion(t *testing.T) {
 	r := assert.NewRig(t, framework.Options{Cloud: assert.FastCloud()})
 	doomed, other := framework.Pool("doomed", 3), framework.Pool("other", 2)
 	assert.Create(t, r, framework.Class("doomed", "m5.large"), framework.Class("other", "m5.large"), doomed, other)
-	awaitStandby(t, r, doomed, other)
-	foreign := launchForeign(t, r, "doomed")
+	assert.AwaitStandby(t, r, "doomed", 3)
+	assert.AwaitStandby(t, r, "other", 2)
+	class := framework.Class("foreign", "m5.large")
+	class.Spec.UserData = framework.StayUpUserData
+	foreign := assert.LaunchForeign(t, r, class, "doomed", v1alpha1.StateRunning)
 
-	evicted, stays := assert.OnPool(framework.Pod("evicted", "cpu", "2"), "doomed"),
-		assert.OnPool(framework.Pod("stays", "cpu", "2"), "other")
+	evicted, stays := framework.PoolPod("evicted", "doomed", "cpu", "2"),
+		framework.PoolPod("stays", "other", "cpu", "2")
 	evicted.Finalizers = []string{holdFinalizer}
 	assert.Create(t, r, evicted, stays)
 	on := assert.AwaitBound(t, r, evicted, stays)
@@ -39,13 +40,11 @@ func TestPoolDeletion(t *testing.T) {
 	ours, others := assert.PoolNodes(t, r, "doomed"), assert.PoolNodes(t, r, "other")
 	inUse := ours[on[0]]
 
-	if err := r.Client.Delete(t.Context(), doomed); err != nil {
-		t.Fatal(err)
-	}
+	assert.Delete(t, r, doomed)
 	// Its eviction and the end of the standby nodes are events that come after the decision to remove
 	// the pool. By then a Stratos that does not wait for pods would have terminated the running node
 	// as well.
-	awaitEvicted(t, r, evicted)
+	assert.AwaitObject(t, r, evicted, "evicted", func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
 	awaitGone(t, r, ours, on[0])
 	if calls := assert.CallsAbout(t, r, fake.OpTerminate, map[string]*corev1.Node{on[0]: inUse}); len(calls) != 0 {
 		t.Errorf("terminated under its pod: %+v", calls)
@@ -54,52 +53,15 @@ func TestPoolDeletion(t *testing.T) {
 		len(doomed.Finalizers) == 0 {
 		t.Errorf("the pool is gone, or without its finalizer %v, while an instance is left: %v", doomed.Finalizers, err)
 	}
-	letGo(t, r, evicted)
+	assert.Change(t, r, evicted, func(p *corev1.Pod) { p.Finalizers = nil })
 
-	assert.Await(t, "end of the pool", func(ctx context.Context) (bool, error) {
-		return apierrors.IsNotFound(r.Client.Get(ctx, client.ObjectKeyFromObject(doomed), doomed)), nil
-	})
+	assert.AwaitGone(t, r, doomed)
 	awaitGone(t, r, ours, "")
 	if left := assert.PoolNodes(t, r, "doomed"); len(left) != 0 {
 		t.Errorf("Nodes left: %v", left)
 	}
 	checkEnded(t, r, "doomed", foreign)
 	checkUntouched(t, r, others, stays, on[1])
-}
-
-func awaitStandby(t *testing.T, r *framework.Rig, pools ...*v1alpha1.NodePool) {
-	t.Helper()
-	for _, p := range pools {
-		if err := r.AwaitPool(t.Context(), p.Name,
-			func(s v1alpha1.NodePoolStatus) bool { return s.Standby == p.Spec.PoolSize }); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// launchForeign puts an instance into the account that another cluster's Stratos manages in a pool
-// of the same name.
-func launchForeign(t *testing.T, r *framework.Rig, pool string) v1alpha1.InstanceID {
-	t.Helper()
-	class := framework.Class("foreign", "m5.large")
-	class.Spec.UserData = stayUpUserData
-	instance, err := r.Cloud.LaunchInstance(t.Context(), class, provider.LaunchRequest{ClientToken: "foreign",
-		Tags: map[string]string{
-			v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: "another",
-			v1alpha1.LabelPool: pool, v1alpha1.LabelState: string(v1alpha1.StateRunning),
-		}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return instance.ID
-}
-
-func awaitEvicted(t *testing.T, r *framework.Rig, pod *corev1.Pod) {
-	t.Helper()
-	assert.Await(t, "eviction of pod "+pod.Name, func(ctx context.Context) (bool, error) {
-		p, err := assert.PodOf(ctx, r, pod)
-		return err == nil && p.DeletionTimestamp != nil, err
-	})
 }
 
 // awaitGone waits until every Node but one is gone, and their instances with them.
@@ -109,45 +71,23 @@ func awaitGone(t *testing.T, r *framework.Rig, nodes map[string]*corev1.Node, bu
 		if name == but {
 			continue
 		}
-		assert.Await(t, "removal of node "+name, func(ctx context.Context) (bool, error) {
-			err := r.Client.Get(ctx, client.ObjectKey{Name: name}, &corev1.Node{})
-			return apierrors.IsNotFound(err), nil
-		})
+		assert.AwaitGone(t, r, n)
 		if calls := assert.CallsAbout(t, r, fake.OpTerminate, map[string]*corev1.Node{name: n}); len(calls) == 0 {
 			t.Errorf("node %s was removed and its instance not terminated", name)
 		}
 	}
 }
 
-func letGo(t *testing.T, r *framework.Rig, pod *corev1.Pod) {
-	t.Helper()
-	p, err := assert.PodOf(t.Context(), r, pod)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Finalizers = nil
-	if err := r.Client.Update(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // checkEnded: of everything tagged with the pool only the foreign instance lives.
 func checkEnded(t *testing.T, r *framework.Rig, pool string, foreign v1alpha1.InstanceID) {
 	t.Helper()
-	views, err := assert.Instances(t.Context(), r, v1alpha1.LabelPool, pool)
-	if err != nil {
-		t.Fatal(err)
-	}
+	views := assert.PoolInstances(t, r, pool)
 	for id, v := range views {
 		if ended := v.State == provider.InstanceTerminated; ended == (id == foreign) {
 			t.Errorf("instance %s of cluster %s is %s", id, v.Tags[v1alpha1.TagCluster], v.State)
 		}
 	}
-	calls, err := r.Cloud.Calls(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range calls {
+	for _, c := range assert.Calls(t, r) {
 		if c.Instance == foreign && c.Op != fake.OpLaunch {
 			t.Errorf("call about another cluster's instance: %+v", c)
 		}
@@ -158,7 +98,7 @@ func checkEnded(t *testing.T, r *framework.Rig, pool string, foreign v1alpha1.In
 // cloud calls are the one start.
 func checkUntouched(t *testing.T, r *framework.Rig, before map[string]*corev1.Node, pod *corev1.Pod, on string) {
 	t.Helper()
-	mustLive(t, r, pod, on)
+	assert.MustLive(t, r, pod, on)
 	after := assert.PoolNodes(t, r, "other")
 	for name, n := range before {
 		now := after[name]
@@ -175,10 +115,8 @@ func checkUntouched(t *testing.T, r *framework.Rig, before map[string]*corev1.No
 			t.Errorf("calls about the other pool: %+v", calls)
 		}
 	}
-	pool := &v1alpha1.NodePool{}
-	if err := r.Client.Get(t.Context(), client.ObjectKey{Name: "other"}, pool); err != nil ||
-		pool.DeletionTimestamp != nil {
-		t.Errorf("the other pool: deletion %v, %v", pool.DeletionTimestamp, err)
+	if pool := assert.Now(t, r, assert.Pool("other")); pool.DeletionTimestamp != nil {
+		t.Errorf("the other pool: deletion %v", pool.DeletionTimestamp)
 	}
 }
 

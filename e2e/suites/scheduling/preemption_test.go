@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/controlplane"
@@ -29,13 +28,18 @@ func TestPreemption(t *testing.T) {
 	for name, value := range priorities() {
 		assert.Create(t, r, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value})
 	}
-	daemons := daemonSet("filler", "daemons")
+	// Pods that tolerate everything fill the pool's nodes, also the stopped ones.
+	filler := withPriority(framework.PoolPod("filler", "daemons", "cpu", "1500m"), "p10").Spec
+	filler.SchedulerName, filler.Tolerations = corev1.DefaultSchedulerName, framework.TolerateAll()
+	daemons := framework.DaemonSet("filler", filler)
 	pools := []*v1alpha1.NodePool{framework.Pool("pair", 2), framework.Pool("daemons", 1), framework.Pool("slow", 1)}
 	class := framework.Class("daemons", "m6i.large")
 	framework.StayUp(pools[1], class)
 	assert.Create(t, r, daemons, class, framework.Class("pair", "m5.large"), framework.Class("slow", "m7i.large"))
 	assert.Create(t, r, assert.Objects(pools)...)
-	awaitStandby(t, r, pools...)
+	for _, p := range pools {
+		assert.AwaitStandby(t, r, p.Name, p.Spec.PoolSize)
+	}
 	j := assert.OpenJournal(t, r)
 
 	// In this order: the second row needs the full nodes that the first one leaves.
@@ -72,39 +76,18 @@ func withPriority(pod *corev1.Pod, class string) *corev1.Pod {
 	return pod
 }
 
-// daemonSet fills the pool's nodes, also the stopped ones, with pods that tolerate everything.
-func daemonSet(name, pool string) *appsv1.DaemonSet {
-	pod := assert.OnPool(framework.Pod(name, "cpu", "1500m"), pool)
-	pod.Spec.SchedulerName = corev1.DefaultSchedulerName
-	pod.Spec.PriorityClassName = "p10"
-	pod.Spec.Tolerations = tolerate(exists("", ""))
-	labels := map[string]string{"app": name}
-	return &appsv1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name},
-		Spec: appsv1.DaemonSetSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod.Spec},
-		},
-	}
-}
-
 func standbyBeforeEviction(t *testing.T, r *framework.Rig) {
 	nodes := assert.PoolNodes(t, r, "pair")
-	low := withPriority(assert.OnPool(framework.Pod("low", "cpu", "2"), "pair"), "p10")
-	assert.Create(t, r, low)
-	full := assert.AwaitBound(t, r, low)[0]
-	assert.AwaitRunning(t, r, low)
+	low := withPriority(framework.PoolPod("low", "pair", "cpu", "2"), "p10")
+	full := assert.Serve(t, r, low)
 
-	high := withPriority(assert.OnPool(framework.Pod("high", "cpu", "2"), "pair"), "high")
-	assert.Create(t, r, high)
-	on := assert.AwaitBound(t, r, high)[0]
-	assert.AwaitRunning(t, r, high)
-	if on == full {
+	high := withPriority(framework.PoolPod("high", "pair", "cpu", "2"), "high")
+	if on := assert.Serve(t, r, high); on == full {
 		t.Errorf("the pod runs on %s, the full node, and not on the standby one", on)
 	}
-	mustLive(t, r, low, full)
+	assert.MustLive(t, r, low, full)
 	// The test would show nothing if the scheduler had not had the eviction in mind.
-	asks := awaitAsked(t, r.Recorder, framework.Preempt, high)
+	asks := assert.AwaitAsked(t, r.Recorder, framework.Preempt, high)
 	for _, a := range asks {
 		if a.Victims[full] == 0 || len(a.Kept.NodeNameToMetaVictims) != 0 {
 			t.Errorf("asked about evicting %v, answered %v; want the full node and an empty answer", a.Victims,
@@ -119,15 +102,13 @@ func standbyBeforeEviction(t *testing.T, r *framework.Rig) {
 // poolGivesWay: the low pod's node runs and the other holds a pod of the same priority, so only one
 // eviction is right.
 func poolGivesWay(t *testing.T, r *framework.Rig) {
-	low, high := get(t, r, "low"), get(t, r, "high")
-	next := withPriority(assert.OnPool(framework.Pod("next", "cpu", "2"), "pair"), "high")
-	assert.Create(t, r, next)
-	if on := assert.AwaitBound(t, r, next)[0]; on != low.Spec.NodeName {
+	low, high := assert.Now(t, r, assert.Pod("low")), assert.Now(t, r, assert.Pod("high"))
+	next := withPriority(framework.PoolPod("next", "pair", "cpu", "2"), "high")
+	if on := assert.Serve(t, r, next); on != low.Spec.NodeName {
 		t.Errorf("bound to %s, want %s, where the victim was", on, low.Spec.NodeName)
 	}
-	assert.AwaitRunning(t, r, next)
-	awaitDeleted(t, r, low)
-	mustLive(t, r, high, high.Spec.NodeName)
+	assert.AwaitGone(t, r, low)
+	assert.MustLive(t, r, high, high.Spec.NodeName)
 }
 
 // refusedThenAllowed: of the full node the low pod is not evicted for a pod that could not run
@@ -136,7 +117,7 @@ func refusedThenAllowed(t *testing.T, r *framework.Rig, n *corev1.Node, allow fu
 	assert.Join(t, r, n)
 	defer assert.Remove(t, r, n)
 	low := withPriority(framework.Pod("low-"+n.Name, "cpu", "2"), "p10")
-	low.Spec.Affinity, low.Spec.Tolerations = only(n.Name), tolerate(exists("", ""))
+	low.Spec.Affinity, low.Spec.Tolerations = framework.OnNode(n.Name), framework.TolerateAll()
 	assert.Create(t, r, low)
 	assert.AwaitBound(t, r, low)
 
@@ -144,28 +125,28 @@ func refusedThenAllowed(t *testing.T, r *framework.Rig, n *corev1.Node, allow fu
 	high.Spec.NodeSelector = map[string]string{corev1.LabelHostname: n.Name}
 	assert.Create(t, r, high)
 	checkRefused(t, r, high, n.Name)
-	mustLive(t, r, low, n.Name)
+	assert.MustLive(t, r, low, n.Name)
 
-	update(t, r, n, allow)
+	assert.Change(t, r, n, allow)
 	high = askAnew(t, r, high, n.Name)
 	defer assert.Remove(t, r, high)
-	awaitDeleted(t, r, low)
+	assert.AwaitGone(t, r, low)
 }
 
 // standbyKeeps: a DaemonSet's pods fill a stopped node.
 func standbyKeeps(t *testing.T, r *framework.Rig, ds *appsv1.DaemonSet) {
 	nodes := assert.PoolNodes(t, r, "daemons")
-	name := onlyNode(t, nodes)
-	victim := podOf(t, r, ds)
+	name := assert.OnlyNode(t, r, "daemons").Name
+	victim := &assert.AwaitPods(t, r, ds.Spec.Template.Labels, 1)[0]
 	if victim.Spec.NodeName != name || nodes[name].Labels[v1alpha1.LabelState] != string(v1alpha1.StateStandby) {
 		t.Fatalf("DaemonSet's pod on %q, pool's node %s is %s", victim.Spec.NodeName, name,
 			nodes[name].Labels[v1alpha1.LabelState])
 	}
-	high := withPriority(assert.OnPool(framework.Pod("high-daemons", "cpu", "1"), "daemons"), "high")
+	high := withPriority(framework.PoolPod("high-daemons", "daemons", "cpu", "1"), "high")
 	assert.Create(t, r, high)
 	defer assert.Remove(t, r, high)
 	checkRefused(t, r, high, name)
-	mustLive(t, r, victim, name)
+	assert.MustLive(t, r, victim, name)
 	if state := assert.InstanceState(t, r, assert.InstanceOf(nodes[name])); state != provider.InstanceStopped {
 		t.Errorf("the instance is %s", state)
 	}
@@ -178,7 +159,7 @@ func standbyKeeps(t *testing.T, r *framework.Rig, ds *appsv1.DaemonSet) {
 // no pod is evicted there; once it runs it is a node like any other.
 func startingKeeps(t *testing.T, r *framework.Rig, j *assert.Journal) {
 	nodes := assert.PoolNodes(t, r, "slow")
-	name := onlyNode(t, nodes)
+	name := assert.OnlyNode(t, r, "slow").Name
 	assert.HoldStarts(t, r, "m7i.large", 1)
 	low := withPriority(framework.Pod("low-slow", "cpu", "2"), "p10")
 	low.Spec.NodeName = name
@@ -187,10 +168,10 @@ func startingKeeps(t *testing.T, r *framework.Rig, j *assert.Journal) {
 	if state := assert.PoolNodes(t, r, "slow")[name].Labels[v1alpha1.LabelState]; state != string(v1alpha1.StateStarting) {
 		t.Fatalf("node %s is %s", name, state)
 	}
-	high := withPriority(assert.OnPool(framework.Pod("high-slow", "cpu", "2"), "slow"), "high")
+	high := withPriority(framework.PoolPod("high-slow", "slow", "cpu", "2"), "high")
 	assert.Create(t, r, high)
 	checkRefused(t, r, high, name)
-	mustLive(t, r, low, name)
+	assert.MustLive(t, r, low, name)
 
 	assert.Reboot(t, r, assert.InstanceOf(nodes[name]))
 	running := assert.First(t, "running", 0, func() []assert.Version[*corev1.Node] { return j.NodeVersions(name) },
@@ -209,8 +190,8 @@ func startingKeeps(t *testing.T, r *framework.Rig, j *assert.Journal) {
 // that the pod waits.
 func checkRefused(t *testing.T, r *framework.Rig, pod *corev1.Pod, node string) {
 	t.Helper()
-	asks := awaitAsked(t, r.Recorder, framework.Preempt, pod)
-	awaitUnschedulable(t, r, pod)
+	asks := assert.AwaitAsked(t, r.Recorder, framework.Preempt, pod)
+	assert.AwaitPending(t, r, pod, corev1.PodReasonUnschedulable)
 	for _, a := range asks {
 		if a.Victims[node] == 0 || a.Code != 200 {
 			t.Errorf("/preempt about pod %s: candidates %v, code %d; want node %s among them", pod.Name, a.Victims, a.Code, node)
@@ -219,7 +200,7 @@ func checkRefused(t *testing.T, r *framework.Rig, pod *corev1.Pod, node string) 
 			t.Errorf("/preempt about pod %s lets evict on %v", pod.Name, a.Kept.NodeNameToMetaVictims)
 		}
 	}
-	if p, err := assert.PodOf(t.Context(), r, pod); err != nil || p.Status.NominatedNodeName != "" {
+	if p, err := framework.Read(t.Context(), r, pod); err != nil || p.Status.NominatedNodeName != "" {
 		t.Errorf("pod %s: nominated to %q, %v", pod.Name, p.Status.NominatedNodeName, err)
 	}
 }
@@ -265,7 +246,7 @@ func boundOrRefused(t *testing.T, r *framework.Rig, pod *corev1.Pod) string {
 	t.Helper()
 	on := ""
 	assert.Await(t, "pod "+pod.Name+" bound or refused", func(ctx context.Context) (bool, error) {
-		p, err := assert.PodOf(ctx, r, pod)
+		p, err := framework.Read(ctx, r, pod)
 		if err != nil {
 			return false, err
 		}
@@ -284,61 +265,4 @@ func boundOrRefused(t *testing.T, r *framework.Rig, pod *corev1.Pod) string {
 		return false, fmt.Errorf("%d asks for nodes: %s", len(r.Recorder.About(framework.Filter, pod.UID)), framework.WhyPending(p))
 	})
 	return on
-}
-
-func onlyNode(t *testing.T, nodes map[string]*corev1.Node) string {
-	t.Helper()
-	for name := range nodes {
-		if len(nodes) == 1 {
-			return name
-		}
-	}
-	t.Fatalf("%d nodes, want one", len(nodes))
-	return ""
-}
-
-func podOf(t *testing.T, r *framework.Rig, ds *appsv1.DaemonSet) *corev1.Pod {
-	t.Helper()
-	list := &corev1.PodList{}
-	if err := r.Client.List(t.Context(), list, client.MatchingLabels(ds.Spec.Template.Labels)); err != nil ||
-		len(list.Items) != 1 {
-		t.Fatalf("pods of DaemonSet %s: %d, %v", ds.Name, len(list.Items), err)
-	}
-	return &list.Items[0]
-}
-
-func get(t *testing.T, r *framework.Rig, name string) *corev1.Pod {
-	t.Helper()
-	p := &corev1.Pod{}
-	if err := r.Client.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name}, p); err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
-func awaitDeleted(t *testing.T, r *framework.Rig, pod *corev1.Pod) {
-	t.Helper()
-	assert.Await(t, "end of pod "+pod.Name, func(ctx context.Context) (bool, error) {
-		p, err := assert.PodOf(ctx, r, pod)
-		if client.IgnoreNotFound(err) != nil {
-			return false, err
-		}
-		if err == nil {
-			return false, fmt.Errorf("it is on %s", p.Spec.NodeName)
-		}
-		return true, nil
-	})
-}
-
-// update changes the Node as it is now: controllers write to it too.
-func update(t *testing.T, r *framework.Rig, n *corev1.Node, change func(*corev1.Node)) {
-	t.Helper()
-	assert.Await(t, "update of node "+n.Name, func(ctx context.Context) (bool, error) {
-		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(n), n); err != nil {
-			return false, err
-		}
-		change(n)
-		err := r.Client.Update(ctx, n)
-		return err == nil, err
-	})
 }

@@ -55,13 +55,11 @@ func TestStockProfileNeverCallsExtender(t *testing.T) {
 		t.Fatal(err)
 	}
 	assert.Join(t, r, assert.Ordinary("small", 1))
-	if err := r.Warm(t.Context(), framework.Pool("two", 2), framework.Class("two", "m5.large")); err != nil {
-		t.Fatal(err)
-	}
+	assert.Warm(t, r, framework.Pool("two", 2), framework.Class("two", "m5.large"))
 
 	waits := stockPod("waits", "2")
 	assert.Create(t, r, waits)
-	awaitUnschedulable(t, r, waits)
+	assert.AwaitPending(t, r, waits, corev1.PodReasonUnschedulable)
 
 	// The wiring works: about a pod for which a node is left, the same scheduler asks, and heeds the
 	// answer.
@@ -70,7 +68,7 @@ func TestStockProfileNeverCallsExtender(t *testing.T) {
 	if nodes := assert.AwaitBound(t, r, fits); nodes[0] != "small" {
 		t.Errorf("pod bound to %s, want the ordinary node", nodes[0])
 	}
-	asks := awaitAsked(t, recorder, framework.Filter, fits)
+	asks := assert.AwaitAsked(t, recorder, framework.Filter, fits)
 	if asks[0].Code != 200 || len(asks[0].Nodes) != 1 || asks[0].Nodes[0] != "small" {
 		t.Errorf("asked about %v, answer %d %+v; want the ordinary node alone", asks[0].Nodes, asks[0].Code, asks[0].Filter)
 	}
@@ -86,9 +84,8 @@ func TestStockProfileNeverCallsExtender(t *testing.T) {
 	// node. The first pod goes before that: a running node is one that is left for it.
 	assert.Remove(t, r, waits)
 	served := framework.Pod("served", "cpu", "2")
-	assert.Create(t, r, served)
-	assert.AwaitRunning(t, r, served)
-	awaitAsked(t, r.Recorder, framework.Filter, served)
+	assert.Serve(t, r, served)
+	assert.AwaitAsked(t, r.Recorder, framework.Filter, served)
 }
 
 func stockPod(name, cpu string) *corev1.Pod {

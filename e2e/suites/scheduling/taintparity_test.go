@@ -101,7 +101,7 @@ func (c parity) ask(t *testing.T, nodes []*corev1.Node, scheduler string) verdic
 	pods := []*corev1.Pod{c.pod("any", scheduler)}
 	for _, n := range nodes {
 		p := c.pod(n.Name, scheduler)
-		p.Spec.Affinity = only(n.Name)
+		p.Spec.Affinity = framework.OnNode(n.Name)
 		pods = append(pods, p)
 	}
 	assert.Create(t, c.r, assert.Objects(pods)...)
@@ -119,25 +119,13 @@ func (c parity) pod(name, scheduler string) *corev1.Pod {
 	return p
 }
 
-// only confines a pod to a node by its name, before any filter runs: so the message has no other
-// filter's reason than the compared one.
-func only(node string) *corev1.Affinity {
-	return &corev1.Affinity{
-		NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{
-				Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node},
-			}}}},
-		}},
-	}
-}
-
 // outcome waits until the scheduler has said its word on the pod, knowing all the nodes.
 func (c parity) outcome(t *testing.T, pod *corev1.Pod, nodes int) placement {
 	t.Helper()
 	all := fmt.Sprintf("0/%d nodes are available", nodes)
 	var out placement
 	assert.Await(t, "a word on pod "+pod.Name, func(ctx context.Context) (bool, error) {
-		p, err := assert.PodOf(ctx, c.r, pod)
+		p, err := framework.Read(ctx, c.r, pod)
 		if err != nil {
 			return false, err
 		}

@@ -1,22 +1,17 @@
 package scheduling
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/framework"
@@ -115,7 +110,7 @@ func playOut(t *testing.T, r *framework.Rig, prefix string, layout map[string]es
 	assert.Create(t, r, high)
 	out := consequence{Node: assert.AwaitBound(t, r, high)[0]}
 	for _, p := range residents {
-		if now, err := assert.PodOf(t.Context(), r, p); err == nil && now.DeletionTimestamp == nil {
+		if now, err := framework.Read(t.Context(), r, p); err == nil && now.DeletionTimestamp == nil {
 			out.Left = append(out.Left, p.Name)
 		}
 	}
@@ -128,7 +123,7 @@ func playOut(t *testing.T, r *framework.Rig, prefix string, layout map[string]es
 
 func residentPod(node, who string, is resident, scheduler string) *corev1.Pod {
 	p := withPriority(framework.Pod(node+"-"+who, "cpu", is.cpu), is.class)
-	p.Spec.SchedulerName, p.Spec.Affinity, p.Spec.Tolerations = scheduler, only(node), tolerate(exists("", ""))
+	p.Spec.SchedulerName, p.Spec.Affinity, p.Spec.Tolerations = scheduler, framework.OnNode(node), framework.TolerateAll()
 	if is.guarded {
 		p.Labels = map[string]string{"guarded": "yes"}
 	}
@@ -139,19 +134,10 @@ func residentPod(node, who string, is resident, scheduler string) *corev1.Pod {
 // violation once kube-controller-manager has written its status.
 func guard(t *testing.T, r *framework.Rig) *policyv1.PodDisruptionBudget {
 	t.Helper()
-	none := intstr.FromInt32(0)
-	budget := &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "guard"},
-		Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &none,
-			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"guarded": "yes"}}},
-	}
+	budget := framework.Budget("guard", map[string]string{"guarded": "yes"})
 	assert.Create(t, r, budget)
-	assert.Await(t, "status of the disruption budget", func(ctx context.Context) (bool, error) {
-		now := &policyv1.PodDisruptionBudget{}
-		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(budget), now); err != nil {
-			return false, err
-		}
-		return now.Status.ObservedGeneration == now.Generation, nil
+	assert.AwaitObject(t, r, budget, "status", func(now *policyv1.PodDisruptionBudget) bool {
+		return now.Status.ObservedGeneration == now.Generation
 	})
 	return budget
 }
@@ -162,10 +148,10 @@ func nullLists(t *testing.T, r *framework.Rig) {
 	open := assert.Ordinary("open", 2)
 	assert.Join(t, r, open)
 	defer assert.Remove(t, r, open)
-	assert.Await(t, "the extender's view of node open", func(ctx context.Context) (bool, error) {
-		kept, err := postPreempt(ctx, r, `"NodeNameToMetaVictims":{"open":{"Pods":[{"UID":"a"}]}}`)
-		return err == nil && len(kept.NodeNameToMetaVictims) == 1, err
-	})
+	assert.Eventually(t, "the extender's view of node open",
+		func(ctx context.Context) (extenderv1.ExtenderPreemptionResult, error) {
+			return postPreempt(ctx, r, `"NodeNameToMetaVictims":{"open":{"Pods":[{"UID":"a"}]}}`)
+		}, func(kept extenderv1.ExtenderPreemptionResult) bool { return len(kept.NodeNameToMetaVictims) == 1 })
 	for name, row := range map[string]struct {
 		body string
 		want map[string][]string
@@ -222,20 +208,6 @@ func uidsOf(victims *extenderv1.MetaVictims) []string {
 func postPreempt(ctx context.Context, r *framework.Rig, maps string) (extenderv1.ExtenderPreemptionResult, error) {
 	result := extenderv1.ExtenderPreemptionResult{}
 	pod := `"Pod":{"metadata":{"namespace":"default","name":"asker","uid":"asker"},"spec":{"containers":[{"name":"main"}]}}`
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.ExtenderURL()+framework.Preempt,
-		bytes.NewReader([]byte("{"+pod+","+maps+"}")))
-	if err != nil {
-		return result, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return result, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return result, fmt.Errorf("status %s", response.Status)
-	}
-	err = json.NewDecoder(response.Body).Decode(&result)
+	err := framework.Ask(ctx, r.ExtenderURL()+framework.Preempt, json.RawMessage("{"+pod+","+maps+"}"), &result)
 	return result, err
 }

@@ -2,7 +2,6 @@ package stratosdown
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -53,12 +52,11 @@ func (w wiring) test(t *testing.T) {
 	if w.static {
 		s.startStatic(t)
 	}
-	stratos, issuer := s.chart.Deployment(t), ofCertManager()
+	stratos, issuer := s.chart.Deployment(t), certManagers()
 	assert.Create(t, s.Rig, issuer)
 	s.warm(t, 2)
 	served := poolPod("served", w.scheduler)
-	assert.Create(t, s.Rig, served)
-	assert.AwaitRunning(t, s.Rig, served)
+	assert.Serve(t, s.Rig, served)
 	w.awaitOptIn(t, s)
 	stratosPods, issuerPods := s.awaitPods(t, stratos, nil), s.awaitPods(t, issuer, nil)
 
@@ -83,20 +81,18 @@ func (w wiring) test(t *testing.T) {
 	t.Run("a pod that needs the pool waits", func(t *testing.T) {
 		assert.Create(t, s.Rig, waiting)
 		if w.said != "" {
-			awaitReason(t, s, waiting, w.said)
+			assert.AwaitPending(t, s.Rig, waiting, w.said)
 		}
 	})
-	if p := assert.PodNow(t, s.Rig, served); p.DeletionTimestamp != nil || p.Status.Phase != corev1.PodRunning {
-		t.Errorf("the pod of a running node: %s, deletion %v", p.Status.Phase, p.DeletionTimestamp)
-	}
-	if n := s.starts(t); n != 1 {
+	assert.MustRun(t, s.Rig, served)
+	if n := len(assert.Starts(t, s.Rig)); n != 1 {
 		t.Fatalf("%d starts while Stratos was gone", n-1)
 	}
 	t.Run("it gets its node when Stratos is back", func(t *testing.T) {
 		s.first.Restart(t)
 		s.second.Restart(t)
 		assert.AwaitRunning(t, s.Rig, waiting)
-		if n := s.starts(t); n != 2 {
+		if n := len(assert.Starts(t, s.Rig)); n != 2 {
 			t.Errorf("%d starts for one pod", n-1)
 		}
 	})
@@ -108,14 +104,11 @@ func (w wiring) test(t *testing.T) {
 func (w wiring) awaitOptIn(t *testing.T, s *site) {
 	t.Helper()
 	want := map[bool]string{true: v1alpha1.SchedulerName, false: corev1.DefaultSchedulerName}[w.optsIn]
-	assert.Await(t, "scheduler "+want+" of the team's pods", func(ctx context.Context) (bool, error) {
+	assert.Eventually(t, "scheduler "+want+" of the team's pods", func(ctx context.Context) (string, error) {
 		pod := plain("probe", team)
 		err := s.Client.Create(ctx, pod, client.DryRunAll)
-		if err != nil || pod.Spec.SchedulerName != want {
-			return false, fmt.Errorf("scheduler %s, %w", pod.Spec.SchedulerName, err)
-		}
-		return true, nil
-	})
+		return pod.Spec.SchedulerName, err
+	}, func(scheduler string) bool { return scheduler == want })
 	for _, namespace := range []string{certManager, assert.ReleaseNamespace, metav1.NamespaceSystem} {
 		pod := plain("probe", namespace)
 		if err := s.Client.Create(t.Context(), pod, client.DryRunAll); err != nil ||

@@ -1,15 +1,19 @@
 package stratosdown
 
 import (
-	"context"
-	"fmt"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/framework/assert"
+)
+
+// failing are the pods over which their scheduler fails, as the remaining Stratos counts them, and
+// failingOurs those of the scheduler in its pod.
+const (
+	failing     = "stratos_scheduler_error_pods"
+	failingOurs = `scheduler="` + v1alpha1.SchedulerName + `"`
 )
 
 // TestStratosGoneBesideItsScheduler kills the Stratos container of the pod whose scheduler is
@@ -24,8 +28,7 @@ func TestStratosGoneBesideItsScheduler(t *testing.T) {
 	s.second.Start(t, s.Rig, s.identity)
 	s.warm(t, 4)
 	before := poolPod("before", v1alpha1.SchedulerName)
-	assert.Create(t, s.Rig, before)
-	assert.AwaitRunning(t, s.Rig, before)
+	assert.Serve(t, s.Rig, before)
 	if holder := schedules.AwaitHolder(t); holder != active {
 		t.Fatalf("the first pod's scheduler lost its lease from the start: %q", schedules.Holders())
 	}
@@ -35,28 +38,27 @@ func TestStratosGoneBesideItsScheduler(t *testing.T) {
 	s.first.Process.Kill()
 	failed := poolPod("failed", v1alpha1.SchedulerName)
 	assert.Create(t, s.Rig, failed)
-	awaitReason(t, s, failed, corev1.PodReasonSchedulerError)
+	assert.AwaitPending(t, s.Rig, failed, corev1.PodReasonSchedulerError)
 	t.Run("the pods it fails over are counted and told", func(t *testing.T) {
-		if words := assert.AwaitEvent(t, s.Rig, failed, v1alpha1.ReasonStandbyUnavailable); !strings.HasPrefix(words,
-			"the scheduler fails: ") {
-			t.Errorf("event %q", words)
-		}
-		s.awaitErrors(t, 1)
+		assert.AwaitEvent(t, s.Rig, failed, v1alpha1.ReasonStandbyUnavailable, "the scheduler fails: ")
+		assert.AwaitMetric(t, s.second.Metrics, failing, failingOurs, func(n float64) bool { return n == 1 })
 	})
 	// A kubelet may be as late as it likes. This one waits until the failure has been seen.
 	ofFirst.watch(t)
 	t.Run("its lease goes to the other pod's scheduler", func(t *testing.T) {
 		schedules.AwaitHolder(t, active)
-		s.awaitScheduling(t, s.second)
+		// Only the one that holds the lease asks.
+		assert.AwaitMetric(t, s.second.Metrics, "stratos_extender_requests_total", `verb="filter"`,
+			func(n float64) bool { return n > 0 })
 	})
 	t.Run("which serves", func(t *testing.T) {
 		burst := []*corev1.Pod{poolPod("burst-1", v1alpha1.SchedulerName), poolPod("burst-2", v1alpha1.SchedulerName)}
 		assert.Create(t, s.Rig, assert.Objects(burst)...)
 		assert.AwaitRunning(t, s.Rig, append(burst, failed)...)
-		if n := s.starts(t); n != 4 {
+		if n := len(assert.Starts(t, s.Rig)); n != 4 {
 			t.Errorf("%d starts for four pods of a node's size", n)
 		}
-		s.awaitErrors(t, 0)
+		assert.AwaitMetric(t, s.second.Metrics, failing, failingOurs, func(n float64) bool { return n == 0 })
 	})
 	if n := ofFirst.restarts.Load(); n == 0 {
 		t.Error("the scheduler without its extender was never restarted")
@@ -65,32 +67,4 @@ func TestStratosGoneBesideItsScheduler(t *testing.T) {
 		t.Errorf("the scheduler with its extender was restarted %d times", n)
 	}
 	t.Logf("holders of the schedulers' lease %q, restarts %d", schedules.Holders(), ofFirst.restarts.Load())
-}
-
-// awaitErrors waits until the remaining Stratos counts so many pods over which their scheduler
-// fails.
-func (s *site) awaitErrors(t *testing.T, want float64) {
-	t.Helper()
-	assert.Await(t, fmt.Sprintf("%v pods with SchedulerError in the metrics", want),
-		func(ctx context.Context) (bool, error) {
-			got, err := assert.Metric(ctx, s.second.Metrics, "stratos_scheduler_error_pods",
-				`scheduler="`+v1alpha1.SchedulerName+`"`)
-			if err != nil || got != want {
-				return false, fmt.Errorf("%v pods, %w", got, err)
-			}
-			return true, nil
-		})
-}
-
-// awaitScheduling waits until the replica's scheduler has asked the replica: only the one that
-// holds the lease asks.
-func (s *site) awaitScheduling(t *testing.T, of *assert.Replica) {
-	t.Helper()
-	assert.Await(t, "questions of "+of.Scheduler.Name(), func(ctx context.Context) (bool, error) {
-		got, err := assert.Metric(ctx, of.Metrics, "stratos_extender_requests_total", `verb="filter"`)
-		if err != nil || got == 0 {
-			return false, fmt.Errorf("%v questions, %w", got, err)
-		}
-		return true, nil
-	})
 }

@@ -2,7 +2,6 @@ package stratosdown
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,13 +9,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds"
-	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/controlplane"
 	"github.com/stratos-sh/stratos/e2e/framework"
 	"github.com/stratos-sh/stratos/e2e/framework/assert"
@@ -57,26 +54,10 @@ func newSite(t *testing.T, set string) *site {
 	}
 	s.chart.Apply(t, s.Rig, "Certificate", "Issuer")
 	for _, name := range []string{team, certManager, assert.ReleaseNamespace, metav1.NamespaceSystem} {
-		s.optIn(t, name)
+		assert.OptIn(t, s.Rig, name)
 	}
 	s.identity = s.chart.Identity(t, s.Rig)
 	return s
-}
-
-func (s *site) optIn(t *testing.T, name string) {
-	t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if err := s.Client.Create(t.Context(), namespace); err != nil && !apierrors.IsAlreadyExists(err) {
-		t.Fatal(err)
-	}
-	label := []byte(`{"metadata":{"labels":{"` + v1alpha1.LabelScheduler + `":"` + v1alpha1.SchedulerEnabled + `"}}}`)
-	if err := s.Client.Patch(t.Context(), namespace, client.RawPatch("application/merge-patch+json", label)); err != nil {
-		t.Fatal(err)
-	}
-	assert.Await(t, "service account of "+name, func(ctx context.Context) (bool, error) {
-		err := s.Client.Get(ctx, client.ObjectKey{Namespace: name, Name: "default"}, &corev1.ServiceAccount{})
-		return err == nil, err
-	})
 }
 
 func (s *site) start(t *testing.T) {
@@ -88,14 +69,12 @@ func (s *site) start(t *testing.T) {
 // warm makes the pool, through the webhooks.
 func (s *site) warm(t *testing.T, size int32) {
 	t.Helper()
-	if err := s.Warm(t.Context(), framework.Pool(poolName, size), framework.Class(poolName, "m5.xlarge")); err != nil {
-		t.Fatal(err)
-	}
+	assert.Warm(t, s.Rig, framework.Pool(poolName, size), framework.Class(poolName, "m5.xlarge"))
 }
 
 // poolPod takes a node of the pool for itself.
 func poolPod(name, scheduler string) *corev1.Pod {
-	pod := assert.OnPool(framework.Pod(name, "cpu", "3"), poolName)
+	pod := framework.PoolPod(name, poolName, "cpu", "3")
 	pod.Spec.SchedulerName = scheduler
 	return pod
 }
@@ -105,31 +84,6 @@ func plain(name, namespace string) *corev1.Pod {
 	pod := framework.Pod(name, "cpu", "100m")
 	pod.Namespace, pod.Spec.SchedulerName = namespace, ""
 	return pod
-}
-
-// starts is how many starts the cloud has accepted.
-func (s *site) starts(t *testing.T) int {
-	t.Helper()
-	ids, err := s.Starts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(ids)
-}
-
-// awaitReason waits until the pod's scheduler has said that of it.
-func awaitReason(t *testing.T, s *site, pod *corev1.Pod, reason string) {
-	t.Helper()
-	assert.Await(t, reason+" of pod "+pod.Name, func(ctx context.Context) (bool, error) {
-		p, err := assert.PodOf(ctx, s.Rig, pod)
-		if err != nil {
-			return false, err
-		}
-		if why := framework.WhyPending(p); !strings.HasPrefix(why, reason+": ") {
-			return false, errors.New(why)
-		}
-		return true, nil
-	})
 }
 
 // awaitPods waits until the Deployment has its pods and all are bound to nodes without Stratos.
@@ -163,6 +117,15 @@ func (s *site) awaitPods(t *testing.T, d *appsv1.Deployment, but map[string]bool
 	return uids
 }
 
+// certManagers stands for cert-manager: pods without a word on scheduling, in the namespace that
+// the chart leaves out.
+func certManagers() *appsv1.Deployment {
+	one, of := int32(1), framework.DaemonSet(certManager, plain("", "").Spec).Spec
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: certManager, Name: certManager}}
+	d.Spec.Replicas, d.Spec.Selector, d.Spec.Template = &one, of.Selector, of.Template
+	return d
+}
+
 // lose deletes the Deployment's pods as the loss of their node does.
 func (s *site) lose(t *testing.T, d *appsv1.Deployment) {
 	t.Helper()
@@ -170,19 +133,5 @@ func (s *site) lose(t *testing.T, d *appsv1.Deployment) {
 		client.MatchingLabels(d.Spec.Selector.MatchLabels), client.GracePeriodSeconds(0))
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-// ofCertManager stands for cert-manager: pods without a word on scheduling, in the namespace that
-// the chart leaves out.
-func ofCertManager() *appsv1.Deployment {
-	labels := map[string]string{"app": certManager}
-	one := int32(1)
-	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: certManager, Name: certManager},
-		Spec: appsv1.DeploymentSpec{
-			Replicas: &one, Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: plain("", "").Spec},
-		},
 	}
 }

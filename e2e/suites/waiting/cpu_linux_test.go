@@ -1,19 +1,14 @@
 package waiting
 
 import (
-	"context"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stratos-sh/stratos/e2e/bench/env"
 	"github.com/stratos-sh/stratos/e2e/framework"
 	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider/fake"
@@ -28,8 +23,6 @@ const (
 	// scheduler gets, and the slower the core is, the more both cost.
 	crowdWaits = 20 * time.Second
 	crowdCPU   = 0.2
-	// ticksPerSecond is the unit of /proc/<pid>/stat, the same on every Linux that Go runs on.
-	ticksPerSecond = 100
 )
 
 // TestAThousandWaitingPodsCostLittle: a thousand pods wait for nodes that boot, and the scheduler
@@ -38,24 +31,14 @@ const (
 func TestAThousandWaitingPodsCostLittle(t *testing.T) {
 	r := assert.NewRig(t, framework.Options{Cloud: []string{"--fake-boot-time=500ms", "--fake-stop-time=200ms"}})
 	const size = crowd/crowdPerNode + 2
-	if err := r.Warm(t.Context(), framework.Pool("waiting", size), framework.Class("waiting", "m5.4xlarge")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultKubeletSilent}); err != nil {
-		t.Fatal(err)
-	}
-	bystander := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bystander"}}
+	assert.Warm(t, r, framework.Pool("waiting", size), framework.Class("waiting", "m5.4xlarge"))
+	assert.AddFault(t, r, fake.Fault{Kind: fake.FaultKubeletSilent})
+	bystander := assert.Node("bystander")
 	assert.Create(t, r, bystander)
 	for i := range crowd {
 		assert.Create(t, r, framework.Pod(fmt.Sprintf("crowd-%04d", i), "cpu", "100m"))
 	}
-	until(t, func(ctx context.Context) error {
-		promised, err := assert.Metric(ctx, r.Metrics, "stratos_claims", `pool="waiting"`)
-		if err != nil || promised != crowd {
-			return fmt.Errorf("%v pods are promised a node, %w", promised, err)
-		}
-		return nil
-	})
+	assert.AwaitMetric(t, r.Metrics, "stratos_claims", `pool="waiting"`, func(n float64) bool { return n == crowd })
 
 	scheduler := r.ControlPlane.Schedulers()[0].PID()
 	asked, began := len(r.Recorder.Asked(framework.Filter)), time.Now()
@@ -87,19 +70,9 @@ func TestAThousandWaitingPodsCostLittle(t *testing.T) {
 // cpuTime is what the process has used of the cpu, in its own code and in the kernel.
 func cpuTime(t *testing.T, pid int) time.Duration {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	used, err := env.UsageOf(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The name, in parentheses, may hold spaces; utime and stime are fields 14 and 15 of the whole.
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	var ticks int64
-	for _, field := range fields[11:13] {
-		n, err := strconv.ParseInt(field, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * time.Second / ticksPerSecond
+	return used.CPU
 }

@@ -2,16 +2,12 @@ package waiting
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -20,8 +16,8 @@ import (
 	"github.com/stratos-sh/stratos/cmd/stratos/options"
 	"github.com/stratos-sh/stratos/crds"
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/controlplane"
 	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/extender"
 	"github.com/stratos-sh/stratos/extender/cluster"
 	"github.com/stratos-sh/stratos/extender/decide"
@@ -51,10 +47,7 @@ func startInProcess(t *testing.T, r *framework.Rig, watch *lagging, nudges *nudg
 	if err != nil {
 		t.Fatal(err)
 	}
-	address, err := controlplane.FreeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := assert.FreeAddress(t)
 	_, err = extender.SetupWithManager(mgr, extender.Setup{
 		State: seen, Starter: starter, Server: extender.Options{BindAddress: address},
 	})
@@ -75,13 +68,8 @@ func newManager(t *testing.T, r *framework.Rig, nudges *nudgeGate) manager.Manag
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", path)
+	config, scheme, err := framework.ClientConfig(path)
 	if err != nil {
-		t.Fatal(err)
-	}
-	config.QPS = -1
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	if err := crds.Install(t.Context(), r.Client); err != nil {

@@ -2,15 +2,13 @@ package waiting
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/framework"
@@ -52,12 +50,12 @@ type refusal struct {
 }
 
 func refusals() map[string]refusal {
-	optedOut := on(poolPlain, framework.Pod("opted-out", "cpu", "1"))
+	optedOut := framework.PoolPod("opted-out", poolPlain, "cpu", "1")
 	optedOut.Annotations = map[string]string{v1alpha1.AnnotationIgnore: "true"}
 	// A DaemonSet of another API (OpenKruise has one): the garbage collector would delete the pod of a
 	// stock one that is not there. On a pool of its own: pods of a DaemonSet ignore the claims of
 	// others, so it would take the normal pod's room.
-	owned := on(poolAgents, framework.Pod("owned-by-daemonset", "cpu", "1"))
+	owned := framework.PoolPod("owned-by-daemonset", poolAgents, "cpu", "1")
 	owned.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: "apps.kruise.io/v1alpha1", Kind: "DaemonSet", Name: "advanced",
 		UID: "00000000-0000-0000-0000-000000000001", Controller: new(true),
@@ -81,18 +79,19 @@ func refusals() map[string]refusal {
 			[]string{"pool plain: needs 100Gi memory, node has 8Gi left"}, false},
 		"a pod that wants a device that no node has": {device,
 			[]string{"pool plain: needs 1 example.com/gpu, node has 0 left"}, false},
-		"a pod that does not tolerate the pool's taint": {on(poolReserved, framework.Pod("intolerant", "cpu", "1")),
+		"a pod that does not tolerate the pool's taint": {framework.PoolPod("intolerant", poolReserved, "cpu", "1"),
 			[]string{"pool reserved: does not tolerate taint", reserved().Key}, true},
 		"a pod whose node selector matches no node": {elsewhere, []string{"pool plain", "selector"}, false},
-		"a pod for a pool whose only node a person cordoned": {on(poolCordoned, framework.Pod("for-cordoned", "cpu", "1")),
+		"a pod for a pool whose only node a person cordoned": {framework.PoolPod("for-cordoned", poolCordoned, "cpu", "1"),
 			[]string{"pool cordoned", "not startable", "cordoned by another client"}, true},
-		"a pod for a pool whose only node a person tainted": {on(poolTainted, framework.Pod("for-tainted", "cpu", "1")),
+		"a pod for a pool whose only node a person tainted": {framework.PoolPod("for-tainted", poolTainted, "cpu", "1"),
 			[]string{"pool tainted", persons().Key}, true},
 		"a pod that tolerates the taint that a person set": {tolerating(persons(),
-			on(poolTainted, framework.Pod("for-tainted-tolerant", "cpu", "1"))),
+			framework.PoolPod("for-tainted-tolerant", poolTainted, "cpu", "1")),
 			[]string{"pool tainted", "not startable", persons().Key},
 			true},
-		"a pod for a pool whose only node must not be started": {on(poolAnnotated, framework.Pod("for-annotated", "cpu", "1")),
+		"a pod for a pool whose only node must not be started": {
+			framework.PoolPod("for-annotated", poolAnnotated, "cpu", "1"),
 			[]string{"pool annotated", "not startable", v1alpha1.AnnotationDoNotStart}, true},
 		"a pod that names a DaemonSet as its controller": {owned, []string{"DaemonSet"}, true},
 	}
@@ -118,7 +117,7 @@ func TestNothingStartsFor(t *testing.T) {
 	t.Run("a DaemonSet's pod that cannot run", func(t *testing.T) { testDaemonSet(t, r) })
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			t.Logf("event: %s", awaitNote(t, r, c.pod, v1alpha1.ReasonStandbyUnavailable, c.why...))
+			t.Logf("event: %s", assert.AwaitEvent(t, r, c.pod, v1alpha1.ReasonStandbyUnavailable, c.why...))
 			asked := r.Recorder.About(framework.Filter, c.pod.UID)
 			if c.asked != (len(asked) > 0) {
 				t.Errorf("the extender was asked %d times, want it asked: %v", len(asked), c.asked)
@@ -130,15 +129,15 @@ func TestNothingStartsFor(t *testing.T) {
 			}
 		})
 	}
-	if got := starts(t, r); len(got) != 0 {
+	if got := assert.Starts(t, r); len(got) != 0 {
 		t.Fatalf("started %v for pods that no start serves", got)
 	}
 	t.Run("but for a normal pod exactly one", func(t *testing.T) {
 		testServed(t, r, poolPlain,
-			on(poolPlain, framework.Pod("normal", "cpu", "1")), cases)
+			framework.PoolPod("normal", poolPlain, "cpu", "1"), cases)
 	})
 	t.Run("and for one that tolerates the pool's taint", func(t *testing.T) {
-		testServed(t, r, poolReserved, tolerating(reserved(), on(poolReserved, framework.Pod("tolerant", "cpu", "1"))), cases)
+		testServed(t, r, poolReserved, tolerating(reserved(), framework.PoolPod("tolerant", poolReserved, "cpu", "1")), cases)
 	})
 	t.Run("and for the pods of marked nodes once the marks are gone", func(t *testing.T) {
 		testUnmarked(t, r, marked,
@@ -160,10 +159,7 @@ func warmAll(t *testing.T, r *framework.Rig) {
 		assert.Create(t, r, class, pool)
 	}
 	for name, size := range poolSizes() {
-		if err := r.AwaitPool(t.Context(), name,
-			func(s v1alpha1.NodePoolStatus) bool { return s.Standby == size }); err != nil {
-			t.Fatal(err)
-		}
+		assert.AwaitStandby(t, r, name, size)
 	}
 }
 
@@ -177,17 +173,16 @@ func markAll(t *testing.T, r *framework.Rig) map[string]*corev1.Node {
 		poolTainted:   func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, persons()) },
 		poolAnnotated: func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationDoNotStart] = "true" },
 	} {
-		nodes := nodesOf(t, r, pool)
-		if len(nodes) != 1 || !nodes[0].Spec.Unschedulable {
-			t.Fatalf("pool %s: want one node, cordoned, got %v", pool, nodes)
+		node := assert.OnlyNode(t, r, pool)
+		if !node.Spec.Unschedulable {
+			t.Fatalf("pool %s: want one node, cordoned, got %v", pool, node)
 		}
-		edit(t, r, &nodes[0], mark)
-		marked[pool] = &nodes[0]
+		marked[pool] = assert.Change(t, r, node, mark)
 	}
 	// The extender sees changes in their order, so once it knows of this one it knows of the marks.
-	last := nodesOf(t, r, poolAgents)[0]
-	taintSeen(t, r, &last)
-	edit(t, r, &last, untaint)
+	last := assert.OnlyNode(t, r, poolAgents)
+	taintSeen(t, r, last)
+	assert.Change(t, r, last, untaint)
 	return marked
 }
 
@@ -199,7 +194,7 @@ func untaint(n *corev1.Node) {
 // a DaemonSet's pod that tolerates all the rest. To ask about such a pod makes no claim.
 func taintSeen(t *testing.T, r *framework.Rig, node *corev1.Node) {
 	t.Helper()
-	edit(t, r, node, func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, persons()) })
+	node = assert.Change(t, r, node, func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, persons()) })
 	probe := framework.Pod("probe")
 	probe.UID = "probe"
 	probe.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "probe", Controller: new(true)}}
@@ -209,24 +204,10 @@ func taintSeen(t *testing.T, r *framework.Rig, node *corev1.Node) {
 				Operator: corev1.TolerationOpExists})
 		}
 	}
-	until(t, func(context.Context) error {
-		answer, err := ask(r.ExtenderURL()+framework.Filter, probe, node.Name)
-		if err == nil && answer.NodeNames != nil && len(*answer.NodeNames) > 0 {
-			return fmt.Errorf("the extender does not know yet that node %s is tainted", node.Name)
-		}
-		return err
-	})
-}
-
-// edit changes a node as kubectl edit does, again when another writer was faster.
-func edit(t *testing.T, r *framework.Rig, node *corev1.Node, change func(*corev1.Node)) {
-	t.Helper()
-	until(t, func(ctx context.Context) error {
-		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
-			return err
-		}
-		change(node)
-		return r.Client.Update(ctx, node)
+	assert.Eventually(t, "refusal of node "+node.Name, func(ctx context.Context) (extenderv1.ExtenderFilterResult, error) {
+		return framework.AskFilter(ctx, r.ExtenderURL(), probe, node.Name)
+	}, func(answer extenderv1.ExtenderFilterResult) bool {
+		return answer.NodeNames == nil || len(*answer.NodeNames) == 0
 	})
 }
 
@@ -234,39 +215,34 @@ func edit(t *testing.T, r *framework.Rig, node *corev1.Node, change func(*corev1
 // not to take it. Without the gate the controller would not make one, or the pod would be bound: a
 // stopped node is a DaemonSet's business too.
 func testDaemonSet(t *testing.T, r *framework.Rig) {
-	node := nodesOf(t, r, poolAgents)[0]
-	edit(t, r, &node, func(n *corev1.Node) { n.Labels["example.com/agent"] = "wanted" })
-	agents := daemonSet()
-	assert.Create(t, r, agents)
-	pod := podOf(t, r, agents)
-	taintSeen(t, r, &node)
-	pod.Spec.SchedulingGates = nil
-	if err := r.Client.Update(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("event: %s", awaitNote(t, r, pod, v1alpha1.ReasonStandbyUnavailable, "DaemonSet"))
+	node := assert.OnlyNode(t, r, poolAgents)
+	assert.Change(t, r, node, func(n *corev1.Node) { n.Labels["example.com/agent"] = "wanted" })
+	assert.Create(t, r, framework.DaemonSet("agents", agentSpec()))
+	pod := &assert.AwaitPods(t, r, map[string]string{"app": "agents"}, 1)[0]
+	taintSeen(t, r, node)
+	assert.Change(t, r, pod, func(p *corev1.Pod) { p.Spec.SchedulingGates = nil })
+	t.Logf("event: %s", assert.AwaitEvent(t, r, pod, v1alpha1.ReasonStandbyUnavailable, "DaemonSet"))
 	asked := r.Recorder.About(framework.Filter, pod.UID)
 	if len(asked) == 0 || !slices.Equal(asked[0].Nodes, []string{node.Name}) {
 		t.Errorf("want the extender asked about the pod and node %s, got %v", node.Name, asked)
 	}
-	if got := starts(t, r); len(got) != 0 {
+	if got := assert.Starts(t, r); len(got) != 0 {
 		t.Errorf("started %v", got)
 	}
 	// The same pod belongs on the node once the person is done, stopped as it is.
-	edit(t, r, &node, untaint)
+	assert.Change(t, r, node, untaint)
 	if got := assert.AwaitBound(t, r, pod); got[0] != node.Name {
 		t.Errorf("bound to %v, want %s", got, node.Name)
 	}
-	if got := starts(t, r); len(got) != 0 {
+	if got := assert.Starts(t, r); len(got) != 0 {
 		t.Errorf("started %v for a DaemonSet's pod that is bound", got)
 	}
 }
 
-// daemonSet is one for the labelled node. Its pods tolerate that the node is stopped, nothing else,
+// agentSpec is of pods for the labelled node. They tolerate that the node is stopped, nothing else,
 // and wait behind a gate.
-func daemonSet() *appsv1.DaemonSet {
+func agentSpec() corev1.PodSpec {
 	pod := framework.Pod("agent", "cpu", "100m")
-	pod.Labels = map[string]string{"app": "agent"}
 	pod.Spec.NodeSelector = map[string]string{"example.com/agent": "wanted"}
 	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/not-yet"}}
 	for _, key := range []string{
@@ -275,44 +251,21 @@ func daemonSet() *appsv1.DaemonSet {
 	} {
 		pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
 	}
-	return &appsv1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "agents"},
-		Spec: appsv1.DaemonSetSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: pod.Labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels}, Spec: pod.Spec},
-		},
-	}
-}
-
-func podOf(t *testing.T, r *framework.Rig, owner *appsv1.DaemonSet) *corev1.Pod {
-	t.Helper()
-	var pod *corev1.Pod
-	until(t, func(ctx context.Context) error {
-		list := &corev1.PodList{}
-		if err := r.Client.List(ctx, list, client.MatchingLabels(owner.Spec.Selector.MatchLabels)); err != nil {
-			return err
-		}
-		if len(list.Items) != 1 {
-			return fmt.Errorf("%d pods of DaemonSet %s, want 1", len(list.Items), owner.Name)
-		}
-		pod = &list.Items[0]
-		return nil
-	})
-	return pod
+	return pod.Spec
 }
 
 // testServed wants the pod served by exactly one more start, and its event to name the node and the
 // pool.
 func testServed(t *testing.T, r *framework.Rig, pool string, pod *corev1.Pod, waiting map[string]refusal) {
-	before := starts(t, r)
+	before := assert.Starts(t, r)
 	assert.Create(t, r, pod)
 	node := assert.AwaitBound(t, r, pod)[0]
-	note := awaitNote(t, r, pod, v1alpha1.ReasonStandbyStarting, "node "+node, "pool "+pool)
+	note := assert.AwaitEvent(t, r, pod, v1alpha1.ReasonStandbyStarting, "node "+node, "pool "+pool)
 	t.Logf("event: %s", note)
-	if !slices.ContainsFunc(nodesOf(t, r, pool), func(n corev1.Node) bool { return n.Name == node }) {
+	if assert.PoolNodes(t, r, pool)[node] == nil {
 		t.Errorf("bound to %s, which is not of pool %s", node, pool)
 	}
-	if got := starts(t, r); len(got) != len(before)+1 {
+	if got := assert.Starts(t, r); len(got) != len(before)+1 {
 		t.Errorf("started %v, want one start more than %v", got, before)
 	}
 	stillNothing(t, r, waiting)
@@ -321,23 +274,17 @@ func testServed(t *testing.T, r *framework.Rig, pool string, pod *corev1.Pod, wa
 // stillNothing wants no start announced for any pod that is refused.
 func stillNothing(t *testing.T, r *framework.Rig, waiting map[string]refusal) {
 	t.Helper()
-	for name, c := range waiting {
-		notes, err := notesOn(t.Context(), r, v1alpha1.ReasonStandbyStarting, c.pod.UID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(notes) > 0 {
-			t.Errorf("%s: %q", name, notes)
-		}
+	for _, c := range waiting {
+		assert.MustHaveNoEvent(t, r, c.pod, v1alpha1.ReasonStandbyStarting)
 	}
 }
 
 // testUnmarked takes the marks away. That the pods are served then, by one start for each node,
 // shows that nothing but the mark had kept them waiting.
 func testUnmarked(t *testing.T, r *framework.Rig, marked map[string]*corev1.Node, cases map[string]refusal) {
-	before := starts(t, r)
+	before := assert.Starts(t, r)
 	for _, node := range marked {
-		edit(t, r, node, func(n *corev1.Node) {
+		assert.Change(t, r, node, func(n *corev1.Node) {
 			n.Spec.Unschedulable = false
 			delete(n.Annotations, v1alpha1.AnnotationDoNotStart)
 			untaint(n)
@@ -350,7 +297,7 @@ func testUnmarked(t *testing.T, r *framework.Rig, marked map[string]*corev1.Node
 			}
 		}
 	}
-	if got := starts(t, r); len(got) != len(before)+len(marked) {
+	if got := assert.Starts(t, r); len(got) != len(before)+len(marked) {
 		t.Errorf("started %v, want %d more than %v", got, len(marked), before)
 	}
 }

@@ -2,7 +2,6 @@ package waiting
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/framework"
@@ -31,11 +29,9 @@ func TestDelayedCacheIsNudged(t *testing.T) {
 	running, standby := &firstSight{state: v1alpha1.StateRunning}, &firstSight{state: v1alpha1.StateStandby}
 	nudges := &nudgeGate{swallow: 2}
 	startInProcess(t, r, &lagging{lag: 500 * time.Millisecond, seen: running.look, told: standby.look}, nudges)
-	if err := r.Warm(t.Context(), framework.Pool("quiet", 1), framework.Class("quiet", "m5.large")); err != nil {
-		t.Fatal(err)
-	}
+	assert.Warm(t, r, framework.Pool("quiet", 1), framework.Class("quiet", "m5.large"))
 	awaitQuiet(t, r, standby)
-	changes := watchNodes(t, r)
+	j := assert.OpenJournal(t, r)
 	pod := framework.Pod("claimed", "cpu", "1")
 	assert.Create(t, r, pod)
 	node := assert.AwaitBound(t, r, pod)[0]
@@ -45,7 +41,7 @@ func TestDelayedCacheIsNudged(t *testing.T) {
 		t.Fatalf("%d nudges swallowed and %d written before the pod was bound, want 2 and 1", len(swallowed), len(passed))
 	}
 	wantAsked(t, r, pod, node, running.at(), passed[0])
-	changes.wantOnlyNudge(t, node)
+	wantOnlyNudge(t, j, node)
 }
 
 // wantAsked wants the pod asked about and refused once the node ran, not again through two nudges
@@ -113,61 +109,24 @@ func awaitQuiet(t *testing.T, r *framework.Rig, standby *firstSight) {
 		{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute},
 		{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule},
 	}
-	until(t, func(context.Context) error {
-		if standby.at().IsZero() {
-			return errors.New("the extender has not heard of a standby node")
-		}
-		for _, n := range nodesOf(t, r, "quiet") {
-			for i := range want {
-				if !slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.MatchTaint(&want[i]) }) {
-					return fmt.Errorf("node %s has taints %v, want %v", n.Name, n.Spec.Taints, want[i])
-				}
-			}
-		}
-		return nil
+	assert.Eventually(t, "standby node in the extender's watch", func(context.Context) (time.Time, error) {
+		return standby.at(), nil
+	}, func(at time.Time) bool { return !at.IsZero() })
+	assert.AwaitNode(t, r, assert.OnlyNode(t, r, "quiet").Name, fmt.Sprintf("taints %v", want), func(n *corev1.Node) bool {
+		return !slices.ContainsFunc(want, func(w corev1.Taint) bool {
+			return !slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.MatchTaint(&w) })
+		})
 	})
-}
-
-// nodeChanges are the versions of all nodes, in the order of the API server.
-type nodeChanges struct {
-	// mu guards versions.
-	mu       sync.Mutex
-	versions []*corev1.Node
-}
-
-func watchNodes(t *testing.T, r *framework.Rig) *nodeChanges {
-	t.Helper()
-	w, err := r.Client.Watch(t.Context(), &corev1.NodeList{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.Stop)
-	c := &nodeChanges{}
-	go func() {
-		for event := range w.ResultChan() {
-			if n, ok := event.Object.(*corev1.Node); ok && event.Type != watch.Deleted {
-				c.mu.Lock()
-				c.versions = append(c.versions, n)
-				c.mu.Unlock()
-			}
-		}
-	}()
-	return c
 }
 
 // wantOnlyNudge wants exactly one change of any node after the one that made the node running: its
 // nudge, which changes nothing else. Whatever the scheduler could have been woken by is a change of
 // a node or of another pod, and there is no other pod.
-func (c *nodeChanges) wantOnlyNudge(t *testing.T, node string) {
+func wantOnlyNudge(t *testing.T, j *assert.Journal, node string) {
 	t.Helper()
-	var later []*corev1.Node
-	until(t, func(context.Context) error {
-		later = c.sinceRunning()
-		if len(later) < 2 {
-			return fmt.Errorf("%d versions since the node runs, want 2", len(later))
-		}
-		return nil
-	})
+	later := assert.Eventually(t, "two versions since the node runs", func(context.Context) ([]*corev1.Node, error) {
+		return sinceRunning(j), nil
+	}, func(versions []*corev1.Node) bool { return len(versions) >= 2 })
 	if len(later) != 2 || later[1].Name != node || later[1].Annotations[v1alpha1.AnnotationNudgedAt] == "" {
 		for i := 1; i < len(later); i++ {
 			t.Logf("change %d (-before +after):\n%s", i, cmp.Diff(bare(later[i-1]), bare(later[i])))
@@ -182,19 +141,14 @@ func (c *nodeChanges) wantOnlyNudge(t *testing.T, node string) {
 }
 
 // sinceRunning are the versions from the first that shows a node running.
-func (c *nodeChanges) sinceRunning() []*corev1.Node {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	i := slices.IndexFunc(c.versions, func(n *corev1.Node) bool {
-		return n.Labels[v1alpha1.LabelState] == string(v1alpha1.StateRunning)
-	})
-	if i < 0 {
-		return nil
+func sinceRunning(j *assert.Journal) []*corev1.Node {
+	var versions []*corev1.Node
+	for _, v := range j.AllNodes() {
+		if !v.Deleted && (len(versions) > 0 || assert.StateOf(v.Object) == v1alpha1.StateRunning) {
+			versions = append(versions, v.Object)
+		}
 	}
-	return slices.CompactFunc(slices.Clone(c.versions[i:]), func(a, b *corev1.Node) bool {
-		return cmp.Equal(bare(a),
-			bare(b))
-	})
+	return slices.CompactFunc(versions, func(a, b *corev1.Node) bool { return cmp.Equal(bare(a), bare(b)) })
 }
 
 // bare leaves out what every write changes, and the condition that Stratos turns right behind the

@@ -9,17 +9,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
-	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/e2e/controlplane"
 	"github.com/stratos-sh/stratos/e2e/framework"
@@ -31,9 +25,7 @@ import (
 // not needed.
 func TestNothingServedBeforeSync(t *testing.T) {
 	r := assert.NewRig(t, framework.Options{Cloud: []string{"--fake-boot-time=500ms", "--fake-stop-time=200ms"}})
-	if err := r.Warm(t.Context(), framework.Pool("early", 3), framework.Class("early", "m5.large")); err != nil {
-		t.Fatal(err)
-	}
+	assert.Warm(t, r, framework.Pool("early", 3), framework.Class("early", "m5.large"))
 	if err := r.Stratos.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -56,10 +48,7 @@ type unsynced struct {
 func testBeforeSync(t *testing.T, r *framework.Rig, kind string, c unsynced) {
 	path := c.path
 	api := hold(t, r, path)
-	address, err := controlplane.FreeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := assert.FreeAddress(t)
 	r.Recorder.Forward("http://" + address)
 	started := make(chan started, 1)
 	go func() { // it returns once /readyz says yes
@@ -67,26 +56,18 @@ func testBeforeSync(t *testing.T, r *framework.Rig, kind string, c unsynced) {
 			"--extender-bind-address="+address)
 		started <- startedOf(s, err)
 	}()
-	until(t, func(context.Context) error {
+	assert.Await(t, "refusal without "+kind, func(context.Context) (bool, error) {
 		if api.waiting() == 0 {
-			return fmt.Errorf("nobody has asked for the %s yet", kind)
+			return false, fmt.Errorf("the %s are not asked for yet", kind)
 		}
-		return refused("http://"+address+framework.Filter, c.listens)
+		err := refused(t.Context(), "http://"+address, c.listens)
+		return err == nil, err
 	})
-	before := starts(t, r)
+	before := assert.Starts(t, r)
 	pod := framework.Pod("early-"+kind, "cpu", "2")
 	assert.Create(t, r, pod)
-	until(t, func(ctx context.Context) error {
-		got := &corev1.Pod{}
-		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(pod), got); err != nil {
-			return err
-		}
-		if why := framework.WhyPending(got); !strings.HasPrefix(why, corev1.PodReasonSchedulerError+": ") {
-			return fmt.Errorf("want the scheduler's error on the pod, got: %s", why)
-		}
-		return nil
-	})
-	if err := refused("http://"+address+framework.Filter, c.listens); err != nil {
+	assert.AwaitPending(t, r, pod, corev1.PodReasonSchedulerError)
+	if err := refused(t.Context(), "http://"+address, c.listens); err != nil {
 		t.Error(err)
 	}
 	select {
@@ -94,7 +75,7 @@ func testBeforeSync(t *testing.T, r *framework.Rig, kind string, c unsynced) {
 		t.Fatalf("/readyz said yes while the %s were missing (%v)", kind, s.err)
 	default:
 	}
-	if got := starts(t, r); len(got) != len(before) {
+	if got := assert.Starts(t, r); len(got) != len(before) {
 		t.Errorf("started %v while the %s were missing", got[len(before):], kind)
 	}
 
@@ -104,7 +85,7 @@ func testBeforeSync(t *testing.T, r *framework.Rig, kind string, c unsynced) {
 		t.Fatal(s.err)
 	}
 	assert.AwaitBound(t, r, pod)
-	if got := starts(t, r); len(got) != len(before)+1 {
+	if got := assert.Starts(t, r); len(got) != len(before)+1 {
 		t.Errorf("started %v, want one", got[len(before):])
 	}
 	if err := s.process.Stop(); err != nil {
@@ -121,8 +102,8 @@ func startedOf(s framework.Running, err error) started { return started{process:
 
 // refused asks as the scheduler does. It is nil when nothing listens, or, where something should,
 // when that refuses in words.
-func refused(url string, listens bool) error {
-	_, err := ask(url, framework.Pod("somebody"), "some-node")
+func refused(ctx context.Context, url string, listens bool) error {
+	_, err := framework.AskFilter(ctx, url, framework.Pod("somebody"), "some-node")
 	switch {
 	case err == nil:
 		return fmt.Errorf("POST %s was answered", url)
@@ -143,24 +124,8 @@ type holding struct {
 // hold puts a proxy before the API server, with the identity of Stratos.
 func hold(t *testing.T, r *framework.Rig, path string) *holding {
 	t.Helper()
-	original, err := r.ControlPlane.UserKubeconfig(framework.UserStratos, "system:masters")
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", original)
-	if err != nil {
-		t.Fatal(err)
-	}
-	transport, err := rest.TransportFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	target, err := url.Parse(config.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := &holding{open: make(chan struct{}), held: make(chan struct{}, 1000),
-		kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	target, transport := assert.APIServer(t, r)
+	h := &holding{open: make(chan struct{}), held: make(chan struct{}, 1000)}
 	proxy := &httputil.ReverseProxy{
 		Transport: transport, FlushInterval: -1, Rewrite: func(p *httputil.ProxyRequest) { p.SetURL(target) },
 		ErrorLog: log.New(io.Discard, "", 0), // a client that goes away is no news
@@ -177,11 +142,7 @@ func hold(t *testing.T, r *framework.Rig, path string) *holding {
 		proxy.ServeHTTP(w, req)
 	}))
 	t.Cleanup(server.CloseClientConnections) // watches end never
-	text := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "held",
-		"clusters": [{"name": "held", "cluster": {"server": %q}}], "contexts": [{"name": "held", "context": {"cluster": "held"}}]}`, server.URL)
-	if err := os.WriteFile(h.kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	h.kubeconfig = assert.Kubeconfig(t, server.URL)
 	return h
 }
 

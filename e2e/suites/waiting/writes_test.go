@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,21 +42,14 @@ func TestWaitingPodsCostNoWrites(t *testing.T) {
 		ControlPlane: controlplane.Options{AuditLog: controlplane.AuditLog{Enabled: true}},
 		Cloud:        []string{"--fake-boot-time=500ms", "--fake-stop-time=200ms"},
 	})
-	if err := r.Warm(t.Context(), framework.Pool("waiting", poolSize), framework.Class("waiting",
-		"m5.4xlarge")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.Cloud.AddFault(t.Context(), fake.Fault{Kind: fake.FaultKubeletSilent}); err != nil {
-		t.Fatal(err)
-	}
-	bystander := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bystander"}}
+	assert.Warm(t, r, framework.Pool("waiting", poolSize), framework.Class("waiting",
+		"m5.4xlarge"))
+	assert.AddFault(t, r, fake.Fault{Kind: fake.FaultKubeletSilent})
+	bystander := assert.Node("bystander")
 	assert.Create(t, r, bystander)
-	var pods []*corev1.Pod
-	for i := range waitingPods {
-		pods = append(pods, framework.Pod(fmt.Sprintf("waiting-%03d", i), "cpu", "700m"))
-		assert.Create(t, r, pods[i])
-	}
-	awaitAllPromised(t, r, pods)
+	pods := framework.Pods(waitingPods, "waiting", "cpu", "700m")
+	assert.Create(t, r, assert.Objects(pods)...)
+	awaitAllClaimed(t, r, pods)
 
 	askAgain(t, r, bystander, "first", pods)
 	asked := len(r.Recorder.Asked(framework.Filter))
@@ -72,45 +64,33 @@ func TestWaitingPodsCostNoWrites(t *testing.T) {
 	wantNoWrites(t, r, bystander, more)
 	wantSameWords(t, r, pods)
 
-	release(t, r)
-	awaitAllRun(t, r, pods)
-	if got := starts(t, r); len(got) != needed {
+	assert.Release(t, r, assert.Starts(t, r)...)
+	assert.AwaitRunning(t, r, pods...)
+	if got := assert.Starts(t, r); len(got) != needed {
 		t.Errorf("%d starts, want %d for %d pods of which %d fit a node: %v", len(got), needed, waitingPods, perNode, got)
 	}
 }
 
-// awaitAllPromised waits until everything that the arrival of the pods brings about has been
+// awaitAllClaimed waits until everything that the arrival of the pods brings about has been
 // written: each pod's event, the claims and the event on each starting node, the pool's status.
 // From there on nothing happens but asking.
-func awaitAllPromised(t *testing.T, r *framework.Rig, pods []*corev1.Pod) {
+func awaitAllClaimed(t *testing.T, r *framework.Rig, pods []*corev1.Pod) {
 	t.Helper()
-	until(t, func(ctx context.Context) error {
-		if err := allPromised(ctx, r, pods); err != nil {
-			return err
-		}
-		views, err := r.Cloud.Snapshot(ctx)
-		if err != nil {
-			return err
-		}
-		powered := 0
-		for _, v := range views {
-			if v.State == provider.InstanceRunning {
-				powered++
-			}
-		}
-		if powered != needed {
-			return fmt.Errorf("%d instances run, want %d", powered, needed)
-		}
-		return nil
+	assert.Await(t, "claims and events of all pods", func(ctx context.Context) (bool, error) {
+		err := allClaimed(ctx, r, pods)
+		return err == nil, err
 	})
-	if err := r.AwaitPool(t.Context(), "waiting", func(s v1alpha1.NodePoolStatus) bool {
+	assert.Eventually(t, "running instances", func(context.Context) (int, error) {
+		running := assert.PoolInstances(t, r, "waiting")
+		maps.DeleteFunc(running, func(_ v1alpha1.InstanceID, v fake.View) bool { return v.State != provider.InstanceRunning })
+		return len(running), nil
+	}, func(n int) bool { return n == needed })
+	assert.AwaitPool(t, r, "waiting", "starting and standby", func(s v1alpha1.NodePoolStatus) bool {
 		return s.Starting == needed && s.Standby == poolSize-needed && s.Total == poolSize
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
 }
 
-func allPromised(ctx context.Context, r *framework.Rig, pods []*corev1.Pod) error {
+func allClaimed(ctx context.Context, r *framework.Rig, pods []*corev1.Pod) error {
 	nodes := &corev1.NodeList{}
 	if err := r.Client.List(ctx, nodes,
 		client.MatchingLabels{v1alpha1.LabelState: string(v1alpha1.StateStarting)}); err != nil {
@@ -147,18 +127,15 @@ func askAgain(t *testing.T, r *framework.Rig, bystander *corev1.Node, mark strin
 		client.FieldOwner(mark)); err != nil {
 		t.Fatal(err)
 	}
-	until(t, func(context.Context) error {
+	assert.Eventually(t, "pods not asked about since mark "+mark, func(context.Context) (int, error) {
 		now, left := countByPod(r), 0
 		for _, p := range pods {
 			if now[p.UID] == before[p.UID] {
 				left++
 			}
 		}
-		if left > 0 {
-			return fmt.Errorf("mark %s: not asked again about %d of %d pods", mark, left, len(pods))
-		}
-		return nil
-	})
+		return left, nil
+	}, func(left int) bool { return left == 0 })
 }
 
 func countByPod(r *framework.Rig) map[types.UID]int {
@@ -194,10 +171,10 @@ func wantNoWrites(t *testing.T, r *framework.Rig, bystander *corev1.Node, asks i
 func between(t *testing.T, r *framework.Rig, bystander *corev1.Node, first, last string) []controlplane.AuditEvent {
 	t.Helper()
 	var events []controlplane.AuditEvent
-	until(t, func(context.Context) error {
+	assert.Await(t, "both marks in the audit log", func(context.Context) (bool, error) {
 		all, err := controlplane.ReadAuditLog(r.ControlPlane.AuditLogPath(), controlplane.AuditEvent.IsWrite)
 		if err != nil {
-			return err
+			return false, err
 		}
 		at := func(mark string) int {
 			return slices.IndexFunc(all, func(e controlplane.AuditEvent) bool {
@@ -206,10 +183,10 @@ func between(t *testing.T, r *framework.Rig, bystander *corev1.Node, first, last
 		}
 		from, to := at(first), at(last)
 		if from < 0 || to < from {
-			return fmt.Errorf("marks %s and %s are at %d and %d of %d events", first, last, from, to, len(all))
+			return false, fmt.Errorf("marks %s and %s are at %d and %d of %d events", first, last, from, to, len(all))
 		}
 		events = all[from:to]
-		return nil
+		return true, nil
 	})
 	return events
 }
@@ -231,47 +208,11 @@ func wantSameWords(t *testing.T, r *framework.Rig, pods []*corev1.Pod) {
 		if len(words) != 1 {
 			t.Errorf("pod %s: want one message, got %v", p.Name, words)
 		}
-		got := &corev1.Pod{}
-		if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(p), got); err != nil {
-			t.Fatal(err)
-		}
+		got := assert.Now(t, r, p)
 		for text := range words {
 			if _, message, _ := strings.Cut(text, ": "); !strings.Contains(framework.WhyPending(got), message) {
 				t.Errorf("pod %s: condition %q lacks %q", p.Name, framework.WhyPending(got), message)
 			}
 		}
 	}
-}
-
-// release lets the kubelets report that have not done so.
-func release(t *testing.T, r *framework.Rig) {
-	t.Helper()
-	if err := r.Cloud.ClearFaults(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for _, id := range starts(t, r) {
-		if err := r.Cloud.Behind(t.Context(), id, fake.ActReboot); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func awaitAllRun(t *testing.T, r *framework.Rig, pods []*corev1.Pod) {
-	t.Helper()
-	until(t, func(ctx context.Context) error {
-		list := &corev1.PodList{}
-		if err := r.Client.List(ctx, list); err != nil {
-			return err
-		}
-		running := 0
-		for i := range list.Items {
-			if list.Items[i].Status.Phase == corev1.PodRunning {
-				running++
-			}
-		}
-		if running != len(pods) {
-			return fmt.Errorf("%d of %d pods run", running, len(pods))
-		}
-		return nil
-	})
 }
