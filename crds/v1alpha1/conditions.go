@@ -100,8 +100,8 @@ const (
 	// ReasonNodeClassNotServed: NodeClassReady is False, because the running cloud provider launches
 	// nothing from classes of that kind.
 	ReasonNodeClassNotServed Reason = "NodeClassNotServed"
-	// ReasonNodeClassNotResolved: NodeClassReady is Unknown, because the class does not say yet whether
-	// it is ready.
+	// ReasonNodeClassNotResolved: NodeClassReady is Unknown, because the class does not say yet
+	// whether it is ready.
 	ReasonNodeClassNotResolved Reason = "NodeClassNotResolved"
 	// ReasonNodeClassNotReady: NodeClassReady is False; the message is that of the class.
 	ReasonNodeClassNotReady Reason = "NodeClassNotReady"
