@@ -116,12 +116,20 @@ func NewWorld(seed uint64, journal func(string)) *World {
 	w.api = newServer(w)
 	w.cloud = newCloud(w)
 	w.schedulers = []*scheduler{newScheduler(w, ourScheduler), newScheduler(w, plainScheduler)}
-	w.api.put(kindClass, &v1alpha1.AWSNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}})
-	far := &v1alpha1.AWSNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "far"}}
+	w.api.put(kindClass, resolvedClass("class"))
+	far := resolvedClass("far")
 	far.Spec.Region = "far"
 	w.api.put(kindClass, far)
 	w.begin(true)
 	return w
+}
+
+// resolvedClass is a class that is ready: nothing runs the loop that asks the cloud for it.
+func resolvedClass(name string) *v1alpha1.AWSNodeClass {
+	c := &v1alpha1.AWSNodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue,
+		Reason: string(v1alpha1.ReasonResolved)}}
+	return c
 }
 
 // after has something done a while from now.

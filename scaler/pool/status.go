@@ -132,8 +132,8 @@ func (c *Reconciler) degraded(ctx context.Context, pool *v1alpha1.NodePool, laun
 	return c.Inventory.Strangers.DegradedBy(v1alpha1.PoolName(pool.Name))
 }
 
-// class reports whether the pool's node class exists and is ready. A class that was created a
-// moment ago does not say so yet.
+// class reports whether the pool's node class exists and is ready. One that was created a moment
+// ago does not say so yet.
 func (c *Reconciler) class(ctx context.Context, ref v1alpha1.NodeClassRef) (metav1.ConditionStatus, v1alpha1.Reason,
 	string) {
 	class, _, err := c.Classes.Get(ctx, ref)
