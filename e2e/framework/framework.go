@@ -195,7 +195,8 @@ func (r *Rig) StartStratos(ctx context.Context, name string, args ...string) (Ru
 func (r *Rig) start(ctx context.Context, o controlplane.Companion) (*controlplane.Process, error) {
 	p := r.ControlPlane.NewCompanion(o)
 	r.companions = append(r.companions, p)
-	return p, p.Start(ctx)
+	err := p.Start(ctx)
+	return p, err
 }
 
 // StartScheduler starts a kube-scheduler with the profile generated for the control plane's minor,
