@@ -41,7 +41,7 @@ func TestFaultyDocuments(t *testing.T) {
 		err  error
 		want string
 	}{
-		"unknown field": {checkDocument("apiVersion: kind.x-k8s.io/v1alpha4\nkind: Cluster\nnodes: [{roles: worker}]"),
+		"unknown field": {checkFields("apiVersion: kind.x-k8s.io/v1alpha4\nkind: Cluster\nnodes: [{roles: worker}]"),
 			`"nodes.roles"`},
 		"version that is a number": {checkFields(strings.Replace(nodeConfig, "name: a", "name: 1.34", 1)),
 			`"spec.cluster.name:float64"`},

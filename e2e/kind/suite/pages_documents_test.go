@@ -78,8 +78,10 @@ var separator = regexp.MustCompile(`(?m)^---\n`)
 // files of programs that cannot run.
 func checkRead(folder string) error {
 	var errs []error
-	for pattern, check := range map[string]func(string) error{"home/*.yaml": checkDocument, "applied": checkDocument,
-		"home/*.json": checkPolicy} {
+	for pattern, check := range map[string]func(string) error{
+		"home/cluster.yaml": checkFields, "home/kind.yaml": checkFields, // of eksctl and kind
+		"home/*.yaml": checkClass, "applied": checkClass, "home/*.json": checkPolicy,
+	} {
 		files, err := filepath.Glob(filepath.Join(folder, pattern))
 		if err != nil {
 			return err
@@ -97,22 +99,19 @@ func checkRead(folder string) error {
 	return errors.Join(errs...)
 }
 
-// checkDocument checks what the API server and kubeadm did not.
-func checkDocument(text string) error {
-	var document struct {
-		APIVersion, Kind string
-		Spec             struct{ UserData string }
+// checkClass checks the user data of a document that is an AWSNodeClass.
+func checkClass(text string) error {
+	var class struct {
+		Kind string
+		Spec struct{ UserData string }
 	}
-	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
+	if err := yaml.Unmarshal([]byte(text), &class); err != nil {
 		return fmt.Errorf("%w in\n%s", err, text)
 	}
-	if foreignFields()[document.APIVersion+" "+document.Kind] != "" {
-		return checkFields(text)
+	if class.Kind != "AWSNodeClass" {
+		return nil
 	}
-	if document.Kind == "AWSNodeClass" {
-		return checkUserData(document.Spec.UserData)
-	}
-	return nil
+	return checkUserData(class.Spec.UserData)
 }
 
 // checkBlock checks a block that is not run.
