@@ -33,6 +33,24 @@ func (l *Cluster) StratosPods(ctx context.Context) ([]corev1.Pod, error) {
 	return live, nil
 }
 
+// Image is the image of Stratos in the release's pods.
+func (l *Cluster) Image(t *testing.T) string {
+	t.Helper()
+	pods, err := l.StratosPods(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pods {
+		for _, c := range append(p.Spec.InitContainers, p.Spec.Containers...) { // first where a scheduler is in the pod
+			if c.Name == Release {
+				return c.Image
+			}
+		}
+	}
+	t.Fatalf("no container of Stratos in %d pods", len(pods))
+	return ""
+}
+
 // Metric is the sum of a counter's series that have the label, over all Stratos pods.
 func (l *Cluster) Metric(t *testing.T, name, label string) float64 {
 	t.Helper()

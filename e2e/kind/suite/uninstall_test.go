@@ -23,10 +23,7 @@ func TestUninstallLeavesNothing(t *testing.T) {
 	}) // its end deletes pool and class, and waits until they are gone
 	noInstances(t, l)
 
-	if out, err := l.RunHelm(t.Context(), "uninstall", cluster.Release, "--namespace", cluster.ReleaseNamespace,
-		"--wait"); err != nil {
-		t.Fatalf("helm uninstall: %v\n%s", err, out)
-	}
+	uninstall(t, l)
 	noInstances(t, l)
 	err := l.Client.Get(t.Context(), client.ObjectKey{Namespace: cluster.ReleaseNamespace, Name: cluster.Release},
 		&appsv1.Deployment{})
@@ -52,10 +49,7 @@ func TestUninstallWithLivePools(t *testing.T) {
 			reinstall(t, l)
 		}
 	})
-	if out, err := l.RunHelm(t.Context(), "uninstall", cluster.Release, "--namespace", cluster.ReleaseNamespace,
-		"--wait"); err != nil {
-		t.Fatalf("helm uninstall: %v\n%s", err, out)
-	}
+	uninstall(t, l)
 	left, err := l.Containers(t.Context(), "live")
 	if err != nil {
 		t.Fatal(err)
@@ -78,6 +72,14 @@ func noInstances(t *testing.T, l *cluster.Cluster) {
 	}
 	if len(left) > 0 {
 		t.Errorf("containers that are left: %v", left)
+	}
+}
+
+func uninstall(t *testing.T, l *cluster.Cluster) {
+	t.Helper()
+	if out, err := l.RunHelm(t.Context(), "uninstall", cluster.Release, "--namespace", cluster.ReleaseNamespace,
+		"--wait"); err != nil {
+		t.Fatalf("helm uninstall: %v\n%s", err, out)
 	}
 }
 

@@ -1,4 +1,4 @@
-package helm
+package suite
 
 import (
 	"encoding/json"
@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+
+	"sigs.k8s.io/yaml"
 )
 
 // iamPolicy is an IAM policy document, as far as the pages need it.
@@ -33,8 +35,8 @@ func (o *oneOrMore) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &(*o)[0])
 }
 
-// operations are what the provider calls on EC2 (issue 7 of the project), each with what has to
-// keep it to this cluster's instances.
+// operations are what the provider calls on EC2, each with the condition that has to keep it to this
+// cluster's instances.
 func operations() map[string]string {
 	return map[string]string{
 		"ec2:DescribeInstances": "", "ec2:DescribeInstanceTypes": "", "ec2:DescribeImages": "", "ec2:DescribeSubnets": "",
@@ -53,18 +55,21 @@ var (
 	onMachine = regexp.MustCompile(`:instance/\*$`)
 )
 
-// checkPolicy reads a document strictly: that of a role (with principals), or that of Stratos,
-// which allows all that it calls and nothing of other clusters.
+// checkPolicy checks the policy of a role, which has principals, or that of Stratos, which allows
+// all that Stratos calls and nothing on other clusters.
 func checkPolicy(text string) error {
 	var p iamPolicy
-	if err := strictly(text, &p); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(text), &p); err != nil {
 		return fmt.Errorf("policy: %w", err)
 	}
 	if p.Version != "2012-10-17" || len(p.Statement) == 0 {
 		return fmt.Errorf("policy: version %q with %d statements", p.Version, len(p.Statement))
 	}
-	if p.Statement[0].Principal != nil {
-		return p.Statement[0].trusts()
+	if s := p.Statement[0]; s.Principal != nil {
+		if s.Effect != "Allow" || s.Action[0] != "sts:AssumeRole" || s.Principal["Service"] != "ec2.amazonaws.com" {
+			return fmt.Errorf("policy: %v trusts no instance", s)
+		}
+		return nil
 	}
 	allowed := map[string]bool{}
 	var errs []error
@@ -82,14 +87,6 @@ func checkPolicy(text string) error {
 	return errors.Join(errs...)
 }
 
-func (s statement) trusts() error {
-	if s.Effect != "Allow" || !slices.Equal(s.Action, oneOrMore{"sts:AssumeRole"}) ||
-		s.Principal["Service"] != "ec2.amazonaws.com" {
-		return fmt.Errorf("policy: %v trusts nobody that is an instance", s)
-	}
-	return nil
-}
-
 func (s statement) check() error {
 	if s.Effect != "Allow" || s.Sid == "" || len(s.Action) == 0 || len(s.Resource) == 0 {
 		return fmt.Errorf("policy: statement %+v is incomplete", s)
@@ -104,7 +101,7 @@ func (s statement) check() error {
 		if !known {
 			return fmt.Errorf("policy: %s: Stratos never calls %q", s.Sid, action)
 		}
-		if condition != "" && s.reachesMachines(action) && !s.conditionOn(condition) {
+		if condition != "" && s.reachesMachines(action) && len(s.Condition["StringEquals"][condition]) == 0 {
 			return fmt.Errorf("policy: %s: %s without a condition on %s", s.Sid, action, condition)
 		}
 	}
@@ -116,8 +113,4 @@ func (s statement) check() error {
 func (s statement) reachesMachines(action string) bool {
 	return action == "iam:PassRole" || slices.ContainsFunc(s.Resource,
 		func(r string) bool { return r == "*" || onMachine.MatchString(r) })
-}
-
-func (s statement) conditionOn(key string) bool {
-	return len(s.Condition["StringEquals"][key]) > 0
 }
