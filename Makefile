@@ -106,6 +106,7 @@ test: bin/check controlplane minors karpenter ## Run everything that proves the 
 	@rm -rf $(RECORDS)/test
 	@$(STRICT); mkdir -p $(RECORDS)/test; others=$(RECORDS)/test/others.log failed=; \
 	nice -n 10 $(MAKE) --no-print-directory $(OTHER_TESTS) RECORD_IN=$(RECORDS)/test >$$others 2>&1 & beside=$$!; \
+	trap 'kill $$beside 2>/dev/null || true' EXIT; trap 'exit 130' INT TERM; \
 	$(MAKE) --no-print-directory test-e2e RECORD_IN=$(RECORDS)/test || failed=1; \
 	wait $$beside || failed=1; \
 	cat $$others; \
@@ -174,7 +175,7 @@ SUITES ?= 2
 # Each package runs control planes of its own, and mostly waits for them: what is proved is order, not duration.
 # -count=1 because the go command cannot see the processes that the result depends on. The longest package begins first.
 .PHONY: test-e2e
-test-e2e: bin/check controlplane minors karpenter ## Run the suites, the demo's test and the house's own tests
+test-e2e: bin/check controlplane minors karpenter ## Run the suites, the demo's test and the checks of the repository
 	@packages=$$(cd e2e && go list ./... | grep -v '/e2e/model' | awk '/suites[/]exactstarts$$/ {print; next} {rest = rest $$0 "\n"} END {printf "%s", rest}'); \
 	$(call RUN,e2e,e2e) $(RERUN) --packages "$$packages" -- -p $(SUITES) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)
 
@@ -260,10 +261,9 @@ bench-diff: ## Compare the Go benchmarks of the pure packages here with those at
 KIND := e2e/kind/kind.sh
 
 .PHONY: e2e-kind
-e2e-kind: bin/check ## Bring up a kind cluster, run the suite on its real nodes, and remove it; then the same with flannel as its network; logs in dist/kind where something fails
+e2e-kind: bin/check ## Bring up a kind cluster and run the suite on its real nodes, beside it the same with flannel as the network; logs in dist/kind where something fails
 	@rm -rf $(RECORDS)/e2e-kind
-	@STRATOS_KIND_RECORD=$(CURDIR)/$(RECORDS)/e2e-kind/kind.jsonl $(KIND) all $(TESTFLAGS)
-	@STRATOS_KIND_SUITE=flannel STRATOS_KIND_RECORD=$(CURDIR)/$(RECORDS)/e2e-kind/flannel.jsonl $(KIND) all $(TESTFLAGS)
+	@STRATOS_KIND_BESIDE=flannel STRATOS_KIND_RECORD=$(CURDIR)/$(RECORDS)/e2e-kind/kind.jsonl $(KIND) all $(TESTFLAGS)
 	bin/check results -command 'make e2e-kind' -records $(RECORDS)/e2e-kind
 
 .PHONY: e2e-cni
@@ -305,7 +305,7 @@ bin/check:
 ##@ Checks
 
 .PHONY: verify
-verify: verify-generated verify-modules verify-format verify-vet verify-repo ## Fail when generated files, modules, format or the house are off
+verify: verify-generated verify-modules verify-format verify-vet verify-repo ## Fail when generated files, modules, format, vet or the rules of the repository are off
 	@echo "verify: all is well"
 
 # In a copy, so that checking never changes the tree; with untracked files, so that a forgotten `git add` shows too.

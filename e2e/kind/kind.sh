@@ -14,6 +14,7 @@
 #
 # STRATOS_KIND_CLUSTER names the cluster (stratos-e2e), KIND_NODE_IMAGE an image that is used as it is.
 # STRATOS_KIND_SUITE chooses other tests, in a cluster of their own: flannel, or cni.
+# STRATOS_KIND_BESIDE names such a suite that `all` runs at the same time as its own.
 set -euo pipefail
 shopt -s inherit_errexit
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -45,10 +46,39 @@ fi
 finish() {
   local result=$?
   trap - EXIT
+  if [ -n "$beside" ]; then kill -TERM -- "-$beside" 2>/dev/null && wait "$beside" || true; fi
   if [ $result != 0 ]; then collect_logs || true; fi
   cluster_down || true
   docker_down || true
   exit $result
+}
+
+# What `all` runs beside this cluster's suite: another suite, in a cluster of its own. Half of the
+# machine's time is free while nodes boot and stop. It begins when this cluster is up, so that nothing
+# is built twice at once, and in a process group, so that finish can end all of it.
+beside=
+begin_beside() {
+  local other=${STRATOS_KIND_BESIDE:-}
+  if [ -z "$other" ]; then return; fi
+  mkdir -p "$work"
+  beside_log=$(mktemp "$work/beside.XXXXXX")
+  set -m
+  STRATOS_KIND_SUITE=$other STRATOS_KIND_BESIDE= STRATOS_KIND_LOGS= STRATOS_KIND_CLUSTER=$cluster-$other \
+    STRATOS_KIND_RECORD=${STRATOS_KIND_RECORD:+$(dirname "$STRATOS_KIND_RECORD")/$other.jsonl} \
+    "$here/kind.sh" all "$@" >"$beside_log" 2>&1 </dev/null &
+  beside=$!
+  set +m
+}
+
+# end_beside waits for it, shows what it said, and returns its result.
+end_beside() {
+  if [ -z "$beside" ]; then return; fi
+  local result=0
+  wait "$beside" || result=$?
+  beside=
+  cat "$beside_log" >&2
+  rm "$beside_log"
+  return $result
 }
 
 # alone takes the cluster for this run of `all`, which removes it at both ends.
@@ -96,8 +126,12 @@ main() {
       timed cluster_up
       timed load
       timed install_stratos
+      begin_beside "$@"
       cd "$here"
-      timed run_suite "$@"
+      local failed=0
+      timed run_suite "$@" || failed=1
+      timed end_beside || failed=1
+      return $failed
       ;;
     *)
       sed -n 's/^#   \(kind.sh .*\)/\1/p' "${BASH_SOURCE[0]}" >&2

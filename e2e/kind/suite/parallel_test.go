@@ -13,6 +13,7 @@ const eight = 8
 
 // TestEightNodes makes a pool of eight and uses it twice, because to warm it takes longest.
 func TestEightNodes(t *testing.T) {
+	t.Parallel()
 	l := cluster.New(t)
 	image := l.Push(t, "eight/web:1")
 	standby := makePool(t, l, poolOf("eight", eight, eight, image))
