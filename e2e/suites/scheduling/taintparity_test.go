@@ -98,6 +98,7 @@ func (c parity) nodes() []*corev1.Node {
 // one node only do not change which node is the best for the other.
 func (c parity) ask(t *testing.T, nodes []*corev1.Node, scheduler string) verdict {
 	t.Helper()
+	c.awaitKnown(t, nodes, scheduler)
 	pods := []*corev1.Pod{c.pod("any", scheduler)}
 	for _, n := range nodes {
 		p := c.pod(n.Name, scheduler)
@@ -111,6 +112,35 @@ func (c parity) ask(t *testing.T, nodes []*corev1.Node, scheduler string) verdic
 	}
 	assert.Remove(t, c.r, assert.Objects(pods)...)
 	return v
+}
+
+// awaitKnown waits until the scheduler knows the nodes as they are. Its watch may lag behind ours,
+// and what it says of a pod while it still sees the taint of a new node is not its last word. A pod
+// that tolerates all but that taint is bound only when the taint is gone for the scheduler too.
+func (c parity) awaitKnown(t *testing.T, nodes []*corev1.Node, scheduler string) {
+	t.Helper()
+	var probes []*corev1.Pod
+	for i, n := range nodes {
+		// So small that it changes no score, should the scheduler learn late that it is gone.
+		p := framework.Pod("probe-"+n.Name+"-"+scheduler, "cpu", "1m", "memory", "1Mi")
+		p.Spec.SchedulerName, p.Spec.Affinity = scheduler, framework.OnNode(n.Name)
+		p.Spec.Tolerations = tolerate(exists(corev1.TaintNodeUnschedulable, ""))
+		for _, own := range c.taintCase.nodes[i].taints {
+			p.Spec.Tolerations = append(p.Spec.Tolerations, equals(own.Key, own.Value, own.Effect))
+		}
+		probes = append(probes, p)
+	}
+	assert.Create(t, c.r, assert.Objects(probes)...)
+	for _, p := range probes {
+		assert.Await(t, "the bound pod "+p.Name, func(ctx context.Context) (bool, error) {
+			now, err := framework.Read(ctx, c.r, p)
+			if err != nil || now.Spec.NodeName != "" {
+				return err == nil, err
+			}
+			return false, fmt.Errorf("pod %s: %s", p.Name, framework.WhyPending(now))
+		})
+	}
+	assert.Remove(t, c.r, assert.Objects(probes)...)
 }
 
 func (c parity) pod(name, scheduler string) *corev1.Pod {
