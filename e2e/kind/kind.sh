@@ -55,17 +55,17 @@ finish() {
 
 # What `all` runs beside this cluster's suite: another suite, in a cluster of its own. Half of the
 # machine's time is free while nodes boot and stop. It begins when this cluster is up, so that nothing
-# is built twice at once, and in a process group, so that finish can end all of it.
+# is built twice at once, and in a process group, so that finish can end all of it. What it builds has
+# less priority than this cluster; its containers are the daemon's and have the same.
 beside=
 begin_beside() {
   local other=${STRATOS_KIND_BESIDE:-}
   if [ -z "$other" ]; then return; fi
-  mkdir -p "$work"
   beside_log=$(mktemp "$work/beside.XXXXXX")
   set -m
   STRATOS_KIND_SUITE=$other STRATOS_KIND_BESIDE= STRATOS_KIND_LOGS= STRATOS_KIND_CLUSTER=$cluster-$other \
     STRATOS_KIND_RECORD=${STRATOS_KIND_RECORD:+$(dirname "$STRATOS_KIND_RECORD")/$other.jsonl} \
-    "$here/kind.sh" all "$@" >"$beside_log" 2>&1 </dev/null &
+    nice -n 10 "$here/kind.sh" all "$@" >"$beside_log" 2>&1 </dev/null &
   beside=$!
   set +m
 }

@@ -131,15 +131,7 @@ func (c parity) awaitKnown(t *testing.T, nodes []*corev1.Node, scheduler string)
 		probes = append(probes, p)
 	}
 	assert.Create(t, c.r, assert.Objects(probes)...)
-	for _, p := range probes {
-		assert.Await(t, "the bound pod "+p.Name, func(ctx context.Context) (bool, error) {
-			now, err := framework.Read(ctx, c.r, p)
-			if err != nil || now.Spec.NodeName != "" {
-				return err == nil, err
-			}
-			return false, fmt.Errorf("pod %s: %s", p.Name, framework.WhyPending(now))
-		})
-	}
+	assert.AwaitBound(t, c.r, probes...)
 	assert.Remove(t, c.r, assert.Objects(probes)...)
 }
 
