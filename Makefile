@@ -29,7 +29,7 @@ RACE ?= -race
 # Tested without it, because nothing in them runs at the same time as something else: the pure packages,
 # and those that only read and render files.
 SERIAL := ./charts/... ./crds/... ./extender/fit ./extender/decide ./scaler/lifecycle ./scaler/network \
-  ./scaler/plan ./scaler/transition
+  ./scaler/plan ./scaler/transition ./provider/userdata
 # Per test binary. The longest (suites/exactstarts) takes a third of it; what hangs shall say so.
 TIMEOUT ?= 30m
 # More arguments of go test, such as TESTFLAGS='-run TestTaintParity'; V=1 shows what passing tests print.

@@ -4,7 +4,7 @@ package repocheck
 // clock.
 func PurePackages() []Pattern {
 	return []Pattern{"./extender/fit", "./extender/decide", "./scaler/lifecycle", "./scaler/network", "./scaler/plan",
-		"./scaler/transition"}
+		"./scaler/transition", "./provider/userdata"}
 }
 
 // Law is the import law. .golangci.yml says the same by allow-lists, which report at the line while
@@ -40,9 +40,14 @@ func siblingRules() []Rule {
 			Reason:   "the siblings meet in cmd/stratos alone; the scaler foresees what the extender will do by calling its two pure leaves on the view that both share",
 		},
 		{
-			From: []Pattern{"./webhook/...", "./extender/...", "./scaler/..."}, To: []Pattern{"./provider/..."},
+			From: []Pattern{"./extender/...", "./scaler/..."}, To: []Pattern{"./provider/..."},
 			ToExcept: []Pattern{"./provider"}, Reach: ThroughOthers,
 			Reason: "which cloud it is gets decided in cmd/stratos; everybody else knows the contract only",
+		},
+		{
+			From: []Pattern{"./webhook/..."}, To: []Pattern{"./provider/..."},
+			ToExcept: []Pattern{"./provider", "./provider/userdata"}, Reach: ThroughOthers,
+			Reason: "which cloud it is gets decided in cmd/stratos; admission knows the contract, and by a pure leaf what a launch would refuse of user data",
 		},
 	}
 }
@@ -90,6 +95,11 @@ func pureRules() []Rule {
 			From: []Pattern{"./extender/fit"}, To: []Pattern{"./..."},
 			ToExcept: []Pattern{"./crds/..."}, Reach: Direct,
 			Reason: "whether a pod fits a node depends on nothing of ours but the names and types of the API",
+		},
+		{
+			From: []Pattern{"./provider/userdata"}, To: []Pattern{"./..."},
+			ToExcept: []Pattern{"./crds/..."}, Reach: Direct,
+			Reason: "what an instance boots with depends on nothing of ours but the names of the API",
 		},
 		{
 			From: []Pattern{"./extender/decide"}, To: []Pattern{"./scaler/..."}, Reach: ThroughOthers, InTests: true,

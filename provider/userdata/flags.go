@@ -1,0 +1,107 @@
+package userdata
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// extraArg has a value always, because a flag without one takes the next flag for its value. systemd
+// splits the flags at spaces and reads quotes and backslashes.
+var extraArg = regexp.MustCompile(`^--([a-z][a-z0-9-]*)=([^\s"'\\]*)$`)
+
+// checkArgs refuses flags of bootstrap.kubeletExtraArgs.
+func checkArgs(args []string) []Problem {
+	var found []Problem
+	for i, arg := range args {
+		if fault := argFault(arg); fault != "" {
+			found = append(found, Problem{Field: fmt.Sprintf("%s[%d]", fieldArgs, i), Reason: fault})
+		}
+	}
+	return found
+}
+
+func argFault(arg string) string {
+	words := extraArg.FindStringSubmatch(arg)
+	switch {
+	case words == nil:
+		return fmt.Sprintf("%q is not allowed: write one flag as --name=value, without spaces, quotes and backslashes", arg)
+	case words[1] == "node-labels":
+		return "--node-labels is not allowed: set spec.template.labels of the NodePool"
+	}
+	return flagFault(words[1])
+}
+
+// flagFault says why neither arguments nor user data may have the flag, or is empty. A flag beats
+// the configuration file in which Stratos sets taints and the number of pods. Other flags that
+// nodeadm sets, as --node-ip, may be set again: the node joins all the same.
+func flagFault(name string) string {
+	instead := ""
+	switch name {
+	case "register-with-taints":
+		instead = "set taints or startupTaints in spec.template of the NodePool"
+	case "max-pods":
+		instead = "set spec.bootstrap.maxPods"
+	case "config", "config-dir":
+		instead = "Stratos sets taints in the file that nodeadm names with it; write spec.kubelet.config of a NodeConfig in spec.userData"
+	case "kubeconfig", "bootstrap-kubeconfig", "cloud-provider", "hostname-override", "provider-id":
+		instead = "nodeadm sets it, and with another value the node does not join or Stratos does not find it"
+	case "register-node":
+		instead = "Stratos needs the Node that the kubelet registers"
+	default:
+		return ""
+	}
+	return fmt.Sprintf("the kubelet's flag --%s is not allowed: %s", name, instead)
+}
+
+// flag is one flag of a command line. value is empty where it has none.
+type flag struct{ name, value string }
+
+// flagsOf reads the flags of a NodeConfig as systemd and the kubelet do: words may share an entry, a
+// value may be a word of its own, and an underscore in a name is a hyphen.
+func flagsOf(entries []string) []flag {
+	words := strings.FieldsFunc(strings.Join(entries, " "), func(r rune) bool {
+		return strings.ContainsRune(" \t\r\n", r)
+	})
+	var found []flag
+	for _, word := range words {
+		word = strings.NewReplacer(`"`, "", "'", "", `\`, "").Replace(word)
+		name, isFlag := strings.CutPrefix(word, "--")
+		if isFlag {
+			name, value, _ := strings.Cut(name, "=")
+			found = append(found, flag{strings.ReplaceAll(name, "_", "-"), value})
+		} else if last := len(found) - 1; last >= 0 && found[last].value == "" {
+			found[last].value = word
+		}
+	}
+	return found
+}
+
+// userFlagFaults says what is wrong with the flags of a user's NodeConfig.
+func userFlagFaults(entries []string) []string {
+	var faults []string
+	for _, f := range flagsOf(entries) {
+		if fault := flagFault(f.name); fault != "" {
+			faults = append(faults, fault)
+		}
+		if f.name != "node-labels" {
+			continue
+		}
+		for pair := range strings.SplitSeq(f.value, ",") {
+			key, value, _ := strings.Cut(pair, "=")
+			if fault := userLabelFault(key, value); pair != "" && fault != "" {
+				faults = append(faults, fault)
+			}
+		}
+	}
+	return faults
+}
+
+func setsLabels(entries []string) bool {
+	for _, f := range flagsOf(entries) {
+		if f.name == "node-labels" {
+			return true
+		}
+	}
+	return false
+}
