@@ -81,8 +81,8 @@ func kubeletFlags(k Kubelet) []string {
 	return append(flags, k.ExtraArgs...)
 }
 
-// CheckAL2023 says what AL2023 refuses of the user's text and of bootstrap.kubeletExtraArgs, and what
-// it accepts although it may not do what the user wants. Both are known without the cluster.
+// CheckAL2023 says what AL2023 refuses of the user's text and of bootstrap.kubeletExtraArgs, and
+// what it accepts although it may not do what the user wants. Both are known without the cluster.
 func CheckAL2023(user string, extraArgs []string) (refused, warnings []Problem) {
 	refused = append(checkSize("it", user), checkArgs(extraArgs)...)
 	parts, err := partsOf(user)

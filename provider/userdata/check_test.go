@@ -102,7 +102,8 @@ func TestCheckAL2023(t *testing.T) {
 		"kubeadm in a boothook of the second part": {user: multipartOf("\n#!/bin/sh\n", "Content-Type: text/cloud-boothook\n\nkubeadm  join x"),
 			refused: []string{"userData: part 2: kubeadm join"}},
 		"kubeadm in base64": {user: multipartOf("Content-Transfer-Encoding: base64\n\n" +
-			base64.StdEncoding.EncodeToString([]byte("#!/bin/sh\nkubeadm join x\n"))), refused: []string{"userData: kubeadm join"}},
+			base64.StdEncoding.EncodeToString([]byte("#!/bin/sh\nkubeadm join x\n"))),
+			refused: []string{"userData: kubeadm join"}},
 		"kubeadm in quoted-printable": {user: multipartOf("Content-Transfer-Encoding: quoted-printable\n\n#!/bin/sh\nkubeadm=20jo=\nin x"),
 			refused: []string{"userData: kubeadm join"}},
 		"base64":                    {user: base64.StdEncoding.EncodeToString([]byte("#!/bin/sh\n")), refused: []string{"userData: encoded with base64 or gzip"}},
@@ -263,10 +264,13 @@ func TestCheckCluster(t *testing.T) {
 }
 
 func TestALaunchNamesWhatIsMissing(t *testing.T) {
-	_, err := AL2023(Cluster{Name: "c"}, Kubelet{Labels: map[string]string{"node-role.kubernetes.io/x": "", "a": "b c"}}, "")
-	for _, want := range []string{"spec.bootstrap.cluster.endpoint: it is not known", "spec.bootstrap.cluster.certificateAuthority: ",
+	labels := map[string]string{"node-role.kubernetes.io/x": "", "a": "b c"}
+	_, err := AL2023(Cluster{Name: "c"}, Kubelet{Labels: labels}, "")
+	for _, want := range []string{
+		"spec.bootstrap.cluster.endpoint: it is not known", "spec.bootstrap.cluster.certificateAuthority: ",
 		"spec.bootstrap.cluster.serviceCIDR: ", "the NodePool's label node-role.kubernetes.io/x is not allowed",
-		`the NodePool's label a has the value "b c"`} {
+		`the NodePool's label a has the value "b c"`,
+	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// extraArg has a value always, because a flag without one takes the next flag for its value. systemd
-// splits the flags at spaces and reads quotes and backslashes.
+// extraArg has a value always, because a flag without one takes the next flag for its value.
+// systemd splits the flags at spaces and reads quotes and backslashes.
 var extraArg = regexp.MustCompile(`^--([a-z][a-z0-9-]*)=([^\s"'\\]*)$`)
 
 // checkArgs refuses flags of bootstrap.kubeletExtraArgs.
@@ -57,8 +57,8 @@ func flagFault(name string) string {
 // flag is one flag of a command line. value is empty where it has none.
 type flag struct{ name, value string }
 
-// flagsOf reads the flags of a NodeConfig as systemd and the kubelet do: words may share an entry, a
-// value may be a word of its own, and an underscore in a name is a hyphen.
+// flagsOf reads the flags of a NodeConfig as systemd and the kubelet do: words may share an entry,
+// a value may be a word of its own, and an underscore in a name is a hyphen.
 func flagsOf(entries []string) []flag {
 	words := strings.FieldsFunc(strings.Join(entries, " "), func(r rune) bool {
 		return strings.ContainsRune(" \t\r\n", r)

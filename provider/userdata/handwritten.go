@@ -1,7 +1,7 @@
 package userdata
 
 // CheckHandWritten is for a class without bootstrap, in which everything is allowed. It warns of
-// storage that a stop wipes, and is silent about a text that it cannot read.
+// storage that a stop wipes. A text that it cannot read gets no warning.
 func CheckHandWritten(user string) (warnings []Problem) {
 	user = decoded(user)
 	if doc, err := readSettings(user); err == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// RegistersLabel reports whether a kubelet may set the label on its own node. A kubelet with another
-// label of kubernetes.io or k8s.io in --node-labels does not start.
+// RegistersLabel reports whether a kubelet may set the label on its own node. A kubelet with
+// another label of kubernetes.io or k8s.io in --node-labels does not start.
 func RegistersLabel(key string) bool {
 	domain, _, hasDomain := strings.Cut(key, "/")
 	if !hasDomain || !isIn(domain, "kubernetes.io") && !isIn(domain, "k8s.io") {
@@ -23,8 +23,8 @@ func RegistersLabel(key string) bool {
 		slices.Contains(kubeletLabels(), key)
 }
 
-// kubeletLabels are the labels in other domains of Kubernetes that the kubelet knows, those that are
-// deprecated included (k8s.io/kubelet/pkg/apis).
+// kubeletLabels are the other labels of kubernetes.io that a kubelet may set, old names included
+// (k8s.io/kubelet/pkg/apis).
 func kubeletLabels() []string {
 	return []string{
 		corev1.LabelHostname, corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelOSStable,

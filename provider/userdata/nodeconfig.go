@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// nodeConfigDocument is a NodeConfig of the user. Only what Stratos must know is read: the fields of
-// newer versions of nodeadm pass.
+// nodeConfigDocument is a NodeConfig of the user. Only what Stratos must know is read: the fields
+// of newer versions of nodeadm pass.
 type nodeConfigDocument struct {
 	spec          map[string]any
 	kubeletConfig map[string]any

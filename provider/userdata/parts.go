@@ -81,14 +81,15 @@ func decompressed(text string) string {
 	if err != nil {
 		return text
 	}
-	plain, err := io.ReadAll(io.LimitReader(r, maxDecompressed))
-	if err != nil {
+	plain, err := io.ReadAll(io.LimitReader(r, maxDecompressed+1))
+	if err != nil || len(plain) > maxDecompressed {
 		return text
 	}
 	return string(plain)
 }
 
-// partsOf splits the user's text into parts, in their order. The error says which texts are allowed.
+// partsOf splits the user's text into parts, in their order. The error says which texts are
+// allowed.
 func partsOf(user string) ([]part, error) {
 	text := strings.TrimLeftFunc(user, unicode.IsSpace)
 	switch mediaType := beginningType(text); {

@@ -1,6 +1,6 @@
-// Package userdata writes the user data with which an EC2 instance joins a cluster by itself, merged
-// with what the user wrote. It also says what a user may not write there, and why. The package is
-// pure: no client, context, logger or clock.
+// Package userdata writes the user data with which an EC2 instance joins a cluster by itself,
+// merged with what the user wrote. It also says what a user may not write there, and why. The
+// package is pure: no client, context, logger or clock.
 package userdata
 
 import (
@@ -30,8 +30,8 @@ type Cluster struct {
 type Kubelet struct {
 	// Labels are those that a kubelet may set, see RegistersLabel.
 	Labels map[string]string
-	// Taints are all taints of the new node, those of Stratos included. Of two taints with the same key
-	// and effect the first is kept, because the API server refuses a node with both.
+	// Taints are all taints of the new node, those of Stratos included. Of two taints with the same
+	// key and effect the first is kept, because the API server refuses a node with both.
 	Taints []corev1.Taint
 	// MaxPods is the most pods on the node. 0 leaves it to the image.
 	MaxPods int32
