@@ -80,6 +80,9 @@ type SelectorTerm struct {
 // +kubebuilder:validation:XValidation:rule="has(self.subnetIds) != has(self.subnetSelector)",message="exactly one of subnetIds and subnetSelector must be set"
 // +kubebuilder:validation:XValidation:rule="has(self.securityGroupIds) != has(self.securityGroupSelector)",message="exactly one of securityGroupIds and securityGroupSelector must be set"
 // +kubebuilder:validation:XValidation:rule="!has(self.hibernation) || !self.hibernation.enabled || (has(self.blockDeviceMappings) && self.blockDeviceMappings.exists(m, m.deviceName in ['/dev/xvda', '/dev/sda1', '/dev/sda'] && has(m.encrypted) && m.encrypted))",message="hibernation.enabled needs a mapping of the root device in blockDeviceMappings (deviceName /dev/xvda, /dev/sda1 or /dev/sda) with encrypted: true"
+// +kubebuilder:validation:XValidation:rule="!has(self.bootstrap) || has(self.bootstrap.family) || (has(self.amiSelector) && self.amiSelector.exists(t, has(t.alias) && (t.alias.startsWith('al2023@') || t.alias.startsWith('bottlerocket@'))))",message="bootstrap.family must be set: amiSelector has no alias of al2023 or bottlerocket that says it"
+// +kubebuilder:validation:XValidation:rule="!has(self.bootstrap) || !has(self.bootstrap.family) || !has(self.amiSelector) || self.amiSelector.all(t, !has(t.alias) || t.alias.startsWith(self.bootstrap.family == 'AL2023' ? 'al2023@' : 'bottlerocket@'))",message="bootstrap.family must be the family of every alias in amiSelector: AL2023 of al2023, Bottlerocket of bottlerocket"
+// +kubebuilder:validation:XValidation:rule="!has(self.bootstrap) || has(self.bootstrap.family) || !has(self.amiSelector) || self.amiSelector.all(t, !has(t.alias) || t.alias.startsWith('al2023@')) || self.amiSelector.all(t, !has(t.alias) || t.alias.startsWith('bottlerocket@'))",message="with bootstrap all aliases in amiSelector must be of one family, al2023 or bottlerocket"
 type AWSNodeClassSpec struct {
 	// Region of the instances, such as us-east-1. Unset: the region of Stratos's own AWS
 	// configuration.
@@ -148,9 +151,15 @@ type AWSNodeClassSpec struct {
 	// +kubebuilder:validation:Pattern=`^(arn:aws[a-z-]*:iam::[0-9]+:instance-profile/[\w+=,.@/-]+|[\w+=,.@-]{1,128})$`
 	// +optional
 	IAMInstanceProfile string `json:"iamInstanceProfile,omitempty"`
+	// Bootstrap makes Stratos write the user data by which instances join the cluster. userData, where
+	// it is set too, is merged with it, and what Stratos sets wins. Unset: userData has to make
+	// instances join.
+	// +optional
+	Bootstrap *Bootstrap `json:"bootstrap,omitempty"`
 	// UserData is handed to the instance at launch, as plain text: Stratos encodes it. At most 16384
-	// characters (EC2 allows 16 KiB). With preWarm.completionMode SelfStop it powers the instance off
-	// when it is warm; with ControllerStop it must not.
+	// characters (EC2 allows 16 KiB, with what bootstrap adds). With preWarm.completionMode SelfStop it
+	// powers the instance off when it is warm; with ControllerStop it must not. With bootstrap it is an
+	// addition, and must not join the cluster by itself.
 	// +kubebuilder:validation:MaxLength=16384
 	// +optional
 	UserData string `json:"userData,omitempty"`
@@ -304,6 +313,9 @@ type AWSNodeClassStatus struct {
 	// +listType=atomic
 	// +optional
 	SecurityGroups []string `json:"securityGroups,omitempty"`
+	// Bootstrap is what new instances are told to join the cluster, where spec.bootstrap is set.
+	// +optional
+	Bootstrap *BootstrapStatus `json:"bootstrap,omitempty"`
 	// Architecture of the image, as in the label kubernetes.io/arch, such as amd64.
 	// +kubebuilder:validation:MaxLength=32
 	// +optional

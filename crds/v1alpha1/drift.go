@@ -30,10 +30,14 @@ func (t *NodeTemplate) Hash() string {
 }
 
 // Hash is the hash of what an instance is launched from. A default that is written out changes
-// nothing.
+// nothing. Of the cluster that nodes join, what a user wrote is part of it, what EKS said is not: a
+// rotated certificate authority replaces no node.
 func (s *AWSNodeClassSpec) Hash() string {
 	whole := s.DeepCopy()
 	whole.SetDefaults()
+	if whole.Bootstrap != nil {
+		whole.Bootstrap.Family = s.BootstrapFamily()
+	}
 	return hashOf(whole)
 }
 

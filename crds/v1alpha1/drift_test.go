@@ -84,6 +84,43 @@ func TestHashOfAClass(t *testing.T) {
 	}
 }
 
+func TestHashOfAClassWithBootstrap(t *testing.T) {
+	class := func() *AWSNodeClass {
+		return &AWSNodeClass{Spec: AWSNodeClassSpec{
+			InstanceType: "m5.large", AMISelector: []SelectorTerm{{Alias: "al2023@latest"}},
+			Bootstrap: &Bootstrap{Cluster: BootstrapCluster{Name: "one"}, KubeletExtraArgs: []string{"--v=2", "--v=4"}},
+		}}
+	}
+	for name, c := range map[string]struct {
+		change func(*AWSNodeClass)
+		same   bool
+	}{
+		"nothing": {func(*AWSNodeClass) {}, true},
+		"the family that the alias implies is written out": {func(c *AWSNodeClass) {
+			c.Spec.Bootstrap.Family = FamilyAL2023
+		}, true},
+		"what EKS said": {func(c *AWSNodeClass) {
+			c.Status.Bootstrap = &BootstrapStatus{Family: FamilyAL2023, Cluster: BootstrapCluster{Endpoint: "https://x"}}
+		}, true},
+		"no bootstrap":         {func(c *AWSNodeClass) { c.Spec.Bootstrap = nil }, false},
+		"an empty bootstrap":   {func(c *AWSNodeClass) { c.Spec.Bootstrap = &Bootstrap{} }, false},
+		"another family":       {func(c *AWSNodeClass) { c.Spec.Bootstrap.Family = FamilyBottlerocket }, false},
+		"another cluster":      {func(c *AWSNodeClass) { c.Spec.Bootstrap.Cluster.Name = "two" }, false},
+		"an endpoint":          {func(c *AWSNodeClass) { c.Spec.Bootstrap.Cluster.Endpoint = "https://x" }, false},
+		"a number of pods":     {func(c *AWSNodeClass) { c.Spec.Bootstrap.MaxPods = new(int32(20)) }, false},
+		"flags of the kubelet": {func(c *AWSNodeClass) { c.Spec.Bootstrap.KubeletExtraArgs = []string{"--v=2"} }, false},
+		"additional user data": {func(c *AWSNodeClass) { c.Spec.UserData = "#!/bin/sh\n" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changed := class()
+			c.change(changed)
+			if same := changed.SpecHash() == class().SpecHash(); same != c.same {
+				t.Errorf("same hash: %t, want %t", same, c.same)
+			}
+		})
+	}
+}
+
 // The hashes stand on instances that live longer than a release. If this fails, hashVersion has to
 // be raised, else an upgrade of Stratos replaces every node of every user.
 func TestHashesStayWhatTheyAre(t *testing.T) {
