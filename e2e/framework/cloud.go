@@ -31,8 +31,8 @@ func (r *Rig) providerEnv() []string {
 		return nil
 	}
 	return []string{
-		"AWS_ENDPOINT_URL_EC2=" + r.cloudProcess.URL(), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=AKIDTEST",
-		"AWS_SECRET_ACCESS_KEY=secret",
+		"AWS_ENDPOINT_URL_EC2=" + r.cloudProcess.URL(), "AWS_ENDPOINT_URL_EKS=" + r.cloudProcess.URL(),
+		"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=AKIDTEST", "AWS_SECRET_ACCESS_KEY=secret",
 		"AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null",
 	}
 }

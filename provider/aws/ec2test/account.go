@@ -14,6 +14,8 @@ type Account struct {
 	Subnets        []Subnet
 	Images         []Image
 	SecurityGroups []SecurityGroup
+	// Clusters are those of EKS.
+	Clusters []Cluster
 	// MetadataTags: instances show their tags in their metadata unless a launch says otherwise. Tag
 	// keys with other characters than those of a path segment are refused then.
 	MetadataTags bool
@@ -60,7 +62,7 @@ const (
 )
 
 // DefaultAccount has two regions with three and two zones, subnets and security groups with tags,
-// and images of several kinds, among them public ones of a stranger with the names of Amazon's and
+// EKS clusters of both IP families, and images of several kinds, among them public ones of a stranger with the names of Amazon's and
 // ours. Its instances show their tags in their metadata.
 func DefaultAccount() *Account {
 	a := &Account{ID: defaultAccountID, MetadataTags: true}
@@ -78,6 +80,7 @@ func DefaultAccount() *Account {
 		})
 	}
 	a.Images = defaultImages(a.ID)
+	a.Clusters = defaultClusters()
 	return a
 }
 

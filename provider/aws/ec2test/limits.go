@@ -21,6 +21,8 @@ const (
 	DescribeImages         Action = "DescribeImages"
 	DescribeSubnets        Action = "DescribeSubnets"
 	DescribeSecurityGroups Action = "DescribeSecurityGroups"
+	// DescribeCluster is an operation of EKS.
+	DescribeCluster Action = "DescribeCluster"
 )
 
 // Limits are the token buckets of an account and region. An action without one is unlimited.

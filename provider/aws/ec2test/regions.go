@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"regexp"
 	"slices"
 
 	"github.com/stratos-sh/stratos/provider/simcloud"
@@ -17,11 +18,12 @@ func (a *Account) has(region string) bool {
 
 // signedFor is the region that a request is signed for, "" for one that is not signed.
 func signedFor(r *http.Request) string {
-	signed := signature.FindStringSubmatch(r.Header.Get("Authorization"))
-	if signed == nil {
-		return ""
+	for _, service := range []*regexp.Regexp{signature, eksSignature} {
+		if signed := service.FindStringSubmatch(r.Header.Get("Authorization")); signed != nil {
+			return signed[1]
+		}
 	}
-	return signed[1]
+	return ""
 }
 
 // noHost is what a client meets that asks for the endpoint of a region that does not exist.

@@ -41,7 +41,7 @@ type Options struct {
 	Limits *Limits
 }
 
-// Server answers EC2's protocol for a played cloud. It is an http.Handler, safe for concurrent use.
+// Server answers EC2's protocol, and one call of EKS, for a played cloud. It is an http.Handler, safe for concurrent use.
 type Server struct {
 	sim     *simcloud.Cloud
 	account *Account
@@ -102,13 +102,17 @@ type answer struct {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	seen := Request{At: time.Now()}
-	c, form, err := s.understand(w, r)
+	seen, eks := Request{At: time.Now()}, isEKS(r)
+	refuse := s.refuse
+	if eks {
+		refuse = s.refuseEKS
+	}
+	c, form, err := s.read(w, r)
 	seen.Action, seen.Region = c.action, c.region
 	seen.Params = flat(form)
 	if err != nil {
 		s.sim.Write(func(*simcloud.Book) { s.log(seen, err) })
-		s.refuse(w, answerTo(err))
+		refuse(w, answerTo(err))
 		return
 	}
 	target := simcloud.Target{Op: c.op}
@@ -137,10 +141,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case errors.As(err, &lost):
 		panic(http.ErrAbortHandler) // it happened, and no answer says so
 	case err != nil:
-		s.refuse(w, answerTo(err))
+		refuse(w, answerTo(err))
+	case eks:
+		s.sendJSON(w, http.StatusOK, content)
 	default:
 		s.write(w, c.action, content)
 	}
+}
+
+// read reads a request of either service.
+func (s *Server) read(w http.ResponseWriter, r *http.Request) (call, url.Values, error) {
+	if isEKS(r) {
+		return s.understandEKS(r)
+	}
+	return s.understand(w, r)
 }
 
 // understand reads the request as far as its own words go. Errors leave out what was not

@@ -1,5 +1,5 @@
 // Command ec2test runs the EC2 test server and the machines of its instances as a process of its
-// own. At / it speaks EC2's protocol, at /v1 the API of `stratos fake-cloud` about the same
+// own. At / it speaks EC2's protocol, at /clusters that of EKS, at /v1 the API of `stratos fake-cloud` about the same
 // instances, by which tests look at the cloud and trouble it, and at /requests it tells what EC2
 // was asked.
 package main
@@ -92,6 +92,7 @@ func handler(server *ec2test.Server, control *fake.Cloud) http.Handler {
 	behind := fake.Handler(control)
 	mux := http.NewServeMux()
 	mux.Handle("/{$}", server)
+	mux.Handle("/clusters/", server)
 	mux.Handle("/", behind)
 	mux.HandleFunc("GET /requests", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
