@@ -112,6 +112,46 @@ func TestAClassKeepsTheLastGoodValuesInTheCloudsWords(t *testing.T) {
 	}
 }
 
+func TestAClassTellsThatItsClusterChanged(t *testing.T) {
+	cluster := func(ca string) *v1alpha1.BootstrapStatus {
+		return &v1alpha1.BootstrapStatus{Cluster: v1alpha1.BootstrapCluster{Name: "c", Endpoint: "https://" + ca,
+			CertificateAuthority: ca, ServiceCIDR: "10.0.0.0/16"}}
+	}
+	for name, c := range map[string]struct {
+		before, after *v1alpha1.BootstrapStatus
+		generation    int64
+		want          []string
+	}{
+		"for the first time": {nil, cluster("a"), 1, nil},
+		"the same":           {cluster("a"), cluster("a"), 1, nil},
+		"another one": {cluster("a"), cluster("b"), 1, []string{"Warning BootstrapChanged status.bootstrap.cluster has " +
+			"another endpoint and certificateAuthority; nodes that exist keep what they were launched with"}},
+		"another spec": {cluster("a"), cluster("b"), 2, nil},
+		"no bootstrap": {nil, nil, 1, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, awsClass())
+			r.cloud.found = v1alpha1.AWSNodeClassStatus{AMI: "ami-1", Bootstrap: c.before}
+			loop := r.classLoop()
+			class, _ := lookAtClass(t, r.api, loop)
+			hash := class.SpecHash()
+			class.Generation = c.generation
+			if err := r.api.Update(t.Context(), class); err != nil {
+				t.Fatal(err)
+			}
+			r.said()
+			r.now, r.cloud.found.Bootstrap = r.now.Add(resolveEvery), c.after
+			class, _ = lookAtClass(t, r.api, loop)
+			if diff := cmp.Diff(c.want, r.said()); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.after, class.Status.Bootstrap); diff != "" || class.SpecHash() != hash {
+				t.Errorf("hash %s, want %s; status.bootstrap (-want +got):\n%s", class.SpecHash(), hash, diff)
+			}
+		})
+	}
+}
+
 func TestAClassInUseIsHeld(t *testing.T) {
 	other := nodePool(1, 1, func(p *v1alpha1.NodePool) { p.Name, p.UID = "q", "uid-q" })
 	r := newRig(t, awsClass(), nodePool(1, 1), other)

@@ -97,6 +97,21 @@ func (c BootstrapCluster) Or(other BootstrapCluster) BootstrapCluster {
 	}
 }
 
+// Changes names the values in which the other cluster differs, by their fields.
+func (c BootstrapCluster) Changes(other BootstrapCluster) []string {
+	var names []string
+	for _, value := range []struct{ name, was, is string }{
+		{"name", c.Name, other.Name}, {"endpoint", c.Endpoint, other.Endpoint},
+		{"certificateAuthority", c.CertificateAuthority, other.CertificateAuthority},
+		{"serviceCIDR", c.ServiceCIDR, other.ServiceCIDR},
+	} {
+		if value.was != value.is {
+			names = append(names, value.name)
+		}
+	}
+	return names
+}
+
 // BootstrapFamily returns the family of the class's image: bootstrap.family, else the one that the
 // aliases in amiSelector imply. It is empty where bootstrap is not set or nothing implies one.
 func (s *AWSNodeClassSpec) BootstrapFamily() BootstrapFamily {

@@ -79,6 +79,13 @@ const (
 	ReasonDaemonSetCountsStandby Reason = "DaemonSetCountsStandby"
 )
 
+// The reasons of events on node classes. Reasons of the condition Ready are events too.
+const (
+	// ReasonBootstrapChanged: EKS says something else of the cluster that new instances join. Nodes
+	// are not replaced for it.
+	ReasonBootstrapChanged Reason = "BootstrapChanged"
+)
+
 // The reasons of conditions. Conditions also use those of events.
 const (
 	// ReasonPoolReady: Ready is True.

@@ -77,5 +77,14 @@ func (c *KindNodeClass) StatusParts() (observedGeneration *int64, conditions *[]
 	return &c.Status.ObservedGeneration, &c.Status.Conditions
 }
 
+// JoinedCluster is the cluster that new instances join; nil where Stratos does not write their user
+// data, or has not resolved it.
+func (c *AWSNodeClass) JoinedCluster() *BootstrapCluster {
+	if c.Status.Bootstrap == nil {
+		return nil
+	}
+	return &c.Status.Bootstrap.Cluster
+}
+
 // RegionName is the region that the class names; empty: that of Stratos's own configuration.
 func (c *AWSNodeClass) RegionName() string { return c.Spec.Region }

@@ -214,7 +214,29 @@ func (c *Reconciler) report(ctx context.Context, class v1alpha1.NodeClass, was a
 	if !meta.IsStatusConditionFalse(*had, v1alpha1.ConditionReady) && ready.Status == metav1.ConditionFalse {
 		c.Events.Eventf(class, nil, corev1.EventTypeWarning, ready.Reason, "Resolve", "%s", ready.Message)
 	}
+	c.reportCluster(before, class)
 	return c.Client.Status().Patch(ctx, class, client.MergeFrom(before))
+}
+
+// joining is a class whose status says which cluster new instances join.
+type joining interface {
+	JoinedCluster() *v1alpha1.BootstrapCluster
+}
+
+// reportCluster says in an event that the cloud says something else of the cluster that new
+// instances join. After a change of the spec it says nothing: what a user wrote is drift.
+func (c *Reconciler) reportCluster(before, class v1alpha1.NodeClass) {
+	was, ok := before.(joining)
+	is, ok2 := class.(joining)
+	observed, _ := before.StatusParts()
+	if !ok || !ok2 || was.JoinedCluster() == nil || is.JoinedCluster() == nil || *observed != class.GetGeneration() {
+		return
+	}
+	if changed := was.JoinedCluster().Changes(*is.JoinedCluster()); len(changed) > 0 {
+		c.Events.Eventf(class, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonBootstrapChanged), "Resolve",
+			"status.bootstrap.cluster has another %s; nodes that exist keep what they were launched with",
+			strings.Join(changed, " and "))
+	}
 }
 
 // +kubebuilder:rbac:groups=stratos.sh,resources=awsnodeclasses,verbs=list;watch;patch
