@@ -106,4 +106,13 @@ type LaunchRequest struct {
 	// to choose, such as a subnet, choose by it, so that a launch whose answer was lost is repeated as
 	// it was. Successive launches have successive numbers.
 	Number int64
+	// Registration is for instances whose user data Stratos writes.
+	Registration Registration
+}
+
+// Registration is what the Node of a pool is to register with. A provider adds the taint
+// stratos.sh/standby, and leaves out the labels that a kubelet may not set.
+type Registration struct {
+	Labels                map[string]v1alpha1.LabelValue
+	Taints, StartupTaints []v1alpha1.Taint
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -126,6 +127,20 @@ func TestTokensDifferByPoolAndSlot(t *testing.T) {
 
 // The cloud's list lags behind every launch by some sweeps; poolSize holds all the same, and
 // nothing is launched twice.
+func TestALaunchSaysWhatTheNodeRegistersWith(t *testing.T) {
+	r := newRig(t)
+	pool := nodePool(1, 1, func(p *v1alpha1.NodePool) {
+		p.Spec.Template.Labels = map[string]string{"team": "a"}
+		p.Spec.Template.Taints = []v1alpha1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
+		p.Spec.Template.StartupTaints = []v1alpha1.Taint{{Key: "cni", Effect: corev1.TaintEffectNoSchedule}}
+	})
+	want := provider.Registration{Labels: pool.Spec.Template.Labels, Taints: pool.Spec.Template.Taints,
+		StartupTaints: pool.Spec.Template.StartupTaints}
+	if diff := cmp.Diff(want, r.pools.LaunchRequest(pool, 0).Registration); diff != "" {
+		t.Errorf("registration (-want +got):\n%s", diff)
+	}
+}
+
 func TestPoolSizeHoldsWhileSweepsLag(t *testing.T) {
 	r := newRig(t, nodePool(4, 4))
 	r.sweep()

@@ -1,5 +1,6 @@
 // Package aws keeps instances in EC2. It is the only package that knows the AWS SDK, and it knows
-// no endpoint: any server that speaks EC2's protocol does, by the SDK's own AWS_ENDPOINT_URL_EC2.
+// no endpoint: any server that speaks the protocols of EC2 and EKS does, by the SDK's own
+// AWS_ENDPOINT_URL_EC2 and AWS_ENDPOINT_URL_EKS.
 package aws
 
 import (
@@ -23,6 +24,8 @@ import (
 type Options struct {
 	// Config is the SDK's: credentials, endpoint, and the region of classes that name none.
 	Config aws.Config
+	// ClusterName is the EKS cluster that nodes join whose class names none.
+	ClusterName string
 	// Calls measures the calls; the limits of each region are made from Limits.
 	Calls  *limiter.Calls
 	Limits map[limiter.Operation]limiter.Limit
@@ -56,6 +59,8 @@ type Cloud struct {
 	index   *index
 	// minor is nil where the cluster's version is unknown.
 	minor *minors
+	// clusters are what EKS says of the cluster that nodes join.
+	clusters *clusters
 
 	// mu guards the fields below.
 	mu sync.Mutex
@@ -74,7 +79,8 @@ func New(o Options) *Cloud {
 	if o.BatchSize == nil {
 		o.BatchSize = func(limiter.Operation, int) {}
 	}
-	c := &Cloud{options: o, index: newIndex(), regions: map[regionName]*region{}, review: newReview()}
+	c := &Cloud{options: o, index: newIndex(), clusters: newClusters(o), regions: map[regionName]*region{},
+		review: newReview()}
 	if o.Minor != nil {
 		c.minor = &minors{ask: o.Minor}
 	}

@@ -22,7 +22,7 @@ type finder struct {
 }
 
 // ResolveNodeClass returns what the class's spec stands for, in the parts of the status that are
-// the cloud's. Errors: InvalidConfig with the field and EC2's words, RateLimit.
+// the cloud's. Errors: InvalidConfig with the field and AWS's words, RateLimit.
 func (c *Cloud) ResolveNodeClass(ctx context.Context, class *v1alpha1.AWSNodeClass) (v1alpha1.AWSNodeClassStatus,
 	error) {
 	if class == nil {
@@ -32,7 +32,20 @@ func (c *Cloud) ResolveNodeClass(ctx context.Context, class *v1alpha1.AWSNodeCla
 	if err != nil {
 		return v1alpha1.AWSNodeClassStatus{}, err
 	}
-	return r.classes.find(ctx, class)
+	return c.find(ctx, r, class)
+}
+
+// find asks EC2 in the class's region, and EKS in that of Stratos.
+func (c *Cloud) find(ctx context.Context, r *region, class *v1alpha1.AWSNodeClass) (v1alpha1.AWSNodeClassStatus,
+	error) {
+	found, err := r.classes.find(ctx, class)
+	if err != nil {
+		return v1alpha1.AWSNodeClassStatus{}, err
+	}
+	if found.Bootstrap, err = c.clusters.resolve(ctx, class); err != nil {
+		return v1alpha1.AWSNodeClassStatus{}, err
+	}
+	return found, nil
 }
 
 func (f *finder) find(ctx context.Context, class *v1alpha1.AWSNodeClass) (v1alpha1.AWSNodeClassStatus, error) {

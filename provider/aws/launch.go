@@ -16,10 +16,8 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/provider/userdata"
 )
-
-// mostUserData is EC2's limit in bytes, before user data is encoded.
-const mostUserData = 16 << 10
 
 // LaunchInstance launches one instance of the class, in the first of its subnets, in the order of
 // the request's number, whose zone has the type and which has an address. The same request returns
@@ -34,17 +32,13 @@ func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if size := len(class.Spec.UserData); size > mostUserData {
-		return nil, &provider.InvalidConfigError{Field: fieldUserData, Reason: fmt.Sprintf("has %d bytes; EC2 allows %d",
-			size, mostUserData)}
-	}
 	r, err := c.ofClass(class)
 	if err != nil {
 		return nil, err
 	}
-	status, current := class.Status, class.Status.ObservedGeneration == class.Generation && resolved(class.Status)
+	status, current := class.Status, class.Status.ObservedGeneration == class.Generation && resolved(class)
 	if !current {
-		if status, err = r.classes.find(ctx, class); err != nil {
+		if status, err = c.find(ctx, r, class); err != nil {
 			return nil, err
 		}
 	}
@@ -52,7 +46,7 @@ func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass
 	if current && goneStale(err) {
 		// What the class's status says was true once. The loop that writes it will find out too, in its
 		// time.
-		if status, err = r.classes.find(ctx, class); err != nil {
+		if status, err = c.find(ctx, r, class); err != nil {
 			return nil, err
 		}
 		return r.launch(ctx, &class.Spec, status, req)
@@ -61,8 +55,10 @@ func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass
 }
 
 // resolved reports whether the status says everything that a launch needs.
-func resolved(s v1alpha1.AWSNodeClassStatus) bool {
-	return s.AMI != "" && len(s.Subnets) > 0 && len(s.SecurityGroups) > 0
+func resolved(class *v1alpha1.AWSNodeClass) bool {
+	s := &class.Status
+	joins := class.Spec.Bootstrap == nil || s.Bootstrap != nil && s.Bootstrap.Cluster.IsComplete()
+	return s.AMI != "" && len(s.Subnets) > 0 && len(s.SecurityGroups) > 0 && joins
 }
 
 // goneStale reports whether a launch failed for something that may have another id by now.
@@ -76,6 +72,10 @@ func goneStale(err error) bool {
 // for which none was.
 func (r *region) launch(ctx context.Context, spec *v1alpha1.AWSNodeClassSpec, status v1alpha1.AWSNodeClassStatus,
 	req provider.LaunchRequest) (*provider.Instance, error) {
+	data, err := userdata.OfLaunch(spec, status.Bootstrap, req.Registration)
+	if err != nil {
+		return nil, err
+	}
 	subnets := inOrder(status.Subnets, req.Number)
 	if req.Zone != "" {
 		subnets = slices.DeleteFunc(subnets, func(s v1alpha1.ResolvedSubnet) bool { return s.Zone != req.Zone })
@@ -101,7 +101,7 @@ func (r *region) launch(ctx context.Context, spec *v1alpha1.AWSNodeClassSpec, st
 		if err := r.quotas.check(spec.InstanceType, subnet.Zone, time.Now()); err != nil && !isOpen(subnet) {
 			return nil, err
 		}
-		instance, err := r.launchIn(ctx, keyOf(req.ClientToken, subnet), r.request(spec, status, subnet, req))
+		instance, err := r.launchIn(ctx, keyOf(req.ClientToken, subnet), r.request(spec, status, subnet, req, data))
 		about := subject{operation: "RunInstances", kind: spec.InstanceType, zone: subnet.Zone}
 		last = about.typed(err)
 		r.quotas.answered(spec.InstanceType, last, time.Now())
@@ -213,9 +213,9 @@ func inOrder(subnets []v1alpha1.ResolvedSubnet, number int64) []v1alpha1.Resolve
 	return out
 }
 
-// request words a launch, all but its client token.
+// request words a launch with its user data, all but its client token.
 func (r *region) request(spec *v1alpha1.AWSNodeClassSpec, status v1alpha1.AWSNodeClassStatus,
-	subnet v1alpha1.ResolvedSubnet, req provider.LaunchRequest) *ec2.RunInstancesInput {
+	subnet v1alpha1.ResolvedSubnet, req provider.LaunchRequest, data string) *ec2.RunInstancesInput {
 	in := &ec2.RunInstancesInput{
 		MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
 		ImageId: aws.String(status.AMI), InstanceType: types.InstanceType(spec.InstanceType),
@@ -234,8 +234,8 @@ func (r *region) request(spec *v1alpha1.AWSNodeClassSpec, status v1alpha1.AWSNod
 		InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorStop,
 		TagSpecifications:                 tagSpecifications(spec.Tags, req.Tags, status.AMI),
 	}
-	if spec.UserData != "" {
-		in.UserData = aws.String(base64.StdEncoding.EncodeToString([]byte(spec.UserData)))
+	if data != "" {
+		in.UserData = aws.String(base64.StdEncoding.EncodeToString([]byte(data)))
 	}
 	if spec.HibernationEnabled() {
 		in.HibernationOptions = &types.HibernationOptionsRequest{Configured: aws.Bool(true)}

@@ -46,7 +46,7 @@ func TestThePolicyAllowsWhatIsCalled(t *testing.T) {
 			}
 		}
 	}
-	called := []string{"iam:PassRole"}
+	called := []string{"eks:DescribeCluster", "iam:PassRole"}
 	for _, op := range []string{
 		"CreateTags", "DescribeImages", "DescribeInstanceTypes", "DescribeInstances", "DescribeSecurityGroups",
 		"DescribeSubnets", "RunInstances", "StartInstances", "StopInstances", "TerminateInstances",

@@ -51,7 +51,7 @@ func (r *rig) cloud(t *testing.T, change ...func(*Options)) *Cloud {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Config: r.config(), Calls: calls, Limits: limiter.Default(), Resources: limiter.Resources()}
+	o := Options{Config: r.config(), ClusterName: "e2e", Calls: calls, Limits: limiter.Default(), Resources: limiter.Resources()}
 	for _, f := range change {
 		f(&o)
 	}

@@ -56,8 +56,12 @@ func capacityOf(size *types.InstanceTypeInfo, spec *v1alpha1.AWSNodeClassSpec, i
 	if size.MemoryInfo != nil {
 		set(corev1.ResourceMemory, aws.ToInt64(size.MemoryInfo.SizeInMiB)*mebi, resource.BinarySI)
 	}
-	set(corev1.ResourcePods, podsOf(size.NetworkInfo, cpus), resource.DecimalSI)
-	set(corev1.ResourceEphemeralStorage, rootVolume(spec, image)*gibi, resource.BinarySI)
+	pods := int64(spec.MaxPods())
+	if pods == 0 {
+		pods = podsOf(size.NetworkInfo, cpus)
+	}
+	set(corev1.ResourcePods, pods, resource.DecimalSI)
+	set(corev1.ResourceEphemeralStorage, storageOf(spec, image)*gibi, resource.BinarySI)
 	for name, n := range devicesOf(size) {
 		set(name, n, resource.DecimalSI)
 	}
@@ -82,16 +86,28 @@ func podsOf(network *types.NetworkInfo, cpus int64) int64 {
 	return min(interfaces*(addresses-1)+2, most)
 }
 
-// rootVolume is the size of the root volume in GiB: as the class says, else as the image does.
-func rootVolume(spec *v1alpha1.AWSNodeClassSpec, image *types.Image) int64 {
-	root := aws.ToString(image.RootDeviceName)
+// storageOf is the size in GiB of the volume that has the images and the pods. It is the root
+// volume, but for Bottlerocket, whose system has a volume of its own.
+func storageOf(spec *v1alpha1.AWSNodeClassSpec, image *types.Image) int64 {
+	device := aws.ToString(image.RootDeviceName)
+	if spec.BootstrapFamily() == v1alpha1.FamilyBottlerocket {
+		device = bottlerocketData
+	}
+	return volumeOf(device, spec, image)
+}
+
+// bottlerocketData is Bottlerocket's volume for images and pods.
+const bottlerocketData = "/dev/xvdb"
+
+// volumeOf is the size of a volume in GiB: as the class says, else as the image does.
+func volumeOf(device string, spec *v1alpha1.AWSNodeClassSpec, image *types.Image) int64 {
 	for i := range spec.BlockDeviceMappings {
-		if m := &spec.BlockDeviceMappings[i]; sameDevice(m.DeviceName, root) && m.VolumeSize != nil {
+		if m := &spec.BlockDeviceMappings[i]; sameDevice(m.DeviceName, device) && m.VolumeSize != nil {
 			return int64(*m.VolumeSize)
 		}
 	}
 	for _, m := range image.BlockDeviceMappings {
-		if aws.ToString(m.DeviceName) == root && m.Ebs != nil {
+		if aws.ToString(m.DeviceName) == device && m.Ebs != nil {
 			return int64(aws.ToInt32(m.Ebs.VolumeSize))
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
@@ -591,6 +592,46 @@ func TestResolveNodeClass(t *testing.T) {
 		}
 		if _, err := a.cloud.ResolveNodeClass(t.Context(), nodeClass("x")); !provider.IsInvalidConfig(err) {
 			t.Errorf("unknown type: %v", err)
+		}
+	})
+}
+
+// TestAClassWithBootstrap resolves to a simulated cluster, and its machines get the user data that
+// Stratos writes, the same for a launch that is repeated.
+func TestAClassWithBootstrap(t *testing.T) {
+	t.Parallel()
+	inCloud(t, Options{}, func(t *testing.T, a *account) {
+		class := nodeClass("m5.large")
+		class.Spec.Bootstrap = &v1alpha1.Bootstrap{Family: v1alpha1.FamilyAL2023, MaxPods: new(int32(12)),
+			Cluster: v1alpha1.BootstrapCluster{Name: "mine"}}
+		got, err := a.cloud.ResolveNodeClass(t.Context(), class)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := &v1alpha1.BootstrapStatus{Family: v1alpha1.FamilyAL2023, Cluster: v1alpha1.BootstrapCluster{Name: "mine",
+			Endpoint: simcloud.ClusterEndpoint, CertificateAuthority: simcloud.ClusterCA(),
+			ServiceCIDR: simcloud.ClusterServiceCIDR}}
+		pods := got.Capacity[corev1.ResourcePods]
+		if diff := cmp.Diff(want, got.Bootstrap); diff != "" || pods.Value() != 12 {
+			t.Errorf("%s pods, status.bootstrap (-want +got):\n%s", pods.String(), diff)
+		}
+		req := provider.LaunchRequest{ClientToken: "a", Registration: provider.Registration{
+			StartupTaints: []v1alpha1.Taint{{Key: "cni", Effect: corev1.TaintEffectNoSchedule}}}}
+		first, err := a.cloud.LaunchInstance(t.Context(), class, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := a.cloud.LaunchInstance(t.Context(), class, req)
+		if err != nil || again.ID != first.ID {
+			t.Errorf("repeated: %v, %v", again, err)
+		}
+		req.Registration = provider.Registration{}
+		if _, err := a.cloud.LaunchInstance(t.Context(), class, req); !provider.IsInvalidConfig(err) {
+			t.Errorf("the same token with other user data: %v", err)
+		}
+		class.Spec.Bootstrap.Cluster.Endpoint = "http://insecure"
+		if _, err := a.cloud.ResolveNodeClass(t.Context(), class); !provider.IsInvalidConfig(err) {
+			t.Errorf("an endpoint without https: %v", err)
 		}
 	})
 }

@@ -9,9 +9,13 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/simcloud"
+	"github.com/stratos-sh/stratos/provider/userdata"
 )
 
 // launched remembers what a client token stood for.
@@ -53,7 +57,11 @@ func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass
 // launchOnce launches, or returns what the token launched before, as it is now.
 func (c *Cloud) launchOnce(b *simcloud.Book, class *v1alpha1.AWSNodeClass,
 	req provider.LaunchRequest) (*provider.Instance, error) {
-	params, err := fingerprint(class, req)
+	data, err := userDataOf(class, req)
+	if err != nil {
+		return nil, err
+	}
+	params, err := fingerprint(class, req, data)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +77,7 @@ func (c *Cloud) launchOnce(b *simcloud.Book, class *v1alpha1.AWSNodeClass,
 		gone.State = provider.InstanceTerminated
 		return gone, nil
 	}
-	inst, err := c.launch(b, class, req)
+	inst, err := c.launch(b, class, req, data)
 	if err != nil {
 		return nil, err
 	}
@@ -79,24 +87,50 @@ func (c *Cloud) launchOnce(b *simcloud.Book, class *v1alpha1.AWSNodeClass,
 	return simcloud.CopyOf(&inst.Instance), nil
 }
 
-// fingerprint identifies the parameters of a launch.
-func fingerprint(class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) ([sha256.Size]byte, error) {
+// userDataOf is the user data of the instance that the class is launched as.
+func userDataOf(class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (string, error) {
 	if class == nil {
-		return [sha256.Size]byte{}, &provider.InvalidConfigError{Field: "class", Reason: "is missing"}
+		return "", &provider.InvalidConfigError{Field: "class", Reason: "is missing"}
 	}
+	joins, err := bootstrapOf(class)
+	if err != nil {
+		return "", err
+	}
+	return userdata.OfLaunch(&class.Spec, joins, req.Registration)
+}
+
+// bootstrapOf is what the cloud says of the cluster that nodes of the class join; nil for a class
+// without bootstrap. The cluster is the same for every name.
+func bootstrapOf(class *v1alpha1.AWSNodeClass) (*v1alpha1.BootstrapStatus, error) {
+	if class.Spec.Bootstrap == nil {
+		return nil, nil
+	}
+	cluster := class.Spec.Bootstrap.Cluster.Or(v1alpha1.BootstrapCluster{
+		Name: "simulated", Endpoint: simcloud.ClusterEndpoint, CertificateAuthority: simcloud.ClusterCA(),
+		ServiceCIDR: simcloud.ClusterServiceCIDR,
+	})
+	for _, problem := range userdata.CheckCluster(userdata.Cluster(cluster)) {
+		return nil, &provider.InvalidConfigError{Field: "spec." + problem.Field, Reason: problem.Reason}
+	}
+	return &v1alpha1.BootstrapStatus{Family: class.Spec.BootstrapFamily(), Cluster: cluster}, nil
+}
+
+// fingerprint identifies the parameters of a launch.
+func fingerprint(class *v1alpha1.AWSNodeClass, req provider.LaunchRequest, data string) ([sha256.Size]byte, error) {
 	text, err := json.Marshal(struct {
-		Spec v1alpha1.AWSNodeClassSpec
-		Zone string
-		Tags map[string]string
-	}{class.Spec, req.Zone, req.Tags})
+		Spec     v1alpha1.AWSNodeClassSpec
+		UserData string
+		Zone     string
+		Tags     map[string]string
+	}{class.Spec, data, req.Zone, req.Tags})
 	if err != nil {
 		return [sha256.Size]byte{}, fmt.Errorf("launch parameters: %w", err)
 	}
 	return sha256.Sum256(text), nil
 }
 
-func (c *Cloud) launch(b *simcloud.Book, class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*simcloud.Instance,
-	error) {
+func (c *Cloud) launch(b *simcloud.Book, class *v1alpha1.AWSNodeClass, req provider.LaunchRequest,
+	data string) (*simcloud.Instance, error) {
 	if _, ok := c.InstanceType(class.Spec.InstanceType); !ok {
 		return nil, &provider.InvalidConfigError{Field: "instanceType",
 			Reason: fmt.Sprintf("unknown instance type %q", class.Spec.InstanceType)}
@@ -110,7 +144,7 @@ func (c *Cloud) launch(b *simcloud.Book, class *v1alpha1.AWSNodeClass, req provi
 	maps.Copy(tags, req.Tags)
 	return b.Launch(simcloud.LaunchSpec{
 		Type: class.Spec.InstanceType, Region: c.regionOf(class), Zone: subnet.Zone, Subnet: subnet.ID,
-		UserData: class.Spec.UserData, Tags: tags,
+		UserData: data, Tags: tags,
 	}), nil
 }
 
@@ -212,7 +246,12 @@ func (c *Cloud) ResolveNodeClass(ctx context.Context, class *v1alpha1.AWSNodeCla
 			status.SecurityGroups = []string{"sg-fake"}
 		}
 		status.Capacity = size.Capacity.DeepCopy()
-		return nil
+		if pods := class.Spec.MaxPods(); pods > 0 {
+			status.Capacity[corev1.ResourcePods] = *resource.NewQuantity(int64(pods), resource.DecimalSI)
+		}
+		var err error
+		status.Bootstrap, err = bootstrapOf(class)
+		return err
 	})
 	return status, err
 }

@@ -24,7 +24,7 @@ import (
 // ec2 makes the provider that keeps instances in EC2. Its limits are those of each region, so it
 // gets them and not a limiter.
 func ec2(
-	ctx context.Context, config *rest.Config, limits, resources map[limiter.Operation]limiter.Limit,
+	ctx context.Context, clusterName string, config *rest.Config, limits, resources map[limiter.Operation]limiter.Limit,
 	calls *limiter.Calls, registerer prometheus.Registerer,
 ) (*Cloud, error) {
 	loaded, err := aws.Load(ctx)
@@ -51,7 +51,7 @@ func ec2(
 		return nil, fmt.Errorf("client for the cluster's version: %w", err)
 	}
 	cloud := aws.New(aws.Options{
-		Config: loaded, Calls: calls, Limits: limits, Resources: resources, BatchSize: sizes,
+		Config: loaded, ClusterName: clusterName, Calls: calls, Limits: limits, Resources: resources, BatchSize: sizes,
 		Regions: func(ctx context.Context) ([]string, error) { return regionsInUse(ctx, reader) },
 		Minor:   func(context.Context) (string, error) { return minorOf(server) },
 	})

@@ -41,7 +41,7 @@ func New(
 	}
 	switch o.CloudProvider {
 	case options.CloudAWS:
-		return ec2(ctx, config, limits, o.RateLimits.Resources(limits), calls, registerer)
+		return ec2(ctx, o.ClusterName, config, limits, o.RateLimits.Resources(limits), calls, registerer)
 	case options.CloudKind:
 		return kindCloud(calls)
 	}

@@ -35,7 +35,7 @@ func (o *oneOrMore) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &(*o)[0])
 }
 
-// operations are what the provider calls on EC2, each with the condition that has to keep it to
+// operations are what the provider calls on EC2 and EKS, each with the condition that has to keep it to
 // this cluster's instances.
 func operations() map[string]string {
 	return map[string]string{
@@ -46,12 +46,13 @@ func operations() map[string]string {
 		"ec2:StopInstances":          "aws:ResourceTag/stratos.sh/cluster",
 		"ec2:TerminateInstances":     "aws:ResourceTag/stratos.sh/cluster",
 		"ec2:CreateTags":             "aws:ResourceTag/stratos.sh/cluster",
+		"eks:DescribeCluster":        "",
 		"iam:PassRole":               "iam:PassedToService",
 	}
 }
 
 var (
-	resource  = regexp.MustCompile(`^(\*|arn:aws:(ec2|ssm|iam):([a-z]+-[a-z]+-\d)?:(\d{12})?:[a-z*-]+/[\w./*-]+)$`)
+	resource  = regexp.MustCompile(`^(\*|arn:aws:(ec2|eks|ssm|iam):([a-z]+-[a-z]+-\d)?:(\d{12})?:[a-z*-]+/[\w./*-]+)$`)
 	onMachine = regexp.MustCompile(`:instance/\*$`)
 )
 
