@@ -156,10 +156,10 @@ type AWSNodeClassSpec struct {
 	// instances join.
 	// +optional
 	Bootstrap *Bootstrap `json:"bootstrap,omitempty"`
-	// UserData is handed to the instance at launch, as plain text: Stratos encodes it. At most 16384
-	// characters (EC2 allows 16 KiB, with what bootstrap adds). With preWarm.completionMode SelfStop it
-	// powers the instance off when it is warm; with ControllerStop it must not. With bootstrap it is an
-	// addition, and must not join the cluster by itself.
+	// UserData is handed to the instance at launch, as plain text: Stratos encodes it. At most
+	// 16384 characters (EC2 allows 16 KiB, with what bootstrap adds). With preWarm.completionMode
+	// SelfStop it powers the instance off when it is warm; with ControllerStop it must not. With
+	// bootstrap it is an addition, and must not join the cluster by itself.
 	// +kubebuilder:validation:MaxLength=16384
 	// +optional
 	UserData string `json:"userData,omitempty"`

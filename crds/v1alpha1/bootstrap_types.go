@@ -36,8 +36,8 @@ type Bootstrap struct {
 	// +optional
 	MaxPods *int32 `json:"maxPods,omitempty"`
 	// KubeletExtraArgs are more flags of the kubelet, such as --v=4. At most 50, each at most 1024
-	// characters. Refused are flags that Stratos sets itself, and all flags for Bottlerocket, which has
-	// none.
+	// characters. Refused are flags that Stratos sets itself, and all flags for Bottlerocket, which
+	// has none.
 	// +kubebuilder:validation:MaxItems=50
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=1024

@@ -154,8 +154,8 @@ func accessDenied() ec2test.Error {
 		Message: "User: arn:aws:sts::123456789012:assumed-role/stratos is not authorized to perform: eks:DescribeCluster"}
 }
 
-// TestWhatEKSSaidOutlivesItsFailures: the class's status stands while EKS is not to be asked, of the
-// same cluster and of no other.
+// TestWhatEKSSaidOutlivesItsFailures: the class's status stands while EKS is not to be asked, of
+// the same cluster and of no other.
 func TestWhatEKSSaidOutlivesItsFailures(t *testing.T) {
 	before := &v1alpha1.BootstrapStatus{Family: v1alpha1.FamilyAL2023, Cluster: e2eCluster()}
 	other := &v1alpha1.BootstrapStatus{Family: v1alpha1.FamilyAL2023, Cluster: e2eCluster()}

@@ -59,7 +59,7 @@ func newClusters(o Options) *clusters {
 	}
 }
 
-// resolve returns what new instances of the class are told of their cluster, nil where the class
+// resolve returns what new instances of the class need of their cluster, nil where the class
 // has no bootstrap. EKS is asked for what the class leaves out. Where it does not answer, what it
 // said before stands in the class's status.
 func (c *clusters) resolve(ctx context.Context, class *v1alpha1.AWSNodeClass) (*v1alpha1.BootstrapStatus, error) {

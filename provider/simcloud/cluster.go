@@ -8,7 +8,7 @@ const (
 	ClusterServiceCIDR = "10.100.0.0/16"
 )
 
-// clusterCertificate is a certificate authority whose key nobody has.
+// clusterCertificate is a certificate authority whose key was thrown away.
 const clusterCertificate = `-----BEGIN CERTIFICATE-----
 MIIBgDCCASegAwIBAgIUHShNna45nOwMxxSo0UUGLzw6woswCgYIKoZIzj0EAwIw
 FTETMBEGA1UEAwwKa3ViZXJuZXRlczAgFw0yNjExMjUwNzQ1MzVaGA8yMTI2MTEw

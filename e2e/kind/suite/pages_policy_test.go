@@ -35,8 +35,8 @@ func (o *oneOrMore) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &(*o)[0])
 }
 
-// operations are what the provider calls on EC2 and EKS, each with the condition that has to keep it to
-// this cluster's instances.
+// operations are what the provider calls on EC2 and EKS, each with the condition that has to keep
+// it to this cluster's instances.
 func operations() map[string]string {
 	return map[string]string{
 		"ec2:DescribeInstances": "", "ec2:DescribeInstanceTypes": "", "ec2:DescribeImages": "", "ec2:DescribeSubnets": "",

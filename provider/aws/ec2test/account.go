@@ -62,8 +62,8 @@ const (
 )
 
 // DefaultAccount has two regions with three and two zones, subnets and security groups with tags,
-// EKS clusters of both IP families, and images of several kinds, among them public ones of a stranger with the names of Amazon's and
-// ours. Its instances show their tags in their metadata.
+// EKS clusters of both IP families, and images of several kinds, among them public ones of a
+// stranger with the names of Amazon's and ours. Its instances show their tags in their metadata.
 func DefaultAccount() *Account {
 	a := &Account{ID: defaultAccountID, MetadataTags: true}
 	for i, zone := range []string{"us-east-1a", "us-east-1b", "us-east-1c", "eu-west-1a", "eu-west-1b"} {

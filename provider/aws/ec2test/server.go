@@ -41,7 +41,8 @@ type Options struct {
 	Limits *Limits
 }
 
-// Server answers EC2's protocol, and one call of EKS, for a played cloud. It is an http.Handler, safe for concurrent use.
+// Server answers EC2's protocol, and one call of EKS, for a played cloud. It is an http.Handler,
+// safe for concurrent use.
 type Server struct {
 	sim     *simcloud.Cloud
 	account *Account

@@ -1,7 +1,7 @@
 // Command ec2test runs the EC2 test server and the machines of its instances as a process of its
-// own. At / it speaks EC2's protocol, at /clusters that of EKS, at /v1 the API of `stratos fake-cloud` about the same
-// instances, by which tests look at the cloud and trouble it, and at /requests it tells what EC2
-// was asked.
+// own. At / it speaks EC2's protocol, at /clusters that of EKS, at /v1 the API of `stratos
+// fake-cloud` about the same instances, by which tests look at the cloud and trouble it, and at
+// /requests it tells what EC2 was asked.
 package main
 
 import (
