@@ -27,6 +27,7 @@ type AWSNodeClassContext struct {
 func ValidateAWSNodeClass(class *v1alpha1.AWSNodeClass, around AWSNodeClassContext) (field.ErrorList,
 	admission.Warnings) {
 	errs, warnings := validateAWSNodeClassSpec(&class.Spec, capacityOf(class, around.Old))
+	errs = append(errs, refusedWithPools(class, around.Pools, errs)...)
 	if around.PoolsUnread != nil {
 		warnings = append(warnings, unread(around.PoolsUnread)...)
 	}
@@ -35,6 +36,7 @@ func ValidateAWSNodeClass(class *v1alpha1.AWSNodeClass, around AWSNodeClassConte
 		return errs, warnings
 	}
 	before, _ := validateAWSNodeClassSpec(&around.Old.Spec, capacityOf(around.Old, around.Old))
+	before = append(before, refusedWithPools(around.Old, around.Pools, before)...)
 	errs, kept := ratchet(before, errs)
 	return errs, slices.Concat(kept, warnings, specWarnings(around.Old, class, around.Pools))
 }
@@ -85,8 +87,9 @@ func validateAWSNodeClassSpec(spec *v1alpha1.AWSNodeClassSpec, capacity corev1.R
 			return validateProfile(spec.IAMInstanceProfile, spec.Region, at.Child("iamInstanceProfile"))
 		},
 		func() (field.ErrorList, admission.Warnings) {
-			return validateUserData(spec.UserData, at.Child("userData"))
+			return validateUserData(spec.UserData, spec.Bootstrap != nil, at.Child("userData"))
 		},
+		func() (field.ErrorList, admission.Warnings) { return validateBootstrap(spec) },
 		func() (field.ErrorList, admission.Warnings) {
 			return validateVolumes(spec, at.Child("blockDeviceMappings"))
 		},

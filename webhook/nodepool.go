@@ -27,10 +27,14 @@ type NodePoolContext struct {
 // person should look at. The order is that of the fields.
 func ValidateNodePool(pool *v1alpha1.NodePool, around NodePoolContext) (field.ErrorList, admission.Warnings) {
 	errs, warnings := nodePoolAlone(pool)
+	errs = append(errs, poolRefusals(pool, around.Class)...)
 	if around.Old != nil {
 		// What was accepted once may stay: a stricter Stratos must not keep people from changing another
 		// field.
 		before, _ := nodePoolAlone(around.Old)
+		if around.Old.Spec.Template.NodeClassRef == pool.Spec.Template.NodeClassRef {
+			before = append(before, poolRefusals(around.Old, around.Class)...)
+		}
 		var kept admission.Warnings
 		errs, kept = ratchet(before, errs)
 		warnings = append(kept, warnings...)

@@ -23,6 +23,13 @@ type mismatch struct {
 func mismatches(pool *v1alpha1.NodePool, class v1alpha1.NodeClass) []mismatch {
 	switch class := class.(type) {
 	case *v1alpha1.AWSNodeClass:
+		if class.Spec.Bootstrap != nil {
+			// Stratos registers the taints. A Bottlerocket that is to stop itself is refused.
+			if class.Spec.BootstrapFamily() == v1alpha1.FamilyBottlerocket {
+				return nil
+			}
+			return powerOffMismatch(&pool.Spec, class.Spec.UserData)
+		}
 		found := powerOffMismatch(&pool.Spec, class.Spec.UserData)
 		for i, taint := range pool.Spec.Template.StartupTaints {
 			found = append(found, taintMismatch(i, taint, class.Spec.UserData)...)

@@ -14,7 +14,9 @@ import (
 // maxUserData is EC2's limit, before it is encoded.
 const maxUserData = 16 << 10
 
-func validateUserData(data string, at *field.Path) (field.ErrorList, admission.Warnings) {
+// validateUserData checks the form. merged tells that Stratos adds to it what makes nodes join: what
+// it can be merged with is checked apart.
+func validateUserData(data string, merged bool, at *field.Path) (field.ErrorList, admission.Warnings) {
 	if len(data) > maxUserData {
 		return field.ErrorList{field.TooLong(at, "", maxUserData)}, nil
 	}
@@ -29,7 +31,7 @@ func validateUserData(data string, at *field.Path) (field.ErrorList, admission.W
 		)
 	case isEncoded(data):
 		return nil, warn(at, "this looks encoded with base64; write it as plain text, Stratos encodes it")
-	case !isUnderstood(data):
+	case !merged && !isUnderstood(data):
 		return nil, warn(
 			at,
 			"cloud-init runs nothing that begins like this; begin with #!/bin/bash, #cloud-config, or a MIME header (Bottlerocket: a [settings] table)",
