@@ -51,7 +51,6 @@ func TestTheDefaultsOfTheDefinitionsAreTheConstantsOfGo(t *testing.T) {
 		"NodePool.spec.preWarm":                                       "{}",
 		"NodePool.spec.preWarm.timeout":                               duration(v1alpha1.DefaultPreWarmTimeout),
 		"NodePool.spec.preWarm.timeoutAction":                         text(t, v1alpha1.DefaultTimeoutAction),
-		"NodePool.spec.preWarm.completionMode":                        text(t, v1alpha1.DefaultCompletionMode),
 		"NodePool.spec.preWarm.imagePullPolicy":                       text(t, v1alpha1.DefaultImagePullPolicy),
 		"NodePool.spec.scaleUp":                                       "{}",
 		"NodePool.spec.scaleUp.readyTimeout":                          duration(v1alpha1.DefaultReadyTimeout),

@@ -88,7 +88,7 @@ func NewLoops(p Parts) (*Loops, error) {
 		Namespace: decide.Namespace(p.Namespace), RequiredDaemonSets: p.RequiredDaemonSetNamespaces,
 		State: p.State, Starter: l.Starter, Events: p.Events, Metrics: m, Now: p.Now, Born: p.Now(), Inventory: known,
 		Warmups: failures, Demand: waiting, Disruptions: recycling, Poke: l.sweep.Poke,
-		Daemons: p.State.Daemons,
+		Daemons: p.State.Daemons, Classes: kinds,
 	}
 	l.pools = &pool.Reconciler{
 		Namespace: decide.Namespace(p.Namespace), RequiredDaemonSets: p.RequiredDaemonSetNamespaces,

@@ -146,6 +146,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 		Namespace: "stratos", State: seen, Events: r.events, Metrics: metrics,
 		Now: clock, Born: epoch(), Inventory: r.inventory, Poke: func() {},
 		Demand: r.demand, Disruptions: r.turns, Warmups: failures, Daemons: r.daemonSets,
+		Classes: nodeclass.Kinds{Reader: r.api, Served: []nodeclass.Kind{nodeclass.AWSNodeClasses(r.cloud)}},
 		Starter: start.New(start.Options{
 			Reader: r.api, Live: r.api, Writer: r.api, Cloud: r, State: seen, Events: r.events, Now: clock,
 			Log: logr.Discard(), Calls: r.starts,

@@ -126,5 +126,5 @@ func bottlerocketRefusals(class *v1alpha1.AWSNodeClass, pools []v1alpha1.NodePoo
 
 func cannotPowerOff(pool *v1alpha1.NodePool, class *v1alpha1.AWSNodeClass) bool {
 	return class.Spec.BootstrapFamily() == v1alpha1.FamilyBottlerocket &&
-		pool.Spec.PreWarm.CompletionModeOrDefault() == v1alpha1.SelfStop
+		pool.Spec.PreWarm.CompletionModeOf(class) == v1alpha1.SelfStop
 }

@@ -12,6 +12,7 @@ import (
 // nothing. The CRD has the same defaults, so this adds something only where an older CRD is
 // installed. A default that follows from another field is not written: scaleUp.startBudget is
 // poolSize while it is unset, and a number that was written once would not follow poolSize.
+// preWarm.completionMode follows from the node class.
 func DefaultNodePool(pool *v1alpha1.NodePool) {
 	spec := &pool.Spec
 	setPointer(&spec.Weight, v1alpha1.DefaultWeight)
@@ -22,7 +23,6 @@ func DefaultNodePool(pool *v1alpha1.NodePool) {
 	}
 	setDuration(&spec.PreWarm.Timeout, v1alpha1.DefaultPreWarmTimeout)
 	setText(&spec.PreWarm.TimeoutAction, v1alpha1.DefaultTimeoutAction)
-	setText(&spec.PreWarm.CompletionMode, v1alpha1.DefaultCompletionMode)
 	setText(&spec.PreWarm.ImagePullPolicy, v1alpha1.DefaultImagePullPolicy)
 	setDuration(&spec.ScaleUp.ReadyTimeout, v1alpha1.DefaultReadyTimeout)
 	setPointer(&spec.ScaleDown.Enabled, v1alpha1.DefaultScaleDownEnabled)

@@ -28,15 +28,15 @@ func mismatches(pool *v1alpha1.NodePool, class v1alpha1.NodeClass) []mismatch {
 			if class.Spec.BootstrapFamily() == v1alpha1.FamilyBottlerocket {
 				return nil
 			}
-			return powerOffMismatch(&pool.Spec, class.Spec.UserData)
+			return powerOffMismatch(&pool.Spec, class)
 		}
-		found := powerOffMismatch(&pool.Spec, class.Spec.UserData)
+		found := powerOffMismatch(&pool.Spec, class)
 		for i, taint := range pool.Spec.Template.StartupTaints {
 			found = append(found, taintMismatch(i, taint, class.Spec.UserData)...)
 		}
 		return found
 	case *v1alpha1.KindNodeClass:
-		return scriptMismatch(&pool.Spec, class.Spec.BootScript)
+		return scriptMismatch(&pool.Spec, class)
 	}
 	return nil
 }
@@ -51,9 +51,9 @@ func bootField(class v1alpha1.NodeClass) *field.Path {
 
 // scriptMismatch: taints need no word in a boot script, because nothing lands on a kind node before
 // Stratos has seen it.
-func scriptMismatch(spec *v1alpha1.NodePoolSpec, script string) []mismatch {
+func scriptMismatch(spec *v1alpha1.NodePoolSpec, class *v1alpha1.KindNodeClass) []mismatch {
 	at := field.NewPath("spec", "preWarm", "completionMode")
-	off, mode := powersOff(script), spec.PreWarm.CompletionModeOrDefault()
+	off, mode := powersOff(class.Spec.BootScript), spec.PreWarm.CompletionModeOf(class)
 	switch {
 	case mode == v1alpha1.SelfStop && !off:
 		return []mismatch{
@@ -75,9 +75,10 @@ func scriptMismatch(spec *v1alpha1.NodePoolSpec, script string) []mismatch {
 	return nil
 }
 
-func powerOffMismatch(spec *v1alpha1.NodePoolSpec, data string) []mismatch {
+func powerOffMismatch(spec *v1alpha1.NodePoolSpec, class *v1alpha1.AWSNodeClass) []mismatch {
 	at := field.NewPath("spec", "preWarm", "completionMode")
-	off, mode := powersOff(data), spec.PreWarm.CompletionModeOrDefault()
+	data := class.Spec.UserData
+	off, mode := powersOff(data), spec.PreWarm.CompletionModeOf(class)
 	switch {
 	case mode == v1alpha1.SelfStop && isBottlerocket(data):
 		return []mismatch{

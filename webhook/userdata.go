@@ -14,8 +14,8 @@ import (
 // maxUserData is EC2's limit, before it is encoded.
 const maxUserData = 16 << 10
 
-// validateUserData checks the form. merged tells that Stratos adds to it what makes nodes join: what
-// it can be merged with is checked apart.
+// validateUserData checks the form. merged tells that Stratos adds to it what makes nodes join:
+// what it can be merged with is checked apart.
 func validateUserData(data string, merged bool, at *field.Path) (field.ErrorList, admission.Warnings) {
 	if len(data) > maxUserData {
 		return field.ErrorList{field.TooLong(at, "", maxUserData)}, nil

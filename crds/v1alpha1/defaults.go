@@ -10,13 +10,12 @@ import (
 )
 
 // The defaults of the API. The CRD carries them too, so that they hold without Stratos running; a
-// test compares both.
+// test compares both. What a field means that is unset and has no default here follows from others.
 const (
 	DefaultWeight int32 = 10
 
 	DefaultPreWarmTimeout      = 10 * time.Minute
 	DefaultTimeoutAction       = TimeoutStop
-	DefaultCompletionMode      = SelfStop
 	DefaultImagePullPolicy     = ImagesRequired
 	DefaultStartupTaintRemoval = RemoveWhenNetworkReady
 
@@ -73,9 +72,14 @@ func (p *PreWarm) TimeoutActionOrDefault() TimeoutAction {
 	return textOr(p.TimeoutAction, DefaultTimeoutAction)
 }
 
-// CompletionModeOrDefault returns who stops an instance at the end of warm-up.
-func (p *PreWarm) CompletionModeOrDefault() CompletionMode {
-	return textOr(p.CompletionMode, DefaultCompletionMode)
+// CompletionModeOf returns who stops an instance of the class at the end of warm-up. Unless the
+// pool says it, that is Stratos where it writes the user data, which then has no power-off. nil is
+// a class that is not known.
+func (p *PreWarm) CompletionModeOf(class NodeClass) CompletionMode {
+	if own, ok := class.(*AWSNodeClass); ok && own != nil && own.Spec.Bootstrap != nil {
+		return textOr(p.CompletionMode, ControllerStop)
+	}
+	return textOr(p.CompletionMode, SelfStop)
 }
 
 // ImagePullPolicyOrDefault returns whether an image that cannot be pulled keeps a node from

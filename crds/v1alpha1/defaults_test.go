@@ -84,7 +84,7 @@ func ask(s v1alpha1.NodePoolSpec) answers {
 		Timeout: s.PreWarm.TimeoutOrDefault(), ReadyTimeout: s.ScaleUp.ReadyTimeoutOrDefault(),
 		EmptyNodeTTL: s.ScaleDown.EmptyNodeTTLOrDefault(), DrainTimeout: s.ScaleDown.DrainTimeoutOrDefault(),
 		StandbySurplusTTL: s.ScaleDown.StandbySurplusTTLOrDefault(), ScaleDown: s.ScaleDown.EnabledOrDefault(),
-		TimeoutAction: s.PreWarm.TimeoutActionOrDefault(), CompletionMode: s.PreWarm.CompletionModeOrDefault(),
+		TimeoutAction: s.PreWarm.TimeoutActionOrDefault(), CompletionMode: s.PreWarm.CompletionModeOf(nil),
 		ImagePullPolicy: s.PreWarm.ImagePullPolicyOrDefault(), StartupTaintRemoval: s.Template.StartupTaintRemovalOrDefault(),
 		Drift: s.Disruption.DriftOrDefault(),
 	}
@@ -159,6 +159,30 @@ func TestAccessorsOfAClass(t *testing.T) {
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("answers (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhoStopsAnInstanceAtTheEndOfWarmUp(t *testing.T) {
+	hand := &v1alpha1.AWSNodeClass{}
+	written := &v1alpha1.AWSNodeClass{Spec: v1alpha1.AWSNodeClassSpec{Bootstrap: &v1alpha1.Bootstrap{}}}
+	for name, c := range map[string]struct {
+		mode  v1alpha1.CompletionMode
+		class v1alpha1.NodeClass
+		want  v1alpha1.CompletionMode
+	}{
+		"unset, the class is not known":              {"", nil, v1alpha1.SelfStop},
+		"unset, no class behind the interface":       {"", (*v1alpha1.AWSNodeClass)(nil), v1alpha1.SelfStop},
+		"unset, hand-written user data":              {"", hand, v1alpha1.SelfStop},
+		"unset, Stratos writes it":                   {"", written, v1alpha1.ControllerStop},
+		"unset, a kind node":                         {"", &v1alpha1.KindNodeClass{}, v1alpha1.SelfStop},
+		"SelfStop, as older pools are stored":        {v1alpha1.SelfStop, written, v1alpha1.SelfStop},
+		"ControllerStop with hand-written user data": {v1alpha1.ControllerStop, hand, v1alpha1.ControllerStop},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := (&v1alpha1.PreWarm{CompletionMode: c.mode}).CompletionModeOf(c.class); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
 			}
 		})
 	}

@@ -238,11 +238,11 @@ type PreWarm struct {
 	// +kubebuilder:validation:Enum=stop;terminate
 	// +optional
 	TimeoutAction TimeoutAction `json:"timeoutAction,omitempty"`
-	// CompletionMode says who stops the instance at the end of warm-up. SelfStop (default): its user
-	// data powers it off. ControllerStop: Stratos stops it when it is complete, and its user data must
-	// not power off; needed for systems without a shell, such as Bottlerocket. Only with
-	// ControllerStop may a warming node go straight to running when pods wait for it.
-	// +kubebuilder:default=SelfStop
+	// CompletionMode says who stops the instance at the end of warm-up. SelfStop: its user data powers
+	// it off. ControllerStop: Stratos stops it when it is complete, and its user data must not power
+	// off; needed for systems without a shell, such as Bottlerocket. Only with ControllerStop may a
+	// warming node go straight to running when pods wait for it. Unset: ControllerStop where the node
+	// class has bootstrap, else SelfStop; status.completionMode shows it.
 	// +kubebuilder:validation:Enum=SelfStop;ControllerStop
 	// +optional
 	CompletionMode CompletionMode `json:"completionMode,omitempty"`
@@ -444,6 +444,11 @@ type NodePoolStatus struct {
 	// Initialized: minStandby was reached once. From then on Ready stays True while the pool refills.
 	// +optional
 	Initialized bool `json:"initialized,omitempty"`
+	// CompletionMode is who stops instances at the end of warm-up: preWarm.completionMode, or what it
+	// means where it is unset. Empty while the node class is not known.
+	// +kubebuilder:validation:MaxLength=32
+	// +optional
+	CompletionMode CompletionMode `json:"completionMode,omitempty"`
 	// LastWarmupFailure is the last warm-up that failed; unset where the last one was complete.
 	// +optional
 	LastWarmupFailure *WarmupFailure `json:"lastWarmupFailure,omitempty"`

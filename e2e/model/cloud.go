@@ -243,7 +243,7 @@ func (c *cloudClient) LaunchInstance(_ context.Context, class *v1alpha1.AWSNodeC
 		i := w.cloud.add(req.ClientToken, req.Tags)
 		i.region = regionOr(class.Spec.Region)
 		if pool := w.api.pool(i.pool()); pool != nil {
-			i.selfStop = pool.Spec.PreWarm.CompletionModeOrDefault() == v1alpha1.SelfStop
+			i.selfStop = pool.Spec.PreWarm.CompletionModeOf(class) == v1alpha1.SelfStop
 		}
 		w.note("%s launched for pool %s", i.id, i.pool())
 		w.cloud.launchUnseen(i)

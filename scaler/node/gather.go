@@ -26,6 +26,9 @@ type raw struct {
 	instance inventory.Entry
 	// pool is nil where it is gone.
 	pool *v1alpha1.NodePool
+	// class is read for a node in warm-up: who stops it may depend on the class. It is nil where there
+	// is none.
+	class v1alpha1.NodeClass
 	// node is nil while no Node carries the instance's providerID. Then there are no twins, pods and
 	// so on either.
 	node *corev1.Node
@@ -131,6 +134,9 @@ func (c *Reconciler) gather(ctx context.Context, id v1alpha1.InstanceID) (raw, e
 // and need nothing of it.
 func (c *Reconciler) gatherByState(ctx context.Context, r *raw) error {
 	n := observeNode(r.node, r.template())
+	if n.State == v1alpha1.StateWarmup {
+		r.class = c.classOf(ctx, r.pool)
+	}
 	if n.State == v1alpha1.StateStarting {
 		r.startAccepted = c.Starter.AnswerOf(v1alpha1.NodeName(r.node.Name)).Accepted
 	}
@@ -152,6 +158,19 @@ func (c *Reconciler) gatherByState(ctx context.Context, r *raw) error {
 		err = c.gatherPromotion(ctx, r)
 	}
 	return err
+}
+
+// classOf returns the node class of the pool. It is read from the cache, so an error means that
+// there is none, or none that is served.
+func (c *Reconciler) classOf(ctx context.Context, pool *v1alpha1.NodePool) v1alpha1.NodeClass {
+	if pool == nil {
+		return nil
+	}
+	class, _, err := c.Classes.Get(ctx, pool.Spec.Template.NodeClassRef)
+	if err != nil {
+		return nil
+	}
+	return class
 }
 
 // gatherPromotion reads the pods that wait for an instance of the pool, and the nodes that they may

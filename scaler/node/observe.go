@@ -21,7 +21,7 @@ import (
 // network.go, promote.go and pulls.go import no client, logger or context.
 func observe(r raw, now time.Time) lifecycle.Observation {
 	o := lifecycle.Observation{
-		Instance: observeInstance(&r), Policy: policyOf(r.pool), ProcessStart: r.processStart,
+		Instance: observeInstance(&r), Policy: policyOf(r.pool, r.class), ProcessStart: r.processStart,
 		StepObservedAt: r.stepObservedAt, Unreported: r.unreported,
 	}
 	if r.node == nil {
@@ -189,8 +189,9 @@ func othersFail(r *raw, now time.Time) bool {
 	})
 }
 
-// policyOf reads what the lifecycle needs of a pool; nil is a pool that is gone.
-func policyOf(p *v1alpha1.NodePool) lifecycle.Policy {
+// policyOf reads what the lifecycle needs of a pool; nil is a pool that is gone. The class is nil
+// where it is not known.
+func policyOf(p *v1alpha1.NodePool, class v1alpha1.NodeClass) lifecycle.Policy {
 	if p == nil {
 		return lifecycle.Policy{}
 	}
@@ -201,7 +202,7 @@ func policyOf(p *v1alpha1.NodePool) lifecycle.Policy {
 	}
 	return lifecycle.Policy{
 		Exists: true, Deleting: p.DeletionTimestamp != nil,
-		SelfStop:           s.PreWarm.CompletionModeOrDefault() == v1alpha1.SelfStop,
+		SelfStop:           s.PreWarm.CompletionModeOf(class) == v1alpha1.SelfStop,
 		TerminateOnTimeout: s.PreWarm.TimeoutActionOrDefault() == v1alpha1.TimeoutTerminate,
 		WarmupTimeout:      s.PreWarm.TimeoutOrDefault(),
 		ReadyTimeout:       s.ScaleUp.ReadyTimeoutOrDefault(),

@@ -48,14 +48,19 @@ func TestObserveReady(t *testing.T) {
 func TestPolicyOf(t *testing.T) {
 	yes, at := false, metav1.NewTime(scalertest.Epoch())
 	for name, c := range map[string]struct {
-		pool *v1alpha1.NodePool
-		want lifecycle.Policy
+		pool  *v1alpha1.NodePool
+		want  lifecycle.Policy
+		class v1alpha1.NodeClass
 	}{
-		"gone": {nil, lifecycle.Policy{}},
+		"gone": {pool: nil},
+		"all defaults, Stratos writes the user data": {scalertest.NodePool(5, 1), lifecycle.Policy{
+			Exists: true, WarmupTimeout: 10 * time.Minute, ReadyTimeout: 5 * time.Minute, ScaleDown: true,
+			EmptyTTL: 5 * time.Minute, DrainTimeout: 5 * time.Minute,
+		}, &v1alpha1.AWSNodeClass{Spec: v1alpha1.AWSNodeClassSpec{Bootstrap: &v1alpha1.Bootstrap{}}}},
 		"all defaults": {scalertest.NodePool(5, 1), lifecycle.Policy{
 			Exists: true, SelfStop: true, WarmupTimeout: 10 * time.Minute, ReadyTimeout: 5 * time.Minute, ScaleDown: true,
 			EmptyTTL: 5 * time.Minute, DrainTimeout: 5 * time.Minute,
-		}},
+		}, nil},
 		"all set": {scalertest.NodePool(5, 1, func(p *v1alpha1.NodePool) {
 			p.DeletionTimestamp = &at
 			p.Spec.PreWarm.CompletionMode, p.Spec.PreWarm.TimeoutAction = v1alpha1.ControllerStop, v1alpha1.TimeoutTerminate
@@ -67,10 +72,10 @@ func TestPolicyOf(t *testing.T) {
 		}), lifecycle.Policy{
 			Exists: true, Deleting: true, TerminateOnTimeout: true, WarmupTimeout: time.Minute, ReadyTimeout: 2 * time.Minute,
 			DrainTimeout: 3 * time.Minute,
-		}},
+		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, policyOf(c.pool)); diff != "" {
+			if diff := cmp.Diff(c.want, policyOf(c.pool, c.class)); diff != "" {
 				t.Errorf("policy (-want +got):\n%s", diff)
 			}
 		})
@@ -103,7 +108,7 @@ func unremarkable(state v1alpha1.NodeState, machine provider.InstanceState) life
 	is := instance(machine)
 	return lifecycle.Observation{
 		Instance: lifecycle.Instance{State: machine, Launched: is.LaunchTime, Seen: is.Seen},
-		Policy:   policyOf(scalertest.NodePool(5, 0)),
+		Policy:   policyOf(scalertest.NodePool(5, 0), nil),
 		Node: &lifecycle.Node{State: state, Ready: true, Reports: true, EverReady: true, Complete: true,
 			ImagesOptional: true},
 	}

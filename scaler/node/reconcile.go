@@ -31,6 +31,7 @@ import (
 	"github.com/stratos-sh/stratos/scaler/inventory"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
 	"github.com/stratos-sh/stratos/scaler/metrics"
+	"github.com/stratos-sh/stratos/scaler/nodeclass"
 	"github.com/stratos-sh/stratos/scaler/pending"
 	"github.com/stratos-sh/stratos/scaler/pool"
 	"github.com/stratos-sh/stratos/scaler/start"
@@ -61,6 +62,8 @@ type Reconciler struct {
 	RequiredDaemonSets []string
 	// Daemons are the cluster's DaemonSets.
 	Daemons func() []*fit.Daemon
+	// Classes say who stops an instance at the end of warm-up where its pool does not.
+	Classes nodeclass.Kinds
 	State   *cluster.State
 	Starter *start.Starter
 	Events  events.EventRecorder

@@ -32,6 +32,7 @@ func (c *Reconciler) report(ctx context.Context, pool *v1alpha1.NodePool, count 
 	s.Total = total(count)
 	s.ObservedGeneration = pool.Generation
 	s.Initialized = initialized(pool)
+	c.completionMode(ctx, pool)
 	c.conditions(ctx, pool, launchErr, failing)
 	setCondition(pool, images)
 	if equality.Semantic.DeepEqual(before.Status, pool.Status) {
@@ -42,6 +43,15 @@ func (c *Reconciler) report(ctx context.Context, pool *v1alpha1.NodePool, count 
 		c.Events.Eventf(pool, nil, corev1.EventTypeWarning, string(launchReason(launchErr)), "Launch", "%v", launchErr)
 	}
 	return client.IgnoreNotFound(c.Client.Status().Update(ctx, pool))
+}
+
+// completionMode shows who stops instances at the end of warm-up. What it was stays where it
+// depends on a class that is not there.
+func (c *Reconciler) completionMode(ctx context.Context, pool *v1alpha1.NodePool) {
+	class, _, err := c.Classes.Get(ctx, pool.Spec.Template.NodeClassRef)
+	if err == nil || pool.Spec.PreWarm.CompletionMode != "" {
+		pool.Status.CompletionMode = pool.Spec.PreWarm.CompletionModeOf(class)
+	}
 }
 
 // initialized reports whether minStandby was reached once, now or before. A pool that an earlier

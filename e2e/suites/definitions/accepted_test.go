@@ -29,7 +29,6 @@ func poolDefaults() map[string]documented {
 		"template.startupTaintRemoval": {"WhenNetworkReady", "| `startupTaintRemoval` | `WhenNetworkReady` |"},
 		"preWarm.timeout":              {"10m", "| `timeout` | `10m` |"},
 		"preWarm.timeoutAction":        {"stop", "| `timeoutAction` | `stop` |"},
-		"preWarm.completionMode":       {"SelfStop", "| `completionMode` | `SelfStop` |"},
 		"preWarm.imagePullPolicy":      {"Required", "| `imagePullPolicy` | `Required` |"},
 		"scaleUp.readyTimeout":         {"5m", "| `readyTimeout` | `5m` |"},
 		"scaleDown.enabled":            {true, "| `enabled` | `true` |"},
