@@ -24,7 +24,7 @@ func TestClassWithBootstrapAndPool(t *testing.T) {
 	long := "#!/bin/bash\npoweroff\n" + strings.Repeat("#", userdata.MaxBytes-500)
 	labels := `"template": {"labels": {`
 	for i := range 10 {
-		labels += fmt.Sprintf(`"example.com/%d": "%s",`, i, strings.Repeat("x", 60))
+		labels += fmt.Sprintf(`"example.com/%d": %q,`, i, strings.Repeat("x", 60))
 	}
 	labels += `"a": "b"}}`
 	for name, c := range map[string]struct {

@@ -29,7 +29,9 @@ func OfLaunch(spec *v1alpha1.AWSNodeClassSpec, joins *v1alpha1.BootstrapStatus,
 	return text, nil
 }
 
-func compose(spec *v1alpha1.AWSNodeClassSpec, joins *v1alpha1.BootstrapStatus, r provider.Registration) (string, error) {
+// compose merges what Stratos writes with what the class says.
+func compose(spec *v1alpha1.AWSNodeClassSpec, joins *v1alpha1.BootstrapStatus,
+	r provider.Registration) (string, error) {
 	if spec.Bootstrap == nil {
 		return spec.UserData, nil
 	}

@@ -223,6 +223,7 @@ func (s *Server) parser(action Action) func(*params, *call) {
 		return s.parseSubnets
 	case DescribeSecurityGroups:
 		return s.parseGroups
+	case DescribeCluster: // EKS's: it has no form
 	}
 	return nil
 }
