@@ -1,7 +1,8 @@
 package webhook
 
 import (
-	"errors"
+	"encoding/base64"
+	"encoding/pem"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -78,17 +79,23 @@ func registrationOf(pool *v1alpha1.NodePool) provider.Registration {
 	return provider.Registration{Labels: t.Labels, Taints: t.Taints, StartupTaints: t.StartupTaints}
 }
 
+// leastCluster stands for what is not known of a cluster yet: any real values are as long or longer.
+var leastCluster = v1alpha1.BootstrapCluster{
+	Name: "c", Endpoint: "https://e", ServiceCIDR: "::/0",
+	CertificateAuthority: base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE"})),
+}
+
+// mergedSize says by how much the user data is too long, if it is.
 func mergedSize(class *v1alpha1.AWSNodeClass, r provider.Registration) *field.Error {
 	joins := &v1alpha1.BootstrapStatus{Family: class.Spec.BootstrapFamily(), Cluster: class.Spec.Bootstrap.Cluster}
 	if resolved := class.Status.Bootstrap; resolved != nil {
 		joins.Cluster = joins.Cluster.Or(resolved.Cluster)
 	}
-	_, err := userdata.OfLaunch(&class.Spec, joins, r)
-	var wrong *provider.InvalidConfigError
-	if errors.As(err, &wrong) && wrong.Field == "spec.userData" {
-		return field.Invalid(field.NewPath("spec", "userData"), field.OmitValueType{}, wrong.Reason)
+	joins.Cluster = joins.Cluster.Or(leastCluster)
+	for _, err := range errorsOf(userdata.CheckLaunch(&class.Spec, joins, r)) {
+		return err
 	}
-	return nil // what else is wrong with the class is told by its own field
+	return nil
 }
 
 // poolRefusals is what a pool may not ask of its class.
@@ -103,7 +110,7 @@ func poolRefusals(pool *v1alpha1.NodePool, class v1alpha1.NodeClass) field.Error
 	}
 	if err := mergedSize(own, registrationOf(pool)); err != nil && mergedSize(own, provider.Registration{}) == nil {
 		return field.ErrorList{field.Invalid(field.NewPath("spec", "template"), field.OmitValueType{},
-			"labels and taints make the user data of AWSNodeClass \""+own.Name+"\" too long: it "+err.Detail)}
+			"labels and taints make the user data of AWSNodeClass \""+own.Name+"\" too long: "+err.Detail)}
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func withBootstrap(t *testing.T, family v1alpha1.BootstrapFamily, data string) *
 // Startup taints need no word in the user data, because Stratos registers them.
 func TestClassWithBootstrapAndPool(t *testing.T) {
 	const off = "#!/bin/bash\npoweroff\n"
-	long := "#!/bin/bash\npoweroff\n" + strings.Repeat("#", userdata.MaxBytes-500)
+	long := "#!/bin/bash\npoweroff\n" + strings.Repeat("#", userdata.MaxBytes-900)
 	labels := `"template": {"labels": {`
 	for i := range 10 {
 		labels += fmt.Sprintf(`"example.com/%d": %q,`, i, strings.Repeat("x", 60))

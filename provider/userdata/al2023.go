@@ -24,7 +24,7 @@ func AL2023(c Cluster, k Kubelet, user string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return sized(writeMIME(append(parts, newPart(typeNodeConfig, config))))
+	return writeMIME(append(parts, newPart(typeNodeConfig, config))), nil
 }
 
 // nodeConfig is the NodeConfig of Stratos. Taints and the number of pods are in the configuration,

@@ -30,7 +30,7 @@ func Bottlerocket(c Cluster, k Kubelet, user string) (string, error) {
 	if err != nil {
 		return "", inUserData("the merged settings cannot be written as TOML: %s", err)
 	}
-	return sized(string(text))
+	return string(text), nil
 }
 
 // settingsDocument is Bottlerocket's TOML. Tables that are missing are made.

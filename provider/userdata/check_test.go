@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
-	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
 )
 
 // nodeConfigWith is a NodeConfig with the spec, which is indented.
@@ -282,18 +284,23 @@ func TestALaunchNamesWhatIsMissing(t *testing.T) {
 }
 
 func TestTheMergedTextIsMeasured(t *testing.T) {
-	user := "#!/bin/sh\n" + strings.Repeat("#", MaxBytes-100)
-	if refused, _ := CheckAL2023(user, nil); len(refused) > 0 {
-		t.Fatalf("the user's text alone fits: %v", refused)
-	}
-	_, err := AL2023(testCluster(), testKubelet(), user)
-	problem := Problem{}
-	if !errors.As(err, &problem) || problem.Field != "userData" || !strings.Contains(problem.Reason, "EC2 allows 16384") {
-		t.Errorf("got %v", err)
-	}
-	toml := "x = \"" + strings.Repeat("x", MaxBytes-100) + "\"\n"
-	if _, err := Bottlerocket(testCluster(), testKubelet(), toml); !errors.As(err, &problem) {
-		t.Errorf("got %v", err)
+	for family, user := range map[v1alpha1.BootstrapFamily]string{
+		v1alpha1.FamilyAL2023:       "#!/bin/sh\n" + strings.Repeat("#", MaxBytes-100),
+		v1alpha1.FamilyBottlerocket: "x = \"" + strings.Repeat("x", MaxBytes-100) + "\"\n",
+	} {
+		spec := &v1alpha1.AWSNodeClassSpec{Bootstrap: &v1alpha1.Bootstrap{Family: family}, UserData: user}
+		if size := checkSize("it", user); len(size) > 0 {
+			t.Fatalf("%s: the user's text alone fits: %v", family, size)
+		}
+		joins := &v1alpha1.BootstrapStatus{Family: family, Cluster: v1alpha1.BootstrapCluster(testCluster())}
+		_, err := OfLaunch(spec, joins, provider.Registration{})
+		if !provider.IsInvalidConfig(err) || !strings.Contains(err.Error(), "spec.userData: the text merged") ||
+			!strings.Contains(err.Error(), "EC2 allows 16384") {
+			t.Errorf("%s: got %v", family, err)
+		}
+		check(t, string(family), CheckLaunch(spec, joins, provider.Registration{}), []string{"userData: EC2 allows 16384"})
+		joins.Cluster.Endpoint = ""
+		check(t, "without the endpoint", CheckLaunch(spec, joins, provider.Registration{}), nil)
 	}
 }
 

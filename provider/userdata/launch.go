@@ -22,14 +22,31 @@ func OfLaunch(spec *v1alpha1.AWSNodeClassSpec, joins *v1alpha1.BootstrapStatus,
 	if err != nil {
 		return "", err
 	}
-	if len(text) > MaxBytes {
-		return "", &provider.InvalidConfigError{Field: "spec.userData",
-			Reason: fmt.Sprintf("has %d bytes with what Stratos adds; EC2 allows %d", len(text), MaxBytes)}
+	if err := joined(checkLaunch(spec, text)); err != nil {
+		return "", invalid(err)
 	}
 	return text, nil
 }
 
-// compose merges what Stratos writes with what the class says.
+// CheckLaunch says whether EC2 would refuse the user data of a launch because of its length. Nothing
+// is said of what cannot be composed.
+func CheckLaunch(spec *v1alpha1.AWSNodeClassSpec, joins *v1alpha1.BootstrapStatus,
+	r provider.Registration) []Problem {
+	text, err := compose(spec, joins, r)
+	if err != nil {
+		return nil
+	}
+	return checkLaunch(spec, text)
+}
+
+func checkLaunch(spec *v1alpha1.AWSNodeClassSpec, text string) []Problem {
+	if spec.Bootstrap == nil {
+		return checkSize("it", text)
+	}
+	return checkSize("the text merged with what Stratos adds", text)
+}
+
+// compose merges what Stratos writes with what the class says, whatever its length.
 func compose(spec *v1alpha1.AWSNodeClassSpec, joins *v1alpha1.BootstrapStatus,
 	r provider.Registration) (string, error) {
 	if spec.Bootstrap == nil {
@@ -81,7 +98,7 @@ func taintsOf(r provider.Registration) []corev1.Taint {
 	return append(taints, corev1.Taint{Key: v1alpha1.TaintStandby, Effect: corev1.TaintEffectNoSchedule})
 }
 
-// invalid is what a Problem says of the class.
+// invalid is what the first Problem says of the class.
 func invalid(err error) error {
 	var problem Problem
 	if !errors.As(err, &problem) {

@@ -77,14 +77,6 @@ func checkSize(what, text string) []Problem {
 		what, len(text), MaxBytes)}
 }
 
-// sized returns the merged text, or the error that EC2 does not take it.
-func sized(merged string) (string, error) {
-	if err := joined(checkSize("the text merged with what Stratos adds", merged)); err != nil {
-		return "", err
-	}
-	return merged, nil
-}
-
 // uniqueTaints sorts the taints, so that equal sets give equal bytes.
 func uniqueTaints(taints []corev1.Taint) []corev1.Taint {
 	sorted := slices.Clone(taints)
