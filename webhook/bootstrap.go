@@ -79,7 +79,7 @@ func registrationOf(pool *v1alpha1.NodePool) provider.Registration {
 	return provider.Registration{Labels: t.Labels, Taints: t.Taints, StartupTaints: t.StartupTaints}
 }
 
-// leastCluster stands for what is not known of a cluster yet: any real values are as long or longer.
+// leastCluster stands for what is not known of a cluster yet: real values are as long or longer.
 var leastCluster = v1alpha1.BootstrapCluster{
 	Name: "c", Endpoint: "https://e", ServiceCIDR: "::/0",
 	CertificateAuthority: base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE"})),

@@ -46,7 +46,8 @@ func isEncoded(data string) bool {
 	return err == nil && isUnderstood(string(plain))
 }
 
-// isUnderstood knows the beginnings that cloud-init, Bottlerocket and EC2Launch (Windows) know.
+// isUnderstood knows the beginnings that cloud-init, Bottlerocket and EC2Launch (Windows) know. A
+// NodeConfig by itself is read by nodeadm.
 func isUnderstood(data string) bool {
 	text := strings.TrimLeftFunc(data, unicode.IsSpace)
 	for _, beginning := range []string{"#", "MIME-Version:", "Content-Type:", "Content-type:", "From ", "[",
@@ -55,7 +56,7 @@ func isUnderstood(data string) bool {
 			return true
 		}
 	}
-	return isBottlerocket(data)
+	return isBottlerocket(data) || strings.Contains(data, "node.eks.aws/")
 }
 
 // isBottlerocket: its user data is TOML with tables under settings. It has no shell, so nothing in

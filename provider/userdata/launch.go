@@ -28,8 +28,8 @@ func OfLaunch(spec *v1alpha1.AWSNodeClassSpec, joins *v1alpha1.BootstrapStatus,
 	return text, nil
 }
 
-// CheckLaunch says whether EC2 would refuse the user data of a launch because of its length. Nothing
-// is said of what cannot be composed.
+// CheckLaunch says whether EC2 would refuse the user data of a launch because of its length.
+// Nothing is said of what cannot be composed.
 func CheckLaunch(spec *v1alpha1.AWSNodeClassSpec, joins *v1alpha1.BootstrapStatus,
 	r provider.Registration) []Problem {
 	text, err := compose(spec, joins, r)
