@@ -80,9 +80,11 @@ func registrationOf(pool *v1alpha1.NodePool) provider.Registration {
 }
 
 // leastCluster stands for what is not known of a cluster yet: real values are as long or longer.
-var leastCluster = v1alpha1.BootstrapCluster{
-	Name: "c", Endpoint: "https://e", ServiceCIDR: "::/0",
-	CertificateAuthority: base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE"})),
+func leastCluster() v1alpha1.BootstrapCluster {
+	return v1alpha1.BootstrapCluster{
+		Name: "c", Endpoint: "https://e", ServiceCIDR: "::/0",
+		CertificateAuthority: base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE"})),
+	}
 }
 
 // mergedSize says by how much the user data is too long, if it is.
@@ -91,7 +93,7 @@ func mergedSize(class *v1alpha1.AWSNodeClass, r provider.Registration) *field.Er
 	if resolved := class.Status.Bootstrap; resolved != nil {
 		joins.Cluster = joins.Cluster.Or(resolved.Cluster)
 	}
-	joins.Cluster = joins.Cluster.Or(leastCluster)
+	joins.Cluster = joins.Cluster.Or(leastCluster())
 	for _, err := range errorsOf(userdata.CheckLaunch(&class.Spec, joins, r)) {
 		return err
 	}
