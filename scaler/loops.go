@@ -18,6 +18,7 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/cluster"
 	"github.com/stratos-sh/stratos/extender/decide"
+	"github.com/stratos-sh/stratos/scaler/bootstraptoken"
 	"github.com/stratos-sh/stratos/scaler/inventory"
 	"github.com/stratos-sh/stratos/scaler/metrics"
 	"github.com/stratos-sh/stratos/scaler/node"
@@ -47,6 +48,14 @@ type Parts struct {
 	LaunchesAtOnce int
 }
 
+// tokens are the bootstrap tokens; nil without a key.
+func (p *Parts) tokens() *bootstraptoken.Tokens {
+	if p.BootstrapTokenKeyFile == "" {
+		return nil
+	}
+	return &bootstraptoken.Tokens{Writer: p.Client, KeyFile: p.BootstrapTokenKeyFile, Now: p.Now}
+}
+
 // Loops are the scaler's loops, each of which takes one step at a time. Controllers of a manager
 // drive them, or a test that plays the time itself (e2e/model).
 type Loops struct {
@@ -69,7 +78,7 @@ func NewLoops(p Parts) (*Loops, error) {
 	if err != nil {
 		return nil, err
 	}
-	kinds := nodeclass.Kinds{Reader: p.Client, Served: p.Classes}
+	kinds := nodeclass.Kinds{Reader: p.Client, Served: p.Classes, Tokens: p.tokens()}
 	known, waiting := inventory.New(), pending.NewDemand()
 	recycling, failures := pool.NewDisruptions(), &pool.WarmupFailures{}
 	instances := make(chan event.TypedGenericEvent[v1alpha1.InstanceID], wakeBuffer)
@@ -88,7 +97,7 @@ func NewLoops(p Parts) (*Loops, error) {
 		Namespace: decide.Namespace(p.Namespace), RequiredDaemonSets: p.RequiredDaemonSetNamespaces,
 		State: p.State, Starter: l.Starter, Events: p.Events, Metrics: m, Now: p.Now, Born: p.Now(), Inventory: known,
 		Warmups: failures, Demand: waiting, Disruptions: recycling, Poke: l.sweep.Poke,
-		Daemons: p.State.Daemons, Classes: kinds,
+		Daemons: p.State.Daemons, Classes: kinds, Tokens: kinds.Tokens,
 	}
 	l.pools = &pool.Reconciler{
 		Namespace: decide.Namespace(p.Namespace), RequiredDaemonSets: p.RequiredDaemonSetNamespaces,

@@ -56,6 +56,9 @@ type Setup struct {
 	RequiredDaemonSetNamespaces []string
 	// ExtenderSchedulers are the schedulerNames whose pods the extender serves.
 	ExtenderSchedulers []string
+	// BootstrapTokenKeyFile has the key of the bootstrap tokens of Kubeadm classes, which are made only
+	// where it is set.
+	BootstrapTokenKeyFile string
 }
 
 // wakeBuffer holds the wake-ups of a sweep of a large cluster, so that the sweep does not wait for

@@ -130,7 +130,7 @@ func setUpParts(ctx context.Context, mgr ctrl.Manager, o *options.Options, chose
 	starter, err := scaler.SetupWithManager(ctx, mgr, scaler.Setup{
 		Cloud: chosen.Provider, Classes: chosen.Classes,
 		Cluster: o.ClusterName, Namespace: o.Namespace, State: seen, ExtenderSchedulers: o.SchedulerNames,
-		RequiredDaemonSetNamespaces: o.RequiredDaemonSetNamespaces,
+		RequiredDaemonSetNamespaces: o.RequiredDaemonSetNamespaces, BootstrapTokenKeyFile: o.BootstrapTokenKeyFile,
 	})
 	if err != nil {
 		return err

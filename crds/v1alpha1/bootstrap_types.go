@@ -13,6 +13,8 @@ const (
 	FamilyAL2023 BootstrapFamily = "AL2023"
 	// FamilyBottlerocket is Bottlerocket for Kubernetes, which reads settings and has no shell.
 	FamilyBottlerocket BootstrapFamily = "Bottlerocket"
+	// FamilyKubeadm is an image with containerd, kubelet and kubeadm.
+	FamilyKubeadm BootstrapFamily = "Kubeadm"
 )
 
 // Bootstrap makes Stratos write the user data by which instances join the cluster. The kubelet
@@ -138,6 +140,11 @@ func familyOfAlias(alias string) BootstrapFamily {
 		return FamilyBottlerocket
 	}
 	return ""
+}
+
+// NeedsBootstrapToken reports whether an instance of the class joins by a bootstrap token.
+func (c *AWSNodeClass) NeedsBootstrapToken() bool {
+	return c.Spec.BootstrapFamily() == FamilyKubeadm
 }
 
 // MaxPods returns bootstrap.maxPods, 0 where it is not set.

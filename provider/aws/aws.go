@@ -39,6 +39,9 @@ type Options struct {
 	// Minor is the cluster's minor version, such as 1.36, for images that are made for one. nil:
 	// classes with an alias cannot be resolved.
 	Minor func(ctx context.Context) (string, error)
+	// ClusterInfo returns endpoint and certificate authority of the cluster as kubeadm publishes them,
+	// for classes of the family Kubeadm. nil: they have to say it.
+	ClusterInfo func(ctx context.Context) (v1alpha1.BootstrapCluster, error)
 	// BatchSize is told how many instances went into a call. nil: not told.
 	BatchSize func(op limiter.Operation, n int)
 }

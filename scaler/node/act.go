@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -97,7 +98,7 @@ func (c *Reconciler) actOnEnd(ctx context.Context, g gathered, d lifecycle.Decis
 	case lifecycle.Terminate:
 		return c.terminate(ctx, g, d)
 	case lifecycle.RecordFailure:
-		return c.recordFailure(g, d)
+		return c.recordFailure(ctx, g, d)
 	case lifecycle.DeleteNode:
 		return c.deleteNode(ctx, g, d)
 	default:
@@ -132,10 +133,10 @@ func (c *Reconciler) actOnStart(ctx context.Context, g gathered, d lifecycle.Dec
 }
 
 // recordFailure tells once of an instance that ended before it had a Node.
-func (c *Reconciler) recordFailure(g gathered, d lifecycle.Decision) error {
+func (c *Reconciler) recordFailure(ctx context.Context, g gathered, d lifecycle.Decision) error {
 	c.warmupFailed(g, d)
 	c.Inventory.Note(g.instance.ID, func(e *inventory.Entry) { e.EndExplained = true })
-	return nil
+	return c.Tokens.Revoke(ctx, &g.instance.Instance)
 }
 
 func (c *Reconciler) resumeStart(g gathered) {
@@ -144,7 +145,13 @@ func (c *Reconciler) resumeStart(g gathered) {
 	c.Poke()
 }
 
+// adopt makes a Node that has registered the pool's. The token that it joined with is deleted
+// before: a pod on the machine may read the user data, and so the token, which obtains the
+// certificate of any node.
 func (c *Reconciler) adopt(ctx context.Context, g gathered) error {
+	if err := c.Tokens.Revoke(ctx, &g.instance.Instance); err != nil {
+		return err
+	}
 	patch := transition.Warmup(g.node, g.template())
 	if slices.ContainsFunc(g.twins, func(n corev1.Node) bool { return inventory.ManagedInstance(&n) != "" }) {
 		patch = transition.Reregistered(g.node, g.template(), c.Now())
@@ -294,6 +301,7 @@ func (c *Reconciler) terminate(ctx context.Context, g gathered, d lifecycle.Deci
 	}
 	c.warmupFailed(g, d)
 	c.Inventory.Note(g.instance.ID, func(e *inventory.Entry) { e.EndExplained = true })
+	revokeErr := c.Tokens.Revoke(ctx, &g.instance.Instance)
 	err := c.Cloud.TerminateInstance(ctx, string(g.instance.ID))
 	c.answered(g, v1alpha1.ReasonTerminationRefused, err)
 	c.Poke()
@@ -301,9 +309,9 @@ func (c *Reconciler) terminate(ctx context.Context, g gathered, d lifecycle.Deci
 		c.orphan(g, fmt.Sprintf("instance %s terminated: %s", g.instance.ID, d.Reason))
 	}
 	if provider.IsNotFound(err) {
-		return nil
+		err = nil
 	}
-	return err
+	return cmp.Or(err, revokeErr)
 }
 
 func (c *Reconciler) beginTerminate(ctx context.Context, g gathered, d lifecycle.Decision) error {

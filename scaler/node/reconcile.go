@@ -27,6 +27,7 @@ import (
 	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/extender/fit"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/bootstraptoken"
 	"github.com/stratos-sh/stratos/scaler/conflict"
 	"github.com/stratos-sh/stratos/scaler/inventory"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
@@ -64,6 +65,8 @@ type Reconciler struct {
 	Daemons func() []*fit.Daemon
 	// Classes say who stops an instance at the end of warm-up where its pool does not.
 	Classes nodeclass.Kinds
+	// Tokens are revoked once the Node of an instance has registered; nil where there are none.
+	Tokens  *bootstraptoken.Tokens
 	State   *cluster.State
 	Starter *start.Starter
 	Events  events.EventRecorder

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/bootstraptoken"
 )
 
 // Kind is a kind of node class that the running provider serves.
@@ -86,6 +87,8 @@ var ErrNotServed = errors.New("not served by the running cloud provider")
 type Kinds struct {
 	Reader client.Reader
 	Served []Kind
+	// Tokens are for classes whose instances join by a bootstrap token; nil where there are none.
+	Tokens *bootstraptoken.Tokens
 }
 
 // Get reads a class. Errors: errNotServed, and the API server's (the class does not exist).
@@ -122,7 +125,30 @@ func (k Kinds) Launch(ctx context.Context, ref v1alpha1.NodeClassRef,
 	// launched from.
 	req.Tags = maps.Clone(req.Tags)
 	maps.Copy(req.Tags, origin{class: class.SpecHash(), ami: class.ResolvedImage()}.Annotations())
+	if own, ok := class.(bootstrapping); ok && own.NeedsBootstrapToken() {
+		return k.launchWithToken(ctx, kind, class, req)
+	}
 	return kind.Launch(ctx, class, req)
+}
+
+// bootstrapping is a class that may need a bootstrap token for each of its instances.
+type bootstrapping interface{ NeedsBootstrapToken() bool }
+
+// launchWithToken makes the token before the cloud is asked: an instance may boot before the answer
+// is here. The token of a launch that is sure to have launched nothing is deleted. What cannot be
+// deleted expires.
+func (k Kinds) launchWithToken(ctx context.Context, kind Kind, class v1alpha1.NodeClass,
+	req provider.LaunchRequest) (*provider.Instance, error) {
+	token, err := k.Tokens.Create(ctx, req.ClientToken)
+	if err != nil {
+		return nil, err
+	}
+	req.Registration.BootstrapToken, req.Tags[bootstraptoken.Tag] = token.String(), token.ID
+	instance, err := kind.Launch(ctx, class, req)
+	if err != nil && provider.LaunchedNothing(err) {
+		err = errors.Join(err, k.Tokens.Delete(ctx, token.ID))
+	}
+	return instance, err
 }
 
 // promising is a class whose status says what one instance has, and the labels that follow from it.

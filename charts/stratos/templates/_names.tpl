@@ -77,6 +77,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- .Values.tls.existingSecret | default (printf "%s-serving" (include "stratos.fullname" .)) }}
 {{- end }}
 
+{{- /* Where the key of the bootstrap tokens is. */}}
+{{- define "stratos.bootstrapTokensSecret" -}}
+{{- .Values.bootstrapTokens.existingSecret | default (printf "%s-bootstrap-tokens" (include "stratos.fullname" .)) }}
+{{- end }}
+
 {{- /* One process, one simulated cloud. */}}
 {{- define "stratos.replicas" -}}
 {{- if eq .Values.cloudProvider "fake" }}1{{ else }}{{ .Values.replicaCount }}{{ end }}

@@ -24,6 +24,9 @@ args:
   - --extender-scheduler-names={{ concat (list .Values.scheduler.name) .Values.extender.schedulerNames | uniq | join "," }}
   {{- /* The account's limits are shared out: every replica starts nodes. */}}
   - --rate-limit-share={{ divf 1 (include "stratos.replicas" . | float64) }}
+  {{- if .Values.bootstrapTokens.enabled }}
+  - --bootstrap-token-key-file=/etc/stratos/bootstrap-tokens/tls.key
+  {{- end }}
   {{- with .Values.extraArgs }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
@@ -65,11 +68,16 @@ resources:
   {{- toYaml .Values.resources | nindent 2 }}
 securityContext:
   {{- toYaml .Values.securityContext | nindent 2 }}
-{{- if or (include "stratos.tls" .) .Values.extraVolumeMounts }}
+{{- if or (include "stratos.tls" .) .Values.bootstrapTokens.enabled .Values.extraVolumeMounts }}
 volumeMounts:
   {{- if include "stratos.tls" . }}
   - name: tls
     mountPath: /etc/stratos/tls
+    readOnly: true
+  {{- end }}
+  {{- if .Values.bootstrapTokens.enabled }}
+  - name: bootstrap-tokens
+    mountPath: /etc/stratos/bootstrap-tokens
     readOnly: true
   {{- end }}
   {{- with .Values.extraVolumeMounts }}

@@ -9,6 +9,9 @@
 {{- if and .Values.extender.expose (not (include "stratos.tls" .)) }}
 {{- fail "extender.expose: needs a certificate, by certManager.enabled=true or tls.existingSecret: whoever reaches the extender can start nodes" }}
 {{- end }}
+{{- if and .Values.bootstrapTokens.enabled (not .Values.certManager.enabled) (not .Values.bootstrapTokens.existingSecret) }}
+{{- fail "bootstrapTokens.existingSecret: required with certManager.enabled=false: the key of the tokens comes from one of the two" }}
+{{- end }}
 {{- if and (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) }}
 {{- fail "serviceAccount.name: required with serviceAccount.create=false; the rights of Stratos shall not go to the namespace's default account" }}
 {{- end }}

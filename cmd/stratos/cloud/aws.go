@@ -2,6 +2,8 @@ package cloud
 
 import (
 	"context"
+	"encoding/base64"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
@@ -52,10 +55,35 @@ func ec2(
 	}
 	cloud := aws.New(aws.Options{
 		Config: loaded, ClusterName: clusterName, Calls: calls, Limits: limits, Resources: resources, BatchSize: sizes,
-		Regions: func(ctx context.Context) ([]string, error) { return regionsInUse(ctx, reader) },
-		Minor:   func(context.Context) (string, error) { return minorOf(server) },
+		Regions:     func(ctx context.Context) ([]string, error) { return regionsInUse(ctx, reader) },
+		ClusterInfo: func(ctx context.Context) (v1alpha1.BootstrapCluster, error) { return clusterInfo(ctx, reader) },
+		Minor:       func(context.Context) (string, error) { return minorOf(server) },
 	})
 	return &Cloud{Provider: cloud, Classes: []nodeclass.Kind{nodeclass.AWSNodeClasses(cloud)}}, nil
+}
+
+// +kubebuilder:rbac:roleName=bootstrap,namespace=kube-public,groups="",resources=configmaps,resourceNames=cluster-info,verbs=get
+
+// clusterInfo is what kubeadm publishes for machines that join: endpoint and certificate authority
+// of the cluster.
+func clusterInfo(ctx context.Context, reader client.Reader) (v1alpha1.BootstrapCluster, error) {
+	var none v1alpha1.BootstrapCluster
+	published := &corev1.ConfigMap{}
+	key := client.ObjectKey{Namespace: metav1.NamespacePublic, Name: "cluster-info"}
+	if err := reader.Get(ctx, key, published); err != nil {
+		return none, err
+	}
+	config, err := clientcmd.Load([]byte(published.Data["kubeconfig"]))
+	if err != nil {
+		return none, fmt.Errorf("the kubeconfig in it cannot be read: %w", err)
+	}
+	for _, cluster := range config.Clusters { // kubeadm publishes one
+		return v1alpha1.BootstrapCluster{
+			Endpoint:             cluster.Server,
+			CertificateAuthority: base64.StdEncoding.EncodeToString(cluster.CertificateAuthorityData),
+		}, nil
+	}
+	return none, errors.New("its kubeconfig has no cluster")
 }
 
 // regionOfZone is the region that the name of a zone begins with, that of local zones

@@ -55,6 +55,8 @@ type Options struct {
 	// RequiredDaemonSetNamespaces are the namespaces without the images of whose DaemonSets no node is
 	// standby.
 	RequiredDaemonSetNamespaces []string
+	// BootstrapTokenKeyFile has the key of the bootstrap tokens of Kubeadm classes; empty for none.
+	BootstrapTokenKeyFile string
 
 	RateLimits RateLimits
 	Fake       Fake
@@ -99,6 +101,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.RequiredDaemonSetNamespaces, "required-daemonset-namespaces", nil,
 		"namespaces without the images of whose DaemonSets no node stands by, such as kube-system; "+
 			"images of other DaemonSets are best effort")
+	fs.StringVar(&o.BootstrapTokenKeyFile, "bootstrap-token-key-file", "",
+		"file with the key (32 bytes or more) of the bootstrap tokens by which instances of Kubeadm classes join; "+
+			"without it there are none")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", false, "let replicas agree on one that runs the scaler")
 	fs.BoolVar(&o.InstallCRDs, "install-crds", false, "apply the CRDs at start; default true with --cloud-provider=fake")
 	fs.StringVar(&o.PprofBindAddress, "pprof", "", "address of the profiler; off by default")
