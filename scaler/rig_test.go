@@ -94,9 +94,11 @@ type rig struct {
 	evicting    error
 	// answering is what an eviction is answered, where it is set.
 	answering func(pod string, e *policyv1.Eviction) error
-	listed    []*provider.Instance
-	listing   error                         // in addition to what is listed
-	known     map[string]*provider.Instance // what GetInstance answers with
+	// refusing is what the deletion of a Secret is answered.
+	refusing error
+	listed   []*provider.Instance
+	listing  error                         // in addition to what is listed
+	known    map[string]*provider.Instance // what GetInstance answers with
 
 	cloud *classCloud
 
@@ -243,6 +245,9 @@ func (r *rig) delete(ctx context.Context, c client.WithWatch, o client.Object, o
 	how := "delete "
 	if grace := (&client.DeleteOptions{}).ApplyOptions(opts).GracePeriodSeconds; grace != nil && *grace == 0 {
 		how = "delete-now "
+	}
+	if _, ok := o.(*corev1.Secret); ok && r.refusing != nil {
+		return r.refusing
 	}
 	r.note(how + o.GetName())
 	return c.Delete(ctx, o, opts...)
