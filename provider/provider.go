@@ -115,7 +115,7 @@ type LaunchRequest struct {
 type Registration struct {
 	Labels                map[string]v1alpha1.LabelValue
 	Taints, StartupTaints []v1alpha1.Taint
-	// BootstrapToken is the token with which the kubelet of a Kubeadm class obtains its certificate. It
-	// is a secret. It is empty for other families.
+	// BootstrapToken is the token with which the kubelet of a Kubeadm class obtains its certificate.
+	// It is a secret. It is empty for other families.
 	BootstrapToken string
 }

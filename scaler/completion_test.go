@@ -47,6 +47,19 @@ func TestWhoStopsAWarmNode(t *testing.T) {
 	}
 }
 
+// TestAWarmNodeWhoseClassIsGone is stopped as it would have been with its class.
+func TestAWarmNodeWhoseClassIsGone(t *testing.T) {
+	for was, want := range map[v1alpha1.CompletionMode]bool{"": false, v1alpha1.SelfStop: false, v1alpha1.ControllerStop: true} {
+		r := newRig(t, nodePool(5, 0, func(p *v1alpha1.NodePool) { p.Spec.PreWarm.CompletionMode, p.Status.CompletionMode = "", was }),
+			warming(seenUp, markedAt(v1alpha1.AnnotationWarmedAt, epoch())))
+		r.sweep(instance(provider.InstanceRunning, minuteOld))
+		r.reconcile()
+		if stopped := slices.Contains(r.log, "stop i-c"); stopped != want {
+			t.Errorf("status.completionMode %q: stopped %t, want %t", was, stopped, want)
+		}
+	}
+}
+
 // TestTheModeOfAPoolWithoutAClass is not known unless the pool says it; what it was stays.
 func TestTheModeOfAPoolWithoutAClass(t *testing.T) {
 	for name, c := range map[string]struct{ mode, was, want v1alpha1.CompletionMode }{

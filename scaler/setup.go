@@ -56,8 +56,8 @@ type Setup struct {
 	RequiredDaemonSetNamespaces []string
 	// ExtenderSchedulers are the schedulerNames whose pods the extender serves.
 	ExtenderSchedulers []string
-	// BootstrapTokenKeyFile has the key of the bootstrap tokens of Kubeadm classes, which are made only
-	// where it is set.
+	// BootstrapTokenKeyFile has the key of the bootstrap tokens of Kubeadm classes, which are made
+	// only where it is set.
 	BootstrapTokenKeyFile string
 }
 

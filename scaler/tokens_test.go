@@ -109,7 +109,7 @@ func TestTheTokenEndsBeforeTheNodeIsAdopted(t *testing.T) {
 	r.want("delete bootstrap-token-"+token.ID, "patch c warmup")
 }
 
-// TestTheTokenOfAnInstanceThatEnds: it never registered, so nobody else would delete its token.
+// TestTheTokenOfAnInstanceThatEnds: it never registered, so nothing else would delete its token.
 func TestTheTokenOfAnInstanceThatEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		ends provider.InstanceState

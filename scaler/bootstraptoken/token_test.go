@@ -60,7 +60,7 @@ func newTokens(t *testing.T, key string) (*Tokens, *writer) {
 var aKey = strings.Repeat("k", minKey)
 
 // TestATokenFollowsFromItsLaunch: the same launch has the same token, in another process too, and
-// nobody can compute it without the key.
+// without the key it cannot be computed.
 func TestATokenFollowsFromItsLaunch(t *testing.T) {
 	token := Of([]byte(aKey), "launch-1")
 	if !regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`).MatchString(token.String()) {

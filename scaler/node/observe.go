@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -189,6 +190,15 @@ func othersFail(r *raw, now time.Time) bool {
 	})
 }
 
+// completionMode is who stops an instance at the end of warm-up. Where the class is gone it is as it
+// was while the class was there.
+func completionMode(p *v1alpha1.NodePool, class v1alpha1.NodeClass) v1alpha1.CompletionMode {
+	if class == nil {
+		return cmp.Or(p.Spec.PreWarm.CompletionMode, p.Status.CompletionMode, v1alpha1.SelfStop)
+	}
+	return p.Spec.PreWarm.CompletionModeOf(class)
+}
+
 // policyOf reads what the lifecycle needs of a pool; nil is a pool that is gone. The class is nil
 // where it is not known.
 func policyOf(p *v1alpha1.NodePool, class v1alpha1.NodeClass) lifecycle.Policy {
@@ -202,7 +212,7 @@ func policyOf(p *v1alpha1.NodePool, class v1alpha1.NodeClass) lifecycle.Policy {
 	}
 	return lifecycle.Policy{
 		Exists: true, Deleting: p.DeletionTimestamp != nil,
-		SelfStop:           s.PreWarm.CompletionModeOf(class) == v1alpha1.SelfStop,
+		SelfStop:           completionMode(p, class) == v1alpha1.SelfStop,
 		TerminateOnTimeout: s.PreWarm.TimeoutActionOrDefault() == v1alpha1.TimeoutTerminate,
 		WarmupTimeout:      s.PreWarm.TimeoutOrDefault(),
 		ReadyTimeout:       s.ScaleUp.ReadyTimeoutOrDefault(),
