@@ -99,6 +99,48 @@ func TestWhatAClassLeavesOutOfTheClusterComesFromEKS(t *testing.T) {
 	}
 }
 
+func TestEKSIsNotAskedForAClusterOfKubeadm(t *testing.T) {
+	for name, c := range map[string]struct {
+		cluster, want v1alpha1.BootstrapCluster
+		err           string
+	}{
+		"what a node needs": {cluster: v1alpha1.BootstrapCluster{Endpoint: "https://10.0.0.1:6443",
+			CertificateAuthority: simcloud.ClusterCA()},
+			want: v1alpha1.BootstrapCluster{Name: "e2e", Endpoint: "https://10.0.0.1:6443",
+				CertificateAuthority: simcloud.ClusterCA()}},
+		"no certificate": {cluster: v1alpha1.BootstrapCluster{Endpoint: "https://10.0.0.1:6443"},
+			err: "spec.bootstrap.cluster: is not complete: set certificateAuthority"},
+		"nothing": {err: "spec.bootstrap.cluster: is not complete: set endpoint and certificateAuthority"},
+		"an endpoint without https": {cluster: v1alpha1.BootstrapCluster{Endpoint: "http://10.0.0.1",
+			CertificateAuthority: simcloud.ClusterCA()}, err: "spec.bootstrap.cluster.endpoint: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, simcloud.Options{})
+				found, err := r.cloud(t).ResolveNodeClass(t.Context(), bootstrapped(func(class *v1alpha1.AWSNodeClass) {
+					class.Spec.Bootstrap.Family, class.Spec.Bootstrap.Cluster = v1alpha1.FamilyKubeadm, c.cluster
+				}))
+				if calls := r.requests(ec2test.DescribeCluster); len(calls) > 0 {
+					t.Errorf("EKS was asked: %v", calls)
+				}
+				if c.err != "" {
+					if err == nil || !strings.Contains(err.Error(), c.err) || !provider.IsInvalidConfig(err) {
+						t.Errorf("error %v, want an InvalidConfigError with %q", err, c.err)
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := &v1alpha1.BootstrapStatus{Family: v1alpha1.FamilyKubeadm, Cluster: c.want}
+				if diff := cmp.Diff(want, found.Bootstrap); diff != "" {
+					t.Errorf("status.bootstrap (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
 func TestAClassWithoutBootstrapAsksEKSNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simcloud.Options{})

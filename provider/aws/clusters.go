@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -60,8 +61,8 @@ func newClusters(o Options) *clusters {
 }
 
 // resolve returns what new instances of the class need of their cluster, nil where the class
-// has no bootstrap. EKS is asked for what the class leaves out. Where it does not answer, what it
-// said before stands in the class's status.
+// has no bootstrap. EKS is asked for what the class leaves out, unless its nodes join by kubeadm.
+// Where it does not answer, what it said before stands in the class's status.
 func (c *clusters) resolve(ctx context.Context, class *v1alpha1.AWSNodeClass) (*v1alpha1.BootstrapStatus, error) {
 	if class.Spec.Bootstrap == nil {
 		return nil, nil
@@ -71,11 +72,15 @@ func (c *clusters) resolve(ctx context.Context, class *v1alpha1.AWSNodeClass) (*
 		return nil, wrong("spec.bootstrap.family", "must be set: amiSelector has no alias that says it")
 	}
 	cluster := class.Spec.Bootstrap.Cluster.Or(v1alpha1.BootstrapCluster{Name: c.name})
-	if !cluster.IsComplete() {
+	switch missing := cluster.Missing(family); {
+	case len(missing) == 0:
+	case family == v1alpha1.FamilyKubeadm: // EKS knows no such cluster
+		return nil, wrong(fieldCluster, "is not complete: set %s", strings.Join(missing, " and "))
+	default:
 		said, err := c.describe(ctx, cluster.Name)
 		if err != nil {
 			before := class.Status.Bootstrap
-			if before == nil || before.Cluster.Name != cluster.Name || !before.Cluster.IsComplete() {
+			if before == nil || before.Cluster.Name != cluster.Name || len(before.Cluster.Missing(family)) > 0 {
 				return nil, err
 			}
 			said = before.Cluster
@@ -128,7 +133,7 @@ func (c *clusters) ask(ctx context.Context, name string) (v1alpha1.BootstrapClus
 	}
 	found := clusterOf(out.Cluster)
 	found.Name = name
-	if !found.IsComplete() {
+	if len(found.Missing("")) > 0 {
 		status := types.ClusterStatus("")
 		if out.Cluster != nil {
 			status = out.Cluster.Status
