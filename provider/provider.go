@@ -115,7 +115,13 @@ type LaunchRequest struct {
 type Registration struct {
 	Labels                map[string]v1alpha1.LabelValue
 	Taints, StartupTaints []v1alpha1.Taint
-	// BootstrapToken is the token with which the kubelet of a Kubeadm class obtains its certificate.
-	// It is a secret. It is empty for other families.
+	// BootstrapToken is the token with which the kubelet of a Kubeadm class obtains its certificate,
+	// of the form id.secret. It is a secret. Empty for other families.
 	BootstrapToken string
+}
+
+// RegistrationOf is what the pool's template says of it. It has no token.
+func RegistrationOf(pool *v1alpha1.NodePool) Registration {
+	t := &pool.Spec.Template
+	return Registration{Labels: t.Labels, Taints: t.Taints, StartupTaints: t.StartupTaints}
 }

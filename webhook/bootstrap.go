@@ -24,6 +24,8 @@ func validateBootstrap(spec *v1alpha1.AWSNodeClassSpec) (field.ErrorList, admiss
 		refused, odd = userdata.CheckAL2023(spec.UserData, spec.Bootstrap.KubeletExtraArgs)
 	case v1alpha1.FamilyBottlerocket:
 		refused, odd = userdata.CheckBottlerocket(spec.UserData, spec.Bootstrap.KubeletExtraArgs)
+	case v1alpha1.FamilyKubeadm:
+		refused, odd = userdata.CheckKubeadm(spec.UserData, spec.Bootstrap.KubeletExtraArgs)
 	}
 	refused = append(refused, userdata.CheckCluster(userdata.Cluster(spec.Bootstrap.Cluster))...)
 	return errorsOf(refused), warningsOf(odd)
@@ -66,17 +68,12 @@ func validateMergedSize(class *v1alpha1.AWSNodeClass, pools []v1alpha1.NodePool)
 		return field.ErrorList{err}
 	}
 	for i := range pools {
-		if err := mergedSize(class, registrationOf(&pools[i])); err != nil {
+		if err := mergedSize(class, provider.RegistrationOf(&pools[i])); err != nil {
 			err.Detail += ", with the labels and taints of NodePool " + pools[i].Name
 			return field.ErrorList{err}
 		}
 	}
 	return nil
-}
-
-func registrationOf(pool *v1alpha1.NodePool) provider.Registration {
-	t := &pool.Spec.Template
-	return provider.Registration{Labels: t.Labels, Taints: t.Taints, StartupTaints: t.StartupTaints}
 }
 
 // leastCluster stands for what is not known of a cluster yet: real values are as long or longer.
@@ -94,6 +91,7 @@ func mergedSize(class *v1alpha1.AWSNodeClass, r provider.Registration) *field.Er
 		joins.Cluster = joins.Cluster.Or(resolved.Cluster)
 	}
 	joins.Cluster = joins.Cluster.Or(leastCluster())
+	r.BootstrapToken = userdata.PlaceholderToken // each token is as long
 	for _, err := range errorsOf(userdata.CheckLaunch(&class.Spec, joins, r)) {
 		return err
 	}
@@ -110,7 +108,7 @@ func poolRefusals(pool *v1alpha1.NodePool, class v1alpha1.NodeClass) field.Error
 		return field.ErrorList{field.Invalid(field.NewPath("spec", "preWarm", "completionMode"), v1alpha1.SelfStop,
 			"must be ControllerStop: Bottlerocket, as in AWSNodeClass \""+own.Name+"\", cannot power itself off")}
 	}
-	if err := mergedSize(own, registrationOf(pool)); err != nil && mergedSize(own, provider.Registration{}) == nil {
+	if err := mergedSize(own, provider.RegistrationOf(pool)); err != nil && mergedSize(own, provider.Registration{}) == nil {
 		return field.ErrorList{field.Invalid(field.NewPath("spec", "template"), field.OmitValueType{},
 			"labels and taints make the user data of AWSNodeClass \""+own.Name+"\" too long: "+err.Detail)}
 	}

@@ -13,7 +13,7 @@ const (
 	FamilyAL2023 BootstrapFamily = "AL2023"
 	// FamilyBottlerocket is Bottlerocket for Kubernetes, which reads settings and has no shell.
 	FamilyBottlerocket BootstrapFamily = "Bottlerocket"
-	// FamilyKubeadm is an image with containerd, kubelet and kubeadm.
+	// FamilyKubeadm is an image with containerd, kubelet and kubeadm, whose nodes join by kubeadm.
 	FamilyKubeadm BootstrapFamily = "Kubeadm"
 )
 
@@ -21,14 +21,16 @@ const (
 // registers its Node with the labels, taints and startup taints of the pool, and with the taint
 // stratos.sh/standby:NoSchedule, so that no pod lands before Stratos has seen the Node.
 type Bootstrap struct {
-	// Family of the image: AL2023 or Bottlerocket. Unset: as the alias in amiSelector says, such as
-	// al2023@latest or bottlerocket@latest. Required where amiSelector has no such alias. An alias of
-	// another family is refused.
-	// +kubebuilder:validation:Enum=AL2023;Bottlerocket
+	// Family of the image: AL2023, Bottlerocket, or Kubeadm (an image with containerd, kubelet and
+	// kubeadm). Unset: as the alias in amiSelector says, such as al2023@latest or bottlerocket@latest.
+	// Required where amiSelector has no such alias. An alias of another family is refused; Kubeadm has
+	// none.
+	// +kubebuilder:validation:Enum=AL2023;Bottlerocket;Kubeadm
 	// +optional
 	Family BootstrapFamily `json:"family,omitempty"`
 	// Cluster is the cluster that instances join. Stratos asks EKS (eks:DescribeCluster, in the region
-	// of Stratos's own AWS configuration) for each value that is not set.
+	// of Stratos's own AWS configuration) for each value that is not set. For the family Kubeadm it
+	// reads the ConfigMap kube-public/cluster-info, and endpoint and certificateAuthority are enough.
 	// +optional
 	Cluster BootstrapCluster `json:"cluster,omitempty"`
 	// MaxPods is the largest number of pods on a node, in place of the number that the image computes.
@@ -85,9 +87,28 @@ type BootstrapStatus struct {
 	Cluster BootstrapCluster `json:"cluster,omitempty"`
 }
 
-// IsComplete reports whether all that a node needs to know is there.
-func (c BootstrapCluster) IsComplete() bool {
-	return c.Name != "" && c.Endpoint != "" && c.CertificateAuthority != "" && c.ServiceCIDR != ""
+// IsComplete reports whether all that a node of the family needs to know is there. Of no status it
+// is false.
+func (s *BootstrapStatus) IsComplete() bool {
+	return s != nil && len(s.Cluster.Missing(s.Family)) == 0
+}
+
+// Missing names the values without which no node of the family joins, by their fields. A node that
+// joins by kubeadm needs no name of the cluster and reads the range of Services from it.
+func (c BootstrapCluster) Missing(family BootstrapFamily) []string {
+	var names []string
+	for _, value := range []struct {
+		name, is      string
+		unlessKubeadm bool
+	}{
+		{"name", c.Name, true}, {"endpoint", c.Endpoint, false},
+		{"certificateAuthority", c.CertificateAuthority, false}, {"serviceCIDR", c.ServiceCIDR, true},
+	} {
+		if value.is == "" && !(value.unlessKubeadm && family == FamilyKubeadm) {
+			names = append(names, value.name)
+		}
+	}
+	return names
 }
 
 // Or returns the cluster with each value that is not set taken from the other.

@@ -164,6 +164,32 @@ func TestAccessorsOfAClass(t *testing.T) {
 	}
 }
 
+func TestWhatANodeOfEachFamilyNeedsOfItsCluster(t *testing.T) {
+	var none *v1alpha1.BootstrapStatus
+	if none.IsComplete() {
+		t.Error("no status is complete")
+	}
+	all := v1alpha1.BootstrapCluster{Name: "c", Endpoint: "https://e", CertificateAuthority: "x", ServiceCIDR: "::/0"}
+	for _, eks := range []v1alpha1.BootstrapFamily{v1alpha1.FamilyAL2023, v1alpha1.FamilyBottlerocket, ""} {
+		want := []string{"name", "endpoint", "certificateAuthority", "serviceCIDR"}
+		if diff := cmp.Diff(want, v1alpha1.BootstrapCluster{}.Missing(eks)); diff != "" {
+			t.Errorf("family %q (-want +got):\n%s", eks, diff)
+		}
+		if !(&v1alpha1.BootstrapStatus{Family: eks, Cluster: all}).IsComplete() {
+			t.Errorf("family %q: %v is not complete", eks, all)
+		}
+	}
+	kubeadm := &v1alpha1.BootstrapStatus{Family: v1alpha1.FamilyKubeadm}
+	want := []string{"endpoint", "certificateAuthority"}
+	if diff := cmp.Diff(want, kubeadm.Cluster.Missing(kubeadm.Family)); diff != "" || kubeadm.IsComplete() {
+		t.Errorf("Kubeadm (-want +got):\n%s", diff)
+	}
+	kubeadm.Cluster = v1alpha1.BootstrapCluster{Endpoint: "https://e", CertificateAuthority: "x"}
+	if !kubeadm.IsComplete() {
+		t.Errorf("Kubeadm: %v is not complete", kubeadm.Cluster)
+	}
+}
+
 func TestWhoStopsAnInstanceAtTheEndOfWarmUp(t *testing.T) {
 	hand := &v1alpha1.AWSNodeClass{}
 	written := &v1alpha1.AWSNodeClass{Spec: v1alpha1.AWSNodeClassSpec{Bootstrap: &v1alpha1.Bootstrap{}}}

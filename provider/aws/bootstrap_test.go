@@ -1,7 +1,9 @@
 package aws
 
 import (
+	"context"
 	"encoding/base64"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -93,6 +95,71 @@ func TestWhatAClassLeavesOutOfTheClusterComesFromEKS(t *testing.T) {
 				want := &v1alpha1.BootstrapStatus{Family: v1alpha1.FamilyAL2023, Cluster: c.want}
 				if diff := cmp.Diff(want, found.Bootstrap); diff != "" {
 					t.Errorf("status.bootstrap (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// TestAClusterOfKubeadmIsReadFromTheCluster: what kubeadm has published is read for what a class
+// leaves out, and EKS is not asked. One reading serves all classes.
+func TestAClusterOfKubeadmIsReadFromTheCluster(t *testing.T) {
+	published := v1alpha1.BootstrapCluster{Endpoint: "https://10.0.0.1:6443", CertificateAuthority: simcloud.ClusterCA()}
+	of := func(endpoint string) v1alpha1.BootstrapCluster {
+		return v1alpha1.BootstrapCluster{Name: "e2e", Endpoint: endpoint, CertificateAuthority: simcloud.ClusterCA()}
+	}
+	before := &v1alpha1.BootstrapStatus{Family: v1alpha1.FamilyKubeadm, Cluster: of("https://10.0.0.2:6443")}
+	ofEKS := &v1alpha1.BootstrapStatus{Family: v1alpha1.FamilyAL2023, Cluster: e2eCluster()}
+	forbidden := errors.New("configmaps is forbidden")
+	for name, c := range map[string]struct {
+		cluster  v1alpha1.BootstrapCluster
+		before   *v1alpha1.BootstrapStatus
+		says     v1alpha1.BootstrapCluster
+		fails    error
+		want     v1alpha1.BootstrapCluster
+		readings int
+		err      string
+	}{
+		"nothing is set":   {says: published, want: of("https://10.0.0.1:6443"), readings: 1},
+		"another endpoint": {cluster: v1alpha1.BootstrapCluster{Endpoint: "https://a:6443"}, says: published, want: of("https://a:6443"), readings: 1},
+		"what a node needs": {cluster: v1alpha1.BootstrapCluster{Endpoint: "https://a:6443", CertificateAuthority: simcloud.ClusterCA()},
+			fails: forbidden, want: of("https://a:6443")},
+		"it cannot be read":     {fails: forbidden, err: "bootstrapTokens.enabled of the chart): configmaps is forbidden", readings: 1},
+		"it could be read once": {fails: forbidden, before: before, want: before.Cluster, readings: 1},
+		"it was one of EKS":     {fails: forbidden, before: ofEKS, err: "set endpoint and certificateAuthority", readings: 1},
+		"it lacks something": {says: v1alpha1.BootstrapCluster{Endpoint: "https://10.0.0.1:6443"}, readings: 1,
+			err: "endpoint or certificate authority is missing in it"},
+		"it has no https": {says: v1alpha1.BootstrapCluster{Endpoint: "http://10.0.0.1", CertificateAuthority: simcloud.ClusterCA()},
+			err: "spec.bootstrap.cluster.endpoint: ", readings: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, readings := newRig(t, simcloud.Options{}), 0
+				cloud := r.cloud(t, func(o *Options) {
+					o.ClusterInfo = func(context.Context) (v1alpha1.BootstrapCluster, error) {
+						readings++
+						return c.says, c.fails
+					}
+				})
+				class := bootstrapped(func(class *v1alpha1.AWSNodeClass) {
+					class.Spec.Bootstrap.Family, class.Spec.Bootstrap.Cluster = v1alpha1.FamilyKubeadm, c.cluster
+					class.Status.Bootstrap = c.before
+				})
+				for range 2 {
+					found, err := cloud.ResolveNodeClass(t.Context(), class)
+					if c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) || c.err == "" && err != nil {
+						t.Fatalf("error %v, want %q", err, c.err)
+					}
+					if c.err != "" {
+						continue
+					}
+					want := &v1alpha1.BootstrapStatus{Family: v1alpha1.FamilyKubeadm, Cluster: c.want}
+					if diff := cmp.Diff(want, found.Bootstrap); diff != "" {
+						t.Errorf("status.bootstrap (-want +got):\n%s", diff)
+					}
+				}
+				if calls := r.requests(ec2test.DescribeCluster); len(calls) > 0 || readings != c.readings {
+					t.Errorf("EKS was asked %v, and %d readings, want %d", calls, readings, c.readings)
 				}
 			})
 		})

@@ -33,14 +33,29 @@ type clusters struct {
 	region string
 	// name is the cluster that classes mean that name none.
 	name string
+	// info is what kubeadm publishes of the cluster; nil where it cannot be read.
+	info func(ctx context.Context) (v1alpha1.BootstrapCluster, error)
 
 	// turn lets one caller at a time ask EKS, and guards answers. It is a channel so that a caller can
 	// give up.
 	turn    chan struct{}
-	answers map[string]clusterAnswer
+	answers map[source]clusterAnswer
 }
 
-// clusterAnswer is what EKS said of a cluster.
+// source is where a cluster is described: by EKS under a name, or by kubeadm in the cluster itself.
+type source struct {
+	kubeadm bool
+	name    string
+}
+
+func sourceOf(family v1alpha1.BootstrapFamily, name string) source {
+	if family == v1alpha1.FamilyKubeadm {
+		return source{kubeadm: true} // it knows one cluster
+	}
+	return source{name: name}
+}
+
+// clusterAnswer is what a source said of a cluster.
 type clusterAnswer struct {
 	cluster v1alpha1.BootstrapCluster
 	err     error
@@ -55,13 +70,14 @@ func newClusters(o Options) *clusters {
 			e.Retryer = retryer()
 			e.APIOptions = append(e.APIOptions, limited(calls))
 		}),
-		region: o.Config.Region, name: o.ClusterName, turn: make(chan struct{}, 1), answers: map[string]clusterAnswer{},
+		region: o.Config.Region, name: o.ClusterName, info: o.ClusterInfo,
+		turn: make(chan struct{}, 1), answers: map[source]clusterAnswer{},
 	}
 }
 
 // resolve returns what new instances of the class need of their cluster, nil where the class
-// has no bootstrap. EKS is asked for what the class leaves out. Where it does not answer, what it
-// said before stands in the class's status.
+// has no bootstrap. EKS is asked for what the class leaves out, or what kubeadm has published is
+// read. Where there is no answer, what was said before stands in the class's status.
 func (c *clusters) resolve(ctx context.Context, class *v1alpha1.AWSNodeClass) (*v1alpha1.BootstrapStatus, error) {
 	if class.Spec.Bootstrap == nil {
 		return nil, nil
@@ -71,11 +87,12 @@ func (c *clusters) resolve(ctx context.Context, class *v1alpha1.AWSNodeClass) (*
 		return nil, wrong("spec.bootstrap.family", "must be set: amiSelector has no alias that says it")
 	}
 	cluster := class.Spec.Bootstrap.Cluster.Or(v1alpha1.BootstrapCluster{Name: c.name})
-	if !cluster.IsComplete() {
-		said, err := c.describe(ctx, cluster.Name)
+	if len(cluster.Missing(family)) > 0 {
+		from := sourceOf(family, cluster.Name)
+		said, err := c.describe(ctx, from)
 		if err != nil {
 			before := class.Status.Bootstrap
-			if before == nil || before.Cluster.Name != cluster.Name || !before.Cluster.IsComplete() {
+			if !before.IsComplete() || sourceOf(before.Family, before.Cluster.Name) != from {
 				return nil, err
 			}
 			said = before.Cluster
@@ -88,8 +105,8 @@ func (c *clusters) resolve(ctx context.Context, class *v1alpha1.AWSNodeClass) (*
 	return &v1alpha1.BootstrapStatus{Family: family, Cluster: cluster}, nil
 }
 
-// describe returns what EKS says of the cluster, or has said lately.
-func (c *clusters) describe(ctx context.Context, name string) (v1alpha1.BootstrapCluster, error) {
+// describe returns what the source says of the cluster, or has said lately.
+func (c *clusters) describe(ctx context.Context, from source) (v1alpha1.BootstrapCluster, error) {
 	select {
 	case c.turn <- struct{}{}:
 		defer func() { <-c.turn }()
@@ -97,11 +114,15 @@ func (c *clusters) describe(ctx context.Context, name string) (v1alpha1.Bootstra
 		return v1alpha1.BootstrapCluster{}, words(ctx.Err())
 	}
 	now := time.Now()
-	if last, ok := c.answers[name]; ok && now.Before(last.until) {
+	if last, ok := c.answers[from]; ok && now.Before(last.until) {
 		return last.cluster, last.err
 	}
-	maps.DeleteFunc(c.answers, func(_ string, a clusterAnswer) bool { return !now.Before(a.until) })
-	cluster, err := c.ask(ctx, name)
+	maps.DeleteFunc(c.answers, func(_ source, a clusterAnswer) bool { return !now.Before(a.until) })
+	ask := c.askEKS
+	if from.kubeadm {
+		ask = c.published
+	}
+	cluster, err := ask(ctx, from.name)
 	if ctx.Err() != nil {
 		return cluster, err // it says nothing to the others
 	}
@@ -109,12 +130,29 @@ func (c *clusters) describe(ctx context.Context, name string) (v1alpha1.Bootstra
 	if err != nil {
 		holds = clusterRetry
 	}
-	c.answers[name] = clusterAnswer{cluster: cluster, err: err, until: now.Add(holds)}
+	c.answers[from] = clusterAnswer{cluster: cluster, err: err, until: now.Add(holds)}
 	return cluster, err
 }
 
-// ask asks EKS. The error says what to do.
-func (c *clusters) ask(ctx context.Context, name string) (v1alpha1.BootstrapCluster, error) {
+// published is what kubeadm has published of the cluster. The error says what to do.
+func (c *clusters) published(ctx context.Context, _ string) (v1alpha1.BootstrapCluster, error) {
+	var found v1alpha1.BootstrapCluster
+	err := errors.New("Stratos reads no cluster here")
+	if c.info != nil {
+		found, err = c.info(ctx)
+	}
+	if err == nil && len(found.Missing(v1alpha1.FamilyKubeadm)) > 0 {
+		err = errors.New("endpoint or certificate authority is missing in it")
+	}
+	if err != nil {
+		return found, fmt.Errorf("%s is not complete: set endpoint and certificateAuthority, or let Stratos read the "+
+			"ConfigMap kube-public/cluster-info of kubeadm (bootstrapTokens.enabled of the chart): %w", fieldCluster, err)
+	}
+	return found, nil
+}
+
+// askEKS asks EKS. The error says what to do.
+func (c *clusters) askEKS(ctx context.Context, name string) (v1alpha1.BootstrapCluster, error) {
 	var none v1alpha1.BootstrapCluster
 	if c.region == "" {
 		return none, wrong(fieldCluster, "is not complete, and without AWS_REGION where Stratos runs EKS cannot be asked")
@@ -128,7 +166,7 @@ func (c *clusters) ask(ctx context.Context, name string) (v1alpha1.BootstrapClus
 	}
 	found := clusterOf(out.Cluster)
 	found.Name = name
-	if !found.IsComplete() {
+	if len(found.Missing("")) > 0 {
 		status := types.ClusterStatus("")
 		if out.Cluster != nil {
 			status = out.Cluster.Status

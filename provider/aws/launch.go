@@ -57,7 +57,7 @@ func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass
 // resolved reports whether the status says everything that a launch needs.
 func resolved(class *v1alpha1.AWSNodeClass) bool {
 	s := &class.Status
-	joins := class.Spec.Bootstrap == nil || s.Bootstrap != nil && s.Bootstrap.Cluster.IsComplete()
+	joins := class.Spec.Bootstrap == nil || s.Bootstrap.IsComplete()
 	return s.AMI != "" && len(s.Subnets) > 0 && len(s.SecurityGroups) > 0 && joins
 }
 

@@ -12,7 +12,7 @@ import (
 // flags are appended, and a flag beats the configuration file. The error is made of Problems.
 func AL2023(c Cluster, k Kubelet, user string) (string, error) {
 	refused, _ := CheckAL2023(user, k.ExtraArgs)
-	problems := slices.Concat(checkComplete(c, true), checkLabels(k.Labels), refused)
+	problems := slices.Concat(checkComplete(c, fieldName, fieldEndpoint, fieldCA, fieldCIDR), checkLabels(k.Labels), refused)
 	if len(problems) > 0 {
 		return "", joined(problems)
 	}
@@ -84,17 +84,23 @@ func kubeletFlags(k Kubelet) []string {
 // CheckAL2023 says what AL2023 refuses of the user's text and of bootstrap.kubeletExtraArgs, and
 // what it accepts although it may not do what the user wants. Both are known without the cluster.
 func CheckAL2023(user string, extraArgs []string) (refused, warnings []Problem) {
-	refused = append(checkSize("it", user), checkArgs(extraArgs)...)
+	refused = append(checkSize("it", user), checkArgs(extraArgs, flagFault)...)
+	faults, warnings := checkParts(user, checkPart)
+	return append(refused, faults...), warnings
+}
+
+// checkParts looks at each part of the user's text, and says of several which one is meant.
+func checkParts(user string, check func(part) (faults, hints []string)) (refused, warnings []Problem) {
 	parts, err := partsOf(user)
 	if err != nil {
-		return append(refused, inUserData("%s", err)), nil
+		return []Problem{inUserData("%s", err)}, nil
 	}
 	for i, p := range parts {
 		where := ""
 		if len(parts) > 1 {
 			where = fmt.Sprintf("part %d: ", i+1)
 		}
-		faults, hints := checkPart(p)
+		faults, hints := check(p)
 		for _, fault := range faults {
 			refused = append(refused, inUserData("%s%s", where, fault))
 		}
@@ -117,9 +123,8 @@ func checkPart(p part) (faults, hints []string) {
 		}
 		return document.refusals(), document.warnings()
 	}
-	if command := joinCommand(p.text()); command != "" {
-		return []string{fmt.Sprintf("%s is not allowed, because with spec.bootstrap the node joins by itself: "+
-			"remove it, or remove spec.bootstrap", command)}, nil
+	if fault := joinFault(p.text()); fault != "" {
+		return []string{fault}, nil
 	}
 	return nil, nil
 }

@@ -14,7 +14,7 @@ import (
 // without comments and with sorted keys. The error is made of Problems.
 func Bottlerocket(c Cluster, k Kubelet, user string) (string, error) {
 	refused, _ := CheckBottlerocket(user, k.ExtraArgs)
-	problems := slices.Concat(checkComplete(c, false), checkLabels(k.Labels), refused)
+	problems := slices.Concat(checkComplete(c, fieldName, fieldEndpoint, fieldCA), checkLabels(k.Labels), refused)
 	if len(problems) > 0 {
 		return "", joined(problems)
 	}

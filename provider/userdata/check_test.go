@@ -110,7 +110,7 @@ func TestCheckAL2023(t *testing.T) {
 			refused: []string{"userData: kubeadm join"}},
 		"base64":                    {user: base64.StdEncoding.EncodeToString([]byte("#!/bin/sh\n")), refused: []string{"userData: encoded with base64 or gzip"}},
 		"gzip":                      {user: "\x1f\x8b\x08", refused: []string{"userData: encoded with base64 or gzip"}},
-		"TOML":                      {user: "[settings.kubernetes]\n", refused: []string{"userData: none of what can be merged: MIME multipart, a NodeConfig"}},
+		"TOML":                      {user: "[settings.kubernetes]\n", refused: []string{"userData: none of what can be merged: MIME multipart, a script"}},
 		"a MIME text of one part":   {user: "MIME-Version: 1.0\nContent-Type: text/x-shellscript\n\n#!/bin/sh\n", refused: []string{"userData: not multipart/mixed"}},
 		"MIME that is cut short":    {user: strings.TrimSuffix(multipartOf("\n#!/bin/sh\n"), "--B--\n"), refused: []string{"userData: the last boundary is missing"}},
 		"MIME headers without body": {user: "MIME-Version: 1.0\nContent-Type", refused: []string{"userData: MIME headers cannot be read"}},
@@ -287,20 +287,22 @@ func TestTheMergedTextIsMeasured(t *testing.T) {
 	for family, user := range map[v1alpha1.BootstrapFamily]string{
 		v1alpha1.FamilyAL2023:       "#!/bin/sh\n" + strings.Repeat("#", MaxBytes-100),
 		v1alpha1.FamilyBottlerocket: "x = \"" + strings.Repeat("x", MaxBytes-100) + "\"\n",
+		v1alpha1.FamilyKubeadm:      "#!/bin/sh\n" + strings.Repeat("#", MaxBytes-100),
 	} {
 		spec := &v1alpha1.AWSNodeClassSpec{Bootstrap: &v1alpha1.Bootstrap{Family: family}, UserData: user}
 		if size := checkSize("it", user); len(size) > 0 {
 			t.Fatalf("%s: the user's text alone fits: %v", family, size)
 		}
 		joins := &v1alpha1.BootstrapStatus{Family: family, Cluster: v1alpha1.BootstrapCluster(testCluster())}
-		_, err := OfLaunch(spec, joins, provider.Registration{})
+		r := provider.Registration{BootstrapToken: PlaceholderToken}
+		_, err := OfLaunch(spec, joins, r)
 		if !provider.IsInvalidConfig(err) || !strings.Contains(err.Error(), "spec.userData: the text merged") ||
 			!strings.Contains(err.Error(), "EC2 allows 16384") {
 			t.Errorf("%s: got %v", family, err)
 		}
-		check(t, string(family), CheckLaunch(spec, joins, provider.Registration{}), []string{"userData: EC2 allows 16384"})
+		check(t, string(family), CheckLaunch(spec, joins, r), []string{"userData: EC2 allows 16384"})
 		joins.Cluster.Endpoint = ""
-		check(t, "without the endpoint", CheckLaunch(spec, joins, provider.Registration{}), nil)
+		check(t, "without the endpoint", CheckLaunch(spec, joins, r), nil)
 	}
 }
 

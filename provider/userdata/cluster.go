@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"slices"
 )
 
 const (
@@ -38,17 +39,13 @@ func CheckCluster(c Cluster) []Problem {
 	return found
 }
 
-// checkComplete refuses what CheckCluster does, and missing values.
-func checkComplete(c Cluster, needsCIDR bool) []Problem {
+// checkComplete refuses what CheckCluster does, and needed values that are missing.
+func checkComplete(c Cluster, needed ...string) []Problem {
 	var found []Problem
-	for _, f := range []struct {
-		field, value string
-		optional     bool
-	}{
-		{fieldName, c.Name, false}, {fieldEndpoint, c.Endpoint, false}, {fieldCA, c.CertificateAuthority, false},
-		{fieldCIDR, c.ServiceCIDR, !needsCIDR},
+	for _, f := range []struct{ field, value string }{
+		{fieldName, c.Name}, {fieldEndpoint, c.Endpoint}, {fieldCA, c.CertificateAuthority}, {fieldCIDR, c.ServiceCIDR},
 	} {
-		if f.value == "" && !f.optional {
+		if f.value == "" && slices.Contains(needed, f.field) {
 			found = append(found, Problem{f.field, "it is not known: set it, or let Stratos read it from the cluster"})
 		}
 	}

@@ -10,18 +10,18 @@ import (
 // systemd splits the flags at spaces and reads quotes and backslashes.
 var extraArg = regexp.MustCompile(`^--([a-z][a-z0-9-]*)=([^\s"'\\]*)$`)
 
-// checkArgs refuses flags of bootstrap.kubeletExtraArgs.
-func checkArgs(args []string) []Problem {
+// checkArgs refuses flags of bootstrap.kubeletExtraArgs, some by their names.
+func checkArgs(args []string, nameFault func(string) string) []Problem {
 	var found []Problem
 	for i, arg := range args {
-		if fault := argFault(arg); fault != "" {
+		if fault := argFault(arg, nameFault); fault != "" {
 			found = append(found, Problem{Field: fmt.Sprintf("%s[%d]", fieldArgs, i), Reason: fault})
 		}
 	}
 	return found
 }
 
-func argFault(arg string) string {
+func argFault(arg string, nameFault func(string) string) string {
 	words := extraArg.FindStringSubmatch(arg)
 	switch {
 	case words == nil:
@@ -29,29 +29,49 @@ func argFault(arg string) string {
 	case words[1] == "node-labels":
 		return "--node-labels is not allowed: set spec.template.labels of the NodePool"
 	}
-	return flagFault(words[1])
+	return nameFault(words[1])
 }
 
 // flagFault says why neither arguments nor user data may have the flag, or is empty. A flag beats
 // the configuration file in which Stratos sets taints and the number of pods. Other flags that
 // nodeadm sets, as --node-ip, may be set again: the node joins all the same.
 func flagFault(name string) string {
-	instead := ""
+	switch name {
+	case "config", "config-dir":
+		return notAllowed(name, "Stratos sets taints in the file that nodeadm names with it; write spec.kubelet.config "+
+			"of a NodeConfig in spec.userData")
+	case "kubeconfig", "bootstrap-kubeconfig", "cloud-provider", "hostname-override", "provider-id":
+		return notAllowed(name, "nodeadm sets it, and with another value the node does not join or Stratos does not find it")
+	}
+	return commonFlagFault(name)
+}
+
+// kubeadmFlagFault is flagFault for nodes that join by kubeadm. There all that Stratos sets is a
+// flag, and a cluster needs --cloud-provider=external or not.
+func kubeadmFlagFault(name string) string {
+	switch name {
+	case "config", "kubeconfig", "bootstrap-kubeconfig", "cert-dir":
+		return notAllowed(name, "the kubelet's service names the files of kubeadm with it, and with others the node does not join")
+	case "hostname-override", "provider-id":
+		return notAllowed(name, "Stratos sets it from the metadata service, and finds the Node by it")
+	}
+	return commonFlagFault(name)
+}
+
+func commonFlagFault(name string) string {
 	switch name {
 	case "register-with-taints":
-		instead = "set taints or startupTaints in spec.template of the NodePool"
+		return notAllowed(name, "set taints or startupTaints in spec.template of the NodePool")
 	case "max-pods":
-		instead = "set spec.bootstrap.maxPods"
-	case "config", "config-dir":
-		instead = "Stratos sets taints in the file that nodeadm names with it; write spec.kubelet.config of a NodeConfig in spec.userData"
-	case "kubeconfig", "bootstrap-kubeconfig", "cloud-provider", "hostname-override", "provider-id":
-		instead = "nodeadm sets it, and with another value the node does not join or Stratos does not find it"
+		return notAllowed(name, "set spec.bootstrap.maxPods")
 	case "register-node":
-		instead = "Stratos needs the Node that the kubelet registers"
-	default:
-		return ""
+		return notAllowed(name, "Stratos needs the Node that the kubelet registers")
 	}
-	return fmt.Sprintf("the kubelet's flag --%s is not allowed: %s", name, instead)
+	return ""
+}
+
+func notAllowed(name, instead string) string {
+	return "the kubelet's flag --" + name + " is not allowed: " + instead
 }
 
 // flag is one flag of a command line. value is empty where it has none.

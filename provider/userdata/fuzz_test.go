@@ -191,6 +191,26 @@ func checkStratosWins(t *testing.T, parts []part, c Cluster, k Kubelet) {
 	}
 }
 
+func FuzzKubeadm(f *testing.F) {
+	addInputs(f, "kubeadm")
+	c, k := testCluster(), testKubelet()
+	f.Fuzz(func(t *testing.T, user string) {
+		merged, ok := written(t, user, func() (string, error) { return byKubeadm(c, k, user) })
+		if !ok {
+			return
+		}
+		parts := readBack(t, merged)
+		own, err := partsOf(user)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(own, parts[1:], cmp.AllowUnexported(part{}), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("the user's parts (-want +got):\n%s", diff)
+		}
+		checkJoinFiles(t, parts[0].text(), c, k)
+	})
+}
+
 func FuzzBottlerocket(f *testing.F) {
 	addInputs(f, "bottlerocket")
 	c, k := testCluster(), testKubelet()
@@ -237,12 +257,14 @@ func inside(from map[string]any, key string) map[string]any {
 func FuzzChecks(f *testing.F) {
 	addInputs(f, "al2023")
 	addInputs(f, "bottlerocket")
+	addInputs(f, "kubeadm")
 	f.Fuzz(func(t *testing.T, user string) {
 		args := strings.Fields(user)
 		all := func() []Problem {
 			refused, warnings := CheckAL2023(user, args)
 			refusedToo, warningsToo := CheckBottlerocket(user, args)
-			return slices.Concat(refused, warnings, refusedToo, warningsToo, CheckHandWritten(user),
+			byKubeadm, warnedByKubeadm := CheckKubeadm(user, args)
+			return slices.Concat(refused, warnings, refusedToo, warningsToo, byKubeadm, warnedByKubeadm, CheckHandWritten(user),
 				CheckCluster(Cluster{Endpoint: user, CertificateAuthority: user, ServiceCIDR: user}))
 		}
 		found := all()

@@ -16,7 +16,7 @@ const options = `(?:` + between + `-[^\s"',]+)*`
 var (
 	bootstrapScript = regexp.MustCompile(`/etc/eks/bootstrap\.sh\b`)
 	nodeadmInit     = regexp.MustCompile(`\bnodeadm` + options + between + `init\b`)
-	kubeadmJoin     = regexp.MustCompile(`\bkubeadm` + options + between + `join\b`)
+	kubeadmJoin     = regexp.MustCompile(`\bkubeadm` + options + between + `(join|init)\b`)
 )
 
 // joinCommand is the command by which the text joins a cluster by itself, outside comments, or
@@ -28,10 +28,21 @@ func joinCommand(text string) string {
 		return "/etc/eks/bootstrap.sh"
 	case nodeadmInit.MatchString(text):
 		return "nodeadm init"
-	case kubeadmJoin.MatchString(text):
-		return "kubeadm join"
+	}
+	if words := kubeadmJoin.FindStringSubmatch(text); words != nil {
+		return "kubeadm " + words[1]
 	}
 	return ""
+}
+
+// joinFault refuses a joinCommand, or is empty.
+func joinFault(text string) string {
+	command := joinCommand(text)
+	if command == "" {
+		return ""
+	}
+	return command + " is not allowed, because with spec.bootstrap the node joins by itself: remove it, or remove " +
+		"spec.bootstrap"
 }
 
 // withoutComments also puts lines together that a backslash continues.

@@ -65,6 +65,8 @@ func compose(spec *v1alpha1.AWSNodeClassSpec, joins *v1alpha1.BootstrapStatus,
 		text, err = AL2023(c, k, spec.UserData)
 	case v1alpha1.FamilyBottlerocket:
 		text, err = Bottlerocket(c, k, spec.UserData)
+	case v1alpha1.FamilyKubeadm:
+		text, err = Kubeadm(c, k, r.BootstrapToken, spec.UserData)
 	default:
 		return "", &provider.InvalidConfigError{Field: "spec.bootstrap.family",
 			Reason: fmt.Sprintf("%q is not known", joins.Family)}

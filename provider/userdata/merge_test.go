@@ -37,7 +37,9 @@ func testKubelet() Kubelet {
 }
 
 func TestMergesAsTheGoldenFilesShow(t *testing.T) {
-	families := map[string]func(Cluster, Kubelet, string) (string, error){"al2023": AL2023, "bottlerocket": Bottlerocket}
+	families := map[string]func(Cluster, Kubelet, string) (string, error){
+		"al2023": AL2023, "bottlerocket": Bottlerocket, "kubeadm": byKubeadm,
+	}
 	for family, write := range families {
 		inputs, err := filepath.Glob(filepath.Join("testdata", family, "*.in"))
 		if err != nil || len(inputs) == 0 {
@@ -50,7 +52,7 @@ func TestMergesAsTheGoldenFilesShow(t *testing.T) {
 					t.Fatal(err)
 				}
 				k := testKubelet()
-				if family == "al2023" {
+				if family != "bottlerocket" {
 					k.ExtraArgs = []string{"--node-status-update-frequency=10s", "--eviction-hard=memory.available<5%"}
 				}
 				got, err := write(testCluster(), k, string(user))
@@ -61,6 +63,12 @@ func TestMergesAsTheGoldenFilesShow(t *testing.T) {
 			})
 		}
 	}
+}
+
+// byKubeadm is Kubeadm with the token that stands for one. Nothing but the endpoint and the
+// certificate authority of the cluster is known.
+func byKubeadm(c Cluster, k Kubelet, user string) (string, error) {
+	return Kubeadm(Cluster{Endpoint: c.Endpoint, CertificateAuthority: c.CertificateAuthority}, k, PlaceholderToken, user)
 }
 
 func compareGolden(t *testing.T, path, got string) {

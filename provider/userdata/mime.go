@@ -81,7 +81,7 @@ func expanded(p part) ([]part, error) {
 	case err != nil:
 		return nil, err
 	case strings.HasPrefix(mediaType, "multipart/"):
-		return nil, errors.New("it is multipart itself, in which nodeadm looks for nothing: put its parts beside the others")
+		return nil, errors.New("it is multipart itself: put its parts beside the others")
 	case mediaType == typeNodeConfig:
 		return nodeConfigParts(p), nil
 	}

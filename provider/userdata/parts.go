@@ -104,8 +104,8 @@ func partsOf(user string) ([]part, error) {
 	case strings.Contains(text, nodeConfigGroup):
 		return nodeConfigParts(newPart(typeNodeConfig, user)), nil
 	}
-	return nil, errors.New("it is none of what can be merged: MIME multipart, a NodeConfig of node.eks.aws, " +
-		"a script that begins with #!, or a text of cloud-init that begins with #cloud-config")
+	return nil, errors.New("it is none of what can be merged: MIME multipart, a script that begins with #!, " +
+		"a text of cloud-init that begins with #cloud-config, or for AL2023 a NodeConfig of node.eks.aws")
 }
 
 // isEncoded reports whether all of the text is base64 or gzip. A text that can be merged has a

@@ -35,7 +35,7 @@ type Kubelet struct {
 	Taints []corev1.Taint
 	// MaxPods is the most pods on the node. 0 leaves it to the image.
 	MaxPods int32
-	// ExtraArgs are flags of the form --name=value. Only AL2023 has them.
+	// ExtraArgs are flags of the form --name=value. Bottlerocket has none.
 	ExtraArgs []string
 }
 

@@ -190,8 +190,8 @@ func othersFail(r *raw, now time.Time) bool {
 	})
 }
 
-// completionMode is who stops an instance at the end of warm-up. Where the class is gone it is as it
-// was while the class was there.
+// completionMode is who stops an instance at the end of warm-up. Where the class is gone it is as
+// it was while the class was there.
 func completionMode(p *v1alpha1.NodePool, class v1alpha1.NodeClass) v1alpha1.CompletionMode {
 	if class == nil {
 		return cmp.Or(p.Spec.PreWarm.CompletionMode, p.Status.CompletionMode, v1alpha1.SelfStop)

@@ -249,10 +249,7 @@ func (c *Reconciler) LaunchRequest(pool *v1alpha1.NodePool, slot int64) provider
 		ClientToken: hex.EncodeToString(token[:16]),
 		Number:      slot,
 		Tags:        tags,
-		Registration: provider.Registration{
-			Labels: pool.Spec.Template.Labels, Taints: pool.Spec.Template.Taints,
-			StartupTaints: pool.Spec.Template.StartupTaints,
-		},
+		Registration: provider.RegistrationOf(pool),
 	}
 }
 
