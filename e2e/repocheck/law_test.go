@@ -124,6 +124,8 @@ func TestLawCatches(t *testing.T) {
 		"the fake cloud asks the extender":              {from: ours + "provider/fake", to: ours + "extender/fit"},
 		"the webhook checks user data by the pure leaf": {from: ours + "webhook", to: ours + "provider/userdata",
 			allowed: true},
+		"a command prints user data by the pure leaf": {from: ours + "cmd/stratos/subcommand",
+			to: ours + "provider/userdata", allowed: true},
 		"the webhook knows one cloud":  {from: ours + "webhook", to: ours + "provider/aws"},
 		"the scaler writes user data":  {from: ours + "scaler", to: ours + "provider/userdata"},
 		"user data reads a file":       {from: ours + "provider/userdata", to: "os"},

@@ -36,15 +36,7 @@ func debugClaims() *cobra.Command {
 		Short: "Show the claimed node of each pending pod, or why it waits",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			config, err := options.RESTConfig(kubeconfig)
-			if err != nil {
-				return err
-			}
-			scheme := runtime.NewScheme()
-			if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-				return err
-			}
-			c, err := client.New(config, client.Options{Scheme: scheme})
+			c, err := newClient(kubeconfig)
 			if err != nil {
 				return err
 			}
@@ -55,9 +47,23 @@ func debugClaims() *cobra.Command {
 			return explainClaims(cmd.Context(), c, cmd.OutOrStdout(), namespace, pod, time.Now())
 		},
 	}
-	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file; default: KUBECONFIG, else ~/.kube/config")
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", kubeconfigUsage)
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the pods; default: all")
 	return cmd
+}
+
+const kubeconfigUsage = "kubeconfig file; default: KUBECONFIG, else ~/.kube/config"
+
+func newClient(kubeconfig string) (client.Client, error) {
+	config, err := options.RESTConfig(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	return client.New(config, client.Options{Scheme: scheme})
 }
 
 // explainClaims prints a line for each pending pod. It reads what Stratos publishes: the claims on
