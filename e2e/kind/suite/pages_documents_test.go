@@ -32,8 +32,6 @@ func foreignFields() map[string]string {
 			spec.kubeadmConfigSpec.files.path spec.kubeadmConfigSpec.files.owner
 			spec.kubeadmConfigSpec.files.permissions spec.kubeadmConfigSpec.files.contentFrom.secret.name
 			spec.kubeadmConfigSpec.files.contentFrom.secret.key spec.kubeadmConfigSpec.postKubeadmCommands`,
-		"node.eks.aws/v1alpha1 NodeConfig": `spec.cluster.name spec.cluster.apiServerEndpoint
-			spec.cluster.certificateAuthority spec.cluster.cidr spec.kubelet.flags`,
 	}
 }
 
@@ -74,13 +72,13 @@ func fields(value any, path string, into map[string]bool) {
 
 var separator = regexp.MustCompile(`(?m)^---\n`)
 
-// checkRead checks what a page left behind and the cluster could not see: policies, user data, and
-// files of programs that cannot run.
+// checkRead checks what a page left behind and the cluster could not see: policies, and files of
+// programs that cannot run.
 func checkRead(folder string) error {
 	var errs []error
 	for pattern, check := range map[string]func(string) error{
 		"home/cluster.yaml": checkFields, "home/kind.yaml": checkFields, // of eksctl and kind
-		"home/*.yaml": checkClass, "applied": checkClass, "home/*.json": checkPolicy,
+		"home/*.json": checkPolicy,
 	} {
 		files, err := filepath.Glob(filepath.Join(folder, pattern))
 		if err != nil {
@@ -97,21 +95,6 @@ func checkRead(folder string) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// checkClass checks the user data of a document that is an AWSNodeClass.
-func checkClass(text string) error {
-	var class struct {
-		Kind string
-		Spec struct{ UserData string }
-	}
-	if err := yaml.Unmarshal([]byte(text), &class); err != nil {
-		return fmt.Errorf("%w in\n%s", err, text)
-	}
-	if class.Kind != "AWSNodeClass" {
-		return nil
-	}
-	return checkUserData(class.Spec.UserData)
 }
 
 // checkBlock checks a block that is not run.

@@ -153,7 +153,6 @@ func (r *reader) follow(t *testing.T, p page) {
 			fmt.Fprintf(&script, "echo '%s, line %d' >&2\n%s", p.file, b.line, b.text)
 		}
 	}
-	cluster.MustDocker(t, "exec", r.node, "sh", "-euc", "rm -f /pages/read/applied")
 	if out, err := r.run(t, script.String()); err != nil {
 		t.Fatalf("%s: %v\n%s", p.file, err, out)
 	}
