@@ -31,7 +31,7 @@ func (m *Machines) syncMachine(ctx context.Context, id v1alpha1.InstanceID) (tim
 		return 0, nil
 	}
 	l := mach.now()
-	if !l.up || l.boot.Silent {
+	if !l.up || l.boot.Silent || mach.script.refusal != "" {
 		return 0, nil
 	}
 	if l.ending {

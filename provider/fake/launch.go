@@ -57,7 +57,7 @@ func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass
 // launchOnce launches, or returns what the token launched before, as it is now.
 func (c *Cloud) launchOnce(b *simcloud.Book, class *v1alpha1.AWSNodeClass,
 	req provider.LaunchRequest) (*provider.Instance, error) {
-	data, err := userDataOf(class, req)
+	data, err := c.userDataOf(class, req)
 	if err != nil {
 		return nil, err
 	}
@@ -88,11 +88,11 @@ func (c *Cloud) launchOnce(b *simcloud.Book, class *v1alpha1.AWSNodeClass,
 }
 
 // userDataOf is the user data of the instance that the class is launched as.
-func userDataOf(class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (string, error) {
+func (c *Cloud) userDataOf(class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (string, error) {
 	if class == nil {
 		return "", &provider.InvalidConfigError{Field: "class", Reason: "is missing"}
 	}
-	joins, err := bootstrapOf(class)
+	joins, err := c.bootstrapOf(class)
 	if err != nil {
 		return "", err
 	}
@@ -100,15 +100,12 @@ func userDataOf(class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (strin
 }
 
 // bootstrapOf is what the cloud says of the cluster that nodes of the class join; nil for a class
-// without bootstrap. The cluster is the same for every name.
-func bootstrapOf(class *v1alpha1.AWSNodeClass) (*v1alpha1.BootstrapStatus, error) {
+// without bootstrap. There is one cluster: with another name in the class no machine joins.
+func (c *Cloud) bootstrapOf(class *v1alpha1.AWSNodeClass) (*v1alpha1.BootstrapStatus, error) {
 	if class.Spec.Bootstrap == nil {
 		return nil, nil
 	}
-	cluster := class.Spec.Bootstrap.Cluster.Or(v1alpha1.BootstrapCluster{
-		Name: "simulated", Endpoint: simcloud.ClusterEndpoint, CertificateAuthority: simcloud.ClusterCA(),
-		ServiceCIDR: simcloud.ClusterServiceCIDR,
-	})
+	cluster := class.Spec.Bootstrap.Cluster.Or(c.Cluster())
 	for _, problem := range userdata.CheckCluster(userdata.Cluster(cluster)) {
 		return nil, &provider.InvalidConfigError{Field: "spec." + problem.Field, Reason: problem.Reason}
 	}
@@ -250,7 +247,7 @@ func (c *Cloud) ResolveNodeClass(ctx context.Context, class *v1alpha1.AWSNodeCla
 			status.Capacity[corev1.ResourcePods] = *resource.NewQuantity(int64(pods), resource.DecimalSI)
 		}
 		var err error
-		status.Bootstrap, err = bootstrapOf(class)
+		status.Bootstrap, err = c.bootstrapOf(class)
 		return err
 	})
 	return status, err

@@ -1,11 +1,13 @@
 package fake
 
 import (
+	"maps"
 	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
@@ -57,8 +59,12 @@ type life struct {
 	landed map[string]bool
 }
 
-func newMachine(g simcloud.Guest, size InstanceType) *machine {
-	m := &machine{Guest: g, size: size, script: readScript(g.UserData)}
+func newMachine(g simcloud.Guest, size InstanceType, cluster v1alpha1.BootstrapCluster) *machine {
+	m := &machine{Guest: g, size: size, script: readUserData(g.UserData, cluster)}
+	if n := m.script.maxPods; n > 0 {
+		m.size.Capacity = maps.Clone(size.Capacity)
+		m.size.Capacity[corev1.ResourcePods] = *resource.NewQuantity(n, resource.DecimalSI)
+	}
 	m.name = m.script.nodeName(g)
 	m.idle = sync.NewCond(&m.mu)
 	return m

@@ -82,6 +82,8 @@ type Power interface {
 	Truth(providerID string) (provider.InstanceState, bool)
 	ProviderPrefix() string
 	Times() Times
+	// Cluster is the one that the machines join.
+	Cluster() v1alpha1.BootstrapCluster
 	InstanceType(name string) (InstanceType, bool)
 }
 
@@ -336,7 +338,10 @@ func (m *Machines) PowerChanged(id v1alpha1.InstanceID) {
 	}
 	if mach == nil {
 		size, _ := m.power.InstanceType(g.Type)
-		mach = newMachine(g, size)
+		mach = newMachine(g, size, m.power.Cluster())
+		if mach.script.refusal != "" {
+			m.o.Log.Info("fake machine does not join", "instance", id, "reason", mach.script.refusal)
+		}
 		m.byID[id], m.byNode[mach.name] = mach, mach
 	}
 	if g.Ended {

@@ -2,6 +2,7 @@ package fake
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,8 +23,7 @@ var (
 
 // script is what user data tells a machine, as far as the simulation understands it.
 type script struct {
-	taints []corev1.Taint
-	labels map[string]string
+	kubelet
 	// powersOff: the script ends with the machine switching itself off.
 	powersOff bool
 	// cni is the network that the script names.
@@ -48,8 +48,10 @@ func (s script) nodeName(g simcloud.Guest) v1alpha1.NodeName {
 func readScript(userData string) script {
 	text := comment.ReplaceAllString(userData, "")
 	return script{
-		taints:    parseTaints(firstGroup(taintsFlag, text)),
-		labels:    parseLabels(firstGroup(labelsFlag, text)),
+		kubelet: kubelet{
+			taints: parseTaints(firstGroup(taintsFlag, text)),
+			labels: parseLabels(firstGroup(labelsFlag, text)),
+		},
 		powersOff: powerOff.MatchString(reboot.ReplaceAllString(text, "")),
 		cni:       readCNI(text),
 
@@ -68,16 +70,7 @@ func firstGroup(pattern *regexp.Regexp, text string) string {
 // parseTaints reads key=value:Effect,key:Effect. A malformed part is dropped: the real kubelet
 // would not start, and a test of that sets FaultKubeletSilent.
 func parseTaints(text string) []corev1.Taint {
-	var taints []corev1.Taint
-	for _, part := range simcloud.Parts(text, ",") {
-		name, effect, ok := strings.Cut(part, ":")
-		if !ok {
-			continue
-		}
-		key, value, _ := strings.Cut(name, "=")
-		taints = append(taints, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)})
-	}
-	return taints
+	return slices.DeleteFunc(taintsOfFlag(text), func(t corev1.Taint) bool { return t.Effect == "" })
 }
 
 func parseLabels(text string) map[string]string {

@@ -1,6 +1,7 @@
 package simcloud
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,8 +21,9 @@ const DefaultRegion = "us-east-1"
 // Cloud is a cloud in memory. It is safe for concurrent use. Its clock is package time, so it runs
 // in a synctest bubble.
 type Cloud struct {
-	types  map[string]InstanceType
-	prefix string
+	types       map[string]InstanceType
+	prefix      string
+	clusterName string
 
 	// mu guards the book.
 	mu   sync.Mutex
@@ -66,6 +68,8 @@ type Options struct {
 	// ProviderPrefix begins every Node's spec.providerID, which goes on with /ZONE/ID: "aws://" for
 	// EC2. Required.
 	ProviderPrefix string
+	// ClusterName is the name by which machines join the cluster; default ClusterName.
+	ClusterName string
 	// Seed makes ids, names and chance reproducible; 0 takes a random one.
 	Seed uint64
 }
@@ -76,7 +80,8 @@ func New(o Options) *Cloud {
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	c := &Cloud{types: builtinTypes(), prefix: o.ProviderPrefix}
+	c := &Cloud{types: builtinTypes(), prefix: o.ProviderPrefix,
+		clusterName: cmp.Or(o.ClusterName, ClusterName)}
 	for _, t := range o.Types {
 		c.types[t.Name] = t
 	}

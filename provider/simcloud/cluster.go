@@ -1,9 +1,14 @@
 package simcloud
 
-import "encoding/base64"
+import (
+	"encoding/base64"
 
-// The cluster that played nodes join, as a cloud's API shows it.
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+)
+
+// The cluster that machines join, as a cloud's API shows it. A cloud may give it another name.
 const (
+	ClusterName        = "simulated"
 	ClusterEndpoint    = "https://0123456789ABCDEF0123456789ABCDEF.gr7.us-east-1.eks.amazonaws.com"
 	ClusterServiceCIDR = "10.100.0.0/16"
 )
@@ -21,6 +26,13 @@ aFomLTZiqKRsp1ZTb8r+DFcCIQCcGVwkOc/C0W/nFFFuSgDCKe39b3teyiL9bXEB
 0FiYUw==
 -----END CERTIFICATE-----
 `
+
+// Cluster is what a machine of the cloud must know to join.
+func (c *Cloud) Cluster() v1alpha1.BootstrapCluster {
+	return v1alpha1.BootstrapCluster{
+		Name: c.clusterName, Endpoint: ClusterEndpoint, CertificateAuthority: ClusterCA(), ServiceCIDR: ClusterServiceCIDR,
+	}
+}
 
 // ClusterCA is the certificate authority of the cluster: PEM, encoded with base64.
 func ClusterCA() string { return base64.StdEncoding.EncodeToString([]byte(clusterCertificate)) }

@@ -3,6 +3,7 @@ package assert
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -42,6 +43,29 @@ func Examples(t *testing.T, folder string, least int) map[string]Example {
 			t.Fatalf("%s: %v", path, err)
 		}
 		found[strings.TrimSuffix(filepath.Base(path), ".yaml")] = o
+	}
+	return found
+}
+
+var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
+
+// PageObjects are the objects that a page of the repository shows, in order. Tests run in their
+// package's folder.
+func PageObjects(t *testing.T, page string) []*unstructured.Unstructured {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []*unstructured.Unstructured
+	for _, block := range yamlBlock.FindAllStringSubmatch(string(text), -1) {
+		for document := range strings.SplitSeq(block[1], "\n---\n") {
+			o := &unstructured.Unstructured{}
+			if err := yaml.UnmarshalStrict([]byte(document), &o.Object); err != nil {
+				t.Fatalf("%s: %v in\n%s", page, err, document)
+			}
+			found = append(found, o)
+		}
 	}
 	return found
 }

@@ -2,21 +2,18 @@ package karpenter
 
 import (
 	"maps"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
+
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
 
 // page is the document whose examples the suite applies, so that the two cannot say different
 // things.
-const page = "../../../docs/karpenter.md"
-
-var fence = regexp.MustCompile("(?s)```yaml\n(.*?)```")
+const page = "docs/karpenter.md"
 
 // examples are the objects of the page, by kind, group and name.
 type examples struct {
@@ -26,22 +23,12 @@ type examples struct {
 
 func readPage(t *testing.T) *examples {
 	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
 	e := &examples{objects: map[string]*unstructured.Unstructured{}, taken: map[string]bool{}}
-	for _, block := range fence.FindAllStringSubmatch(string(text), -1) {
-		for document := range strings.SplitSeq(block[1], "\n---\n") {
-			o := &unstructured.Unstructured{}
-			if err := yaml.UnmarshalStrict([]byte(document), &o.Object); err != nil {
-				t.Fatalf("%s: %v in\n%s", page, err, document)
-			}
-			if e.objects[keyOf(o)] != nil {
-				t.Fatalf("%s shows %s twice", page, keyOf(o))
-			}
-			e.objects[keyOf(o)] = o
+	for _, o := range assert.PageObjects(t, page) {
+		if e.objects[keyOf(o)] != nil {
+			t.Fatalf("%s shows %s twice", page, keyOf(o))
 		}
+		e.objects[keyOf(o)] = o
 	}
 	return e
 }

@@ -24,6 +24,9 @@ type Cluster struct {
 	Status string
 }
 
+// ClusterName is the cluster of DefaultAccount that the machines of the played cloud join.
+const ClusterName = "e2e"
+
 // defaultClusters are two in the region of Stratos, one of each IP family, and one elsewhere.
 func defaultClusters() []Cluster {
 	base := Cluster{
@@ -31,7 +34,7 @@ func defaultClusters() []Cluster {
 		ServiceIPv4: simcloud.ClusterServiceCIDR,
 	}
 	here, six, elsewhere := base, base, base
-	here.Name, elsewhere.Name, elsewhere.Region = "e2e", "elsewhere", "eu-west-1"
+	here.Name, elsewhere.Name, elsewhere.Region = ClusterName, "elsewhere", "eu-west-1"
 	six.Name, six.IPv6, six.ServiceIPv6, six.ServiceIPv4 = "six", true, "fd12:3456:789a::/108", ""
 	return []Cluster{here, six, elsewhere}
 }

@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	sim := simcloud.New(simcloud.Options{Types: o.Types, Times: o.Times, Capacity: o.Capacity,
-		ProviderPrefix: ec2test.ProviderPrefix})
+		ProviderPrefix: ec2test.ProviderPrefix, ClusterName: ec2test.ClusterName})
 	machines, err := machinesOf(sim, *kubeconfig)
 	if err != nil {
 		return err
