@@ -160,7 +160,7 @@ func newMachine(t *testing.T, l *cluster.Cluster, name string) machine {
 	inspect := func(format string) string { return cluster.MustDocker(t, "inspect", "-f", format, control) }
 	network := strings.Fields(inspect("{{range $name, $_ := .NetworkSettings.Networks}}{{$name}} {{end}}"))[0]
 	args := []string{"run", "-d", "-t", "--privileged", "--security-opt", "seccomp=unconfined", "--security-opt",
-		"apparmor=unconfined", "--tmpfs", "/tmp", "--tmpfs", "/run", "--volume", "/var", "--volume",
+		"apparmor=unconfined", "--cgroupns", "private", "--tmpfs", "/tmp", "--tmpfs", "/run", "--volume", "/var", "--volume",
 		"/lib/modules:/lib/modules:ro", "--network", network, "--hostname", name, "--name", name,
 		"--label", "io.x-k8s.kind.cluster=" + l.Name, "--label", "io.x-k8s.kind.role=worker"}
 	for _, variable := range strings.Fields(inspect("{{range .Config.Env}}{{.}} {{end}}")) {
