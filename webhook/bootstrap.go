@@ -108,7 +108,8 @@ func poolRefusals(pool *v1alpha1.NodePool, class v1alpha1.NodeClass) field.Error
 		return field.ErrorList{field.Invalid(field.NewPath("spec", "preWarm", "completionMode"), v1alpha1.SelfStop,
 			"must be ControllerStop: Bottlerocket, as in AWSNodeClass \""+own.Name+"\", cannot power itself off")}
 	}
-	if err := mergedSize(own, provider.RegistrationOf(pool)); err != nil && mergedSize(own, provider.Registration{}) == nil {
+	err := mergedSize(own, provider.RegistrationOf(pool))
+	if err != nil && mergedSize(own, provider.Registration{}) == nil {
 		return field.ErrorList{field.Invalid(field.NewPath("spec", "template"), field.OmitValueType{},
 			"labels and taints make the user data of AWSNodeClass \""+own.Name+"\" too long: "+err.Detail)}
 	}

@@ -12,7 +12,8 @@ import (
 // flags are appended, and a flag beats the configuration file. The error is made of Problems.
 func AL2023(c Cluster, k Kubelet, user string) (string, error) {
 	refused, _ := CheckAL2023(user, k.ExtraArgs)
-	problems := slices.Concat(checkComplete(c, fieldName, fieldEndpoint, fieldCA, fieldCIDR), checkLabels(k.Labels), refused)
+	problems := slices.Concat(checkComplete(c, fieldName, fieldEndpoint, fieldCA, fieldCIDR), checkLabels(k.Labels),
+		refused)
 	if len(problems) > 0 {
 		return "", joined(problems)
 	}

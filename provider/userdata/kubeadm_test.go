@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,7 +80,9 @@ func checkJoinFiles(t *testing.T, script string, c Cluster, k Kubelet) {
 	want.APIVersion, want.Kind = "kubeadm.k8s.io/v1beta4", "JoinConfiguration"
 	want.Discovery.File.KubeConfigPath, want.Discovery.TLSBootstrapToken = "/etc/stratos/cluster.conf", PlaceholderToken
 	want.NodeRegistration.Name, want.NodeRegistration.Taints = "@NAME@", uniqueTaints(k.Taints)
-	for _, arg := range [][2]string{{"provider-id", "@PROVIDER_ID@"}, {"node-labels", labelsFlag(k.Labels)}, {"max-pods", "58"}} {
+	for _, arg := range [][2]string{
+		{"provider-id", "@PROVIDER_ID@"}, {"node-labels", labelsFlag(k.Labels)}, {"max-pods", "58"},
+	} {
 		want.NodeRegistration.KubeletExtraArgs = append(want.NodeRegistration.KubeletExtraArgs, struct {
 			Name  string `json:"name"`
 			Value string `json:"value"`
@@ -182,9 +186,9 @@ func TestALaunchByKubeadmNamesWhatIsMissing(t *testing.T) {
 // machine is a folder in place of the root of a file system, and commands that play those of an
 // image.
 type machine struct {
-	t          *testing.T
-	root, logs string
-	env        []string
+	t    *testing.T
+	root string
+	env  []string
 }
 
 // newMachine boots a machine for the first time: cloud-init has run the script of Stratos.
@@ -195,19 +199,19 @@ func newMachine(t *testing.T) *machine {
 		t.Fatal(err)
 	}
 	m := &machine{t: t, root: t.TempDir()}
-	m.logs = filepath.Join(m.root, "commands")
-	m.env = []string{"PATH=" + filepath.Join(m.root, "bin") + ":" + os.Getenv("PATH"), "ROOT=" + m.root}
+	m.env = []string{"PATH=" + m.path("bin") + ":" + os.Getenv("PATH"), "ROOT=" + m.root}
 	m.write("bin/systemctl", `#!/bin/sh
 echo "systemctl $*" >>"$ROOT/commands"
 if [ "$1" = stop ] && [ -n "${ON_STOP:-}" ]; then sh -c "$ON_STOP"; fi
 `)
 	m.write("bin/curl", `#!/bin/sh
 [ -z "${NO_METADATA:-}" ] || exit 22
+session="X-aws-ec2-metadata-token: session" data=http://metadata/latest/meta-data
 case "$*" in
 *"PUT"*"X-aws-ec2-metadata-token-ttl-seconds: "*" http://metadata/latest/api/token") echo session ;;
-*"X-aws-ec2-metadata-token: session"*" http://metadata/latest/meta-data/local-hostname") echo "IP-10-0-0-1.Example.com other.example.com" ;;
-*"X-aws-ec2-metadata-token: session"*" http://metadata/latest/meta-data/placement/availability-zone") echo eu-west-1a ;;
-*"X-aws-ec2-metadata-token: session"*" http://metadata/latest/meta-data/instance-id") echo i-0123456789abcdef0 ;;
+*"$session $data/local-hostname") echo "IP-10-0-0-1.Example.com other.example.com" ;;
+*"$session $data/placement/availability-zone") echo eu-west-1a ;;
+*"$session $data/instance-id") echo i-0123456789abcdef0 ;;
 *) exit 22 ;;
 esac
 `)
@@ -227,21 +231,24 @@ echo >"$kubernetes/kubelet.conf"
 echo >"$ROOT/var/lib/kubelet/pki/kubelet-client-current.pem"
 rm "$kubernetes/bootstrap-kubelet.conf"
 `)
-	m.write("bin/first-boot", strings.NewReplacer("/etc/", m.root+"/etc/", "/usr/", m.root+"/usr/", "/run/", m.root+"/run/",
-		"/var/", m.root+"/var/").Replace(readBack(t, text)[0].text()))
+	inRoot := regexp.MustCompile(`/(etc|usr|run|var)/`)
+	m.write("bin/first-boot", inRoot.ReplaceAllString(readBack(t, text)[0].text(), m.root+"$0"))
 	if out, err := m.run("bin/first-boot"); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if err := os.MkdirAll(filepath.Join(m.root, "run/stratos-join"), 0o700); err != nil { // as systemd does
+	if err := os.MkdirAll(m.path("run/stratos-join"), 0o700); err != nil { // as systemd does
 		t.Fatal(err)
 	}
 	m.env = append(m.env, "STRATOS_METADATA=http://metadata")
 	return m
 }
 
+// path is a path of the machine, without the slash at its beginning.
+func (m *machine) path(path string) string { return filepath.Join(m.root, filepath.FromSlash(path)) }
+
 func (m *machine) write(path, text string) {
 	m.t.Helper()
-	path = filepath.Join(m.root, path)
+	path = m.path(path)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		m.t.Fatal(err)
 	}
@@ -252,8 +259,8 @@ func (m *machine) write(path, text string) {
 
 func (m *machine) run(path string, env ...string) (string, error) {
 	m.t.Helper()
-	cmd := exec.Command(filepath.Join(m.root, path))
-	cmd.Env = append(m.env, env...)
+	cmd := exec.Command(m.path(path))
+	cmd.Env = slices.Concat(m.env, env)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -269,11 +276,11 @@ func (m *machine) join(want bool, env ...string) {
 // said returns the commands since the last call.
 func (m *machine) said() []string {
 	m.t.Helper()
-	text, err := os.ReadFile(m.logs)
+	text, err := os.ReadFile(m.path("commands"))
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	if err := os.Remove(m.logs); err != nil {
+	if err := os.Remove(m.path("commands")); err != nil {
 		m.t.Fatal(err)
 	}
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
@@ -281,7 +288,7 @@ func (m *machine) said() []string {
 
 // isWaiting reports whether the unit's condition holds, so that it runs at the next boot.
 func (m *machine) isWaiting() bool {
-	_, err := os.Stat(filepath.Join(m.root, "etc/stratos/join.yaml"))
+	_, err := os.Stat(m.path("etc/stratos/join.yaml"))
 	return err == nil
 }
 
@@ -296,7 +303,7 @@ func TestTheFirstBootInstallsTheUnit(t *testing.T) {
 		"etc/stratos/join.yaml": 0o600, "etc/stratos/cluster.conf": 0o600, "usr/local/sbin/stratos-join": 0o755,
 		"etc/systemd/system/stratos-join.service": 0o644, "run/systemd/system/stratos-join.service.d/first-boot.conf": 0o644,
 	} {
-		info, err := os.Stat(filepath.Join(m.root, path))
+		info, err := os.Stat(m.path(path))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -304,7 +311,7 @@ func TestTheFirstBootInstallsTheUnit(t *testing.T) {
 			t.Errorf("%s has mode %v, want %v", path, info.Mode(), want)
 		}
 	}
-	unit, err := os.ReadFile(filepath.Join(m.root, "etc/systemd/system/stratos-join.service"))
+	unit, err := os.ReadFile(m.path("etc/systemd/system/stratos-join.service"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,7 +331,7 @@ func TestAMachineJoinsWithWhatItsMetadataSays(t *testing.T) {
 	if diff := cmp.Diff(want, m.said()); diff != "" {
 		t.Errorf("commands (-want +got):\n%s", diff)
 	}
-	text, err := os.ReadFile(filepath.Join(m.root, "used.yaml"))
+	text, err := os.ReadFile(m.path("used.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,11 +345,11 @@ func TestAMachineJoinsWithWhatItsMetadataSays(t *testing.T) {
 	if got := used.NodeRegistration.KubeletExtraArgs[0].Value; got != "aws:///eu-west-1a/i-0123456789abcdef0" {
 		t.Errorf("the node has the provider ID %q", got)
 	}
-	if info, err := os.Stat(filepath.Join(m.root, "used.yaml")); err != nil || info.Mode() != 0o600 {
+	if info, err := os.Stat(m.path("used.yaml")); err != nil || info.Mode() != 0o600 {
 		t.Errorf("the file with the token has mode %v, %v", info.Mode(), err)
 	}
 	for _, path := range []string{"etc/stratos/join.yaml", "etc/stratos/cluster.conf"} {
-		if _, err := os.Stat(filepath.Join(m.root, path)); err == nil {
+		if _, err := os.Stat(m.path(path)); err == nil {
 			t.Errorf("%s is still there", path)
 		}
 	}
@@ -350,39 +357,39 @@ func TestAMachineJoinsWithWhatItsMetadataSays(t *testing.T) {
 
 func TestAJoinIsRepeatedUntilItHasSucceeded(t *testing.T) {
 	const certificate = "var/lib/kubelet/pki/kubelet-client-current.pem"
-	stop := func(t *testing.T, m *machine) {
+	cutOff := func(m *machine) {
 		m.join(false, "CUT_OFF=1") // the kubelet has its kubeconfig, but no certificate
 	}
 	for name, c := range map[string]struct {
-		before func(*testing.T, *machine)
+		before func(*machine)
 		env    string
 		want   []string
 	}{
 		"the metadata service did not answer": {
-			before: func(_ *testing.T, m *machine) { m.join(false, "NO_METADATA=1") },
+			before: func(m *machine) { m.join(false, "NO_METADATA=1") },
 			want:   []string{"systemctl enable kubelet", "systemctl stop kubelet", "join --config"}},
-		"the join was cut off": {before: stop,
+		"the join was cut off": {before: cutOff,
 			want: []string{"systemctl enable kubelet", "systemctl stop kubelet", "join --config"}},
 		"the join was cut off, and files were lost": {
-			before: func(t *testing.T, m *machine) {
+			before: func(m *machine) {
 				m.write("etc/kubernetes/kubelet.conf", "")
 				m.write("etc/kubernetes/pki/ca.crt", "")
 				m.write(certificate, "")
 			},
 			want: []string{"systemctl enable kubelet", "systemctl stop kubelet", "join --config"}},
-		"the kubelet obtains its certificate while it is stopped": {before: stop,
+		"the kubelet obtains its certificate while it is stopped": {before: cutOff,
 			env:  "ON_STOP=echo >$ROOT/" + certificate,
 			want: []string{"systemctl enable kubelet", "systemctl stop kubelet", "systemctl start kubelet"}},
 		"the kubelet has obtained its certificate by itself": {
-			before: func(t *testing.T, m *machine) {
-				stop(t, m)
+			before: func(m *machine) {
+				cutOff(m)
 				m.write(certificate, "x")
 			},
 			want: []string{"systemctl enable kubelet", "systemctl start kubelet"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)
-			c.before(t, m)
+			c.before(m)
 			if !m.isWaiting() {
 				t.Fatal("the join would not be repeated")
 			}

@@ -53,7 +53,7 @@ func poolOf(name, class string) *v1alpha1.NodePool {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 	}
 	p.Spec.Template.NodeClassRef = v1alpha1.NodeClassRef{Kind: v1alpha1.KindAWSNodeClass, Name: class}
-	p.Spec.Template.Labels = map[string]v1alpha1.LabelValue{"example.com/pool": v1alpha1.LabelValue(name)}
+	p.Spec.Template.Labels = map[string]v1alpha1.LabelValue{"example.com/pool": name}
 	p.Spec.Template.Taints = []v1alpha1.Taint{{Key: "dedicated", Value: "web", Effect: "NoSchedule"}}
 	return p
 }
@@ -64,7 +64,8 @@ func testCluster() v1alpha1.BootstrapCluster {
 }
 
 // launched is what a launch of the pool with the class sends.
-func launched(t *testing.T, class *v1alpha1.AWSNodeClass, pool *v1alpha1.NodePool, cluster v1alpha1.BootstrapCluster) string {
+func launched(t *testing.T, class *v1alpha1.AWSNodeClass, pool *v1alpha1.NodePool,
+	cluster v1alpha1.BootstrapCluster) string {
 	t.Helper()
 	r := provider.RegistrationOf(pool)
 	r.BootstrapToken = userdata.PlaceholderToken
