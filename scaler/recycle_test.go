@@ -202,6 +202,49 @@ func TestNodesWithoutAHashAreStamped(t *testing.T) {
 	}
 }
 
+// TestWhatDriftsOfBootstrap: what a user wrote does, what EKS says of the cluster does not.
+func TestWhatDriftsOfBootstrap(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.AWSNodeClass)
+		want   v1alpha1.StopReason
+	}{
+		"another certificate authority": {func(c *v1alpha1.AWSNodeClass) {
+			c.Status.Bootstrap.Cluster.CertificateAuthority = "cm90YXRlZA=="
+		}, ""},
+		"another range of Services": {func(c *v1alpha1.AWSNodeClass) {
+			c.Status.Bootstrap.Cluster.ServiceCIDR = "10.96.0.0/12"
+		}, ""},
+		"another endpoint": {func(c *v1alpha1.AWSNodeClass) {
+			c.Status.Bootstrap.Cluster.Endpoint = "https://moved.example.com"
+		}, ""},
+		"flags of the kubelet": {func(c *v1alpha1.AWSNodeClass) {
+			c.Spec.Bootstrap.KubeletExtraArgs = []string{"--v=4"}
+		}, v1alpha1.StopDrift},
+		"a certificate authority that the user wrote": {func(c *v1alpha1.AWSNodeClass) {
+			c.Spec.Bootstrap.Cluster.CertificateAuthority = "cm90YXRlZA=="
+		}, v1alpha1.StopDrift},
+		"another text beside it": {func(c *v1alpha1.AWSNodeClass) { c.Spec.UserData = "#!/bin/sh\n" }, v1alpha1.StopDrift},
+		"no bootstrap":           {func(c *v1alpha1.AWSNodeClass) { c.Spec.Bootstrap = nil }, v1alpha1.StopDrift},
+	} {
+		t.Run(name, func(t *testing.T) {
+			class := awsClass()
+			class.Spec.Bootstrap = &v1alpha1.Bootstrap{Family: v1alpha1.FamilyAL2023}
+			class.Status.Bootstrap = &v1alpha1.BootstrapStatus{Family: v1alpha1.FamilyAL2023,
+				Cluster: v1alpha1.BootstrapCluster{Name: "c", Endpoint: "https://c.example.com", CertificateAuthority: "Y2E=",
+					ServiceCIDR: "10.100.0.0/16"}}
+			launched := class.SpecHash()
+			c.change(class)
+			r := newRig(t, nodePool(5, 0), nodeIn(v1alpha1.StateStandby), class)
+			r.sweep(instance(provider.InstanceStopped, launchedFrom(r.pool().Spec.Template.Hash()),
+				withTag(v1alpha1.AnnotationNodeClassHash, launched)))
+			r.reconcilePool()
+			if got := r.turn(); got != c.want {
+				t.Errorf("turn %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 func TestADrainIsBounded(t *testing.T) {
 	bounded := func(p *v1alpha1.NodePool) {
 		p.Spec.Disruption.TerminationGracePeriod = &metav1.Duration{Duration: 30 * time.Minute}

@@ -80,7 +80,7 @@ func play(ctx context.Context, out *screen, r *framework.Rig) (report, error) {
 
 func (s *stage) steps() []step {
 	return []step{
-		{"warm up", fmt.Sprintf("%d instances boot, join, power themselves off", poolSize), s.warmUp},
+		{"warm up", fmt.Sprintf("%d instances boot and join, and Stratos stops them", poolSize), s.warmUp},
 		{"burst", fmt.Sprintf("%d pods of %s cpu while no node runs", burst, podCPU), s.burst},
 		{"start", "stopped instances start for them", s.start},
 		{"run", "the pods are bound and run", s.run},
@@ -92,7 +92,7 @@ func (s *stage) steps() []step {
 func (s *stage) warmUp(ctx context.Context) error {
 	pool := framework.Pool(poolName, poolSize)
 	pool.Spec.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: emptyNodeTTL}
-	if err := s.rig.Client.Create(ctx, framework.Class(poolName, instanceType)); err != nil {
+	if err := s.rig.Client.Create(ctx, framework.BootstrapClass(poolName, instanceType)); err != nil {
 		return err
 	}
 	if err := s.rig.Client.Create(ctx, pool); err != nil {

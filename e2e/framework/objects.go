@@ -35,6 +35,15 @@ func Class(name, instanceType string) *v1alpha1.AWSNodeClass {
 	}
 }
 
+// BootstrapClass is an AWSNodeClass of the instance type whose user data Stratos writes. Stratos
+// stops its machines after their first boot.
+func BootstrapClass(name, instanceType string) *v1alpha1.AWSNodeClass {
+	class := Class(name, instanceType)
+	class.Spec.AMI, class.Spec.AMISelector = "", []v1alpha1.SelectorTerm{{Alias: "al2023@latest"}}
+	class.Spec.UserData, class.Spec.Bootstrap = "", &v1alpha1.Bootstrap{}
+	return class
+}
+
 // Pool is a NodePool of the class of the same name, all of whose nodes are warmed up. Its empty
 // nodes stop after an hour and its start budget is large, so that no test meets a stop or a limit
 // that it did not ask for.

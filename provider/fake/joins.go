@@ -35,7 +35,7 @@ type kubelet struct {
 // no more than the name of one, and there is no shell here that could run it.
 func readUserData(text string, cluster v1alpha1.BootstrapCluster) script {
 	parts, err := splitUserData(text)
-	if err != nil {
+	if err != nil && strings.Contains(text, nodeConfigType) { // cloud-init reads what nodeadm does not
 		return script{kubelet: kubelet{refusal: err.Error()}}
 	}
 	if len(parts.nodeConfigs) > 0 {

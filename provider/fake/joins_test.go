@@ -101,8 +101,10 @@ func TestAMachineJoinsByWhatItsUserDataSays(t *testing.T) {
 		"settings with a taint of no value": {settings("[settings.kubernetes.node-taints]\na = [\"NoSchedule\"]\n"), false},
 		"settings that are no TOML":         {settings("[settings.kubernetes\n"), false},
 
-		"a script":             {"#!/bin/sh\n/etc/eks/bootstrap.sh c\n", true},
-		"a script in MIME":     {inMIME("text/x-shellscript\n\n#!/bin/sh\n/etc/eks/bootstrap.sh c\n"), true},
+		"a script":         {"#!/bin/sh\n/etc/eks/bootstrap.sh c\n", true},
+		"a script in MIME": {inMIME("text/x-shellscript\n\n#!/bin/sh\n/etc/eks/bootstrap.sh c\n"), true},
+		"a script in MIME that is cut short": {strings.TrimSuffix(
+			inMIME("text/x-shellscript\n\n#!/bin/sh\n/etc/eks/bootstrap.sh c\n"), "--B--\n"), true},
 		"no user data at all":  {"", true},
 		"cloud-config of a CI": {"#cloud-config\nruncmd: [kubeadm join 10.0.0.1]\n", true},
 	} {

@@ -32,16 +32,12 @@ type userDataParts struct {
 
 // splitUserData finds the NodeConfigs. Text that is no MIME may be one NodeConfig as a whole.
 func splitUserData(text string) (userDataParts, error) {
-	message, err := mail.ReadMessage(strings.NewReader(text))
-	if err != nil {
-		return whole(text), nil
-	}
-	mediaType, params, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
-	if err != nil || !strings.HasPrefix(mediaType, "multipart/") {
+	reader := multipartOf(text)
+	if reader == nil {
 		return whole(text), nil
 	}
 	var parts userDataParts
-	for reader := multipart.NewReader(message.Body, params["boundary"]); ; {
+	for {
 		part, err := reader.NextPart()
 		if err == io.EOF { //nolint:errorlint // wrapped it means that the last boundary is missing
 			return parts, nil
@@ -60,6 +56,19 @@ func splitUserData(text string) (userDataParts, error) {
 			parts.others += content + "\n"
 		}
 	}
+}
+
+// multipartOf is nil for a text that is not multipart.
+func multipartOf(text string) *multipart.Reader {
+	message, err := mail.ReadMessage(strings.NewReader(text))
+	if err != nil {
+		return nil
+	}
+	mediaType, params, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
+	if err != nil || !strings.HasPrefix(mediaType, "multipart/") {
+		return nil
+	}
+	return multipart.NewReader(message.Body, params["boundary"])
 }
 
 // bareNodeConfig is the line of YAML or JSON that a NodeConfig has.

@@ -2,6 +2,8 @@ package ec2
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/pem"
 	"fmt"
 	"slices"
 	"testing"
@@ -25,8 +27,8 @@ const (
 )
 
 // TestREADMEPool: the class and the pool of the README, as they stand, warm up, stop and serve a
-// pod. Their machines join by the user data that Stratos wrote. The account of the test server has
-// the ids of the README.
+// pod. Their machines join by the user data that Stratos wrote, and by nothing else. The account of
+// the test server has the ids of the README.
 //
 // Stratos is killed between its launches and their answers. It asks again with the same bytes, and
 // no pod lands on a Node meanwhile.
@@ -37,6 +39,7 @@ func TestREADMEPool(t *testing.T) {
 		t.Fatal(err)
 	}
 	journal := assert.OpenJournal(t, r)
+	stranger := launchWithAnotherCA(t, r)
 	early := earlyPod()
 	assert.Create(t, r, early)
 
@@ -66,6 +69,26 @@ func TestREADMEPool(t *testing.T) {
 	if node := assert.Serve(t, r, framework.Pod("served", "cpu", "1")); nodes[node] == nil {
 		t.Errorf("the pod runs on %s, which is no node of the pool", node)
 	}
+	views, err := r.Cloud.Snapshot(t.Context())
+	at := slices.IndexFunc(views, func(v fake.View) bool { return v.ID == stranger })
+	if err != nil || at < 0 || views[at].State != provider.InstanceRunning || views[at].Registered {
+		t.Errorf("the machine with another CA, of %+v, %v: it should run and have no Node", views, err)
+	}
+}
+
+// launchWithAnotherCA launches an instance whose user data names an authority that is not the
+// cluster's, and is right otherwise.
+func launchWithAnotherCA(t *testing.T, r *framework.Rig) v1alpha1.InstanceID {
+	t.Helper()
+	class := framework.BootstrapClass("stranger", "m5.large")
+	class.Spec.Bootstrap.Family = v1alpha1.FamilyAL2023
+	class.Spec.Bootstrap.Cluster.CertificateAuthority = base64.StdEncoding.EncodeToString(
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("another")}))
+	instance, err := r.Cloud.LaunchInstance(t.Context(), class, provider.LaunchRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return instance.ID
 }
 
 // earlyPod is a pod of the stock scheduler that tolerates what is on every new Node, but not the
