@@ -17,6 +17,7 @@ import (
 	"github.com/stratos-sh/stratos/extender/cluster"
 	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/bootstraptoken"
 	"github.com/stratos-sh/stratos/scaler/plan"
 	"github.com/stratos-sh/stratos/scaler/pool"
 )
@@ -236,7 +237,7 @@ func TestWhatDriftsOfBootstrap(t *testing.T) {
 			c.change(class)
 			r := newRig(t, nodePool(5, 0), nodeIn(v1alpha1.StateStandby), class)
 			r.sweep(instance(provider.InstanceStopped, launchedFrom(r.pool().Spec.Template.Hash()),
-				withTag(v1alpha1.AnnotationNodeClassHash, launched)))
+				withTag(v1alpha1.AnnotationNodeClassHash, launched), withTag(bootstraptoken.Tag, "abcdef"))) // of its launch alone
 			r.reconcilePool()
 			if got := r.turn(); got != c.want {
 				t.Errorf("turn %q, want %q", got, c.want)
