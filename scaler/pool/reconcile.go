@@ -246,9 +246,9 @@ func (c *Reconciler) LaunchRequest(pool *v1alpha1.NodePool, slot int64) provider
 	tags[inventory.TagLaunch] = strconv.FormatInt(slot, 10) + "." + string(pool.UID)
 	tags[v1alpha1.AnnotationTemplateHash] = pool.Spec.Template.Hash()
 	return provider.LaunchRequest{
-		ClientToken: hex.EncodeToString(token[:16]),
-		Number:      slot,
-		Tags:        tags,
+		ClientToken:  hex.EncodeToString(token[:16]),
+		Number:       slot,
+		Tags:         tags,
 		Registration: provider.RegistrationOf(pool),
 	}
 }

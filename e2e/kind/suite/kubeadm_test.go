@@ -217,6 +217,10 @@ func (m machine) boot(t *testing.T, text string) {
 		t.Fatalf("the first part is no script: %v\n%s", err, script)
 	}
 	m.write(t, "/root/part-001", string(script))
+	cluster.Await(t, "systemd answers", func(ctx context.Context) (bool, error) {
+		_, err := cluster.Docker(ctx, "exec", m.name, "systemctl", "show-environment")
+		return err == nil, err
+	})
 	cluster.MustDocker(t, "exec", m.name, "/root/part-001")
 }
 
