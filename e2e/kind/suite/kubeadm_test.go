@@ -92,7 +92,11 @@ func TestKubeadmJoins(t *testing.T) {
 // every workload pod does. The token ends before that taint.
 func servesAPod(t *testing.T, l *cluster.Cluster, n *corev1.Node, own corev1.Taint, revoke func()) {
 	t.Helper()
-	image := l.Push(t, "kubeadm/web:1")
+	images := strings.Fields(cluster.MustDocker(t, "exec", n.Name, "ctr", "-n", "k8s.io", "images", "ls", "-q"))
+	at := slices.IndexFunc(images, func(image string) bool { return strings.Contains(image, "/pause:") })
+	if at < 0 {
+		t.Fatalf("no image in %q that runs until it is ended", images)
+	}
 	l.Namespace(t, "kubeadm")
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "kubeadm"},
@@ -101,7 +105,7 @@ func servesAPod(t *testing.T, l *cluster.Cluster, n *corev1.Node, own corev1.Tai
 			TerminationGracePeriodSeconds: new(int64),
 			Tolerations: []corev1.Toleration{{Key: own.Key, Operator: corev1.TolerationOpEqual, Value: own.Value,
 				Effect: own.Effect}},
-			Containers: []corev1.Container{{Name: "web", Image: image}},
+			Containers: []corev1.Container{{Name: "web", Image: images[at], ImagePullPolicy: corev1.PullNever}},
 		},
 	}
 	l.Create(t, pod)
