@@ -156,10 +156,12 @@ func refusedSecrets(t *testing.T, r *framework.Rig, stratos client.Client) {
 		t.Fatalf("what the others are changed from: %v", err)
 	}
 	for what, change := range map[string]func(*corev1.Secret){
-		"another type":      func(s *corev1.Secret) { s.Type = corev1.SecretTypeOpaque },
-		"another name":      func(s *corev1.Secret) { s.Name = "etcd-key" },
-		"another group":     func(s *corev1.Secret) { s.Data["auth-extra-groups"] = []byte("system:bootstrappers:admins") },
-		"a second group":    func(s *corev1.Secret) { s.Data["auth-extra-groups"] = []byte(bootstraptoken.Group + ",system:bootstrappers:x") },
+		"another type":  func(s *corev1.Secret) { s.Type = corev1.SecretTypeOpaque },
+		"another name":  func(s *corev1.Secret) { s.Name = "etcd-key" },
+		"another group": func(s *corev1.Secret) { s.Data["auth-extra-groups"] = []byte("system:bootstrappers:admins") },
+		"a second group": func(s *corev1.Secret) {
+			s.Data["auth-extra-groups"] = []byte(bootstraptoken.Group + ",system:bootstrappers:x")
+		},
 		"no group":          func(s *corev1.Secret) { delete(s.Data, "auth-extra-groups") },
 		"no expiration":     func(s *corev1.Secret) { delete(s.Data, "expiration") },
 		"to sign":           func(s *corev1.Secret) { s.Data["usage-bootstrap-signing"] = []byte("true") },
