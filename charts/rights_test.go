@@ -150,7 +150,8 @@ func sectionOf(r role) string {
 		where = "in the release's namespace"
 	}
 	switch {
-	case r.set != "default" && r.set != "fake" && r.set != "kind" && r.set != "kubeadm", strings.HasSuffix(r.Metadata.Name, "-view"),
+	case !slices.Contains([]string{"default", "fake", "kind", "kubeadm"}, r.set),
+		strings.HasSuffix(r.Metadata.Name, "-view"),
 		strings.HasSuffix(r.Metadata.Name, "-edit"):
 		return ""
 	case strings.HasSuffix(r.Metadata.Name, "-scheduler"):

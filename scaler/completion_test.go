@@ -50,8 +50,9 @@ func TestWhoStopsAWarmNode(t *testing.T) {
 // TestAWarmNodeWhoseClassIsGone is stopped as it would have been with its class.
 func TestAWarmNodeWhoseClassIsGone(t *testing.T) {
 	for was, want := range map[v1alpha1.CompletionMode]bool{"": false, v1alpha1.SelfStop: false, v1alpha1.ControllerStop: true} {
-		r := newRig(t, nodePool(5, 0, func(p *v1alpha1.NodePool) { p.Spec.PreWarm.CompletionMode, p.Status.CompletionMode = "", was }),
-			warming(seenUp, markedAt(v1alpha1.AnnotationWarmedAt, epoch())))
+		r := newRig(t, nodePool(5, 0, func(p *v1alpha1.NodePool) {
+			p.Spec.PreWarm.CompletionMode, p.Status.CompletionMode = "", was
+		}), warming(seenUp, markedAt(v1alpha1.AnnotationWarmedAt, epoch())))
 		r.sweep(instance(provider.InstanceRunning, minuteOld))
 		r.reconcile()
 		if stopped := slices.Contains(r.log, "stop i-c"); stopped != want {

@@ -137,7 +137,7 @@ func (c *clusters) describe(ctx context.Context, from source) (v1alpha1.Bootstra
 // published is what kubeadm has published of the cluster. The error says what to do.
 func (c *clusters) published(ctx context.Context, _ string) (v1alpha1.BootstrapCluster, error) {
 	var found v1alpha1.BootstrapCluster
-	err := errors.New("Stratos reads no cluster here")
+	err := errors.New("no cluster is read here")
 	if c.info != nil {
 		found, err = c.info(ctx)
 	}

@@ -57,7 +57,7 @@ func newTokens(t *testing.T, key string) (*Tokens, *writer) {
 	return &Tokens{Writer: w, KeyFile: file, Now: now}, w
 }
 
-var aKey = strings.Repeat("k", minKey)
+const aKey = "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk" // minKey bytes
 
 // TestATokenFollowsFromItsLaunch: the same launch has the same token, in another process too, and
 // without the key it cannot be computed.

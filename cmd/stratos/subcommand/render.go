@@ -80,8 +80,8 @@ func objectsOfCluster(ctx context.Context, c client.Reader) (objects, error) {
 	return objects{classes.Items, pools.Items}, err
 }
 
-// objectsOfFile leaves out objects of other kinds. A field that is not known is an error, because it
-// would be missing in what is printed.
+// objectsOfFile leaves out objects of other kinds. A field that is not known is an error, because
+// it would be missing in what is printed.
 func objectsOfFile(r io.Reader) (objects, error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {

@@ -71,7 +71,7 @@ func TestKubeadmJoins(t *testing.T) {
 		t.Errorf("provider ID %q, labels %v, %s pods", n.Spec.ProviderID, n.Labels, n.Status.Allocatable.Pods())
 	}
 	for _, taint := range []corev1.Taint{own, standby} {
-		if !slices.ContainsFunc(n.Spec.Taints, func(x corev1.Taint) bool { return x.MatchTaint(&taint) && x.Value == taint.Value }) {
+		if !slices.ContainsFunc(n.Spec.Taints, func(x corev1.Taint) bool { return x.ToString() == taint.ToString() }) {
 			t.Errorf("taints %v, want %v among them", n.Spec.Taints, taint)
 		}
 	}
@@ -152,12 +152,12 @@ func publishedCluster(t *testing.T, l *cluster.Cluster) userdata.Cluster {
 	return userdata.Cluster{}
 }
 
-// machine is a container of the node image that has joined nothing: what an EC2 instance of an image
-// with containerd, kubelet and kubeadm is.
+// machine is a container of the node image that has joined nothing: what an EC2 instance of an
+// image with containerd, kubelet and kubeadm is.
 type machine struct{ name, metadata string }
 
 // newMachine starts it like the control plane's node, and its metadata service beside it. kubeadm's
-// preflight checks look at a machine of its own, which a container is not: kind leaves them out too.
+// preflight checks are for a machine of its own, which a container is not: kind leaves them out.
 func newMachine(t *testing.T, l *cluster.Cluster, name string) machine {
 	t.Helper()
 	control := l.Name + "-control-plane"

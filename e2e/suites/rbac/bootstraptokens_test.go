@@ -51,7 +51,7 @@ func TestBootstrapTokens(t *testing.T) {
 	}
 	tokens := &bootstraptoken.Tokens{Writer: stratos, KeyFile: key, Now: time.Now}
 	t.Run("the policy is in force", func(t *testing.T) { policyHolds(t, stratos) })
-	t.Run("a token is good until it is deleted", func(t *testing.T) { tokenIsGood(t, r, config, tokens) })
+	t.Run("a token is good until it is deleted", func(t *testing.T) { tokenIsGood(t, config, tokens) })
 	t.Run("an expired token is refused and removed", func(t *testing.T) { tokenExpires(t, r, config, tokens) })
 	t.Run("nothing else", func(t *testing.T) { refusedSecrets(t, r, stratos) })
 }
@@ -84,7 +84,7 @@ func userOf(t *testing.T, config *rest.Config, token string) (authenticationv1.U
 	return review.Status.UserInfo, err
 }
 
-func tokenIsGood(t *testing.T, r *framework.Rig, config *rest.Config, tokens *bootstraptoken.Tokens) {
+func tokenIsGood(t *testing.T, config *rest.Config, tokens *bootstraptoken.Tokens) {
 	token, err := tokens.Create(t.Context(), "launch-1")
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +193,8 @@ func refusedSecrets(t *testing.T, r *framework.Rig, stratos client.Client) {
 			}
 		}
 	}
-	if err := stratos.List(t.Context(), &corev1.SecretList{}, client.InNamespace(metav1.NamespaceSystem)); !apierrors.IsForbidden(err) {
+	err := stratos.List(t.Context(), &corev1.SecretList{}, client.InNamespace(metav1.NamespaceSystem))
+	if !apierrors.IsForbidden(err) {
 		t.Errorf("list: %v, want Forbidden", err)
 	}
 	elsewhere := goodToken(name)
