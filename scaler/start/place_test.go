@@ -55,6 +55,8 @@ func TestTakeBack(t *testing.T) {
 			want: []string{"patch refused"}, state: v1alpha1.StateStopping, homeless: []string{"a"}},
 		"it is standby by now": {live: nodeIn(v1alpha1.StateStandby), cached: draining(), claims: true,
 			want: []string{"patch refused"}, state: v1alpha1.StateStandby, homeless: []string{"a"}},
+		"the scaler has cancelled the drain for the claim": {live: nodeIn(v1alpha1.StateRunning), cached: draining(),
+			claims: true, want: []string{"patch refused"}, state: v1alpha1.StateRunning},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -346,8 +346,11 @@ func (s *Starter) cancelDrain(ctx context.Context, node *corev1.Node) error {
 	if err := s.live.Get(ctx, client.ObjectKeyFromObject(node), live); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if v1alpha1.StopIntentOf(live).Stands() ||
-		v1alpha1.NodeState(live.Labels[v1alpha1.LabelState]) != v1alpha1.StateStopping {
+	state := v1alpha1.NodeState(live.Labels[v1alpha1.LabelState])
+	switch intended := v1alpha1.StopIntentOf(live).Stands(); {
+	case state == v1alpha1.StateRunning && !intended: // the leader was first, which looks at the claims too
+		return nil
+	case state != v1alpha1.StateStopping || intended:
 		s.state.StartFailed(v1alpha1.NodeName(node.Name))
 		return nil
 	}
