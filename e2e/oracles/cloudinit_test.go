@@ -133,7 +133,8 @@ func TestCloudInitDeliversEachByteOfTheUserInOrder(t *testing.T) {
 		t.Run(g.name, func(t *testing.T) {
 			parts := deliver(t, g.text)
 			last := len(parts) - 1
-			if last < 0 || parts[last].Type != typeNodeConfig || !strings.HasPrefix(parts[last].Body, "# Written by Stratos.\n") {
+			if last < 0 || parts[last].Type != typeNodeConfig ||
+				!strings.HasPrefix(parts[last].Body, "# Written by Stratos.\n") {
 				t.Fatalf("the NodeConfig of Stratos is not the last part: %q", parts)
 			}
 			if diff := cmp.Diff(userParts(t, g), parts[:last:last], cmpopts.EquateEmpty()); diff != "" {

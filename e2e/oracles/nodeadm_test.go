@@ -114,7 +114,7 @@ func configure(t *testing.T, userData string) (node, error) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(root, "dev/null"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(root, "dev", "null"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Link(program, filepath.Join(root, "usr", "bin", "kubelet")); err != nil {
@@ -134,8 +134,8 @@ func configure(t *testing.T, userData string) (node, error) {
 	if err := json.Unmarshal(out, &n.spec); err != nil {
 		t.Fatal(err)
 	}
-	n.kubelet = kubeletConfiguration(t, filepath.Join(root, "etc/kubernetes/kubelet"))
-	n.flags, n.labels = kubeletFlags(t, readFile(t, filepath.Join(root, "etc/eks/kubelet/environment")))
+	n.kubelet = kubeletConfiguration(t, filepath.Join(root, "etc", "kubernetes", "kubelet"))
+	n.flags, n.labels = kubeletFlags(t, readFile(t, filepath.Join(root, "etc", "eks", "kubelet", "environment")))
 	return n, nil
 }
 
