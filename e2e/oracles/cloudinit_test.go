@@ -15,15 +15,15 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// cloudInitPackages are those of Debian that the reader of user data imports. They are unpacked into
-// the cache and not installed.
+// cloudInitPackages are those of Debian that the reader of user data imports. They are unpacked
+// into the cache and not installed.
 func cloudInitPackages() []string {
 	return []string{"cloud-init", "python3-certifi", "python3-chardet", "python3-charset-normalizer",
 		"python3-configobj", "python3-idna", "python3-requests", "python3-six", "python3-urllib3", "python3-yaml"}
 }
 
-// cloudInit returns the folder of cloud-init's packages. apt keeps its lists in the cache too, so that
-// the machine stays as it is.
+// cloudInit returns the folder of cloud-init's packages. apt keeps its lists in a folder of the
+// test, so that the machine stays as it is.
 func cloudInit(t *testing.T) string {
 	t.Helper()
 	folder := cached(t, "cloud-init", func(folder string) error {

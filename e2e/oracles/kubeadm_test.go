@@ -86,8 +86,8 @@ func checkDiscovery(t *testing.T, path string) {
 	}
 }
 
-// checkJoin lets kubeadm validate the file with the node's name in it. kubeadm decodes strictly, and
-// wants the discovery file to be there.
+// checkJoin lets kubeadm validate the file with the node's name in it. kubeadm decodes strictly,
+// and wants the discovery file to be there.
 func checkJoin(t *testing.T, kubeadm, root string) {
 	t.Helper()
 	path := filepath.Join(root, "etc", "stratos", "join.yaml")

@@ -54,8 +54,8 @@ func cacheFolder() (string, error) {
 	return folder, os.MkdirAll(folder, 0o755)
 }
 
-// cached returns a folder in the cache. fill makes what is in it where it is missing, and the folder
-// appears whole. A test without its oracle fails and says that it was not run.
+// cached returns a folder in the cache. fill makes what is in it where it is missing, and the
+// folder appears whole. A test without its oracle fails and says that it was not run.
 func cached(t *testing.T, name string, fill func(folder string) error) string {
 	t.Helper()
 	folder, err := fillCache(name, fill)
