@@ -13,9 +13,9 @@ STRICT := set -euo pipefail
 # renders and tests, the comparison with the scheduler's own filters, the Karpenter that the suites run beside Stratos,
 # cert-manager's controllers as a program, and the suite on real nodes.
 MODULES := . e2e e2e/controlplane e2e/helm e2e/parity e2e/karpenter e2e/certmanager e2e/kind e2e/flannel e2e/flannel/plugin
-# Modules that only `make e2e-cni` builds, a part of Cilium among them: to vet, lint and tidy them with
-# every run would cost minutes.
-ORACLE_MODULES := e2e/cilium
+# Modules that only `make e2e-cni` and `make oracles` build, because they import much of others: to vet,
+# lint and tidy them with every run would cost minutes.
+ORACLE_MODULES := e2e/cilium e2e/oracles
 TOOL := go tool -modfile=$(CURDIR)/go.tools.mod
 
 # Evaluated only where it is used, because a copy of the tree (verify) has no git.
@@ -183,6 +183,17 @@ test-e2e: bin/check controlplane minors karpenter ## Run the suites, the demo's 
 test-integration: controlplane minors karpenter ## Run only the suites on the real control plane
 	@$(call RUN,e2e,integration) -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./suites/...
 
+# Apart from `make test`, because it builds much and asks Debian for packages.
+.PHONY: oracles
+oracles: e2e/oracles ## Compare generated user data with nodeadm, Karpenter, cloud-init, kubeadm and systemd (minutes at first; needs the network, root and Debian)
+	@cd e2e/oracles && $(TOOL) golangci-lint run -c $(CURDIR)/.golangci.yml ./...
+	@$(call RUN,e2e/oracles,oracles) -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+
+.PHONY: $(ORACLE_MODULES)
+$(ORACLE_MODULES):
+	@cd $@ && go mod download || { echo "NOT RUN: $@: its modules cannot be fetched" >&2; exit 1; }
+	@cd $@ && go mod tidy -diff && go vet -p $(P) ./...
+
 .PHONY: coverage
 coverage: ## Write coverage.out of the unit tests, print each function's share and the total
 	@go test -p $(P) -timeout $(TIMEOUT) -coverpkg=./... -coverprofile=coverage.out $(TESTFLAGS) ./...
@@ -267,8 +278,7 @@ e2e-kind: bin/check ## Bring up a kind cluster and run the suite on its real nod
 	bin/check results -command 'make e2e-kind' -records $(RECORDS)/e2e-kind
 
 .PHONY: e2e-cni
-e2e-cni: bin/check ## Run five lives of a node beside a DaemonSet aws-node, and beside the real controller of Cilium's operator, in a kind cluster of their own
-	@$(STRICT); for module in $(ORACLE_MODULES); do (cd "$$module" && go mod tidy -diff && go vet -p $(P) ./...); done
+e2e-cni: bin/check e2e/cilium ## Run five lives of a node beside a DaemonSet aws-node, and beside the real controller of Cilium's operator, in a kind cluster of their own
 	@rm -rf $(RECORDS)/e2e-cni
 	@STRATOS_KIND_SUITE=cni STRATOS_KIND_RECORD=$(CURDIR)/$(RECORDS)/e2e-cni/cni.jsonl $(KIND) all $(TESTFLAGS)
 	bin/check results -command 'make e2e-cni' -records $(RECORDS)/e2e-cni

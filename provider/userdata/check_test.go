@@ -74,6 +74,16 @@ func TestCheckAL2023(t *testing.T) {
 			refused: []string{"userData: the kubelet's flag --register-with-taints"}},
 		"pods and the cluster's file by flags": {user: nodeConfigWith("  kubelet:\n    flags: [--max-pods=9, --kubeconfig=/x]\n"),
 			refused: []string{"userData: --max-pods is not allowed: set spec.bootstrap.maxPods", "userData: --kubeconfig is not allowed"}},
+		"a flag with a line break, behind which the flags of Stratos would be lost": {
+			user:    nodeConfigWith("  kubelet:\n    flags:\n    - |\n      --v=3\n"),
+			refused: []string{"userData: spec.kubelet.flags of a NodeConfig has the entry \"--v=3\\n\""}},
+		"a flag with an open quote, which would take in the flags of Stratos": {
+			user:    nodeConfigWith("  kubelet:\n    flags: ['--v=3 \"', '--v=2']\n"),
+			refused: []string{"userData: spec.kubelet.flags of a NodeConfig has the entry"}},
+		"a flag that ends with a backslash, which would take in the space before the next one": {
+			user:    nodeConfigWith("  kubelet:\n    flags: ['--v=3\\']\n"),
+			refused: []string{"userData: spec.kubelet.flags of a NodeConfig has the entry"}},
+		"flags in quotes": {user: nodeConfigWith("  kubelet:\n    flags: ['--cloud-config=\"/x y\"']\n")},
 		"the number of pods": {user: nodeConfigWith("  kubelet:\n    config:\n      maxPods: 9\n"),
 			warnings: []string{"userData: set spec.bootstrap.maxPods"}},
 		"a formula for the number of pods": {user: nodeConfigWith("  kubelet:\n    maxPodsExpression: \"9\"\n"),

@@ -100,6 +100,12 @@ func flagsOf(entries []string) []flag {
 // userFlagFaults says what is wrong with the flags of a user's NodeConfig.
 func userFlagFaults(entries []string) []string {
 	var faults []string
+	for _, entry := range entries {
+		if endsTheLine(entry) {
+			faults = append(faults, fmt.Sprintf("spec.kubelet.flags of a NodeConfig has the entry %q, which may not have "+
+				"a line break, an open quote or a backslash at its end: the flags of Stratos come behind it", entry))
+		}
+	}
 	for _, f := range flagsOf(entries) {
 		if fault := flagFault(f.name); fault != "" {
 			faults = append(faults, fault)
@@ -124,4 +130,11 @@ func setsLabels(entries []string) bool {
 		}
 	}
 	return false
+}
+
+// endsTheLine reports whether a later flag would be lost. nodeadm joins all flags by spaces, and
+// systemd reads them as one line of a file.
+func endsTheLine(entry string) bool {
+	return strings.ContainsAny(entry, "\r\n") || strings.Count(entry, `"`)%2 != 0 ||
+		strings.Count(entry, "'")%2 != 0 || strings.HasSuffix(entry, `\`)
 }
