@@ -30,6 +30,8 @@ RACE ?= -race
 # and those that only read and render files.
 SERIAL := ./charts/... ./crds/... ./extender/fit ./extender/decide ./scaler/lifecycle ./scaler/network \
   ./scaler/plan ./scaler/transition ./provider/userdata
+# Tests that do less under the race detector run once more without it, and do all.
+WHOLE := -run '^(TestTwoThousandMachines|TestOneOfFiftyWithoutCapacity)$$' ./provider/fake ./provider/aws
 # Per test binary. The longest (suites/exactstarts) takes a third of it; what hangs shall say so.
 TIMEOUT ?= 30m
 # More arguments of go test, such as TESTFLAGS='-run TestTaintParity'; V=1 shows what passing tests print.
@@ -131,6 +133,7 @@ RERUN = --rerun-fails=1 --rerun-fails-run-root-test --rerun-fails-max-failures $
 .PHONY: test-unit
 test-unit: ## Run the tests that need no control plane
 	@$(call RUN,.,unit-serial) -- -p $(P) -timeout $(TIMEOUT) $(TESTFLAGS) $(SERIAL)
+	@$(if $(RACE),$(call RUN,.,unit-whole) -- -p $(P) -timeout $(TIMEOUT) $(WHOLE) $(TESTFLAGS))
 	@others=$$(go list ./... | grep -vxF "$$(go list $(SERIAL))"); \
 	$(call RUN,.,unit) --packages "$$others" -- -p $(P) $(RACE) -timeout $(TIMEOUT) $(TESTFLAGS)
 
