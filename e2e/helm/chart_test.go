@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -132,10 +133,17 @@ func TestSchedulerConfigurationIsTheGenerators(t *testing.T) {
 				continue
 			}
 			compared++
-			want, err := extender.SchedulerConfig(extender.SchedulerConfigOptions{
+			options := extender.SchedulerConfigOptions{
 				Wiring: extender.WiringDedicated, KubernetesMinor: s.Kubernetes, LeaderElect: true,
 				SchedulerName: schedulerName(s), LeaseName: deployment.GetName() + "-scheduler", LeaseNamespace: s.Namespace,
-			})
+				ExtenderURL: extenderURL(s),
+			}
+			if strings.HasPrefix(options.ExtenderURL, "https:") {
+				const folder = "/etc/stratos/scheduler-client/"
+				options.TLS = extender.SchedulerTLS{CAFile: folder + "ca.crt", CertFile: folder + "tls.crt",
+					KeyFile: folder + "tls.key", ServerName: deployment.GetName() + "-webhook." + s.Namespace + ".svc"}
+			}
+			want, err := extender.SchedulerConfig(options)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -155,6 +163,19 @@ func schedulerName(s Set) string {
 		return "stratos-scheduler"
 	}
 	return name
+}
+
+// extenderURL is where the scheduler of the set finds the extender of its pod.
+func extenderURL(s Set) string {
+	scheme := "http"
+	if on, _, _ := unstructured.NestedBool(s.Values, "hostNetwork"); on {
+		scheme = "https"
+	}
+	port, found, err := unstructured.NestedFieldNoCopy(s.Values, "ports", "extender")
+	if err != nil || !found {
+		port = 9444
+	}
+	return fmt.Sprintf("%s://127.0.0.1:%v", scheme, port)
 }
 
 func TestReadmeWantsADescriptionOfEachValue(t *testing.T) {

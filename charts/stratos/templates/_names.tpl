@@ -77,6 +77,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- .Values.tls.existingSecret | default (printf "%s-serving" (include "stratos.fullname" .)) }}
 {{- end }}
 
+{{- /* The client certificate that a scheduler shows to the extender. */}}
+{{- define "stratos.schedulerClientSecret" -}}
+{{- .Values.tls.schedulerClientSecret | default (printf "%s-scheduler-client" (include "stratos.fullname" .)) }}
+{{- end }}
+
 {{- /* One process, one simulated cloud. */}}
 {{- define "stratos.replicas" -}}
 {{- if eq .Values.cloudProvider "fake" }}1{{ else }}{{ .Values.replicaCount }}{{ end }}

@@ -9,17 +9,20 @@ args:
   - --namespace={{ .Release.Namespace }}
   - --leader-elect=true
   - --install-crds=false
-  - --metrics-bind-address=:8080
-  - --health-probe-bind-address=:8081
+  - --metrics-bind-address=:{{ .Values.ports.metrics }}
+  - --health-probe-bind-address=:{{ .Values.ports.health }}
   {{- if include "stratos.tls" . }}
-  - --webhook-port=9443
+  - --webhook-port={{ .Values.ports.webhook }}
   - --cert-dir=/etc/stratos/tls
   {{- end }}
   {{- if .Values.extender.expose }}
-  - --extender-bind-address=:9444
-  - --client-ca=/etc/stratos/tls/ca.crt
+  - --extender-bind-address=:{{ .Values.ports.extender }}
   {{- else }}
-  - --extender-bind-address=127.0.0.1:9444
+  - --extender-bind-address=127.0.0.1:{{ .Values.ports.extender }}
+  {{- end }}
+  {{- /* Every process of the host reaches its loopback. */}}
+  {{- if or .Values.extender.expose .Values.hostNetwork }}
+  - --client-ca=/etc/stratos/tls/ca.crt
   {{- end }}
   - --extender-scheduler-names={{ concat (list .Values.scheduler.name) .Values.extender.schedulerNames | uniq | join "," }}
   {{- /* The account's limits are shared out: every replica starts nodes. */}}
@@ -33,16 +36,16 @@ env:
 {{- end }}
 ports:
   - name: metrics
-    containerPort: 8080
+    containerPort: {{ .Values.ports.metrics }}
   - name: probes
-    containerPort: 8081
+    containerPort: {{ .Values.ports.health }}
   {{- if include "stratos.tls" . }}
   - name: webhook
-    containerPort: 9443
+    containerPort: {{ .Values.ports.webhook }}
   {{- end }}
   {{- if .Values.extender.expose }}
   - name: extender
-    containerPort: 9444
+    containerPort: {{ .Values.ports.extender }}
   {{- end }}
 # Ready means: caches are synced. Filling them takes seconds, in the largest clusters more.
 startupProbe:
@@ -86,12 +89,12 @@ imagePullPolicy: {{ .Values.scheduler.image.pullPolicy }}
 command:
   - kube-scheduler
   - --config=/etc/stratos/scheduler/scheduler.yaml
-  - --secure-port=10259
+  - --secure-port={{ .Values.ports.scheduler }}
   # Who asks for its metrics is found out by TokenReview alone, so that it needs to read nothing in kube-system.
   - --authentication-skip-lookup=true
 ports:
   - name: scheduler
-    containerPort: 10259
+    containerPort: {{ .Values.ports.scheduler }}
 # A scheduler whose caches never sync, such as one newer than the API server, is seen here.
 readinessProbe:
   httpGet: {path: /readyz, port: scheduler, scheme: HTTPS}
@@ -99,7 +102,7 @@ readinessProbe:
   timeoutSeconds: 2
 # Asks Stratos, on purpose: a scheduler without its extender is ended and so gives its lease to one that has it.
 livenessProbe:
-  httpGet: {path: /readyz, port: 8081}
+  httpGet: {path: /readyz, port: {{ .Values.ports.health }}}
   periodSeconds: 2
   timeoutSeconds: 2
   failureThreshold: 3
@@ -111,4 +114,9 @@ volumeMounts:
   - name: scheduler
     mountPath: /etc/stratos/scheduler
     readOnly: true
+  {{- if .Values.hostNetwork }}
+  - name: scheduler-client
+    mountPath: /etc/stratos/scheduler-client
+    readOnly: true
+  {{- end }}
 {{- end }}

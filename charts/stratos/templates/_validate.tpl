@@ -9,6 +9,19 @@
 {{- if and .Values.extender.expose (not (include "stratos.tls" .)) }}
 {{- fail "extender.expose: needs a certificate, by certManager.enabled=true or tls.existingSecret: whoever reaches the extender can start nodes" }}
 {{- end }}
+{{- if and .Values.hostNetwork (not (include "stratos.tls" .)) }}
+{{- fail "hostNetwork: needs a certificate, by certManager.enabled=true or tls.existingSecret: every process of the host reaches the extender on loopback, and without a certificate it asks for none of its clients" }}
+{{- end }}
+{{- if and .Values.hostNetwork .Values.scheduler.enabled .Values.tls.existingSecret (not .Values.tls.schedulerClientSecret) }}
+{{- fail "tls.schedulerClientSecret: required with hostNetwork=true and tls.existingSecret: the scheduler in the pod shows this certificate to the extender" }}
+{{- end }}
+{{- $taken := dict }}
+{{- range $name, $port := .Values.ports }}
+{{- if hasKey $taken (toString $port) }}
+{{- fail (printf "ports.%s: %v is ports.%s already; all of them listen at one address" $name $port (get $taken (toString $port))) }}
+{{- end }}
+{{- $_ := set $taken (toString $port) $name }}
+{{- end }}
 {{- if and (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) }}
 {{- fail "serviceAccount.name: required with serviceAccount.create=false; the rights of Stratos shall not go to the namespace's default account" }}
 {{- end }}
