@@ -21,11 +21,20 @@ app.kubernetes.io/name: {{ include "stratos.name" . | quote }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
-{{- define "stratos.labels" -}}
+{{- define "stratos.ownLabels" -}}
 {{ include "stratos.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" | quote }}
+{{- end }}
+
+{{- define "stratos.labels" -}}
+{{- toYaml (merge (include "stratos.ownLabels" . | fromYaml) .Values.commonLabels) }}
+{{- end }}
+
+{{- /* The same, and the given labels over them: (dict "root" . "labels" (dict ...)). */}}
+{{- define "stratos.labelsAnd" -}}
+{{- toYaml (merge (deepCopy .labels) (include "stratos.labels" .root | fromYaml)) }}
 {{- end }}
 
 {{- define "stratos.serviceAccountName" -}}
@@ -36,12 +45,21 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end }}
 {{- end }}
 
-{{- /* An image from repository, tag and digest: (dict "image" .Values.image "tag" default). */}}
+{{- /* An image from repository, tag and digest: (dict "root" . "image" .Values.image "tag" default). */}}
 {{- define "stratos.image" -}}
+{{- $repository := .image.repository }}
+{{- with .root.Values.global.imageRegistry }}
+{{- $parts := splitList "/" $repository }}
+{{- /* What tells a registry from a folder, as for container runtimes. */}}
+{{- if and (rest $parts) (regexMatch "[.:]|^localhost$" (first $parts)) }}
+{{- $parts = rest $parts }}
+{{- end }}
+{{- $repository = join "/" (prepend $parts .) }}
+{{- end }}
 {{- if .image.digest -}}
-{{ .image.repository }}@{{ .image.digest }}
+{{ $repository }}@{{ .image.digest }}
 {{- else -}}
-{{ .image.repository }}:{{ .image.tag | default .tag }}
+{{ $repository }}:{{ .image.tag | default .tag }}
 {{- end }}
 {{- end }}
 

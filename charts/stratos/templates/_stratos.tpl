@@ -1,7 +1,7 @@
 {{- /* The Stratos container, without a restart policy. */}}
 {{- define "stratos.container" -}}
 name: stratos
-image: {{ include "stratos.image" (dict "image" .Values.image "tag" .Chart.AppVersion) | quote }}
+image: {{ include "stratos.image" (dict "root" . "image" .Values.image "tag" .Chart.AppVersion) | quote }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 args:
   - --cluster-name={{ .Values.clusterName }}
@@ -25,13 +25,32 @@ args:
   - --client-ca=/etc/stratos/tls/ca.crt
   {{- end }}
   - --extender-scheduler-names={{ concat (list .Values.scheduler.name) .Values.extender.schedulerNames | uniq | join "," }}
+  {{- with .Values.logLevel }}
+  - --zap-log-level={{ . }}
+  {{- end }}
+  {{- with .Values.logFormat }}
+  - --zap-encoder={{ . }}
+  {{- end }}
+  {{- range $operation, $limit := .Values.rateLimits }}
+  - --rate-limit-{{ kebabcase $operation }}={{ $limit }}
+  {{- end }}
   {{- /* The account's limits are shared out: every replica starts nodes. */}}
   - --rate-limit-share={{ divf 1 (include "stratos.replicas" . | float64) }}
   {{- with .Values.extraArgs }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
-{{- with .Values.extraEnv }}
+{{- if or .Values.aws.region .Values.extraEnv }}
 env:
+  {{- with .Values.aws.region }}
+  - name: AWS_REGION
+    value: {{ . | quote }}
+  {{- end }}
+  {{- with .Values.extraEnv }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}
+{{- with .Values.envFrom }}
+envFrom:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 ports:
@@ -84,7 +103,7 @@ volumeMounts:
 {{- /* The kube-scheduler beside it. */}}
 {{- define "stratos.schedulerContainer" -}}
 name: scheduler
-image: {{ include "stratos.image" (dict "image" .Values.scheduler.image "tag" (include "stratos.kubernetesVersion" .)) | quote }}
+image: {{ include "stratos.image" (dict "root" . "image" .Values.scheduler.image "tag" (include "stratos.kubernetesVersion" .)) | quote }}
 imagePullPolicy: {{ .Values.scheduler.image.pullPolicy }}
 command:
   - kube-scheduler
