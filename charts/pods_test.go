@@ -102,6 +102,11 @@ func TestEveryImageIsAValue(t *testing.T) {
 			"scheduler": "registry.k8s.io/kube-scheduler:v1.34.1"},
 		"everything-on": {"stratos": "registry.example.com/stratos@sha256:",
 			"scheduler": "registry.k8s.io/kube-scheduler:v1.36.3"},
+		// The patch that this version of Stratos was tested with.
+		"minor-cut": {"stratos": "ghcr.io/stratos-sh/stratos:v0.1.0",
+			"scheduler": "registry.k8s.io/kube-scheduler:v1.35.4"},
+		"scheduler-values": {"stratos": "ghcr.io/stratos-sh/stratos:v0.1.0",
+			"scheduler": "registry.k8s.io/kube-scheduler:v1.35.9"},
 		"minor-1-35": {"stratos": "ghcr.io/stratos-sh/stratos:v0.1.0",
 			"scheduler": "registry.example.com/kube-scheduler@sha256:"},
 		"no-scheduler": {"stratos": "ghcr.io/stratos-sh/stratos:v0.1.0"},

@@ -67,14 +67,20 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{ include "stratos.fullname" . }}-scheduler
 {{- end }}
 
-{{- /* The cluster's version as kube-scheduler's image is tagged, without what a platform appends to it. */}}
+{{- /* The cluster's version as kube-scheduler's image is tagged, without what a platform appends to it. Helm makes v1.36.0 of a version that is cut to
+v1.36: then it is the patch that Stratos was tested with, which any patch of the minor may be beside. */}}
 {{- define "stratos.kubernetesVersion" -}}
-{{- $v := semver .Capabilities.KubeVersion.Version }}
+{{- $v := semver (.Values.scheduler.kubernetesVersion | default .Capabilities.KubeVersion.Version) }}
+{{- $tested := get (.Files.Get "files/generated/kubernetes-versions.yaml" | fromYaml) (include "stratos.kubernetesMinor" .) }}
+{{- if and $tested (eq (int $v.Patch) 0) }}
+{{- $tested }}
+{{- else }}
 {{- printf "v%d.%d.%d" $v.Major $v.Minor $v.Patch }}
+{{- end }}
 {{- end }}
 
 {{- define "stratos.kubernetesMinor" -}}
-{{- $v := semver .Capabilities.KubeVersion.Version }}
+{{- $v := semver (.Values.scheduler.kubernetesVersion | default .Capabilities.KubeVersion.Version) }}
 {{- printf "%d.%d" $v.Major $v.Minor }}
 {{- end }}
 

@@ -111,6 +111,9 @@ command:
   - --secure-port={{ .Values.ports.scheduler }}
   # Who asks for its metrics is found out by TokenReview alone, so that it needs to read nothing in kube-system.
   - --authentication-skip-lookup=true
+  {{- with .Values.scheduler.extraArgs }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 ports:
   - name: scheduler
     containerPort: {{ .Values.ports.scheduler }}
