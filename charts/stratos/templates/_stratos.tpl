@@ -85,8 +85,10 @@ lifecycle:
     sleep: {seconds: 5}
 resources:
   {{- toYaml .Values.resources | nindent 2 }}
+{{- with .Values.securityContext }}
 securityContext:
-  {{- toYaml .Values.securityContext | nindent 2 }}
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- if or (include "stratos.tls" .) .Values.extraVolumeMounts }}
 volumeMounts:
   {{- if include "stratos.tls" . }}
@@ -130,8 +132,10 @@ livenessProbe:
   failureThreshold: 3
 resources:
   {{- toYaml .Values.scheduler.resources | nindent 2 }}
+{{- with .Values.securityContext }}
 securityContext:
-  {{- toYaml .Values.securityContext | nindent 2 }}
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 volumeMounts:
   - name: scheduler
     mountPath: /etc/stratos/scheduler
