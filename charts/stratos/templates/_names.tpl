@@ -79,6 +79,16 @@ v1.36: then it is the patch that Stratos was tested with, which any patch of the
 {{- end }}
 {{- end }}
 
+{{- /* The definitions of this release as a list: of the node classes those that the cloud launches from. The fake cloud takes AWS's. */}}
+{{- define "stratos.definitions" -}}
+{{- range $path, $_ := .Files.Glob "files/generated/crds/*.yaml" }}
+{{- $crd := $.Files.Get $path | fromYaml }}
+{{- if or (ne $crd.spec.names.kind "KindNodeClass") (eq $.Values.cloudProvider "kind") }}
+- {{- toYaml $crd | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- define "stratos.kubernetesMinor" -}}
 {{- $v := semver (.Values.scheduler.kubernetesVersion | default .Capabilities.KubeVersion.Version) }}
 {{- printf "%d.%d" $v.Major $v.Minor }}
