@@ -184,7 +184,8 @@ func TestMonitors(t *testing.T) {
 				t.Errorf("%s, %s: %d rules", o, e.Port, rules)
 			}
 		}
-		if n := len(m.Spec.PodMetricsEndpoints); o.Kind == "PodMonitor" && n != map[string]int{"peers": 2, "pod-monitor": 1}[o.set] {
+		want := map[string]int{"peers": 2, "pod-monitor": 1}[o.set]
+		if n := len(m.Spec.PodMetricsEndpoints); o.Kind == "PodMonitor" && n != want {
 			t.Errorf("%s: %d endpoints: without authorization the scheduler refuses", o, n)
 		}
 	}

@@ -59,7 +59,7 @@ func (t Tree) writeKubernetesVersions() error {
 			return err
 		}
 		version := ofKubernetes.FindStringSubmatch(string(text))
-		if version == nil || !slices.Contains(extender.SupportedMinors(), version[2]) {
+		if len(version) == 0 || !slices.Contains(extender.SupportedMinors(), version[2]) {
 			return fmt.Errorf("%s: want one of Kubernetes %q, found %q", file, extender.SupportedMinors(), version)
 		}
 		lines = append(lines, fmt.Sprintf("%q: %s\n", version[2], version[1]))
