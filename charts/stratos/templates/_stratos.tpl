@@ -154,3 +154,39 @@ volumeMounts:
     readOnly: true
   {{- end }}
 {{- end }}
+
+{{- /* Of the pods of Stratos: account, where they may run, and what a cluster asks of each pod. */}}
+{{- define "stratos.podSettings" -}}
+serviceAccountName: {{ include "stratos.serviceAccountName" . | quote }}
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . | quote }}
+{{- end }}
+enableServiceLinks: {{ .Values.enableServiceLinks }}
+{{- with .Values.podSecurityContext }}
+securityContext:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+affinity:
+  {{- if .Values.affinity }}
+  {{- toYaml .Values.affinity | nindent 2 }}
+  {{- else }}
+  # Nodes of a pool are stopped, by Stratos.
+  nodeAffinity:
+    requiredDuringSchedulingIgnoredDuringExecution:
+      nodeSelectorTerms:
+        - matchExpressions:
+            - {key: stratos.sh/pool, operator: DoesNotExist}
+  {{- end }}
+{{- end }}
