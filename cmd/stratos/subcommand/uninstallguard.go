@@ -2,12 +2,9 @@ package subcommand
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -34,7 +31,7 @@ func uninstallGuard() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return guardUninstall(cmd.Context(), c, cmd.OutOrStdout(), r)
+			return guardUninstall(cmd.Context(), c, r)
 		},
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", kubeconfigUsage)
@@ -44,10 +41,9 @@ func uninstallGuard() *cobra.Command {
 	return cmd
 }
 
-var errPoolsExist = errors.New("there are pools; see above")
-
-// guardUninstall is an error while there are pools. Where their definition is gone they are too.
-func guardUninstall(ctx context.Context, c client.Reader, out io.Writer, r helmRelease) error {
+// guardUninstall is an error while there are pools, which says all that the user is to know. Where
+// their definition is gone they are too.
+func guardUninstall(ctx context.Context, c client.Reader, r helmRelease) error {
 	pools := &v1alpha1.NodePoolList{}
 	if err := c.List(ctx, pools); err != nil {
 		if meta.IsNoMatchError(err) {
@@ -62,32 +58,28 @@ func guardUninstall(ctx context.Context, c client.Reader, out io.Writer, r helmR
 	if err := c.List(ctx, classes); err != nil && !meta.IsNoMatchError(err) {
 		return fmt.Errorf("list the node classes: %w", err)
 	}
-	fmt.Fprintln(out, "Without Stratos nothing stops or terminates these instances, and they go on costing:")
-	fmt.Fprintln(out)
-	printPools(out, pools.Items, gibPerInstance(classes.Items))
-	fmt.Fprintf(out, `
-Delete the pools first, and wait: kubectl delete nodepools --all --wait
-Or leave the instances as they are: helm uninstall %[1]s --namespace %[2]s --no-hooks
-Or keep Stratos. Helm refuses to upgrade a release whose uninstallation has begun, until:
-helm rollback %[1]s %[3]d --namespace %[2]s
-`, r.name, r.namespace, r.revision)
-	return errPoolsExist
+	return fmt.Errorf(`there are pools, and without Stratos nothing stops or terminates their instances, which go on costing:
+%[4]s
+To delete them first: kubectl delete nodepools --all --wait
+To leave them as they are: helm uninstall %[1]s --namespace %[2]s --no-hooks
+To keep Stratos (Helm upgrades no release whose uninstallation has begun): helm rollback %[1]s %[3]d --namespace %[2]s`,
+		r.name, r.namespace, r.revision, describePools(pools.Items, gibPerInstance(classes.Items)))
 }
 
-func printPools(out io.Writer, pools []v1alpha1.NodePool, gib map[string]int64) {
+// describePools has a line for each pool. Helm 4 prints them all in one line, so there is no table.
+func describePools(pools []v1alpha1.NodePool, gib map[string]int64) string {
 	slices.SortFunc(pools, func(a, b v1alpha1.NodePool) int { return strings.Compare(a.Name, b.Name) })
-	table := tabwriter.NewWriter(out, 0, 4, 3, ' ', 0)
-	fmt.Fprintln(table, "POOL\tINSTANCES\tSTOPPED\tVOLUMES")
+	var lines []string
 	for i := range pools {
 		p := &pools[i]
-		volumes := "unknown"
-		if each := gib[p.Spec.Template.NodeClassRef.Name]; each > 0 &&
-			p.Spec.Template.NodeClassRef.Kind == v1alpha1.KindAWSNodeClass {
-			volumes = fmt.Sprintf("%d GiB or more", each*int64(p.Status.Total))
+		line := fmt.Sprintf("pool %s: %d instances, %d of them stopped", p.Name, p.Status.Total, p.Status.Standby)
+		class := p.Spec.Template.NodeClassRef
+		if each := gib[class.Name]; each > 0 && class.Kind == v1alpha1.KindAWSNodeClass {
+			line += fmt.Sprintf(", %d GiB of volumes or more", each*int64(p.Status.Total))
 		}
-		fmt.Fprintf(table, "%s\t%d\t%d\t%s\n", p.Name, p.Status.Total, p.Status.Standby, volumes)
+		lines = append(lines, line)
 	}
-	table.Flush()
+	return strings.Join(lines, "\n")
 }
 
 // gibPerInstance is what an instance of each class has at least: the volumes that the class sizes,
