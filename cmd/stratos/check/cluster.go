@@ -56,8 +56,11 @@ const kubeletSkew = 3
 
 // kubernetes: the minors that Stratos is tested with, and kubelets within Kubernetes' skew.
 func kubernetes(f *Facts) Result {
-	if f.Server.Err != nil {
+	switch {
+	case apierrors.IsForbidden(f.Server.Err) || apierrors.IsUnauthorized(f.Server.Err):
 		return notChecked(nameKubernetes, "the API server's version is not known: %v", f.Server.Err)
+	case f.Server.Err != nil:
+		return wrong(nameKubernetes, "kubectl cluster-info", "the API server does not answer: %v", f.Server.Err)
 	}
 	server, err := version.ParseGeneric(f.Server.Value)
 	if err != nil {
@@ -260,7 +263,7 @@ func listed(name string, problems, unknown []string, repair string, count int) R
 	case count == 0:
 		return ok(name, "there are none")
 	}
-	return ok(name, "%d ready", count)
+	return ok(name, "all are ready")
 }
 
 func conditionOf(conditions []metav1.Condition, kind string) *metav1.Condition {
@@ -297,7 +300,8 @@ func pools(f *Facts) Result {
 	return listed(namePools, problems, unknown, repair, len(f.Pools.Value))
 }
 
-// badCondition is the condition that needs a person's attention, or, not bad, one that passes.
+// badCondition is the condition that needs a person's attention, or, not bad, one that passes. The
+// readiness of the class stands in the line of the classes.
 func badCondition(pool *v1alpha1.NodePool) (c *metav1.Condition, bad bool) {
 	if c := conditionOf(pool.Status.Conditions, v1alpha1.ConditionDegraded); c != nil && c.Status == metav1.ConditionTrue {
 		return c, true
@@ -307,8 +311,9 @@ func badCondition(pool *v1alpha1.NodePool) (c *metav1.Condition, bad bool) {
 		return nil, false
 	}
 	switch v1alpha1.Reason(c.Reason) {
-	case v1alpha1.ReasonWarmingUp, v1alpha1.ReasonDeleting, v1alpha1.ReasonNodeClassNotReady,
-		v1alpha1.ReasonNodeClassNotResolved:
+	case v1alpha1.ReasonNodeClassNotReady, v1alpha1.ReasonNodeClassNotResolved:
+		return nil, false
+	case v1alpha1.ReasonWarmingUp, v1alpha1.ReasonDeleting:
 		return c, false
 	}
 	return c, c.Status == metav1.ConditionFalse

@@ -22,7 +22,7 @@ import (
 
 // All returns the subcommands.
 func All() []*cobra.Command {
-	return []*cobra.Command{schedulerConfig(), printCRDs(), fakeCloud(), debug(), render()}
+	return []*cobra.Command{schedulerConfig(), printCRDs(), fakeCloud(), debug(), render(), checkInstallation()}
 }
 
 func printCRDs() *cobra.Command {
