@@ -315,6 +315,7 @@ func badCondition(pool *v1alpha1.NodePool) (c *metav1.Condition, bad bool) {
 		return nil, false
 	case v1alpha1.ReasonWarmingUp, v1alpha1.ReasonDeleting:
 		return c, false
+	default:
+		return c, c.Status == metav1.ConditionFalse
 	}
-	return c, c.Status == metav1.ConditionFalse
 }

@@ -41,8 +41,10 @@ func sound(t *testing.T) *Facts {
 	f.Renewed = []string{"stratos", "stratos-scheduler"}
 	f.Deployments.Value = []appsv1.Deployment{stratosDeployment()}
 	f.DaemonSets.Value = []appsv1.DaemonSet{cniDaemonSet()}
-	f.Nodes.Value = []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{v1alpha1.LabelPool: "web"}},
-		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v" + newest() + ".1"}}}}
+	f.Nodes.Value = []corev1.Node{{
+		ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{v1alpha1.LabelPool: "web"}},
+		Status:     corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v" + newest() + ".1"}},
+	}}
 	f.Pools.Value = []v1alpha1.NodePool{readyPool()}
 	f.Classes.Value = []v1alpha1.NodeClass{readyClass("general")}
 	f.Installation = installationOf(f.Deployments.Value, f.Namespace)
@@ -151,7 +153,8 @@ func autoscaler(args ...string) appsv1.Deployment {
 }
 
 func tainted(f *Facts) {
-	f.Pools.Value[0].Spec.Template.Taints = []corev1.Taint{{Key: v1alpha1.TaintDedicated, Effect: corev1.TaintEffectNoSchedule}}
+	taint := corev1.Taint{Key: v1alpha1.TaintDedicated, Effect: corev1.TaintEffectNoSchedule}
+	f.Pools.Value[0].Spec.Template.Taints = []corev1.Taint{taint}
 }
 
 type clusterCase struct {
@@ -167,7 +170,8 @@ type clusterCase struct {
 func TestCluster(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "", errors.New("denied by RBAC"))
 	for _, cases := range []map[string]clusterCase{
-		serverCases(forbidden), admissionCases(), workCases(forbidden), daemonSetCases(), autoscalerCases(forbidden), poolCases(forbidden),
+		serverCases(forbidden), admissionCases(), workCases(forbidden), daemonSetCases(), autoscalerCases(forbidden),
+		poolCases(),
 	} {
 		for name, c := range cases {
 			t.Run(name, func(t *testing.T) {
@@ -227,7 +231,8 @@ func serverCases(forbidden error) map[string]clusterCase {
 		"a version that is not served": {func(f *Facts) { versionOf(f)["served"] = false },
 			nameDefinitions, Wrong, "does not serve v1alpha1", "kubectl apply"},
 		"an older schema": {func(f *Facts) {
-			unstructured.RemoveNestedField(versionOf(f), "schema", "openAPIV3Schema", "properties", "spec", "properties", "bootstrap")
+			unstructured.RemoveNestedField(versionOf(f), "schema", "openAPIV3Schema", "properties", "spec", "properties",
+				"bootstrap")
 		}, nameDefinitions, Wrong, "another schema of v1alpha1", "kubectl apply"},
 		"nodes in Docker are not used": {change: func(f *Facts) {
 			f.Definitions.Value = slices.DeleteFunc(f.Definitions.Value, func(u unstructured.Unstructured) bool {
@@ -328,6 +333,10 @@ func daemonSetCases() map[string]clusterCase {
 	}
 }
 
+func poolLabel(op corev1.NodeSelectorOperator) corev1.NodeSelectorRequirement {
+	return corev1.NodeSelectorRequirement{Key: v1alpha1.LabelPool, Operator: op}
+}
+
 func autoscalerCases(forbidden error) map[string]clusterCase {
 	with := func(pool unstructured.Unstructured, change ...func(*Facts)) func(*Facts) {
 		return func(f *Facts) {
@@ -339,7 +348,8 @@ func autoscalerCases(forbidden error) map[string]clusterCase {
 		}
 	}
 	attracting := karpenterPool("karpenter.k8s.aws")
-	_ = unstructured.SetNestedStringMap(attracting.Object, map[string]string{v1alpha1.LabelPool: "web"}, "spec", "template", "metadata", "labels")
+	labels := map[string]any{v1alpha1.LabelPool: "web"}
+	attracting.Object["spec"].(map[string]any)["template"].(map[string]any)["metadata"] = map[string]any{"labels": labels}
 	both := func(p corev1.Pod) func(*Facts) { return func(f *Facts) { f.Pods.Value = []corev1.Pod{p} } }
 	scaler := func(args ...string) func(*Facts) {
 		return func(f *Facts) {
@@ -349,10 +359,10 @@ func autoscalerCases(forbidden error) map[string]clusterCase {
 	}
 	selector := func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{v1alpha1.LabelPool: "web"} }
 	affinity := func(p *corev1.Pod) {
-		p.Spec.Affinity = required(corev1.NodeSelectorRequirement{Key: v1alpha1.LabelPool, Operator: corev1.NodeSelectorOpExists})
+		p.Spec.Affinity = required(poolLabel(corev1.NodeSelectorOpExists))
 	}
 	notPool := func(p *corev1.Pod) {
-		p.Spec.Affinity = required(corev1.NodeSelectorRequirement{Key: v1alpha1.LabelPool, Operator: corev1.NodeSelectorOpDoesNotExist})
+		p.Spec.Affinity = required(poolLabel(corev1.NodeSelectorOpDoesNotExist))
 	}
 	return map[string]clusterCase{
 		"Karpenter": {with(karpenterPool("karpenter.k8s.aws")), nameKarpenter, OK, "separated", ""},
@@ -390,7 +400,7 @@ func autoscalerCases(forbidden error) map[string]clusterCase {
 	}
 }
 
-func poolCases(forbidden error) map[string]clusterCase {
+func poolCases() map[string]clusterCase {
 	pool := func(kind string, status metav1.ConditionStatus, reason v1alpha1.Reason) func(*Facts) {
 		return func(f *Facts) {
 			meta.SetStatusCondition(&f.Pools.Value[0].Status.Conditions, condition(kind, status, reason, "why it is"))
@@ -399,7 +409,8 @@ func poolCases(forbidden error) map[string]clusterCase {
 	class := func(status metav1.ConditionStatus) func(*Facts) {
 		return func(f *Facts) {
 			_, conditions := f.Classes.Value[0].StatusParts()
-			meta.SetStatusCondition(conditions, condition(v1alpha1.ConditionReady, status, v1alpha1.ReasonResolveFailed, "no such AMI"))
+			meta.SetStatusCondition(conditions,
+				condition(v1alpha1.ConditionReady, status, v1alpha1.ReasonResolveFailed, "no such AMI"))
 		}
 	}
 	return map[string]clusterCase{
@@ -445,7 +456,9 @@ func TestOldAndNewServers(t *testing.T) {
 	if got := kubernetes(f); got.Status != NotChecked {
 		t.Errorf("a version that may not be read: %+v", got)
 	}
-	for version, want := range map[string]Status{"v1.20.1": Wrong, "v1.90.0": NotChecked, "v" + newest() + ".3-eks-1": OK, "odd": NotChecked} {
+	for version, want := range map[string]Status{
+		"v1.20.1": Wrong, "v1.90.0": NotChecked, "v" + newest() + ".3-eks-1": OK, "odd": NotChecked,
+	} {
 		f := sound(t)
 		f.Server.Value, f.Nodes.Value = version, nil
 		if got := kubernetes(f); got.Status != want {

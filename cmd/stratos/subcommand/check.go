@@ -5,15 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/stratos-sh/stratos/cmd/stratos/check"
 	"github.com/stratos-sh/stratos/cmd/stratos/cloud"
@@ -66,7 +67,7 @@ func checkInstallation() *cobra.Command {
 			if err != nil {
 				return misused(err)
 			}
-			ctrl.SetLogger(logr.Discard())
+			ctrl.SetLogger(zap.New(zap.WriteTo(io.Discard))) // the lines say what is wrong
 			ctx, cancel := context.WithTimeout(cmd.Context(), checkTime)
 			defer cancel()
 			results, err := o.results(ctx, config)
