@@ -90,7 +90,7 @@ func (a *account) launch(t *testing.T) *provider.Instance {
 func factsOf(class string) *check.Facts {
 	c := &v1alpha1.AWSNodeClass{ObjectMeta: metav1.ObjectMeta{Name: class}}
 	c.Spec = v1alpha1.AWSNodeClassSpec{
-		InstanceType: "m5.large", AMI: "ami-0123456789abcdef0", IAMInstanceProfile: "nodes",
+		InstanceType: "m5.large", AMI: "ami-0123456789abcdef0", IAMInstanceProfile: "node-role",
 		SubnetIDs: []string{"subnet-12345678"}, SecurityGroupIDs: []string{"sg-12345678"},
 		Bootstrap: &v1alpha1.Bootstrap{Family: v1alpha1.FamilyAL2023},
 	}
