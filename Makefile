@@ -80,6 +80,7 @@ generate: ## Write the generated files: deep copies, CRDs, webhook configuration
 	$(TOOL) controller-gen rbac:roleName=stratos $(foreach folder,cmd extender provider scaler webhook,paths=./$(folder)/...) output:rbac:dir=dist/rbac
 	@rm -rf $(GENERATED) && mkdir -p $(GENERATED)/crds
 	@cp crds/stratos.sh_*.yaml $(GENERATED)/crds/
+	@rm -rf $(CRDS_CHART) && mkdir -p $(CRDS_CHART) && cp crds/stratos.sh_*.yaml $(CRDS_CHART)/
 	@cp $(WEBHOOK_MANIFESTS) $(GENERATED)/webhooks.yaml
 	@cp dist/rbac/role.yaml $(GENERATED)/rbac.yaml
 	@rm -rf dist/rbac
@@ -89,6 +90,7 @@ generate: ## Write the generated files: deep copies, CRDs, webhook configuration
 
 # What the chart reads by .Files, and where its webhook configurations come from.
 GENERATED := charts/stratos/files/generated
+CRDS_CHART := charts/stratos-crds/files/generated
 WEBHOOK_MANIFESTS := webhook/manifests.yaml
 
 .PHONY: clean

@@ -141,8 +141,9 @@ func TestCertificatesChain(t *testing.T) {
 	}
 	for _, o := range ofKind(t, "Deployment") {
 		for _, volume := range deployment(t, o).Spec.Template.Spec.Volumes {
-			if volume.Secret == nil || slices.Contains([]string{"stratos-certificates", "token-key"}, volume.Secret.SecretName) {
-				continue
+			if volume.Secret == nil || slices.Contains([]string{"stratos-certificates", "stratos-scheduler-certificate",
+				"token-key"}, volume.Secret.SecretName) {
+				continue // of others
 			}
 			if !secrets[key{o.set, o.Metadata.Namespace, volume.Secret.SecretName}] {
 				t.Errorf("%s: nobody writes the Secret %q that it mounts", o, volume.Secret.SecretName)

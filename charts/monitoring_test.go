@@ -120,16 +120,109 @@ func TestNetworkPolicyOpensThePodsPorts(t *testing.T) {
 		var policy networkingv1.NetworkPolicy
 		o.decode(t, &policy)
 		var open []int32
-		for _, p := range policy.Spec.Ingress[0].Ports {
-			if p.Port.Type != intstr.Int {
-				t.Errorf("%s: port %q is a name", o, p.Port.String())
+		for _, rule := range policy.Spec.Ingress {
+			for _, p := range rule.Ports {
+				if p.Port.Type != intstr.Int {
+					t.Errorf("%s: port %q is a name", o, p.Port.String())
+				}
+				open = append(open, p.Port.IntVal)
 			}
-			open = append(open, p.Port.IntVal)
 		}
 		slices.Sort(open)
 		slices.Sort(served[o.set])
 		if !slices.Equal(open, served[o.set]) {
 			t.Errorf("%s: opens %v, the pods serve %v", o, open, served[o.set])
+		}
+	}
+}
+
+// monitor is what a ServiceMonitor and a PodMonitor have in common. Package helm applies both to
+// the API server, with the operator's definitions.
+type monitor struct {
+	Spec struct {
+		Endpoints           []endpoint `json:"endpoints"`
+		PodMetricsEndpoints []endpoint `json:"podMetricsEndpoints"`
+	} `json:"spec"`
+}
+
+type endpoint struct {
+	Port              string           `json:"port"`
+	Interval          string           `json:"interval"`
+	BearerTokenFile   string           `json:"bearerTokenFile"`
+	Relabelings       []map[string]any `json:"relabelings"`
+	MetricRelabelings []map[string]any `json:"metricRelabelings"`
+	Authorization     *struct {
+		Credentials struct {
+			Name string `json:"name"`
+		} `json:"credentials"`
+	} `json:"authorization"`
+}
+
+// TestMonitors: the scheduler's metrics are asked for with a token, Stratos's own without one,
+// because they are served in plain HTTP.
+func TestMonitors(t *testing.T) {
+	checked := 0
+	for _, o := range slices.Concat(ofKind(t, "ServiceMonitor"), ofKind(t, "PodMonitor")) {
+		var m monitor
+		if err := yaml.Unmarshal(o.document, &m); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range slices.Concat(m.Spec.Endpoints, m.Spec.PodMetricsEndpoints) {
+			checked++
+			secret := ""
+			if e.Authorization != nil {
+				secret = e.Authorization.Credentials.Name
+			}
+			wantSecret := ""
+			if o.set == "peers" && e.Port == "scheduler" {
+				wantSecret = "prometheus-token"
+			}
+			if secret != wantSecret || (e.BearerTokenFile != "") != (e.Port == "scheduler" && wantSecret == "") {
+				t.Errorf("%s, %s: authorization by Secret %q, token file %q", o, e.Port, secret, e.BearerTokenFile)
+			}
+			if rules := len(e.Relabelings) + len(e.MetricRelabelings); rules != map[bool]int{true: 2}[o.set == "peers"] {
+				t.Errorf("%s, %s: %d rules", o, e.Port, rules)
+			}
+		}
+		want := map[string]int{"peers": 2, "pod-monitor": 1}[o.set]
+		if n := len(m.Spec.PodMetricsEndpoints); o.Kind == "PodMonitor" && n != want {
+			t.Errorf("%s: %d endpoints: without authorization the scheduler refuses", o, n)
+		}
+	}
+	if checked < 8 {
+		t.Errorf("%d endpoints, which is less than there are", checked)
+	}
+}
+
+// TestNetworkPolicyPeers: each port for the peers of the values, and for everyone where they name
+// none.
+func TestNetworkPolicyPeers(t *testing.T) {
+	for _, o := range ofKind(t, "NetworkPolicy") {
+		var policy networkingv1.NetworkPolicy
+		o.decode(t, &policy)
+		ports := valuesOf(t, o.set).Ports
+		for _, rule := range policy.Spec.Ingress {
+			for _, p := range rule.Ports {
+				want := ""
+				switch {
+				case o.set != "peers":
+				case p.Port.IntValue() == ports.Webhook:
+					want = "10.0.0.0/16"
+				default:
+					want = "monitoring"
+				}
+				got := ""
+				for _, peer := range rule.From {
+					if peer.IPBlock != nil {
+						got += peer.IPBlock.CIDR
+					} else {
+						got += peer.NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"]
+					}
+				}
+				if got != want {
+					t.Errorf("%s: port %s is open to %q, want %q", o, p.Port, got, want)
+				}
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package charts
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -48,12 +49,8 @@ func TestStratosStartsFirstAndStopsLast(t *testing.T) {
 		if stratos.StartupProbe == nil || stratos.StartupProbe.HTTPGet.Path != "/readyz" {
 			t.Errorf("%s: the scheduler starts before Stratos is ready", o)
 		}
-		if probe := scheduler.LivenessProbe; probe == nil || probe.HTTPGet.Path != "/readyz" ||
-			probe.HTTPGet.Port.IntValue() != 8081 {
+		if probe := scheduler.LivenessProbe; probe == nil || probe.HTTPGet.Path != "/readyz" {
 			t.Errorf("%s: the scheduler's liveness does not ask Stratos", o)
-		}
-		if !slices.Contains(stratos.Args, "--health-probe-bind-address=:8081") {
-			t.Errorf("%s: Stratos does not serve its probes where the scheduler's asks", o)
 		}
 	}
 }
@@ -72,22 +69,25 @@ func TestStratosIsReadyAndDrains(t *testing.T) {
 			*grace <= 2*stratos.Lifecycle.PreStop.Sleep.Seconds {
 			t.Errorf("%s: no time to drain: grace period %v", o, grace)
 		}
-		if unavailable := d.Spec.Strategy.RollingUpdate.MaxUnavailable; unavailable == nil || unavailable.IntValue() != 0 {
+		unavailable := d.Spec.Strategy.RollingUpdate.MaxUnavailable
+		if !d.Spec.Template.Spec.HostNetwork && (unavailable == nil || unavailable.IntValue() != 0) {
 			t.Errorf("%s: a rollout takes a pod before the next is ready", o)
 		}
 	}
 }
 
 // TestTheExtenderIsNeverOpen: over the network with the clients' CA, over loopback without a port,
-// and never both.
+// and never both. A loopback that is the host's asks for a certificate too.
 func TestTheExtenderIsNeverOpen(t *testing.T) {
 	for _, o := range ofKind(t, "Deployment") {
-		stratos := containers(deployment(t, o))["stratos"]
-		loopback := slices.Contains(stratos.Args, "--extender-bind-address=127.0.0.1:9444")
-		network := slices.Contains(stratos.Args, "--extender-bind-address=:9444")
+		d := deployment(t, o)
+		stratos := containers(d)["stratos"]
+		port := valuesOf(t, o.set).Ports.Extender
+		loopback := slices.Contains(stratos.Args, fmt.Sprintf("--extender-bind-address=127.0.0.1:%d", port))
+		network := slices.Contains(stratos.Args, fmt.Sprintf("--extender-bind-address=:%d", port))
 		withCA := slices.Contains(stratos.Args, "--client-ca=/etc/stratos/tls/ca.crt")
 		hasPort := slices.ContainsFunc(stratos.Ports, func(p corev1.ContainerPort) bool { return p.Name == "extender" })
-		if loopback == network || network != withCA || network != hasPort {
+		if loopback == network || withCA != (network || d.Spec.Template.Spec.HostNetwork) || network != hasPort {
 			t.Errorf("%s: loopback %v, network %v, clients' CA %v, port %v", o, loopback, network, withCA, hasPort)
 		}
 	}
@@ -102,6 +102,11 @@ func TestEveryImageIsAValue(t *testing.T) {
 			"scheduler": "registry.k8s.io/kube-scheduler:v1.34.1"},
 		"everything-on": {"stratos": "registry.example.com/stratos@sha256:",
 			"scheduler": "registry.k8s.io/kube-scheduler:v1.36.3"},
+		// The patch that this version of Stratos was tested with.
+		"minor-cut": {"stratos": "ghcr.io/stratos-sh/stratos:v0.1.0",
+			"scheduler": "registry.k8s.io/kube-scheduler:v1.35.4"},
+		"scheduler-values": {"stratos": "ghcr.io/stratos-sh/stratos:v0.1.0",
+			"scheduler": "registry.k8s.io/kube-scheduler:v1.35.9"},
 		"minor-1-35": {"stratos": "ghcr.io/stratos-sh/stratos:v0.1.0",
 			"scheduler": "registry.example.com/kube-scheduler@sha256:"},
 		"no-scheduler": {"stratos": "ghcr.io/stratos-sh/stratos:v0.1.0"},

@@ -1,6 +1,7 @@
 package charts
 
 import (
+	"bytes"
 	"os"
 	"regexp"
 	"slices"
@@ -48,6 +49,20 @@ func webhooks(t *testing.T, set string) map[string]registered {
 	return all
 }
 
+// TestKindNodeClassComesWithItsCloud: its definition, its webhook and every permission on it, those
+// of people too.
+func TestKindNodeClassComesWithItsCloud(t *testing.T) {
+	for _, set := range []string{"default", "fake", "kind"} {
+		text, err := os.ReadFile("testdata/rendered/" + set + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if there := bytes.Contains(bytes.ToLower(text), []byte("kindnodeclasses")); there != (set == "kind") {
+			t.Errorf("%s: KindNodeClass is there: %v", set, there)
+		}
+	}
+}
+
 // podsWebhook gives the pods of namespaces that opted in to the scheduler.
 const podsWebhook = "pods.stratos.sh"
 
@@ -67,7 +82,7 @@ func TestWebhooksAreThoseOfTheMarkers(t *testing.T) {
 		t.Fatalf("found %d markers, which is less than there are", len(want))
 	}
 	got := map[string]string{}
-	for name, w := range webhooks(t, "default") {
+	for name, w := range webhooks(t, "kind") {
 		got[name] = w.path
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -47,18 +47,23 @@ func (r *rig) tokenSecrets() []string {
 }
 
 // TestALaunchHasATokenBeforeTheCloudIsAsked: the instance may boot before the answer is here. A
-// token stays where the launch may have happened.
+// token stays where the launch may have happened, by an earlier request for it too.
 func TestALaunchHasATokenBeforeTheCloudIsAsked(t *testing.T) {
+	lost, none := errors.New("connection reset"), &provider.InsufficientCapacityError{}
 	for name, c := range map[string]struct {
-		family  v1alpha1.BootstrapFamily
-		refusal error
+		family v1alpha1.BootstrapFamily
+		// answers are those to the requests for the launch, in order.
+		answers []error
 		made    bool
 		left    bool
 	}{
-		"launched":           {family: v1alpha1.FamilyKubeadm, made: true, left: true},
-		"another family":     {family: v1alpha1.FamilyAL2023},
-		"the answer is lost": {family: v1alpha1.FamilyKubeadm, refusal: errors.New("connection reset"), made: true, left: true},
-		"no capacity":        {family: v1alpha1.FamilyKubeadm, refusal: &provider.InsufficientCapacityError{}, made: true},
+		"launched":                    {family: v1alpha1.FamilyKubeadm, answers: []error{nil}, made: true, left: true},
+		"another family":              {family: v1alpha1.FamilyAL2023, answers: []error{nil}},
+		"the answer is lost":          {family: v1alpha1.FamilyKubeadm, answers: []error{lost}, made: true, left: true},
+		"no capacity":                 {family: v1alpha1.FamilyKubeadm, answers: []error{none}, made: true},
+		"no capacity, twice":          {family: v1alpha1.FamilyKubeadm, answers: []error{none, none}, made: true},
+		"no capacity, then launched":  {family: v1alpha1.FamilyKubeadm, answers: []error{none, nil}, made: true, left: true},
+		"refused after a lost answer": {family: v1alpha1.FamilyKubeadm, answers: []error{lost, none}, made: true, left: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			class := awsClass()
@@ -66,20 +71,23 @@ func TestALaunchHasATokenBeforeTheCloudIsAsked(t *testing.T) {
 			r := newRig(t, class)
 			var sent provider.LaunchRequest
 			var there []string
+			var answer error
 			kinds := nodeclass.Kinds{Reader: r.api, Tokens: r.withTokens(), Served: []nodeclass.Kind{nodeclass.KindOf(
 				v1alpha1.KindAWSNodeClass, func() *v1alpha1.AWSNodeClass { return &v1alpha1.AWSNodeClass{} },
 				func(_ context.Context, _ *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*provider.Instance, error) {
 					sent, there = req, r.tokenSecrets()
-					return &provider.Instance{}, c.refusal
+					return &provider.Instance{}, answer
 				}, nil)}}
-			_, err := kinds.Launch(t.Context(), v1alpha1.NodeClassRef{Kind: v1alpha1.KindAWSNodeClass, Name: class.Name},
-				provider.LaunchRequest{ClientToken: "a", Tags: map[string]string{}})
-			if !errors.Is(err, c.refusal) {
-				t.Errorf("error %v, want %v", err, c.refusal)
-			}
-			id, _, _ := strings.Cut(sent.Registration.BootstrapToken, ".")
-			if (len(there) == 1) != c.made || (id != "") != c.made || sent.Tags[bootstraptoken.Tag] != id {
-				t.Errorf("Secrets %q, token with id %q, tags %v", there, id, sent.Tags)
+			for _, answer = range c.answers {
+				_, err := kinds.Launch(t.Context(), v1alpha1.NodeClassRef{Kind: v1alpha1.KindAWSNodeClass, Name: class.Name},
+					provider.LaunchRequest{ClientToken: "a", Tags: map[string]string{}})
+				if !errors.Is(err, answer) {
+					t.Errorf("error %v, want %v", err, answer)
+				}
+				id, _, _ := strings.Cut(sent.Registration.BootstrapToken, ".")
+				if (len(there) == 1) != c.made || (id != "") != c.made || sent.Tags[bootstraptoken.Tag] != id {
+					t.Errorf("Secrets %q, token with id %q, tags %v", there, id, sent.Tags)
+				}
 			}
 			if left := r.tokenSecrets(); (len(left) == 1) != c.left {
 				t.Errorf("Secrets after the launch: %q", left)
@@ -92,7 +100,7 @@ func TestALaunchHasATokenBeforeTheCloudIsAsked(t *testing.T) {
 func TestTheTokenEndsBeforeTheNodeIsAdopted(t *testing.T) {
 	registered := nodeIn("", func(n *corev1.Node) { n.Labels = nil })
 	r := newRig(t, registered, nodePool(5, 0))
-	token, err := r.withTokens().Create(t.Context(), "a")
+	token, _, err := r.withTokens().Create(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,6 +117,28 @@ func TestTheTokenEndsBeforeTheNodeIsAdopted(t *testing.T) {
 	r.want("delete bootstrap-token-"+token.ID, "patch c warmup")
 }
 
+// TestATokenThatWasMadeAgainEndsWithTheWarmUp: a launch may be asked for again although its Node is
+// adopted, while no list of the cloud shows the instance.
+func TestATokenThatWasMadeAgainEndsWithTheWarmUp(t *testing.T) {
+	r := newRig(t, nodeIn("", func(n *corev1.Node) { n.Labels = nil }), nodePool(5, 0))
+	tokens := r.withTokens()
+	token, _, err := tokens.Create(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.sweep(instance(provider.InstanceRunning, justLaunched, withTag(bootstraptoken.Tag, token.ID)))
+	r.reconcile()
+	if _, _, err := tokens.Create(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		r.reconcile()
+	}
+	if left := r.tokenSecrets(); len(left) > 0 || r.node("c").Annotations[v1alpha1.AnnotationWarmedAt] == "" {
+		t.Errorf("Secrets %q of a warm node after %v", left, r.log)
+	}
+}
+
 // TestTheTokenOfAnInstanceThatEnds: it never registered, so nothing else would delete its token.
 func TestTheTokenOfAnInstanceThatEnds(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -120,7 +150,7 @@ func TestTheTokenOfAnInstanceThatEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, nodePool(5, 0))
-			token, err := r.withTokens().Create(t.Context(), "a")
+			token, _, err := r.withTokens().Create(t.Context(), "a")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -71,7 +71,8 @@ func TestPoolsFindTheClassOfTheirKind(t *testing.T) {
 	aws, kind := good[v1alpha1.AWSNodeClass](t, ""), good[v1alpha1.KindNodeClass](t, "")
 	ofAWS, ofDocker := good[v1alpha1.NodePool](t, `{"metadata":{"name":"cloud"}}`), good[v1alpha1.NodePool](t, ofKind)
 	api := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(aws, kind, ofAWS, ofDocker).Build()
-	look := lookup{cached: api, live: api}
+	look := lookup{cached: api, live: api,
+		kinds: []string{v1alpha1.KindAWSNodeClass, v1alpha1.KindKindNodeClass}}
 	for _, pool := range []*v1alpha1.NodePool{ofAWS, ofDocker} {
 		found, err := look.class(t.Context(), pool.Spec.Template.NodeClassRef)
 		if err != nil {

@@ -13,7 +13,8 @@ import (
 )
 
 // +kubebuilder:rbac:groups=stratos.sh,resources=nodepools,verbs=list;watch
-// +kubebuilder:rbac:groups=stratos.sh,resources=awsnodeclasses;kindnodeclasses,verbs=get;list;watch
+// +kubebuilder:rbac:groups=stratos.sh,resources=awsnodeclasses,verbs=get;list;watch
+// +kubebuilder:rbac:roleName=kind,groups=stratos.sh,resources=kindnodeclasses,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 
 // lookup reads what stands around the object of a request. The cache answers first. The API server
@@ -21,11 +22,17 @@ import (
 type lookup struct {
 	cached client.Reader
 	live   client.Reader
+	// kinds are the node classes that are served. Others may have no definition here, and no
+	// permission: a cache that is asked for one waits until it can be filled.
+	kinds []string
 }
 
 // class returns nil where there is none: class and pool are often applied in one go, faster than
 // the watch brings the first.
 func (l lookup) class(ctx context.Context, ref v1alpha1.NodeClassRef) (v1alpha1.NodeClass, error) {
+	if !slices.Contains(l.kinds, ref.Kind) {
+		return nil, nil
+	}
 	class, key := classOf(ref.Kind), client.ObjectKey{Name: ref.Name}
 	if l.cached.Get(ctx, key, class) == nil {
 		return class, nil

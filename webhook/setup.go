@@ -28,6 +28,8 @@ type Setup struct {
 	Namespace string
 	// SchedulerName is what pods of opted-in namespaces are given to.
 	SchedulerName string
+	// NodeClasses are the kinds of node classes that the cloud serves.
+	NodeClasses []string
 }
 
 // NewServer is the server that the manager runs on every replica: port, and a folder with tls.crt
@@ -47,7 +49,7 @@ func SetupWithManager(mgr ctrl.Manager, s Setup) error {
 		return errors.New("webhook: no scheduler to give pods to")
 	}
 	decoder := admission.NewDecoder(mgr.GetScheme())
-	look := lookup{cached: mgr.GetClient(), live: mgr.GetAPIReader()}
+	look := lookup{cached: mgr.GetClient(), live: mgr.GetAPIReader(), kinds: s.NodeClasses}
 	server := mgr.GetWebhookServer()
 	server.Register(pathDefaultNodePool, handle(defaulting[*v1alpha1.NodePool]{decoder, newOf[v1alpha1.NodePool],
 		DefaultNodePool}))

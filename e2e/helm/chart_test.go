@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -131,15 +132,25 @@ func TestSchedulerConfigurationIsTheGenerators(t *testing.T) {
 			if err != nil || !found {
 				continue
 			}
+			if _, changed, _ := unstructured.NestedFieldNoCopy(s.Values, "scheduler", "plugins"); changed {
+				continue // package charts has a test of its own for it
+			}
 			compared++
-			want, err := extender.SchedulerConfig(extender.SchedulerConfigOptions{
+			options := extender.SchedulerConfigOptions{
 				Wiring: extender.WiringDedicated, KubernetesMinor: s.Kubernetes, LeaderElect: true,
 				SchedulerName: schedulerName(s), LeaseName: deployment.GetName() + "-scheduler", LeaseNamespace: s.Namespace,
-			})
+				ExtenderURL: extenderURL(s),
+			}
+			if strings.HasPrefix(options.ExtenderURL, "https:") {
+				const folder = "/etc/stratos/scheduler-client/"
+				options.TLS = extender.SchedulerTLS{CAFile: folder + "ca.crt", CertFile: folder + "tls.crt",
+					KeyFile: folder + "tls.key", ServerName: deployment.GetName() + "-webhook." + s.Namespace + ".svc"}
+			}
+			want, err := extender.SchedulerConfig(options)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
+			if diff := cmp.Diff(packing(string(want)), got); diff != "" {
 				t.Errorf("set %s (-stratos scheduler-config +chart):\n%s", s.Name, diff)
 			}
 		}
@@ -149,12 +160,32 @@ func TestSchedulerConfigurationIsTheGenerators(t *testing.T) {
 	}
 }
 
+// packing adds to a generated configuration what the chart does: pods fill running nodes.
+func packing(config string) string {
+	const before = "    name: DefaultPreemption\n"
+	return strings.Replace(config, before, before+"  - args:\n      scoringStrategy:\n        type: MostAllocated\n"+
+		"    name: NodeResourcesFit\n", 1)
+}
+
 func schedulerName(s Set) string {
 	name, found, err := unstructured.NestedString(s.Values, "scheduler", "name")
 	if err != nil || !found {
 		return "stratos-scheduler"
 	}
 	return name
+}
+
+// extenderURL is where the scheduler of the set finds the extender of its pod.
+func extenderURL(s Set) string {
+	scheme := "http"
+	if on, _, _ := unstructured.NestedBool(s.Values, "hostNetwork"); on {
+		scheme = "https"
+	}
+	port, found, err := unstructured.NestedFieldNoCopy(s.Values, "ports", "extender")
+	if err != nil || !found {
+		port = 9444
+	}
+	return fmt.Sprintf("%s://127.0.0.1:%v", scheme, port)
 }
 
 func TestReadmeWantsADescriptionOfEachValue(t *testing.T) {

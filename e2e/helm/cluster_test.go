@@ -48,6 +48,7 @@ func foreignDefinitions() map[string][]string {
 		"github.com/cert-manager/cert-manager": {"deploy/crds/cert-manager.io_certificates.yaml",
 			"deploy/crds/cert-manager.io_issuers.yaml"},
 		"github.com/prometheus-operator/prometheus-operator": {
+			"example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml",
 			"example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
 			"example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",
 		},

@@ -23,7 +23,11 @@ func render3(dir string, set Set) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	return Output{Manifest: release.Manifest, Notes: release.Info.Notes}, nil
+	manifest := release.Manifest
+	for _, hook := range release.Hooks { // as `helm template` does
+		manifest += "\n---\n" + hook.Manifest
+	}
+	return Output{Manifest: manifest, Notes: release.Info.Notes}, nil
 }
 
 func lint3(dir string, set Set) ([]string, error) {

@@ -28,7 +28,15 @@ func render4(dir string, set Set) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	return Output{Manifest: accessor.Manifest(), Notes: accessor.Notes()}, nil
+	manifest := accessor.Manifest()
+	for _, hook := range accessor.Hooks() { // as `helm template` does
+		accessor, err := release.NewHookAccessor(hook)
+		if err != nil {
+			return Output{}, err
+		}
+		manifest += "\n---\n" + accessor.Manifest()
+	}
+	return Output{Manifest: manifest, Notes: accessor.Notes()}, nil
 }
 
 func lint4(dir string, set Set) ([]string, error) {

@@ -17,6 +17,9 @@ type Tree string
 // ChartDir is the chart's folder.
 func (t Tree) ChartDir() string { return t.path("charts", "stratos") }
 
+// CRDsChartDir is the folder of the chart that has the definitions alone.
+func (t Tree) CRDsChartDir() string { return t.path("charts", "stratos-crds") }
+
 // RenderedFile is where the render of a set is kept.
 func (t Tree) RenderedFile(set string) string {
 	return t.path("charts", "testdata", "rendered", set+".yaml")

@@ -68,29 +68,29 @@ type Tokens struct {
 
 // +kubebuilder:rbac:roleName=bootstrap,namespace=kube-system,groups="",resources=secrets,verbs=create;delete
 
-// Create makes the token of a launch and its Secret, which may be there already: then an earlier
-// request for the same launch made it. Errors: InvalidConfig where no tokens are made, and the API
-// server's.
-func (t *Tokens) Create(ctx context.Context, clientToken string) (Token, error) {
+// Create makes the token of a launch and its Secret. made is false where the Secret is there
+// already: then an earlier request for the same launch made it. Errors: InvalidConfig where no
+// tokens are made, and the API server's.
+func (t *Tokens) Create(ctx context.Context, clientToken string) (token Token, made bool, err error) {
 	if t == nil {
-		return Token{}, &provider.InvalidConfigError{Field: "spec.bootstrap.family",
+		return Token{}, false, &provider.InvalidConfigError{Field: "spec.bootstrap.family",
 			Reason: "Kubeadm needs bootstrap tokens, and Stratos runs without --bootstrap-token-key-file " +
 				"(bootstrapTokens.enabled of the chart)"}
 	}
 	key, err := os.ReadFile(t.KeyFile)
 	if err != nil {
-		return Token{}, fmt.Errorf("the key of bootstrap tokens: %w", err)
+		return Token{}, false, fmt.Errorf("the key of bootstrap tokens: %w", err)
 	}
 	if len(key) < minKey {
-		return Token{}, fmt.Errorf("the key of bootstrap tokens in %s has %d bytes; it needs %d at least", t.KeyFile,
+		return Token{}, false, fmt.Errorf("the key of bootstrap tokens in %s has %d bytes; it needs %d at least", t.KeyFile,
 			len(key), minKey)
 	}
-	token := Of(key, clientToken)
+	token = Of(key, clientToken)
 	err = t.Writer.Create(ctx, t.secretOf(token))
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return Token{}, fmt.Errorf("bootstrap token of the launch: %w", err)
+		return Token{}, false, fmt.Errorf("bootstrap token of the launch: %w", err)
 	}
-	return token, nil
+	return token, err == nil, nil
 }
 
 // secretOf is the Secret by which kube-apiserver accepts the token (k8s.io/cluster-bootstrap). The

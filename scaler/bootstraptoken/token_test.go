@@ -77,9 +77,9 @@ func TestATokenFollowsFromItsLaunch(t *testing.T) {
 		}
 	}
 	tokens, w := newTokens(t, aKey)
-	for range 2 { // a launch that is repeated
-		if made, err := tokens.Create(t.Context(), "launch-1"); err != nil || made != token {
-			t.Errorf("made another token, or error %v", err)
+	for repeated := range 2 {
+		if same, made, err := tokens.Create(t.Context(), "launch-1"); err != nil || same != token || made == (repeated == 1) {
+			t.Errorf("made %v for request %d, token %s, or error %v", made, repeated, same, err)
 		}
 	}
 	secret := w.secrets["bootstrap-token-"+token.ID]
@@ -91,16 +91,16 @@ func TestATokenFollowsFromItsLaunch(t *testing.T) {
 
 func TestNoTokenWithoutAKey(t *testing.T) {
 	var none *Tokens
-	if _, err := none.Create(t.Context(), "a"); !provider.IsInvalidConfig(err) ||
+	if _, _, err := none.Create(t.Context(), "a"); !provider.IsInvalidConfig(err) ||
 		!strings.Contains(err.Error(), "spec.bootstrap.family") || !strings.Contains(err.Error(), "bootstrapTokens.enabled") {
 		t.Errorf("without tokens: %v", err)
 	}
 	short, w := newTokens(t, aKey[1:])
-	if _, err := short.Create(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "31 bytes; it needs 32") {
+	if _, _, err := short.Create(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "31 bytes; it needs 32") {
 		t.Errorf("a short key: %v", err)
 	}
 	short.KeyFile += ".gone"
-	if _, err := short.Create(t.Context(), "a"); !errors.Is(err, os.ErrNotExist) || len(w.secrets) > 0 {
+	if _, _, err := short.Create(t.Context(), "a"); !errors.Is(err, os.ErrNotExist) || len(w.secrets) > 0 {
 		t.Errorf("no key: %v", err)
 	}
 }
@@ -108,7 +108,7 @@ func TestNoTokenWithoutAKey(t *testing.T) {
 func TestARefusedSecretIsAnError(t *testing.T) {
 	tokens, w := newTokens(t, aKey)
 	w.refuses = apierrors.NewForbidden(corev1.Resource("secrets"), "x", errors.New("no permission"))
-	if token, err := tokens.Create(t.Context(), "a"); !apierrors.IsForbidden(err) || token != (Token{}) {
+	if token, _, err := tokens.Create(t.Context(), "a"); !apierrors.IsForbidden(err) || token != (Token{}) {
 		t.Errorf("token %v, error %v", token, err)
 	}
 	if err := tokens.Delete(t.Context(), "abcdef"); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "abcdef") {

@@ -167,6 +167,10 @@ func (c *Reconciler) recordWarmup(ctx context.Context, g gathered, step lifecycl
 	if step == lifecycle.RecordSeen {
 		return c.patch(ctx, g.node, transition.Seen(g.node, g.Node.Ready && g.Node.NetworkReady, c.Now()))
 	}
+	// Once more: a launch that is asked for again after the Node was adopted has its token made again.
+	if err := c.Tokens.Revoke(ctx, &g.instance.Instance); err != nil {
+		return err
+	}
 	if err := c.patch(ctx, g.node, transition.Warmed(g.node, c.Now())); err != nil {
 		return err
 	}

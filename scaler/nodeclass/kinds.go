@@ -135,17 +135,17 @@ func (k Kinds) Launch(ctx context.Context, ref v1alpha1.NodeClassRef,
 type bootstrapping interface{ NeedsBootstrapToken() bool }
 
 // launchWithToken makes the token before the cloud is asked: an instance may boot before the answer
-// is here. The token of a launch that is sure to have launched nothing is deleted. What cannot be
-// deleted expires.
+// is here. It is deleted where this request and, as its Secret was not there, every earlier one is
+// sure to have launched nothing. What cannot be deleted expires.
 func (k Kinds) launchWithToken(ctx context.Context, kind Kind, class v1alpha1.NodeClass,
 	req provider.LaunchRequest) (*provider.Instance, error) {
-	token, err := k.Tokens.Create(ctx, req.ClientToken)
+	token, made, err := k.Tokens.Create(ctx, req.ClientToken)
 	if err != nil {
 		return nil, err
 	}
 	req.Registration.BootstrapToken, req.Tags[bootstraptoken.Tag] = token.String(), token.ID
 	instance, err := kind.Launch(ctx, class, req)
-	if err != nil && provider.LaunchedNothing(err) {
+	if err != nil && made && provider.LaunchedNothing(err) {
 		err = errors.Join(err, k.Tokens.Delete(ctx, token.ID))
 	}
 	return instance, err

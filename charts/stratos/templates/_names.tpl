@@ -21,11 +21,20 @@ app.kubernetes.io/name: {{ include "stratos.name" . | quote }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
-{{- define "stratos.labels" -}}
+{{- define "stratos.ownLabels" -}}
 {{ include "stratos.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" | quote }}
+{{- end }}
+
+{{- define "stratos.labels" -}}
+{{- toYaml (merge (include "stratos.ownLabels" . | fromYaml) .Values.commonLabels) }}
+{{- end }}
+
+{{- /* The same, and the given labels over them: (dict "root" . "labels" (dict ...)). */}}
+{{- define "stratos.labelsAnd" -}}
+{{- toYaml (merge (deepCopy .labels) (include "stratos.labels" .root | fromYaml)) }}
 {{- end }}
 
 {{- define "stratos.serviceAccountName" -}}
@@ -36,12 +45,21 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end }}
 {{- end }}
 
-{{- /* An image from repository, tag and digest: (dict "image" .Values.image "tag" default). */}}
+{{- /* An image from repository, tag and digest: (dict "root" . "image" .Values.image "tag" default). */}}
 {{- define "stratos.image" -}}
+{{- $repository := .image.repository }}
+{{- with .root.Values.global.imageRegistry }}
+{{- $parts := splitList "/" $repository }}
+{{- /* What tells a registry from a folder, as for container runtimes. */}}
+{{- if and (rest $parts) (regexMatch "[.:]|^localhost$" (first $parts)) }}
+{{- $parts = rest $parts }}
+{{- end }}
+{{- $repository = join "/" (prepend $parts .) }}
+{{- end }}
 {{- if .image.digest -}}
-{{ .image.repository }}@{{ .image.digest }}
+{{ $repository }}@{{ .image.digest }}
 {{- else -}}
-{{ .image.repository }}:{{ .image.tag | default .tag }}
+{{ $repository }}:{{ .image.tag | default .tag }}
 {{- end }}
 {{- end }}
 
@@ -49,14 +67,30 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{ include "stratos.fullname" . }}-scheduler
 {{- end }}
 
-{{- /* The cluster's version as kube-scheduler's image is tagged, without what a platform appends to it. */}}
+{{- /* The cluster's version as kube-scheduler's image is tagged, without what a platform appends to it. Helm makes v1.36.0 of a version that is cut to
+v1.36: then it is the patch that Stratos was tested with, which any patch of the minor may be beside. */}}
 {{- define "stratos.kubernetesVersion" -}}
-{{- $v := semver .Capabilities.KubeVersion.Version }}
+{{- $v := semver (.Values.scheduler.kubernetesVersion | default .Capabilities.KubeVersion.Version) }}
+{{- $tested := get (.Files.Get "files/generated/kubernetes-versions.yaml" | fromYaml) (include "stratos.kubernetesMinor" .) }}
+{{- if and $tested (eq (int $v.Patch) 0) }}
+{{- $tested }}
+{{- else }}
 {{- printf "v%d.%d.%d" $v.Major $v.Minor $v.Patch }}
+{{- end }}
+{{- end }}
+
+{{- /* The definitions of this release as a list: of the node classes those that the cloud launches from. The fake cloud takes AWS's. */}}
+{{- define "stratos.definitions" -}}
+{{- range $path, $_ := .Files.Glob "files/generated/crds/*.yaml" }}
+{{- $crd := $.Files.Get $path | fromYaml }}
+{{- if or (ne $crd.spec.names.kind "KindNodeClass") (eq $.Values.cloudProvider "kind") }}
+- {{- toYaml $crd | nindent 2 }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{- define "stratos.kubernetesMinor" -}}
-{{- $v := semver .Capabilities.KubeVersion.Version }}
+{{- $v := semver (.Values.scheduler.kubernetesVersion | default .Capabilities.KubeVersion.Version) }}
 {{- printf "%d.%d" $v.Major $v.Minor }}
 {{- end }}
 
@@ -80,6 +114,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- /* Where the key of the bootstrap tokens is. */}}
 {{- define "stratos.bootstrapTokensSecret" -}}
 {{- .Values.bootstrapTokens.existingSecret | default (printf "%s-bootstrap-tokens" (include "stratos.fullname" .)) }}
+{{- end }}
+
+{{- /* The client certificate that a scheduler shows to the extender. */}}
+{{- define "stratos.schedulerClientSecret" -}}
+{{- .Values.tls.schedulerClientSecret | default (printf "%s-scheduler-client" (include "stratos.fullname" .)) }}
 {{- end }}
 
 {{- /* One process, one simulated cloud. */}}

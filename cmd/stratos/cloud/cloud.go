@@ -27,6 +27,15 @@ type Cloud struct {
 	Beside manager.Runnable
 }
 
+// Kinds are the names of the kinds of node classes.
+func (c *Cloud) Kinds() []string {
+	var names []string
+	for _, kind := range c.Classes {
+		names = append(names, kind.Name)
+	}
+	return names
+}
+
 // New makes the chosen cloud. The context is for reading its configuration.
 func New(
 	ctx context.Context, o *options.Options, config *rest.Config, registerer prometheus.Registerer,

@@ -16,14 +16,14 @@ import (
 type RateLimits struct {
 	// Of holds what was given for each operation; "" takes the default.
 	Of map[limiter.Operation]*string
-	// Share is the part of the limits that this replica may use.
+	// Share is the part that this replica may use of the limits on calls that every replica makes.
 	Share float64
 }
 
 // AddFlags registers --rate-limit-share and a flag for each operation.
 func (r *RateLimits) AddFlags(fs *pflag.FlagSet) {
 	fs.Float64Var(&r.Share, "rate-limit-share", 1,
-		"part of the cloud's rate limits that this process may use, such as 0.5 where two replicas share an account")
+		"part of the cloud's rate limits that this replica may use where every replica makes the call, such as 0.5 of two")
 	r.Of = map[limiter.Operation]*string{}
 	defaults := limiter.Default()
 	for _, op := range limiter.Operations() {
@@ -44,6 +44,13 @@ func rateLimitFlag(op limiter.Operation) string {
 		name.WriteRune(unicode.ToLower(letter))
 	}
 	return name.String()
+}
+
+// madeByEveryReplica tells what is divided among the replicas: each starts nodes for the scheduler
+// that asks it, and looks at an instance whose start was refused. The leader alone makes the other
+// calls, and would leave unused what it did not get.
+func madeByEveryReplica(op limiter.Operation) bool {
+	return op == limiter.StartInstances || op == limiter.DescribeInstances
 }
 
 // Limits are the limits of this process. The fake cloud and Docker have none but those that were
@@ -69,7 +76,9 @@ func (r *RateLimits) Limits(cloudProvider string) (map[limiter.Operation]limiter
 		errs = append(errs, fmt.Errorf("--rate-limit-share %v is not allowed: it is above 0 and at most 1", r.Share))
 	}
 	for op, limit := range maps.All(limits) {
-		limits[op] = limit.Share(r.Share)
+		if madeByEveryReplica(op) {
+			limits[op] = limit.Share(r.Share)
+		}
 	}
 	return limits, errors.Join(errs...)
 }
@@ -83,7 +92,9 @@ func (r *RateLimits) Resources(limits map[limiter.Operation]limiter.Limit) map[l
 			delete(resources, op)
 			continue
 		}
-		resources[op] = bound.Share(r.Share)
+		if madeByEveryReplica(op) {
+			resources[op] = bound.Share(r.Share)
+		}
 	}
 	return resources
 }

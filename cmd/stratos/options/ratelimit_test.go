@@ -12,9 +12,9 @@ import (
 type limits = map[limiter.Operation]limiter.Limit
 
 func TestRateLimits(t *testing.T) {
-	half := limits{}
-	for op, l := range limiter.Default() {
-		half[op] = l.Share(0.5)
+	half := limiter.Default()
+	for _, op := range []limiter.Operation{limiter.StartInstances, limiter.DescribeInstances} {
+		half[op] = half[op].Share(0.5)
 	}
 	slow := limiter.Default()
 	slow[limiter.StartInstances] = limiter.Limit{Burst: 1, PerSecond: 0.5}
@@ -30,8 +30,10 @@ func TestRateLimits(t *testing.T) {
 		"nor by a share of none":  {CloudFake, []string{"--rate-limit-share=0.5"}, nil, limits{}},
 		"unless one is given": {CloudFake, []string{"--rate-limit-start-instances=5/2"}, nil,
 			limits{limiter.StartInstances: {Burst: 5, PerSecond: 2}}},
-		"of what is given one takes its share": {CloudFake, []string{"--rate-limit-stop-instances=9/3",
-			"--rate-limit-share=0.5"}, nil, limits{limiter.StopInstances: {Burst: 4, PerSecond: 1.5}}},
+		"of what is given one takes its share": {CloudFake, []string{"--rate-limit-start-instances=9/3",
+			"--rate-limit-share=0.5"}, nil, limits{limiter.StartInstances: {Burst: 4, PerSecond: 1.5}}},
+		"and the whole of what the leader alone calls": {CloudFake, []string{"--rate-limit-run-instances=9/3",
+			"--rate-limit-share=0.5"}, nil, limits{limiter.RunInstances: {Burst: 9, PerSecond: 3}}},
 		"a real cloud has the published ones": {"aws", nil, nil, limiter.Default()},
 		"of which one may take a part":        {"aws", []string{"--rate-limit-share=0.5"}, nil, half},
 		"each can be changed or turned off": {"aws", []string{"--rate-limit-start-instances=1/0.5",
@@ -66,7 +68,7 @@ func TestResourcesFollowTheShareAndWhatIsOff(t *testing.T) {
 	}
 	want := limits{
 		limiter.StartInstances:     {Burst: 500, PerSecond: 1},
-		limiter.TerminateInstances: {Burst: 500, PerSecond: 10},
+		limiter.TerminateInstances: {Burst: 1000, PerSecond: 20}, // by the leader alone
 	}
 	if diff := cmp.Diff(want, o.RateLimits.Resources(calls)); diff != "" {
 		t.Errorf("resources (-want +got):\n%s", diff)

@@ -84,7 +84,15 @@ func (l *Cluster) Metric(t *testing.T, name, label string) float64 {
 	return sum
 }
 
-// Holder is the pod that holds a lease of the release, by the lease's name.
+// hostname is what a container of the pod has as its own.
+func hostname(p corev1.Pod) string {
+	if p.Spec.HostNetwork {
+		return p.Spec.NodeName
+	}
+	return p.Name
+}
+
+// Holder is the hostname of the pod that holds a lease of the release, by the lease's name.
 func (l *Cluster) Holder(ctx context.Context, name string) (string, error) {
 	lease := &coordinationv1.Lease{}
 	if err := l.Client.Get(ctx, client.ObjectKey{Namespace: ReleaseNamespace, Name: name}, lease); err != nil {
@@ -123,7 +131,7 @@ func (l *Cluster) AwaitRelease(t *testing.T) {
 			return false, err
 		}
 		pods, err := l.StratosPods(ctx)
-		ok := slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Name == leader })
+		ok := slices.ContainsFunc(pods, func(p corev1.Pod) bool { return hostname(p) == leader })
 		return ok, errors.Join(err, problem(ok, "%q leads", leader))
 	})
 	inARow := 0

@@ -41,7 +41,7 @@ func TestKubeadmJoins(t *testing.T) {
 		t.Fatal(err)
 	}
 	tokens := &bootstraptoken.Tokens{Writer: l.Client, KeyFile: key, Now: time.Now}
-	token, err := tokens.Create(t.Context(), t.Name())
+	token, _, err := tokens.Create(t.Context(), t.Name())
 	if err != nil {
 		t.Fatal(err)
 	}

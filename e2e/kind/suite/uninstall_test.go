@@ -3,7 +3,9 @@ package suite
 import (
 	"context"
 	"os/exec"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -38,8 +40,8 @@ func TestUninstallLeavesNothing(t *testing.T) {
 	noInstances(t, l)
 }
 
-// TestUninstallWithLivePools is docs/operate.md, "Uninstall with live pools": everything stays as
-// it is, and Stratos finds it again.
+// TestUninstallWithLivePools is docs/operate.md, "Uninstall with live pools": Helm refuses and says
+// what is there; without its hooks everything stays as it is, and Stratos finds it again.
 func TestUninstallWithLivePools(t *testing.T) {
 	l := cluster.New(t)
 	standby := makePool(t, l, poolOf("live", 1, 1))
@@ -49,7 +51,8 @@ func TestUninstallWithLivePools(t *testing.T) {
 			reinstall(t, l)
 		}
 	})
-	uninstall(t, l)
+	refusesToUninstall(t, l, "live")
+	uninstall(t, l, "--no-hooks")
 	left, err := l.Containers(t.Context(), "live")
 	if err != nil {
 		t.Fatal(err)
@@ -75,11 +78,36 @@ func noInstances(t *testing.T, l *cluster.Cluster) {
 	}
 }
 
-func uninstall(t *testing.T, l *cluster.Cluster) {
+func uninstall(t *testing.T, l *cluster.Cluster, flags ...string) {
 	t.Helper()
-	if out, err := l.RunHelm(t.Context(), "uninstall", cluster.Release, "--namespace", cluster.ReleaseNamespace,
-		"--wait"); err != nil {
+	if out, err := tryUninstall(t, l, flags...); err != nil {
 		t.Fatalf("helm uninstall: %v\n%s", err, out)
+	}
+}
+
+func tryUninstall(t *testing.T, l *cluster.Cluster, flags ...string) (string, error) {
+	t.Helper()
+	return l.RunHelm(t.Context(), append([]string{"uninstall", cluster.Release, "--namespace", cluster.ReleaseNamespace,
+		"--wait"}, flags...)...)
+}
+
+// refusesToUninstall wants the guard to name the pool, with its one stopped instance, and the
+// command that it names to bring the release back.
+func refusesToUninstall(t *testing.T, l *cluster.Cluster, pool string) {
+	t.Helper()
+	out, err := tryUninstall(t, l)
+	said := strings.ReplaceAll(out, `\n`, "\n") // Helm logs it as one line
+	back := regexp.MustCompile(`helm (rollback .*?)"?\n`).FindStringSubmatch(said)
+	if err == nil || !strings.Contains(said, "\npool "+pool+": 1 instances, 1 of them stopped\n") ||
+		!strings.Contains(said, "--no-hooks\n") || back == nil {
+		t.Fatalf("helm uninstall: error %v, want the guard's:\n%s", err, out)
+	}
+	if out, err := l.RunHelm(t.Context(), strings.Fields(back[1])...); err != nil {
+		t.Fatalf("helm %s: %v\n%s", back[1], err, out)
+	}
+	out, err = l.RunHelm(t.Context(), "status", cluster.Release, "--namespace", cluster.ReleaseNamespace)
+	if err != nil || !strings.Contains(out, "STATUS: deployed") {
+		t.Errorf("helm status: %v\n%s", err, out)
 	}
 }
 

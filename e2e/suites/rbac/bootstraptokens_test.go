@@ -85,11 +85,11 @@ func userOf(t *testing.T, config *rest.Config, token string) (authenticationv1.U
 }
 
 func tokenIsGood(t *testing.T, config *rest.Config, tokens *bootstraptoken.Tokens) {
-	token, err := tokens.Create(t.Context(), "launch-1")
+	token, _, err := tokens.Create(t.Context(), "launch-1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := tokens.Create(t.Context(), "launch-1")
+	again, _, err := tokens.Create(t.Context(), "launch-1")
 	if err != nil || again != token {
 		t.Errorf("asked again for the same launch: another token (%v), %v", again != token, err)
 	}
@@ -120,7 +120,7 @@ func tokenIsGood(t *testing.T, config *rest.Config, tokens *bootstraptoken.Token
 func tokenExpires(t *testing.T, r *framework.Rig, config *rest.Config, tokens *bootstraptoken.Tokens) {
 	before := *tokens
 	before.Now = func() time.Time { return time.Now().Add(-2 * bootstraptoken.Lifetime) }
-	token, err := before.Create(t.Context(), "launch-2")
+	token, _, err := before.Create(t.Context(), "launch-2")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,16 +84,12 @@ func testApart(t *testing.T) {
 
 // unused are the permissions that this job does not use, and why.
 func unused() map[string]string {
-	const byKind = "only where a pool names a KindNodeClass, which --cloud-provider=fake does not serve"
 	return map[string]string{
-		"get namespaces":                   "only where a namespace is so young that Stratos's watch has not brought its label, a matter of milliseconds",
-		"get kindnodeclasses.stratos.sh":   byKind,
-		"list kindnodeclasses.stratos.sh":  byKind,
-		"watch kindnodeclasses.stratos.sh": byKind,
-		"create pods in stratos-system":    "makes the pods that pull images, and no pool or DaemonSet here has an image to pull",
-		"patch pods/status":                "turns pods that stay on a stopped node to not ready, and no DaemonSet runs here (TestPodsOfAStoppedNodeAreNotEndpoints)",
-		"delete pods":                      "ends a drain at disruption.terminationGracePeriod, which this pool does not set (TestRecycling/TerminationGracePeriod)",
-		"patch events.events.k8s.io":       "counts an event that repeats while its object has not changed at all, which takes minutes to come about",
+		"get namespaces":                "only where a namespace is so young that Stratos's watch has not brought its label, a matter of milliseconds",
+		"create pods in stratos-system": "makes the pods that pull images, and no pool or DaemonSet here has an image to pull",
+		"patch pods/status":             "turns pods that stay on a stopped node to not ready, and no DaemonSet runs here (TestPodsOfAStoppedNodeAreNotEndpoints)",
+		"delete pods":                   "ends a drain at disruption.terminationGracePeriod, which this pool does not set (TestRecycling/TerminationGracePeriod)",
+		"patch events.events.k8s.io":    "counts an event that repeats while its object has not changed at all, which takes minutes to come about",
 	}
 }
 
