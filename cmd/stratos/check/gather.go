@@ -3,7 +3,6 @@ package check
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stratos-sh/stratos/cmd/stratos/options"
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender"
 )
@@ -31,10 +31,22 @@ type Gatherer struct {
 	Namespace string
 }
 
+// The other reads are permitted to Stratos itself. A dry run takes the permission of what it plays.
+//
+// +kubebuilder:rbac:roleName=check,groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=list
+// +kubebuilder:rbac:roleName=check,groups=apps,resources=deployments,verbs=list
+// +kubebuilder:rbac:roleName=check,groups=karpenter.sh,resources=nodepools,verbs=list
+// +kubebuilder:rbac:roleName=check,groups=stratos.sh,resources=nodepools,verbs=create
+// +kubebuilder:rbac:roleName=check,groups="",resources=configmaps,resourceNames=aws-auth,verbs=get
+
 // Gather reads everything once. What cannot be read is an error in its place among the facts, so
 // that each check says for itself what it lacks.
 func (g Gatherer) Gather(ctx context.Context) Facts {
 	f := Facts{Namespace: g.Namespace}
+	deployments := &appsv1.DeploymentList{}
+	err := g.Client.List(ctx, deployments)
+	f.Deployments = Read[[]appsv1.Deployment]{deployments.Items, err}
+	f.Installation = installationOf(f.Deployments.Value, g.Namespace)
 	f.User.Value, f.User.Err = g.user(ctx)
 	f.Server.Value, f.Server.Err = g.version()
 	f.Definitions = g.unstructured(ctx, schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1",
@@ -46,10 +58,8 @@ func (g Gatherer) Gather(ctx context.Context) Facts {
 		f.KarpenterPools.Err = nil
 	}
 
-	deployments, sets := &appsv1.DeploymentList{}, &appsv1.DaemonSetList{}
-	nodes, pods, pools := &corev1.NodeList{}, &corev1.PodList{}, &v1alpha1.NodePoolList{}
-	err := g.Client.List(ctx, deployments)
-	f.Deployments = Read[[]appsv1.Deployment]{deployments.Items, err}
+	sets, nodes := &appsv1.DaemonSetList{}, &corev1.NodeList{}
+	pods, pools := &corev1.PodList{}, &v1alpha1.NodePoolList{}
 	err = g.Client.List(ctx, sets)
 	f.DaemonSets = Read[[]appsv1.DaemonSet]{sets.Items, err}
 	err = g.Client.List(ctx, nodes)
@@ -58,8 +68,7 @@ func (g Gatherer) Gather(ctx context.Context) Facts {
 	f.Pods = Read[[]corev1.Pod]{pods.Items, err}
 	err = g.Client.List(ctx, pools)
 	f.Pools = Read[[]v1alpha1.NodePool]{pools.Items, err}
-	f.Classes.Value, f.Classes.Err = g.classes(ctx)
-	f.Installation = installationOf(f.Deployments.Value, g.Namespace)
+	f.Classes.Value, f.Classes.Err = g.classes(ctx, f.Installation.CloudProvider)
 	g.leases(ctx, &f)
 	return f
 }
@@ -101,11 +110,15 @@ func (g Gatherer) admission(ctx context.Context) error {
 	return g.Client.Create(ctx, pool, client.DryRunAll)
 }
 
-// classes are those of all kinds. Only the kind of the installed cloud has to exist.
-func (g Gatherer) classes(ctx context.Context) ([]v1alpha1.NodeClass, error) {
+// classes are those of all kinds. The chart brings KindNodeClass, and the permission to read it,
+// with its cloud alone.
+func (g Gatherer) classes(ctx context.Context, cloud string) ([]v1alpha1.NodeClass, error) {
 	aws, kind := &v1alpha1.AWSNodeClassList{}, &v1alpha1.KindNodeClassList{}
-	err, errKind := g.Client.List(ctx, aws), g.Client.List(ctx, kind)
-	if isAbsent(errKind) {
+	err, errKind := g.Client.List(ctx, aws), error(nil)
+	if cloud == options.CloudKind || cloud == "" {
+		errKind = g.Client.List(ctx, kind)
+	}
+	if cloud == "" && isAbsent(errKind) {
 		errKind = nil
 	}
 	var all []v1alpha1.NodeClass
@@ -121,7 +134,8 @@ func (g Gatherer) classes(ctx context.Context) ([]v1alpha1.NodeClass, error) {
 // leases reads the leases of the namespace until those that have to be renewed are, for at most the
 // time after which another replica may take them.
 func (g Gatherer) leases(ctx context.Context, f *Facts) {
-	first, err := g.readLeases(ctx)
+	names := leaseNames(f.Installation)
+	first, err := g.readLeases(ctx, names)
 	f.Leases = Read[[]coordinationv1.Lease]{first, err}
 	if err != nil {
 		return
@@ -129,11 +143,11 @@ func (g Gatherer) leases(ctx context.Context, f *Facts) {
 	deadline, tick := time.After(2*extender.LeaseDuration), time.NewTicker(extender.RetryPeriod/2)
 	defer tick.Stop()
 	for {
-		now, err := g.readLeases(ctx)
+		now, err := g.readLeases(ctx, names)
 		if err == nil {
 			f.Renewed = renewedSince(first, now)
 		}
-		if !slices.ContainsFunc(leaseNames(f.Installation), func(name string) bool {
+		if !slices.ContainsFunc(names, func(name string) bool {
 			return hasHolder(first, name) && !slices.Contains(f.Renewed, name)
 		}) {
 			return
@@ -148,12 +162,20 @@ func (g Gatherer) leases(ctx context.Context, f *Facts) {
 	}
 }
 
-func (g Gatherer) readLeases(ctx context.Context) ([]coordinationv1.Lease, error) {
-	list := &coordinationv1.LeaseList{}
-	if err := g.Client.List(ctx, list, client.InNamespace(g.Namespace)); err != nil {
-		return nil, fmt.Errorf("leases of the namespace %s: %w", g.Namespace, err)
+// readLeases reads those that exist, one by one: Stratos may read its own leases alone.
+func (g Gatherer) readLeases(ctx context.Context, names []string) ([]coordinationv1.Lease, error) {
+	var found []coordinationv1.Lease
+	for _, name := range names {
+		lease := coordinationv1.Lease{}
+		err := g.Client.Get(ctx, client.ObjectKey{Namespace: g.Namespace, Name: name}, &lease)
+		switch {
+		case err == nil:
+			found = append(found, lease)
+		case !apierrors.IsNotFound(err):
+			return nil, err
+		}
 	}
-	return list.Items, nil
+	return found, nil
 }
 
 func renewedSince(before, now []coordinationv1.Lease) []string {

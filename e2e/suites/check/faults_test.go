@@ -154,7 +154,7 @@ func clusterFaults() map[string]fault {
 	return map[string]fault{
 		"the webhook is not reached":      {"admission", "connection refused", hideWebhook, applyChart},
 		"the scheduler has ended":         {"leases", "stratos-scheduler", stopScheduler, restart},
-		"a definition of an older chart":  {"crds", "kindnodeclasses.stratos.sh has another schema", oldDefinition, applyChart},
+		"a definition of an older chart":  {"crds", "awsnodeclasses.stratos.sh has another schema", oldDefinition, applyChart},
 		"the scheduler's image is old":    {"scheduler", "the scheduler is v1.30.0", oldScheduler, applyChart},
 		"a DaemonSet without affinity":    {"daemonsets", "default/everywhere", addDaemonSet, removeDaemonSet},
 		"Cluster Autoscaler is not apart": {"cluster autoscaler", "pool web has no taint", addAutoscaler, removeAutoscaler},
@@ -211,7 +211,7 @@ func oldDefinition(t *testing.T, s *site) {
 	crd := &unstructured.Unstructured{}
 	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1",
 		Kind: "CustomResourceDefinition"})
-	crd.SetName("kindnodeclasses." + v1alpha1.GroupVersion().Group)
+	crd.SetName("awsnodeclasses." + v1alpha1.GroupVersion().Group)
 	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd); err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func oldDefinition(t *testing.T, s *site) {
 		t.Fatal(err)
 	}
 	first, _ := versions[0].(map[string]any)
-	unstructured.RemoveNestedField(first, "schema", "openAPIV3Schema", "properties", "spec", "properties", "reserved")
+	unstructured.RemoveNestedField(first, "schema", "openAPIV3Schema", "properties", "spec", "properties", "tags")
 	crd.Object["spec"].(map[string]any)["versions"] = versions
 	if err := s.Client.Update(t.Context(), crd); err != nil {
 		t.Fatal(err)
