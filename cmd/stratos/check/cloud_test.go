@@ -308,8 +308,8 @@ func TestCloudBeforeThereIsAnything(t *testing.T) {
 	}
 }
 
-// TestDescribeCluster: the permission is needed where a class leaves out what only EKS says.
-func TestDescribeCluster(t *testing.T) {
+// TestDescribeClusterLine: the permission is needed where a class leaves out what only EKS says.
+func TestDescribeClusterLine(t *testing.T) {
 	denied := &provider.UnauthorizedError{Operation: "DescribeCluster", Reason: "no"}
 	missing := &provider.InvalidConfigError{Field: "DescribeCluster", Reason: "No cluster found"}
 	for name, c := range map[string]struct {

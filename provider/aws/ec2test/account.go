@@ -63,7 +63,8 @@ const (
 	clusterTag       = "kubernetes.io/cluster/e2e"
 )
 
-// NodeRole is the role of the instance profile node-role of DefaultAccount. It may join the clusters.
+// NodeRole is the role of the instance profile node-role of DefaultAccount. It may join the
+// clusters.
 const NodeRole = "arn:aws:iam::" + defaultAccountID + ":role/stratos-node"
 
 // DefaultAccount has two regions with three and two zones, subnets and security groups with tags,

@@ -41,8 +41,8 @@ type Options struct {
 	Limits *Limits
 }
 
-// Server answers EC2's protocol, and some calls of EKS, IAM and STS, for a played cloud. It is an http.Handler,
-// safe for concurrent use.
+// Server answers EC2's protocol, and some calls of EKS, IAM and STS, for a played cloud. It is an
+// http.Handler, safe for concurrent use.
 type Server struct {
 	sim     *simcloud.Cloud
 	account *Account

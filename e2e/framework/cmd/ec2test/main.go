@@ -1,8 +1,8 @@
 // Command ec2test runs the EC2 test server and the machines of its instances as a process of its
-// own. At / it speaks the protocols of EC2, IAM and STS, at /clusters that of EKS, at /v1 the API of
-// `stratos fake-cloud` about the same instances, by which tests look at the cloud and trouble it,
-// and at /requests it tells what EC2 was asked. At /script, /unscript and /cluster tests change what
-// it answers.
+// own. At / it speaks the protocols of EC2, IAM and STS, at /clusters that of EKS, at /v1 the API
+// of `stratos fake-cloud` about the same instances, by which tests look at the cloud and trouble
+// it, and at /requests it tells what EC2 was asked. At /script, /unscript and /cluster tests change
+// what it answers.
 package main
 
 import (
