@@ -154,6 +154,8 @@ func sectionOf(r role) string {
 		strings.HasSuffix(r.Metadata.Name, "-view"),
 		strings.HasSuffix(r.Metadata.Name, "-edit"):
 		return ""
+	case strings.HasSuffix(r.Metadata.Name, "-check"):
+		return "helm test, " + where
 	case strings.HasSuffix(r.Metadata.Name, "-scheduler"):
 		return "Scheduler, " + where
 	case strings.HasSuffix(r.Metadata.Name, "-fake") && r.Kind == "Role":

@@ -59,6 +59,17 @@ func (e *IncorrectStateError) Error() string {
 	return fmt.Sprintf("cannot %s instance %s in state %s", e.Op, e.ID, e.State)
 }
 
+// UnauthorizedError: a policy of the cloud does not allow the caller the operation. Only checks
+// return it: to other calls a missing permission is a failure that may be gone at the next call.
+type UnauthorizedError struct {
+	Operation, Reason string
+}
+
+func (e *UnauthorizedError) Error() string { return fmt.Sprintf("%s: %s", e.Operation, e.Reason) }
+
+// IsUnauthorized reports whether err says that a policy does not allow the operation.
+func IsUnauthorized(err error) bool { return is[*UnauthorizedError](err) }
+
 // IsNotFound reports whether err says that the instance does not exist.
 func IsNotFound(err error) bool { return is[*InstanceNotFoundError](err) }
 

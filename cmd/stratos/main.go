@@ -58,7 +58,7 @@ func main() {
 	command.AddCommand(subcommand.All()...)
 	if err := command.ExecuteContext(ctrl.SetupSignalHandler()); err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "stratos:", err)
-		os.Exit(1)
+		os.Exit(subcommand.ExitCode(err))
 	}
 }
 

@@ -31,7 +31,7 @@ func (r *Rig) providerEnv() []string {
 		return nil
 	}
 	return []string{
-		"AWS_ENDPOINT_URL_EC2=" + r.cloudProcess.URL(), "AWS_ENDPOINT_URL_EKS=" + r.cloudProcess.URL(),
+		"AWS_ENDPOINT_URL=" + r.cloudProcess.URL(),
 		"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=AKIDTEST", "AWS_SECRET_ACCESS_KEY=secret",
 		"AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null",
 	}
@@ -68,6 +68,30 @@ func (r *Rig) startCloud(ctx context.Context) error {
 // before another cloud plays in the same cluster: a Node that is not Ready and whose instance the
 // rig's cloud does not know is deleted by its cloud controller.
 func (r *Rig) StopCloud() error { return r.cloudProcess.Stop() }
+
+// Script has EC2, EKS, IAM or STS answer an error until Unscript. It needs ProviderAWS.
+func (r *Rig) Script(ctx context.Context, f ec2test.Failure) error { return r.tell(ctx, "/script", f) }
+
+// Unscript ends what Script began.
+func (r *Rig) Unscript(ctx context.Context) error { return r.tell(ctx, "/unscript", struct{}{}) }
+
+// SetCluster changes what EKS says of a cluster. It needs ProviderAWS.
+func (r *Rig) SetCluster(ctx context.Context, c ec2test.Cluster) error {
+	return r.tell(ctx, "/cluster", c)
+}
+
+// tell posts the value to the EC2 test server.
+func (r *Rig) tell(ctx context.Context, path string, value any) error {
+	if !r.onEC2() {
+		return errNotEC2
+	}
+	body, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	_, err = call(ctx, r.cloudProcess.URL()+path, body)
+	return err
+}
 
 // EC2Requests is what EC2 was asked, oldest first. It needs ProviderAWS.
 func (r *Rig) EC2Requests(ctx context.Context) ([]ec2test.Request, error) {

@@ -185,7 +185,7 @@ func (c *clusters) refused(name string, err error) error {
 		return subject{operation: string(describeCluster)}.typed(err)
 	}
 	switch said.ErrorCode() {
-	case "ResourceNotFoundException":
+	case codeNoResource:
 		return wrong(fieldCluster+".name", "EKS has no cluster %q in %s: correct it, or set endpoint, certificateAuthority "+
 			"and serviceCIDR too", name, c.region)
 	case "AccessDeniedException":

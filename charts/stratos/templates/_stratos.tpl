@@ -42,20 +42,7 @@ args:
   {{- with .Values.extraArgs }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
-{{- if or .Values.aws.region .Values.extraEnv }}
-env:
-  {{- with .Values.aws.region }}
-  - name: AWS_REGION
-    value: {{ . | quote }}
-  {{- end }}
-  {{- with .Values.extraEnv }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
-{{- end }}
-{{- with .Values.envFrom }}
-envFrom:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
+{{- include "stratos.environment" . }}
 ports:
   - name: metrics
     containerPort: {{ .Values.ports.metrics }}
@@ -189,4 +176,22 @@ affinity:
         - matchExpressions:
             - {key: stratos.sh/pool, operator: DoesNotExist}
   {{- end }}
+{{- end }}
+
+{{- /* By which a container reaches the cloud. */}}
+{{- define "stratos.environment" -}}
+{{- if or .Values.aws.region .Values.extraEnv }}
+env:
+  {{- with .Values.aws.region }}
+  - name: AWS_REGION
+    value: {{ . | quote }}
+  {{- end }}
+  {{- with .Values.extraEnv }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}
+{{- with .Values.envFrom }}
+envFrom:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}

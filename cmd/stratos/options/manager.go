@@ -12,9 +12,9 @@ import (
 	"github.com/stratos-sh/stratos/webhook"
 )
 
-// leaseName is the leader's lease. It is as short as that of the scheduler in the same pod, and a
+// LeaseName is the leader's lease. It is as short as that of the scheduler in the same pod, and a
 // leader that stops releases it.
-const leaseName = "stratos"
+const LeaseName = "stratos"
 
 // shutdownTime is how long the parts may take to end: longer than any of them needs (the extender's
 // last answers and a start under way take five seconds), shorter than a pod's grace. The lease is
@@ -40,7 +40,7 @@ func (o *Options) Manager(scheme *runtime.Scheme) ctrl.Options {
 		HealthProbeBindAddress:        o.ProbeBindAddress,
 		PprofBindAddress:              o.PprofBindAddress,
 		LeaderElection:                o.LeaderElect,
-		LeaderElectionID:              leaseName,
+		LeaderElectionID:              LeaseName,
 		LeaderElectionNamespace:       o.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 new(extender.LeaseDuration),

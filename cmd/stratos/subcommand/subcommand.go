@@ -22,7 +22,8 @@ import (
 
 // All returns the subcommands.
 func All() []*cobra.Command {
-	return []*cobra.Command{schedulerConfig(), printCRDs(), fakeCloud(), debug(), render(), uninstallGuard()}
+	return []*cobra.Command{schedulerConfig(), printCRDs(), fakeCloud(), debug(), render(), uninstallGuard(),
+		checkInstallation()}
 }
 
 func printCRDs() *cobra.Command {

@@ -3,6 +3,7 @@ package suite
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -20,6 +21,30 @@ func TestInstalledByHelm(t *testing.T) {
 	t.Run("certificates are Ready", func(t *testing.T) { certificatesAreReady(t, l) })
 	t.Run("admission answers", func(t *testing.T) { admissionAnswers(t, l) })
 	t.Run("the dedicated scheduler asks the extender", func(t *testing.T) { schedulerAsks(t, l) })
+	t.Run("helm test finds nothing wrong", func(t *testing.T) { helmTest(t, l) })
+}
+
+// helmTest: stratos check as Stratos, with the chart's permissions. They go when it has ended.
+func helmTest(t *testing.T, l *cluster.Cluster) {
+	out, err := l.RunHelm(t.Context(), "test", cluster.Release, "--namespace", cluster.ReleaseNamespace, "--logs",
+		"--timeout=2m")
+	if t.Log(out); err != nil {
+		t.Fatalf("helm test: %v", err)
+	}
+	for _, check := range []string{"identity", "kubernetes", "crds", "admission", "leases", "scheduler", "classes", "pools"} {
+		if !regexp.MustCompile(`(?m)^ok +` + check + ` `).MatchString(out) {
+			t.Errorf("%s is not ok", check)
+		}
+	}
+	if !strings.Contains(out, "system:serviceaccount:"+cluster.ReleaseNamespace+":stratos") {
+		t.Error("it is not run as Stratos")
+	}
+	for _, kind := range []string{"clusterrole", "clusterrolebinding"} {
+		name := cluster.ReleaseNamespace + ":" + cluster.Release + "-check"
+		if out, err := kubectl(t.Context(), "get", kind, name); err == nil || !strings.Contains(out, "NotFound") {
+			t.Errorf("the permissions of the test are left: %v: %s", err, out)
+		}
+	}
 }
 
 func certificatesAreReady(t *testing.T, l *cluster.Cluster) {

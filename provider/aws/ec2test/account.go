@@ -16,6 +16,8 @@ type Account struct {
 	SecurityGroups []SecurityGroup
 	// Clusters are those of EKS.
 	Clusters []Cluster
+	// Profiles are the instance profiles: the ARN of the role by the profile's name.
+	Profiles map[string]string
 	// MetadataTags: instances show their tags in their metadata unless a launch says otherwise. Tag
 	// keys with other characters than those of a path segment are refused then.
 	MetadataTags bool
@@ -61,11 +63,15 @@ const (
 	clusterTag       = "kubernetes.io/cluster/e2e"
 )
 
+// NodeRole is the role of the instance profile node-role of DefaultAccount. It may join the
+// clusters.
+const NodeRole = "arn:aws:iam::" + defaultAccountID + ":role/stratos-node"
+
 // DefaultAccount has two regions with three and two zones, subnets and security groups with tags,
 // EKS clusters of both IP families, and images of several kinds, among them public ones of a
 // stranger with the names of Amazon's and ours. Its instances show their tags in their metadata.
 func DefaultAccount() *Account {
-	a := &Account{ID: defaultAccountID, MetadataTags: true}
+	a := &Account{ID: defaultAccountID, MetadataTags: true, Profiles: map[string]string{"node-role": NodeRole}}
 	for i, zone := range []string{"us-east-1a", "us-east-1b", "us-east-1c", "eu-west-1a", "eu-west-1b"} {
 		id := fmt.Sprintf("subnet-%08d", 12345678+i)
 		a.Subnets = append(a.Subnets, Subnet{

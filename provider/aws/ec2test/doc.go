@@ -2,7 +2,9 @@
 // behind it: what the SDK sends and reads on the wire is what it would send to and read from EC2.
 // It models what decides about a client's behaviour: instance life, lagging reads, capacity by zone
 // and type, the published token buckets, calls that fail as a whole, idempotency by client token,
-// filters, pages, and lost answers. Of EKS it answers DescribeCluster, in JSON as that does.
+// filters, pages, and lost answers. Of EKS it answers
+// DescribeCluster and DescribeAccessEntry, in JSON as that does, of STS GetCallerIdentity, and of
+// IAM GetInstanceProfile.
 //
 // It shares no type with the SDK, so that the two cannot agree on a mistake, and it refuses each
 // parameter that it does not know, so that a misspelt one cannot pass. Its clock is package time.

@@ -22,6 +22,10 @@ type Cluster struct {
 	IPv6                     bool
 	// Status is ACTIVE where it is empty. One that is CREATING shows no endpoint.
 	Status string
+	// AuthenticationMode is API_AND_CONFIG_MAP where it is empty.
+	AuthenticationMode string
+	// AccessEntries are the types of the principals' entries, such as EC2_LINUX, by their ARNs.
+	AccessEntries map[string]string
 }
 
 // ClusterName is the cluster of DefaultAccount that the machines of the played cloud join.
@@ -31,7 +35,7 @@ const ClusterName = "e2e"
 func defaultClusters() []Cluster {
 	base := Cluster{
 		Region: simcloud.DefaultRegion, Endpoint: simcloud.ClusterEndpoint, CertificateAuthority: simcloud.ClusterCA(),
-		ServiceIPv4: simcloud.ClusterServiceCIDR,
+		ServiceIPv4: simcloud.ClusterServiceCIDR, AccessEntries: map[string]string{NodeRole: "EC2_LINUX"},
 	}
 	here, six, elsewhere := base, base, base
 	here.Name, elsewhere.Name, elsewhere.Region = ClusterName, "elsewhere", "eu-west-1"
@@ -57,11 +61,15 @@ const clustersPath = "/clusters/"
 // isEKS reports whether the request is one of EKS, whose API has paths, where EC2's has one.
 func isEKS(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, clustersPath) }
 
-// understandEKS reads GET /clusters/NAME.
+// understandEKS reads GET /clusters/NAME and GET /clusters/NAME/access-entries/ARN.
 func (s *Server) understandEKS(r *http.Request) (call, url.Values, error) {
 	c := call{action: DescribeCluster, op: simcloud.OpResolve}
-	name := strings.TrimPrefix(r.URL.Path, clustersPath)
+	name, principal, isEntry := strings.Cut(strings.TrimPrefix(r.URL.Path, clustersPath), "/access-entries/")
 	params := url.Values{"name": {name}}
+	if isEntry {
+		c.action = DescribeAccessEntry
+		params["principalArn"] = []string{principal}
+	}
 	signed := eksSignature.FindStringSubmatch(r.Header.Get("Authorization"))
 	switch {
 	case signed == nil || r.Header.Get("X-Amz-Date") == "":
@@ -77,9 +85,24 @@ func (s *Server) understandEKS(r *http.Request) (call, url.Values, error) {
 			return answer{}, &Error{Code: "ResourceNotFoundException", Status: http.StatusNotFound,
 				Message: fmt.Sprintf("No cluster found for name: %s.", name)}
 		}
+		if isEntry {
+			return accessEntry(s.account.Clusters[at], principal)
+		}
 		return answer{content: clusterInfo(s.account.Clusters[at])}, nil
 	}
 	return c, params, nil
+}
+
+// accessEntry is EKS's answer about a principal.
+func accessEntry(c Cluster, principal string) (answer, error) {
+	kind, ok := c.AccessEntries[principal]
+	if !ok {
+		return answer{}, &Error{Code: "ResourceNotFoundException", Status: http.StatusNotFound,
+			Message: "The specified principalArn could not be found. You can view your available access entries."}
+	}
+	return answer{content: map[string]any{"accessEntry": map[string]any{
+		"clusterName": c.Name, "principalArn": principal, "type": kind, "createdAt": 1.7e9,
+	}}}, nil
 }
 
 // clusterInfo is the part of EKS's answer that tells how to join.
@@ -98,8 +121,13 @@ func clusterInfo(c Cluster) any {
 	if status == "" {
 		status = "ACTIVE"
 	}
+	mode := c.AuthenticationMode
+	if mode == "" {
+		mode = "API_AND_CONFIG_MAP"
+	}
 	info := map[string]any{
-		"name": c.Name, "status": status, "version": "1.36", "createdAt": 1.7e9, "kubernetesNetworkConfig": network,
+		"accessConfig": map[string]any{"authenticationMode": mode},
+		"name":         c.Name, "status": status, "version": "1.36", "createdAt": 1.7e9, "kubernetesNetworkConfig": network,
 	}
 	if status != "CREATING" {
 		info["endpoint"], info["certificateAuthority"] = c.Endpoint, map[string]any{"data": c.CertificateAuthority}

@@ -89,7 +89,7 @@ func TestWhatEKSSaysOfACluster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := json.Marshal(clusterInfo(tt.cluster))
-			if diff := cmp.Diff(`{"cluster":{`+tt.want+`}}`, string(text)); diff != "" || err != nil {
+			if diff := cmp.Diff(`{"cluster":{"accessConfig":{"authenticationMode":"API_AND_CONFIG_MAP"},`+tt.want+`}}`, string(text)); diff != "" || err != nil {
 				t.Errorf("error %v, answer (-want +got):\n%s", err, diff)
 			}
 		})

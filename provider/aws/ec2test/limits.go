@@ -21,8 +21,12 @@ const (
 	DescribeImages         Action = "DescribeImages"
 	DescribeSubnets        Action = "DescribeSubnets"
 	DescribeSecurityGroups Action = "DescribeSecurityGroups"
-	// DescribeCluster is an operation of EKS.
-	DescribeCluster Action = "DescribeCluster"
+	// DescribeCluster and DescribeAccessEntry are operations of EKS.
+	DescribeCluster     Action = "DescribeCluster"
+	DescribeAccessEntry Action = "DescribeAccessEntry"
+	// GetCallerIdentity is an operation of STS, GetInstanceProfile one of IAM.
+	GetCallerIdentity  Action = "GetCallerIdentity"
+	GetInstanceProfile Action = "GetInstanceProfile"
 )
 
 // Limits are the token buckets of an account and region. An action without one is unlimited.

@@ -18,7 +18,7 @@ func (a *Account) has(region string) bool {
 
 // signedFor is the region that a request is signed for, "" for one that is not signed.
 func signedFor(r *http.Request) string {
-	for _, service := range []*regexp.Regexp{signature, eksSignature} {
+	for _, service := range []*regexp.Regexp{signature, eksSignature, iamSignature} {
 		if signed := service.FindStringSubmatch(r.Header.Get("Authorization")); signed != nil {
 			return signed[1]
 		}

@@ -41,8 +41,8 @@ type Options struct {
 	Limits *Limits
 }
 
-// Server answers EC2's protocol, and one call of EKS, for a played cloud. It is an http.Handler,
-// safe for concurrent use.
+// Server answers EC2's protocol, and some calls of EKS, IAM and STS, for a played cloud. It is an
+// http.Handler, safe for concurrent use.
 type Server struct {
 	sim     *simcloud.Cloud
 	account *Account
@@ -86,6 +86,8 @@ type call struct {
 	force     bool
 	// tags are those that it writes on instances.
 	tags map[string]string
+	// dry: whether it would be allowed is answered in place of the effect.
+	dry bool
 	// unpaged: it describes everything at once.
 	unpaged bool
 	// run has the effect and returns the answer. It is called with the cloud's book open.
@@ -105,8 +107,11 @@ type answer struct {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	seen, eks := Request{At: time.Now()}, isEKS(r)
 	refuse := s.refuse
-	if eks {
+	switch {
+	case eks:
 		refuse = s.refuseEKS
+	case isIAM(r):
+		refuse = s.refuseIAM
 	}
 	c, form, err := s.read(w, r)
 	seen.Action, seen.Region = c.action, c.region
@@ -145,6 +150,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, answerTo(err))
 	case eks:
 		s.sendJSON(w, http.StatusOK, content)
+	case isIAM(r):
+		s.send(w, http.StatusOK, content)
 	default:
 		s.write(w, c.action, content)
 	}
@@ -152,8 +159,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // read reads a request of either service.
 func (s *Server) read(w http.ResponseWriter, r *http.Request) (call, url.Values, error) {
-	if isEKS(r) {
+	switch {
+	case isEKS(r):
 		return s.understandEKS(r)
+	case isIAM(r):
+		return s.understandIAM(w, r)
 	}
 	return s.understand(w, r)
 }
@@ -187,14 +197,10 @@ func (s *Server) understand(w http.ResponseWriter, r *http.Request) (call, url.V
 	if parse == nil {
 		return c, r.PostForm, fail("InvalidAction", "The action %s is not valid for this web service.", c.action)
 	}
-	dry := p.flag("DryRun")
+	c.dry = p.flag("DryRun")
 	parse(p, &c)
 	if err := p.end(); err != nil {
 		return c, r.PostForm, err
-	}
-	if dry {
-		return c, r.PostForm, &Error{Code: codeDryRun, Status: http.StatusPreconditionFailed,
-			Message: "Request would have succeeded, but DryRun flag is set."}
 	}
 	return c, r.PostForm, nil
 }
@@ -223,7 +229,7 @@ func (s *Server) parser(action Action) func(*params, *call) {
 		return s.parseSubnets
 	case DescribeSecurityGroups:
 		return s.parseGroups
-	case DescribeCluster: // EKS's: it has no form
+	case DescribeCluster, DescribeAccessEntry, GetCallerIdentity, GetInstanceProfile: // other services'
 	}
 	return nil
 }
@@ -277,6 +283,13 @@ func (s *Server) run(b *simcloud.Book, c call, targets []simcloud.Target, script
 		if err := b.Refused(t); err != nil {
 			return answer{}, err
 		}
+	}
+	if c.dry {
+		if _, err := exists(b, c.region, c.ids); err != nil {
+			return answer{}, err
+		}
+		return answer{}, &Error{Code: codeDryRun, Status: http.StatusPreconditionFailed,
+			Message: "Request would have succeeded, but DryRun flag is set."}
 	}
 	return c.run(b)
 }

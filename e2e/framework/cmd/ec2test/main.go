@@ -1,7 +1,8 @@
 // Command ec2test runs the EC2 test server and the machines of its instances as a process of its
-// own. At / it speaks EC2's protocol, at /clusters that of EKS, at /v1 the API of `stratos
-// fake-cloud` about the same instances, by which tests look at the cloud and trouble it, and at
-// /requests it tells what EC2 was asked.
+// own. At / it speaks the protocols of EC2, IAM and STS, at /clusters that of EKS, at /v1 the API
+// of `stratos fake-cloud` about the same instances, by which tests look at the cloud and trouble
+// it, and at /requests it tells what EC2 was asked. At /script, /unscript and /cluster tests change
+// what it answers.
 package main
 
 import (
@@ -98,5 +99,20 @@ func handler(server *ec2test.Server, control *fake.Cloud) http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(server.Requests()) // an error means that the client has gone
 	})
+	mux.HandleFunc("POST /script", posted(func(f ec2test.Failure) { server.Script(f) }))
+	mux.HandleFunc("POST /unscript", posted(func(struct{}) { server.Unscript() }))
+	mux.HandleFunc("POST /cluster", posted(func(c ec2test.Cluster) { server.SetCluster(c) }))
 	return mux
+}
+
+// posted calls the function with what was posted as JSON.
+func posted[T any](take func(T)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var value T
+		if err := json.NewDecoder(r.Body).Decode(&value); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		take(value)
+	}
 }

@@ -1,0 +1,182 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/provider/limiter"
+)
+
+const (
+	nameCloud           = "cloud"
+	nameCloudIdentity   = "cloud identity"
+	nameDescribeCluster = "DescribeCluster"
+	nameNodeRole        = "node role"
+	nameKeys            = "kms keys"
+)
+
+// The authentication modes of EKS in which the ConfigMap aws-auth counts.
+const (
+	modeConfigMap = "CONFIG_MAP"
+	modeBoth      = "API_AND_CONFIG_MAP"
+	// entryType is the type of access entries for nodes that AWS does not manage.
+	entryType = "EC2_LINUX"
+)
+
+// Cloud checks the answers of the cloud, in the order of the lines.
+func Cloud(c *CloudFacts) []Result {
+	results := []Result{cloudIdentity(c)}
+	for _, l := range c.Launches {
+		results = append(results, c.launch(l))
+	}
+	for _, op := range operations() {
+		results = append(results, c.operation(op))
+	}
+	return append(results, c.describeCluster(), c.nodeRole(), c.keys())
+}
+
+// NoCloud is the line in place of the cloud's checks.
+func NoCloud(why string) Result { return notChecked(nameCloud, "%s", why) }
+
+func cloudIdentity(c *CloudFacts) Result {
+	if c.Identity.Err != nil {
+		return notChecked(nameCloudIdentity, "%v", c.Identity.Err)
+	}
+	return ok(nameCloudIdentity, "the cloud is asked as %s", c.Identity.Value)
+}
+
+// allow is the command that gives the policy of docs/install.md the missing permission.
+func (c *CloudFacts) allow() string {
+	partition, account := "aws", "ACCOUNT"
+	if parts := strings.Split(c.Identity.Value, ":"); len(parts) > 4 {
+		partition, account = parts[1], parts[4]
+	}
+	return fmt.Sprintf("aws iam create-policy-version --set-as-default --policy-arn arn:%s:iam::%s:policy/stratos-%s "+
+		"--policy-document file://stratos-policy.json", partition, account, c.Cluster)
+}
+
+func (c *CloudFacts) launch(l Launch) Result {
+	name := fmt.Sprintf("%s %s", limiter.RunInstances, l.Class)
+	switch {
+	case !l.IsResolved:
+		return notChecked(name, "the class is not Ready, so there is no launch to try")
+	case l.Err == nil:
+		return ok(name, "allowed, by a dry run in each subnet")
+	case provider.IsUnauthorized(l.Err):
+		return wrong(name, c.allow(), "%v", l.Err)
+	case provider.IsInvalidConfig(l.Err):
+		return wrong(name, "kubectl edit awsnodeclasses."+v1alpha1.GroupVersion().Group+" "+l.Class, "%v", l.Err)
+	}
+	return notChecked(name, "%v", l.Err)
+}
+
+func (c *CloudFacts) operation(op limiter.Operation) Result {
+	name := string(op)
+	err := c.Operations[op]
+	switch {
+	case c.Instance.Err != nil:
+		return notChecked(name, "the instances of this cluster cannot be listed: %v", c.Instance.Err)
+	case c.Instance.Value == nil:
+		return notChecked(name, "there is no instance of this cluster yet")
+	case err == nil:
+		return ok(name, "allowed, by a dry run on %s", c.Instance.Value.ID)
+	case provider.IsUnauthorized(err):
+		return wrong(name, c.allow(), "on %s: %v", c.Instance.Value.ID, err)
+	case provider.IsIncorrectState(err):
+		return ok(name, "allowed, though not in the present state of %s", c.Instance.Value.ID)
+	}
+	return notChecked(name, "%v", err)
+}
+
+func (c *CloudFacts) describeCluster() Result {
+	switch err := c.Mode.Err; {
+	case err == nil:
+		return ok(nameDescribeCluster, "EKS describes %s", c.Cluster)
+	case c.NeedsEKS && provider.IsUnauthorized(err):
+		return wrong(nameDescribeCluster, c.allow(), "%v", err)
+	case c.NeedsEKS && provider.IsInvalidConfig(err):
+		return wrong(nameDescribeCluster, "aws eks list-clusters", "classes name a cluster that EKS does not have here: %v", err)
+	case !c.NeedsEKS:
+		return notChecked(nameDescribeCluster, "no class needs it: %v", err)
+	default:
+		return notChecked(nameDescribeCluster, "%v", err)
+	}
+}
+
+// nodeRole: a kubelet enters a cluster of EKS by the role of its instance.
+func (c *CloudFacts) nodeRole() Result {
+	if len(c.Joins) == 0 {
+		return ok(nameNodeRole, "no class joins by a role")
+	}
+	if c.Mode.Err != nil {
+		return notChecked(nameNodeRole, "EKS does not say how nodes join: %v", c.Mode.Err)
+	}
+	var problems, unknown []string
+	repair := ""
+	for i := range c.Joins {
+		problem, why, command := c.join(&c.Joins[i])
+		if problem != "" {
+			problems = append(problems, "class "+c.Joins[i].Class+": "+problem)
+		}
+		if why != "" {
+			unknown = append(unknown, "class "+c.Joins[i].Class+": "+why)
+		}
+		repair = cmp.Or(repair, command)
+	}
+	switch {
+	case len(problems) > 0:
+		return wrong(nameNodeRole, repair, "%s", several(problems))
+	case len(unknown) > 0:
+		return notChecked(nameNodeRole, "%s", several(unknown))
+	}
+	return ok(nameNodeRole, "may join %s", c.Cluster)
+}
+
+// join returns what keeps instances of the class from joining and the command that repairs it, or
+// why it is not known; all empty where they may join.
+func (c *CloudFacts) join(j *Join) (problem, unknown, repair string) {
+	role := j.Role.Value
+	fromMap := c.Mode.Value == modeConfigMap || c.Mode.Value == modeBoth
+	switch {
+	case provider.IsInvalidConfig(j.Role.Err):
+		return j.Role.Err.Error(), "", "aws iam list-instance-profiles"
+	case j.Role.Err != nil:
+		return "", "its role is not known: " + j.Role.Err.Error(), ""
+	case role == "":
+		return "it has no iamInstanceProfile, so EKS lets no kubelet in", "",
+			"kubectl edit awsnodeclasses." + v1alpha1.GroupVersion().Group + " " + j.Class
+	case j.Entry.Value == entryType:
+		return "", "", ""
+	case j.Entry.Value != "":
+		return fmt.Sprintf("the access entry of %s is of type %s, not %s", role, j.Entry.Value, entryType), "",
+			fmt.Sprintf("aws eks delete-access-entry --cluster-name %s --principal-arn %s && %s", c.Cluster, role, c.enter(role))
+	case fromMap && slices.Contains(c.AWSAuth.Value, withoutPath(role)):
+		return "", "", ""
+	case j.Entry.Err != nil:
+		return "", "its access entry cannot be read: " + j.Entry.Err.Error(), ""
+	case fromMap && c.AWSAuth.Err != nil:
+		return "", "the ConfigMap aws-auth cannot be read: " + c.AWSAuth.Err.Error(), ""
+	}
+	return role + " may not join " + c.Cluster, "", c.enter(role)
+}
+
+// enter is the command by which the role may join.
+func (c *CloudFacts) enter(role string) string {
+	if c.Mode.Value == modeConfigMap {
+		return fmt.Sprintf("eksctl create iamidentitymapping --cluster %s --arn %s --group system:bootstrappers --group %s "+
+			"--username system:node:{{EC2PrivateDNSName}}", c.Cluster, role, nodesGroup)
+	}
+	return fmt.Sprintf("aws eks create-access-entry --cluster-name %s --principal-arn %s --type %s", c.Cluster, role, entryType)
+}
+
+// keys: a grant on a key is made at the launch, and no dry run tries it.
+func (c *CloudFacts) keys() Result {
+	if len(c.Keys) == 0 {
+		return ok(nameKeys, "no class names a key")
+	}
+	return notChecked(nameKeys, "no dry run shows whether Stratos may use the keys of: %s", strings.Join(c.Keys, ", "))
+}

@@ -1,0 +1,79 @@
+// Package check finds out what is wrong with an installation of Stratos. Gather reads the cluster
+// and asks the cloud by calls that change nothing. What it returns is a value, and Cluster and
+// Cloud make results of it without any I/O.
+package check
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// Status is what a check says.
+type Status string
+
+// The states of a check.
+const (
+	OK Status = "ok"
+	// NotChecked: the answer is unknown. The words say why.
+	NotChecked Status = "not checked"
+	// Wrong: a user has to do something. Repair says what.
+	Wrong Status = "wrong"
+)
+
+// Result is the line of one check.
+type Result struct {
+	// Name is the same in each run.
+	Name   string
+	Status Status
+	Words  string
+	// Repair is the command that repairs what is wrong.
+	Repair string
+}
+
+func ok(name, format string, args ...any) Result {
+	return Result{Name: name, Status: OK, Words: fmt.Sprintf(format, args...)}
+}
+
+func notChecked(name, format string, args ...any) Result {
+	return Result{Name: name, Status: NotChecked, Words: fmt.Sprintf(format, args...)}
+}
+
+func wrong(name, repair, format string, args ...any) Result {
+	return Result{Name: name, Status: Wrong, Words: fmt.Sprintf(format, args...), Repair: repair}
+}
+
+// Print writes one line for each result.
+func Print(out io.Writer, results []Result) error {
+	table := tabwriter.NewWriter(out, 0, 4, 3, ' ', 0)
+	for _, r := range results {
+		words := r.Words
+		if r.Repair != "" {
+			words += "; run: " + r.Repair
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\n", r.Status, r.Name, oneLine(words))
+	}
+	return table.Flush()
+}
+
+// oneLine: errors of servers may have several lines.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// AnyWrong reports whether one of the results is Wrong.
+func AnyWrong(results []Result) bool {
+	return slices.ContainsFunc(results, func(r Result) bool { return r.Status == Wrong })
+}
+
+// mostNamed bounds the objects that one line names.
+const mostNamed = 3
+
+// several joins what is wrong with several objects.
+func several(problems []string) string {
+	slices.Sort(problems)
+	if more := len(problems) - mostNamed; more > 0 {
+		return fmt.Sprintf("%s; and %d more", strings.Join(problems[:mostNamed], "; "), more)
+	}
+	return strings.Join(problems, "; ")
+}

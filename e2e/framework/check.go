@@ -1,0 +1,26 @@
+package framework
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+)
+
+// Check runs `stratos check` as the administrator and returns what it prints to stdout, and its
+// exit code. An error means that it did not run.
+func (r *Rig) Check(ctx context.Context, args ...string) (out string, code int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, HangGuard)
+	defer cancel()
+	var printed bytes.Buffer
+	cmd := exec.CommandContext(ctx, r.binary, append([]string{"check", "--kubeconfig=" + r.ControlPlane.Kubeconfig()},
+		args...)...)
+	cmd.Env, cmd.Stdout = append(os.Environ(), r.providerEnv()...), &printed
+	err = cmd.Run()
+	var ended *exec.ExitError
+	if errors.As(err, &ended) && ended.Exited() {
+		return printed.String(), ended.ExitCode(), nil
+	}
+	return printed.String(), 0, err
+}
