@@ -19,7 +19,7 @@ func gitopsPage(t *testing.T) map[string]map[string]any {
 		t.Fatal(err)
 	}
 	documents := map[string]map[string]any{}
-	for _, block := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllSubmatch(text, -1) {
+	for _, block := range regexp.MustCompile("(?s)\n```yaml\n(.*?\n)```\n").FindAllSubmatch(text, -1) {
 		document := map[string]any{}
 		if err := yaml.UnmarshalStrict(block[1], &document); err != nil {
 			t.Fatalf("%v in\n%s", err, block[1])
