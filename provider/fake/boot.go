@@ -97,6 +97,9 @@ func (m *Machines) cachedNode(name v1alpha1.NodeName) *corev1.Node {
 func (m *Machines) register(ctx context.Context, mach *machine, bootNumber int) error {
 	fresh := false
 	spoken, err := mach.speak(bootNumber, func() error {
+		if err := m.authenticate(ctx, mach); err != nil {
+			return err
+		}
 		if node := m.cachedNode(mach.name); node != nil {
 			return m.adopt(ctx, mach, node)
 		}

@@ -26,6 +26,8 @@ type kubelet struct {
 	labels  map[string]string
 	// maxPods is 0 where the type's number stands.
 	maxPods int64
+	// token is the bootstrap token that it joins with; empty for a kubelet that needs none.
+	token string
 }
 
 // readUserData tells the families of images apart by the text, because tests launch every text from
@@ -42,6 +44,11 @@ func readUserData(text string, cluster v1alpha1.BootstrapCluster) script {
 		s := readScript(parts.others)
 		s.kubelet = nodeadm(parts.nodeConfigs, cluster)
 		s.cni, s.gracefulShutdown = readCNI(text), strings.Contains(text, "shutdownGracePeriod")
+		return s
+	}
+	if joinFile.MatchString(parts.others) {
+		s := readScript(parts.others)
+		s.kubelet = kubeadm(parts.others, cluster)
 		return s
 	}
 	if isBottlerocket(text) {
@@ -69,6 +76,8 @@ func otherCluster(said, cluster v1alpha1.BootstrapCluster) string {
 	}
 	return ""
 }
+
+func encode(text []byte) string { return base64.StdEncoding.EncodeToString(text) }
 
 // certificates are those of PEM in base64; none where it is something else.
 func certificates(encoded string) []string {

@@ -3,12 +3,18 @@ package fake
 import (
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
@@ -222,6 +228,112 @@ func TestTheTextOfStratosJoins(t *testing.T) {
 					[]string{"cni:NoExecute", "gpu:NoSchedule", "stratos.sh/standby:NoSchedule"}, 12}
 				if diff := cmp.Diff(want, w.registered(instance, "team", "node-role.kubernetes.io/web")); diff != "" {
 					t.Errorf("the Node (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// takeTokens has the API server take this bootstrap token while valid is true.
+func (w *world) takeTokens(token string, valid *atomic.Bool) {
+	w.client.PrependReactor("create", "tokenreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		review := a.(clienttesting.CreateAction).GetObject().(*authenticationv1.TokenReview)
+		if valid.Load() && review.Spec.Token == token {
+			review.Status.Authenticated, review.Status.User.Groups = true, []string{bootstrapGroup}
+		}
+		return true, review, nil
+	})
+}
+
+// TestAMachineJoinsByItsToken: what Stratos writes for the family Kubeadm is enough while the API
+// server takes the token. A machine that has joined has a certificate.
+func TestAMachineJoinsByItsToken(t *testing.T) {
+	t.Parallel()
+	inWorld(t, Options{}, MachinesOptions{}, func(t *testing.T, w *world) {
+		const token = "abcdef.0123456789abcdef"
+		var valid atomic.Bool
+		w.takeTokens(token, &valid)
+		w.class.Spec.UserData = ""
+		w.class.Spec.Bootstrap = &v1alpha1.Bootstrap{Family: v1alpha1.FamilyKubeadm, MaxPods: new(int32(12))}
+		instance, err := w.cloud.LaunchInstance(t.Context(), w.class, provider.LaunchRequest{
+			Registration: provider.Registration{
+				BootstrapToken: token, Labels: map[string]string{"team": "a"},
+				StartupTaints: []v1alpha1.Taint{{Key: "cni", Effect: corev1.TaintEffectNoExecute}},
+			}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.after(time.Minute)
+		if w.node(instance) != nil {
+			t.Error("it has joined without a token that the API server takes")
+		}
+		valid.Store(true)
+		w.after(10 * time.Second)
+		node := w.node(instance)
+		if node == nil {
+			t.Fatal("it does not join")
+		}
+		want := []string{"cni:NoExecute", "stratos.sh/standby:NoSchedule"}
+		if got := taintKeys(node); !slices.Equal(got, want) || node.Labels["team"] != "a" ||
+			node.Status.Allocatable.Pods().Value() != 12 {
+			t.Errorf("taints %q, labels %v, %d pods", got, node.Labels, node.Status.Allocatable.Pods().Value())
+		}
+		valid.Store(false)
+		w.stopped(instance)
+		if err := w.client.CoreV1().Nodes().Delete(t.Context(), node.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.start(instance)
+		w.after(10 * time.Second)
+		if w.node(instance) == nil {
+			t.Error("after its token has ended it does not come back")
+		}
+	})
+}
+
+// TestAMachineDoesNotJoinByFaultyFiles of kubeadm.
+func TestAMachineDoesNotJoinByFaultyFiles(t *testing.T) {
+	t.Parallel()
+	const token = "abcdef.0123456789abcdef"
+	good := fmt.Sprintf(`#!/bin/sh
+write /etc/c.conf 0600 <<'END'
+clusters:
+- cluster:
+    certificate-authority-data: %s
+    server: %s
+END
+write /etc/join.yaml 0600 <<'END'
+kind: JoinConfiguration
+discovery:
+  file: {kubeConfigPath: /etc/c.conf}
+  tlsBootstrapToken: %s
+END
+`, simcloud.ClusterCA(), simcloud.ClusterEndpoint, token)
+	for name, c := range map[string]struct {
+		old, change string
+		joins       bool
+	}{
+		"as it should be":        {"", "", true},
+		"another endpoint":       {simcloud.ClusterEndpoint, "https://10.0.0.1", false},
+		"another CA":             {simcloud.ClusterCA(), encode([]byte(otherCA)), false},
+		"another path":           {"kubeConfigPath: /etc/c", "kubeConfigPath: /etc/d", false},
+		"no token":               {"tlsBootstrapToken: " + token, "", false},
+		"another token":          {token, "abcdef.0123456789abcdee", false},
+		"a file without its end": {token + "\nEND\n", token + "\n", false},
+		"a file that is no YAML": {"discovery:", "discovery: [", false},
+		"a label of kubernetes.io": {"discovery:", "nodeRegistration: {kubeletExtraArgs: [{name: node-labels, value: " +
+			"node-role.kubernetes.io/a=}]}\ndiscovery:", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, Options{}, MachinesOptions{}, func(t *testing.T, w *world) {
+				var valid atomic.Bool
+				valid.Store(true)
+				w.takeTokens(token, &valid)
+				w.class.Spec.UserData = strings.Replace(good, c.old, c.change, 1)
+				instance := w.launch()
+				w.after(10 * time.Second)
+				if joined := w.node(instance) != nil; joined != c.joins {
+					t.Errorf("joined %t, want %t", joined, c.joins)
 				}
 			})
 		})

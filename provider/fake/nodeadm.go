@@ -142,7 +142,7 @@ func nodeadm(texts []string, cluster v1alpha1.BootstrapCluster) kubelet {
 		merged.Spec.Kubelet.Flags = append(merged.Spec.Kubelet.Flags, c.Spec.Kubelet.Flags...)
 	}
 	said := v1alpha1.BootstrapCluster{Name: merged.Spec.Cluster.Name, Endpoint: merged.Spec.Cluster.APIServerEndpoint,
-		CertificateAuthority: base64.StdEncoding.EncodeToString(merged.Spec.Cluster.CertificateAuthority),
+		CertificateAuthority: encode(merged.Spec.Cluster.CertificateAuthority),
 		ServiceCIDR:          merged.Spec.Cluster.CIDR}
 	if refusal := otherCluster(said, cluster); refusal != "" {
 		return kubelet{refusal: refusal}

@@ -69,10 +69,16 @@ func TestREADMEPool(t *testing.T) {
 	if node := assert.Serve(t, r, framework.Pod("served", "cpu", "1")); nodes[node] == nil {
 		t.Errorf("the pod runs on %s, which is no node of the pool", node)
 	}
+	checkHasNoNode(t, r, stranger)
+}
+
+// checkHasNoNode: the machine is not let into the cluster.
+func checkHasNoNode(t *testing.T, r *framework.Rig, id v1alpha1.InstanceID) {
+	t.Helper()
 	views, err := r.Cloud.Snapshot(t.Context())
-	at := slices.IndexFunc(views, func(v fake.View) bool { return v.ID == stranger })
+	at := slices.IndexFunc(views, func(v fake.View) bool { return v.ID == id })
 	if err != nil || at < 0 || views[at].State != provider.InstanceRunning || views[at].Registered {
-		t.Errorf("the machine with another CA, of %+v, %v: it should run and have no Node", views, err)
+		t.Errorf("the machine %s, of %+v, %v: it should run and have no Node", id, views, err)
 	}
 }
 

@@ -108,5 +108,9 @@ func testFake(t *testing.T) {
 	t.Run("each by a role of its own", func(t *testing.T) {
 		checkOwn(t, r, "Stratos", byStratos, granted(t, chart, "stratos", "stratos-fake"))
 	})
-	t.Run("every right was used", func(t *testing.T) { checkUsed(t, r, granted(t, chart, "stratos-fake"), nil) })
+	t.Run("every right was used", func(t *testing.T) {
+		checkUsed(t, r, granted(t, chart, "stratos-fake"), map[string]string{
+			"create tokenreviews.authentication.k8s.io": "asks about a bootstrap token, and no class here is of the family Kubeadm (TestKubeadmPool)",
+		})
+	})
 }
