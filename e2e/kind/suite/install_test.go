@@ -26,7 +26,7 @@ func TestInstalledByHelm(t *testing.T) {
 
 // helmTest: stratos check as Stratos, with the chart's permissions. They go when it has ended.
 func helmTest(t *testing.T, l *cluster.Cluster) {
-	out, err := l.RunHelm(t.Context(), "test", cluster.Release, "--namespace", cluster.ReleaseNamespace, "--logs",
+	out, err := l.RunHelm(t.Context(), "test", cluster.Release, "--namespace", cluster.ReleaseNamespace,
 		"--timeout=2m")
 	if t.Log(out); err != nil {
 		t.Fatalf("helm test: %v", err)
