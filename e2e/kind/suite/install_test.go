@@ -28,8 +28,12 @@ func TestInstalledByHelm(t *testing.T) {
 func helmTest(t *testing.T, l *cluster.Cluster) {
 	out, err := l.RunHelm(t.Context(), "test", cluster.Release, "--namespace", cluster.ReleaseNamespace,
 		"--timeout=2m")
+	if err != nil {
+		t.Errorf("helm test: %v\n%s", err, out)
+	}
+	out, err = kubectl(t.Context(), "--namespace", cluster.ReleaseNamespace, "logs", cluster.Release+"-check")
 	if t.Log(out); err != nil {
-		t.Fatalf("helm test: %v", err)
+		t.Fatalf("kubectl logs: %v", err)
 	}
 	for _, check := range []string{"identity", "kubernetes", "crds", "admission", "leases", "scheduler", "classes", "pools"} {
 		if !regexp.MustCompile(`(?m)^ok +` + check + ` `).MatchString(out) {
