@@ -35,7 +35,9 @@ func helmTest(t *testing.T, l *cluster.Cluster) {
 	if t.Log(out); err != nil {
 		t.Fatalf("kubectl logs: %v", err)
 	}
-	for _, check := range []string{"identity", "kubernetes", "crds", "admission", "leases", "scheduler", "classes", "pools"} {
+	for _, check := range []string{
+		"identity", "kubernetes", "crds", "admission", "leases", "scheduler", "classes", "pools",
+	} {
 		if !regexp.MustCompile(`(?m)^ok +` + check + ` `).MatchString(out) {
 			t.Errorf("%s is not ok", check)
 		}
