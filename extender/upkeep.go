@@ -3,6 +3,7 @@ package extender
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -20,7 +21,7 @@ const (
 	// watch was behind its, it was refused then, and in a quiet cluster no further event would bring
 	// it back.
 	nudgeAfter = 100 * time.Millisecond
-	// nudgeEvery spaces repeated touches of one node.
+	// nudgeEvery spaces repeated touches for one node.
 	nudgeEvery = time.Second
 	// askEvery spaces repeated starts of a node whose claims are late.
 	askEvery = 10 * time.Second
@@ -41,7 +42,8 @@ type Upkeep struct {
 	events  events.EventRecorder
 	now     func() time.Time
 	log     logr.Logger
-	nudged  map[v1alpha1.NodeName]time.Time
+	// nudged is when a node was last touched for the pods of each node.
+	nudged map[v1alpha1.NodeName]time.Time
 	// asked is when late starts were last asked for again.
 	asked map[v1alpha1.NodeName]time.Time
 	// answered is the opening of the cluster state for which pods have been brought back.
@@ -99,17 +101,7 @@ func (u *Upkeep) Once(ctx context.Context) {
 		clear(u.nudged)
 	}
 	u.askAgain(now)
-	touched := false
-	for _, node := range u.state.Unasked(now, nudgeAfter) {
-		if now.Sub(u.nudged[node]) < nudgeEvery {
-			continue
-		}
-		u.nudged[node] = now
-		if !touched { // one is enough: it brings all pending pods back
-			u.touch(ctx, node, now)
-			touched = true
-		}
-	}
+	u.nudge(ctx, now)
 	for _, c := range u.state.Overdue(now) {
 		if c.Adopted {
 			continue // the replica that made the claim reports it
@@ -117,6 +109,21 @@ func (u *Upkeep) Once(ctx context.Context) {
 		u.events.Eventf(c.Ref.Object(), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonFutileStart), "Start",
 			"node %s of pool %s runs, but the pod was not bound to it; not starting another for a while", c.Node, c.Pool)
 	}
+}
+
+// nudge touches one node for all whose claimed pods the scheduler does not ask about: it brings all
+// pending pods back. So it counts for each of them, or a burst whose nodes begin to run one after
+// the other would have a touch for each of them each second.
+func (u *Upkeep) nudge(ctx context.Context, now time.Time) {
+	unasked := u.state.Unasked(now, nudgeAfter)
+	due := slices.IndexFunc(unasked, func(n v1alpha1.NodeName) bool { return now.Sub(u.nudged[n]) >= nudgeEvery })
+	if due < 0 {
+		return
+	}
+	for _, node := range unasked {
+		u.nudged[node] = now
+	}
+	u.touch(ctx, unasked[due], now)
 }
 
 // askAgain asks for the starts that are late and do not show. The Starter knows whether the write

@@ -90,39 +90,53 @@ func TestUpkeep(t *testing.T) {
 	}
 }
 
-// TestOneTouchForAllNodes: nodes that began to run together share a touch, because each brings
+// TestOneTouchForAllNodes: nodes whose pods are not asked about share a touch, because each brings
 // every pending pod back to the scheduler; and the next is a second later.
 func TestOneTouchForAllNodes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		v, _ := newTestView(time.Now)
-		var nodes []client.Object
-		for _, name := range []string{"a", "b", "c"} {
-			v.SetNode(poolNode(name, v1alpha1.StateStandby))
-			nodes = append(nodes, poolNode(name, v1alpha1.StateRunning))
-			v.Decide(cpuPod("pod-"+name, ""), NamesOf([]string{name}), &cluster.Candidates{}, time.Now())
-		}
-		touched := 0
-		api := fake.NewClientBuilder().WithObjects(nodes...).WithInterceptorFuncs(interceptor.Funcs{
-			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
-				touched++
-				return nil
-			},
-		}).Build()
-		u := NewUpkeep(Parts{State: v, Client: api, Events: events.NewFakeRecorder(10), Now: time.Now,
-			Log: logr.Discard()})
-		<-time.After(time.Second)
-		for _, name := range []string{"a", "b", "c"} {
-			v.SetNode(poolNode(name, v1alpha1.StateRunning))
-		}
-		ctx, stop := context.WithTimeout(t.Context(), 1500*time.Millisecond)
-		defer stop()
-		if err := u.Start(ctx); err != nil {
-			t.Errorf("Start ended with %v", err)
-		}
-		if touched != 2 {
-			t.Errorf("touched %d times within 1.5 s, want 2", touched)
-		}
-	})
+	for name, c := range map[string]struct {
+		after time.Duration // from one node's beginning to run to the next one's
+		until time.Duration
+		want  int
+	}{
+		"they begin to run together": {until: 1500 * time.Millisecond, want: 2},
+		// 100 ms after each has begun, and then once a second for all three: 1.5 and 2.5 s.
+		"one after the other": {after: 200 * time.Millisecond, until: 2900 * time.Millisecond, want: 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { testOneTouch(t, c.after, c.until, c.want) })
+		})
+	}
+}
+
+func testOneTouch(t *testing.T, after, until time.Duration, want int) {
+	v, _ := newTestView(time.Now)
+	var nodes []client.Object
+	for _, name := range []string{"a", "b", "c"} {
+		v.SetNode(poolNode(name, v1alpha1.StateStandby))
+		nodes = append(nodes, poolNode(name, v1alpha1.StateRunning))
+		v.Decide(cpuPod("pod-"+name, ""), NamesOf([]string{name}), &cluster.Candidates{}, time.Now())
+	}
+	touched := 0
+	api := fake.NewClientBuilder().WithObjects(nodes...).WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			touched++
+			return nil
+		},
+	}).Build()
+	u := NewUpkeep(Parts{State: v, Client: api, Events: events.NewFakeRecorder(10), Now: time.Now,
+		Log: logr.Discard()})
+	<-time.After(time.Second)
+	for i, name := range []string{"a", "b", "c"} {
+		time.AfterFunc(time.Duration(i)*after, func() { v.SetNode(poolNode(name, v1alpha1.StateRunning)) })
+	}
+	ctx, stop := context.WithTimeout(t.Context(), until)
+	defer stop()
+	if err := u.Start(ctx); err != nil {
+		t.Errorf("Start ended with %v", err)
+	}
+	if touched != want {
+		t.Errorf("touched %d times within %s, want %d", touched, until, want)
+	}
 }
 
 // TestLateStartsAreAskedForAgain: a claim is made in second 0. The Starter is asked again from

@@ -53,8 +53,8 @@ func classWith(name string, storage string, sizes ...int32) v1alpha1.AWSNodeClas
 // TestPoolsKeepStratosFromBeingUninstalled: what the guard says is all that the user sees.
 func TestPoolsKeepStratosFromBeingUninstalled(t *testing.T) {
 	api := pools{
-		pools: []v1alpha1.NodePool{countedPool("web", v1alpha1.KindAWSNodeClass, 3, 2), countedPool("ci", v1alpha1.KindAWSNodeClass, 2, 2),
-			countedPool("local", v1alpha1.KindKindNodeClass, 1, 0)},
+		pools: []v1alpha1.NodePool{countedPool("web", v1alpha1.KindAWSNodeClass, 3, 2),
+			countedPool("ci", v1alpha1.KindAWSNodeClass, 2, 2), countedPool("local", v1alpha1.KindKindNodeClass, 1, 0)},
 		classes: []v1alpha1.AWSNodeClass{classWith("web", "20Gi", 20, 80), classWith("ci", "30Gi"),
 			classWith("local", "9Gi")},
 	}

@@ -22,13 +22,10 @@ func FastCloud() []string {
 }
 
 // NewRig starts a rig that ends with the test, and shows the end of Stratos's log if the test
-// failed. kube-controller-manager calls no machine lost, neither hand-made nodes without a kubelet
-// nor those that a busy test machine lets wait.
+// failed.
 func NewRig(t *testing.T, o framework.Options) *framework.Rig {
 	t.Helper()
-	if o.ControlPlane.NodeMonitorGracePeriod == 0 {
-		o.ControlPlane.NodeMonitorGracePeriod = time.Hour
-	}
+	patient(&o)
 	keepLogs(t, &o)
 	r, err := framework.New(t.Context(), o)
 	if err != nil {
@@ -43,6 +40,14 @@ func NewRig(t *testing.T, o framework.Options) *framework.Rig {
 		}
 	})
 	return r
+}
+
+// patient has kube-controller-manager call no machine lost, neither hand-made nodes without a
+// kubelet nor those that a busy test machine lets wait.
+func patient(o *framework.Options) {
+	if o.ControlPlane.NodeMonitorGracePeriod == 0 {
+		o.ControlPlane.NodeMonitorGracePeriod = time.Hour
+	}
 }
 
 // StartStratos starts a further Stratos process, the end of whose log is shown if the test failed.
@@ -68,17 +73,28 @@ func Warm(t *testing.T, r *framework.Rig, pool *v1alpha1.NodePool, objects ...cl
 	}
 }
 
+// logFolder is a new folder below the one that STRATOS_E2E_LOGS names, "" without that.
+func logFolder(name string) (string, error) {
+	root := os.Getenv("STRATOS_E2E_LOGS")
+	if root == "" {
+		return "", nil
+	}
+	return os.MkdirTemp(root, strings.ReplaceAll(name, "/", "-")+"-")
+}
+
 // keepLogs has the logs of a test that fails stay in a folder of their own below the one that
 // STRATOS_E2E_LOGS names.
 func keepLogs(t *testing.T, o *framework.Options) {
 	t.Helper()
-	root := os.Getenv("STRATOS_E2E_LOGS")
-	if root == "" || o.ControlPlane.LogDir != "" {
+	if o.ControlPlane.LogDir != "" {
 		return
 	}
-	dir, err := os.MkdirTemp(root, strings.ReplaceAll(t.Name(), "/", "-")+"-")
+	dir, err := logFolder(t.Name())
 	if err != nil {
 		t.Fatal(err)
+	}
+	if dir == "" {
+		return
 	}
 	o.ControlPlane.LogDir = dir
 	t.Cleanup(func() {

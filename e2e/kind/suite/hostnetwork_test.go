@@ -7,10 +7,10 @@ import (
 	"github.com/stratos-sh/stratos/e2e/kind/cluster"
 )
 
-// TestHostNetwork: Stratos in the network of its hosts, where the API server reaches no pod's own
-// address. Its webhooks answer, its scheduler's pods start stopped nodes, and on the loopback, which
-// is the host's now, the extender answers only to a client certificate.
-func TestHostNetwork(t *testing.T) {
+// TestBurstWithHostNetwork: Stratos in the network of its hosts, where the API server reaches no
+// pod's own address. Its webhooks answer, its scheduler's pods start stopped nodes, and on the
+// loopback, which is the host's now, the extender answers only to a client certificate.
+func TestBurstWithHostNetwork(t *testing.T) {
 	l := cluster.New(t)
 	l.AwaitRelease(t)
 	t.Cleanup(func() { reinstall(t, l) })

@@ -18,7 +18,7 @@ import (
 // the API server's revisions, and for either order there is one right outcome.
 func TestDrainingNodeTakesANewPod(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := assert.SharedRig(t)
 	j := assert.OpenJournal(t, r)
 	for name, row := range map[string]drains{
 		"another node stands by": {pool: "pair", size: 2, instanceType: "m5.large"},

@@ -19,7 +19,7 @@ import (
 func TestFiveLives(t *testing.T) {
 	t.Parallel()
 	const pool = "phoenix"
-	r := newRig(t)
+	r := assert.SharedRig(t)
 	warm(t, r, shortLived(pool, 1), "m5.large")
 	nodes := assert.PoolNodes(t, r, pool)
 	standby := framework.BearingOf(assert.OnlyNode(t, r, pool))

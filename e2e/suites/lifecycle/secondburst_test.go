@@ -18,8 +18,8 @@ import (
 // ones more fit into what those leave over.
 func TestSecondBurstStartsOnlyWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	const pool, instanceType = "bursts", "m5.xlarge"
-	r := newRig(t)
+	const pool, instanceType = "bursts", "m6i.xlarge"
+	r := assert.SharedRig(t)
 	warm(t, r, framework.Pool(pool, 8), instanceType)
 	nodes := assert.PoolNodes(t, r, pool)
 	assert.HoldStarts(t, r, instanceType, 0)
@@ -57,7 +57,7 @@ func TestSecondBurstStartsOnlyWhatIsMissing(t *testing.T) {
 	for _, c := range assert.Accepted(t, r, fake.OpStart, nodes) {
 		ids = append(ids, c.Instance)
 	}
-	assert.Release(t, r, ids...)
+	assert.Reboot(t, r, ids...)
 	bound := assert.AwaitBound(t, r, all...)
 	assert.AwaitRunning(t, r, all...)
 	for i, p := range all {

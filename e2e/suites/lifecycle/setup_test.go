@@ -4,6 +4,7 @@
 package lifecycle
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -13,6 +14,15 @@ import (
 	"github.com/stratos-sh/stratos/e2e/framework"
 	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
+
+// gpu is what the instance type gpuType has two of.
+const gpu, gpuType = "example.com/gpu", "e2e.gpu"
+
+// TestMain has the tests share a rig.
+func TestMain(m *testing.M) {
+	types := "--fake-instance-types=" + gpuType + "=cpu:4,memory:16Gi," + gpu + ":2"
+	os.Exit(assert.MainWithRig(m, framework.Options{Cloud: append(assert.FastCloud(), types)}))
+}
 
 // warm creates the pool with its class and waits until all of it is standby.
 func warm(t *testing.T, r *framework.Rig, pool *v1alpha1.NodePool, instanceType string) {
@@ -28,10 +38,4 @@ func shortLived(name string, size int32) *v1alpha1.NodePool {
 	pool.Spec.ScaleUp.StartBudget = new(int32)
 	*pool.Spec.ScaleUp.StartBudget = 1000
 	return pool
-}
-
-// newRig starts a rig whose machines are fast.
-func newRig(t *testing.T, cloud ...string) *framework.Rig {
-	t.Helper()
-	return assert.NewRig(t, framework.Options{Cloud: append(assert.FastCloud(), cloud...)})
 }

@@ -16,7 +16,7 @@ import (
 // path, for the pod that took it and for no other.
 func TestPodStartupIsMeasuredByItsPath(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := assert.SharedRig(t)
 	for path, run := range map[string]func(*testing.T, *framework.Rig, string){
 		"standby": onStandby, "reclaimed": onReclaimed, "promoted": onPromoted, "cold": onCold,
 	} {
@@ -74,7 +74,7 @@ func onPromoted(t *testing.T, r *framework.Rig, pool string) {
 	assert.Eventually(t, "the launch for the pod", func(context.Context) (int, error) {
 		return len(assert.PoolInstances(t, r, pool)), nil
 	}, func(n int) bool { return n == 2 })
-	assert.Release(t, r, first)
+	assert.Reboot(t, r, first)
 	assert.AwaitBound(t, r, pod)
 }
 

@@ -18,10 +18,10 @@ import (
 // nothing is started twice.
 func TestDevicesReportedLate(t *testing.T) {
 	t.Parallel()
-	const pool, instanceType, gpu = "gpus", "e2e.gpu", "example.com/gpu"
-	r := newRig(t, "--fake-instance-types="+instanceType+"=cpu:4,memory:16Gi,"+gpu+":2")
-	warm(t, r, framework.Pool(pool, 2), instanceType)
-	assert.SetTimes(t, r, fake.Times{DeviceDelay: 3 * time.Second})
+	const pool = "gpus"
+	r := assert.SharedRig(t)
+	warm(t, r, framework.Pool(pool, 2), gpuType)
+	assert.AddFault(t, r, fake.Fault{Kind: fake.FaultDevicesLate, Op: fake.OpStart, Type: gpuType, Delay: 3 * time.Second})
 	j := assert.OpenJournal(t, r)
 	nodes := assert.PoolNodes(t, r, pool)
 	pod := framework.PoolPod("trainer", pool, "cpu", "1")
@@ -62,14 +62,14 @@ func TestDevicesReportedLate(t *testing.T) {
 func TestPodBoundByNameStartsAStandbyNode(t *testing.T) {
 	t.Parallel()
 	const pool = "named"
-	r := newRig(t)
+	r := assert.SharedRig(t)
 	warm(t, r, shortLived(pool, 2), "m5.large")
 	nodes := assert.PoolNodes(t, r, pool)
 	var name string
 	for n := range nodes {
 		name = max(name, n) // not the one that a claim would choose
 	}
-	pod := framework.Pod("by-name", "cpu", "1")
+	pod := framework.Pod(pool+"-by-name", "cpu", "1")
 	pod.Spec.NodeName = name
 	assert.Serve(t, r, pod)
 	assert.AwaitState(t, r, name, v1alpha1.StateRunning)
@@ -86,7 +86,7 @@ func TestPodBoundByNameStartsAStandbyNode(t *testing.T) {
 func TestPersonsCordonStays(t *testing.T) {
 	t.Parallel()
 	const pool = "cordoned"
-	r := newRig(t)
+	r := assert.SharedRig(t)
 	warm(t, r, shortLived(pool, 1), "m5.large")
 	nodes := assert.PoolNodes(t, r, pool)
 	name := assert.OnlyNode(t, r, pool).Name
@@ -94,7 +94,7 @@ func TestPersonsCordonStays(t *testing.T) {
 		t.Helper()
 		assert.Change(t, r, assert.Node(name), func(n *corev1.Node) { n.Spec.Unschedulable = is })
 	}
-	first := framework.PoolPod("first", pool, "cpu", "1")
+	first := framework.PoolPod(pool+"-first", pool, "cpu", "1")
 	assert.Serve(t, r, first)
 	assert.AwaitNode(t, r, name, "open", func(n *corev1.Node) bool {
 		return assert.StateOf(n) == v1alpha1.StateRunning && !n.Spec.Unschedulable
@@ -106,14 +106,14 @@ func TestPersonsCordonStays(t *testing.T) {
 			n.Annotations[v1alpha1.AnnotationCordoned] == ""
 	})
 
-	waiting := framework.PoolPod("waiting", pool, "cpu", "1")
+	waiting := framework.PoolPod(pool+"-waiting", pool, "cpu", "1")
 	assert.Create(t, r, waiting)
 	words := assert.AwaitEvent(t, r, waiting, v1alpha1.ReasonStandbyUnavailable)
 	if starts := assert.Accepted(t, r, fake.OpStart, nodes); len(starts) != 1 {
 		t.Fatalf("%d starts, want 1: a cordoned node is kept back; said: %s", len(starts), words)
 	}
 	// Bound by name a pod does not ask; the cordon outlives the start all the same.
-	named := framework.Pod("by-name", "cpu", "100m")
+	named := framework.Pod(pool+"-by-name", "cpu", "100m")
 	named.Spec.NodeName = name
 	assert.Serve(t, r, named)
 	assert.AwaitNode(t, r, name, "running under the person's cordon", func(n *corev1.Node) bool {
