@@ -169,8 +169,9 @@ func (c *cluster) apply(ctx context.Context, object *unstructured.Unstructured) 
 // applyAll applies the definitions first: other objects may be of their kinds.
 func (c *cluster) applyAll(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
-	definitions := find(objects, "CustomResourceDefinition")
-	for _, object := range append(slices.Clone(definitions), without(objects, definitions)...) {
+	definitions, pods := find(objects, "CustomResourceDefinition"), find(objects, "Pod")
+	others := without(without(objects, definitions), pods)
+	for _, object := range slices.Concat(definitions, others, pods) { // a pod needs its account
 		if _, err := c.apply(t.Context(), object); err != nil {
 			t.Errorf("%s %s/%s: %v", object.GetKind(), object.GetNamespace(), object.GetName(), err)
 		}

@@ -137,6 +137,11 @@ func (a *account) denied(action ec2test.Action) {
 		Message: "You are not authorized to perform: " + string(action) + " Encoded authorization failure message: 4Gx"}})
 }
 
+// answers has EC2 answer the action with an error.
+func (a *account) answers(action ec2test.Action, code, words string) {
+	a.server.Script(ec2test.Failure{Action: action, Error: ec2test.Error{Code: code, Message: words}})
+}
+
 // cluster changes the account's cluster of EKS.
 func (a *account) cluster(mode string, entries map[string]string) {
 	a.server.SetCluster(ec2test.Cluster{Name: clusterName, Region: "us-east-1", Endpoint: simcloud.ClusterEndpoint,
@@ -164,21 +169,23 @@ func TestCloud(t *testing.T) {
 		"tags are denied": {func(a *account) { a.denied(ec2test.CreateTags) },
 			check.Result{Name: "CreateTags", Status: check.Wrong, Words: "not authorized", Repair: allow}},
 		"a launch is wrong": {func(a *account) {
-			a.server.Script(ec2test.Failure{Action: ec2test.RunInstances, Error: ec2test.Error{Code: "InvalidAMIID.NotFound", Message: "no image"}})
-		}, check.Result{Name: launch, Status: check.Wrong, Words: "no image", Repair: "kubectl edit awsnodeclasses.stratos.sh general"}},
+			a.answers(ec2test.RunInstances, "InvalidAMIID.NotFound", "no image")
+		}, check.Result{Name: launch, Status: check.Wrong, Words: "no image",
+			Repair: "kubectl edit awsnodeclasses.stratos.sh general"}},
 		"EC2 is out of order": {func(a *account) {
-			a.server.Script(ec2test.Failure{Action: ec2test.CreateTags, Error: ec2test.Error{Code: "Odd", Message: "what"}})
+			a.answers(ec2test.CreateTags, "Odd", "what")
 		}, check.Result{Name: "CreateTags", Status: check.NotChecked, Words: "what"}},
 		"a class that is not ready": {func(a *account) { classOf(a.facts).Status.Conditions = nil },
 			check.Result{Name: launch, Status: check.NotChecked, Words: "not Ready"}},
 		"the state forbids it": {func(a *account) {
-			a.server.Script(ec2test.Failure{Action: ec2test.StartInstances, Error: ec2test.Error{Code: "IncorrectInstanceState", Message: "no"}})
+			a.answers(ec2test.StartInstances, "IncorrectInstanceState", "no")
 		}, check.Result{Name: "StartInstances", Status: check.OK, Words: "not in the present state"}},
 		"no access entry": {func(a *account) { a.cluster("API", nil) }, check.Result{Name: "node role", Status: check.Wrong,
 			Words:  ec2test.NodeRole + " may not join e2e",
 			Repair: "aws eks create-access-entry --cluster-name e2e --principal-arn " + ec2test.NodeRole + " --type EC2_LINUX"}},
 		"an access entry of another type": {func(a *account) { a.cluster("API", map[string]string{ec2test.NodeRole: "STANDARD"}) },
-			check.Result{Name: "node role", Status: check.Wrong, Words: "is of type STANDARD", Repair: "aws eks delete-access-entry"}},
+			check.Result{Name: "node role", Status: check.Wrong, Words: "is of type STANDARD",
+				Repair: "aws eks delete-access-entry"}},
 		"no entry, and aws-auth without the role": {func(a *account) {
 			a.cluster("API_AND_CONFIG_MAP", nil)
 			a.config = mapRoles("arn:aws:iam::1:role/other")
@@ -186,7 +193,8 @@ func TestCloud(t *testing.T) {
 			check.Result{Name: "node role", Status: check.Wrong, Words: "may not join", Repair: "aws eks create-access-entry"}},
 		"aws-auth": {change: func(a *account) { a.cluster("CONFIG_MAP", nil); a.config = mapRoles(ec2test.NodeRole) }},
 		"aws-auth without the role": {func(a *account) { a.cluster("CONFIG_MAP", map[string]string{ec2test.NodeRole: "EC2_LINUX"}) },
-			check.Result{Name: "node role", Status: check.Wrong, Words: "may not join", Repair: "eksctl create iamidentitymapping"}},
+			check.Result{Name: "node role", Status: check.Wrong, Words: "may not join",
+				Repair: "eksctl create iamidentitymapping"}},
 		"aws-auth beside entries": {change: func(a *account) { a.cluster("API_AND_CONFIG_MAP", nil); a.config = mapRoles(ec2test.NodeRole) }},
 		"aws-auth does not count": {func(a *account) { a.cluster("API", nil); a.config = mapRoles(ec2test.NodeRole) },
 			check.Result{Name: "node role", Status: check.Wrong, Words: "may not join", Repair: "create-access-entry"}},
@@ -197,11 +205,13 @@ func TestCloud(t *testing.T) {
 		"profiles are not read": {func(a *account) { a.denied(ec2test.GetInstanceProfile) },
 			check.Result{Name: "node role", Status: check.NotChecked, Words: "its role is not known: GetInstanceProfile: You are not authorized"}},
 		"a profile that is not": {func(a *account) { classOf(a.facts).Spec.IAMInstanceProfile = "other" },
-			check.Result{Name: "node role", Status: check.Wrong, Words: "Instance Profile other cannot be found", Repair: "aws iam list-instance-profiles"}},
+			check.Result{Name: "node role", Status: check.Wrong, Words: "Instance Profile other cannot be found",
+				Repair: "aws iam list-instance-profiles"}},
 		"no profile": {func(a *account) { classOf(a.facts).Spec.IAMInstanceProfile = "" },
 			check.Result{Name: "node role", Status: check.Wrong, Words: "no iamInstanceProfile", Repair: "kubectl edit"}},
 		"a KMS key": {func(a *account) {
-			classOf(a.facts).Spec.BlockDeviceMappings = []v1alpha1.BlockDeviceMapping{{DeviceName: "/dev/xvda", Encrypted: new(true),
+			classOf(a.facts).Spec.BlockDeviceMappings = []v1alpha1.BlockDeviceMapping{{
+				DeviceName: "/dev/xvda", Encrypted: new(true),
 				KMSKeyID: "arn:aws:kms:us-east-1:1:key/k"}}
 		}, check.Result{Name: "kms keys", Status: check.NotChecked, Words: general}},
 	} {
@@ -283,8 +293,10 @@ func TestCloudChangesNothing(t *testing.T) {
 	began := len(a.server.Requests())
 	a.lines(t)
 	for _, r := range a.server.Requests()[began:] {
-		if changes := !strings.HasPrefix(string(r.Action), "Describe") && !strings.HasPrefix(string(r.Action), "Get"); changes &&
-			(r.Params["DryRun"] != "true" || r.Code != "DryRunOperation") {
+		if strings.HasPrefix(string(r.Action), "Describe") || strings.HasPrefix(string(r.Action), "Get") {
+			continue
+		}
+		if r.Params["DryRun"] != "true" || r.Code != "DryRunOperation" {
 			t.Errorf("%s with %v was answered %q", r.Action, r.Params, r.Code)
 		}
 	}

@@ -10,7 +10,8 @@ import (
 func TestPrint(t *testing.T) {
 	var out strings.Builder
 	results := []Result{
-		ok("a", "fine"), notChecked("longer", "why\nnot"), wrong("b", "kubectl get b", "%s", several([]string{"z", "y", "x", "w"})),
+		ok("a", "fine"), notChecked("longer", "why\nnot"),
+		wrong("b", "kubectl get b", "%s", several([]string{"z", "y", "x", "w"})),
 	}
 	if err := Print(&out, results); err != nil {
 		t.Fatal(err)

@@ -26,12 +26,18 @@ func TestInstalledByHelm(t *testing.T) {
 
 // helmTest: stratos check as Stratos, with the chart's permissions. They go when it has ended.
 func helmTest(t *testing.T, l *cluster.Cluster) {
-	out, err := l.RunHelm(t.Context(), "test", cluster.Release, "--namespace", cluster.ReleaseNamespace, "--logs",
+	out, err := l.RunHelm(t.Context(), "test", cluster.Release, "--namespace", cluster.ReleaseNamespace,
 		"--timeout=2m")
-	if t.Log(out); err != nil {
-		t.Fatalf("helm test: %v", err)
+	if err != nil {
+		t.Errorf("helm test: %v\n%s", err, out)
 	}
-	for _, check := range []string{"identity", "kubernetes", "crds", "admission", "leases", "scheduler", "classes", "pools"} {
+	out, err = kubectl(t.Context(), "--namespace", cluster.ReleaseNamespace, "logs", cluster.Release+"-check")
+	if t.Log(out); err != nil {
+		t.Fatalf("kubectl logs: %v", err)
+	}
+	for _, check := range []string{
+		"identity", "kubernetes", "crds", "admission", "leases", "scheduler", "classes", "pools",
+	} {
 		if !regexp.MustCompile(`(?m)^ok +` + check + ` `).MatchString(out) {
 			t.Errorf("%s is not ok", check)
 		}
