@@ -75,7 +75,7 @@ func TestImagesArePulledThroughAdmission(t *testing.T) {
 		"mirror.invalid/example.com/agent:1",
 		"mesh.invalid/init:1", "mesh.invalid/proxy:1")
 	imagesPulled(t, r, name, metav1.ConditionTrue, v1alpha1.ReasonImagesPresent)
-	awaitNoPulls(t, r)
+	awaitNoPulls(t, r, name)
 }
 
 // TestDaemonSetImageThatCannotBePulled: a DaemonSet of any tenant may name an image that no
@@ -83,13 +83,13 @@ func TestImagesArePulledThroughAdmission(t *testing.T) {
 func TestDaemonSetImageThatCannotBePulled(t *testing.T) {
 	t.Parallel()
 	const name, gone, app = "tenant", "missing.invalid/gone:1", "example.com/app:1"
-	r := newRig(t)
+	r := restrict(t, assert.SharedRig(t))
 	p, class := pool(name, 2, v1alpha1.ControllerStop, app)
-	assert.Create(t, r, agents("agent", gone), class, p)
+	assert.Create(t, r, poolAgents(name, gone), class, p)
 	assert.AwaitStandby(t, r, name, 2)
 	checkDisks(t, r, name, app)
 	imagesPulled(t, r, name, metav1.ConditionFalse, v1alpha1.ReasonImagePullFailed)
-	awaitNoPulls(t, r)
+	awaitNoPulls(t, r, name)
 	if got := starts(t, r, name); got != 0 {
 		t.Errorf("%d starts, want none: what could not be pulled backs off", got)
 	}

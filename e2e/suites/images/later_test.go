@@ -23,9 +23,9 @@ import (
 func TestChangedDaemonSetImageRefreshesGradually(t *testing.T) {
 	t.Parallel()
 	const name, size, budget = "gradual", 5, 2
-	r := newRig(t)
+	r := restrict(t, assert.SharedRig(t))
 	j := assert.OpenJournal(t, r)
-	set := agents("agent", "example.com/agent:1")
+	set := poolAgents(name, "example.com/agent:1")
 	p, class := pool(name, size, v1alpha1.SelfStop, "example.com/app:1")
 	p.Spec.Disruption.Budget = new(intstr.FromInt32(budget))
 	assert.Create(t, r, set, class, p)
@@ -58,7 +58,7 @@ func TestChangedDaemonSetImageRefreshesGradually(t *testing.T) {
 	if least := leastStandby(j, nodes, since); least < size-budget || least == size {
 		t.Errorf("at one moment %d nodes stood by, want %d to %d", least, size-budget, size-1)
 	}
-	awaitNoPulls(t, r)
+	awaitNoPulls(t, r, name)
 }
 
 // leastStandby is the lowest number of nodes that said standby at one time, from the revision on.
@@ -89,7 +89,7 @@ func leastStandby(j *assert.Journal, nodes map[string]*corev1.Node, since int64)
 func TestMissingImageIsPulledAtTheNextStop(t *testing.T) {
 	t.Parallel()
 	const name, image = "collected", "example.com/app:1"
-	r := newRig(t)
+	r := restrict(t, assert.SharedRig(t))
 	p, class := pool(name, 1, v1alpha1.ControllerStop, image)
 	p.Spec.ScaleDown.EmptyNodeTTL = &metav1.Duration{Duration: time.Second}
 	assert.Create(t, r, class, p)
@@ -107,5 +107,5 @@ func TestMissingImageIsPulledAtTheNextStop(t *testing.T) {
 		t.Errorf("%d starts, want 1: the image is pulled before the stop, not by another start", got)
 	}
 	imagesPulled(t, r, name, metav1.ConditionTrue, v1alpha1.ReasonImagesPresent)
-	awaitNoPulls(t, r)
+	awaitNoPulls(t, r, name)
 }

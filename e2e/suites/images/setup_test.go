@@ -5,6 +5,7 @@ package images
 
 import (
 	"context"
+	"os"
 	"slices"
 	"testing"
 
@@ -19,11 +20,15 @@ import (
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
-// newRig starts a rig whose API server admits into Stratos's namespace only what the restricted
-// standard allows.
-func newRig(t *testing.T, cloud ...string) *framework.Rig {
+// TestMain has those tests share a rig that change neither admission nor the times of the cloud.
+func TestMain(m *testing.M) {
+	os.Exit(assert.MainWithRig(m, framework.Options{Cloud: assert.FastCloud()}))
+}
+
+// restrict has the API server admit into Stratos's namespace only what the restricted standard
+// allows.
+func restrict(t *testing.T, r *framework.Rig) *framework.Rig {
 	t.Helper()
-	r := assert.NewRig(t, framework.Options{Cloud: append(assert.FastCloud(), cloud...)})
 	own := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: framework.Namespace}}
 	assert.Change(t, r, own, func(n *corev1.Namespace) {
 		n.Labels["pod-security.kubernetes.io/enforce"] = "restricted"
@@ -48,6 +53,13 @@ func agents(name, image string) *appsv1.DaemonSet {
 	return framework.DaemonSet(name, corev1.PodSpec{Containers: []corev1.Container{{Name: "agent", Image: image}}})
 }
 
+// poolAgents is a DaemonSet for the pool's nodes.
+func poolAgents(pool, image string) *appsv1.DaemonSet {
+	set := agents("agent-of-"+pool, image)
+	set.Spec.Template.Spec.NodeSelector = map[string]string{v1alpha1.LabelPool: pool}
+	return set
+}
+
 // imagesPulled waits until ImagesPulled has the status and the reason, and returns its message.
 func imagesPulled(t *testing.T, r *framework.Rig, pool string, status metav1.ConditionStatus,
 	reason v1alpha1.Reason) string {
@@ -70,13 +82,14 @@ func checkDisks(t *testing.T, r *framework.Rig, pool string, images ...string) {
 	}
 }
 
-// awaitNoPulls waits until no pod that pulls is left.
-func awaitNoPulls(t *testing.T, r *framework.Rig) {
+// awaitNoPulls waits until no pod that pulls is left on the pool's nodes.
+func awaitNoPulls(t *testing.T, r *framework.Rig, pool string) {
 	t.Helper()
-	assert.Eventually(t, "pods that pull", func(ctx context.Context) (int, error) {
+	nodes := assert.PoolNodes(t, r, pool)
+	assert.Eventually(t, "pods that pull for pool "+pool, func(ctx context.Context) (int, error) {
 		list := &corev1.PodList{}
 		err := r.Client.List(ctx, list, client.InNamespace(framework.Namespace))
-		return len(list.Items), err
+		return len(slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return nodes[p.Spec.NodeName] == nil })), err
 	}, func(n int) bool { return n == 0 })
 }
 

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/e2e/framework"
 	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
 
@@ -16,7 +17,7 @@ import (
 // those need a second boot.
 func TestImagesArePulledBeforeStandby(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "--fake-pull-time=2s")
+	r := restrict(t, assert.NewRig(t, framework.Options{Cloud: append(assert.FastCloud(), "--fake-pull-time=2s")}))
 	j := assert.OpenJournal(t, r)
 	here, elsewhere := agents("here", "example.com/agent:1"), agents("elsewhere", "example.com/elsewhere:1")
 	here.Spec.Template.Spec.NodeSelector = map[string]string{corev1.LabelOSStable: "linux"}
@@ -51,7 +52,7 @@ func TestImagesArePulledBeforeStandby(t *testing.T) {
 			if !strings.Contains(told, "2 of 2") {
 				t.Errorf("condition says %q", told)
 			}
-			awaitNoPulls(t, r)
+			awaitNoPulls(t, r, name)
 		})
 	}
 }
@@ -62,7 +63,7 @@ func TestImagesArePulledBeforeStandby(t *testing.T) {
 func TestImagePullFailureIsTold(t *testing.T) {
 	t.Parallel()
 	const gone, good = "missing.invalid/gone:1", "example.com/good:1"
-	r := newRig(t)
+	r := restrict(t, assert.SharedRig(t))
 	j := assert.OpenJournal(t, r)
 	strict, strictClass := pool("strict", 1, v1alpha1.ControllerStop, gone, good)
 	lenient, lenientClass := pool("lenient", 1, v1alpha1.ControllerStop, gone, good)
@@ -94,5 +95,6 @@ func TestImagePullFailureIsTold(t *testing.T) {
 	assert.AwaitStandby(t, r, "strict", 1)
 	checkDisks(t, r, "strict", good)
 	imagesPulled(t, r, "strict", metav1.ConditionTrue, v1alpha1.ReasonImagesPresent)
-	awaitNoPulls(t, r)
+	awaitNoPulls(t, r, "strict")
+	awaitNoPulls(t, r, "lenient")
 }
