@@ -29,7 +29,8 @@ func TestKubeadmPool(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := assert.NewRig(t, framework.Options{
-		ControlPlane: controlplane.Options{APIServerArgs: []string{"--enable-bootstrap-token-auth=true"}}, // as kubeadm sets it
+		// As kubeadm sets it.
+		ControlPlane: controlplane.Options{APIServerArgs: []string{"--enable-bootstrap-token-auth=true"}},
 		Provider:     framework.ProviderAWS, Cloud: assert.FastCloud(),
 		Stratos: []string{"--bootstrap-token-key-file=" + key},
 	})
