@@ -131,8 +131,8 @@ func (g Gatherer) classes(ctx context.Context, cloud string) ([]v1alpha1.NodeCla
 	return all, errors.Join(err, errKind)
 }
 
-// leases reads the leases of the namespace until those that have to be renewed are, for at most the
-// time after which another replica may take them.
+// leases reads the leases of the namespace until each is held and renewed, for at most twice the
+// time after which another replica may take one: a leader may be ending just now.
 func (g Gatherer) leases(ctx context.Context, f *Facts) {
 	names := leaseNames(f.Installation)
 	first, err := g.readLeases(ctx, names)
@@ -145,10 +145,10 @@ func (g Gatherer) leases(ctx context.Context, f *Facts) {
 	for {
 		now, err := g.readLeases(ctx, names)
 		if err == nil {
-			f.Renewed = renewedSince(first, now)
+			f.Leases.Value, f.Renewed = now, renewedSince(first, now)
 		}
 		if !slices.ContainsFunc(names, func(name string) bool {
-			return hasHolder(first, name) && !slices.Contains(f.Renewed, name)
+			return !hasHolder(f.Leases.Value, name) || !slices.Contains(f.Renewed, name)
 		}) {
 			return
 		}
@@ -183,7 +183,7 @@ func renewedSince(before, now []coordinationv1.Lease) []string {
 	for i := range now {
 		at := now[i].Spec.RenewTime
 		n := slices.IndexFunc(before, func(l coordinationv1.Lease) bool { return l.Name == now[i].Name })
-		if at != nil && n >= 0 && !at.Equal(before[n].Spec.RenewTime) {
+		if at != nil && (n < 0 || !at.Equal(before[n].Spec.RenewTime)) {
 			names = append(names, now[i].Name)
 		}
 	}

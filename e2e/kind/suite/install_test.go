@@ -26,6 +26,7 @@ func TestInstalledByHelm(t *testing.T) {
 
 // helmTest: stratos check as Stratos, with the chart's permissions. They go when it has ended.
 func helmTest(t *testing.T, l *cluster.Cluster) {
+	l.AwaitRelease(t)
 	out, err := l.RunHelm(t.Context(), "test", cluster.Release, "--namespace", cluster.ReleaseNamespace,
 		"--timeout=2m")
 	if err != nil {
