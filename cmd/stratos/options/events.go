@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
 // maxNote is the longest note of an event in bytes. The API server refuses longer ones, which the
@@ -20,15 +20,22 @@ func ShortNotes(mgr ctrl.Manager) ctrl.Manager { return shortNotes{mgr} }
 type shortNotes struct{ ctrl.Manager }
 
 // GetEventRecorder implements ctrl.Manager.
-func (m shortNotes) GetEventRecorder(name string) events.EventRecorder {
+func (m shortNotes) GetEventRecorder(name string) recorder.EventRecorder {
 	return cutting{m.Manager.GetEventRecorder(name)}
 }
 
-type cutting struct{ recorder events.EventRecorder }
+type cutting struct{ recorder recorder.EventRecorder }
 
-// Eventf implements events.EventRecorder.
+// Eventf implements recorder.EventRecorder.
 func (c cutting) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
 	c.recorder.Eventf(regarding, related, kind, reason, action, "%s", cut(fmt.Sprintf(note, args...)))
+}
+
+// AnnotatedEventf implements recorder.EventRecorder.
+func (c cutting) AnnotatedEventf(regarding, related runtime.Object, annotations map[string]string,
+	kind, reason, action, note string, args ...any,
+) {
+	c.recorder.AnnotatedEventf(regarding, related, annotations, kind, reason, action, "%s", cut(fmt.Sprintf(note, args...)))
 }
 
 // cut shortens the note to maxNote bytes without splitting a rune. Invalid bytes are replaced

@@ -8,8 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
 // recorded keeps the note of the last event, which a recorder formats like fmt.Sprintf.
@@ -19,13 +19,19 @@ func (r *recorded) Eventf(_, _ runtime.Object, _, _, _, note string, args ...any
 	r.note = fmt.Sprintf(note, args...)
 }
 
+func (r *recorded) AnnotatedEventf(regarding, related runtime.Object, _ map[string]string, kind, reason, action, note string,
+	args ...any,
+) {
+	r.Eventf(regarding, related, kind, reason, action, note, args...)
+}
+
 // recording is a manager of which only the recorder is asked for.
 type recording struct {
 	ctrl.Manager
 	recorder *recorded
 }
 
-func (m recording) GetEventRecorder(string) events.EventRecorder { return m.recorder }
+func (m recording) GetEventRecorder(string) recorder.EventRecorder { return m.recorder }
 
 // TestEventNotesAreCut: the API server refuses an event whose note has more than 1024 bytes, and
 // says so nowhere.
@@ -43,11 +49,20 @@ func TestEventNotesAreCut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &recorded{}
-			mgr := ShortNotes(recording{recorder: r})
-			mgr.GetEventRecorder("any").Eventf(&corev1.Pod{}, nil, corev1.EventTypeWarning, "StandbyUnavailable", "Explain",
-				"%s", c.note)
-			if r.note != c.want || !utf8.ValidString(r.note) || len(r.note) > 1024 {
-				t.Errorf("%d bytes: %q, want %d bytes: %q", len(r.note), r.note, len(c.want), c.want)
+			events := ShortNotes(recording{recorder: r}).GetEventRecorder("any")
+			for event, write := range map[string]func(){
+				"plain": func() {
+					events.Eventf(&corev1.Pod{}, nil, corev1.EventTypeWarning, "StandbyUnavailable", "Explain", "%s", c.note)
+				},
+				"annotated": func() {
+					events.AnnotatedEventf(&corev1.Pod{}, nil, map[string]string{"a": "b"}, corev1.EventTypeWarning,
+						"StandbyUnavailable", "Explain", "%s", c.note)
+				},
+			} {
+				write()
+				if r.note != c.want || !utf8.ValidString(r.note) || len(r.note) > 1024 {
+					t.Errorf("%s: %d bytes: %q, want %d bytes: %q", event, len(r.note), r.note, len(c.want), c.want)
+				}
 			}
 		})
 	}
