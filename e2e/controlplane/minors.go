@@ -48,9 +48,9 @@ func newestMinor() string {
 	return match[2] + "." + match[3]
 }
 
-// BuildMinor does for one of [Minors] or [BeforeOldest], such as "1.34", what [Build] does for the newest, which
-// an empty minor means too. Of an older minor it builds kube-apiserver, kube-controller-manager and
-// kube-scheduler (256 MiB); etcd and kubectl are those of Build.
+// BuildMinor does for one of [Minors] or [BeforeOldest], such as "1.34", what [Build] does for the
+// newest, which an empty minor means too. Of an older minor it builds kube-apiserver,
+// kube-controller-manager and kube-scheduler (256 MiB); etcd and kubectl are those of Build.
 //
 // Errors are those of Build, or wrap [ErrNoMinor].
 func BuildMinor(ctx context.Context, minor string, progress io.Writer) (Binaries, error) {
@@ -72,6 +72,16 @@ func BuildMinor(ctx context.Context, minor string, progress io.Writer) (Binaries
 	binaries := binariesIn(dir, r.Version)
 	binaries.Etcd, binaries.Kubectl = newest.Etcd, newest.Kubectl
 	return binaries, nil
+}
+
+// VersionOf is the Kubernetes version, such as "v1.34.4", that [BuildMinor] builds for a minor; an
+// empty one means the newest. Errors are those of an unknown minor, which wrap [ErrNoMinor].
+func VersionOf(minor string) (string, error) {
+	r, err := kubernetesRecipe()
+	if minor != "" && minor != newestMinor() {
+		r, err = minorRecipe(minor)
+	}
+	return r.Version, err
 }
 
 func minorRecipe(minor string) (Recipe, error) {
