@@ -22,7 +22,7 @@ func find(t *testing.T, change func(*v1alpha1.AWSNodeClassSpec),
 	c := class()
 	c.Status = v1alpha1.AWSNodeClassStatus{}
 	change(&c.Spec)
-	cloud := r.cloud(t, func(o *Options) { o.Minor = func(context.Context) (string, error) { return "1.36", nil } })
+	cloud := r.cloud(t, func(o *Options) { o.Minor = func(context.Context) (string, error) { return "1.37", nil } })
 	return cloud.ResolveNodeClass(t.Context(), c)
 }
 

@@ -14,14 +14,14 @@ import (
 
 const (
 	image136 = "ami-0123456789abcdef0"
-	image137 = "ami-0123456789abcdea7"
+	image138 = "ami-0123456789abcdea7"
 )
 
 // upgrading is an account with images for two minors.
 func upgrading(o *ec2test.Options) {
 	o.Account = ec2test.DefaultAccount()
 	next := o.Account.Images[0]
-	next.ID, next.Name = image137, "amazon-eks-node-al2023-x86_64-standard-1.37-v20261115"
+	next.ID, next.Name = image138, "amazon-eks-node-al2023-x86_64-standard-1.38-v20261115"
 	o.Account.Images = append(o.Account.Images, next)
 }
 
@@ -30,7 +30,7 @@ func upgrading(o *ec2test.Options) {
 func TestAnAliasFollowsANewMinorSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simcloud.Options{}, upgrading)
-		minor := "1.36"
+		minor := "1.37"
 		answer := func(context.Context) (string, error) { return minor, nil }
 		c := r.cloud(t, func(o *Options) { o.Minor = answer })
 		aliased := class()
@@ -54,10 +54,10 @@ func TestAnAliasFollowsANewMinorSlowly(t *testing.T) {
 		is("at first", resolve(c), image136)
 		for n := range 20 {
 			pass(5 * time.Minute)
-			minor = []string{"1.37", "1.36"}[n%2]
+			minor = []string{"1.38", "1.37"}[n%2]
 			is("while the answers alternate", resolve(c), image136)
 		}
-		minor = "1.37"
+		minor = "1.38"
 		for range 6 {
 			pass(5 * time.Minute)
 			is("answered for less than 30 minutes", resolve(c), image136)
@@ -69,9 +69,9 @@ func TestAnAliasFollowsANewMinorSlowly(t *testing.T) {
 			is("the new process, 24 minutes later", resolve(again), image136)
 		}
 		pass(6 * time.Minute)
-		is("answered for 30 minutes", resolve(again), image137)
-		minor = "1.36"
-		is("one old answer later", resolve(again), image137)
+		is("answered for 30 minutes", resolve(again), image138)
+		minor = "1.37"
+		is("one old answer later", resolve(again), image138)
 	})
 }
 

@@ -96,14 +96,14 @@ func vpcOf(region string) string {
 
 func defaultImages(own string) []Image {
 	images := []Image{
-		{ID: "ami-0123456789abcdef0", Name: "amazon-eks-node-al2023-x86_64-standard-1.36-v20261101",
+		{ID: "ami-0123456789abcdef0", Name: "amazon-eks-node-al2023-x86_64-standard-1.37-v20261101",
 			Created: "2026-11-01T10:00:00.000Z"},
-		{ID: "ami-0123456789abcdef1", Name: "amazon-eks-node-al2023-arm64-standard-1.36-v20261101",
+		{ID: "ami-0123456789abcdef1", Name: "amazon-eks-node-al2023-arm64-standard-1.37-v20261101",
 			Created: "2026-11-01T10:00:00.000Z"},
-		{ID: "ami-0123456789abcdef2", Name: "amazon-eks-node-al2023-x86_64-standard-1.36-v20261001",
+		{ID: "ami-0123456789abcdef2", Name: "amazon-eks-node-al2023-x86_64-standard-1.37-v20261001",
 			Created: "2026-10-01T10:00:00.000Z"},
 		{ID: "ami-0123456789abcdef3", Name: "amazon-eks-node-1.32-v20251101", Created: "2025-11-01T10:00:00.000Z"},
-		{ID: "ami-0123456789abcdef4", Name: "bottlerocket-aws-k8s-1.36-x86_64-v1.60.0-aabbccdd",
+		{ID: "ami-0123456789abcdef4", Name: "bottlerocket-aws-k8s-1.37-x86_64-v1.60.0-aabbccdd",
 			Created: "2026-10-20T10:00:00.000Z"},
 		{ID: "ami-0123456789abcdef5", Name: "nodes-of-our-own", Owner: own, Created: "2026-09-01T10:00:00.000Z",
 			Tags: map[string]string{"team": "platform"}},
@@ -114,7 +114,7 @@ func defaultImages(own string) []Image {
 			Created: "2026-11-21T10:00:00.000Z",
 		},
 		{
-			ID: "ami-0123456789abcdef8", Name: "amazon-eks-node-al2023-x86_64-standard-1.36-v20261121", Owner: stranger,
+			ID: "ami-0123456789abcdef8", Name: "amazon-eks-node-al2023-x86_64-standard-1.37-v20261121", Owner: stranger,
 			Public: true, Created: "2026-11-21T10:00:00.000Z",
 		},
 	}

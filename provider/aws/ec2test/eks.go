@@ -127,7 +127,7 @@ func clusterInfo(c Cluster) any {
 	}
 	info := map[string]any{
 		"accessConfig": map[string]any{"authenticationMode": mode},
-		"name":         c.Name, "status": status, "version": "1.36", "createdAt": 1.7e9, "kubernetesNetworkConfig": network,
+		"name":         c.Name, "status": status, "version": "1.37", "createdAt": 1.7e9, "kubernetesNetworkConfig": network,
 	}
 	if status != "CREATING" {
 		info["endpoint"], info["certificateAuthority"] = c.Endpoint, map[string]any{"data": c.CertificateAuthority}

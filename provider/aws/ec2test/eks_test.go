@@ -79,13 +79,13 @@ func TestWhatEKSSaysOfACluster(t *testing.T) {
 	}{
 		"of IPv4": {whole, `"certificateAuthority":{"data":"Y2E="},"createdAt":1700000000,"endpoint":"https://x",` +
 			`"kubernetesNetworkConfig":{"elasticLoadBalancing":{"enabled":false},"ipFamily":"ipv4","serviceIpv4Cidr":"10.0.0.0/16"},` +
-			`"name":"a","status":"ACTIVE","version":"1.36"`},
+			`"name":"a","status":"ACTIVE","version":"1.37"`},
 		"of IPv6": {six, `"certificateAuthority":{"data":"Y2E="},"createdAt":1700000000,"endpoint":"https://x",` +
 			`"kubernetesNetworkConfig":{"elasticLoadBalancing":{"enabled":false},"ipFamily":"ipv6","serviceIpv6Cidr":"fd00::/108"},` +
-			`"name":"a","status":"ACTIVE","version":"1.36"`},
+			`"name":"a","status":"ACTIVE","version":"1.37"`},
 		"being created": {creating, `"createdAt":1700000000,` +
 			`"kubernetesNetworkConfig":{"elasticLoadBalancing":{"enabled":false},"ipFamily":"ipv4","serviceIpv4Cidr":"10.0.0.0/16"},` +
-			`"name":"a","status":"CREATING","version":"1.36"`},
+			`"name":"a","status":"CREATING","version":"1.37"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := json.Marshal(clusterInfo(tt.cluster))

@@ -318,7 +318,7 @@ func checkImages(t *testing.T, a *testAccount) {
 	}{
 		"by id": {input: &ec2.DescribeImagesInput{ImageIds: []string{testImage}}, want: []string{testImage}},
 		"by owner and name": {input: &ec2.DescribeImagesInput{Owners: []string{"amazon"},
-			Filters: name("amazon-eks-node-al2023-x86_64-standard-1.36-*")}, want: []string{testImage, "ami-0123456789abcdef2"}},
+			Filters: name("amazon-eks-node-al2023-x86_64-standard-1.37-*")}, want: []string{testImage, "ami-0123456789abcdef2"}},
 		"our own": {input: &ec2.DescribeImagesInput{Owners: []string{"self"}},
 			want: []string{"ami-0123456789abcdef5", "ami-0123456789abcdef6"}},
 		"our own, available": {input: &ec2.DescribeImagesInput{Owners: []string{defaultAccountID},
