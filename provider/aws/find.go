@@ -30,7 +30,8 @@ type chosenImage struct {
 }
 
 // imageFinder finds the image of a class that the type can boot.
-type imageFinder func(ctx context.Context, class *v1alpha1.AWSNodeClass, size *types.InstanceTypeInfo) (chosenImage, error)
+type imageFinder func(ctx context.Context, class *v1alpha1.AWSNodeClass,
+	size *types.InstanceTypeInfo) (chosenImage, error)
 
 // ResolveNodeClass returns what the class's spec stands for, in the parts of the status that are
 // the cloud's. Errors: InvalidConfig with the field and AWS's words, RateLimit.

@@ -33,7 +33,8 @@ type nodeImages struct {
 }
 
 // get returns the value that the control-plane Nodes name. present is the value that the class has
-// now, empty for none. Errors: InvalidConfig with the reason of the condition, and the API server's.
+// now, empty for none. Errors: InvalidConfig with the reason of the condition, and the API
+// server's.
 func (n *nodeImages) get(ctx context.Context, present string) (string, error) {
 	if n == nil {
 		return "", wrong(fieldNodeImage, "the control-plane Nodes are not read here; use ami or amiSelector")

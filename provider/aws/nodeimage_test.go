@@ -211,8 +211,8 @@ func TestLastNodeImageLaunches(t *testing.T) {
 	}
 }
 
-// TestNodeImageFollowsANewMinorSlowly: its label changes before the control plane is upgraded, whose
-// servers then answer with the old and the new version in turn.
+// TestNodeImageFollowsANewMinorSlowly: its label changes before the control plane is upgraded,
+// whose servers then answer with the old and the new version in turn.
 func TestNodeImageFollowsANewMinorSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simcloud.Options{})

@@ -69,7 +69,8 @@ const NodeRole = "arn:aws:iam::" + defaultAccountID + ":role/stratos-node"
 
 // DefaultAccount has two regions with three and two zones, subnets and security groups with tags,
 // EKS clusters of both IP families, and images of several kinds, among them node images of a
-// cluster stack and public ones of a stranger with the names of Amazon's and ours. Its instances show their tags in their metadata.
+// cluster stack, and public ones of a stranger with the names of Amazon's and ours. Its instances
+// show their tags in their metadata.
 func DefaultAccount() *Account {
 	a := &Account{ID: defaultAccountID, MetadataTags: true, Profiles: map[string]string{"node-role": NodeRole}}
 	for i, zone := range []string{"us-east-1a", "us-east-1b", "us-east-1c", "eu-west-1a", "eu-west-1b"} {
