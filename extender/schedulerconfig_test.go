@@ -109,7 +109,7 @@ func compareGolden(t *testing.T, path string, got []byte) {
 
 // What design fact 2 demands, in the words of the decoded types.
 func TestSchedulerConfigSaysWhatTheDesignDemands(t *testing.T) {
-	text, err := SchedulerConfig(controlPlaneOptions("1.36"))
+	text, err := SchedulerConfig(controlPlaneOptions("1.37"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestSchedulerConfigSaysWhatTheDesignDemands(t *testing.T) {
 }
 
 func TestSchedulerConfigDedicatedIsPlainHTTPOverLoopback(t *testing.T) {
-	text, err := SchedulerConfig(dedicatedOptions("1.36"))
+	text, err := SchedulerConfig(dedicatedOptions("1.37"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestSchedulerConfigWritesNoEmptyField(t *testing.T) {
 }
 
 func TestSchedulerConfigExplainsTheDisabledFilters(t *testing.T) {
-	text, err := SchedulerConfig(dedicatedOptions("1.36"))
+	text, err := SchedulerConfig(dedicatedOptions("1.37"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,12 +224,41 @@ func TestSchedulerConfigExplainsTheDisabledFilters(t *testing.T) {
 }
 
 func TestSchedulerConfigTakesVersionsAsClustersReportThem(t *testing.T) {
-	for _, reported := range []string{"1.36", "v1.36", "v1.36.3", "1.36+", "v1.36.3-eks-1234567"} {
+	for _, reported := range []string{"1.37", "v1.37", "v1.37.2", "1.37+", "v1.37.2-eks-1234567"} {
 		t.Run(reported, func(t *testing.T) {
 			if _, err := SchedulerConfig(dedicatedOptions(reported)); err != nil {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestTheNextMinorGetsTheNewestConfiguration, and one that says so.
+func TestTheNextMinorGetsTheNewestConfiguration(t *testing.T) {
+	minors := SupportedMinors()
+	newest := minors[len(minors)-1]
+	want, err := SchedulerConfig(dedicatedOptions(newest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range []string{"1.38", "v1.38.0", "1.38+", "v1.38.1-eks-1234567"} {
+		got, err := SchedulerConfig(dedicatedOptions(version))
+		if err != nil {
+			t.Fatal(err)
+		}
+		warning := "Stratos was not tested with Kubernetes 1.38: this is the configuration for 1.37."
+		if said := Untested(version); said != warning {
+			t.Errorf("%s: the warning is %q", version, said)
+		}
+		told := strings.Replace(string(want), "Kubernetes 1.37.\n", "Kubernetes 1.38.\n# "+warning+"\n", 1)
+		if diff := cmp.Diff(told, string(got)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", version, diff)
+		}
+	}
+	for _, version := range append(minors, "1.33", "1.39", "2.38", "", "latest") {
+		if said := Untested(version); said != "" {
+			t.Errorf("%q: %s", version, said)
+		}
 	}
 }
 
@@ -240,45 +269,45 @@ func TestSchedulerConfigRefuses(t *testing.T) {
 		want   []string
 	}{
 		"a minor without resource.k8s.io/v1": {dedicatedOptions("1.33"), nil,
-			[]string{`"1.33"`, "1.34, 1.35, 1.36", "resource.k8s.io/v1"}},
-		"a minor that nobody tested": {dedicatedOptions("1.37"), nil, []string{`"1.37"`, "1.34, 1.35, 1.36"}},
-		"no version":                 {dedicatedOptions(""), nil, []string{"kubernetesMinor"}},
-		"words for a version":        {dedicatedOptions("latest"), nil, []string{`"latest"`}},
-		"the stock scheduler's lease": {dedicatedOptions("1.36"),
+			[]string{`"1.33"`, "1.34, 1.35, 1.36, 1.37", "resource.k8s.io/v1"}},
+		"two minors above the newest": {dedicatedOptions("1.39"), nil, []string{`"1.39"`, "1.34, 1.35, 1.36, 1.37"}},
+		"no version":                  {dedicatedOptions(""), nil, []string{"kubernetesMinor"}},
+		"words for a version":         {dedicatedOptions("latest"), nil, []string{`"latest"`}},
+		"the stock scheduler's lease": {dedicatedOptions("1.37"),
 			func(o *SchedulerConfigOptions) { o.LeaseName = "kube-scheduler" },
 			[]string{"leaseName", "control plane's own scheduler"}},
-		"the stock lease even without election": {dedicatedOptions("1.36"),
+		"the stock lease even without election": {dedicatedOptions("1.37"),
 			func(o *SchedulerConfigOptions) { o.LeaseName, o.LeaderElect = "kube-scheduler", false }, []string{"leaseName"}},
-		"election without a lease": {dedicatedOptions("1.36"),
+		"election without a lease": {dedicatedOptions("1.37"),
 			func(o *SchedulerConfigOptions) { o.LeaseName, o.LeaseNamespace = "", "" }, []string{"leaseName", "leaseNamespace"}},
-		"the stock scheduler's name": {dedicatedOptions("1.36"),
+		"the stock scheduler's name": {dedicatedOptions("1.37"),
 			func(o *SchedulerConfigOptions) { o.SchedulerName = "default-scheduler" }, []string{"schedulerName"}},
-		"an unknown wiring": {dedicatedOptions("1.36"),
+		"an unknown wiring": {dedicatedOptions("1.37"),
 			func(o *SchedulerConfigOptions) { o.Wiring = "sidecar" }, []string{`"sidecar"`, "dedicated, control-plane"}},
-		"https without a CA": {controlPlaneOptions("1.36"),
+		"https without a CA": {controlPlaneOptions("1.37"),
 			func(o *SchedulerConfigOptions) { o.TLS.CAFile = "" }, []string{"tls.caFile", "does not verify"}},
-		"https without a server name": {controlPlaneOptions("1.36"),
+		"https without a server name": {controlPlaneOptions("1.37"),
 			func(o *SchedulerConfigOptions) { o.TLS.ServerName = "" }, []string{"tls.serverName"}},
-		"HTTPS in capitals without a CA": {controlPlaneOptions("1.36"),
+		"HTTPS in capitals without a CA": {controlPlaneOptions("1.37"),
 			func(o *SchedulerConfigOptions) { o.ExtenderURL, o.TLS.CAFile = "HTTPS://10.96.0.50", "" }, []string{"tls.caFile"}},
-		"a key without its certificate": {dedicatedOptions("1.36"),
+		"a key without its certificate": {dedicatedOptions("1.37"),
 			func(o *SchedulerConfigOptions) {
 				o.ExtenderURL = "https://127.0.0.1:9444"
 				o.TLS = SchedulerTLS{CAFile: "ca", ServerName: "s", KeyFile: "k"}
 			}, []string{"tls.certFile"}},
-		"the control plane without anything": {SchedulerConfigOptions{Wiring: WiringControlPlane, KubernetesMinor: "1.36"},
+		"the control plane without anything": {SchedulerConfigOptions{Wiring: WiringControlPlane, KubernetesMinor: "1.37"},
 			nil,
 			[]string{"kubeconfig", "extenderURL", "tls.certFile", "tls.keyFile"}},
-		"plain http across the network": {dedicatedOptions("1.36"),
+		"plain http across the network": {dedicatedOptions("1.37"),
 			func(o *SchedulerConfigOptions) { o.ExtenderURL = "http://10.96.0.50:9444" }, []string{"extenderURL", "loopback"}},
-		"tls files that http ignores": {dedicatedOptions("1.36"),
+		"tls files that http ignores": {dedicatedOptions("1.37"),
 			func(o *SchedulerConfigOptions) { o.TLS.CAFile = "ca" }, []string{"extenderURL", "would not be used"}},
-		"an address without scheme": {dedicatedOptions("1.36"),
+		"an address without scheme": {dedicatedOptions("1.37"),
 			func(o *SchedulerConfigOptions) { o.ExtenderURL = "localhost:9444" }, []string{"extenderURL"}},
-		"a query": {dedicatedOptions("1.36"),
+		"a query": {dedicatedOptions("1.37"),
 			func(o *SchedulerConfigOptions) { o.ExtenderURL = "http://127.0.0.1:9444/?x=1" },
 			[]string{"extenderURL", "appends the verb"}},
-		"negative numbers": {dedicatedOptions("1.36"),
+		"negative numbers": {dedicatedOptions("1.37"),
 			func(o *SchedulerConfigOptions) { o.QPS, o.Burst, o.HTTPTimeout = -1, -1, -1 },
 			[]string{"qps", "burst", "httpTimeout"}},
 	} {

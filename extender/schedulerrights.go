@@ -1,7 +1,7 @@
 package extender
 
 // Permissions of the dedicated scheduler, whose configuration SchedulerConfig generates. They are
-// those of the built-in roles system:kube-scheduler and system:volume-scheduler of Kubernetes 1.36
+// those of the built-in roles system:kube-scheduler and system:volume-scheduler of Kubernetes 1.37
 // with their default gates, less what it does not need: leases and events of the core group are
 // those of its own namespace (the built-in role knows the control plane's lease by name), no lease
 // candidates, and no group extensions, which no supported API server serves.

@@ -21,14 +21,18 @@ var minorFiles embed.FS
 // errors.Is.
 var ErrNoMinor = errors.New("no module file for this Kubernetes minor")
 
-// Minors are the Kubernetes minors that a control plane can be built of, such as "1.34", oldest
-// first. The last is that of [Build]. To add an older one, put its module file and checksums into
-// the folder minors; docs/development.md says how.
+// BeforeOldest is the minor before the oldest of [Minors]. Its API server takes Stratos, its
+// scheduler does not do what Stratos needs.
+const BeforeOldest = "1.33"
+
+// Minors are the Kubernetes minors whose schedulers Stratos supports, such as "1.34", oldest first.
+// The last is that of [Build]. To add an older one, put its module file and checksums into the
+// folder minors; docs/development.md says how.
 func Minors() []string {
 	var minors []string
 	entries, _ := minorFiles.ReadDir("minors") // embedded, so it is there
 	for _, entry := range entries {
-		if minor, found := strings.CutSuffix(entry.Name(), ".mod"); found {
+		if minor, found := strings.CutSuffix(entry.Name(), ".mod"); found && minor != BeforeOldest {
 			minors = append(minors, minor)
 		}
 	}
@@ -44,9 +48,9 @@ func newestMinor() string {
 	return match[2] + "." + match[3]
 }
 
-// BuildMinor does for a Kubernetes minor, such as "1.34", what [Build] does for the newest, which
-// an empty minor means too. Of an older minor it builds kube-apiserver, kube-controller-manager and
-// kube-scheduler (256 MiB); etcd and kubectl are those of Build.
+// BuildMinor does for one of [Minors] or [BeforeOldest], such as "1.34", what [Build] does for the
+// newest, which an empty minor means too. Of an older minor it builds kube-apiserver,
+// kube-controller-manager and kube-scheduler (256 MiB); etcd and kubectl are those of Build.
 //
 // Errors are those of Build, or wrap [ErrNoMinor].
 func BuildMinor(ctx context.Context, minor string, progress io.Writer) (Binaries, error) {
@@ -70,9 +74,19 @@ func BuildMinor(ctx context.Context, minor string, progress io.Writer) (Binaries
 	return binaries, nil
 }
 
+// VersionOf is the Kubernetes version, such as "v1.34.4", that [BuildMinor] builds for a minor; an
+// empty one means the newest. Errors are those of an unknown minor, which wrap [ErrNoMinor].
+func VersionOf(minor string) (string, error) {
+	r, err := kubernetesRecipe()
+	if minor != "" && minor != newestMinor() {
+		r, err = minorRecipe(minor)
+	}
+	return r.Version, err
+}
+
 func minorRecipe(minor string) (Recipe, error) {
-	if !slices.Contains(Minors(), minor) {
-		return Recipe{}, fmt.Errorf("%w: %q; there are %s", ErrNoMinor, minor, strings.Join(Minors(), ", "))
+	if known := append([]string{BeforeOldest}, Minors()...); !slices.Contains(known, minor) {
+		return Recipe{}, fmt.Errorf("%w: %q; there are %s", ErrNoMinor, minor, strings.Join(known, ", "))
 	}
 	file, err := minorFiles.ReadFile(path.Join("minors", minor+".mod"))
 	if err != nil {

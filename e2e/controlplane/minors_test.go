@@ -27,11 +27,11 @@ func recipeOf(t *testing.T, minor string) Recipe {
 // minor, would build something that was never released.
 func TestModuleFilesPinOneVersion(t *testing.T) {
 	minors := Minors()
-	if len(minors) < 3 || !slices.IsSorted(minors) {
-		t.Errorf("minors %q, want at least three, the newest last", minors)
+	if len(minors) < 3 || !slices.IsSorted(minors) || BeforeOldest >= minors[0] {
+		t.Errorf("minors %q after %s, want at least three, the newest last", minors, BeforeOldest)
 	}
 	replaced := regexp.MustCompile(`(?m)^replace (\S+) => (\S+) (v\S+)$`)
-	for _, minor := range minors {
+	for _, minor := range append(minors, BeforeOldest) {
 		t.Run(minor, func(t *testing.T) {
 			r := recipeOf(t, minor)
 			if !strings.HasPrefix(r.Version, "v"+minor+".") {
@@ -52,7 +52,7 @@ func TestModuleFilesPinOneVersion(t *testing.T) {
 
 func TestMinorsShareNoFolder(t *testing.T) {
 	keys := map[string]string{}
-	for _, minor := range Minors() {
+	for _, minor := range append(Minors(), BeforeOldest) {
 		key := recipeOf(t, minor).Key()
 		if other, taken := keys[key]; taken {
 			t.Errorf("%s and %s are both built into %s", other, minor, key)
@@ -98,7 +98,7 @@ func TestBuildMinorTakesTheRestFromTheNewest(t *testing.T) {
 
 func TestUnknownMinorIsRefused(t *testing.T) {
 	t.Setenv("PATH", "")
-	for _, minor := range []string{"1.33", "1.3", "v1.34", "../1.34"} {
+	for _, minor := range []string{"1.32", "1.3", "v1.34", "../1.34"} {
 		_, err := BuildMinor(t.Context(), minor, nil)
 		if !errors.Is(err, ErrNoMinor) || !strings.Contains(err.Error(), Minors()[0]) {
 			t.Errorf("BuildMinor(%q): %v, want %v that names those there are", minor, err, ErrNoMinor)

@@ -2,6 +2,7 @@ package helm
 
 import (
 	"context"
+	"flag"
 	"os"
 	"strings"
 	"testing"
@@ -10,24 +11,75 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/stratos-sh/stratos/e2e/controlplane"
 )
+
+// TestMain adds the flag. Tests look it up by name, because a variable for a flag would be a global
+// one.
+func TestMain(m *testing.M) {
+	flag.Bool("all", false, "apply the chart on all minors, which `make matrix` builds; else on the newest")
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+// chosen are the minors on which the chart is applied.
+func chosen(t *testing.T) []string {
+	t.Helper()
+	all, ok := flag.Lookup("all").Value.(flag.Getter).Get().(bool)
+	if !ok {
+		t.Fatal("flag all is no bool")
+	}
+	minors := controlplane.Minors()
+	if all {
+		return append(minors, controlplane.BeforeOldest)
+	}
+	return minors[len(minors)-1:]
+}
 
 // TestEveryRenderedObjectIsAccepted applies every object of every set to the API server, strictly,
 // and once more: the second time changes nothing.
 func TestEveryRenderedObjectIsAccepted(t *testing.T) {
-	c := newCluster(t)
-	t.Run("an unknown field is refused", c.unknownFieldIsRefused)
-	for _, s := range sets(t) {
-		t.Run(s.Name, func(t *testing.T) {
-			objects := objectsOf(t, s)
-			c.namespace(t, s.Namespace)
-			c.applyAll(t, objects)
-			for _, object := range objects {
-				c.changesNothing(t, object)
+	for _, minor := range chosen(t) {
+		t.Run(minor, func(t *testing.T) {
+			c := newClusterOf(t, minor)
+			t.Run("an unknown field is refused", c.unknownFieldIsRefused)
+			for _, s := range sets(t) {
+				t.Run(s.Name, func(t *testing.T) { c.takesAll(t, onMinor(t, s, minor)) })
 			}
-			c.remove(t, objects)
 		})
 	}
+}
+
+// onMinor is the set as it is installed in a cluster of the minor.
+func onMinor(t *testing.T, s Set, minor string) Set {
+	t.Helper()
+	minors := controlplane.Minors()
+	if minor == minors[len(minors)-1] {
+		return s // some sets are about versions
+	}
+	version, err := controlplane.VersionOf(minor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Kubernetes, s.Values = version, s.copyOfValues()
+	if minor == controlplane.BeforeOldest {
+		if err := unstructured.SetNestedField(s.Values, false, "scheduler", "enabled"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func (c *cluster) takesAll(t *testing.T, s Set) {
+	t.Helper()
+	objects := objectsOf(t, s)
+	c.namespace(t, s.Namespace)
+	c.applyAll(t, objects)
+	for _, object := range objects {
+		c.changesNothing(t, object)
+	}
+	c.remove(t, objects)
 }
 
 // unknownFieldIsRefused shows that the validation is strict, also for kinds of others.

@@ -109,7 +109,7 @@ func TestChartLints(t *testing.T) {
 // TestLintComplains shows that what TestChartLints asks can answer.
 func TestLintComplains(t *testing.T) {
 	for _, major := range Majors() {
-		found, err := major.Lint(tree.ChartDir(), Set{Namespace: "n", Kubernetes: "v1.36.3",
+		found, err := major.Lint(tree.ChartDir(), Set{Namespace: "n", Kubernetes: "v1.37.2",
 			Values: map[string]any{"clusterName": "c", "replicaCount": "two"}})
 		if err != nil {
 			t.Fatal(err)
@@ -140,6 +140,9 @@ func TestSchedulerConfigurationIsTheGenerators(t *testing.T) {
 				Wiring: extender.WiringDedicated, KubernetesMinor: s.Kubernetes, LeaderElect: true,
 				SchedulerName: schedulerName(s), LeaseName: deployment.GetName() + "-scheduler", LeaseNamespace: s.Namespace,
 				ExtenderURL: extenderURL(s),
+			}
+			if minors := extender.SupportedMinors(); extender.Untested(s.Kubernetes) != "" {
+				options.KubernetesMinor = minors[len(minors)-1]
 			}
 			if strings.HasPrefix(options.ExtenderURL, "https:") {
 				const folder = "/etc/stratos/scheduler-client/"

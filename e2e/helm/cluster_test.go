@@ -59,9 +59,15 @@ func foreignDefinitions() map[string][]string {
 // operator.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
+	return newClusterOf(t, "")
+}
+
+// newClusterOf is that of a Kubernetes minor; an empty one means the newest.
+func newClusterOf(t *testing.T, minor string) *cluster {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // the first start on a machine builds the binaries
 	defer cancel()
-	plane, err := controlplane.Start(ctx, controlplane.Options{})
+	plane, err := controlplane.Start(ctx, controlplane.Options{Minor: minor})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func TestDefinitionsOfBothCharts(t *testing.T) {
 // TestDefinitionsChartLints: and it refuses a value that does not exist.
 func TestDefinitionsChartLints(t *testing.T) {
 	for _, major := range Majors() {
-		s := Set{Namespace: "n", Kubernetes: "v1.36.3", Values: map[string]any{}}
+		s := Set{Namespace: "n", Kubernetes: "v1.37.2", Values: map[string]any{}}
 		if found, err := major.Lint(tree.CRDsChartDir(), s); err != nil || len(found) > 0 {
 			t.Errorf("%s: %v %q", major, err, found)
 		}
@@ -56,7 +56,7 @@ func TestDefinitionsChartIsAccepted(t *testing.T) {
 func crdsChart(t *testing.T, major Major, values map[string]any) []*unstructured.Unstructured {
 	t.Helper()
 	output, err := major.Render(tree.CRDsChartDir(), Set{Release: "stratos-crds", Namespace: "stratos-system",
-		Kubernetes: "v1.36.3", Values: values})
+		Kubernetes: "v1.37.2", Values: values})
 	if err != nil {
 		t.Fatal(err)
 	}

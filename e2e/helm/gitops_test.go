@@ -50,7 +50,7 @@ func TestTheValuesOfTheGitOpsPage(t *testing.T) {
 	for kind, path := range map[string][]string{
 		"Application": {"spec", "source", "helm", "valuesObject"}, "HelmRelease": {"spec", "values"},
 	} {
-		s := Set{Release: "stratos", Namespace: "stratos-system", Kubernetes: "v1.36", Values: at[map[string]any](t, page[kind], path...)}
+		s := Set{Release: "stratos", Namespace: "stratos-system", Kubernetes: "v1.37", Values: at[map[string]any](t, page[kind], path...)}
 		if _, err := Helm4.Render(tree.ChartDir(), s); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}

@@ -24,7 +24,8 @@ helm install stratos oci://ghcr.io/stratos-sh/charts/stratos \
   --set clusterName=my-cluster
 ` + "```" + `
 
-It needs Kubernetes 1.34 or newer and, unless ` + "`certManager.enabled=false`" + `, cert-manager.
+It needs Kubernetes 1.34 or newer (1.33 without the scheduler in the pod) and, unless
+` + "`certManager.enabled=false`" + `, cert-manager.
 [docs/install.md](../../docs/install.md) has the ways to install, upgrade and uninstall,
 [docs/rbac.md](../../docs/rbac.md) the reason of every permission,
 [docs/scheduler.md](../../docs/scheduler.md) what the scheduler beside Stratos is for. Helm 3 and

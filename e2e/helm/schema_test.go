@@ -78,7 +78,7 @@ func TestValuesSchemaRefuses(t *testing.T) {
 	} {
 		for _, major := range Majors() {
 			t.Run(name+"/"+major.String(), func(t *testing.T) {
-				s := Set{Release: "stratos", Namespace: "stratos-system", Kubernetes: "v1.36.3", Values: map[string]any{}}
+				s := Set{Release: "stratos", Namespace: "stratos-system", Kubernetes: "v1.37.2", Values: map[string]any{}}
 				if err := yaml.Unmarshal([]byte(c.values), &s.Values); err != nil {
 					t.Fatal(err)
 				}
@@ -99,8 +99,8 @@ func TestValuesSchemaRefuses(t *testing.T) {
 	}
 }
 
-// TestKubernetesThatIsNotSupported: an older cluster is refused whatever the values, a newer one
-// where its scheduler is wanted.
+// TestKubernetesThatIsNotSupported: a cluster whose scheduler Stratos does not support is refused
+// where that is wanted, one that is too old for Stratos whatever the values.
 func TestKubernetesThatIsNotSupported(t *testing.T) {
 	none := map[string]any{"enabled": false}
 	for name, c := range map[string]struct {
@@ -108,9 +108,12 @@ func TestKubernetesThatIsNotSupported(t *testing.T) {
 		values     map[string]any
 		want       string // "" is accepted
 	}{
-		"the minor before the oldest":           {"v1.33.9", map[string]any{"scheduler": none}, "1.34"},
-		"the minor after the newest":            {"v1.37.0", nil, "scheduler.enabled"},
-		"the same, without a scheduler of ours": {"v1.37.0", map[string]any{"scheduler": none}, ""},
+		"too old":                               {"v1.32.9", map[string]any{"scheduler": none}, "1.33"},
+		"the minor before the oldest":           {"v1.33.4", nil, "scheduler.enabled"},
+		"the same, without a scheduler of ours": {"v1.33.4-eks-1", map[string]any{"scheduler": none}, ""},
+		"the minor after the newest":            {"v1.38.0", nil, ""},
+		"two minors after the newest":           {"v1.39.0", nil, "scheduler.enabled"},
+		"those, without a scheduler of ours":    {"v1.39.0", map[string]any{"scheduler": none}, ""},
 		"a platform's name for the oldest":      {"v1.34.0-gke.100", nil, ""},
 	} {
 		for _, major := range Majors() {

@@ -42,7 +42,7 @@ type Set struct {
 }
 
 // Sets reads all sets, in the order of their names. Those that charts/testdata/sets.yaml does not
-// mention are a release called stratos in stratos-system, on Kubernetes 1.36.
+// mention are a release called stratos in stratos-system, on Kubernetes 1.37.
 func (t Tree) Sets() ([]Set, error) {
 	files, err := filepath.Glob(t.path("charts", "testdata", "values", "*.yaml"))
 	if err != nil {
@@ -56,7 +56,7 @@ func (t Tree) Sets() ([]Set, error) {
 	var sets []Set
 	for _, file := range files {
 		set := Set{Name: strings.TrimSuffix(filepath.Base(file), ".yaml"), Release: "stratos", Namespace: "stratos-system",
-			Kubernetes: "v1.36.3"}
+			Kubernetes: "v1.37.2"}
 		set.overrideBy(special[set.Name])
 		if err := readYAML(file, &set.Values); err != nil {
 			return nil, err

@@ -8,7 +8,7 @@ import (
 
 // informersOf gives the plugins the world's objects through the informers that they ask for. None
 // is ever started, the objects are put into their stores: a running informer delivers from a
-// goroutine, and a plugin that is asked before that answers for an emptier world. Kubernetes 1.36
+// goroutine, and a plugin that is asked before that answers for an emptier world. Kubernetes 1.37
 // reads the stores alone; a version that waits for events would see no volumes, and every test here
 // would say so.
 func informersOf(world *World, client kubernetes.Interface) (informers.SharedInformerFactory, error) {

@@ -112,12 +112,11 @@ func (v *View) count(node *Node, placed *Placed) {
 
 // matches reports whether a term of the pod means a pod with that namespace and those labels.
 //
-// A namespace selector that is satisfied by no labels at all (the empty one, but also NotIn and
-// DoesNotExist) means every namespace, whatever its labels. That is how kube-scheduler 1.36
-// decides: it resolves the selector into names, and then asks the selector once more about a
-// namespace without labels.
+// An empty namespace selector means every namespace; another one those that are known and whose
+// labels it takes. That is how kube-scheduler decides from 1.37 on. Before, each selector that a
+// namespace without labels satisfies (NotIn, DoesNotExist) meant every namespace, too.
 func (v *View) matches(term *Term, namespace string, podLabels map[string]string) bool {
-	if !slices.Contains(term.Namespaces, namespace) && !term.NamespaceSelector.Matches(labels.Set(nil)) {
+	if !slices.Contains(term.Namespaces, namespace) && !term.NamespaceSelector.Empty() {
 		known, exists := v.world.Namespaces[namespace]
 		if !exists || !term.NamespaceSelector.Matches(labels.Set(known)) {
 			return false

@@ -83,12 +83,13 @@ func TestAntiAffinityKeepsPodsApartInBothDirections(t *testing.T) {
 			world: worldOf(nodeIn("n1", "a", podWith("x", web, inNamespace("other"))), nodeIn("n2", "a")),
 			want:  []string{"n2"},
 		},
-		"a selector that asks for a label's absence means all namespaces, those with the label too": {
+		"a selector that asks for a label's absence means the known namespaces without it": {
 			pod: podWith("p", web, antiAffinity(termIn(hostname, selector("app", "web"), lacking("team")))),
 			world: worldOf(nodeIn("n1", "a", podWith("x", web, inNamespace("other"))),
-				nodeIn("n2", "a", podWith("y", web, inNamespace("gone"))), nodeIn("n3", "a")),
-			namespaces: map[string]map[string]string{"other": set("team", "x")},
-			want:       []string{"n3"},
+				nodeIn("n2", "a", podWith("y", web, inNamespace("gone"))),
+				nodeIn("n3", "a", podWith("z", web, inNamespace("bare"))), nodeIn("n4", "a")),
+			namespaces: map[string]map[string]string{"other": set("team", "x"), "bare": nil},
+			want:       []string{"n1", "n2", "n4"},
 		},
 		"a namespace that is gone is selected by no label": {
 			pod:   podWith("p", web, antiAffinity(termIn(hostname, selector("app", "web"), selector("team", "x")))),

@@ -1,4 +1,4 @@
-// Package fit answers one question: does a pod fit a node? It answers as kube-scheduler 1.36 with
+// Package fit answers one question: does a pod fit a node? It answers as kube-scheduler 1.37 with
 // its default feature gates does, from plain values: no client, logger, context or clock. The
 // extender asks it about taints, cordons and claimed room; the scaler asks it everything, to
 // foresee what the scheduler will do.
@@ -48,7 +48,7 @@ const (
 type Refusal struct {
 	// Reason is the check that refused.
 	Reason Reason
-	// Message is what kube-scheduler 1.36 says in the same case, word for word.
+	// Message is what kube-scheduler 1.37 says in the same case, word for word.
 	Message string
 	// Unresolvable is what preemption may conclude: true where evicting pods from this node cannot
 	// help, false where it may. It mirrors the codes UnschedulableAndUnresolvable and Unschedulable of

@@ -81,7 +81,7 @@ func toleratedByAny(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
 
 // tolerates is corev1.Toleration.ToleratesTaint without its logger, which a pure package must not
 // import; a test compares the two. The operators Lt and Gt tolerate nothing: their gate
-// TaintTolerationComparisonOperators is off by default in 1.36, and where it is off the API server
+// TaintTolerationComparisonOperators is off by default in 1.37, and where it is off the API server
 // accepts them from no client.
 func tolerates(toleration *corev1.Toleration, taint *corev1.Taint) bool {
 	if toleration.Effect != "" && toleration.Effect != taint.Effect {

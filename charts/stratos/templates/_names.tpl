@@ -67,8 +67,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{ include "stratos.fullname" . }}-scheduler
 {{- end }}
 
-{{- /* The cluster's version as kube-scheduler's image is tagged, without what a platform appends to it. Helm makes v1.36.0 of a version that is cut to
-v1.36: then it is the patch that Stratos was tested with, which any patch of the minor may be beside. */}}
+{{- /* The cluster's version as kube-scheduler's image is tagged, without what a platform appends to it. Helm makes v1.37.0 of a version that is cut to
+v1.37: then it is the patch that Stratos was tested with, which any patch of the minor may be beside. */}}
 {{- define "stratos.kubernetesVersion" -}}
 {{- $v := semver (.Values.scheduler.kubernetesVersion | default .Capabilities.KubeVersion.Version) }}
 {{- $tested := get (.Files.Get "files/generated/kubernetes-versions.yaml" | fromYaml) (include "stratos.kubernetesMinor" .) }}
@@ -92,6 +92,18 @@ v1.36: then it is the patch that Stratos was tested with, which any patch of the
 {{- define "stratos.kubernetesMinor" -}}
 {{- $v := semver (.Values.scheduler.kubernetesVersion | default .Capabilities.KubeVersion.Version) }}
 {{- printf "%d.%d" $v.Major $v.Minor }}
+{{- end }}
+
+{{- /* The minor whose configuration the scheduler gets: the cluster's, of the one after the newest the newest. Empty: there is none. */}}
+{{- define "stratos.schedulerConfigMinor" -}}
+{{- $v := semver (.Values.scheduler.kubernetesVersion | default .Capabilities.KubeVersion.Version) }}
+{{- $here := include "stratos.kubernetesMinor" . }}
+{{- $before := printf "%d.%d" $v.Major (sub $v.Minor 1) }}
+{{- if .Files.Get (printf "files/generated/scheduler-config-%s.yaml" $here) }}
+{{- $here }}
+{{- else if .Files.Get (printf "files/generated/scheduler-config-%s.yaml" $before) }}
+{{- $before }}
+{{- end }}
 {{- end }}
 
 {{- define "stratos.webhookService" -}}

@@ -39,7 +39,7 @@
 {{- if and (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) }}
 {{- fail "serviceAccount.name: required with serviceAccount.create=false; the rights of Stratos shall not go to the namespace's default account" }}
 {{- end }}
-{{- if and .Values.scheduler.enabled (not (.Files.Get (printf "files/generated/scheduler-config-%s.yaml" (include "stratos.kubernetesMinor" .)))) }}
+{{- if and .Values.scheduler.enabled (not (include "stratos.schedulerConfigMinor" .)) }}
 {{- $minors := list }}
 {{- range $path, $_ := .Files.Glob "files/generated/scheduler-config-*.yaml" }}
 {{- $minors = append $minors ($path | base | trimPrefix "scheduler-config-" | trimSuffix ".yaml") }}

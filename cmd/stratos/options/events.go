@@ -35,7 +35,8 @@ func (c cutting) Eventf(regarding, related runtime.Object, kind, reason, action,
 func (c cutting) AnnotatedEventf(regarding, related runtime.Object, annotations map[string]string,
 	kind, reason, action, note string, args ...any,
 ) {
-	c.recorder.AnnotatedEventf(regarding, related, annotations, kind, reason, action, "%s", cut(fmt.Sprintf(note, args...)))
+	note = cut(fmt.Sprintf(note, args...))
+	c.recorder.AnnotatedEventf(regarding, related, annotations, kind, reason, action, "%s", note)
 }
 
 // cut shortens the note to maxNote bytes without splitting a rune. Invalid bytes are replaced

@@ -19,8 +19,8 @@ func (r *recorded) Eventf(_, _ runtime.Object, _, _, _, note string, args ...any
 	r.note = fmt.Sprintf(note, args...)
 }
 
-func (r *recorded) AnnotatedEventf(regarding, related runtime.Object, _ map[string]string, kind, reason, action, note string,
-	args ...any,
+func (r *recorded) AnnotatedEventf(regarding, related runtime.Object, _ map[string]string,
+	kind, reason, action, note string, args ...any,
 ) {
 	r.Eventf(regarding, related, kind, reason, action, note, args...)
 }

@@ -54,6 +54,9 @@ func schedulerConfig() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if warning := extender.Untested(o.KubernetesMinor); warning != "" {
+				fmt.Fprintln(cmd.ErrOrStderr(), "warning: "+warning)
+			}
 			_, err = cmd.OutOrStdout().Write(text)
 			return err
 		},
@@ -62,7 +65,7 @@ func schedulerConfig() *cobra.Command {
 	fs.StringVar(&wiring, "wiring", string(extender.WiringDedicated),
 		"how the scheduler reaches Stratos: dedicated or control-plane")
 	fs.StringVar(&o.KubernetesMinor, "kubernetes-version", "",
-		"the cluster's minor version, one of "+strings.Join(extender.SupportedMinors(), ", ")+" (required)")
+		"the cluster's minor version, one of "+strings.Join(extender.SupportedMinors(), ", ")+", or the next one (required)")
 	fs.StringVar(&o.SchedulerName, "scheduler-name", "", "what pods name in spec.schedulerName; default stratos-scheduler")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", true, "let replicas take turns on a lease of their own")
 	fs.StringVar(&o.LeaseNamespace, "lease-namespace", "stratos-system", "namespace of the lease")

@@ -1,7 +1,8 @@
 // Command controlplane builds and runs the control plane of package controlplane by hand:
 //
-//	controlplane build [-all]      build the binaries if needed and print their folders; with -all
-//	                               those of older minors too
+//	controlplane build             build the binaries if needed and print their folder
+//	controlplane build -oldest     also those of the oldest minor
+//	controlplane build -all        those of all minors, and of the one before the oldest
 //	controlplane build -node       build kubelet, kubeadm and kube-proxy if needed and print their
 //	                               folder
 //	controlplane up [-minor 1.34]  start a control plane with a default scheduler and run it until
@@ -23,7 +24,7 @@ import (
 )
 
 var errUsage = errors.New(
-	"usage: controlplane build [-all | -node] | up [-minor minor] [-logs folder] [-audit] [-scheduler=false]",
+	"usage: controlplane build [-oldest | -all | -node] | up [-minor minor] [-logs folder] [-audit] [-scheduler=false]",
 )
 
 func main() {
@@ -52,7 +53,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 func build(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags := flag.NewFlagSet("build", flag.ContinueOnError)
 	flags.SetOutput(progress)
-	all := flags.Bool("all", false, "build those of older minors too")
+	oldest := flags.Bool("oldest", false, "build those of the oldest minor too")
+	all := flags.Bool("all", false, "build those of all minors, and of the one before the oldest")
 	node := flags.Bool("node", false, "build what runs on a node instead")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -61,8 +63,11 @@ func build(ctx context.Context, args []string, out, progress io.Writer) error {
 		return buildNode(ctx, out, progress)
 	}
 	minors := []string{""}
+	if *oldest {
+		minors = append(minors, controlplane.Minors()[0])
+	}
 	if *all {
-		minors = controlplane.Minors()
+		minors = append(controlplane.Minors(), controlplane.BeforeOldest)
 	}
 	for _, minor := range minors {
 		binaries, err := controlplane.BuildMinor(ctx, minor, progress)
