@@ -23,7 +23,7 @@ type following interface{ FollowsControlPlane() bool }
 func (c *Reconciler) due(class v1alpha1.NodeClass, last look) time.Time {
 	f, ok := class.(following)
 	if ok && f.FollowsControlPlane() && last.controlPlane != c.controlPlane.Load() {
-		return c.Now()
+		return last.at
 	}
 	return last.next()
 }

@@ -75,7 +75,9 @@ func TestAChangedControlPlaneIsLookedAtAtOnce(t *testing.T) {
 			during()
 			return nil
 		})
-	c := &Reconciler{Kind: kind, Events: events.NewFakeRecorder(100), Now: func() time.Time { return time.Unix(1, 0) },
+	now := time.Unix(1, 0)
+	tick := func() time.Time { now = now.Add(time.Millisecond); return now }
+	c := &Reconciler{Kind: kind, Events: events.NewFakeRecorder(100), Now: tick,
 		Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(follows, class("fixed")).
 			WithStatusSubresource(follows).Build()}
 	reconcileAll := func(requests ...reconcile.Request) map[string]time.Duration {
