@@ -114,8 +114,8 @@ func awaitDisagreement(t *testing.T, r *framework.Rig, words string) {
 	}
 }
 
-// awaitStandbyOf waits until so many nodes of the pool stand by that were launched from the image,
-// and no others.
+// awaitStandbyOf waits until n nodes of the pool are standby that were launched from the image, and
+// no others.
 func awaitStandbyOf(t *testing.T, r *framework.Rig, pool, image string, n int) {
 	t.Helper()
 	assert.AwaitNodes(t, r, pool, "standby nodes of "+image, func(nodes map[string]*corev1.Node) bool {
