@@ -157,10 +157,11 @@ func TestLastNodeImageLaunches(t *testing.T) {
 		want   string
 		reason v1alpha1.Reason
 	}{
-		"the labels differ":   {fail: func(p *controlPlane) { p.labels["cp-2"] = nodeImage2 }, want: nodeAMI1},
-		"the labels are gone": {fail: func(p *controlPlane) { p.labels = nil }, want: nodeAMI1},
-		"a malformed label":   {fail: func(p *controlPlane) { p.labels = map[string]string{"cp-1": "v2"} }, want: nodeAMI1},
-		"a newer minor":       {fail: func(p *controlPlane) { p.labels = map[string]string{"cp-1": nodeImage3} }, want: nodeAMI1},
+		"the labels differ":             {fail: func(p *controlPlane) { p.labels["cp-2"] = nodeImage2 }, want: nodeAMI1},
+		"the label is gone":             {fail: func(p *controlPlane) { p.labels["cp-1"] = "" }, want: nodeAMI1},
+		"no control-plane Node is left": {fail: func(p *controlPlane) { p.labels = nil }, want: nodeAMI1},
+		"a malformed label":             {fail: func(p *controlPlane) { p.labels = map[string]string{"cp-1": "v2"} }, want: nodeAMI1},
+		"a newer minor":                 {fail: func(p *controlPlane) { p.labels = map[string]string{"cp-1": nodeImage3} }, want: nodeAMI1},
 		"no such image": {fail: func(p *controlPlane) { p.labels = map[string]string{"cp-1": "ubuntu-24.04-1.36.3-v9"} },
 			want: nodeAMI1},
 		"the Nodes cannot be read": {fail: func(p *controlPlane) { p.err = errors.New("connection refused") }, want: nodeAMI1},
