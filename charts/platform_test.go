@@ -34,7 +34,7 @@ func TestPlatformValues(t *testing.T) {
 			"team of the Deployment": "platform", "team of the pods": "nodes", "part": "stratos", "name": "stratos",
 			"labels of the selector": 2,
 			"image":                  "mirror.example.com:5000/stratos-sh/stratos:v0.1.0",
-			"scheduler's image":      "mirror.example.com:5000/kube/kube-scheduler:v1.36.3",
+			"scheduler's image":      "mirror.example.com:5000/kube/kube-scheduler:v1.37.2",
 			"region":                 []corev1.EnvVar{{Name: "AWS_REGION", Value: "eu-central-1"}}, "from": "proxy",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

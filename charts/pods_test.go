@@ -97,11 +97,11 @@ func TestTheExtenderIsNeverOpen(t *testing.T) {
 func TestEveryImageIsAValue(t *testing.T) {
 	want := map[string]map[string]string{
 		"default": {"stratos": "ghcr.io/stratos-sh/stratos:v0.1.0",
-			"scheduler": "registry.k8s.io/kube-scheduler:v1.36.3"},
+			"scheduler": "registry.k8s.io/kube-scheduler:v1.37.2"},
 		"minor-1-34": {"stratos": "ghcr.io/stratos-sh/stratos:v0.1.0",
 			"scheduler": "registry.k8s.io/kube-scheduler:v1.34.1"},
 		"everything-on": {"stratos": "registry.example.com/stratos@sha256:",
-			"scheduler": "registry.k8s.io/kube-scheduler:v1.36.3"},
+			"scheduler": "registry.k8s.io/kube-scheduler:v1.37.2"},
 		// The patch that this version of Stratos was tested with.
 		"minor-cut": {"stratos": "ghcr.io/stratos-sh/stratos:v0.1.0",
 			"scheduler": "registry.k8s.io/kube-scheduler:v1.35.4"},

@@ -65,6 +65,7 @@ func TestTheDefaultsOfTheDefinitionsAreTheConstantsOfGo(t *testing.T) {
 		"AWSNodeClass.spec.metadataOptions":                           "{}",
 		"AWSNodeClass.spec.metadataOptions.httpTokens":                text(t, v1alpha1.DefaultHTTPTokens),
 		"AWSNodeClass.spec.metadataOptions.httpEndpoint":              text(t, v1alpha1.DefaultHTTPEndpoint),
+		"AWSNodeClass.spec.nodeImage.owner":                           text(t, v1alpha1.DefaultNodeImageOwner),
 		"AWSNodeClass.spec.blockDeviceMappings[].volumeType":          text(t, v1alpha1.DefaultVolumeType),
 		"AWSNodeClass.spec.metadataOptions.httpPutResponseHopLimit":   text(t, v1alpha1.DefaultHTTPPutResponseHopLimit),
 		"AWSNodeClass.spec.blockDeviceMappings[].deleteOnTermination": text(t, v1alpha1.DefaultDeleteOnTermination),

@@ -3,6 +3,8 @@ package provider
 import (
 	"errors"
 	"fmt"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
 // InstanceNotFoundError: the instance does not exist, as far as the cloud's reads are consistent.
@@ -42,6 +44,8 @@ func (e *InsufficientCapacityError) Unwrap() error { return e.Err }
 // InvalidConfigError: the launch configuration is wrong; retrying without a change is useless.
 type InvalidConfigError struct {
 	Field, Reason string
+	// Condition is the reason of the class's condition Ready. Empty: ResolveFailed.
+	Condition v1alpha1.Reason
 }
 
 func (e *InvalidConfigError) Error() string {
@@ -83,6 +87,15 @@ func IsInsufficientCapacity(err error) bool { return is[*InsufficientCapacityErr
 func IsQuota(err error) bool {
 	var full *InsufficientCapacityError
 	return errors.As(err, &full) && full.Quota
+}
+
+// ConditionReason is the reason of the condition Ready of a class that cannot be resolved for err.
+func ConditionReason(err error) v1alpha1.Reason {
+	var wrong *InvalidConfigError
+	if errors.As(err, &wrong) && wrong.Condition != "" {
+		return wrong.Condition
+	}
+	return v1alpha1.ReasonResolveFailed
 }
 
 // IsInvalidConfig reports whether err says that the configuration is wrong.

@@ -112,6 +112,27 @@ func TestAClassKeepsTheLastGoodValuesInTheCloudsWords(t *testing.T) {
 	}
 }
 
+// TestAClassNamesWhyItsNodeImageIsNotFollowed: the reason is that of the error, and the last image
+// stands.
+func TestAClassNamesWhyItsNodeImageIsNotFollowed(t *testing.T) {
+	r := newRig(t, awsClass())
+	r.cloud.found = v1alpha1.AWSNodeClassStatus{AMI: "ami-1", NodeImage: "debian-12-1.37.2-v1"}
+	loop := r.classLoop()
+	lookAtClass(t, r.api, loop)
+	r.cloud.refusal = &provider.InvalidConfigError{Field: "spec.nodeImage", Reason: "cp-1 has a, cp-2 has b",
+		Condition: v1alpha1.ReasonNodeImageLabelsDiffer}
+	r.now = r.now.Add(resolveEvery)
+	class, _ := lookAtClass(t, r.api, loop)
+	ready := meta.FindStatusCondition(class.Status.Conditions, v1alpha1.ConditionReady)
+	if ready.Status != metav1.ConditionFalse || ready.Reason != "NodeImageLabelsDiffer" ||
+		!strings.Contains(ready.Message, "cp-1 has a, cp-2 has b") {
+		t.Errorf("Ready is %+v", ready)
+	}
+	if class.Status.AMI != "ami-1" || class.Status.NodeImage != "debian-12-1.37.2-v1" {
+		t.Errorf("status %+v, want what was found before", class.Status)
+	}
+}
+
 func TestAClassTellsThatItsClusterChanged(t *testing.T) {
 	cluster := func(ca string) *v1alpha1.BootstrapStatus {
 		return &v1alpha1.BootstrapStatus{Cluster: v1alpha1.BootstrapCluster{Name: "c", Endpoint: "https://" + ca,

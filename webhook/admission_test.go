@@ -97,9 +97,9 @@ func TestDefaultingOfClasses(t *testing.T) {
 		t,
 		h,
 		"",
-		`{"spec":{"instanceType":"m5.large","blockDeviceMappings":[{"deviceName":"/dev/xvda","volumeSize":9},{"deviceName":"/dev/sdb","volumeType":"gp2","deleteOnTermination":false}]}}`,
+		`{"spec":{"instanceType":"m5.large","nodeImage":{"fromCluster":true},"blockDeviceMappings":[{"deviceName":"/dev/xvda","volumeSize":9},{"deviceName":"/dev/sdb","volumeType":"gp2","deleteOnTermination":false}]}}`,
 	)
-	sameJSON(t, `{"spec":{"instanceType":"m5.large",
+	sameJSON(t, `{"spec":{"instanceType":"m5.large","nodeImage":{"fromCluster":true,"owner":"self"},
 	  "blockDeviceMappings":[{"deviceName":"/dev/xvda","volumeSize":9,"volumeType":"gp3","deleteOnTermination":true},{"deviceName":"/dev/sdb","volumeType":"gp2","deleteOnTermination":false}],
 	  "metadataOptions":{"httpTokens":"required","httpPutResponseHopLimit":2,"httpEndpoint":"enabled"}}}`, got)
 }

@@ -82,6 +82,7 @@ func validateAWSNodeClassSpec(spec *v1alpha1.AWSNodeClassSpec, capacity corev1.R
 	errs = append(errs, validateSelector(spec.SubnetSelector, "subnet", at.Child("subnetSelector"))...)
 	errs = append(errs, validateSelector(spec.SecurityGroupSelector, "sg", at.Child("securityGroupSelector"))...)
 	warnings = append(warnings, ownerWarnings(spec.AMISelector, at.Child("amiSelector"))...)
+	warnings = append(warnings, nodeImageWarnings(spec, at)...)
 	for _, check := range []func() (field.ErrorList, admission.Warnings){
 		func() (field.ErrorList, admission.Warnings) {
 			return validateProfile(spec.IAMInstanceProfile, spec.Region, at.Child("iamInstanceProfile"))
@@ -138,6 +139,17 @@ func ownerWarnings(terms []v1alpha1.SelectorTerm, at *field.Path) admission.Warn
 		}
 	}
 	return warnings
+}
+
+// nodeImageWarnings: the node images of a cluster stack have kubeadm, and only the families of EKS
+// join otherwise.
+func nodeImageWarnings(spec *v1alpha1.AWSNodeClassSpec, at *field.Path) admission.Warnings {
+	family := spec.BootstrapFamily()
+	if spec.NodeImage == nil || family == "" || family == v1alpha1.FamilyKubeadm {
+		return nil
+	}
+	return warn(at.Child("bootstrap", "family"),
+		"%s, but the node images that nodeImage finds are made to join by kubeadm; use Kubeadm", family)
 }
 
 // validateTags has what the CRD's rules on tags cannot say: AWS reserves its prefix in any case.

@@ -76,7 +76,7 @@ type SelectorTerm struct {
 
 // AWSNodeClassSpec is the desired configuration. A change makes the instances of the class drifted;
 // what happens to them is each pool's disruption.drift.
-// +kubebuilder:validation:XValidation:rule="has(self.ami) != has(self.amiSelector)",message="exactly one of ami and amiSelector must be set"
+// +kubebuilder:validation:XValidation:rule="(has(self.ami) ? 1 : 0) + (has(self.amiSelector) ? 1 : 0) + (has(self.nodeImage) ? 1 : 0) == 1",message="exactly one of ami, amiSelector and nodeImage must be set"
 // +kubebuilder:validation:XValidation:rule="has(self.subnetIds) != has(self.subnetSelector)",message="exactly one of subnetIds and subnetSelector must be set"
 // +kubebuilder:validation:XValidation:rule="has(self.securityGroupIds) != has(self.securityGroupSelector)",message="exactly one of securityGroupIds and securityGroupSelector must be set"
 // +kubebuilder:validation:XValidation:rule="!has(self.hibernation) || !self.hibernation.enabled || (has(self.blockDeviceMappings) && self.blockDeviceMappings.exists(m, m.deviceName in ['/dev/xvda', '/dev/sda1', '/dev/sda'] && has(m.encrypted) && m.encrypted))",message="hibernation.enabled needs a mapping of the root device in blockDeviceMappings (deviceName /dev/xvda, /dev/sda1 or /dev/sda) with encrypted: true"
@@ -95,20 +95,24 @@ type AWSNodeClassSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[a-z0-9-]+\.[a-z0-9-]+$`
 	InstanceType string `json:"instanceType"`
-	// AMI is the id of the image that instances are launched from. Exactly one of ami and amiSelector
-	// must be set.
+	// AMI is the id of the image that instances are launched from. Exactly one of ami, amiSelector and
+	// nodeImage must be set.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^ami-[0-9a-z]+$`
 	// +optional
 	AMI string `json:"ami,omitempty"`
 	// AMISelector finds the image by its properties; of several matches the newest is taken. 1 to 20
-	// terms. Exactly one of ami and amiSelector must be set.
+	// terms. Exactly one of ami, amiSelector and nodeImage must be set.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:items:XValidation:rule="!has(self.id) || self.id.matches('^ami-[0-9a-z]+$')",message="id must be the id of an AMI, such as ami-0123456789abcdef0"
 	// +listType=atomic
 	// +optional
 	AMISelector []SelectorTerm `json:"amiSelector,omitempty"`
+	// NodeImage takes the node image of the cluster's own control plane. Exactly one of ami,
+	// amiSelector and nodeImage must be set.
+	// +optional
+	NodeImage *NodeImage `json:"nodeImage,omitempty"`
 	// SubnetIDs are the subnets that instances are spread over; 1 to 50, each once. Exactly one of
 	// subnetIds and subnetSelector must be set.
 	// +kubebuilder:validation:MinItems=1
@@ -187,6 +191,22 @@ type AWSNodeClassSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!('managed-by' in self)",message="tags: managed-by is reserved"
 	// +optional
 	Tags map[string]TagValue `json:"tags,omitempty"`
+}
+
+// NodeImage is the node image that the cluster stack names: the label
+// node.cluster.x-k8s.io/stratos-node-image of the control-plane Nodes has
+// <base>-<kubernetes>-<version>, and the image is named stratos-node-<label>-<architecture>.
+type NodeImage struct {
+	// FromCluster must be true: the image follows the label of the control-plane Nodes. A fixed image
+	// is ami, or amiSelector with name and owner.
+	// +kubebuilder:validation:XValidation:rule="self",message="fromCluster must be true: a fixed image is ami, or amiSelector with name and owner"
+	FromCluster bool `json:"fromCluster"`
+	// Owner of the image: self (default) or a 12-digit account.
+	// +kubebuilder:default=self
+	// +kubebuilder:validation:MaxLength=12
+	// +kubebuilder:validation:Pattern=`^([0-9]{12}|self)$`
+	// +optional
+	Owner string `json:"owner,omitempty"`
 }
 
 // BlockDeviceMapping is one EBS volume of the instance.
@@ -301,6 +321,11 @@ type AWSNodeClassStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	AMI string `json:"ami,omitempty"`
+	// NodeImage is the label's value that the image was found by, where spec.nodeImage is set, such as
+	// ubuntu-24.04-1.37.2-v2.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	NodeImage string `json:"nodeImage,omitempty"`
 	// Subnets that new instances are launched into, with their zones.
 	// +kubebuilder:validation:MaxItems=200
 	// +listType=map

@@ -124,6 +124,17 @@ const (
 	ReasonResolved Reason = "Resolved"
 	// ReasonResolveFailed: Ready of a node class is False; the message holds the cloud's words.
 	ReasonResolveFailed Reason = "ResolveFailed"
+	// ReasonNodeImageLabelMissing, as the next four of Ready of a node class with spec.nodeImage: no
+	// control-plane Node names the cluster's node image. In each case the last image stands.
+	ReasonNodeImageLabelMissing Reason = "NodeImageLabelMissing"
+	// ReasonNodeImageLabelsDiffer: the control-plane Nodes name different node images.
+	ReasonNodeImageLabelsDiffer Reason = "NodeImageLabelsDiffer"
+	// ReasonNodeImageLabelInvalid: what they name is no <base>-<kubernetes>-<version>.
+	ReasonNodeImageLabelInvalid Reason = "NodeImageLabelInvalid"
+	// ReasonNodeImageTooNew: the image has a newer Kubernetes minor than the API server.
+	ReasonNodeImageTooNew Reason = "NodeImageTooNew"
+	// ReasonNodeImageNotFound: the owner has no usable image of that name in the region.
+	ReasonNodeImageNotFound Reason = "NodeImageNotFound"
 	// ReasonRegionUnavailable: the region does not answer. What was known of its instances stands.
 	ReasonRegionUnavailable Reason = "RegionUnavailable"
 	// ReasonReferred: InUse of a node class is True.

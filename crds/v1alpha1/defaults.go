@@ -30,6 +30,9 @@ const (
 	DefaultBudget = "10%"
 	DefaultDrift  = DriftRecycle
 
+	// DefaultNodeImageOwner is the account that Stratos runs with.
+	DefaultNodeImageOwner = "self"
+
 	DefaultVolumeType                    = "gp3"
 	DefaultDeleteOnTermination           = true
 	DefaultHTTPTokens                    = "required"
@@ -144,6 +147,9 @@ func (d *Disruption) BudgetOrDefault(poolSize int32) int32 {
 // nothing. What EC2 itself fills in (the iops and throughput of gp3, encryption) is left to EC2,
 // because it differs between accounts.
 func (s *AWSNodeClassSpec) SetDefaults() {
+	if s.NodeImage != nil {
+		s.NodeImage.Owner = s.NodeImage.OwnerOrDefault()
+	}
 	for i := range s.BlockDeviceMappings {
 		mapping := &s.BlockDeviceMappings[i]
 		mapping.VolumeType = mapping.VolumeTypeOrDefault()
@@ -154,6 +160,9 @@ func (s *AWSNodeClassSpec) SetDefaults() {
 	metadata.HTTPPutResponseHopLimit = new(metadata.HTTPPutResponseHopLimitOrDefault())
 	metadata.HTTPEndpoint = metadata.HTTPEndpointOrDefault()
 }
+
+// OwnerOrDefault returns the owner of the cluster's node images.
+func (i *NodeImage) OwnerOrDefault() string { return textOr(i.Owner, DefaultNodeImageOwner) }
 
 // VolumeTypeOrDefault returns the EBS volume type.
 func (m *BlockDeviceMapping) VolumeTypeOrDefault() string {

@@ -68,6 +68,7 @@ func TestHashOfAClass(t *testing.T) {
 		"nothing":              {func(*AWSNodeClassSpec) {}, true},
 		"defaults written out": {func(s *AWSNodeClassSpec) { s.SetDefaults() }, true},
 		"another image":        {func(s *AWSNodeClassSpec) { s.AMI = "ami-2" }, false},
+		"the cluster's image":  {func(s *AWSNodeClassSpec) { s.AMI, s.NodeImage = "", &NodeImage{FromCluster: true} }, false},
 		"other user data":      {func(s *AWSNodeClassSpec) { s.UserData = "" }, false},
 		"another tag":          {func(s *AWSNodeClassSpec) { s.Tags["a"] = "c" }, false},
 		"another volume type": {func(s *AWSNodeClassSpec) { s.BlockDeviceMappings[0].VolumeType = "io2" },
@@ -81,6 +82,16 @@ func TestHashOfAClass(t *testing.T) {
 				t.Errorf("same hash: %t, want %t", same, c.same)
 			}
 		})
+	}
+}
+
+func TestHashOfAClassWithTheClustersNodeImage(t *testing.T) {
+	hash := func(owner string) string {
+		return (&AWSNodeClassSpec{NodeImage: &NodeImage{FromCluster: true, Owner: owner}}).Hash()
+	}
+	if hash("") != hash("self") || hash("") == hash("123456789012") {
+		t.Errorf("owner unset %s, self %s, an account %s: want the first two equal and no other", hash(""), hash("self"),
+			hash("123456789012"))
 	}
 }
 

@@ -23,6 +23,11 @@ const (
 	// LabelExcludeDisruption takes a node out of the count by which kube-controller-manager decides
 	// about a zone's health.
 	LabelExcludeDisruption = "node.kubernetes.io/exclude-disruption"
+	// LabelNodeImage on control-plane Nodes is the node image of the cluster, without architecture.
+	// Cluster API copies labels of this domain from Machines to their Nodes.
+	LabelNodeImage = "node.cluster.x-k8s.io/stratos-node-image"
+	// LabelControlPlane marks control-plane Nodes. A kubelet cannot set it on its own Node.
+	LabelControlPlane = "node-role.kubernetes.io/control-plane"
 
 	// LabelPull on a Pod of Stratos's own: it makes a node's kubelet pull images. The value tells
 	// which set.

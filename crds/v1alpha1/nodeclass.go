@@ -88,3 +88,6 @@ func (c *AWSNodeClass) JoinedCluster() *BootstrapCluster {
 
 // RegionName is the region that the class names; empty: that of Stratos's own configuration.
 func (c *AWSNodeClass) RegionName() string { return c.Spec.Region }
+
+// FollowsControlPlane reports whether the image is the one that control-plane Nodes name.
+func (c *AWSNodeClass) FollowsControlPlane() bool { return c.Spec.NodeImage != nil }

@@ -39,6 +39,9 @@ type Options struct {
 	// Minor is the cluster's minor version, such as 1.36, for images that are made for one. nil:
 	// classes with an alias cannot be resolved.
 	Minor func(ctx context.Context) (string, error)
+	// NodeImages returns the value of the label LabelNodeImage of each control-plane Node, by the
+	// Node's name; "" where a Node has none. nil: classes with nodeImage cannot be resolved.
+	NodeImages func(ctx context.Context) (map[string]string, error)
 	// ClusterInfo returns endpoint and certificate authority of the cluster as kubeadm publishes them,
 	// for classes of the family Kubeadm. nil: they have to say it.
 	ClusterInfo func(ctx context.Context) (v1alpha1.BootstrapCluster, error)
@@ -62,6 +65,8 @@ type Cloud struct {
 	index   *index
 	// minor is nil where the cluster's version is unknown.
 	minor *minors
+	// nodeImages are nil where the cluster's version or its control-plane Nodes are unknown.
+	nodeImages *nodeImages
 	// clusters are what EKS says of the cluster that nodes join.
 	clusters *clusters
 
@@ -86,6 +91,9 @@ func New(o Options) *Cloud {
 		review: newReview()}
 	if o.Minor != nil {
 		c.minor = &minors{ask: o.Minor}
+	}
+	if o.Minor != nil && o.NodeImages != nil {
+		c.nodeImages = &nodeImages{labels: o.NodeImages, minor: &minors{ask: o.Minor}}
 	}
 	return c
 }
@@ -116,7 +124,7 @@ func (c *Cloud) in(name regionName) (*region, error) {
 	defer c.mu.Unlock()
 	r := c.regions[name]
 	if r == nil {
-		r = newRegion(name, c.options, c.index, c.minor)
+		r = newRegion(name, c.options, c.index, c.minor, c.nodeImages)
 		c.regions[name] = r
 	}
 	return r, nil

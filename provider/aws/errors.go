@@ -153,17 +153,18 @@ func classCodes() map[code]entry {
 
 // The fields of an AWSNodeClass that errors name.
 const (
-	fieldImage    = "spec.ami"
-	fieldSelector = "spec.amiSelector"
-	fieldSubnets  = "spec.subnetIds"
-	fieldGroups   = "spec.securityGroupIds"
-	fieldType     = "spec.instanceType"
-	fieldProfile  = "spec.iamInstanceProfile"
-	fieldVolumes  = "spec.blockDeviceMappings"
-	fieldUserData = "spec.userData"
-	fieldTags     = "spec.tags"
-	fieldRegion   = "spec.region"
-	fieldToken    = "client token"
+	fieldImage     = "spec.ami"
+	fieldSelector  = "spec.amiSelector"
+	fieldNodeImage = "spec.nodeImage"
+	fieldSubnets   = "spec.subnetIds"
+	fieldGroups    = "spec.securityGroupIds"
+	fieldType      = "spec.instanceType"
+	fieldProfile   = "spec.iamInstanceProfile"
+	fieldVolumes   = "spec.blockDeviceMappings"
+	fieldUserData  = "spec.userData"
+	fieldTags      = "spec.tags"
+	fieldRegion    = "spec.region"
+	fieldToken     = "client token"
 )
 
 // classify looks an error up. What EC2 did not say itself (the network, an ended context) means

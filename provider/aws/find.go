@@ -19,7 +19,19 @@ type finder struct {
 	region *region
 	// minor is nil where the cluster's version is unknown.
 	minor *minors
+	// nodeImages are nil where the cluster's version or its control-plane Nodes are unknown.
+	nodeImages *nodeImages
 }
+
+// chosenImage is the image of a class, and for nodeImage the label's value that it was found by.
+type chosenImage struct {
+	*types.Image
+	nodeImage string
+}
+
+// imageFinder finds the image of a class that the type can boot.
+type imageFinder func(ctx context.Context, class *v1alpha1.AWSNodeClass,
+	size *types.InstanceTypeInfo) (chosenImage, error)
 
 // ResolveNodeClass returns what the class's spec stands for, in the parts of the status that are
 // the cloud's. Errors: InvalidConfig with the field and AWS's words, RateLimit.
@@ -32,13 +44,13 @@ func (c *Cloud) ResolveNodeClass(ctx context.Context, class *v1alpha1.AWSNodeCla
 	if err != nil {
 		return v1alpha1.AWSNodeClassStatus{}, err
 	}
-	return c.find(ctx, r, class)
+	return c.find(ctx, r, class, r.classes.image)
 }
 
 // find asks EC2 in the class's region, and EKS in that of Stratos.
-func (c *Cloud) find(ctx context.Context, r *region, class *v1alpha1.AWSNodeClass) (v1alpha1.AWSNodeClassStatus,
-	error) {
-	found, err := r.classes.find(ctx, class)
+func (c *Cloud) find(ctx context.Context, r *region, class *v1alpha1.AWSNodeClass,
+	imageOf imageFinder) (v1alpha1.AWSNodeClassStatus, error) {
+	found, err := r.classes.find(ctx, class, imageOf)
 	if err != nil {
 		return v1alpha1.AWSNodeClassStatus{}, err
 	}
@@ -48,14 +60,15 @@ func (c *Cloud) find(ctx context.Context, r *region, class *v1alpha1.AWSNodeClas
 	return found, nil
 }
 
-func (f *finder) find(ctx context.Context, class *v1alpha1.AWSNodeClass) (v1alpha1.AWSNodeClassStatus, error) {
+func (f *finder) find(ctx context.Context, class *v1alpha1.AWSNodeClass,
+	imageOf imageFinder) (v1alpha1.AWSNodeClassStatus, error) {
 	var none v1alpha1.AWSNodeClassStatus
 	spec := &class.Spec
 	size, err := f.size(ctx, spec)
 	if err != nil {
 		return none, err
 	}
-	image, err := f.image(ctx, class, size)
+	image, err := imageOf(ctx, class, size)
 	if err != nil {
 		return none, err
 	}
@@ -71,8 +84,8 @@ func (f *finder) find(ctx context.Context, class *v1alpha1.AWSNodeClass) (v1alph
 		return none, err
 	}
 	found := v1alpha1.AWSNodeClassStatus{
-		AMI: aws.ToString(image.ImageId), Architecture: kubernetesArchitecture(image.Architecture),
-		Capacity: capacityOf(size, spec, image),
+		AMI: aws.ToString(image.ImageId), NodeImage: image.nodeImage,
+		Architecture: kubernetesArchitecture(image.Architecture), Capacity: capacityOf(size, spec, image.Image),
 	}
 	for _, s := range subnets {
 		found.Subnets = append(found.Subnets, v1alpha1.ResolvedSubnet{ID: aws.ToString(s.SubnetId),
@@ -113,20 +126,30 @@ func (f *finder) size(ctx context.Context, spec *v1alpha1.AWSNodeClassSpec) (*ty
 	return size, nil
 }
 
-// image finds the newest image that one of the terms selects and that the type can boot.
-func (f *finder) image(
+// image is an imageFinder for the image that the class means now.
+func (f *finder) image(ctx context.Context, class *v1alpha1.AWSNodeClass,
+	size *types.InstanceTypeInfo) (chosenImage, error) {
+	switch {
+	case class.Spec.NodeImage != nil:
+		return f.nodeImage(ctx, class, size)
+	case class.Spec.AMI != "":
+		images, err := f.images(ctx, fieldImage, &ec2.DescribeImagesInput{ImageIds: []string{class.Spec.AMI}})
+		if err != nil {
+			return chosenImage{}, err
+		}
+		image, err := newest(images, size, fieldImage)
+		return chosenImage{Image: image}, err
+	}
+	image, err := f.selected(ctx, class, size)
+	return chosenImage{Image: image}, err
+}
+
+// selected finds the newest image that one of the terms selects and that the type can boot.
+func (f *finder) selected(
 	ctx context.Context, class *v1alpha1.AWSNodeClass, size *types.InstanceTypeInfo,
 ) (*types.Image, error) {
-	spec := &class.Spec
-	if spec.AMI != "" {
-		images, err := f.images(ctx, fieldImage, &ec2.DescribeImagesInput{ImageIds: []string{spec.AMI}})
-		if err != nil {
-			return nil, err
-		}
-		return newest(images, size, fieldImage)
-	}
 	var all []types.Image
-	for n, term := range spec.AMISelector {
+	for n, term := range class.Spec.AMISelector {
 		field := fmt.Sprintf("%s[%d]", fieldSelector, n)
 		in, err := f.imageQuery(ctx, term, size, field, class.Status.AMI)
 		if err != nil {

@@ -38,7 +38,7 @@ func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass
 	}
 	status, current := class.Status, class.Status.ObservedGeneration == class.Generation && resolved(class)
 	if !current {
-		if status, err = c.find(ctx, r, class); err != nil {
+		if status, err = c.find(ctx, r, class, r.classes.imageOrLast); err != nil {
 			return nil, err
 		}
 	}
@@ -46,7 +46,7 @@ func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass
 	if current && goneStale(err) {
 		// What the class's status says was true once. The loop that writes it will find out too, in its
 		// time.
-		if status, err = c.find(ctx, r, class); err != nil {
+		if status, err = c.find(ctx, r, class, r.classes.imageOrLast); err != nil {
 			return nil, err
 		}
 		return r.launch(ctx, &class.Spec, status, req)

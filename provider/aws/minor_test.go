@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	image136 = "ami-0123456789abcdef0"
+	image137 = "ami-0123456789abcdef0"
 	image138 = "ami-0123456789abcdea7"
 )
 
@@ -51,22 +51,22 @@ func TestAnAliasFollowsANewMinorSlowly(t *testing.T) {
 				t.Fatalf("%s: image %s, want %s", when, got, want)
 			}
 		}
-		is("at first", resolve(c), image136)
+		is("at first", resolve(c), image137)
 		for n := range 20 {
 			pass(5 * time.Minute)
 			minor = []string{"1.38", "1.37"}[n%2]
-			is("while the answers alternate", resolve(c), image136)
+			is("while the answers alternate", resolve(c), image137)
 		}
 		minor = "1.38"
 		for range 6 {
 			pass(5 * time.Minute)
-			is("answered for less than 30 minutes", resolve(c), image136)
+			is("answered for less than 30 minutes", resolve(c), image137)
 		}
 		again := r.cloud(t, func(o *Options) { o.Minor = answer })
-		is("a new process, whose class has the old image", resolve(again), image136)
+		is("a new process, whose class has the old image", resolve(again), image137)
 		for range 6 {
 			pass(4 * time.Minute)
-			is("the new process, 24 minutes later", resolve(again), image136)
+			is("the new process, 24 minutes later", resolve(again), image137)
 		}
 		pass(6 * time.Minute)
 		is("answered for 30 minutes", resolve(again), image138)

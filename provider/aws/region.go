@@ -55,7 +55,7 @@ type region struct {
 	tags map[string]*batcher[nothing]
 }
 
-func newRegion(name regionName, o Options, x *index, minor *minors) *region {
+func newRegion(name regionName, o Options, x *index, minor *minors, images *nodeImages) *region {
 	r := &region{
 		name: name, calls: o.Calls.Under(limiter.New(limitsOf(o.Limits))), index: x, size: o.BatchSize,
 		launches: newMemory(restFirst, restMost), quotas: newQuotas(), tokens: newTokens(),
@@ -82,7 +82,7 @@ func newRegion(name regionName, o Options, x *index, minor *minors) *region {
 		return err
 	}, provider.InstanceShuttingDown, provider.InstanceTerminated)
 	r.looks = newLooks(r)
-	r.classes = &finder{region: r, minor: minor}
+	r.classes = &finder{region: r, minor: minor, nodeImages: images}
 	return r
 }
 

@@ -596,6 +596,22 @@ func TestResolveNodeClass(t *testing.T) {
 	})
 }
 
+// TestNodeImageIsRefused: the fake cloud has no image that the control plane could name.
+func TestNodeImageIsRefused(t *testing.T) {
+	t.Parallel()
+	inCloud(t, Options{}, func(t *testing.T, a *account) {
+		class := nodeClass("m5.large")
+		class.Spec.NodeImage = &v1alpha1.NodeImage{FromCluster: true}
+		_, resolveErr := a.cloud.ResolveNodeClass(t.Context(), class)
+		_, launchErr := a.cloud.LaunchInstance(t.Context(), class, provider.LaunchRequest{})
+		for _, err := range []error{resolveErr, launchErr} {
+			if !provider.IsInvalidConfig(err) || !strings.Contains(err.Error(), "spec.nodeImage") {
+				t.Errorf("%v, want spec.nodeImage refused", err)
+			}
+		}
+	})
+}
+
 // TestAClassWithBootstrap resolves to a simulated cluster, and its machines get the user data that
 // Stratos writes, the same for a launch that is repeated.
 func TestAClassWithBootstrap(t *testing.T) {

@@ -92,11 +92,23 @@ func (c *Cloud) userDataOf(class *v1alpha1.AWSNodeClass, req provider.LaunchRequ
 	if class == nil {
 		return "", &provider.InvalidConfigError{Field: "class", Reason: "is missing"}
 	}
+	if err := refuseNodeImage(class); err != nil {
+		return "", err
+	}
 	joins, err := c.bootstrapOf(class)
 	if err != nil {
 		return "", err
 	}
 	return userdata.OfLaunch(&class.Spec, joins, req.Registration)
+}
+
+// refuseNodeImage: the fake cloud has no images of an account, and reads no Nodes.
+func refuseNodeImage(class *v1alpha1.AWSNodeClass) error {
+	if class.Spec.NodeImage == nil {
+		return nil
+	}
+	return &provider.InvalidConfigError{Field: "spec.nodeImage",
+		Reason: "the fake cloud does not read the control-plane Nodes; use ami or amiSelector"}
 }
 
 // bootstrapOf is what the cloud says of the cluster that nodes of the class join; nil for a class
@@ -232,6 +244,9 @@ func (c *Cloud) ResolveNodeClass(ctx context.Context, class *v1alpha1.AWSNodeCla
 		if !ok {
 			return &provider.InvalidConfigError{Field: "instanceType",
 				Reason: fmt.Sprintf("unknown instance type %q", class.Spec.InstanceType)}
+		}
+		if err := refuseNodeImage(class); err != nil {
+			return err
 		}
 		status.AMI = class.Spec.AMI
 		if status.AMI == "" {

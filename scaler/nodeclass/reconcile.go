@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/conflict"
 	"github.com/stratos-sh/stratos/scaler/inventory"
 )
@@ -56,6 +58,8 @@ type Reconciler struct {
 	mu sync.Mutex
 	// looks are the last looks at the cloud by the class's name, in memory: who leads anew asks anew.
 	looks map[string]look
+	// controlPlane counts the changes of control-plane Nodes that a class may follow.
+	controlPlane atomic.Uint64
 	// Regions are those of the cloud that do not answer; nil where that is not known.
 	Regions *inventory.Regions
 	// Woken queues all classes again; nil where nothing does.
@@ -68,6 +72,8 @@ type look struct {
 	generation int64
 	at         time.Time
 	failed     error
+	// controlPlane is the count of changes before the cloud was asked.
+	controlPlane uint64
 }
 
 // Reconcile holds the class while pools refer to it, and has the cloud asked when what it said has
@@ -100,7 +106,7 @@ func (c *Reconciler) step(ctx context.Context, req reconcile.Request) (ctrl.Resu
 	if err := c.report(ctx, class, before); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	return ctrl.Result{RequeueAfter: max(time.Second, found.next().Sub(c.Now()))}, nil
+	return ctrl.Result{RequeueAfter: max(time.Second, c.due(class, found).Sub(c.Now()))}, nil
 }
 
 // UsersOf returns the names of the pools that refer to the class, sorted. One that is being deleted
@@ -151,12 +157,14 @@ func (c *Reconciler) resolve(ctx context.Context, class v1alpha1.NodeClass) look
 	}
 	last, known := c.looks[class.GetName()]
 	c.mu.Unlock()
-	if known && last.uid == class.GetUID() && last.generation == class.GetGeneration() && c.Now().Before(last.next()) {
+	same := last.uid == class.GetUID() && last.generation == class.GetGeneration()
+	if known && same && c.Now().Before(c.due(class, last)) {
 		return last
 	}
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
-	last = look{uid: class.GetUID(), generation: class.GetGeneration(), failed: c.Kind.Resolve(ctx, class), at: c.Now()}
+	last = look{uid: class.GetUID(), generation: class.GetGeneration(), controlPlane: c.controlPlane.Load()}
+	last.failed, last.at = c.Kind.Resolve(ctx, class), c.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.looks[class.GetName()] = last
@@ -186,7 +194,7 @@ func (c *Reconciler) conditions(class v1alpha1.NodeClass, pools []string, found 
 	}
 	f, failing := c.unavailable(class)
 	if found.failed != nil {
-		set(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonResolveFailed, found.failed.Error())
+		set(v1alpha1.ConditionReady, metav1.ConditionFalse, provider.ConditionReason(found.failed), found.failed.Error())
 	} else if *observed = found.generation; failing {
 		set(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonRegionUnavailable, f.Message())
 	} else {
@@ -250,7 +258,7 @@ func (c *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	if c.Woken != nil {
 		b = b.WatchesRawSource(c.setupRegions(c.Woken))
 	}
-	return b.
+	return c.watchControlPlane(b).
 		Named(strings.ToLower(c.Kind.Name)).
 		For(c.Kind.New(), spec).
 		Watches(&v1alpha1.NodePool{}, handler.EnqueueRequestsFromMapFunc(c.ofPool), spec).

@@ -57,6 +57,7 @@ func ec2(
 		Config: loaded, ClusterName: clusterName, Calls: calls, Limits: limits, Resources: resources, BatchSize: sizes,
 		Regions:     func(ctx context.Context) ([]string, error) { return regionsInUse(ctx, reader) },
 		ClusterInfo: func(ctx context.Context) (v1alpha1.BootstrapCluster, error) { return clusterInfo(ctx, reader) },
+		NodeImages:  func(ctx context.Context) (map[string]string, error) { return nodeImages(ctx, reader) },
 		Minor:       func(context.Context) (string, error) { return minorOf(server) },
 	})
 	return &Cloud{Provider: cloud, Classes: []nodeclass.Kind{nodeclass.AWSNodeClasses(cloud)}}, nil
@@ -114,6 +115,21 @@ func regionsInUse(ctx context.Context, reader client.Reader) ([]string, error) {
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
+}
+
+// nodeImages are the node images that control-plane Nodes name, by the Node's name. It needs the
+// permission to list nodes, which the scaler has.
+func nodeImages(ctx context.Context, reader client.Reader) (map[string]string, error) {
+	nodes := &metav1.PartialObjectMetadataList{}
+	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := reader.List(ctx, nodes, client.HasLabels{v1alpha1.LabelControlPlane}); err != nil {
+		return nil, err
+	}
+	images := map[string]string{}
+	for i := range nodes.Items {
+		images[nodes.Items[i].Name] = nodes.Items[i].Labels[v1alpha1.LabelNodeImage]
+	}
+	return images, nil
 }
 
 // leadingDigits: managed clusters write their minor as 33+.

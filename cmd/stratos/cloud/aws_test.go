@@ -51,6 +51,26 @@ func TestRegionsInUse(t *testing.T) {
 	}
 }
 
+func TestNodeImagesAreReadFromControlPlaneNodes(t *testing.T) {
+	const image = "ubuntu-24.04-1.37.2-v1"
+	node := func(name string, labels map[string]string) client.Object {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+	}
+	reader := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(
+		node("cp-1", map[string]string{"node-role.kubernetes.io/control-plane": "",
+			"node.cluster.x-k8s.io/stratos-node-image": image}),
+		node("cp-2", map[string]string{"node-role.kubernetes.io/control-plane": ""}),
+		node("worker", map[string]string{"node.cluster.x-k8s.io/stratos-node-image": "a-1.99.0-v1"}),
+	).Build()
+	got, err := nodeImages(t.Context(), reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"cp-1": image, "cp-2": ""}, got); diff != "" {
+		t.Errorf("node images (-want +got):\n%s", diff)
+	}
+}
+
 type server version.Info
 
 func (s server) ServerVersion() (*version.Info, error) { i := version.Info(s); return &i, nil }

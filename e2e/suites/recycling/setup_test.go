@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/framework"
@@ -74,9 +75,9 @@ func ranSince(t *testing.T, r *framework.Rig, node string, ago time.Duration) {
 	})
 }
 
-// revisionOf is that of the last write of the pool.
-func revisionOf(p *v1alpha1.NodePool) (revision int64) {
-	revision, _ = strconv.ParseInt(p.ResourceVersion, 10, 64) // the API guarantees a number
+// revisionOf is that of the last write of the object.
+func revisionOf(o client.Object) (revision int64) {
+	revision, _ = strconv.ParseInt(o.GetResourceVersion(), 10, 64) // the API guarantees a number
 	return revision
 }
 

@@ -68,8 +68,9 @@ const (
 const NodeRole = "arn:aws:iam::" + defaultAccountID + ":role/stratos-node"
 
 // DefaultAccount has two regions with three and two zones, subnets and security groups with tags,
-// EKS clusters of both IP families, and images of several kinds, among them public ones of a
-// stranger with the names of Amazon's and ours. Its instances show their tags in their metadata.
+// EKS clusters of both IP families, and images of several kinds, among them node images of a
+// cluster stack, and public ones of a stranger with the names of Amazon's and ours. Its instances
+// show their tags in their metadata.
 func DefaultAccount() *Account {
 	a := &Account{ID: defaultAccountID, MetadataTags: true, Profiles: map[string]string{"node-role": NodeRole}}
 	for i, zone := range []string{"us-east-1a", "us-east-1b", "us-east-1c", "eu-west-1a", "eu-west-1b"} {
@@ -118,6 +119,7 @@ func defaultImages(own string) []Image {
 			Public: true, Created: "2026-11-21T10:00:00.000Z",
 		},
 	}
+	images = append(images, nodeImages(own)...)
 	for i := range images {
 		image := &images[i]
 		if image.Owner == "" {
@@ -129,6 +131,22 @@ func defaultImages(own string) []Image {
 		}
 	}
 	return images
+}
+
+// nodeImages are those of a cluster stack for two minors. A stranger has one of the same name.
+func nodeImages(own string) []Image {
+	const base = "stratos-node-ubuntu-24.04-"
+	return []Image{
+		{ID: "ami-0123456789abcdfa0", Name: base + "1.36.3-v1-amd64", Owner: own, Created: "2026-10-01T10:00:00.000Z"},
+		{ID: "ami-0123456789abcdfa1", Name: base + "1.36.3-v2-amd64", Owner: own, Created: "2026-11-01T10:00:00.000Z"},
+		{ID: "ami-0123456789abcdfa2", Name: base + "1.36.3-v2-arm64", Owner: own, Created: "2026-11-01T10:00:00.000Z"},
+		{ID: "ami-0123456789abcdfa3", Name: base + "1.36.3-v2-amd64", Owner: stranger, Public: true,
+			Created: "2026-11-21T10:00:00.000Z"},
+		{ID: "ami-0123456789abcdfa4", Name: base + "1.37.2-v1-amd64", Owner: own, Created: "2026-10-01T10:00:00.000Z"},
+		{ID: "ami-0123456789abcdfa5", Name: base + "1.37.2-v2-amd64", Owner: own, Created: "2026-11-01T10:00:00.000Z"},
+		{ID: "ami-0123456789abcdfa6", Name: base + "1.37.2-v3-amd64", Owner: own, State: "pending",
+			Created: "2026-11-20T10:00:00.000Z"},
+	}
 }
 
 // subnet returns the subnet of the region; nil for none.
