@@ -4,7 +4,7 @@ package repocheck
 // clock.
 func PurePackages() []Pattern {
 	return []Pattern{"./extender/fit", "./extender/decide", "./scaler/lifecycle", "./scaler/network", "./scaler/plan",
-		"./scaler/transition", "./provider/userdata"}
+		"./scaler/transition", "./provider/userdata", "./stacks/bump", "./stacks/format"}
 }
 
 // Law is the import law. .golangci.yml says the same by allow-lists, which report at the line while
@@ -182,6 +182,22 @@ func providerRules() []Rule {
 
 func repositoryRules() []Rule {
 	return []Rule{
+		{
+			From: []Pattern{"./stacks/..."}, To: []Pattern{"./..."}, ToExcept: []Pattern{"./stacks/..."},
+			Reach: ThroughOthers, InTests: true,
+			Reason: "stratos stack releases any provider's stack; it depends on files and on nothing of the controller",
+		},
+		{
+			From: []Pattern{"./..."}, FromExcept: []Pattern{"./cmd/...", "./e2e/...", "./stacks/..."},
+			To:    []Pattern{"./stacks/..."},
+			Reach: ThroughOthers, InTests: true,
+			Reason: "the controller runs without stacks; the two meet in cmd/stratos alone",
+		},
+		{
+			From: []Pattern{"./..."}, FromExcept: []Pattern{"./e2e/..."}, To: []Pattern{"helm.sh/helm/..."},
+			Reach: ThroughOthers, InTests: true,
+			Reason: "what is shipped never brings Helm with it; stratos stack calls the helm on PATH",
+		},
 		{
 			From: []Pattern{"./crds/..."}, To: []Pattern{"./..."}, ToExcept: []Pattern{"./crds/..."},
 			Reach: ThroughOthers, InTests: true,

@@ -71,6 +71,11 @@ func TestLawCatches(t *testing.T) {
 		through  string
 		allowed  bool
 	}{
+		"the stack tool reads the API types":         {from: ours + "stacks/release", to: ours + "crds/v1alpha1"},
+		"the scaler reads a stack":                   {from: ours + "scaler", to: ours + "stacks/source"},
+		"the stack tool brings Helm":                 {from: ours + "stacks/release", to: "helm.sh/helm/v4/pkg/chart"},
+		"the choice of versions reads a file":        {from: ours + "stacks/bump", to: "os"},
+		"the command runs the stack tool":            {from: ours + "cmd/stratos/subcommand", to: ours + "stacks/source", allowed: true},
 		"the webhook calls the scaler":               {from: ours + "webhook", to: ours + "scaler"},
 		"the webhook reads the extender's pure leaf": {from: ours + "webhook", to: ours + "extender/fit"},
 		"the extender calls the scaler":              {from: ours + "extender", to: ours + "scaler"},
