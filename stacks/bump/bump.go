@@ -59,7 +59,8 @@ func Changed(before, now map[string]string) []string {
 // Next returns the versions that the content must have and a row for each component. A component
 // whose parts differ from the last release has the released version plus 1, however often they
 // changed since; the stack has plus 1 when anything differs. Before the first release all are v1.
-func Next(hashes *format.Hashes, content map[string]string, kubernetes string, now format.Versions) (format.Versions, []Row, error) {
+func Next(hashes *format.Hashes, content map[string]string, kubernetes string,
+	now format.Versions) (format.Versions, []Row, error) {
 	want := format.Versions{ClusterStack: "v1", Kubernetes: kubernetes,
 		Components: format.ComponentVersions{ClusterAddon: "v1", NodeImage: "v1"}}
 	changed := map[Component][]string{}

@@ -44,7 +44,8 @@ func TestParseVersion(t *testing.T) {
 }
 
 func TestVersionsInOrder(t *testing.T) {
-	want := []string{"v0-git.1", "v0-sha.9", "v0-sha.10", "v0-sha.abc", "v1-beta.2", "v1-beta.10", "v1", "v2-beta.1", "v2", "v10"}
+	want := []string{"v0-git.1", "v0-sha.9", "v0-sha.10", "v0-sha.abc",
+		"v1-beta.2", "v1-beta.10", "v1", "v2-beta.1", "v2", "v10"}
 	got := slices.Clone(want)
 	slices.Reverse(got)
 	slices.SortFunc(got, func(a, b string) int {

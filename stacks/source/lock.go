@@ -60,7 +60,7 @@ func ReadLock(root string) (*Lock, error) {
 			}
 		}
 		if !strings.HasPrefix(c.Digest, "h1:") {
-			problems = append(problems, fmt.Errorf("%s: charts[%d].digest %q must begin with h1:", file, i, c.Digest))
+			problems = append(problems, fmt.Errorf("%s: charts[%d].digest %q must begin with h1", file, i, c.Digest))
 		}
 	}
 	return l, errors.Join(problems...)

@@ -63,7 +63,8 @@ func Open(t *testing.T, folder string) *source.Stack {
 func repository(t *testing.T, staged bool) files.Files {
 	t.Helper()
 	fetched := files.Files{}
-	add(fetched, "", "Chart.yaml", "apiVersion: v2\nname: fetched\nversion: 1.2.3\n", "templates/set.yaml", configMap("fetched"))
+	add(fetched, "", "Chart.yaml", "apiVersion: v2\nname: fetched\nversion: 1.2.3\n",
+		"templates/set.yaml", configMap("fetched"))
 	digest, err := fetched.Hash()
 	if err != nil {
 		t.Fatal(err)
@@ -78,11 +79,13 @@ func repository(t *testing.T, staged bool) files.Files {
 	add(stack, "", "csctl.yaml", config, "metadata.yaml", metadata, "hashes.json", "{}\n",
 		"cluster-class/Chart.yaml", "apiVersion: v2\nname: docker-ferrol-1-27-cluster-class\ntype: application\nversion: v0\n",
 		"cluster-class/values.yaml", "", "cluster-class/templates/class.yaml", class,
-		"node-image/image.json", "{\"name\": \"node-<< .NodeImageVersion >>\"}\n", "node-image/build.sh", "#!/bin/sh\nexit 0\n")
+		"node-image/image.json", "{\"name\": \"node-<< .NodeImageVersion >>\"}\n",
+		"node-image/build.sh", "#!/bin/sh\nexit 0\n")
 	stack["node-image/build.sh"] = files.File{Data: stack["node-image/build.sh"].Data, Executable: true}
 	if staged {
 		add(stack, "", "clusteraddon.yaml", stages)
-		add(stack, "cluster-addon/cni", "Chart.yaml", chart("cni", "fetched", "1.2.3", "../../../../../../../dist/stack-charts/fetched"),
+		add(stack, "cluster-addon/cni", "Chart.yaml", chart("cni", "fetched", "1.2.3",
+			"../../../../../../../dist/stack-charts/fetched"),
 			"overwrite.yaml", values)
 		add(stack, "cluster-addon/sets", "Chart.yaml", chart("sets", "own", "0.1.0", "../../../../../../../charts/own"),
 			"templates/set.yaml", configMap("sets"))

@@ -15,6 +15,7 @@ import (
 	"github.com/stratos-sh/stratos/stacks/bump"
 	"github.com/stratos-sh/stratos/stacks/format"
 	"github.com/stratos-sh/stratos/stacks/source"
+	"github.com/stratos-sh/stratos/stacks/validate"
 )
 
 // nothingToBump is the exit code of bump where each version is already right.
@@ -22,7 +23,7 @@ const nothingToBump = 3
 
 func stack() *cobra.Command {
 	cmd := &cobra.Command{Use: "stack", Short: "Version, check and release cluster stacks", Args: cobra.NoArgs}
-	cmd.AddCommand(stackBump())
+	cmd.AddCommand(stackBump(), stackValidate())
 	return cmd
 }
 
@@ -64,6 +65,23 @@ func stackBump() *cobra.Command {
 	cmd.Flags().BoolVar(&check, "check", false, "print nothing, and fail where metadata.yaml has other versions")
 	cmd.MarkFlagsMutuallyExclusive("write", "check")
 	return cmd
+}
+
+func stackValidate() *cobra.Command {
+	return &cobra.Command{
+		Use:   "validate FOLDER...",
+		Short: "Check stacks by the rules of csctl, of the cluster-stack operator, and of upgrades that work",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, folders []string) error {
+			return ofStacks(folders, func(folder string) error {
+				problems := validate.Folder(folder)
+				if len(problems) == 0 {
+					fmt.Fprintln(cmd.OutOrStdout(), folder+": valid")
+				}
+				return errors.Join(problems...)
+			})
+		},
+	}
 }
 
 // bumpStack reports whether metadata.yaml has or had other versions than the content requires.
@@ -109,7 +127,8 @@ func differences(want, now format.Versions, rows []bump.Row) string {
 }
 
 func printBump(out io.Writer, folder string, want, now format.Versions, rows []bump.Row) error {
-	rows = slices.Insert(slices.Clone(rows), 1, bump.Row{Component: "kubernetes", Now: now.Kubernetes, Want: want.Kubernetes})
+	kubernetes := bump.Row{Component: "kubernetes", Now: now.Kubernetes, Want: want.Kubernetes}
+	rows = slices.Insert(slices.Clone(rows), 1, kubernetes)
 	fmt.Fprintln(out, folder)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "COMPONENT\tVERSION\tREQUIRED\tCHANGED")

@@ -90,3 +90,15 @@ nodeImage     v1       v2        node-image
 		t.Errorf("no folder: error %v", err)
 	}
 }
+
+func TestStackValidate(t *testing.T) {
+	folder := stackstest.Write(t, true)
+	if out, err := runStack("validate", folder); err != nil || out != folder+": valid\n" {
+		t.Errorf("printed %q, error %v", out, err)
+	}
+	stackstest.Edit(t, folder, "node-images/build.sh", "", "x\n")
+	if out, err := runStack("validate", folder); err == nil || out != "" ||
+		!strings.Contains(err.Error(), folder+"/node-images: must be node-image") {
+		t.Errorf("printed %q, error %v", out, err)
+	}
+}
