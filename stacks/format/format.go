@@ -173,19 +173,26 @@ type Hashes struct {
 	Content map[string]string `json:"content,omitempty"`
 }
 
-// ParseHashes reads hashes.json. {} is that of a stack without a release.
+// ParseHashes reads the hashes.json of a release, which has no versions where csctl made it.
 func ParseHashes(text []byte) (*Hashes, error) {
 	h := &Hashes{}
 	if err := decodeStrict(text, h); err != nil {
 		return nil, err
 	}
 	if h.Versions == nil {
-		if h.ClusterStack != "" || h.Content != nil {
-			return nil, errors.New("versions is missing: hashes.json must be {}, or what create --record writes")
-		}
 		return h, nil
 	}
 	return h, h.Versions.Check()
+}
+
+// ParseLastRelease reads the hashes.json of a stack's folder. {} is that of a stack without a
+// release.
+func ParseLastRelease(text []byte) (*Hashes, error) {
+	h, err := ParseHashes(text)
+	if err == nil && h.Versions == nil && (h.ClusterStack != "" || h.Content != nil) {
+		err = errors.New("versions is missing: hashes.json must be {}, or what create --record writes")
+	}
+	return h, err
 }
 
 // Text is hashes.json as it is written.

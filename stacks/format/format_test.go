@@ -164,7 +164,7 @@ func TestParseMetadata(t *testing.T) {
 	}
 }
 
-func TestParseHashes(t *testing.T) {
+func TestParseLastRelease(t *testing.T) {
 	for name, c := range map[string]struct {
 		text, err string
 		released  bool
@@ -177,7 +177,7 @@ func TestParseHashes(t *testing.T) {
 			err: "versions.clusterStack"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := ParseHashes([]byte(c.text))
+			got, err := ParseLastRelease([]byte(c.text))
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Errorf("error %v, want %q", err, c.err)

@@ -69,7 +69,8 @@ func Create(s *source.Stack, mode Mode, custom format.Versions) (*Release, error
 	if r.Tag, err = s.Config.TagOf(version); err != nil {
 		return nil, err
 	}
-	return r, r.addFiles(s, replaceTokens(packed, versions))
+	err = r.addFiles(s, replaceTokens(packed, versions))
+	return r, err
 }
 
 func versionsOf(s *source.Stack, mode Mode, custom format.Versions, stackHash string) (format.Versions, error) {
@@ -91,7 +92,8 @@ func versionsOf(s *source.Stack, mode Mode, custom format.Versions, stackHash st
 			Components: format.ComponentVersions{ClusterAddon: version, NodeImage: version}}, nil
 	case Custom:
 		custom.Kubernetes = kubernetes
-		return custom, custom.Check()
+		err := custom.Check()
+		return custom, err
 	default:
 		return format.Versions{}, fmt.Errorf("mode %q must be %s, %s or %s", mode, Stable, Hash, Custom)
 	}

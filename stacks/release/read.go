@@ -59,7 +59,8 @@ func checkArchives(tag format.Tag, versions format.Versions, all files.Files) []
 		format.NodeImagesFile}
 	for _, name := range all.Names() {
 		if !slices.Contains(allowed, name) {
-			problems = append(problems, fmt.Errorf("%s: only these may be in the release %s: %s", name, tag, strings.Join(allowed, ", ")))
+			problems = append(problems, fmt.Errorf("%s: only these may be in the release %s: %s", name, tag,
+				strings.Join(allowed, ", ")))
 		}
 	}
 	return problems

@@ -44,11 +44,13 @@ func TestCreateStable(t *testing.T) {
 		files, addon []string
 	}{
 		"staged": {staged: true, files: []string{"clusteraddon.yaml", addon, class, "hashes.json", "metadata.yaml"},
-			addon: []string{"cni/Chart.yaml", "cni/charts/fetched/Chart.yaml", "cni/charts/fetched/templates/set.yaml", "cni/overwrite.yaml",
+			addon: []string{"cni/Chart.yaml", "cni/charts/fetched/Chart.yaml", "cni/charts/fetched/templates/set.yaml",
+				"cni/overwrite.yaml",
 				"sets/Chart.yaml", "sets/charts/own/Chart.yaml", "sets/charts/own/templates/set.yaml", "sets/charts/own/values.yaml",
 				"sets/templates/set.yaml"}},
 		"one chart": {files: []string{"cluster-addon-values.yaml", addon, class, "hashes.json", "metadata.yaml"},
-			addon: []string{"Chart.yaml", "charts/fetched/Chart.yaml", "charts/fetched/templates/set.yaml", "charts/own/Chart.yaml",
+			addon: []string{"Chart.yaml", "charts/fetched/Chart.yaml", "charts/fetched/templates/set.yaml",
+				"charts/own/Chart.yaml",
 				"charts/own/templates/set.yaml", "charts/own/values.yaml", "templates/set.yaml", "values.yaml"}},
 	} {
 		t.Run(convention, func(t *testing.T) {
@@ -197,11 +199,19 @@ func TestCompareAddons(t *testing.T) {
 	}
 }
 
+// rootOf is the folder in which stacks/ lies.
+func rootOf(stack string) string {
+	for range 5 {
+		stack = filepath.Dir(stack)
+	}
+	return stack
+}
+
 // TestArchivesInCharts: charts that lie as archives in charts/ are unpacked, so that csctl finds no
 // token in them by chance and their times are no change.
 func TestArchivesInCharts(t *testing.T) {
 	folder := stackstest.Write(t, true)
-	own, err := files.Read(filepath.Join(folder, "../../../../../charts/own"))
+	own, err := files.Read(filepath.Join(rootOf(folder), "charts", "own"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +229,8 @@ func TestArchivesInCharts(t *testing.T) {
 	if _, err := stackstest.Open(t, folder).Pack(); err == nil || !strings.Contains(err.Error(), "sets/charts/own, because repository names a folder") {
 		t.Errorf("a chart that is there twice: error %v", err)
 	}
-	stackstest.Edit(t, folder, "cluster-addon/sets/Chart.yaml", "file://../../../../../../../charts/own", "https://example.com/charts")
+	stackstest.Edit(t, folder, "cluster-addon/sets/Chart.yaml", "file://../../../../../../../charts/own",
+		"https://example.com/charts")
 	packed, err := stackstest.Open(t, folder).Pack()
 	if err != nil {
 		t.Fatal(err)
@@ -236,10 +247,11 @@ func TestAFetchedChartThatDiffers(t *testing.T) {
 		!strings.Contains(err.Error(), "in charts.lock") {
 		t.Errorf("another digest: error %v", err)
 	}
-	if err := os.RemoveAll(filepath.Join(folder, "../../../../../dist")); err != nil {
+	if err := os.RemoveAll(filepath.Join(rootOf(folder), "dist")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := stackstest.Open(t, folder).Pack(); err == nil || !strings.Contains(err.Error(), "run stratos stack charts") {
+	if _, err := stackstest.Open(t, folder).Pack(); err == nil ||
+		!strings.Contains(err.Error(), "run stratos stack charts") {
 		t.Errorf("not fetched: error %v", err)
 	}
 }
@@ -267,7 +279,8 @@ func TestCheck(t *testing.T) {
 		"another class":   {release: staged, change: func(f files.Files) { f[class] = files.File{Data: other} }, want: "must have docker-ferrol-1-27-cluster-class/Chart.yaml"},
 		"no hashes":       {release: staged, change: func(f files.Files) { f[format.HashesFile] = files.File{Data: []byte("x")} }, want: "hashes.json"},
 		"a stage too many": {release: staged, change: func(f files.Files) {
-			f[format.StagesFile] = files.File{Data: bytes.ReplaceAll(f[format.StagesFile].Data, []byte("name: cni"), []byte("name: more"))}
+			f[format.StagesFile] = files.File{Data: bytes.ReplaceAll(f[format.StagesFile].Data, []byte("name: cni"),
+				[]byte("name: more"))}
 		}, want: "must have more/Chart.yaml"},
 		"both conventions":  {release: staged, change: func(f files.Files) { f[format.AddonValuesFile] = files.File{} }, want: "clusteraddon.yaml: must be there and"},
 		"a file of another": {release: one, change: func(f files.Files) { f["README.md"] = files.File{} }, want: "README.md: only these"},

@@ -39,7 +39,7 @@ func Open(folder string) (*Stack, error) {
 	var problems []error
 	s.Config = read(s, format.ConfigFile, format.ParseConfig, &problems)
 	s.Metadata = read(s, format.MetadataFile, format.ParseMetadata, &problems)
-	s.Hashes = read(s, format.HashesFile, format.ParseHashes, &problems)
+	s.Hashes = read(s, format.HashesFile, format.ParseLastRelease, &problems)
 	if s.IsStaged() {
 		s.Stages = read(s, format.StagesFile, format.ParseStages, &problems)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stratos-sh/stratos/stacks/bump"
 	"github.com/stratos-sh/stratos/stacks/format"
+	"github.com/stratos-sh/stratos/stacks/release"
 	"github.com/stratos-sh/stratos/stacks/source"
 	"github.com/stratos-sh/stratos/stacks/validate"
 )
@@ -23,7 +24,7 @@ const nothingToBump = 3
 
 func stack() *cobra.Command {
 	cmd := &cobra.Command{Use: "stack", Short: "Version, check and release cluster stacks", Args: cobra.NoArgs}
-	cmd.AddCommand(stackBump(), stackValidate())
+	cmd.AddCommand(stackBump(), stackValidate(), stackPack(), stackCreate(), stackPublish(), stackList(), stackDiff())
 	return cmd
 }
 
@@ -68,13 +69,20 @@ func stackBump() *cobra.Command {
 }
 
 func stackValidate() *cobra.Command {
-	return &cobra.Command{
+	var ofRelease bool
+	cmd := &cobra.Command{
 		Use:   "validate FOLDER...",
 		Short: "Check stacks by the rules of csctl, of the cluster-stack operator, and of upgrades that work",
-		Args:  cobra.MinimumNArgs(1),
+		Long: "Print each problem with its file, its key and what is allowed. FOLDER is a stack's, or one with providers/\n" +
+			"in it; with --release it is that of a release, whose name is the tag.",
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, folders []string) error {
-			return ofStacks(folders, func(folder string) error {
-				problems := validate.Folder(folder)
+			check, each := validate.Folder, ofStacks
+			if ofRelease {
+				check, each = validateRelease, ofReleases
+			}
+			return each(folders, func(folder string) error {
+				problems := check(folder)
 				if len(problems) == 0 {
 					fmt.Fprintln(cmd.OutOrStdout(), folder+": valid")
 				}
@@ -82,6 +90,28 @@ func stackValidate() *cobra.Command {
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&ofRelease, "release", false, "check releases instead of stacks")
+	return cmd
+}
+
+func ofReleases(folders []string, run func(folder string) error) error {
+	var problems []error
+	for _, folder := range folders {
+		problems = append(problems, run(folder))
+	}
+	return errors.Join(problems...)
+}
+
+func validateRelease(folder string) []error {
+	tag, all, err := readRelease(folder)
+	if err != nil {
+		return []error{err}
+	}
+	problems := release.Check(tag, all)
+	for i, problem := range problems {
+		problems[i] = fmt.Errorf("%s%c%w", folder, filepath.Separator, problem)
+	}
+	return problems
 }
 
 // bumpStack reports whether metadata.yaml has or had other versions than the content requires.

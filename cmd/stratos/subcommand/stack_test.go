@@ -102,3 +102,65 @@ func TestStackValidate(t *testing.T) {
 		t.Errorf("printed %q, error %v", out, err)
 	}
 }
+
+// TestStackRelease plays an author: create and record, change, bump, create, publish, list, diff.
+func TestStackRelease(t *testing.T) {
+	t.Setenv("OCI_REGISTRY", "")
+	folder, out := stackstest.Write(t, true), t.TempDir()
+	created, published := filepath.Join(out, "release"), filepath.Join(out, "published")
+	const first, second = "docker-ferrol-1-27-v1", "docker-ferrol-1-27-v2"
+	run := func(want string, words ...string) {
+		t.Helper()
+		printed, err := runStack(words...)
+		if err != nil {
+			t.Fatalf("%q: %v", words, err)
+		}
+		if diff := cmp.Diff(want, printed); diff != "" {
+			t.Errorf("%q: %s", words, diff)
+		}
+	}
+	refused := func(want string, words ...string) {
+		t.Helper()
+		if _, err := runStack(words...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want %q", words, err, want)
+		}
+	}
+	run(out+"/packed\n", "pack", "-o", out+"/packed", folder)
+	refused("is not empty", "pack", "-o", out+"/packed", folder)
+	refused("--record needs --mode stable", "create", "-m", "hash", "--record", folder)
+	run(created+"/"+first+"\n", "create", "-o", created, folder)
+	run(created+"/"+first+"\n", "create", "-o", created, "--record", folder)
+	refused("nothing has changed since the release v1", "create", "-o", created, folder)
+	run(created+"/"+first+": valid\n", "validate", "--release", created+"/"+first)
+	run(published+"/"+first+"\n", "publish", "--to", published, created+"/"+first)
+	run(published+"/"+first+"\n", "publish", "--to", published, created+"/"+first)
+
+	stackstest.Edit(t, folder, "node-image/build.sh", "exit 0", "exit 1")
+	if _, err := runStack("bump", "--write", folder); err != nil {
+		t.Fatal(err)
+	}
+	run(created+"/"+second+"\n", "create", "-o", created, folder)
+	run(published+"/"+second+"\n", "publish", "--to", published, created+"/"+second)
+	run(`TAG                    KUBERNETES  STACK  ADDON  NODE IMAGE  CLUSTERCLASS
+docker-ferrol-1-27-v1  v1.27.3     v1     v1     v1          docker-ferrol-1-27-v1
+docker-ferrol-1-27-v2  v1.27.3     v2     v1     v2          docker-ferrol-1-27-v2
+`, "list", "--from", published)
+	run(`Layers:
+  clusterStack v1 -> v2
+  nodeImage v1 -> v2
+Objects:
+  cluster-class: ClusterClass {{ .Release.Name }}-{{ .Chart.Version }} in templates/class.yaml
+Machines are replaced because of:
+  nodeImage v1 -> v2
+  ClusterClass {{ .Release.Name }}-{{ .Chart.Version }} in templates/class.yaml
+`, "diff", created+"/"+first, created+"/"+second)
+
+	stackstest.Edit(t, published+"/"+first, "clusteraddon.yaml", "apply", "delete")
+	refused("tag docker-ferrol-1-27-v1 exists in "+published+" with another content of clusteraddon.yaml",
+		"publish", "--to", published, created+"/"+first)
+	refused("OCI_REGISTRY must be set", "list")
+	refused(`--output "yaml" must be table or json`, "list", "-o", "yaml")
+	run("[]\n", "list", "--from", out+"/none", "-o", "json")
+	stackstest.Edit(t, folder, "csctl.yaml", "    apiVersion", "    config: {method: get}\n    apiVersion")
+	refused("config.provider.config must be empty", "create", folder)
+}
