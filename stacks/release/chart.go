@@ -10,8 +10,8 @@ import (
 	"github.com/stratos-sh/stratos/stacks/format"
 )
 
-// chartMetadata has the fields of Chart.yaml that Helm knows. Helm writes them anew when it packages
-// a chart, and drops all others.
+// chartMetadata has the fields of Chart.yaml that Helm knows. When Helm packages a chart, it writes
+// them anew and drops all others.
 type chartMetadata struct {
 	Name         string            `json:"name,omitempty"`
 	Home         string            `json:"home,omitempty"`

@@ -41,6 +41,9 @@ const artifactType = "application/vnd.scs.cluster-stacks.v1"
 // maxFile bounds a file that is read from a registry, in bytes.
 const maxFile = 64 << 20
 
+// tagsPerPage bounds an answer of a registry; one that allows fewer gives fewer.
+const tagsPerPage = 1000
+
 // createdAt is a fixed time, because oras would take the present, and each push would have another
 // digest.
 const createdAt = "1970-01-01T00:00:00Z"
@@ -97,6 +100,7 @@ func FromEnv(getenv func(string) string) (*Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s %q: %w", EnvRepository, name, err)
 	}
+	repository.TagListPageSize = tagsPerPage
 	repository.Client = &auth.Client{Client: retry.DefaultClient, Cache: auth.NewCache(),
 		Credential: auth.StaticCredential(registry, credential)}
 	return &Registry{repository: repository, name: name}, nil
