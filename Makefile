@@ -226,6 +226,10 @@ controlplane: ## Build the control plane's binaries into the cache unless they a
 minors: ## Build the control planes of the older supported Kubernetes minors into the cache unless they are there
 	@cd e2e/controlplane && go run ./cmd/controlplane build -all >/dev/null
 
+.PHONY: stack-charts
+stack-charts: ## Fetch the charts that the cluster stacks depend on from Go modules to dist/stack-charts, unless they are there
+	@go run ./cmd/stratos stack charts stacks
+
 .PHONY: karpenter
 karpenter: ## Build the Karpenter that the suites run beside Stratos into the cache unless it is there
 	@cd e2e && go run ./framework/cmd/karpenter >/dev/null

@@ -24,7 +24,8 @@ const nothingToBump = 3
 
 func stack() *cobra.Command {
 	cmd := &cobra.Command{Use: "stack", Short: "Version, check and release cluster stacks", Args: cobra.NoArgs}
-	cmd.AddCommand(stackBump(), stackValidate(), stackPack(), stackCreate(), stackPublish(), stackList(), stackDiff())
+	cmd.AddCommand(stackCharts(), stackBump(), stackValidate(), stackPack(), stackCreate(), stackPublish(), stackList(),
+		stackDiff())
 	return cmd
 }
 

@@ -2,6 +2,7 @@ package subcommand
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,6 +17,30 @@ import (
 	"github.com/stratos-sh/stratos/stacks/source"
 	"github.com/stratos-sh/stratos/stacks/store"
 )
+
+func stackCharts() *cobra.Command {
+	return &cobra.Command{
+		Use:   "charts FOLDER",
+		Short: "Fetch the charts of charts.lock in FOLDER from the Go modules that carry them, by the go on PATH",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			lock, err := source.ReadLock(args[0])
+			if err != nil {
+				return err
+			}
+			var problems []error
+			for i := range lock.Charts {
+				c := &lock.Charts[i]
+				fetched, err := lock.Fetch(cmd.Context(), c, source.GoModDownload)
+				problems = append(problems, err)
+				if fetched {
+					fmt.Fprintf(cmd.OutOrStdout(), "%s: %s of %s@%s\n", lock.FolderOf(c), c.Path, c.Module, c.Version)
+				}
+			}
+			return errors.Join(problems...)
+		},
+	}
+}
 
 func stackPack() *cobra.Command {
 	var output string
