@@ -29,7 +29,7 @@ func (s *Stack) Content() (map[string]string, error) {
 	}
 	for _, d := range dependencies {
 		if d.locked != nil {
-			content[d.at] = d.locked.Digest
+			content[d.at] = d.locked.content()
 			continue
 		}
 		chart, err := s.readDependency(d)

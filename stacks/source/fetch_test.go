@@ -65,6 +65,30 @@ func TestFetch(t *testing.T) {
 	}
 }
 
+// TestExcludedFiles: they are left out of what is read, count as content, and must be there.
+func TestExcludedFiles(t *testing.T) {
+	all := files.Files{"Chart.yaml": {Data: []byte("x")}, "crds/kustomization.yaml": {Data: []byte("y")}}
+	digest, err := all.Hash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &Lock{Folder: "fetched", root: t.TempDir()}
+	c := &LockedChart{Name: "a", Digest: digest, Exclude: []string{"crds/kustomization.yaml"}}
+	if err := all.WriteNew(l.FolderOf(c)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := l.Read(c); err != nil || len(got) != 1 || got["Chart.yaml"].Data == nil {
+		t.Errorf("read %v, error %v", got.Names(), err)
+	}
+	if c.content() != digest+" without crds/kustomization.yaml" {
+		t.Errorf("content %q", c.content())
+	}
+	c.Exclude = []string{"other.yaml"}
+	if _, err := l.Read(c); err == nil || !strings.Contains(err.Error(), "exclude other.yaml must be a file of the chart") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // TestReadLockNamesTheField has a row for each field.
 func TestReadLockNamesTheField(t *testing.T) {
 	const good = "folder: ../x\ncharts:\n- {name: a, module: m, version: v1, path: p, digest: 'h1:x'}\n"

@@ -32,6 +32,13 @@ type LockedChart struct {
 	Path    string `json:"path"`
 	// Digest is golang.org/x/mod/sumdb/dirhash's of the chart's files.
 	Digest string `json:"digest"`
+	// Exclude are files that a stack leaves out, by their path in the chart.
+	Exclude []string `json:"exclude,omitempty"`
+}
+
+// content is what the chart counts by.
+func (c *LockedChart) content() string {
+	return strings.Join(append([]string{c.Digest}, c.Exclude...), " without ")
 }
 
 // ReadLock reads charts.lock in a folder. Without the file there are no such charts.
@@ -87,14 +94,24 @@ func (l *Lock) at(folder string) *LockedChart {
 	return nil
 }
 
-// Read returns the files of a fetched chart, if they have the digest of charts.lock.
+// Read returns the files of a fetched chart without the excluded ones, if they have the digest of
+// charts.lock.
 func (l *Lock) Read(c *LockedChart) (files.Files, error) {
 	folder := l.FolderOf(c)
 	found, err := files.Read(folder)
 	if err != nil {
 		return nil, fmt.Errorf("chart %s is not fetched: run stratos stack charts %s: %w", c.Name, l.root, err)
 	}
-	return found, CheckDigest(c, folder, found)
+	if err := CheckDigest(c, folder, found); err != nil {
+		return nil, err
+	}
+	for _, name := range c.Exclude {
+		if _, there := found[name]; !there {
+			return nil, fmt.Errorf("%s: chart %s: exclude %s must be a file of the chart", filepath.Join(l.root, LockFile), c.Name, name)
+		}
+		delete(found, name)
+	}
+	return found, nil
 }
 
 // CheckDigest is an error where the files are not those of charts.lock.
