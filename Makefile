@@ -328,7 +328,7 @@ bin/check:
 ##@ Checks
 
 .PHONY: verify
-verify: verify-generated verify-modules verify-format verify-vet verify-repo ## Fail when generated files, modules, format, vet or the rules of the repository are off
+verify: verify-generated verify-modules verify-format verify-vet verify-repo verify-stacks ## Fail when generated files, modules, format, vet, the rules of the repository or versions of cluster stacks are off
 	@echo "verify: all is well"
 
 # In a copy, so that checking never changes the tree; with untracked files, so that a forgotten `git add` shows too.
@@ -364,6 +364,11 @@ verify-vet:
 .PHONY: verify-repo
 verify-repo:
 	@cd e2e && go test -count=1 ./repocheck/...
+
+# Needs no network: a chart of others counts by its line in stacks/charts.lock.
+.PHONY: verify-stacks
+verify-stacks:
+	@go run ./cmd/stratos stack bump --check stacks
 
 .PHONY: lint
 lint: ## Run golangci-lint, the import law included, on every module (its first build takes a minute or more)

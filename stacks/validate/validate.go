@@ -89,8 +89,9 @@ func checkConvention(s *source.Stack) []string {
 }
 
 type chartNames struct {
-	Name    string `json:"name"`
-	Version string `json:"version"`
+	Name       string `json:"name"`
+	Version    string `json:"version"`
+	AppVersion string `json:"appVersion"`
 }
 
 // checkChartName: the operator finds a chart by its file's name, which is the chart's.
@@ -109,6 +110,11 @@ func checkChartName(s *source.Stack, folder, want string) []string {
 	}
 	if chart.Version == "" {
 		return []string{name + ": version must be set, to any version: v0 says that a release has its own"}
+	}
+	kubernetes := s.Config.Config.KubernetesVersion
+	if _, err := format.MinorOf(chart.AppVersion); err == nil && folder == format.ClassFolder && chart.AppVersion != kubernetes {
+		return []string{fmt.Sprintf("%s: appVersion %s must be %s, as config.kubernetesVersion in %s", name, chart.AppVersion,
+			kubernetes, format.ConfigFile)}
 	}
 	return nil
 }
@@ -184,9 +190,20 @@ func ownFiles(s *source.Stack, chart string) files.Files {
 
 func lineOf(text string, at int) int { return 1 + strings.Count(text[:at], "\n") }
 
+// minorOf is the minor that the folder is for, by its name: in a copy for a new minor csctl.yaml
+// still says the old one.
+func minorOf(s *source.Stack) (format.Minor, error) {
+	if whole, err := filepath.Abs(s.Folder); err == nil {
+		if minor, err := format.ParseMinor(filepath.Base(whole)); err == nil {
+			return minor, nil
+		}
+	}
+	return format.MinorOf(s.Config.Config.KubernetesVersion)
+}
+
 // checkOldMinors: a new minor is a copy of the folder of the minor before it.
 func checkOldMinors(s *source.Stack) []string {
-	minor, err := format.MinorOf(s.Config.Config.KubernetesVersion)
+	minor, err := minorOf(s)
 	if err != nil {
 		return []string{err.Error()}
 	}

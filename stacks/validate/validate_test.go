@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stratos-sh/stratos/stacks/source"
 	"github.com/stratos-sh/stratos/stacks/stackstest"
 )
 
@@ -38,6 +39,8 @@ func TestRules(t *testing.T) {
 			want: []string{`cluster-class/Chart.yaml: name "docker-ferrol-1-28-cluster-class" must be docker-ferrol-1-27-cluster-class`}},
 		"the addon chart's name": {edits: []edit{{"cluster-addon/Chart.yaml", "ferrol", "other"}},
 			want: []string{`cluster-addon/Chart.yaml: name "docker-other-1-27-cluster-addon" must be docker-ferrol-1-27-cluster-addon`}, convention: "one chart"},
+		"the class chart's Kubernetes": {edits: []edit{{"cluster-class/Chart.yaml", "version: v0", "version: v0\nappVersion: v1.27.2"}},
+			want: []string{"cluster-class/Chart.yaml: appVersion v1.27.2 must be v1.27.3"}},
 		"a chart without a version": {edits: []edit{{"cluster-class/Chart.yaml", "version: v0", ""}},
 			want: []string{"cluster-class/Chart.yaml: version must be set"}},
 		"an addon without a chart": {edits: []edit{{"cluster-addon/new/values.yaml", "", "a: 1\n"}, {"clusteraddon.yaml", "- name: sets", "- {name: new, action: apply}\n    - name: sets"}},
@@ -130,19 +133,32 @@ func TestACopyForANewMinor(t *testing.T) {
 	if err := os.CopyFS(next, os.DirFS(folder)); err != nil {
 		t.Fatal(err)
 	}
-	stackstest.Edit(t, next, "csctl.yaml", "v1.27.3", "v1.28.0")
-	stackstest.Edit(t, next, "metadata.yaml", "v1.27.3", "v1.28.0")
 	var all []string
 	for _, problem := range Folder(next) {
 		all = append(all, strings.TrimPrefix(problem.Error(), next+"/"))
 	}
 	text := strings.Join(all, "\n")
-	for _, want := range []string{"cluster-class/Chart.yaml: name", "cluster-class/Chart.yaml:2: 1-27 is of an older minor than 1.28"} {
+	for _, want := range []string{"csctl.yaml: config: ",
+		"csctl.yaml:3: v1.27 is of an older minor than 1.28", "metadata.yaml:4: v1.27 is of an older minor than 1.28",
+		"cluster-class/Chart.yaml:2: 1-27 is of an older minor than 1.28"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
 	if problems := Folder(folder); len(problems) != 0 {
 		t.Errorf("the older folder: %v", problems)
+	}
+}
+
+// TestTheStacksOfTheProject: what the repository has is valid.
+func TestTheStacksOfTheProject(t *testing.T) {
+	folders, err := source.Find("..")
+	if err != nil || len(folders) < 2 {
+		t.Fatalf("folders %v, error %v", folders, err)
+	}
+	for _, folder := range folders {
+		for _, problem := range Folder(folder) {
+			t.Error(problem)
+		}
 	}
 }

@@ -33,7 +33,7 @@ func recordRelease(t *testing.T, folder string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	versions := format.Versions{ClusterStack: "v3", Kubernetes: "v1.27.3",
+	versions := format.Versions{ClusterStack: "v3", Kubernetes: s.Config.Config.KubernetesVersion,
 		Components: format.ComponentVersions{ClusterAddon: "v2", NodeImage: "v1"}}
 	text, err := (&format.Hashes{Versions: &versions, Content: content}).Text()
 	if err != nil {
@@ -163,4 +163,40 @@ Machines are replaced because of:
 	run("[]\n", "list", "--from", out+"/none", "-o", "json")
 	stackstest.Edit(t, folder, "csctl.yaml", "    apiVersion", "    config: {method: get}\n    apiVersion")
 	refused("config.provider.config must be empty", "create", folder)
+}
+
+// TestOneByteFailsTheCheck plays the check of `make verify` on a copy of the project's stacks: one
+// byte per layer makes it fail and name the command that repairs it.
+func TestOneByteFailsTheCheck(t *testing.T) {
+	for name, c := range map[string]struct{ file, old, replacement, want string }{
+		"class":         {"stacks/providers/aws/stratos/1-36/cluster-class/values.yaml", "24.04", "24.05", "changed: cluster-class)"},
+		"addon":         {"stacks/providers/aws/stratos/1-36/cluster-addon/cni/values.yaml", "aws-node", "aws-nodf", "changed: cluster-addon/cni)"},
+		"stages":        {"stacks/providers/aws/stratos/1-36/clusteraddon.yaml", "# The next", "# the next", "changed: clusteraddon.yaml)"},
+		"Kubernetes":    {"stacks/providers/aws/stratos/1-36/csctl.yaml", "v1.36.3", "v1.36.4", "kubernetes v1.36.4 instead of v1.36.3"},
+		"own chart":     {"charts/stratos/values.yaml", "replicaCount: 2", "replicaCount: 3", "changed: cluster-addon/stratos/charts/stratos)"},
+		"fetched chart": {"stacks/charts.lock", "digest: h1:r", "digest: h1:s", "changed: cluster-addon/cni/charts/aws-vpc-cni)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			for _, folder := range []string{"stacks", "charts/stratos"} {
+				if err := os.CopyFS(filepath.Join(root, folder), os.DirFS("../../../"+folder)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			stack := filepath.Join(root, "stacks/providers/aws/stratos/1-36")
+			if _, err := runStack("bump", "--check", filepath.Join(root, "stacks")); err != nil {
+				t.Fatalf("before the first release: %v", err)
+			}
+			recordRelease(t, stack)
+			if _, err := runStack("bump", "--check", stack); err != nil {
+				t.Fatalf("after it: %v", err)
+			}
+			stackstest.Edit(t, root, c.file, c.old, c.replacement)
+			_, err := runStack("bump", "--check", stack)
+			if err == nil || !strings.Contains(err.Error(), c.want) ||
+				!strings.HasSuffix(err.Error(), "run stratos stack bump --write "+stack) {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+		})
+	}
 }
