@@ -14,6 +14,7 @@ func Law() []Rule {
 	rules = append(rules, pureRules()...)
 	rules = append(rules, sdkRules()...)
 	rules = append(rules, providerRules()...)
+	rules = append(rules, stackRules()...)
 	return append(rules, repositoryRules()...)
 }
 
@@ -180,7 +181,8 @@ func providerRules() []Rule {
 	}
 }
 
-func repositoryRules() []Rule {
+// stackRules keep `stratos stack` apart from the controller, and Helm out of both.
+func stackRules() []Rule {
 	return []Rule{
 		{
 			From: []Pattern{"./stacks/..."}, To: []Pattern{"./..."}, ToExcept: []Pattern{"./stacks/..."},
@@ -198,6 +200,11 @@ func repositoryRules() []Rule {
 			Reach: ThroughOthers, InTests: true,
 			Reason: "what is shipped never brings Helm with it; stratos stack calls the helm on PATH",
 		},
+	}
+}
+
+func repositoryRules() []Rule {
+	return []Rule{
 		{
 			From: []Pattern{"./crds/..."}, To: []Pattern{"./..."}, ToExcept: []Pattern{"./crds/..."},
 			Reach: ThroughOthers, InTests: true,

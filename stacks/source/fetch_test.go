@@ -56,11 +56,13 @@ func TestFetch(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "chart a in example.com/a@v1.0.0/charts/a has digest "+digest+", and h1:other in charts.lock") {
 		t.Errorf("another digest: error %v", err)
 	}
-	if left, err := files.Read(filepath.Dir(changed)); err != nil || string(left["Chart.yaml"].Data) != "name: a\nversion: 1.0.0\n" {
+	left, err := files.Read(filepath.Dir(changed))
+	if err != nil || string(left["Chart.yaml"].Data) != "name: a\nversion: 1.0.0\n" {
 		t.Errorf("another digest was written: error %v", err)
 	}
 	c.Path = "charts/b"
-	if _, err := l.Fetch(t.Context(), c, download); err == nil || !strings.Contains(err.Error(), "path charts/b of example.com/a@v1.0.0") {
+	if _, err := l.Fetch(t.Context(), c, download); err == nil ||
+		!strings.Contains(err.Error(), "path charts/b of example.com/a@v1.0.0") {
 		t.Errorf("another path: error %v", err)
 	}
 }
@@ -84,7 +86,8 @@ func TestExcludedFiles(t *testing.T) {
 		t.Errorf("content %q", c.content())
 	}
 	c.Exclude = []string{"other.yaml"}
-	if _, err := l.Read(c); err == nil || !strings.Contains(err.Error(), "exclude other.yaml must be a file of the chart") {
+	if _, err := l.Read(c); err == nil ||
+		!strings.Contains(err.Error(), "exclude other.yaml must be a file of the chart") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -102,10 +105,12 @@ func TestReadLockNamesTheField(t *testing.T) {
 		`unknown field "digests"`:                        {"digest:", "digests:"},
 	} {
 		root := t.TempDir()
-		if err := os.WriteFile(filepath.Join(root, LockFile), []byte(strings.Replace(good, c.old, c.new, 1)), 0o600); err != nil {
+		text := strings.Replace(good, c.old, c.new, 1)
+		if err := os.WriteFile(filepath.Join(root, LockFile), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ReadLock(root); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), LockFile) {
+		if _, err := ReadLock(root); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), LockFile) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}

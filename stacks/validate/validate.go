@@ -112,7 +112,8 @@ func checkChartName(s *source.Stack, folder, want string) []string {
 		return []string{name + ": version must be set, to any version: v0 says that a release has its own"}
 	}
 	kubernetes := s.Config.Config.KubernetesVersion
-	if _, err := format.MinorOf(chart.AppVersion); err == nil && folder == format.ClassFolder && chart.AppVersion != kubernetes {
+	_, err := format.MinorOf(chart.AppVersion)
+	if err == nil && folder == format.ClassFolder && chart.AppVersion != kubernetes {
 		return []string{fmt.Sprintf("%s: appVersion %s must be %s, as config.kubernetesVersion in %s", name, chart.AppVersion,
 			kubernetes, format.ConfigFile)}
 	}

@@ -183,7 +183,7 @@ func TestOneByteFailsTheCheck(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			stack := filepath.Join(root, "stacks/providers/aws/stratos/1-36")
+			stack := filepath.Join(root, "stacks", "providers", "aws", "stratos", "1-36")
 			if _, err := runStack("bump", "--check", filepath.Join(root, "stacks")); err != nil {
 				t.Fatalf("before the first release: %v", err)
 			}
