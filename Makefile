@@ -13,9 +13,9 @@ STRICT := set -euo pipefail
 # renders and tests, the comparison with the scheduler's own filters, the Karpenter that the suites run beside Stratos,
 # cert-manager's controllers as a program, the suite on real nodes, and an OCI registry for cluster stacks.
 MODULES := . e2e e2e/controlplane e2e/helm e2e/parity e2e/karpenter e2e/certmanager e2e/kind e2e/flannel e2e/flannel/plugin e2e/stacks
-# Modules that only `make e2e-cni` and `make oracles` build, because they import much of others: to vet,
+# Modules that only `make e2e-cni`, `make oracles` and `make test-stacks` build, because they import much of others: to vet,
 # lint and tidy them with every run would cost minutes.
-ORACLE_MODULES := e2e/cilium e2e/oracles
+ORACLE_MODULES := e2e/cilium e2e/oracles e2e/stacks/csctl
 TOOL := go tool -modfile=$(CURDIR)/go.tools.mod
 
 # Evaluated only where it is used, because a copy of the tree (verify) has no git.
@@ -176,7 +176,7 @@ test-helm: controlplane ## Render, lint and apply the chart by Helm 3 and Helm 4
 
 .PHONY: test-registry
 test-registry: ## Publish and list cluster stacks in the distribution project's registry, over TLS
-	@$(call RUN,e2e/stacks,registry) -- -p $(P) -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+	@$(call RUN,e2e/stacks,registry) -- -p $(P) -timeout $(TIMEOUT) $(TESTFLAGS) .
 
 # How many suites run at a time, each with as many tests at a time as there are cores.
 SUITES ?= 2
@@ -197,6 +197,11 @@ test-integration: controlplane minors karpenter ## Run only the suites on the re
 oracles: e2e/oracles ## Compare generated user data with nodeadm, Karpenter, cloud-init, kubeadm and systemd (minutes at first; needs the network, root and Debian)
 	@cd e2e/oracles && $(TOOL) golangci-lint run -c $(CURDIR)/.golangci.yml ./...
 	@$(call RUN,e2e/oracles,oracles) -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+
+# Apart from `make test`, because it builds csctl, which takes minutes at first.
+.PHONY: test-stacks
+test-stacks: e2e/stacks/csctl ## Compare stratos stack with csctl: releases of both, and each with what the other published (minutes at first; needs the network)
+	@$(call RUN,e2e/stacks,stacks) -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./oracle
 
 .PHONY: $(ORACLE_MODULES)
 $(ORACLE_MODULES):

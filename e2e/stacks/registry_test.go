@@ -1,26 +1,16 @@
 package stacks
 
 import (
-	"context"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
-	"github.com/distribution/distribution/v3/configuration"
-	_ "github.com/distribution/distribution/v3/registry/auth/htpasswd" // makes itself known by being imported
-	"github.com/distribution/distribution/v3/registry/handlers"
-	_ "github.com/distribution/distribution/v3/registry/storage/driver/inmemory"
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/crypto/bcrypt"
 
+	"github.com/stratos-sh/stratos/e2e/stacks/registry"
 	"github.com/stratos-sh/stratos/stacks/files"
 	"github.com/stratos-sh/stratos/stacks/format"
 	"github.com/stratos-sh/stratos/stacks/release"
@@ -28,74 +18,18 @@ import (
 	"github.com/stratos-sh/stratos/stacks/store"
 )
 
-const (
-	username, password = "author", "secret"
-	// tagsPerPage is how many tags the registry puts into an answer.
-	tagsPerPage = 5
-)
+var shared *registry.Server //nolint:gochecknoglobals // made in TestMain, before Go reads SSL_CERT_FILE
 
-// server is the registry of all tests. It counts the pages of tags after the first that it gives.
-type server struct {
-	*httptest.Server
-	host  string
-	pages atomic.Int64
-}
-
-var shared *server //nolint:gochecknoglobals // made in TestMain, before Go reads SSL_CERT_FILE
-
-// TestMain starts the registry first: Go reads SSL_CERT_FILE once.
 func TestMain(m *testing.M) {
-	folder, err := os.MkdirTemp("", "stacks")
-	if err == nil {
-		shared, err = serve(folder)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	shared.Close()
-	if err := os.RemoveAll(folder); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
-	os.Exit(code)
-}
-
-func serve(folder string) (*server, error) {
-	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
-	if err != nil {
-		return nil, err
-	}
-	users := filepath.Join(folder, "htpasswd")
-	if err := os.WriteFile(users, fmt.Appendf(nil, "%s:%s\n", username, hash), 0o600); err != nil {
-		return nil, err
-	}
-	config := &configuration.Configuration{
-		Storage: configuration.Storage{"inmemory": configuration.Parameters{}},
-		Auth:    configuration.Auth{"htpasswd": configuration.Parameters{"realm": "stacks", "path": users}},
-	}
-	config.Log.Level = "error"
-	config.Log.AccessLog.Disabled = true
-	config.Tags.MaxTags = tagsPerPage
-	s := &server{}
-	app := handlers.NewApp(context.Background(), config)
-	s.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/tags/list") && r.URL.Query().Get("last") != "" {
-			s.pages.Add(1)
-		}
-		app.ServeHTTP(w, r)
-	}))
-	s.host = strings.TrimPrefix(s.URL, "https://")
-	authority := filepath.Join(folder, "ca.pem")
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	return s, errors.Join(os.WriteFile(authority, text, 0o600), os.Setenv("SSL_CERT_FILE", authority))
+	os.Exit(registry.Main(m, &shared))
 }
 
 // repository is one of the registry with the name of the test, by csctl's environment variables.
 func repository(t *testing.T, change ...string) *store.Registry {
 	t.Helper()
-	env := map[string]string{store.EnvRegistry: shared.host, store.EnvUsername: username, store.EnvPassword: password,
-		store.EnvRepository: shared.host + "/" + strings.ToLower(t.Name())}
+	env := map[string]string{store.EnvRegistry: shared.Host, store.EnvUsername: registry.Username,
+		store.EnvPassword:   registry.Password,
+		store.EnvRepository: shared.Host + "/" + strings.ToLower(t.Name())}
 	for i := 0; i < len(change); i += 2 {
 		env[change[i]] = change[i+1]
 	}
@@ -139,7 +73,7 @@ func TestTheSameDigest(t *testing.T) {
 	if again := publish(t, r, custom(t, stackstest.Write(t, true), "v1")); again != first {
 		t.Errorf("again: %s, first %s", again, first)
 	}
-	other := repository(t, store.EnvRepository, shared.host+"/other/repository")
+	other := repository(t, store.EnvRepository, shared.Host+"/other/repository")
 	second := publish(t, other, custom(t, stackstest.Write(t, true), "v1"))
 	_, digest, _ := strings.Cut(first, "@")
 	if !strings.HasPrefix(digest, "sha256:") || !strings.HasSuffix(second, "@"+digest) {
@@ -150,7 +84,7 @@ func TestTheSameDigest(t *testing.T) {
 func TestReadAgain(t *testing.T) {
 	for name, staged := range map[string]bool{"staged": true, "one chart": false} {
 		t.Run(name, func(t *testing.T) {
-			r := repository(t, store.EnvRepository, shared.host+"/read/"+strings.ReplaceAll(name, " ", "-"))
+			r := repository(t, store.EnvRepository, shared.Host+"/read/"+strings.ReplaceAll(name, " ", "-"))
 			made := custom(t, stackstest.Write(t, staged), "v0-custom.pr123")
 			publish(t, r, made)
 			got, err := r.Read(t.Context(), made.Tag.String())
@@ -205,7 +139,7 @@ func TestManyPages(t *testing.T) {
 	if _, err := r.Publish(t.Context(), "latest", foreign.Files); err != nil {
 		t.Fatal(err)
 	}
-	before := shared.pages.Load()
+	before := shared.Pages.Load()
 	entries, warnings, err := store.List(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
@@ -220,7 +154,7 @@ func TestManyPages(t *testing.T) {
 	if len(warnings) != 1 || !strings.Contains(warnings[0], `tag "latest"`) {
 		t.Errorf("warnings %q", warnings)
 	}
-	if pages := shared.pages.Load() - before; pages != (releases+1)/tagsPerPage {
+	if pages := shared.Pages.Load() - before; pages != (releases+1)/registry.TagsPerPage {
 		t.Errorf("%d pages were read after the first", pages)
 	}
 	second := store.Entry{Tag: "docker-ferrol-1-27-v2", Kubernetes: "v1.27.3", ClusterStack: "v2", ClusterAddon: "v1",
