@@ -34,8 +34,8 @@ type TagExistsError struct {
 }
 
 func (e *TagExistsError) Error() string {
-	return fmt.Sprintf("tag %s exists in %s with another content of %s: a release is never replaced, publish it under a new version",
-		e.Tag, e.Store, strings.Join(e.Differs, ", "))
+	return fmt.Sprintf("tag %s exists in %s with another content of %s: a published release is never replaced, make a new version; "+
+		"remove one that was never published", e.Tag, e.Store, strings.Join(e.Differs, ", "))
 }
 
 // Folder is a store in which each release is a folder with the tag's name.

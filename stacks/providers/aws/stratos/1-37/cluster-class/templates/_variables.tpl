@@ -1,4 +1,5 @@
-{{/* The variables that a Cluster sets, each with its schema, default, example and description. */}}
+{{/* The variables that a Cluster sets, each with its schema, default, example and description. The owner of the
+image has no default: a class cannot know an account, and the provider takes no "self". */}}
 {{- define "class.variables" -}}
 - name: region
   required: true
@@ -88,8 +89,7 @@
   schema:
     openAPIV3Schema:
       type: string
-      pattern: ^(self|[0-9]{12})$
-      default: self
+      pattern: ^[0-9]{12}$
       example: "123456789012"
-      description: The account that owns the node image.
+      description: The account that owns the node image. It has no default, because the AWS provider looks images up by the number.
 {{- end }}
