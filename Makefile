@@ -11,11 +11,11 @@ STRICT := set -euo pipefail
 
 # Modules of the repository: what is shipped, the suites with the demo, the control plane that they run on, the chart's
 # renders and tests, the comparison with the scheduler's own filters, the Karpenter that the suites run beside Stratos,
-# cert-manager's controllers as a program, and the suite on real nodes.
-MODULES := . e2e e2e/controlplane e2e/helm e2e/parity e2e/karpenter e2e/certmanager e2e/kind e2e/flannel e2e/flannel/plugin
-# Modules that only `make e2e-cni` and `make oracles` build, because they import much of others: to vet,
+# cert-manager's controllers as a program, the suite on real nodes, and an OCI registry for cluster stacks.
+MODULES := . e2e e2e/controlplane e2e/helm e2e/parity e2e/karpenter e2e/certmanager e2e/kind e2e/flannel e2e/flannel/plugin e2e/stacks
+# Modules that only `make e2e-cni`, `make oracles` and `make test-stacks` build, because they import much of others: to vet,
 # lint and tidy them with every run would cost minutes.
-ORACLE_MODULES := e2e/cilium e2e/oracles
+ORACLE_MODULES := e2e/cilium e2e/oracles e2e/stacks/csctl
 TOOL := go tool -modfile=$(CURDIR)/go.tools.mod
 
 # Evaluated only where it is used, because a copy of the tree (verify) has no git.
@@ -29,7 +29,7 @@ RACE ?= -race
 # Tested without it, because nothing in them runs at the same time as something else: the pure packages,
 # and those that only read and render files.
 SERIAL := ./charts/... ./crds/... ./extender/fit ./extender/decide ./scaler/lifecycle ./scaler/network \
-  ./scaler/plan ./scaler/transition ./provider/userdata
+  ./scaler/plan ./scaler/transition ./provider/userdata ./stacks/...
 # Tests that do less under the race detector run once more without it, and do all.
 WHOLE := -run '^(TestTwoThousandMachines|TestOneOfFiftyWithoutCapacity)$$' ./provider/fake ./provider/aws
 # Per test binary. The longest (suites/exactstarts) takes a third of it; what hangs shall say so.
@@ -117,7 +117,7 @@ test: bin/check controlplane minors karpenter ## Run everything that proves the 
 	[ -z "$$failed" ]
 	bin/check results -command 'make test' -records $(RECORDS)/test
 
-OTHER_TESTS := test-unit test-parity test-model test-controlplane test-helm
+OTHER_TESTS := test-unit test-parity test-model test-controlplane test-helm test-registry
 
 # The inner loop: a minute and a half at most on two cores once all is built. `make test` proves more.
 .PHONY: test-fast
@@ -174,6 +174,10 @@ test-controlplane: controlplane ## Run the tests of the control plane itself
 test-helm: controlplane ## Render, lint and apply the chart by Helm 3 and Helm 4
 	@$(call RUN,e2e/helm,helm) -- -p 1 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 
+.PHONY: test-registry
+test-registry: ## Publish and list cluster stacks in the distribution project's registry, over TLS
+	@$(call RUN,e2e/stacks,registry) -- -p $(P) -timeout $(TIMEOUT) $(TESTFLAGS) .
+
 # How many suites run at a time, each with as many tests at a time as there are cores.
 SUITES ?= 2
 
@@ -193,6 +197,11 @@ test-integration: controlplane minors karpenter ## Run only the suites on the re
 oracles: e2e/oracles ## Compare generated user data with nodeadm, Karpenter, cloud-init, kubeadm and systemd (minutes at first; needs the network, root and Debian)
 	@cd e2e/oracles && $(TOOL) golangci-lint run -c $(CURDIR)/.golangci.yml ./...
 	@$(call RUN,e2e/oracles,oracles) -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+
+# Apart from `make test`, because it builds csctl, which takes minutes at first.
+.PHONY: test-stacks
+test-stacks: e2e/stacks/csctl ## Compare stratos stack with csctl: releases of both, and each with what the other published (minutes at first; needs the network)
+	@$(call RUN,e2e/stacks,stacks) -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./oracle
 
 .PHONY: $(ORACLE_MODULES)
 $(ORACLE_MODULES):
@@ -233,6 +242,10 @@ matrix: bin/check ## Run the suite minors on every supported Kubernetes minor, a
 	@$(call RUN,e2e,minors) -- -p 1 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./suites/minors -args -all
 	@$(call RUN,e2e/helm,chart) -- -p 1 -count=1 -timeout $(TIMEOUT) -run '^TestEveryRenderedObjectIsAccepted$$' . -args -all
 	bin/check results -command 'make matrix' -records $(RECORD_IN)
+
+.PHONY: stack-charts
+stack-charts: ## Fetch the charts that the cluster stacks depend on from Go modules to dist/stack-charts, unless they are there
+	@go run ./cmd/stratos stack charts stacks
 
 .PHONY: karpenter
 karpenter: ## Build the Karpenter that the suites run beside Stratos into the cache unless it is there
@@ -332,7 +345,7 @@ bin/check:
 ##@ Checks
 
 .PHONY: verify
-verify: verify-generated verify-modules verify-format verify-vet verify-repo ## Fail when generated files, modules, format, vet or the rules of the repository are off
+verify: verify-generated verify-modules verify-format verify-vet verify-repo verify-stacks ## Fail when generated files, modules, format, vet, the rules of the repository or versions of cluster stacks are off
 	@echo "verify: all is well"
 
 # In a copy, so that checking never changes the tree; with untracked files, so that a forgotten `git add` shows too.
@@ -371,6 +384,11 @@ verify-vet:
 .PHONY: verify-repo
 verify-repo:
 	@cd e2e && go test -count=1 ./repocheck/...
+
+# Needs no network: a chart of others counts by its line in stacks/charts.lock.
+.PHONY: verify-stacks
+verify-stacks:
+	@go run ./cmd/stratos stack bump --check stacks
 
 .PHONY: lint
 lint: ## Run golangci-lint, the import law included, on every module (its first build takes a minute or more)

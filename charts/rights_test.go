@@ -99,6 +99,22 @@ func TestNothingIsBoundInKubeSystem(t *testing.T) {
 	}
 }
 
+// TestOwnNamespace: where cluster-info is not read, the chart has objects in its own namespace and
+// in kube-system, where the tokens are, and in no other.
+func TestOwnNamespace(t *testing.T) {
+	found := map[string][]string{}
+	for _, o := range ofKind(t, "RoleBinding") {
+		if o.set == "kubeadm" || o.set == "kubeadm-own-namespace" {
+			found[o.set] = append(found[o.set], o.Metadata.Namespace)
+		}
+	}
+	own := found["kubeadm-own-namespace"]
+	if !slices.Contains(found["kubeadm"], "kube-public") || !slices.Contains(own, "kube-system") ||
+		slices.Contains(own, "kube-public") {
+		t.Errorf("namespaces of bindings: %v", found)
+	}
+}
+
 var tableRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([^|]+) \\| ([^|]+) \\|$")
 
 // TestEveryRightHasItsReason holds docs/rbac.md and the roles together: each verb on each resource

@@ -4,7 +4,7 @@ package repocheck
 // clock.
 func PurePackages() []Pattern {
 	return []Pattern{"./extender/fit", "./extender/decide", "./scaler/lifecycle", "./scaler/network", "./scaler/plan",
-		"./scaler/transition", "./provider/userdata"}
+		"./scaler/transition", "./provider/userdata", "./stacks/bump", "./stacks/format"}
 }
 
 // Law is the import law. .golangci.yml says the same by allow-lists, which report at the line while
@@ -14,6 +14,7 @@ func Law() []Rule {
 	rules = append(rules, pureRules()...)
 	rules = append(rules, sdkRules()...)
 	rules = append(rules, providerRules()...)
+	rules = append(rules, stackRules()...)
 	return append(rules, repositoryRules()...)
 }
 
@@ -176,6 +177,28 @@ func providerRules() []Rule {
 			From: []Pattern{"./provider/limiter"}, To: []Pattern{"./provider/..."},
 			ToExcept: []Pattern{"./provider", "./provider/limiter"}, Reach: ThroughOthers,
 			Reason: "the limits are the same for every cloud; a provider may use them, never the other way round",
+		},
+	}
+}
+
+// stackRules keep `stratos stack` apart from the controller, and Helm out of both.
+func stackRules() []Rule {
+	return []Rule{
+		{
+			From: []Pattern{"./stacks/..."}, To: []Pattern{"./..."}, ToExcept: []Pattern{"./stacks/..."},
+			Reach: ThroughOthers, InTests: true,
+			Reason: "stratos stack releases any provider's stack; it depends on files and on nothing of the controller",
+		},
+		{
+			From: []Pattern{"./..."}, FromExcept: []Pattern{"./cmd/...", "./e2e/...", "./stacks/..."},
+			To:    []Pattern{"./stacks/..."},
+			Reach: ThroughOthers, InTests: true,
+			Reason: "the controller runs without stacks; the two meet in cmd/stratos alone",
+		},
+		{
+			From: []Pattern{"./..."}, FromExcept: []Pattern{"./e2e/..."}, To: []Pattern{"helm.sh/helm/..."},
+			Reach: ThroughOthers, InTests: true,
+			Reason: "what is shipped never brings Helm with it; stratos stack calls the helm on PATH",
 		},
 	}
 }

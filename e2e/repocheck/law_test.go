@@ -13,7 +13,8 @@ const repository = "../.."
 func TestImportLaw(t *testing.T) {
 	var packages []Package
 	for _, module := range []string{".", "e2e", "e2e/controlplane", "e2e/helm", "e2e/parity", "e2e/karpenter",
-		"e2e/certmanager", "e2e/kind", "e2e/flannel", "e2e/flannel/plugin"} {
+		"e2e/certmanager", "e2e/kind", "e2e/flannel", "e2e/flannel/plugin",
+		"e2e/stacks"} {
 		listed, err := ListPackages(filepath.Join(repository, module))
 		if err != nil {
 			t.Fatal(err)
@@ -71,6 +72,11 @@ func TestLawCatches(t *testing.T) {
 		through  string
 		allowed  bool
 	}{
+		"the stack tool reads the API types":         {from: ours + "stacks/release", to: ours + "crds/v1alpha1"},
+		"the scaler reads a stack":                   {from: ours + "scaler", to: ours + "stacks/source"},
+		"the stack tool brings Helm":                 {from: ours + "stacks/release", to: "helm.sh/helm/v4/pkg/chart"},
+		"the choice of versions reads a file":        {from: ours + "stacks/bump", to: "os"},
+		"the command runs the stack tool":            {from: ours + "cmd/stratos/subcommand", to: ours + "stacks/source", allowed: true},
 		"the webhook calls the scaler":               {from: ours + "webhook", to: ours + "scaler"},
 		"the webhook reads the extender's pure leaf": {from: ours + "webhook", to: ours + "extender/fit"},
 		"the extender calls the scaler":              {from: ours + "extender", to: ours + "scaler"},

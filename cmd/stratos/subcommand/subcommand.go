@@ -23,7 +23,7 @@ import (
 // All returns the subcommands.
 func All() []*cobra.Command {
 	return []*cobra.Command{schedulerConfig(), printCRDs(), fakeCloud(), debug(), render(), uninstallGuard(),
-		checkInstallation()}
+		checkInstallation(), stack()}
 }
 
 func printCRDs() *cobra.Command {

@@ -24,6 +24,7 @@ func testedElsewhere() map[string]string {
 	return map[string]string{
 		"charts/stratos/README.md": "e2e/kind/suite/pages_test.go",
 		"docs/install.md":          "e2e/kind/suite/pages_test.go",
+		"docs/cluster-stacks.md":   "cmd/stratos/subcommand/stackpage_test.go",
 		"docs/certificates.md":     "e2e/kind/suite/staticpod_test.go",
 		"docs/scheduler.md":        "e2e/kind/suite/staticpod_test.go",
 		"docs/gitops.md":           "e2e/helm/gitops_test.go",
