@@ -188,8 +188,8 @@ func TestOthersUseTheResourceBucketToo(t *testing.T) {
 	})
 }
 
-// checkSmallerCalls: after a call of which the SDK has made the last attempt the next one names half
-// as many, and those that the bucket has taken in since.
+// checkSmallerCalls: after a call whose last attempt the SDK has made, the next one names half as
+// many, and those that the bucket has taken in since.
 func checkSmallerCalls(t *testing.T, calls []ec2test.Request) {
 	t.Helper()
 	givenUp, made := 0, 1
