@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -223,8 +224,8 @@ func (c *apiClient) patch(object client.Object, as types.PatchType, data []byte,
 	return nil
 }
 
-// patched applies a JSON patch or a merge patch as the API server does: a test that fails is 422,
-// an old resource version 409.
+// patched applies a JSON patch or a merge patch as the API server does: a test that fails and a
+// taint that stands twice are 422, an old resource version 409.
 func patched(found client.Object, as types.PatchType, data []byte) (client.Object, error) {
 	is, ok := found.DeepCopyObject().(client.Object)
 	if !ok {
@@ -242,8 +243,7 @@ func patched(found client.Object, as types.PatchType, data []byte) (client.Objec
 			return nil, err
 		}
 		if doc, err = operations.Apply(doc); err != nil {
-			return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch",
-				schema.GroupResource{Resource: "nodes"}, found.GetName(), err.Error(), 0, false)
+			return nil, unprocessable(found, err.Error())
 		}
 	case types.MergePatchType:
 		if doc, err = jsonpatch.MergePatch(doc, data); err != nil {
@@ -260,6 +260,9 @@ func patched(found client.Object, as types.PatchType, data []byte) (client.Objec
 		return nil, apierrors.NewConflict(schema.GroupResource{Resource: "objects"}, found.GetName(),
 			fmt.Errorf("the object has been modified"))
 	}
+	if twice := taintTwice(after.Spec.Taints); twice != "" {
+		return nil, unprocessable(found, "spec.taints: Duplicate value: "+twice)
+	}
 	is.SetLabels(after.Metadata.Labels)
 	is.SetAnnotations(after.Metadata.Annotations)
 	is.SetFinalizers(after.Metadata.Finalizers)
@@ -267,6 +270,21 @@ func patched(found client.Object, as types.PatchType, data []byte) (client.Objec
 		n.Spec.Taints, n.Spec.Unschedulable = after.Spec.Taints, after.Spec.Unschedulable
 	}
 	return is, nil
+}
+
+func unprocessable(o client.Object, why string) error {
+	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch",
+		schema.GroupResource{Resource: "nodes"}, o.GetName(), why, 0, false)
+}
+
+// taintTwice is a taint whose key and effect another one has too; "" where there is none.
+func taintTwice(taints []corev1.Taint) string {
+	for i := range taints {
+		if slices.ContainsFunc(taints[:i], func(o corev1.Taint) bool { return o.MatchTaint(&taints[i]) }) {
+			return taints[i].ToString()
+		}
+	}
+	return ""
 }
 
 func bodyOf(o client.Object) body {

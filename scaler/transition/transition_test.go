@@ -300,6 +300,8 @@ func TestPatchesFailOnANodeThatHasMovedOn(t *testing.T) {
 	claimed := apply(t, standby, Starting(standby, nil, []types.UID{"a"}, epoch()))
 	running := apply(t, standby, Running(standby, template(), epoch()))
 	stopping := apply(t, running, Stopping(running, v1alpha1.StopEmpty, epoch()))
+	tainted := running.DeepCopy()
+	tainted.Spec.Taints = append(tainted.Spec.Taints, taint("person", corev1.TaintEffectNoSchedule))
 	for name, c := range map[string]struct {
 		from  *corev1.Node
 		patch Patch
@@ -334,6 +336,15 @@ func TestPatchesFailOnANodeThatHasMovedOn(t *testing.T) {
 					corev1.TaintEffectNoSchedule)}
 			}, true,
 		},
+		"a taint that is not ours came beside those it adds to": {running, Stopping(running, v1alpha1.StopEmpty, epoch()),
+			func(n *corev1.Node) {
+				n.Spec.Taints = append([]corev1.Taint{taint(corev1.TaintNodeNotReady, corev1.TaintEffectNoExecute)},
+					n.Spec.Taints...)
+			}, false},
+		"one of those it adds to went": {tainted, Stopping(tainted, v1alpha1.StopEmpty, epoch()),
+			func(n *corev1.Node) { n.Spec.Taints = n.Spec.Taints[1:] }, false},
+		"all those it adds to went": {running, Stopping(running, v1alpha1.StopEmpty, epoch()),
+			func(n *corev1.Node) { n.Spec.Taints = nil }, true},
 		"none came": {bare(), Warmup(bare(), template()), func(*corev1.Node) {}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
