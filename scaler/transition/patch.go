@@ -110,10 +110,11 @@ func taintOps(was, is []corev1.Taint) Patch {
 	return Patch{test, {Op: "replace", Path: "/spec/taints", Value: is}}
 }
 
-// appended adds taints to a list that is not empty. It tests none of those that stand there: the node
-// controller changes its own in the first minutes of a Node and whenever a machine starts or stops,
-// and each of these changes would refuse the step. One that came meanwhile is refused as a duplicate
-// by the API server (its validateNodeTaints), which is the same error as a test that failed.
+// appended adds taints to a list that is not empty. It tests none of those that stand there: the
+// node controller changes its own in the first minutes of a Node and whenever a machine starts or
+// stops, and each of these changes would refuse the step. One that came meanwhile is refused as a
+// duplicate by the API server (its validateNodeTaints), which is the same error as a test that
+// failed.
 func appended(taints []corev1.Taint) Patch {
 	p := make(Patch, 0, len(taints))
 	for i := range taints {
