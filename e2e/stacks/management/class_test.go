@@ -188,7 +188,7 @@ func (c *cluster) becomes(t *testing.T, r *release.Release, name string, values,
 	}
 }
 
-// machineOf is a template's whole machine: a patch whose field the API server drops shows as absent.
+// machineOf is a template's whole machine, so that a field that the API server drops is missed.
 func machineOf(want variables, instanceType, profile, size string, hops float64) object {
 	machine := object{
 		"instanceType": want[instanceType], "iamInstanceProfile": want[profile], "imageLookupOrg": want["imageOwner"],
