@@ -200,7 +200,7 @@ oracles: e2e/oracles ## Compare generated user data with nodeadm, Karpenter, clo
 
 # Apart from `make test`, because it builds csctl, the cluster-stack operator and Cluster API, which takes minutes at first.
 .PHONY: test-stacks
-test-stacks: e2e/stacks/csctl e2e/stacks/capi controlplane ## Hold cluster stacks to csctl, Cluster API's core manager and the cluster-stack operator (minutes at first; needs the network)
+test-stacks: e2e/stacks/csctl e2e/stacks/capi controlplane ## Hold cluster stacks to csctl, Cluster API and the cluster-stack operator (minutes at first; needs the network)
 	@$(call RUN,e2e/stacks,stacks) -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./oracle
 	@$(call RUN,e2e/stacks,management) -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./management
 	@$(call RUN,e2e/helm,stacks-accepted) -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) \

@@ -15,6 +15,11 @@ import (
 	"github.com/stratos-sh/stratos/stacks/stackstest"
 )
 
+const (
+	nodeImageLabel    = "node.cluster.x-k8s.io/stratos-node-image"
+	imageLookupFormat = "stratos-node-{{.BaseOS}}-{{.K8sVersion}}-v1-*"
+)
+
 // variables are the values of the class's variables by name.
 type variables = map[string]any
 
@@ -37,8 +42,8 @@ func wrong() variables {
 		"imageOwner": "self"}
 }
 
-// TestClassBecomesMachines lets Cluster API make a control plane and templates of machines of each
-// class of the project, with the defaults of the variables and with other values.
+// TestClassBecomesMachines lets Cluster API make a control plane, templates of machines and a
+// machine of each class of the project, with the defaults of the variables and with other values.
 func TestClassBecomesMachines(t *testing.T) {
 	c := newManagementCluster(t)
 	helm := build(t, "../../helm", "helm.sh/helm/v4/cmd/helm", "helm")
@@ -157,13 +162,15 @@ func (c *cluster) becomes(t *testing.T, r *release.Release, name string, values,
 	if len(workers) != 1 {
 		t.Fatalf("%d MachineDeployments", len(workers))
 	}
+	machine := c.firstMachine(t, name, infrastructure)
 	kubernetes := r.Hashes.Versions.Kubernetes
 	got := map[string]any{
 		"region": field(infrastructure, "spec", "region"), "network": field(network, "vpc", "cidrBlock"),
-		"key": field(infrastructure, "spec", "sshKeyName"),
-		"node image": field(controlPlane, "spec", "machineTemplate", "metadata", "labels",
-			"node.cluster.x-k8s.io/stratos-node-image"),
-		"version": field(controlPlane, "spec", "version"), "replicas": field(controlPlane, "spec", "replicas"),
+		"key":             field(infrastructure, "spec", "sshKeyName"),
+		"label":           field(controlPlane, "spec", "machineTemplate", "metadata", "labels", nodeImageLabel),
+		"machine's label": field(machine, "metadata", "labels", nodeImageLabel),
+		"machine's image": field(c.refer(t, field(machine, "spec", "infrastructureRef")), "spec", "imageLookupFormat"),
+		"version":         field(controlPlane, "spec", "version"), "replicas": field(controlPlane, "spec", "replicas"),
 		"init": field(controlPlane, "spec", "kubeadmConfigSpec", "initConfiguration", "nodeRegistration"),
 		"join": field(controlPlane, "spec", "kubeadmConfigSpec", "joinConfiguration", "nodeRegistration"),
 		"control plane": field(c.refer(t, field(controlPlane, "spec", "machineTemplate", "spec", "infrastructureRef")),
@@ -175,10 +182,11 @@ func (c *cluster) becomes(t *testing.T, r *release.Release, name string, values,
 	}
 	registration := object{"name": "{{ ds.meta_data.local_hostname }}",
 		"kubeletExtraArgs": []any{object{"name": "cloud-provider", "value": "external"}}}
+	image := "ubuntu-24.04-" + strings.TrimPrefix(kubernetes, "v") + "-v1"
 	expected := map[string]any{
 		"region": want["region"], "network": want["vpcCIDR"], "key": want["sshKeyName"],
-		"node image": "ubuntu-24.04-" + strings.TrimPrefix(kubernetes, "v") + "-v1",
-		"version":    kubernetes, "replicas": 3.0, "init": registration, "join": registration, "workers join": registration,
+		"label": image, "machine's label": image, "machine's image": imageLookupFormat,
+		"version": kubernetes, "replicas": 3.0, "init": registration, "join": registration, "workers join": registration,
 		"control plane": machineOf(want, "controlPlaneInstanceType", "controlPlaneInstanceProfile",
 			"controlPlaneRootVolumeSize", 2),
 		"workers": machineOf(want, "workerInstanceType", "nodeInstanceProfile", "workerRootVolumeSize", 1),
@@ -188,12 +196,29 @@ func (c *cluster) becomes(t *testing.T, r *release.Release, name string, values,
 	}
 }
 
+// firstMachine plays the AWS provider, which reports the address of the API server, and returns the
+// Machine that the control plane begins with.
+func (c *cluster) firstMachine(t *testing.T, name string, infrastructure object) object {
+	t.Helper()
+	c.kubectl(t, nil, "patch", nameOf(infrastructure), "--type=merge",
+		"--patch", `{"spec":{"controlPlaneEndpoint":{"host":"127.0.0.1","port":6443}}}`)
+	c.kubectl(t, nil, "patch", nameOf(infrastructure), "--subresource=status", "--type=merge",
+		"--patch", `{"status":{"ready":true}}`)
+	selector := "cluster.x-k8s.io/control-plane,cluster.x-k8s.io/cluster-name=" + name
+	c.kubectl(t, nil, "wait", "machines", "-l", selector, "--for=create", timeout)
+	machines := field(c.get(t, "machines", "-l", selector), "items").([]any)
+	if len(machines) != 1 {
+		t.Fatalf("%d machines of the control plane", len(machines))
+	}
+	return machines[0].(object)
+}
+
 // machineOf is a template's whole machine, so that a field that the API server drops is missed.
 func machineOf(want variables, instanceType, profile, size string, hops float64) object {
 	machine := object{
 		"instanceType": want[instanceType], "iamInstanceProfile": want[profile], "imageLookupOrg": want["imageOwner"],
 		"imageLookupBaseOS": "ubuntu-24.04",
-		"imageLookupFormat": "stratos-node-{{.BaseOS}}-{{.K8sVersion}}-v1-*",
+		"imageLookupFormat": imageLookupFormat,
 		"rootVolume":        object{"size": want[size], "type": "gp3", "encrypted": true},
 		"instanceMetadataOptions": object{"httpEndpoint": "enabled", "httpTokens": "required",
 			"httpPutResponseHopLimit": hops,

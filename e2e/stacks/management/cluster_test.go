@@ -1,5 +1,5 @@
-// Package management runs Cluster API's core manager and the cluster-stack operator next to a real
-// API server, on what `stratos stack create` makes of the stacks of the project.
+// Package management runs Cluster API's managers and the cluster-stack operator next to a real API
+// server, on what `stratos stack create` makes of the stacks of the project.
 package management
 
 import (

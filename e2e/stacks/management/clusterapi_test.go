@@ -22,53 +22,60 @@ const (
 	awsProviderVersion = "v2.13.0"
 )
 
+// manager is one of Cluster API's own managers, with the addresses of its probes and webhooks.
+type manager struct{ name, folder, health, webhooks string }
+
 // newManagementCluster starts a control plane with the definitions of Cluster API and its AWS
-// provider, and Cluster API's core manager with its webhooks. The managers of the kubeadm and AWS
-// providers do not run: what the core manager makes of a Cluster stays as it is made.
+// provider, and Cluster API's managers with their webhooks. The AWS provider does not run, so no
+// control plane comes up.
 func newManagementCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := newCluster(t, "default")
-	api := pinned(t, "../capi", clusterAPI)
 	certificates := t.TempDir()
 	if err := c.plane.WriteServingCertificate(certificates, "cluster-api"); err != nil {
 		t.Fatal(err)
 	}
-	authority, err := os.ReadFile(filepath.Join(certificates, "ca.crt"))
-	if err != nil {
-		t.Fatal(err)
+	authority := read(t, filepath.Join(certificates, "ca.crt"))
+	api := pinned(t, "../capi", clusterAPI)
+	managers := []manager{{name: "core", folder: "core"}, {name: "kubeadm-bootstrap", folder: "bootstrap/kubeadm"},
+		{name: "kubeadm-control-plane", folder: "controlplane/kubeadm"}}
+	for i := range managers {
+		m := &managers[i]
+		m.health, m.webhooks = freeAddress(t), freeAddress(t)
+		own := definitions(t, filepath.Join(api, m.folder, "config", "crd"))
+		for _, definition := range own {
+			definition["spec"].(object)["conversion"] = object{"strategy": "Webhook", "webhook": object{
+				"conversionReviewVersions": []any{"v1"},
+				"clientConfig":             object{"url": "https://" + m.webhooks + "/convert", "caBundle": authority},
+			}}
+		}
+		c.define(t, own)
 	}
-	health, webhooks := freeAddress(t), freeAddress(t)
-	// The core manager converts between the versions of its own kinds.
-	core := definitions(t, filepath.Join(api, "core", "config", "crd"))
-	for _, definition := range core {
-		definition["spec"].(object)["conversion"] = object{"strategy": "Webhook", "webhook": object{
-			"conversionReviewVersions": []any{"v1"},
-			"clientConfig":             object{"url": "https://" + webhooks + "/convert", "caBundle": authority},
-		}}
-	}
-	c.define(t, core)
 	aws, err := source.GoModDownload(t.Context(), awsProvider, awsProviderVersion)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, folder := range []string{filepath.Join(api, "controlplane", "kubeadm"),
-		filepath.Join(api, "bootstrap", "kubeadm"), aws} {
-		c.define(t, definitions(t, filepath.Join(folder, "config", "crd")))
+	c.define(t, definitions(t, filepath.Join(aws, "config", "crd")))
+	for _, m := range managers {
+		c.startManager(t, m, certificates)
+		c.apply(t, marshal(t, admission(t, m, filepath.Join(api, m.folder, "config", "webhook"), authority)))
 	}
-	_, port, err := net.SplitHostPort(webhooks)
+	return c
+}
+
+func (c *cluster) startManager(t *testing.T, m manager, certificates string) {
+	t.Helper()
+	_, port, err := net.SplitHostPort(m.webhooks)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.start(t, controlplane.Companion{
-		Name: "cluster-api", Path: build(t, "../capi", clusterAPI+"/core", "cluster-api"),
-		URL: "http://" + health, ReadyPath: "/readyz",
+		Name: m.name, Path: build(t, "../capi", clusterAPI+"/"+m.folder, m.name),
+		URL: "http://" + m.health, ReadyPath: "/readyz",
 		Args: []string{"--kubeconfig=" + c.plane.Kubeconfig(), "--feature-gates=ClusterTopology=true",
-			"--health-addr=" + health, "--diagnostics-address=0", "--webhook-port=" + port,
+			"--health-addr=" + m.health, "--diagnostics-address=0", "--webhook-port=" + port,
 			"--webhook-cert-dir=" + certificates},
 	})
-	c.apply(t, marshal(t, admission(t, filepath.Join(api, "core", "config", "webhook", "manifests.yaml"),
-		"https://"+webhooks, authority)))
-	return c
 }
 
 // pinned is the folder of a module in the version that the module in folder requires.
@@ -133,22 +140,24 @@ func labelled(definition object, labels []object) object {
 	return definition
 }
 
-// admission reads configurations of webhooks. No Service leads anywhere here, so they get an
-// address.
-func admission(t *testing.T, file, url string, authority []byte) []object {
+// admission reads the configurations of a manager's webhooks. No Service leads anywhere here, so
+// each gets an address. Each manager gives its configurations the same names.
+func admission(t *testing.T, m manager, folder string, authority []byte) []object {
 	t.Helper()
-	configurations := documents(t, string(read(t, file)))
+	configurations := documents(t, string(read(t, filepath.Join(folder, "manifests.yaml"))))
 	count := 0
 	for _, configuration := range configurations {
+		metadata := configuration["metadata"].(object)
+		metadata["name"] = m.name + "-" + metadata["name"].(string)
 		for _, each := range configuration["webhooks"].([]any) {
 			webhook := each.(object)
 			path := field(webhook, "clientConfig", "service", "path").(string)
-			webhook["clientConfig"] = object{"url": url + path, "caBundle": authority}
+			webhook["clientConfig"] = object{"url": "https://" + m.webhooks + path, "caBundle": authority}
 			count++
 		}
 	}
 	if count == 0 {
-		t.Fatalf("%s has no webhook", file)
+		t.Fatalf("%s has no webhook", folder)
 	}
 	return configurations
 }
