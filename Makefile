@@ -15,7 +15,7 @@ STRICT := set -euo pipefail
 MODULES := . e2e e2e/controlplane e2e/helm e2e/parity e2e/karpenter e2e/certmanager e2e/kind e2e/flannel e2e/flannel/plugin e2e/stacks
 # Modules that only `make e2e-cni`, `make oracles` and `make test-stacks` build, because they import much of others: to vet,
 # lint and tidy them with every run would cost minutes.
-ORACLE_MODULES := e2e/cilium e2e/oracles e2e/stacks/csctl
+ORACLE_MODULES := e2e/cilium e2e/oracles e2e/stacks/csctl e2e/stacks/capi
 TOOL := go tool -modfile=$(CURDIR)/go.tools.mod
 
 # Evaluated only where it is used, because a copy of the tree (verify) has no git.
@@ -199,10 +199,13 @@ oracles: e2e/oracles ## Compare generated user data with nodeadm, Karpenter, clo
 	@cd e2e/oracles && $(TOOL) golangci-lint run -c $(CURDIR)/.golangci.yml ./...
 	@$(call RUN,e2e/oracles,oracles) -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 
-# Apart from `make test`, because it builds csctl, which takes minutes at first.
+# Apart from `make test`, because it builds csctl, the cluster-stack operator and Cluster API, which takes minutes at first.
 .PHONY: test-stacks
-test-stacks: e2e/stacks/csctl ## Compare stratos stack with csctl: releases of both, and each with what the other published (minutes at first; needs the network)
+test-stacks: e2e/stacks/csctl e2e/stacks/capi controlplane ## Hold cluster stacks to csctl, Cluster API and the cluster-stack operator (minutes at first; needs the network)
 	@$(call RUN,e2e/stacks,stacks) -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./oracle
+	@$(call RUN,e2e/stacks,management) -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./management
+	@$(call RUN,e2e/helm,stacks-accepted) -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) \
+	  -run '^TestClusterStacksAreAccepted$$' .
 
 .PHONY: $(ORACLE_MODULES)
 $(ORACLE_MODULES):

@@ -18,6 +18,7 @@ import (
 	"github.com/stratos-sh/stratos/stacks/format"
 	"github.com/stratos-sh/stratos/stacks/release"
 	"github.com/stratos-sh/stratos/stacks/source"
+	"github.com/stratos-sh/stratos/stacks/stackstest"
 )
 
 // addonNamespace is where the operator sends each object of an addon.
@@ -51,7 +52,7 @@ func TestClusterStacksAreAccepted(t *testing.T) {
 			}
 		}
 	}
-	stacks, err := source.Find(copyWithCharts(t))
+	stacks, err := source.Find(stackstest.CopyWithCharts(t, "../.."))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,28 +78,6 @@ func TestClusterStacksAreAccepted(t *testing.T) {
 	if addons == 0 {
 		t.Error("the addons of no stack were applied")
 	}
-}
-
-// copyWithCharts is a copy of stacks/ and of the chart of Stratos, with the charts of others.
-func copyWithCharts(t *testing.T) string {
-	t.Helper()
-	root := t.TempDir()
-	for _, folder := range []string{"stacks", "charts/stratos"} {
-		if err := os.CopyFS(filepath.Join(root, folder), os.DirFS("../../"+folder)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	stacks := filepath.Join(root, "stacks")
-	lock, err := source.ReadLock(stacks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range lock.Charts {
-		if _, err := lock.Fetch(t.Context(), &lock.Charts[i], source.GoModDownload); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return stacks
 }
 
 // unpack writes an archive of the release into a new folder.

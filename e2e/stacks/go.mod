@@ -4,11 +4,15 @@ go 1.26.0
 
 replace github.com/stratos-sh/stratos => ../..
 
+replace github.com/stratos-sh/stratos/e2e/controlplane => ../controlplane
+
 require (
 	github.com/distribution/distribution/v3 v3.1.2
 	github.com/google/go-cmp v0.7.0
 	github.com/stratos-sh/stratos v0.0.0-00010101000000-000000000000
+	github.com/stratos-sh/stratos/e2e/controlplane v0.0.0-00010101000000-000000000000
 	golang.org/x/crypto v0.57.0
+	sigs.k8s.io/yaml v1.6.0
 )
 
 require (
@@ -76,5 +80,4 @@ require (
 	google.golang.org/protobuf v1.36.12 // indirect
 	oras.land/oras-go/v2 v2.7.0 // indirect
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
-	sigs.k8s.io/yaml v1.6.0 // indirect
 )
