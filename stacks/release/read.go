@@ -215,12 +215,6 @@ func topFolder(all files.Files) string {
 	return top
 }
 
-var (
-	documents  = regexp.MustCompile(`(?m)^---.*$`)
-	objectKind = regexp.MustCompile(`(?m)^kind: *(.+?) *$`)
-	objectName = regexp.MustCompile(`(?m)^  name: *(.+?) *$`)
-)
-
 // objectsOf are the objects of all charts by kind and name, and the files that are no templates by
 // their path. The version of a chart is none: each release has another.
 func objectsOf(all files.Files) map[string]string {
@@ -234,13 +228,12 @@ func objectsOf(all files.Files) map[string]string {
 			found[name] = text
 			continue
 		}
-		for i, document := range documents.Split(text, -1) {
-			kind, object := objectKind.FindStringSubmatch(document), objectName.FindStringSubmatch(document)
+		for i, document := range format.Documents(text) {
 			key := fmt.Sprintf("%s, document %d", name, i+1)
-			if kind != nil && object != nil {
-				key = fmt.Sprintf("%s %s in %s", kind[1], object[1], name)
+			if document.Kind != "" {
+				key = fmt.Sprintf("%s %s in %s", document.Kind, document.Name, name)
 			}
-			found[key] += document
+			found[key] += document.Text
 		}
 	}
 	return found

@@ -76,6 +76,31 @@ func checkObjects(s *source.Stack) []string {
 	return problems
 }
 
+// checkClassNames: the operator knows an applied object by namespace and name alone. One that was
+// refused is skipped from then on where an object of another kind with its name was applied.
+func checkClassNames(s *source.Stack) []string {
+	type object struct{ kind, file string }
+	first := map[string]object{}
+	var problems []string
+	for _, name := range s.Files.Names() {
+		if !strings.HasPrefix(name, format.ClassFolder+"/templates/") || path.Ext(name) != ".yaml" {
+			continue
+		}
+		for _, d := range format.Documents(string(s.Files[name].Data)) {
+			before, there := first[d.Name]
+			switch {
+			case d.Kind == "":
+			case !there:
+				first[d.Name] = object{d.Kind, name}
+			case before.kind != d.Kind:
+				problems = append(problems, fmt.Sprintf("%s: %s has the name %s of %s in %s: objects of two kinds must have "+
+					"different names, because the operator knows them by their names alone", name, d.Kind, d.Name, before.kind, before.file))
+			}
+		}
+	}
+	return problems
+}
+
 // checkOneScheduler: a scheduler of the class and that of the addon would place pods in the same
 // room.
 func checkOneScheduler(s *source.Stack) []string {

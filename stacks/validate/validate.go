@@ -21,7 +21,7 @@ import (
 func rules() []func(*source.Stack) []string {
 	return []func(*source.Stack) []string{checkFolder, checkMembers, checkConvention, checkClassChart, checkAddonCharts,
 		checkVersions, checkTokens, checkStages, checkHooksAgree, checkConditions, checkIgnoreFiles, checkValues,
-		checkObjects, checkOneScheduler, checkOldMinors}
+		checkObjects, checkClassNames, checkOneScheduler, checkOldMinors}
 }
 
 // Folder returns the problems of a stack's folder. Where a file cannot be read or parsed, these are

@@ -84,6 +84,8 @@ func TestRules(t *testing.T) {
 			want: []string{"cluster-addon/sets/templates/set.yaml:5: helm.sh/hook must not be there"}, convention: "staged"},
 		"another namespace": {edits: []edit{{sets + "templates/set.yaml", "kube-system", "default"}},
 			want: []string{"cluster-addon/sets/templates/set.yaml:5: namespace default must be kube-system"}, convention: "staged"},
+		"one name for objects of two kinds": {edits: []edit{{"cluster-class/templates/more.yaml", "", "kind: DockerClusterTemplate\nmetadata:\n  name: {{ .Release.Name }}-{{ .Chart.Version }}\n"}},
+			want: []string{"cluster-class/templates/more.yaml: DockerClusterTemplate has the name {{ .Release.Name }}-{{ .Chart.Version }} of ClusterClass in cluster-class/templates/class.yaml"}},
 		"two schedulers": {edits: []edit{{class, "", "kind: KubeSchedulerConfiguration\nextenders: []\n"}, {sets + "Chart.yaml", "name: own", "name: stratos"}},
 			want: []string{"cluster-class/templates/class.yaml: must have no KubeSchedulerConfiguration with extenders"}, convention: "staged"},
 		"the class's scheduler alone": {edits: []edit{{class, "", "kind: KubeSchedulerConfiguration\nextenders: []\n"}, {sets + "Chart.yaml", "name: own", "name: stratos"},
