@@ -41,6 +41,24 @@ func Check(tag string, all files.Files) []error {
 	return append(problems, checkArchives(t, metadata.Versions, all)...)
 }
 
+// Open is the release in memory that the files of a release's folder are.
+func Open(tag string, all files.Files) (*Release, error) {
+	if problems := Check(tag, all); len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	r := &Release{Files: all}
+	t, errTag := format.ParseTag(tag)
+	metadata, errMetadata := format.ParseMetadata(all[format.MetadataFile].Data)
+	hashes, errHashes := format.ParseHashes(all[format.HashesFile].Data)
+	if err := errors.Join(errTag, errMetadata, errHashes); err != nil {
+		return nil, err
+	}
+	r.Tag, r.Hashes = t, *hashes
+	// csctl writes none there.
+	r.Hashes.Versions = &metadata.Versions
+	return r, nil
+}
+
 func checkArchives(tag format.Tag, versions format.Versions, all files.Files) []error {
 	class := archiveName(tag, format.ClassFolder, versions.ClusterStack)
 	addon := archiveName(tag, format.AddonFolder, versions.Components.ClusterAddon)

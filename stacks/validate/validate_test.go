@@ -78,6 +78,8 @@ func TestRules(t *testing.T) {
 			want: []string{"cluster-addon/cni/overwrite.yaml: must have the key values"}, convention: "staged"},
 		"values without the key, one chart": {edits: []edit{{"cluster-addon-values.yaml", "values: |", "vals: |"}},
 			want: []string{"cluster-addon-values.yaml: must have the key values"}, convention: "one chart"},
+		"values that are no template": {edits: []edit{{"cluster-addon/cni/overwrite.yaml", "}}", "| toYaml2 }}"}},
+			want: []string{`cluster-addon/cni/overwrite.yaml: must be a Go template with the functions of slim-sprig: template: values:2: function "toYaml2" not defined`}, convention: "staged"},
 		"a path of v1beta1 alone": {edits: []edit{{"cluster-addon/cni/overwrite.yaml", "controlPlaneEndpoint.host", "topology.class"}},
 			want: []string{"cluster-addon/cni/overwrite.yaml:2: .Cluster.spec.topology.class must be a path that a Cluster has in v1beta1 and in v1beta2"}, convention: "staged"},
 		"a Helm hook": {edits: []edit{{sets + "templates/set.yaml", "  name: sets", "  name: sets\n  annotations: {helm.sh/hook: test}"}},
