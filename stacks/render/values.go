@@ -92,6 +92,22 @@ func (o Objects) Field(path ...string) string {
 	return fmt.Sprint(value)
 }
 
+// Variables are those of the Cluster by their names.
+func (o Objects) Variables() map[string]any {
+	cluster, _ := o[Cluster].(map[string]any)
+	spec, _ := cluster["spec"].(map[string]any)
+	topology, _ := spec["topology"].(map[string]any)
+	list, _ := topology["variables"].([]any)
+	found := map[string]any{}
+	for _, each := range list {
+		variable, _ := each.(map[string]any)
+		if name, is := variable["name"].(string); is {
+			found[name] = variable["value"]
+		}
+	}
+	return found
+}
+
 // check: the operator's webhook refuses a Cluster of another class or version than the release's.
 func (o Objects) check(r *release.Release) error {
 	var problems []error

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -199,57 +198,5 @@ func TestOneByteFailsTheCheck(t *testing.T) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
 		})
-	}
-}
-
-// TestStackRender: a stack, the same packed, and its release give the same objects, stage by stage.
-func TestStackRender(t *testing.T) {
-	stackstest.Helm(t)
-	folder, out := stackstest.Write(t, true), t.TempDir()
-	if _, err := runStack("pack", "-o", out+"/packed", folder); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := runStack("create", "-o", out, folder); err != nil {
-		t.Fatal(err)
-	}
-	cluster := filepath.Join(out, "cluster.yaml")
-	stackstest.Edit(t, out, "cluster.yaml", "", "apiVersion: cluster.x-k8s.io/v1beta2\nkind: Cluster\nmetadata: {name: one}\n"+
-		"spec: {controlPlaneEndpoint: {host: h}, topology: {classRef: {name: docker-ferrol-1-27-v1}, version: v1.27.3}}\n")
-	temporary := regexp.MustCompile(`/\S*/unpacked/`)
-	run := func(want string, words ...string) {
-		t.Helper()
-		printed, err := runStack(words...)
-		if err != nil {
-			t.Fatalf("%q: %v", words, err)
-		}
-		if diff := cmp.Diff(want, temporary.ReplaceAllString(printed, "")); diff != "" {
-			t.Errorf("%q: %s", words, diff)
-		}
-	}
-	const call = "template --include-crds --kube-version v1.27.3 cluster-addon "
-	const sets = `# Stage sets: apply
-# Must be true after it: set.metadata.name == "sets"
-#   set is v1 ConfigMap kube-system/sets
-` + call + "sets --namespace kube-system\n"
-	for _, from := range []string{folder, out + "/packed", out + "/docker-ferrol-1-27-v1"} {
-		run("template docker-ferrol-1-27 docker-ferrol-1-27-cluster-class --namespace teams\n", "render", "class", "-n", "teams", from)
-		run("# Stage cni: apply\n"+call+"cni --namespace kube-system -f -\nhost: \"h\"\n"+sets,
-			"render", "addons", "-f", cluster, from)
-		run(sets, "render", "addons", "-f", cluster, "--stage", "sets", from)
-	}
-	for want, words := range map[string][]string{
-		`--stage "none" must be one of cni, sets`:               {"addons", "-f", cluster, "--stage", "none", folder},
-		`required flag(s) "filename" not set`:                   {"addons", folder},
-		"-f: open " + out + "/none: no such file":               {"addons", "-f", out + "/none", folder},
-		"an object of the kind Cluster":                         {"addons", "-f", folder + "/csctl.yaml", folder},
-		out + ": must be a release, or a stack with csctl.yaml": {"class", out},
-	} {
-		if _, err := runStack(append([]string{"render"}, words...)...); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: error %v, want %q", words, err, want)
-		}
-	}
-	t.Setenv("PATH", out)
-	if _, err := runStack("render", "class", folder); err == nil || !strings.Contains(err.Error(), "helm must be on PATH") {
-		t.Errorf("without helm: error %v", err)
 	}
 }
