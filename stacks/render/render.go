@@ -71,9 +71,9 @@ type Stage struct {
 	Objects []byte
 }
 
-// Addons returns the stages that the operator runs for a new cluster, in order. Where the addons
-// are one chart, that is the only stage.
-func (h Helm) Addons(ctx context.Context, r *release.Release, objects Objects) ([]Stage, error) {
+// Addons returns the stages that the operator runs for a new cluster, in order, or the one that is
+// named. Where the addons are one chart, that is the only stage.
+func (h Helm) Addons(ctx context.Context, r *release.Release, objects Objects, only string) ([]Stage, error) {
 	if err := objects.check(r); err != nil {
 		return nil, err
 	}
@@ -82,28 +82,48 @@ func (h Helm) Addons(ctx context.Context, r *release.Release, objects Objects) (
 		return nil, err
 	}
 	defer remove()
-	text, isStaged := r.Files[format.StagesFile]
-	if !isStaged {
-		one := format.Stage{Name: r.Tag.Base() + "-" + format.AddonFolder, Action: "apply"}
-		rendered, err := h.addon(ctx, r, filepath.Join(folder, one.Name), r.Files[format.AddonValuesFile].Data, objects)
-		return []Stage{{one, rendered}}, err
-	}
-	stages, err := format.ParseStages(text.Data)
+	stages, err := stagesOf(r, only)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", format.StagesFile, err)
+		return nil, err
 	}
 	var all []Stage
-	for _, stage := range stages.AddonStages[format.HookAfterControlPlane] {
+	for _, stage := range stages {
 		chart := filepath.Join(folder, stage.Name)
-		values, err := os.ReadFile(filepath.Join(chart, OverwriteFile))
+		overwrite := r.Files[format.AddonValuesFile].Data
+		if overwrite == nil {
+			overwrite, err = os.ReadFile(filepath.Join(chart, OverwriteFile))
+		}
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}
-		rendered, err := h.addon(ctx, r, chart, values, objects)
+		rendered, err := h.addon(ctx, r, chart, overwrite, objects)
 		if err != nil {
 			return nil, fmt.Errorf("stage %s: %w", stage.Name, err)
 		}
 		all = append(all, Stage{stage, rendered})
+	}
+	return all, nil
+}
+
+// stagesOf are the release's, or the one that is named.
+func stagesOf(r *release.Release, only string) ([]format.Stage, error) {
+	all := []format.Stage{{Name: r.Tag.Base() + "-" + format.AddonFolder, Action: "apply"}}
+	if text, isStaged := r.Files[format.StagesFile]; isStaged {
+		stages, err := format.ParseStages(text.Data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", format.StagesFile, err)
+		}
+		all = stages.AddonStages[format.HookAfterControlPlane]
+	}
+	var names []string
+	for _, stage := range all {
+		if stage.Name == only {
+			return []format.Stage{stage}, nil
+		}
+		names = append(names, stage.Name)
+	}
+	if only != "" {
+		return nil, fmt.Errorf("stage %q must be one of %s", only, strings.Join(names, ", "))
 	}
 	return all, nil
 }

@@ -78,7 +78,7 @@ func TestHelmIsCalledAsByTheOperator(t *testing.T) {
 		if diff := cmp.Diff(want, temporary.ReplaceAllString(string(class), "")); diff != "" {
 			t.Errorf("%s: class: %s", convention, diff)
 		}
-		stages, err := helm.Addons(t.Context(), r, parse(t, cluster))
+		stages, err := helm.Addons(t.Context(), r, parse(t, cluster), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func TestWhatCannotBeRendered(t *testing.T) {
 			if c.cluster != "" {
 				text = c.cluster
 			}
-			stages, err := helm.Addons(t.Context(), releaseOf(t, true, edits...), parse(t, text))
+			stages, err := helm.Addons(t.Context(), releaseOf(t, true, edits...), parse(t, text), "")
 			if c.want == "" {
 				if err != nil || len(stages) != 2 {
 					t.Errorf("%d stages, error %v", len(stages), err)

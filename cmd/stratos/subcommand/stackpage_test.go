@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stratos-sh/stratos/stacks/files"
 	"github.com/stratos-sh/stratos/stacks/format"
 	"github.com/stratos-sh/stratos/stacks/source"
 	"github.com/stratos-sh/stratos/stacks/stackstest"
@@ -19,7 +18,7 @@ var pageBlock = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?\n)```$")
 // project's stacks in which the charts of others are small ones, and parses its files.
 func TestClusterStacksPage(t *testing.T) {
 	blocks := pageBlock.FindAllStringSubmatch(page(t, "docs/cluster-stacks.md"), -1)
-	t.Chdir(copyOfStacks(t))
+	t.Chdir(stackstest.CopyWithSmallCharts(t, "../../.."))
 	kinds := map[string]int{}
 	for _, block := range blocks {
 		language, text := block[1], block[2]
@@ -43,37 +42,6 @@ func TestClusterStacksPage(t *testing.T) {
 	if parseOfPage(t, "apiVersion: v1\n") == nil || parseOfPage(t, "folder: a\ncharts: [{name: b}]\n") == nil {
 		t.Error("any file is accepted")
 	}
-}
-
-// copyOfStacks has small charts in place of those that the network would be needed for.
-func copyOfStacks(t *testing.T) string {
-	t.Helper()
-	root := t.TempDir()
-	for _, folder := range []string{"stacks", "charts/stratos"} {
-		if err := os.CopyFS(filepath.Join(root, folder), os.DirFS("../../../"+folder)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	lock, err := source.ReadLock(filepath.Join(root, "stacks"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range lock.Charts {
-		c := &lock.Charts[i]
-		chart := files.Files{"Chart.yaml": {Data: []byte("apiVersion: v2\nname: " + c.Name + "\nversion: 1.0.0\n")}}
-		for _, name := range c.Exclude {
-			chart[name] = files.File{Data: []byte("x")}
-		}
-		if err := chart.WriteNew(lock.FolderOf(c)); err != nil {
-			t.Fatal(err)
-		}
-		digest, err := chart.Hash()
-		if err != nil {
-			t.Fatal(err)
-		}
-		stackstest.Edit(t, root, "stacks/charts.lock", c.Digest, digest)
-	}
-	return root
 }
 
 // runOfPage runs a command of the page. What would call a registry or the module proxy is only

@@ -89,11 +89,11 @@ func stackRenderAddons() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			stages, err := helm.Addons(cmd.Context(), r, objects)
+			stages, err := helm.Addons(cmd.Context(), r, objects, stage)
 			if err != nil {
 				return err
 			}
-			return printStages(cmd.OutOrStdout(), stages, stage)
+			return printStages(cmd.OutOrStdout(), stages)
 		},
 	}
 	cmd.Flags().StringVarP(&file, "filename", "f", "", clusterFileUsage)
@@ -125,22 +125,14 @@ func readFile(cmd *cobra.Command, file string) ([]byte, error) {
 
 // printStages prints what must be true before and after a stage as comments, because the user who
 // applies the stages has to wait for it.
-func printStages(out io.Writer, stages []render.Stage, only string) error {
-	var names []string
+func printStages(out io.Writer, stages []render.Stage) error {
 	for _, s := range stages {
-		names = append(names, s.Name)
-		if only != "" && only != s.Name {
-			continue
-		}
 		fmt.Fprintf(out, "# Stage %s: %s\n", s.Name, s.Action)
 		printCondition(out, "before", s.WaitForPreCondition)
 		printCondition(out, "after", s.WaitForPostCondition)
-		if _, err := out.Write(s.Objects); err != nil || only != "" {
+		if _, err := out.Write(s.Objects); err != nil {
 			return err
 		}
-	}
-	if only != "" {
-		return fmt.Errorf("--stage %q must be one of %s", only, strings.Join(names, ", "))
 	}
 	return nil
 }

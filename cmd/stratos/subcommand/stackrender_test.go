@@ -50,7 +50,7 @@ func TestStackRender(t *testing.T) {
 		run(sets, "render", "addons", "-f", cluster, "--stage", "sets", from)
 	}
 	for want, words := range map[string][]string{
-		`--stage "none" must be one of cni, sets`:               {"addons", "-f", cluster, "--stage", "none", folder},
+		`stage "none" must be one of cni, sets`:                 {"addons", "-f", cluster, "--stage", "none", folder},
 		`required flag(s) "filename" not set`:                   {"addons", folder},
 		"-f: open " + out + "/none: no such file":               {"addons", "-f", out + "/none", folder},
 		"an object of the kind Cluster":                         {"addons", "-f", folder + "/csctl.yaml", folder},
