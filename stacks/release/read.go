@@ -13,6 +13,7 @@ import (
 	"github.com/stratos-sh/stratos/stacks/bump"
 	"github.com/stratos-sh/stratos/stacks/files"
 	"github.com/stratos-sh/stratos/stacks/format"
+	"github.com/stratos-sh/stratos/stacks/nodeimage"
 	"github.com/stratos-sh/stratos/stacks/source"
 )
 
@@ -37,6 +38,11 @@ func Check(tag string, all files.Files) []error {
 	}
 	if _, err := format.ParseHashes(all[format.HashesFile].Data); err != nil {
 		problems = append(problems, fmt.Errorf("%s: %w", format.HashesFile, err))
+	}
+	if images, there := all[format.NodeImagesFile]; there && t.Provider == nodeimage.Provider {
+		if _, err := nodeimage.ParseImages(images.Data, &metadata.Versions); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", format.NodeImagesFile, err))
+		}
 	}
 	return append(problems, checkArchives(t, metadata.Versions, all)...)
 }
@@ -174,6 +180,9 @@ func Compare(before, after files.Files) (*Diff, error) {
 		if err := d.compareLayer(layer, before, after); err != nil {
 			return nil, err
 		}
+	}
+	if string(before[format.NodeImagesFile].Data) != string(after[format.NodeImagesFile].Data) {
+		d.Objects = append(d.Objects, format.NodeImageFolder+": "+format.NodeImagesFile)
 	}
 	return d, nil
 }

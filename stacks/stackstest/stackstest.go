@@ -178,3 +178,11 @@ addonStages:
   BeforeClusterUpgrade: *stages
 `
 )
+
+// ForAWS makes the stack one for EC2, with the configuration of its node images, such as
+// {method: get, ...}.
+func ForAWS(t *testing.T, folder, nodeImages string) {
+	t.Helper()
+	Edit(t, folder, "csctl.yaml", "type: docker\n    apiVersion: docker.", "type: aws\n    config: "+nodeImages+"\n    apiVersion: aws.")
+	Edit(t, folder, "cluster-class/Chart.yaml", "docker-", "aws-")
+}

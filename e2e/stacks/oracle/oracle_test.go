@@ -44,6 +44,7 @@ func csctl(t *testing.T, env map[string]string, folder string, args ...string) s
 		t.Fatal(err)
 	}
 	cmd := exec.Command(program, append([]string{"create", "-o", "releases", "packed"}, args...)...)
+	buildStratos(t, filepath.Join(work, "csctl-aws")) // csctl looks for its plugin in the working folder first
 	cmd.Dir, cmd.Env = work, os.Environ()
 	for name, value := range env {
 		cmd.Env = append(cmd.Env, name+"="+value)
@@ -52,6 +53,37 @@ func csctl(t *testing.T, env map[string]string, folder string, args ...string) s
 		t.Fatalf("csctl: %v\n%s", err, out)
 	}
 	return store.Folder(filepath.Join(work, "releases"))
+}
+
+// buildStratos builds the program under the name of the file.
+func buildStratos(t *testing.T, file string) {
+	t.Helper()
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", file, "./cmd/stratos")
+	build.Dir = "../../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", file, err, out)
+	}
+}
+
+// createByCommand runs `stratos stack create` in the mode hash, and returns the release's files and
+// tag.
+func createByCommand(t *testing.T, folder string) (all files.Files, tag string) {
+	t.Helper()
+	work := t.TempDir()
+	program := filepath.Join(work, "stratos")
+	buildStratos(t, program)
+	cmd := exec.Command(program, "stack", "create", "-m", "hash", "-o", "releases", folder)
+	cmd.Dir, cmd.Stderr = work, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("stratos stack create: %v", err)
+	}
+	release := strings.TrimSpace(string(out))
+	all, err = files.Read(filepath.Join(work, release))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all, filepath.Base(release)
 }
 
 func create(t *testing.T, folder string, mode release.Mode) *release.Release {
@@ -127,6 +159,28 @@ func environment(t *testing.T) (map[string]string, *store.Registry) {
 		t.Fatal(err)
 	}
 	return env, r
+}
+
+// TestCsctlCallsThePlugin: node-images.yaml of csctl's release is that of create, and so is the rest.
+func TestCsctlCallsThePlugin(t *testing.T) {
+	folder := stackstest.Write(t, true)
+	stackstest.ForAWS(t, folder, "{method: get, bases: [ubuntu-24.04], architectures: [amd64, arm64]}")
+	ours, tag := createByCommand(t, folder)
+	theirs, err := csctl(t, nil, folder, "-m", "hash").Read(t.Context(), tag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(theirs.Names(), ours.Names()); diff != "" {
+		t.Error(diff)
+	}
+	for _, file := range theirs.Names() {
+		if diff := cmp.Diff(contents(t, file, theirs[file].Data), contents(t, file, ours[file].Data)); diff != "" {
+			t.Errorf("%s: %s", file, diff)
+		}
+	}
+	if len(ours[format.NodeImagesFile].Data) == 0 {
+		t.Error("no node images")
+	}
 }
 
 // TestStableModeGoesOnFromOurRelease: csctl finds what publish put into the registry, and makes the
