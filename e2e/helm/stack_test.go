@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	"github.com/stratos-sh/stratos/extender"
 	"github.com/stratos-sh/stratos/stacks/format"
@@ -195,7 +196,7 @@ func (r *projectRelease) classIsAccepted(t *testing.T) {
 	}
 }
 
-// clusterIsAccepted applies the ClusterStack and the Cluster, and returns the file that has both.
+// clusterIsAccepted applies the ClusterStack and the Cluster, and returns the file of the latter.
 func (r *projectRelease) clusterIsAccepted(t *testing.T) string {
 	t.Helper()
 	text := r.run(t, "manifests", "cluster", "--name", "one", "--variable", "imageOwner=123456789012",
@@ -204,9 +205,9 @@ func (r *projectRelease) clusterIsAccepted(t *testing.T) string {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	objects, err := Output{Manifest: string(text)}.Objects()
-	if err != nil || len(objects) != 2 {
-		t.Fatalf("%d objects, error %v", len(objects), err)
+	objects := slices.Concat(r.objects(t, "manifests", "clusterstack", r.folder), []*unstructured.Unstructured{{}})
+	if err := yaml.UnmarshalStrict(text, &objects[1].Object); err != nil {
+		t.Fatal(err)
 	}
 	r.applyAll(t, objects)
 	r.remove(t, objects) // the Cluster of the next stack has the same name

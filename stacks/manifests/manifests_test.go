@@ -72,8 +72,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestPrint: a version with a label is in the channel custom, and the class has it with a dot.
-func TestPrint(t *testing.T) {
+// TestObjects: a version with a label is in the channel custom, and the class has it with a dot.
+func TestObjects(t *testing.T) {
 	const text = `apiVersion: clusterstack.x-k8s.io/v1alpha1
 kind: ClusterStack
 metadata:
@@ -112,16 +112,20 @@ spec:
 			t.Fatal(err)
 		}
 		r := &release.Release{Tag: parsed, Hashes: format.Hashes{Versions: &format.Versions{Kubernetes: "v1.37.2"}}}
-		got, err := Print(r, Options{Namespace: "teams", Cluster: "one", ControlPlaneReplicas: 3,
+		stack, err := ClusterStack(r, "teams")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cluster, err := Cluster(r, Options{Namespace: "teams", Cluster: "one", ControlPlaneReplicas: 3,
 			Values: []Value{{"owner", "012"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := strings.NewReplacer("{channel}", c.channel, "{version}", c.version).Replace(text)
-		if diff := cmp.Diff(want, string(got)); diff != "" {
+		if diff := cmp.Diff(want, string(stack)+"---\n"+string(cluster)); diff != "" {
 			t.Errorf("%s: %s", tag, diff)
 		}
-		if _, err := Print(r, Options{ControlPlaneReplicas: 2}); err == nil || !strings.Contains(err.Error(), "2 must be odd") {
+		if _, err := Cluster(r, Options{ControlPlaneReplicas: 2}); err == nil || !strings.Contains(err.Error(), "2 must be odd") {
 			t.Errorf("error %v", err)
 		}
 	}

@@ -21,7 +21,30 @@ import (
 
 func stackManifests() *cobra.Command {
 	cmd := &cobra.Command{Use: "manifests", Short: "Print the objects by which a release is used", Args: cobra.NoArgs}
-	cmd.AddCommand(stackManifestsCluster(), stackManifestsPool())
+	cmd.AddCommand(stackManifestsStack(), stackManifestsCluster(), stackManifestsPool())
+	return cmd
+}
+
+func stackManifestsStack() *cobra.Command {
+	var namespace string
+	cmd := &cobra.Command{
+		Use:   "clusterstack FOLDER",
+		Short: "Print the ClusterStack of a release or of a stack, for a management cluster with the operator",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := openRelease(args[0])
+			if err != nil {
+				return err
+			}
+			text, err := manifests.ClusterStack(r, namespace)
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(text)
+			return err
+		},
+	}
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace of the ClusterStack and of the class")
 	return cmd
 }
 
@@ -30,7 +53,7 @@ func stackManifestsCluster() *cobra.Command {
 	var variables []string
 	cmd := &cobra.Command{
 		Use:   "cluster FOLDER",
-		Short: "Print a ClusterStack and a Cluster of a release or of a stack, for the management cluster",
+		Short: "Print a Cluster of the class of a release or of a stack, for the management cluster",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			helm, err := render.FindHelm()
@@ -52,7 +75,7 @@ func stackManifestsCluster() *cobra.Command {
 			if o.Values, err = manifests.Values(known, variables); err != nil {
 				return err
 			}
-			text, err := manifests.Print(r, o)
+			text, err := manifests.Cluster(r, o)
 			if err != nil {
 				return err
 			}
@@ -62,7 +85,7 @@ func stackManifestsCluster() *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&o.Cluster, "name", "", "name of the Cluster (required)")
-	fs.StringVarP(&o.Namespace, "namespace", "n", "default", "namespace of both objects and of the class")
+	fs.StringVarP(&o.Namespace, "namespace", "n", "default", "namespace of the Cluster and of the class")
 	fs.IntVar(&o.ControlPlaneReplicas, "control-plane-replicas", 3, "number of control-plane machines, an odd one")
 	fs.StringArrayVar(&variables, "variable", nil, "name=value of a variable of the class; may be repeated")
 	cobra.CheckErr(cmd.MarkFlagRequired("name"))

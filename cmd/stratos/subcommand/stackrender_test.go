@@ -98,6 +98,10 @@ END
 			t.Errorf("%s is %q, want %q", path, got, want)
 		}
 	}
+	if out, err := runStack("manifests", "clusterstack", "-n", "teams", folder); err != nil ||
+		!strings.Contains(out, "kind: ClusterStack\nmetadata:\n  name: docker-ferrol-1-27\n  namespace: teams\n") {
+		t.Errorf("printed %s, error %v", out, err)
+	}
 	for want, words := range map[string][]string{
 		"variable imageOwner must be set": {folder},
 		"2 must be odd":                   {"--variable", "imageOwner=1", "--control-plane-replicas", "2", folder},
