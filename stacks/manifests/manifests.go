@@ -1,5 +1,5 @@
-// Package manifests writes the objects by which a release is used in a management cluster of Cluster
-// API: a ClusterStack for the operator, and a Cluster of the release's class. It is pure.
+// Package manifests writes the objects by which a release is used in a management cluster: a
+// ClusterStack for the operator, and a Cluster of the release's class. It is pure.
 package manifests
 
 import (

@@ -161,7 +161,7 @@ func environment(t *testing.T) (map[string]string, *store.Registry) {
 	return env, r
 }
 
-// TestCsctlCallsThePlugin: node-images.yaml of csctl's release is that of create, and so is the rest.
+// TestCsctlCallsThePlugin: node-images.yaml of csctl's release is that of create, and the rest too.
 func TestCsctlCallsThePlugin(t *testing.T) {
 	folder := stackstest.Write(t, true)
 	stackstest.ForAWS(t, folder, "{method: get, bases: [ubuntu-24.04], architectures: [amd64, arm64]}")
