@@ -23,7 +23,8 @@ metadata:
   name: b
 spec:
   variables:
-  - {name: owner, required: true, schema: {openAPIV3Schema: {type: string, pattern: '^[0-9]{3}$', example: "123", description: Who owns it.}}}
+  - {name: owner, required: true, schema: {openAPIV3Schema: {type: string, pattern: '^[0-9]{3}$', example: "123",
+      description: Who owns it.}}}
   - {name: size, required: true, schema: {openAPIV3Schema: {type: integer, default: 40}}}
   - {name: share, schema: {openAPIV3Schema: {type: number}}}
   - {name: public, schema: {openAPIV3Schema: {type: boolean, default: false}}}
@@ -44,7 +45,8 @@ func TestValues(t *testing.T) {
 		"the one without a default": {given: []string{"owner=012"},
 			want: []Value{{"owner", "012"}, {"size", float64(40)}, {"public", false}}},
 		"one of each type": {given: []string{"owner=012", "size=50", "share=0.5", "public=true", "zones=[a, b]"},
-			want: []Value{{"owner", "012"}, {"size", float64(50)}, {"share", 0.5}, {"public", true}, {"zones", []any{"a", "b"}}}},
+			want: []Value{{"owner", "012"}, {"size", float64(50)}, {"share", 0.5}, {"public", true},
+				{"zones", []any{"a", "b"}}}},
 		"nothing":         {err: "variable owner must be set, such as 123: Who owns it."},
 		"another pattern": {given: []string{"owner=1"}, err: `variable owner "1" must match ^[0-9]{3}$, such as 123`},
 		"another name":    {given: []string{"owner=012", "owners=1"}, err: "variable owners must be one of owner, size, share, public, zones"},
@@ -125,7 +127,8 @@ spec:
 		if diff := cmp.Diff(want, string(stack)+"---\n"+string(cluster)); diff != "" {
 			t.Errorf("%s: %s", tag, diff)
 		}
-		if _, err := Cluster(r, Options{ControlPlaneReplicas: 2}); err == nil || !strings.Contains(err.Error(), "2 must be odd") {
+		_, err = Cluster(r, Options{ControlPlaneReplicas: 2})
+		if err == nil || !strings.Contains(err.Error(), "2 must be odd") {
 			t.Errorf("error %v", err)
 		}
 	}

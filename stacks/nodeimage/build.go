@@ -72,8 +72,8 @@ const manifestFile = "packer-manifest.json"
 
 func buildOne(ctx context.Context, packer, folder string, image *Image, in string, progress io.Writer) (string, error) {
 	manifest := filepath.Join(filepath.Dir(folder), manifestFile)
-	cmd := exec.CommandContext(ctx, packer, "build", "-var", "base="+image.BaseOS, "-var", "architecture="+image.Architecture,
-		"-var", "region="+in, "-var", "manifest="+manifest, folder)
+	cmd := exec.CommandContext(ctx, packer, "build", "-var", "base="+image.BaseOS, "-var",
+		"architecture="+image.Architecture, "-var", "region="+in, "-var", "manifest="+manifest, folder)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, progress, progress
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("packer build: %w", err)

@@ -97,7 +97,8 @@ func (c *Config) check() []string {
 			problems = append(problems, "regions must be left out with the method get: an image is looked up by its name in the cluster's region")
 		}
 	case Build:
-		problems = append(problems, checkList("regions", c.Regions, "an AWS region such as eu-central-1", region.MatchString)...)
+		problems = append(problems,
+			checkList("regions", c.Regions, "an AWS region such as eu-central-1", region.MatchString)...)
 		if c.Owner != Self {
 			problems = append(problems, fmt.Sprintf("owner %q must be left out with the method build: the image belongs to the account that builds it", c.Owner))
 		}

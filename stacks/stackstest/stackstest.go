@@ -183,6 +183,7 @@ addonStages:
 // {method: get, ...}.
 func ForAWS(t *testing.T, folder, nodeImages string) {
 	t.Helper()
-	Edit(t, folder, "csctl.yaml", "type: docker\n    apiVersion: docker.", "type: aws\n    config: "+nodeImages+"\n    apiVersion: aws.")
+	Edit(t, folder, "csctl.yaml", "type: docker\n    apiVersion: docker.",
+		"type: aws\n    config: "+nodeImages+"\n    apiVersion: aws.")
 	Edit(t, folder, "cluster-class/Chart.yaml", "docker-", "aws-")
 }

@@ -91,7 +91,8 @@ func TestAFailedBuildLeavesNoRelease(t *testing.T) {
 	stackstest.Edit(t, folder, "csctl.yaml", "get,", "build, regions: [eu-central-1],")
 	stackstest.Program(t, "packer", "echo refused; exit 1\n")
 	const want = "build stratos-node-ubuntu-24.04-1.27.3-v1-amd64 in eu-central-1: packer build: exit status 1"
-	if printed, err := runPlugin(folder, release); err == nil || !strings.Contains(err.Error(), want) || printed != "refused\n" {
+	printed, err = runPlugin(folder, release)
+	if err == nil || !strings.Contains(err.Error(), want) || printed != "refused\n" {
 		t.Errorf("printed %q, error %v", printed, err)
 	}
 	if _, err := runStack("create", "-o", out+"/failed", folder); err == nil || !strings.Contains(err.Error(), want) {
@@ -142,8 +143,9 @@ func TestReleasesWithNodeImages(t *testing.T) {
 	first := out + "/aws-ferrol-1-27-v1"
 	second, images := withoutImages(t, first)
 	stackstest.Edit(t, second, format.NodeImagesFile, "", strings.Replace(string(images), "self", "'123456789012'", 1))
-	if printed, err := runStack("diff", first, second); err != nil ||
-		!strings.Contains(printed, "Objects:\n  node-image: node-images.yaml\n") || !strings.Contains(printed, "all machines stay") {
+	printed, err := runStack("diff", first, second)
+	if err != nil || !strings.Contains(printed, "Objects:\n  node-image: node-images.yaml\n") ||
+		!strings.Contains(printed, "all machines stay") {
 		t.Errorf("printed %s, error %v", printed, err)
 	}
 	stackstest.Edit(t, second, format.NodeImagesFile, "nodeImageVersion: v1", "nodeImageVersion: v2")

@@ -63,7 +63,10 @@ END
 verb=$1; shift
 case $verb in
 get) test "$*" = "clusters.cluster.x-k8s.io one -o yaml" && cat cluster.yaml;;
-apply) while [ $# -gt 0 ]; do if [ "$1" = -f ]; then test -s "$2" || { echo "no file $2" >&2; exit 1; }; fi; shift; done;;
+apply) while [ $# -gt 0 ]; do
+  if [ "$1" = -f ]; then test -s "$2" || { echo "no file $2" >&2; exit 1; }; fi
+  shift
+done;;
 wait | patch | delete) ;;
 *) echo "unknown verb $verb" >&2; exit 1;;
 esac

@@ -80,7 +80,8 @@ spec:
 END
 `)
 	folder := stackstest.Write(t, true)
-	out, err := runStack("manifests", "cluster", "--name", "one", "-n", "teams", "--variable", "imageOwner=123456789012", folder)
+	out, err := runStack("manifests", "cluster", "--name", "one", "-n", "teams", "--variable",
+		"imageOwner=123456789012", folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +138,8 @@ spec:
 	stackstest.Edit(t, out, "other.yaml", "", strings.Replace(cluster, "name: region", "name: zone", 1))
 	stackstest.Edit(t, out, "http", "", strings.Replace(kubeconfig, "https://", "http://", 1))
 	run := func(words ...string) (string, error) {
-		return runStack(append([]string{"manifests", "pool", "-f", out + "/cluster.yaml", "--kubeconfig", out + "/kubeconfig"}, words...)...)
+		return runStack(append([]string{"manifests", "pool", "-f", out + "/cluster.yaml", "--kubeconfig",
+			out + "/kubeconfig"}, words...)...)
 	}
 	text, err := run()
 	if err != nil {
@@ -148,8 +150,8 @@ spec:
 		t.Fatalf("%d classes and %d pools, error %v", len(found.classes), len(found.pools), err)
 	}
 	const tag = "sigs.k8s.io/cluster-api-provider-aws/"
-	ofRole := func(role string) v1alpha1.SelectorTerm {
-		return v1alpha1.SelectorTerm{Tags: map[string]v1alpha1.TagValue{tag + "cluster/one": "owned", tag + "role": v1alpha1.TagValue(role)}}
+	ofRole := func(role v1alpha1.TagValue) v1alpha1.SelectorTerm {
+		return v1alpha1.SelectorTerm{Tags: map[string]v1alpha1.TagValue{tag + "cluster/one": "owned", tag + "role": role}}
 	}
 	got := found.classes[0].Spec
 	want := v1alpha1.AWSNodeClassSpec{Region: "eu-west-1", InstanceType: "m6g.large",

@@ -30,11 +30,11 @@ func TestMain(m *testing.M) {
 func csctl(t *testing.T, env map[string]string, folder string, args ...string) store.Folder {
 	t.Helper()
 	work := t.TempDir()
-	program := filepath.Join(work, "csctl")
-	build := exec.Command("go", "build", "-o", program, "github.com/SovereignCloudStack/csctl")
-	build.Dir = "../csctl"
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build csctl: %v\n%s", err, out)
+	find := exec.Command("go", "tool", "-n", "github.com/SovereignCloudStack/csctl")
+	find.Dir = "../csctl"
+	program, err := find.Output()
+	if err != nil {
+		t.Fatalf("build csctl: %v", err)
 	}
 	packed, err := stackstest.Open(t, folder).Pack()
 	if err != nil {
@@ -43,8 +43,7 @@ func csctl(t *testing.T, env map[string]string, folder string, args ...string) s
 	if err := packed.WriteNew(filepath.Join(work, "packed")); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, append([]string{"create", "-o", "releases", "packed"}, args...)...)
-	buildStratos(t, filepath.Join(work, "csctl-aws")) // csctl looks for its plugin in the working folder first
+	cmd := exec.Command(strings.TrimSpace(string(program)), append([]string{"create", "-o", "releases", "packed"}, args...)...)
 	cmd.Dir, cmd.Env = work, os.Environ()
 	for name, value := range env {
 		cmd.Env = append(cmd.Env, name+"="+value)
@@ -55,32 +54,34 @@ func csctl(t *testing.T, env map[string]string, folder string, args ...string) s
 	return store.Folder(filepath.Join(work, "releases"))
 }
 
-// buildStratos builds the program under the name of the file.
-func buildStratos(t *testing.T, file string) {
+// programs returns a folder with stratos under both of its names.
+func programs(t *testing.T) string {
 	t.Helper()
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", file, "./cmd/stratos")
+	bin := t.TempDir()
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", bin, "./cmd/stratos")
 	build.Dir = "../../.."
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", file, err, out)
+		t.Fatalf("build stratos: %v\n%s", err, out)
 	}
+	if err := os.Symlink("stratos", filepath.Join(bin, "csctl-aws")); err != nil {
+		t.Fatal(err)
+	}
+	return bin
 }
 
 // createByCommand runs `stratos stack create` in the mode hash, and returns the release's files and
 // tag.
-func createByCommand(t *testing.T, folder string) (all files.Files, tag string) {
+func createByCommand(t *testing.T, bin, folder string) (all files.Files, tag string) {
 	t.Helper()
 	work := t.TempDir()
-	program := filepath.Join(work, "stratos")
-	buildStratos(t, program)
-	cmd := exec.Command(program, "stack", "create", "-m", "hash", "-o", "releases", folder)
-	cmd.Dir, cmd.Stderr = work, os.Stderr
+	cmd := exec.Command(filepath.Join(bin, "stratos"), "stack", "create", "-m", "hash", "-o", work, folder)
+	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("stratos stack create: %v", err)
 	}
 	release := strings.TrimSpace(string(out))
-	all, err = files.Read(filepath.Join(work, release))
-	if err != nil {
+	if all, err = files.Read(release); err != nil {
 		t.Fatal(err)
 	}
 	return all, filepath.Base(release)
@@ -165,8 +166,10 @@ func environment(t *testing.T) (map[string]string, *store.Registry) {
 func TestCsctlCallsThePlugin(t *testing.T) {
 	folder := stackstest.Write(t, true)
 	stackstest.ForAWS(t, folder, "{method: get, bases: [ubuntu-24.04], architectures: [amd64, arm64]}")
-	ours, tag := createByCommand(t, folder)
-	theirs, err := csctl(t, nil, folder, "-m", "hash").Read(t.Context(), tag)
+	bin := programs(t)
+	ours, tag := createByCommand(t, bin, folder)
+	path := map[string]string{"PATH": bin + string(os.PathListSeparator) + os.Getenv("PATH")}
+	theirs, err := csctl(t, path, folder, "-m", "hash").Read(t.Context(), tag)
 	if err != nil {
 		t.Fatal(err)
 	}
