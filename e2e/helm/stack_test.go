@@ -105,13 +105,14 @@ func stackCommand(t *testing.T) func(t *testing.T, words ...string) []byte {
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return func(t *testing.T, words ...string) []byte {
 		t.Helper()
-		out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "stratos"), append([]string{"stack"}, words...)...).Output()
+		words = append([]string{"stack"}, words...)
+		out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "stratos"), words...).Output()
 		if err != nil {
 			var failed *exec.ExitError
 			if errors.As(err, &failed) {
 				err = fmt.Errorf("%w: %s", err, failed.Stderr)
 			}
-			t.Fatalf("stratos stack %q: %v", words, err)
+			t.Fatalf("stratos %q: %v", words, err)
 		}
 		return out
 	}

@@ -43,7 +43,8 @@ func csctl(t *testing.T, env map[string]string, folder string, args ...string) s
 	if err := packed.WriteNew(filepath.Join(work, "packed")); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(strings.TrimSpace(string(program)), append([]string{"create", "-o", "releases", "packed"}, args...)...)
+	args = append([]string{"create", "-o", "releases", "packed"}, args...)
+	cmd := exec.Command(strings.TrimSpace(string(program)), args...)
 	cmd.Dir, cmd.Env = work, os.Environ()
 	for name, value := range env {
 		cmd.Env = append(cmd.Env, name+"="+value)
