@@ -21,6 +21,7 @@ require (
 require (
 	github.com/go-openapi/swag/pools v0.27.1 // indirect
 	github.com/pelletier/go-toml/v2 v2.4.3 // indirect
+	golang.org/x/mod v0.41.0 // indirect
 )
 
 require (

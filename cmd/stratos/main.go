@@ -56,6 +56,7 @@ func main() {
 	}
 	o.AddFlags(command.Flags())
 	command.AddCommand(subcommand.All()...)
+	command = subcommand.Named(os.Args[0], command)
 	if err := command.ExecuteContext(ctrl.SetupSignalHandler()); err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "stratos:", err)
 		os.Exit(subcommand.ExitCode(err))

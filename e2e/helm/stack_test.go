@@ -1,22 +1,21 @@
 package helm
 
 import (
-	"bytes"
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"text/template"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/stratos-sh/stratos/extender"
-	"github.com/stratos-sh/stratos/stacks/files"
 	"github.com/stratos-sh/stratos/stacks/format"
-	"github.com/stratos-sh/stratos/stacks/release"
 	"github.com/stratos-sh/stratos/stacks/source"
 	"github.com/stratos-sh/stratos/stacks/stackstest"
 )
@@ -29,12 +28,14 @@ func clusterAPIDefinitions() map[[2]string][]string {
 	return map[[2]string][]string{
 		{"sigs.k8s.io/cluster-api", "v1.14.2"}: {"core/config/crd/bases", "controlplane/kubeadm/config/crd/bases",
 			"bootstrap/kubeadm/config/crd/bases"},
-		{"sigs.k8s.io/cluster-api-provider-aws/v2", "v2.13.0"}: {"config/crd/bases"},
+		{"sigs.k8s.io/cluster-api-provider-aws/v2", "v2.13.0"}:                      {"config/crd/bases"},
+		{"github.com/SovereignCloudStack/cluster-stack-operator", "v0.1.0-alpha.5"}: {"config/crd/bases"},
 	}
 }
 
-// TestClusterStacksAreAccepted makes the release of each stack of the project, renders it as the
-// operator does, and applies class and addons to the API server, strictly and in order.
+// TestClusterStacksAreAccepted makes the release of each stack of the project and applies what
+// `stratos stack` prints of it to the API server, strictly and in order: class, ClusterStack and
+// Cluster, addons, AWSNodeClass and NodePool.
 func TestClusterStacksAreAccepted(t *testing.T) {
 	c := newCluster(t)
 	for module, folders := range clusterAPIDefinitions() {
@@ -52,6 +53,7 @@ func TestClusterStacksAreAccepted(t *testing.T) {
 			}
 		}
 	}
+	run := stackCommand(t)
 	stacks, err := source.Find(stackstest.CopyWithCharts(t, "../.."))
 	if err != nil {
 		t.Fatal(err)
@@ -62,16 +64,20 @@ func TestClusterStacksAreAccepted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := release.Create(s, release.Stable, format.Versions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Run(r.Tag.String(), func(t *testing.T) {
-			c.acceptsClass(t, s, r)
+		to := strings.TrimSpace(string(run(t, "create", "--output", filepath.Join(t.TempDir(), "releases"), folder)))
+		t.Run(filepath.Base(to), func(t *testing.T) {
+			r := projectRelease{c, run, s, to}
+			r.classIsAccepted(t)
+			cluster := r.clusterIsAccepted(t)
 			// The chart of Stratos has a scheduler's configuration for these alone.
-			if slices.Contains(extender.SupportedMinors(), r.Tag.Minor.Dotted()) {
+			minor, err := format.MinorOf(s.Config.Config.KubernetesVersion)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if slices.Contains(extender.SupportedMinors(), minor.Dotted()) {
 				addons++
-				c.acceptsAddons(t, s, r)
+				r.addonsAreAccepted(t, cluster)
+				r.poolIsAccepted(t, cluster)
 			}
 		})
 	}
@@ -80,37 +86,73 @@ func TestClusterStacksAreAccepted(t *testing.T) {
 	}
 }
 
-// unpack writes an archive of the release into a new folder.
-func unpack(t *testing.T, r *release.Release, archive string) string {
+// stackCommand runs `stratos stack` of this checkout, with Helm 3 of this module as the helm on
+// PATH.
+func stackCommand(t *testing.T) func(t *testing.T, words ...string) []byte {
 	t.Helper()
-	all, err := files.Unpack(r.Files[archive].Data)
+	bin := t.TempDir()
+	found, err := exec.CommandContext(t.Context(), "go", "tool", "-n", "helm.sh/helm/v3/cmd/helm").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder := filepath.Join(t.TempDir(), "unpacked")
-	if err := all.WriteNew(folder); err != nil {
+	if err := os.Symlink(strings.TrimSpace(string(found)), filepath.Join(bin, "helm")); err != nil {
 		t.Fatal(err)
 	}
-	return folder
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", bin, "./cmd/stratos")
+	build.Dir = tree.path(".")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return func(t *testing.T, words ...string) []byte {
+		t.Helper()
+		words = append([]string{"stack"}, words...)
+		out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "stratos"), words...).Output()
+		if err != nil {
+			var failed *exec.ExitError
+			if errors.As(err, &failed) {
+				err = fmt.Errorf("%w: %s", err, failed.Stderr)
+			}
+			t.Fatalf("stratos %q: %v", words, err)
+		}
+		return out
+	}
 }
 
-func (c *cluster) acceptsClass(t *testing.T, s *source.Stack, r *release.Release) {
+// projectRelease is a release of the project's stacks, in a folder, and the API server that takes
+// its objects.
+type projectRelease struct {
+	*cluster
+	run    func(t *testing.T, words ...string) []byte
+	stack  *source.Stack
+	folder string
+}
+
+func (r *projectRelease) base() string {
+	tag, _, _ := strings.Cut(filepath.Base(r.folder), "-v")
+	return tag
+}
+
+func (r *projectRelease) objects(t *testing.T, words ...string) []*unstructured.Unstructured {
 	t.Helper()
-	base := r.Tag.Base()
-	kubernetes := s.Config.Config.KubernetesVersion
-	set := Set{Release: base, Namespace: "default", Kubernetes: kubernetes}
-	out, err := Helm3.Render(filepath.Join(unpack(t, r, r.ClassArchive()), base+"-"+format.ClassFolder), set)
+	objects, err := Output{Manifest: string(r.run(t, words...))}.Objects()
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := out.Objects()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]any{}
-	for _, object := range objects {
+	return objects
+}
+
+func (r *projectRelease) classIsAccepted(t *testing.T) {
+	t.Helper()
+	kubernetes := r.stack.Config.Config.KubernetesVersion
+	got, names := map[string]any{}, map[string]string{}
+	for _, object := range r.objects(t, "render", "class", r.folder) {
+		if before := names[object.GetName()]; before != "" {
+			t.Errorf("%s and %s have the name %s: the operator knows objects by their names", before, object.GetKind(), object.GetName())
+		}
+		names[object.GetName()] = object.GetKind()
 		object.SetNamespace("default")
-		if _, err := c.apply(t.Context(), object); err != nil {
+		if _, err := r.apply(t.Context(), object); err != nil {
 			t.Errorf("%s %s: %v", object.GetKind(), object.GetName(), err)
 		}
 		for _, path := range []string{"spec.template.spec.imageLookupFormat",
@@ -120,37 +162,43 @@ func (c *cluster) acceptsClass(t *testing.T, s *source.Stack, r *release.Release
 				t.Fatal(err)
 			}
 			if found {
-				got[strings.TrimPrefix(object.GetName(), base+"-v1-")+" "+path[strings.LastIndex(path, ".")+1:]] = value
+				got[strings.TrimPrefix(object.GetName(), r.base()+"-v1-")+" "+path[strings.LastIndex(path, ".")+1:]] = value
 			}
 		}
 	}
 	const image = "stratos-node-{{.BaseOS}}-{{.K8sVersion}}-v1-*"
 	want := map[string]any{"control-plane imageLookupFormat": image, "worker imageLookupFormat": image,
 		"control-plane httpPutResponseHopLimit": float64(2), "worker httpPutResponseHopLimit": float64(1),
-		r.Tag.ClassName() + " labels": map[string]any{"node.cluster.x-k8s.io/stratos-node-image": "ubuntu-24.04-" +
+		r.base() + "-v1 labels": map[string]any{"node.cluster.x-k8s.io/stratos-node-image": "ubuntu-24.04-" +
 			strings.TrimPrefix(kubernetes, "v") + "-v1"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func (c *cluster) acceptsAddons(t *testing.T, s *source.Stack, r *release.Release) {
+// clusterIsAccepted applies the ClusterStack and the Cluster, and returns the file of the latter.
+func (r *projectRelease) clusterIsAccepted(t *testing.T) string {
 	t.Helper()
-	folder := unpack(t, r, r.AddonArchive())
+	text := r.run(t, "manifests", "cluster", "--name", "one", "--variable", "imageOwner=123456789012",
+		"--variable", "region=eu-west-1", r.folder)
+	file := filepath.Join(t.TempDir(), "cluster.yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	objects := slices.Concat(r.objects(t, "manifests", "clusterstack", r.folder), []*unstructured.Unstructured{{}})
+	if err := yaml.UnmarshalStrict(text, &objects[1].Object); err != nil {
+		t.Fatal(err)
+	}
+	r.applyAll(t, objects)
+	r.remove(t, objects) // the Cluster of the next stack has the same name
+	return file
+}
+
+func (r *projectRelease) addonsAreAccepted(t *testing.T, cluster string) {
+	t.Helper()
 	var images []string
-	for _, stage := range s.Stages.AddonStages[format.HookAfterControlPlane] {
-		chart := filepath.Join(folder, stage.Name)
-		set := Set{Release: "cluster-addon", Namespace: addonNamespace, Kubernetes: s.Config.Config.KubernetesVersion,
-			Values: valuesOfStage(t, chart, s.Config.Config.KubernetesVersion)}
-		out, err := Helm3.Render(chart, set)
-		if err != nil {
-			t.Fatalf("%s: %v", stage.Name, err)
-		}
-		rendered, err := out.Objects()
-		if err != nil {
-			t.Fatalf("%s: %v", stage.Name, err)
-		}
-		objects := append(definitionsBeside(t, chart), rendered...)
+	for _, stage := range r.stack.Stages.AddonStages[format.HookAfterControlPlane] {
+		objects := r.objects(t, "render", "addons", "--filename", cluster, "--stage", stage.Name, r.folder)
 		for _, object := range objects {
 			if namespace := object.GetNamespace(); namespace != "" && namespace != addonNamespace {
 				t.Errorf("%s: %s %s is in the namespace %s", stage.Name, object.GetKind(), object.GetName(), namespace)
@@ -160,12 +208,12 @@ func (c *cluster) acceptsAddons(t *testing.T, s *source.Stack, r *release.Releas
 			}
 			images = append(images, imagesOf(object)...)
 		}
-		c.applyAll(t, objects)
+		r.applyAll(t, objects)
 		// No webhook answers here.
-		c.remove(t, slices.Concat(find(objects, "ValidatingWebhookConfiguration"),
+		r.remove(t, slices.Concat(find(objects, "ValidatingWebhookConfiguration"),
 			find(objects, "MutatingWebhookConfiguration")))
 	}
-	for _, want := range []string{"registry.k8s.io/kube-scheduler:" + s.Config.Config.KubernetesVersion,
+	for _, want := range []string{"registry.k8s.io/kube-scheduler:" + r.stack.Config.Config.KubernetesVersion,
 		"602401143452.dkr.ecr.eu-west-1.amazonaws.com/amazon-k8s-cni:v1.23.2", "quay.io/jetstack/cert-manager-webhook:v1.21.2"} {
 		if !slices.Contains(images, want) {
 			t.Errorf("no image %s in %q", want, images)
@@ -173,60 +221,14 @@ func (c *cluster) acceptsAddons(t *testing.T, s *source.Stack, r *release.Releas
 	}
 }
 
-// valuesOfStage are those of overwrite.yaml for a Cluster, which has the paths of v1beta1 and
-// v1beta2.
-func valuesOfStage(t *testing.T, chart, kubernetes string) map[string]any {
+// poolIsAccepted applies AWSNodeClass and NodePool, whose definitions the addons brought.
+func (r *projectRelease) poolIsAccepted(t *testing.T, cluster string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(chart, "overwrite.yaml"))
-	if os.IsNotExist(err) {
-		return nil
+	objects := r.objects(t, "manifests", "pool", "--filename", cluster, "--kubeconfig", r.plane.Kubeconfig())
+	if len(objects) != 2 {
+		t.Errorf("%d objects", len(objects))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := template.New(chart).Option("missingkey=error").Parse(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cluster := map[string]any{"metadata": map[string]any{"name": "one"}, "spec": map[string]any{"topology": map[string]any{
-		"version": kubernetes, "variables": []any{map[string]any{"name": "region", "value": "eu-west-1"}}}}}
-	var out bytes.Buffer
-	if err := parsed.Execute(&out, map[string]any{"Cluster": cluster}); err != nil {
-		t.Fatal(err)
-	}
-	var whole struct {
-		Values string `json:"values"`
-	}
-	values := map[string]any{}
-	if err := yaml.UnmarshalStrict(out.Bytes(), &whole); err != nil {
-		t.Fatalf("%v in\n%s", err, out.String())
-	}
-	if err := yaml.UnmarshalStrict([]byte(whole.Values), &values); err != nil {
-		t.Fatalf("%v in\n%s", err, whole.Values)
-	}
-	return values
-}
-
-// definitionsBeside is what --include-crds adds: each file of the folders crds/.
-func definitionsBeside(t *testing.T, chart string) []*unstructured.Unstructured {
-	t.Helper()
-	found, err := filepath.Glob(filepath.Join(chart, "charts", "*", "crds", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []*unstructured.Unstructured
-	for _, file := range found {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		objects, err := Output{Manifest: string(text)}.Objects()
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, objects...)
-	}
-	return all
+	r.applyAll(t, objects)
 }
 
 // imagesOf are the images of the containers of a workload.

@@ -69,7 +69,7 @@ func Create(s *source.Stack, mode Mode, custom format.Versions) (*Release, error
 	if r.Tag, err = s.Config.TagOf(version); err != nil {
 		return nil, err
 	}
-	err = r.addFiles(s, replaceTokens(packed, versions))
+	err = r.addFiles(s, ReplaceTokens(packed, versions))
 	return r, err
 }
 
@@ -125,7 +125,8 @@ func clean(hash string) string {
 	return strings.ToLower(strings.NewReplacer("/", "", "=", "", "+", "").Replace(strings.TrimPrefix(hash, "h1:")))
 }
 
-func replaceTokens(packed files.Files, versions format.Versions) files.Files {
+// ReplaceTokens returns the files with the versions in place of csctl's tokens.
+func ReplaceTokens(packed files.Files, versions format.Versions) files.Files {
 	tokens := strings.NewReplacer(source.ClassVersionToken, versions.ClusterStack,
 		source.AddonVersionToken, versions.Components.ClusterAddon,
 		source.NodeImageVersionToken, versions.Components.NodeImage)

@@ -13,6 +13,7 @@ import (
 	"github.com/stratos-sh/stratos/stacks/bump"
 	"github.com/stratos-sh/stratos/stacks/files"
 	"github.com/stratos-sh/stratos/stacks/format"
+	"github.com/stratos-sh/stratos/stacks/nodeimage"
 	"github.com/stratos-sh/stratos/stacks/source"
 )
 
@@ -38,7 +39,30 @@ func Check(tag string, all files.Files) []error {
 	if _, err := format.ParseHashes(all[format.HashesFile].Data); err != nil {
 		problems = append(problems, fmt.Errorf("%s: %w", format.HashesFile, err))
 	}
+	if images, there := all[format.NodeImagesFile]; there && t.Provider == nodeimage.Provider {
+		if _, err := nodeimage.ParseImages(images.Data, &metadata.Versions); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", format.NodeImagesFile, err))
+		}
+	}
 	return append(problems, checkArchives(t, metadata.Versions, all)...)
+}
+
+// Open is the release in memory that the files of a release's folder are.
+func Open(tag string, all files.Files) (*Release, error) {
+	if problems := Check(tag, all); len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	r := &Release{Files: all}
+	t, errTag := format.ParseTag(tag)
+	metadata, errMetadata := format.ParseMetadata(all[format.MetadataFile].Data)
+	hashes, errHashes := format.ParseHashes(all[format.HashesFile].Data)
+	if err := errors.Join(errTag, errMetadata, errHashes); err != nil {
+		return nil, err
+	}
+	r.Tag, r.Hashes = t, *hashes
+	// csctl writes none there.
+	r.Hashes.Versions = &metadata.Versions
+	return r, nil
 }
 
 func checkArchives(tag format.Tag, versions format.Versions, all files.Files) []error {
@@ -157,6 +181,9 @@ func Compare(before, after files.Files) (*Diff, error) {
 			return nil, err
 		}
 	}
+	if string(before[format.NodeImagesFile].Data) != string(after[format.NodeImagesFile].Data) {
+		d.Objects = append(d.Objects, format.NodeImageFolder+": "+format.NodeImagesFile)
+	}
 	return d, nil
 }
 
@@ -215,12 +242,6 @@ func topFolder(all files.Files) string {
 	return top
 }
 
-var (
-	documents  = regexp.MustCompile(`(?m)^---.*$`)
-	objectKind = regexp.MustCompile(`(?m)^kind: *(.+?) *$`)
-	objectName = regexp.MustCompile(`(?m)^  name: *(.+?) *$`)
-)
-
 // objectsOf are the objects of all charts by kind and name, and the files that are no templates by
 // their path. The version of a chart is none: each release has another.
 func objectsOf(all files.Files) map[string]string {
@@ -234,13 +255,12 @@ func objectsOf(all files.Files) map[string]string {
 			found[name] = text
 			continue
 		}
-		for i, document := range documents.Split(text, -1) {
-			kind, object := objectKind.FindStringSubmatch(document), objectName.FindStringSubmatch(document)
+		for i, document := range format.Documents(text) {
 			key := fmt.Sprintf("%s, document %d", name, i+1)
-			if kind != nil && object != nil {
-				key = fmt.Sprintf("%s %s in %s", kind[1], object[1], name)
+			if document.Kind != "" {
+				key = fmt.Sprintf("%s %s in %s", document.Kind, document.Name, name)
 			}
-			found[key] += document
+			found[key] += document.Text
 		}
 	}
 	return found

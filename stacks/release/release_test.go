@@ -304,3 +304,37 @@ func TestCheck(t *testing.T) {
 		})
 	}
 }
+
+// TestAPackedFolder: what `pack` writes gives the same archives, wherever it lies.
+func TestAPackedFolder(t *testing.T) {
+	for _, staged := range []bool{true, false} {
+		s := stackstest.Open(t, stackstest.Write(t, staged))
+		packed, err := s.Pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder := filepath.Join(t.TempDir(), "packed")
+		if err := packed.WriteNew(folder); err != nil {
+			t.Fatal(err)
+		}
+		want, got := create(t, s.Folder, Stable), create(t, folder, Stable)
+		for _, archive := range []string{want.ClassArchive(), want.AddonArchive()} {
+			if !bytes.Equal(want.Files[archive].Data, got.Files[archive].Data) {
+				t.Errorf("%s differs", archive)
+			}
+		}
+	}
+}
+
+// TestOpen: a release's files give the release, its versions too where hashes.json has none.
+func TestOpen(t *testing.T) {
+	made := create(t, stackstest.Write(t, true), Stable)
+	made.Files[format.HashesFile] = files.File{Data: []byte("{\"clusterStack\": \"a\"}")}
+	r, err := Open(made.Tag.String(), made.Files)
+	if err != nil || r.Tag != made.Tag || *r.Hashes.Versions != *made.Hashes.Versions || r.Hashes.ClusterStack != "a" {
+		t.Errorf("release %+v, error %v", r, err)
+	}
+	if _, err := Open("docker-ferrol-1-27-v2", made.Files); err == nil || !strings.Contains(err.Error(), "versions.clusterStack v1 must be v2") {
+		t.Errorf("error %v", err)
+	}
+}

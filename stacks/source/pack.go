@@ -3,6 +3,7 @@ package source
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -45,12 +46,15 @@ func (s *Stack) dependenciesOf(chart string, expanded files.Files) ([]dependency
 		at := path.Join(chart, "charts", c.Name)
 		_, isThere := expanded[path.Join(at, format.ChartFile)]
 		from, isFolder := strings.CutPrefix(c.Repository, "file://")
+		folder := filepath.Join(s.Folder, chart, from)
 		switch {
+		case isThere && isFolder && !isFolderThere(folder):
+			// A packed folder, from whose place the path leads nowhere.
 		case isThere && isFolder:
 			problems = append(problems, fmt.Errorf("%s: dependencies[%d] %s: remove %s, because repository names a folder",
 				filepath.Join(s.Folder, file), i, c.Name, filepath.Join(s.Folder, at)))
 		case isFolder:
-			folder, err := filepath.Abs(filepath.Join(s.Folder, chart, from))
+			folder, err := filepath.Abs(folder)
 			if err != nil {
 				return nil, err
 			}
@@ -61,6 +65,11 @@ func (s *Stack) dependenciesOf(chart string, expanded files.Files) ([]dependency
 		}
 	}
 	return found, errors.Join(problems...)
+}
+
+func isFolderThere(folder string) bool {
+	_, err := os.Stat(folder)
+	return err == nil
 }
 
 // dependencies are those of all charts.

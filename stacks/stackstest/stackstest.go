@@ -50,6 +50,29 @@ func Edit(t *testing.T, folder, file, old, replacement string) {
 	}
 }
 
+// Program puts a shell script on PATH in place of the program that it has the name of.
+func Program(t *testing.T, name, script string) {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "bin")
+	program := files.Files{name: {Data: []byte("#!/bin/sh\n" + script), Executable: true}}
+	if err := program.WriteNew(folder); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", folder+string(os.PathListSeparator)+os.Getenv("PATH"))
+}
+
+// Helm puts a helm on PATH that prints its arguments and its standard input. It fails where the
+// chart that it should render is not there.
+func Helm(t *testing.T) {
+	t.Helper()
+	Program(t, "helm", `for word; do case $word in
+/*) test -f $word/Chart.yaml || { echo no chart $word >&2; exit 1; };;
+esac; done
+echo "$@"
+case "$*" in *" -f -") cat;; esac
+`)
+}
+
 // Open reads the stack's folder.
 func Open(t *testing.T, folder string) *source.Stack {
 	t.Helper()
@@ -155,3 +178,12 @@ addonStages:
   BeforeClusterUpgrade: *stages
 `
 )
+
+// ForAWS makes the stack one for EC2, with the configuration of its node images, such as
+// {method: get, ...}.
+func ForAWS(t *testing.T, folder, nodeImages string) {
+	t.Helper()
+	Edit(t, folder, "csctl.yaml", "type: docker\n    apiVersion: docker.",
+		"type: aws\n    config: "+nodeImages+"\n    apiVersion: aws.")
+	Edit(t, folder, "cluster-class/Chart.yaml", "docker-", "aws-")
+}

@@ -9,11 +9,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/stratos-sh/stratos/stacks/format"
+	"github.com/stratos-sh/stratos/stacks/render"
 	"github.com/stratos-sh/stratos/stacks/source"
 )
-
-// overwriteFile has the values of one stage.
-const overwriteFile = "overwrite.yaml"
 
 var (
 	valuesKey    = regexp.MustCompile(`(?m)^values: *[|>]`)
@@ -24,12 +22,15 @@ var (
 func checkValues(s *source.Stack) []string {
 	var problems []string
 	for _, name := range s.Files.Names() {
-		if path.Base(name) != overwriteFile && name != format.AddonValuesFile || strings.Contains(name, "/charts/") {
+		if path.Base(name) != render.OverwriteFile && name != format.AddonValuesFile || strings.Contains(name, "/charts/") {
 			continue
 		}
 		text := string(s.Files[name].Data)
 		if !valuesKey.MatchString(text) {
 			problems = append(problems, name+": must have the key values with a text, such as `values: |`")
+		}
+		if _, err := render.ParseValues([]byte(text)); err != nil {
+			problems = append(problems, fmt.Sprintf("%s: must be a Go template with the functions of slim-sprig: %v", name, err))
 		}
 		for _, at := range versionBound.FindAllStringIndex(text, -1) {
 			problems = append(problems, fmt.Sprintf("%s:%d: %s must be a path that a Cluster has in v1beta1 and in v1beta2, such as .Cluster.spec.topology.version",
@@ -43,9 +44,6 @@ var (
 	hookAnnotation = regexp.MustCompile(`helm\.sh/hook\b`)
 	fixedNamespace = regexp.MustCompile(`(?m)^ {2}namespace: *["']?([a-z0-9][-a-z0-9]*)["']? *$`)
 )
-
-// addonNamespace is where the operator sends each object of an addon, whatever its namespace.
-const addonNamespace = "kube-system"
 
 // checkObjects reads the templates of the stack's own addon charts. What a chart of others makes is
 // known only when it is rendered.
@@ -66,10 +64,35 @@ func checkObjects(s *source.Stack) []string {
 					full, lineOf(text, at[0]), text[at[0]:at[1]]))
 			}
 			for _, at := range fixedNamespace.FindAllStringSubmatchIndex(text, -1) {
-				if namespace := text[at[2]:at[3]]; namespace != addonNamespace {
+				if namespace := text[at[2]:at[3]]; namespace != render.AddonNamespace {
 					problems = append(problems, fmt.Sprintf("%s:%d: namespace %s must be %s: the operator sends every object there",
-						full, lineOf(text, at[0]), namespace, addonNamespace))
+						full, lineOf(text, at[0]), namespace, render.AddonNamespace))
 				}
+			}
+		}
+	}
+	return problems
+}
+
+// checkClassNames: the operator knows an applied object by namespace and name alone. One that was
+// refused is skipped from then on where an object of another kind with its name was applied.
+func checkClassNames(s *source.Stack) []string {
+	type object struct{ kind, file string }
+	first := map[string]object{}
+	var problems []string
+	for _, name := range s.Files.Names() {
+		if !strings.HasPrefix(name, format.ClassFolder+"/templates/") || path.Ext(name) != ".yaml" {
+			continue
+		}
+		for _, d := range format.Documents(string(s.Files[name].Data)) {
+			before, there := first[d.Name]
+			switch {
+			case d.Kind == "":
+			case !there:
+				first[d.Name] = object{d.Kind, name}
+			case before.kind != d.Kind:
+				problems = append(problems, fmt.Sprintf("%s: %s has the name %s of %s in %s: objects of two kinds must have "+
+					"different names, because the operator knows them by their names alone", name, d.Kind, d.Name, before.kind, before.file))
 			}
 		}
 	}

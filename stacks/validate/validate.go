@@ -14,6 +14,7 @@ import (
 
 	"github.com/stratos-sh/stratos/stacks/files"
 	"github.com/stratos-sh/stratos/stacks/format"
+	"github.com/stratos-sh/stratos/stacks/nodeimage"
 	"github.com/stratos-sh/stratos/stacks/source"
 )
 
@@ -21,7 +22,7 @@ import (
 func rules() []func(*source.Stack) []string {
 	return []func(*source.Stack) []string{checkFolder, checkMembers, checkConvention, checkClassChart, checkAddonCharts,
 		checkVersions, checkTokens, checkStages, checkHooksAgree, checkConditions, checkIgnoreFiles, checkValues,
-		checkObjects, checkOneScheduler, checkOldMinors}
+		checkObjects, checkClassNames, checkNodeImages, checkOneScheduler, checkOldMinors}
 }
 
 // Folder returns the problems of a stack's folder. Where a file cannot be read or parsed, these are
@@ -168,6 +169,22 @@ func checkTokens(s *source.Stack) []string {
 		problems = append(problems, err.Error())
 	}
 	return problems
+}
+
+// checkNodeImages: what create and csctl's plugin would refuse. Plugins of other providers have
+// rules of their own.
+func checkNodeImages(s *source.Stack) []string {
+	if !nodeimage.IsSet(s.Config) || s.Config.Config.Provider.Type != nodeimage.Provider {
+		return nil
+	}
+	if _, err := nodeimage.ParseConfig(s.Config); err != nil {
+		var problems []string
+		for problem := range strings.SplitSeq(err.Error(), "\n") {
+			problems = append(problems, format.ConfigFile+": "+problem)
+		}
+		return problems
+	}
+	return nil
 }
 
 // checkIgnoreFiles: an archive has every file, whereas Helm, and with it csctl, leaves out what the

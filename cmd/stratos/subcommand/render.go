@@ -22,7 +22,7 @@ import (
 	"github.com/stratos-sh/stratos/provider/userdata"
 )
 
-func render() *cobra.Command {
+func renderCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "render", Short: "Print what Stratos would send to the cloud", Args: cobra.NoArgs}
 	cmd.AddCommand(renderUserData())
 	return cmd

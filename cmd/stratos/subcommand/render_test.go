@@ -197,7 +197,7 @@ func TestRenderUserDataOfAFile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			cmd := render()
+			cmd := renderCommand()
 			cmd.SetArgs([]string{"userdata", "-f", c.file})
 			cmd.SetIn(strings.NewReader(c.stdin))
 			cmd.SetOut(&out)

@@ -25,7 +25,7 @@ const nothingToBump = 3
 func stack() *cobra.Command {
 	cmd := &cobra.Command{Use: "stack", Short: "Version, check and release cluster stacks", Args: cobra.NoArgs}
 	cmd.AddCommand(stackCharts(), stackBump(), stackValidate(), stackPack(), stackCreate(), stackPublish(), stackList(),
-		stackDiff())
+		stackDiff(), stackRender(), stackManifests())
 	return cmd
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stratos-sh/stratos/stacks/files"
 	"github.com/stratos-sh/stratos/stacks/format"
+	"github.com/stratos-sh/stratos/stacks/nodeimage"
 	"github.com/stratos-sh/stratos/stacks/release"
 	"github.com/stratos-sh/stratos/stacks/source"
 	"github.com/stratos-sh/stratos/stacks/store"
@@ -108,13 +109,17 @@ func (o *createOptions) create(cmd *cobra.Command, folder string) (string, error
 	if err != nil {
 		return "", err
 	}
-	if plugin := s.Config.Config.Provider; len(plugin.Config) > 0 {
-		return "", fmt.Errorf("%s: config.provider.config must be empty: csctl-%s would be called, and create calls no plugin",
-			filepath.Join(folder, format.ConfigFile), plugin.Type)
-	}
 	r, err := release.Create(s, release.Mode(o.mode), o.custom)
 	if err != nil {
 		return "", err
+	}
+	if nodeimage.IsSet(s.Config) {
+		// Before anything is written, so that a failed build leaves no release.
+		images, err := createNodeImages(cmd, folder, s.Config, *r.Hashes.Versions, s.Files)
+		if err != nil {
+			return "", err
+		}
+		r.Files[format.NodeImagesFile] = files.File{Data: images}
 	}
 	to, err := store.Folder(o.output).Publish(cmd.Context(), r.Tag.String(), r.Files)
 	if err == nil && o.record {

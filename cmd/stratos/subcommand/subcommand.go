@@ -22,7 +22,7 @@ import (
 
 // All returns the subcommands.
 func All() []*cobra.Command {
-	return []*cobra.Command{schedulerConfig(), printCRDs(), fakeCloud(), debug(), render(), uninstallGuard(),
+	return []*cobra.Command{schedulerConfig(), printCRDs(), fakeCloud(), debug(), renderCommand(), uninstallGuard(),
 		checkInstallation(), stack()}
 }
 

@@ -30,11 +30,11 @@ func TestMain(m *testing.M) {
 func csctl(t *testing.T, env map[string]string, folder string, args ...string) store.Folder {
 	t.Helper()
 	work := t.TempDir()
-	program := filepath.Join(work, "csctl")
-	build := exec.Command("go", "build", "-o", program, "github.com/SovereignCloudStack/csctl")
-	build.Dir = "../csctl"
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build csctl: %v\n%s", err, out)
+	find := exec.Command("go", "tool", "-n", "github.com/SovereignCloudStack/csctl")
+	find.Dir = "../csctl"
+	program, err := find.Output()
+	if err != nil {
+		t.Fatalf("build csctl: %v", err)
 	}
 	packed, err := stackstest.Open(t, folder).Pack()
 	if err != nil {
@@ -43,7 +43,8 @@ func csctl(t *testing.T, env map[string]string, folder string, args ...string) s
 	if err := packed.WriteNew(filepath.Join(work, "packed")); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, append([]string{"create", "-o", "releases", "packed"}, args...)...)
+	args = append([]string{"create", "-o", "releases", "packed"}, args...)
+	cmd := exec.Command(strings.TrimSpace(string(program)), args...)
 	cmd.Dir, cmd.Env = work, os.Environ()
 	for name, value := range env {
 		cmd.Env = append(cmd.Env, name+"="+value)
@@ -52,6 +53,39 @@ func csctl(t *testing.T, env map[string]string, folder string, args ...string) s
 		t.Fatalf("csctl: %v\n%s", err, out)
 	}
 	return store.Folder(filepath.Join(work, "releases"))
+}
+
+// programs returns a folder with stratos under both of its names.
+func programs(t *testing.T) string {
+	t.Helper()
+	bin := t.TempDir()
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", bin, "./cmd/stratos")
+	build.Dir = "../../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build stratos: %v\n%s", err, out)
+	}
+	if err := os.Symlink("stratos", filepath.Join(bin, "csctl-aws")); err != nil {
+		t.Fatal(err)
+	}
+	return bin
+}
+
+// createByCommand runs `stratos stack create` in the mode hash, and returns the release's files and
+// tag.
+func createByCommand(t *testing.T, bin, folder string) (all files.Files, tag string) {
+	t.Helper()
+	work := t.TempDir()
+	cmd := exec.Command(filepath.Join(bin, "stratos"), "stack", "create", "-m", "hash", "-o", work, folder)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("stratos stack create: %v", err)
+	}
+	release := strings.TrimSpace(string(out))
+	if all, err = files.Read(release); err != nil {
+		t.Fatal(err)
+	}
+	return all, filepath.Base(release)
 }
 
 func create(t *testing.T, folder string, mode release.Mode) *release.Release {
@@ -127,6 +161,30 @@ func environment(t *testing.T) (map[string]string, *store.Registry) {
 		t.Fatal(err)
 	}
 	return env, r
+}
+
+// TestCsctlCallsThePlugin: node-images.yaml of csctl's release is that of create, and the rest too.
+func TestCsctlCallsThePlugin(t *testing.T) {
+	folder := stackstest.Write(t, true)
+	stackstest.ForAWS(t, folder, "{method: get, bases: [ubuntu-24.04], architectures: [amd64, arm64]}")
+	bin := programs(t)
+	ours, tag := createByCommand(t, bin, folder)
+	path := map[string]string{"PATH": bin + string(os.PathListSeparator) + os.Getenv("PATH")}
+	theirs, err := csctl(t, path, folder, "-m", "hash").Read(t.Context(), tag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(theirs.Names(), ours.Names()); diff != "" {
+		t.Error(diff)
+	}
+	for _, file := range theirs.Names() {
+		if diff := cmp.Diff(contents(t, file, theirs[file].Data), contents(t, file, ours[file].Data)); diff != "" {
+			t.Errorf("%s: %s", file, diff)
+		}
+	}
+	if len(ours[format.NodeImagesFile].Data) == 0 {
+		t.Error("no node images")
+	}
 }
 
 // TestStableModeGoesOnFromOurRelease: csctl finds what publish put into the registry, and makes the

@@ -61,6 +61,9 @@ const (
 	amazonEKS        = "602401143452"
 	stranger         = "999988887777"
 	clusterTag       = "kubernetes.io/cluster/e2e"
+	// What Cluster API's provider for AWS puts on the resources of a cluster.
+	capaClusterTag = "sigs.k8s.io/cluster-api-provider-aws/cluster/e2e"
+	capaRoleTag    = "sigs.k8s.io/cluster-api-provider-aws/role"
 )
 
 // NodeRole is the role of the instance profile node-role of DefaultAccount. It may join the
@@ -77,13 +80,17 @@ func DefaultAccount() *Account {
 		id := fmt.Sprintf("subnet-%08d", 12345678+i)
 		a.Subnets = append(a.Subnets, Subnet{
 			ID: id, VPC: vpcOf(zone[:len(zone)-1]), Zone: zone, CIDR: fmt.Sprintf("10.0.%d.0/20", 16*i), Addresses: 4091,
-			Tags: map[string]string{"Name": "private-" + zone, clusterTag: "shared", "tier": "private"},
+			Tags: map[string]string{"Name": "private-" + zone, clusterTag: "shared", "tier": "private",
+				capaClusterTag: "owned", capaRoleTag: "private"},
 		})
 	}
 	for i, region := range []string{simcloud.DefaultRegion, "eu-west-1"} {
 		a.SecurityGroups = append(a.SecurityGroups, SecurityGroup{
 			ID: fmt.Sprintf("sg-%08d", 12345678+i), Name: "nodes", VPC: vpcOf(region), Region: region,
-			Tags: map[string]string{"Name": "nodes", clusterTag: "owned"},
+			Tags: map[string]string{"Name": "nodes", clusterTag: "owned", capaClusterTag: "owned", capaRoleTag: "node"},
+		}, SecurityGroup{
+			ID: fmt.Sprintf("sg-%08d", 22345678+i), Name: "load-balancers", VPC: vpcOf(region), Region: region,
+			Tags: map[string]string{"Name": "load-balancers", capaClusterTag: "owned", capaRoleTag: "lb"},
 		})
 	}
 	a.Images = defaultImages(a.ID)
