@@ -37,7 +37,7 @@ func TestClusterStacksPage(t *testing.T) {
 			t.Errorf("the language %q is not checked", language)
 		}
 	}
-	if kinds["sh"] != 3 || kinds["yaml"] != 4 {
+	if kinds["sh"] != 4 || kinds["yaml"] != 4 {
 		t.Errorf("blocks %v", kinds)
 	}
 	if parseOfPage(t, "apiVersion: v1\n") == nil || parseOfPage(t, "folder: a\ncharts: [{name: b}]\n") == nil {
@@ -84,6 +84,9 @@ func runOfPage(t *testing.T, words []string) {
 	switch {
 	case line == "make stack-charts", words[0] == "export":
 		return
+	case words[0] == "packer":
+		checkPacker(t, line, words)
+		return
 	case !strings.HasPrefix(line, "stratos stack "):
 		t.Errorf("%q is no command of this page", line)
 		return
@@ -105,6 +108,23 @@ func runOfPage(t *testing.T, words []string) {
 	}
 	if out, err := runStack(words[2:]...); err != nil && ExitCode(err) != nothingToBump {
 		t.Errorf("%q: %v\n%s", line, err, out)
+	}
+}
+
+var packerVariable = regexp.MustCompile(` -var ([a-z_]+)=`)
+
+// checkPacker wants a template in the folder, with each variable of the command. `make test-stacks`
+// runs Packer.
+func checkPacker(t *testing.T, line string, words []string) {
+	t.Helper()
+	template, err := os.ReadFile(filepath.Join(words[len(words)-1], "node-image.pkr.hcl"))
+	if err != nil {
+		t.Errorf("%q: %v", line, err)
+	}
+	for _, found := range packerVariable.FindAllStringSubmatch(line, -1) {
+		if !strings.Contains(string(template), `variable "`+found[1]+`" {`) {
+			t.Errorf("%q: the template has no variable %s", line, found[1])
+		}
 	}
 }
 
