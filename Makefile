@@ -198,10 +198,10 @@ oracles: e2e/oracles ## Compare generated user data with nodeadm, Karpenter, clo
 	@cd e2e/oracles && $(TOOL) golangci-lint run -c $(CURDIR)/.golangci.yml ./...
 	@$(call RUN,e2e/oracles,oracles) -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 
-# Apart from `make test`, because it builds csctl, which takes minutes at first.
+# Apart from `make test`, because it builds csctl and the node image's programs, which takes minutes at first.
 .PHONY: test-stacks
-test-stacks: e2e/stacks/csctl ## Compare stratos stack with csctl: releases of both, and each with what the other published (minutes at first; needs the network)
-	@$(call RUN,e2e/stacks,stacks) -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./oracle
+test-stacks: e2e/stacks/csctl ## Compare stratos stack with csctl, and run the node image's template and scripts (minutes at first; needs the network, root and Debian)
+	@$(call RUN,e2e/stacks,stacks) -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./oracle ./nodeimage
 
 .PHONY: $(ORACLE_MODULES)
 $(ORACLE_MODULES):
