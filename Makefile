@@ -199,10 +199,11 @@ oracles: e2e/oracles ## Compare generated user data with nodeadm, Karpenter, clo
 	@cd e2e/oracles && $(TOOL) golangci-lint run -c $(CURDIR)/.golangci.yml ./...
 	@$(call RUN,e2e/oracles,oracles) -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 
-# Apart from `make test`, because it builds csctl, the cluster-stack operator and Cluster API, which takes minutes at first.
+# Apart from `make test`, because it builds csctl, the cluster-stack operator, Cluster API and the programs of the node image,
+# which takes minutes at first.
 .PHONY: test-stacks
-test-stacks: e2e/stacks/csctl e2e/stacks/capi controlplane ## Hold cluster stacks to csctl, Cluster API and the cluster-stack operator (minutes at first; needs the network)
-	@$(call RUN,e2e/stacks,stacks) -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./oracle
+test-stacks: e2e/stacks/csctl e2e/stacks/capi controlplane ## Hold cluster stacks to csctl, Cluster API and the cluster-stack operator, and run the node image's template and scripts (minutes at first; needs the network, root and Debian)
+	@$(call RUN,e2e/stacks,stacks) -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./oracle ./nodeimage
 	@$(call RUN,e2e/stacks,management) -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./management
 	@$(call RUN,e2e/helm,stacks-accepted) -- -p $(P) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) \
 	  -run '^TestClusterStacksAreAccepted$$' .

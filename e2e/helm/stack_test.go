@@ -213,11 +213,27 @@ func (r *projectRelease) addonsAreAccepted(t *testing.T, cluster string) {
 		r.remove(t, slices.Concat(find(objects, "ValidatingWebhookConfiguration"),
 			find(objects, "MutatingWebhookConfiguration")))
 	}
-	for _, want := range []string{"registry.k8s.io/kube-scheduler:" + r.stack.Config.Config.KubernetesVersion,
-		"602401143452.dkr.ecr.eu-west-1.amazonaws.com/amazon-k8s-cni:v1.23.2", "quay.io/jetstack/cert-manager-webhook:v1.21.2"} {
-		if !slices.Contains(images, want) {
-			t.Errorf("no image %s in %q", want, images)
+	r.nodeImageHas(t, images)
+}
+
+// nodeImageHas: node-image/images.txt lists the images of all addons, but for those that kubeadm
+// pulls anyway.
+func (r *projectRelease) nodeImageHas(t *testing.T, images []string) {
+	t.Helper()
+	scheduler := "registry.k8s.io/kube-scheduler:" + r.stack.Config.Config.KubernetesVersion
+	if !slices.Contains(images, scheduler) {
+		t.Errorf("no image %s in %q", scheduler, images)
+	}
+	slices.Sort(images)
+	want := slices.DeleteFunc(slices.Compact(images), func(image string) bool { return image == scheduler })
+	var got []string
+	for line := range strings.Lines(string(r.stack.Files[format.NodeImageFolder+"/images.txt"].Data)) {
+		if !strings.HasPrefix(line, "#") {
+			got = append(got, strings.ReplaceAll(strings.TrimSpace(line), "@REGION@", "eu-west-1"))
 		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("images.txt (-the addons +the file):\n%s", diff)
 	}
 }
 

@@ -100,7 +100,7 @@ func TestClusterStacksPage(t *testing.T) {
 			t.Errorf("the language %q is not checked", language)
 		}
 	}
-	if kinds["sh"] != 8 || kinds["yaml"] != 5 {
+	if kinds["sh"] != 9 || kinds["yaml"] != 5 {
 		t.Errorf("blocks %v", kinds)
 	}
 	if parseOfPage(t, "apiVersion: v1\n") == nil || parseOfPage(t, "folder: a\ncharts: [{name: b}]\n") == nil {
@@ -115,6 +115,9 @@ func runOfPage(t *testing.T, line string) {
 	words := strings.Fields(line)
 	switch {
 	case line == "make stack-charts", words[0] == "export":
+		return
+	case words[0] == "packer":
+		checkPacker(t, line, words)
 		return
 	case strings.Contains(line, "bump --write"):
 		stackstest.Edit(t, words[len(words)-1], "cluster-class/values.yaml", "", "# a change\n")
@@ -139,6 +142,23 @@ func runOfPage(t *testing.T, line string) {
 	}
 	if err != nil {
 		t.Errorf("%q: %v\n%s", line, err, out)
+	}
+}
+
+var packerVariable = regexp.MustCompile(` -var ([a-z_]+)=`)
+
+// checkPacker wants a template in the folder, with each variable of the command. `make test-stacks`
+// runs Packer.
+func checkPacker(t *testing.T, line string, words []string) {
+	t.Helper()
+	template, err := os.ReadFile(filepath.Join(words[len(words)-1], "node-image.pkr.hcl"))
+	if err != nil {
+		t.Errorf("%q: %v", line, err)
+	}
+	for _, found := range packerVariable.FindAllStringSubmatch(line, -1) {
+		if !strings.Contains(string(template), `variable "`+found[1]+`" {`) {
+			t.Errorf("%q: the template has no variable %s", line, found[1])
+		}
 	}
 }
 
