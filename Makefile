@@ -180,7 +180,7 @@ test-registry: ## Publish and list cluster stacks in the distribution project's 
 	@$(call RUN,e2e/stacks,registry) -- -p $(P) -timeout $(TIMEOUT) $(TESTFLAGS) .
 
 # How many suites run at a time, each with as many tests at a time as there are cores.
-SUITES ?= 2
+SUITES ?= 3
 
 # Each package runs control planes of its own, and mostly waits for them: what is proved is order, not duration.
 # -count=1 because the go command cannot see the processes that the result depends on. The longest package begins first.
