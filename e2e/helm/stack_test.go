@@ -20,9 +20,6 @@ import (
 	"github.com/stratos-sh/stratos/stacks/stackstest"
 )
 
-// addonNamespace is where the operator sends each object of an addon.
-const addonNamespace = "kube-system"
-
 // clusterAPIDefinitions are the folders of definitions that a class needs, by module and version.
 func clusterAPIDefinitions() map[[2]string][]string {
 	return map[[2]string][]string{
@@ -200,12 +197,6 @@ func (r *projectRelease) addonsAreAccepted(t *testing.T, cluster string) {
 	for _, stage := range r.stack.Stages.AddonStages[format.HookAfterControlPlane] {
 		objects := r.objects(t, "render", "addons", "--filename", cluster, "--stage", stage.Name, r.folder)
 		for _, object := range objects {
-			if namespace := object.GetNamespace(); namespace != "" && namespace != addonNamespace {
-				t.Errorf("%s: %s %s is in the namespace %s", stage.Name, object.GetKind(), object.GetName(), namespace)
-			}
-			if _, is := object.GetAnnotations()["helm.sh/hook"]; is {
-				t.Errorf("%s: %s %s is a hook", stage.Name, object.GetKind(), object.GetName())
-			}
 			images = append(images, imagesOf(object)...)
 		}
 		r.applyAll(t, objects)

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/stratos-sh/stratos/stacks/files"
 	"github.com/stratos-sh/stratos/stacks/format"
 	"github.com/stratos-sh/stratos/stacks/release"
@@ -137,9 +139,45 @@ func (h Helm) addon(ctx context.Context, r *release.Release, chart string, overw
 			return nil, err
 		}
 	}
-	return h.template(ctx, values, "--include-crds", "--kube-version", r.Hashes.Versions.Kubernetes, addonRelease, chart,
-		"--namespace", AddonNamespace)
+	rendered, err := h.template(ctx, values, "--include-crds", "--kube-version", r.Hashes.Versions.Kubernetes,
+		addonRelease, chart, "--namespace", AddonNamespace)
+	if err != nil {
+		return nil, err
+	}
+	return rendered, checkObjects(rendered)
 }
+
+// checkObjects refuses what the operator cannot apply: it sends each object to kube-system, where
+// the API server takes none that names another namespace, and it applies a hook as any other
+// object.
+func checkObjects(rendered []byte) error {
+	var problems []error
+	for _, document := range format.Documents(string(rendered)) {
+		if document.Kind == "" {
+			continue
+		}
+		var object struct {
+			Metadata struct {
+				Namespace   string            `json:"namespace"`
+				Annotations map[string]string `json:"annotations"`
+			} `json:"metadata"`
+		}
+		if err := yaml.Unmarshal([]byte(document.Text), &object); err != nil {
+			return fmt.Errorf("%s %s: %w", document.Kind, document.Name, err)
+		}
+		if namespace := object.Metadata.Namespace; namespace != "" && namespace != AddonNamespace {
+			problems = append(problems, fmt.Errorf("%s %s: metadata.namespace %q must be left out or be %s, where the operator "+
+				"sends every object", document.Kind, document.Name, namespace, AddonNamespace))
+		}
+		if _, is := object.Metadata.Annotations[hookAnnotation]; is {
+			problems = append(problems, fmt.Errorf("%s %s: metadata.annotations must not have %s: the operator applies a hook "+
+				"as any other object", document.Kind, document.Name, hookAnnotation))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+const hookAnnotation = "helm.sh/hook"
 
 // unpack writes an archive of the release into a temporary folder, which remove removes.
 func unpack(r *release.Release, archive string) (folder string, remove func(), err error) {

@@ -144,6 +144,29 @@ func TestWhatHelmSaysIsInTheError(t *testing.T) {
 	}
 }
 
+// TestObjectsThatTheOperatorCannotApply has a row for each; the stand-in for helm prints the
+// values.
+func TestObjectsThatTheOperatorCannotApply(t *testing.T) {
+	helm := standIn(t)
+	const object = "\n  ---\n  apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: a\n"
+	for name, c := range map[string]struct{ metadata, want string }{
+		"no namespace":      {},
+		"kube-system":       {metadata: "    namespace: kube-system\n"},
+		"another namespace": {"    namespace: kube-public\n", `stage cni: ConfigMap a: metadata.namespace "kube-public" must be left out or be kube-system`},
+		"a hook": {"    annotations: {helm.sh/hook: post-install}\n",
+			"stage cni: ConfigMap a: metadata.annotations must not have helm.sh/hook"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := releaseOf(t, true, "cluster-addon/cni/overwrite.yaml",
+				"values: |\n  host: \"{{ .Cluster.spec.controlPlaneEndpoint.host }}\"\n", "values: |"+object+c.metadata)
+			_, err := helm.Addons(t.Context(), r, parse(t, cluster), "")
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
 func TestParseObjects(t *testing.T) {
 	const more = "---\n{apiVersion: controlplane.cluster.x-k8s.io/v1beta2, kind: KubeadmControlPlane, spec: {a: 1}}\n" +
 		"---\n{apiVersion: infrastructure.cluster.x-k8s.io/v1beta2, kind: AWSCluster, spec: {b: 1}}\n---\n# nothing\n---\n" +
