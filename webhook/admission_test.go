@@ -77,12 +77,12 @@ func TestDefaultingOfPools(t *testing.T) {
 			`{"apiVersion":"stratos.sh/v1alpha1","kind":"NodePool","metadata":{"name":"a"},"spec":{"poolSize":4,"minStandby":1,"weight":10,
 			  "template":{"nodeClassRef":{"kind":"AWSNodeClass","name":"c"},"startupTaintRemoval":"WhenNetworkReady"},
 			  "preWarm":{"timeout":"10m0s","timeoutAction":"stop","imagePullPolicy":"Required"},
-			  "scaleUp":{"readyTimeout":"5m0s"},"scaleDown":{"enabled":true,"emptyNodeTTL":"5m0s","drainTimeout":"5m0s","standbySurplusTTL":"24h0m0s"},
+			  "scaleUp":{"readyTimeout":"5m0s","anticipate":"Pods"},"scaleDown":{"enabled":true,"emptyNodeTTL":"5m0s","drainTimeout":"5m0s","standbySurplusTTL":"24h0m0s"},
 			  "disruption":{"budget":"10%","drift":"Recycle"}}}`,
 		},
 		"what was written stays as it was written": {
-			`{"spec":{"poolSize":4,"minStandby":1,"maxNodeRuntime":"90m","unknown":{"a":1},"template":{"nodeClassRef":{"kind":"AWSNodeClass","name":"c"},"startupTaintRemoval":"External"},"preWarm":{"timeout":"60m","timeoutAction":"terminate","completionMode":"ControllerStop","imagePullPolicy":"BestEffort"},"scaleUp":{"readyTimeout":"90s"},"scaleDown":{"enabled":false,"emptyNodeTTL":"0","drainTimeout":"90s","standbySurplusTTL":"48h"},"disruption":{"budget":2,"drift":"Ignore"}}}`,
-			`{"spec":{"poolSize":4,"minStandby":1,"weight":10,"maxNodeRuntime":"90m","unknown":{"a":1},"template":{"nodeClassRef":{"kind":"AWSNodeClass","name":"c"},"startupTaintRemoval":"External"},"preWarm":{"timeout":"60m","timeoutAction":"terminate","completionMode":"ControllerStop","imagePullPolicy":"BestEffort"},"scaleUp":{"readyTimeout":"90s"},"scaleDown":{"enabled":false,"emptyNodeTTL":"0","drainTimeout":"90s","standbySurplusTTL":"48h"},"disruption":{"budget":2,"drift":"Ignore"}}}`,
+			`{"spec":{"poolSize":4,"minStandby":1,"maxNodeRuntime":"90m","unknown":{"a":1},"template":{"nodeClassRef":{"kind":"AWSNodeClass","name":"c"},"startupTaintRemoval":"External"},"preWarm":{"timeout":"60m","timeoutAction":"terminate","completionMode":"ControllerStop","imagePullPolicy":"BestEffort"},"scaleUp":{"readyTimeout":"90s","anticipate":"Off"},"scaleDown":{"enabled":false,"emptyNodeTTL":"0","drainTimeout":"90s","standbySurplusTTL":"48h"},"disruption":{"budget":2,"drift":"Ignore"}}}`,
+			`{"spec":{"poolSize":4,"minStandby":1,"weight":10,"maxNodeRuntime":"90m","unknown":{"a":1},"template":{"nodeClassRef":{"kind":"AWSNodeClass","name":"c"},"startupTaintRemoval":"External"},"preWarm":{"timeout":"60m","timeoutAction":"terminate","completionMode":"ControllerStop","imagePullPolicy":"BestEffort"},"scaleUp":{"readyTimeout":"90s","anticipate":"Off"},"scaleDown":{"enabled":false,"emptyNodeTTL":"0","drainTimeout":"90s","standbySurplusTTL":"48h"},"disruption":{"budget":2,"drift":"Ignore"}}}`,
 		},
 		"what Go cannot decode is left to the schema": {`{"spec":{"poolSize":"ten"}}`, `{"spec":{"poolSize":"ten"}}`},
 	} {

@@ -25,6 +25,7 @@ func DefaultNodePool(pool *v1alpha1.NodePool) {
 	setText(&spec.PreWarm.TimeoutAction, v1alpha1.DefaultTimeoutAction)
 	setText(&spec.PreWarm.ImagePullPolicy, v1alpha1.DefaultImagePullPolicy)
 	setDuration(&spec.ScaleUp.ReadyTimeout, v1alpha1.DefaultReadyTimeout)
+	setText(&spec.ScaleUp.Anticipate, v1alpha1.DefaultAnticipate)
 	setPointer(&spec.ScaleDown.Enabled, v1alpha1.DefaultScaleDownEnabled)
 	setDuration(&spec.ScaleDown.EmptyNodeTTL, v1alpha1.DefaultEmptyNodeTTL)
 	setDuration(&spec.ScaleDown.DrainTimeout, v1alpha1.DefaultDrainTimeout)

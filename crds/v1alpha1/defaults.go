@@ -20,6 +20,7 @@ const (
 	DefaultStartupTaintRemoval = RemoveWhenNetworkReady
 
 	DefaultReadyTimeout = 5 * time.Minute
+	DefaultAnticipate   = AnticipatePods
 
 	DefaultScaleDownEnabled  = true
 	DefaultEmptyNodeTTL      = 5 * time.Minute
@@ -99,6 +100,9 @@ func (u *ScaleUp) ReadyTimeoutOrDefault() time.Duration {
 // StartBudgetOrDefault returns the largest number of starts in 5 minutes: poolSize where it is
 // unset.
 func (u *ScaleUp) StartBudgetOrDefault(poolSize int32) int32 { return valueOr(u.StartBudget, poolSize) }
+
+// AnticipateOrDefault returns for which pods room is claimed before their scheduler asks.
+func (u *ScaleUp) AnticipateOrDefault() Anticipate { return textOr(u.Anticipate, DefaultAnticipate) }
 
 // EnabledOrDefault returns whether empty nodes return to standby.
 func (d *ScaleDown) EnabledOrDefault() bool { return valueOr(d.Enabled, DefaultScaleDownEnabled) }

@@ -76,6 +76,7 @@ type answers struct {
 	ImagePullPolicy                                                      v1alpha1.ImagePullPolicy
 	StartupTaintRemoval                                                  v1alpha1.StartupTaintRemoval
 	Drift                                                                v1alpha1.DriftPolicy
+	Anticipate                                                           v1alpha1.Anticipate
 }
 
 func ask(s v1alpha1.NodePoolSpec) answers {
@@ -86,7 +87,7 @@ func ask(s v1alpha1.NodePoolSpec) answers {
 		StandbySurplusTTL: s.ScaleDown.StandbySurplusTTLOrDefault(), ScaleDown: s.ScaleDown.EnabledOrDefault(),
 		TimeoutAction: s.PreWarm.TimeoutActionOrDefault(), CompletionMode: s.PreWarm.CompletionModeOf(nil),
 		ImagePullPolicy: s.PreWarm.ImagePullPolicyOrDefault(), StartupTaintRemoval: s.Template.StartupTaintRemovalOrDefault(),
-		Drift: s.Disruption.DriftOrDefault(),
+		Drift: s.Disruption.DriftOrDefault(), Anticipate: s.ScaleUp.AnticipateOrDefault(),
 	}
 }
 
@@ -100,6 +101,7 @@ func TestAccessorsOfAPool(t *testing.T) {
 			Weight: 10, StartBudget: 12, Timeout: 10 * time.Minute, ReadyTimeout: 5 * time.Minute, EmptyNodeTTL: 5 * time.Minute,
 			DrainTimeout: 5 * time.Minute, StandbySurplusTTL: 24 * time.Hour, ScaleDown: true, TimeoutAction: "stop",
 			CompletionMode: "SelfStop", ImagePullPolicy: "Required", StartupTaintRemoval: "WhenNetworkReady", Drift: "Recycle",
+			Anticipate: "Pods",
 		}},
 		"all set, with zero where it means something": {v1alpha1.NodePoolSpec{
 			PoolSize: 12, Weight: ptr.To[int32](0),
@@ -108,7 +110,8 @@ func TestAccessorsOfAPool(t *testing.T) {
 				Timeout: lasting(time.Second), TimeoutAction: v1alpha1.TimeoutTerminate,
 				CompletionMode: v1alpha1.ControllerStop, ImagePullPolicy: v1alpha1.ImagesBestEffort,
 			},
-			ScaleUp: v1alpha1.ScaleUp{ReadyTimeout: lasting(2 * time.Second), StartBudget: ptr.To[int32](3)},
+			ScaleUp: v1alpha1.ScaleUp{ReadyTimeout: lasting(2 * time.Second), StartBudget: ptr.To[int32](3),
+				Anticipate: v1alpha1.AnticipateOff},
 			ScaleDown: v1alpha1.ScaleDown{Enabled: ptr.To(false), EmptyNodeTTL: lasting(0),
 				DrainTimeout: lasting(4 * time.Second), StandbySurplusTTL: lasting(0)},
 			Disruption: v1alpha1.Disruption{Drift: v1alpha1.DriftIgnore},
@@ -116,6 +119,7 @@ func TestAccessorsOfAPool(t *testing.T) {
 			StartBudget: 3, Timeout: time.Second, ReadyTimeout: 2 * time.Second, DrainTimeout: 4 * time.Second,
 			TimeoutAction:  "terminate",
 			CompletionMode: "ControllerStop", ImagePullPolicy: "BestEffort", StartupTaintRemoval: "External", Drift: "Ignore",
+			Anticipate: "Off",
 		}},
 	}
 	for name, tt := range tests {

@@ -295,7 +295,24 @@ type ScaleUp struct {
 	// +kubebuilder:validation:Maximum=10000
 	// +optional
 	StartBudget *int32 `json:"startBudget,omitempty"`
+	// Anticipate says for which pods room is claimed before their scheduler asks. Pods: when a pod
+	// gets a claim, pending pods of the same shape get theirs at once. Off: each pod waits for its own
+	// question, as where filter plugins of others read more of a pod than Kubernetes' own do.
+	// Default Pods.
+	// +kubebuilder:validation:Enum=Off;Pods
+	// +kubebuilder:default=Pods
+	// +optional
+	Anticipate Anticipate `json:"anticipate,omitempty"`
 }
+
+// Anticipate says for which pods room is claimed before their scheduler asks.
+type Anticipate string
+
+// The values of scaleUp.anticipate.
+const (
+	AnticipateOff  Anticipate = "Off"
+	AnticipatePods Anticipate = "Pods"
+)
 
 // PodResources are requests that stand in for a pod's own.
 type PodResources struct {

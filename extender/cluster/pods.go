@@ -86,6 +86,7 @@ func (s *State) trackPending(p *corev1.Pod, now time.Time) v1alpha1.NodeName {
 	}
 	_, known := s.pending[p.UID]
 	s.pending[p.UID] = p
+	s.siblings.set(p)
 	if known {
 		return ""
 	}
@@ -96,6 +97,7 @@ func (s *State) trackPending(p *corev1.Pod, now time.Time) v1alpha1.NodeName {
 // the pod.
 func (s *State) dropPending(p *corev1.Pod, now time.Time) {
 	delete(s.pending, p.UID)
+	s.siblings.remove(p.UID)
 	if _, counts := s.podNode[p.UID]; !counts {
 		s.gone[p.UID] = now
 	}

@@ -51,7 +51,7 @@ func (s *State) Decide(pod *corev1.Pod, names [][]byte, memory *Candidates, now 
 	s.mu.Lock()
 	defer s.unlock()
 	s.lookup(names, memory)
-	return s.decide(pod, memory.Present(), now)
+	return s.decide(pod, memory.Present(), true, now)
 }
 
 // Place is Decide among the nodes that the pod fits by our own check. That check takes a while, so
@@ -60,22 +60,20 @@ func (s *State) Place(pod *corev1.Pod, now time.Time) decide.Decision {
 	nodes := s.Fitting(pod)
 	s.mu.Lock()
 	defer s.unlock()
-	kept := nodes[:0]
-	for _, n := range nodes {
-		if is := s.nodeOf(n.Name); is != nil {
-			kept = append(kept, is)
-		}
-	}
-	return s.decide(pod, kept, now)
+	return s.decide(pod, s.present(nodes), false, now)
 }
 
-// decide decides about the present nodes. The caller holds mu.
-func (s *State) decide(pod *corev1.Pod, nodes []*decide.Node, now time.Time) decide.Decision {
+// decide decides about the present nodes, because a scheduler has asked or not. The caller holds
+// mu.
+func (s *State) decide(pod *corev1.Pod, nodes []*decide.Node, asked bool, now time.Time) decide.Decision {
 	if s.isDone(pod) { // no event would ever end a claim that it got now
 		return decide.Decision{Kind: decide.NotOurs}
 	}
 	d := s.claims.Decide(decide.Ask{Pod: pod, Nodes: nodes, World: s.snapshot}, now)
 	s.claimsEnded(d.Displaced, now)
+	if d.Kind.IsNewClaim() {
+		s.tellSiblings(pod, nodes, asked)
+	}
 	return d
 }
 

@@ -1,4 +1,4 @@
-// Package view is the cluster as decisions see it, kept current by informer events: one immutable
+// Package cluster is the cluster as decisions see it, kept current by informer events: one immutable
 // decide.Node for each Node, the pods on it, the pending pods, and their claims. Extender and
 // scaler share one, so that both foresee the same.
 package cluster
@@ -40,6 +40,8 @@ type State struct {
 	nodes   map[v1alpha1.NodeName]*nodeInfo
 	podNode map[types.UID]v1alpha1.NodeName
 	pending map[types.UID]*corev1.Pod
+	// siblings are the same pods by their shape.
+	siblings siblings
 	// gone are the pods that were seen terminating, finished or deleted recently, and when. The
 	// scheduler's watch may be behind ours, so it may still ask about them.
 	gone       map[types.UID]time.Time
@@ -75,6 +77,9 @@ type Listener struct {
 	// StorageChanged is called for each pending pod that may fit elsewhere now, because a volume
 	// claim, a volume or a class has changed.
 	StorageChanged func(pod types.NamespacedName)
+	// SiblingsWait is called when a pod has got a claim while pods of its shape wait, to place them
+	// too. It must not block.
+	SiblingsWait func(*Siblings)
 }
 
 // New returns an empty view. From now on it guards the claims.
@@ -84,6 +89,7 @@ func New(ledger *decide.Claims, now func() time.Time) *State {
 		nodes:        map[v1alpha1.NodeName]*nodeInfo{},
 		podNode:      map[types.UID]v1alpha1.NodeName{},
 		pending:      map[types.UID]*corev1.Pod{},
+		siblings:     newSiblings(),
 		gone:         map[types.UID]time.Time{},
 		published:    map[types.UID]v1alpha1.NodeName{},
 		pools:        map[v1alpha1.PoolName]*v1alpha1.NodePool{},

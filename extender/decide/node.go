@@ -33,6 +33,8 @@ type Node struct {
 	Weight int32
 	// StartBudget is how many nodes of the pool may be started in BudgetWindow.
 	StartBudget int32
+	// Anticipate says which claims the pool makes before a scheduler asks.
+	Anticipate v1alpha1.Anticipate
 	// Defaults stand in for a pod without requests (scaleUp.defaultPodResources).
 	Defaults corev1.ResourceList
 	// Daemons are the DaemonSets whose pods will run on the node once it runs; none where it runs
@@ -81,6 +83,7 @@ func NodeOf(node *corev1.Node, pool *v1alpha1.NodePool, daemons ...*fit.Daemon) 
 	var startup, template []corev1.Taint
 	if pool != nil {
 		n.Weight, n.StartBudget = pool.Spec.WeightOrDefault(), pool.Spec.ScaleUp.StartBudgetOrDefault(pool.Spec.PoolSize)
+		n.Anticipate = pool.Spec.ScaleUp.AnticipateOrDefault()
 		startup, template = pool.Spec.Template.StartupTaints, pool.Spec.Template.Taints
 		if pool.Spec.ScaleUp.DefaultPodResources != nil {
 			n.Defaults = pool.Spec.ScaleUp.DefaultPodResources.Requests

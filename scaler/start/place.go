@@ -20,18 +20,21 @@ const placeWorkers = 2
 
 // Placer claims room for pods that no scheduler asks about now. These are pods whose claimed node
 // will not run after all, at once and without waiting for the scheduler's next request, and pods of
-// a scheduler without the extender.
+// a scheduler without the extender, and pods of the same shape as one that was just placed.
 type Placer struct {
 	state   *cluster.State
 	starter *Starter
 	events  events.EventRecorder
 	now     func() time.Time
 	queue   workqueue.TypedInterface[types.UID]
+	// siblings are the pods that are to be placed because one of their shape was.
+	siblings workqueue.TypedInterface[*cluster.Siblings]
 }
 
 // NewPlacer returns a Placer; it works once its Start runs.
 func NewPlacer(v *cluster.State, starter *Starter, recorder events.EventRecorder, now func() time.Time) *Placer {
-	return &Placer{state: v, starter: starter, events: recorder, now: now, queue: workqueue.NewTyped[types.UID]()}
+	return &Placer{state: v, starter: starter, events: recorder, now: now, queue: workqueue.NewTyped[types.UID](),
+		siblings: workqueue.NewTyped[*cluster.Siblings]()}
 }
 
 // NeedLeaderElection is false: a replica moves its own claims.
@@ -46,8 +49,13 @@ func (p *Placer) Start(ctx context.Context) error {
 			}
 		})
 	}
+	wg.Go(func() {
+		for p.StepSiblings() {
+		}
+	})
 	<-ctx.Done()
 	p.queue.ShutDown()
+	p.siblings.ShutDown()
 	wg.Wait()
 	return nil
 }
@@ -76,6 +84,35 @@ func (p *Placer) Reschedule(claims []decide.Claim) {
 		p.queue.Add(claims[i].Pod)
 	}
 }
+
+// AddSiblings queues pods of the shape of one that was placed. It returns at once.
+func (p *Placer) AddSiblings(s *cluster.Siblings) { p.siblings.Add(s) }
+
+// StepSiblings places the next pods of one shape, and is false when the queue has ended. It waits
+// while there are none. One step is a bounded number of placements, so that pods of another shape
+// get their turn.
+func (p *Placer) StepSiblings() bool {
+	siblings, shutdown := p.siblings.Get()
+	if shutdown {
+		return false
+	}
+	defer p.siblings.Done(siblings)
+	placed, more := p.state.PlaceSiblings(siblings, p.now())
+	trigger := TriggerPending
+	if siblings.Asked {
+		trigger = TriggerFilter
+	}
+	for i := range placed {
+		p.act(placed[i].Pod, placed[i].Decision, trigger)
+	}
+	if more {
+		p.siblings.Add(siblings)
+	}
+	return true
+}
+
+// WaitingSiblings is how many shapes are in the queue.
+func (p *Placer) WaitingSiblings() int { return p.siblings.Len() }
 
 // Startable returns the first standby node by name that fit finds room on for the pod and that
 // nothing keeps from being started.
@@ -125,6 +162,10 @@ func (p *Placer) HeldBack(pod *corev1.Pod) (why string, until time.Time) {
 // Place claims room for the pod where fit finds some, and starts the node where that is needed.
 func (p *Placer) Place(pod *corev1.Pod) decide.Decision {
 	d := p.state.Place(pod, p.now())
-	cluster.Act(pod, d, func(node v1alpha1.NodeName) { p.starter.startFor(node, TriggerPending) }, p.events)
+	p.act(pod, d, TriggerPending)
 	return d
+}
+
+func (p *Placer) act(pod *corev1.Pod, d decide.Decision, trigger Trigger) {
+	cluster.Act(pod, d, func(node v1alpha1.NodeName) { p.starter.startFor(node, trigger) }, p.events)
 }

@@ -89,6 +89,8 @@ func slimPod(pod *corev1.Pod) {
 	}
 	if s.NodeName == "" {
 		pod.Status.Conditions = status.Conditions
+		pod.Spec.PreemptionPolicy, pod.Spec.SchedulingGates = s.PreemptionPolicy, s.SchedulingGates
+		pod.Spec.Volumes = append(pod.Spec.Volumes, placedVolumes(s.Volumes)...)
 		return
 	}
 	// they have had their say
@@ -186,6 +188,19 @@ func slimVolumes(volumes []corev1.Volume) []corev1.Volume {
 		case v.Ephemeral != nil:
 			kept = append(kept, corev1.Volume{Name: v.Name,
 				VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}})
+		}
+	}
+	return kept
+}
+
+// placedVolumes keeps that there are volumes which may be on certain nodes only, and are no volume
+// claims: such a pod is like no other.
+func placedVolumes(volumes []corev1.Volume) []corev1.Volume {
+	var kept []corev1.Volume
+	for i := range volumes {
+		v := &volumes[i]
+		if !fit.IsEverywhere(v) && v.PersistentVolumeClaim == nil && v.Ephemeral == nil {
+			kept = append(kept, corev1.Volume{Name: v.Name})
 		}
 	}
 	return kept

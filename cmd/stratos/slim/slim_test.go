@@ -205,6 +205,41 @@ func TestSlimPodTakesWhatTheFatOneTakes(t *testing.T) {
 
 // By namespace, names, owner and command a pod is known that pulls images and does no work, and by
 // its statuses what came of it.
+// TestSlimPodKeepsItsShape: a pod is like the same pods as before.
+func TestSlimPodKeepsItsShape(t *testing.T) {
+	everywhere := corev1.Volume{Name: "c", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}
+	for name, change := range map[string]func(*corev1.Pod){
+		"volumes that are everywhere": func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{everywhere}
+		},
+		"a volume of a network": func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{everywhere, {Name: "n", VolumeSource: corev1.VolumeSource{
+				NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/"}}}}
+		},
+		"gates": func(p *corev1.Pod) {
+			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}}
+		},
+		"a policy": func(p *corev1.Pod) {
+			p.Spec.PreemptionPolicy = new(corev1.PreemptNever)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fat, slimmed := fatPod(""), fatPod("")
+			for _, p := range []*corev1.Pod{fat, slimmed} {
+				p.Spec.SchedulingGroup, p.Spec.ResourceClaims, p.Spec.Volumes = nil, nil, nil
+				change(p)
+			}
+			if name == "a policy" && fit.ShapeOf(fat) == (fit.Shape{}) {
+				t.Fatal("the pod has no shape, so this shows nothing")
+			}
+			slimPod(slimmed)
+			if fit.ShapeOf(slimmed) != fit.ShapeOf(fat) {
+				t.Error("the cached pod has another shape")
+			}
+		})
+	}
+}
+
 func TestSlimPodLeavesPodsThatPull(t *testing.T) {
 	wanted := plan.Wanted{Required: []string{"a:1"}}
 	request := plan.Pull{Namespace: "s", Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, Pool: "p",

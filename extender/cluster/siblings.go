@@ -1,0 +1,194 @@
+package cluster
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stratos-sh/stratos/extender/decide"
+	"github.com/stratos-sh/stratos/extender/fit"
+)
+
+// placementsAtOnce bounds the placements under one hold of the lock: a question waits no longer.
+const placementsAtOnce = 16
+
+// siblings are the pending pods by their shape, each with its number in the order of arrival.
+// Among pods of one priority that is the scheduler's order, but that a list is sorted by name.
+type siblings struct {
+	byShape map[fit.Shape]map[types.UID]int
+	shapes  map[types.UID]fit.Shape
+	// arrived counts the pods that have arrived.
+	arrived int
+}
+
+// sibling is a pending pod and its number.
+type sibling struct {
+	pod     *corev1.Pod
+	arrived int
+}
+
+func newSiblings() siblings {
+	return siblings{byShape: map[fit.Shape]map[types.UID]int{}, shapes: map[types.UID]fit.Shape{}}
+}
+
+// set takes in a pending pod, the shape of which may have changed: a gate is gone.
+func (s *siblings) set(p *corev1.Pod) {
+	shape, was := fit.ShapeOf(p), s.shapes[p.UID]
+	if shape == was {
+		return
+	}
+	s.remove(p.UID)
+	if shape == (fit.Shape{}) {
+		return
+	}
+	if s.byShape[shape] == nil {
+		s.byShape[shape] = map[types.UID]int{}
+	}
+	s.arrived++
+	s.byShape[shape][p.UID], s.shapes[p.UID] = s.arrived, shape
+}
+
+// remove takes in that a pod is not pending any more.
+func (s *siblings) remove(uid types.UID) {
+	shape, known := s.shapes[uid]
+	if !known {
+		return
+	}
+	delete(s.shapes, uid)
+	delete(s.byShape[shape], uid)
+	if len(s.byShape[shape]) == 0 {
+		delete(s.byShape, shape)
+	}
+}
+
+// Siblings are pending pods of the same shape as one that was refused on all candidates and got a
+// claim: at that snapshot they would be refused too. They are for one goroutine.
+type Siblings struct {
+	// Asked: a scheduler asked about the pod, so that it will ask about these as well.
+	Asked bool
+
+	of    types.UID
+	shape fit.Shape
+	// nodes are the candidates of that pod.
+	nodes []*decide.Node
+	// waiting are the pods that are left, in the order of their scheduler. They are looked for at
+	// first, and found says that they were.
+	waiting []types.UID
+	found   bool
+}
+
+// tellSiblings tells the listeners of the pods that are like the one that has just got a claim. The
+// caller holds mu; the nodes are not kept.
+func (s *State) tellSiblings(pod *corev1.Pod, nodes []*decide.Node, asked bool) {
+	shape, known := s.siblings.shapes[pod.UID]
+	if !known || len(s.siblings.byShape[shape]) < 2 {
+		return
+	}
+	for _, l := range s.listeners {
+		if l.SiblingsWait != nil {
+			found := &Siblings{Asked: asked, of: pod.UID, shape: shape, nodes: slices.Clone(nodes)}
+			s.notifications.add(func() { l.SiblingsWait(found) })
+		}
+	}
+}
+
+// Placed is a pod that has got a claim.
+type Placed struct {
+	Pod      *corev1.Pod
+	Decision decide.Decision
+}
+
+// PlaceSiblings claims room for the next of the pods, as if their scheduler had asked about each in
+// turn with the same candidates. It reports whether some may be left: one call makes a bounded
+// number of placements.
+func (s *State) PlaceSiblings(siblings *Siblings, now time.Time) (placed []Placed, more bool) {
+	s.mu.Lock()
+	defer s.unlock()
+	if !siblings.found {
+		siblings.waiting, siblings.found = s.waitingLike(siblings, now), true
+	}
+	nodes := s.present(siblings.nodes)
+	var last *decide.Node
+	for placements := 0; len(siblings.waiting) > 0; siblings.waiting = siblings.waiting[1:] {
+		pod := s.pending[siblings.waiting[0]]
+		if pod == nil || s.siblings.shapes[pod.UID] != siblings.shape || s.isDone(pod) ||
+			!s.claims.MayClaimAhead(pod, now) {
+			continue
+		}
+		ask := decide.Ask{Pod: pod, Nodes: nodes, World: s.snapshot}
+		if last != nil {
+			if d, ok := s.claims.ClaimBeside(ask, last, now); ok {
+				placed = append(placed, Placed{pod, d})
+				continue
+			}
+		}
+		if placements == placementsAtOnce {
+			return placed, true
+		}
+		placements++
+		d, ok := s.claims.DecideAhead(ask, now)
+		if !ok {
+			return placed, false
+		}
+		s.claimsEnded(d.Displaced, now)
+		placed, last = append(placed, Placed{pod, d}), s.nodeOf(d.Claim.Node)
+	}
+	return placed, false
+}
+
+// present are the nodes as they are now, without those that are gone. The caller holds mu.
+func (s *State) present(nodes []*decide.Node) []*decide.Node {
+	out := make([]*decide.Node, 0, len(nodes))
+	for _, n := range nodes {
+		if is := s.nodeOf(n.Name); is != nil {
+			out = append(out, is)
+		}
+	}
+	return out
+}
+
+// waitingLike are the pending pods of the shape that may get a claim and that no selector tells
+// from the pod that has one, the oldest first. The caller holds mu.
+func (s *State) waitingLike(siblings *Siblings, now time.Time) []types.UID {
+	pod := s.pending[siblings.of]
+	if pod == nil {
+		return nil
+	}
+	var found []sibling
+	for uid, arrived := range s.siblings.byShape[siblings.shape] {
+		if p := s.pending[uid]; p != nil && s.claims.MayClaimAhead(p, now) {
+			found = append(found, sibling{p, arrived})
+		}
+	}
+	slices.SortFunc(found, func(a, b sibling) int {
+		return cmp.Or(a.pod.CreationTimestamp.Compare(b.pod.CreationTimestamp.Time), cmp.Compare(a.arrived, b.arrived))
+	})
+	read := s.labelsRead(pod, found)
+	out := make([]types.UID, 0, len(found))
+	for _, is := range found {
+		if read.SameLabels(pod, is.pod) {
+			out = append(out, is.pod.UID)
+		}
+	}
+	return out
+}
+
+// labelsRead are the keys of the labels that tell the pods from each other: by the pod's own terms
+// and constraints, or by the required anti-affinity of others. The caller holds mu.
+func (s *State) labelsRead(pod *corev1.Pod, others []sibling) fit.LabelKeys {
+	read := fit.ReadBy(pod)
+	if !slices.ContainsFunc(others, func(o sibling) bool { return !maps.Equal(o.pod.Labels, pod.Labels) }) {
+		return read
+	}
+	for _, e := range s.nodes {
+		for _, p := range e.placed {
+			read.AddTerms(p.AntiAffinity)
+		}
+	}
+	s.claims.AddKeysOfClaims(read)
+	return read
+}

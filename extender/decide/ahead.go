@@ -1,0 +1,64 @@
+package decide
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/fit"
+)
+
+// IsNewClaim reports whether the decision gives the pod a claim on a node that does not run yet.
+func (k Kind) IsNewClaim() bool { return k == Started || k == Joined || k == Reclaimed }
+
+// MayClaimAhead reports whether the pod may get a claim before its scheduler asks about it.
+func (l *Claims) MayClaimAhead(pod *corev1.Pod, now time.Time) bool {
+	if l.HasClaim(pod.UID) || pod.Status.NominatedNodeName != "" || MayNotStart(pod) != "" {
+		return false
+	}
+	why, _ := l.OwnerBackoff(pod, now)
+	return why == ""
+}
+
+// DecideAhead decides about a pod before its scheduler asks, by the candidates of a pod of the same
+// shape that was refused on all of them. It assumes the decision, and reports true, where that
+// claims room on a node that does not run yet and whose pool makes claims ahead. Anything else is
+// left to the scheduler's question.
+func (l *Claims) DecideAhead(ask Ask, now time.Time) (Decision, bool) {
+	d := Decide(l, ask, now)
+	if !d.Kind.IsNewClaim() || !slices.ContainsFunc(ask.Nodes, func(n *Node) bool {
+		return n.Name == d.Claim.Node && n.Anticipate != v1alpha1.AnticipateOff
+	}) {
+		return d, false
+	}
+	l.assume(ask.Pod.UID, &d, now)
+	return d, true
+}
+
+// ClaimBeside claims room for a pod on the node on which one of the same shape was just given room,
+// and reports whether there is some. For plain pods that is what DecideAhead comes to: the node was
+// the best one, and is the fuller one now.
+func (l *Claims) ClaimBeside(ask Ask, n *Node, now time.Time) (Decision, bool) {
+	j := l.newAttempt(ask, now)
+	if !j.digest(n).IsPlain() || !j.hasRoom(n, noPreemption) {
+		return Decision{}, false
+	}
+	d := Decision{Kind: Joined, Claim: j.newClaim(n)}
+	if n.Cancellable() {
+		d.Kind = Reclaimed
+	}
+	l.assume(ask.Pod.UID, &d, now)
+	return d, true
+}
+
+// AddKeysOfClaims adds the keys of the labels by which claimed pods keep others away.
+func (l *Claims) AddKeysOfClaims(keys fit.LabelKeys) {
+	if l.antiAffinityClaims == 0 {
+		return
+	}
+	for _, c := range l.byPod {
+		keys.AddTerms(c.digest.AntiAffinity)
+	}
+}
