@@ -47,8 +47,10 @@ type process struct {
 	instances *worker[v1alpha1.InstanceID]
 	pools     *worker[v1alpha1.PoolName]
 	pods      *worker[key]
-	placing   bool
-	swept     time.Time
+	// placing and placingSiblings: the next pod of the Placer's queues is placed in a moment.
+	placing, placingSiblings bool
+
+	swept time.Time
 	// seen are the instances that the cloud has told it of.
 	seen map[v1alpha1.InstanceID]bool
 	// answered are the regions that have answered a list of its.
@@ -234,6 +236,15 @@ func (p *process) settle() {
 			p.placing = false
 			if !p.dead && p.loops.Placer.Len() > 0 {
 				p.loops.Placer.Step()
+			}
+		})
+	}
+	if p.loops.Placer.WaitingSiblings() > 0 && !p.placingSiblings {
+		p.placingSiblings = true
+		p.w.after(p.w.between(0, 2*time.Millisecond), func() {
+			p.placingSiblings = false
+			if !p.dead && p.loops.Placer.WaitingSiblings() > 0 {
+				p.loops.Placer.StepSiblings()
 			}
 		})
 	}

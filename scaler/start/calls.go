@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
 // openCall is a call that the cloud has not accepted yet.
@@ -60,10 +61,41 @@ func (s *Starter) nextCall(ctx, step context.Context) bool {
 }
 
 func (s *Starter) callOpen(ctx context.Context, name v1alpha1.NodeName, open openCall) error {
+	if open.node != nil {
+		if returned, err := s.returnUnclaimed(ctx, name); returned || err != nil {
+			return err
+		}
+	}
 	if open.node != nil && s.now().Sub(open.at) < sureFor {
 		return s.call(ctx, open.node, open.trigger)
 	}
 	return s.retryCall(ctx, name, open.trigger)
+}
+
+// returnUnclaimed cancels a start whose claims have all ended before the cloud was called for it,
+// and reports whether it did: the node is standby again. Calls wait for their limit in a burst, and
+// pods that are deleted meanwhile, or bound elsewhere, need no node.
+func (s *Starter) returnUnclaimed(ctx context.Context, name v1alpha1.NodeName) (bool, error) {
+	for range giveUpTries {
+		if len(s.claimed(name)) > 0 {
+			return false, nil
+		}
+		node := &corev1.Node{}
+		if err := s.live.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		if v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) != v1alpha1.StateStarting ||
+			len(s.publishedPods(node)) > 0 {
+			return false, nil
+		}
+		if err := s.patch(ctx, node, transition.StartUnclaimed(node)); !apierrors.IsInvalid(err) {
+			if err == nil {
+				s.forget(name)
+			}
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // retryCall makes a call that was refused, or that another process left open. The Node is read from

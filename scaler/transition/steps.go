@@ -178,6 +178,12 @@ func StartFailed(n *corev1.Node, until time.Time) Patch {
 	return patchFromTo(n, is)
 }
 
+// StartUnclaimed cancels the start intent of a node that no pod needs any more and that the cloud
+// was not asked to start.
+func StartUnclaimed(n *corev1.Node) Patch {
+	return patchFromTo(n, toState(n, v1alpha1.StateStandby))
+}
+
 // StartDeclined cancels the start intent of a node that is not at fault: it backs off until the
 // given time, and its strikes stay as they are.
 func StartDeclined(n *corev1.Node, until time.Time) Patch {
