@@ -172,7 +172,8 @@ func TestJobsAreSiblings(t *testing.T) {
 	pods := alike(20)
 	for i, p := range pods {
 		p.Labels = map[string]string{"job-name": p.Name}
-		p.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", UID: types.UID(fmt.Sprintf("job-%d", i)), Controller: new(true)}}
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", UID: types.UID(fmt.Sprintf("job-%d", i)),
+			Controller: new(true)}}
 	}
 	v, told, candidates := burst(10, pods...)
 	question(v, pods[3], candidates)

@@ -1,6 +1,6 @@
-// Package cluster is the cluster as decisions see it, kept current by informer events: one immutable
-// decide.Node for each Node, the pods on it, the pending pods, and their claims. Extender and
-// scaler share one, so that both foresee the same.
+// Package cluster is the cluster as decisions see it, kept current by informer events: one
+// immutable decide.Node for each Node, the pods on it, the pending pods, and their claims. Extender
+// and scaler share one, so that both foresee the same.
 package cluster
 
 import (

@@ -89,8 +89,8 @@ func (p *Placer) Reschedule(claims []decide.Claim) {
 func (p *Placer) AddSiblings(s *cluster.Siblings) { p.siblings.Add(s) }
 
 // StepSiblings places the next pods of one shape, and is false when the queue has ended. It waits
-// while there are none. One step is a bounded number of placements, so that pods of another shape
-// get their turn.
+// while there are none. One step is a bounded number of placements, so that pods of other shapes
+// do not wait for all of them.
 func (p *Placer) StepSiblings() bool {
 	siblings, shutdown := p.siblings.Get()
 	if shutdown {
