@@ -118,6 +118,41 @@ func TestOnePodWakesNoMoreThanOneNode(t *testing.T) {
 	}
 }
 
+// TestRoomOfAnAgentThatComesLate: the node runs, the pod with a claim is not bound yet, and the
+// agent's pod has not come. A pod without a claim that took its room would have the agent push the
+// claimed pod off.
+func TestRoomOfAnAgentThatComesLate(t *testing.T) {
+	for name, c := range map[string]struct {
+		cpu   int64
+		agent bool
+		room  bool
+	}{
+		"room in addition to the agent": {900, false, true},
+		"the agent's room":              {1000, false, false},
+		"the agent has come":            {900, true, true},
+		"the agent has come, and more is asked for than is left": {1000, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newDecideRig(poolNode("node-0", v1alpha1.StateStandby))
+			r.state.SetDaemonSet(agent(false))
+			first, second := cpuPod("first", "", milli(3000)), cpuPod("second", "", milli(c.cpu))
+			r.Extender.Filter(first, NamesOf([]string{"node-0"}))
+			r.state.SetNode(poolNode("node-0", v1alpha1.StateStarting))
+			r.state.SetNode(poolNode("node-0", v1alpha1.StateRunning))
+			if c.agent {
+				r.state.SetPod(agentOn("node-0"))
+			}
+			answer := r.Extender.Filter(second, NamesOf([]string{"node-0"}))
+			if took := len(answer.Nodes) > 0; took != c.room {
+				t.Errorf("the node takes the pod: %t, want %t (%v)", took, c.room, answer.FailedUnresolvable)
+			}
+			if answer := r.Extender.Filter(first, NamesOf([]string{"node-0"})); len(answer.Nodes) != 1 {
+				t.Errorf("the claimed pod is not taken: %v", answer.FailedUnresolvable)
+			}
+		})
+	}
+}
+
 // TestAPodThatIsPushedOffTwiceBacksOff: a kubelet reports a little less than at the stop, on each
 // node alike. After two starts for nothing the owner backs off, with an event for each further one.
 func TestAPodThatIsPushedOffTwiceBacksOff(t *testing.T) {

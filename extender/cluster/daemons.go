@@ -15,7 +15,7 @@ import (
 )
 
 // SetDaemonSet takes in an added or changed DaemonSet: its pods take room on nodes that do not run
-// yet.
+// yet, or where they have not come yet.
 func (s *State) SetDaemonSet(set *appsv1.DaemonSet) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,8 +37,8 @@ func (s *State) DeleteDaemonSet(set *appsv1.DaemonSet) {
 	s.readDaemons()
 }
 
-// readDaemons recomputes what the pods of DaemonSets take on nodes that do not run. The caller
-// holds mu.
+// readDaemons recomputes what the pods of DaemonSets take on the nodes of pools. The caller holds
+// mu.
 func (s *State) readDaemons() {
 	sets := slices.SortedFunc(maps.Values(s.sets), func(a, b *appsv1.DaemonSet) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
@@ -48,7 +48,7 @@ func (s *State) readDaemons() {
 		s.daemons[i] = fit.NewDaemon(set)
 	}
 	for _, e := range s.nodes {
-		if e.node != nil && !e.node.InService() {
+		if e.node != nil && e.node.InPool() {
 			s.rebuildFromNode(e)
 		}
 	}

@@ -21,6 +21,8 @@ type nodeInfo struct {
 	// that an event of one does not have all read. placed is not changed once it is in a node.
 	used   fit.Resources
 	placed []*fit.Placed
+	// daemons is how many pods of each DaemonSet there are.
+	daemons map[types.UID]int
 	// hostPortPods is how many of the pods take host ports: few do.
 	hostPortPods int
 	// base is the node without its pods.
@@ -63,6 +65,9 @@ func (e *nodeInfo) add(p *corev1.Pod) {
 	e.pods[p.UID] = o
 	e.used.Add(o.requests)
 	e.hostPortPods += min(len(o.ports), 1)
+	if o.daemon != "" {
+		e.daemons[o.daemon]++
+	}
 	at, _ := e.at(p.UID)
 	next := make([]*fit.Placed, 0, len(e.placed)+1)
 	next = append(append(next, e.placed[:at]...), o.placed)
@@ -92,6 +97,12 @@ func (e *nodeInfo) at(uid types.UID) (int, bool) {
 func (e *nodeInfo) discount(o occupant) {
 	e.used.Sub(o.requests)
 	e.hostPortPods -= min(len(o.ports), 1)
+	if o.daemon == "" {
+		return
+	}
+	if e.daemons[o.daemon]--; e.daemons[o.daemon] == 0 {
+		delete(e.daemons, o.daemon)
+	}
 }
 
 // ports are the host ports that are taken.
@@ -107,13 +118,21 @@ func (e *nodeInfo) ports() []fit.HostPort {
 }
 
 // hasDaemonPod reports whether a pod of the DaemonSet is on the node.
-func (e *nodeInfo) hasDaemonPod(set types.UID) bool {
-	for _, o := range e.pods {
-		if o.daemon == set {
-			return true
-		}
+func (e *nodeInfo) hasDaemonPod(set types.UID) bool { return e.daemons[set] > 0 }
+
+// coming is what the pods of DaemonSets will take that are not on the running node yet.
+func (e *nodeInfo) coming(n *decide.Node) *decide.Coming {
+	if !slices.ContainsFunc(n.Daemons, func(d *fit.Daemon) bool { return !e.hasDaemonPod(d.UID) }) {
+		return nil
 	}
-	return false
+	full := n.Node
+	full.Used, full.Ports = n.Used.Clone(), slices.Clone(n.Ports)
+	full.Expect(n.Daemons, e.hasDaemonPod)
+	if full.Used.Equal(n.Used) {
+		return nil
+	}
+	full.Used.Sub(n.Used)
+	return &decide.Coming{Requests: full.Used, Ports: full.Ports[len(n.Ports):]}
 }
 
 // topologyNode is the node as other pods' topology sees it.
@@ -139,7 +158,11 @@ func (s *State) rebuildFromPods(e *nodeInfo) {
 	}
 	was, n := e.node, *e.base
 	n.Used, n.Ports, n.Pods = e.used.Clone(), e.ports(), e.placed
-	n.Expect(n.Daemons, e.hasDaemonPod)
+	if n.InService() {
+		n.Coming = e.coming(&n)
+	} else {
+		n.Expect(n.Daemons, e.hasDaemonPod)
+	}
 	e.node, e.asStopped = &n, nil
 	if !n.InService() && n.State != v1alpha1.StateStarting {
 		resting := n.Node

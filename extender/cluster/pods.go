@@ -166,7 +166,7 @@ func (s *State) place(p *corev1.Pod, on v1alpha1.NodeName) {
 func (s *State) entry(name v1alpha1.NodeName) *nodeInfo {
 	e := s.nodes[name]
 	if e == nil {
-		e = &nodeInfo{pods: map[types.UID]occupant{}}
+		e = &nodeInfo{pods: map[types.UID]occupant{}, daemons: map[types.UID]int{}}
 		s.nodes[name] = e
 	}
 	return e

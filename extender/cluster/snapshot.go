@@ -92,7 +92,8 @@ func (s *State) without(name v1alpha1.NodeName, victims []*extenderv1.MetaPod) *
 	if e == nil || e.node == nil {
 		return nil
 	}
-	left := &nodeInfo{pods: maps.Clone(e.pods), used: e.used.Clone(), placed: e.placed, hostPortPods: e.hostPortPods}
+	left := &nodeInfo{pods: maps.Clone(e.pods), used: e.used.Clone(), placed: e.placed, hostPortPods: e.hostPortPods,
+		daemons: maps.Clone(e.daemons)}
 	for _, victim := range victims {
 		left.remove(types.UID(victim.UID))
 	}

@@ -37,9 +37,11 @@ type Node struct {
 	Anticipate v1alpha1.Anticipate
 	// Defaults stand in for a pod without requests (scaleUp.defaultPodResources).
 	Defaults corev1.ResourceList
-	// Daemons are the DaemonSets whose pods will run on the node once it runs; none where it runs
-	// already.
+	// Daemons are the DaemonSets whose pods run on the pool's node while it runs.
 	Daemons []*fit.Daemon
+	// Coming is what those of their pods will take that are not on the node although it runs; nil for
+	// nothing. While it does not run, Used and Ports hold that.
+	Coming *Coming
 	// NotStartable says why a standby node may not be started; empty when it may.
 	NotStartable string
 	// Created is when the Node was registered.
@@ -48,6 +50,12 @@ type Node struct {
 	UnavailableUntil time.Time
 	// StopIntended: the stop is not cancelled any more. StoppingEmpty: it stops because it is empty.
 	StopIntended, StoppingEmpty bool
+}
+
+// Coming is what pods will take of a node.
+type Coming struct {
+	Requests fit.Resources
+	Ports    []fit.HostPort
 }
 
 // InPool reports whether the node belongs to a pool.
@@ -90,6 +98,9 @@ func NodeOf(node *corev1.Node, pool *v1alpha1.NodePool, daemons ...*fit.Daemon) 
 		}
 	}
 	if n.InService() {
+		if pool != nil {
+			n.Daemons = fit.DaemonsOn(pool, node, daemons, n.Taints)
+		}
 		return n
 	}
 	n.Taints = taintsAfterStart(node.Spec.Taints, startup)

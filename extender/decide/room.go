@@ -88,6 +88,11 @@ func (j *attempt) taken(n *Node, priority int32) (fit.Resources, []fit.HostPort)
 		return taken, ports
 	}
 	owned := taken.Scalar == nil // whether taken may be added to
+	if n.Coming != nil {         // claims were made beside the pods of DaemonSets, whose room is not free either
+		taken, owned = taken.Clone(), true
+		taken.Add(n.Coming.Requests)
+		ports = append(slices.Clone(ports), n.Coming.Ports...)
+	}
 	for uid, c := range claims {
 		if uid == j.Pod.UID || j.displaced[uid] || c.preemptibleBy(priority) || c.isOnNode(&n.Node) {
 			continue
