@@ -42,7 +42,7 @@ run_suite() {
     STRATOS_KIND_AGENT_IMAGE=$registry:5000/agent:1 \
     STRATOS_KIND_DAEMON=$(if own_daemon; then cat "$daemon/docker.pid"; fi) \
     go tool -modfile="$root/go.tools.mod" gotestsum --format pkgname-and-test-fails --format-icons text \
-    "${recorded[@]}" --packages "${packages[*]}" -- -p 1 -parallel 4 -count=1 -timeout 40m "${chosen[@]}" "$@"
+    "${recorded[@]}" --packages "${packages[*]}" -- -p 1 -parallel 5 -count=1 -timeout 40m "${chosen[@]}" "$@"
 }
 
 # With a record, which make asks for, at most two failed tests are run once more.

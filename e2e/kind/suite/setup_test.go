@@ -2,6 +2,7 @@ package suite
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,6 +32,22 @@ func poolOf(name string, size, standby int32, images ...string) *v1alpha1.NodePo
 			ScaleDown: v1alpha1.ScaleDown{EmptyNodeTTL: duration(time.Second)},
 		},
 	}
+}
+
+// disturbance is held by TestBurstSurvives, which ends schedulers, Stratos and nodes, and for reading
+// by the tests that run beside others undisturbed.
+var disturbance sync.RWMutex //nolint:gochecknoglobals // the tests share the cluster that it is about
+
+// undisturbed lets the test run beside others, and keeps TestBurstSurvives back until the test ends
+// or calls what is returned. The lock is taken before the test waits for its turn: TestBurstSurvives
+// runs only when all tests have it.
+func undisturbed(t *testing.T) (end func()) {
+	t.Helper()
+	disturbance.RLock()
+	end = sync.OnceFunc(disturbance.RUnlock)
+	t.Cleanup(end)
+	t.Parallel()
+	return end
 }
 
 // makePool makes a class and a pool of it once Stratos is idle, and waits until all its nodes are
