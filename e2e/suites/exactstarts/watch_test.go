@@ -1,8 +1,6 @@
 package exactstarts
 
 import (
-	"maps"
-	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,11 +44,11 @@ func TestWatchStartsExactly(t *testing.T) {
 	// No preemption: the stock scheduler asks no extender before it evicts, see docs/scheduler.md.
 	r := newRig(t, framework.Options{NoScheduler: true}, corev1.PreemptNever)
 	startStock(t, r)
-	for _, name := range slices.Sorted(maps.Keys(watchRows())) {
+	pools := newKeptPools(r)
+	for _, name := range inOrder(watchRows()) {
 		t.Run(name, func(t *testing.T) {
 			row := watchRows()[name]
-			warm(t, r, row.pools)
-			defer tidy(t, r, row)
+			pools.provide(t, row.pools)
 			started, more := len(burst(t, r, row.pods)), furtherStarts(name)
 			if started < row.need || started > row.need+more {
 				t.Errorf("%d nodes were started, want %d and at most %d more: %s", started, row.need, more, row.why)
