@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"testing"
@@ -28,22 +29,36 @@ import (
 // longGuard ends a wait of the largest row that will never end.
 const longGuard = 5 * time.Minute
 
+// TestMain: the rows through the extender share a rig, one test after the other.
+func TestMain(m *testing.M) { os.Exit(assert.MainWithRig(m, fast(framework.Options{}))) }
+
+// fast gives a rig machines that boot and stop at once.
+func fast(o framework.Options) framework.Options {
+	o.Cloud = []string{"--fake-boot-time=1s", "--fake-stop-time=100ms", "--fake-pull-time=0s", "--fake-instance-types=" +
+		types}
+	return o
+}
+
 // newRig starts a rig of fast machines. preemption is the policy of the rows' priority class.
 func newRig(t *testing.T, o framework.Options, preemption corev1.PreemptionPolicy) *framework.Rig {
 	t.Helper()
-	// Hand-made nodes have no kubelet, so their leases are not renewed.
-	o.ControlPlane.NodeMonitorGracePeriod = time.Hour
-	o.Cloud = []string{"--fake-boot-time=1s", "--fake-stop-time=100ms", "--fake-pull-time=0s", "--fake-instance-types=" +
-		types}
-	r, err := framework.New(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	r := assert.NewRig(t, fast(o))
+	createClasses(t, r, preemption)
+	return r
+}
+
+// sharedRig is that of TestMain. Who asks for it does not run beside others that do, because their
+// pods may use any pool.
+func sharedRig(t *testing.T) *framework.Rig {
+	t.Helper()
+	r := assert.SharedRig(t)
+	createClasses(t, r, corev1.PreemptLowerPriority)
+	return r
+}
+
+// createClasses makes the RuntimeClass and the PriorityClass of the rows where they are not there.
+func createClasses(t *testing.T, r *framework.Rig, preemption corev1.PreemptionPolicy) {
+	t.Helper()
 	for _, o := range []client.Object{
 		&nodev1.RuntimeClass{
 			ObjectMeta: metav1.ObjectMeta{Name: runtimeClass}, Handler: "any",
@@ -52,17 +67,16 @@ func newRig(t *testing.T, o framework.Options, preemption corev1.PreemptionPolic
 		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: priorityClass}, Value: 1000,
 			PreemptionPolicy: &preemption},
 	} {
-		if err := r.Client.Create(t.Context(), o); err != nil {
+		if err := client.IgnoreAlreadyExists(r.Client.Create(t.Context(), o)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return r
 }
 
 func TestExactStarts(t *testing.T) {
 	t.Parallel()
 	nothingAfterwards := playBesideEachOther(t)
-	r := newRig(t, framework.Options{}, corev1.PreemptLowerPriority)
+	r := sharedRig(t)
 	pools := newKeptPools(r)
 	for _, name := range inOrder(rows()) {
 		t.Run(name, func(t *testing.T) {

@@ -37,13 +37,18 @@ func watchRows() map[string]row {
 	return out
 }
 
-// TestWatchStartsExactly has no extender anywhere: a stock scheduler calls the pods unschedulable,
-// and the watch starts nodes for them.
-func TestWatchStartsExactly(t *testing.T) {
+// TestWatch has no extender anywhere: a stock scheduler calls the pods unschedulable, and the watch
+// starts nodes for them.
+func TestWatch(t *testing.T) {
 	t.Parallel()
 	// No preemption: the stock scheduler asks no extender before it evicts, see docs/scheduler.md.
 	r := newRig(t, framework.Options{NoScheduler: true}, corev1.PreemptNever)
 	startStock(t, r)
+	t.Run("HonoursVolumes", func(t *testing.T) { watchHonoursVolumes(t, r) })
+	t.Run("StartsExactly", func(t *testing.T) { watchStartsExactly(t, r) })
+}
+
+func watchStartsExactly(t *testing.T, r *framework.Rig) {
 	pools := newKeptPools(r)
 	for _, name := range inOrder(watchRows()) {
 		t.Run(name, func(t *testing.T) {
@@ -53,9 +58,9 @@ func TestWatchStartsExactly(t *testing.T) {
 			if started < row.need || started > row.need+more {
 				t.Errorf("%d nodes were started, want %d and at most %d more: %s", started, row.need, more, row.why)
 			}
+			if asked := r.Recorder.Asked(framework.Filter); len(asked) > 0 {
+				t.Errorf("some scheduler asked the extender: %+v", asked[0])
+			}
 		})
-	}
-	if asked := r.Recorder.Asked(framework.Filter); len(asked) > 0 {
-		t.Errorf("some scheduler asked the extender: %+v", asked[0])
 	}
 }
