@@ -34,7 +34,7 @@ run_suite() {
     if [ -n "${STRATOS_KIND_BESIDE:-}" ]; then chosen=(-skip "$release_tests"); fi
     if [ -n "${STRATOS_KIND_IS_BESIDE:-}" ]; then
       packages+=(./suite)
-      chosen=(-run "^TestFlannel$|$release_tests")
+      chosen=(-run "^Test(Flannel|Cilium|AWSNode)$|$release_tests")
     fi
   fi
   STRATOS_KIND_CLUSTER=$cluster STRATOS_KIND_STATE=$state STRATOS_KIND_LOGS=$logs STRATOS_KIND_REGISTRY=$registry \
