@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"sync"
 
 	"github.com/stratos-sh/stratos/e2e/controlplane"
 )
@@ -20,6 +21,10 @@ type program struct{ name, folder, source string }
 func stratosProgram() program { return program{"stratos", ".", "./cmd/stratos"} }
 
 func ec2Program() program { return program{"ec2test", "e2e", "./framework/cmd/ec2test"} }
+
+// upToDate has each program that this process has built: the sources do not change under a test, and
+// the go command takes a second to find that out.
+var upToDate sync.Map //nolint:gochecknoglobals // the rigs of a process share what is built
 
 // build compiles a program from the checkout that this source file belongs to. It is built in the
 // checkout, where the go command finds it up to date the next time: to link it takes longer than
@@ -43,10 +48,13 @@ func build(ctx context.Context, name string, what program, progress io.Writer) (
 		return "", fmt.Errorf("build %s: %w", what.name, err)
 	}
 	defer lock.Close()
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", linked, what.source)
-	cmd.Dir = filepath.Join(root, what.folder)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s: %w\n%s", what.name, err, out)
+	if _, built := upToDate.Load(what); !built {
+		cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", linked, what.source)
+		cmd.Dir = filepath.Join(root, what.folder)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("build %s: %w\n%s", what.name, err, out)
+		}
+		upToDate.Store(what, true)
 	}
 	if err := os.MkdirAll(filepath.Dir(mine), 0o755); err != nil {
 		return "", err

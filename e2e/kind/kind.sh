@@ -14,7 +14,8 @@
 #
 # STRATOS_KIND_CLUSTER names the cluster (stratos-e2e), KIND_NODE_IMAGE an image that is used as it is.
 # STRATOS_KIND_SUITE chooses other tests, in a cluster of their own: flannel, or cni.
-# STRATOS_KIND_BESIDE names such a suite that `all` runs at the same time as its own.
+# STRATOS_KIND_BESIDE names such a suite that `all` runs at the same time as its own; the tests that change the release
+# run in that one's cluster then.
 set -euo pipefail
 shopt -s inherit_errexit
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -26,13 +27,22 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/try.sh"
 
 run_suite() {
+  local chosen=()
   mkdir -p "$logs"
+  # go test takes -run once, and the caller's is for the suites as they are.
+  if [[ " $* " != *' -run'* ]]; then
+    if [ -n "${STRATOS_KIND_BESIDE:-}" ]; then chosen=(-skip "$release_tests"); fi
+    if [ -n "${STRATOS_KIND_IS_BESIDE:-}" ]; then
+      packages+=(./suite)
+      chosen=(-run "^Test(Flannel|Cilium|AWSNode)$|$release_tests")
+    fi
+  fi
   STRATOS_KIND_CLUSTER=$cluster STRATOS_KIND_STATE=$state STRATOS_KIND_LOGS=$logs STRATOS_KIND_REGISTRY=$registry \
     STRATOS_KIND_WEB_IMAGE=stratos-e2e/web:$(tag_of stratos-e2e/web) STRATOS_KIND_HELM=$bin/helm \
     STRATOS_KIND_AGENT_IMAGE=$registry:5000/agent:1 \
     STRATOS_KIND_DAEMON=$(if own_daemon; then cat "$daemon/docker.pid"; fi) \
     go tool -modfile="$root/go.tools.mod" gotestsum --format pkgname-and-test-fails --format-icons text \
-    "${recorded[@]}" --packages "${packages[*]}" -- -p 1 -parallel 4 -count=1 -timeout 40m "$@"
+    "${recorded[@]}" --packages "${packages[*]}" -- -p 1 -parallel 5 -count=1 -timeout 40m "${chosen[@]}" "$@"
 }
 
 # With a record, which make asks for, at most two failed tests are run once more.
@@ -63,7 +73,7 @@ begin_beside() {
   if [ -z "$other" ]; then return; fi
   beside_log=$(mktemp "$work/beside.XXXXXX")
   set -m
-  STRATOS_KIND_SUITE=$other STRATOS_KIND_BESIDE= STRATOS_KIND_LOGS= STRATOS_KIND_CLUSTER=$cluster-$other \
+  STRATOS_KIND_SUITE=$other STRATOS_KIND_BESIDE= STRATOS_KIND_IS_BESIDE=1 STRATOS_KIND_LOGS= STRATOS_KIND_CLUSTER=$cluster-$other \
     STRATOS_KIND_RECORD=${STRATOS_KIND_RECORD:+$(dirname "$STRATOS_KIND_RECORD")/$other.jsonl} \
     nice -n 10 "$here/kind.sh" all "$@" >"$beside_log" 2>&1 </dev/null &
   beside=$!

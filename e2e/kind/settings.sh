@@ -9,6 +9,10 @@ case $suite in
   *) echo "STRATOS_KIND_SUITE: \"$suite\" is no suite: flannel, cni or nothing" >&2; exit 2 ;;
 esac
 
+# The tests that change the release, which others need as it is. Where another suite runs beside, they run in its cluster,
+# after its own tests.
+release_tests='^Test(BurstWithHostNetwork|Pages|StaticPodScheduler|UninstallLeavesNothing|UninstallWithLivePools)$'
+
 # Several clusters can live beside each other; each has its own state.
 cluster=${STRATOS_KIND_CLUSTER:-stratos-e2e${suite:+-$suite}}
 if ! [[ $cluster =~ ^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$ ]]; then

@@ -12,7 +12,7 @@ import (
 // five times.
 func TestBurstStartsStoppedNodes(t *testing.T) {
 	const lives = 5
-	t.Parallel()
+	undisturbed(t)
 	l := cluster.New(t)
 	image := l.Push(t, "burst/web:1")
 	standby := makePool(t, l, poolOf("burst", 3, 3, image))

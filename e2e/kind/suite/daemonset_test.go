@@ -15,7 +15,7 @@ import (
 // its pool are standby; afterwards the standby nodes get the new image, one after the other.
 func TestDaemonSetRollsOutBesideStandby(t *testing.T) {
 	const nodes = 3
-	t.Parallel()
+	undisturbed(t)
 	l := cluster.New(t)
 	web := l.Push(t, "roll/web:1")
 	before, after := l.Push(t, "roll/everywhere:1"), l.Push(t, "roll/everywhere:2")

@@ -16,9 +16,13 @@ import (
 )
 
 // TestBurstSurvives: whatever is taken away in mid-burst, the burst completes: each pod runs and
-// answers, on the pool's nodes.
+// answers, on the pool's nodes. It begins when all tests have ended that count starts or call
+// webhooks.
 func TestBurstSurvives(t *testing.T) {
 	const nodes = 3
+	t.Parallel()
+	disturbance.Lock()
+	t.Cleanup(disturbance.Unlock)
 	l := cluster.New(t)
 	image := l.Push(t, "faults/web:1")
 	makePool(t, l, poolOf("faults", nodes, nodes, image))

@@ -34,7 +34,7 @@ import (
 // certificate by the launch's token, and registers with labels and taints. It goes on when the
 // token is gone, which is before its first workload pod.
 func TestKubeadmJoins(t *testing.T) {
-	t.Parallel()
+	undisturbed(t)
 	l := cluster.New(t)
 	key := filepath.Join(t.TempDir(), "tls.key")
 	if err := os.WriteFile(key, []byte(strings.Repeat("a key of the test ", 3)), 0o600); err != nil {

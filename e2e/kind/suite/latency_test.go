@@ -15,8 +15,9 @@ import (
 
 // startLatencies prints how long each step takes for one pod, of a stopped node and of a new one,
 // and stores it beside the logs. It checks order, not speed. The nodes are those of pool eight, all
-// standby.
-func startLatencies(t *testing.T, l *cluster.Cluster, image string) {
+// standby. It takes longest, and calls endUndisturbed when only pods are left, which stand what
+// TestBurstSurvives does.
+func startLatencies(t *testing.T, l *cluster.Cluster, image string, endUndisturbed func()) {
 	const (
 		rounds = 20
 		joins  = 2
@@ -24,15 +25,16 @@ func startLatencies(t *testing.T, l *cluster.Cluster, image string) {
 		// crowd the machine.
 		batch = eight
 	)
-	settle := func() { l.AwaitStandby(t, "eight", eight) }
-	stopped := measure(t, l, cluster.Workload{Name: "stopped", Namespace: "eight", Pool: "eight", Image: image,
-		CPU: podCPU},
-		rounds, batch, settle)
-
 	// No standby node is kept, so each pod waits for a node to be made.
 	cold := poolOf("cold", joins, 0)
 	cold.Spec.ScaleDown.StandbySurplusTTL = duration(time.Second)
 	l.Create(t, l.Class("cold", reserve(t, l)), cold)
+	endUndisturbed()
+
+	settle := func() { l.AwaitStandby(t, "eight", eight) }
+	stopped := measure(t, l, cluster.Workload{Name: "stopped", Namespace: "eight", Pool: "eight", Image: image,
+		CPU: podCPU},
+		rounds, batch, settle)
 	joined := measure(t, l, cluster.Workload{Name: "joined", Namespace: "eight", Pool: "cold", Image: image, CPU: podCPU},
 		joins, joins, func() { l.AwaitStandby(t, "cold", 0) })
 

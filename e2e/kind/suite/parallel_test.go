@@ -13,14 +13,14 @@ const eight = 8
 
 // TestEightNodes makes a pool of eight and uses it twice, because to warm it takes longest.
 func TestEightNodes(t *testing.T) {
-	t.Parallel()
+	end := undisturbed(t)
 	l := cluster.New(t)
 	image := l.Push(t, "eight/web:1")
 	standby := makePool(t, l, poolOf("eight", eight, eight, image))
 	l.Namespace(t, "eight")
 	t.Run("StartAtOnce", func(t *testing.T) { startAtOnce(t, l, image, standby) })
 	l.AwaitStandby(t, "eight", eight)
-	t.Run("Latencies", func(t *testing.T) { startLatencies(t, l, image) })
+	t.Run("Latencies", func(t *testing.T) { startLatencies(t, l, image, end) })
 }
 
 // startAtOnce: a burst for eight nodes starts them side by side. Shown by order, all are asked for

@@ -2,10 +2,13 @@ package suite
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/kind/cluster"
@@ -31,6 +34,22 @@ func poolOf(name string, size, standby int32, images ...string) *v1alpha1.NodePo
 	}
 }
 
+// disturbance is held by TestBurstSurvives, which ends schedulers, Stratos and nodes, and for reading
+// by the tests that run beside others undisturbed.
+var disturbance sync.RWMutex //nolint:gochecknoglobals // the tests share the cluster that it is about
+
+// undisturbed lets the test run beside others, and keeps TestBurstSurvives back until the test ends
+// or calls what is returned. The lock is taken before the test waits for its turn: TestBurstSurvives
+// runs only when all tests have it.
+func undisturbed(t *testing.T) (end func()) {
+	t.Helper()
+	disturbance.RLock()
+	end = sync.OnceFunc(disturbance.RUnlock)
+	t.Cleanup(end)
+	t.Parallel()
+	return end
+}
+
 // makePool makes a class and a pool of it once Stratos is idle, and waits until all its nodes are
 // standby. Both go when the test ends, the pool first.
 func makePool(t *testing.T, l *cluster.Cluster, pool *v1alpha1.NodePool) []string {
@@ -40,11 +59,21 @@ func makePool(t *testing.T, l *cluster.Cluster, pool *v1alpha1.NodePool) []strin
 	return l.AwaitStandby(t, pool.Name, int(pool.Spec.MinStandby))
 }
 
-// reserve is what a class must keep from pods so that about 250m of cpu are left: every node
-// reports the whole machine.
+// reserve is what a class must keep from pods so that about 250m of cpu are left beside flannel's
+// pod, where that is the network: every node reports the whole machine.
 func reserve(t *testing.T, l *cluster.Cluster) string {
 	t.Helper()
-	return fmt.Sprintf("%dm", l.MachineCPU(t)-250)
+	left := int64(250)
+	agents := &appsv1.DaemonSetList{}
+	if err := l.Client.List(t.Context(), agents, client.InNamespace("kube-flannel")); err != nil {
+		t.Fatal(err)
+	}
+	for i := range agents.Items {
+		for _, c := range agents.Items[i].Spec.Template.Spec.Containers {
+			left += c.Resources.Requests.Cpu().MilliValue()
+		}
+	}
+	return fmt.Sprintf("%dm", l.MachineCPU(t)-left)
 }
 
 func duration(d time.Duration) *v1alpha1.Duration { return &v1alpha1.Duration{Duration: d} }

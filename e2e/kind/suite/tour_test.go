@@ -16,7 +16,7 @@ import (
 // tour says: the first command only shows, the second wakes a stopped node, the third lets it stop
 // again.
 func TestTourOfTheReadme(t *testing.T) {
-	t.Parallel()
+	undisturbed(t)
 	l := cluster.New(t)
 	l.AwaitRelease(t)
 	script := read(t, "../try.sh")

@@ -10,7 +10,7 @@ import (
 // TestPoolWarms: nodes join, what a pool wants on their disks gets there by their own kubelets, and
 // their containers stop.
 func TestPoolWarms(t *testing.T) {
-	t.Parallel()
+	undisturbed(t)
 	l := cluster.New(t)
 	wanted := l.Push(t, "warm/wanted:1")
 	everywhere := l.Push(t, "warm/everywhere:1")

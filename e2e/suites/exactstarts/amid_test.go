@@ -15,8 +15,7 @@ import (
 
 // TestExactStartsAmidDisturbances: what happens in the middle of a burst makes it no dearer.
 func TestExactStartsAmidDisturbances(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, framework.Options{}, corev1.PreemptLowerPriority)
+	r := sharedRig(t)
 	for name, row := range map[string]struct {
 		row
 		amid  func(*testing.T, *framework.Rig)

@@ -13,8 +13,7 @@ import (
 // TestExactStartsBesideDaemonSets: an agent of 100m comes with each start, or once the node is
 // open. A pod that has no room in addition to it stays pending, and starts nothing.
 func TestExactStartsBesideDaemonSets(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, framework.Options{}, corev1.PreemptLowerPriority)
+	r := sharedRig(t)
 	for name, row := range map[string]struct {
 		row
 		agent *appsv1.DaemonSet

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"testing"
@@ -28,22 +29,36 @@ import (
 // longGuard ends a wait of the largest row that will never end.
 const longGuard = 5 * time.Minute
 
+// TestMain: the rows through the extender share a rig, one test after the other.
+func TestMain(m *testing.M) { os.Exit(assert.MainWithRig(m, fast(framework.Options{}))) }
+
+// fast gives a rig machines that boot and stop at once.
+func fast(o framework.Options) framework.Options {
+	o.Cloud = []string{"--fake-boot-time=1s", "--fake-stop-time=100ms", "--fake-pull-time=0s", "--fake-instance-types=" +
+		types}
+	return o
+}
+
 // newRig starts a rig of fast machines. preemption is the policy of the rows' priority class.
 func newRig(t *testing.T, o framework.Options, preemption corev1.PreemptionPolicy) *framework.Rig {
 	t.Helper()
-	// Hand-made nodes have no kubelet, so their leases are not renewed.
-	o.ControlPlane.NodeMonitorGracePeriod = time.Hour
-	o.Cloud = []string{"--fake-boot-time=1s", "--fake-stop-time=100ms", "--fake-pull-time=0s", "--fake-instance-types=" +
-		types}
-	r, err := framework.New(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	r := assert.NewRig(t, fast(o))
+	createClasses(t, r, preemption)
+	return r
+}
+
+// sharedRig is that of TestMain. Who asks for it does not run beside others that do, because their
+// pods may use any pool.
+func sharedRig(t *testing.T) *framework.Rig {
+	t.Helper()
+	r := assert.SharedRig(t)
+	createClasses(t, r, corev1.PreemptLowerPriority)
+	return r
+}
+
+// createClasses makes the RuntimeClass and the PriorityClass of the rows where they are not there.
+func createClasses(t *testing.T, r *framework.Rig, preemption corev1.PreemptionPolicy) {
+	t.Helper()
 	for _, o := range []client.Object{
 		&nodev1.RuntimeClass{
 			ObjectMeta: metav1.ObjectMeta{Name: runtimeClass}, Handler: "any",
@@ -52,22 +67,21 @@ func newRig(t *testing.T, o framework.Options, preemption corev1.PreemptionPolic
 		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: priorityClass}, Value: 1000,
 			PreemptionPolicy: &preemption},
 	} {
-		if err := r.Client.Create(t.Context(), o); err != nil {
+		if err := client.IgnoreAlreadyExists(r.Client.Create(t.Context(), o)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return r
 }
 
 func TestExactStarts(t *testing.T) {
 	t.Parallel()
 	nothingAfterwards := playBesideEachOther(t)
-	r := newRig(t, framework.Options{}, corev1.PreemptLowerPriority)
-	for _, name := range slices.Sorted(maps.Keys(rows())) {
+	r := sharedRig(t)
+	pools := newKeptPools(r)
+	for _, name := range inOrder(rows()) {
 		t.Run(name, func(t *testing.T) {
 			row := rows()[name]
-			warm(t, r, row.pools)
-			defer tidy(t, r, row)
+			pools.provide(t, row.pools)
 			started := burst(t, r, row.pods)
 			if len(started) != row.need {
 				t.Errorf("%d nodes were started, want %d: %s", len(started), row.need, row.why)
@@ -216,29 +230,35 @@ func warm(t *testing.T, r *framework.Rig, pools []pool) {
 	}
 }
 
-// tidy removes the row's pods, pools and classes, and waits until nothing is left of them.
+// tidy removes the row's pods, and its pools and classes.
 func tidy(t *testing.T, r *framework.Rig, row row) {
 	t.Helper()
-	ctx := context.WithoutCancel(t.Context())
-	errs := []error{removePods(ctx, r)}
-	for _, p := range row.pools {
-		errs = append(errs, r.Client.Delete(ctx, framework.Pool(p.kind, p.size)), r.Client.Delete(ctx,
-			framework.Class(p.kind, p.kind)))
-	}
-	errs = append(errs, framework.Until(ctx, longGuard, func(ctx context.Context) (bool, error) {
-		// Classes last: Stratos lets go of one only when no pool refers to it, and the next row makes
-		// them anew.
-		pools, nodes, classes := &v1alpha1.NodePoolList{}, &corev1.NodeList{}, &v1alpha1.AWSNodeClassList{}
-		err := errors.Join(r.Client.List(ctx, pools), r.Client.List(ctx, nodes, client.HasLabels{v1alpha1.LabelPool}),
-			r.Client.List(ctx, classes))
-		if err != nil || len(pools.Items)+len(nodes.Items)+len(classes.Items) == 0 {
-			return err == nil, err
-		}
-		return false, fmt.Errorf("%d pools, %d nodes and %d classes are left", len(pools.Items), len(nodes.Items),
-			len(classes.Items))
-	}))
-	if err := errors.Join(errs...); err != nil {
+	if err := removePods(t.Context(), r); err != nil {
 		t.Error(err)
+	}
+	remove(t, r, row.pools)
+}
+
+// remove removes the pools and their classes, and waits until nothing is left of them.
+func remove(t *testing.T, r *framework.Rig, pools []pool) {
+	t.Helper()
+	for _, p := range pools {
+		assert.Delete(t, r, assert.Pool(p.kind), framework.Class(p.kind, ""))
+	}
+	for _, p := range pools {
+		err := framework.Until(t.Context(), longGuard, func(ctx context.Context) (bool, error) {
+			nodes := &corev1.NodeList{}
+			err := r.Client.List(ctx, nodes, client.MatchingLabels{v1alpha1.LabelPool: p.kind})
+			if err != nil || len(nodes.Items) == 0 {
+				return err == nil, err
+			}
+			return false, fmt.Errorf("%d nodes of pool %s are left", len(nodes.Items), p.kind)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The class last: Stratos lets go of it only when no pool refers to it.
+		assert.AwaitGone(t, r, assert.Pool(p.kind), framework.Class(p.kind, ""))
 	}
 }
 

@@ -76,8 +76,10 @@ func TestMixedBurstsStartNoMoreThanStockNeeds(t *testing.T) {
 	startStock(t, r)
 	for _, name := range slices.Sorted(maps.Keys(mixedRows())) {
 		t.Run(name, func(t *testing.T) {
-			asked := mixedRows()[name].starts(t, r, func(*corev1.Pod) {}, promisedOnce)
-			seen := mixedRows()[name].starts(t, r, func(p *corev1.Pod) { p.Spec.SchedulerName = watched }, nil)
+			pools := newKeptPools(r)
+			asked := mixedRows()[name].starts(t, pools, func(*corev1.Pod) {}, promisedOnce)
+			seen := mixedRows()[name].starts(t, pools, func(p *corev1.Pod) { p.Spec.SchedulerName = watched }, nil)
+			pools.provide(t, nil) // the stock profile is tried without a pool, so that nothing of Stratos takes part
 			m := mixedRows()[name]
 			t.Logf("%d nodes were started by the extender, %d by the watch; fewer than %d cannot hold the pods", asked, seen,
 				atLeast(m))
@@ -88,18 +90,15 @@ func TestMixedBurstsStartNoMoreThanStockNeeds(t *testing.T) {
 	}
 }
 
-// starts is how many nodes the burst starts in a pool made for it. check, if set, looks at what the
-// scheduler was told. Nothing is left behind: the stock profile is tried without a pool, so that
-// nothing of Stratos can take part.
-func (m mixed) starts(t *testing.T, r *framework.Rig, change func(*corev1.Pod),
+// starts is how many nodes the burst starts in its pool. check, if set, looks at what the scheduler
+// was told.
+func (m mixed) starts(t *testing.T, pools *keptPools, change func(*corev1.Pod),
 	check func(*testing.T, *framework.Rig, []*corev1.Pod)) int {
 	t.Helper()
-	row := row{pools: []pool{{m.kind, int32(atLeast(m)) + slack, 10}}, pods: each(m.pods, change)}
-	warm(t, r, row.pools)
-	defer tidy(t, r, row)
-	started := burst(t, r, row.pods)
+	pools.provide(t, []pool{{m.kind, int32(atLeast(m)) + slack, 10}})
+	started := burst(t, pools.rig, each(m.pods, change))
 	if check != nil {
-		check(t, r, row.pods)
+		check(t, pools.rig, m.pods)
 	}
 	return len(started)
 }

@@ -26,12 +26,9 @@ const (
 	annotationSelected = "volume.kubernetes.io/selected-node"
 )
 
-// TestWatchHonoursVolumes: a pool with two standby nodes in each of three zones, and pods whose
-// volumes are, or can only be made, in one.
-func TestWatchHonoursVolumes(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, framework.Options{NoScheduler: true}, corev1.PreemptNever)
-	startStock(t, r)
+// watchHonoursVolumes: a pool with two standby nodes in each of three zones, and pods whose volumes
+// are, or can only be made, in one.
+func watchHonoursVolumes(t *testing.T, r *framework.Rig) {
 	late, early := storagev1.VolumeBindingWaitForFirstConsumer, storagev1.VolumeBindingImmediate
 	create(t, r,
 		&storagev1.StorageClass{

@@ -1,8 +1,6 @@
 package exactstarts
 
 import (
-	"maps"
-	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,25 +37,30 @@ func watchRows() map[string]row {
 	return out
 }
 
-// TestWatchStartsExactly has no extender anywhere: a stock scheduler calls the pods unschedulable,
-// and the watch starts nodes for them.
-func TestWatchStartsExactly(t *testing.T) {
+// TestWatch has no extender anywhere: a stock scheduler calls the pods unschedulable, and the watch
+// starts nodes for them.
+func TestWatch(t *testing.T) {
 	t.Parallel()
 	// No preemption: the stock scheduler asks no extender before it evicts, see docs/scheduler.md.
 	r := newRig(t, framework.Options{NoScheduler: true}, corev1.PreemptNever)
 	startStock(t, r)
-	for _, name := range slices.Sorted(maps.Keys(watchRows())) {
+	t.Run("HonoursVolumes", func(t *testing.T) { watchHonoursVolumes(t, r) })
+	t.Run("StartsExactly", func(t *testing.T) { watchStartsExactly(t, r) })
+}
+
+func watchStartsExactly(t *testing.T, r *framework.Rig) {
+	pools := newKeptPools(r)
+	for _, name := range inOrder(watchRows()) {
 		t.Run(name, func(t *testing.T) {
 			row := watchRows()[name]
-			warm(t, r, row.pools)
-			defer tidy(t, r, row)
+			pools.provide(t, row.pools)
 			started, more := len(burst(t, r, row.pods)), furtherStarts(name)
 			if started < row.need || started > row.need+more {
 				t.Errorf("%d nodes were started, want %d and at most %d more: %s", started, row.need, more, row.why)
 			}
+			if asked := r.Recorder.Asked(framework.Filter); len(asked) > 0 {
+				t.Errorf("some scheduler asked the extender: %+v", asked[0])
+			}
 		})
-	}
-	if asked := r.Recorder.Asked(framework.Filter); len(asked) > 0 {
-		t.Errorf("some scheduler asked the extender: %+v", asked[0])
 	}
 }
