@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,10 +27,12 @@ import (
 )
 
 // FloorScheduler is the schedulerName of the pods that the do-nothing extender is asked about,
-// PlainScheduler of those that no extender is asked about.
+// PlainScheduler of those that no extender is asked about, VerbScheduler of those about which
+// Stratos is asked with prioritizeVerb too.
 const (
 	FloorScheduler = "floor-scheduler"
 	PlainScheduler = "plain-scheduler"
+	VerbScheduler  = "verb-scheduler"
 )
 
 // The played machines: one type of four cpu, and times that keep out of the way.
@@ -136,8 +139,8 @@ func New(ctx context.Context, o Options) (_ *Env, err error) {
 // asked about, so that the pending-pod watch starts nothing for them.
 func (s *Env) StratosArgs(more ...string) []string {
 	// The rig's Stratos tells everything that it does; here it tells what a release's does.
-	args := []string{"--zap-devel=false", "--extender-scheduler-names=" + v1alpha1.SchedulerName + "," + FloorScheduler +
-		"," + PlainScheduler}
+	args := []string{"--zap-devel=false", "--extender-scheduler-names=" + strings.Join([]string{v1alpha1.SchedulerName,
+		FloorScheduler, PlainScheduler, VerbScheduler}, ",")}
 	if s.provider == framework.ProviderAWS {
 		for _, op := range []string{"run-instances", "stop-instances", "terminate-instances", "create-tags"} {
 			args = append(args, "--rate-limit-"+op+"=off")
@@ -218,6 +221,34 @@ func (s *Env) schedulerConfig(name, url string) ([]byte, error) {
 		Wiring: extender.WiringDedicated, KubernetesMinor: s.ControlPlane.KubernetesVersion(), SchedulerName: name,
 		Kubeconfig: controlplane.KubeconfigPlaceholder, ExtenderURL: url, QPS: unthrottled, Burst: unthrottled,
 	})
+}
+
+// StartWithVerb starts one with the generated profile that asks Stratos with prioritizeVerb too.
+func (s *Env) StartWithVerb(ctx context.Context) (*controlplane.Process, error) {
+	config, err := s.schedulerConfig(VerbScheduler, s.Ours.Extender)
+	if err != nil {
+		return nil, err
+	}
+	if config, err = WithVerb(config); err != nil {
+		return nil, err
+	}
+	return s.startScheduler(ctx, VerbScheduler, config)
+}
+
+// WithVerb has a generated configuration ask the extender for scores as well.
+func WithVerb(config []byte) ([]byte, error) {
+	fields := map[string]any{}
+	if err := yaml.Unmarshal(config, &fields); err != nil {
+		return nil, err
+	}
+	extenders, _ := fields["extenders"].([]any)
+	for _, e := range extenders {
+		if asked, ok := e.(map[string]any); ok {
+			asked["prioritizeVerb"], asked["weight"] = "prioritize", 1
+			return yaml.Marshal(fields)
+		}
+	}
+	return nil, errors.New("the generated configuration has no extenders")
 }
 
 // StartPlain starts one with the same profile but for the extender, so that the filters that the

@@ -130,7 +130,7 @@ stratos_extender_request_duration_seconds_count{verb="prioritize"} 5
 	}
 }
 
-func TestWithoutExtender(t *testing.T) {
+func TestConfigurationsAreChanged(t *testing.T) {
 	generated, err := extender.SchedulerConfig(extender.SchedulerConfigOptions{Wiring: extender.WiringDedicated,
 		KubernetesMinor: "1.36", QPS: 7, Burst: 8})
 	if err != nil {
@@ -155,6 +155,25 @@ func TestWithoutExtender(t *testing.T) {
 	}
 	if _, err := WithoutExtender(plain); err == nil {
 		t.Error("a configuration without an extender has none to take out")
+	}
+	asking, err := WithVerb(generated)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after = map[string]any{}, map[string]any{}
+	if err := errors.Join(yaml.Unmarshal(generated, &before), yaml.Unmarshal(asking, &after)); err != nil {
+		t.Fatal(err)
+	}
+	asked := before["extenders"].([]any)[0].(map[string]any)
+	if asked["prioritizeVerb"] != nil {
+		t.Errorf("the generated configuration asks for scores: %v", asked)
+	}
+	asked["prioritizeVerb"], asked["weight"] = "prioritize", float64(1)
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := WithVerb(plain); err == nil {
+		t.Error("a configuration without an extender has none to ask for scores")
 	}
 }
 

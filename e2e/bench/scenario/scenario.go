@@ -42,6 +42,8 @@ func All() []Scenario {
 			burstScenario},
 		{"trickle", "a steady trickle of pods: starts, calls and latencies", 3 * time.Minute, trickleScenario},
 		{"rate", "pods per second on running nodes, with the extender and without", 8 * time.Minute, rateScenario},
+		{"packing", "the generated profile with prioritizeVerb and without: pods per second, and nodes in use", 12 * time.Minute,
+			packingScenario},
 		{"filter", "/filter and /prioritize over HTTPS, by the number of candidates", 5 * time.Minute, filterScenario},
 		{"ledger", "/filter by the number of starting nodes", 3 * time.Minute, ledgerScenario},
 		{"scaledown", "many nodes that empty at once: until all are standby", 4 * time.Minute, scaledownScenario},
