@@ -208,7 +208,7 @@ func TestViewFollowsEvents(t *testing.T) {
 	pod.Spec.NodeName = "n"
 	v.takePod(pod, false, at.Add(5))
 	v.takePod(pod, false, at.Add(6))
-	if seen := v.Pods["x"]; v.BoundPods != 1 || !seen.Bound.Equal(at.Add(5)) || seen.Node != "n" {
+	if seen := v.Pods["x"]; v.BoundPods != 1 || !seen.Created.Equal(at) || !seen.Bound.Equal(at.Add(5)) || seen.Node != "n" {
 		t.Errorf("bound: %+v, %d", seen, v.BoundPods)
 	}
 	v.takePod(pod, true, at)
