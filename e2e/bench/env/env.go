@@ -33,6 +33,10 @@ const (
 	FloorScheduler = "floor-scheduler"
 	PlainScheduler = "plain-scheduler"
 	VerbScheduler  = "verb-scheduler"
+	// SlowScheduler and SlowFloorScheduler are the schedulerNames of the pods about which Stratos and
+	// the do-nothing extender are asked by schedulers at the client's default rate.
+	SlowScheduler      = "slow-scheduler"
+	SlowFloorScheduler = "slow-floor-scheduler"
 )
 
 // The played machines: one type of four cpu, and times that keep out of the way.
@@ -44,6 +48,12 @@ const (
 	StopTime = 200 * time.Millisecond
 	// EmptyTTL is how long a node of Pool stays up empty.
 	EmptyTTL = time.Second
+)
+
+// DefaultQPS and defaultBurst are kube-scheduler's own defaults for its client.
+const (
+	DefaultQPS   = 50
+	defaultBurst = 100
 )
 
 // unthrottled is far above what any scheduler here sends, so that no client waits for a limit of
@@ -140,7 +150,7 @@ func New(ctx context.Context, o Options) (_ *Env, err error) {
 func (s *Env) StratosArgs(more ...string) []string {
 	// The rig's Stratos tells everything that it does; here it tells what a release's does.
 	args := []string{"--zap-devel=false", "--extender-scheduler-names=" + strings.Join([]string{v1alpha1.SchedulerName,
-		FloorScheduler, PlainScheduler, VerbScheduler}, ",")}
+		FloorScheduler, PlainScheduler, VerbScheduler, SlowScheduler, SlowFloorScheduler}, ",")}
 	if s.provider == framework.ProviderAWS {
 		for _, op := range []string{"run-instances", "stop-instances", "terminate-instances", "create-tags"} {
 			args = append(args, "--rate-limit-"+op+"=off")
@@ -200,8 +210,22 @@ func (s *Env) StartFloor(ctx context.Context) (*controlplane.Process, error) {
 	return s.startAsking(ctx, FloorScheduler, s.floorProxy.URL)
 }
 
-func (s *Env) startAsking(ctx context.Context, name, url string) (*controlplane.Process, error) {
-	config, err := s.schedulerConfig(name, url)
+// StartSlow starts one that asks Stratos and one that asks the do-nothing extender, both at the
+// client's default rate.
+func (s *Env) StartSlow(ctx context.Context) (ours, floor *controlplane.Process, err error) {
+	ours, err = s.startAsking(ctx, SlowScheduler, s.Ours.Extender, atDefaultRate)
+	if err != nil {
+		return nil, nil, err
+	}
+	floor, err = s.startAsking(ctx, SlowFloorScheduler, s.floorProxy.URL, atDefaultRate)
+	return ours, floor, err
+}
+
+func atDefaultRate(o *extender.SchedulerConfigOptions) { o.QPS, o.Burst = DefaultQPS, defaultBurst }
+
+func (s *Env) startAsking(ctx context.Context, name, url string,
+	changes ...func(*extender.SchedulerConfigOptions)) (*controlplane.Process, error) {
+	config, err := s.schedulerConfig(name, url, changes...)
 	if err != nil {
 		return nil, err
 	}
@@ -216,11 +240,15 @@ func (s *Env) startScheduler(ctx context.Context, name string, config []byte) (*
 	return process, err
 }
 
-func (s *Env) schedulerConfig(name, url string) ([]byte, error) {
-	return extender.SchedulerConfig(extender.SchedulerConfigOptions{
+func (s *Env) schedulerConfig(name, url string, changes ...func(*extender.SchedulerConfigOptions)) ([]byte, error) {
+	o := extender.SchedulerConfigOptions{
 		Wiring: extender.WiringDedicated, KubernetesMinor: s.ControlPlane.KubernetesVersion(), SchedulerName: name,
 		Kubeconfig: controlplane.KubeconfigPlaceholder, ExtenderURL: url, QPS: unthrottled, Burst: unthrottled,
-	})
+	}
+	for _, change := range changes {
+		change(&o)
+	}
+	return extender.SchedulerConfig(o)
 }
 
 // StartWithVerb starts one with the generated profile that asks Stratos with prioritizeVerb too.

@@ -108,6 +108,50 @@ func TestFloor(t *testing.T) {
 	}
 }
 
+// TestFloorWritesOnce: with a write, a pod counts as asked about when its one write is answered.
+func TestFloorWritesOnce(t *testing.T) {
+	f := NewFloor()
+	answered, writes := make(chan error), make(chan bool, 10)
+	f.Write(func() error {
+		writes <- true
+		return <-answered
+	})
+	ask := func(pod string) {
+		t.Helper()
+		question, err := Question(framework.Pod(pod, "cpu", "1"), []string{"a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer := httptest.NewRecorder()
+		f.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/filter", bytes.NewReader(question)))
+		if answer.Code != http.StatusOK {
+			t.Fatalf("%d %s", answer.Code, answer.Body)
+		}
+	}
+	changed := f.Changed()
+	ask("one")
+	ask("one")
+	<-writes
+	if _, all := f.Asked([]string{"one"}); all {
+		t.Error("the write is not answered yet")
+	}
+	answered <- nil
+	<-changed
+	if at, all := f.Asked([]string{"one"}); !all || at[0].IsZero() || f.Failed() != nil {
+		t.Errorf("after the answer: %v, %v, %v", at, all, f.Failed())
+	}
+	changed = f.Changed()
+	ask("two")
+	answered <- errors.New("refused")
+	<-changed
+	if f.Failed() == nil {
+		t.Error("the second write was refused")
+	}
+	if <-writes; len(writes) != 0 {
+		t.Errorf("%d writes more than one for each pod", len(writes))
+	}
+}
+
 func TestTimed(t *testing.T) {
 	const metrics = `# HELP stratos_extender_request_duration_seconds Time
 stratos_extender_request_duration_seconds_bucket{verb="filter",le="0.005"} 297
