@@ -2,8 +2,8 @@ package extender
 
 import (
 	"context"
-	"fmt"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"

@@ -323,8 +323,8 @@ type finding struct {
 	coming bool
 }
 
-// why reads what the cluster state has computed of pools and nodes. Many pods may be pending, and
-// each is looked at again and again.
+// why reads what the cluster state has computed of pools and nodes: many pods may be pending, and
+// each is reconciled at least once a minute.
 func (c *Reconciler) why(ctx context.Context, pod *corev1.Pod) finding {
 	if why := decide.MayNotStart(pod); why != "" {
 		return finding{why: why}

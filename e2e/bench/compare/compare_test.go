@@ -10,7 +10,8 @@ import (
 
 func TestParsePlan(t *testing.T) {
 	got, err := parsePlan("1x20,50x5,500x2,1000x2")
-	if diff := cmp.Diff([]stage{{1, 20}, {50, 5}, {500, 2}, {1000, 2}}, got, cmp.AllowUnexported(stage{})); diff != "" || err != nil {
+	want := []stage{{1, 20}, {50, 5}, {500, 2}, {1000, 2}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(stage{})); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	for _, bad := range []string{"", "1", "1x", "x1", "0x1", "1x0", "1x20,", "9999x1", "-1x2", "1X20"} {

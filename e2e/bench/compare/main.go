@@ -69,7 +69,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	return errors.Join(err, verdict(report))
 }
 
-// verdict fails where the row of one pod's first machine is not met. Other targets are for the table.
+// verdict fails where the row of one pod's first machine is not met. Other targets are for the
+// table.
 func verdict(report figures.Report) error {
 	for _, row := range report.Rows {
 		if row.Name == firstOf(1) && row.Verdict() != figures.Met {

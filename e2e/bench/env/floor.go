@@ -60,9 +60,9 @@ func NewFloor() *Floor {
 	return &Floor{standby: func(string) bool { return true }, asked: map[string]time.Time{}, changed: make(chan struct{})}
 }
 
-// Write has it write from now on when a pod is asked about for the first time, concurrently with the
-// answer, as Stratos writes its intent to start. The time that counts is then when the write was
-// answered.
+// Write has it write from now on when a pod is asked about for the first time, concurrently with
+// the answer, as Stratos writes its intent to start. The time that counts is then when the write
+// was answered.
 func (f *Floor) Write(write func() error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -84,7 +84,8 @@ func wholeScenario(ctx context.Context, r *Run) error {
 		if err := s.Warm(ctx, poolName, pool); err != nil {
 			return err
 		}
-		for _, w := range []wiring{{"extender", v1alpha1.SchedulerName, true}, {"watch", corev1.DefaultSchedulerName, false}} {
+		wirings := []wiring{{"extender", v1alpha1.SchedulerName, true}, {"watch", corev1.DefaultSchedulerName, false}}
+		for _, w := range wirings {
 			for _, c := range []creation{{"at once", false}, {"by a Deployment", true}} {
 				for _, size := range sizes {
 					b := &wholeBurst{Env: s, wiring: w, creation: c, size: size, boot: boot}

@@ -101,7 +101,8 @@ func watchNodes(t *testing.T, r *framework.Rig) func(name, mark string) map[stri
 	if err := r.Client.List(t.Context(), list); err != nil {
 		t.Fatal(err)
 	}
-	w, err := r.Client.Watch(t.Context(), &corev1.NodeList{}, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
+	from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}}
+	w, err := r.Client.Watch(t.Context(), &corev1.NodeList{}, from)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,13 +151,13 @@ func writesIn(versions map[string][]*corev1.Node) map[string]int {
 // writeOf names what Stratos wrote, by the keys of its own that have changed; "" where another
 // wrote.
 func writeOf(was, is *corev1.Node) string {
-	if state := is.Labels[v1alpha1.LabelState]; state != was.Labels[v1alpha1.LabelState] {
-		switch v1alpha1.NodeState(state) {
-		case v1alpha1.StateStarting:
-			return writeIntent
-		case v1alpha1.StateRunning:
-			return writeOpens
-		}
+	switch state := is.Labels[v1alpha1.LabelState]; {
+	case state == was.Labels[v1alpha1.LabelState]:
+	case state == string(v1alpha1.StateStarting):
+		return writeIntent
+	case state == string(v1alpha1.StateRunning):
+		return writeOpens
+	default:
 		return "state " + state
 	}
 	var changed []string
