@@ -194,6 +194,14 @@ func schedulerProfile(name string) (schedulerv1.KubeSchedulerProfile, error) {
 	if err != nil {
 		return schedulerv1.KubeSchedulerProfile{}, fmt.Errorf("arguments of DefaultPreemption: %w", err)
 	}
+	// Pods fill the nodes that run, so that others become empty and stop. Scoring by the extender
+	// (/prioritize) would say the same for the price of one more question per pod.
+	packing, err := json.Marshal(schedulerv1.NodeResourcesFitArgs{
+		ScoringStrategy: &schedulerv1.ScoringStrategy{Type: schedulerv1.MostAllocated},
+	})
+	if err != nil {
+		return schedulerv1.KubeSchedulerProfile{}, fmt.Errorf("arguments of NodeResourcesFit: %w", err)
+	}
 	return schedulerv1.KubeSchedulerProfile{
 		SchedulerName: ptr.To(name),
 		// Sampling could stop at standby nodes and never see a running one.
@@ -205,6 +213,7 @@ func schedulerProfile(name string) (schedulerv1.KubeSchedulerProfile, error) {
 		},
 		PluginConfig: []schedulerv1.PluginConfig{
 			{Name: "DefaultPreemption", Args: runtime.RawExtension{Raw: preemption}},
+			{Name: "NodeResourcesFit", Args: runtime.RawExtension{Raw: packing}},
 		},
 	}, nil
 }
@@ -213,9 +222,7 @@ func schedulerExtender(o SchedulerConfigOptions) schedulerv1.Extender {
 	extender := schedulerv1.Extender{
 		URLPrefix:        o.ExtenderURL,
 		FilterVerb:       verbFilter,
-		PrioritizeVerb:   verbPrioritize,
 		PreemptVerb:      verbPreempt,
-		Weight:           1,
 		NodeCacheCapable: true,
 		// With the two filters moved, a failure that is ignored would put pods on tainted nodes.
 		Ignorable:   false,

@@ -119,6 +119,10 @@ func TestSchedulerConfigSaysWhatTheDesignDemands(t *testing.T) {
 	if !ok {
 		t.Fatalf("DefaultPreemption has arguments of type %T", profile.PluginConfig[0].Args.Object)
 	}
+	resources, ok := profile.PluginConfig[1].Args.Object.(*schedulerv1.NodeResourcesFitArgs)
+	if !ok {
+		t.Fatalf("NodeResourcesFit has arguments of type %T", profile.PluginConfig[1].Args.Object)
+	}
 	got := map[string]any{
 		"scheduler":        *profile.SchedulerName,
 		"nodes scored":     *profile.PercentageOfNodesToScore,
@@ -126,6 +130,7 @@ func TestSchedulerConfigSaysWhatTheDesignDemands(t *testing.T) {
 		"other plugins":    cmp.Equal(*profile.Plugins, schedulerv1.Plugins{Filter: profile.Plugins.Filter}),
 		"preemption":       *preemption.MinCandidateNodesPercentage,
 		"absolute unset":   preemption.MinCandidateNodesAbsolute == nil,
+		"packing":          resources.ScoringStrategy.Type,
 		"back-off":         *config.PodMaxBackoffSeconds,
 		"qps":              config.ClientConnection.QPS,
 		"burst":            config.ClientConnection.Burst,
@@ -151,14 +156,15 @@ func TestSchedulerConfigSaysWhatTheDesignDemands(t *testing.T) {
 		"other plugins":    true,
 		"preemption":       int32(100),
 		"absolute unset":   true,
+		"packing":          schedulerv1.MostAllocated,
 		"back-off":         int64(2),
 		"qps":              float32(1000),
 		"burst":            int32(2000),
 		"kubeconfig":       "/etc/kubernetes/scheduler.conf",
 		"lease":            "kube-system/stratos-scheduler",
 		"lease times":      []time.Duration{6 * time.Second, 4 * time.Second, time.Second},
-		"verbs":            []string{"filter", "prioritize", "preempt", ""},
-		"weight":           int64(1),
+		"verbs":            []string{"filter", "", "preempt", ""},
+		"weight":           int64(0),
 		"names only":       true,
 		"ignorable":        false,
 		"timeout":          2 * time.Second,

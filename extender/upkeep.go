@@ -42,8 +42,9 @@ type Upkeep struct {
 	events  events.EventRecorder
 	now     func() time.Time
 	log     logr.Logger
-	// nudged is when a node was last touched for the pods of each node.
-	nudged map[v1alpha1.NodeName]time.Time
+	// nudged is when a node was last touched for the pods of each node, nudgedLast when for any.
+	nudged     map[v1alpha1.NodeName]time.Time
+	nudgedLast time.Time
 	// asked is when late starts were last asked for again.
 	asked map[v1alpha1.NodeName]time.Time
 	// answered is the opening of the cluster state for which pods have been brought back.
@@ -112,17 +113,22 @@ func (u *Upkeep) Once(ctx context.Context) {
 }
 
 // nudge touches one node for all whose claimed pods the scheduler does not ask about: it brings all
-// pending pods back. So it counts for each of them, or a burst whose nodes begin to run one after
-// the other would have a touch for each of them each second.
+// pending pods back. So it counts for each node that runs by now, also for those that would not be
+// due yet, and the next touch waits for more of them. Otherwise a burst whose nodes begin to run
+// one after the other would have a touch for each of them.
 func (u *Upkeep) nudge(ctx context.Context, now time.Time) {
+	if now.Sub(u.nudgedLast) < nudgeAfter {
+		return
+	}
 	unasked := u.state.Unasked(now, nudgeAfter)
 	due := slices.IndexFunc(unasked, func(n v1alpha1.NodeName) bool { return now.Sub(u.nudged[n]) >= nudgeEvery })
 	if due < 0 {
 		return
 	}
-	for _, node := range unasked {
+	for _, node := range u.state.Unasked(now, 0) {
 		u.nudged[node] = now
 	}
+	u.nudgedLast = now
 	u.touch(ctx, unasked[due], now)
 }
 

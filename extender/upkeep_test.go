@@ -3,6 +3,7 @@ package extender
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -90,31 +91,45 @@ func TestUpkeep(t *testing.T) {
 	}
 }
 
+// touchCase is nodes that begin to run, first after 50 ms and then one after the other.
+type touchCase struct {
+	nodes int
+	after time.Duration // from one node's beginning to run to the next one's
+	// refused: the scheduler asks about each pod 10 ms before our watch shows its node run.
+	refused bool
+	until   time.Duration
+	want    int
+}
+
 // TestOneTouchForAllNodes: nodes whose pods are not asked about share a touch, because each brings
 // every pending pod back to the scheduler; and the next is a second later.
 func TestOneTouchForAllNodes(t *testing.T) {
-	for name, c := range map[string]struct {
-		after time.Duration // from one node's beginning to run to the next one's
-		until time.Duration
-		want  int
-	}{
-		"they begin to run together": {until: 1500 * time.Millisecond, want: 2},
+	for name, c := range map[string]touchCase{
+		"they begin to run together": {nodes: 3, until: 1500 * time.Millisecond, want: 2},
+		"within 100 ms":              {nodes: 3, after: 40 * time.Millisecond, until: 1500 * time.Millisecond, want: 2},
 		// 100 ms after each has begun, and then once a second for all three: 1.5 and 2.5 s.
-		"one after the other": {after: 200 * time.Millisecond, until: 2900 * time.Millisecond, want: 5},
+		"one after the other": {nodes: 3, after: 200 * time.Millisecond, until: 2900 * time.Millisecond, want: 5},
+		// At once for the first, and then each 100 ms as long as there is a new one.
+		"a burst of which each pod was just refused": {nodes: 10, after: 25 * time.Millisecond, refused: true,
+			until: time.Second, want: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { testOneTouch(t, c.after, c.until, c.want) })
+			synctest.Test(t, func(t *testing.T) { testOneTouch(t, c) })
 		})
 	}
 }
 
-func testOneTouch(t *testing.T, after, until time.Duration, want int) {
+func testOneTouch(t *testing.T, c touchCase) {
 	v, _ := newTestView(time.Now)
 	var nodes []client.Object
-	for _, name := range []string{"a", "b", "c"} {
+	ask := func(name string) {
+		v.Decide(cpuPod("pod-"+name, ""), NamesOf([]string{name}), &cluster.Candidates{}, time.Now())
+	}
+	for i := range c.nodes {
+		name := fmt.Sprint("node-", i)
 		v.SetNode(poolNode(name, v1alpha1.StateStandby))
 		nodes = append(nodes, poolNode(name, v1alpha1.StateRunning))
-		v.Decide(cpuPod("pod-"+name, ""), NamesOf([]string{name}), &cluster.Candidates{}, time.Now())
+		ask(name)
 	}
 	touched := 0
 	api := fake.NewClientBuilder().WithObjects(nodes...).WithInterceptorFuncs(interceptor.Funcs{
@@ -126,16 +141,20 @@ func testOneTouch(t *testing.T, after, until time.Duration, want int) {
 	u := NewUpkeep(Parts{State: v, Client: api, Events: events.NewFakeRecorder(10), Now: time.Now,
 		Log: logr.Discard()})
 	<-time.After(time.Second)
-	for i, name := range []string{"a", "b", "c"} {
-		time.AfterFunc(time.Duration(i)*after, func() { v.SetNode(poolNode(name, v1alpha1.StateRunning)) })
+	for i, n := range nodes {
+		runs := 50*time.Millisecond + time.Duration(i)*c.after
+		if c.refused {
+			time.AfterFunc(runs-10*time.Millisecond, func() { ask(n.GetName()) })
+		}
+		time.AfterFunc(runs, func() { v.SetNode(poolNode(n.GetName(), v1alpha1.StateRunning)) })
 	}
-	ctx, stop := context.WithTimeout(t.Context(), until)
+	ctx, stop := context.WithTimeout(t.Context(), c.until)
 	defer stop()
 	if err := u.Start(ctx); err != nil {
 		t.Errorf("Start ended with %v", err)
 	}
-	if touched != want {
-		t.Errorf("touched %d times within %s, want %d", touched, until, want)
+	if touched != c.want {
+		t.Errorf("touched %d times within %s, want %d", touched, c.until, c.want)
 	}
 }
 

@@ -399,9 +399,7 @@ func TestExplainSaysAReasonOnceUntilItChanges(t *testing.T) {
 	if got := r.said(); len(got) != 1 {
 		t.Errorf("events %q, want one", got)
 	}
-	if err := r.api.Create(t.Context(), nodePool(2, 1)); err != nil {
-		t.Fatal(err)
-	}
+	e.State.SetPool(nodePool(2, 1))
 	r.look(e)
 	if got := r.said(); len(got) != 1 || !strings.Contains(got[0], "no node yet") {
 		t.Errorf("events %q, want the new reason", got)

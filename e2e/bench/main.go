@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	page := fs.String("page", "", "page to write the table into, between its markers")
 	profiles := fs.String("profiles", "",
 		"folder for profiles of Stratos and the schedulers, by scenario; default: none are taken")
-	budget := fs.Duration("budget", 40*time.Minute, "hang guard of the whole: what is not over then is not measured")
+	budget := fs.Duration("budget", 90*time.Minute, "hang guard of the whole: what is not over then is not measured")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
@@ -79,7 +79,8 @@ func play(ctx context.Context, chosen []scenario.Scenario, with scenario.Run) fi
 		}
 		fmt.Fprintf(with.Progress, "%s: %s\n", s.Name, s.What)
 		began := time.Now()
-		report.Rows = append(report.Rows, scenario.Play(ctx, s, with)...)
+		rows, series := scenario.Play(ctx, s, with)
+		report.Rows, report.Series = append(report.Rows, rows...), append(report.Series, series...)
 		took := time.Since(began).Round(time.Second)
 		report.Took[s.Name] = took.String()
 		fmt.Fprintf(with.Progress, "%s: took %s\n", s.Name, took)

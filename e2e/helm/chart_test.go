@@ -153,7 +153,7 @@ func TestSchedulerConfigurationIsTheGenerators(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(packing(string(want)), got); diff != "" {
+			if diff := cmp.Diff(string(want), got); diff != "" {
 				t.Errorf("set %s (-stratos scheduler-config +chart):\n%s", s.Name, diff)
 			}
 		}
@@ -161,13 +161,6 @@ func TestSchedulerConfigurationIsTheGenerators(t *testing.T) {
 	if compared < len(extender.SupportedMinors()) {
 		t.Errorf("%d configurations were compared, want one for each of %q", compared, extender.SupportedMinors())
 	}
-}
-
-// packing adds to a generated configuration what the chart does: pods fill running nodes.
-func packing(config string) string {
-	const before = "    name: DefaultPreemption\n"
-	return strings.Replace(config, before, before+"  - args:\n      scoringStrategy:\n        type: MostAllocated\n"+
-		"    name: NodeResourcesFit\n", 1)
 }
 
 func schedulerName(s Set) string {

@@ -135,7 +135,7 @@ func (s *scheduler) schedule(p *corev1.Pod) {
 			}
 			s.w.note("filter %s: %s, nodes %v, %s", p.Name, answer.Decision, answer.Nodes, message)
 			s.w.rules.filtered(p, candidates)
-			candidates = best(asked, p, candidates)
+			candidates = s.fullest(candidates)
 		}
 	}
 	if len(candidates) == 0 {
@@ -145,32 +145,39 @@ func (s *scheduler) schedule(p *corev1.Pod) {
 	s.assign(p, candidates[s.w.dice.IntN(len(candidates))])
 }
 
-// best are the candidates that the extender scores highest.
-func best(asked *process, p *corev1.Pod, candidates []string) []string {
-	if len(candidates) < 2 {
-		return candidates
-	}
-	scores := asked.extender.Prioritize(p, extender.NamesOf(candidates))
-	most := slices.Max(scores)
+// fullest are the candidates that the generated profile scores highest: those of which the pods
+// there request the most (MostAllocated). All nodes of the model are of one size.
+func (s *scheduler) fullest(candidates []string) []string {
+	requested := s.requested("")
+	most := int64(-1)
 	var out []string
-	for k, score := range scores {
-		if score == most {
-			out = append(out, candidates[k])
+	for _, n := range candidates {
+		switch cpu := requested[n]; {
+		case cpu > most:
+			most, out = cpu, []string{n}
+		case cpu == most:
+			out = append(out, n)
 		}
 	}
 	return out
 }
 
+// requested is the cpu that the pods on each node request, without the pod of the UID.
+func (s *scheduler) requested(without types.UID) map[string]int64 {
+	requested := map[string]int64{}
+	for _, o := range sorted[*corev1.Pod](s.cache.objects, kindPod) {
+		on := cmp.Or(o.Spec.NodeName, s.assumed[o.UID], o.Status.NominatedNodeName)
+		if on != "" && !finished(o) && o.UID != without {
+			requested[on] += cpuOf(o)
+		}
+	}
+	return requested
+}
+
 // feasible are the nodes that pass the filters that stay in the scheduler: with the extender taints
 // and cordon are not among them.
 func (s *scheduler) feasible(p *corev1.Pod) []string {
-	used := map[string]int64{}
-	for _, o := range sorted[*corev1.Pod](s.cache.objects, kindPod) {
-		on := cmp.Or(o.Spec.NodeName, s.assumed[o.UID], o.Status.NominatedNodeName)
-		if on != "" && !finished(o) && o.UID != p.UID {
-			used[on] += cpuOf(o)
-		}
-	}
+	used := s.requested(p.UID)
 	var out []string
 	suits := s.suits(p)
 	for _, n := range sorted[*corev1.Node](s.cache.objects, kindNode) {

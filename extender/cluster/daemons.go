@@ -6,11 +6,8 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
@@ -59,17 +56,4 @@ func (s *State) Daemons() []*fit.Daemon {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.daemons
-}
-
-// Empty is the node as a pod would find it that is alone there with the pods of DaemonSets. What is
-// known of the very same Node is not computed again: this is called for each node and each pending
-// pod.
-func (s *State) Empty(node *corev1.Node, pool *v1alpha1.NodePool) *decide.Node {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	e := s.nodes[v1alpha1.NodeName(node.Name)]
-	if e != nil && e.base != nil && node.ResourceVersion != "" && e.object.ResourceVersion == node.ResourceVersion {
-		return e.base
-	}
-	return decide.NodeOf(node, pool, s.daemons...)
 }

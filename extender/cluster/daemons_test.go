@@ -134,32 +134,6 @@ func TestTheStatusOfADaemonSetChangesNoNode(t *testing.T) {
 	}
 }
 
-// TestEmptyIsTheNodeBesideItsDaemons: what is remembered of a Node is what is computed of it.
-func TestEmptyIsTheNodeBesideItsDaemons(t *testing.T) {
-	versioned := func(version string) func(*corev1.Node) {
-		return func(n *corev1.Node) { n.ResourceVersion = version }
-	}
-	for name, asked := range map[string]*corev1.Node{
-		"the Node that is known": poolNode("a", v1alpha1.StateStandby, versioned("1")),
-		"a newer one":            poolNode("a", v1alpha1.StateStandby, versioned("2")),
-		"one without a version":  poolNode("a", v1alpha1.StateStandby),
-		"one that is not known":  poolNode("b", v1alpha1.StateStandby, versioned("1")),
-		"one that starts by now": poolNode("a", v1alpha1.StateStarting, versioned("3")),
-	} {
-		t.Run(name, func(t *testing.T) {
-			v, _ := newTestView()
-			v.SetDaemonSet(agents())
-			v.SetNode(poolNode("a", v1alpha1.StateStandby, versioned("1")))
-			v.SetPod(cpuPod("x", "a"))
-			n := v.Empty(asked, poolObject("p", 1))
-			if n.Used.MilliCPU != 100 || n.Used.Pods != 1 || string(n.Name) != asked.Name ||
-				string(n.State) != asked.Labels[v1alpha1.LabelState] {
-				t.Errorf("%s, %s, uses %+v", n.Name, n.State, n.Used)
-			}
-		})
-	}
-}
-
 // TestNotReadyBeforeDaemonSetsAreThere: a decision without them would claim room that they take.
 func TestNotReadyBeforeDaemonSetsAreThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

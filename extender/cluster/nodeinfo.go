@@ -146,6 +146,7 @@ func (e *nodeInfo) topologyNode() *fit.Node {
 // rebuildFromNode makes the entry's nodes anew because the Node or its pool has changed. The caller
 // holds mu.
 func (s *State) rebuildFromNode(e *nodeInfo) {
+	s.poolNodes = nil
 	e.base = decide.NodeOf(e.object, s.pools[v1alpha1.PoolName(e.object.Labels[v1alpha1.LabelPool])], s.daemons...)
 	s.rebuildFromPods(e)
 }

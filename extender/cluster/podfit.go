@@ -14,7 +14,6 @@ import (
 // PodFit checks nodes for one pod by all rules of fit, with the cluster state of when it was made.
 // It is for one goroutine.
 type PodFit struct {
-	state *State
 	pod   *corev1.Pod
 	world *fit.World
 	// promised is the world with the claimed pods, for a pod that wants to be with others; nil for one
@@ -36,7 +35,7 @@ type poolFit struct {
 func (s *State) PodFit(pod *corev1.Pod) *PodFit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	j := &PodFit{state: s, pod: pod, world: s.snapshot(), pools: map[v1alpha1.PoolName]*poolFit{}}
+	j := &PodFit{pod: pod, world: s.snapshot(), pools: map[v1alpha1.PoolName]*poolFit{}}
 	if decide.HasPodAffinity(pod) {
 		j.promised = s.claims.WithClaims(j.world)
 	}
@@ -58,11 +57,6 @@ func (j *PodFit) Refusal(n *decide.Node) *fit.Refusal {
 		return lonely
 	}
 	return p.view.AntiAffinity(&n.Node) // the one check that comes after
-}
-
-// Empty is View.Empty.
-func (j *PodFit) Empty(node *corev1.Node, pool *v1alpha1.NodePool) *decide.Node {
-	return j.state.Empty(node, pool)
 }
 
 // Digest is the pod as it is checked on the node, its volumes resolved.

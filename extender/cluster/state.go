@@ -44,9 +44,11 @@ type State struct {
 	siblings siblings
 	// gone are the pods that were seen terminating, finished or deleted recently, and when. The
 	// scheduler's watch may be behind ours, so it may still ask about them.
-	gone       map[types.UID]time.Time
-	published  map[types.UID]v1alpha1.NodeName
-	pools      map[v1alpha1.PoolName]*v1alpha1.NodePool
+	gone      map[types.UID]time.Time
+	published map[types.UID]v1alpha1.NodeName
+	pools     map[v1alpha1.PoolName]*v1alpha1.NodePool
+	// poolNodes is what Pools returned last, nil where a Node or a pool has changed since.
+	poolNodes  []PoolNodes
 	namespaces map[string]map[string]string
 	storage    storage
 	// sets are the DaemonSets by name, and daemons the same, parsed and sorted by name. daemons is
@@ -206,7 +208,7 @@ func (s *State) DeleteNode(name v1alpha1.NodeName) {
 	s.mu.Lock()
 	defer s.unlock()
 	if e := s.nodes[name]; e != nil {
-		e.object, e.base, e.node, e.asStopped, s.world = nil, nil, nil, nil, nil
+		e.object, e.base, e.node, e.asStopped, s.world, s.poolNodes = nil, nil, nil, nil, nil, nil
 		s.unpublish(name, e)
 		s.forgetIfBare(name, e)
 	}
@@ -233,6 +235,7 @@ func (s *State) DeletePool(name v1alpha1.PoolName) {
 
 // changePool reports whether a decision may read what has changed. The caller holds mu.
 func (s *State) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) bool {
+	s.poolNodes = nil
 	old := s.pools[name]
 	if p == nil {
 		delete(s.pools, name)

@@ -4,11 +4,10 @@ import (
 	"cmp"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/cluster"
 	"github.com/stratos-sh/stratos/extender/decide"
+	"github.com/stratos-sh/stratos/extender/fit"
 )
 
 // assessment is what can be said of a pool for a pod.
@@ -24,9 +23,10 @@ type assessment struct {
 // assess checks the pod against the pool's nodes as if they were empty, and against a new
 // instance in each zone of its class. All nodes of a pool are alike but for their zones, so where
 // every node refuses, the first refusal by name holds for the pool.
-func assess(judge *cluster.PodFit, pool *v1alpha1.NodePool, nodes []corev1.Node, o Offer) assessment {
-	fits := countFitting(judge, pool, nodes)
-	zones, never := serving(judge, pool, nodes, o)
+func assess(judge *cluster.PodFit, p cluster.PoolNodes, o Offer) assessment {
+	pool := p.Pool
+	fits := checkNodes(judge, p.Nodes)
+	zones, never := serving(judge, pool, p.Pattern, o)
 	serves := never == nil
 	room, warming := serves && pool.Status.Total < pool.Spec.PoolSize, serves && pool.Status.Warmup > 0
 	says := func(why string) assessment {
@@ -35,13 +35,13 @@ func assess(judge *cluster.PodFit, pool *v1alpha1.NodePool, nodes []corev1.Node,
 	switch {
 	case pool.DeletionTimestamp != nil:
 		return assessment{why: fmt.Sprintf("pool %s is being deleted", pool.Name)}
-	case fits.nodes == 0 && !serves:
+	case len(p.Nodes) == 0 && !serves:
 		return says(": " + never.Explain())
-	case fits.nodes == 0:
+	case len(p.Nodes) == 0:
 		return says(" has no node yet")
-	case fits.fitting == 0:
+	case !fits.any:
 		return says(": " + fits.refusal)
-	case fits.apart != "" && fits.free == 0:
+	case fits.apart != "" && !fits.free:
 		return says(": " + fits.apart)
 	case serves && !room:
 		return says(fmt.Sprintf(" is at its poolSize of %d and none of its nodes has room", pool.Spec.PoolSize))
@@ -49,47 +49,47 @@ func assess(judge *cluster.PodFit, pool *v1alpha1.NodePool, nodes []corev1.Node,
 	return says(" has no standby node with room now")
 }
 
-// poolFit counts the nodes of a pool: those that fit the pod when they are empty, and of these the
-// standby ones that are free to take it now.
+// poolFit is how a pod fits the nodes of a pool: whether any of them fits it when it is empty, and
+// whether one of these is a standby node that is free to take it now.
 type poolFit struct {
-	nodes, fitting, free int
+	any, free bool
 	// refusal is the first reason why a node does not fit, apart the first why one that fits does not
 	// take the pod now.
 	refusal, apart string
 }
 
-func countFitting(judge *cluster.PodFit, pool *v1alpha1.NodePool, nodes []corev1.Node) poolFit {
+// checkNodes looks at no more nodes than it takes: one that takes the pod now decides, and once one
+// fits, only standby nodes can say more.
+func checkNodes(judge *cluster.PodFit, nodes []*decide.Node) poolFit {
 	var fits poolFit
-	for i := range nodes {
-		n := judge.Empty(&nodes[i], pool)
-		if n.Pool != v1alpha1.PoolName(pool.Name) {
+	for _, n := range nodes {
+		if fits.any && n.State != v1alpha1.StateStandby {
 			continue
 		}
-		fits.nodes++
-		why := whyNotNode(judge, n)
-		fits.refusal = cmp.Or(fits.refusal, why)
-		if why != "" {
+		refusal := refusesEmpty(judge, n, true)
+		if refusal != nil || n.State == v1alpha1.StateStandby && n.NotStartable != "" {
+			if fits.refusal == "" {
+				fits.refusal = whyNotNode(n, refusal)
+			}
 			continue
 		}
-		fits.fitting++
+		fits.any = true
 		if now := whyNotNow(judge, n); now != "" {
 			fits.apart = cmp.Or(fits.apart, now)
 		} else if n.State == v1alpha1.StateStandby {
-			fits.free++
+			fits.free = true
+			return fits
 		}
 	}
 	return fits
 }
 
-// whyNotNode checks what does not depend on the other pods of the cluster.
-func whyNotNode(judge *cluster.PodFit, n *decide.Node) string {
-	if refusal := refusesEmpty(judge, n, true); refusal != nil {
+// whyNotNode is why a node is of no use to the pod, whatever other pods of the cluster do.
+func whyNotNode(n *decide.Node, refusal *fit.Refusal) string {
+	if refusal != nil {
 		return refusal.Explain()
 	}
-	if n.State == v1alpha1.StateStandby && n.NotStartable != "" {
-		return "its standby nodes are not startable: " + n.NotStartable
-	}
-	return ""
+	return "its standby nodes are not startable: " + n.NotStartable
 }
 
 // whyNotNow is why a standby node does not take the pod all the same: it is empty, so what is left

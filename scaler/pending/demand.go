@@ -151,7 +151,7 @@ func (d *Demand) Need(pool *v1alpha1.NodePool, nodes []corev1.Node, o Offer, sup
 	if len(pods) == 0 {
 		return plan.Need{}
 	}
-	n, whole := newNode(pool, nodes, o)
+	n, whole := newNode(pool, patternOf(pool, nodes), o)
 	if !whole && o.Promised == nil {
 		return plan.NeedOf(pods, nil, supply, inZoneOf)
 	}

@@ -59,16 +59,23 @@ func inZoneOf(labels map[string]string, zone string) map[string]string {
 	return out
 }
 
-// newNode is a new node of the pool as pods will find it, like the first that the pool has or else
-// as its class describes it. whole reports whether its resources are known.
-func newNode(pool *v1alpha1.NodePool, nodes []corev1.Node, o Offer) (n *corev1.Node, whole bool) {
-	n = &corev1.Node{}
-	like := slices.IndexFunc(nodes, func(n corev1.Node) bool {
+// patternOf is the first of the pool's nodes that has reported what it offers, nil for none.
+func patternOf(pool *v1alpha1.NodePool, nodes []corev1.Node) *corev1.Node {
+	at := slices.IndexFunc(nodes, func(n corev1.Node) bool {
 		return n.Labels[v1alpha1.LabelPool] == pool.Name && len(n.Status.Allocatable) > 0
 	})
+	if at < 0 {
+		return nil
+	}
+	return &nodes[at]
+}
+
+// newNode is a new node of the pool as pods will find it, like the one that the pool has or else as
+// its class describes it. is may be nil. whole reports whether its resources are known.
+func newNode(pool *v1alpha1.NodePool, is *corev1.Node, o Offer) (n *corev1.Node, whole bool) {
+	n = &corev1.Node{}
 	switch {
-	case like >= 0:
-		is := &nodes[like]
+	case is != nil:
 		n.Labels, n.Status.Allocatable, whole = maps.Clone(is.Labels), is.Status.Allocatable, true
 		if recorded := is.Annotations[v1alpha1.AnnotationAllocatableAtStop]; recorded != "" {
 			n.Annotations = map[string]string{v1alpha1.AnnotationAllocatableAtStop: recorded}
@@ -91,9 +98,9 @@ func newNode(pool *v1alpha1.NodePool, nodes []corev1.Node, o Offer) (n *corev1.N
 // serving returns why no new instance of the pool could serve the pod, nil where one could, and
 // then in which of the class's zones: none means any.
 func serving(
-	judge *cluster.PodFit, pool *v1alpha1.NodePool, nodes []corev1.Node, o Offer,
+	judge *cluster.PodFit, pool *v1alpha1.NodePool, pattern *corev1.Node, o Offer,
 ) (zones []string, refusal *fit.Refusal) {
-	n, whole := newNode(pool, nodes, o)
+	n, whole := newNode(pool, pattern, o)
 	if len(o.zones) == 0 {
 		return nil, refusesEmpty(judge, decide.NodeOf(n, pool, o.Daemons...), whole)
 	}
@@ -119,10 +126,12 @@ func serving(
 // whole: its resources are known.
 func refusesEmpty(judge *cluster.PodFit, n *decide.Node, whole bool) *fit.Refusal {
 	pod := judge.Digest(n)
-	resources := (*fit.Refusal)(nil)
-	if whole {
-		resources = fit.CheckResources(pod, &n.Node)
+	refusal := cmp.Or(pod.Malformed(), pod.Selects(string(n.Name), n.Labels), pod.Schedulable(n.Taints, false))
+	if refusal == nil && whole {
+		refusal = fit.CheckResources(pod, &n.Node)
 	}
-	return cmp.Or(pod.Malformed(), pod.Selects(string(n.Name), n.Labels), pod.Schedulable(n.Taints, false),
-		resources, fit.CheckVolumes(pod, &n.Node))
+	if refusal == nil {
+		refusal = fit.CheckVolumes(pod, &n.Node)
+	}
+	return refusal
 }

@@ -230,9 +230,9 @@ func (c *Reconciler) fails(pod podKey, scheduler string) {
 // unserved counts the pod as demand for a new instance where one could serve it, and reports that,
 // or why not. It returns when to reconcile again.
 func (c *Reconciler) unserved(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
-	found, err := c.why(ctx, pod)
-	if err != nil || found.why == "" {
-		return explainAgain, err
+	found := c.why(ctx, pod)
+	if found.why == "" {
+		return explainAgain, nil
 	}
 	if held, until := c.Placer.HeldBack(pod); held != "" && decide.MayNotStart(pod) == "" && !found.coming {
 		c.refuse(ctx, pod, held)
@@ -323,43 +323,34 @@ type finding struct {
 	coming bool
 }
 
-func (c *Reconciler) why(ctx context.Context, pod *corev1.Pod) (finding, error) {
+// why reads what the cluster state has computed of pools and nodes: many pods may be pending, and
+// each is reconciled at least once a minute.
+func (c *Reconciler) why(ctx context.Context, pod *corev1.Pod) finding {
 	if why := decide.MayNotStart(pod); why != "" {
-		return finding{why: why}, nil
+		return finding{why: why}
 	}
-	pools := &v1alpha1.NodePoolList{}
-	if err := c.Reader.List(ctx, pools); err != nil {
-		return finding{}, err
+	if c.State.IsPublished(pod.UID) {
+		return finding{}
 	}
-	nodes := &corev1.NodeList{}
-	// Not copied, because all of them are read for each pending pod; they are not changed.
-	if err := c.Reader.List(ctx, nodes, client.HasLabels{v1alpha1.LabelPool}, client.UnsafeDisableDeepCopy); err != nil {
-		return finding{}, err
+	pools := c.State.Pools()
+	if len(pools) == 0 {
+		return finding{why: "there is no NodePool"}
 	}
-	slices.SortFunc(nodes.Items, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
-	if claimedOn(nodes.Items, pod.UID) {
-		return finding{}, nil
-	}
-	if len(pools.Items) == 0 {
-		return finding{why: "there is no NodePool"}, nil
-	}
-	return c.choose(ctx, pod, pools.Items, nodes.Items), nil
+	return c.choose(ctx, pod, pools)
 }
 
 // choose picks the pool that is to launch for the pod: the one that has done so, as long as its
 // instances are warming up, else the heaviest that could. Without the first, a pool that stands at
 // its poolSize by that very launch would no longer wait for it: its node would be stopped when it
 // is warm and started again for the pod, or a second pool would launch as well.
-func (c *Reconciler) choose(
-	ctx context.Context, pod *corev1.Pod, pools []v1alpha1.NodePool, nodes []corev1.Node,
-) finding {
+func (c *Reconciler) choose(ctx context.Context, pod *corev1.Pod, pools []cluster.PoolNodes) finding {
 	judge, launched, daemons := c.State.PodFit(pod), c.Demand.poolOf(pod), c.State.Daemons()
 	var reasons []string
 	var cold, coming *v1alpha1.NodePool
 	zones := map[*v1alpha1.NodePool][]string{}
 	for i := range pools {
-		pool := &pools[i]
-		judged := assess(judge, pool, nodes, OfferOf(ctx, c.Classes, pool, daemons))
+		pool := pools[i].Pool
+		judged := assess(judge, pools[i], OfferOf(ctx, c.Classes, pool, daemons))
 		zones[pool] = judged.zones
 		reasons = append(reasons, judged.why)
 		if judged.launch && (cold == nil || pool.Spec.WeightOrDefault() > cold.Spec.WeightOrDefault()) {
@@ -383,13 +374,6 @@ func inWords(zones []string) string {
 		return ""
 	}
 	return ", zone " + strings.Join(zones, " or ")
-}
-
-// claimedOn reports whether some replica has published a claim of the pod.
-func claimedOn(nodes []corev1.Node, pod types.UID) bool {
-	return slices.ContainsFunc(nodes, func(n corev1.Node) bool {
-		return slices.Contains(strings.Split(n.Annotations[v1alpha1.AnnotationClaims], ","), string(pod))
-	})
 }
 
 // LookAgain has a pod looked at because its volumes have changed. It never blocks: on a replica

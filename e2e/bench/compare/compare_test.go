@@ -9,8 +9,9 @@ import (
 )
 
 func TestParsePlan(t *testing.T) {
-	got, err := parsePlan("1x20,50x5,500x2")
-	if diff := cmp.Diff([]stage{{1, 20}, {50, 5}, {500, 2}}, got, cmp.AllowUnexported(stage{})); diff != "" || err != nil {
+	got, err := parsePlan("1x20,50x5,500x2,1000x2")
+	want := []stage{{1, 20}, {50, 5}, {500, 2}, {1000, 2}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(stage{})); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	for _, bad := range []string{"", "1", "1x", "x1", "0x1", "1x0", "1x20,", "9999x1", "-1x2", "1X20"} {
@@ -26,7 +27,10 @@ func TestVerdict(t *testing.T) {
 	row := func(ours float64, failure string) figures.Report {
 		return figures.Report{Rows: []figures.Row{
 			{Ours: &figures.Figure{Value: 99, Unit: figures.MiB}},
-			{Ours: &figures.Figure{Value: ours, Unit: figures.Seconds}, Target: &figures.Target{Limit: 0.05}, Failure: failure},
+			{Name: "1 pods created -> first machine asked for, p50", Ours: &figures.Figure{Value: ours, Unit: figures.Seconds},
+				Target: &figures.Target{Limit: 0.05}, Failure: failure},
+			{Name: "500 pods created -> last machine asked for, p50", Ours: &figures.Figure{Value: 15, Unit: figures.Seconds},
+				Target: &figures.Target{Limit: 6}},
 		}}
 	}
 	if err := verdict(row(0.05, "")); err != nil {

@@ -27,7 +27,7 @@ import (
 const sooner = 20
 
 // limit is the hang guard of all.
-const limit = 20 * time.Minute
+const limit = 40 * time.Minute
 
 var errNotSooner = fmt.Errorf(
 	"for one pod the start was not asked for %d times sooner than Karpenter's first NodeClaim",
@@ -45,7 +45,7 @@ func main() {
 
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	fs := pflag.NewFlagSet("compare", pflag.ContinueOnError)
-	planned := fs.String("plan", "1x20,50x5,500x2", "pods x rounds, separated by commas")
+	planned := fs.String("plan", "1x20,50x5,500x2,1000x2", "pods x rounds, separated by commas")
 	idle := fs.Duration("idle", 20*time.Second, "how long both do nothing while what they use is counted")
 	folder := fs.String("out", "dist/bench", "folder for the JSON")
 	page := fs.String("page", "", "page to write the table into, between its markers")
@@ -69,10 +69,11 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	return errors.Join(err, verdict(report))
 }
 
-// verdict fails where the row of one pod is not met.
+// verdict fails where the row of one pod's first machine is not met. Other targets are for the
+// table.
 func verdict(report figures.Report) error {
 	for _, row := range report.Rows {
-		if row.Target != nil && row.Verdict() != figures.Met {
+		if row.Name == firstOf(1) && row.Verdict() != figures.Met {
 			return errNotSooner
 		}
 	}

@@ -94,7 +94,7 @@ func (b *both) play(ctx context.Context, st stage, report *figures.Report) error
 		return err
 	}
 	head := figures.Row{
-		Scenario: "compare", Name: fmt.Sprintf("%d pods created -> first machine asked for, p50", st.pods),
+		Scenario: "compare", Name: firstOf(st.pods),
 		Floor: secs(theirFirst.Quantile(0.5)), Ours: secs(first.Quantile(0.5)),
 		Note: fmt.Sprintf("floor is Karpenter; %d rounds, in turn; largest %s, Karpenter's smallest %s", st.rounds,
 			figures.Millis(first.Max()), figures.Secs(theirFirst.Quantile(0))),
@@ -103,14 +103,21 @@ func (b *both) play(ctx context.Context, st stage, report *figures.Report) error
 		most := theirFirst.Quantile(0.5).Seconds() / sooner
 		head.Target = &figures.Target{Words: fmt.Sprintf("%d times sooner: %.0f ms", sooner, 1000*most), Limit: most}
 	}
+	until := theirLast.Quantile(0.5).Seconds()
 	report.Rows = append(report.Rows, head, figures.Row{
 		Scenario: "compare", Name: fmt.Sprintf("%d pods created -> last machine asked for, p50", st.pods),
 		Floor: secs(theirLast.Quantile(0.5)), Ours: secs(last.Quantile(0.5)),
-		Note: fmt.Sprintf("at most %d machines, Karpenter %d", machines, theirMachines),
+		Target: &figures.Target{Words: "sooner than Karpenter", Limit: until},
+		Note:   fmt.Sprintf("at most %d machines, Karpenter %d", machines, theirMachines),
 	})
 	report.Rows = append(report.Rows, usageRows(fmt.Sprintf("%d rounds of %d pods for each", st.rounds, st.pods), before,
 		after)...)
 	return nil
+}
+
+// firstOf names the row of the first machine for so many pods.
+func firstOf(pods int) string {
+	return fmt.Sprintf("%d pods created -> first machine asked for, p50", pods)
 }
 
 func secs(d time.Duration) *figures.Figure {

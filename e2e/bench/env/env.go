@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,10 +27,16 @@ import (
 )
 
 // FloorScheduler is the schedulerName of the pods that the do-nothing extender is asked about,
-// PlainScheduler of those that no extender is asked about.
+// PlainScheduler of those that no extender is asked about, VerbScheduler of those about which
+// Stratos is asked with prioritizeVerb too.
 const (
 	FloorScheduler = "floor-scheduler"
 	PlainScheduler = "plain-scheduler"
+	VerbScheduler  = "verb-scheduler"
+	// SlowScheduler and SlowFloorScheduler are the schedulerNames of the pods about which Stratos and
+	// the do-nothing extender are asked by schedulers at the client's default rate.
+	SlowScheduler      = "slow-scheduler"
+	SlowFloorScheduler = "slow-floor-scheduler"
 )
 
 // The played machines: one type of four cpu, and times that keep out of the way.
@@ -41,6 +48,12 @@ const (
 	StopTime = 200 * time.Millisecond
 	// EmptyTTL is how long a node of Pool stays up empty.
 	EmptyTTL = time.Second
+)
+
+// DefaultQPS and defaultBurst are kube-scheduler's own defaults for its client.
+const (
+	DefaultQPS   = 50
+	defaultBurst = 100
 )
 
 // unthrottled is far above what any scheduler here sends, so that no client waits for a limit of
@@ -136,8 +149,8 @@ func New(ctx context.Context, o Options) (_ *Env, err error) {
 // asked about, so that the pending-pod watch starts nothing for them.
 func (s *Env) StratosArgs(more ...string) []string {
 	// The rig's Stratos tells everything that it does; here it tells what a release's does.
-	args := []string{"--zap-devel=false", "--extender-scheduler-names=" + v1alpha1.SchedulerName + "," + FloorScheduler +
-		"," + PlainScheduler}
+	args := []string{"--zap-devel=false", "--extender-scheduler-names=" + strings.Join([]string{v1alpha1.SchedulerName,
+		FloorScheduler, PlainScheduler, VerbScheduler, SlowScheduler, SlowFloorScheduler}, ",")}
 	if s.provider == framework.ProviderAWS {
 		for _, op := range []string{"run-instances", "stop-instances", "terminate-instances", "create-tags"} {
 			args = append(args, "--rate-limit-"+op+"=off")
@@ -197,8 +210,22 @@ func (s *Env) StartFloor(ctx context.Context) (*controlplane.Process, error) {
 	return s.startAsking(ctx, FloorScheduler, s.floorProxy.URL)
 }
 
-func (s *Env) startAsking(ctx context.Context, name, url string) (*controlplane.Process, error) {
-	config, err := s.schedulerConfig(name, url)
+// StartSlow starts one that asks Stratos and one that asks the do-nothing extender, both at the
+// client's default rate.
+func (s *Env) StartSlow(ctx context.Context) (ours, floor *controlplane.Process, err error) {
+	ours, err = s.startAsking(ctx, SlowScheduler, s.Ours.Extender, atDefaultRate)
+	if err != nil {
+		return nil, nil, err
+	}
+	floor, err = s.startAsking(ctx, SlowFloorScheduler, s.floorProxy.URL, atDefaultRate)
+	return ours, floor, err
+}
+
+func atDefaultRate(o *extender.SchedulerConfigOptions) { o.QPS, o.Burst = DefaultQPS, defaultBurst }
+
+func (s *Env) startAsking(ctx context.Context, name, url string,
+	changes ...func(*extender.SchedulerConfigOptions)) (*controlplane.Process, error) {
+	config, err := s.schedulerConfig(name, url, changes...)
 	if err != nil {
 		return nil, err
 	}
@@ -213,11 +240,43 @@ func (s *Env) startScheduler(ctx context.Context, name string, config []byte) (*
 	return process, err
 }
 
-func (s *Env) schedulerConfig(name, url string) ([]byte, error) {
-	return extender.SchedulerConfig(extender.SchedulerConfigOptions{
+func (s *Env) schedulerConfig(name, url string, changes ...func(*extender.SchedulerConfigOptions)) ([]byte, error) {
+	o := extender.SchedulerConfigOptions{
 		Wiring: extender.WiringDedicated, KubernetesMinor: s.ControlPlane.KubernetesVersion(), SchedulerName: name,
 		Kubeconfig: controlplane.KubeconfigPlaceholder, ExtenderURL: url, QPS: unthrottled, Burst: unthrottled,
-	})
+	}
+	for _, change := range changes {
+		change(&o)
+	}
+	return extender.SchedulerConfig(o)
+}
+
+// StartWithVerb starts one with the generated profile that asks Stratos with prioritizeVerb too.
+func (s *Env) StartWithVerb(ctx context.Context) (*controlplane.Process, error) {
+	config, err := s.schedulerConfig(VerbScheduler, s.Ours.Extender)
+	if err != nil {
+		return nil, err
+	}
+	if config, err = WithVerb(config); err != nil {
+		return nil, err
+	}
+	return s.startScheduler(ctx, VerbScheduler, config)
+}
+
+// WithVerb has a generated configuration ask the extender for scores as well.
+func WithVerb(config []byte) ([]byte, error) {
+	fields := map[string]any{}
+	if err := yaml.Unmarshal(config, &fields); err != nil {
+		return nil, err
+	}
+	extenders, _ := fields["extenders"].([]any)
+	for _, e := range extenders {
+		if asked, ok := e.(map[string]any); ok {
+			asked["prioritizeVerb"], asked["weight"] = "prioritize", 1
+			return yaml.Marshal(fields)
+		}
+	}
+	return nil, errors.New("the generated configuration has no extenders")
 }
 
 // StartPlain starts one with the same profile but for the extender, so that the filters that the

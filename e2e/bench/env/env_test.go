@@ -108,6 +108,50 @@ func TestFloor(t *testing.T) {
 	}
 }
 
+// TestFloorWritesOnce: with a write, a pod counts as asked about when its one write is answered.
+func TestFloorWritesOnce(t *testing.T) {
+	f := NewFloor()
+	answered, writes := make(chan error), make(chan bool, 10)
+	f.Write(func() error {
+		writes <- true
+		return <-answered
+	})
+	ask := func(pod string) {
+		t.Helper()
+		question, err := Question(framework.Pod(pod, "cpu", "1"), []string{"a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer := httptest.NewRecorder()
+		f.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/filter", bytes.NewReader(question)))
+		if answer.Code != http.StatusOK {
+			t.Fatalf("%d %s", answer.Code, answer.Body)
+		}
+	}
+	changed := f.Changed()
+	ask("one")
+	ask("one")
+	<-writes
+	if _, all := f.Asked([]string{"one"}); all {
+		t.Error("the write is not answered yet")
+	}
+	answered <- nil
+	<-changed
+	if at, all := f.Asked([]string{"one"}); !all || at[0].IsZero() || f.Failed() != nil {
+		t.Errorf("after the answer: %v, %v, %v", at, all, f.Failed())
+	}
+	changed = f.Changed()
+	ask("two")
+	answered <- errors.New("refused")
+	<-changed
+	if f.Failed() == nil {
+		t.Error("the second write was refused")
+	}
+	if <-writes; len(writes) != 0 {
+		t.Errorf("%d writes more than one for each pod", len(writes))
+	}
+}
+
 func TestTimed(t *testing.T) {
 	const metrics = `# HELP stratos_extender_request_duration_seconds Time
 stratos_extender_request_duration_seconds_bucket{verb="filter",le="0.005"} 297
@@ -130,7 +174,7 @@ stratos_extender_request_duration_seconds_count{verb="prioritize"} 5
 	}
 }
 
-func TestWithoutExtender(t *testing.T) {
+func TestConfigurationsAreChanged(t *testing.T) {
 	generated, err := extender.SchedulerConfig(extender.SchedulerConfigOptions{Wiring: extender.WiringDedicated,
 		KubernetesMinor: "1.36", QPS: 7, Burst: 8})
 	if err != nil {
@@ -155,6 +199,25 @@ func TestWithoutExtender(t *testing.T) {
 	}
 	if _, err := WithoutExtender(plain); err == nil {
 		t.Error("a configuration without an extender has none to take out")
+	}
+	asking, err := WithVerb(generated)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after = map[string]any{}, map[string]any{}
+	if err := errors.Join(yaml.Unmarshal(generated, &before), yaml.Unmarshal(asking, &after)); err != nil {
+		t.Fatal(err)
+	}
+	asked := before["extenders"].([]any)[0].(map[string]any)
+	if asked["prioritizeVerb"] != nil {
+		t.Errorf("the generated configuration asks for scores: %v", asked)
+	}
+	asked["prioritizeVerb"], asked["weight"] = "prioritize", float64(1)
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := WithVerb(plain); err == nil {
+		t.Error("a configuration without an extender has none to ask for scores")
 	}
 }
 
@@ -189,7 +252,7 @@ func TestViewFollowsEvents(t *testing.T) {
 	pod.Spec.NodeName = "n"
 	v.takePod(pod, false, at.Add(5))
 	v.takePod(pod, false, at.Add(6))
-	if seen := v.Pods["x"]; v.BoundPods != 1 || !seen.Bound.Equal(at.Add(5)) || seen.Node != "n" {
+	if seen := v.Pods["x"]; v.BoundPods != 1 || !seen.Created.Equal(at) || !seen.Bound.Equal(at.Add(5)) || seen.Node != "n" {
 		t.Errorf("bound: %+v, %d", seen, v.BoundPods)
 	}
 	v.takePod(pod, true, at)

@@ -18,6 +18,8 @@ import (
 
 // SeenPod is what was seen of a pod of the namespace default that exists.
 type SeenPod struct {
+	// Created is when the event arrived that first showed it.
+	Created time.Time
 	// Bound is when the event arrived that said so.
 	Bound time.Time
 	Node  string
@@ -164,7 +166,7 @@ func (s *Seen) take(event watch.Event, at time.Time) {
 func (v *View) takePod(p *corev1.Pod, gone bool, at time.Time) {
 	old := v.Pods[p.Name]
 	if old == nil {
-		old = &SeenPod{}
+		old = &SeenPod{Created: at}
 		v.Pods[p.Name] = old
 	}
 	if p.Spec.NodeName != "" && old.Node == "" {

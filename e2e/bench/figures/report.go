@@ -17,6 +17,20 @@ type Report struct {
 	Settings []Setting         `json:"settings"`
 	Rows     []Row             `json:"rows"`
 	Took     map[string]string `json:"took,omitempty"`
+	// Series are for plots; the tables leave them out.
+	Series []Series `json:"series,omitempty"`
+}
+
+// Series is how a burst went: counts that were taken at equal intervals, of pods that were not
+// bound, nodes that were starting, and pods that were bound.
+type Series struct {
+	Scenario string `json:"scenario"`
+	Name     string `json:"name"`
+	// Every is the interval, such as 100ms.
+	Every    string `json:"every"`
+	Pending  []int  `json:"podsPending"`
+	Starting []int  `json:"nodesStarting"`
+	Bound    []int  `json:"podsBound"`
 }
 
 // Setting is one thing that the figures depend on.

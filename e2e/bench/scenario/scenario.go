@@ -40,8 +40,12 @@ func All() []Scenario {
 		{"ready", "a kubelet's Ready until the first waiting pod is bound", 12 * time.Minute, readyScenario},
 		{"burst", "bursts of pods: created until the last start is sent, and how many starts and calls", 12 * time.Minute,
 			burstScenario},
+		{"whole", "bursts from the first pod until all are bound, beside the same on running nodes", 40 * time.Minute,
+			wholeScenario},
 		{"trickle", "a steady trickle of pods: starts, calls and latencies", 3 * time.Minute, trickleScenario},
-		{"rate", "pods per second on running nodes, with the extender and without", 8 * time.Minute, rateScenario},
+		{"rate", "pods per second on running nodes, with the extender and without", 15 * time.Minute, rateScenario},
+		{"packing", "the generated profile with prioritizeVerb and without: pods per second, and nodes in use", 12 * time.Minute,
+			packingScenario},
 		{"filter", "/filter and /prioritize over HTTPS, by the number of candidates", 5 * time.Minute, filterScenario},
 		{"ledger", "/filter by the number of starting nodes", 3 * time.Minute, ledgerScenario},
 		{"scaledown", "many nodes that empty at once: until all are standby", 4 * time.Minute, scaledownScenario},
@@ -80,11 +84,13 @@ type Run struct {
 
 	name string
 	rows []figures.Row
+	// series are those of the rows.
+	series []figures.Series
 }
 
-// Play plays a scenario as the run says and returns its rows. What went wrong is a row too: the
-// others are played all the same.
-func Play(ctx context.Context, s Scenario, with Run) []figures.Row {
+// Play plays a scenario as the run says and returns its rows and series. What went wrong is a row
+// too: the others are played all the same.
+func Play(ctx context.Context, s Scenario, with Run) ([]figures.Row, []figures.Series) {
 	r := &with
 	r.name = s.Name
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Limit, fmt.Errorf("not over within %s", s.Limit))
@@ -96,7 +102,7 @@ func Play(ctx context.Context, s Scenario, with Run) []figures.Row {
 		r.add(figures.Row{Name: s.What, Failure: shortened(err.Error())})
 		r.say("%v", err)
 	}
-	return r.rows
+	return r.rows, r.series
 }
 
 func (r *Run) play(ctx context.Context, s Scenario) (err error) {
@@ -136,6 +142,12 @@ func (r *Run) add(rows ...figures.Row) {
 		row.Scenario = r.name
 		r.rows = append(r.rows, row)
 	}
+}
+
+// keep adds a series of the name.
+func (r *Run) keep(name string, s figures.Series) {
+	s.Scenario, s.Name = r.name, name
+	r.series = append(r.series, s)
 }
 
 func (r *Run) say(format string, args ...any) {

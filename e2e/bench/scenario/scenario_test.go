@@ -13,7 +13,7 @@ import (
 	"github.com/stratos-sh/stratos/e2e/bench/figures"
 )
 
-// TestSmallRuns plays two scenarios in small on the real control plane: everything is measured, and
+// TestSmallRuns plays scenarios in small on the real control plane: everything is measured, and
 // each burst starts just the nodes that it needs. Durations are not checked.
 func TestSmallRuns(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -23,6 +23,9 @@ func TestSmallRuns(t *testing.T) {
 	}{
 		"pod":   {0.005, []string{"starts for single pods"}},
 		"burst": {0.02, []string{"starts for 5 pods", "starts for 10 pods", "starts for 20 pods"}},
+		"whole": {0.02, []string{"4 pods at once, extender: starts", "20 pods at once, extender: starts",
+			"20 pods by a Deployment, extender: starts", "20 pods at once, watch: starts",
+			"20 pods by a Deployment, watch: starts"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -30,7 +33,14 @@ func TestSmallRuns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rows := Play(t.Context(), chosen[0], Run{Scale: test.scale, Progress: t.Output()})
+			rows, series := Play(t.Context(), chosen[0], Run{Scale: test.scale, Progress: t.Output()})
+			for _, s := range series {
+				last := len(s.Bound) - 1
+				if last < 1 || len(s.Pending) != len(s.Bound) || len(s.Starting) != len(s.Bound) || s.Pending[last] != 0 ||
+					s.Bound[last] == 0 {
+					t.Errorf("series %+v", s)
+				}
+			}
 			for _, row := range rows {
 				if row.Verdict() == figures.NotMeasured {
 					t.Errorf("%s: not measured: %s", row.Name, row.Failure)
@@ -68,7 +78,7 @@ func TestWhatFailsIsARow(t *testing.T) {
 		}, "long long"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rows := Play(t.Context(), Scenario{Name: "x", What: "what", Limit: 100 * time.Millisecond, Play: test.play},
+			rows, _ := Play(t.Context(), Scenario{Name: "x", What: "what", Limit: 100 * time.Millisecond, Play: test.play},
 				Run{Scale: 1})
 			if len(rows) != 2 || rows[0].Verdict() != figures.Shown || rows[1].Verdict() != figures.NotMeasured {
 				t.Fatalf("rows %+v", rows)
