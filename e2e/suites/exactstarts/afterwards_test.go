@@ -25,7 +25,7 @@ func besideEachOther() []row {
 			pods(4, "cpu", "2")),
 		in(pool{eight, 5, 10}, "one pod to a node, as long as the full one, a domain too, has none", 3,
 			each(pods(3, "cpu", "100m"), labelled("spread"), spread(corev1.LabelHostname, corev1.NodeInclusionPolicyHonor))),
-		in(pool{few, 9, 10}, "one pod to a node, and three nodes in the zone of the first", 3,
+		in(pool{few, 15, 10}, "one pod to a node, and three nodes in the zone of the first", 3,
 			each(pods(3, "cpu", "2500m"), labelled("near"), near(corev1.LabelTopologyZone))),
 	}
 }
