@@ -22,9 +22,9 @@ func stratosProgram() program { return program{"stratos", ".", "./cmd/stratos"} 
 
 func ec2Program() program { return program{"ec2test", "e2e", "./framework/cmd/ec2test"} }
 
-// upToDate has each program that this process has built: the sources do not change under a test, and
-// the go command takes a second to find that out.
-var upToDate sync.Map //nolint:gochecknoglobals // the rigs of a process share what is built
+// upToDate has each program that this process has built: the sources do not change under a test,
+// and the go command takes a second to find that out.
+var upToDate sync.Map //nolint:gochecknoglobals // the rigs of a process share it
 
 // build compiles a program from the checkout that this source file belongs to. It is built in the
 // checkout, where the go command finds it up to date the next time: to link it takes longer than

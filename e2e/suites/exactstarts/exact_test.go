@@ -47,8 +47,8 @@ func newRig(t *testing.T, o framework.Options, preemption corev1.PreemptionPolic
 	return r
 }
 
-// sharedRig is that of TestMain. Who asks for it does not run beside others that do, because their
-// pods may use any pool.
+// sharedRig is that of TestMain. Of the tests that use it one runs at a time, because their pods
+// may use any pool.
 func sharedRig(t *testing.T) *framework.Rig {
 	t.Helper()
 	r := assert.SharedRig(t)
