@@ -22,15 +22,15 @@ func stratosProgram() program { return program{"stratos", ".", "./cmd/stratos"} 
 
 func ec2Program() program { return program{"ec2test", "e2e", "./framework/cmd/ec2test"} }
 
-// upToDate has each program that this process has built: the sources do not change under a test, and
-// the go command takes a second to find that out.
-var upToDate sync.Map //nolint:gochecknoglobals // the rigs of a process share what is built
+// upToDate has each program that this process has built: the sources do not change under a test,
+// and the go command takes a second to find that out.
+var upToDate sync.Map //nolint:gochecknoglobals // the rigs of a process share it
 
 // build compiles a program from the checkout that this source file belongs to. It is built in the
 // checkout, where the go command finds it up to date the next time: to link it takes longer than
-// the start of an API server. The rig gets a name of its own for it, under which another build
-// leaves it alone. Not a copy: a file that this process has just written may still be open in a
-// child that is being forked, and so be busy.
+// the start of an API server. It has no debug information, which would double that. The rig gets a
+// name of its own for it, under which another build leaves it alone. Not a copy: a file that this
+// process has just written may still be open in a child that is being forked, and so be busy.
 func build(ctx context.Context, name string, what program, progress io.Writer) (string, error) {
 	root, err := checkout()
 	if err != nil {
@@ -49,7 +49,8 @@ func build(ctx context.Context, name string, what program, progress io.Writer) (
 	}
 	defer lock.Close()
 	if _, built := upToDate.Load(what); !built {
-		cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", linked, what.source)
+		cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", linked,
+			what.source)
 		cmd.Dir = filepath.Join(root, what.folder)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("build %s: %w\n%s", what.name, err, out)

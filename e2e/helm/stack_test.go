@@ -95,7 +95,8 @@ func stackCommand(t *testing.T) func(t *testing.T, words ...string) []byte {
 	if err := os.Symlink(strings.TrimSpace(string(found)), filepath.Join(bin, "helm")); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", bin, "./cmd/stratos")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", bin,
+		"./cmd/stratos")
 	build.Dir = tree.path(".")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -108,21 +108,11 @@ func (c *apiClient) List(_ context.Context, into client.ObjectList, options ...c
 	read := func() error {
 		switch list := into.(type) {
 		case *corev1.NodeList:
-			for _, n := range sorted[*corev1.Node](c.source(), kindNode) {
-				if selected(&o, n) {
-					list.Items = append(list.Items, *n.DeepCopy())
-				}
-			}
+			list.Items = copies[corev1.Node](c.source()[kindNode], &o)
 		case *corev1.PodList:
-			for _, p := range sorted[*corev1.Pod](c.source(), kindPod) {
-				if selected(&o, p) {
-					list.Items = append(list.Items, *p.DeepCopy())
-				}
-			}
+			list.Items = copies[corev1.Pod](c.source()[kindPod], &o)
 		case *v1alpha1.NodePoolList:
-			for _, p := range sorted[*v1alpha1.NodePool](c.source(), kindPool) {
-				list.Items = append(list.Items, *p.DeepCopy())
-			}
+			list.Items = copies[v1alpha1.NodePool](c.source()[kindPool], &client.ListOptions{})
 		default:
 			panic(fmt.Sprintf("the world lists no %T", into))
 		}
@@ -132,6 +122,26 @@ func (c *apiClient) List(_ context.Context, into client.ObjectList, options ...c
 		return c.p.ask(read)
 	}
 	return read()
+}
+
+// copies are those of the objects that the options select, by key.
+func copies[T any, P interface {
+	*T
+	client.Object
+	DeepCopyInto(into *T)
+}](all map[key]client.Object, o *client.ListOptions) []T {
+	var found []P
+	for _, object := range all {
+		if object, ok := object.(P); ok && selected(o, object) {
+			found = append(found, object)
+		}
+	}
+	sortByKey(found)
+	out := make([]T, len(found))
+	for i, object := range found {
+		object.DeepCopyInto(&out[i])
+	}
+	return out
 }
 
 func selected(o *client.ListOptions, object client.Object) bool {

@@ -1,9 +1,10 @@
 package model
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,29 +35,20 @@ func newObjects() objects {
 
 // sorted lists the objects of a kind by key. They are not to be changed.
 func sorted[T client.Object](o objects, k kind) []T {
-	keys := slices.SortedFunc(maps.Keys(o[k]), func(a, b key) int {
-		if a.Namespace != b.Namespace {
-			return compare(a.Namespace, b.Namespace)
-		}
-		return compare(a.Name, b.Name)
-	})
-	out := make([]T, 0, len(keys))
-	for _, key := range keys {
-		if object, ok := o[k][key].(T); ok {
+	out := make([]T, 0, len(o[k]))
+	for _, object := range o[k] {
+		if object, ok := object.(T); ok {
 			out = append(out, object)
 		}
 	}
+	sortByKey(out)
 	return out
 }
 
-func compare(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+func sortByKey[T client.Object](list []T) {
+	slices.SortFunc(list, func(a, b T) int {
+		return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
+	})
 }
 
 // server plays the API server: objects that are never changed in place, a resource version for each

@@ -34,13 +34,14 @@ func poolOf(name string, size, standby int32, images ...string) *v1alpha1.NodePo
 	}
 }
 
-// disturbance is held by TestBurstSurvives, which ends schedulers, Stratos and nodes, and for reading
-// by the tests that run beside others undisturbed.
-var disturbance sync.RWMutex //nolint:gochecknoglobals // the tests share the cluster that it is about
+// disturbance is held by TestBurstSurvives, which ends schedulers, Stratos and nodes, and for
+// reading by the other tests that run in parallel.
+var disturbance sync.RWMutex //nolint:gochecknoglobals // the tests share the cluster
 
-// undisturbed lets the test run beside others, and keeps TestBurstSurvives back until the test ends
-// or calls what is returned. The lock is taken before the test waits for its turn: TestBurstSurvives
-// runs only when all tests have it.
+// undisturbed makes the test a parallel one, and keeps TestBurstSurvives waiting until the test
+// ends or calls what is returned. It takes the lock before the test is parallel, because all tests
+// must hold it when TestBurstSurvives asks for it. That test occupies one of go test's -parallel
+// while it waits.
 func undisturbed(t *testing.T) (end func()) {
 	t.Helper()
 	disturbance.RLock()

@@ -42,9 +42,10 @@ func inOrder(rows map[string]row) []string {
 	})
 }
 
-// provide ends the row before and makes the pools of the next, all of whose nodes are standby; the
-// others go. A pool that is there grows. It may be larger than the row says, which leaves more nodes
-// to start in error. Not so in a row of several pools: there the sizes decide how the pods divide.
+// provide ends the row before and makes the pools of the next, all of whose nodes are standby. It
+// removes the others. A pool that is there grows. It may be larger than the row says, which leaves
+// more nodes to start in error. Not so in a row of several pools: there the sizes decide how the
+// pods divide.
 func (k *keptPools) provide(t *testing.T, pools []pool) {
 	t.Helper()
 	if err := removePods(t.Context(), k.rig); err != nil {
