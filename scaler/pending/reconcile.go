@@ -67,6 +67,8 @@ type Reconciler struct {
 	// Schedulers are those with the extender.
 	Schedulers []string
 	Now        func() time.Time
+	// CheckNomination has a nomination of ours cleared or moved that has lost its claim.
+	CheckNomination func(pod types.UID)
 	// PoolChanged queues a pool again: the demand for it has changed.
 	PoolChanged func(ctx context.Context, pool v1alpha1.PoolName)
 
@@ -108,6 +110,9 @@ func (c *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 		c.Demand.leave(req.NamespacedName)
 		c.served(ctx, req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if decide.OwnNomination(pod) != "" {
+		defer c.CheckNomination(pod.UID) // after this look, which may claim room for the pod anew
 	}
 	verdict := scheduled(pod)
 	c.fails(req.NamespacedName, failing(pod, verdict))
@@ -185,9 +190,9 @@ func (c *Reconciler) recall(ctx context.Context, node v1alpha1.NodeName) error {
 }
 
 // scheduled returns what the scheduler says of a pod that it cannot place; nil where it is placed,
-// nominated or not tried yet.
+// nominated by others or not tried yet.
 func scheduled(pod *corev1.Pod) *corev1.PodCondition {
-	if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || pod.Status.NominatedNodeName != "" {
+	if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || decide.NominatedNode(pod) != "" {
 		return nil
 	}
 	for i := range pod.Status.Conditions {
@@ -397,6 +402,16 @@ func claimedOn(nodes []corev1.Node, pod types.UID) bool {
 func (c *Reconciler) LookAgain(pod podKey) {
 	if q := c.queue.Load(); q != nil {
 		(*q).Add(reconcile.Request{NamespacedName: pod})
+	}
+}
+
+// LookAgainIfNominated has the pods of ended claims looked at that Stratos has nominated: the
+// nomination is without a claim now, or its claim has moved.
+func (c *Reconciler) LookAgainIfNominated(ended []decide.Claim) {
+	for i := range ended {
+		if pod := c.State.PendingPod(ended[i].Pod); pod != nil && decide.OwnNomination(pod) != "" {
+			c.LookAgain(client.ObjectKeyFromObject(pod))
+		}
 	}
 }
 
