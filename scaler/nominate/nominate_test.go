@@ -131,13 +131,12 @@ func (r *rig) pod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 }
 
 // claimed is pod with a claim on one of the nodes shown.
-func (r *rig) claimed(name string, change ...func(*corev1.Pod)) *corev1.Pod {
+func (r *rig) claimed(name string, change ...func(*corev1.Pod)) {
 	r.t.Helper()
 	p := r.pod(name, change...)
 	if d := r.state.Place(p, time.Now()); d.Claim == nil {
 		r.t.Fatalf("set-up: no claim: %v %v", d.Kind, d.Refused)
 	}
-	return p
 }
 
 // live is the pod as the API server has it.
