@@ -154,9 +154,10 @@ func (s *State) Overdue(now time.Time) []decide.Claim {
 
 // RecordNomination is Claims.RecordNomination.
 func (s *State) RecordNomination(pod types.UID, node v1alpha1.NodeName) {
+	now := s.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.claims.RecordNomination(pod, node)
+	s.claims.RecordNomination(pod, node, now)
 }
 
 // Forget forgets the pods that went, and those that were last refused, before the given time.

@@ -48,8 +48,8 @@ type Claim struct {
 	Adopted bool
 	// RunningSince is when the node was first seen running under this claim; zero before.
 	RunningSince time.Time
-	// NominationWritten: Stratos has nominated the pod to the node under this claim.
-	NominationWritten bool
+	// NominatedAt is when Stratos last nominated the pod to the node under this claim.
+	NominatedAt time.Time
 
 	// published: the Node was seen to name the pod.
 	published bool
@@ -279,9 +279,9 @@ func (l *Claims) SetNominated(pod types.UID, node v1alpha1.NodeName) {
 
 // RecordNomination takes in that Stratos has nominated the pod to the node, where it has its claim
 // there still.
-func (l *Claims) RecordNomination(pod types.UID, node v1alpha1.NodeName) {
+func (l *Claims) RecordNomination(pod types.UID, node v1alpha1.NodeName, now time.Time) {
 	if c, ok := l.byPod[pod]; ok && c.Node == node {
-		c.NominationWritten = true
+		c.NominatedAt = now
 	}
 }
 

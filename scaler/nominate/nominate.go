@@ -10,7 +10,9 @@
 //	|                                     | node runs: the scheduler keeps the field through attempts   |
 //	| any other                           | right before the patch that opens its node: the first       |
 //	|                                     | attempt that fails takes the field away, and each loss has  |
-//	|                                     | the scheduler try all pending pods again                    |
+//	|                                     | the scheduler try all pending pods again. Once more where   |
+//	|                                     | the opening of another node cost it the field by then, as   |
+//	|                                     | soon as its node runs: no attempt fails there               |
 //	| of a scheduler with the extender    | never: /filter returns its claimed node alone               |
 //	| nominated by others, bound, deleted | never                                                       |
 //
@@ -70,6 +72,9 @@ const (
 	// moveTime is how long a nomination may stay behind a claim that has moved. Until then the start
 	// intent of the new node moves it, or the scheduler clears it, without a write more.
 	moveTime = time.Second
+	// lostTime is how soon a pod is looked at again whose nomination does not show: our watch may be
+	// behind, or its node is not open yet.
+	lostTime = 10 * time.Millisecond
 )
 
 // Nominator nominates pods to their claimed nodes. It runs on every replica, because each starts
@@ -93,7 +98,8 @@ type task struct {
 	pod types.UID
 	// node is where the pod is to be nominated to; "" to check a nomination of ours.
 	node v1alpha1.NodeName
-	// late: moveTime has passed since the claim was seen to have moved.
+	// late: moveTime has passed since the claim was seen to have moved, or lostTime since the
+	// nomination was seen to be lost.
 	late bool
 }
 
@@ -180,7 +186,8 @@ func (n *Nominator) BeforeOpening(ctx context.Context, node v1alpha1.NodeName) {
 	writes.Wait()
 }
 
-// Check has a nomination of ours cleared or moved that has lost its claim. It returns at once.
+// Check has a nomination of ours cleared or moved that has lost its claim, or written again that the
+// scheduler took away before the node was open. It returns at once.
 func (n *Nominator) Check(pod types.UID) { n.queue.Add(task{pod: pod}) }
 
 // next does one task, and is false when the queue has ended.
@@ -211,13 +218,35 @@ func (n *Nominator) do(ctx context.Context, t task) error {
 	own := decide.OwnNomination(pod)
 	claim, claimed := n.state.ClaimOf(pod.UID)
 	switch {
-	case own == "" || own == n.wanted(pod, claim.Node):
+	case own == "":
+		return n.restore(ctx, pod, t)
+	case own == n.wanted(pod, claim.Node):
 		return nil
 	case claimed && n.mayNominate(pod) && !t.late:
 		n.queue.AddAfter(task{pod: t.pod, late: true}, moveTime)
 		return nil
 	}
 	return n.clear(ctx, pod)
+}
+
+// restore nominates a pod again that lost its nomination before its node was open.
+func (n *Nominator) restore(ctx context.Context, pod *corev1.Pod, t task) error {
+	claim, _ := n.state.ClaimOf(pod.UID)
+	switch {
+	case !n.mayNominate(pod) || !canLoseNomination(pod, claim):
+		return nil
+	case !t.late || claim.RunningSince.IsZero():
+		n.queue.AddAfter(task{pod: t.pod, late: true}, lostTime)
+		return nil
+	}
+	return n.nominate(ctx, pod, claim.Node)
+}
+
+// canLoseNomination reports whether the pod may have lost a nomination under the claim that is to be
+// written again: none shows, and none was written since the node runs.
+func canLoseNomination(pod *corev1.Pod, claim decide.Claim) bool {
+	return isPending(pod) && pod.Status.NominatedNodeName == "" && !claim.NominatedAt.IsZero() &&
+		(claim.RunningSince.IsZero() || claim.NominatedAt.Before(claim.RunningSince))
 }
 
 // mayNominate reports whether pods like this one are nominated at all.
@@ -234,11 +263,11 @@ func (n *Nominator) wanted(pod *corev1.Pod, claimed v1alpha1.NodeName) v1alpha1.
 }
 
 // isDue reports whether the pod is to be nominated to the node: it has its claim there, is pending,
-// and neither others nor we have nominated it yet.
+// and neither others have nominated it, nor we under this claim and since the node runs.
 func (n *Nominator) isDue(pod *corev1.Pod, node v1alpha1.NodeName) bool {
 	claim, _ := n.state.ClaimOf(pod.UID)
 	return isPending(pod) && claim.Node == node && decide.NominatedNode(pod) == "" && decide.OwnNomination(pod) != node &&
-		!claim.NominationWritten
+		(claim.NominatedAt.IsZero() || claim.NominatedAt.Before(claim.RunningSince))
 }
 
 // isStale reports whether the pod has a nomination of ours without the claim.

@@ -324,6 +324,53 @@ func TestEachPodIsNominatedOnceAndInItsTime(t *testing.T) {
 	})
 }
 
+// TestALostNominationIsWrittenAgainOnceTheNodeRuns: nodes that open have the scheduler try pods whose
+// own node opens a moment later. While it is closed each nomination would be lost.
+func TestALostNominationIsWrittenAgainOnceTheNodeRuns(t *testing.T) {
+	for name, c := range map[string]struct {
+		then    func(*rig)
+		node    string
+		results []Result
+	}{
+		"the node stays closed": {then: func(*rig) {}},
+		"the node runs":         {then: func(r *rig) { r.node("c", v1alpha1.StateRunning) }, node: "c", results: []Result{Written}},
+		"the node runs, and the scheduler takes it away once more": {then: func(r *rig) {
+			r.node("c", v1alpha1.StateRunning)
+			pass(lostTime * 3)
+			r.changes("x", nominatedTo(""))
+			r.shows("x")
+			r.nominator.Check("uid-x")
+		}, results: []Result{Written}},
+		"the scheduler has nominated it": {then: func(r *rig) {
+			r.node("c", v1alpha1.StateRunning)
+			r.changes("x", nominatedTo("d"))
+			r.shows("x")
+		}, node: "d"},
+		"the claim is lost": {then: func(r *rig) { r.state.StartFailed("c") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				r.node("c", v1alpha1.StateStarting)
+				r.claimed("x")
+				r.nominator.BeforeOpening(t.Context(), "c")
+				r.want("x", "c", Written)
+				r.results = nil
+				pass(time.Second)
+				r.changes("x", nominatedTo(""))
+				r.shows("x")
+				r.run(func() {
+					r.nominator.Check("uid-x")
+					pass(lostTime * 3)
+					c.then(r)
+					pass(time.Minute)
+				})
+				r.want("x", c.node, c.results...)
+			})
+		})
+	}
+}
+
 // TestANominationFollowsItsClaim: one without its claim hides the pod from Karpenter and keeps room
 // on the wrong node.
 func TestANominationFollowsItsClaim(t *testing.T) {

@@ -67,7 +67,8 @@ type Reconciler struct {
 	// Schedulers are those with the extender.
 	Schedulers []string
 	Now        func() time.Time
-	// CheckNomination has a nomination of ours cleared or moved that has lost its claim.
+	// CheckNomination has a nomination of ours cleared or moved that has lost its claim, or written
+	// again that the scheduler took away too early.
 	CheckNomination func(pod types.UID)
 	// PoolChanged queues a pool again: the demand for it has changed.
 	PoolChanged func(ctx context.Context, pool v1alpha1.PoolName)
@@ -126,7 +127,10 @@ func (c *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 		c.served(ctx, req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	if _, claimed := c.State.ClaimOf(pod.UID); claimed {
+	if claim, claimed := c.State.ClaimOf(pod.UID); claimed {
+		if !claim.NominatedAt.IsZero() && pod.Status.NominatedNodeName == "" {
+			c.CheckNomination(pod.UID)
+		}
 		c.Demand.leave(req.NamespacedName)
 		c.served(ctx, req.NamespacedName)
 		return ctrl.Result{RequeueAfter: explainAgain}, nil // a claim may end without any event of the pod

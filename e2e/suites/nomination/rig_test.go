@@ -114,6 +114,23 @@ func nominations(j *assert.Journal, pod types.UID, manager string) []string {
 	return nodes
 }
 
+// losesNomination reports whether the scheduler took the pod's nomination away before it bound the
+// pod.
+func losesNomination(j *assert.Journal, pod types.UID) bool {
+	nominated := false
+	for _, v := range j.PodVersions(pod) {
+		switch {
+		case v.Object.Spec.NodeName != "":
+			return false
+		case v.Object.Status.NominatedNodeName != "":
+			nominated = true
+		case nominated:
+			return true
+		}
+	}
+	return false
+}
+
 // ownerOfNomination is the field manager that wrote the pod's nomination.
 func ownerOfNomination(p *corev1.Pod) string {
 	for _, f := range p.ManagedFields {
@@ -124,11 +141,11 @@ func ownerOfNomination(p *corev1.Pod) string {
 	return ""
 }
 
-// statusWrites counts Stratos's writes to the statuses of pods, by pod.
+// statusWrites counts Stratos's writes to the statuses of pods that were accepted, by pod.
 func statusWrites(t *testing.T, r *framework.Rig) map[string]int {
 	t.Helper()
 	events, err := controlplane.ReadAuditLog(r.ControlPlane.AuditLogPath(), controlplane.AuditEvent.IsWrite,
-		controlplane.ByUser(framework.UserStratos), controlplane.ByResource("pods", "status"))
+		controlplane.ByUser(framework.UserStratos), controlplane.ByResource("pods", "status"), controlplane.Accepted())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,6 +165,16 @@ func awaitWrites(t *testing.T, r *framework.Rig, least int, pods ...*corev1.Pod)
 	}, func(writes map[string]int) bool {
 		return !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return writes[p.Name] < least })
 	})
+}
+
+// results are what came of the nominations so far, by the metric.
+func results(t *testing.T, r *framework.Rig) string {
+	t.Helper()
+	samples, err := framework.Samples(t.Context(), r.Metrics, "stratos_nominations_total{")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(samples)
 }
 
 // warm makes a pool of nodes of 4 cpu.
