@@ -63,7 +63,7 @@ const (
 	WriteTime = 500 * time.Millisecond
 	// slowFor is for how long nodes open without nominations after a slow write: a burst opens many
 	// nodes, and not each of them is to wait for WriteTime.
-	slowFor = 30 * time.Second
+	slowFor = 5 * time.Second
 	// workers write what no opening waits for. With writes of 5 ms they nominate 1600 pods per second.
 	workers = 8
 	// retryFirst and retryMost bound the pause before a failed write is tried again, retries how often.
