@@ -4,22 +4,23 @@
 //
 // Who is nominated when:
 //
-//	| pod                                 | when                                                        |
-//	|-------------------------------------|-------------------------------------------------------------|
-//	| preemptionPolicy: Never             | once its claim is on a Node that starts, at once where the  |
-//	|                                     | node runs: the scheduler keeps the field through attempts   |
-//	| any other                           | right before the patch that opens its node: the first       |
-//	|                                     | attempt that fails takes the field away, and each loss has  |
-//	|                                     | the scheduler try all pending pods again. Once more where   |
-//	|                                     | the opening of another node cost it the field by then, as   |
-//	|                                     | soon as its node runs: no attempt fails there               |
-//	| of a scheduler with the extender    | never: /filter returns its claimed node alone               |
-//	| nominated by others, bound, deleted | never                                                       |
+//	| pod                             | when                                                 |
+//	|---------------------------------|------------------------------------------------------|
+//	| preemptionPolicy: Never         | once its claim is on a Node that starts, at once     |
+//	|                                 | where the node runs: the scheduler keeps the field   |
+//	| any other                       | right before the patch that opens its node, because  |
+//	|                                 | a failed attempt clears the field and has all        |
+//	|                                 | pending pods tried again. Where it is cleared by     |
+//	|                                 | then, once more when the node runs                   |
+//	| of a scheduler with the         | never: /filter returns its claimed node alone        |
+//	| extender                        |                                                      |
+//	| nominated by others, bound,     | never                                                |
+//	| being deleted                   |                                                      |
 //
 // A nomination is ours if the field manager stratos-nomination owns the field in the managed fields
 // of the API server's object. The caches keep that entry alone (cmd/stratos/slim). One whose claim
-// is gone or on another node is cleared or moved, by whichever process leads; one of others is never
-// touched. Each write names the UID and the resource version of the pod that it was decided by.
+// is gone or on another node is cleared or moved, by whichever process leads. One of others is
+// never touched. Each write names UID and resource version of the pod that it was decided by.
 package nominate
 
 import (
@@ -66,13 +67,14 @@ const (
 	slowFor = 5 * time.Second
 	// workers write what no opening waits for. With writes of 5 ms they nominate 1600 pods per second.
 	workers = 8
-	// retryFirst and retryMost bound the pause before a failed write is tried again, retries how often.
+	// retryFirst and retryMost bound the pause before a failed write is tried again; retries bounds
+	// how often that is.
 	retryFirst, retryMost = 50 * time.Millisecond, 5 * time.Second
 	retries               = 5
 	// moveTime is how long a nomination may stay behind a claim that has moved. Until then the start
 	// intent of the new node moves it, or the scheduler clears it, without a write more.
 	moveTime = time.Second
-	// lostTime is how soon a pod is looked at again whose nomination does not show: our watch may be
+	// lostTime is how soon a pod is checked again whose nomination does not show: our watch may be
 	// behind, or its node is not open yet.
 	lostTime = 10 * time.Millisecond
 )
@@ -186,8 +188,8 @@ func (n *Nominator) BeforeOpening(ctx context.Context, node v1alpha1.NodeName) {
 	writes.Wait()
 }
 
-// Check has a nomination of ours cleared or moved that has lost its claim, or written again that the
-// scheduler took away before the node was open. It returns at once.
+// Check has a nomination of ours cleared or moved that has lost its claim, or written again that
+// the scheduler cleared before the node was open. It returns at once.
 func (n *Nominator) Check(pod types.UID) { n.queue.Add(task{pod: pod}) }
 
 // next does one task, and is false when the queue has ended.
@@ -233,7 +235,7 @@ func (n *Nominator) do(ctx context.Context, t task) error {
 func (n *Nominator) restore(ctx context.Context, pod *corev1.Pod, t task) error {
 	claim, _ := n.state.ClaimOf(pod.UID)
 	switch {
-	case !n.mayNominate(pod) || !canLoseNomination(pod, claim):
+	case !n.mayNominate(pod) || !mayHaveLost(pod, claim):
 		return nil
 	case !t.late || claim.RunningSince.IsZero():
 		n.queue.AddAfter(task{pod: t.pod, late: true}, lostTime)
@@ -242,9 +244,9 @@ func (n *Nominator) restore(ctx context.Context, pod *corev1.Pod, t task) error 
 	return n.nominate(ctx, pod, claim.Node)
 }
 
-// canLoseNomination reports whether the pod may have lost a nomination under the claim that is to be
-// written again: none shows, and none was written since the node runs.
-func canLoseNomination(pod *corev1.Pod, claim decide.Claim) bool {
+// mayHaveLost reports whether the pod may have lost a nomination under the claim that is to
+// be written again: none shows, and none was written since the node runs.
+func mayHaveLost(pod *corev1.Pod, claim decide.Claim) bool {
 	return isPending(pod) && pod.Status.NominatedNodeName == "" && !claim.NominatedAt.IsZero() &&
 		(claim.RunningSince.IsZero() || claim.NominatedAt.Before(claim.RunningSince))
 }

@@ -303,8 +303,8 @@ func TestNoWriteIsSentWhereNoneIsDue(t *testing.T) {
 	}
 }
 
-// Pods with preemptionPolicy Never are nominated when the Node shows the claims, the others when the
-// node opens, each once.
+// Pods with preemptionPolicy Never are nominated when the Node shows the claims, the others when
+// the node opens, each once.
 func TestEachPodIsNominatedOnceAndInItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -324,8 +324,8 @@ func TestEachPodIsNominatedOnceAndInItsTime(t *testing.T) {
 	})
 }
 
-// TestALostNominationIsWrittenAgainOnceTheNodeRuns: nodes that open have the scheduler try pods whose
-// own node opens a moment later. While it is closed each nomination would be lost.
+// TestALostNominationIsWrittenAgainOnceTheNodeRuns: nodes that open have the scheduler try pods
+// whose own node opens a moment later. While it is closed each nomination would be lost.
 func TestALostNominationIsWrittenAgainOnceTheNodeRuns(t *testing.T) {
 	for name, c := range map[string]struct {
 		then    func(*rig)

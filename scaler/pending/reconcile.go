@@ -112,9 +112,14 @@ func (c *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 		c.served(ctx, req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if decide.OwnNomination(pod) != "" {
-		defer c.CheckNomination(pod.UID) // after this look, which may claim room for the pod anew
-	}
+	result, err := c.serve(ctx, req, pod)
+	c.followNomination(pod) // afterwards, because the pod may have got a claim anew
+	return result, err
+}
+
+// serve claims room for the pod, has a node started or an instance launched for it, or says why it
+// gets none.
+func (c *Reconciler) serve(ctx context.Context, req reconcile.Request, pod *corev1.Pod) (ctrl.Result, error) {
 	verdict := scheduled(pod)
 	c.fails(req.NamespacedName, failing(pod, verdict))
 	if verdict != nil {
@@ -127,10 +132,7 @@ func (c *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 		c.served(ctx, req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	if claim, claimed := c.State.ClaimOf(pod.UID); claimed {
-		if !claim.NominatedAt.IsZero() && pod.Status.NominatedNodeName == "" {
-			c.CheckNomination(pod.UID)
-		}
+	if _, claimed := c.State.ClaimOf(pod.UID); claimed {
 		c.Demand.leave(req.NamespacedName)
 		c.served(ctx, req.NamespacedName)
 		return ctrl.Result{RequeueAfter: explainAgain}, nil // a claim may end without any event of the pod
@@ -156,6 +158,15 @@ func (c *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 	}
 	again, err := c.unserved(ctx, pod)
 	return ctrl.Result{RequeueAfter: again}, err
+}
+
+// followNomination has a nomination of ours checked that may be without its claim, or lost.
+func (c *Reconciler) followNomination(pod *corev1.Pod) {
+	claim, _ := c.State.ClaimOf(pod.UID)
+	lost := !claim.NominatedAt.IsZero() && pod.Status.NominatedNodeName == ""
+	if lost || decide.OwnNomination(pod) != "" {
+		c.CheckNomination(pod.UID)
+	}
 }
 
 // forgotten returns a standby node that would take a pod of the extender's which has no claim. The

@@ -124,7 +124,7 @@ type Options struct {
 	Count func(pool v1alpha1.PoolName, trigger Trigger)
 	// Refused is called for each start that the cloud refused and that is not retried.
 	Refused func(pool v1alpha1.PoolName, why Refusal)
-	// Nominator is told of written claims and of openings; nil for none.
+	// Nominator nominates pods with claims; nil for none.
 	Nominator Nominator
 	Now       func() time.Time
 	Log       logr.Logger

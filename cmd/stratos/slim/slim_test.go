@@ -169,7 +169,7 @@ func TestSlimPodKeepsWhatDecisionsRead(t *testing.T) {
 	}
 }
 
-// Of the managed fields one thing is kept: that Stratos wrote the nomination of a pod that waits.
+// Of the managed fields one thing is kept: that Stratos wrote the nomination of a pending pod.
 func TestSlimPodKeepsWhoseANominationIs(t *testing.T) {
 	ours := []metav1.ManagedFieldsEntry{{Manager: v1alpha1.FieldManagerNomination}}
 	for name, c := range map[string]struct {

@@ -98,16 +98,16 @@ type burst struct {
 	writes map[string]int
 }
 
-// play creates pods of three shapes of which only some combinations fill a node of 4 cpu: 2.5 and
-// 1.5, or 2 and 2. What the scheduler mixes otherwise wastes a node, and one more is started. It
-// returns when all are bound.
+// play creates pods of three shapes, four of which fill a node of 4 cpu in some combinations, such
+// as four of 1 cpu. What the scheduler mixes otherwise wastes room, and one more node is started.
+// It returns when all are bound.
 func play(t *testing.T, r *framework.Rig, j *assert.Journal, pool string, change ...func(*corev1.Pod)) burst {
 	t.Helper()
 	b := burst{pods: make([]*corev1.Pod, setting[int](t, "pods"))}
-	warm(t, r, pool, int32(len(b.pods)))
+	warm(t, r, pool, int32(len(b.pods)/2))
 	before := len(assert.Starts(t, r))
 	for i := range b.pods {
-		b.pods[i] = stock(fmt.Sprintf("%s-%03d", pool, i), pool, []string{"2500m", "1500m", "2", "2"}[i%4], change...)
+		b.pods[i] = stock(fmt.Sprintf("%s-%03d", pool, i), pool, []string{"1250m", "750m", "1", "1"}[i%4], change...)
 	}
 	assert.Create(t, r, assert.Objects(b.pods)...)
 	b.bound = assert.AwaitBound(t, r, b.pods...)

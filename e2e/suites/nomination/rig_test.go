@@ -1,5 +1,5 @@
-// Package nomination shows that a stock scheduler, which asks no extender, gives pods the nodes that
-// were started for them, because Stratos nominates the pods.
+// Package nomination shows that a stock scheduler, which asks no extender, gives pods the nodes
+// that were started for them, because Stratos nominates the pods.
 package nomination
 
 import (
@@ -36,7 +36,7 @@ const (
 // global one.
 func TestMain(m *testing.M) {
 	flag.Int("rounds", 2, "rounds of each test that is about who is first")
-	flag.Int("pods", 24, "pods of a burst; every four of them fill two nodes")
+	flag.Int("pods", 32, "pods of a burst; every four of them fill a node")
 	flag.String("minor", "", "the Kubernetes minor to run; else the newest")
 	flag.Parse()
 	os.Exit(m.Run())
