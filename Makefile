@@ -248,6 +248,14 @@ matrix: bin/check ## Run the suite minors on every supported Kubernetes minor, a
 	@$(call RUN,e2e/helm,chart) -- -p 1 -count=1 -timeout $(TIMEOUT) -run '^TestEveryRenderedObjectIsAccepted$$' . -args -all
 	bin/check results -command 'make matrix' -records $(RECORD_IN)
 
+ROUNDS ?= 20
+
+# Apart from `make test`, which plays two small rounds. MINOR is a Kubernetes minor such as 1.34; empty is the newest.
+.PHONY: nomination
+nomination: controlplane ## Play bursts of 200 pods on a stock scheduler that sees the claims by nominations (ROUNDS=5, MINOR=1.34)
+	@$(call RUN,e2e,nomination) -- -p 1 -count=1 -v -timeout 3h $(TESTFLAGS) ./suites/nomination -args -rounds $(ROUNDS) -pods 200 \
+	  $(if $(MINOR),-minor $(MINOR))
+
 .PHONY: stack-charts
 stack-charts: ## Fetch the charts that the cluster stacks depend on from Go modules to dist/stack-charts, unless they are there
 	@go run ./cmd/stratos stack charts stacks

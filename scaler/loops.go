@@ -23,6 +23,7 @@ import (
 	"github.com/stratos-sh/stratos/scaler/metrics"
 	"github.com/stratos-sh/stratos/scaler/node"
 	"github.com/stratos-sh/stratos/scaler/nodeclass"
+	"github.com/stratos-sh/stratos/scaler/nominate"
 	"github.com/stratos-sh/stratos/scaler/pending"
 	"github.com/stratos-sh/stratos/scaler/pool"
 	"github.com/stratos-sh/stratos/scaler/start"
@@ -59,8 +60,9 @@ func (p *Parts) tokens() *bootstraptoken.Tokens {
 // Loops are the scaler's loops, each of which takes one step at a time. Controllers of a manager
 // drive them, or a test that plays the time itself (e2e/model).
 type Loops struct {
-	Starter *start.Starter
-	Placer  *start.Placer
+	Starter   *start.Starter
+	Placer    *start.Placer
+	Nominator *nominate.Nominator
 	// Instances and Pools are those that the loops want looked at. They have to be read.
 	Instances <-chan event.TypedGenericEvent[v1alpha1.InstanceID]
 	Pools     <-chan event.TypedGenericEvent[v1alpha1.PoolName]
@@ -89,6 +91,11 @@ func NewLoops(p Parts) (*Loops, error) {
 		Cloud: p.Cloud, Owner: owner, Reader: p.Client, Inventory: known, Instances: instances, Pools: changed,
 		Now: p.Now, Log: p.Log.WithName("sweep"), Wake: make(chan struct{}, 1),
 	}
+	l.Nominator = nominate.New(nominate.Options{
+		State: p.State, Live: p.Live, Writer: p.Client, Enabled: p.Nominate, ExtenderSchedulers: p.ExtenderSchedulers,
+		Count: func(r nominate.Result) { m.Nominations.WithLabelValues(string(r)).Inc() },
+		Now:   p.Now, Log: p.Log.WithName("nominate"),
+	})
 	l.Starter = l.starter(p, m)
 	l.Placer = start.NewPlacer(p.State, l.Starter, p.Events, p.Now)
 	p.State.Listen(cluster.Listener{ClaimsLost: l.Placer.Reschedule, SiblingsWait: l.Placer.AddSiblings})
@@ -112,17 +119,19 @@ func NewLoops(p Parts) (*Loops, error) {
 		Classes: kinds,
 		Reader:  p.Client, Writer: p.Client, Placer: l.Placer, State: p.State, Ready: p.Ready,
 		Demand: waiting, Events: p.Events,
-		Schedulers: p.ExtenderSchedulers, Now: p.Now, Errors: m.SchedulerErrors,
+		CheckNomination: l.Nominator.Check,
+		Schedulers:      p.ExtenderSchedulers, Now: p.Now, Errors: m.SchedulerErrors,
 		PoolChanged: func(ctx context.Context, pool v1alpha1.PoolName) { inventory.Send(ctx, changed, pool) },
 	})
-	p.State.Listen(cluster.Listener{StorageChanged: l.pending.LookAgain, RemoteClaimLost: l.pending.LookAgainLater})
+	p.State.Listen(cluster.Listener{StorageChanged: l.pending.LookAgain, RemoteClaimLost: l.pending.LookAgainLater,
+		ClaimsLost: l.pending.LookAgainIfNominated, ClaimsOverdue: l.pending.LookAgainIfNominated})
 	return l, nil
 }
 
 func (l *Loops) starter(p Parts, m *metrics.Metrics) *start.Starter {
 	return start.New(start.Options{
 		Reader: p.Client, Live: p.Live, Writer: p.Client, Cloud: p.Cloud, State: p.State, Queue: p.StartQueue,
-		Calls:  p.CallQueue,
+		Calls: p.CallQueue, Nominator: l.Nominator,
 		Events: p.Events, Now: p.Now, Log: p.Log.WithName("start"),
 		Count: func(pool v1alpha1.PoolName, trigger start.Trigger) {
 			m.Scaleup.WithLabelValues(string(pool), string(trigger)).Inc()

@@ -56,6 +56,8 @@ type Setup struct {
 	RequiredDaemonSetNamespaces []string
 	// ExtenderSchedulers are the schedulerNames whose pods the extender serves.
 	ExtenderSchedulers []string
+	// Nominate: pods of other schedulers are nominated to their claimed nodes.
+	Nominate bool
 	// BootstrapTokenKeyFile has the key of the bootstrap tokens of Kubeadm classes, which are made
 	// only where it is set.
 	BootstrapTokenKeyFile string
@@ -94,7 +96,7 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 	}
 	errs := []error{
 		mgr.AddReadyzCheck("starts", func(*http.Request) error { return l.Starter.Ready() }),
-		mgr.Add(l.Starter), mgr.Add(l.Placer), mgr.Add(l.sweep),
+		mgr.Add(l.Starter), mgr.Add(l.Placer), mgr.Add(l.Nominator), mgr.Add(l.sweep),
 		l.nodes.SetupWithManager(mgr, l.Instances), l.pools.SetupWithManager(mgr, l.Pools),
 		l.pending.SetupWithManager(mgr),
 	}

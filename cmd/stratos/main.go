@@ -131,6 +131,7 @@ func setUpParts(ctx context.Context, mgr ctrl.Manager, o *options.Options, chose
 	starter, err := scaler.SetupWithManager(ctx, mgr, scaler.Setup{
 		Cloud: chosen.Provider, Classes: chosen.Classes,
 		Cluster: o.ClusterName, Namespace: o.Namespace, State: seen, ExtenderSchedulers: o.SchedulerNames,
+		Nominate:                    o.Nominate,
 		RequiredDaemonSetNamespaces: o.RequiredDaemonSetNamespaces, BootstrapTokenKeyFile: o.BootstrapTokenKeyFile,
 	})
 	if err != nil {

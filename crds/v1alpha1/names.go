@@ -137,6 +137,9 @@ const (
 	// FinalizerInUse keeps a node class while a NodePool refers to it.
 	FinalizerInUse = "stratos.sh/in-use"
 
+	// FieldManagerNomination is the field manager under which Stratos nominates pods to their claimed
+	// nodes. It tells such a nomination from one by the scheduler.
+	FieldManagerNomination = "stratos-nomination"
 	// SchedulerName is the default schedulerName of the profile that calls the extender.
 	SchedulerName = "stratos-scheduler"
 )

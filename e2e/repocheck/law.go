@@ -55,8 +55,8 @@ func siblingRules() []Rule {
 
 // scalerRooms are the packages of the scaler that read and act. Each may use those before it.
 func scalerRooms() []Pattern {
-	return []Pattern{"./scaler/conflict", "./scaler/metrics", "./scaler/inventory", "./scaler/bootstraptoken",
-		"./scaler/nodeclass", "./scaler/pending", "./scaler/pool", "./scaler/node"}
+	return []Pattern{"./scaler/conflict", "./scaler/metrics", "./scaler/nominate", "./scaler/inventory",
+		"./scaler/bootstraptoken", "./scaler/nodeclass", "./scaler/pending", "./scaler/pool", "./scaler/node"}
 }
 
 // roomRules keep the scaler's rooms in their order.

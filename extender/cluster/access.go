@@ -139,9 +139,25 @@ func (s *State) Late(now time.Time) []v1alpha1.NodeName {
 	return late
 }
 
-// Overdue is Ledger.Overdue.
+// Overdue is Claims.Overdue, and tells the listeners.
 func (s *State) Overdue(now time.Time) []decide.Claim {
-	return change(s, func(l *decide.Claims) []decide.Claim { return l.Overdue(now) })
+	s.mu.Lock()
+	defer s.unlock()
+	over := s.claims.Overdue(now)
+	for _, l := range s.listeners {
+		if l.ClaimsOverdue != nil && len(over) > 0 {
+			s.notifications.add(func() { l.ClaimsOverdue(over) })
+		}
+	}
+	return over
+}
+
+// RecordNomination is Claims.RecordNomination.
+func (s *State) RecordNomination(pod types.UID, node v1alpha1.NodeName) {
+	now := s.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.claims.RecordNomination(pod, node, now)
 }
 
 // Forget forgets the pods that went, and those that were last refused, before the given time.

@@ -11,12 +11,13 @@ import (
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// SetPod takes in an added or changed pod: one that is bound, or nominated and so on its way,
-// occupies its node until it is finished.
+// SetPod takes in an added or changed pod: one that is bound, or nominated by others and so on its
+// way, occupies its node until it is finished. One that Stratos has nominated has a claim, which
+// counts.
 func (s *State) SetPod(p *corev1.Pod) {
 	on := v1alpha1.NodeName(p.Spec.NodeName)
 	if on == "" {
-		on = v1alpha1.NodeName(p.Status.NominatedNodeName)
+		on = decide.NominatedNode(p)
 	}
 	if fit.Finished(p) {
 		on = ""

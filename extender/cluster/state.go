@@ -73,6 +73,8 @@ type Listener struct {
 	// ClaimsLost is called with this replica's claims that ended although their pods are still
 	// pending, to place them anew.
 	ClaimsLost func([]decide.Claim)
+	// ClaimsOverdue is called with the claims that ended because their start was futile.
+	ClaimsOverdue func([]decide.Claim)
 	// RemoteClaimLost is called for each pending pod whose claim ended that another replica had made:
 	// that replica places it anew, if it still runs.
 	RemoteClaimLost func(pod types.NamespacedName)

@@ -15,7 +15,7 @@ func (k Kind) IsNewClaim() bool { return k == Started || k == Joined || k == Rec
 
 // MayClaimAhead reports whether the pod may get a claim before its scheduler asks about it.
 func (l *Claims) MayClaimAhead(pod *corev1.Pod, now time.Time) bool {
-	if l.HasClaim(pod.UID) || pod.Status.NominatedNodeName != "" || MayNotStart(pod) != "" {
+	if l.HasClaim(pod.UID) || NominatedNode(pod) != "" || MayNotStart(pod) != "" {
 		return false
 	}
 	why, _ := l.OwnerBackoff(pod, now)

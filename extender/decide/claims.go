@@ -48,6 +48,8 @@ type Claim struct {
 	Adopted bool
 	// RunningSince is when the node was first seen running under this claim; zero before.
 	RunningSince time.Time
+	// NominatedAt is when Stratos last nominated the pod to the node under this claim.
+	NominatedAt time.Time
 
 	// published: the Node was seen to name the pod.
 	published bool
@@ -272,6 +274,14 @@ func (l *Claims) Overdue(now time.Time) []Claim {
 func (l *Claims) SetNominated(pod types.UID, node v1alpha1.NodeName) {
 	if c, ok := l.byPod[pod]; ok {
 		c.nominated = c.Node == node
+	}
+}
+
+// RecordNomination takes in that Stratos has nominated the pod to the node, where it has its claim
+// there still.
+func (l *Claims) RecordNomination(pod types.UID, node v1alpha1.NodeName, now time.Time) {
+	if c, ok := l.byPod[pod]; ok && c.Node == node {
+		c.NominatedAt = now
 	}
 }
 

@@ -121,10 +121,10 @@ func (j *attempt) offerShared(own *Claim, n *Node, out *feasible, refused *refus
 	}
 }
 
-// holds reports whether the pod has room of its own on the node: its claim, or a nomination, which
-// Used counts already.
+// holds reports whether the pod has room of its own on the node: its claim, or a nomination by
+// others, which Used counts already.
 func holds(pod *corev1.Pod, own *Claim, n *Node) bool {
-	return own != nil && own.Node == n.Name || pod.Status.NominatedNodeName == string(n.Name)
+	return own != nil && own.Node == n.Name || NominatedNode(pod) == n.Name
 }
 
 // sharedReason gives the reason why a running node has no room for the pod in addition to the
@@ -180,7 +180,7 @@ func mayNotStart(ask Ask) string {
 	if why := MayNotStart(ask.Pod); why != "" {
 		return why
 	}
-	if len(ask.Nodes) == 1 && ask.Pod.Status.NominatedNodeName == string(ask.Nodes[0].Name) {
+	if len(ask.Nodes) == 1 && NominatedNode(ask.Pod) == ask.Nodes[0].Name {
 		// The scheduler looks at the nominated node alone before it looks at all: another node may still
 		// take the pod.
 		return "only the nominated node was asked about"

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/scaler/start"
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
@@ -42,7 +43,7 @@ func NodeOfPod(p *corev1.Pod) string {
 	if p.Spec.NodeName != "" {
 		return p.Spec.NodeName
 	}
-	return p.Status.NominatedNodeName
+	return string(decide.NominatedNode(p))
 }
 
 // InstanceOf is the instance that the Node names; empty where it names none.

@@ -214,6 +214,7 @@ func (c *Reconciler) toRunning(ctx context.Context, g gathered, d lifecycle.Deci
 		// before the patch: a pod may be bound at once
 		c.Demand.Open(v1alpha1.NodeName(n.Name), g.instance.LaunchTime, c.Now())
 	}
+	c.Starter.BeforeOpening(ctx, v1alpha1.NodeName(n.Name))
 	for range 5 {
 		opened := transition.Running(n, g.template(), c.Now())
 		if d.Action == lifecycle.AbandonDrain {

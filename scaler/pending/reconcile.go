@@ -67,6 +67,9 @@ type Reconciler struct {
 	// Schedulers are those with the extender.
 	Schedulers []string
 	Now        func() time.Time
+	// CheckNomination has a nomination of ours cleared or moved that has lost its claim, or written
+	// again that the scheduler took away too early.
+	CheckNomination func(pod types.UID)
 	// PoolChanged queues a pool again: the demand for it has changed.
 	PoolChanged func(ctx context.Context, pool v1alpha1.PoolName)
 
@@ -109,6 +112,14 @@ func (c *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 		c.served(ctx, req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	result, err := c.serve(ctx, req, pod)
+	c.followNomination(pod) // afterwards, because the pod may have got a claim anew
+	return result, err
+}
+
+// serve claims room for the pod, has a node started or an instance launched for it, or says why it
+// gets none.
+func (c *Reconciler) serve(ctx context.Context, req reconcile.Request, pod *corev1.Pod) (ctrl.Result, error) {
 	verdict := scheduled(pod)
 	c.fails(req.NamespacedName, failing(pod, verdict))
 	if verdict != nil {
@@ -149,6 +160,15 @@ func (c *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 	return ctrl.Result{RequeueAfter: again}, err
 }
 
+// followNomination has a nomination of ours checked that may be without its claim, or lost.
+func (c *Reconciler) followNomination(pod *corev1.Pod) {
+	claim, _ := c.State.ClaimOf(pod.UID)
+	lost := !claim.NominatedAt.IsZero() && pod.Status.NominatedNodeName == ""
+	if lost || decide.OwnNomination(pod) != "" {
+		c.CheckNomination(pod.UID)
+	}
+}
+
 // forgotten returns a standby node that would take a pod of the extender's which has no claim. The
 // replica that made its claim may have died before it published that, and the scheduler would not
 // retry the pod for minutes. It does so once for a pod: where the scheduler asks again and nothing
@@ -185,9 +205,9 @@ func (c *Reconciler) recall(ctx context.Context, node v1alpha1.NodeName) error {
 }
 
 // scheduled returns what the scheduler says of a pod that it cannot place; nil where it is placed,
-// nominated or not tried yet.
+// nominated by others or not tried yet.
 func scheduled(pod *corev1.Pod) *corev1.PodCondition {
-	if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || pod.Status.NominatedNodeName != "" {
+	if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || decide.NominatedNode(pod) != "" {
 		return nil
 	}
 	for i := range pod.Status.Conditions {
@@ -381,6 +401,16 @@ func inWords(zones []string) string {
 func (c *Reconciler) LookAgain(pod podKey) {
 	if q := c.queue.Load(); q != nil {
 		(*q).Add(reconcile.Request{NamespacedName: pod})
+	}
+}
+
+// LookAgainIfNominated has the pods of ended claims looked at that Stratos has nominated: the
+// nomination is without a claim now, or its claim has moved.
+func (c *Reconciler) LookAgainIfNominated(ended []decide.Claim) {
+	for i := range ended {
+		if pod := c.State.PendingPod(ended[i].Pod); pod != nil && decide.OwnNomination(pod) != "" {
+			c.LookAgain(client.ObjectKeyFromObject(pod))
+		}
 	}
 }
 

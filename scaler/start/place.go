@@ -162,6 +162,9 @@ func (p *Placer) HeldBack(pod *corev1.Pod) (why string, until time.Time) {
 // Place claims room for the pod where fit finds some, and starts the node where that is needed.
 func (p *Placer) Place(pod *corev1.Pod) decide.Decision {
 	d := p.state.Place(pod, p.now())
+	if d.Kind == decide.PassClaimed { // the node runs: no write of its claims is waited for
+		p.starter.nominator.ClaimsWritten(d.Claim.Node)
+	}
 	p.act(pod, d, TriggerPending)
 	return d
 }

@@ -35,6 +35,7 @@ func (s *Starter) publish(ctx context.Context, node *corev1.Node) error {
 		return err
 	}
 	s.wrote(name)
+	s.nominator.ClaimsWritten(name)
 	return nil
 }
 

@@ -90,9 +90,10 @@ type Starter struct {
 	events events.EventRecorder
 	count  func(pool v1alpha1.PoolName, trigger Trigger)
 	// refused is called for each start that the cloud refused and that is not retried.
-	refused func(pool v1alpha1.PoolName, why Refusal)
-	now     func() time.Time
-	log     logr.Logger
+	refused   func(pool v1alpha1.PoolName, why Refusal)
+	nominator Nominator
+	now       func() time.Time
+	log       logr.Logger
 	// queue are the nodes to write to, callQueue those to call the cloud for.
 	queue, callQueue workqueue.TypedRateLimitingInterface[v1alpha1.NodeName]
 
@@ -123,8 +124,10 @@ type Options struct {
 	Count func(pool v1alpha1.PoolName, trigger Trigger)
 	// Refused is called for each start that the cloud refused and that is not retried.
 	Refused func(pool v1alpha1.PoolName, why Refusal)
-	Now     func() time.Time
-	Log     logr.Logger
+	// Nominator nominates pods with claims; nil for none.
+	Nominator Nominator
+	Now       func() time.Time
+	Log       logr.Logger
 	// Queue is where nodes wait for their step, Calls where they wait for their call; nil for one that
 	// waits by the clock of the machine.
 	Queue, Calls workqueue.TypedRateLimitingInterface[v1alpha1.NodeName]
@@ -138,10 +141,13 @@ func New(o Options) *Starter {
 	if o.Calls == nil {
 		o.Calls = newQueue()
 	}
+	if o.Nominator == nil {
+		o.Nominator = noNominations{}
+	}
 	return &Starter{
 		reader: o.Reader, live: o.Live, writer: o.Writer, cloud: o.Cloud, state: o.State, events: o.Events, count: o.Count,
-		refused: o.Refused,
-		now:     o.Now, log: o.Log, queue: o.Queue, callQueue: o.Calls,
+		refused: o.Refused, nominator: o.Nominator,
+		now: o.Now, log: o.Log, queue: o.Queue, callQueue: o.Calls,
 		intents: intents{now: o.Now},
 		calls:   map[v1alpha1.NodeName]openCall{}, asked: map[v1alpha1.NodeName]Trigger{},
 		written: map[v1alpha1.NodeName]time.Time{},
@@ -319,6 +325,9 @@ func (s *Starter) writeIntent(ctx context.Context, node *corev1.Node, claims []t
 	s.intents.begin()
 	err := s.patch(ctx, node, transition.Starting(node, pool.Spec.Template.StartupTaints, claims, s.now()))
 	s.intents.end(v1alpha1.NodeName(node.Name), err)
+	if err == nil {
+		s.nominator.ClaimsWritten(v1alpha1.NodeName(node.Name))
+	}
 	return err
 }
 
@@ -335,6 +344,7 @@ func (s *Starter) cancelDrain(ctx context.Context, node *corev1.Node) error {
 	if err := s.reader.Get(ctx, client.ObjectKey{Name: string(name)}, pool); err != nil {
 		return client.IgnoreNotFound(err)
 	}
+	s.BeforeOpening(ctx, v1alpha1.NodeName(node.Name))
 	err := s.patch(ctx, node, transition.Running(node, transition.TemplateOf(pool, name, InstanceOf(node)), s.now()))
 	if err == nil {
 		return nil

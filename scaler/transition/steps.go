@@ -334,13 +334,14 @@ func Failures(n *corev1.Node) int {
 	return count
 }
 
-// WorkloadPods lists the pods that keep a node from being stopped, those nominated to it included.
+// WorkloadPods lists the pods that keep a node from being stopped, those nominated to it by
+// others included: a nomination by Stratos shows a claim, which keeps the node by itself.
 // ours is where Stratos runs.
 func WorkloadPods(node string, ours decide.Namespace, pods []corev1.Pod) []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range pods {
 		p := &pods[i]
-		here := p.Spec.NodeName == node || p.Spec.NodeName == "" && p.Status.NominatedNodeName == node
+		here := p.Spec.NodeName == node || p.Spec.NodeName == "" && string(decide.NominatedNode(p)) == node
 		if here && decide.IsWorkloadPod(p, ours) {
 			out = append(out, p)
 		}

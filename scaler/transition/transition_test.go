@@ -517,6 +517,11 @@ func TestCounting(t *testing.T) {
 		"bound here":      {corev1.Pod{Spec: corev1.PodSpec{NodeName: "c"}}, true},
 		"bound elsewhere": {corev1.Pod{Spec: corev1.PodSpec{NodeName: "d"}}, false},
 		"on its way here": {corev1.Pod{Status: corev1.PodStatus{NominatedNodeName: "c"}}, true},
+		"nominated by Stratos: its claim counts": {corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{
+				Manager: v1alpha1.FieldManagerNomination}}},
+			Status: corev1.PodStatus{NominatedNodeName: "c"},
+		}, false},
 		"bound elsewhere, nominated here": {corev1.Pod{Spec: corev1.PodSpec{NodeName: "d"},
 			Status: corev1.PodStatus{NominatedNodeName: "c"}}, false},
 		"neither": {corev1.Pod{}, false},

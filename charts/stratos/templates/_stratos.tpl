@@ -25,6 +25,9 @@ args:
   - --client-ca=/etc/stratos/tls/ca.crt
   {{- end }}
   - --extender-scheduler-names={{ concat (list .Values.scheduler.name) .Values.extender.schedulerNames | uniq | join "," }}
+  {{- if not .Values.nominate }}
+  - --nominate=false
+  {{- end }}
   {{- with .Values.logLevel }}
   - --zap-log-level={{ . }}
   {{- end }}

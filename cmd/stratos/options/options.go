@@ -48,6 +48,7 @@ type Options struct {
 	CertDir             string
 	ClientCA            string
 	SchedulerNames      []string
+	Nominate            bool
 	LeaderElect         bool
 	InstallCRDs         bool
 	PprofBindAddress    string
@@ -98,6 +99,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 		"file with the CA certificates whose clients the extender accepts; needs --cert-dir")
 	fs.StringSliceVar(&o.SchedulerNames, "extender-scheduler-names", []string{v1alpha1.SchedulerName},
 		"schedulers that call the extender")
+	fs.BoolVar(&o.Nominate, "nominate", true,
+		"nominate pods of other schedulers to the nodes that are started for them (status.nominatedNodeName)")
 	fs.StringSliceVar(&o.RequiredDaemonSetNamespaces, "required-daemonset-namespaces", nil,
 		"namespaces without the images of whose DaemonSets no node stands by, such as kube-system; "+
 			"images of other DaemonSets are best effort")

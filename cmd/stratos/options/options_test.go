@@ -47,7 +47,7 @@ func TestDefaults(t *testing.T) {
 	want := &Options{
 		ClusterName: "test", CloudProvider: "fake", Namespace: "stratos-system",
 		MetricsBindAddress: ":8080", ProbeBindAddress: ":8081", WebhookPort: 9443, ExtenderBindAddress: "127.0.0.1:9444",
-		SchedulerNames: []string{"stratos-scheduler"}, InstallCRDs: true,
+		SchedulerNames: []string{"stratos-scheduler"}, Nominate: true, InstallCRDs: true,
 		Fake: Fake{BootTime: times.Boot, StopTime: times.Stop, PullTime: times.Pull},
 	}
 	o.Zap, o.RateLimits = want.Zap, want.RateLimits // the latter have tests of their own

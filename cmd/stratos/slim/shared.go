@@ -31,6 +31,7 @@ type common struct {
 	overhead                          corev1.ResourceList
 	resources                         *corev1.ResourceRequirements
 	priority                          *int32
+	preemptionPolicy                  *corev1.PreemptionPolicy
 	tolerations                       []corev1.Toleration
 	affinity                          *corev1.Affinity
 	spread                            []corev1.TopologySpreadConstraint
@@ -67,6 +68,7 @@ func (s *shared) share(pod *corev1.Pod) {
 	same(&pod.Spec.Overhead, &last.overhead)
 	same(&pod.Spec.Resources, &last.resources)
 	same(&pod.Spec.Priority, &last.priority)
+	same(&pod.Spec.PreemptionPolicy, &last.preemptionPolicy)
 	same(&pod.Spec.Tolerations, &last.tolerations)
 	same(&pod.Spec.Affinity, &last.affinity)
 	same(&pod.Spec.NodeSelector, &last.nodeSelector)

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/extender/fit"
 	"github.com/stratos-sh/stratos/scaler/network"
 )
@@ -68,7 +69,9 @@ func isRead(key string) bool {
 // slimPod keeps what is read of a pod. One that pulls images is read by its statuses, and there are
 // few of them.
 func slimPod(pod *corev1.Pod) {
+	nomination := ownNomination(pod)
 	slimMeta(&pod.ObjectMeta)
+	pod.ManagedFields = nomination
 	if pod.Labels[v1alpha1.LabelPull] != "" {
 		return
 	}
@@ -79,7 +82,8 @@ func slimPod(pod *corev1.Pod) {
 		ResourceClaims: s.ResourceClaims,
 		Containers:     slimContainers(s.Containers), InitContainers: slimContainers(s.InitContainers), Overhead: s.Overhead,
 		Resources: s.Resources,
-		Priority:  s.Priority, Tolerations: s.Tolerations, Affinity: s.Affinity, NodeSelector: s.NodeSelector,
+		Priority:  s.Priority, PreemptionPolicy: s.PreemptionPolicy, Tolerations: s.Tolerations, Affinity: s.Affinity,
+		NodeSelector:              s.NodeSelector,
 		TopologySpreadConstraints: s.TopologySpreadConstraints, Volumes: slimVolumes(s.Volumes), HostNetwork: s.HostNetwork,
 	}
 	status := pod.Status
@@ -95,6 +99,7 @@ func slimPod(pod *corev1.Pod) {
 	}
 	// they have had their say
 	pod.Spec.Tolerations, pod.Spec.NodeSelector, pod.Spec.TopologySpreadConstraints = nil, nil, nil
+	pod.Spec.PreemptionPolicy = nil
 	if pod.Spec.Affinity != nil {
 		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: s.Affinity.PodAntiAffinity} // it keeps others away
 	}
@@ -104,6 +109,14 @@ func slimPod(pod *corev1.Pod) {
 		pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses = status.ContainerStatuses,
 			status.InitContainerStatuses
 	}
+}
+
+// ownNomination is what tells a nomination by Stratos from one by others, nil where there is none.
+func ownNomination(pod *corev1.Pod) []metav1.ManagedFieldsEntry {
+	if decide.OwnNomination(pod) == "" {
+		return nil
+	}
+	return []metav1.ManagedFieldsEntry{{Manager: v1alpha1.FieldManagerNomination}}
 }
 
 func isDaemonPod(pod *corev1.Pod) bool {

@@ -84,10 +84,11 @@ func fatPod(node string) *corev1.Pod {
 			Priority: new(
 				int32(7),
 			),
-			Tolerations:  []corev1.Toleration{{Key: "t"}},
-			NodeSelector: map[string]string{"d": "e"},
-			Overhead:     cpu("1m"),
-			HostNetwork:  true,
+			PreemptionPolicy: new(corev1.PreemptNever),
+			Tolerations:      []corev1.Toleration{{Key: "t"}},
+			NodeSelector:     map[string]string{"d": "e"},
+			Overhead:         cpu("1m"),
+			HostNetwork:      true,
 			Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{},
 				PodAntiAffinity: &corev1.PodAntiAffinity{}},
 			TopologySpreadConstraints:     []corev1.TopologySpreadConstraint{{MaxSkew: 1}},
@@ -150,6 +151,7 @@ func TestSlimPodKeepsWhatDecisionsRead(t *testing.T) {
 	waiting.Spec.Tolerations, waiting.Spec.NodeSelector = []corev1.Toleration{{Key: "t"}}, map[string]string{"d": "e"}
 	waiting.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1}}
 	waiting.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled}}
+	waiting.Spec.PreemptionPolicy = new(corev1.PreemptNever)
 	for name, c := range map[string]struct {
 		node string
 		want *corev1.Pod
@@ -162,6 +164,29 @@ func TestSlimPodKeepsWhatDecisionsRead(t *testing.T) {
 			slimPod(got)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("slim pod (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Of the managed fields one thing is kept: that Stratos wrote the nomination of a pending pod.
+func TestSlimPodKeepsWhoseANominationIs(t *testing.T) {
+	ours := []metav1.ManagedFieldsEntry{{Manager: v1alpha1.FieldManagerNomination}}
+	for name, c := range map[string]struct {
+		node, manager string
+		want          []metav1.ManagedFieldsEntry
+	}{
+		"by Stratos":                {"", v1alpha1.FieldManagerNomination, ours},
+		"by the scheduler":          {"", "kube-scheduler", nil},
+		"by Stratos, and bound now": {"n", v1alpha1.FieldManagerNomination, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := fatPod(c.node)
+			pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "k"}, {Manager: c.manager,
+				Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status"}}
+			slimPod(pod)
+			if diff := cmp.Diff(c.want, pod.ManagedFields); diff != "" {
+				t.Errorf("managed fields (-want +got):\n%s", diff)
 			}
 		})
 	}

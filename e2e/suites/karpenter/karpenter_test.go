@@ -29,6 +29,7 @@ const (
 func TestKarpenterBesideStratos(t *testing.T) {
 	t.Run("with the documented separation each serves its own pods", separated)
 	t.Run("without it both launch for the same pods", unseparated)
+	t.Run("nominated pods need no separation", nominatedPods)
 }
 
 // separated plays a burst for Stratos that Karpenter sees and refuses, and then a pod for
@@ -83,7 +84,7 @@ func separated(t *testing.T) {
 		t.Errorf("the pod for Karpenter is on %q, want its node %s: %v", on, node.Name, err)
 	}
 	c.mustLeaveEachOtherAlone(t, []*corev1.Node{node, stranger}, ours)
-	page.mustAllBeTaken(t)
+	page.mustAllBeTaken(t, sharedPool, either, tooLarge)
 }
 
 // mustRunOnStratosNodes also sees to it that nothing was started in vain: each node that runs has

@@ -1,0 +1,522 @@
+package nominate
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/extender/decide"
+	"github.com/stratos-sh/stratos/scaler/scalertest"
+)
+
+// rig is a Nominator over an API server in memory. What the cluster state shows is up to the test:
+// see shows.
+type rig struct {
+	t         *testing.T
+	api       client.WithWatch
+	state     *cluster.State
+	nominator *Nominator
+
+	// mu guards the fields below.
+	mu sync.Mutex
+	// writing, if set, is called before each write of the Nominator, with its number from 1.
+	writing func(ctx context.Context, n int) error
+	// asked counts the Nominator's writes, results what came of them.
+	asked   int
+	results []Result
+	logged  []string
+}
+
+func newRig(t *testing.T, change ...func(*Options)) *rig {
+	r := &rig{t: t, state: cluster.New(decide.NewClaims(), time.Now)}
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	r.api = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1.Pod{}).WithReturnManagedFields().
+		WithIndex(&corev1.Pod{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).
+		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: r.patch}).Build()
+	r.restart(change...)
+	r.state.SetPool(scalertest.NodePool(9, 0))
+	return r
+}
+
+// restart makes the Nominator anew.
+func (r *rig) restart(change ...func(*Options)) {
+	o := Options{
+		State: r.state, Live: r.api, Writer: r.api, Enabled: true, ExtenderSchedulers: []string{"with-extender"},
+		Now: time.Now,
+		Count: func(result Result) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.results = append(r.results, result)
+		},
+		Log: funcr.New(func(_, args string) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.logged = append(r.logged, args)
+		}, funcr.Options{}),
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	r.nominator = New(o)
+	r.t.Cleanup(r.nominator.queue.ShutDown)
+}
+
+// pass lets time pass on the clock of the synctest bubble.
+func pass(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // the clock of the synctest bubble moves, no time passes
+}
+
+// patch is the API server's side of a write, as far as the test changes it.
+func (r *rig) patch(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+	opts ...client.SubResourcePatchOption) error {
+	options := &client.SubResourcePatchOptions{}
+	options.ApplyOptions(opts)
+	if options.FieldManager == v1alpha1.FieldManagerNomination {
+		r.mu.Lock()
+		r.asked++
+		n, writing := r.asked, r.writing
+		r.mu.Unlock()
+		if writing != nil {
+			if err := writing(ctx, n); err != nil {
+				return err
+			}
+		}
+	}
+	return c.SubResource(sub).Patch(ctx, o, p, opts...)
+}
+
+// node shows a node of the pool with 4 cpu.
+func (r *rig) node(name string, state v1alpha1.NodeState) v1alpha1.NodeName {
+	r.state.SetNode(scalertest.NodeIn(state, func(n *corev1.Node) { n.Name, n.UID = name, types.UID("uid-"+name) }))
+	return v1alpha1.NodeName(name)
+}
+
+// pod creates a pending pod that asks for a cpu, and shows it.
+func (r *rig) pod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
+	r.t.Helper()
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name)}}
+	p.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}
+	p.Spec.SchedulerName = corev1.DefaultSchedulerName
+	for _, f := range change {
+		f(p)
+	}
+	if err := r.api.Create(r.t.Context(), p); err != nil {
+		r.t.Fatal(err)
+	}
+	return r.shows(name)
+}
+
+// claimed is pod with a claim on one of the nodes shown.
+func (r *rig) claimed(name string, change ...func(*corev1.Pod)) {
+	r.t.Helper()
+	p := r.pod(name, change...)
+	if d := r.state.Place(p, time.Now()); d.Claim == nil {
+		r.t.Fatalf("set-up: no claim: %v %v", d.Kind, d.Refused)
+	}
+}
+
+// live is the pod as the API server has it.
+func (r *rig) live(name string) *corev1.Pod {
+	r.t.Helper()
+	p := &corev1.Pod{}
+	if err := r.api.Get(r.t.Context(), client.ObjectKey{Namespace: "default", Name: name}, p); err != nil {
+		r.t.Fatal(err)
+	}
+	return p
+}
+
+// shows has the cluster state see the pod as the API server has it.
+func (r *rig) shows(name string) *corev1.Pod {
+	r.t.Helper()
+	p := r.live(name)
+	r.state.SetPod(p)
+	return p
+}
+
+// changes changes the pod as another client does. The cluster state does not see it yet.
+func (r *rig) changes(name string, f func(*corev1.Pod)) {
+	r.t.Helper()
+	p := r.live(name)
+	was := p.DeepCopy()
+	f(p)
+	if err := r.api.Status().Patch(r.t.Context(), p, client.MergeFrom(was), client.FieldOwner("other")); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// binds binds the pod as a scheduler does.
+func (r *rig) binds(name, node string) {
+	r.t.Helper()
+	p := r.live(name)
+	was := p.DeepCopy()
+	p.Spec.NodeName = node
+	if err := r.api.Patch(r.t.Context(), p, client.MergeFrom(was)); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func nominatedTo(node string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Status.NominatedNodeName = node }
+}
+
+func refused(p *corev1.Pod) {
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "x"}}
+}
+
+func never(p *corev1.Pod) { p.Spec.PreemptionPolicy = new(corev1.PreemptNever) }
+
+func withExtender(p *corev1.Pod) { p.Spec.SchedulerName = "with-extender" }
+
+// want checks the node that the pod is nominated to, and what came of the writes.
+func (r *rig) want(pod, node string, results ...Result) {
+	r.t.Helper()
+	if got := r.live(pod).Status.NominatedNodeName; got != node {
+		r.t.Errorf("pod %s is nominated to %q, want %q", pod, got, node)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if diff := cmp.Diff(results, r.results); diff != "" {
+		r.t.Errorf("results (-want +got):\n%s", diff)
+	}
+}
+
+// run has the workers work while f runs. It returns when nothing is left to do but wait for time.
+func (r *rig) run(f func()) {
+	ctx, stop := context.WithCancel(r.t.Context())
+	done := make(chan error)
+	go func() { done <- r.nominator.Start(ctx) }()
+	f()
+	synctest.Wait()
+	stop()
+	if err := <-done; err != nil {
+		r.t.Errorf("Start ended with %v", err)
+	}
+}
+
+// TestTheFieldIsWrittenOnlyWhileItIsEmptyAndTheClaimStands: between decision and write the pod may
+// change in every way.
+func TestTheFieldIsWrittenOnlyWhileItIsEmptyAndTheClaimStands(t *testing.T) {
+	for name, c := range map[string]struct {
+		pod []func(*corev1.Pod)
+		// meanwhile happens before the first write arrives.
+		meanwhile func(*rig)
+		node      string
+		asked     int
+		results   []Result
+	}{
+		"as decided": {node: "c", asked: 1, results: []Result{Written}},
+		"another client has changed the pod": {
+			meanwhile: func(r *rig) { r.changes("x", refused) }, node: "c", asked: 2, results: []Result{Written}},
+		"the scheduler has nominated it elsewhere": {
+			meanwhile: func(r *rig) { r.changes("x", nominatedTo("other")) }, node: "other", asked: 1},
+		"the scheduler has nominated it here": {
+			meanwhile: func(r *rig) { r.changes("x", nominatedTo("c")) }, node: "c", asked: 1},
+		"it is bound": {meanwhile: func(r *rig) { r.binds("x", "other") }, asked: 1},
+		"its claim is lost": {
+			meanwhile: func(r *rig) { r.changes("x", refused); r.state.StartFailed("c") }, asked: 1},
+		"another pod has its name": {meanwhile: func(r *rig) {
+			p := r.live("x")
+			if err := r.api.Delete(r.t.Context(), p); err != nil {
+				r.t.Fatal(err)
+			}
+			p.UID, p.ResourceVersion = "another", ""
+			if err := r.api.Create(r.t.Context(), p); err != nil {
+				r.t.Fatal(err)
+			}
+			r.changes("x", refused) // the API server gives it a version of its own; this one counts from 1
+		}, asked: 1},
+		"its scheduler has the extender": {pod: []func(*corev1.Pod){withExtender}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			node := r.node("c", v1alpha1.StateStandby)
+			r.claimed("x", c.pod...)
+			r.writing = func(_ context.Context, n int) error {
+				if n == 1 && c.meanwhile != nil {
+					c.meanwhile(r)
+				}
+				return nil
+			}
+			r.nominator.BeforeOpening(t.Context(), node)
+			r.want("x", c.node, c.results...)
+			if r.asked != c.asked {
+				t.Errorf("%d writes were sent, want %d", r.asked, c.asked)
+			}
+		})
+	}
+}
+
+// The cluster state shows it already: no write is sent at all.
+func TestNoWriteIsSentWhereNoneIsDue(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Options)
+		then   func(r *rig)
+		node   string
+	}{
+		"the scheduler has nominated it": {then: func(r *rig) {
+			r.changes("x", nominatedTo("other"))
+			r.shows("x")
+		}, node: "other"},
+		"it is being bound":   {then: func(r *rig) { r.binds("x", "c"); r.shows("x") }},
+		"nominations are off": {change: func(o *Options) { o.Enabled = false }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			if c.change != nil {
+				r.restart(c.change)
+			}
+			node := r.node("c", v1alpha1.StateStandby)
+			r.claimed("x")
+			if c.then != nil {
+				c.then(r)
+			}
+			r.nominator.BeforeOpening(t.Context(), node)
+			r.want("x", c.node)
+			if r.asked != 0 {
+				t.Errorf("%d writes were sent, want none", r.asked)
+			}
+		})
+	}
+}
+
+// Pods with preemptionPolicy Never are nominated when the Node shows the claims, the others when
+// the node opens, each once.
+func TestEachPodIsNominatedOnceAndInItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		node := r.node("c", v1alpha1.StateStandby)
+		r.claimed("patient", never)
+		r.claimed("other")
+		r.run(func() { r.nominator.ClaimsWritten(node) })
+		r.want("patient", "c", Written)
+		r.want("other", "", Written)
+		r.nominator.BeforeOpening(t.Context(), node)
+		r.want("other", "c", Written, Written)
+		// The scheduler takes the field away at a failed attempt: it would do so again.
+		r.changes("other", nominatedTo(""))
+		r.shows("other")
+		r.nominator.BeforeOpening(t.Context(), node)
+		r.want("other", "", Written, Written)
+	})
+}
+
+// TestALostNominationIsWrittenAgainOnceTheNodeRuns: nodes that open have the scheduler try pods
+// whose own node opens a moment later. While it is closed each nomination would be lost.
+func TestALostNominationIsWrittenAgainOnceTheNodeRuns(t *testing.T) {
+	for name, c := range map[string]struct {
+		then    func(*rig)
+		node    string
+		results []Result
+	}{
+		"the node stays closed": {then: func(*rig) {}},
+		"the node runs":         {then: func(r *rig) { r.node("c", v1alpha1.StateRunning) }, node: "c", results: []Result{Written}},
+		"the node runs, and the scheduler takes it away once more": {then: func(r *rig) {
+			r.node("c", v1alpha1.StateRunning)
+			pass(lostTime * 3)
+			r.changes("x", nominatedTo(""))
+			r.shows("x")
+			r.nominator.Check("uid-x")
+		}, results: []Result{Written}},
+		"the scheduler has nominated it": {then: func(r *rig) {
+			r.node("c", v1alpha1.StateRunning)
+			r.changes("x", nominatedTo("d"))
+			r.shows("x")
+		}, node: "d"},
+		"the claim is lost": {then: func(r *rig) { r.state.StartFailed("c") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				r.node("c", v1alpha1.StateStarting)
+				r.claimed("x")
+				r.nominator.BeforeOpening(t.Context(), "c")
+				r.want("x", "c", Written)
+				r.results = nil
+				pass(time.Second)
+				r.changes("x", nominatedTo(""))
+				r.shows("x")
+				r.run(func() {
+					r.nominator.Check("uid-x")
+					pass(lostTime * 3)
+					c.then(r)
+					pass(time.Minute)
+				})
+				r.want("x", c.node, c.results...)
+			})
+		})
+	}
+}
+
+// TestANominationFollowsItsClaim: one without its claim hides the pod from Karpenter and keeps room
+// on the wrong node.
+func TestANominationFollowsItsClaim(t *testing.T) {
+	off := func(o *Options) { o.Enabled = false }
+	hasExtender := func(o *Options) { o.ExtenderSchedulers = []string{corev1.DefaultSchedulerName} }
+	for name, c := range map[string]struct {
+		change func(*Options)
+		// then happens after the pod was nominated to node c, where it had its claim.
+		then    func(*rig)
+		node    string
+		results []Result
+	}{
+		"its claim stands":  {node: "c"},
+		"its claim is gone": {then: func(r *rig) { r.state.StartFailed("c") }, results: []Result{Cleared}},
+		"its claim is on another node, which does not start": {
+			then: func(r *rig) { r.moves("x") }, results: []Result{Cleared}},
+		"its claim is on another node, which starts": {then: func(r *rig) {
+			r.moves("x")
+			r.nominator.ClaimsWritten("d")
+		}, node: "d", results: []Result{Written}},
+		"the scheduler has nominated it since": {then: func(r *rig) {
+			r.state.StartFailed("c")
+			r.changes("x", nominatedTo("e"))
+		}, node: "e"},
+		"it is bound, and keeps the field as in 1.34": {then: func(r *rig) {
+			r.state.StartFailed("c")
+			r.binds("x", "e")
+		}, node: "c"},
+		"another client has changed the pod": {then: func(r *rig) {
+			r.state.StartFailed("c")
+			r.changes("x", refused)
+		}, results: []Result{Cleared}},
+		"nominations are off now":            {change: off, results: []Result{Cleared}},
+		"its scheduler has the extender now": {change: hasExtender, results: []Result{Cleared}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				r.node("c", v1alpha1.StateStandby)
+				r.claimed("x", never)
+				r.run(func() { r.nominator.ClaimsWritten("c") })
+				r.shows("x")
+				if c.change == nil {
+					c.change = func(*Options) {}
+				}
+				r.restart(c.change)
+				r.results = nil
+				r.run(func() {
+					if c.then != nil {
+						c.then(r)
+					}
+					r.nominator.Check("uid-x")
+					pass(2 * moveTime)
+				})
+				r.want("x", c.node, c.results...)
+			})
+		})
+	}
+}
+
+// moves moves the pod's claim from node c to node d.
+func (r *rig) moves(pod string) {
+	r.node("d", v1alpha1.StateStandby)
+	r.state.BackOffNode("c", time.Now().Add(time.Hour))
+	r.state.StartFailed("c")
+	if d := r.state.Place(r.state.PendingPod(types.UID("uid-"+pod)), time.Now()); d.Claim == nil || d.Claim.Node != "d" {
+		r.t.Fatalf("set-up: no claim on node d: %v %v", d.Claim, d.Refused)
+	}
+}
+
+// A write that the API server does not answer delays an opening by WriteTime once, and none after
+// it; one that it refuses delays none.
+func TestNoOpeningWaitsLongForNominations(t *testing.T) {
+	hang := func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }
+	deny := func(context.Context, int) error {
+		return apierrors.NewForbidden(corev1.Resource("pods"), "x", errors.New("a policy"))
+	}
+	for name, c := range map[string]struct {
+		writing         func(context.Context, int) error
+		waits           time.Duration
+		results, second []Result
+	}{
+		"no answer": {hang, WriteTime, []Result{Slow, Slow}, []Result{Skipped, Skipped}},
+		"a refusal": {deny, 0, []Result{Refused, Refused}, []Result{Refused, Refused}},
+		"no API server": {func(context.Context, int) error { return errors.New("connection refused") }, 0,
+			[]Result{Failed, Failed}, []Result{Failed, Failed}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				node := r.node("c", v1alpha1.StateStandby)
+				r.claimed("x")
+				r.claimed("y")
+				r.writing = c.writing
+				opens := func(waits time.Duration, results ...Result) {
+					t.Helper()
+					before := time.Now()
+					r.nominator.BeforeOpening(t.Context(), node)
+					if took := time.Since(before); took != waits {
+						t.Errorf("the opening waited for %v, want %v", took, waits)
+					}
+					r.want("x", "", results...)
+				}
+				opens(c.waits, c.results...)
+				opens(0, slices.Concat(c.results, c.second)...)
+				if len(r.logged) != 1 || !strings.Contains(r.logged[0], "cause") {
+					t.Errorf("log lines %q, want one that names the cause", r.logged)
+				}
+				pass(slowFor)
+				r.writing, r.results = nil, nil
+				r.nominator.BeforeOpening(t.Context(), node)
+				r.want("x", "c", Written, Written)
+			})
+		})
+	}
+}
+
+// A write that no opening waits for is tried again, and a refused one is not.
+func TestAFailedNominationIsTriedAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		fails error
+		asked int
+		node  string
+	}{
+		"no API server": {errors.New("connection refused"), 3, "c"},
+		"a refusal":     {apierrors.NewForbidden(corev1.Resource("pods"), "x", errors.New("a policy")), 1, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				node := r.node("c", v1alpha1.StateStandby)
+				r.claimed("x", never)
+				r.writing = func(_ context.Context, n int) error {
+					if n < 3 {
+						return c.fails
+					}
+					return nil
+				}
+				r.run(func() {
+					r.nominator.ClaimsWritten(node)
+					pass(time.Minute)
+				})
+				if got := r.live("x").Status.NominatedNodeName; got != c.node || r.asked != c.asked {
+					t.Errorf("nominated to %q after %d writes, want %q after %d", got, r.asked, c.node, c.asked)
+				}
+			})
+		})
+	}
+}

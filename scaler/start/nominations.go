@@ -1,0 +1,28 @@
+package start
+
+import (
+	"context"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+)
+
+// Nominator shows the claims on a node to schedulers without the extender.
+type Nominator interface {
+	// ClaimsWritten is told that the Node shows its claims, or runs. It returns at once.
+	ClaimsWritten(node v1alpha1.NodeName)
+	// BeforeOpening is called right before the patch that opens the node, and waits for the
+	// nominations for a short time.
+	BeforeOpening(ctx context.Context, node v1alpha1.NodeName)
+}
+
+// BeforeOpening nominates the pods with claims on a node that the caller is about to open. It
+// returns within nominate.WriteTime, whatever comes of it.
+func (s *Starter) BeforeOpening(ctx context.Context, node v1alpha1.NodeName) {
+	s.nominator.BeforeOpening(ctx, node)
+}
+
+type noNominations struct{}
+
+func (noNominations) ClaimsWritten(v1alpha1.NodeName) {}
+
+func (noNominations) BeforeOpening(context.Context, v1alpha1.NodeName) {}
