@@ -54,6 +54,7 @@ func TestTheDefaultsOfTheDefinitionsAreTheConstantsOfGo(t *testing.T) {
 		"NodePool.spec.preWarm.imagePullPolicy":                       text(t, v1alpha1.DefaultImagePullPolicy),
 		"NodePool.spec.scaleUp":                                       "{}",
 		"NodePool.spec.scaleUp.readyTimeout":                          duration(v1alpha1.DefaultReadyTimeout),
+		"NodePool.spec.scaleUp.anticipate":                            text(t, v1alpha1.DefaultAnticipate),
 		"NodePool.spec.scaleDown":                                     "{}",
 		"NodePool.spec.scaleDown.enabled":                             text(t, v1alpha1.DefaultScaleDownEnabled),
 		"NodePool.spec.scaleDown.emptyNodeTTL":                        duration(v1alpha1.DefaultEmptyNodeTTL),

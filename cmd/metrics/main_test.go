@@ -71,6 +71,7 @@ func TestNamesOfMetrics(t *testing.T) {
 		"nodepool_startup_taint_duration_seconds histogram pool",
 		"nodepool_warmup_duration_seconds histogram pool",
 		"nodepool_warmup_failures_total counter pool, reason",
+		"nominations_total counter result",
 		"pod_startup_seconds histogram pool, path",
 		"scheduler_error_pods gauge scheduler",
 	}

@@ -93,7 +93,7 @@ func slimPod(pod *corev1.Pod) {
 	}
 	if s.NodeName == "" {
 		pod.Status.Conditions = status.Conditions
-		pod.Spec.PreemptionPolicy, pod.Spec.SchedulingGates = s.PreemptionPolicy, s.SchedulingGates
+		pod.Spec.SchedulingGates = s.SchedulingGates
 		pod.Spec.Volumes = append(pod.Spec.Volumes, placedVolumes(s.Volumes)...)
 		return
 	}
