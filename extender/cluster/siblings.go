@@ -100,7 +100,7 @@ func (s *State) tellSiblings(pod *corev1.Pod, nodes []*decide.Node, asked bool) 
 	}
 }
 
-// inPools are the nodes of pools. On the others the pod was refused, and so is each pod that is like
+// inPools are the nodes of pools. On the others the pod was refused, and so is each that is like
 // it.
 func inPools(nodes []*decide.Node) []*decide.Node {
 	return slices.DeleteFunc(slices.Clone(nodes), func(n *decide.Node) bool { return !n.InPool() })
