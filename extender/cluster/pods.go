@@ -25,14 +25,14 @@ func (s *State) SetPod(p *corev1.Pod) {
 	if s.isUnchangedBoundPod(p, on) {
 		return
 	}
-	now := s.now()
+	now, shape := s.now(), fit.ShapeOf(p) // before the lock: it takes longer than the rest
 	s.mu.Lock()
 	defer s.unlock()
 	if _, known := s.boundPods.Load(p.UID); !known && p.Spec.NodeName != "" {
 		s.claims.RecordBound(p, on)
 	}
 	s.place(p, on)
-	adoptOn := s.trackPending(p, now)
+	adoptOn := s.trackPending(p, shape, now)
 	if noLongerPending(p) {
 		s.release(p, now)
 	} else {
@@ -80,14 +80,14 @@ func noLongerPending(p *corev1.Pod) bool {
 
 // trackPending remembers a pending pod, and returns the node whose annotation names a claim of the
 // pod, if there is one.
-func (s *State) trackPending(p *corev1.Pod, now time.Time) v1alpha1.NodeName {
+func (s *State) trackPending(p *corev1.Pod, shape fit.Shape, now time.Time) v1alpha1.NodeName {
 	if noLongerPending(p) {
 		s.dropPending(p, now)
 		return ""
 	}
 	_, known := s.pending[p.UID]
 	s.pending[p.UID] = p
-	s.siblings.set(p)
+	s.siblings.set(p.UID, shape)
 	if known {
 		return ""
 	}

@@ -40,12 +40,11 @@ func newSiblings() siblings {
 }
 
 // set takes in a pending pod, the shape of which may have changed: a gate is gone.
-func (s *siblings) set(p *corev1.Pod) {
-	shape, was := fit.ShapeOf(p), s.shapes[p.UID]
-	if shape == was {
+func (s *siblings) set(uid types.UID, shape fit.Shape) {
+	if shape == s.shapes[uid] {
 		return
 	}
-	s.remove(p.UID)
+	s.remove(uid)
 	if shape == (fit.Shape{}) {
 		return
 	}
@@ -53,7 +52,7 @@ func (s *siblings) set(p *corev1.Pod) {
 		s.byShape[shape] = map[types.UID]int{}
 	}
 	s.arrived++
-	s.byShape[shape][p.UID], s.shapes[p.UID] = s.arrived, shape
+	s.byShape[shape][uid], s.shapes[uid] = s.arrived, shape
 }
 
 // remove takes in that a pod is not pending any more.
