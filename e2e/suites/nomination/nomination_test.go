@@ -75,13 +75,14 @@ func exactBurst(t *testing.T, r *framework.Rig) {
 }
 
 // otherBurst: the scheduler takes nominations away when nodes open one after another, so this is no
-// guarantee. Every pod is bound, and a nomination is written at most twice under one claim.
+// guarantee. Every pod is bound. A nomination is written at most twice under one claim, and a claim
+// that moved away and back costs two writes more: no pod is written again and again.
 func otherBurst(t *testing.T, r *framework.Rig) {
 	for round := range setting[int](t, "rounds") {
 		b := play(t, r, inRound("other", round))
 		for i, p := range b.pods {
-			if b.bound[i] == b.claimed[i] && b.writes[p.Name] > 2 {
-				t.Errorf("%d writes to the status of pod %s, which is on its claimed node; want at most 2: %q", b.writes[p.Name],
+			if b.bound[i] == b.claimed[i] && b.writes[p.Name] > 4 {
+				t.Errorf("%d writes to the status of pod %s, which is on its claimed node; want at most 4: %q", b.writes[p.Name],
 					p.Name, b.history[i])
 			}
 		}
