@@ -114,6 +114,33 @@ func nominations(j *assert.Journal, pod types.UID, manager string) []string {
 	return nodes
 }
 
+// awaitJournal waits until the journal shows all of the pods bound and their nodes running: what
+// came before it shows too, because each watch is in order.
+func awaitJournal(t *testing.T, j *assert.Journal, pods []*corev1.Pod, bound []string) {
+	t.Helper()
+	isBound := func(v assert.Version[*corev1.Pod]) bool { return v.Object.Spec.NodeName != "" }
+	runs := func(v assert.Version[*corev1.Node]) bool { return assert.StateOf(v.Object) == v1alpha1.StateRunning }
+	assert.Await(t, "the journal", func(context.Context) (bool, error) {
+		for i, p := range pods {
+			if !slices.ContainsFunc(j.PodVersions(p.UID), isBound) || !slices.ContainsFunc(j.NodeVersions(bound[i]), runs) {
+				return false, fmt.Errorf("pod %s and its node %s are missing", p.Name, bound[i])
+			}
+		}
+		return true, nil
+	})
+}
+
+// history is what the pod's nomination was, and its node, one after another.
+func history(j *assert.Journal, pod types.UID) []string {
+	var out []string
+	for _, v := range j.PodVersions(pod) {
+		o := v.Object
+		out = append(out, fmt.Sprintf("%d %s by %s, on %s", v.Revision, o.Status.NominatedNodeName, ownerOfNomination(o),
+			o.Spec.NodeName))
+	}
+	return out
+}
+
 // losesNomination reports whether the scheduler took the pod's nomination away before it bound the
 // pod.
 func losesNomination(j *assert.Journal, pod types.UID) bool {
