@@ -11,7 +11,7 @@ esac
 
 # The tests that change the release, which others need as it is. Where another suite runs beside, they run in its cluster,
 # after its own tests.
-release_tests='^Test(BurstWithHostNetwork|Pages|StaticPodScheduler|UninstallLeavesNothing|UninstallWithLivePools)$'
+release_tests='^Test(Pages|StaticPodScheduler|UninstallLeavesNothing|UninstallWithLivePools)$'
 
 # Several clusters can live beside each other; each has its own state.
 cluster=${STRATOS_KIND_CLUSTER:-stratos-e2e${suite:+-$suite}}
