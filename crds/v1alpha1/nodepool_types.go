@@ -296,9 +296,9 @@ type ScaleUp struct {
 	// +optional
 	StartBudget *int32 `json:"startBudget,omitempty"`
 	// Anticipate says for which pods room is claimed before their scheduler asks. Pods: when a pod
-	// gets a claim, pending pods of the same shape get theirs at once. Off: each pod waits for its own
-	// question, as where filter plugins of others read more of a pod than Kubernetes' own do.
-	// Default Pods.
+	// gets a claim, pending pods of the same shape get theirs at once. "Off" (with quotes, YAML takes
+	// the bare word for a boolean): each pod waits for its own question, as where filter plugins of
+	// others read more of a pod than Kubernetes' own do. Default Pods.
 	// +kubebuilder:validation:Enum=Off;Pods
 	// +kubebuilder:default=Pods
 	// +optional

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,11 +24,12 @@ func agentTooMuch() *resource.Quantity { return resource.NewQuantity(500, resour
 // noSilentMetric has a pod wait, for the gauges that stand at zero again when nothing waits, and
 // looks at everything in docs/metrics.md.
 func noSilentMetric(t *testing.T, r *framework.Rig) {
-	pool(t, r, "measured", "t3.xlarge", 1)
+	pool(t, r, "measured", "t3.xlarge", 2)
 	assert.HoldStarts(t, r, "t3.xlarge", 0)
 	pod := podOn("measured-1", "measured")
 	assert.Create(t, r, pod)
 	schedulerError(t, r)
+	nominated(t, r)
 	endsAtOnce(t, r)
 	names := documented(t)
 	assert.Eventually(t, "metrics of docs/metrics.md that are silent", func(ctx context.Context) ([]string, error) {
@@ -50,10 +52,27 @@ func schedulerError(t *testing.T, r *framework.Rig) {
 	t.Helper()
 	pod := framework.Pod("failed-over", "cpu", "1")
 	pod.Spec.SchedulerName = "failing-scheduler"
+	schedulerSays(t, r, pod, corev1.PodReasonSchedulerError)
+}
+
+// nominated plays a scheduler without the extender, whose pods are nominated: one that keeps
+// nominations while it fails, so that no node has to open.
+func nominated(t *testing.T, r *framework.Rig) {
+	t.Helper()
+	assert.Create(t, r, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "patient"},
+		PreemptionPolicy: new(corev1.PreemptNever)})
+	pod := podOn("nominated", "measured")
+	pod.Spec.SchedulerName, pod.Spec.PriorityClassName = "plain-scheduler", "patient"
+	schedulerSays(t, r, pod, corev1.PodReasonUnschedulable)
+}
+
+// schedulerSays makes the pod and plays what its scheduler says of it.
+func schedulerSays(t *testing.T, r *framework.Rig, pod *corev1.Pod, reason string) {
+	t.Helper()
 	assert.Create(t, r, pod)
 	before := pod.DeepCopy()
 	pod.Status.Conditions = []corev1.PodCondition{{
-		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulerError, Message: "played",
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: "played",
 		LastTransitionTime: metav1.Now(),
 	}}
 	if err := r.Client.Status().Patch(t.Context(), pod, client.MergeFrom(before)); err != nil {
