@@ -124,6 +124,9 @@ func (r *rules) opened(old, n *corev1.Node) {
 	if !r.w.network.agent && len(pool.Spec.Template.StartupTaints) == 0 {
 		return
 	}
+	if late && slices.ContainsFunc(r.w.api.on(n.Name), counts) { // a node that lacks something opens under its pods then
+		return
+	}
 	begun, err := time.Parse(time.RFC3339, old.Annotations[v1alpha1.AnnotationScaleUpStarted])
 	if err == nil && !i.network && r.w.now.Sub(begun) < 2*time.Minute {
 		r.w.breaks("running", "%s is opened %s after its start, and its network is not up", n.Name, r.w.now.Sub(begun))

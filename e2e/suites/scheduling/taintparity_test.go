@@ -18,16 +18,34 @@ import (
 	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
 
+// packing is the stock profile with the one change of the generated one that says which of several
+// nodes is the best.
+const packing = `apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: false}
+clientConnection: {kubeconfig: ` + controlplane.KubeconfigPlaceholder + `}
+profiles:
+- schedulerName: packing-scheduler
+  pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: MostAllocated}}
+`
+
 // TestTaintParity: where taints and cordons decide, the generated profile with the extender puts
-// pods exactly where the stock profile does, and says the same where there is no such place.
+// pods exactly where the stock profile does that packs as well, and says the same where there is no
+// such place.
 func TestTaintParity(t *testing.T) {
 	t.Parallel()
 	cases := taintCases()
 	if len(cases) < 25 {
 		t.Fatalf("%d cases, want at least 25", len(cases))
 	}
-	r := assert.NewRig(t, framework.Options{Cloud: assert.FastCloud(),
-		ControlPlane: controlplane.Options{DefaultScheduler: true}})
+	r := assert.NewRig(t, framework.Options{Cloud: assert.FastCloud()})
+	if _, err := r.ControlPlane.StartScheduler(t.Context(), controlplane.SchedulerOptions{
+		Name: "packing-scheduler", ConfigYAML: []byte(packing),
+	}); err != nil {
+		t.Fatal(err)
+	}
 	feasible, none := 0, 0
 	for i, name := range slices.Sorted(maps.Keys(cases)) {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +90,7 @@ func (c parity) compare(t *testing.T) verdict {
 	assert.Join(t, c.r, nodes...)
 	defer func() { assert.Remove(t, c.r, assert.Objects(nodes)...) }()
 
-	stock, generated := c.ask(t, nodes, corev1.DefaultSchedulerName), c.ask(t, nodes, v1alpha1.SchedulerName)
+	stock, generated := c.ask(t, nodes, "packing-scheduler"), c.ask(t, nodes, v1alpha1.SchedulerName)
 	if diff := cmp.Diff(stock, generated); diff != "" {
 		t.Errorf("(-stock +generated):\n%s", diff)
 	}
@@ -82,7 +100,7 @@ func (c parity) compare(t *testing.T) verdict {
 	return stock
 }
 
-// nodes have 64, 16 and 4 cpus: with pods of one cpu the emptiest differ by many points.
+// nodes have 64, 16 and 4 cpus: with pods of one cpu the fullest differ by many points.
 func (c parity) nodes() []*corev1.Node {
 	var nodes []*corev1.Node
 	for i, g := range c.taintCase.nodes {
