@@ -107,7 +107,8 @@ func TestTheOthersLeaveThePodOfALostClaim(t *testing.T) {
 }
 
 // TestUnknownPodsStayPublished: another replica has seen a pod that we have not, and has made a
-// claim for it here.
+// claim for it here. Ours waits until the pod is known, because it may have to give way, but not for
+// ever.
 func TestUnknownPodsStayPublished(t *testing.T) {
 	node := nodeIn(v1alpha1.StateStarting, annotated(v1alpha1.AnnotationClaims, "bound,gone,unseen"))
 	r := newRig(t, unschedulable(needing("1")), nodePool(2, 0), node, boundPod("bound"))
@@ -116,6 +117,11 @@ func TestUnknownPodsStayPublished(t *testing.T) {
 	l.pending.State.SetPod(gone)
 	l.pending.State.DeletePod(gone)
 	l.Placer.Place(unschedulable(needing("1")))
+	l.Starter.Step(t.Context())
+	if got := r.node("c").Annotations[v1alpha1.AnnotationClaims]; got != "bound,gone,unseen" {
+		t.Errorf("%q are published before the cluster state knows the pods", got)
+	}
+	r.now = r.now.Add(time.Second)
 	l.Starter.Step(t.Context())
 	if got := r.node("c").Annotations[v1alpha1.AnnotationClaims]; got != "a,unseen" {
 		t.Errorf("%q are published, want our pod and the one that we have not seen", got)

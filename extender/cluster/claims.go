@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -30,8 +31,23 @@ func (s *State) claimsEnded(claims []decide.Claim, now time.Time) {
 	}
 }
 
-// followRemoteClaim takes over the claim that the replica of an ended one has made since, if the
-// Node of that was seen first. The caller holds mu.
+// claimsGaveWay is claimsEnded for claims that were not published and gave way to one that is. One
+// that was made ahead is known to this replica alone, and its pod is left to the replica that is
+// asked about it: were it placed anew here as well, the pod would have two. The caller holds mu.
+func (s *State) claimsGaveWay(claims []decide.Claim, now time.Time) {
+	var asked []decide.Claim
+	for i := range claims {
+		if claims[i].Ahead {
+			s.followRemoteClaim(&claims[i], now)
+		} else {
+			asked = append(asked, claims[i])
+		}
+	}
+	s.claimsEnded(asked, now)
+}
+
+// followRemoteClaim takes over the claim that another replica has made for the pod of an ended one,
+// if the Node of that was seen first. The caller holds mu.
 func (s *State) followRemoteClaim(c *decide.Claim, now time.Time) {
 	pod, at := s.pending[c.Pod], s.published[c.Pod]
 	if pod != nil && at != "" && at != c.Node {
@@ -53,6 +69,18 @@ func (s *State) IsUnknownPod(pod types.UID) bool {
 	_, counts := s.podNode[pod]
 	_, gone := s.gone[pod]
 	return !counts && !gone && s.pending[pod] == nil
+}
+
+// IsBehind reports whether the cluster state has not shown the pod, or has not shown that the Node
+// names it.
+func (s *State) IsBehind(node v1alpha1.NodeName, pod types.UID) bool {
+	if s.IsUnknownPod(pod) {
+		return true
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	e := s.nodes[node]
+	return s.pending[pod] != nil && (e == nil || !slices.Contains(e.published, pod))
 }
 
 // restorePoolLabel puts back, for us, the pool's label that was removed from a Node which shows its

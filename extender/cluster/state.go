@@ -167,7 +167,7 @@ func (s *State) SetNode(n *corev1.Node) {
 	s.observe(node, before, published, now)
 	s.releaseOverflow(node, now)
 	for _, pod := range adopt {
-		s.claims.Adopt(pod, node, now)
+		s.adopt(pod, name, now)
 	}
 }
 

@@ -33,6 +33,7 @@ func (l *Claims) DecideAhead(ask Ask, now time.Time) (Decision, bool) {
 	}) {
 		return d, false
 	}
+	d.Claim.Ahead = true
 	l.assume(ask.Pod.UID, &d, now)
 	return d, true
 }
@@ -46,6 +47,7 @@ func (l *Claims) ClaimBeside(ask Ask, n *Node, now time.Time) (Decision, bool) {
 		return Decision{}, false
 	}
 	d := Decision{Kind: Joined, Claim: j.newClaim(n)}
+	d.Claim.Ahead = true
 	if n.Cancellable() {
 		d.Kind = Reclaimed
 	}

@@ -35,7 +35,7 @@ func (c *Claim) ask(now time.Time) {
 	if !c.RunningSince.IsZero() && c.LastAsked.Before(c.RunningSince) {
 		c.burst.progress = now
 	}
-	c.LastAsked = now
+	c.LastAsked, c.Ahead = now, false
 }
 
 // overdue reports whether the pod should have been bound to its running node by now.

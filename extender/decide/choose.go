@@ -1,7 +1,9 @@
 package decide
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -84,24 +86,28 @@ func pathTo(n *Node, pod *corev1.Pod) Path {
 }
 
 // Adopt takes over a claim that is published on a node, made by another replica or by this one
-// before a restart. It reports false where the pod has a claim already, where the node is not on
-// its way to running, and where it has no room: an annotation may be older than a decision here
-// that gave the room to another pod. A claim on a node that runs was taken over earlier, because
-// such a node names no pods: it has moved.
-func (l *Claims) Adopt(pod *corev1.Pod, n *Node, now time.Time) bool {
+// before a restart. What is published stands, so claims of this process that are not published give
+// way to it: the pod's own elsewhere, and those on the node for which there is no room beside it.
+// Of two published claims of one pod the one on the first node by name stands, so that both
+// replicas keep the same. It does nothing where the node is not on its way to running, or where
+// what stands leaves no room: an annotation may be older than a decision here that gave the room to
+// another pod. A claim of another replica on a node that runs has moved: such a node names no pods.
+// It returns the claims that gave way and whose pods have none now.
+func (l *Claims) Adopt(pod *corev1.Pod, n *Node, now time.Time) (adopted bool, gaveWay []Claim) {
 	if n.State != v1alpha1.StateStarting && n.State != v1alpha1.StateRunning {
-		return false
+		return false, nil
 	}
 	if now.Before(l.backingOff[n.Name]) {
-		return false // its start has failed, and the cluster state does not show that yet
+		return false, nil // its start has failed, and the cluster state does not show that yet
 	}
 	old := l.byPod[pod.UID]
-	if old != nil && (!old.Adopted || old.RunningSince.IsZero() || old.Node == n.Name) {
-		return false
+	if old != nil && old.standsAgainst(n.Name) {
+		return false, nil
 	}
 	j := l.newAttempt(Ask{Pod: pod}, now)
-	if !j.hasRoom(n, noPreemption) {
-		return false
+	gaveWay, ok := j.makeRoom(n)
+	if !ok {
+		return false, nil
 	}
 	if old != nil {
 		l.drop(old)
@@ -112,7 +118,48 @@ func (l *Claims) Adopt(pod *corev1.Pod, n *Node, now time.Time) bool {
 		c.RunningSince = now
 	}
 	l.add(c)
-	return true
+	return true, gaveWay
+}
+
+// standsAgainst reports whether the claim stands although the node names its pod.
+func (c *Claim) standsAgainst(node v1alpha1.NodeName) bool {
+	switch {
+	case c.Node == node:
+		return true
+	case !c.RunningSince.IsZero():
+		return !c.Adopted
+	}
+	return c.published && c.Node < node
+}
+
+// makeRoom ends claims on the node that are not published and not of higher priority, the youngest
+// first, until the pod has room, and returns them. Where that does not do, none is ended.
+func (j *attempt) makeRoom(n *Node) (ended []Claim, ok bool) {
+	if j.hasRoom(n, noPreemption) {
+		return nil, true
+	}
+	var yield []*Claim
+	for _, c := range j.on(n.Name) {
+		if !c.published && !c.Adopted && c.RunningSince.IsZero() && c.Priority <= corev1helpers.PodPriority(j.Pod) {
+			yield = append(yield, c)
+		}
+	}
+	slices.SortFunc(yield, func(a, b *Claim) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), b.Since.Compare(a.Since), cmp.Compare(b.Pod, a.Pod))
+	})
+	for i, c := range yield {
+		j.drop(c)
+		ended = append(ended, *c)
+		if j.hasRoom(n, noPreemption) {
+			return ended, true
+		}
+		if i == len(yield)-1 {
+			for _, c := range yield {
+				j.add(c)
+			}
+		}
+	}
+	return nil, false
 }
 
 // ownerOf is what backs off after a futile start: the pod's controller, else the pod itself.

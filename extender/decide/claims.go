@@ -46,6 +46,8 @@ type Claim struct {
 	// Adopted: another replica made the claim and published it, or this one before it was started
 	// anew.
 	Adopted bool
+	// Ahead: the claim was made before the pod's scheduler asked about it, and it has not asked yet.
+	Ahead bool
 	// RunningSince is when the node was first seen running under this claim; zero before.
 	RunningSince time.Time
 	// NominatedAt is when Stratos last nominated the pod to the node under this claim.

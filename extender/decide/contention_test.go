@@ -327,6 +327,13 @@ func TestSqueeze(t *testing.T) {
 	}
 }
 
+// published gives the pod a claim on the node, which names it since.
+func published(t *testing.T, l *Claims, n *Node, p *corev1.Pod) {
+	t.Helper()
+	claimed(t, l, []*Node{n}, p)
+	l.SetPublished(n.Name, []types.UID{p.UID})
+}
+
 // TestAdopt: a claim that is read from a Node's annotation, after a restart or from another
 // replica.
 func TestAdopt(t *testing.T) {
@@ -335,28 +342,60 @@ func TestAdopt(t *testing.T) {
 		before func(*Claims)
 		want   bool
 		on     v1alpha1.NodeName
+		// gaveWay are the pods that have no claim then.
+		gaveWay []types.UID
 	}{
 		"on a starting node":           {node: starting("c"), want: true, on: "c"},
 		"on a running node":            {node: running("c"), want: true, on: "c"},
 		"on a standby node: it is old": {node: standby("c")},
 		"on a node on its way out":     {node: ours("c", v1alpha1.StateTerminating)},
-		"the pod has claimed another": {node: starting("c"), before: func(l *Claims) {
-			claimed(t, l, []*Node{starting("d")},
-				pod("a"))
+		"the pod has a claim on another, not published": {node: starting("c"), before: func(l *Claims) {
+			claimed(t, l, []*Node{starting("b")}, pod("a"))
+		}, want: true, on: "c"},
+		"the first of two nodes that name the pod": {node: starting("c"), before: func(l *Claims) {
+			published(t, l, starting("d"), pod("a"))
+		}, want: true, on: "c"},
+		"the second of two nodes that name the pod": {node: starting("c"), before: func(l *Claims) {
+			published(t, l, starting("b"), pod("a"))
+		}, on: "b"},
+		"the pod has a claim on a node that runs": {node: starting("c"), before: func(l *Claims) {
+			claimed(t, l, []*Node{starting("d")}, pod("a"))
+			l.ObserveNode("d", v1alpha1.StateStarting, v1alpha1.StateRunning, epoch())
 		}, on: "d"},
-		"its room went to another pod, and the annotation is older": {
-			node: starting("c"), before: func(l *Claims) { claimed(t, l, []*Node{starting("c")}, pod("b", asking("cpu", "4"))) },
-		},
+		"its room has a claim that is not published": {node: starting("c"), before: func(l *Claims) {
+			claimed(t, l, []*Node{starting("c")}, pod("b", asking("cpu", "4")))
+		}, want: true, on: "c", gaveWay: []types.UID{"b"}},
+		"its room has claims that are not published, and one would do": {node: starting("c"), before: func(l *Claims) {
+			claimedAt(t, l, []*Node{starting("c")}, epoch().Add(time.Second), pod("b", asking("cpu", "2")))
+			claimedAt(t, l, []*Node{starting("c")}, epoch(), pod("d", asking("cpu", "2")))
+		}, want: true, on: "c", gaveWay: []types.UID{"b"}},
+		"its room went to a pod of higher priority, and the annotation is older": {node: starting("c"),
+			before: func(l *Claims) {
+				claimed(t, l, []*Node{starting("c")}, pod("b", asking("cpu", "4"), withPriority(1)))
+			}},
+		"its room has a claim that is published": {node: starting("c"), before: func(l *Claims) {
+			published(t, l, starting("c"), pod("b", asking("cpu", "4")))
+		}},
+		"what could give way does not do": {node: starting("c"), before: func(l *Claims) {
+			published(t, l, starting("c"), pod("b", asking("cpu", "3500m")))
+			claimed(t, l, []*Node{starting("c")}, pod("d", asking("cpu", "500m")))
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := NewClaims()
 			if c.before != nil {
 				c.before(l)
 			}
-			if got := l.Adopt(pod("a"), c.node, epoch()); got != c.want {
+			before := l.Count()
+			got, gaveWay := l.Adopt(pod("a", asking("cpu", "1")), c.node, epoch())
+			if got != c.want {
 				t.Errorf("adopted %v, want %v", got, c.want)
 			}
 			claimOn(t, l, "a", c.on)
+			wantDiff(t, "gave way", podsOf(gaveWay), c.gaveWay)
+			if !got && l.Count() != before {
+				t.Errorf("%d claims, want the %d of before", l.Count(), before)
+			}
 		})
 	}
 }

@@ -252,7 +252,8 @@ func (w *world) adopt(p *corev1.Pod, n *Node) {
 	if w.isBound(p) || p.Spec.Affinity != nil {
 		return
 	}
-	w.logf("adopt %s on %s: %v", p.Name, n.Name, w.ledger.Adopt(p, n, w.now))
+	adopted, gaveWay := w.ledger.Adopt(p, n, w.now)
+	w.logf("adopt %s on %s: %v, %d gave way", p.Name, n.Name, adopted, len(gaveWay))
 }
 
 // place binds the pod. Claims that then have no room end, as they do when the cluster state sees

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
@@ -19,12 +20,23 @@ import (
 // about every pending pod again: in a burst that is what it would do most of the time.
 const gathering = 200 * time.Millisecond
 
+const (
+	// knownAgain is how soon it is looked again whether the cluster state has what a Node names, and
+	// knownWithin for how long after a claim that is waited for.
+	knownAgain  = 10 * time.Millisecond
+	knownWithin = time.Second
+)
+
 // publish writes the claims on a starting node to it, where they are not there yet; what comes soon
 // after the last write waits, for more to come.
 func (s *Starter) publish(ctx context.Context, node *corev1.Node) error {
 	name := v1alpha1.NodeName(node.Name)
 	p := transition.Claims(node, s.publishedPods(node))
 	if p.Empty() {
+		return nil
+	}
+	if s.isBehind(node) {
+		s.queue.AddAfter(name, knownAgain)
 		return nil
 	}
 	if wait := s.coalesceFor(name); wait > 0 {
@@ -37,6 +49,24 @@ func (s *Starter) publish(ctx context.Context, node *corev1.Node) error {
 	s.wrote(name)
 	s.nominator.ClaimsWritten(name)
 	return nil
+}
+
+// isBehind reports whether the cluster state has still to take in what the Node names. These claims
+// stand, and ours may have to give way before they are written. Nothing is waited for longer than
+// knownWithin: a pod may have gone before this process began.
+func (s *Starter) isBehind(node *corev1.Node) bool {
+	name := v1alpha1.NodeName(node.Name)
+	claims := s.state.ClaimsOn(name)
+	if !slices.ContainsFunc(claims, func(c decide.Claim) bool { return s.now().Sub(c.Since) < knownWithin }) {
+		return false
+	}
+	for uid := range strings.SplitSeq(node.Annotations[v1alpha1.AnnotationClaims], ",") {
+		ours := slices.ContainsFunc(claims, func(c decide.Claim) bool { return string(c.Pod) == uid })
+		if uid != "" && !ours && s.state.IsBehind(name, types.UID(uid)) {
+			return true
+		}
+	}
+	return false
 }
 
 // wrote notes that claims were written to the node now.

@@ -1,10 +1,13 @@
 package assert
 
 import (
+	"context"
 	"maps"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,7 +22,24 @@ func Create(t *testing.T, r *framework.Rig, objects ...client.Object) {
 		if err := r.Client.Create(t.Context(), o); err != nil {
 			t.Fatalf("create %s: %v", nameOf(o), err)
 		}
+		if class, ok := o.(*schedulingv1.PriorityClass); ok {
+			awaitAdmission(t, r, class)
+		}
 	}
+}
+
+// awaitAdmission waits until the API server takes pods of the class: its admission reads a cache.
+func awaitAdmission(t *testing.T, r *framework.Rig, class *schedulingv1.PriorityClass) {
+	t.Helper()
+	Await(t, "admission of pods of "+nameOf(class), func(ctx context.Context) (bool, error) {
+		pod := framework.Pod("of-class")
+		pod.Spec.PriorityClassName = class.Name
+		err := r.Client.Create(ctx, pod, client.DryRunAll)
+		if apierrors.IsForbidden(err) {
+			return false, nil
+		}
+		return true, err
+	})
 }
 
 // Delete deletes the objects, which exist, and does not wait until they are gone.
