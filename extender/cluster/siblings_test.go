@@ -199,6 +199,36 @@ func TestSiblingsAreOldestFirst(t *testing.T) {
 	}
 }
 
+// TestClaimsMadeAheadAreLeftToWhoIsAsked: another replica names other pods on their node. It is asked
+// about one of those that give way, or will be, and this one places the others anew.
+func TestClaimsMadeAheadAreLeftToWhoIsAsked(t *testing.T) {
+	pods := alike(4)
+	others := alike(8)[4:]
+	v, told, candidates := burst(2, pods...)
+	var anew []types.UID
+	v.Listen(Listener{ClaimsLost: func(claims []decide.Claim) {
+		for i := range claims {
+			anew = append(anew, claims[i].Pod)
+		}
+	}})
+	question(v, pods[0], candidates)
+	placeAll(v, told)
+	question(v, pods[3], candidates)
+	for _, p := range others {
+		v.SetPod(p)
+	}
+	v.SetNode(poolNode("node-0000", v1alpha1.StateStarting, naming("pod-0004,pod-0005,pod-0006,pod-0007")))
+	slices.Sort(anew)
+	if want := []types.UID{"pod-0000", "pod-0003"}; !slices.Equal(anew, want) {
+		t.Errorf("%v are placed anew, want %v, which were asked about here", anew, want)
+	}
+	for i, p := range slices.Concat(pods, others) {
+		if _, ok := v.ClaimOf(p.UID); ok != (i >= len(pods)) {
+			t.Errorf("%s has a claim: %t", p.Name, ok)
+		}
+	}
+}
+
 // TestSiblingsAreForgotten: nothing stays of pods that are bound or gone.
 func TestSiblingsAreForgotten(t *testing.T) {
 	pods := alike(6)

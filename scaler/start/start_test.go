@@ -332,6 +332,28 @@ func TestClaimsThatFollowEachOtherAreWrittenTogether(t *testing.T) {
 	})
 }
 
+// TestAWriteWaitsForWhatTheNodeNames: another replica has named a pod, which the cache of Nodes shows
+// and the cluster state does not yet. Its claim stands, and ours are written beside it.
+func TestAWriteWaitsForWhatTheNodeNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := nodeIn(v1alpha1.StateStarting, annotated(v1alpha1.AnnotationClaims, "theirs"))
+		r := newRig(t, node)
+		r.promise("a")
+		r.view.SetPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "theirs", UID: "theirs"}})
+		r.run(func() {
+			r.starter.StartNode("c")
+			<-time.After(knownAgain * 3 / 2)
+			synctest.Wait()
+			r.want()
+			node.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("10")}
+			r.view.SetNode(node)
+			<-time.After(knownAgain)
+			synctest.Wait()
+			r.want("patch c starting claims a,theirs")
+		})
+	})
+}
+
 // slow is a cloud that takes its time.
 type slow struct {
 	*rig
