@@ -107,8 +107,8 @@ func TestTheOthersLeaveThePodOfALostClaim(t *testing.T) {
 }
 
 // TestUnknownPodsStayPublished: another replica has seen a pod that we have not, and has made a
-// claim for it here. Ours waits until the pod is known, because it may have to give way, but not for
-// ever.
+// claim for it here. Ours waits until the pod is known, because there may be no room for both, but
+// for a second at most.
 func TestUnknownPodsStayPublished(t *testing.T) {
 	node := nodeIn(v1alpha1.StateStarting, annotated(v1alpha1.AnnotationClaims, "bound,gone,unseen"))
 	r := newRig(t, unschedulable(needing("1")), nodePool(2, 0), node, boundPod("bound"))

@@ -31,10 +31,11 @@ func (s *State) claimsEnded(claims []decide.Claim, now time.Time) {
 	}
 }
 
-// claimsGaveWay is claimsEnded for claims that were not published and gave way to one that is. One
-// that was made ahead is known to this replica alone, and its pod is left to the replica that is
-// asked about it: were it placed anew here as well, the pod would have two. The caller holds mu.
-func (s *State) claimsGaveWay(claims []decide.Claim, now time.Time) {
+// claimsReleased is claimsEnded for claims that were not published and were released for one that
+// is. One that was made ahead is known to this replica alone, and its pod is left to the replica
+// that is asked about it: were it placed anew here as well, the pod would have two. The caller holds
+// mu.
+func (s *State) claimsReleased(claims []decide.Claim, now time.Time) {
 	var asked []decide.Claim
 	for i := range claims {
 		if claims[i].Ahead {

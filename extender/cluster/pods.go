@@ -69,8 +69,8 @@ func (s *State) releaseOverflow(n *decide.Node, now time.Time) {
 // adopt takes over the claim of a pending pod, if a node names it. The caller holds mu.
 func (s *State) adopt(p *corev1.Pod, name v1alpha1.NodeName, now time.Time) {
 	if n := s.nodeOf(name); n != nil {
-		_, gaveWay := s.claims.Adopt(p, n, now)
-		s.claimsGaveWay(gaveWay, now)
+		_, released := s.claims.Adopt(p, n, now)
+		s.claimsReleased(released, now)
 	}
 }
 

@@ -42,7 +42,9 @@ func (a *nodesInAPI) latest(name v1alpha1.NodeName) *corev1.Node {
 	return a.versions[name][len(a.versions[name])-1]
 }
 
-func isStarting(n *corev1.Node) bool { return n.Labels[v1alpha1.LabelState] == string(v1alpha1.StateStarting) }
+func isStarting(n *corev1.Node) bool {
+	return n.Labels[v1alpha1.LabelState] == string(v1alpha1.StateStarting)
+}
 
 // namedOn are the pods that the Node names.
 func namedOn(n *corev1.Node) []types.UID {
@@ -121,8 +123,9 @@ func (p *process) place() {
 	}
 }
 
-// write writes the claims on the node to it, as scaler/start does: an intent to one that is standby.
-// It is tried again where the Node or the pods that it names are not as this process sees them.
+// write writes the claims on the node to it, as scaler/start does: an intent to one that is
+// standby. It is tried again where the Node or the pods that it names are not as this process sees
+// them.
 func (p *process) write(name v1alpha1.NodeName) {
 	n := p.api.latest(name)
 	behind := func(uid types.UID) bool { return p.IsBehind(name, uid) }
@@ -185,8 +188,8 @@ func (p *process) steps() []func() {
 
 // TestTwoProcessesServeOneBurst: the scheduler asks one or the other process about the pods of one
 // shape, in their order. Both make claims for all of them, and learn late what the other has
-// written. Whatever comes first, they come to rest, no more nodes start than the pods need, and both
-// know the same claim of each pod.
+// written. Whatever comes first, there is an end to it, no more nodes start than the pods need, and
+// both know the same claim of each pod.
 func TestTwoProcessesServeOneBurst(t *testing.T) {
 	const pods, nodes, needed, rounds = 12, 8, 6, 500
 	for seed := range uint64(rounds) {

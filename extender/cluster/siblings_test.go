@@ -199,8 +199,8 @@ func TestSiblingsAreOldestFirst(t *testing.T) {
 	}
 }
 
-// TestClaimsMadeAheadAreLeftToWhoIsAsked: another replica names other pods on their node. It is asked
-// about one of those that give way, or will be, and this one places the others anew.
+// TestClaimsMadeAheadAreLeftToWhoIsAsked: another replica names other pods on their node. This one
+// places those anew that it was asked about, and leaves the others to that replica.
 func TestClaimsMadeAheadAreLeftToWhoIsAsked(t *testing.T) {
 	pods := alike(4)
 	others := alike(8)[4:]

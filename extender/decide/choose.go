@@ -86,14 +86,14 @@ func pathTo(n *Node, pod *corev1.Pod) Path {
 }
 
 // Adopt takes over a claim that is published on a node, made by another replica or by this one
-// before a restart. What is published stands, so claims of this process that are not published give
-// way to it: the pod's own elsewhere, and those on the node for which there is no room beside it.
-// Of two published claims of one pod the one on the first node by name stands, so that both
+// before a restart. What is published stands, so claims of this process that are not published are
+// released for it: the pod's own elsewhere, and those on the node for which it leaves no room. Of
+// two published claims of one pod the one on the first node by name stands, so that both
 // replicas keep the same. It does nothing where the node is not on its way to running, or where
 // what stands leaves no room: an annotation may be older than a decision here that gave the room to
 // another pod. A claim of another replica on a node that runs has moved: such a node names no pods.
-// It returns the claims that gave way and whose pods have none now.
-func (l *Claims) Adopt(pod *corev1.Pod, n *Node, now time.Time) (adopted bool, gaveWay []Claim) {
+// It returns the released claims whose pods have none now.
+func (l *Claims) Adopt(pod *corev1.Pod, n *Node, now time.Time) (adopted bool, released []Claim) {
 	if n.State != v1alpha1.StateStarting && n.State != v1alpha1.StateRunning {
 		return false, nil
 	}
@@ -105,7 +105,7 @@ func (l *Claims) Adopt(pod *corev1.Pod, n *Node, now time.Time) (adopted bool, g
 		return false, nil
 	}
 	j := l.newAttempt(Ask{Pod: pod}, now)
-	gaveWay, ok := j.makeRoom(n)
+	released, ok := j.makeRoom(n)
 	if !ok {
 		return false, nil
 	}
@@ -118,7 +118,7 @@ func (l *Claims) Adopt(pod *corev1.Pod, n *Node, now time.Time) (adopted bool, g
 		c.RunningSince = now
 	}
 	l.add(c)
-	return true, gaveWay
+	return true, released
 }
 
 // standsAgainst reports whether the claim stands although the node names its pod.

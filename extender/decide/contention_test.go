@@ -342,8 +342,8 @@ func TestAdopt(t *testing.T) {
 		before func(*Claims)
 		want   bool
 		on     v1alpha1.NodeName
-		// gaveWay are the pods that have no claim then.
-		gaveWay []types.UID
+		// released are the pods that have no claim then.
+		released []types.UID
 	}{
 		"on a starting node":           {node: starting("c"), want: true, on: "c"},
 		"on a running node":            {node: running("c"), want: true, on: "c"},
@@ -364,11 +364,11 @@ func TestAdopt(t *testing.T) {
 		}, on: "d"},
 		"its room has a claim that is not published": {node: starting("c"), before: func(l *Claims) {
 			claimed(t, l, []*Node{starting("c")}, pod("b", asking("cpu", "4")))
-		}, want: true, on: "c", gaveWay: []types.UID{"b"}},
+		}, want: true, on: "c", released: []types.UID{"b"}},
 		"its room has claims that are not published, and one would do": {node: starting("c"), before: func(l *Claims) {
 			claimedAt(t, l, []*Node{starting("c")}, epoch().Add(time.Second), pod("b", asking("cpu", "2")))
 			claimedAt(t, l, []*Node{starting("c")}, epoch(), pod("d", asking("cpu", "2")))
-		}, want: true, on: "c", gaveWay: []types.UID{"b"}},
+		}, want: true, on: "c", released: []types.UID{"b"}},
 		"its room went to a pod of higher priority, and the annotation is older": {node: starting("c"),
 			before: func(l *Claims) {
 				claimed(t, l, []*Node{starting("c")}, pod("b", asking("cpu", "4"), withPriority(1)))
@@ -376,7 +376,7 @@ func TestAdopt(t *testing.T) {
 		"its room has a claim that is published": {node: starting("c"), before: func(l *Claims) {
 			published(t, l, starting("c"), pod("b", asking("cpu", "4")))
 		}},
-		"what could give way does not do": {node: starting("c"), before: func(l *Claims) {
+		"what could be released does not do": {node: starting("c"), before: func(l *Claims) {
 			published(t, l, starting("c"), pod("b", asking("cpu", "3500m")))
 			claimed(t, l, []*Node{starting("c")}, pod("d", asking("cpu", "500m")))
 		}},
@@ -387,12 +387,12 @@ func TestAdopt(t *testing.T) {
 				c.before(l)
 			}
 			before := l.Count()
-			got, gaveWay := l.Adopt(pod("a", asking("cpu", "1")), c.node, epoch())
+			got, released := l.Adopt(pod("a", asking("cpu", "1")), c.node, epoch())
 			if got != c.want {
 				t.Errorf("adopted %v, want %v", got, c.want)
 			}
 			claimOn(t, l, "a", c.on)
-			wantDiff(t, "gave way", podsOf(gaveWay), c.gaveWay)
+			wantDiff(t, "released", podsOf(released), c.released)
 			if !got && l.Count() != before {
 				t.Errorf("%d claims, want the %d of before", l.Count(), before)
 			}

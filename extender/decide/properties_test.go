@@ -252,8 +252,8 @@ func (w *world) adopt(p *corev1.Pod, n *Node) {
 	if w.isBound(p) || p.Spec.Affinity != nil {
 		return
 	}
-	adopted, gaveWay := w.ledger.Adopt(p, n, w.now)
-	w.logf("adopt %s on %s: %v, %d gave way", p.Name, n.Name, adopted, len(gaveWay))
+	adopted, released := w.ledger.Adopt(p, n, w.now)
+	w.logf("adopt %s on %s: %v, %d released", p.Name, n.Name, adopted, len(released))
 }
 
 // place binds the pod. Claims that then have no room end, as they do when the cluster state sees

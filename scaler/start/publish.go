@@ -52,8 +52,8 @@ func (s *Starter) publish(ctx context.Context, node *corev1.Node) error {
 }
 
 // isBehind reports whether the cluster state has still to take in what the Node names. These claims
-// stand, and ours may have to give way before they are written. Nothing is waited for longer than
-// knownWithin: a pod may have gone before this process began.
+// stand, and ours may be released for them before they are written. Nothing is waited for longer
+// than knownWithin: a pod may have gone before this process began.
 func (s *Starter) isBehind(node *corev1.Node) bool {
 	name := v1alpha1.NodeName(node.Name)
 	claims := s.state.ClaimsOn(name)

@@ -332,8 +332,8 @@ func TestClaimsThatFollowEachOtherAreWrittenTogether(t *testing.T) {
 	})
 }
 
-// TestAWriteWaitsForWhatTheNodeNames: another replica has named a pod, which the cache of Nodes shows
-// and the cluster state does not yet. Its claim stands, and ours are written beside it.
+// TestAWriteWaitsForWhatTheNodeNames: another replica has named a pod, which the cache of Nodes
+// shows and the cluster state does not yet. Its claim stands, and ours are written in addition.
 func TestAWriteWaitsForWhatTheNodeNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := nodeIn(v1alpha1.StateStarting, annotated(v1alpha1.AnnotationClaims, "theirs"))
