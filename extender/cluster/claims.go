@@ -33,8 +33,7 @@ func (s *State) claimsEnded(claims []decide.Claim, now time.Time) {
 
 // claimsReleased is claimsEnded for claims that were not published and were released for one that
 // is. One that was made ahead is known to this replica alone, and its pod is left to the replica
-// that is asked about it: were it placed anew here as well, the pod would have two. The caller holds
-// mu.
+// that is asked about it: the pod would have two otherwise. The caller holds mu.
 func (s *State) claimsReleased(claims []decide.Claim, now time.Time) {
 	var asked []decide.Claim
 	for i := range claims {
