@@ -87,11 +87,12 @@ func required(t *testing.T, name string) string {
 	return value
 }
 
-// Await asks until the condition holds. An error of the condition is what is said if it never does.
+// Await asks until the condition holds, at the end of a test too. An error of the condition is what
+// is said if it never does.
 func Await(t *testing.T, what string, condition func(context.Context) (bool, error)) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), pollInterval, Patience, true,
+	err := wait.PollUntilContextTimeout(context.WithoutCancel(t.Context()), pollInterval, Patience, true,
 		func(ctx context.Context) (bool, error) {
 			done, err := condition(ctx)
 			last = err

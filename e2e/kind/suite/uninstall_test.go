@@ -112,12 +112,11 @@ func refusesToUninstall(t *testing.T, l *cluster.Cluster, pool string) {
 }
 
 func reinstall(t *testing.T, l *cluster.Cluster) {
+	t.Helper()
 	if out, err := exec.Command("../kind.sh", "install").CombinedOutput(); err != nil {
 		t.Fatalf("install it again: %v\n%s", err, out)
 	}
-	if pods, err := l.StratosPods(context.Background()); err != nil || len(pods) == 0 {
-		t.Errorf("%d Stratos pods after it was installed again: %v", len(pods), err)
-	}
+	l.AwaitRelease(t)
 }
 
 // kubectl is the machine's, or that of the control plane's programs, which kind.sh names.
