@@ -361,7 +361,7 @@ func TestALostNominationIsWrittenAgainOnceTheNodeRuns(t *testing.T) {
 				r.shows("x")
 				r.run(func() {
 					r.nominator.Check("uid-x")
-					pass(lostTime * 3)
+					pass(lostTime*3 + lostTime/2) // between two looks at the pod, and not at the moment of one
 					c.then(r)
 					pass(time.Minute)
 				})
