@@ -215,8 +215,10 @@ func extenderNeedsNone(t *testing.T, r *framework.Rig, j *assert.Journal) {
 }
 
 // nextProcessClears: a process ended, and left a nomination without a claim. The other pod is
-// nominated by another program.
+// nominated by another program. There is a node: without any the scheduler clears all nominations.
 func nextProcessClears(t *testing.T, r *framework.Rig) {
+	const pool = "idle"
+	warm(t, r, pool, 1)
 	ours := stock("stale", "no-such-pool", "1", ofClass(patient))
 	theirs := stock("others", "no-such-pool", "1", ofClass(patient))
 	assert.Create(t, r, ours, theirs)
@@ -237,7 +239,7 @@ func nextProcessClears(t *testing.T, r *framework.Rig) {
 	// With the process at work, too.
 	nominate(t, r, ours, v1alpha1.FieldManagerNomination)
 	assert.AwaitObject(t, r, ours, "not nominated", func(p *corev1.Pod) bool { return p.Status.NominatedNodeName == "" })
-	assert.Remove(t, r, ours, theirs)
+	remove(t, r, pool, ours, theirs)
 }
 
 // nominate nominates the pod to a node that does not exist.
