@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -138,25 +137,20 @@ func (j *attempt) makeRoom(n *Node) (ended []Claim, ok bool) {
 	if j.hasRoom(n, noPreemption) {
 		return nil, true
 	}
-	var yield []*Claim
-	for _, c := range j.on(n.Name) {
-		if !c.published && !c.Adopted && c.RunningSince.IsZero() && c.Priority <= corev1helpers.PodPriority(j.Pod) {
-			yield = append(yield, c)
+	claims := j.claimsOn(n.Name)
+	slices.SortFunc(claims, func(a, b Claim) int { return preemptionOrder(b, a) })
+	j.displaced = map[types.UID]bool{}
+	for _, c := range claims {
+		if c.published || !c.RunningSince.IsZero() || c.Priority > corev1helpers.PodPriority(j.Pod) {
+			continue
 		}
-	}
-	slices.SortFunc(yield, func(a, b *Claim) int {
-		return cmp.Or(cmp.Compare(a.Priority, b.Priority), b.Since.Compare(a.Since), cmp.Compare(b.Pod, a.Pod))
-	})
-	for i, c := range yield {
-		j.drop(c)
-		ended = append(ended, *c)
+		j.displaced[c.Pod] = true
+		ended = append(ended, c)
 		if j.hasRoom(n, noPreemption) {
-			return ended, true
-		}
-		if i == len(yield)-1 {
-			for _, c := range yield {
-				j.add(c)
+			for k := range ended {
+				j.drop(j.byPod[ended[k].Pod])
 			}
+			return ended, true
 		}
 	}
 	return nil, false
