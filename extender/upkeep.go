@@ -103,6 +103,7 @@ func (u *Upkeep) Once(ctx context.Context) {
 	}
 	u.askAgain(now)
 	u.nudge(ctx, now)
+	u.state.ExpireReplicas(now)
 	for _, c := range u.state.Overdue(now) {
 		if c.Adopted {
 			continue // the replica that made the claim reports it

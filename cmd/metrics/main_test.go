@@ -73,6 +73,7 @@ func TestNamesOfMetrics(t *testing.T) {
 		"nodepool_warmup_failures_total counter pool, reason",
 		"nominations_total counter result",
 		"pod_startup_seconds histogram pool, path",
+		"replica_claims_total counter result",
 		"scheduler_error_pods gauge scheduler",
 	}
 	if !slices.Equal(got, want) {

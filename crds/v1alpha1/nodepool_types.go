@@ -296,10 +296,11 @@ type ScaleUp struct {
 	// +optional
 	StartBudget *int32 `json:"startBudget,omitempty"`
 	// Anticipate says for which pods room is claimed before their scheduler asks. Pods: when a pod
-	// gets a claim, pending pods of the same shape get theirs at once. "Off" (with quotes, YAML takes
-	// the bare word for a boolean): each pod waits for its own question, as where filter plugins of
-	// others read more of a pod than Kubernetes' own do. Default Pods.
-	// +kubebuilder:validation:Enum=Off;Pods
+	// gets a claim, pending pods of the same shape get theirs at once. Replicas: so do the replicas
+	// that its ReplicaSet, parallel StatefulSet or Job is still to create. "Off" (with quotes, YAML
+	// takes the bare word for a boolean): each pod waits for its own question, as where filter plugins
+	// of others read more of a pod than Kubernetes' own do. Default Pods.
+	// +kubebuilder:validation:Enum=Off;Pods;Replicas
 	// +kubebuilder:default=Pods
 	// +optional
 	Anticipate Anticipate `json:"anticipate,omitempty"`
@@ -310,8 +311,9 @@ type Anticipate string
 
 // The values of scaleUp.anticipate.
 const (
-	AnticipateOff  Anticipate = "Off"
-	AnticipatePods Anticipate = "Pods"
+	AnticipateOff      Anticipate = "Off"
+	AnticipatePods     Anticipate = "Pods"
+	AnticipateReplicas Anticipate = "Replicas"
 )
 
 // PodResources are requests that stand in for a pod's own.

@@ -17,12 +17,20 @@ import (
 // two that did would claim two nodes for it, and start both. The caller holds mu.
 func (s *State) claimsEnded(claims []decide.Claim, now time.Time) {
 	var own []decide.Claim
+	toCome := ReplicasEnded{Adopted: true}
 	for i := range claims {
-		if claims[i].Adopted {
+		switch {
+		case claims[i].ToCome(): // no pod is to be placed anew
+			toCome.Claims++
+			toCome.Adopted = toCome.Adopted && claims[i].Adopted
+		case claims[i].Adopted:
 			s.followRemoteClaim(&claims[i], now)
-		} else {
+		default:
 			own = append(own, claims[i])
 		}
+	}
+	if toCome.Claims > 0 {
+		s.tellReplicasEnded(toCome)
 	}
 	for _, l := range s.listeners {
 		if l.ClaimsLost != nil && len(own) > 0 {
@@ -37,7 +45,7 @@ func (s *State) claimsEnded(claims []decide.Claim, now time.Time) {
 func (s *State) claimsReleased(claims []decide.Claim, now time.Time) {
 	var asked []decide.Claim
 	for i := range claims {
-		if claims[i].Ahead {
+		if claims[i].Ahead && !claims[i].ToCome() {
 			s.followRemoteClaim(&claims[i], now)
 		} else {
 			asked = append(asked, claims[i])
@@ -62,8 +70,13 @@ func (s *State) followRemoteClaim(c *decide.Claim, now time.Time) {
 }
 
 // IsUnknownPod reports whether the cluster state has not shown the pod, or not recently: another
-// replica may know it.
+// replica may know it. The same is asked of the slot of a replica to come.
 func (s *State) IsUnknownPod(pod types.UID) bool {
+	if owner, _, isSlot := decide.OwnerOfSlot(pod); isSlot {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.isUnknownSlot(pod, owner)
+	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	_, counts := s.podNode[pod]
@@ -74,13 +87,14 @@ func (s *State) IsUnknownPod(pod types.UID) bool {
 // IsBehind reports whether the cluster state has not shown the pod, or has not shown that the Node
 // names it.
 func (s *State) IsBehind(node v1alpha1.NodeName, pod types.UID) bool {
-	if s.IsUnknownPod(pod) {
+	_, _, isSlot := decide.OwnerOfSlot(pod)
+	if !isSlot && s.IsUnknownPod(pod) {
 		return true
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	e := s.nodes[node]
-	return s.pending[pod] != nil && (e == nil || !slices.Contains(e.published, pod))
+	return (isSlot || s.pending[pod] != nil) && (e == nil || !slices.Contains(e.published, pod))
 }
 
 // restorePoolLabel puts back, for us, the pool's label that was removed from a Node which shows its
@@ -102,13 +116,20 @@ func (s *State) unpublish(name v1alpha1.NodeName, e *nodeInfo) {
 		if s.published[uid] == name {
 			delete(s.published, uid)
 		}
+		if of, _, isSlot := decide.OwnerOfSlot(uid); isSlot {
+			o := s.owner(of)
+			if o.named[uid] == name {
+				delete(o.named, uid)
+			}
+			s.forgetOwnerIfBare(o)
+		}
 	}
 	e.published = nil
 }
 
-// publish reads the claims that the Node's annotation names, and returns their pods and those of
-// them that are pending.
-func (s *State) publish(n *corev1.Node) (published []types.UID, waiting []*corev1.Pod) {
+// publish reads the claims that the Node's annotation names, and returns what they are named by,
+// those of the pods that are pending, and the owners of the slots.
+func (s *State) publish(n *corev1.Node) (published []types.UID, waiting []*corev1.Pod, slotsOf []*owner) {
 	name := v1alpha1.NodeName(n.Name)
 	e := s.entry(name)
 	s.unpublish(name, e)
@@ -118,9 +139,16 @@ func (s *State) publish(n *corev1.Node) (published []types.UID, waiting []*corev
 		}
 		s.published[types.UID(uid)] = name
 		e.published = append(e.published, types.UID(uid))
+		if of, _, isSlot := decide.OwnerOfSlot(types.UID(uid)); isSlot {
+			o := s.owner(of)
+			o.named[types.UID(uid)] = name
+			if !slices.Contains(slotsOf, o) {
+				slotsOf = append(slotsOf, o)
+			}
+		}
 		if pod := s.pending[types.UID(uid)]; pod != nil {
 			waiting = append(waiting, pod)
 		}
 	}
-	return e.published, waiting
+	return e.published, waiting, slotsOf
 }

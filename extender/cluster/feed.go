@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -38,7 +39,9 @@ func (f *feed) NeedLeaderElection() bool { return false }
 //
 // +kubebuilder:rbac:groups="",resources=namespaces;nodes;pods,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims;persistentvolumes,verbs=list;watch
-// +kubebuilder:rbac:groups=apps,resources=daemonsets,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=resourcequotas,verbs=list;watch
+// +kubebuilder:rbac:groups=apps,resources=daemonsets;replicasets;statefulsets,verbs=list;watch
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
 // +kubebuilder:rbac:groups=stratos.sh,resources=nodepools,verbs=list;watch
 
@@ -58,6 +61,10 @@ func (f *feed) Start(ctx context.Context) error {
 		{&corev1.PersistentVolumeClaim{}, eventsTo(v.SetClaim, v.DeleteClaim)},
 		{&corev1.PersistentVolume{}, eventsTo(v.SetVolume, v.DeleteVolume)},
 		{&storagev1.StorageClass{}, eventsTo(v.SetClass, v.DeleteClass)},
+		{&appsv1.ReplicaSet{}, ownersTo[*appsv1.ReplicaSet](v)},
+		{&appsv1.StatefulSet{}, ownersTo[*appsv1.StatefulSet](v)},
+		{&batchv1.Job{}, ownersTo[*batchv1.Job](v)},
+		{&corev1.ResourceQuota{}, eventsTo(v.SetQuota, v.DeleteQuota)},
 	} {
 		informer, err := f.informers.GetInformer(ctx, watch.object)
 		if err != nil {
@@ -72,6 +79,11 @@ func (f *feed) Start(ctx context.Context) error {
 	v.setSynced(func() bool { return !slices.ContainsFunc(synced, func(s func() bool) bool { return !s() }) })
 	<-ctx.Done()
 	return nil
+}
+
+// ownersTo passes the owners of one kind on to the cluster state.
+func ownersTo[T client.Object](v *State) toolscache.ResourceEventHandler {
+	return eventsTo(func(o T) { v.SetOwner(o) }, func(o T) { v.DeleteOwner(o) })
 }
 
 // eventsTo adapts two typed functions to an informer.

@@ -9,6 +9,7 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/extender/fit"
+	"github.com/stratos-sh/stratos/extender/owners"
 )
 
 // SetPod takes in an added or changed pod: one that is bound, or nominated by others and so on its
@@ -42,6 +43,7 @@ func (s *State) SetPod(p *corev1.Pod) {
 		s.releaseOverflow(s.nodeOf(v1alpha1.NodeName(p.Spec.NodeName)), now)
 	}
 	s.adopt(p, adoptOn, now)
+	s.ownPod(p, shape, now)
 }
 
 // isUnchangedBoundPod reports whether the pod is bound, and counts on its node as before. It takes
@@ -69,8 +71,11 @@ func (s *State) releaseOverflow(n *decide.Node, now time.Time) {
 // adopt takes over the claim of a pending pod, if a node names it. The caller holds mu.
 func (s *State) adopt(p *corev1.Pod, name v1alpha1.NodeName, now time.Time) {
 	if n := s.nodeOf(name); n != nil {
-		_, released := s.claims.Adopt(p, n, now)
+		_, released := s.claims.Adopt(p, p.UID, n, now)
 		s.claimsReleased(released, now)
+		if ref := owners.Of(p); ref != nil && s.replicas.owners[ref.UID] != nil {
+			s.adoptSlots(s.owner(ref.UID), now) // the pod may have left one
+		}
 	}
 }
 
@@ -120,6 +125,7 @@ func (s *State) DeletePod(p *corev1.Pod) {
 	s.place(p, "")
 	s.dropPending(p, now)
 	s.release(p, now)
+	s.disownPod(p, now)
 }
 
 // release ends the claim of a pod that is not pending any more. The caller holds mu.

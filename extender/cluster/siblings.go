@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/extender/fit"
 )
@@ -68,8 +69,14 @@ func (s *siblings) remove(uid types.UID) {
 	}
 }
 
+// compare orders pods of one priority as their scheduler does.
+func (a sibling) compare(b sibling) int {
+	return cmp.Or(a.pod.CreationTimestamp.Compare(b.pod.CreationTimestamp.Time), cmp.Compare(a.arrived, b.arrived))
+}
+
 // Siblings are pending pods of the same shape as one that was refused on all candidates and got a
-// claim: at that snapshot they would be refused too. They are for one goroutine.
+// claim: at that snapshot they would be refused too. After them come the replicas that the owner of
+// that pod is still to create. They are for one goroutine.
 type Siblings struct {
 	// Asked: a scheduler asked about the pod, so that it will ask about these as well.
 	Asked bool
@@ -82,22 +89,38 @@ type Siblings struct {
 	// first, and found says that they were.
 	waiting []types.UID
 	found   bool
+
+	// owner is the pod's, "" where it has none that may create more.
+	owner types.UID
+	// slot is the number of the next replica to come, toCome how many there are in this portion.
+	slot, toCome int
+	// claimed is how many replicas to come have got claims, and starts how many nodes start for them.
+	claimed, starts int
 }
 
 // tellSiblings tells the listeners of the pods that are like the one that has just got a claim. The
 // caller holds mu; the nodes are not kept.
 func (s *State) tellSiblings(pod *corev1.Pod, nodes []*decide.Node, asked bool) {
 	shape, known := s.siblings.shapes[pod.UID]
-	if !known || len(s.siblings.byShape[shape]) < 2 {
+	if !known {
+		return
+	}
+	owner := types.UID("")
+	if slices.ContainsFunc(nodes, anticipatesReplicas) { // else nothing is computed for it
+		owner = s.ownerWithReplicas(pod)
+	}
+	if owner == "" && len(s.siblings.byShape[shape]) < 2 {
 		return
 	}
 	for _, l := range s.listeners {
 		if l.SiblingsWait != nil {
-			found := &Siblings{Asked: asked, of: pod.UID, shape: shape, nodes: inPools(nodes)}
+			found := &Siblings{Asked: asked, of: pod.UID, shape: shape, nodes: inPools(nodes), owner: owner}
 			s.notifications.add(func() { l.SiblingsWait(found) })
 		}
 	}
 }
+
+func anticipatesReplicas(n *decide.Node) bool { return n.Anticipate == v1alpha1.AnticipateReplicas }
 
 // inPools are the nodes of pools. On the others the pod was refused, and so is each that is like
 // it.
@@ -105,34 +128,31 @@ func inPools(nodes []*decide.Node) []*decide.Node {
 	return slices.DeleteFunc(slices.Clone(nodes), func(n *decide.Node) bool { return !n.InPool() })
 }
 
-// Placed is a pod that has got a claim.
+// Placed is a pod that has got a claim, or one that stands for a replica to come.
 type Placed struct {
 	Pod      *corev1.Pod
 	Decision decide.Decision
 }
 
 // PlaceSiblings claims room for the next of the pods, as if their scheduler had asked about each in
-// turn with the same candidates. It reports whether some may be left: one call makes a bounded
-// number of placements.
+// turn with the same candidates, and then for replicas to come. It reports whether some may be
+// left: one call makes a bounded number of placements.
 func (s *State) PlaceSiblings(siblings *Siblings, now time.Time) (placed []Placed, more bool) {
 	s.mu.Lock()
 	defer s.unlock()
 	if !siblings.found {
 		siblings.waiting, siblings.found = s.waitingLike(siblings, now), true
 	}
+	siblings.toCome = s.replicasToClaim(siblings, now)
 	nodes := s.present(siblings.nodes)
 	most := min(placementsAtOnce, max(1, candidatesAtOnce/max(1, len(nodes))))
 	var last *decide.Node
-	for placements := 0; len(siblings.waiting) > 0; siblings.waiting = siblings.waiting[1:] {
-		pod := s.pending[siblings.waiting[0]]
-		if pod == nil || s.siblings.shapes[pod.UID] != siblings.shape || s.isDone(pod) ||
-			!s.claims.MayClaimAhead(pod, now) {
-			continue
-		}
+	placements := 0
+	for pod := s.nextSibling(siblings, now); pod != nil; pod = s.nextSibling(siblings, now) {
 		ask := decide.Ask{Pod: pod, Nodes: nodes, World: s.snapshot}
 		if last != nil {
 			if d, ok := s.claims.ClaimBeside(ask, last, now); ok {
-				placed = append(placed, Placed{pod, d})
+				placed = append(placed, siblings.place(pod, d))
 				continue
 			}
 		}
@@ -142,12 +162,40 @@ func (s *State) PlaceSiblings(siblings *Siblings, now time.Time) (placed []Place
 		placements++
 		d, ok := s.claims.DecideAhead(ask, now)
 		if !ok {
-			return placed, false
+			break
 		}
 		s.claimsEnded(d.Displaced, now)
-		placed, last = append(placed, Placed{pod, d}), s.nodeOf(d.Claim.Node)
+		placed, last = append(placed, siblings.place(pod, d)), s.nodeOf(d.Claim.Node)
 	}
+	s.tellReplicasClaimed(siblings)
 	return placed, false
+}
+
+// nextSibling is the next pod that may get a claim, or one that stands for the next replica to
+// come; nil where there is none. The caller holds mu.
+func (s *State) nextSibling(siblings *Siblings, now time.Time) *corev1.Pod {
+	for ; len(siblings.waiting) > 0; siblings.waiting = siblings.waiting[1:] {
+		pod := s.pending[siblings.waiting[0]]
+		if pod != nil && s.siblings.shapes[pod.UID] == siblings.shape && !s.isDone(pod) &&
+			s.claims.MayClaimAhead(pod, now) {
+			return pod
+		}
+	}
+	return s.nextReplica(siblings)
+}
+
+// place takes in that the next one has got its claim.
+func (s *Siblings) place(pod *corev1.Pod, d decide.Decision) Placed {
+	if !d.Claim.ToCome() {
+		s.waiting = s.waiting[1:]
+		return Placed{pod, d}
+	}
+	s.toCome--
+	s.claimed++
+	if d.Kind == decide.Started {
+		s.starts++
+	}
+	return Placed{pod, d}
 }
 
 // present are the nodes as they are now, without those that are gone. The caller holds mu.
@@ -174,9 +222,7 @@ func (s *State) waitingLike(siblings *Siblings, now time.Time) []types.UID {
 			found = append(found, sibling{p, arrived})
 		}
 	}
-	slices.SortFunc(found, func(a, b sibling) int {
-		return cmp.Or(a.pod.CreationTimestamp.Compare(b.pod.CreationTimestamp.Time), cmp.Compare(a.arrived, b.arrived))
-	})
+	slices.SortFunc(found, sibling.compare)
 	read := s.labelsRead(pod, found)
 	out := make([]types.UID, 0, len(found))
 	for _, is := range found {

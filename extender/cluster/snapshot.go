@@ -69,6 +69,7 @@ func (s *State) decide(pod *corev1.Pod, nodes []*decide.Node, asked bool, now ti
 	if s.isDone(pod) { // no event would ever end a claim that it got now
 		return decide.Decision{Kind: decide.NotOurs}
 	}
+	s.askedPod(pod, now)
 	d := s.claims.Decide(decide.Ask{Pod: pod, Nodes: nodes, World: s.snapshot}, now)
 	s.claimsEnded(d.Displaced, now)
 	if d.Kind.IsNewClaim() {

@@ -42,6 +42,8 @@ type State struct {
 	pending map[types.UID]*corev1.Pod
 	// siblings are the same pods by their shape.
 	siblings siblings
+	// replicas are the controllers of pods, which may be about to create more of them.
+	replicas replicas
 	// gone are the pods that were seen terminating, finished or deleted recently, and when. The
 	// scheduler's watch may be behind ours, so it may still ask about them.
 	gone      map[types.UID]time.Time
@@ -81,6 +83,12 @@ type Listener struct {
 	// StorageChanged is called for each pending pod that may fit elsewhere now, because a volume
 	// claim, a volume or a class has changed.
 	StorageChanged func(pod types.NamespacedName)
+	// ReplicasClaimed is called when claims were made for replicas that an owner is still to create.
+	ReplicasClaimed func(ReplicasClaimed)
+	// ReplicaCame is called when a pod has taken the claim of a replica that was to come.
+	ReplicaCame func(decide.Claim, *corev1.Pod)
+	// ReplicasEnded is called when claims for replicas to come have ended without them.
+	ReplicasEnded func(ReplicasEnded)
 	// SiblingsWait is called when a pod has got a claim while pods of its shape wait, to place them
 	// too. It must not block.
 	SiblingsWait func(*Siblings)
@@ -94,6 +102,7 @@ func New(ledger *decide.Claims, now func() time.Time) *State {
 		podNode:      map[types.UID]v1alpha1.NodeName{},
 		pending:      map[types.UID]*corev1.Pod{},
 		siblings:     newSiblings(),
+		replicas:     newReplicas(),
 		gone:         map[types.UID]time.Time{},
 		published:    map[types.UID]v1alpha1.NodeName{},
 		pools:        map[v1alpha1.PoolName]*v1alpha1.NodePool{},
@@ -157,7 +166,7 @@ func (s *State) SetNode(n *corev1.Node) {
 	if opens(old, node) {
 		s.opened = now
 	}
-	published, adopt := s.publish(n)
+	published, adopt, slotsOf := s.publish(n)
 	if !node.InPool() {
 		if wasOurs { // all our labels were removed: nothing will ever be said of the claims again
 			s.claimsEnded(s.claims.ReleaseNode(name), now)
@@ -168,6 +177,9 @@ func (s *State) SetNode(n *corev1.Node) {
 	s.releaseOverflow(node, now)
 	for _, pod := range adopt {
 		s.adopt(pod, name, now)
+	}
+	for _, o := range slotsOf {
+		s.adoptSlots(o, now)
 	}
 }
 

@@ -29,7 +29,7 @@ func (l *Claims) MayClaimAhead(pod *corev1.Pod, now time.Time) bool {
 func (l *Claims) DecideAhead(ask Ask, now time.Time) (Decision, bool) {
 	d := Decide(l, ask, now)
 	if !d.Kind.IsNewClaim() || !slices.ContainsFunc(ask.Nodes, func(n *Node) bool {
-		return n.Name == d.Claim.Node && n.Anticipate != v1alpha1.AnticipateOff
+		return n.Name == d.Claim.Node && n.anticipates(ask.Pod)
 	}) {
 		return d, false
 	}
@@ -38,12 +38,21 @@ func (l *Claims) DecideAhead(ask Ask, now time.Time) (Decision, bool) {
 	return d, true
 }
 
+// anticipates reports whether the node's pool makes claims for the pod, or for the replica to come
+// that it stands for, before a scheduler asks.
+func (n *Node) anticipates(pod *corev1.Pod) bool {
+	if isSlot(pod) {
+		return n.Anticipate == v1alpha1.AnticipateReplicas
+	}
+	return n.Anticipate != v1alpha1.AnticipateOff
+}
+
 // ClaimBeside claims room for a pod on the node on which one of the same shape was just given room,
 // and reports whether there is some. For plain pods that is what DecideAhead comes to: the node was
 // the best one, and is the fuller one now.
 func (l *Claims) ClaimBeside(ask Ask, n *Node, now time.Time) (Decision, bool) {
 	j := l.newAttempt(ask, now)
-	if !j.digest(n).IsPlain() || !j.hasRoom(n, noPreemption) {
+	if !n.anticipates(ask.Pod) || !j.digest(n).IsPlain() || !j.hasRoom(n, reach{}) {
 		return Decision{}, false
 	}
 	d := Decision{Kind: Joined, Claim: j.newClaim(n)}

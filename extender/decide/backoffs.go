@@ -108,6 +108,7 @@ func (l *Claims) ExpireBackoffs(now time.Time) bool {
 	ended := l.expireNodeBackoffs(now)
 	ended = l.unavailable.ended(now) || ended
 	ended = l.futileOwners.ended(now) || ended
+	l.futileReplicas.ended(now) // no pod waits for it
 	for pool, until := range l.limited {
 		if !now.Before(until) {
 			delete(l.limited, pool)

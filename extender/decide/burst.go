@@ -40,7 +40,7 @@ func (c *Claim) ask(now time.Time) {
 
 // overdue reports whether the pod should have been bound to its running node by now.
 func (c *Claim) overdue(now time.Time) bool {
-	if c.nominated || c.RunningSince.IsZero() || now.Sub(c.RunningSince) < claimGrace {
+	if c.ToCome() || c.nominated || c.RunningSince.IsZero() || now.Sub(c.RunningSince) < claimGrace {
 		return false
 	}
 	return now.Sub(c.burst.progress) >= claimGrace || now.Sub(c.RunningSince) >= graceMost

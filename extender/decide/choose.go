@@ -47,7 +47,7 @@ func (b *best) before(o *best) bool {
 // waste is how much of the node would be left with the pod on it, in cpu cores plus units of 4 GiB
 // of memory: the proportion in which clouds sell them, so that neither resource hides the other.
 func (j *attempt) waste(n *Node) float64 {
-	taken, _ := j.taken(n, noPreemption)
+	taken, _ := j.taken(n, reach{})
 	d := j.digest(n)
 	cpu := n.Allocatable.MilliCPU - taken.MilliCPU - d.Requests.MilliCPU
 	memory := n.Allocatable.Memory - taken.Memory - d.Requests.Memory
@@ -64,11 +64,15 @@ func (j *attempt) newClaim(n *Node) *Claim {
 	} else if d := j.readyIn[n.Pool]; d > 0 {
 		message += fmt.Sprintf(" (usually ready in %s)", d.Round(time.Second))
 	}
-	return &Claim{
+	c := &Claim{
 		Pod: j.Pod.UID, Ref: PodRef{Namespace: j.Pod.Namespace, Name: j.Pod.Name, UID: j.Pod.UID},
 		Node: n.Name, Pool: n.Pool, Priority: corev1helpers.PodPriority(j.Pod),
 		Path: pathTo(n, j.Pod), Since: j.now, LastAsked: j.now, Message: message, digest: j.digest(n), owner: ownerOf(j.Pod),
 	}
+	if isSlot(j.Pod) {
+		c.Slot = j.Pod.UID
+	}
+	return c
 }
 
 // pathTo is how the pod comes to a node on which it has a claim. A node that registered after the
@@ -92,7 +96,11 @@ func pathTo(n *Node, pod *corev1.Pod) Path {
 // what stands leaves no room: an annotation may be older than a decision here that gave the room to
 // another pod. A claim of another replica on a node that runs has moved: such a node names no pods.
 // It returns the released claims whose pods have none now.
-func (l *Claims) Adopt(pod *corev1.Pod, n *Node, now time.Time) (adopted bool, released []Claim) {
+//
+// name is what the Node names the claim by: the pod's UID, or the slot of a replica to come. The
+// pod is one that has come, or stands for the replica. One that has a slot leaves it where a Node
+// names the pod itself.
+func (l *Claims) Adopt(pod *corev1.Pod, name types.UID, n *Node, now time.Time) (adopted bool, released []Claim) {
 	if n.State != v1alpha1.StateStarting && n.State != v1alpha1.StateRunning {
 		return false, nil
 	}
@@ -100,7 +108,7 @@ func (l *Claims) Adopt(pod *corev1.Pod, n *Node, now time.Time) (adopted bool, r
 		return false, nil // its start has failed, and the cluster state does not show that yet
 	}
 	old := l.byPod[pod.UID]
-	if old != nil && old.standsAgainst(n.Name) {
+	if old != nil && old.standsAgainst(name, n.Name) {
 		return false, nil
 	}
 	j := l.newAttempt(Ask{Pod: pod}, now)
@@ -112,6 +120,9 @@ func (l *Claims) Adopt(pod *corev1.Pod, n *Node, now time.Time) (adopted bool, r
 		l.drop(old)
 	}
 	c := j.newClaim(n)
+	if name != pod.UID {
+		c.Slot = name
+	}
 	c.Adopted, c.published, c.burst = true, true, l.currentBurst(now)
 	if n.State == v1alpha1.StateRunning {
 		c.RunningSince = now
@@ -120,9 +131,11 @@ func (l *Claims) Adopt(pod *corev1.Pod, n *Node, now time.Time) (adopted bool, r
 	return true, released
 }
 
-// standsAgainst reports whether the claim stands although the node names its pod.
-func (c *Claim) standsAgainst(node v1alpha1.NodeName) bool {
+// standsAgainst reports whether the claim stands although the node names its pod, or slot.
+func (c *Claim) standsAgainst(name types.UID, node v1alpha1.NodeName) bool {
 	switch {
+	case c.PublishedAs() != name:
+		return name != c.Pod // a slot that another process knows taken is no reason to leave a claim
 	case c.Node == node:
 		return true
 	case !c.RunningSince.IsZero():
@@ -132,21 +145,22 @@ func (c *Claim) standsAgainst(node v1alpha1.NodeName) bool {
 }
 
 // makeRoom ends claims on the node that are not published and not of higher priority, the youngest
-// first, until the pod has room, and returns them. Where that does not do, none is ended.
+// first, until the pod has room, and returns them. Where that does not do, none is ended. Claims
+// for replicas to come make room although they are published, and end no claim of a pod.
 func (j *attempt) makeRoom(n *Node) (ended []Claim, ok bool) {
-	if j.hasRoom(n, noPreemption) {
+	if j.hasRoom(n, reach{}) {
 		return nil, true
 	}
 	claims := j.claimsOn(n.Name)
 	slices.SortFunc(claims, func(a, b Claim) int { return preemptionOrder(b, a) })
 	j.displaced = map[types.UID]bool{}
 	for _, c := range claims {
-		if c.published || !c.RunningSince.IsZero() || c.Priority > corev1helpers.PodPriority(j.Pod) {
+		if c.Priority > corev1helpers.PodPriority(j.Pod) || !c.makesWay(j.Pod) {
 			continue
 		}
 		j.displaced[c.Pod] = true
 		ended = append(ended, c)
-		if j.hasRoom(n, noPreemption) {
+		if j.hasRoom(n, reach{}) {
 			for k := range ended {
 				j.drop(j.byPod[ended[k].Pod])
 			}
@@ -154,6 +168,14 @@ func (j *attempt) makeRoom(n *Node) (ended []Claim, ok bool) {
 		}
 	}
 	return nil, false
+}
+
+// makesWay reports whether the claim may end for a claim of the pod that a Node names.
+func (c *Claim) makesWay(pod *corev1.Pod) bool {
+	if c.ToCome() && !isSlot(pod) {
+		return true
+	}
+	return !c.published && c.RunningSince.IsZero() && (c.ToCome() || !isSlot(pod))
 }
 
 // ownerOf is what backs off after a futile start: the pod's controller, else the pod itself.

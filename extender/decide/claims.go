@@ -53,7 +53,11 @@ type Claim struct {
 	// NominatedAt is when Stratos last nominated the pod to the node under this claim.
 	NominatedAt time.Time
 
-	// published: the Node was seen to name the pod.
+	// Slot is the name of the replica to come that the claim was made for; "" where it was made for a
+	// pod.
+	Slot types.UID
+
+	// published: the Node was seen to name the claim.
 	published bool
 	// digest is the pod with the pool's defaults; owner is what backs off after a futile start.
 	digest *fit.Pod
@@ -76,8 +80,11 @@ type PodRef struct {
 // Claims holds the claims of one process, and what else a decision has to remember. Its owner
 // guards it: see cluster.State.
 type Claims struct {
+	// byPod are the claims by their pods, those for replicas to come by their slots.
 	byPod  map[types.UID]*Claim
 	byNode map[v1alpha1.NodeName]*nodeClaims
+	// slots are the claims that have one, by owner and number.
+	slots map[types.UID]map[int]*Claim
 	// antiAffinityClaims counts the claims whose pods keep others away: without any, most pods need no
 	// look at the others.
 	antiAffinityClaims int
@@ -96,6 +103,8 @@ type Claims struct {
 	limited map[v1alpha1.PoolName]time.Time
 	// futileOwners remembers the owners of pods whose node ran and that were not bound to it.
 	futileOwners backoffs[types.UID]
+	// futileReplicas remembers the owners of which replicas did not come that nodes were started for.
+	futileReplicas backoffs[types.UID]
 	// overflowed are the pods that lost a claim to pods that had none, see recordOverflow.
 	// futileOverflows are the claims that were the second of their pod or a later one to end so, until
 	// Overdue returns them.
@@ -142,12 +151,14 @@ func NewClaims() *Claims {
 	return &Claims{
 		byPod:          map[types.UID]*Claim{},
 		byNode:         map[v1alpha1.NodeName]*nodeClaims{},
+		slots:          map[types.UID]map[int]*Claim{},
 		startRequested: map[v1alpha1.NodeName]bool{},
 		backingOff:     map[v1alpha1.NodeName]time.Time{},
 		unavailable:    newBackoffs[Offering](offeringBackoffFirst, offeringBackoffMax),
 		starts:         map[v1alpha1.PoolName][]time.Time{},
 		limited:        map[v1alpha1.PoolName]time.Time{},
 		futileOwners:   newBackoffs[types.UID](futileFirst, futileMost),
+		futileReplicas: newBackoffs[types.UID](futileFirst, futileMost),
 		overflowed:     map[types.UID]bool{},
 		rejected:       map[types.UID]time.Time{},
 		readyIn:        map[v1alpha1.PoolName]time.Duration{},
@@ -227,10 +238,10 @@ func (l *Claims) ObserveNode(node v1alpha1.NodeName, before, state v1alpha1.Node
 // SetPublished takes in the claims that the annotation of a starting Node names. It returns the
 // claims that it named before and does not name any more: another replica has released them, or
 // given their room to another pod.
-func (l *Claims) SetPublished(node v1alpha1.NodeName, pods []types.UID) []Claim {
+func (l *Claims) SetPublished(node v1alpha1.NodeName, names []types.UID) []Claim {
 	var ended []Claim
 	for _, c := range l.claimsOn(node) {
-		named, standing := slices.Contains(pods, c.Pod), l.byPod[c.Pod]
+		named, standing := slices.Contains(names, c.PublishedAs()), l.byPod[c.Pod]
 		if c.published && !named {
 			l.drop(standing)
 			ended = append(ended, c)
@@ -295,7 +306,7 @@ func (l *Claims) Unasked(now time.Time, wait time.Duration) []v1alpha1.NodeName 
 	var nodes []v1alpha1.NodeName
 	for name, p := range l.byNode {
 		for _, c := range p.claims {
-			if c.RunningSince.IsZero() || !c.LastAsked.Before(c.RunningSince) {
+			if c.ToCome() || c.RunningSince.IsZero() || !c.LastAsked.Before(c.RunningSince) {
 				continue
 			}
 			if c.RunningSince.Sub(c.LastAsked) < lag || now.Sub(c.RunningSince) >= wait {
@@ -363,6 +374,12 @@ func (l *Claims) SetReadyIn(pool v1alpha1.PoolName, d time.Duration) {
 
 func (l *Claims) add(c *Claim) {
 	l.byPod[c.Pod] = c
+	if owner, number, ok := OwnerOfSlot(c.Slot); ok {
+		if l.slots[owner] == nil {
+			l.slots[owner] = map[int]*Claim{}
+		}
+		l.slots[owner][number] = c
+	}
 	p := l.byNode[c.Node]
 	if p == nil {
 		p = &nodeClaims{claims: map[types.UID]*Claim{}}
@@ -377,6 +394,11 @@ func (l *Claims) add(c *Claim) {
 
 func (l *Claims) drop(c *Claim) {
 	delete(l.byPod, c.Pod)
+	if owner, number, ok := OwnerOfSlot(c.Slot); ok {
+		if delete(l.slots[owner], number); len(l.slots[owner]) == 0 {
+			delete(l.slots, owner)
+		}
+	}
 	p := l.byNode[c.Node]
 	delete(p.claims, c.Pod)
 	p.sum.Sub(c.digest.Requests)

@@ -387,7 +387,7 @@ func TestAdopt(t *testing.T) {
 				c.before(l)
 			}
 			before := l.Count()
-			got, released := l.Adopt(pod("a", asking("cpu", "1")), c.node, epoch())
+			got, released := l.Adopt(pod("a", asking("cpu", "1")), "a", c.node, epoch())
 			if got != c.want {
 				t.Errorf("adopted %v, want %v", got, c.want)
 			}
@@ -404,13 +404,13 @@ func TestAdopt(t *testing.T) {
 // node the grace runs.
 func TestAnAdoptedClaimIsLikeAnyOther(t *testing.T) {
 	l, p := NewClaims(), pod("a", asking("cpu", "3"))
-	l.Adopt(p, starting("c"), epoch())
+	l.Adopt(p, p.UID, starting("c"), epoch())
 	if d := l.Decide(ask(p, starting("c"), standby("d")), epoch()); d.Kind != Waiting {
 		t.Errorf("verdict %s, want %s: nothing starts a second time", d.Kind, Waiting)
 	}
 	if d := l.Decide(ask(pod("b", asking("cpu", "2")), starting("c")), epoch()); d.Kind != Unavailable {
 		t.Errorf("verdict %s for a pod that does not fit beside it, want %s", d.Kind, Unavailable)
 	}
-	l.Adopt(pod("r"), running("d"), epoch())
+	l.Adopt(pod("r"), "r", running("d"), epoch())
 	wantDiff(t, "overdue", podsOf(l.Overdue(epoch().Add(30*time.Second))), []types.UID{"r"})
 }

@@ -145,11 +145,9 @@ func (j *attempt) digest(n *Node) *fit.Pod {
 	return d
 }
 
-// noPreemption makes room() count every claim, so that none is released.
-const noPreemption = -1 << 31
-
-func (j *attempt) hasRoom(n *Node, prio int32) bool {
+// hasRoom reports whether the node has room for the pod if the claims within its reach go.
+func (j *attempt) hasRoom(n *Node, within reach) bool {
 	d := j.digest(n)
-	taken, ports := j.taken(n, prio)
+	taken, ports := j.taken(n, within)
 	return fit.Shortage(&d.Requests, &n.Allocatable, &taken) == "" && !fit.PortsConflict(d.Ports, ports)
 }

@@ -55,7 +55,8 @@ func (l *Claims) WithClaims(world *fit.World) *fit.World {
 	return out
 }
 
-// withPods is the node as it will run, with the claimed pods that do not count there yet.
+// withPods is the node as it will run, with the claimed pods that do not count there yet. A replica
+// to come does not count where the node runs.
 func withPods(n *fit.Node, claims map[types.UID]*Claim) *fit.Node {
 	full := *n
 	if n.WhenRunning != nil {
@@ -63,7 +64,7 @@ func withPods(n *fit.Node, claims map[types.UID]*Claim) *fit.Node {
 	}
 	full.Pods = slices.Clone(full.Pods)
 	for _, c := range claims {
-		if !c.isOnNode(n) {
+		if !c.isOnNode(n) && !(c.ToCome() && n.WhenRunning == nil) {
 			full.Pods = append(full.Pods, c.digest.Placed())
 		}
 	}

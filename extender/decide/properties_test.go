@@ -252,7 +252,7 @@ func (w *world) adopt(p *corev1.Pod, n *Node) {
 	if w.isBound(p) || p.Spec.Affinity != nil {
 		return
 	}
-	adopted, released := w.ledger.Adopt(p, n, w.now)
+	adopted, released := w.ledger.Adopt(p, p.UID, n, w.now)
 	w.logf("adopt %s on %s: %v, %d released", p.Name, n.Name, adopted, len(released))
 }
 

@@ -24,6 +24,9 @@ func (l *Claims) ReleaseOverflow(n *Node, now time.Time) []Claim {
 		}
 		out = append(out, c)
 		l.drop(l.byPod[c.Pod])
+		if c.ToCome() {
+			continue // no pod waits for it
+		}
 		if !joined {
 			l.recordOverflow(c, now)
 		} else if p := l.byNode[n.Name]; p != nil {
@@ -79,9 +82,9 @@ func (c *Claim) isOnNode(n *fit.Node) bool {
 	return c.nominated || slices.ContainsFunc(n.Pods, func(p *fit.Placed) bool { return p.UID == c.Pod })
 }
 
-// taken is what the pod, were it of the given priority, finds taken on a node: what is used, and
-// the claims of other pods that it cannot preempt. The caller must not change it.
-func (j *attempt) taken(n *Node, priority int32) (fit.Resources, []fit.HostPort) {
+// taken is what the pod finds taken on a node: what is used, and the claims of others that are not
+// within the given reach. The caller must not change it.
+func (j *attempt) taken(n *Node, within reach) (fit.Resources, []fit.HostPort) {
 	taken, ports := n.Used, n.Ports
 	claims := j.on(n.Name)
 	if len(claims) == 0 { // of most nodes: this is asked twice of each of thousands
@@ -94,7 +97,7 @@ func (j *attempt) taken(n *Node, priority int32) (fit.Resources, []fit.HostPort)
 		ports = append(slices.Clone(ports), n.Coming.Ports...)
 	}
 	for uid, c := range claims {
-		if uid == j.Pod.UID || j.displaced[uid] || c.preemptibleBy(priority) || c.isOnNode(&n.Node) {
+		if uid == j.Pod.UID || j.displaced[uid] || c.isWithin(within) || c.isOnNode(&n.Node) || c.holdsNothing(n) {
 			continue
 		}
 		if !owned {

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/fit"
@@ -100,7 +99,7 @@ func untoleratedReason(pod *corev1.Pod, n *Node, daemon bool) string {
 // isFreeOfOtherClaims reports whether no claim of another pod limits what the pod finds on a
 // running node.
 func (j *attempt) isFreeOfOtherClaims(own *Claim, n *Node) bool {
-	return !n.InPool() || len(j.on(n.Name)) == 0 || holds(j.Pod, own, n)
+	return !n.InPool() || holds(j.Pod, own, n) || !j.holdRoom(n)
 }
 
 // offerShared takes a running node on which other pods have claims into account: the pod may use
@@ -113,7 +112,7 @@ func (j *attempt) offerShared(own *Claim, n *Node, out *feasible, refused *refus
 	switch {
 	case MayNotStart(j.Pod) != "": // a pod that gets no claim
 		out.nodes = append(out.nodes, n.Name)
-	case j.hasRoom(n, noPreemption):
+	case j.hasRoom(n, reach{}):
 		j.offer(&out.shared, n)
 	default:
 		j.offer(&out.contested, n)
@@ -130,7 +129,7 @@ func holds(pod *corev1.Pod, own *Claim, n *Node) bool {
 // sharedReason gives the reason why a running node has no room for the pod in addition to the
 // claims of others. A pod with a claim elsewhere is not placed there: its own node is coming.
 func (j *attempt) sharedReason(own *Claim, n *Node) reason {
-	if !j.hasRoom(n, corev1helpers.PodPriority(j.Pod)) {
+	if !j.hasRoom(n, reachOf(j.Pod)) {
 		return noRoom()
 	}
 	if r := j.pendingPodConflict(n); r != nil {
@@ -226,22 +225,32 @@ func (j *attempt) claimRoom(running *Node, refused *refusals) Decision {
 		return waiting(Joined, j.newClaim(options.starting.node), j.Ask, refused)
 	case running != nil: // step 4.4
 		return j.claimShared(running)
-	case options.contested.node != nil: // step 4.5
-		displaced := j.displace(options.contested.node)
-		d := waiting(Joined, j.newClaim(options.contested.node), j.Ask, refused)
-		d.Displaced = displaced
-		return d
-	case options.standby.node != nil: // step 4.6
+	case options.foreseen.node != nil: // step 4.5
+		return j.claimContested(options.foreseen.node, refused)
+	case options.contested.node != nil: // step 4.6
+		return j.claimContested(options.contested.node, refused)
+	case options.standby.node != nil: // step 4.7
 		return waiting(Started, j.newClaim(options.standby.node), j.Ask, refused)
 	}
-	// Step 4.7.
+	// Step 4.8.
 	return Decision{Kind: Unavailable, Refused: refused.withPodReason(j.Ask, options.why()), Limited: j.limited}
+}
+
+// claimContested claims room for the pod on a starting node where other claims are to be released.
+func (j *attempt) claimContested(n *Node, refused *refusals) Decision {
+	displaced := j.displace(n)
+	d := waiting(Joined, j.newClaim(n), j.Ask, refused)
+	d.Displaced = displaced
+	return d
 }
 
 // options are the best nodes of each kind on which room could be claimed.
 type options struct {
-	draining, starting, contested, standby best
-	refused                                refusals
+	draining, starting, standby best
+	// foreseen has room if claims for replicas to come are released, contested if others of lower
+	// priority are too.
+	foreseen, contested best
+	refused             refusals
 }
 
 // why words the refusals of all candidates.
@@ -267,8 +276,13 @@ func (j *attempt) options() *options {
 			kind = &o.draining
 		}
 		why := j.notClaimableReason(n, starting)
-		if why == noRoom() && starting && j.hasRoom(n, corev1helpers.PodPriority(j.Pod)) {
-			kind, why = &o.contested, reason{}
+		if why == noRoom() && starting {
+			switch {
+			case j.hasRoom(n, overReplicas(j.Pod)):
+				kind, why = &o.foreseen, reason{}
+			case j.hasRoom(n, reachOf(j.Pod)):
+				kind, why = &o.contested, reason{}
+			}
 		}
 		if why != (reason{}) {
 			o.refused.add(n.Name, why)
@@ -300,7 +314,7 @@ func (j *attempt) notClaimableReason(n *Node, starting bool) reason {
 	if r := j.pendingPodConflict(n); r != nil {
 		return pendingPodReason(r)
 	}
-	if !j.hasRoom(n, noPreemption) {
+	if !j.hasRoom(n, reach{}) {
 		return noRoom()
 	}
 	if !starting && n.State == v1alpha1.StateStandby && !j.withinBudget(n) {

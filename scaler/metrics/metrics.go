@@ -17,7 +17,7 @@ type Metrics struct {
 	ScaleupDuration, WarmupDuration     *prometheus.HistogramVec
 	DrainDuration, StartupTaintDuration *prometheus.HistogramVec
 	SchedulerErrors, FailedWarmups      *prometheus.GaugeVec
-	Nominations                         *prometheus.CounterVec
+	Nominations, ReplicaClaims          *prometheus.CounterVec
 }
 
 // New registers the metrics.
@@ -69,16 +69,25 @@ func New(registerer prometheus.Registerer) (*Metrics, error) {
 			Name: "stratos_nominations_total",
 			Help: "Nominations of pods to their claimed nodes, by what came of them: written; cleared, because the claim had ended; refused by the API server; slow, without an answer within 500 ms; failed; skipped for 5 s after a slow one, so that no node opens late.",
 		}, []string{"result"}),
+		ReplicaClaims: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "stratos_replica_claims_total",
+			Help: "Claims for replicas that their owner was still to create, by what came of them: claimed, when they were made; then used by a replica that came, or released.",
+		}, []string{"result"}),
 	}
+	err := m.register(registerer)
+	return m, err
+}
+
+func (m *Metrics) register(registerer prometheus.Registerer) error {
 	var errs []error
 	for _, c := range []prometheus.Collector{
 		m.nodes, m.starting, m.poolSize, m.desired, m.Scaleup, m.Scaledown, m.WarmupFailures, m.StartFailures,
 		m.ScaleupDuration, m.WarmupDuration, m.DrainDuration, m.StartupTaintDuration, m.SchedulerErrors, m.FailedWarmups,
-		m.Nominations,
+		m.Nominations, m.ReplicaClaims,
 	} {
 		errs = append(errs, registerer.Register(c))
 	}
-	return m, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // States writes the gauges that mirror a pool's status.

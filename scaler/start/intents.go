@@ -51,6 +51,9 @@ func (s *Starter) releaseClaims(name v1alpha1.NodeName, until time.Time, why str
 	s.state.BackOffNode(name, until)
 	claims := s.state.StartFailed(name)
 	for i := range claims {
+		if claims[i].ToCome() {
+			continue
+		}
 		s.events.Eventf(claims[i].Ref.Object(), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonStartFailed), "Start",
 			"node %s of pool %s is not started: %s", name, claims[i].Pool, why)
 	}

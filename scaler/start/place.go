@@ -170,5 +170,9 @@ func (p *Placer) Place(pod *corev1.Pod) decide.Decision {
 }
 
 func (p *Placer) act(pod *corev1.Pod, d decide.Decision, trigger Trigger) {
+	if d.Claim != nil && d.Claim.ToCome() { // no pod to report on: the owner has an event in the end
+		p.starter.startFor(d.Claim.Node, trigger)
+		return
+	}
 	cluster.Act(pod, d, func(node v1alpha1.NodeName) { p.starter.startFor(node, trigger) }, p.events)
 }

@@ -61,7 +61,7 @@ func (s *Starter) isBehind(node *corev1.Node) bool {
 		return false
 	}
 	for uid := range strings.SplitSeq(node.Annotations[v1alpha1.AnnotationClaims], ",") {
-		ours := slices.ContainsFunc(claims, func(c decide.Claim) bool { return string(c.Pod) == uid })
+		ours := slices.ContainsFunc(claims, func(c decide.Claim) bool { return string(c.PublishedAs()) == uid })
 		if uid != "" && !ours && s.state.IsBehind(name, types.UID(uid)) {
 			return true
 		}
@@ -99,11 +99,13 @@ func (s *Starter) publishedPods(node *corev1.Node) []types.UID {
 	return pods
 }
 
+// claimed is what the Node names our claims by, sorted.
 func (s *Starter) claimed(name v1alpha1.NodeName) []types.UID {
 	claims := s.state.ClaimsOn(name)
 	uids := make([]types.UID, len(claims))
 	for i := range claims {
-		uids[i] = claims[i].Pod
+		uids[i] = claims[i].PublishedAs()
 	}
+	slices.Sort(uids)
 	return uids
 }

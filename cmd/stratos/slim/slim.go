@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -29,6 +30,9 @@ func CacheOptions() cache.Options {
 			&corev1.Pod{}:              {Transform: transform(func(p *corev1.Pod) { slimPod(p); common.share(p) })},
 			&corev1.Node{}:             {Transform: transform(func(n *corev1.Node) { slimNode(n); common.shareNode(n) })},
 			&appsv1.DaemonSet{}:        {Transform: transform(slimDaemonSet)},
+			&appsv1.ReplicaSet{}:       {Transform: transform(slimReplicaSet)},
+			&appsv1.StatefulSet{}:      {Transform: transform(slimStatefulSet)},
+			&batchv1.Job{}:             {Transform: transform(slimJob)},
 			&corev1.PersistentVolume{}: {Transform: transform(slimVolume)},
 		},
 	}
@@ -83,7 +87,8 @@ func slimPod(pod *corev1.Pod) {
 		Containers:     slimContainers(s.Containers), InitContainers: slimContainers(s.InitContainers), Overhead: s.Overhead,
 		Resources: s.Resources,
 		Priority:  s.Priority, PreemptionPolicy: s.PreemptionPolicy, Tolerations: s.Tolerations, Affinity: s.Affinity,
-		NodeSelector:              s.NodeSelector,
+		NodeSelector: s.NodeSelector, PriorityClassName: s.PriorityClassName,
+		ActiveDeadlineSeconds:     s.ActiveDeadlineSeconds,
 		TopologySpreadConstraints: s.TopologySpreadConstraints, Volumes: slimVolumes(s.Volumes), HostNetwork: s.HostNetwork,
 	}
 	status := pod.Status
@@ -99,7 +104,7 @@ func slimPod(pod *corev1.Pod) {
 	}
 	// they have had their say
 	pod.Spec.Tolerations, pod.Spec.NodeSelector, pod.Spec.TopologySpreadConstraints = nil, nil, nil
-	pod.Spec.PreemptionPolicy = nil
+	pod.Spec.PreemptionPolicy, pod.Spec.PriorityClassName, pod.Spec.ActiveDeadlineSeconds = nil, "", nil
 	if pod.Spec.Affinity != nil {
 		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: s.Affinity.PodAntiAffinity} // it keeps others away
 	}

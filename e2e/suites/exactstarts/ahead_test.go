@@ -1,11 +1,16 @@
 package exactstarts
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/framework"
@@ -22,8 +27,9 @@ func TestClaimsAreMadeAhead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	warm(t, r, []pool{{four, 12, 10}, {eight, 7, 10}})
+	warm(t, r, []pool{{four, 12, 10}, {eight, 7, 10}, {few, 22, 10}})
 	assert.SetTimes(t, r, fake.Times{Boot: time.Hour}) // a node that runs names no claims any more
+	t.Run("replicas to come", func(t *testing.T) { replicasToCome(t, r, s) })
 	for name, row := range map[string]struct {
 		pool      string
 		scheduler string
@@ -67,6 +73,77 @@ func TestClaimsAreMadeAhead(t *testing.T) {
 				t.Errorf("%d nodes start, want %d", starting, row.need)
 			}
 		})
+	}
+}
+
+// replicasToCome has kube-controller-manager create the pods of a ReplicaSet at its own rate, and
+// asks about the newest one until claims are made for those that do not exist yet. Each takes its
+// claim when it comes, and no node starts that the others do not fill.
+func replicasToCome(t *testing.T, r *framework.Rig, s framework.Running) {
+	t.Helper()
+	const replicas, need, atLeast = 100, 20, 20 // 5 pods to a node
+	assert.ChangePool(t, r, few, func(p *v1alpha1.NodePoolSpec) { p.ScaleUp.Anticipate = v1alpha1.AnticipateReplicas })
+	create(t, r, replicaSet("replicas", replicas))
+	var candidates []string
+	for node := range assert.PoolNodes(t, r, few) {
+		candidates = append(candidates, node)
+	}
+	assert.Await(t, "claims for replicas to come", func(ctx context.Context) (bool, error) {
+		pods := &corev1.PodList{}
+		if err := r.Client.List(ctx, pods, client.MatchingLabels{"app": "replicas"}); err != nil || len(pods.Items) == 0 {
+			return false, err
+		}
+		newest := slices.MaxFunc(pods.Items, func(a, b corev1.Pod) int {
+			return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+		})
+		if _, err := framework.AskFilter(ctx, s.Extender, &newest, candidates...); err != nil {
+			return false, err
+		}
+		claims, err := replicaClaims(ctx, s)
+		return claims["claimed"] >= atLeast, err
+	})
+	assert.Eventually(t, "each replica has taken its claim", func(ctx context.Context) (map[string]float64, error) {
+		return replicaClaims(ctx, s)
+	}, func(claims map[string]float64) bool { return claims["used"] == claims["claimed"] })
+	nodes := assert.AwaitNodes(t, r, few, "a claim for each replica", func(nodes map[string]*corev1.Node) bool {
+		return len(claimed(nodes)) == replicas
+	})
+	starting := 0
+	for _, n := range nodes {
+		if assert.StateOf(n) == v1alpha1.StateStarting {
+			starting++
+		}
+	}
+	claims, err := replicaClaims(t.Context(), s)
+	if err != nil || starting != need || claims["released"] > 0 {
+		t.Errorf("%d nodes start, want %d; claims %v, want none released; %v", starting, need, claims, err)
+	}
+}
+
+// replicaClaims is stratos_replica_claims_total by result.
+func replicaClaims(ctx context.Context, s framework.Running) (map[string]float64, error) {
+	out := map[string]float64{}
+	for _, result := range []string{"claimed", "used", "released"} {
+		n, err := framework.Metric(ctx, s.Metrics, "stratos_replica_claims_total", `result="`+result+`"`)
+		if err != nil {
+			return nil, err
+		}
+		out[result] = n
+	}
+	return out, nil
+}
+
+// replicaSet wants so many small pods on the pool of few pods to a node.
+func replicaSet(name string, replicas int32) *appsv1.ReplicaSet {
+	pod := framework.OnPool(framework.Pod(name, "cpu", "10m"), few)
+	pod.Spec.SchedulerName, pod.Spec.RestartPolicy = v1alpha1.SchedulerName, corev1.RestartPolicyAlways
+	labels := map[string]string{"app": name}
+	return &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name},
+		Spec: appsv1.ReplicaSetSpec{
+			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod.Spec},
+		},
 	}
 }
 

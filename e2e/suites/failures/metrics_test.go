@@ -7,12 +7,14 @@ import (
 	"slices"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/framework"
 	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider/fake"
@@ -30,6 +32,7 @@ func noSilentMetric(t *testing.T, r *framework.Rig) {
 	assert.Create(t, r, pod)
 	schedulerError(t, r)
 	nominated(t, r)
+	foreseen(t, r)
 	endsAtOnce(t, r)
 	names := documented(t)
 	assert.Eventually(t, "metrics of docs/metrics.md that are silent", func(ctx context.Context) ([]string, error) {
@@ -64,6 +67,26 @@ func nominated(t *testing.T, r *framework.Rig) {
 	pod := podOn("nominated", "measured")
 	pod.Spec.SchedulerName, pod.Spec.PriorityClassName = "plain-scheduler", "patient"
 	schedulerSays(t, r, pod, corev1.PodReasonUnschedulable)
+}
+
+// foreseen makes a ReplicaSet of which kube-controller-manager creates the pods over seconds, so
+// that some are to come when the first is called unschedulable.
+func foreseen(t *testing.T, r *framework.Rig) {
+	t.Helper()
+	assert.ChangePool(t, r, "measured", func(p *v1alpha1.NodePoolSpec) {
+		p.ScaleUp.Anticipate = v1alpha1.AnticipateReplicas
+	})
+	pod := podOn("foreseen", "measured")
+	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
+	pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m")}
+	labels := map[string]string{"app": "foreseen"}
+	assert.Create(t, r, &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "foreseen"},
+		Spec: appsv1.ReplicaSetSpec{
+			Replicas: new(int32(200)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod.Spec},
+		},
+	})
 }
 
 // schedulerSays makes the pod and plays what its scheduler says of it.
