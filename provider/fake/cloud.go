@@ -31,7 +31,6 @@ type Cloud struct {
 	tokens    map[string]launched
 	subnets   map[string]string
 	subnetSeq map[string]int
-	launchSeq int
 }
 
 // New returns a Cloud without instances.

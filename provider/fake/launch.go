@@ -144,7 +144,7 @@ func (c *Cloud) launch(b *simcloud.Book, class *v1alpha1.AWSNodeClass, req provi
 		return nil, &provider.InvalidConfigError{Field: "instanceType",
 			Reason: fmt.Sprintf("unknown instance type %q", class.Spec.InstanceType)}
 	}
-	subnet, err := c.pickSubnet(b, class, req.Zone)
+	subnet, err := c.pickSubnet(b, class, req)
 	if err != nil {
 		return nil, err
 	}
@@ -164,24 +164,24 @@ func (c *Cloud) regionOf(class *v1alpha1.AWSNodeClass) string {
 	return c.region
 }
 
-// pickSubnet goes round the class's subnets and takes the first with an address and capacity in its
-// zone. The error is the one of the last subnet that was tried.
-func (c *Cloud) pickSubnet(b *simcloud.Book, class *v1alpha1.AWSNodeClass, zone string) (v1alpha1.ResolvedSubnet,
-	error) {
+// pickSubnet goes round the class's subnets, from the one of the request's number on, and takes the
+// first with an address and capacity in its zone. What other pools launch has no part in it. The
+// error is the one of the last subnet that was tried.
+func (c *Cloud) pickSubnet(b *simcloud.Book, class *v1alpha1.AWSNodeClass,
+	req provider.LaunchRequest) (v1alpha1.ResolvedSubnet, error) {
 	subnets := c.subnetsOf(class)
-	if zone != "" {
-		subnets = slices.DeleteFunc(subnets, func(s v1alpha1.ResolvedSubnet) bool { return s.Zone != zone })
+	if req.Zone != "" {
+		subnets = slices.DeleteFunc(subnets, func(s v1alpha1.ResolvedSubnet) bool { return s.Zone != req.Zone })
 	}
 	if len(subnets) == 0 {
 		return v1alpha1.ResolvedSubnet{}, &provider.InvalidConfigError{Field: "zone",
-			Reason: fmt.Sprintf("no subnet of the class is in zone %q", zone)}
+			Reason: fmt.Sprintf("no subnet of the class is in zone %q", req.Zone)}
 	}
-	first := c.launchSeq
+	first := int(max(req.Number, 0) % int64(len(subnets)))
 	var last error
 	for i := range subnets {
 		subnet := subnets[(first+i)%len(subnets)]
 		if last = c.subnetRefusal(b, class.Spec.InstanceType, subnet); last == nil {
-			c.launchSeq = first + i + 1
 			return subnet, nil
 		}
 	}
