@@ -17,7 +17,7 @@ cluster_up() {
   "$bin/kind" create cluster --name "$cluster" --image "$image" --config "$state/kind.yaml" --wait 180s --quiet </dev/null
   # All nodes share one machine, and a pool that boots would starve the API server and leases of a few seconds: what is always on goes first.
   docker update --cpu-shares 10240 "$cluster-control-plane" "$cluster-worker" >/dev/null
-  kubectl wait --for=condition=Ready nodes --all --timeout=180s >/dev/null
+  kubectl wait --for=condition=Ready nodes --all --timeout=600s >/dev/null
 }
 
 # raise_inotify: kubelets and kube-proxies of many nodes share the machine's limits, and the default suffices for four.

@@ -13,6 +13,7 @@
 #   kind.sh all       all of it in a new cluster, with logs when something fails
 #
 # STRATOS_KIND_CLUSTER names the cluster (stratos-e2e), KIND_NODE_IMAGE an image that is used as it is.
+# STRATOS_KIND_AT_ONCE is how many tests run side by side (5, or 2 on a slow machine).
 # STRATOS_KIND_SUITE chooses other tests, in a cluster of their own: flannel, or cni.
 # STRATOS_KIND_BESIDE names such a suite that `all` runs at the same time as its own; the tests that change the release
 # run in that one's cluster then.
@@ -25,6 +26,20 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/flannel.sh"
 . "$here/cluster.sh"
 . "$here/try.sh"
+
+# at_once is how many tests run side by side: each has three to eight nodes that boot. Where the machine is slow to start
+# a process, as a virtual machine without help from its processor is, five take more than five times as long as one.
+at_once() {
+  if [ -n "${STRATOS_KIND_AT_ONCE:-}" ]; then echo "$STRATOS_KIND_AT_ONCE"; return; fi
+  local began took
+  began=$(date +%s%N)
+  for _ in {1..100}; do /bin/true; done
+  took=$((($(date +%s%N) - began) / 100000))
+  local tests=5
+  if [ $took -gt 2500 ]; then tests=2; fi
+  say "to start a process takes $took us here: $tests tests at once"
+  echo $tests
+}
 
 run_suite() {
   local chosen=()
@@ -42,7 +57,7 @@ run_suite() {
     STRATOS_KIND_AGENT_IMAGE=$registry:5000/agent:1 \
     STRATOS_KIND_DAEMON=$(if own_daemon; then cat "$daemon/docker.pid"; fi) \
     go tool -modfile="$root/go.tools.mod" gotestsum --format pkgname-and-test-fails --format-icons text \
-    "${recorded[@]}" --packages "${packages[*]}" -- -p 1 -parallel 5 -count=1 -timeout 40m "${chosen[@]}" "$@"
+    "${recorded[@]}" --packages "${packages[*]}" -- -p 1 -parallel "$at_once" -count=1 -timeout 40m "${chosen[@]}" "$@"
 }
 
 # With a record, which make asks for, at most two failed tests are run once more.
@@ -122,13 +137,16 @@ main() {
     up) timed cluster_up ;;
     load) use_docker || die "no cluster: kind.sh up first"; timed load ;;
     install) use_docker || die "no cluster: kind.sh up first"; timed install_stratos ;;
-    test) use_docker || die "no cluster: kind.sh up first"; cd "$here"; run_suite "$@" ;;
+    test) use_docker || die "no cluster: kind.sh up first"; cd "$here"; at_once=$(at_once); run_suite "$@" ;;
     kubectl) kubectl "$@" ;;
     look) use_docker || die "no cluster: kind.sh up first"; look ;;
     logs) use_docker || die "no cluster: kind.sh up first"; collect_logs ;;
     down) if use_docker; then cluster_down; docker_down; else say "no Docker daemon runs: nothing to remove"; fi ;;
     try) try ;;
     all)
+      # Before there is anything beside: the other suite is told.
+      at_once=$(at_once)
+      export STRATOS_KIND_AT_ONCE=$at_once
       alone
       trap finish EXIT
       trap 'exit 130' INT TERM

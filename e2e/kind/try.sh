@@ -8,7 +8,7 @@ try() {
   cpu=$(kubectl get node "$cluster-worker" -o jsonpath='{.status.capacity.cpu}')
   sed -e "s/CLUSTER/$cluster/" -e "s/RESERVED/$((cpu * 1000 - 250))m/" "$here/manifests/try.yaml" | kubectl apply -f -
   say "the pool warms up: its nodes join, and stop"
-  kubectl wait nodepools.stratos.sh/small --for=jsonpath='{.status.standby}'=2 --timeout=300s
+  kubectl wait nodepools.stratos.sh/small --for=jsonpath='{.status.standby}'=2 --timeout=600s
   kubectl get nodes -L stratos.sh/state
   cat <<TOUR
 

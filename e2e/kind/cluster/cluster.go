@@ -27,9 +27,9 @@ const (
 )
 
 // Patience is how long anything may take: a guard against hanging, never a measure.
-const Patience = 4 * time.Minute
+const Patience = 10 * time.Minute
 
-const pollInterval = 100 * time.Millisecond
+const pollInterval = 500 * time.Millisecond
 
 // Cluster is the cluster.
 type Cluster struct {

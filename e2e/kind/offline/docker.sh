@@ -77,7 +77,7 @@ start_daemon() {
 # daemon_configuration has no default bridge: kind makes a network of its own, and nothing else is needed.
 daemon_configuration() {
   local runtimes='{}' default=runc
-  if lacks_capabilities; then
+  if lacks_capabilities || [ -e /sys/fs/cgroup/freezer ]; then
     mkdir -p "$bin"
     static_go build -C "$here" -trimpath -buildvcs=false -o "$bin/boundedrunc" ./offline/boundedrunc
     runtimes="{\"bounded\": {\"path\": \"$bin/boundedrunc\"}}" default=bounded

@@ -66,7 +66,7 @@ func TestBurstSurvives(t *testing.T) {
 func upgrade(t *testing.T, l *cluster.Cluster, _ *cluster.Events) {
 	out, err := l.RunHelm(t.Context(), "upgrade", cluster.Release, "../../../charts/stratos", "--namespace",
 		cluster.ReleaseNamespace, "--reset-then-reuse-values",
-		"--set-string", "podAnnotations.upgraded="+strconv.FormatInt(time.Now().Unix(), 10), "--wait", "--timeout=4m")
+		"--set-string", "podAnnotations.upgraded="+strconv.FormatInt(time.Now().Unix(), 10), "--wait", "--timeout=10m")
 	if err != nil {
 		t.Fatalf("helm upgrade: %v\n%s", err, out)
 	}

@@ -19,7 +19,7 @@ func TestBurstWithHostNetwork(t *testing.T) {
 		// The second replica needs a machine of its own, where kubeadm's scheduler has 10259.
 		"--set", "tolerations[0].key=node-role.kubernetes.io/control-plane", "--set", "tolerations[0].operator=Exists",
 		"--set", "ports.scheduler=11259",
-		"--wait", "--timeout=4m")
+		"--wait", "--timeout=10m")
 	if err != nil {
 		t.Fatalf("helm upgrade: %v\n%s", err, out)
 	}

@@ -28,7 +28,7 @@ func TestInstalledByHelm(t *testing.T) {
 func helmTest(t *testing.T, l *cluster.Cluster) {
 	l.AwaitRelease(t)
 	out, err := l.RunHelm(t.Context(), "test", cluster.Release, "--namespace", cluster.ReleaseNamespace,
-		"--timeout=2m")
+		"--timeout=10m")
 	if err != nil {
 		t.Errorf("helm test: %v\n%s", err, out)
 	}

@@ -92,7 +92,7 @@ func TestPageOnKind(t *testing.T) {
 	if out := mustKubectl(t, "apply", "--validate=strict", "-f", file); strings.Contains(out, "Warning") {
 		t.Errorf("the page's objects are warned about:\n%s", out)
 	}
-	mustKubectl(t, "wait", "kindnodeclasses.stratos.sh/page", "--for=condition=Ready", "--timeout=60s")
+	mustKubectl(t, "wait", "kindnodeclasses.stratos.sh/page", "--for=condition=Ready", "--timeout=600s")
 	capacity := mustKubectl(t, "get", "kindnodeclasses.stratos.sh/page", "-o", "jsonpath={.status.capacity.cpu}")
 	if want := fmt.Sprintf("%d", l.MachineCPU(t)/1000-1); capacity != want {
 		t.Errorf("a node of the page's class has %s cpu, want %s: all of the machine but what is reserved", capacity, want)

@@ -33,7 +33,7 @@ func TestUninstallLeavesNothing(t *testing.T) {
 		t.Errorf("the Deployment is still there: %v", err)
 	}
 	definitions := []string{"nodepools.stratos.sh", "awsnodeclasses.stratos.sh", "kindnodeclasses.stratos.sh"}
-	if out, err := kubectl(t.Context(), append([]string{"delete", "crd", "--wait", "--timeout=60s"},
+	if out, err := kubectl(t.Context(), append([]string{"delete", "crd", "--wait", "--timeout=600s"},
 		definitions...)...); err != nil {
 		t.Errorf("the definitions cannot be deleted: %v\n%s", err, out)
 	}

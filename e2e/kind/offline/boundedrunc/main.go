@@ -3,12 +3,19 @@
 // fails where one of them is beyond the bounding set. This takes those out of the specification
 // that Docker wrote, then becomes runc. Docker calls it as a runtime of its own name; kind.sh says
 // so to the daemon only where it is needed.
+//
+// It also ends what cgroup v1 keeps alive. The runc within a node freezes a pod's cgroup for a
+// moment whenever it changes it. Where the node is killed in that moment, the pod's processes stay
+// frozen, no signal reaches them, and Docker can never remove the container. After each signal they
+// are thawed here.
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,8 +48,58 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
+	if at := slices.Index(args, "kill"); at >= 0 {
+		return kill(runc, args, freezers(args[at+1:]))
+	}
 	return syscall.Exec(runc, append([]string{"runc"}, args...), os.Environ())
 }
+
+// kill has runc send a signal, and thaws whatever is frozen below the cgroups.
+func kill(runc string, args, cgroups []string) error {
+	command := exec.CommandContext(context.Background(), runc, args...)
+	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
+	err := command.Run()
+	for _, cgroup := range cgroups {
+		err = errors.Join(err, thaw(cgroup))
+	}
+	return err
+}
+
+// freezers are the cgroups of v1's freezer that bear the name of one of the arguments: the ID of a
+// container is among them.
+func freezers(args []string) []string {
+	var out []string
+	for _, arg := range args {
+		if found, err := filepath.Glob(filepath.Join("/sys/fs/cgroup/freezer/*", arg)); err == nil {
+			out = append(out, found...)
+		}
+	}
+	return out
+}
+
+// thaw thaws a cgroup and all below it. One that is gone meanwhile is thawed.
+func thaw(cgroup string) error {
+	return filepath.WalkDir(cgroup, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Name() != "freezer.state" {
+			return gone(err)
+		}
+		state, err := os.ReadFile(path)
+		if err != nil || strings.TrimSpace(string(state)) == thawed {
+			return gone(err)
+		}
+		return gone(os.WriteFile(path, []byte(thawed), 0))
+	})
+}
+
+// gone is the error, unless it says that a cgroup is not there any more.
+func gone(err error) error {
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
+		return nil
+	}
+	return err
+}
+
+const thawed = "THAWED"
 
 // boundFiles edits the specification of a container to be made, and of a process to be run in one.
 func boundFiles(args []string, bounding uint64) error {

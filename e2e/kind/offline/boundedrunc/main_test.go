@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -116,5 +118,38 @@ func TestBoundingSet(t *testing.T) {
 	}
 	if _, err := boundingSet("Name:\tx\n"); err == nil {
 		t.Error("a status without the set is taken")
+	}
+}
+
+func TestKillThawsWhatIsFrozen(t *testing.T) {
+	cgroup := t.TempDir()
+	states := map[string]string{"freezer.state": "THAWED\n", "kubelet/freezer.state": "FREEZING\n",
+		"kubelet/pod/freezer.state": "FROZEN\n", "kubelet/pod/cgroup.procs": "7\n"}
+	for name, text := range states {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(cgroup, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(cgroup, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := kill("true", nil, []string{cgroup, filepath.Join(cgroup, "gone")}); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"freezer.state": "THAWED\n", "kubelet/freezer.state": "THAWED",
+		"kubelet/pod/freezer.state": "THAWED", "kubelet/pod/cgroup.procs": "7\n"}
+	for name := range states {
+		text, err := os.ReadFile(filepath.Join(cgroup, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		states[name] = string(text)
+	}
+	if diff := cmp.Diff(want, states); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	var exit *exec.ExitError
+	if err := kill("false", nil, []string{cgroup}); !errors.As(err, &exit) {
+		t.Errorf("runc failed, and kill says %v", err)
 	}
 }
