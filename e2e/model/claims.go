@@ -87,7 +87,7 @@ func (s *server) cut(o *watcher, pause time.Duration) {
 // list gives a cache what differs from what it knows: an object that was made anew under its name
 // arrives as one update.
 func (s *server) list(o *watcher) {
-	for _, k := range []kind{kindClass, kindPool, kindNode, kindPod} {
+	for _, k := range kinds() {
 		for _, object := range sorted[client.Object](s.objects, k) {
 			at := client.ObjectKeyFromObject(object)
 			if known := o.objects[k][at]; known == nil || known.GetResourceVersion() != object.GetResourceVersion() {

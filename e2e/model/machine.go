@@ -317,8 +317,11 @@ func (w *World) daemon(node string) {
 }
 
 // podChanged: kubelet and garbage collector look at pods that are bound.
-func (w *World) podChanged(_, after client.Object) {
-	if p, _ := after.(*corev1.Pod); p != nil && p.Spec.NodeName != "" {
+func (w *World) podChanged(before, after client.Object) {
+	old, _ := before.(*corev1.Pod)
+	p, _ := after.(*corev1.Pod)
+	w.replicaChanged(old, p)
+	if p != nil && p.Spec.NodeName != "" {
 		if p.Namespace == "kube-system" {
 			w.operate(p.Spec.NodeName)
 		}
@@ -384,7 +387,12 @@ func finished(p *corev1.Pod) bool {
 
 // counts reports whether the pod keeps its node. It says again, in the world's own words, what
 // Stratos has to find.
-func counts(p *corev1.Pod) bool { return len(p.OwnerReferences) == 0 && !finished(p) }
+func counts(p *corev1.Pod) bool { return !isDaemon(p) && !finished(p) }
+
+func isDaemon(p *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(p)
+	return owner != nil && owner.Kind == "DaemonSet"
+}
 
 func poolNameOf(n *corev1.Node) string { return n.Labels[v1alpha1.LabelPool] }
 

@@ -57,13 +57,23 @@ func TestStoredTraces(t *testing.T) {
 
 // TestRandomWorlds plays the seeds in a few groups side by side.
 func TestRandomWorlds(t *testing.T) {
-	first, runs := number(t, "seed"), number(t, "runs")
+	playWorlds(t, Generate, number(t, "runs"))
+}
+
+// TestReplicasToComeInRandomWorlds plays ReplicaSets that get their pods late, otherwise or never.
+func TestReplicasToComeInRandomWorlds(t *testing.T) {
+	playWorlds(t, GenerateBurst, number(t, "runs")/4)
+}
+
+func playWorlds(t *testing.T, generate func(seed uint64) Trace, runs uint64) {
+	t.Helper()
+	first := number(t, "seed")
 	const groups = uint64(4)
 	for g := range groups {
 		t.Run(fmt.Sprintf("group %d", g+1), func(t *testing.T) {
 			t.Parallel()
 			for k := g; k < runs; k += groups {
-				trace := Generate(first + k)
+				trace := generate(first + k)
 				if err := Play(trace, nil); err != nil {
 					t.Fatal(Report(trace, err))
 				}

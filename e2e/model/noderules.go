@@ -249,5 +249,9 @@ func (r *rules) crowdOf() int {
 			}
 		}
 	}
+	for uid, more := range r.toCome() {
+		cpu += int64(more) * cpuOf(r.templates[uid])
+		kinds[r.templates[uid].Spec.NodeSelector["pool"]] = true
+	}
 	return int((cpu+1)/2) + max(len(kinds)-1, 0) + apart // nodes of four cores
 }

@@ -39,6 +39,7 @@ func operations() map[string]kindOfOperation {
 	maps.Copy(all, processOperations())
 	maps.Copy(all, claimOperations())
 	maps.Copy(all, togetherOperations())
+	maps.Copy(all, ownerOperations())
 	return all
 }
 
@@ -141,6 +142,9 @@ func (w *World) guardPod(a [4]int) {
 	}
 }
 
+// bitAhead is the bit of a pool whose nodes start for replicas to come.
+const bitAhead = 128
+
 // createPool makes a pool: size, minStandby, and a bit for each way in which pools differ.
 func (w *World) createPool(a [4]int) {
 	name, bits := poolNamed(a[0]), a[3]
@@ -175,6 +179,10 @@ func (w *World) createPool(a [4]int) {
 	if bits&(32|64) == 32|64 {
 		limit := intstr.FromString("300s")
 		s.MaxNodeRuntime = &limit
+	}
+	if bits&bitAhead != 0 {
+		s.ScaleUp.Anticipate = v1alpha1.AnticipateReplicas
+		w.rules.ahead = true
 	}
 	p.UID = ""
 	w.api.put(kindPool, p)

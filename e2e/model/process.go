@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -159,6 +160,14 @@ func (p *process) hear(k kind, before, after client.Object) {
 			p.state.SetPool(o)
 		}
 		p.hearPool(before, after, o)
+	case *appsv1.ReplicaSet:
+		if after != nil {
+			p.state.SetOwner(o)
+		}
+	case *corev1.ResourceQuota:
+		if after != nil {
+			p.state.SetQuota(o)
+		}
 	case *v1alpha1.AWSNodeClass:
 		for _, pool := range sorted[*v1alpha1.NodePool](p.w.api.objects, kindPool) {
 			p.wakePool(v1alpha1.PoolName(pool.Name))
@@ -175,6 +184,10 @@ func (p *process) unsee(object client.Object) {
 		p.state.DeletePod(o)
 	case *v1alpha1.NodePool:
 		p.state.DeletePool(v1alpha1.PoolName(o.Name))
+	case *appsv1.ReplicaSet:
+		p.state.DeleteOwner(o)
+	case *corev1.ResourceQuota:
+		p.state.DeleteQuota(o)
 	}
 }
 

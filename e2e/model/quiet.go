@@ -41,6 +41,7 @@ func (w *World) calm() {
 	}
 	w.revive()
 	w.relent()
+	w.honor()
 	w.rules.disturb()
 }
 
@@ -50,6 +51,9 @@ func (w *World) calm() {
 func (w *World) finish() {
 	w.calm()
 	w.until("served", w.unserved)
+	for _, set := range w.api.replicaSets() {
+		w.dropReplicaSet(set)
+	}
 	for _, p := range w.api.pods() {
 		if counts(p) || finished(p) {
 			w.api.remove(kindPod, client.ObjectKeyFromObject(p))
@@ -137,6 +141,11 @@ func (w *World) restless() string {
 	for _, pool := range w.api.pools() {
 		if why := w.poolRestless(pool); why != "" {
 			return "pool " + pool.Name + ": " + why
+		}
+	}
+	for _, p := range w.processes {
+		if n := p.state.ClaimCount(); n > 0 {
+			return fmt.Sprintf("%d claims stand though no pod waits", n)
 		}
 	}
 	return w.halves()

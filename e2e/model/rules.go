@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/provider"
 )
 
@@ -32,6 +33,7 @@ type rules struct {
 	checked time.Time
 	nodeRules
 	groupRules
+	ownerRules
 }
 
 type sized struct {
@@ -41,7 +43,8 @@ type sized struct {
 
 func newRules(w *World) *rules {
 	return &rules{w: w, bound: map[types.UID]time.Time{}, intent: map[string]time.Time{}, entered: map[string]time.Time{},
-		sizes: map[string][]sized{}, nodeRules: newNodeRules(), groupRules: groupRules{upset: map[string]bool{}}}
+		sizes: map[string][]sized{}, nodeRules: newNodeRules(), groupRules: groupRules{upset: map[string]bool{}},
+		ownerRules: newOwnerRules()}
 }
 
 // afterStep is called after each step of the world.
@@ -95,7 +98,9 @@ func (r *rules) changed(k kind, before, after client.Object) {
 		r.notePod(old, p)
 	case kindPool:
 		r.resized(before, after)
-	case kindClass:
+	case kindReplicaSet:
+		r.ownerChanged(before, after)
+	case kindClass, kindQuota:
 	}
 }
 
@@ -307,7 +312,8 @@ func (r *rules) started(i *instance) {
 			continue
 		}
 		for _, uid := range claimsOn(o) {
-			if slices.Contains(claims, uid) {
+			// A slot is a place in the line of its owner, and is taken again as soon as it is free.
+			if _, _, isSlot := decide.OwnerOfSlot(types.UID(uid)); !isSlot && slices.Contains(claims, uid) {
 				r.w.breaks("starts", "pod %s starts both %s and %s", uid, o.Name, n.Name)
 			}
 		}
@@ -325,7 +331,7 @@ func claimsOn(n *corev1.Node) []string {
 }
 
 // waiting counts the pods that nodes may be started for: those that wait, those on nodes that do
-// not run, those that waited a moment ago.
+// not run, those that waited a moment ago, and replicas that are still to come.
 func (r *rules) waiting() int {
 	count := 0
 	for _, p := range r.w.api.pods() {
@@ -335,6 +341,9 @@ func (r *rules) waiting() int {
 		}
 	}
 	r.waited = slices.DeleteFunc(r.waited, func(t time.Time) bool { return r.w.now.Sub(t) > 2*time.Minute })
+	for _, more := range r.toCome() {
+		count += more
+	}
 	return count + len(r.waited)
 }
 

@@ -69,7 +69,7 @@ func (s *scheduler) hear(k kind, before, after client.Object) {
 		if p == nil && old.Spec.NodeName != "" || p != nil && finished(p) {
 			s.moved++
 		}
-	case kindPool, kindClass:
+	case kindPool, kindClass, kindReplicaSet, kindQuota:
 	}
 	s.kick()
 }

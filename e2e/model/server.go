@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,18 +20,29 @@ import (
 type kind string
 
 const (
-	kindNode  kind = "Node"
-	kindPod   kind = "Pod"
-	kindPool  kind = "NodePool"
-	kindClass kind = "AWSNodeClass"
+	kindNode       kind = "Node"
+	kindPod        kind = "Pod"
+	kindPool       kind = "NodePool"
+	kindClass      kind = "AWSNodeClass"
+	kindReplicaSet kind = "ReplicaSet"
+	kindQuota      kind = "ResourceQuota"
 )
+
+// kinds are in the order in which lists bring them.
+func kinds() []kind {
+	return []kind{kindClass, kindPool, kindQuota, kindReplicaSet, kindNode, kindPod}
+}
 
 type key = types.NamespacedName
 
 type objects map[kind]map[key]client.Object
 
 func newObjects() objects {
-	return objects{kindNode: {}, kindPod: {}, kindPool: {}, kindClass: {}}
+	o := objects{}
+	for _, k := range kinds() {
+		o[k] = map[key]client.Object{}
+	}
+	return o
 }
 
 // sorted lists the objects of a kind by key. They are not to be changed.
@@ -85,7 +97,7 @@ func newWatcher(slow bool, on func(k kind, before, after client.Object)) *watche
 
 // watch begins with what is there now.
 func (s *server) watch(o *watcher) {
-	for _, k := range []kind{kindClass, kindPool, kindNode, kindPod} {
+	for _, k := range kinds() {
 		for _, object := range sorted[client.Object](s.objects, k) {
 			o.objects[k][client.ObjectKeyFromObject(object)] = object
 			o.on(k, nil, object)
@@ -218,6 +230,20 @@ func (s *server) pool(name string) *v1alpha1.NodePool {
 	return p
 }
 
+func (s *server) replicaSet(at key) *appsv1.ReplicaSet {
+	set, _ := s.objects[kindReplicaSet][at].(*appsv1.ReplicaSet)
+	return set
+}
+
+func (s *server) quota() *corev1.ResourceQuota {
+	q, _ := s.objects[kindQuota][quotaKey()].(*corev1.ResourceQuota)
+	return q
+}
+
+func (s *server) replicaSets() []*appsv1.ReplicaSet {
+	return sorted[*appsv1.ReplicaSet](s.objects, kindReplicaSet)
+}
+
 func (s *server) nodes() []*corev1.Node       { return sorted[*corev1.Node](s.objects, kindNode) }
 func (s *server) pods() []*corev1.Pod         { return sorted[*corev1.Pod](s.objects, kindPod) }
 func (s *server) pools() []*v1alpha1.NodePool { return sorted[*v1alpha1.NodePool](s.objects, kindPool) }
@@ -254,6 +280,8 @@ func (w *World) changed(k kind, before, after client.Object) {
 		w.nodeChanged(before, after)
 	case kindPod:
 		w.podChanged(before, after)
-	case kindPool, kindClass:
+	case kindReplicaSet:
+		w.replicaSetChanged(before, after)
+	case kindPool, kindClass, kindQuota:
 	}
 }

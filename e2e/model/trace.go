@@ -27,13 +27,7 @@ func Generate(seed uint64) Trace {
 	for _, n := range names {
 		sum += all[n].weight
 	}
-	draw := func(name string, wait time.Duration) Operation {
-		o := Operation{Wait: wait, Name: name}
-		for k, most := range all[name].most {
-			o.Args[k] = dice.IntN(most + 1)
-		}
-		return o
-	}
+	draw := func(name string, wait time.Duration) Operation { return drawn(dice, all, name, wait) }
 	t := Trace{Seed: seed, Operations: []Operation{draw("newpool", 0)}}
 	if dice.IntN(3) == 0 {
 		t.Operations = append(t.Operations, draw("newpool", time.Second))
@@ -46,12 +40,41 @@ func Generate(seed uint64) Trace {
 				break
 			}
 		}
-		// Mostly seconds, at times minutes: from a millisecond on each order of magnitude is as likely as
-		// the next.
-		wait := time.Duration(1<<dice.IntN(18)) * time.Millisecond
-		t.Operations = append(t.Operations, draw(name, wait+time.Duration(dice.IntN(1000))*time.Millisecond))
+		t.Operations = append(t.Operations, draw(name, someWait(dice)))
 	}
 	return t
+}
+
+// GenerateBurst draws a trace of ReplicaSets whose first pods find standby nodes, in a pool that
+// starts them ahead.
+func GenerateBurst(seed uint64) Trace {
+	dice := rand.New(rand.NewPCG(seed, 0x9e3779b9)) //nolint:gosec // dice, not secrets
+	all := operations()
+	pool, burst := drawn(dice, all, "newpool", 0), drawn(dice, all, "replicas", 400*time.Second)
+	pool.Args = [4]int{0, 3, 4, pool.Args[3] | bitAhead}
+	burst.Args[2] = pool.Args[0]
+	t := Trace{Seed: seed, Operations: []Operation{pool, burst}}
+	names := []string{"replicas", "replicas", "replicas", "scale", "scale", "scale", "unowner", "quota", "quota",
+		"pods", "unpod", "finish", "crash", "kill", "relist", "slowwatch", "lose", "fallback", "mute", "apidown"}
+	for range 3 + dice.IntN(8) {
+		t.Operations = append(t.Operations, drawn(dice, all, names[dice.IntN(len(names))], someWait(dice)))
+	}
+	return t
+}
+
+func drawn(dice *rand.Rand, all map[string]kindOfOperation, name string, wait time.Duration) Operation {
+	o := Operation{Wait: wait, Name: name}
+	for k, most := range all[name].most {
+		o.Args[k] = dice.IntN(most + 1)
+	}
+	return o
+}
+
+// someWait is mostly seconds, at times minutes: from a millisecond on each order of magnitude is as
+// likely as the next.
+func someWait(dice *rand.Rand) time.Duration {
+	wait := time.Duration(1<<dice.IntN(18)) * time.Millisecond
+	return wait + time.Duration(dice.IntN(1000))*time.Millisecond
 }
 
 // Play runs a trace to its end and returns the invariant that it breaks, nil for none. journal may

@@ -39,6 +39,8 @@ type World struct {
 	// logger: a DaemonSet's pods come with each start, from loggerAt on.
 	logger   bool
 	loggerAt time.Time
+	// controlled are the ReplicaSets that their controller looks at in a moment.
+	controlled map[key]bool
 	// refusedLaunches counts the calls that a refused class has cost.
 	refusedLaunches int
 
@@ -106,7 +108,7 @@ func epoch() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 // NewWorld returns a world with one process of Stratos and nothing to do. journal may be nil.
 func NewWorld(seed uint64, journal func(string)) *World {
 	w := &World{now: epoch(), dice: rand.New(rand.NewPCG(seed, 0x5f3759df)),
-		journal: journal} //nolint:gosec // dice, not secrets
+		journal: journal, controlled: map[key]bool{}} //nolint:gosec // dice, not secrets
 	w.trouble.scarce, w.trouble.lag = map[string]time.Time{}, time.Second
 	w.trouble.regions = map[string]time.Time{}
 	// Dice of their own, so that a stored trace draws what it drew before there were networks.

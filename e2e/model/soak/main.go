@@ -23,11 +23,16 @@ func main() {
 	traces := flag.String("traces", "", "a folder of stored traces to play first")
 	shrink := flag.Bool("shrink", true, "shorten the trace of a run that breaks a promise")
 	all := flag.Bool("all", false, "go on after a run that breaks a promise")
+	bursts := flag.Bool("bursts", false, "play ReplicaSets whose pods are still to come")
 	tell := flag.String("tell", "", "a stored trace to play, telling what happens; or a seed")
 	flag.Parse()
 	debug.SetGCPercent(400)
+	generate := model.Generate
+	if *bursts {
+		generate = model.GenerateBurst
+	}
 	if *tell != "" {
-		os.Exit(told(*tell))
+		os.Exit(told(*tell, generate))
 	}
 	if broken, err := stored(*traces); err != nil || broken {
 		if err != nil {
@@ -36,7 +41,7 @@ func main() {
 		}
 		os.Exit(1)
 	}
-	if !soak(*seed, *runs, *workers, &found{all: *all, shrink: *shrink}) {
+	if !soak(*seed, *runs, *workers, generate, &found{all: *all, shrink: *shrink}) {
 		os.Exit(1)
 	}
 }
@@ -64,10 +69,10 @@ func stored(folder string) (bool, error) {
 }
 
 // told plays one trace and prints what happens in it.
-func told(what string) int {
+func told(what string, generate func(uint64) model.Trace) int {
 	var trace model.Trace
 	if seed, err := strconv.ParseUint(what, 10, 64); err == nil {
-		trace = model.Generate(seed)
+		trace = generate(seed)
 	} else if trace, err = read(what); err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)
 		return 2
@@ -135,7 +140,7 @@ func (f *found) tell(t model.Trace, err error) {
 
 // soak reports whether every invariant held. Where several seeds break one it reports the lowest,
 // however many are played at once.
-func soak(seed, runs uint64, workers int, broken *found) bool {
+func soak(seed, runs uint64, workers int, generate func(uint64) model.Trace, broken *found) bool {
 	var next atomic.Uint64
 	var group sync.WaitGroup
 	for range workers {
@@ -145,7 +150,7 @@ func soak(seed, runs uint64, workers int, broken *found) bool {
 				if runs > 0 && n >= runs || broken.below(seed+n) {
 					return
 				}
-				trace := model.Generate(seed + n)
+				trace := generate(seed + n)
 				if err := model.Play(trace, nil); err != nil {
 					broken.note(trace, err)
 				}
