@@ -144,34 +144,36 @@ func (p *process) hear(k kind, before, after client.Object) {
 	if before != nil && (after == nil || before.GetUID() != after.GetUID()) { // the second is made anew under its name
 		p.unsee(before)
 	}
+	if after != nil {
+		p.see(after)
+	}
 	switch o := object.(type) {
 	case *corev1.Node:
-		if after != nil {
-			p.state.SetNode(o)
-		}
 		p.hearNode(before, o)
 	case *corev1.Pod:
-		if after != nil {
-			p.state.SetPod(o)
-		}
 		p.hearPod(o)
 	case *v1alpha1.NodePool:
-		if after != nil {
-			p.state.SetPool(o)
-		}
 		p.hearPool(before, after, o)
-	case *appsv1.ReplicaSet:
-		if after != nil {
-			p.state.SetOwner(o)
-		}
-	case *corev1.ResourceQuota:
-		if after != nil {
-			p.state.SetQuota(o)
-		}
 	case *v1alpha1.AWSNodeClass:
 		for _, pool := range sorted[*v1alpha1.NodePool](p.w.api.objects, kindPool) {
 			p.wakePool(v1alpha1.PoolName(pool.Name))
 		}
+	}
+}
+
+// see puts an object into the cluster state.
+func (p *process) see(object client.Object) {
+	switch o := object.(type) {
+	case *corev1.Node:
+		p.state.SetNode(o)
+	case *corev1.Pod:
+		p.state.SetPod(o)
+	case *v1alpha1.NodePool:
+		p.state.SetPool(o)
+	case *appsv1.ReplicaSet:
+		p.state.SetOwner(o)
+	case *corev1.ResourceQuota:
+		p.state.SetQuota(o)
 	}
 }
 

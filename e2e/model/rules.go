@@ -123,6 +123,11 @@ func (r *rules) noteNode(old, n *corev1.Node) {
 
 // notePod records when a pod stopped waiting and when it was bound.
 func (r *rules) notePod(old, p *corev1.Pod) {
+	if p == nil && counts(old) && old.Spec.NodeName != "" { // a node may have started to end it
+		if n := r.w.api.node(old.Spec.NodeName); n != nil && stateOf(n) != v1alpha1.StateRunning {
+			r.waited = append(r.waited, r.w.now)
+		}
+	}
 	switch {
 	case old != nil && old.Spec.NodeName == "" && (p == nil || p.Spec.NodeName != ""):
 		r.waited = append(r.waited, r.w.now)
