@@ -70,7 +70,7 @@ func kill(runc string, args, cgroups []string) error {
 func freezers(args []string) []string {
 	var out []string
 	for _, arg := range args {
-		if found, err := filepath.Glob(filepath.Join("/sys/fs/cgroup/freezer/*", arg)); err == nil {
+		if found, err := filepath.Glob("/sys/fs/cgroup/freezer/*/" + arg); err == nil {
 			out = append(out, found...)
 		}
 	}
