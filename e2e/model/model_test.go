@@ -145,7 +145,7 @@ func TestShrinkKeepsWhatBreaks(t *testing.T) {
 func TestEveryOperationIsDrawn(t *testing.T) {
 	drawn := map[string]int{}
 	for seed := uint64(1); seed <= 2000; seed++ {
-		for _, o := range Generate(seed).Operations {
+		for _, o := range slices.Concat(Generate(seed).Operations, GenerateBurst(seed).Operations) {
 			drawn[o.Name]++
 		}
 	}

@@ -160,10 +160,11 @@ func (s *State) RecordNomination(pod types.UID, node v1alpha1.NodeName) {
 	s.claims.RecordNomination(pod, node, now)
 }
 
-// Forget forgets the pods that went, and those that were last refused, before the given time.
+// Forget forgets the pods that went, and those that were last refused or passed, before the given
+// time.
 func (s *State) Forget(before time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.claims.ForgetRefused(before)
+	s.claims.ForgetAnswers(before)
 	maps.DeleteFunc(s.gone, func(_ types.UID, at time.Time) bool { return at.Before(before) })
 }

@@ -167,6 +167,40 @@ func TestWhoIsNoSibling(t *testing.T) {
 	}
 }
 
+// TestAPodThatIsBeingBoundIsNoSibling: its scheduler was told that a running node takes it. A claim
+// for it would start a node for nothing, and push the claims of others there.
+func TestAPodThatIsBeingBoundIsNoSibling(t *testing.T) {
+	open := [][]byte{[]byte("open")}
+	for name, c := range map[string]struct {
+		then func(v *State, p *corev1.Pod)
+		want bool
+	}{
+		"it is being bound": {then: func(*State, *corev1.Pod) {}},
+		"the bind failed, and it was refused": {want: true, then: func(v *State, p *corev1.Pod) {
+			v.DeleteNode("open")
+			question(v, p, open)
+		}},
+		"no event has come for long": {want: true, then: func(v *State, _ *corev1.Pod) {
+			v.Forget(epoch().Add(time.Hour))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pods := alike(2)
+			v, told, candidates := burst(4, pods...)
+			v.SetNode(poolNode("open", v1alpha1.StateRunning))
+			if d := question(v, pods[1], open); d.Kind != decide.Pass {
+				t.Fatalf("decision %s", d.Kind)
+			}
+			c.then(v, pods[1])
+			question(v, pods[0], candidates)
+			placeAll(v, told)
+			if _, ok := v.ClaimOf(pods[1].UID); ok != c.want {
+				t.Errorf("it has a claim: %t", ok)
+			}
+		})
+	}
+}
+
 // TestJobsAreSiblings: labels that no selector reads tell no pods apart.
 func TestJobsAreSiblings(t *testing.T) {
 	pods := alike(20)

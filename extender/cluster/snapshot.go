@@ -69,8 +69,14 @@ func (s *State) decide(pod *corev1.Pod, nodes []*decide.Node, asked bool, now ti
 	if s.isDone(pod) { // no event would ever end a claim that it got now
 		return decide.Decision{Kind: decide.NotOurs}
 	}
+	if asked {
+		s.claims.RecordQuestion(pod.UID)
+	}
 	s.askedPod(pod, now)
 	d := s.claims.Decide(decide.Ask{Pod: pod, Nodes: nodes, World: s.snapshot}, now)
+	if asked && d.Kind == decide.Pass {
+		s.claims.RecordPass(pod.UID, now)
+	}
 	s.claimsEnded(d.Displaced, now)
 	if d.Kind.IsNewClaim() {
 		s.tellSiblings(pod, nodes, asked)

