@@ -214,8 +214,9 @@ func (s *State) takeSlot(o *owner, p *corev1.Pod, shape fit.Shape, now time.Time
 // mayTakeSlot reports whether the pod waits, and has neither a claim nor a way of its own. A pod
 // that a Node names has its claim there.
 func (s *State) mayTakeSlot(p *corev1.Pod) bool {
-	return !s.claims.HasClaim(p.UID) && !s.claims.IsPassing(p.UID) && !s.isDone(p) && !noLongerPending(p) && decide.NominatedNode(p) == "" &&
-		decide.MayNotStart(p) == "" && s.published[p.UID] == "" && len(p.Spec.SchedulingGates) == 0
+	return !s.claims.HasClaim(p.UID) && !s.claims.IsPassing(p.UID) && !s.isDone(p) && !noLongerPending(p) &&
+		decide.NominatedNode(p) == "" && decide.MayNotStart(p) == "" && s.published[p.UID] == "" &&
+		len(p.Spec.SchedulingGates) == 0
 }
 
 // askedPod takes in that a scheduler asks about a pod, which our watch may not show yet. The caller
