@@ -28,7 +28,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/try.sh"
 
 # at_once is how many tests run side by side: each has three to eight nodes that boot. Where the machine is slow to start
-# a process, as a virtual machine without help from its processor is, five take more than five times as long as one.
+# a process, as a virtual machine without help from its processor is, five take more than five times as long as one. Two
+# at least: TestBurstSurvives takes one place while it waits for the others.
 at_once() {
   if [ -n "${STRATOS_KIND_AT_ONCE:-}" ]; then echo "$STRATOS_KIND_AT_ONCE"; return; fi
   local began took
@@ -57,7 +58,7 @@ run_suite() {
     STRATOS_KIND_AGENT_IMAGE=$registry:5000/agent:1 \
     STRATOS_KIND_DAEMON=$(if own_daemon; then cat "$daemon/docker.pid"; fi) \
     go tool -modfile="$root/go.tools.mod" gotestsum --format pkgname-and-test-fails --format-icons text \
-    "${recorded[@]}" --packages "${packages[*]}" -- -p 1 -parallel "$at_once" -count=1 -timeout 40m "${chosen[@]}" "$@"
+    "${recorded[@]}" --packages "${packages[*]}" -- -p 1 -parallel "$at_once" -count=1 -timeout 60m "${chosen[@]}" "$@"
 }
 
 # With a record, which make asks for, at most two failed tests are run once more.

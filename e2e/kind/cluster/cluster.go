@@ -27,7 +27,7 @@ const (
 )
 
 // Patience is how long anything may take: a guard against hanging, never a measure.
-const Patience = 10 * time.Minute
+const Patience = 20 * time.Minute
 
 const pollInterval = 500 * time.Millisecond
 
