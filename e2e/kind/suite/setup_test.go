@@ -51,13 +51,27 @@ func undisturbed(t *testing.T) (end func()) {
 	return end
 }
 
+// warmedAtOnce is how many nodes of a pool warm up at the same time: more starve each other on a
+// slow machine.
+const warmedAtOnce = 3
+
 // makePool makes a class and a pool of it once Stratos is idle, and waits until all its nodes are
 // standby. Both go when the test ends, the pool first.
 func makePool(t *testing.T, l *cluster.Cluster, pool *v1alpha1.NodePool) []string {
 	t.Helper()
 	l.AwaitRelease(t)
+	want := pool.Spec.MinStandby
+	pool.Spec.MinStandby = min(want, warmedAtOnce)
 	l.Create(t, l.Class(pool.Name, reserve(t, l)), pool)
-	return l.AwaitStandby(t, pool.Name, int(pool.Spec.MinStandby))
+	for pool.Spec.MinStandby < want {
+		l.AwaitStandby(t, pool.Name, int(pool.Spec.MinStandby))
+		before := pool.DeepCopy()
+		pool.Spec.MinStandby = min(want, pool.Spec.MinStandby+warmedAtOnce)
+		if err := l.Client.Patch(t.Context(), pool, client.MergeFrom(before)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return l.AwaitStandby(t, pool.Name, int(want))
 }
 
 // reserve is what a class must keep from pods so that about 250m of cpu are left beside flannel's
