@@ -5,6 +5,7 @@ package cluster
 import (
 	"context"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -43,6 +44,8 @@ type Cluster struct {
 	Helm string
 	// DaemonPID is the Docker daemon's where it is our own, else "".
 	DaemonPID string
+	// Rounds is in how many rounds latencies are measured.
+	Rounds int
 
 	Client client.WithWatch
 	Config *rest.Config
@@ -59,6 +62,11 @@ func New(t *testing.T) *Cluster {
 		Helm: required(t, "STRATOS_KIND_HELM"), DaemonPID: os.Getenv("STRATOS_KIND_DAEMON"),
 		registry: required(t, "STRATOS_KIND_REGISTRY"), webImage: required(t, "STRATOS_KIND_WEB_IMAGE"),
 	}
+	rounds, err := strconv.Atoi(required(t, "STRATOS_KIND_ROUNDS"))
+	if err != nil || rounds < 1 {
+		t.Fatalf("STRATOS_KIND_ROUNDS must be a number of rounds, 1 at least: %v", err)
+	}
+	l.Rounds = rounds
 	config, err := clientcmd.BuildConfigFromFlags("", required(t, "KUBECONFIG"))
 	if err != nil {
 		t.Fatal(err)

@@ -19,8 +19,7 @@ import (
 // TestBurstSurvives does.
 func startLatencies(t *testing.T, l *cluster.Cluster, image string, endUndisturbed func()) {
 	const (
-		rounds = 20
-		joins  = 2
+		joins = 2
 		// batch is how many rounds follow each other before all nodes stop again: fewer take longer, more
 		// crowd the machine.
 		batch = eight
@@ -34,13 +33,13 @@ func startLatencies(t *testing.T, l *cluster.Cluster, image string, endUndisturb
 	settle := func() { l.AwaitStandby(t, "eight", eight) }
 	stopped := measure(t, l, cluster.Workload{Name: "stopped", Namespace: "eight", Pool: "eight", Image: image,
 		CPU: podCPU},
-		rounds, batch, settle)
+		l.Rounds, batch, settle)
 	joined := measure(t, l, cluster.Workload{Name: "joined", Namespace: "eight", Pool: "cold", Image: image, CPU: podCPU},
 		joins, joins, func() { l.AwaitStandby(t, "cold", 0) })
 
 	report := fmt.Sprintf(
 		"| pod created until | stopped node, %d rounds: p50 | p99 | new node, %d rounds: p50 | p99 |\n|---|---|---|---|---|\n",
-		rounds,
+		l.Rounds,
 		joins,
 	)
 	for _, step := range []struct {
