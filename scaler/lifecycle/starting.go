@@ -18,6 +18,8 @@ func starting(o *Observation, now time.Time) Decision {
 		return startTooLate(o)
 	case o.Instance.State == provider.InstanceStopped && goingDown(o) && (n.Ready || n.NetworkReady):
 		return startEnded(o)
+	case endedUnseen(o):
+		return do(ReturnStart, "started and stopped before this process began")
 	case o.Instance.State == provider.InstanceStopped && startNotSeen(o):
 		return do(ResumeStart, "start was not carried out")
 	}
@@ -39,6 +41,15 @@ func startEnded(o *Observation) Decision {
 		return wait("starting, or stopped by another client: reads of the cloud contradict each other", ConsistencyWait)
 	}
 	return do(ReturnStart, "stopped by another client since its start")
+}
+
+// endedUnseen: no sweep of this process has shown the machine up, and something was reported since
+// its start, which was another process's. So it came up and was stopped meanwhile, and what was
+// reported counts no more than in startEnded.
+func endedUnseen(o *Observation) bool {
+	n := o.Node
+	return o.Instance.State == provider.InstanceStopped && (n.Ready || n.NetworkReady) &&
+		predatesProcess(o, n.Started) && !o.Instance.Accepted.After(n.Started) && isConsistent(o, n.Started)
 }
 
 // startNotSeen reports whether a stopped instance shows that the last call to start it had no
