@@ -13,8 +13,8 @@
 #   kind.sh all       all of it in a new cluster, with logs when something fails
 #
 # STRATOS_KIND_CLUSTER names the cluster (stratos-e2e), KIND_NODE_IMAGE an image that is used as it is.
-# STRATOS_KIND_AT_ONCE is how many tests run side by side (5, or 3 on a slow machine), STRATOS_KIND_ROUNDS in how many
-# rounds latencies are measured (20, or 4).
+# STRATOS_KIND_AT_ONCE is how many tests run side by side (5, or 2 on a slow machine), STRATOS_KIND_LIVES how often a node
+# comes up where a test repeats that (5, or 3), STRATOS_KIND_ROUNDS in how many rounds latencies are measured (20, or 4).
 # STRATOS_KIND_SUITE chooses other tests, in a cluster of their own: flannel, or cni.
 # STRATOS_KIND_BESIDE names such a suite that `all` runs at the same time as its own; the tests that change the release
 # run in that one's cluster then.
@@ -28,20 +28,20 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/cluster.sh"
 . "$here/try.sh"
 
-# pace sets at_once, how many tests run side by side (each has three to eight nodes that boot), and rounds, in how many
-# startLatencies measures. On a machine that is slow to start a process, as a virtual machine without help from its
-# processor is, five tests take more than five times as long as one, and a round takes a minute. TestBurstSurvives
-# takes one place more while it waits for the others.
+# pace sets at_once, how many tests run side by side (each has three to eight nodes that boot), lives, how often a node
+# comes up where a test repeats that, and rounds, in how many startLatencies measures. On a machine that is slow to start
+# a process, as a virtual machine without help from its processor is, five tests take more than five times as long as
+# one, and a node takes a minute to come up. Two at least: TestBurstSurvives takes one place while it waits for the others.
 pace() {
-  at_once=${STRATOS_KIND_AT_ONCE:-} rounds=${STRATOS_KIND_ROUNDS:-}
-  if [ -n "$at_once" ] && [ -n "$rounds" ]; then return; fi
-  local began took fast=5 many=20
+  at_once=${STRATOS_KIND_AT_ONCE:-} lives=${STRATOS_KIND_LIVES:-} rounds=${STRATOS_KIND_ROUNDS:-}
+  if [ -n "$at_once" ] && [ -n "$lives" ] && [ -n "$rounds" ]; then return; fi
+  local began took tests=5 often=5 many=20
   began=$(date +%s%N)
   for _ in {1..100}; do /bin/true; done
   took=$((($(date +%s%N) - began) / 100000))
-  if [ $took -gt 2500 ]; then fast=3 many=4; fi
-  at_once=${at_once:-$fast} rounds=${rounds:-$many}
-  say "to start a process takes $took us here: $at_once tests at once, $rounds rounds of latencies"
+  if [ $took -gt 2500 ]; then tests=2 often=3 many=4; fi
+  at_once=${at_once:-$tests} lives=${lives:-$often} rounds=${rounds:-$many}
+  say "to start a process takes $took us here: $at_once tests at once, $lives lives of a node, $rounds rounds of latencies"
 }
 
 run_suite() {
@@ -57,7 +57,7 @@ run_suite() {
   fi
   STRATOS_KIND_CLUSTER=$cluster STRATOS_KIND_STATE=$state STRATOS_KIND_LOGS=$logs STRATOS_KIND_REGISTRY=$registry \
     STRATOS_KIND_WEB_IMAGE=stratos-e2e/web:$(tag_of stratos-e2e/web) STRATOS_KIND_HELM=$bin/helm \
-    STRATOS_KIND_AGENT_IMAGE=$registry:5000/agent:1 STRATOS_KIND_ROUNDS=$rounds \
+    STRATOS_KIND_AGENT_IMAGE=$registry:5000/agent:1 STRATOS_KIND_LIVES=$lives STRATOS_KIND_ROUNDS=$rounds \
     STRATOS_KIND_DAEMON=$(if own_daemon; then cat "$daemon/docker.pid"; fi) \
     go tool -modfile="$root/go.tools.mod" gotestsum --format pkgname-and-test-fails --format-icons text \
     "${recorded[@]}" --packages "${packages[*]}" -- -p 1 -parallel "$at_once" -count=1 -timeout 60m "${chosen[@]}" "$@"
@@ -149,7 +149,7 @@ main() {
     all)
       # Before there is anything beside: the other suite is told.
       pace
-      export STRATOS_KIND_AT_ONCE=$at_once STRATOS_KIND_ROUNDS=$rounds
+      export STRATOS_KIND_AT_ONCE=$at_once STRATOS_KIND_LIVES=$lives STRATOS_KIND_ROUNDS=$rounds
       alone
       trap finish EXIT
       trap 'exit 130' INT TERM

@@ -44,8 +44,9 @@ type Cluster struct {
 	Helm string
 	// DaemonPID is the Docker daemon's where it is our own, else "".
 	DaemonPID string
-	// Rounds is in how many rounds latencies are measured.
-	Rounds int
+	// Lives is how often a node comes up where a test repeats that, Rounds in how many rounds latencies
+	// are measured.
+	Lives, Rounds int
 
 	Client client.WithWatch
 	Config *rest.Config
@@ -62,11 +63,7 @@ func New(t *testing.T) *Cluster {
 		Helm: required(t, "STRATOS_KIND_HELM"), DaemonPID: os.Getenv("STRATOS_KIND_DAEMON"),
 		registry: required(t, "STRATOS_KIND_REGISTRY"), webImage: required(t, "STRATOS_KIND_WEB_IMAGE"),
 	}
-	rounds, err := strconv.Atoi(required(t, "STRATOS_KIND_ROUNDS"))
-	if err != nil || rounds < 1 {
-		t.Fatalf("STRATOS_KIND_ROUNDS must be a number of rounds, 1 at least: %v", err)
-	}
-	l.Rounds = rounds
+	l.Lives, l.Rounds = atLeast(t, "STRATOS_KIND_LIVES", 2), atLeast(t, "STRATOS_KIND_ROUNDS", 1)
 	config, err := clientcmd.BuildConfigFromFlags("", required(t, "KUBECONFIG"))
 	if err != nil {
 		t.Fatal(err)
@@ -84,6 +81,15 @@ func New(t *testing.T) *Cluster {
 		t.Fatal(err)
 	}
 	return l
+}
+
+func atLeast(t *testing.T, name string, least int) int {
+	t.Helper()
+	n, err := strconv.Atoi(required(t, name))
+	if err != nil || n < least {
+		t.Fatalf("%s is %q; it must be a number, at least %d", name, os.Getenv(name), least)
+	}
+	return n
 }
 
 func required(t *testing.T, name string) string {

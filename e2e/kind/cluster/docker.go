@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os/exec"
 	"path"
@@ -42,14 +43,23 @@ func (l *Cluster) Containers(ctx context.Context, pool string) ([]string, error)
 	return l.containers(ctx, "-a", "--filter", "label=stratos.sh/pool="+pool)
 }
 
-// Running are those of them that run.
-func (l *Cluster) Running(ctx context.Context, pool string) ([]string, error) {
-	return l.containers(ctx, "--filter", "label=stratos.sh/pool="+pool)
-}
-
 // Stopped are those of them that do not run any more.
 func (l *Cluster) Stopped(ctx context.Context, pool string) ([]string, error) {
 	return l.containers(ctx, "-a", "--filter", "status=exited", "--filter", "label=stratos.sh/pool="+pool)
+}
+
+// allStopped are the names of a pool's node containers, sorted, and an error while one of them runs.
+func (l *Cluster) allStopped(ctx context.Context, pool string) ([]string, error) {
+	all, err := l.containersAs(ctx, "{{.Names}}={{.State}}", "-a", "--filter", "label=stratos.sh/pool="+pool)
+	for i, found := range all {
+		name, state, _ := strings.Cut(found, "=")
+		if state == "running" {
+			err = errors.Join(err, fmt.Errorf("container %s runs", name))
+		}
+		all[i] = name
+	}
+	slices.Sort(all)
+	return all, err
 }
 
 // Instances are the names of all node containers that Stratos made for this cluster, in all states,
@@ -57,12 +67,16 @@ func (l *Cluster) Stopped(ctx context.Context, pool string) ([]string, error) {
 func (l *Cluster) Instances(ctx context.Context) ([]string, error) { return l.containers(ctx, "-a") }
 
 func (l *Cluster) containers(ctx context.Context, filter ...string) ([]string, error) {
-	args := append([]string{"ps", "--format", "{{.Names}}", "--filter", "label=managed-by=stratos", "--filter",
+	return l.containersAs(ctx, "{{.Names}}", filter...)
+}
+
+func (l *Cluster) containersAs(ctx context.Context, format string, filter ...string) ([]string, error) {
+	args := append([]string{"ps", "--format", format, "--filter", "label=managed-by=stratos", "--filter",
 		"label=stratos.sh/cluster=" + l.Name}, filter...)
 	out, err := Docker(ctx, args...)
-	names := strings.Fields(out)
-	slices.Sort(names)
-	return names, err
+	found := strings.Fields(out)
+	slices.Sort(found)
+	return found, err
 }
 
 // Event is one of Docker's about a container.

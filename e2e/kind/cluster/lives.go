@@ -14,9 +14,6 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// lives is how often a node of PlayLives comes up: once to warm up, then for a pod.
-const lives = 5
-
 // Network is a network agent as PlayLives meets it.
 type Network struct {
 	// Pool has one node, startup taints, and room for one pod of the Workload.
@@ -44,8 +41,9 @@ type Last struct {
 	Container time.Time
 }
 
-// PlayLives makes the pool, stops its node and starts it for a pod, five lives in all. In each, the
-// node opens after the network's signal of that life, and never because a limit was reached.
+// PlayLives makes the pool, whose node comes up once to warm up, stops it and starts it for a pod,
+// l.Lives in all. In each, the node opens after the network's signal of that life, and never because
+// a limit was reached.
 func (l *Cluster) PlayLives(t *testing.T, network Network, class *v1alpha1.KindNodeClass) {
 	t.Helper()
 	l.AwaitRelease(t)
@@ -60,7 +58,7 @@ func (l *Cluster) PlayLives(t *testing.T, network Network, class *v1alpha1.KindN
 	l.catchUp(t, story, network)
 	network.check(t, story, 1, 0, seen, last)
 	l.Create(t, network.Workload.Deployment())
-	for life := 2; life <= lives; life++ {
+	for life := 2; life <= l.Lives; life++ {
 		l.AwaitStandby(t, network.Pool.Name, 1)
 		stopped := l.node(t, node)
 		began := Version(t, stopped)
