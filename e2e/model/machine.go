@@ -54,7 +54,11 @@ func (w *World) power(i *instance) {
 		w.trouble.shorts--
 		w.after(w.between(4*time.Second, 30*time.Second), func() { w.selfStop(i, boot) })
 	}
-	w.after(w.between(5*time.Second, 25*time.Second), func() { w.booted(i, boot) })
+	least, most := 5*time.Second, 25*time.Second
+	if w.slow {
+		least, most = 2*time.Minute, 4*time.Minute
+	}
+	w.after(w.between(least, most), func() { w.booted(i, boot) })
 }
 
 // powerOff stops an instance. One that goes down may still boot on for a moment.

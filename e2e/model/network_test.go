@@ -10,20 +10,22 @@ import (
 )
 
 // TestFiveLivesOfEachNetwork opens a node five times under each CNI, with and without startup
-// taints and graceful node shutdown: within a second of the network's real signal on the played
-// clock, and never by the last resort.
+// taints, graceful node shutdown and boots of minutes: within a second of the network's real signal
+// on the played clock, and never by the last resort.
 func TestFiveLivesOfEachNetwork(t *testing.T) {
 	for _, network := range networks() {
 		for _, taints := range []int{0, 4} {
 			if taints != 0 && !network.shows() {
 				continue
 			}
-			for _, graceful := range []bool{false, true} {
-				for mode, bits := range map[string]int{"SelfStop": taints, "ControllerStop": taints | 1} {
-					name := fmt.Sprintf("%s, startup taints %t, graceful %t, %s", network.name, taints != 0, graceful, mode)
+			for mode, bits := range map[string]int{"SelfStop": taints, "ControllerStop": taints | 1} {
+				for k := range 4 {
+					graceful, slow := k%2 == 1, k > 1
+					name := fmt.Sprintf("%s, startup taints %t, graceful %t, slow %t, %s", network.name, taints != 0, graceful, slow,
+						mode)
 					t.Run(name, func(t *testing.T) {
 						t.Parallel()
-						fiveLives(t, network, graceful, bits)
+						fiveLives(t, network, graceful, slow, bits)
 					})
 				}
 			}
@@ -31,7 +33,7 @@ func TestFiveLivesOfEachNetwork(t *testing.T) {
 	}
 }
 
-func fiveLives(t *testing.T, network network, graceful bool, bits int) {
+func fiveLives(t *testing.T, network network, graceful, slow bool, bits int) {
 	var forced []string
 	w := NewWorld(1, func(line string) {
 		for _, reason := range []string{"StartupTaintsForced", "NetworkNotReported", "StartFailed", "WarmupFailed",
@@ -41,7 +43,7 @@ func fiveLives(t *testing.T, network network, graceful bool, bits int) {
 			}
 		}
 	})
-	w.network, w.graceful = network, graceful
+	w.network, w.graceful, w.slow = network, graceful, slow
 	w.createPool([4]int{0, 0, 1, bits})
 	for life := 1; life <= 5; life++ {
 		i := awaitOnly(t, w, v1alpha1.StateStandby)

@@ -111,7 +111,8 @@ func hasTaint(n *corev1.Node, key string) bool {
 }
 
 // opened checks that a start is not over before the network is up, where an agent or startup taints
-// tell of it. The last resort is two minutes.
+// tell of it. The last resort is two minutes from when the kubelet is Ready, and the end of the
+// start. Stamps are cut to the second.
 func (r *rules) opened(old, n *corev1.Node) {
 	pool, i := r.w.api.pool(poolNameOf(n)), r.w.machineOf(n)
 	if pool == nil || i == nil || stateOf(old) != v1alpha1.StateStarting || pool.CreationTimestamp.After(i.launched) {
@@ -128,8 +129,12 @@ func (r *rules) opened(old, n *corev1.Node) {
 		return
 	}
 	begun, err := time.Parse(time.RFC3339, old.Annotations[v1alpha1.AnnotationScaleUpStarted])
+	if i.readyAt.After(begun) && !late {
+		begun = i.readyAt.Truncate(time.Second)
+	}
 	if err == nil && !i.network && r.w.now.Sub(begun) < 2*time.Minute {
-		r.w.breaks("running", "%s is opened %s after its start, and its network is not up", n.Name, r.w.now.Sub(begun))
+		r.w.breaks("running", "%s is opened %s after its start, or after its kubelet was Ready, and its network is not up",
+			n.Name, r.w.now.Sub(begun))
 	}
 }
 

@@ -29,9 +29,11 @@ type World struct {
 	rules      *rules
 	trouble    trouble
 
-	// network is the CNI of the cluster; graceful: its kubelets have graceful node shutdown.
+	// network is the CNI of the cluster; graceful: its kubelets have graceful node shutdown; slow: its
+	// machines take minutes to boot, as bare metal does.
 	network  network
 	graceful bool
+	slow     bool
 	// defect keeps every instance of the class from ever becoming a standby node.
 	defect defect
 	// skew is how far the clock of the next process's machine is off.

@@ -10,14 +10,20 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/scaler/scalertest"
+	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
-// TestNetworkIsOverdue counts from the boot, by this process's own clock where it has seen it.
+// TestNetworkIsOverdue counts from the boot, by this process's own clock where it has seen it, and
+// from when the kubelet said Ready, by the node's clock where that can be right.
 func TestNetworkIsOverdue(t *testing.T) {
 	never := time.Time{}
 	warmingUp := scalertest.NodeIn(v1alpha1.StateWarmup, func(n *corev1.Node) {
 		n.CreationTimestamp = metav1.NewTime(scalertest.Epoch().Add(-time.Minute))
 	})
+	readySince := func(n *corev1.Node, ago time.Duration) *corev1.Node {
+		transition.Condition(n, corev1.NodeReady).LastTransitionTime = metav1.NewTime(scalertest.Epoch().Add(-ago))
+		return n
+	}
 	for name, c := range map[string]struct {
 		node     *corev1.Node
 		observed time.Time
@@ -30,9 +36,17 @@ func TestNetworkIsOverdue(t *testing.T) {
 		"a warm-up":                            {scalertest.NodeIn(v1alpha1.StateWarmup), never, true},
 		"a warm-up that has begun":             {warmingUp, never, false},
 		"a node that a person started, never":  {scalertest.NodeIn(v1alpha1.StateStandby), never, false},
+
+		"a slow boot, Ready two minutes ago":  {readySince(startedBefore(4*time.Minute), 2*time.Minute), never, false},
+		"a slow boot, Ready longer ago":       {readySince(startedBefore(4*time.Minute), 121*time.Second), never, true},
+		"a boot as slow as it may be":         {readySince(startedBefore(5*time.Minute), time.Second), never, true},
+		"Ready in the future: another clock":  {readySince(startedBefore(4*time.Minute), -time.Hour), never, true},
+		"Ready before the boot: the same":     {readySince(startedBefore(4*time.Minute), time.Hour), never, true},
+		"a quick boot, Ready two minutes ago": {readySince(startedBefore(121*time.Second), 2*time.Minute), never, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, networkOverdue(c.node, c.observed, scalertest.Epoch())); diff != "" {
+			got := networkOverdue(c.node, c.observed, 5*time.Minute, scalertest.Epoch())
+			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("overdue (-want +got):\n%s", diff)
 			}
 		})

@@ -23,6 +23,7 @@ func TestBurstSurvives(t *testing.T) {
 	t.Parallel()
 	disturbance.Lock()
 	t.Cleanup(disturbance.Unlock)
+	takePlace(t)
 	l := cluster.New(t)
 	image := l.Push(t, "faults/web:1")
 	makePool(t, l, poolOf("faults", nodes, nodes, image))

@@ -2,6 +2,8 @@ package suite
 
 import (
 	"fmt"
+	"os"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -38,16 +40,32 @@ func poolOf(name string, size, standby int32, images ...string) *v1alpha1.NodePo
 // reading by the other tests that run in parallel.
 var disturbance sync.RWMutex //nolint:gochecknoglobals // the tests share the cluster
 
-// undisturbed makes the test a parallel one, and keeps TestBurstSurvives waiting until the test
-// ends or calls what is returned. It takes the lock before the test is parallel, because all tests
-// must hold it when TestBurstSurvives asks for it. That test occupies one of go test's -parallel
-// while it waits.
+// places are those of the tests that run side by side, as many as kind.sh says.
+var places = sync.OnceValue(func() chan struct{} { //nolint:gochecknoglobals // the tests share the machine
+	n, err := strconv.Atoi(os.Getenv("STRATOS_KIND_AT_ONCE"))
+	if err != nil || n < 1 {
+		panic(fmt.Sprintf("STRATOS_KIND_AT_ONCE is %q; it must be a number, at least 1", os.Getenv("STRATOS_KIND_AT_ONCE")))
+	}
+	return make(chan struct{}, n)
+})
+
+// takePlace waits for a place, and gives it back when the test ends.
+func takePlace(t *testing.T) {
+	t.Helper()
+	places() <- struct{}{}
+	t.Cleanup(func() { <-places() })
+}
+
+// undisturbed makes the test a parallel one with a place, and keeps TestBurstSurvives waiting until
+// the test ends or calls what is returned. It takes the lock before the test is parallel, because
+// all tests must hold it when TestBurstSurvives asks for it.
 func undisturbed(t *testing.T) (end func()) {
 	t.Helper()
 	disturbance.RLock()
 	end = sync.OnceFunc(disturbance.RUnlock)
 	t.Cleanup(end)
 	t.Parallel()
+	takePlace(t)
 	return end
 }
 
