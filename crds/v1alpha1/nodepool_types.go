@@ -162,8 +162,8 @@ type NodeTemplate struct {
 	// +optional
 	StartupTaints []Taint `json:"startupTaints,omitempty"`
 	// StartupTaintRemoval says who removes startupTaints. WhenNetworkReady (default): Stratos does,
-	// when the network of the node is up, after 2 minutes at the latest. External: another controller
-	// does, and Stratos waits for it. Without startupTaints it has no effect.
+	// when the network of the node is up, or 2 minutes after its kubelet is Ready. External: another
+	// controller does, and Stratos waits for it. Without startupTaints it has no effect.
 	// +kubebuilder:default=WhenNetworkReady
 	// +kubebuilder:validation:Enum=WhenNetworkReady;External
 	// +optional

@@ -45,6 +45,11 @@ func fiveLives(t *testing.T, network network, graceful, slow bool, bits int) {
 	})
 	w.network, w.graceful, w.slow = network, graceful, slow
 	w.createPool([4]int{0, 0, 1, bits})
+	if slow {
+		w.editPool(0, func(p *v1alpha1.NodePool) {
+			p.Spec.PreWarm.Timeout, p.Spec.ScaleUp.ReadyTimeout = seconds(600), seconds(300)
+		})
+	}
 	for life := 1; life <= 5; life++ {
 		i := awaitOnly(t, w, v1alpha1.StateStandby)
 		w.createPods([4]int{0, 0, 0, 1}, ourScheduler)

@@ -268,10 +268,10 @@ func (c *Reconciler) tellForced(g gathered) {
 	case status.Up:
 	case g.removesStartupTaints():
 		c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonStartupTaintsForced,
-			fmt.Sprintf("startup taints removed after %s: %s", networkTimeout, status.Missing))
+			"startup taints removed, the wait for the network is over: "+status.Missing)
 	default:
 		c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonNetworkNotReported,
-			fmt.Sprintf("network taken for up after %s: %s", networkTimeout, status.Missing))
+			"network taken for up, the wait for it is over: "+status.Missing)
 	}
 }
 

@@ -45,7 +45,7 @@ func (j *judge) prepare(ctx context.Context) error {
 	if err := j.build(ctx, j.sound); err != nil {
 		return err
 	}
-	f, err := j.play(ctx, j.sound, true, 1, 1)
+	f, err := j.play(ctx, j.sound, world{traces: true}, 1, 1)
 	if err == nil && f != nil {
 		err = errors.New("the tree breaks a promise without a planted bug: " + f.words)
 	}
@@ -113,20 +113,21 @@ func (j *judge) build(ctx context.Context, program string, flags ...string) erro
 // all seeds in their order. An invariant that the sound program breaks too is not broken by the
 // bug. Where a seed is to be remembered no trace counts: the model has to find the bug by itself.
 func (j *judge) search(ctx context.Context, program string, p patch.Patch) (*find, error) {
+	w := world{bursts: p.Bursts}
 	if p.Seed != 0 && j.fast {
-		if f, err := j.play(ctx, program, false, p.Seed, 1); err != nil || f != nil && j.holds(ctx, f.seed) {
+		if f, err := j.play(ctx, program, w, p.Seed, 1); err != nil || f != nil && j.holds(ctx, w, f.seed) {
 			return f, err
 		}
 	}
 	if !j.remember {
 		// traces hold in the sound program
-		if f, err := j.play(ctx, program, true, 1, 1); f != nil && f.seed == 0 || err != nil {
+		if f, err := j.play(ctx, program, world{traces: true}, 1, 1); f != nil && f.seed == 0 || err != nil {
 			return f, err
 		}
 	}
 	for first := uint64(1); first <= j.runs; {
-		f, err := j.play(ctx, program, false, first, j.runs-first+1)
-		if f == nil || err != nil || j.holds(ctx, f.seed) {
+		f, err := j.play(ctx, program, w, first, j.runs-first+1)
+		if f == nil || err != nil || j.holds(ctx, w, f.seed) {
 			return f, err
 		}
 		first = f.seed + 1
@@ -135,18 +136,24 @@ func (j *judge) search(ctx context.Context, program string, p patch.Patch) (*fin
 }
 
 // holds reports whether the sound program breaks no invariant in the seed.
-func (j *judge) holds(ctx context.Context, seed uint64) bool {
-	f, err := j.play(ctx, j.sound, false, seed, 1)
+func (j *judge) holds(ctx context.Context, w world, seed uint64) bool {
+	f, err := j.play(ctx, j.sound, w, seed, 1)
 	return f == nil && err == nil
 }
 
+// world is which worlds are played: the stored traces first, or bursts of replicas to come.
+type world struct{ traces, bursts bool }
+
 // play plays the seeds, and returns the invariant that breaks, nil where all hold.
-func (j *judge) play(ctx context.Context, program string, traces bool, seed, runs uint64) (*find, error) {
+func (j *judge) play(ctx context.Context, program string, w world, seed, runs uint64) (*find, error) {
 	ctx, cancel := context.WithTimeout(ctx, hung)
 	defer cancel()
 	args := []string{"-shrink=false", "-workers", strconv.Itoa(j.workers), "-seed", strconv.FormatUint(seed, 10), "-runs",
 		strconv.FormatUint(runs, 10)}
-	if traces {
+	if w.bursts {
+		args = append(args, "-bursts")
+	}
+	if w.traces {
 		args = append(args, "-traces", filepath.Join(j.root, "e2e", "model", "testdata", "traces"))
 	}
 	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()

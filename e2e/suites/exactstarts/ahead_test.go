@@ -37,6 +37,7 @@ func TestClaimsAreMadeAhead(t *testing.T) {
 		need      int
 	}{
 		"one question": {four, v1alpha1.SchedulerName, func(t *testing.T, p *corev1.Pod) {
+			awaitSeen(t, r)
 			var candidates []string
 			for node := range assert.PoolNodes(t, r, four) {
 				candidates = append(candidates, node)
@@ -46,11 +47,7 @@ func TestClaimsAreMadeAhead(t *testing.T) {
 			}
 		}, 10},
 		"one pod that is called unschedulable": {eight, corev1.DefaultSchedulerName, func(t *testing.T, p *corev1.Pod) {
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
-				Reason: corev1.PodReasonUnschedulable, Message: "0/19 nodes are available"}}
-			if err := r.Client.Status().Update(t.Context(), p); err != nil {
-				t.Fatal(err)
-			}
+			callUnschedulable(t, r, p)
 		}, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,6 +71,29 @@ func TestClaimsAreMadeAhead(t *testing.T) {
 			}
 		})
 	}
+}
+
+func callUnschedulable(t *testing.T, r *framework.Rig, p *corev1.Pod) {
+	t.Helper()
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Reason: corev1.PodReasonUnschedulable, Message: "0/19 nodes are available"}}
+	if err := r.Client.Status().Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitSeen waits until Stratos has seen all pods that there are. Its watch shows them in their
+// order, so that is when one that comes last, and is called unschedulable, has its claim.
+func awaitSeen(t *testing.T, r *framework.Rig) {
+	t.Helper()
+	last := each(named("last", pods(1, "cpu", "10m")), only(few), func(p *corev1.Pod) {
+		p.Spec.SchedulerName = corev1.DefaultSchedulerName
+	})[0]
+	create(t, r, last)
+	callUnschedulable(t, r, last)
+	assert.AwaitNodes(t, r, few, "the last pod has a claim", func(nodes map[string]*corev1.Node) bool {
+		return claimed(nodes)[string(last.UID)]
+	})
 }
 
 // replicasToCome has kube-controller-manager create the pods of a ReplicaSet at its own rate, and

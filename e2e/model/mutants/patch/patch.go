@@ -21,11 +21,14 @@ type Patch struct {
 	What string
 	// Seed is that of a world in which it was found before, 0 where none is known.
 	Seed uint64
+	// Bursts: it is looked for in worlds of ReplicaSets whose pods are still to come.
+	Bursts bool
 }
 
 const (
 	breaks = "# Breaks: "
 	seed   = "# Seed: "
+	worlds = "# Worlds: bursts"
 )
 
 // changed is a line of a patch that names a file which it changes.
@@ -67,6 +70,8 @@ func read(file string) (Patch, error) {
 			if p.Seed, err = strconv.ParseUint(said, 10, 64); err != nil {
 				return p, fmt.Errorf("%s: %w", file, err)
 			}
+		} else if line == worlds {
+			p.Bursts = true
 		} else {
 			p.What = strings.TrimSpace(p.What + " " + strings.TrimPrefix(line, "# "))
 		}
