@@ -128,14 +128,20 @@ func (r *rules) opened(old, n *corev1.Node) {
 	if late && slices.ContainsFunc(r.w.api.on(n.Name), counts) { // a node that lacks something opens under its pods then
 		return
 	}
-	begun, err := time.Parse(time.RFC3339, old.Annotations[v1alpha1.AnnotationScaleUpStarted])
+	if waited, known := r.waitedForNetwork(old, i, late); known && !i.network && waited < 2*time.Minute {
+		r.w.breaks("running", "%s is opened %s after its start, or after its kubelet was Ready, and its network is not up",
+			n.Name, waited)
+	}
+}
+
+// waitedForNetwork is how long a node that starts has waited for it: since its kubelet is Ready, or
+// where its start is late since that was asked for.
+func (r *rules) waitedForNetwork(n *corev1.Node, i *instance, late bool) (waited time.Duration, known bool) {
+	begun, err := time.Parse(time.RFC3339, n.Annotations[v1alpha1.AnnotationScaleUpStarted])
 	if i.readyAt.After(begun) && !late {
 		begun = i.readyAt.Truncate(time.Second)
 	}
-	if err == nil && !i.network && r.w.now.Sub(begun) < 2*time.Minute {
-		r.w.breaks("running", "%s is opened %s after its start, or after its kubelet was Ready, and its network is not up",
-			n.Name, r.w.now.Sub(begun))
-	}
+	return r.w.now.Sub(begun), err == nil
 }
 
 // idle checks that a node that is stopped for being empty was empty for as long as its pool says.

@@ -40,13 +40,13 @@ const (
 
 func ways() []way { return []way{prompt, late, never, refused, otherShape, flapping} }
 
-// ownerOperations are what their owners and a namespace do to replicas.
+// ownerOperations are drawn by GenerateBurst alone.
 func ownerOperations() map[string]kindOfOperation {
 	return map[string]kindOfOperation{
-		"replicas": {16, [4]int{7, 3, 2, 5}, (*World).createReplicaSet},
-		"scale":    {8, [4]int{20, 7}, (*World).scaleReplicaSet},
-		"unowner":  {3, [4]int{20}, (*World).deleteReplicaSet},
-		"quota":    {3, [4]int{9}, (*World).setQuota},
+		"replicas": {0, [4]int{7, 3, 2, 5}, (*World).createReplicaSet},
+		"scale":    {0, [4]int{20, 7}, (*World).scaleReplicaSet},
+		"unowner":  {0, [4]int{20}, (*World).deleteReplicaSet},
+		"quota":    {0, [4]int{9}, (*World).setQuota},
 	}
 }
 

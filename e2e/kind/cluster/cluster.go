@@ -44,8 +44,8 @@ type Cluster struct {
 	Helm string
 	// DaemonPID is the Docker daemon's where it is our own, else "".
 	DaemonPID string
-	// Lives is how often a node comes up where a test repeats that, Rounds in how many rounds latencies
-	// are measured.
+	// Lives is how often a node comes up where a test repeats that, Rounds in how many rounds
+	// latencies are measured.
 	Lives, Rounds int
 
 	Client client.WithWatch

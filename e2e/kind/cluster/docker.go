@@ -48,7 +48,8 @@ func (l *Cluster) Stopped(ctx context.Context, pool string) ([]string, error) {
 	return l.containers(ctx, "-a", "--filter", "status=exited", "--filter", "label=stratos.sh/pool="+pool)
 }
 
-// allStopped are the names of a pool's node containers, sorted, and an error while one of them runs.
+// allStopped are the names of a pool's node containers, sorted, and an error while one of them
+// runs.
 func (l *Cluster) allStopped(ctx context.Context, pool string) ([]string, error) {
 	all, err := l.containersAs(ctx, "{{.Names}}={{.State}}", "-a", "--filter", "label=stratos.sh/pool="+pool)
 	for i, found := range all {

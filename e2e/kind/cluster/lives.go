@@ -42,8 +42,8 @@ type Last struct {
 }
 
 // PlayLives makes the pool, whose node comes up once to warm up, stops it and starts it for a pod,
-// l.Lives in all. In each, the node opens after the network's signal of that life, and never because
-// a limit was reached.
+// l.Lives in all. In each, the node opens after the network's signal of that life, and never
+// because a limit was reached.
 func (l *Cluster) PlayLives(t *testing.T, network Network, class *v1alpha1.KindNodeClass) {
 	t.Helper()
 	l.AwaitRelease(t)
