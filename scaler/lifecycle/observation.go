@@ -85,6 +85,9 @@ type Node struct {
 	State v1alpha1.NodeState
 	// Ready, NetworkReady: the kubelet's and the CNI's own reports, made after the last stop.
 	Ready, NetworkReady bool
+	// NetworkReported: that the network is up was reported after the last stop. NetworkReady may also
+	// be true where nothing reports on it, and when the wait for it is over.
+	NetworkReported bool
 	// Complete: allocatable is back to what was recorded at the last stop.
 	Complete bool
 	// Images is what is known of the images that the pool wants on the node.

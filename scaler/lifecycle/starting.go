@@ -48,7 +48,7 @@ func startEnded(o *Observation) Decision {
 // reported counts no more than in startEnded.
 func endedUnseen(o *Observation) bool {
 	n := o.Node
-	return o.Instance.State == provider.InstanceStopped && (n.Ready || n.NetworkReady) &&
+	return o.Instance.State == provider.InstanceStopped && (n.Ready || n.NetworkReported) &&
 		predatesProcess(o, n.Started) && !o.Instance.Accepted.After(n.Started) && isConsistent(o, n.Started)
 }
 

@@ -19,6 +19,9 @@ type Status struct {
 	Up bool
 	// Held: startup taints stand that another controller removes. No time limit ends that.
 	Held bool
+	// Reported: it is up by a report that was made since the start, and not for want of anything that
+	// would report.
+	Reported bool
 	// Missing says what has not been reported since the node started, for people. It is empty where Up
 	// is true.
 	Missing string
@@ -33,7 +36,7 @@ func Of(n *corev1.Node, t transition.Template, agents []Agent) Status {
 	case missing != "":
 		return Status{Missing: missing}
 	}
-	return Status{Up: true}
+	return Status{Up: true, Reported: len(agents) > 0 || reportedUp(n)}
 }
 
 // held: with External a start is over when the startup taints are gone, because a node that runs
