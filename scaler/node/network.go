@@ -26,11 +26,10 @@ func (r *raw) networkStatus(n *lifecycle.Node) network.Status {
 }
 
 // networkReady reports whether pods can use the node's network, or the wait for it is over.
-func networkReady(r *raw, n *lifecycle.Node, now time.Time) bool {
+func networkReady(r *raw, n *lifecycle.Node, status network.Status, now time.Time) bool {
 	if !asksForNetwork(n, r.instance.State) {
 		return false
 	}
-	status := r.networkStatus(n)
 	if status.Held || n.State == v1alpha1.StateWarmup && r.instance.State == provider.InstanceStopped {
 		return status.Up // that the time is over says nothing about a machine that does not run
 	}

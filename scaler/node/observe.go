@@ -37,7 +37,8 @@ func observe(r raw, now time.Time) lifecycle.Observation {
 	o.WorkloadPods, o.OverduePods, o.Serving = len(workload), overdueOf(workload, now), servingOf(workload)
 	o.DeletingPods = len(transition.DeletingPods(r.node.Name, r.namespace, r.pods))
 	n.DoNotDisrupt = pool.DoNotDisrupt(r.node, workload)
-	n.NetworkReady, n.NetworkReported = networkReady(&r, n, now), r.networkStatus(n).Reported
+	status := r.networkStatus(n)
+	n.NetworkReady, n.NetworkReported = networkReady(&r, n, status, now), status.Reported
 	images := pullsOf(&r, n)
 	n.Images, n.ImagesOptional = images.state(n, now), images.required.Missing() == 0
 	o.Attached = len(r.volumes.attached())

@@ -42,9 +42,10 @@ var disturbance sync.RWMutex //nolint:gochecknoglobals // the tests share the cl
 
 // places are those of the tests that run side by side, as many as kind.sh says.
 var places = sync.OnceValue(func() chan struct{} { //nolint:gochecknoglobals // the tests share the machine
-	n, err := strconv.Atoi(os.Getenv("STRATOS_KIND_AT_ONCE"))
+	said := os.Getenv("STRATOS_KIND_AT_ONCE")
+	n, err := strconv.Atoi(said)
 	if err != nil || n < 1 {
-		panic(fmt.Sprintf("STRATOS_KIND_AT_ONCE is %q; it must be a number, at least 1", os.Getenv("STRATOS_KIND_AT_ONCE")))
+		panic(fmt.Sprintf("STRATOS_KIND_AT_ONCE is %q; it must be a number, at least 1", said))
 	}
 	return make(chan struct{}, n)
 })
