@@ -109,7 +109,7 @@ clean-cache: ## Remove the built control-plane binaries as well (minutes to buil
 test: bin/check controlplane minors karpenter ## Run everything that proves the promises, then check that each accepted point's tests ran
 	@rm -rf $(RECORDS)/test
 	@$(STRICT); mkdir -p $(RECORDS)/test; others=$(RECORDS)/test/others.log failed=; \
-	nice -n 10 $(MAKE) --no-print-directory $(OTHER_TESTS) RECORD_IN=$(RECORDS)/test >$$others 2>&1 & beside=$$!; \
+	nice -n 19 $(MAKE) --no-print-directory $(OTHER_TESTS) RECORD_IN=$(RECORDS)/test >$$others 2>&1 & beside=$$!; \
 	trap 'kill $$beside 2>/dev/null || true' EXIT; trap 'exit 130' INT TERM; \
 	$(MAKE) --no-print-directory test-e2e RECORD_IN=$(RECORDS)/test || failed=1; \
 	wait $$beside || failed=1; \
@@ -180,7 +180,7 @@ test-registry: ## Publish and list cluster stacks in the distribution project's 
 	@$(call RUN,e2e/stacks,registry) -- -p $(P) -timeout $(TIMEOUT) $(TESTFLAGS) .
 
 # How many suites run at a time, each with as many tests at a time as there are cores.
-SUITES ?= 3
+SUITES ?= 2
 
 # Each package runs control planes of its own, and mostly waits for them: what is proved is order, not duration.
 # -count=1 because the go command cannot see the processes that the result depends on. The longest package begins first.

@@ -45,6 +45,8 @@ type Parts struct {
 	Ready func() error
 	// StartQueue and CallQueue are the Starter's; nil for ones that wait by the clock of the machine.
 	StartQueue, CallQueue workqueue.TypedRateLimitingInterface[v1alpha1.NodeName]
+	// NominationQueue is the Nominator's, likewise; with it nominations are written one by one.
+	NominationQueue workqueue.TypedRateLimitingInterface[nominate.Task]
 	// LaunchesAtOnce bounds one pool's launches under way; at least 1.
 	LaunchesAtOnce int
 }
@@ -93,6 +95,7 @@ func NewLoops(p Parts) (*Loops, error) {
 	}
 	l.Nominator = nominate.New(nominate.Options{
 		State: p.State, Live: p.Live, Writer: p.Client, Enabled: p.Nominate, ExtenderSchedulers: p.ExtenderSchedulers,
+		Queue: p.NominationQueue, OneByOne: p.NominationQueue != nil,
 		Count: func(r nominate.Result) { m.Nominations.WithLabelValues(string(r)).Inc() },
 		Now:   p.Now, Log: p.Log.WithName("nominate"),
 	})

@@ -10,12 +10,15 @@ import (
 // newProcess describes a component that serves at the port; the caller starts it.
 func (c *ControlPlane) newProcess(name, path, scheme, readyPath string, at *port, args []string) *Process {
 	url := scheme + "://" + at.address()
+	// Small heaps grow quickly while a component starts: fewer collections save a quarter of its CPU
+	// time. The second value bounds what large ones take for it.
+	env := []string{"GOGC=400", "GOMEMLIMIT=2GiB"}
+	if c.options.Threads > 0 {
+		env = append(env, "GOMAXPROCS="+strconv.Itoa(c.options.Threads))
+	}
 	return &Process{
-		name: name, path: path, args: args, url: url,
+		name: name, path: path, args: args, url: url, env: env,
 		logPath: filepath.Join(c.logDir, name+".log"),
-		// Small heaps grow quickly while a component starts: fewer collections save a quarter of its CPU
-		// time. The second value bounds what large ones take for it.
-		env:     []string{"GOGC=400", "GOMEMLIMIT=2GiB"},
 		ready:   c.client.probe(url + readyPath),
 		timeout: c.options.startTimeout(),
 	}

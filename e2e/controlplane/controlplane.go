@@ -20,6 +20,8 @@ type Options struct {
 	Minor string
 	// Progress takes what BuildMinor reports; may be nil.
 	Progress io.Writer
+	// Threads is how many threads of each component run Go code at a time; 0 leaves that to Go.
+	Threads int
 	// StartTimeout is how long one component may take to become ready; 0 is 90 s.
 	StartTimeout time.Duration
 	// LogDir keeps the logs there after Stop; empty puts them into the data folder, which Stop

@@ -162,8 +162,7 @@ func selected(o *client.ListOptions, object client.Object) bool {
 	return true
 }
 
-// fieldOf are the indexes that Stratos makes, and the one field that the API server selects pods
-// by.
+// fieldOf are the indexes that Stratos makes, and the fields by which the API server selects pods.
 func fieldOf(object client.Object, field string) string {
 	switch o := object.(type) {
 	case *corev1.Node:
@@ -184,6 +183,8 @@ func fieldOf(object client.Object, field string) string {
 			return o.Spec.NodeName
 		case field == "stratos.pod-node":
 			return o.Status.NominatedNodeName
+		case field == "metadata.name":
+			return o.Name
 		}
 	}
 	panic(fmt.Sprintf("the world has no index %q of %T", field, object))

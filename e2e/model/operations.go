@@ -40,6 +40,7 @@ func operations() map[string]kindOfOperation {
 	maps.Copy(all, claimOperations())
 	maps.Copy(all, togetherOperations())
 	maps.Copy(all, ownerOperations())
+	maps.Copy(all, nominationOperations())
 	return all
 }
 
@@ -85,6 +86,10 @@ func (w *World) newPod(a [4]int, scheduler string) *corev1.Pod {
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 			"cpu": *resource.NewQuantity(int64(a[1]+1), resource.DecimalSI),
 		}}}}
+	if scheduler == plainScheduler && w.nominations.never(w.serial) {
+		never := corev1.PreemptNever
+		p.Spec.PreemptionPolicy = &never
+	}
 	if a[2] < 2 {
 		p.Spec.NodeSelector = map[string]string{"pool": poolNamed(a[2])}
 	}

@@ -58,7 +58,7 @@ func (w *World) createReplicaSet(a [4]int) {
 		Annotations: map[string]string{annotationWay: string(ways()[a[3]])}}}
 	replicas := int32(a[0]) + 1 //nolint:gosec // small
 	set.Spec.Replicas = &replicas
-	set.Spec.Template.Spec = w.newPod(a, ourScheduler).Spec
+	set.Spec.Template.Spec = w.newPod(a, w.nominations.scheduler()).Spec
 	w.api.put(kindReplicaSet, set)
 	if ways()[a[3]] == flapping {
 		w.flap(client.ObjectKeyFromObject(set), int(replicas), 5)

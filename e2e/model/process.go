@@ -24,6 +24,7 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler"
 	"github.com/stratos-sh/stratos/scaler/nodeclass"
+	"github.com/stratos-sh/stratos/scaler/nominate"
 )
 
 var errDead = errors.New("the process has ended")
@@ -77,14 +78,16 @@ func (w *World) begin(leader bool) *process {
 		Setup: scaler.Setup{
 			Cloud: cloud, Classes: []nodeclass.Kind{nodeclass.AWSNodeClasses(cloud)}, Namespace: "stratos", Cluster: clusterName,
 			ClusterUID: clusterUID, State: p.state, ExtenderSchedulers: []string{ourScheduler},
+			Nominate: w.nominations.enabled,
 		},
 		Client: api, Live: &apiClient{p: p, live: true}, Events: recorder{p}, Metrics: prometheus.NewRegistry(),
 		Log: logr.Discard(),
 		// one after the other, or their order would be the Go scheduler's
 		Now: now, Elapsed: func() time.Duration { return w.now.Sub(p.born) },
-		StartQueue: newStartQueue(p, func() { p.loops.Starter.Step(p.ctx) }),
-		CallQueue:  newStartQueue(p, func() { p.loops.Starter.StepCall(p.ctx) }), LaunchesAtOnce: 1,
-		Ready: func() error { return nil },
+		StartQueue: newStepQueue[v1alpha1.NodeName](p, func() { p.loops.Starter.Step(p.ctx) }),
+		CallQueue:  newStepQueue[v1alpha1.NodeName](p, func() { p.loops.Starter.StepCall(p.ctx) }), LaunchesAtOnce: 1,
+		NominationQueue: newStepQueue[nominate.Task](p, func() { p.loops.Nominator.Step(p.ctx) }),
+		Ready:           func() error { return nil },
 	})
 	if err != nil {
 		panic(err)

@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
-
-	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
 // worker plays a controller's queue: a key is at work once at a time, what comes meanwhile is done
@@ -79,35 +77,34 @@ func (q *worker[K]) run(k K) {
 	}
 }
 
-// startQueue is one of the Starter's queues on the world's time. Each node in it has a step of the
-// Starter that takes it out.
-type startQueue struct {
-	workqueue.TypedRateLimitingInterface[v1alpha1.NodeName]
+// stepQueue is a queue of the Starter or the Nominator on the world's time. Each key in it has a
+// step of theirs that takes it out.
+type stepQueue[K comparable] struct {
+	workqueue.TypedRateLimitingInterface[K]
 	p                   *process
 	step                func()
-	ready               []v1alpha1.NodeName
-	queued, busy, dirty map[v1alpha1.NodeName]bool
-	failures            map[v1alpha1.NodeName]int
+	ready               []K
+	queued, busy, dirty map[K]bool
+	failures            map[K]int
 }
 
-func newStartQueue(p *process, step func()) *startQueue {
-	return &startQueue{
-		p: p, step: step, queued: map[v1alpha1.NodeName]bool{}, busy: map[v1alpha1.NodeName]bool{},
-		dirty: map[v1alpha1.NodeName]bool{}, failures: map[v1alpha1.NodeName]int{},
+func newStepQueue[K comparable](p *process, step func()) *stepQueue[K] {
+	return &stepQueue[K]{
+		p: p, step: step, queued: map[K]bool{}, busy: map[K]bool{}, dirty: map[K]bool{}, failures: map[K]int{},
 	}
 }
 
 // Add implements workqueue.TypedInterface.
-func (q *startQueue) Add(n v1alpha1.NodeName) {
+func (q *stepQueue[K]) Add(k K) {
 	switch {
-	case q.p.dead || q.queued[n]:
-	case q.busy[n]:
-		q.dirty[n] = true
+	case q.p.dead || q.queued[k]:
+	case q.busy[k]:
+		q.dirty[k] = true
 	default:
-		q.queued[n] = true
+		q.queued[k] = true
 		q.p.w.after(q.p.w.between(0, 2*time.Millisecond), func() {
 			if !q.p.dead {
-				q.ready = append(q.ready, n)
+				q.ready = append(q.ready, k)
 				q.step()
 			}
 		})
@@ -115,37 +112,37 @@ func (q *startQueue) Add(n v1alpha1.NodeName) {
 }
 
 // Get implements workqueue.TypedInterface.
-func (q *startQueue) Get() (v1alpha1.NodeName, bool) {
-	n := q.ready[0]
+func (q *stepQueue[K]) Get() (K, bool) {
+	k := q.ready[0]
 	q.ready = q.ready[1:]
-	delete(q.queued, n)
-	q.busy[n] = true
-	return n, false
+	delete(q.queued, k)
+	q.busy[k] = true
+	return k, false
 }
 
 // Done implements workqueue.TypedInterface.
-func (q *startQueue) Done(n v1alpha1.NodeName) {
-	delete(q.busy, n)
-	if q.dirty[n] {
-		delete(q.dirty, n)
-		q.Add(n)
+func (q *stepQueue[K]) Done(k K) {
+	delete(q.busy, k)
+	if q.dirty[k] {
+		delete(q.dirty, k)
+		q.Add(k)
 	}
 }
 
 // AddAfter implements workqueue.TypedDelayingInterface.
-func (q *startQueue) AddAfter(n v1alpha1.NodeName, pause time.Duration) {
-	q.p.w.after(pause, func() { q.Add(n) })
+func (q *stepQueue[K]) AddAfter(k K, pause time.Duration) {
+	q.p.w.after(pause, func() { q.Add(k) })
 }
 
 // AddRateLimited implements workqueue.TypedRateLimitingInterface: 100 ms doubling to 10 s.
-func (q *startQueue) AddRateLimited(n v1alpha1.NodeName) {
-	pause := min(100*time.Millisecond<<min(q.failures[n], 10), 10*time.Second)
-	q.failures[n]++
-	q.p.w.after(pause, func() { q.Add(n) })
+func (q *stepQueue[K]) AddRateLimited(k K) {
+	pause := min(100*time.Millisecond<<min(q.failures[k], 10), 10*time.Second)
+	q.failures[k]++
+	q.p.w.after(pause, func() { q.Add(k) })
 }
 
 // Forget implements workqueue.TypedRateLimitingInterface.
-func (q *startQueue) Forget(n v1alpha1.NodeName) { delete(q.failures, n) }
+func (q *stepQueue[K]) Forget(k K) { delete(q.failures, k) }
 
 // NumRequeues implements workqueue.TypedRateLimitingInterface.
-func (q *startQueue) NumRequeues(n v1alpha1.NodeName) int { return q.failures[n] }
+func (q *stepQueue[K]) NumRequeues(k K) int { return q.failures[k] }

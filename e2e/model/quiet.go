@@ -100,6 +100,9 @@ func (w *World) unserved() string {
 		if where := w.couldServe(p); where != "" {
 			return fmt.Sprintf("%s waits, and %s could serve it", p.Name, where)
 		}
+		if n := w.staleNomination(p); n != "" {
+			return fmt.Sprintf("%s is nominated to %s, where it has no claim", p.Name, n)
+		}
 	}
 	return ""
 }

@@ -66,7 +66,7 @@ func (s *scheduler) hear(k kind, before, after client.Object) {
 		if p != nil && p.Spec.NodeName != "" {
 			delete(s.assumed, p.UID)
 		}
-		if p == nil && old.Spec.NodeName != "" || p != nil && finished(p) {
+		if p == nil && old.Spec.NodeName != "" || p != nil && (finished(p) || losesNomination(old, p)) {
 			s.moved++
 		}
 	case kindPool, kindClass, kindReplicaSet, kindQuota:
@@ -142,7 +142,11 @@ func (s *scheduler) schedule(p *corev1.Pod) {
 		s.refuse(p, reason, message)
 		return
 	}
-	s.assign(p, candidates[s.w.dice.IntN(len(candidates))])
+	node := candidates[s.w.dice.IntN(len(candidates))]
+	if n := p.Status.NominatedNodeName; slices.Contains(candidates, n) {
+		node = n // kube-scheduler tries it first
+	}
+	s.assign(p, node)
 }
 
 // fullest are the candidates that the generated profile scores highest: those of which the pods
@@ -199,11 +203,13 @@ func (s *scheduler) refuse(p *corev1.Pod, reason, message string) {
 			return
 		}
 		if len(now.Status.Conditions) > 0 && now.Status.Conditions[0].Reason == reason &&
-			now.Status.Conditions[0].Message == message && now.Status.NominatedNodeName == "" {
+			now.Status.Conditions[0].Message == message && (now.Status.NominatedNodeName == "" || keepsNomination(now)) {
 			return
 		}
 		s.w.api.editPod(client.ObjectKeyFromObject(p), func(p *corev1.Pod) {
-			p.Status.NominatedNodeName = ""
+			if !keepsNomination(p) {
+				setNomination(p, "", schedulerManager)
+			}
 			p.Status.Conditions = []corev1.PodCondition{{
 				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message,
 				LastTransitionTime: s.w.second(),
@@ -222,7 +228,7 @@ func (s *scheduler) assign(p *corev1.Pod, node string) {
 		flight = w.between(2*time.Second, 40*time.Second)
 		w.api.editPod(at, func(p *corev1.Pod) {
 			if p.UID == uid && p.Spec.NodeName == "" {
-				p.Status.NominatedNodeName = node
+				setNomination(p, node, schedulerManager)
 			}
 		})
 	case w.chance(5):
@@ -238,6 +244,9 @@ func (s *scheduler) assign(p *corev1.Pod, node string) {
 		w.rules.binding(now, node)
 		w.api.editPod(at, func(p *corev1.Pod) {
 			p.Spec.NodeName = node
+			if w.nominations.clearedAtBinding {
+				setNomination(p, "", schedulerManager)
+			}
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue,
 				LastTransitionTime: w.second()}}
 		})

@@ -24,10 +24,14 @@ type subClient struct {
 
 // Patch implements client.SubResourceWriter.
 func (s *subClient) Patch(_ context.Context, object client.Object, patch client.Patch,
-	_ ...client.SubResourcePatchOption) error {
+	options ...client.SubResourcePatchOption) error {
 	data, err := patch.Data(object)
 	if err != nil || string(data) == "{}" {
 		return err
+	}
+	o := client.SubResourcePatchOptions{}
+	if o.ApplyOptions(options); o.FieldManager == v1alpha1.FieldManagerNomination {
+		return s.c.nominate(client.ObjectKeyFromObject(object), data)
 	}
 	return s.c.p.write(fmt.Sprintf("patch %s/%s %s", kindOf(object), s.of, object.GetName()), func() error {
 		return s.c.patch(object, patch.Type(), data, true)

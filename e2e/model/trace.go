@@ -28,7 +28,7 @@ func Generate(seed uint64) Trace {
 		sum += all[n].weight
 	}
 	draw := func(name string, wait time.Duration) Operation { return drawn(dice, all, name, wait) }
-	t := Trace{Seed: seed, Operations: []Operation{draw("newpool", 0)}}
+	t := Trace{Seed: seed, Operations: []Operation{draw("nominate", 0), draw("newpool", 0)}}
 	if dice.IntN(3) == 0 {
 		t.Operations = append(t.Operations, draw("newpool", time.Second))
 	}
@@ -50,12 +50,13 @@ func Generate(seed uint64) Trace {
 func GenerateBurst(seed uint64) Trace {
 	dice := rand.New(rand.NewPCG(seed, 0x9e3779b9)) //nolint:gosec // dice, not secrets
 	all := operations()
-	pool, burst := drawn(dice, all, "newpool", 0), drawn(dice, all, "replicas", 400*time.Second)
+	nominate, pool := drawn(dice, all, "nominate", 0), drawn(dice, all, "newpool", 0)
+	burst := drawn(dice, all, "replicas", 400*time.Second)
 	pool.Args = [4]int{0, 3, 4, pool.Args[3] | bitAhead}
 	burst.Args[2] = pool.Args[0]
-	t := Trace{Seed: seed, Operations: []Operation{pool, burst}}
+	t := Trace{Seed: seed, Operations: []Operation{nominate, pool, burst}}
 	names := []string{"replicas", "replicas", "replicas", "scale", "scale", "scale", "unowner", "quota", "quota",
-		"pods", "unpod", "finish", "crash", "kill", "relist", "slowwatch", "lose", "fallback", "mute", "apidown"}
+		"pods", "foreign", "unpod", "finish", "crash", "kill", "relist", "slowwatch", "lose", "fallback", "mute", "apidown"}
 	for range 3 + dice.IntN(8) {
 		t.Operations = append(t.Operations, drawn(dice, all, names[dice.IntN(len(names))], someWait(dice)))
 	}

@@ -34,6 +34,8 @@ type World struct {
 	network  network
 	graceful bool
 	slow     bool
+	// nominations are those of pods to the nodes of their claims.
+	nominations nominations
 	// defect keeps every instance of the class from ever becoming a standby node.
 	defect defect
 	// skew is how far the clock of the next process's machine is off.

@@ -91,12 +91,13 @@ type Nominator struct {
 	schedulers []string
 	count      func(Result)
 	now        func() time.Time
-	queue      workqueue.TypedRateLimitingInterface[task]
+	queue      workqueue.TypedRateLimitingInterface[Task]
+	oneByOne   bool
 	failures   failures
 }
 
-// task is a pod whose nomination is to be written or checked.
-type task struct {
+// Task is a pod whose nomination is to be written or checked.
+type Task struct {
 	pod types.UID
 	// node is where the pod is to be nominated to; "" to check a nomination of ours.
 	node v1alpha1.NodeName
@@ -118,17 +119,24 @@ type Options struct {
 	ExtenderSchedulers []string
 	// Count is called once for each nomination that was due.
 	Count func(Result)
-	Now   func() time.Time
-	Log   logr.Logger
+	// Queue is what the workers take from; nil for one that waits by the clock of the machine.
+	Queue workqueue.TypedRateLimitingInterface[Task]
+	// OneByOne has nominations written one after the other before a node opens, for a test that plays
+	// the time itself: else their order would be the Go scheduler's.
+	OneByOne bool
+	Now      func() time.Time
+	Log      logr.Logger
 }
 
 // New returns a Nominator. What no opening waits for is written once its Start runs.
 func New(o Options) *Nominator {
+	if o.Queue == nil {
+		o.Queue = workqueue.NewTypedRateLimitingQueue(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[Task](retryFirst, retryMost))
+	}
 	return &Nominator{
 		state: o.State, live: o.Live, writer: o.Writer, enabled: o.Enabled, schedulers: o.ExtenderSchedulers,
-		count: o.Count, now: o.Now,
-		queue: workqueue.NewTypedRateLimitingQueue(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[task](retryFirst, retryMost)),
+		count: o.Count, now: o.Now, queue: o.Queue, oneByOne: o.OneByOne,
 		failures: failures{log: o.Log, now: o.Now, logged: map[string]time.Time{}},
 	}
 }
@@ -142,7 +150,7 @@ func (n *Nominator) Start(ctx context.Context) error {
 	var group sync.WaitGroup
 	for range workers {
 		group.Go(func() {
-			for n.next(ctx) {
+			for n.Step(ctx) {
 			}
 		})
 	}
@@ -160,7 +168,7 @@ func (n *Nominator) ClaimsWritten(node v1alpha1.NodeName) {
 	}
 	for _, c := range n.state.ClaimsOn(node) {
 		if pod := n.state.PendingPod(c.Pod); pod != nil && keepsNomination(pod) && n.mayNominate(pod) {
-			n.queue.Add(task{pod: c.Pod, node: node})
+			n.queue.Add(Task{pod: c.Pod, node: node})
 		}
 	}
 }
@@ -183,17 +191,22 @@ func (n *Nominator) BeforeOpening(ctx context.Context, node v1alpha1.NodeName) {
 			n.count(Skipped)
 			continue
 		}
-		writes.Go(func() { _ = n.nominate(ctx, pod, node) }) // counted; the node opens all the same
+		write := func() { _ = n.nominate(ctx, pod, node) } // counted; the node opens all the same
+		if n.oneByOne {
+			write()
+			continue
+		}
+		writes.Go(write)
 	}
 	writes.Wait()
 }
 
 // Check has a nomination of ours cleared or moved that has lost its claim, or written again that
 // the scheduler cleared before the node was open. It returns at once.
-func (n *Nominator) Check(pod types.UID) { n.queue.Add(task{pod: pod}) }
+func (n *Nominator) Check(pod types.UID) { n.queue.Add(Task{pod: pod}) }
 
-// next does one task, and is false when the queue has ended.
-func (n *Nominator) next(ctx context.Context) bool {
+// Step does one task of the queue, and is false when the queue has ended.
+func (n *Nominator) Step(ctx context.Context) bool {
 	t, shutdown := n.queue.Get()
 	if shutdown || ctx.Err() != nil {
 		return false
@@ -209,7 +222,7 @@ func (n *Nominator) next(ctx context.Context) bool {
 	return true
 }
 
-func (n *Nominator) do(ctx context.Context, t task) error {
+func (n *Nominator) do(ctx context.Context, t Task) error {
 	pod := n.state.PendingPod(t.pod)
 	if pod == nil {
 		return nil
@@ -225,20 +238,20 @@ func (n *Nominator) do(ctx context.Context, t task) error {
 	case own == n.wanted(pod, claim.Node):
 		return nil
 	case claimed && n.mayNominate(pod) && !t.late:
-		n.queue.AddAfter(task{pod: t.pod, late: true}, moveTime)
+		n.queue.AddAfter(Task{pod: t.pod, late: true}, moveTime)
 		return nil
 	}
 	return n.clear(ctx, pod)
 }
 
 // restore nominates a pod again that lost its nomination before its node was open.
-func (n *Nominator) restore(ctx context.Context, pod *corev1.Pod, t task) error {
+func (n *Nominator) restore(ctx context.Context, pod *corev1.Pod, t Task) error {
 	claim, _ := n.state.ClaimOf(pod.UID)
 	switch {
 	case !n.mayNominate(pod) || !mayHaveLost(pod, claim):
 		return nil
 	case !t.late || claim.RunningSince.IsZero():
-		n.queue.AddAfter(task{pod: t.pod, late: true}, lostTime)
+		n.queue.AddAfter(Task{pod: t.pod, late: true}, lostTime)
 		return nil
 	}
 	return n.nominate(ctx, pod, claim.Node)

@@ -62,7 +62,7 @@ func (n *Nominator) write(ctx context.Context, pod *corev1.Pod, node v1alpha1.No
 		err = errConflicts
 	}
 	if err = client.IgnoreNotFound(err); err != nil {
-		n.count(n.failures.note(ctx, err))
+		n.count(n.failures.note(err))
 	}
 	return err
 }
@@ -155,10 +155,10 @@ type failures struct {
 
 // note takes in why a write failed and returns what that counts as. A cause is logged once, and
 // again after logEvery: a policy that refuses one write refuses those of a whole burst.
-func (f *failures) note(ctx context.Context, err error) Result {
+func (f *failures) note(err error) Result {
 	result, cause := Failed, string(apierrors.ReasonForError(err))
 	switch {
-	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded):
 		result, cause = Slow, "no answer within "+WriteTime.String()
 	case isRefusal(err):
 		result = Refused

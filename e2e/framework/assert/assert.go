@@ -4,6 +4,7 @@
 package assert
 
 import (
+	"cmp"
 	"os"
 	"strings"
 	"testing"
@@ -25,7 +26,7 @@ func FastCloud() []string {
 // failed.
 func NewRig(t *testing.T, o framework.Options) *framework.Rig {
 	t.Helper()
-	patient(&o)
+	setDefaults(&o)
 	keepLogs(t, &o)
 	r, err := framework.New(t.Context(), o)
 	if err != nil {
@@ -42,9 +43,11 @@ func NewRig(t *testing.T, o framework.Options) *framework.Rig {
 	return r
 }
 
-// patient has kube-controller-manager call no machine lost, neither hand-made nodes without a
-// kubelet nor those that a busy test machine lets wait.
-func patient(o *framework.Options) {
+// setDefaults has kube-controller-manager call no machine lost, neither hand-made nodes without a
+// kubelet nor those that a busy test machine lets wait, and the components run on one thread each: a
+// fifth of their processor time goes into threads that look for work.
+func setDefaults(o *framework.Options) {
+	o.ControlPlane.Threads = cmp.Or(o.ControlPlane.Threads, 1)
 	if o.ControlPlane.NodeMonitorGracePeriod == 0 {
 		o.ControlPlane.NodeMonitorGracePeriod = time.Hour
 	}

@@ -78,7 +78,7 @@ func (s *sharedRig) use(name string) (*framework.Rig, error) {
 
 func (s *sharedRig) start() {
 	o := *s.options
-	patient(&o)
+	setDefaults(&o)
 	s.users = map[string]bool{}
 	if s.logs, s.err = logFolder("shared"); s.err != nil {
 		return

@@ -51,6 +51,8 @@ func TestWaitingPodsCostNoWrites(t *testing.T) {
 	assert.Create(t, r, assert.Objects(pods)...)
 	awaitAllClaimed(t, r, pods)
 
+	askAgain(t, r, bystander, "settle", pods)
+	awaitAllWritten(t, r, pods)
 	askAgain(t, r, bystander, "first", pods)
 	asked := len(r.Recorder.Asked(framework.Filter))
 	for round := range rounds {
@@ -115,6 +117,26 @@ func allClaimed(ctx context.Context, r *framework.Rig, pods []*corev1.Pod) error
 		return fmt.Errorf("%d nodes start with %d claims, events: %v", len(nodes.Items), len(published), told)
 	}
 	return nil
+}
+
+// awaitAllWritten waits until each pod's condition is about all nodes that there are: the scheduler
+// writes it a while after it has asked, and its first words may miss the node that came last.
+func awaitAllWritten(t *testing.T, r *framework.Rig, pods []*corev1.Pod) {
+	t.Helper()
+	nodes := &corev1.NodeList{}
+	if err := r.Client.List(t.Context(), nodes); err != nil {
+		t.Fatal(err)
+	}
+	words := fmt.Sprintf("0/%d nodes are available", len(nodes.Items))
+	assert.Eventually(t, "pods whose condition does not say: "+words, func(ctx context.Context) (int, error) {
+		list := &corev1.PodList{}
+		err := r.Client.List(ctx, list)
+		left := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool {
+			ours := slices.ContainsFunc(pods, func(o *corev1.Pod) bool { return o.UID == p.UID })
+			return !ours || strings.Contains(framework.WhyPending(&p), words)
+		})
+		return len(left), err
+	}, func(left int) bool { return left == 0 })
 }
 
 // askAgain touches a node that has nothing to do with the pods, and waits until the scheduler has
