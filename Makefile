@@ -256,6 +256,13 @@ nomination: controlplane ## Play bursts of 200 pods on a stock scheduler that se
 	@$(call RUN,e2e,nomination) -- -p 1 -count=1 -v -timeout 3h $(TESTFLAGS) ./suites/nomination -args -rounds $(ROUNDS) -pods 200 \
 	  $(if $(MINOR),-minor $(MINOR))
 
+REPLICAS ?= 1000
+
+# Likewise: `make test` plays owners of 60 replicas.
+.PHONY: ahead
+ahead: controlplane ## Play bursts of 1000 replicas whose owners are scaled, deleted, suspended or refused in their middle (REPLICAS=200)
+	@$(call RUN,e2e,ahead) -- -p 1 -count=1 -v -timeout 3h $(TESTFLAGS) ./suites/ahead -args -replicas $(REPLICAS)
+
 .PHONY: stack-charts
 stack-charts: ## Fetch the charts that the cluster stacks depend on from Go modules to dist/stack-charts, unless they are there
 	@go run ./cmd/stratos stack charts stacks

@@ -44,8 +44,8 @@ func NewRig(t *testing.T, o framework.Options) *framework.Rig {
 }
 
 // setDefaults has kube-controller-manager call no machine lost, neither hand-made nodes without a
-// kubelet nor those that a busy test machine lets wait, and the components run on one thread each: a
-// fifth of their processor time goes into threads that look for work.
+// kubelet nor those that a busy test machine lets wait. The components run on one thread each: else
+// a fifth of their processor time goes into threads that look for work.
 func setDefaults(o *framework.Options) {
 	o.ControlPlane.Threads = cmp.Or(o.ControlPlane.Threads, 1)
 	if o.ControlPlane.NodeMonitorGracePeriod == 0 {

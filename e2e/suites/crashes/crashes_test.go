@@ -122,7 +122,7 @@ func liveAll(t *testing.T, lives ...*life) {
 			}
 		}
 		if len(l.instances) != dueLaunches && errs[i] == nil {
-			t.Errorf("%s, which died %v: %d launches, want %d", l.name, l.died, len(l.instances), dueLaunches)
+			t.Errorf("%s, which died %v: %d launches, want %d: %q", l.name, l.died, len(l.instances), dueLaunches, l.launches)
 		}
 		l.mu.Unlock()
 	}

@@ -57,6 +57,8 @@ type life struct {
 	// deaths are those to come, died those that came.
 	deaths, died []death
 	instances    []provider.Instance
+	// launches says which instance was launched when, for a life that launches too many.
+	launches []string
 	// guests are the pods that are to be left alone, by the Node that they are on.
 	guests map[string]*corev1.Pod
 	faults []error
@@ -114,6 +116,7 @@ func (l *life) launched(i provider.Instance) {
 		return
 	}
 	l.instances = append(l.instances, i)
+	l.launches = append(l.launches, fmt.Sprintf("%s in %s at %s", i.ID, l.phase, time.Now().UTC().Format(time.TimeOnly)))
 	if len(l.instances) > dueLaunches || len(l.instances) == dueLaunches && l.phase != wearing {
 		l.faults = append(l.faults, fmt.Errorf("in %s: launch no. %d, of %s; %d are due in all, the last in %s",
 			l.phase, len(l.instances), i.ID, dueLaunches, wearing))
