@@ -54,6 +54,9 @@ func TestClaimsForReplicasEnd(t *testing.T) {
 		"it is scaled up":   {then: func(c *creation) { c.SetOwner(replicaSet("set", 30)) }, left: 19},
 		"a pod is refused":  {then: func(c *creation) { c.SetOwner(replicaSet("set", 20, refused)) }, futile: true},
 		"a quota appears":   {then: func(c *creation) { c.SetQuota(podQuota(6, 1)) }, left: 5, futile: true},
+		"a quota has counted pods that are not seen yet": {
+			then: func(c *creation) { c.SetQuota(podQuota(20, 12)) }, left: 19,
+		},
 		"of another space": {
 			then: func(c *creation) { q := podQuota(6, 1); q.Namespace = "o"; c.SetQuota(q) },
 			left: 19,

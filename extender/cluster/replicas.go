@@ -102,11 +102,31 @@ func (s *State) replica(o *owner, slot types.UID) *corev1.Pod {
 }
 
 // replicasLeft is for how many replicas of the owner claims may be made in addition to those that
-// stand; below 0 where too many stand. The caller holds mu.
+// stand. The caller holds mu.
 func (s *State) replicasLeft(o *owner, now time.Time) int {
-	standing := s.claims.CountToCome(o.uid)
+	toCome := s.toCome(o, now)
+	if toCome > 0 {
+		toCome = min(toCome, s.allowed(o, owners.Allowed))
+	}
+	return toCome - s.claims.CountToCome(o.uid)
+}
+
+// replicasOver is how many of the owner's claims that stand are for replicas which will not come. A
+// quota may have counted pods that are not known yet, which are to take these claims, so it ends
+// none by what it says is used. The caller holds mu.
+func (s *State) replicasOver(o *owner, now time.Time) int {
+	toCome := s.toCome(o, now)
+	if toCome > 0 {
+		toCome = min(toCome, s.allowed(o, owners.AllowedByKnown))
+	}
+	return max(s.claims.CountToCome(o.uid)-toCome, 0)
+}
+
+// toCome is how many replicas the owner is still to create, whatever a quota leaves. The caller
+// holds mu.
+func (s *State) toCome(o *owner, now time.Time) int {
 	if o.object == nil || !o.created.IsZero() && now.Sub(o.created) >= creationGap {
-		return -standing
+		return 0
 	}
 	var others []*appsv1.ReplicaSet
 	for uid, set := range s.replicas.sets[owners.DeploymentOf(o.object)] {
@@ -114,11 +134,11 @@ func (s *State) replicasLeft(o *owner, now time.Time) int {
 			others = append(others, set)
 		}
 	}
-	return min(max(owners.ToCome(o.object, o.count, others), 0), s.allowed(o)) - standing
+	return max(owners.ToCome(o.object, o.count, others), 0)
 }
 
 // allowed is how many replicas of the owner to come the quotas leave room for. The caller holds mu.
-func (s *State) allowed(o *owner) int {
+func (s *State) allowed(o *owner, by func(*corev1.Pod, []*corev1.ResourceQuota, []owners.Share) int) int {
 	quotas := s.replicas.quotas[o.object.GetNamespace()]
 	if len(quotas) == 0 || o.template == nil {
 		return math.MaxInt
@@ -132,7 +152,7 @@ func (s *State) allowed(o *owner) int {
 		shares = append(shares, owners.Share{Pod: other.template, Exist: other.count[owners.Active],
 			ToCome: s.claims.CountToCome(uid)})
 	}
-	return owners.Allowed(o.template, slices.Collect(maps.Values(quotas)), shares)
+	return by(o.template, slices.Collect(maps.Values(quotas)), shares)
 }
 
 // limitReplicas ends the claims for replicas of the owner that will not come, the youngest first.
@@ -141,9 +161,9 @@ func (s *State) limitReplicas(o *owner, now time.Time) {
 	if s.claims.CountToCome(o.uid) == 0 {
 		return
 	}
-	if left := s.replicasLeft(o, now); left < 0 {
+	if over := s.replicasOver(o, now); over > 0 {
 		claims := s.claims.ReplicasToCome(o.uid)
-		s.endReplicas(o, claims[len(claims)+left:], true, now)
+		s.endReplicas(o, claims[len(claims)-over:], true, now)
 	}
 }
 

@@ -23,6 +23,17 @@ type Share struct {
 // quota says is used may be older than the pods that are known. Where it is not known whether a
 // quota applies to the pod, it does.
 func Allowed(pod *corev1.Pod, quotas []*corev1.ResourceQuota, known []Share) int {
+	return allowed(pod, quotas, known, func(q *corev1.ResourceQuota) corev1.ResourceList { return q.Status.Used })
+}
+
+// AllowedByKnown is Allowed without what the quotas say is used: that may be newer than the pods that
+// are known, and count pods of the owner that are not known yet.
+func AllowedByKnown(pod *corev1.Pod, quotas []*corev1.ResourceQuota, known []Share) int {
+	return allowed(pod, quotas, known, func(*corev1.ResourceQuota) corev1.ResourceList { return nil })
+}
+
+func allowed(pod *corev1.Pod, quotas []*corev1.ResourceQuota, known []Share,
+	usedOf func(*corev1.ResourceQuota) corev1.ResourceList) int {
 	most := math.MaxInt
 	for _, quota := range quotas {
 		if !applies(quota, pod) {
@@ -33,7 +44,7 @@ func Allowed(pod *corev1.Pod, quotas []*corev1.ResourceQuota, known []Share) int
 			if each.Sign() <= 0 {
 				continue
 			}
-			used, toCome := quota.Status.Used[name].DeepCopy(), resource.Quantity{}
+			used, toCome := usedOf(quota)[name].DeepCopy(), resource.Quantity{}
 			exist := resource.Quantity{}
 			for _, share := range known {
 				if applies(quota, share.Pod) {

@@ -27,22 +27,28 @@ import (
 // four replicas that the owner wanted until then.
 func TestOwnersInMidBurst(t *testing.T) {
 	b := newBursts(t)
-	for _, c := range []struct {
-		name string
-		play func(*testing.T, *bursts)
-	}{
-		{"a quota", quota},
+	rows := []row{
 		{"a Deployment deleted", deleted},
 		{"a Job suspended", suspended},
 		{"pods refused by a webhook", refused},
 		{"a paused Deployment scaled", paused},
 		{"two owners for one small pool", twoOwners},
 		{"the serving replica of Stratos killed", killed},
-	} {
+	}
+	if setting[bool](t, "open") {
+		rows = append(rows, row{"a quota", quota}, row{"scaled to half", scaledToHalf})
+	}
+	for _, c := range rows {
 		if !t.Run(c.name, func(t *testing.T) { c.play(t, b) }) {
 			return // the next one would begin with other nodes
 		}
 	}
+}
+
+// row is what happens to a burst.
+type row struct {
+	name string
+	play func(*testing.T, *bursts)
 }
 
 // quota leaves room for six pods of ten.
@@ -59,6 +65,17 @@ func quota(t *testing.T, b *bursts) {
 	b.exactly(t, (allowed+perNode-1)/perNode)
 	b.end(t, set)
 	assert.Remove(t, b.Rig, q)
+}
+
+func scaledToHalf(t *testing.T, b *bursts) {
+	set := b.replicaSet("scaled")
+	assert.Create(t, b.Rig, set)
+	b.awaitStarts(t, set.Name, b.nodes)
+	assert.Change(t, b.Rig, set, func(s *appsv1.ReplicaSet) { s.Spec.Replicas = want(b.replicas / 2) })
+	b.awaitBound(t, b.replicas/2, false, set.Name)
+	b.awaitNoClaims(t)
+	b.exactly(t, b.nodes)
+	b.end(t, set)
 }
 
 func deleted(t *testing.T, b *bursts) {

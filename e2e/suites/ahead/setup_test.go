@@ -34,10 +34,11 @@ const (
 	longGuard = 10 * time.Minute
 )
 
-// TestMain adds the flag. The test looks it up by name, because a variable for it would be a global
-// one.
+// TestMain adds the flags. The test looks them up by name, because a variable for a flag would be a
+// global one.
 func TestMain(m *testing.M) {
 	flag.Int("replicas", 60, "replicas of each owner, a multiple of 20; every four of them fill a node")
+	flag.Bool("open", false, "play the rows too in which a node too many starts at times")
 	flag.Parse()
 	os.Exit(m.Run())
 }
@@ -53,12 +54,21 @@ type bursts struct {
 	before int
 }
 
+func setting[T any](t *testing.T, name string) T {
+	t.Helper()
+	value, ok := flag.Lookup(name).Value.(flag.Getter).Get().(T)
+	if !ok {
+		t.Fatalf("flag %s is no %T", name, value)
+	}
+	return value
+}
+
 // newBursts starts a rig with kube-controller-manager's own client rate, so that a burst has a
 // middle.
 func newBursts(t *testing.T) *bursts {
 	t.Helper()
-	replicas, ok := flag.Lookup("replicas").Value.(flag.Getter).Get().(int)
-	if !ok || replicas <= 0 || replicas%20 != 0 {
+	replicas := setting[int](t, "replicas")
+	if replicas <= 0 || replicas%20 != 0 {
 		t.Fatalf("-replicas is %d, want a multiple of 20", replicas)
 	}
 	r := assert.NewRig(t, framework.Options{
