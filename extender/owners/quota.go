@@ -26,8 +26,8 @@ func Allowed(pod *corev1.Pod, quotas []*corev1.ResourceQuota, known []Share) int
 	return allowed(pod, quotas, known, func(q *corev1.ResourceQuota) corev1.ResourceList { return q.Status.Used })
 }
 
-// AllowedByKnown is Allowed without what the quotas say is used: that may be newer than the pods that
-// are known, and count pods of the owner that are not known yet.
+// AllowedByKnown is Allowed without what the quotas say is used: that may be newer than the pods
+// that are known, and count pods of the owner that are not known yet.
 func AllowedByKnown(pod *corev1.Pod, quotas []*corev1.ResourceQuota, known []Share) int {
 	return allowed(pod, quotas, known, func(*corev1.ResourceQuota) corev1.ResourceList { return nil })
 }
