@@ -35,7 +35,7 @@ func TestOwnersInMidBurst(t *testing.T) {
 		{"two owners for one small pool", twoOwners},
 		{"the serving replica of Stratos killed", killed},
 	}
-	if setting[bool](t, "open") {
+	if assert.Flag[bool](t, "open") {
 		rows = append(rows, row{"a quota", quota}, row{"scaled to half", scaledToHalf})
 	}
 	for _, c := range rows {

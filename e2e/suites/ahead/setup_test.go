@@ -34,8 +34,7 @@ const (
 	longGuard = 10 * time.Minute
 )
 
-// TestMain adds the flags. The test looks them up by name, because a variable for a flag would be a
-// global one.
+// TestMain adds the flags.
 func TestMain(m *testing.M) {
 	flag.Int("replicas", 60, "replicas of each owner, a multiple of 20; every four of them fill a node")
 	flag.Bool("open", false, "play the rows too in which a node too many starts at times")
@@ -54,20 +53,11 @@ type bursts struct {
 	before int
 }
 
-func setting[T any](t *testing.T, name string) T {
-	t.Helper()
-	value, ok := flag.Lookup(name).Value.(flag.Getter).Get().(T)
-	if !ok {
-		t.Fatalf("flag %s is no %T", name, value)
-	}
-	return value
-}
-
 // newBursts starts a rig with kube-controller-manager's own client rate, so that a burst has a
 // middle.
 func newBursts(t *testing.T) *bursts {
 	t.Helper()
-	replicas := setting[int](t, "replicas")
+	replicas := assert.Flag[int](t, "replicas")
 	if replicas <= 0 || replicas%20 != 0 {
 		t.Fatalf("-replicas is %d, want a multiple of 20", replicas)
 	}
@@ -77,9 +67,10 @@ func newBursts(t *testing.T) *bursts {
 			"--fake-instance-types=test.four=cpu:4,memory:16Gi,pods:110"},
 		NoStratos: true,
 	})
-	b := &bursts{Rig: r, first: assert.StartStratos(t, r, "first", leading()...), replicas: replicas, nodes: replicas / perNode}
-	r.Recorder.Forward(b.first.Extender)
-	p := framework.Pool(pool, int32(b.nodes+spare)) //nolint:gosec // a flag of ours
+	first := assert.StartStratos(t, r, "first", leading()...)
+	r.Recorder.Forward(first.Extender)
+	b := &bursts{Rig: r, first: first, replicas: replicas, nodes: replicas / perNode}
+	p := framework.Pool(pool, *want(b.nodes + spare))
 	p.Spec.ScaleUp.Anticipate = v1alpha1.AnticipateReplicas
 	assert.Warm(t, r, p, framework.Class(pool, "test.four"))
 	b.before = len(assert.Starts(t, r))
@@ -89,7 +80,7 @@ func newBursts(t *testing.T) *bursts {
 // leading are the arguments of a replica that may be one of several.
 func leading() []string { return []string{"--leader-elect", "--namespace=" + framework.Namespace} }
 
-// want is a number of an owner's replicas.
+// want is a number of replicas or nodes.
 func want(n int) *int32 { return new(int32(n)) } //nolint:gosec // a flag of ours
 
 func template(app string) corev1.PodTemplateSpec {
@@ -199,7 +190,8 @@ func (b *bursts) awaitBound(t *testing.T, bound int, unbound bool, apps ...strin
 func (b *bursts) end(t *testing.T, owners ...client.Object) {
 	t.Helper()
 	for _, o := range owners {
-		if err := b.Client.Delete(t.Context(), o, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		background := client.PropagationPolicy(metav1.DeletePropagationBackground)
+		if err := b.Client.Delete(t.Context(), o, background); err != nil {
 			t.Fatal(err)
 		}
 		b.await(t, "the pods of "+o.GetName()+" to be gone", func(ctx context.Context) (bool, error) {
@@ -214,7 +206,7 @@ func (b *bursts) end(t *testing.T, owners ...client.Object) {
 	b.await(t, "all nodes standby", func(context.Context) (bool, error) {
 		return assert.In(assert.PoolNodes(t, b.Rig, pool), v1alpha1.StateStandby) == size, nil
 	})
-	assert.AwaitAllStandby(t, b.Rig, pool, int32(size)) //nolint:gosec // a flag of ours
+	assert.AwaitAllStandby(t, b.Rig, pool, *want(size))
 	b.exactly(t, started)
 	b.stopEmpty(t, time.Hour)
 	b.before += started

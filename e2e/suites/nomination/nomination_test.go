@@ -38,7 +38,7 @@ func TestNominations(t *testing.T) {
 // keep no order between them: that is no guarantee, and the other node is for when the older takes
 // the first.
 func youngerGetsItsNode(t *testing.T, r *framework.Rig, j *assert.Journal, policy, class string) {
-	for round := range setting[int](t, "rounds") {
+	for round := range assert.Flag[int](t, "rounds") {
 		pool := inRound("one-"+policy, round)
 		warm(t, r, pool, 2)
 		older := stock(inRound("older-"+policy, round), pool, "3", ofClass(class), startsNothing)
@@ -69,7 +69,7 @@ func youngerGetsItsNode(t *testing.T, r *framework.Rig, j *assert.Journal, polic
 // exactBurst: each pod gets its claimed node, and as many nodes start as the pods fill. A node with
 // room to spare would break that: it takes pods whose own nodes are not open yet.
 func exactBurst(t *testing.T, r *framework.Rig) {
-	for round := range setting[int](t, "rounds") {
+	for round := range assert.Flag[int](t, "rounds") {
 		b := play(t, r, inRound("exact", round), ofClass(patient))
 		for i, p := range b.pods {
 			if b.bound[i] != b.claimed[i] {
@@ -89,7 +89,7 @@ func exactBurst(t *testing.T, r *framework.Rig) {
 // guarantee. Every pod is bound. A nomination is written at most twice under one claim, and a claim
 // that moved away and back costs two writes more: no pod is written again and again.
 func otherBurst(t *testing.T, r *framework.Rig) {
-	for round := range setting[int](t, "rounds") {
+	for round := range assert.Flag[int](t, "rounds") {
 		b := play(t, r, inRound("other", round))
 		for i, p := range b.pods {
 			if b.bound[i] == b.claimed[i] && b.writes[p.Name] > 6 {
@@ -119,7 +119,7 @@ type burst struct {
 // they keep them. It returns when all are bound.
 func play(t *testing.T, r *framework.Rig, pool string, change ...func(*corev1.Pod)) burst {
 	t.Helper()
-	b := burst{pods: make([]*corev1.Pod, setting[int](t, "pods"))}
+	b := burst{pods: make([]*corev1.Pod, assert.Flag[int](t, "pods"))}
 	warm(t, r, pool, int32(len(b.pods)/2))
 	// From here on: a watch that has to deliver the warm-ups of many nodes as well is cut off.
 	j := assert.OpenJournal(t, r)

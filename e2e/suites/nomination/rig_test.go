@@ -32,8 +32,7 @@ const (
 	fourCPU = "test.four"
 )
 
-// TestMain adds the flags. Tests look them up by name, because a variable for a flag would be a
-// global one.
+// TestMain adds the flags.
 func TestMain(m *testing.M) {
 	flag.Int("rounds", 2, "rounds of each test that is about who is first")
 	flag.Int("pods", 32, "pods of a burst; every four of them fill a node")
@@ -42,21 +41,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func setting[T any](t *testing.T, name string) T {
-	t.Helper()
-	value, ok := flag.Lookup(name).Value.(flag.Getter).Get().(T)
-	if !ok {
-		t.Fatalf("flag %s is no %T", name, value)
-	}
-	return value
-}
-
 // newRig starts a rig with the default scheduler, and with the one that has the extender.
 func newRig(t *testing.T, stratos ...string) *framework.Rig {
 	t.Helper()
 	r := assert.NewRig(t, framework.Options{
 		ControlPlane: controlplane.Options{
-			Minor: setting[string](t, "minor"), DefaultScheduler: true, AuditLog: controlplane.AuditLog{Enabled: true},
+			Minor: assert.Flag[string](t, "minor"), DefaultScheduler: true, AuditLog: controlplane.AuditLog{Enabled: true},
 		},
 		Cloud: []string{"--fake-boot-time=1s", "--fake-stop-time=100ms", "--fake-pull-time=0s",
 			"--fake-instance-types=" + fourCPU + "=cpu:4,memory:16Gi,pods:110"},
