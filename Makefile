@@ -261,7 +261,7 @@ REPLICAS ?= 1000
 # Likewise: `make test` plays owners of 60 replicas.
 .PHONY: ahead
 ahead: controlplane ## Play bursts of 1000 replicas whose owners are scaled, deleted, suspended or refused in their middle (REPLICAS=200)
-	@$(call RUN,e2e,ahead) -- -p 1 -count=1 -v -timeout 3h $(TESTFLAGS) ./suites/ahead -args -replicas $(REPLICAS) -open
+	@$(call RUN,e2e,ahead) -- -p 1 -count=1 -v -timeout 3h $(TESTFLAGS) ./suites/ahead -args -replicas $(REPLICAS)
 
 .PHONY: stack-charts
 stack-charts: ## Fetch the charts that the cluster stacks depend on from Go modules to dist/stack-charts, unless they are there

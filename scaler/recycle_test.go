@@ -127,6 +127,26 @@ func TestTheBudgetHoldsWhileTheCacheLags(t *testing.T) {
 	}
 }
 
+// TestTheBudgetHoldsWhileAnInstanceIsNotListed: another node is being replaced, and the cloud's
+// lists lack its instance.
+func TestTheBudgetHoldsWhileAnInstanceIsNotListed(t *testing.T) {
+	limit := intstr.FromString("1h")
+	short := func(p *v1alpha1.NodePool) { p.Spec.MaxNodeRuntime = &limit }
+	ran := markedAt(v1alpha1.AnnotationRunningSince, epoch().Add(-2*time.Hour))
+	for why, want := range map[v1alpha1.StopReason]v1alpha1.StopReason{
+		v1alpha1.StopRuntime: "", v1alpha1.StopSurplus: v1alpha1.StopRuntime,
+	} {
+		other := nodeIn(v1alpha1.StateTerminating, annotated(v1alpha1.AnnotationStopReason, string(why)),
+			func(n *corev1.Node) { n.Name, n.Spec.ProviderID = "d", "fake:///zone-a/i-d" })
+		r := newRig(t, nodePool(5, 1, short), nodeIn(v1alpha1.StateRunning, ran), other)
+		r.sweep(instance(provider.InstanceRunning))
+		r.reconcilePool()
+		if got := r.turn(); got != want {
+			t.Errorf("while another is terminated (%s): %q, want %q", why, got, want)
+		}
+	}
+}
+
 func TestATurnIsCarriedOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		state  v1alpha1.NodeState

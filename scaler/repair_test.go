@@ -35,6 +35,10 @@ func TestWhatSomebodyTookFromANodeComesBack(t *testing.T) {
 			delete(n.Labels,
 				v1alpha1.LabelPool)
 		}),
+		"a running node's taints of before it was opened": nodeIn(v1alpha1.StateRunning, func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule},
+				{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}}
+		}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			state := v1alpha1.NodeState(node.Labels[v1alpha1.LabelState])

@@ -242,18 +242,24 @@ func (w *World) nodeChanged(before, after client.Object) {
 	w.reportAgain(old, n)
 }
 
-// tidyLater has the node controller correct the taints that are not as it would have them.
+// tidyLater has the node controller correct the taints that are not as it would have them. It reads
+// the Node, waits for its client's rate, and then writes what it decided, whatever the Node says by
+// then. It does so with one Node once at a time.
 func (w *World) tidyLater(n *corev1.Node) {
-	if w.untidy(n) == nil {
+	name := n.Name
+	if w.tidying[name] || slices.Equal(tidied(n, n), n.Spec.Taints) {
 		return
 	}
-	name := n.Name
-	w.after(w.between(100*time.Millisecond, 5*time.Second), func() {
-		if n := w.api.node(name); n != nil {
-			if taints := w.untidy(n); taints != nil {
-				w.api.editNode(name, func(n *corev1.Node) { n.Spec.Taints = *taints })
+	w.tidying[name] = true
+	w.after(w.between(100*time.Millisecond, 4*time.Second), func() {
+		read := w.api.node(name)
+		w.after(w.between(0, 2*time.Second), func() {
+			delete(w.tidying, name)
+			if n := w.api.node(name); n != nil && read != nil && n.UID == read.UID {
+				w.api.editNode(name, func(n *corev1.Node) { n.Spec.Taints = tidied(read, n) })
+				w.tidyLater(w.api.node(name))
 			}
-		}
+		})
 	})
 }
 
@@ -283,27 +289,27 @@ func (w *World) machineOf(n *corev1.Node) *instance {
 	return nil
 }
 
-// untidy returns the taints as the node controller would have them, nil where they are so.
-func (w *World) untidy(n *corev1.Node) *[]corev1.Taint {
-	want := map[string]bool{
-		corev1.TaintNodeNotReady:      isReady(n) == corev1.ConditionFalse,
-		corev1.TaintNodeUnreachable:   isReady(n) == corev1.ConditionUnknown,
-		corev1.TaintNodeUnschedulable: n.Spec.Unschedulable,
-	}
-	taints := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool {
-		wanted,
-			known := want[t.Key]
-		return known && !wanted
-	})
-	for _, k := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable} {
-		if want[k] && !slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Key == k }) {
-			taints = append(taints, corev1.Taint{Key: k, Effect: corev1.TaintEffectNoSchedule})
+// tidied returns the taints of a Node once the node controller has added and taken away those that
+// it missed and found too many in what it read.
+func tidied(read, n *corev1.Node) []corev1.Taint {
+	taints := slices.Clone(n.Spec.Taints)
+	for _, c := range []struct {
+		taint  string
+		wanted bool
+	}{
+		{corev1.TaintNodeNotReady, isReady(read) == corev1.ConditionFalse},
+		{corev1.TaintNodeUnreachable, isReady(read) == corev1.ConditionUnknown},
+		{corev1.TaintNodeUnschedulable, read.Spec.Unschedulable},
+	} {
+		switch {
+		case c.wanted == hasTaint(read, c.taint):
+		case !c.wanted:
+			taints = slices.DeleteFunc(taints, func(t corev1.Taint) bool { return t.Key == c.taint })
+		case !hasTaint(n, c.taint):
+			taints = append(taints, corev1.Taint{Key: c.taint, Effect: corev1.TaintEffectNoSchedule})
 		}
 	}
-	if slices.EqualFunc(taints, n.Spec.Taints, func(a, b corev1.Taint) bool { return a.MatchTaint(&b) }) {
-		return nil
-	}
-	return &taints
+	return taints
 }
 
 // collect is the pod garbage collector: the pod's Node is gone.

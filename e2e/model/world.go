@@ -45,6 +45,8 @@ type World struct {
 	loggerAt time.Time
 	// controlled are the ReplicaSets that their controller looks at in a moment.
 	controlled map[key]bool
+	// tidying are the Nodes whose taints the node controller is about to correct.
+	tidying map[string]bool
 	// refusedLaunches counts the calls that a refused class has cost.
 	refusedLaunches int
 
@@ -112,7 +114,7 @@ func epoch() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 // NewWorld returns a world with one process of Stratos and nothing to do. journal may be nil.
 func NewWorld(seed uint64, journal func(string)) *World {
 	w := &World{now: epoch(), dice: rand.New(rand.NewPCG(seed, 0x5f3759df)),
-		journal: journal, controlled: map[key]bool{}} //nolint:gosec // dice, not secrets
+		journal: journal, controlled: map[key]bool{}, tidying: map[string]bool{}} //nolint:gosec // dice, not secrets
 	w.trouble.scarce, w.trouble.lag = map[string]time.Time{}, time.Second
 	w.trouble.regions = map[string]time.Time{}
 	// Dice of their own, so that a stored trace draws what it drew before there were networks.

@@ -112,7 +112,7 @@ func (l *Claims) Adopt(pod *corev1.Pod, name types.UID, n *Node, now time.Time) 
 		return false, nil
 	}
 	j := l.newAttempt(Ask{Pod: pod}, now)
-	released, ok := j.makeRoom(n)
+	released, ok := j.makeRoom(n, isSlot(pod) || name != pod.UID)
 	if !ok {
 		return false, nil
 	}
@@ -146,8 +146,9 @@ func (c *Claim) standsAgainst(name types.UID, node v1alpha1.NodeName) bool {
 
 // makeRoom ends claims on the node that are not published and not of higher priority, the youngest
 // first, until the pod has room, and returns them. Where that does not do, none is ended. Claims
-// for replicas to come make room although they are published, and end no claim of a pod.
-func (j *attempt) makeRoom(n *Node) (ended []Claim, ok bool) {
+// for replicas to come make room although they are published, and where the Node names a slot, no
+// claim of a pod ends for it.
+func (j *attempt) makeRoom(n *Node, slot bool) (ended []Claim, ok bool) {
 	if j.hasRoom(n, reach{}) {
 		return nil, true
 	}
@@ -155,7 +156,7 @@ func (j *attempt) makeRoom(n *Node) (ended []Claim, ok bool) {
 	slices.SortFunc(claims, func(a, b Claim) int { return preemptionOrder(b, a) })
 	j.displaced = map[types.UID]bool{}
 	for _, c := range claims {
-		if c.Priority > corev1helpers.PodPriority(j.Pod) || !c.makesWay(j.Pod) {
+		if c.Priority > corev1helpers.PodPriority(j.Pod) || !c.makesWay(slot) {
 			continue
 		}
 		j.displaced[c.Pod] = true
@@ -170,12 +171,13 @@ func (j *attempt) makeRoom(n *Node) (ended []Claim, ok bool) {
 	return nil, false
 }
 
-// makesWay reports whether the claim may end for a claim of the pod that a Node names.
-func (c *Claim) makesWay(pod *corev1.Pod) bool {
-	if c.ToCome() && !isSlot(pod) {
+// makesWay reports whether the claim may end for one that a Node names, by a slot or by its pod. A
+// slot that is named may be one that has ended since: here, and no watch shows it yet.
+func (c *Claim) makesWay(slot bool) bool {
+	if c.ToCome() && !slot {
 		return true
 	}
-	return !c.published && c.RunningSince.IsZero() && (c.ToCome() || !isSlot(pod))
+	return !c.published && c.RunningSince.IsZero() && (c.ToCome() || !slot)
 }
 
 // ownerOf is what backs off after a futile start: the pod's controller, else the pod itself.

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -340,8 +341,10 @@ func TestAdopt(t *testing.T) {
 	for name, c := range map[string]struct {
 		node   *Node
 		before func(*Claims)
-		want   bool
-		on     v1alpha1.NodeName
+		// slot is what the Node names instead of the pod.
+		slot types.UID
+		want bool
+		on   v1alpha1.NodeName
 		// released are the pods that have no claim then.
 		released []types.UID
 	}{
@@ -373,6 +376,11 @@ func TestAdopt(t *testing.T) {
 			before: func(l *Claims) {
 				claimed(t, l, []*Node{starting("c")}, pod("b", asking("cpu", "4"), withPriority(1)))
 			}},
+		"its room went to a pod, and the slot that the annotation names had ended before": {node: starting("c"),
+			before: func(l *Claims) {
+				claimed(t, l, []*Node{starting("c")}, pod("b", asking("cpu", "4")))
+			}, slot: "owner*0"},
+		"the same room, by a slot": {node: starting("c"), slot: "owner*0", want: true, on: "c"},
 		"its room has a claim that is published": {node: starting("c"), before: func(l *Claims) {
 			published(t, l, starting("c"), pod("b", asking("cpu", "4")))
 		}},
@@ -387,7 +395,7 @@ func TestAdopt(t *testing.T) {
 				c.before(l)
 			}
 			before := l.Count()
-			got, released := l.Adopt(pod("a", asking("cpu", "1")), "a", c.node, epoch())
+			got, released := l.Adopt(pod("a", asking("cpu", "1")), cmp.Or(c.slot, "a"), c.node, epoch())
 			if got != c.want {
 				t.Errorf("adopted %v, want %v", got, c.want)
 			}

@@ -7,6 +7,7 @@
 package decide
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -98,6 +99,7 @@ func NodeOf(node *corev1.Node, pool *v1alpha1.NodePool, daemons ...*fit.Daemon) 
 		}
 	}
 	if n.InService() {
+		n.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t corev1.Taint) bool { return IsOutdatedTaint(node, &t) })
 		if pool != nil {
 			n.Daemons = fit.DaemonsOn(pool, node, daemons, n.Taints)
 		}
@@ -153,6 +155,27 @@ func IsLifecycleTaint(t *corev1.Taint) bool {
 		strings.HasPrefix(t.Key, "node.kubernetes.io/") && t.Key != corev1.TaintNodeOutOfService ||
 		strings.HasPrefix(t.Key, "node.cloudprovider.kubernetes.io/")
 }
+
+// IsOutdatedTaint reports whether a taint of the node or the cloud controller says what the Node
+// itself says is not so: unschedulable without a cordon, not ready or shut down where the kubelet
+// reports Ready. kube-controller-manager reads a Node, waits for its client's rate (20 requests per
+// second by default) and writes the taint then, also onto a Node that was opened meanwhile. Its
+// next look takes the taint away, seconds later where many nodes open at once.
+func IsOutdatedTaint(n *corev1.Node, t *corev1.Taint) bool {
+	switch t.Key {
+	case corev1.TaintNodeUnschedulable:
+		return !n.Spec.Unschedulable
+	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, taintShutdown:
+		return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
+	}
+	return false
+}
+
+// taintShutdown is what cloud controllers put on the Node of a stopped instance
+// (k8s.io/cloud-provider/api).
+const taintShutdown = "node.cloudprovider.kubernetes.io/shutdown"
 
 // agentTaintName is the name in the keys of the taints that agents put on a node while they are
 // down there, after any prefix: Cilium's operator (node.cilium.io), and the CSI drivers for EBS and

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -144,6 +145,50 @@ func TestNodeOfSaysWhatWillBeLeftOfTaintsAndCordon(t *testing.T) {
 				t.Error("the cordon that stands now is not told")
 			}
 		})
+	}
+}
+
+// TestOutdatedTaints: kube-controller-manager wrote them from what the Node was before it was
+// opened.
+func TestOutdatedTaints(t *testing.T) {
+	const shutdown = "node.cloudprovider.kubernetes.io/shutdown"
+	ready := func(status corev1.ConditionStatus, cordoned bool) func(*corev1.Node) {
+		return func(n *corev1.Node) {
+			n.Spec.Unschedulable = cordoned
+			n.Spec.Taints = []corev1.Taint{noSchedule(corev1.TaintNodeNotReady), noSchedule(corev1.TaintNodeUnreachable),
+				{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute}, noSchedule(shutdown),
+				noSchedule(corev1.TaintNodeUnschedulable), noSchedule(corev1.TaintNodeOutOfService),
+				noSchedule(corev1.TaintNodeDiskPressure), noSchedule("team")}
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status},
+				{Type: corev1.NodeDiskPressure, Status: corev1.ConditionTrue}}
+		}
+	}
+	left := func(n *Node) string {
+		keys := ""
+		for i := range n.Taints {
+			keys += n.Taints[i].Key[strings.LastIndex(n.Taints[i].Key, "/")+1:] + " "
+		}
+		return keys
+	}
+	for name, c := range map[string]struct {
+		node *corev1.Node
+		want string
+	}{
+		"Ready, open": {object(v1alpha1.StateRunning, ready(corev1.ConditionTrue, false)),
+			"out-of-service disk-pressure team "},
+		"Ready, cordoned": {object(v1alpha1.StateRunning, ready(corev1.ConditionTrue, true)),
+			"unschedulable out-of-service disk-pressure team "},
+		"not Ready": {object(v1alpha1.StateRunning, ready(corev1.ConditionFalse, false)),
+			"not-ready unreachable unreachable shutdown out-of-service disk-pressure team "},
+		"foreign": {object("", ready(corev1.ConditionTrue, false), func(n *corev1.Node) { n.Labels = nil }),
+			"not-ready unreachable unreachable shutdown unschedulable out-of-service disk-pressure team "},
+	} {
+		if got := left(NodeOf(c.node, nodePool())); got != c.want {
+			t.Errorf("%s: %q is left, want %q", name, got, c.want)
+		}
+		if got := len(NodeOf(c.node, nodePool()).CurrentTaints); got != 8 {
+			t.Errorf("%s: %d taints stand now, want 8", name, got)
+		}
 	}
 }
 

@@ -51,11 +51,12 @@ func vanished(o *Observation) Decision {
 }
 
 // dead reports whether the machine of a running node died: its kubelet has not reported for
-// scaleUp.readyTimeout, and every workload pod on it is past its grace.
+// scaleUp.readyTimeout, and every workload pod on it is past its grace. A stop by another client
+// that hangs does not end by itself either.
 func dead(o *Observation, now time.Time) bool {
 	overdue := o.WorkloadPods > 0 && o.OverduePods == o.WorkloadPods
-	return o.Instance.State == provider.InstanceRunning && o.Node.Silent && overdue &&
-		!o.Unreported.IsZero() && now.Sub(o.Unreported) >= o.Policy.ReadyTimeout
+	up := o.Instance.State == provider.InstanceRunning || o.Instance.State == provider.InstanceStopping
+	return up && o.Node.Silent && overdue && !o.Unreported.IsZero() && now.Sub(o.Unreported) >= o.Policy.ReadyTimeout
 }
 
 func terminating(o *Observation, now time.Time) Decision {

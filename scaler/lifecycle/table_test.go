@@ -591,6 +591,7 @@ func table() []row {
 		{running, terminated, "the instance is gone", nil, DeleteNode, "gone"},
 		{running, running_, "its machine died: no report for scaleUp.readyTimeout, and its pods have outstayed their grace",
 			died(6*time.Minute, 2), Fence, "stopping"},
+		{running, stopping_, "the same, and another client's stop of it hangs", died(6*time.Minute, 2), Fence, "stopping"},
 		{running, running_, "no report for scaleUp.readyTimeout, and one of two pods is within its grace",
 			died(6*time.Minute, 1), Wait, stay},
 		{running, running_, "its pods have outstayed their grace, no report for less than scaleUp.readyTimeout",

@@ -45,7 +45,7 @@ func (p Patch) JSON() []byte {
 // editable is a copy of what a step may change of a Node. Its status, the larger part, is left out:
 // no step writes it.
 func editable(n *corev1.Node) *corev1.Node {
-	is := &corev1.Node{ObjectMeta: *n.ObjectMeta.DeepCopy()}
+	is := &corev1.Node{ObjectMeta: *n.ObjectMeta.DeepCopy(), Status: n.Status} // only to be read, as no patch writes it
 	n.Spec.DeepCopyInto(&is.Spec)
 	return is
 }

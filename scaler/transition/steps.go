@@ -86,12 +86,16 @@ func warmup(n *corev1.Node, t Template) *corev1.Node {
 
 // Mended restores what was removed from a Node that Stratos adopted: pool and instance, and, while
 // it is not running, what keeps pods off it. On a running node users may change labels, taints and
-// the cordon.
+// the cordon; the outdated taints of other controllers go.
 func Mended(n *corev1.Node, t Template) Patch {
 	is := editable(n)
 	metav1.SetMetaDataLabel(&is.ObjectMeta, v1alpha1.LabelPool, string(t.Pool))
 	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationInstanceID, string(t.Instance))
-	if v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) != v1alpha1.StateRunning {
+	if v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) == v1alpha1.StateRunning {
+		is.Spec.Taints = slices.DeleteFunc(is.Spec.Taints, func(taint corev1.Taint) bool {
+			return decide.IsOutdatedTaint(n, &taint)
+		})
+	} else {
 		closeNode(is)
 	}
 	return patchFromTo(n, is)
@@ -215,10 +219,10 @@ func Running(n *corev1.Node, t Template, now time.Time) Patch {
 		since = before
 	}
 	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationRunningSince, since)
-	is.Spec.Taints = slices.DeleteFunc(slices.Clone(is.Spec.Taints), func(taint corev1.Taint) bool {
-		return goesWhenRunning(&taint, t)
-	})
 	open(is)
+	is.Spec.Taints = slices.DeleteFunc(is.Spec.Taints, func(taint corev1.Taint) bool {
+		return goesWhenRunning(is, &taint, t)
+	})
 	return append(Patch{{Op: "test", Path: "/metadata/annotations/" + escape(v1alpha1.AnnotationStopIntent)}},
 		patchFromTo(n, is)...)
 }
@@ -285,25 +289,13 @@ func open(n *corev1.Node) {
 	if n.Annotations[v1alpha1.AnnotationCordoned] == "true" {
 		n.Spec.Unschedulable = false
 		delete(n.Annotations, v1alpha1.AnnotationCordoned)
-		return
-	}
-	if n.Spec.Unschedulable { // a person's: so is the taint that the node controller made of it
-		addTaint(n, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
 	}
 }
 
-// taintShutdown is what cloud controllers put on the Node of a stopped instance
-// (k8s.io/cloud-provider/api).
-const taintShutdown = "node.cloudprovider.kubernetes.io/shutdown"
-
-func goesWhenRunning(taint *corev1.Taint, t Template) bool {
-	switch taint.Key {
-	case v1alpha1.TaintStandby, corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable,
-		taintShutdown:
-		return true
-	}
-	return t.RemoveStartupTaints && slices.ContainsFunc(t.StartupTaints,
-		func(s corev1.Taint) bool { return s.MatchTaint(taint) })
+func goesWhenRunning(n *corev1.Node, taint *corev1.Taint, t Template) bool {
+	return taint.Key == v1alpha1.TaintStandby || decide.IsOutdatedTaint(n, taint) ||
+		t.RemoveStartupTaints && slices.ContainsFunc(t.StartupTaints,
+			func(s corev1.Taint) bool { return s.MatchTaint(taint) })
 }
 
 func addTaint(n *corev1.Node, t corev1.Taint) {

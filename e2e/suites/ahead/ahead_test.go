@@ -27,28 +27,23 @@ import (
 // four replicas that the owner wanted until then.
 func TestOwnersInMidBurst(t *testing.T) {
 	b := newBursts(t)
-	rows := []row{
+	for _, c := range []struct {
+		name string
+		play func(*testing.T, *bursts)
+	}{
+		{"a quota", quota},
+		{"scaled to half", scaledToHalf},
 		{"a Deployment deleted", deleted},
 		{"a Job suspended", suspended},
 		{"pods refused by a webhook", refused},
 		{"a paused Deployment scaled", paused},
 		{"two owners for one small pool", twoOwners},
 		{"the serving replica of Stratos killed", killed},
-	}
-	if assert.Flag[bool](t, "open") {
-		rows = append(rows, row{"a quota", quota}, row{"scaled to half", scaledToHalf})
-	}
-	for _, c := range rows {
+	} {
 		if !t.Run(c.name, func(t *testing.T) { c.play(t, b) }) {
 			return // the next one would begin with other nodes
 		}
 	}
-}
-
-// row is what happens to a burst.
-type row struct {
-	name string
-	play func(*testing.T, *bursts)
 }
 
 // quota leaves room for six pods of ten.

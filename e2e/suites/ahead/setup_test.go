@@ -37,7 +37,6 @@ const (
 // TestMain adds the flags.
 func TestMain(m *testing.M) {
 	flag.Int("replicas", 60, "replicas of each owner, a multiple of 20; every four of them fill a node")
-	flag.Bool("open", false, "play the rows too in which a node too many starts at times")
 	flag.Parse()
 	os.Exit(m.Run())
 }
