@@ -77,7 +77,7 @@ func TestDefaultingOfPools(t *testing.T) {
 			`{"apiVersion":"stratos.sh/v1alpha1","kind":"NodePool","metadata":{"name":"a"},"spec":{"poolSize":4,"minStandby":1,"weight":10,
 			  "template":{"nodeClassRef":{"kind":"AWSNodeClass","name":"c"},"startupTaintRemoval":"WhenNetworkReady"},
 			  "preWarm":{"timeout":"10m0s","timeoutAction":"stop","imagePullPolicy":"Required"},
-			  "scaleUp":{"readyTimeout":"5m0s","anticipate":"Pods"},"scaleDown":{"enabled":true,"emptyNodeTTL":"5m0s","drainTimeout":"5m0s","standbySurplusTTL":"24h0m0s"},
+			  "scaleUp":{"readyTimeout":"5m0s","anticipate":"Replicas"},"scaleDown":{"enabled":true,"emptyNodeTTL":"5m0s","drainTimeout":"5m0s","standbySurplusTTL":"24h0m0s"},
 			  "disruption":{"budget":"10%","drift":"Recycle"}}}`,
 		},
 		"what was written stays as it was written": {

@@ -20,7 +20,7 @@ const (
 	DefaultStartupTaintRemoval = RemoveWhenNetworkReady
 
 	DefaultReadyTimeout = 5 * time.Minute
-	DefaultAnticipate   = AnticipatePods
+	DefaultAnticipate   = AnticipateReplicas
 
 	DefaultScaleDownEnabled  = true
 	DefaultEmptyNodeTTL      = 5 * time.Minute

@@ -101,7 +101,7 @@ func TestAccessorsOfAPool(t *testing.T) {
 			Weight: 10, StartBudget: 12, Timeout: 10 * time.Minute, ReadyTimeout: 5 * time.Minute, EmptyNodeTTL: 5 * time.Minute,
 			DrainTimeout: 5 * time.Minute, StandbySurplusTTL: 24 * time.Hour, ScaleDown: true, TimeoutAction: "stop",
 			CompletionMode: "SelfStop", ImagePullPolicy: "Required", StartupTaintRemoval: "WhenNetworkReady", Drift: "Recycle",
-			Anticipate: "Pods",
+			Anticipate: "Replicas",
 		}},
 		"all set, with zero where it means something": {v1alpha1.NodePoolSpec{
 			PoolSize: 12, Weight: ptr.To[int32](0),

@@ -157,6 +157,22 @@ const (
 	StateTerminating NodeState = "terminating"
 )
 
+// labelRole begins the labels of which kubectl shows the rest under ROLES
+// (k8s.io/kubernetes/pkg/printers/internalversion).
+const labelRole = "node-role.kubernetes.io/"
+
+// SetState writes the state into the labels of a Node. kubectl shows it as the node's role, but for
+// a running node, which is as any other.
+func SetState(labels map[string]string, s NodeState) {
+	for _, other := range []NodeState{StateWarmup, StateStandby, StateStarting, StateStopping, StateTerminating} {
+		delete(labels, labelRole+string(other))
+	}
+	labels[LabelState] = string(s)
+	if s != StateRunning {
+		labels[labelRole+string(s)] = ""
+	}
+}
+
 // StopReason is why a running node is taken down; the value of AnnotationStopReason.
 type StopReason string
 

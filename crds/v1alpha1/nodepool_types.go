@@ -132,12 +132,13 @@ type NodeTemplate struct {
 	NodeClassRef NodeClassRef `json:"nodeClassRef"`
 	// Labels are put on every Node of the pool; at most 50. Of the keys under stratos.sh/ only
 	// stratos.sh/pool is allowed, with metadata.name as value; Stratos sets it anyway.
-	// kubernetes.io/hostname and node.kubernetes.io/exclude-disruption are refused, because the
-	// kubelet and Stratos set them.
+	// kubernetes.io/hostname, node.kubernetes.io/exclude-disruption and node-role.kubernetes.io/ with
+	// a state of a node are refused, because the kubelet and Stratos set them.
 	// +kubebuilder:validation:MaxProperties=50
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) >= 1 && size(k) <= 317)",message="labels: a key must have 1 to 317 characters"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('stratos.sh/') || k == 'stratos.sh/pool')",message="labels: keys under stratos.sh/ are reserved; only stratos.sh/pool is allowed"
 	// +kubebuilder:validation:XValidation:rule="!('kubernetes.io/hostname' in self) && !('node.kubernetes.io/exclude-disruption' in self)",message="labels: kubernetes.io/hostname and node.kubernetes.io/exclude-disruption must not be set: the kubelet and Stratos set them"
+	// +kubebuilder:validation:XValidation:rule="!['warmup', 'standby', 'starting', 'stopping', 'terminating'].exists(s, ('node-role.kubernetes.io/' + s) in self)",message="labels: node-role.kubernetes.io/ with warmup, standby, starting, stopping or terminating must not be set: Stratos does, by the node's state"
 	// +optional
 	Labels map[string]LabelValue `json:"labels,omitempty"`
 	// Taints are put on every Node of the pool and stay; at most 50, each key and effect once. A node
@@ -299,9 +300,9 @@ type ScaleUp struct {
 	// gets a claim, pending pods of the same shape get theirs at once. Replicas: so do the replicas
 	// that its ReplicaSet, parallel StatefulSet or Job is still to create. "Off" (with quotes, YAML
 	// takes the bare word for a boolean): each pod waits for its own question, as where filter plugins
-	// of others read more of a pod than Kubernetes' own do. Default Pods.
+	// of others read more of a pod than Kubernetes' own do. Default Replicas.
 	// +kubebuilder:validation:Enum=Off;Pods;Replicas
-	// +kubebuilder:default=Pods
+	// +kubebuilder:default=Replicas
 	// +optional
 	Anticipate Anticipate `json:"anticipate,omitempty"`
 }

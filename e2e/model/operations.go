@@ -186,8 +186,9 @@ func (w *World) createPool(a [4]int) {
 		s.MaxNodeRuntime = &limit
 	}
 	if bits&bitAhead != 0 {
-		s.ScaleUp.Anticipate = v1alpha1.AnticipateReplicas
 		w.rules.ahead = true
+	} else {
+		s.ScaleUp.Anticipate = v1alpha1.AnticipatePods
 	}
 	p.UID = ""
 	w.api.put(kindPool, p)

@@ -245,7 +245,7 @@ func TestNodeOfReadsThePool(t *testing.T) {
 			Name: "c", Labels: map[string]string{v1alpha1.LabelPool: "p", v1alpha1.LabelState: "standby"},
 			Allocatable: fit.FromList(list("cpu", "4", "example.com/gpu", "0")),
 		},
-		Pool: "p", State: v1alpha1.StateStandby, Weight: 77, Anticipate: v1alpha1.AnticipatePods,
+		Pool: "p", State: v1alpha1.StateStandby, Weight: 77, Anticipate: v1alpha1.AnticipateReplicas,
 		CurrentTaints: []corev1.Taint{noSchedule(v1alpha1.TaintStandby)}, Cordoned: true,
 		Defaults:         list("cpu", "500m"),
 		UnavailableUntil: epoch().Add(3 * time.Minute),

@@ -74,7 +74,7 @@ func RunningLabels(pool *v1alpha1.NodePool, node *corev1.Node) map[string]string
 	}
 	maps.Copy(labels, pool.Spec.Template.Labels)
 	labels[v1alpha1.LabelPool] = pool.Name
-	labels[v1alpha1.LabelState] = string(v1alpha1.StateRunning)
+	v1alpha1.SetState(labels, v1alpha1.StateRunning)
 	delete(labels, v1alpha1.LabelExcludeDisruption)
 	return labels
 }

@@ -266,7 +266,10 @@ func testAnnotation(n *corev1.Node, key string) Op {
 // toState copies the Node into another state without the marks of the one before.
 func toState(n *corev1.Node, s v1alpha1.NodeState) *corev1.Node {
 	is := editable(n)
-	metav1.SetMetaDataLabel(&is.ObjectMeta, v1alpha1.LabelState, string(s))
+	if is.Labels == nil {
+		is.Labels = map[string]string{}
+	}
+	v1alpha1.SetState(is.Labels, s)
 	for _, k := range marks() {
 		delete(is.Annotations, k)
 	}

@@ -70,7 +70,6 @@ func newBursts(t *testing.T) *bursts {
 	r.Recorder.Forward(first.Extender)
 	b := &bursts{Rig: r, first: first, replicas: replicas, nodes: replicas / perNode}
 	p := framework.Pool(pool, *want(b.nodes + spare))
-	p.Spec.ScaleUp.Anticipate = v1alpha1.AnticipateReplicas
 	assert.Warm(t, r, p, framework.Class(pool, "test.four"))
 	b.before = len(assert.Starts(t, r))
 	return b

@@ -102,7 +102,6 @@ func awaitSeen(t *testing.T, r *framework.Rig) {
 func replicasToCome(t *testing.T, r *framework.Rig, s framework.Running) {
 	t.Helper()
 	const replicas, need, atLeast = 100, 20, 20 // 5 pods to a node
-	assert.ChangePool(t, r, few, func(p *v1alpha1.NodePoolSpec) { p.ScaleUp.Anticipate = v1alpha1.AnticipateReplicas })
 	create(t, r, replicaSet("replicas", replicas))
 	var candidates []string
 	for node := range assert.PoolNodes(t, r, few) {

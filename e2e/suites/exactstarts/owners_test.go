@@ -22,9 +22,6 @@ func TestReplicasStartTheirNodes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, framework.Options{}, corev1.PreemptLowerPriority)
 	warm(t, r, []pool{{few, 14, 10}, {four, 10, 10}, {eight, 14, 10}})
-	for _, name := range []string{few, four, eight} {
-		assert.ChangePool(t, r, name, func(p *v1alpha1.NodePoolSpec) { p.ScaleUp.Anticipate = v1alpha1.AnticipateReplicas })
-	}
 	t.Run("all of them", func(t *testing.T) {
 		create(t, r, replicaSet("all", 60))
 		awaitReplicas(t, r, "all", 60)

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/framework"
 	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider/fake"
@@ -73,9 +72,6 @@ func nominated(t *testing.T, r *framework.Rig) {
 // that some are to come when the first is called unschedulable.
 func foreseen(t *testing.T, r *framework.Rig) {
 	t.Helper()
-	assert.ChangePool(t, r, "measured", func(p *v1alpha1.NodePoolSpec) {
-		p.ScaleUp.Anticipate = v1alpha1.AnticipateReplicas
-	})
 	pod := podOn("foreseen", "measured")
 	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
 	pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m")}

@@ -84,6 +84,7 @@ func (m mainJob) run(t *testing.T, r *framework.Rig, j *assert.Journal) {
 
 	promised, asked := m.promise(t, r, before, one, two)
 	node := before[promised]
+	checkRole(t, r, before, "standby")
 	call := assert.AwaitCall(t, r, fake.OpStart, assert.InstanceOf(node))
 	assert.Reboot(t, r, assert.InstanceOf(node))
 	if diff := cmp.Diff([]string{promised, promised}, assert.AwaitBound(t, r, one, two)); diff != "" {
@@ -93,12 +94,51 @@ func (m mainJob) run(t *testing.T, r *framework.Rig, j *assert.Journal) {
 	if call.At.Before(asked) {
 		t.Errorf("start requested at %s, before the scheduler asked at %s", call.At, asked)
 	}
+	checkRole(t, r, map[string]*corev1.Node{promised: node}, "<none>")
 	m.checkOrder(t, j, node, call, one, two)
 
 	assert.Remove(t, r, one, two)
 	m.checkReturn(t, r, before, promised)
+	checkRoles(t, j.NodeVersions(promised))
 	if starts := assert.CallsAbout(t, r, fake.OpStart, before); len(starts) != 1 || starts[0].Err != "" {
 		t.Errorf("StartInstance calls for two pods that share a node: %+v, want exactly one", starts)
+	}
+}
+
+// checkRole: what kubectl shows under ROLES.
+func checkRole(t *testing.T, r *framework.Rig, nodes map[string]*corev1.Node, want string) {
+	t.Helper()
+	for name := range nodes {
+		row, err := assert.Kubectl(t, r.ControlPlane, "get", "node", name, "--no-headers")
+		if cells := strings.Fields(row); err != nil || len(cells) < 3 || cells[2] != want {
+			t.Errorf("kubectl shows %q (%v), want the role %s", row, err, want)
+		}
+	}
+}
+
+// checkRoles: the role is the state in each version of the Node, so no write of its own changes it.
+func checkRoles(t *testing.T, versions []assert.Version[*corev1.Node]) {
+	t.Helper()
+	seen := map[string]bool{}
+	for _, v := range versions {
+		var roles []string
+		for label := range v.Object.Labels {
+			if role, ok := strings.CutPrefix(label, "node-role.kubernetes.io/"); ok {
+				roles = append(roles, role)
+			}
+		}
+		state := v.Object.Labels[v1alpha1.LabelState]
+		seen[state] = true
+		if running := v1alpha1.NodeState(state) == v1alpha1.StateRunning; state != "" && (len(roles) == 0) != running ||
+			len(roles) > 1 || len(roles) == 1 && roles[0] != state {
+			t.Errorf("node %s is %s at revision %d, with the roles %v", v.Object.Name, state, v.Revision, roles)
+		}
+	}
+	for _, state := range []v1alpha1.NodeState{v1alpha1.StateWarmup, v1alpha1.StateStandby, v1alpha1.StateStarting,
+		v1alpha1.StateRunning, v1alpha1.StateStopping} {
+		if !seen[string(state)] {
+			t.Errorf("no version of the node is %s", state)
+		}
 	}
 }
 
