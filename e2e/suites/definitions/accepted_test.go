@@ -31,7 +31,7 @@ func poolDefaults() map[string]documented {
 		"preWarm.timeoutAction":        {"stop", "| `timeoutAction` | `stop` |"},
 		"preWarm.imagePullPolicy":      {"Required", "| `imagePullPolicy` | `Required` |"},
 		"scaleUp.readyTimeout":         {"5m", "| `readyTimeout` | `5m` |"},
-		"scaleUp.anticipate":           {"Pods", "| `anticipate` | `Pods` |"},
+		"scaleUp.anticipate":           {"Replicas", "| `anticipate` | `Replicas` |"},
 		"scaleDown.enabled":            {true, "| `enabled` | `true` |"},
 		"scaleDown.emptyNodeTTL":       {"5m", "| `emptyNodeTTL` | `5m` |"},
 		"scaleDown.drainTimeout":       {"5m", "| `drainTimeout` | `5m` |"},
