@@ -77,6 +77,7 @@ func (m mainJob) run(t *testing.T, r *framework.Rig, j *assert.Journal) {
 	m.warm(t, r)
 	before := assert.PoolNodes(t, r, m.pool)
 	m.checkStandby(t, r, before)
+	checkRole(t, r, before, "standby")
 	assert.HoldStarts(t, r, m.instanceType, 1)
 	one, two := framework.PoolPod(m.pool+"-one", m.pool, "cpu", "1"),
 		framework.PoolPod(m.pool+"-two", m.pool, "cpu", "1")
@@ -84,7 +85,6 @@ func (m mainJob) run(t *testing.T, r *framework.Rig, j *assert.Journal) {
 
 	promised, asked := m.promise(t, r, before, one, two)
 	node := before[promised]
-	checkRole(t, r, before, "standby")
 	call := assert.AwaitCall(t, r, fake.OpStart, assert.InstanceOf(node))
 	assert.Reboot(t, r, assert.InstanceOf(node))
 	if diff := cmp.Diff([]string{promised, promised}, assert.AwaitBound(t, r, one, two)); diff != "" {
