@@ -117,7 +117,7 @@ func (w *World) die(i *instance) {
 // evictByTaint is the taint eviction of kube-controller-manager: it marks the pods of a node that
 // is unreachable.
 func (w *World) evictByTaint(i *instance, boot int) {
-	if i.up || i.boot != boot {
+	if i.up || i.boot != boot || i.gone() {
 		return
 	}
 	for _, p := range w.api.on(i.node()) {

@@ -27,13 +27,13 @@ func (c *Reconciler) recycle(
 	ctx context.Context, pool *v1alpha1.NodePool, nodes []corev1.Node, images poolImages,
 ) error {
 	name, policy, now := v1alpha1.PoolName(pool.Name), recyclingOf(pool), nodeclass.DesiredOrigin(ctx, c.Classes, pool)
-	byID, listed := inventory.ByProviderID(nodes), map[string]bool{}
+	byID := inventory.ByProviderID(nodes)
 	var members []plan.Candidate
 	var errs []error
 	byName := map[v1alpha1.NodeName]inventory.Entry{}
 	for _, e := range c.Inventory.Of(name) {
 		n := byID[e.ProviderID]
-		listed[e.ProviderID] = true
+		delete(byID, e.ProviderID)
 		if n == nil || n.Labels[v1alpha1.LabelState] == "" {
 			members = append(members, plan.Candidate{State: inventory.StateOf(e, n), Launched: e.LaunchTime})
 			continue
@@ -50,9 +50,8 @@ func (c *Reconciler) recycle(
 		members, byName[m.Node] = append(members, m), e
 	}
 	// The cloud's lists may lack an instance for minutes. Its place in the budget stays taken.
-	for i := range nodes {
-		if m := memberOf(inventory.Entry{}, &nodes[i], ""); m.State == v1alpha1.StateTerminating &&
-			!listed[nodes[i].Spec.ProviderID] {
+	for _, n := range byID {
+		if m := memberOf(inventory.Entry{}, n, ""); m.State == v1alpha1.StateTerminating {
 			members = append(members, m)
 		}
 	}

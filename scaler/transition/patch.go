@@ -42,10 +42,10 @@ func (p Patch) JSON() []byte {
 	return out
 }
 
-// editable is a copy of what a step may change of a Node. Its status, the larger part, is left out:
-// no step writes it.
+// editable is a copy of what a step may change of a Node. Its status, the larger part, is shared and
+// only read: no step writes it.
 func editable(n *corev1.Node) *corev1.Node {
-	is := &corev1.Node{ObjectMeta: *n.ObjectMeta.DeepCopy(), Status: n.Status} // only to be read, as no patch writes it
+	is := &corev1.Node{ObjectMeta: *n.ObjectMeta.DeepCopy(), Status: n.Status}
 	n.Spec.DeepCopyInto(&is.Spec)
 	return is
 }
