@@ -42,8 +42,8 @@ func (p Patch) JSON() []byte {
 	return out
 }
 
-// editable is a copy of what a step may change of a Node. Its status, the larger part, is shared and
-// only read: no step writes it.
+// editable is a copy of what a step may change of a Node. Its status, the larger part, is shared
+// and only read: no step writes it.
 func editable(n *corev1.Node) *corev1.Node {
 	is := &corev1.Node{ObjectMeta: *n.ObjectMeta.DeepCopy(), Status: n.Status}
 	n.Spec.DeepCopyInto(&is.Spec)
