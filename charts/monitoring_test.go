@@ -72,6 +72,7 @@ func TestAlertsReadWhatTheyMean(t *testing.T) {
 			reads: []string{"stratos_nodepool_consecutive_warmup_failures"},
 			words: []string{">= 2"},
 		},
+		"StratosPoolPaused": {reads: []string{"stratos_nodepool_paused"}, words: []string{"> 0"}},
 		"StratosSlowScaleUp": {
 			reads: []string{"stratos_nodepool_scaleup_duration_seconds"},
 			words: []string{"[30m]", "> 45"}, // slowScaleUpSeconds of the set

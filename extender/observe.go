@@ -14,10 +14,10 @@ import (
 
 // observed measures what pending pods experience.
 type observed struct {
-	state   *cluster.State
-	claims  *prometheus.Desc
-	startup *prometheus.HistogramVec
-	now     func() time.Time
+	state          *cluster.State
+	claims, paused *prometheus.Desc
+	startup        *prometheus.HistogramVec
+	now            func() time.Time
 }
 
 func newObserved(registerer prometheus.Registerer, v *cluster.State, now func() time.Time) (*observed, error) {
@@ -25,6 +25,9 @@ func newObserved(registerer prometheus.Registerer, v *cluster.State, now func() 
 		state: v, now: now,
 		claims: prometheus.NewDesc("stratos_claims", "Pods that wait on a node that is not running yet.", []string{"pool"},
 			nil),
+		paused: prometheus.NewDesc("stratos_nodepool_paused",
+			"1 where the pool is paused (annotation stratos.sh/paused), else 0. A replica that exports 1 begins nothing new in the pool.",
+			[]string{"pool"}, nil),
 		startup: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "stratos_pod_startup_seconds",
 			Help:    "Time from the creation of a pod that waited for a node of a pool to its binding, by its path: standby, the node was started from standby; reclaimed, the drain of the node was cancelled for the pod; promoted, the node opened at the end of a warm-up that had begun before the pod was created; cold, the instance was launched after the pod was created.",
@@ -38,13 +41,20 @@ func newObserved(registerer prometheus.Registerer, v *cluster.State, now func() 
 }
 
 // Describe implements prometheus.Collector.
-func (o *observed) Describe(ch chan<- *prometheus.Desc) { ch <- o.claims }
+func (o *observed) Describe(ch chan<- *prometheus.Desc) { ch <- o.claims; ch <- o.paused }
 
-// Collect implements prometheus.Collector: the gauge is the cluster state itself, so it cannot go
-// stale.
+// Collect implements prometheus.Collector: the gauges are the cluster state itself, so they cannot
+// go stale.
 func (o *observed) Collect(ch chan<- prometheus.Metric) {
 	for pool, n := range o.state.PendingClaims() {
 		ch <- prometheus.MustNewConstMetric(o.claims, prometheus.GaugeValue, float64(n), string(pool))
+	}
+	for pool, is := range o.state.PausedPools() {
+		value := 0.0
+		if is {
+			value = 1
+		}
+		ch <- prometheus.MustNewConstMetric(o.paused, prometheus.GaugeValue, value, string(pool))
 	}
 }
 

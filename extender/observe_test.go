@@ -127,3 +127,37 @@ func TestStartupPathOfAPodWithoutAClaim(t *testing.T) {
 		})
 	}
 }
+
+// TestThePausedGauge: one series for each pool, which ends with it.
+func TestThePausedGauge(t *testing.T) {
+	v, _ := newTestView(epoch)
+	registry := prometheus.NewRegistry()
+	if _, err := newObserved(registry, v, epoch); err != nil {
+		t.Fatal(err)
+	}
+	gauges := func() map[string]float64 {
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]float64{}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				if f.GetName() == "stratos_nodepool_paused" {
+					out[m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue()
+				}
+			}
+		}
+		return out
+	}
+	other := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "other",
+		Annotations: map[string]string{v1alpha1.AnnotationPaused: "true"}}}
+	v.SetPool(other)
+	if diff := cmp.Diff(map[string]float64{"p": 0, "other": 1}, gauges()); diff != "" {
+		t.Errorf("gauges (-want +got):\n%s", diff)
+	}
+	v.DeletePool("other")
+	if diff := cmp.Diff(map[string]float64{"p": 0}, gauges()); diff != "" {
+		t.Errorf("gauges once the pool is gone (-want +got):\n%s", diff)
+	}
+}

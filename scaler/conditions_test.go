@@ -97,6 +97,10 @@ func TestEveryConditionGoesBothWays(t *testing.T) {
 			back:  func(r *rig) { r.wantImage("", "") },
 			want:  metav1.ConditionFalse, words: "a:1: no such manifest",
 		},
+		v1alpha1.ConditionPaused: {
+			there: func(r *rig) { r.pause(true) }, back: func(r *rig) { r.pause(false) },
+			want: metav1.ConditionTrue, words: v1alpha1.AnnotationPaused,
+		},
 		v1alpha1.ConditionStartsLimited: {
 			there: (*rig).useUpBudget, back: func(r *rig) { r.now = r.now.Add(decide.BudgetWindow + time.Second) },
 			want: metav1.ConditionTrue, words: "nodes were started within",

@@ -101,7 +101,8 @@ func NewLoops(p Parts) (*Loops, error) {
 	})
 	l.Starter = l.starter(p, m)
 	l.Placer = start.NewPlacer(p.State, l.Starter, p.Events, p.Now)
-	p.State.Listen(cluster.Listener{ClaimsLost: l.Placer.Reschedule, SiblingsWait: l.Placer.AddSiblings})
+	p.State.Listen(cluster.Listener{ClaimsLost: l.Placer.Reschedule, SiblingsWait: l.Placer.AddSiblings,
+		PoolPaused: l.Starter.PoolPaused})
 	p.State.Listen(replicaNews(p.Events, m, l.Nominator))
 	l.nodes = &node.Reconciler{
 		Reader: p.Client, Live: p.Live, Client: p.Client, Cloud: p.Cloud, Owner: owner, Steps: node.NewStepClock(p.Elapsed),
@@ -127,7 +128,7 @@ func NewLoops(p Parts) (*Loops, error) {
 		Schedulers:      p.ExtenderSchedulers, Now: p.Now, Errors: m.SchedulerErrors,
 		PoolChanged: func(ctx context.Context, pool v1alpha1.PoolName) { inventory.Send(ctx, changed, pool) },
 	})
-	p.State.Listen(cluster.Listener{StorageChanged: l.pending.LookAgain, RemoteClaimLost: l.pending.LookAgainLater,
+	p.State.Listen(cluster.Listener{MayFit: l.pending.LookAgain, RemoteClaimLost: l.pending.LookAgainLater,
 		ClaimsLost: l.pending.LookAgainIfNominated, ClaimsOverdue: l.pending.LookAgainIfNominated})
 	return l, nil
 }

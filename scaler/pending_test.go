@@ -127,6 +127,9 @@ func TestExplainSays(t *testing.T) {
 		"a person keeps the node back": {[]client.Object{unschedulable(needing("1")), nodePool(2, 1),
 			standby(annotated(v1alpha1.AnnotationDoNotStart, "true"))}, time.Minute,
 			"ColdLaunch pool p: its standby nodes are not startable: annotated stratos.sh/do-not-start: launching"},
+		"a paused pool": {
+			[]client.Object{unschedulable(needing("1")), nodePool(2, 1, paused), standby()}, time.Minute,
+			"StandbyUnavailable pool p is paused"},
 		"of two reasons the first node's, by name": {
 			[]client.Object{unschedulable(needing("1")), nodePool(2, 1), standby(annotated(v1alpha1.AnnotationDoNotStart,
 				"true")), standby(second, annotated(v1alpha1.AnnotationCordoned, ""))},

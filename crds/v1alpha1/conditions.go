@@ -17,6 +17,9 @@ const (
 	ConditionInUse = "InUse"
 	// ConditionStartsLimited: the start budget is used up and pods wait for it. False is good.
 	ConditionStartsLimited = "StartsLimited"
+	// ConditionPaused: the pool is paused (AnnotationPaused), and nothing new begins in it. False is
+	// good.
+	ConditionPaused = "Paused"
 )
 
 // Reason is the one word that a condition or an event gives for itself. Users filter and alert on
@@ -120,6 +123,10 @@ const (
 	ReasonStartBudgetUsedUp Reason = "StartBudgetUsedUp"
 	// ReasonStartBudgetLeft: StartsLimited is False.
 	ReasonStartBudgetLeft Reason = "StartBudgetLeft"
+	// ReasonPaused: Paused is True.
+	ReasonPaused Reason = "Paused"
+	// ReasonNotPaused: Paused is False.
+	ReasonNotPaused Reason = "NotPaused"
 	// ReasonResolved: Ready of a node class is True.
 	ReasonResolved Reason = "Resolved"
 	// ReasonResolveFailed: Ready of a node class is False; the message holds the cloud's words.

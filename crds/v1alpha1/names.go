@@ -123,6 +123,8 @@ const (
 	// AnnotationLaunches on a NodePool holds the launch slots that were used and those whose instance
 	// has not been known for long.
 	AnnotationLaunches = "stratos.sh/launches"
+	// AnnotationPaused on a NodePool, any value but "false": nothing new begins in the pool.
+	AnnotationPaused = "stratos.sh/paused"
 
 	// TaintStandby (NoSchedule) stands on a node of ours while it is not running.
 	TaintStandby = "stratos.sh/standby"

@@ -16,6 +16,7 @@ import (
 // +kubebuilder:printcolumn:name="Starting",type=integer,JSONPath=`.status.starting`,description="Nodes that are being started"
 // +kubebuilder:printcolumn:name="Running",type=integer,JSONPath=`.status.running`,description="Nodes that take pods"
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the pool can do its work"
+// +kubebuilder:printcolumn:name="Paused",type=string,JSONPath=`.status.conditions[?(@.type=="Paused")].status`,description="Whether nothing new begins in the pool"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Pool-Size",type=integer,priority=1,JSONPath=`.spec.poolSize`,description="Largest number of instances"
 // +kubebuilder:printcolumn:name="Min-Standby",type=integer,priority=1,JSONPath=`.spec.minStandby`,description="Standby nodes kept ready"
@@ -35,6 +36,13 @@ type NodePool struct {
 	// Status is what Stratos last observed.
 	// +optional
 	Status NodePoolStatus `json:"status,omitempty"`
+}
+
+// IsPaused reports whether nothing new is to begin in the pool: no start, launch, drain, termination
+// or image refresh. What has begun ends as usual.
+func (p *NodePool) IsPaused() bool {
+	value, set := p.Annotations[AnnotationPaused]
+	return set && value != "false"
 }
 
 // NodePoolList is a list of NodePools.

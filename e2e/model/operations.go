@@ -41,6 +41,7 @@ func operations() map[string]kindOfOperation {
 	maps.Copy(all, togetherOperations())
 	maps.Copy(all, ownerOperations())
 	maps.Copy(all, nominationOperations())
+	maps.Copy(all, pauseOperations())
 	return all
 }
 

@@ -41,6 +41,7 @@ func (w *World) calm() {
 	}
 	w.revive()
 	w.relent()
+	w.resumeAll()
 	w.honor()
 	w.rules.disturb()
 }

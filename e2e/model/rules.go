@@ -34,6 +34,7 @@ type rules struct {
 	nodeRules
 	groupRules
 	ownerRules
+	pauseRules
 }
 
 type sized struct {
@@ -44,7 +45,7 @@ type sized struct {
 func newRules(w *World) *rules {
 	return &rules{w: w, bound: map[types.UID]time.Time{}, intent: map[string]time.Time{}, entered: map[string]time.Time{},
 		sizes: map[string][]sized{}, nodeRules: newNodeRules(), groupRules: groupRules{upset: map[string]bool{}},
-		ownerRules: newOwnerRules()}
+		ownerRules: newOwnerRules(), pauseRules: pauseRules{paused: map[string]time.Time{}}}
 }
 
 // afterStep is called after each step of the world.
@@ -110,6 +111,7 @@ func (r *rules) noteNode(old, n *corev1.Node) {
 		delete(r.entered, old.Name)
 		return
 	}
+	r.begins(old, n)
 	if old == nil || stateOf(old) != stateOf(n) {
 		r.entered[n.Name] = r.w.now
 		r.w.note("%s: %s", n.Name, stateOf(n))
@@ -142,6 +144,7 @@ func (r *rules) notePod(old, p *corev1.Pod) {
 func (r *rules) resized(before, after client.Object) {
 	p, _ := after.(*v1alpha1.NodePool)
 	old, _ := before.(*v1alpha1.NodePool)
+	r.pauses(old, p)
 	if old != nil && (p == nil || p.Spec.PoolSize != old.Spec.PoolSize) {
 		r.sizes[old.Name] = append(r.sizes[old.Name], sized{size: old.Spec.PoolSize, until: r.w.now.Add(20 * time.Second)})
 	}
@@ -186,6 +189,7 @@ func (r *rules) lately(i *instance) bool {
 
 // launched checks invariants 1 and 3 at a launch.
 func (r *rules) launched(i *instance) {
+	r.whilePaused(i.pool(), "%s is launched", i.id)
 	for _, tag := range []string{v1alpha1.TagManagedBy, v1alpha1.TagCluster, v1alpha1.TagClusterUID, v1alpha1.LabelPool,
 		v1alpha1.LabelState} {
 		if i.tags()[tag] == "" {
@@ -226,6 +230,9 @@ func (r *rules) tagging(i *instance, tags map[string]string) {
 func (r *rules) destructive(what string, i *instance) {
 	r.ownership(what, i)
 	n := r.w.api.node(i.node())
+	if what == "terminate" && (n == nil || stateOf(n) != v1alpha1.StateTerminating) {
+		r.whilePaused(i.pool(), "%s is terminated", i.id)
+	}
 	if what == "start" || n == nil || i.state() == provider.InstanceStopped || i.state() == provider.InstanceStopping {
 		return
 	}
@@ -400,6 +407,9 @@ func (r *rules) deadlines() {
 		most := time.Duration(0)
 		switch stateOf(n) {
 		case v1alpha1.StateWarmup:
+			if pool.IsPaused() {
+				continue // one that failed is not replaced
+			}
 			most = 2*pool.Spec.PreWarm.TimeoutOrDefault() + 7*time.Minute
 		case v1alpha1.StateStarting:
 			most = pool.Spec.ScaleUp.ReadyTimeoutOrDefault() + time.Minute

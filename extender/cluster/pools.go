@@ -34,6 +34,17 @@ func (s *State) Pools() []PoolNodes {
 	return s.poolNodes
 }
 
+// PausedPools says of each pool whether it is paused.
+func (s *State) PausedPools() map[v1alpha1.PoolName]bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	out := make(map[v1alpha1.PoolName]bool, len(s.pools))
+	for name, p := range s.pools {
+		out[name] = p.IsPaused()
+	}
+	return out
+}
+
 // makePools computes Pools. The caller holds mu.
 func (s *State) makePools() []PoolNodes {
 	members := map[v1alpha1.PoolName][]*nodeInfo{}

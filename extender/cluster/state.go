@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -80,9 +81,12 @@ type Listener struct {
 	// RemoteClaimLost is called for each pending pod whose claim ended that another replica had made:
 	// that replica places it anew, if it still runs.
 	RemoteClaimLost func(pod types.NamespacedName)
-	// StorageChanged is called for each pending pod that may fit elsewhere now, because a volume
-	// claim, a volume or a class has changed.
-	StorageChanged func(pod types.NamespacedName)
+	// MayFit is called for each pending pod that may fit elsewhere now, because a volume claim, a
+	// volume or a class has changed, or a pool is not paused any more.
+	MayFit func(pod types.NamespacedName)
+	// PoolPaused is called with the nodes of a pool that was paused which have claims and do not start
+	// yet, as far as the cluster state shows it.
+	PoolPaused func(nodes []v1alpha1.NodeName)
 	// ReplicasClaimed is called when claims were made for replicas that an owner is still to create.
 	ReplicasClaimed func(ReplicasClaimed)
 	// ReplicaCame is called when a pod has taken the claim of a replica that was to come.
@@ -233,9 +237,48 @@ func (s *State) DeleteNode(name v1alpha1.NodeName) {
 func (s *State) SetPool(p *v1alpha1.NodePool) {
 	name, now := v1alpha1.PoolName(p.Name), s.now()
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
+	was := s.pools[name] != nil && s.pools[name].IsPaused()
 	if s.changePool(name, p) {
 		s.claims.Rebudget(name, now)
+	}
+	switch is := p.IsPaused(); {
+	case is && !was:
+		s.tellPaused(name)
+	case was && !is:
+		s.claims.Retry(name, now)
+		s.tellMayFit(func(*corev1.Pod) bool { return true })
+	}
+}
+
+// tellPaused tells the listeners of the pool's nodes with claims that do not start yet. The caller
+// holds mu.
+func (s *State) tellPaused(pool v1alpha1.PoolName) {
+	var nodes []v1alpha1.NodeName
+	for name, e := range s.nodes {
+		if e.node != nil && e.node.Pool == pool && e.node.State == v1alpha1.StateStandby && len(s.claims.On(name)) > 0 {
+			nodes = append(nodes, name)
+		}
+	}
+	slices.Sort(nodes)
+	for _, l := range s.listeners {
+		if l.PoolPaused != nil && len(nodes) > 0 {
+			s.notifications.add(func() { l.PoolPaused(nodes) })
+		}
+	}
+}
+
+// tellMayFit tells the listeners of pending pods that may fit elsewhere now. The caller holds mu.
+func (s *State) tellMayFit(concerns func(*corev1.Pod) bool) {
+	for _, p := range s.pending {
+		if !concerns(p) {
+			continue
+		}
+		for _, l := range s.listeners {
+			if l.MayFit != nil {
+				s.notifications.add(func() { l.MayFit(types.NamespacedName{Namespace: p.Namespace, Name: p.Name}) })
+			}
+		}
 	}
 }
 
@@ -255,8 +298,8 @@ func (s *State) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) bool {
 		delete(s.pools, name)
 	} else {
 		s.pools[name] = p
-		if old != nil && old.UID == p.UID && old.Generation == p.Generation {
-			return false // only the status changed, and no decision reads it
+		if old != nil && old.UID == p.UID && old.Generation == p.Generation && old.IsPaused() == p.IsPaused() {
+			return false // only the status or other annotations changed, and no decision reads them
 		}
 	}
 	for _, e := range s.nodes {

@@ -101,16 +101,7 @@ func (s *State) changeStorage(change func(*storage), concerns func(*corev1.Pod) 
 	s.mu.Lock()
 	defer s.unlock()
 	change(&s.storage)
-	for _, p := range s.pending {
-		if len(p.Spec.Volumes) == 0 || !concerns(p) {
-			continue
-		}
-		for _, l := range s.listeners {
-			if l.StorageChanged != nil {
-				s.notifications.add(func() { l.StorageChanged(types.NamespacedName{Namespace: p.Namespace, Name: p.Name}) })
-			}
-		}
-	}
+	s.tellMayFit(func(p *corev1.Pod) bool { return len(p.Spec.Volumes) > 0 && concerns(p) })
 }
 
 func keyOf(c *corev1.PersistentVolumeClaim) types.NamespacedName {

@@ -194,7 +194,7 @@ func TestViewTellsOfStorage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v, _ := newTestView()
 			var told []string
-			v.Listen(Listener{StorageChanged: func(pod types.NamespacedName) { told = append(told, pod.Name) }})
+			v.Listen(Listener{MayFit: func(pod types.NamespacedName) { told = append(told, pod.Name) }})
 			v.SetNode(poolNode("a", v1alpha1.StateRunning))
 			v.SetPod(testPod("data", mounting("data")))
 			v.SetPod(testPod("logs", mounting("logs")))

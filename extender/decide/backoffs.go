@@ -139,11 +139,12 @@ func (l *Claims) ForgetPool(pool v1alpha1.PoolName) {
 // one kept waiting are to be tried again.
 func (l *Claims) Rebudget(pool v1alpha1.PoolName, now time.Time) {
 	if until, ok := l.limited[pool]; ok && now.Before(until) {
-		// ExpireBackoffs reports it once; where the budget is still used up, the next ask limits the pool
-		// again
-		l.limited[pool] = now
+		l.Retry(pool, now) // where the budget is still used up, the next ask limits the pool again
 	}
 }
+
+// Retry has pods tried again that the pool refused until now.
+func (l *Claims) Retry(pool v1alpha1.PoolName, now time.Time) { l.limited[pool] = now } // ExpireBackoffs reports it once
 
 // budgetLeft reports whether the pool may start one more node, and until when it may not.
 func (l *Claims) budgetLeft(n *Node, now time.Time) (time.Time, bool) {

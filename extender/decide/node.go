@@ -196,6 +196,8 @@ func notStartableReason(node *corev1.Node, pool *v1alpha1.NodePool, taints, temp
 		return "its NodePool is gone"
 	case pool.DeletionTimestamp != nil:
 		return "its NodePool is being deleted"
+	case pool.IsPaused() && !hasBegun(v1alpha1.NodeState(node.Labels[v1alpha1.LabelState])):
+		return "its NodePool is paused"
 	case node.DeletionTimestamp != nil:
 		return "the Node is being deleted"
 	case node.Annotations[v1alpha1.AnnotationDoNotStart] == "true":
@@ -209,6 +211,12 @@ func notStartableReason(node *corev1.Node, pool *v1alpha1.NodePool, taints, temp
 		}
 	}
 	return ""
+}
+
+// hasBegun reports whether a node in this state is on its way to run, or may be again: such a way
+// ends as usual in a paused pool, and pods may claim room on it.
+func hasBegun(s v1alpha1.NodeState) bool {
+	return s == v1alpha1.StateStarting || s == v1alpha1.StateStopping
 }
 
 func has(taints []corev1.Taint, t *corev1.Taint) bool {

@@ -70,6 +70,12 @@ func TestNodeOfKeepsBack(t *testing.T) {
 			object(v1alpha1.StateStandby, annotated(v1alpha1.AnnotationDoNotStart, "true")), nodePool(),
 			"annotated stratos.sh/do-not-start",
 		},
+		"a paused pool": {object(v1alpha1.StateStandby), paused("true"), "its NodePool is paused"},
+		"any other value pauses too": {object(v1alpha1.StateStandby), paused(""), "its NodePool is paused"},
+		"a pool that says that it is not paused": {object(v1alpha1.StateStandby), paused("false"), ""},
+		"a warm node of a paused pool": {object(v1alpha1.StateWarmup), paused("true"), "its NodePool is paused"},
+		"a node of a paused pool that starts already": {object(v1alpha1.StateStarting), paused("true"), ""},
+		"a node of a paused pool whose drain may be cancelled": {object(v1alpha1.StateStopping), paused("true"), ""},
 		"do-not-start that says false": {
 			object(v1alpha1.StateStandby, annotated(v1alpha1.AnnotationDoNotStart, "false")), nodePool(), "",
 		},
@@ -255,4 +261,11 @@ func TestNodeOfReadsThePool(t *testing.T) {
 		pool); !garbled.UnavailableUntil.IsZero() {
 		t.Errorf("unavailable until %v, want a mark that cannot be read to be none", garbled.UnavailableUntil)
 	}
+}
+
+// paused is a pool with the annotation.
+func paused(value string) *v1alpha1.NodePool {
+	p := nodePool()
+	p.Annotations = map[string]string{v1alpha1.AnnotationPaused: value}
+	return p
 }

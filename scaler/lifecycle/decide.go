@@ -10,23 +10,55 @@ import (
 // Decide gives the next action for one instance and its Node. The rules are tried in the order of
 // docs/lifecycle.md.
 func Decide(o Observation, now time.Time) Decision {
+	d := decideUnpaused(&o, now)
+	if o.Policy.Paused && begins(&o, d) {
+		return wait("the NodePool is paused", 0)
+	}
+	return d
+}
+
+// begins reports whether the decision begins something that a paused pool does not begin. What
+// others have begun, and all that only records what is so, goes on.
+func begins(o *Observation, d Decision) bool {
+	state := v1alpha1.NodeState("")
+	if o.Node != nil {
+		state = o.Node.State
+	}
+	switch d.Action {
+	case RequestStart, BeginStop, Fence:
+		return true
+	case BeginTerminate:
+		return d.StopReason != v1alpha1.StopTerminated
+	case Terminate: // of an instance whose Node never registered
+		return state != v1alpha1.StateTerminating && !o.TerminationRequested
+	case WarmAgain: // a second warm-up that was asked for is asked for again
+		return state == v1alpha1.StateStandby || o.Node.WarmupStarted.IsZero()
+	case ForceStop: // of an instance that others started or stop
+		return state == v1alpha1.StateStandby
+	default:
+		return false
+	}
+}
+
+// decideUnpaused takes no notice of a pause where something begins.
+func decideUnpaused(o *Observation, now time.Time) Decision {
 	switch {
 	case o.Instance.State == provider.InstanceUnknown:
-		return unsure(&o, "cloud does not tell the instance's state")
+		return unsure(o, "cloud does not tell the instance's state")
 	case o.Instance.State == provider.InstanceShuttingDown:
-		return shuttingDown(&o)
+		return shuttingDown(o)
 	case o.Instance.Absent && o.Node != nil && o.Node.Reports:
-		return unsure(&o, "the cloud does not know the instance, but its kubelet reports")
+		return unsure(o, "the cloud does not know the instance, but its kubelet reports")
 	case o.Instance.State == provider.InstanceTerminated:
-		return instanceGone(&o)
+		return instanceGone(o)
 	case o.Node == nil:
-		return unregistered(&o, now)
+		return unregistered(o, now)
 	case o.Policy.ends() && o.Node.State != v1alpha1.StateTerminating:
 		return Decision{
 			Action: BeginTerminate, StopReason: v1alpha1.StopDeleted, Reason: "its NodePool is being deleted",
 		}
 	}
-	return decideByState(&o, now)
+	return decideByState(o, now)
 }
 
 // unsure keeps everything as it is, because the cloud says nothing that could be acted on. Only
@@ -84,8 +116,8 @@ func neverRegistered(reason string) Decision {
 	return Decision{Action: Terminate, Failure: NeverRegistered, Reason: reason}
 }
 
-// ends reports whether the pool is gone or being deleted.
-func (p *Policy) ends() bool { return !p.Exists || p.Deleting }
+// ends reports whether the pool is gone or being deleted. The deletion of a paused pool waits.
+func (p *Policy) ends() bool { return !p.Exists || p.Deleting && !p.Paused }
 
 // recycle: it is the node's turn. Another is launched where the pool lacks one then.
 func recycle(o *Observation) Decision {

@@ -67,6 +67,8 @@ func terminating(o *Observation, now time.Time) Decision {
 		return wait("volumes are still attached", time.Second)
 	case o.WorkloadPods == 0:
 		return do(Terminate, "drained")
+	case o.Policy.Paused && canRunAgain(o):
+		return do(CancelStop, "the NodePool is paused")
 	case o.OverduePods == o.WorkloadPods && kubeletLost(o):
 		return do(Terminate, "its pods have outstayed their grace, and no kubelet is there to end them")
 	case over && o.OverduePods == o.WorkloadPods:
@@ -94,6 +96,14 @@ func drainsFor(o *Observation, now time.Time) time.Duration {
 // would ever report their end.
 func kubeletLost(o *Observation) bool {
 	return o.Instance.State == provider.InstanceStopped || o.Node.Silent
+}
+
+// canRunAgain reports whether nothing is wrong with a node that is drained to be terminated: it is
+// replaced for its age or its template, or its pool is being deleted.
+func canRunAgain(o *Observation) bool {
+	r := o.Node.Stop.Reason
+	wanted := r == v1alpha1.StopRuntime || r == v1alpha1.StopDrift || r == v1alpha1.StopDeleted
+	return wanted && o.Policy.Exists && o.Instance.State == provider.InstanceRunning && o.Node.Ready
 }
 
 // returnsToRunning reports whether a node that cannot be drained goes back to running, to be

@@ -138,3 +138,36 @@ func TestEveryDecisionIsMadeAgainOfTheSame(t *testing.T) {
 		}
 	})
 }
+
+// TestNothingBeginsInAPausedPool: what a decision writes or calls there ends something, or records
+// what is so.
+func TestNothingBeginsInAPausedPool(t *testing.T) {
+	seen := map[Action]int{}
+	every(func(o Observation) {
+		o.Policy.Paused = true
+		d := Decide(o, epoch())
+		seen[d.Action]++
+		switch s := state(o); d.Action {
+		case RequestStart, BeginStop, BeginTerminate, Fence:
+			t.Fatalf("%s (%s) in a paused pool: %+v %+v", d.Action, d.Reason, o, o.Node)
+		case VerifyAndStop, PullImages:
+			if s == v1alpha1.StateStopping {
+				t.Fatalf("a drain goes on (%s) in a paused pool: %+v %+v", d.Action, o, o.Node)
+			}
+		case Terminate:
+			if s != v1alpha1.StateTerminating {
+				t.Fatalf("terminated (%s) in a paused pool: %+v %+v", d.Reason, o, o.Node)
+			}
+		case WarmAgain:
+			if s == v1alpha1.StateStandby || o.Node.WarmupStarted.IsZero() {
+				t.Fatalf("started (%s) in a paused pool: %+v %+v", d.Reason, o, o.Node)
+			}
+		default:
+		}
+	})
+	for _, a := range []Action{ToRunning, CancelStop, StopWarmed, StopAgain, ToStandby, Terminate, WarmAgain, FailStart} {
+		if seen[a] == 0 {
+			t.Errorf("%s never: what has begun would not end", a)
+		}
+	}
+}

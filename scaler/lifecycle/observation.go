@@ -154,7 +154,9 @@ const (
 type Policy struct {
 	// Exists is false when the pool is gone, Deleting true while it goes. Either way its nodes go too.
 	Exists, Deleting bool
-	SelfStop         bool
+	// Paused: nothing new begins, the end of a deleted pool's nodes neither.
+	Paused   bool
+	SelfStop bool
 	// TerminateOnTimeout: an instance that is not warm in time is terminated even if it could be
 	// rescued.
 	TerminateOnTimeout bool

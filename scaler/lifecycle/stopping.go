@@ -18,6 +18,8 @@ func stopping(o *Observation, now time.Time) Decision {
 		return do(ToStandby, "stopped by another client while draining")
 	case o.WorkloadPods > 0 || o.Claims > 0:
 		return do(CancelStop, "needed again before it was stopped")
+	case o.Policy.Paused:
+		return do(CancelStop, "the NodePool is paused")
 	case since < CordonTime:
 		return wait("cordoned, letting binds in flight land", CordonTime-since)
 	case o.Node.Images != ImagesPresent && o.Node.Ready && now.Before(pulled):

@@ -129,6 +129,9 @@ func wasUpAgo(d time.Duration) func(*Observation) {
 	return func(o *Observation) { o.Instance.Up = ago(d) }
 }
 
+// paused: nothing new begins in the pool.
+func paused(o *Observation) { o.Policy.Paused = true }
+
 // failedTwice: two starts in a row have failed before.
 func failedTwice(o *Observation) { o.Node.Failures = 2 }
 
@@ -701,6 +704,31 @@ func table() []row {
 		{terminating, stopped, "nothing to drain", deleting, Terminate, "gone"},
 		{terminating, terminated, "the instance is gone", deleting, DeleteNode, "gone"},
 		{terminating, unknown, "the cloud does not say", deleting, Wait, stay},
+
+		{noNode, running_, "paused: no Node within preWarm.timeout",
+			all(paused, func(o *Observation) { o.Instance.Launched = ago(time.Hour) }), Wait, stay},
+		{warmup, stopped, "paused: stopped before it was complete", all(paused, ready, unseen, func(o *Observation) {
+			o.Node.NetworkReady = false
+		}), Wait, stay},
+		{warmup, running_, "paused: warm-up is complete", all(paused, ready, func(o *Observation) {
+			o.Policy.SelfStop, o.Node.Warmed = false, ago(time.Second)
+		}), StopWarmed, stay},
+		{standby, stopped, "paused: a pod is bound to it", all(paused, inUse), Wait, stay},
+		{standby, stopped, "paused: its images are to be pulled", all(paused, func(o *Observation) { o.Refresh = true }),
+			Wait, stay},
+		{starting, running_, "paused: Ready", all(paused, ready), ToRunning, "running"},
+		{starting, running_, "paused: not Ready within scaleUp.readyTimeout, for the third time",
+			all(paused, startedFor(6*time.Minute), failedTwice, wasUp), FailStart, "stopping"},
+		{running, running_, "paused: empty for emptyNodeTTL", all(paused, emptySince(5*time.Minute)), Wait, stay},
+		{running, running_, "paused: its machine died", all(paused, died(6*time.Minute, 2)), Wait, stay},
+		{running, running_, "paused: the pool is being deleted", all(paused, inUse, deleting), Wait, stay},
+		{stopping, running_, "paused: no intent is written", paused, CancelStop, "running"},
+		{stopping, running_, "paused: intent written, the stop was not carried out", all(paused, intent), StopAgain, stay},
+		{terminating, running_, "paused: drained for its age or its template, workload pods are there",
+			all(paused, inUse, ready, drainingFor(time.Minute, v1alpha1.StopRuntime)), CancelStop, "running"},
+		{terminating, running_, "paused: its start failed three times, and workload pods are there",
+			all(paused, inUse, ready, drainingFor(time.Minute, v1alpha1.StopFailed)), Drain, stay},
+		{terminating, running_, "paused: drained", paused, Terminate, "gone"},
 	}
 }
 

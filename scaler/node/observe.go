@@ -212,7 +212,7 @@ func policyOf(p *v1alpha1.NodePool, class v1alpha1.NodeClass) lifecycle.Policy {
 		grace = s.Disruption.TerminationGracePeriod.Duration
 	}
 	return lifecycle.Policy{
-		Exists: true, Deleting: p.DeletionTimestamp != nil,
+		Exists: true, Deleting: p.DeletionTimestamp != nil, Paused: p.IsPaused(),
 		SelfStop:           completionMode(p, class) == v1alpha1.SelfStop,
 		TerminateOnTimeout: s.PreWarm.TimeoutActionOrDefault() == v1alpha1.TimeoutTerminate,
 		WarmupTimeout:      s.PreWarm.TimeoutOrDefault(),

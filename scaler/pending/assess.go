@@ -35,6 +35,8 @@ func assess(judge *cluster.PodFit, p cluster.PoolNodes, o Offer) assessment {
 	switch {
 	case pool.DeletionTimestamp != nil:
 		return assessment{why: fmt.Sprintf("pool %s is being deleted", pool.Name)}
+	case pool.IsPaused():
+		return assessment{why: fmt.Sprintf("pool %s is paused", pool.Name)}
 	case len(p.Nodes) == 0 && !serves:
 		return says(": " + never.Explain())
 	case len(p.Nodes) == 0:

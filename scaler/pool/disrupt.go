@@ -58,7 +58,11 @@ func (c *Reconciler) recycle(
 	if policy.Drift {
 		c.sayDrift(name, members, nodes)
 	}
-	for _, turn := range c.Disruptions.Set(name, plan.Recycle(members, policy, c.Now())) {
+	turns := plan.Recycle(members, policy, c.Now())
+	if pool.IsPaused() {
+		turns = nil
+	}
+	for _, turn := range c.Disruptions.Set(name, turns) {
 		c.Wake(ctx, byName[turn.Node].ID)
 	}
 	return errors.Join(append(errs, c.markSurplus(ctx, nodes, members, policy))...)

@@ -118,6 +118,7 @@ func (c *Reconciler) step(ctx context.Context, req reconcile.Request) (ctrl.Resu
 	if err := c.addFinalizer(ctx, pool); err != nil {
 		return ctrl.Result{}, err
 	}
+	c.wakeIfPausedAnew(ctx, pool)
 	// 2. The snapshot: its Nodes, launch slots and images.
 	s, err := c.snapshot(ctx, pool)
 	if err != nil {
@@ -126,7 +127,7 @@ func (c *Reconciler) step(ctx context.Context, req reconcile.Request) (ctrl.Resu
 	// 3. Disruptions. The error is returned last: a Node that cannot be written to keeps nothing from
 	// being launched.
 	disruptErr := c.recycle(ctx, pool, s.nodes, s.images)
-	// 4. Launches: none while the pool's region does not answer.
+	// 4. Launches: none while the pool is paused, or its region does not answer.
 	held := c.held(ctx, pool)
 	var launched launchResult
 	if !held {
@@ -296,6 +297,9 @@ func (c *Reconciler) empty(ctx context.Context, pool *v1alpha1.NodePool) (ctrl.R
 	count := c.count(pool, nodes.Items)
 	if err := c.report(ctx, pool, count, nil, nil); err != nil {
 		return again, conflict.Ignore(err)
+	}
+	if pool.IsPaused() { // its end waits; an event of the pool comes when it goes on
+		return ctrl.Result{}, nil
 	}
 	orphans := managed(nodes.Items)
 	for _, id := range orphans { // no sweep brings an instance that is gone, so nothing else may look at its Node

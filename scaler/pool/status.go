@@ -45,6 +45,17 @@ func (c *Reconciler) report(ctx context.Context, pool *v1alpha1.NodePool, count 
 	return client.IgnoreNotFound(c.Client.Status().Update(ctx, pool))
 }
 
+// wakeIfPausedAnew has every instance of a pool looked at that was paused or resumed a moment ago:
+// drains end, and what has waited begins.
+func (c *Reconciler) wakeIfPausedAnew(ctx context.Context, pool *v1alpha1.NodePool) {
+	if pool.IsPaused() == meta.IsStatusConditionTrue(pool.Status.Conditions, v1alpha1.ConditionPaused) {
+		return
+	}
+	for _, e := range c.Inventory.Of(v1alpha1.PoolName(pool.Name)) {
+		c.Wake(ctx, e.ID)
+	}
+}
+
 // completionMode shows who stops instances at the end of warm-up. What it was stays where it
 // depends on a class that is not there.
 func (c *Reconciler) completionMode(ctx context.Context, pool *v1alpha1.NodePool) {
@@ -90,6 +101,12 @@ func (c *Reconciler) conditions(ctx context.Context, pool *v1alpha1.NodePool, la
 				decide.BudgetWindow))
 	} else {
 		set(v1alpha1.ConditionStartsLimited, false, v1alpha1.ReasonStartBudgetLeft, "scaleUp.startBudget is not used up")
+	}
+	if pool.IsPaused() {
+		set(v1alpha1.ConditionPaused, true, v1alpha1.ReasonPaused, "annotated "+v1alpha1.AnnotationPaused+
+			": nothing new begins, and what has begun ends as usual")
+	} else {
+		set(v1alpha1.ConditionPaused, false, v1alpha1.ReasonNotPaused, "not annotated "+v1alpha1.AnnotationPaused)
 	}
 	if class == metav1.ConditionTrue || pool.DeletionTimestamp != nil {
 		held, withheld := c.unstartable.count(pool, c.Now())

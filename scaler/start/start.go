@@ -291,6 +291,14 @@ func (s *Starter) startStandby(ctx context.Context, node *corev1.Node, asked Tri
 		s.queue.AddAfter(name, wait)
 		return nil
 	}
+	pool, err := s.poolOf(ctx, node)
+	if err != nil {
+		return err
+	}
+	if pool.IsPaused() { // since its pods claimed room here; they go to another pool, or wait
+		s.state.StartFailed(name)
+		return nil
+	}
 	if !s.state.OfferingUnavailableUntil(decide.OfferingOf(node.Labels), s.now()).IsZero() {
 		s.state.StartFailed(name) // claimed before another node of its zone and type was refused
 		return nil
@@ -299,7 +307,7 @@ func (s *Starter) startStandby(ctx context.Context, node *corev1.Node, asked Tri
 		s.releaseClaims(name, until, "it backs off after a failed start")
 		return nil
 	}
-	if err := s.writeIntent(ctx, node, uids); err != nil {
+	if err := s.writeIntent(ctx, node, pool, uids); err != nil {
 		return s.notWritten(ctx, node, err)
 	}
 	s.wrote(name)
@@ -309,19 +317,35 @@ func (s *Starter) startStandby(ctx context.Context, node *corev1.Node, asked Tri
 
 // StartBound starts a standby node without a claim but a pod is bound to.
 func (s *Starter) StartBound(ctx context.Context, node *corev1.Node) error {
-	if err := s.writeIntent(ctx, node, s.claimed(v1alpha1.NodeName(node.Name))); err != nil {
+	pool, err := s.poolOf(ctx, node)
+	if err != nil {
+		return err
+	}
+	if err := s.writeIntent(ctx, node, pool, s.claimed(v1alpha1.NodeName(node.Name))); err != nil {
 		return err
 	}
 	s.Resume(v1alpha1.NodeName(node.Name), TriggerPending, s.now())
 	return nil
 }
 
-func (s *Starter) writeIntent(ctx context.Context, node *corev1.Node, claims []types.UID) error {
-	pool := &v1alpha1.NodePool{}
-	name := v1alpha1.PoolName(node.Labels[v1alpha1.LabelPool])
-	if err := client.IgnoreNotFound(s.reader.Get(ctx, client.ObjectKey{Name: string(name)}, pool)); err != nil {
-		return err
+// PoolPaused takes in that the pool of these nodes was paused before their start intents were seen.
+// A step of each looks whether its intent was written: where it was not, its claims end.
+func (s *Starter) PoolPaused(nodes []v1alpha1.NodeName) {
+	for _, name := range nodes {
+		s.startFor(name, TriggerFilter)
 	}
+}
+
+// poolOf reads the node's pool, an empty one where it is gone.
+func (s *Starter) poolOf(ctx context.Context, node *corev1.Node) (*v1alpha1.NodePool, error) {
+	pool := &v1alpha1.NodePool{}
+	name := node.Labels[v1alpha1.LabelPool]
+	return pool, client.IgnoreNotFound(s.reader.Get(ctx, client.ObjectKey{Name: name}, pool))
+}
+
+func (s *Starter) writeIntent(
+	ctx context.Context, node *corev1.Node, pool *v1alpha1.NodePool, claims []types.UID,
+) error {
 	s.intents.begin()
 	err := s.patch(ctx, node, transition.Starting(node, pool.Spec.Template.StartupTaints, claims, s.now()))
 	s.intents.end(v1alpha1.NodeName(node.Name), err)

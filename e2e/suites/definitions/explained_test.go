@@ -152,20 +152,21 @@ func testColumns(t *testing.T, s *server) {
 	}
 	s.kubectl(t, "patch", "snp", pool.GetName(), "--subresource=status", "--type=merge", "--patch", `{"status": {
 		"standby": 3, "warmup": 1, "starting": 2, "running": 4, "stopping": 5, "terminating": 6, "total": 21,
-		"conditions": [{"type": "Ready", "status": "True", "reason": "PoolReady", "message": "", "lastTransitionTime": "2026-01-02T03:04:05Z"}]}}`)
+		"conditions": [{"type": "Ready", "status": "True", "reason": "PoolReady", "message": "", "lastTransitionTime": "2026-01-02T03:04:05Z"},
+		{"type": "Paused", "status": "True", "reason": "Paused", "message": "", "lastTransitionTime": "2026-01-02T03:04:05Z"}]}}`)
 	tests := map[string]struct {
 		args []string
 		want []string
 	}{
 		"pools": {
 			[]string{"get", "nodepools"},
-			[]string{"NAME STANDBY STARTING RUNNING READY AGE", "workers 3 2 4 True *"},
+			[]string{"NAME STANDBY STARTING RUNNING READY PAUSED AGE", "workers 3 2 4 True True *"},
 		},
 		"pools, wide": {
 			[]string{"get", "snp", "-o", "wide"},
 			[]string{
-				"NAME STANDBY STARTING RUNNING READY AGE POOL-SIZE MIN-STANDBY WARMUP STOPPING TERMINATING CLASS WEIGHT",
-				"workers 3 2 4 True * 10 3 1 5 6 workers 10",
+				"NAME STANDBY STARTING RUNNING READY PAUSED AGE POOL-SIZE MIN-STANDBY WARMUP STOPPING TERMINATING CLASS WEIGHT",
+				"workers 3 2 4 True True * 10 3 1 5 6 workers 10",
 			},
 		},
 		"classes": {
