@@ -51,6 +51,9 @@ func phaseOf(o *Observation) warmupPhase {
 }
 
 func warmup(o *Observation, now time.Time) Decision {
+	if registeredSince(o) {
+		return wait("its kubelet is there, and the cloud was last asked before its Node registered", ConsistencyWait)
+	}
 	switch phaseOf(o) {
 	case phaseStopped:
 		return warmupStopped(o, now)
@@ -67,6 +70,14 @@ func warmup(o *Observation, now time.Time) Decision {
 	case phaseBooting:
 	}
 	return warmupBooting(o, now)
+}
+
+// registeredSince reports whether the cloud showed the instance stopped before this process first saw
+// the warm-up, and the kubelet is there: its Node registered since, so that the instance runs. The
+// cloud may not answer for long.
+func registeredSince(o *Observation) bool {
+	there := o.Node.Reports || !o.Node.EverReady
+	return o.Instance.State == provider.InstanceStopped && there && !o.Instance.Seen.After(o.StepObservedAt)
 }
 
 const firstReport = "kubelet or network reported for the first time"

@@ -67,7 +67,7 @@ func TestPauseInMidBurst(t *testing.T) {
 	for _, name := range []string{pool, idle} {
 		assert.AwaitCondition(t, b.Rig, name, v1alpha1.ConditionPaused, metav1.ConditionFalse)
 	}
-	assert.AwaitStandby(t, b.Rig, idle, 1)
+	assert.AwaitPool(t, b.Rig, idle, "minStandby reached", func(s v1alpha1.NodePoolStatus) bool { return s.Standby >= 1 })
 	b.exactly(t, b.nodes+spare)
 }
 
