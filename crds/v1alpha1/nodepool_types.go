@@ -38,8 +38,8 @@ type NodePool struct {
 	Status NodePoolStatus `json:"status,omitempty"`
 }
 
-// IsPaused reports whether nothing new is to begin in the pool: no start, launch, drain, termination
-// or image refresh. What has begun ends as usual.
+// IsPaused reports whether nothing new is to begin in the pool: no start, launch, drain,
+// termination or image refresh. What has begun ends as usual.
 func (p *NodePool) IsPaused() bool {
 	value, set := p.Annotations[AnnotationPaused]
 	return set && value != "false"

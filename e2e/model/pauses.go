@@ -95,20 +95,13 @@ func (r *rules) whilePaused(pool, format string, args ...any) {
 	}
 }
 
-// begins checks a Node that comes into a state, or says that it is to stop.
+// begins checks a Node that comes into a state.
 func (r *rules) begins(old, n *corev1.Node) {
-	pool, to := poolNameOf(n), stateOf(n)
-	if old == nil {
+	if old == nil || stateOf(old) == stateOf(n) {
 		return
 	}
-	intended := n.Annotations[v1alpha1.AnnotationStopIntent] != ""
-	if to == v1alpha1.StateStopping && stateOf(old) == to && intended && old.Annotations[v1alpha1.AnnotationStopIntent] == "" {
-		r.whilePaused(pool, "the stop of %s is not cancelled any more", n.Name)
-	}
-	if stateOf(old) == to {
-		return
-	}
-	switch to {
+	pool := poolNameOf(n)
+	switch stateOf(n) {
 	case v1alpha1.StateStarting:
 		r.whilePaused(pool, "%s starts", n.Name)
 	case v1alpha1.StateStopping:

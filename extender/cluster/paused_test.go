@@ -17,7 +17,7 @@ func paused(p *v1alpha1.NodePool) {
 }
 
 // TestAPausedPool: the annotation leaves the generation as it is, and is noticed all the same. The
-// listeners are told of the nodes whose claims may have to end, and when pods may fit again.
+// listeners hear which nodes' claims may have to end, and when pods may fit again.
 func TestAPausedPool(t *testing.T) {
 	v, l := newTestView()
 	var stopped []v1alpha1.NodeName

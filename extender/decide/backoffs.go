@@ -143,8 +143,8 @@ func (l *Claims) Rebudget(pool v1alpha1.PoolName, now time.Time) {
 	}
 }
 
-// Retry has pods tried again that the pool refused until now.
-func (l *Claims) Retry(pool v1alpha1.PoolName, now time.Time) { l.limited[pool] = now } // ExpireBackoffs reports it once
+// Retry has pods tried again that the pool refused until now: ExpireBackoffs reports it once.
+func (l *Claims) Retry(pool v1alpha1.PoolName, now time.Time) { l.limited[pool] = now }
 
 // budgetLeft reports whether the pool may start one more node, and until when it may not.
 func (l *Claims) budgetLeft(n *Node, now time.Time) (time.Time, bool) {

@@ -63,10 +63,8 @@ func terminating(o *Observation, now time.Time) Decision {
 	over := o.Policy.Bounded && drainsFor(o, now) >= o.Policy.TerminationGrace
 	late := drainsFor(o, now) >= o.Policy.DrainTimeout
 	switch {
-	case o.WorkloadPods == 0 && o.Attached > 0 && !late:
-		return wait("volumes are still attached", time.Second)
 	case o.WorkloadPods == 0:
-		return do(Terminate, "drained")
+		return drained(o, late)
 	case o.Policy.Paused && canRunAgain(o):
 		return do(CancelStop, "the NodePool is paused")
 	case o.OverduePods == o.WorkloadPods && kubeletLost(o):
@@ -81,6 +79,14 @@ func terminating(o *Observation, now time.Time) Decision {
 		return do(AbandonDrain, "not drained within scaleDown.drainTimeout")
 	}
 	return Decision{Action: Drain, Reason: "draining before termination", After: 2 * time.Second}
+}
+
+// drained: no workload pod is left on a node that is to be terminated.
+func drained(o *Observation, late bool) Decision {
+	if o.Attached > 0 && !late {
+		return wait("volumes are still attached", time.Second)
+	}
+	return do(Terminate, "drained")
 }
 
 // drainsFor is how long the node has been terminating; negative where that is not recorded.

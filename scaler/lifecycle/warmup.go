@@ -72,9 +72,9 @@ func warmup(o *Observation, now time.Time) Decision {
 	return warmupBooting(o, now)
 }
 
-// registeredSince reports whether the cloud showed the instance stopped before this process first saw
-// the warm-up, and the kubelet is there: its Node registered since, so that the instance runs. The
-// cloud may not answer for long.
+// registeredSince reports whether the cloud showed the instance stopped before this process first
+// saw the warm-up, and the kubelet is there: its Node registered since, so that the instance runs.
+// The cloud may not answer for long.
 func registeredSince(o *Observation) bool {
 	there := o.Node.Reports || !o.Node.EverReady
 	return o.Instance.State == provider.InstanceStopped && there && !o.Instance.Seen.After(o.StepObservedAt)

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -308,17 +309,13 @@ func (c *Reconciler) empty(ctx context.Context, pool *v1alpha1.NodePool) (ctrl.R
 	if len(left) > 0 || len(orphans) > 0 {
 		return again, nil
 	}
-	list, err := c.Cloud.ListInstances(ctx, map[string]string{
-		v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: c.Owner.Cluster, v1alpha1.LabelPool: pool.Name,
-	})
-	if err != nil && !c.wholeFor(ctx, pool, err) {
+	listed, err := c.listed(ctx, pool)
+	if err != nil {
 		return again, err
 	}
-	for _, instance := range list {
-		if instance.State != provider.InstanceTerminated && !c.Owner.Foreign(instance, pool) {
-			c.Poke() // the next sweep brings it to the inventory, and the lifecycle terminates it
-			return again, nil
-		}
+	if listed {
+		c.Poke() // the next sweep brings the instance to the inventory, and the lifecycle terminates it
+		return again, nil
 	}
 	// A launch that is still open may have happened and not show in any listing yet.
 	if wait := pool.DeletionTimestamp.Add(unseenFor(pool)).Sub(c.Now()); wait > 0 && len(c.settle(pool).open) > 0 {
@@ -330,6 +327,19 @@ func (c *Reconciler) empty(ctx context.Context, pool *v1alpha1.NodePool) (ctrl.R
 	c.launches.forget(pool.UID)
 	c.Warmups.forget(v1alpha1.PoolName(pool.Name))
 	return ctrl.Result{}, client.IgnoreNotFound(c.writeFinalizers(ctx, pool, before))
+}
+
+// listed reports whether the cloud lists an instance of the pool that is not terminated.
+func (c *Reconciler) listed(ctx context.Context, pool *v1alpha1.NodePool) (bool, error) {
+	list, err := c.Cloud.ListInstances(ctx, map[string]string{
+		v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: c.Owner.Cluster, v1alpha1.LabelPool: pool.Name,
+	})
+	if err != nil && !c.wholeFor(ctx, pool, err) {
+		return false, err
+	}
+	return slices.ContainsFunc(list, func(i *provider.Instance) bool {
+		return i.State != provider.InstanceTerminated && !c.Owner.Foreign(i, pool)
+	}), nil
 }
 
 // writeFinalizers sends the finalizers alone. An update would send the whole spec as Go encodes it

@@ -28,8 +28,8 @@ func (c *Reconciler) regionOf(ctx context.Context, pool *v1alpha1.NodePool) (str
 	return r.RegionName(), true
 }
 
-// held reports whether the pool must launch nothing because it is paused, or because it is not known
-// what it has in its region.
+// held reports whether the pool must launch nothing because it is paused, or because it is not
+// known what it has in its region.
 func (c *Reconciler) held(ctx context.Context, pool *v1alpha1.NodePool) bool {
 	if pool.IsPaused() {
 		return true

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
@@ -26,8 +25,8 @@ func (r *rig) pause() {
 	}
 }
 
-// TestAPoolIsPausedBeforeAnIntent: the claims end and their pods are placed anew. One that is paused
-// after the intent has the instance started.
+// TestAPoolIsPausedBeforeAnIntent: the claims end and their pods are placed anew. One that is
+// paused after the intent has the instance started.
 func TestAPoolIsPausedBeforeAnIntent(t *testing.T) {
 	for name, c := range map[string]struct {
 		steps    int

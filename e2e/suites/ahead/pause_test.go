@@ -21,7 +21,7 @@ import (
 const idle = "idle"
 
 // TestPauseInMidBurst: an administrator pauses everything while nodes start for a burst, the
-// webhooks do not answer, and a second replica stands by. Once both replicas know, nothing begins;
+// webhooks do not answer, and a second replica runs. Once both replicas know, nothing begins;
 // what has begun ends; and it all goes on afterwards.
 func TestPauseInMidBurst(t *testing.T) {
 	b := newBursts(t)
@@ -129,8 +129,8 @@ func (b *bursts) unreachableWebhooks(t *testing.T) {
 	hooks.AnswerAt(t, assert.FreeAddress(t), assert.CA(t, b.Rig))
 	hooks.Apply(t, b.Rig)
 	assert.Await(t, "the API server to ask the webhooks", func(context.Context) (bool, error) {
-		out, err := assert.Kubectl(t, b.ControlPlane, "patch", "nodepools.stratos.sh", pool, "--type=merge", "--dry-run=server",
-			`--patch={"spec":{"weight":7}}`)
+		out, err := assert.Kubectl(t, b.ControlPlane, "patch", "nodepools.stratos.sh", pool, "--type=merge",
+			"--dry-run=server", `--patch={"spec":{"weight":7}}`)
 		return err != nil && strings.Contains(out, "failed calling webhook"), nil
 	})
 }
