@@ -130,6 +130,16 @@ func TestExplainSays(t *testing.T) {
 		"a paused pool": {
 			[]client.Object{unschedulable(needing("1")), nodePool(2, 1, paused), standby()}, time.Minute,
 			"StandbyUnavailable pool p is paused"},
+		"its standby node backs off": {
+			[]client.Object{unschedulable(needing("1")), nodePool(1, 1, counting(1)),
+				standby(markedAt(v1alpha1.AnnotationUnavailableUntil, epoch().Add(time.Hour)))}, time.Minute,
+			"StandbyUnavailable pool p: its standby nodes back off after failed starts until " +
+				epoch().Add(time.Hour).Format(time.RFC3339)},
+		"of two that back off the first to end": {
+			[]client.Object{unschedulable(needing("1")), nodePool(2, 1, counting(2)),
+				standby(markedAt(v1alpha1.AnnotationUnavailableUntil, epoch().Add(time.Hour))),
+				standby(second, markedAt(v1alpha1.AnnotationUnavailableUntil, epoch().Add(2*time.Minute)))}, time.Minute,
+			"back off after failed starts until " + epoch().Add(2*time.Minute).Format(time.RFC3339)},
 		"of two reasons the first node's, by name": {
 			[]client.Object{unschedulable(needing("1")), nodePool(2, 1), standby(annotated(v1alpha1.AnnotationDoNotStart,
 				"true")), standby(second, annotated(v1alpha1.AnnotationCordoned, ""))},
@@ -176,6 +186,26 @@ func TestExplainSays(t *testing.T) {
 				t.Errorf("events %q, want %q", said, c.want)
 			}
 		})
+	}
+}
+
+// TestAReasonIsSaidAgainWhileThePodWaits: the API server forgets an event after an hour.
+func TestAReasonIsSaidAgainWhileThePodWaits(t *testing.T) {
+	r := newRig(t, unschedulable(needing("5")), nodePool(2, 1), nodeIn(v1alpha1.StateStandby))
+	look := r.looksAfter()
+	said := 0
+	for minute := 1; minute <= 95; minute++ {
+		r.now = epoch().Add(time.Duration(minute) * time.Minute)
+		r.look(look)
+		for _, s := range r.said() {
+			if !strings.Contains(s, "StandbyUnavailable pool p: needs 5 cpu") {
+				t.Errorf("event %q", s)
+			}
+			said++
+		}
+	}
+	if said != 4 {
+		t.Errorf("said %d times in 95 minutes, want 4: at once and every half hour", said)
 	}
 }
 

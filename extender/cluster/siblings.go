@@ -28,6 +28,8 @@ type siblings struct {
 	shapes  map[types.UID]fit.Shape
 	// arrived counts the pods that have arrived.
 	arrived int
+	// fresh are the shapes of which pods have arrived since the listeners were last told of one.
+	fresh map[fit.Shape]bool
 }
 
 // sibling is a pending pod and its number.
@@ -37,7 +39,8 @@ type sibling struct {
 }
 
 func newSiblings() siblings {
-	return siblings{byShape: map[fit.Shape]map[types.UID]int{}, shapes: map[types.UID]fit.Shape{}}
+	return siblings{byShape: map[fit.Shape]map[types.UID]int{}, shapes: map[types.UID]fit.Shape{},
+		fresh: map[fit.Shape]bool{}}
 }
 
 // set takes in a pending pod, the shape of which may have changed: a gate is gone.
@@ -53,6 +56,7 @@ func (s *siblings) set(uid types.UID, shape fit.Shape) {
 		s.byShape[shape] = map[types.UID]int{}
 	}
 	s.arrived++
+	s.fresh[shape] = true
 	s.byShape[shape][uid], s.shapes[uid] = s.arrived, shape
 }
 
@@ -66,6 +70,7 @@ func (s *siblings) remove(uid types.UID) {
 	delete(s.byShape[shape], uid)
 	if len(s.byShape[shape]) == 0 {
 		delete(s.byShape, shape)
+		delete(s.fresh, shape)
 	}
 }
 
@@ -98,13 +103,22 @@ type Siblings struct {
 	claimed, starts int
 }
 
-// tellSiblings tells the listeners of the pods that are like the one that has just got a claim. The
-// caller holds mu; the nodes are not kept.
+// refusesSiblings reports whether other pods of the shape would be refused too, and some of them may
+// have no claim: the pod has just got one, or it has one and is refused again, and others of its
+// shape have arrived since. In a burst the scheduler asks about the oldest pods again and again,
+// because each write to a Node has it try them, and it may not come to the newest for seconds.
+func (s *State) refusesSiblings(pod *corev1.Pod, d *decide.Decision) bool {
+	return d.Kind.IsNewClaim() || d.Kind == decide.Waiting && s.siblings.fresh[s.siblings.shapes[pod.UID]]
+}
+
+// tellSiblings tells the listeners of the pods that are like the one that was just refused and has a
+// claim. The caller holds mu; the nodes are not kept.
 func (s *State) tellSiblings(pod *corev1.Pod, nodes []*decide.Node, asked bool) {
 	shape, known := s.siblings.shapes[pod.UID]
 	if !known {
 		return
 	}
+	delete(s.siblings.fresh, shape)
 	owner := types.UID("")
 	if slices.ContainsFunc(nodes, anticipatesReplicas) { // else nothing is computed for it
 		owner = s.ownerWithReplicas(pod)

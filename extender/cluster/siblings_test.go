@@ -167,6 +167,38 @@ func TestWhoIsNoSibling(t *testing.T) {
 	}
 }
 
+// TestPodsThatArriveLaterAreSiblingsToo: the scheduler asks about the oldest pod once more before it
+// comes to those that have arrived since. They get their claims then, and are looked for once.
+func TestPodsThatArriveLaterAreSiblingsToo(t *testing.T) {
+	pods := alike(6)
+	v, told, candidates := burst(6, pods[:2]...)
+	question(v, pods[0], candidates)
+	placeAll(v, told)
+	if d := question(v, pods[0], candidates); d.Kind != decide.Waiting || len(*told) > 0 {
+		t.Fatalf("%s, told %d times although no pod has arrived", d.Kind, len(*told))
+	}
+	for _, p := range pods[2:] {
+		v.SetPod(p)
+	}
+	for range 2 {
+		question(v, pods[0], candidates)
+	}
+	if len(*told) != 1 {
+		t.Errorf("told %d times of four pods that have arrived, want once", len(*told))
+	}
+	placeAll(v, told)
+	for _, p := range pods {
+		if _, claimed := v.ClaimOf(p.UID); !claimed {
+			t.Errorf("%s has no claim", p.Name)
+		}
+	}
+	v.SetPod(small("other", aged(9), func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"a": "b"} }))
+	question(v, pods[1], candidates)
+	if len(*told) > 0 {
+		t.Error("told although the pod that has arrived is of another shape")
+	}
+}
+
 // TestAPodThatIsBeingBoundIsNoSibling: its scheduler was told that a running node takes it. A claim
 // for it would start a node for nothing, and push the claims of others there.
 func TestAPodThatIsBeingBoundIsNoSibling(t *testing.T) {

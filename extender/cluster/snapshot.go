@@ -78,7 +78,7 @@ func (s *State) decide(pod *corev1.Pod, nodes []*decide.Node, asked bool, now ti
 		s.claims.RecordPass(pod.UID, now)
 	}
 	s.claimsEnded(d.Displaced, now)
-	if d.Kind.IsNewClaim() {
+	if s.refusesSiblings(pod, &d) {
 		s.tellSiblings(pod, nodes, asked)
 	}
 	return d

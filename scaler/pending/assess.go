@@ -3,6 +3,7 @@ package pending
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/cluster"
@@ -12,7 +13,8 @@ import (
 
 // assessment is what can be said of a pool for a pod.
 type assessment struct {
-	why string
+	why       string
+	closeness closeness
 	// launch: a new instance of the pool could serve the pod, and poolSize allows one. coming: one
 	// could, and some are warming up.
 	launch, coming bool
@@ -22,33 +24,39 @@ type assessment struct {
 
 // assess checks the pod against the pool's nodes as if they were empty, and against a new
 // instance in each zone of its class. All nodes of a pool are alike but for their zones, so where
-// every node refuses, the first refusal by name holds for the pool.
-func assess(judge *cluster.PodFit, p cluster.PoolNodes, o Offer) assessment {
+// every node refuses, the first refusal by name holds for the pool. rests is until when a standby
+// node is not started, zero where it may be.
+func assess(judge *cluster.PodFit, p cluster.PoolNodes, o Offer, rests func(*decide.Node) time.Time) assessment {
 	pool := p.Pool
-	fits := checkNodes(judge, p.Nodes)
+	fits := checkNodes(judge, p.Nodes, rests)
 	zones, never := serving(judge, pool, p.Pattern, o)
 	serves := never == nil
 	room, warming := serves && pool.Status.Total < pool.Spec.PoolSize, serves && pool.Status.Warmup > 0
-	says := func(why string) assessment {
-		return assessment{why: fmt.Sprintf("pool %s%s", pool.Name, why), launch: room, coming: warming, zones: zones}
+	says := func(near closeness, why string) assessment {
+		return assessment{why: "pool " + pool.Name + why, closeness: near, launch: room, coming: warming, zones: zones}
 	}
 	switch {
 	case pool.DeletionTimestamp != nil:
-		return assessment{why: fmt.Sprintf("pool %s is being deleted", pool.Name)}
+		return assessment{why: "pool " + pool.Name + " is being deleted", closeness: withheld}
 	case pool.IsPaused():
-		return assessment{why: fmt.Sprintf("pool %s is paused", pool.Name)}
+		return assessment{why: "pool " + pool.Name + " is paused", closeness: withheld}
 	case len(p.Nodes) == 0 && !serves:
-		return says(": " + never.Explain())
+		return says(closenessOf(never), ": "+never.Explain())
 	case len(p.Nodes) == 0:
-		return says(" has no node yet")
+		return says(withoutRoomNow, " has no node yet")
 	case !fits.any:
-		return says(": " + fits.refusal)
-	case fits.apart != "" && !fits.free:
-		return says(": " + fits.apart)
+		return says(fits.closeness, ": "+fits.refusal)
+	case fits.free:
+		return says(withoutRoomNow, " has no standby node with room now")
+	case !fits.rests.IsZero():
+		return says(withoutRoomNow, ": its standby nodes back off after failed starts until "+
+			fits.rests.UTC().Format(time.RFC3339))
+	case fits.apart != "":
+		return says(podsApart, ": "+fits.apart)
 	case serves && !room:
-		return says(fmt.Sprintf(" is at its poolSize of %d and none of its nodes has room", pool.Spec.PoolSize))
+		return says(withoutRoomNow, fmt.Sprintf(" is at its poolSize of %d and none of its nodes has room", pool.Spec.PoolSize))
 	}
-	return says(" has no standby node with room now")
+	return says(withoutRoomNow, " has no standby node with room now")
 }
 
 // poolFit is how a pod fits the nodes of a pool: whether any of them fits it when it is empty, and
@@ -58,11 +66,16 @@ type poolFit struct {
 	// refusal is the first reason why a node does not fit, apart the first why one that fits does not
 	// take the pod now.
 	refusal, apart string
+	// closeness is that of the refusal.
+	closeness closeness
+	// rests is when the first of the standby nodes that would take the pod may be started again; zero
+	// where none waits for that.
+	rests time.Time
 }
 
 // checkNodes looks at no more nodes than it takes: one that takes the pod now decides, and once one
 // fits, only standby nodes can say more.
-func checkNodes(judge *cluster.PodFit, nodes []*decide.Node) poolFit {
+func checkNodes(judge *cluster.PodFit, nodes []*decide.Node, rests func(*decide.Node) time.Time) poolFit {
 	var fits poolFit
 	for _, n := range nodes {
 		if fits.any && n.State != v1alpha1.StateStandby {
@@ -71,38 +84,36 @@ func checkNodes(judge *cluster.PodFit, nodes []*decide.Node) poolFit {
 		refusal := refusesEmpty(judge, n, true)
 		if refusal != nil || n.State == v1alpha1.StateStandby && n.NotStartable != "" {
 			if fits.refusal == "" {
-				fits.refusal = whyNotNode(n, refusal)
+				fits.refusal, fits.closeness = whyNotNode(n, refusal)
 			}
 			continue
 		}
 		fits.any = true
-		if now := whyNotNow(judge, n); now != "" {
-			fits.apart = cmp.Or(fits.apart, now)
-		} else if n.State == v1alpha1.StateStandby {
+		if n.State != v1alpha1.StateStandby {
+			continue
+		}
+		if refusal := judge.Refusal(n); refusal != nil {
+			// It is empty, so what is left is where other pods are (anti-affinity, spread). A new instance
+			// may come up in another zone, so this rules out no new instance.
+			fits.apart = cmp.Or(fits.apart, refusal.Explain())
+			continue
+		}
+		until := rests(n)
+		if until.IsZero() {
 			fits.free = true
 			return fits
+		}
+		if fits.rests.IsZero() || until.Before(fits.rests) {
+			fits.rests = until
 		}
 	}
 	return fits
 }
 
 // whyNotNode is why a node is of no use to the pod, whatever other pods of the cluster do.
-func whyNotNode(n *decide.Node, refusal *fit.Refusal) string {
+func whyNotNode(n *decide.Node, refusal *fit.Refusal) (string, closeness) {
 	if refusal != nil {
-		return refusal.Explain()
+		return refusal.Explain(), closenessOf(refusal)
 	}
-	return "its standby nodes are not startable: " + n.NotStartable
-}
-
-// whyNotNow is why a standby node does not take the pod all the same: it is empty, so what is left
-// is where other pods are (anti-affinity, spread). A new instance may come up in another zone, so
-// this rules out no new instance.
-func whyNotNow(judge *cluster.PodFit, n *decide.Node) string {
-	if n.State != v1alpha1.StateStandby {
-		return ""
-	}
-	if refusal := judge.Refusal(n); refusal != nil {
-		return refusal.Explain()
-	}
-	return ""
+	return "its standby nodes are not startable: " + n.NotStartable, withheld
 }

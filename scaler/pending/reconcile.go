@@ -34,6 +34,9 @@ const (
 	// explainAfter gives the extender, maybe in another replica, the time to claim a node for the pod
 	// and to publish it.
 	explainAfter = 2 * time.Second
+	// sayAgain is how often a pod that waits on is told the same: the API server keeps events for an
+	// hour.
+	sayAgain = 30 * time.Minute
 	// explainAgain is how soon the reason of a pod that is still pending is checked again.
 	explainAgain = time.Minute
 	// viewAgain is how soon a pod is looked at that came before the cluster state was there.
@@ -83,9 +86,9 @@ type Reconciler struct {
 	// was.
 	recalled   map[podKey]types.UID
 	recalledAt time.Time
-	// told is what was last said of a pod, so that an event is written when the reason changes, not at
-	// every look.
-	told map[podKey]string
+	// told is what was last said of a pod, so that an event is written when the reason changes and every
+	// sayAgain, not at every look.
+	told map[podKey]said
 	// waits are the pods that are pending.
 	waits map[podKey]wait
 	// failing are the pods over which their scheduler fails, and its name; errors counts them.
@@ -95,7 +98,7 @@ type Reconciler struct {
 
 // New empties the memory of a reconciler that is made of its fields.
 func New(c *Reconciler) *Reconciler {
-	c.recalled, c.told, c.waits = map[podKey]types.UID{}, map[podKey]string{}, map[podKey]wait{}
+	c.recalled, c.told, c.waits = map[podKey]types.UID{}, map[podKey]said{}, map[podKey]wait{}
 	c.failing = map[podKey]string{}
 	return c
 }
@@ -321,13 +324,21 @@ func (c *Reconciler) say(pod *corev1.Pod, reason v1alpha1.Reason, why string) {
 	c.Events.Eventf(pod, nil, kind, string(reason), "Explain", "%s", why)
 }
 
+// said is what an event said of a pod, and when.
+type said struct {
+	why string
+	at  time.Time
+}
+
+// news reports whether that was not said of the pod yet, or not for sayAgain.
 func (c *Reconciler) news(pod podKey, why string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.told[pod] == why {
+	now := c.Now()
+	if last := c.told[pod]; last.why == why && now.Sub(last.at) < sayAgain {
 		return false
 	}
-	c.told[pod] = why
+	c.told[pod] = said{why: why, at: now}
 	return true
 }
 
@@ -365,14 +376,14 @@ func (c *Reconciler) why(ctx context.Context, pod *corev1.Pod) finding {
 // is warm and started again for the pod, or a second pool would launch as well.
 func (c *Reconciler) choose(ctx context.Context, pod *corev1.Pod, pools []cluster.PoolNodes) finding {
 	judge, launched, daemons := c.State.PodFit(pod), c.Demand.poolOf(pod), c.State.Daemons()
-	var reasons []string
+	judgedAll := make([]assessment, 0, len(pools))
 	var cold, coming *v1alpha1.NodePool
 	zones := map[*v1alpha1.NodePool][]string{}
 	for i := range pools {
 		pool := pools[i].Pool
-		judged := assess(judge, pools[i], OfferOf(ctx, c.Classes, pool, daemons))
+		judged := assess(judge, pools[i], OfferOf(ctx, c.Classes, pool, daemons), c.rests)
 		zones[pool] = judged.zones
-		reasons = append(reasons, judged.why)
+		judgedAll = append(judgedAll, judged)
 		if judged.launch && (cold == nil || pool.Spec.WeightOrDefault() > cold.Spec.WeightOrDefault()) {
 			cold = pool
 		}
@@ -380,12 +391,22 @@ func (c *Reconciler) choose(ctx context.Context, pod *corev1.Pod, pools []cluste
 			coming = pool
 		}
 	}
-	slices.Sort(reasons)
-	found := finding{why: strings.Join(reasons, "; "), coming: coming != nil}
+	found := finding{why: inOrder(judgedAll), coming: coming != nil}
 	if at := cmp.Or(coming, cold); at != nil {
 		found.pool, found.zones = v1alpha1.PoolName(at.Name), zones[at]
 	}
 	return found
+}
+
+// rests is until when the standby node is not started, because its last start failed or its zone
+// has no capacity for its type; zero where it may be.
+func (c *Reconciler) rests(n *decide.Node) time.Time {
+	now := c.Now()
+	until := c.State.OfferingUnavailableUntil(decide.OfferingOf(n.Labels), now)
+	if n.UnavailableUntil.After(now) && n.UnavailableUntil.After(until) {
+		return n.UnavailableUntil
+	}
+	return until
 }
 
 // inWords names the zones to which a launch is bound.
