@@ -28,7 +28,7 @@ type siblings struct {
 	shapes  map[types.UID]fit.Shape
 	// arrived counts the pods that have arrived.
 	arrived int
-	// fresh are the shapes of which pods have arrived since the listeners were last told of one.
+	// fresh are the shapes of which pods have arrived since the listeners were last told.
 	fresh map[fit.Shape]bool
 }
 
@@ -103,16 +103,17 @@ type Siblings struct {
 	claimed, starts int
 }
 
-// refusesSiblings reports whether other pods of the shape would be refused too, and some of them may
-// have no claim: the pod has just got one, or it has one and is refused again, and others of its
-// shape have arrived since. In a burst the scheduler asks about the oldest pods again and again,
-// because each write to a Node has it try them, and it may not come to the newest for seconds.
+// refusesSiblings reports whether other pods of the shape would be refused too, and some of them
+// may have no claim: the pod has just got one, or it has one and is refused again, and others of
+// its shape have arrived since. In a burst the scheduler asks about the oldest pods again and
+// again, because each write to a Node has it try them, and it may not come to the newest for
+// seconds.
 func (s *State) refusesSiblings(pod *corev1.Pod, d *decide.Decision) bool {
 	return d.Kind.IsNewClaim() || d.Kind == decide.Waiting && s.siblings.fresh[s.siblings.shapes[pod.UID]]
 }
 
-// tellSiblings tells the listeners of the pods that are like the one that was just refused and has a
-// claim. The caller holds mu; the nodes are not kept.
+// tellSiblings tells the listeners of the pods that are like the one that was just refused and has
+// a claim. The caller holds mu; the nodes are not kept.
 func (s *State) tellSiblings(pod *corev1.Pod, nodes []*decide.Node, asked bool) {
 	shape, known := s.siblings.shapes[pod.UID]
 	if !known {

@@ -167,8 +167,8 @@ func TestWhoIsNoSibling(t *testing.T) {
 	}
 }
 
-// TestPodsThatArriveLaterAreSiblingsToo: the scheduler asks about the oldest pod once more before it
-// comes to those that have arrived since. They get their claims then, and are looked for once.
+// TestPodsThatArriveLaterAreSiblingsToo: the scheduler asks about the oldest pod once more before
+// it comes to those that have arrived since. They get their claims then, and are looked for once.
 func TestPodsThatArriveLaterAreSiblingsToo(t *testing.T) {
 	pods := alike(6)
 	v, told, candidates := burst(6, pods[:2]...)

@@ -24,11 +24,11 @@ type assessment struct {
 
 // assess checks the pod against the pool's nodes as if they were empty, and against a new
 // instance in each zone of its class. All nodes of a pool are alike but for their zones, so where
-// every node refuses, the first refusal by name holds for the pool. rests is until when a standby
-// node is not started, zero where it may be.
-func assess(judge *cluster.PodFit, p cluster.PoolNodes, o Offer, rests func(*decide.Node) time.Time) assessment {
+// every node refuses, the first refusal by name holds for the pool. backsOff is until when a
+// standby node is not started, zero where it may be.
+func assess(judge *cluster.PodFit, p cluster.PoolNodes, o Offer, backsOff func(*decide.Node) time.Time) assessment {
 	pool := p.Pool
-	fits := checkNodes(judge, p.Nodes, rests)
+	fits := checkNodes(judge, p.Nodes, backsOff)
 	zones, never := serving(judge, pool, p.Pattern, o)
 	serves := never == nil
 	room, warming := serves && pool.Status.Total < pool.Spec.PoolSize, serves && pool.Status.Warmup > 0
@@ -48,9 +48,9 @@ func assess(judge *cluster.PodFit, p cluster.PoolNodes, o Offer, rests func(*dec
 		return says(fits.closeness, ": "+fits.refusal)
 	case fits.free:
 		return says(withoutRoomNow, " has no standby node with room now")
-	case !fits.rests.IsZero():
+	case !fits.backsOff.IsZero():
 		return says(withoutRoomNow, ": its standby nodes back off after failed starts until "+
-			fits.rests.UTC().Format(time.RFC3339))
+			fits.backsOff.UTC().Format(time.RFC3339))
 	case fits.apart != "":
 		return says(podsApart, ": "+fits.apart)
 	case serves && !room:
@@ -68,14 +68,14 @@ type poolFit struct {
 	refusal, apart string
 	// closeness is that of the refusal.
 	closeness closeness
-	// rests is when the first of the standby nodes that would take the pod may be started again; zero
-	// where none waits for that.
-	rests time.Time
+	// backsOff is when the first of the standby nodes that would take the pod may be started again;
+	// zero where none waits for that.
+	backsOff time.Time
 }
 
 // checkNodes looks at no more nodes than it takes: one that takes the pod now decides, and once one
 // fits, only standby nodes can say more.
-func checkNodes(judge *cluster.PodFit, nodes []*decide.Node, rests func(*decide.Node) time.Time) poolFit {
+func checkNodes(judge *cluster.PodFit, nodes []*decide.Node, backsOff func(*decide.Node) time.Time) poolFit {
 	var fits poolFit
 	for _, n := range nodes {
 		if fits.any && n.State != v1alpha1.StateStandby {
@@ -98,13 +98,13 @@ func checkNodes(judge *cluster.PodFit, nodes []*decide.Node, rests func(*decide.
 			fits.apart = cmp.Or(fits.apart, refusal.Explain())
 			continue
 		}
-		until := rests(n)
+		until := backsOff(n)
 		if until.IsZero() {
 			fits.free = true
 			return fits
 		}
-		if fits.rests.IsZero() || until.Before(fits.rests) {
-			fits.rests = until
+		if fits.backsOff.IsZero() || until.Before(fits.backsOff) {
+			fits.backsOff = until
 		}
 	}
 	return fits

@@ -9,12 +9,12 @@ import (
 	"github.com/stratos-sh/stratos/extender/fit"
 )
 
-// maxReasons bounds the reasons in an event's note in bytes. The API server takes notes of 1024: the
-// rest is for what follows on them.
+// maxReasons bounds the reasons in an event's note in bytes. The API server takes notes of 1024,
+// and more words may follow on them.
 const maxReasons = 800
 
-// closeness says how near a pool came to serving a pod. What the pod's author would have to change is
-// farther than what passes by itself.
+// closeness says how near a pool came to serving a pod. What the pod's author would have to change
+// is farther than what passes by itself.
 type closeness int
 
 const (

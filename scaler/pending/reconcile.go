@@ -34,7 +34,7 @@ const (
 	// explainAfter gives the extender, maybe in another replica, the time to claim a node for the pod
 	// and to publish it.
 	explainAfter = 2 * time.Second
-	// sayAgain is how often a pod that waits on is told the same: the API server keeps events for an
+	// sayAgain is how often the same is said of a pending pod: the API server keeps events for an
 	// hour.
 	sayAgain = 30 * time.Minute
 	// explainAgain is how soon the reason of a pod that is still pending is checked again.
@@ -86,8 +86,8 @@ type Reconciler struct {
 	// was.
 	recalled   map[podKey]types.UID
 	recalledAt time.Time
-	// told is what was last said of a pod, so that an event is written when the reason changes and every
-	// sayAgain, not at every look.
+	// told is what was last said of a pod, so that an event is written when the reason changes and
+	// every sayAgain, not at every look.
 	told map[podKey]said
 	// waits are the pods that are pending.
 	waits map[podKey]wait
@@ -381,7 +381,7 @@ func (c *Reconciler) choose(ctx context.Context, pod *corev1.Pod, pools []cluste
 	zones := map[*v1alpha1.NodePool][]string{}
 	for i := range pools {
 		pool := pools[i].Pool
-		judged := assess(judge, pools[i], OfferOf(ctx, c.Classes, pool, daemons), c.rests)
+		judged := assess(judge, pools[i], OfferOf(ctx, c.Classes, pool, daemons), c.backsOff)
 		zones[pool] = judged.zones
 		judgedAll = append(judgedAll, judged)
 		if judged.launch && (cold == nil || pool.Spec.WeightOrDefault() > cold.Spec.WeightOrDefault()) {
@@ -398,9 +398,9 @@ func (c *Reconciler) choose(ctx context.Context, pod *corev1.Pod, pools []cluste
 	return found
 }
 
-// rests is until when the standby node is not started, because its last start failed or its zone
+// backsOff is until when the standby node is not started, because its last start failed or its zone
 // has no capacity for its type; zero where it may be.
-func (c *Reconciler) rests(n *decide.Node) time.Time {
+func (c *Reconciler) backsOff(n *decide.Node) time.Time {
 	now := c.Now()
 	until := c.State.OfferingUnavailableUntil(decide.OfferingOf(n.Labels), now)
 	if n.UnavailableUntil.After(now) && n.UnavailableUntil.After(until) {
