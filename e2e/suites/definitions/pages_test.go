@@ -10,10 +10,12 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/stratos-sh/stratos/e2e/framework"
 	"github.com/stratos-sh/stratos/e2e/model"
 )
 
@@ -141,13 +143,9 @@ func (s *server) checkCommand(t *testing.T, words []string) error {
 	case strings.HasPrefix(line, "helm install stratos "):
 		return names(t, "e2e/kind/suite/pages_test.go", "README.md")
 	case strings.HasPrefix(line, "kubectl label namespace team-a "):
-		namespace := &corev1.Namespace{}
-		namespace.Name = "team-a"
-		if err := s.client.Create(t.Context(), namespace); err != nil {
-			return err
-		}
-		s.kubectl(t, words[1:]...)
-		return s.client.Delete(t.Context(), namespace)
+		return s.kubectlOn(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}, words[1:]...)
+	case strings.HasPrefix(line, "kubectl annotate nodepools.stratos.sh --all "):
+		return s.kubectlOn(t, framework.Pool("workers", 1), words[1:]...)
 	}
 	known := map[string]string{ // a program, and where it is from
 		"kube-scheduler --config scheduler.yaml": root + "/e2e/controlplane",
@@ -160,6 +158,16 @@ func (s *server) checkCommand(t *testing.T, words []string) error {
 	}
 	_, err := os.Stat(from)
 	return err
+}
+
+// kubectlOn runs a command of kubectl while the object exists.
+func (s *server) kubectlOn(t *testing.T, o client.Object, args ...string) error {
+	t.Helper()
+	if err := s.client.Create(t.Context(), o); err != nil {
+		return err
+	}
+	s.kubectl(t, args...)
+	return s.client.Delete(t.Context(), o)
 }
 
 // checkMake wants the target, and each variable to be one that the Makefile or a script reads.

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/framework"
 	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider/fake"
@@ -33,6 +34,9 @@ func noSilentMetric(t *testing.T, r *framework.Rig) {
 	nominated(t, r)
 	foreseen(t, r)
 	endsAtOnce(t, r)
+	paused := framework.Pool("paused", 1)
+	metav1.SetMetaDataAnnotation(&paused.ObjectMeta, v1alpha1.AnnotationPaused, "true")
+	assert.Create(t, r, paused)
 	names := documented(t)
 	assert.Eventually(t, "metrics of docs/metrics.md that are silent", func(ctx context.Context) ([]string, error) {
 		moved, err := assert.MovedMetrics(ctx, r.Metrics)
