@@ -62,6 +62,7 @@ func TestNamesOfMetrics(t *testing.T) {
 		"nodepool_desired_standby gauge pool",
 		"nodepool_drain_duration_seconds histogram pool",
 		"nodepool_nodes_total gauge pool, state",
+		"nodepool_paused gauge pool",
 		"nodepool_pool_size gauge pool",
 		"nodepool_scaledown_total counter pool, reason",
 		"nodepool_scaleup_duration_seconds histogram pool",
