@@ -140,8 +140,8 @@ func TestEveryDecisionIsMadeAgainOfTheSame(t *testing.T) {
 }
 
 // TestNothingBeginsInAPausedPool: what a decision writes or calls there ends something, or records
-// what is so. It looks at each seventh observation, for the time: seven divides no number of values,
-// so that each value meets each other.
+// what is so. It looks at each seventh observation, for the time: seven divides no number of
+// values, so that each value meets each other.
 func TestNothingBeginsInAPausedPool(t *testing.T) {
 	seen, count := map[Action]int{}, 0
 	every(func(o Observation) {
