@@ -298,6 +298,9 @@ func (s *State) changePool(name v1alpha1.PoolName, p *v1alpha1.NodePool) bool {
 		delete(s.pools, name)
 	} else {
 		s.pools[name] = p
+		if usual := p.Status.StartSeconds; usual != nil {
+			s.claims.SetReadyIn(name, time.Duration(usual.P50)*time.Second)
+		}
 		if old != nil && old.UID == p.UID && old.Generation == p.Generation && old.IsPaused() == p.IsPaused() {
 			return false // only the status or other annotations changed, and no decision reads them
 		}
