@@ -400,13 +400,19 @@ func (c *Reconciler) choose(ctx context.Context, pod *corev1.Pod, pools []cluste
 
 // backsOff is until when the standby node is not started, because its last start failed or its zone
 // has no capacity for its type; zero where it may be.
-func (c *Reconciler) backsOff(n *decide.Node) time.Time {
-	now := c.Now()
-	until := c.State.OfferingUnavailableUntil(decide.OfferingOf(n.Labels), now)
-	if n.UnavailableUntil.After(now) && n.UnavailableUntil.After(until) {
-		return n.UnavailableUntil
+func (c *Reconciler) backsOff(n *decide.Node) backOff {
+	now, offering := c.Now(), decide.OfferingOf(n.Labels)
+	until := c.State.OfferingUnavailableUntil(offering, now)
+	switch {
+	case n.UnavailableUntil.After(now) && n.UnavailableUntil.After(until):
+		if until.IsZero() {
+			offering = decide.Offering{}
+		}
+		return backOff{n.UnavailableUntil, offering}
+	case until.IsZero():
+		return backOff{}
 	}
-	return until
+	return backOff{until, offering}
 }
 
 // inWords names the zones to which a launch is bound.
