@@ -115,10 +115,11 @@ func NewLoops(p Parts) (*Loops, error) {
 		Namespace: decide.Namespace(p.Namespace), RequiredDaemonSets: p.RequiredDaemonSetNamespaces,
 		Client: p.Client, Cloud: p.Cloud, Owner: owner, Launcher: kinds, Classes: kinds, LaunchesAtOnce: p.LaunchesAtOnce,
 		Events: p.Events, Metrics: m,
-		Now: p.Now, Inventory: known, Warmups: failures, Starts: starts, State: p.State, Demand: waiting, Disruptions: recycling,
-		Poke:    l.sweep.Poke,
-		Wake:    func(ctx context.Context, id v1alpha1.InstanceID) { inventory.Send(ctx, instances, id) },
-		Daemons: p.State.Daemons,
+		Now: p.Now, Inventory: known, Warmups: failures, Starts: starts, State: p.State, Demand: waiting,
+		Disruptions: recycling,
+		Poke:        l.sweep.Poke,
+		Wake:        func(ctx context.Context, id v1alpha1.InstanceID) { inventory.Send(ctx, instances, id) },
+		Daemons:     p.State.Daemons,
 	}
 	l.pending = pending.New(&pending.Reconciler{
 		Classes: kinds,

@@ -35,12 +35,10 @@ func assess(judge *cluster.PodFit, p cluster.PoolNodes, o Offer, backsOff func(*
 	says := func(near closeness, why string) assessment {
 		return assessment{why: "pool " + pool.Name + why, closeness: near, launch: room, coming: warming, zones: zones}
 	}
+	if near, why := unfit(p, fits, never); why != "" { // the state of a pool that the pod does not fit is of no use to it
+		return says(near, ": "+why)
+	}
 	switch {
-	// What the pod itself lacks comes first: such a pod is of no interest to the pool, whatever its state.
-	case len(p.Nodes) == 0 && !serves:
-		return says(closenessOf(never), ": "+never.Explain())
-	case len(p.Nodes) > 0 && !fits.any && fits.closeness < withheld:
-		return says(fits.closeness, ": "+fits.refusal)
 	case pool.DeletionTimestamp != nil:
 		return assessment{why: "pool " + pool.Name + " is being deleted", closeness: withheld}
 	case pool.IsPaused():
@@ -59,6 +57,18 @@ func assess(judge *cluster.PodFit, p cluster.PoolNodes, o Offer, backsOff func(*
 		return says(withoutRoomNow, fmt.Sprintf(" is at its poolSize of %d and none of its nodes has room", pool.Spec.PoolSize))
 	}
 	return says(withoutRoomNow, " has no standby node with room now")
+}
+
+// unfit is why the pod fits neither the nodes of the pool nor, where it has none, a new instance,
+// whatever the state of the pool; "" where it fits.
+func unfit(p cluster.PoolNodes, fits poolFit, never *fit.Refusal) (closeness, string) {
+	switch {
+	case len(p.Nodes) == 0 && never != nil:
+		return closenessOf(never), never.Explain()
+	case len(p.Nodes) > 0 && !fits.any && fits.closeness < withheld:
+		return fits.closeness, fits.refusal
+	}
+	return 0, ""
 }
 
 // poolFit is how a pod fits the nodes of a pool: whether any of them fits it when it is empty, and

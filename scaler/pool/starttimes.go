@@ -85,7 +85,7 @@ func (s *StartTimes) forget(pool v1alpha1.PoolName) {
 func startSeconds(took []time.Duration) v1alpha1.StartSeconds {
 	sorted := slices.Sorted(slices.Values(took))
 	at := func(percent int) int32 {
-		return int32(math.Ceil(sorted[rank(percent, len(sorted))].Seconds())) //nolint:gosec // a start ends by its readyTimeout
+		return int32(math.Ceil(sorted[rank(percent, len(sorted))].Seconds())) //nolint:gosec // a day at most
 	}
 	return v1alpha1.StartSeconds{P50: at(50), P95: at(95), Count: int32(len(sorted))} //nolint:gosec // at most startsKept
 }

@@ -114,7 +114,8 @@ func (s *shared) printNodes(out *output, nodes []metav1.PartialObjectMetadata, s
 		return nil
 	}
 	slices.SortFunc(nodes, func(a, b metav1.PartialObjectMetadata) int {
-		return cmp.Or(strings.Compare(a.Labels[v1alpha1.LabelPool], b.Labels[v1alpha1.LabelPool]), strings.Compare(a.Name, b.Name))
+		return cmp.Or(strings.Compare(a.Labels[v1alpha1.LabelPool], b.Labels[v1alpha1.LabelPool]),
+			strings.Compare(a.Name, b.Name))
 	})
 	return out.printTable(s, nodeTable(nodes, s.now()))
 }

@@ -22,8 +22,9 @@ func ago(d time.Duration) metav1.Time { return metav1.NewTime(epoch().Add(-d)) }
 // pending is pod a, which its scheduler refused 20 s ago.
 func pending(change ...func(*corev1.Pod)) corev1.Pod {
 	p := corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "uid-a", CreationTimestamp: ago(90 * time.Second)},
-		Spec:       corev1.PodSpec{SchedulerName: "stratos-scheduler"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "uid-a",
+			CreationTimestamp: ago(90 * time.Second)},
+		Spec: corev1.PodSpec{SchedulerName: "stratos-scheduler"},
 		Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
 			Message: "0/3 nodes", LastTransitionTime: ago(20 * time.Second),
@@ -236,7 +237,8 @@ func TestTable(t *testing.T) {
 
 // TestReasonsThatAreAlike are told once, where the first of them stands.
 func TestReasonsThatAreAlike(t *testing.T) {
-	got := together([]string{"pool a has no node yet", "pool b: needs 64 cpu", "pool c: x", "pool d: y", "pool e: x", "and 2 more"})
+	got := together([]string{"pool a has no node yet", "pool b: needs 64 cpu", "pool c: x", "pool d: y", "pool e: x",
+		"and 2 more"})
 	want := []string{"pool a has no node yet", "pool b: needs 64 cpu", "2 pools (c, e): x", "pool d: y", "and 2 more"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

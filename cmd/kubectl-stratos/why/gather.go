@@ -60,19 +60,19 @@ func Gather(ctx context.Context, c client.Reader, q Query) (*Facts, error) {
 	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
 	err = EachPage(ctx, c, nodes, func() { facts.Nodes = append(facts.Nodes, nodes.Items...) },
 		client.HasLabels{v1alpha1.LabelPool})
-	if err = facts.permitted(err, "list nodes"); err != nil {
+	if err := facts.permitted(err, "list nodes"); err != nil {
 		return nil, err
 	}
 	pools := &v1alpha1.NodePoolList{}
 	err = EachPage(ctx, c, pools, func() { facts.Pools = append(facts.Pools, pools.Items...) })
-	if err = facts.permitted(err, "list nodepools.stratos.sh"); err != nil {
+	if err := facts.permitted(err, "list nodepools.stratos.sh"); err != nil {
 		return nil, err
 	}
 	for _, fields := range eventsOf(q, facts.Pods) {
 		events := &eventsv1.EventList{}
 		err = EachPage(ctx, c, events, func() { facts.Events = append(facts.Events, ours(events.Items)...) },
 			client.InNamespace(q.Namespace), fields)
-		if err = facts.permitted(err, "list events.events.k8s.io"); err != nil {
+		if err := facts.permitted(err, "list events.events.k8s.io"); err != nil {
 			return nil, err
 		}
 	}
