@@ -436,8 +436,8 @@ type WarmupFailure struct {
 	Hash string `json:"hash,omitempty"`
 }
 
-// StartSeconds is how long the last 50 starts of a pool took, from the start intent until the node was
-// opened to pods, in seconds.
+// StartSeconds is how long the last 50 starts of a pool took, from the start intent until the node
+// was opened to pods, in seconds.
 type StartSeconds struct {
 	// P50 is what half of the starts took at most.
 	// +kubebuilder:validation:Minimum=0

@@ -51,8 +51,8 @@ func TestStartSecondsOfTheLastStarts(t *testing.T) {
 	}
 }
 
-// TestStartSecondsChangeOnceAMinute: the first figure is shown at once, the next ones a minute after
-// the last change, and a pool that is forgotten begins anew.
+// TestStartSecondsChangeOnceAMinute: the first figure is shown at once, the next ones a minute
+// after the last change, and a pool that is forgotten begins anew.
 func TestStartSecondsChangeOnceAMinute(t *testing.T) {
 	var s StartTimes
 	pool, at := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, time.Unix(1000, 0)

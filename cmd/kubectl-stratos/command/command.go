@@ -53,7 +53,8 @@ func New(version string, in io.Reader, out, errs io.Writer) *cobra.Command {
 	return root
 }
 
-// Words are those of the error for the terminal: an answer of the API server is told as kubectl does.
+// Words are those of the error for the terminal: an answer of the API server is told as kubectl
+// does.
 func Words(err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {

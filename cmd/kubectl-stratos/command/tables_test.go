@@ -43,7 +43,7 @@ func TestStatusOfAPool(t *testing.T) {
 	}
 }
 
-// TestNoteOfANode: what keeps it from starting, or why it goes; a back-off that is over is nothing.
+// TestNoteOfANode: what keeps it from starting, or why it goes; a backoff that is over is nothing.
 func TestNoteOfANode(t *testing.T) {
 	at := func(d time.Duration) string { return epoch().Add(d).Format(time.RFC3339) }
 	for name, c := range map[string]struct {
@@ -51,8 +51,8 @@ func TestNoteOfANode(t *testing.T) {
 		want        string
 	}{
 		"nothing":              {nil, ""},
-		"a back-off":           {map[string]string{v1alpha1.AnnotationUnavailableUntil: at(time.Minute), v1alpha1.AnnotationStartFailures: "2"}, "backs off until 2026-03-01T12:01:00Z; failed starts in a row: 2"},
-		"a back-off is over":   {map[string]string{v1alpha1.AnnotationUnavailableUntil: at(-time.Minute)}, ""},
+		"a backoff":            {map[string]string{v1alpha1.AnnotationUnavailableUntil: at(time.Minute), v1alpha1.AnnotationStartFailures: "2"}, "backs off until 2026-03-01T12:01:00Z; failed starts in a row: 2"},
+		"a backoff is over":    {map[string]string{v1alpha1.AnnotationUnavailableUntil: at(-time.Minute)}, ""},
 		"a stop":               {map[string]string{v1alpha1.AnnotationStopReason: string(v1alpha1.StopEmpty)}, "reason of its stop: empty"},
 		"kept from disruption": {map[string]string{v1alpha1.AnnotationDoNotDisrupt: "true"}, "do not disrupt"},
 	} {

@@ -254,8 +254,8 @@ func (f *Facts) nodeNamed(name string) *NodeFacts {
 // noteNode finds the node in the note of an event StandbyStarting.
 var noteNode = regexp.MustCompile(`\bnode (\S+) of pool (\S+)`)
 
-// nodeOfNote are the facts of the node that the note names; nil where it names none. A node that runs
-// names no claims, so this is also how the node of a pod is found that is about to be bound.
+// nodeOfNote are the facts of the node that the note names; nil where it names none. A node that
+// runs names no claims, so this is also how the node of a pod is found that is about to be bound.
 func (f *Facts) nodeOfNote(note string) *NodeFacts {
 	words := noteNode.FindStringSubmatch(note)
 	if words == nil {

@@ -40,8 +40,8 @@ type Facts struct {
 	Pools []v1alpha1.NodePool
 	// Events are those that Stratos wrote on pods.
 	Events []eventsv1.Event
-	// Missing are the permissions that the user lacks, such as "list nodes". What they would have shown
-	// is left out.
+	// Missing are the permissions that the user lacks, such as "list nodes". What they would have
+	// shown is left out.
 	Missing []string
 }
 

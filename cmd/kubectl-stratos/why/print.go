@@ -90,8 +90,8 @@ func together(reasons []string) []string {
 	return out
 }
 
-// timing says since when the node is in its state, how long that usually takes, and when it is given
-// up.
+// timing says since when the node is in its state, how long that usually takes, and when it is
+// given up.
 func (n *NodeFacts) timing(now time.Time) string {
 	text := fmt.Sprintf("%s for %s", n.State, age(now, *n.Since))
 	if n.UsualSeconds > 0 {

@@ -51,8 +51,8 @@ type situation struct {
 	node string
 }
 
-// TestWhy: each situation is explained to an administrator, to a user who may read the pods and events
-// of one namespace alone, and by the command of Stratos itself.
+// TestWhy: each situation is explained to an administrator, to a user who may read the pods and
+// events of one namespace alone, and by the command of Stratos itself.
 func TestWhy(t *testing.T) {
 	r := assert.NewRig(t, framework.Options{Cloud: []string{"--fake-boot-time=300ms", "--fake-stop-time=100ms",
 		"--fake-instance-types=test.four=" + four + ";test.hanging=" + four + ";test.refused=" + four + ";test.empty=" + four}})
@@ -161,8 +161,8 @@ func plant(t *testing.T, r *framework.Rig) {
 	assert.AwaitCondition(t, r, poolPaused, v1alpha1.ConditionPaused, metav1.ConditionTrue)
 }
 
-// readerOfOneNamespace returns the kubeconfig of a user who may read pods and events of the namespace
-// default and nothing else.
+// readerOfOneNamespace returns the kubeconfig of a user who may read pods and events of the
+// namespace default and nothing else.
 func readerOfOneNamespace(t *testing.T, r *framework.Rig) string {
 	t.Helper()
 	meta := metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "pods-and-events"}
@@ -230,8 +230,8 @@ func says(e why.Explanation, words []string) bool {
 }
 
 // check compares the explanation with the situation. Who may not read nodes gets their names and
-// pools, and the usual time of a start, from events; not the name of the node's pool where the pod is
-// bound.
+// pools, and the usual time of a start, from events; not the name of the node's pool where the pod
+// is bound.
 func check(t *testing.T, s situation, got why.Explanation, readsNodes bool) {
 	t.Helper()
 	if got.Cause != s.cause || !says(got, s.words) || !strings.Contains(got.Next, s.next) {
