@@ -256,9 +256,7 @@ func (c *Reconciler) recordStart(g gathered, d lifecycle.Decision) {
 	if g.removesStartupTaints() {
 		c.Metrics.StartupTaintDuration.WithLabelValues(string(g.instance.Pool())).Observe(took.Seconds())
 	}
-	if g.pool != nil {
-		c.Starts.Add(g.pool, took)
-	}
+	c.State.SetReadyIn(g.instance.Pool(), took)
 	c.Poke()
 }
 

@@ -71,7 +71,6 @@ type Reconciler struct {
 	Now         func() time.Time
 	Inventory   *inventory.Inventory
 	Warmups     *WarmupFailures
-	Starts      *StartTimes
 	State       *cluster.State
 	Demand      *pending.Demand
 	Disruptions *Disruptions
@@ -327,7 +326,6 @@ func (c *Reconciler) empty(ctx context.Context, pool *v1alpha1.NodePool) (ctrl.R
 	c.Metrics.Forget(v1alpha1.PoolName(pool.Name))
 	c.launches.forget(pool.UID)
 	c.Warmups.forget(v1alpha1.PoolName(pool.Name))
-	c.Starts.forget(v1alpha1.PoolName(pool.Name))
 	return ctrl.Result{}, client.IgnoreNotFound(c.writeFinalizers(ctx, pool, before))
 }
 

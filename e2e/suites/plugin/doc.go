@@ -1,3 +1,0 @@
-// Package plugin runs kubectl-stratos against a real control plane on which situations were
-// planted.
-package plugin
