@@ -63,8 +63,8 @@ demo: controlplane ## Play the main job in a terminal: pool, burst, start, run, 
 	@cd e2e && exec ../bin/demo
 
 .PHONY: build
-build: ## Build bin/stratos, static, with its version
-	CGO_ENABLED=0 go build -p $(P) -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/stratos ./cmd/stratos
+build: ## Build bin/stratos and the plugin bin/kubectl-stratos, static, with their version
+	CGO_ENABLED=0 go build -p $(P) -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./cmd/stratos ./cmd/kubectl-stratos
 
 .PHONY: generate
 generate: ## Write the generated files: deep copies, CRDs, webhook configurations, docs/metrics.md, docs/acceptance.md, docs/reliability.md, and what the chart takes from the sources

@@ -158,8 +158,8 @@ func TestEveryRightHasItsReason(t *testing.T) {
 	}
 }
 
-// sectionOf is the heading of docs/rbac.md under which a role of ours stands; people's roles stand
-// nowhere.
+// sectionOf is the heading of docs/rbac.md under which a role of ours stands. The roles that extend
+// those of Kubernetes stand nowhere.
 func sectionOf(r role) string {
 	where := "in the whole cluster"
 	if r.Kind == "Role" {
@@ -170,6 +170,8 @@ func sectionOf(r role) string {
 		strings.HasSuffix(r.Metadata.Name, "-view"),
 		strings.HasSuffix(r.Metadata.Name, "-edit"):
 		return ""
+	case strings.HasSuffix(r.Metadata.Name, "-reader"):
+		return "People"
 	case strings.HasSuffix(r.Metadata.Name, "-check"):
 		return "helm test, " + where
 	case strings.HasSuffix(r.Metadata.Name, "-scheduler"):

@@ -84,7 +84,7 @@ func NewLoops(p Parts) (*Loops, error) {
 	}
 	kinds := nodeclass.Kinds{Reader: p.Client, Served: p.Classes, Tokens: p.tokens()}
 	known, waiting := inventory.New(), pending.NewDemand()
-	recycling, failures := pool.NewDisruptions(), &pool.WarmupFailures{}
+	recycling, failures, starts := pool.NewDisruptions(), &pool.WarmupFailures{}, &pool.StartTimes{}
 	instances := make(chan event.TypedGenericEvent[v1alpha1.InstanceID], wakeBuffer)
 	changed := make(chan event.TypedGenericEvent[v1alpha1.PoolName], wakeBuffer)
 	owner := inventory.Owner{Cluster: p.Cluster, UID: string(p.ClusterUID)}
@@ -108,17 +108,18 @@ func NewLoops(p Parts) (*Loops, error) {
 		Reader: p.Client, Live: p.Live, Client: p.Client, Cloud: p.Cloud, Owner: owner, Steps: node.NewStepClock(p.Elapsed),
 		Namespace: decide.Namespace(p.Namespace), RequiredDaemonSets: p.RequiredDaemonSetNamespaces,
 		State: p.State, Starter: l.Starter, Events: p.Events, Metrics: m, Now: p.Now, Born: p.Now(), Inventory: known,
-		Warmups: failures, Demand: waiting, Disruptions: recycling, Poke: l.sweep.Poke,
+		Warmups: failures, Starts: starts, Demand: waiting, Disruptions: recycling, Poke: l.sweep.Poke,
 		Daemons: p.State.Daemons, Classes: kinds, Tokens: kinds.Tokens,
 	}
 	l.pools = &pool.Reconciler{
 		Namespace: decide.Namespace(p.Namespace), RequiredDaemonSets: p.RequiredDaemonSetNamespaces,
 		Client: p.Client, Cloud: p.Cloud, Owner: owner, Launcher: kinds, Classes: kinds, LaunchesAtOnce: p.LaunchesAtOnce,
 		Events: p.Events, Metrics: m,
-		Now: p.Now, Inventory: known, Warmups: failures, State: p.State, Demand: waiting, Disruptions: recycling,
-		Poke:    l.sweep.Poke,
-		Wake:    func(ctx context.Context, id v1alpha1.InstanceID) { inventory.Send(ctx, instances, id) },
-		Daemons: p.State.Daemons,
+		Now: p.Now, Inventory: known, Warmups: failures, Starts: starts, State: p.State, Demand: waiting,
+		Disruptions: recycling,
+		Poke:        l.sweep.Poke,
+		Wake:        func(ctx context.Context, id v1alpha1.InstanceID) { inventory.Send(ctx, instances, id) },
+		Daemons:     p.State.Daemons,
 	}
 	l.pending = pending.New(&pending.Reconciler{
 		Classes: kinds,

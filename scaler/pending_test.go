@@ -17,6 +17,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/scaler/pending"
 	"github.com/stratos-sh/stratos/scaler/pool"
 	"github.com/stratos-sh/stratos/scaler/start"
@@ -130,6 +131,12 @@ func TestExplainSays(t *testing.T) {
 		"a paused pool": {
 			[]client.Object{unschedulable(needing("1")), nodePool(2, 1, paused), standby()}, time.Minute,
 			"StandbyUnavailable pool p is paused"},
+		"a paused pool with nodes that are too small": {
+			[]client.Object{unschedulable(needing("5")), nodePool(2, 1, paused), standby()}, time.Minute,
+			"StandbyUnavailable pool p: needs 5 cpu, node has 4 left"},
+		"a pool that goes, with nodes that are too small": {
+			[]client.Object{unschedulable(needing("5")), nodePool(2, 1, deleted), standby()}, time.Minute,
+			"StandbyUnavailable pool p: needs 5 cpu, node has 4 left"},
 		"its standby node backs off": {
 			[]client.Object{unschedulable(needing("1")), nodePool(1, 1, counting(1)),
 				standby(markedAt(v1alpha1.AnnotationUnavailableUntil, epoch().Add(time.Hour)))}, time.Minute,
@@ -186,6 +193,22 @@ func TestExplainSays(t *testing.T) {
 				t.Errorf("events %q, want %q", said, c.want)
 			}
 		})
+	}
+}
+
+// TestAZoneWithoutCapacityIsNamed: the user is to tell it from a node whose own starts fail.
+func TestAZoneWithoutCapacityIsNamed(t *testing.T) {
+	r := newRig(t, unschedulable(needing("1")), nodePool(1, 1, counting(1)), nodeIn(v1alpha1.StateStandby,
+		markedAt(v1alpha1.AnnotationUnavailableUntil, epoch().Add(time.Hour)), func(n *corev1.Node) {
+			n.Labels[corev1.LabelTopologyZone], n.Labels[corev1.LabelInstanceTypeStable] = "z", "m5.large"
+		}))
+	look := r.looksAfter()
+	look.State.MarkOfferingUnavailable(decide.Offering{Zone: "z", Type: "m5.large"}, epoch())
+	r.now = epoch().Add(time.Minute)
+	r.look(look)
+	want := "pool p: zone z has no capacity for m5.large; next try after " + epoch().Add(time.Hour).Format(time.RFC3339)
+	if said := r.said(); !strings.Contains(strings.Join(said, "\n"), want) {
+		t.Errorf("events %q, want %q", said, want)
 	}
 }
 

@@ -244,7 +244,8 @@ func TestAnotherLeaderThatDoesNotSeeALaunchDoesNotRepeatIt(t *testing.T) {
 	other := &pool.Reconciler{
 		Client: r.api, Cloud: r, Owner: inventory.Owner{Cluster: "here", UID: "uid-here"}, Launcher: r.pools.Launcher,
 		Classes: r.pools.Classes, Events: r.events, Metrics: r.pools.Metrics, Now: r.pools.Now,
-		Inventory: inventory.New(), Warmups: &pool.WarmupFailures{}, State: r.nodes.State, Demand: r.demand,
+		Inventory: inventory.New(), Warmups: &pool.WarmupFailures{}, Starts: &pool.StartTimes{},
+		State: r.nodes.State, Demand: r.demand,
 		Disruptions: pool.NewDisruptions(),
 		Poke:        func() {}, Wake: r.pools.Wake, Daemons: r.daemonSets,
 	}

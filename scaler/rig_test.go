@@ -137,7 +137,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clock, failures := func() time.Time { return r.now }, &pool.WarmupFailures{}
+	clock, failures, starts := func() time.Time { return r.now }, &pool.WarmupFailures{}, &pool.StartTimes{}
 	r.starts = workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.NodeName](time.Nanosecond, time.Nanosecond),
 	)
@@ -147,7 +147,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 		Reader: r.api, Live: r.api, Client: r.api, Cloud: r, Owner: inventory.Owner{Cluster: "here", UID: "uid-here"},
 		Namespace: "stratos", State: seen, Events: r.events, Metrics: metrics,
 		Now: clock, Born: epoch(), Inventory: r.inventory, Poke: func() {},
-		Demand: r.demand, Disruptions: r.turns, Warmups: failures, Daemons: r.daemonSets,
+		Demand: r.demand, Disruptions: r.turns, Warmups: failures, Starts: starts, Daemons: r.daemonSets,
 		Classes: nodeclass.Kinds{Reader: r.api, Served: []nodeclass.Kind{nodeclass.AWSNodeClasses(r.cloud)}},
 		Starter: start.New(start.Options{
 			Reader: r.api, Live: r.api, Writer: r.api, Cloud: r, State: seen, Events: r.events, Now: clock,
@@ -163,7 +163,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 		Classes:        nodeclass.Kinds{Reader: r.api, Served: []nodeclass.Kind{nodeclass.AWSNodeClasses(r.cloud)}},
 		LaunchesAtOnce: pool.LaunchesAtOnce,
 		Events:         r.events, Metrics: metrics, Now: clock, Inventory: r.inventory,
-		State: seen, Demand: r.demand, Disruptions: r.turns, Warmups: failures, Daemons: r.daemonSets,
+		State: seen, Demand: r.demand, Disruptions: r.turns, Warmups: failures, Starts: starts, Daemons: r.daemonSets,
 		Namespace: "stratos",
 		Poke:      func() {}, Wake: func(_ context.Context, id v1alpha1.InstanceID) { r.note("wake " + string(id)) },
 	}

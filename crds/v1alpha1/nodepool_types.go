@@ -23,6 +23,7 @@ import (
 // +kubebuilder:printcolumn:name="Warmup",type=integer,priority=1,JSONPath=`.status.warmup`,description="Nodes that are being initialised"
 // +kubebuilder:printcolumn:name="Stopping",type=integer,priority=1,JSONPath=`.status.stopping`,description="Nodes that are drained or being stopped"
 // +kubebuilder:printcolumn:name="Terminating",type=integer,priority=1,JSONPath=`.status.terminating`,description="Nodes that are being replaced or removed"
+// +kubebuilder:printcolumn:name="Usual-Start",type=integer,priority=1,JSONPath=`.status.startSeconds.p50`,description="Seconds that half of the last starts took at most"
 // +kubebuilder:printcolumn:name="Class",type=string,priority=1,JSONPath=`.spec.template.nodeClassRef.name`,description="Node class of the pool"
 // +kubebuilder:printcolumn:name="Weight",type=integer,priority=1,JSONPath=`.spec.weight`,description="Pools with a higher weight are used first"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="metadata.name must have at most 63 characters, because it is the value of the Node label stratos.sh/pool"
@@ -435,6 +436,20 @@ type WarmupFailure struct {
 	Hash string `json:"hash,omitempty"`
 }
 
+// StartSeconds is how long the last 50 starts of a pool took, from the start intent until the node
+// was opened to pods, in seconds.
+type StartSeconds struct {
+	// P50 is what half of the starts took at most.
+	// +kubebuilder:validation:Minimum=0
+	P50 int32 `json:"p50"`
+	// P95 is what 95 % of the starts took at most.
+	// +kubebuilder:validation:Minimum=0
+	P95 int32 `json:"p95"`
+	// Count is how many starts these are, 50 at most.
+	// +kubebuilder:validation:Minimum=1
+	Count int32 `json:"count"`
+}
+
 // NodePoolStatus is the observed state of a NodePool.
 type NodePoolStatus struct {
 	// Standby counts nodes that are stopped, were Ready once, have their images, and can be started.
@@ -480,6 +495,10 @@ type NodePoolStatus struct {
 	// LastWarmupFailure is the last warm-up that failed; unset where the last one was complete.
 	// +optional
 	LastWarmupFailure *WarmupFailure `json:"lastWarmupFailure,omitempty"`
+	// StartSeconds is how long the last starts took; unset before the first one. It follows them
+	// within about a minute.
+	// +optional
+	StartSeconds *StartSeconds `json:"startSeconds,omitempty"`
 	// Conditions: Ready, Degraded, NodeClassReady, ImagesPulled and StartsLimited. Each can turn both
 	// ways.
 	// +kubebuilder:validation:MaxItems=16

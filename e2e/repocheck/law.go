@@ -15,6 +15,7 @@ func Law() []Rule {
 	rules = append(rules, sdkRules()...)
 	rules = append(rules, providerRules()...)
 	rules = append(rules, stackRules()...)
+	rules = append(rules, pluginRules()...)
 	return append(rules, repositoryRules()...)
 }
 
@@ -203,6 +204,25 @@ func stackRules() []Rule {
 			From: []Pattern{"./..."}, FromExcept: []Pattern{"./e2e/..."}, To: []Pattern{"helm.sh/helm/..."},
 			Reach: ThroughOthers, InTests: true,
 			Reason: "what is shipped never brings Helm with it; stratos stack calls the helm on PATH",
+		},
+	}
+}
+
+// pluginRules keep kubectl-stratos and the controller apart.
+func pluginRules() []Rule {
+	plugin := []Pattern{"./cmd/kubectl-stratos/..."}
+	return []Rule{
+		{
+			From: []Pattern{"./..."}, FromExcept: append([]Pattern{"./e2e/..."}, plugin...),
+			To:    []Pattern{"k8s.io/cli-runtime/..."},
+			Reach: ThroughOthers, InTests: true,
+			Reason: "kubectl's library is for the plugin; the image of the controller does without it",
+		},
+		{
+			From: plugin, To: []Pattern{"./..."},
+			ToExcept: append([]Pattern{"./crds/...", "./extender/decide", "./extender/fit"}, plugin...),
+			Reach:    ThroughOthers,
+			Reason:   "the plugin reads what Stratos publishes at the API server, and has none of its parts",
 		},
 	}
 }

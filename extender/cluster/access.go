@@ -101,13 +101,6 @@ func (s *State) StartsLimited(pool v1alpha1.PoolName, now time.Time) (time.Time,
 	return s.claims.StartsLimited(pool, now)
 }
 
-// SetReadyIn is Ledger.SetReadyIn.
-func (s *State) SetReadyIn(pool v1alpha1.PoolName, d time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.claims.SetReadyIn(pool, d)
-}
-
 // ExpireBackoffs is Claims.ExpireBackoffs.
 func (s *State) ExpireBackoffs(now time.Time) bool {
 	return change(s, func(l *decide.Claims) bool { return l.ExpireBackoffs(now) })

@@ -238,6 +238,9 @@ func (s *State) SetPool(p *v1alpha1.NodePool) {
 	name, now := v1alpha1.PoolName(p.Name), s.now()
 	s.mu.Lock()
 	defer s.unlock()
+	if usual := p.Status.StartSeconds; usual != nil {
+		s.claims.SetReadyIn(name, time.Duration(usual.P50)*time.Second)
+	}
 	was := s.pools[name] != nil && s.pools[name].IsPaused()
 	if s.changePool(name, p) {
 		s.claims.Rebudget(name, now)

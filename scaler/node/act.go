@@ -256,7 +256,9 @@ func (c *Reconciler) recordStart(g gathered, d lifecycle.Decision) {
 	if g.removesStartupTaints() {
 		c.Metrics.StartupTaintDuration.WithLabelValues(string(g.instance.Pool())).Observe(took.Seconds())
 	}
-	c.State.SetReadyIn(g.instance.Pool(), took)
+	if g.pool != nil {
+		c.Starts.Add(g.pool, took)
+	}
 	c.Poke()
 }
 

@@ -77,6 +77,7 @@ type Reconciler struct {
 
 	Inventory   *inventory.Inventory
 	Warmups     *pool.WarmupFailures
+	Starts      *pool.StartTimes
 	Demand      *pending.Demand
 	Disruptions *pool.Disruptions
 	// Steps is nil where deadlines count from what is written.

@@ -25,8 +25,8 @@ type assessment struct {
 // assess checks the pod against the pool's nodes as if they were empty, and against a new
 // instance in each zone of its class. All nodes of a pool are alike but for their zones, so where
 // every node refuses, the first refusal by name holds for the pool. backsOff is until when a
-// standby node is not started, zero where it may be.
-func assess(judge *cluster.PodFit, p cluster.PoolNodes, o Offer, backsOff func(*decide.Node) time.Time) assessment {
+// standby node is not started, and why; zero where it may be.
+func assess(judge *cluster.PodFit, p cluster.PoolNodes, o Offer, backsOff func(*decide.Node) backOff) assessment {
 	pool := p.Pool
 	fits := checkNodes(judge, p.Nodes, backsOff)
 	zones, never := serving(judge, pool, p.Pattern, o)
@@ -35,28 +35,40 @@ func assess(judge *cluster.PodFit, p cluster.PoolNodes, o Offer, backsOff func(*
 	says := func(near closeness, why string) assessment {
 		return assessment{why: "pool " + pool.Name + why, closeness: near, launch: room, coming: warming, zones: zones}
 	}
+	if near, why := unfit(p, fits, never); why != "" { // the state of a pool that the pod does not fit is of no use to it
+		return says(near, ": "+why)
+	}
 	switch {
 	case pool.DeletionTimestamp != nil:
 		return assessment{why: "pool " + pool.Name + " is being deleted", closeness: withheld}
 	case pool.IsPaused():
 		return assessment{why: "pool " + pool.Name + " is paused", closeness: withheld}
-	case len(p.Nodes) == 0 && !serves:
-		return says(closenessOf(never), ": "+never.Explain())
 	case len(p.Nodes) == 0:
 		return says(withoutRoomNow, " has no node yet")
 	case !fits.any:
 		return says(fits.closeness, ": "+fits.refusal)
 	case fits.free:
 		return says(withoutRoomNow, " has no standby node with room now")
-	case !fits.backsOff.IsZero():
-		return says(withoutRoomNow, ": its standby nodes back off after failed starts until "+
-			fits.backsOff.UTC().Format(time.RFC3339))
+	case !fits.backsOff.until.IsZero():
+		return says(withoutRoomNow, ": "+fits.backsOff.words())
 	case fits.apart != "":
 		return says(podsApart, ": "+fits.apart)
 	case serves && !room:
 		return says(withoutRoomNow, fmt.Sprintf(" is at its poolSize of %d and none of its nodes has room", pool.Spec.PoolSize))
 	}
 	return says(withoutRoomNow, " has no standby node with room now")
+}
+
+// unfit is why the pod fits neither the nodes of the pool nor, where it has none, a new instance,
+// whatever the state of the pool; "" where it fits.
+func unfit(p cluster.PoolNodes, fits poolFit, never *fit.Refusal) (closeness, string) {
+	switch {
+	case len(p.Nodes) == 0 && never != nil:
+		return closenessOf(never), never.Explain()
+	case len(p.Nodes) > 0 && !fits.any && fits.closeness < withheld:
+		return fits.closeness, fits.refusal
+	}
+	return 0, ""
 }
 
 // poolFit is how a pod fits the nodes of a pool: whether any of them fits it when it is empty, and
@@ -68,14 +80,29 @@ type poolFit struct {
 	refusal, apart string
 	// closeness is that of the refusal.
 	closeness closeness
-	// backsOff is when the first of the standby nodes that would take the pod may be started again;
-	// zero where none waits for that.
-	backsOff time.Time
+	// backsOff is that of the standby node that would take the pod and may be started again first;
+	// zero where there is none.
+	backsOff backOff
+}
+
+// backOff is until when a standby node is not started.
+type backOff struct {
+	until time.Time
+	// offering is the zone and type without capacity; zero where the node's own starts failed.
+	offering decide.Offering
+}
+
+func (b backOff) words() string {
+	until := b.until.UTC().Format(time.RFC3339)
+	if b.offering != (decide.Offering{}) {
+		return fmt.Sprintf("zone %s has no capacity for %s; next try after %s", b.offering.Zone, b.offering.Type, until)
+	}
+	return "its standby nodes back off after failed starts until " + until
 }
 
 // checkNodes looks at no more nodes than it takes: one that takes the pod now decides, and once one
 // fits, only standby nodes can say more.
-func checkNodes(judge *cluster.PodFit, nodes []*decide.Node, backsOff func(*decide.Node) time.Time) poolFit {
+func checkNodes(judge *cluster.PodFit, nodes []*decide.Node, backsOff func(*decide.Node) backOff) poolFit {
 	var fits poolFit
 	for _, n := range nodes {
 		if fits.any && n.State != v1alpha1.StateStandby {
@@ -98,13 +125,13 @@ func checkNodes(judge *cluster.PodFit, nodes []*decide.Node, backsOff func(*deci
 			fits.apart = cmp.Or(fits.apart, refusal.Explain())
 			continue
 		}
-		until := backsOff(n)
-		if until.IsZero() {
+		waits := backsOff(n)
+		if waits.until.IsZero() {
 			fits.free = true
 			return fits
 		}
-		if fits.backsOff.IsZero() || until.Before(fits.backsOff) {
-			fits.backsOff = until
+		if fits.backsOff.until.IsZero() || waits.until.Before(fits.backsOff.until) {
+			fits.backsOff = waits
 		}
 	}
 	return fits

@@ -76,8 +76,6 @@ type Reconciler struct {
 	// PoolChanged queues a pool again: the demand for it has changed.
 	PoolChanged func(ctx context.Context, pool v1alpha1.PoolName)
 
-	// warned are the pods that have an event about their spread.
-	warned Warned
 	// queue is the controller's, once it runs.
 	queue atomic.Pointer[podQueue]
 	// mu guards the fields below.
@@ -89,6 +87,8 @@ type Reconciler struct {
 	// told is what was last said of a pod, so that an event is written when the reason changes and
 	// every sayAgain, not at every look.
 	told map[podKey]said
+	// warned is when which pod of the name had an event about its spread. It ends with the pod.
+	warned map[podKey]said
 	// waits are the pods that are pending.
 	waits map[podKey]wait
 	// failing are the pods over which their scheduler fails, and its name; errors counts them.
@@ -99,7 +99,7 @@ type Reconciler struct {
 // New empties the memory of a reconciler that is made of its fields.
 func New(c *Reconciler) *Reconciler {
 	c.recalled, c.told, c.waits = map[podKey]types.UID{}, map[podKey]said{}, map[podKey]wait{}
-	c.failing = map[podKey]string{}
+	c.failing, c.warned = map[podKey]string{}, map[podKey]said{}
 	return c
 }
 
@@ -113,6 +113,9 @@ func (c *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 		c.fails(req.NamespacedName, "")
 		c.Demand.leave(req.NamespacedName)
 		c.served(ctx, req.NamespacedName)
+		c.mu.Lock()
+		delete(c.warned, req.NamespacedName)
+		c.mu.Unlock()
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	result, err := c.serve(ctx, req, pod)
@@ -400,13 +403,19 @@ func (c *Reconciler) choose(ctx context.Context, pod *corev1.Pod, pools []cluste
 
 // backsOff is until when the standby node is not started, because its last start failed or its zone
 // has no capacity for its type; zero where it may be.
-func (c *Reconciler) backsOff(n *decide.Node) time.Time {
-	now := c.Now()
-	until := c.State.OfferingUnavailableUntil(decide.OfferingOf(n.Labels), now)
-	if n.UnavailableUntil.After(now) && n.UnavailableUntil.After(until) {
-		return n.UnavailableUntil
+func (c *Reconciler) backsOff(n *decide.Node) backOff {
+	now, offering := c.Now(), decide.OfferingOf(n.Labels)
+	until := c.State.OfferingUnavailableUntil(offering, now)
+	switch {
+	case n.UnavailableUntil.After(now) && n.UnavailableUntil.After(until):
+		if until.IsZero() {
+			offering = decide.Offering{}
+		}
+		return backOff{n.UnavailableUntil, offering}
+	case until.IsZero():
+		return backOff{}
 	}
-	return until
+	return backOff{until, offering}
 }
 
 // inWords names the zones to which a launch is bound.

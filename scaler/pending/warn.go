@@ -24,15 +24,6 @@ type Warned struct {
 	at map[types.UID]time.Time
 }
 
-// lately reports whether the object was warned of within warnAgain. Unlike due it changes nothing:
-// whether there is something to warn of may take a list to find out.
-func (w *Warned) lately(of types.UID, now time.Time) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	at, known := w.at[of]
-	return known && now.Sub(at) < warnAgain
-}
-
 // Due reports whether it is time to warn of the object, and takes it that this is done.
 func (w *Warned) Due(of types.UID, now time.Time) bool {
 	w.mu.Lock()
@@ -55,7 +46,7 @@ func (w *Warned) Due(of types.UID, now time.Time) bool {
 // warnSpread tells a pending pod that its hard spread over hosts counts stopped nodes: each is a
 // domain without a pod, so such pods wake nodes one by one.
 func (c *Reconciler) warnSpread(ctx context.Context, pod *corev1.Pod) error {
-	if !countsStandby(pod) || decide.MayNotStart(pod) != "" || c.warned.lately(pod.UID, c.Now()) {
+	if !countsStandby(pod) || decide.MayNotStart(pod) != "" || c.warnedLately(pod) {
 		return nil
 	}
 	list := &corev1.NodeList{}
@@ -63,9 +54,12 @@ func (c *Reconciler) warnSpread(ctx context.Context, pod *corev1.Pod) error {
 		client.MatchingLabels{v1alpha1.LabelState: string(v1alpha1.StateStandby)}); err != nil {
 		return err
 	}
-	if len(list.Items) == 0 || !c.warned.Due(pod.UID, c.Now()) {
+	if len(list.Items) == 0 {
 		return nil
 	}
+	c.mu.Lock()
+	c.warned[client.ObjectKeyFromObject(pod)] = said{why: string(pod.UID), at: c.Now()}
+	c.mu.Unlock()
 	c.Events.Eventf(
 		pod,
 		nil,
@@ -76,6 +70,15 @@ func (c *Reconciler) warnSpread(ctx context.Context, pod *corev1.Pod) error {
 		corev1.LabelHostname,
 	)
 	return nil
+}
+
+// warnedLately reports whether the pod was warned of within warnAgain. It changes nothing: whether
+// there is something to warn of takes a list to find out. One worker at a time has a pod.
+func (c *Reconciler) warnedLately(pod *corev1.Pod) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last, known := c.warned[client.ObjectKeyFromObject(pod)]
+	return known && last.why == string(pod.UID) && c.Now().Sub(last.at) < warnAgain
 }
 
 // countsStandby reports whether the pod has a hard spread over hosts for which tainted nodes are

@@ -35,7 +35,7 @@ func TestStandbyNodesAreListedForAWarningOnly(t *testing.T) {
 		{TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule, MaxSkew: 1},
 	}
 	now, reader, recorder := scalertest.Epoch(), &standbyNodes{}, events.NewFakeRecorder(100)
-	c := &Reconciler{Reader: reader, Events: recorder, Now: func() time.Time { return now }}
+	c := New(&Reconciler{Reader: reader, Events: recorder, Now: func() time.Time { return now }})
 	warn := func(when string, wantLists, wantEvents int) {
 		t.Helper()
 		reader.lists = 0

@@ -71,6 +71,7 @@ type Reconciler struct {
 	Now         func() time.Time
 	Inventory   *inventory.Inventory
 	Warmups     *WarmupFailures
+	Starts      *StartTimes
 	State       *cluster.State
 	Demand      *pending.Demand
 	Disruptions *Disruptions
@@ -326,6 +327,7 @@ func (c *Reconciler) empty(ctx context.Context, pool *v1alpha1.NodePool) (ctrl.R
 	c.Metrics.Forget(v1alpha1.PoolName(pool.Name))
 	c.launches.forget(pool.UID)
 	c.Warmups.forget(v1alpha1.PoolName(pool.Name))
+	c.Starts.forget(v1alpha1.PoolName(pool.Name))
 	return ctrl.Result{}, client.IgnoreNotFound(c.writeFinalizers(ctx, pool, before))
 }
 

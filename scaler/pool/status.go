@@ -32,6 +32,7 @@ func (c *Reconciler) report(ctx context.Context, pool *v1alpha1.NodePool, count 
 	s.Total = total(count)
 	s.ObservedGeneration = pool.Generation
 	s.Initialized = initialized(pool)
+	s.StartSeconds = c.Starts.figures(pool, c.Now())
 	c.completionMode(ctx, pool)
 	c.conditions(ctx, pool, launchErr, failing)
 	setCondition(pool, images)

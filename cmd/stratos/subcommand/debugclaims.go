@@ -6,19 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stratos-sh/stratos/cmd/kubectl-stratos/why"
 	"github.com/stratos-sh/stratos/cmd/stratos/options"
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
@@ -33,22 +31,23 @@ func debugClaims() *cobra.Command {
 	var kubeconfig, namespace string
 	cmd := &cobra.Command{
 		Use:   "claims [pod]",
-		Short: "Show the claimed node of each pending pod, or why it waits",
+		Short: "Show the claimed node of each pending pod, or why it has none, as kubectl stratos why does",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := newClient(kubeconfig)
 			if err != nil {
 				return err
 			}
-			pod := ""
+			q := why.Query{Namespace: namespace}
 			if len(args) > 0 {
-				pod = args[0]
+				q.Pod, q.Namespace = args[0], cmp.Or(namespace, metav1.NamespaceDefault)
 			}
-			return explainClaims(cmd.Context(), c, cmd.OutOrStdout(), namespace, pod, time.Now())
+			return explainClaims(cmd.Context(), c, cmd.OutOrStdout(), cmd.ErrOrStderr(), q)
 		},
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", kubeconfigUsage)
-	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the pods; default: all")
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "",
+		"namespace of the pods; default: all, and for a pod that is named "+metav1.NamespaceDefault)
 	return cmd
 }
 
@@ -66,78 +65,38 @@ func newClient(kubeconfig string) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: scheme})
 }
 
-// explainClaims prints a line for each pending pod. It reads what Stratos publishes: the claims on
-// Nodes, and its events. So it needs no way to the processes, and says the same whichever replica
-// made the claim.
-func explainClaims(ctx context.Context, c client.Reader, out io.Writer, namespace, name string, now time.Time) error {
-	pods, nodes, events := &corev1.PodList{}, &corev1.NodeList{}, &eventsv1.EventList{}
-	in := client.InNamespace(namespace)
-	err := errors.Join(c.List(ctx, pods, in), c.List(ctx, nodes, client.HasLabels{v1alpha1.LabelPool}),
-		c.List(ctx, events, in))
+// explainClaims prints what is known of the named pod, or a line for each pending pod.
+func explainClaims(ctx context.Context, c client.Reader, out, errs io.Writer, q why.Query) error {
+	facts, err := why.Gather(ctx, c, q)
 	if err != nil {
 		return err
 	}
-	promised := promisedNodes(nodes.Items)
-	said := lastSaid(events.Items)
-	table := tabwriter.NewWriter(out, 0, 4, 3, ' ', 0)
-	fmt.Fprintln(table, "NAMESPACE\tPOD\tWAITS\tNODE\tSTATE\tWHY")
-	found := false
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || name != "" && pod.Name != name {
-			continue
-		}
-		found = true
-		waits := now.Sub(pod.CreationTimestamp.Time).Round(time.Second)
-		node, state, why := "-", "-", said[pod.UID]
-		if n := promised[pod.UID]; n != nil {
-			node, state = n.Name, n.Labels[v1alpha1.LabelState]
-			why = "claimed, " + since(n, now)
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", pod.Namespace, pod.Name, waits, node, state,
-			cmp.Or(why, schedulerSays(pod)))
+	defer facts.PrintMissing(errs)
+	now := time.Now()
+	all := facts.Explain(now)
+	if q.Pod != "" {
+		return all[0].Describe(out, now)
 	}
-	if !found && name != "" {
-		return fmt.Errorf("no pod named %s waits", name)
-	}
-	return table.Flush()
+	return printTable(out, why.Table(all, now, q.Namespace == ""))
 }
 
-func promisedNodes(nodes []corev1.Node) map[types.UID]*corev1.Node {
-	out := map[types.UID]*corev1.Node{}
-	for i := range nodes {
-		for uid := range strings.SplitSeq(nodes[i].Annotations[v1alpha1.AnnotationClaims], ",") {
-			out[types.UID(uid)] = &nodes[i]
+// printTable prints the columns that are not for a wide output. The printer of kubectl's library
+// stays out of the image of the controller.
+func printTable(out io.Writer, table *metav1.Table) error {
+	lines := tabwriter.NewWriter(out, 0, 4, 3, ' ', 0)
+	for _, column := range table.ColumnDefinitions {
+		if column.Priority == 0 {
+			fmt.Fprintf(lines, "%s\t", strings.ToUpper(column.Name))
 		}
 	}
-	return out
-}
-
-func since(n *corev1.Node, now time.Time) string {
-	started, err := time.Parse(time.RFC3339, n.Annotations[v1alpha1.AnnotationScaleUpStarted])
-	if err != nil {
-		return "the node has run since " + n.Annotations[v1alpha1.AnnotationRunningSince]
-	}
-	return fmt.Sprintf("the node has been starting for %s", now.Sub(started).Round(time.Second))
-}
-
-// lastSaid is the newest of Stratos's events on each pod.
-func lastSaid(events []eventsv1.Event) map[types.UID]string {
-	slices.SortFunc(events, func(a, b eventsv1.Event) int { return a.EventTime.Compare(b.EventTime.Time) })
-	out := map[types.UID]string{}
-	for i := range events {
-		if e := &events[i]; e.Regarding.Kind == "Pod" && strings.HasPrefix(e.ReportingController, "stratos") {
-			out[e.Regarding.UID] = e.Reason + ": " + e.Note
+	fmt.Fprintln(lines)
+	for _, row := range table.Rows {
+		for i, cell := range row.Cells {
+			if table.ColumnDefinitions[i].Priority == 0 {
+				fmt.Fprintf(lines, "%v\t", cell)
+			}
 		}
+		fmt.Fprintln(lines)
 	}
-	return out
-}
-
-func schedulerSays(pod *corev1.Pod) string {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return c.Reason + ": " + c.Message
-		}
-	}
-	return "no scheduler has looked at it"
+	return lines.Flush()
 }

@@ -57,6 +57,8 @@ type whole struct {
 	// from the first call to the last.
 	starts, calls int
 	span          time.Duration
+	// repeated are how many of the starts were asked for although an earlier call had been accepted.
+	repeated int
 	// writes are Stratos's to Nodes, questions the requests to /filter.
 	writes, questions int
 	series            figures.Series
@@ -165,7 +167,7 @@ func (b *wholeBurst) burst(ctx context.Context, side string) (w whole, err error
 		return w, err
 	}
 	after, callsAfter = after[len(starts):], callsAfter[len(calls):]
-	w.starts, w.calls = len(after), len(callsAfter)
+	w.starts, w.calls, w.repeated = len(after), len(callsAfter), repeated(after)
 	if len(after) > 0 {
 		w.started, w.span = after[len(after)-1].At.Sub(first), latest(callsAfter).Sub(earliest(callsAfter))
 	}
@@ -178,6 +180,15 @@ func (b *wholeBurst) burst(ctx context.Context, side string) (w whole, err error
 		return w, err
 	}
 	return w, b.remove(ctx)
+}
+
+// repeated counts the starts of instances that had been started before.
+func repeated(starts []env.Start) int {
+	seen := map[v1alpha1.InstanceID]bool{}
+	for _, s := range starts {
+		seen[s.Instance] = true
+	}
+	return len(starts) - len(seen)
 }
 
 // take reads what the watch has shown, and returns when it showed the first pod.
@@ -263,7 +274,8 @@ func (b *wholeBurst) rows(ours, floor whole) []figures.Row {
 		created, started, bound,
 		seconds("pod created -> bound, p50", floor.waits.Quantile(0.5), ours.waits.Quantile(0.5)),
 		seconds("pod created -> bound, p99", floor.waits.Quantile(0.99), ours.waits.Quantile(0.99)),
-		exactly(b.name()+": starts", ours.starts, need, fmt.Sprintf("%d pods to a node", env.NodeCPU)), calls, writes,
+		exactly(b.name()+": starts", ours.starts, need, fmt.Sprintf("%d pods to a node; %d asked for again after the cloud "+
+			"had accepted them", env.NodeCPU, ours.repeated)), calls, writes,
 	}
 	if b.asks {
 		rows = append(rows, number("questions", floor.questions, ours.questions))

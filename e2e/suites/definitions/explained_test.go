@@ -165,7 +165,8 @@ func testColumns(t *testing.T, s *server) {
 		"pools, wide": {
 			[]string{"get", "snp", "-o", "wide"},
 			[]string{
-				"NAME STANDBY STARTING RUNNING READY PAUSED AGE POOL-SIZE MIN-STANDBY WARMUP STOPPING TERMINATING CLASS WEIGHT",
+				"NAME STANDBY STARTING RUNNING READY PAUSED AGE POOL-SIZE MIN-STANDBY WARMUP STOPPING TERMINATING " +
+					"USUAL-START CLASS WEIGHT",
 				"workers 3 2 4 True True * 10 3 1 5 6 workers 10",
 			},
 		},

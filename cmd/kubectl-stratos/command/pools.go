@@ -1,0 +1,140 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+)
+
+// none stands in a cell for what is not there.
+const none = "-"
+
+func (s *shared) pools() *cobra.Command {
+	var out output
+	var selector string
+	cmd := &cobra.Command{
+		Use:   "pools [NAME...]",
+		Short: "Show the pools: their nodes by state, how long a start takes, and what is wrong",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := out.validate(); err != nil {
+				return err
+			}
+			c, err := s.client()
+			if err != nil {
+				return err
+			}
+			pools, err := readPools(cmd.Context(), c, args, selector)
+			if err != nil {
+				return s.explain(err)
+			}
+			return s.printPools(&out, pools, len(args) == 1)
+		},
+		ValidArgsFunction: s.completeNames(poolList, false),
+	}
+	out.addFlags(cmd)
+	cmd.Flags().StringVarP(&selector, "selector", "l", "", "labels that the pools must have, such as team=web")
+	return cmd
+}
+
+// readPools reads the named pools, or all with the labels.
+func readPools(ctx context.Context, c client.Reader, names []string, selector string) ([]v1alpha1.NodePool, error) {
+	if len(names) > 0 && selector != "" {
+		return nil, fmt.Errorf("pools are named: --selector is for all pools")
+	}
+	if len(names) == 0 {
+		labels, err := labels.Parse(selector)
+		if err != nil {
+			return nil, fmt.Errorf("--selector: %w", err)
+		}
+		list := &v1alpha1.NodePoolList{}
+		err = c.List(ctx, list, client.MatchingLabelsSelector{Selector: labels})
+		return list.Items, err
+	}
+	var pools []v1alpha1.NodePool
+	for _, name := range names {
+		pool := v1alpha1.NodePool{}
+		if err := c.Get(ctx, client.ObjectKey{Name: name}, &pool); err != nil {
+			return nil, err
+		}
+		pools = append(pools, pool)
+	}
+	return pools, nil
+}
+
+func (s *shared) printPools(out *output, pools []v1alpha1.NodePool, single bool) error {
+	if !out.isTable() {
+		objects := make([]runtime.Object, len(pools))
+		for i := range pools {
+			objects[i] = &pools[i]
+		}
+		return out.printObjects(s, v1alpha1.GroupVersion().WithKind("NodePool"), objects, single)
+	}
+	if len(pools) == 0 {
+		fmt.Fprintln(s.ErrOut, "No pools found.")
+		return nil
+	}
+	slices.SortFunc(pools, func(a, b v1alpha1.NodePool) int { return strings.Compare(a.Name, b.Name) })
+	return out.printTable(s, poolTable(pools, s.now()))
+}
+
+func poolTable(pools []v1alpha1.NodePool, now time.Time) *metav1.Table {
+	table := &metav1.Table{}
+	for _, c := range []struct {
+		name     string
+		priority int32
+	}{
+		{"Name", 0}, {"Status", 0}, {"Standby", 0}, {"Starting", 0}, {"Running", 0}, {"Other", 0}, {"Size", 0},
+		{"Usual-Start", 0}, {"Age", 0}, {"Slow-Start", 1}, {"Min-Standby", 1}, {"Class", 1}, {"Message", 1},
+	} {
+		table.ColumnDefinitions = append(table.ColumnDefinitions,
+			metav1.TableColumnDefinition{Name: c.name, Type: "string", Priority: c.priority})
+	}
+	for i := range pools {
+		p := &pools[i]
+		status, message := statusOf(p)
+		usual, slow := none, none
+		if t := p.Status.StartSeconds; t != nil {
+			usual, slow = fmt.Sprintf("%ds", t.P50), fmt.Sprintf("%ds", t.P95)
+		}
+		n := &p.Status
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{
+			p.Name, status, n.Standby, n.Starting, n.Running, n.Warmup + n.Stopping + n.Terminating,
+			fmt.Sprintf("%d/%d", n.Total, p.Spec.PoolSize), usual, duration.HumanDuration(now.Sub(p.CreationTimestamp.Time)),
+			slow, p.Spec.MinStandby, cmp.Or(p.Spec.Template.NodeClassRef.Name, none), cmp.Or(message, none),
+		}})
+	}
+	return table
+}
+
+// statusOf is the most important thing to know about the pool, in one word, and its message.
+func statusOf(p *v1alpha1.NodePool) (status, message string) {
+	conditions := p.Status.Conditions
+	ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
+	degraded := meta.FindStatusCondition(conditions, v1alpha1.ConditionDegraded)
+	switch {
+	case p.DeletionTimestamp != nil:
+		return "Deleting", "its nodes are removed first"
+	case p.IsPaused():
+		return "Paused", "nothing new begins; kubectl stratos resume " + p.Name
+	case degraded != nil && degraded.Status == metav1.ConditionTrue:
+		return degraded.Reason, degraded.Message
+	case ready == nil:
+		return "Unknown", "Stratos has not looked at it yet"
+	case ready.Status != metav1.ConditionTrue:
+		return ready.Reason, ready.Message
+	}
+	return "Ready", ""
+}

@@ -1,0 +1,3 @@
+// Package plugin runs kubectl-stratos against a real control plane on which situations were
+// planted.
+package plugin
