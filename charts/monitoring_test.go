@@ -18,6 +18,9 @@ type rule struct {
 	Record string `json:"record"`
 	Expr   string `json:"expr"`
 	For    string `json:"for"`
+
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
 }
 
 type prometheusRule struct {
@@ -72,11 +75,26 @@ func TestAlertsReadWhatTheyMean(t *testing.T) {
 			reads: []string{"stratos_nodepool_consecutive_warmup_failures"},
 			words: []string{">= 2"},
 		},
-		"StratosPoolPaused": {reads: []string{"stratos_nodepool_paused"}, words: []string{"> 0"}},
+		"StratosPoolPaused":    {reads: []string{"stratos_nodepool_paused"}, words: []string{"> 0"}},
+		"StratosStartsFailing": {reads: []string{"stratos_nodepool_start_failures_total"}, words: []string{"[30m]", ">= 3"}},
 		"StratosSlowScaleUp": {
 			reads: []string{"stratos_nodepool_scaleup_duration_seconds"},
-			words: []string{"[30m]", "> 45"}, // slowScaleUpSeconds of the set
+			words: []string{"[30m]", "> 45"}, // the threshold of the set
 		},
+		"StratosNodesOverdue": {reads: []string{"stratos_nodepool_overdue_nodes"}, words: []string{"pool, state", "> 0"}},
+		"StratosStartupTaintsForced": {reads: []string{"stratos_nodepool_startup_taints_forced_total"},
+			words: []string{"[1h]", "> 0"}},
+		"StratosNodeClassNotReady": {reads: []string{"stratos_nodeclass_condition"},
+			words: []string{`condition="Ready"`, `status="False"`}},
+		"StratosCloudThrottled": {reads: []string{"stratos_cloud_provider_throttled_seconds_total"},
+			words: []string{"[10m]", "> 300"}},
+		"StratosNoLeader":        {words: []string{`leader_election_master_status{name="stratos"}`, "== 0"}},
+		"StratosAbsent":          {words: []string{`absent(leader_election_master_status{name="stratos"})`}},
+		"StratosSchedulerErrors": {reads: []string{"stratos_scheduler_error_pods"}, words: []string{"> 0"}},
+		"StratosExtenderErrors": {reads: []string{"stratos_extender_requests_total"},
+			words: []string{`code!~"2.."`, "[10m]", "> 0"}},
+		"StratosCertificateEnds": {reads: []string{"stratos_serving_certificate_expiration_timestamp_seconds"},
+			words: []string{"time()", "< 7"}},
 	}
 	found := alerts(t)
 	for name, want := range table {
@@ -100,6 +118,38 @@ func TestAlertsReadWhatTheyMean(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestEachAlertHasItsRunbook: the annotation leads to a section of docs/alerts.md, which has one
+// for each alert and no other.
+func TestEachAlertHasItsRunbook(t *testing.T) {
+	page, err := os.ReadFile("../docs/alerts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sections []string
+	for _, found := range regexp.MustCompile(`(?m)^## (\w+)$`).FindAllStringSubmatch(string(page), -1) {
+		sections = append(sections, found[1])
+	}
+	var names []string
+	for name, r := range alerts(t) {
+		if name == "" { // a recording rule
+			continue
+		}
+		names = append(names, name)
+		want := "https://github.com/stratos-sh/stratos/blob/main/docs/alerts.md#" + strings.ToLower(name)
+		if got := r.Annotations["runbook_url"]; got != want {
+			t.Errorf("%s: runbook %q, want %q", name, got, want)
+		}
+		if r.Labels["severity"] == "" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
+			t.Errorf("%s: labels %v, annotations %v", name, r.Labels, r.Annotations)
+		}
+	}
+	slices.Sort(sections)
+	slices.Sort(names)
+	if !slices.Equal(sections, names) {
+		t.Errorf("docs/alerts.md has %q, the chart %q", sections, names)
 	}
 }
 

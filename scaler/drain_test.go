@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -110,6 +111,8 @@ func TestADrainThatCannotEnd(t *testing.T) {
 		},
 		"the same for drift": {leaving(v1alpha1.StopDrift, 5*time.Minute), guarded, nil, []string{"patch c running"},
 			"held up by pod default/guarded"},
+		"the same for a person": {leaving(v1alpha1.StopRequested, 5*time.Minute), guarded, nil, []string{"patch c running"},
+			"held up by pod default/guarded"},
 		"a deleted pool's drain goes on": {
 			leaving(v1alpha1.StopDeleted, time.Hour), boundPod("busy"), apierrors.NewTooManyRequests("budget", 1),
 			[]string{"eviction busy"}, "DrainFailed",
@@ -181,6 +184,10 @@ func TestStartupTaintsThatAreForcedAreReported(t *testing.T) {
 					"StartupTaintsForced")
 			}); got != c.forced {
 				t.Errorf("events %q, StartupTaintsForced among them: %t, want %t", said, got, c.forced)
+			}
+			counted := testutil.ToFloat64(r.nodes.Metrics.StartupTaintsForced.WithLabelValues("p"))
+			if (counted > 0) != c.forced {
+				t.Errorf("%v counted, forced: %t", counted, c.forced)
 			}
 		})
 	}

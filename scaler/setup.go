@@ -35,7 +35,7 @@ import (
 // RegisterMetrics registers all of the scaler's metrics, for their documentation.
 func RegisterMetrics(registerer prometheus.Registerer) error {
 	_, err := metrics.New(registerer)
-	return err
+	return errors.Join(err, metrics.RegisterObjects(registerer, nil, nil, nil))
 }
 
 // Setup is what SetupWithManager needs.
@@ -94,7 +94,12 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 	if err != nil {
 		return nil, err
 	}
+	lists := map[string]func() client.ObjectList{}
+	for _, kind := range s.Classes {
+		lists[kind.Name] = kind.NewList
+	}
 	errs := []error{
+		metrics.RegisterObjects(ctrlmetrics.Registry, mgr.GetClient(), lists, time.Now),
 		mgr.AddReadyzCheck("starts", func(*http.Request) error { return l.Starter.Ready() }),
 		mgr.Add(l.Starter), mgr.Add(l.Placer), mgr.Add(l.Nominator), mgr.Add(l.sweep),
 		l.nodes.SetupWithManager(mgr, l.Instances), l.pools.SetupWithManager(mgr, l.Pools),

@@ -74,6 +74,7 @@ func TestALaunchHasATokenBeforeTheCloudIsAsked(t *testing.T) {
 			var answer error
 			kinds := nodeclass.Kinds{Reader: r.api, Tokens: r.withTokens(), Served: []nodeclass.Kind{nodeclass.KindOf(
 				v1alpha1.KindAWSNodeClass, func() *v1alpha1.AWSNodeClass { return &v1alpha1.AWSNodeClass{} },
+				&v1alpha1.AWSNodeClassList{},
 				func(_ context.Context, _ *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*provider.Instance, error) {
 					sent, there = req, r.tokenSecrets()
 					return &provider.Instance{}, answer

@@ -6,6 +6,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -24,6 +25,8 @@ const (
 
 // Setup is what SetupWithManager needs.
 type Setup struct {
+	// CertDir is the folder of the serving certificate.
+	CertDir string
 	// Namespace is Stratos's own, whose pods are never given to its scheduler.
 	Namespace string
 	// SchedulerName is what pods of opted-in namespaces are given to.
@@ -47,6 +50,9 @@ func NewServer(port int, certDir string) webhook.Server {
 func SetupWithManager(mgr ctrl.Manager, s Setup) error {
 	if s.SchedulerName == "" {
 		return errors.New("webhook: no scheduler to give pods to")
+	}
+	if err := RegisterMetrics(metrics.Registry, s.CertDir); err != nil {
+		return err
 	}
 	decoder := admission.NewDecoder(mgr.GetScheme())
 	look := lookup{cached: mgr.GetClient(), live: mgr.GetAPIReader(), kinds: s.NodeClasses}

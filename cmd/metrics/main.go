@@ -17,6 +17,7 @@ import (
 	"github.com/stratos-sh/stratos/provider/aws"
 	"github.com/stratos-sh/stratos/provider/limiter"
 	"github.com/stratos-sh/stratos/scaler"
+	"github.com/stratos-sh/stratos/webhook"
 )
 
 func main() {
@@ -59,7 +60,8 @@ func all() ([]metric, error) {
 	r := &registry{}
 	_, err := limiter.NewCalls("", limiter.New(nil), r)
 	_, sizesErr := aws.BatchSizes(r)
-	if err := errors.Join(err, sizesErr, extender.RegisterMetrics(r), scaler.RegisterMetrics(r), r.err); err != nil {
+	if err := errors.Join(err, sizesErr, extender.RegisterMetrics(r), scaler.RegisterMetrics(r),
+		webhook.RegisterMetrics(r, ""), r.err); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(r.metrics, func(a, b metric) int { return strings.Compare(a.name, b.name) })

@@ -58,10 +58,13 @@ func TestNamesOfMetrics(t *testing.T) {
 		"extender_decisions_total counter decision",
 		"extender_request_duration_seconds histogram verb",
 		"extender_requests_total counter verb, code",
+		"nodeclass_condition gauge kind, class, condition, status",
+		"nodepool_condition gauge pool, condition, status",
 		"nodepool_consecutive_warmup_failures gauge pool",
 		"nodepool_desired_standby gauge pool",
 		"nodepool_drain_duration_seconds histogram pool",
 		"nodepool_nodes_total gauge pool, state",
+		"nodepool_overdue_nodes gauge pool, state",
 		"nodepool_paused gauge pool",
 		"nodepool_pool_size gauge pool",
 		"nodepool_scaledown_total counter pool, reason",
@@ -70,12 +73,14 @@ func TestNamesOfMetrics(t *testing.T) {
 		"nodepool_start_failures_total counter pool, reason",
 		"nodepool_starting_nodes gauge pool",
 		"nodepool_startup_taint_duration_seconds histogram pool",
+		"nodepool_startup_taints_forced_total counter pool",
 		"nodepool_warmup_duration_seconds histogram pool",
 		"nodepool_warmup_failures_total counter pool, reason",
 		"nominations_total counter result",
 		"pod_startup_seconds histogram pool, path",
 		"replica_claims_total counter result",
 		"scheduler_error_pods gauge scheduler",
+		"serving_certificate_expiration_timestamp_seconds gauge ",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("metrics:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -119,7 +119,7 @@ func installCRDs(ctx context.Context, config *rest.Config, scheme *runtime.Schem
 // setUpParts sets up admission, the cluster state, the scaler and the extender.
 func setUpParts(ctx context.Context, mgr ctrl.Manager, o *options.Options, chosen *cloud.Cloud) error {
 	if o.CertDir != "" {
-		if err := webhook.SetupWithManager(mgr, webhook.Setup{Namespace: o.Namespace,
+		if err := webhook.SetupWithManager(mgr, webhook.Setup{CertDir: o.CertDir, Namespace: o.Namespace,
 			SchedulerName: o.SchedulerNames[0], NodeClasses: chosen.Kinds()}); err != nil {
 			return err
 		}

@@ -227,3 +227,26 @@ func textOr[T ~string](v, otherwise T) T {
 	}
 	return v
 }
+
+// StateBound is how long a node of the pool may be in the state, without what the cloud takes; 0
+// where it may for any time. A node that is terminated may also wait for pods that are not to be
+// disrupted, for scaleDown.drainTimeout, or for disruption.terminationGracePeriod where that is
+// set.
+func (s *NodePoolSpec) StateBound(state NodeState) time.Duration {
+	switch state {
+	case StateWarmup:
+		return s.PreWarm.TimeoutOrDefault()
+	case StateStarting:
+		return s.ScaleUp.ReadyTimeoutOrDefault()
+	case StateStopping:
+		return s.PreWarm.TimeoutOrDefault() + s.ScaleDown.DrainTimeoutOrDefault()
+	case StateTerminating:
+		bound := s.ScaleDown.DrainTimeoutOrDefault()
+		if grace := s.Disruption.TerminationGracePeriod; grace != nil {
+			bound = max(bound, grace.Duration)
+		}
+		return bound
+	case StateStandby, StateRunning:
+	}
+	return 0
+}

@@ -71,3 +71,22 @@ func TimeAnnotation(object metav1.Object, key string) time.Time {
 	}
 	return t
 }
+
+// StateSince is when the node's state began; zero where the Node does not say so: while it is
+// standby, and in its first warm-up, which begins with its launch.
+func StateSince(node metav1.Object) time.Time {
+	key := ""
+	switch NodeState(node.GetLabels()[LabelState]) {
+	case StateStarting:
+		key = AnnotationScaleUpStarted
+	case StateRunning:
+		key = AnnotationRunningSince
+	case StateStopping, StateTerminating:
+		key = AnnotationStoppingSince
+	case StateWarmup:
+		key = AnnotationWarmupStarted
+	case StateStandby:
+		return time.Time{}
+	}
+	return TimeAnnotation(node, key)
+}

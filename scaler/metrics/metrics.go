@@ -14,6 +14,7 @@ type Metrics struct {
 	nodes, starting, poolSize, desired  *prometheus.GaugeVec
 	Scaleup, Scaledown                  *prometheus.CounterVec
 	WarmupFailures, StartFailures       *prometheus.CounterVec
+	StartupTaintsForced                 *prometheus.CounterVec
 	ScaleupDuration, WarmupDuration     *prometheus.HistogramVec
 	DrainDuration, StartupTaintDuration *prometheus.HistogramVec
 	SchedulerErrors, FailedWarmups      *prometheus.GaugeVec
@@ -53,6 +54,8 @@ func New(registerer prometheus.Registerer) (*Metrics, error) {
 		Scaledown: counter("scaledown_total", "Running nodes taken down, by reason.", "reason"),
 		WarmupFailures: counter("warmup_failures_total", "Warm-ups that did not end in a standby node, by reason.",
 			"reason"),
+		StartupTaintsForced: counter("startup_taints_forced_total",
+			"Nodes whose startup taints were removed because the wait for their network was over, not because it was up."),
 		StartFailures: counter("start_failures_total", "Starts that did not end in a running node, by reason.",
 			"reason"),
 		ScaleupDuration: histogram("scaleup_duration_seconds",
@@ -82,8 +85,8 @@ func (m *Metrics) register(registerer prometheus.Registerer) error {
 	var errs []error
 	for _, c := range []prometheus.Collector{
 		m.nodes, m.starting, m.poolSize, m.desired, m.Scaleup, m.Scaledown, m.WarmupFailures, m.StartFailures,
-		m.ScaleupDuration, m.WarmupDuration, m.DrainDuration, m.StartupTaintDuration, m.SchedulerErrors, m.FailedWarmups,
-		m.Nominations, m.ReplicaClaims,
+		m.StartupTaintsForced, m.ScaleupDuration, m.WarmupDuration, m.DrainDuration, m.StartupTaintDuration,
+		m.SchedulerErrors, m.FailedWarmups, m.Nominations, m.ReplicaClaims,
 	} {
 		errs = append(errs, registerer.Register(c))
 	}
@@ -101,6 +104,7 @@ func (m *Metrics) States(p *v1alpha1.NodePool, count map[v1alpha1.NodeState]int3
 	// A series that begins with its first start has no increase, and the alert on slow starts would
 	// miss that start.
 	m.ScaleupDuration.WithLabelValues(p.Name)
+	m.StartupTaintsForced.WithLabelValues(p.Name) // the same for its alert
 }
 
 // WarmupsFailing writes how many warm-ups of the pool failed one after another; nil is none.

@@ -269,6 +269,7 @@ func (c *Reconciler) tellForced(g gathered) {
 	switch {
 	case status.Up:
 	case g.removesStartupTaints():
+		c.Metrics.StartupTaintsForced.WithLabelValues(string(g.instance.Pool())).Inc()
 		c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonStartupTaintsForced,
 			"startup taints removed, the wait for the network is over: "+status.Missing)
 	default:

@@ -69,7 +69,8 @@ func TestAChangedControlPlaneIsLookedAtAtOnce(t *testing.T) {
 	}
 	asked := map[string]int{}
 	during := func() {}
-	kind := KindOf(v1alpha1.KindAWSNodeClass, func() *v1alpha1.AWSNodeClass { return &v1alpha1.AWSNodeClass{} }, nil,
+	kind := KindOf(v1alpha1.KindAWSNodeClass, func() *v1alpha1.AWSNodeClass { return &v1alpha1.AWSNodeClass{} },
+		&v1alpha1.AWSNodeClassList{}, nil,
 		func(_ context.Context, c *v1alpha1.AWSNodeClass) error {
 			asked[c.Name]++
 			during()

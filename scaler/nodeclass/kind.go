@@ -24,6 +24,7 @@ type KindCloud interface {
 // KindNodeClasses is the kind KindNodeClass, served by the cloud.
 func KindNodeClasses(cloud KindCloud) Kind {
 	return KindOf(v1alpha1.KindKindNodeClass, func() *v1alpha1.KindNodeClass { return &v1alpha1.KindNodeClass{} },
+		&v1alpha1.KindNodeClassList{},
 		cloud.LaunchInstance,
 		func(ctx context.Context, class *v1alpha1.KindNodeClass) error {
 			found, err := cloud.ResolveNodeClass(ctx, class)

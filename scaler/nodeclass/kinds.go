@@ -19,8 +19,9 @@ import (
 type Kind struct {
 	// Name is the kind that NodePools refer to, such as AWSNodeClass.
 	Name string
-	// New returns an empty class of the kind.
-	New func() v1alpha1.NodeClass
+	// New returns an empty class of the kind, NewList an empty list of such.
+	New     func() v1alpha1.NodeClass
+	NewList func() client.ObjectList
 	// Launch launches an instance of the class. Errors: the provider's InvalidConfig,
 	// InsufficientCapacity and RateLimit.
 	Launch func(ctx context.Context, class v1alpha1.NodeClass, req provider.LaunchRequest) (*provider.Instance, error)
@@ -32,13 +33,14 @@ type Kind struct {
 
 // KindOf makes a ClassKind of functions that know their class.
 func KindOf[C v1alpha1.NodeClass](
-	name string, create func() C,
+	name string, create func() C, list client.ObjectList,
 	launch func(ctx context.Context, class C, req provider.LaunchRequest) (*provider.Instance, error),
 	resolve func(ctx context.Context, class C) error,
 ) Kind {
 	return Kind{
-		Name: name,
-		New:  func() v1alpha1.NodeClass { return create() },
+		Name:    name,
+		New:     func() v1alpha1.NodeClass { return create() },
+		NewList: func() client.ObjectList { return list.DeepCopyObject().(client.ObjectList) },
 		Launch: func(ctx context.Context, class v1alpha1.NodeClass, req provider.LaunchRequest) (*provider.Instance, error) {
 			own, ok := class.(C)
 			if !ok {
@@ -68,6 +70,7 @@ type AWSCloud interface {
 // AWSNodeClasses is the kind AWSNodeClass, served by the cloud.
 func AWSNodeClasses(cloud AWSCloud) Kind {
 	return KindOf(v1alpha1.KindAWSNodeClass, func() *v1alpha1.AWSNodeClass { return &v1alpha1.AWSNodeClass{} },
+		&v1alpha1.AWSNodeClassList{},
 		cloud.LaunchInstance,
 		func(ctx context.Context, class *v1alpha1.AWSNodeClass) error {
 			found, err := cloud.ResolveNodeClass(ctx, class)
