@@ -40,6 +40,7 @@ func TestWhoseTurnItIs(t *testing.T) {
 		p.Spec.Disruption.ExpireAfter = &metav1.Duration{Duration: 30 * time.Minute}
 	}
 	ran := markedAt(v1alpha1.AnnotationRunningSince, epoch().Add(-2*time.Hour))
+	replace := annotated(v1alpha1.AnnotationReplace, "true")
 	ours := annotated(v1alpha1.AnnotationTemplateHash, nodePool(1, 1).Spec.Template.Hash())
 	same := instance(provider.InstanceStopped, launchedFrom(nodePool(1, 1).Spec.Template.Hash()))
 	old := instance(provider.InstanceStopped, launchedFrom(otherTemplate))
@@ -78,6 +79,17 @@ func TestWhoseTurnItIs(t *testing.T) {
 			instance: same, pods: []client.Object{boundPod("a")}, want: v1alpha1.StopRuntime},
 		"running too long, its pod is precious": {pool: nodePool(5, 1, short), node: nodeIn(v1alpha1.StateRunning, ran),
 			instance: same, pods: []client.Object{boundPod("a", precious)}},
+		"asked for, in use": {pool: nodePool(5, 1, ignore), node: nodeIn(v1alpha1.StateRunning, replace), instance: same,
+			pods: []client.Object{boundPod("a")}, want: v1alpha1.StopRequested},
+		"asked for, standby": {pool: nodePool(5, 1, ignore), node: nodeIn(v1alpha1.StateStandby, replace), instance: same,
+			want: v1alpha1.StopRequested},
+		"asked for, its pod is precious": {pool: nodePool(5, 1), node: nodeIn(v1alpha1.StateRunning, replace), instance: same,
+			pods: []client.Object{boundPod("a", precious)}},
+		"asked for, its last drain did not end": {pool: nodePool(5, 1), instance: same, node: nodeIn(v1alpha1.StateRunning,
+			replace, markedAt(v1alpha1.AnnotationDrainFailedAt, epoch().Add(-time.Minute))),
+			pods: []client.Object{boundPod("a")}},
+		"not asked for any more": {pool: nodePool(5, 1), instance: same,
+			node: nodeIn(v1alpha1.StateRunning, annotated(v1alpha1.AnnotationReplace, "false"))},
 		"as many as poolSize": {pool: nodePool(1, 0), node: nodeIn(v1alpha1.StateStandby),
 			instance: same},
 	} {
@@ -159,6 +171,8 @@ func TestATurnIsCarriedOut(t *testing.T) {
 		"a standby node": {v1alpha1.StateStandby, provider.InstanceStopped, v1alpha1.StopDrift, nil,
 			[]string{"patch c terminating"}, 0},
 		"a running one that ran too long": {v1alpha1.StateRunning, provider.InstanceRunning, v1alpha1.StopRuntime,
+			[]client.Object{boundPod("a")}, []string{"patch c terminating"}, 1},
+		"a running one that a person wants replaced": {v1alpha1.StateRunning, provider.InstanceRunning, v1alpha1.StopRequested,
 			[]client.Object{boundPod("a")}, []string{"patch c terminating"}, 1},
 		"a running one that drifted": {v1alpha1.StateRunning, provider.InstanceRunning, v1alpha1.StopDrift, nil,
 			[]string{"patch c terminating"}, 1},

@@ -120,6 +120,9 @@ const (
 	AnnotationSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 	// AnnotationDoNotStart on a Node, "true": keep the node standby.
 	AnnotationDoNotStart = "stratos.sh/do-not-start"
+	// AnnotationReplace on a Node, "true": replace the node, whatever disruption.drift says. Pods that
+	// use it are evicted.
+	AnnotationReplace = "stratos.sh/replace"
 	// AnnotationLaunches on a NodePool holds the launch slots that were used and those whose instance
 	// has not been known for long.
 	AnnotationLaunches = "stratos.sh/launches"
@@ -191,7 +194,13 @@ const (
 	StopFailed  StopReason = "failed"
 	// StopTerminated: the instance is being terminated, and Stratos did not ask for it.
 	StopTerminated StopReason = "terminated"
+	// StopRequested: a person asked for the node to be replaced (AnnotationReplace).
+	StopRequested StopReason = "requested"
 )
+
+// TakesInUse reports whether a running node goes for the reason although pods use it: they are
+// evicted. For other reasons it goes when it is empty.
+func (r StopReason) TakesInUse() bool { return r == StopRuntime || r == StopRequested }
 
 // PoolName, NodeName and InstanceID are named so that they cannot be swapped.
 type (

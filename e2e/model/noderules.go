@@ -182,7 +182,7 @@ func (r *rules) budget(n *corev1.Node) {
 
 func replaced(n *corev1.Node) bool {
 	why := v1alpha1.StopReason(n.Annotations[v1alpha1.AnnotationStopReason])
-	return why == v1alpha1.StopDrift || why == v1alpha1.StopRuntime
+	return why == v1alpha1.StopDrift || why.TakesInUse()
 }
 
 // status checks that a pool's status has no more standby nodes than there were a moment ago

@@ -214,9 +214,9 @@ func pluginRules() []Rule {
 	return []Rule{
 		{
 			From: []Pattern{"./..."}, FromExcept: append([]Pattern{"./e2e/..."}, plugin...),
-			To:    []Pattern{"k8s.io/cli-runtime/..."},
+			To:    []Pattern{"k8s.io/cli-runtime/...", "charm.land/bubbletea/..."},
 			Reach: ThroughOthers, InTests: true,
-			Reason: "kubectl's library is for the plugin; the image of the controller does without it",
+			Reason: "kubectl's library and that of terminals are for the plugin; the image of the controller does without them",
 		},
 		{
 			From: plugin, To: []Pattern{"./..."},

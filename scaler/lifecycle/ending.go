@@ -105,17 +105,21 @@ func kubeletLost(o *Observation) bool {
 }
 
 // canRunAgain reports whether nothing is wrong with a node that is drained to be terminated: it is
-// replaced for its age or its template, or its pool is being deleted.
+// replaced for its age or its template or because a person asked for it, or its pool is being
+// deleted.
 func canRunAgain(o *Observation) bool {
-	r := o.Node.Stop.Reason
-	wanted := r == v1alpha1.StopRuntime || r == v1alpha1.StopDrift || r == v1alpha1.StopDeleted
+	wanted := isReplaced(o) || o.Node.Stop.Reason == v1alpha1.StopDeleted
 	return wanted && o.Policy.Exists && o.Instance.State == provider.InstanceRunning && o.Node.Ready
 }
 
 // returnsToRunning reports whether a node that cannot be drained goes back to running, to be
-// drained again later: one that is replaced for its age or its template. The drains of nodes of a
-// deleted pool and of failed instances go on.
+// drained again later: one that is replaced though nothing is wrong with it. The drains of nodes of
+// a deleted pool and of failed instances go on.
 func returnsToRunning(o *Observation) bool {
-	r := o.Node.Stop.Reason
-	return !o.Policy.ends() && (r == v1alpha1.StopRuntime || r == v1alpha1.StopDrift)
+	return !o.Policy.ends() && isReplaced(o)
+}
+
+// isReplaced reports whether a node that could go on running is drained to be replaced.
+func isReplaced(o *Observation) bool {
+	return o.Node.Stop.Reason.TakesInUse() || o.Node.Stop.Reason == v1alpha1.StopDrift
 }

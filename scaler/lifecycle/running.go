@@ -29,7 +29,7 @@ func (o *Observation) inUse() bool { return o.WorkloadPods > 0 || o.Claims > 0 }
 
 // drainsInUse reports whether workload pods do not keep the node from being replaced now.
 func drainsInUse(o *Observation, now time.Time) bool {
-	return o.Recycle == v1alpha1.StopRuntime && !now.Before(drainsAgain(o))
+	return o.Recycle.TakesInUse() && !now.Before(drainsAgain(o))
 }
 
 func runningInUse(o *Observation) Decision {

@@ -30,7 +30,7 @@ func (c *Reconciler) drain(ctx context.Context, g gathered) error {
 // nothing. A refusal counts as a failed drain.
 func (c *Reconciler) askFirst(ctx context.Context, g gathered, reason v1alpha1.StopReason) (bool, error) {
 	ends := g.Policy.Bounded // by deleting the pods that are left
-	if g.Node.State != v1alpha1.StateRunning || reason != v1alpha1.StopRuntime || g.Node.DrainFailed.IsZero() || ends {
+	if g.Node.State != v1alpha1.StateRunning || !reason.TakesInUse() || g.Node.DrainFailed.IsZero() || ends {
 		return true, nil
 	}
 	refused, err := c.evictAll(ctx, g, client.DryRunAll)

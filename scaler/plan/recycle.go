@@ -21,6 +21,8 @@ type Candidate struct {
 	Launched, Running, SurplusSince time.Time
 	// Drift says how the node differs from what would be launched now; empty for one that does not.
 	Drift string
+	// Requested: a person asked for the node to be replaced.
+	Requested bool
 	// Empty: no workload pod is on the node and none has a claim there.
 	Empty bool
 	// Withheld: a person has kept the standby node from starting for so long that it does not count as
@@ -193,7 +195,8 @@ func floor(members []Candidate, p DisruptionPolicy) int {
 
 // candidates are the nodes that are to be replaced or refreshed, in order: those chosen already,
 // whose place in the budget is taken; standby ones, those to be refreshed last; running ones above
-// their time; running ones that drifted.
+// their time; running ones that drifted. Those whose replacement a person asked for come first
+// among standby ones, and with those above their time among running ones.
 func candidates(members []Candidate, p DisruptionPolicy, now time.Time) []Candidate {
 	var out []Candidate
 	for _, m := range members {
@@ -209,7 +212,7 @@ func candidates(members []Candidate, p DisruptionPolicy, now time.Time) []Candid
 			return 2
 		case m.State == v1alpha1.StateStandby:
 			return 1
-		case m.disruption(p, now).Reason == v1alpha1.StopRuntime:
+		case m.disruption(p, now).Reason.TakesInUse():
 			return 3
 		}
 		return 4
@@ -223,6 +226,9 @@ func (m *Candidate) disruption(p DisruptionPolicy, now time.Time) Disruption {
 	drifted := p.Drift && m.Drift != ""
 	switch {
 	case m.Protected:
+	case m.Requested && m.hasArrived():
+		return Disruption{Node: m.Node, Reason: v1alpha1.StopRequested,
+			Why: "its replacement was asked for (" + v1alpha1.AnnotationReplace + ")"}
 	case m.State == v1alpha1.StateStandby && drifted, m.State == v1alpha1.StateRunning && drifted && m.Empty:
 		return Disruption{Node: m.Node, Reason: v1alpha1.StopDrift, Why: m.Drift}
 	case m.State == v1alpha1.StateStandby && m.expired(p, now):
@@ -237,6 +243,11 @@ func (m *Candidate) disruption(p DisruptionPolicy, now time.Time) Disruption {
 	return Disruption{}
 }
 
+// hasArrived reports whether the node is in a state in which it may be told to go.
+func (m *Candidate) hasArrived() bool {
+	return m.State == v1alpha1.StateStandby || m.State == v1alpha1.StateRunning
+}
+
 func (m *Candidate) expired(p DisruptionPolicy, now time.Time) bool {
 	return p.ExpireAfter > 0 && now.Sub(m.Launched) >= p.ExpireAfter
 }
@@ -248,20 +259,31 @@ func (m *Candidate) pastMaxRuntime(p DisruptionPolicy, now time.Time) bool {
 // IsReplacement reports whether a node that goes for the reason is replaced and so counts against
 // the budget.
 func IsReplacement(r v1alpha1.StopReason) bool {
-	return r == v1alpha1.StopDrift || r == v1alpha1.StopExpired || r == v1alpha1.StopRuntime
+	return r == v1alpha1.StopDrift || r == v1alpha1.StopExpired || r.TakesInUse()
 }
 
-// inOrder sorts a copy: drifted nodes first, then the oldest, names last so that equal input gives
-// equal output.
+// inOrder sorts a copy: nodes whose replacement a person asked for first, then drifted ones, then
+// the oldest, names last so that equal input gives equal output.
 func inOrder(members []Candidate) []Candidate {
 	out := slices.Clone(members)
 	slices.SortFunc(out, func(a, b Candidate) int {
+		if a.Requested != b.Requested {
+			return before(a.Requested)
+		}
 		if (a.Drift != "") != (b.Drift != "") {
-			return cmp.Compare(b.Drift, a.Drift) // the empty one is the smaller
+			return before(a.Drift != "")
 		}
 		return cmp.Or(a.Launched.Compare(b.Launched), cmp.Compare(a.Node, b.Node))
 	})
 	return out
+}
+
+// before is the comparison of two of which one comes first.
+func before(first bool) int {
+	if first {
+		return -1
+	}
+	return 1
 }
 
 // standing are the standby nodes without claims that may be started.

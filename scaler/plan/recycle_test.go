@@ -42,6 +42,7 @@ func drifted(m *Candidate) { m.Drift = "drifted" }
 func empty(m *Candidate)   { m.Empty = true }
 func held(m *Candidate)    { m.Protected = true }
 func stale(m *Candidate)   { m.Stale = true }
+func asked(m *Candidate)   { m.Requested = true }
 func turn(m *Candidate)    { m.Turn = true }
 func refreshing(name v1alpha1.NodeName) Candidate {
 	return in(v1alpha1.StateWarmup, name, func(m *Candidate) { m.Refreshing = true })
@@ -131,6 +132,22 @@ func TestRecycle(t *testing.T) {
 			with(hourly(2), func(p *DisruptionPolicy) { p.PoolSize = 2 }), "a drift"},
 		"running nodes leave less room for it": {[]Candidate{standby("a", drifted), running("b"), running("c")},
 			with(hourly(3), func(p *DisruptionPolicy) { p.PoolSize = 3 }), "a drift"},
+		"asked for, in use": {[]Candidate{running("a", asked)}, hourly(0), "a requested"},
+		"asked for, whatever the pool says about drift": {[]Candidate{standby("a", asked, drifted)},
+			with(hourly(0), func(p *DisruptionPolicy) { p.Drift = false }), "a requested"},
+		"asked for, in a pool that keeps its surplus": {[]Candidate{standby("a", asked), standby("b")},
+			with(hourly(1), func(p *DisruptionPolicy) { p.SurplusTTL = 0 }), "a requested"},
+		"asked for before drifted and older": {[]Candidate{standby("a", drifted, launched(9*time.Hour)), standby("b", asked)},
+			hourly(2), "b requested"},
+		"asked for before running too long": {[]Candidate{running("a", ran(9*time.Hour)), running("b", asked)}, hourly(0),
+			"b requested"},
+		"asked for, standby at the floor": {[]Candidate{standby("a", asked)}, hourly(2), ""},
+		"asked for, the budget is taken":  {[]Candidate{running("a", asked), leaving("b", v1alpha1.StopRequested)}, hourly(0), ""},
+		"asked for, not to be disrupted":  {[]Candidate{running("a", asked, held)}, hourly(0), ""},
+		"asked for, and it arrives later": {[]Candidate{in(v1alpha1.StateStarting, "a", asked),
+			in(v1alpha1.StateStopping, "b", asked), in(v1alpha1.StateWarmup, "c", asked)}, hourly(0), ""},
+		"surplus: asked for goes first": {[]Candidate{standby("a", surplusFor(time.Hour)), standby("b", drifted),
+			standby("c", asked)}, hourly(2), "b drift, c surplus"},
 		"one with stale images at a time": {[]Candidate{standby("a", stale), standby("b", stale)}, hourly(2),
 			"a refresh"},
 		"stale images, standby at the floor": {[]Candidate{standby("a", stale)}, hourly(2), ""},
@@ -233,13 +250,14 @@ func anyPool(r *rand.Rand) ([]Candidate, DisruptionPolicy) {
 		v1alpha1.StateRunning, v1alpha1.StateStarting, v1alpha1.StateStopping, v1alpha1.StateWarmup,
 		v1alpha1.StateTerminating}
 	reasons := []v1alpha1.StopReason{v1alpha1.StopDrift, v1alpha1.StopRuntime, v1alpha1.StopExpired, v1alpha1.StopSurplus,
-		v1alpha1.StopFailed}
+		v1alpha1.StopFailed, v1alpha1.StopRequested}
 	var members []Candidate
 	for i := range r.IntN(12) {
 		m := Candidate{Node: v1alpha1.NodeName(rune('a' + i)), State: states[r.IntN(len(states))],
 			Launched: ago(time.Duration(r.IntN(4)) * time.Hour)}
 		m.Running, m.Empty, m.Protected, m.Turn = ago(time.Duration(r.IntN(4))*time.Hour), r.IntN(2) == 0, r.IntN(4) == 0,
 			r.IntN(5) == 0
+		m.Requested = r.IntN(6) == 0
 		if r.IntN(2) == 0 {
 			m.Drift = "drifted"
 		}
@@ -281,7 +299,7 @@ func count(t *testing.T, members []Candidate, turns []Disruption) tally {
 		case m.Protected || m.State == v1alpha1.StateStarting || m.State == v1alpha1.StateStopping ||
 			m.State == v1alpha1.StateWarmup:
 			t.Fatalf("%+v was taken for %+v", m, turns[i])
-		case m.State == v1alpha1.StateRunning && !m.Empty && turns[i].Reason != v1alpha1.StopRuntime:
+		case m.State == v1alpha1.StateRunning && !m.Empty && !turns[i].Reason.TakesInUse():
 			t.Fatalf("%+v was taken in use for %+v", m, turns[i])
 		case IsReplacement(turns[i].Reason), turns[i].Refresh:
 			c.replaced++

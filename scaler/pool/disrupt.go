@@ -92,6 +92,7 @@ func memberOf(e inventory.Entry, n *corev1.Node, drift string) plan.Candidate {
 		Launched:   launched, Running: v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationRunningSince),
 		SurplusSince: v1alpha1.TimeAnnotation(n, v1alpha1.AnnotationSurplusSince),
 		Drift:        drift,
+		Requested:    n.Annotations[v1alpha1.AnnotationReplace] == "true",
 	}
 }
 

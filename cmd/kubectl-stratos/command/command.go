@@ -2,13 +2,17 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,7 +22,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
@@ -29,6 +35,28 @@ type shared struct {
 	flags   *genericclioptions.ConfigFlags
 	version string
 	now     func() time.Time
+}
+
+// completer is the name under which kubectl calls the plugin for completions.
+const completer = "kubectl_complete-stratos"
+
+// Main runs the plugin in a process that was called with the arguments, of which the first is its
+// name, and returns its exit code.
+func Main(ctx context.Context, version string, args []string) int {
+	// Errors are told once, by this function.
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	root := New(version, os.Stdin, os.Stdout, os.Stderr) //nolint:contextcheck // each command takes that of ExecuteContext
+	called, args := strings.TrimSuffix(filepath.Base(args[0]), ".exe"), args[1:]
+	if called == completer {
+		args = append([]string{cobra.ShellCompRequestCmd}, args...)
+	}
+	root.SetArgs(args)
+	if err := root.ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, Words(err))
+		return 1
+	}
+	return 0
 }
 
 // New returns the command with its subcommands.
@@ -49,7 +77,7 @@ func New(version string, in io.Reader, out, errs io.Writer) *cobra.Command {
 	root.SetOut(out)
 	root.SetErr(errs)
 	s.flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(s.why(), s.pools(), s.nodes(), s.pause(), s.resume(), s.versions())
+	root.AddCommand(s.top(), s.why(), s.pools(), s.nodes(), s.pause(), s.resume(), s.replace(), s.versions())
 	return root
 }
 
@@ -82,12 +110,8 @@ func (s *shared) explain(err error) error {
 	if !meta.IsNoMatchError(err) {
 		return err
 	}
-	raw, rawErr := s.flags.ToRawKubeConfigLoader().RawConfig()
-	name := raw.CurrentContext
-	if s.flags.Context != nil && *s.flags.Context != "" {
-		name = *s.flags.Context
-	}
-	if rawErr != nil || name == "" {
+	name := s.context()
+	if name == "" {
 		return fmt.Errorf("the cluster has no NodePools: Stratos is not installed there")
 	}
 	return fmt.Errorf("the cluster of context %q has no NodePools: Stratos is not installed there", name)

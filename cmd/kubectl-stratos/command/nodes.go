@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stratos-sh/stratos/cmd/kubectl-stratos/follow"
 	"github.com/stratos-sh/stratos/cmd/kubectl-stratos/why"
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
@@ -42,11 +43,15 @@ Only the metadata of the Nodes is read, so -o json and -o yaml show no spec and 
 			if err != nil {
 				return s.explain(err)
 			}
+			if out.watch {
+				return s.watchNodes(cmd.Context(), &out, c, args, pool, selector)
+			}
 			return s.printNodes(&out, nodes, len(args) == 1)
 		},
 		ValidArgsFunction: s.completeNames(metadataOf("Node"), false, client.HasLabels{v1alpha1.LabelPool}),
 	}
 	out.addFlags(cmd)
+	out.addWatchFlag(cmd)
 	cmd.Flags().StringVar(&pool, "pool", "", "show the nodes of this pool alone")
 	cmd.Flags().StringVarP(&selector, "selector", "l", "", "labels that the nodes must have, such as stratos.sh/state=standby")
 	return cmd
@@ -99,6 +104,30 @@ func nodeSelector(pool, selector string) (labels.Selector, error) {
 		return nil, fmt.Errorf("--pool: %w", err)
 	}
 	return chosen.Add(*ofPool), nil
+}
+
+func (s *shared) watchNodes(ctx context.Context, out *output, c client.WithWatch, names []string,
+	pool, selector string) error {
+	chosen, err := nodeSelector(pool, selector)
+	if err != nil {
+		return err
+	}
+	lists := follow.New(c)
+	list, err := why.FollowNodes(ctx, lists, client.MatchingLabelsSelector{Selector: chosen})
+	if err != nil {
+		return err
+	}
+	view := func() watched {
+		nodes := named(follow.Items[metav1.PartialObjectMetadata](list), names,
+			func(n *metav1.PartialObjectMetadata) string { return n.Name })
+		w := watched{Table: nodeTable(nodes, s.now())}
+		w.signs = signsOf(w.Table, "Age", "For")
+		for i := range nodes {
+			w.names = append(w.names, nodes[i].Name)
+		}
+		return w
+	}
+	return s.watch(ctx, out, lists, view, goneRow(len(nodeTable(nil, s.now()).ColumnDefinitions), 2, "deleted"))
 }
 
 func (s *shared) printNodes(out *output, nodes []metav1.PartialObjectMetadata, single bool) error {
@@ -171,6 +200,9 @@ func noteOf(n *metav1.PartialObjectMetadata, now time.Time) string {
 	}
 	if reason := v1alpha1.StopIntentOf(n).Reason; reason != "" {
 		notes = append(notes, "reason of its stop: "+string(reason))
+	}
+	if n.Annotations[v1alpha1.AnnotationReplace] == "true" {
+		notes = append(notes, "to be replaced")
 	}
 	if n.Annotations[v1alpha1.AnnotationDoNotDisrupt] == "true" {
 		notes = append(notes, "do not disrupt")

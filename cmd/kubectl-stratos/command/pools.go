@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stratos-sh/stratos/cmd/kubectl-stratos/follow"
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
@@ -40,11 +41,15 @@ func (s *shared) pools() *cobra.Command {
 			if err != nil {
 				return s.explain(err)
 			}
+			if out.watch {
+				return s.watchPools(cmd.Context(), &out, c, args, selector)
+			}
 			return s.printPools(&out, pools, len(args) == 1)
 		},
 		ValidArgsFunction: s.completeNames(poolList, false),
 	}
 	out.addFlags(cmd)
+	out.addWatchFlag(cmd)
 	cmd.Flags().StringVarP(&selector, "selector", "l", "", "labels that the pools must have, such as team=web")
 	return cmd
 }
@@ -72,6 +77,34 @@ func readPools(ctx context.Context, c client.Reader, names []string, selector st
 		pools = append(pools, pool)
 	}
 	return pools, nil
+}
+
+func (s *shared) watchPools(ctx context.Context, out *output, c client.WithWatch, names []string,
+	selector string) error {
+	chosen, err := labels.Parse(selector)
+	if err != nil {
+		return err
+	}
+	lists := follow.New(c)
+	list, err := lists.Follow(ctx, &v1alpha1.NodePool{}, poolList, client.MatchingLabelsSelector{Selector: chosen})
+	if err != nil {
+		return err
+	}
+	view := func() watched {
+		pools := named(follow.Items[v1alpha1.NodePool](list), names, func(p *v1alpha1.NodePool) string { return p.Name })
+		w := watched{Table: poolTable(pools, s.now())}
+		w.signs = signsOf(w.Table, "Age")
+		for i := range pools {
+			w.names = append(w.names, pools[i].Name)
+		}
+		return w
+	}
+	return s.watch(ctx, out, lists, view, goneRow(len(poolTable(nil, s.now()).ColumnDefinitions), 1, "Deleted"))
+}
+
+// named leaves those of the names, all where there are none.
+func named[T any](all []T, names []string, name func(*T) string) []T {
+	return slices.DeleteFunc(all, func(o T) bool { return len(names) > 0 && !slices.Contains(names, name(&o)) })
 }
 
 func (s *shared) printPools(out *output, pools []v1alpha1.NodePool, single bool) error {

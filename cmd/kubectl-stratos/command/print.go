@@ -13,10 +13,11 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 )
 
-// output is the flag -o with --no-headers.
+// output is the flag -o with --no-headers and, where a command has it, --watch.
 type output struct {
 	format    string
 	noHeaders bool
+	watch     bool
 }
 
 // wide is the table with all its columns.
@@ -27,12 +28,15 @@ func (o *output) addFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "leave out the names of the columns")
 }
 
-// validate reports a format that is not known.
+// validate reports a format that is not known, or not one to watch.
 func (o *output) validate() error {
-	if slices.Contains([]string{"", wide, "json", "yaml", "name"}, o.format) {
-		return nil
+	switch {
+	case !slices.Contains([]string{"", wide, "json", "yaml", "name"}, o.format):
+		return fmt.Errorf("--output: %q is not one of wide, json, yaml and name", o.format)
+	case o.watch && !o.isTable():
+		return fmt.Errorf("--watch prints rows of a table: --output may be wide, not %s", o.format)
 	}
-	return fmt.Errorf("--output: %q is not one of wide, json, yaml and name", o.format)
+	return nil
 }
 
 // isTable reports whether a table was asked for.

@@ -54,6 +54,7 @@ func TestNoteOfANode(t *testing.T) {
 		"a backoff":            {map[string]string{v1alpha1.AnnotationUnavailableUntil: at(time.Minute), v1alpha1.AnnotationStartFailures: "2"}, "backs off until 2026-03-01T12:01:00Z; failed starts in a row: 2"},
 		"a backoff is over":    {map[string]string{v1alpha1.AnnotationUnavailableUntil: at(-time.Minute)}, ""},
 		"a stop":               {map[string]string{v1alpha1.AnnotationStopReason: string(v1alpha1.StopEmpty)}, "reason of its stop: empty"},
+		"to be replaced":       {map[string]string{v1alpha1.AnnotationReplace: "true"}, "to be replaced"},
 		"kept from disruption": {map[string]string{v1alpha1.AnnotationDoNotDisrupt: "true"}, "do not disrupt"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,8 +1,10 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
@@ -47,11 +49,16 @@ func (s *shared) why() *cobra.Command {
 			if err != nil {
 				return s.explain(err)
 			}
+			if out.watch {
+				facts.PrintMissing(s.ErrOut)
+				return s.watchWhy(cmd.Context(), &out, c, q)
+			}
 			return s.printWhy(&out, q, facts)
 		},
 		ValidArgsFunction: s.completeNames(metadataOf("Pod"), true, client.MatchingFields{"spec.nodeName": ""}),
 	}
 	out.addFlags(cmd)
+	out.addWatchFlag(cmd)
 	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "look at the pods of all namespaces")
 	cmd.Flags().StringVarP(&selector, "selector", "l", "", "labels that the pods must have, such as app=web")
 	return cmd
@@ -98,6 +105,37 @@ func (s *shared) printWhy(out *output, q why.Query, facts *why.Facts) error {
 	}
 	return out.printTable(s, why.Table(all, now, q.Namespace == ""))
 }
+
+func (s *shared) watchWhy(ctx context.Context, out *output, c client.WithWatch, q why.Query) error {
+	followed, err := why.Follow(ctx, c, q)
+	if err != nil {
+		return err
+	}
+	withNamespace := q.Namespace == ""
+	view := func() watched {
+		now := s.now()
+		all := followed.Facts().Explain(now)
+		w := watched{Table: why.Table(all, now, withNamespace)}
+		for i := range all {
+			w.names = append(w.names, all[i].Namespace+"/"+all[i].Pod)
+			w.signs = append(w.signs, all[i].Sign())
+		}
+		return w
+	}
+	columns := len(why.Table(nil, s.now(), withNamespace).ColumnDefinitions)
+	return s.watch(ctx, out, followed.Lists, view, func(name string) []any {
+		namespace, pod, _ := strings.Cut(name, "/")
+		if !withNamespace {
+			return goneRow(columns, 2, notPending)(pod)
+		}
+		cells := goneRow(columns, 3, notPending)(namespace)
+		cells[1] = pod
+		return cells
+	})
+}
+
+// notPending stands as the cause of a pod that is bound or gone since.
+const notPending = "NotPending"
 
 func (s *shared) printWhyAs(format string, all explained) error {
 	text, err := json.MarshalIndent(all, "", "    ")

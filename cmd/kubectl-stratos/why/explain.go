@@ -64,6 +64,16 @@ type Explanation struct {
 	Next string `json:"next"`
 }
 
+// Sign differs for two explanations of a pod that say something else. Times that only pass are no
+// part of it.
+func (e *Explanation) Sign() string {
+	parts := append([]string{string(e.Cause), e.Next}, e.Reasons...)
+	if e.Node != nil {
+		parts = append(parts, e.Node.Name, string(e.Node.State))
+	}
+	return strings.Join(parts, "\x00")
+}
+
 // NodeFacts are those of a pod's node. All but the name is empty where it cannot be read.
 type NodeFacts struct {
 	Name  string             `json:"name"`
@@ -288,20 +298,7 @@ func (f *Facts) nodeFacts(node *metav1.PartialObjectMetadata) *NodeFacts {
 
 // StateSince is when the state of the node began; nil where the Node does not say so.
 func StateSince(node metav1.Object) *metav1.Time {
-	key := ""
-	switch v1alpha1.NodeState(node.GetLabels()[v1alpha1.LabelState]) {
-	case v1alpha1.StateStarting:
-		key = v1alpha1.AnnotationScaleUpStarted
-	case v1alpha1.StateRunning:
-		key = v1alpha1.AnnotationRunningSince
-	case v1alpha1.StateStopping, v1alpha1.StateTerminating:
-		key = v1alpha1.AnnotationStoppingSince
-	case v1alpha1.StateWarmup:
-		key = v1alpha1.AnnotationWarmupStarted
-	case v1alpha1.StateStandby:
-		return nil
-	}
-	if at := v1alpha1.TimeAnnotation(node, key); !at.IsZero() {
+	if at := v1alpha1.StateSince(node); !at.IsZero() {
 		return &metav1.Time{Time: at}
 	}
 	return nil

@@ -56,8 +56,7 @@ func Gather(ctx context.Context, c client.Reader, q Query) (*Facts, error) {
 	if len(facts.Pods) == 0 {
 		return facts, nil
 	}
-	nodes := &metav1.PartialObjectMetadataList{}
-	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	nodes := nodeList()
 	err = EachPage(ctx, c, nodes, func() { facts.Nodes = append(facts.Nodes, nodes.Items...) },
 		client.HasLabels{v1alpha1.LabelPool})
 	if err := facts.permitted(err, "list nodes"); err != nil {
@@ -79,6 +78,13 @@ func Gather(ctx context.Context, c client.Reader, q Query) (*Facts, error) {
 	return facts, nil
 }
 
+// nodeList is an empty list of the metadata of Nodes.
+func nodeList() *metav1.PartialObjectMetadataList {
+	nodes := &metav1.PartialObjectMetadataList{}
+	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	return nodes
+}
+
 // readPods reads the named pod, or all that are pending.
 func readPods(ctx context.Context, c client.Reader, q Query) ([]corev1.Pod, error) {
 	if q.Pod != "" {
@@ -88,12 +94,27 @@ func readPods(ctx context.Context, c client.Reader, q Query) ([]corev1.Pod, erro
 	}
 	var found []corev1.Pod
 	pods := &corev1.PodList{}
+	err := EachPage(ctx, c, pods, func() { found = append(found, pods.Items...) }, podOptions(q)...)
+	return dropEnded(found), err
+}
+
+// podOptions choose the named pod, or those that are not bound.
+func podOptions(q Query) []client.ListOption {
+	if q.Pod != "" {
+		return []client.ListOption{client.InNamespace(q.Namespace), client.MatchingFields{"metadata.name": q.Pod}}
+	}
 	options := []client.ListOption{client.InNamespace(q.Namespace), client.MatchingFields{"spec.nodeName": ""}}
 	if q.Labels != nil {
 		options = append(options, client.MatchingLabelsSelector{Selector: q.Labels})
 	}
-	err := EachPage(ctx, c, pods, func() { found = append(found, pods.Items...) }, options...)
-	return slices.DeleteFunc(found, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodPending }), err
+	return options
+}
+
+// dropEnded leaves out pods that have ended without having been bound.
+func dropEnded(pods []corev1.Pod) []corev1.Pod {
+	return slices.DeleteFunc(pods, func(p corev1.Pod) bool {
+		return p.Spec.NodeName == "" && p.Status.Phase != corev1.PodPending
+	})
 }
 
 // eventsOf are the lists of events that are needed: one for a single pod, else one for each reason,
@@ -102,6 +123,10 @@ func eventsOf(q Query, pods []corev1.Pod) []client.MatchingFields {
 	if q.Pod != "" {
 		return []client.MatchingFields{{"regarding.uid": string(pods[0].UID)}}
 	}
+	return eventsByReason()
+}
+
+func eventsByReason() []client.MatchingFields {
 	var out []client.MatchingFields
 	for _, reason := range podReasons() {
 		out = append(out, client.MatchingFields{"reason": string(reason)})

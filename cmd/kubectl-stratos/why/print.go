@@ -43,15 +43,15 @@ func Table(all []Explanation, now time.Time, withNamespace bool) *metav1.Table {
 			cells = append(cells, e.Namespace)
 		}
 		cells = append(cells, e.Pod, age(now, e.Since), string(e.Cause), cmp.Or(node.Name, none),
-			cmp.Or(string(node.State), none), cmp.Or(e.inOneLine(now), none),
+			cmp.Or(string(node.State), none), cmp.Or(e.InOneLine(now), none),
 			cmp.Or(string(node.Pool), none), e.Scheduler, e.Next)
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
 	}
 	return table
 }
 
-// inOneLine is what is known of the node, else the reason of the pool that came closest.
-func (e *Explanation) inOneLine(now time.Time) string {
+// InOneLine is what is known of the node, else the reason of the pool that came closest.
+func (e *Explanation) InOneLine(now time.Time) string {
 	switch {
 	case e.Node != nil && e.Node.Since != nil:
 		return e.Node.timing(now)
@@ -139,9 +139,17 @@ func (e *Explanation) Describe(out io.Writer, now time.Time) error {
 
 // PrintMissing says which permissions the user lacks; nothing where none.
 func (f *Facts) PrintMissing(out io.Writer) {
-	if len(f.Missing) > 0 {
-		fmt.Fprintf(out, "You may not %s: what that would show is left out.\n", strings.Join(f.Missing, ", or "))
+	if missing := f.WhatIsMissing(); missing != "" {
+		fmt.Fprintln(out, missing)
 	}
+}
+
+// WhatIsMissing names the permissions that the user lacks; "" where none.
+func (f *Facts) WhatIsMissing() string {
+	if len(f.Missing) == 0 {
+		return ""
+	}
+	return "You may not " + strings.Join(f.Missing, ", or ") + ": what that would show is left out."
 }
 
 // age is the time since then as kubectl words it.

@@ -15,6 +15,7 @@ const (
 	Milliseconds Unit = "ms"
 	Seconds      Unit = "s"
 	MiB          Unit = "MiB"
+	Megabytes    Unit = "MB"
 	PerSecond    Unit = "/s"
 	PerMinute    Unit = "/min"
 	Cores        Unit = "cores"

@@ -51,6 +51,7 @@ func All() []Scenario {
 		{"scaledown", "many nodes that empty at once: until all are standby", 4 * time.Minute, scaledownScenario},
 		{"calls", "Describe calls per minute, by the number of nodes", 5 * time.Minute, callsScenario},
 		{"memory", "resident memory and processor time with many nodes and pods", 7 * time.Minute, memoryScenario},
+		{"plugin", "bytes that the commands of kubectl stratos receive in a large cluster", 15 * time.Minute, pluginScenario},
 		{"restart", "a restart with many nodes: until it serves", 5 * time.Minute, restartScenario},
 	}
 }

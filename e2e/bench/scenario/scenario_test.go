@@ -21,8 +21,9 @@ func TestSmallRuns(t *testing.T) {
 		// exact are the rows of numbers that must be met.
 		exact []string
 	}{
-		"pod":   {0.005, []string{"starts for single pods"}},
-		"burst": {0.02, []string{"starts for 5 pods", "starts for 10 pods", "starts for 20 pods"}},
+		"pod":    {0.005, []string{"starts for single pods"}},
+		"plugin": {0.01, nil},
+		"burst":  {0.02, []string{"starts for 5 pods", "starts for 10 pods", "starts for 20 pods"}},
 		"whole": {0.02, []string{"4 pods at once, extender: starts", "20 pods at once, extender: starts",
 			"20 pods by a Deployment, extender: starts", "20 pods at once, watch: starts",
 			"20 pods by a Deployment, watch: starts"}},

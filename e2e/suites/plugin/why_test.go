@@ -5,12 +5,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,12 +35,20 @@ const (
 	poolReserved = "reserved" // its template has a taint
 	poolCordoned = "cordoned" // a person cordoned its node
 	poolPaused   = "paused"
-	poolBudget   = "budget"  // one start per minute, which is used up
-	poolRefused  = "refused" // the cloud has no capacity for its instance
-	poolEmpty    = "empty"   // no node yet: its launches hang
+	poolBudget   = "budget"   // one start per minute, which is used up
+	poolRefused  = "refused"  // the cloud has no capacity for its instance
+	poolEmpty    = "empty"    // no node yet: its launches hang
+	poolWithheld = "withheld" // a person keeps its node standby
+	poolResting  = "resting"  // its node backs off after failed starts
 )
 
 const taintReserved = "example.com/reserved"
+
+// claimElsewhere is of a volume in a zone without nodes, deviceClaim of a device that no node has.
+const (
+	claimElsewhere = "elsewhere"
+	deviceClaim    = "gpu"
+)
 
 // four is what each type of instance has.
 const four = "cpu:4,memory:16Gi,pods:110"
@@ -81,6 +94,9 @@ func TestWhy(t *testing.T) {
 	t.Run("names that are not known", func(t *testing.T) { testUnknown(t, r) })
 	t.Run("pools", func(t *testing.T) { testPools(t, r) })
 	t.Run("nodes", func(t *testing.T) { testNodes(t, r) })
+	t.Run("watch", func(t *testing.T) { testWatch(t, r) })
+	t.Run("completion by kubectl", func(t *testing.T) { testCompletion(t, r) })
+	t.Run("replace", func(t *testing.T) { testReplace(t, r) })
 	t.Run("pause and resume", func(t *testing.T) { testPause(t, r) })
 }
 
@@ -100,6 +116,16 @@ func situations() map[string]situation {
 			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "filler"}},
 			TopologyKey:   corev1.LabelTopologyZone,
 		}}}}
+	social := on(poolPlain, "social", "100m")
+	social.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "absent"}},
+			TopologyKey:   corev1.LabelTopologyZone,
+		}}}}
+	reading := on(poolPlain, "reading", "100m")
+	framework.Mount(reading, claimElsewhere)
+	allocating := on(poolPlain, "allocating", "100m")
+	allocating.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: new(deviceClaim)}}
 	return map[string]situation{
 		"a node that starts":          {on(poolHanging, "starting", "1"), why.Claimed, nil, "the scheduler binds it when", poolHanging},
 		"a pod that is bound":         {assert.Pod("filler"), why.Bound, nil, "nothing", poolFull},
@@ -113,6 +139,11 @@ func situations() map[string]situation {
 		"a zone without capacity":     {on(poolRefused, "no-capacity", "1"), why.Unavailable, []string{"pool refused: zone us-east-1a has no capacity for test.refused"}, "", ""},
 		"anti-affinity to other pods": {apart, why.Unavailable, []string{"pool plain", "anti-affinity"}, "", ""},
 		"a launch for the pod":        {on(poolEmpty, "cold", "1"), why.Launching, []string{"pool empty has no node yet"}, "launching a new instance in pool empty", ""},
+		"a node kept standby":         {on(poolWithheld, "for-withheld", "1"), why.Unavailable, []string{"pool withheld", "not startable", v1alpha1.AnnotationDoNotStart}, "", ""},
+		"a backoff":                   {on(poolResting, "for-resting", "1"), why.Unavailable, []string{"pool resting: its standby nodes back off after failed starts until 2"}, "", ""},
+		"affinity to no pod":          {social, why.Unavailable, []string{"pool plain: pod affinity finds no partner"}, "", ""},
+		"a volume in another zone":    {reading, why.Unavailable, []string{"pool plain: volume claim " + claimElsewhere + " cannot be used there"}, "", ""},
+		"a resource claim":            {allocating, why.StartsNoNode, []string{"resource claims"}, "", ""},
 		"opted out":                   {ignored, why.StartsNoNode, []string{v1alpha1.AnnotationIgnore}, "", ""},
 		"a scheduling gate":           {gated, why.Gated, []string{"example.com/not-yet"}, "removes the gates", ""},
 		"a scheduler that is not":     {unscheduled, why.NotScheduled, []string{"no scheduler"}, `"absent-scheduler"`, ""},
@@ -125,7 +156,7 @@ func plant(t *testing.T, r *framework.Rig) {
 	types := map[string]string{poolHanging: "test.hanging", poolRefused: "test.refused", poolEmpty: "test.empty"}
 	var warm []string
 	for _, name := range []string{poolPlain, poolHanging, poolFull, poolReserved, poolCordoned, poolPaused, poolBudget,
-		poolRefused, poolEmpty} {
+		poolRefused, poolEmpty, poolWithheld, poolResting} {
 		pool, kind := framework.Pool(name, 1), types[name]
 		if kind == "" {
 			kind = "test.four"
@@ -155,6 +186,19 @@ func plant(t *testing.T, r *framework.Rig) {
 	assert.Change(t, r, assert.OnlyNode(t, r, poolCordoned), func(n *corev1.Node) {
 		delete(n.Annotations, v1alpha1.AnnotationCordoned)
 	})
+	assert.Change(t, r, assert.OnlyNode(t, r, poolWithheld), func(n *corev1.Node) {
+		n.Annotations[v1alpha1.AnnotationDoNotStart] = "true"
+	})
+	assert.Change(t, r, assert.OnlyNode(t, r, poolResting), func(n *corev1.Node) {
+		n.Annotations[v1alpha1.AnnotationUnavailableUntil] = time.Now().Add(20 * time.Minute).UTC().Format(time.RFC3339)
+	})
+	assert.Create(t, r, framework.Volume("elsewhere", "manual", "us-west-9z"),
+		framework.VolumeClaim(claimElsewhere, "manual"))
+	device := &resourcev1.ResourceClaim{}
+	device.Namespace, device.Name = metav1.NamespaceDefault, deviceClaim
+	device.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "gpu",
+		Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.example.com"}}}
+	assert.Create(t, r, device)
 	assert.AddFault(t, r, fake.Fault{Kind: fake.FaultKubeletSilent, Op: fake.OpStart, Type: "test.hanging"})
 	assert.AddFault(t, r, fake.Fault{Kind: fake.FaultInsufficientCapacity, Op: fake.OpStart, Type: "test.refused"})
 	run(t, r.ControlPlane.Kubeconfig(), "pause", poolPaused)
@@ -287,6 +331,8 @@ func testUnknown(t *testing.T, r *framework.Rig) {
 		{[]string{"pools", "no-such-pool"}, `Error from server (NotFound): nodepools.stratos.sh "no-such-pool" not found`},
 		{[]string{"nodes", "no-such-node"}, `Error from server (NotFound): nodes "no-such-node" not found`},
 		{[]string{"pause", "no-such-pool"}, `Error from server (NotFound): nodepools.stratos.sh "no-such-pool" not found`},
+		{[]string{"replace", "no-such-node"}, `Error from server (NotFound): nodes "no-such-node" not found`},
+		{[]string{"replace"}, "error: requires at least 1 arg"},
 		{[]string{"resume"}, "error: name the pools, or give --all"},
 		{[]string{"why", "-o", "table"}, `error: --output: "table" is not one of wide, json, yaml and name`},
 		{[]string{"why", "filler", "-A"}, "error: a pod is named"},
@@ -345,6 +391,159 @@ func testNodes(t *testing.T, r *framework.Rig) {
 	if got := run(t, kubeconfig, "nodes", node, "-o", "name"); got != "node/"+node+"\n" {
 		t.Errorf("name %q", got)
 	}
+}
+
+// following runs a command that goes on until the test ends, and returns what it has printed so
+// far.
+func following(t *testing.T, kubeconfig string, args ...string) func() string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	out, ended := &output{}, make(chan error, 1)
+	cmd := command.New("v0.0.0-test", strings.NewReader(""), out, out)
+	cmd.SetArgs(append(args, "--kubeconfig="+kubeconfig, "--cache-dir="+t.TempDir()))
+	go func() { ended <- cmd.ExecuteContext(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("%q ends with %v", args, err)
+		}
+	})
+	return out.String
+}
+
+// output is a buffer for a command that goes on.
+type output struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.all.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.all.String()
+}
+
+// testWatch: each command that goes on prints what there is, and then what changes.
+func testWatch(t *testing.T, r *framework.Rig) {
+	kubeconfig := r.ControlPlane.Kubeconfig()
+	all := map[string]func() string{}
+	for _, args := range []string{"pools -w", "nodes -w -o wide", "why -w", "top"} {
+		all[args] = following(t, kubeconfig, strings.Fields(args)...)
+	}
+	until := func(args, object, words string) {
+		t.Helper()
+		assert.Eventually(t, args+" prints "+object+" with "+words, func(context.Context) (string, error) {
+			return all[args](), nil
+		}, func(text string) bool {
+			for line := range strings.Lines(text) {
+				if strings.HasPrefix(line, object) && strings.Contains(line, words) {
+					return true
+				}
+			}
+			return false
+		})
+	}
+	until("pools -w", poolPlain, "Ready")
+	until("nodes -w -o wide", assert.OnlyNode(t, r, poolHanging).Name, "starting")
+	until("why -w", "cold", "Launching")
+	until("top", "pool/"+poolFull, "1 running, 0 starting, 0 standby, 0 warming up, 0 other, poolSize 1")
+	until("top", "pod/default/large", "pool plain: needs 64 cpu")
+
+	pod := framework.PoolPod("arriving", poolPlain, "cpu", "1")
+	assert.Create(t, r, pod)
+	all["why arriving -w"] = following(t, kubeconfig, "why", pod.Name, "-w")
+	node := assert.OnlyNode(t, r, poolPlain).Name
+	assert.AwaitBound(t, r, pod)
+	until("why arriving -w", pod.Name, "Bound")
+	until("nodes -w -o wide", node, "running")
+	assert.Delete(t, r, assert.Pod("large"))
+	until("why -w", "large", "NotPending")
+	until("top", "pod/default/large", "ended")
+	for args, printed := range all {
+		t.Logf("%s\n%s", args, printed())
+	}
+}
+
+// testCompletion has kubectl complete names, for which it calls the plugin by a name of its own.
+func testCompletion(t *testing.T, r *framework.Rig) {
+	folder := t.TempDir()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"kubectl-stratos", "kubectl_complete-stratos"} {
+		if err := os.Symlink(program, filepath.Join(folder, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"pools", "ful"}, poolFull},
+		{[]string{"po"}, "pools"},
+		{[]string{"why", "gat"}, "gated"},
+	} {
+		out, err := assert.Kubectl(t, r.ControlPlane, append([]string{"__complete", "stratos"}, c.args...)...)
+		if err != nil || lineOf(out, c.want) == "" {
+			t.Errorf("%q completes to %q (%v), want %q", c.args, out, err, c.want)
+		}
+	}
+	out, err := assert.Kubectl(t, r.ControlPlane, "stratos", "pools", poolFull, "-o", "name")
+	if err != nil || out != "nodepool.stratos.sh/full\n" {
+		t.Errorf("kubectl stratos prints %q (%v)", out, err)
+	}
+}
+
+// TestMain is the plugin where kubectl calls this program by the plugin's names.
+func TestMain(m *testing.M) {
+	if strings.HasPrefix(filepath.Base(os.Args[0]), "kubectl") {
+		os.Exit(command.Main(context.Background(), "v0.0.0-test", os.Args))
+	}
+	os.Exit(m.Run())
+}
+
+// testReplace: a running node in use is drained, terminated and replaced, but not while that is
+// cancelled.
+func testReplace(t *testing.T, r *framework.Rig) {
+	kubeconfig, old := r.ControlPlane.Kubeconfig(), assert.OnlyNode(t, r, poolFull)
+	protect := func(value string) {
+		assert.Change(t, r, assert.OnlyNode(t, r, poolFull), func(n *corev1.Node) {
+			n.Annotations[v1alpha1.AnnotationDoNotDisrupt] = value
+		})
+	}
+	protect("true")
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"replace", old.Name}, "is to be replaced"},
+		{[]string{"replace", old.Name, "--cancel"}, "is not to be replaced"},
+		{[]string{"replace", old.Name}, "is to be replaced"},
+	} {
+		if got, want := run(t, kubeconfig, c.args...), "node/"+old.Name+" "+c.want+"\n"; got != want {
+			t.Errorf("%q prints %q, want %q", c.args, got, want)
+		}
+		line := lineOf(run(t, kubeconfig, "nodes", old.Name), old.Name)
+		if is := strings.Contains(line, "to be replaced"); is != (len(c.args) == 2) {
+			t.Errorf("after %q the line of the node is %q", c.args, line)
+		}
+	}
+	protect("false")
+	assert.Eventually(t, "another node in pool full", func(context.Context) (map[string]*corev1.Node, error) {
+		return assert.PoolNodes(t, r, poolFull), nil
+	}, func(nodes map[string]*corev1.Node) bool {
+		_, is := nodes[old.Name]
+		return !is && len(nodes) == 1
+	})
+	assert.AwaitBound(t, r, assert.Pod("too-many")) // the pod that did not fit beside the one that was evicted
 }
 
 // testPause: the pod of the paused pool is served as soon as that is over.
