@@ -10,9 +10,10 @@ STRICT := set -euo pipefail
 .DEFAULT_GOAL := help
 
 # Modules of the repository: what is shipped, the suites with the demo, the control plane that they run on, the chart's
-# renders and tests, the comparison with the scheduler's own filters, the Karpenter that the suites run beside Stratos,
-# cert-manager's controllers as a program, the suite on real nodes, and an OCI registry for cluster stacks.
-MODULES := . e2e e2e/controlplane e2e/helm e2e/parity e2e/karpenter e2e/certmanager e2e/kind e2e/flannel e2e/flannel/plugin e2e/stacks
+# renders and tests, the comparison with the scheduler's own filters, the chart's alerts and dashboards by Prometheus' own
+# packages, the Karpenter that the suites run beside Stratos, cert-manager's controllers as a program, the suite on real
+# nodes, and an OCI registry for cluster stacks.
+MODULES := . e2e e2e/controlplane e2e/helm e2e/parity e2e/observe e2e/karpenter e2e/certmanager e2e/kind e2e/flannel e2e/flannel/plugin e2e/stacks
 # Modules that only `make e2e-cni`, `make oracles` and `make test-stacks` build, because they import much of others: to vet,
 # lint and tidy them with every run would cost minutes.
 ORACLE_MODULES := e2e/cilium e2e/oracles e2e/stacks/csctl e2e/stacks/capi
@@ -117,7 +118,7 @@ test: bin/check controlplane minors karpenter ## Run everything that proves the 
 	[ -z "$$failed" ]
 	bin/check results -command 'make test' -records $(RECORDS)/test
 
-OTHER_TESTS := test-unit test-parity test-model test-controlplane test-helm test-registry
+OTHER_TESTS := test-unit test-parity test-model test-controlplane test-helm test-registry test-alerts
 
 # The inner loop: a minute and a half at most on two cores once all is built. `make test` proves more.
 .PHONY: test-fast
@@ -178,6 +179,10 @@ test-helm: controlplane ## Render, lint and apply the chart by Helm 3 and Helm 4
 .PHONY: test-registry
 test-registry: ## Publish and list cluster stacks in the distribution project's registry, over TLS
 	@$(call RUN,e2e/stacks,registry) -- -p $(P) -timeout $(TIMEOUT) $(TESTFLAGS) .
+
+.PHONY: test-alerts
+test-alerts: ## Play each alert of the chart by Prometheus' own packages, and parse each query of the dashboards
+	@$(call RUN,e2e/observe,alerts) -- -p $(P) -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 
 # How many suites run at a time, each with as many tests at a time as there are cores.
 SUITES ?= 2
