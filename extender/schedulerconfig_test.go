@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	schedulerv1 "k8s.io/kube-scheduler/config/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/stratos-sh/stratos/extender/minors"
 )
 
 // goldenUpdateEnv, set to 1, rewrites testdata instead of comparing with it.
@@ -74,7 +76,7 @@ func decodeStrictly(t *testing.T, text []byte) *schedulerv1.KubeSchedulerConfigu
 }
 
 func TestSchedulerConfigMatchesGoldenFiles(t *testing.T) {
-	for _, minor := range SupportedMinors() {
+	for _, minor := range minors.Supported() {
 		for wiring, options := range map[Wiring]SchedulerConfigOptions{
 			WiringDedicated:    dedicatedOptions(minor),
 			WiringControlPlane: controlPlaneOptions(minor),
@@ -241,7 +243,7 @@ func TestSchedulerConfigTakesVersionsAsClustersReportThem(t *testing.T) {
 
 // TestTheNextMinorGetsTheNewestConfiguration, and one that says so.
 func TestTheNextMinorGetsTheNewestConfiguration(t *testing.T) {
-	minors := SupportedMinors()
+	minors := minors.Supported()
 	newest := minors[len(minors)-1]
 	want, err := SchedulerConfig(dedicatedOptions(newest))
 	if err != nil {

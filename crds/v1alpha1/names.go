@@ -145,8 +145,18 @@ const (
 	// FieldManagerNomination is the field manager under which Stratos nominates pods to their claimed
 	// nodes. It tells such a nomination from one by the scheduler.
 	FieldManagerNomination = "stratos-nomination"
+	// LeaseName is the leader's lease, in the namespace of Stratos. It is as short as that of the
+	// scheduler in the same pod.
+	LeaseName = "stratos"
 	// SchedulerName is the default schedulerName of the profile that calls the extender.
 	SchedulerName = "stratos-scheduler"
+)
+
+// The clouds, as --cloud-provider names them.
+const (
+	CloudAWS  = "aws"
+	CloudFake = "fake"
+	CloudKind = "kind"
 )
 
 // NodeState is the state of a pool's node, as docs/lifecycle.md defines it.

@@ -220,7 +220,7 @@ func pluginRules() []Rule {
 		},
 		{
 			From: plugin, To: []Pattern{"./..."},
-			ToExcept: append([]Pattern{"./crds/...", "./extender/decide", "./extender/fit"}, plugin...),
+			ToExcept: append([]Pattern{"./crds/...", "./extender/decide", "./extender/fit", "./extender/minors"}, plugin...),
 			Reach:    ThroughOthers,
 			Reason:   "the plugin reads what Stratos publishes at the API server, and has none of its parts",
 		},

@@ -2,6 +2,8 @@ package fit
 
 import (
 	"maps"
+	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -159,4 +161,20 @@ func orLimits(requests, limits corev1.ResourceList) corev1.ResourceList {
 		requests[name] = quantity
 	}
 	return requests
+}
+
+// MountsCNI reports whether the pod mounts a folder of the host in which CNI plugins or their
+// configuration lie.
+func MountsCNI(spec *corev1.PodSpec) bool {
+	return slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return IsCNIFolder(&v) })
+}
+
+// IsCNIFolder reports whether the volume is a folder of the host in which CNI plugins or their
+// configuration lie.
+func IsCNIFolder(v *corev1.Volume) bool {
+	if v.HostPath == nil {
+		return false
+	}
+	path := strings.TrimRight(v.HostPath.Path, "/")
+	return strings.HasSuffix(path, "cni/net.d") || strings.HasSuffix(path, "cni/bin")
 }

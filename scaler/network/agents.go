@@ -67,10 +67,10 @@ func setNamed(sets []*appsv1.DaemonSet, ref v1alpha1.NetworkAgent) *appsv1.Daemo
 // comes only once the node is open is none: the node would wait for the pod, and the pod for the
 // node.
 func recognised(pool *v1alpha1.NodePool, node *corev1.Node, set *appsv1.DaemonSet, pods []corev1.Pod) bool {
-	mounts, present := MountsCNI(&set.Spec.Template.Spec), false
+	mounts, present := fit.MountsCNI(&set.Spec.Template.Spec), false
 	for i := range pods {
 		if belongs(&pods[i], set) {
-			mounts, present = mounts || MountsCNI(&pods[i].Spec), present || alive(&pods[i])
+			mounts, present = mounts || fit.MountsCNI(&pods[i].Spec), present || alive(&pods[i])
 		}
 	}
 	return mounts && (present || fit.RunsOn(pool, node, set, closedTaints(pool)))
@@ -85,22 +85,6 @@ func closedTaints(pool *v1alpha1.NodePool) []corev1.Taint {
 		taints = append(taints, t.StartupTaints...)
 	}
 	return taints
-}
-
-// MountsCNI reports whether the pod mounts a folder of the host in which CNI plugins or their
-// configuration lie.
-func MountsCNI(spec *corev1.PodSpec) bool {
-	return slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return IsCNIFolder(&v) })
-}
-
-// IsCNIFolder reports whether the volume is a folder of the host in which CNI plugins or their
-// configuration lie.
-func IsCNIFolder(v *corev1.Volume) bool {
-	if v.HostPath == nil {
-		return false
-	}
-	path := strings.TrimRight(v.HostPath.Path, "/")
-	return strings.HasSuffix(path, "cni/net.d") || strings.HasSuffix(path, "cni/bin")
 }
 
 func belongs(p *corev1.Pod, set *appsv1.DaemonSet) bool {

@@ -100,7 +100,7 @@ func TestTheCloudIsTheOneThatWasChosen(t *testing.T) {
 	t.Setenv("AWS_REGION", "us-east-1")
 	t.Setenv("AWS_CONFIG_FILE", "/nonexistent")
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
-	for _, name := range []string{options.CloudAWS, options.CloudFake} {
+	for _, name := range []string{v1alpha1.CloudAWS, v1alpha1.CloudFake} {
 		o := parsed(t, "--cluster-name=test", "--cloud-provider="+name)
 		if err := o.Validate(); err != nil {
 			t.Fatal(err)
@@ -110,7 +110,7 @@ func TestTheCloudIsTheOneThatWasChosen(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if len(cloud.Classes) != 1 || cloud.Classes[0].Name != v1alpha1.KindAWSNodeClass || cloud.Provider == nil ||
-			(cloud.Beside == nil) != (name == options.CloudAWS) {
+			(cloud.Beside == nil) != (name == v1alpha1.CloudAWS) {
 			t.Errorf("%s: %+v", name, cloud)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/stratos-sh/stratos/cmd/stratos/options"
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/fake"
 	"github.com/stratos-sh/stratos/provider/limiter"
@@ -49,9 +50,9 @@ func New(
 		return nil, err
 	}
 	switch o.CloudProvider {
-	case options.CloudAWS:
+	case v1alpha1.CloudAWS:
 		return ec2(ctx, o.ClusterName, config, limits, o.RateLimits.Resources(limits), calls, registerer)
-	case options.CloudKind:
+	case v1alpha1.CloudKind:
 		return kindCloud(calls)
 	}
 	api, beside, err := fakeCloud(&o.Fake, config)

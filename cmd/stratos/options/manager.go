@@ -8,13 +8,10 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/stratos-sh/stratos/cmd/stratos/slim"
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender"
 	"github.com/stratos-sh/stratos/webhook"
 )
-
-// LeaseName is the leader's lease. It is as short as that of the scheduler in the same pod, and a
-// leader that stops releases it.
-const LeaseName = "stratos"
 
 // shutdownTime is how long the parts may take to end: longer than any of them needs (the extender's
 // last answers and a start under way take five seconds), shorter than a pod's grace. The lease is
@@ -40,7 +37,7 @@ func (o *Options) Manager(scheme *runtime.Scheme) ctrl.Options {
 		HealthProbeBindAddress:        o.ProbeBindAddress,
 		PprofBindAddress:              o.PprofBindAddress,
 		LeaderElection:                o.LeaderElect,
-		LeaderElectionID:              LeaseName,
+		LeaderElectionID:              v1alpha1.LeaseName,
 		LeaderElectionNamespace:       o.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 new(extender.LeaseDuration),

@@ -27,13 +27,6 @@ const envPrefix = "STRATOS_"
 // serviceAddress is what the kubelet writes into NAME_PORT for each Service.
 var serviceAddress = regexp.MustCompile(`^(tcp|udp|sctp)://`)
 
-// Names of the cloud providers.
-const (
-	CloudAWS  = "aws"
-	CloudFake = "fake"
-	CloudKind = "kind"
-)
-
 // Options are all settings of a Stratos process.
 type Options struct {
 	ClusterName   string
@@ -180,7 +173,7 @@ func FromEnv(fs *pflag.FlagSet, lookup func(string) (string, bool)) error {
 
 // Complete fills in what follows from other settings.
 func (o *Options) Complete(fs *pflag.FlagSet) {
-	if !fs.Changed("install-crds") && o.CloudProvider == CloudFake {
+	if !fs.Changed("install-crds") && o.CloudProvider == v1alpha1.CloudFake {
 		o.InstallCRDs = true
 	}
 	if o.Kubeconfig == "" {
@@ -198,7 +191,7 @@ func (o *Options) Validate() error {
 			errors.New("--cluster-name is required: it separates this cluster's instances from those of others"),
 		)
 	}
-	switch clouds := []string{CloudAWS, CloudFake, CloudKind}; {
+	switch clouds := []string{v1alpha1.CloudAWS, v1alpha1.CloudFake, v1alpha1.CloudKind}; {
 	case o.CloudProvider == "":
 		errs = append(errs, fmt.Errorf("--cloud-provider is required; it is one of: %s", strings.Join(clouds, ", ")))
 	case !slices.Contains(clouds, o.CloudProvider):

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider/limiter"
 )
 
@@ -58,7 +59,7 @@ func madeByEveryReplica(op limiter.Operation) bool {
 // demonstration or test would only wait.
 func (r *RateLimits) Limits(cloudProvider string) (map[limiter.Operation]limiter.Limit, error) {
 	limits := map[limiter.Operation]limiter.Limit{}
-	if cloudProvider != CloudFake && cloudProvider != CloudKind {
+	if cloudProvider != v1alpha1.CloudFake && cloudProvider != v1alpha1.CloudKind {
 		limits = limiter.Default()
 	}
 	var errs []error

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider/limiter"
 )
 
@@ -25,14 +26,14 @@ func TestRateLimits(t *testing.T) {
 		environment map[string]string
 		want        limits
 	}{
-		"the fake cloud has none": {CloudFake, nil, nil, limits{}},
-		"Docker has none":         {CloudKind, nil, nil, limits{}},
-		"nor by a share of none":  {CloudFake, []string{"--rate-limit-share=0.5"}, nil, limits{}},
-		"unless one is given": {CloudFake, []string{"--rate-limit-start-instances=5/2"}, nil,
+		"the fake cloud has none": {v1alpha1.CloudFake, nil, nil, limits{}},
+		"Docker has none":         {v1alpha1.CloudKind, nil, nil, limits{}},
+		"nor by a share of none":  {v1alpha1.CloudFake, []string{"--rate-limit-share=0.5"}, nil, limits{}},
+		"unless one is given": {v1alpha1.CloudFake, []string{"--rate-limit-start-instances=5/2"}, nil,
 			limits{limiter.StartInstances: {Burst: 5, PerSecond: 2}}},
-		"of what is given one takes its share": {CloudFake, []string{"--rate-limit-start-instances=9/3",
+		"of what is given one takes its share": {v1alpha1.CloudFake, []string{"--rate-limit-start-instances=9/3",
 			"--rate-limit-share=0.5"}, nil, limits{limiter.StartInstances: {Burst: 4, PerSecond: 1.5}}},
-		"and the whole of what the leader alone calls": {CloudFake, []string{"--rate-limit-run-instances=9/3",
+		"and the whole of what the leader alone calls": {v1alpha1.CloudFake, []string{"--rate-limit-run-instances=9/3",
 			"--rate-limit-share=0.5"}, nil, limits{limiter.RunInstances: {Burst: 9, PerSecond: 3}}},
 		"a real cloud has the published ones": {"aws", nil, nil, limiter.Default()},
 		"of which one may take a part":        {"aws", []string{"--rate-limit-share=0.5"}, nil, half},
@@ -62,7 +63,7 @@ func TestResourcesFollowTheShareAndWhatIsOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	calls, err := o.RateLimits.Limits(CloudAWS)
+	calls, err := o.RateLimits.Limits(v1alpha1.CloudAWS)
 	if err != nil {
 		t.Fatal(err)
 	}

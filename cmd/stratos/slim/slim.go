@@ -151,7 +151,7 @@ func keepAgent(pod *corev1.Pod, spec *corev1.PodSpec, status *corev1.PodStatus) 
 func cniFolders(volumes []corev1.Volume) []corev1.Volume {
 	var kept []corev1.Volume
 	for i := range volumes {
-		if v := &volumes[i]; network.IsCNIFolder(v) {
+		if v := &volumes[i]; fit.IsCNIFolder(v) {
 			kept = append(kept, corev1.Volume{Name: v.Name,
 				VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: v.HostPath.Path}}})
 		}

@@ -16,9 +16,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
-	"github.com/stratos-sh/stratos/cmd/stratos/check"
+	"github.com/stratos-sh/stratos/cmd/kubectl-stratos/check"
 	"github.com/stratos-sh/stratos/cmd/stratos/cloud"
+	"github.com/stratos-sh/stratos/cmd/stratos/cloudcheck"
 	"github.com/stratos-sh/stratos/cmd/stratos/options"
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider/aws"
 )
 
@@ -107,23 +109,23 @@ func (o checkOptions) results(ctx context.Context, config *rest.Config) ([]check
 	installed.ClusterName = cmp.Or(o.clusterName, installed.ClusterName)
 	installed.CloudProvider = cmp.Or(o.cloudProvider, installed.CloudProvider)
 	results := check.Cluster(&facts)
-	if installed.CloudProvider != options.CloudAWS {
-		return append(results, check.NoCloud(whyNoCloud(installed))), nil
+	if installed.CloudProvider != v1alpha1.CloudAWS {
+		return append(results, cloudcheck.NoCloud(whyNoCloud(installed))), nil
 	}
 	if installed.ClusterName == "" {
-		return append(results, check.NoCloud("the name of the cluster is not known: set --cluster-name")), nil
+		return append(results, cloudcheck.NoCloud("the name of the cluster is not known: set --cluster-name")), nil
 	}
-	chosen, err := cloud.New(ctx, &options.Options{ClusterName: installed.ClusterName, CloudProvider: options.CloudAWS,
+	chosen, err := cloud.New(ctx, &options.Options{ClusterName: installed.ClusterName, CloudProvider: v1alpha1.CloudAWS,
 		RateLimits: options.RateLimits{Share: 1}}, config, prometheus.NewRegistry())
 	if err != nil {
-		return append(results, check.NoCloud(err.Error())), nil
+		return append(results, cloudcheck.NoCloud(err.Error())), nil
 	}
 	ec2, is := chosen.Provider.(*aws.Cloud)
 	if !is {
-		return nil, fmt.Errorf("the provider of %s is %T", options.CloudAWS, chosen.Provider)
+		return nil, fmt.Errorf("the provider of %s is %T", v1alpha1.CloudAWS, chosen.Provider)
 	}
-	answers := g.GatherCloud(ctx, ec2.Checker(), &facts)
-	return append(results, check.Cloud(&answers)...), nil
+	answers := cloudcheck.Gather(ctx, c, ec2.Checker(), &facts)
+	return append(results, cloudcheck.Cloud(&answers)...), nil
 }
 
 func whyNoCloud(installed *check.Installation) string {

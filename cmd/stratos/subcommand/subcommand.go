@@ -17,6 +17,7 @@ import (
 	"github.com/stratos-sh/stratos/cmd/stratos/options"
 	"github.com/stratos-sh/stratos/crds"
 	"github.com/stratos-sh/stratos/extender"
+	"github.com/stratos-sh/stratos/extender/minors"
 	"github.com/stratos-sh/stratos/provider/fake"
 )
 
@@ -65,7 +66,7 @@ func schedulerConfig() *cobra.Command {
 	fs.StringVar(&wiring, "wiring", string(extender.WiringDedicated),
 		"how the scheduler reaches Stratos: dedicated or control-plane")
 	fs.StringVar(&o.KubernetesMinor, "kubernetes-version", "",
-		"the cluster's minor version, one of "+strings.Join(extender.SupportedMinors(), ", ")+", or the next one (required)")
+		"the cluster's minor version, one of "+strings.Join(minors.Supported(), ", ")+", or the next one (required)")
 	fs.StringVar(&o.SchedulerName, "scheduler-name", "", "what pods name in spec.schedulerName; default stratos-scheduler")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", true, "let replicas take turns on a lease of their own")
 	fs.StringVar(&o.LeaseNamespace, "lease-namespace", "stratos-system", "namespace of the lease")

@@ -65,7 +65,7 @@ func pluginScenario(ctx context.Context, r *Run) error {
 			return err
 		}
 		for _, line := range []string{"why " + pods[0].Name, "why", "why -A -o wide", "pools", "nodes", "nodes -o yaml",
-			"nodes " + node, "version", "pause " + poolName, "resume " + poolName, "replace " + node + " --cancel",
+			"nodes " + node, "version", "check", "pause " + poolName, "resume " + poolName, "replace " + node + " --cancel",
 			"__complete why large-", "pools -w", "nodes -w", "why -w", "top"} {
 			row, err := commandRow(ctx, s, line, size)
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -94,6 +95,7 @@ func TestWhy(t *testing.T) {
 	t.Run("names that are not known", func(t *testing.T) { testUnknown(t, r) })
 	t.Run("pools", func(t *testing.T) { testPools(t, r) })
 	t.Run("nodes", func(t *testing.T) { testNodes(t, r) })
+	t.Run("check", func(t *testing.T) { testCheck(t, r) })
 	t.Run("watch", func(t *testing.T) { testWatch(t, r) })
 	t.Run("completion by kubectl", func(t *testing.T) { testCompletion(t, r) })
 	t.Run("replace", func(t *testing.T) { testReplace(t, r) })
@@ -508,6 +510,21 @@ func TestMain(m *testing.M) {
 		os.Exit(command.Main(context.Background(), "v0.0.0-test", os.Args))
 	}
 	os.Exit(m.Run())
+}
+
+// testCheck: the lines about the cluster, as suites/check has them of Stratos itself. Stratos has no
+// Deployment here, so something is wrong.
+func testCheck(t *testing.T, r *framework.Rig) {
+	out, err := execute(t, r.ControlPlane.Kubeconfig(), "check")
+	t.Logf("\n%s", out)
+	for _, want := range []string{`(?m)^ok +kubernetes +API server v1\.`, `(?m)^ok +crds +established`, `(?m)^wrong +leases +`, `(?m)^(ok|wrong|not checked) +pools +`} {
+		if !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("no line %s (%v)", want, err)
+		}
+	}
+	if err == nil || strings.Contains(out, "RunInstances") {
+		t.Errorf("error %v, or lines about the cloud", err)
+	}
 }
 
 // testReplace: a running node in use is drained, terminated and replaced, but not while that is

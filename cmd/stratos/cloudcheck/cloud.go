@@ -1,4 +1,6 @@
-package check
+// Package cloudcheck finds out what keeps an installation of Stratos from using its cloud, by calls
+// that change nothing. Gather asks, and Cloud makes results of the answers without any I/O.
+package cloudcheck
 
 import (
 	"cmp"
@@ -6,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stratos-sh/stratos/cmd/kubectl-stratos/check"
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/limiter"
@@ -28,8 +31,8 @@ const (
 )
 
 // Cloud checks the answers of the cloud, in the order of the lines.
-func Cloud(c *CloudFacts) []Result {
-	results := []Result{cloudIdentity(c)}
+func Cloud(c *CloudFacts) []check.Result {
+	results := []check.Result{cloudIdentity(c)}
 	for _, l := range c.Launches {
 		results = append(results, c.launch(l))
 	}
@@ -39,14 +42,21 @@ func Cloud(c *CloudFacts) []Result {
 	return append(results, c.describeCluster(), c.nodeRole(), c.keys())
 }
 
-// NoCloud is the line in place of the cloud's checks.
-func NoCloud(why string) Result { return notChecked(nameCloud, "%s", why) }
+// wrong is the line of what the command repairs.
+func wrong(name, repair, format string, args ...any) check.Result {
+	line := check.Line(check.Wrong, name, format, args...)
+	line.Repair = repair
+	return line
+}
 
-func cloudIdentity(c *CloudFacts) Result {
+// NoCloud is the line in place of the cloud's checks.
+func NoCloud(why string) check.Result { return check.Line(check.NotChecked, nameCloud, "%s", why) }
+
+func cloudIdentity(c *CloudFacts) check.Result {
 	if c.Identity.Err != nil {
-		return notChecked(nameCloudIdentity, "%v", c.Identity.Err)
+		return check.Line(check.NotChecked, nameCloudIdentity, "%v", c.Identity.Err)
 	}
-	return ok(nameCloudIdentity, "the cloud is asked as %s", c.Identity.Value)
+	return check.Line(check.OK, nameCloudIdentity, "the cloud is asked as %s", c.Identity.Value)
 }
 
 // allow is the command that gives the policy of docs/install.md the missing permission.
@@ -59,61 +69,61 @@ func (c *CloudFacts) allow() string {
 		"--policy-document file://stratos-policy.json", partition, account, c.Cluster)
 }
 
-func (c *CloudFacts) launch(l Launch) Result {
+func (c *CloudFacts) launch(l Launch) check.Result {
 	name := fmt.Sprintf("%s %s", limiter.RunInstances, l.Class)
 	switch {
 	case !l.IsResolved:
-		return notChecked(name, "the class is not Ready, so there is no launch to try")
+		return check.Line(check.NotChecked, name, "the class is not Ready, so there is no launch to try")
 	case l.Err == nil:
-		return ok(name, "allowed, by a dry run in each subnet")
+		return check.Line(check.OK, name, "allowed, by a dry run in each subnet")
 	case provider.IsUnauthorized(l.Err):
 		return wrong(name, c.allow(), "%v", l.Err)
 	case provider.IsInvalidConfig(l.Err):
 		return wrong(name, "kubectl edit awsnodeclasses."+v1alpha1.GroupVersion().Group+" "+l.Class, "%v", l.Err)
 	}
-	return notChecked(name, "%v", l.Err)
+	return check.Line(check.NotChecked, name, "%v", l.Err)
 }
 
-func (c *CloudFacts) operation(op limiter.Operation) Result {
+func (c *CloudFacts) operation(op limiter.Operation) check.Result {
 	name := string(op)
 	err := c.Operations[op]
 	switch {
 	case c.Instance.Err != nil:
-		return notChecked(name, "the instances of this cluster cannot be listed: %v", c.Instance.Err)
+		return check.Line(check.NotChecked, name, "the instances of this cluster cannot be listed: %v", c.Instance.Err)
 	case c.Instance.Value == nil:
-		return notChecked(name, "there is no instance of this cluster yet")
+		return check.Line(check.NotChecked, name, "there is no instance of this cluster yet")
 	case err == nil:
-		return ok(name, "allowed, by a dry run on %s", c.Instance.Value.ID)
+		return check.Line(check.OK, name, "allowed, by a dry run on %s", c.Instance.Value.ID)
 	case provider.IsUnauthorized(err):
 		return wrong(name, c.allow(), "on %s: %v", c.Instance.Value.ID, err)
 	case provider.IsIncorrectState(err):
-		return ok(name, "allowed, though not in the present state of %s", c.Instance.Value.ID)
+		return check.Line(check.OK, name, "allowed, though not in the present state of %s", c.Instance.Value.ID)
 	}
-	return notChecked(name, "%v", err)
+	return check.Line(check.NotChecked, name, "%v", err)
 }
 
-func (c *CloudFacts) describeCluster() Result {
+func (c *CloudFacts) describeCluster() check.Result {
 	switch err := c.Mode.Err; {
 	case err == nil:
-		return ok(nameDescribeCluster, "EKS describes %s", c.Cluster)
+		return check.Line(check.OK, nameDescribeCluster, "EKS describes %s", c.Cluster)
 	case c.NeedsEKS && provider.IsUnauthorized(err):
 		return wrong(nameDescribeCluster, c.allow(), "%v", err)
 	case c.NeedsEKS && provider.IsInvalidConfig(err):
 		return wrong(nameDescribeCluster, "aws eks list-clusters", "classes name a cluster that EKS does not have here: %v", err)
 	case !c.NeedsEKS:
-		return notChecked(nameDescribeCluster, "no class needs it: %v", err)
+		return check.Line(check.NotChecked, nameDescribeCluster, "no class needs it: %v", err)
 	default:
-		return notChecked(nameDescribeCluster, "%v", err)
+		return check.Line(check.NotChecked, nameDescribeCluster, "%v", err)
 	}
 }
 
 // nodeRole: a kubelet enters a cluster of EKS by the role of its instance.
-func (c *CloudFacts) nodeRole() Result {
+func (c *CloudFacts) nodeRole() check.Result {
 	if len(c.Joins) == 0 {
-		return ok(nameNodeRole, "no class joins by a role")
+		return check.Line(check.OK, nameNodeRole, "no class joins by a role")
 	}
 	if c.Mode.Err != nil {
-		return notChecked(nameNodeRole, "EKS does not say how nodes join: %v", c.Mode.Err)
+		return check.Line(check.NotChecked, nameNodeRole, "EKS does not say how nodes join: %v", c.Mode.Err)
 	}
 	var problems, unknown []string
 	repair := ""
@@ -129,11 +139,11 @@ func (c *CloudFacts) nodeRole() Result {
 	}
 	switch {
 	case len(problems) > 0:
-		return wrong(nameNodeRole, repair, "%s", several(problems))
+		return wrong(nameNodeRole, repair, "%s", check.Several(problems))
 	case len(unknown) > 0:
-		return notChecked(nameNodeRole, "%s", several(unknown))
+		return check.Line(check.NotChecked, nameNodeRole, "%s", check.Several(unknown))
 	}
-	return ok(nameNodeRole, "may join %s", c.Cluster)
+	return check.Line(check.OK, nameNodeRole, "may join %s", c.Cluster)
 }
 
 // join returns what keeps instances of the class from joining and the command that repairs it, or
@@ -174,9 +184,9 @@ func (c *CloudFacts) enter(role string) string {
 }
 
 // keys: a grant on a key is made at the launch, and no dry run tries it.
-func (c *CloudFacts) keys() Result {
+func (c *CloudFacts) keys() check.Result {
 	if len(c.Keys) == 0 {
-		return ok(nameKeys, "no class names a key")
+		return check.Line(check.OK, nameKeys, "no class names a key")
 	}
-	return notChecked(nameKeys, "no dry run shows whether Stratos may use the keys of: %s", strings.Join(c.Keys, ", "))
+	return check.Line(check.NotChecked, nameKeys, "no dry run shows whether Stratos may use the keys of: %s", strings.Join(c.Keys, ", "))
 }

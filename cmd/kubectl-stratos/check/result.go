@@ -1,6 +1,6 @@
-// Package check finds out what is wrong with an installation of Stratos. Gather reads the cluster
-// and asks the cloud by calls that change nothing. What it returns is a value, and Cluster and
-// Cloud make results of it without any I/O.
+// Package check finds out what is wrong with an installation of Stratos in its cluster. Gather reads
+// the API server alone, by calls that change nothing. What it returns is a value, and Cluster makes
+// results of it without any I/O.
 package check
 
 import (
@@ -33,16 +33,21 @@ type Result struct {
 	Repair string
 }
 
-func ok(name, format string, args ...any) Result {
-	return Result{Name: name, Status: OK, Words: fmt.Sprintf(format, args...)}
+// Line is the result of a check.
+func Line(status Status, name, format string, args ...any) Result {
+	return Result{Name: name, Status: status, Words: fmt.Sprintf(format, args...)}
 }
 
+func ok(name, format string, args ...any) Result { return Line(OK, name, format, args...) }
+
 func notChecked(name, format string, args ...any) Result {
-	return Result{Name: name, Status: NotChecked, Words: fmt.Sprintf(format, args...)}
+	return Line(NotChecked, name, format, args...)
 }
 
 func wrong(name, repair, format string, args ...any) Result {
-	return Result{Name: name, Status: Wrong, Words: fmt.Sprintf(format, args...), Repair: repair}
+	line := Line(Wrong, name, format, args...)
+	line.Repair = repair
+	return line
 }
 
 // Print writes one line for each result.
@@ -69,8 +74,8 @@ func AnyWrong(results []Result) bool {
 // mostNamed bounds the objects that one line names.
 const mostNamed = 3
 
-// several joins what is wrong with several objects.
-func several(problems []string) string {
+// Several joins what is wrong with several objects.
+func Several(problems []string) string {
 	slices.Sort(problems)
 	if more := len(problems) - mostNamed; more > 0 {
 		return fmt.Sprintf("%s; and %d more", strings.Join(problems[:mostNamed], "; "), more)

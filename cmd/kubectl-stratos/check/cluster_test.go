@@ -19,12 +19,12 @@ import (
 
 	"github.com/stratos-sh/stratos/crds"
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender"
+	"github.com/stratos-sh/stratos/extender/minors"
 )
 
 // newest is the newest minor that Stratos is tested with.
 func newest() string {
-	tested := extender.SupportedMinors()
+	tested := minors.Supported()
 	return tested[len(tested)-1]
 }
 
@@ -304,7 +304,7 @@ func workCases(forbidden error) map[string]clusterCase {
 }
 
 func olderMinor() string {
-	tested := extender.SupportedMinors()
+	tested := minors.Supported()
 	return tested[len(tested)-2]
 }
 

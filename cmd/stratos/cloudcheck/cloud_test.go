@@ -1,4 +1,4 @@
-package check_test
+package cloudcheck_test
 
 import (
 	"context"
@@ -17,7 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/stratos-sh/stratos/cmd/stratos/check"
+	"github.com/stratos-sh/stratos/cmd/kubectl-stratos/check"
+	"github.com/stratos-sh/stratos/cmd/stratos/cloudcheck"
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/aws"
@@ -121,9 +122,9 @@ func (a *account) lines(t *testing.T) []check.Result {
 		objects = append(objects, &corev1.ConfigMap{Data: a.config,
 			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "aws-auth"}})
 	}
-	g := check.Gatherer{Client: fake.NewClientBuilder().WithObjects(objects...).Build()}
-	answers := g.GatherCloud(t.Context(), a.cloud.Checker(), a.facts)
-	return check.Cloud(&answers)
+	reader := fake.NewClientBuilder().WithObjects(objects...).Build()
+	answers := cloudcheck.Gather(t.Context(), reader, a.cloud.Checker(), a.facts)
+	return cloudcheck.Cloud(&answers)
 }
 
 // denied answers the action as EC2, EKS and IAM do without a permission.
@@ -337,9 +338,9 @@ func TestDescribeClusterLine(t *testing.T) {
 		"no answer":                    {errors.New("timeout"), true, check.NotChecked},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &check.CloudFacts{NeedsEKS: c.needs, Cluster: clusterName}
+			f := &cloudcheck.CloudFacts{NeedsEKS: c.needs, Cluster: clusterName}
 			f.Mode.Err = c.err
-			for _, r := range check.Cloud(f) {
+			for _, r := range cloudcheck.Cloud(f) {
 				if r.Name == "DescribeCluster" && r.Status != c.want {
 					t.Errorf("got %+v, want %s", r, c.want)
 				}

@@ -1,4 +1,4 @@
-package check
+package cloudcheck
 
 import (
 	"cmp"
@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stratos-sh/stratos/cmd/kubectl-stratos/check"
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/limiter"
@@ -37,21 +38,21 @@ type CloudAPI interface {
 
 // CloudFacts are the answers of the cloud.
 type CloudFacts struct {
-	Identity Read[string]
+	Identity check.Read[string]
 	// Launches are the dry runs of RunInstances, one for each class of the cloud.
 	Launches []Launch
 	// Instance is one of ours, nil where there is none; Operations are dry runs on it.
-	Instance   Read[*provider.Instance]
+	Instance   check.Read[*provider.Instance]
 	Operations map[limiter.Operation]error
 	// Cluster is the name by which EKS was asked, Mode its authentication mode.
 	Cluster string
-	Mode    Read[string]
+	Mode    check.Read[string]
 	// NeedsEKS: a class leaves out what only EKS says.
 	NeedsEKS bool
 	// Joins are the classes whose instances join by their role.
 	Joins []Join
 	// AWSAuth are the ARNs of the roles that the ConfigMap aws-auth lets in as nodes.
-	AWSAuth Read[[]string]
+	AWSAuth check.Read[[]string]
 	// Keys are the classes that name a KMS key.
 	Keys []string
 }
@@ -67,7 +68,7 @@ type Launch struct {
 // Join is how the instances of a class enter the cluster.
 type Join struct {
 	Class       string
-	Role, Entry Read[string]
+	Role, Entry check.Read[string]
 }
 
 // operations are those on an instance of ours, in the order of their lines.
@@ -76,11 +77,11 @@ func operations() []limiter.Operation {
 		limiter.CreateTags}
 }
 
-// GatherCloud asks the cloud about the classes that were read.
-func (g Gatherer) GatherCloud(ctx context.Context, api CloudAPI, f *Facts) CloudFacts {
+// Gather asks the cloud about the classes that were read.
+func Gather(ctx context.Context, reader client.Reader, api CloudAPI, f *check.Facts) CloudFacts {
 	c := CloudFacts{Cluster: f.Installation.ClusterName, Operations: map[limiter.Operation]error{}}
 	c.Identity.Value, c.Identity.Err = api.Identity(ctx)
-	tags := g.tags(ctx, f)
+	tags := tagsOf(ctx, reader, f)
 	for _, class := range f.Classes.Value {
 		if aws, is := class.(*v1alpha1.AWSNodeClass); is {
 			c.aboutClass(ctx, api, f, aws, tags)
@@ -106,12 +107,12 @@ func (g Gatherer) GatherCloud(ctx context.Context, api CloudAPI, f *Facts) Cloud
 			join.Entry.Value, join.Entry.Err = api.AccessEntry(ctx, c.Cluster, join.Role.Value)
 		}
 	}
-	c.AWSAuth.Value, c.AWSAuth.Err = g.awsAuth(ctx)
+	c.AWSAuth.Value, c.AWSAuth.Err = awsAuth(ctx, reader)
 	return c
 }
 
 // aboutClass asks what concerns one class.
-func (c *CloudFacts) aboutClass(ctx context.Context, api CloudAPI, f *Facts, class *v1alpha1.AWSNodeClass,
+func (c *CloudFacts) aboutClass(ctx context.Context, api CloudAPI, f *check.Facts, class *v1alpha1.AWSNodeClass,
 	tags map[string]string) {
 	launch := Launch{Class: class.Name,
 		IsResolved: meta.IsStatusConditionTrue(class.Status.Conditions, v1alpha1.ConditionReady)}
@@ -137,21 +138,21 @@ func (c *CloudFacts) aboutClass(ctx context.Context, api CloudAPI, f *Facts, cla
 	c.Joins = append(c.Joins, join)
 }
 
-// tags are those of every instance of ours.
-func (g Gatherer) tags(ctx context.Context, f *Facts) map[string]string {
+// tagsOf are those of every instance of ours.
+func tagsOf(ctx context.Context, reader client.Reader, f *check.Facts) map[string]string {
 	system := &corev1.Namespace{}
 	tags := map[string]string{
 		v1alpha1.TagManagedBy: v1alpha1.ManagedByStratos, v1alpha1.TagCluster: f.Installation.ClusterName,
 		v1alpha1.LabelState: string(v1alpha1.StateWarmup),
 	}
-	if err := g.Client.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err == nil {
+	if err := reader.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err == nil {
 		tags[v1alpha1.TagClusterUID] = string(system.UID)
 	}
 	return tags
 }
 
 // requestOf is a launch for a pool of the class, or for none where no pool refers to it.
-func requestOf(f *Facts, class *v1alpha1.AWSNodeClass, tags map[string]string) provider.LaunchRequest {
+func requestOf(f *check.Facts, class *v1alpha1.AWSNodeClass, tags map[string]string) provider.LaunchRequest {
 	req := provider.LaunchRequest{Tags: maps.Clone(tags)}
 	for i := range f.Pools.Value {
 		pool := &f.Pools.Value[i]
@@ -167,9 +168,9 @@ func requestOf(f *Facts, class *v1alpha1.AWSNodeClass, tags map[string]string) p
 const nodesGroup = "system:nodes"
 
 // awsAuth reads which roles the ConfigMap aws-auth lets in as nodes.
-func (g Gatherer) awsAuth(ctx context.Context) ([]string, error) {
+func awsAuth(ctx context.Context, reader client.Reader) ([]string, error) {
 	published := &corev1.ConfigMap{}
-	err := g.Client.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "aws-auth"}, published)
+	err := reader.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "aws-auth"}, published)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

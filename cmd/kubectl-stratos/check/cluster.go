@@ -13,10 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 
-	"github.com/stratos-sh/stratos/cmd/stratos/options"
 	"github.com/stratos-sh/stratos/crds"
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender"
+	"github.com/stratos-sh/stratos/extender/minors"
 )
 
 // Cluster checks what was read of the cluster, in the order of the lines.
@@ -67,9 +66,9 @@ func kubernetes(f *Facts) Result {
 		return notChecked(nameKubernetes, "the API server's version %q cannot be read", f.Server.Value)
 	}
 	if problems := skewedKubelets(f, server); len(problems) > 0 {
-		return wrong(nameKubernetes, "kubectl get nodes", "API server %s: %s", f.Server.Value, several(problems))
+		return wrong(nameKubernetes, "kubectl get nodes", "API server %s: %s", f.Server.Value, Several(problems))
 	}
-	tested := extender.SupportedMinors()
+	tested := minors.Supported()
 	oldest, newest := version.MustParseGeneric(tested[0]), version.MustParseGeneric(tested[len(tested)-1])
 	switch here := minor(server); {
 	case slices.Contains(tested, here):
@@ -116,7 +115,7 @@ func definitions(f *Facts) Result {
 		return notChecked(nameDefinitions, "%v", err)
 	}
 	if kind := "kindnodeclasses." + v1alpha1.GroupVersion().Group; problems[kind] == crds.Missing &&
-		f.Installation.CloudProvider != options.CloudKind {
+		f.Installation.CloudProvider != v1alpha1.CloudKind {
 		delete(problems, kind) // only nodes in Docker need it
 	}
 	var words []string
@@ -157,7 +156,7 @@ func admission(f *Facts) Result {
 
 // leaseNames are the leases that have a holder while Stratos works.
 func leaseNames(i Installation) []string {
-	names := []string{options.LeaseName}
+	names := []string{v1alpha1.LeaseName}
 	if i.SchedulerImage != "" {
 		names = append(names, i.Deployment+"-scheduler")
 	}
@@ -185,7 +184,7 @@ func leases(f *Facts) Result {
 		}
 	}
 	if len(problems) > 0 {
-		return wrong(nameLeases, fmt.Sprintf("kubectl --namespace %s get pods", f.Namespace), "%s", several(problems))
+		return wrong(nameLeases, fmt.Sprintf("kubectl --namespace %s get pods", f.Namespace), "%s", Several(problems))
 	}
 	return ok(nameLeases, "held and renewed: %s", strings.Join(names, ", "))
 }
@@ -257,9 +256,9 @@ func resourceOf(class v1alpha1.NodeClass) string {
 func listed(name string, problems, unknown []string, repair string, count int) Result {
 	switch {
 	case len(problems) > 0:
-		return wrong(name, repair, "%s", several(problems))
+		return wrong(name, repair, "%s", Several(problems))
 	case len(unknown) > 0:
-		return notChecked(name, "%s", several(unknown))
+		return notChecked(name, "%s", Several(unknown))
 	case count == 0:
 		return ok(name, "there are none")
 	}

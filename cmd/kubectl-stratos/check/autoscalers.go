@@ -104,7 +104,7 @@ func separated(f *Facts, name string, problems []problem) Result {
 	for _, p := range problems {
 		words = append(words, p.words)
 	}
-	return wrong(name, problems[0].repair, "%s", several(words))
+	return wrong(name, problems[0].repair, "%s", Several(words))
 }
 
 func keepsAway(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }

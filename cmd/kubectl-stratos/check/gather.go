@@ -18,9 +18,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stratos-sh/stratos/cmd/stratos/options"
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/extender"
 )
 
 // Gatherer reads the cluster.
@@ -115,7 +113,7 @@ func (g Gatherer) admission(ctx context.Context) error {
 func (g Gatherer) classes(ctx context.Context, cloud string) ([]v1alpha1.NodeClass, error) {
 	aws, kind := &v1alpha1.AWSNodeClassList{}, &v1alpha1.KindNodeClassList{}
 	err, errKind := g.Client.List(ctx, aws), error(nil)
-	if cloud == options.CloudKind || cloud == "" {
+	if cloud == v1alpha1.CloudKind || cloud == "" {
 		errKind = g.Client.List(ctx, kind)
 	}
 	if cloud == "" && isAbsent(errKind) {
@@ -140,7 +138,7 @@ func (g Gatherer) leases(ctx context.Context, f *Facts) {
 	if err != nil {
 		return
 	}
-	deadline, tick := time.After(2*extender.LeaseDuration), time.NewTicker(extender.RetryPeriod/2)
+	deadline, tick := time.After(2*longestOf(first)), time.NewTicker(readAgain)
 	defer tick.Stop()
 	for {
 		now, err := g.readLeases(ctx, names)
@@ -160,6 +158,20 @@ func (g Gatherer) leases(ctx context.Context, f *Facts) {
 		case <-tick.C:
 		}
 	}
+}
+
+// readAgain is the time between two reads of leases. Their holders renew them every second.
+const readAgain = 500 * time.Millisecond
+
+// longestOf is the longest time after which another replica may take one of the leases.
+func longestOf(leases []coordinationv1.Lease) time.Duration {
+	longest := 5 * time.Second // where there is none yet
+	for i := range leases {
+		if s := leases[i].Spec.LeaseDurationSeconds; s != nil {
+			longest = max(longest, time.Duration(*s)*time.Second)
+		}
+	}
+	return longest
 }
 
 // readLeases reads those that exist, one by one: Stratos may read its own leases alone.

@@ -11,7 +11,7 @@ func TestPrint(t *testing.T) {
 	var out strings.Builder
 	results := []Result{
 		ok("a", "fine"), notChecked("longer", "why\nnot"),
-		wrong("b", "kubectl get b", "%s", several([]string{"z", "y", "x", "w"})),
+		wrong("b", "kubectl get b", "%s", Several([]string{"z", "y", "x", "w"})),
 	}
 	if err := Print(&out, results); err != nil {
 		t.Fatal(err)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/fit"
-	"github.com/stratos-sh/stratos/scaler/network"
 )
 
 const (
@@ -26,7 +25,7 @@ func agents(f *Facts) Result {
 	}
 	var recognised, problems []string
 	for i := range f.DaemonSets.Value {
-		if set := &f.DaemonSets.Value[i]; network.MountsCNI(&set.Spec.Template.Spec) {
+		if set := &f.DaemonSets.Value[i]; fit.MountsCNI(&set.Spec.Template.Spec) {
 			recognised = append(recognised, set.Namespace+"/"+set.Name)
 		}
 	}
@@ -42,7 +41,7 @@ func agents(f *Facts) Result {
 	}
 	switch {
 	case len(problems) > 0:
-		return wrong(nameAgents, "kubectl get daemonsets --all-namespaces", "%s", several(problems))
+		return wrong(nameAgents, "kubectl get daemonsets --all-namespaces", "%s", Several(problems))
 	case len(recognised) == 0:
 		return notChecked(nameAgents, "no DaemonSet mounts a folder of the CNI: name the agent in the pool's "+
 			"spec.template.networkAgents, else nodes open without waiting for their network")
@@ -87,7 +86,7 @@ func daemonSets(f *Facts) Result {
 	}
 	namespace, name, _ := strings.Cut(slices.Min(names), "/")
 	return wrong(nameDaemonSets, fmt.Sprintf("kubectl --namespace %s patch daemonset %s --patch '%s'", namespace, name,
-		affinityPatch), "rollouts stop at the pods on standby nodes: %s", several(names))
+		affinityPatch), "rollouts stop at the pods on standby nodes: %s", Several(names))
 }
 
 // affinityPatch keeps a DaemonSet off standby nodes. It replaces a node affinity that is there.
