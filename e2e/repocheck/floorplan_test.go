@@ -11,7 +11,8 @@ import (
 // floorPlan is the top level of the repository: its names show the architecture.
 func floorPlan() []string {
 	return []string{"cmd", "webhook", "extender", "scaler", "provider", "crds", "charts", "e2e", "docs", "stacks",
-		"go.mod", "go.sum", "go.tools.mod", "go.tools.sum", "Makefile", "Dockerfile", "README.md", "LICENSE"}
+		"go.mod", "go.sum", "go.tools.mod", "go.tools.sum", "Makefile", "Dockerfile", "README.md", "LICENSE",
+		"CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"}
 }
 
 // unwantedFolders are names that say nothing of what is in them.

@@ -144,6 +144,8 @@ func (s *server) checkCommand(t *testing.T, words []string) error {
 		return names(t, "e2e/kind/suite/pages_test.go", "README.md")
 	case strings.HasPrefix(line, "kubectl label namespace team-a "):
 		return s.kubectlOn(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}, words[1:]...)
+	case strings.HasPrefix(line, "kubectl annotate node ip-10-0-12-7.ec2.internal "):
+		return s.kubectlOn(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "ip-10-0-12-7.ec2.internal"}}, words[1:]...)
 	case strings.HasPrefix(line, "kubectl annotate nodepools.stratos.sh --all "):
 		return s.kubectlOn(t, framework.Pool("workers", 1), words[1:]...)
 	}
