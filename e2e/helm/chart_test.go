@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/stratos-sh/stratos/extender"
+	"github.com/stratos-sh/stratos/extender/minors"
 )
 
 // tree is the repository, seen from this package's folder.
@@ -141,7 +142,7 @@ func TestSchedulerConfigurationIsTheGenerators(t *testing.T) {
 				SchedulerName: schedulerName(s), LeaseName: deployment.GetName() + "-scheduler", LeaseNamespace: s.Namespace,
 				ExtenderURL: extenderURL(s),
 			}
-			if minors := extender.SupportedMinors(); extender.Untested(s.Kubernetes) != "" {
+			if minors := minors.Supported(); extender.Untested(s.Kubernetes) != "" {
 				options.KubernetesMinor = minors[len(minors)-1]
 			}
 			if strings.HasPrefix(options.ExtenderURL, "https:") {
@@ -158,8 +159,8 @@ func TestSchedulerConfigurationIsTheGenerators(t *testing.T) {
 			}
 		}
 	}
-	if compared < len(extender.SupportedMinors()) {
-		t.Errorf("%d configurations were compared, want one for each of %q", compared, extender.SupportedMinors())
+	if compared < len(minors.Supported()) {
+		t.Errorf("%d configurations were compared, want one for each of %q", compared, minors.Supported())
 	}
 }
 

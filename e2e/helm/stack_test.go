@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/stratos-sh/stratos/extender"
+	"github.com/stratos-sh/stratos/extender/minors"
 	"github.com/stratos-sh/stratos/stacks/format"
 	"github.com/stratos-sh/stratos/stacks/source"
 	"github.com/stratos-sh/stratos/stacks/stackstest"
@@ -71,7 +71,7 @@ func TestClusterStacksAreAccepted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if slices.Contains(extender.SupportedMinors(), minor.Dotted()) {
+			if slices.Contains(minors.Supported(), minor.Dotted()) {
 				addons++
 				r.addonsAreAccepted(t, cluster)
 				r.poolIsAccepted(t, cluster)

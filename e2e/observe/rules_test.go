@@ -93,7 +93,7 @@ func TestAlerts(t *testing.T) {
 func play(t *testing.T, r rule, s story) {
 	t.Helper()
 	storage := promqltest.LoadedStorage(t, "load 1m\n"+indented(s.series))
-	defer storage.Close() //nolint:errcheck // the test is over
+	defer storage.Close()
 	engine := promqltest.NewTestEngine(t, false, 0, 1_000_000)
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(r.Expr)
 	if err != nil {

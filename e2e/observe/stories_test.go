@@ -2,8 +2,8 @@ package observe
 
 import "time"
 
-// alertStories are those of each alert, by its name. Thresholds are those of the chart's values, but
-// for StratosSlowScaleUp, whose is 45 seconds in everything-on.
+// alertStories are those of each alert, by its name. Thresholds are those of the chart's values,
+// but for StratosSlowScaleUp, whose is 45 seconds in everything-on.
 func alertStories() map[string]map[string]story {
 	const never = time.Duration(0)
 	minutes := func(n int) time.Duration { return time.Duration(n) * time.Minute }

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// Supported are the Kubernetes minor versions that Stratos is tested with, oldest first. A scheduler
-// configuration is generated for them and for the next one, which gets that of the newest: a cluster
-// shall not have to wait with its upgrade until Stratos was tested with it.
+// Supported are the Kubernetes minor versions that Stratos is tested with, oldest first. A
+// scheduler configuration is generated for them and for the next one, which gets that of the
+// newest: a cluster shall not have to wait with its upgrade until Stratos was tested with it.
 func Supported() []string { return []string{"1.34", "1.35", "1.36", "1.37"} }
 
 // IsUntested reports whether the Kubernetes version is of the one minor after the newest of

@@ -1,6 +1,6 @@
-// Package check finds out what is wrong with an installation of Stratos in its cluster. Gather reads
-// the API server alone, by calls that change nothing. What it returns is a value, and Cluster makes
-// results of it without any I/O.
+// Package check finds out what is wrong with an installation of Stratos in its cluster. Gather
+// reads the API server alone, by calls that change nothing. What it returns is a value, and Cluster
+// makes results of it without any I/O.
 package check
 
 import (

@@ -33,7 +33,8 @@ namespace stratos-system, --namespace names it.`,
 			if err != nil {
 				return err
 			}
-			facts := check.Gatherer{Client: c, Server: server, Namespace: cmp.Or(*s.flags.Namespace, "stratos-system")}.Gather(cmd.Context())
+			g := check.Gatherer{Client: c, Server: server, Namespace: cmp.Or(*s.flags.Namespace, "stratos-system")}
+			facts := g.Gather(cmd.Context())
 			results := check.Cluster(&facts)
 			if err := check.Print(s.Out, results); err != nil {
 				return err

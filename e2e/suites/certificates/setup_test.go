@@ -11,6 +11,7 @@ import (
 	"github.com/stratos-sh/stratos/e2e/framework"
 	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/extender"
+	"github.com/stratos-sh/stratos/extender/minors"
 )
 
 // site is a cluster in which cert-manager has issued everything, Stratos serves with it, and a
@@ -67,7 +68,7 @@ func (g *site) startScheduler(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.asking = newRelay(t, listener, g.extender, false)
-	minors := extender.SupportedMinors()
+	minors := minors.Supported()
 	config, err := extender.SchedulerConfig(extender.SchedulerConfigOptions{
 		Wiring: extender.WiringControlPlane, KubernetesMinor: minors[len(minors)-1],
 		Kubeconfig:  controlplane.KubeconfigPlaceholder,

@@ -18,7 +18,7 @@ import (
 	"github.com/stratos-sh/stratos/e2e/controlplane"
 	"github.com/stratos-sh/stratos/e2e/framework"
 	"github.com/stratos-sh/stratos/e2e/framework/assert"
-	"github.com/stratos-sh/stratos/extender"
+	"github.com/stratos-sh/stratos/extender/minors"
 )
 
 // doc has the table of what is supported.
@@ -47,7 +47,7 @@ func chosen(t *testing.T, supported []string) []string {
 
 // TestMinors runs the oldest minor, or all.
 func TestMinors(t *testing.T) {
-	supported := extender.SupportedMinors()
+	supported := minors.Supported()
 	if diff := cmp.Diff(supported, controlplane.Minors()); diff != "" {
 		t.Fatalf("minors that configurations are generated for, and those with a module file (-generated +built):\n%s", diff)
 	}
@@ -79,7 +79,7 @@ func TestEachMinorHasARow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, minor := range append(extender.SupportedMinors(), controlplane.BeforeOldest) {
+	for _, minor := range append(minors.Supported(), controlplane.BeforeOldest) {
 		version, err := controlplane.VersionOf(minor)
 		if err != nil {
 			t.Fatal(err)

@@ -512,8 +512,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// testCheck: the lines about the cluster, as suites/check has them of Stratos itself. Stratos has no
-// Deployment here, so something is wrong.
+// testCheck: the lines about the cluster, as suites/check has them of Stratos itself. Stratos has
+// no Deployment here, so something is wrong.
 func testCheck(t *testing.T, r *framework.Rig) {
 	out, err := execute(t, r.ControlPlane.Kubeconfig(), "check")
 	t.Logf("\n%s", out)

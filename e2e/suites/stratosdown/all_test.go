@@ -13,6 +13,7 @@ import (
 	"github.com/stratos-sh/stratos/e2e/controlplane"
 	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/extender"
+	"github.com/stratos-sh/stratos/extender/minors"
 )
 
 // wiring is how the cluster uses Stratos.
@@ -126,7 +127,7 @@ func (s *site) startStatic(t *testing.T) {
 	if err := s.ControlPlane.WriteClientCertificate(dir, "stratos-scheduler"); err != nil {
 		t.Fatal(err)
 	}
-	minors := extender.SupportedMinors()
+	minors := minors.Supported()
 	config, err := extender.SchedulerConfig(extender.SchedulerConfigOptions{
 		Wiring: extender.WiringControlPlane, KubernetesMinor: minors[len(minors)-1],
 		Kubeconfig:  controlplane.KubeconfigPlaceholder,
