@@ -57,18 +57,31 @@ func (g Gatherer) Gather(ctx context.Context) Facts {
 	}
 
 	sets, nodes := &appsv1.DaemonSetList{}, &corev1.NodeList{}
-	pods, pools := &corev1.PodList{}, &v1alpha1.NodePoolList{}
+	pools := &v1alpha1.NodePoolList{}
 	err = g.Client.List(ctx, sets)
 	f.DaemonSets = Read[[]appsv1.DaemonSet]{sets.Items, err}
 	err = g.Client.List(ctx, nodes)
 	f.Nodes = Read[[]corev1.Node]{nodes.Items, err}
-	err = g.Client.List(ctx, pods)
-	f.Pods = Read[[]corev1.Pod]{pods.Items, err}
+	f.Pods.Value, f.Pods.Err = g.podsOf(ctx, f.Installation.SchedulerNames)
 	err = g.Client.List(ctx, pools)
 	f.Pools = Read[[]v1alpha1.NodePool]{pools.Items, err}
 	f.Classes.Value, f.Classes.Err = g.classes(ctx, f.Installation.CloudProvider)
 	g.leases(ctx, &f)
 	return f
+}
+
+// podsOf reads the pods that name one of the schedulers. Those of others say nothing about Stratos,
+// and in a large cluster they are most of what could be read.
+func (g Gatherer) podsOf(ctx context.Context, schedulers []string) ([]corev1.Pod, error) {
+	var found []corev1.Pod
+	for _, name := range schedulers {
+		pods := &corev1.PodList{}
+		if err := g.Client.List(ctx, pods, client.MatchingFields{"spec.schedulerName": name}); err != nil {
+			return nil, err
+		}
+		found = append(found, pods.Items...)
+	}
+	return found, nil
 }
 
 func (g Gatherer) user(ctx context.Context) (string, error) {

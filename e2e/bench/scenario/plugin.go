@@ -127,6 +127,9 @@ func commandRow(ctx context.Context, s *env.Env, line, size string) (figures.Row
 	began := time.Now()
 	err = cmd.ExecuteContext(limited)
 	took := time.Since(began)
+	if args[0] == "check" { // it fails where it finds something wrong: Stratos has no Deployment here
+		err = nil
+	}
 	if err != nil || ctx.Err() != nil {
 		return figures.Row{}, errors.Join(err, ctx.Err(), errors.New(shortened(out.String())))
 	}
