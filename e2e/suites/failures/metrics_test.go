@@ -108,10 +108,10 @@ var documentedName = regexp.MustCompile("(?m)^\\| `(stratos_[a-z_]+)` \\|")
 // movedElsewhere are the metrics that do not move here, with the tests that see them move.
 func movedElsewhere() map[string]string {
 	return map[string]string{
-		"stratos_cloud_provider_batch_size":                        "TestMainJobOnEC2: the fake cloud takes one instance at a time",
+		"stratos_cloud_provider_batch_size":                        "TestMainJobOnEC2: here one is taken at a time",
 		"stratos_nodepool_overdue_nodes":                           "TestOverdueNodes: it takes 10 minutes",
-		"stratos_nodepool_startup_taints_forced_total":             "TestStartupTaintsThatAreForcedAreReported: it takes minutes",
-		"stratos_serving_certificate_expiration_timestamp_seconds": "TestEndOfTheCertificate: no certificate is served here",
+		"stratos_nodepool_startup_taints_forced_total":             "TestStartupTaintsThatAreForcedAreReported",
+		"stratos_serving_certificate_expiration_timestamp_seconds": "TestEndOfTheCertificate: none is served here",
 	}
 }
 
