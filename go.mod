@@ -1,5 +1,7 @@
 module github.com/stratos-sh/stratos
 
+ignore ./docs/node_modules
+
 go 1.26.0
 
 require (

@@ -1,0 +1,104 @@
+package repocheck
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// quoted finds the names of pages in the sidebars.
+var quoted = regexp.MustCompile(`'([A-Za-z-]+)'`)
+
+// sidebars are the pages of the documentation site, by the name of their sidebar.
+func sidebars(t *testing.T) map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(repository, "docs", "site", "sidebars.mjs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	use, build, found := strings.Cut(string(text), "build: [")
+	if !found {
+		t.Fatal("docs/site/sidebars.mjs has no sidebar build")
+	}
+	pages := func(part string) []string {
+		var names []string
+		for _, m := range quoted.FindAllStringSubmatch(regexp.MustCompile(`(type|label): '[^']*'`).ReplaceAllString(part, ""), -1) {
+			names = append(names, m[1])
+		}
+		return names
+	}
+	return map[string][]string{"use": pages(use), "build": pages(build)}
+}
+
+// docPages are the pages of docs by their names.
+func docPages(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(repository, "docs", "*.md"))
+	if err != nil || len(files) < 20 {
+		t.Fatalf("%d pages, %v", len(files), err)
+	}
+	for i, f := range files {
+		files[i] = strings.TrimSuffix(filepath.Base(f), ".md")
+	}
+	return files
+}
+
+// TestEveryPageIsInASidebar: in one of the two, once.
+func TestEveryPageIsInASidebar(t *testing.T) {
+	bars := sidebars(t)
+	listed := slices.Sorted(slices.Values(slices.Concat(bars["use"], bars["build"])))
+	pages := slices.Sorted(slices.Values(docPages(t)))
+	for _, p := range pages {
+		if !slices.Contains(listed, p) {
+			t.Errorf("docs/%s.md is in no sidebar of docs/site/sidebars.mjs", p)
+		}
+	}
+	for i, p := range listed {
+		if !slices.Contains(pages, p) {
+			t.Errorf("a sidebar names %s, and there is no such page", p)
+		}
+		if i > 0 && listed[i-1] == p {
+			t.Errorf("%s is in the sidebars twice", p)
+		}
+	}
+}
+
+// rawHTML finds a tag; a comment and a link in angle brackets are none.
+var rawHTML = regexp.MustCompile(`</?[A-Za-z][^>:]*>`)
+
+// TestNoRawHTMLOnPages: the site leaves it out without a word, so <name> would vanish.
+func TestNoRawHTMLOnPages(t *testing.T) {
+	for _, page := range docPages(t) {
+		text, err := os.ReadFile(filepath.Join(repository, "docs", page+".md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tag := range tagsIn(string(text)) {
+			t.Errorf("docs/%s.md has %s outside code", page, tag)
+		}
+	}
+	if got := tagsIn("a <name> and `<code>`\n```\n<fence>\n```\n<!-- comment --> <https://example.com>\n"); !slices.Equal(got,
+		[]string{"<name>"}) {
+		t.Errorf("tags %q", got)
+	}
+}
+
+// tagsIn are the tags outside code.
+func tagsIn(text string) []string {
+	var tags []string
+	fenced := false
+	code := regexp.MustCompile("`[^`]*`")
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			fenced = !fenced
+			continue
+		}
+		if !fenced {
+			tags = append(tags, rawHTML.FindAllString(code.ReplaceAllString(line, ""), -1)...)
+		}
+	}
+	return tags
+}
