@@ -30,7 +30,7 @@ RACE ?= -race
 # Tested without it, because nothing in them runs at the same time as something else: the pure packages,
 # and those that only read and render files.
 SERIAL := ./charts/... ./crds/... ./extender/fit ./extender/decide ./scaler/lifecycle ./scaler/network \
-  ./scaler/plan ./scaler/transition ./provider/userdata ./stacks/...
+  ./scaler/plan ./scaler/transition ./provider/price ./provider/userdata ./stacks/...
 # Tests that do less under the race detector run once more without it, and do all.
 WHOLE := -run '^(TestTwoThousandMachines|TestOneOfFiftyWithoutCapacity)$$' ./provider/fake ./provider/aws
 # Per test binary. The longest (suites/exactstarts) takes a third of it; what hangs shall say so.

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stratos-sh/stratos/provider/price"
 )
 
 // TestPlatformValues: what a platform asks of each chart reaches the pods.
@@ -44,6 +46,44 @@ func TestPlatformValues(t *testing.T) {
 			"--rate-limit-describe-instances=off"} {
 			if !slices.Contains(stratos.Args, arg) {
 				t.Errorf("%s: no %s among %q", o, arg, stratos.Args)
+			}
+		}
+	}
+}
+
+// TestPricesReachStratos: as a file, and other prices bring other pods, since they are read at the
+// start alone.
+func TestPricesReachStratos(t *testing.T) {
+	given := map[string]string{}
+	for _, o := range ofKind(t, "ConfigMap") {
+		if o.Metadata.Name == "stratos-prices" {
+			m := &corev1.ConfigMap{}
+			o.decode(t, m)
+			given[o.set] = m.Data["prices.yaml"]
+		}
+	}
+	if len(given) != 1 || given["platform"] == "" {
+		t.Fatalf("prices in the sets %v, want them in platform alone", given)
+	}
+	if _, err := price.Parse([]byte(given["platform"])); err != nil {
+		t.Error(err)
+	}
+	for _, o := range ofKind(t, "Deployment") {
+		d := deployment(t, o)
+		stratos := containers(d)["stratos"]
+		got := map[string]bool{
+			"argument": slices.Contains(stratos.Args, "--prices-file=/etc/stratos/prices/prices.yaml"),
+			"mount": slices.ContainsFunc(stratos.VolumeMounts, func(m corev1.VolumeMount) bool {
+				return m.Name == "prices" && m.MountPath == "/etc/stratos/prices"
+			}),
+			"volume": slices.ContainsFunc(d.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool {
+				return v.ConfigMap != nil && v.ConfigMap.Name == "stratos-prices"
+			}),
+			"checksum": d.Spec.Template.Annotations["checksum/prices"] != "",
+		}
+		for what, has := range got {
+			if want := o.set == "platform"; has != want {
+				t.Errorf("%s: %s %t, want %t", o, what, has, want)
 			}
 		}
 	}

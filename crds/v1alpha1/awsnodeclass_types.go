@@ -15,6 +15,8 @@ import (
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the cloud has everything the class names"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="AMI",type=string,priority=1,JSONPath=`.status.ami`,description="Image that new instances are launched from"
+// +kubebuilder:printcolumn:name="Running/h",type=string,priority=1,JSONPath=`.status.price.runningPerHour`,description="What a running instance costs per hour"
+// +kubebuilder:printcolumn:name="Stopped/h",type=string,priority=1,JSONPath=`.status.price.stoppedPerHour`,description="What a stopped instance costs per hour"
 // +kubebuilder:printcolumn:name="Region",type=string,priority=1,JSONPath=`.spec.region`,description="AWS region"
 type AWSNodeClass struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -349,6 +351,9 @@ type AWSNodeClassStatus struct {
 	// somewhat less.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+	// Price of one instance, where Stratos was given the prices of its type and of all its volumes.
+	// +optional
+	Price *Price `json:"price,omitempty"`
 	// ObservedGeneration is the metadata.generation that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`

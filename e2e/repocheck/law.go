@@ -4,7 +4,7 @@ package repocheck
 // clock.
 func PurePackages() []Pattern {
 	return []Pattern{"./extender/fit", "./extender/decide", "./extender/owners", "./scaler/lifecycle", "./scaler/network",
-		"./scaler/plan", "./scaler/transition", "./provider/userdata", "./stacks/bump", "./stacks/format"}
+		"./scaler/plan", "./scaler/transition", "./provider/price", "./provider/userdata", "./stacks/bump", "./stacks/format"}
 }
 
 // Law is the import law. .golangci.yml says the same by allow-lists, which report at the line while
@@ -106,6 +106,11 @@ func pureRules() []Rule {
 			From: []Pattern{"./provider/userdata"}, To: []Pattern{"./..."},
 			ToExcept: []Pattern{"./crds/...", "./provider"}, Reach: Direct,
 			Reason: "what an instance boots with depends on nothing of ours but the API and what a launch asks for",
+		},
+		{
+			From: []Pattern{"./provider/price"}, To: []Pattern{"./..."},
+			ToExcept: []Pattern{"./crds/..."}, Reach: Direct,
+			Reason: "what an instance costs depends on nothing of ours but the types of the API",
 		},
 		{
 			From: []Pattern{"./extender/decide"}, To: []Pattern{"./scaler/..."}, Reach: ThroughOthers, InTests: true,

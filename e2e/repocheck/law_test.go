@@ -151,6 +151,9 @@ func TestLawCatches(t *testing.T) {
 		"user data knows the cloud":    {from: ours + "provider/userdata", to: ours + "provider/aws"},
 		"the AWS provider writes user data": {from: ours + "provider/aws", to: ours + "provider/userdata",
 			allowed: true},
+		"prices read a file":                {from: ours + "provider/price", to: "os"},
+		"prices know the contract":          {from: ours + "provider/price", to: ours + "provider"},
+		"the AWS provider knows prices":     {from: ours + "provider/aws", to: ours + "provider/price", allowed: true},
 		"the contract knows the fake cloud": {from: ours + "provider", to: ours + "provider/fake"},
 		"the AWS provider knows its test server": {from: ours + "provider/aws", to: ours +
 			"provider/aws/ec2test"},

@@ -18,6 +18,7 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/limiter"
+	"github.com/stratos-sh/stratos/provider/price"
 )
 
 // Options are what New needs.
@@ -45,6 +46,8 @@ type Options struct {
 	// ClusterInfo returns endpoint and certificate authority of the cluster as kubeadm publishes them,
 	// for classes of the family Kubeadm. nil: they have to say it.
 	ClusterInfo func(ctx context.Context) (v1alpha1.BootstrapCluster, error)
+	// Prices are those of the user; nil: classes get no price.
+	Prices *price.Book
 	// BatchSize is told how many instances went into a call. nil: not told.
 	BatchSize func(op limiter.Operation, n int)
 }

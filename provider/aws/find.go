@@ -12,6 +12,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/provider/price"
 )
 
 // finder finds what a class's spec stands for in one region.
@@ -21,6 +22,7 @@ type finder struct {
 	minor *minors
 	// nodeImages are nil where the cluster's version or its control-plane Nodes are unknown.
 	nodeImages *nodeImages
+	prices     *price.Book
 }
 
 // chosenImage is the image of a class, and for nodeImage the label's value that it was found by.
@@ -86,6 +88,7 @@ func (f *finder) find(ctx context.Context, class *v1alpha1.AWSNodeClass,
 	found := v1alpha1.AWSNodeClassStatus{
 		AMI: aws.ToString(image.ImageId), NodeImage: image.nodeImage,
 		Architecture: kubernetesArchitecture(image.Architecture), Capacity: capacityOf(size, spec, image.Image),
+		Price: f.prices.Of(spec.InstanceType, pricedVolumes(spec, image.Image)),
 	}
 	for _, s := range subnets {
 		found.Subnets = append(found.Subnets, v1alpha1.ResolvedSubnet{ID: aws.ToString(s.SubnetId),

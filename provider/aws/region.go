@@ -82,7 +82,7 @@ func newRegion(name regionName, o Options, x *index, minor *minors, images *node
 		return err
 	}, provider.InstanceShuttingDown, provider.InstanceTerminated)
 	r.looks = newLooks(r)
-	r.classes = &finder{region: r, minor: minor, nodeImages: images}
+	r.classes = &finder{region: r, minor: minor, nodeImages: images, prices: o.Prices}
 	return r
 }
 

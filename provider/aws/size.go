@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider/price"
 )
 
 const (
@@ -107,11 +108,32 @@ func volumeOf(device string, spec *v1alpha1.AWSNodeClassSpec, image *types.Image
 		}
 	}
 	for _, m := range image.BlockDeviceMappings {
-		if aws.ToString(m.DeviceName) == device && m.Ebs != nil {
+		if sameDevice(aws.ToString(m.DeviceName), device) && m.Ebs != nil {
 			return int64(aws.ToInt32(m.Ebs.VolumeSize))
 		}
 	}
 	return 0
+}
+
+// pricedVolumes are the volumes of an instance with their types: those of the class, and those of
+// the image that the class does not replace. The size is 0 where it is that of a snapshot.
+func pricedVolumes(spec *v1alpha1.AWSNodeClassSpec, image *types.Image) []price.Volume {
+	var out []price.Volume
+	replaced := func(device string) bool {
+		return slices.ContainsFunc(spec.BlockDeviceMappings, func(m v1alpha1.BlockDeviceMapping) bool {
+			return sameDevice(m.DeviceName, device)
+		})
+	}
+	for i := range spec.BlockDeviceMappings {
+		m := &spec.BlockDeviceMappings[i]
+		out = append(out, price.Volume{Type: m.VolumeTypeOrDefault(), GiB: int64(aws.ToInt32(m.VolumeSize))})
+	}
+	for _, m := range image.BlockDeviceMappings {
+		if device := aws.ToString(m.DeviceName); m.Ebs != nil && !replaced(device) {
+			out = append(out, price.Volume{Type: string(m.Ebs.VolumeType), GiB: int64(aws.ToInt32(m.Ebs.VolumeSize))})
+		}
+	}
+	return out
 }
 
 // sameDevice takes sda1 and /dev/sda1 for one.

@@ -25,7 +25,7 @@ type Objects struct {
 	classes map[string]func() client.ObjectList
 	now     func() time.Time
 
-	pool, class, late *prometheus.Desc
+	pool, class, late, cost, unpriced *prometheus.Desc
 }
 
 // RegisterObjects registers them. classes make empty lists of the node classes that are served, by
@@ -43,11 +43,21 @@ func RegisterObjects(registerer prometheus.Registerer, reader client.Reader,
 		late: prometheus.NewDesc("stratos_nodepool_overdue_nodes",
 			"Nodes of the pool that are in their state for longer than it may last, and 5 minutes more: warmup, starting, stopping and terminating ones.",
 			[]string{"pool", "state"}, nil),
+		cost: prometheus.NewDesc("stratos_nodepool_cost_per_hour",
+			"What the pool's nodes of the state cost per hour, by status.price of the node class. Nodes without a price are not in it.",
+			[]string{"pool", "state", "currency"}, nil),
+		unpriced: prometheus.NewDesc("stratos_nodepool_unpriced_nodes",
+			"Nodes of the pool whose price is not known: the node class has no status.price, or another instance type than the node.",
+			[]string{"pool"}, nil),
 	})
 }
 
 // Describe implements prometheus.Collector.
-func (o *Objects) Describe(ch chan<- *prometheus.Desc) { ch <- o.pool; ch <- o.class; ch <- o.late }
+func (o *Objects) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{o.pool, o.class, o.late, o.cost, o.unpriced} {
+		ch <- d
+	}
+}
 
 // Collect implements prometheus.Collector. What cannot be read has no series.
 func (o *Objects) Collect(ch chan<- prometheus.Metric) {
@@ -61,6 +71,21 @@ func (o *Objects) Collect(ch chan<- prometheus.Metric) {
 		p := &pools.Items[i]
 		conditions(ch, o.pool, p.Status.Conditions, p.Name)
 	}
+	classes := o.readClasses(ctx)
+	for ref, class := range classes {
+		_, list := class.StatusParts()
+		conditions(ch, o.class, *list, ref.Kind, ref.Name)
+	}
+	nodes := &corev1.NodeList{}
+	if o.reader.List(ctx, nodes, client.HasLabels{v1alpha1.LabelPool}, client.UnsafeDisableDeepCopy) == nil {
+		o.overdue(ch, pools.Items, nodes.Items)
+		o.costs(ch, pools.Items, classes, nodes.Items)
+	}
+}
+
+// readClasses reads the node classes of all kinds.
+func (o *Objects) readClasses(ctx context.Context) map[v1alpha1.NodeClassRef]v1alpha1.NodeClass {
+	classes := map[v1alpha1.NodeClassRef]v1alpha1.NodeClass{}
 	for kind, list := range o.classes {
 		all := list()
 		if o.reader.List(ctx, all, client.UnsafeDisableDeepCopy) != nil {
@@ -68,16 +93,12 @@ func (o *Objects) Collect(ch chan<- prometheus.Metric) {
 		}
 		_ = meta.EachListItem(all, func(object runtime.Object) error { // the function returns no error
 			if class, is := object.(v1alpha1.NodeClass); is {
-				_, list := class.StatusParts()
-				conditions(ch, o.class, *list, kind, class.GetName())
+				classes[v1alpha1.NodeClassRef{Kind: kind, Name: class.GetName()}] = class
 			}
 			return nil
 		})
 	}
-	nodes := &corev1.NodeList{}
-	if o.reader.List(ctx, nodes, client.HasLabels{v1alpha1.LabelPool}, client.UnsafeDisableDeepCopy) == nil {
-		o.overdue(ch, pools.Items, nodes.Items)
-	}
+	return classes
 }
 
 // conditions writes the three series of each condition, after the labels of its object.

@@ -121,6 +121,9 @@ func TestOverdueNodes(t *testing.T) {
 			}
 			got := 0
 			for _, f := range families {
+				if f.GetName() != "stratos_nodepool_overdue_nodes" {
+					continue
+				}
 				for _, m := range f.GetMetric() {
 					got += int(m.GetGauge().GetValue())
 				}

@@ -137,3 +137,7 @@ v1.37: then it is the patch that Stratos was tested with, which any patch of the
 {{- define "stratos.replicas" -}}
 {{- if eq .Values.cloudProvider "fake" }}1{{ else }}{{ .Values.replicaCount }}{{ end }}
 {{- end }}
+
+{{- define "stratos.pricesName" -}}
+{{ include "stratos.fullname" . }}-prices
+{{- end }}

@@ -42,6 +42,9 @@ args:
   {{- if .Values.bootstrapTokens.enabled }}
   - --bootstrap-token-key-file=/etc/stratos/bootstrap-tokens/tls.key
   {{- end }}
+  {{- if .Values.prices.currency }}
+  - --prices-file=/etc/stratos/prices/prices.yaml
+  {{- end }}
   {{- with .Values.extraArgs }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
@@ -82,7 +85,7 @@ resources:
 securityContext:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- if or (include "stratos.tls" .) .Values.bootstrapTokens.enabled .Values.extraVolumeMounts }}
+{{- if or (include "stratos.tls" .) .Values.bootstrapTokens.enabled .Values.prices.currency .Values.extraVolumeMounts }}
 volumeMounts:
   {{- if include "stratos.tls" . }}
   - name: tls
@@ -92,6 +95,11 @@ volumeMounts:
   {{- if .Values.bootstrapTokens.enabled }}
   - name: bootstrap-tokens
     mountPath: /etc/stratos/bootstrap-tokens
+    readOnly: true
+  {{- end }}
+  {{- if .Values.prices.currency }}
+  - name: prices
+    mountPath: /etc/stratos/prices
     readOnly: true
   {{- end }}
   {{- with .Values.extraVolumeMounts }}

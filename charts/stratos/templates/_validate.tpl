@@ -12,6 +12,9 @@
 {{- if and .Values.bootstrapTokens.enabled (not .Values.certManager.enabled) (not .Values.bootstrapTokens.existingSecret) }}
 {{- fail "bootstrapTokens.existingSecret: required with certManager.enabled=false: the key of the tokens comes from one of the two" }}
 {{- end }}
+{{- if and (or .Values.prices.instances .Values.prices.volumes) (not .Values.prices.currency) }}
+{{- fail "prices.currency: required with prices.instances and prices.volumes, such as USD" }}
+{{- end }}
 {{- if and .Values.hostNetwork (not (include "stratos.tls" .)) }}
 {{- fail "hostNetwork: needs a certificate, by certManager.enabled=true or tls.existingSecret: every process of the host reaches the extender on loopback, and without a certificate it asks for none of its clients" }}
 {{- end }}

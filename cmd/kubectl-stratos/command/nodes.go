@@ -150,17 +150,7 @@ func (s *shared) printNodes(out *output, nodes []metav1.PartialObjectMetadata, s
 }
 
 func nodeTable(nodes []metav1.PartialObjectMetadata, now time.Time) *metav1.Table {
-	table := &metav1.Table{}
-	for _, c := range []struct {
-		name     string
-		priority int32
-	}{
-		{"Name", 0}, {"Pool", 0}, {"State", 0}, {"For", 0}, {"Claims", 0}, {"Age", 0}, {"Note", 0},
-		{"Instance", 1}, {"Type", 1}, {"Zone", 1},
-	} {
-		table.ColumnDefinitions = append(table.ColumnDefinitions,
-			metav1.TableColumnDefinition{Name: c.name, Type: "string", Priority: c.priority})
-	}
+	table := newTable([]string{"Name", "Pool", "State", "For", "Claims", "Age", "Note"}, "Instance", "Type", "Zone")
 	for i := range nodes {
 		n := &nodes[i]
 		since := none

@@ -44,7 +44,7 @@ func (s *shared) pools() *cobra.Command {
 			if out.watch {
 				return s.watchPools(cmd.Context(), &out, c, args, selector)
 			}
-			return s.printPools(&out, pools, len(args) == 1)
+			return s.printPools(cmd.Context(), &out, c, pools, len(args) == 1)
 		},
 		ValidArgsFunction: s.completeNames(poolList, false),
 	}
@@ -90,16 +90,25 @@ func (s *shared) watchPools(ctx context.Context, out *output, c client.WithWatch
 	if err != nil {
 		return err
 	}
+	var classes *follow.List
+	if out.format == wide {
+		if classes, err = followClasses(ctx, lists); err != nil {
+			return err
+		}
+		if classes == nil {
+			fmt.Fprintln(s.ErrOut, noCosts)
+		}
+	}
 	view := func() watched {
 		pools := named(follow.Items[v1alpha1.NodePool](list), names, func(p *v1alpha1.NodePool) string { return p.Name })
-		w := watched{Table: poolTable(pools, s.now())}
+		w := watched{Table: poolTable(pools, pricesOf(follow.Items[v1alpha1.AWSNodeClass](classes)), s.now())}
 		w.signs = signsOf(w.Table, "Age")
 		for i := range pools {
 			w.names = append(w.names, pools[i].Name)
 		}
 		return w
 	}
-	return s.watch(ctx, out, lists, view, goneRow(len(poolTable(nil, s.now()).ColumnDefinitions), 1, "Deleted"))
+	return s.watch(ctx, out, lists, view, goneRow(len(poolTable(nil, nil, s.now()).ColumnDefinitions), 1, "Deleted"))
 }
 
 // named leaves those of the names, all where there are none.
@@ -107,7 +116,7 @@ func named[T any](all []T, names []string, name func(*T) string) []T {
 	return slices.DeleteFunc(all, func(o T) bool { return len(names) > 0 && !slices.Contains(names, name(&o)) })
 }
 
-func (s *shared) printPools(out *output, pools []v1alpha1.NodePool, single bool) error {
+func (s *shared) printPools(ctx context.Context, out *output, c client.Reader, pools []v1alpha1.NodePool, single bool) error {
 	if !out.isTable() {
 		objects := make([]runtime.Object, len(pools))
 		for i := range pools {
@@ -120,21 +129,19 @@ func (s *shared) printPools(out *output, pools []v1alpha1.NodePool, single bool)
 		return nil
 	}
 	slices.SortFunc(pools, func(a, b v1alpha1.NodePool) int { return strings.Compare(a.Name, b.Name) })
-	return out.printTable(s, poolTable(pools, s.now()))
+	var known prices
+	if out.format == wide {
+		var err error
+		if known, err = s.readPrices(ctx, c); err != nil {
+			return s.explain(err)
+		}
+	}
+	return out.printTable(s, poolTable(pools, known, s.now()))
 }
 
-func poolTable(pools []v1alpha1.NodePool, now time.Time) *metav1.Table {
-	table := &metav1.Table{}
-	for _, c := range []struct {
-		name     string
-		priority int32
-	}{
-		{"Name", 0}, {"Status", 0}, {"Standby", 0}, {"Starting", 0}, {"Running", 0}, {"Other", 0}, {"Size", 0},
-		{"Usual-Start", 0}, {"Age", 0}, {"Slow-Start", 1}, {"Min-Standby", 1}, {"Class", 1}, {"Message", 1},
-	} {
-		table.ColumnDefinitions = append(table.ColumnDefinitions,
-			metav1.TableColumnDefinition{Name: c.name, Type: "string", Priority: c.priority})
-	}
+func poolTable(pools []v1alpha1.NodePool, known prices, now time.Time) *metav1.Table {
+	table := newTable([]string{"Name", "Status", "Standby", "Starting", "Running", "Other", "Size", "Usual-Start", "Age"},
+		"Slow-Start", "Min-Standby", "Cost/h", "Class", "Message")
 	for i := range pools {
 		p := &pools[i]
 		status, message := statusOf(p)
@@ -146,7 +153,7 @@ func poolTable(pools []v1alpha1.NodePool, now time.Time) *metav1.Table {
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{
 			p.Name, status, n.Standby, n.Starting, n.Running, n.Warmup + n.Stopping + n.Terminating,
 			fmt.Sprintf("%d/%d", n.Total, p.Spec.PoolSize), usual, duration.HumanDuration(now.Sub(p.CreationTimestamp.Time)),
-			slow, p.Spec.MinStandby, cmp.Or(p.Spec.Template.NodeClassRef.Name, none), cmp.Or(message, none),
+			slow, p.Spec.MinStandby, known.cell(p), cmp.Or(p.Spec.Template.NodeClassRef.Name, none), cmp.Or(message, none),
 		}})
 	}
 	return table

@@ -42,6 +42,18 @@ func (o *output) validate() error {
 // isTable reports whether a table was asked for.
 func (o *output) isTable() bool { return o.format == "" || o.format == wide }
 
+// newTable is a table without rows. The second columns are those for a wide output.
+func newTable(columns []string, more ...string) *metav1.Table {
+	table := &metav1.Table{}
+	for priority, names := range [][]string{columns, more} {
+		for _, name := range names {
+			table.ColumnDefinitions = append(table.ColumnDefinitions,
+				metav1.TableColumnDefinition{Name: name, Type: "string", Priority: int32(priority)})
+		}
+	}
+	return table
+}
+
 // printTable prints it with or without the columns for a wide output.
 func (o *output) printTable(s *shared, table *metav1.Table) error {
 	printer := printers.NewTablePrinter(printers.PrintOptions{Wide: o.format == wide, NoHeaders: o.noHeaders})

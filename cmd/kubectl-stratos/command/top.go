@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stratos-sh/stratos/cmd/kubectl-stratos/follow"
 	"github.com/stratos-sh/stratos/cmd/kubectl-stratos/top"
 	"github.com/stratos-sh/stratos/cmd/kubectl-stratos/why"
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
@@ -42,11 +43,19 @@ func (s *shared) show(ctx context.Context, c client.WithWatch) error {
 	if err != nil {
 		return s.explain(err)
 	}
+	classes, err := followClasses(ctx, followed.Lists)
+	if err != nil {
+		return s.explain(err)
+	}
+	data := func() top.Data { return s.topData(followed, classes) }
 	if s.onTerminal() {
-		return top.Run(ctx, s.In, s.Out, func() top.Data { return s.topData(followed) }, followed.Changed())
+		return top.Run(ctx, s.In, s.Out, data, followed.Changed())
 	}
 	followed.Facts().PrintMissing(s.ErrOut)
-	return s.watch(ctx, &output{}, followed.Lists, func() watched { return topLines(s.topData(followed)) },
+	if classes == nil {
+		fmt.Fprintln(s.ErrOut, noCosts)
+	}
+	return s.watch(ctx, &output{}, followed.Lists, func() watched { return topLines(data()) },
 		goneRow(len(topLines(top.Data{}).ColumnDefinitions), 1, "ended"))
 }
 
@@ -70,20 +79,25 @@ func (s *shared) onTerminal() bool {
 }
 
 // topData are the facts as they are drawn.
-func (s *shared) topData(followed *why.Followed) top.Data {
+func (s *shared) topData(followed *why.Followed, classes *follow.List) top.Data {
 	facts, now := followed.Facts(), s.now()
 	data := top.Data{Context: s.context(), Now: now, Problem: facts.WhatIsMissing()}
+	if data.Problem == "" && classes == nil {
+		data.Problem = noCosts
+	}
 	if err := followed.Err(); err != nil {
 		data.Problem = Words(err)
 	}
-	usual := map[string]time.Duration{}
+	usual, known := map[string]time.Duration{}, pricesOf(follow.Items[v1alpha1.AWSNodeClass](classes))
 	for i := range facts.Pools {
 		p := &facts.Pools[i]
 		status, _ := statusOf(p)
 		n := &p.Status
+		cost, currency := known.costOf(p)
 		data.Pools = append(data.Pools, top.Pool{
 			Name: p.Name, Status: status, Running: n.Running, Starting: n.Starting, Standby: n.Standby, Warmup: n.Warmup,
 			Other: n.Stopping + n.Terminating, Size: p.Spec.PoolSize,
+			Cost: cost, Currency: currency,
 		})
 		if n.StartSeconds != nil {
 			usual[p.Name] = time.Duration(n.StartSeconds.P50) * time.Second
@@ -136,6 +150,9 @@ func topLines(data top.Data) watched {
 	for _, p := range data.Pools {
 		nodes := fmt.Sprintf("%d running, %d starting, %d standby, %d warming up, %d other, poolSize %d", p.Running, p.Starting,
 			p.Standby, p.Warmup, p.Other, p.Size)
+		if p.Currency != "" {
+			nodes += fmt.Sprintf(", %.2f %s per hour", p.Cost, p.Currency)
+		}
 		add("pool/"+p.Name, p.Status, nodes, nodes)
 	}
 	for _, n := range data.Starts {

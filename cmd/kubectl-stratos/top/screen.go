@@ -28,6 +28,9 @@ type Data struct {
 type Pool struct {
 	Name, Status                                    string
 	Running, Starting, Standby, Warmup, Other, Size int32
+	// Cost of its nodes per hour; Currency is "" where that is not known.
+	Cost     float64
+	Currency string
 }
 
 // Start is a node that starts.
@@ -65,6 +68,7 @@ func orders() []order {
 		{"status", func(a, b Pool) int { return healthy(a) - healthy(b) }},
 		{"standby", func(a, b Pool) int { return cmp.Compare(a.Standby, b.Standby) }},
 		{"running", func(a, b Pool) int { return cmp.Compare(b.Running, a.Running) }},
+		{"cost", func(a, b Pool) int { return cmp.Compare(b.Cost, a.Cost) }},
 	}
 }
 
@@ -90,6 +94,9 @@ func draw(d *Data, c choice, width, height int) []string {
 	head := []string{
 		between("kubectl stratos top  "+d.Context, d.Now.UTC().Format(time.TimeOnly)+"Z", width),
 		cut(legend(d.Pools), width),
+	}
+	if total := cost(d.Pools); total != "" {
+		head = append(head, cut(total, width))
 	}
 	if d.Problem != "" {
 		head = append(head, cut("! "+d.Problem, width))
@@ -152,11 +159,20 @@ func pools(d *Data, c choice, width int) *section {
 		}
 		return line + "  "
 	}
-	s := &section{title: row(counted("POOL", len(all)), "STATUS", "RUNNING", "STARTING", "STANDBY", "SIZE") + "NODES"}
+	titles := []any{"RUNNING", "STARTING", "STANDBY", "SIZE"}
+	withCost := cost(d.Pools) != ""
+	if withCost {
+		titles = append(titles, "COST/H")
+	}
+	s := &section{title: row(counted("POOL", len(all)), "STATUS", titles...) + "NODES"}
 	bars := width - len(s.title) + len("NODES")
 	for _, p := range all {
 		size := fmt.Sprintf("%d/%d", p.total(), p.Size)
-		s.rows = append(s.rows, cut(row(p.Name, p.Status, p.Running, p.Starting, p.Standby, size), width)+bar(p, bars))
+		cells := []any{p.Running, p.Starting, p.Standby, size}
+		if withCost {
+			cells = append(cells, costCell(p))
+		}
+		s.rows = append(s.rows, cut(row(p.Name, p.Status, cells...), width)+bar(p, bars))
 	}
 	return s
 }

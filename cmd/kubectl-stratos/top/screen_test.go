@@ -30,7 +30,7 @@ func many(pools, starts, pods int) *Data {
 	for i := range pools {
 		n := int32(i)
 		d.Pools = append(d.Pools, Pool{Name: fmt.Sprintf("pool-%02d", i), Status: "Ready", Running: n, Starting: n % 3,
-			Standby: 7 - n%8, Warmup: n % 2, Size: 5 + n})
+			Standby: 7 - n%8, Warmup: n % 2, Size: 5 + n, Cost: float64(n), Currency: "USD"})
 	}
 	for i := range starts {
 		d.Starts = append(d.Starts, Start{Node: fmt.Sprintf("ip-10-0-0-%d.ec2.internal", i), Pool: "pool-01",
@@ -66,7 +66,7 @@ func TestAScreenStaysWithinItsBounds(t *testing.T) {
 func TestEachSectionHasItsPart(t *testing.T) {
 	screen := strings.Join(plain(draw(many(40, 2, 200), choice{}, 120, 40)), "\n")
 	for _, want := range []string{"POOL (40)", "pool-00", "START (2)", "ip-10-0-0-0", "ip-10-0-0-1", "PENDING POD (200)",
-		"shop/web-199", "and 27 more", "! the API server does not answer"} {
+		"shop/web-199", "and 28 more", "! the API server does not answer"} {
 		if !strings.Contains(screen, want) {
 			t.Errorf("no %q in\n%s", want, screen)
 		}
@@ -95,6 +95,20 @@ func TestBarOfAPool(t *testing.T) {
 	}
 }
 
+func TestCostOfAllPools(t *testing.T) {
+	usd, eur, none := Pool{Cost: 1.5, Currency: "USD"}, Pool{Cost: 0.25, Currency: "EUR"}, Pool{}
+	for want, pools := range map[string][]Pool{
+		"":                                     {none},
+		"3.00 USD per hour":                    {usd, usd},
+		"0.25 EUR per hour  1.50 USD per hour": {usd, eur},
+		"1.50 USD per hour  pools without a price: 2": {none, usd, none},
+	} {
+		if got := cost(pools); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestProgressOfAStart(t *testing.T) {
 	for _, c := range []struct {
 		elapsed, usual time.Duration
@@ -116,10 +130,11 @@ func TestProgressOfAStart(t *testing.T) {
 // TestOrdersOfPools: the names decide among equal ones.
 func TestOrdersOfPools(t *testing.T) {
 	d := &Data{Pools: []Pool{
-		{Name: "b", Status: "Ready", Standby: 3, Running: 1}, {Name: "c", Status: "LaunchFailing", Standby: 9, Running: 1},
-		{Name: "a", Status: "Ready", Standby: 1, Running: 5},
+		{Name: "b", Status: "Ready", Standby: 3, Running: 1, Cost: 2, Currency: "USD"},
+		{Name: "c", Status: "LaunchFailing", Standby: 9, Running: 1},
+		{Name: "a", Status: "Ready", Standby: 1, Running: 5, Cost: 1, Currency: "USD"},
 	}}
-	for i, want := range []string{"abc", "cab", "abc", "abc"} {
+	for i, want := range []string{"abc", "cab", "abc", "abc", "bac"} {
 		var got string
 		for _, row := range pools(d, choice{sort: i}, 80).rows {
 			got += row[:1]

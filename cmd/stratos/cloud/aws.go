@@ -21,13 +21,14 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider/aws"
 	"github.com/stratos-sh/stratos/provider/limiter"
+	"github.com/stratos-sh/stratos/provider/price"
 	"github.com/stratos-sh/stratos/scaler/nodeclass"
 )
 
 // ec2 makes the provider that keeps instances in EC2. Its limits are those of each region, so it
 // gets them and not a limiter.
 func ec2(
-	ctx context.Context, clusterName string, config *rest.Config, limits, resources map[limiter.Operation]limiter.Limit,
+	ctx context.Context, clusterName string, config *rest.Config, prices *price.Book, limits, resources map[limiter.Operation]limiter.Limit,
 	calls *limiter.Calls, registerer prometheus.Registerer,
 ) (*Cloud, error) {
 	loaded, err := aws.Load(ctx)
@@ -55,6 +56,7 @@ func ec2(
 	}
 	cloud := aws.New(aws.Options{
 		Config: loaded, ClusterName: clusterName, Calls: calls, Limits: limits, Resources: resources, BatchSize: sizes,
+		Prices:      prices,
 		Regions:     func(ctx context.Context) ([]string, error) { return regionsInUse(ctx, reader) },
 		ClusterInfo: func(ctx context.Context) (v1alpha1.BootstrapCluster, error) { return clusterInfo(ctx, reader) },
 		NodeImages:  func(ctx context.Context) (map[string]string, error) { return nodeImages(ctx, reader) },

@@ -4,6 +4,7 @@ package cloud
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/kubernetes"
@@ -16,6 +17,7 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/fake"
 	"github.com/stratos-sh/stratos/provider/limiter"
+	"github.com/stratos-sh/stratos/provider/price"
 	"github.com/stratos-sh/stratos/scaler/nodeclass"
 )
 
@@ -45,13 +47,17 @@ func New(
 	if err != nil {
 		return nil, err
 	}
+	prices, err := readPrices(o.PricesFile)
+	if err != nil {
+		return nil, fmt.Errorf("--prices-file: %w", err)
+	}
 	calls, err := limiter.NewCalls(o.CloudProvider, limiter.New(limits), registerer)
 	if err != nil {
 		return nil, err
 	}
 	switch o.CloudProvider {
 	case v1alpha1.CloudAWS:
-		return ec2(ctx, o.ClusterName, config, limits, o.RateLimits.Resources(limits), calls, registerer)
+		return ec2(ctx, o.ClusterName, config, prices, limits, o.RateLimits.Resources(limits), calls, registerer)
 	case v1alpha1.CloudKind:
 		return kindCloud(calls)
 	}
@@ -59,8 +65,45 @@ func New(
 	if err != nil {
 		return nil, err
 	}
-	cloud := limiter.Wrap(api, calls)
+	cloud := limiter.Wrap(priced{api, prices}, calls)
 	return &Cloud{Provider: cloud, Classes: []nodeclass.Kind{nodeclass.AWSNodeClasses(cloud)}, Beside: beside}, nil
+}
+
+// readPrices reads the file; "" is none.
+func readPrices(file string) (*price.Book, error) {
+	if file == "" {
+		return nil, nil //nolint:nilnil // no prices are no error
+	}
+	text, err := os.ReadFile(file) //nolint:gosec // the file that the user names
+	if err != nil {
+		return nil, err
+	}
+	return price.Parse(text)
+}
+
+// priced gives the node classes of the fake cloud their price. Its images have no volumes.
+type priced struct {
+	fake.API
+	prices *price.Book
+}
+
+// ResolveNodeClass implements fake.API.
+func (p priced) ResolveNodeClass(ctx context.Context, class *v1alpha1.AWSNodeClass) (v1alpha1.AWSNodeClassStatus, error) {
+	found, err := p.API.ResolveNodeClass(ctx, class)
+	if err != nil {
+		return found, err
+	}
+	var volumes []price.Volume
+	for i := range class.Spec.BlockDeviceMappings {
+		m := &class.Spec.BlockDeviceMappings[i]
+		v := price.Volume{Type: m.VolumeTypeOrDefault()}
+		if m.VolumeSize != nil {
+			v.GiB = int64(*m.VolumeSize)
+		}
+		volumes = append(volumes, v)
+	}
+	found.Price = p.prices.Of(class.Spec.InstanceType, volumes)
+	return found, nil
 }
 
 // fakeCloud is the fake cloud, in this process or over HTTP, and in the first case the machines

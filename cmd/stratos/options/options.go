@@ -51,6 +51,8 @@ type Options struct {
 	RequiredDaemonSetNamespaces []string
 	// BootstrapTokenKeyFile has the key of the bootstrap tokens of Kubeadm classes; empty for none.
 	BootstrapTokenKeyFile string
+	// PricesFile has what instances cost; empty for none.
+	PricesFile string
 
 	RateLimits RateLimits
 	Fake       Fake
@@ -100,6 +102,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.BootstrapTokenKeyFile, "bootstrap-token-key-file", "",
 		"file with the key (32 bytes or more) of the bootstrap tokens by which instances of Kubeadm classes join; "+
 			"without it there are none")
+	fs.StringVar(&o.PricesFile, "prices-file", "",
+		"YAML file with what instances cost (currency; instances: price per hour by type; volumes: price per GiB and "+
+			"month by type), for status.price of node classes; without it there are none")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", false, "let replicas agree on one that runs the scaler")
 	fs.BoolVar(&o.InstallCRDs, "install-crds", false, "apply the CRDs at start; default true with --cloud-provider=fake")
 	fs.StringVar(&o.PprofBindAddress, "pprof", "", "address of the profiler; off by default")

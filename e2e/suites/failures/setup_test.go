@@ -1,6 +1,8 @@
 package failures
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -17,7 +19,17 @@ import (
 func newRig(t *testing.T) *framework.Rig {
 	t.Helper()
 	return assert.NewRig(t, framework.Options{Cloud: assert.FastCloud(),
-		Stratos: []string{"--rate-limit-create-tags=2/5"}})
+		Stratos: []string{"--rate-limit-create-tags=2/5", "--prices-file=" + prices(t)}})
+}
+
+// prices is a file with the price of one instance type.
+func prices(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "prices.yaml")
+	if err := os.WriteFile(file, []byte("{currency: USD, instances: {t3.xlarge: 0.1664}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // pool creates a pool of the instance type with a class of its own and waits until it is standby.

@@ -73,9 +73,10 @@ func shownData() top.Data {
 	return top.Data{
 		Context: "production", Now: now,
 		Pools: []top.Pool{
-			{Name: "general", Status: "Ready", Running: 31, Starting: 2, Standby: 12, Warmup: 3, Other: 1, Size: 100},
+			{Name: "general", Status: "Ready", Running: 31, Starting: 2, Standby: 12, Warmup: 3, Other: 1, Size: 100,
+				Cost: 12.3456, Currency: "USD"},
 			{Name: "gpu-h100", Status: "Degraded", Running: 2, Size: 8},
-			{Name: "ci-runners", Status: "Ready", Starting: 1, Standby: 9, Size: 10},
+			{Name: "ci-runners", Status: "Ready", Starting: 1, Standby: 9, Size: 10, Cost: 0.1, Currency: "USD"},
 			{Name: "batch", Status: "Paused", Standby: 4, Size: 40},
 		},
 		Starts: []top.Start{
