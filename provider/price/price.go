@@ -103,7 +103,8 @@ func (b *Book) Of(instanceType string, volumes []Volume) *v1alpha1.Price {
 		}
 		stopped += perMonth * float64(v.GiB) / hoursPerMonth
 	}
-	return &v1alpha1.Price{Currency: b.currency, RunningPerHour: decimal(running + stopped), StoppedPerHour: decimal(stopped)}
+	return &v1alpha1.Price{Currency: b.currency, RunningPerHour: decimal(running + stopped),
+		StoppedPerHour: decimal(stopped)}
 }
 
 // decimal has six digits after the point at most.

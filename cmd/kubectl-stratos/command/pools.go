@@ -116,7 +116,8 @@ func named[T any](all []T, names []string, name func(*T) string) []T {
 	return slices.DeleteFunc(all, func(o T) bool { return len(names) > 0 && !slices.Contains(names, name(&o)) })
 }
 
-func (s *shared) printPools(ctx context.Context, out *output, c client.Reader, pools []v1alpha1.NodePool, single bool) error {
+func (s *shared) printPools(ctx context.Context, out *output, c client.Reader, pools []v1alpha1.NodePool,
+	single bool) error {
 	if !out.isTable() {
 		objects := make([]runtime.Object, len(pools))
 		for i := range pools {

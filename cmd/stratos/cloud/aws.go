@@ -28,7 +28,8 @@ import (
 // ec2 makes the provider that keeps instances in EC2. Its limits are those of each region, so it
 // gets them and not a limiter.
 func ec2(
-	ctx context.Context, clusterName string, config *rest.Config, prices *price.Book, limits, resources map[limiter.Operation]limiter.Limit,
+	ctx context.Context, clusterName string, config *rest.Config, prices *price.Book,
+	limits, resources map[limiter.Operation]limiter.Limit,
 	calls *limiter.Calls, registerer prometheus.Registerer,
 ) (*Cloud, error) {
 	loaded, err := aws.Load(ctx)

@@ -88,7 +88,8 @@ type priced struct {
 }
 
 // ResolveNodeClass implements fake.API.
-func (p priced) ResolveNodeClass(ctx context.Context, class *v1alpha1.AWSNodeClass) (v1alpha1.AWSNodeClassStatus, error) {
+func (p priced) ResolveNodeClass(ctx context.Context, class *v1alpha1.AWSNodeClass) (v1alpha1.AWSNodeClassStatus,
+	error) {
 	found, err := p.API.ResolveNodeClass(ctx, class)
 	if err != nil {
 		return found, err
