@@ -15,9 +15,9 @@ import (
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the cloud has everything the class names"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="AMI",type=string,priority=1,JSONPath=`.status.ami`,description="Image that new instances are launched from"
+// +kubebuilder:printcolumn:name="Region",type=string,priority=1,JSONPath=`.spec.region`,description="AWS region"
 // +kubebuilder:printcolumn:name="Running/h",type=string,priority=1,JSONPath=`.status.price.runningPerHour`,description="What a running instance costs per hour"
 // +kubebuilder:printcolumn:name="Stopped/h",type=string,priority=1,JSONPath=`.status.price.stoppedPerHour`,description="What a stopped instance costs per hour"
-// +kubebuilder:printcolumn:name="Region",type=string,priority=1,JSONPath=`.spec.region`,description="AWS region"
 type AWSNodeClass struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

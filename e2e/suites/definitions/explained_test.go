@@ -176,7 +176,7 @@ func testColumns(t *testing.T, s *server) {
 		},
 		"classes, wide": {
 			[]string{"get", "awsnc", "-o", "wide"},
-			[]string{"NAME TYPE READY AGE AMI REGION", "workers m5.large * us-east-1"},
+			[]string{"NAME TYPE READY AGE AMI REGION RUNNING/H STOPPED/H", "workers m5.large * us-east-1"},
 		},
 	}
 	for name, tt := range tests {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stratos-sh/stratos/e2e/framework"
 	"github.com/stratos-sh/stratos/e2e/model"
+	"github.com/stratos-sh/stratos/provider/price"
 )
 
 const root = "../../.."
@@ -162,6 +163,10 @@ func (s *server) checkCommand(t *testing.T, words []string) error {
 		return s.kubectlOn(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "ip-10-0-12-7.ec2.internal"}}, words[1:]...)
 	case strings.HasPrefix(line, "kubectl annotate nodepools.stratos.sh --all "):
 		return s.kubectlOn(t, framework.Pool("workers", 1), words[1:]...)
+	case strings.HasPrefix(line, "kubectl get awsnodeclasses"):
+		return s.kubectlOn(t, framework.Class("workers", "m5.large"), words[1:]...)
+	case strings.HasPrefix(line, "kubectl stratos pools"):
+		return names(t, "cmd/kubectl-stratos/command/pools.go", "pools [NAME...]")
 	}
 	known := map[string]string{ // a program, and where it is from
 		"kube-scheduler --config scheduler.yaml": root + "/e2e/controlplane",
@@ -213,6 +218,9 @@ func (s *server) checkYAML(t *testing.T, text string) error {
 		if err := yaml.UnmarshalStrict([]byte(document), &o.Object); err != nil {
 			return checkRules(t, document)
 		}
+		if given, are := o.Object["prices"]; are {
+			return checkPrices(given)
+		}
 		if o.GetKind() == "" {
 			return yaml.UnmarshalStrict([]byte(document), &corev1.PodSpec{})
 		}
@@ -224,6 +232,16 @@ func (s *server) checkYAML(t *testing.T, text string) error {
 		}
 	}
 	return nil
+}
+
+// checkPrices reads the chart's value prices as Stratos does.
+func checkPrices(given any) error {
+	text, err := yaml.Marshal(given)
+	if err != nil {
+		return err
+	}
+	_, err = price.Parse(text)
+	return err
 }
 
 // checkKindCluster reads the fields that the pages use of kind's configuration, by its page
