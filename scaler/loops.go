@@ -141,6 +141,7 @@ func (l *Loops) starter(p Parts, m *metrics.Metrics) *start.Starter {
 		Events: p.Events, Now: p.Now, Log: p.Log.WithName("start"),
 		Count: func(pool v1alpha1.PoolName, trigger start.Trigger) {
 			m.Scaleup.WithLabelValues(string(pool), string(trigger)).Inc()
+			m.ExpectStarts(pool) // every replica starts nodes, and the leader alone writes the states
 			l.sweep.Poke()
 		},
 		Refused: func(pool v1alpha1.PoolName, why start.Refusal) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/inventory"
+	"github.com/stratos-sh/stratos/scaler/metrics"
 	"github.com/stratos-sh/stratos/scaler/start"
 )
 
@@ -65,6 +66,23 @@ func TestAPoolWithoutStartsHasItsHistogram(t *testing.T) {
 	if n := testutil.CollectAndCount(r.pools.Metrics.ScaleupDuration,
 		"stratos_nodepool_scaleup_duration_seconds"); n != 1 {
 		t.Errorf("%d series of the pool, want 1", n)
+	}
+}
+
+// TestAPoolWithoutFailedStartsHasTheirSeries: all that a start can fail for is 0 before the first
+// failure.
+func TestAPoolWithoutFailedStartsHasTheirSeries(t *testing.T) {
+	r := newRig(t, nodePool(5, 0))
+	r.sweep()
+	r.reconcilePool()
+	failures := r.pools.Metrics.StartFailures
+	had := testutil.CollectAndCount(failures)
+	for _, reason := range []string{string(start.RefusedCapacity), string(start.RefusedStopping),
+		string(start.RefusedOther), metrics.StartTimeout, metrics.StartReplaced} {
+		failures.WithLabelValues("p", reason).Inc()
+	}
+	if has := testutil.CollectAndCount(failures); had != has || had != 5 {
+		t.Errorf("%d series before the first failures, %d after", had, has)
 	}
 }
 

@@ -105,6 +105,24 @@ func (m *Metrics) States(p *v1alpha1.NodePool, count map[v1alpha1.NodeState]int3
 	// miss that start.
 	m.ScaleupDuration.WithLabelValues(p.Name)
 	m.StartupTaintsForced.WithLabelValues(p.Name) // the same for its alert
+	m.ExpectStarts(v1alpha1.PoolName(p.Name))
+}
+
+// The reasons of failed starts in addition to those of start.Refusal.
+const (
+	StartTimeout  = "timeout"
+	StartReplaced = "replaced"
+)
+
+// startFailures are the reasons of failed starts.
+func startFailures() []string { return []string{"capacity", "stopping", "refused", StartTimeout, StartReplaced} }
+
+// ExpectStarts makes the series of failed starts of a pool. A series that begins with a failure has
+// no increase, and the alert would miss it.
+func (m *Metrics) ExpectStarts(pool v1alpha1.PoolName) {
+	for _, reason := range startFailures() {
+		m.StartFailures.WithLabelValues(string(pool), reason)
+	}
 }
 
 // WarmupsFailing writes how many warm-ups of the pool failed one after another; nil is none.

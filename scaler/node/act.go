@@ -15,6 +15,7 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/inventory"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
+	"github.com/stratos-sh/stratos/scaler/metrics"
 	"github.com/stratos-sh/stratos/scaler/network"
 	"github.com/stratos-sh/stratos/scaler/plan"
 	"github.com/stratos-sh/stratos/scaler/start"
@@ -342,7 +343,7 @@ func (c *Reconciler) beginTerminate(ctx context.Context, g gathered, d lifecycle
 	case g.Node.State == v1alpha1.StateWarmup:
 		c.warmupFailed(g, d)
 	default:
-		c.Metrics.StartFailures.WithLabelValues(string(g.instance.Pool()), "replaced").Inc()
+		c.Metrics.StartFailures.WithLabelValues(string(g.instance.Pool()), metrics.StartReplaced).Inc()
 		c.event(g, corev1.EventTypeWarning, v1alpha1.ReasonStartFailed, d.Reason)
 	}
 	return nil

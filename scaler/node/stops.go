@@ -14,6 +14,7 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/inventory"
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
+	"github.com/stratos-sh/stratos/scaler/metrics"
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
@@ -144,7 +145,7 @@ func (c *Reconciler) failStart(ctx context.Context, g gathered, strike bool, why
 			c.Inventory.Refused(g.instance.ID, inventory.Refusal{Reason: v1alpha1.ReasonStartFailed,
 				Message: inventory.Shortened(why), At: c.Now()})
 		}
-		c.Metrics.StartFailures.WithLabelValues(string(g.instance.Pool()), "timeout").Inc()
+		c.Metrics.StartFailures.WithLabelValues(string(g.instance.Pool()), metrics.StartTimeout).Inc()
 		return nil
 	}, true)
 	if written && provider.IsIncorrectState(err) { // it is going down, or stopped
