@@ -16,7 +16,7 @@ export default {
       label: 'Set up',
       items: ['scheduler', 'webhook', 'certificates', 'rbac', 'aws', 'images', 'limits'],
     },
-    { type: 'category', label: 'Look up', items: ['api', 'names', 'metrics'] },
+    { type: 'category', label: 'Look up', items: ['api', 'flags', 'names', 'metrics'] },
     { type: 'category', label: 'Versions', items: ['versions', 'upgrade', 'faq'] },
   ],
   build: ['development', 'filter', 'lifecycle', 'model', 'performance', 'acceptance', 'reliability', 'measures'],

@@ -115,7 +115,9 @@ const (
 )
 
 // startFailures are the reasons of failed starts.
-func startFailures() []string { return []string{"capacity", "stopping", "refused", StartTimeout, StartReplaced} }
+func startFailures() []string {
+	return []string{"capacity", "stopping", "refused", StartTimeout, StartReplaced}
+}
 
 // ExpectStarts makes the series of failed starts of a pool. A series that begins with a failure has
 // no increase, and the alert would miss it.

@@ -97,7 +97,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.Nominate, "nominate", true,
 		"nominate pods of other schedulers to the nodes that are started for them (status.nominatedNodeName)")
 	fs.StringSliceVar(&o.RequiredDaemonSetNamespaces, "required-daemonset-namespaces", nil,
-		"namespaces without the images of whose DaemonSets no node stands by, such as kube-system; "+
+		"namespaces without the images of whose DaemonSets no node is standby, such as kube-system; "+
 			"images of other DaemonSets are best effort")
 	fs.StringVar(&o.BootstrapTokenKeyFile, "bootstrap-token-key-file", "",
 		"file with the key (32 bytes or more) of the bootstrap tokens by which instances of Kubeadm classes join; "+

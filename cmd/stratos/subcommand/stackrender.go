@@ -74,7 +74,7 @@ func stackRenderAddons() *cobra.Command {
 	var file, stage string
 	cmd := &cobra.Command{
 		Use:   "addons FOLDER",
-		Short: "Print the addons of a release or of a stack for a Cluster, stage by stage, for its namespace kube-system",
+		Short: "Print the addons of a release or stack for a Cluster, stage by stage, for its namespace kube-system",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			helm, err := render.FindHelm()
