@@ -17,7 +17,8 @@ export default {
       items: ['scheduler', 'webhook', 'certificates', 'rbac', 'aws', 'images', 'limits'],
     },
     { type: 'category', label: 'Look up', items: ['api', 'names', 'metrics'] },
-    { type: 'category', label: 'Versions', items: ['versions', 'upgrade', 'faq'] },
+    { type: 'category', label: 'Versions', items: ['versions', 'upgrade'] },
+    { type: 'category', label: 'Questions', items: ['faq', 'comparison'] },
   ],
   build: ['development', 'stack-development', 'filter', 'lifecycle', 'model', 'performance', 'acceptance', 'reliability', 'measures'],
 };
