@@ -94,7 +94,8 @@ async function checkLink(read, from, link) {
     const to = read.get(url.pathname);
     const anchor = decodeURIComponent(url.hash.slice(1));
     if (!to && !(await fileFor(url.pathname))) wrong(`${from} links to ${url.pathname}, which is not there`);
-    if (to && anchor && !to.anchors.includes(anchor)) wrong(`${from} links to ${url.pathname}${url.hash}: no such anchor`);
+    const missing = to && anchor && !to.anchors.includes(anchor);
+    if (missing) wrong(`${from} links to ${url.pathname}${url.hash}: no such anchor`);
     return;
   }
   const file = link.match(`^${repository}/(?:blob|edit)/main/([^#?]*)`)?.[1];

@@ -9,8 +9,18 @@ export default {
       collapsed: false,
       items: ['concepts', 'demo', 'kind', 'install'],
     },
-    { type: 'category', label: 'Tasks', collapsed: false, items: ['tasks', 'plugin', 'gitops', 'karpenter', 'cluster-stacks'] },
-    { type: 'category', label: 'Operate', collapsed: false, items: ['operate', 'check', 'alerts', 'outages', 'restarts'] },
+    {
+      type: 'category',
+      label: 'Tasks',
+      collapsed: false,
+      items: ['tasks', 'plugin', 'gitops', 'karpenter', 'cluster-stacks'],
+    },
+    {
+      type: 'category',
+      label: 'Operate',
+      collapsed: false,
+      items: ['operate', 'check', 'alerts', 'outages', 'restarts'],
+    },
     {
       type: 'category',
       label: 'Set up',
@@ -20,5 +30,8 @@ export default {
     { type: 'category', label: 'Versions', items: ['versions', 'upgrade'] },
     { type: 'category', label: 'Questions', items: ['faq', 'comparison'] },
   ],
-  build: ['development', 'stack-development', 'filter', 'lifecycle', 'model', 'performance', 'acceptance', 'reliability', 'measures'],
+  build: [
+    'development', 'stack-development', 'filter', 'lifecycle', 'model', 'performance', 'acceptance', 'reliability',
+    'measures',
+  ],
 };
