@@ -11,13 +11,13 @@ export default {
     },
     {
       type: 'category',
-      label: 'Tasks',
+      label: 'How to',
       collapsed: false,
       items: ['tasks', 'plugin', 'gitops', 'karpenter', 'cluster-stacks'],
     },
     {
       type: 'category',
-      label: 'Operate',
+      label: 'Operations',
       collapsed: false,
       items: ['operate', 'check', 'alerts', 'outages', 'restarts'],
     },
