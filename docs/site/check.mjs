@@ -59,7 +59,7 @@ async function open(options) {
   page.on('request', (r) => {
     if (!r.url().startsWith(`${origin}/`) && !/^(data|blob):/.test(r.url())) wrong(`${at()} asks ${r.url()}`);
   });
-  page.on('console', (m) => m.type() === 'error' && wrong(`${at()} logs: ${m.text()}`));
+  page.on('console', (m) => m.type() === 'error' && wrong(`${at()} logs: ${m.text()} ${m.location().url}`));
   page.on('pageerror', (e) => wrong(`${at()} throws: ${e}`));
   return page;
 }
@@ -106,7 +106,7 @@ async function checkLink(read, from, link) {
 async function search(page, question) {
   await page.goto(`${origin}${base}search?q=${encodeURIComponent(question)}`, { waitUntil: 'networkidle' });
   await page.waitForFunction(() => /\d documents? found|No documents were found/.test(document.body.innerText));
-  const hits = await page.$$eval('main article h2 a', (all) => all.map((a) => new URL(a.href).pathname));
+  const hits = await page.$$eval('article h2 a', (all) => all.map((a) => new URL(a.href).pathname));
   return hits.slice(0, 3);
 }
 
