@@ -115,16 +115,15 @@ const pages = [...sitemap.matchAll(/<loc>https?:\/\/[^/]+(\/[^<]*)<\/loc>/g)]
   .map((m) => m[1]).filter((name) => name !== `${base}search`);
 if (pages.length < 30) wrong(`the sitemap has ${pages.length} pages`);
 const read = new Map();
-for (const colorScheme of ['light', 'dark']) {
-  for (const width of [360, 1440]) {
-    const page = await open({ colorScheme, viewport: { width, height: 900 } });
-    for (const name of pages) {
-      await look(page, name, colorScheme, width);
-      read.set(name, await readPage(page)); // the last is of the wide window, with its sidebar
-    }
-    await page.context().close();
+const windows = ['light', 'dark'].flatMap((scheme) => [360, 1440].map((width) => ({ scheme, width })));
+await Promise.all(windows.map(async ({ scheme, width }) => {
+  const page = await open({ colorScheme: scheme, viewport: { width, height: 900 } });
+  for (const name of pages) {
+    await look(page, name, scheme, width);
+    if (width === 1440) read.set(name, await readPage(page)); // a small window has no sidebar
   }
-}
+  await page.context().close();
+}));
 let links = 0;
 for (const [name, { links: all }] of read) {
   for (const link of all) await checkLink(read, name, link);
