@@ -106,6 +106,11 @@ clean-cache: ## Remove the built control-plane binaries as well (minutes to buil
 site: ## Build the documentation site into docs/build (needs Node 20 and npm; 4 minutes at first)
 	@cd docs && npm ci --no-audit --no-fund && npm run build
 
+.PHONY: site-test
+site-test: site ## Check the site in Debian's Chromium: links, themes, widths, other hosts, and the questions of readers
+	@command -v chromium >/dev/null || { echo "NOT RUN: site-test: install chromium (apt-get install chromium)" >&2; exit 1; }
+	@cd docs && npm run check
+
 ##@ Tests
 
 # The suites mostly wait for their machines, so all other tests run beside them, with less priority. What those

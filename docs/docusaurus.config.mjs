@@ -12,6 +12,8 @@ export default {
   url: 'https://stratos-sh.github.io',
   baseUrl: '/stratos/',
   trailingSlash: false,
+  favicon: 'favicon.svg',
+  staticDirectories: ['site/static'],
   onBrokenLinks: 'throw',
   onBrokenAnchors: 'throw',
   markdown: {

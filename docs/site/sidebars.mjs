@@ -9,15 +9,29 @@ export default {
       collapsed: false,
       items: ['concepts', 'demo', 'kind', 'install'],
     },
-    { type: 'category', label: 'Tasks', collapsed: false, items: ['tasks', 'plugin', 'gitops', 'karpenter', 'cluster-stacks'] },
-    { type: 'category', label: 'Operate', collapsed: false, items: ['operate', 'check', 'alerts', 'outages', 'restarts'] },
+    {
+      type: 'category',
+      label: 'How to',
+      collapsed: false,
+      items: ['tasks', 'plugin', 'gitops', 'karpenter', 'cluster-stacks'],
+    },
+    {
+      type: 'category',
+      label: 'Operations',
+      collapsed: false,
+      items: ['operate', 'check', 'alerts', 'outages', 'restarts'],
+    },
     {
       type: 'category',
       label: 'Set up',
       items: ['scheduler', 'webhook', 'certificates', 'rbac', 'aws', 'images', 'limits'],
     },
     { type: 'category', label: 'Look up', items: ['api', 'flags', 'names', 'metrics'] },
-    { type: 'category', label: 'Versions', items: ['versions', 'upgrade', 'faq'] },
+    { type: 'category', label: 'Versions', items: ['versions', 'upgrade'] },
+    { type: 'category', label: 'Questions', items: ['faq', 'comparison'] },
   ],
-  build: ['development', 'filter', 'lifecycle', 'model', 'performance', 'acceptance', 'reliability', 'measures'],
+  build: [
+    'development', 'stack-development', 'filter', 'lifecycle', 'model', 'performance', 'acceptance', 'reliability',
+    'measures',
+  ],
 };

@@ -102,3 +102,51 @@ func tagsIn(text string) []string {
 	}
 	return tags
 }
+
+// insideOf finds what is for builders: a test, or a path in a folder with Go code.
+var insideOf = regexp.MustCompile(`\b(Test|Fuzz|Benchmark)[A-Z]\w*|\bgo test\b|` +
+	`(^|[^\w/.-])(\.\./)*((cmd|webhook|extender|scaler|provider|crds|e2e)/[a-z]\w*[\w/.-]*)`)
+
+// TestUsePagesNameNoTestOrPackage of this repository: those who run Stratos do not have its tree.
+func TestUsePagesNameNoTestOrPackage(t *testing.T) {
+	bars := sidebars(t)
+	if len(bars["use"]) < 20 {
+		t.Fatalf("the sidebar use has %d pages", len(bars["use"]))
+	}
+	for _, page := range bars["use"] {
+		text, err := os.ReadFile(filepath.Join(repository, "docs", page+".md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			for _, name := range insidesIn(line) {
+				t.Errorf("docs/%s.md:%d names %s: that is for a page of the sidebar build", page, i+1, name)
+			}
+		}
+	}
+}
+
+// insidesIn are the tests and packages of this repository that a line names.
+func insidesIn(line string) []string {
+	var names []string
+	for _, m := range insideOf.FindAllString(line, -1) {
+		names = append(names, strings.TrimLeft(m, "`([ "))
+	}
+	return names
+}
+
+func TestInsidesIn(t *testing.T) {
+	for line, want := range map[string]string{
+		"shown by `TestGone/Leader` (`FuzzNames`)":       "TestGone FuzzNames",
+		"run `cd e2e && go test ./suites/a`":             "go test",
+		"`provider/aws/ec2test` has [it](../e2e/a.go)":   "provider/aws/ec2test ../e2e/a.go",
+		"webhook/doc.go":                                 "webhook/doc.go",
+		"`k8s.io/kube-scheduler/extender/v1`, a Testbed": "",
+		"`stacks/providers/aws`, `crds`, TestContainers": "TestContainers",
+		"charts/stratos, node.cluster.x-k8s.io/provider": "",
+	} {
+		if got := strings.Join(insidesIn(line), " "); got != want {
+			t.Errorf("%q names %q, want %q", line, got, want)
+		}
+	}
+}

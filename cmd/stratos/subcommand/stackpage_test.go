@@ -198,7 +198,7 @@ var (
 // TestTheRowsOfTheClusterStackProject: each row has commands and tests that exist, or a reason why
 // it is left out.
 func TestTheRowsOfTheClusterStackProject(t *testing.T) {
-	_, table, _ := strings.Cut(page(t, "docs/cluster-stacks.md"), "## What the cluster-stack project describes")
+	_, table, _ := strings.Cut(page(t, "docs/stack-development.md"), "## What the cluster-stack project describes")
 	exist := testsOfTheRepository(t)
 	rows := rowOfPage.FindAllStringSubmatch(table, -1)
 	if len(rows) < 40 {
