@@ -12,8 +12,8 @@ STRICT := set -euo pipefail
 # Modules of the repository: what is shipped, the suites with the demo, the control plane that they run on, the chart's
 # renders and tests, the comparison with the scheduler's own filters, the chart's alerts and dashboards by Prometheus' own
 # packages, the Karpenter that the suites run beside Stratos, cert-manager's controllers as a program, the suite on real
-# nodes, and an OCI registry for cluster stacks.
-MODULES := . e2e e2e/controlplane e2e/helm e2e/parity e2e/observe e2e/karpenter e2e/certmanager e2e/kind e2e/flannel e2e/flannel/plugin e2e/stacks
+# nodes, an OCI registry for cluster stacks, and the program that builds releases.
+MODULES := . e2e e2e/controlplane e2e/helm e2e/parity e2e/observe e2e/karpenter e2e/certmanager e2e/kind e2e/flannel e2e/flannel/plugin e2e/stacks e2e/release
 # Modules that only `make e2e-cni`, `make oracles` and `make test-stacks` build, because they import much of others: to vet,
 # lint and tidy them with every run would cost minutes.
 ORACLE_MODULES := e2e/cilium e2e/oracles e2e/stacks/csctl e2e/stacks/capi
@@ -370,6 +370,23 @@ try-down: ## Remove what try has brought up
 .PHONY: bin/check
 bin/check:
 	@go build -C e2e -buildvcs=false -o ../bin/check ./repocheck/check
+
+##@ Releases
+
+# docs/release.md says what these write and how it is verified. KEY is a private key of cosign, KEYLESS=1 the identity of a workflow.
+KEY ?=
+KEYLESS ?=
+REGISTRY ?=
+RELEASE = cd e2e/release && go run ./cmd/release
+SIGN = $(if $(KEY),-key '$(abspath $(KEY))') $(if $(KEYLESS),-keyless)
+
+.PHONY: release
+release: ## Build image, charts, plugin archives, checksums, krew manifest and notes into dist/release (VERSION=v0.2.0-rc.1; KEY=cosign.key or KEYLESS=1 signs)
+	@$(RELEASE) build -version '$(VERSION)' $(SIGN)
+
+.PHONY: release-push
+release-push: ## Push image and charts of dist/release and sign them by digest (REGISTRY=ghcr.io/stratos-sh; KEY=cosign.key or KEYLESS=1 signs)
+	@$(RELEASE) push -registry '$(REGISTRY)' $(SIGN)
 
 ##@ Checks
 
