@@ -29,7 +29,7 @@ const (
 	// port that differs would change the digest.
 	trialBase = "127.0.0.1:37419/stratos-trial/empty:latest"
 	// imageUser is the user of the Dockerfile.
-	imageUser = "65532:65532"
+	imageUser    = "65532:65532"
 	versionLabel = "org.opencontainers.image.version"
 	// reachable bounds the question whether the registry of the base answers.
 	reachable = 20 * time.Second
