@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
@@ -25,6 +24,7 @@ type PushOptions struct {
 	Folder string
 	// Registry such as ghcr.io/stratos-sh, without scheme.
 	Registry string
+	Login    Login
 	Signer   Signer
 	Log      io.Writer
 }
@@ -69,10 +69,15 @@ func Push(ctx context.Context, o PushOptions) error {
 }
 
 func (o PushOptions) sign(ctx context.Context, references []string) error {
+	env, done, err := o.Login.forPrograms(o.Registry)
+	if err != nil {
+		return err
+	}
+	defer done()
 	for _, reference := range references {
 		state := "not signed"
 		if o.Signer.signs() {
-			if err := o.Signer.signImage(ctx, o.Root, reference); err != nil {
+			if err := o.Signer.signImage(ctx, o.Root, reference, env); err != nil {
 				return err
 			}
 			state = "signed"
@@ -105,7 +110,7 @@ func (o PushOptions) pushImage(ctx context.Context, index v1.ImageIndex, version
 	if err != nil {
 		return "", err
 	}
-	err = remote.WriteIndex(ref, index, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain))
+	err = remote.WriteIndex(ref, index, remote.WithContext(ctx), o.Login.forImages())
 	if err != nil {
 		return "", fmt.Errorf("push %s: %w", ref, err)
 	}
@@ -118,7 +123,7 @@ func (o PushOptions) pushChart(s source, chart string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	options := []helm.ClientOption{helm.ClientOptWriter(io.Discard)}
+	options := append([]helm.ClientOption{helm.ClientOptWriter(io.Discard)}, o.Login.forCharts()...)
 	if loopback(o.Registry) {
 		options = append(options, helm.ClientOptPlainHTTP())
 	}

@@ -43,15 +43,15 @@ func (s Signer) signs() bool { return s.Key != "" || s.Keyless }
 
 // signFile writes the signature of the file as a bundle.
 func (s Signer) signFile(ctx context.Context, root, file, bundle string) error {
-	return s.cosign(ctx, root, "sign-blob", "--bundle="+bundle, file)
+	return s.cosign(ctx, root, nil, "sign-blob", "--bundle="+bundle, file)
 }
 
 // signImage signs the artefact at repository@digest in its registry.
-func (s Signer) signImage(ctx context.Context, root, reference string) error {
-	return s.cosign(ctx, root, "sign", reference)
+func (s Signer) signImage(ctx context.Context, root, reference string, env []string) error {
+	return s.cosign(ctx, root, env, "sign", reference)
 }
 
-func (s Signer) cosign(ctx context.Context, root, verb string, args ...string) error {
+func (s Signer) cosign(ctx context.Context, root string, env []string, verb string, args ...string) error {
 	words := []string{verb, "--yes"}
 	if s.Key != "" {
 		work, err := os.MkdirTemp("", "stratos-sign-")
@@ -71,7 +71,9 @@ func (s Signer) cosign(ctx context.Context, root, verb string, args ...string) e
 		}
 		words = append(words, "--key="+key, "--signing-config="+config, "--trusted-root="+trusted)
 	}
-	_, err := tool(root, "cosign", append(words, args...)...).run(ctx)
+	cosign := tool(root, "cosign", append(words, args...)...)
+	cosign.env = env
+	_, err := cosign.run(ctx)
 	return err
 }
 

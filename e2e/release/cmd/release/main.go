@@ -50,7 +50,8 @@ func run(ctx context.Context, args []string) error {
 			Log: os.Stdout})
 	case "push":
 		return release.Push(ctx, release.PushOptions{Root: *root, Folder: *folder, Registry: *registry, Signer: signer,
-			Log: os.Stdout})
+			Login: release.Login{User: os.Getenv("REGISTRY_USER"), Password: os.Getenv("REGISTRY_PASSWORD")},
+			Log:   os.Stdout})
 	}
 	flags.Usage()
 	return fmt.Errorf("unknown command %q", args[0])
