@@ -19,5 +19,5 @@ export default {
     { type: 'category', label: 'Look up', items: ['api', 'names', 'metrics'] },
     { type: 'category', label: 'Versions', items: ['versions', 'upgrade', 'faq'] },
   ],
-  build: ['development', 'filter', 'lifecycle', 'model', 'performance', 'acceptance', 'reliability', 'measures'],
+  build: ['development', 'filter', 'lifecycle', 'model', 'performance', 'acceptance', 'reliability', 'measures', 'release'],
 };

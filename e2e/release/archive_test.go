@@ -43,8 +43,8 @@ func TestPluginArchive(t *testing.T) {
 		t.Errorf("two builds of %s differ", name)
 	}
 	unpacked := untar(t, filepath.Join(first, name))
-	out := runPlugin(t, unpacked, pluginName, "version", "--help")
-	if !strings.Contains(out, "kubectl stratos version") {
+	out := runPlugin(t, unpacked, pluginName, "version", "--client")
+	if out != "kubectl-stratos v0.2.0-rc.1\n" {
 		t.Errorf("%s printed %s", pluginName, out)
 	}
 	if out := runPlugin(t, unpacked, completeName, "rep"); !strings.Contains(out, "replace") {
