@@ -28,8 +28,8 @@ func testSource() source {
 		time: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 }
 
-// TestPluginArchive builds the plugin for this platform twice, unpacks it and calls it, directly and
-// as kubectl's completion does.
+// TestPluginArchive builds the plugin for this platform twice, unpacks it and calls it, directly
+// and as kubectl's completion does.
 func TestPluginArchive(t *testing.T) {
 	s, p := testSource(), platform{runtime.GOOS, runtime.GOARCH}
 	first, second := t.TempDir(), t.TempDir()

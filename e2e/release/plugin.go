@@ -15,8 +15,8 @@ const (
 	completeName = "kubectl_complete-stratos"
 )
 
-// completeScript has the plugin on PATH complete. A link to the plugin would do, but krew unpacks no
-// links, and a copy would double the archive.
+// completeScript has the plugin on PATH complete. A link to the plugin would do, but krew unpacks
+// no links, and a copy would double the archive.
 const completeScript = "#!/bin/sh\nexec " + pluginName + " __complete \"$@\"\n"
 
 // platform is an operating system and an architecture in Go's names.

@@ -18,7 +18,8 @@ type Signer struct {
 	Keyless bool
 }
 
-// withoutServices has cosign sign by the key alone: no certificate, log or timestamp, so no network.
+// withoutServices has cosign sign by the key alone: no certificate, log or timestamp, so no
+// network.
 const withoutServices = `{"mediaType": "application/vnd.dev.sigstore.signingconfig.v0.2+json",
  "rekorTlogConfig": {}, "tsaConfig": {}}`
 

@@ -136,8 +136,8 @@ var (
 	makeFlags   = regexp.MustCompile(`(?m)^LDFLAGS = (.*)$`)
 )
 
-// TestImagesAreCompiledAlike: the image of ko, that of the Dockerfile and `make build` have the same
-// flags of the compiler.
+// TestImagesAreCompiledAlike: the image of ko, that of the Dockerfile and `make build` have the
+// same flags of the compiler.
 func TestImagesAreCompiledAlike(t *testing.T) {
 	version := regexp.MustCompile(`\$\{VERSION\}|\$\(VERSION\)|\{\{\.Env\.VERSION\}\}`)
 	docker := dockerBuild.FindStringSubmatch(rootFile(t, "Dockerfile"))

@@ -93,8 +93,8 @@ type krewManifest struct {
 	} `json:"spec"`
 }
 
-// pluginWorks unpacks the plugin for this machine as the krew manifest says, links its binary into a
-// folder on PATH as krew does, and has kubectl call it.
+// pluginWorks unpacks the plugin for this machine as the krew manifest says, links its binary into
+// a folder on PATH as krew does, and has kubectl call it.
 func (c cluster) pluginWorks(t *testing.T, folder string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(folder, "stratos.yaml"))

@@ -10,8 +10,8 @@ import (
 
 var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
 
-// pageVerifies runs the commands by which docs/release.md has users verify a release that was signed
-// with a key.
+// pageVerifies runs the commands by which docs/release.md has users verify a release that was
+// signed with a key.
 func (r pushed) pageVerifies(t *testing.T, folder, public string) {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(root, "docs/release.md"))

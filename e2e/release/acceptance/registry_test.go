@@ -111,7 +111,7 @@ func (r pushed) isSigned(t *testing.T, public, stranger string) {
 	}
 }
 
-// refusesChangedBytes: a changed manifest has another digest, which nobody has signed, and a changed
+// refusesChangedBytes: a changed manifest has another digest, which has no signature, and a changed
 // blob is not that of the manifest.
 func (r pushed) refusesChangedBytes(t *testing.T, public string) {
 	t.Helper()

@@ -50,8 +50,8 @@ func cosign(t *testing.T, args ...string) error {
 	return err
 }
 
-// clone makes a clone of this commit and adds the section of the changelog that the trial needs. All
-// clones have the same commit.
+// clone makes a clone of this commit and adds the section of the changelog that the trial needs.
+// All clones have the same commit.
 func clone(t *testing.T, name string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), name)
@@ -80,8 +80,8 @@ func keyPair(t *testing.T) (private, public string) {
 	return prefix + ".key", prefix + ".pub"
 }
 
-// TestRelease: the parts are in this order because each needs those before it.
-func TestRelease(t *testing.T) {
+// TestReleaseFromTwoClones: the parts are in this order because each needs those before it.
+func TestReleaseFromTwoClones(t *testing.T) {
 	t.Setenv("COSIGN_PASSWORD", "")
 	private, public := keyPair(t)
 	_, stranger := keyPair(t)
