@@ -21,7 +21,7 @@ func (s source) packageChart(chart, imageDigest, folder string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work) //nolint:errcheck // a temporary folder
+	defer os.RemoveAll(work)
 	dir := filepath.Join(work, chart)
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join(s.root, "charts", chart))); err != nil {
 		return err

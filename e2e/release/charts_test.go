@@ -40,7 +40,8 @@ func TestCharts(t *testing.T) {
 		if loaded.Metadata.Version != "0.2.0-rc.1" || loaded.Metadata.AppVersion != "v0.2.0-rc.1" {
 			t.Errorf("%s has version %s and appVersion %s", chart, loaded.Metadata.Version, loaded.Metadata.AppVersion)
 		}
-		if image, is := loaded.Values["image"].(map[string]any); is != (chart == "stratos") || is && image["digest"] != testDigest {
+		image, is := loaded.Values["image"].(map[string]any)
+		if is != (chart == "stratos") || is && image["digest"] != testDigest {
 			t.Errorf("%s has image %v", chart, image)
 		}
 	}

@@ -116,8 +116,8 @@ func serveEmptyBase(ctx context.Context) (stop func(), err error) {
 		return nil, fmt.Errorf("serve the empty base of a trial: %w", err)
 	}
 	server := &http.Server{Handler: registry.New(registry.Logger(discardLog())), ReadHeaderTimeout: time.Minute}
-	go server.Serve(listener)            //nolint:errcheck // ends with Close
-	stop = func() { _ = server.Close() } //nolint:errcheck // nothing is lost
+	go server.Serve(listener) //nolint:errcheck // ends with Close
+	stop = func() { _ = server.Close() }
 	index, err := emptyBase()
 	if err == nil {
 		err = remote.WriteIndex(ref, index, remote.WithContext(ctx))

@@ -59,7 +59,7 @@ func (s source) buildPlugin(ctx context.Context, p platform, folder string) erro
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work) //nolint:errcheck // a temporary folder
+	defer os.RemoveAll(work)
 	binary := filepath.Join(work, pluginName)
 	build := command{
 		dir: s.root,

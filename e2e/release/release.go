@@ -43,7 +43,7 @@ func Build(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work) //nolint:errcheck // a temporary folder
+	defer os.RemoveAll(work)
 	if err := s.build(ctx, work, o); err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func (s Signer) cosign(ctx context.Context, root string, env []string, verb stri
 		if err != nil {
 			return err
 		}
-		defer os.RemoveAll(work) //nolint:errcheck // a temporary folder
+		defer os.RemoveAll(work)
 		config, trusted := filepath.Join(work, "config.json"), filepath.Join(work, "root.json")
 		err = errors.Join(os.WriteFile(config, []byte(withoutServices), 0o600),
 			os.WriteFile(trusted, []byte(withoutAuthorities), 0o600))

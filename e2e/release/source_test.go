@@ -11,7 +11,7 @@ func TestVersions(t *testing.T) {
 	tests := map[string]bool{
 		"v0.2.0": true, "v0.2.0-rc.1": true, "v10.20.30-alpha-1.x": true,
 		"": false, "0.2.0": false, "v0.2": false, "v01.2.0": false, "v0.2.0-": false, "v0.2.0-rc.01": false,
-		"v0.2.0+build": false, "v0.2.0-3-gabcdef-dirty ": false, "v0.2.0\n": false,
+		"v0.2.0+build": false, "v0.2.0 rc": false, "v0.2.0\n": false,
 	}
 	for version, want := range tests {
 		if err := checkVersion(version); (err == nil) != want {
@@ -42,7 +42,8 @@ const changelog = `# Changelog
 `
 
 func TestChangelogSections(t *testing.T) {
-	tests := map[string]string{"v0.2.0": "* One.\n\n### More\n\n* Two.", "v0.1.0": "* First.", "v0.2.0-rc.1": "", "v0.3.0": ""}
+	tests := map[string]string{"v0.2.0": "* One.\n\n### More\n\n* Two.", "v0.1.0": "* First.", "v0.2.0-rc.1": "",
+		"v0.3.0": ""}
 	for version, want := range tests {
 		got, err := changelogSection(changelog, version)
 		if got != want || (err == nil) != (want != "") {

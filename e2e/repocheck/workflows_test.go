@@ -121,7 +121,8 @@ func TestWorkflowsCatches(t *testing.T) {
 		"too many permissions":   {"contents: read", "contents: write"},
 		"an unknown matrix":      {"    steps:", "    strategy: {matrix: {target: [nothing]}}\n    steps:"},
 	} {
-		if problems := workflowProblems(strings.Replace(good, change[0], change[1], 1), []string{"lint"}); len(problems) != 1 {
+		problems := workflowProblems(strings.Replace(good, change[0], change[1], 1), []string{"lint"})
+		if len(problems) != 1 {
 			t.Errorf("%s: problems %q", name, problems)
 		}
 	}

@@ -47,13 +47,13 @@ func (c cluster) env() []string { return []string{"KUBECONFIG=" + c.plane.Kubeco
 // install installs both charts by digest, wants the image's digest on the Deployment, and removes
 // all but the definitions.
 func (c cluster) install(t *testing.T, major string, r pushed) {
-	values, err := filepath.Abs(filepath.Join(root, "charts/testdata/values/existing-secret.yaml"))
+	values, err := filepath.Abs(filepath.Join(root, "charts", "testdata", "values", "existing-secret.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := func(args ...string) string {
+	call := func(args ...string) {
 		t.Helper()
-		return mustRun(t, helmDir, c.env(), helm(major, append(args, "--namespace=stratos-system")...)...)
+		mustRun(t, helmDir, c.env(), helm(major, append(args, "--namespace=stratos-system")...)...)
 	}
 	call("install", "stratos-crds", "oci://"+r.charts["stratos-crds"], "--plain-http", "--create-namespace")
 	call("install", "stratos", "oci://"+r.charts["stratos"], "--plain-http", "--values="+values,

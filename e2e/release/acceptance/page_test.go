@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
+var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?\n)```$")
 
 // pageVerifies runs the commands by which docs/release.md has users verify a release that was
 // signed with a key.
 func (r pushed) pageVerifies(t *testing.T, folder, public string) {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(root, "docs/release.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs", "release.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

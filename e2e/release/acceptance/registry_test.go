@@ -90,7 +90,7 @@ func (r pushed) lying(stored http.Handler) http.Handler {
 			w.Header()[key] = values
 		}
 		w.WriteHeader(answer.Code)
-		_, _ = w.Write(body) //nolint:errcheck // a client that has gone away fails by itself
+		_, _ = w.Write(body)
 	})
 }
 

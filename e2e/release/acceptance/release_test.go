@@ -183,7 +183,8 @@ func filesAreSigned(t *testing.T, folder, public, stranger string) {
 	if _, err := run(t.Context(), copied, nil, "sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"); err == nil {
 		t.Error("sha256sum accepts a changed chart")
 	}
-	err := release.Push(t.Context(), release.PushOptions{Root: root, Folder: copied, Registry: "127.0.0.1:1", Log: t.Output()})
+	err := release.Push(t.Context(), release.PushOptions{Root: root, Folder: copied, Registry: "127.0.0.1:1",
+		Log: t.Output()})
 	if err == nil || !strings.Contains(err.Error(), "stratos-0.2.0-rc.1.tgz") {
 		t.Errorf("the push of a changed chart: %v", err)
 	}
