@@ -63,8 +63,8 @@ func (c cluster) install(t *testing.T, major string, r pushed) {
 		return mustRun(t, ".", c.env(), append([]string{c.plane.KubectlPath()}, args...)...)
 	}
 	image := kubectl("get", "deployment", "stratos", "--namespace=stratos-system",
-		"--output=jsonpath={.spec.template.spec.containers[?(@.name=='stratos')].image}")
-	if image != r.image {
+		"--output=jsonpath={.spec.template.spec.initContainers[?(@.name=='stratos')].image}")
+	if image != r.image { // with a scheduler in the pod, Stratos is its sidecar
 		t.Errorf("the Deployment has image %s, want %s", image, r.image)
 	}
 	if names := kubectl("get", "crd", "--output=name"); !strings.Contains(names, "nodepools.stratos.sh") {
