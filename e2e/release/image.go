@@ -67,6 +67,10 @@ func (s source) buildImage(ctx context.Context, folder string) (digest string, t
 }
 
 func (s source) runKo(ctx context.Context, base, folder string) error {
+	folder, err := s.below(folder)
+	if err != nil {
+		return err
+	}
 	ko := tool(s.root, "ko", "build", "./cmd/stratos", "--bare", "--push=false", "--image-user="+imageUser,
 		"--oci-layout-path="+filepath.Join(folder, imageFolder), "--sbom-dir="+filepath.Join(folder, sbomFolder),
 		"--image-label=org.opencontainers.image.source="+homepage,
@@ -75,8 +79,21 @@ func (s source) runKo(ctx context.Context, base, folder string) error {
 		"--image-label=org.opencontainers.image.licenses=Apache-2.0")
 	ko.env = append(buildEnvironment(), "VERSION="+s.version, "KO_DOCKER_REPO=ghcr.io/stratos-sh/stratos",
 		"KO_DEFAULTBASEIMAGE="+base, fmt.Sprintf("SOURCE_DATE_EPOCH=%d", s.time.Unix()))
-	_, err := ko.run(ctx)
+	_, err = ko.run(ctx)
 	return err
+}
+
+// below is the folder as seen from the root where ko runs, if it is in there. ko makes a reference
+// of an image out of the path, which admits no capitals as in /Users.
+func (s source) below(folder string) (string, error) {
+	root, err := filepath.Abs(s.root)
+	if err != nil {
+		return "", err
+	}
+	if path, err := filepath.Rel(root, folder); err == nil && filepath.IsLocal(path) {
+		return path, nil
+	}
+	return folder, nil
 }
 
 // baseImage is the base that .ko.yaml names.
