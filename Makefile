@@ -12,8 +12,8 @@ STRICT := set -euo pipefail
 # Modules of the repository: what is shipped, the suites with the demo, the control plane that they run on, the chart's
 # renders and tests, the comparison with the scheduler's own filters, the chart's alerts and dashboards by Prometheus' own
 # packages, the Karpenter that the suites run beside Stratos, cert-manager's controllers as a program, the suite on real
-# nodes, and an OCI registry for cluster stacks.
-MODULES := . e2e e2e/controlplane e2e/helm e2e/parity e2e/observe e2e/karpenter e2e/certmanager e2e/kind e2e/flannel e2e/flannel/plugin e2e/stacks
+# nodes, an OCI registry for cluster stacks, and the program that builds releases.
+MODULES := . e2e e2e/controlplane e2e/helm e2e/parity e2e/observe e2e/karpenter e2e/certmanager e2e/kind e2e/flannel e2e/flannel/plugin e2e/stacks e2e/release
 # Modules that only `make e2e-cni`, `make oracles` and `make test-stacks` build, because they import much of others: to vet,
 # lint and tidy them with every run would cost minutes.
 ORACLE_MODULES := e2e/cilium e2e/oracles e2e/stacks/csctl e2e/stacks/capi
@@ -127,7 +127,7 @@ test: bin/check controlplane minors karpenter ## Run everything that proves the 
 	[ -z "$$failed" ]
 	bin/check results -command 'make test' -records $(RECORDS)/test
 
-OTHER_TESTS := test-unit test-parity test-model test-controlplane test-helm test-registry test-alerts
+OTHER_TESTS := test-unit test-parity test-model test-controlplane test-helm test-registry test-packaging test-alerts
 
 # The inner loop: a minute and a half at most on two cores once all is built. `make test` proves more.
 .PHONY: test-fast
@@ -170,8 +170,8 @@ test-model: ## Play random worlds around the real code and check the promises af
 	  $(if $(RUNS),./model -args -runs $(RUNS),./model/...)
 
 .PHONY: soak
-soak: ## Play random worlds without end, from a random seed (SEED=7 begins there)
-	@cd e2e && go build -o ../bin/soak ./model/soak && exec ../bin/soak -seed $(or $(SEED),$$RANDOM$$RANDOM)
+soak: ## Play random worlds without end, from a random seed (SEED=7 begins there, RUNS=20000 ends)
+	@cd e2e && go build -o ../bin/soak ./model/soak && exec ../bin/soak -seed $(or $(SEED),$$RANDOM$$RANDOM) $(if $(RUNS),-runs $(RUNS))
 
 .PHONY: mutants
 mutants: ## Plant known bugs one by one and expect the model to find each
@@ -188,6 +188,10 @@ test-helm: controlplane ## Render, lint and apply the chart by Helm 3 and Helm 4
 .PHONY: test-registry
 test-registry: ## Publish and list cluster stacks in the distribution project's registry, over TLS
 	@$(call RUN,e2e/stacks,registry) -- -p $(P) -timeout $(TIMEOUT) $(TESTFLAGS) .
+
+.PHONY: test-packaging
+test-packaging: ## Run the tests of the program that builds releases
+	@$(call RUN,e2e/release,packaging) -- -p $(P) -timeout $(TIMEOUT) $(TESTFLAGS) .
 
 .PHONY: test-alerts
 test-alerts: ## Play each alert of the chart by Prometheus' own packages, and parse each query of the dashboards
@@ -376,6 +380,34 @@ try-down: ## Remove what try has brought up
 bin/check:
 	@go build -C e2e -buildvcs=false -o ../bin/check ./repocheck/check
 
+##@ Releases
+
+# docs/release.md says what these write and how it is verified. KEY is a private key of cosign, KEYLESS=1 the identity of a workflow.
+KEY ?=
+KEYLESS ?=
+REGISTRY ?=
+RELEASE = cd e2e/release && go run ./cmd/release
+SIGN = $(if $(KEY),-key '$(abspath $(KEY))') $(if $(KEYLESS),-keyless)
+
+.PHONY: release
+release: ## Build image, charts, plugin archives, checksums, krew manifest and notes into dist/release (VERSION=v0.2.0-rc.1; KEY=cosign.key or KEYLESS=1 signs)
+	@$(RELEASE) build -version '$(VERSION)' $(SIGN)
+
+.PHONY: release-push
+release-push: ## Push image and charts of dist/release and sign them by digest (REGISTRY=ghcr.io/stratos-sh; KEY=cosign.key or KEYLESS=1 signs)
+	@$(RELEASE) push -registry '$(REGISTRY)' $(SIGN)
+
+# Apart from `make test`, because it builds ko, cosign and the plugin for five platforms.
+.PHONY: release-test
+release-test: controlplane ## Build a trial release from two clones, compare, push, verify and install it (a quarter of an hour at first)
+	@$(call RUN,e2e/release,release) -- -p 1 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./acceptance
+
+.PHONY: release-draft
+release-draft: ## Draft the release of VERSION on GitHub with the files of dist/release, by gh
+	gh release create '$(VERSION)' --draft --verify-tag --title 'Stratos $(VERSION)' --notes-file dist/release/release-notes.md \
+	  $(if $(findstring -,$(VERSION)),--prerelease) dist/release/*.tar.gz dist/release/*.zip dist/release/*.tgz \
+	  dist/release/stratos.yaml dist/release/SHA256SUMS* dist/release/sbom/*
+
 ##@ Checks
 
 .PHONY: verify
@@ -394,7 +426,8 @@ verify-generated:
 # The oldest supported Kubernetes minor, one of the two that are built here; `make matrix` tidies the others.
 OLDEST := 1.34
 
-# go.tools.mod cannot be tidied (it would take in the root module's own imports), but it must be complete.
+# The module files of tools cannot be tidied (they would take in the root module's own imports), but they must be complete.
+# Those of ko and cosign are read by `make release` alone: their modules are 1.9 GB.
 .PHONY: verify-modules
 verify-modules:
 	@$(STRICT); for module in $(MODULES); do \
@@ -403,7 +436,7 @@ verify-modules:
 	@$(STRICT); cd e2e/controlplane; for file in node.mod minors/$(OLDEST).mod; do \
 	  go mod tidy -modfile=$$file -diff || { echo "verify: run go mod tidy -modfile=$$file in e2e/controlplane" >&2; exit 1; }; \
 	done
-	@go list -modfile=go.tools.mod -mod=readonly -deps tool >/dev/null
+	@$(STRICT); for file in go.tools.mod go.actionlint.mod; do go list -modfile=$$file -mod=readonly -deps tool >/dev/null; done
 
 .PHONY: verify-format
 verify-format:
@@ -425,8 +458,9 @@ verify-stacks:
 	@go run ./cmd/stratos stack bump --check stacks
 
 .PHONY: lint
-lint: ## Run golangci-lint, the import law included, on every module (its first build takes a minute or more)
+lint: ## Run golangci-lint, the import law included, on every module, and actionlint on the workflows (the first build takes a minute or more)
 	@$(STRICT); for module in $(MODULES); do \
 	  echo "lint $$module"; \
 	  (cd "$$module" && $(TOOL) golangci-lint run -c $(CURDIR)/.golangci.yml ./...); \
 	done
+	@go tool -modfile=go.actionlint.mod actionlint -shellcheck= -pyflakes= .github/workflows/*.yaml

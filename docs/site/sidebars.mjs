@@ -32,6 +32,6 @@ export default {
   ],
   build: [
     'development', 'stack-development', 'filter', 'lifecycle', 'model', 'performance', 'acceptance', 'reliability',
-    'measures',
+    'measures', 'release',
   ],
 };

@@ -11,7 +11,9 @@ import (
 // floorPlan is the top level of the repository: its names show the architecture.
 func floorPlan() []string {
 	return []string{"cmd", "webhook", "extender", "scaler", "provider", "crds", "charts", "e2e", "docs", "stacks",
-		"go.mod", "go.sum", "go.tools.mod", "go.tools.sum", "Makefile", "Dockerfile", "README.md", "LICENSE",
+		"go.mod", "go.sum", "go.tools.mod", "go.tools.sum", "go.ko.mod", "go.ko.sum", "go.cosign.mod", "go.cosign.sum",
+		"go.actionlint.mod", "go.actionlint.sum",
+		"Makefile", "Dockerfile", "README.md", "LICENSE",
 		"CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"}
 }
 

@@ -13,7 +13,8 @@ const repository = "../.."
 func TestImportLaw(t *testing.T) {
 	var packages []Package
 	for _, module := range []string{".", "e2e", "e2e/controlplane", "e2e/helm", "e2e/parity", "e2e/observe",
-		"e2e/karpenter", "e2e/certmanager", "e2e/kind", "e2e/flannel", "e2e/flannel/plugin", "e2e/stacks"} {
+		"e2e/karpenter", "e2e/certmanager", "e2e/kind", "e2e/flannel", "e2e/flannel/plugin", "e2e/stacks",
+		"e2e/release"} {
 		listed, err := ListPackages(filepath.Join(repository, module))
 		if err != nil {
 			t.Fatal(err)

@@ -157,6 +157,8 @@ func (s *server) checkCommand(t *testing.T, words []string) error {
 		return names(t, "e2e/helm/kindvalues_test.go", "values-kind.yaml")
 	case strings.HasPrefix(line, "helm install stratos "):
 		return names(t, "e2e/kind/suite/pages_test.go", "README.md")
+	case strings.HasPrefix(line, "cosign verify"), strings.HasPrefix(line, "sha256sum --check "):
+		return names(t, "e2e/release/acceptance/page_test.go", "release.md")
 	case strings.HasPrefix(line, "kubectl label namespace team-a "):
 		return s.kubectlOn(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}, words[1:]...)
 	case strings.HasPrefix(line, "kubectl annotate node ip-10-0-12-7.ec2.internal "):
