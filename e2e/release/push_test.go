@@ -29,8 +29,10 @@ func builtFolder(t *testing.T) (folder, digest string) {
 		t.Fatal(err)
 	}
 	index := mutate.AppendManifests(empty.Index,
-		mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: "amd64"}}},
-		mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: "arm64"}}})
+		mutate.IndexAddendum{Add: image,
+			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: "amd64"}}},
+		mutate.IndexAddendum{Add: image,
+			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: "arm64"}}})
 	top, err := layout.Write(filepath.Join(folder, imageFolder), empty.Index)
 	if err != nil {
 		t.Fatal(err)

@@ -137,10 +137,10 @@ func insidesIn(line string) []string {
 
 func TestInsidesIn(t *testing.T) {
 	for line, want := range map[string]string{
-		"shown by `TestGone/Leader` (`FuzzNames`)":       "TestGone FuzzNames",
-		"run `cd e2e && go test ./suites/a`":             "go test",
-		"`provider/aws/ec2test` has [it](../e2e/a.go)":   "provider/aws/ec2test ../e2e/a.go",
-		"webhook/doc.go":                                 "webhook/doc.go",
+		"shown by `TestGone/Leader` (`FuzzNames`)":     "TestGone FuzzNames",
+		"run `cd e2e && go test ./suites/a`":           "go test",
+		"`provider/aws/ec2test` has [it](../e2e/a.go)": "provider/aws/ec2test ../e2e/a.go",
+		"webhook/doc.go": "webhook/doc.go",
 		"`k8s.io/kube-scheduler/extender/v1`, a Testbed": "",
 		"`stacks/providers/aws`, `crds`, TestContainers": "TestContainers",
 		"charts/stratos, node.cluster.x-k8s.io/provider": "",
