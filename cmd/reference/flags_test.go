@@ -16,6 +16,7 @@ func TestFlagsOfEachCommand(t *testing.T) {
 	page := out.String()
 	for _, want := range []string{
 		"\n## stratos\n", "\n## stratos check\n", "\n## stratos stack publish\n",
+		"\n## kubectl stratos why\n", "\n| `-A`, `--all-namespaces` |",
 		"\n| `--namespace` | `stratos-system` | namespace of Stratos's own objects, such as its lease |\n",
 		"\n| `--prices-file` |  | YAML file with what instances cost",
 	} {
