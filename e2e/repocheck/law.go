@@ -218,7 +218,7 @@ func pluginRules() []Rule {
 	plugin := []Pattern{"./cmd/kubectl-stratos/..."}
 	return []Rule{
 		{
-			From: []Pattern{"./..."}, FromExcept: append([]Pattern{"./e2e/..."}, plugin...),
+			From: []Pattern{"./..."}, FromExcept: append([]Pattern{"./e2e/...", "./cmd/reference"}, plugin...),
 			To:    []Pattern{"k8s.io/cli-runtime/...", "charm.land/bubbletea/..."},
 			Reach: ThroughOthers, InTests: true,
 			Reason: "kubectl's library and that of terminals are for the plugin; the image of the controller does without them",

@@ -81,6 +81,8 @@ func TestLawCatches(t *testing.T) {
 			to: "k8s.io/cli-runtime/pkg/printers", through: ours + "cmd/kubectl-stratos/command"},
 		"the controller draws on a terminal": {from: ours + "cmd/stratos/subcommand",
 			to: "charm.land/bubbletea/v2", through: ours + "cmd/kubectl-stratos/top"},
+		"the reference has the plugin's flags": {from: ours + "cmd/reference", to: "charm.land/bubbletea/v2",
+			through: ours + "cmd/kubectl-stratos/top", allowed: true},
 		"the plugin draws on a terminal": {from: ours + "cmd/kubectl-stratos/top", to: "charm.land/bubbletea/v2",
 			allowed: true},
 		"the plugin prints as kubectl does": {from: ours + "cmd/kubectl-stratos/command",
