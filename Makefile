@@ -201,7 +201,7 @@ test-alerts: ## Play each alert of the chart by Prometheus' own packages, and pa
 .PHONY: observe-test
 observe-test: controlplane ## Have a real Prometheus scrape a run: each panel gets data, each alert fires once and ends (a quarter of an hour)
 	@cd e2e/observe/prometheus && go mod tidy -diff && go build -p $(P) -tags remove_all_sd -o '$(CACHE)/prometheus' github.com/prometheus/prometheus/cmd/prometheus
-	@STRATOS_PROMETHEUS='$(CACHE)/prometheus' $(call RUN,e2e,observed) -- -count=1 -parallel 100 -timeout 60m $(TESTFLAGS) ./observed
+	@export STRATOS_PROMETHEUS='$(CACHE)/prometheus'; $(call RUN,e2e,observed) -- -count=1 -parallel 100 -timeout 60m $(TESTFLAGS) ./observed
 	@echo 'NOT RUN: Grafana, which would draw the panels: it is not available'
 
 # How many suites run at a time, each with as many tests at a time as there are cores.

@@ -14,7 +14,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -308,7 +307,7 @@ func live(t *testing.T, r *run) {
 // schedulerSays makes the pod and plays what its scheduler says of it.
 func schedulerSays(t *testing.T, r *run, name, scheduler, reason string, pool ...string) {
 	t.Helper()
-	pod := framework.Pod(name, string(corev1.ResourceCPU), resource.NewQuantity(1, resource.DecimalSI).String())
+	pod := framework.Pod(name, "cpu", "1")
 	for _, p := range pool {
 		pod = framework.PoolPod(name, p, "cpu", "1")
 	}
