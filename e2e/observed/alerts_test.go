@@ -52,6 +52,7 @@ func newRun(t *testing.T) *run {
 	}
 	r.Recorder.Forward(r.replicas[0].Extender)
 	r.prometheus = startPrometheus(t, r.replicas[0].Metrics, r.replicas[1].Metrics)
+	await(t, "a scrape of each", func(ctx context.Context) (bool, error) { return r.hasData(ctx, "sum(up) == 2") })
 	return r
 }
 
@@ -141,7 +142,8 @@ func seconds(n int64) *v1alpha1.Duration {
 	return &metav1.Duration{Duration: time.Duration(n) * time.Second}
 }
 
-// warm makes a pool of the instance type with as many standby nodes.
+// warm makes a pool of the instance type with as many standby nodes, which Prometheus has seen too:
+// what happens between two of its scrapes has no increase.
 func warm(t *testing.T, r *run, name, instanceType string, size int32, change func(*v1alpha1.NodePoolSpec)) {
 	t.Helper()
 	pool := framework.Pool(name, size)
@@ -153,6 +155,8 @@ func warm(t *testing.T, r *run, name, instanceType string, size int32, change fu
 		is, err := framework.Read(ctx, r.Rig, assert.Pool(name))
 		return err == nil && is.Status.Standby == size, err
 	})
+	query := fmt.Sprintf(`stratos_nodepool_nodes_total{pool=%q, state="standby"} == %d`, name, size)
+	await(t, query, func(ctx context.Context) (bool, error) { return r.hasData(ctx, query) })
 }
 
 // stories are those of the alerts that need a Stratos to be seen.
