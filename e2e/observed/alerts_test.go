@@ -287,7 +287,9 @@ func nonsense(t *testing.T, r *run) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	response.Body.Close()
+	if err := response.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // live has nodes start, be used and stop again, for the queries that no alert needs.
@@ -318,8 +320,8 @@ func schedulerSays(t *testing.T, r *run, name, scheduler, reason string, pool ..
 	pod.Spec.SchedulerName = scheduler
 	assert.Create(t, r.Rig, pod)
 	before := pod.DeepCopy()
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason,
-		Message: "played", LastTransitionTime: metav1.Now()}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Reason: reason, Message: "played", LastTransitionTime: metav1.Now()}}
 	if err := r.Client.Status().Patch(t.Context(), pod, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
