@@ -68,7 +68,7 @@ build: ## Build bin/stratos and the plugin bin/kubectl-stratos, static, with the
 	CGO_ENABLED=0 go build -p $(P) -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./cmd/stratos ./cmd/kubectl-stratos
 
 .PHONY: generate
-generate: ## Write the generated files: deep copies, CRDs, webhook configurations, docs/metrics.md, docs/flags.md, docs/acceptance.md, docs/reliability.md, and what the chart takes from the sources
+generate: ## Write the generated files: deep copies, CRDs, webhook configurations, docs/metrics.md, docs/flags.md, tables of docs/api.md, docs/names.md and docs/alerts.md, docs/acceptance.md, docs/reliability.md, and what the chart takes from the sources
 	$(TOOL) controller-gen object paths=./crds/v1alpha1/...
 	@rm -rf dist/crds dist/webhook dist/rbac
 	$(TOOL) controller-gen crd paths=./crds/v1alpha1/... output:crd:dir=dist/crds
@@ -86,7 +86,7 @@ generate: ## Write the generated files: deep copies, CRDs, webhook configuration
 	@cp dist/rbac/role.yaml $(GENERATED)/rbac.yaml
 	@rm -rf dist/rbac
 	@cd e2e/helm && go run ./cmd/chart generate
-	@for page in metrics flags; do go run ./cmd/reference $$page >dist/$$page.md && mv dist/$$page.md docs/$$page.md || exit 1; done
+	@for page in metrics flags api names alerts; do go run ./cmd/reference $$page >dist/$$page.md && mv dist/$$page.md docs/$$page.md || exit 1; done
 	@cd e2e && go run ./repocheck/check pages ..
 
 # What the chart reads by .Files, and where its webhook configurations come from.

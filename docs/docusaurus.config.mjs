@@ -3,6 +3,7 @@
 // needs `npm run build && npm run serve`.
 import { themes } from 'prism-react-renderer';
 import linksOutside from './site/links.mjs';
+import trimmedWords from './site/search.mjs';
 
 const repository = 'https://github.com/stratos-sh/stratos';
 
@@ -38,6 +39,7 @@ export default {
       },
     ],
   ],
+  plugins: [trimmedWords],
   themes: [
     '@docusaurus/theme-mermaid',
     [

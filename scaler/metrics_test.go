@@ -4,9 +4,11 @@ import (
 	"context"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/inventory"
 	"github.com/stratos-sh/stratos/scaler/metrics"
@@ -83,6 +85,20 @@ func TestAPoolWithoutFailedStartsHasTheirSeries(t *testing.T) {
 	}
 	if has := testutil.CollectAndCount(failures); had != has || had != 5 {
 		t.Errorf("%d series before the first failures, %d after", had, has)
+	}
+}
+
+// TestAReplicaThatDoesNotLeadHasTheSeriesOfFailedStarts: it starts nodes and never looks at a pool.
+func TestAReplicaThatDoesNotLeadHasTheSeriesOfFailedStarts(t *testing.T) {
+	r := newRig(t, unschedulable(needing("1")), nodePool(2, 0), nodeIn(v1alpha1.StateStandby))
+	registry := prometheus.NewRegistry()
+	l := r.loopsWith(registry)
+	l.Placer.Place(unschedulable(needing("1")))
+	l.Starter.Step(t.Context())
+	l.Starter.StepCall(t.Context())
+	r.want("patch c starting", "start i-c")
+	if n, err := testutil.GatherAndCount(registry, "stratos_nodepool_start_failures_total"); n != 5 || err != nil {
+		t.Errorf("%d series of the pool, want 5 (error %v)", n, err)
 	}
 }
 

@@ -18,10 +18,16 @@ import (
 // now.
 func (r *rig) loops() *Loops {
 	r.t.Helper()
+	return r.loopsWith(prometheus.NewRegistry())
+}
+
+// loopsWith are loops that register their metrics there.
+func (r *rig) loopsWith(registry prometheus.Registerer) *Loops {
+	r.t.Helper()
 	clock := func() time.Time { return r.now }
 	l, err := NewLoops(Parts{
 		Setup:  Setup{Cloud: r, Cluster: "here", ClusterUID: "uid-here", State: r.view()},
-		Client: r.api, Live: r.api, Events: r.events, Metrics: prometheus.NewRegistry(), Log: logr.Discard(),
+		Client: r.api, Live: r.api, Events: r.events, Metrics: registry, Log: logr.Discard(),
 		Now: clock, Elapsed: func() time.Duration { return r.now.Sub(epoch()) }, Ready: func() error { return nil },
 		CallQueue: r.starts, LaunchesAtOnce: 1,
 	})

@@ -1,5 +1,7 @@
-// Command reference writes the pages of docs that are taken from the program itself:
-// docs/metrics.md from the metrics that the parts register, docs/flags.md from the command line.
+// Command reference writes the pages of docs that are taken from the program itself: metrics from
+// what the parts register, flags from the command line; and the generated parts of other pages:
+// fields (api) from the definitions, events (names) from the comments of their reasons, alerts from
+// the chart's values.
 package main
 
 import (
@@ -10,8 +12,11 @@ import (
 
 func main() {
 	pages := map[string]func(io.Writer) error{"metrics": writeMetrics, "flags": writeFlags}
+	for _, name := range []string{"api", "names", "alerts"} {
+		pages[name] = func(out io.Writer) error { return writeFilled(out, name) }
+	}
 	if len(os.Args) != 2 || pages[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "reference: name a page: metrics or flags")
+		fmt.Fprintln(os.Stderr, "reference: name a page: metrics, flags, api, names or alerts")
 		os.Exit(2)
 	}
 	if err := pages[os.Args[1]](os.Stdout); err != nil {

@@ -27,69 +27,116 @@ const (
 // in extender/fit.
 type Reason string
 
-// The reasons of events on Pods.
+// The reasons of events, with type and objects. docs/names.md has a table of these comments.
 const (
-	// ReasonStandbyStarting: a standby node starts for the pod.
+	// ReasonStandbyStarting (Normal, on Pods and controllers): a standby node starts for the pod, or
+	// for replicas that the controller is still to create.
 	ReasonStandbyStarting Reason = "StandbyStarting"
-	// ReasonStandbyUnavailable: no standby node can serve the pod; the message says why.
+	// ReasonStandbyUnavailable (Warning, on Pods): no standby node can serve the pod; the message says
+	// why.
 	ReasonStandbyUnavailable Reason = "StandbyUnavailable"
-	// ReasonColdLaunch: a new instance is launched for the pod, because no standby node is left.
+	// ReasonColdLaunch (Normal, on Pods): a new instance is launched for the pod, because no standby
+	// node is left.
 	ReasonColdLaunch Reason = "ColdLaunch"
-	// ReasonFutileStart: a node was started and the scheduler then bound the pod elsewhere or nowhere;
-	// the pod backs off.
+	// ReasonFutileStart (Warning, on Pods and controllers): a node was started and the scheduler then
+	// bound the pod elsewhere or nowhere, or the replicas did not come; what asked for it backs off.
 	ReasonFutileStart Reason = "FutileStart"
-	// ReasonSpreadCountsStandby: the pod's topology spread counts standby nodes as empty domains.
+	// ReasonSpreadCountsStandby (Warning, on Pods): the pod's topology spread counts standby nodes as
+	// empty domains, and so wakes them one by one.
 	ReasonSpreadCountsStandby Reason = "SpreadCountsStandby"
-)
-
-// The reasons of events on Nodes and NodePools.
-const (
-	ReasonWarmupStarted        Reason = "WarmupStarted"
-	ReasonWarmupCompleted      Reason = "WarmupCompleted"
-	ReasonWarmupFailed         Reason = "WarmupFailed"
-	ReasonImagePullFailed      Reason = "ImagePullFailed"
-	ReasonScaleUp              Reason = "ScaleUp"
-	ReasonStartFailed          Reason = "StartFailed"
-	ReasonNodeRunning          Reason = "NodeRunning"
-	ReasonScaleDown            Reason = "ScaleDown"
-	ReasonDrainFailed          Reason = "DrainFailed"
-	ReasonReplenishing         Reason = "Replenishing"
-	ReasonRecycled             Reason = "Recycled"
-	ReasonDrifted              Reason = "Drifted"
-	ReasonOrphanRemoved        Reason = "OrphanRemoved"
-	ReasonInsufficientCapacity Reason = "InsufficientCapacity"
-	// ReasonStopRefused and ReasonTerminationRefused, also of Degraded: the cloud refuses to stop
-	// or terminate an instance, for example because it is protected; the message holds its words.
-	ReasonStopRefused        Reason = "StopRefused"
-	ReasonTerminationRefused Reason = "TerminationRefused"
-	// ReasonNodeFenced: the machine of a running node died, and its instance is stopped by force.
-	ReasonNodeFenced Reason = "NodeFenced"
-	// ReasonInstancesNotFound, also of Degraded: the cloud does not know the instances of many Nodes,
-	// and Stratos keeps those Nodes.
-	ReasonInstancesNotFound Reason = "InstancesNotFound"
-	// ReasonClusterNameConflict: instances carry this cluster's name and the UID of another cluster.
-	ReasonClusterNameConflict Reason = "ClusterNameConflict"
-	// ReasonTagsMissing: an instance has lost tags of Stratos that cannot be written again.
-	ReasonTagsMissing Reason = "TagsMissing"
-	// ReasonStartupTaintsForced: startup taints were removed although the network agent had not
-	// reported.
-	ReasonStartupTaintsForced Reason = "StartupTaintsForced"
-	// ReasonNetworkNotReported: a node without startup taints was opened although its network agents
-	// were not Ready.
-	ReasonNetworkNotReported Reason = "NetworkNotReported"
-	// ReasonDaemonSetCountsStandby, on a DaemonSet: it has pods on stopped nodes, which count as
-	// unavailable.
+	// ReasonDaemonSetCountsStandby (Warning, on DaemonSets): it has pods on stopped nodes, which count
+	// as unavailable, so its rolling updates will hang.
 	ReasonDaemonSetCountsStandby Reason = "DaemonSetCountsStandby"
-)
-
-// The reasons of events on node classes. Reasons of the condition Ready are events too.
-const (
-	// ReasonBootstrapChanged: EKS says something else of the cluster that new instances join. Nodes
-	// are not replaced for it.
+	// ReasonWarmupStarted (Normal, on Nodes): the node has registered, or is warmed up once more.
+	ReasonWarmupStarted Reason = "WarmupStarted"
+	// ReasonWarmupCompleted (Normal, on Nodes): the node was Ready and has its images.
+	ReasonWarmupCompleted Reason = "WarmupCompleted"
+	// ReasonWarmupFailed (Warning, on Nodes and NodePools): a warm-up has failed; the message says
+	// what was missing.
+	ReasonWarmupFailed Reason = "WarmupFailed"
+	// ReasonImagePullFailed (Warning, on Nodes and NodePools): an image of warm-up cannot be pulled;
+	// the message has the kubelet's words.
+	ReasonImagePullFailed Reason = "ImagePullFailed"
+	// ReasonScaleUp (Normal, on Nodes): the cloud has accepted the start of a standby node.
+	ReasonScaleUp Reason = "ScaleUp"
+	// ReasonStartFailed (Warning, on Nodes and Pods): a start was refused, or the node did not take
+	// pods within scaleUp.readyTimeout. On a Pod: the start of its node cannot be written.
+	ReasonStartFailed Reason = "StartFailed"
+	// ReasonNodeRunning (Normal, on Nodes): the node takes pods, after a start or a cancelled stop.
+	ReasonNodeRunning Reason = "NodeRunning"
+	// ReasonScaleDown (Normal, on Nodes): the node was empty for scaleDown.emptyNodeTTL and is
+	// stopped.
+	ReasonScaleDown Reason = "ScaleDown"
+	// ReasonDrainFailed (Warning, on Nodes): a drain was given up, an eviction is refused, or a pod is
+	// deleted because disruption.terminationGracePeriod has passed.
+	ReasonDrainFailed Reason = "DrainFailed"
+	// ReasonReplenishing (Normal, on NodePools): instances are launched.
+	ReasonReplenishing Reason = "Replenishing"
+	// ReasonRecycled (Normal, on Nodes and NodePools): an instance is terminated; the message says
+	// why.
+	ReasonRecycled Reason = "Recycled"
+	// ReasonDrifted (Normal, on Nodes): the node was launched from another template or node class than
+	// the present one.
+	ReasonDrifted Reason = "Drifted"
+	// ReasonOrphanRemoved (Warning, on NodePools and Nodes): an instance without a Node, or a Node
+	// without an instance, was removed.
+	ReasonOrphanRemoved Reason = "OrphanRemoved"
+	// ReasonInsufficientCapacity (Warning, on Nodes and NodePools): the cloud has no capacity for a
+	// start or a launch.
+	ReasonInsufficientCapacity Reason = "InsufficientCapacity"
+	// ReasonLaunchFailed (Warning, on NodePools): a launch is refused; the message has the cloud's
+	// words. Also of Degraded, as the next two.
+	ReasonLaunchFailed Reason = "LaunchFailed"
+	// ReasonLaunchTimeout (Warning, on NodePools): the cloud does not answer a launch.
+	ReasonLaunchTimeout Reason = "LaunchTimeout"
+	// ReasonNodeClassNotFound (Warning, on NodePools): no node class of that kind and name exists, so
+	// that nothing is launched. Also of NodeClassReady, which is False.
+	ReasonNodeClassNotFound Reason = "NodeClassNotFound"
+	// ReasonStopRefused (Warning, on Nodes and NodePools): the cloud refuses to stop an instance, for
+	// example because it is protected. Once per reason, with the cloud's words; also of Degraded.
+	ReasonStopRefused Reason = "StopRefused"
+	// ReasonTerminationRefused (Warning, on Nodes and NodePools): the same of a termination.
+	ReasonTerminationRefused Reason = "TerminationRefused"
+	// ReasonNodeFenced (Warning, on Nodes): the machine of a running node died, and its instance is
+	// stopped by force.
+	ReasonNodeFenced Reason = "NodeFenced"
+	// ReasonInstancesNotFound (Warning, on NodePools): the cloud does not know the instances of many
+	// Nodes, and Stratos keeps those Nodes. Also of Degraded.
+	ReasonInstancesNotFound Reason = "InstancesNotFound"
+	// ReasonStartupTaintsForced (Warning, on Nodes): startup taints were removed although the network
+	// agent had not reported.
+	ReasonStartupTaintsForced Reason = "StartupTaintsForced"
+	// ReasonNetworkNotReported (Warning, on Nodes): a node without startup taints was opened although
+	// its network agents were not Ready.
+	ReasonNetworkNotReported Reason = "NetworkNotReported"
+	// ReasonBootstrapChanged (Warning, on node classes): EKS says something else of the cluster that
+	// new instances join. Nodes are not replaced for it.
 	ReasonBootstrapChanged Reason = "BootstrapChanged"
+	// ReasonResolveFailed (Warning, on node classes): Ready is False; the message holds the cloud's
+	// words.
+	ReasonResolveFailed Reason = "ResolveFailed"
+	// ReasonNodeImageLabelMissing (Warning, on node classes): Ready of a class with spec.nodeImage is
+	// False, as with the next four: no control-plane Node names the cluster's node image. In each case
+	// the last image stands.
+	ReasonNodeImageLabelMissing Reason = "NodeImageLabelMissing"
+	// ReasonNodeImageLabelsDiffer (Warning, on node classes): the control-plane Nodes name different
+	// node images.
+	ReasonNodeImageLabelsDiffer Reason = "NodeImageLabelsDiffer"
+	// ReasonNodeImageLabelInvalid (Warning, on node classes): what they name is not a base, a
+	// Kubernetes version and a version with hyphens between.
+	ReasonNodeImageLabelInvalid Reason = "NodeImageLabelInvalid"
+	// ReasonNodeImageTooNew (Warning, on node classes): the image has a newer Kubernetes minor than
+	// the API server.
+	ReasonNodeImageTooNew Reason = "NodeImageTooNew"
+	// ReasonNodeImageNotFound (Warning, on node classes): the owner has no usable image of that
+	// name in the region.
+	ReasonNodeImageNotFound Reason = "NodeImageNotFound"
+	// ReasonRegionUnavailable (Warning, on node classes): the region does not answer. What was
+	// known of its instances stands. Also of Degraded of a NodePool, without an event.
+	ReasonRegionUnavailable Reason = "RegionUnavailable"
 )
 
-// The reasons of conditions. Conditions also use those of events.
+// The reasons of conditions that no event has. Conditions also use those of events.
 const (
 	// ReasonPoolReady: Ready is True.
 	ReasonPoolReady Reason = "PoolReady"
@@ -100,13 +147,16 @@ const (
 	// ReasonWarmupFailing, of Degraded and Ready: warm-ups fail one after another, and launches back
 	// off.
 	ReasonWarmupFailing Reason = "WarmupFailing"
+	// ReasonClusterNameConflict, of Degraded: instances carry this cluster's name and the UID of
+	// another cluster.
+	ReasonClusterNameConflict Reason = "ClusterNameConflict"
+	// ReasonTagsMissing, of Degraded: an instance has lost tags of Stratos that cannot be written
+	// again.
+	ReasonTagsMissing Reason = "TagsMissing"
 	// ReasonHealthy: Degraded is False.
 	ReasonHealthy Reason = "Healthy"
 	// ReasonNodeClassFound: NodeClassReady is True.
 	ReasonNodeClassFound Reason = "NodeClassFound"
-	// ReasonNodeClassNotFound: NodeClassReady is False, because no node class of that kind and name
-	// exists.
-	ReasonNodeClassNotFound Reason = "NodeClassNotFound"
 	// ReasonNodeClassNotServed: NodeClassReady is False, because the running cloud provider launches
 	// nothing from classes of that kind.
 	ReasonNodeClassNotServed Reason = "NodeClassNotServed"
@@ -129,21 +179,6 @@ const (
 	ReasonNotPaused Reason = "NotPaused"
 	// ReasonResolved: Ready of a node class is True.
 	ReasonResolved Reason = "Resolved"
-	// ReasonResolveFailed: Ready of a node class is False; the message holds the cloud's words.
-	ReasonResolveFailed Reason = "ResolveFailed"
-	// ReasonNodeImageLabelMissing, as the next four of Ready of a node class with spec.nodeImage: no
-	// control-plane Node names the cluster's node image. In each case the last image stands.
-	ReasonNodeImageLabelMissing Reason = "NodeImageLabelMissing"
-	// ReasonNodeImageLabelsDiffer: the control-plane Nodes name different node images.
-	ReasonNodeImageLabelsDiffer Reason = "NodeImageLabelsDiffer"
-	// ReasonNodeImageLabelInvalid: what they name is no <base>-<kubernetes>-<version>.
-	ReasonNodeImageLabelInvalid Reason = "NodeImageLabelInvalid"
-	// ReasonNodeImageTooNew: the image has a newer Kubernetes minor than the API server.
-	ReasonNodeImageTooNew Reason = "NodeImageTooNew"
-	// ReasonNodeImageNotFound: the owner has no usable image of that name in the region.
-	ReasonNodeImageNotFound Reason = "NodeImageNotFound"
-	// ReasonRegionUnavailable: the region does not answer. What was known of its instances stands.
-	ReasonRegionUnavailable Reason = "RegionUnavailable"
 	// ReasonReferred: InUse of a node class is True.
 	ReasonReferred Reason = "Referred"
 	// ReasonNotReferred: InUse of a node class is False.

@@ -270,7 +270,8 @@ type PreWarm struct {
 	// ImagePullPolicy says what an image of imagesToPull that cannot be pulled means. Required
 	// (default): the node does not become standby without it, and the condition ImagesPulled says
 	// why. BestEffort: the node becomes standby, and the image is pulled when a pod needs it.
-	// Images of DaemonSets are best effort, except in the namespaces that Stratos's flag
+	// Images of DaemonSets are best effort, except in the namespaces that Stratos's flag named
+	// required-daemonset-namespaces lists.
 	// +kubebuilder:default=Required
 	// +kubebuilder:validation:Enum=Required;BestEffort
 	// +optional
@@ -499,8 +500,8 @@ type NodePoolStatus struct {
 	// within about a minute.
 	// +optional
 	StartSeconds *StartSeconds `json:"startSeconds,omitempty"`
-	// Conditions: Ready, Degraded, NodeClassReady, ImagesPulled and StartsLimited. Each can turn both
-	// ways.
+	// Conditions: Ready, Degraded, NodeClassReady, ImagesPulled, StartsLimited and Paused. Each can
+	// turn both ways.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type

@@ -1,7 +1,8 @@
 // Checks the built site in Chromium. Each page, in both themes and at two widths, asks no other host,
 // logs no error, draws its diagrams and does not scroll sideways. Each link leads to a page and an
 // anchor that exist, or to a file of the repository. Each question of readers has its answer on a page
-// that is among the first three hits of the search, and at most two clicks from the start page.
+// that is among the first three hits of the search (the first, where it says so), and at most two
+// clicks from the start page.
 import { createServer } from 'node:http';
 import { access, readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -137,12 +138,12 @@ for (let clicks = 0; clicks < 2; clicks++) {
 const questions = JSON.parse(await readFile(path.join(import.meta.dirname, 'questions.json'), 'utf8'));
 if (questions.length < 30) wrong(`there are ${questions.length} questions`);
 const page = await open({ viewport: { width: 1440, height: 900 } });
-for (const { question, page: name, answer } of questions) {
+for (const { question, page: name, answer, first } of questions) {
   const want = base + name;
   if (!near.has(want)) wrong(`"${question}": ${want} is more than two clicks from the start page`);
   if (!read.get(want)?.text.includes(answer)) wrong(`"${question}": ${want} does not say "${answer}"`);
   const hits = await search(page, question);
-  if (!hits.includes(want)) wrong(`"${question}" finds ${hits.join(', ') || 'nothing'}, want ${want}`);
+  if (first ? hits[0] !== want : !hits.includes(want)) wrong(`"${question}" finds ${hits.join(', ') || 'nothing'}, want ${want}`);
 }
 await browser.close();
 server.close();

@@ -439,9 +439,9 @@ func launchReason(err error) v1alpha1.Reason {
 	case apierrors.IsNotFound(err):
 		return v1alpha1.ReasonNodeClassNotFound
 	case errors.Is(err, context.DeadlineExceeded):
-		return "LaunchTimeout"
+		return v1alpha1.ReasonLaunchTimeout
 	}
-	return "LaunchFailed"
+	return v1alpha1.ReasonLaunchFailed
 }
 
 func (c *Reconciler) tagger(ctx context.Context) inventory.Tagger {
