@@ -14,9 +14,9 @@ STRICT := set -euo pipefail
 # packages, the Karpenter that the suites run beside Stratos, cert-manager's controllers as a program, the suite on real
 # nodes, an OCI registry for cluster stacks, and the program that builds releases.
 MODULES := . e2e e2e/controlplane e2e/helm e2e/parity e2e/observe e2e/karpenter e2e/certmanager e2e/kind e2e/flannel e2e/flannel/plugin e2e/stacks e2e/release
-# Modules that only `make e2e-cni`, `make oracles` and `make test-stacks` build, because they import much of others: to vet,
+# Modules that only `make e2e-cni`, `make oracles`, `make observe-test` and `make test-stacks` build, because they import much of others: to vet,
 # lint and tidy them with every run would cost minutes.
-ORACLE_MODULES := e2e/cilium e2e/oracles e2e/stacks/csctl e2e/stacks/capi
+ORACLE_MODULES := e2e/cilium e2e/oracles e2e/observe/prometheus e2e/stacks/csctl e2e/stacks/capi
 TOOL := go tool -modfile=$(CURDIR)/go.tools.mod
 
 # Evaluated only where it is used, because a copy of the tree (verify) has no git.
@@ -197,6 +197,13 @@ test-packaging: ## Run the tests of the program that builds releases
 test-alerts: ## Play each alert of the chart by Prometheus' own packages, and parse each query of the dashboards
 	@$(call RUN,e2e/observe,alerts) -- -p $(P) -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 
+# Built without the discovery of services, which brings the clients of all clouds. Its tests mostly wait.
+.PHONY: observe-test
+observe-test: controlplane ## Have a real Prometheus scrape a run: each panel gets data, each alert fires once and ends (a quarter of an hour)
+	@cd e2e/observe/prometheus && go mod tidy -diff && go build -p $(P) -tags remove_all_sd -o '$(CACHE)/prometheus' github.com/prometheus/prometheus/cmd/prometheus
+	@export STRATOS_PROMETHEUS='$(CACHE)/prometheus'; $(call RUN,e2e,observed) -- -count=1 -parallel 100 -timeout 60m $(TESTFLAGS) ./observed
+	@echo 'NOT RUN: Grafana, which would draw the panels: it is not available'
+
 # How many suites run at a time, each with as many tests at a time as there are cores.
 SUITES ?= 2
 
@@ -204,7 +211,7 @@ SUITES ?= 2
 # -count=1 because the go command cannot see the processes that the result depends on. The longest package begins first.
 .PHONY: test-e2e
 test-e2e: bin/check controlplane minors karpenter ## Run the suites, the demo's test and the checks of the repository
-	@packages=$$(cd e2e && go list ./... | grep -v '/e2e/model' | awk '/suites[/]exactstarts$$/ {print; next} {rest = rest $$0 "\n"} END {printf "%s", rest}'); \
+	@packages=$$(cd e2e && go list ./... | grep -Ev '/e2e/(model|observed)' | awk '/suites[/]exactstarts$$/ {print; next} {rest = rest $$0 "\n"} END {printf "%s", rest}'); \
 	$(call RUN,e2e,e2e) $(RERUN) --packages "$$packages" -- -p $(SUITES) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)
 
 .PHONY: test-integration

@@ -3,6 +3,7 @@ package extender
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -46,7 +47,22 @@ func newMetrics(registerer prometheus.Registerer) (*requestMetrics, error) {
 			return nil, fmt.Errorf("extender metrics: %w", err)
 		}
 	}
+	m.expectErrors()
 	return m, nil
+}
+
+// expectErrors makes the series of the refusals. A series that begins with its first error has no
+// increase, and the alert would miss that error.
+func (m *requestMetrics) expectErrors() {
+	for _, verb := range []string{verbFilter, verbPrioritize, verbPreempt} {
+		for _, code := range []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge,
+			http.StatusUnsupportedMediaType, http.StatusInternalServerError, http.StatusServiceUnavailable} {
+			m.requests.WithLabelValues(verb, strconv.Itoa(code))
+		}
+	}
+	for _, code := range []int{http.StatusNotFound, http.StatusMethodNotAllowed} {
+		m.requests.WithLabelValues(verbOther, strconv.Itoa(code))
+	}
 }
 
 // durationBuckets begin at 50 microseconds, where a repeated ask lies, are dense around the

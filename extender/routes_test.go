@@ -123,7 +123,33 @@ func testRouter(t testing.TB, decider Decider, registry *prometheus.Registry, op
 	if err != nil {
 		t.Fatal(err)
 	}
+	expected := refusalSeries(t, registry)
+	t.Cleanup(func() {
+		if got := refusalSeries(t, registry); got != expected {
+			t.Errorf("%d series of refusals, %d of them from the beginning: an alert misses the first of the others",
+				got, expected)
+		}
+	})
 	return newRouter(decider, m, options.withDefaults())
+}
+
+// refusalSeries is how many series of requests the registry has that were not answered with 200.
+func refusalSeries(t testing.TB, registry *prometheus.Registry) (series int) {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if label.GetName() == "code" && label.GetValue() != "200" {
+					series++
+				}
+			}
+		}
+	}
+	return series
 }
 
 func ask(t testing.TB, router http.Handler, path string, body []byte) *httptest.ResponseRecorder {
@@ -491,7 +517,22 @@ stratos_extender_decisions_total{decision="ordinary"} 2
 stratos_extender_requests_total{code="200",verb="filter"} 2
 stratos_extender_requests_total{code="200",verb="prioritize"} 1
 stratos_extender_requests_total{code="400",verb="filter"} 1
+stratos_extender_requests_total{code="400",verb="preempt"} 0
+stratos_extender_requests_total{code="400",verb="prioritize"} 0
 stratos_extender_requests_total{code="404",verb="other"} 1
+stratos_extender_requests_total{code="405",verb="other"} 0
+stratos_extender_requests_total{code="413",verb="filter"} 0
+stratos_extender_requests_total{code="413",verb="preempt"} 0
+stratos_extender_requests_total{code="413",verb="prioritize"} 0
+stratos_extender_requests_total{code="415",verb="filter"} 0
+stratos_extender_requests_total{code="415",verb="preempt"} 0
+stratos_extender_requests_total{code="415",verb="prioritize"} 0
+stratos_extender_requests_total{code="500",verb="filter"} 0
+stratos_extender_requests_total{code="500",verb="preempt"} 0
+stratos_extender_requests_total{code="500",verb="prioritize"} 0
+stratos_extender_requests_total{code="503",verb="filter"} 0
+stratos_extender_requests_total{code="503",verb="preempt"} 0
+stratos_extender_requests_total{code="503",verb="prioritize"} 0
 `
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want),
 		"stratos_extender_decisions_total", "stratos_extender_requests_total"); err != nil {
