@@ -67,7 +67,7 @@ func (m *StartMarks) hold(phase v1alpha1.StartPhase, holds bool, now time.Time) 
 // sum is the time from the intent to the end. It is nil where the clock has gone back behind the
 // intent.
 func (m *StartMarks) Phases(ended time.Time) map[v1alpha1.StartPhase]time.Duration {
-	// Of the wall clock alone, as the intent is: otherwise a clock that is stepped would show in the sum.
+	// By the wall clock alone, which the intent was written by: sums are exact though it is stepped.
 	took := ended.Round(0).Sub(m.Began)
 	if took < 0 {
 		return nil
