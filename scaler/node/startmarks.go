@@ -15,7 +15,7 @@ import (
 type startMarks struct {
 	// mu guards seen.
 	mu   sync.Mutex
-	seen map[v1alpha1.InstanceID]*startRecord
+	seen map[v1alpha1.InstanceID]startRecord
 }
 
 // startRecord is what is known of an instance whose node this process has seen while it was not
@@ -34,21 +34,23 @@ func (s *startMarks) observe(id v1alpha1.InstanceID, node *corev1.Node, o *lifec
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	bootID, record := node.Status.NodeInfo.BootID, s.seen[id]
+	if s.seen == nil {
+		s.seen = map[v1alpha1.InstanceID]startRecord{}
+	}
+	bootID := node.Status.NodeInfo.BootID
+	record, known := s.seen[id]
 	switch {
 	case o.Node.State != v1alpha1.StateStarting:
-		if s.seen == nil {
-			s.seen = map[v1alpha1.InstanceID]*startRecord{}
-		}
-		s.seen[id] = &startRecord{bootID: bootID}
+		s.seen[id] = startRecord{bootID: bootID}
 		return
-	case record == nil:
+	case !known:
 		return
 	case record.marks == nil:
 		record.marks = lifecycle.NewStartMarks(o.Node.Started)
 	case !record.marks.Began.Equal(o.Node.Started): // the one before failed
-		*record = startRecord{bootID: bootID, marks: lifecycle.NewStartMarks(o.Node.Started)}
+		record = startRecord{bootID: bootID, marks: lifecycle.NewStartMarks(o.Node.Started)}
 	}
+	s.seen[id] = record
 	record.marks.Observe(o, bootID != "" && bootID != record.bootID, now)
 }
 
@@ -57,7 +59,7 @@ func (s *startMarks) phases(id v1alpha1.InstanceID, began, now time.Time) map[v1
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	record := s.seen[id]
-	if record == nil || record.marks == nil || !record.marks.Began.Equal(began) {
+	if record.marks == nil || !record.marks.Began.Equal(began) {
 		return nil
 	}
 	return record.marks.Phases(now)
