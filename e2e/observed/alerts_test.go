@@ -70,8 +70,8 @@ func (r *run) certify(t *testing.T, valid time.Duration) {
 // story has an alert fire.
 type story struct {
 	labels map[string]string
-	// breaks brings about what the alert is for; mends ends it, nil where it ends with its window.
-	breaks, mends func(*testing.T, *run)
+	// breaks brings about what the alert is for; ends brings it to its end, nil where it ends with its window.
+	breaks, ends func(*testing.T, *run)
 }
 
 // TestObserved: while two replicas live through all that the alerts are for, each alert fires once
@@ -112,8 +112,8 @@ func (r *run) play(t *testing.T, name string, s story) {
 	t.Helper()
 	s.breaks(t, r)
 	await(t, name+" fires", func(ctx context.Context) (bool, error) { return r.isFiring(ctx, name, s.labels) })
-	if s.mends != nil {
-		s.mends(t, r)
+	if s.ends != nil {
+		s.ends(t, r)
 	}
 	await(t, name+" ends", func(ctx context.Context) (bool, error) {
 		fires, err := r.isFiring(ctx, name, s.labels)
@@ -164,7 +164,7 @@ func stories() map[string]story {
 	return map[string]story{
 		"StratosLowStandby": {labels: ofPool("low"),
 			breaks: func(t *testing.T, r *run) { assert.Create(t, r.Rig, framework.Pool("low", 2)) },
-			mends:  func(t *testing.T, r *run) { assert.Create(t, r.Rig, framework.Class("low", "c5.xlarge")) }},
+			ends:   func(t *testing.T, r *run) { assert.Create(t, r.Rig, framework.Class("low", "c5.xlarge")) }},
 		"StratosWarmupFailing": {labels: ofPool("doomed"), breaks: warmupsFail},
 		"StratosStartsFailing": {labels: ofPool("failing"), breaks: startsFail},
 		"StratosSlowScaleUp": {labels: ofPool("slow"), breaks: func(t *testing.T, r *run) {
@@ -173,7 +173,7 @@ func stories() map[string]story {
 		}},
 		"StratosNodesOverdue": {labels: map[string]string{"pool": "stuck", "state": string(v1alpha1.StateStopping)},
 			breaks: stopIsRefused,
-			mends: func(t *testing.T, r *run) {
+			ends: func(t *testing.T, r *run) {
 				if err := r.Cloud.ClearFaults(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -185,21 +185,21 @@ func stories() map[string]story {
 				metav1.SetMetaDataAnnotation(&pool.ObjectMeta, v1alpha1.AnnotationPaused, "true")
 				assert.Create(t, r.Rig, pool)
 			},
-			mends: func(t *testing.T, r *run) {
+			ends: func(t *testing.T, r *run) {
 				assert.Change(t, r.Rig, assert.Pool("paused"), func(p *v1alpha1.NodePool) { p.Annotations = nil })
 			}},
 		"StratosNodeClassNotReady": {labels: map[string]string{"class": "unknown"},
 			breaks: func(t *testing.T, r *run) { assert.Create(t, r.Rig, framework.Class("unknown", "m99.large")) },
-			mends:  func(t *testing.T, r *run) { assert.Delete(t, r.Rig, framework.Class("unknown", "m99.large")) }},
+			ends:   func(t *testing.T, r *run) { assert.Delete(t, r.Rig, framework.Class("unknown", "m99.large")) }},
 		"StratosCloudThrottled": {labels: map[string]string{"operation": "CreateTags"}, breaks: func(*testing.T, *run) {}},
 		"StratosSchedulerErrors": {labels: map[string]string{"scheduler": "failing-scheduler"},
 			breaks: func(t *testing.T, r *run) {
 				schedulerSays(t, r, "failed-over", "failing-scheduler", corev1.PodReasonSchedulerError)
 			},
-			mends: func(t *testing.T, r *run) { assert.Delete(t, r.Rig, assert.Pod("failed-over")) }},
+			ends: func(t *testing.T, r *run) { assert.Delete(t, r.Rig, assert.Pod("failed-over")) }},
 		"StratosExtenderErrors": {labels: map[string]string{"verb": "filter"}, breaks: nonsense},
 		"StratosCertificateEnds": {breaks: func(*testing.T, *run) {},
-			mends: func(t *testing.T, r *run) { r.certify(t, 90*24*time.Hour) }},
+			ends: func(t *testing.T, r *run) { r.certify(t, 90*24*time.Hour) }},
 	}
 }
 
@@ -208,7 +208,7 @@ func endings() map[string]story {
 	return map[string]story{
 		"StratosNoLeader": {
 			breaks: func(t *testing.T, r *run) { r.leader(t).Process.Kill() },
-			mends:  func(t *testing.T, r *run) { r.leader(t) },
+			ends:   func(t *testing.T, r *run) { r.leader(t) },
 		},
 		"StratosAbsent": {
 			breaks: func(t *testing.T, r *run) {
@@ -216,7 +216,7 @@ func endings() map[string]story {
 					one.Process.Kill()
 				}
 			},
-			mends: func(t *testing.T, r *run) {
+			ends: func(t *testing.T, r *run) {
 				if err := r.replicas[0].Process.Start(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -287,7 +287,9 @@ func nonsense(t *testing.T, r *run) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	response.Body.Close()
+	if err := response.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // live has nodes start, be used and stop again, for the queries that no alert needs.
@@ -318,8 +320,8 @@ func schedulerSays(t *testing.T, r *run, name, scheduler, reason string, pool ..
 	pod.Spec.SchedulerName = scheduler
 	assert.Create(t, r.Rig, pod)
 	before := pod.DeepCopy()
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason,
-		Message: "played", LastTransitionTime: metav1.Now()}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Reason: reason, Message: "played", LastTransitionTime: metav1.Now()}}
 	if err := r.Client.Status().Patch(t.Context(), pod, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
