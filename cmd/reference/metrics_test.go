@@ -72,6 +72,7 @@ func TestNamesOfMetrics(t *testing.T) {
 		"nodepool_scaleup_duration_seconds histogram pool",
 		"nodepool_scaleup_total counter pool, trigger",
 		"nodepool_start_failures_total counter pool, reason",
+		"nodepool_start_phase_seconds histogram pool, phase",
 		"nodepool_starting_nodes gauge pool",
 		"nodepool_startup_taint_duration_seconds histogram pool",
 		"nodepool_startup_taints_forced_total counter pool",

@@ -58,6 +58,8 @@ const (
 	AnnotationDrainFailedAt = "stratos.sh/drain-failed-at"
 	// AnnotationDrainFailures counts the drains of a node in a row that did not end.
 	AnnotationDrainFailures = "stratos.sh/drain-failures"
+	// AnnotationLastStart is a LastStart: how long each phase of the node's last start took.
+	AnnotationLastStart = "stratos.sh/last-start"
 	// AnnotationRunningSince is the RFC 3339 time at which the node last became running;
 	// maxNodeRuntime counts from it.
 	AnnotationRunningSince = "stratos.sh/running-since"

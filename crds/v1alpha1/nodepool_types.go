@@ -449,6 +449,26 @@ type StartSeconds struct {
 	// Count is how many starts these are, 50 at most.
 	// +kubebuilder:validation:Minimum=1
 	Count int32 `json:"count"`
+	// Phases are how long each phase of these starts took, in the order of the phases. Starts that a
+	// new leader took over are left out; unset before another one has ended.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Phases []StartPhaseSeconds `json:"phases,omitempty"`
+}
+
+// StartPhaseSeconds is how long one phase of the last starts of a pool took, in seconds, rounded to
+// the nearest.
+type StartPhaseSeconds struct {
+	// Name of the phase.
+	Name StartPhase `json:"name"`
+	// P50 is what the phase took at most in half of the starts.
+	// +kubebuilder:validation:Minimum=0
+	P50 int32 `json:"p50"`
+	// P95 is what the phase took at most in 95 % of the starts.
+	// +kubebuilder:validation:Minimum=0
+	P95 int32 `json:"p95"`
 }
 
 // NodePoolStatus is the observed state of a NodePool.

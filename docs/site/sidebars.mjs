@@ -19,7 +19,7 @@ export default {
       type: 'category',
       label: 'Operations',
       collapsed: false,
-      items: ['operate', 'check', 'alerts', 'outages', 'restarts'],
+      items: ['operate', 'slow-starts', 'check', 'alerts', 'outages', 'restarts'],
     },
     {
       type: 'category',

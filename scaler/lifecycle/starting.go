@@ -62,12 +62,16 @@ func startNotSeen(o *Observation) bool {
 }
 
 // startAccepted reports whether the cloud is known to have accepted the start. Which process made
-// the call does not matter: its effect shows in the sweeps. The last sweep needs no comparison with
-// a clock that may have been stepped.
+// the call does not matter: its effect shows in the sweeps.
 func startAccepted(o *Observation) bool {
+	return shownUp(o) || o.Instance.Accepted.After(o.Node.Started)
+}
+
+// shownUp reports whether a sweep has shown the instance pending or running since the start. The
+// last sweep needs no comparison with a clock that may have been stepped.
+func shownUp(o *Observation) bool {
 	i := o.Instance
-	shown := !i.Up.IsZero() && (i.Up.After(o.since(o.Node.Started)) || !i.Up.Before(i.Seen))
-	return shown || i.Accepted.After(o.Node.Started)
+	return !i.Up.IsZero() && (i.Up.After(o.since(o.Node.Started)) || !i.Up.Before(i.Seen))
 }
 
 // fellBack reports whether the cloud accepted the start and the instance is stopped all the same.

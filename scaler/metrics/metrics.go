@@ -17,6 +17,7 @@ type Metrics struct {
 	StartupTaintsForced                 *prometheus.CounterVec
 	ScaleupDuration, WarmupDuration     *prometheus.HistogramVec
 	DrainDuration, StartupTaintDuration *prometheus.HistogramVec
+	StartPhase                          *prometheus.HistogramVec
 	SchedulerErrors, FailedWarmups      *prometheus.GaugeVec
 	Nominations, ReplicaClaims          *prometheus.CounterVec
 }
@@ -33,9 +34,9 @@ func New(registerer prometheus.Registerer) (*Metrics, error) {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "stratos_nodepool_" + name, Help: help},
 			append(pool, labels...))
 	}
-	histogram := func(name, help string) *prometheus.HistogramVec {
+	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "stratos_nodepool_" + name, Help: help,
-			Buckets: seconds}, pool)
+			Buckets: seconds}, append(pool, labels...))
 	}
 	m := &Metrics{
 		nodes:    gauge("nodes_total", "Nodes of the pool, by state.", "state"),
@@ -60,6 +61,9 @@ func New(registerer prometheus.Registerer) (*Metrics, error) {
 			"reason"),
 		ScaleupDuration: histogram("scaleup_duration_seconds",
 			"Time from the start intent to the node being open to pods."),
+		StartPhase: histogram("start_phase_seconds",
+			"Time of each phase of a start: call, machine, boot, ready, network, devices, open. Their sum is the value in scaleup_duration_seconds. Starts that a new leader took over are left out.",
+			"phase"),
 		WarmupDuration: histogram("warmup_duration_seconds", "Time from the launch to a complete warm-up."),
 		DrainDuration:  histogram("drain_duration_seconds", "Time from closing a node to its stop intent."),
 		StartupTaintDuration: histogram("startup_taint_duration_seconds",
@@ -86,7 +90,7 @@ func (m *Metrics) register(registerer prometheus.Registerer) error {
 	for _, c := range []prometheus.Collector{
 		m.nodes, m.starting, m.poolSize, m.desired, m.Scaleup, m.Scaledown, m.WarmupFailures, m.StartFailures,
 		m.StartupTaintsForced, m.ScaleupDuration, m.WarmupDuration, m.DrainDuration, m.StartupTaintDuration,
-		m.SchedulerErrors, m.FailedWarmups, m.Nominations, m.ReplicaClaims,
+		m.StartPhase, m.SchedulerErrors, m.FailedWarmups, m.Nominations, m.ReplicaClaims,
 	} {
 		errs = append(errs, registerer.Register(c))
 	}
@@ -104,6 +108,9 @@ func (m *Metrics) States(p *v1alpha1.NodePool, count map[v1alpha1.NodeState]int3
 	// A series that begins with its first start has no increase, and the alert on slow starts would
 	// miss that start.
 	m.ScaleupDuration.WithLabelValues(p.Name)
+	for _, phase := range v1alpha1.StartPhases() {
+		m.StartPhase.WithLabelValues(p.Name, string(phase))
+	}
 	m.StartupTaintsForced.WithLabelValues(p.Name) // the same for its alert
 	m.ExpectStarts(v1alpha1.PoolName(p.Name))
 }

@@ -217,11 +217,7 @@ func (c *Reconciler) toRunning(ctx context.Context, g gathered, d lifecycle.Deci
 	}
 	c.Starter.BeforeOpening(ctx, v1alpha1.NodeName(n.Name))
 	for range 5 {
-		opened := transition.Running(n, g.template(), c.Now())
-		if d.Action == lifecycle.AbandonDrain {
-			opened = transition.DrainAbandoned(n, g.template(), c.Now())
-		}
-		err := c.patch(ctx, n, opened)
+		err := c.patch(ctx, n, c.opening(n, &g, d))
 		if err == nil {
 			c.recordStart(g, d)
 			return c.writeRunningConditions(ctx, n)
@@ -244,6 +240,22 @@ func (c *Reconciler) toRunning(ctx context.Context, g gathered, d lifecycle.Deci
 	return apierrors.NewConflict(corev1.Resource("nodes"), g.node.Name, fmt.Errorf("taints keep changing"))
 }
 
+// opening is the patch that opens the node.
+func (c *Reconciler) opening(n *corev1.Node, g *gathered, d lifecycle.Decision) transition.Patch {
+	now := c.Now()
+	switch {
+	case d.Action == lifecycle.AbandonDrain:
+		return transition.DrainAbandoned(n, g.template(), now)
+	case d.Action != lifecycle.ToRunning || g.Node.State != v1alpha1.StateStarting:
+		return transition.Running(n, g.template(), now)
+	}
+	var last *v1alpha1.LastStart
+	if phases := c.marks.phases(g.instance.ID, g.Node.Started, now); phases != nil {
+		last = &v1alpha1.LastStart{Started: g.Node.Started, Phases: phases}
+	}
+	return transition.Opened(n, g.template(), last, now)
+}
+
 func (c *Reconciler) recordStart(g gathered, d lifecycle.Decision) {
 	c.event(g, corev1.EventTypeNormal, v1alpha1.ReasonNodeRunning, d.Reason)
 	if d.Action == lifecycle.ToRunning {
@@ -252,13 +264,18 @@ func (c *Reconciler) recordStart(g gathered, d lifecycle.Decision) {
 	if d.Action != lifecycle.ToRunning || g.Node.State != v1alpha1.StateStarting {
 		return
 	}
-	took := c.Now().Sub(g.Node.Started)
+	now := c.Now()
+	took := now.Sub(g.Node.Started)
 	c.Metrics.ScaleupDuration.WithLabelValues(string(g.instance.Pool())).Observe(took.Seconds())
+	phases := c.marks.phases(g.instance.ID, g.Node.Started, now)
+	for phase, part := range phases {
+		c.Metrics.StartPhase.WithLabelValues(string(g.instance.Pool()), string(phase)).Observe(part.Seconds())
+	}
 	if g.removesStartupTaints() {
 		c.Metrics.StartupTaintDuration.WithLabelValues(string(g.instance.Pool())).Observe(took.Seconds())
 	}
 	if g.pool != nil {
-		c.Starts.Add(g.pool, took)
+		c.Starts.Add(g.pool, took, phases)
 	}
 	c.Poke()
 }

@@ -114,7 +114,7 @@ func (c *Reconciler) gather(ctx context.Context, id v1alpha1.InstanceID) (raw, e
 	r.unreported = c.Steps.unreported(id, r.node, c.Now())
 	if r.node == nil {
 		if r.instance.Gone() {
-			c.Steps.forget(id)
+			c.forget(id)
 		}
 		return r, nil
 	}

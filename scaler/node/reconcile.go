@@ -82,6 +82,8 @@ type Reconciler struct {
 	Disruptions *pool.Disruptions
 	// Steps is nil where deadlines count from what is written.
 	Steps *stepClock
+	// marks are those of the starts under way.
+	marks startMarks
 	// calling is how many steps that call the cloud are under way.
 	calling atomic.Int32
 	// warned are the DaemonSets that have an event about their pods on stopped nodes.
@@ -97,7 +99,7 @@ func (c *Reconciler) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctr
 	}
 	r, err := c.gather(ctx, id)
 	if errors.Is(err, errNotOurs) {
-		c.Steps.forget(id)
+		c.forget(id)
 		c.Inventory.Absences.Release(id)
 		return ctrl.Result{}, nil
 	}
@@ -106,6 +108,7 @@ func (c *Reconciler) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctr
 	}
 	now := c.Now()
 	g := gathered{raw: r, Observation: observe(r, now)}
+	c.marks.observe(id, g.node, &g.Observation, now)
 	if g.onItsWay() { // also where another replica, or this one in an earlier life, has asked for it
 		c.Poke()
 	}
@@ -140,6 +143,12 @@ func (c *Reconciler) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctr
 	}
 	// The event of our own write brings the next step; After is for steps that write nothing.
 	return ctrl.Result{RequeueAfter: d.After}, nil
+}
+
+// forget drops what this process knows of the steps of an instance that is gone.
+func (c *Reconciler) forget(id v1alpha1.InstanceID) {
+	c.Steps.forget(id)
+	c.marks.forget(id)
 }
 
 // SetupWithManager registers the controller: it listens to Nodes, to pods on them, and to the

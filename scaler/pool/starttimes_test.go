@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -42,7 +43,7 @@ func TestStartSecondsOfTheLastStarts(t *testing.T) {
 			var s StartTimes
 			pool := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 			for _, took := range c.took {
-				s.Add(pool, took)
+				s.Add(pool, took, nil)
 			}
 			if diff := cmp.Diff(&c.want, s.figures(pool, time.Unix(1000, 0))); diff != "" {
 				t.Error(diff)
@@ -63,10 +64,10 @@ func TestStartSecondsChangeOnceAMinute(t *testing.T) {
 		}
 	}
 	wants(0, nil)
-	s.Add(pool, 5*time.Second)
+	s.Add(pool, 5*time.Second, nil)
 	first := &v1alpha1.StartSeconds{P50: 5, P95: 5, Count: 1}
 	wants(time.Second, first)
-	s.Add(pool, 9*time.Second)
+	s.Add(pool, 9*time.Second, nil)
 	wants(60*time.Second, first)
 	wants(61*time.Second, &v1alpha1.StartSeconds{P50: 5, P95: 9, Count: 2})
 	s.forget("p")
@@ -82,7 +83,7 @@ func TestTheNextProcessGoesOnFromTheStatus(t *testing.T) {
 		{P50: 12, P95: 80, Count: 19}, {P50: 12, P95: 80, Count: 50},
 	} {
 		pool := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Status: v1alpha1.NodePoolStatus{StartSeconds: &was}}
-		if got := startSeconds(startsLike(&was)); got != was {
+		if got := startSeconds(startsLike(&was)); !reflect.DeepEqual(got, was) {
 			t.Errorf("starts that were made up for %+v are described as %+v", was, got)
 		}
 		var s StartTimes
@@ -90,10 +91,49 @@ func TestTheNextProcessGoesOnFromTheStatus(t *testing.T) {
 			t.Errorf("%+v: %s", was, diff)
 		}
 		for range was.Count {
-			s.Add(pool, 2*time.Second)
+			s.Add(pool, 2*time.Second, nil)
 		}
 		if got := s.figures(pool, at.Add(time.Hour)); got.P50 > was.P50 || got.Count != min(2*was.Count, startsKept) {
 			t.Errorf("%+v and as many starts of 2 s: %+v", was, *got)
 		}
+	}
+}
+
+// TestPhaseSeconds: each phase has its own percentiles, to the nearest second. Starts whose phases
+// are not known count in the whole alone, and the next process goes on from the figures.
+func TestPhaseSeconds(t *testing.T) {
+	var s StartTimes
+	pool := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	for i := range 20 {
+		phases := map[v1alpha1.StartPhase]time.Duration{v1alpha1.PhaseCall: 400 * time.Millisecond,
+			v1alpha1.PhaseMachine: time.Duration(i+1) * time.Second, v1alpha1.PhaseNetwork: 2600 * time.Millisecond}
+		if i >= 18 {
+			phases[v1alpha1.PhaseNetwork] = time.Minute
+		}
+		s.Add(pool, time.Minute, phases)
+	}
+	for range 5 {
+		s.Add(pool, 2*time.Minute, nil)
+	}
+	want := &v1alpha1.StartSeconds{P50: 60, P95: 120, Count: 25, Phases: []v1alpha1.StartPhaseSeconds{
+		{Name: "call"}, {Name: "machine", P50: 10, P95: 19}, {Name: "boot"}, {Name: "ready"},
+		{Name: "network", P50: 3, P95: 60}, {Name: "devices"}, {Name: "open"},
+	}}
+	got := s.figures(pool, time.Unix(1000, 0))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	pool.Status.StartSeconds = got
+	var next StartTimes
+	next.Add(pool, time.Minute, nil)
+	if diff := cmp.Diff(want.Phases, next.figures(pool, time.Unix(1000, 0)).Phases); diff != "" {
+		t.Errorf("by the next process: %s", diff)
+	}
+	for range startsKept {
+		next.Add(pool, time.Second, map[v1alpha1.StartPhase]time.Duration{v1alpha1.PhaseOpen: time.Second})
+	}
+	last := next.figures(pool, time.Unix(2000, 0)).Phases
+	if last[1].P95 != 0 || last[6].P50 != 1 {
+		t.Errorf("after as many starts as are kept: %+v", last)
 	}
 }

@@ -227,6 +227,19 @@ func Running(n *corev1.Node, t Template, now time.Time) Patch {
 		patchFromTo(n, is)...)
 }
 
+// Opened is Running at the end of a start. It writes how the start went; nil where that is not
+// known, and then what is written of an earlier start goes.
+func Opened(n *corev1.Node, t Template, last *v1alpha1.LastStart, now time.Time) Patch {
+	path := "/metadata/annotations/" + escape(v1alpha1.AnnotationLastStart)
+	switch _, was := n.Annotations[v1alpha1.AnnotationLastStart]; {
+	case last != nil:
+		return append(Running(n, t, now), Op{Op: "add", Path: path, Value: last.Text()})
+	case was:
+		return append(Running(n, t, now), Op{Op: "remove", Path: path})
+	}
+	return Running(n, t, now)
+}
+
 // Backoff lets the backoff of a node end at the given time.
 func Backoff(n *corev1.Node, until time.Time) Patch {
 	is := editable(n)

@@ -77,7 +77,8 @@ func New(version string, in io.Reader, out, errs io.Writer) *cobra.Command {
 	root.SetOut(out)
 	root.SetErr(errs)
 	s.flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(s.top(), s.why(), s.pools(), s.nodes(), s.pause(), s.resume(), s.replace(), s.check(), s.versions())
+	root.AddCommand(s.top(), s.why(), s.pools(), s.nodes(), s.starts(), s.pause(), s.resume(), s.replace(), s.check(),
+		s.versions())
 	return root
 }
 

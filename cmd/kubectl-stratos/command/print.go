@@ -1,8 +1,10 @@
 package command
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -11,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/yaml"
 )
 
 // output is the flag -o with --no-headers and, where a command has it, --watch.
@@ -86,4 +89,17 @@ func (o *output) printObjects(s *shared, kind schema.GroupVersionKind, objects [
 		return nil
 	}
 	return printer.PrintObj(list, s.Out)
+}
+
+// printAs prints anything as JSON or YAML.
+func (s *shared) printAs(format string, all any) error {
+	text, err := json.MarshalIndent(all, "", "    ")
+	if err == nil && format == "yaml" {
+		text, err = yaml.JSONToYAML(text)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(s.Out, strings.TrimSpace(string(text)))
+	return err
 }

@@ -2,14 +2,12 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/stratos-sh/stratos/cmd/kubectl-stratos/why"
 )
@@ -96,7 +94,7 @@ func (s *shared) printWhy(out *output, q why.Query, facts *why.Facts) error {
 		}
 		return nil
 	case !out.isTable():
-		return s.printWhyAs(out.format, explained{all, facts.Missing})
+		return s.printAs(out.format, explained{all, facts.Missing})
 	case len(all) == 0:
 		fmt.Fprintln(s.ErrOut, "No pending pods found.")
 		return nil
@@ -136,15 +134,3 @@ func (s *shared) watchWhy(ctx context.Context, out *output, c client.WithWatch, 
 
 // notPending stands as the cause of a pod that is bound or gone since.
 const notPending = "NotPending"
-
-func (s *shared) printWhyAs(format string, all explained) error {
-	text, err := json.MarshalIndent(all, "", "    ")
-	if err == nil && format == "yaml" {
-		text, err = yaml.JSONToYAML(text)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(s.Out, string(text))
-	return err
-}

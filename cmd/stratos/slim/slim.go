@@ -228,7 +228,8 @@ func placedVolumes(volumes []corev1.Volume) []corev1.Volume {
 func slimNode(n *corev1.Node) {
 	slimMeta(&n.ObjectMeta)
 	n.Spec = corev1.NodeSpec{ProviderID: n.Spec.ProviderID, Unschedulable: n.Spec.Unschedulable, Taints: n.Spec.Taints}
-	n.Status = corev1.NodeStatus{Allocatable: n.Status.Allocatable, Conditions: n.Status.Conditions}
+	n.Status = corev1.NodeStatus{Allocatable: n.Status.Allocatable, Conditions: n.Status.Conditions,
+		NodeInfo: corev1.NodeSystemInfo{BootID: n.Status.NodeInfo.BootID}}
 }
 
 // slimDaemonSet keeps where its pods run, what they take of a node, with which images, and what

@@ -290,14 +290,15 @@ func TestSlimNodeKeepsWhatDecisionsRead(t *testing.T) {
 		Status: corev1.NodeStatus{
 			Allocatable: cpu("3"), Capacity: cpu("4"), Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady}},
 			Images: []corev1.ContainerImage{{Names: []string{"a"}}}, Addresses: []corev1.NodeAddress{{Address: "10.0.0.1"}},
-			NodeInfo:     corev1.NodeSystemInfo{MachineID: "m"},
+			NodeInfo:     corev1.NodeSystemInfo{MachineID: "m", BootID: "b"},
 			VolumesInUse: []corev1.UniqueVolumeName{"v"},
 		},
 	}
 	want := &corev1.Node{
 		ObjectMeta: slimmedMeta(),
 		Spec:       corev1.NodeSpec{ProviderID: "i", Unschedulable: true, Taints: []corev1.Taint{{Key: "t"}}},
-		Status:     corev1.NodeStatus{Allocatable: cpu("3"), Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady}}},
+		Status: corev1.NodeStatus{Allocatable: cpu("3"), Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady}},
+			NodeInfo: corev1.NodeSystemInfo{BootID: "b"}},
 	}
 	slimNode(got)
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -95,6 +95,7 @@ func TestWhy(t *testing.T) {
 	t.Run("names that are not known", func(t *testing.T) { testUnknown(t, r) })
 	t.Run("pools", func(t *testing.T) { testPools(t, r) })
 	t.Run("nodes", func(t *testing.T) { testNodes(t, r) })
+	t.Run("starts", func(t *testing.T) { testStarts(t, r) })
 	t.Run("check", func(t *testing.T) { testCheck(t, r) })
 	t.Run("watch", func(t *testing.T) { testWatch(t, r) })
 	t.Run("completion by kubectl", func(t *testing.T) { testCompletion(t, r) })
@@ -392,6 +393,37 @@ func testNodes(t *testing.T, r *framework.Rig) {
 	}
 	if got := run(t, kubeconfig, "nodes", node, "-o", "name"); got != "node/"+node+"\n" {
 		t.Errorf("name %q", got)
+	}
+}
+
+// testStarts: the start of the full pool's only node has phases, and its pod tells the rest.
+func testStarts(t *testing.T, r *framework.Rig) {
+	kubeconfig := r.ControlPlane.Kubeconfig()
+	out := run(t, kubeconfig, "starts")
+	t.Logf("\n%s", out)
+	if words := strings.Fields(lineOf(out, poolFull)); len(words) != 12 || words[1] != "1" || words[9] == "-" {
+		t.Errorf("the words of pool %s are %q, want one start with all phases", poolFull, words)
+	}
+	if words := strings.Fields(lineOf(out, poolPlain)); len(words) != 12 || words[1] != "0" || words[9] != "-" {
+		t.Errorf("the words of pool %s are %q, want no start", poolPlain, words)
+	}
+	node := assert.OnlyNode(t, r, poolFull)
+	out = run(t, kubeconfig, "starts", node.Name)
+	t.Logf("\n%s", out)
+	for _, want := range []string{"Pool:        full\n", "Slowest:     ", "\nopen      ", "in whole seconds",
+		"pod default/filler created", "pod default/filler bound", "pod default/filler: first container started"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	last, ok := v1alpha1.LastStartOf(node)
+	took := last.Took()
+	if !ok || took <= 0 || took > time.Minute {
+		t.Errorf("the last start of the node: %+v, %v", last, ok)
+	}
+	if out, err := execute(t, kubeconfig, "starts", "no-such"); err == nil ||
+		!strings.Contains(out, `error: "no-such" is neither a pool nor a node`) {
+		t.Errorf("of neither a pool nor a node it prints %q", out)
 	}
 }
 
