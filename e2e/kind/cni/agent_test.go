@@ -1,14 +1,19 @@
 package cni
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/kind/cluster"
@@ -66,14 +71,46 @@ func folder(name, path string) corev1.Volume {
 }
 
 // turnReadyLate makes the agent Ready only once the node's kubelet says Ready in this life and the
-// agent's container runs: whatever opened the node by these alone would have done so by then.
+// agent's container runs: whatever opened the node by these alone would have done so by then. It is
+// later still by 3 s and all that the start took so far, so that no other phase takes as long.
 func turnReadyLate(t *testing.T, s *cluster.Story, node string, began int64, last cluster.Last) {
 	t.Helper()
+	asked := time.Now()
 	s.AwaitNode(t, "its kubelet says Ready", node, began, cluster.NodeReady)
 	s.AwaitPod(t, "its container runs", node, began, func(p *corev1.Pod) bool {
 		return cluster.ContainerStart(p).After(last.Container)
 	})
-	cluster.MustDocker(t, "exec", node, "touch", "/run/cni-agent/up")
+	late := time.Since(asked) + 3*time.Second
+	cluster.MustDocker(t, "exec", node, "sh", "-c", fmt.Sprintf("sleep %.1f && touch /run/cni-agent/up", late.Seconds()))
+}
+
+// networkIsSlowest: of the phases of the pool's starts none took as long as the network's.
+func networkIsSlowest(t *testing.T, l *cluster.Cluster, pool string) {
+	t.Helper()
+	p := &v1alpha1.NodePool{}
+	cluster.Await(t, "the status has the phases of each start", func(ctx context.Context) (bool, error) {
+		err := l.Client.Get(ctx, client.ObjectKey{Name: pool}, p)
+		return err == nil && p.Status.StartSeconds != nil && int(p.Status.StartSeconds.Count) == l.Lives-1, err
+	})
+	for _, phase := range p.Status.StartSeconds.Phases {
+		t.Logf("%s: half of the starts at most %d s", phase.Name, phase.P50)
+	}
+	slowest := slices.MaxFunc(p.Status.StartSeconds.Phases, func(a, b v1alpha1.StartPhaseSeconds) int {
+		return cmp.Compare(a.P50, b.P50)
+	})
+	if slowest.Name != v1alpha1.PhaseNetwork || slowest.P50 < 3 {
+		t.Errorf("the slowest phase of the pool's starts is %s", slowest.Name)
+	}
+	nodes := &corev1.NodeList{}
+	if err := l.Client.List(t.Context(), nodes, client.MatchingLabels{v1alpha1.LabelPool: pool}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range nodes.Items {
+		last, ok := v1alpha1.LastStartOf(&nodes.Items[i])
+		if !ok || 2*last.Phases[v1alpha1.PhaseNetwork] < last.Took() {
+			t.Errorf("the last start of node %s: %v", nodes.Items[i].Name, last.Phases)
+		}
+	}
 }
 
 // reserve leaves about 250m of cpu.

@@ -16,7 +16,8 @@ import (
 const agentNotReady = "node.cilium.io/agent-not-ready"
 
 // TestAWSNode: five lives of a node whose DaemonSet aws-node writes no condition and turns Ready
-// late. It is recognised by the folders that it mounts, beside the cluster's own network.
+// late. It is recognised by the folders that it mounts, beside the cluster's own network. Of the
+// phases of its starts `network` is the slowest.
 func TestAWSNode(t *testing.T) {
 	l := cluster.New(t)
 	image := l.Push(t, "aws/web:1")
@@ -30,6 +31,7 @@ func TestAWSNode(t *testing.T) {
 		Signal:    cluster.AgentReady,
 		Boot:      turnReadyLate,
 	}, l.Class("aws", reserve(t, l)))
+	networkIsSlowest(t, l, "aws")
 }
 
 // TestCilium: five lives of a node that the real controller of Cilium's operator taints while the
