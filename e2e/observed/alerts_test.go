@@ -70,7 +70,8 @@ func (r *run) certify(t *testing.T, valid time.Duration) {
 // story has an alert fire.
 type story struct {
 	labels map[string]string
-	// breaks brings about what the alert is for; ends brings it to its end, nil where it ends with its window.
+	// breaks brings about what the alert is for; ends brings it to its end, nil where it ends with
+	// its window.
 	breaks, ends func(*testing.T, *run)
 }
 
