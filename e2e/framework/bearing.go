@@ -13,7 +13,8 @@ import (
 
 // Bearing is what Stratos and people write on a Node, with a word in place of each time, so that
 // one life of a node can be compared with another. Left out: the taints of a stopped node that the
-// node and cloud controllers set in loops of their own, and what is recorded at each stop.
+// node and cloud controllers set in loops of their own, and what is recorded at each start and
+// stop.
 type Bearing struct {
 	Labels, Annotations map[string]string
 	Taints              []string
@@ -29,6 +30,7 @@ func BearingOf(n *corev1.Node) Bearing {
 		Standby: StandbyCondition(n)}
 	delete(b.Annotations, v1alpha1.AnnotationHeartbeatAtStop)
 	delete(b.Annotations, v1alpha1.AnnotationAllocatableAtStop)
+	delete(b.Annotations, v1alpha1.AnnotationLastStart)
 	delete(b.Annotations, v1alpha1.AnnotationSurplusSince) // says how many the pool wants, not how the node lived
 	if running {
 		// Written where our watch is behind the scheduler's, which is chance. The standby node must not

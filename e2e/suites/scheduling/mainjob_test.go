@@ -393,7 +393,7 @@ func (m mainJob) checkReturn(t *testing.T, r *framework.Rig, before map[string]*
 }
 
 // bearing is what Stratos and people write on a Node. Left out: the taints that the node and cloud
-// controllers set and remove in loops of their own, and the reports recorded at each stop.
+// controllers set and remove in loops of their own, and what is recorded at each start and stop.
 type bearing struct {
 	Labels, Annotations map[string]string
 	Taints              []corev1.Taint
@@ -404,6 +404,7 @@ func bearingOf(n *corev1.Node) bearing {
 	b := bearing{Labels: n.Labels, Annotations: maps.Clone(n.Annotations), Unschedulable: n.Spec.Unschedulable}
 	delete(b.Annotations, v1alpha1.AnnotationHeartbeatAtStop)
 	delete(b.Annotations, v1alpha1.AnnotationAgentsAtStop)
+	delete(b.Annotations, v1alpha1.AnnotationLastStart)
 	for _, taint := range n.Spec.Taints {
 		if strings.HasPrefix(taint.Key, "node.kubernetes.io/") || strings.HasPrefix(taint.Key,
 			"node.cloudprovider.kubernetes.io/") {
