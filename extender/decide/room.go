@@ -62,7 +62,7 @@ func (l *Claims) overflow(n *Node) (Claim, bool) {
 	var standing []Claim
 	var sum fit.Resources
 	for _, c := range l.claimsOn(n.Name) {
-		if c.isOnNode(&n.Node) {
+		if c.isOnNode(&n.Node) || l.IsPassing(c.Pod) {
 			continue
 		}
 		if fit.PortsConflict(c.digest.Ports, n.Ports) {
@@ -97,7 +97,8 @@ func (j *attempt) taken(n *Node, within reach) (fit.Resources, []fit.HostPort) {
 		ports = append(slices.Clone(ports), n.Coming.Ports...)
 	}
 	for uid, c := range claims {
-		if uid == j.Pod.UID || j.displaced[uid] || c.isWithin(within) || c.isOnNode(&n.Node) || c.holdsNothing(n) {
+		if uid == j.Pod.UID || j.displaced[uid] || c.isWithin(within) || c.isOnNode(&n.Node) || c.holdsNothing(n) ||
+			j.IsPassing(uid) { // it is being bound to another node, and takes room there
 			continue
 		}
 		if !owned {
