@@ -22,6 +22,12 @@ const (
 	kept        = "/root/kept" // what the small type has left, for a later boot
 )
 
+// What the kubelet says before it exits.
+const (
+	otherCPUs   = "current set of available CPUs"
+	otherMemory = "the expected machine state is different from the real one"
+)
+
 // playSmallType shows the kubelet a machine with one CPU and half of the memory, as long as
 // /etc/small-type is there.
 const playSmallType = `#!/bin/sh
@@ -61,16 +67,18 @@ func TestStateFilesOfAnotherType(t *testing.T) {
 	m.boot(t, text)
 	m.shell(t, "systemctl --quiet add-wants sysinit.target systemd-tmpfiles-setup.service")
 	awaitReady(t, l, name, time.Time{})
+	m.shell(t, "systemd-tmpfiles --remove "+removeState) // without --boot the files of a running kubelet stay
 	small := m.managers(t)
 	m.shell(t, "rm /etc/small-type; mkdir "+kept+"; cp -p "+cpuState+" "+memoryState+" "+kept+"; mv "+removeState+" "+kept)
 
 	m.restart(t)
-	m.awaitExit(t, "current set of available CPUs")
+	m.awaitExit(t, otherCPUs)
 	m.shell(t, "rm "+cpuState) // as Bottlerocket does
-	m.awaitExit(t, "the expected machine state is different from the real one")
+	m.awaitExit(t, otherMemory)
 
 	m.shell(t, "cp -p "+kept+"/*_state /var/lib/kubelet; mv "+kept+"/*.conf "+removeState)
 	since := m.restart(t)
+	m.awaitHealth(t)
 	n := awaitReady(t, l, name, since)
 	if large := m.managers(t); large.CPUs == small.CPUs || large.Memory <= small.Memory {
 		t.Errorf("the kubelet manages %+v, and did so as the smaller type: %+v", large, small)
@@ -93,14 +101,32 @@ func (m machine) restart(t *testing.T) time.Time {
 	return began
 }
 
-// awaitExit waits until the kubelet has ended for that reason since the machine came up, which
+// hasExited reports whether the kubelet has ended for that reason since the machine came up, which
 // empties the journal.
+func (m machine) hasExited(ctx context.Context, reason string) (bool, error) {
+	journal, err := cluster.Docker(ctx, "exec", m.name, "journalctl", "--unit=kubelet", "--no-pager", "--output=cat")
+	_, after, found := strings.Cut(journal, reason)
+	return found && strings.Contains(after, "Main process exited, code=exited, status=1/FAILURE"), err
+}
+
 func (m machine) awaitExit(t *testing.T, reason string) {
 	t.Helper()
 	cluster.Await(t, "the kubelet exits: "+reason, func(ctx context.Context) (bool, error) {
-		journal, err := cluster.Docker(ctx, "exec", m.name, "journalctl", "--unit=kubelet", "--no-pager", "--output=cat")
-		_, after, found := strings.Cut(journal, reason)
-		return found && strings.Contains(after, "Main process exited, code=exited, status=1/FAILURE"), err
+		return m.hasExited(ctx, reason)
+	})
+}
+
+// awaitHealth waits until the kubelet answers, and for nothing once it has refused a state file.
+func (m machine) awaitHealth(t *testing.T) {
+	t.Helper()
+	cluster.Await(t, "the kubelet answers", func(ctx context.Context) (bool, error) {
+		for _, reason := range []string{otherCPUs, otherMemory} {
+			if exited, _ := m.hasExited(ctx, reason); exited {
+				t.Fatalf("the kubelet exits: %s", reason)
+			}
+		}
+		_, err := cluster.Docker(ctx, "exec", m.name, "curl", "--fail", "--silent", "http://localhost:10248/healthz")
+		return err == nil, err
 	})
 }
 
