@@ -70,8 +70,8 @@ func filesIn(t *testing.T, script string) map[string]installedFile {
 	}
 }
 
-// checkStateFile wants the file by which systemd-tmpfiles removes the kubelet's state files at boot,
-// and only then.
+// checkStateFile wants the file by which systemd-tmpfiles removes the state files of the kubelet at
+// boot, and only then.
 func checkStateFile(t *testing.T, script string) {
 	t.Helper()
 	f := filesIn(t, script)["/etc/tmpfiles.d/stratos-kubelet-state.conf"]
