@@ -21,7 +21,7 @@ func withBootstrap(t *testing.T, family v1alpha1.BootstrapFamily, data string) *
 // Startup taints need no word in the user data, because Stratos registers them.
 func TestClassWithBootstrapAndPool(t *testing.T) {
 	const off = "#!/bin/bash\npoweroff\n"
-	long := "#!/bin/bash\npoweroff\n" + strings.Repeat("#", userdata.MaxBytes-900)
+	long := "#!/bin/bash\npoweroff\n" + strings.Repeat("#", userdata.MaxBytes-1600)
 	labels := `"template": {"labels": {`
 	for i := range 10 {
 		labels += fmt.Sprintf(`"example.com/%d": %q,`, i, strings.Repeat("x", 60))
@@ -44,7 +44,7 @@ func TestClassWithBootstrapAndPool(t *testing.T) {
 		"Kubeadm that does not power off": {family: v1alpha1.FamilyKubeadm, change: `"preWarm": {"completionMode": "SelfStop"}`,
 			warned: "has no poweroff"},
 		"Kubeadm with user data that is too long with the labels": {family: v1alpha1.FamilyKubeadm,
-			data:           "#!/bin/bash\npoweroff\n" + strings.Repeat("#", userdata.MaxBytes-4000),
+			data:           "#!/bin/bash\npoweroff\n" + strings.Repeat("#", userdata.MaxBytes-4400),
 			change:         `"preWarm": {"completionMode": "SelfStop"}, ` + labels,
 			refused:        "spec.template: Invalid value: labels and taints make the user data of AWSNodeClass \"workers\" too long",
 			classIsRefused: ", with the labels and taints of NodePool workers"},

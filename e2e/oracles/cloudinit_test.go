@@ -85,6 +85,9 @@ func deliver(t *testing.T, userData string) []delivered {
 
 const typeNodeConfig = "application/node.eks.aws"
 
+// ownScript is how a script of Stratos begins.
+const ownScript = "#!/bin/sh\n# Written by Stratos.\n"
+
 // userParts are the parts of the user in their order, with the types that cloud-init sees. A user's
 // text that is no MIME is one part with all bytes of it.
 func userParts(t *testing.T, g golden) []delivered {
@@ -133,11 +136,14 @@ func TestCloudInitDeliversEachByteOfTheUserInOrder(t *testing.T) {
 		t.Run(g.name, func(t *testing.T) {
 			parts := deliver(t, g.text)
 			last := len(parts) - 1
-			if last < 0 || parts[last].Type != typeNodeConfig ||
+			if last < 1 || parts[0].Type != "text/x-shellscript" || !strings.HasPrefix(parts[0].Body, ownScript) {
+				t.Fatalf("the script of Stratos is not the first part: %q", parts)
+			}
+			if parts[last].Type != typeNodeConfig ||
 				!strings.HasPrefix(parts[last].Body, "# Written by Stratos.\n") {
 				t.Fatalf("the NodeConfig of Stratos is not the last part: %q", parts)
 			}
-			if diff := cmp.Diff(userParts(t, g), parts[:last:last], cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(userParts(t, g), parts[1:last], cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("the user's parts (-want +got):\n%s", diff)
 			}
 		})

@@ -7,9 +7,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// AL2023 writes MIME with the parts of the user's text first, and the NodeConfig of Stratos last.
-// nodeadm merges them in this order. A later value wins and a list is replaced, but the kubelet's
-// flags are appended, and a flag beats the configuration file. The error is made of Problems.
+// AL2023 writes MIME with a script of Stratos first, the parts of the user's text, and the
+// NodeConfig of Stratos last. nodeadm merges NodeConfigs in this order. A later value wins and a
+// list is replaced, but the kubelet's flags are appended, and a flag beats the configuration file.
+// The script comes first, so that a script of the user may reboot. The error is made of Problems.
 func AL2023(c Cluster, k Kubelet, user string) (string, error) {
 	refused, _ := CheckAL2023(user, k.ExtraArgs)
 	problems := slices.Concat(checkComplete(c, fieldName, fieldEndpoint, fieldCA, fieldCIDR), checkLabels(k.Labels),
@@ -25,7 +26,8 @@ func AL2023(c Cluster, k Kubelet, user string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return writeMIME(append(parts, newPart(typeNodeConfig, config))), nil
+	first := firstScript("stratos-kubelet-state", scriptOf([]installedFile{kubeletStateFile()}))
+	return writeMIME(slices.Concat([]part{first}, parts, []part{newPart(typeNodeConfig, config)})), nil
 }
 
 // nodeConfig is the NodeConfig of Stratos. Taints and the number of pods are in the configuration,

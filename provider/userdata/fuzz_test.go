@@ -103,9 +103,10 @@ func FuzzAL2023(f *testing.F) {
 			t.Fatal(err)
 		}
 		last := len(parts) - 1
-		if diff := cmp.Diff(own, parts[:last], cmp.AllowUnexported(part{}), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(own, parts[1:last], cmp.AllowUnexported(part{}), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("the user's parts (-want +got):\n%s", diff)
 		}
+		checkStateFile(t, parts[0].text())
 		checkOwnPart(t, parts[last], c, k)
 		checkStratosWins(t, parts, c, k)
 	})

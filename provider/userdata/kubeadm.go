@@ -48,9 +48,7 @@ func Kubeadm(c Cluster, k Kubelet, token, user string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	first := scriptPart("text/x-shellscript", install)
-	first.header.Set("Content-Disposition", `attachment; filename="00-stratos-join"`) // cloud-init sorts by the name
-	return writeMIME(slices.Insert(parts, 0, first)), nil
+	return writeMIME(slices.Insert(parts, 0, firstScript("stratos-join", install))), nil
 }
 
 // checkToken does not repeat the token, which is a secret.
@@ -62,11 +60,6 @@ func checkToken(token string) []Problem {
 		"lower-case letters and digits"}}
 }
 
-// installedFile is a file that the script writes.
-type installedFile struct {
-	path, mode, text string
-}
-
 // installScript puts the files in place and starts the unit. cloud-init runs it at the first boot
 // only.
 func installScript(c Cluster, k Kubelet, token string) (string, error) {
@@ -74,22 +67,8 @@ func installScript(c Cluster, k Kubelet, token string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var script strings.Builder
-	script.WriteString(`#!/bin/sh
-# Written by Stratos.
-set -eu
-write() {
-	mkdir -p "${1%/*}"
-	(umask 077 && cat >"$1")
-	chmod "$2" "$1"
-}
-`)
-	for _, f := range files {
-		fmt.Fprintf(&script, "write %s %s <<'END_OF_FILE'\n%sEND_OF_FILE\n", f.path, f.mode, f.text)
-	}
-	script.WriteString("systemctl daemon-reload\nsystemctl enable " + joinUnit +
-		"\nsystemctl start --no-block " + joinUnit + "\n")
-	return script.String(), nil
+	return scriptOf(files, "systemctl daemon-reload", "systemctl enable "+joinUnit,
+		"systemctl start --no-block "+joinUnit), nil
 }
 
 func installedFiles(c Cluster, k Kubelet, token string) ([]installedFile, error) {
@@ -104,6 +83,7 @@ func installedFiles(c Cluster, k Kubelet, token string) ([]installedFile, error)
 	files := []installedFile{
 		{discoveryPath, "0600", string(discovery)},
 		{"/etc/stratos/join.yaml", "0600", string(join)},
+		kubeletStateFile(),
 	}
 	for _, f := range []struct{ name, path, mode string }{
 		{"stratos-join", "/usr/local/sbin/stratos-join", "0755"},

@@ -70,8 +70,26 @@ func filesIn(t *testing.T, script string) map[string]installedFile {
 	}
 }
 
+// checkStateFile wants the file by which systemd-tmpfiles removes the state files of the kubelet at
+// boot, and only then.
+func checkStateFile(t *testing.T, script string) {
+	t.Helper()
+	f := filesIn(t, script)["/etc/tmpfiles.d/stratos-kubelet-state.conf"]
+	var lines []string
+	for line := range strings.Lines(f.text) {
+		if !strings.HasPrefix(line, "#") {
+			lines = append(lines, line)
+		}
+	}
+	want := []string{"r! /var/lib/kubelet/cpu_manager_state\n", "r! /var/lib/kubelet/memory_manager_state\n"}
+	if diff := cmp.Diff(want, lines); diff != "" || f.mode != "0644" {
+		t.Errorf("mode %s and lines (-want +got):\n%s", f.mode, diff)
+	}
+}
+
 func checkJoinFiles(t *testing.T, script string, c Cluster, k Kubelet) {
 	t.Helper()
+	checkStateFile(t, script)
 	files := filesIn(t, script)
 	var join, want strictJoinConfiguration
 	if err := yaml.UnmarshalStrict([]byte(files["/etc/stratos/join.yaml"].text), &join); err != nil {
@@ -301,7 +319,8 @@ func TestTheFirstBootInstallsTheUnit(t *testing.T) {
 	}
 	for path, want := range map[string]fs.FileMode{
 		"etc/stratos/join.yaml": 0o600, "etc/stratos/cluster.conf": 0o600, "usr/local/sbin/stratos-join": 0o755,
-		"etc/systemd/system/stratos-join.service": 0o644, "run/systemd/system/stratos-join.service.d/first-boot.conf": 0o644,
+		"etc/tmpfiles.d/stratos-kubelet-state.conf": 0o644,
+		"etc/systemd/system/stratos-join.service":   0o644, "run/systemd/system/stratos-join.service.d/first-boot.conf": 0o644,
 	} {
 		info, err := os.Stat(m.path(path))
 		if err != nil {

@@ -93,8 +93,9 @@ func TestWritesNothingThatItDoesNotKnow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(text, "kubelet") {
-		t.Errorf("without labels, taints and flags there is nothing to say of the kubelet:\n%s", text)
+	parts := readBack(t, text)
+	if config := parts[len(parts)-1].text(); strings.Contains(config, "kubelet") {
+		t.Errorf("without labels, taints and flags there is nothing to say of the kubelet:\n%s", config)
 	}
 	c := testCluster()
 	c.ServiceCIDR = ""
@@ -148,7 +149,7 @@ func TestKeepsEachByteOfTheUser(t *testing.T) {
 			}
 			parts := readBack(t, merged)
 			var got []string
-			for _, p := range parts[:len(parts)-1] {
+			for _, p := range parts[1 : len(parts)-1] {
 				got = append(got, p.text())
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {

@@ -36,16 +36,7 @@ import (
 func TestKubeadmJoins(t *testing.T) {
 	undisturbed(t)
 	l := cluster.New(t)
-	key := filepath.Join(t.TempDir(), "tls.key")
-	if err := os.WriteFile(key, []byte(strings.Repeat("a key of the test ", 3)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	tokens := &bootstraptoken.Tokens{Writer: l.Client, KeyFile: key, Now: time.Now}
-	token, _, err := tokens.Create(t.Context(), t.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = tokens.Delete(context.Background(), token.ID) })
+	token, revoke := launchToken(t, l)
 	const name = "stratos-kubeadm"
 	own := corev1.Taint{Key: "example.com/team", Value: "a", Effect: corev1.TaintEffectNoSchedule}
 	standby := corev1.Taint{Key: v1alpha1.TaintStandby, Effect: corev1.TaintEffectNoSchedule}
@@ -59,13 +50,7 @@ func TestKubeadmJoins(t *testing.T) {
 	m := newMachine(t, l, name)
 	m.boot(t, text)
 
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	cluster.Await(t, "the kubelet registers its Node and is Ready", func(ctx context.Context) (bool, error) {
-		err := l.Client.Get(ctx, client.ObjectKeyFromObject(n), n)
-		return err == nil && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-		}), err
-	})
+	n := awaitReady(t, l, name, time.Time{})
 	if n.Spec.ProviderID != "aws:///us-east-1a/i-0123456789abcdef0" || n.Labels["example.com/team"] != "a" ||
 		n.Status.Allocatable.Pods().Value() != 17 {
 		t.Errorf("provider ID %q, labels %v, %s pods", n.Spec.ProviderID, n.Labels, n.Status.Allocatable.Pods())
@@ -75,17 +60,46 @@ func TestKubeadmJoins(t *testing.T) {
 			t.Errorf("taints %v, want %v among them", n.Spec.Taints, taint)
 		}
 	}
-	servesAPod(t, l, n, own, func() {
-		if err := tokens.Delete(t.Context(), token.ID); err != nil {
-			t.Fatal(err)
-		}
-	})
+	servesAPod(t, l, n, own, revoke)
 	// What had the token in it is gone, and the unit is done.
 	left := cluster.MustDocker(t, "exec", name, "sh", "-c",
 		"ls /etc/stratos; grep -rl "+token.Secret+" /etc /var/lib/kubelet /run/stratos-join 2>/dev/null || true")
 	if left != "" {
 		t.Errorf("the machine still has %s", left)
 	}
+}
+
+// launchToken makes the bootstrap token of a launch. revoke ends it before the test does.
+func launchToken(t *testing.T, l *cluster.Cluster) (token bootstraptoken.Token, revoke func()) {
+	t.Helper()
+	key := filepath.Join(t.TempDir(), "tls.key")
+	if err := os.WriteFile(key, []byte(strings.Repeat("a key of the test ", 3)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tokens := &bootstraptoken.Tokens{Writer: l.Client, KeyFile: key, Now: time.Now}
+	token, _, err := tokens.Create(t.Context(), t.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tokens.Delete(context.Background(), token.ID) })
+	return token, func() {
+		if err := tokens.Delete(t.Context(), token.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// awaitReady waits until the kubelet has said since then that its node is Ready.
+func awaitReady(t *testing.T, l *cluster.Cluster, name string, since time.Time) *corev1.Node {
+	t.Helper()
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	cluster.Await(t, "the kubelet registers its Node and is Ready", func(ctx context.Context) (bool, error) {
+		err := l.Client.Get(ctx, client.ObjectKeyFromObject(n), n)
+		return err == nil && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue && !c.LastHeartbeatTime.Time.Before(since)
+		}), err
+	})
+	return n
 }
 
 // servesAPod runs a pod that tolerates the pool's taint and waits for the taint of Stratos, as
@@ -97,11 +111,11 @@ func servesAPod(t *testing.T, l *cluster.Cluster, n *corev1.Node, own corev1.Tai
 	if at < 0 {
 		t.Fatalf("no image in %q that runs until it is ended", images)
 	}
-	l.Namespace(t, "kubeadm")
+	l.Namespace(t, n.Name)
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "kubeadm"},
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: n.Name},
 		Spec: corev1.PodSpec{
-			NodeSelector:                  map[string]string{"example.com/team": "a"},
+			NodeSelector:                  map[string]string{corev1.LabelHostname: n.Name},
 			TerminationGracePeriodSeconds: new(int64),
 			Tolerations: []corev1.Toleration{{Key: own.Key, Operator: corev1.TolerationOpEqual, Value: own.Value,
 				Effect: own.Effect}},

@@ -50,7 +50,13 @@ rmdir "$groups"
 const (
 	events = "/events"
 
+	// standInKubelet leaves state files as a kubelet does, and says which it finds.
 	standInKubelet = `#!/bin/sh
+for state in cpu memory; do
+	file=/var/lib/kubelet/${state}_manager_state
+	[ ! -e "$file" ] || echo "old-$state-state" >>/events
+	echo state >"$file"
+done
 echo kubelet >>/events
 touch /run/kubelet-started
 exec sleep infinity
@@ -81,7 +87,8 @@ ExecStartPre=/bin/sh -c 'for i in $(seq 600); do [ -e /run/kubelet-started ] && 
 
 // TestSecondBoot: a node image with cloud-init boots by the user data of the family Kubeadm. At
 // the first boot it joins once the user's script has run. At the second boot nothing of that runs,
-// and the kubelet starts although cloud-config and cloud-final wait for it.
+// and the kubelet starts, without its state files of the first, although cloud-config and
+// cloud-final wait for it.
 func TestSecondBoot(t *testing.T) {
 	all := images(t)
 	i := all[len(all)-1]
