@@ -91,3 +91,15 @@ func (c *AWSNodeClass) RegionName() string { return c.Spec.Region }
 
 // FollowsControlPlane reports whether the image is the one that control-plane Nodes name.
 func (c *AWSNodeClass) FollowsControlPlane() bool { return c.Spec.NodeImage != nil }
+
+// UsableTypes are the instance types that instances may be of, instanceType first and then the
+// fallback types in their order. Fallback types are usable once the cloud has found so.
+func (c *AWSNodeClass) UsableTypes() []string {
+	types := []string{c.Spec.InstanceType}
+	for _, t := range c.Status.InstanceTypes {
+		if t.Usable && slices.Contains(c.Spec.FallbackInstanceTypes, t.Type) {
+			types = append(types, t.Type)
+		}
+	}
+	return types
+}
