@@ -93,6 +93,14 @@ type Locator interface {
 	Locate(instanceID, providerID string)
 }
 
+// TypeChanger is a cloud that can make a stopped instance another type.
+type TypeChanger interface {
+	// ChangeInstanceType makes the instance the type, with which it will start. It changes nothing of
+	// one that is the type already. Errors: NotFound, IncorrectState (it is not stopped), InvalidConfig
+	// (the type is none for this instance), Unauthorized, RateLimit.
+	ChangeInstanceType(ctx context.Context, instanceID, instanceType string) error
+}
+
 // LaunchRequest is what a launch needs in addition to the cloud's node class.
 type LaunchRequest struct {
 	// ClientToken makes the launch idempotent: the same token returns the same instance. After a

@@ -1,5 +1,7 @@
 package v1alpha1
 
+import corev1 "k8s.io/api/core/v1"
+
 // The label, annotation, taint, tag and finalizer keys that users see. They are part of the API:
 // docs/names.md lists them, and a change is a breaking change.
 const (
@@ -107,6 +109,9 @@ const (
 	// AnnotationAMI is the image that the instance was launched from, where the node class had
 	// resolved it by then.
 	AnnotationAMI = "stratos.sh/ami"
+	// AnnotationInstanceType is the instance type that the stopped instance is changed to, written
+	// before the cloud is asked. It stands until the cloud shows the type or the node runs.
+	AnnotationInstanceType = "stratos.sh/instance-type"
 	// AnnotationSurplusSince is the RFC 3339 time since which the standby node is above the pool's
 	// minStandby.
 	AnnotationSurplusSince = "stratos.sh/surplus-since"
@@ -188,6 +193,12 @@ func SetState(labels map[string]string, s NodeState) {
 	if s != StateRunning {
 		labels[labelRole+string(s)] = ""
 	}
+}
+
+// SetInstanceType writes the instance type into the labels of a Node. Cloud controllers copy the old
+// label over the stable one, so both are written.
+func SetInstanceType(labels map[string]string, kind string) {
+	labels[corev1.LabelInstanceType], labels[corev1.LabelInstanceTypeStable] = kind, kind
 }
 
 // StopReason is why a running node is taken down; the value of AnnotationStopReason.

@@ -63,9 +63,14 @@ func (s *State) BackOffNode(node v1alpha1.NodeName, until time.Time) {
 	s.claims.BackOffNode(node, until)
 }
 
-// MarkOfferingUnavailable is Claims.MarkOfferingUnavailable.
+// MarkOfferingUnavailable is Claims.MarkOfferingUnavailable. Standby nodes of the offering are to
+// start as another type from now on.
 func (s *State) MarkOfferingUnavailable(o decide.Offering, now time.Time) time.Time {
-	return change(s, func(l *decide.Claims) time.Time { return l.MarkOfferingUnavailable(o, now) })
+	s.mu.Lock()
+	defer s.unlock()
+	until := s.claims.MarkOfferingUnavailable(o, now)
+	s.retype(now)
+	return until
 }
 
 // MarkOfferingAvailable is Claims.MarkOfferingAvailable.
@@ -101,9 +106,21 @@ func (s *State) StartsLimited(pool v1alpha1.PoolName, now time.Time) (time.Time,
 	return s.claims.StartsLimited(pool, now)
 }
 
-// ExpireBackoffs is Claims.ExpireBackoffs.
+// ExpireBackoffs is Claims.ExpireBackoffs. Where one of an offering has ended, its nodes start as
+// what they are again.
 func (s *State) ExpireBackoffs(now time.Time) bool {
-	return change(s, func(l *decide.Claims) bool { return l.ExpireBackoffs(now) })
+	s.mu.Lock()
+	defer s.unlock()
+	ended := s.claims.ExpireBackoffs(now)
+	if s.types.heldUntil.IsZero() || now.Before(s.types.heldUntil) {
+		if !ended {
+			return false
+		}
+	} else {
+		s.types.heldUntil, ended = time.Time{}, true
+	}
+	s.retype(now)
+	return ended
 }
 
 // Missed reports whether a pod was refused shortly before some node became more open than it was,

@@ -43,7 +43,7 @@ func (f *feed) NeedLeaderElection() bool { return false }
 // +kubebuilder:rbac:groups=apps,resources=daemonsets;replicasets;statefulsets,verbs=list;watch
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
-// +kubebuilder:rbac:groups=stratos.sh,resources=nodepools,verbs=list;watch
+// +kubebuilder:rbac:groups=stratos.sh,resources=awsnodeclasses;nodepools,verbs=list;watch
 
 // Start registers with the informers and returns when ctx ends.
 func (f *feed) Start(ctx context.Context) error {
@@ -54,6 +54,7 @@ func (f *feed) Start(ctx context.Context) error {
 		to     toolscache.ResourceEventHandler
 	}{
 		{&v1alpha1.NodePool{}, eventsTo(v.SetPool, func(p *v1alpha1.NodePool) { v.DeletePool(v1alpha1.PoolName(p.Name)) })},
+		{&v1alpha1.AWSNodeClass{}, eventsTo(v.SetNodeClass, func(c *v1alpha1.AWSNodeClass) { v.DeleteNodeClass(c.Name) })},
 		{&corev1.Node{}, eventsTo(v.SetNode, func(n *corev1.Node) { v.DeleteNode(v1alpha1.NodeName(n.Name)) })},
 		{&corev1.Pod{}, eventsTo(v.SetPod, v.DeletePod)},
 		{&appsv1.DaemonSet{}, eventsTo(v.SetDaemonSet, v.DeleteDaemonSet)},

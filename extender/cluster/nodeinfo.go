@@ -147,7 +147,10 @@ func (e *nodeInfo) topologyNode() *fit.Node {
 // holds mu.
 func (s *State) rebuildFromNode(e *nodeInfo) {
 	s.poolNodes = nil
-	e.base = decide.NodeOf(e.object, s.pools[v1alpha1.PoolName(e.object.Labels[v1alpha1.LabelPool])], s.daemons...)
+	pool := s.pools[v1alpha1.PoolName(e.object.Labels[v1alpha1.LabelPool])]
+	object, changes := s.asStarted(e.object, pool)
+	e.base = decide.NodeOf(object, pool, s.daemons...)
+	e.base.ChangesType = changes
 	s.rebuildFromPods(e)
 }
 

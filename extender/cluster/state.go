@@ -50,6 +50,7 @@ type State struct {
 	gone      map[types.UID]time.Time
 	published map[types.UID]v1alpha1.NodeName
 	pools     map[v1alpha1.PoolName]*v1alpha1.NodePool
+	types     startTypes
 	// poolNodes is what Pools returned last, nil where a Node or a pool has changed since.
 	poolNodes  []PoolNodes
 	namespaces map[string]map[string]string
@@ -110,6 +111,7 @@ func New(ledger *decide.Claims, now func() time.Time) *State {
 		gone:         map[types.UID]time.Time{},
 		published:    map[types.UID]v1alpha1.NodeName{},
 		pools:        map[v1alpha1.PoolName]*v1alpha1.NodePool{},
+		types:        newStartTypes(),
 		namespaces:   map[string]map[string]string{},
 		storage:      newStorage(),
 		sets:         map[types.NamespacedName]*appsv1.DaemonSet{},
@@ -164,6 +166,7 @@ func (s *State) SetNode(n *corev1.Node) {
 	}
 	old := e.node
 	n = restorePoolLabel(e.object, n)
+	s.types.nodeChanged(e.object, n)
 	e.object = n
 	s.rebuildFromNode(e)
 	node := e.node
@@ -178,6 +181,7 @@ func (s *State) SetNode(n *corev1.Node) {
 		return
 	}
 	s.observe(node, before, published, now)
+	s.releaseMisfits(old, node, now)
 	s.releaseOverflow(node, now)
 	for _, pod := range adopt {
 		s.adopt(pod, name, now)
@@ -229,6 +233,7 @@ func (s *State) DeleteNode(name v1alpha1.NodeName) {
 		e.object, e.base, e.node, e.asStopped, s.world, s.poolNodes = nil, nil, nil, nil, nil, nil
 		s.unpublish(name, e)
 		s.forgetIfBare(name, e)
+		s.types.nodeGone(name)
 	}
 	s.claimsEnded(s.claims.ReleaseNode(name), now)
 }

@@ -21,8 +21,8 @@ type best struct {
 	waste   float64
 }
 
-// offer takes the node if it is better: by pool weight (higher first), devices that the pod does
-// not ask for (fewer first), waste (less first) and name.
+// offer takes the node if it is better: by pool weight (higher first), no change of type,
+// devices that the pod does not ask for (fewer first), waste (less first) and name.
 func (j *attempt) offer(b *best, n *Node) {
 	if b.node != nil && n.Weight < b.node.Weight {
 		return
@@ -38,6 +38,9 @@ func (j *attempt) offer(b *best, n *Node) {
 
 // before orders nodes of one weight.
 func (b *best) before(o *best) bool {
+	if b.node.ChangesType != o.node.ChangesType {
+		return o.node.ChangesType
+	}
 	if b.devices != o.devices {
 		return b.devices < o.devices
 	}
@@ -61,8 +64,13 @@ func (j *attempt) newClaim(n *Node) *Claim {
 		message = fmt.Sprintf("room is claimed on running node %s of pool %s", n.Name, n.Pool)
 	} else if n.Cancellable() {
 		message = fmt.Sprintf("canceling the stop of node %s of pool %s", n.Name, n.Pool)
-	} else if d := j.readyIn[n.Pool]; d > 0 {
-		message += fmt.Sprintf(" (usually ready in %s)", d.Round(time.Second))
+	} else {
+		if n.ChangesType {
+			message += " as " + n.Labels[corev1.LabelInstanceTypeStable]
+		}
+		if d := j.readyIn[n.Pool]; d > 0 {
+			message += fmt.Sprintf(" (usually ready in %s)", d.Round(time.Second))
+		}
 	}
 	c := &Claim{
 		Pod: j.Pod.UID, Ref: PodRef{Namespace: j.Pod.Namespace, Name: j.Pod.Name, UID: j.Pod.UID},

@@ -47,6 +47,9 @@ type Node struct {
 	NotStartable string
 	// Created is when the Node was registered.
 	Created time.Time
+	// ChangesType: the instance is stopped, and will be another type when it runs. Labels and
+	// Allocatable are those of that type.
+	ChangesType bool
 	// UnavailableUntil is when the node's backoff after a failed start ends; zero when it has none.
 	UnavailableUntil time.Time
 	// StopIntended: the stop is not cancelled any more. StoppingEmpty: it stops because it is empty.

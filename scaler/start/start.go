@@ -75,9 +75,11 @@ const (
 	finishTime = 5 * time.Second
 )
 
-// Cloud is the part of the provider that starting needs.
+// Cloud is the part of the provider that starting needs. One that is a provider.TypeChanger too
+// starts stopped instances as other types.
 type Cloud interface {
 	StartInstance(ctx context.Context, instanceID string) error
+	GetInstance(ctx context.Context, instanceID string) (*provider.Instance, error)
 }
 
 // Starter starts standby nodes and publishes the claims on them. It runs on every replica.
@@ -299,7 +301,8 @@ func (s *Starter) startStandby(ctx context.Context, node *corev1.Node, asked Tri
 		s.state.StartFailed(name)
 		return nil
 	}
-	if !s.state.OfferingUnavailableUntil(decide.OfferingOf(node.Labels), s.now()).IsZero() {
+	as, open := s.typeOf(name)
+	if !open {
 		s.state.StartFailed(name) // claimed before another node of its zone and type was refused
 		return nil
 	}
@@ -307,11 +310,11 @@ func (s *Starter) startStandby(ctx context.Context, node *corev1.Node, asked Tri
 		s.releaseClaims(name, until, "it backs off after a failed start")
 		return nil
 	}
-	if err := s.writeIntent(ctx, node, pool, uids); err != nil {
+	if err := s.writeIntent(ctx, node, pool, as, uids); err != nil {
 		return s.notWritten(ctx, node, err)
 	}
 	s.wrote(name)
-	s.intended(node, asked)
+	s.intended(withType(node, as), asked)
 	return nil
 }
 
@@ -321,7 +324,8 @@ func (s *Starter) StartBound(ctx context.Context, node *corev1.Node) error {
 	if err != nil {
 		return err
 	}
-	if err := s.writeIntent(ctx, node, pool, s.claimed(v1alpha1.NodeName(node.Name))); err != nil {
+	as, _ := s.typeOf(v1alpha1.NodeName(node.Name))
+	if err := s.writeIntent(ctx, node, pool, as, s.claimed(v1alpha1.NodeName(node.Name))); err != nil {
 		return err
 	}
 	s.Resume(v1alpha1.NodeName(node.Name), TriggerPending, s.now())
@@ -344,10 +348,10 @@ func (s *Starter) poolOf(ctx context.Context, node *corev1.Node) (*v1alpha1.Node
 }
 
 func (s *Starter) writeIntent(
-	ctx context.Context, node *corev1.Node, pool *v1alpha1.NodePool, claims []types.UID,
+	ctx context.Context, node *corev1.Node, pool *v1alpha1.NodePool, as string, claims []types.UID,
 ) error {
 	s.intents.begin()
-	err := s.patch(ctx, node, transition.Starting(node, pool.Spec.Template.StartupTaints, claims, s.now()))
+	err := s.patch(ctx, node, transition.Starting(node, pool.Spec.Template.StartupTaints, claims, as, s.now()))
 	s.intents.end(v1alpha1.NodeName(node.Name), err)
 	if err == nil {
 		s.nominator.ClaimsWritten(v1alpha1.NodeName(node.Name))
@@ -396,6 +400,9 @@ func (s *Starter) cancelDrain(ctx context.Context, node *corev1.Node) error {
 func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) error {
 	name := v1alpha1.NodeName(node.Name)
 	pool := v1alpha1.PoolName(node.Labels[v1alpha1.LabelPool])
+	if done, err := s.changeType(ctx, node); done || err != nil {
+		return err
+	}
 	err := s.cloud.StartInstance(ctx, string(InstanceOf(node)))
 	s.answered(name, err)
 	switch {
@@ -408,15 +415,13 @@ func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) 
 	case provider.IsRateLimit(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return err
 	case provider.IsInsufficientCapacity(err):
-		until := s.state.MarkOfferingUnavailable(decide.OfferingOf(node.Labels), s.now())
-		why := refusedStart{RefusedCapacity, v1alpha1.ReasonInsufficientCapacity, err.Error(), until}
-		return s.recordRefusal(ctx, name, why)
+		return s.noCapacity(ctx, node, err)
 	case stillStopping(err):
 		if len(s.claimed(name)) == 0 || s.callQueue.NumRequeues(name) < maxStoppingRetries {
 			return err
 		}
-		return s.recordRefusal(ctx, name, refusedStart{RefusedStopping, v1alpha1.ReasonStartFailed, err.Error(),
-			s.now().Add(decide.BackoffAfterRefusal)})
+		return s.recordRefusal(ctx, name, refusedStart{why: RefusedStopping, reason: v1alpha1.ReasonStartFailed,
+			words: err.Error(), until: s.now().Add(decide.BackoffAfterRefusal)})
 	case provider.IsIncorrectState(err), provider.IsNotFound(err), provider.IsInvalidConfig(err):
 		s.forget(name)
 		s.refused(pool, RefusedOther)
@@ -486,7 +491,8 @@ func (s *Starter) recordFailure(ctx context.Context, name v1alpha1.NodeName, why
 // without a strike, and its claims move. why is for its event.
 func (s *Starter) Decline(ctx context.Context, name v1alpha1.NodeName, why string) error {
 	until := s.now().Add(backoffFirst)
-	return s.recordRefusal(ctx, name, refusedStart{RefusedOther, v1alpha1.ReasonStartFailed, why, until})
+	return s.recordRefusal(ctx, name, refusedStart{why: RefusedOther, reason: v1alpha1.ReasonStartFailed, words: why,
+		until: until})
 }
 
 // stillStopping reports whether the instance will take the start in a moment. One that is
@@ -502,16 +508,23 @@ type refusedStart struct {
 	why    Refusal
 	reason v1alpha1.Reason
 	words  string
-	until  time.Time
+	// until is when the node may be started again. Zero: at once, as another type.
+	until time.Time
+	// kind is the type of the instance where the cloud was asked for it, else "".
+	kind string
 }
 
 // recordRefusal cancels a start that the cloud refused for no fault of the node's: the node backs
-// off without a strike. Its claims move in the same step.
+// off without a strike. Its claims move in the same step. Where the node may start as another type
+// at once, they end when the cluster state shows it standby: then it is among the nodes that their
+// pods are placed on.
 func (s *Starter) recordRefusal(ctx context.Context, name v1alpha1.NodeName, why refusedStart) error {
 	s.forget(name)
-	// The cluster state may show the intent a moment longer, as room on a starting node.
-	s.state.BackOffNode(name, why.until)
-	defer s.state.StartFailed(name)
+	if !why.until.IsZero() {
+		// The cluster state may show the intent a moment longer, as room on a starting node.
+		s.state.BackOffNode(name, why.until)
+		defer s.state.StartFailed(name)
+	}
 	said := false
 	for range giveUpTries { // claims may be published on the node meanwhile
 		node := &corev1.Node{}
@@ -526,7 +539,7 @@ func (s *Starter) recordRefusal(ctx context.Context, name v1alpha1.NodeName, why
 			s.refused(v1alpha1.PoolName(node.Labels[v1alpha1.LabelPool]), why.why)
 			said = true
 		}
-		if err := s.patch(ctx, node, transition.StartDeclined(node, why.until)); !apierrors.IsInvalid(err) {
+		if err := s.patch(ctx, node, transition.StartDeclined(node, why.until, why.kind)); !apierrors.IsInvalid(err) {
 			return err
 		}
 	}

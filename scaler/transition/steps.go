@@ -86,9 +86,13 @@ func warmup(n *corev1.Node, t Template) *corev1.Node {
 
 // Mended restores what was removed from a Node that Stratos adopted: pool and instance, and, while
 // it is not running, what keeps pods off it. On a running node users may change labels, taints and
-// the cordon; the outdated taints of other controllers go.
-func Mended(n *corev1.Node, t Template) Patch {
+// the cordon; the outdated taints of other controllers go. kind is the type that the cloud shows of
+// the instance, "" where nothing of that is to be written.
+func Mended(n *corev1.Node, t Template, kind string) Patch {
 	is := editable(n)
+	if kind != "" {
+		typeShown(is, kind)
+	}
 	metav1.SetMetaDataLabel(&is.ObjectMeta, v1alpha1.LabelPool, string(t.Pool))
 	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationInstanceID, string(t.Instance))
 	if v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) == v1alpha1.StateRunning {
@@ -153,9 +157,13 @@ func Standby(n *corev1.Node, t Template, whole bool, agents string) Patch {
 }
 
 // Starting is the start intent, written before the cloud is called. It puts back the startup taints
-// that are missing: that one is gone later says that another controller removed it since.
-func Starting(n *corev1.Node, startup []corev1.Taint, claims []types.UID, now time.Time) Patch {
+// that are missing: that one is gone later says that another controller removed it since. as is the
+// type that the instance is to be changed to before, "" where it keeps its own.
+func Starting(n *corev1.Node, startup []corev1.Taint, claims []types.UID, as string, now time.Time) Patch {
 	is := toState(n, v1alpha1.StateStarting)
+	if as != "" {
+		setType(is, as)
+	}
 	for i := range startup {
 		addTaint(is, startup[i])
 	}
@@ -189,11 +197,40 @@ func StartUnclaimed(n *corev1.Node) Patch {
 }
 
 // StartDeclined cancels the start intent of a node that is not at fault: it backs off until the
-// given time, and its strikes stay as they are.
-func StartDeclined(n *corev1.Node, until time.Time) Patch {
+// given time, not at all where that is zero, and its strikes stay as they are. kind is the type of
+// its instance where the cloud was asked for it, else "".
+func StartDeclined(n *corev1.Node, until time.Time, kind string) Patch {
 	is := toState(n, v1alpha1.StateStandby)
-	setUntil(is, until)
+	if !until.IsZero() {
+		setUntil(is, until)
+	}
+	if kind != "" {
+		typeShown(is, kind)
+	}
 	return patchFromTo(n, is)
+}
+
+// OfType says that the stopped instance is to become the type. It is written before the cloud is
+// asked.
+func OfType(n *corev1.Node, kind string) Patch {
+	is := editable(n)
+	setType(is, kind)
+	return append(Patch{{Op: "test", Path: "/metadata/labels/" + escape(v1alpha1.LabelState),
+		Value: n.Labels[v1alpha1.LabelState]}}, patchFromTo(n, is)...)
+}
+
+func setType(is *corev1.Node, kind string) {
+	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationInstanceType, kind)
+	v1alpha1.SetInstanceType(is.Labels, kind)
+}
+
+// typeShown takes in the type that the cloud shows of the instance. Nodes without a label of their
+// type are left without.
+func typeShown(is *corev1.Node, kind string) {
+	delete(is.Annotations, v1alpha1.AnnotationInstanceType)
+	if shown := is.Labels[corev1.LabelInstanceTypeStable]; shown != "" && shown != kind {
+		v1alpha1.SetInstanceType(is.Labels, kind)
+	}
 }
 
 // Running opens the node to pods: our cordon and all lifecycle taints go in one patch, also those
@@ -206,7 +243,7 @@ func Running(n *corev1.Node, t Template, now time.Time) Patch {
 	delete(is.Labels, v1alpha1.LabelExcludeDisruption)
 	for _, k := range []string{
 		v1alpha1.AnnotationStartFailures, v1alpha1.AnnotationUnavailableUntil, v1alpha1.AnnotationHeartbeatAtStop,
-		v1alpha1.AnnotationAgentsAtStop,
+		v1alpha1.AnnotationAgentsAtStop, v1alpha1.AnnotationInstanceType,
 	} {
 		delete(is.Annotations, k)
 	}

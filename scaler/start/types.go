@@ -1,0 +1,155 @@
+package start
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/decide"
+	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/transition"
+)
+
+// typesHeldFor is how long no type is changed after the cloud did not allow Stratos to.
+const typesHeldFor = 5 * time.Minute
+
+// typeOf is the type that the standby node is to be changed to at its start, "" where it keeps its
+// own. open says whether the cloud is not known to have none of it.
+func (s *Starter) typeOf(name v1alpha1.NodeName) (as string, open bool) {
+	kind, changes, open := s.state.StartType(name)
+	if !changes {
+		return "", open
+	}
+	return kind, open
+}
+
+// withType is the Node with the intent to change its instance's type, where there is one.
+func withType(node *corev1.Node, as string) *corev1.Node {
+	if as == "" {
+		return node
+	}
+	is := node.DeepCopy()
+	v1alpha1.SetInstanceType(is.Labels, as)
+	if is.Annotations == nil {
+		is.Annotations = map[string]string{}
+	}
+	is.Annotations[v1alpha1.AnnotationInstanceType] = as
+	return is
+}
+
+// changeType makes the instance the type that the Node names, before it is started. done: the start
+// has ended.
+func (s *Starter) changeType(ctx context.Context, node *corev1.Node) (done bool, err error) {
+	kind := node.Annotations[v1alpha1.AnnotationInstanceType]
+	changer, can := s.cloud.(provider.TypeChanger)
+	if kind == "" || !can {
+		return false, nil
+	}
+	err = changer.ChangeInstanceType(ctx, string(InstanceOf(node)), kind)
+	name := v1alpha1.NodeName(node.Name)
+	switch {
+	case err == nil:
+		s.events.Eventf(node, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonInstanceTypeChanged), "Start",
+			"the instance is %s now", kind)
+		return false, nil
+	case provider.IsInvalidConfig(err):
+		s.state.RefuseType(name, kind)
+	case provider.IsUnauthorized(err):
+		s.state.HoldTypeChanges(s.now().Add(typesHeldFor))
+	case provider.IsIncorrectState(err):
+		return false, nil // it starts already, or still stops: the answer to the start tells
+	default:
+		return false, err
+	}
+	return true, s.changeRefused(ctx, node, err)
+}
+
+// changeRefused ends a start as another type that the cloud refuses. What type the instance has is
+// asked for: the Node names the other one.
+func (s *Starter) changeRefused(ctx context.Context, node *corev1.Node, why error) error {
+	instance, err := s.cloud.GetInstance(ctx, string(InstanceOf(node)))
+	if err != nil {
+		return err // the call is made again, and refused again
+	}
+	return s.recordRefusal(ctx, v1alpha1.NodeName(node.Name), refusedStart{
+		why: RefusedOther, reason: v1alpha1.ReasonInstanceTypeRefused, words: why.Error(), kind: instance.Type,
+		until: s.restFor(v1alpha1.NodeName(node.Name), s.now().Add(decide.BackoffAfterRefusal)),
+	})
+}
+
+// noCapacity is about a start of which the cloud has no capacity.
+func (s *Starter) noCapacity(ctx context.Context, node *corev1.Node, why error) error {
+	until := s.state.MarkOfferingUnavailable(decide.OfferingOf(node.Labels), s.now())
+	name := v1alpha1.NodeName(node.Name)
+	return s.recordRefusal(ctx, name, refusedStart{
+		why: RefusedCapacity, reason: v1alpha1.ReasonInsufficientCapacity, words: why.Error(),
+		until: s.restFor(name, until),
+	})
+}
+
+// restFor is until when a node rests after a refusal: not at all where it can start as another type.
+func (s *Starter) restFor(name v1alpha1.NodeName, until time.Time) time.Time {
+	if _, can := s.cloud.(provider.TypeChanger); can && s.state.MayStartAgain(name) {
+		return time.Time{}
+	}
+	return until
+}
+
+// declineUnavailable ends a start before the cloud is called, where another node has shown
+// meanwhile that it has none of the type, and the node can start as another one. done: it has.
+func (s *Starter) declineUnavailable(ctx context.Context, node *corev1.Node) (done bool, err error) {
+	name, now := v1alpha1.NodeName(node.Name), s.now()
+	until := s.state.OfferingUnavailableUntil(decide.OfferingOf(node.Labels), now)
+	if until.IsZero() || !s.restFor(name, until).IsZero() {
+		return false, nil
+	}
+	return true, s.recordRefusal(ctx, name, refusedStart{
+		why: RefusedCapacity, reason: v1alpha1.ReasonInsufficientCapacity,
+		words: "the cloud had none of its type in its zone for another node; it is started as another type",
+	})
+}
+
+// ReturnType has a standby node without claims changed back to the type. It returns at once.
+func (s *Starter) ReturnType(node v1alpha1.NodeName, kind string) {
+	s.mu.Lock()
+	if _, open := s.calls[node]; !open {
+		s.calls[node] = openCall{returnTo: kind}
+	}
+	s.mu.Unlock()
+	s.callQueue.Add(node)
+}
+
+// returnType changes the type of a standby node, where no start has come in between. Starts of the
+// node wait: they are calls of the same queue.
+func (s *Starter) returnType(ctx context.Context, name v1alpha1.NodeName, kind string) error {
+	s.forget(name)
+	changer, can := s.cloud.(provider.TypeChanger)
+	node := &corev1.Node{}
+	if err := s.live.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil || !can {
+		return client.IgnoreNotFound(err)
+	}
+	if v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) != v1alpha1.StateStandby || len(s.claimed(name)) > 0 {
+		return nil
+	}
+	if err := s.patch(ctx, node, transition.OfType(node, kind)); err != nil {
+		return err
+	}
+	err := changer.ChangeInstanceType(ctx, string(InstanceOf(node)), kind)
+	switch {
+	case err == nil:
+		s.events.Eventf(node, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonInstanceTypeChanged), "Return",
+			"the instance is %s again", kind)
+	case provider.IsInvalidConfig(err):
+		s.state.RefuseType(name, kind)
+		s.events.Eventf(node, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonInstanceTypeRefused), "Return",
+			"%s", err.Error())
+	case provider.IsUnauthorized(err):
+		s.state.HoldTypeChanges(s.now().Add(typesHeldFor))
+		s.events.Eventf(node, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonInstanceTypeRefused), "Return",
+			"%s", err.Error())
+	}
+	return nil // the sweep shows what type it is; where it is another one, the leader asks again
+}
