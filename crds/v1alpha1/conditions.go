@@ -62,6 +62,12 @@ const (
 	// ReasonStartFailed (Warning, on Nodes and Pods): a start was refused, or the node did not take
 	// pods within scaleUp.readyTimeout. On a Pod: the start of its node cannot be written.
 	ReasonStartFailed Reason = "StartFailed"
+	// ReasonInstanceTypeChanged (Normal, on Nodes): the stopped instance was made another type of its
+	// class, or the first one again.
+	ReasonInstanceTypeChanged Reason = "InstanceTypeChanged"
+	// ReasonInstanceTypeRefused (Warning, on Nodes): the cloud does not make the instance that type,
+	// or does not allow Stratos to.
+	ReasonInstanceTypeRefused Reason = "InstanceTypeRefused"
 	// ReasonNodeRunning (Normal, on Nodes): the node takes pods, after a start or a cancelled stop.
 	ReasonNodeRunning Reason = "NodeRunning"
 	// ReasonScaleDown (Normal, on Nodes): the node was empty for scaleDown.emptyNodeTTL and is

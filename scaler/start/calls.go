@@ -19,6 +19,8 @@ type openCall struct {
 	// any other.
 	node *corev1.Node
 	at   time.Time
+	// returnTo is the type that a standby node is to be made; "" for a start.
+	returnTo string
 }
 
 // sureFor is how long after its intent a call is made without another look at the Node: no
@@ -29,7 +31,7 @@ const sureFor = time.Second
 func (s *Starter) intended(node *corev1.Node, trigger Trigger) {
 	name := v1alpha1.NodeName(node.Name)
 	s.mu.Lock()
-	s.calls[name] = openCall{trigger, node, s.now()}
+	s.calls[name] = openCall{trigger: trigger, node: node, at: s.now()}
 	s.mu.Unlock()
 	s.callQueue.Add(name)
 }
@@ -51,6 +53,11 @@ func (s *Starter) nextCall(ctx, step context.Context) bool {
 		s.callQueue.Forget(name)
 		return true
 	}
+	if open.returnTo != "" {
+		s.returnType(step, name, open.returnTo)
+		s.callQueue.Forget(name)
+		return true
+	}
 	if err := s.callOpen(step, name, open); err != nil && ctx.Err() == nil {
 		s.log.Info("call will be made again", "node", name, "error", err.Error())
 		s.callQueue.AddRateLimited(name)
@@ -63,6 +70,9 @@ func (s *Starter) nextCall(ctx, step context.Context) bool {
 func (s *Starter) callOpen(ctx context.Context, name v1alpha1.NodeName, open openCall) error {
 	if open.node != nil {
 		if returned, err := s.returnUnclaimed(ctx, name); returned || err != nil {
+			return err
+		}
+		if declined, err := s.declineUnavailable(ctx, open.node); declined || err != nil {
 			return err
 		}
 	}
@@ -124,7 +134,7 @@ func (s *Starter) takeOpen(name v1alpha1.NodeName) (openCall, bool) {
 	defer s.mu.Unlock()
 	open, ok := s.calls[name]
 	if ok {
-		s.calls[name] = openCall{trigger: open.trigger}
+		s.calls[name] = openCall{trigger: open.trigger, returnTo: open.returnTo}
 	}
 	return open, ok
 }

@@ -228,7 +228,7 @@ func (s *Starter) Resume(node v1alpha1.NodeName, trigger Trigger, seen time.Time
 		s.mu.Unlock()
 		return
 	}
-	if _, ours := s.calls[node]; !ours {
+	if c, ours := s.calls[node]; !ours || c.returnTo != "" {
 		s.calls[node] = openCall{trigger: trigger}
 	}
 	s.mu.Unlock()

@@ -123,33 +123,42 @@ func (s *Starter) ReturnType(node v1alpha1.NodeName, kind string) {
 }
 
 // returnType changes the type of a standby node, where no start has come in between. Starts of the
-// node wait: they are calls of the same queue.
-func (s *Starter) returnType(ctx context.Context, name v1alpha1.NodeName, kind string) error {
-	s.forget(name)
+// node wait: they are calls of the same queue. What fails is asked for again when the next sweep
+// shows the type, with a rest.
+func (s *Starter) returnType(ctx context.Context, name v1alpha1.NodeName, kind string) {
+	s.forgetReturn(name)
 	changer, can := s.cloud.(provider.TypeChanger)
 	node := &corev1.Node{}
-	if err := s.live.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil || !can {
-		return client.IgnoreNotFound(err)
-	}
-	if v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) != v1alpha1.StateStandby || len(s.claimed(name)) > 0 {
-		return nil
+	if err := s.live.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil || !can ||
+		v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) != v1alpha1.StateStandby || len(s.claimed(name)) > 0 {
+		return
 	}
 	if err := s.patch(ctx, node, transition.OfType(node, kind)); err != nil {
-		return err
+		return
 	}
 	err := changer.ChangeInstanceType(ctx, string(InstanceOf(node)), kind)
 	switch {
 	case err == nil:
 		s.events.Eventf(node, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonInstanceTypeChanged), "Return",
 			"the instance is %s again", kind)
+		return
 	case provider.IsInvalidConfig(err):
 		s.state.RefuseType(name, kind)
-		s.events.Eventf(node, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonInstanceTypeRefused), "Return",
-			"%s", err.Error())
 	case provider.IsUnauthorized(err):
 		s.state.HoldTypeChanges(s.now().Add(typesHeldFor))
-		s.events.Eventf(node, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonInstanceTypeRefused), "Return",
-			"%s", err.Error())
+	default:
+		s.log.Info("type will be changed again", "node", name, "error", err.Error())
+		return
 	}
-	return nil // the sweep shows what type it is; where it is another one, the leader asks again
+	s.events.Eventf(node, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonInstanceTypeRefused), "Return", "%s",
+		err.Error())
+}
+
+// forgetReturn forgets a call to return to a type; one to start stands.
+func (s *Starter) forgetReturn(name v1alpha1.NodeName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls[name].returnTo != "" {
+		delete(s.calls, name)
+	}
 }
