@@ -121,6 +121,24 @@ func (s *State) MayStartAgain(name v1alpha1.NodeName) bool {
 	return e != nil && e.object != nil && s.typeToStart(e.object, s.poolOf(e.object), now) != ""
 }
 
+// ReturnsTo is the first type of the class, where the standby node's instance is of another one and
+// may become that; else "". shows is the type that the cloud shows of it.
+func (s *State) ReturnsTo(n *corev1.Node, shows string) string {
+	now := s.now()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	class := s.types.classOf(s.poolOf(n))
+	if class == nil || !slices.Contains(class.Spec.FallbackInstanceTypes, shows) || now.Before(s.types.heldUntil) ||
+		!decide.MayChangeType(n) || s.types.refused[v1alpha1.NodeName(n.Name)][class.Spec.InstanceType] {
+		return ""
+	}
+	o := decide.Offering{Zone: n.Labels[corev1.LabelTopologyZone], Type: class.Spec.InstanceType}
+	if !s.claims.OfferingUnavailableUntil(o, now).IsZero() {
+		return ""
+	}
+	return class.Spec.InstanceType
+}
+
 func (s *State) poolOf(n *corev1.Node) *v1alpha1.NodePool {
 	return s.pools[v1alpha1.PoolName(n.Labels[v1alpha1.LabelPool])]
 }

@@ -44,6 +44,9 @@ type Observation struct {
 	// is not. Why are the words for it.
 	Recycle v1alpha1.StopReason
 	Why     string
+	// ReturnTo is the first type of the class, where the stopped instance is of another one and may
+	// become that; empty where it may not.
+	ReturnTo string
 	// Refresh: the pool decided, within the same budget, that the standby node's images are to be
 	// pulled now.
 	Refresh bool
@@ -201,6 +204,8 @@ const (
 	ForceStop Action = "ForceStop"
 	// ToStandby: record the stop and mark the node standby.
 	ToStandby Action = "ToStandby"
+	// ReturnType: have the stopped instance made the first type of its class again.
+	ReturnType Action = "ReturnType"
 	// RequestStart: have a standby node started because a pod is bound to it.
 	RequestStart Action = "RequestStart"
 	// ResumeStart: ask the cloud again for a start whose intent stands.

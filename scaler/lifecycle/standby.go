@@ -29,6 +29,8 @@ func standbyStopped(o *Observation, now time.Time) Decision {
 		return recycle(o)
 	case o.Refresh && o.Claims == 0:
 		return do(WarmAgain, o.Why)
+	case o.ReturnTo != "" && o.Claims == 0:
+		return do(ReturnType, "its class's first type "+o.ReturnTo+" may be had again")
 	case o.DeletingPods > 0:
 		return do(DeleteLeft, "pods that are being deleted are on the stopped node")
 	}

@@ -42,7 +42,8 @@ func (c *Reconciler) act(ctx context.Context, g gathered, d lifecycle.Decision) 
 		return c.actOnStop(ctx, g, d)
 	case lifecycle.ToStandby:
 		return c.toStandby(ctx, g)
-	case lifecycle.RequestStart, lifecycle.ResumeStart, lifecycle.FailStart, lifecycle.ReturnStart, lifecycle.DeclineStart:
+	case lifecycle.RequestStart, lifecycle.ResumeStart, lifecycle.FailStart, lifecycle.ReturnStart, lifecycle.DeclineStart,
+		lifecycle.ReturnType:
 		return c.actOnStart(ctx, g, d)
 	case lifecycle.ToRunning, lifecycle.CancelStop:
 		return c.toRunning(ctx, g, d)
@@ -125,6 +126,10 @@ func (c *Reconciler) actOnStart(ctx context.Context, g gathered, d lifecycle.Dec
 		return c.Starter.StartBound(ctx, g.node)
 	case lifecycle.ResumeStart:
 		c.resumeStart(g)
+		return nil
+	case lifecycle.ReturnType:
+		c.Starter.ReturnType(v1alpha1.NodeName(g.node.Name), g.ReturnTo)
+		c.Poke()
 		return nil
 	case lifecycle.DeclineStart:
 		return c.declineStart(ctx, g, d.Reason)

@@ -54,7 +54,9 @@ type memory struct {
 	stepObservedAt, unreported time.Time
 	// startAccepted is when the cloud last accepted a start of the node.
 	startAccepted time.Time
-	disruption    plan.Disruption
+	// returnTo is the type that the instance of a standby node is to be made; "" for none.
+	returnTo   string
+	disruption plan.Disruption
 	// claims is the number of claims on the node.
 	claims int
 	// pending are the pods that wait for an instance of the pool.
@@ -136,6 +138,9 @@ func (c *Reconciler) gatherByState(ctx context.Context, r *raw) error {
 	n := observeNode(r.node, r.template())
 	if n.State == v1alpha1.StateWarmup {
 		r.class = c.classOf(ctx, r.pool)
+	}
+	if n.State == v1alpha1.StateStandby && !c.Starter.Returns(v1alpha1.NodeName(r.node.Name)) {
+		r.returnTo = c.State.ReturnsTo(r.node, r.instance.Type)
 	}
 	if n.State == v1alpha1.StateStarting {
 		r.startAccepted = c.Starter.AnswerOf(v1alpha1.NodeName(r.node.Name)).Accepted

@@ -23,11 +23,21 @@ func (c *Reconciler) repairNode(ctx context.Context, g gathered) error {
 	if g.Node == nil || g.Node.State == "" || g.instance.Gone() {
 		return nil
 	}
-	err := c.patch(ctx, g.node, transition.Mended(g.node, g.template()))
+	err := c.patch(ctx, g.node, transition.Mended(g.node, g.template(), c.typeToShow(g)))
 	if apierrors.IsInvalid(err) {
 		return nil // the Node is not as the cache shows it; what changed it brings an event
 	}
 	return client.IgnoreNotFound(err)
+}
+
+// typeToShow is the type that the cloud shows of an instance, "" while another one may be under way.
+func (c *Reconciler) typeToShow(g gathered) string {
+	running := g.Node.State == v1alpha1.StateRunning && g.Instance.State == provider.InstanceRunning
+	stopped := g.Node.State == v1alpha1.StateStandby && g.Instance.State == provider.InstanceStopped
+	if !running && !stopped || c.Starter.Returns(v1alpha1.NodeName(g.node.Name)) {
+		return ""
+	}
+	return g.instance.Type
 }
 
 // launchedBy is the pool that the tag of the instance's launch names by its UID; empty where no

@@ -111,6 +111,8 @@ type Starter struct {
 	written map[v1alpha1.NodeName]time.Time
 	// answers are the cloud's last ones.
 	answers map[v1alpha1.NodeName]Answer
+	// returned is when standby nodes were last to be made the first type of their class again.
+	returned map[v1alpha1.NodeName]time.Time
 }
 
 // Options are what a Starter needs.
@@ -152,8 +154,9 @@ func New(o Options) *Starter {
 		now: o.Now, log: o.Log, queue: o.Queue, callQueue: o.Calls,
 		intents: intents{now: o.Now},
 		calls:   map[v1alpha1.NodeName]openCall{}, asked: map[v1alpha1.NodeName]Trigger{},
-		written: map[v1alpha1.NodeName]time.Time{},
-		answers: map[v1alpha1.NodeName]Answer{},
+		written:  map[v1alpha1.NodeName]time.Time{},
+		answers:  map[v1alpha1.NodeName]Answer{},
+		returned: map[v1alpha1.NodeName]time.Time{},
 	}
 }
 

@@ -2,6 +2,7 @@ package start
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +11,7 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/lifecycle"
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
@@ -112,9 +114,22 @@ func (s *Starter) declineUnavailable(ctx context.Context, node *corev1.Node) (do
 	})
 }
 
+// Returns reports whether the standby node was lately to be made another type, so that the cloud may
+// still show the one before.
+func (s *Starter) Returns(node v1alpha1.NodeName) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now().Sub(s.returned[node]) < lifecycle.ConsistencyWait
+}
+
 // ReturnType has a standby node without claims changed back to the type. It returns at once.
 func (s *Starter) ReturnType(node v1alpha1.NodeName, kind string) {
 	s.mu.Lock()
+	now := s.now()
+	maps.DeleteFunc(s.returned, func(_ v1alpha1.NodeName, at time.Time) bool {
+		return now.Sub(at) >= lifecycle.ConsistencyWait
+	})
+	s.returned[node] = now
 	if _, open := s.calls[node]; !open {
 		s.calls[node] = openCall{returnTo: kind}
 	}

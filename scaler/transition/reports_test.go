@@ -134,7 +134,7 @@ func TestStartPutsStartupTaintsBack(t *testing.T) {
 	n := apply(t, registered(), Warmup(registered(), template()))
 	n = apply(t, n, Standby(n, template(), true, ""))
 	n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintStandby, Effect: corev1.TaintEffectNoSchedule}}
-	n = apply(t, n, Starting(n, template().StartupTaints, nil, epoch()))
+	n = apply(t, n, Starting(n, template().StartupTaints, nil, "", epoch()))
 	for _, want := range template().StartupTaints {
 		found := false
 		for i := range n.Spec.Taints {

@@ -126,10 +126,10 @@ func TestFiveLivesLeaveNoMarks(t *testing.T) {
 				tick := func() time.Time { now = now.Add(time.Minute); return now }
 				see("standby", apply(t, n, Standby(n, tmpl, true, "")))
 				if life == 1 { // one life has a failed start, which must not show in the next
-					n = apply(t, n, Starting(n, nil, []types.UID{"x"}, tick()))
+					n = apply(t, n, Starting(n, nil, []types.UID{"x"}, "", tick()))
 					n = apply(t, n, StartFailed(n, tick()))
 				}
-				see("starting", apply(t, apply(t, n, clean(n)), Starting(apply(t, n, clean(n)), nil, []types.UID{"b", "a"},
+				see("starting", apply(t, apply(t, n, clean(n)), Starting(apply(t, n, clean(n)), nil, []types.UID{"b", "a"}, "",
 					tick())))
 				see("claimed", apply(t, n, Claims(n, []types.UID{"a"})))
 				see("running", apply(t, n, Running(n, tmpl, tick())))
@@ -175,7 +175,7 @@ func clean(n *corev1.Node) Patch {
 func TestWhatEachStateLooksLike(t *testing.T) {
 	warmup := apply(t, registered(), Warmup(registered(), template()))
 	standby := apply(t, warmup, Standby(warmup, template(), true, ""))
-	starting := apply(t, standby, Starting(standby, nil, []types.UID{"b", "a"}, epoch()))
+	starting := apply(t, standby, Starting(standby, nil, []types.UID{"b", "a"}, "", epoch()))
 	running := apply(t, starting, Running(starting, template(), epoch()))
 	stopping := apply(t, running, Stopping(running, v1alpha1.StopEmpty, epoch()))
 	shut := []string{"cni:NoExecute", "stratos.sh/standby:NoSchedule", "team:NoSchedule"}
@@ -255,9 +255,9 @@ func TestAPersonsCordonAndTaintsOutliveEveryStep(t *testing.T) {
 		{"stopping again", func(n *corev1.Node) Patch { return Stopping(n, v1alpha1.StopEmpty, epoch()) }},
 		{"intended", func(n *corev1.Node) Patch { return StopIntent(n, epoch()) }},
 		{"standby", func(n *corev1.Node) Patch { return Standby(n, template(), true, "") }},
-		{"starting", func(n *corev1.Node) Patch { return Starting(n, nil, nil, epoch()) }},
+		{"starting", func(n *corev1.Node) Patch { return Starting(n, nil, nil, "", epoch()) }},
 		{"failed", func(n *corev1.Node) Patch { return StartFailed(n, epoch()) }},
-		{"starting again", func(n *corev1.Node) Patch { return Starting(n, nil, nil, epoch()) }},
+		{"starting again", func(n *corev1.Node) Patch { return Starting(n, nil, nil, "", epoch()) }},
 		{"running", func(n *corev1.Node) Patch { return Running(n, template(), epoch()) }},
 		{"terminating", func(n *corev1.Node) Patch { return Terminating(n, v1alpha1.StopDeleted, epoch()) }},
 	}
@@ -297,7 +297,7 @@ func TestACancelledStopKeepsTheRuntime(t *testing.T) {
 func TestPatchesFailOnANodeThatHasMovedOn(t *testing.T) {
 	warm := apply(t, registered(), Warmup(registered(), template()))
 	standby := apply(t, warm, Standby(warm, template(), true, ""))
-	claimed := apply(t, standby, Starting(standby, nil, []types.UID{"a"}, epoch()))
+	claimed := apply(t, standby, Starting(standby, nil, []types.UID{"a"}, "", epoch()))
 	running := apply(t, standby, Running(standby, template(), epoch()))
 	stopping := apply(t, running, Stopping(running, v1alpha1.StopEmpty, epoch()))
 	tainted := running.DeepCopy()
@@ -308,18 +308,18 @@ func TestPatchesFailOnANodeThatHasMovedOn(t *testing.T) {
 		moved func(*corev1.Node)
 		fails bool
 	}{
-		"nothing has changed": {standby, Starting(standby, nil, nil, epoch()), func(*corev1.Node) {}, false},
-		"a kubelet wrote something else": {standby, Starting(standby, nil, nil, epoch()),
+		"nothing has changed": {standby, Starting(standby, nil, nil, "", epoch()), func(*corev1.Node) {}, false},
+		"a kubelet wrote something else": {standby, Starting(standby, nil, nil, "", epoch()),
 			func(n *corev1.Node) { n.Annotations["x"] = "y"; n.ResourceVersion = "9" }, false},
-		"the state is another": {standby, Starting(standby, nil, nil, epoch()),
+		"the state is another": {standby, Starting(standby, nil, nil, "", epoch()),
 			func(n *corev1.Node) { n.Labels[v1alpha1.LabelState] = "running" }, true},
-		"the state is gone": {standby, Starting(standby, nil, nil, epoch()),
+		"the state is gone": {standby, Starting(standby, nil, nil, "", epoch()),
 			func(n *corev1.Node) { delete(n.Labels, v1alpha1.LabelState) }, true},
-		"it is another Node of that name": {standby, Starting(standby, nil, nil, epoch()),
+		"it is another Node of that name": {standby, Starting(standby, nil, nil, "", epoch()),
 			func(n *corev1.Node) { n.UID = "uid-2" }, true},
 		"taints that it replaces": {standby, Running(standby, template(), epoch()),
 			func(n *corev1.Node) { n.Spec.Taints = n.Spec.Taints[1:] }, true},
-		"taints that it leaves alone": {standby, Starting(standby, nil, nil, epoch()),
+		"taints that it leaves alone": {standby, Starting(standby, nil, nil, "", epoch()),
 			func(n *corev1.Node) { n.Spec.Taints = n.Spec.Taints[1:] }, false},
 		"claims that it changes": {claimed, Claims(claimed, []types.UID{"b"}),
 			func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationClaims] = "a,c" }, true},
@@ -485,7 +485,7 @@ func TestStartFailedCounts(t *testing.T) {
 	n := apply(t, registered(), Warmup(registered(), template()))
 	n = apply(t, n, Standby(n, template(), true, ""))
 	for want := 1; want <= 3; want++ {
-		n = apply(t, n, Starting(n, nil, []types.UID{"a"}, epoch()))
+		n = apply(t, n, Starting(n, nil, []types.UID{"a"}, "", epoch()))
 		n = apply(t, n, StartFailed(n, epoch().Add(time.Minute)))
 		if Failures(n) != want || n.Labels[v1alpha1.LabelState] != "standby" ||
 			n.Annotations[v1alpha1.AnnotationClaims] != "" {
